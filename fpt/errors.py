@@ -1,0 +1,33 @@
+"""Errors that a user can mend: they say what was given, what is allowed and where it came from."""
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+
+class FptError(Exception):
+    """Base of every error the command line prints without a traceback (exit code 2)."""
+
+
+class SpecError(FptError):
+    """A study, a notebook parameter or an argument that is not allowed."""
+
+
+class DataError(FptError):
+    """Data that is missing, truncated or altered."""
+
+
+class WeightsError(FptError):
+    """Pretrained weights that are missing or altered."""
+
+
+class LockedError(FptError):
+    """A results folder that another process is writing, or that holds another spec."""
+
+
+def unknown(kind: str, given: object, allowed: Iterable[str], source: str = "") -> SpecError:
+    """The error for a name that does not exist: the name, the nearest match, the list of what exists."""
+    names = sorted(allowed)
+    near = get_close_matches(str(given), names, n=1)
+    hint = f" Did you mean {near[0]!r}?" if near else ""
+    where = f" ({source})" if source else ""
+    return SpecError(f"unknown {kind} {given!r}{where}.{hint} Known: {', '.join(names)}.")

@@ -1,0 +1,51 @@
+"""Which parameter belongs to which group: one explicit table per family of backbones.
+
+Lu et al. 2021, section 2.2 (what an FPT trains); the released code matched substrings of names instead, in an order
+that decided the result. Here every parameter matches exactly one pattern, and a test goes through all of them.
+"""
+
+import re
+from collections.abc import Iterable
+
+TRANSFER = (
+    (r"input_layer\..+", "input"),
+    (r"output_layer\..+", "output"),
+)
+
+FAMILIES: dict[str, tuple[tuple[str, str], ...]] = {
+    "gpt2": (
+        *TRANSFER,
+        (r"backbone\.wpe\.weight", "positions"),
+        (r"backbone\.(h\.\d+\.ln_[12]|ln_f)\.(weight|bias)", "layer_norm"),
+        (r"backbone\.h\.\d+\.attn\.(c_attn|c_proj)\.(weight|bias)", "attention"),
+        (r"backbone\.h\.\d+\.mlp\.(c_fc|c_proj)\.(weight|bias)", "feed_forward"),
+    ),
+    "bert": (
+        *TRANSFER,
+        (r"backbone\.embeddings\.(position|token_type)_embeddings\.weight", "positions"),
+        (r"backbone\.embeddings\.LayerNorm\.(weight|bias)", "layer_norm"),
+        (r"backbone\.encoder\.layer\.\d+\.(attention\.)?output\.LayerNorm\.(weight|bias)", "layer_norm"),
+        (r"backbone\.encoder\.layer\.\d+\.attention\.self\.(query|key|value)\.(weight|bias)", "attention"),
+        (r"backbone\.encoder\.layer\.\d+\.attention\.output\.dense\.(weight|bias)", "attention"),
+        (r"backbone\.encoder\.layer\.\d+\.(intermediate|output)\.dense\.(weight|bias)", "feed_forward"),
+    ),
+}
+
+# Projections that write into the residual stream; the GPT-2 paper scales them by 1/sqrt(2 layers).
+RESIDUAL = {
+    "gpt2": r"backbone\.h\.\d+\.(attn|mlp)\.c_proj\.weight",
+    "bert": r"backbone\.encoder\.layer\.\d+\.(attention\.)?output\.dense\.weight",
+}
+
+
+def group_of(family: str, name: str) -> str:
+    """The one group of parameter `name`; raises LookupError where the family's table does not decide."""
+    groups = [group for pattern, group in FAMILIES[family] if re.fullmatch(pattern, name)]
+    if len(groups) != 1:
+        raise LookupError(f"parameter {name!r} of family {family!r} is in {len(groups)} groups {groups}, not in one")
+    return groups[0]
+
+
+def assign(family: str, names: Iterable[str]) -> dict[str, str]:
+    """{parameter name: group} for every name."""
+    return {name: group_of(family, name) for name in names}

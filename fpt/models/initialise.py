@@ -1,0 +1,59 @@
+"""The values a run starts from: pretrained tensors, and random ones drawn by name from the run's seed.
+
+The recipes are ours and explicit, because the library's default changed between versions and decides the result.
+Every tensor has a random stream named after it, so all arms of a seed share their input and output layers.
+"""
+
+import math
+import re
+
+import torch
+from torch import Tensor
+
+from fpt.models.groups import RESIDUAL
+from fpt.seeds import generator
+
+ORTHOGONAL_GAIN = 1.41  # released code of Lu et al. 2021
+STANDARD_DEVIATION = 0.02  # GPT-2's
+REFERENCE_WIDTH = 768  # GPT-2 base's: `matched` keeps a layer's gain equal to its at every width
+
+
+def normal(shape: torch.Size, std: float, seed: int, name: str) -> Tensor:
+    """N(0, std) from the stream of (seed, name); float32."""
+    return torch.empty(shape).normal_(0.0, std, generator=generator(seed, "weights", name))
+
+
+def input_layer(shape: torch.Size, embedding: bool, seed: int, name: str) -> Tensor:
+    """Orthogonal with gain 1.41 for a linear layer (width, features); N(0, 1) for an embedding table."""
+    if embedding:
+        return normal(shape, 1.0, seed, name)
+    weight = torch.empty(shape)
+    return torch.nn.init.orthogonal_(weight, ORTHOGONAL_GAIN, generator=generator(seed, "weights", name))
+
+
+def output_layer(shape: torch.Size, fan_in: int, seed: int, name: str) -> Tensor:
+    """PyTorch's default for a linear layer: uniform within 1/sqrt(fan_in), weight and bias alike."""
+    bound = 1 / math.sqrt(fan_in)
+    return torch.empty(shape).uniform_(-bound, bound, generator=generator(seed, "weights", name))
+
+
+def matrix_std(family: str, name: str, width: int, layers: int, recipe: str, gain: float) -> float:
+    """Standard deviation of an attention or feed-forward matrix.
+
+    `fixed`: 0.02 at any width; `matched`: 0.02 sqrt(768/width); `scaled`: matched, and the projections into the
+    residual stream times 1/sqrt(2 layers) (Radford et al. 2019, section 2.3). `gain` multiplies all of them.
+    """
+    std = STANDARD_DEVIATION * gain
+    if recipe != "fixed":
+        std *= math.sqrt(REFERENCE_WIDTH / width)
+    if recipe == "scaled" and re.fullmatch(RESIDUAL[family], name):
+        std /= math.sqrt(2 * layers)
+    return std
+
+
+def extended_positions(table: Tensor, rows: int, seed: int, name: str) -> Tensor:
+    """The first `rows` of a pretrained table; rows beyond it are drawn with the table's standard deviation."""
+    if rows <= len(table):
+        return table[:rows]
+    new = normal(torch.Size((rows - len(table), table.shape[1])), table.std().item(), seed, name)
+    return torch.cat([table, new])

@@ -1,0 +1,161 @@
+"""The model of both papers: a new input layer, a backbone, a new output layer (Lu et al. 2021, section 2.2)."""
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any
+
+import pandas as pd
+import torch
+from torch import Tensor, nn
+
+from fpt.errors import SpecError
+from fpt.models import BACKBONES, GROUPS, trainable_groups
+from fpt.models import initialise as draw
+from fpt.models.backbones import FAMILIES, Projection, library_model, pretrained_state, unused_parameters
+from fpt.models.groups import assign
+from fpt.tasks.arrays import Task
+
+
+class TransferModel(nn.Module):
+    """Input layer, backbone, output layer.
+
+    tokens (batch, tokens, features) or symbols (batch, tokens), lengths (batch,)
+    -> logits (batch, predictions, classes).
+    """
+
+    backbone: Any  # a library model: its class is the family's
+
+    def __init__(self, task: Task, backbone: str, layers: int = 0) -> None:
+        super().__init__()
+        self.family = FAMILIES[BACKBONES[backbone].family]
+        self.backbone = library_model(backbone, task.tokens, layers)
+        self.width: int = self.backbone.config.hidden_size
+        self.heads: int = self.backbone.config.num_attention_heads
+        width = self.width
+        self.input_layer = (
+            nn.Embedding(task.vocabulary, width) if task.vocabulary else nn.Linear(task.width or 1, width)
+        )
+        # The released code drops out after a linear input layer, and not after an embedding table.
+        self.input_dropout = nn.Identity() if task.vocabulary else nn.Dropout()
+        self.output_layer = nn.Linear(width, task.output_width)
+        self.readout, self.classes, self.mask_padding = task.readout, task.classes, task.mask_padding
+
+    def forward(self, tokens: Tensor, lengths: Tensor | None = None) -> Tensor:
+        lengths = lengths if self.mask_padding else None
+        embedded = self.input_dropout(self.input_layer(tokens))
+        mask = self.family.mask(embedded, lengths)
+        hidden = self.backbone(inputs_embeds=embedded, attention_mask=mask).last_hidden_state
+        logits: Tensor = self.output_layer(read_out(hidden, self.readout, lengths))
+        return logits.reshape(len(logits), -1, self.classes)
+
+    def set_dropout(self, rate: float) -> None:
+        """One dropout rate everywhere: input, embeddings, attention, residuals, frozen blocks included."""
+        for module in self.modules():
+            if isinstance(module, nn.Dropout):
+                module.p = rate
+
+    def set_compute_type(self, compute_type: torch.dtype) -> None:
+        """The type of the products with attention and feed-forward matrices; everything else stays float32."""
+        for module in self.modules():
+            if isinstance(module, Projection):
+                module.compute_type = compute_type
+
+
+def read_out(hidden: Tensor, count: int, lengths: Tensor | None) -> Tensor:
+    """The last `count` positions of (batch, tokens, width), counted from each row's last real token."""
+    if lengths is None:
+        return hidden[:, -count:]
+    positions = (lengths - count)[:, None] + torch.arange(count, device=hidden.device)
+    return hidden.gather(1, positions[:, :, None].expand(-1, -1, hidden.shape[-1]))
+
+
+class Template:
+    """A model without values: which parameters there are, which train, and how a seed fills them.
+
+    `module` is used through torch.func.functional_call; its own values mean nothing.
+    """
+
+    def __init__(
+        self,
+        task: Task,
+        backbone: str,
+        init: str,
+        trainable: str | Sequence[str],
+        random_init: str = "matched",
+        random_gain: float = 1.0,
+        layers: int = 0,
+    ) -> None:
+        self.task, self.backbone, self.init = task, backbone, init
+        self.random_init, self.random_gain = random_init, random_gain
+        self.entry = BACKBONES[backbone]
+        with torch.random.fork_rng(devices=[]):  # libraries initialise from the global generator; values are replaced
+            self.module = TransferModel(task, backbone, layers)
+        self.module.requires_grad_(False)
+        self.shapes = {name: parameter.shape for name, parameter in self.module.named_parameters()}
+        self.groups = assign(self.entry.family, self.shapes)
+        self.trainable_groups = trainable_groups(trainable, backbone)
+        self.trainable = [name for name, group in self.groups.items() if group in self.trainable_groups]
+        self.width = self.module.width
+        self.layers: int = layers or self.entry.layers
+        self._check_positions()
+
+    def _check_positions(self) -> None:
+        if self.init == "random":
+            return
+        rows = len(self.state[self.module.family.positions])
+        if self.task.tokens > rows and "positions" not in self.trainable_groups:
+            raise SpecError(
+                f"task {self.task.name!r} has {self.task.tokens} tokens, backbone {self.backbone!r} has {rows} "
+                "pretrained positions, and the new ones would stay random: train the group 'positions' (policy 'fpt'), "
+                "use init 'random', or take a shorter task or variant"
+            )
+
+    @cached_property
+    def state(self) -> dict[str, Tensor]:
+        """Pretrained tensors under the library's names; read once, shared by all seeds."""
+        return pretrained_state(self.backbone)
+
+    def initialise(self, seed: int) -> dict[str, Tensor]:
+        """{parameter name: float32 tensor}; the same tensor object for every seed where it is pretrained."""
+        return {name: self._value(name, shape, seed) for name, shape in self.shapes.items()}
+
+    def _value(self, name: str, shape: torch.Size, seed: int) -> Tensor:
+        group = self.groups[name]
+        if group == "input":
+            if name.endswith("bias"):
+                return torch.zeros(shape)
+            return draw.input_layer(shape, self.task.vocabulary is not None, seed, name)
+        if group == "output":
+            return draw.output_layer(shape, self.width, seed, name)
+        if self.init == "pretrained":
+            return self._pretrained(name.removeprefix("backbone."), shape, seed)
+        return self._random(name, group, shape, seed)
+
+    def _pretrained(self, name: str, shape: torch.Size, seed: int) -> Tensor:
+        table = self.state[name]
+        if name == self.module.family.positions and shape != table.shape:
+            return draw.extended_positions(table, shape[0], seed, name)
+        return table
+
+    def _random(self, name: str, group: str, shape: torch.Size, seed: int) -> Tensor:
+        if group == "positions":
+            return draw.normal(shape, draw.STANDARD_DEVIATION, seed, name)
+        if name.endswith("bias"):
+            return torch.zeros(shape)
+        if group == "layer_norm":
+            return torch.ones(shape)
+        std = draw.matrix_std(self.entry.family, name, self.width, self.layers, self.random_init, self.random_gain)
+        return draw.normal(shape, std, seed, name)
+
+    def report(self) -> pd.DataFrame:
+        """Parameter counts: a row a group, columns trainable, frozen, unused; unused tables have rows of their own."""
+        sizes = [
+            (group, "trainable" if name in self.trainable else "frozen", self.shapes[name].numel())
+            for name, group in self.groups.items()
+        ]
+        unused = unused_parameters(self.backbone, self.task.tokens)
+        sizes += [(what, "unused", count) for what, count in unused.items()]
+        table = pd.DataFrame(sizes, columns=["group", "state", "parameters"])
+        counts = table.pivot_table(values="parameters", index="group", columns="state", aggfunc="sum", fill_value=0)
+        rows = [group for group in (*GROUPS, *unused) if group in counts.index]
+        return counts.reindex(index=rows, columns=["trainable", "frozen", "unused"], fill_value=0).astype(int)

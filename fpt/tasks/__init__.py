@@ -1,0 +1,131 @@
+"""What is learned: a task is data and how it becomes tokens. A new task is one entry of TASKS and one loader.
+
+This module stays free of torch, so that plans and spec hashes need none.
+"""
+
+import hashlib
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from fpt.errors import DataError, SpecError, unknown
+
+if TYPE_CHECKING:
+    from fpt.tasks.arrays import Task
+
+NPZ = "npz:PATH"
+MNIST = ("mnist.npz", "MNIST/raw/train-images-idx3-ubyte.gz")
+CIFAR10 = ("cifar10.npz", "cifar-10-batches-py", "cifar-10-python.tar.gz")
+LISTOPS = ("listops/listops-100000.npz",)
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A task: its loader ("module:function" of this package, a full module path, or the function itself),
+    called as `loader(data_dir, variant, **options) -> Task`, and what a study may choose (first variant
+    and values: defaults)."""
+
+    loader: str | Callable[..., "Task"]
+    title: str
+    variants: tuple[str, ...] = ("paper",)
+    options: Mapping[str, Any] = field(default_factory=dict)
+    files: tuple[str, ...] = ()  # in the data folder; any one of them is enough
+
+
+TASKS: dict[str, Entry] = {
+    "digits": Entry("images:digits", "Handwritten digits, 8x8"),
+    "digits-lra": Entry("images:digits_lra", "Handwritten digits, pixel by pixel"),
+    "bit-xor": Entry("bits:bit_xor", "Bit XOR", options={"strings": 2, "length": 5}),
+    "bit-memory": Entry("bits:bit_memory", "Bit Memory", options={"strings": 5, "length": 1000, "patch": 50}),
+    "listops": Entry(
+        "listops:listops", "ListOps", ("paper", "released"), {"train": 96_000, "heldout": 2_000}, LISTOPS
+    ),
+    "listops-short": Entry("listops:short", "ListOps, short", options={"train": 20_000, "heldout": 2_000}),
+    "mnist": Entry("images:mnist", "MNIST", ("paper", "released"), files=MNIST),
+    "cifar10": Entry("images:cifar10", "CIFAR-10", ("paper", "released", "gray16"), files=CIFAR10),
+    "cifar10-lra": Entry("images:cifar10_lra", "CIFAR-10 LRA", ("paper", "released"), files=CIFAR10),
+    NPZ: Entry("images:npz", "Your own data", options={"patch": 4, "padded": False}),
+}
+
+
+def entry(name: str, source: str = "") -> Entry:
+    """The entry of task `name`; `npz:` and any path share one. Raises SpecError for an unknown name."""
+    key = NPZ if isinstance(name, str) and name.startswith("npz:") else name
+    if not isinstance(key, str) or key not in TASKS:
+        raise unknown("task", name, TASKS, source)
+    return TASKS[key]
+
+
+def check(
+    name: str, variant: str = "paper", options: Mapping[str, Any] | None = None, source: str = ""
+) -> None:
+    """Raise SpecError unless the task, the variant and every option exist and the options have their type."""
+    found, where = entry(name, source), f" ({source})" if source else ""
+    if variant not in found.variants:
+        raise unknown(f"variant of {name}", variant, found.variants, source)
+    for option, value in (options or {}).items():
+        if option not in found.options:
+            raise unknown(f"option of {name}", option, found.options, source)
+        kind = type(found.options[option])
+        if type(value) is not kind:
+            raise SpecError(f"{name}: option {option} is {value!r}{where}, but must be {kind.__name__}.")
+        if kind is int and value < 1:
+            raise SpecError(f"{name}: option {option} is {value}{where}, but must be at least 1.")
+    chosen = {**found.options, **(options or {})}
+    if "patch" in chosen and chosen.get("length", chosen["patch"]) % chosen["patch"]:
+        raise SpecError(f"{name}: patch {chosen['patch']} does not divide length {chosen['length']}{where}.")
+    if found is TASKS[NPZ] and not npz_path(name).is_file():
+        raise SpecError(f"{name}{where}: no file {npz_path(name)}; write npz: and the path of an .npz file.")
+
+
+def npz_path(name: str) -> Path:
+    """The file of a task `npz:PATH`."""
+    return Path(name.removeprefix("npz:")).expanduser()
+
+
+def npz_checksum(path: str | os.PathLike[str]) -> str:
+    """SHA-256 of a file (hex); for npz tasks it enters the hash of a sweep. Raises DataError if it is not
+    there."""
+    try:
+        with open(path, "rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError as error:
+        raise DataError(f"{path}: cannot be read ({error.strerror}).") from error
+
+
+def data_folder(data_dir: str | os.PathLike[str] | None = None) -> Path:
+    """Where data are looked for and downloaded to: `data_dir`, else $FPT_DATA, else ~/.cache/fpt."""
+    return Path(data_dir or os.environ.get("FPT_DATA") or "~/.cache/fpt").expanduser()
+
+
+def data_status(name: str, data_dir: str | os.PathLike[str] | None = None) -> str:
+    """One line on whether the data of task `name` are there and how to get them; it reads nothing."""
+    found, folder = entry(name), data_folder(data_dir)
+    present = [file for file in found.files if (folder / file).exists()]
+    if not found.files or present:
+        return f"{folder / present[0]}" if present else "needs no files"
+    if found.files is LISTOPS:
+        return f"generated on first use into {folder / 'listops'} (a minute)"
+    return f"missing: downloaded on first use into {folder}, or put {found.files[0]} there"
+
+
+def load(
+    name: str, data_dir: str | os.PathLike[str] | None = None, variant: str = "paper", **options: Any
+) -> "Task":
+    """The task `name`. It holds no seed: `task.split(seed)` does.
+
+    Raises SpecError for what does not exist, DataError for data that are missing, truncated or altered.
+    """
+    check(name, variant, options, source="fpt.tasks.load")
+    found = entry(name)
+    chosen = {**found.options, **options}
+    loader = found.loader
+    if isinstance(loader, str):
+        module, _, function = loader.partition(":")
+        loader = getattr(import_module(module if "." in module else f"fpt.tasks.{module}"), function)
+    place = npz_path(name) if found is TASKS[NPZ] else data_folder(data_dir)
+    task: Task = loader(place, variant, **chosen)
+    return replace(task, name=name, variant=variant, options=chosen, title=found.title)

@@ -1,0 +1,65 @@
+"""Bit Memory and Bit XOR: endless streams of random bits (Lu et al. 2021, section 3.1)."""
+
+from functools import partial
+from pathlib import Path
+
+import torch
+from torch import Generator, Tensor
+
+from fpt.tasks.arrays import Examples, Task, digest
+
+
+def draw_memory(count: int, source: Generator, strings: int, length: int) -> Examples:
+    """Strings of -1 and 1, then one of them again with each bit masked (0) with probability 1/2; target:
+    all of it."""
+    bits = torch.randint(0, 2, (count, strings, length), generator=source, dtype=torch.int8)
+    chosen = bits[torch.arange(count), torch.randint(0, strings, (count,), generator=source)]
+    visible = torch.randint(0, 2, (count, length), generator=source, dtype=torch.int8)
+    rows = torch.cat([2 * bits - 1, (visible * (2 * chosen - 1))[:, None]], dim=1)
+    return Examples(rows, chosen.long())
+
+
+def draw_xor(count: int, source: Generator, strings: int, length: int) -> Examples:
+    """Strings of 0 and 1, one bit a token; the target at each token of the last string is the XOR over all
+    strings."""
+    bits = torch.randint(0, 2, (count, strings, length), generator=source, dtype=torch.int8)
+    return Examples(bits, bits.sum(1) % 2)
+
+
+def tokens(inputs: Tensor, generator: Generator | None = None, *, patch: int) -> Tensor:
+    """(n, strings, length) integers -> (n, strings * length / patch, patch) float32."""
+    return inputs.reshape(len(inputs), -1, patch).float()
+
+
+def bit_memory(data_dir: Path, variant: str, strings: int, length: int, patch: int) -> Task:
+    """Read at the last length / patch tokens, the query: two logits per bit."""
+    return Task(
+        data=partial(draw_memory, strings=strings, length=length),
+        encode=partial(tokens, patch=patch),
+        tokens=(strings + 1) * length // patch,
+        width=patch,
+        readout=length // patch,
+        per_token=patch,
+        classes=2,
+        checksum=digest(f"bit-memory {strings} {length} {patch}"),
+        source="drawn at random at every step; validation and test examples from streams of their own",
+        licence="none needed: generated",
+        scaling="bits are -1 and 1, masked bits 0",
+    )
+
+
+def bit_xor(data_dir: Path, variant: str, strings: int, length: int) -> Task:
+    """Read at the tokens of the last string: two logits each. Two strings of 5 bits make only 1,024
+    inputs, so the test examples were seen in training: their accuracy is no generalisation."""
+    return Task(
+        data=partial(draw_xor, strings=strings, length=length),
+        encode=partial(tokens, patch=1),
+        tokens=strings * length,
+        width=1,
+        readout=length,
+        classes=2,
+        checksum=digest(f"bit-xor {strings} {length}"),
+        source=f"drawn at random at every step out of {2 ** (strings * length):,} possible inputs",
+        licence="none needed: generated",
+        scaling="bits are 0 and 1",
+    )

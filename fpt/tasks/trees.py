@@ -1,0 +1,95 @@
+"""Random ListOps trees, many at a time: level by level instead of node by node."""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+ROOTS = 4_096  # trees grown at a time; part of the definition of the data, as the seed is
+DIGIT, OPERATOR, CLOSE = 1, 11, 15  # the symbols of digit 0, of MIN, and of the closing bracket
+
+Ints = NDArray[np.int64]
+
+
+class Rules(NamedTuple):
+    """Long Range Arena's parameters: kept are trees with min_length < tokens < max_length."""
+
+    max_depth: int
+    max_args: int
+    min_length: int
+    max_length: int
+
+
+class Level(NamedTuple):
+    """All nodes at one depth, siblings side by side. symbol, tree: (nodes,); args: (operators,), their
+    children."""
+
+    symbol: Ints
+    tree: Ints
+    args: Ints
+
+
+def grow(rules: Rules, source: np.random.PCG64) -> list[Level]:
+    """ROOTS trees: below the root (always an operator: a digit alone is too short) a node is an operator with
+    probability 1/4, of four kinds, with 2 .. max_args arguments, or a digit; at max_depth always a digit."""
+    tree, levels = np.arange(ROOTS), list[Level]()
+    for depth in range(1, rules.max_depth + 1):
+        # bits of the raw stream, not Generator's methods: NumPy may change these between versions
+        raw = np.atleast_1d(np.asarray(source.random_raw(len(tree)))) if len(tree) else np.zeros(0, np.uint64)
+        low, high = (raw & 0xFFFFFFFF).astype(np.int64), (raw >> np.uint64(32)).astype(np.int64)
+        split = (low & 3 == 0) & (depth < rules.max_depth) | (depth == 1)
+        symbol = np.where(split, OPERATOR + (low >> 2 & 3), DIGIT + ((low >> 4) * 10 >> 28))
+        args = 2 + (high[split] * (rules.max_args - 1) >> 32)
+        levels.append(Level(symbol, tree, args))
+        tree = np.repeat(tree[split], args)
+    return levels
+
+
+def trim(levels: list[Level], rules: Rules) -> list[Level]:
+    """Only the trees of an allowed length, numbered anew."""
+    lengths = np.sum([np.bincount(x.tree, 1 + (x.symbol >= OPERATOR), ROOTS) for x in levels], axis=0)
+    keep = (lengths > rules.min_length) & (lengths < rules.max_length)
+    number = keep.cumsum() - 1
+    return [
+        Level(
+            x.symbol[keep[x.tree]], number[x.tree[keep[x.tree]]], x.args[keep[x.tree[x.symbol >= OPERATOR]]]
+        )
+        for x in levels
+    ]
+
+
+def fold(levels: list[Level]) -> tuple[list[Ints], Ints]:
+    """Bottom up: the tokens below and with every node, level by level, and the value of every tree."""
+    sizes, size, value = list[Ints](), np.zeros(0, np.int64), np.zeros(0, np.int64)
+    for symbol, _, args in reversed(levels):
+        above_size, above_value, split = np.ones_like(symbol), symbol - DIGIT, symbol >= OPERATOR
+        if len(args):
+            start, kind = args.cumsum() - args, symbol[split] - OPERATOR
+            group = np.repeat(np.arange(len(args)), args)
+            ordered = np.sort(group * 10 + value) % 10
+            median = (ordered[start + (args - 1) // 2] + ordered[start + args // 2]) // 2
+            least, most = np.minimum.reduceat(value, start), np.maximum.reduceat(value, start)
+            total = np.add.reduceat(value, start) % 10
+            above_value[split] = np.choose(kind, [least, most, median, total])
+            above_size[split] = 2 + np.add.reduceat(size, start)
+        size, value = above_size, above_value
+        sizes.insert(0, size)
+    return sizes, value
+
+
+def trees(rules: Rules, source: np.random.PCG64) -> tuple[list[bytes], list[int]]:
+    """The next trees as strings of symbols, one byte each, and their values."""
+    levels = trim(grow(rules, source), rules)
+    sizes, values = fold(levels)
+    text = np.zeros(sizes[0].sum(), np.uint8)
+    place = ends = sizes[0].cumsum() - sizes[0]
+    for depth, (symbol, _, args) in enumerate(levels):
+        split = symbol >= OPERATOR
+        text[place] = symbol
+        text[(place + sizes[depth] - 1)[split]] = CLOSE
+        if len(args):
+            before = sizes[depth + 1].cumsum() - sizes[depth + 1]
+            first = args.cumsum() - args
+            place = np.repeat(place[split] + 1 - before[first], args) + before
+    flat = text.tobytes()
+    return [flat[a:b] for a, b in zip(ends, ends + sizes[0], strict=True)], values.tolist()

@@ -1,0 +1,32 @@
+"""How it learns: the recipe, and fleets of runs that differ only in learning rate and seed.
+
+Importing it needs no torch.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from fpt.training.recipe import Recipe
+
+if TYPE_CHECKING:
+    from fpt.models.transfer import Template
+    from fpt.tasks.arrays import Task
+    from fpt.training.fleet import FleetResult
+
+__all__ = ["Recipe", "train_fleet"]
+
+
+def train_fleet(
+    task: "Task",
+    model: "Template",
+    recipe: Recipe,
+    learning_rates: Sequence[float],
+    seeds: Sequence[int],
+    *,
+    test_examples: int | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> "FleetResult":
+    """Train every learning rate with every seed, together; see fpt.training.fleet.train."""
+    from fpt.training.fleet import train
+
+    return train(task, model, recipe, learning_rates, seeds, test_examples=test_examples, progress=progress)

@@ -1,0 +1,56 @@
+"""Will a fleet fit? Predicted before the start; a fleet that would not is split into smaller ones."""
+
+from collections.abc import Sequence
+from typing import TypeVar
+
+import psutil
+import torch
+
+from fpt.errors import FptError
+from fpt.models.transfer import Template
+from fpt.training.recipe import Recipe
+
+FLOAT = 4  # bytes
+STATES = 6  # parameters, gradient, clipped gradient, two Adam moments, best so far
+KEPT_PER_LAYER = 34  # floats a token and unit of width that one block keeps for its backward pass
+SHARE = 0.8  # of the free memory that a fleet may take
+
+Part = tuple[list[float], list[int]]
+T = TypeVar("T")
+
+
+def run_bytes(template: Template, recipe: Recipe) -> int:
+    """Predicted bytes of one run: its trainable state, its frozen tensors if the seed draws them, its activations."""
+    trainable = sum(template.shapes[name].numel() for name in template.trainable)
+    everything = sum(shape.numel() for shape in template.shapes.values())
+    tokens = recipe.batch_size * template.task.tokens
+    scores = template.module.heads * template.task.tokens
+    activations = tokens * template.layers * (KEPT_PER_LAYER * template.width + 3 * scores)
+    return FLOAT * (STATES * trainable + activations + (everything - trainable))
+
+
+def free_bytes(device: torch.device) -> int:
+    """Bytes free on the device."""
+    return torch.cuda.mem_get_info(device)[0] if device.type == "cuda" else psutil.virtual_memory().available
+
+
+def split(template: Template, recipe: Recipe, rates: list[float], seeds: list[int], device: torch.device) -> list[Part]:
+    """Fleets that each fit: all rates of as many seeds as fit, else single seeds with as many rates as fit.
+
+    Raises FptError where not even one run fits.
+    """
+    need, free = run_bytes(template, recipe), int(SHARE * free_bytes(device))
+    most = free // need
+    if most < 1:
+        raise FptError(
+            f"one run of {template.backbone!r} on {template.task.name!r} at batch size {recipe.batch_size} needs about "
+            f"{need / 2**30:.1f} GiB, {free / 2**30:.1f} GiB may be used: take a smaller backbone, task or batch_size"
+        )
+    if most >= len(rates):
+        return [(rates, some) for some in chunks(seeds, most // len(rates))]
+    return [(some, [seed]) for seed in seeds for some in chunks(rates, most)]
+
+
+def chunks(values: Sequence[T], size: int) -> list[list[T]]:
+    """`values` in lists of `size`, the last one shorter."""
+    return [list(values[start : start + size]) for start in range(0, len(values), size)]

@@ -1,0 +1,145 @@
+"""The transfer model against the library's own forward, its parameter counts against the papers' arithmetic."""
+
+import pytest
+import torch
+from torch.func import functional_call
+
+import fpt.models
+import fpt.tasks
+from fpt.errors import SpecError
+from fpt.models.groups import FAMILIES, group_of
+from fpt.models.transfer import Template, TransferModel, read_out
+from fpt.tasks.arrays import Task
+
+
+@pytest.fixture(scope="module")
+def digits() -> Task:
+    return fpt.tasks.load("digits")
+
+
+def predict(template: Template, weights: dict, inputs: torch.Tensor, lengths=None) -> torch.Tensor:
+    template.module.eval()
+    with torch.no_grad():
+        return functional_call(template.module, weights, (template.task.encode(inputs), lengths))
+
+
+@pytest.mark.parametrize("backbone", ["small-gpt2", "small-bert"])
+def test_logits_equal_the_librarys_forward(backbone, digits, small_backbones):
+    template = fpt.models.build(digits, backbone, "pretrained", "fpt")
+    weights = template.initialise(0)
+    batch = digits.split(0).batch(0, 5)
+    embedded = torch.nn.functional.linear(
+        digits.encode(batch.inputs), weights["input_layer.weight"], weights["input_layer.bias"]
+    )
+    with torch.no_grad():
+        hidden = small_backbones[backbone](inputs_embeds=embedded).last_hidden_state[:, -1]
+    expected = torch.nn.functional.linear(hidden, weights["output_layer.weight"], weights["output_layer.bias"])
+    torch.testing.assert_close(predict(template, weights, batch.inputs)[:, 0], expected, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("backbone", ["small-gpt2", "small-bert"])
+def test_first_layers_equal_the_library_truncated(backbone, digits, small_backbones):
+    template = fpt.models.build(digits, backbone, "pretrained", "fpt", layers=1)
+    weights = template.initialise(0)
+    library = small_backbones[backbone]
+    blocks = library.h if backbone == "small-gpt2" else library.encoder.layer
+    del blocks[1:]
+    library.config.num_hidden_layers = 1
+    batch = digits.split(0).batch(0, 3)
+    embedded = torch.nn.functional.linear(
+        digits.encode(batch.inputs), weights["input_layer.weight"], weights["input_layer.bias"]
+    )
+    with torch.no_grad():
+        hidden = library(inputs_embeds=embedded).last_hidden_state[:, -1]
+    expected = torch.nn.functional.linear(hidden, weights["output_layer.weight"], weights["output_layer.bias"])
+    torch.testing.assert_close(predict(template, weights, batch.inputs)[:, 0], expected, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("backbone", ["small-gpt2", "small-bert"])
+def test_a_row_alone_equals_the_row_in_a_padded_batch(backbone, small_backbones):
+    task = fpt.tasks.load("listops-short", train=200, heldout=50)
+    template = fpt.models.build(task, backbone, "random", "fpt")
+    weights = template.initialise(0)
+    rows = task.split(0).validation[:16]
+    together = predict(template, weights, rows.inputs, rows.lengths)
+    assert len(set(rows.lengths.tolist())) > 3  # otherwise nothing is padded
+    for i, length in enumerate(rows.lengths.tolist()):
+        padding = torch.zeros_like(rows.inputs[i : i + 1])
+        padding[:, :length] = rows.inputs[i : i + 1, :length]
+        padding[:, length:] = 3  # other values in the padding change nothing
+        alone = predict(template, weights, padding, rows.lengths[i : i + 1])
+        torch.testing.assert_close(alone[0], together[i], rtol=1e-4, atol=1e-5)
+
+
+def test_read_out_counts_from_the_last_real_token():
+    hidden = torch.arange(2 * 5).float().view(2, 5, 1)
+    assert read_out(hidden, 2, None)[:, :, 0].tolist() == [[3, 4], [8, 9]]
+    assert read_out(hidden, 2, torch.tensor([3, 5]))[:, :, 0].tolist() == [[1, 2], [8, 9]]
+
+
+@pytest.mark.parametrize("backbone", list(fpt.models.BACKBONES))
+def test_every_parameter_is_in_exactly_one_group(backbone, digits):
+    with torch.device("meta"):
+        names = [name for name, _ in TransferModel(digits, backbone).named_parameters()]
+    family = fpt.models.BACKBONES[backbone].family
+    groups = {group_of(family, name) for name in names}
+    assert groups == set(fpt.models.BACKBONES[backbone].groups)
+    for pattern, _ in FAMILIES[family]:  # no row of the table that matches nothing
+        assert any(__import__("re").fullmatch(pattern, name) for name in names), pattern
+
+
+def test_a_parameter_no_row_decides_is_an_error():
+    with pytest.raises(LookupError, match="in 0 groups"):
+        group_of("gpt2", "backbone.h.0.adapter.weight")
+
+
+# GPT-2 base: (input, output, layer norm, positions used, effective total, total with the whole position table).
+# The arithmetic of Lu et al. 2021, section 2.2 and appendix B, corrected for biases, ln_f and the released shapes.
+COUNTS = {
+    ("bit-memory", "paper"): (39_168, 76_900, 38_400, 92_160, 246_628, 940_900),
+    ("bit-xor", "paper"): (1_536, 1_538, 38_400, 7_680, 49_154, 827_906),
+    ("listops", "released"): (11_520, 7_690, 38_400, 393_216, 450_826, 844_042),
+    ("listops", "paper"): (12_288, 7_690, 38_400, 1_536_000, 1_594_378, 1_594_378),
+    ("mnist", "released"): (13_056, 7_690, 38_400, 37_632, 96_778, 845_578),
+    ("mnist", "paper"): (13_056, 7_690, 38_400, 49_152, 108_298, 845_578),
+    ("cifar10", "paper"): (37_632, 7_690, 38_400, 49_152, 132_874, 870_154),
+    ("cifar10", "gray16"): (13_056, 7_690, 38_400, 49_152, 108_298, 845_578),
+    ("cifar10-lra", "paper"): (1_536, 7_690, 38_400, 786_432, 834_058, 834_058),
+}
+
+
+@pytest.mark.parametrize(("name", "variant"), list(COUNTS))
+def test_parameter_counts_of_gpt2(name, variant, shaped_task):
+    task = shaped_task(name, variant)
+    with torch.device("meta"):
+        report = fpt.models.build(task, "gpt2", "random", "fpt").report()
+    trainable = report["trainable"]
+    row = [int(trainable[group]) for group in ("input", "output", "layer_norm", "positions")]
+    spare = int(report["unused"].get("positions beyond the task's tokens", 0))
+    assert (*row, sum(row), sum(row) + spare) == COUNTS[name, variant]
+    assert int(report.loc["attention", "frozen"]) == 12 * 2_362_368
+    assert int(report.loc["feed_forward", "frozen"]) == 12 * 4_722_432
+    if task.tokens <= 1024:  # the printed total, with what the input layer replaces
+        library = report.values.sum() - row[0] - row[1]
+        assert library == 124_439_808
+
+
+def test_unfrozen_gpt2_trains_the_body_without_the_token_table(digits):
+    with torch.device("meta"):
+        report = fpt.models.build(digits, "gpt2", "random", "all").report()
+    body = report["trainable"].drop(["input", "output", "positions"]).sum()
+    assert body == 12 * 7_087_872 + 1_536
+    assert report.loc["wte", "unused"] == 50_257 * 768
+    assert report["frozen"].sum() == 0
+
+
+def test_positions_beyond_a_pretrained_table_need_training(small_backbones):
+    task = fpt.tasks.load("digits-lra")  # 64 tokens, 24 pretrained positions
+    with pytest.raises(SpecError, match=r"64 tokens.*24 pretrained"):
+        fpt.models.build(task, "small-gpt2", "pretrained", "output")
+    template = fpt.models.build(task, "small-gpt2", "pretrained", "fpt")
+    table = template.initialise(0)["backbone.wpe.weight"]
+    known = small_backbones["small-gpt2"].wpe.weight
+    assert torch.equal(table[:24], known)
+    assert table[24:].std().item() == pytest.approx(known.std().item(), rel=0.1)
+    assert fpt.models.build(task, "small-gpt2", "random", "output").trainable_groups == ("output",)

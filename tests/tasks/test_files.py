@@ -1,0 +1,265 @@
+"""Readers, and what missing, truncated, altered and wrong files get."""
+
+import gzip
+import hashlib
+import pickle
+import shutil
+import tarfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+from urllib.error import URLError
+
+import numpy as np
+import pytest
+import torchvision.datasets.utils
+from torchvision.datasets import CIFAR10, MNIST
+
+from fpt.errors import DataError, SpecError
+from fpt.tasks import files, load, npz_checksum
+
+Arrays = dict[str, Any]
+
+
+def md5(path: Path) -> str:
+    return hashlib.md5(path.read_bytes()).hexdigest()
+
+
+@pytest.fixture
+def offline(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*args: Any, **options: Any) -> None:
+        raise URLError("no network")
+
+    monkeypatch.setattr(torchvision.datasets.utils, "download_url", refuse)
+
+
+@pytest.fixture
+def idx(fixtures: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A data folder with a few MNIST images in the original files, known to torchvision by their sums."""
+    raw = shutil.copytree(fixtures / "idx", tmp_path / "mnist") / "MNIST" / "raw"
+    monkeypatch.setattr(MNIST, "resources", [(name, md5(raw / name)) for name, _ in MNIST.resources])
+    return tmp_path / "mnist"
+
+
+@pytest.fixture
+def batches(fixtures: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A data folder with real CIFAR-10 images packed as the original archive is."""
+    with np.load(fixtures / "cifar10.npz") as arrays:
+        images, labels = arrays["x_train"], arrays["y_train"].tolist()
+    folder = tmp_path / CIFAR10.base_folder
+    folder.mkdir()
+
+    def write(name: str, content: object) -> list[str]:
+        (folder / name).write_bytes(pickle.dumps(content))
+        return [name, md5(folder / name)]
+
+    def batch(number: int) -> object:
+        rows = slice(20 * number, 20 * number + 20)
+        return {"data": images[rows].transpose(0, 3, 1, 2).reshape(20, -1), "labels": labels[rows]}
+
+    monkeypatch.setattr(
+        CIFAR10, "train_list", [write(f"data_batch_{number}", batch(number)) for number in range(1, 6)]
+    )
+    monkeypatch.setattr(CIFAR10, "test_list", [write("test_batch", batch(0))])
+    name, sum_ = write("batches.meta", {"label_names": ["plane"]})
+    monkeypatch.setattr(CIFAR10, "meta", {"filename": name, "key": "label_names", "md5": sum_})
+    data = tmp_path / "data"
+    data.mkdir()
+    with tarfile.open(data / CIFAR10.filename, "w:gz") as archive:
+        archive.add(folder, CIFAR10.base_folder)
+    monkeypatch.setattr(CIFAR10, "tgz_md5", md5(data / CIFAR10.filename))
+    return data
+
+
+@pytest.mark.usefixtures("offline")
+def test_mnist_from_its_original_files(idx: Path, fixtures: Path) -> None:
+    task, packed = load("mnist", idx), load("mnist", fixtures)
+    assert (task.card["train"] + task.card["validation"], task.card["test"]) == (40, 20)
+    assert packed.card["train"] == 250
+    assert packed.split(0).validation.targets[:, 0].bincount().tolist() == [5] * 10
+    assert packed.checksum == npz_checksum(fixtures / "mnist.npz")
+    known = {image.numpy().tobytes() for image in packed.split(0).test.inputs}
+    assert all(image.numpy().tobytes() in known for image in task.split(0).test.inputs)
+
+
+@pytest.mark.usefixtures("offline")
+def test_cifar10_from_the_archive_then_from_the_folder(batches: Path, fixtures: Path) -> None:
+    with np.load(fixtures / "cifar10.npz") as arrays:
+        images, labels = arrays["x_train"], arrays["y_train"]
+    for _ in range(2):  # the second time the archive is unpacked already
+        split = load("cifar10", batches).split(0)
+        assert split.train_size == 80
+        assert np.array_equal(split.train_sample().inputs.numpy(), images[20:100])
+        assert np.array_equal(split.validation.inputs.numpy(), images[100:120])  # data_batch_5
+        assert np.array_equal(split.test.targets[:, 0].numpy(), labels[:20])
+        (batches / CIFAR10.filename).unlink(missing_ok=True)
+
+
+@pytest.mark.usefixtures("offline")
+@pytest.mark.parametrize("name", ["mnist", "cifar10", "cifar10-lra"])
+def test_missing_data_without_a_network(name: str, tmp_path: Path) -> None:
+    with pytest.raises(DataError) as caught:
+        load(name, tmp_path / "data")
+    message = str(caught.value)
+    assert "is missing and could not be downloaded" in message
+    assert "no network" in message
+    assert "FPT_DATA" in message
+    assert str(tmp_path / "data" / f"{name.removesuffix('-lra')}.npz") in message
+    assert not [path for path in tmp_path.rglob("*") if path.is_file()]
+
+
+def test_a_download_is_moved_into_place_and_given_up_after_a_while(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import socket
+
+    waits = []
+
+    def deliver(url: str, root: str, filename: str, md5: str) -> None:
+        waits.append(socket.getdefaulttimeout())
+        if "dead" in url:
+            raise URLError("gone")
+        (Path(root) / filename).write_text("content")
+
+    monkeypatch.setattr(torchvision.datasets.utils, "download_url", deliver)
+    path = files.fetch(tmp_path / "new", "file", "sum", ["http://dead/", "http://alive/"], "advice")
+    assert path.read_text() == "content"
+    assert [entry.name for entry in path.parent.iterdir()] == ["file"]
+    assert waits == [files.PATIENCE] * 2
+    assert socket.getdefaulttimeout() is None
+
+
+@pytest.mark.usefixtures("offline")
+@pytest.mark.parametrize("damage", [lambda data: data[:-9], lambda data: data[:40] + b"?" + data[41:]])
+def test_altered_downloads_name_both_sums_and_stay(
+    idx: Path, batches: Path, damage: Callable[[bytes], bytes]
+) -> None:
+    load("cifar10", batches)  # unpacks
+    cases = [
+        ("mnist", idx, idx / "MNIST" / "raw" / "train-images-idx3-ubyte.gz"),
+        ("cifar10", batches, batches / CIFAR10.base_folder / "data_batch_3"),
+    ]
+    for name, folder, path in cases:
+        expected = md5(path)
+        path.write_bytes(damage(path.read_bytes()))
+        before = path.read_bytes()
+        with pytest.raises(DataError, match=f"expected MD5 {expected}, found {md5(path)}"):
+            load(name, folder)
+        assert path.read_bytes() == before
+    (batches / CIFAR10.base_folder / "data_batch_3").unlink()
+    with pytest.raises(DataError, match="data_batch_3 is missing"):
+        load("cifar10", batches)
+
+
+@pytest.mark.usefixtures("offline")
+def test_an_altered_archive_is_not_unpacked(batches: Path) -> None:
+    archive = batches / CIFAR10.filename
+    archive.write_bytes(archive.read_bytes()[:-100])
+    with pytest.raises(DataError, match="expected MD5"):
+        load("cifar10", batches)
+    assert not (batches / CIFAR10.base_folder).exists()
+
+
+def test_idx_files_cut_short(fixtures: Path, tmp_path: Path) -> None:
+    whole = (fixtures / "idx" / "MNIST" / "raw" / "t10k-images-idx3-ubyte.gz").read_bytes()
+    (tmp_path / "cut.gz").write_bytes(whole[:-50])
+    with pytest.raises(DataError, match=r"cut\.gz is truncated"):
+        files.read_idx(tmp_path / "cut.gz")
+    (tmp_path / "short.gz").write_bytes(gzip.compress(gzip.decompress(whole)[:-50]))
+    with pytest.raises(DataError, match=r"short\.gz is truncated"):
+        files.read_idx(tmp_path / "short.gz")
+
+
+def images(n: int = 40, side: int = 8) -> Arrays:
+    rng = np.random.default_rng(0)
+    x = rng.integers(0, 256, (n, side, side), np.uint8)
+    return {"x_train": x, "y_train": np.arange(n) % 4, "x_test": x[:8], "y_test": np.arange(8) % 4}
+
+
+def sequences() -> Arrays:
+    x = np.array([[3, 1, 2, 0], [2, 0, 1, 0], [1, 2, 3, 4], [0, 0, 0, 0]] * 6, np.int16)
+    return {"x_train": x, "y_train": np.arange(24) % 2, "x_test": x[:4], "y_test": np.arange(4) % 2}
+
+
+def test_your_own_images(tmp_path: Path) -> None:
+    np.savez(tmp_path / "mine.npz", **images(60))
+    task = load(f"npz:{tmp_path}/mine.npz")
+    assert (task.tokens, task.width, task.classes, task.vocabulary) == (4, 16, 4, None)
+    assert (task.card["train"], task.card["validation"], task.card["test"]) == (50, 10, 8)
+    assert task.checksum == npz_checksum(tmp_path / "mine.npz")
+    assert load(f"npz:{tmp_path}/mine.npz", patch=2).tokens == 16
+    assert str(tmp_path) not in task.source
+    with pytest.raises(SpecError, match="patch 3 does not divide images of 8x8"):
+        load(f"npz:{tmp_path}/mine.npz", patch=3)
+
+
+def test_your_own_sequences(tmp_path: Path) -> None:
+    np.savez_compressed(tmp_path / "mine.npz", **sequences())
+    task = load(f"npz:{tmp_path}/mine.npz")
+    assert (task.tokens, task.width, task.vocabulary, task.classes, task.mask_padding) == (
+        4,
+        None,
+        5,
+        2,
+        False,
+    )
+    padded = load(f"npz:{tmp_path}/mine.npz", padded=True)
+    assert padded.mask_padding
+    test = padded.split(0).test
+    assert test.lengths is not None
+    assert test.lengths.tolist() == [3, 3, 4, 1]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"y_test": None}, "has no y_test"),
+        ({"x_train": np.zeros((40, 8, 8), np.float32)}, "x_train is float32, but must be uint8"),
+        ({"x_test": np.zeros((8, 4, 4), np.uint8)}, "x_train and x_test have the shapes"),
+        ({"x_train": np.zeros((0, 8, 8), np.uint8)}, r"x_train has shape \(0, 8, 8\)"),
+        ({"x_train": np.zeros(40, np.uint8)}, r"x_train has shape \(40,\)"),
+        ({"y_train": np.zeros((40, 1), int)}, r"y_train has shape \(40, 1\)"),
+        ({"y_train": np.arange(39) % 4}, "x_train has 40 rows, but y_train has 39"),
+        ({"y_train": np.arange(40) % 4 - 1}, "y_train has the negative value -1"),
+        ({"y_train": np.arange(40) / 4}, "y_train is float64, but must be an integer type"),
+        ({"y_train": np.arange(40) % 2 * 2, "y_test": np.zeros(8, int)}, "y_train has no label 1"),
+        ({"y_test": np.arange(8)}, "y_train has no label 4, 5, 6, 7"),
+        (
+            {"x_train": -np.ones((40, 5), int), "x_test": np.ones((8, 5), int)},
+            "x_train has the negative value -1",
+        ),
+        ({"y_train": np.array([{}] * 40)}, "no .npz file of numbers"),
+    ],
+)
+def test_wrong_arrays_are_named(change: Arrays, message: str, tmp_path: Path) -> None:
+    arrays = {name: array for name, array in {**images(), **change}.items() if array is not None}
+    np.savez(tmp_path / "mine.npz", **arrays)
+    with pytest.raises(DataError, match=message):
+        load(f"npz:{tmp_path}/mine.npz")
+
+
+@pytest.mark.parametrize("damage", [lambda data: data[:-200], lambda data: data[:900] + b"???" + data[903:]])
+@pytest.mark.parametrize("name", ["mnist", "cifar10"])
+def test_damaged_npz_files_are_refused_and_stay(
+    name: str, damage: Callable[[bytes], bytes], fixtures: Path, tmp_path: Path
+) -> None:
+    path = tmp_path / f"{name}.npz"
+    path.write_bytes(damage((fixtures / f"{name}.npz").read_bytes()))
+    before = npz_checksum(path)
+    with pytest.raises(DataError, match=f"{before}.*truncated, altered"):
+        load(name, tmp_path)
+    assert npz_checksum(path) == before
+
+
+def test_other_files_are_refused(fixtures: Path, tmp_path: Path) -> None:
+    (tmp_path / "text.npz").write_text("no arrays")
+    np.save(tmp_path / "one.npy", np.zeros(3))
+    (tmp_path / "one.npy").rename(tmp_path / "one.npz")
+    (tmp_path / "pickle.npz").write_bytes(pickle.dumps({"x_train": 1}))
+    for name in ("text", "one", "pickle"):
+        with pytest.raises(DataError, match=f"{name}.npz"):
+            load(f"npz:{tmp_path}/{name}.npz")
+    np.savez(tmp_path / "mnist.npz", **images())
+    with pytest.raises(DataError, match=r"images have the shape \(8, 8\), but must have \(28, 28\)"):
+        load("mnist", tmp_path)
+    assert len((fixtures / "novel.txt").read_text(encoding="utf-8").split()) > 5_000

@@ -1,0 +1,190 @@
+"""ListOps: the generator against evaluators of our own, the cache, the variants, the ladder."""
+
+import re
+import statistics
+from collections.abc import Iterator
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fpt.errors import DataError
+from fpt.tasks import listops, load
+from fpt.tasks.arrays import Task
+from fpt.tasks.trees import OPERATOR, Rules, grow, trees
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("data")
+
+
+@pytest.fixture(scope="module")
+def paper(folder: Path) -> Task:
+    return load("listops", folder, train=600, heldout=200)
+
+
+def parse(text: str) -> int:
+    """The value of a written list by recursive descent and Python's median: it shares no code with ours."""
+
+    def read(words: Iterator[str]) -> int | None:
+        word = next(words)
+        if word == "]":
+            return None
+        if not word.startswith("["):
+            return int(word)
+        values = []
+        while (value := read(words)) is not None:
+            values.append(value)
+        rules = {
+            "[MIN": min,
+            "[MAX": max,
+            "[MED": lambda v: int(statistics.median(v)),
+            "[SM": lambda v: sum(v) % 10,
+        }
+        return int(rules[word](values))
+
+    value = read(iter(text.split()))
+    if value is None:
+        raise ValueError(text)
+    return value
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    seed=st.integers(0, 10**6), depth=st.integers(2, 6), args=st.integers(2, 10), shortest=st.integers(3, 20)
+)
+def test_every_tree_obeys_the_rules_and_has_its_value(
+    seed: int, depth: int, args: int, shortest: int
+) -> None:
+    rules = Rules(depth, args, shortest, shortest + 60)
+    texts, values = trees(rules, np.random.PCG64(seed))
+    for text, value in list(zip(texts, values, strict=True))[:20]:
+        written = listops.decode(text)
+        assert parse(written) == listops.evaluate(list(text)) == value
+        assert rules.min_length < len(text) < rules.max_length
+        deepest = level = 0
+        for word in written.split():
+            level += word.startswith("[") - (word == "]")
+            deepest = max(deepest, level)
+        assert level == 0
+        assert deepest < depth  # at max_depth there are digits only
+        for inner in re.findall(r"\[[A-Z]+ ([0-9 ]+) \]", written):
+            assert 2 <= len(inner.split()) <= args
+
+
+def test_nodes_are_drawn_with_the_probabilities_of_long_range_arena() -> None:
+    levels = grow(listops.LONG, np.random.PCG64(0))
+    below = torch.from_numpy(np.concatenate([level.symbol for level in levels[1:-1]]))
+    operators = below[below >= OPERATOR]
+    assert abs(len(operators) / len(below) - 0.25) < 0.005
+    assert operators.bincount(minlength=15)[11:].float().div(len(operators)).sub(0.25).abs().max() < 0.01
+    digits = below[below < OPERATOR].bincount(minlength=11)[1:]
+    assert digits.float().div(int(digits.sum())).sub(0.1).abs().max() < 0.005
+    args = torch.from_numpy(np.concatenate([level.args for level in levels])).bincount(minlength=11)[2:]
+    assert len(args) == 9
+    assert args.float().div(int(args.sum())).sub(1 / 9).abs().max() < 0.01
+    assert (levels[-1].symbol < OPERATOR).all()
+    assert len(levels) == 10
+
+
+def test_the_examples_are_the_same_on_every_machine() -> None:
+    corpus = listops.generate(listops.SHORT, 3, "listops-short")
+    first = corpus.tokens[: corpus.lengths[0]].tolist()
+    assert listops.decode(first) == "[SM 6 9 [MIN 2 3 2 [MIN 8 2 6 3 4 5 8 ] 9 6 8 [MED 5 0 6 7 9 ] ] 5 8 ]"
+    assert (
+        load("listops-short").checksum == "6a3b822ba4cc754d0a1e84464c71170ef7221869cb72a810d1eb156ef02af0fe"
+    )
+
+
+def test_examples_are_unique_and_split_in_order(paper: Task, folder: Path) -> None:
+    split = paper.split(0)
+    parts = [split.train_sample(None), split.validation, split.test]
+    assert [len(part) for part in parts] == [600, 200, 200]
+    rows = torch.cat([part.inputs for part in parts])
+    assert len({row.numpy().tobytes() for row in rows}) == 1_000
+    assert torch.equal(paper.split(1).validation.inputs, split.validation.inputs)  # its own validation file
+
+
+def test_paper_keeps_brackets_and_says_where_the_padding_starts(paper: Task) -> None:
+    assert (paper.tokens, paper.vocabulary, paper.classes, paper.mask_padding) == (2_000, 16, 10, True)
+    test = paper.split(0).test
+    assert test.lengths is not None
+    for row, length, target in zip(
+        test.inputs, test.lengths.tolist(), test.targets[:, 0].tolist(), strict=True
+    ):
+        assert 500 < length < 2_000
+        assert (row[:length] > 0).all()
+        assert (row[length:] == 0).all()
+        assert row[length - 1] == 15
+        assert parse(listops.decode(row.tolist())) == target
+
+
+def test_released_drops_brackets_and_cuts(paper: Task, folder: Path) -> None:
+    task = load("listops", folder, "released", train=600, heldout=200)
+    assert (task.tokens, task.vocabulary, task.mask_padding) == (512, 15, False)
+    ours, whole = task.split(0).test, paper.split(0).test
+    assert ours.lengths is None
+    assert torch.equal(ours.targets, whole.targets)
+    for row, full in zip(ours.inputs.tolist(), whole.inputs.tolist(), strict=True):
+        bare = [symbol for symbol in full if 0 < symbol < 15][:512]
+        assert row == bare + [0] * (512 - len(bare))
+
+
+def test_the_cache_is_used_and_verified(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = load("listops", tmp_path, train=20, heldout=5)
+    path = tmp_path / "listops" / "listops-30.npz"
+    assert sorted(file.name for file in path.parent.iterdir()) == ["listops-30.npz", "listops-30.sha256"]
+    with monkeypatch.context() as patch:
+        patch.delattr(listops, "generate")
+        assert load("listops", tmp_path, train=20, heldout=5).checksum == first.checksum
+    whole = path.read_bytes()
+    for damaged in (whole[:-10], whole[:500] + b"?" + whole[501:]):
+        path.write_bytes(damaged)
+        with pytest.raises(DataError, match=r"altered: expected SHA-256 [0-9a-f]{64}, found [0-9a-f]{64}"):
+            load("listops", tmp_path, train=20, heldout=5)
+        assert path.read_bytes() == damaged
+    path.unlink()
+    assert load("listops", tmp_path, train=20, heldout=5).checksum == first.checksum
+    path.with_suffix(".sha256").unlink()  # killed between the two: generated again
+    assert load("listops", tmp_path, train=20, heldout=5).checksum == first.checksum
+
+
+def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(DataError, match=r"file.*FPT_DATA"):
+        load("listops", tmp_path / "file", train=20, heldout=5)
+
+
+def test_partial_readers() -> None:
+    words = ["", *"0123456789", "[MIN", "[MAX", "[MED", "[SM", "]"]
+
+    def value(text: str, exact: int) -> int:
+        return listops.evaluate([words.index(word) for word in text.split()], exact)
+
+    text = "[MAX 2 [MED 1 [SM 9 9 ] 9 ] [MIN 4 6 ] ]"
+    assert [value(text, exact) for exact in (1, 2, 3)] == [5, 4, 8]
+    assert parse(text) == 8
+    assert value("[MED 3 4 ]", 1) == parse("[MED 3 4 ]") == 3  # the median is cut to a whole number
+
+
+def test_the_short_ladder_is_well_apart() -> None:
+    task = load("listops-short")
+    assert (task.tokens, task.vocabulary, task.card["train"]) == (64, 16, 20_000)
+    ladder = listops.listops_ladder(task)
+    assert list(ladder) == ["majority class", "root operator only", "one level", "two levels", "three levels"]
+    rungs = list(ladder.values())
+    assert all(upper - lower > 0.15 for lower, upper in pairwise(rungs))
+    assert rungs[-1] == 1.0
+
+
+def test_the_long_ladder_is_the_known_one(paper: Task, folder: Path) -> None:
+    known = [0.171, 0.369, 0.565, 0.721, 0.826]
+    found = list(listops.listops_ladder(paper).values())
+    assert all(abs(one - two) < 0.1 for one, two in zip(found, known, strict=True))  # 200 test examples
+    released = load("listops", folder, "released", train=600, heldout=200)
+    assert list(listops.listops_ladder(released).values()) == found[:2]

@@ -1,0 +1,270 @@
+"""A fleet against the plain loop, and what must never change: frozen tensors, neighbours, the caller's generator."""
+
+import pytest
+import torch
+from torch.func import functional_call
+from torch.nn.functional import cross_entropy
+
+import fpt.models
+import fpt.tasks
+from fpt.errors import FptError, SpecError
+from fpt.models.transfer import Template
+from fpt.tasks.arrays import Task
+from fpt.training import Recipe, memory, train_fleet
+from fpt.training.fleet import Fleet
+
+CPU = torch.device("cpu")
+RATES, SEEDS = [1e-3, 1e-2], [0, 5]
+
+
+@pytest.fixture(scope="module")
+def digits() -> Task:
+    return fpt.tasks.load("digits")
+
+
+def recipe(**changes) -> Recipe:
+    return Recipe(
+        **{"steps": 6, "evaluations": 3, "evaluation_examples": 50, "compute_type": "float32", "dropout": 0.0} | changes
+    )
+
+
+def plain_loop(task: Task, template: Template, recipe: Recipe, rate: float, seed: int) -> dict[str, torch.Tensor]:
+    """One run as anybody would write it: torch.optim.Adam, clip_grad_norm_, one batch after the other."""
+    weights = {name: value.clone() for name, value in template.initialise(seed).items()}
+    trainable = [weights[name].requires_grad_() for name in template.trainable]
+    optimizer = torch.optim.Adam(trainable, lr=rate)
+    split = task.split(seed)
+    template.module.set_dropout(0.0)
+    template.module.set_compute_type(torch.float32)
+    for step in range(recipe.steps):
+        batch = split.batch(step, recipe.batch_size)
+        logits = functional_call(template.module, weights, (task.encode(batch.inputs), batch.lengths))
+        loss = cross_entropy(logits.flatten(0, 1), batch.targets.flatten())
+        optimizer.zero_grad()
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(trainable, recipe.clip)
+        optimizer.step()
+    return {name: value.detach() for name, value in weights.items()}
+
+
+@pytest.mark.parametrize("arm", list(fpt.models.ARMS))
+@pytest.mark.parametrize("backbone", ["small-gpt2", "small-bert"])
+def test_a_fleet_equals_the_plain_loop(backbone, arm, digits, small_backbones):
+    template = fpt.models.build(digits, backbone, *fpt.models.ARMS[arm])
+    fleet = Fleet(digits, template, recipe(), RATES, SEEDS, CPU)
+    for step in range(1, 7):
+        fleet.step(step)
+    for row, (seed, rate) in enumerate((seed, rate) for seed in SEEDS for rate in RATES):
+        expected = plain_loop(digits, template, recipe(), rate, seed)
+        flat = torch.cat([expected[name].flatten() for name in template.trainable])
+        # Key biases have no gradient but rounding's (softmax ignores them), which Adam turns into steps of full size.
+        moved = torch.cat(
+            [torch.full_like(expected[name], float(not key_bias(name))).flatten() for name in template.trainable]
+        )
+        if backbone == "small-gpt2" and "attention" in template.trainable_groups:
+            moved = without_key_part(template, expected, moved)
+        difference = (fleet.parameters[row] - flat) * moved
+        assert difference.abs().max() <= 0.02 * rate + 1e-5  # a fiftieth of one of Adam's steps
+
+
+def key_bias(name: str) -> bool:
+    return name.endswith("attention.self.key.bias")
+
+
+def without_key_part(template, expected, moved):
+    """GPT-2 keeps query, key and value in one bias: its middle third is the key's."""
+    start = 0
+    for name in template.trainable:
+        count = expected[name].numel()
+        if name.endswith("c_attn.bias"):
+            moved[start + count // 3 : start + 2 * count // 3] = 0
+        start += count
+    return moved
+
+
+def test_listops_fleet_equals_the_plain_loop(small_backbones):
+    task = fpt.tasks.load("listops-short", train=200, heldout=50)  # lengths, a mask, an embedding input layer
+    template = fpt.models.build(task, "small-bert", "random", "fpt")
+    fleet = Fleet(task, template, recipe(), [1e-3], [3], CPU)
+    for step in range(1, 7):
+        fleet.step(step)
+    expected = plain_loop(task, template, recipe(), 1e-3, 3)
+    flat = torch.cat([expected[name].flatten() for name in template.trainable])
+    torch.testing.assert_close(fleet.parameters[0], flat, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("arm", list(fpt.models.ARMS))
+def test_exactly_the_named_parameters_change(arm, digits, small_backbones):
+    template = fpt.models.build(digits, "small-gpt2", *fpt.models.ARMS[arm])
+    fleet = Fleet(digits, template, recipe(dropout=0.1), RATES, SEEDS, CPU)
+    start = fleet.parameters.clone()
+    frozen = {name: value.clone() for name, value in {**fleet.shared, **fleet.per_seed}.items()}
+    for step in range(1, 4):
+        fleet.step(step)
+    for name, value in {**fleet.shared, **fleet.per_seed}.items():
+        assert torch.equal(value, frozen[name]), name
+    pieces = (fleet.parameters != start).split([shape.numel() for shape in fleet.shapes], dim=1)
+    assert all(piece.any(1).all() for piece in pieces)  # every trainable tensor of every run moved
+    assert frozen.keys() | set(template.trainable) == template.shapes.keys()
+    assert not frozen.keys() & set(template.trainable)
+
+
+def test_frozen_tensors_are_held_once_or_once_a_seed(digits, small_backbones):
+    pretrained = Fleet(digits, fpt.models.build(digits, "small-gpt2"), recipe(), RATES, SEEDS, CPU)
+    assert not pretrained.per_seed
+    random = Fleet(digits, fpt.models.build(digits, "small-gpt2", "random"), recipe(), RATES, SEEDS, CPU)
+    assert all(len(value) == len(SEEDS) for value in random.per_seed.values())
+    assert "backbone.h.0.attn.c_attn.weight" in random.per_seed
+
+
+def test_only_frozen_matrices_are_held_in_bfloat16(digits, small_backbones):
+    fleet = Fleet(digits, fpt.models.build(digits, "small-gpt2"), recipe(compute_type="bfloat16"), RATES, SEEDS, CPU)
+    for name, value in fleet.shared.items():
+        matrix = name.endswith("weight") and (".attn." in name or ".mlp." in name)
+        assert value.dtype == (torch.bfloat16 if matrix else torch.float32), name
+    assert fleet.parameters.dtype == torch.float32
+
+
+@pytest.mark.parametrize("arm", list(fpt.models.ARMS))
+def test_bfloat16_follows_float32(arm, digits, small_backbones):
+    curves = {}
+    for kind in ("float32", "bfloat16"):
+        fleet = Fleet(
+            digits,
+            fpt.models.build(digits, "small-gpt2", *fpt.models.ARMS[arm]),
+            recipe(compute_type=kind),
+            RATES,
+            SEEDS,
+            CPU,
+        )
+        curves[kind] = torch.stack([fleet.step(step) for step in range(1, 7)])
+    difference = (curves["bfloat16"] - curves["float32"]).abs()
+    assert 0 < difference.max() < 0.15  # not the same computation, and close to it
+
+
+def test_a_diverged_run_is_recorded_and_not_contagious(digits, small_backbones):
+    template = fpt.models.build(digits, "small-gpt2", "pretrained", "all")
+    healthy = train_fleet(digits, template, recipe(steps=12, dropout=0.1), [1e-3, 1e-2], [0])
+    mixed = train_fleet(digits, template, recipe(steps=12, dropout=0.1), [1e-3, 1e30], [0])
+    wild = mixed.runs.query("learning_rate > 1").iloc[0]
+    assert 1 < wild["diverged_at"] <= 12
+    assert 0 <= wild["test_accuracy"] <= 1
+    assert 0 <= wild["test_accuracy_last"] <= 1
+    assert mixed.runs.query("learning_rate < 1")["diverged_at"].isna().all()
+    keep = "learning_rate == 1e-3"
+    # Bit for bit: the dropout stream is seeded from the fleet's identity, so compare without it.
+    calm = recipe(steps=12)
+    one = train_fleet(digits, template, calm, [1e-3, 1e-2], [0]).runs.query(keep)
+    other = train_fleet(digits, template, calm, [1e-3, 1e30], [0]).runs.query(keep)
+    assert one.reset_index(drop=True).equals(other.reset_index(drop=True))
+    assert len(healthy.runs) == 2
+
+
+def test_neighbours_of_a_diverged_run_are_bit_for_bit_unchanged(digits, small_backbones):
+    template = fpt.models.build(digits, "small-gpt2", "pretrained", "all")
+    fleets = [Fleet(digits, template, recipe(), [1e-3, wild], [0], CPU) for wild in (1e-2, 1e30)]
+    for fleet in fleets:
+        for step in range(1, 13):
+            fleet.step(step)
+    assert fleets[1].alive.tolist() == [True, False]
+    assert torch.equal(fleets[0].parameters[0], fleets[1].parameters[0])
+    assert fleets[1].parameters.isfinite().all()  # the last finite values are kept
+
+
+def test_the_same_fleet_twice_is_bit_for_bit_the_same(digits, small_backbones):
+    template = fpt.models.build(digits, "small-gpt2", "random")
+    before = torch.get_rng_state()
+    results = [train_fleet(digits, template, recipe(dropout=0.1), RATES, SEEDS) for _ in range(2)]
+    assert results[0].runs.equals(results[1].runs)
+    assert results[0].curves.equals(results[1].curves)
+    assert torch.equal(before, torch.get_rng_state())  # the caller's generator was not touched
+
+
+def test_columns_order_and_bounds(digits, small_backbones):
+    result = train_fleet(digits, fpt.models.build(digits, "small-gpt2"), recipe(), [1e-2, 1e-3], [5, 0])
+    assert list(result.runs) == [
+        "learning_rate", "seed", "best_step", "validation_accuracy", "train_accuracy", "test_accuracy",
+        "test_accuracy_exact", "test_accuracy_last", "train_accuracy_last", "diverged_at",
+    ]  # fmt: skip
+    assert list(result.curves) == [
+        "learning_rate", "seed", "step", "train_loss", "train_accuracy", "validation_loss", "validation_accuracy",
+    ]  # fmt: skip
+    assert result.runs[["learning_rate", "seed"]].to_numpy().tolist() == [
+        [1e-3, 0],
+        [1e-3, 5],
+        [1e-2, 0],
+        [1e-2, 5],
+    ]
+    assert sorted(result.curves["step"].unique()) == [2, 4, 6]
+    best = result.curves.loc[result.curves.groupby(["learning_rate", "seed"])["validation_accuracy"].idxmax()]
+    assert result.runs["best_step"].tolist() == best["step"].tolist()  # idxmax: ties go to the earlier step
+    assert result.runs["validation_accuracy"].tolist() == best["validation_accuracy"].tolist()
+    last = result.curves.query("step == 6")
+    assert result.runs["train_accuracy_last"].tolist() == last["train_accuracy"].tolist()
+
+
+def test_whole_string_accuracy_is_at_most_bit_accuracy(small_backbones):
+    task = fpt.tasks.load("bit-xor", length=3)
+    runs = train_fleet(task, fpt.models.build(task, "small-gpt2"), recipe(steps=2), [1e-3], [0]).runs
+    assert 0 < runs["test_accuracy_exact"].item() < runs["test_accuracy"].item() < 1
+
+
+def test_fleets_that_do_not_fit_are_split_and_say_so(digits, small_backbones, monkeypatch):
+    template = fpt.models.build(digits, "small-gpt2", "random")
+    whole = train_fleet(digits, template, recipe(), RATES, SEEDS)
+    need = memory.run_bytes(template, recipe())
+    monkeypatch.setattr(memory, "free_bytes", lambda device: int(2.5 * need / memory.SHARE))
+    by_seed = train_fleet(digits, template, recipe(), RATES, SEEDS)
+    assert (whole.parts, by_seed.parts) == ([(2, 2)], [(2, 1), (2, 1)])
+    monkeypatch.setattr(memory, "free_bytes", lambda device: int(1.5 * need / memory.SHARE))
+    alone = train_fleet(digits, template, recipe(), RATES, SEEDS)
+    assert alone.parts == [(1, 1)] * 4
+    for other in (by_seed, alone):
+        columns = ["learning_rate", "seed", "test_accuracy"]
+        assert other.runs[columns[:2]].equals(whole.runs[columns[:2]])
+        assert (other.runs["test_accuracy"] - whole.runs["test_accuracy"]).abs().max() <= 2 / 400
+    monkeypatch.setattr(memory, "free_bytes", lambda device: need // 2)
+    with pytest.raises(FptError, match=r"needs about .* GiB.*may be used"):
+        train_fleet(digits, template, recipe(), RATES, SEEDS)
+
+
+@pytest.mark.parametrize(
+    ("rates", "seeds", "message"),
+    [
+        ([], [0], "learning_rates is empty"),
+        ([1e-3], [], "seeds is empty"),
+        ([1e-3, 1e-3], [0], "learning_rates holds a value twice"),
+        ([1e-3], [0, 0], "seeds holds a value twice"),
+        ([float("nan")], [0], "nan is not a finite number above 0"),
+        ([float("inf")], [0], "inf is not a finite number above 0"),
+        ([-1e-3], [0], "-0.001 is not a finite number above 0"),
+    ],
+)
+def test_bad_lists(rates, seeds, message, digits, small_backbones):
+    with pytest.raises(SpecError, match=message):
+        train_fleet(digits, fpt.models.build(digits, "small-gpt2"), recipe(), rates, seeds)
+
+
+def test_a_batch_larger_than_the_training_set(digits, small_backbones):
+    with pytest.raises(SpecError, match=r"2000.*1097"):
+        train_fleet(digits, fpt.models.build(digits, "small-gpt2"), recipe(batch_size=2000), [1e-3], [0])
+
+
+def test_progress_reaches_the_end(digits, small_backbones):
+    told = []
+    train_fleet(
+        digits,
+        fpt.models.build(digits, "small-gpt2"),
+        recipe(),
+        [1e-3],
+        [0],
+        progress=lambda *at: told.append(at),
+    )
+    assert told[-1] == (6, 6)
+    assert told == sorted(told)
+
+
+def test_it_learns(digits):
+    template = fpt.models.build(digits, "tiny-lm", "random", "all")
+    runs = train_fleet(digits, template, Recipe(steps=150, evaluations=3, evaluation_examples=100), [1e-3], [0]).runs
+    assert runs["test_accuracy"].item() > 0.4  # chance is 0.1
