@@ -14,7 +14,7 @@ from fpt.tasks.arrays import Examples
 if TYPE_CHECKING:
     from fpt.training.fleet import Fleet, Progress
 
-TOKENS_AT_ONCE = 4_096  # tokens x runs in one forward pass: what stays in a CPU cache is 1.6 times as fast as 32k
+TOKENS_AT_ONCE = 16_384  # tokens x runs in one forward pass without gradients
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,73 @@
+# The two commands of the README are `make report` and `make test`; `make help` lists the rest.
+# Written for GNU make 3.81 (macOS) and any POSIX shell.
+
+VENV ?= .venv
+BIN = $(VENV)/bin
+STAMP = $(VENV)/.fpt-installed
+
+# The first of these that runs and is new enough; name another with `make PYTHON=...`.
+NEW_ENOUGH = -c 'import sys; sys.exit(sys.version_info < (3, 11))'
+PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
+	if $$p $(NEW_ENOUGH) >/dev/null 2>&1; then echo $$p; break; fi; done)
+
+# What installs. To use another installer: make report INSTALL="uv pip install --python .venv/bin/python"
+INSTALL ?= $(BIN)/python -m pip install
+
+BOOK = $(BIN)/jupyter-book build . --config _config.yml --toc book/_toc.yml --all -W --keep-going
+CHECKED = .test
+
+# One thing at a time, also under `make -j`: sweeps and book share the cores by themselves.
+.NOTPARALLEL:
+.DELETE_ON_ERROR:
+.PHONY: help report study book compare test lint unit test-book install clean
+
+help:  ## this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "make %-10s %s\n", $$1, $$2}' Makefile
+
+report: study book compare  ## train the laptop study on this machine, build the book, show your numbers
+
+study: $(STAMP)
+	$(BIN)/fpt run laptop
+
+book: $(STAMP)  ## build the book from the runs that are there
+	$(BOOK) --path-output book
+
+compare: $(STAMP)
+	@$(BIN)/python -c 'from fpt.evidence import beside_published as beside; \
+	  print(beside("runs/laptop").to_string(index=False))'
+	@echo "The book: $(CURDIR)/book/_build/html/index.html"
+
+test: lint unit test-book  ## everything that CI runs
+	@echo "All checks passed."
+
+lint: $(STAMP)  ## style, types, pairs of notebooks
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+unit: $(STAMP)  ## the tests, and every notebook against its own checks
+	$(BIN)/python -m pytest tests notebooks --nbval-lax --nbval-current-env
+
+# From published results only, so that the checks are the same in a fresh clone and after `make report`.
+test-book: $(STAMP)
+	FPT_ORIGIN=published $(BOOK) --path-output $(CHECKED)
+	FPT_BOOK="$(CURDIR)/$(CHECKED)/_build/html" $(BIN)/python -m pytest tests/book
+
+install: $(STAMP)
+
+$(STAMP): pyproject.toml constraints.txt
+	@if ! $(BIN)/python -m pip --version >/dev/null 2>&1; then \
+	  test -n "$(PYTHON)" && $(PYTHON) $(NEW_ENOUGH) || { \
+	    echo "fpt needs Python 3.11 or newer, and found none: $$(python3 --version 2>&1)."; \
+	    echo "Install one, or name it: make PYTHON=/path/to/python3.12"; exit 1; }; \
+	  $(PYTHON) -m venv $(VENV) || { \
+	    echo "$(PYTHON) cannot make an environment (Debian and Ubuntu: install python3-venv)."; exit 1; }; \
+	fi
+	@$(BIN)/python $(NEW_ENOUGH) || { \
+	  echo "$(VENV) holds $$($(BIN)/python --version); fpt needs 3.11 or newer. Remove $(VENV), or: make VENV=..."; \
+	  exit 1; }
+	$(INSTALL) -c constraints.txt -e ".[dev,minilm]"
+	@touch $(STAMP)
+
+clean:  ## remove what was built; keeps the environment and your runs
+	rm -rf book/_build $(CHECKED) .mypy_cache .pytest_cache .ruff_cache .hypothesis dist

@@ -1,0 +1,22 @@
+"""Do frozen language models compute? A replication study of two papers that contradict each other.
+
+The rooms, each importing only from those before it: `tasks` (what is learned), `models` (what learns),
+`training` (how it learns), `sweeps` (which runs, where), `evidence` (what it shows). They load on first use,
+and torch only inside functions, so that `import fpt` is fast.
+"""
+
+from importlib import import_module
+from types import ModuleType
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from fpt import evidence, models, sweeps, tasks, training
+
+__version__ = "0.1.0"
+__all__ = ["evidence", "models", "sweeps", "tasks", "training"]
+
+
+def __getattr__(name: str) -> ModuleType:
+    if name not in __all__:
+        raise AttributeError(f"module 'fpt' has no attribute {name!r}")
+    return import_module(f"fpt.{name}")

@@ -1,0 +1,82 @@
+"""What this machine has, for `fpt doctor`: device, memory, data, weights. Looks, and downloads nothing."""
+
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+
+from fpt import tasks
+from fpt.errors import WeightsError
+from fpt.models import BACKBONES
+from fpt.models.weights import cached, local_folder, missing, verify
+
+Finding = tuple[str, str, str]  # what, what was found, how to get it
+
+# Tasks whose data are downloaded, and what shows below the data folder that they were.
+DOWNLOADS = {
+    "mnist": ("mnist.npz", "MNIST/raw/train-images-idx3-ubyte.gz"),
+    "cifar10": ("cifar10.npz", "cifar-10-batches-py", "cifar-10-python.tar.gz"),
+    "cifar10-lra": ("cifar10.npz", "cifar-10-batches-py", "cifar-10-python.tar.gz"),
+}
+
+
+def findings() -> Iterator[Finding]:
+    """One row for each thing a study may need."""
+    yield from _machine()
+    yield from _data(tasks.data_folder())
+    for backbone in BACKBONES:
+        yield f"weights: {backbone}", *_weights(backbone)
+
+
+def _machine() -> Iterator[Finding]:
+    import torch
+
+    from fpt.sweeps.execute import device_name
+
+    devices = [device_name(f"cuda:{index}") for index in range(torch.cuda.device_count())]
+    yield (
+        "device",
+        ", ".join(devices) or device_name("cpu"),
+        "" if devices else "no GPU; the laptop studies need none",
+    )
+    yield "cores", str(psutil.cpu_count()), ""
+    memory = psutil.virtual_memory()
+    yield "memory", f"{memory.available / 2**30:.1f} of {memory.total / 2**30:.1f} GiB free", ""
+    writable = os.access("runs", os.W_OK)
+    yield (
+        "results folder",
+        f"{shutil.disk_usage('runs').free / 2**30:.1f} GiB free",
+        "" if writable else "not writable",
+    )
+
+
+def _data(folder: Path) -> Iterator[Finding]:
+    yield "data folder", str(folder), "" if "FPT_DATA" in os.environ else "set FPT_DATA to use another"
+    for task in tasks.TASKS:
+        found = next((name for name in DOWNLOADS.get(task, ()) if (folder / name).exists()), None)
+        if task not in DOWNLOADS:
+            yield f"data: {task}", "a file of yours" if task == tasks.NPZ else "needs no download", ""
+        elif found:
+            yield f"data: {task}", found, ""
+        else:
+            first = DOWNLOADS[task][0]
+            yield (
+                f"data: {task}",
+                "not here",
+                f"downloaded at first use; with no network, put {first} into the data folder",
+            )
+
+
+def _weights(backbone: str) -> tuple[str, str]:
+    hub = BACKBONES[backbone].hub
+    if folder := local_folder(backbone):
+        try:
+            verify(backbone, folder)
+        except WeightsError as error:
+            return "altered", str(error)
+        return str(folder), ""
+    if hub and cached(hub):
+        return f"in the hub's cache ({hub})", ""
+    return "not here", f"downloaded from {hub} at first use" if hub else missing(backbone)

@@ -1,0 +1,47 @@
+"""What the runs show: tidy tables, intervals, verdicts, figures. Importing it does not import torch."""
+
+from fpt.evidence.baselines import baselines
+from fpt.evidence.claims import Verdict, claim, claims, headline, verdict_table
+from fpt.evidence.figures import (
+    alt_text,
+    budget_figure,
+    curves_figure,
+    difference_figure,
+    gain_figure,
+    learning_rate_figure,
+)
+from fpt.evidence.page import Picture, Table
+from fpt.evidence.prose import answer, facts, verdict_facts, whose
+from fpt.evidence.results import find_study, load_curves, load_runs, studies, sweeps_table
+from fpt.evidence.tables import beside_paper, beside_published, paper_table, summary, table_one
+
+__all__ = [
+    "Picture",
+    "Table",
+    "Verdict",
+    "alt_text",
+    "answer",
+    "baselines",
+    "beside_paper",
+    "beside_published",
+    "budget_figure",
+    "claim",
+    "claims",
+    "curves_figure",
+    "difference_figure",
+    "facts",
+    "find_study",
+    "gain_figure",
+    "headline",
+    "learning_rate_figure",
+    "load_curves",
+    "load_runs",
+    "paper_table",
+    "studies",
+    "summary",
+    "sweeps_table",
+    "table_one",
+    "verdict_facts",
+    "verdict_table",
+    "whose",
+]

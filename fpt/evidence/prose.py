@@ -1,0 +1,100 @@
+"""Numbers for sentences: every figure in the book's prose is computed here or in the chapter, never typed."""
+
+import math
+from pathlib import Path
+
+import pandas as pd
+
+from fpt.evidence.claims import Verdict, headline, points
+from fpt.evidence.results import SHORT, rate_text, sweeps_table
+from fpt.evidence.stats import mean_interval
+from fpt.evidence.tables import percent
+
+NONE = "(no result)"
+ARMS = (*SHORT.values(), "FR fixed", "UR fixed")
+RATES = (1e-3, 1e-2)  # the reference rates that chapters speak of
+OTHERS = ("up", "ur")
+COMPARISONS = (
+    *(f"fp-{other}-{rate_text(rate)}" for other in OTHERS for rate in RATES),
+    *(f"{other}-fp-tuned" for other in OTHERS),
+    "fp-fr-tuned",
+    "fp-fr-fixed-tuned",
+    "fp-fr-best-gain-tuned",
+)
+
+
+def facts(runs: pd.DataFrame) -> dict[str, str]:
+    """Text by key for one setup's runs. The keys are always the same; what is not there reads "(no result)".
+
+    `fp-tuned`, `fp-rate`, `fp-1e-3`, ... for each arm (fp, fr, up, ur, fr-fixed, ur-fixed); `steps`,
+    `backbone`, `selection-seeds`, `confirmation-seeds`, `runs`, `diverged`, `grid`.
+    """
+    found = {}
+    confirmed = runs[runs["stage"] == "confirmation"]
+    for name in ARMS:
+        arm, key = confirmed[confirmed["label"] == name], slug(name)
+        found[f"{key}-tuned"] = _accuracy(arm[arm["selected"].astype(bool)])
+        rates = runs.loc[runs["label"] == name, "selected_rate"].dropna()
+        found[f"{key}-rate"] = NONE if rates.empty else rate_text(rates.iloc[0])
+        for rate in RATES:
+            at = (arm["learning_rate"].astype(float) / rate - 1).abs() < 1e-6
+            found[f"{key}-{rate_text(rate)}"] = _accuracy(arm[at])
+    for key in ("steps", "backbone"):
+        found[key] = NONE if runs.empty else str(runs[key].iloc[0])
+    for stage in ("selection", "confirmation"):
+        found[f"{stage}-seeds"] = str(runs.loc[runs["stage"] == stage, "seed"].nunique())
+    grid = sorted(runs.loc[runs["stage"] == "selection", "learning_rate"].unique())
+    found["grid"] = ", ".join(map(rate_text, grid)) if grid else NONE
+    found["runs"], found["diverged"] = f"{len(runs):,}", str(int(runs["diverged_at"].notna().sum()))
+    return found
+
+
+def verdict_facts(verdicts: list[Verdict]) -> dict[str, str]:
+    """For each headline comparison of one setup: the difference with its interval, and `<key>-verdict`."""
+    found = dict.fromkeys(COMPARISONS, NONE) | {f"{key}-verdict": "not tested" for key in COMPARISONS}
+    found["inversion-verdict"] = "not tested"
+    for verdict in verdicts:
+        key, test = slug(verdict.comparison), verdict.test
+        found[f"{key}-verdict"] = verdict.verdict
+        if not math.isnan(test.mean):
+            interval = f"{points(test.low)} to {points(test.high)}"
+            found[key] = f"{points(test.mean)} points (95% interval {interval}, {test.n} seeds)"
+    return found
+
+
+def answer(runs: pd.DataFrame) -> str:
+    """One sentence: does the ordering turn over with the learning rate, in these runs?"""
+    verdict = next((v for v in headline(runs) if v.headline == "inversion"), None)
+    if verdict is None:
+        return "There are no results yet; the command make report trains them."
+    where = f"On {verdict.task}, with {verdict.scale},"
+    ordering = "the ordering of frozen and unfrozen models"
+    endings = {
+        "supported": f"{ordering} turns over with the learning rate.",
+        "contradicted": f"{ordering} does not turn over with the learning rate.",
+        "not tested": f"{ordering} is not known yet: some of their sweeps have not been run.",
+    }
+    undecided = f"these runs do not decide whether {ordering} turns over with the learning rate."
+    return f"{where} {endings.get(verdict.verdict, undecided)}"
+
+
+def whose(study_folder: str | Path) -> str:
+    """One sentence: whose results these are, where they were computed, and whether they are complete."""
+    table, name = sweeps_table(study_folder), Path(study_folder).name
+    done = table[table["status"] == "done"]
+    if done.empty:
+        return f"There are no results of the study {name} yet; the command fpt run {name} makes them."
+    part = "" if len(done) == len(table) else f", {len(done)} of its {len(table)} sweeps"
+    device = ", ".join(sorted(set(done["device"].astype(str))))
+    owner = "your own results" if done["origin"].iloc[0] == "own" else "the published results"
+    return f"These are {owner} of the study {name}{part}, computed on {device}."
+
+
+def slug(text: str) -> str:
+    """FP - UP at 1e-3 -> fp-up-1e-3; FR fixed -> fr-fixed."""
+    return text.lower().replace(" - ", "-").replace(" at ", "-").replace(" ", "-")
+
+
+def _accuracy(runs: pd.DataFrame) -> str:
+    mean = mean_interval(runs["test_accuracy"].astype(float))[0]
+    return NONE if math.isnan(mean) else f"{percent(mean)}%"

@@ -1,0 +1,173 @@
+"""The ledger: the state of each sweep's folder, who writes it, and files that appear whole or not at all."""
+
+import fcntl
+import json
+import os
+import socket
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from fpt.errors import LockedError, SpecError
+from fpt.sweeps.spec import SweepSpec
+from fpt.sweeps.study import NAME, Study
+
+RESULT, PROGRESS, LOCK = "result.json", "progress.json", "lock"
+NOTEBOOK, NOTEBOOK_LOCK = "notebook.ipynb", "notebook-lock"
+PUBLISHED = "published"
+LOCK_WAIT = 30.0  # seconds: a killed driver's workers are gone long before
+
+
+@dataclass(frozen=True)
+class SweepState:
+    """One sweep of a study: `state` is done, running, unfinished (started, nobody at work) or waiting."""
+
+    spec: SweepSpec
+    folder: Path
+    state: str
+    result: dict[str, Any] | None
+    progress: dict[str, Any] | None
+    published: dict[str, Any] | None  # the published result of the same spec
+
+    @property
+    def complete(self) -> bool:
+        """Done, and its executed notebook is there as well."""
+        return self.state == "done" and (self.folder / NOTEBOOK).is_file()
+
+
+def workspace(root: Path | str | None = None) -> Path:
+    """`root`, else the nearest folder at or above the working directory, that holds runs/ and notebooks/."""
+    start = Path.cwd() if root is None else Path(root).absolute()
+    for folder in [start, *start.parents] if root is None else [start]:
+        if (folder / "runs").is_dir() and (folder / "notebooks").is_dir():
+            return folder
+    where = "at or above the working directory" if root is None else f"as --root ({root})"
+    raise SpecError(f"no workspace {where}: a folder that holds runs/ and notebooks/; name one with --root")
+
+
+def results_folder(folder: str | None) -> Path | None:
+    """A notebook's `folder` parameter as a path: runs/<study>/<sweep> of the workspace, nothing outside."""
+    if folder is None:
+        return None
+    root = workspace()
+    inside = Path(os.path.abspath(root / folder))
+    runs = (root / "runs").resolve()
+    parts = inside.resolve().relative_to(runs).parts if inside.resolve().is_relative_to(runs) else ()
+    if len(parts) != 2 or parts[1] == PUBLISHED or not all(NAME.fullmatch(part) for part in parts):
+        raise SpecError(f"folder = {folder!r}: results go to runs/<study>/<sweep> in the workspace, and nowhere else")
+    return inside.relative_to(Path.cwd()) if inside.is_relative_to(Path.cwd()) else inside
+
+
+def sweep_state(spec: SweepSpec, study: Path) -> SweepState:
+    """The state of one sweep below the folder of its study."""
+    folder = study / spec.folder_name
+    result = read_result(folder, spec)
+    running = result is None and is_held(folder / LOCK)
+    state = "done" if result else "running" if running else "unfinished" if folder.is_dir() else "waiting"
+    progress = _read_json(folder / PROGRESS) if running else None
+    return SweepState(spec, folder, state, result, progress, read_result(study / PUBLISHED / folder.name, spec))
+
+
+def stale_folders(study: Study, inside: str = "") -> list[Path]:
+    """Folders that the present study.yaml does not resolve to: own or (inside=PUBLISHED) published ones."""
+    names = {spec.folder_name for spec in study.sweeps} | {PUBLISHED}
+    parent = study.folder / inside
+    folders = sorted(path for path in parent.glob("*") if path.is_dir()) if parent.is_dir() else []
+    return [path for path in folders if path.name not in names and not path.name.startswith(".")]
+
+
+def read_result(folder: Path, spec: SweepSpec) -> dict[str, Any] | None:
+    """The folder's result.json if it answers this very spec; a sweep is done by this sign and no other."""
+    result = _read_json(folder / RESULT)
+    return result if result and result.get("hash") == spec.hash else None
+
+
+def _read_json(path: Path) -> dict[str, Any] | None:
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    return found if isinstance(found, dict) else None
+
+
+def write_atomically(path: Path, content: bytes) -> None:
+    """After a crash at any moment the file is the old one or the new one, never half of either."""
+    part = path.with_name(f".{path.name}.part")
+    with part.open("wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(part, path)
+    directory = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(directory)
+    finally:
+        os.close(directory)
+
+
+def write_json(path: Path, content: dict[str, Any]) -> None:
+    write_atomically(path, (json.dumps(content, indent=1) + "\n").encode())
+
+
+@contextmanager
+def hold(path: Path, spec: SweepSpec) -> Iterator[None]:
+    """Hold the lock file `path` while writing its folder; the kernel drops the lock with the process.
+
+    Raises LockedError after LOCK_WAIT seconds, naming who holds it, or at once if the folder is another's.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    deadline = time.monotonic() + LOCK_WAIT
+    with path.open("a+", encoding="utf-8") as file:
+        while not _try_lock(file.fileno(), fcntl.LOCK_EX):
+            if time.monotonic() > deadline:
+                raise locked(path)
+            time.sleep(0.2)
+        owner = _read_json(path) or _read_json(path.with_name(RESULT)) or {}
+        if owner.get("hash", spec.hash) != spec.hash:
+            by = f"last written by process {owner.get('pid')} on {owner.get('host')}"
+            raise LockedError(
+                f"{path.parent} holds another sweep ({owner['hash']}, this one is {spec.hash}), {by}; "
+                "choose another folder, or remove that one"
+            )
+        file.truncate(0)
+        file.write(json.dumps({"hash": spec.hash, "pid": os.getpid(), "host": socket.gethostname()}))
+        file.flush()
+        yield
+
+
+def is_held(path: Path) -> bool:
+    """Whether a living process holds the lock file."""
+    try:
+        with path.open("rb") as file:
+            return not _try_lock(file.fileno(), fcntl.LOCK_SH)  # shared: two observers do not see each other
+    except OSError:
+        return False
+
+
+def wait_until_free(folder: Path) -> None:
+    """Return when nobody writes the folder; LockedError if somebody still does after LOCK_WAIT seconds."""
+    deadline = time.monotonic() + LOCK_WAIT
+    for path in (folder / LOCK, folder / NOTEBOOK_LOCK):
+        while is_held(path):
+            if time.monotonic() > deadline:
+                raise locked(path)
+            time.sleep(0.2)
+
+
+def locked(path: Path) -> LockedError:
+    owner = _read_json(path) or {}
+    return LockedError(
+        f"{path.parent} is being written by process {owner.get('pid')} on {owner.get('host')}, "
+        f"still after {LOCK_WAIT:g} s; wait for it, or end that process"
+    )
+
+
+def _try_lock(descriptor: int, kind: int) -> bool:
+    try:
+        fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True

@@ -1,0 +1,80 @@
+"""Copying finished sweeps to `published/`, which is committed, and listing their notebooks in the book."""
+
+import os
+import shutil
+from pathlib import Path
+
+import yaml
+
+from fpt.errors import SpecError
+from fpt.sweeps import ledger
+from fpt.sweeps.study import Study, load_study
+
+FILES = ("notebook.ipynb", "runs.parquet", "curves.parquet", "result.json")
+SMOKE = "smoke"  # its few steps exercise the machinery and say nothing about the question
+TOC = Path("book/_toc.yml")
+BEGIN = "# executed notebooks: written by `fpt publish`, between here and the next mark"
+END = "# end of executed notebooks"
+
+
+def publish(study: Study, partial: bool = False) -> list[Path]:
+    """Copy the study's own finished sweeps to `published/`, each folder whole or not at all.
+
+    Published sweeps that the study no longer resolves to are removed. Raises SpecError for the smoke study,
+    and for one that is incomplete unless `partial`. Returns the folders written.
+    """
+    if study.folder.name == SMOKE:
+        raise SpecError(f"study {SMOKE!r} is not published: a few steps of training are no results")
+    states = [ledger.sweep_state(spec, study.folder) for spec in study.sweeps]
+    missing = [state.folder.name for state in states if not state.complete]
+    if missing and not partial:
+        name, listed = study.folder.name, ", ".join(missing)
+        raise SpecError(
+            f"{len(missing)} of {len(states)} sweeps of {name} are not finished here: {listed}. "
+            f"Finish them with `fpt run {name}`, or publish the others with --partial."
+        )
+    published = study.folder / ledger.PUBLISHED
+    written = [_copy(state.folder, published) for state in states if state.complete]
+    for folder in ledger.stale_folders(study, ledger.PUBLISHED):
+        shutil.rmtree(folder)
+    return written
+
+
+def _copy(folder: Path, published: Path) -> Path:
+    target, part = published / folder.name, published / f".{folder.name}.part"
+    shutil.rmtree(part, ignore_errors=True)
+    part.mkdir(parents=True)
+    for name in FILES:
+        shutil.copyfile(folder / name, part / name)
+    shutil.rmtree(target, ignore_errors=True)
+    os.replace(part, target)
+    return target
+
+
+def list_notebooks(root: Path) -> int:
+    """Rewrite the part `Executed notebooks` of the book's table of contents; returns how many it lists.
+
+    Raises SpecError if book/_toc.yml is missing or has lost its marks.
+    """
+    toc = root / TOC
+    lines = toc.read_text(encoding="utf-8").splitlines() if toc.is_file() else []
+    marks = [number for number, line in enumerate(lines) if line.strip() in (BEGIN, END)]
+    if len(marks) != 2 or lines[marks[0]].strip() != BEGIN:
+        raise SpecError(f"{TOC} must hold the two lines {BEGIN!r} and {END!r}, between which notebooks are listed")
+    chapters = [chapter for path in sorted((root / "runs").glob("*/study.yaml")) for chapter in _chapters(path.parent)]
+    part = [{"caption": "Executed notebooks", "chapters": chapters}] if chapters else []
+    block = yaml.safe_dump(part, sort_keys=False, width=1000).splitlines() if part else []
+    indent = lines[marks[0]][: -len(lines[marks[0]].lstrip())]
+    content = [*lines[: marks[0] + 1], *(indent + line for line in block), *lines[marks[1] :]]
+    ledger.write_atomically(toc, ("\n".join(content) + "\n").encode())
+    return len(chapters)
+
+
+def _chapters(folder: Path) -> list[dict[str, str]]:
+    """One entry for every published sweep of a study, in the study's order."""
+    study, entries = load_study(folder), []
+    for spec in study.sweeps:
+        path = Path("runs", folder.name, ledger.PUBLISHED, spec.folder_name, "notebook")
+        if (folder / ledger.PUBLISHED / spec.folder_name / ledger.NOTEBOOK).is_file():
+            entries.append({"file": path.as_posix(), "title": spec.title})
+    return entries

@@ -1,0 +1,276 @@
+"""What one sweep is: every field resolved, checked and hashed; its identity is known before it runs."""
+
+import hashlib
+import json
+import math
+from collections.abc import Mapping
+from functools import cached_property
+from typing import Any, TypeVar, get_args
+
+from pydantic import ConfigDict, Field, ValidationError, ValidationInfo, field_validator, model_validator
+
+from fpt import models, tasks
+from fpt.errors import SpecError, unknown
+from fpt.training import Recipe
+
+PROTOCOL = 1  # raised when a default or the meaning of results changes: every sweep then has a new hash
+
+Option = bool | int | float | str
+NPZ = "npz:"
+T = TypeVar("T", int, float, str)
+
+PAPERS = {"lu-table": 22, "lu-figure": 6, "rothermel-table": 5, "rothermel-figure": 3}
+FEEDS = [f"{kind}-{number}" for kind, last in PAPERS.items() for number in range(1, last + 1)]
+
+
+class SweepSpec(Recipe):
+    """One task x arm: the recipe of its runs, the grid of learning rates, and the seeds of both stages.
+
+    `arm` may be given instead of `init` and `trainable`. Lists are kept sorted, and what cannot matter (how a
+    pretrained arm would have been drawn at random) is set to its default: the same request is the same sweep.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    task: str
+    variant: str = "paper"
+    task_options: dict[str, Option] = Field(default={})
+    backbone: str = "tiny-lm"
+    backbone_options: dict[str, Option] = Field(default={})
+    init: str = "pretrained"
+    trainable: str | tuple[str, ...] = "fpt"
+    random_init: str = "matched"
+    random_gain: float = 1.0
+    learning_rates: tuple[float, ...]
+    selection_seeds: tuple[int, ...]
+    confirmation_seeds: tuple[int, ...] = ()
+    reference_rates: tuple[float, ...] = ()
+    feeds: tuple[str, ...] = ()
+
+    @model_validator(mode="before")
+    @classmethod
+    def _resolve_arm(cls, data: Any) -> Any:
+        if not isinstance(data, Mapping):
+            return data
+        data = {k: v for k, v in data.items() if v is not None or k not in ("arm", "init", "trainable")}
+        if "arm" not in data:
+            return data
+        if named := sorted({"init", "trainable"} & set(data)):
+            raise SpecError(f"give either arm or init and trainable, not arm and {' and '.join(named)}")
+        init, trainable = _split_arm(data.pop("arm"))
+        return {**data, "init": init, "trainable": trainable}
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def _no_guessing(cls, value: Any, info: ValidationInfo) -> Any:
+        # pydantic would read true as 1 and "400" as 400; 1e-3 as text is allowed: YAML 1.1 reads it so
+        annotation = cls.model_fields[str(info.field_name)].annotation
+        items = value if isinstance(value, list | tuple) else [value]
+        if any(isinstance(item, bool) for item in items):
+            raise ValueError("true and false are not allowed here")
+        whole = int in (annotation, *get_args(annotation))
+        if whole and any(isinstance(item, str) for item in items):
+            raise ValueError("must be whole numbers" if len(items) > 1 else "must be a whole number")
+        return value
+
+    @field_validator("learning_rates", "reference_rates")
+    @classmethod
+    def _rates(cls, rates: tuple[float, ...], info: ValidationInfo) -> tuple[float, ...]:
+        for rate in rates:
+            if not (math.isfinite(rate) and rate > 0):
+                raise ValueError(f"every rate must be a finite number above 0, {rate:g} is not")
+        if not rates and info.field_name == "learning_rates":
+            raise ValueError("the grid needs at least one learning rate")
+        return _distinct(rates)
+
+    @field_validator("selection_seeds", "confirmation_seeds")
+    @classmethod
+    def _seeds(cls, seeds: tuple[int, ...], info: ValidationInfo) -> tuple[int, ...]:
+        if any(seed < 0 for seed in seeds):
+            raise ValueError("every seed must be a whole number of 0 or more")
+        if not seeds and info.field_name == "selection_seeds":
+            raise ValueError("at least one selection seed is needed")
+        both = set(seeds) & set(info.data.get("selection_seeds", ()))
+        if both and info.field_name == "confirmation_seeds":
+            raise ValueError(f"{_listing(both)} also in selection_seeds; confirmation needs fresh seeds")
+        return _distinct(seeds)
+
+    @field_validator("trainable")
+    @classmethod
+    def _trainable(cls, trainable: str | tuple[str, ...]) -> str | tuple[str, ...]:
+        if not trainable:
+            raise ValueError("name a policy, or at least one parameter group")
+        return trainable if isinstance(trainable, str) else _distinct(trainable)
+
+    @field_validator("random_init")
+    @classmethod
+    def _random_init(cls, name: str, info: ValidationInfo) -> str:
+        if name not in models.RANDOM_INITS:
+            raise ValueError(f"must be one of {', '.join(models.RANDOM_INITS)}")
+        return "matched" if info.data.get("init") == "pretrained" else name
+
+    @field_validator("random_gain")
+    @classmethod
+    def _random_gain(cls, gain: float, info: ValidationInfo) -> float:
+        if not (math.isfinite(gain) and gain > 0):
+            raise ValueError("must be a finite number above 0")
+        return 1.0 if info.data.get("init") == "pretrained" else gain
+
+    @field_validator("feeds")
+    @classmethod
+    def _feeds(cls, feeds: tuple[str, ...]) -> tuple[str, ...]:
+        for feed in feeds:  # a study may serve tables of its own, but a slip in a paper's id must not go unseen
+            if feed.startswith(("lu-", "rothermel-")) and feed not in FEEDS:
+                raise unknown("feed", feed, FEEDS)
+        return tuple(sorted(set(feeds)))
+
+    @property
+    def arm(self) -> str:
+        """One of the four arms of Rothermel et al., else `<trainable>-<init>` with groups joined by +."""
+        for name, resolved in models.ARMS.items():
+            if resolved == (self.init, self.trainable):
+                return name
+        trainable = self.trainable if isinstance(self.trainable, str) else "+".join(self.trainable)
+        return f"{trainable}-{self.init}"
+
+    @property
+    def recipe(self) -> Recipe:
+        return Recipe(**{name: getattr(self, name) for name in Recipe.model_fields})
+
+    @cached_property
+    def hash(self) -> str:
+        """Eight hex digits over the resolved fields that differ from their default, and the protocol."""
+        fields = self.model_dump(mode="json", exclude_defaults=True, exclude={"feeds"})
+        for name, defaults in (
+            ("task_options", tasks.entry(self.task).options),
+            ("backbone_options", models.BACKBONES[self.backbone].options),
+        ):
+            options = _canonical(fields.pop(name, {}), defaults)
+            fields |= {name: options} if options else {}
+        if self.task.startswith(NPZ):  # the data, not where they lie, are the task
+            fields["task"] = NPZ + tasks.npz_checksum(tasks.npz_path(self.task))
+        text = json.dumps({"protocol": PROTOCOL, **fields}, sort_keys=True, separators=(",", ":"))
+        return hashlib.sha256(text.encode()).hexdigest()[:8]
+
+    @property
+    def folder_name(self) -> str:
+        """`digits.frozen-pretrained-1a2b3c4d`, below the study's folder."""
+        return f"{self.task.partition(':')[0]}.{self.arm}-{self.hash}"
+
+    @property
+    def title(self) -> str:
+        """Task, arm, and how a random arm was drawn where that is not the default."""
+        drawn = [] if self.random_init == "matched" else [self.random_init]
+        drawn += [] if self.random_gain == 1 else [f"gain {self.random_gain:g}"]
+        return ", ".join([self.task, self.arm, *drawn])
+
+    def resolved(self) -> dict[str, Any]:
+        """Every field as plain JSON values, without `feeds`: they are the study's, not the sweep's."""
+        fields = self.model_dump(mode="json", exclude={"feeds"})
+        recipe = {name: fields.pop(name) for name in Recipe.model_fields}
+        return fields | recipe  # what is learned first, then how
+
+    def parameters(self) -> dict[str, Any]:
+        """The same as parameters of the notebook, where `arm` stands for init and trainable."""
+        fields = {"arm" if name == "init" else name: value for name, value in self.resolved().items()}
+        del fields["trainable"]
+        return fields | {"arm": self.arm}
+
+
+FIELDS = ["arm", *SweepSpec.model_fields]
+
+
+def resolve(fields: Mapping[str, Any], source: str = "") -> SweepSpec:
+    """The spec that `fields` describe, checked against the tasks and backbones that exist.
+
+    Raises SpecError naming the field as given, the value, the rule, and `source` (the study file, ...).
+    """
+    for name in fields:
+        if name not in FIELDS:
+            raise unknown("study field", name, FIELDS, source)
+    try:
+        spec = SweepSpec(**fields)
+    except ValidationError as error:
+        raise SpecError(_explain(error, source)) from None
+    except SpecError as error:
+        raise SpecError(f"{error} ({source})" if source else str(error)) from None
+    tasks.check(spec.task, spec.variant, spec.task_options, source)
+    models.check(spec.backbone, spec.backbone_options, spec.init, spec.trainable, source)
+    return spec
+
+
+def parameters_to_spec(names: Mapping[str, Any], source: str = "notebook parameters") -> SweepSpec:
+    """The spec in a notebook's parameters, `names` being its globals() right after the parameters cell.
+
+    Reading the globals is what catches a misspelt parameter: papermill only warns of one, then defines it.
+    """
+    plain = (bool, int, float, str, list, tuple, dict)
+    fields = {
+        name: value
+        for name, value in names.items()
+        if not name.startswith("_") and name not in ("In", "Out", "folder")
+        if value is None or isinstance(value, plain)
+    }
+    return resolve(fields, source)
+
+
+def _split_arm(arm: Any) -> tuple[str, str | list[str]]:
+    if arm in list(models.ARMS):
+        init, policy = models.ARMS[arm]
+        return init, policy
+    trainable, _, init = str(arm).rpartition("-")
+    groups = trainable.split("+")
+    if init in models.INITS and trainable in models.POLICIES:
+        return init, trainable
+    if init in models.INITS and all(group in models.GROUPS for group in groups):
+        return init, groups
+    raise unknown("arm", arm, models.ARMS)
+
+
+def _distinct(values: tuple[T, ...]) -> tuple[T, ...]:
+    twice = {value for value in values if values.count(value) > 1}
+    if twice:
+        raise ValueError(f"{_listing(twice)} given more than once")
+    return tuple(sorted(values))
+
+
+def _listing(values: set[Any]) -> str:
+    return ", ".join(f"{value:g}" if isinstance(value, float) else str(value) for value in sorted(values))
+
+
+def _canonical(options: Mapping[str, Any], defaults: Mapping[str, Any]) -> dict[str, Any]:
+    """Options that differ from their default; a whole number given for a float is that float."""
+    kept = {}
+    for name, value in options.items():
+        default = defaults.get(name)
+        value = float(value) if isinstance(default, float) else value
+        if value != default:
+            kept[name] = value
+    return kept
+
+
+RULES = {
+    "missing": "is missing",
+    "tuple_type": "must be a list (papermill takes lists with -y, as in -y '{learning_rates: [1e-3]}')",
+    "dict_type": "must be a mapping (papermill takes one with -y, as in -y '{task_options: {length: 5}}')",
+    "string_type": "must be text",
+    "int_type": "must be a whole number",
+    "int_from_float": "must be a whole number",
+    "int_parsing": "must be a whole number",
+    "float_type": "must be a number",
+    "float_parsing": "must be a number",
+    "finite_number": "must be a finite number",
+}
+
+
+def _explain(error: ValidationError, source: str) -> str:
+    """pydantic's findings as one line each: field = value: rule (source)."""
+    lines = []
+    for found in error.errors(include_url=False):
+        name, *inside = [str(part) for part in found["loc"]]
+        name += "".join(f"[{part}]" for part in inside if part.isdigit())
+        said = found["msg"].removeprefix("Value error, ").replace("Input should", "must")
+        rule = RULES.get(found["type"], said)
+        given = "" if found["type"] == "missing" else f" = {found['input']!r}:"
+        lines.append(f"{name}{given} {rule}" + (f" ({source})" if source else ""))
+    return "\n".join(dict.fromkeys(lines))

@@ -1,0 +1,46 @@
+"""What holds for every test: a home of its own, no hub, one thread; data sets and the book on request."""
+
+import os
+import shutil
+import tempfile
+from pathlib import Path
+
+import pytest
+
+pytest_plugins = ("small_models",)
+
+ROOT = Path(__file__).parents[1]
+ON_REQUEST = {"data": "FPT_DATA", "book": "FPT_BOOK"}  # marker: the variable that asks for its tests
+
+# Before anything imports a library that reads them. A fresh home keeps the user's caches, weights and kernels
+# out of the tests, and the timings of a busy test run out of the user's cache.
+HOME = Path(tempfile.mkdtemp(prefix="fpt-test-home-"))
+os.environ.update(
+    HOME=str(HOME),
+    HF_HOME=str(HOME / "huggingface"),
+    HF_HUB_OFFLINE="1",
+    MPLBACKEND="Agg",
+    MPLCONFIGDIR=str(ROOT / ".pytest_cache" / "matplotlib"),  # kept: its list of fonts takes seconds
+    OMP_NUM_THREADS="1",
+)
+for variable in ("FPT_ORIGIN", "FPT_WEIGHTS"):
+    os.environ.pop(variable, None)
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Deselect (not skip) what was not asked for."""
+    missing = {marker for marker, variable in ON_REQUEST.items() if not os.environ.get(variable)}
+    dropped = [item for item in items if any(item.get_closest_marker(marker) for marker in missing)]
+    if dropped:
+        config.hook.pytest_deselected(items=dropped)
+        items[:] = [item for item in items if item not in dropped]
+
+
+def pytest_unconfigure() -> None:
+    shutil.rmtree(HOME, ignore_errors=True)
+
+
+@pytest.fixture(scope="session")
+def root() -> Path:
+    """The repository."""
+    return ROOT

@@ -1,0 +1,123 @@
+"""Intervals, equivalence, Holm and the number of seeds, on data whose answer is known."""
+
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fpt.evidence.stats import Paired, holm, mean_interval, paired, seeds_needed, sem
+
+
+def series(values: list[float], seeds: range | None = None) -> "pd.Series[float]":
+    return pd.Series(values, index=list(seeds or range(len(values))), dtype=float)
+
+
+def test_a_paired_interval_is_the_textbook_one() -> None:
+    # differences 1, 2, 3 points: mean 2, standard deviation 1, t(0.975, 2) = 4.3027
+    test = paired(series([0.51, 0.62, 0.73]), series([0.50, 0.60, 0.70]))
+    assert (test.n, round(test.mean, 9), round(test.sd, 9)) == (3, 0.02, 0.01)
+    half = 4.302653 * 0.01 / math.sqrt(3)
+    assert test.low == pytest.approx(0.02 - half, abs=1e-7)
+    assert test.high == pytest.approx(0.02 + half, abs=1e-7)
+    assert 0.05 < test.p < 0.1
+    assert sorted(round(d, 4) for d in test.differences) == [0.01, 0.02, 0.03]
+
+
+def test_seeds_are_paired_by_value_not_by_place() -> None:
+    first, second = series([0.9, 0.8, 0.7], range(3)), series([0.7, 0.8, 0.9], range(3))
+    assert paired(first, second.iloc[::-1]).mean == pytest.approx(paired(first, second).mean)
+    assert paired(first, second[::-1].set_axis([0, 1, 2])).mean == pytest.approx(0.0)
+
+
+def test_a_missing_seed_and_a_nan_leave_their_pair_out() -> None:
+    first = series([0.9, 0.8, 0.7, 0.6], range(4))
+    second = series([0.8, math.nan, 0.6, 0.5, 0.1], range(5))
+    test = paired(first, second)
+    assert test.n == 3
+    assert test.mean == pytest.approx(0.1)
+
+
+@pytest.mark.parametrize("pairs", [0, 1, 2])
+def test_too_few_pairs_give_no_interval(pairs: int) -> None:
+    test = paired(series([0.9] * pairs), series([0.1] * pairs))
+    assert test.n == pairs
+    assert math.isnan(test.p)
+    assert math.isnan(test.low)
+    assert not test.comparable
+
+
+def test_no_spread_at_all() -> None:
+    apart = paired(series([1.0] * 5), series([0.5] * 5))
+    assert (apart.p, apart.low, apart.high) == (0.0, 0.5, 0.5)
+    assert not apart.comparable
+    same = paired(series([1.0] * 5), series([1.0] * 5))
+    assert same.p == 1.0
+    assert same.comparable
+
+
+def test_comparable_means_within_one_point() -> None:
+    rng = np.random.default_rng(0)
+    base = series(list(rng.uniform(0.8, 0.9, 8)))
+    noise = series(list(rng.normal(0, 0.001, 8)))
+    assert paired(base + noise, base).comparable
+    assert not paired(base + noise + 0.012, base).comparable
+
+
+def test_holm_keeps_the_smallest_and_passes_over_what_was_not_tested() -> None:
+    assert holm([0.01, 0.04, 0.03]) == pytest.approx([0.03, 0.06, 0.06])
+    adjusted = holm([0.01, math.nan])
+    assert adjusted[0] == pytest.approx(0.02)  # the test that could not be made still counts
+    assert math.isnan(adjusted[1])
+    assert holm([]) == []
+
+
+def test_holm_agrees_with_statsmodels() -> None:
+    from statsmodels.stats.multitest import multipletests
+
+    p_values = [0.2, 0.001, 0.03, 1.0, 0.03, 0.0]
+    assert holm(p_values) == pytest.approx(list(multipletests(p_values, method="holm")[1]))
+
+
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=10))
+def test_holm_only_raises_p_and_never_above_one(p_values: list[float]) -> None:
+    adjusted = holm(p_values)
+    assert all(p <= a + 1e-12 and a <= 1 for p, a in zip(p_values, adjusted, strict=True))
+
+
+@given(st.floats(0.001, 0.5), st.floats(0.001, 0.2))
+@settings(max_examples=30)
+def test_more_noise_needs_more_seeds(mean: float, sd: float) -> None:
+    few, many = seeds_needed(mean, sd), seeds_needed(mean, 2 * sd)
+    assert few is None or few >= 3
+    assert many is None or few is not None
+    assert few is None or many is None or many >= few
+
+
+def test_seeds_needed_agrees_with_the_power_of_a_paired_t_test() -> None:
+    from statsmodels.stats.power import TTestPower
+
+    expected = math.ceil(TTestPower().solve_power(effect_size=0.8, alpha=0.05, power=0.8))
+    assert seeds_needed(0.008, 0.01) == expected
+    assert seeds_needed(0.0, 0.01) is None
+    assert seeds_needed(1e-6, 0.1) is None  # more than 1,000
+    assert seeds_needed(math.nan, 0.1) is None
+    assert seeds_needed(0.1, 0.0) == 3
+
+
+def test_one_arm_alone() -> None:
+    assert mean_interval(series([0.5, 0.5])) == (0.5, 0.5, 0.5)
+    mean, low, high = mean_interval(series([0.4, 0.5, 0.6, math.nan]))
+    assert mean == pytest.approx(0.5)
+    assert low == pytest.approx(0.5 - 4.302653 * 0.1 / math.sqrt(3), abs=1e-6)
+    assert high > mean
+    assert math.isnan(mean_interval(series([]))[0])
+    assert math.isnan(mean_interval(series([0.5]))[1])
+    assert sem(series([0.4, 0.5, 0.6])) == pytest.approx(0.1 / math.sqrt(3))
+    assert math.isnan(sem(series([0.4])))
+
+
+def test_the_default_has_no_numbers() -> None:
+    assert Paired(0).differences == ()

@@ -1,0 +1,169 @@
+"""Folders, locks, and files that appear whole or not at all."""
+
+import json
+import os
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from stand_in import spec
+
+from fpt.errors import LockedError, SpecError
+from fpt.sweeps import Study, ledger, results_folder
+from fpt.sweeps.ledger import LOCK, PROGRESS, RESULT, hold, is_held, sweep_state
+
+HOLDER = """
+import sys, time
+from pathlib import Path
+from fpt.sweeps.ledger import hold
+from fpt.sweeps.spec import resolve
+import json
+with hold(Path(sys.argv[1]), resolve(json.loads(sys.argv[2]))):
+    print("held", flush=True)
+    time.sleep(60)
+"""
+
+
+@pytest.fixture
+def holder(workspace: Path) -> Iterator["subprocess.Popen[str]"]:
+    """Another process that writes runs/mine/sweep."""
+    command = [sys.executable, "-c", HOLDER, f"runs/mine/sweep/{LOCK}", json.dumps(spec().resolved())]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    assert process.stdout
+    assert process.stdout.readline() == "held\n"
+    yield process
+    process.kill()
+    process.communicate()
+
+
+def done(folder: Path, **change: object) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    ledger.write_json(folder / RESULT, {"hash": spec().hash} | change)
+
+
+def test_the_states_of_a_folder(workspace: Path) -> None:
+    study = Path("runs/mine")
+    folder = study / spec().folder_name
+    assert sweep_state(spec(), study).state == "waiting"
+    with hold(folder / LOCK, spec()):
+        ledger.write_json(folder / PROGRESS, {"step": 1})
+        running = sweep_state(spec(), study)
+        assert (running.state, running.progress) == ("running", {"step": 1})
+    assert sweep_state(spec(), study).state == "unfinished"
+    done(folder)
+    assert sweep_state(spec(), study).state == "done"
+    assert not sweep_state(spec(), study).complete
+    (folder / ledger.NOTEBOOK).touch()
+    assert sweep_state(spec(), study).complete
+
+
+@pytest.mark.parametrize("content", ["", "{", "[]", '{"hash": "00000000"}', "null"])
+def test_only_a_whole_result_of_this_spec_counts(workspace: Path, content: str) -> None:
+    folder = Path("runs/mine") / spec().folder_name
+    folder.mkdir(parents=True)
+    (folder / RESULT).write_text(content)
+    (folder / ledger.NOTEBOOK).write_text("completed")
+    assert sweep_state(spec(), Path("runs/mine")).state == "unfinished"
+
+
+def test_published_results_are_seen_but_are_not_own(workspace: Path) -> None:
+    done(Path("runs/mine/published") / spec().folder_name, device="there")
+    state = sweep_state(spec(), Path("runs/mine"))
+    assert state.state == "waiting"
+    assert state.published == {"hash": spec().hash, "device": "there"}
+
+
+def test_folders_that_the_study_no_longer_resolves_to_are_stale(workspace: Path) -> None:
+    study = Study("mine", Path("runs/mine"), (spec(),))
+    done(study.folder / spec().folder_name)
+    done(study.folder / "published" / spec().folder_name)
+    for old in (study.folder / "digits.old-00000000", study.folder / "published" / "digits.older-00000000"):
+        done(old)
+    assert [path.name for path in ledger.stale_folders(study)] == ["digits.old-00000000"]
+    assert [path.name for path in ledger.stale_folders(study, "published")] == ["digits.older-00000000"]
+
+
+def test_a_lock_names_its_holder(holder: "subprocess.Popen[str]", monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = Path("runs/mine/sweep")
+    monkeypatch.setattr(ledger, "LOCK_WAIT", 0.3)
+    assert is_held(folder / LOCK)
+    with (
+        pytest.raises(LockedError, match=f"process {holder.pid} on {socket.gethostname()}"),
+        hold(folder / LOCK, spec()),
+    ):
+        pass
+    with pytest.raises(LockedError, match=f"process {holder.pid}"):
+        ledger.wait_until_free(folder)
+
+
+def test_a_lock_dies_with_its_holder(holder: "subprocess.Popen[str]") -> None:
+    path = Path("runs/mine/sweep") / LOCK
+    holder.kill()
+    start = time.monotonic()
+    with hold(path, spec()):
+        assert json.loads(path.read_text())["pid"] == os.getpid()
+    ledger.wait_until_free(path.parent)
+    assert time.monotonic() - start < 5
+
+
+def test_observers_do_not_hold_up_each_other(holder: "subprocess.Popen[str]") -> None:
+    holder.kill()
+    holder.wait()
+    path = Path("runs/mine/sweep") / LOCK
+    assert not any(is_held(path) for _ in range(3))
+    assert not is_held(path.with_name("never"))
+
+
+def test_a_folder_of_another_spec_is_refused(workspace: Path) -> None:
+    path = Path("runs/mine/sweep") / LOCK
+    with hold(path, spec()):
+        pass
+    with pytest.raises(LockedError, match=f"holds another sweep.*process {os.getpid()}"), hold(path, spec(steps=4)):
+        pass
+    copied = Path("runs/mine/copied")  # a result without the lock file that made it
+    done(copied)
+    with pytest.raises(LockedError, match="holds another sweep"), hold(copied / LOCK, spec(steps=4)):
+        pass
+
+
+def test_files_are_replaced_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "file"
+    ledger.write_atomically(path, b"old")
+
+    def crash(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(os, "replace", crash)
+    with pytest.raises(KeyboardInterrupt):
+        ledger.write_atomically(path, b"new")
+    assert path.read_bytes() == b"old"
+
+
+def test_the_workspace_is_the_nearest_folder_above(workspace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert ledger.workspace() == workspace
+    monkeypatch.chdir(workspace / "runs" / "mine")
+    assert ledger.workspace() == workspace
+    assert ledger.workspace(workspace) == workspace
+    with pytest.raises(SpecError, match=r"as --root .*runs/ and notebooks/"):
+        ledger.workspace(workspace / "runs")
+    monkeypatch.chdir("/")
+    with pytest.raises(SpecError, match=r"at or above the working directory.*--root"):
+        ledger.workspace()
+
+
+def test_results_go_below_the_study_only(workspace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert results_folder(None) is None
+    assert results_folder("runs/mine/sweep") == Path("runs/mine/sweep")
+    (workspace / "runs" / "link").symlink_to("/tmp")
+    for folder in (
+        "/elsewhere/x/y", "runs/mine", "runs", "runs/mine/a/b", "runs/../../x", "runs/mine/../../x", "mine/sweep", "",
+        "runs/mine/published", "runs/link/x", "runs/mine/.hidden",
+    ):  # fmt: skip
+        with pytest.raises(SpecError, match="nowhere else"):
+            results_folder(folder)
+    monkeypatch.chdir(workspace / "notebooks")
+    assert results_folder("runs/mine/sweep") == workspace / "runs/mine/sweep"

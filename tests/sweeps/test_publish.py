@@ -1,0 +1,117 @@
+"""What is published, what is refused, and the book's list of executed notebooks."""
+
+from pathlib import Path
+
+import pytest
+import yaml
+
+from fpt.errors import SpecError
+from fpt.sweeps import Study, ledger
+from fpt.sweeps.publish import BEGIN, END, FILES, list_notebooks, publish
+from fpt.sweeps.study import load_study
+
+ROOT = Path(__file__).parents[2]
+TEXT = """
+sweeps:
+  - {task: digits, arm: [frozen-random, unfrozen-random], steps: 3, learning_rates: [1e-3, 1e-2],
+     selection_seeds: [0], confirmation_seeds: [10], random_gain: [1, 2]}
+"""
+
+
+@pytest.fixture
+def study(workspace: Path) -> Study:
+    """runs/mine with four sweeps, all of them done."""
+    Path("runs/mine/study.yaml").write_text(TEXT)
+    Path("book").mkdir()
+    Path("book/_toc.yml").write_text(f"format: jb-book\nroot: book/index\nparts:\n  {BEGIN}\n  {END}\n# last\n")
+    found = load_study(Path("runs/mine"))
+    for sweep in found.sweeps:
+        folder = found.folder / sweep.folder_name
+        folder.mkdir()
+        for name in (*FILES, ledger.LOCK, "worker.log"):
+            (folder / name).write_text(f"{name} of {sweep.folder_name}")
+        ledger.write_json(folder / ledger.RESULT, {"hash": sweep.hash})
+    return found
+
+
+def test_finished_sweeps_are_copied(study: Study) -> None:
+    written = publish(study)
+    assert [path.name for path in written] == [sweep.folder_name for sweep in study.sweeps]
+    for path in written:
+        assert sorted(file.name for file in path.iterdir()) == sorted(FILES)
+        assert all((path / name).read_bytes() == (study.folder / path.name / name).read_bytes() for name in FILES)
+    assert all(ledger.sweep_state(sweep, study.folder).published for sweep in study.sweeps)
+    assert publish(study) == written
+
+
+@pytest.mark.parametrize("missing", [ledger.RESULT, ledger.NOTEBOOK])
+def test_an_incomplete_study_is_refused_unless_partial(study: Study, missing: str) -> None:
+    name = study.sweeps[1].folder_name
+    (study.folder / name / missing).unlink()
+    with pytest.raises(SpecError, match=f"1 of 4 sweeps of mine are not finished here: {name}.*--partial"):
+        publish(study)
+    assert not (study.folder / "published").exists()
+    assert len(publish(study, partial=True)) == 3
+
+
+def test_stale_published_sweeps_are_removed_and_others_kept(study: Study) -> None:
+    publish(study)
+    (study.folder / "published" / "digits.old-00000000").mkdir()
+    kept = study.sweeps[0].folder_name
+    (study.folder / kept / ledger.RESULT).unlink()
+    publish(study, partial=True)
+    names = {path.name for path in (study.folder / "published").iterdir()}
+    assert names == {sweep.folder_name for sweep in study.sweeps}
+
+
+def test_the_smoke_study_is_never_published(study: Study) -> None:
+    with pytest.raises(SpecError, match="smoke"):
+        publish(Study("smoke", Path("runs/smoke"), study.sweeps))
+
+
+def test_the_book_lists_what_is_published(study: Study) -> None:
+    publish(study)
+    assert list_notebooks(Path()) == 4
+    text = Path("book/_toc.yml").read_text()
+    toc = yaml.safe_load(text)
+    (part,) = toc["parts"]
+    assert part["caption"] == "Executed notebooks"
+    first = study.sweeps[0]
+    assert part["chapters"][0] == {
+        "file": f"runs/mine/published/{first.folder_name}/notebook",
+        "title": "digits, frozen-random",
+    }
+    assert [chapter["title"] for chapter in part["chapters"]][1] == "digits, frozen-random, gain 2"
+    assert text.endswith("# last\n")
+    list_notebooks(Path())
+    assert Path("book/_toc.yml").read_text() == text
+
+
+def test_nothing_published_is_an_empty_list(study: Study) -> None:
+    before = Path("book/_toc.yml").read_text()
+    assert list_notebooks(Path()) == 0
+    assert Path("book/_toc.yml").read_text() == before
+
+
+@pytest.mark.parametrize("text", ["", f"parts:\n{BEGIN}\n", f"{END}\n{BEGIN}\n"])
+def test_a_table_of_contents_without_its_marks(study: Study, text: str) -> None:
+    Path("book/_toc.yml").write_text(text)
+    with pytest.raises(SpecError, match=r"_toc.yml must hold the two lines"):
+        list_notebooks(Path())
+    assert Path("book/_toc.yml").read_text() == text
+
+
+def test_the_book_of_this_repository_lists_what_is_published_in_it() -> None:
+    listed = [
+        line.split("file:")[1].strip()
+        for line in (ROOT / "book" / "_toc.yml").read_text().splitlines()
+        if "/published/" in line
+    ]
+    published = [path.parent.relative_to(ROOT).as_posix() for path in ROOT.glob("runs/*/published/*/notebook.ipynb")]
+    assert sorted(listed) == sorted(f"{folder}/notebook" for folder in published)
+
+
+def test_titles_tell_sweeps_of_a_study_apart() -> None:
+    for path in ROOT.glob("runs/*/study.yaml"):
+        titles = [sweep.title for sweep in load_study(path.parent).sweeps]
+        assert len(set(titles)) == len(titles), path

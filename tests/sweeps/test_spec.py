@@ -1,0 +1,235 @@
+"""Specs: what is the same sweep, what is refused, and in which words."""
+
+import json
+import math
+import random
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fpt.errors import SpecError
+from fpt.sweeps import PROTOCOL, SweepSpec, parameters_to_spec
+from fpt.sweeps.spec import resolve
+from fpt.training import Recipe
+
+SPEC: dict[str, Any] = {
+    "task": "digits",
+    "arm": "frozen-random",
+    "learning_rates": [1e-3, 1e-2],
+    "selection_seeds": [0, 1],
+    "confirmation_seeds": [10, 11],
+}
+
+rates = st.lists(st.floats(1e-7, 1.0), min_size=1, max_size=5, unique=True)
+seeds = st.lists(st.integers(0, 99), min_size=1, max_size=4, unique=True)
+fields = st.fixed_dictionaries(
+    {"task": st.sampled_from(["digits", "bit-xor"]), "learning_rates": rates, "selection_seeds": seeds},
+    optional={
+        "arm": st.sampled_from(["frozen-pretrained", "frozen-random", "unfrozen-random", "output-random"]),
+        "random_init": st.sampled_from(["matched", "fixed", "scaled"]),
+        "random_gain": st.sampled_from([0.5, 1, 1.0, 2]),
+        "confirmation_seeds": st.lists(st.integers(100, 199), max_size=3, unique=True),
+        "reference_rates": rates,
+        "steps": st.integers(1, 10_000),
+        "dropout": st.sampled_from([0, 0.1, 0.5]),
+        "evaluation_examples": st.sampled_from([None, 100]),
+    },
+)
+
+
+def test_hashes_are_frozen() -> None:
+    """A change here orphans every result that exists: then PROTOCOL must be raised, and people told why."""
+    assert PROTOCOL == 1
+    assert resolve(SPEC).hash == "01d1205a"
+    laptop = SPEC | {"arm": "unfrozen-pretrained", "steps": 400, "reference_rates": ["1e-3", 1e-2]}
+    assert resolve(laptop).hash == "9eb66d55"
+    memory = SPEC | {"task": "bit-memory", "task_options": {"strings": 3}, "random_init": "fixed"}
+    assert resolve(memory | {"trainable": ["output", "input"], "init": "random", "arm": None}).hash == "4bf0d8f1"
+
+
+@given(fields, st.randoms(use_true_random=False))
+def test_order_of_fields_and_of_lists_does_not_matter(given_fields: dict[str, Any], rng: random.Random) -> None:
+    shuffled = list(given_fields.items())
+    rng.shuffle(shuffled)
+    other = {k: rng.sample(v, len(v)) if isinstance(v, list) else v for k, v in shuffled}
+    assert resolve(other).hash == resolve(given_fields).hash
+    assert resolve(other) == resolve(given_fields)
+
+
+@given(fields)
+def test_fields_at_their_default_do_not_matter(given_fields: dict[str, Any]) -> None:
+    defaults = {
+        name: field.get_default()
+        for name, field in SweepSpec.model_fields.items()
+        if not field.is_required() and name not in ("init", "trainable")
+    }
+    assert resolve(defaults | given_fields).hash == resolve(given_fields).hash
+
+
+@given(fields, fields)
+def test_equal_hashes_only_for_equal_sweeps(one: dict[str, Any], other: dict[str, Any]) -> None:
+    assert (resolve(one).hash == resolve(other).hash) == (resolve(one) == resolve(other))
+
+
+@given(fields)
+def test_a_spec_survives_its_notebook_and_its_result_file(given_fields: dict[str, Any]) -> None:
+    spec = resolve(given_fields)
+    assert parameters_to_spec(json.loads(json.dumps(spec.parameters()))) == spec
+    assert resolve(json.loads(json.dumps(spec.resolved()))).hash == spec.hash
+
+
+def test_feeds_are_not_part_of_the_identity() -> None:
+    assert resolve(SPEC | {"feeds": ["lu-table-1"]}).hash == resolve(SPEC).hash
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"steps": 999},
+        {"learning_rates": [1e-3]},
+        {"selection_seeds": [0]},
+        {"confirmation_seeds": []},
+        {"reference_rates": [1e-3]},
+        {"arm": "unfrozen-random"},
+        {"random_init": "fixed"},
+        {"random_gain": 2},
+        {"task": "digits-lra"},
+        {"dropout": 0.2},
+        {"clip": None},
+        {"compute_type": "float32"},
+        {"backbone_options": {"layers": 2}},
+    ],
+)
+def test_what_matters_changes_the_hash(change: dict[str, Any]) -> None:
+    assert resolve(SPEC | change).hash != resolve(SPEC).hash
+
+
+def test_options_at_their_default_do_not_matter() -> None:
+    plain = SPEC | {"task": "bit-xor"}
+    assert resolve(plain | {"task_options": {"length": 5}}).hash == resolve(plain).hash
+    assert resolve(plain | {"task_options": {"length": 6}}).hash != resolve(plain).hash
+
+
+def test_how_a_pretrained_arm_would_have_been_drawn_does_not_matter() -> None:
+    pretrained = SPEC | {"arm": "frozen-pretrained"}
+    drawn = resolve(pretrained | {"random_init": "fixed", "random_gain": 4})
+    assert drawn == resolve(pretrained)
+    assert drawn.title == "digits, frozen-pretrained"
+
+
+def test_arms_have_names_both_ways() -> None:
+    assert resolve(SPEC).arm == "frozen-random"
+    by_hand = resolve(SPEC | {"arm": None, "init": "random", "trainable": "fpt"})
+    assert by_hand == resolve(SPEC)
+    groups = resolve(SPEC | {"arm": None, "init": "pretrained", "trainable": ["output", "input"]})
+    assert groups.arm == "input+output-pretrained"
+    assert resolve(SPEC | {"arm": groups.arm}) == groups
+    assert resolve(SPEC | {"arm": "input-output-random"}).trainable == "input-output"
+
+
+def test_titles_and_folder_names() -> None:
+    spec = resolve(SPEC | {"random_init": "fixed", "random_gain": 0.5})
+    assert spec.title == "digits, frozen-random, fixed, gain 0.5"
+    assert spec.folder_name == f"digits.frozen-random-{spec.hash}"
+
+
+def test_recipe_is_part_of_the_spec() -> None:
+    assert resolve(SPEC | {"steps": 7, "dropout": 0.0}).recipe == Recipe(steps=7, dropout=0.0)
+
+
+def test_own_data_are_their_content(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name, value in (("a", 0), ("b", 0), ("c", 1)):
+        np.savez(f"{name}.npz", x_train=np.full((2, 4), value))
+    a, b, c = (resolve(SPEC | {"task": f"npz:{name}.npz"}) for name in "abc")
+    assert a.hash == b.hash != c.hash
+    assert a.folder_name == f"npz.frozen-random-{a.hash}"
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"learning_rates": [1e-3, 0]}, ["learning_rates = [0.001, 0]", "finite number above 0", "0 is not"]),
+        ({"learning_rates": [math.nan]}, ["learning_rates", "finite number above 0"]),
+        ({"learning_rates": [math.inf]}, ["learning_rates", "finite number above 0"]),
+        ({"learning_rates": [-1e-3]}, ["learning_rates", "finite number above 0", "-0.001"]),
+        ({"learning_rates": []}, ["learning_rates = []", "at least one"]),
+        ({"learning_rates": [1e-3, "1e-3"]}, ["learning_rates", "0.001", "more than once"]),
+        ({"learning_rates": 1e-3}, ["learning_rates = 0.001", "must be a list", "-y"]),
+        ({"learning_rates": ["fast"]}, ["learning_rates[0] = 'fast'", "must be a number"]),
+        ({"learning_rates": [True]}, ["learning_rates", "true and false"]),
+        ({"reference_rates": [0.0]}, ["reference_rates", "finite number above 0"]),
+        ({"selection_seeds": []}, ["selection_seeds = []", "at least one"]),
+        ({"selection_seeds": [1, 1]}, ["selection_seeds = [1, 1]", "1 given more than once"]),
+        ({"selection_seeds": [-1]}, ["selection_seeds", "0 or more"]),
+        ({"selection_seeds": [0.5]}, ["selection_seeds[0] = 0.5", "whole number"]),
+        ({"selection_seeds": ["0"]}, ["selection_seeds", "whole number"]),
+        ({"confirmation_seeds": [1, 2]}, ["confirmation_seeds = [1, 2]", "1 also in selection_seeds"]),
+        ({"steps": 0}, ["steps = 0", "greater than or equal to 1"]),
+        ({"steps": 2.5}, ["steps = 2.5", "whole number"]),
+        ({"steps": "400"}, ["steps = '400'", "whole number"]),
+        ({"steps": True}, ["steps = True"]),
+        ({"batch_size": -8}, ["batch_size = -8", "greater than or equal to 1"]),
+        ({"evaluations": 0}, ["evaluations = 0"]),
+        ({"dropout": 1}, ["dropout = 1", "less than 1"]),
+        ({"dropout": -0.1}, ["dropout = -0.1"]),
+        ({"clip": "none"}, ["clip = 'none'", "must be a number"]),
+        ({"compute_type": "float16"}, ["compute_type = 'float16'", "bfloat16"]),
+        ({"random_init": "mached"}, ["random_init = 'mached'", "matched"]),
+        ({"random_gain": 0}, ["random_gain = 0", "above 0"]),
+        ({"task": "digit"}, ["unknown task 'digit'", "Did you mean 'digits'", "mnist"]),
+        ({"task": 3}, ["task = 3", "must be text"]),
+        ({"variant": "papr"}, ["variant", "'papr'", "paper"]),
+        ({"task_options": {"length": 5}}, ["option", "'length'"]),
+        ({"task": "bit-xor", "task_options": {"length": 0}}, ["length", "0"]),
+        ({"backbone": "gtp2"}, ["unknown backbone 'gtp2'", "gpt2"]),
+        ({"backbone_options": {"layers": 9}}, ["layers", "9", "4"]),
+        ({"arm": "frozen-pretraned"}, ["unknown arm 'frozen-pretraned'", "Did you mean 'frozen-pretrained'"]),
+        ({"init": "random"}, ["either arm or init and trainable"]),
+        ({"arm": None, "init": "rand", "trainable": "fpt"}, ["unknown init 'rand'", "random"]),
+        ({"arm": None, "init": "random", "trainable": "ftp"}, ["'ftp'", "fpt"]),
+        ({"arm": None, "init": "random", "trainable": ["recurrent"]}, ["recurrent", "tiny-lm"]),
+        ({"arm": None, "init": "random", "trainable": []}, ["trainable = []"]),
+        ({"feeds": ["lu-table-23"]}, ["unknown feed 'lu-table-23'"]),
+        ({"learning_rate": [1e-3]}, ["unknown study field 'learning_rate'", "Did you mean 'learning_rates'"]),
+        ({"folder": "elsewhere"}, ["unknown study field 'folder'"]),
+    ],
+)
+def test_bad_fields_are_refused_in_the_words_of_the_study(change: dict[str, Any], words: list[str]) -> None:
+    with pytest.raises(SpecError) as caught:
+        resolve(SPEC | change, "runs/mine/study.yaml, sweep 1")
+    message = str(caught.value)
+    assert all(word in message for word in [*words, "runs/mine/study.yaml, sweep 1"]), message
+    assert "pydantic" not in message
+    assert "https" not in message
+
+
+def test_every_missing_field_is_named() -> None:
+    with pytest.raises(SpecError, match=r"learning_rates is missing.*\n.*selection_seeds is missing"):
+        resolve({"task": "digits"}, "here")
+
+
+def test_names_in_a_notebook_that_are_no_parameters_do_not_disturb() -> None:
+    names = SPEC | {"In": [""], "Out": {}, "_": 3, "__name__": "__main__", "np": np, "exit": print, "folder": None}
+    assert parameters_to_spec(names) == resolve(SPEC)
+
+
+def test_a_misspelt_notebook_parameter_is_refused() -> None:
+    with pytest.raises(SpecError, match=r"'step'.*notebook parameters.*'steps'"):
+        parameters_to_spec(SPEC | {"step": 3})
+
+
+@settings(max_examples=200)
+@given(st.dictionaries(st.text(max_size=8) | st.sampled_from(sorted(SPEC)), st.recursive(
+    st.none() | st.booleans() | st.floats() | st.integers() | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=2),
+)))  # fmt: skip
+def test_whatever_is_given_the_answer_is_a_spec_or_a_spec_error(change: dict[str, Any]) -> None:
+    try:
+        spec = resolve(SPEC | change)
+    except SpecError:
+        return
+    assert len(spec.hash) == 8

@@ -1,0 +1,183 @@
+"""The command line: what is shown, which exit codes, and what it must not need."""
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from fpt.cli import app
+from fpt.errors import DataError
+from fpt.sweeps import engines, execute, ledger
+from fpt.sweeps.publish import BEGIN, END
+from fpt.sweeps.study import Study, load_study
+
+ROOT = Path(__file__).parents[1]
+TEXT = """
+name: My study
+sweeps:
+  - {task: digits, arm: [frozen-random, unfrozen-random], steps: 3, learning_rates: [1e-3, 1e-2], feeds: [lu-table-1],
+     selection_seeds: [0], confirmation_seeds: [10, 11], reference_rates: [1e-3]}
+  - {task: digits-lra, arm: frozen-random, learning_rates: [1e-3], selection_seeds: [0], feeds: [lu-table-2]}
+"""
+
+
+@pytest.fixture
+def study(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Study:
+    """runs/mine in a workspace that is the working directory, with a wide terminal."""
+    (tmp_path / "runs" / "mine").mkdir(parents=True)
+    (tmp_path / "book").mkdir()
+    (tmp_path / "book" / "_toc.yml").write_text(f"{BEGIN}\n{END}\n")
+    shutil.copytree(ROOT / "notebooks", tmp_path / "notebooks")
+    (tmp_path / "runs" / "mine" / "study.yaml").write_text(TEXT)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("fpt.cli.console.width", 200)
+    return load_study(Path("runs/mine"))
+
+
+def finish(study: Study, number: int, where: str = "", **change: Any) -> Path:
+    """Sweep `number` of the study, done."""
+    spec = study.sweeps[number]
+    folder = study.folder / where / spec.folder_name
+    folder.mkdir(parents=True)
+    for name in ("notebook.ipynb", "runs.parquet", "curves.parquet"):
+        (folder / name).write_text("{}")
+    result = {"hash": spec.hash, "selected_rate": 1e-3, "at_edge": True, "wall_seconds": 90, "device": "a machine"}
+    ledger.write_json(folder / ledger.RESULT, result | change)
+    return folder
+
+
+def fpt(*words: str, code: int = 0) -> str:
+    done = CliRunner().invoke(app, list(words))
+    assert done.exit_code == code, done.output
+    return done.output
+
+
+def test_plan_knows_only_measured_times(study: Study) -> None:
+    finish(study, 0)
+    finish(study, 1, "published", wall_seconds=7200)
+    output = fpt("plan", "mine")
+    rows = {spec.hash: next(line for line in output.splitlines() if spec.hash in line) for spec in study.sweeps}
+    own, published, unknown = (rows[spec.hash] for spec in study.sweeps)
+    assert "done" in own
+    assert "1.5 min" in own
+    assert "waiting" in published
+    assert "2.0 h on a machine" in published
+    assert "unknown" in unknown
+    assert "2 + 2 to 4" in own
+    assert "2 of 3 sweeps to run: 2.0 h as measured, 1 of unknown time" in output
+
+
+def test_plan_only(study: Study) -> None:
+    output = fpt("plan", "mine", "--only", "lu-table-2")
+    assert "digits-lra" in output
+    assert "1 of 1 sweeps to run" in output
+    assert "unknown feed 'lu-table-3'" in fpt("plan", "mine", "--only", "lu-table-3", code=2)
+
+
+def test_status_shows_every_state(study: Study) -> None:
+    finish(study, 0)
+    finish(study, 0, "published")
+    (study.folder / "digits.old-00000000").mkdir()
+    running = study.folder / study.sweeps[1].folder_name
+    with ledger.hold(running / ledger.LOCK, study.sweeps[1]):
+        progress = {"stage": "selection", "step": 1000, "steps": 4000, "run_steps": 1, "run_steps_total": 8}
+        ledger.write_json(running / ledger.PROGRESS, progress)
+        output = fpt("status", "mine")
+    for words in ("0.001 (edge)", "running 12% (selection, step 1,000 of 4,000)", "waiting", "stale", "My study"):
+        assert words in output
+
+
+def test_run_without_anything_to_do_is_quick_and_needs_no_torch(study: Study) -> None:
+    for number in range(3):
+        finish(study, number)
+    program = (
+        "import sys; from fpt.cli import app\n"
+        "try: app(sys.argv[1:])\n"
+        "except SystemExit as end: code = end.code\n"
+        "heavy = {'torch', 'transformers', 'papermill', 'matplotlib'} & set(sys.modules)\n"
+        "sys.exit(code or str(heavy or ''))"
+    )
+    for words in (["run", "mine"], ["plan", "mine"], ["status", "mine"]):
+        command = [sys.executable, "-c", program, *words]
+        done = subprocess.run(command, capture_output=True, text=True, env=None)
+        assert done.stderr == "\n", done.stderr
+    assert "3 of 3 sweeps done" in fpt("run", "mine")
+
+
+def test_run_reports_failures_with_exit_code_1(study: Study, monkeypatch: pytest.MonkeyPatch) -> None:
+    def run_local(specs: Any, folder: Path, threads: int | None, watch: Any) -> list[engines.Failure]:
+        assert threads == 2
+        assert list(specs) == list(study.sweeps[:2])
+        watch(specs[:1], [])
+        finish(study, 0)
+        watch(specs[1:], specs[:1])
+        watch([], specs[1:])
+        return [engines.Failure(specs[1], "ValueError: too bad", folder / "notebook.failed.ipynb")]
+
+    monkeypatch.setattr(engines, "run_local", run_local)
+    monkeypatch.setattr(execute, "check_all", lambda *_: None)
+    output = fpt("run", "mine", "--only", "lu-table-1", "--threads", "2", code=1)
+    assert "started: digits, frozen-random" in output
+    assert "done (1 of 2): digits, frozen-random" in output
+    assert "ended without a result: digits, unfrozen-random" in output
+    assert "failed: digits, unfrozen-random" in output
+    assert "ValueError: too bad" in output
+    assert "runs/mine/notebook.failed.ipynb" in output
+
+
+def test_run_refuses_before_it_starts(study: Study, monkeypatch: pytest.MonkeyPatch) -> None:
+    def check_all(*_: Any) -> None:
+        raise DataError("mnist is missing: put it there")
+
+    monkeypatch.setattr(execute, "check_all", check_all)
+    assert "mnist is missing: put it there" in fpt("run", "mine", code=2)
+    assert [path.name for path in study.folder.iterdir()] == ["study.yaml"]
+
+
+def test_errors_of_a_study_have_no_traceback(study: Study) -> None:
+    (study.folder / "study.yaml").write_text(TEXT.replace("steps: 3", "steps: 0"))
+    for command in ("plan", "run", "status", "publish"):
+        output = fpt(command, "mine", code=2)
+        assert "steps = 0" in output
+        assert "runs/mine/study.yaml, sweep 1" in output
+        assert "Traceback" not in output
+        assert "unknown study 'mien'" in fpt(command, "mien", code=2)
+
+
+def test_publish(study: Study) -> None:
+    finish(study, 0)
+    assert "2 of 3 sweeps of mine are not finished here" in fpt("publish", "mine", code=2)
+    assert "1 sweeps published; the book lists 1" in fpt("publish", "mine", "--partial")
+    assert "digits, frozen-random" in Path("book/_toc.yml").read_text()
+
+
+def test_root_names_another_workspace(study: Study, monkeypatch: pytest.MonkeyPatch) -> None:
+    root = Path.cwd()
+    monkeypatch.chdir("/")
+    assert "My study" in fpt("plan", "mine", "--root", str(root))
+    assert "no workspace as --root" in fpt("plan", "mine", "--root", "/tmp", code=2)
+    assert "no workspace at or above" in fpt("plan", "mine", code=2)
+    assert Path.cwd() == Path("/")
+
+
+def test_doctor_says_what_is_here_and_how_to_get_the_rest(
+    study: Study, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FPT_DATA", str(tmp_path))
+    shutil.copy(ROOT / "tests" / "data" / "mnist.npz", tmp_path)
+    output = fpt("doctor")
+    rows = {line.split("│")[1].strip(): line for line in output.splitlines() if line.startswith("│")}
+    assert {"device", "memory", "data folder", "data: digits", "weights: tiny-lm", "weights: gpt2"} <= set(rows)
+    assert "mnist.npz" in rows["data: mnist"]
+    assert "not here" in rows["data: cifar10"]
+    assert "tiny_lm" in rows["weights: tiny-lm"]
+    assert "openai-community/gpt2" in rows["weights: gpt2"]
+
+
+def test_help_lists_the_commands() -> None:
+    output = fpt("--help")
+    assert all(command in output for command in ("plan", "run", "status", "publish", "doctor"))

@@ -1,0 +1,221 @@
+"""The house rules that no linter knows: sizes, the direction of imports, agreement, no trace of a machine."""
+
+import ast
+import functools
+import re
+import subprocess
+import sys
+import tomllib
+from collections.abc import Iterator
+from importlib.metadata import packages_distributions
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+import fpt
+
+ROOT = Path(__file__).parents[1]
+SOURCES = sorted((ROOT / "fpt").rglob("*.py"))
+ROOMS = ("tasks", "models", "training", "sweeps", "evidence", "doctor", "cli")  # imports point only left
+TIDY = {".py", ".md", ".toml", ".yml", ".yaml", ".cff", ".txt", ".bib", ".css", ""}  # written by hand
+TEXT = TIDY | {".json", ".ipynb", ".svg"}
+MODULE_NAMES = {source: str(source.relative_to(ROOT)) for source in SOURCES}
+
+
+@functools.cache
+def tracked() -> list[Path]:
+    """Files that git has or would take; outside a checkout, all but hidden folders and what was built."""
+    command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
+    listing = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    names = listing.stdout.split("\0")
+    if listing.returncode:
+        names = [str(path.relative_to(ROOT)) for path in ROOT.rglob("*")]
+        names = [name for name in names if not re.search(r"(^|/)(\.(?!ci|github)|_build|__pycache__)", name)]
+    return [ROOT / name for name in names if (ROOT / name).is_file()]
+
+
+@functools.cache
+def tree(source: Path) -> ast.Module:
+    return ast.parse(source.read_text(encoding="utf-8"))
+
+
+def imports(source: Path) -> Iterator[str]:
+    """Every module that a file imports, at any depth, by its full name."""
+    for node in ast.walk(tree(source)):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{source}: relative import"
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+def python(code: str) -> str:
+    """What `code` prints in a fresh interpreter."""
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@functools.cache
+def project() -> dict[str, Any]:
+    return tomllib.loads((ROOT / "pyproject.toml").read_text())
+
+
+# --- the package
+
+
+@pytest.mark.parametrize("source", SOURCES, ids=MODULE_NAMES.get)
+def test_a_file_is_short_and_its_functions_fit_a_screen(source: Path) -> None:
+    assert len(source.read_text().splitlines()) <= 300
+    for node in ast.walk(tree(source)):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            lines = (node.end_lineno or 0) - node.lineno + 1
+            assert lines <= 60, f"{node.name} has {lines} lines"
+
+
+def test_the_package_is_small() -> None:
+    assert sum(len(source.read_text().splitlines()) for source in SOURCES) <= 4_000
+
+
+@pytest.mark.parametrize("source", SOURCES, ids=MODULE_NAMES.get)
+def test_imports_point_only_left(source: Path) -> None:
+    room = source.relative_to(ROOT / "fpt").parts[0].removesuffix(".py")
+    if room == "__init__":
+        return  # names the rooms, and loads none
+    allowed = ROOMS[: ROOMS.index(room) + 1] if room in ROOMS else ()
+    for name in imports(source):
+        package, _, rest = name.partition(".")
+        if package == "fpt" and (target := rest.split(".")[0]) in ROOMS:
+            assert target in allowed, f"{room} imports {name}"
+
+
+def test_every_module_is_in_a_known_room() -> None:
+    rooms = {source.relative_to(ROOT / "fpt").parts[0].removesuffix(".py") for source in SOURCES}
+    assert rooms <= {*ROOMS, "__init__", "errors", "seeds"}
+
+
+@pytest.mark.parametrize("source", SOURCES, ids=MODULE_NAMES.get)
+def test_errors_are_raised_and_caught_by_name(source: Path) -> None:
+    for node in ast.walk(tree(source)):
+        where = f"line {getattr(node, 'lineno', 0)}"
+        assert not isinstance(node, ast.Assert), f"{where}: assert checks nothing under python -O"
+        if isinstance(node, ast.ExceptHandler):
+            assert node.type is not None, f"{where}: bare except"
+            caught = node.type.elts if isinstance(node.type, ast.Tuple) else [node.type]
+        elif isinstance(node, ast.Call) and ast.unparse(node.func).endswith("suppress"):
+            caught = node.args
+        else:
+            continue
+        names = {ast.unparse(each) for each in caught}
+        assert not names & {"Exception", "BaseException"}, f"{where}: blanket except"
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "import fpt, fpt.evidence, fpt.sweeps, fpt.tasks, fpt.models, fpt.training",
+        "from fpt.cli import app; app(['plan', 'laptop'], standalone_mode=False)",
+        "from fpt.cli import app; app(['status', 'laptop'], standalone_mode=False)",
+    ],
+)
+def test_what_must_be_quick_does_not_import_torch(code: str) -> None:
+    assert python(f"import sys\n{code}\nprint('torch' in sys.modules)").splitlines()[-1] == "False"
+
+
+def test_the_rooms_load_on_first_use() -> None:
+    assert python("import fpt; fpt.tasks.load; fpt.evidence.load_runs; print('ok')") == "ok\n"
+    with pytest.raises(AttributeError, match="no attribute 'task'"):
+        fpt.task  # noqa: B018 - the access is the test
+
+
+# --- what is declared
+
+
+def test_every_imported_library_is_declared() -> None:
+    declared = {canonicalize_name(Requirement(line).name) for line in project()["project"]["dependencies"]}
+    optional = {"ray"}  # imported only by the engine of that name
+    known = packages_distributions()
+    for source in [*SOURCES, *(ROOT / "notebooks").glob("*.py")]:
+        for name in imports(source):
+            module = name.split(".")[0]
+            if module in sys.stdlib_module_names or module == "fpt" or module in optional:
+                continue
+            owners = {canonicalize_name(owner) for owner in known.get(module, [module])}
+            assert owners & declared, f"{source.name} imports {module}, which pyproject.toml does not declare"
+
+
+def test_the_conda_environment_agrees_with_pyproject() -> None:
+    conda_names = {"torch": "pytorch", "matplotlib": "matplotlib-base", "huggingface-hub": "huggingface_hub"}
+    expected = {f"python{project()['project']['requires-python']}", "pip"}
+    for line in project()["project"]["dependencies"]:
+        name = re.split(r"[<>=]", line)[0]
+        expected.add(conda_names.get(name, name) + line.removeprefix(name))
+    listed = yaml.safe_load((ROOT / "environment.yml").read_text())["dependencies"]
+    assert sorted(listed) == sorted(expected)
+
+
+def test_constraints_pin_every_dependency_within_its_bounds() -> None:
+    lines = [line for line in (ROOT / "constraints.txt").read_text().splitlines() if not line.startswith("#")]
+    pins = {}
+    for line in lines:
+        assert re.fullmatch(r"[A-Za-z0-9._-]+==[A-Za-z0-9._!]+", line), line  # no URL, no path, no local version
+        name, version = line.split("==")
+        pins[canonicalize_name(name)] = version
+    extras = project()["project"]["optional-dependencies"]
+    for text in [*project()["project"]["dependencies"], *extras["dev"], *extras["minilm"]]:
+        requirement = Requirement(text)
+        assert requirement.specifier.contains(pins[canonicalize_name(requirement.name)]), text
+
+
+def test_versions_agree() -> None:
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text())
+    newest = re.search(r"^## (\S+)", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
+    assert citation["version"] == fpt.__version__
+    assert newest is not None
+    assert newest[1] == fpt.__version__
+
+
+# --- what is committed
+
+
+def test_committed_files_are_small() -> None:
+    for path in tracked():
+        assert path.stat().st_size <= 8e6, path
+    fixtures = [path for path in tracked() if (ROOT / "tests" / "data") in path.parents]
+    assert sum(path.stat().st_size for path in fixtures) < 1e6
+
+
+def test_committed_text_carries_no_trace_of_a_machine() -> None:
+    traces = {
+        "an absolute path": re.compile(r"(?<![\w.:/}])/(?:home|root|Users|work|tmp|opt|var|private)/[\w.-]"),
+        "a package registry": re.compile(r"python[h]osted|pypi\.[o]rg|npm[j]s|anaconda\.[o]rg|deb\.[d]ebian"),
+    }
+    for path in tracked():
+        if path.suffix in TEXT:
+            text = path.read_text(encoding="utf-8")
+            for what, pattern in traces.items():
+                found = pattern.search(text)
+                assert found is None, f"{path.relative_to(ROOT)} names {what}: {text[found.start() :][:80]!r}"
+
+
+def test_files_written_by_hand_are_tidy() -> None:
+    for path in tracked():
+        if path.suffix in TIDY and path.name != "novel.txt" and (ROOT / "runs") not in path.parents:
+            text = path.read_bytes().decode("utf-8")
+            name = path.relative_to(ROOT)
+            assert "\r" not in text, f"{name}: carriage return"
+            assert not text or (text.endswith("\n") and not text.endswith("\n\n")), f"{name}: end of file"
+            assert not re.search(r"[ \t]+$", text, re.MULTILINE), f"{name}: white space at the end of a line"
+            if path.suffix in {".yml", ".yaml", ".cff"}:
+                yaml.safe_load(text)
+
+
+def test_the_readme_lists_the_rooms_in_order() -> None:
+    readme = (ROOT / "README.md").read_text()
+    places = [readme.index(f"`fpt/{room}") for room in ROOMS if room != "doctor"]
+    assert all(before < after for before, after in pairwise(places))
