@@ -11,7 +11,6 @@ from fpt.evidence.figures import (
     learning_rate_figure,
 )
 from fpt.evidence.page import Picture, Table
-from fpt.evidence.prose import answer, facts, verdict_facts, whose
 from fpt.evidence.results import find_study, load_curves, load_runs, studies, sweeps_table
 from fpt.evidence.tables import beside_paper, beside_published, paper_table, summary, table_one
 
@@ -20,7 +19,6 @@ __all__ = [
     "Table",
     "Verdict",
     "alt_text",
-    "answer",
     "baselines",
     "beside_paper",
     "beside_published",
@@ -29,7 +27,6 @@ __all__ = [
     "claims",
     "curves_figure",
     "difference_figure",
-    "facts",
     "find_study",
     "gain_figure",
     "headline",
@@ -41,7 +38,5 @@ __all__ = [
     "summary",
     "sweeps_table",
     "table_one",
-    "verdict_facts",
     "verdict_table",
-    "whose",
 ]

@@ -11,19 +11,15 @@ import pandas as pd
 import yaml
 
 from fpt.errors import unknown
-from fpt.evidence.results import SHORT, label, rate_text
+from fpt.evidence.results import rate_text
 from fpt.evidence.stats import SIGNIFICANCE, Paired, holm, paired, seeds_needed
 
 SUPPORTED, CONTRADICTED, INCONCLUSIVE = "supported", "contradicted", "inconclusive"
 EDGE, DIVERGED, NOT_TESTED = "inconclusive (edge)", "inconclusive (diverged)", "not tested"
 
-HEADLINES = {
-    "fixed-rate": "At a fixed learning rate, the frozen pretrained model beats the unfrozen ones",
-    "tuned": "With each arm at its own learning rate, the unfrozen models beat the frozen pretrained one",
-    "pretraining": "Pretraining helps a frozen model",
-    "inversion": "The ordering inverts with the learning rate",
-}
-SOURCES = {  # (headline, other arm) -> ids in claims.yaml
+# The four headlines: at a fixed rate FP beats UP and UR; tuned, these beat FP; pretraining helps a frozen model;
+# the ordering inverts with the learning rate.
+SOURCES = {  # (headline, arm compared with FP) -> ids in claims.yaml
     ("fixed-rate", "UP"): ("L-36", "X-02"),
     ("fixed-rate", "UR"): ("L-04", "X-01"),
     ("tuned", "UP"): ("R-01", "R-03"),
@@ -43,7 +39,7 @@ NAMES = {
 class Verdict:
     """What the runs say about one claim. Accuracies and differences are fractions (0.01 is one point)."""
 
-    headline: str  # key of HEADLINES
+    headline: str  # fixed-rate, tuned, pretraining or inversion
     claims: tuple[str, ...]  # ids in claims.yaml
     task: str
     scale: str  # backbone and steps: no claim is made beyond them
@@ -86,8 +82,9 @@ def headline(runs: pd.DataFrame) -> list[Verdict]:
     """
     tests: list[Verdict] = []
     for _, group in runs.groupby("setup", sort=False):
-        tests += [*_at_fixed_rates(group), *_tuned(group), *_pretraining(group)]
-    tests = _decide(tests)
+        tests += _tests(group)
+    adjusted = holm([test.test.p for test in tests])
+    tests = [_word(test, p) for test, p in zip(tests, adjusted, strict=True)]
     found: list[Verdict] = []
     for setup in dict.fromkeys(test.setup for test in tests):
         same = [test for test in tests if test.setup == setup]
@@ -159,74 +156,59 @@ def _at(runs: pd.DataFrame, rate: float) -> "pd.Series[bool]":
     return (runs["learning_rate"] / rate - 1).abs() < 1e-6
 
 
-def _pick(group: pd.DataFrame, arm: str, random_init: str = "matched", gain: float = 1.0) -> pd.DataFrame:
-    return group[group["label"] == label(arm, random_init, gain)]
+def _arm(group: pd.DataFrame, name: str, rate: float | None = None) -> _Arm:
+    return _Arm(name, group[group["label"] == name], rate)
 
 
-def _arm(group: pd.DataFrame, short: str, rate: float | None = None, random_init: str = "matched") -> _Arm:
-    full = {name: key for key, name in SHORT.items()}[short]
-    return _Arm(short, _pick(group, full, random_init), rate)
-
-
-def _scale(group: pd.DataFrame) -> tuple[str, str]:
-    first = group.iloc[0]
-    variant = "" if first["variant"] == "paper" else f" ({first['variant']})"
-    return f"{first['task']}{variant}", f"{first['backbone']}, {int(first['steps']):,} steps"
+def _tests(group: pd.DataFrame) -> Iterator[Verdict]:
+    """The planned comparisons of one setup."""
+    frozen = _arm(group, "FP")
+    for rate in sorted(group.loc[group["reference"].astype(bool), "learning_rate"].unique()):
+        for other in ("UP", "UR"):
+            statement = f"At learning rate {rate_text(rate)}, {NAMES['FP']} beats {NAMES[other]}."
+            arms = _arm(group, "FP", rate), _arm(group, other, rate)
+            yield _compare(group, "fixed-rate", *arms, f"at {rate_text(rate)}", statement)
+    for other in ("UP", "UR"):
+        statement = f"Each at its own learning rate, {NAMES[other]} beats {NAMES['FP']}."
+        yield _compare(group, "tuned", _arm(group, other), frozen, "tuned", statement)
+    for arm, how in _random_arms(group):
+        statement = f"Each at its own learning rate, {NAMES['FP']} beats {NAMES['FR']} ({how})."
+        yield _compare(group, "pretraining", frozen, arm, "tuned", statement)
 
 
 def _compare(group: pd.DataFrame, key: str, first: _Arm, second: _Arm, how: str, statement: str) -> Verdict:
-    task, scale = _scale(group)
     # A problem that no seed can mend decides first: no arm, then divergence, then the edge.
     problems = [arm.problem for arm in (first, second)]
     problem = next((p for p in (NOT_TESTED, DIVERGED, EDGE) if p in problems), "")
     test = Paired(0) if problem in (NOT_TESTED, DIVERGED) else paired(first.values, second.values)
-    base = next(arm.name for arm in (first, second) if arm.name != "FP")[:2]
     lost = max(len(first.values), len(second.values)) - test.n if test.n else 0
     notes = [f"{lost} seeds without a pair"] if lost else []
     if len({*first.runs["origin"], *second.runs["origin"]}) > 1:
         notes.append("own and published runs")
+    row = group.iloc[0]
+    arm = next(arm.name for arm in (first, second) if arm.name != "FP")[:2]
     return Verdict(
         headline=key,
-        claims=SOURCES[key, base],
-        task=task,
-        scale=scale,
+        claims=SOURCES[key, arm],
+        task=row["task"] if row["variant"] == "paper" else f"{row['task']} ({row['variant']})",
+        scale=f"{row['backbone']}, {int(row['steps']):,} steps",
         comparison=f"{first.name} - {second.name} {how}",
         statement=statement,
         verdict=problem,
         test=test,
         note="; ".join(notes),
-        arm=base,
-        setup=str(group["setup"].iloc[0]),
+        arm=arm,
+        setup=row["setup"],
     )
 
 
-def _at_fixed_rates(group: pd.DataFrame) -> Iterator[Verdict]:
-    rates = sorted(group.loc[group["reference"].astype(bool), "learning_rate"].unique())
-    for rate in rates:
-        for other in ("UP", "UR"):
-            arms = _arm(group, "FP", rate), _arm(group, other, rate)
-            statement = f"At learning rate {rate_text(rate)}, {NAMES['FP']} beats {NAMES[other]}."
-            yield _compare(group, "fixed-rate", *arms, f"at {rate_text(rate)}", statement)
-
-
-def _tuned(group: pd.DataFrame) -> Iterator[Verdict]:
-    for other in ("UP", "UR"):
-        statement = f"Each at its own learning rate, {NAMES[other]} beats {NAMES['FP']}."
-        yield _compare(group, "tuned", _arm(group, other), _arm(group, "FP"), "tuned", statement)
-
-
-def _pretraining(group: pd.DataFrame) -> Iterator[Verdict]:
-    frozen = _arm(group, "FP")
-    others = [(_arm(group, "FR"), "matched initialisation")]
-    fixed = _pick(group, "frozen-random", "fixed")
-    if not fixed.empty:
-        others.append((_Arm("FR fixed", fixed), "fixed initialisation, standard deviation 0.02"))
+def _random_arms(group: pd.DataFrame) -> list[tuple[_Arm, str]]:
+    """FR as it was drawn: `matched` always, `fixed` and the best of several gains where they were run."""
+    arms = [(_arm(group, "FR"), "matched initialisation")]
+    if (group["label"] == "FR fixed").any():
+        arms.append((_arm(group, "FR fixed"), "fixed initialisation, standard deviation 0.02"))
     tuned = _tuned_gain(group)
-    if tuned is not None:
-        others.append(tuned)
-    for other, how in others:
-        statement = f"Each at its own learning rate, {NAMES['FP']} beats {NAMES['FR']} ({how})."
-        yield _compare(group, "pretraining", frozen, other, "tuned", statement)
+    return arms if tuned is None else [*arms, tuned]
 
 
 def _tuned_gain(group: pd.DataFrame) -> tuple[_Arm, str] | None:
@@ -243,11 +225,6 @@ def _tuned_gain(group: pd.DataFrame) -> tuple[_Arm, str] | None:
     if gain in (swept["random_gain"].min(), swept["random_gain"].max()):
         runs = runs.assign(at_edge=True)  # the edge of the gains is an edge too
     return _Arm("FR best gain", runs), f"matched initialisation at its best gain, {gain:g}"
-
-
-def _decide(tests: list[Verdict]) -> list[Verdict]:
-    adjusted = holm([test.test.p for test in tests])
-    return [_word(test, p) for test, p in zip(tests, adjusted, strict=True)]
 
 
 def _word(test: Verdict, p: float) -> Verdict:

@@ -4,6 +4,7 @@ import base64
 import html
 import io
 from dataclasses import dataclass, field
+from typing import Any
 
 import pandas as pd
 from matplotlib.figure import Figure
@@ -74,5 +75,5 @@ class Table:
         return "".join(cells)
 
 
-def _text(value: object) -> str:
+def _text(value: Any) -> str:
     return "" if pd.isna(value) else str(value)

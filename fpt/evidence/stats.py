@@ -96,16 +96,8 @@ def seeds_needed(mean: float, sd: float, alpha: float = SIGNIFICANCE, power: flo
         return None
     if sd < 1e-12:
         return MINIMUM_PAIRS
-    effect = abs(mean) / sd
-
-    def found(n: int) -> float:
-        critical = float(stats.t.ppf(1 - alpha / 2, n - 1))
-        return float(stats.nct.sf(critical, n - 1, effect * math.sqrt(n)))
-
-    if found(1000) < power:
-        return None
-    low, high = 2, 1000
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if found(middle) >= power else (middle, high)
-    return max(high, MINIMUM_PAIRS)
+    n = np.arange(MINIMUM_PAIRS, 1001)
+    critical = stats.t.ppf(1 - alpha / 2, n - 1)
+    power_of = stats.nct.sf(critical, n - 1, abs(mean) / sd * np.sqrt(n))
+    enough = n[power_of >= power]
+    return int(enough[0]) if len(enough) else None

@@ -3,6 +3,7 @@
 This file is the table a new backbone, group policy or arm is added to; it does not import torch.
 """
 
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -149,6 +150,12 @@ def find_weights(backbone: str) -> str:
     return find(backbone)
 
 
+def import_without_widgets() -> None:
+    """The hub's client asks for widgets when transformers is imported; a book cannot use them, nor the advice."""
+    with warnings.catch_warnings(action="ignore"):
+        import tqdm.auto  # noqa: F401
+
+
 def build(
     task: "Task",
     backbone: str = "gpt2",
@@ -162,6 +169,7 @@ def build(
 
     Raises SpecError (unknown names, a sequence longer than frozen positions allow) and WeightsError.
     """
+    import_without_widgets()
     from fpt.models.transfer import Template
 
     check(backbone, backbone_options, init, trainable)

@@ -6,7 +6,6 @@ import platform
 import subprocess
 import tempfile
 import time
-import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
@@ -48,8 +47,6 @@ class Result:
 
 def prepare(spec: SweepSpec, data_dir: str | Path | None = None) -> "tuple[Task, Template]":
     """Task and template of a sweep; refuses all that can be refused before training (an FptError)."""
-    with warnings.catch_warnings(action="ignore"):  # the hub's client asks for widgets, which a book cannot use
-        import tqdm.auto  # noqa: F401
     task = tasks.load(spec.task, data_dir, spec.variant, **spec.task_options)
     for seed in spec.selection_seeds[:1]:
         task.split(seed).batch(0, spec.batch_size)  # refuses a batch larger than the split

@@ -9,16 +9,20 @@ import math
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
 from pydantic import BaseModel, ConfigDict, Field
 from torch import Tensor
 from torch.nn.functional import cross_entropy
-from transformers import GPT2Config, GPT2LMHeadModel
 
 from fpt.errors import DataError
+from fpt.models import import_without_widgets
 from fpt.seeds import generator, stream
+
+if TYPE_CHECKING:
+    from transformers import GPT2LMHeadModel
 
 BYTES = 256  # the vocabulary: every byte of UTF-8 text is one token
 
@@ -65,8 +69,11 @@ def read_corpus(path: str | Path, held_out_from: int) -> Corpus:
     return Corpus(data[:held_out_from], data[held_out_from:], hashlib.sha256(raw).hexdigest())
 
 
-def language_model(recipe: PretrainRecipe) -> GPT2LMHeadModel:
+def language_model(recipe: PretrainRecipe) -> "GPT2LMHeadModel":
     """A fresh model; matrices N(0, 0.02 sqrt(768/width)), so that a layer's gain is GPT-2 base's."""
+    import_without_widgets()
+    from transformers import GPT2Config, GPT2LMHeadModel
+
     config = GPT2Config(
         vocab_size=BYTES, n_positions=recipe.context, n_embd=recipe.width, n_layer=recipe.layers, n_head=recipe.heads,
         resid_pdrop=0.0, embd_pdrop=0.0, attn_pdrop=0.0, use_cache=False, bos_token_id=None, eos_token_id=None,
@@ -77,7 +84,7 @@ def language_model(recipe: PretrainRecipe) -> GPT2LMHeadModel:
         return GPT2LMHeadModel(config)
 
 
-def next_byte_loss(model: GPT2LMHeadModel, windows: Tensor) -> Tensor:
+def next_byte_loss(model: "GPT2LMHeadModel", windows: Tensor) -> Tensor:
     """Mean loss in nats a byte over `windows` (batch, context); matmuls in bfloat16, loss in float32."""
     with torch.autocast("cpu", torch.bfloat16):
         logits = model(windows).logits
@@ -85,7 +92,7 @@ def next_byte_loss(model: GPT2LMHeadModel, windows: Tensor) -> Tensor:
 
 
 @torch.no_grad()
-def bits_per_character(model: GPT2LMHeadModel, text: Tensor, context: int, most: int = 1_000_000) -> float:
+def bits_per_character(model: "GPT2LMHeadModel", text: Tensor, context: int, most: int = 1_000_000) -> float:
     """Bits a character over the first `most` bytes of `text`, in windows of their own (no context carried over)."""
     count = min(len(text), most) // context
     windows = text[: count * context].view(count, context).long()
@@ -104,7 +111,7 @@ def rate_factor(step: int, steps: int) -> float:
 
 def pretrain(
     corpus: Corpus, recipe: PretrainRecipe, progress: Callable[[int, float], None] | None = None
-) -> tuple[GPT2LMHeadModel, list[tuple[int, float]]]:
+) -> tuple["GPT2LMHeadModel", list[tuple[int, float]]]:
     """Train; returns the model and the curve [(step, mean loss in nats a byte since the last entry)]."""
     model = language_model(recipe)
     optimizer = torch.optim.AdamW(
@@ -153,9 +160,12 @@ class ModelCard:
     bits_per_character: float
 
 
-def save(model: GPT2LMHeadModel, card: ModelCard, folder: str | Path) -> None:
+def save(model: "GPT2LMHeadModel", card: ModelCard, folder: str | Path) -> None:
     """Write config.json, model.safetensors (float16, without the tied output layer) and model_card.json."""
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
-    model.transformer.half().save_pretrained(folder)
+    from fpt.models.backbones import quiet_library
+
+    with quiet_library():
+        model.transformer.half().save_pretrained(folder)
     (folder / "model_card.json").write_text(json.dumps(asdict(card), indent=2) + "\n")

@@ -1,0 +1,50 @@
+"""Every task can be learned: few runs, few steps, on whole data sets (marker `data`) or on what needs none."""
+
+import pytest
+import torch
+
+import fpt.models
+import fpt.tasks
+from fpt.training import Recipe, train_fleet
+from fpt.training.fleet import Fleet
+
+# task, learning rate, steps, test accuracy to reach
+WHOLE = [("mnist", 3e-3, 400, 0.5), ("cifar10", 3e-3, 300, 0.15), ("cifar10-lra", 3e-3, 60, 0.15)]
+
+
+def reached(task: str, rate: float, steps: int, **options) -> float:
+    loaded = fpt.tasks.load(task, **options)
+    template = fpt.models.build(loaded, "tiny-lm", "pretrained", "fpt")
+    recipe = Recipe(steps=steps, evaluations=2, evaluation_examples=100)
+    return train_fleet(loaded, template, recipe, [rate], [0], test_examples=500).runs["test_accuracy"].item()
+
+
+@pytest.mark.data
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize(("task", "rate", "steps", "reach"), WHOLE, ids=[row[0] for row in WHOLE])
+def test_whole_data_sets(task, rate, steps, reach):
+    assert reached(task, rate, steps) >= reach
+
+
+def test_digits():
+    assert reached("digits", 1e-2, 200) >= 0.5
+
+
+def test_listops_short_beats_its_majority_class():
+    task = fpt.tasks.load("listops-short", train=4000, heldout=500)
+    majority = task.split(0).test.targets.flatten().bincount().max().item() / 500
+    template = fpt.models.build(task, "tiny-lm", "pretrained", "all")
+    recipe = Recipe(steps=300, evaluations=2, evaluation_examples=200)
+    runs = train_fleet(task, template, recipe, [1e-3], [0]).runs
+    assert runs["test_accuracy"].item() >= majority + 0.05
+
+
+@pytest.mark.data
+@pytest.mark.timeout(1800)
+def test_one_fixed_batch_of_listops_is_learned():
+    task = fpt.tasks.load("listops")
+    template = fpt.models.build(task, "tiny-lm", "pretrained", "fpt")
+    fleet = Fleet(task, template, Recipe(steps=20, dropout=0.0), [1e-2], [0], torch.device("cpu"))
+    batch = fleet.batch(0)
+    losses = [fleet.step(step, batch).item() for step in range(1, 21)]
+    assert losses[-1] <= losses[0] - 0.3
