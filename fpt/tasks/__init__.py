@@ -40,9 +40,7 @@ TASKS: dict[str, Entry] = {
     "digits-lra": Entry("images:digits_lra", "Handwritten digits, pixel by pixel"),
     "bit-xor": Entry("bits:bit_xor", "Bit XOR", options={"strings": 2, "length": 5}),
     "bit-memory": Entry("bits:bit_memory", "Bit Memory", options={"strings": 5, "length": 1000, "patch": 50}),
-    "listops": Entry(
-        "listops:listops", "ListOps", ("paper", "released"), {"train": 96_000, "heldout": 2_000}, LISTOPS
-    ),
+    "listops": Entry("listops:listops", "ListOps", ("paper", "released"), {"train": 96_000, "heldout": 2_000}, LISTOPS),
     "listops-short": Entry("listops:short", "ListOps, short", options={"train": 20_000, "heldout": 2_000}),
     "mnist": Entry("images:mnist", "MNIST", ("paper", "released"), files=MNIST),
     "cifar10": Entry("images:cifar10", "CIFAR-10", ("paper", "released", "gray16"), files=CIFAR10),
@@ -59,9 +57,7 @@ def entry(name: str, source: str = "") -> Entry:
     return TASKS[key]
 
 
-def check(
-    name: str, variant: str = "paper", options: Mapping[str, Any] | None = None, source: str = ""
-) -> None:
+def check(name: str, variant: str = "paper", options: Mapping[str, Any] | None = None, source: str = "") -> None:
     """Raise SpecError unless the task, the variant and every option exist and the options have their type."""
     found, where = entry(name, source), f" ({source})" if source else ""
     if variant not in found.variants:
@@ -112,9 +108,7 @@ def data_status(name: str, data_dir: str | os.PathLike[str] | None = None) -> st
     return f"missing: downloaded on first use into {folder}, or put {found.files[0]} there"
 
 
-def load(
-    name: str, data_dir: str | os.PathLike[str] | None = None, variant: str = "paper", **options: Any
-) -> "Task":
+def load(name: str, data_dir: str | os.PathLike[str] | None = None, variant: str = "paper", **options: Any) -> "Task":
     """The task `name`. It holds no seed: `task.split(seed)` does.
 
     Raises SpecError for what does not exist, DataError for data that are missing, truncated or altered.

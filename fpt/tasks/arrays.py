@@ -101,11 +101,7 @@ class Task:
 
     def split(self, seed: int) -> "Split":
         """Training, validation and test examples; the test set is the same for every seed."""
-        return (
-            FiniteSplit(self.data, seed)
-            if isinstance(self.data, Finite)
-            else StreamSplit(self, self.data, seed)
-        )
+        return FiniteSplit(self.data, seed) if isinstance(self.data, Finite) else StreamSplit(self, self.data, seed)
 
     @property
     def card(self) -> dict[str, Any]:
@@ -155,9 +151,7 @@ def hold_out(labels: Tensor, seed: int, count: int) -> tuple[Tensor, Tensor]:
 def hold_out_equally(labels: Tensor, seed: int, count: int) -> tuple[Tensor, Tensor]:
     """The same with `count` validation rows of every class."""
     source = generator(seed, "split")
-    validation = (
-        torch.cat([_draw(labels == c, count, source) for c in range(int(labels.max()) + 1)]).sort().values
-    )
+    validation = torch.cat([_draw(labels == c, count, source) for c in range(int(labels.max()) + 1)]).sort().values
     return complement(validation, len(labels)), validation
 
 
@@ -244,9 +238,7 @@ class FiniteSplit(Split):
         Raises SpecError if the batch is larger than the training set.
         """
         if size > len(self.rows):
-            raise SpecError(
-                f"batch_size {size} is over the split: it has {len(self.rows)} training examples."
-            )
+            raise SpecError(f"batch_size {size} is over the split: it has {len(self.rows)} training examples.")
         epoch, place = divmod(step, len(self.rows) // size)
         if epoch != self._epoch:
             order = torch.randperm(len(self.rows), generator=generator(self.seed, "order", epoch))

@@ -36,9 +36,7 @@ def read_npz(path: Path) -> tuple[Examples, Examples]:
                 raise DataError(f"{path} is a single array; an .npz file with {', '.join(NAMES)} is needed.")
             missing = [name for name in NAMES if name not in file.files]
             if missing:
-                raise DataError(
-                    f"{path} has no {', '.join(missing)}; it has {', '.join(file.files) or 'nothing'}."
-                )
+                raise DataError(f"{path} has no {', '.join(missing)}; it has {', '.join(file.files) or 'nothing'}.")
             arrays = {name: file[name] for name in NAMES}
     except (OSError, EOFError, ValueError, AttributeError, zipfile.BadZipFile, zlib.error) as error:
         found = f" (SHA-256 {npz_checksum(path)})" if path.is_file() else ""
@@ -65,9 +63,7 @@ def examples(arrays: dict[str, Array], source: str) -> tuple[Examples, Examples]
             raise DataError(f"{source}: {x} has {len(arrays[x])} rows, but {y} has {len(arrays[y])}.")
     if arrays["x_train"].shape[1:] != arrays["x_test"].shape[1:]:
         shapes = f"{arrays['x_train'].shape} and {arrays['x_test'].shape}"
-        raise DataError(
-            f"{source}: x_train and x_test have the shapes {shapes}; their examples must be alike."
-        )
+        raise DataError(f"{source}: x_train and x_test have the shapes {shapes}; their examples must be alike.")
     classes = np.unique(arrays["y_train"])
     if len(classes) != classes[-1] + 1 or arrays["y_test"].max() > classes[-1]:
         absent = set(range(int(max(classes[-1], arrays["y_test"].max())) + 1)) - set(classes.tolist())
@@ -116,9 +112,7 @@ def fetch(folder: Path, name: str, md5: str, urls: Iterable[str], advice: str) -
                 reasons.append(f"{url}: {error}")
     finally:
         socket.setdefaulttimeout(patience)
-    raise DataError(
-        f"{folder / name} is missing and could not be downloaded ({'; '.join(reasons)}). {advice}"
-    )
+    raise DataError(f"{folder / name} is missing and could not be downloaded ({'; '.join(reasons)}). {advice}")
 
 
 def read_idx(path: Path) -> Array:

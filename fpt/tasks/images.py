@@ -79,19 +79,13 @@ def cifar10(data_dir: Path, variant: str) -> Task:
 
 def cifar10_lra(data_dir: Path, variant: str) -> Task:
     """CIFAR-10 in gray as 1,024 tokens of one pixel; `released`: with augmentation."""
-    return cifar_task(
-        data_dir, Pixels(1, gray=True, mean=(0.5,), std=(0.5,), augmented=variant == "released")
-    )
+    return cifar_task(data_dir, Pixels(1, gray=True, mean=(0.5,), std=(0.5,), augmented=variant == "released"))
 
 
 def cifar_task(data_dir: Path, pixels: Pixels) -> Task:
     """The last fifth of the training images, `data_batch_5`, is validation."""
     train, test, checksum = downloaded("cifar10", data_dir, cifar10_arrays, (32, 32, 3))
-    scaling = (
-        "luma gray in [-1, 1]"
-        if pixels.gray
-        else "RGB in [0, 1], less the channel means, over their deviations"
-    )
+    scaling = "luma gray in [-1, 1]" if pixels.gray else "RGB in [0, 1], less the channel means, over their deviations"
     return image_task(
         Finite(train, test, partial(last_rows, count=max(1, len(train) // 5))),
         pixels,

@@ -26,9 +26,7 @@ OPERATORS = {11: "MIN", 12: "MAX", 13: "MED", 14: "SM"}
 TYPICAL = {11: 0, 12: 9, 13: 5, 14: 0}  # what a list is worth to a reader who does not look inside it
 CLOSE = 15
 LONG = Rules(max_depth=10, max_args=10, min_length=500, max_length=2_000)
-SHORT = Rules(
-    max_depth=4, max_args=10, min_length=12, max_length=64
-)  # chosen for a ladder like the long one's
+SHORT = Rules(max_depth=4, max_args=10, min_length=12, max_length=64)  # chosen for a ladder like the long one's
 CUT = 512  # the released code's longest sequence
 
 
@@ -106,9 +104,7 @@ def cached(folder: Path, rules: Rules, count: int, name: str) -> Corpus:
             return corpus
         expected = record.read_text().strip()
     except OSError as error:
-        raise DataError(
-            f"{name}: {folder} cannot be used ({error}); FPT_DATA names another folder."
-        ) from error
+        raise DataError(f"{name}: {folder} cannot be used ({error}); FPT_DATA names another folder.") from error
     found = npz_checksum(path)
     if found != expected:
         raise DataError(

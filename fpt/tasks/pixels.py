@@ -31,9 +31,7 @@ class Pixels:
     std: tuple[float, ...] = ()
 
     def __call__(self, inputs: Tensor, generator: Generator | None = None) -> Tensor:
-        images = (
-            inputs.unsqueeze(1) if inputs.ndim == 3 else inputs.permute(0, 3, 1, 2)
-        ).float() / self.white
+        images = (inputs.unsqueeze(1) if inputs.ndim == 3 else inputs.permute(0, 3, 1, 2)).float() / self.white
         if self.gray:
             images = (images * constant(LUMA, images.device)).sum(1, keepdim=True)
         if self.pad:

@@ -51,9 +51,7 @@ def trim(levels: list[Level], rules: Rules) -> list[Level]:
     keep = (lengths > rules.min_length) & (lengths < rules.max_length)
     number = keep.cumsum() - 1
     return [
-        Level(
-            x.symbol[keep[x.tree]], number[x.tree[keep[x.tree]]], x.args[keep[x.tree[x.symbol >= OPERATOR]]]
-        )
+        Level(x.symbol[keep[x.tree]], number[x.tree[keep[x.tree]]], x.args[keep[x.tree[x.symbol >= OPERATOR]]])
         for x in levels
     ]
 

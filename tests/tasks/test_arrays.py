@@ -21,16 +21,12 @@ def numbered(size: int, classes: int, divide: arrays.Divide, tests: int = 30) ->
     rows, labels = torch.arange(size)[:, None], torch.arange(size) % classes
     test = Examples(torch.arange(tests)[:, None], torch.arange(tests)[:, None] % classes)
     data = Finite(Examples(rows, labels[:, None], rows[:, 0] + 1), test, divide)
-    return Task(
-        data, arrays.symbols, tokens=1, classes=classes, checksum="", source="", licence="", scaling=""
-    )
+    return Task(data, arrays.symbols, tokens=1, classes=classes, checksum="", source="", licence="", scaling="")
 
 
 @settings(max_examples=30, deadline=None)
 @given(seed=SEEDS, size=st.integers(40, 90), batch=st.integers(1, 30), epoch=st.integers(0, 3))
-def test_an_epoch_visits_every_training_example_at_most_once(
-    seed: int, size: int, batch: int, epoch: int
-) -> None:
+def test_an_epoch_visits_every_training_example_at_most_once(seed: int, size: int, batch: int, epoch: int) -> None:
     split = numbered(size, 4, partial(arrays.hold_out, count=10)).split(seed)
     assert split.train_size == size - 10
     steps = split.train_size // batch

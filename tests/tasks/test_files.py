@@ -57,9 +57,7 @@ def batches(fixtures: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
         rows = slice(20 * number, 20 * number + 20)
         return {"data": images[rows].transpose(0, 3, 1, 2).reshape(20, -1), "labels": labels[rows]}
 
-    monkeypatch.setattr(
-        CIFAR10, "train_list", [write(f"data_batch_{number}", batch(number)) for number in range(1, 6)]
-    )
+    monkeypatch.setattr(CIFAR10, "train_list", [write(f"data_batch_{number}", batch(number)) for number in range(1, 6)])
     monkeypatch.setattr(CIFAR10, "test_list", [write("test_batch", batch(0))])
     name, sum_ = write("batches.meta", {"label_names": ["plane"]})
     monkeypatch.setattr(CIFAR10, "meta", {"filename": name, "key": "label_names", "md5": sum_})
@@ -131,9 +129,7 @@ def test_a_download_is_moved_into_place_and_given_up_after_a_while(
 
 @pytest.mark.usefixtures("offline")
 @pytest.mark.parametrize("damage", [lambda data: data[:-9], lambda data: data[:40] + b"?" + data[41:]])
-def test_altered_downloads_name_both_sums_and_stay(
-    idx: Path, batches: Path, damage: Callable[[bytes], bytes]
-) -> None:
+def test_altered_downloads_name_both_sums_and_stay(idx: Path, batches: Path, damage: Callable[[bytes], bytes]) -> None:
     load("cifar10", batches)  # unpacks
     cases = [
         ("mnist", idx, idx / "MNIST" / "raw" / "train-images-idx3-ubyte.gz"),

@@ -55,12 +55,8 @@ def parse(text: str) -> int:
 
 
 @settings(max_examples=25, deadline=None)
-@given(
-    seed=st.integers(0, 10**6), depth=st.integers(2, 6), args=st.integers(2, 10), shortest=st.integers(3, 20)
-)
-def test_every_tree_obeys_the_rules_and_has_its_value(
-    seed: int, depth: int, args: int, shortest: int
-) -> None:
+@given(seed=st.integers(0, 10**6), depth=st.integers(2, 6), args=st.integers(2, 10), shortest=st.integers(3, 20))
+def test_every_tree_obeys_the_rules_and_has_its_value(seed: int, depth: int, args: int, shortest: int) -> None:
     rules = Rules(depth, args, shortest, shortest + 60)
     texts, values = trees(rules, np.random.PCG64(seed))
     for text, value in list(zip(texts, values, strict=True))[:20]:
@@ -96,9 +92,7 @@ def test_the_examples_are_the_same_on_every_machine() -> None:
     corpus = listops.generate(listops.SHORT, 3, "listops-short")
     first = corpus.tokens[: corpus.lengths[0]].tolist()
     assert listops.decode(first) == "[SM 6 9 [MIN 2 3 2 [MIN 8 2 6 3 4 5 8 ] 9 6 8 [MED 5 0 6 7 9 ] ] 5 8 ]"
-    assert (
-        load("listops-short").checksum == "6a3b822ba4cc754d0a1e84464c71170ef7221869cb72a810d1eb156ef02af0fe"
-    )
+    assert load("listops-short").checksum == "6a3b822ba4cc754d0a1e84464c71170ef7221869cb72a810d1eb156ef02af0fe"
 
 
 def test_examples_are_unique_and_split_in_order(paper: Task, folder: Path) -> None:
@@ -114,9 +108,7 @@ def test_paper_keeps_brackets_and_says_where_the_padding_starts(paper: Task) -> 
     assert (paper.tokens, paper.vocabulary, paper.classes, paper.mask_padding) == (2_000, 16, 10, True)
     test = paper.split(0).test
     assert test.lengths is not None
-    for row, length, target in zip(
-        test.inputs, test.lengths.tolist(), test.targets[:, 0].tolist(), strict=True
-    ):
+    for row, length, target in zip(test.inputs, test.lengths.tolist(), test.targets[:, 0].tolist(), strict=True):
         assert 500 < length < 2_000
         assert (row[:length] > 0).all()
         assert (row[length:] == 0).all()

@@ -27,12 +27,8 @@ def random_images(n: int, channels: int, side: int = 32) -> Tensor:
     patch=st.integers(1, 4),
     channels=st.sampled_from([1, 3]),
 )
-def test_patches_are_row_major_with_channels_fastest(
-    rows: int, columns: int, patch: int, channels: int
-) -> None:
-    images = torch.arange(2 * channels * rows * columns * patch**2).reshape(
-        2, channels, rows * patch, columns * patch
-    )
+def test_patches_are_row_major_with_channels_fastest(rows: int, columns: int, patch: int, channels: int) -> None:
+    images = torch.arange(2 * channels * rows * columns * patch**2).reshape(2, channels, rows * patch, columns * patch)
     tokens = patchify(images, patch)
     assert tokens.shape == (2, rows * columns, patch * patch * channels)
     back = torch.zeros_like(images)
@@ -48,9 +44,7 @@ def test_patches_are_row_major_with_channels_fastest(
 
 
 @settings(max_examples=40, deadline=None)
-@given(
-    degrees=st.lists(st.floats(-20, 20, width=32), min_size=1, max_size=4), channels=st.sampled_from([1, 3])
-)
+@given(degrees=st.lists(st.floats(-20, 20, width=32), min_size=1, max_size=4), channels=st.sampled_from([1, 3]))
 def test_rotation_is_torchvisions(degrees: list[float], channels: int) -> None:
     images = random_images(len(degrees), channels)
     ours = rotate(images, torch.tensor(degrees))

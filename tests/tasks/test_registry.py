@@ -37,9 +37,7 @@ EVERY = [(name, variant) for name, entry in TASKS.items() for variant in entry.v
         ("npz:", "paper", {}, "no file"),
     ],
 )
-def test_what_does_not_exist_is_refused(
-    name: Any, variant: str, options: dict[str, Any], message: str
-) -> None:
+def test_what_does_not_exist_is_refused(name: Any, variant: str, options: dict[str, Any], message: str) -> None:
     with pytest.raises(SpecError, match=message):
         check(name, variant, options)
     with pytest.raises(SpecError, match=r"\(study.yaml\)"):
