@@ -51,7 +51,9 @@ unit: $(STAMP)  ## the tests, and every notebook against its own checks
 # From published results only, so that the checks are the same in a fresh clone and after `make report`.
 test-book: $(STAMP)
 	rm -rf $(CHECKED)
-	FPT_ORIGIN=published $(BOOK) --path-output $(CHECKED)
+	mkdir -p $(CHECKED)
+	FPT_ORIGIN=published $(BOOK) --path-output $(CHECKED) >$(CHECKED)/build.log 2>&1 || \
+	  { cat $(CHECKED)/build.log; exit 1; }
 	FPT_BOOK="$(CURDIR)/$(CHECKED)/_build/html" $(BIN)/python -m pytest tests/book
 
 install: $(STAMP)

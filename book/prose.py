@@ -42,7 +42,7 @@ def facts(runs: pd.DataFrame) -> dict[str, str]:
     for key in ("steps", "backbone"):
         found[key] = NONE if runs.empty else str(runs[key].iloc[0])
     for stage in ("selection", "confirmation"):
-        found[f"{stage}-seeds"] = str(runs.loc[runs["stage"] == stage, "seed"].nunique())
+        found[f"{stage}-seeds"] = str(runs.loc[runs["stage"] == stage, "seed"].nunique() or NONE)
     grid = sorted(runs.loc[runs["stage"] == "selection", "learning_rate"].unique())
     found["grid"] = ", ".join(map(rate_text, grid)) if grid else NONE
     found["runs"], found["diverged"] = f"{len(runs):,}", str(int(runs["diverged_at"].notna().sum()))

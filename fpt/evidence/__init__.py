@@ -1,7 +1,7 @@
 """What the runs show: tidy tables, intervals, verdicts, figures. Importing it does not import torch."""
 
-from fpt.evidence.baselines import baselines
-from fpt.evidence.claims import Verdict, claim, claims, headline, verdict_table
+from fpt.evidence.baselines import baseline_scores
+from fpt.evidence.claims import Verdict, claim, headline, verdict_table
 from fpt.evidence.figures import (
     alt_text,
     budget_figure,
@@ -19,12 +19,11 @@ __all__ = [
     "Table",
     "Verdict",
     "alt_text",
-    "baselines",
+    "baseline_scores",
     "beside_paper",
     "beside_published",
     "budget_figure",
     "claim",
-    "claims",
     "curves_figure",
     "difference_figure",
     "find_study",

@@ -7,7 +7,7 @@ if TYPE_CHECKING:
     from fpt.tasks.arrays import Task
 
 
-def baselines(
+def baseline_scores(
     task: str, variant: str = "paper", data_dir: str | Path | None = None, **options: Any
 ) -> dict[str, float]:
     """Exact test accuracies (fractions) of trivial strategies, weakest first.

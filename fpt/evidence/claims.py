@@ -1,5 +1,6 @@
 """The claims of both papers, and the verdicts on the four headline claims, computed from runs."""
 
+import json
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -190,7 +191,7 @@ def _compare(group: pd.DataFrame, key: str, first: _Arm, second: _Arm, how: str,
     return Verdict(
         headline=key,
         claims=SOURCES[key, arm],
-        task=row["task"] if row["variant"] == "paper" else f"{row['task']} ({row['variant']})",
+        task=_task_name(row),
         scale=f"{row['backbone']}, {int(row['steps']):,} steps",
         comparison=f"{first.name} - {second.name} {how}",
         statement=statement,
@@ -200,6 +201,14 @@ def _compare(group: pd.DataFrame, key: str, first: _Arm, second: _Arm, how: str,
         arm=arm,
         setup=row["setup"],
     )
+
+
+def _task_name(row: "pd.Series[Any]") -> str:
+    """The task with what differs from the paper's form: its variant and options."""
+    options = json.loads(row["task_options"] or "{}")
+    differs = [row["variant"]] if row["variant"] != "paper" else []
+    differs += [f"{name} {value}" for name, value in options.items()]
+    return f"{row['task']} ({', '.join(differs)})" if differs else str(row["task"])
 
 
 def _random_arms(group: pd.DataFrame) -> list[tuple[_Arm, str]]:
@@ -217,7 +226,7 @@ def _tuned_gain(group: pd.DataFrame) -> tuple[_Arm, str] | None:
     if swept["random_gain"].nunique() < 2:
         return None
     chosen = swept[(swept["stage"] == "selection") & swept["selected"].astype(bool)]
-    means = chosen.groupby("random_gain")["validation_accuracy"].mean().dropna()
+    means = chosen.groupby("random_gain")["validation_accuracy"].mean().dropna().round(12)
     if means.empty:
         return None
     gain = min(means[means == means.max()].index.tolist())

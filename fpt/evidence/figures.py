@@ -30,18 +30,18 @@ def alt_text(figure: Figure) -> str:
 
 
 def learning_rate_figure(runs: pd.DataFrame, baseline: Mapping[str, float] | None = None) -> Figure:
-    """Test accuracy against learning rate: a panel per task, every run a mark, a line through the means.
+    """Test accuracy against learning rate: a panel per setup, every run a mark, a line through the means.
 
     Filled marks and the line are selection seeds, rings are confirmation seeds; x marks runs that diverged
     (at their last finite value); dashed lines are reference rates, large outlined marks the selected ones.
     `baseline` (task -> fraction) is drawn dotted. As in Rothermel et al. 2021, figures 1 to 3.
     """
-    tasks = list(dict.fromkeys(runs["task"]))
-    figure, panels = _panels(len(tasks))
+    if runs.empty:
+        return _nothing()
+    figure, panels = _panels(runs["setup"].nunique())
     words = []
-    for axes, task in zip(panels, tasks, strict=False):
-        shown = runs[runs["task"] == task]
-        labels = _ordered(shown["label"])
+    for axes, (_, shown) in zip(panels, runs.groupby("setup", sort=False), strict=False):
+        task, labels = str(shown["task"].iloc[0]), _ordered(shown["label"])
         for number, name in enumerate(labels):
             arm = shown[shown["label"] == name]
             _rate_line(axes, arm, name, 1.05 ** (number - (len(labels) - 1) / 2))
@@ -65,6 +65,8 @@ def learning_rate_figure(runs: pd.DataFrame, baseline: Mapping[str, float] | Non
 def curves_figure(curves: pd.DataFrame) -> Figure:
     """Validation accuracy and training loss against steps, each arm at its selected rate, all seeds."""
     chosen = curves[curves["selected"].astype(bool)]
+    if chosen.empty:
+        return _nothing()
     figure, (left, right) = _panels(2)
     words = []
     for name in _ordered(chosen["label"]):
@@ -89,13 +91,14 @@ def budget_figure(curves: pd.DataFrame) -> Figure:
     Selection runs only: they cover the whole grid. There is no schedule, so a run cut short is a short run.
     """
     runs = curves[curves["stage"] == "selection"]
-    tasks = list(dict.fromkeys(runs["task"]))
-    figure, panels = _panels(len(tasks))
+    if runs.empty:
+        return _nothing()
+    figure, panels = _panels(runs["setup"].nunique())
     words = []
-    for axes, task in zip(panels, tasks, strict=False):
-        labels = _ordered(runs.loc[runs["task"] == task, "label"])
+    for axes, (_, shown) in zip(panels, runs.groupby("setup", sort=False), strict=False):
+        task, labels = shown["task"].iloc[0], _ordered(shown["label"])
         for number, name in enumerate(labels):
-            arm = runs[(runs["task"] == task) & (runs["label"] == name)]
+            arm = shown[shown["label"] == name]
             shift = 0.06 * (number - (len(labels) - 1) / 2)
             points = [_at_budget(arm, share) for share in BUDGETS]
             for place, (_, values) in enumerate(points):
@@ -121,6 +124,8 @@ def gain_figure(runs: pd.DataFrame) -> Figure:
     """
     confirmed = runs[(runs["stage"] == "confirmation") & runs["selected"].astype(bool)]
     swept = confirmed[(confirmed["init"] == "random") & (confirmed["random_init"] == "matched")]
+    if swept.empty:
+        return _nothing()
     figure, (axes,) = _panels(1)
     words = []
     for arm, group in swept.groupby("arm"):
@@ -146,7 +151,9 @@ def gain_figure(runs: pd.DataFrame) -> Figure:
 def difference_figure(verdicts: "Sequence[Verdict]") -> Figure:
     """The headline differences in points: a dot per seed, the mean, its 95% interval, and the verdict."""
     shown = [v for v in verdicts if v.test.n]
-    figure = Figure(figsize=(7.4, 0.9 + 0.36 * max(len(shown), 1)), layout="constrained")
+    if not shown:
+        return _nothing()
+    figure = Figure(figsize=(7.4, 0.9 + 0.36 * len(shown)), layout="constrained")
     axes = figure.subplots()
     for place, v in enumerate(reversed(shown)):
         dots = 100 * np.asarray(v.test.differences)
@@ -191,8 +198,10 @@ def _best(arm: pd.DataFrame) -> str:
     rates = arm["selected_rate"].dropna().unique()
     if not len(rates):
         return "no learning rate was eligible"
-    accuracy = {rate_text(rate): runs["test_accuracy"] for rate, runs in arm.groupby("learning_rate")}
-    references = sorted(arm.loc[arm["reference"].astype(bool), "learning_rate"].unique())
+    fresh = arm[arm["stage"] == "confirmation"]
+    reported = arm if fresh.empty else fresh
+    accuracy = {rate_text(rate): runs["test_accuracy"] for rate, runs in reported.groupby("learning_rate")}
+    references = sorted(reported.loc[reported["reference"].astype(bool), "learning_rate"].unique())
     wanted = dict.fromkeys(rate_text(rate) for rate in (rates[0], *references))
     means = {rate: 100 * accuracy[rate].mean() for rate in wanted}
     first, *others = [f"{mean:.1f}% at {rate}" for rate, mean in means.items()]
@@ -203,20 +212,27 @@ def _at_budget(arm: pd.DataFrame, share: float) -> tuple[float, "np.ndarray[Any,
     """The rate with the best mean validation accuracy within `share` of the steps, and its seeds' values."""
     within = arm[arm["step"] <= share * arm["step"].max()]
     best = within.groupby(["learning_rate", "seed"])["validation_accuracy"].max().unstack("seed")
+    best = best.fillna(0.0)  # diverged before its first evaluation
     rate = float(best.mean(axis=1).idxmax())
-    return rate, best.loc[rate].dropna().to_numpy(float)
+    return rate, best.loc[rate].to_numpy(float)
+
+
+def _nothing() -> Figure:
+    figure = Figure(figsize=(6.2, 1.2), label="An empty figure: there are no results of this kind yet.")
+    figure.text(0.5, 0.5, "no results yet", ha="center", va="center", color=GREY)
+    return figure
 
 
 def _panels(count: int) -> tuple[Figure, "list[Axes]"]:
-    columns = min(max(count, 1), 2)
-    rows = math.ceil(max(count, 1) / columns)
+    columns = min(count, 2)
+    rows = math.ceil(count / columns)
     figure = Figure(figsize=(7.4 if columns == 2 else 6.2, 3.2 * rows + 0.8), layout="constrained")
     grid = list(np.atleast_1d(figure.subplots(rows, columns)).flat)
     for axes in grid:
         axes.spines[["top", "right"]].set_visible(False)
         axes.grid(axis="y", color="#e5e5e5")
         axes.set_axisbelow(True)
-    for spare in grid[max(count, 1) :]:
+    for spare in grid[count:]:
         spare.set_visible(False)
     return figure, grid
 

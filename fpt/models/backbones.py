@@ -17,7 +17,7 @@ from transformers.pytorch_utils import Conv1D
 from transformers.utils import logging as library_logging
 
 from fpt.models import BACKBONES
-from fpt.models.weights import find, local_folder
+from fpt.models.weights import fetch
 
 
 class Projection(nn.Module):
@@ -123,10 +123,9 @@ def library_model(backbone: str, tokens: int, layers: int = 0) -> nn.Module:
 
 def pretrained_state(backbone: str) -> dict[str, Tensor]:
     """The pretrained weights as float32, under the library's names; raises WeightsError where there are none."""
-    find(backbone)
-    source = local_folder(backbone) or BACKBONES[backbone].hub or backbone
+    folder = fetch(backbone)
     with quiet_library():
-        model = AutoModel.from_pretrained(source, dtype=torch.float32)
+        model = AutoModel.from_pretrained(folder, dtype=torch.float32, use_safetensors=True)
     return dict(model.state_dict())
 
 
@@ -144,7 +143,7 @@ def quiet_library() -> Iterator[None]:
             library_logging.enable_progress_bar()
 
 
-def unused_parameters(backbone: str, tokens: int) -> dict[str, int]:
+def unused_parameters(backbone: str, tokens: int, layers: int) -> dict[str, int]:
     """Parameters of the full library model that transfer never uses: {what: count}, counted on the meta device."""
     entry = BACKBONES[backbone]
     family = FAMILIES[entry.family]
@@ -155,4 +154,7 @@ def unused_parameters(backbone: str, tokens: int) -> dict[str, int]:
         counts["pooler"] = sum([parameter.numel() for parameter in model.pooler.parameters()])
     rows, width = model.get_parameter(family.positions).shape
     counts["positions beyond the task's tokens"] = max(0, rows - tokens) * width
+    if layers < entry.layers:
+        blocks = next(child for child in model.modules() if isinstance(child, nn.ModuleList))
+        counts["layers beyond the first"] = sum([p.numel() for block in blocks[layers:] for p in block.parameters()])
     return counts

@@ -52,8 +52,6 @@ def matrix_std(family: str, name: str, width: int, layers: int, recipe: str, gai
 
 
 def extended_positions(table: Tensor, rows: int, seed: int, name: str) -> Tensor:
-    """The first `rows` of a pretrained table; rows beyond it are drawn with the table's standard deviation."""
-    if rows <= len(table):
-        return table[:rows]
+    """A pretrained table of `rows` rows; those beyond the given ones are drawn with the table's standard deviation."""
     new = normal(torch.Size((rows - len(table), table.shape[1])), table.std().item(), seed, name)
     return torch.cat([table, new])

@@ -112,8 +112,13 @@ class Template:
 
     @cached_property
     def state(self) -> dict[str, Tensor]:
-        """Pretrained tensors under the library's names; read once, shared by all seeds."""
-        return pretrained_state(self.backbone)
+        """Pretrained tensors under the library's names; read once, shared by all seeds.
+
+        A position table longer than the task is cut to the task's tokens.
+        """
+        state = pretrained_state(self.backbone)
+        table = self.module.family.positions
+        return {**state, table: state[table][: self.task.tokens]}
 
     def initialise(self, seed: int) -> dict[str, Tensor]:
         """{parameter name: float32 tensor}; the same tensor object for every seed where it is pretrained."""
@@ -133,7 +138,7 @@ class Template:
 
     def _pretrained(self, name: str, shape: torch.Size, seed: int) -> Tensor:
         table = self.state[name]
-        if name == self.module.family.positions and shape != table.shape:
+        if len(shape) and shape[0] > len(table):  # only the position table can be longer than the pretrained one
             return draw.extended_positions(table, shape[0], seed, name)
         return table
 
@@ -153,7 +158,7 @@ class Template:
             (group, "trainable" if name in self.trainable else "frozen", self.shapes[name].numel())
             for name, group in self.groups.items()
         ]
-        unused = unused_parameters(self.backbone, self.task.tokens)
+        unused = unused_parameters(self.backbone, self.task.tokens, self.layers)
         sizes += [(what, "unused", count) for what, count in unused.items()]
         table = pd.DataFrame(sizes, columns=["group", "state", "parameters"])
         counts = table.pivot_table(values="parameters", index="group", columns="state", aggfunc="sum", fill_value=0)

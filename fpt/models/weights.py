@@ -50,6 +50,29 @@ def find(backbone: str) -> str:
     raise WeightsError(missing(backbone))
 
 
+def fetch(backbone: str) -> Path:
+    """The folder with config.json and model.safetensors, downloaded if need be, its checksum compared.
+
+    Raises WeightsError.
+    """
+    find(backbone)
+    folder = local_folder(backbone)
+    if folder is None:
+        from huggingface_hub import hf_hub_download
+
+        hub = str(BACKBONES[backbone].hub)
+        paths = [Path(hf_hub_download(hub, name)) for name in FILES]
+        folder = paths[0].parent  # one snapshot holds both
+    verify(backbone, folder)
+    return folder
+
+
+def checksum(backbone: str) -> str:
+    """SHA-256 of the pretrained model.safetensors, for the record."""
+    with (fetch(backbone) / "model.safetensors").open("rb") as handle:
+        return hashlib.file_digest(handle, "sha256").hexdigest()
+
+
 def missing(backbone: str) -> str:
     """What to do about weights that are nowhere: every way to get them, and what needs none."""
     entry = BACKBONES[backbone]

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from fpt import models, tasks, training
 from fpt.errors import FptError
+from fpt.models import weights
 from fpt.sweeps import ledger
 from fpt.sweeps.selection import Selection, select
 from fpt.sweeps.spec import PROTOCOL, SweepSpec
@@ -59,6 +60,7 @@ def prepare(spec: SweepSpec, data_dir: str | Path | None = None) -> "tuple[Task,
         spec.random_gain,
         **spec.backbone_options,
     )
+    training.check_memory(template, spec.recipe)
     return task, template
 
 
@@ -202,6 +204,7 @@ def _provenance(spec: SweepSpec, selection: Selection, task: "Task", fleet: "Fle
         "selected_rate": chosen.pop("rate"),
         **chosen,
         "data_checksum": task.checksum,
+        "weights_checksum": weights.checksum(spec.backbone) if spec.init == "pretrained" else None,
         "compute_type": fleet.compute_type,
         "threads": fleet.threads,
         "device": device_name(fleet.device),

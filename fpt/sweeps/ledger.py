@@ -52,6 +52,8 @@ def results_folder(folder: str | None) -> Path | None:
     """A notebook's `folder` parameter as a path: runs/<study>/<sweep> of the workspace, nothing outside."""
     if folder is None:
         return None
+    if not isinstance(folder, str):
+        raise SpecError(f"folder = {folder!r}: a path in the workspace is expected, runs/<study>/<sweep>")
     root = workspace()
     inside = Path(os.path.abspath(root / folder))
     runs = (root / "runs").resolve()

@@ -33,7 +33,8 @@ def select(runs: "pd.DataFrame") -> Selection:
     if not eligible:
         return Selection(None, False, [], [])
     accuracy = runs.groupby("learning_rate")["validation_accuracy"]
-    mean, error = accuracy.mean(), accuracy.sem().fillna(0.0)  # one seed has no standard error
+    mean = accuracy.mean().round(12)  # equal counts in another order add up differently: a tie must stay one
+    error = accuracy.sem().fillna(0.0)  # one seed has no standard error
     best = max(eligible, key=lambda rate: (mean[rate], -rate))
-    within = [rate for rate in eligible if mean[rate] >= mean[best] - error[best]]
+    within = [rate for rate in eligible if mean[rate] >= mean[best] - error[best] - 1e-12]
     return Selection(best, best in (grid[0], grid[-1]), within, eligible)

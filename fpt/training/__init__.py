@@ -13,7 +13,17 @@ if TYPE_CHECKING:
     from fpt.tasks.arrays import Task
     from fpt.training.fleet import FleetResult
 
-__all__ = ["Recipe", "train_fleet"]
+__all__ = ["Recipe", "check_memory", "train_fleet"]
+
+
+def check_memory(model: "Template", recipe: Recipe) -> None:
+    """Refuse a model of which not even one run fits in the memory that is free now (FptError)."""
+    import torch
+
+    from fpt.training import memory
+
+    place = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    memory.split(model, recipe, [1.0], [0], place)
 
 
 def train_fleet(

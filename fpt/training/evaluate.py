@@ -19,7 +19,10 @@ TOKENS_AT_ONCE = 16_384  # tokens x runs in one forward pass without gradients
 
 @dataclass(frozen=True)
 class Score:
-    """Of each run (runs,): mean loss in nats, share of right predictions, share of examples with all of them right."""
+    """Of each run (runs,): mean loss in nats, share of right predictions, share of examples with all of them right.
+
+    The shares are NaN where the loss is not finite.
+    """
 
     loss: Tensor
     accuracy: Tensor
@@ -45,11 +48,17 @@ def score(fleet: "Fleet", parameters: Tensor, examples: Examples) -> Score:
         losses = cross_entropy(logits.flatten(0, 3), spread.flatten(), reduction="none").view(spread.shape)
         for row, values in enumerate((losses.mean(3), right.double().mean(3), right.all(3))):
             totals[row] += values.double().sum(2).flatten()
-    return Score(*(totals / count).unbind())
+    loss, accuracy, exact = (totals / count).unbind()
+    # The argmax of NaN is a class like any other: what is not finite has no accuracy.
+    finite = loss.isfinite()
+    return Score(loss, accuracy.where(finite, torch.nan), exact.where(finite, torch.nan))
 
 
 class Best:
-    """Each run's parameters at its best validation accuracy; ties keep the earlier step."""
+    """Each run's parameters at its best finite validation accuracy; ties keep the earlier step.
+
+    A run that was never finite at an evaluation keeps step 0 and has no accuracy (NaN).
+    """
 
     def __init__(self, fleet: "Fleet") -> None:
         runs = len(fleet.parameters)
@@ -83,13 +92,17 @@ def trained(fleet: "Fleet", test_examples: int | None, progress: "Progress") -> 
             fleet.step(step)
             if step in stops:
                 on_validation, on_train = (score(fleet, fleet.parameters, part) for part in (validation, seen))
+                fleet.mark_diverged(step, on_validation.loss.isfinite())
                 best.update(step, fleet.parameters, on_validation.accuracy, on_train.accuracy)
                 curves.append(curve_rows(fleet, step, on_train, on_validation))
             if step in stops or time.monotonic() - told > 1:
                 progress(step, recipe.steps)
                 told = time.monotonic()
     at_best, at_last = score(fleet, best.parameters, test), score(fleet, fleet.parameters, test)
-    return run_rows(fleet, best, at_best, at_last, on_train.accuracy), pd.concat(curves)
+    runs = run_rows(fleet, best, at_best, at_last, on_train.accuracy)
+    never = runs["best_step"] == 0
+    runs.loc[never, ["validation_accuracy", "train_accuracy", "test_accuracy", "test_accuracy_exact"]] = float("nan")
+    return runs, pd.concat(curves)
 
 
 def identity(fleet: "Fleet") -> dict[str, list[float] | list[int]]:

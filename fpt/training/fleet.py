@@ -7,6 +7,7 @@ backward pass needs no batching rules. With dropout 0 a run in a fleet equals th
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import pandas as pd
@@ -132,6 +133,11 @@ class Fleet:
         streams = [generator(seed, "augment", step) for seed in self.seeds]
         return torch.stack([self.task.encode(part, source) for part, source in zip(inputs, streams, strict=True)])
 
+    def mark_diverged(self, step: int, finite: Tensor) -> None:
+        """Record `step` for the runs that are not `finite` (runs,) for the first time; they stop learning."""
+        self.diverged_at[self.alive & ~finite] = step
+        self.alive &= finite
+
     def step(self, step: int, batch: Examples | None = None) -> Tensor:
         """Gradient step number `step` (from 1); returns each run's loss (runs,), detached. No host synchronisation."""
         batch = batch or self.batch(step - 1)
@@ -140,9 +146,7 @@ class Fleet:
         losses = run_losses(self.logits(leaf, self.encode(batch.inputs, step), batch.lengths), batch.targets)
         (gradient,) = torch.autograd.grad(losses.sum(), leaf)
         norm = torch.linalg.vector_norm(gradient, dim=1)
-        finite = losses.isfinite() & norm.isfinite()
-        self.diverged_at[self.alive & ~finite] = step
-        self.alive &= finite
+        self.mark_diverged(step, losses.isfinite() & norm.isfinite())
         if self.recipe.clip is not None:
             gradient *= (self.recipe.clip / (norm + 1e-6)).clamp(max=1)[:, None]
         # A diverged run keeps its last finite parameters: no gradient, no learning rate.
@@ -183,13 +187,18 @@ def train(
     check_lists(learning_rates, seeds)
     parts = memory.split(template, recipe, list(learning_rates), list(seeds), place)
     results = []
-    for number, (rates, some_seeds) in enumerate(parts):
-        fleet = Fleet(task, template, recipe, rates, some_seeds, place)
-        results.append(evaluate.trained(fleet, test_examples, within(progress, number, len(parts))))
+    number = 0
+    while number < len(parts):
+        try:
+            fleet = partial(Fleet, task, template, recipe, *parts[number], place)  # no name keeps a fleet alive
+            results.append(evaluate.trained(fleet(), test_examples, within(progress, number, len(parts))))
+            number += 1
+        except torch.OutOfMemoryError:  # the prediction was too low: halve, and go on
+            parts[number : number + 1] = memory.halve(parts[number])
     return FleetResult(
         runs=in_order([runs for runs, _ in results], ["learning_rate", "seed"]),
         curves=in_order([curves for _, curves in results], ["learning_rate", "seed", "step"]),
-        compute_type=str(fleet.compute_type).removeprefix("torch."),
+        compute_type=str(precision.resolve(recipe.compute_type, place)).removeprefix("torch."),
         threads=torch.get_num_threads(),
         device=place.type,
         parts=[(len(rates), len(some_seeds)) for rates, some_seeds in parts],

@@ -20,13 +20,14 @@ T = TypeVar("T")
 
 
 def run_bytes(template: Template, recipe: Recipe) -> int:
-    """Predicted bytes of one run: its trainable state, its frozen tensors if the seed draws them, its activations."""
+    """Predicted bytes of one run: trainable state, activations, and frozen tensors where the seed draws them."""
     trainable = sum(template.shapes[name].numel() for name in template.trainable)
-    everything = sum(shape.numel() for shape in template.shapes.values())
+    frozen = sum(shape.numel() for shape in template.shapes.values()) - trainable
+    drawn = frozen if template.init == "random" else 0  # pretrained tensors are held once, whatever the fleet
     tokens = recipe.batch_size * template.task.tokens
     scores = template.module.heads * template.task.tokens
     activations = tokens * template.layers * (KEPT_PER_LAYER * template.width + 3 * scores)
-    return FLOAT * (STATES * trainable + activations + (everything - trainable))
+    return FLOAT * (STATES * trainable + activations + drawn)
 
 
 def free_bytes(device: torch.device) -> int:
@@ -49,6 +50,16 @@ def split(template: Template, recipe: Recipe, rates: list[float], seeds: list[in
     if most >= len(rates):
         return [(rates, some) for some in chunks(seeds, most // len(rates))]
     return [(some, [seed]) for seed in seeds for some in chunks(rates, most)]
+
+
+def halve(part: Part) -> list[Part]:
+    """Two fleets in the place of one that ran out of memory; raises FptError where one run alone did."""
+    rates, seeds = part
+    if len(seeds) > 1:
+        return [(rates, some) for some in chunks(seeds, (len(seeds) + 1) // 2)]
+    if len(rates) > 1:
+        return [(some, seeds) for some in chunks(rates, (len(rates) + 1) // 2)]
+    raise FptError("one run alone ran out of memory: take a smaller backbone, task or batch_size")
 
 
 def chunks(values: Sequence[T], size: int) -> list[list[T]]:

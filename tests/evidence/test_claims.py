@@ -10,8 +10,8 @@ import pytest
 import synthetic
 
 from fpt.errors import SpecError
-from fpt.evidence import Verdict, claim, claims, headline, load_runs, verdict_table
-from fpt.evidence.claims import SOURCES
+from fpt.evidence import Verdict, claim, headline, load_runs, verdict_table
+from fpt.evidence.claims import SOURCES, claims
 from fpt.seeds import stream
 from fpt.sweeps import SweepSpec
 
@@ -149,9 +149,7 @@ def test_sweeps_of_another_length_are_never_compared(tmp_path: Path) -> None:
     assert {verdict.verdict for verdict in long} == {"not tested"}
 
 
-def _flat(
-    frozen: float, unfrozen_fixed: float, unfrozen_best: float
-) -> Callable[[SweepSpec, float, int], float]:
+def _flat(frozen: float, unfrozen_fixed: float, unfrozen_best: float) -> Callable[[SweepSpec, float, int], float]:
     def accuracy(spec: SweepSpec, rate: float, seed: int) -> float:
         wiggle = 0.001 * (stream(seed, spec.hash) % 5)
         if rate in (1e-4, 1e-1):

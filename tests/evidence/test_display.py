@@ -59,9 +59,7 @@ def test_the_learning_rate_figure_shows_every_run(study: Path, runs: pd.DataFram
 
 def test_diverged_runs_are_marked_not_dropped(tmp_path: Path) -> None:
     def cliff(spec: SweepSpec, rate: float, seed: int) -> float:
-        return (
-            float("nan") if rate == 1e-1 and spec.trainable == "all" else synthetic.accuracy(spec, rate, seed)
-        )
+        return float("nan") if rate == 1e-1 and spec.trainable == "all" else synthetic.accuracy(spec, rate, seed)
 
     runs = load_runs(synthetic.finish(synthetic.workspace(tmp_path), accuracy=cliff))
     figure = learning_rate_figure(runs)
@@ -70,10 +68,22 @@ def test_diverged_runs_are_marked_not_dropped(tmp_path: Path) -> None:
     assert summary(runs)["diverged runs"].sum() == 9
 
 
+def test_every_run_of_an_arm_may_diverge(tmp_path: Path) -> None:
+    def never(spec: SweepSpec, rate: float, seed: int) -> float:
+        return float("nan") if spec.trainable == "all" else synthetic.accuracy(spec, rate, seed)
+
+    study = synthetic.finish(synthetic.workspace(tmp_path), accuracy=never)
+    assert "no learning rate was eligible" in alt_text(learning_rate_figure(load_runs(study)))
+    assert "unfrozen random: 0.0% at rate" in alt_text(budget_figure(load_curves(study)))
+    table = summary(load_runs(study)).set_index("arm")
+    assert table.loc["UP", "learning rate"] == "none eligible"
+    assert table.loc["UP", "test accuracy"] == "-"
+    for figure in (curves_figure(load_curves(study)), difference_figure(headline(load_runs(study)))):
+        Picture(figure, "What to see.")._repr_html_()
+
+
 def test_a_panel_for_every_task(tmp_path: Path) -> None:
-    study = synthetic.STUDY.replace(
-        "{task: digits, arm: [frozen-p", "{task: [digits, bit-xor], arm: [frozen-p"
-    )
+    study = synthetic.STUDY.replace("{task: digits, arm: [frozen-p", "{task: [digits, bit-xor], arm: [frozen-p")
     runs = load_runs(synthetic.finish(synthetic.workspace(tmp_path, study=study)))
     assert [axes.get_title() for axes in learning_rate_figure(runs).axes] == ["digits", "bit-xor"]
     assert list(table_one(runs).frame.columns) == ["arm", "digits", "bit-xor"]
@@ -90,9 +100,7 @@ def test_table_1_as_the_paper_prints_it() -> None:
 
 
 def test_our_table_1_is_the_mean_and_its_standard_error(runs: pd.DataFrame) -> None:
-    chosen = runs[(runs["label"] == "UP") & (runs["stage"] == "confirmation") & runs["selected"]][
-        "test_accuracy"
-    ]
+    chosen = runs[(runs["label"] == "UP") & (runs["stage"] == "confirmation") & runs["selected"]]["test_accuracy"]
     expected = f"{100 * chosen.mean():.1f} ± {100 * chosen.std() / 8**0.5:.1f}"
     assert table_one(runs).frame.set_index("arm").loc["unfrozen pretrained", "digits"] == expected
     assert list(beside_paper(runs).frame.columns)[:3] == ["arm", "digits (here)", "ListOps (paper)"]

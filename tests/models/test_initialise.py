@@ -39,6 +39,7 @@ def test_pretrained_tensors_are_shared_by_all_seeds(digits, small_backbones):
     template = fpt.models.build(digits, "small-gpt2", "pretrained")
     first, other = template.initialise(1), template.initialise(2)
     assert first[MATRIX] is other[MATRIX]
+    assert first["backbone.wpe.weight"] is other["backbone.wpe.weight"]
     assert torch.equal(first["backbone.wpe.weight"], small_backbones["small-gpt2"].wpe.weight[:16])
 
 

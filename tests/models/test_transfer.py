@@ -3,12 +3,14 @@
 import pytest
 import torch
 from torch.func import functional_call
+from transformers import AutoModel
 
 import fpt.models
 import fpt.tasks
 from fpt.errors import SpecError
 from fpt.models.groups import FAMILIES, group_of
 from fpt.models.transfer import Template, TransferModel, read_out
+from fpt.models.weights import fetch
 from fpt.tasks.arrays import Task
 
 
@@ -35,6 +37,39 @@ def test_logits_equal_the_librarys_forward(backbone, digits, small_backbones):
         hidden = small_backbones[backbone](inputs_embeds=embedded).last_hidden_state[:, -1]
     expected = torch.nn.functional.linear(hidden, weights["output_layer.weight"], weights["output_layer.bias"])
     torch.testing.assert_close(predict(template, weights, batch.inputs)[:, 0], expected, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("backbone", ["tiny-lm", "minilm"])
+def test_logits_equal_the_librarys_on_the_real_weights(backbone, digits):
+    template = fpt.models.build(digits, backbone, "pretrained", "fpt")
+    weights = template.initialise(0)
+    library = AutoModel.from_pretrained(fetch(backbone), dtype=torch.float32).eval()
+    batch = digits.split(0).batch(0, 4)
+    embedded = torch.nn.functional.linear(
+        digits.encode(batch.inputs), weights["input_layer.weight"], weights["input_layer.bias"]
+    )
+    with torch.no_grad():
+        hidden = library(inputs_embeds=embedded).last_hidden_state[:, -1]
+    expected = torch.nn.functional.linear(hidden, weights["output_layer.weight"], weights["output_layer.bias"])
+    torch.testing.assert_close(predict(template, weights, batch.inputs)[:, 0], expected, rtol=1e-4, atol=1e-4)
+
+
+def test_padding_is_masked_as_the_library_masks_it(small_backbones):
+    task = fpt.tasks.load("listops-short", train=200, heldout=50)
+    template = fpt.models.build(task, "small-bert", "pretrained", "fpt")
+    weights = template.initialise(0)
+    rows = task.split(0).validation[:8]
+    library = AutoModel.from_config(template.module.backbone.config)
+    state = {name.removeprefix("backbone."): value for name, value in weights.items() if "backbone." in name}
+    assert not library.load_state_dict(state, strict=False).unexpected_keys
+    keep = torch.arange(task.tokens) < rows.lengths[:, None]
+    embedded = torch.nn.functional.embedding(task.encode(rows.inputs), weights["input_layer.weight"])
+    with torch.no_grad():
+        hidden = library.eval()(inputs_embeds=embedded, attention_mask=keep.long()).last_hidden_state
+    last = hidden[torch.arange(8), rows.lengths - 1]
+    expected = torch.nn.functional.linear(last, weights["output_layer.weight"], weights["output_layer.bias"])
+    actual = predict(template, weights, rows.inputs, rows.lengths)[:, 0]
+    torch.testing.assert_close(actual, expected, rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.parametrize("backbone", ["small-gpt2", "small-bert"])
@@ -122,6 +157,13 @@ def test_parameter_counts_of_gpt2(name, variant, shaped_task):
     if task.tokens <= 1024:  # the printed total, with what the input layer replaces
         library = report.values.sum() - row[0] - row[1]
         assert library == 124_439_808
+
+
+@pytest.mark.parametrize("backbone", ["tiny-lm", "minilm"])
+def test_the_report_of_a_truncated_model_adds_up(backbone, digits):
+    whole, part = (fpt.models.build(digits, backbone, "random", layers=layers).report() for layers in (0, 2))
+    assert part.to_numpy().sum() == whole.to_numpy().sum()
+    assert part.loc["layers beyond the first", "unused"] > 0
 
 
 def test_unfrozen_gpt2_trains_the_body_without_the_token_table(digits):

@@ -69,3 +69,13 @@ def test_order_of_rows_does_not_matter(accuracy: dict[float, list[float]]) -> No
     assert select(table.iloc[::-1]).eligible == chosen.eligible
     assert chosen.rate in chosen.within_one_se
     assert set(chosen.within_one_se) <= set(chosen.eligible)
+
+
+def test_a_tie_in_counts_is_a_tie_in_means():
+    counts = {1e-3: (109, 113, 65), 1e-2: (114, 108, 65)}  # equal sums, whose float means differ in the last bit
+    rows = [
+        {"learning_rate": rate, "validation_accuracy": count / 150, "diverged_at": pd.NA}
+        for rate, some in counts.items()
+        for count in some
+    ]
+    assert select(pd.DataFrame(rows)).rate == 1e-3

@@ -1,0 +1,29 @@
+"""The built book that FPT_BOOK names: the folder of its index.html, made by one build of the whole book."""
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+
+@pytest.fixture(scope="session")
+def html() -> Path:
+    folder = Path(os.environ["FPT_BOOK"]).resolve()
+    assert (folder / "index.html").is_file(), f"no book in {folder}"
+    return folder
+
+
+@pytest.fixture(scope="session")
+def workspace(html: Path) -> Path:
+    """The folder that the book was built in: it holds book/ and runs/."""
+    return html.parents[2]
+
+
+@pytest.fixture(scope="session")
+def contents(workspace: Path) -> list[str]:
+    """Every page of the table of contents."""
+    toc: dict[str, Any] = yaml.safe_load((workspace / "book/_toc.yml").read_text())
+    chapters = [chapter["file"] for part in toc["parts"] for chapter in part["chapters"]]
+    return [toc["root"], *chapters]
