@@ -6,7 +6,7 @@ from pathlib import Path
 import pandas as pd
 
 from fpt.evidence.claims import Verdict, headline, points
-from fpt.evidence.results import SHORT, rate_text, sweeps_table
+from fpt.evidence.results import SHORT, find_study, load_runs, rate_text, sweeps_table
 from fpt.evidence.stats import mean_interval
 from fpt.evidence.tables import percent
 
@@ -60,6 +60,17 @@ def verdict_facts(verdicts: list[Verdict]) -> dict[str, str]:
             interval = f"{points(test.low)} to {points(test.high)}"
             found[key] = f"{points(test.mean)} points (95% interval {interval}, {test.n} seeds)"
     return found
+
+
+def digits_runs() -> pd.DataFrame:
+    """The study `laptop` with the gains that `laptop-more` adds under the same recipe.
+
+    The one frame of all headline tests on digits: Holm's correction is then the same on every page.
+    """
+    runs, more = load_runs(find_study("laptop")), load_runs(find_study("laptop-more"))
+    same = more[more["setup"].isin(set(runs["setup"]))]
+    both = pd.concat([runs, same]) if len(same) else runs
+    return both.drop_duplicates(["sweep", "stage", "learning_rate", "seed"])
 
 
 def answer(runs: pd.DataFrame) -> str:
