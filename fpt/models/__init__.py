@@ -63,6 +63,7 @@ BACKBONES: dict[str, Backbone] = {
         layers=4,
         groups=TRANSFORMER,
         package="fpt:models/tiny_lm",
+        sha256="52426388fc1a923b114599e68c6b26634f2b783c2f0543dfdbdba735a596854a",
         title="tiny-lm, byte-level GPT-2 architecture, 4 layers of width 128, pretrained on English novels",
     ),
     "minilm": Backbone(

@@ -168,4 +168,5 @@ def save(model: "GPT2LMHeadModel", card: ModelCard, folder: str | Path) -> None:
 
     with quiet_library():
         model.transformer.half().save_pretrained(folder)
-    (folder / "model_card.json").write_text(json.dumps(asdict(card), indent=2) + "\n")
+    weights = hashlib.sha256((folder / "model.safetensors").read_bytes()).hexdigest()
+    (folder / "model_card.json").write_text(json.dumps({**asdict(card), "weights_sha256": weights}, indent=2) + "\n")
