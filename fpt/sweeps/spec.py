@@ -194,6 +194,9 @@ def resolve(fields: Mapping[str, Any], source: str = "") -> SweepSpec:
         raise SpecError(_explain(error, source)) from None
     except SpecError as error:
         raise SpecError(f"{error} ({source})" if source else str(error)) from None
+    if spec.task.startswith(NPZ) and tasks.npz_path(spec.task).is_absolute():
+        where = f" ({source})" if source else ""
+        raise SpecError(f"task {spec.task!r}{where}: results record it, so the path must be relative to the workspace")
     tasks.check(spec.task, spec.variant, spec.task_options, source)
     models.check(spec.backbone, spec.backbone_options, spec.init, spec.trainable, source)
     return spec

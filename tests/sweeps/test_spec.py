@@ -233,3 +233,9 @@ def test_whatever_is_given_the_answer_is_a_spec_or_a_spec_error(change: dict[str
     except SpecError:
         return
     assert len(spec.hash) == 8
+
+
+def test_an_npz_task_names_no_folder_of_this_machine(tmp_path):
+    np.savez(tmp_path / "mine.npz", x_train=np.zeros((2, 4)))
+    with pytest.raises(SpecError, match=r"mine\.npz.*relative to the workspace"):
+        resolve(SPEC | {"task": f"npz:{tmp_path / 'mine.npz'}"})
