@@ -44,7 +44,8 @@ def eventually(happens: Callable[[], object], within: float = PATIENCE) -> None:
 
 def start_driver(*sweeps: SweepSpec) -> "subprocess.Popen[bytes]":
     command = [sys.executable, "-c", DRIVER, *(json.dumps(sweep.resolved()) for sweep in sweeps)]
-    return subprocess.Popen(command)
+    # A shell starts background jobs with SIGINT ignored, and children inherit it: Ctrl-C is to mean Ctrl-C here.
+    return subprocess.Popen(command, preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler))
 
 
 def family(driver: "subprocess.Popen[bytes]", sweeps: Sequence[SweepSpec]) -> list[psutil.Process]:
