@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 from rich.live import Live
+from rich.markup import escape
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Column, Table
 from typer.core import TyperGroup
@@ -43,7 +44,7 @@ Only = Annotated[str | None, typer.Option("--only", metavar="ID", help="Only swe
 
 def sweep_table(title: str, *columns: str) -> Table:
     """A table whose first column is never cut: names of sweeps are copied from the screen."""
-    return Table(Column("sweep", overflow="fold", ratio=1), *columns, title=title)
+    return Table(Column("sweep", overflow="fold", ratio=1), *columns, title=escape(title))
 
 
 @contextlib.contextmanager
@@ -104,7 +105,7 @@ def run(
         chosen = opened_study.feeding(only)
         states = [sweep_state(spec, opened_study.folder) for spec in chosen]
         todo = [state.spec for state in states if not state.complete]
-        console.print(f"{opened_study.name}: {len(chosen) - len(todo)} of {len(chosen)} sweeps done")
+        console.print(f"{escape(opened_study.name)}: {len(chosen) - len(todo)} of {len(chosen)} sweeps done")
         if not todo:
             return
         from fpt.sweeps.engines import run_local

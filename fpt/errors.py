@@ -30,4 +30,6 @@ def unknown(kind: str, given: object, allowed: Iterable[str], source: str = "") 
     near = get_close_matches(str(given), names, n=1)
     hint = f" Did you mean {near[0]!r}?" if near else ""
     where = f" ({source})" if source else ""
-    return SpecError(f"unknown {kind} {given!r}{where}.{hint} Known: {', '.join(names)}.")
+    return SpecError(
+        f"unknown {kind} {given!r}{where}.{hint} Known: {', '.join(names) or 'none, there are no others'}."
+    )

@@ -10,12 +10,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
+from safetensors import SafetensorError
 from torch import Tensor, nn
 from torch.nn.functional import linear
 from transformers import AutoModel, BertConfig, BertModel, GPT2Config, GPT2Model, PretrainedConfig
 from transformers.pytorch_utils import Conv1D
 from transformers.utils import logging as library_logging
 
+from fpt.errors import WeightsError
 from fpt.models import BACKBONES
 from fpt.models.weights import fetch
 
@@ -124,8 +126,11 @@ def library_model(backbone: str, tokens: int, layers: int = 0) -> nn.Module:
 def pretrained_state(backbone: str) -> dict[str, Tensor]:
     """The pretrained weights as float32, under the library's names; raises WeightsError where there are none."""
     folder = fetch(backbone)
-    with quiet_library():
-        model = AutoModel.from_pretrained(folder, dtype=torch.float32, use_safetensors=True)
+    try:
+        with quiet_library():
+            model = AutoModel.from_pretrained(folder, dtype=torch.float32, use_safetensors=True)
+    except (OSError, ValueError, LookupError, RuntimeError, SafetensorError) as error:
+        raise WeightsError(f"the weights of backbone {backbone!r} in {folder} cannot be read: {error}") from error
     return dict(model.state_dict())
 
 

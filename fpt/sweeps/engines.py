@@ -78,6 +78,7 @@ def run_local(
         raise SpecError(f"{SOURCE} is missing in the workspace {Path.cwd()}: it is what runs a sweep")
     for spec in specs:
         ledger.wait_until_free(study / spec.folder_name)
+    specs = [spec for spec in specs if not ledger.sweep_state(spec, study).complete]  # another driver may have done it
     slots, threads = _slots(threads)
     waiting = [(spec, 1) for spec in specs]
     running: list[Worker] = []
@@ -98,7 +99,7 @@ def run_local(
                 elif reason:
                     failures.append(_failure(worker))
                 else:
-                    (worker.folder / LOG).unlink()
+                    (worker.folder / LOG).unlink(missing_ok=True)
             if watch:
                 watch([worker.spec for worker in running], [worker.spec for worker in ended])
             time.sleep(POLL)

@@ -88,7 +88,10 @@ def check_all(specs: Sequence[SweepSpec], study: Path) -> None:
     )
     distinct = {str([getattr(spec, name) for name in needs]): spec for spec in specs}
     for spec in distinct.values():
-        prepare(spec)
+        try:
+            prepare(spec)
+        except FptError as error:
+            raise type(error)(f"{error} (sweep {spec.folder_name} of {study})") from error
     if any(spec.compute_type == "auto" for spec in specs):
         import torch
 

@@ -33,11 +33,27 @@ def publish(study: Study, partial: bool = False) -> list[Path]:
             f"{len(missing)} of {len(states)} sweeps of {name} are not finished here: {listed}. "
             f"Finish them with `fpt run {name}`, or publish the others with --partial."
         )
+    complete = [state.folder for state in states if state.complete]
+    if not complete:
+        raise SpecError(f"no sweep of {study.folder.name} is finished here: there is nothing to publish")
+    for folder in complete:
+        _check_whole(folder)
     published = study.folder / ledger.PUBLISHED
-    written = [_copy(state.folder, published) for state in states if state.complete]
+    written = [_copy(folder, published) for folder in complete]
     for folder in ledger.stale_folders(study, ledger.PUBLISHED):
         shutil.rmtree(folder)
     return written
+
+
+def _check_whole(folder: Path) -> None:
+    """SpecError if a file of a finished sweep is missing or cannot be read any more."""
+    import pandas as pd
+
+    for name in FILES:
+        try:
+            pd.read_parquet(folder / name) if name.endswith(".parquet") else (folder / name).read_bytes()
+        except (OSError, ValueError) as error:
+            raise SpecError(f"{folder / name} cannot be read ({error}): remove {folder} and run the study") from None
 
 
 def _copy(folder: Path, published: Path) -> Path:
@@ -72,6 +88,8 @@ def list_notebooks(root: Path) -> int:
 
 def _chapters(folder: Path) -> list[dict[str, str]]:
     """One entry for every published sweep of a study, in the study's order."""
+    if not (folder / ledger.PUBLISHED).is_dir():
+        return []  # whatever its study.yaml says: nothing of it is in the book
     study, entries = load_study(folder), []
     for spec in study.sweeps:
         path = Path("runs", folder.name, ledger.PUBLISHED, spec.folder_name, "notebook")

@@ -86,8 +86,8 @@ class SweepSpec(Recipe):
     @field_validator("selection_seeds", "confirmation_seeds")
     @classmethod
     def _seeds(cls, seeds: tuple[int, ...], info: ValidationInfo) -> tuple[int, ...]:
-        if any(seed < 0 for seed in seeds):
-            raise ValueError("every seed must be a whole number of 0 or more")
+        if any(not 0 <= seed < 2**63 for seed in seeds):
+            raise ValueError("every seed must be a whole number of 0 or more, below 2^63")
         if not seeds and info.field_name == "selection_seeds":
             raise ValueError("at least one selection seed is needed")
         both = set(seeds) & set(info.data.get("selection_seeds", ()))

@@ -109,6 +109,8 @@ def _expand(entry: dict[str, Any], source: str) -> Iterator[SweepSpec]:
     for name, values in crossed.items():
         if not values:
             raise SpecError(f"{name} = []: the list is empty ({source})")
+        if None in values:
+            raise SpecError(f"{name} = {values!r}: one of them is empty ({source})")
     for values in itertools.product(*crossed.values()):
         yield resolve({**entry, **dict(zip(crossed, values, strict=True))}, source)
 
@@ -139,6 +141,8 @@ def _read(folder: Path) -> dict[str, Any]:
         if value is not None and not isinstance(value, shapes[field]):
             kind = {str: "text", dict: "a mapping", list: "a list"}[shapes[field]]
             raise SpecError(f"{field} = {value!r}: must be {kind} ({label})")
+    for field in ("only", "without"):
+        _check_names(field, document.get(field), label)
     _check_entries(document, label)
     return document
 
@@ -152,8 +156,12 @@ def _check_entries(document: dict[str, Any], label: str) -> None:
         for field in entry:
             if field not in FIELDS:
                 raise unknown("study field", field, FIELDS, source)
-        if not isinstance(entry.get("feeds", []), list):
-            raise SpecError(f"feeds = {entry['feeds']!r}: must be a list ({source})")
+        _check_names("feeds", entry.get("feeds"), source)
+
+
+def _check_names(field: str, value: Any, source: str) -> None:
+    if value is not None and not (isinstance(value, list) and all(isinstance(name, str) for name in value)):
+        raise SpecError(f"{field} = {value!r}: must be a list of names ({source})")
 
 
 def _parse(text: str, label: str) -> Any:
@@ -163,6 +171,8 @@ def _parse(text: str, label: str) -> Any:
             raise SpecError(f"{label}: the YAML tag {tag!r} is not allowed in a study")
         _refuse_twice([yaml.compose(text, Loader=yaml.SafeLoader)], label)
         return yaml.safe_load(text)
+    except RecursionError:
+        raise SpecError(f"{label} is not a study: it is nested too deeply") from None
     except yaml.YAMLError as error:
         reason = " ".join(str(error).split())
         raise SpecError(f"{label} is not YAML: {reason}") from None

@@ -44,6 +44,9 @@ def read_npz(path: Path) -> tuple[Examples, Examples]:
     return examples(arrays, str(path))
 
 
+LARGEST = 1_000_000  # symbol or label: every one has a row in the input or the output layer
+
+
 def examples(arrays: dict[str, Array], source: str) -> tuple[Examples, Examples]:
     """Checked examples from the four arrays. Images are uint8 (n, h, w) or (n, h, w, channels); sequences
     integers (n, tokens), 0 or more; labels integers (n,), each class from 0 on in y_train. Raises
@@ -58,6 +61,8 @@ def examples(arrays: dict[str, Array], source: str) -> tuple[Examples, Examples]
             raise DataError(f"{source}: {name} is {array.dtype}, but must be {kind}.")
         if array.min() < 0:
             raise DataError(f"{source}: {name} has the negative value {array.min()}; values start at 0.")
+        if array.max() > LARGEST:
+            raise DataError(f"{source}: {name} has the value {array.max()}; the largest allowed is {LARGEST:,}.")
     for x, y in (("x_train", "y_train"), ("x_test", "y_test")):
         if len(arrays[x]) != len(arrays[y]):
             raise DataError(f"{source}: {x} has {len(arrays[x])} rows, but {y} has {len(arrays[y])}.")
@@ -67,7 +72,8 @@ def examples(arrays: dict[str, Array], source: str) -> tuple[Examples, Examples]
     classes = np.unique(arrays["y_train"])
     if len(classes) != classes[-1] + 1 or arrays["y_test"].max() > classes[-1]:
         absent = set(range(int(max(classes[-1], arrays["y_test"].max())) + 1)) - set(classes.tolist())
-        raise DataError(f"{source}: y_train has no label {', '.join(map(str, sorted(absent)[:10]))}.")
+        listed = ", ".join(map(str, sorted(absent)[:10]))
+        raise DataError(f"{source}: y_train has no label {listed}; labels are 0 to the number of classes less 1.")
     train, test = (_tensors(arrays[f"x_{part}"], arrays[f"y_{part}"]) for part in ("train", "test"))
     return train, test
 

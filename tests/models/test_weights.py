@@ -3,6 +3,7 @@
 import pytest
 
 import fpt.models
+import fpt.tasks
 from fpt.errors import SpecError, WeightsError
 
 
@@ -66,3 +67,11 @@ def test_altered_minilm_is_refused_and_left(monkeypatch, tmp_path):
     with pytest.raises(WeightsError, match=r"expected SHA-256 53aa5117.*found [0-9a-f]{64}"):
         fpt.models.find_weights("minilm")
     assert (folder / "model.safetensors").read_bytes() == b"not it"
+
+
+@pytest.mark.parametrize("damage", [{"config.json": b"{}"}, {"config.json": b"no"}, {"model.safetensors": b"garbage"}])
+def test_damaged_weights_are_named(damage, small_backbones, tmp_path):
+    for name, content in damage.items():
+        (tmp_path / "small-gpt2" / name).write_bytes(content)
+    with pytest.raises(WeightsError, match=r"'small-gpt2' in .*cannot be read"):
+        fpt.models.build(fpt.tasks.load("digits"), "small-gpt2")

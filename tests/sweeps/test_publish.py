@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import pandas as pd
 import pytest
 import yaml
 
@@ -30,6 +31,8 @@ def study(workspace: Path) -> Study:
         folder.mkdir()
         for name in (*FILES, ledger.LOCK, "worker.log"):
             (folder / name).write_text(f"{name} of {sweep.folder_name}")
+        for name in ("runs.parquet", "curves.parquet"):
+            pd.DataFrame({"sweep": [sweep.folder_name]}).to_parquet(folder / name)
         ledger.write_json(folder / ledger.RESULT, {"hash": sweep.hash})
     return found
 
@@ -62,6 +65,31 @@ def test_stale_published_sweeps_are_removed_and_others_kept(study: Study) -> Non
     publish(study, partial=True)
     names = {path.name for path in (study.folder / "published").iterdir()}
     assert names == {sweep.folder_name for sweep in study.sweeps}
+
+
+@pytest.mark.parametrize("damage", ["missing", "truncated"])
+def test_damaged_results_are_refused_before_anything_is_copied(study: Study, damage: str) -> None:
+    broken = study.folder / study.sweeps[2].folder_name / "curves.parquet"
+    broken.unlink() if damage == "missing" else broken.write_bytes(broken.read_bytes()[:50])
+    with pytest.raises(SpecError, match=r"curves\.parquet cannot be read"):
+        publish(study)
+    assert not (study.folder / "published").exists()
+
+
+def test_nothing_to_publish_leaves_what_is_published(study: Study) -> None:
+    written = publish(study)
+    for sweep in study.sweeps:
+        (study.folder / sweep.folder_name / ledger.RESULT).unlink()
+    with pytest.raises(SpecError, match="nothing to publish"):
+        publish(study, partial=True)
+    assert all(path.is_dir() for path in written)
+
+
+def test_a_broken_study_beside_does_not_stop_the_list(study: Study) -> None:
+    publish(study)
+    Path("runs/broken").mkdir()
+    Path("runs/broken/study.yaml").write_text("name: [")
+    assert list_notebooks(Path.cwd()) == 4
 
 
 def test_the_smoke_study_is_never_published(study: Study) -> None:

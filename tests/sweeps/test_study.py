@@ -205,3 +205,23 @@ def test_a_study_is_a_folder_of_runs(tmp_path: Path, name: str) -> None:
     with pytest.raises(SpecError, match=r"unknown study .*Known: laptop, mine"):
         study_folder(tmp_path, name)
     assert study_folder(tmp_path, "laptop") == tmp_path / "laptop"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("sweeps: [{task: digits, feeds: [[a]]}]", "feeds = .*list of names"),
+        ("sweeps: [{task: digits, feeds: [{a: b}]}]", "feeds = .*list of names"),
+        ("sweeps: [{task: digits}]\nonly: [[1]]", "only = .*list of names"),
+        ("sweeps: [{task: digits}]\nwithout: [{a: 1}]", "without = .*list of names"),
+        ("sweeps: " + "[" * 3000 + "]" * 3000, "nested too deeply"),
+        ("sweeps: [{task: digits, arm: [frozen-random, null]}]", "arm = .*empty"),
+        (
+            "sweeps: [{task: digits, learning_rates: [1e-3], selection_seeds: [99999999999999999999]}]",
+            "selection_seeds",
+        ),
+    ],
+)
+def test_odd_shapes(tmp_path: Path, text: str, message: str) -> None:
+    with pytest.raises(SpecError, match=message):
+        load_study(write(tmp_path, text=text))

@@ -220,6 +220,7 @@ def test_your_own_sequences(tmp_path: Path) -> None:
         ({"y_train": np.arange(40) / 4}, "y_train is float64, but must be an integer type"),
         ({"y_train": np.arange(40) % 2 * 2, "y_test": np.zeros(8, int)}, "y_train has no label 1"),
         ({"y_test": np.arange(8)}, "y_train has no label 4, 5, 6, 7"),
+        ({"y_train": np.r_[np.arange(39) % 4, 2**40]}, "y_train has the value 1099511627776; the largest allowed"),
         (
             {"x_train": -np.ones((40, 5), int), "x_test": np.ones((8, 5), int)},
             "x_train has the negative value -1",
