@@ -6,10 +6,13 @@ import tempfile
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 pytest_plugins = ("small_models",)
 
 ROOT = Path(__file__).parents[1]
+settings.register_profile("fpt", deadline=None)  # a busy machine is slow, not wrong
+settings.load_profile("fpt")
 ON_REQUEST = {"data": "FPT_DATA", "book": "FPT_BOOK"}  # marker: the variable that asks for its tests
 
 # Before anything imports a library that reads them. A fresh home keeps the user's caches, weights and kernels

@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
@@ -43,8 +44,9 @@ def finish(study: Study, number: int, where: str = "", **change: Any) -> Path:
     spec = study.sweeps[number]
     folder = study.folder / where / spec.folder_name
     folder.mkdir(parents=True)
-    for name in ("notebook.ipynb", "runs.parquet", "curves.parquet"):
-        (folder / name).write_text("{}")
+    (folder / "notebook.ipynb").write_text("{}")
+    for name in ("runs.parquet", "curves.parquet"):
+        pd.DataFrame({"sweep": [spec.folder_name]}).to_parquet(folder / name)
     result = {"hash": spec.hash, "selected_rate": 1e-3, "at_edge": True, "wall_seconds": 90, "device": "a machine"}
     ledger.write_json(folder / ledger.RESULT, result | change)
     return folder
