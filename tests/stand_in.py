@@ -21,6 +21,7 @@ STAND_IN = f"""
 import os, signal, time
 from pathlib import Path
 import fpt
+from fpt import files
 from fpt.sweeps import ledger
 
 spec = fpt.sweeps.parameters_to_spec(globals())
@@ -34,10 +35,10 @@ with ledger.hold(place / ledger.LOCK, spec):
     if spec.steps == {FAILING}:
         raise ValueError("the loss is a banana")
     if spec.steps == {SLOW}:
-        ledger.write_json(place / ledger.PROGRESS, dict(
+        files.write_json(place / ledger.PROGRESS, dict(
             stage="selection", step=1, steps=4, run_steps=25, run_steps_total=100))
         time.sleep(120)
-    ledger.write_json(place / ledger.RESULT, dict(
+    files.write_json(place / ledger.RESULT, dict(
         hash=spec.hash, selected_rate=1e-3, at_edge=True, wall_seconds=90, device="a machine",
         threads=os.environ["OMP_NUM_THREADS"]))
     for name in ("runs", "curves"):
@@ -104,7 +105,9 @@ def trained(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
         *,
         test_examples: int | None,
         progress: Callable[[int, int], None],
+        checkpoints: Path,
     ) -> Any:
+        checkpoints.mkdir(parents=True)
         calls.append({"rates": list(learning_rates), "seeds": list(seeds), "test_examples": test_examples})
         progress(recipe.steps, recipe.steps)
         return fleet(learning_rates, seeds, recipe.steps)

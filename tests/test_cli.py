@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
+from fpt import files
 from fpt.cli import app
 from fpt.errors import DataError
 from fpt.sweeps import engines, execute, ledger
@@ -48,7 +49,7 @@ def finish(study: Study, number: int, where: str = "", **change: Any) -> Path:
     for name in ("runs.parquet", "curves.parquet"):
         pd.DataFrame({"sweep": [spec.folder_name]}).to_parquet(folder / name)
     result = {"hash": spec.hash, "selected_rate": 1e-3, "at_edge": True, "wall_seconds": 90, "device": "a machine"}
-    ledger.write_json(folder / ledger.RESULT, result | change)
+    files.write_json(folder / ledger.RESULT, result | change)
     return folder
 
 
@@ -87,7 +88,7 @@ def test_status_shows_every_state(study: Study) -> None:
     running = study.folder / study.sweeps[1].folder_name
     with ledger.hold(running / ledger.LOCK, study.sweeps[1]):
         progress = {"stage": "selection", "step": 1000, "steps": 4000, "run_steps": 1, "run_steps_total": 8}
-        ledger.write_json(running / ledger.PROGRESS, progress)
+        files.write_json(running / ledger.PROGRESS, progress)
         output = fpt("status", "mine")
     for words in ("0.001 (edge)", "running 12% (selection, step 1,000 of 4,000)", "waiting", "stale", "My study"):
         assert words in output

@@ -98,7 +98,7 @@ def code_lines(source: Path) -> int:
 
 
 def test_the_package_is_small() -> None:
-    assert sum(map(code_lines, SOURCES)) <= 4_000
+    assert sum(map(code_lines, SOURCES)) <= 5_000
 
 
 @pytest.mark.parametrize("source", SOURCES, ids=MODULE_NAMES.get)
@@ -115,7 +115,7 @@ def test_imports_point_only_left(source: Path) -> None:
 
 def test_every_module_is_in_a_known_room() -> None:
     rooms = {source.relative_to(ROOT / "fpt").parts[0].removesuffix(".py") for source in SOURCES}
-    assert rooms <= {*ROOMS, "__init__", "errors", "seeds"}
+    assert rooms <= {*ROOMS, "__init__", "errors", "files", "seeds"}
 
 
 @pytest.mark.parametrize("source", SOURCES, ids=MODULE_NAMES.get)

@@ -1,7 +1,7 @@
-"""Library models, prepared for transfer: no token table, a position table of the task's length, explicit matmuls.
+"""Library models, prepared for transfer: no token table, a position table of the task's length, our layers inside.
 
-The architectures are the transformers library's own; this file only removes what the input layer replaces and makes
-precision explicit. Parity with the library's forward is tested.
+The architectures are the transformers library's own; this file only removes what the input layer replaces, and runs
+the last block for the read-out positions alone. Parity with the library's forward is tested.
 """
 
 from collections.abc import Callable, Iterator
@@ -12,47 +12,20 @@ from typing import Any
 import torch
 from safetensors import SafetensorError
 from torch import Tensor, nn
-from torch.nn.functional import linear
 from transformers import AutoModel, BertConfig, BertModel, GPT2Config, GPT2Model, PretrainedConfig
-from transformers.pytorch_utils import Conv1D
 from transformers.utils import logging as library_logging
 
 from fpt.errors import WeightsError
 from fpt.models import BACKBONES
+from fpt.models.layers import attention, replace_layers
 from fpt.models.weights import fetch
-
-
-class Projection(nn.Module):
-    """`x @ weight + bias` with the product in `compute_type`, its bias and result in the type of `x` (float32).
-
-    Replaces the library's Linear (weight (out, in)) and Conv1D (weight (in, out)); parameter names stay the same.
-    """
-
-    def __init__(self, weight: Tensor, bias: Tensor, transposed: bool) -> None:
-        super().__init__()
-        self.weight, self.bias = weight, bias
-        self.transposed = transposed  # Conv1D keeps (in, out)
-        self.compute_type = torch.float32
-
-    def forward(self, x: Tensor) -> Tensor:
-        weight = self.weight.t() if self.transposed else self.weight
-        product = linear(x.to(self.compute_type), weight.to(self.compute_type))
-        return product.to(x.dtype) + self.bias
-
-
-def explicit_projections(module: nn.Module) -> None:
-    """Replace every Linear and Conv1D below `module` by a Projection with the same parameters."""
-    for name, child in module.named_children():
-        if isinstance(child, Conv1D | nn.Linear):
-            setattr(module, name, Projection(child.weight, child.bias, transposed=isinstance(child, Conv1D)))
-        else:
-            explicit_projections(child)
 
 
 def causal_mask(hidden: Tensor, lengths: Tensor | None) -> Tensor:
     """(1, 1, tokens, tokens), 0 or the most negative float: right padding cannot reach a causal model's real tokens."""
     tokens = hidden.shape[1]
-    return torch.full((tokens, tokens), torch.finfo(hidden.dtype).min, device=hidden.device).triu(1)[None, None]
+    lowest = torch.finfo(hidden.dtype).min
+    return torch.full((tokens, tokens), lowest, dtype=hidden.dtype, device=hidden.device).triu(1)[None, None]
 
 
 def padding_mask(hidden: Tensor, lengths: Tensor | None) -> Tensor | None:
@@ -61,6 +34,42 @@ def padding_mask(hidden: Tensor, lengths: Tensor | None) -> Tensor | None:
         return None
     padded = torch.arange(hidden.shape[1], device=hidden.device) >= lengths[:, None]
     return (padded * torch.finfo(hidden.dtype).min)[:, None, None]
+
+
+Rows = Callable[[Tensor], Tensor]  # (batch, tokens, ...) -> (batch, read-out positions, ...)
+
+
+def attend(module: Any, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, heads: int) -> Tensor:
+    """Attention of (batch, rows, width) over (batch, tokens, width): (batch, rows, width)."""
+    query, key, value = (part.unflatten(-1, (heads, -1)).transpose(1, 2) for part in (query, key, value))
+    return attention(module, query, key, value, mask, module.scaling)[0].flatten(2)
+
+
+def run_gpt2(model: Any, embedded: Tensor, mask: Tensor, rows: Rows) -> Tensor:
+    """GPT2Model.forward, whose last block computes only what is read out."""
+    *blocks, last = model.h
+    hidden = model.drop(embedded + model.wpe.weight)
+    for block in blocks:
+        hidden = block(hidden, attention_mask=mask)
+    query, key, value = last.attn.c_attn(last.ln_1(hidden)).chunk(3, dim=-1)
+    mask = rows(mask[:, 0].expand(len(hidden), -1, -1))[:, None]
+    attended = attend(last.attn, rows(query), key, value, mask, last.attn.num_heads)
+    hidden = rows(hidden) + last.attn.resid_dropout(last.attn.c_proj(attended))
+    result: Tensor = model.ln_f(hidden + last.mlp(last.ln_2(hidden)))
+    return result
+
+
+def run_bert(model: Any, embedded: Tensor, mask: Tensor | None, rows: Rows) -> Tensor:
+    """BertModel.forward without pooler, whose last layer computes only what is read out."""
+    *layers, last = model.encoder.layer
+    hidden = model.embeddings(inputs_embeds=embedded)
+    for layer in layers:
+        hidden = layer(hidden, mask)
+    read, inner = rows(hidden), last.attention.self
+    attended = attend(inner, inner.query(read), inner.key(hidden), inner.value(hidden), mask, inner.num_attention_heads)
+    read = last.attention.output(attended, read)
+    result: Tensor = last.output(last.intermediate(read), read)
+    return result
 
 
 @dataclass(frozen=True)
@@ -74,6 +83,7 @@ class Family:
     positions: str  # parameter name of the position table, inside the library model
     tokens: str  # module of the token table that the input layer replaces
     mask: Callable[[Tensor, Tensor | None], Tensor | None]
+    run: Callable[[Any, Tensor, Any, Rows], Tensor]  # model, embedded, mask, rows -> hidden at the read-out positions
     fixed: dict[str, Any]  # config fields set here
 
 
@@ -86,6 +96,7 @@ FAMILIES = {
         "wpe.weight",
         "wte",
         causal_mask,
+        run_gpt2,
         # gelu_pytorch_tanh is gelu_new in one kernel
         {"activation_function": "gelu_pytorch_tanh", "use_cache": False},
     ),
@@ -97,6 +108,7 @@ FAMILIES = {
         "embeddings.position_embeddings.weight",
         "embeddings.word_embeddings",
         padding_mask,
+        run_bert,
         {"use_cache": False},
     ),
 }
@@ -107,19 +119,16 @@ NO_SPECIAL_TOKENS = {"bos_token_id": None, "eos_token_id": None, "pad_token_id":
 
 
 def library_model(backbone: str, tokens: int, layers: int = 0) -> nn.Module:
-    """The library's model with `tokens` rows of positions and the first `layers` layers (0: all), untrained values.
-
-    Attention is eager: the fused kernel has no batching rule for vmap in eval mode on the CPU.
-    """
+    """The library's model with `tokens` rows of positions and the first `layers` layers (0: all), untrained values."""
     entry = BACKBONES[backbone]
     family = FAMILIES[entry.family]
     sizes = {family.depth: layers or entry.layers, family.context: tokens, "vocab_size": 1}
     config = family.config(**{**entry.config, **family.fixed, **NO_SPECIAL_TOKENS, **sizes})
-    config._attn_implementation = "eager"
+    config._attn_implementation = "fpt"
     model = family.model(config)
     parent, _, name = family.tokens.rpartition(".")
     delattr(model.get_submodule(parent), name)
-    explicit_projections(model)
+    replace_layers(model)
     return model
 
 

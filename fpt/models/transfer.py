@@ -1,7 +1,7 @@
 """The model of both papers: a new input layer, a backbone, a new output layer (Lu et al. 2021, section 2.2)."""
 
 from collections.abc import Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import pandas as pd
@@ -11,8 +11,9 @@ from torch import Tensor, nn
 from fpt.errors import SpecError
 from fpt.models import BACKBONES, GROUPS, trainable_groups
 from fpt.models import initialise as draw
-from fpt.models.backbones import FAMILIES, Projection, library_model, pretrained_state, unused_parameters
+from fpt.models.backbones import FAMILIES, library_model, pretrained_state, unused_parameters
 from fpt.models.groups import assign
+from fpt.models.layers import Dropout, Projection
 from fpt.tasks.arrays import Task
 
 
@@ -36,7 +37,7 @@ class TransferModel(nn.Module):
             nn.Embedding(task.vocabulary, width) if task.vocabulary else nn.Linear(task.width or 1, width)
         )
         # The released code drops out after a linear input layer, and not after an embedding table.
-        self.input_dropout = nn.Identity() if task.vocabulary else nn.Dropout()
+        self.input_dropout = nn.Identity() if task.vocabulary else Dropout()
         self.output_layer = nn.Linear(width, task.output_width)
         self.readout, self.classes, self.mask_padding = task.readout, task.classes, task.mask_padding
 
@@ -44,15 +45,31 @@ class TransferModel(nn.Module):
         lengths = lengths if self.mask_padding else None
         embedded = self.input_dropout(self.input_layer(tokens))
         mask = self.family.mask(embedded, lengths)
-        hidden = self.backbone(inputs_embeds=embedded, attention_mask=mask).last_hidden_state
-        logits: Tensor = self.output_layer(read_out(hidden, self.readout, lengths))
+        rows = partial(read_out, count=self.readout, lengths=lengths)
+        logits: Tensor = self.output_layer(self.family.run(self.backbone, embedded, mask, rows))
         return logits.reshape(len(logits), -1, self.classes)
 
-    def set_dropout(self, rate: float) -> None:
-        """One dropout rate everywhere: input, embeddings, attention, residuals, frozen blocks included."""
+    def drop_with(self, masks: Sequence[Tensor]) -> None:
+        """Use these dropout masks in the next forward pass, in the order of `dropout_shapes`; none: no dropout.
+
+        One rate everywhere: input, embeddings, attention, residuals, frozen blocks included.
+        """
+        queue = iter(masks) if masks else None
         for module in self.modules():
-            if isinstance(module, nn.Dropout):
-                module.p = rate
+            if isinstance(module, Dropout):
+                module.masks = queue
+
+    @torch.no_grad()
+    def dropout_shapes(self, tokens: Tensor, lengths: Tensor | None) -> list[torch.Size]:
+        """Shapes of what a forward pass on such input drops out, in order."""
+        shapes: list[torch.Size] = []
+        layers = [module for module in self.modules() if isinstance(module, Dropout)]
+        handles = [layer.register_forward_hook(lambda *seen: shapes.append(seen[2].shape)) for layer in layers]
+        self.drop_with([])
+        self(tokens, lengths)
+        for handle in handles:
+            handle.remove()
+        return shapes
 
     def set_compute_type(self, compute_type: torch.dtype) -> None:
         """The type of the products with attention and feed-forward matrices; everything else stays float32."""
@@ -62,11 +79,12 @@ class TransferModel(nn.Module):
 
 
 def read_out(hidden: Tensor, count: int, lengths: Tensor | None) -> Tensor:
-    """The last `count` positions of (batch, tokens, width), counted from each row's last real token."""
+    """The last `count` positions of (batch, tokens, ...), counted from each row's last real token."""
     if lengths is None:
         return hidden[:, -count:]
     positions = (lengths - count)[:, None] + torch.arange(count, device=hidden.device)
-    return hidden.gather(1, positions[:, :, None].expand(-1, -1, hidden.shape[-1]))
+    positions = positions.reshape(*positions.shape, *[1] * (hidden.dim() - 2))
+    return hidden.gather(1, positions.expand(-1, -1, *hidden.shape[2:]))
 
 
 class Template:

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from fpt.errors import SpecError
+from fpt.files import write_json
 from fpt.sweeps import ledger
 from fpt.sweeps.spec import SweepSpec
 
@@ -198,7 +199,7 @@ def main(parameters: dict[str, Any], folder: Path) -> int:
             return LOST
         notebook = json.loads(partial.read_text(encoding="utf-8"))
         notebook["metadata"]["papermill"]["output_path"] = (folder / ledger.NOTEBOOK).as_posix()
-        ledger.write_json(folder / ledger.NOTEBOOK, notebook)
+        write_json(folder / ledger.NOTEBOOK, notebook)
         partial.unlink()
     return 0
 

@@ -3,6 +3,7 @@
 import importlib.metadata
 import io
 import platform
+import shutil
 import subprocess
 import tempfile
 import time
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from fpt import models, tasks, training
 from fpt.errors import FptError
+from fpt.files import write_atomically, write_json
 from fpt.models import weights
 from fpt.sweeps import ledger
 from fpt.sweeps.selection import Selection, select
@@ -24,9 +26,10 @@ if TYPE_CHECKING:
 
     from fpt.models.transfer import Template
     from fpt.tasks.arrays import Task
-    from fpt.training.fleet import FleetResult
+    from fpt.training.loop import FleetResult
 
 LIBRARIES = ("fpt", "torch", "transformers", "numpy", "pandas", "pyarrow")
+CHECKPOINTS = "checkpoint"
 DECIDES = (":/fpt", ":/notebooks")  # uncommitted changes elsewhere in a checkout do not change results
 
 
@@ -46,8 +49,11 @@ class Result:
         return None if rate is None else float(rate)
 
 
-def prepare(spec: SweepSpec, data_dir: str | Path | None = None) -> "tuple[Task, Template]":
-    """Task and template of a sweep; refuses all that can be refused before training (an FptError)."""
+def prepare(spec: SweepSpec, data_dir: str | Path | None = None, folder: Path | None = None) -> "tuple[Task, Template]":
+    """Task and template of a sweep; refuses all that can be refused before training (an FptError).
+
+    With a folder, its disk must have room for the checkpoints.
+    """
     task = tasks.load(spec.task, data_dir, spec.variant, **spec.task_options)
     for seed in spec.selection_seeds[:1]:
         task.split(seed).batch(0, spec.batch_size)  # refuses a batch larger than the split
@@ -60,7 +66,7 @@ def prepare(spec: SweepSpec, data_dir: str | Path | None = None) -> "tuple[Task,
         spec.random_gain,
         **spec.backbone_options,
     )
-    training.check_memory(template, spec.recipe)
+    training.check_room(template, spec.recipe, spec.most_runs, folder)
     return task, template
 
 
@@ -89,7 +95,7 @@ def check_all(specs: Sequence[SweepSpec], study: Path) -> None:
     distinct = {str([getattr(spec, name) for name in needs]): spec for spec in specs}
     for spec in distinct.values():
         try:
-            prepare(spec)
+            prepare(spec, folder=study)
         except FptError as error:
             raise type(error)(f"{error} (sweep {spec.folder_name} of {study})") from error
     if any(spec.compute_type == "auto" for spec in specs):
@@ -104,8 +110,8 @@ def check_all(specs: Sequence[SweepSpec], study: Path) -> None:
 def run_sweep(spec: SweepSpec, folder: Path | str | None = None, data_dir: str | Path | None = None) -> Result:
     """Select the learning rate, confirm it on fresh seeds, write the folder (a fresh temporary one if None).
 
-    A folder that is done is read, not trained again; one left unfinished starts over. Raises LockedError if
-    another process still writes it, or if it holds another spec.
+    A folder that is done is read, not trained again; one left unfinished goes on from its last checkpoint. Raises
+    LockedError if another process still writes it, or if it holds another spec.
     """
     folder = Path(tempfile.mkdtemp(prefix="fpt-")) if folder is None else Path(folder)
     if ledger.read_result(folder, spec) is None:
@@ -128,13 +134,19 @@ def read(spec: SweepSpec, folder: Path) -> Result:
 
 
 def _train(spec: SweepSpec, folder: Path, task: "Task", template: "Template") -> None:
-    started, clock = datetime.now(UTC), time.perf_counter()
+    clock = Clock(folder)
     stages: dict[str, FleetResult] = {}
 
     def fleet(stage: str, rates: Sequence[float], seeds: Sequence[int], test_examples: int | None) -> None:
-        progress = _progress(spec, folder, stage, len(rates) * len(seeds))
         stages[stage] = training.train_fleet(
-            task, template, spec.recipe, rates, seeds, test_examples=test_examples, progress=progress
+            task,
+            template,
+            spec.recipe,
+            rates,
+            seeds,
+            test_examples=test_examples,
+            progress=_progress(spec, folder, stage, len(rates) * len(seeds), clock),
+            checkpoints=folder / CHECKPOINTS / stage,
         )
 
     fleet("selection", spec.learning_rates, spec.selection_seeds, spec.evaluation_examples)
@@ -144,16 +156,30 @@ def _train(spec: SweepSpec, folder: Path, task: "Task", template: "Template") ->
         fleet("confirmation", rates, spec.confirmation_seeds, None)
     for name in ("runs", "curves"):
         frames = {stage: getattr(result, name) for stage, result in stages.items()}
-        ledger.write_atomically(folder / f"{name}.parquet", parquet(_stacked(spec, frames)))
+        write_atomically(folder / f"{name}.parquet", parquet(_stacked(spec, frames)))
     info = _provenance(spec, selection, task, stages["selection"])
     info["fleets"] = {stage: result.parts for stage, result in stages.items()}  # split where memory was short
-    info |= {
-        "started_utc": f"{started:%Y-%m-%dT%H:%M:%SZ}",
-        "finished_utc": f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}",
-    }
-    info |= {"wall_seconds": round(time.perf_counter() - clock, 1)}
-    ledger.write_json(folder / ledger.RESULT, info)  # last: from here on the sweep is done
+    info |= {"started_utc": clock.started_utc, "finished_utc": now(), "wall_seconds": round(clock.seconds, 1)}
+    write_json(folder / ledger.RESULT, info)  # last: from here on the sweep is done
     (folder / ledger.PROGRESS).unlink(missing_ok=True)
+    shutil.rmtree(folder / CHECKPOINTS, ignore_errors=True)  # a leftover costs nothing but room
+
+
+class Clock:
+    """When a sweep was started first, and the seconds of work on it, also those of a process that was killed."""
+
+    def __init__(self, folder: Path) -> None:
+        before = ledger.read_json(folder / ledger.PROGRESS) or {}
+        self.started_utc = str(before.get("started_utc", now()))
+        self._began = time.perf_counter() - float(before.get("seconds", 0))
+
+    @property
+    def seconds(self) -> float:
+        return time.perf_counter() - self._began
+
+
+def now() -> str:
+    return f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"
 
 
 def _stacked(spec: SweepSpec, frames: "dict[str, pd.DataFrame]") -> "pd.DataFrame":
@@ -177,7 +203,7 @@ def parquet(frame: "pd.DataFrame") -> bytes:
     return buffer.getvalue()
 
 
-def _progress(spec: SweepSpec, folder: Path, stage: str, runs: int) -> Callable[[int, int], None]:
+def _progress(spec: SweepSpec, folder: Path, stage: str, runs: int, clock: Clock) -> Callable[[int, int], None]:
     """A callback that keeps progress.json up to date, counted in run-steps over both stages."""
     first = len(spec.learning_rates) * len(spec.selection_seeds)
     second = (len(spec.reference_rates) + 1) * len(spec.confirmation_seeds)  # an upper bound: rates may coincide
@@ -191,8 +217,10 @@ def _progress(spec: SweepSpec, folder: Path, stage: str, runs: int) -> Callable[
             "steps": steps,
             "run_steps": done,
             "run_steps_total": total * steps,
+            "started_utc": clock.started_utc,
+            "seconds": round(clock.seconds, 1),
         }
-        ledger.write_json(folder / ledger.PROGRESS, content)
+        write_json(folder / ledger.PROGRESS, content)
 
     write(0, spec.steps)
     return write

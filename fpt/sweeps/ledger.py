@@ -69,7 +69,7 @@ def sweep_state(spec: SweepSpec, study: Path) -> SweepState:
     result = read_result(folder, spec)
     running = result is None and is_held(folder / LOCK)
     state = "done" if result else "running" if running else "unfinished" if folder.is_dir() else "waiting"
-    progress = _read_json(folder / PROGRESS) if running else None
+    progress = read_json(folder / PROGRESS) if running else None
     return SweepState(spec, folder, state, result, progress, read_result(study / PUBLISHED / folder.name, spec))
 
 
@@ -83,35 +83,17 @@ def stale_folders(study: Study, inside: str = "") -> list[Path]:
 
 def read_result(folder: Path, spec: SweepSpec) -> dict[str, Any] | None:
     """The folder's result.json if it answers this very spec; a sweep is done by this sign and no other."""
-    result = _read_json(folder / RESULT)
+    result = read_json(folder / RESULT)
     return result if result and result.get("hash") == spec.hash else None
 
 
-def _read_json(path: Path) -> dict[str, Any] | None:
+def read_json(path: Path) -> dict[str, Any] | None:
+    """The file's JSON object; None where there is none, whole."""
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return None
     return found if isinstance(found, dict) else None
-
-
-def write_atomically(path: Path, content: bytes) -> None:
-    """After a crash at any moment the file is the old one or the new one, never half of either."""
-    part = path.with_name(f".{path.name}.part")
-    with part.open("wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(part, path)
-    directory = os.open(path.parent, os.O_RDONLY)
-    try:
-        os.fsync(directory)
-    finally:
-        os.close(directory)
-
-
-def write_json(path: Path, content: dict[str, Any]) -> None:
-    write_atomically(path, (json.dumps(content, indent=1) + "\n").encode())
 
 
 @contextmanager
@@ -127,7 +109,7 @@ def hold(path: Path, spec: SweepSpec) -> Iterator[None]:
             if time.monotonic() > deadline:
                 raise locked(path)
             time.sleep(0.2)
-        owner = _read_json(path) or _read_json(path.with_name(RESULT)) or {}
+        owner = read_json(path) or read_json(path.with_name(RESULT)) or {}
         if owner.get("hash", spec.hash) != spec.hash:
             by = f"last written by process {owner.get('pid')} on {owner.get('host')}"
             raise LockedError(
@@ -160,7 +142,7 @@ def wait_until_free(folder: Path) -> None:
 
 
 def locked(path: Path) -> LockedError:
-    owner = _read_json(path) or {}
+    owner = read_json(path) or {}
     return LockedError(
         f"{path.parent} is being written by process {owner.get('pid')} on {owner.get('host')}, "
         f"still after {LOCK_WAIT:g} s; wait for it, or end that process"

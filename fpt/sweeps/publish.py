@@ -7,6 +7,7 @@ from pathlib import Path
 import yaml
 
 from fpt.errors import SpecError
+from fpt.files import write_atomically
 from fpt.sweeps import ledger
 from fpt.sweeps.study import Study, load_study
 
@@ -82,7 +83,7 @@ def list_notebooks(root: Path) -> int:
     block = yaml.safe_dump(part, sort_keys=False, width=1000).splitlines() if part else []
     indent = lines[marks[0]][: -len(lines[marks[0]].lstrip())]
     content = [*lines[: marks[0] + 1], *(indent + line for line in block), *lines[marks[1] :]]
-    ledger.write_atomically(toc, ("\n".join(content) + "\n").encode())
+    write_atomically(toc, ("\n".join(content) + "\n").encode())
     return len(chapters)
 
 

@@ -137,6 +137,12 @@ class SweepSpec(Recipe):
     def recipe(self) -> Recipe:
         return Recipe(**{name: getattr(self, name) for name in Recipe.model_fields})
 
+    @property
+    def most_runs(self) -> int:
+        """Runs of the larger fleet, if the selected rate is none of the reference rates."""
+        confirmation = (len(self.reference_rates) + 1) * len(self.confirmation_seeds)
+        return max(len(self.learning_rates) * len(self.selection_seeds), confirmation)
+
     @cached_property
     def hash(self) -> str:
         """Eight hex digits over the resolved fields that differ from their default, and the protocol."""

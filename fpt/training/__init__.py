@@ -4,6 +4,7 @@ Importing it needs no torch.
 """
 
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fpt.training.recipe import Recipe
@@ -11,19 +12,22 @@ from fpt.training.recipe import Recipe
 if TYPE_CHECKING:
     from fpt.models.transfer import Template
     from fpt.tasks.arrays import Task
-    from fpt.training.fleet import FleetResult
+    from fpt.training.loop import FleetResult
 
-__all__ = ["Recipe", "check_memory", "train_fleet"]
+__all__ = ["Recipe", "check_room", "train_fleet"]
 
 
-def check_memory(model: "Template", recipe: Recipe) -> None:
-    """Refuse a model of which not even one run fits in the memory that is free now (FptError)."""
+def check_room(model: "Template", recipe: Recipe, runs: int, folder: Path | None) -> None:
+    """Refuse (FptError) a model of which not even one run fits in the memory that is free now, and a disk on which
+    checkpoints of `runs` runs do not fit; without a folder there are none."""
     import torch
 
-    from fpt.training import memory
+    from fpt.training import checkpoint, memory
 
     place = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     memory.split(model, recipe, [1.0], [0], place)
+    if folder:
+        checkpoint.check_disk(model, runs, folder)
 
 
 def train_fleet(
@@ -35,8 +39,18 @@ def train_fleet(
     *,
     test_examples: int | None = None,
     progress: Callable[[int, int], None] | None = None,
+    checkpoints: Path | None = None,
 ) -> "FleetResult":
-    """Train every learning rate with every seed, together; see fpt.training.fleet.train."""
-    from fpt.training.fleet import train
+    """Train every learning rate with every seed, together; see fpt.training.loop.train."""
+    from fpt.training.loop import train
 
-    return train(task, model, recipe, learning_rates, seeds, test_examples=test_examples, progress=progress)
+    return train(
+        task,
+        model,
+        recipe,
+        learning_rates,
+        seeds,
+        test_examples=test_examples,
+        progress=progress,
+        checkpoints=checkpoints,
+    )

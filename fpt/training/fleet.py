@@ -5,37 +5,33 @@ torch.func.vmap (outer over seeds, inner over rates) of functional_call, so libr
 backward pass needs no batching rules. With dropout 0 a run in a fleet equals the run alone.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
-import pandas as pd
 import torch
 from torch import Tensor
 from torch.func import functional_call, vmap
 from torch.nn.functional import cross_entropy
 
-from fpt.errors import SpecError
+from fpt.models.layers import Masks
 from fpt.models.transfer import Template
 from fpt.seeds import generator, stream
 from fpt.tasks.arrays import Examples, Split, Task
-from fpt.training import evaluate, memory, precision
+from fpt.training import precision
 from fpt.training.recipe import Recipe
 
-Progress = Callable[[int, int], None]
+LARGE = 16_384  # numbers of a tensor that is a piece of its own
 
 
 @dataclass(frozen=True)
-class FleetResult:
-    """Tables of a fleet: `runs`, a row a run, and `curves`, a row an evaluation; accuracies are fractions."""
+class Crew:
+    """The runs that a computation is about, as a rectangle: in each row the runs of one seed."""
 
-    runs: pd.DataFrame
-    curves: pd.DataFrame
-    compute_type: str
-    threads: int
-    device: str
-    parts: list[tuple[int, int]]  # (rates, seeds) of each fleet that was trained: more than one where memory was short
+    rows: Tensor  # (seeds, rates): rows of the parameter matrix
+    places: list[int]  # the same rows, flat and on the host
+    seeds: list[int]  # which of the fleet's seeds
+    per_seed: dict[str, Tensor]  # frozen tensors of these seeds
 
 
 def stack(examples: Sequence[Examples]) -> Examples:
@@ -64,98 +60,182 @@ class Fleet:
         self.rates, self.seeds = list(rates), list(seeds)
         self.compute_type = precision.resolve(recipe.compute_type, device)
         self.module = template.module.to(device)
-        self.module.set_dropout(recipe.dropout)
-        self.module.set_compute_type(self.compute_type)
         self.splits: list[Split] = [task.split(seed).to(device) for seed in self.seeds]
         self._load_weights()
         runs = len(self.seeds) * len(self.rates)
         self.alive = torch.ones(runs, dtype=torch.bool, device=device)
         self.diverged_at = torch.zeros(runs, dtype=torch.int64, device=device)  # 0: never
-        # A tensor a run, so that a diverged run is stopped without asking the device.
-        self.learning_rates = torch.tensor(self.rates * len(self.seeds), device=device)
-        self.rows = list(self.parameters.unbind())
-        groups = [
-            {"params": [row], "lr": rate} for row, rate in zip(self.rows, self.learning_rates.unbind(), strict=True)
-        ]
-        self.optimizer = torch.optim.Adam(groups, fused=True)
+        self.everyone = self.active = self.crew(torch.arange(runs, device=device).view(len(self.seeds), -1))
+        self._make_optimizers()
+        self.masks = self._make_masks()
+
+    def _make_masks(self) -> Masks:
+        """Dropout depends on all that identifies the fleet: a run has no stream of its own."""
+        identity: list[Any] = [*self.rates, "seeds", *self.seeds]
+        batch = self.splits[0].batch(0, self.recipe.batch_size)
+        self.module.set_compute_type(torch.float32)  # this once, with the module's own tensors
+        shapes = self.module.dropout_shapes(self.task.encode(batch.inputs), batch.lengths)
+        self.module.set_compute_type(self.compute_type)
+        return Masks(shapes, self.recipe.dropout, self.device, stream(self.seeds[0], "dropout", *identity))
 
     def _load_weights(self) -> None:
         """Trainable tensors become a matrix (runs, parameters); frozen ones are held once, or once a seed."""
         weights = [self.template.initialise(seed) for seed in self.seeds]
-        names = self.template.trainable
-        self.shapes = [self.template.shapes[name] for name in names]
-        flat = torch.stack([torch.cat([values[name].flatten() for name in names]) for values in weights])
+        self._lay_out(self.template.trainable)
+        flat = torch.stack([torch.cat([values[name].flatten() for name in self.names]) for values in weights])
         self.parameters = flat.repeat_interleave(len(self.rates), dim=0).to(self.device)
         self.shared: dict[str, Tensor] = {}
         self.per_seed: dict[str, Tensor] = {}
-        for name in self.template.shapes.keys() - set(names):
+        for name in self.template.shapes.keys() - set(self.names):
             values = [self._frozen(name, seed_weights[name]) for seed_weights in weights]
             if all(seed_weights[name] is weights[0][name] for seed_weights in weights):
                 self.shared[name] = values[0]
             else:
                 self.per_seed[name] = torch.stack(values)
 
+    def _lay_out(self, names: Sequence[str]) -> None:
+        """Columns of the matrix: small tensors first and together, then the large ones, each a piece of its own.
+
+        Gradients are taken piece by piece: one for all columns would copy every gradient once more (Adam's time
+        again, for an unfrozen GPT-2), and one for each small tensor would cost 20 µs each and step.
+        """
+        shapes = self.template.shapes
+        self.names = sorted(names, key=lambda name: shapes[name].numel() >= LARGE)
+        self.shapes = [shapes[name] for name in self.names]
+        large = [shape.numel() for shape in self.shapes if shape.numel() >= LARGE]
+        small = sum(shape.numel() for shape in self.shapes) - sum(large)
+        self.pieces = [size for size in (small, *large) if size]
+
     def _frozen(self, name: str, value: Tensor) -> Tensor:
         """Only frozen matrices are held in the compute type: freezing must not be confounded with precision."""
         matrix = value.dim() > 1 and self.template.groups[name] in ("attention", "feed_forward")
         return value.to(self.device, self.compute_type if matrix else torch.float32)
 
-    def logits(self, parameters: Tensor, tokens: Tensor, lengths: Tensor | None) -> Tensor:
-        """Of all runs: (seeds, rates, batch, predictions, classes).
+    def _make_optimizers(self) -> None:
+        """One Adam a run, on views of its row; moments and steps are matrices too (for checkpoints)."""
+        runs = len(self.parameters)
+        self.moments = self.parameters.new_zeros(2, *self.parameters.shape)
+        self.adam_steps = torch.zeros(runs, len(self.pieces), device=self.device)
+        self.optimizers = []
+        for run in range(runs):
+            row, first, second = (part.split(self.pieces) for part in (self.parameters[run], *self.moments[:, run]))
+            optimizer = torch.optim.Adam(list(row), lr=self.rates[run % len(self.rates)], fused=True)
+            for piece, *state in zip(row, self.adam_steps[run], first, second, strict=True):
+                optimizer.state[piece] = dict(zip(("step", "exp_avg", "exp_avg_sq"), state, strict=True))
+            self.optimizers.append(optimizer)
 
-        parameters (runs, parameters), tokens (seeds, batch, tokens, ...), lengths (seeds, batch).
+    def state(self) -> dict[str, Tensor]:
+        """All that a step changes, as the tensors themselves; the position in the data is the number of steps."""
+        return {
+            "parameters": self.parameters,
+            "moments": self.moments,
+            "adam_steps": self.adam_steps,
+            "alive": self.alive,
+            "diverged_at": self.diverged_at,
+            "active": self.active.rows,
+            "generator": self.masks.generator.get_state(),
+        }
+
+    def load(self, state: dict[str, Tensor]) -> None:
+        """Go on from what `state()` gave."""
+        for name, tensor in self.state().items():
+            if name not in ("active", "generator"):
+                tensor.copy_(state[name])
+        self.active = self.crew(state["active"].to(self.device))
+        self.masks.generator.set_state(state["generator"])
+
+    def crew(self, rows: Tensor) -> Crew:
+        """The runs `rows` (seeds, rates), in each row those of one seed."""
+        seeds = (rows[:, 0] // len(self.rates)).tolist()
+        some = len(seeds) < len(self.seeds)
+        per_seed = {name: value[seeds] if some else value for name, value in self.per_seed.items()}
+        return Crew(rows, rows.flatten().tolist(), seeds, per_seed)
+
+    def release(self) -> None:
+        """Diverged runs leave the computation, as far as seeds x rates stays a rectangle: at least as many rates as
+        the seed with most living runs has. They keep their last finite parameters."""
+        living = self.alive[self.everyone.rows]
+        counts = living.sum(1)
+        first = (~living).int().argsort(dim=1, stable=True)[:, : max(1, int(counts.max()))]
+        rows = self.everyone.rows.gather(1, first)[counts > 0]
+        if rows.numel() < len(self.active.places):
+            self.active = self.crew(rows)
+
+    def logits(
+        self, pieces: Sequence[Tensor], tokens: Tensor, lengths: Tensor | None, crew: Crew, masks: Sequence[Tensor] = ()
+    ) -> Tensor:
+        """(seeds, rates, batch, predictions, classes) of the runs of `crew`.
+
+        pieces [(runs of the crew, numbers of a piece)], tokens (seeds, batch, tokens, ...), lengths (seeds, batch),
+        masks [(seeds, rates, ...)].
         """
+        small = [shape.numel() for shape in self.shapes if shape.numel() < LARGE]
 
-        def one(row: Tensor, frozen: dict[str, Tensor], tokens: Tensor, lengths: Tensor | None) -> Tensor:
-            pieces = row.split([shape.numel() for shape in self.shapes])
+        def one(
+            pieces: list[Tensor], masks: list[Tensor], frozen: dict[str, Tensor], tokens: Tensor, lengths: Tensor | None
+        ) -> Tensor:
+            tensors = [*pieces[0].split(small), *pieces[1:]] if small else pieces
             named = {
-                name: piece.view(shape)
-                for name, piece, shape in zip(self.template.trainable, pieces, self.shapes, strict=True)
+                name: piece.view(shape) for name, piece, shape in zip(self.names, tensors, self.shapes, strict=True)
             }
+            self.module.drop_with(masks)
             output: Tensor = functional_call(self.module, {**self.shared, **frozen, **named}, (tokens, lengths))
             return output
 
-        of_rates = vmap(one, in_dims=(0, None, None, None), randomness="different")
-        of_seeds = vmap(of_rates, in_dims=(0, 0, 0, None if lengths is None else 0), randomness="different")
-        matrix = parameters.view(len(self.seeds), len(self.rates), -1)
-        output: Tensor = of_seeds(matrix, self.per_seed, tokens, lengths)
+        of_rates = vmap(one, in_dims=(0, 0, None, None, None))
+        of_seeds = vmap(of_rates, in_dims=(0, 0, 0, 0, None if lengths is None else 0))
+        rectangle = [piece.unflatten(0, crew.rows.shape) for piece in pieces]
+        output: Tensor = of_seeds(rectangle, list(masks), crew.per_seed, tokens, lengths)
         return output
 
+    def of(self, crew: Crew, parameters: Tensor) -> Tensor:
+        """The rows of `parameters` that belong to `crew`; no copy where those are all."""
+        return parameters if crew is self.everyone else parameters[crew.rows.flatten()]
+
     def batch(self, step: int) -> Examples:
-        """The batch of every seed at `step` (from 0): all rates and all arms of a seed see the same one."""
-        return stack([split.batch(step, self.recipe.batch_size) for split in self.splits])
+        """The batch of every active seed at `step` (from 0): all rates and all arms of a seed see the same one."""
+        return stack([self.splits[seed].batch(step, self.recipe.batch_size) for seed in self.active.seeds])
 
     def encode(self, inputs: Tensor, step: int | None = None) -> Tensor:
         """Integers (seeds, batch, ...) -> tokens; a step means training, whose augmentation the seed and step fix."""
         if step is None:
             tokens = self.task.encode(inputs.flatten(0, 1))
             return tokens.view(*inputs.shape[:2], *tokens.shape[1:])
-        streams = [generator(seed, "augment", step) for seed in self.seeds]
+        streams = [generator(self.seeds[place], "augment", step) for place in self.active.seeds]
         return torch.stack([self.task.encode(part, source) for part, source in zip(inputs, streams, strict=True)])
 
     def mark_diverged(self, step: int, finite: Tensor) -> None:
-        """Record `step` for the runs that are not `finite` (runs,) for the first time; they stop learning."""
-        self.diverged_at[self.alive & ~finite] = step
-        self.alive &= finite
+        """Record `step` for the active runs that are not `finite` for the first time; they stop learning."""
+        everywhere = torch.ones_like(self.alive).index_copy(0, self.active.rows.flatten(), finite)
+        self.diverged_at.masked_fill_(self.alive & ~everywhere, step)
+        self.alive &= everywhere
 
     def step(self, step: int, batch: Examples | None = None) -> Tensor:
-        """Gradient step number `step` (from 1); returns each run's loss (runs,), detached. No host synchronisation."""
+        """Gradient step number `step` (from 1) of the active runs: their losses, detached. No host synchronisation."""
         batch = batch or self.batch(step - 1)
-        self.module.train()
-        leaf = self.parameters.detach().requires_grad_()
-        losses = run_losses(self.logits(leaf, self.encode(batch.inputs, step), batch.lengths), batch.targets)
-        (gradient,) = torch.autograd.grad(losses.sum(), leaf)
-        norm = torch.linalg.vector_norm(gradient, dim=1)
-        self.mark_diverged(step, losses.isfinite() & norm.isfinite())
-        if self.recipe.clip is not None:
-            gradient *= (self.recipe.clip / (norm + 1e-6)).clamp(max=1)[:, None]
-        # A diverged run keeps its last finite parameters: no gradient, no learning rate.
-        gradient.masked_fill_(~self.alive[:, None], 0)
-        self.learning_rates *= self.alive
-        for row, part in zip(self.rows, gradient.unbind(), strict=True):
-            row.grad = part
-        self.optimizer.step()
+        crew = self.active
+        leaves = [piece.requires_grad_() for piece in self.of(crew, self.parameters).detach().split(self.pieces, dim=1)]
+        logits = self.logits(
+            leaves, self.encode(batch.inputs, step), batch.lengths, crew, self.masks.draw(*crew.rows.shape)
+        )
+        losses = run_losses(logits, batch.targets)
+        gradients = torch.autograd.grad(losses.sum(), leaves)
+        norms = torch.stack([torch.linalg.vector_norm(gradient, dim=1) for gradient in gradients]).norm(dim=0)
+        self.mark_diverged(step, losses.isfinite() & norms.isfinite())
+        self._update(gradients, norms)
         return losses.detach()
+
+    def _update(self, gradients: Sequence[Tensor], norms: Tensor) -> None:
+        """Adam, on gradients clipped to norm `clip`; a diverged run keeps its last finite parameters."""
+        dead = (~self.alive).float()
+        # Adam divides gradients by grad_scale and does nothing where found_inf is 1: no pass over them of our own.
+        excess = torch.ones_like(norms) if self.recipe.clip is None else (norms + 1e-6) / self.recipe.clip
+        for place, scale, *parts in zip(self.active.places, excess.clamp(min=1).float(), *gradients, strict=True):
+            optimizer: Any = self.optimizers[place]
+            optimizer.grad_scale, optimizer.found_inf = scale, dead[place]
+            for piece, part in zip(optimizer.param_groups[0]["params"], parts, strict=True):
+                piece.grad = part
+            optimizer.step()
 
 
 def run_losses(logits: Tensor, targets: Tensor) -> Tensor:
@@ -164,69 +244,3 @@ def run_losses(logits: Tensor, targets: Tensor) -> Tensor:
     spread = targets[:, None].expand(-1, rates, -1, -1)
     losses = cross_entropy(logits.flatten(0, 3), spread.flatten(), reduction="none")
     return losses.view(len(logits) * rates, -1).mean(1)
-
-
-def train(
-    task: Task,
-    template: Template,
-    recipe: Recipe,
-    learning_rates: Sequence[float],
-    seeds: Sequence[int],
-    *,
-    test_examples: int | None = None,
-    progress: Progress | None = None,
-    device: torch.device | str | None = None,
-) -> FleetResult:
-    """Train learning_rates x seeds, evaluate, keep each run's best parameters, test both best and last ones.
-
-    test_examples caps the test set (a fixed stratified sample). progress(step, steps) is called at every evaluation
-    and about every second. Fleets that do not fit in memory are split; the split is recorded in `parts`.
-    Raises SpecError for an empty or repeated list, and for a batch larger than the training set.
-    """
-    place = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
-    check_lists(learning_rates, seeds)
-    parts = memory.split(template, recipe, list(learning_rates), list(seeds), place)
-    results = []
-    number = 0
-    while number < len(parts):
-        try:
-            fleet = partial(Fleet, task, template, recipe, *parts[number], place)  # no name keeps a fleet alive
-            results.append(evaluate.trained(fleet(), test_examples, within(progress, number, len(parts))))
-            number += 1
-        except torch.OutOfMemoryError:  # the prediction was too low: halve, and go on
-            parts[number : number + 1] = memory.halve(parts[number])
-    return FleetResult(
-        runs=in_order([runs for runs, _ in results], ["learning_rate", "seed"]),
-        curves=in_order([curves for _, curves in results], ["learning_rate", "seed", "step"]),
-        compute_type=str(precision.resolve(recipe.compute_type, place)).removeprefix("torch."),
-        threads=torch.get_num_threads(),
-        device=place.type,
-        parts=[(len(rates), len(some_seeds)) for rates, some_seeds in parts],
-    )
-
-
-def in_order(tables: list[pd.DataFrame], keys: list[str]) -> pd.DataFrame:
-    return pd.concat(tables).sort_values(keys, ignore_index=True)
-
-
-def within(progress: Progress | None, number: int, parts: int) -> Progress:
-    """Progress of one part, told as progress of the whole."""
-    return lambda step, steps: progress(number * steps + step, parts * steps) if progress else None
-
-
-def check_lists(learning_rates: Sequence[float], seeds: Sequence[int]) -> None:
-    """SpecError for what no fleet can be made of."""
-    for name, values in {"learning_rates": learning_rates, "seeds": seeds}.items():
-        if not values:
-            raise SpecError(f"{name} is empty; give at least one")
-        if len(set(values)) != len(values):
-            raise SpecError(f"{name} holds a value twice: {list(values)}")
-    for rate in learning_rates:
-        if not 0 < rate < float("inf"):
-            raise SpecError(f"learning rate {rate!r} is not a finite number above 0")
-
-
-def dropout_seed(fleet: Fleet) -> int:
-    """Library dropout draws from torch's global generator: it is seeded from what identifies the fleet."""
-    identity: list[Any] = [*fleet.rates, "seeds", *fleet.seeds]
-    return stream(fleet.seeds[0], "dropout", *identity)

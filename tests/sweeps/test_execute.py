@@ -108,13 +108,13 @@ def test_a_fresh_temporary_folder_if_none_is_named(
 
 def test_progress_is_told_in_run_steps(trained: Calls, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[dict[str, Any]] = []
-    write = ledger.write_json
+    write = execute.write_json
 
     def spy(path: Path, content: dict[str, Any]) -> None:
         write(path, content)
         seen.extend([content] if path.name == ledger.PROGRESS else [])
 
-    monkeypatch.setattr(ledger, "write_json", spy)
+    monkeypatch.setattr(execute, "write_json", spy)
     run_sweep(spec(steps=4, confirmation_seeds=[10, 11]), tmp_path)
     shares = [content["run_steps"] / content["run_steps_total"] for content in seen]
     assert [content["stage"] for content in seen] == ["selection"] * 2 + ["confirmation"] * 2

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from stand_in import spec
 
+from fpt import files
 from fpt.errors import LockedError, SpecError
 from fpt.sweeps import Study, ledger, results_folder
 from fpt.sweeps.ledger import LOCK, PROGRESS, RESULT, hold, is_held, sweep_state
@@ -42,7 +43,7 @@ def holder(workspace: Path) -> Iterator["subprocess.Popen[str]"]:
 
 def done(folder: Path, **change: object) -> None:
     folder.mkdir(parents=True, exist_ok=True)
-    ledger.write_json(folder / RESULT, {"hash": spec().hash} | change)
+    files.write_json(folder / RESULT, {"hash": spec().hash} | change)
 
 
 def test_the_states_of_a_folder(workspace: Path) -> None:
@@ -50,7 +51,7 @@ def test_the_states_of_a_folder(workspace: Path) -> None:
     folder = study / spec().folder_name
     assert sweep_state(spec(), study).state == "waiting"
     with hold(folder / LOCK, spec()):
-        ledger.write_json(folder / PROGRESS, {"step": 1})
+        files.write_json(folder / PROGRESS, {"step": 1})
         running = sweep_state(spec(), study)
         assert (running.state, running.progress) == ("running", {"step": 1})
     assert sweep_state(spec(), study).state == "unfinished"
@@ -132,14 +133,14 @@ def test_a_folder_of_another_spec_is_refused(workspace: Path) -> None:
 
 def test_files_are_replaced_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "file"
-    ledger.write_atomically(path, b"old")
+    files.write_atomically(path, b"old")
 
     def crash(*_: object) -> None:
         raise KeyboardInterrupt
 
     monkeypatch.setattr(os, "replace", crash)
     with pytest.raises(KeyboardInterrupt):
-        ledger.write_atomically(path, b"new")
+        files.write_atomically(path, b"new")
     assert path.read_bytes() == b"old"
 
 

@@ -6,6 +6,7 @@ import pandas as pd
 import pytest
 import yaml
 
+from fpt import files
 from fpt.errors import SpecError
 from fpt.sweeps import Study, ledger
 from fpt.sweeps.publish import BEGIN, END, FILES, list_notebooks, publish
@@ -33,7 +34,7 @@ def study(workspace: Path) -> Study:
             (folder / name).write_text(f"{name} of {sweep.folder_name}")
         for name in ("runs.parquet", "curves.parquet"):
             pd.DataFrame({"sweep": [sweep.folder_name]}).to_parquet(folder / name)
-        ledger.write_json(folder / ledger.RESULT, {"hash": sweep.hash})
+        files.write_json(folder / ledger.RESULT, {"hash": sweep.hash})
     return found
 
 

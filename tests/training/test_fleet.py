@@ -11,8 +11,9 @@ import fpt.tasks
 from fpt.errors import FptError, SpecError
 from fpt.models.transfer import Template
 from fpt.tasks.arrays import Task
-from fpt.training import Recipe, evaluate, memory, train_fleet
+from fpt.training import Recipe, evaluate, loop, memory, train_fleet
 from fpt.training.fleet import Fleet, stack
+from fpt.training.loop import Training, identity
 
 CPU = torch.device("cpu")
 RATES, SEEDS = [1e-3, 1e-2], [0, 5]
@@ -29,58 +30,86 @@ def recipe(**changes) -> Recipe:
     )
 
 
-def plain_loop(task: Task, template: Template, recipe: Recipe, rate: float, seed: int) -> dict[str, torch.Tensor]:
+def plain_loop(
+    task: Task, template: Template, recipe: Recipe, rate: float, seed: int, kind: torch.dtype = torch.float32
+) -> dict[str, torch.Tensor]:
     """One run as anybody would write it: torch.optim.Adam, clip_grad_norm_, one batch after the other."""
-    weights = {name: value.clone() for name, value in template.initialise(seed).items()}
+    weights = {name: value.to(kind, copy=True) for name, value in template.initialise(seed).items()}
     trainable = [weights[name].requires_grad_() for name in template.trainable]
     optimizer = torch.optim.Adam(trainable, lr=rate)
     split = task.split(seed)
-    template.module.set_dropout(0.0)
-    template.module.set_compute_type(torch.float32)
+    template.module.drop_with([])
+    template.module.set_compute_type(kind)
     for step in range(recipe.steps):
         batch = split.batch(step, recipe.batch_size)
-        logits = functional_call(template.module, weights, (task.encode(batch.inputs), batch.lengths))
+        logits = functional_call(template.module, weights, (encoded(task, batch.inputs, kind), batch.lengths))
         loss = cross_entropy(logits.flatten(0, 1), batch.targets.flatten())
         optimizer.zero_grad()
         loss.backward()
-        torch.nn.utils.clip_grad_norm_(trainable, recipe.clip)
+        if recipe.clip:
+            torch.nn.utils.clip_grad_norm_(trainable, recipe.clip)
         optimizer.step()
     return {name: value.detach() for name, value in weights.items()}
 
 
+def encoded(task: Task, inputs: torch.Tensor, kind: torch.dtype) -> torch.Tensor:
+    tokens = task.encode(inputs)
+    return tokens.to(kind) if tokens.is_floating_point() else tokens
+
+
+def in_double(fleet: Fleet) -> Fleet:
+    """The same fleet with every tensor, and every product, in float64."""
+    fleet.parameters = fleet.parameters.double()
+    fleet.shared, fleet.per_seed = (
+        {name: value.double() for name, value in held.items()} for held in (fleet.shared, fleet.per_seed)
+    )
+    fleet.everyone = fleet.active = fleet.crew(fleet.everyone.rows)
+    fleet.module.set_compute_type(torch.float64)
+    fleet._make_optimizers()
+    encode = fleet.encode
+    fleet.encode = lambda *arguments: encode(*arguments).double()
+    return fleet
+
+
+def tensors(fleet: Fleet, row: int) -> dict[str, torch.Tensor]:
+    pieces = fleet.parameters[row].split([shape.numel() for shape in fleet.shapes])
+    return {name: piece.view(shape) for name, piece, shape in zip(fleet.names, pieces, fleet.shapes, strict=True)}
+
+
+def without_key_bias(name: str, value: torch.Tensor) -> torch.Tensor:
+    """Key biases have no gradient but rounding's (softmax ignores them), which Adam turns into steps of full size."""
+    if name.endswith("attention.self.key.bias"):
+        return value[:0]
+    if name.endswith("c_attn.bias"):  # GPT-2 keeps query, key and value in one bias: its middle third is the key's
+        first, _, last = value.chunk(3)
+        return torch.cat([first, last])
+    return value
+
+
 @pytest.mark.parametrize("arm", list(fpt.models.ARMS))
 @pytest.mark.parametrize("backbone", ["small-gpt2", "small-bert"])
-def test_a_fleet_equals_the_plain_loop(backbone, arm, digits, small_backbones):
+@pytest.mark.parametrize(("kind", "of_tensors", "of_logits"), [("float32", 1e-5, 1e-4), ("float64", 1e-9, 1e-9)])
+def test_a_fleet_equals_the_plain_loop(kind, of_tensors, of_logits, backbone, arm, digits, small_backbones):
+    """After 200 steps. At rates ten times as large the unfrozen arms of models this small are chaotic: what is
+    rounding here becomes a difference in the first digit there, in a plain loop as well."""
+    rates, steps, kind = [3e-4, 1e-3], 200, getattr(torch, kind)
+    # torch's fused Adam takes the clipping factor in float32 only
+    settings = recipe(steps=steps, clip=1.0 if kind == torch.float32 else None)
     template = fpt.models.build(digits, backbone, *fpt.models.ARMS[arm])
-    fleet = Fleet(digits, template, recipe(), RATES, SEEDS, CPU)
-    for step in range(1, 7):
+    fleet = Fleet(digits, template, settings, rates, SEEDS, CPU)
+    if kind == torch.float64:
+        fleet = in_double(fleet)
+    for step in range(1, steps + 1):
         fleet.step(step)
-    for row, (seed, rate) in enumerate((seed, rate) for seed in SEEDS for rate in RATES):
-        expected = plain_loop(digits, template, recipe(), rate, seed)
-        flat = torch.cat([expected[name].flatten() for name in template.trainable])
-        # Key biases have no gradient but rounding's (softmax ignores them), which Adam turns into steps of full size.
-        moved = torch.cat(
-            [torch.full_like(expected[name], float(not key_bias(name))).flatten() for name in template.trainable]
-        )
-        if backbone == "small-gpt2" and "attention" in template.trainable_groups:
-            moved = without_key_part(template, expected, moved)
-        difference = (fleet.parameters[row] - flat) * moved
-        assert difference.abs().max() <= 0.02 * rate + 1e-5  # a fiftieth of one of Adam's steps
-
-
-def key_bias(name: str) -> bool:
-    return name.endswith("attention.self.key.bias")
-
-
-def without_key_part(template, expected, moved):
-    """GPT-2 keeps query, key and value in one bias: its middle third is the key's."""
-    start = 0
-    for name in template.trainable:
-        count = expected[name].numel()
-        if name.endswith("c_attn.bias"):
-            moved[start + count // 3 : start + 2 * count // 3] = 0
-        start += count
-    return moved
+    tokens = encoded(digits, digits.split(0).validation[:50].inputs, kind)
+    for row, (seed, rate) in enumerate((seed, rate) for seed in SEEDS for rate in rates):
+        expected = plain_loop(digits, template, settings, rate, seed, kind)
+        actual = tensors(fleet, row)
+        for name in actual:
+            one, other = (without_key_bias(name, value) for value in (actual[name], expected[name]))
+            assert (one - other).norm() <= of_tensors * other.norm(), (name, rate, seed)
+        logits = [functional_call(template.module, {**expected, **held}, (tokens, None)) for held in ({}, actual)]
+        torch.testing.assert_close(*logits, rtol=0, atol=of_logits)
 
 
 def test_listops_fleet_equals_the_plain_loop(small_backbones):
@@ -90,7 +119,7 @@ def test_listops_fleet_equals_the_plain_loop(small_backbones):
     for step in range(1, 7):
         fleet.step(step)
     expected = plain_loop(task, template, recipe(), 1e-3, 3)
-    flat = torch.cat([expected[name].flatten() for name in template.trainable])
+    flat = torch.cat([expected[name].flatten() for name in fleet.names])
     torch.testing.assert_close(fleet.parameters[0], flat, rtol=1e-4, atol=1e-5)
 
 
@@ -149,12 +178,55 @@ def test_a_diverged_run_is_recorded_and_not_contagious(digits, small_backbones):
     wild = mixed.runs.query("learning_rate > 1").iloc[0]
     assert 1 <= wild["diverged_at"] <= 12
     assert mixed.runs.query("learning_rate < 1")["diverged_at"].isna().all()
-    keep = "learning_rate == 1e-3"
-    # Bit for bit: the dropout stream is seeded from the fleet's identity, so compare without it.
+    # The dropout stream is seeded from the fleet's identity, so compare without it.
     calm = recipe(steps=12)
-    one = train_fleet(digits, template, calm, [1e-3, 1e-2], [0]).runs.query(keep)
-    other = train_fleet(digits, template, calm, [1e-3, 1e30], [0]).runs.query(keep)
-    assert one.reset_index(drop=True).equals(other.reset_index(drop=True))
+    one, other = (train_fleet(digits, template, calm, [1e-3, wild], [0]) for wild in (1e-2, 1e30))
+    for name in ("runs", "curves"):
+        kept = [getattr(result, name).query("learning_rate == 1e-3").reset_index(drop=True) for result in (one, other)]
+        pd.testing.assert_frame_equal(*kept, rtol=1e-5)
+
+
+def test_diverged_runs_leave_at_the_next_evaluation(digits, small_backbones):
+    template = fpt.models.build(digits, "small-gpt2", "random", "all")
+    rates = [1e-3, 1e30, 1e-2]
+    left, stayed = (Training(Fleet(digits, template, recipe(steps=12), rates, [0, 5], CPU)) for _ in range(2))
+    stayed.fleet.release = lambda: None
+    for training in (left, stayed):
+        for _ in range(12):
+            training.step()
+    assert left.fleet.active.rows.tolist() == [[0, 2], [3, 5]]  # their place in the parameter matrix
+    assert stayed.fleet.active.rows.tolist() == [[0, 1, 2], [3, 4, 5]]
+    keep = left.fleet.active.places
+    torch.testing.assert_close(left.fleet.parameters[keep], stayed.fleet.parameters[keep], rtol=1e-5, atol=1e-6)
+    for one, other in zip(left.tables(None), stayed.tables(None), strict=True):
+        pd.testing.assert_frame_equal(one, other, rtol=1e-5)  # a run that left is in the tables all the same
+
+
+def test_one_diverged_run_leaves_only_with_company(digits, small_backbones):
+    """Seeds x rates stays a rectangle; seeds of which nothing lives leave as well, and at last everybody."""
+    fleet = Fleet(digits, fpt.models.build(digits, "small-gpt2", "random"), recipe(), [1e-3, 1e-2], [0, 5, 7], CPU)
+    living = torch.tensor([[True, True], [True, False], [False, False]])
+    fleet.alive.copy_(living.flatten())
+    fleet.release()
+    assert fleet.active.rows.tolist() == [[0, 1], [2, 3]]
+    assert fleet.active.seeds == [0, 1]
+    assert all(len(value) == 2 for value in fleet.active.per_seed.values())
+    fleet.alive[0] = False
+    fleet.release()
+    assert fleet.active.rows.tolist() == [[1], [2]]
+    fleet.step(1)
+    fleet.alive.zero_()
+    fleet.release()
+    assert fleet.active.places == []
+
+
+def test_a_fleet_of_which_nothing_lives_costs_nothing_and_has_its_tables(digits, small_backbones, monkeypatch):
+    steps, real = [], Fleet.step
+    monkeypatch.setattr(Fleet, "step", lambda fleet, step: (steps.append(step), real(fleet, step))[1])
+    result = train_fleet(digits, fpt.models.build(digits, "small-gpt2", "pretrained", "all"), recipe(), [1e30], [0, 5])
+    assert steps == [1, 2]  # until the first evaluation
+    assert len(result.curves) == 2 * 3
+    assert result.runs["diverged_at"].tolist() == [2, 2] or result.runs["diverged_at"].tolist() == [1, 1]
 
 
 def test_neighbours_of_a_diverged_run_are_bit_for_bit_unchanged(digits, small_backbones):
@@ -255,12 +327,12 @@ def test_the_test_set_is_scored_with_the_best_and_with_the_last_parameters(digit
             super().__init__(fleet)
             kept.update(fleet=fleet, best=self)
 
-    monkeypatch.setattr(evaluate, "Best", Spy)
+    monkeypatch.setattr(loop, "Best", Spy)
     template = fpt.models.build(digits, "small-gpt2", "random", "all")
     runs = train_fleet(digits, template, recipe(steps=40, evaluations=8), [3e-3, 1e-1], [0, 1]).runs
     fleet, best = kept["fleet"], kept["best"]
     tests = stack([split.test for split in fleet.splits])
-    expected = pd.DataFrame(evaluate.identity(fleet))
+    expected = pd.DataFrame(identity(fleet))
     expected["best"] = evaluate.score(fleet, best.parameters, tests).accuracy.tolist()
     expected["last"] = evaluate.score(fleet, fleet.parameters, tests).accuracy.tolist()
     expected = expected.sort_values(["learning_rate", "seed"], ignore_index=True)

@@ -1,0 +1,41 @@
+"""Files that appear whole or not at all."""
+
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+
+@contextmanager
+def replaced(path: Path) -> Iterator[Path]:
+    """A partial file to write; it takes the place of `path` at the end: after a crash at any moment the file is the
+    old one or the new one, never half of either. An error leaves the old one and removes the partial one."""
+    partial = path.with_name(f".{path.name}.part")
+    try:
+        yield partial
+        _sync(partial)
+        os.replace(partial, path)
+        _sync(path.parent)
+    finally:
+        partial.unlink(missing_ok=True)  # there is none after the replacement
+
+
+def _sync(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def write_atomically(path: Path, content: bytes) -> None:
+    """Replace `path` by `content`, durably."""
+    with replaced(path) as partial:
+        partial.write_bytes(content)
+
+
+def write_json(path: Path, content: dict[str, Any]) -> None:
+    """Replace `path` by `content` as JSON, durably."""
+    write_atomically(path, (json.dumps(content, indent=1) + "\n").encode())

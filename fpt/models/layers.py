@@ -1,0 +1,107 @@
+"""Layers put in the place of the library's, the same functions with three things made explicit: the precision of
+products, the random stream of dropout, and the positions that are read out.
+"""
+
+import math
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import linear, softmax
+from transformers import AttentionInterface
+from transformers.pytorch_utils import Conv1D
+
+
+class Projection(nn.Module):
+    """`x @ weight + bias` with the product in `compute_type`, its bias and result in the type of `x` (float32).
+
+    Replaces the library's Linear (weight (out, in)) and Conv1D (weight (in, out)); parameter names stay the same.
+    """
+
+    def __init__(self, weight: Tensor, bias: Tensor, transposed: bool) -> None:
+        super().__init__()
+        self.weight, self.bias = weight, bias
+        self.transposed = transposed  # Conv1D keeps (in, out)
+        self.compute_type = torch.float32
+
+    def forward(self, x: Tensor) -> Tensor:
+        weight = self.weight.t() if self.transposed else self.weight
+        product = linear(x.to(self.compute_type), weight.to(self.compute_type))
+        return product.to(x.dtype).add_(self.bias)
+
+
+class Dropout(nn.Module):
+    """Dropout by masks of 0 and 1/(1 - rate) that are drawn outside the model, one after the other from `masks`."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.masks: Iterator[Tensor] | None = None
+
+    @property
+    def p(self) -> float:
+        """The library's modules hand it on to `attention`, which does without."""
+        return 0.0
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x if self.masks is None else x * next(self.masks)
+
+
+class Masks:
+    """Dropout masks of all runs, drawn at once from an explicit stream: 16 random bits for each element.
+
+    torch's own dropout takes a call of the global generator an element, five times as long on a CPU. The memory
+    is taken once: masks of one step are overwritten by those of the next.
+    """
+
+    def __init__(self, shapes: Sequence[torch.Size], rate: float, device: torch.device, seed: int) -> None:
+        self.shapes, self.rate, self.device = list(shapes), rate, device
+        self.generator = torch.Generator(device).manual_seed(seed)
+        self._floats = torch.empty(0, device=device)
+        self._words = torch.empty(0, dtype=torch.int64, device=device)
+
+    def draw(self, *runs: int) -> list[Tensor]:
+        """A mask (*runs, ...) for each shape; none where the rate is 0."""
+        if self.rate == 0:
+            return []
+        sizes = [math.prod(runs) * shape.numel() for shape in self.shapes]
+        total = sum(sizes)
+        if len(self._floats) != total:
+            self._floats = torch.empty(total, device=self.device)
+            self._words = torch.empty((total + 3) // 4, dtype=torch.int64, device=self.device)
+        bits = self._words.random_(-(2**63), None, generator=self.generator).view(torch.int16)[:total]
+        # Compared into floats: torch.where and products with booleans take three to six times as long on a CPU.
+        torch.ge(bits, round(self.rate * 2**16) - 2**15, out=self._floats).mul_(1 / (1 - self.rate))
+        parts = self._floats.split(sizes)
+        return [part.view(*runs, *shape) for part, shape in zip(parts, self.shapes, strict=True)]
+
+
+def attention(
+    module: Any, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, scaling: float, **_: Any
+) -> tuple[Tensor, Tensor]:
+    """The library's eager attention with our dropout.
+
+    query (batch, heads, rows, width of a head), key and value (batch, heads, tokens, width of a head), mask (batch or
+    1, 1, rows or 1, tokens) -> (batch, rows, heads, width of a head), (batch, heads, rows, tokens). Eager, because the
+    fused kernels have no batching rule for vmap in eval mode on the CPU.
+    """
+    scores = (query * scaling) @ key.transpose(-1, -2)
+    if mask is not None:
+        scores = scores + mask
+    dropout = module.attn_dropout if hasattr(module, "attn_dropout") else module.dropout
+    weights = softmax(scores, dim=-1)
+    return (dropout(weights) @ value).transpose(1, 2), weights
+
+
+AttentionInterface.register("fpt", attention)
+
+
+def replace_layers(module: nn.Module) -> None:
+    """Every Linear and Conv1D below `module` becomes a Projection with the same parameters, every Dropout ours."""
+    for name, child in module.named_children():
+        if isinstance(child, Conv1D | nn.Linear):
+            setattr(module, name, Projection(child.weight, child.bias, transposed=isinstance(child, Conv1D)))
+        elif isinstance(child, nn.Dropout):
+            setattr(module, name, Dropout())
+        else:
+            replace_layers(child)

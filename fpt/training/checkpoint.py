@@ -1,0 +1,132 @@
+"""Checkpoints: all that a fleet needs to go on as if nothing had happened, whole on the disk or not at all."""
+
+import json
+import shutil
+import time
+import warnings
+import zlib
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+from torch import Tensor
+
+from fpt.errors import FptError
+from fpt.files import replaced, write_json
+from fpt.models.transfer import Template
+
+EVERY = 5.0  # seconds between checkpoints at least
+SHARE = 0.05  # of the time that writing them may take
+COPIES = 4  # of the trainable parameters of a run: they, the best so far, two Adam moments
+FLOAT = 4  # bytes
+
+Tables = tuple[pd.DataFrame, pd.DataFrame]
+
+
+class Folder:
+    """The checkpoints of one fleet: its plan, a file for the part at work, two tables for every finished part."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.path.mkdir(parents=True, exist_ok=True)
+        self.next = time.monotonic() + EVERY
+
+    def plan(self, identity: dict[str, Any]) -> dict[str, Any] | None:
+        """What was decided at the start, if it was decided for the same `identity`; else the folder is emptied."""
+        try:
+            plan: dict[str, Any] = json.loads((self.path / "plan.json").read_text())
+        except FileNotFoundError:
+            return None
+        except (OSError, ValueError) as error:
+            self._forget(f"its plan cannot be read: {error}")
+            return None
+        if plan.get("identity") != json.loads(json.dumps(identity)):
+            self._forget("it was made by another version, or on another kind of device")
+            return None
+        return plan
+
+    def _forget(self, reason: str) -> None:
+        warnings.warn(f"{self.path}: {reason}; this fleet starts over", stacklevel=3)
+        shutil.rmtree(self.path)
+        self.path.mkdir()
+
+    def write_plan(self, plan: dict[str, Any]) -> None:
+        write_json(self.path / "plan.json", plan)
+
+    def tables(self, part: int) -> Tables | None:
+        """Runs and curves of a part that is finished."""
+        files = [self.path / f"{name}-{part}.parquet" for name in ("curves", "runs")]
+        if not all(file.is_file() for file in files):
+            return None
+        curves, runs = (pd.read_parquet(file) for file in files)
+        return runs, curves
+
+    def finish(self, part: int, tables: Tables) -> None:
+        """Keep the tables of a part in the place of its checkpoint."""
+        for name, table in zip(("runs", "curves"), tables, strict=True):
+            with replaced(self.path / f"{name}-{part}.parquet") as partial:
+                table.to_parquet(partial, index=False)
+        self._file(part).unlink(missing_ok=True)
+
+    def _file(self, part: int) -> Path:
+        return self.path / f"part-{part}.safetensors"
+
+    def due(self) -> bool:
+        return time.monotonic() >= self.next
+
+    def save(self, part: int, tensors: dict[str, Tensor]) -> None:
+        """Write a checkpoint; the next is due in EVERY seconds, or when writing will take SHARE of the time.
+
+        Raises FptError where it cannot be written, with the number of bytes that it takes.
+        """
+        began = time.monotonic()
+        tensors = {name: tensor.detach().contiguous().cpu() for name, tensor in tensors.items()}
+        try:
+            with replaced(self._file(part)) as partial:
+                save_file(tensors, partial, {"crc32": str(checksum(tensors))})
+        except (OSError, SafetensorError) as error:
+            size = sum(tensor.nbytes for tensor in tensors.values())
+            raise FptError(f"a checkpoint of {size:,} bytes cannot be written to {self.path}: {error}") from error
+        ended = time.monotonic()
+        self.next = ended + max(EVERY, (ended - began) / SHARE)
+
+    def load(self, part: int) -> dict[str, Tensor] | None:
+        """The last checkpoint of a part; one that was altered is refused with a warning, and the part starts over."""
+        file = self._file(part)
+        if not file.is_file():
+            return None
+        try:
+            with safe_open(file, "pt") as opened:
+                tensors = {name: opened.get_tensor(name) for name in opened.keys()}  # noqa: SIM118 (no dict)
+                expected = (opened.metadata() or {}).get("crc32")
+        except (OSError, SafetensorError) as error:
+            expected, tensors, reason = "", {}, str(error)
+        else:
+            reason = "its checksum is wrong"
+        if expected == str(checksum(tensors)):
+            return tensors
+        warnings.warn(f"checkpoint {file} is of no use, {reason}; this part starts over", stacklevel=2)
+        return None
+
+
+def checksum(tensors: dict[str, Tensor]) -> int:
+    """CRC-32 over names and bytes."""
+    total = 0
+    for name in sorted(tensors):
+        content = tensors[name].contiguous().flatten().view(torch.uint8).numpy()
+        total = zlib.crc32(content.data, zlib.crc32(name.encode(), total))
+    return total
+
+
+def check_disk(template: Template, runs: int, folder: Path) -> None:
+    """Refuse (FptError) a disk on which a fleet's old and new checkpoint do not fit side by side."""
+    trainable = sum(template.shapes[name].numel() for name in template.trainable)
+    need, free = 2 * COPIES * FLOAT * trainable * runs, shutil.disk_usage(folder).free
+    if need > free:
+        raise FptError(
+            f"checkpoints of {runs} runs of {template.backbone!r} need {need / 2**30:.1f} GiB, {free / 2**30:.1f} GiB "
+            f"are free at {folder}: make room, or take fewer rates or seeds"
+        )

@@ -1,0 +1,217 @@
+"""A fleet from its first step to its tables: evaluations, early stopping, checkpoints, splits where memory is short."""
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+import pandas as pd
+import torch
+from torch import Tensor
+
+from fpt.errors import SpecError
+from fpt.models.transfer import Template
+from fpt.tasks.arrays import Task
+from fpt.training import memory, precision
+from fpt.training.checkpoint import Folder, Tables, check_disk
+from fpt.training.evaluate import Best, score
+from fpt.training.fleet import Fleet, stack
+from fpt.training.recipe import Recipe
+
+Progress = Callable[[int, int], None]
+SCORES = ("train_loss", "train_accuracy", "validation_loss", "validation_accuracy")
+
+
+@dataclass(frozen=True)
+class FleetResult:
+    """Tables of a fleet: `runs`, a row a run, and `curves`, a row an evaluation; accuracies are fractions."""
+
+    runs: pd.DataFrame
+    curves: pd.DataFrame
+    compute_type: str
+    threads: int
+    device: str
+    parts: list[tuple[int, int]]  # (rates, seeds) of each fleet that was trained: more than one where memory was short
+
+
+class Training:
+    """A fleet on its way: the steps done, every score so far, each run's best parameters."""
+
+    def __init__(self, fleet: Fleet) -> None:
+        self.fleet, self.done, self.best = fleet, 0, Best(fleet)
+        recipe = fleet.recipe
+        held = [split.validation_sample(recipe.evaluation_examples) for split in fleet.splits]
+        self.validation = stack(held)
+        self.seen = stack([split.train_sample(len(part)) for split, part in zip(fleet.splits, held, strict=True)])
+        self.stops = recipe.evaluation_steps()
+        shape = (len(self.stops), len(SCORES), len(fleet.parameters))
+        self.scores = torch.zeros(shape, dtype=torch.float64, device=fleet.device)
+
+    def step(self) -> bool:
+        """One gradient step, and the evaluation that is due after it; True after an evaluation."""
+        self.done += 1
+        if self.fleet.active.places:
+            self.fleet.step(self.done)
+        if self.done not in self.stops:
+            return False
+        self._evaluate(self.stops.index(self.done))
+        return True
+
+    def _evaluate(self, number: int) -> None:
+        """Score the active runs; one that has left keeps its scores, since its parameters do not change any more."""
+        fleet, crew = self.fleet, self.fleet.active
+        if number:
+            self.scores[number] = self.scores[number - 1]
+        if not crew.places:
+            return
+        train, validation = (score(fleet, fleet.parameters, part, crew) for part in (self.seen, self.validation))
+        now = torch.stack([train.loss, train.accuracy, validation.loss, validation.accuracy])
+        self.scores[number].index_copy_(1, crew.rows.flatten(), now)
+        fleet.mark_diverged(self.done, validation.loss.isfinite())
+        _, train_accuracy, _, validation_accuracy = self.scores[number]
+        self.best.update(self.done, fleet.parameters, validation_accuracy, train_accuracy)
+        fleet.release()
+
+    def state(self) -> dict[str, Tensor]:
+        """Everything, as tensors, for a checkpoint."""
+        steps = torch.tensor([self.done])
+        return {**self.fleet.state(), **self.best.state(), "scores": self.scores, "done": steps}
+
+    def load(self, state: dict[str, Tensor]) -> None:
+        """Go on from what `state()` gave."""
+        self.fleet.load(state)
+        for name, tensor in (self.best.state() | {"scores": self.scores}).items():
+            tensor.copy_(state[name])
+        self.done = int(state["done"].item())
+
+    def tables(self, test_examples: int | None) -> Tables:
+        """Test every run with its best and with its last parameters; tables of runs and curves."""
+        fleet, best = self.fleet, self.best
+        test = stack([split.test_sample(test_examples) for split in fleet.splits])
+        at_best, at_last = score(fleet, best.parameters, test), score(fleet, fleet.parameters, test)
+        columns = {
+            "best_step": best.step,
+            "validation_accuracy": best.validation,
+            "train_accuracy": best.train,
+            "test_accuracy": at_best.accuracy,
+            "test_accuracy_exact": at_best.exact,
+            "test_accuracy_last": at_last.accuracy,
+            "train_accuracy_last": self.scores[-1, SCORES.index("train_accuracy")],
+        }
+        runs = pd.DataFrame(identity(fleet) | {name: value.cpu().numpy() for name, value in columns.items()})
+        diverged = pd.Series(fleet.diverged_at.cpu().numpy(), dtype="Int64")
+        runs["diverged_at"] = diverged.mask(diverged == 0)
+        never = runs["best_step"] == 0
+        runs.loc[never, ["validation_accuracy", "train_accuracy", "test_accuracy", "test_accuracy_exact"]] = float(
+            "nan"
+        )
+        curves = [
+            pd.DataFrame(identity(fleet) | {"step": stop} | dict(zip(SCORES, scores.cpu().numpy(), strict=True)))
+            for stop, scores in zip(self.stops, self.scores, strict=True)
+        ]
+        return runs, pd.concat(curves)
+
+
+def identity(fleet: Fleet) -> dict[str, list[float] | list[int]]:
+    """Columns that name the runs, in the order of the parameter rows."""
+    rates = [rate for _ in fleet.seeds for rate in fleet.rates]
+    return {"learning_rate": rates, "seed": [seed for seed in fleet.seeds for _ in fleet.rates]}
+
+
+def train(
+    task: Task,
+    template: Template,
+    recipe: Recipe,
+    learning_rates: Sequence[float],
+    seeds: Sequence[int],
+    *,
+    test_examples: int | None = None,
+    progress: Progress | None = None,
+    checkpoints: Path | None = None,
+    device: torch.device | str | None = None,
+) -> FleetResult:
+    """Train learning_rates x seeds, evaluate, keep each run's best parameters, test both best and last ones.
+
+    test_examples caps the test set (a fixed stratified sample). progress(step, steps) is called at every evaluation
+    and about every second. Fleets that do not fit in memory are split; the split is recorded in `parts`. With a
+    folder for `checkpoints`, the same call after a crash goes on from the last one; on a CPU its tables are those of
+    an uninterrupted call, bit for bit.
+    Raises SpecError for an empty or repeated list, and for a batch larger than the training set; FptError where
+    memory or disk are too small.
+    """
+    place = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
+    check_lists(learning_rates, seeds)
+    folder = None if checkpoints is None else Folder(checkpoints)
+    made_by = {"torch": torch.__version__, "device": place.type, "rates": list(learning_rates), "seeds": list(seeds)}
+    plan = folder.plan(made_by) if folder else None
+    if plan is None:
+        compute_type = str(precision.resolve(recipe.compute_type, place)).removeprefix("torch.")
+        parts = memory.split(template, recipe, list(learning_rates), list(seeds), place)
+        plan = {"identity": made_by, "parts": parts, "compute_type": compute_type, "threads": torch.get_num_threads()}
+    torch.set_num_threads(plan["threads"])  # results depend on it
+    trainer = partial(Fleet, task, template, recipe.model_copy(update={"compute_type": plan["compute_type"]}))
+    results: list[Tables] = []
+    while len(results) < len(plan["parts"]):
+        number = len(results)
+        if folder:
+            folder.write_plan(plan)
+            check_disk(template, max(len(rates) * len(some) for rates, some in plan["parts"]), folder.path)
+        told = within(progress, number, len(plan["parts"]))
+        try:
+            # no name keeps a fleet alive that ran out of memory
+            results.append(part(partial(trainer, *plan["parts"][number], place), test_examples, told, folder, number))
+        except torch.OutOfMemoryError:  # the prediction was too low: halve, and go on
+            plan["parts"][number : number + 1] = memory.halve(plan["parts"][number])
+    return FleetResult(
+        runs=in_order([runs for runs, _ in results], ["learning_rate", "seed"]),
+        curves=in_order([curves for _, curves in results], ["learning_rate", "seed", "step"]),
+        compute_type=plan["compute_type"],
+        threads=plan["threads"],
+        device=place.type,
+        parts=[(len(rates), len(some_seeds)) for rates, some_seeds in plan["parts"]],
+    )
+
+
+def part(
+    fleet: Callable[[], Fleet], test_examples: int | None, progress: Progress, folder: Folder | None, number: int
+) -> Tables:
+    """Train one fleet to its end, from its last checkpoint if it has one."""
+    if folder and (tables := folder.tables(number)):
+        return tables
+    training = Training(fleet())
+    steps, told = training.fleet.recipe.steps, time.monotonic()
+    if folder and (state := folder.load(number)):
+        training.load(state)
+    while training.done < steps:
+        evaluated = training.step()
+        if evaluated or time.monotonic() - told > 1:
+            progress(training.done, steps)
+            told = time.monotonic()
+        if folder and folder.due() and training.done < steps:
+            folder.save(number, training.state())
+    tables = training.tables(test_examples)
+    if folder:
+        folder.finish(number, tables)
+    return tables
+
+
+def in_order(tables: list[pd.DataFrame], keys: list[str]) -> pd.DataFrame:
+    return pd.concat(tables).sort_values(keys, ignore_index=True)
+
+
+def within(progress: Progress | None, number: int, parts: int) -> Progress:
+    """Progress of one part, told as progress of the whole."""
+    return lambda step, steps: progress(number * steps + step, parts * steps) if progress else None
+
+
+def check_lists(learning_rates: Sequence[float], seeds: Sequence[int]) -> None:
+    """SpecError for what no fleet can be made of."""
+    for name, values in {"learning_rates": learning_rates, "seeds": seeds}.items():
+        if not values:
+            raise SpecError(f"{name} is empty; give at least one")
+        if len(set(values)) != len(values):
+            raise SpecError(f"{name} holds a value twice: {list(values)}")
+    for rate in learning_rates:
+        if not 0 < rate < float("inf"):
+            raise SpecError(f"learning rate {rate!r} is not a finite number above 0")

@@ -1,0 +1,192 @@
+"""Checkpoints: what was killed goes on to the same bytes; what cannot be used or written says so."""
+
+import errno
+import random
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import torch
+
+import fpt.models
+import fpt.tasks
+from fpt.errors import FptError
+from fpt.training import Recipe, checkpoint, train_fleet
+from fpt.training.checkpoint import Folder
+from fpt.training.fleet import Fleet
+from fpt.training.loop import Training
+
+CPU = torch.device("cpu")
+RATES, SEEDS = [1e-3, 1e-2], [0, 5]
+PROGRAM = """
+import sys
+from pathlib import Path
+import fpt.models, fpt.tasks
+from fpt.training import Recipe, checkpoint, train_fleet
+
+place, wild = Path(sys.argv[1]), len(sys.argv) > 2
+checkpoint.EVERY, checkpoint.SHARE = 0.0, 0.5  # half of the time: many a kill hits a write
+task = fpt.tasks.load("digits")
+model = fpt.models.build(task, "tiny-lm", "random", "fpt", layers=1)
+recipe = Recipe(steps=240, evaluations=24, evaluation_examples=40)
+told = lambda *at: print(*at, flush=True)
+result = train_fleet(task, model, recipe, [1e-3, 1e-2], [0, 5], test_examples=50, progress=told, checkpoints=place)
+result.runs.to_parquet(place / "runs.parquet")
+result.curves.to_parquet(place / "curves.parquet")
+"""
+
+
+@pytest.fixture
+def task():
+    return fpt.tasks.load("digits")
+
+
+def recipe(**changes) -> Recipe:
+    fields = {"steps": 12, "evaluations": 4, "evaluation_examples": 40, "compute_type": "float32", "dropout": 0.1}
+    return Recipe(**fields | changes)
+
+
+def model(task, policy="fpt"):
+    return fpt.models.build(task, "small-gpt2", "random", policy)
+
+
+def test_killed_at_random_moments_it_ends_with_the_same_bytes(tmp_path: Path) -> None:
+    moments = random.Random(20)
+    killed, folder = [], tmp_path / "killed"
+    while True:
+        with subprocess.Popen(
+            [sys.executable, "-c", PROGRAM, str(folder)], stdout=subprocess.PIPE, text=True
+        ) as process:
+            assert process.stdout
+            first = process.stdout.readline()  # imports are over: it trains
+            if len(killed) == 3:
+                assert process.wait(timeout=200) == 0
+                break
+            time.sleep(moments.uniform(0.0, 0.3))
+            process.kill()
+        killed.append(first)
+    assert all(killed), "every one was killed while it trained"
+    steps = [int(line.split()[0]) for line in [*killed, first]]
+    assert steps == sorted(steps)
+    assert steps[-1] > steps[0], "it went on from where it was killed"
+    subprocess.run([sys.executable, "-c", PROGRAM, str(tmp_path / "whole")], check=True, capture_output=True)
+    for name in ("runs.parquet", "curves.parquet"):
+        assert (folder / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
+
+
+@pytest.mark.parametrize("policy", ["fpt", "all"])
+def test_a_training_that_is_loaded_goes_on_bit_for_bit(policy, task, small_backbones, tmp_path) -> None:
+    def fresh() -> Training:
+        return Training(Fleet(task, model(task, policy), recipe(), [1e-3, 1e30], SEEDS, CPU))
+
+    whole, first, second = fresh(), fresh(), fresh()
+    for _ in range(12):
+        whole.step()
+    for _ in range(7):  # past an evaluation, at which the wild runs left
+        first.step()
+    assert len(first.fleet.active.places) == 2
+    Folder(tmp_path).save(0, first.state())
+    state = Folder(tmp_path).load(0)
+    assert state is not None
+    second.load(state)
+    for _ in range(5):
+        second.step()
+    for name, tensor in whole.state().items():
+        torch.testing.assert_close(second.state()[name], tensor, rtol=0, atol=0, equal_nan=True, msg=name)
+
+
+def test_finished_parts_are_not_trained_again(task, small_backbones, tmp_path, monkeypatch) -> None:
+    arguments = (task, model(task), recipe(), RATES, SEEDS)
+    once = train_fleet(*arguments, checkpoints=tmp_path)
+    monkeypatch.setattr(Fleet, "step", lambda *_: pytest.fail("trained again"))
+    again = train_fleet(*arguments, checkpoints=tmp_path)
+    assert again.runs.equals(once.runs)
+    assert again.curves.equals(once.curves)
+
+
+def test_the_plan_of_the_first_start_is_kept(task, small_backbones, tmp_path, monkeypatch) -> None:
+    arguments = (task, model(task), recipe(), RATES, SEEDS)
+    monkeypatch.setattr(checkpoint.Folder, "finish", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+    with pytest.raises(KeyboardInterrupt):
+        train_fleet(*arguments, checkpoints=tmp_path)
+    monkeypatch.undo()
+    threads = torch.get_num_threads()
+    try:
+        torch.set_num_threads(threads + 1)
+        resumed = train_fleet(*arguments, checkpoints=tmp_path)
+        assert resumed.threads == threads  # the order of sums depends on it
+    finally:
+        torch.set_num_threads(threads)
+
+
+@pytest.mark.parametrize("damage", ["cut", "flipped", "garbage"])
+def test_a_damaged_checkpoint_is_reported_and_not_used(damage, task, small_backbones, tmp_path) -> None:
+    training = Training(Fleet(task, model(task), recipe(), RATES, SEEDS, CPU))
+    training.step()
+    Folder(tmp_path).save(0, training.state())
+    (file,) = tmp_path.glob("*.safetensors")
+    content = bytearray(file.read_bytes())
+    if damage == "cut":
+        content = content[: len(content) // 2]
+    elif damage == "flipped":
+        content[-100] ^= 1
+    else:
+        content = bytearray(b"no checkpoint at all")
+    file.write_bytes(content)
+    with pytest.warns(UserWarning, match=r"part-0.safetensors is of no use.*starts over"):
+        assert Folder(tmp_path).load(0) is None
+    with pytest.warns(UserWarning, match="starts over"):
+        resumed = train_fleet(task, model(task), recipe(), RATES, SEEDS, checkpoints=tmp_path)
+    assert resumed.runs.equals(train_fleet(task, model(task), recipe(), RATES, SEEDS).runs)
+
+
+def test_checkpoints_of_another_version_are_not_used(task, small_backbones, tmp_path, monkeypatch) -> None:
+    arguments = (task, model(task), recipe(), RATES, SEEDS)
+    train_fleet(*arguments, checkpoints=tmp_path)
+    monkeypatch.setattr(torch, "__version__", "0.0")
+    with pytest.warns(UserWarning, match="another version"):
+        assert Folder(tmp_path).plan({"torch": "0.0"}) is None
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_full_disk_is_an_error_that_says_so(task, small_backbones, tmp_path, monkeypatch) -> None:
+    training = Training(Fleet(task, model(task), recipe(), RATES, SEEDS, CPU))
+    folder = Folder(tmp_path / "checkpoint")
+    folder.save(0, training.state())
+    before = [path.read_bytes() for path in folder.path.iterdir()]
+
+    def full(*_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(checkpoint, "save_file", full)
+    with pytest.raises(FptError, match=r"a checkpoint of [\d,]+ bytes cannot be written.*No space left"):
+        folder.save(0, training.state())
+    assert [path.read_bytes() for path in folder.path.iterdir()] == before  # the old one, and nothing half-written
+
+
+def test_too_small_a_disk_is_refused_before_the_start(task, small_backbones, tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: shutil._ntuple_diskusage(10**9, 10**9, 1000))
+    monkeypatch.setattr(Fleet, "step", lambda *_: pytest.fail("it began"))
+    with pytest.raises(FptError, match=r"4 runs of 'small-gpt2' need 0\.\d GiB, 0\.0 GiB are free"):
+        train_fleet(task, model(task, "all"), recipe(), RATES, SEEDS, checkpoints=tmp_path)
+
+
+def test_writing_takes_a_small_share_of_the_time(tmp_path, monkeypatch) -> None:
+    clock = [0.0]
+    monkeypatch.setattr(time, "monotonic", lambda: clock[0])
+    folder = Folder(tmp_path)
+    assert not folder.due()
+    clock[0] = checkpoint.EVERY
+    assert folder.due()
+    real = checkpoint.save_file
+
+    def slow(*arguments):
+        clock[0] += 3.0
+        real(*arguments)
+
+    monkeypatch.setattr(checkpoint, "save_file", slow)
+    folder.save(0, {"a": torch.zeros(3)})
+    assert folder.next - clock[0] == pytest.approx(3.0 / checkpoint.SHARE)
