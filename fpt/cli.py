@@ -1,4 +1,4 @@
-"""The `fpt` command: plan, run, watch and publish studies, and see what this machine has."""
+"""The `fpt` command: plan, run, watch and publish studies, see what this machine has and how fast it is."""
 
 import contextlib
 import time
@@ -15,7 +15,7 @@ from rich.table import Column, Table
 from typer.core import TyperGroup
 
 from fpt.errors import FptError
-from fpt.sweeps import ledger
+from fpt.sweeps import ledger, speeds
 from fpt.sweeps.ledger import SweepState, sweep_state
 from fpt.sweeps.spec import SweepSpec
 from fpt.sweeps.study import Study, load_study, study_folder
@@ -55,21 +55,60 @@ def opened(name: str, root: Path | None) -> Iterator[Study]:
 
 
 @app.command()
-def plan(study: StudyName, only: Only = None, root: Root = None) -> None:
-    """Show what `fpt run` would do, and how long it takes where that was measured."""
+def plan(
+    study: StudyName,
+    only: Only = None,
+    measure: Annotated[
+        bool, typer.Option("--measure", help="Time a few steps here for every kind of sweep that is to run.")
+    ] = False,
+    root: Root = None,
+) -> None:
+    """Show what `fpt run` would do, and how long it takes: as measured, else by the figures of `fpt bench`."""
     with opened(study, root) as opened_study:
         states = [sweep_state(spec, opened_study.folder) for spec in opened_study.feeding(only)]
+        todo = [state for state in states if not state.complete]
+        benches = [_measure_here(todo)] if measure else speeds.benches(Path("runs"))
     table = sweep_table(opened_study.name, "state", "runs", "steps", "time")
+    total: dict[str, list[float]] = {}  # where it was measured -> seconds of each sweep to run
     for state in states:
-        spec = state.spec
-        table.add_row(spec.folder_name, state.state, _runs(spec), f"{spec.steps:,}", _measured(state))
+        spec, times = state.spec, _times(state, benches)
+        shown = "; ".join(_time(seconds) + where for where, seconds in times.items())
+        table.add_row(spec.folder_name, state.state, _runs(spec), f"{spec.steps:,}", escape(shown or "unknown"))
+        for where, seconds in times.items() if state in todo else ():
+            total.setdefault(" as measured" if _known(state) else where, []).append(seconds)
     console.print(table)
-    todo = [state for state in states if not state.complete]
-    measured = [result["wall_seconds"] for state in todo if (result := state.published)]
-    unknown = len(todo) - len(measured)
-    times = [f"{_time({'wall_seconds': sum(measured)})} as measured"] if measured else []
-    total = ", ".join([*times, *([f"{unknown} of unknown time"] if unknown else [])])
-    console.print(f"{len(todo)} of {len(states)} sweeps to run" + (f": {total}" if todo else ""))
+    unknown = sum(not _times(state, benches) for state in todo)
+    parts = [f"{_time(sum(times))}{where}" for where, times in total.items()]
+    parts += [f"{unknown} of unknown time"] if unknown else []
+    console.print(escape(f"{len(todo)} of {len(states)} sweeps to run" + (f": {', '.join(parts)}" if parts else "")))
+
+
+def _known(state: SweepState) -> dict[str, Any] | None:
+    """The result whose own wall time is known."""
+    return state.result or state.published
+
+
+def _times(state: SweepState, benches: Sequence[speeds.Bench]) -> dict[str, float]:
+    """Seconds of a sweep by where they are from: its own result, else the published one's, else figures of benches."""
+    if known := _known(state):
+        return {"" if state.result else f" on {known['device']}": known["wall_seconds"]}
+    found = {
+        f" predicted for {bench['device']} (threads: {bench['threads']})": speeds.predict(state.spec, bench["rows"])
+        for bench in benches
+    }
+    return {where: seconds for where, seconds in found.items() if seconds is not None}
+
+
+def _measure_here(todo: Sequence[SweepState]) -> speeds.Bench:
+    """Figures made here and now, a row for each kind of sweep; random weights will do."""
+    from fpt import bench
+
+    rows: list[dict[str, Any]] = []
+    for spec in [state.spec for state in todo if not _known(state)]:
+        if speeds.predict(spec, rows) is None:
+            console.print(f"measuring {escape(spec.title)}")
+            rows.append(bench.apart(bench.measure, spec.model_copy(update={"init": "random"}), 3, 0.5, False))
+    return {"device": "this machine", "threads": rows[0]["threads"] if rows else 0, "rows": rows}
 
 
 def _runs(spec: SweepSpec) -> str:
@@ -79,18 +118,8 @@ def _runs(spec: SweepSpec) -> str:
     return f"{first} + {seeds * references} to {seeds * (references + 1)}" if seeds else str(first)
 
 
-def _time(result: dict[str, Any]) -> str:
-    seconds = result["wall_seconds"]
+def _time(seconds: float) -> str:
     return f"{seconds / 3600:.1f} h" if seconds >= 3600 else f"{seconds / 60:.1f} min"
-
-
-def _measured(state: SweepState) -> str:
-    """As measured here, else where the published results were made."""
-    if state.result:
-        return _time(state.result)
-    if state.published:
-        return f"{_time(state.published)} on {state.published['device']}"
-    return "unknown"
 
 
 @app.command()
@@ -189,7 +218,7 @@ def _status(study: Study) -> Table:
             share = progress["run_steps"] / progress["run_steps_total"]
             step = f"step {progress['step']:,} of {progress['steps']:,}"
             word = f"running {share:.0%} ({progress['stage']}, {step})"
-        hours = _time(state.result) if state.result else ""
+        hours = _time(state.result["wall_seconds"]) if state.result else ""
         table.add_row(spec.folder_name, word, rate, hours, "yes" if state.published else "")
     for inside in ("", ledger.PUBLISHED):
         for folder in ledger.stale_folders(study, inside):
@@ -212,6 +241,31 @@ def publish(
         written = publishing.publish(opened_study, partial)
         listed = publishing.list_notebooks(Path())
     console.print(f"{len(written)} sweeps published; the book lists {listed} executed notebooks")
+
+
+@app.command()
+def bench(
+    quick: Annotated[bool, typer.Option("--quick", help="A few cells of the small model: under 3 minutes.")] = False,
+    cell: Annotated[
+        list[str] | None,
+        typer.Option(metavar="BACKBONE/TASK[:VARIANT]/ARM/RUNS", help="Only this cell; may be given more than once."),
+    ] = None,
+    root: Root = None,
+) -> None:
+    """Measure fleets beside a plain loop in the released code's style; writes runs/bench/DEVICE.json."""
+    from fpt.bench import bench as measure
+
+    with contextlib.chdir(ledger.workspace(root)):
+        result = measure(cell or [], quick, Path("runs"), lambda line: console.print(escape(line)))
+    from fpt.evidence.speed import bench_table, bench_targets, bench_words
+
+    console.print(bench_words(result), soft_wrap=True)
+    for title, frame in (("run-steps beside the reference", bench_table(result)), ("targets", bench_targets(result))):
+        table = Table(*frame.columns, title=title)
+        for _, row in frame.iterrows():
+            table.add_row(*row)
+        console.print(table)
+    console.print(f"written: runs/{speeds.FOLDER}/{result['kind']}.json; * random inputs in the task's shape")
 
 
 @app.command()

@@ -1,5 +1,6 @@
 """The command line: what is shown, which exit codes, and what it must not need."""
 
+import json
 import shutil
 import subprocess
 import sys
@@ -10,10 +11,10 @@ import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
-from fpt import files
+from fpt import bench, files
 from fpt.cli import app
 from fpt.errors import DataError
-from fpt.sweeps import engines, execute, ledger
+from fpt.sweeps import SweepSpec, engines, execute, ledger, speeds
 from fpt.sweeps.publish import BEGIN, END
 from fpt.sweeps.study import Study, load_study
 
@@ -72,6 +73,92 @@ def test_plan_knows_only_measured_times(study: Study) -> None:
     assert "unknown" in unknown
     assert "2 + 2 to 4" in own
     assert "2 of 3 sweeps to run: 2.0 h as measured, 1 of unknown time" in output
+
+
+def test_plan_predicts_from_the_figures_of_a_bench(study: Study) -> None:
+    finish(study, 0)
+    row = bench_row(study.sweeps[1], seconds=2.0)
+    bench_file([row])
+    output = fpt("plan", "mine")
+    rows = {spec.hash: next(line for line in output.splitlines() if spec.hash in line) for spec in study.sweeps}
+    own, known, unknown = (rows[spec.hash] for spec in study.sweeps)
+    assert "1.5 min" in own  # a result's own wall time is better than any figure
+    assert "predicted" not in own
+    evaluations = 6 * 3 * (300 + 300) + 2 * (2 * 400 + 4 * 400)
+    assert f"{(6 * 3 * 2.0 + evaluations * 0.01) / 60:.1f} min predicted for a processor" in known
+    assert "unknown" in unknown
+    assert "min predicted for a processor (threads: 2), 1 of unknown time" in output
+    bench_file([bench_row(study.sweeps[1], task="mnist")])
+    assert "2 of 3 sweeps to run: 2 of unknown time" in fpt("plan", "mine")
+
+
+def test_plan_refuses_a_damaged_bench(study: Study) -> None:
+    bench_file([]).write_text("{}")
+    assert "cpu.json is not what fpt bench writes" in fpt("plan", "mine", code=2)
+
+
+def test_plan_measures_each_kind_of_sweep_once(study: Study, monkeypatch: pytest.MonkeyPatch) -> None:
+    finish(study, 2, "published")
+    measured = []
+
+    def apart(call: Any, spec: SweepSpec, *arguments: Any) -> dict[str, Any]:
+        assert call is bench.measure
+        assert spec.init == "random"
+        measured.append(spec.arm)
+        return bench_row(spec, seconds=60.0)
+
+    monkeypatch.setattr(bench, "apart", apart)
+    output = fpt("plan", "mine", "--measure")
+    assert measured == ["frozen-random", "unfrozen-random"]
+    assert "predicted for this machine" in output
+    assert "unknown" not in output
+    assert not Path("runs/bench").exists()
+
+
+def bench_row(spec: SweepSpec, **changes: Any) -> dict[str, Any]:
+    """What `fpt bench` would say of the fleets of a sweep: 10 ms an example."""
+    row = dict.fromkeys(speeds.ROW, 1) | {
+        "arm": spec.arm,
+        "compute_type": "bfloat16",
+        "inputs": "real",
+        "ratios": [1.0],
+    }
+    return row | speeds.cost_of(spec) | {"held": [300, 400], "evaluation_seconds": 0.01} | changes
+
+
+def bench_file(rows: list[dict[str, Any]]) -> Path:
+    ceiling = dict.fromkeys(("float32_flop_per_second", "bfloat16_flop_per_second", "bytes_per_second"), 1e9)
+    path = Path("runs/bench/cpu.json")
+    path.parent.mkdir(exist_ok=True)
+    content = {"device": "a processor", "kind": "cpu", "threads": 2, "ceiling": ceiling, "rows": rows}
+    path.write_text(json.dumps(content))
+    return path
+
+
+def test_bench_shows_what_it_measured_and_whether_targets_are_met(
+    study: Study, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def measured(names: list[str], quick: bool, runs: Path, told: Any) -> speeds.Bench:
+        told("1 of 1: a cell")
+        assert (names, quick) == (["tiny-lm/digits/frozen-random/21"], True)
+        row = bench_row(study.sweeps[0], runs=21, ratio=3.04)
+        return speeds.read(bench_file([row]))
+
+    monkeypatch.setattr(bench, "bench", measured)
+    output = fpt("bench", "--quick", "--cell", "tiny-lm/digits/frozen-random/21")
+    assert "1 of 1: a cell" in output
+    assert "a processor, threads: 2" in output
+    frozen = next(line for line in output.splitlines() if "frozen" in line and "yes" in line)
+    assert [cell.strip() for cell in frozen.split("│")[1:-1]] == [
+        "tiny-lm", "digits", "frozen", "21", "ratio", "3.00", "3.04", "yes"
+    ]  # fmt: skip
+    assert output.count("not measured") == 3
+    assert "runs/bench/cpu.json" in output
+
+
+def test_bench_refuses_a_bad_cell(study: Study) -> None:
+    assert "must be BACKBONE/TASK" in fpt("bench", "--cell", "digits", code=2)
+    assert not Path("runs/bench").exists()
 
 
 def test_plan_only(study: Study) -> None:
@@ -183,4 +270,4 @@ def test_doctor_says_what_is_here_and_how_to_get_the_rest(
 
 def test_help_lists_the_commands() -> None:
     output = fpt("--help")
-    assert all(command in output for command in ("plan", "run", "status", "publish", "doctor"))
+    assert all(command in output for command in ("plan", "run", "status", "publish", "bench", "doctor"))

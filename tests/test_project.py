@@ -23,7 +23,7 @@ import fpt
 
 ROOT = Path(__file__).parents[1]
 SOURCES = sorted((ROOT / "fpt").rglob("*.py"))
-ROOMS = ("tasks", "models", "training", "sweeps", "evidence", "doctor", "cli")  # imports point only left
+ROOMS = ("tasks", "models", "training", "sweeps", "evidence", "doctor", "bench", "cli")  # imports point only left
 TIDY = {".py", ".md", ".toml", ".yml", ".yaml", ".cff", ".txt", ".bib", ".css", ""}  # written by hand
 TEXT = TIDY | {".json", ".ipynb", ".svg"}
 MODULE_NAMES = {source: str(source.relative_to(ROOT)) for source in SOURCES}

@@ -12,6 +12,7 @@ from fpt.evidence.figures import (
 )
 from fpt.evidence.page import Picture, Table
 from fpt.evidence.results import find_study, load_curves, load_runs, studies, sweeps_table
+from fpt.evidence.speed import bench_table, bench_targets, bench_words, load_benches
 from fpt.evidence.tables import beside_paper, beside_published, paper_table, summary, table_one
 
 __all__ = [
@@ -20,6 +21,9 @@ __all__ = [
     "Verdict",
     "alt_text",
     "baseline_scores",
+    "bench_table",
+    "bench_targets",
+    "bench_words",
     "beside_paper",
     "beside_published",
     "budget_figure",
@@ -30,6 +34,7 @@ __all__ = [
     "gain_figure",
     "headline",
     "learning_rate_figure",
+    "load_benches",
     "load_curves",
     "load_runs",
     "paper_table",

@@ -239,10 +239,14 @@ def _provenance(spec: SweepSpec, selection: Selection, task: "Task", fleet: "Fle
         "compute_type": fleet.compute_type,
         "threads": fleet.threads,
         "device": device_name(fleet.device),
-        "version": _version("fpt"),
-        "git": git_state(),
-        "versions": {"python": platform.python_version(), **{name: _version(name) for name in LIBRARIES[1:]}},
+        **software(),
     }
+
+
+def software() -> dict[str, Any]:
+    """What computed: version of fpt, commit (None outside a checkout), versions of the libraries."""
+    versions = {"python": platform.python_version(), **{name: _version(name) for name in LIBRARIES[1:]}}
+    return {"version": _version("fpt"), "git": git_state(), "versions": versions}
 
 
 def device_name(device: str) -> str:

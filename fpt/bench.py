@@ -1,0 +1,272 @@
+"""How fast: fleets beside the reference (fpt.training.reference), and both beside what the device can do.
+
+The unit is run-steps per second: steps x runs / wall seconds. Both sides of a cell run in one process, by turns, and
+the ratio is that of their medians over the rounds. Nothing is downloaded: MNIST and CIFAR-10 are stood in for by
+random pixels in their shape, weights are random unless the cell says pretrained.
+"""
+
+import os
+import re
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from functools import partial
+from itertools import count
+from multiprocessing import get_context
+from pathlib import Path
+from statistics import median
+from typing import Any, TypeVar
+
+import numpy as np
+import psutil
+import torch
+
+from fpt import models, tasks
+from fpt.errors import FptError, SpecError
+from fpt.files import write_json
+from fpt.models.transfer import Template
+from fpt.sweeps import speeds
+from fpt.sweeps.engines import KEEP_MEMORY
+from fpt.sweeps.execute import device_name, software
+from fpt.sweeps.spec import SweepSpec, resolve
+from fpt.tasks.arrays import Task
+from fpt.training import memory
+from fpt.training.evaluate import score
+from fpt.training.fleet import Fleet, stack
+from fpt.training.reference import Reference
+
+T = TypeVar("T")
+# The words of a cell, BACKBONE/TASK[:VARIANT]/ARM/RUNS, each with its alternatives; a fleet that does not fit in
+# memory is cut to what does.
+SHORT = "bit-xor mnist:released mnist digits-lra cifar10 bit-memory"  # 10, 49, 64, 64, 64, 120 tokens; digits: 16
+LONG = "listops:released cifar10-lra listops"  # 512, 1,024, 2,000
+QUICK = (("tiny-lm", "digits", "21 3"), ("tiny-lm", "mnist", "21"))
+ON_CPU = (("tiny-lm", "digits", "21 9 3 1"), ("tiny-lm", f"{SHORT} {LONG}", "21"), ("gpt2", "mnist bit-xor", "9"))
+ON_GPU = (("tiny-lm", "digits", "21"), ("gpt2", "mnist", "9 3 1"), ("gpt2", f"digits {SHORT} {LONG}", "27"))
+SIZES = {"train": 120, "test": 40}  # examples of the stand-ins
+PIXELS = {"mnist": ("mnist.npz", (28, 28)), **dict.fromkeys(("cifar10", "cifar10-lra"), ("cifar10.npz", (32, 32, 3)))}
+
+
+def cells(quick: bool, cuda: bool) -> list[str]:
+    """The cells of a whole bench of this kind of device, or of the short one."""
+    words = [(b, t, r) for b, some, runs in (QUICK if quick else ON_GPU if cuda else ON_CPU)
+             for t in some.split() for r in runs.split()]  # fmt: skip
+    return [f"{b}/{t}/{arm}/{r}" for b, t, r in words for arm in ("frozen-random", "unfrozen-random")]
+
+
+def cell(text: str) -> SweepSpec:
+    """BACKBONE/TASK[:VARIANT]/ARM/RUNS as the grid of a sweep; raises SpecError for what does not exist."""
+    if not re.fullmatch(r"[^/]+/[^/]+/[^/]+/0*[1-9][0-9]{0,3}", text):
+        example = "tiny-lm/digits/frozen-random/21"
+        raise SpecError(f"cell {text!r}: must be BACKBONE/TASK[:VARIANT]/ARM/RUNS, as in {example} (fpt bench)")
+    backbone, task, arm, runs = text.split("/")
+    name, _, variant = task.partition(":")
+    seeds = 3 if int(runs) % 3 == 0 and int(runs) > 3 else 1
+    rates = [1e-6 * (1 + number) for number in range(int(runs) // seeds)]  # small: no run diverges
+    fields = {"backbone": backbone, "task": name, "variant": variant or "paper", "arm": arm}
+    return resolve(fields | {"learning_rates": rates, "selection_seeds": list(range(seeds))}, f"cell {text!r}")
+
+
+def shaped_task(spec: SweepSpec) -> tuple[Task, list[int], str]:
+    """The task, its numbers of validation and test examples, and whether its inputs are "real" or "random".
+
+    Random ones go through the task's own loader and encoding, so shapes and work are those of the real task. ListOps
+    is generated, a few examples only: the whole of it would take minutes and change nothing.
+    """
+    with tempfile.TemporaryDirectory(prefix="fpt-bench-") as folder:
+        if spec.task == "listops":
+            held = int(spec.task_options.get("heldout", tasks.entry("listops").options["heldout"]))
+            few = {"train": SIZES["train"], "heldout": SIZES["test"]}
+            return tasks.load(spec.task, folder, spec.variant, **few), [held, held], "real"
+        if spec.task in PIXELS:
+            name, shape = PIXELS[spec.task]
+            draw = np.random.default_rng(0)
+            arrays: dict[str, Any] = {f"x_{k}": draw.integers(0, 256, (n, *shape), np.uint8) for k, n in SIZES.items()}
+            arrays |= {f"y_{k}": np.arange(n) % 10 for k, n in SIZES.items()}
+            np.savez(Path(folder) / name, **arrays)
+            return tasks.load(spec.task, folder, spec.variant, **spec.task_options), [10_000, 10_000], "random"
+    task = tasks.load(spec.task, None, spec.variant, **spec.task_options)
+    return task, [len(task.split(0).validation), len(task.split(0).test)], "real"
+
+
+def measure(spec: SweepSpec, rounds: int = 5, seconds: float = 2.0, compared: bool = True) -> dict[str, Any]:
+    """One row: the fleet of the spec's selection stage beside the reference, in turns of about `seconds`.
+
+    `seconds`, `reference_seconds`: of a run-step; `evaluation_seconds`: of an example and run; `ratios`: of each
+    round; `steps`: that were timed. A row that is not `compared` has no reference and no ratio. Raises FptError where
+    not even one run fits in memory.
+    """
+    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    task, held, inputs = shaped_task(spec)
+    template = models.build(task, spec.backbone, spec.init, spec.trainable, "matched", 1.0, **spec.backbone_options)
+    rates, seeds = memory.split(template, spec.recipe, list(spec.learning_rates), list(spec.selection_seeds), device)[0]
+    with peak_memory(device) as peak:
+        fleet = Fleet(task, template, spec.recipe, rates, seeds, device)
+        numbers, runs = count(1), len(rates) * len(seeds)
+        sides: list[Callable[[], object]] = [lambda: fleet.step(next(numbers))]
+        once = [[clock(sides[0], 1, device) for _ in range(2)][1]]  # the first step prepares
+    if compared:
+        sides.append(Reference(template, spec.recipe, rates[0], seeds[0], device).step)
+        once.append([clock(sides[1], 1, device) for _ in range(2)][1])
+    counts = [max(1, min(200, round(seconds / each))) for each in once]
+    turns = [[clock(side, many, device) for side, many in zip(sides, counts, strict=True)] for _ in range(rounds)]
+    own, *other = (median(times) for times in zip(*turns, strict=True))
+    row = {"arm": spec.arm, **speeds.cost_of(spec), "tokens": task.tokens, "runs": runs, "inputs": inputs, "held": held}
+    row |= {"compute_type": str(fleet.compute_type).removeprefix("torch."), "threads": torch.get_num_threads()}
+    row |= {"steps": rounds * counts[0], "seconds": own / runs, "evaluation_seconds": evaluation_seconds(fleet)}
+    row |= {"peak_gib": round(peak[0] / 2**30, 3), "flop": needed_flop(template, spec.batch_size)}
+    row |= {"trainable_parameters": fleet.parameters.shape[1]}
+    ratios = [round(runs * turn[1] / turn[0], 2) for turn in turns] if compared else []
+    return row | ({"reference_seconds": other[0], "ratio": runs * other[0] / own, "ratios": ratios} if compared else {})
+
+
+def needed_flop(template: Template, batch_size: int, last_rows: int | None = None) -> int:
+    """FLOP that one step of one run needs; a multiplication and its addition are two.
+
+    A product of n rows with a matrix of w weights takes 2 n w FLOP forward, as much again for the gradient of its
+    inputs (the input layer always trains, so every block passes gradients on), and as much again for the gradient of
+    its weights where they train. Attention scores and the sums they weigh are two products of activations, with two
+    gradients each. The last block needs keys and values at every token, everything else only at the `last_rows` tokens
+    that are read (None: the task's read-out; the library's model computes all of them). Causal masks are not
+    discounted, padding neither; layer norms, softmax, GELU and Adam are not counted, as is the custom.
+    """
+    task, rows = template.task, batch_size * template.task.tokens
+    last = batch_size * (last_rows or task.readout)
+    above = (template.layers - 1) * rows  # rows of all blocks but the last
+    weights = dict.fromkeys(template.groups.values(), 0)  # of one block's matrices
+    for name, group in template.groups.items():
+        weights[group] += template.shapes[name].numel() // template.layers if len(template.shapes[name]) == 2 else 0
+    attention, feed_forward = (
+        2 * weights[group] * (3 if group in template.trainable_groups else 2) for group in ("attention", "feed_forward")
+    )
+    products = above * attention + (rows + last) * attention // 2  # half of its weights make keys and values
+    products += (above + last) * feed_forward
+    scores = 3 * 2 * 2 * task.tokens * template.width * (above + last)
+    input_layer = 2 * 2 * rows * template.width * (task.width or 0)  # no gradient below; a table is no product
+    output_layer = 3 * 2 * batch_size * task.readout * template.width * task.output_width
+    return products + scores + input_layer + output_layer
+
+
+@contextmanager
+def peak_memory(device: torch.device) -> Iterator[list[int]]:
+    """Yields a list whose one entry, at the end, is the most memory that what ran inside held at once, in bytes.
+
+    On a GPU torch.cuda.max_memory_allocated; on a CPU the largest resident memory of this process, sampled every 5 ms,
+    less what was resident before. `fpt bench` gives every cell a fresh process, so nothing freed earlier is reused.
+    """
+    stop, process = threading.Event(), psutil.Process()
+    found, before = [0], process.memory_info().rss
+
+    def watch() -> None:
+        while not stop.wait(0.005):
+            found[0] = max(found[0], process.memory_info().rss - before)
+
+    watcher = threading.Thread(target=watch, daemon=True)
+    watcher.start()
+    try:
+        yield found
+    finally:
+        stop.set()
+        watcher.join()
+    if device.type == "cuda":  # since the process began: it measures one cell
+        found[0] = torch.cuda.max_memory_allocated(device)
+
+
+def clock(call: Callable[[], object], count: int, device: torch.device) -> float:
+    """Seconds a call over `count` of them, the device's queue emptied before and after."""
+
+    def now() -> float:
+        if device.type == "cuda":
+            torch.cuda.synchronize(device)
+        return time.perf_counter()
+
+    start = now()
+    for _ in range(count):
+        call()
+    return (now() - start) / count
+
+
+def evaluation_seconds(fleet: Fleet) -> float:
+    """Seconds that evaluating one example takes for one run."""
+    examples = stack([split.test_sample(max(4, min(128, 8192 // fleet.task.tokens))) for split in fleet.splits])
+    times = [clock(partial(score, fleet, fleet.parameters, examples), 1, fleet.device) for _ in range(4)]
+    return median(times[1:]) / examples.targets.shape[1] / len(fleet.parameters)
+
+
+def ceiling(seconds: float) -> dict[str, Any]:
+    """The device, and the best that it was seen to do in turns of `seconds`: FLOP per second of square products in
+    float32 and bfloat16, bytes per second (read and written) of a copy."""
+    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    size, length = (8192, 2**30) if device.type == "cuda" else (2048, 2**27)
+
+    def best(call: Callable[[], object]) -> float:
+        return min(clock(call, 1, device) for _ in range(max(3, min(50, round(seconds / clock(call, 1, device))))))
+
+    found = {}
+    for name, kind in (("float32", torch.float32), ("bfloat16", torch.bfloat16)):
+        square, out = (torch.ones(size, size, dtype=kind, device=device) for _ in range(2))
+        found[f"{name}_flop_per_second"] = 2 * size**3 / best(partial(torch.mm, square, square, out=out))
+    source, target = (torch.ones(length // 4, device=device) for _ in range(2))
+    found["bytes_per_second"] = 2 * length / best(partial(target.copy_, source))
+    name = device_name(device.type)
+    slug = "-".join(re.findall(r"[a-z0-9]+", re.sub(r"nvidia|geforce|tesla", "", name.lower())))
+    kind_of_device = slug if device.type == "cuda" else "cpu"
+    return {"device": name, "kind": kind_of_device, "threads": torch.get_num_threads(), "ceiling": found}
+
+
+def apart(call: Callable[..., T], *arguments: Any) -> T:
+    """`call` in a fresh process: nothing of an earlier cell is left there, and running out of memory ends only it.
+
+    Memory is kept as in the worker of a sweep. Raises FptError where the process was killed.
+    """
+    os.environ.update(KEEP_MEMORY)
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+        try:
+            return pool.submit(call, *arguments).result()
+        except (BrokenProcessPool, torch.OutOfMemoryError) as error:
+            raise FptError(f"not measured, probably for want of memory: {error}") from None
+
+
+def attempt(spec: SweepSpec, effort: tuple[int, float], told: Callable[[str], None]) -> dict[str, Any] | None:
+    """The row of a cell, with half the learning rates, and half again, where it fails; None where one does, too."""
+    try:
+        return apart(measure, spec, *effort)
+    except FptError as error:
+        told(str(error))
+    half = spec.learning_rates[: len(spec.learning_rates) // 2]
+    return attempt(spec.model_copy(update={"learning_rates": half}), effort, told) if half else None
+
+
+def bench(names: Sequence[str], quick: bool, runs: Path, told: Callable[[str], None]) -> speeds.Bench:
+    """Measure the cells (all of this device's where none is named), and write runs/bench/KIND.json after each.
+
+    Rows that the same code measured on the same device before are kept, others are dropped. A cell for which memory
+    does not suffice is told, and measured with fewer runs or left out. Raises SpecError for a bad cell, before anything
+    is measured, and DataError where the file that is there is not of `fpt bench`.
+    """
+    wanted = {name: cell(name) for name in names}
+    result = {**apart(ceiling, 0.3 if quick else 1.0), **software(), "rows": []}
+    path = runs / speeds.FOLDER / f"{result['kind']}.json"
+    path.parent.mkdir(exist_ok=True)
+    before = speeds.read(path) if path.is_file() else result
+    if all(before.get(k) == result[k] for k in ("device", "threads", "git", "version", "versions")):
+        changed = (result["git"] or {}).get("dirty", False)  # then nobody knows what the code was
+        result["rows"] = [] if changed else before["rows"]
+    result["measured_utc"] = f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"
+    wanted = wanted or {name: cell(name) for name in cells(quick, result["kind"] != "cpu")}
+    for number, (name, spec) in enumerate(wanted.items(), start=1):
+        told(f"{number} of {len(wanted)}: {name}")
+        row = attempt(spec, (3, 0.5) if quick else (5, 2.0), told)
+        if row is None:
+            continue
+        rate = result["ceiling"][f"{row['compute_type']}_flop_per_second"]
+        row |= {"ratio": round(row["ratio"], 2), "utilisation": round(row["flop"] / row["seconds"] / rate, 4)}
+        same = [*speeds.COST, "arm", "runs"]
+        result["rows"] = [old for old in result["rows"] if any(old[k] != row[k] for k in same)] + [row]
+        write_json(path, result)
+    return result

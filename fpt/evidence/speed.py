@@ -1,0 +1,72 @@
+"""Speed: what `fpt bench` measured, as tables of text for a page or a terminal, and whether the targets are met."""
+
+from pathlib import Path
+
+import pandas as pd
+
+from fpt.evidence.results import label
+from fpt.sweeps.ledger import workspace
+from fpt.sweeps.speeds import ADAM_BYTES, Bench, benches
+
+# Decided before anything was measured: backbone, task, trainable groups, runs (None: the largest fleet that was
+# measured), figure, at least. Those of the processor are for two cores that multiply in bfloat16.
+LONG = ("cifar10-lra", "listops")
+Target = tuple[str, str, str, int | None, str, float]
+ON_CPU: list[Target] = [("gpt2", "mnist", "fpt", None, "ratio", 4.0), ("gpt2", "mnist", "all", None, "ratio", 2.5)]
+ON_CPU += [("tiny-lm", "digits", trainable, 21, "ratio", 3.0) for trainable in ("fpt", "all")]
+ON_GPU: list[Target] = [("gpt2", "mnist", trainable, 27, "ratio", 25.0) for trainable in ("fpt", "all")]
+ON_GPU += [("gpt2", "mnist", "fpt", 27, "utilisation", 0.45), ("gpt2", "mnist", "all", 27, "utilisation", 0.2)]
+ON_GPU += [("gpt2", task, trainable, None, "utilisation", 0.35) for task in LONG for trainable in ("fpt", "all")]
+ARMS = {"fpt": "frozen", "all": "unfrozen"}
+SHOWN = {
+    "backbone": "{}", "tokens": "{:,}", "arm": "{}", "runs": "{}", "ratio": "{:.2f}", "range": "{}",
+    "utilisation": "{:.1%}", "ceiling": "{:.0%}", "peak_gib": "{:.2f}",
+}  # fmt: skip
+
+
+def load_benches(root: Path | None = None) -> list[Bench]:
+    """What was measured, a device each, in the workspace around the working directory (or `root`); may be empty.
+
+    Raises DataError for a file of runs/bench that `fpt bench` did not write.
+    """
+    return benches(workspace(root) / "runs")
+
+
+def bench_table(bench: Bench) -> pd.DataFrame:
+    """A row a cell, as text. Times are ms a run-step; `range` is that of the ratio over the rounds; `ceiling` is the
+    utilisation of a fleet that multiplied at the device's rate and then updated at the rate of its memory."""
+    rows = []
+    for row in sorted(bench["rows"], key=lambda row: (row["backbone"], row["tokens"], row["task"], row["runs"])):
+        products = row["flop"] / bench["ceiling"][f"{row['compute_type']}_flop_per_second"]
+        updates = ADAM_BYTES * row["trainable_parameters"] / bench["ceiling"]["bytes_per_second"]
+        variant = "" if row["variant"] == "paper" else f" ({row['variant']})"
+        times = {"reference": f"{1e3 * row['reference_seconds']:,.1f}", "fleet": f"{1e3 * row['seconds']:,.1f}"}
+        added = {"arm": label(row["arm"]), "ceiling": products / (products + updates)}
+        added["range"] = f"{min(row['ratios']):.2f} to {max(row['ratios']):.2f}"
+        cells = {name.replace("_gib", " GiB"): text.format((row | added)[name]) for name, text in SHOWN.items()}
+        rows.append({"task": f"{row['task']}{variant}{' *' * (row['inputs'] == 'random')}", **cells, **times})
+    return pd.DataFrame(rows)
+
+
+def bench_targets(bench: Bench) -> pd.DataFrame:
+    """A row a target of this kind of device, as text: what was wanted, what was measured, and whether it is met."""
+    rows = []
+    for backbone, task, trainable, runs, figure, wanted in ON_CPU if bench["kind"] == "cpu" else ON_GPU:
+        cell: dict[str, object] = {"backbone": backbone, "task": task, "variant": "paper", "trainable": trainable}
+        cell |= {"runs": runs} if runs else {}
+        fitting = [row for row in bench["rows"] if cell.items() <= {k: row[k] for k in cell}.items()]
+        best = max(fitting, key=lambda row: int(row["runs"]), default=None)
+        met = "not measured" if best is None else "yes" if best[figure] >= wanted else "no"
+        measured = SHOWN[figure].format(best[figure]) if best else "-"
+        named = {"backbone": backbone, "task": task, "arm": ARMS[trainable], "runs": str(best["runs"] if best else "")}
+        wants = {"figure": figure, "at least": SHOWN[figure].format(wanted), "measured": measured, "met": met}
+        rows.append(named | wants)
+    return pd.DataFrame(rows)
+
+
+def bench_words(bench: Bench) -> str:
+    """One sentence: the device, its threads, and the rates that were measured as its ceiling."""
+    kinds = ("float32_flop", "bfloat16_flop", "bytes")
+    single, half, copied = (bench["ceiling"][f"{kind}_per_second"] for kind in kinds)
+    rates = f"{single / 1e12:,.2f} TFLOP/s in float32, {half / 1e12:,.2f} in bfloat16, {copied / 1e9:,.0f} GB/s"
+    return f"{bench['device']}, threads: {bench['threads']}; {rates}."

@@ -1,0 +1,73 @@
+"""Tables of a bench: text, in order, with the targets of its kind of device."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fpt.evidence import bench_table, bench_targets, bench_words, load_benches
+from fpt.sweeps.speeds import Bench
+
+
+def bench(kind: str = "cpu", **changes: Any) -> Bench:
+    """Two cells of GPT-2 on MNIST, hand-made."""
+    frozen = {
+        "backbone": "gpt2", "task": "mnist", "variant": "paper", "task_options": {}, "backbone_options": {"layers": 0},
+        "trainable": "fpt", "batch_size": 8, "arm": "frozen-random", "tokens": 64, "runs": 9, "steps": 10,
+        "threads": 2, "inputs": "random", "held": [10_000, 10_000], "compute_type": "bfloat16", "seconds": 0.25,
+        "reference_seconds": 1.0, "ratio": 4.0, "ratios": [3.9, 4.2], "utilisation": 0.5, "evaluation_seconds": 1e-3,
+        "peak_gib": 1.5, "flop": 2 * 10**11, "trainable_parameters": 0,
+    }  # fmt: skip
+    unfrozen = {**frozen, "arm": "unfrozen-random", "trainable": "all", "ratio": 2.4, "utilisation": 0.2}
+    unfrozen |= {"trainable_parameters": 10**9 // 28, "compute_type": "float32", "flop": 10**10}
+    ceiling = {"float32_flop_per_second": 1e11, "bfloat16_flop_per_second": 1e12, "bytes_per_second": 1e10}
+    rows = [frozen, unfrozen, {**frozen, "runs": 3, "ratio": 1.0}]
+    return {"device": "a device", "kind": kind, "threads": 2, "ceiling": ceiling, "rows": rows} | changes
+
+
+def test_a_row_a_cell_in_order_of_size() -> None:
+    table = bench_table(bench())
+    assert list(table["runs"]) == ["3", "9", "9"]
+    row = table.iloc[1]
+    assert (row["task"], row["tokens"], row["arm"], row["ratio"]) == ("mnist *", "64", "FR", "4.00")
+    assert (row["range"], row["utilisation"], row["fleet"], row["reference"]) == (
+        "3.90 to 4.20",
+        "50.0%",
+        "250.0",
+        "1,000.0",
+    )
+    assert row["ceiling"] == "100%"
+    assert table.iloc[2]["ceiling"] == "50%"  # 0.1 s of products, 0.1 s of updates
+
+
+def test_targets_are_held_against_the_largest_fleet() -> None:
+    table = bench_targets(bench()).set_index(["backbone", "arm"])
+    frozen, unfrozen = table.loc[("gpt2", "frozen")], table.loc[("gpt2", "unfrozen")]
+    assert (frozen["at least"], frozen["measured"], frozen["met"], frozen["runs"]) == ("4.00", "4.00", "yes", "9")
+    assert (unfrozen["at least"], unfrozen["measured"], unfrozen["met"]) == ("2.50", "2.40", "no")
+    assert set(table.loc["tiny-lm"]["met"]) == {"not measured"}
+    gpu = bench_targets(bench("h200"))
+    assert set(gpu["figure"]) == {"ratio", "utilisation"}
+    assert set(gpu["met"]) == {"not measured"}  # of 27 runs none was measured
+
+
+def test_what_the_device_can_do_in_words() -> None:
+    words = "a device, threads: 2; 0.10 TFLOP/s in float32, 1.00 in bfloat16, 10 GB/s."
+    assert bench_words(bench()) == words
+
+
+def test_nothing_measured_is_no_rows(tmp_path: Path) -> None:
+    assert bench_table(bench(rows=[])).empty
+    for folder in ("runs/bench", "notebooks"):
+        (tmp_path / folder).mkdir(parents=True)
+    assert load_benches(tmp_path) == []
+    (tmp_path / "runs/bench/h200.json").write_text(json.dumps(bench("h200")))
+    (tmp_path / "runs/bench/cpu.json").write_text(json.dumps(bench()))
+    assert [found["kind"] for found in load_benches(tmp_path)] == ["cpu", "h200"]
+
+
+@pytest.mark.parametrize("kind", ["cpu", "h200"])
+def test_tables_are_text(kind: str) -> None:
+    for table in (bench_table(bench(kind)), bench_targets(bench(kind))):
+        assert table.map(lambda value: isinstance(value, str)).all(axis=None)

@@ -1,0 +1,79 @@
+"""The reference that fleets are timed against: it learns what a fleet of one run learns, in the released style."""
+
+from collections.abc import Callable
+
+import pytest
+import torch
+from transformers import BertModel, GPT2Model
+from transformers.pytorch_utils import Conv1D
+
+import fpt.models
+import fpt.tasks
+from fpt.tasks.arrays import Task
+from fpt.training import Recipe
+from fpt.training.fleet import Fleet
+from fpt.training.reference import Reference
+
+CPU = torch.device("cpu")
+
+
+@pytest.mark.parametrize("arm", list(fpt.models.ARMS))
+def test_the_reference_learns_what_a_fleet_of_one_run_learns(arm: str) -> None:
+    task = fpt.tasks.load("digits")
+    template = fpt.models.build(task, "tiny-lm", *fpt.models.ARMS[arm])
+    recipe = Recipe(compute_type="float32", dropout=0.0)
+    # Key biases have no gradient but rounding's, which Adam turns into steps of full size: small ones where they train.
+    rate = 1e-3 if template.trainable_groups == fpt.models.trainable_groups("fpt", "tiny-lm") else 2e-4
+    reference, fleet = Reference(template, recipe, rate, 3, CPU), Fleet(task, template, recipe, [rate], [3], CPU)
+    losses = [(reference.step()[0], fleet.step(step).item()) for step in range(1, 21)]
+    assert losses[-1][0] != losses[0][0]
+    assert max(abs(one - other) for one, other in losses) <= 1e-5
+
+
+@pytest.mark.parametrize(
+    ("task", "variant"), [("bit-xor", "paper"), ("listops", "paper"), ("listops", "released"), ("cifar10", "paper")]
+)
+@pytest.mark.parametrize("backbone", ["small-gpt2", "small-bert"])
+def test_every_kind_of_task(
+    backbone: str,
+    task: str,
+    variant: str,
+    shaped_task: Callable[[str, str], Task],
+    small_backbones: dict[str, torch.nn.Module],
+) -> None:
+    shaped = shaped_task(task, variant) if task != "bit-xor" else fpt.tasks.load(task)
+    template = fpt.models.build(shaped, backbone, "random")
+    recipe = Recipe(compute_type="float32", dropout=0.0, batch_size=2)
+    reference, fleet = (
+        Reference(template, recipe, 1e-3, 0, CPU),
+        Fleet(shaped, template, recipe, [1e-3], [0], CPU),
+    )
+    for step in range(1, 4):
+        loss, accuracy = reference.step()
+        assert loss == pytest.approx(fleet.step(step).item(), abs=1e-4)
+        assert 0 <= accuracy <= 1
+
+
+@pytest.mark.parametrize(("backbone", "library"), [("small-gpt2", GPT2Model), ("small-bert", BertModel)])
+def test_it_is_the_librarys_own_model_in_float32(
+    backbone: str, library: type, small_backbones: dict[str, torch.nn.Module]
+) -> None:
+    task = fpt.tasks.load("digits")
+    template = fpt.models.build(task, backbone, "random", "fpt")
+    reference = Reference(template, Recipe(dropout=0.3, compute_type="bfloat16"), 1e-3, 0, CPU)
+    assert type(reference.model.backbone) is library
+    plain = [m for m in reference.model.backbone.modules() if type(m) in (Conv1D, torch.nn.Linear)]
+    assert len(plain) == 2 * (4 if backbone == "small-gpt2" else 6)
+    assert {p.dtype for p in reference.model.parameters()} == {torch.float32}
+    assert {m.p for m in reference.model.modules() if isinstance(m, torch.nn.Dropout)} == {0.3}
+    trained = {name for name, p in reference.model.named_parameters() if p.requires_grad}
+    assert trained == set(template.trainable)
+    assert sum(len(group["params"]) for group in reference.optimizer.param_groups) == len(trained)
+
+
+def test_the_callers_generator_is_left_alone(small_backbones: dict[str, torch.nn.Module]) -> None:
+    task = fpt.tasks.load("bit-xor")
+    template = fpt.models.build(task, "small-gpt2", "random")
+    before = torch.get_rng_state()
+    Reference(template, Recipe(dropout=0.0), 1e-3, 0, CPU).step()
+    assert torch.equal(before, torch.get_rng_state())
