@@ -35,7 +35,7 @@ from fpt.sweeps.engines import KEEP_MEMORY
 from fpt.sweeps.execute import device_name, software
 from fpt.sweeps.spec import SweepSpec, resolve
 from fpt.tasks.arrays import Task
-from fpt.training import memory
+from fpt.training import features, memory
 from fpt.training.evaluate import score
 from fpt.training.fleet import Fleet, stack
 from fpt.training.reference import Reference
@@ -47,6 +47,7 @@ SHORT = "bit-xor mnist:released mnist digits-lra cifar10 bit-memory"  # 10, 49, 
 LONG = "listops:released cifar10-lra listops"  # 512, 1,024, 2,000
 QUICK = (("tiny-lm", "digits", "21 3"), ("tiny-lm", "mnist", "21"))
 ON_CPU = (("tiny-lm", "digits", "21 9 3 1"), ("tiny-lm", f"{SHORT} {LONG}", "21"), ("gpt2", "mnist bit-xor", "9"))
+OUTPUT_ONLY = "gpt2/mnist/output-random/9"  # on features that are computed once
 ON_GPU = (("tiny-lm", "digits", "21"), ("gpt2", "mnist", "9 3 1"), ("gpt2", f"digits {SHORT} {LONG}", "27"))
 SIZES = {"train": 120, "test": 40}  # examples of the stand-ins
 PIXELS = {"mnist": ("mnist.npz", (28, 28)), **dict.fromkeys(("cifar10", "cifar10-lra"), ("cifar10.npz", (32, 32, 3)))}
@@ -56,7 +57,8 @@ def cells(quick: bool, cuda: bool) -> list[str]:
     """The cells of a whole bench of this kind of device, or of the short one."""
     words = [(b, t, r) for b, some, runs in (QUICK if quick else ON_GPU if cuda else ON_CPU)
              for t in some.split() for r in runs.split()]  # fmt: skip
-    return [f"{b}/{t}/{arm}/{r}" for b, t, r in words for arm in ("frozen-random", "unfrozen-random")]
+    arms = ("frozen-random", "unfrozen-random")
+    return [f"{b}/{t}/{arm}/{r}" for b, t, r in words for arm in arms] + ([] if quick else [OUTPUT_ONLY])
 
 
 def cell(text: str) -> SweepSpec:
@@ -68,7 +70,9 @@ def cell(text: str) -> SweepSpec:
     name, _, variant = task.partition(":")
     seeds = 3 if int(runs) % 3 == 0 and int(runs) > 3 else 1
     rates = [1e-6 * (1 + number) for number in range(int(runs) // seeds)]  # small: no run diverges
-    fields = {"backbone": backbone, "task": name, "variant": variant or "paper", "arm": arm}
+    fields: dict[str, Any] = {"backbone": backbone, "task": name, "variant": variant or "paper", "arm": arm}
+    # cached features are those of a model without dropout
+    fields |= {"dropout": 0.0} if arm.startswith("output-") else {}
     return resolve(fields | {"learning_rates": rates, "selection_seeds": list(range(seeds))}, f"cell {text!r}")
 
 
@@ -106,7 +110,7 @@ def measure(spec: SweepSpec, rounds: int = 5, seconds: float = 2.0, compared: bo
     template = models.build(task, spec.backbone, spec.init, spec.trainable, "matched", 1.0, **spec.backbone_options)
     rates, seeds = memory.split(template, spec.recipe, list(spec.learning_rates), list(spec.selection_seeds), device)[0]
     with peak_memory(device) as peak:
-        fleet = Fleet(task, template, spec.recipe, rates, seeds, device)
+        fleet = features.fleet(task, template, spec.recipe, rates, seeds, device)
         numbers, runs = count(1), len(rates) * len(seeds)
         sides: list[Callable[[], object]] = [lambda: fleet.step(next(numbers))]
         once = [[clock(sides[0], 1, device) for _ in range(2)][1]]  # the first step prepares
@@ -133,7 +137,8 @@ def needed_flop(template: Template, batch_size: int, last_rows: int | None = Non
     its weights where they train. Attention scores and the sums they weigh are two products of activations, with two
     gradients each. The last block needs keys and values at every token, everything else only at the `last_rows` tokens
     that are read (None: the task's read-out; the library's model computes all of them). Causal masks are not
-    discounted, padding neither; layer norms, softmax, GELU and Adam are not counted, as is the custom.
+    discounted, padding neither; layer norms, softmax, GELU and Adam are not counted, as is the custom. Where the
+    output layer alone trains, its features are there already.
     """
     task, rows = template.task, batch_size * template.task.tokens
     last = batch_size * (last_rows or task.readout)
@@ -149,6 +154,8 @@ def needed_flop(template: Template, batch_size: int, last_rows: int | None = Non
     scores = 3 * 2 * 2 * task.tokens * template.width * (above + last)
     input_layer = 2 * 2 * rows * template.width * (task.width or 0)  # no gradient below; a table is no product
     output_layer = 3 * 2 * batch_size * task.readout * template.width * task.output_width
+    if template.trainable_groups == ("output",):
+        return output_layer * 2 // 3  # no gradient of the features
     return products + scores + input_layer + output_layer
 
 

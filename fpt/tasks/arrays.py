@@ -37,7 +37,7 @@ class Examples:
 
 class Encoder(Protocol):
     """Stored integers (n, ...) -> tokens; a generator means training and draws the augmentation, if there
-    is one."""
+    is one: then a true attribute `augmented` says so."""
 
     def __call__(self, inputs: Tensor, generator: Generator | None = None) -> Tensor: ...
 

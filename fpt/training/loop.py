@@ -13,7 +13,7 @@ from torch import Tensor
 from fpt.errors import SpecError
 from fpt.models.transfer import Template
 from fpt.tasks.arrays import Task
-from fpt.training import memory, precision
+from fpt.training import features, memory, precision
 from fpt.training.checkpoint import Folder, Tables, check_disk
 from fpt.training.evaluate import Best, score
 from fpt.training.fleet import Fleet, stack
@@ -150,7 +150,7 @@ def train(
         parts = memory.split(template, recipe, list(learning_rates), list(seeds), place)
         plan = {"identity": made_by, "parts": parts, "compute_type": compute_type, "threads": torch.get_num_threads()}
     torch.set_num_threads(plan["threads"])  # results depend on it
-    trainer = partial(Fleet, task, template, recipe.model_copy(update={"compute_type": plan["compute_type"]}))
+    trainer = partial(features.fleet, task, template, recipe.model_copy(update={"compute_type": plan["compute_type"]}))
     results: list[Tables] = []
     while len(results) < len(plan["parts"]):
         number = len(results)

@@ -1,0 +1,109 @@
+"""Training of the output layer alone on features that are computed once (Lu et al. 2021, section 3.9).
+
+Where nothing below the output layer trains, nothing is dropped out and nothing augmented, an example has the same
+features at every step. The rest is the same fleet, on another task and with another template.
+"""
+
+from collections.abc import Callable, Sequence
+from copy import copy
+from dataclasses import dataclass, fields
+from functools import partial
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.func import functional_call
+
+from fpt.models.transfer import Template
+from fpt.tasks.arrays import Examples, Finite, FiniteSplit, Task
+from fpt.training.fleet import Fleet
+from fpt.training.recipe import Recipe
+
+TOKENS_AT_ONCE = 16_384  # in one forward pass
+
+
+def constant(task: Task, template: Template, recipe: Recipe) -> bool:
+    """Whether the features of an example are the same at every step of every learning rate."""
+    augmented = getattr(task.encode, "augmented", False)
+    return (
+        template.trainable_groups == ("output",)
+        and recipe.dropout == 0
+        and isinstance(task.data, Finite)
+        and not augmented
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class FeatureTask(Task):
+    """A task whose inputs are features (n, read-out positions, width), other ones for every seed."""
+
+    of_seeds: dict[int, Finite] | None = None
+
+    def split(self, seed: int) -> FiniteSplit:
+        return FiniteSplit((self.of_seeds or {})[seed], seed)
+
+
+class OutputLayer(nn.Module):
+    """The output layer of a transfer model by itself: features (batch, read-out positions, width) -> logits."""
+
+    def __init__(self, template: Template) -> None:
+        super().__init__()
+        self.output_layer = nn.Linear(template.width, template.task.output_width)
+        self.classes = template.task.classes
+
+    def forward(self, features: Tensor, lengths: Tensor | None = None) -> Tensor:
+        logits: Tensor = self.output_layer(features)
+        return logits.reshape(len(logits), -1, self.classes)
+
+    def drop_with(self, masks: Sequence[Tensor]) -> None:
+        """Nothing is dropped out here."""
+
+    def dropout_shapes(self, tokens: Tensor, lengths: Tensor | None) -> list[torch.Size]:
+        return []
+
+    def set_compute_type(self, compute_type: torch.dtype) -> None:
+        """The output layer is float32 in every arm."""
+
+
+def fleet(
+    task: Task, template: Template, recipe: Recipe, rates: Sequence[float], seeds: Sequence[int], device: torch.device
+) -> Fleet:
+    """The fleet that trains on cached features where `constant` holds, else the ordinary one: equal up to rounding."""
+    if not constant(task, template, recipe):
+        return Fleet(task, template, recipe, rates, seeds, device)
+    of_seeds = {seed: cached(Fleet(task, template, recipe, [1.0], [seed], device)) for seed in seeds}
+    kept = {each.name: getattr(task, each.name) for each in fields(Task)}
+    kept |= {"encode": lambda features, generator=None: features, "width": template.width, "vocabulary": None}
+    features = FeatureTask(**kept, of_seeds=of_seeds)
+    head: Any = copy(template)
+    head.task, head.module = features, OutputLayer(template)
+    head.shapes = {name: template.shapes[name] for name in template.trainable}
+    return Fleet(features, head, recipe, rates, seeds, device)
+
+
+@torch.no_grad()
+def cached(fleet: Fleet) -> Finite:
+    """The data of a fleet of one run, features in the place of inputs."""
+    data: Any = fleet.task.data
+    template = fleet.template
+    weights = {**fleet.shared, **{name: value[0] for name, value in fleet.per_seed.items()}}
+    weights |= {name: value for name, value in template.initialise(fleet.seeds[0]).items() if name not in weights}
+    seen: list[Tensor] = []
+    module = fleet.module
+    handle = module.output_layer.register_forward_pre_hook(lambda _, arguments: seen.append(arguments[0]))
+    module.drop_with([])
+    forward: Callable[..., Tensor] = partial(functional_call, module, weights)
+
+    def of(examples: Examples) -> Examples:
+        for part in examples.inputs.split(max(1, TOKENS_AT_ONCE // fleet.task.tokens)):
+            start = sum(len(done) for done in seen)
+            lengths = None if examples.lengths is None else examples.lengths[start : start + len(part)]
+            forward((fleet.task.encode(part.to(fleet.device)), lengths))
+        features = torch.cat(seen)
+        seen.clear()
+        return Examples(features, examples.targets.to(fleet.device))
+
+    try:
+        return Finite(of(data.train), of(data.test), data.divide)
+    finally:
+        handle.remove()
