@@ -48,6 +48,7 @@ class Attempt:
         self.away.callback((self.folder / ledger.PROGRESS).unlink, missing_ok=True)
 
     def write(self, name: str, content: bytes) -> None:
+        self.folder.mkdir(exist_ok=True)  # not before: a sweep that waits for its turn has none
         ledger.write_atomically(self.folder / name, content)
 
 
@@ -146,7 +147,6 @@ def _share(ray: Any, threads: int | None) -> dict[str, int]:
 def _job(spec: SweepSpec, study: Path, threads: int) -> News:
     """All that a task needs to know, and the files it needs to have; plain data."""
     folder = study / spec.folder_name
-    folder.mkdir(parents=True, exist_ok=True)
     (folder / engines.FAILED).unlink(missing_ok=True)
     found = [folder / name for name in RESULTS] if ledger.read_result(folder, spec) else []
     files = {path.as_posix(): path.read_bytes() for path in [engines.SOURCE, *found] if path.is_file()}
