@@ -26,8 +26,8 @@ from fpt.sweeps.engines import Failure, Watch
 from fpt.sweeps.spec import SweepSpec, resolve
 
 TEMPORARY = "fpt-ray-"  # how the name of a workspace on a node begins, in its folder for temporary files
-RESULTS = ("runs.parquet", "curves.parquet", ledger.NOTEBOOK, ledger.RESULT)  # the last one says that all are there
-EVIDENCE = (engines.LOG, engines.FAILED)
+# What comes back, in the order of writing: the last one says that all are there.
+FILES = (engines.LOG, engines.FAILED, "runs.parquet", "curves.parquet", ledger.NOTEBOOK, ledger.RESULT)
 News = dict[str, Any]
 
 
@@ -118,9 +118,7 @@ def _cluster(address: str | None) -> Iterator[Any]:
             socket.create_connection((host.strip("[]"), port), timeout=10).close()
         ray.init(address=address, include_dashboard=False, log_to_driver=False, logging_level=logging.ERROR)
     except (OSError, RuntimeError, ValueError) as error:
-        raise FptError(
-            f"no Ray cluster at {address or 'this machine'} (--address, else RAY_ADDRESS): {error}"
-        ) from error
+        raise FptError(f"no Ray cluster at {address or 'this machine'} (--address or RAY_ADDRESS): {error}") from error
     _heed_children()
     try:
         yield ray
@@ -148,8 +146,9 @@ def _job(spec: SweepSpec, study: Path, threads: int) -> News:
     """All that a task needs to know, and the files it needs to have; plain data."""
     folder = study / spec.folder_name
     (folder / engines.FAILED).unlink(missing_ok=True)
-    found = [folder / name for name in RESULTS] if ledger.read_result(folder, spec) else []
-    files = {path.as_posix(): path.read_bytes() for path in [engines.SOURCE, *found] if path.is_file()}
+    done = _contents(folder, FILES) if ledger.read_result(folder, spec) else {}
+    files = {engines.SOURCE.as_posix(): engines.SOURCE.read_bytes()}
+    files |= {(folder / name).as_posix(): content for name, content in done.items()}
     job = {"parameters": spec.parameters(), "hash": spec.hash, "version": fpt.__version__, "threads": threads}
     return job | {"workspace": str(Path.cwd()), "study": study.as_posix(), "files": files}
 
@@ -203,7 +202,7 @@ def sweep_on_node(job: News) -> Iterator[News]:
                 yield {"progress": progress}
                 told = progress
             time.sleep(engines.POLL)
-        yield {"code": worker.process.returncode, "files": _contents(worker.folder, EVIDENCE + RESULTS)}
+        yield {"code": worker.process.returncode, "files": _contents(worker.folder, FILES)}
 
 
 @contextmanager

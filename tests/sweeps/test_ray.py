@@ -16,7 +16,6 @@ from fpt.sweeps import engines, ray_engine, run_sweep
 from fpt.sweeps.ledger import sweep_state
 
 pytestmark = pytest.mark.ray
-NODES = pytest.mark.parametrize("engine", [SHARED, APART], indirect=True)
 A_NODE_APART = pytest.mark.parametrize("engine", [APART], indirect=True)
 
 
@@ -36,7 +35,7 @@ def add_gpu(cluster: Any) -> Iterator[Callable[[], Any]]:
     cluster.wait_for_nodes(timeout=60)
 
 
-@NODES
+@pytest.mark.parametrize("engine", [SHARED], indirect=True)
 def test_a_lost_node_is_replaced_and_its_checkpoints_serve_where_the_folder_is_shared(
     workspace: Path, engine: Engine, cluster: Any, add_gpu: Callable[[], Any]
 ) -> None:
@@ -50,7 +49,8 @@ def test_a_lost_node_is_replaced_and_its_checkpoints_serve_where_the_folder_is_s
     state = sweep_state(sweep, STUDY)
     assert state.complete
     assert state.result
-    assert state.result["resumed"] == ("apart" not in engine.name)
+    assert state.result["resumed"]
+    assert engines.LOG not in os.listdir(state.folder)
 
 
 @A_NODE_APART
@@ -66,7 +66,10 @@ def test_a_lost_task_takes_its_worker_along_and_is_tried_again(workspace: Path, 
     eventually(lambda: all_gone([*members, task]) or driver.poll() is not None, within=60)
     assert driver.wait(timeout=120) == 0
     assert all_gone(members)
-    assert sweep_state(sweep, STUDY).complete
+    state = sweep_state(sweep, STUDY)
+    assert state.complete
+    assert state.result
+    assert not state.result["resumed"]  # the first attempt's workspace is out of reach
 
 
 @A_NODE_APART
