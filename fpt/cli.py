@@ -3,6 +3,8 @@
 import contextlib
 import time
 from collections.abc import Iterator, Sequence
+from enum import StrEnum
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -14,7 +16,7 @@ from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedCo
 from rich.table import Column, Table
 from typer.core import TyperGroup
 
-from fpt.errors import FptError
+from fpt.errors import FptError, SpecError
 from fpt.sweeps import ledger, speeds
 from fpt.sweeps.ledger import SweepState, sweep_state
 from fpt.sweeps.spec import SweepSpec
@@ -122,14 +124,25 @@ def _time(seconds: float) -> str:
     return f"{seconds / 3600:.1f} h" if seconds >= 3600 else f"{seconds / 60:.1f} min"
 
 
+class Engine(StrEnum):
+    """Who starts the processes."""
+
+    LOCAL = "local"
+    RAY = "ray"
+
+
 @app.command()
 def run(
     study: StudyName,
     only: Only = None,
     threads: Annotated[int | None, typer.Option(min=1, help="Threads of each sweep [default: 1].")] = None,
+    engine: Annotated[Engine, typer.Option(help="This machine alone, or a Ray cluster.")] = Engine.LOCAL,
+    address: Annotated[str | None, typer.Option(help="HOST:PORT of the cluster [default: one that runs here]")] = None,
     root: Root = None,
 ) -> None:
     """Train what is not done yet. Finished sweeps are kept; a killed run is simply started again."""
+    if address and engine is not Engine.RAY:
+        raise SpecError(f"--address {address}: only --engine ray has an address")
     with opened(study, root) as opened_study:
         chosen = opened_study.feeding(only)
         states = [sweep_state(spec, opened_study.folder) for spec in chosen]
@@ -139,11 +152,14 @@ def run(
             return
         from fpt.sweeps.engines import run_local
         from fpt.sweeps.execute import check_all
+        from fpt.sweeps.ray_engine import run_ray
+
+        start = partial(run_ray, address=address) if engine is Engine.RAY else run_local
 
         with console.status("checking data, weights and disk"):
             check_all(todo, opened_study.folder)
         with SweepBars(todo, opened_study.folder) as bars:
-            failures = run_local(todo, opened_study.folder, threads, bars.watch)
+            failures = start(todo, opened_study.folder, threads, bars.watch)
     for failure in failures:
         stderr.print(f"failed: {failure.spec.title}", style="red", markup=False)
         stderr.print(f"  {failure.reason}\n  see {failure.evidence}", markup=False, soft_wrap=True)

@@ -1,7 +1,9 @@
 """What holds for every test: a home of its own, no hub, one thread; data sets and the book on request."""
 
+import importlib.util
 import os
 import shutil
+import sys
 import tempfile
 from pathlib import Path
 
@@ -31,8 +33,10 @@ for variable in ("FPT_ORIGIN", "FPT_WEIGHTS"):
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Deselect (not skip) what was not asked for."""
+    """Deselect (not skip) what was not asked for, or cannot be here."""
     missing = {marker for marker, variable in ON_REQUEST.items() if not os.environ.get(variable)}
+    if importlib.util.find_spec("ray") is None or sys.platform != "linux":  # Ray has clusters on Linux alone
+        missing.add("ray")
     dropped = [item for item in items if any(item.get_closest_marker(marker) for marker in missing)]
     if dropped:
         config.hook.pytest_deselected(items=dropped)

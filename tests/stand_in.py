@@ -1,5 +1,6 @@
 """A workspace with a stand-in for the sweep notebook, and a stand-in for training: no torch, no weights."""
 
+import shutil
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import SimpleNamespace
@@ -16,7 +17,7 @@ from fpt.sweeps.spec import resolve
 ROOT = Path(__file__).parents[1]
 
 # What the stand-in does is told by the number of steps.
-QUICK, SLOW, FAILING, LOST_ONCE, LOST = 3, 600, 66, 137, 138
+QUICK, SLOW, SLOW_ONCE, FAILING, LOST_ONCE, LOST = 3, 600, 601, 66, 137, 138
 STAND_IN = f"""
 import os, signal, time
 from pathlib import Path
@@ -26,21 +27,25 @@ from fpt.sweeps import ledger
 
 spec = fpt.sweeps.parameters_to_spec(globals())
 place = fpt.sweeps.results_folder(folder)
+notes = Path.home() / "stand-in" / spec.folder_name  # of all attempts, wherever they work
 with ledger.hold(place / ledger.LOCK, spec):
-    (place / "kernel-pid").write_text(str(os.getpid()))
-    first = not (place / "tried").exists()
-    (place / "tried").touch()
+    notes.mkdir(parents=True, exist_ok=True)
+    first = not (notes / "pid").exists()
+    ledger.write_atomically(notes / "pid", str(os.getpid()).encode())
+    resumed = (place / "checkpoint").exists()
+    (place / "checkpoint").touch()
     if spec.steps == {LOST} or spec.steps == {LOST_ONCE} and first:
         os.kill(os.getpid(), signal.SIGKILL)
     if spec.steps == {FAILING}:
         raise ValueError("the loss is a banana")
-    if spec.steps == {SLOW}:
+    if spec.steps == {SLOW} or spec.steps == {SLOW_ONCE} and first:
         files.write_json(place / ledger.PROGRESS, dict(
             stage="selection", step=1, steps=4, run_steps=25, run_steps_total=100))
         time.sleep(120)
+    found = (place / ledger.RESULT).exists()
     files.write_json(place / ledger.RESULT, dict(
-        hash=spec.hash, selected_rate=1e-3, at_edge=True, wall_seconds=90, device="a machine",
-        threads=os.environ["OMP_NUM_THREADS"]))
+        hash=spec.hash, selected_rate=1e-3, at_edge=True, wall_seconds=90, device="a machine", resumed=resumed,
+        found=found, threads=os.environ["OMP_NUM_THREADS"], gpu=os.environ.get("CUDA_VISIBLE_DEVICES")))
     for name in ("runs", "curves"):
         (place / (name + ".parquet")).touch()
 """
@@ -55,6 +60,7 @@ def spec(steps: int = QUICK, **change: Any) -> SweepSpec:
 @pytest.fixture
 def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The working directory: runs/mine, and notebooks/sweep.ipynb with the real parameters cell."""
+    shutil.rmtree(Path.home() / "stand-in", ignore_errors=True)
     (tmp_path / "runs" / "mine").mkdir(parents=True)
     (tmp_path / "notebooks").mkdir()
     notebook = jupytext.read(ROOT / "notebooks" / "sweep.py")

@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 from fpt import bench, files
 from fpt.cli import app
 from fpt.errors import DataError
-from fpt.sweeps import SweepSpec, engines, execute, ledger, speeds
+from fpt.sweeps import SweepSpec, engines, execute, ledger, ray_engine, speeds
 from fpt.sweeps.publish import BEGIN, END
 from fpt.sweeps.study import Study, load_study
 
@@ -217,6 +217,26 @@ def test_run_reports_failures_with_exit_code_1(study: Study, monkeypatch: pytest
     assert "failed: digits, unfrozen-random" in output
     assert "ValueError: too bad" in output
     assert "runs/mine/notebook.failed.ipynb" in output
+
+
+def test_run_hands_the_sweeps_to_the_engine_that_was_named(study: Study, monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: list[Any] = []
+
+    def run_ray(specs: Any, folder: Path, threads: int | None, watch: Any, address: str | None) -> list[Any]:
+        calls.append((len(specs), folder, threads, address))
+        return []
+
+    monkeypatch.setattr(ray_engine, "run_ray", run_ray)
+    monkeypatch.setattr(engines, "run_local", lambda *about: calls.append("local") or [])
+    monkeypatch.setattr(execute, "check_all", lambda *_: None)
+    fpt("run", "mine", "--engine", "ray", "--address", "head:6379", "--threads", "4")
+    fpt("run", "mine", "--engine", "ray")
+    fpt("run", "mine")
+    assert calls == [(3, Path("runs/mine"), 4, "head:6379"), (3, Path("runs/mine"), None, None), "local"]
+    assert "--address head:6379: only --engine ray has an address" in fpt(
+        "run", "mine", "--address", "head:6379", code=2
+    )
+    assert "'slurm' is not one of" in fpt("run", "mine", "--engine", "slurm", code=2)
 
 
 def test_run_refuses_before_it_starts(study: Study, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,7 +1,11 @@
-"""The local engine: every sweep in a fresh worker process that executes the sweep notebook with papermill.
+"""Workers, and the local engine: every sweep in a fresh worker process that executes the sweep notebook by papermill.
 
-A worker lives only as long as its driver: it reads a pipe that the driver holds open, and ends itself and its
-kernel when that pipe closes, however the driver came to its end. Run as a module, this file is the worker.
+A worker lives only as long as who started it: it reads a pipe that the other holds open, and ends itself and its
+kernel when that pipe closes, however the other came to its end. Run as a module, this file is the worker.
+
+An engine is a function (specs, study, threads, watch, ...) -> failures. It starts from `to_do`, gives each sweep to a
+worker by `start` on some machine, and asks `settle` what follows from the worker's end: fpt/sweeps/ray_engine.py is
+the other one, and tests/sweeps/test_engines.py is what both promise.
 """
 
 import json
@@ -14,7 +18,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from fpt.errors import SpecError
 from fpt.files import write_json
@@ -43,7 +47,7 @@ class Failure:
 
 @dataclass
 class Worker:
-    """One attempt at one sweep."""
+    """The process of one attempt at one sweep."""
 
     spec: SweepSpec
     folder: Path
@@ -75,32 +79,25 @@ def run_local(
     others go on meanwhile. Whatever ends this function ends its workers. Raises LockedError before any start
     if somebody else is at work in one of the folders.
     """
-    if not SOURCE.is_file():
-        raise SpecError(f"{SOURCE} is missing in the workspace {Path.cwd()}: it is what runs a sweep")
-    for spec in specs:
-        ledger.wait_until_free(study / spec.folder_name)
-    specs = [spec for spec in specs if not ledger.sweep_state(spec, study).complete]  # another driver may have done it
+    waiting = [(spec, 1) for spec in to_do(specs, study)]
     slots, threads = _slots(threads)
-    waiting = [(spec, 1) for spec in specs]
     running: list[Worker] = []
     failures: list[Failure] = []
     try:
         while waiting or running:
             while waiting and slots:
                 spec, attempt = waiting.pop(0)
-                running.append(_start(spec, study, slots.pop(0), threads, attempt))
+                running.append(start(spec, study, threads, slots.pop(0), attempt))
             ended = [worker for worker in running if worker.process.poll() is not None]
             for worker in ended:
                 running.remove(worker)
                 worker.hang_up()
                 slots.append(worker.slot)
-                reason = _verdict(worker)
-                if reason == "lost" and worker.attempt <= RETRIES:
+                outcome = settle(worker.spec, worker.folder, worker.process.returncode, worker.attempt)
+                if outcome == "again":
                     waiting.append((worker.spec, worker.attempt + 1))
-                elif reason:
-                    failures.append(_failure(worker))
-                else:
-                    (worker.folder / LOG).unlink(missing_ok=True)
+                elif outcome:
+                    failures.append(outcome)
             if watch:
                 watch([worker.spec for worker in running], [worker.spec for worker in ended])
             time.sleep(POLL)
@@ -110,6 +107,15 @@ def run_local(
         for worker in running:
             worker.stop()
     return failures
+
+
+def to_do(specs: Sequence[SweepSpec], study: Path) -> list[SweepSpec]:
+    """The sweeps that are not complete, once it is sure that nobody is at work on any; see `run_local`."""
+    if not SOURCE.is_file():
+        raise SpecError(f"{SOURCE} is missing in the workspace {Path.cwd()}: it is what runs a sweep")
+    for spec in specs:
+        ledger.wait_until_free(study / spec.folder_name)
+    return [spec for spec in specs if not ledger.sweep_state(spec, study).complete]  # another driver may have done it
 
 
 def _slots(threads: int | None) -> tuple[list[str], int]:
@@ -132,14 +138,17 @@ def _devices() -> list[str]:
     return [str(index) for index, _ in enumerate(line for line in listed.stdout.splitlines() if line.startswith("GPU"))]
 
 
-def _start(spec: SweepSpec, study: Path, slot: str, threads: int, attempt: int) -> Worker:
-    folder = study / spec.folder_name
+def start(
+    spec: SweepSpec, study: Path, threads: int, slot: str = "", attempt: int = 1, root: Path | None = None
+) -> Worker:
+    """A worker on one sweep, in the workspace `root` [the working directory]."""
+    name = study / spec.folder_name
+    folder = (root or Path()) / name
     folder.mkdir(parents=True, exist_ok=True)
     (folder / FAILED).unlink(missing_ok=True)
     environment = os.environ | {"OMP_NUM_THREADS": str(threads), "JUPYTER_PREFER_ENV_PATH": "1"} | KEEP_MEMORY
     environment |= {"CUDA_VISIBLE_DEVICES": slot} if slot else {}
-    command = [sys.executable, "-m", "fpt.sweeps.engines", json.dumps(spec.parameters())]
-    command.append(folder.as_posix())
+    command = [sys.executable, "-m", "fpt.sweeps.engines", json.dumps(spec.parameters()), name.as_posix()]
     with (folder / LOG).open("wb") as log:
         process = subprocess.Popen(
             command,
@@ -147,28 +156,25 @@ def _start(spec: SweepSpec, study: Path, slot: str, threads: int, attempt: int) 
             stdout=log,
             stderr=log,
             env=environment,
+            cwd=root,
             start_new_session=True,  # Ctrl-C reaches the driver alone, which then ends its workers in order
         )
     return Worker(spec, folder, slot, attempt, process)
 
 
-def _verdict(worker: Worker) -> str:
-    """Empty if the sweep is done, "lost" if its worker or kernel was killed, "failed" by its own error."""
-    code = worker.process.returncode
-    if code == 0 and ledger.read_result(worker.folder, worker.spec):
-        return ""
-    return "lost" if code < 0 or code == LOST else "failed"
-
-
-def _failure(worker: Worker) -> Failure:
-    failed, log = worker.folder / FAILED, worker.folder / LOG
-    if _verdict(worker) == "lost":
-        reason = f"its process was killed {worker.attempt} times, most often for lack of memory"
-        return Failure(worker.spec, reason, log)
+def settle(spec: SweepSpec, folder: Path, code: int, attempt: int) -> Failure | Literal["again"] | None:
+    """What follows when a worker ended with `code`: nothing if the sweep is done, another attempt, or a failure."""
+    log, failed = folder / LOG, folder / FAILED
+    if code == 0 and ledger.read_result(folder, spec):
+        log.unlink(missing_ok=True)
+        return None
+    if code < 0 or code == LOST:
+        reason = f"its process was killed {attempt} times, most often for lack of memory"
+        return "again" if attempt <= RETRIES else Failure(spec, reason, log)
     if failed.is_file() and (error := _notebook_error(failed)):
-        return Failure(worker.spec, error, failed)
+        return Failure(spec, error, failed)
     lines = log.read_text(errors="replace").strip().splitlines() or ["it ended without a word"]
-    return Failure(worker.spec, lines[-1], log)
+    return Failure(spec, lines[-1], log)
 
 
 def _notebook_error(path: Path) -> str | None:

@@ -1,0 +1,228 @@
+"""The Ray engine: the same workers, started by the tasks of a Ray cluster, one GPU or a share of cores each.
+
+A task does not raise and Ray does not retry it: it sends news (see `sweep_on_node`), and the driver settles each
+worker's end by the local engine's rules. The files of a sweep always come back through Ray, so nothing needs to be
+shared between machines. Where a node does see the driver's workspace, though, its worker writes there, as a local
+one would: what an attempt leaves behind, such as checkpoints, is there for the next one on any node.
+"""
+
+import logging
+import os
+import shutil
+import signal
+import socket
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import fpt
+from fpt.errors import FptError, SpecError
+from fpt.files import write_atomically
+from fpt.sweeps import engines, ledger
+from fpt.sweeps.engines import Failure, Watch
+from fpt.sweeps.spec import SweepSpec, resolve
+
+TEMPORARY = "fpt-ray-"  # how the name of a workspace on a node begins, in its folder for temporary files
+# What comes back, in the order of writing: the last one says that all are there.
+FILES = (engines.LOG, engines.FAILED, "runs.parquet", "curves.parquet", ledger.NOTEBOOK, ledger.RESULT)
+News = dict[str, Any]
+
+
+@dataclass
+class Attempt:
+    """One attempt at one sweep, as the driver sees it."""
+
+    spec: SweepSpec
+    folder: Path
+    number: int
+    news: Any  # Ray's generator of what the task yields
+    started: bool = False
+    away: ExitStack = field(default_factory=ExitStack)  # the lock, held here for a worker in another workspace
+
+    def hold(self) -> None:
+        """From here on `fpt status` says that the sweep runs, and nobody else may write its folder."""
+        self.away.enter_context(ledger.hold(self.folder / ledger.LOCK, self.spec))
+        self.away.callback((self.folder / ledger.PROGRESS).unlink, missing_ok=True)
+
+    def write(self, name: str, content: bytes) -> None:
+        self.folder.mkdir(exist_ok=True)  # not before: a sweep that waits for its turn has none
+        write_atomically(self.folder / name, content)
+
+
+def run_ray(
+    specs: Sequence[SweepSpec],
+    study: Path,
+    threads: int | None = None,
+    watch: Watch | None = None,
+    address: str | None = None,
+) -> list[Failure]:
+    """`run_local` on the Ray cluster at `address`; None: $RAY_ADDRESS, one that runs here, else one of its own.
+
+    Raises also FptError if there is no Ray or no cluster, and SpecError if none of its nodes has the cores.
+    """
+    specs = engines.to_do(specs, study)
+    failures: list[Failure] = []
+    attempts: list[Attempt] = []
+    with _cluster(address) as ray, tempfile.NamedTemporaryFile(prefix=".ray-", dir=study) as sign:
+        share = _share(ray, threads)
+        task = ray.remote(sweep_on_node).options(max_retries=0, **share)
+
+        def submit(spec: SweepSpec, number: int = 1) -> Attempt:
+            job = _job(spec, study, share["num_cpus"]) | {"sign": Path(sign.name).name}
+            return Attempt(spec, study / spec.folder_name, number, task.remote(job))
+
+        try:
+            attempts += map(submit, specs)
+            while attempts:
+                news = [attempt.news for attempt in attempts]
+                ready, _ = ray.wait(news, num_returns=len(news), timeout=engines.POLL)
+                ended = []
+                for attempt in [attempt for attempt in attempts if attempt.news in ready]:
+                    code = _read(ray, attempt)
+                    if code is None:
+                        continue
+                    ended += [attempt.spec] if attempt.started else []
+                    attempts.remove(attempt)
+                    outcome = engines.settle(attempt.spec, attempt.folder, code, attempt.number)
+                    if outcome == "again":
+                        attempts.append(submit(attempt.spec, attempt.number + 1))
+                    elif outcome:
+                        failures.append(outcome)
+                if watch:
+                    watch([attempt.spec for attempt in attempts if attempt.started], ended)
+        finally:
+            for attempt in attempts:
+                attempt.away.close()
+    return failures
+
+
+@contextmanager
+def _cluster(address: str | None) -> Iterator[Any]:
+    """Ray, connected; its end also ends the tasks of this driver and their workers, within seconds."""
+    # For a cluster that is started here. Raylets then also kill what outlives a killed task.
+    os.environ.setdefault("RAY_kill_child_processes_on_worker_exit_with_raylet_subreaper", "1")
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    try:
+        import ray
+    except ImportError:
+        raise FptError("--engine ray needs Ray, which is not installed: pip install 'fpt[ray]'") from None
+    address = address or os.environ.get("RAY_ADDRESS")
+    if address and "://" in address:
+        raise SpecError(f"address {address}: HOST:PORT of a cluster this machine is a node of, without a protocol")
+    try:
+        if address and ":" in address:  # Ray itself would try for minutes
+            host, _, port = address.rpartition(":")
+            socket.create_connection((host.strip("[]"), port), timeout=10).close()
+        ray.init(address=address, include_dashboard=False, log_to_driver=False, logging_level=logging.ERROR)
+    except (OSError, RuntimeError, ValueError) as error:
+        raise FptError(f"no Ray cluster at {address or 'this machine'} (--address or RAY_ADDRESS): {error}") from error
+    _heed_children()
+    try:
+        yield ray
+    finally:
+        ray.shutdown()
+
+
+def _heed_children() -> None:
+    """With a raylet as subreaper Ray ignores SIGCHLD, and exit codes get lost: here, and in processes started here."""
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+
+
+def _share(ray: Any, threads: int | None) -> dict[str, int]:
+    """What a sweep asks for: a GPU if the cluster has any, and `threads` cores; some node must be able to give it."""
+    nodes = [node["Resources"] for node in ray.nodes() if node["Alive"]]
+    share = {"num_cpus": threads or 1, "num_gpus": int(any(node.get("GPU", 0) >= 1 for node in nodes))}
+    has = [(int(node.get("CPU", 0)), int(node.get("GPU", 0))) for node in nodes]
+    if not any(cpus >= share["num_cpus"] and gpus >= share["num_gpus"] for cpus, gpus in has):
+        listed = ", ".join(f"{cpus} cores and {gpus} GPUs" for cpus, gpus in has)
+        raise SpecError(f"--threads {share['num_cpus']}: no node of the Ray cluster can give that; they have {listed}")
+    return share
+
+
+def _job(spec: SweepSpec, study: Path, threads: int) -> News:
+    """All that a task needs to know, and the files it needs to have; plain data."""
+    folder = study / spec.folder_name
+    (folder / engines.FAILED).unlink(missing_ok=True)
+    done = _contents(folder, FILES) if ledger.read_result(folder, spec) else {}
+    files = {engines.SOURCE.as_posix(): engines.SOURCE.read_bytes()}
+    files |= {(folder / name).as_posix(): content for name, content in done.items()}
+    job = {"parameters": spec.parameters(), "hash": spec.hash, "version": fpt.__version__, "threads": threads}
+    return job | {"workspace": str(Path.cwd()), "study": study.as_posix(), "files": files}
+
+
+def _read(ray: Any, attempt: Attempt) -> int | None:
+    """Act on the next piece of news; the worker's exit code once it has ended."""
+    try:
+        news = ray.get(next(attempt.news))
+    except ray.exceptions.RayTaskError as error:  # the task itself raised: no worker came to start
+        news = {"code": engines.OWN_ERROR, "files": {engines.LOG: str(error).encode()}}
+    except (ray.exceptions.RayError, StopIteration) as error:  # its process or node was killed
+        news = {"code": engines.LOST, "files": {engines.LOG: str(error).encode()}}
+    if "away" in news:
+        attempt.started = True
+        if news["away"]:
+            attempt.hold()
+    elif "progress" in news:
+        attempt.write(ledger.PROGRESS, news["progress"])
+    else:
+        for name, content in news["files"].items():
+            attempt.write(name, content)
+        attempt.away.close()
+        return int(news["code"])
+    return None
+
+
+def sweep_on_node(job: News) -> Iterator[News]:
+    """The task: one sweep in a fresh worker, in the driver's workspace if this node sees it, else in a temporary one.
+
+    Yields first {"away": whether it is a temporary one}, then, if so, {"progress": the file} whenever it changes,
+    and at last {"code": the worker's exit code, "files": by name}.
+    """
+    spec, study = resolve(job["parameters"]), Path(job["study"])
+    if spec.hash != job["hash"]:
+        raise SpecError(f"a node has fpt {fpt.__version__}, the driver {job['version']}, and they differ on this sweep")
+    root = Path(job["workspace"])
+    _heed_children()
+    with ExitStack() as stack:
+        if away := not (root / study / job["sign"]).is_file():
+            root = stack.enter_context(_temporary_workspace(spec))
+            for name, content in job["files"].items():
+                (root / name).parent.mkdir(parents=True, exist_ok=True)
+                (root / name).write_bytes(content)
+        worker = engines.start(spec, study, job["threads"], root=root)
+        stack.callback(worker.stop)
+        yield {"away": away}
+        told = None
+        while worker.process.poll() is None:
+            progress = _contents(worker.folder, (ledger.PROGRESS,)).get(ledger.PROGRESS) if away else None
+            if progress and progress != told:
+                yield {"progress": progress}
+                told = progress
+            time.sleep(engines.POLL)
+        yield {"code": worker.process.returncode, "files": _contents(worker.folder, FILES)}
+
+
+@contextmanager
+def _temporary_workspace(spec: SweepSpec) -> Iterator[Path]:
+    """A folder on this node, gone at the end; those of killed tasks go when the next one comes."""
+    for old in Path(tempfile.gettempdir()).glob(f"{TEMPORARY}*"):
+        with suppress(FileNotFoundError):  # another task may be at it as well
+            if not ledger.is_held(old / ledger.LOCK) and time.time() - old.stat().st_mtime > 60:  # or it is just made
+                shutil.rmtree(old, ignore_errors=True)
+    with tempfile.TemporaryDirectory(prefix=TEMPORARY) as name, ledger.hold(Path(name) / ledger.LOCK, spec):
+        yield Path(name)
+
+
+def _contents(folder: Path, names: Sequence[str]) -> dict[str, bytes]:
+    """What is there of the named files; the worker may remove one at any moment."""
+    found = {}
+    for name in names:
+        try:
+            found[name] = (folder / name).read_bytes()
+        except FileNotFoundError:
+            continue
+    return found

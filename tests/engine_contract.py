@@ -1,0 +1,121 @@
+"""What tests of the engines share: each engine under one face, drivers in processes of their own, and who is alive.
+
+Run as a program, this file is such a driver.
+"""
+
+import json
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from fpt.sweeps import SweepSpec, ray_engine
+from fpt.sweeps.engines import Failure, run_local
+from fpt.sweeps.ledger import sweep_state
+from fpt.sweeps.spec import resolve
+
+ROOT = Path(__file__).parents[1]
+STUDY = Path("runs/mine")
+PATIENCE = 120  # seconds a busy machine may need to start a kernel
+CORES = 3  # declared to Ray, which takes our word for it
+LOCAL = "local"
+SHARED = pytest.param("ray", marks=pytest.mark.ray)  # its nodes see the driver's workspace
+APART = pytest.param("ray, apart", marks=pytest.mark.ray)  # they do not
+
+
+@dataclass(frozen=True)
+class Engine:
+    """An engine by name; the address is Ray's."""
+
+    name: str
+    address: str | None = None
+
+    def run(self, sweeps: Sequence[SweepSpec], **options: Any) -> list[Failure]:
+        if self.name == LOCAL:
+            return run_local(sweeps, STUDY, **options)
+        with pytest.MonkeyPatch.context() as patch:
+            if "apart" in self.name:  # on one machine every node sees it: send them to another place
+                job = ray_engine._job
+                patch.setattr(ray_engine, "_job", lambda *about: job(*about) | {"workspace": "/nowhere"})
+            return ray_engine.run_ray(sweeps, STUDY, address=self.address, **options)
+
+    def start_driver(self, *sweeps: SweepSpec) -> "subprocess.Popen[bytes]":
+        command = [sys.executable, __file__, self.name, self.address or ""]
+        command += [json.dumps(sweep.resolved()) for sweep in sweeps]
+        # A shell starts background jobs with SIGINT ignored, and children inherit it: Ctrl-C is to mean Ctrl-C here.
+        return subprocess.Popen(command, preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler))
+
+
+@pytest.fixture(scope="session")
+def cluster() -> Iterator[Any]:
+    """A Ray cluster of one node; `add_node` adds others, which are processes of this machine as well."""
+    from ray.cluster_utils import Cluster
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("RAY_USAGE_STATS_ENABLED", "0")
+        patch.setenv("RAY_kill_child_processes_on_worker_exit_with_raylet_subreaper", "1")
+        patch.setenv("PYTHONPATH", str(ROOT))
+        # A killed node is noticed after 5 failed calls, every half second instead of every third.
+        head = {"num_cpus": CORES, "include_dashboard": False, "_system_config": {"health_check_period_ms": 500}}
+        started = Cluster(initialize_head=True, head_node_args=head)
+        before = scratch()
+        yield started
+        started.shutdown()
+        for left in scratch() - before:  # of killed tasks, for the next task to remove
+            shutil.rmtree(left)
+
+
+@pytest.fixture
+def engine(request: pytest.FixtureRequest) -> Engine:
+    """The engine named by the test's parameter."""
+    if request.param == LOCAL:
+        return Engine(LOCAL)
+    return Engine(request.param, request.getfixturevalue("cluster").address)
+
+
+def folder(sweep: SweepSpec) -> Path:
+    return STUDY / sweep.folder_name
+
+
+def kernel_pid(sweep: SweepSpec) -> int:
+    """The stand-in's process: it leaves its number at home, for not every engine runs it in the folder."""
+    return int((Path.home() / "stand-in" / sweep.folder_name / "pid").read_text())
+
+
+def eventually(happens: Callable[[], object], within: float = PATIENCE) -> None:
+    deadline = time.monotonic() + within
+    while not happens():
+        assert time.monotonic() < deadline, "it did not happen in time"
+        time.sleep(0.1)
+
+
+def family(driver: "subprocess.Popen[bytes]", sweeps: Sequence[SweepSpec]) -> list[psutil.Process]:
+    """Workers and kernels, once every kernel is at work and `fpt status` can tell how far it is."""
+    eventually(lambda: all(sweep_state(sweep, STUDY).progress for sweep in sweeps))
+    kernels = [psutil.Process(kernel_pid(sweep)) for sweep in sweeps]
+    workers = [each.parent() for each in kernels]
+    assert all("fpt.sweeps.engines" in worker.cmdline() for worker in workers if worker)
+    return [*kernels, *filter(None, workers), *psutil.Process(driver.pid).children(recursive=True)]
+
+
+def all_gone(members: Sequence[psutil.Process]) -> bool:
+    return not any(member.is_running() and member.status() != psutil.STATUS_ZOMBIE for member in members)
+
+
+def scratch() -> set[Path]:
+    """Workspaces of nodes apart."""
+    return set(Path(tempfile.gettempdir()).glob(f"{ray_engine.TEMPORARY}*"))
+
+
+if __name__ == "__main__":
+    name, address, *texts = sys.argv[1:]
+    sys.exit(len(Engine(name, address or None).run([resolve(json.loads(text)) for text in texts])))

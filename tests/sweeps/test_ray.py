@@ -1,0 +1,136 @@
+"""The Ray engine beyond the contract, on real Ray: nodes and their loss, GPUs, results, what it refuses."""
+
+import os
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from engine_contract import APART, CORES, SHARED, STUDY, Engine, all_gone, eventually, family, folder, scratch
+from stand_in import QUICK, ROOT, SLOW_ONCE, spec
+
+from fpt.errors import FptError, SpecError
+from fpt.sweeps import engines, ray_engine, run_sweep
+from fpt.sweeps.ledger import sweep_state
+
+pytestmark = pytest.mark.ray
+A_NODE_APART = pytest.mark.parametrize("engine", [APART], indirect=True)
+
+
+@pytest.fixture
+def add_gpu(cluster: Any) -> Iterator[Callable[[], Any]]:
+    """Adds nodes of one declared GPU each, where sweeps go as long as there are any; removed at the end."""
+    added: list[Any] = []
+
+    def add() -> Any:
+        added.append(cluster.add_node(num_cpus=CORES, num_gpus=1))
+        return added[-1]
+
+    yield add
+    for node in added:
+        if node in cluster.worker_nodes:
+            cluster.remove_node(node)
+    cluster.wait_for_nodes(timeout=60)
+
+
+@pytest.mark.parametrize("engine", [SHARED], indirect=True)
+def test_a_lost_node_is_replaced_and_its_checkpoints_serve_where_the_folder_is_shared(
+    workspace: Path, engine: Engine, cluster: Any, add_gpu: Callable[[], Any]
+) -> None:
+    sweep, lost = spec(SLOW_ONCE), add_gpu()
+    driver = engine.start_driver(sweep)
+    members = family(driver, [sweep])
+    add_gpu()
+    cluster.remove_node(lost, allow_graceful=False)
+    eventually(lambda: all_gone([each for each in members if each.pid != driver.pid]), within=15)
+    assert driver.wait(timeout=120) == 0
+    state = sweep_state(sweep, STUDY)
+    assert state.complete
+    assert state.result
+    assert state.result["resumed"]
+    assert engines.LOG not in os.listdir(state.folder)
+
+
+@A_NODE_APART
+def test_a_lost_task_takes_its_worker_along_and_is_tried_again(workspace: Path, engine: Engine) -> None:
+    sweep, before = spec(SLOW_ONCE), scratch()
+    driver = engine.start_driver(sweep)
+    members = family(driver, [sweep])
+    worker = next(member for member in members if "fpt.sweeps.engines" in member.cmdline())
+    assert len(scratch() - before) == 1
+    task = worker.parent()
+    assert task
+    task.kill()
+    eventually(lambda: all_gone([*members, task]) or driver.poll() is not None, within=60)
+    assert driver.wait(timeout=120) == 0
+    assert all_gone(members)
+    state = sweep_state(sweep, STUDY)
+    assert state.complete
+    assert state.result
+    assert not state.result["resumed"]  # the first attempt's workspace is out of reach
+
+
+@A_NODE_APART
+def test_more_sweeps_than_gpus_take_turns(workspace: Path, engine: Engine, add_gpu: Callable[[], Any]) -> None:
+    add_gpu()
+    before = scratch()
+    os.utime(tempfile.mkdtemp(prefix=ray_engine.TEMPORARY), (0, 0))  # as if a task had been killed long ago
+    sweeps = [spec(random_gain=gain) for gain in (1, 2, 4)]
+    told: list[list[str]] = []  # the state of every sweep, whenever the engine told something
+    engine.run(sweeps, watch=lambda *_: told.append([sweep_state(sweep, STUDY).state for sweep in sweeps]))
+    assert max(states.count("running") for states in told) == 1
+    assert ["running", "waiting", "waiting"] in [sorted(states) for states in told]
+    assert scratch() <= before
+    for sweep in sweeps:
+        result = sweep_state(sweep, STUDY).result
+        assert result
+        assert result["gpu"] == "0"
+
+
+@A_NODE_APART
+def test_a_real_sweep_gives_the_same_bytes_as_here(workspace: Path, engine: Engine, tmp_path: Path) -> None:
+    Path("notebooks/sweep.ipynb").write_bytes((ROOT / "notebooks" / "sweep.ipynb").read_bytes())
+    real = spec(QUICK, evaluations=2, evaluation_examples=50, compute_type="float32")
+    assert engine.run([real]) == []
+    here = run_sweep(real, tmp_path / "here")
+    assert sweep_state(real, STUDY).complete
+    for name in ("runs.parquet", "curves.parquet"):
+        assert (folder(real) / name).read_bytes() == (here.folder / name).read_bytes()
+
+
+@A_NODE_APART
+def test_a_node_with_another_fpt_is_told(workspace: Path, engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    job = ray_engine._job
+    monkeypatch.setattr(ray_engine, "_job", lambda *about: job(*about) | {"hash": "another", "version": "99"})
+    (failure,) = engine.run([spec()])
+    assert "the driver 99, and they differ" in failure.reason
+    assert failure.evidence == folder(spec()) / engines.LOG
+    assert "Traceback" in failure.evidence.read_text() or "sweep_on_node" in failure.evidence.read_text()
+
+
+@A_NODE_APART
+def test_more_threads_than_any_node_has_are_refused(workspace: Path, engine: Engine) -> None:
+    with pytest.raises(SpecError, match=rf"--threads 99.*they have {CORES} cores and 0 GPUs"):
+        engine.run([spec()], threads=99)
+    assert os.listdir(STUDY) == []
+
+
+@pytest.mark.parametrize(
+    ("address", "answer"),
+    [
+        ("127.0.0.1:1", "no Ray cluster at 127.0.0.1:1 .*refused"),
+        ("ray://127.0.0.1:10001", "without a protocol"),
+        ("nonsense", "no Ray cluster at nonsense"),
+    ],
+)
+def test_an_address_without_a_cluster_is_refused_at_once(workspace: Path, address: str, answer: str) -> None:
+    with pytest.raises(FptError, match=answer):
+        Engine("ray", address).run([spec()])
+
+
+def test_without_ray_it_says_how_to_get_it(workspace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "ray", None)
+    with pytest.raises(FptError, match=r"pip install 'fpt\[ray\]'"):
+        Engine("ray").run([spec()])
