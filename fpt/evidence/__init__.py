@@ -12,7 +12,7 @@ from fpt.evidence.figures import (
 )
 from fpt.evidence.page import Picture, Table
 from fpt.evidence.results import find_study, load_curves, load_runs, studies, sweeps_table
-from fpt.evidence.speed import bench_table, bench_targets, bench_words, load_benches
+from fpt.evidence.speed import bench_table, bench_targets, bench_words, load_benches, precision_table
 from fpt.evidence.tables import beside_paper, beside_published, paper_table, summary, table_one
 
 __all__ = [
@@ -38,6 +38,7 @@ __all__ = [
     "load_curves",
     "load_runs",
     "paper_table",
+    "precision_table",
     "studies",
     "summary",
     "sweeps_table",

@@ -4,7 +4,9 @@ from pathlib import Path
 
 import pandas as pd
 
-from fpt.evidence.results import label
+from fpt.evidence.claims import points
+from fpt.evidence.results import label, rate_text
+from fpt.evidence.stats import paired
 from fpt.sweeps.ledger import workspace
 from fpt.sweeps.speeds import ADAM_BYTES, Bench, benches
 
@@ -61,6 +63,33 @@ def bench_targets(bench: Bench) -> pd.DataFrame:
         named = {"backbone": backbone, "task": task, "arm": ARMS[trainable], "runs": str(best["runs"] if best else "")}
         wants = {"figure": figure, "at least": SHOWN[figure].format(wanted), "measured": measured, "met": met}
         rows.append(named | wants)
+    return pd.DataFrame(rows)
+
+
+def precision_table(runs: pd.DataFrame) -> pd.DataFrame:
+    """Confirmed test accuracies with bfloat16 and with float32 products, paired by seed, as text: a row a task, arm and
+    rate. `spread` is the standard deviation over seeds with float32; `within` says whether the mean difference is."""
+    rows = []
+    confirmed = runs[runs["stage"] == "confirmation"]
+    for (task, arm, rate), cell in confirmed.groupby(["task", "label", "learning_rate"], sort=False):
+        half, single = (
+            cell[cell["compute_type"] == kind].set_index("seed")["test_accuracy"] for kind in ("bfloat16", "float32")
+        )
+        test, spread = paired(half, single), single.std()
+        rows.append(
+            {
+                "task": task,
+                "arm": arm,
+                "rate": rate_text(rate),
+                "seeds": str(test.n),
+                "bfloat16": f"{100 * half.mean():.1f}",
+                "float32": f"{100 * single.mean():.1f}",
+                "difference": points(test.mean),
+                "95% interval": f"{points(test.low)} to {points(test.high)}",
+                "spread": f"{100 * spread:.1f}",
+                "within": "yes" if abs(test.mean) <= spread else "no",
+            }
+        )
     return pd.DataFrame(rows)
 
 

@@ -4,9 +4,10 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
 
-from fpt.evidence import bench_table, bench_targets, bench_words, load_benches
+from fpt.evidence import bench_table, bench_targets, bench_words, load_benches, precision_table
 from fpt.sweeps.speeds import Bench
 
 
@@ -71,3 +72,20 @@ def test_nothing_measured_is_no_rows(tmp_path: Path) -> None:
 def test_tables_are_text(kind: str) -> None:
     for table in (bench_table(bench(kind)), bench_targets(bench(kind))):
         assert table.map(lambda value: isinstance(value, str)).all(axis=None)
+
+
+def test_the_number_types_are_compared_seed_by_seed() -> None:
+    accuracy = {"bfloat16": [0.70, 0.72, 0.75], "float32": [0.71, 0.71, 0.74]}
+    rows = [
+        {"stage": stage, "task": "digits", "label": "FP", "learning_rate": 1e-3, "seed": seed, "compute_type": kind,
+         "test_accuracy": value}
+        for kind, values in accuracy.items()
+        for seed, value in zip((10, 11, 12), values, strict=True)
+        for stage in ("selection", "confirmation")
+    ]  # fmt: skip
+    (row,) = precision_table(pd.DataFrame(rows)).to_dict("records")
+    assert (row["bfloat16"], row["float32"], row["seeds"]) == ("72.3", "72.0", "3")
+    assert (row["difference"], row["spread"], row["within"]) == ("+0.3", "1.7", "yes")
+    far = pd.DataFrame(rows)
+    far.loc[far["compute_type"] == "bfloat16", "test_accuracy"] -= 0.1
+    assert precision_table(far)["within"].tolist() == ["no"]
