@@ -176,4 +176,6 @@ def build(
     check(backbone, backbone_options, init, trainable)
     if random_init not in RANDOM_INITS:
         raise unknown("random_init", random_init, RANDOM_INITS)
+    if not 0 < random_gain < float("inf"):
+        raise SpecError(f"random_gain={random_gain!r}: must be a finite number above 0")
     return Template(task, backbone, init, trainable, random_init, random_gain, **backbone_options)

@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+from fpt import models
 from fpt.errors import SpecError
 from fpt.files import write_json
 from fpt.sweeps import ledger
@@ -32,6 +33,8 @@ RETRIES = 2  # of a lost worker; a sweep that fails by its own error is not trie
 POLL = 0.2  # seconds
 # glibc gives big blocks back to the kernel at every free and faults them in again: 1.3 times slower, measured.
 KEEP_MEMORY = {"MALLOC_MMAP_THRESHOLD_": str(2**32), "MALLOC_TRIM_THRESHOLD_": str(2**32)}
+
+WORKERS = "FPT_WORKERS"  # read by fpt.training.memory
 
 Watch = Callable[[Sequence[SweepSpec], Sequence[SweepSpec]], None]  # (running, finished since the last call)
 
@@ -81,13 +84,14 @@ def run_local(
     """
     waiting = [(spec, 1) for spec in to_do(specs, study)]
     slots, threads = _slots(threads)
+    beside = min(len(slots), len(waiting))
     running: list[Worker] = []
     failures: list[Failure] = []
     try:
         while waiting or running:
             while waiting and slots:
                 spec, attempt = waiting.pop(0)
-                running.append(start(spec, study, threads, slots.pop(0), attempt))
+                running.append(start(spec, study, threads, slots.pop(0), attempt, beside=beside))
             ended = [worker for worker in running if worker.process.poll() is not None]
             for worker in ended:
                 running.remove(worker)
@@ -115,7 +119,9 @@ def to_do(specs: Sequence[SweepSpec], study: Path) -> list[SweepSpec]:
         raise SpecError(f"{SOURCE} is missing in the workspace {Path.cwd()}: it is what runs a sweep")
     for spec in specs:
         ledger.wait_until_free(study / spec.folder_name)
-    return [spec for spec in specs if not ledger.sweep_state(spec, study).complete]  # another driver may have done it
+    specs = [spec for spec in specs if not ledger.sweep_state(spec, study).complete]  # another driver may have done it
+    # Longest first: what trains everything takes twice as long, and would keep the other cores waiting at the end.
+    return sorted(specs, key=lambda spec: -len(models.trainable_groups(spec.trainable, spec.backbone)))
 
 
 def _slots(threads: int | None) -> tuple[list[str], int]:
@@ -139,15 +145,21 @@ def _devices() -> list[str]:
 
 
 def start(
-    spec: SweepSpec, study: Path, threads: int, slot: str = "", attempt: int = 1, root: Path | None = None
+    spec: SweepSpec,
+    study: Path,
+    threads: int,
+    slot: str = "",
+    attempt: int = 1,
+    root: Path | None = None,
+    beside: int = 1,
 ) -> Worker:
-    """A worker on one sweep, in the workspace `root` [the working directory]."""
+    """A worker on one sweep, in the workspace `root` [the working directory]; one of `beside` that share the memory."""
     name = study / spec.folder_name
     folder = (root or Path()) / name
     folder.mkdir(parents=True, exist_ok=True)
     (folder / FAILED).unlink(missing_ok=True)
     environment = os.environ | {"OMP_NUM_THREADS": str(threads), "JUPYTER_PREFER_ENV_PATH": "1"} | KEEP_MEMORY
-    environment |= {"CUDA_VISIBLE_DEVICES": slot} if slot else {}
+    environment |= {"CUDA_VISIBLE_DEVICES": slot} if slot else {WORKERS: str(beside)}
     command = [sys.executable, "-m", "fpt.sweeps.engines", json.dumps(spec.parameters()), name.as_posix()]
     with (folder / LOG).open("wb") as log:
         process = subprocess.Popen(

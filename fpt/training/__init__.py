@@ -3,16 +3,14 @@
 Importing it needs no torch.
 """
 
-from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from fpt.training.recipe import Recipe
 
 if TYPE_CHECKING:
     from fpt.models.transfer import Template
-    from fpt.tasks.arrays import Task
-    from fpt.training.loop import FleetResult
+    from fpt.training.loop import train as train_fleet
 
 __all__ = ["Recipe", "check_room", "train_fleet"]
 
@@ -30,27 +28,9 @@ def check_room(model: "Template", recipe: Recipe, runs: int, folder: Path | None
         checkpoint.check_disk(model, runs, folder)
 
 
-def train_fleet(
-    task: "Task",
-    model: "Template",
-    recipe: Recipe,
-    learning_rates: Sequence[float],
-    seeds: Sequence[int],
-    *,
-    test_examples: int | None = None,
-    progress: Callable[[int, int], None] | None = None,
-    checkpoints: Path | None = None,
-) -> "FleetResult":
-    """Train every learning rate with every seed, together; see fpt.training.loop.train."""
+def __getattr__(name: str) -> Any:
+    if name != "train_fleet":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from fpt.training.loop import train
 
-    return train(
-        task,
-        model,
-        recipe,
-        learning_rates,
-        seeds,
-        test_examples=test_examples,
-        progress=progress,
-        checkpoints=checkpoints,
-    )
+    return train

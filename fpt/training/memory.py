@@ -1,6 +1,8 @@
 """Will a fleet fit? Predicted before the start; a fleet that would not is split into smaller ones."""
 
+import os
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TypeVar
 
 import psutil
@@ -13,6 +15,7 @@ from fpt.training.recipe import Recipe
 FLOAT = 4  # bytes
 STATES = 6  # parameters, gradient, clipped gradient, two Adam moments, best so far
 KEPT_PER_LAYER = 34  # floats a token and unit of width that one block keeps for its backward pass
+CONTAINER = Path("/sys/fs/cgroup")  # version 2
 SHARE = 0.8  # of the free memory that a fleet may take
 
 Part = tuple[list[float], list[int]]
@@ -31,8 +34,16 @@ def run_bytes(template: Template, recipe: Recipe) -> int:
 
 
 def free_bytes(device: torch.device) -> int:
-    """Bytes free on the device."""
-    return torch.cuda.mem_get_info(device)[0] if device.type == "cuda" else psutil.virtual_memory().available
+    """Bytes free on the device; of main memory, within the limit of a container, the part of one of FPT_WORKERS."""
+    if device.type == "cuda":
+        return torch.cuda.mem_get_info(device)[0]
+    free: int = psutil.virtual_memory().available
+    try:
+        limit, used = (int((CONTAINER / f"memory.{name}").read_text()) for name in ("max", "current"))
+        free = min(free, limit - used)
+    except (OSError, ValueError):  # no container, or one without a limit ("max")
+        pass
+    return free // int(os.environ.get("FPT_WORKERS", "1"))
 
 
 def split(template: Template, recipe: Recipe, rates: list[float], seeds: list[int], device: torch.device) -> list[Part]:

@@ -1,5 +1,7 @@
 """A fleet against the plain loop, and what must never change: frozen tensors, neighbours, the caller's generator."""
 
+from types import SimpleNamespace
+
 import pandas as pd
 import pytest
 import torch
@@ -295,6 +297,18 @@ def test_fleets_that_do_not_fit_are_split_and_say_so(digits, small_backbones, mo
     monkeypatch.setattr(memory, "free_bytes", lambda device: need // 2)
     with pytest.raises(FptError, match=r"needs about .* GiB.*may be used"):
         train_fleet(digits, template, recipe(), RATES, SEEDS)
+
+
+def test_memory_is_shared_with_other_workers_and_within_a_container(monkeypatch, tmp_path):
+    monkeypatch.setattr(memory.psutil, "virtual_memory", lambda: SimpleNamespace(available=900))
+    monkeypatch.setattr(memory, "CONTAINER", tmp_path)
+    monkeypatch.setenv("FPT_WORKERS", "3")
+    assert memory.free_bytes(CPU) == 300
+    (tmp_path / "memory.max").write_text("max\n")
+    (tmp_path / "memory.current").write_text("100\n")
+    assert memory.free_bytes(CPU) == 300
+    (tmp_path / "memory.max").write_text("700\n")
+    assert memory.free_bytes(CPU) == 200
 
 
 @pytest.mark.parametrize(
