@@ -165,9 +165,10 @@ class SweepSpec(Recipe):
 
     @property
     def title(self) -> str:
-        """Task, arm, and how a random arm was drawn where that is not the default."""
+        """Task, arm, and where they are not the default how a random arm was drawn and the type of products."""
         drawn = [] if self.random_init == "matched" else [self.random_init]
         drawn += [] if self.random_gain == 1 else [f"gain {self.random_gain:g}"]
+        drawn += [] if self.compute_type == "auto" else [self.compute_type]
         return ", ".join([self.task, self.arm, *drawn])
 
     def resolved(self) -> dict[str, Any]:
