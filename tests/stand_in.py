@@ -31,7 +31,7 @@ notes = Path.home() / "stand-in" / spec.folder_name  # of all attempts, wherever
 with ledger.hold(place / ledger.LOCK, spec):
     notes.mkdir(parents=True, exist_ok=True)
     first = not (notes / "pid").exists()
-    ledger.write_atomically(notes / "pid", str(os.getpid()).encode())
+    files.write_atomically(notes / "pid", str(os.getpid()).encode())
     resumed = (place / "checkpoint").exists()
     (place / "checkpoint").touch()
     if spec.steps == {LOST} or spec.steps == {LOST_ONCE} and first:
