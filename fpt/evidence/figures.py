@@ -50,6 +50,7 @@ def learning_rate_figure(runs: pd.DataFrame, baseline: Mapping[str, float] | Non
             axes.axvline(rate, color=GREY, linestyle="--", linewidth=1, zorder=0)
         if baseline and task in baseline:
             axes.axhline(100 * baseline[task], color=GREY, linestyle=":", label="trivial baseline")
+        axes.set_xlim(shown["learning_rate"].min() / 1.5, shown["learning_rate"].max() * 1.5)  # one rate has no range
         axes.set(xscale="log", xlabel="learning rate", ylabel="test accuracy (%)", title=task)
         axes.set_xticks(sorted(shown["learning_rate"].unique()))
         axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: rate_text(value)))

@@ -50,6 +50,12 @@ def test_figures_describe_themselves_with_and_without_results(
         assert "frozen pretrained" in alt_text(figure)
 
 
+def test_one_learning_rate_has_a_figure_without_a_warning(runs: pd.DataFrame) -> None:
+    one = runs[runs["learning_rate"] == runs["learning_rate"].iloc[0]]
+    low, high = learning_rate_figure(one).axes[0].get_xlim()
+    assert low < one["learning_rate"].iloc[0] < high
+
+
 def test_the_learning_rate_figure_shows_every_run(study: Path, runs: pd.DataFrame) -> None:
     axes = learning_rate_figure(runs).axes[0]
     drawn = sum(len(collection.get_offsets()) for collection in axes.collections)
