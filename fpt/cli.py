@@ -115,9 +115,8 @@ def _measure_here(todo: Sequence[SweepState]) -> speeds.Bench:
 
 def _runs(spec: SweepSpec) -> str:
     """Runs of both stages; the selected rate may be one of the reference rates."""
-    first = len(spec.learning_rates) * len(spec.selection_seeds)
-    seeds, references = len(spec.confirmation_seeds), len(spec.reference_rates)
-    return f"{first} + {seeds * references} to {seeds * (references + 1)}" if seeds else str(first)
+    most, seeds = spec.confirmation_runs, len(spec.confirmation_seeds)
+    return f"{spec.selection_runs} + {most - seeds} to {most}" if seeds else str(spec.selection_runs)
 
 
 def _time(seconds: float) -> str:

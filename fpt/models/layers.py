@@ -1,5 +1,5 @@
-"""Layers put in the place of the library's, the same functions with three things made explicit: the precision of
-products, the random stream of dropout, and the positions that are read out.
+"""Layers put in the place of the library's: the same functions, with the precision of products and the random stream
+of dropout made explicit.
 """
 
 import math
@@ -61,9 +61,7 @@ class Masks:
         self._words = torch.empty(0, dtype=torch.int64, device=device)
 
     def draw(self, *runs: int) -> list[Tensor]:
-        """A mask (*runs, ...) for each shape; none where the rate is 0."""
-        if self.rate == 0:
-            return []
+        """A mask (*runs, ...) for each shape."""
         sizes = [math.prod(runs) * shape.numel() for shape in self.shapes]
         total = sum(sizes)
         if len(self._floats) != total:

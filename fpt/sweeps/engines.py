@@ -215,7 +215,10 @@ def main(parameters: dict[str, Any], folder: Path) -> int:
             return OWN_ERROR
         except DeadKernelError:
             return LOST
-        notebook = json.loads(partial.read_text(encoding="utf-8"))
+        text = partial.read_text(encoding="utf-8")
+        for root in (Path.cwd(), Path(__file__).parents[2]):  # warnings name their file
+            text = text.replace(f"{root.as_posix()}/", "")
+        notebook = json.loads(text)
         notebook["metadata"]["papermill"]["output_path"] = (folder / ledger.NOTEBOOK).as_posix()
         write_json(folder / ledger.NOTEBOOK, notebook)
         partial.unlink()

@@ -66,7 +66,7 @@ def prepare(spec: SweepSpec, data_dir: str | Path | None = None, folder: Path | 
         spec.random_gain,
         **spec.backbone_options,
     )
-    training.check_room(template, spec.recipe, spec.most_runs, folder)
+    training.check_room(template, spec.recipe, max(spec.selection_runs, spec.confirmation_runs), folder)
     return task, template
 
 
@@ -91,6 +91,8 @@ def check_all(specs: Sequence[SweepSpec], study: Path) -> None:
         "backbone_options",
         "init",
         "trainable",
+        "selection_runs",
+        "confirmation_runs",
     )
     distinct = {str([getattr(spec, name) for name in needs]): spec for spec in specs}
     for spec in distinct.values():
@@ -205,9 +207,8 @@ def parquet(frame: "pd.DataFrame") -> bytes:
 
 def _progress(spec: SweepSpec, folder: Path, stage: str, runs: int, clock: Clock) -> Callable[[int, int], None]:
     """A callback that keeps progress.json up to date, counted in run-steps over both stages."""
-    first = len(spec.learning_rates) * len(spec.selection_seeds)
-    second = (len(spec.reference_rates) + 1) * len(spec.confirmation_seeds)  # an upper bound: rates may coincide
-    before, total = (0, first + second) if stage == "selection" else (first, first + runs)
+    first = spec.selection_runs
+    before, total = (0, first + spec.confirmation_runs) if stage == "selection" else (first, first + runs)
 
     def write(step: int, steps: int) -> None:
         done = before * steps + runs * step

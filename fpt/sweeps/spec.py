@@ -138,10 +138,13 @@ class SweepSpec(Recipe):
         return Recipe(**{name: getattr(self, name) for name in Recipe.model_fields})
 
     @property
-    def most_runs(self) -> int:
-        """Runs of the larger fleet, if the selected rate is none of the reference rates."""
-        confirmation = (len(self.reference_rates) + 1) * len(self.confirmation_seeds)
-        return max(len(self.learning_rates) * len(self.selection_seeds), confirmation)
+    def selection_runs(self) -> int:
+        return len(self.learning_rates) * len(self.selection_seeds)
+
+    @property
+    def confirmation_runs(self) -> int:
+        """An upper bound, known before the selection: the selected rate may be one of the reference rates."""
+        return (len(self.reference_rates) + 1) * len(self.confirmation_seeds)
 
     @cached_property
     def hash(self) -> str:

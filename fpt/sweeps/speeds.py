@@ -66,8 +66,7 @@ def predict(spec: SweepSpec, rows: Sequence[dict[str, Any]]) -> float | None:
     """
     cost, types = cost_of(spec), (spec.compute_type, "float32", "bfloat16")[: 3 if spec.compute_type == "auto" else 1]
     fitting = [row for row in rows if row["compute_type"] in types and all(row[k] == v for k, v in cost.items())]
-    selection = len(spec.learning_rates) * len(spec.selection_seeds)
-    confirmation = (len(spec.reference_rates) + 1) * len(spec.confirmation_seeds)
+    selection, confirmation = spec.selection_runs, spec.confirmation_runs
     row = min(fitting, key=lambda row: abs(row["runs"] - selection), default=None)
     if row is None:
         return None

@@ -16,10 +16,9 @@ from torch.func import functional_call
 
 from fpt.models.transfer import Template
 from fpt.tasks.arrays import Examples, Finite, FiniteSplit, Task
+from fpt.training.evaluate import TOKENS_AT_ONCE
 from fpt.training.fleet import Fleet
 from fpt.training.recipe import Recipe
-
-TOKENS_AT_ONCE = 16_384  # in one forward pass
 
 
 def constant(task: Task, template: Template, recipe: Recipe) -> bool:
@@ -33,14 +32,14 @@ def constant(task: Task, template: Template, recipe: Recipe) -> bool:
     )
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class FeatureTask(Task):
     """A task whose inputs are features (n, read-out positions, width), other ones for every seed."""
 
-    of_seeds: dict[int, Finite] | None = None
+    of_seeds: dict[int, Finite]
 
     def split(self, seed: int) -> FiniteSplit:
-        return FiniteSplit((self.of_seeds or {})[seed], seed)
+        return FiniteSplit(self.of_seeds[seed], seed)
 
 
 class OutputLayer(nn.Module):
@@ -58,9 +57,6 @@ class OutputLayer(nn.Module):
     def drop_with(self, masks: Sequence[Tensor]) -> None:
         """Nothing is dropped out here."""
 
-    def dropout_shapes(self, tokens: Tensor, lengths: Tensor | None) -> list[torch.Size]:
-        return []
-
     def set_compute_type(self, compute_type: torch.dtype) -> None:
         """The output layer is float32 in every arm."""
 
@@ -74,6 +70,7 @@ def fleet(
     of_seeds = {seed: cached(Fleet(task, template, recipe, [1.0], [seed], device)) for seed in seeds}
     kept = {each.name: getattr(task, each.name) for each in fields(Task)}
     kept |= {"encode": lambda features, generator=None: features, "width": template.width, "vocabulary": None}
+    kept |= {"tokens": task.readout}
     features = FeatureTask(**kept, of_seeds=of_seeds)
     head: Any = copy(template)
     head.task, head.module = features, OutputLayer(template)
@@ -85,9 +82,8 @@ def fleet(
 def cached(fleet: Fleet) -> Finite:
     """The data of a fleet of one run, features in the place of inputs."""
     data: Any = fleet.task.data
-    template = fleet.template
+    # The output layer keeps the module's own values: what it computes is not looked at.
     weights = {**fleet.shared, **{name: value[0] for name, value in fleet.per_seed.items()}}
-    weights |= {name: value for name, value in template.initialise(fleet.seeds[0]).items() if name not in weights}
     seen: list[Tensor] = []
     module = fleet.module
     handle = module.output_layer.register_forward_pre_hook(lambda _, arguments: seen.append(arguments[0]))

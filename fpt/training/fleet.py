@@ -60,6 +60,7 @@ class Fleet:
         self.rates, self.seeds = list(rates), list(seeds)
         self.compute_type = precision.resolve(recipe.compute_type, device)
         self.module = template.module.to(device)
+        self.module.set_compute_type(self.compute_type)
         self.splits: list[Split] = [task.split(seed).to(device) for seed in self.seeds]
         self._load_weights()
         runs = len(self.seeds) * len(self.rates)
@@ -72,10 +73,10 @@ class Fleet:
     def _make_masks(self) -> Masks:
         """Dropout depends on all that identifies the fleet: a run has no stream of its own."""
         identity: list[Any] = [*self.rates, "seeds", *self.seeds]
-        batch = self.splits[0].batch(0, self.recipe.batch_size)
-        self.module.set_compute_type(torch.float32)  # this once, with the module's own tensors
-        shapes = self.module.dropout_shapes(self.task.encode(batch.inputs), batch.lengths)
-        self.module.set_compute_type(self.compute_type)
+        shapes = []
+        if self.recipe.dropout:
+            batch = self.splits[0].batch(0, self.recipe.batch_size)
+            shapes = self.module.dropout_shapes(self.task.encode(batch.inputs), batch.lengths)
         return Masks(shapes, self.recipe.dropout, self.device, stream(self.seeds[0], "dropout", *identity))
 
     def _load_weights(self) -> None:

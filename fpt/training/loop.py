@@ -102,10 +102,8 @@ class Training:
         runs = pd.DataFrame(identity(fleet) | {name: value.cpu().numpy() for name, value in columns.items()})
         diverged = pd.Series(fleet.diverged_at.cpu().numpy(), dtype="Int64")
         runs["diverged_at"] = diverged.mask(diverged == 0)
-        never = runs["best_step"] == 0
-        runs.loc[never, ["validation_accuracy", "train_accuracy", "test_accuracy", "test_accuracy_exact"]] = float(
-            "nan"
-        )
+        of_best = ["validation_accuracy", "train_accuracy", "test_accuracy", "test_accuracy_exact"]
+        runs.loc[runs["best_step"] == 0, of_best] = float("nan")  # never finite: there is no best
         curves = [
             pd.DataFrame(identity(fleet) | {"step": stop} | dict(zip(SCORES, scores.cpu().numpy(), strict=True)))
             for stop, scores in zip(self.stops, self.scores, strict=True)

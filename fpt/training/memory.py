@@ -13,8 +13,9 @@ from fpt.models.transfer import Template
 from fpt.training.recipe import Recipe
 
 FLOAT = 4  # bytes
-STATES = 6  # parameters, gradient, clipped gradient, two Adam moments, best so far
+STATES = 6  # parameters, gradient, two Adam moments, best so far; weights and their gradient in the compute type
 KEPT_PER_LAYER = 34  # floats a token and unit of width that one block keeps for its backward pass
+KEPT_PER_SCORE = 4.5  # floats an attention score: softmax, mask and its bits, their product, a gradient passing by
 CONTAINER = Path("/sys/fs/cgroup")  # version 2
 SHARE = 0.8  # of the free memory that a fleet may take
 
@@ -29,8 +30,8 @@ def run_bytes(template: Template, recipe: Recipe) -> int:
     drawn = frozen if template.init == "random" else 0  # pretrained tensors are held once, whatever the fleet
     tokens = recipe.batch_size * template.task.tokens
     scores = template.module.heads * template.task.tokens
-    activations = tokens * template.layers * (KEPT_PER_LAYER * template.width + 3 * scores)
-    return FLOAT * (STATES * trainable + activations + drawn)
+    activations = tokens * template.layers * (KEPT_PER_LAYER * template.width + KEPT_PER_SCORE * scores)
+    return int(FLOAT * (STATES * trainable + activations + drawn))
 
 
 def free_bytes(device: torch.device) -> int:
