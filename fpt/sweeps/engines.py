@@ -159,6 +159,7 @@ def start(
     folder.mkdir(parents=True, exist_ok=True)
     (folder / FAILED).unlink(missing_ok=True)
     environment = os.environ | {"OMP_NUM_THREADS": str(threads), "JUPYTER_PREFER_ENV_PATH": "1"} | KEEP_MEMORY
+    environment["TORCHINDUCTOR_COMPILE_THREADS"] = str(threads)  # else as many processes as there are cores
     environment |= {"CUDA_VISIBLE_DEVICES": slot} if slot else {WORKERS: str(beside)}
     command = [sys.executable, "-m", "fpt.sweeps.engines", json.dumps(spec.parameters()), name.as_posix()]
     with (folder / LOG).open("wb") as log:

@@ -239,6 +239,7 @@ def _provenance(spec: SweepSpec, selection: Selection, task: "Task", fleet: "Fle
         "weights_checksum": weights.checksum(spec.backbone) if spec.init == "pretrained" else None,
         "compute_type": fleet.compute_type,
         "threads": fleet.threads,
+        "compiled": fleet.compiled,
         "device": device_name(fleet.device),
         **software(),
     }

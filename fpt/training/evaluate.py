@@ -39,7 +39,7 @@ def score(fleet: "Fleet", parameters: Tensor, examples: Examples, crew: "Crew | 
     if crew is not fleet.everyone:
         examples = examples[torch.tensor(crew.seeds, device=fleet.device)]
     count = examples.targets.shape[1]
-    chunk = max(1, TOKENS_AT_ONCE // (fleet.task.tokens * runs))
+    chunk = even(count, max(1, TOKENS_AT_ONCE // (fleet.task.tokens * runs)))
     totals = torch.zeros(3, runs, dtype=torch.float64, device=fleet.device)
     for start in range(0, count, chunk):
         inputs, targets = (
@@ -57,6 +57,12 @@ def score(fleet: "Fleet", parameters: Tensor, examples: Examples, crew: "Crew | 
     # The argmax of NaN is a class like any other: what is not finite has no accuracy.
     finite = loss.isfinite()
     return Score(loss, accuracy.where(finite, torch.nan), exact.where(finite, torch.nan))
+
+
+def even(count: int, most: int) -> int:
+    """The size of parts of at most `most`: one that divides `count` if there is a large one, since a compiled fleet
+    compiles every size of a part anew."""
+    return next((size for size in range(most, most // 2, -1) if count % size == 0), most)
 
 
 class Best:

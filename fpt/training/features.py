@@ -62,11 +62,17 @@ class OutputLayer(nn.Module):
 
 
 def fleet(
-    task: Task, template: Template, recipe: Recipe, rates: Sequence[float], seeds: Sequence[int], device: torch.device
+    task: Task,
+    template: Template,
+    recipe: Recipe,
+    rates: Sequence[float],
+    seeds: Sequence[int],
+    device: torch.device,
+    compiled: bool = False,
 ) -> Fleet:
     """The fleet that trains on cached features where `constant` holds, else the ordinary one: equal up to rounding."""
     if not constant(task, template, recipe):
-        return Fleet(task, template, recipe, rates, seeds, device)
+        return Fleet(task, template, recipe, rates, seeds, device, compiled)
     of_seeds = {seed: cached(Fleet(task, template, recipe, [1.0], [seed], device)) for seed in seeds}
     kept = {each.name: getattr(task, each.name) for each in fields(Task)}
     kept |= {"encode": lambda features, generator=None: features, "width": template.width, "vocabulary": None}

@@ -55,6 +55,7 @@ class Fleet:
         rates: Sequence[float],
         seeds: Sequence[int],
         device: torch.device,
+        compiled: bool = False,
     ) -> None:
         self.task, self.template, self.recipe, self.device = task, template, recipe, device
         self.rates, self.seeds = list(rates), list(seeds)
@@ -69,6 +70,11 @@ class Fleet:
         self.everyone = self.active = self.crew(torch.arange(runs, device=device).view(len(self.seeds), -1))
         self._make_optimizers()
         self.masks = self._make_masks()
+        if compiled:
+            torch.compiler.reset()  # it keeps few shapes, and those of another fleet would count
+            self._forward_all = torch.compile(self._forward, dynamic=False)
+        else:
+            self._forward_all = self._forward
 
     def _make_masks(self) -> Masks:
         """Dropout depends on all that identifies the fleet: a run has no stream of its own."""
@@ -146,9 +152,9 @@ class Fleet:
         self.masks.generator.set_state(state["generator"])
 
     def crew(self, rows: Tensor) -> Crew:
-        """The runs `rows` (seeds, rates), in each row those of one seed."""
+        """The runs `rows` (seeds, rates), in each row those of one seed; a seed may have several rows."""
         seeds = (rows[:, 0] // len(self.rates)).tolist()
-        some = len(seeds) < len(self.seeds)
+        some = seeds != list(range(len(self.seeds)))
         per_seed = {name: value[seeds] if some else value for name, value in self.per_seed.items()}
         return Crew(rows, rows.flatten().tolist(), seeds, per_seed)
 
@@ -170,6 +176,20 @@ class Fleet:
         pieces [(runs of the crew, numbers of a piece)], tokens (seeds, batch, tokens, ...), lengths (seeds, batch),
         masks [(seeds, rates, ...)].
         """
+        # Compiled for all runs alone: every other number of runs would be compiled anew.
+        forward = self._forward_all if crew is self.everyone else self._forward
+        rectangle = [piece.unflatten(0, crew.rows.shape) for piece in pieces]
+        return forward(rectangle, list(masks), crew.per_seed, tokens, lengths)
+
+    def _forward(
+        self,
+        pieces: list[Tensor],
+        masks: list[Tensor],
+        per_seed: dict[str, Tensor],
+        tokens: Tensor,
+        lengths: Tensor | None,
+    ) -> Tensor:
+        """`logits` of a rectangle of runs: pieces [(seeds, rates, numbers of a piece)]."""
         small = [shape.numel() for shape in self.shapes if shape.numel() < LARGE]
 
         def one(
@@ -185,8 +205,7 @@ class Fleet:
 
         of_rates = vmap(one, in_dims=(0, 0, None, None, None))
         of_seeds = vmap(of_rates, in_dims=(0, 0, 0, 0, None if lengths is None else 0))
-        rectangle = [piece.unflatten(0, crew.rows.shape) for piece in pieces]
-        output: Tensor = of_seeds(rectangle, list(masks), crew.per_seed, tokens, lengths)
+        output: Tensor = of_seeds(pieces, masks, per_seed, tokens, lengths)
         return output
 
     def of(self, crew: Crew, parameters: Tensor) -> Tensor:

@@ -13,7 +13,7 @@ from torch import Tensor
 from fpt.errors import SpecError
 from fpt.models.transfer import Template
 from fpt.tasks.arrays import Task
-from fpt.training import features, memory, precision
+from fpt.training import compiled, features, memory, precision
 from fpt.training.checkpoint import Folder, Tables, check_disk
 from fpt.training.evaluate import Best, score
 from fpt.training.fleet import Fleet, stack
@@ -33,6 +33,7 @@ class FleetResult:
     threads: int
     device: str
     parts: list[tuple[int, int]]  # (rates, seeds) of each fleet that was trained: more than one where memory was short
+    compiled: bool
 
 
 class Training:
@@ -89,14 +90,17 @@ class Training:
         """Test every run with its best and with its last parameters; tables of runs and curves."""
         fleet, best = self.fleet, self.best
         test = stack([split.test_sample(test_examples) for split in fleet.splits])
-        at_best, at_last = score(fleet, best.parameters, test), score(fleet, fleet.parameters, test)
+        at_best = score(fleet, best.parameters, test)
+        last = at_best.accuracy.clone()  # of most runs the last parameters are the best ones
+        if len(others := (best.step != self.stops[-1]).nonzero()):
+            last[others[:, 0]] = score(fleet, fleet.parameters, test, fleet.crew(others)).accuracy
         columns = {
             "best_step": best.step,
             "validation_accuracy": best.validation,
             "train_accuracy": best.train,
             "test_accuracy": at_best.accuracy,
             "test_accuracy_exact": at_best.exact,
-            "test_accuracy_last": at_last.accuracy,
+            "test_accuracy_last": last,
             "train_accuracy_last": self.scores[-1, SCORES.index("train_accuracy")],
         }
         runs = pd.DataFrame(identity(fleet) | {name: value.cpu().numpy() for name, value in columns.items()})
@@ -147,6 +151,7 @@ def train(
         compute_type = str(precision.resolve(recipe.compute_type, place)).removeprefix("torch.")
         parts = memory.split(template, recipe, list(learning_rates), list(seeds), place)
         plan = {"identity": made_by, "parts": parts, "compute_type": compute_type, "threads": torch.get_num_threads()}
+        plan["compiled"] = compiled.pays(template, recipe, max(len(rates) * len(some) for rates, some in parts), place)
     torch.set_num_threads(plan["threads"])  # results depend on it
     trainer = partial(features.fleet, task, template, recipe.model_copy(update={"compute_type": plan["compute_type"]}))
     results: list[Tables] = []
@@ -158,7 +163,15 @@ def train(
         told = within(progress, number, len(plan["parts"]))
         try:
             # no name keeps a fleet alive that ran out of memory
-            results.append(part(partial(trainer, *plan["parts"][number], place), test_examples, told, folder, number))
+            results.append(
+                part(
+                    partial(trainer, *plan["parts"][number], place, plan["compiled"]),
+                    test_examples,
+                    told,
+                    folder,
+                    number,
+                )
+            )
         except torch.OutOfMemoryError:  # the prediction was too low: halve, and go on
             plan["parts"][number : number + 1] = memory.halve(plan["parts"][number])
     return FleetResult(
@@ -168,6 +181,7 @@ def train(
         threads=plan["threads"],
         device=place.type,
         parts=[(len(rates), len(some_seeds)) for rates, some_seeds in plan["parts"]],
+        compiled=plan["compiled"],
     )
 
 
