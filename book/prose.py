@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from fpt.evidence.claims import Verdict, headline, points
+from fpt.evidence.claims import Verdict, claim, headline, points
 from fpt.evidence.results import SHORT, find_study, load_runs, rate_text, sweeps_table
 from fpt.evidence.stats import mean_interval
 from fpt.evidence.tables import percent
@@ -87,6 +87,36 @@ def answer(runs: pd.DataFrame) -> str:
     }
     undecided = f"these runs do not decide whether {ordering} turns over with the learning rate."
     return f"{where} {endings.get(verdict.verdict, undecided)}"
+
+
+def rug(verdicts: list[Verdict]) -> str:
+    """One sentence a setup: what becomes of "pretraining helps a frozen model" when the random scale is tuned too."""
+    sentences = []
+    for setup in dict.fromkeys(verdict.setup for verdict in verdicts):
+        same = {verdict.comparison: verdict for verdict in verdicts if verdict.setup == setup}
+        plain, best = same.get("FP - FR tuned"), same.get("FP - FR best gain tuned")
+        if plain is None or best is None:
+            continue
+        where = f"On {plain.task} ({plain.scale}), frozen pretrained minus frozen random"
+        sentences.append(
+            f"{where} is {points(plain.test.mean)} points ({plain.verdict}) at the usual scale and "
+            f"{points(best.test.mean)} ({best.verdict}) at the best of several."
+        )
+    return " ".join(sentences) or "The gains have not been run yet."
+
+
+def gains(runs: pd.DataFrame) -> str:
+    """The gains of the random initialisations in these runs."""
+    swept = runs.loc[(runs["init"] == "random") & (runs["random_init"] == "matched"), "random_gain"]
+    return ", ".join(f"{gain:g}" for gain in sorted(swept.unique())) or "(none yet)"
+
+
+def budget_share(runs: pd.DataFrame, task: str) -> str:
+    """One sentence: what share of Rothermel et al.'s gradient steps (their Table 5) these runs took."""
+    if runs.empty:
+        return "Nothing was run yet."
+    steps, theirs = int(runs["steps"].iloc[0]), int(claim("R-23")["reported"]["steps"][task])
+    return f"{steps:,} steps are {steps / theirs:.2%} of the {theirs:,} that Rothermel et al. allow on this task."
 
 
 def whose(study_folder: str | Path) -> str:

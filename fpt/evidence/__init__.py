@@ -13,7 +13,7 @@ from fpt.evidence.figures import (
 from fpt.evidence.page import Picture, Table
 from fpt.evidence.results import find_study, load_curves, load_runs, studies, sweeps_table
 from fpt.evidence.speed import bench_table, bench_targets, bench_words, load_benches, precision_table
-from fpt.evidence.tables import beside_paper, beside_published, paper_table, summary, table_one
+from fpt.evidence.tables import beside_paper, beside_published, budget_table, paper_table, summary, table_one
 
 __all__ = [
     "Picture",
@@ -27,6 +27,7 @@ __all__ = [
     "beside_paper",
     "beside_published",
     "budget_figure",
+    "budget_table",
     "claim",
     "curves_figure",
     "difference_figure",

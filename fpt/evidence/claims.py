@@ -191,8 +191,8 @@ def _compare(group: pd.DataFrame, key: str, first: _Arm, second: _Arm, how: str,
     return Verdict(
         headline=key,
         claims=SOURCES[key, arm],
-        task=_task_name(row),
-        scale=f"{row['backbone']}, {int(row['steps']):,} steps",
+        task=_named(row["task"], row["variant"], row["task_options"]),
+        scale=f"{_named(row['backbone'], '', row['backbone_options'])}, {int(row['steps']):,} steps",
         comparison=f"{first.name} - {second.name} {how}",
         statement=statement,
         verdict=problem,
@@ -203,12 +203,11 @@ def _compare(group: pd.DataFrame, key: str, first: _Arm, second: _Arm, how: str,
     )
 
 
-def _task_name(row: "pd.Series[Any]") -> str:
-    """The task with what differs from the paper's form: its variant and options."""
-    options = json.loads(row["task_options"] or "{}")
-    differs = [row["variant"]] if row["variant"] != "paper" else []
-    differs += [f"{name} {value}" for name, value in options.items()]
-    return f"{row['task']} ({', '.join(differs)})" if differs else str(row["task"])
+def _named(name: str, variant: str, options: str) -> str:
+    """A task or backbone with what differs from its default form: its variant and options (JSON)."""
+    differs = [variant] if variant not in ("", "paper") else []
+    differs += [f"{key} {value}" for key, value in json.loads(options or "{}").items()]
+    return f"{name} ({', '.join(differs)})" if differs else name
 
 
 def _random_arms(group: pd.DataFrame) -> list[tuple[_Arm, str]]:

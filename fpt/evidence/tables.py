@@ -7,6 +7,7 @@ from typing import Any
 import pandas as pd
 
 from fpt.evidence.claims import claim, points
+from fpt.evidence.figures import BUDGETS
 from fpt.evidence.page import Table
 from fpt.evidence.results import SHORT, load_runs, rate_text
 from fpt.evidence.stats import mean_interval, paired, sem
@@ -44,6 +45,24 @@ def summary(runs: pd.DataFrame) -> pd.DataFrame:
                 "diverged runs": int(sweep["diverged_at"].notna().sum()),
             }
         )
+    return pd.DataFrame(rows)
+
+
+def budget_table(curves: pd.DataFrame) -> pd.DataFrame:
+    """One row per arm: mean validation accuracy of its confirmation runs at the selected rate after 25, 50 and 100% of
+    the steps, and what the second half gained (paired by seed). "still rises": the interval of that lies above 0.
+    """
+    rows: list[dict[str, Any]] = []
+    for label, arm in _confirmed(curves).groupby("label", sort=False):
+        seeds = arm.pivot_table("validation_accuracy", "step", "seed")
+        at = {share: seeds.loc[: share * seeds.index.max()].iloc[-1] for share in BUDGETS}
+        gain = paired(at[1.0], at[0.5])
+        row = {"arm": label} | {f"after {share:.0%}": percent(float(values.mean())) for share, values in at.items()}
+        row |= {
+            "gain of the second half": points(gain.mean),
+            "95% interval": f"{points(gain.low)} to {points(gain.high)}",
+        }
+        rows.append(row | {"still rises": "yes" if gain.low > 0 else ""})
     return pd.DataFrame(rows)
 
 

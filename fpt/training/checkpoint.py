@@ -44,7 +44,7 @@ class Folder:
             self._forget(f"its plan cannot be read: {error}")
             return None
         if plan.get("identity") != json.loads(json.dumps(identity)):
-            self._forget("it was made by another version, or on another kind of device")
+            self._forget("it was made for another fleet, by another version, or on another kind of device")
             return None
         return plan
 
@@ -93,8 +93,9 @@ class Folder:
         ended = time.monotonic()
         self.next = ended + max(EVERY, (ended - began) / SHARE)
 
-    def load(self, part: int) -> dict[str, Tensor] | None:
-        """The last checkpoint of a part; one that was altered is refused with a warning, and the part starts over."""
+    def load(self, part: int, like: dict[str, Tensor]) -> dict[str, Tensor] | None:
+        """The last checkpoint of a part, with the names of `like`; one that was altered is refused with a warning, and
+        the part starts over."""
         file = self._file(part)
         if not file.is_file():
             return None
@@ -105,8 +106,8 @@ class Folder:
         except (OSError, SafetensorError) as error:
             expected, tensors, reason = "", {}, str(error)
         else:
-            reason = "its checksum is wrong"
-        if expected == str(checksum(tensors)):
+            reason = "its checksum is wrong, or it holds other tensors"
+        if expected == str(checksum(tensors)) and tensors.keys() == like.keys():
             return tensors
         warnings.warn(f"checkpoint {file} is of no use, {reason}; this part starts over", stacklevel=2)
         return None

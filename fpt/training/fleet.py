@@ -178,8 +178,7 @@ class Fleet:
         """
         # Compiled for all runs alone: every other number of runs would be compiled anew.
         forward = self._forward_all if crew is self.everyone else self._forward
-        rectangle = [piece.unflatten(0, crew.rows.shape) for piece in pieces]
-        return forward(rectangle, list(masks), crew.per_seed, tokens, lengths)
+        return forward(list(pieces), list(masks), crew.per_seed, tokens, lengths)
 
     def _forward(
         self,
@@ -189,7 +188,7 @@ class Fleet:
         tokens: Tensor,
         lengths: Tensor | None,
     ) -> Tensor:
-        """`logits` of a rectangle of runs: pieces [(seeds, rates, numbers of a piece)]."""
+        """`logits` of runs that are a rectangle of as many seeds as `tokens` has."""
         small = [shape.numel() for shape in self.shapes if shape.numel() < LARGE]
 
         def one(
@@ -205,7 +204,8 @@ class Fleet:
 
         of_rates = vmap(one, in_dims=(0, 0, None, None, None))
         of_seeds = vmap(of_rates, in_dims=(0, 0, 0, 0, None if lengths is None else 0))
-        output: Tensor = of_seeds(pieces, masks, per_seed, tokens, lengths)
+        rectangle = [piece.unflatten(0, (len(tokens), -1)) for piece in pieces]
+        output: Tensor = of_seeds(rectangle, masks, per_seed, tokens, lengths)
         return output
 
     def of(self, crew: Crew, parameters: Tensor) -> Tensor:

@@ -1,10 +1,13 @@
 """A fleet from its first step to its tables: evaluations, early stopping, checkpoints, splits where memory is short."""
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
+from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import torch
@@ -145,35 +148,20 @@ def train(
     place = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
     check_lists(learning_rates, seeds)
     folder = None if checkpoints is None else Folder(checkpoints)
-    made_by = {"torch": torch.__version__, "device": place.type, "rates": list(learning_rates), "seeds": list(seeds)}
+    fleet = {"rates": list(learning_rates), "seeds": list(seeds), "test_examples": test_examples}
+    made_by = identify(task, template, recipe, place) | fleet
     plan = folder.plan(made_by) if folder else None
     if plan is None:
         compute_type = str(precision.resolve(recipe.compute_type, place)).removeprefix("torch.")
-        parts = memory.split(template, recipe, list(learning_rates), list(seeds), place)
-        plan = {"identity": made_by, "parts": parts, "compute_type": compute_type, "threads": torch.get_num_threads()}
-        plan["compiled"] = compiled.pays(template, recipe, max(len(rates) * len(some) for rates, some in parts), place)
-    torch.set_num_threads(plan["threads"])  # results depend on it
-    trainer = partial(features.fleet, task, template, recipe.model_copy(update={"compute_type": plan["compute_type"]}))
-    results: list[Tables] = []
-    while len(results) < len(plan["parts"]):
-        number = len(results)
+        divided = memory.split(template, recipe, list(learning_rates), list(seeds), place)
+        plan = {"identity": made_by, "parts": divided, "compute_type": compute_type, "threads": torch.get_num_threads()}
+        most = max(len(rates) * len(some) for rates, some in divided)
+        plan["compiled"] = compiled.pays(template, recipe, most, place)
         if folder:
-            folder.write_plan(plan)
-            check_disk(template, max(len(rates) * len(some) for rates, some in plan["parts"]), folder.path)
-        told = within(progress, number, len(plan["parts"]))
-        try:
-            # no name keeps a fleet alive that ran out of memory
-            results.append(
-                part(
-                    partial(trainer, *plan["parts"][number], place, plan["compiled"]),
-                    test_examples,
-                    told,
-                    folder,
-                    number,
-                )
-            )
-        except torch.OutOfMemoryError:  # the prediction was too low: halve, and go on
-            plan["parts"][number : number + 1] = memory.halve(plan["parts"][number])
+            check_disk(template, most, folder.path)
+    trainer = partial(features.fleet, task, template, recipe.model_copy(update={"compute_type": plan["compute_type"]}))
+    with threads(plan["threads"]):
+        results = parts(trainer, plan, place, test_examples, progress, folder)
     return FleetResult(
         runs=in_order([runs for runs, _ in results], ["learning_rate", "seed"]),
         curves=in_order([curves for _, curves in results], ["learning_rate", "seed", "step"]),
@@ -185,6 +173,30 @@ def train(
     )
 
 
+def parts(
+    trainer: Callable[..., Fleet],
+    plan: dict[str, Any],
+    place: torch.device,
+    test_examples: int | None,
+    progress: Progress | None,
+    folder: Folder | None,
+) -> list[Tables]:
+    """Train one part of the plan after the other; one that runs out of memory becomes two, in the plan too."""
+    results: list[Tables] = []
+    while len(results) < len(plan["parts"]):
+        number = len(results)
+        if folder:
+            folder.write_plan(plan)
+        told = within(progress, number, len(plan["parts"]))
+        try:
+            # no name keeps a fleet alive that ran out of memory
+            fleet = partial(trainer, *plan["parts"][number], place, plan["compiled"])
+            results.append(part(fleet, test_examples, told, folder, number))
+        except torch.OutOfMemoryError:  # the prediction was too low: halve, and go on
+            plan["parts"][number : number + 1] = memory.halve(plan["parts"][number])
+    return results
+
+
 def part(
     fleet: Callable[[], Fleet], test_examples: int | None, progress: Progress, folder: Folder | None, number: int
 ) -> Tables:
@@ -193,7 +205,7 @@ def part(
         return tables
     training = Training(fleet())
     steps, told = training.fleet.recipe.steps, time.monotonic()
-    if folder and (state := folder.load(number)):
+    if folder and (state := folder.load(number, training.state())):
         training.load(state)
     while training.done < steps:
         evaluated = training.step()
@@ -206,6 +218,29 @@ def part(
     if folder:
         folder.finish(number, tables)
     return tables
+
+
+def identify(task: Task, template: Template, recipe: Recipe, place: torch.device) -> dict[str, Any]:
+    """What a checkpoint must have been made for and by, to go on from it."""
+    model = ("backbone", "layers", "init", "random_init", "random_gain", "trainable")
+    return {
+        "versions": {name: version(name) for name in ("fpt", "torch")},
+        "device": place.type,
+        "task": [task.name, task.variant, dict(task.options), task.checksum],
+        "template": {name: getattr(template, name) for name in model},
+        "recipe": recipe.model_dump(),
+    }
+
+
+@contextmanager
+def threads(count: int) -> Iterator[None]:
+    """So many threads of torch, on which results depend; afterwards as many as before."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(count)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
 
 
 def in_order(tables: list[pd.DataFrame], keys: list[str]) -> pd.DataFrame:

@@ -14,7 +14,7 @@ import torch
 import fpt.models
 import fpt.tasks
 from fpt.errors import FptError
-from fpt.training import Recipe, checkpoint, train_fleet
+from fpt.training import Recipe, checkpoint, loop, train_fleet
 from fpt.training.checkpoint import Folder
 from fpt.training.fleet import Fleet
 from fpt.training.loop import Training
@@ -25,7 +25,7 @@ PROGRAM = """
 import sys
 from pathlib import Path
 import fpt.models, fpt.tasks
-from fpt.training import Recipe, checkpoint, train_fleet
+from fpt.training import Recipe, checkpoint, loop, train_fleet
 
 place, wild = Path(sys.argv[1]), len(sys.argv) > 2
 checkpoint.EVERY, checkpoint.SHARE = 0.0, 0.5  # half of the time: many a kill hits a write
@@ -89,7 +89,7 @@ def test_a_training_that_is_loaded_goes_on_bit_for_bit(policy, task, small_backb
         first.step()
     assert len(first.fleet.active.places) == 2
     Folder(tmp_path).save(0, first.state())
-    state = Folder(tmp_path).load(0)
+    state = Folder(tmp_path).load(0, second.state())
     assert state is not None
     second.load(state)
     for _ in range(5):
@@ -137,19 +137,43 @@ def test_a_damaged_checkpoint_is_reported_and_not_used(damage, task, small_backb
         content = bytearray(b"no checkpoint at all")
     file.write_bytes(content)
     with pytest.warns(UserWarning, match=r"part-0.safetensors is of no use.*starts over"):
-        assert Folder(tmp_path).load(0) is None
+        assert Folder(tmp_path).load(0, training.state()) is None
     with pytest.warns(UserWarning, match="starts over"):
         resumed = train_fleet(task, model(task), recipe(), RATES, SEEDS, checkpoints=tmp_path)
     assert resumed.runs.equals(train_fleet(task, model(task), recipe(), RATES, SEEDS).runs)
 
 
+@pytest.mark.parametrize(
+    "other",
+    [{"recipe": {"dropout": 0.5}}, {"policy": "all"}, {"random_gain": 2.0}, {"test_examples": 50}],
+    ids=lambda other: next(iter(other)),
+)
+def test_checkpoints_of_another_fleet_are_not_used(other, task, small_backbones, tmp_path) -> None:
+    train_fleet(task, model(task), recipe(), RATES, SEEDS, checkpoints=tmp_path)
+    template = model(task, other.get("policy", "fpt"))
+    if "random_gain" in other:
+        template = fpt.models.build(task, "small-gpt2", "random", random_gain=other["random_gain"])
+    arguments = (task, template, recipe(**other.get("recipe", {})), RATES, SEEDS)
+    tests = {"test_examples": other.get("test_examples")}
+    with pytest.warns(UserWarning, match="another fleet"):
+        again = train_fleet(*arguments, **tests, checkpoints=tmp_path)
+    assert again.runs.equals(train_fleet(*arguments, **tests).runs)
+
+
 def test_checkpoints_of_another_version_are_not_used(task, small_backbones, tmp_path, monkeypatch) -> None:
     arguments = (task, model(task), recipe(), RATES, SEEDS)
     train_fleet(*arguments, checkpoints=tmp_path)
-    monkeypatch.setattr(torch, "__version__", "0.0")
+    monkeypatch.setattr(loop, "version", lambda name: "0.0")
     with pytest.warns(UserWarning, match="another version"):
-        assert Folder(tmp_path).plan({"torch": "0.0"}) is None
-    assert not list(tmp_path.iterdir())
+        train_fleet(*arguments, checkpoints=tmp_path)
+
+
+def test_a_checkpoint_with_other_tensors_is_not_used(task, small_backbones, tmp_path) -> None:
+    training = Training(Fleet(task, model(task), recipe(), RATES, SEEDS, CPU))
+    state = training.state()
+    Folder(tmp_path).save(0, {**state, "more": torch.zeros(1)})
+    with pytest.warns(UserWarning, match="other tensors"):
+        assert Folder(tmp_path).load(0, state) is None
 
 
 def test_a_full_disk_is_an_error_that_says_so(task, small_backbones, tmp_path, monkeypatch) -> None:

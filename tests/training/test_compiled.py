@@ -1,0 +1,71 @@
+"""Compiled fleets compute what uncompiled ones do; they are made where it pays and where it can be done."""
+
+import pytest
+import torch
+from torch._inductor.exc import InductorError
+
+import fpt.models
+import fpt.tasks
+from fpt.training import Recipe, compiled
+from fpt.training.evaluate import even, score
+from fpt.training.fleet import Fleet
+from fpt.training.loop import Training
+
+CPU = torch.device("cpu")
+RATES, SEEDS = [1e-3, 1e-2], [0, 5]
+
+
+@pytest.fixture
+def task():
+    return fpt.tasks.load("digits")
+
+
+def recipe(**changes) -> Recipe:
+    fields = {"steps": 12, "evaluations": 4, "evaluation_examples": 20, "compute_type": "float32", "dropout": 0.1}
+    return Recipe(**fields | changes)
+
+
+@pytest.mark.parametrize(
+    ("backbone", "init", "policy"), [("small-gpt2", "pretrained", "fpt"), ("small-bert", "random", "all")]
+)
+def test_a_compiled_fleet_computes_the_same(backbone, init, policy, task, small_backbones) -> None:
+    template = fpt.models.build(task, backbone, init, policy)
+    plain, quick = (Fleet(task, template, recipe(), RATES, SEEDS, CPU, flag) for flag in (False, True))
+    for step in range(1, 6):
+        torch.testing.assert_close(quick.step(step), plain.step(step), rtol=0, atol=1e-5)
+    examples = Training(quick).validation
+    for fleet in (plain, quick):
+        fleet.alive[1] = False
+        fleet.release()  # no rectangle is smaller: nobody leaves
+        fleet.active = fleet.crew(torch.tensor([[0], [3]]))  # others than all of them are not compiled
+    torch.testing.assert_close(quick.step(6), plain.step(6), rtol=0, atol=1e-5)
+    whole, part = (score(quick, quick.parameters, examples, crew) for crew in (quick.everyone, quick.active))
+    torch.testing.assert_close(whole.loss[[0, 3]], part.loss, rtol=0, atol=1e-6)
+
+
+def test_only_what_takes_long_is_compiled(task, small_backbones, monkeypatch) -> None:
+    monkeypatch.setattr(compiled, "possible", lambda: True)
+    template = fpt.models.build(task, "small-gpt2", "random")
+    assert not compiled.pays(template, recipe(), 21, CPU)
+    assert compiled.pays(template, recipe(steps=10**9), 21, CPU)
+    assert not compiled.pays(template, recipe(steps=10**9), 21, torch.device("cuda"))
+    monkeypatch.setattr(compiled, "possible", lambda: False)
+    assert not compiled.pays(template, recipe(steps=10**9), 21, CPU)
+
+
+def test_without_a_compiler_fleets_are_not_compiled_and_say_why(monkeypatch) -> None:
+    def refuse(_: object) -> object:
+        raise InductorError(RuntimeError("no C++ compiler here"), None)
+
+    monkeypatch.setattr(torch, "compile", refuse)
+    compiled.possible.cache_clear()
+    with pytest.warns(UserWarning, match="not compiled.*no C\\+\\+ compiler here"):
+        assert not compiled.possible()
+    compiled.possible.cache_clear()
+
+
+@pytest.mark.parametrize(
+    ("count", "most", "size"), [(300, 12, 12), (300, 51, 50), (10_000, 25, 25), (397, 50, 50), (5, 8, 5)]
+)
+def test_parts_divide_the_examples_where_they_can(count, most, size) -> None:
+    assert even(count, most) == size
