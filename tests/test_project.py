@@ -98,7 +98,7 @@ def code_lines(source: Path) -> int:
 
 
 def test_the_package_is_small() -> None:
-    assert sum(map(code_lines, SOURCES)) <= 5_000
+    assert sum(map(code_lines, SOURCES)) <= 5_200
 
 
 @pytest.mark.parametrize("source", SOURCES, ids=MODULE_NAMES.get)

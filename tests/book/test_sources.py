@@ -61,12 +61,17 @@ def _prose_module() -> ModuleType:
     return module
 
 
-def _made(tmp_path: Path, **options: object) -> Path:
+def _synthetic() -> ModuleType:
     spec = importlib.util.spec_from_file_location("synthetic", ROOT / "tests/evidence/synthetic.py")
     assert spec is not None
     assert spec.loader is not None
     synthetic = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(synthetic)
+    return synthetic
+
+
+def _made(tmp_path: Path, **options: object) -> Path:
+    synthetic = _synthetic()
     study: Path = synthetic.workspace(tmp_path)
     return study if options.get("empty") else Path(synthetic.finish(study, **options))
 
@@ -96,3 +101,29 @@ def test_a_partial_study_says_so(tmp_path: Path) -> None:
     book = _prose_module()
     study = _made(tmp_path, skip=("unfrozen-random", "unfrozen-pretrained"))
     assert "3 of its 6 sweeps" in book.whose(study)
+
+
+def test_the_sentence_about_the_second_rug_has_both_scales(tmp_path: Path) -> None:
+    from fpt.evidence import headline, load_runs
+
+    book = _prose_module()
+    study = _made(tmp_path / "a")
+    assert book.rug(headline(load_runs(study))) == "The gains have not been run yet."
+    assert book.gains(load_runs(study)) == "1"
+    synthetic = _synthetic()
+    more = f"{synthetic.STUDY}  - {{task: digits, arm: frozen-random, random_gain: [0.5, 2]}}\n"
+    study = synthetic.finish(synthetic.workspace(tmp_path / "b", study=more))
+    runs = load_runs(study)
+    assert book.gains(runs) == "0.5, 1, 2"
+    assert re.search(
+        r"On digits \(tiny-lm, 400 steps\).* points \(\w+\) at the usual scale and .* best of several",
+        book.rug(headline(runs)),
+    )
+
+
+def test_the_share_of_the_papers_steps(tmp_path: Path) -> None:
+    from fpt.evidence import load_runs
+
+    runs = load_runs(_made(tmp_path))
+    assert "400 steps are 0.10% of the 400,000" in _prose_module().budget_share(runs, "mnist")
+    assert "0.13% of the 300,000" in _prose_module().budget_share(runs, "listops")

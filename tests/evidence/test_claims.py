@@ -188,3 +188,11 @@ def test_the_claims_of_the_papers() -> None:
     assert all(name in claims() for ids in SOURCES.values() for name in ids)
     with pytest.raises(SpecError, match="R-99"):
         claim("R-99")
+
+
+def test_the_scale_names_what_was_changed_in_the_backbone(tmp_path: Path) -> None:
+    study = synthetic.workspace(
+        tmp_path, study=synthetic.STUDY.replace("tiny-lm,", "tiny-lm, backbone_options: {layers: 2},")
+    )
+    found = headline(load_runs(synthetic.finish(study)))
+    assert {verdict.scale for verdict in found} == {"tiny-lm (layers 2), 400 steps"}

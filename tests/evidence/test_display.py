@@ -15,6 +15,7 @@ from fpt.evidence import (
     beside_paper,
     beside_published,
     budget_figure,
+    budget_table,
     curves_figure,
     difference_figure,
     gain_figure,
@@ -113,9 +114,25 @@ def test_our_table_1_is_the_mean_and_its_standard_error(runs: pd.DataFrame) -> N
     assert list(beside_paper(runs).frame.columns)[:3] == ["arm", "digits (here)", "ListOps (paper)"]
 
 
+def test_an_arm_that_gains_in_its_second_half_still_rises() -> None:
+    arms = {"FP": [0.2, 0.5, 0.7, 0.8], "UP": [0.2, 0.6, 0.6, 0.6]}
+    rows = [
+        {"stage": "confirmation", "selected": True, "label": label, "step": 100 * (place + 1), "seed": seed}
+        | {"validation_accuracy": value + 0.01 * seed * (place == 3 if label == "UP" else place)}
+        for label, values in arms.items()
+        for place, value in enumerate(values)
+        for seed in (-1, 0, 1)
+    ]
+    table = budget_table(pd.DataFrame(rows)).set_index("arm")
+    assert list(table.loc["FP", ["after 25%", "after 50%", "after 100%"]]) == ["20.0", "50.0", "80.0"]
+    assert list(table["gain of the second half"]) == ["+30.0", "+0.0"]
+    assert list(table["still rises"]) == ["yes", ""]
+
+
 def test_tables_of_no_runs(tmp_path: Path) -> None:
     study = synthetic.workspace(tmp_path)
     assert summary(load_runs(study)).empty
+    assert budget_table(load_curves(study)).empty
     assert list(table_one(load_runs(study)).frame.columns) == ["arm"]
     assert beside_published(study).empty
 
