@@ -80,7 +80,8 @@ def sweeps_table(study_folder: str | Path, origin: Origin = "auto") -> pd.DataFr
     rows = []
     for sweep in _sweeps(Path(study_folder), origin):
         spec = sweep.spec
-        row: dict[str, Any] = {"status": sweep.state, "origin": sweep.origin}
+        status = "not published" if sweep.state == "done" else sweep.state  # own results, and published ones wanted
+        row: dict[str, Any] = {"status": status, "origin": sweep.origin}
         if sweep.result is not None:
             runs = pd.read_parquet(sweep.folder / "runs.parquet")
             row |= {key: _flat(value) for key, value in sweep.result.items() if key != "spec"}

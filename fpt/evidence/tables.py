@@ -55,14 +55,14 @@ def budget_table(curves: pd.DataFrame) -> pd.DataFrame:
     rows: list[dict[str, Any]] = []
     for label, arm in _confirmed(curves).groupby("label", sort=False):
         seeds = arm.pivot_table("validation_accuracy", "step", "seed")
-        at = {share: seeds.loc[: share * seeds.index.max()].iloc[-1] for share in BUDGETS}
-        gain = paired(at[1.0], at[0.5])
-        row = {"arm": label} | {f"after {share:.0%}": percent(float(values.mean())) for share, values in at.items()}
-        row |= {
-            "gain of the second half": points(gain.mean),
-            "95% interval": f"{points(gain.low)} to {points(gain.high)}",
-        }
-        rows.append(row | {"still rises": "yes" if gain.low > 0 else ""})
+        # where nothing was evaluated yet, there is nothing
+        at = seeds.reindex([share * seeds.index.max() for share in BUDGETS], method="ffill")
+        gain = paired(at.iloc[2], at.iloc[1])
+        row = {"arm": label}
+        row |= {f"after {s:.0%}": percent(float(at.iloc[place].mean())) for place, s in enumerate(BUDGETS)}
+        row["gain of the second half"] = points(gain.mean) or "-"
+        row["95% interval"] = "-" if math.isnan(gain.low) else f"{points(gain.low)} to {points(gain.high)}"
+        rows.append(row | {"still rises": "yes" if gain.low > 0 else "not shown"})
     return pd.DataFrame(rows)
 
 

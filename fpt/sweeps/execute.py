@@ -161,6 +161,7 @@ def _train(spec: SweepSpec, folder: Path, task: "Task", template: "Template") ->
         write_atomically(folder / f"{name}.parquet", parquet(_stacked(spec, frames)))
     info = _provenance(spec, selection, task, stages["selection"])
     info["fleets"] = {stage: result.parts for stage, result in stages.items()}  # split where memory was short
+    info["compiled"] = {stage: result.compiled for stage, result in stages.items()}
     info |= {"started_utc": clock.started_utc, "finished_utc": now(), "wall_seconds": round(clock.seconds, 1)}
     write_json(folder / ledger.RESULT, info)  # last: from here on the sweep is done
     (folder / ledger.PROGRESS).unlink(missing_ok=True)
@@ -239,7 +240,6 @@ def _provenance(spec: SweepSpec, selection: Selection, task: "Task", fleet: "Fle
         "weights_checksum": weights.checksum(spec.backbone) if spec.init == "pretrained" else None,
         "compute_type": fleet.compute_type,
         "threads": fleet.threads,
-        "compiled": fleet.compiled,
         "device": device_name(fleet.device),
         **software(),
     }

@@ -5,6 +5,7 @@ import shutil
 import time
 import warnings
 import zlib
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -69,6 +70,10 @@ class Folder:
         for name, table in zip(("runs", "curves"), tables, strict=True):
             with replaced(self.path / f"{name}-{part}.parquet") as partial:
                 table.to_parquet(partial, index=False)
+        self.drop(part)
+
+    def drop(self, part: int) -> None:
+        """Remove the checkpoint of a part, if there is one."""
         self._file(part).unlink(missing_ok=True)
 
     def _file(self, part: int) -> Path:
@@ -123,9 +128,14 @@ def checksum(tensors: dict[str, Tensor]) -> int:
 
 
 def check_disk(template: Template, runs: int, folder: Path) -> None:
-    """Refuse (FptError) a disk on which a fleet's old and new checkpoint do not fit side by side."""
+    """Refuse (FptError) a disk on which a fleet's old and new checkpoint do not fit side by side.
+
+    Checkpoints that lie below the folder already are room that a fleet which goes on has.
+    """
     trainable = sum(template.shapes[name].numel() for name in template.trainable)
     need, free = 2 * COPIES * FLOAT * trainable * runs, shutil.disk_usage(folder).free
+    with suppress(FileNotFoundError):  # another process has just finished with one
+        free += sum(file.stat().st_size for file in folder.rglob("part-*.safetensors"))
     if need > free:
         raise FptError(
             f"checkpoints of {runs} runs of {template.backbone!r} need {need / 2**30:.1f} GiB, {free / 2**30:.1f} GiB "

@@ -5,13 +5,13 @@ times as fast on a CPU. Rounding differs from the uncompiled step's, as between 
 """
 
 import functools
+import os
 import warnings
 
 import torch
-from torch._dynamo.exc import BackendCompilerFailed
-from torch._inductor.exc import InductorError
 
 from fpt.models.transfer import Template
+from fpt.training import features
 from fpt.training.recipe import Recipe
 
 PAYS = 1e13  # multiplications of the forward passes, some ten minutes of one core; compiling takes one to two
@@ -20,19 +20,23 @@ PAYS = 1e13  # multiplications of the forward passes, some ten minutes of one co
 def pays(template: Template, recipe: Recipe, runs: int, device: torch.device) -> bool:
     """Whether a fleet of so many runs computes for so long that compiling it first saves time, and can be compiled.
 
-    On a CPU alone: nothing was measured on a GPU.
+    On a CPU alone: nothing was measured on a GPU. Not on cached features: there, little is left to compute.
     """
+    if device.type != "cpu" or features.constant(template.task, template, recipe):
+        return False
     weights = sum(shape.numel() for shape in template.shapes.values())
     products = recipe.steps * runs * recipe.batch_size * template.task.tokens * weights
-    return device.type == "cpu" and products >= PAYS and possible()
+    return products >= PAYS and possible()
 
 
 @functools.cache
 def possible() -> bool:
     """Whether a small function compiles: it takes a C++ compiler and Python's headers."""
+    if os.environ.get("TORCH_COMPILE_DISABLE") == "1":  # torch's own switch
+        return False
     try:
         torch.compile(lambda x: x.sin() + 1)(torch.ones(8))
-    except (BackendCompilerFailed, InductorError, RuntimeError) as error:
+    except (RuntimeError, OSError) as error:
         warnings.warn(f"fleets are not compiled, which would be faster: {str(error).splitlines()[0]}", stacklevel=2)
         return False
     return True

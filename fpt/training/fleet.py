@@ -58,7 +58,7 @@ class Fleet:
         compiled: bool = False,
     ) -> None:
         self.task, self.template, self.recipe, self.device = task, template, recipe, device
-        self.rates, self.seeds = list(rates), list(seeds)
+        self.rates, self.seeds, self.compiled = list(rates), list(seeds), compiled
         self.compute_type = precision.resolve(recipe.compute_type, device)
         self.module = template.module.to(device)
         self.module.set_compute_type(self.compute_type)
@@ -148,7 +148,9 @@ class Fleet:
         for name, tensor in self.state().items():
             if name not in ("active", "generator"):
                 tensor.copy_(state[name])
-        self.active = self.crew(state["active"].to(self.device))
+        rows = state["active"].to(self.device)
+        everyone = torch.equal(rows, self.everyone.rows)  # the compiled step is theirs
+        self.active = self.everyone if everyone else self.crew(rows)
         self.masks.generator.set_state(state["generator"])
 
     def crew(self, rows: Tensor) -> Crew:
@@ -160,12 +162,13 @@ class Fleet:
 
     def release(self) -> None:
         """Diverged runs leave the computation, as far as seeds x rates stays a rectangle: at least as many rates as
-        the seed with most living runs has. They keep their last finite parameters."""
+        the seed with most living runs has. They keep their last finite parameters. From a compiled fleet they leave
+        once they are half of it: what remains is not compiled, and a run then takes about twice as long."""
         living = self.alive[self.everyone.rows]
         counts = living.sum(1)
         first = (~living).int().argsort(dim=1, stable=True)[:, : max(1, int(counts.max()))]
         rows = self.everyone.rows.gather(1, first)[counts > 0]
-        if rows.numel() < len(self.active.places):
+        if rows.numel() < len(self.active.places) * (0.5 if self.compiled else 1.0):
             self.active = self.crew(rows)
 
     def logits(

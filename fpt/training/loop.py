@@ -94,7 +94,7 @@ class Training:
         fleet, best = self.fleet, self.best
         test = stack([split.test_sample(test_examples) for split in fleet.splits])
         at_best = score(fleet, best.parameters, test)
-        last = at_best.accuracy.clone()  # of most runs the last parameters are the best ones
+        last = at_best.accuracy.clone()  # of many runs the last parameters are the best ones
         if len(others := (best.step != self.stops[-1]).nonzero()):
             last[others[:, 0]] = score(fleet, fleet.parameters, test, fleet.crew(others)).accuracy
         columns = {
@@ -148,8 +148,8 @@ def train(
     place = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
     check_lists(learning_rates, seeds)
     folder = None if checkpoints is None else Folder(checkpoints)
-    fleet = {"rates": list(learning_rates), "seeds": list(seeds), "test_examples": test_examples}
-    made_by = identify(task, template, recipe, place) | fleet
+    wanted = {"rates": list(learning_rates), "seeds": list(seeds), "test_examples": test_examples}
+    made_by = identify(task, template, recipe, place) | wanted
     plan = folder.plan(made_by) if folder else None
     if plan is None:
         compute_type = str(precision.resolve(recipe.compute_type, place)).removeprefix("torch.")
@@ -189,11 +189,13 @@ def parts(
             folder.write_plan(plan)
         told = within(progress, number, len(plan["parts"]))
         try:
-            # no name keeps a fleet alive that ran out of memory
-            fleet = partial(trainer, *plan["parts"][number], place, plan["compiled"])
-            results.append(part(fleet, test_examples, told, folder, number))
+            make = partial(trainer, *plan["parts"][number], place, plan["compiled"])
+            # no name here keeps a fleet alive that ran out of memory
+            results.append(part(make, test_examples, told, folder, number))
         except torch.OutOfMemoryError:  # the prediction was too low: halve, and go on
             plan["parts"][number : number + 1] = memory.halve(plan["parts"][number])
+            if folder:
+                folder.drop(number)
     return results
 
 

@@ -121,3 +121,9 @@ def test_rates_are_written_as_in_the_papers() -> None:
 def test_importing_it_does_not_import_torch() -> None:
     code = "import sys, fpt.evidence; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_own_results_that_are_not_published_are_not_done_where_published_ones_are_wanted(tmp_path: Path) -> None:
+    study = synthetic.finish(synthetic.workspace(tmp_path))
+    assert set(sweeps_table(study, "published")["status"]) == {"not published"}
+    assert set(sweeps_table(study, "own")["status"]) == {"done"}

@@ -42,6 +42,7 @@ def test_result_json_has_spec_and_provenance_and_no_place(trained: Calls, tmp_pa
     assert (info["selected_rate"], info["at_edge"], info["eligible"]) == (1e-3, True, [1e-3, 1e-2])
     assert (info["data_checksum"], info["compute_type"], info["threads"]) == ("sum", "float32", 1)
     assert info["fleets"] == {"selection": [[2, 1]], "confirmation": [[1, 1]]}
+    assert info["compiled"] == {"selection": False, "confirmation": False}
     assert {"protocol", "version", "git", "device", "versions", "wall_seconds"} <= set(info)
     assert info["started_utc"] <= info["finished_utc"]
     assert str(tmp_path) not in text

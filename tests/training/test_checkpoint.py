@@ -25,7 +25,7 @@ PROGRAM = """
 import sys
 from pathlib import Path
 import fpt.models, fpt.tasks
-from fpt.training import Recipe, checkpoint, loop, train_fleet
+from fpt.training import Recipe, checkpoint, train_fleet
 
 place, wild = Path(sys.argv[1]), len(sys.argv) > 2
 checkpoint.EVERY, checkpoint.SHARE = 0.0, 0.5  # half of the time: many a kill hits a write
@@ -174,6 +174,31 @@ def test_a_checkpoint_with_other_tensors_is_not_used(task, small_backbones, tmp_
     Folder(tmp_path).save(0, {**state, "more": torch.zeros(1)})
     with pytest.warns(UserWarning, match="other tensors"):
         assert Folder(tmp_path).load(0, state) is None
+
+
+def test_out_of_memory_after_a_checkpoint_the_halves_start_anew(task, small_backbones, tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr(checkpoint, "EVERY", 0.0)
+    real = Fleet.step
+
+    def step(fleet, number, *others):
+        if len(fleet.seeds) > 1 and number > 6:
+            raise torch.OutOfMemoryError("CUDA out of memory")
+        return real(fleet, number, *others)
+
+    monkeypatch.setattr(Fleet, "step", step)
+    result = train_fleet(task, model(task), recipe(), RATES, SEEDS, checkpoints=tmp_path)
+    assert result.parts == [(2, 1), (2, 1)]
+    assert result.runs["best_step"].notna().all()
+
+
+def test_checkpoints_that_are_there_count_as_room(task, small_backbones, tmp_path, monkeypatch) -> None:
+    (tmp_path / "selection").mkdir()
+    (tmp_path / "selection" / "part-0.safetensors").write_bytes(bytes(10**6))
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: shutil._ntuple_diskusage(10**9, 10**9, 1000))
+    template = model(task)
+    checkpoint.check_disk(template, 1, tmp_path)
+    with pytest.raises(FptError, match="make room"):
+        checkpoint.check_disk(template, 1000, tmp_path)
 
 
 def test_a_full_disk_is_an_error_that_says_so(task, small_backbones, tmp_path, monkeypatch) -> None:

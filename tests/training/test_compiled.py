@@ -2,7 +2,6 @@
 
 import pytest
 import torch
-from torch._inductor.exc import InductorError
 
 import fpt.models
 import fpt.tasks
@@ -25,22 +24,50 @@ def recipe(**changes) -> Recipe:
     return Recipe(**fields | changes)
 
 
+@pytest.fixture
+def compiler() -> None:
+    if not compiled.possible():
+        pytest.skip("no C++ compiler, or no headers of Python")
+
+
+def calls(fleet: Fleet) -> list[int]:
+    """How many runs each call of the compiled function had, from now on."""
+    seen, function = [], fleet._forward_all
+    assert function != fleet._forward
+    fleet._forward_all = lambda pieces, *others: (seen.append(len(pieces[0])), function(pieces, *others))[1]
+    return seen
+
+
 @pytest.mark.parametrize(
     ("backbone", "init", "policy"), [("small-gpt2", "pretrained", "fpt"), ("small-bert", "random", "all")]
 )
-def test_a_compiled_fleet_computes_the_same(backbone, init, policy, task, small_backbones) -> None:
+def test_a_compiled_fleet_computes_the_same(backbone, init, policy, task, small_backbones, compiler) -> None:
     template = fpt.models.build(task, backbone, init, policy)
     plain, quick = (Fleet(task, template, recipe(), RATES, SEEDS, CPU, flag) for flag in (False, True))
+    seen = calls(quick)
     for step in range(1, 6):
         torch.testing.assert_close(quick.step(step), plain.step(step), rtol=0, atol=1e-5)
+    quick.load({name: tensor.clone() for name, tensor in quick.state().items()})  # as after a crash
+    torch.testing.assert_close(quick.step(6), plain.step(6), rtol=0, atol=1e-5)
+    assert seen == [4] * 6
     examples = Training(quick).validation
     for fleet in (plain, quick):
-        fleet.alive[1] = False
-        fleet.release()  # no rectangle is smaller: nobody leaves
         fleet.active = fleet.crew(torch.tensor([[0], [3]]))  # others than all of them are not compiled
-    torch.testing.assert_close(quick.step(6), plain.step(6), rtol=0, atol=1e-5)
+    torch.testing.assert_close(quick.step(7), plain.step(7), rtol=0, atol=1e-5)
+    assert len(seen) == 6
     whole, part = (score(quick, quick.parameters, examples, crew) for crew in (quick.everyone, quick.active))
     torch.testing.assert_close(whole.loss[[0, 3]], part.loss, rtol=0, atol=1e-6)
+
+
+def test_runs_leave_a_compiled_fleet_when_they_are_half_of_it(task, small_backbones, monkeypatch) -> None:
+    monkeypatch.setattr(torch, "compile", lambda function, **_: function)
+    template = fpt.models.build(task, "small-gpt2", "random")
+    rates = [1e-3, 3e-3, 1e-2, 3e-2]
+    for flag, lost, left in ((False, [3], 3), (True, [3], 4), (True, [2, 3], 2)):
+        fleet = Fleet(task, template, recipe(), rates, [0], CPU, flag)
+        fleet.alive[lost] = False
+        fleet.release()
+        assert len(fleet.active.places) == left
 
 
 def test_only_what_takes_long_is_compiled(task, small_backbones, monkeypatch) -> None:
@@ -49,19 +76,21 @@ def test_only_what_takes_long_is_compiled(task, small_backbones, monkeypatch) ->
     assert not compiled.pays(template, recipe(), 21, CPU)
     assert compiled.pays(template, recipe(steps=10**9), 21, CPU)
     assert not compiled.pays(template, recipe(steps=10**9), 21, torch.device("cuda"))
+    head = fpt.models.build(task, "small-gpt2", "random", "output")
+    assert not compiled.pays(head, recipe(steps=10**9, dropout=0.0), 21, CPU)  # on cached features
     monkeypatch.setattr(compiled, "possible", lambda: False)
     assert not compiled.pays(template, recipe(steps=10**9), 21, CPU)
 
 
 def test_without_a_compiler_fleets_are_not_compiled_and_say_why(monkeypatch) -> None:
     def refuse(_: object) -> object:
-        raise InductorError(RuntimeError("no C++ compiler here"), None)
+        raise RuntimeError("no C++ compiler here")
 
     monkeypatch.setattr(torch, "compile", refuse)
-    compiled.possible.cache_clear()
-    with pytest.warns(UserWarning, match="not compiled.*no C\\+\\+ compiler here"):
-        assert not compiled.possible()
-    compiled.possible.cache_clear()
+    with pytest.warns(UserWarning, match=r"not compiled.*no C\+\+ compiler here"):
+        assert not compiled.possible.__wrapped__()
+    monkeypatch.setenv("TORCH_COMPILE_DISABLE", "1")
+    assert not compiled.possible.__wrapped__()
 
 
 @pytest.mark.parametrize(
