@@ -168,7 +168,8 @@ class Fleet:
         counts = living.sum(1)
         first = (~living).int().argsort(dim=1, stable=True)[:, : max(1, int(counts.max()))]
         rows = self.everyone.rows.gather(1, first)[counts > 0]
-        if rows.numel() < len(self.active.places) * (0.5 if self.compiled else 1.0):
+        places = len(self.active.places)
+        if rows.numel() <= (places // 2 if self.compiled else places - 1):
             self.active = self.crew(rows)
 
     def logits(
