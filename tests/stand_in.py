@@ -93,7 +93,13 @@ def fleet(rates: Sequence[float], seeds: Sequence[int], steps: int, diverged: fl
     curves = runs[["learning_rate", "seed"]].assign(step=steps, train_loss=1.0, train_accuracy=0.9)
     curves = curves.assign(validation_loss=1.0, validation_accuracy=0.9)
     return SimpleNamespace(
-        runs=runs, curves=curves, compute_type="float32", threads=1, device="cpu", parts=[(len(rates), len(seeds))]
+        runs=runs,
+        curves=curves,
+        compute_type="float32",
+        threads=1,
+        device="cpu",
+        parts=[(len(rates), len(seeds))],
+        compiled=False,
     )
 
 
