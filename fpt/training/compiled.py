@@ -1,6 +1,6 @@
 """When a fleet's forward and backward pass are compiled (torch.compile), and whether this machine can.
 
-Compiled, the passes over memory between two matrix products (number types, GELU, masks, sums) become one: 1.6 to 2.3
+Compiled, the passes over memory between two matrix products (number types, GELU, masks, sums) become one: 1.2 to 2.3
 times as fast on a CPU. Rounding differs from the uncompiled step's, as between two machines.
 """
 
