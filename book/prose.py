@@ -90,7 +90,10 @@ def answer(runs: pd.DataFrame, command: str = "make report") -> str:
 
 
 def rug(verdicts: list[Verdict]) -> str:
-    """One sentence a setup: frozen pretrained against frozen random, with the random scale untuned and tuned."""
+    """One sentence a setup: frozen pretrained against frozen random, with the random scale untuned and tuned.
+
+    The words in brackets are the verdicts on "pretraining helps a frozen model".
+    """
     scales = {
         "FP - FR fixed tuned": "at the library's fixed scale",
         "FP - FR tuned": "at a scale matched to the width",
@@ -102,19 +105,16 @@ def rug(verdicts: list[Verdict]) -> str:
         said = [(same[key], how) for key, how in scales.items() if key in same and points(same[key].test.mean)]
         if len(said) < 2:
             continue
-        words = [f"{_apart(verdict)} a random one {how}" for verdict, how in said]
+        words = [f"{_apart(verdict.test.mean)} it {how} ({verdict.verdict})" for verdict, how in said]
         first = said[0][0]
-        sentences.append(f"On {first.task} ({first.scale}), a frozen pretrained model is {'; '.join(words)}.")
+        where = f"On {first.task} with {first.scale}, the frozen pretrained model beside the frozen random one"
+        sentences.append(f"{where}: {'; '.join(words)}.")
     return " ".join(sentences) or "The gains have not been run yet."
 
 
-def _apart(verdict: Verdict) -> str:
-    """7.6 points below (decided), 1.2 points above (inconclusive)."""
-    mean = verdict.test.mean
-    word = (
-        "decided" if verdict.verdict in ("supported", "contradicted") else verdict.verdict.replace("(", "").rstrip(")")
-    )
-    return f"{abs(100 * mean):.1f} points {'above' if mean > 0 else 'below'} ({word})"
+def _apart(mean: float) -> str:
+    """7.6 points below, 1.2 points above."""
+    return f"{abs(100 * mean):.1f} points {'above' if mean > 0 else 'below'}"
 
 
 def gains(runs: pd.DataFrame) -> str:
@@ -137,7 +137,8 @@ def whose(study_folder: str | Path) -> str:
     done = table[table["status"] == "done"]
     if done.empty:
         return f"There are no results of the study {name} yet; the command fpt run {name} makes them."
-    part = "" if len(done) == len(table) else f", {len(done)} of its {len(table)} sweeps"
+    left = ", ".join(dict.fromkeys(table.loc[table["status"] != "done", "label"]))
+    part = f", {len(done)} of its {len(table)} sweeps (not {left})" if left else ""
     device = ", ".join(sorted(set(done["device"].astype(str))))
     owner = "your own results" if done["origin"].iloc[0] == "own" else "the published results"
     return f"These are {owner} of the study {name}{part}, computed on {device}."

@@ -100,7 +100,7 @@ def test_sentences_about_results_and_about_none(tmp_path: Path) -> None:
 def test_a_partial_study_says_so(tmp_path: Path) -> None:
     book = _prose_module()
     study = _made(tmp_path, skip=("unfrozen-random", "unfrozen-pretrained"))
-    assert "3 of its 6 sweeps" in book.whose(study)
+    assert "3 of its 6 sweeps (not UP, UR, UR fixed)" in book.whose(study)
 
 
 def test_the_sentence_about_the_second_rug_has_every_scale(tmp_path: Path) -> None:
@@ -113,13 +113,15 @@ def test_the_sentence_about_the_second_rug_has_every_scale(tmp_path: Path) -> No
     runs = load_runs(synthetic.finish(synthetic.workspace(tmp_path / "b", study=more)))
     assert book.gains(runs) == "0.5, 1, 2"
     sentence = book.rug(headline(runs))
-    said = re.findall(r"\d\.\d points (?:above|below) \(([a-z ]+)\) a random one at ([a-z ']+)", sentence)
-    assert [how for _, how in said] == [
+    said = re.findall(
+        r"\d\.\d points (?:above|below) it at ([a-z ']+) \((?:supported|contradicted|inconclusive)", sentence
+    )
+    assert said == [
         "the library's fixed scale",
         "a scale matched to the width",
         "the best of several scales",
     ]
-    assert sentence.startswith("On digits (tiny-lm, 400 steps), a frozen pretrained model is ")
+    assert sentence.startswith("On digits with tiny-lm, 400 steps, the frozen pretrained model beside")
 
 
 def test_the_share_of_the_papers_steps(tmp_path: Path) -> None:
