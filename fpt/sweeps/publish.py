@@ -69,7 +69,7 @@ def _copy(folder: Path, published: Path) -> Path:
 
 
 def list_notebooks(root: Path) -> int:
-    """Rewrite the part `Executed notebooks` of the book's table of contents; returns how many it lists.
+    """Rewrite the parts `Executed notebooks`, one a study, of the book's contents; returns how many they list.
 
     Raises SpecError if book/_toc.yml is missing or has lost its marks.
     """
@@ -78,13 +78,15 @@ def list_notebooks(root: Path) -> int:
     marks = [number for number, line in enumerate(lines) if line.strip() in (BEGIN, END)]
     if len(marks) != 2 or lines[marks[0]].strip() != BEGIN:
         raise SpecError(f"{TOC} must hold the two lines {BEGIN!r} and {END!r}, between which notebooks are listed")
-    chapters = [chapter for path in sorted((root / "runs").glob("*/study.yaml")) for chapter in _chapters(path.parent)]
-    part = [{"caption": "Executed notebooks", "chapters": chapters}] if chapters else []
-    block = yaml.safe_dump(part, sort_keys=False, width=1000).splitlines() if part else []
+    found = {path.parent.name: _chapters(path.parent) for path in sorted((root / "runs").glob("*/study.yaml"))}
+    parts = [
+        {"caption": f"Executed notebooks: {name}", "chapters": chapters} for name, chapters in found.items() if chapters
+    ]
+    block = yaml.safe_dump(parts, sort_keys=False, width=1000).splitlines() if parts else []
     indent = lines[marks[0]][: -len(lines[marks[0]].lstrip())]
     content = [*lines[: marks[0] + 1], *(indent + line for line in block), *lines[marks[1] :]]
     write_atomically(toc, ("\n".join(content) + "\n").encode())
-    return len(chapters)
+    return sum(map(len, found.values()))
 
 
 def _chapters(folder: Path) -> list[dict[str, str]]:

@@ -104,7 +104,7 @@ def test_the_book_lists_what_is_published(study: Study) -> None:
     text = Path("book/_toc.yml").read_text()
     toc = yaml.safe_load(text)
     (part,) = toc["parts"]
-    assert part["caption"] == "Executed notebooks"
+    assert part["caption"] == "Executed notebooks: mine"
     first = study.sweeps[0]
     assert part["chapters"][0] == {
         "file": f"runs/mine/published/{first.folder_name}/notebook",
