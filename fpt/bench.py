@@ -32,7 +32,7 @@ from fpt.files import write_json
 from fpt.models.transfer import Template
 from fpt.sweeps import speeds
 from fpt.sweeps.engines import KEEP_MEMORY
-from fpt.sweeps.execute import device_name, software
+from fpt.sweeps.provenance import device_name, software
 from fpt.sweeps.spec import SweepSpec, resolve
 from fpt.tasks.arrays import Task
 from fpt.training import features, memory
@@ -107,7 +107,8 @@ def measure(spec: SweepSpec, rounds: int = 5, seconds: float = 2.0, compared: bo
     """
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     task, held, inputs = shaped_task(spec)
-    template = models.build(task, spec.backbone, spec.init, spec.trainable, "matched", 1.0, **spec.backbone_options)
+    options: dict[str, Any] = dict(spec.backbone_options)
+    template = models.build(task, spec.backbone, spec.init, spec.trainable, "matched", 1.0, **options)
     rates, seeds = memory.split(template, spec.recipe, list(spec.learning_rates), list(spec.selection_seeds), device)[0]
     with peak_memory(device) as peak:
         fleet = features.fleet(task, template, spec.recipe, rates, seeds, device)

@@ -149,16 +149,16 @@ def run(
         console.print(f"{escape(opened_study.name)}: {len(chosen) - len(todo)} of {len(chosen)} sweeps done")
         if not todo:
             return
-        from fpt.sweeps.engines import run_local
+        from fpt.sweeps.engines import in_order, run_local
         from fpt.sweeps.execute import check_all
         from fpt.sweeps.ray_engine import run_ray
 
-        start = partial(run_ray, address=address) if engine is Engine.RAY else run_local
+        chosen_engine = partial(run_ray, address=address) if engine is Engine.RAY else run_local
 
         with console.status("checking data, weights and disk"):
             check_all(todo, opened_study.folder)
         with SweepBars(todo, opened_study.folder) as bars:
-            failures = start(todo, opened_study.folder, threads, bars.watch)
+            failures = in_order(chosen_engine, todo, opened_study.folder, threads, bars.watch)
     for failure in failures:
         stderr.print(f"failed: {failure.spec.title}", style="red", markup=False)
         stderr.print(f"  {failure.reason}\n  see {failure.evidence}", markup=False, soft_wrap=True)

@@ -33,7 +33,7 @@ def findings() -> Iterator[Finding]:
 def _machine() -> Iterator[Finding]:
     import torch
 
-    from fpt.sweeps.execute import device_name
+    from fpt.sweeps.provenance import device_name
 
     devices = [device_name(f"cuda:{index}") for index in range(torch.cuda.device_count())]
     yield (

@@ -31,6 +31,9 @@ backbone_options = {}
 arm = "frozen-pretrained"  # or <trainable>-<init>, such as output-random
 random_init = "matched"
 random_gain = 1.0
+input_init = "orthogonal"
+pretrained_by = None  # the folder name of a sweep of the same study that kept its weights
+measures = []  # any of attention, train-mode, weights
 learning_rates = [1e-3, 1e-2]
 selection_seeds = [0]
 confirmation_seeds = [10]
@@ -57,7 +60,8 @@ print(spec.folder_name)
 # that the new input layer replaces are counted as unused.
 
 # %%
-data, model = fpt.sweeps.prepare(spec)
+place = fpt.sweeps.results_folder(folder)
+data, model = fpt.sweeps.prepare(spec, study=place and place.parent)
 model.report()
 
 # %% [markdown]
@@ -66,7 +70,7 @@ model.report()
 # A folder that already holds this sweep's results is read, and nothing is trained again.
 
 # %%
-result = fpt.sweeps.run_sweep(spec, fpt.sweeps.results_folder(folder))
+result = fpt.sweeps.run_sweep(spec, place)
 runs, curves = result.runs, result.curves
 
 # %% [markdown]

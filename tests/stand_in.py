@@ -95,6 +95,7 @@ def fleet(rates: Sequence[float], seeds: Sequence[int], steps: int, diverged: fl
     return SimpleNamespace(
         runs=runs,
         curves=curves,
+        attention=None,
         compute_type="float32",
         threads=1,
         device="cpu",
@@ -115,9 +116,10 @@ def trained(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
         learning_rates: Sequence[float],
         seeds: Sequence[int],
         *,
-        test_examples: int | None,
+        test_examples: int | None = None,
         progress: Callable[[int, int], None],
         checkpoints: Path,
+        **_: Any,
     ) -> Any:
         checkpoints.mkdir(parents=True)
         calls.append({"rates": list(learning_rates), "seeds": list(seeds), "test_examples": test_examples})
@@ -125,5 +127,5 @@ def trained(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
         return fleet(learning_rates, seeds, recipe.steps)
 
     monkeypatch.setattr(execute.training, "train_fleet", train_fleet)
-    monkeypatch.setattr(execute, "prepare", lambda *_: (SimpleNamespace(checksum="sum"), None))
+    monkeypatch.setattr(execute, "prepare", lambda *_, **__: (SimpleNamespace(checksum="sum"), None))
     return calls

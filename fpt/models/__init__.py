@@ -6,6 +6,7 @@ This file is the table a new backbone, group policy or arm is added to; it does 
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fpt.errors import SpecError, unknown
@@ -16,6 +17,9 @@ if TYPE_CHECKING:
 
 GROUPS = ("input", "output", "layer_norm", "positions", "attention", "feed_forward", "recurrent")
 
+# Parts of a group that can be trained by themselves: Lu et al. 2021, Table 14, trains the last attention layer.
+PARTS = {"last_attention": "attention"}
+
 # Named choices of trainable groups. A policy takes those of its groups that the backbone has.
 POLICIES: dict[str, tuple[str, ...]] = {
     "fpt": ("input", "output", "layer_norm", "positions"),  # Lu et al. 2021, section 2.2
@@ -24,10 +28,13 @@ POLICIES: dict[str, tuple[str, ...]] = {
     "input-output": ("input", "output"),
     "fpt-attention": ("input", "output", "layer_norm", "positions", "attention"),  # Lu et al. section 3.11
     "fpt-feed-forward": ("input", "output", "layer_norm", "positions", "feed_forward"),
+    "fpt-feed-forward-last-attention": ("input", "output", "layer_norm", "positions", "feed_forward", "last_attention"),
     "fpt-no-layer-norm": ("input", "output", "positions"),  # Lu et al. section 3.13
 }
 
-INITS = ("pretrained", "random")
+# statistics: every tensor Gaussian, with the mean and standard deviation of the pretrained one (Lu et al. section 3.8).
+INITS = ("pretrained", "random", "statistics")
+INPUT_INITS = ("orthogonal", "default")  # of a linear input layer; default: PyTorch's own (Lu et al. section 3.12)
 RANDOM_INITS = ("matched", "fixed", "scaled")
 
 # Rothermel et al. 2021, section 3: (initialisation, trainable groups).
@@ -104,16 +111,16 @@ def trainable_groups(trainable: str | Sequence[str], backbone: str, source: str 
     if isinstance(trainable, str):
         if trainable not in POLICIES:
             raise unknown("trainable policy", trainable, POLICIES, source)
-        return tuple(group for group in POLICIES[trainable] if group in has)
+        return tuple(group for group in POLICIES[trainable] if PARTS.get(group, group) in has)
     if not trainable:
         raise SpecError(f"trainable is an empty list{f' ({source})' if source else ''}; name at least one of {has}")
     for group in trainable:
-        if group not in GROUPS:
-            raise unknown("parameter group", group, GROUPS, source)
-        if group not in has:
+        if group not in (*GROUPS, *PARTS):
+            raise unknown("parameter group", group, [*GROUPS, *PARTS], source)
+        if PARTS.get(group, group) not in has:
             where = f" ({source})" if source else ""
             raise SpecError(f"backbone {backbone!r} has no parameter group {group!r}{where}; it has {', '.join(has)}")
-    return tuple(group for group in GROUPS if group in trainable)
+    return tuple(group for group in (*GROUPS, *PARTS) if group in trainable)
 
 
 def check(
@@ -164,9 +171,13 @@ def build(
     trainable: str | Sequence[str] = "fpt",
     random_init: str = "matched",
     random_gain: float = 1.0,
+    input_init: str = "orthogonal",
+    weights: Path | None = None,
     **backbone_options: Any,
 ) -> "Template":
     """A template: `.initialise(seed)` gives weights, `.report()` the parameter counts by group.
+
+    `weights`: a safetensors file that a sweep kept, in the place of the backbone's own pretrained weights.
 
     Raises SpecError (unknown names, a sequence longer than frozen positions allow) and WeightsError.
     """
@@ -176,6 +187,18 @@ def build(
     check(backbone, backbone_options, init, trainable)
     if random_init not in RANDOM_INITS:
         raise unknown("random_init", random_init, RANDOM_INITS)
+    if input_init not in INPUT_INITS:
+        raise unknown("input_init", input_init, INPUT_INITS)
     if not 0 < random_gain < float("inf"):
         raise SpecError(f"random_gain={random_gain!r}: must be a finite number above 0")
-    return Template(task, backbone, init, trainable, random_init, random_gain, **backbone_options)
+    return Template(
+        task,
+        backbone,
+        init,
+        trainable,
+        random_init=random_init,
+        random_gain=random_gain,
+        input_init=input_init,
+        weights=weights,
+        **backbone_options,
+    )

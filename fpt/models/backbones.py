@@ -7,10 +7,12 @@ the last block for the read-out positions alone. Parity with the library's forwa
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import torch
 from safetensors import SafetensorError
+from safetensors.torch import load_file
 from torch import Tensor, nn
 from transformers import AutoModel, BertConfig, BertModel, GPT2Config, GPT2Model, PretrainedConfig
 from transformers.utils import logging as library_logging
@@ -141,6 +143,16 @@ def pretrained_state(backbone: str) -> dict[str, Tensor]:
     except (OSError, ValueError, LookupError, RuntimeError, SafetensorError) as error:
         raise WeightsError(f"the weights of backbone {backbone!r} in {folder} cannot be read: {error}") from error
     return dict(model.state_dict())
+
+
+def kept_state(path: Path) -> dict[str, Tensor]:
+    """The backbone's weights that a sweep kept, under the library's names; raises WeightsError if it cannot be read."""
+    try:
+        kept = load_file(path)
+    except (OSError, SafetensorError) as error:
+        raise WeightsError(f"{path}: no weights that a sweep kept can be read there: {error}") from error
+    prefix = "backbone."
+    return {name.removeprefix(prefix): tensor for name, tensor in kept.items() if name.startswith(prefix)}
 
 
 @contextmanager

@@ -37,6 +37,10 @@ RESIDUAL = {
     "bert": r"backbone\.encoder\.layer\.\d+\.(attention\.)?output\.dense\.weight",
 }
 
+# The module below the backbone that returns its attention weights second; only with two layers, since the last one
+# computes no more than what is read out.
+FIRST_ATTENTION = {"gpt2": "h.0.attn", "bert": "encoder.layer.0.attention.self"}
+
 
 def group_of(family: str, name: str) -> str:
     """The one group of parameter `name`; raises LookupError where the family's table does not decide."""
@@ -49,3 +53,9 @@ def group_of(family: str, name: str) -> str:
 def assign(family: str, names: Iterable[str]) -> dict[str, str]:
     """{parameter name: group} for every name."""
     return {name: group_of(family, name) for name in names}
+
+
+def layer_of(name: str) -> int | None:
+    """The number of the layer that parameter `name` is in, from 0; None outside the layers."""
+    found = re.search(r"\.(\d+)\.", name)
+    return int(found[1]) if found else None

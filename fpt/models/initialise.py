@@ -23,10 +23,13 @@ def normal(shape: torch.Size, std: float, seed: int, name: str) -> Tensor:
     return torch.empty(shape).normal_(0.0, std, generator=generator(seed, "weights", name))
 
 
-def input_layer(shape: torch.Size, embedding: bool, seed: int, name: str) -> Tensor:
-    """Orthogonal with gain 1.41 for a linear layer (width, features); N(0, 1) for an embedding table."""
-    if embedding:
+def input_layer(shape: torch.Size, kind: str, seed: int, name: str) -> Tensor:
+    """Weight (width, features) of a linear layer, `orthogonal` with gain 1.41 or PyTorch's `default`; N(0, 1) for an
+    `embedding` table (symbols, width)."""
+    if kind == "embedding":
         return normal(shape, 1.0, seed, name)
+    if kind == "default":
+        return output_layer(shape, shape[1], seed, name)
     weight = torch.empty(shape)
     return torch.nn.init.orthogonal_(weight, ORTHOGONAL_GAIN, generator=generator(seed, "weights", name))
 
@@ -55,3 +58,8 @@ def extended_positions(table: Tensor, rows: int, seed: int, name: str) -> Tensor
     """A pretrained table of `rows` rows; those beyond the given ones are drawn with the table's standard deviation."""
     new = normal(torch.Size((rows - len(table), table.shape[1])), table.std().item(), seed, name)
     return torch.cat([table, new])
+
+
+def with_statistics(table: Tensor, shape: torch.Size, seed: int, name: str) -> Tensor:
+    """Gaussian with the mean and standard deviation of a pretrained tensor (Lu et al. 2021, section 3.8)."""
+    return table.mean() + normal(shape, table.std(correction=0).item(), seed, name)

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from functools import cached_property, partial
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -11,8 +12,8 @@ from torch import Tensor, nn
 from fpt.errors import SpecError
 from fpt.models import BACKBONES, GROUPS, trainable_groups
 from fpt.models import initialise as draw
-from fpt.models.backbones import FAMILIES, library_model, pretrained_state, unused_parameters
-from fpt.models.groups import assign
+from fpt.models.backbones import FAMILIES, kept_state, library_model, pretrained_state, unused_parameters
+from fpt.models.groups import assign, layer_of
 from fpt.models.layers import Dropout, Projection
 from fpt.tasks.arrays import Task
 
@@ -99,12 +100,15 @@ class Template:
         backbone: str,
         init: str,
         trainable: str | Sequence[str],
+        *,
         random_init: str = "matched",
         random_gain: float = 1.0,
+        input_init: str = "orthogonal",
+        weights: Path | None = None,
         layers: int = 0,
     ) -> None:
-        self.task, self.backbone, self.init = task, backbone, init
-        self.random_init, self.random_gain = random_init, random_gain
+        self.task, self.backbone, self.init, self.weights = task, backbone, init, weights
+        self.random_init, self.random_gain, self.input_init = random_init, random_gain, input_init
         self.entry = BACKBONES[backbone]
         with torch.random.fork_rng(devices=[]):  # libraries initialise from the global generator; values are replaced
             self.module = TransferModel(task, backbone, layers)
@@ -112,10 +116,16 @@ class Template:
         self.shapes = {name: parameter.shape for name, parameter in self.module.named_parameters()}
         self.groups = assign(self.entry.family, self.shapes)
         self.trainable_groups = trainable_groups(trainable, backbone)
-        self.trainable = [name for name, group in self.groups.items() if group in self.trainable_groups]
         self.width = self.module.width
         self.layers: int = layers or self.entry.layers
+        self.trainable = [name for name in self.shapes if self._trains(name)]
         self._check_positions()
+
+    def _trains(self, name: str) -> bool:
+        group = self.groups[name]
+        if "last_attention" in self.trainable_groups and group == "attention" and layer_of(name) == self.layers - 1:
+            return True
+        return group in self.trainable_groups
 
     def _check_positions(self) -> None:
         if self.init == "random":
@@ -134,7 +144,7 @@ class Template:
 
         A position table longer than the task is cut to the task's tokens.
         """
-        state = pretrained_state(self.backbone)
+        state = kept_state(self.weights) if self.weights else pretrained_state(self.backbone)
         table = self.module.family.positions
         return {**state, table: state[table][: self.task.tokens]}
 
@@ -147,15 +157,18 @@ class Template:
         if group == "input":
             if name.endswith("bias"):
                 return torch.zeros(shape)
-            return draw.input_layer(shape, self.task.vocabulary is not None, seed, name)
+            kind = "embedding" if self.task.vocabulary is not None else self.input_init
+            return draw.input_layer(shape, kind, seed, name)
         if group == "output":
             return draw.output_layer(shape, self.width, seed, name)
-        if self.init == "pretrained":
+        if self.init != "random":
             return self._pretrained(name.removeprefix("backbone."), shape, seed)
         return self._random(name, group, shape, seed)
 
     def _pretrained(self, name: str, shape: torch.Size, seed: int) -> Tensor:
         table = self.state[name]
+        if self.init == "statistics":
+            return draw.with_statistics(table, shape, seed, name)
         if len(shape) and shape[0] > len(table):  # only the position table can be longer than the pretrained one
             return draw.extended_positions(table, shape[0], seed, name)
         return table

@@ -113,6 +113,26 @@ def run_local(
     return failures
 
 
+def in_order(
+    engine: Callable[..., list[Failure]],
+    specs: Sequence[SweepSpec],
+    study: Path,
+    threads: int | None = None,
+    watch: Watch | None = None,
+) -> list[Failure]:
+    """Run the sweeps by `engine`, after all others those that start from the weights which one of the others keeps."""
+    first = [spec for spec in specs if spec.pretrained_by is None]
+    failures = engine(first, study, threads, watch) if first else []
+    ready = []
+    for spec in specs:
+        if spec.pretrained_by and (study / spec.pretrained_by / ledger.WEIGHTS).is_file():
+            ready.append(spec)
+        elif spec.pretrained_by:
+            reason = f"it starts from the weights of {spec.pretrained_by}, which has not kept any"
+            failures.append(Failure(spec, reason, study / spec.pretrained_by))
+    return failures + (engine(ready, study, threads, watch) if ready else [])
+
+
 def to_do(specs: Sequence[SweepSpec], study: Path) -> list[SweepSpec]:
     """The sweeps that are not complete, once it is sure that nobody is at work on any; see `run_local`."""
     if not SOURCE.is_file():

@@ -1,25 +1,22 @@
 """One sweep from spec to results folder: the function that the notebook calls."""
 
-import importlib.metadata
 import io
-import platform
 import shutil
-import subprocess
 import tempfile
-import time
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
-from datetime import UTC, datetime
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fpt import models, tasks, training
-from fpt.errors import FptError
+from fpt.errors import FptError, SpecError, WeightsError
 from fpt.files import write_atomically, write_json
-from fpt.models import weights
+from fpt.models.groups import FIRST_ATTENTION
 from fpt.sweeps import ledger
-from fpt.sweeps.selection import Selection, select
-from fpt.sweeps.spec import PROTOCOL, SweepSpec
+from fpt.sweeps.provenance import Clock, now, provenance
+from fpt.sweeps.selection import select
+from fpt.sweeps.spec import SweepSpec
+from fpt.training.recipe import ATTENTION, WEIGHTS
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -28,9 +25,7 @@ if TYPE_CHECKING:
     from fpt.tasks.arrays import Task
     from fpt.training.loop import FleetResult
 
-LIBRARIES = ("fpt", "torch", "transformers", "numpy", "pandas", "pyarrow")
 CHECKPOINTS = "checkpoint"
-DECIDES = (":/fpt", ":/notebooks")  # uncommitted changes elsewhere in a checkout do not change results
 
 
 @dataclass(frozen=True)
@@ -49,14 +44,18 @@ class Result:
         return None if rate is None else float(rate)
 
 
-def prepare(spec: SweepSpec, data_dir: str | Path | None = None, folder: Path | None = None) -> "tuple[Task, Template]":
+def prepare(
+    spec: SweepSpec, data_dir: str | Path | None = None, folder: Path | None = None, study: Path | None = None
+) -> "tuple[Task, Template]":
     """Task and template of a sweep; refuses all that can be refused before training (an FptError).
 
-    With a folder, its disk must have room for the checkpoints.
+    With a folder, its disk must have room for the checkpoints. `study`: the folder of the study, where a sweep that is
+    pretrained by another one finds the weights.
     """
     task = tasks.load(spec.task, data_dir, spec.variant, **spec.task_options)
     for seed in spec.selection_seeds[:1]:
         task.split(seed).batch(0, spec.batch_size)  # refuses a batch larger than the split
+    options: dict[str, Any] = dict(spec.backbone_options)
     template = models.build(
         task,
         spec.backbone,
@@ -64,10 +63,37 @@ def prepare(spec: SweepSpec, data_dir: str | Path | None = None, folder: Path | 
         spec.trainable,
         spec.random_init,
         spec.random_gain,
-        **spec.backbone_options,
+        spec.input_init,
+        kept_weights(spec, study),
+        **options,
     )
+    check_measures(spec, task)
     training.check_room(template, spec.recipe, max(spec.selection_runs, spec.confirmation_runs), folder)
     return task, template
+
+
+def kept_weights(spec: SweepSpec, study: Path | None) -> Path | None:
+    """The file of the weights that another sweep of the study kept for this one; WeightsError where it is not."""
+    if spec.pretrained_by is None:
+        return None
+    path = (study or Path()) / spec.pretrained_by / ledger.WEIGHTS
+    if study is None or not path.is_file():
+        raise WeightsError(
+            f"{spec.title}: its pretrained weights are those that the sweep {spec.pretrained_by} keeps, and there is "
+            f"no {path}; run that sweep of the study first, and give this one a folder of the same study"
+        )
+    return path
+
+
+def check_measures(spec: SweepSpec, task: "Task") -> None:
+    """Refuse (SpecError) what cannot be measured with this task or backbone."""
+    if ATTENTION not in spec.measures:
+        return
+    if task.relevant is None:
+        raise SpecError(f"measures: attention needs a task that says which tokens matter; {spec.task!r} does not")
+    family = models.BACKBONES[spec.backbone].family
+    if family not in FIRST_ATTENTION or spec.backbone_options.get("layers") == 1:
+        raise SpecError(f"measures: attention needs two layers or more of a backbone of {', '.join(FIRST_ATTENTION)}")
 
 
 def check_all(specs: Sequence[SweepSpec], study: Path) -> None:
@@ -75,7 +101,7 @@ def check_all(specs: Sequence[SweepSpec], study: Path) -> None:
 
     Raises SpecError, DataError, WeightsError, or FptError if the study's folder cannot be written.
     """
-    for backbone in sorted({spec.backbone for spec in specs if spec.init == "pretrained"}):
+    for backbone in sorted({spec.backbone for spec in specs if spec.init != "random" and not spec.pretrained_by}):
         models.find_weights(backbone)
     try:
         with tempfile.TemporaryFile(dir=study) as file:
@@ -91,13 +117,16 @@ def check_all(specs: Sequence[SweepSpec], study: Path) -> None:
         "backbone_options",
         "init",
         "trainable",
+        "measures",
         "selection_runs",
         "confirmation_runs",
     )
     distinct = {str([getattr(spec, name) for name in needs]): spec for spec in specs}
     for spec in distinct.values():
+        # What it is pretrained by may still have to be trained; its own weights would have the same shapes.
+        alike = spec.model_copy(update={"pretrained_by": None, "init": "random"}) if spec.pretrained_by else spec
         try:
-            prepare(spec, folder=study)
+            prepare(alike, folder=study)
         except FptError as error:
             raise type(error)(f"{error} (sweep {spec.folder_name} of {study})") from error
     if any(spec.compute_type == "auto" for spec in specs):
@@ -115,9 +144,10 @@ def run_sweep(spec: SweepSpec, folder: Path | str | None = None, data_dir: str |
     A folder that is done is read, not trained again; one left unfinished goes on from its last checkpoint. Raises
     LockedError if another process still writes it, or if it holds another spec.
     """
+    study = None if folder is None else Path(folder).parent
     folder = Path(tempfile.mkdtemp(prefix="fpt-")) if folder is None else Path(folder)
     if ledger.read_result(folder, spec) is None:
-        task, template = prepare(spec, data_dir)
+        task, template = prepare(spec, data_dir, study=study)
         with ledger.hold(folder / ledger.LOCK, spec):
             if ledger.read_result(folder, spec) is None:  # another process may have finished it meanwhile
                 _train(spec, folder, task, template)
@@ -139,27 +169,38 @@ def _train(spec: SweepSpec, folder: Path, task: "Task", template: "Template") ->
     clock = Clock(folder)
     stages: dict[str, FleetResult] = {}
 
-    def fleet(stage: str, rates: Sequence[float], seeds: Sequence[int], test_examples: int | None) -> None:
+    def fleet(stage: str, rates: Sequence[float], seeds: Sequence[int], **how: Any) -> None:
         stages[stage] = training.train_fleet(
             task,
             template,
             spec.recipe,
             rates,
             seeds,
-            test_examples=test_examples,
             progress=_progress(spec, folder, stage, len(rates) * len(seeds), clock),
             checkpoints=folder / CHECKPOINTS / stage,
+            **how,
         )
 
-    fleet("selection", spec.learning_rates, spec.selection_seeds, spec.evaluation_examples)
+    fresh = spec.confirmation_seeds
+    capped = {"test_examples": spec.evaluation_examples, "asked": () if fresh else spec.measures}
+    fleet("selection", spec.learning_rates, spec.selection_seeds, **capped)
     selection = select(stages["selection"].runs)
     rates = sorted({*spec.reference_rates} | ({selection.rate} if selection.rate else set()))
-    if rates and spec.confirmation_seeds:
-        fleet("confirmation", rates, spec.confirmation_seeds, None)
-    for name in ("runs", "curves"):
+    if rates and fresh:
+        kept = WEIGHTS in spec.measures and selection.rate
+        fleet(
+            "confirmation",
+            rates,
+            fresh,
+            asked=spec.measures,
+            keep=(selection.rate, fresh[0], folder / ledger.WEIGHTS) if kept else None,
+        )
+    for name in ("runs", "curves", "attention"):
         frames = {stage: getattr(result, name) for stage, result in stages.items()}
-        write_atomically(folder / f"{name}.parquet", parquet(_stacked(spec, frames)))
-    info = _provenance(spec, selection, task, stages["selection"])
+        frames = {stage: frame for stage, frame in frames.items() if frame is not None}
+        if frames:
+            write_atomically(folder / f"{name}.parquet", parquet(_stacked(spec, frames)))
+    info = provenance(spec, selection, task, template, stages["selection"])
     info["fleets"] = {stage: result.parts for stage, result in stages.items()}  # split where memory was short
     info["compiled"] = {stage: result.compiled for stage, result in stages.items()}
     info |= {"started_utc": clock.started_utc, "finished_utc": now(), "wall_seconds": round(clock.seconds, 1)}
@@ -168,30 +209,13 @@ def _train(spec: SweepSpec, folder: Path, task: "Task", template: "Template") ->
     shutil.rmtree(folder / CHECKPOINTS, ignore_errors=True)  # a leftover costs nothing but room
 
 
-class Clock:
-    """When a sweep was started first, and the seconds of work on it, also those of a process that was killed."""
-
-    def __init__(self, folder: Path) -> None:
-        before = ledger.read_json(folder / ledger.PROGRESS) or {}
-        self.started_utc = str(before.get("started_utc", now()))
-        self._began = time.perf_counter() - float(before.get("seconds", 0))
-
-    @property
-    def seconds(self) -> float:
-        return time.perf_counter() - self._began
-
-
-def now() -> str:
-    return f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"
-
-
 def _stacked(spec: SweepSpec, frames: "dict[str, pd.DataFrame]") -> "pd.DataFrame":
     """One table of all stages, rows in an order that does not depend on how the fleet was split."""
     import pandas as pd
 
     labelled = []
     for stage, frame in frames.items():
-        keys = [name for name in ("learning_rate", "seed", "step") if name in frame]
+        keys = [name for name in ("learning_rate", "seed", "step", "trained", "query", "key") if name in frame]
         frame = frame.sort_values(keys, ignore_index=True)
         frame.insert(0, "stage", stage)
         frame.insert(0, "sweep", spec.folder_name)
@@ -226,63 +250,3 @@ def _progress(spec: SweepSpec, folder: Path, stage: str, runs: int, clock: Clock
 
     write(0, spec.steps)
     return write
-
-
-def _provenance(spec: SweepSpec, selection: Selection, task: "Task", fleet: "FleetResult") -> dict[str, Any]:
-    chosen = asdict(selection)
-    return {
-        "spec": spec.resolved() | {"arm": spec.arm},
-        "hash": spec.hash,
-        "protocol": PROTOCOL,
-        "selected_rate": chosen.pop("rate"),
-        **chosen,
-        "data_checksum": task.checksum,
-        "weights_checksum": weights.checksum(spec.backbone) if spec.init == "pretrained" else None,
-        "compute_type": fleet.compute_type,
-        "threads": fleet.threads,
-        "device": device_name(fleet.device),
-        **software(),
-    }
-
-
-def software() -> dict[str, Any]:
-    """What computed: version of fpt, commit (None outside a checkout), versions of the libraries."""
-    versions = {"python": platform.python_version(), **{name: _version(name) for name in LIBRARIES[1:]}}
-    return {"version": _version("fpt"), "git": git_state(), "versions": versions}
-
-
-def device_name(device: str) -> str:
-    """The model of the processor or GPU: never the name of the host."""
-    if device.startswith("cuda"):
-        import torch
-
-        return torch.cuda.get_device_name(device)
-    try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-    except OSError:
-        lines = []
-    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
-    return names[0] if names else platform.processor() or platform.machine()
-
-
-def _version(library: str) -> str | None:
-    try:
-        return importlib.metadata.version(library)
-    except importlib.metadata.PackageNotFoundError:
-        return None
-
-
-def git_state() -> dict[str, Any] | None:
-    """Commit and whether tracked files differ from it; None outside a checkout of this package."""
-    package = Path(__file__).resolve().parents[1]
-
-    def git(*arguments: str) -> str:
-        command = ["git", "-C", str(package), *arguments]
-        return subprocess.run(command, capture_output=True, text=True, check=True, timeout=30).stdout.strip()
-
-    try:
-        if Path(git("rev-parse", "--show-toplevel")).resolve() != package.parent:
-            return None  # installed inside somebody else's checkout
-        return {"commit": git("rev-parse", "HEAD"), "dirty": bool(git("status", "--porcelain", "-uno", "--", *DECIDES))}
-    except (OSError, subprocess.SubprocessError):
-        return None

@@ -16,6 +16,7 @@ from fpt.sweeps.spec import SweepSpec
 from fpt.sweeps.study import NAME, Study
 
 RESULT, PROGRESS, LOCK = "result.json", "progress.json", "lock"
+WEIGHTS = "weights.safetensors"  # kept for the sweeps that are pretrained by this one
 NOTEBOOK, NOTEBOOK_LOCK = "notebook.ipynb", "notebook-lock"
 PUBLISHED = "published"
 LOCK_WAIT = 30.0  # seconds: a killed driver's workers are gone long before

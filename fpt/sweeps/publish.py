@@ -12,6 +12,7 @@ from fpt.sweeps import ledger
 from fpt.sweeps.study import Study, load_study
 
 FILES = ("notebook.ipynb", "runs.parquet", "curves.parquet", "result.json")
+IF_MEASURED = ("attention.parquet",)
 SMOKE = "smoke"  # its few steps exercise the machinery and say nothing about the question
 TOC = Path("book/_toc.yml")
 BEGIN = "# executed notebooks: written by `fpt publish`, between here and the next mark"
@@ -61,7 +62,7 @@ def _copy(folder: Path, published: Path) -> Path:
     target, part = published / folder.name, published / f".{folder.name}.part"
     shutil.rmtree(part, ignore_errors=True)
     part.mkdir(parents=True)
-    for name in FILES:
+    for name in (*FILES, *(name for name in IF_MEASURED if (folder / name).is_file())):
         shutil.copyfile(folder / name, part / name)
     shutil.rmtree(target, ignore_errors=True)
     os.replace(part, target)

@@ -28,7 +28,8 @@ from fpt.sweeps.spec import SweepSpec, resolve
 
 TEMPORARY = "fpt-ray-"  # how the name of a workspace on a node begins, in its folder for temporary files
 # What comes back, in the order of writing: the last one says that all are there.
-FILES = (engines.LOG, engines.FAILED, "runs.parquet", "curves.parquet", ledger.NOTEBOOK, ledger.RESULT)
+TABLES = ("runs.parquet", "curves.parquet", "attention.parquet")
+FILES = (engines.LOG, engines.FAILED, *TABLES, ledger.WEIGHTS, ledger.NOTEBOOK, ledger.RESULT)
 News = dict[str, Any]
 
 
@@ -150,6 +151,9 @@ def _job(spec: SweepSpec, study: Path, threads: int) -> News:
     done = _contents(folder, FILES) if ledger.read_result(folder, spec) else {}
     files = {engines.SOURCE.as_posix(): engines.SOURCE.read_bytes()}
     files |= {(folder / name).as_posix(): content for name, content in done.items()}
+    if spec.pretrained_by:
+        kept = study / spec.pretrained_by / ledger.WEIGHTS
+        files[kept.as_posix()] = kept.read_bytes()
     job = {"parameters": spec.parameters(), "hash": spec.hash, "version": fpt.__version__, "threads": threads}
     return job | {"workspace": str(Path.cwd()), "study": study.as_posix(), "files": files}
 

@@ -3,21 +3,26 @@
 import hashlib
 import json
 import math
+import re
 from collections.abc import Mapping
 from functools import cached_property
-from typing import Any, TypeVar, get_args
+from typing import Any, get_args
 
 from pydantic import ConfigDict, Field, ValidationError, ValidationInfo, field_validator, model_validator
 
 from fpt import models, tasks
 from fpt.errors import SpecError, unknown
-from fpt.training import Recipe
+from fpt.sweeps.explain import explain
+from fpt.sweeps.fields import canonical, distinct, listing, split_arm, with_options
+from fpt.training.recipe import MEASURES, WEIGHTS, Recipe
 
 PROTOCOL = 1  # raised when a default or the meaning of results changes: every sweep then has a new hash
 
+OF_THE_STUDY = {"feeds", "threshold"}  # what a sweep serves and how it is read: they change no run
+SWEEP = re.compile(r"[A-Za-z0-9-]+\.[A-Za-z0-9_+-]+-[0-9a-f]{8}")
+
 Option = bool | int | float | str
 NPZ = "npz:"
-T = TypeVar("T", int, float, str)
 
 PAPERS = {"lu-table": 22, "lu-figure": 6, "rothermel-table": 5, "rothermel-figure": 3}
 FEEDS = [f"{kind}-{number}" for kind, last in PAPERS.items() for number in range(1, last + 1)]
@@ -41,11 +46,15 @@ class SweepSpec(Recipe):
     trainable: str | tuple[str, ...] = "fpt"
     random_init: str = "matched"
     random_gain: float = 1.0
+    input_init: str = "orthogonal"
+    pretrained_by: str | None = None  # folder name of the sweep, of the same study, that kept the pretrained weights
+    measures: tuple[str, ...] = ()
     learning_rates: tuple[float, ...]
     selection_seeds: tuple[int, ...]
     confirmation_seeds: tuple[int, ...] = ()
     reference_rates: tuple[float, ...] = ()
     feeds: tuple[str, ...] = ()
+    threshold: float | None = None  # validation accuracy that counts as converged (Lu et al. 2021, Table 6)
 
     @model_validator(mode="before")
     @classmethod
@@ -57,7 +66,7 @@ class SweepSpec(Recipe):
             return data
         if named := sorted({"init", "trainable"} & set(data)):
             raise SpecError(f"give either arm or init and trainable, not arm and {' and '.join(named)}")
-        init, trainable = _split_arm(data.pop("arm"))
+        init, trainable = split_arm(data.pop("arm"))
         return {**data, "init": init, "trainable": trainable}
 
     @field_validator("*", mode="before")
@@ -81,7 +90,7 @@ class SweepSpec(Recipe):
                 raise ValueError(f"every rate must be a finite number above 0, {rate:g} is not")
         if not rates and info.field_name == "learning_rates":
             raise ValueError("the grid needs at least one learning rate")
-        return _distinct(rates)
+        return distinct(rates)
 
     @field_validator("selection_seeds", "confirmation_seeds")
     @classmethod
@@ -92,15 +101,15 @@ class SweepSpec(Recipe):
             raise ValueError("at least one selection seed is needed")
         both = set(seeds) & set(info.data.get("selection_seeds", ()))
         if both and info.field_name == "confirmation_seeds":
-            raise ValueError(f"{_listing(both)} also in selection_seeds; confirmation needs fresh seeds")
-        return _distinct(seeds)
+            raise ValueError(f"{listing(both)} also in selection_seeds; confirmation needs fresh seeds")
+        return distinct(seeds)
 
     @field_validator("trainable")
     @classmethod
     def _trainable(cls, trainable: str | tuple[str, ...]) -> str | tuple[str, ...]:
         if not trainable:
             raise ValueError("name a policy, or at least one parameter group")
-        return trainable if isinstance(trainable, str) else _distinct(trainable)
+        return trainable if isinstance(trainable, str) else distinct(trainable)
 
     @field_validator("random_init")
     @classmethod
@@ -115,6 +124,45 @@ class SweepSpec(Recipe):
         if not (math.isfinite(gain) and gain > 0):
             raise ValueError("must be a finite number above 0")
         return 1.0 if info.data.get("init") == "pretrained" else gain
+
+    @field_validator("input_init")
+    @classmethod
+    def _input_init(cls, name: str) -> str:
+        if name not in models.INPUT_INITS:
+            raise ValueError(f"must be one of {', '.join(models.INPUT_INITS)}")
+        return name
+
+    @field_validator("pretrained_by")
+    @classmethod
+    def _pretrained_by(cls, name: str | None, info: ValidationInfo) -> str | None:
+        if name is not None and info.data.get("init") == "random":
+            raise ValueError("needs init pretrained or statistics")
+        if name is not None and not SWEEP.fullmatch(name):
+            raise ValueError("must be the folder name of a sweep of the same study")
+        return name
+
+    @field_validator("measures")
+    @classmethod
+    def _measures(cls, measures: tuple[str, ...]) -> tuple[str, ...]:
+        for name in measures:
+            if name not in MEASURES:
+                raise unknown("measure", name, MEASURES)
+        return tuple(sorted(set(measures)))
+
+    @field_validator("threshold")
+    @classmethod
+    def _threshold(cls, share: float | None) -> float | None:
+        if share is not None and not 0 < share <= 1:
+            raise ValueError("must be a fraction above 0, at most 1")
+        return share
+
+    @model_validator(mode="after")
+    def _keeps_a_fresh_run(self) -> "SweepSpec":
+        if WEIGHTS in self.measures and not self.confirmation_seeds:
+            raise SpecError(
+                "measures: weights are kept of the first confirmation seed, so confirmation_seeds needs one"
+            )
+        return self
 
     @field_validator("feeds")
     @classmethod
@@ -149,12 +197,12 @@ class SweepSpec(Recipe):
     @cached_property
     def hash(self) -> str:
         """Eight hex digits over the resolved fields that differ from their default, and the protocol."""
-        fields = self.model_dump(mode="json", exclude_defaults=True, exclude={"feeds"})
+        fields = self.model_dump(mode="json", exclude_defaults=True, exclude=OF_THE_STUDY)
         for name, defaults in (
             ("task_options", tasks.entry(self.task).options),
             ("backbone_options", models.BACKBONES[self.backbone].options),
         ):
-            options = _canonical(fields.pop(name, {}), defaults)
+            options = canonical(fields.pop(name, {}), defaults)
             fields |= {name: options} if options else {}
         if self.task.startswith(NPZ):  # the data, not where they lie, are the task
             fields["task"] = NPZ + tasks.npz_checksum(tasks.npz_path(self.task))
@@ -168,15 +216,22 @@ class SweepSpec(Recipe):
 
     @property
     def title(self) -> str:
-        """Task, arm, and where they are not the default how a random arm was drawn and the type of products."""
-        drawn = [] if self.random_init == "matched" else [self.random_init]
-        drawn += [] if self.random_gain == 1 else [f"gain {self.random_gain:g}"]
-        drawn += [] if self.compute_type == "auto" else [self.compute_type]
-        return ", ".join([self.task, self.arm, *drawn])
+        """Task and arm, and every field that is not its default and tells sweeps of a study apart."""
+        words = [with_options(self.task, self.task_options), self.arm]
+        words += [] if self.variant == "paper" else [f"variant {self.variant}"]
+        if self.backbone != "tiny-lm" or self.backbone_options:
+            words.append(with_options(self.backbone, self.backbone_options))
+        words += [] if self.random_init == "matched" else [self.random_init]
+        words += [] if self.random_gain == 1 else [f"gain {self.random_gain:g}"]
+        words += [] if self.input_init == "orthogonal" else [f"{self.input_init} input"]
+        words += [f"pretrained by {self.pretrained_by.partition('.')[0]}"] if self.pretrained_by else []
+        words += [] if self.dropout == Recipe().dropout else [f"dropout {self.dropout:g}"]
+        words += [] if self.compute_type == "auto" else [self.compute_type]
+        return ", ".join(words)
 
     def resolved(self) -> dict[str, Any]:
-        """Every field as plain JSON values, without `feeds`: they are the study's, not the sweep's."""
-        fields = self.model_dump(mode="json", exclude={"feeds"})
+        """Every field as plain JSON values, without those that are the study's and change no run."""
+        fields = self.model_dump(mode="json", exclude=OF_THE_STUDY)
         recipe = {name: fields.pop(name) for name in Recipe.model_fields}
         return fields | recipe  # what is learned first, then how
 
@@ -201,7 +256,7 @@ def resolve(fields: Mapping[str, Any], source: str = "") -> SweepSpec:
     try:
         spec = SweepSpec(**fields)
     except ValidationError as error:
-        raise SpecError(_explain(error, source)) from None
+        raise SpecError(explain(error, source)) from None
     except SpecError as error:
         raise SpecError(f"{error} ({source})" if source else str(error)) from None
     if spec.task.startswith(NPZ) and tasks.npz_path(spec.task).is_absolute():
@@ -225,65 +280,3 @@ def parameters_to_spec(names: Mapping[str, Any], source: str = "notebook paramet
         if value is None or isinstance(value, plain)
     }
     return resolve(fields, source)
-
-
-def _split_arm(arm: Any) -> tuple[str, str | list[str]]:
-    if arm in list(models.ARMS):
-        init, policy = models.ARMS[arm]
-        return init, policy
-    trainable, _, init = str(arm).rpartition("-")
-    groups = trainable.split("+")
-    if init in models.INITS and trainable in models.POLICIES:
-        return init, trainable
-    if init in models.INITS and all(group in models.GROUPS for group in groups):
-        return init, groups
-    raise unknown("arm", arm, models.ARMS)
-
-
-def _distinct(values: tuple[T, ...]) -> tuple[T, ...]:
-    twice = {value for value in values if values.count(value) > 1}
-    if twice:
-        raise ValueError(f"{_listing(twice)} given more than once")
-    return tuple(sorted(values))
-
-
-def _listing(values: set[Any]) -> str:
-    return ", ".join(f"{value:g}" if isinstance(value, float) else str(value) for value in sorted(values))
-
-
-def _canonical(options: Mapping[str, Any], defaults: Mapping[str, Any]) -> dict[str, Any]:
-    """Options that differ from their default; a whole number given for a float is that float."""
-    kept = {}
-    for name, value in options.items():
-        default = defaults.get(name)
-        value = float(value) if isinstance(default, float) else value
-        if value != default:
-            kept[name] = value
-    return kept
-
-
-RULES = {
-    "missing": "is missing",
-    "tuple_type": "must be a list (papermill takes lists with -y, as in -y '{learning_rates: [1e-3]}')",
-    "dict_type": "must be a mapping (papermill takes one with -y, as in -y '{task_options: {length: 5}}')",
-    "string_type": "must be text",
-    "int_type": "must be a whole number",
-    "int_from_float": "must be a whole number",
-    "int_parsing": "must be a whole number",
-    "float_type": "must be a number",
-    "float_parsing": "must be a number",
-    "finite_number": "must be a finite number",
-}
-
-
-def _explain(error: ValidationError, source: str) -> str:
-    """pydantic's findings as one line each: field = value: rule (source)."""
-    lines = []
-    for found in error.errors(include_url=False):
-        name, *inside = [str(part) for part in found["loc"]]
-        name += "".join(f"[{part}]" for part in inside if part.isdigit())
-        said = found["msg"].removeprefix("Value error, ").replace("Input should", "must")
-        rule = RULES.get(found["type"], said)
-        given = "" if found["type"] == "missing" else f" = {found['input']!r}:"
-        lines.append(f"{name}{given} {rule}" + (f" ({source})" if source else ""))
-    return "\n".join(dict.fromkeys(lines))

@@ -70,7 +70,7 @@ class Task:
     (symbols; embedding) is set. readout: last positions read; per_token: predictions at each; classes: of
     each prediction. mask_padding: padding is masked in bidirectional backbones and the read-out is at the
     last real token; otherwise at the last position. data: Finite, or a function that draws examples (a
-    stream).
+    stream). relevant: which tokens each read-out position needs, (n, readout, tokens), where that is known.
     """
 
     data: Finite | Draw
@@ -86,6 +86,7 @@ class Task:
     readout: int = 1
     per_token: int = 1
     mask_padding: bool = False
+    relevant: Callable[[Examples], Tensor] | None = None
     name: str = ""
     variant: str = "paper"
     options: Mapping[str, Any] = field(default_factory=dict)

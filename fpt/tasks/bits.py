@@ -31,6 +31,22 @@ def tokens(inputs: Tensor, generator: Generator | None = None, *, patch: int) ->
     return inputs.reshape(len(inputs), -1, patch).float()
 
 
+def matching_string(examples: Examples, patch: int) -> Tensor:
+    """Every query token needs the tokens of the string that it is a part of: (n, readout, tokens) booleans."""
+    strings = examples.inputs[:, :-1] > 0
+    agree = (strings == examples.targets[:, None].bool()).all(2)  # (n, strings)
+    agree = torch.cat([agree, torch.zeros_like(agree[:, :1])], dim=1)
+    each = examples.inputs.shape[2] // patch
+    return agree.repeat_interleave(each, dim=1)[:, None].expand(-1, each, -1)
+
+
+def same_place(examples: Examples) -> Tensor:
+    """Every token of the last string needs the bits at its own place in all strings: (n, readout, tokens)."""
+    strings, length = examples.inputs.shape[1:]
+    needed = torch.eye(length, dtype=torch.bool, device=examples.inputs.device).repeat(1, strings)
+    return needed.expand(len(examples), -1, -1)
+
+
 def bit_memory(data_dir: Path, variant: str, strings: int, length: int, patch: int) -> Task:
     """Read at the last length / patch tokens, the query: two logits per bit."""
     return Task(
@@ -41,6 +57,7 @@ def bit_memory(data_dir: Path, variant: str, strings: int, length: int, patch: i
         readout=length // patch,
         per_token=patch,
         classes=2,
+        relevant=partial(matching_string, patch=patch),
         checksum=digest(f"bit-memory {strings} {length} {patch}"),
         source="drawn at random at every step; validation and test examples from streams of their own",
         licence="none needed: generated",
@@ -58,6 +75,7 @@ def bit_xor(data_dir: Path, variant: str, strings: int, length: int) -> Task:
         width=1,
         readout=length,
         classes=2,
+        relevant=same_place,
         checksum=digest(f"bit-xor {strings} {length}"),
         source=f"drawn at random at every step out of {2 ** (strings * length):,} possible inputs",
         licence="none needed: generated",

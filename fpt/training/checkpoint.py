@@ -24,11 +24,11 @@ SHARE = 0.05  # of the time that writing them may take
 COPIES = 4  # of the trainable parameters of a run: they, the best so far, two Adam moments
 FLOAT = 4  # bytes
 
-Tables = tuple[pd.DataFrame, pd.DataFrame]
+Tables = dict[str, pd.DataFrame]  # runs, curves, and what was measured besides
 
 
 class Folder:
-    """The checkpoints of one fleet: its plan, a file for the part at work, two tables for every finished part."""
+    """The checkpoints of one fleet: its plan, a file for the part at work, the tables of every finished part."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -58,18 +58,17 @@ class Folder:
         write_json(self.path / "plan.json", plan)
 
     def tables(self, part: int) -> Tables | None:
-        """Runs and curves of a part that is finished."""
-        files = [self.path / f"{name}-{part}.parquet" for name in ("curves", "runs")]
-        if not all(file.is_file() for file in files):
+        """The tables of a part that is finished: `runs`, its sign, was written last."""
+        if not (self.path / f"runs-{part}.parquet").is_file():
             return None
-        curves, runs = (pd.read_parquet(file) for file in files)
-        return runs, curves
+        end = f"-{part}.parquet"
+        return {file.name.removesuffix(end): pd.read_parquet(file) for file in sorted(self.path.glob(f"*{end}"))}
 
     def finish(self, part: int, tables: Tables) -> None:
         """Keep the tables of a part in the place of its checkpoint."""
-        for name, table in zip(("runs", "curves"), tables, strict=True):
+        for name in sorted(tables, key=lambda name: name == "runs"):
             with replaced(self.path / f"{name}-{part}.parquet") as partial:
-                table.to_parquet(partial, index=False)
+                tables[name].to_parquet(partial, index=False)
         self.drop(part)
 
     def drop(self, part: int) -> None:

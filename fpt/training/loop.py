@@ -16,11 +16,11 @@ from torch import Tensor
 from fpt.errors import SpecError
 from fpt.models.transfer import Template
 from fpt.tasks.arrays import Task
-from fpt.training import compiled, features, memory, precision
+from fpt.training import compiled, features, measures, memory, precision
 from fpt.training.checkpoint import Folder, Tables, check_disk
 from fpt.training.evaluate import Best, score
 from fpt.training.fleet import Fleet, stack
-from fpt.training.recipe import Recipe
+from fpt.training.recipe import ATTENTION, TRAIN_MODE, Recipe
 
 Progress = Callable[[int, int], None]
 SCORES = ("train_loss", "train_accuracy", "validation_loss", "validation_accuracy")
@@ -28,10 +28,12 @@ SCORES = ("train_loss", "train_accuracy", "validation_loss", "validation_accurac
 
 @dataclass(frozen=True)
 class FleetResult:
-    """Tables of a fleet: `runs`, a row a run, and `curves`, a row an evaluation; accuracies are fractions."""
+    """Tables of a fleet: `runs`, a row a run, `curves`, a row an evaluation, and `attention` where it was asked for;
+    accuracies are fractions."""
 
     runs: pd.DataFrame
     curves: pd.DataFrame
+    attention: pd.DataFrame | None
     compute_type: str
     threads: int
     device: str
@@ -89,8 +91,8 @@ class Training:
             tensor.copy_(state[name])
         self.done = int(state["done"].item())
 
-    def tables(self, test_examples: int | None) -> Tables:
-        """Test every run with its best and with its last parameters; tables of runs and curves."""
+    def tables(self, test_examples: int | None, asked: Sequence[str] = ()) -> Tables:
+        """Test every run with its best and with its last parameters; tables of runs and curves, and what is `asked`."""
         fleet, best = self.fleet, self.best
         test = stack([split.test_sample(test_examples) for split in fleet.splits])
         at_best = score(fleet, best.parameters, test)
@@ -115,7 +117,12 @@ class Training:
             pd.DataFrame(identity(fleet) | {"step": stop} | dict(zip(SCORES, scores.cpu().numpy(), strict=True)))
             for stop, scores in zip(self.stops, self.scores, strict=True)
         ]
-        return runs, pd.concat(curves)
+        tables = {"runs": runs, "curves": pd.concat(curves)}
+        if ATTENTION in asked:
+            tables["attention"] = measures.attention(fleet, best.parameters)
+        if TRAIN_MODE in asked:
+            runs["train_accuracy_train_mode"] = measures.train_mode_accuracy(fleet).cpu().numpy()
+        return tables
 
 
 def identity(fleet: Fleet) -> dict[str, list[float] | list[int]]:
@@ -132,14 +139,17 @@ def train(
     seeds: Sequence[int],
     *,
     test_examples: int | None = None,
+    asked: Sequence[str] = (),
+    keep: tuple[float, int, Path] | None = None,
     progress: Progress | None = None,
     checkpoints: Path | None = None,
     device: torch.device | str | None = None,
 ) -> FleetResult:
     """Train learning_rates x seeds, evaluate, keep each run's best parameters, test both best and last ones.
 
-    test_examples caps the test set (a fixed stratified sample). progress(step, steps) is called at every evaluation
-    and about every second. Fleets that do not fit in memory are split; the split is recorded in `parts`. With a
+    test_examples caps the test set (a fixed stratified sample). asked: of fpt.training.recipe.MEASURES. keep: the
+    rate, the seed and the file of the one run whose best parameters are kept. progress(step, steps) is called at every
+    evaluation and about every second. Fleets that do not fit in memory are split; `parts` records it. With a
     folder for `checkpoints`, the same call after a crash goes on from the last one; on a CPU its tables are those of
     an uninterrupted call, bit for bit.
     Raises SpecError for an empty or repeated list, and for a batch larger than the training set; FptError where
@@ -149,6 +159,7 @@ def train(
     check_lists(learning_rates, seeds)
     folder = None if checkpoints is None else Folder(checkpoints)
     wanted = {"rates": list(learning_rates), "seeds": list(seeds), "test_examples": test_examples}
+    wanted |= {"asked": list(asked)} if asked else {}
     made_by = identify(task, template, recipe, place) | wanted
     plan = folder.plan(made_by) if folder else None
     if plan is None:
@@ -161,10 +172,13 @@ def train(
             check_disk(template, most, folder.path)
     trainer = partial(features.fleet, task, template, recipe.model_copy(update={"compute_type": plan["compute_type"]}))
     with threads(plan["threads"]):
-        results = parts(trainer, plan, place, test_examples, progress, folder)
+        finish = partial(conclude, test_examples=test_examples, asked=asked, keep=keep)
+        results = parts(trainer, plan, place, finish, progress, folder)
+    tables = {name: in_order([tables[name] for tables in results]) for name in results[0]}
     return FleetResult(
-        runs=in_order([runs for runs, _ in results], ["learning_rate", "seed"]),
-        curves=in_order([curves for _, curves in results], ["learning_rate", "seed", "step"]),
+        runs=tables["runs"],
+        curves=tables["curves"],
+        attention=tables.get("attention"),
         compute_type=plan["compute_type"],
         threads=plan["threads"],
         device=place.type,
@@ -177,7 +191,7 @@ def parts(
     trainer: Callable[..., Fleet],
     plan: dict[str, Any],
     place: torch.device,
-    test_examples: int | None,
+    finish: Callable[[Training], Tables],
     progress: Progress | None,
     folder: Folder | None,
 ) -> list[Tables]:
@@ -191,7 +205,7 @@ def parts(
         try:
             make = partial(trainer, *plan["parts"][number], place, plan["compiled"])
             # no name here keeps a fleet alive that ran out of memory
-            results.append(part(make, test_examples, told, folder, number))
+            results.append(part(make, finish, told, folder, number))
         except torch.OutOfMemoryError:  # the prediction was too low: halve, and go on
             plan["parts"][number : number + 1] = memory.halve(plan["parts"][number])
             if folder:
@@ -200,7 +214,11 @@ def parts(
 
 
 def part(
-    fleet: Callable[[], Fleet], test_examples: int | None, progress: Progress, folder: Folder | None, number: int
+    fleet: Callable[[], Fleet],
+    finish: Callable[[Training], Tables],
+    progress: Progress,
+    folder: Folder | None,
+    number: int,
 ) -> Tables:
     """Train one fleet to its end, from its last checkpoint if it has one."""
     if folder and (tables := folder.tables(number)):
@@ -216,15 +234,25 @@ def part(
             told = time.monotonic()
         if folder and folder.due() and training.done < steps:
             folder.save(number, training.state())
-    tables = training.tables(test_examples)
+    tables = finish(training)
     if folder:
         folder.finish(number, tables)
     return tables
 
 
+def conclude(
+    training: Training, test_examples: int | None, asked: Sequence[str], keep: tuple[float, int, Path] | None
+) -> Tables:
+    """The tables of a fleet at the end of its training; the weights of the run to keep, if it is one of its runs."""
+    if keep:
+        rate, seed, path = keep
+        measures.keep_weights(training.fleet, rate, seed, training.best.parameters, path)
+    return training.tables(test_examples, asked)
+
+
 def identify(task: Task, template: Template, recipe: Recipe, place: torch.device) -> dict[str, Any]:
     """What a checkpoint must have been made for and by, to go on from it."""
-    model = ("backbone", "layers", "init", "random_init", "random_gain", "trainable")
+    model = ("backbone", "layers", "init", "random_init", "random_gain", "input_init", "trainable")
     return {
         "versions": {name: version(name) for name in ("fpt", "torch")},
         "device": place.type,
@@ -245,7 +273,9 @@ def threads(count: int) -> Iterator[None]:
         torch.set_num_threads(before)
 
 
-def in_order(tables: list[pd.DataFrame], keys: list[str]) -> pd.DataFrame:
+def in_order(tables: list[pd.DataFrame]) -> pd.DataFrame:
+    """One table, its rows by run and then by what numbers the rows of a run."""
+    keys = [name for name in ("learning_rate", "seed", "step", "trained", "query", "key") if name in tables[0]]
     return pd.concat(tables).sort_values(keys, ignore_index=True)
 
 

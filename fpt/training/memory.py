@@ -27,7 +27,7 @@ def run_bytes(template: Template, recipe: Recipe) -> int:
     """Predicted bytes of one run: trainable state, activations, and frozen tensors where the seed draws them."""
     trainable = sum(template.shapes[name].numel() for name in template.trainable)
     frozen = sum(shape.numel() for shape in template.shapes.values()) - trainable
-    drawn = frozen if template.init == "random" else 0  # pretrained tensors are held once, whatever the fleet
+    drawn = frozen if template.init != "pretrained" else 0  # pretrained tensors are held once, whatever the fleet
     tokens = recipe.batch_size * template.task.tokens
     scores = template.module.heads * template.task.tokens
     activations = tokens * template.layers * (KEPT_PER_LAYER * template.width + KEPT_PER_SCORE * scores)

@@ -7,6 +7,10 @@ from pydantic import BaseModel, ConfigDict, Field
 Count = Annotated[int, Field(ge=1, lt=2**31, strict=True)]  # strict: True and 8.0 are no counts
 
 
+# What a sweep can be asked for besides accuracies; fpt/training/measures.py says what each is.
+WEIGHTS, ATTENTION, TRAIN_MODE = MEASURES = ("weights", "attention", "train-mode")
+
+
 class Recipe(BaseModel):
     """The training recipe: Adam with PyTorch's defaults, no schedule (Lu et al. 2021, appendix C)."""
 

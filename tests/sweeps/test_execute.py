@@ -12,7 +12,7 @@ import pytest
 from stand_in import fleet, spec
 
 from fpt.errors import DataError, FptError, LockedError, SpecError, WeightsError
-from fpt.sweeps import execute, ledger, run_sweep
+from fpt.sweeps import execute, ledger, provenance, run_sweep
 from fpt.sweeps.execute import check_all, parquet
 
 Calls = list[dict[str, Any]]
@@ -192,15 +192,15 @@ class TestChecksBeforeTraining:
 class TestProvenance:
     def test_no_checkout(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("PATH", "/nonexistent")
-        assert execute.git_state() is None
+        assert provenance.git_state() is None
 
     def test_somebody_elses_checkout(self, monkeypatch: pytest.MonkeyPatch) -> None:
         answer = SimpleNamespace(stdout="/somewhere/else\n")
-        monkeypatch.setattr(execute.subprocess, "run", lambda *_, **__: answer)
-        assert execute.git_state() is None
+        monkeypatch.setattr(provenance.subprocess, "run", lambda *_, **__: answer)
+        assert provenance.git_state() is None
 
     def test_checkout(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        root = Path(execute.__file__).resolve().parents[2]
+        root = Path(provenance.__file__).resolve().parents[2]
         answers = iter([f"{root}\n", "abc\n", " M README.md\n"])
-        monkeypatch.setattr(execute.subprocess, "run", lambda *_, **__: SimpleNamespace(stdout=next(answers)))
-        assert execute.git_state() == {"commit": "abc", "dirty": True}
+        monkeypatch.setattr(provenance.subprocess, "run", lambda *_, **__: SimpleNamespace(stdout=next(answers)))
+        assert provenance.git_state() == {"commit": "abc", "dirty": True}

@@ -1,0 +1,111 @@
+"""Where results come from: spec, code, libraries, data, weights, machine and time, without a path or host name."""
+
+import importlib.metadata
+import platform
+import subprocess
+import time
+from dataclasses import asdict
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from fpt import tasks
+from fpt.models import weights
+from fpt.sweeps import ledger
+from fpt.sweeps.selection import Selection
+from fpt.sweeps.spec import PROTOCOL, SweepSpec
+
+if TYPE_CHECKING:
+    from fpt.models.transfer import Template
+    from fpt.tasks.arrays import Task
+    from fpt.training.loop import FleetResult
+
+LIBRARIES = ("fpt", "torch", "transformers", "numpy", "pandas", "pyarrow")
+DECIDES = (":/fpt", ":/notebooks")  # uncommitted changes elsewhere in a checkout do not change results
+
+
+class Clock:
+    """When a sweep was started first, and the seconds of work on it, also those of a process that was killed."""
+
+    def __init__(self, folder: Path) -> None:
+        before = ledger.read_json(folder / ledger.PROGRESS) or {}
+        self.started_utc = str(before.get("started_utc", now()))
+        self._began = time.perf_counter() - float(before.get("seconds", 0))
+
+    @property
+    def seconds(self) -> float:
+        return time.perf_counter() - self._began
+
+
+def now() -> str:
+    return f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"
+
+
+def _weights_checksum(spec: SweepSpec, template: "Template") -> str | None:
+    """SHA-256 of the file of the pretrained weights, whoever pretrained them."""
+    if spec.init == "random":
+        return None
+    return tasks.npz_checksum(template.weights) if template.weights else weights.checksum(spec.backbone)
+
+
+def provenance(
+    spec: SweepSpec, selection: Selection, task: "Task", template: "Template", fleet: "FleetResult"
+) -> dict[str, Any]:
+    """What result.json records of how the numbers came about."""
+    chosen = asdict(selection)
+    return {
+        "spec": spec.resolved() | {"arm": spec.arm},
+        "hash": spec.hash,
+        "protocol": PROTOCOL,
+        "selected_rate": chosen.pop("rate"),
+        **chosen,
+        "data_checksum": task.checksum,
+        "weights_checksum": _weights_checksum(spec, template),
+        "compute_type": fleet.compute_type,
+        "threads": fleet.threads,
+        "device": device_name(fleet.device),
+        **software(),
+    }
+
+
+def software() -> dict[str, Any]:
+    """What computed: version of fpt, commit (None outside a checkout), versions of the libraries."""
+    versions = {"python": platform.python_version(), **{name: _version(name) for name in LIBRARIES[1:]}}
+    return {"version": _version("fpt"), "git": git_state(), "versions": versions}
+
+
+def device_name(device: str) -> str:
+    """The model of the processor or GPU: never the name of the host."""
+    if device.startswith("cuda"):
+        import torch
+
+        return torch.cuda.get_device_name(device)
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        lines = []
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.processor() or platform.machine()
+
+
+def _version(library: str) -> str | None:
+    try:
+        return importlib.metadata.version(library)
+    except importlib.metadata.PackageNotFoundError:
+        return None
+
+
+def git_state() -> dict[str, Any] | None:
+    """Commit and whether tracked files differ from it; None outside a checkout of this package."""
+    package = Path(__file__).resolve().parents[1]
+
+    def git(*arguments: str) -> str:
+        command = ["git", "-C", str(package), *arguments]
+        return subprocess.run(command, capture_output=True, text=True, check=True, timeout=30).stdout.strip()
+
+    try:
+        if Path(git("rev-parse", "--show-toplevel")).resolve() != package.parent:
+            return None  # installed inside somebody else's checkout
+        return {"commit": git("rev-parse", "HEAD"), "dirty": bool(git("status", "--porcelain", "-uno", "--", *DECIDES))}
+    except (OSError, subprocess.SubprocessError):
+        return None

@@ -1,0 +1,99 @@
+"""What else a fleet can be asked after its training: kept weights, first-layer attention, accuracy in training mode."""
+
+from pathlib import Path
+
+import pandas as pd
+import torch
+from safetensors.torch import save_file
+from torch import Tensor
+from torch.func import functional_call
+
+from fpt.errors import SpecError
+from fpt.files import replaced
+from fpt.models.groups import FIRST_ATTENTION
+from fpt.tasks.arrays import Examples
+from fpt.training.fleet import Fleet
+
+TRAIN_MODE_BATCHES = 100  # the released code of Lu et al. averages over 100 training batches
+ATTENTION_EXAMPLES = 500
+
+
+def run_weights(fleet: Fleet, row: int, parameters: Tensor) -> dict[str, Tensor]:
+    """{parameter name: float32 tensor} of one run: its trained values in `parameters` (runs, numbers), else frozen."""
+    values = fleet.template.initialise(fleet.seeds[row // len(fleet.rates)])
+    named = dict(zip(fleet.names, parameters[row].split([shape.numel() for shape in fleet.shapes]), strict=True))
+    return values | {name: named[name].view(shape) for name, shape in zip(fleet.names, fleet.shapes, strict=True)}
+
+
+def keep_weights(fleet: Fleet, rate: float, seed: int, parameters: Tensor, path: Path) -> None:
+    """Write every weight of the run of `rate` and `seed` as safetensors, if it is in this fleet."""
+    if rate in fleet.rates and seed in fleet.seeds:
+        row = fleet.seeds.index(seed) * len(fleet.rates) + fleet.rates.index(rate)
+        weights = {name: tensor.cpu().contiguous() for name, tensor in run_weights(fleet, row, parameters).items()}
+        with replaced(path) as partial:
+            save_file(weights, partial)
+
+
+@torch.no_grad()
+def train_mode_accuracy(fleet: Fleet) -> Tensor:
+    """Accuracy (runs,) of the last parameters on the last 100 training batches, with dropout and augmentation: how
+    the released code of Lu et al. measures the training accuracy of their Table 7."""
+    fleet.active = fleet.everyone
+    pieces = fleet.parameters.split(fleet.pieces, dim=1)
+    steps = range(max(1, fleet.recipe.steps - TRAIN_MODE_BATCHES + 1), fleet.recipe.steps + 1)
+    total = torch.zeros(len(fleet.parameters), dtype=torch.float64, device=fleet.device)
+    for step in steps:
+        batch = fleet.batch(step - 1)
+        masks = fleet.masks.draw(*fleet.everyone.rows.shape)
+        logits = fleet.logits(pieces, fleet.encode(batch.inputs, step), batch.lengths, fleet.everyone, masks)
+        right = logits.argmax(-1) == batch.targets[:, None]
+        total += right.double().flatten(2).mean(2).flatten()
+    return total / len(steps)
+
+
+def attention(fleet: Fleet, parameters: Tensor) -> pd.DataFrame:
+    """First-layer attention of every run, averaged over heads and test examples, before and after training.
+
+    A row for each run x trained x query (read-out position) x key: `weight` (a query's add up to 1), `relevant` (the
+    part of it in examples where the task says that the query needs this key), `chance` (the same if the query spread
+    its attention evenly over the keys that it may see). Lu et al. 2021, section 3.5 and figures 3 to 5.
+    Raises SpecError for a task that does not say what its read-out positions need.
+    """
+    task = fleet.task
+    if task.relevant is None:
+        raise SpecError(f"task {task.name!r} does not say which tokens its read-out positions need: no attention score")
+    frames = []
+    for row in range(len(parameters)):
+        seed = fleet.seeds[row // len(fleet.rates)]
+        examples = fleet.splits[row // len(fleet.rates)].test_sample(ATTENTION_EXAMPLES)
+        needed = task.relevant(examples)
+        for trained in (False, True):
+            weights = run_weights(fleet, row, parameters) if trained else fleet.template.initialise(seed)
+            maps = first_layer(fleet, weights, examples)[:, -task.readout :]
+            visible = (maps > 0).double().mean(0)
+            chance = needed.double() / visible.sum(1, keepdim=True)
+            columns = {"weight": maps.mean(0), "relevant": (maps * needed).mean(0), "chance": chance.mean(0)}
+            queries, keys = torch.meshgrid(*map(torch.arange, maps.shape[1:]), indexing="ij")
+            run = {"learning_rate": fleet.rates[row % len(fleet.rates)], "seed": seed, "trained": trained}
+            places = {"query": queries.flatten() + task.tokens - task.readout, "key": keys.flatten()}
+            values = places | {name: column.float().flatten() for name, column in columns.items()}
+            frames.append(pd.DataFrame(run | {name: value.cpu().numpy() for name, value in values.items()}))
+    return pd.concat(frames, ignore_index=True)
+
+
+@torch.no_grad()
+def first_layer(fleet: Fleet, weights: dict[str, Tensor], examples: Examples) -> Tensor:
+    """(n, tokens, tokens) attention of the first layer, averaged over its heads."""
+    module = fleet.module
+    seen: list[Tensor] = []
+    layer = module.backbone.get_submodule(FIRST_ATTENTION[fleet.template.entry.family])
+    handle = layer.register_forward_hook(lambda *call: seen.append(call[2][1].mean(1)))
+    module.drop_with([])
+    on_device = {name: tensor.to(fleet.device) for name, tensor in weights.items()}
+    try:
+        for start in range(0, len(examples), 50):
+            part = examples[slice(start, start + 50)]
+            functional_call(module, on_device, (fleet.task.encode(part.inputs), part.lengths))
+    finally:
+        handle.remove()
+    return torch.cat(seen)
