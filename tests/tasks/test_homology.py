@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from fpt.errors import DataError
 from fpt.evidence import baseline_scores
+from fpt.models.transfer import TransferModel
 from fpt.tasks import HOMOLOGY, data_status, load
 from fpt.tasks.homology import RESIDUES, plain, wrapped
 
@@ -61,6 +62,21 @@ def test_paper_reads_the_last_residue_of_every_protein(fixtures: Path) -> None:
             assert "".join(RESIDUES[symbol] for symbol in row[:length]) == record["primary"]
             assert set(row[length:]) <= {0}
     assert torch.equal(task.split(1).validation.inputs, split.validation.inputs)  # TAPE's own validation file
+
+
+@pytest.mark.parametrize("backbone", ["tiny-lm", "minilm"])
+def test_what_paper_pads_with_reaches_no_logit(backbone: str, fixtures: Path) -> None:
+    """Its filler is the number of A: nothing may depend on it, in a causal model or in a bidirectional one."""
+    task = load("homology", fixtures)
+    model, batch = TransferModel(task, backbone, layers=1).eval(), task.split(0).batch(0, 2)
+    assert batch.lengths is not None
+    other = batch.inputs.clone()
+    for row, length in zip(other, batch.lengths.tolist(), strict=True):
+        row[length:] = RESIDUES.index("X")
+    with torch.no_grad():
+        logits, same = (model(task.encode(rows), batch.lengths) for rows in (batch.inputs, other))
+    assert logits.shape == (2, 1, 1_195)
+    assert torch.equal(logits, same)
 
 
 def test_released_wraps_pads_and_tests_on_the_validation_file(fixtures: Path) -> None:
