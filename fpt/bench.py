@@ -2,9 +2,10 @@
 
 The unit is run-steps per second: steps x runs / wall seconds. Both sides of a cell run in one process, by turns, and
 the ratio is that of their medians over the rounds. Nothing is downloaded: MNIST and CIFAR-10 are stood in for by
-random pixels in their shape, weights are random unless the cell says pretrained.
+random pixels in their shape, homology by one invented protein; weights are random unless the cell says pretrained.
 """
 
+import json
 import os
 import re
 import tempfile
@@ -94,6 +95,13 @@ def shaped_task(spec: SweepSpec) -> tuple[Task, list[int], str]:
             arrays |= {f"y_{k}": np.arange(n) % 10 for k, n in SIZES.items()}
             np.savez(Path(folder) / name, **arrays)
             return tasks.load(spec.task, folder, spec.variant, **spec.task_options), [10_000, 10_000], "random"
+        if spec.task == "homology":
+            records = [{"primary": "ACDEFGHIKL" * 17, "fold_label": fold} for fold in range(SIZES["train"])]
+            for path in (Path(folder) / name for name in tasks.HOMOLOGY):
+                path.parent.mkdir(exist_ok=True)
+                path.write_text(json.dumps(records))
+            held = 736 if spec.variant == "released" else 718  # TAPE's validation file, its fold hold-out
+            return tasks.load(spec.task, folder, spec.variant), [736, held], "random"
     task = tasks.load(spec.task, None, spec.variant, **spec.task_options)
     return task, [len(task.split(0).validation), len(task.split(0).test)], "real"
 

@@ -288,7 +288,7 @@ def doctor(root: Root = None) -> None:
     """Show what this machine has, and how to get what it has not. Downloads nothing."""
     from fpt.doctor import findings
 
-    table = Table("what", "found", "how to get it", title="this machine")
+    table = Table("what", "found", Column("how to get it", overflow="fold"), title="this machine")
     with contextlib.chdir(ledger.workspace(root)):
         for what, found, remedy in findings():
             table.add_row(what, found, remedy)

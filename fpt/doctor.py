@@ -14,13 +14,6 @@ from fpt.models.weights import cached, local_folder, missing, verify
 
 Finding = tuple[str, str, str]  # what, what was found, how to get it
 
-# Tasks whose data are downloaded, and what shows below the data folder that they were.
-DOWNLOADS = {
-    "mnist": ("mnist.npz", "MNIST/raw/train-images-idx3-ubyte.gz"),
-    "cifar10": ("cifar10.npz", "cifar-10-batches-py", "cifar-10-python.tar.gz"),
-    "cifar10-lra": ("cifar10.npz", "cifar-10-batches-py", "cifar-10-python.tar.gz"),
-}
-
 
 def findings() -> Iterator[Finding]:
     """One row for each thing a study may need."""
@@ -54,19 +47,16 @@ def _machine() -> Iterator[Finding]:
 
 def _data(folder: Path) -> Iterator[Finding]:
     yield "data folder", str(folder), "" if "FPT_DATA" in os.environ else "set FPT_DATA to use another"
-    for task in tasks.TASKS:
-        found = next((name for name in DOWNLOADS.get(task, ()) if (folder / name).exists()), None)
-        if task not in DOWNLOADS:
+    for task, entry in tasks.TASKS.items():
+        files = () if entry.files is tasks.LISTOPS else entry.files  # ListOps is generated
+        found = next((name for name in files if (folder / name).exists()), None)
+        if not files:
             yield f"data: {task}", "a file of yours" if task == tasks.NPZ else "needs no download", ""
         elif found:
             yield f"data: {task}", found, ""
         else:
-            first = DOWNLOADS[task][0]
-            yield (
-                f"data: {task}",
-                "not here",
-                f"downloaded at first use; with no network, put {first} into the data folder",
-            )
+            fetched = f"downloaded at first use; with no network, put {files[0]} into the data folder"
+            yield f"data: {task}", "not here", entry.advice or fetched
 
 
 def _weights(backbone: str) -> tuple[str, str]:

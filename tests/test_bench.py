@@ -4,6 +4,7 @@ import os
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +41,15 @@ def test_the_formula_counts_what_the_library_computes(
     with FlopCounterMode(display=False) as counter:
         reference.step()
     assert counter.get_total_flops() == needed_flop(template, 4, last_rows=loaded.tokens)
+
+
+@pytest.mark.parametrize(("variant", "held"), [("paper", [736, 718]), ("released", [736, 736])])
+def test_homology_is_measured_without_its_data(variant: str, held: list[int]) -> None:
+    task, found, inputs = bench.shaped_task(bench.cell(f"tiny-lm/homology:{variant}/frozen-random/3"))
+    whole = fpt.tasks.load("homology", Path(__file__).parent / "data", variant)
+    shape = attrgetter("tokens", "vocabulary", "classes", "mask_padding", "name", "variant")
+    assert (shape(task), found, inputs) == (shape(whole), held, "random")
+    assert len(task.split(0).batch(0, 8)) == 8
 
 
 def test_what_is_needed_is_less_by_the_rows_that_nobody_reads(small_backbones: dict[str, torch.nn.Module]) -> None:

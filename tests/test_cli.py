@@ -284,6 +284,8 @@ def test_doctor_says_what_is_here_and_how_to_get_the_rest(
     assert {"device", "memory", "data folder", "data: digits", "weights: tiny-lm", "weights: gpt2"} <= set(rows)
     assert "mnist.npz" in rows["data: mnist"]
     assert "not here" in rows["data: cifar10"]
+    assert "not here" in rows["data: homology"]
+    assert "remote_homology.tar.gz" in output.replace("│", "").replace("\n", "").replace(" ", "")
     assert "tiny_lm" in rows["weights: tiny-lm"]
     assert "openai-community/gpt2" in rows["weights: gpt2"]
 

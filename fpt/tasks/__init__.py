@@ -20,6 +20,13 @@ NPZ = "npz:PATH"
 MNIST = ("mnist.npz", "MNIST/raw/train-images-idx3-ubyte.gz")
 CIFAR10 = ("cifar10.npz", "cifar-10-batches-py", "cifar-10-python.tar.gz")
 LISTOPS = ("listops/listops-100000.npz",)
+HOMOLOGY = tuple(f"remote_homology/remote_homology_{part}.json" for part in ("train", "valid", "test_fold_holdout"))
+HOMOLOGY_ADVICE = (
+    "TAPE's raw data are not downloaded here, since no checksum of them is known: get "
+    'http://s3.amazonaws.com/songlabdata/proteindata/data_raw_pytorch/remote_homology.tar.gz ("Remote Homology" under '
+    '"Raw Data" of github.com/songlab-cal/tape) and unpack it into the data folder, where it makes the folder '
+    "remote_homology; FPT_DATA names another data folder."
+)
 
 
 @dataclass(frozen=True)
@@ -33,6 +40,7 @@ class Entry:
     variants: tuple[str, ...] = ("paper",)
     options: Mapping[str, Any] = field(default_factory=dict)
     files: tuple[str, ...] = ()  # in the data folder; any one of them is enough
+    advice: str = ""  # how to get files that are not downloaded on first use
 
 
 TASKS: dict[str, Entry] = {
@@ -45,6 +53,9 @@ TASKS: dict[str, Entry] = {
     "mnist": Entry("images:mnist", "MNIST", ("paper", "released"), files=MNIST),
     "cifar10": Entry("images:cifar10", "CIFAR-10", ("paper", "released", "gray16"), files=CIFAR10),
     "cifar10-lra": Entry("images:cifar10_lra", "CIFAR-10 LRA", ("paper", "released"), files=CIFAR10),
+    "homology": Entry(
+        "homology:homology", "Remote homology", ("paper", "released"), files=HOMOLOGY[:1], advice=HOMOLOGY_ADVICE
+    ),
     NPZ: Entry("images:npz", "Your own data", options={"patch": 4, "padded": False}),
 }
 
@@ -105,6 +116,8 @@ def data_status(name: str, data_dir: str | os.PathLike[str] | None = None) -> st
         return f"{folder / present[0]}" if present else "needs no files"
     if found.files is LISTOPS:
         return f"generated on first use into {folder / 'listops'} (a minute)"
+    if found.advice:
+        return f"missing: {found.advice}"
     return f"missing: downloaded on first use into {folder}, or put {found.files[0]} there"
 
 

@@ -1,0 +1,217 @@
+"""Remote homology: TAPE's form against decoding of our own, both variants, and what wrong files get."""
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fpt.errors import DataError
+from fpt.evidence import baseline_scores
+from fpt.models.transfer import TransferModel
+from fpt.tasks import HOMOLOGY, data_status, load
+from fpt.tasks.homology import RESIDUES, plain, wrapped
+
+Records = list[dict[str, Any]]
+
+# TAPE's published vocabulary (IUPAC_VOCAB), written out: an oracle that shares no code with ours.
+IUPAC = ["<pad>", "<mask>", "<cls>", "<sep>", "<unk>", *"ABCDEFGHIKLMNOPQRSTUVWXYZ"]
+
+
+def records(folder: Path, part: str) -> Records:
+    found: Records = json.loads((folder / "remote_homology" / f"remote_homology_{part}.json").read_text())
+    return found
+
+
+@pytest.fixture
+def folder(fixtures: Path, tmp_path: Path) -> Path:
+    """A data folder of one's own with the committed proteins."""
+    shutil.copytree(fixtures / "remote_homology", tmp_path / "remote_homology")
+    return tmp_path
+
+
+def write(folder: Path, content: object, part: str = "train") -> Path:
+    path = folder / "remote_homology" / f"remote_homology_{part}.json"
+    path.write_text(json.dumps(content))
+    return path
+
+
+def protein(residues: str, fold: int = 3, **more: object) -> dict[str, Any]:
+    return {"primary": residues, "fold_label": fold, **more}
+
+
+def test_paper_reads_the_last_residue_of_every_protein(fixtures: Path) -> None:
+    task = load("homology", fixtures)
+    assert (task.tokens, task.vocabulary, task.classes, task.mask_padding) == (1_024, 25, 1_195, True)
+    split = task.split(0)
+    parts = {"train": split.train_sample(), "valid": split.validation, "test_fold_holdout": split.test}
+    for part, examples in parts.items():
+        truth = records(fixtures, part)
+        assert examples.inputs.shape == (len(truth), 1_024)
+        assert examples.inputs.dtype == torch.uint8
+        assert examples.targets[:, 0].tolist() == [record["fold_label"] for record in truth]
+        assert examples.lengths is not None
+        assert examples.lengths.tolist() == [record["protein_length"] for record in truth]
+        for row, record in zip(examples.inputs.tolist(), truth, strict=True):
+            length = record["protein_length"]
+            assert "".join(RESIDUES[symbol] for symbol in row[:length]) == record["primary"]
+            assert set(row[length:]) <= {0}
+    assert torch.equal(task.split(1).validation.inputs, split.validation.inputs)  # TAPE's own validation file
+
+
+@pytest.mark.parametrize("backbone", ["tiny-lm", "minilm"])
+def test_what_paper_pads_with_reaches_no_logit(backbone: str, fixtures: Path) -> None:
+    """Its filler is the number of A: nothing may depend on it, in a causal model or in a bidirectional one."""
+    task = load("homology", fixtures)
+    model, batch = TransferModel(task, backbone, layers=1).eval(), task.split(0).batch(0, 2)
+    assert batch.lengths is not None
+    other = batch.inputs.clone()
+    for row, length in zip(other, batch.lengths.tolist(), strict=True):
+        row[length:] = RESIDUES.index("X")
+    with torch.no_grad():
+        logits, same = (model(task.encode(rows), batch.lengths) for rows in (batch.inputs, other))
+    assert logits.shape == (2, 1, 1_195)
+    assert torch.equal(logits, same)
+
+
+def test_released_wraps_pads_and_tests_on_the_validation_file(fixtures: Path) -> None:
+    task = load("homology", fixtures, "released")
+    assert (task.tokens, task.vocabulary, task.classes, task.mask_padding) == (1_024, 30, 1_200, False)
+    split, truth = task.split(0), records(fixtures, "valid")
+    assert split.train_size == len(records(fixtures, "train"))
+    for examples in (split.validation, split.test):
+        assert examples.lengths is None
+        assert examples.targets[:, 0].tolist() == [record["fold_label"] for record in truth]
+        for row, record in zip(examples.inputs.tolist(), truth, strict=True):
+            words = ["<cls>", *record["primary"], "<sep>"]
+            assert [IUPAC[symbol] for symbol in row] == words + ["<pad>"] * (1_024 - len(words))
+
+
+@given(st.text(RESIDUES, min_size=1, max_size=1_022))
+def test_both_encodings_can_be_read_back(residues: str) -> None:
+    assert "".join(RESIDUES[symbol] for symbol in plain(residues)) == residues
+    cls, *inner, sep = (IUPAC[symbol] for symbol in wrapped(residues))
+    assert (cls, "".join(inner), sep) == ("<cls>", residues, "<sep>")
+
+
+@pytest.mark.parametrize(
+    ("variant", "limit", "kept"), [("paper", "1,024", [1_024, 1_023, 7]), ("released", "1,022", [7])]
+)
+def test_too_long_sequences_are_dropped_one_by_one(folder: Path, variant: str, limit: str, kept: list[int]) -> None:
+    write(folder, [protein("ACDEFGHIKL" * 200), *(protein("W" * length) for length in (1_024, 1_023, 7))])
+    task = load("homology", folder, variant)
+    split = task.split(0)
+    assert split.train_size == len(kept)
+    assert len(split.validation) == len(records(folder, "valid"))  # the boundary moves with what is dropped
+    assert f"dropped as longer than {limit} residues: {4 - len(kept)} of 4, 0 of 12" in task.scaling
+    lengths = split.train_sample().lengths
+    if variant == "paper":
+        assert lengths is not None
+        assert lengths.tolist() == kept
+
+
+def test_1022_residues_fill_the_released_tokens(folder: Path) -> None:
+    write(folder, [protein("W" * 1_022)])
+    row = load("homology", folder, "released").split(0).train_sample().inputs[0].tolist()
+    assert (row[0], row[-1], set(row[1:-1])) == (2, 3, {IUPAC.index("W")})
+
+
+def test_fields_that_nothing_reads_change_nothing(folder: Path, fixtures: Path) -> None:
+    more = {"evolutionary": [[0.1, 2]], "class_label": 0, "nested": {"primary": "?"}, "secondary_structure": [1]}
+    write(folder, [{**record, **more} for record in records(fixtures, "train")])
+    assert load("homology", folder).checksum == load("homology", fixtures).checksum
+
+
+def test_the_checksum_sees_what_the_symbols_alone_do_not(folder: Path) -> None:
+    """The padding of `paper` is also the number of A, so a protein that ends in A differs by its length only."""
+    found = set()
+    for residues in ("WA", "W"):
+        write(folder, [protein(residues)])
+        found.add(load("homology", folder).checksum)
+    train, validation = records(folder, "train"), records(folder, "valid")
+    write(folder, [*train, validation[0]])
+    write(folder, validation[1:], "valid")
+    found.add(load("homology", folder).checksum)
+    assert len(found) == 3
+
+
+@pytest.mark.parametrize(
+    ("record", "message"),
+    [
+        ({"fold_label": 1}, "primary is missing or empty, but must be a string of residues"),
+        (protein(""), "primary is missing or empty"),
+        ({"primary": [1, 2], "fold_label": 1}, "primary is a list, but must be a string of residues"),
+        ({"primary": "ACD"}, "fold_label is missing, but must be a whole number from 0 to 1194"),
+        (protein("ACD", 1_195), "fold_label is 1195, but must be a whole number from 0 to 1194"),
+        (protein("ACD", -1), "fold_label is -1,"),
+        ({"primary": "ACD", "fold_label": 1.0}, "fold_label is 1.0,"),
+        ({"primary": "ACD", "fold_label": True}, "fold_label is True,"),
+        ({"primary": "ACD", "fold_label": [4]}, r"fold_label is \[4\],"),
+        (protein("ACJD"), "primary has 'J' at 2, which is no residue; these are ABCDEFGHIKLMNOPQRSTUVWXYZ"),
+        (protein("acd"), "primary has 'a' at 0"),
+        (protein("AC D"), "primary has ' ' at 2"),
+        (protein("ACÄ"), "primary has 'Ä' at 2"),
+        (protein("ACD", protein_length=4), "protein_length is 4, but primary has 3 residues"),
+        ("ACD", "is 'ACD', but must be an object with primary and fold_label"),
+        (None, "is 'None', but must be an object"),
+    ],
+)
+def test_wrong_records_are_named(record: object, message: str, folder: Path) -> None:
+    path = write(folder, [protein("ACD"), record])
+    with pytest.raises(DataError, match=rf"{path.name}: record 1 \(from 0\).*{message}"):
+        load("homology", folder)
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda data: data[:-40],
+        lambda data: data[:300] + b'"' + data[301:],
+        lambda data: b"\xff" + data,
+        lambda data: b"",
+        lambda data: b"[" * 100_000,
+    ],
+)
+@pytest.mark.parametrize("part", ["train", "valid", "test_fold_holdout"])
+def test_damaged_files_are_refused_and_stay(part: str, damage: Callable[[bytes], bytes], folder: Path) -> None:
+    path = folder / "remote_homology" / f"remote_homology_{part}.json"
+    path.write_bytes(damaged := damage(path.read_bytes()))
+    with pytest.raises(DataError, match=f"{path.name} is truncated, altered or no JSON"):
+        load("homology", folder)
+    assert path.read_bytes() == damaged
+
+
+@pytest.mark.parametrize("content", [[], {}, {"primary": "ACD", "fold_label": 1}, 5, None])
+def test_what_is_no_list_of_records_is_refused(content: object, folder: Path) -> None:
+    write(folder, content, "valid")
+    with pytest.raises(DataError, match=r"remote_homology_valid\.json holds no list of records"):
+        load("homology", folder)
+
+
+def test_a_file_of_too_long_sequences_only(folder: Path) -> None:
+    write(folder, [protein("A" * 1_025)], "test_fold_holdout")
+    with pytest.raises(DataError, match=r"test_fold_holdout\.json: none of its sequences has at most 1,024 residues"):
+        load("homology", folder)
+    assert load("homology", folder, "released").card["test"] == 12  # it does not read that file
+
+
+@pytest.mark.parametrize("name", HOMOLOGY)
+def test_missing_files_say_where_to_get_them(name: str, folder: Path) -> None:
+    (folder / name).unlink()
+    with pytest.raises(DataError, match=rf"{Path(name).name} is missing\. .*data_raw_pytorch.*FPT_DATA"):
+        load("homology", folder)
+    assert not (folder / name).exists()
+
+
+def test_its_status_and_baseline(fixtures: Path, tmp_path: Path) -> None:
+    assert data_status("homology", fixtures).endswith("remote_homology_train.json")
+    assert "songlabdata/proteindata/data_raw_pytorch/remote_homology.tar.gz" in data_status("homology", tmp_path)
+    folds = [record["fold_label"] for record in records(fixtures, "train")]
+    commonest = max(sorted(set(folds)), key=folds.count)
+    share = [record["fold_label"] for record in records(fixtures, "test_fold_holdout")].count(commonest) / 12
+    assert baseline_scores("homology", data_dir=fixtures) == {"majority class": pytest.approx(share)}
