@@ -35,6 +35,7 @@ POLICIES: dict[str, tuple[str, ...]] = {
 # statistics: every tensor Gaussian, with the mean and standard deviation of the pretrained one (Lu et al. section 3.8).
 INITS = ("pretrained", "random", "statistics")
 INPUT_INITS = ("orthogonal", "default")  # of a linear input layer; default: PyTorch's own (Lu et al. section 3.12)
+DEEPEST = 48  # layers: GPT-2 XL's
 RANDOM_INITS = ("matched", "fixed", "scaled")
 
 # Rothermel et al. 2021, section 3: (initialisation, trainable groups).
@@ -142,12 +143,13 @@ def check(
             kind = type(entry.options[name]).__name__
             raise SpecError(f"backbone option {name}={value!r}{where}: a value of type {kind} is expected")
     layers = (backbone_options or {}).get("layers", 0)
-    if not 0 <= layers <= entry.layers:
-        raise SpecError(
-            f"layers={layers}{where}: backbone {backbone!r} has {entry.layers} layers; give 1 to {entry.layers}"
-        )
     if init not in INITS:
         raise unknown("init", init, INITS, source)
+    deepest = DEEPEST if init == "random" else entry.layers  # random weights can be drawn for any depth
+    if not 0 <= layers <= deepest:
+        raise SpecError(
+            f"layers={layers}{where}: backbone {backbone!r} has {entry.layers} layers; with init {init!r} give 1 to {deepest}"
+        )
     trainable_groups(trainable, backbone, source)
 
 

@@ -121,6 +121,15 @@ def data_status(name: str, data_dir: str | os.PathLike[str] | None = None) -> st
     return f"missing: downloaded on first use into {folder}, or put {found.files[0]} there"
 
 
+def function(found: Entry) -> Callable[..., "Task"]:
+    """The loader of an entry, imported only now."""
+    if not isinstance(found.loader, str):
+        return found.loader
+    module, _, name = found.loader.partition(":")
+    loader: Callable[..., Task] = getattr(import_module(module if "." in module else f"fpt.tasks.{module}"), name)
+    return loader
+
+
 def load(name: str, data_dir: str | os.PathLike[str] | None = None, variant: str = "paper", **options: Any) -> "Task":
     """The task `name`. It holds no seed: `task.split(seed)` does.
 
@@ -129,10 +138,6 @@ def load(name: str, data_dir: str | os.PathLike[str] | None = None, variant: str
     check(name, variant, options, source="fpt.tasks.load")
     found = entry(name)
     chosen = {**found.options, **options}
-    loader = found.loader
-    if isinstance(loader, str):
-        module, _, function = loader.partition(":")
-        loader = getattr(import_module(module if "." in module else f"fpt.tasks.{module}"), function)
     place = npz_path(name) if found is TASKS[NPZ] else data_folder(data_dir)
-    task: Task = loader(place, variant, **chosen)
+    task: Task = function(found)(place, variant, **chosen)
     return replace(task, name=name, variant=variant, options=chosen, title=found.title)

@@ -2,7 +2,7 @@
 
 import contextlib
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
@@ -12,17 +12,26 @@ import typer
 from rich.console import Console
 from rich.live import Live
 from rich.markup import escape
-from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Column, Table
 from typer.core import TyperGroup
 
+import fpt
+from fpt.cli.show import (
+    SweepBars,
+    console,
+    known_result,
+    measure_here,
+    runs_text,
+    status_table,
+    sweep_table,
+    time_text,
+    times_of,
+)
 from fpt.errors import FptError, SpecError
 from fpt.sweeps import ledger, speeds
-from fpt.sweeps.ledger import SweepState, sweep_state
-from fpt.sweeps.spec import SweepSpec
+from fpt.sweeps.ledger import sweep_state
 from fpt.sweeps.study import Study, load_study, study_folder
 
-console = Console(highlight=False)
 stderr = Console(stderr=True, highlight=False)
 
 
@@ -39,14 +48,25 @@ class Commands(TyperGroup):
 
 app = typer.Typer(cls=Commands, help=__doc__, no_args_is_help=True, pretty_exceptions_enable=False)
 
+
+def _version(asked: bool) -> None:
+    if asked:
+        console.print(f"fpt {fpt.__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def main(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show and exit.")
+    ] = False,
+) -> None:
+    pass
+
+
 StudyName = Annotated[str, typer.Argument(metavar="STUDY", help="A folder of runs/ that holds a study.yaml.")]
 Root = Annotated[Path | None, typer.Option("--root", help="The folder with runs/ and notebooks/ [default: nearest]")]
 Only = Annotated[str | None, typer.Option("--only", metavar="ID", help="Only sweeps that feed this table or figure.")]
-
-
-def sweep_table(title: str, *columns: str) -> Table:
-    """A table whose first column is never cut: names of sweeps are copied from the screen."""
-    return Table(Column("sweep", overflow="fold", ratio=1), *columns, title=escape(title))
 
 
 @contextlib.contextmanager
@@ -69,58 +89,20 @@ def plan(
     with opened(study, root) as opened_study:
         states = [sweep_state(spec, opened_study.folder) for spec in opened_study.feeding(only)]
         todo = [state for state in states if not state.complete]
-        benches = [_measure_here(todo)] if measure else speeds.benches(Path("runs"))
+        benches = [measure_here(todo)] if measure else speeds.benches(Path("runs"))
     table = sweep_table(opened_study.name, "state", "runs", "steps", "time")
     total: dict[str, list[float]] = {}  # where it was measured -> seconds of each sweep to run
     for state in states:
-        spec, times = state.spec, _times(state, benches)
-        shown = "; ".join(_time(seconds) + where for where, seconds in times.items())
-        table.add_row(spec.folder_name, state.state, _runs(spec), f"{spec.steps:,}", escape(shown or "unknown"))
+        spec, times = state.spec, times_of(state, benches)
+        shown = "; ".join(time_text(seconds) + where for where, seconds in times.items())
+        table.add_row(spec.folder_name, state.state, runs_text(spec), f"{spec.steps:,}", escape(shown or "unknown"))
         for where, seconds in times.items() if state in todo else ():
-            total.setdefault(" as measured" if _known(state) else where, []).append(seconds)
+            total.setdefault(" as measured" if known_result(state) else where, []).append(seconds)
     console.print(table)
-    unknown = sum(not _times(state, benches) for state in todo)
-    parts = [f"{_time(sum(times))}{where}" for where, times in total.items()]
+    unknown = sum(not times_of(state, benches) for state in todo)
+    parts = [f"{time_text(sum(times))}{where}" for where, times in total.items()]
     parts += [f"{unknown} of unknown time"] if unknown else []
     console.print(escape(f"{len(todo)} of {len(states)} sweeps to run" + (f": {', '.join(parts)}" if parts else "")))
-
-
-def _known(state: SweepState) -> dict[str, Any] | None:
-    """The result whose own wall time is known."""
-    return state.result or state.published
-
-
-def _times(state: SweepState, benches: Sequence[speeds.Bench]) -> dict[str, float]:
-    """Seconds of a sweep by where they are from: its own result, else the published one's, else figures of benches."""
-    if known := _known(state):
-        return {"" if state.result else f" on {known['device']}": known["wall_seconds"]}
-    found = {
-        f" predicted for {bench['device']} (threads: {bench['threads']})": speeds.predict(state.spec, bench["rows"])
-        for bench in benches
-    }
-    return {where: seconds for where, seconds in found.items() if seconds is not None}
-
-
-def _measure_here(todo: Sequence[SweepState]) -> speeds.Bench:
-    """Figures made here and now, a row for each kind of sweep; random weights will do."""
-    from fpt import bench
-
-    rows: list[dict[str, Any]] = []
-    for spec in [state.spec for state in todo if not _known(state)]:
-        if speeds.predict(spec, rows) is None:
-            console.print(f"measuring {escape(spec.title)}")
-            rows.append(bench.apart(bench.measure, spec.model_copy(update={"init": "random"}), 3, 0.5, False))
-    return {"device": "this machine", "threads": rows[0]["threads"] if rows else 0, "rows": rows}
-
-
-def _runs(spec: SweepSpec) -> str:
-    """Runs of both stages; the selected rate may be one of the reference rates."""
-    most, seeds = spec.confirmation_runs, len(spec.confirmation_seeds)
-    return f"{spec.selection_runs} + {most - seeds} to {most}" if seeds else str(spec.selection_runs)
-
-
-def _time(seconds: float) -> str:
-    return f"{seconds / 3600:.1f} h" if seconds >= 3600 else f"{seconds / 60:.1f} min"
 
 
 class Engine(StrEnum):
@@ -137,9 +119,15 @@ def run(
     threads: Annotated[int | None, typer.Option(min=1, help="Threads of each sweep [default: 1].")] = None,
     engine: Annotated[Engine, typer.Option(help="This machine alone, or a Ray cluster.")] = Engine.LOCAL,
     address: Annotated[str | None, typer.Option(help="HOST:PORT of the cluster [default: one that runs here]")] = None,
+    smoke: Annotated[
+        bool, typer.Option("--smoke", help="Every sweep, with tiny models and data, 3 steps: does it work at all?")
+    ] = False,
     root: Root = None,
 ) -> None:
     """Train what is not done yet. Finished sweeps are kept; a killed run is simply started again."""
+    if smoke:
+        _smoke(study, only, root)
+        return
     if address and engine is not Engine.RAY:
         raise SpecError(f"--address {address}: only --engine ray has an address")
     with opened(study, root) as opened_study:
@@ -166,42 +154,17 @@ def run(
         raise typer.Exit(1)
 
 
-class SweepBars:
-    """One bar for each sweep at work, fed from its progress.json; plain lines where there is no terminal."""
+def _smoke(study: str, only: str | None, root: Path | None) -> None:
+    from fpt.sweeps.smoke import smoke
 
-    def __init__(self, specs: Sequence[SweepSpec], study: Path) -> None:
-        self.study, self.done, self.total = study, 0, len(specs)
-        columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.percentage:>3.0f}%"))
-        self.bars = Progress(*columns, TimeElapsedColumn(), TimeRemainingColumn(), console=console)
-        self.live: dict[str, TaskID] = {}
-
-    def __enter__(self) -> "SweepBars":
-        if console.is_terminal:
-            self.bars.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.bars.stop()
-
-    def watch(self, running: Sequence[SweepSpec], ended: Sequence[SweepSpec]) -> None:
-        """Called by the engine several times a second."""
-        for spec in running:
-            if spec.hash not in self.live:
-                self.live[spec.hash] = self.bars.add_task(spec.title, total=None)
-                self._line("started", spec)
-            progress = sweep_state(spec, self.study).progress
-            if progress:
-                done, total = progress["run_steps"], progress["run_steps_total"]
-                self.bars.update(self.live[spec.hash], completed=done, total=total)
-        for spec in ended:
-            self.bars.remove_task(self.live.pop(spec.hash))
-            finished = sweep_state(spec, self.study).state == "done"
-            self.done += finished
-            word = f"done ({self.done} of {self.total})" if finished else "ended without a result"
-            self._line(word, spec)
-
-    def _line(self, word: str, spec: SweepSpec) -> None:
-        self.bars.console.print(f"{time.strftime('%H:%M:%S')} {word}: {spec.title}", markup=False)
+    with opened(study, root) as opened_study:
+        specs = opened_study.feeding(only)
+        failures = smoke(specs, opened_study.folder.name, lambda spec: console.print(escape(spec.title)))
+    for spec, error in failures:
+        stderr.print(f"failed: {spec.title}\n  {type(error).__name__}: {error}", markup=False, soft_wrap=True)
+    console.print(f"{len(specs) - len(failures)} of {len(specs)} sweeps work; nothing was kept: these are no results")
+    if failures:
+        raise typer.Exit(1)
 
 
 @app.command()
@@ -213,32 +176,12 @@ def status(
     """Show the state of every sweep, live with --watch."""
     with opened(study, root) as opened_study, contextlib.suppress(KeyboardInterrupt):
         if not watch:
-            console.print(_status(opened_study))
+            console.print(status_table(opened_study))
             return
-        with Live(_status(opened_study), console=console, auto_refresh=False) as live:
+        with Live(status_table(opened_study), console=console, auto_refresh=False) as live:
             while True:
                 time.sleep(1)
-                live.update(_status(opened_study), refresh=True)
-
-
-def _status(study: Study) -> Table:
-    table = sweep_table(study.name, "state", "selected rate", "time", "published")
-    for spec in study.sweeps:
-        state = sweep_state(spec, study.folder)
-        rate = ""
-        if state.result:
-            rate = f"{state.result['selected_rate'] or 'none'}" + (" (edge)" if state.result["at_edge"] else "")
-        word, progress = state.state, state.progress
-        if progress:
-            share = progress["run_steps"] / progress["run_steps_total"]
-            step = f"step {progress['step']:,} of {progress['steps']:,}"
-            word = f"running {share:.0%} ({progress['stage']}, {step})"
-        hours = _time(state.result["wall_seconds"]) if state.result else ""
-        table.add_row(spec.folder_name, word, rate, hours, "yes" if state.published else "")
-    for inside in ("", ledger.PUBLISHED):
-        for folder in ledger.stale_folders(study, inside):
-            table.add_row(folder.relative_to(study.folder).as_posix(), "stale", "", "", "", style="dim")
-    return table
+                live.update(status_table(opened_study), refresh=True)
 
 
 @app.command()

@@ -1,0 +1,121 @@
+"""Every sweep of a study in seconds: tiny random models of the same classes, small data, three steps, one process.
+
+It shows that a sweep can be prepared, trained, measured and written, at no more than the price of that; its results
+are gone at the end and say nothing about the question.
+"""
+
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from fpt.errors import DataError, FptError
+from fpt.models import BACKBONES, tiny
+from fpt.sweeps.execute import run_sweep
+from fpt.sweeps.spec import SweepSpec, resolve
+from fpt.tasks import TASKS, Entry, function
+from fpt.training.recipe import WEIGHTS
+
+if TYPE_CHECKING:
+    from torch import Generator, Tensor
+
+    from fpt.tasks.arrays import Task
+
+FIXTURES = Path("tests/data")  # a few real examples of every task that has files
+TOKENS = 128  # longer sequences are cut: it is not their length that is tried here
+SMALL: dict[str, Any] = {
+    "steps": 3,
+    "batch_size": 2,
+    "evaluations": 1,
+    "evaluation_examples": 4,
+    "compute_type": "float32",
+}
+FEW = {"listops": {"train": 80, "heldout": 10}, "listops-short": {"train": 80, "heldout": 10}}
+
+
+def smoke(
+    specs: Sequence[SweepSpec], study: str, started: Callable[[SweepSpec], None] = lambda spec: None
+) -> list[tuple[SweepSpec, Exception]]:
+    """Run a reduced form of each sweep into a temporary folder; the sweeps that failed, each with its error.
+
+    Reads the examples in tests/data below the working directory; raises DataError where they are not.
+    """
+    if not FIXTURES.is_dir():
+        raise DataError(f"--smoke reads the small data sets in {FIXTURES}, which {Path.cwd()} does not have")
+    failures: list[tuple[SweepSpec, Exception]] = []
+    reduced: dict[str, str] = {}  # folder name of a sweep -> that of its reduced form
+    with tempfile.TemporaryDirectory(prefix="fpt-smoke-") as name, stand_ins(specs, Path(name)):
+        data = Path(name) / "data"
+        shutil.copytree(FIXTURES, data)  # ListOps is generated into the folder of data
+        for spec in sorted(specs, key=lambda spec: spec.pretrained_by is not None):
+            started(spec)
+            try:
+                small = reduced_form(spec, reduced)
+                reduced[spec.folder_name] = small.folder_name
+                run_sweep(small, Path(name) / study / small.folder_name, data)
+            except (FptError, RuntimeError, ValueError, LookupError, TypeError, NotImplementedError) as error:
+                failures.append((spec, error))
+    return failures
+
+
+def reduced_form(spec: SweepSpec, reduced: dict[str, str]) -> SweepSpec:
+    """The same sweep on a tiny model: at most two layers, two rates, one seed."""
+    fields = {name: value for name, value in spec.model_dump().items() if name != "arm"} | SMALL
+    fields["learning_rates"], fields["selection_seeds"] = spec.learning_rates[:2], spec.selection_seeds[:1]
+    kept = WEIGHTS in spec.measures  # of a confirmation run; the others need none
+    fields["confirmation_seeds"], fields["reference_rates"] = spec.confirmation_seeds[:1] if kept else (), ()
+    options = dict(spec.backbone_options)
+    if options.get("layers", 0):
+        options["layers"] = min(int(options["layers"]), 2)
+    fields["backbone_options"] = {name: value for name, value in options.items() if name != "width"}
+    fields["task_options"] = {**spec.task_options, **FEW.get(spec.task, {})}
+    if spec.pretrained_by:
+        fields["pretrained_by"] = reduced[spec.pretrained_by]
+    return resolve(fields, "reduced for --smoke")
+
+
+@contextmanager
+def stand_ins(specs: Sequence[SweepSpec], folder: Path) -> Iterator[None]:
+    """Tiny models, with random weights in the place of pretrained ones, and tasks with short sequences."""
+    from fpt.models.families import save_random
+
+    kept, weights = (dict(BACKBONES), dict(TASKS)), os.environ.get("FPT_WEIGHTS")
+    for name in {spec.backbone for spec in specs}:
+        entry = replace(tiny(name), options=BACKBONES[name].options)
+        if any(spec.backbone == name and spec.init != "random" for spec in specs):
+            save_random(entry, folder / "weights" / name)
+        BACKBONES[name] = entry
+    for name in {spec.task for spec in specs} & set(TASKS):
+        TASKS[name] = replace(TASKS[name], loader=partial(cut, TASKS[name]))
+    os.environ["FPT_WEIGHTS"] = str(folder / "weights")
+    try:
+        yield
+    finally:
+        BACKBONES.update(kept[0])
+        TASKS.update(kept[1])
+        del os.environ["FPT_WEIGHTS"]
+        if weights is not None:
+            os.environ["FPT_WEIGHTS"] = weights
+
+
+def cut(entry: Entry, place: Path, variant: str, **options: Any) -> "Task":
+    """The task of `entry`, whose sequences end after TOKENS tokens."""
+    from fpt.tasks.arrays import Finite
+
+    task = function(entry)(place, variant, **options)
+    if task.tokens <= TOKENS or not isinstance(task.data, Finite):
+        return task
+
+    def encode(inputs: "Tensor", generator: "Generator | None" = None) -> "Tensor":
+        return task.encode(inputs, generator)[:, :TOKENS]
+
+    parts = {
+        part: replace(examples, lengths=None if examples.lengths is None else examples.lengths.clamp(max=TOKENS))
+        for part, examples in (("train", task.data.train), ("test", task.data.test))
+    }
+    return replace(task, data=replace(task.data, **parts), encode=encode, tokens=TOKENS)
