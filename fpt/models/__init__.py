@@ -148,7 +148,8 @@ def check(
     deepest = DEEPEST if init == "random" else entry.layers  # random weights can be drawn for any depth
     if not 0 <= layers <= deepest:
         raise SpecError(
-            f"layers={layers}{where}: backbone {backbone!r} has {entry.layers} layers; with init {init!r} give 1 to {deepest}"
+            f"layers={layers}{where}: backbone {backbone!r} has {entry.layers} layers; "
+            f"with init {init!r} give 1 to {deepest}"
         )
     trainable_groups(trainable, backbone, source)
 

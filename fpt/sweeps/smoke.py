@@ -24,7 +24,7 @@ from fpt.training.recipe import WEIGHTS
 if TYPE_CHECKING:
     from torch import Generator, Tensor
 
-    from fpt.tasks.arrays import Task
+    from fpt.tasks.arrays import Examples, Task
 
 FIXTURES = Path("tests/data")  # a few real examples of every task that has files
 TOKENS = 128  # longer sequences are cut: it is not their length that is tried here
@@ -114,8 +114,8 @@ def cut(entry: Entry, place: Path, variant: str, **options: Any) -> "Task":
     def encode(inputs: "Tensor", generator: "Generator | None" = None) -> "Tensor":
         return task.encode(inputs, generator)[:, :TOKENS]
 
-    parts = {
-        part: replace(examples, lengths=None if examples.lengths is None else examples.lengths.clamp(max=TOKENS))
-        for part, examples in (("train", task.data.train), ("test", task.data.test))
-    }
-    return replace(task, data=replace(task.data, **parts), encode=encode, tokens=TOKENS)
+    def shortened(examples: "Examples") -> "Examples":
+        return replace(examples, lengths=None if examples.lengths is None else examples.lengths.clamp(max=TOKENS))
+
+    data = replace(task.data, train=shortened(task.data.train), test=shortened(task.data.test))
+    return replace(task, data=data, encode=encode, tokens=TOKENS)
