@@ -14,12 +14,12 @@ from transformers.pytorch_utils import Conv1D
 
 
 class Projection(nn.Module):
-    """`x @ weight + bias` with the product in `compute_type`, its bias and result in the type of `x` (float32).
+    """`x @ weight + bias` with the product in `compute_type`, its result in the type of `x` (float32); bias may be None.
 
     Replaces the library's Linear (weight (out, in)) and Conv1D (weight (in, out)); parameter names stay the same.
     """
 
-    def __init__(self, weight: Tensor, bias: Tensor, transposed: bool) -> None:
+    def __init__(self, weight: Tensor, bias: Tensor | None, transposed: bool) -> None:
         super().__init__()
         self.weight, self.bias = weight, bias
         self.transposed = transposed  # Conv1D keeps (in, out)
@@ -27,8 +27,8 @@ class Projection(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         weight = self.weight.t() if self.transposed else self.weight
-        product = linear(x.to(self.compute_type), weight.to(self.compute_type))
-        return product.to(x.dtype).add_(self.bias)
+        product = linear(x.to(self.compute_type), weight.to(self.compute_type)).to(x.dtype)
+        return product if self.bias is None else product.add_(self.bias)
 
 
 class Dropout(nn.Module):
