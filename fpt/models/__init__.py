@@ -124,6 +124,30 @@ BACKBONES: dict[str, Backbone] = {
         hub="google-bert/bert-base-uncased",
         title="BERT base, uncased, 12 layers of width 768, bidirectional",
     ),
+    "t5": Backbone(
+        "t5",
+        {"d_model": 768, "d_ff": 3072, "num_layers": 12, "num_heads": 12},
+        layers=12,
+        groups=TRANSFORMER,
+        hub="google-t5/t5-base",
+        title="encoder of T5 base, 12 layers of width 768, bidirectional, positions relative",
+    ),
+    "longformer": Backbone(
+        "longformer",
+        {"vocab_size": 50265, "max_position_embeddings": 4098, "type_vocab_size": 1, "layer_norm_eps": 1e-5},
+        layers=12,
+        groups=TRANSFORMER,
+        hub="allenai/longformer-base-4096",
+        title="Longformer base, trained on from RoBERTa, 12 layers of width 768, bidirectional, attention in a window",
+    ),
+    "vit": Backbone(
+        "vit",
+        {},
+        layers=12,
+        groups=TRANSFORMER,
+        hub="google/vit-base-patch16-224-in21k",
+        title="ViT base, pretrained on the images of ImageNet-21k, 12 layers of width 768, bidirectional",
+    ),
 }
 
 # By family: the config of a model that is built and trained in a moment.
@@ -131,6 +155,11 @@ TINY: dict[str, dict[str, Any]] = {
     "gpt2": {"n_embd": 16, "n_layer": 2, "n_head": 2, "n_positions": 24, "vocab_size": 11},
     "bert": {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 32,
              "max_position_embeddings": 24, "vocab_size": 11},
+    "t5": {"d_model": 16, "d_kv": 8, "d_ff": 32, "num_layers": 2, "num_heads": 2, "vocab_size": 11},
+    "longformer": {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 32,
+                   "max_position_embeddings": 26, "vocab_size": 11, "attention_window": 8},
+    "vit": {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 32,
+            "image_size": 8, "patch_size": 4},
 }  # fmt: skip
 
 

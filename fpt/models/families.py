@@ -1,8 +1,4 @@
-"""Families of backbones: the library's classes, what transfer takes out of them, and how their blocks run.
-
-A run function is the library's own forward pass from embeddings on, whose last block computes only what is read out.
-Parity with the library's forward is tested for each of them.
-"""
+"""Families of backbones: the library's classes, and what transfer takes out of them and puts in."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -10,73 +6,40 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from transformers import AutoModel, BertConfig, BertModel, GPT2Config, GPT2Model
+from transformers import (
+    AutoModel,
+    BertConfig,
+    BertModel,
+    GPT2Config,
+    GPT2Model,
+    LongformerConfig,
+    LongformerModel,
+    T5Config,
+    T5EncoderModel,
+    ViTConfig,
+    ViTModel,
+)
+from transformers.models.longformer.modeling_longformer import LongformerSelfAttention
+from transformers.models.t5.modeling_t5 import T5Attention
+from transformers.models.vit.modeling_vit import ViTAttention
 
-from fpt.models.layers import attention
-
-
-def causal_mask(hidden: Tensor, lengths: Tensor | None) -> Tensor:
-    """(1, 1, tokens, tokens), 0 or the most negative float: right padding cannot reach a causal model's real tokens."""
-    tokens = hidden.shape[1]
-    lowest = torch.finfo(hidden.dtype).min
-    return torch.full((tokens, tokens), lowest, dtype=hidden.dtype, device=hidden.device).triu(1)[None, None]
-
-
-def padding_mask(hidden: Tensor, lengths: Tensor | None) -> Tensor | None:
-    """(batch, 1, 1, tokens) hiding what lies at or beyond each length; None where nothing is padded."""
-    if lengths is None:
-        return None
-    padded = torch.arange(hidden.shape[1], device=hidden.device) >= lengths[:, None]
-    return (padded * torch.finfo(hidden.dtype).min)[:, None, None]
-
-
-Rows = Callable[[Tensor], Tensor]  # (batch, tokens, ...) -> (batch, read-out positions, ...)
-
-
-def split_heads(part: Tensor, heads: int) -> Tensor:
-    """(batch, rows, width) -> (batch, heads, rows, width of a head)."""
-    parts: Tensor = part.unflatten(-1, (heads, -1))
-    return parts.transpose(1, 2)
+from fpt.models import forwards
+from fpt.models.forwards import Rows, causal_mask, padding_mask
+from fpt.models.layers import give_dropout
 
 
-def attend(
-    module: Any, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, heads: int, **more: Any
-) -> Tensor:
-    """Attention of (batch, rows, width) over (batch, tokens, width): (batch, rows, width)."""
-    query, key, value = (split_heads(part, heads) for part in (query, key, value))
-    return attention(module, query, key, value, mask, module.scaling, **more)[0].flatten(2)
+def prepare_longformer(model: nn.Module, tokens: int) -> None:
+    """Dropout of our own; the scale of the scores, which the library applies to the queries."""
+    give_dropout(model, LongformerSelfAttention)
+    for module in model.modules():
+        if isinstance(module, LongformerSelfAttention):
+            module.scaling = module.head_dim**-0.5
 
 
-def run_gpt2(model: Any, embedded: Tensor, mask: Tensor, rows: Rows) -> Tensor:
-    """GPT2Model.forward, whose last block computes only what is read out."""
-    *blocks, last = model.h
-    hidden = model.drop(embedded + model.wpe.weight)
-    for block in blocks:
-        hidden = block(hidden, attention_mask=mask)
-    query, key, value = last.attn.c_attn(last.ln_1(hidden)).chunk(3, dim=-1)
-    mask = rows(mask[:, 0].expand(len(hidden), -1, -1))[:, None]
-    attended = attend(last.attn, rows(query), key, value, mask, last.attn.num_heads)
-    hidden = rows(hidden) + last.attn.resid_dropout(last.attn.c_proj(attended))
-    result: Tensor = model.ln_f(hidden + last.mlp(last.ln_2(hidden)))
-    return result
-
-
-def finish_bert(layer: Any, attended: Tensor, hidden: Tensor) -> Tensor:
-    """What follows attention in a layer of BERT's kind, for the rows that are given."""
-    hidden = layer.attention.output(attended, hidden)
-    result: Tensor = layer.output(layer.intermediate(hidden), hidden)
-    return result
-
-
-def run_bert(model: Any, embedded: Tensor, mask: Tensor | None, rows: Rows) -> Tensor:
-    """BertModel.forward without pooler, whose last layer computes only what is read out."""
-    *layers, last = model.encoder.layer
-    hidden = model.embeddings(inputs_embeds=embedded)
-    for layer in layers:
-        hidden = layer(hidden, mask)
-    read, inner = rows(hidden), last.attention.self
-    attended = attend(inner, inner.query(read), inner.key(hidden), inner.value(hidden), mask, inner.num_attention_heads)
-    return finish_bert(last, attended, read)
+def prepare_vit(model: Any, tokens: int) -> None:
+    """Dropout of our own, and a position table of our own: the library's is for a grid of patches and a CLS token."""
+    give_dropout(model, ViTAttention)
+    model.embeddings.position_embeddings = nn.Parameter(torch.zeros(tokens, model.config.hidden_size))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -112,7 +75,7 @@ FAMILIES = {
         model=GPT2Model,
         depth="n_layer",
         mask=causal_mask,
-        run=run_gpt2,
+        run=forwards.run_gpt2,
         replaced=("wte",),
         unused=("wte",),
         # gelu_pytorch_tanh is gelu_new in one kernel
@@ -125,11 +88,55 @@ FAMILIES = {
         model=lambda config: BertModel(config, add_pooling_layer=False),
         depth="num_hidden_layers",
         mask=padding_mask,
-        run=run_bert,
+        run=forwards.run_bert,
         replaced=BERT_REPLACED,
         unused=(*BERT_REPLACED, "pooler"),
         fixed={"use_cache": False, "vocab_size": 1},
         context="max_position_embeddings",
         positions="embeddings.position_embeddings.weight",
+    ),
+    "t5": Family(
+        config=T5Config,
+        model=T5EncoderModel,
+        depth="num_layers",
+        mask=padding_mask,
+        run=forwards.run_t5,
+        replaced=("shared", "encoder.embed_tokens"),
+        unused=("shared", "decoder"),  # lm_head is the token table once more
+        fixed={"vocab_size": 1},
+        prepare=lambda model, tokens: give_dropout(model, T5Attention),
+        load=T5EncoderModel.from_pretrained,
+    ),
+    "longformer": Family(
+        config=LongformerConfig,
+        model=lambda config: LongformerModel(config, add_pooling_layer=False),
+        depth="num_hidden_layers",
+        mask=padding_mask,
+        run=forwards.run_longformer,
+        replaced=BERT_REPLACED,
+        unused=(*BERT_REPLACED, "pooler"),
+        fixed={"vocab_size": 1},
+        context="max_position_embeddings",
+        positions="embeddings.position_embeddings.weight",
+        first_position=2,  # as in RoBERTa: the padding token has id 1, and positions count from the next one
+        prepare=prepare_longformer,
+        reach=lambda config, tokens: min(tokens, 3 * max(config.attention_window) // 2),
+    ),
+    "vit": Family(
+        config=ViTConfig,
+        model=lambda config: ViTModel(config, add_pooling_layer=False),
+        depth="num_hidden_layers",
+        mask=padding_mask,
+        run=forwards.run_vit,
+        replaced=("embeddings.patch_embeddings", "embeddings.cls_token"),
+        unused=(
+            "embeddings.patch_embeddings",
+            "embeddings.cls_token",
+            "embeddings.position_embeddings",
+            "pooler",
+        ),
+        positions="embeddings.position_embeddings",
+        new_positions=True,
+        prepare=prepare_vit,
     ),
 }
