@@ -154,13 +154,15 @@ def needed_flop(template: Template, batch_size: int, last_rows: int | None = Non
     above = (template.layers - 1) * rows  # rows of all blocks but the last
     weights = dict.fromkeys(template.groups.values(), 0)  # of one block's matrices
     for name, group in template.groups.items():
-        weights[group] += template.shapes[name].numel() // template.layers if len(template.shapes[name]) == 2 else 0
+        used = len(template.shapes[name]) == 2 and "_global." not in name  # no token of Longformer attends globally
+        weights[group] += template.shapes[name].numel() // template.layers if used else 0
     attention, feed_forward = (
-        2 * weights[group] * (3 if group in template.trainable_groups else 2) for group in ("attention", "feed_forward")
+        2 * weights.get(group, 0) * (3 if group in template.trainable_groups else 2)
+        for group in ("attention", "feed_forward")
     )
     products = above * attention + (rows + last) * attention // 2  # half of its weights make keys and values
     products += (above + last) * feed_forward
-    scores = 3 * 2 * 2 * task.tokens * template.width * (above + last)
+    scores = 3 * 2 * 2 * template.module.reach * template.width * (above + last)
     input_layer = 2 * 2 * rows * template.width * (task.width or 0)  # no gradient below; a table is no product
     output_layer = 3 * 2 * batch_size * task.readout * template.width * task.output_width
     if template.trainable_groups == ("output",):

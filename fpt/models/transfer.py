@@ -12,7 +12,8 @@ from torch import Tensor, nn
 from fpt.errors import SpecError
 from fpt.models import BACKBONES, GROUPS, trainable_groups
 from fpt.models import initialise as draw
-from fpt.models.backbones import FAMILIES, kept_state, library_model, pretrained_state, unused_parameters
+from fpt.models.backbones import kept_state, library_model, pretrained_state, unused_parameters
+from fpt.models.families import FAMILIES
 from fpt.models.groups import assign, layer_of
 from fpt.models.layers import Dropout, Projection
 from fpt.tasks.arrays import Task
@@ -32,7 +33,8 @@ class TransferModel(nn.Module):
         self.family = FAMILIES[BACKBONES[backbone].family]
         self.backbone = library_model(backbone, task.tokens, layers)
         self.width: int = self.backbone.config.hidden_size
-        self.heads: int = self.backbone.config.num_attention_heads
+        self.heads: int = getattr(self.backbone.config, "num_attention_heads", 0)  # 0: no attention
+        self.reach = self.family.reach(self.backbone.config, task.tokens) if self.heads else 0
         width = self.width
         self.input_layer = (
             nn.Embedding(task.vocabulary, width) if task.vocabulary else nn.Linear(task.width or 1, width)
@@ -128,25 +130,38 @@ class Template:
         return group in self.trainable_groups
 
     def _check_positions(self) -> None:
+        """Refuse positions that are neither pretrained nor trained. Where there is no table, there is no limit."""
         if self.init == "random":
             return
-        rows = len(self.state[self.module.family.positions])
-        if self.task.tokens > rows and "positions" not in self.trainable_groups:
+        state, family = self.state, self.module.family  # weights that are missing or damaged show here
+        if family.positions is None or "positions" in self.trainable_groups:
+            return
+        rows = 0 if family.new_positions and not self.weights else len(state[family.positions])
+        if self.task.tokens > rows:
+            stay, shorter = ("zero", "") if family.new_positions else ("random", ", or take a shorter task or variant")
             raise SpecError(
                 f"task {self.task.name!r} has {self.task.tokens} tokens, backbone {self.backbone!r} has {rows} "
-                "pretrained positions, and the new ones would stay random: train the group 'positions' (policy 'fpt'), "
-                "use init 'random', or take a shorter task or variant"
+                f"pretrained positions for them, and the new ones would stay {stay}: train the group 'positions' "
+                f"(policy 'fpt'), use init 'random'{shorter}"
             )
 
     @cached_property
     def state(self) -> dict[str, Tensor]:
         """Pretrained tensors under the library's names; read once, shared by all seeds.
 
-        A position table longer than the task is cut to the task's tokens.
+        A position table longer than the task is cut to the task's tokens; one of ours starts from zeros.
         """
         state = kept_state(self.weights) if self.weights else pretrained_state(self.backbone)
-        table = self.module.family.positions
-        return {**state, table: state[table][: self.task.tokens]}
+        family = self.module.family
+        if family.positions is None:
+            return state
+        if self.weights:  # ours throughout
+            table = state[family.positions][: self.task.tokens]
+        elif family.new_positions:
+            table = torch.zeros(self.shapes[f"backbone.{family.positions}"])
+        else:
+            table = state[family.positions][family.first_position :][: self.task.tokens]
+        return {**state, family.positions: table}
 
     def initialise(self, seed: int) -> dict[str, Tensor]:
         """{parameter name: float32 tensor}; the same tensor object for every seed where it is pretrained."""

@@ -243,7 +243,8 @@ class Fleet:
             leaves, self.encode(batch.inputs, step), batch.lengths, crew, self.masks.draw(*crew.rows.shape)
         )
         losses = run_losses(logits, batch.targets)
-        gradients = torch.autograd.grad(losses.sum(), leaves)
+        # Longformer's global projections take no part: theirs are zero.
+        gradients = torch.autograd.grad(losses.sum(), leaves, materialize_grads=True)
         norms = torch.stack([torch.linalg.vector_norm(gradient, dim=1) for gradient in gradients]).norm(dim=0)
         self.mark_diverged(step, losses.isfinite() & norms.isfinite())
         self._update(gradients, norms)

@@ -17,7 +17,8 @@ from torch.utils.data import DataLoader, IterableDataset
 from transformers import AutoModel
 
 from fpt.models import BACKBONES
-from fpt.models.backbones import FAMILIES, NO_SPECIAL_TOKENS
+from fpt.models.backbones import NO_SPECIAL_TOKENS
+from fpt.models.families import FAMILIES
 from fpt.models.transfer import Template, read_out
 from fpt.seeds import generator
 from fpt.tasks.arrays import Task
@@ -50,7 +51,7 @@ class ReleasedModel(nn.Module):
         super().__init__()
         task, entry, width = template.task, BACKBONES[template.backbone], template.width
         family = FAMILIES[entry.family]
-        sizes = {family.depth: template.layers, family.context: task.tokens, "vocab_size": 1}
+        sizes = {family.depth: template.layers, str(family.context): task.tokens, "vocab_size": 1}
         self.backbone = AutoModel.from_config(family.config(**{**entry.config, **NO_SPECIAL_TOKENS, **sizes}))
         self.backbone.pooler = None  # BERT's, which nothing here reads
         self.input_layer = (
