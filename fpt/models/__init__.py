@@ -52,9 +52,14 @@ class Backbone:
     sha256: str | None = None  # of model.safetensors
     options: Mapping[str, Any] = field(default_factory=lambda: {"layers": 0})  # 0: all layers
     title: str = ""
+    most_layers: int = 0  # that option `layers` may ask for; 0: `layers`
+    pretrained: bool = True  # whether such weights exist
 
 
 TRANSFORMER = ("input", "output", "layer_norm", "positions", "attention", "feed_forward")
+
+RECURRENT = ("input", "output", "layer_norm", "positions", "recurrent")
+RECURRENT_OPTIONS = {"layers": 0, "residual": False, "positions": False}
 
 BACKBONES: dict[str, Backbone] = {
     "tiny-lm": Backbone(
@@ -92,15 +97,47 @@ BACKBONES: dict[str, Backbone] = {
         hub="distilbert/distilgpt2",
         title="DistilGPT2, 6 layers of width 768",
     ),
+    "lstm": Backbone(
+        "lstm",
+        {"released": False},
+        layers=3,
+        groups=RECURRENT,
+        options=RECURRENT_OPTIONS,
+        title="LSTM with layer norms, 3 layers of width 768, unidirectional",
+        most_layers=12,
+        pretrained=False,
+    ),
+    "lstm-released": Backbone(
+        "lstm",
+        {"released": True},
+        layers=3,
+        groups=RECURRENT,
+        options=RECURRENT_OPTIONS,
+        title="the same with the cell of Lu et al.'s released code",
+        most_layers=12,
+        pretrained=False,
+    ),
 }
 
 
-def trainable_groups(trainable: str | Sequence[str], backbone: str, source: str = "") -> tuple[str, ...]:
+def groups_of(backbone: str, backbone_options: Mapping[str, Any] | None = None) -> tuple[str, ...]:
+    """The groups that the backbone has; an option with the name of a group switches it on."""
+    entry = BACKBONES[backbone]
+    options = {**entry.options, **(backbone_options or {})}
+    return tuple(group for group in entry.groups if options.get(group, True))
+
+
+def trainable_groups(
+    trainable: str | Sequence[str],
+    backbone: str,
+    source: str = "",
+    backbone_options: Mapping[str, Any] | None = None,
+) -> tuple[str, ...]:
     """The groups that a policy name, or a list of groups, trains in `backbone`.
 
     Raises SpecError for an unknown policy or group, and for a group named by hand that the backbone does not have.
     """
-    has = BACKBONES[backbone].groups
+    has = groups_of(backbone, backbone_options)
     if isinstance(trainable, str):
         if trainable not in POLICIES:
             raise unknown("trainable policy", trainable, POLICIES, source)
@@ -112,7 +149,10 @@ def trainable_groups(trainable: str | Sequence[str], backbone: str, source: str 
             raise unknown("parameter group", group, GROUPS, source)
         if group not in has:
             where = f" ({source})" if source else ""
-            raise SpecError(f"backbone {backbone!r} has no parameter group {group!r}{where}; it has {', '.join(has)}")
+            switch = f" (option {group})" if group in BACKBONES[backbone].groups else ""
+            raise SpecError(
+                f"backbone {backbone!r} has no parameter group {group!r}{switch}{where}; it has {', '.join(has)}"
+            )
     return tuple(group for group in GROUPS if group in trainable)
 
 
@@ -135,13 +175,15 @@ def check(
             kind = type(entry.options[name]).__name__
             raise SpecError(f"backbone option {name}={value!r}{where}: a value of type {kind} is expected")
     layers = (backbone_options or {}).get("layers", 0)
-    if not 0 <= layers <= entry.layers:
-        raise SpecError(
-            f"layers={layers}{where}: backbone {backbone!r} has {entry.layers} layers; give 1 to {entry.layers}"
-        )
+    most = entry.most_layers or entry.layers
+    if not 0 <= layers <= most:
+        has = "can have at most" if entry.most_layers else "has"
+        raise SpecError(f"layers={layers}{where}: backbone {backbone!r} {has} {most} layers; give 1 to {most}")
     if init not in INITS:
         raise unknown("init", init, INITS, source)
-    trainable_groups(trainable, backbone, source)
+    if init == "pretrained" and not entry.pretrained:
+        raise SpecError(f"backbone {backbone!r} has no pretrained weights{where}; use init 'random'")
+    trainable_groups(trainable, backbone, source, backbone_options)
 
 
 def find_weights(backbone: str) -> str:

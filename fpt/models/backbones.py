@@ -16,7 +16,7 @@ from transformers import AutoModel, BertConfig, BertModel, GPT2Config, GPT2Model
 from transformers.utils import logging as library_logging
 
 from fpt.errors import WeightsError
-from fpt.models import BACKBONES
+from fpt.models import BACKBONES, lstm
 from fpt.models.layers import attention, replace_layers
 from fpt.models.weights import fetch
 
@@ -81,10 +81,11 @@ class Family:
     depth: str  # config field: number of layers
     context: str  # config field: rows of the position table
     positions: str  # parameter name of the position table, inside the library model
-    tokens: str  # module of the token table that the input layer replaces
+    tokens: str  # module of the token table that the input layer replaces; empty: there is none
     mask: Callable[[Tensor, Tensor | None], Tensor | None]
     run: Callable[[Any, Tensor, Any, Rows], Tensor]  # model, embedded, mask, rows -> hidden at the read-out positions
     fixed: dict[str, Any]  # config fields set here
+    initial_value: Callable[..., Tensor] | None = None  # random values, where the rules are not GPT-2's
 
 
 FAMILIES = {
@@ -111,6 +112,18 @@ FAMILIES = {
         run_bert,
         {"use_cache": False},
     ),
+    "lstm": Family(
+        lstm.LSTMConfig,
+        lstm.LSTM,
+        "layers",
+        "tokens",
+        "positions.weight",
+        "",
+        lstm.no_mask,
+        lstm.run_lstm,
+        {},
+        lstm.initial_value,
+    ),
 }
 
 
@@ -118,16 +131,20 @@ FAMILIES = {
 NO_SPECIAL_TOKENS = {"bos_token_id": None, "eos_token_id": None, "pad_token_id": None}
 
 
-def library_model(backbone: str, tokens: int, layers: int = 0) -> nn.Module:
-    """The library's model with `tokens` rows of positions and the first `layers` layers (0: all), untrained values."""
+def library_model(backbone: str, tokens: int, layers: int = 0, **options: Any) -> nn.Module:
+    """The library's model with `tokens` rows of positions and the first `layers` layers (0: all), untrained values.
+
+    Other options of the backbone are fields of its config.
+    """
     entry = BACKBONES[backbone]
     family = FAMILIES[entry.family]
-    sizes = {family.depth: layers or entry.layers, family.context: tokens, "vocab_size": 1}
+    sizes = {family.depth: layers or entry.layers, family.context: tokens, "vocab_size": 1, **options}
     config = family.config(**{**entry.config, **family.fixed, **NO_SPECIAL_TOKENS, **sizes})
     config._attn_implementation = "fpt"
     model = family.model(config)
     parent, _, name = family.tokens.rpartition(".")
-    delattr(model.get_submodule(parent), name)
+    if name:
+        delattr(model.get_submodule(parent), name)
     replace_layers(model)
     return model
 
@@ -161,6 +178,8 @@ def unused_parameters(backbone: str, tokens: int, layers: int) -> dict[str, int]
     """Parameters of the full library model that transfer never uses: {what: count}, counted on the meta device."""
     entry = BACKBONES[backbone]
     family = FAMILIES[entry.family]
+    if not family.tokens:
+        return {}
     with torch.device("meta"):
         model: Any = AutoModel.from_config(family.config(**{**entry.config, **NO_SPECIAL_TOKENS}))
     counts = {family.tokens: model.get_submodule(family.tokens).weight.numel()}
