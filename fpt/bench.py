@@ -147,7 +147,7 @@ def needed_flop(template: Template, batch_size: int, last_rows: int | None = Non
     gradients each. The last block needs keys and values at every token, everything else only at the `last_rows` tokens
     that are read (None: the task's read-out; the library's model computes all of them). Causal masks are not
     discounted, padding neither; layer norms, softmax, GELU and Adam are not counted, as is the custom. Where the
-    output layer alone trains, its features are there already.
+    output layer alone trains, its features are there already. Recurrent layers need every token, the last one too.
     """
     task, rows = template.task, batch_size * template.task.tokens
     last = batch_size * (last_rows or task.readout)
@@ -156,12 +156,12 @@ def needed_flop(template: Template, batch_size: int, last_rows: int | None = Non
     for name, group in template.groups.items():
         used = len(template.shapes[name]) == 2 and "_global." not in name  # no token of Longformer attends globally
         weights[group] += template.shapes[name].numel() // template.layers if used else 0
-    attention, feed_forward = (
+    attention, feed_forward, recurrent = (
         2 * weights.get(group, 0) * (3 if group in template.trainable_groups else 2)
-        for group in ("attention", "feed_forward")
+        for group in ("attention", "feed_forward", "recurrent")
     )
     products = above * attention + (rows + last) * attention // 2  # half of its weights make keys and values
-    products += (above + last) * feed_forward
+    products += (above + last) * feed_forward + (above + rows) * recurrent
     scores = 3 * 2 * 2 * template.module.reach * template.width * (above + last)
     input_layer = 2 * 2 * rows * template.width * (task.width or 0)  # no gradient below; a table is no product
     output_layer = 3 * 2 * batch_size * task.readout * template.width * task.output_width

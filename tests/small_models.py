@@ -1,6 +1,7 @@
 """Small random models saved to disk: the real loading code on weights that need no network."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -25,6 +26,14 @@ def small_backbones(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str
         models[name] = model.eval()
     monkeypatch.setenv("FPT_WEIGHTS", str(tmp_path))
     return models
+
+
+@pytest.fixture
+def small_lstms(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Registers small-lstm and small-lstm-released: two layers of width 16."""
+    for name in ("lstm", "lstm-released"):
+        entry = replace(BACKBONES[name], config={**BACKBONES[name].config, "hidden_size": 16}, layers=2)
+        monkeypatch.setitem(BACKBONES, f"small-{name}", entry)
 
 
 @pytest.fixture

@@ -25,12 +25,15 @@ from fpt.models.weights import fetch
 NO_SPECIAL_TOKENS = {"bos_token_id": None, "eos_token_id": None, "pad_token_id": None}
 
 
-def library_model(backbone: str, tokens: int, layers: int = 0) -> nn.Module:
-    """The library's model with `tokens` rows of positions and the first `layers` layers (0: all), untrained values."""
+def library_model(backbone: str, tokens: int, layers: int = 0, **options: Any) -> nn.Module:
+    """The library's model with `tokens` rows of positions and the first `layers` layers (0: all), untrained values.
+
+    Other options of the backbone are fields of its config.
+    """
     entry = BACKBONES[backbone]
     family = FAMILIES[entry.family]
     sizes = {family.depth: layers or entry.layers} | ({family.context: tokens} if family.context else {})
-    config = family.config(**{**entry.config, **family.fixed, **NO_SPECIAL_TOKENS, **sizes})
+    config = family.config(**{**entry.config, **family.fixed, **NO_SPECIAL_TOKENS, **sizes, **options})
     config._attn_implementation = "fpt"
     model = family.model(config)
     for path in family.replaced:
@@ -104,6 +107,8 @@ def unused_parameters(backbone: str, tokens: int, layers: int) -> dict[str, int]
     """Parameters of the full library model that transfer never uses: {what: count}, counted on the meta device."""
     entry = BACKBONES[backbone]
     family = FAMILIES[entry.family]
+    if not entry.pretrained:
+        return {}
     with torch.device("meta"):
         model: Any = family.whole(family.config(**{**entry.config, **NO_SPECIAL_TOKENS}))
     sizes = {id(parameter): parameter.numel() for parameter in model.parameters()}  # tied ones count once

@@ -23,7 +23,7 @@ from transformers.models.longformer.modeling_longformer import LongformerSelfAtt
 from transformers.models.t5.modeling_t5 import T5Attention
 from transformers.models.vit.modeling_vit import ViTAttention
 
-from fpt.models import forwards
+from fpt.models import forwards, lstm
 from fpt.models.forwards import Rows, causal_mask, padding_mask
 from fpt.models.layers import give_dropout
 
@@ -61,6 +61,7 @@ class Family:
     positions: str | None = None  # parameter name of the position table, inside the library model; None: has none
     first_position: int = 0  # row of the first token's position
     new_positions: bool = False  # a table of ours, which starts from zeros where the rest is pretrained
+    initial_value: Callable[..., Tensor] | None = None  # random values, where the rules are not GPT-2's
     prepare: Callable[[Any, int], None] | None = None  # model, tokens: other changes, before our layers go in
     reach: Callable[[Any, int], int] = lambda config, tokens: tokens  # how many tokens one attends to
     whole: Callable[[Any], nn.Module] = AutoModel.from_config  # config -> the model that its authors published
@@ -138,5 +139,17 @@ FAMILIES = {
         positions="embeddings.position_embeddings",
         new_positions=True,
         prepare=prepare_vit,
+    ),
+    "lstm": Family(
+        config=lstm.LSTMConfig,
+        model=lstm.LSTM,
+        depth="layers",
+        mask=lstm.no_mask,
+        run=lstm.run_lstm,
+        replaced=(),
+        unused=(),
+        context="tokens",
+        positions="positions.weight",
+        initial_value=lstm.initial_value,
     ),
 }

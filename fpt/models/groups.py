@@ -52,6 +52,12 @@ FAMILIES: dict[str, tuple[tuple[str, str], ...]] = {
         (r"backbone\.layers\.\d+\.attention\.[qkvo]_proj\.(weight|bias)", "attention"),
         (r"backbone\.layers\.\d+\.mlp\.fc[12]\.(weight|bias)", "feed_forward"),
     ),
+    "lstm": (
+        *TRANSFER,
+        (r"backbone\.positions\.weight", "positions"),
+        (r"backbone\.layers\.\d+\.norm_(i2h|h2h|cell)\.(weight|bias)", "layer_norm"),
+        (r"backbone\.layers\.\d+\.(i2h|h2h)\.(weight|bias)", "recurrent"),
+    ),
 }
 
 # Projections that write into the residual stream; the GPT-2 paper scales them by 1/sqrt(2 layers).

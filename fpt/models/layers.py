@@ -12,6 +12,8 @@ from torch.nn.functional import linear, softmax
 from transformers import AttentionInterface
 from transformers.pytorch_utils import Conv1D
 
+from fpt.seeds import generator
+
 
 class Projection(nn.Module):
     """`x @ weight + bias` with the product in `compute_type`, its bias and result in the type of `x` (float32).
@@ -46,6 +48,25 @@ class Dropout(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         return x if self.masks is None else x * next(self.masks)
+
+
+class Noise(nn.Module):
+    """Standard normal numbers that a forward pass starts from, at evaluation too: drawn outside the model, like masks.
+
+    like (batch, ...) -> (batch, *shape). With none handed in, the same numbers at every call.
+    """
+
+    def __init__(self, *shape: int) -> None:
+        super().__init__()
+        self.shape = shape
+        self.numbers: Tensor | None = None
+
+    def draw(self, batch: int, source: torch.Generator) -> Tensor:
+        return torch.randn(batch, *self.shape, generator=source)
+
+    def forward(self, like: Tensor) -> Tensor:
+        numbers = self.draw(len(like), generator(0, "noise")) if self.numbers is None else self.numbers
+        return numbers.to(like.device, like.dtype)
 
 
 class Masks:

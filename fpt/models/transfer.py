@@ -15,7 +15,7 @@ from fpt.models import initialise as draw
 from fpt.models.backbones import kept_state, library_model, pretrained_state, unused_parameters
 from fpt.models.families import FAMILIES
 from fpt.models.groups import assign, layer_of
-from fpt.models.layers import Dropout, Projection
+from fpt.models.layers import Dropout, Noise, Projection
 from fpt.tasks.arrays import Task
 
 
@@ -28,10 +28,10 @@ class TransferModel(nn.Module):
 
     backbone: Any  # a library model: its class is the family's
 
-    def __init__(self, task: Task, backbone: str, layers: int = 0) -> None:
+    def __init__(self, task: Task, backbone: str, layers: int = 0, **options: Any) -> None:
         super().__init__()
         self.family = FAMILIES[BACKBONES[backbone].family]
-        self.backbone = library_model(backbone, task.tokens, layers)
+        self.backbone = library_model(backbone, task.tokens, layers, **options)
         self.width: int = self.backbone.config.hidden_size
         self.heads: int = getattr(self.backbone.config, "num_attention_heads", 0)  # 0: no attention
         self.reach = self.family.reach(self.backbone.config, task.tokens) if self.heads else 0
@@ -52,15 +52,23 @@ class TransferModel(nn.Module):
         logits: Tensor = self.output_layer(self.family.run(self.backbone, embedded, mask, rows))
         return logits.reshape(len(logits), -1, self.classes)
 
-    def drop_with(self, masks: Sequence[Tensor]) -> None:
+    @property
+    def noise(self) -> Noise | None:
+        """What the backbone draws anew at every forward pass, if anything."""
+        return next((module for module in self.modules() if isinstance(module, Noise)), None)
+
+    def drop_with(self, masks: Sequence[Tensor], noise: Tensor | None = None) -> None:
         """Use these dropout masks in the next forward pass, in the order of `dropout_shapes`; none: no dropout.
 
-        One rate everywhere: input, embeddings, attention, residuals, frozen blocks included.
+        One rate everywhere: input, embeddings, attention, residuals, frozen blocks included. noise (batch, ...) are the
+        numbers of `noise`, where the backbone has it.
         """
         queue = iter(masks) if masks else None
         for module in self.modules():
             if isinstance(module, Dropout):
                 module.masks = queue
+            elif isinstance(module, Noise):
+                module.numbers = noise
 
     @torch.no_grad()
     def dropout_shapes(self, tokens: Tensor, lengths: Tensor | None) -> list[torch.Size]:
@@ -108,16 +116,18 @@ class Template:
         input_init: str = "orthogonal",
         weights: Path | None = None,
         layers: int = 0,
+        **options: Any,
     ) -> None:
         self.task, self.backbone, self.init, self.weights = task, backbone, init, weights
         self.random_init, self.random_gain, self.input_init = random_init, random_gain, input_init
+        self.options = options
         self.entry = BACKBONES[backbone]
         with torch.random.fork_rng(devices=[]):  # libraries initialise from the global generator; values are replaced
-            self.module = TransferModel(task, backbone, layers)
+            self.module = TransferModel(task, backbone, layers, **options)
         self.module.requires_grad_(False)
         self.shapes = {name: parameter.shape for name, parameter in self.module.named_parameters()}
         self.groups = assign(self.entry.family, self.shapes)
-        self.trainable_groups = trainable_groups(trainable, backbone)
+        self.trainable_groups = trainable_groups(trainable, backbone, backbone_options=options)
         self.width = self.module.width
         self.layers: int = layers or self.entry.layers
         self.trainable = [name for name in self.shapes if self._trains(name)]
@@ -189,6 +199,9 @@ class Template:
         return table
 
     def _random(self, name: str, group: str, shape: torch.Size, seed: int) -> Tensor:
+        if rule := self.module.family.initial_value:
+            config = self.module.backbone.config
+            return rule(config, name, group, shape, seed, self.random_init, self.random_gain)
         if group == "positions":
             return draw.normal(shape, draw.STANDARD_DEVIATION, seed, name)
         if name.endswith("bias"):
