@@ -256,15 +256,19 @@ class Fleet:
         self.diverged_at.masked_fill_(self.alive & ~everywhere, step)
         self.alive &= everywhere
 
+    def in_training(self, pieces: Sequence[Tensor], batch: Examples, step: int) -> Tensor:
+        """`logits` of the active runs as at gradient step `step`: with dropout, augmentation and noise."""
+        crew = self.active
+        noise = self.noise(crew, step)(batch.inputs.shape[1])
+        masks = self.masks.draw(*crew.rows.shape)
+        return self.logits(pieces, self.encode(batch.inputs, step), batch.lengths, crew, masks, noise)
+
     def step(self, step: int, batch: Examples | None = None) -> Tensor:
         """Gradient step number `step` (from 1) of the active runs: their losses, detached. No host synchronisation."""
         batch = batch or self.batch(step - 1)
         crew = self.active
         leaves = [piece.requires_grad_() for piece in self.of(crew, self.parameters).detach().split(self.pieces, dim=1)]
-        noise = self.noise(crew, step)(batch.inputs.shape[1])
-        masks = self.masks.draw(*crew.rows.shape)
-        logits = self.logits(leaves, self.encode(batch.inputs, step), batch.lengths, crew, masks, noise)
-        losses = run_losses(logits, batch.targets)
+        losses = run_losses(self.in_training(leaves, batch, step), batch.targets)
         # Longformer's global projections take no part: theirs are zero.
         gradients = torch.autograd.grad(losses.sum(), leaves, materialize_grads=True)
         norms = torch.stack([torch.linalg.vector_norm(gradient, dim=1) for gradient in gradients]).norm(dim=0)
