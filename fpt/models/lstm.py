@@ -9,8 +9,8 @@ Both are layer-normalised LSTMs (Ba et al. 2016, "Layer Normalization", appendix
 The paper calls its LSTM standard. What it released differs from Ba et al. in five ways, all kept in `lstm-released`:
 the normalised c is carried on, not c itself; variances are unbiased; gains and biases of the layer norms start from
 uniform numbers instead of 1 and 0; dropout acts on the h that is carried on, with a mask for every step; h and c start
-from random numbers at every forward pass, at evaluation too. Fleets draw those from a stream of the run's seed: anew
-for every example of every training step, and at evaluation for every example, where the release draws others each time.
+from random numbers at every forward pass, at evaluation too. Fleets draw those from a stream of the run's seed, for
+every example of every training step anew; at evaluation for every example, and the same each time.
 """
 
 import math
@@ -34,7 +34,7 @@ class LSTMConfig(PretrainedConfig):
 
     def __init__(
         self,
-        width: int = 768,
+        hidden_size: int = 768,
         layers: int = 3,
         tokens: int = 0,
         released: bool = False,
@@ -43,7 +43,7 @@ class LSTMConfig(PretrainedConfig):
         **library: Any,
     ) -> None:
         super().__init__(**library)
-        self.hidden_size, self.layers, self.tokens = width, layers, tokens
+        self.hidden_size, self.layers, self.tokens = hidden_size, layers, tokens
         self.released, self.residual, self.positions = released, residual, positions
 
 
