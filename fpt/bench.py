@@ -39,7 +39,7 @@ from fpt.tasks.arrays import Task
 from fpt.training import features, memory
 from fpt.training.evaluate import score
 from fpt.training.fleet import Fleet, stack
-from fpt.training.reference import Reference
+from fpt.training.reference import COMPARABLE, Reference
 
 T = TypeVar("T")
 # The words of a cell, BACKBONE/TASK[:VARIANT]/ARM/RUNS, each with its alternatives; a fleet that does not fit in
@@ -63,7 +63,10 @@ def cells(quick: bool, cuda: bool) -> list[str]:
 
 
 def cell(text: str) -> SweepSpec:
-    """BACKBONE/TASK[:VARIANT]/ARM/RUNS as the grid of a sweep; raises SpecError for what does not exist."""
+    """BACKBONE/TASK[:VARIANT]/ARM/RUNS as the grid of a sweep.
+
+    Raises SpecError for what does not exist, and for a backbone of a family that the reference does not run.
+    """
     if not re.fullmatch(r"[^/]+/[^/]+/[^/]+/0*[1-9][0-9]{0,3}", text):
         example = "tiny-lm/digits/frozen-random/21"
         raise SpecError(f"cell {text!r}: must be BACKBONE/TASK[:VARIANT]/ARM/RUNS, as in {example} (fpt bench)")
@@ -74,7 +77,13 @@ def cell(text: str) -> SweepSpec:
     fields: dict[str, Any] = {"backbone": backbone, "task": name, "variant": variant or "paper", "arm": arm}
     # cached features are those of a model without dropout
     fields |= {"dropout": 0.0} if arm.startswith("output-") else {}
-    return resolve(fields | {"learning_rates": rates, "selection_seeds": list(range(seeds))}, f"cell {text!r}")
+    spec = resolve(fields | {"learning_rates": rates, "selection_seeds": list(range(seeds))}, f"cell {text!r}")
+    if (family := models.BACKBONES[backbone].family) not in COMPARABLE:
+        known = " and ".join(COMPARABLE)
+        raise SpecError(
+            f"cell {text!r}: the reference runs backbones of the families {known}, {backbone!r} is {family}"
+        )
+    return spec
 
 
 def shaped_task(spec: SweepSpec) -> tuple[Task, list[int], str]:

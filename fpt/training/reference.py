@@ -25,6 +25,9 @@ from fpt.seeds import generator
 from fpt.tasks.arrays import Task
 from fpt.training.recipe import Recipe
 
+# The others take no embeddings (ViT), pad them by themselves (Longformer), or come without the layers above (T5).
+COMPARABLE = ("gpt2", "bert")
+
 
 class Stream(IterableDataset[tuple[Tensor, Tensor, Tensor]]):
     """(tokens, targets, length) of one example after the other, each encoded by itself, in the order of the split."""

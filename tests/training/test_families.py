@@ -84,6 +84,17 @@ def test_exactly_the_named_parameters_change(backbone, arm, digits, small_backbo
     assert frozen.keys() | set(template.trainable) == template.shapes.keys()
 
 
+def test_large_tensors_that_take_no_part_have_no_gradient(digits, small_backbones, monkeypatch):
+    """In a Longformer of real size each global projection is a piece of its own, of which a gradient is asked."""
+    monkeypatch.setattr("fpt.training.fleet.LARGE", 256)
+    template = fpt.models.build(digits, "small-longformer", "random", "all")
+    fleet = Fleet(digits, template, recipe(), RATES, SEEDS, CPU)
+    assert len(fleet.pieces) > 10
+    losses = torch.stack([fleet.step(step) for step in range(1, 4)]).T
+    expected = [plain_losses(digits, template, rate, seed, 3) for seed in SEEDS for rate in RATES]
+    torch.testing.assert_close(losses, torch.tensor(expected), rtol=1e-4, atol=1e-5)
+
+
 @pytest.mark.parametrize(
     ("backbone", "of_backbone"),
     # a block: attention, its output, the feed-forward layer; T5 inside that as well, before the blocks and after them
