@@ -22,7 +22,7 @@ from fpt.models.layers import replace_layers
 from fpt.models.weights import fetch
 
 # The library's defaults name ids of GPT-2's own vocabulary; a model that reads no ids has none.
-NO_SPECIAL_TOKENS = {"bos_token_id": None, "eos_token_id": None, "pad_token_id": None}
+NO_SPECIAL_TOKENS = {"bos_token_id": None, "eos_token_id": None, "pad_token_id": None, "sep_token_id": None}
 
 
 def library_model(backbone: str, tokens: int, layers: int = 0, **options: Any) -> nn.Module:
