@@ -164,4 +164,6 @@ def tiny(backbone: str) -> Backbone:
     entry = BACKBONES[backbone]
     config = {**entry.config, **TINY[entry.family]}
     title = f"2 layers of width 16 in the architecture of {backbone}"
-    return Backbone(entry.family, config, 2, entry.groups, title=title, pretrained=entry.pretrained)
+    return Backbone(
+        entry.family, config, 2, entry.groups, options=entry.options, title=title, pretrained=entry.pretrained
+    )

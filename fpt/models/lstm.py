@@ -34,7 +34,7 @@ class LSTMConfig(PretrainedConfig):
 
     def __init__(
         self,
-        hidden_size: int = 768,
+        width: int = 768,
         layers: int = 3,
         tokens: int = 0,
         released: bool = False,
@@ -43,7 +43,7 @@ class LSTMConfig(PretrainedConfig):
         **library: Any,
     ) -> None:
         super().__init__(**library)
-        self.hidden_size, self.layers, self.tokens = hidden_size, layers, tokens
+        self.hidden_size, self.layers, self.tokens = width, layers, tokens
         self.released, self.residual, self.positions = released, residual, positions
 
 

@@ -87,7 +87,7 @@ def stand_ins(specs: Sequence[SweepSpec], folder: Path) -> Iterator[None]:
 
     kept, weights = (dict(BACKBONES), dict(TASKS)), os.environ.get("FPT_WEIGHTS")
     for name in {spec.backbone for spec in specs}:
-        entry = replace(tiny(name), options=BACKBONES[name].options)
+        entry = tiny(name)
         if context := FAMILIES[entry.family].context:  # frozen positions must reach as far as those of the real model
             entry = replace(entry, config={**entry.config, context: 2 * TOKENS})
         if any(spec.backbone == name and spec.init != "random" for spec in specs):

@@ -212,9 +212,10 @@ def test_random_values(backbone, gain, digits):
         ({"init": "pretrained"}, r"'lstm' has no pretrained weights \(a study\); use init 'random'"),
         ({"trainable": ["positions"]}, r"'lstm' has no parameter group 'positions' \(option positions\) \(a study\)"),
         ({"trainable": ["attention"]}, r"'lstm' has no parameter group 'attention' \(a study\)"),
-        ({"backbone_options": {"layers": 13}}, r"layers=13 \(a study\).*'lstm' can have at most 12"),
+        ({"backbone_options": {"layers": 49}}, r"layers=49 \(a study\).*'lstm' has 3 layers.*give 1 to 48"),
+        ({"backbone_options": {"width": 0}}, r"width=0 \(a study\): must be at least 1"),
         ({"backbone_options": {"residual": 1}}, r"residual=1.*bool"),
-        ({"backbone_options": {"bidirectional": True}}, r"bidirectional.*layers, positions, residual"),
+        ({"backbone_options": {"bidirectional": True}}, r"bidirectional.*layers, positions, residual, width"),
     ],
 )
 def test_bad_choices(arguments, message):
