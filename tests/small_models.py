@@ -32,7 +32,7 @@ def small_backbones(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str
 def small_lstms(monkeypatch: pytest.MonkeyPatch) -> None:
     """Registers small-lstm and small-lstm-released: two layers of width 16."""
     for name in ("lstm", "lstm-released"):
-        entry = replace(BACKBONES[name], config={**BACKBONES[name].config, "hidden_size": 16}, layers=2)
+        entry = replace(BACKBONES[name], config={**BACKBONES[name].config, "width": 16}, layers=2)
         monkeypatch.setitem(BACKBONES, f"small-{name}", entry)
 
 
