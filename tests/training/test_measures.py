@@ -1,0 +1,94 @@
+"""First-layer attention is the library's own; what the bit tasks call relevant is what their targets depend on."""
+
+import copy
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+import fpt.models
+import fpt.tasks
+from fpt.errors import SpecError
+from fpt.tasks.arrays import Examples
+from fpt.training import measures
+from fpt.training.fleet import Fleet
+from fpt.training.recipe import Recipe
+
+RECIPE = Recipe(steps=4, batch_size=4, compute_type="float32")
+
+
+def fleet_of(backbone: str, task_name: str = "bit-xor", **options: int) -> Fleet:
+    task = fpt.tasks.load(task_name, **options)
+    return Fleet(task, fpt.models.build(task, backbone), RECIPE, [1e-3, 1e-2], [3, 4], torch.device("cpu"))
+
+
+@pytest.mark.parametrize("backbone", ["small-gpt2", "small-bert"])
+def test_the_attention_is_the_librarys(backbone: str, small_backbones: dict[str, torch.nn.Module]) -> None:
+    fleet = fleet_of(backbone)
+    weights = fleet.template.initialise(3)
+    examples = fleet.splits[0].test_sample(7)
+    found = measures.first_layer(fleet, weights, examples)
+    library = copy.deepcopy(small_backbones[backbone])
+    library.set_attn_implementation("eager")
+    embedded = fleet.task.encode(examples.inputs) @ weights["input_layer.weight"].T + weights["input_layer.bias"]
+    with torch.no_grad():
+        theirs = library(inputs_embeds=embedded, output_attentions=True).attentions[0].mean(1)
+    torch.testing.assert_close(found, theirs, atol=1e-5, rtol=1e-5)
+
+
+def test_the_weights_of_a_run_are_its_own(small_backbones: dict[str, torch.nn.Module]) -> None:
+    fleet = fleet_of("small-gpt2")
+    fleet.step(1)
+    for row, (seed, moved) in enumerate(zip([3, 3, 4, 4], [1e-3, 1e-2] * 2, strict=True)):
+        start, end = fleet.template.initialise(seed), measures.run_weights(fleet, row, fleet.parameters)
+        assert torch.equal(start["backbone.h.0.mlp.c_fc.weight"], end["backbone.h.0.mlp.c_fc.weight"])
+        step = (start["output_layer.weight"] - end["output_layer.weight"]).abs().max().item()
+        assert step == pytest.approx(moved, rel=0.01)  # Adam's first step is the rate
+
+
+def test_accuracy_in_training_mode_without_dropout_is_that_of_the_same_batches(
+    small_backbones: dict[str, torch.nn.Module],
+) -> None:
+    task = fpt.tasks.load("digits")
+    recipe = RECIPE.model_copy(update={"dropout": 0.0})
+    fleet = Fleet(task, fpt.models.build(task, "small-gpt2"), recipe, [1e-3], [0], torch.device("cpu"))
+    batches = [task.split(0).batch(step, 4) for step in range(4)]
+    right = []
+    for batch in batches:
+        logits = torch.func.functional_call(
+            fleet.module, measures.run_weights(fleet, 0, fleet.parameters), (task.encode(batch.inputs), batch.lengths)
+        )
+        right.append((logits.argmax(-1) == batch.targets).double().mean().item())
+    assert measures.train_mode_accuracy(fleet).item() == pytest.approx(sum(right) / 4)
+
+
+@given(st.integers(2, 4), st.integers(1, 6), st.integers(0, 2**31))
+def test_the_xor_of_relevant_bits_is_the_target(strings: int, length: int, seed: int) -> None:
+    task = fpt.tasks.load("bit-xor", strings=strings, length=length)
+    assert task.relevant is not None
+    examples = task.split(seed).batch(0, 5)
+    needed = task.relevant(examples)
+    bits = task.encode(examples.inputs)[:, :, 0]
+    assert torch.equal((bits[:, None] * needed).sum(2).long() % 2, examples.targets)
+
+
+@given(st.integers(1, 4), st.integers(1, 3), st.integers(3, 6), st.integers(0, 2**31))
+def test_the_relevant_string_is_the_target(strings: int, tokens: int, patch: int, seed: int) -> None:
+    task = fpt.tasks.load("bit-memory", strings=strings, length=tokens * patch, patch=patch)
+    assert task.relevant is not None
+    examples = task.split(seed).batch(0, 5)
+    needed = task.relevant(examples)
+    assert needed.shape == (5, tokens, (strings + 1) * tokens)
+    assert not needed[:, :, strings * tokens :].any()  # the query itself is masked
+    for row, encoded in enumerate(task.encode(examples.inputs)):
+        chosen = encoded[: strings * tokens].view(strings, -1)[needed[row, 0, : strings * tokens : tokens]]
+        assert len(chosen) >= 1  # two strings may be alike
+        assert (chosen > 0).long().eq(examples.targets[row]).all()
+
+
+def test_a_task_that_does_not_know_is_refused(small_backbones: dict[str, torch.nn.Module]) -> None:
+    fleet = fleet_of("small-gpt2", "digits")
+    assert isinstance(fleet.splits[0].test, Examples)
+    with pytest.raises(SpecError, match="'digits' does not say"):
+        measures.attention(fleet, fleet.parameters)
