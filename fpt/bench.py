@@ -39,7 +39,7 @@ from fpt.tasks.arrays import Task
 from fpt.training import features, memory
 from fpt.training.evaluate import score
 from fpt.training.fleet import Fleet, stack
-from fpt.training.reference import Reference
+from fpt.training.reference import COMPARABLE, Reference
 
 T = TypeVar("T")
 # The words of a cell, BACKBONE/TASK[:VARIANT]/ARM/RUNS, each with its alternatives; a fleet that does not fit in
@@ -63,7 +63,10 @@ def cells(quick: bool, cuda: bool) -> list[str]:
 
 
 def cell(text: str) -> SweepSpec:
-    """BACKBONE/TASK[:VARIANT]/ARM/RUNS as the grid of a sweep; raises SpecError for what does not exist."""
+    """BACKBONE/TASK[:VARIANT]/ARM/RUNS as the grid of a sweep.
+
+    Raises SpecError for what does not exist, and for a backbone of a family that the reference does not run.
+    """
     if not re.fullmatch(r"[^/]+/[^/]+/[^/]+/0*[1-9][0-9]{0,3}", text):
         example = "tiny-lm/digits/frozen-random/21"
         raise SpecError(f"cell {text!r}: must be BACKBONE/TASK[:VARIANT]/ARM/RUNS, as in {example} (fpt bench)")
@@ -74,7 +77,13 @@ def cell(text: str) -> SweepSpec:
     fields: dict[str, Any] = {"backbone": backbone, "task": name, "variant": variant or "paper", "arm": arm}
     # cached features are those of a model without dropout
     fields |= {"dropout": 0.0} if arm.startswith("output-") else {}
-    return resolve(fields | {"learning_rates": rates, "selection_seeds": list(range(seeds))}, f"cell {text!r}")
+    spec = resolve(fields | {"learning_rates": rates, "selection_seeds": list(range(seeds))}, f"cell {text!r}")
+    if (family := models.BACKBONES[backbone].family) not in COMPARABLE:
+        known = " and ".join(COMPARABLE)
+        raise SpecError(
+            f"cell {text!r}: the reference runs backbones of the families {known}, {backbone!r} is {family}"
+        )
+    return spec
 
 
 def shaped_task(spec: SweepSpec) -> tuple[Task, list[int], str]:
@@ -147,20 +156,22 @@ def needed_flop(template: Template, batch_size: int, last_rows: int | None = Non
     gradients each. The last block needs keys and values at every token, everything else only at the `last_rows` tokens
     that are read (None: the task's read-out; the library's model computes all of them). Causal masks are not
     discounted, padding neither; layer norms, softmax, GELU and Adam are not counted, as is the custom. Where the
-    output layer alone trains, its features are there already.
+    output layer alone trains, its features are there already. Recurrent layers need every token, the last one too.
     """
     task, rows = template.task, batch_size * template.task.tokens
     last = batch_size * (last_rows or task.readout)
     above = (template.layers - 1) * rows  # rows of all blocks but the last
     weights = dict.fromkeys(template.groups.values(), 0)  # of one block's matrices
     for name, group in template.groups.items():
-        weights[group] += template.shapes[name].numel() // template.layers if len(template.shapes[name]) == 2 else 0
-    attention, feed_forward = (
-        2 * weights[group] * (3 if group in template.trainable_groups else 2) for group in ("attention", "feed_forward")
+        used = len(template.shapes[name]) == 2 and "_global." not in name  # no token of Longformer attends globally
+        weights[group] += template.shapes[name].numel() // template.layers if used else 0
+    attention, feed_forward, recurrent = (
+        2 * weights.get(group, 0) * (3 if group in template.trainable_groups else 2)
+        for group in ("attention", "feed_forward", "recurrent")
     )
     products = above * attention + (rows + last) * attention // 2  # half of its weights make keys and values
-    products += (above + last) * feed_forward
-    scores = 3 * 2 * 2 * task.tokens * template.width * (above + last)
+    products += (above + last) * feed_forward + (above + rows) * recurrent
+    scores = 3 * 2 * 2 * template.module.reach * template.width * (above + last)
     input_layer = 2 * 2 * rows * template.width * (task.width or 0)  # no gradient below; a table is no product
     output_layer = 3 * 2 * batch_size * task.readout * template.width * task.output_width
     if template.trainable_groups == ("output",):

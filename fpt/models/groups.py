@@ -29,12 +29,44 @@ FAMILIES: dict[str, tuple[tuple[str, str], ...]] = {
         (r"backbone\.encoder\.layer\.\d+\.attention\.output\.dense\.(weight|bias)", "attention"),
         (r"backbone\.encoder\.layer\.\d+\.(intermediate|output)\.dense\.(weight|bias)", "feed_forward"),
     ),
+    "t5": (
+        *TRANSFER,
+        (r"backbone\.encoder\.block\.0\.layer\.0\.SelfAttention\.relative_attention_bias\.weight", "positions"),
+        (r"backbone\.encoder\.(block\.\d+\.layer\.[01]\.layer_norm|final_layer_norm)\.weight", "layer_norm"),
+        (r"backbone\.encoder\.block\.\d+\.layer\.0\.SelfAttention\.[qkvo]\.weight", "attention"),
+        (r"backbone\.encoder\.block\.\d+\.layer\.1\.DenseReluDense\.w[io]\.weight", "feed_forward"),
+    ),
+    "longformer": (
+        *TRANSFER,
+        (r"backbone\.embeddings\.(position|token_type)_embeddings\.weight", "positions"),
+        (r"backbone\.embeddings\.LayerNorm\.(weight|bias)", "layer_norm"),
+        (r"backbone\.encoder\.layer\.\d+\.(attention\.)?output\.LayerNorm\.(weight|bias)", "layer_norm"),
+        (r"backbone\.encoder\.layer\.\d+\.attention\.self\.(query|key|value)(_global)?\.(weight|bias)", "attention"),
+        (r"backbone\.encoder\.layer\.\d+\.attention\.output\.dense\.(weight|bias)", "attention"),
+        (r"backbone\.encoder\.layer\.\d+\.(intermediate|output)\.dense\.(weight|bias)", "feed_forward"),
+    ),
+    "vit": (
+        *TRANSFER,
+        (r"backbone\.embeddings\.position_embeddings", "positions"),
+        (r"backbone\.(layers\.\d+\.layernorm_(before|after)|layernorm)\.(weight|bias)", "layer_norm"),
+        (r"backbone\.layers\.\d+\.attention\.[qkvo]_proj\.(weight|bias)", "attention"),
+        (r"backbone\.layers\.\d+\.mlp\.fc[12]\.(weight|bias)", "feed_forward"),
+    ),
+    "lstm": (
+        *TRANSFER,
+        (r"backbone\.positions\.weight", "positions"),
+        (r"backbone\.layers\.\d+\.norm_(i2h|h2h|cell)\.(weight|bias)", "layer_norm"),
+        (r"backbone\.layers\.\d+\.(i2h|h2h)\.(weight|bias)", "recurrent"),
+    ),
 }
 
 # Projections that write into the residual stream; the GPT-2 paper scales them by 1/sqrt(2 layers).
 RESIDUAL = {
     "gpt2": r"backbone\.h\.\d+\.(attn|mlp)\.c_proj\.weight",
     "bert": r"backbone\.encoder\.layer\.\d+\.(attention\.)?output\.dense\.weight",
+    "t5": r"backbone\.encoder\.block\.\d+\.layer\.(0\.SelfAttention\.o|1\.DenseReluDense\.wo)\.weight",
+    "longformer": r"backbone\.encoder\.layer\.\d+\.(attention\.)?output\.dense\.weight",
+    "vit": r"backbone\.layers\.\d+\.(attention\.o_proj|mlp\.fc2)\.weight",
 }
 
 # The module below the backbone that returns its attention weights second; only with two layers, since the last one

@@ -12,14 +12,17 @@ from torch.nn.functional import linear, softmax
 from transformers import AttentionInterface
 from transformers.pytorch_utils import Conv1D
 
+from fpt.seeds import generator
+
 
 class Projection(nn.Module):
     """`x @ weight + bias` with the product in `compute_type`, its bias and result in the type of `x` (float32).
 
     Replaces the library's Linear (weight (out, in)) and Conv1D (weight (in, out)); parameter names stay the same.
+    T5's have no bias.
     """
 
-    def __init__(self, weight: Tensor, bias: Tensor, transposed: bool) -> None:
+    def __init__(self, weight: Tensor, bias: Tensor | None, transposed: bool) -> None:
         super().__init__()
         self.weight, self.bias = weight, bias
         self.transposed = transposed  # Conv1D keeps (in, out)
@@ -27,8 +30,8 @@ class Projection(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         weight = self.weight.t() if self.transposed else self.weight
-        product = linear(x.to(self.compute_type), weight.to(self.compute_type))
-        return product.to(x.dtype).add_(self.bias)
+        product = linear(x.to(self.compute_type), weight.to(self.compute_type)).to(x.dtype)
+        return product if self.bias is None else product.add_(self.bias)
 
 
 class Dropout(nn.Module):
@@ -45,6 +48,25 @@ class Dropout(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         return x if self.masks is None else x * next(self.masks)
+
+
+class Noise(nn.Module):
+    """Standard normal numbers that a forward pass starts from, at evaluation too: drawn outside the model, like masks.
+
+    like (batch, ...) -> (batch, *shape). With none handed in, the same numbers at every call.
+    """
+
+    def __init__(self, *shape: int) -> None:
+        super().__init__()
+        self.shape = shape
+        self.numbers: Tensor | None = None
+
+    def draw(self, batch: int, source: torch.Generator) -> Tensor:
+        return torch.randn(batch, *self.shape, generator=source)
+
+    def forward(self, like: Tensor) -> Tensor:
+        numbers = self.draw(len(like), generator(0, "noise")) if self.numbers is None else self.numbers
+        return numbers.to(like.device, like.dtype)
 
 
 class Masks:
@@ -75,15 +97,25 @@ class Masks:
 
 
 def attention(
-    module: Any, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, scaling: float, **_: Any
+    module: Any,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    mask: Tensor | None,
+    scaling: float,
+    position_bias: Tensor | None = None,
+    **_: Any,
 ) -> tuple[Tensor, Tensor]:
     """The library's eager attention with our dropout.
 
     query (batch, heads, rows, width of a head), key and value (batch, heads, tokens, width of a head), mask (batch or
-    1, 1, rows or 1, tokens) -> (batch, rows, heads, width of a head), (batch, heads, rows, tokens). Eager, because the
-    fused kernels have no batching rule for vmap in eval mode on the CPU.
+    1, 1, rows or 1, tokens), position_bias (batch or 1, heads, rows, tokens; T5's) -> (batch, rows, heads, width of a
+    head), (batch, heads, rows, tokens). Eager, because the fused kernels have no batching rule for vmap in eval mode
+    on the CPU.
     """
     scores = (query * scaling) @ key.transpose(-1, -2)
+    if position_bias is not None:
+        scores = scores + position_bias
     if mask is not None:
         scores = scores + mask
     dropout = module.attn_dropout if hasattr(module, "attn_dropout") else module.dropout
@@ -92,6 +124,13 @@ def attention(
 
 
 AttentionInterface.register("fpt", attention)
+
+
+def give_dropout(model: nn.Module, kind: type[nn.Module]) -> None:
+    """A Dropout for each attention module of `kind`, which in the library holds a rate only: `attention` takes it."""
+    for module in model.modules():
+        if isinstance(module, kind):
+            module.attn_dropout = Dropout()
 
 
 def replace_layers(module: nn.Module) -> None:

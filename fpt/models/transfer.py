@@ -12,9 +12,10 @@ from torch import Tensor, nn
 from fpt.errors import SpecError
 from fpt.models import BACKBONES, GROUPS, trainable_groups
 from fpt.models import initialise as draw
-from fpt.models.backbones import FAMILIES, kept_state, library_model, pretrained_state, unused_parameters
+from fpt.models.backbones import kept_state, library_model, pretrained_state, unused_parameters
+from fpt.models.families import FAMILIES
 from fpt.models.groups import assign, layer_of
-from fpt.models.layers import Dropout, Projection
+from fpt.models.layers import Dropout, Noise, Projection
 from fpt.tasks.arrays import Task
 
 
@@ -27,12 +28,13 @@ class TransferModel(nn.Module):
 
     backbone: Any  # a library model: its class is the family's
 
-    def __init__(self, task: Task, backbone: str, layers: int = 0) -> None:
+    def __init__(self, task: Task, backbone: str, layers: int = 0, **options: Any) -> None:
         super().__init__()
         self.family = FAMILIES[BACKBONES[backbone].family]
-        self.backbone = library_model(backbone, task.tokens, layers)
+        self.backbone = library_model(backbone, task.tokens, layers, **options)
         self.width: int = self.backbone.config.hidden_size
-        self.heads: int = self.backbone.config.num_attention_heads
+        self.heads: int = getattr(self.backbone.config, "num_attention_heads", 0)  # 0: no attention
+        self.reach = self.family.reach(self.backbone.config, task.tokens) if self.heads else 0
         width = self.width
         self.input_layer = (
             nn.Embedding(task.vocabulary, width) if task.vocabulary else nn.Linear(task.width or 1, width)
@@ -50,15 +52,23 @@ class TransferModel(nn.Module):
         logits: Tensor = self.output_layer(self.family.run(self.backbone, embedded, mask, rows))
         return logits.reshape(len(logits), -1, self.classes)
 
-    def drop_with(self, masks: Sequence[Tensor]) -> None:
+    @property
+    def noise(self) -> Noise | None:
+        """What the backbone draws anew at every forward pass, if anything."""
+        return next((module for module in self.modules() if isinstance(module, Noise)), None)
+
+    def drop_with(self, masks: Sequence[Tensor], noise: Tensor | None = None) -> None:
         """Use these dropout masks in the next forward pass, in the order of `dropout_shapes`; none: no dropout.
 
-        One rate everywhere: input, embeddings, attention, residuals, frozen blocks included.
+        One rate everywhere: input, embeddings, attention, residuals, frozen blocks included. noise (batch, ...) are the
+        numbers of `noise`, where the backbone has it.
         """
         queue = iter(masks) if masks else None
         for module in self.modules():
             if isinstance(module, Dropout):
                 module.masks = queue
+            elif isinstance(module, Noise):
+                module.numbers = noise
 
     @torch.no_grad()
     def dropout_shapes(self, tokens: Tensor, lengths: Tensor | None) -> list[torch.Size]:
@@ -106,16 +116,18 @@ class Template:
         input_init: str = "orthogonal",
         weights: Path | None = None,
         layers: int = 0,
+        **options: Any,
     ) -> None:
         self.task, self.backbone, self.init, self.weights = task, backbone, init, weights
         self.random_init, self.random_gain, self.input_init = random_init, random_gain, input_init
+        self.options = options
         self.entry = BACKBONES[backbone]
         with torch.random.fork_rng(devices=[]):  # libraries initialise from the global generator; values are replaced
-            self.module = TransferModel(task, backbone, layers)
+            self.module = TransferModel(task, backbone, layers, **options)
         self.module.requires_grad_(False)
         self.shapes = {name: parameter.shape for name, parameter in self.module.named_parameters()}
         self.groups = assign(self.entry.family, self.shapes)
-        self.trainable_groups = trainable_groups(trainable, backbone)
+        self.trainable_groups = trainable_groups(trainable, backbone, backbone_options=options)
         self.width = self.module.width
         self.layers: int = layers or self.entry.layers
         self.trainable = [name for name in self.shapes if self._trains(name)]
@@ -128,25 +140,38 @@ class Template:
         return group in self.trainable_groups
 
     def _check_positions(self) -> None:
+        """Refuse positions that are neither pretrained nor trained. Where there is no table, there is no limit."""
         if self.init == "random":
             return
-        rows = len(self.state[self.module.family.positions])
-        if self.task.tokens > rows and "positions" not in self.trainable_groups:
+        state, family = self.state, self.module.family  # weights that are missing or damaged show here
+        if family.positions is None or "positions" in self.trainable_groups:
+            return
+        rows = 0 if family.new_positions and not self.weights else len(state[family.positions])
+        if self.task.tokens > rows:
+            stay, shorter = ("zero", "") if family.new_positions else ("random", ", or take a shorter task or variant")
             raise SpecError(
                 f"task {self.task.name!r} has {self.task.tokens} tokens, backbone {self.backbone!r} has {rows} "
-                "pretrained positions, and the new ones would stay random: train the group 'positions' (policy 'fpt'), "
-                "use init 'random', or take a shorter task or variant"
+                f"pretrained positions for them, and the new ones would stay {stay}: train the group 'positions' "
+                f"(policy 'fpt'), use init 'random'{shorter}"
             )
 
     @cached_property
     def state(self) -> dict[str, Tensor]:
         """Pretrained tensors under the library's names; read once, shared by all seeds.
 
-        A position table longer than the task is cut to the task's tokens.
+        A position table longer than the task is cut to the task's tokens; one of ours starts from zeros.
         """
         state = kept_state(self.weights) if self.weights else pretrained_state(self.backbone)
-        table = self.module.family.positions
-        return {**state, table: state[table][: self.task.tokens]}
+        family = self.module.family
+        if family.positions is None:
+            return state
+        if self.weights:  # ours throughout
+            table = state[family.positions][: self.task.tokens]
+        elif family.new_positions:
+            table = torch.zeros(self.shapes[f"backbone.{family.positions}"])
+        else:
+            table = state[family.positions][family.first_position :][: self.task.tokens]
+        return {**state, family.positions: table}
 
     def initialise(self, seed: int) -> dict[str, Tensor]:
         """{parameter name: float32 tensor}; the same tensor object for every seed where it is pretrained."""
@@ -174,6 +199,9 @@ class Template:
         return table
 
     def _random(self, name: str, group: str, shape: torch.Size, seed: int) -> Tensor:
+        if rule := self.module.family.initial_value:
+            config = self.module.backbone.config
+            return rule(config, name, group, shape, seed, self.random_init, self.random_gain)
         if group == "positions":
             return draw.normal(shape, draw.STANDARD_DEVIATION, seed, name)
         if name.endswith("bias"):

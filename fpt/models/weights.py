@@ -76,6 +76,8 @@ def checksum(backbone: str) -> str:
 def missing(backbone: str) -> str:
     """What to do about weights that are nowhere: every way to get them, and what needs none."""
     entry = BACKBONES[backbone]
+    if not entry.pretrained:
+        return f"backbone {backbone!r} has no pretrained weights; use init 'random'"
     ways = []
     if entry.hub:
         ways.append(f"connect to the network once (hub name {entry.hub!r})")

@@ -140,8 +140,12 @@ def to_do(specs: Sequence[SweepSpec], study: Path) -> list[SweepSpec]:
     for spec in specs:
         ledger.wait_until_free(study / spec.folder_name)
     specs = [spec for spec in specs if not ledger.sweep_state(spec, study).complete]  # another driver may have done it
+
+    def groups(spec: SweepSpec) -> int:
+        return len(models.trainable_groups(spec.trainable, spec.backbone, backbone_options=spec.backbone_options))
+
     # Longest first: what trains everything takes twice as long, and would keep the other cores waiting at the end.
-    return sorted(specs, key=lambda spec: -len(models.trainable_groups(spec.trainable, spec.backbone)))
+    return sorted(specs, key=groups, reverse=True)
 
 
 def _slots(threads: int | None) -> tuple[list[str], int]:

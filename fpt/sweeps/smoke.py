@@ -24,7 +24,7 @@ from fpt.training.recipe import WEIGHTS
 if TYPE_CHECKING:
     from torch import Generator, Tensor
 
-    from fpt.tasks.arrays import Task
+    from fpt.tasks.arrays import Examples, Task
 
 FIXTURES = Path("tests/data")  # a few real examples of every task that has files
 TOKENS = 128  # longer sequences are cut: it is not their length that is tried here
@@ -82,11 +82,14 @@ def reduced_form(spec: SweepSpec, reduced: dict[str, str]) -> SweepSpec:
 @contextmanager
 def stand_ins(specs: Sequence[SweepSpec], folder: Path) -> Iterator[None]:
     """Tiny models, with random weights in the place of pretrained ones, and tasks with short sequences."""
-    from fpt.models.families import save_random
+    from fpt.models.backbones import save_random
+    from fpt.models.families import FAMILIES
 
     kept, weights = (dict(BACKBONES), dict(TASKS)), os.environ.get("FPT_WEIGHTS")
     for name in {spec.backbone for spec in specs}:
         entry = replace(tiny(name), options=BACKBONES[name].options)
+        if context := FAMILIES[entry.family].context:  # frozen positions must reach as far as those of the real model
+            entry = replace(entry, config={**entry.config, context: 2 * TOKENS})
         if any(spec.backbone == name and spec.init != "random" for spec in specs):
             save_random(entry, folder / "weights" / name)
         BACKBONES[name] = entry
@@ -114,8 +117,8 @@ def cut(entry: Entry, place: Path, variant: str, **options: Any) -> "Task":
     def encode(inputs: "Tensor", generator: "Generator | None" = None) -> "Tensor":
         return task.encode(inputs, generator)[:, :TOKENS]
 
-    parts = {
-        part: replace(examples, lengths=None if examples.lengths is None else examples.lengths.clamp(max=TOKENS))
-        for part, examples in (("train", task.data.train), ("test", task.data.test))
-    }
-    return replace(task, data=replace(task.data, **parts), encode=encode, tokens=TOKENS)
+    def shortened(examples: "Examples") -> "Examples":
+        return replace(examples, lengths=None if examples.lengths is None else examples.lengths.clamp(max=TOKENS))
+
+    data = replace(task.data, train=shortened(task.data.train), test=shortened(task.data.test))
+    return replace(task, data=data, encode=encode, tokens=TOKENS)

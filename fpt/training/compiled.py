@@ -20,8 +20,11 @@ PAYS = 1e13  # multiplications of the forward passes, some ten minutes of one co
 def pays(template: Template, recipe: Recipe, runs: int, device: torch.device) -> bool:
     """Whether a fleet of so many runs computes for so long that compiling it first saves time, and can be compiled.
 
-    On a CPU alone: nothing was measured on a GPU. Not on cached features: there, little is left to compute.
+    On a CPU alone: nothing was measured on a GPU. Not on cached features: there, little is left to compute. Not with
+    recurrent layers: their loops over time would be unrolled, and compiling take longer than training.
     """
+    if "recurrent" in template.groups.values():
+        return False
     if device.type != "cpu" or features.constant(template.task, template, recipe):
         return False
     weights = sum(shape.numel() for shape in template.shapes.values())

@@ -40,6 +40,7 @@ def score(fleet: "Fleet", parameters: Tensor, examples: Examples, crew: "Crew | 
         examples = examples[torch.tensor(crew.seeds, device=fleet.device)]
     count = examples.targets.shape[1]
     chunk = even(count, max(1, TOKENS_AT_ONCE // (fleet.task.tokens * runs)))
+    noise = fleet.noise(crew, "evaluation")
     totals = torch.zeros(3, runs, dtype=torch.float64, device=fleet.device)
     for start in range(0, count, chunk):
         inputs, targets = (
@@ -47,7 +48,7 @@ def score(fleet: "Fleet", parameters: Tensor, examples: Examples, crew: "Crew | 
             examples.targets[:, start : start + chunk],
         )
         lengths = None if examples.lengths is None else examples.lengths[:, start : start + chunk]
-        logits = fleet.logits(pieces, fleet.encode(inputs), lengths, crew)
+        logits = fleet.logits(pieces, fleet.encode(inputs), lengths, crew, noise=noise(inputs.shape[1]))
         spread = targets[:, None].expand(logits.shape[:-1])
         right = logits.argmax(-1) == spread
         losses = cross_entropy(logits.flatten(0, 3), spread.flatten(), reduction="none").view(spread.shape)

@@ -29,6 +29,7 @@ def constant(task: Task, template: Template, recipe: Recipe) -> bool:
         and recipe.dropout == 0
         and isinstance(task.data, Finite)
         and not augmented
+        and template.module.noise is None
     )
 
 
@@ -45,6 +46,8 @@ class FeatureTask(Task):
 class OutputLayer(nn.Module):
     """The output layer of a transfer model by itself: features (batch, read-out positions, width) -> logits."""
 
+    noise = None
+
     def __init__(self, template: Template) -> None:
         super().__init__()
         self.output_layer = nn.Linear(template.width, template.task.output_width)
@@ -54,7 +57,7 @@ class OutputLayer(nn.Module):
         logits: Tensor = self.output_layer(features)
         return logits.reshape(len(logits), -1, self.classes)
 
-    def drop_with(self, masks: Sequence[Tensor]) -> None:
+    def drop_with(self, masks: Sequence[Tensor], noise: Tensor | None = None) -> None:
         """Nothing is dropped out here."""
 
     def set_compute_type(self, compute_type: torch.dtype) -> None:

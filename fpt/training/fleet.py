@@ -5,7 +5,7 @@ torch.func.vmap (outer over seeds, inner over rates) of functional_call, so libr
 backward pass needs no batching rules. With dropout 0 a run in a fleet equals the run alone.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -115,7 +115,7 @@ class Fleet:
 
     def _frozen(self, name: str, value: Tensor) -> Tensor:
         """Only frozen matrices are held in the compute type: freezing must not be confounded with precision."""
-        matrix = value.dim() > 1 and self.template.groups[name] in ("attention", "feed_forward")
+        matrix = value.dim() > 1 and self.template.groups[name] in ("attention", "feed_forward", "recurrent")
         return value.to(self.device, self.compute_type if matrix else torch.float32)
 
     def _make_optimizers(self) -> None:
@@ -172,17 +172,32 @@ class Fleet:
         if rows.numel() <= (places // 2 if self.compiled else places - 1):
             self.active = self.crew(rows)
 
+    def noise(self, crew: Crew, *use: str | int) -> Callable[[int], Tensor | None]:
+        """Draws what the model's forward pass starts from, (seeds, examples, ...) for so many examples: a stream for
+        every seed and `use`, the same for all its rates. None where the model starts from nothing."""
+        model = self.module.noise
+        if model is None:
+            return lambda examples: None
+        sources = [generator(self.seeds[place], "noise", *use) for place in crew.seeds]
+        return lambda examples: torch.stack([model.draw(examples, source) for source in sources]).to(self.device)
+
     def logits(
-        self, pieces: Sequence[Tensor], tokens: Tensor, lengths: Tensor | None, crew: Crew, masks: Sequence[Tensor] = ()
+        self,
+        pieces: Sequence[Tensor],
+        tokens: Tensor,
+        lengths: Tensor | None,
+        crew: Crew,
+        masks: Sequence[Tensor] = (),
+        noise: Tensor | None = None,
     ) -> Tensor:
         """(seeds, rates, batch, predictions, classes) of the runs of `crew`.
 
         pieces [(runs of the crew, numbers of a piece)], tokens (seeds, batch, tokens, ...), lengths (seeds, batch),
-        masks [(seeds, rates, ...)].
+        masks [(seeds, rates, ...)], noise (seeds, batch, ...).
         """
         # Compiled for all runs alone: every other number of runs would be compiled anew.
         forward = self._forward_all if crew is self.everyone else self._forward
-        return forward(list(pieces), list(masks), crew.per_seed, tokens, lengths)
+        return forward(list(pieces), list(masks), crew.per_seed, tokens, lengths, noise)
 
     def _forward(
         self,
@@ -191,25 +206,32 @@ class Fleet:
         per_seed: dict[str, Tensor],
         tokens: Tensor,
         lengths: Tensor | None,
+        noise: Tensor | None,
     ) -> Tensor:
         """`logits` of runs that are a rectangle of as many seeds as `tokens` has."""
         small = [shape.numel() for shape in self.shapes if shape.numel() < LARGE]
 
         def one(
-            pieces: list[Tensor], masks: list[Tensor], frozen: dict[str, Tensor], tokens: Tensor, lengths: Tensor | None
+            pieces: list[Tensor],
+            masks: list[Tensor],
+            frozen: dict[str, Tensor],
+            tokens: Tensor,
+            lengths: Tensor | None,
+            noise: Tensor | None,
         ) -> Tensor:
             tensors = [*pieces[0].split(small), *pieces[1:]] if small else pieces
             named = {
                 name: piece.view(shape) for name, piece, shape in zip(self.names, tensors, self.shapes, strict=True)
             }
-            self.module.drop_with(masks)
+            self.module.drop_with(masks, noise)
             output: Tensor = functional_call(self.module, {**self.shared, **frozen, **named}, (tokens, lengths))
             return output
 
-        of_rates = vmap(one, in_dims=(0, 0, None, None, None))
-        of_seeds = vmap(of_rates, in_dims=(0, 0, 0, 0, None if lengths is None else 0))
+        of_rates = vmap(one, in_dims=(0, 0, None, None, None, None))
+        optional = (None if part is None else 0 for part in (lengths, noise))
+        of_seeds = vmap(of_rates, in_dims=(0, 0, 0, 0, *optional))
         rectangle = [piece.unflatten(0, (len(tokens), -1)) for piece in pieces]
-        output: Tensor = of_seeds(rectangle, masks, per_seed, tokens, lengths)
+        output: Tensor = of_seeds(rectangle, masks, per_seed, tokens, lengths, noise)
         return output
 
     def of(self, crew: Crew, parameters: Tensor) -> Tensor:
@@ -234,16 +256,21 @@ class Fleet:
         self.diverged_at.masked_fill_(self.alive & ~everywhere, step)
         self.alive &= everywhere
 
+    def in_training(self, pieces: Sequence[Tensor], batch: Examples, step: int) -> Tensor:
+        """`logits` of the active runs as at gradient step `step`: with dropout, augmentation and noise."""
+        crew = self.active
+        noise = self.noise(crew, step)(batch.inputs.shape[1])
+        masks = self.masks.draw(*crew.rows.shape)
+        return self.logits(pieces, self.encode(batch.inputs, step), batch.lengths, crew, masks, noise)
+
     def step(self, step: int, batch: Examples | None = None) -> Tensor:
         """Gradient step number `step` (from 1) of the active runs: their losses, detached. No host synchronisation."""
         batch = batch or self.batch(step - 1)
         crew = self.active
         leaves = [piece.requires_grad_() for piece in self.of(crew, self.parameters).detach().split(self.pieces, dim=1)]
-        logits = self.logits(
-            leaves, self.encode(batch.inputs, step), batch.lengths, crew, self.masks.draw(*crew.rows.shape)
-        )
-        losses = run_losses(logits, batch.targets)
-        gradients = torch.autograd.grad(losses.sum(), leaves)
+        losses = run_losses(self.in_training(leaves, batch, step), batch.targets)
+        # Longformer's global projections take no part: theirs are zero.
+        gradients = torch.autograd.grad(losses.sum(), leaves, materialize_grads=True)
         norms = torch.stack([torch.linalg.vector_norm(gradient, dim=1) for gradient in gradients]).norm(dim=0)
         self.mark_diverged(step, losses.isfinite() & norms.isfinite())
         self._update(gradients, norms)

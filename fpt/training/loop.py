@@ -252,7 +252,7 @@ def conclude(
 
 def identify(task: Task, template: Template, recipe: Recipe, place: torch.device) -> dict[str, Any]:
     """What a checkpoint must have been made for and by, to go on from it."""
-    model = ("backbone", "layers", "init", "random_init", "random_gain", "input_init", "trainable")
+    model = ("backbone", "layers", "options", "init", "random_init", "random_gain", "input_init", "trainable")
     return {
         "versions": {name: version(name) for name in ("fpt", "torch")},
         "device": place.type,

@@ -44,8 +44,7 @@ def train_mode_accuracy(fleet: Fleet) -> Tensor:
     total = torch.zeros(len(fleet.parameters), dtype=torch.float64, device=fleet.device)
     for step in steps:
         batch = fleet.batch(step - 1)
-        masks = fleet.masks.draw(*fleet.everyone.rows.shape)
-        logits = fleet.logits(pieces, fleet.encode(batch.inputs, step), batch.lengths, fleet.everyone, masks)
+        logits = fleet.in_training(pieces, batch, step)
         right = logits.argmax(-1) == batch.targets[:, None]
         total += right.double().flatten(2).mean(2).flatten()
     return total / len(steps)

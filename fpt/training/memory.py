@@ -29,7 +29,7 @@ def run_bytes(template: Template, recipe: Recipe) -> int:
     frozen = sum(shape.numel() for shape in template.shapes.values()) - trainable
     drawn = frozen if template.init != "pretrained" else 0  # pretrained tensors are held once, whatever the fleet
     tokens = recipe.batch_size * template.task.tokens
-    scores = template.module.heads * template.task.tokens
+    scores = template.module.heads * template.module.reach
     activations = tokens * template.layers * (KEPT_PER_LAYER * template.width + KEPT_PER_SCORE * scores)
     return int(FLOAT * (STATES * trainable + activations + drawn))
 

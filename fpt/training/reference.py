@@ -16,12 +16,17 @@ from torch.nn.functional import cross_entropy
 from torch.utils.data import DataLoader, IterableDataset
 from transformers import AutoModel
 
+from fpt.errors import SpecError
 from fpt.models import BACKBONES
-from fpt.models.backbones import FAMILIES, NO_SPECIAL_TOKENS
+from fpt.models.backbones import NO_SPECIAL_TOKENS
+from fpt.models.families import FAMILIES
 from fpt.models.transfer import Template, read_out
 from fpt.seeds import generator
 from fpt.tasks.arrays import Task
 from fpt.training.recipe import Recipe
+
+# The others take no embeddings (ViT), pad them by themselves (Longformer), or come without the layers above (T5).
+COMPARABLE = ("gpt2", "bert")
 
 
 class Stream(IterableDataset[tuple[Tensor, Tensor, Tensor]]):
@@ -50,7 +55,9 @@ class ReleasedModel(nn.Module):
         super().__init__()
         task, entry, width = template.task, BACKBONES[template.backbone], template.width
         family = FAMILIES[entry.family]
-        sizes = {family.depth: template.layers, family.context: task.tokens, "vocab_size": 1}
+        if not entry.pretrained:
+            raise SpecError(f"the transformers library has no model of backbone {template.backbone!r} to compare with")
+        sizes = {family.depth: template.layers, str(family.context): task.tokens, "vocab_size": 1}
         self.backbone = AutoModel.from_config(family.config(**{**entry.config, **NO_SPECIAL_TOKENS, **sizes}))
         self.backbone.pooler = None  # BERT's, which nothing here reads
         self.input_layer = (

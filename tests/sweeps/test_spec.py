@@ -186,7 +186,7 @@ def test_own_data_are_their_content(tmp_path: Any, monkeypatch: pytest.MonkeyPat
         ({"task_options": {"length": 5}}, ["option", "'length'"]),
         ({"task": "bit-xor", "task_options": {"length": 0}}, ["length", "0"]),
         ({"backbone": "gtp2"}, ["unknown backbone 'gtp2'", "gpt2"]),
-        ({"backbone_options": {"layers": 9}}, ["layers", "9", "4"]),
+        ({"backbone_options": {"layers": 99}}, ["layers=99", "has 4 layers", "with init 'random' give 1 to 48"]),
         ({"arm": "frozen-pretraned"}, ["unknown arm 'frozen-pretraned'", "Did you mean 'frozen-pretrained'"]),
         ({"init": "random"}, ["either arm or init and trainable"]),
         ({"arm": None, "init": "rand", "trainable": "fpt"}, ["unknown init 'rand'", "random"]),

@@ -88,6 +88,53 @@ def test_only_names_a_feed(tmp_path: Path) -> None:
         found.feeding("lu-table-3")
 
 
+class TestFieldsOfATask:
+    """Between the study's defaults and what a sweep says itself."""
+
+    def test_each_task_has_its_own(self, tmp_path: Path) -> None:
+        folder = write(
+            tmp_path,
+            "mine",
+            defaults=DEFAULTS | {"steps": 5, "arm": "frozen-random"},
+            tasks={"bit-xor": {"steps": 7, "threshold": 0.9}, "digits-lra": {"steps": 8}},
+            sweeps=[{"task": ["digits", "bit-xor"]}, {"task": "digits-lra", "steps": 9}],
+        )
+        found = [(spec.task, spec.steps, spec.threshold) for spec in load_study(folder).sweeps]
+        assert found == [("digits", 5, None), ("bit-xor", 7, 0.9), ("digits-lra", 9, None)]
+
+    def test_a_child_has_the_last_word(self, tmp_path: Path) -> None:
+        write(
+            tmp_path,
+            "parent",
+            defaults=DEFAULTS | {"arm": "frozen-random"},
+            tasks={"digits": {"steps": 7, "batch_size": 4}},
+            sweeps=[{"task": "mnist", "batch_size": 2}],
+        )
+        changes = {"replace": {"task": {"mnist": "digits"}}, "tasks": {"digits": {"steps": 11}}}
+        (spec,) = load_study(write(tmp_path, "child", extends="parent", **changes)).sweeps
+        assert (spec.task, spec.steps, spec.batch_size) == ("digits", 11, 2)
+
+    @pytest.mark.parametrize(
+        ("tasks", "message"),
+        [
+            ({"digit": {"steps": 3}}, r"unknown task 'digit'.*tasks of .*mine/study.yaml"),
+            ({"digits": {"step": 3}}, r"unknown study field 'step'.*tasks of .*mine/study.yaml, digits"),
+            ({"digits": 3}, "must be a mapping of fields"),
+            ([{"digits": {"steps": 3}}], "tasks = .*: must be a mapping"),
+        ],
+    )
+    def test_bad_ones(self, tmp_path: Path, tasks: object, message: str) -> None:
+        folder = write(tmp_path, "mine", defaults=DEFAULTS, tasks=tasks, sweeps=[{"task": "digits"}])
+        with pytest.raises(SpecError, match=message):
+            load_study(folder)
+
+    def test_a_threshold_changes_no_run(self, tmp_path: Path) -> None:
+        sweeps = [{"task": "digits", "arm": "frozen-random"}]
+        plain = load_study(write(tmp_path, "plain", defaults=DEFAULTS, sweeps=sweeps)).sweeps
+        with_one = load_study(write(tmp_path, "mine", defaults=DEFAULTS | {"threshold": 0.5}, sweeps=sweeps)).sweeps
+        assert plain[0].hash == with_one[0].hash
+
+
 class TestExtends:
     @pytest.fixture
     def runs(self, tmp_path: Path) -> Path:
@@ -125,6 +172,24 @@ class TestExtends:
         more = load_study(write(runs, "more", extends="large", sweeps=[{"task": "digits-lra", **DEFAULTS}]))
         assert [spec.task for spec in more.sweeps][-1] == "digits-lra"
         assert len(more.sweeps) == 4
+
+    def test_substitutes(self, runs: Path) -> None:
+        replace = {"backbone": {"gpt2": "tiny-lm"}, "task": {"mnist": "digits-lra", "bit-xor": None}}
+        found = load_study(write(runs, "other", extends="large", replace=replace))
+        assert [(spec.task, spec.backbone) for spec in found.sweeps] == [
+            ("digits-lra", "tiny-lm"),
+            ("digits", "tiny-lm"),
+        ]
+
+    def test_substitutes_of_options(self, runs: Path) -> None:
+        sweeps = [{"task": "bit-xor", "arm": "frozen-random", "task_options": [{"length": 5}, {"length": 64}, {}]}]
+        write(runs, "lengths", defaults=DEFAULTS, sweeps=sweeps)
+        found = load_study(write(runs, "other", extends="lengths", replace={"length": {64: 8}}))
+        assert [spec.task_options for spec in found.sweeps] == [{"length": 5}, {"length": 8}]  # 5 is the default
+
+    def test_substitutes_must_be_a_mapping(self, runs: Path) -> None:
+        with pytest.raises(SpecError, match=r"replace, backbone = 'tiny-lm': must map values.*other/study.yaml"):
+            load_study(write(runs, "other", extends="large", replace={"backbone": "tiny-lm"}))
 
     def test_errors_name_both_files(self, runs: Path) -> None:
         folder = write(runs, "small", extends="large", defaults={"steps": 0})

@@ -1,0 +1,315 @@
+"""Every family of backbones against the library's own forward pass, and what is taken from pretrained files."""
+
+import copy
+import json
+import math
+from types import SimpleNamespace
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+from torch.func import functional_call
+from transformers import AutoModel, T5ForConditionalGeneration
+
+import fpt.models
+import fpt.tasks
+from fpt.errors import SpecError, WeightsError
+from fpt.models import BACKBONES, TINY
+from fpt.models.backbones import NO_SPECIAL_TOKENS
+from fpt.models.families import FAMILIES
+from fpt.models.forwards import attend, window_attend
+from fpt.models.groups import FAMILIES as GROUPS_OF
+from fpt.models.layers import Dropout
+from fpt.models.transfer import read_out
+from fpt.tasks.arrays import Task
+
+SMALL = [f"small-{family}" for family in FAMILIES if family in TINY]
+OPTIONS = {"listops-short": {"train": 200, "heldout": 50}, "bit-xor": {}, "digits": {}}
+
+
+@pytest.fixture(scope="module")
+def digits() -> Task:
+    return fpt.tasks.load("digits")
+
+
+def oracle(name: str, library: torch.nn.Module, weights: dict, tokens: int) -> torch.nn.Module:
+    """The library's model with its own eager attention, and with the template's position table."""
+    family, config, state = FAMILIES[BACKBONES[name].family], copy.deepcopy(library.config), library.state_dict()
+    if family.context:
+        table, spare = weights[f"backbone.{family.positions}"], 8  # the library pads Longformer's input to its window
+        whole = torch.zeros(family.first_position + tokens + spare, table.shape[1])
+        whole[family.first_position :][: len(table)] = table
+        setattr(config, family.context, len(whole))
+        state[family.positions] = whole
+    if BACKBONES[name].family == "longformer":
+        config.pad_token_id = 1
+    config._attn_implementation = "eager"
+    model = family.whole(config)
+    model.load_state_dict(state)
+    if family.new_positions:
+        model.embeddings = Embedded(model.embeddings, weights[f"backbone.{family.positions}"])
+    return model.eval()
+
+
+class Embedded(torch.nn.Module):
+    """ViT's embeddings, given in the place of pixels."""
+
+    def __init__(self, original: torch.nn.Module, positions: torch.Tensor) -> None:
+        super().__init__()
+        self.patch_embeddings, self.positions = original.patch_embeddings, positions
+
+    def forward(self, embedded: torch.Tensor, **_: object) -> torch.Tensor:
+        return embedded + self.positions
+
+
+def library_hidden(model: torch.nn.Module, embedded: torch.Tensor, keep: torch.Tensor | None) -> torch.Tensor:
+    if model.config.model_type == "vit":
+        return model(embedded, attention_mask=keep).last_hidden_state
+    part = model.encoder if model.config.model_type == "t5" else model
+    if model.config.model_type == "gpt2":  # causal: padding on the right changes nothing that is read
+        keep = None
+    return part(inputs_embeds=embedded, attention_mask=keep).last_hidden_state
+
+
+@pytest.mark.parametrize("layers", [0, 1])
+@pytest.mark.parametrize("name", list(OPTIONS))
+@pytest.mark.parametrize("backbone", SMALL)
+def test_hidden_states_equal_the_librarys(backbone, name, layers, small_backbones):
+    """16 tokens read at the last, 10 read at the last 5, and padded ones whose padding is masked."""
+    task = fpt.tasks.load(name, **OPTIONS[name])
+    template = fpt.models.build(task, backbone, "pretrained", "fpt", layers=layers)
+    weights = template.initialise(0)
+    if template.module.family.new_positions:
+        table = f"backbone.{template.module.family.positions}"
+        weights[table] = torch.randn(weights[table].shape, generator=torch.Generator().manual_seed(1))
+    examples = task.split(0).validation[:8]
+    tokens, lengths = task.encode(examples.inputs), examples.lengths if task.mask_padding else None
+    keep = None if lengths is None else (torch.arange(task.tokens) < lengths[:, None]).long()
+    library = oracle(backbone, small_backbones[backbone], weights, task.tokens)
+    if layers:
+        blocks = next(child for child in library.modules() if isinstance(child, torch.nn.ModuleList))
+        del blocks[layers:]
+    seen: list[torch.Tensor] = []
+    template.module.output_layer.register_forward_pre_hook(lambda _, arguments: seen.append(arguments[0]))
+    with torch.no_grad():
+        functional_call(template.module, weights, (tokens, examples.lengths))
+        inputs = weights["input_layer.weight"]
+        bias = weights.get("input_layer.bias")
+        embedded = inputs[tokens] if task.vocabulary else torch.nn.functional.linear(tokens, inputs, bias)
+        expected = read_out(library_hidden(library, embedded, keep), task.readout, lengths)
+    torch.testing.assert_close(seen[0], expected, rtol=1e-5, atol=1e-5)
+    if name == "listops-short":
+        assert lengths is not None
+        assert len(set(lengths.tolist())) > 3  # otherwise nothing is padded
+
+
+@pytest.mark.parametrize("masked", [False, True])
+@pytest.mark.parametrize(("tokens", "window"), [(5, 8), (9, 4), (12, 4), (13, 4), (16, 4), (17, 2), (31, 5)])
+def test_attention_in_a_window_equals_attention_with_a_band_masked(tokens, window, masked):
+    module = SimpleNamespace(one_sided_attn_window_size=window, num_heads=2, scaling=0.5, attn_dropout=Dropout())
+    query, key, value = torch.randn(3, 4, tokens, 6, generator=torch.Generator().manual_seed(0)).unbind()
+    lengths = torch.tensor([tokens, 1, tokens // 2, tokens - 1]) if masked else torch.full((4,), tokens)
+    padded = torch.arange(tokens) >= lengths[:, None]
+    lowest = torch.finfo(torch.float32).min
+    mask = (padded * lowest)[:, None, None] if masked else None
+    far = (torch.arange(tokens)[:, None] - torch.arange(tokens)).abs() > window
+    both = ((far | padded[:, None]) * lowest)[:, None]
+    expected = attend(module, query, key, value, both, 2)
+    actual = window_attend(module, query, key, value, mask)
+    assert actual.isfinite().all()
+    for row, length in enumerate(lengths.tolist()):
+        torch.testing.assert_close(actual[row, :length], expected[row, :length], rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("backbone", SMALL)
+def test_pretrained_tensors_are_the_files(backbone, digits, small_backbones):
+    library, family = small_backbones[backbone].state_dict(), FAMILIES[BACKBONES[backbone].family]
+    weights = fpt.models.build(digits, backbone, "pretrained", "fpt").initialise(0)
+    for name, value in weights.items():
+        inside = name.removeprefix("backbone.")
+        if not name.startswith("backbone."):
+            continue
+        if inside == family.positions:
+            first = family.first_position
+            expected = torch.zeros(16, 16) if family.new_positions else library[inside][first : first + 16]
+        else:
+            expected = library[inside]
+        assert torch.equal(value, expected), name
+
+
+def test_the_encoder_of_a_whole_t5_checkpoint_is_read(digits, small_backbones, tmp_path):
+    config = AutoModel.from_config(small_backbones["small-t5"].config).config
+    whole = T5ForConditionalGeneration(config)
+    whole.save_pretrained(tmp_path / "small-t5")
+    saved = load_file(tmp_path / "small-t5" / "model.safetensors")
+    assert any(name.startswith("decoder.") for name in saved)
+    weights = fpt.models.build(digits, "small-t5", "pretrained", "all").initialise(0)
+    name = "encoder.block.1.layer.1.DenseReluDense.wo.weight"
+    assert torch.equal(weights[f"backbone.{name}"], saved[name])
+
+
+def test_a_vit_file_under_its_original_names_is_read(digits, small_backbones, tmp_path):
+    path = tmp_path / "small-vit" / "model.safetensors"
+    library = small_backbones["small-vit"].state_dict()
+    renamed = {}
+    for name, value in library.items():
+        for new, old in (
+            ("attention.o_proj", "attention.output.dense"),
+            ("attention.q_proj", "attention.attention.query"),
+            ("attention.k_proj", "attention.attention.key"),
+            ("attention.v_proj", "attention.attention.value"),
+            ("mlp.fc1", "intermediate.dense"),
+            ("mlp.fc2", "output.dense"),
+            ("layers.", "encoder.layer."),
+        ):
+            name = name.replace(new, old)
+        renamed[name] = value.clone()
+    assert "encoder.layer.1.attention.attention.key.bias" in renamed
+    save_file(renamed, path, {"format": "pt"})
+    weights = fpt.models.build(digits, "small-vit", "pretrained", "all").initialise(0)
+    for name in ("layers.1.attention.k_proj.bias", "layers.0.mlp.fc2.weight", "layers.0.attention.o_proj.weight"):
+        assert torch.equal(weights[f"backbone.{name}"], library[name])
+
+
+@pytest.mark.parametrize("backbone", SMALL)
+def test_a_file_that_lacks_a_tensor_is_refused(backbone, digits, small_backbones, tmp_path):
+    path = tmp_path / backbone / "model.safetensors"
+    state = load_file(path)
+    norms = ("ln_1.weight", "LayerNorm.weight", "layer_norm.weight", "layernorm_before.weight")
+    lacking = next(name for name in state if name.endswith(norms) and not name.startswith("decoder."))
+    del state[lacking]
+    save_file(state, path, {"format": "pt"})
+    with pytest.raises(WeightsError, match=rf"{backbone}.*cannot be read: 1 of the tensors.*not in the file"):
+        fpt.models.build(digits, backbone)
+    pooled = {name: value for name, value in load_file(path).items() if not name.startswith("pooler.")}
+    save_file(pooled | {lacking: small_backbones[backbone].state_dict()[current(lacking)].clone()}, path,
+              {"format": "pt"})  # fmt: skip
+    fpt.models.build(digits, backbone)  # nobody reads a pooler
+
+
+def current(name: str) -> str:
+    """ViT's files keep the names of an older library."""
+    return name.replace("encoder.layer.", "layers.") if "layernorm_before" in name else name
+
+
+# --- positions
+
+
+@pytest.mark.parametrize("backbone", ["small-gpt2", "small-bert", "small-longformer"])
+def test_positions_beyond_a_pretrained_table_need_training(backbone, small_backbones):
+    task = fpt.tasks.load("digits-lra")  # 64 tokens, 24 pretrained positions
+    with pytest.raises(SpecError, match=r"64 tokens.*24 pretrained.*stay random.*a shorter task"):
+        fpt.models.build(task, backbone, "pretrained", "output")
+    template = fpt.models.build(task, backbone, "pretrained", "fpt")
+    family = template.module.family
+    table = template.initialise(0)[f"backbone.{family.positions}"]
+    known = small_backbones[backbone].get_parameter(family.positions)[family.first_position :]
+    assert torch.equal(table[:24], known)
+    assert table[24:].std().item() == pytest.approx(known.std().item(), rel=0.1)
+    fpt.models.build(task, backbone, "random", "output")
+
+
+def test_positions_of_vit_are_new_and_need_training(digits, small_backbones):
+    with pytest.raises(SpecError, match=r"16 tokens.*0 pretrained positions.*stay zero.*'positions'.*'random'$"):
+        fpt.models.build(digits, "small-vit", "pretrained", "output")
+    name = "backbone.embeddings.position_embeddings"
+    assert fpt.models.build(digits, "small-vit", "pretrained", "fpt").initialise(0)[name].eq(0).all()
+    random = fpt.models.build(digits, "small-vit", "random", "output").initialise(0)[name]
+    assert random.shape == (16, 16)
+    assert random.std().item() == pytest.approx(0.02, rel=0.2)
+
+
+def test_t5_takes_sequences_of_any_length_with_its_positions_frozen(small_backbones):
+    task = fpt.tasks.load("digits-lra")
+    weights = fpt.models.build(task, "small-t5", "pretrained", "output").initialise(0)
+    name = "encoder.block.0.layer.0.SelfAttention.relative_attention_bias.weight"
+    assert torch.equal(weights[f"backbone.{name}"], small_backbones["small-t5"].state_dict()[name])
+    random = fpt.models.build(task, "small-t5", "random", "output").initialise(0)
+    assert random[f"backbone.{name}"].std().item() == pytest.approx(0.02, rel=0.3)
+
+
+# --- random weights
+
+
+@pytest.mark.parametrize("backbone", SMALL)
+def test_projections_into_the_residual_stream_are_scaled(backbone, small_backbones):
+    """Two a layer, and their standard deviation is that of the others over sqrt(2 layers)."""
+    task = fpt.tasks.load("digits")
+    plain, scaled = (
+        fpt.models.build(task, backbone, "random", random_init=recipe).initialise(0) for recipe in ("matched", "scaled")
+    )
+    changed = [name for name, value in plain.items() if not torch.equal(value, scaled[name])]
+    assert len(changed) == 2 * 2
+    for name in changed:
+        torch.testing.assert_close(scaled[name], plain[name] / math.sqrt(2 * 2))
+
+
+# --- counts
+
+TOTALS = {
+    "gpt2": 124_439_808,
+    "gpt2-medium": 354_823_168,
+    "gpt2-large": 774_030_080,
+    "gpt2-xl": 1_557_611_200,
+    "bert": 109_482_240,
+    "t5": 222_903_552,
+    "longformer": 148_659_456,
+    "vit": 86_389_248,
+}
+
+
+@pytest.mark.parametrize("backbone", [name for name, entry in BACKBONES.items() if entry.family in TINY])
+def test_reports_add_up_to_the_librarys_whole_model(backbone, digits):
+    entry = BACKBONES[backbone]
+    family = FAMILIES[entry.family]
+    with torch.device("meta"):
+        whole = family.whole(family.config(**{**entry.config, **NO_SPECIAL_TOKENS}))
+        reports = [fpt.models.build(digits, backbone, "random", layers=layers).report() for layers in (0, 2)]
+    total = sum(parameter.numel() for parameter in whole.parameters())
+    assert total == TOTALS.get(backbone, total)
+    new = reports[0].loc[["input", "output"]].to_numpy().sum()
+    new += 16 * 768 if family.new_positions else 0  # a table of ours
+    assert [int(report.to_numpy().sum() - new) for report in reports] == [total, total]
+
+
+def test_what_is_unused_is_named(digits):
+    with torch.device("meta"):
+        unused = {
+            name: fpt.models.build(digits, name, "random").report()["unused"].loc[lambda counts: counts > 0].to_dict()
+            for name in ("t5", "longformer", "vit")
+        }
+    assert unused["t5"] == {"shared": 32_128 * 768, "decoder": 113_275_008}
+    assert unused["longformer"] == {
+        "embeddings.word_embeddings": 50_265 * 768,
+        "pooler": 768 * 769,
+        "positions before the first token's": 2 * 768,
+        "positions beyond the task's tokens": (4096 - 16) * 768,
+    }
+    assert unused["vit"] == {
+        "embeddings.patch_embeddings": 16 * 16 * 3 * 768 + 768,
+        "embeddings.cls_token": 768,
+        "embeddings.position_embeddings": 197 * 768,
+        "pooler": 768 * 769,
+    }
+
+
+@pytest.mark.parametrize("backbone", list(BACKBONES))
+def test_a_tiny_one_of_every_backbone(backbone, digits, monkeypatch):
+    entry = fpt.models.tiny(backbone)
+    assert (entry.hub, entry.package, entry.sha256) == (None, None, None)
+    assert (entry.family, entry.groups) == (BACKBONES[backbone].family, BACKBONES[backbone].groups)
+    json.dumps(dict(entry.config))
+    monkeypatch.setitem(BACKBONES, "tiny", entry)
+    template = fpt.models.build(digits, "tiny", "random")
+    assert (template.width, template.layers) == (16, 2)
+    assert sum(shape.numel() for shape in template.shapes.values()) < 20_000
+
+
+def test_a_tiny_one_of_nothing() -> None:
+    with pytest.raises(SpecError, match=r"unknown backbone 'gtp2'.*Did you mean 'gpt2'"):
+        fpt.models.tiny("gtp2")
+
+
+def test_the_tables_of_families_agree() -> None:
+    assert set(FAMILIES) == set(GROUPS_OF) == set(TINY)
+    assert {entry.family for entry in BACKBONES.values()} == set(TINY)

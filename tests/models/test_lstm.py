@@ -1,0 +1,241 @@
+"""The LSTMs of Lu et al. 2021 against cells written out step by step; their groups, values and options."""
+
+import math
+
+import pytest
+import torch
+from torch.func import functional_call
+from torch.nn.functional import layer_norm
+
+import fpt.models
+import fpt.tasks
+from fpt.errors import SpecError, WeightsError
+from fpt.models.lstm import UnbiasedLayerNorm
+from fpt.sweeps.execute import prepare
+from fpt.sweeps.spec import resolve
+from fpt.tasks.arrays import Task
+
+pytestmark = pytest.mark.usefixtures("small_lstms")
+
+WIDTH = 16
+BOTH = ["small-lstm", "small-lstm-released"]
+
+
+@pytest.fixture(scope="module")
+def digits() -> Task:
+    return fpt.tasks.load("digits")
+
+
+def perturbed(template, seed=0) -> dict[str, torch.Tensor]:
+    """Initial weights with layer norms away from 1 and 0, so that a swapped one shows."""
+    source = torch.Generator().manual_seed(9)
+    weights = template.initialise(seed)
+    return {
+        name: value + 0.3 * torch.randn(value.shape, generator=source) if ".norm_" in name else value
+        for name, value in weights.items()
+    }
+
+
+def one_norm(x, weight, bias, released):
+    """A layer norm of one vector, by its definition."""
+    centred = x - x.sum() / len(x)
+    variance = (centred**2).sum() / (len(x) - 1 if released else len(x))
+    return centred / torch.sqrt(variance + (1e-6 if released else 1e-5)) * weight + bias
+
+
+def one_example(weights, tokens, layers, released, residual, masks, states):
+    """Hidden states (tokens, width) of one example: a loop over layers, time, and nothing else at once.
+
+    masks (layers, tokens, width), states (layers, 2, width).
+    """
+    sequence = [weights["input_layer.weight"] @ token + weights["input_layer.bias"] for token in tokens]
+    if "backbone.positions.weight" in weights:
+        sequence = [one + row for one, row in zip(sequence, weights["backbone.positions.weight"], strict=True)]
+    for layer in range(layers):
+        part = {
+            name.removeprefix(f"backbone.layers.{layer}."): value
+            for name, value in weights.items()
+            if name.startswith(f"backbone.layers.{layer}.")
+        }
+        h, c = states[layer]
+        outputs = []
+        for step, x in enumerate(sequence):
+            from_x = part["i2h.weight"] @ x + part["i2h.bias"]
+            from_h = part["h2h.weight"] @ h + part["h2h.bias"]
+            gates = one_norm(from_x, part["norm_i2h.weight"], part["norm_i2h.bias"], released)
+            gates = gates + one_norm(from_h, part["norm_h2h.weight"], part["norm_h2h.bias"], released)
+            into, keep, out, new = gates.chunk(4)
+            cell = torch.sigmoid(keep) * c + torch.sigmoid(into) * torch.tanh(new)
+            normalised = one_norm(cell, part["norm_cell.weight"], part["norm_cell.bias"], released)
+            seen = torch.sigmoid(out) * torch.tanh(normalised)
+            dropped = seen * masks[layer][step]
+            h, c = (dropped, normalised) if released else (seen, cell)
+            outputs.append(x + dropped if residual else dropped)
+        sequence = outputs
+    return torch.stack(sequence)
+
+
+@pytest.mark.parametrize("dropped", [False, True])
+@pytest.mark.parametrize("options", [{}, {"residual": True}, {"residual": True, "positions": True, "layers": 3}])
+@pytest.mark.parametrize("backbone", BOTH)
+def test_logits_equal_the_cell_written_out(backbone, options, dropped, digits):
+    template = fpt.models.build(digits, backbone, "random", "fpt", **options)
+    weights, released = perturbed(template), backbone.endswith("released")
+    tokens = digits.encode(digits.split(0).batch(0, 3).inputs)
+    layers, source = options.get("layers", 2), torch.Generator().manual_seed(4)
+    masks = (torch.rand(layers, 3, digits.tokens, WIDTH, generator=source) > 0.3).float() / 0.7
+    noise = torch.randn(3, layers, 2, WIDTH, generator=source)
+    if not dropped:
+        masks = torch.ones_like(masks)
+    with torch.no_grad():
+        input_mask = torch.ones(3, digits.tokens, WIDTH)
+        template.module.drop_with([input_mask, *masks] if dropped else [], noise if released else None)
+        actual = functional_call(template.module, weights, (tokens,))
+        for example in range(3):
+            states = noise[example] * math.sqrt(2 / (2 * WIDTH)) if released else torch.zeros(layers, 2, WIDTH)
+            hidden = one_example(
+                weights, tokens[example], layers, released, options.get("residual", False), masks[:, example], states
+            )
+            expected = weights["output_layer.weight"] @ hidden[-1] + weights["output_layer.bias"]
+            torch.testing.assert_close(actual[example, 0], expected, rtol=1e-4, atol=1e-5)
+
+
+def test_gates_are_those_of_torchs_cell_when_nothing_is_normalised(digits):
+    template = fpt.models.build(digits, "small-lstm", "random", "fpt", layers=1)
+    layer = template.module.backbone.layers[0]
+    layer.norm_i2h = layer.norm_h2h = layer.norm_cell = torch.nn.Identity()
+    cell = torch.nn.LSTMCell(WIDTH, WIDTH)
+    ours = torch.cat([torch.arange(2 * WIDTH), torch.arange(3 * WIDTH, 4 * WIDTH), torch.arange(2 * WIDTH, 3 * WIDTH)])
+    with torch.no_grad():  # torch's order is i, f, g, o
+        for own, name in ((layer.i2h, "ih"), (layer.h2h, "hh")):
+            own.weight.copy_(getattr(cell, f"weight_{name}")[ours])
+            own.bias.copy_(getattr(cell, f"bias_{name}")[ours])
+        x = torch.randn(4, 7, WIDTH, generator=torch.Generator().manual_seed(0))
+        h = c = torch.zeros(4, WIDTH)
+        expected = []
+        for step in range(7):
+            h, c = cell(x[:, step], (h, c))
+            expected.append(h)
+        actual = layer(x, torch.zeros(4, WIDTH), torch.zeros(4, WIDTH))
+    torch.testing.assert_close(actual, torch.stack(expected, 1), rtol=1e-5, atol=1e-6)
+
+
+def test_layer_norm_of_the_released_code():
+    norm, x = UnbiasedLayerNorm(5), torch.randn(3, 5, generator=torch.Generator().manual_seed(0)) * 1e-3
+    with torch.no_grad():
+        norm.weight.uniform_(generator=torch.Generator().manual_seed(1))
+        norm.bias.fill_(0.2)
+        expected = (x - x.mean(1, keepdim=True)) / torch.sqrt(x.var(1, keepdim=True) + 1e-6) * norm.weight + 0.2
+        torch.testing.assert_close(norm(x), expected)
+        assert not torch.allclose(norm(x), layer_norm(x, (5,), norm.weight, norm.bias))
+
+
+@pytest.mark.parametrize("backbone", BOTH)
+def test_symbols_of_different_lengths(backbone):
+    """Read at the last real token: what comes after it changes nothing."""
+    task = fpt.tasks.load("listops-short", train=200, heldout=50)
+    template = fpt.models.build(task, backbone, "random", "fpt")
+    weights, rows = template.initialise(0), task.split(0).validation[:16]
+    template.module.drop_with([])
+    with torch.no_grad():
+        together = functional_call(template.module, weights, (task.encode(rows.inputs), rows.lengths))
+        other = rows.inputs.clone()
+        other[torch.arange(task.tokens) >= rows.lengths[:, None]] = 3
+        assert not torch.equal(other, rows.inputs)
+        padded = functional_call(template.module, weights, (task.encode(other), rows.lengths))
+    assert torch.equal(together, padded)
+
+
+GROUPS = {
+    "input_layer.weight": "input",
+    "output_layer.bias": "output",
+    "backbone.positions.weight": "positions",
+    "backbone.layers.1.i2h.weight": "recurrent",
+    "backbone.layers.1.h2h.bias": "recurrent",
+    "backbone.layers.0.norm_i2h.weight": "layer_norm",
+    "backbone.layers.0.norm_h2h.bias": "layer_norm",
+    "backbone.layers.0.norm_cell.weight": "layer_norm",
+}
+
+
+@pytest.mark.parametrize("backbone", BOTH)
+def test_groups(backbone, digits):
+    template = fpt.models.build(digits, backbone, "random", "fpt", positions=True)
+    assert {name: template.groups[name] for name in GROUPS} == GROUPS
+    assert template.trainable_groups == ("input", "output", "layer_norm", "positions")
+    assert fpt.models.build(digits, backbone, "random", "fpt").trainable_groups == ("input", "output", "layer_norm")
+    assert fpt.models.build(digits, backbone, "random", "all").trainable_groups[-1] == "recurrent"
+
+
+@pytest.mark.parametrize("backbone", ["lstm", "lstm-released"])
+@pytest.mark.parametrize(("layers", "norms", "total"), [(0, 41_472, 14_215_680), (12, 165_888, 56_862_720)])
+def test_parameter_counts(backbone, layers, norms, total, digits):
+    """Section 3.3 calls the trainable parameters of 12 layers about as many as a transformer's; GPT-2 has 38,400."""
+    with torch.device("meta"):
+        template = fpt.models.build(digits, backbone, "random", "fpt", layers=layers)
+    report = template.report()
+    assert template.layers == (layers or 3)
+    assert report.loc["layer_norm", "trainable"] == norms == template.layers * 13_824
+    assert report.loc["layer_norm", "trainable"] + report.loc["recurrent", "frozen"] == total
+    assert report["unused"].sum() == 0
+    with torch.device("meta"):
+        report = fpt.models.build(digits, backbone, "random", "fpt", positions=True).report()
+    assert report.loc["positions", "trainable"] == digits.tokens * 768
+
+
+@pytest.mark.parametrize("backbone", BOTH)
+@pytest.mark.parametrize("gain", [1.0, 2.0])
+def test_random_values(backbone, gain, digits):
+    template = fpt.models.build(digits, backbone, "random", positions=True, random_gain=gain)
+    values, again, other = template.initialise(3), template.initialise(3), template.initialise(4)
+    assert all(torch.equal(value, again[name]) for name, value in values.items())
+    bound = 1 / math.sqrt(WIDTH)
+    for name in ("i2h", "h2h"):
+        weight, bias = values[f"backbone.layers.0.{name}.weight"], values[f"backbone.layers.0.{name}.bias"]
+        assert 0.95 * gain * bound < weight.abs().max() <= gain * bound
+        assert 0.8 * bound < bias.abs().max() <= bound
+        assert not torch.equal(weight, other[f"backbone.layers.0.{name}.weight"])
+    for name, numbers in (("norm_i2h", 4 * WIDTH), ("norm_h2h", 4 * WIDTH), ("norm_cell", WIDTH)):
+        weight, bias = values[f"backbone.layers.0.{name}.weight"], values[f"backbone.layers.0.{name}.bias"]
+        if backbone == "small-lstm":
+            assert (weight.eq(1).all(), bias.eq(0).all()) == (True, True)
+        else:
+            assert all(0.7 / math.sqrt(numbers) < part.abs().max() <= 1 / math.sqrt(numbers) for part in (weight, bias))
+    assert values["backbone.positions.weight"].std().item() == pytest.approx(0.02, rel=0.2)
+    fixed = fpt.models.build(digits, backbone, "random", random_init="fixed").initialise(3)
+    assert 0.95 / math.sqrt(768) < fixed["backbone.layers.0.i2h.weight"].abs().max() <= 1 / math.sqrt(768)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"init": "pretrained"}, r"'lstm' has no pretrained weights \(a study\); use init 'random'"),
+        ({"trainable": ["positions"]}, r"'lstm' has no parameter group 'positions' \(option positions\) \(a study\)"),
+        ({"trainable": ["attention"]}, r"'lstm' has no parameter group 'attention' \(a study\)"),
+        ({"backbone_options": {"layers": 13}}, r"layers=13 \(a study\).*'lstm' can have at most 12"),
+        ({"backbone_options": {"residual": 1}}, r"residual=1.*bool"),
+        ({"backbone_options": {"bidirectional": True}}, r"bidirectional.*layers, positions, residual"),
+    ],
+)
+def test_bad_choices(arguments, message):
+    with pytest.raises(SpecError, match=message):
+        fpt.models.check("lstm", **({"init": "random"} | arguments), source="a study")
+
+
+def test_a_sweep_with_options():
+    fields = {"task": "digits", "backbone": "lstm", "init": "random", "trainable": ["output", "positions"]}
+    fields |= {"learning_rates": [1e-3], "selection_seeds": [0]}
+    spec = resolve(fields | {"backbone_options": {"positions": True, "layers": 12}})
+    assert spec.hash != resolve(fields | {"backbone_options": {"positions": True}}).hash
+    _, template = prepare(spec)
+    assert (template.trainable_groups, template.layers) == (("output", "positions"), 12)
+    with pytest.raises(SpecError, match=r"option positions"):
+        resolve(fields)
+
+
+def test_there_are_no_pretrained_weights(digits):
+    with pytest.raises(SpecError, match="no pretrained weights"):
+        fpt.models.build(digits, "lstm-released")
+    with pytest.raises(WeightsError, match="no pretrained weights"):
+        fpt.models.find_weights("lstm")
+    fpt.models.check("lstm", {"positions": True, "layers": 12}, "random", ["positions"])

@@ -1,0 +1,166 @@
+"""Fleets of every family of backbones: the runs one at a time, what moves, dropout, precision, cost."""
+
+import pytest
+import torch
+from torch.func import functional_call
+from torch.nn.functional import cross_entropy
+from torch.utils.flop_counter import FlopCounterMode
+
+import fpt.models
+import fpt.tasks
+from fpt.bench import needed_flop
+from fpt.models.transfer import Template
+from fpt.tasks.arrays import Task
+from fpt.training import Recipe, features, memory, train_fleet
+from fpt.training.fleet import Fleet
+
+CPU = torch.device("cpu")
+RATES, SEEDS = [3e-4, 1e-3], [0, 5]
+NEW = ["small-t5", "small-longformer", "small-vit"]  # the others are in test_fleet
+ARMS = list(fpt.models.ARMS)
+
+
+@pytest.fixture(scope="module")
+def digits() -> Task:
+    return fpt.tasks.load("digits")
+
+
+@pytest.fixture(scope="module")
+def listops() -> Task:
+    return fpt.tasks.load("listops-short", train=200, heldout=50)  # lengths, a mask, an embedding input layer
+
+
+def recipe(**changes) -> Recipe:
+    fields = {"steps": 6, "evaluations": 2, "evaluation_examples": 50, "compute_type": "float32", "dropout": 0.0}
+    return Recipe(**fields | changes)
+
+
+def plain_losses(task: Task, template: Template, rate: float, seed: int, steps: int) -> list[float]:
+    """One run as anybody would write it."""
+    weights = {name: value.clone() for name, value in template.initialise(seed).items()}
+    trainable = [weights[name].requires_grad_() for name in template.trainable]
+    optimizer, split, losses = torch.optim.Adam(trainable, lr=rate), task.split(seed), []
+    template.module.drop_with([])
+    for step in range(steps):
+        batch = split.batch(step, 8)
+        logits = functional_call(template.module, weights, (task.encode(batch.inputs), batch.lengths))
+        loss = cross_entropy(logits.flatten(0, 1), batch.targets.flatten())
+        optimizer.zero_grad()
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(trainable, 1.0)
+        optimizer.step()
+        losses.append(loss.item())
+    return losses
+
+
+@pytest.mark.parametrize("arm", ARMS)
+@pytest.mark.parametrize("name", ["digits", "listops"])
+@pytest.mark.parametrize("backbone", NEW)
+def test_a_fleet_has_the_losses_of_its_runs_one_at_a_time(backbone, name, arm, digits, listops, small_backbones):
+    task = digits if name == "digits" else listops
+    template = fpt.models.build(task, backbone, *fpt.models.ARMS[arm])
+    expected = [plain_losses(task, template, rate, seed, 5) for seed in SEEDS for rate in RATES]
+    fleet = Fleet(task, template, recipe(), RATES, SEEDS, CPU)
+    actual = torch.stack([fleet.step(step) for step in range(1, 6)])
+    torch.testing.assert_close(actual, torch.tensor(expected).T, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("arm", ARMS)
+@pytest.mark.parametrize("backbone", NEW)
+def test_exactly_the_named_parameters_change(backbone, arm, digits, small_backbones):
+    """But for Longformer's global projections: no token attends globally, so they have no gradient."""
+    template = fpt.models.build(digits, backbone, *fpt.models.ARMS[arm])
+    fleet = Fleet(digits, template, recipe(dropout=0.1), RATES, SEEDS, CPU)
+    start = fleet.parameters.clone()
+    frozen = {name: value.clone() for name, value in {**fleet.shared, **fleet.per_seed}.items()}
+    for step in range(1, 3):
+        fleet.step(step)
+    for name, value in {**fleet.shared, **fleet.per_seed}.items():
+        assert torch.equal(value, frozen[name]), name
+    pieces = (fleet.parameters != start).split([shape.numel() for shape in fleet.shapes], dim=1)
+    still = {name for name, piece in zip(fleet.names, pieces, strict=True) if not piece.any(1).all()}
+    assert still == {name for name in fleet.names if "_global." in name}
+    assert bool(still) == (backbone == "small-longformer" and "unfrozen" in arm)
+    assert frozen.keys() | set(template.trainable) == template.shapes.keys()
+
+
+def test_large_tensors_that_take_no_part_have_no_gradient(digits, small_backbones, monkeypatch):
+    """In a Longformer of real size each global projection is a piece of its own, of which a gradient is asked."""
+    monkeypatch.setattr("fpt.training.fleet.LARGE", 256)
+    template = fpt.models.build(digits, "small-longformer", "random", "all")
+    fleet = Fleet(digits, template, recipe(), RATES, SEEDS, CPU)
+    assert len(fleet.pieces) > 10
+    losses = torch.stack([fleet.step(step) for step in range(1, 4)]).T
+    expected = [plain_losses(digits, template, rate, seed, 3) for seed in SEEDS for rate in RATES]
+    torch.testing.assert_close(losses, torch.tensor(expected), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("backbone", "of_backbone"),
+    # a block: attention, its output, the feed-forward layer; T5 inside that as well, before the blocks and after them
+    [("gpt2", 1 + 3 * 2), ("bert", 1 + 3 * 2), ("t5", 2 + 4 * 2), ("longformer", 1 + 3 * 2), ("vit", 1 + 3 * 2)],
+)
+def test_dropout_is_everywhere_the_library_has_it(backbone, of_backbone, digits, small_backbones):
+    template = fpt.models.build(digits, f"small-{backbone}", "random")
+    tokens = digits.encode(digits.split(0).batch(0, 3).inputs)
+    shapes = template.module.dropout_shapes(tokens, None)
+    assert len(shapes) == 1 + of_backbone  # after the input layer
+    # of the last block only what is read out: three rows, or three times two heads of them
+    assert sum(shape in {(3, 1, 16), (3, 2, 1, 16), (3, 1, 32)} for shape in shapes) == {"t5": 5}.get(backbone, 3)
+    fleet = Fleet(digits, template, recipe(dropout=0.5), RATES, SEEDS, CPU)
+    losses = fleet.step(1).view(2, 2)
+    assert (
+        losses[:, 0] != losses[:, 1]
+    ).all()  # masks of its own for each run, though both start from the same weights
+
+
+@pytest.mark.parametrize("arm", ARMS)
+@pytest.mark.parametrize("backbone", NEW)
+def test_bfloat16_follows_float32_and_is_of_frozen_matrices_alone(backbone, arm, digits, small_backbones):
+    curves = {}
+    for kind in ("float32", "bfloat16"):
+        template = fpt.models.build(digits, backbone, *fpt.models.ARMS[arm])
+        fleet = Fleet(digits, template, recipe(compute_type=kind), RATES, SEEDS, CPU)
+        curves[kind] = torch.stack([fleet.step(step) for step in range(1, 7)])
+    difference = (curves["bfloat16"] - curves["float32"]).abs()
+    assert 0 < difference.max() < 0.15  # not the same computation, and close to it
+    for name, value in {**fleet.shared, **fleet.per_seed}.items():
+        matrix = template.groups[name] in ("attention", "feed_forward") and not name.endswith("bias")
+        assert value.dtype == (torch.bfloat16 if matrix else torch.float32), name
+
+
+@pytest.mark.parametrize("backbone", NEW)
+def test_output_only_training_on_cached_features(backbone, listops, small_backbones, monkeypatch):
+    template = fpt.models.build(listops, backbone, "random", "output")
+    cached = train_fleet(listops, template, recipe(), RATES, SEEDS)
+    monkeypatch.setattr(features, "constant", lambda *_: False)
+    plain = train_fleet(listops, template, recipe(), RATES, SEEDS)
+    for loss in ("train_loss", "validation_loss"):
+        one, other = (torch.tensor(result.curves[loss]) for result in (cached, plain))
+        torch.testing.assert_close(one, other, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("trainable", ["fpt", "all", "fpt-attention"])
+@pytest.mark.parametrize("name", ["bit-xor", "digits"])
+@pytest.mark.parametrize("backbone", ["small-bert", *NEW])
+def test_the_formula_counts_what_is_computed(backbone, name, trainable, small_backbones):
+    """In bit-xor's 10 tokens Longformer needs no blocks; in the 16 of digits they are padded."""
+    task = fpt.tasks.load(name)
+    template = fpt.models.build(task, backbone, "random", trainable)
+    weights = {key: value.clone() for key, value in template.initialise(0).items()}
+    leaves = [weights[key].requires_grad_() for key in template.trainable]
+    template.module.drop_with([])
+    with FlopCounterMode(display=False) as counter:
+        tokens = task.encode(task.split(0).batch(0, 4).inputs)
+        loss = functional_call(template.module, weights, (tokens, None)).sum()
+        torch.autograd.grad(loss, leaves, allow_unused=True)
+    counted = counter.get_total_flops() / needed_flop(template, 4)
+    assert counted == pytest.approx(1, abs=0.1 if (backbone, name) == ("small-longformer", "digits") else 0)
+
+
+def test_a_window_needs_less_memory(small_backbones):
+    task = fpt.tasks.load("digits-lra")  # 64 tokens, a window of 8
+    need = {name: memory.run_bytes(fpt.models.build(task, name, "random"), recipe()) for name in ("small-bert", NEW[1])}
+    assert need["small-longformer"] < need["small-bert"]
+    template = fpt.models.build(task, "small-longformer", "random")
+    assert template.module.reach == 12
