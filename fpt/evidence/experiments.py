@@ -35,7 +35,7 @@ CURVE_COLUMNS = (*CHOSEN, "step", "validation_accuracy")
 ATTENTION_COLUMNS = (*CHOSEN, "trained", "query", "key", "weight", "relevant", "chance")
 PLAIN = {
     "backbone": BASES, "layers": 0, "residual": False, "positions": False, "dropout": Recipe().dropout,
-    "input_init": "orthogonal", "pretrained_by": "", "random_init": "matched", "random_gain": 1.0, "variant": "paper",
+    "input_init": "orthogonal", "pretrained_by": "", "random_init": "matched", "random_gain": 1.0,
     "length": None,
 }  # fmt: skip
 

@@ -94,7 +94,7 @@ def sweep(**fields: Any) -> dict[str, Any]:
         ({"arm": "frozen-pretrained"}, sweep(dropout=0.0), False),
         ({"arm": "frozen-pretrained", "dropout": 0}, sweep(dropout=0.0), True),
         ({"arm": "frozen-pretrained"}, sweep(input_init="default"), False),
-        ({"arm": "frozen-pretrained"}, sweep(variant="released"), False),
+        ({"arm": "frozen-pretrained"}, sweep(variant="released"), True),
         ({"arm": "frozen-pretrained"}, sweep(pretrained_by="bit-memory.unfrozen-random-0a1b2c3d"), False),
         ({"arm": "frozen-pretrained", "pretrained_by": "bit-memory"}, sweep(), False),
         (
