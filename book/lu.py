@@ -2,6 +2,7 @@
 
 import html
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 from fpt.evidence import (
@@ -47,6 +48,7 @@ class Page:
         return "".join(part if isinstance(part, str) else part._repr_html_() for part in self.parts)
 
 
+@cache
 def results() -> Results:
     """The study of this part, read once a page."""
     return load_results(find_study(STUDY))

@@ -1,6 +1,7 @@
 """Where the first layer looks (Lu et al. 2021, figures 3 to 5): maps, scores against chance, and the verdicts."""
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -22,7 +23,7 @@ from fpt.evidence.experiments import (
 from fpt.evidence.figures import _nothing
 from fpt.evidence.page import Table
 from fpt.evidence.results import rate_text
-from fpt.evidence.rulings import Ruling, directional
+from fpt.evidence.rulings import Ruling, directional, scale
 from fpt.evidence.stats import Paired, mean_interval, paired
 from fpt.evidence.tables import percent
 from fpt.tasks import TASKS
@@ -58,11 +59,9 @@ def attention_cell(results: Results, row: Row, task: str) -> tuple[Cell, pd.Data
 
 
 def _measured(cell: Cell) -> bool:
-    return cell.sweep is not None and bool({"lu-figure-3", "lu-figure-4", "lu-figure-5"} & set(_feeds(cell)))
-
-
-def _feeds(cell: Cell) -> list[str]:
-    return str((cell.sweep or {}).get("feeds", "")).split(", ")
+    """Whether the study asks this sweep for its attention: then it says that it serves one of the figures."""
+    feeds = set(str(cell.sweep["feeds"]).split(", ")) if cell.sweep else set()
+    return bool({"lu-figure-3", "lu-figure-4", "lu-figure-5"} & feeds)
 
 
 def attention_figure(results: Results, task: str) -> Figure:
@@ -120,12 +119,12 @@ def attention_rulings(results: Results) -> list[Ruling]:
 def _rulings(results: Results, name: str) -> Iterator[Ruling]:
     task, labels, statement = CLAIMS[name]
     found = [attention_cell(results, row, task) for row in ROWS if row.label in labels]
-    base = {"claim": name, "experiment": MAPS.name, "kind": "attention", "statement": statement}
+    base: dict[str, Any] = {"claim": name, "experiment": MAPS.name, "kind": "attention", "statement": statement}
     if not all(_measured(cell) for cell, _ in found):
         yield Ruling(**base)
         return
     cell = found[0][0]
-    base |= {"task": task, "scale": f"{cell.sweep['backbone']}, {int(cell.sweep['steps']):,} steps"}  # type: ignore[index]
+    base |= {"task": task, "scale": scale([cell])}
     if not all(len(maps) for _, maps in found):
         yield Ruling(**base, verdict=NOT_RUN)
         return

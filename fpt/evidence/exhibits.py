@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
@@ -26,6 +27,9 @@ from fpt.evidence.rulings import Ruling, difference
 from fpt.evidence.stats import mean_interval
 from fpt.evidence.tables import percent
 from fpt.tasks import TASKS
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 QUANTITY = {
     "accuracy": "test accuracy (%)",
@@ -143,8 +147,10 @@ def experiment_figure(experiment: Experiment, results: Results) -> Figure:
     rows = [row.label for row in experiment.rows if any(label == row.label for label, _ in found)]
     if not found:
         return _nothing()
-    figure = Figure(figsize=(7.4, (0.34 * len(rows) + 0.7) * math.ceil(len(tasks) / 3) + 0.4), layout="constrained")
-    grid = figure.subplots(math.ceil(len(tasks) / 3), min(len(tasks), 3), sharey=True, squeeze=False)
+    across = 2 if len(tasks) == 4 else min(len(tasks), 3)
+    down = math.ceil(len(tasks) / across)
+    figure = Figure(figsize=(7.4, (0.34 * len(rows) + 0.7) * down + 0.4), layout="constrained")
+    grid = figure.subplots(down, across, sharey=True, squeeze=False)
     words = []
     for axes, task in zip(grid.flat, tasks, strict=False):
         for place, label in enumerate(reversed(rows)):
@@ -162,7 +168,7 @@ def experiment_figure(experiment: Experiment, results: Results) -> Figure:
         axes.spines[["top", "right"]].set_visible(False)
         axes.grid(axis="x", color="#e5e5e5")
         axes.set_axisbelow(True)
-        if experiment.kind == "steps":
+        if experiment.kind == "steps" and axes.get_xlim()[1] > 10 * max(axes.get_xlim()[0], 1):
             axes.set_xscale("log")
     for spare in list(grid.flat)[len(tasks) :]:
         spare.set_visible(False)
@@ -170,7 +176,7 @@ def experiment_figure(experiment: Experiment, results: Results) -> Figure:
     return figure
 
 
-def _strip(axes, cell: Cell, reading: str, place: float) -> str:  # type: ignore[no-untyped-def]
+def _strip(axes: "Axes", cell: Cell, reading: str, place: float) -> str:
     """Draw one row's seeds at one reading; their mean (or median of steps) in words."""
     values = cell.values(reading).dropna()
     if not len(values):

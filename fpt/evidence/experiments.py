@@ -166,10 +166,9 @@ class Results:
         return Cell(experiment.kind, row, task, sweep, runs, curves)
 
 
-@cache
-def load_results(study_folder: Path, origin: Origin = "auto") -> Results:
-    """The study's plan and results, read once; origins as in `load_runs`. Raises SpecError for a bad study file."""
-    return Results(study_folder, origin)
+def load_results(study_folder: str | Path, origin: Origin = "auto") -> Results:
+    """The study's plan and results, read when they are first asked for; origins, and what it raises, as `load_runs`."""
+    return Results(Path(study_folder), origin)
 
 
 def _by_sweep(frame: pd.DataFrame, columns: Sequence[str]) -> dict[str, pd.DataFrame]:

@@ -53,7 +53,7 @@ def claims_table(results: Results, found: Sequence[Ruling] | None = None) -> pd.
 
 
 def other_claims_table() -> pd.DataFrame:
-    """The claims of Rothermel et al. (R), those that set the papers against each other (X) and oddities of either (O)."""
+    """The claims of Rothermel et al. (R), those that set the papers against each other (X), and oddities (O)."""
     rows = [
         {
             "id": name,

@@ -145,7 +145,7 @@ def _rulings(experiment: Experiment, claim: Mapping[str, Any], results: Results)
     if not tried:
         yield base
     for task, some in tried.items():
-        at_task = base.__dict__ | {"task": task, "scale": _scale(some)}
+        at_task = base.__dict__ | {"task": task, "scale": scale(some)}
         for reading in (FIXED,) if kind == "unstable" else READINGS:
             yield _ruling(at_task | {"reading": reading}, claim, some)
 
@@ -221,7 +221,8 @@ def _labels(claim: Mapping[str, Any]) -> Sequence[str]:
     return [named] if isinstance(named, str) else list(named)
 
 
-def _scale(cells: Sequence[Cell]) -> str:
+def scale(cells: Sequence[Cell]) -> str:
+    """Backbones and steps: no claim is made beyond them."""
     sweeps = [cell.sweep for cell in cells if cell.sweep is not None]
     steps = " and ".join(f"{int(n):,}" for n in dict.fromkeys(sweep["steps"] for sweep in sweeps))
     return f"{', '.join(dict.fromkeys(str(sweep['backbone']) for sweep in sweeps))}, {steps} steps"
