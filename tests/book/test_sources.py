@@ -137,7 +137,7 @@ def test_an_experiment_has_claims_words_table_and_verdicts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, empty: bool
 ) -> None:
     page = _prose_module("lu")
-    monkeypatch.chdir(_made(tmp_path, empty=empty))
+    monkeypatch.chdir(_made(tmp_path, **({"empty": True} if empty else {})))
     monkeypatch.setattr(page, "STUDY", "laptop")
     html = page.show("lu-table-2")._repr_html_()
     for words in (
