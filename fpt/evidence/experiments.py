@@ -24,6 +24,7 @@ TUNED, FIXED = READINGS = ("tuned", "fixed")  # each sweep at its own selected r
 RATE, LSTM_RATE, HOMOLOGY_RATE = 1e-3, 3e-4, 1e-4  # Lu et al. 2021, appendix C
 BASES = ("gpt2", "tiny-lm", "minilm")  # what a study takes as its language model
 PAPER_TASKS = ("bit-memory", "bit-xor", "listops", "mnist", "cifar10", "cifar10-lra", "homology")
+WIDTH = 768  # of GPT-2 base and of the paper's LSTMs
 IMAGES, LISTOPS = ("mnist", "cifar10", "cifar10-lra"), ("listops",)
 STAND_INS = {"digits": IMAGES + LISTOPS, "listops-short": LISTOPS}  # in a study that has none of the named tasks
 CHOSEN = ("stage", "learning_rate", "seed", "selected")
@@ -208,13 +209,22 @@ class Cell:
             return LSTM_RATE
         return HOMOLOGY_RATE if self.task == "homology" and not lstm else RATE
 
-    def at(self, reading: str, frame: pd.DataFrame | None = None, stage: str | None = None) -> pd.DataFrame:
-        """The runs (or the rows of `frame`) of a stage at the sweep's own rate or at the paper's."""
+    @property
+    def is_the_papers(self) -> bool:
+        """Whether this is the paper's own model on the paper's own task, not one at the size of a laptop."""
+        if self.sweep is None or self.sweep["backbone"] in BASES[1:] or self.task not in PAPER_TASKS:
+            return False
+        width = json.loads(self.sweep["backbone_options"] or "{}").get("width", WIDTH)
+        return bool(width == WIDTH and self.sweep["task_options"] in ("", "{}"))
+
+    def at(self, reading: str | float, frame: pd.DataFrame | None = None, stage: str | None = None) -> pd.DataFrame:
+        """The runs (or the rows of `frame`) of a stage at the sweep's own rate, at the paper's, or at a given one."""
         frame = self.runs if frame is None else frame
-        rate = frame["selected"].astype(bool) if reading == TUNED else _near(frame["learning_rate"], self.fixed_rate)
+        wanted = reading if isinstance(reading, float) else self.fixed_rate
+        rate = frame["selected"].astype(bool) if reading == TUNED else _near(frame["learning_rate"], wanted)
         return frame[rate & (frame["stage"] == (stage or self.stage))]
 
-    def values(self, reading: str, stage: str | None = None) -> "pd.Series[float]":
+    def values(self, reading: str | float, stage: str | None = None) -> "pd.Series[float]":
         """By seed: test accuracy, steps to the threshold (infinite: not reached), or train minus test accuracy."""
         if self.problem:
             return pd.Series(dtype=float)

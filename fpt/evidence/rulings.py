@@ -9,11 +9,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from fpt.evidence.baselines import linear_score
 from fpt.evidence.claims import CONTRADICTED, DIVERGED, EDGE, INCONCLUSIVE, SUPPORTED
 from fpt.evidence.experiments import (
     FIXED,
     NOT_AT_THIS_SCALE,
     NOT_RUN,
+    RATE,
     READINGS,
     TUNED,
     Cell,
@@ -98,6 +100,19 @@ def _second_above(values: Values) -> list[Paired]:
     return [paired(values[1], values[0])]
 
 
+def _jumps(values: Values) -> list[Paired]:
+    """The first of the steps from row to row against each of the others."""
+    steps = [above - under for under, above in pairwise(values)]
+    return [paired(steps[0], other) for other in steps[1:]]
+
+
+def _within_reach(test: Paired, _: float) -> str:
+    """Whether the interval, one point wider on either side, holds the printed number."""
+    if test.n < MINIMUM_PAIRS:
+        return INCONCLUSIVE
+    return SUPPORTED if test.low - POINT <= 0 <= test.high + POINT else CONTRADICTED
+
+
 @dataclass(frozen=True)
 class Kind:
     """How a kind of claim is worded, what is tested, and how the interval decides against `limit`."""
@@ -112,6 +127,10 @@ KINDS = {
     "greater": Kind("{0} above {1}", _first_above, limit=lambda claim: claim.get("by", 0) / 100),
     "order": Kind("{order}", _rising),
     "best": Kind("{0} above {others}", _first_above),
+    "jump": Kind("the step from {0} to {1} is the largest", _jumps),
+    "rates": Kind("{0} better at its first rate than at its second", _first_above),
+    "near": Kind("{0} is where the paper has it", _first_above, _within_reach),
+    "linear": Kind("{0} within 1 point of a linear classifier on the inputs", _first_above, equivalent),
     "close": Kind("{0} within 1 point of {1}", _first_above, equivalent),
     # reached counts as reached: the limit is the largest number below it
     "reaches": Kind("{0} reaches {level:g}%", _itself, limit=lambda claim: math.nextafter(claim["level"] / 100, 0)),
@@ -137,16 +156,19 @@ def rulings(experiment: Experiment, results: Results) -> list[Ruling]:
 
 def _rulings(experiment: Experiment, claim: Mapping[str, Any], results: Results) -> Iterator[Ruling]:
     rows = [experiment.row(label) for label in _labels(claim)]
-    tasks = results.tasks_for(claim.get("tasks", experiment.tasks))
+    named = claim.get("tasks", experiment.tasks)
+    tasks = [task for task in named if task in results.tasks] if claim.get("only_there") else results.tasks_for(named)
     cells = {task: [results.cell(experiment, row, task) for row in rows] for task in tasks}
     tried = {task: some for task, some in cells.items() if all(cell.sweep is not None for cell in some)}
     kind = _kind(claim)
+    if kind == "near":  # printed numbers are those of the paper's models on the paper's tasks
+        tried = {task: some for task, some in tried.items() if some[0].is_the_papers and task in some[0].row.paper}
     base = Ruling(claim["id"], experiment.name, kind, says(claim))
     if not tried:
         yield base
     for task, some in tried.items():
         at_task = base.__dict__ | {"task": task, "scale": scale(some)}
-        for reading in (FIXED,) if kind == "unstable" else READINGS:
+        for reading in (FIXED,) if kind in ("unstable", "rates") else READINGS:
             yield _ruling(at_task | {"reading": reading}, claim, some)
 
 
@@ -177,8 +199,15 @@ def _ruling(fields: dict[str, Any], claim: Mapping[str, Any], cells: list[Cell])
 def _values(kind: str, cells: list[Cell], reading: str) -> Values:
     """By seed, of the stage that all cells have; steps as logarithms."""
     stage = "confirmation" if {cell.stage for cell in cells} == {"confirmation"} else "selection"
+    first = cells[0]
     if kind == "unstable":
-        return [cells[0].values(TUNED, stage), cells[0].values(FIXED, stage)]
+        return [first.values(TUNED, stage), first.values(FIXED, stage)]
+    if kind == "rates":
+        return [first.values(FIXED, stage), first.values(RATE, stage)]
+    if kind in ("near", "linear"):
+        own = first.values(reading, stage)
+        other = first.row.paper[first.task] / 100 if kind == "near" else linear_score(first.task)
+        return [own, 0 * own + other]
     values = [cell.values(reading, stage) for cell in cells]
     if kind != "faster":
         return values

@@ -12,6 +12,7 @@ import synthetic
 
 from fpt.errors import SpecError
 from fpt.evidence import claim, load_runs
+from fpt.evidence.baselines import linear_score
 from fpt.evidence.exhibits import experiment_figure, experiment_table, ruling_table, what_was_run
 from fpt.evidence.experiments import Experiment, Results, Row, experiment, experiments
 from fpt.evidence.figures import alt_text
@@ -178,7 +179,7 @@ def test_a_study_without_results_has_tables_figures_and_words(tmp_path: Path) ->
         assert "no results" in alt_text(experiment_figure(entry, results))
         assert what_was_run(entry, results)
         assert {ruling.verdict for ruling in rulings(entry, results)} <= {"not run yet", "not tested at this scale"}
-    assert list(ruling_table(rulings(experiment("lu-table-2"), results)).frame["claim"]) == ["L-10", "L-11", "L-12"]
+    assert list(ruling_table(rulings(experiment("lu-table-2"), results)).frame["claim"]) == ["L-10", "L-13", "L-49", "L-11", "L-12"]
 
 
 @pytest.mark.parametrize("kind", ["accuracy", "steps", "gap"])
@@ -211,6 +212,8 @@ def test_the_figure_shows_every_seed_at_both_rates(tmp_path: Path, kind: str) ->
         ({"best": ["random", "frozen", "full"]}, (0.9, 0.8, 0.7), "contradicted"),
         ({"close": ["frozen", "random"]}, (0.8, 0.8, 0.7), "supported"),
         ({"close": ["frozen", "random"]}, (0.85, 0.8, 0.7), "contradicted"),
+        ({"jump": ["full", "random", "frozen"]}, (0.85, 0.8, 0.5), "supported"),
+        ({"jump": ["full", "random", "frozen"]}, (0.95, 0.8, 0.75), "contradicted"),
         ({"reaches": "frozen", "level": 79}, (0.8, 0.8, 0.7), "supported"),
         ({"reaches": "frozen", "level": 81}, (0.8, 0.8, 0.7), "contradicted"),
     ],
@@ -225,6 +228,52 @@ def test_verdicts_on_accuracy(
     assert [ruling.reading for ruling in found] == ["tuned", "fixed"]
     assert {ruling.tests[0].n for ruling in found} == {5}
     assert "On digits (tiny-lm, 400 steps), at 1e-3" in found[1].sentence
+
+
+GPT2 = STUDY.replace("backbone: tiny-lm", "backbone: gpt2").replace("task: digits", "task: mnist")
+
+
+@pytest.mark.parametrize(("level", "word"), [(0.972, "supported"), (0.95, "contradicted")])
+def test_near_the_printed_number(tmp_path: Path, level: float, word: str) -> None:
+    results = made(tmp_path, flat({"frozen-pretrained": level}), study=GPT2)
+    (tuned, _) = rulings(made_up([{"near": "frozen"}]), results)
+    assert (tuned.verdict, tuned.task) == (word, "mnist")
+
+
+def test_a_small_model_is_never_near_the_papers_numbers(tmp_path: Path) -> None:
+    found = rulings(made_up([{"near": "frozen"}]), made(tmp_path, flat({"frozen-pretrained": 0.98})))
+    assert words(found) == ["not tested at this scale"]
+
+
+def test_only_there(tmp_path: Path) -> None:
+    claim = {"greater": ["frozen", "random"], "tasks": ["mnist"], "only_there": True}
+    assert words(rulings(made_up([claim]), made(tmp_path / "small", flat({})))) == ["not tested at this scale"]
+    there = made(tmp_path / "large", flat({"frozen-pretrained": 0.9, "frozen-random": 0.8}), study=GPT2)
+    assert words(rulings(made_up([claim]), there)) == ["supported"] * 2
+
+
+@pytest.mark.parametrize(("gap", "word"), [(0.0, "supported"), (0.1, "contradicted")])
+def test_beside_a_linear_classifier(tmp_path: Path, gap: float, word: str) -> None:
+    level = linear_score("digits")
+    results = made(tmp_path, flat({"frozen-random": level - gap}))
+    assert words(rulings(made_up([{"linear": "random", "tasks": ["mnist"]}]), results))[0] == word
+
+
+def test_a_linear_classifier_reads_digits_well_and_no_stream() -> None:
+    assert 0.9 < linear_score("digits") < 0.98
+    with pytest.raises(SpecError, match="'bit-xor' is a stream"):
+        linear_score("bit-xor")
+
+
+@pytest.mark.parametrize(("better", "word"), [(1e-4, "supported"), (1e-3, "contradicted")])
+def test_homologys_own_rate(tmp_path: Path, better: float, word: str) -> None:
+    def accuracy(spec: SweepSpec, rate: float, seed: int) -> float:
+        noise = np.random.default_rng(stream(seed, spec.hash, f"{rate:g}")).normal(0, 0.002)
+        return float((0.12 if rate == better else 0.08) + noise)
+
+    study = STUDY.replace("task: digits", "task: homology").replace("[1e-3]}", "[1e-4, 1e-3]}")
+    (found,) = rulings(made_up([{"rates": "frozen", "tasks": ["homology"]}]), made(tmp_path, accuracy, study=study))
+    assert (found.verdict, found.reading, found.tests[0].n) == (word, "fixed", 5)
 
 
 def test_exact_arrival_reaches(tmp_path: Path) -> None:
@@ -342,7 +391,7 @@ def test_the_experiments_name_claims_rows_and_kinds_that_exist() -> None:
             kind = next(name for name in KINDS if name in each)
             named = each[kind] if isinstance(each[kind], list) else [each[kind]]
             assert [entry.row(label).label for label in named] == named
-            assert set(each) <= {"id", kind, "by", "level", "tasks"}
+            assert set(each) <= {"id", kind, "by", "level", "tasks", "only_there"}
     with pytest.raises(SpecError, match="lu-table-23"):
         experiment("lu-table-23")
     with pytest.raises(SpecError, match="lu-table-2"):
