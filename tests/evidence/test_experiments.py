@@ -179,7 +179,13 @@ def test_a_study_without_results_has_tables_figures_and_words(tmp_path: Path) ->
         assert "no results" in alt_text(experiment_figure(entry, results))
         assert what_was_run(entry, results)
         assert {ruling.verdict for ruling in rulings(entry, results)} <= {"not run yet", "not tested at this scale"}
-    assert list(ruling_table(rulings(experiment("lu-table-2"), results)).frame["claim"]) == ["L-10", "L-13", "L-49", "L-11", "L-12"]
+    assert list(ruling_table(rulings(experiment("lu-table-2"), results)).frame["claim"]) == [
+        "L-10",
+        "L-13",
+        "L-49",
+        "L-11",
+        "L-12",
+    ]
 
 
 @pytest.mark.parametrize("kind", ["accuracy", "steps", "gap"])
