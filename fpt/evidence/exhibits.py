@@ -62,7 +62,7 @@ def experiment_table(experiment: Experiment, results: Results) -> Table:
     """Rows x tasks, "own rate / paper's rate", with the paper's own numbers in columns of their own."""
     found = cells(experiment, results)
     tasks = list(dict.fromkeys(task for _, task in found))
-    columns: dict[str, list[str]] = {"": [row.label for row in experiment.rows]}
+    columns: dict[str, list[str]] = {"": [_named(row, found) for row in experiment.rows]}
     for task in tasks:
         for name, column in _ours(experiment, found, task).items():
             columns[f"{_title(task)}{name}"] = column
@@ -71,24 +71,24 @@ def experiment_table(experiment: Experiment, results: Results) -> Table:
     for task in experiment.tasks:
         if task not in tasks:
             columns[f"{_title(task)} (paper)"] = [_printed(row, task) for row in experiment.rows]
-    if not tasks:
-        columns["here"] = [NOT_AT_THIS_SCALE] * len(experiment.rows)
     return Table(pd.DataFrame(columns), _caption(experiment, list(found.values())))
+
+
+def _named(row: Row, found: dict[tuple[str, str], Cell]) -> str:
+    """The row's label; a row without any sweep says so once, and not in every cell."""
+    absent = all(cell.sweep is None for (label, _), cell in found.items() if label == row.label)
+    return f"{row.label}: {NOT_AT_THIS_SCALE}" if absent else row.label
 
 
 def _ours(experiment: Experiment, found: dict[tuple[str, str], Cell], task: str) -> dict[str, list[str]]:
     parts = GAP_COLUMNS if experiment.kind == "gap" else {"": ""}
-    absent = {
-        row.label: all(cell.sweep is None for (label, _), cell in found.items() if label == row.label)
-        for row in experiment.rows
-    }
     texts: dict[str, list[str]] = {}
     for part, column in parts.items():
         key = f": {part}" if part else ""
         texts[key] = []
         for row in experiment.rows:
             cell = found[row.label, task]
-            text = NOT_AT_THIS_SCALE if absent[row.label] else "–" if cell.sweep is None else NOT_RUN
+            text = "–" if cell.sweep is None else NOT_RUN
             texts[key].append(text if cell.problem else " / ".join(_reading(cell, r, column) for r in READINGS))
     return texts
 
@@ -208,28 +208,29 @@ def _colour(cell: Cell) -> str:
 
 
 def ruling_table(rulings: Sequence[Ruling], caption: str = "") -> Table:
-    """Verdicts as a table: a row a claim, task and reading; what was not tried, or not run yet, is told in one row."""
-    rows: dict[tuple[str, ...], dict[str, str]] = {}
+    """Verdicts as a table: a row a claim, task and reading; claims that were not tried share the last rows."""
+    rows, untried = [], dict[str, list[str]]()
     for ruling in rulings:
-        tried, task = bool(ruling.tests or ruling.exploratory), _title(ruling.task) if ruling.task else ""
-        told = (ruling.claim, ruling.statement, ruling.word, ruling.note)
-        key = (*told, task, ruling.reading) if tried else told
-        row = {
-            "claim": ruling.claim,
-            "task": task,
-            "tested": ruling.statement,
-            "rate": ruling.how if tried else "",
-            "difference (95% interval)": "; ".join(filter(None, (difference(ruling, test) for test in ruling.tests))),
-            "seeds": str(min((test.n for test in ruling.tests), default="")),
-            "verdict": ruling.word,
-            "note": ruling.note,
-        }
-        if key in rows and task and task not in rows[key]["task"].split(", "):
-            row["task"] = f"{rows[key]['task']}, {task}"
-        elif key in rows:
-            row = rows[key]
-        rows[key] = row
-    return Table(pd.DataFrame(list(rows.values())), caption)
+        if not (ruling.tests or ruling.exploratory):
+            said = f"{ruling.verdict}: {ruling.note}" if ruling.note else ruling.verdict
+            untried.setdefault(said, []).append(ruling.claim)
+            continue
+        rows.append(
+            {
+                "claim": ruling.claim,
+                "task": _title(ruling.task) if ruling.task else "",
+                "tested": ruling.statement,
+                "rate": "own" if ruling.reading == TUNED else ruling.rates or "the paper's",
+                "difference (95% interval)": "; ".join(filter(None, (difference(ruling, t) for t in ruling.tests))),
+                "seeds": str(min((test.n for test in ruling.tests), default="")),
+                "verdict": ruling.verdict,
+                "note": ruling.note,
+            }
+        )
+    rows += [{"claim": ", ".join(dict.fromkeys(names)), "verdict": said} for said, names in untried.items()]
+    if any(ruling.exploratory for ruling in rulings):
+        caption = f"{caption} Exploratory: the seeds shown also chose the rate.".strip()
+    return Table(pd.DataFrame(rows).fillna(""), caption)
 
 
 def what_was_run(experiment: Experiment, results: Results) -> str:

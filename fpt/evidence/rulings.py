@@ -190,7 +190,7 @@ def _ruling(fields: dict[str, Any], claim: Mapping[str, Any], cells: list[Cell])
     edges = [cell.row.label for cell in cells if cell.at_edge]
     if edges and (reading == TUNED or (fields["kind"] == "unstable" and word == CONTRADICTED)):
         word = EDGE  # beyond the grid it may be better still
-        notes.append(f"own rate on the edge of the grid: {', '.join(edges)}")
+        notes.append(f"edge of the grid: {', '.join(edges)}")
     if diverged := [f"{cell.row.label} ({n})" for cell in cells if (n := cell.diverged(reading))]:
         notes.append(f"diverged runs: {', '.join(diverged)}")
     return Ruling(**fields | {"verdict": word, "tests": tests, "note": "; ".join(notes)})

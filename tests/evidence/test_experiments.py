@@ -156,7 +156,8 @@ def test_a_cell_says_own_rate_and_the_papers(tmp_path: Path) -> None:
     results = made(tmp_path, accuracy, skip=("unfrozen-random",))
     table = experiment_table(made_up([]), results)
     rows = table.frame.set_index("")
-    assert list(rows["digits"]) == ["75.0 / 75.0", "87.5* / 75.0", "not run yet", "not tested at this scale"]
+    assert list(rows["digits"]) == ["75.0 / 75.0", "87.5* / 75.0", "not run yet", "–"]
+    assert rows.index[3] == "ViT: not tested at this scale"
     assert list(rows["MNIST (paper)"]) == ["98", "91.7", "", "97.8"]
     assert "the own rate ends the grid" in table.caption
     assert "xploratory" not in table.caption
@@ -179,13 +180,9 @@ def test_a_study_without_results_has_tables_figures_and_words(tmp_path: Path) ->
         assert "no results" in alt_text(experiment_figure(entry, results))
         assert what_was_run(entry, results)
         assert {ruling.verdict for ruling in rulings(entry, results)} <= {"not run yet", "not tested at this scale"}
-    assert list(ruling_table(rulings(experiment("lu-table-2"), results)).frame["claim"]) == [
-        "L-10",
-        "L-13",
-        "L-49",
-        "L-11",
-        "L-12",
-    ]
+    table = ruling_table(rulings(experiment("lu-table-2"), results)).frame
+    assert set(", ".join(table["claim"]).split(", ")) == {"L-10", "L-11", "L-12", "L-13", "L-49"}
+    assert table["verdict"].str.startswith(("not run yet", "not tested at this scale")).all()
 
 
 @pytest.mark.parametrize("kind", ["accuracy", "steps", "gap"])
