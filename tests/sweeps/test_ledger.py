@@ -163,8 +163,8 @@ def test_results_go_below_the_study_only(workspace: Path, monkeypatch: pytest.Mo
     assert results_folder(None) is None
     assert results_folder("runs/mine/sweep") == Path("runs/mine/sweep")
     for study in (ROOT / "runs").glob("*/study.yaml"):
-        for spec in load_study(study.parent).sweeps:  # whatever the name of its arm
-            assert results_folder(f"runs/mine/{spec.folder_name}") == Path(f"runs/mine/{spec.folder_name}")
+        for sweep in load_study(study.parent).sweeps:  # whatever the name of its arm
+            assert results_folder(f"runs/mine/{sweep.folder_name}") == Path(f"runs/mine/{sweep.folder_name}")
     (workspace / "runs" / "link").symlink_to("/tmp")
     for folder in (
         "/elsewhere/x/y", "runs/mine", "runs", "runs/mine/a/b", "runs/../../x", "runs/mine/../../x", "mine/sweep", "",
