@@ -1,7 +1,11 @@
 """What the runs show: tidy tables, intervals, verdicts, figures. Importing it does not import torch."""
 
+from fpt.evidence.arithmetic import lstm_table, parameter_table, shape_table, size_table, spread_figure
+from fpt.evidence.attention import attention_figure, attention_rulings, attention_table
 from fpt.evidence.baselines import baseline_scores
 from fpt.evidence.claims import Verdict, claim, headline, verdict_table
+from fpt.evidence.exhibits import experiment_figure, experiment_table, ruling_table, what_was_run
+from fpt.evidence.experiments import Results, experiment, experiments, load_results
 from fpt.evidence.figures import (
     alt_text,
     budget_figure,
@@ -10,16 +14,23 @@ from fpt.evidence.figures import (
     gain_figure,
     learning_rate_figure,
 )
+from fpt.evidence.overview import claims_table, lu_rulings, other_claims_table, tally
 from fpt.evidence.page import Picture, Table
-from fpt.evidence.results import find_study, load_curves, load_runs, studies, sweeps_table
+from fpt.evidence.results import find_study, load_attention, load_curves, load_plan, load_runs, studies, sweeps_table
+from fpt.evidence.rulings import Ruling, rulings
 from fpt.evidence.speed import bench_table, bench_targets, bench_words, load_benches, precision_table
 from fpt.evidence.tables import beside_paper, beside_published, budget_table, paper_table, summary, table_one
 
 __all__ = [
     "Picture",
+    "Results",
+    "Ruling",
     "Table",
     "Verdict",
     "alt_text",
+    "attention_figure",
+    "attention_rulings",
+    "attention_table",
     "baseline_scores",
     "bench_table",
     "bench_targets",
@@ -29,20 +40,39 @@ __all__ = [
     "budget_figure",
     "budget_table",
     "claim",
+    "claims_table",
     "curves_figure",
     "difference_figure",
+    "experiment",
+    "experiment_figure",
+    "experiment_table",
+    "experiments",
     "find_study",
     "gain_figure",
     "headline",
     "learning_rate_figure",
+    "load_attention",
     "load_benches",
     "load_curves",
+    "load_plan",
+    "load_results",
     "load_runs",
+    "lstm_table",
+    "lu_rulings",
+    "other_claims_table",
     "paper_table",
+    "parameter_table",
     "precision_table",
+    "ruling_table",
+    "rulings",
+    "shape_table",
+    "size_table",
+    "spread_figure",
     "studies",
     "summary",
     "sweeps_table",
     "table_one",
+    "tally",
     "verdict_table",
+    "what_was_run",
 ]

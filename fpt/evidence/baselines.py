@@ -1,7 +1,10 @@
 """What can be had without learning much: the scores that a result must be read against."""
 
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from fpt.errors import SpecError
 
 if TYPE_CHECKING:
     from fpt.tasks.arrays import Task
@@ -28,6 +31,29 @@ def baseline_scores(
     if task == "bit-xor":
         return {"chance": 0.5}
     return {"majority class": _majority(loaded)}
+
+
+@cache
+def linear_score(task: str, data_dir: str | Path | None = None) -> float:
+    """Test accuracy (a fraction) of a logistic regression on the raw inputs, trained on the training rows of seed 0.
+
+    Raises what `fpt.tasks.load` raises, and SpecError for a stream of data, which has no training set.
+    """
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+
+    from fpt.tasks import load
+
+    loaded = load(task, data_dir)
+    split = loaded.split(0)
+    if split.train_size is None:
+        raise SpecError(f"task {task!r} is a stream: it has no training set for a linear classifier")
+    seen = split.train_sample(None)
+    pairs = [(loaded.encode(part.inputs).flatten(1).numpy(), part.targets[:, 0].numpy()) for part in (seen, split.test)]
+    (x, y), (x_test, y_test) = pairs
+    model = make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000))
+    return float(model.fit(x, y).score(x_test, y_test))
 
 
 def _majority(task: "Task") -> float:

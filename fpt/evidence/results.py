@@ -23,7 +23,10 @@ SHORT = {
 }
 RECIPE = ("steps", "batch_size", "clip", "dropout", "evaluations", "evaluation_examples", "compute_type")
 SETUP = ("task", "variant", "task_options", "backbone", "backbone_options", *RECIPE)
-SPEC = (*SETUP, "arm", "init", "trainable", "random_init", "random_gain", "feeds")
+SPEC = (
+    *SETUP, "arm", "init", "trainable", "random_init", "random_gain", "input_init", "pretrained_by", "threshold",
+    "feeds",
+)  # fmt: skip
 ADDED = ("label", "setup", *SPEC, "selected_rate", "at_edge", "selected", "reference", "study", "origin")
 RUNS = (
     "sweep", "stage", "learning_rate", "seed", "best_step", "validation_accuracy", "train_accuracy",
@@ -32,6 +35,9 @@ RUNS = (
 CURVES = (
     "sweep", "stage", "learning_rate", "seed", "step", "train_loss", "train_accuracy", "validation_loss",
     "validation_accuracy",
+)  # fmt: skip
+ATTENTION = (
+    "sweep", "stage", "learning_rate", "seed", "trained", "query", "key", "weight", "relevant", "chance",
 )  # fmt: skip
 
 
@@ -75,6 +81,19 @@ def load_curves(study_folder: str | Path, origin: Origin = "auto") -> pd.DataFra
     return _tidy(study_folder, origin, "curves.parquet", CURVES)
 
 
+def load_attention(study_folder: str | Path, origin: Origin = "auto") -> pd.DataFrame:
+    """One row per run, trained or not, query and key, of the sweeps that measured their first layer's attention; the
+    same added columns as `load_runs`."""
+    return _tidy(study_folder, origin, "attention.parquet", ATTENTION)
+
+
+def load_plan(study_folder: str | Path) -> pd.DataFrame:
+    """One row per sweep of the study, finished or not, with its spec: what the study asks for."""
+    sweeps = load_study(study_folder).sweeps
+    rows = [{"sweep": spec.folder_name, "study": Path(study_folder).name} | _spec_columns(spec) for spec in sweeps]
+    return pd.DataFrame(rows)
+
+
 def sweeps_table(study_folder: str | Path, origin: Origin = "auto") -> pd.DataFrame:
     """Status and provenance of every sweep of the study, finished or not: one row each."""
     rows = []
@@ -86,18 +105,27 @@ def sweeps_table(study_folder: str | Path, origin: Origin = "auto") -> pd.DataFr
             runs = pd.read_parquet(sweep.folder / "runs.parquet")
             row |= {key: _flat(value) for key, value in sweep.result.items() if key != "spec"}
             row |= {"status": "done", "runs": len(runs), "diverged": int(runs["diverged_at"].notna().sum())}
-        arm = label(spec.arm, spec.random_init, spec.random_gain)
-        rows.append({"sweep": spec.folder_name, "task": spec.task, "label": arm, "steps": spec.steps, **row})
+        rows.append({"sweep": spec.folder_name, "task": spec.task, "label": _label(spec), "steps": spec.steps, **row})
     return pd.DataFrame(rows)
 
 
-def label(arm: str, random_init: str = "matched", random_gain: float = 1.0) -> str:
-    """The short name of an arm: FP, FR, UP, UR; `fixed` or a gain are named, the default is not."""
+def label(
+    arm: str,
+    random_init: str = "matched",
+    random_gain: float = 1.0,
+    input_init: str = "orthogonal",
+    pretrained_by: str | None = None,
+) -> str:
+    """The short name of an arm: FP, FR, UP, UR; what else tells it apart is named, a default is not."""
     words = [SHORT.get(arm, arm)]
     if random_init != "matched":
         words.append(random_init)
     if random_gain != 1.0:
         words.append(f"x{random_gain:g}")
+    if input_init != "orthogonal":
+        words.append(f"{input_init}-input")
+    if pretrained_by:
+        words.append(f"by-{pretrained_by.partition('.')[0]}")
     return " ".join(words)
 
 
@@ -111,7 +139,7 @@ def _tidy(study_folder: str | Path, origin: Origin, file: str, columns: tuple[st
     folder = Path(study_folder)
     frames = []
     for sweep in _sweeps(folder, origin):
-        if sweep.result is None:
+        if sweep.result is None or not (sweep.folder / file).is_file():  # attention is there where it was measured
             continue
         frame = tidy(pd.read_parquet(sweep.folder / file), sweep.spec, sweep.result)
         frame = frame.assign(study=folder.name, origin=sweep.origin)
@@ -149,9 +177,14 @@ def _sweeps(folder: Path, origin: Origin) -> Iterator[Sweep]:
 
 def _spec_columns(spec: SweepSpec) -> dict[str, Any]:
     row = {name: _flat(getattr(spec, name)) for name in SPEC}
-    row["label"] = label(spec.arm, spec.random_init, spec.random_gain)
+    row |= {"pretrained_by": spec.pretrained_by or "", "threshold": spec.threshold or float("nan")}
+    row["label"] = _label(spec)
     row["setup"] = json.dumps([row[name] for name in SETUP])
     return row
+
+
+def _label(spec: SweepSpec) -> str:
+    return label(spec.arm, spec.random_init, spec.random_gain, spec.input_init, spec.pretrained_by)
 
 
 def _flat(value: Any) -> Any:

@@ -3,6 +3,7 @@
 import fcntl
 import json
 import os
+import re
 import socket
 import time
 from collections.abc import Iterator
@@ -19,6 +20,7 @@ RESULT, PROGRESS, LOCK = "result.json", "progress.json", "lock"
 WEIGHTS = "weights.safetensors"  # kept for the sweeps that are pretrained by this one
 NOTEBOOK, NOTEBOOK_LOCK = "notebook.ipynb", "notebook-lock"
 PUBLISHED = "published"
+FOLDER = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]*")  # of a sweep: an arm may join groups by +
 LOCK_WAIT = 30.0  # seconds: a killed driver's workers are gone long before
 
 
@@ -59,7 +61,7 @@ def results_folder(folder: str | None) -> Path | None:
     inside = Path(os.path.abspath(root / folder))
     runs = (root / "runs").resolve()
     parts = inside.resolve().relative_to(runs).parts if inside.resolve().is_relative_to(runs) else ()
-    if len(parts) != 2 or parts[1] == PUBLISHED or not all(NAME.fullmatch(part) for part in parts):
+    if len(parts) != 2 or parts[1] == PUBLISHED or not (NAME.fullmatch(parts[0]) and FOLDER.fullmatch(parts[1])):
         raise SpecError(f"folder = {folder!r}: results go to runs/<study>/<sweep> in the workspace, and nowhere else")
     return inside.relative_to(Path.cwd()) if inside.is_relative_to(Path.cwd()) else inside
 

@@ -25,5 +25,6 @@ def workspace(html: Path) -> Path:
 def contents(workspace: Path) -> list[str]:
     """Every page of the table of contents."""
     toc: dict[str, Any] = yaml.safe_load((workspace / "book/_toc.yml").read_text())
-    chapters = [chapter["file"] for part in toc["parts"] for chapter in part["chapters"]]
-    return [toc["root"], *chapters]
+    chapters = [chapter for part in toc["parts"] for chapter in part["chapters"]]
+    sections = [section for chapter in chapters for section in chapter.get("sections", [])]
+    return [toc["root"], *(entry["file"] for entry in [*chapters, *sections])]

@@ -51,12 +51,12 @@ def test_chapters_read_results_only_through_evidence() -> None:
         assert not re.search(r"read_parquet|result\.json\"|open\(", path.read_text()), path.name
 
 
-def _prose_module() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("book_prose", ROOT / "book/prose.py")
+def _prose_module(name: str = "prose") -> ModuleType:
+    spec = importlib.util.spec_from_file_location(f"book_{name}", ROOT / f"book/{name}.py")
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
-    sys.modules["book_prose"] = module
+    sys.modules[f"book_{name}"] = module
     spec.loader.exec_module(module)
     return module
 
@@ -130,3 +130,24 @@ def test_the_share_of_the_papers_steps(tmp_path: Path) -> None:
     runs = load_runs(_made(tmp_path))
     assert "400 steps are 0.10% of the 400,000" in _prose_module().budget_share(runs, "mnist")
     assert "0.13% of the 300,000" in _prose_module().budget_share(runs, "listops")
+
+
+@pytest.mark.parametrize("empty", [True, False])
+def test_an_experiment_has_claims_words_table_and_verdicts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, empty: bool
+) -> None:
+    page = _prose_module("lu")
+    monkeypatch.chdir(_made(tmp_path, **({"empty": True} if empty else {})))
+    monkeypatch.setattr(page, "STUDY", "laptop")
+    html = page.show("lu-table-2")._repr_html_()
+    for words in (
+        "L-10: Lu et al. 2021, Table 2",
+        "What was run.",
+        "not tested at this scale",
+        "MNIST (paper)",
+        "Verdicts.",
+    ):
+        assert words in html
+    assert ("not run yet" in html, "<img" in html) == (empty, not empty)
+    assert "L-22" in page.show_attention("bit-xor")._repr_html_()
+    assert ("no results" in page.provenance()) == empty

@@ -116,7 +116,7 @@ def _runs(
                     "diverged_at": 1 if math.isnan(value) else None,
                 }
             )
-    return pd.DataFrame(rows).astype({"diverged_at": "Int64"})
+    return pd.DataFrame(rows).astype({"diverged_at": "Int64"}) if rows else pd.DataFrame()
 
 
 def _curves(spec: SweepSpec, runs: pd.DataFrame) -> pd.DataFrame:

@@ -9,7 +9,7 @@ import yaml
 from fpt import files
 from fpt.errors import SpecError
 from fpt.sweeps import Study, ledger
-from fpt.sweeps.publish import BEGIN, END, FILES, list_notebooks, publish
+from fpt.sweeps.publish import BEGIN, END, FILES, PAGE, list_notebooks, publish
 from fpt.sweeps.study import load_study
 
 ROOT = Path(__file__).parents[2]
@@ -104,13 +104,15 @@ def test_the_book_lists_what_is_published(study: Study) -> None:
     text = Path("book/_toc.yml").read_text()
     toc = yaml.safe_load(text)
     (part,) = toc["parts"]
-    assert part["caption"] == "Executed notebooks: mine"
+    assert part["caption"] == "Executed notebooks"
+    (chapter,) = part["chapters"]
+    assert chapter["file"] == PAGE
     first = study.sweeps[0]
-    assert part["chapters"][0] == {
+    assert chapter["sections"][0] == {
         "file": f"runs/mine/published/{first.folder_name}/notebook",
-        "title": "digits, frozen-random",
+        "title": "mine: digits, frozen-random",
     }
-    assert [chapter["title"] for chapter in part["chapters"]][1] == "digits, frozen-random, gain 2"
+    assert chapter["sections"][1]["title"] == "mine: digits, frozen-random, gain 2"
     assert text.endswith("# last\n")
     list_notebooks(Path())
     assert Path("book/_toc.yml").read_text() == text

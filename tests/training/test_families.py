@@ -12,7 +12,9 @@ from fpt.bench import needed_flop
 from fpt.models.transfer import Template
 from fpt.tasks.arrays import Task
 from fpt.training import Recipe, features, memory, train_fleet
+from fpt.training.checkpoint import Folder
 from fpt.training.fleet import Fleet
+from fpt.training.loop import Training
 
 CPU = torch.device("cpu")
 RATES, SEEDS = [3e-4, 1e-3], [0, 5]
@@ -127,6 +129,21 @@ def test_bfloat16_follows_float32_and_is_of_frozen_matrices_alone(backbone, arm,
     for name, value in {**fleet.shared, **fleet.per_seed}.items():
         matrix = template.groups[name] in ("attention", "feed_forward") and not name.endswith("bias")
         assert value.dtype == (torch.bfloat16 if matrix else torch.float32), name
+
+
+@pytest.mark.parametrize("backbone", ["small-bert", *NEW, "small-lstm", "small-lstm-released"])
+def test_a_training_that_is_loaded_goes_on_bit_for_bit(backbone, digits, small_backbones, small_lstms, tmp_path):
+    template = fpt.models.build(digits, backbone, "random", "all")
+    whole, first, second = (Training(Fleet(digits, template, recipe(dropout=0.1), RATES, SEEDS, CPU)) for _ in range(3))
+    for training, steps in ((whole, 6), (first, 4)):
+        for _ in range(steps):
+            training.step()
+    Folder(tmp_path).save(0, first.state())
+    second.load(Folder(tmp_path).load(0, second.state()))
+    for _ in range(2):
+        second.step()
+    for name, tensor in whole.state().items():
+        torch.testing.assert_close(second.state()[name], tensor, rtol=0, atol=0, msg=name)
 
 
 @pytest.mark.parametrize("backbone", NEW)

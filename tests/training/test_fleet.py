@@ -200,8 +200,8 @@ def test_diverged_runs_leave_at_the_next_evaluation(digits, small_backbones):
     assert stayed.fleet.active.rows.tolist() == [[0, 1, 2], [3, 4, 5]]
     keep = left.fleet.active.places
     torch.testing.assert_close(left.fleet.parameters[keep], stayed.fleet.parameters[keep], rtol=1e-5, atol=1e-6)
-    for one, other in zip(left.tables(None), stayed.tables(None), strict=True):
-        pd.testing.assert_frame_equal(one, other, rtol=1e-5)  # a run that left is in the tables all the same
+    for name, table in left.tables(None).items():  # a run that left is in the tables all the same
+        pd.testing.assert_frame_equal(table, stayed.tables(None)[name], rtol=1e-5)
 
 
 def test_one_diverged_run_leaves_only_with_company(digits, small_backbones):
