@@ -209,11 +209,10 @@ def _colour(cell: Cell) -> str:
 
 def ruling_table(rulings: Sequence[Ruling], caption: str = "") -> Table:
     """Verdicts as a table: a row a claim, task and reading; claims that were not tried share the last rows."""
-    rows, untried = [], dict[str, list[str]]()
+    rows, untried = [], dict[str, list[str]]()  # why not, or the verdict -> claims
     for ruling in rulings:
         if not (ruling.tests or ruling.exploratory):
-            said = f"{ruling.verdict}: {ruling.note}" if ruling.note else ruling.verdict
-            untried.setdefault(said, []).append(ruling.claim)
+            untried.setdefault(ruling.note or ruling.verdict, []).append(ruling.claim)
             continue
         rows.append(
             {

@@ -12,6 +12,7 @@ from matplotlib.figure import Figure
 from fpt.evidence.figures import alt_text
 
 SHORT = 16  # characters that a cell keeps on one line
+WIDE = 8  # columns; such a table is set smaller
 
 
 @dataclass
@@ -58,9 +59,10 @@ class Table:
     def _repr_html_(self) -> str:
         head = "".join(f'<th scope="col">{html.escape(str(name))}</th>' for name in self.frame.columns)
         rows = "".join(f"<tr>{self._row(i)}</tr>" for i in range(len(self.frame)))
+        kind = "dataframe wide" if len(self.frame.columns) >= WIDE else "dataframe"
         caption = f"<figcaption>{html.escape(self.caption)}</figcaption>" if self.caption else ""
         return (
-            f'<figure class="fpt">{caption}<div class="fpt-scroll"><table class="dataframe">'
+            f'<figure class="fpt">{caption}<div class="fpt-scroll"><table class="{kind}">'
             f"<thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div></figure>"
         )
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from urllib.request import Request, urlopen
 
 from fpt.errors import WeightsError
-from fpt.models import BACKBONES
+from fpt.models import BACKBONES, import_without_widgets
 
 HUB_TIMEOUT = 10  # seconds to learn whether the hub answers at all
 FILES = ("config.json", "model.safetensors")
@@ -29,6 +29,7 @@ def local_folder(backbone: str) -> Path | None:
 
 def cached(hub: str) -> bool:
     """Whether the hub's own cache holds the model, so that no network is needed."""
+    import_without_widgets()
     from huggingface_hub import try_to_load_from_cache
 
     return all(isinstance(try_to_load_from_cache(hub, name), str) for name in FILES)
@@ -58,6 +59,7 @@ def fetch(backbone: str) -> Path:
     find(backbone)
     folder = local_folder(backbone)
     if folder is None:
+        import_without_widgets()
         from huggingface_hub import hf_hub_download
 
         hub = str(BACKBONES[backbone].hub)
@@ -94,6 +96,7 @@ def hub_answers(hub: str) -> bool:
     """Whether the model can be downloaded from here, asked once and briefly."""
     if os.environ.get("HF_HUB_OFFLINE", "").lower() in {"1", "on", "yes", "true"}:
         return False
+    import_without_widgets()
     from huggingface_hub import hf_hub_url
 
     try:

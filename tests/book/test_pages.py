@@ -73,6 +73,12 @@ def test_no_error_reached_a_page(html: Path) -> None:
         assert not parsed(page).select(".system-message, .problematic"), page
 
 
+def test_no_library_speaks_on_a_chapter(html: Path) -> None:
+    """Warnings name files of the machine that built the book."""
+    for page in sorted((html / "book").glob("*.html")):
+        assert not parsed(page).select(".output.stderr"), page
+
+
 def test_internal_links_lead_somewhere(html: Path) -> None:
     for page in pages(html):
         for link in parsed(page).select("a[href]"):
