@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
-from fpt import bench, files
+from fpt import __version__, bench, files
 from fpt.cli import app
 from fpt.errors import DataError
 from fpt.sweeps import SweepSpec, engines, execute, ledger, ray_engine, speeds
@@ -293,3 +293,12 @@ def test_doctor_says_what_is_here_and_how_to_get_the_rest(
 def test_help_lists_the_commands() -> None:
     output = fpt("--help")
     assert all(command in output for command in ("plan", "run", "status", "publish", "bench", "doctor"))
+
+
+def test_version() -> None:
+    assert fpt("--version").strip() == f"fpt {__version__}"
+
+
+@pytest.mark.parametrize("option", [["--threads", "2"], ["--engine", "ray"], ["--address", "here:1"]])
+def test_smoke_goes_without_engines(study: Study, option: list[str]) -> None:
+    assert "--smoke runs in this process alone" in fpt("run", "mine", "--smoke", *option, code=2)

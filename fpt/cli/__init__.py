@@ -125,6 +125,8 @@ def run(
     root: Root = None,
 ) -> None:
     """Train what is not done yet. Finished sweeps are kept; a killed run is simply started again."""
+    if smoke and (threads or address or engine is not Engine.LOCAL):
+        raise SpecError("--smoke runs in this process alone: it goes without --threads, --engine and --address")
     if smoke:
         _smoke(study, only, root)
         return

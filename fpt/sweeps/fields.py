@@ -10,6 +10,7 @@ T = TypeVar("T", int, float, str)
 
 
 def split_arm(arm: Any) -> tuple[str, str | list[str]]:
+    """Initialisation and trainable groups of an arm by name; raises SpecError for an unknown one."""
     if arm in list(models.ARMS):
         init, policy = models.ARMS[arm]
         return init, policy
@@ -17,7 +18,7 @@ def split_arm(arm: Any) -> tuple[str, str | list[str]]:
     groups = trainable.split("+")
     if init in models.INITS and trainable in models.POLICIES:
         return init, trainable
-    if init in models.INITS and all(group in models.GROUPS for group in groups):
+    if init in models.INITS and all(group in (*models.GROUPS, *models.PARTS) for group in groups):
         return init, groups
     raise unknown("arm", arm, models.ARMS)
 

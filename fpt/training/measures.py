@@ -1,6 +1,7 @@
 """What else a fleet can be asked after its training: kept weights, first-layer attention, accuracy in training mode."""
 
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import torch
@@ -18,9 +19,12 @@ TRAIN_MODE_BATCHES = 100  # the released code of Lu et al. averages over 100 tra
 ATTENTION_EXAMPLES = 500
 
 
-def run_weights(fleet: Fleet, row: int, parameters: Tensor) -> dict[str, Tensor]:
-    """{parameter name: float32 tensor} of one run: its trained values in `parameters` (runs, numbers), else frozen."""
-    values = fleet.template.initialise(fleet.seeds[row // len(fleet.rates)])
+def run_weights(
+    fleet: Fleet, row: int, parameters: Tensor, start: dict[str, Tensor] | None = None
+) -> dict[str, Tensor]:
+    """{parameter name: float32 tensor} of one run: its trained values in `parameters` (runs, numbers), else those of
+    its seed's `start`, which are drawn anew where they are not given."""
+    values = start or fleet.template.initialise(fleet.seeds[row // len(fleet.rates)])
     named = dict(zip(fleet.names, parameters[row].split([shape.numel() for shape in fleet.shapes]), strict=True))
     return values | {name: named[name].view(shape) for name, shape in zip(fleet.names, fleet.shapes, strict=True)}
 
@@ -62,22 +66,27 @@ def attention(fleet: Fleet, parameters: Tensor) -> pd.DataFrame:
     if task.relevant is None:
         raise SpecError(f"task {task.name!r} does not say which tokens its read-out positions need: no attention score")
     frames = []
-    for row in range(len(parameters)):
-        seed = fleet.seeds[row // len(fleet.rates)]
-        examples = fleet.splits[row // len(fleet.rates)].test_sample(ATTENTION_EXAMPLES)
-        needed = task.relevant(examples)
-        for trained in (False, True):
-            weights = run_weights(fleet, row, parameters) if trained else fleet.template.initialise(seed)
-            maps = first_layer(fleet, weights, examples)[:, -task.readout :]
-            visible = (maps > 0).double().mean(0)
-            chance = needed.double() / visible.sum(1, keepdim=True)
-            columns = {"weight": maps.mean(0), "relevant": (maps * needed).mean(0), "chance": chance.mean(0)}
-            queries, keys = torch.meshgrid(*map(torch.arange, maps.shape[1:]), indexing="ij")
-            run = {"learning_rate": fleet.rates[row % len(fleet.rates)], "seed": seed, "trained": trained}
-            places = {"query": queries.flatten() + task.tokens - task.readout, "key": keys.flatten()}
-            values = places | {name: column.float().flatten() for name, column in columns.items()}
-            frames.append(pd.DataFrame(run | {name: value.cpu().numpy() for name, value in values.items()}))
+    for place, seed in enumerate(fleet.seeds):
+        examples, start = fleet.splits[place].test_sample(ATTENTION_EXAMPLES), fleet.template.initialise(seed)
+        needed, untrained = task.relevant(examples), first_layer(fleet, start, examples)
+        for number, rate in enumerate(fleet.rates):
+            row = place * len(fleet.rates) + number
+            after = first_layer(fleet, run_weights(fleet, row, parameters, start), examples)
+            for trained, maps in ((False, untrained), (True, after)):
+                run = {"learning_rate": rate, "seed": seed, "trained": trained}
+                frames.append(pd.DataFrame(run | _scores(maps[:, -task.readout :], needed)))
     return pd.concat(frames, ignore_index=True)
+
+
+def _scores(maps: Tensor, needed: Tensor) -> dict[str, Any]:
+    """Columns, a row for each query and key, means over examples of (n, queries, keys); queries are the last tokens."""
+    visible = (maps > 0).double().mean(0)
+    chance = needed.double() / visible.sum(1, keepdim=True)
+    columns = {"weight": maps.mean(0), "relevant": (maps * needed).mean(0), "chance": chance.mean(0)}
+    queries, keys = torch.meshgrid(*map(torch.arange, maps.shape[1:]), indexing="ij")
+    places = {"query": queries.flatten() + maps.shape[2] - maps.shape[1], "key": keys.flatten()}
+    values = places | {name: column.float().flatten() for name, column in columns.items()}
+    return {name: value.cpu().numpy() for name, value in values.items()}
 
 
 @torch.no_grad()

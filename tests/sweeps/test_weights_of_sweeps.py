@@ -140,6 +140,13 @@ def test_bad_requests(change: dict[str, Any], message: str) -> None:
         resolve(fields, "a study")
 
 
+@pytest.mark.parametrize("trainable", ["fpt-feed-forward-last-attention", ["output", "last_attention"], ["input"]])
+def test_a_notebook_can_say_every_choice_of_groups(trainable: Any) -> None:
+    fields = {"task": "digits", "learning_rates": [1e-3], "selection_seeds": [0]}
+    spec = resolve({**fields, "init": "random", "trainable": trainable})
+    assert resolve(spec.parameters()).hash == spec.hash
+
+
 def test_two_sweeps_of_one_name(study: Path) -> None:
     (study / "study.yaml").write_text(STUDY.replace("arm: unfrozen-random", "arm: [unfrozen-random, frozen-random]"))
     with pytest.raises(SpecError, match="more than one sweep has this name"):
