@@ -45,13 +45,15 @@ class Study:
     sweeps: tuple[SweepSpec, ...]
 
     def feeding(self, only: str | None) -> tuple[SweepSpec, ...]:
-        """The sweeps that serve the table or figure `only` (all of them if None)."""
+        """The sweeps that serve the table or figure `only` (all of them if None), and those whose weights these start
+        from."""
         if only is None:
             return self.sweeps
         feeds = {feed for spec in self.sweeps for feed in spec.feeds}
         if only not in feeds:
             raise unknown("feed", only, feeds, _label(self.folder))
-        return tuple(spec for spec in self.sweeps if only in spec.feeds)
+        needed = {spec.pretrained_by for spec in self.sweeps if only in spec.feeds}
+        return tuple(spec for spec in self.sweeps if only in spec.feeds or spec.folder_name in needed)
 
 
 def study_folder(runs: Path, name: str) -> Path:

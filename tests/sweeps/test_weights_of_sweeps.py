@@ -102,6 +102,15 @@ def test_accuracy_in_training_mode_is_a_column_of_its_own(study: Path) -> None:
     assert runs.loc[runs["stage"] == "selection", "train_accuracy_train_mode"].isna().all()
 
 
+def test_who_serves_a_table_brings_the_weights_it_starts_from(study: Path) -> None:
+    (study / "study.yaml").write_text(
+        STUDY.replace("measures: [attention], feeds: [lu-table-2]", "feeds: [lu-table-1]")
+    )
+    found = load_study(study)
+    assert [spec.task for spec in found.feeding("lu-table-1")] == ["bit-memory"]
+    assert [spec.task for spec in found.feeding("lu-table-2")] == ["bit-memory", "bit-xor"]
+
+
 class TestOrder:
     def test_who_needs_weights_comes_after_who_keeps_them(self, study: Path) -> None:
         order: list[str] = []
