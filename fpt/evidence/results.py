@@ -13,6 +13,7 @@ from fpt.errors import unknown
 from fpt.sweeps.ledger import PUBLISHED, sweep_state, workspace
 from fpt.sweeps.spec import SweepSpec
 from fpt.sweeps.study import load_study, study_folder
+from fpt.training.recipe import ATTENTION as ATTENTION_MEASURE
 
 Origin = Literal["auto", "own", "published"]
 SHORT = {
@@ -139,7 +140,7 @@ def _tidy(study_folder: str | Path, origin: Origin, file: str, columns: tuple[st
     folder = Path(study_folder)
     frames = []
     for sweep in _sweeps(folder, origin):
-        if sweep.result is None or not (sweep.folder / file).is_file():  # attention is there where it was measured
+        if sweep.result is None or (columns is ATTENTION and ATTENTION_MEASURE not in sweep.spec.measures):
             continue
         frame = tidy(pd.read_parquet(sweep.folder / file), sweep.spec, sweep.result)
         frame = frame.assign(study=folder.name, origin=sweep.origin)
