@@ -1,14 +1,12 @@
 """How fast: fleets beside the reference (fpt.training.reference), and both beside what the device can do.
 
 The unit is run-steps per second: steps x runs / wall seconds. Both sides of a cell run in one process, by turns, and
-the ratio is that of their medians over the rounds. Nothing is downloaded: MNIST and CIFAR-10 are stood in for by
-random pixels in their shape, homology by one invented protein; weights are random unless the cell says pretrained.
+the ratio is that of their medians over the rounds. Nothing is downloaded: data are stood in for in their shape
+(fpt.sweeps.flop); weights are random unless the cell says pretrained.
 """
 
-import json
 import os
 import re
-import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -23,19 +21,17 @@ from pathlib import Path
 from statistics import median
 from typing import Any, TypeVar
 
-import numpy as np
 import psutil
 import torch
 
-from fpt import models, tasks
+from fpt import models
 from fpt.errors import FptError, SpecError
 from fpt.files import write_json
-from fpt.models.transfer import Template
 from fpt.sweeps import speeds
 from fpt.sweeps.engines import KEEP_MEMORY
+from fpt.sweeps.flop import needed_flop, shaped_task
 from fpt.sweeps.provenance import device_name, software
 from fpt.sweeps.spec import SweepSpec, resolve
-from fpt.tasks.arrays import Task
 from fpt.training import features, memory
 from fpt.training.evaluate import score
 from fpt.training.fleet import Fleet, stack
@@ -47,26 +43,22 @@ T = TypeVar("T")
 SHORT = "bit-xor mnist:released mnist digits-lra cifar10 bit-memory"  # 10, 49, 64, 64, 64, 120 tokens; digits: 16
 LONG = "listops:released cifar10-lra listops"  # 512, 1,024, 2,000
 QUICK = (("tiny-lm", "digits", "21 3"), ("tiny-lm", "mnist", "21"))
-ON_CPU = (("tiny-lm", "digits", "21 9 3 1"), ("tiny-lm", f"{SHORT} {LONG}", "21"), ("gpt2", "mnist bit-xor", "9"))
+ON_CPU = (("tiny-lm", "digits", "21 9 3 1"), ("tiny-lm", f"{SHORT} {LONG}", "21"), ("gpt2", "mnist bit-xor", "9"),
+          ("minilm lstm", "mnist", "9"))  # fmt: skip
 OUTPUT_ONLY = "gpt2/mnist/output-random/9"  # on features that are computed once
 ON_GPU = (("tiny-lm", "digits", "21"), ("gpt2", "mnist", "9 3 1"), ("gpt2", f"digits {SHORT} {LONG}", "27"))
-SIZES = {"train": 120, "test": 40}  # examples of the stand-ins
-PIXELS = {"mnist": ("mnist.npz", (28, 28)), **dict.fromkeys(("cifar10", "cifar10-lra"), ("cifar10.npz", (32, 32, 3)))}
 
 
 def cells(quick: bool, cuda: bool) -> list[str]:
     """The cells of a whole bench of this kind of device, or of the short one."""
-    words = [(b, t, r) for b, some, runs in (QUICK if quick else ON_GPU if cuda else ON_CPU)
-             for t in some.split() for r in runs.split()]  # fmt: skip
+    words = [(b, t, r) for several, some, runs in (QUICK if quick else ON_GPU if cuda else ON_CPU)
+             for b in several.split() for t in some.split() for r in runs.split()]  # fmt: skip
     arms = ("frozen-random", "unfrozen-random")
     return [f"{b}/{t}/{arm}/{r}" for b, t, r in words for arm in arms] + ([] if quick else [OUTPUT_ONLY])
 
 
 def cell(text: str) -> SweepSpec:
-    """BACKBONE/TASK[:VARIANT]/ARM/RUNS as the grid of a sweep.
-
-    Raises SpecError for what does not exist, and for a backbone of a family that the reference does not run.
-    """
+    """BACKBONE/TASK[:VARIANT]/ARM/RUNS as the grid of a sweep. Raises SpecError for what does not exist."""
     if not re.fullmatch(r"[^/]+/[^/]+/[^/]+/0*[1-9][0-9]{0,3}", text):
         example = "tiny-lm/digits/frozen-random/21"
         raise SpecError(f"cell {text!r}: must be BACKBONE/TASK[:VARIANT]/ARM/RUNS, as in {example} (fpt bench)")
@@ -77,51 +69,17 @@ def cell(text: str) -> SweepSpec:
     fields: dict[str, Any] = {"backbone": backbone, "task": name, "variant": variant or "paper", "arm": arm}
     # cached features are those of a model without dropout
     fields |= {"dropout": 0.0} if arm.startswith("output-") else {}
-    spec = resolve(fields | {"learning_rates": rates, "selection_seeds": list(range(seeds))}, f"cell {text!r}")
-    if (family := models.BACKBONES[backbone].family) not in COMPARABLE:
-        known = " and ".join(COMPARABLE)
-        raise SpecError(
-            f"cell {text!r}: the reference runs backbones of the families {known}, {backbone!r} is {family}"
-        )
-    return spec
-
-
-def shaped_task(spec: SweepSpec) -> tuple[Task, list[int], str]:
-    """The task, its numbers of validation and test examples, and whether its inputs are "real" or "random".
-
-    Random ones go through the task's own loader and encoding, so shapes and work are those of the real task. ListOps
-    is generated, a few examples only: the whole of it would take minutes and change nothing.
-    """
-    with tempfile.TemporaryDirectory(prefix="fpt-bench-") as folder:
-        if spec.task == "listops":
-            held = int(spec.task_options.get("heldout", tasks.entry("listops").options["heldout"]))
-            few = {"train": SIZES["train"], "heldout": SIZES["test"]}
-            return tasks.load(spec.task, folder, spec.variant, **few), [held, held], "real"
-        if spec.task in PIXELS:
-            name, shape = PIXELS[spec.task]
-            draw = np.random.default_rng(0)
-            arrays: dict[str, Any] = {f"x_{k}": draw.integers(0, 256, (n, *shape), np.uint8) for k, n in SIZES.items()}
-            arrays |= {f"y_{k}": np.arange(n) % 10 for k, n in SIZES.items()}
-            np.savez(Path(folder) / name, **arrays)
-            return tasks.load(spec.task, folder, spec.variant, **spec.task_options), [10_000, 10_000], "random"
-        if spec.task == "homology":
-            records = [{"primary": "ACDEFGHIKL" * 17, "fold_label": fold} for fold in range(SIZES["train"])]
-            for path in (Path(folder) / name for name in tasks.HOMOLOGY):
-                path.parent.mkdir(exist_ok=True)
-                path.write_text(json.dumps(records))
-            held = 736 if spec.variant == "released" else 718  # TAPE's validation file, its fold hold-out
-            return tasks.load(spec.task, folder, spec.variant), [736, held], "random"
-    task = tasks.load(spec.task, None, spec.variant, **spec.task_options)
-    return task, [len(task.split(0).validation), len(task.split(0).test)], "real"
+    return resolve(fields | {"learning_rates": rates, "selection_seeds": list(range(seeds))}, f"cell {text!r}")
 
 
 def measure(spec: SweepSpec, rounds: int = 5, seconds: float = 2.0, compared: bool = True) -> dict[str, Any]:
     """One row: the fleet of the spec's selection stage beside the reference, in turns of about `seconds`.
 
     `seconds`, `reference_seconds`: of a run-step; `evaluation_seconds`: of an example and run; `ratios`: of each
-    round; `steps`: that were timed. A row that is not `compared` has no reference and no ratio. Raises FptError where
-    not even one run fits in memory.
+    round; `steps`: that were timed. A row that is not `compared`, or whose backbone is of a family that the reference
+    does not run, has no reference and no ratio. Raises FptError where not even one run fits in memory.
     """
+    compared = compared and models.BACKBONES[spec.backbone].family in COMPARABLE
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     task, held, inputs = shaped_task(spec)
     options: dict[str, Any] = dict(spec.backbone_options)
@@ -144,39 +102,9 @@ def measure(spec: SweepSpec, rounds: int = 5, seconds: float = 2.0, compared: bo
     row |= {"peak_gib": round(peak[0] / 2**30, 3), "flop": needed_flop(template, spec.batch_size)}
     row |= {"trainable_parameters": fleet.parameters.shape[1]}
     ratios = [round(runs * turn[1] / turn[0], 2) for turn in turns] if compared else []
-    return row | ({"reference_seconds": other[0], "ratio": runs * other[0] / own, "ratios": ratios} if compared else {})
-
-
-def needed_flop(template: Template, batch_size: int, last_rows: int | None = None) -> int:
-    """FLOP that one step of one run needs; a multiplication and its addition are two.
-
-    A product of n rows with a matrix of w weights takes 2 n w FLOP forward, as much again for the gradient of its
-    inputs (the input layer always trains, so every block passes gradients on), and as much again for the gradient of
-    its weights where they train. Attention scores and the sums they weigh are two products of activations, with two
-    gradients each. The last block needs keys and values at every token, everything else only at the `last_rows` tokens
-    that are read (None: the task's read-out; the library's model computes all of them). Causal masks are not
-    discounted, padding neither; layer norms, softmax, GELU and Adam are not counted, as is the custom. Where the
-    output layer alone trains, its features are there already. Recurrent layers need every token, the last one too.
-    """
-    task, rows = template.task, batch_size * template.task.tokens
-    last = batch_size * (last_rows or task.readout)
-    above = (template.layers - 1) * rows  # rows of all blocks but the last
-    weights = dict.fromkeys(template.groups.values(), 0)  # of one block's matrices
-    for name, group in template.groups.items():
-        used = len(template.shapes[name]) == 2 and "_global." not in name  # no token of Longformer attends globally
-        weights[group] += template.shapes[name].numel() // template.layers if used else 0
-    attention, feed_forward, recurrent = (
-        2 * weights.get(group, 0) * (3 if group in template.trainable_groups else 2)
-        for group in ("attention", "feed_forward", "recurrent")
+    return row | (
+        {"reference_seconds": other[0], "ratio": round(runs * other[0] / own, 2), "ratios": ratios} if compared else {}
     )
-    products = above * attention + (rows + last) * attention // 2  # half of its weights make keys and values
-    products += (above + last) * feed_forward + (above + rows) * recurrent
-    scores = 3 * 2 * 2 * template.module.reach * template.width * (above + last)
-    input_layer = 2 * 2 * rows * template.width * (task.width or 0)  # no gradient below; a table is no product
-    output_layer = 3 * 2 * batch_size * task.readout * template.width * task.output_width
-    if template.trainable_groups == ("output",):
-        return output_layer * 2 // 3  # no gradient of the features
-    return products + scores + input_layer + output_layer
 
 
 @contextmanager
@@ -292,7 +220,7 @@ def bench(names: Sequence[str], quick: bool, runs: Path, told: Callable[[str], N
         if row is None:
             continue
         rate = result["ceiling"][f"{row['compute_type']}_flop_per_second"]
-        row |= {"ratio": round(row["ratio"], 2), "utilisation": round(row["flop"] / row["seconds"] / rate, 4)}
+        row |= {"utilisation": round(row["flop"] / row["seconds"] / rate, 4)}
         same = [*speeds.COST, "arm", "runs"]
         result["rows"] = [old for old in result["rows"] if any(old[k] != row[k] for k in same)] + [row]
         write_json(path, result)

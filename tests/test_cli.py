@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 from fpt import __version__, bench, files
 from fpt.cli import app
 from fpt.errors import DataError
-from fpt.sweeps import SweepSpec, engines, execute, ledger, ray_engine, speeds
+from fpt.sweeps import SweepSpec, engines, execute, flop, ledger, ray_engine, speeds
 from fpt.sweeps.publish import BEGIN, END
 from fpt.sweeps.study import Study, load_study
 
@@ -85,11 +85,26 @@ def test_plan_predicts_from_the_figures_of_a_bench(study: Study) -> None:
     assert "1.5 min" in own  # a result's own wall time is better than any figure
     assert "predicted" not in own
     evaluations = 6 * 3 * (300 + 300) + 2 * (2 * 400 + 4 * 400)
-    assert f"{(6 * 3 * 2.0 + evaluations * 0.01) / 60:.1f} min predicted for a processor" in known
-    assert "unknown" in unknown
+    assert f"{(6 * 3 * 2.0 + evaluations * 0.01) / 60:.1f} min predicted" in known
+    assert "unknown" in unknown  # no row of a frozen model
     assert "min predicted for a processor (threads: 2), 1 of unknown time" in output
-    bench_file([bench_row(study.sweeps[1], task="mnist")])
-    assert "2 of 3 sweeps to run: 2 of unknown time" in fpt("plan", "mine")
+
+
+def test_plan_estimates_what_was_not_measured(study: Study) -> None:
+    finish(study, 0)
+    bench_file([bench_row(study.sweeps[1], task="mnist", tokens=64, flop=10**9)])
+    output = fpt("plan", "mine")
+    rows = {spec.hash: next(line for line in output.splitlines() if spec.hash in line) for spec in study.sweeps}
+    assert "min estimated" in rows[study.sweeps[1].hash]
+    assert "unknown" in rows[study.sweeps[2].hash]
+    assert "min estimated for a processor (threads: 2), 1 of unknown time" in output
+    work = sum(flop.flop_of(spec) for spec in study.sweeps[1:])
+    assert f"{work:.2g} FLOP without evaluations" in output
+    twice = json.loads(Path("runs/bench/cpu.json").read_text()) | {"device": "another", "kind": "h200"}
+    Path("runs/bench/h200.json").write_text(json.dumps(twice))
+    line = next(line for line in fpt("plan", "mine").splitlines() if study.sweeps[1].hash in line)
+    assert "estimated for a processor" in line
+    assert "estimated for another" in line
 
 
 def test_plan_refuses_a_damaged_bench(study: Study) -> None:

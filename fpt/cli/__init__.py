@@ -90,18 +90,30 @@ def plan(
         states = [sweep_state(spec, opened_study.folder) for spec in opened_study.feeding(only)]
         todo = [state for state in states if not state.complete]
         benches = [measure_here(todo)] if measure else speeds.benches(Path("runs"))
+    with console.status("working out what was never measured"):
+        times = {state.spec.hash: times_of(state, benches) for state in states}
     table = sweep_table(opened_study.name, "state", "runs", "steps", "time")
     total: dict[str, list[float]] = {}  # where it was measured -> seconds of each sweep to run
     for state in states:
-        spec, times = state.spec, times_of(state, benches)
-        shown = "; ".join(time_text(seconds) + where for where, seconds in times.items())
-        table.add_row(spec.folder_name, state.state, runs_text(spec), f"{spec.steps:,}", escape(shown or "unknown"))
-        for where, seconds in times.items() if state in todo else ():
+        spec, found = state.spec, times[state.spec.hash]
+        named = len(found) > 1 or known_result(state)  # else the last line names the one device
+        words = [
+            time_text(seconds) + (where if named else where.partition(" for ")[0]) for where, seconds in found.items()
+        ]
+        table.add_row(
+            spec.folder_name, state.state, runs_text(spec), f"{spec.steps:,}", escape("; ".join(words) or "unknown")
+        )
+        for where, seconds in found.items() if state in todo else ():
             total.setdefault(" as measured" if known_result(state) else where, []).append(seconds)
     console.print(table)
-    unknown = sum(not times_of(state, benches) for state in todo)
-    parts = [f"{time_text(sum(times))}{where}" for where, times in total.items()]
+    unknown = sum(not times[state.spec.hash] for state in todo)
+    parts = [f"{time_text(sum(seconds))}{where}" for where, seconds in total.items()]
     parts += [f"{unknown} of unknown time"] if unknown else []
+    if any(where.startswith(" estimated") for where in total):
+        from fpt.sweeps.flop import flop_of
+
+        work = sum(flop_of(state.spec) for state in todo)
+        parts.append(f"{work:.2g} FLOP without evaluations")
     console.print(escape(f"{len(todo)} of {len(states)} sweeps to run" + (f": {', '.join(parts)}" if parts else "")))
 
 

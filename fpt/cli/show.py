@@ -1,5 +1,6 @@
 """What the `fpt` command shows: tables of sweeps, predicted times, bars of sweeps at work."""
 
+import json
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -29,25 +30,37 @@ def known_result(state: SweepState) -> dict[str, Any] | None:
 
 
 def times_of(state: SweepState, benches: Sequence[speeds.Bench]) -> dict[str, float]:
-    """Seconds of a sweep by where they are from: its own result, else the published one's, else figures of benches."""
+    """Seconds of a sweep by where they are from: its own result, else the published one's, else the figures of benches
+    for its kind, else an estimate from figures for other kinds."""
     if known := known_result(state):
         return {"" if state.result else f" on {known['device']}": known["wall_seconds"]}
-    found = {
-        f" predicted for {bench['device']} (threads: {bench['threads']})": speeds.predict(state.spec, bench["rows"])
-        for bench in benches
-    }
-    return {where: seconds for where, seconds in found.items() if seconds is not None}
+    for word, seconds_of in (("predicted", speeds.predict), ("estimated", estimate)):
+        found = {
+            f" {word} for {bench['device']} (threads: {bench['threads']})": seconds_of(state.spec, bench["rows"])
+            for bench in benches
+            if bench["rows"]
+        }
+        if times := {where: seconds for where, seconds in found.items() if seconds is not None}:
+            return times
+    return {}
+
+
+def estimate(spec: SweepSpec, rows: Sequence[dict[str, Any]]) -> float | None:
+    """By FLOP (fpt.sweeps.flop), which needs torch: only where no figure fits."""
+    from fpt.sweeps import flop
+
+    return flop.estimate(spec, rows)
 
 
 def measure_here(todo: Sequence[SweepState]) -> speeds.Bench:
     """Figures made here and now, a row for each kind of sweep; random weights will do."""
     from fpt import bench
 
+    kinds = {json.dumps(speeds.cost_of(state.spec)): state.spec for state in todo if not known_result(state)}
     rows: list[dict[str, Any]] = []
-    for spec in [state.spec for state in todo if not known_result(state)]:
-        if speeds.predict(spec, rows) is None:
-            console.print(f"measuring {escape(spec.title)}")
-            rows.append(bench.apart(bench.measure, spec.model_copy(update={"init": "random"}), 3, 0.5, False))
+    for spec in kinds.values():
+        console.print(f"measuring {escape(spec.title)}")
+        rows.append(bench.apart(bench.measure, spec.model_copy(update={"init": "random"}), 3, 0.5, False))
     return {"device": "this machine", "threads": rows[0]["threads"] if rows else 0, "rows": rows}
 
 
@@ -58,7 +71,7 @@ def runs_text(spec: SweepSpec) -> str:
 
 
 def time_text(seconds: float) -> str:
-    return f"{seconds / 3600:.1f} h" if seconds >= 3600 else f"{seconds / 60:.1f} min"
+    return f"{seconds / 3600:,.1f} h" if seconds >= 3600 else f"{seconds / 60:.1f} min"
 
 
 def status_table(study: Study) -> Table:

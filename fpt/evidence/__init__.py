@@ -18,7 +18,7 @@ from fpt.evidence.overview import claims_table, lu_rulings, other_claims_table, 
 from fpt.evidence.page import Picture, Table
 from fpt.evidence.results import find_study, load_attention, load_curves, load_plan, load_runs, studies, sweeps_table
 from fpt.evidence.rulings import Ruling, rulings
-from fpt.evidence.speed import bench_table, bench_targets, bench_words, load_benches, precision_table
+from fpt.evidence.speed import bench_table, bench_targets, bench_words, load_benches, plan_table, precision_table
 from fpt.evidence.tables import beside_paper, beside_published, budget_table, paper_table, summary, table_one
 
 __all__ = [
@@ -62,6 +62,7 @@ __all__ = [
     "other_claims_table",
     "paper_table",
     "parameter_table",
+    "plan_table",
     "precision_table",
     "ruling_table",
     "rulings",

@@ -5,10 +5,11 @@ from pathlib import Path
 import pandas as pd
 
 from fpt.evidence.claims import points
-from fpt.evidence.results import label, rate_text
+from fpt.evidence.results import label, rate_text, studies
 from fpt.evidence.stats import paired
-from fpt.sweeps.ledger import workspace
-from fpt.sweeps.speeds import ADAM_BYTES, Bench, benches
+from fpt.sweeps.ledger import sweep_state, workspace
+from fpt.sweeps.speeds import ADAM_BYTES, Bench, benches, predict
+from fpt.sweeps.study import load_study
 
 # Decided before anything was measured: backbone, task, trainable groups, runs (None: the largest fleet that was
 # measured), figure, at least. Those of the processor are for two cores that multiply in bfloat16.
@@ -35,17 +36,21 @@ def load_benches(root: Path | None = None) -> list[Bench]:
 
 
 def bench_table(bench: Bench) -> pd.DataFrame:
-    """A row a cell, as text. Times are ms a run-step; `range` is that of the ratio over the rounds; `ceiling` is the
-    utilisation of a fleet that multiplied at the device's rate and then updated at the rate of its memory."""
+    """A row a cell, as text; a dash where there was no reference. Times are ms a run-step; `range` is that of the ratio
+    over the rounds; `ceiling` is the utilisation of a fleet that multiplied at the device's rate and then updated at
+    the rate of its memory."""
     rows = []
     for row in sorted(bench["rows"], key=lambda row: (row["backbone"], row["tokens"], row["task"], row["runs"])):
         products = row["flop"] / bench["ceiling"][f"{row['compute_type']}_flop_per_second"]
         updates = ADAM_BYTES * row["trainable_parameters"] / bench["ceiling"]["bytes_per_second"]
         variant = "" if row["variant"] == "paper" else f" ({row['variant']})"
-        times = {"reference": f"{1e3 * row['reference_seconds']:,.1f}", "fleet": f"{1e3 * row['seconds']:,.1f}"}
+        compared = "ratio" in row
+        reference = f"{1e3 * row['reference_seconds']:,.1f}" if compared else "-"
+        times = {"reference": reference, "fleet": f"{1e3 * row['seconds']:,.1f}"}
         added = {"arm": label(row["arm"]), "ceiling": products / (products + updates)}
-        added["range"] = f"{min(row['ratios']):.2f} to {max(row['ratios']):.2f}"
-        cells = {name.replace("_gib", " GiB"): text.format((row | added)[name]) for name, text in SHOWN.items()}
+        added["range"] = f"{min(row['ratios']):.2f} to {max(row['ratios']):.2f}" if compared else "-"
+        shown = {name: text.format((row | added)[name]) for name, text in SHOWN.items() if compared or name != "ratio"}
+        cells = {name.replace("_gib", " GiB"): text for name, text in ({"ratio": "-"} | shown).items()}
         rows.append({"task": f"{row['task']}{variant}{' *' * (row['inputs'] == 'random')}", **cells, **times})
     return pd.DataFrame(rows)
 
@@ -90,6 +95,30 @@ def precision_table(runs: pd.DataFrame) -> pd.DataFrame:
                 "within": "yes" if abs(test.mean) <= spread else "no",
             }
         )
+    return pd.DataFrame(rows)
+
+
+def plan_table(root: Path | None = None) -> pd.DataFrame:
+    """A row a study, as text: core-hours that its published sweeps took, those that `fpt plan` would have foretold by
+    the figures of their device, and the ratio, with its range over the sweeps. Sweeps without a forecast are left out.
+    """
+    from fpt.sweeps.flop import estimate
+
+    runs, rows = workspace(root) / "runs", []
+    by_device = {bench["device"]: bench for bench in load_benches(root)}
+    for name in studies(root):
+        study, pairs = load_study(runs / name), []
+        for state in (sweep_state(spec, study.folder) for spec in study.sweeps):
+            done = state.published or {}
+            bench = by_device.get(done.get("device", ""), {"rows": []})
+            foretold = predict(state.spec, bench["rows"]) or estimate(state.spec, bench["rows"])
+            if foretold:
+                pairs.append((done["wall_seconds"] * done["threads"], foretold * bench["threads"]))
+        if pairs:
+            took, expected = (sum(side) / 3600 for side in zip(*pairs, strict=True))
+            ratios = sorted(one / other for one, other in pairs)
+            row = {"study": name, "sweeps": str(len(pairs)), "foretold": f"{expected:.2f}", "took": f"{took:.2f}"}
+            rows.append(row | {"ratio": f"{took / expected:.1f}", "range": f"{ratios[0]:.1f} to {ratios[-1]:.1f}"})
     return pd.DataFrame(rows)
 
 

@@ -7,15 +7,18 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from fpt.evidence import bench_table, bench_targets, bench_words, load_benches, precision_table
+from fpt.evidence import bench_table, bench_targets, bench_words, load_benches, plan_table, precision_table
+from fpt.sweeps import speeds
 from fpt.sweeps.speeds import Bench
+from fpt.sweeps.study import load_study
 
 
 def bench(kind: str = "cpu", **changes: Any) -> Bench:
     """Two cells of GPT-2 on MNIST, hand-made."""
     frozen = {
         "backbone": "gpt2", "task": "mnist", "variant": "paper", "task_options": {}, "backbone_options": {"layers": 0},
-        "trainable": "fpt", "batch_size": 8, "arm": "frozen-random", "tokens": 64, "runs": 9, "steps": 10,
+        "trainable": "fpt", "batch_size": 8, "dropout": 0.1, "arm": "frozen-random", "tokens": 64, "runs": 9,
+        "steps": 10,
         "threads": 2, "inputs": "random", "held": [10_000, 10_000], "compute_type": "bfloat16", "seconds": 0.25,
         "reference_seconds": 1.0, "ratio": 4.0, "ratios": [3.9, 4.2], "utilisation": 0.5, "evaluation_seconds": 1e-3,
         "peak_gib": 1.5, "flop": 2 * 10**11, "trainable_parameters": 0,
@@ -40,6 +43,32 @@ def test_a_row_a_cell_in_order_of_size() -> None:
     )
     assert row["ceiling"] == "100%"
     assert table.iloc[2]["ceiling"] == "50%"  # 0.1 s of products, 0.1 s of updates
+
+
+def test_a_row_without_a_reference_has_dashes() -> None:
+    lone = {k: v for k, v in bench()["rows"][0].items() if k not in speeds.COMPARED}
+    row = bench_table(bench(rows=[lone])).iloc[0]
+    assert (row["ratio"], row["range"], row["reference"], row["fleet"]) == ("-", "-", "-", "250.0")
+
+
+def test_forecasts_stand_beside_what_sweeps_took(tmp_path: Path) -> None:
+    study = tmp_path / "runs" / "mine"
+    for folder in (study, tmp_path / "runs" / "bench", tmp_path / "notebooks"):
+        folder.mkdir(parents=True)
+    fields = "task: mnist, backbone: gpt2, steps: 100, evaluations: 1, learning_rates: [1e-3], selection_seeds: [0]"
+    (study / "study.yaml").write_text(f"name: mine\nsweeps: [{{{fields}, arm: [frozen-random, unfrozen-random]}}]")
+    assert plan_table(tmp_path).empty
+    (tmp_path / "runs" / "bench" / "cpu.json").write_text(json.dumps(bench()))
+    frozen, unfrozen = load_study(study).sweeps
+    seconds = 100 * 0.25 + 1e-3 * (2 * 10_000 + 2 * 10_000)  # of one run: steps; one evaluation, twice the test set
+    for spec, device in ((frozen, "a device"), (unfrozen, "another")):
+        folder = study / "published" / spec.folder_name
+        folder.mkdir(parents=True)
+        result = {"hash": spec.hash, "device": device, "threads": 1, "wall_seconds": 3 * 2 * seconds}
+        (folder / "result.json").write_text(json.dumps(result))
+    core_hours = 2 * seconds / 3600
+    expected = ["mine", "1", f"{core_hours:.2f}", f"{3 * core_hours:.2f}", "3.0", "3.0 to 3.0"]
+    assert list(plan_table(tmp_path).iloc[0]) == expected
 
 
 def test_targets_are_held_against_the_largest_fleet() -> None:
