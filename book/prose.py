@@ -6,6 +6,7 @@ from pathlib import Path
 import pandas as pd
 
 from fpt.evidence.claims import Verdict, claim, headline, points
+from fpt.evidence.ordering import turning
 from fpt.evidence.results import SHORT, find_study, load_runs, rate_text, sweeps_table
 from fpt.evidence.stats import mean_interval
 from fpt.evidence.tables import percent
@@ -74,19 +75,22 @@ def digits_runs() -> pd.DataFrame:
 
 
 def answer(runs: pd.DataFrame, command: str = "make report") -> str:
-    """One sentence: does the ordering turn over with the learning rate, in these runs? `command` would make them."""
-    verdict = next((v for v in headline(runs) if v.headline == "inversion"), None)
+    """Two sentences: does the learning rate decide whether to freeze, in these runs, and who wins with rates tuned?
+    `command` would make them."""
+    verdict = next((v for v in headline(runs) if v.headline == "tuned" and v.arm == "UP"), None)
     if verdict is None:
         return f"There are no results yet; the command {command} trains them."
-    where = f"On {verdict.task}, with {verdict.scale},"
-    ordering = "the ordering of frozen and unfrozen models"
-    endings = {
-        "supported": f"{ordering} turns over with the learning rate.",
-        "contradicted": f"{ordering} does not turn over with the learning rate.",
-        "not tested": f"{ordering} is not known yet: some of their sweeps have not been run.",
+    turns, clause = turning(runs)
+    openings = {
+        True: f"the learning rate decides which is on top: {clause}",
+        False: f"no learning rate of the grid turns the ordering: {clause}",
+        None: "frozen and unfrozen pretrained cannot be told apart at any learning rate of the grid",
     }
-    undecided = f"these runs do not decide whether {ordering} turns over with the learning rate."
-    return f"{where} {endings.get(verdict.verdict, undecided)}"
+    margin = f"{abs(100 * verdict.test.mean):.1f} points"
+    endings = {"supported": f"it wins by {margin}", "contradicted": f"it loses by {margin}"}
+    ending = endings.get(verdict.verdict, f"who wins is {verdict.verdict}")
+    where = {"mnist": "MNIST", "cifar10": "CIFAR-10"}.get(verdict.task, verdict.task)
+    return f"On {where}, with {verdict.scale}, {openings[turns]}. Each at its own rate, {ending}."
 
 
 def rug(verdicts: list[Verdict]) -> str:

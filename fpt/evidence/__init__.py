@@ -14,12 +14,21 @@ from fpt.evidence.figures import (
     gain_figure,
     learning_rate_figure,
 )
+from fpt.evidence.ordering import ordering_table
 from fpt.evidence.overview import claims_table, lu_rulings, other_claims_table, tally
 from fpt.evidence.page import Picture, Table
 from fpt.evidence.results import find_study, load_attention, load_curves, load_plan, load_runs, studies, sweeps_table
 from fpt.evidence.rulings import Ruling, rulings
 from fpt.evidence.speed import bench_table, bench_targets, bench_words, load_benches, plan_table, precision_table
-from fpt.evidence.tables import beside_paper, beside_published, budget_table, paper_table, summary, table_one
+from fpt.evidence.tables import (
+    beside_paper,
+    beside_published,
+    budget_table,
+    paper_table,
+    protocol_table,
+    summary,
+    table_one,
+)
 
 __all__ = [
     "Picture",
@@ -59,11 +68,13 @@ __all__ = [
     "load_runs",
     "lstm_table",
     "lu_rulings",
+    "ordering_table",
     "other_claims_table",
     "paper_table",
     "parameter_table",
     "plan_table",
     "precision_table",
+    "protocol_table",
     "ruling_table",
     "rulings",
     "shape_table",

@@ -19,14 +19,14 @@ SUPPORTED, CONTRADICTED, INCONCLUSIVE = "supported", "contradicted", "inconclusi
 EDGE, DIVERGED, NOT_TESTED = "inconclusive (edge)", "inconclusive (diverged)", "not tested"
 
 # The four headlines: at a fixed rate FP beats UP and UR; tuned, these beat FP; pretraining helps a frozen model;
-# the ordering inverts with the learning rate.
+# FP wins at a fixed rate and loses tuned. The sign at every rate of the grid is in fpt.evidence.ordering.
 SOURCES = {  # (headline, arm compared with FP) -> ids in claims.yaml
     ("fixed-rate", "UP"): ("L-36", "X-02"),
-    ("fixed-rate", "UR"): ("L-04", "X-01"),
+    ("fixed-rate", "UR"): ("X-01",),
     ("tuned", "UP"): ("R-01", "R-03"),
     ("tuned", "UR"): ("R-27", "X-01"),
     ("pretraining", "FR"): ("L-10", "R-02"),
-    ("inversion", ""): ("R-04", "R-06"),
+    ("inversion", ""): ("X-01", "X-02"),
 }
 NAMES = {
     "FP": "the frozen pretrained model",

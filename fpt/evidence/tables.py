@@ -9,8 +9,10 @@ import pandas as pd
 from fpt.evidence.claims import claim, points
 from fpt.evidence.figures import BUDGETS
 from fpt.evidence.page import Table
-from fpt.evidence.results import SHORT, load_runs, rate_text
+from fpt.evidence.results import SHORT, find_study, load_runs, rate_text, studies
 from fpt.evidence.stats import mean_interval, paired, sem
+from fpt.sweeps.ledger import PUBLISHED
+from fpt.sweeps.study import load_study
 
 TABLE_1 = "R-01"  # Rothermel et al. 2021, Table 1
 PAPER_TASKS = {"listops": "ListOps", "mnist": "MNIST", "cifar10": "CIFAR-10", "cifar10_lra": "CIFAR-10 LRA"}
@@ -46,6 +48,31 @@ def summary(runs: pd.DataFrame) -> pd.DataFrame:
             }
         )
     return pd.DataFrame(rows)
+
+
+def protocol_table(root: Path | None = None) -> pd.DataFrame:
+    """What differs between the studies that have published results: a row for every study, model, task and recipe."""
+    rows: list[dict[str, Any]] = []
+    for study in (load_study(find_study(name, root)) for name in studies(root)):
+        for spec in study.sweeps:
+            rates = [rate_text(rate) for rate in spec.learning_rates]
+            row = {
+                "study": study.folder.name,
+                "model": spec.backbone,
+                "task": spec.task,
+                "steps": f"{spec.steps:,}",
+                "rates": f"{len(rates)}, {rates[0]} to {rates[-1]}",
+                "reference": ", ".join(map(rate_text, spec.reference_rates)),
+                "seeds": f"{len(spec.selection_seeds)} + {len(spec.confirmation_seeds)}",
+                "evaluations": f"{spec.evaluations} on {spec.evaluation_examples or 'all'}",
+            }
+            if (study.folder / PUBLISHED / spec.folder_name).is_dir():
+                rows.append(row)
+    table: Any = pd.DataFrame(rows).drop_duplicates()
+    for name in ("model", "task") if rows else ():  # what shares a recipe shares a row
+        rest = table.columns.drop(name).tolist()
+        table = table.groupby(rest, sort=False, as_index=False)[name].agg(", ".join)
+    return pd.DataFrame(table.reindex(columns=list(rows[0]) if rows else []))
 
 
 def budget_table(curves: pd.DataFrame) -> pd.DataFrame:

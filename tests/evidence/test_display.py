@@ -1,5 +1,6 @@
 """Figures, tables and pages: what they say agrees with the runs, and nothing is without alt text."""
 
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -24,6 +25,7 @@ from fpt.evidence import (
     load_curves,
     load_runs,
     paper_table,
+    protocol_table,
     summary,
     table_one,
 )
@@ -159,3 +161,15 @@ def test_html_is_escaped_and_a_picture_needs_words() -> None:
     assert "x &lt; y" in html
     with pytest.raises(ValueError, match="alt text"):
         Picture(Figure(), "no words")._repr_html_()
+
+
+def test_a_protocol_row_for_every_recipe_that_was_published(study: Path) -> None:
+    root = study.parents[1]
+    assert protocol_table(root).empty  # the study's results are the reader's own
+    shutil.copytree(study, study / "published", ignore=shutil.ignore_patterns("published", "study.yaml"))
+    table = protocol_table(root)
+    assert table.columns.tolist()[:3] == ["study", "model", "task"]
+    assert len(table) == len(table.drop_duplicates())
+    row = table.iloc[0]
+    assert (row["study"], row["model"], row["task"], row["steps"]) == ("laptop", "tiny-lm", "digits", "400")
+    assert row["seeds"] == "3 + 8"
