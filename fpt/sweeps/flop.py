@@ -93,7 +93,8 @@ def needed_flop(template: Template, batch_size: int, last_rows: int | None = Non
 @dataclass(frozen=True)
 class Work:
     """What decides the cost of a sweep: FLOP of one step of one run, and of the features of one seed where those are
-    computed once; tokens of an example; width; validation and test examples; whether all, some or output trains."""
+    computed once; tokens of an example; width; validation and test examples; whether all, some or output trains;
+    whether tokens are computed one after the other."""
 
     step: int
     features: int
@@ -101,6 +102,7 @@ class Work:
     width: int
     held: list[int]
     kind: str
+    recurrent: bool
 
 
 def work_of(spec: SweepSpec) -> Work:
@@ -115,15 +117,17 @@ def _work(cost: str) -> Work:
     build: Callable[..., Template] = partial(models.build, task, of["backbone"], "random", **of["backbone_options"])
     with torch.device("meta"):  # shapes, no memory
         template = build(of["trainable"])
-        recurrent = ", recurrent" if "recurrent" in template.groups.values() else ""
+        recurrent = "recurrent" in template.groups.values()
         if template.trainable_groups != ("output",):
             kind = "all" if MATRICES & set(template.trainable_groups) else "some"
-            return Work(needed_flop(template, of["batch_size"]), 0, task.tokens, template.width, held, kind + recurrent)
+            return Work(needed_flop(template, of["batch_size"]), 0, task.tokens, template.width, held, kind, recurrent)
         below = build(["input", "output"])
     if features.constant(task, template, Recipe(dropout=of["dropout"])):
         once = needed_flop(below, examples) // 2  # forward alone is half of forward and passing gradients on
-        return Work(needed_flop(template, of["batch_size"]), once, task.tokens, template.width, held, "output")
-    return Work(needed_flop(below, of["batch_size"]) // 2, 0, task.tokens, template.width, held, "some" + recurrent)
+        return Work(
+            needed_flop(template, of["batch_size"]), once, task.tokens, template.width, held, "output", recurrent
+        )
+    return Work(needed_flop(below, of["batch_size"]) // 2, 0, task.tokens, template.width, held, "some", recurrent)
 
 
 @cache
@@ -145,15 +149,18 @@ def flop_of(spec: SweepSpec) -> int:
 
 def estimate(spec: SweepSpec, rows: Sequence[dict[str, Any]]) -> float | None:
     """Seconds of a sweep that nothing was measured for: its FLOP at the speed of the row of its kind whose width, then
-    whose number of tokens, is nearest. None where no row is of its kind.
+    whose number of tokens, is nearest. A recurrent one is measured by recurrent ones if there are any, else it will
+    take longer. None where no row is of its kind.
     """
     work, works = work_of(spec), [_work(_json({name: row[name] for name in speeds.COST})) for row in rows]
     alike = [(done, row) for done, row in zip(works, rows, strict=True) if done.kind == work.kind]
     if not alike:
         return None
 
-    def apart(pair: tuple[Work, Any]) -> tuple[float, float]:
-        return abs(math.log(pair[0].width / work.width)), abs(math.log(pair[0].tokens / work.tokens))
+    def apart(pair: tuple[Work, Any]) -> tuple[bool, float, float]:
+        other, _ = pair
+        distances = (abs(math.log(other.width / work.width)), abs(math.log(other.tokens / work.tokens)))
+        return other.recurrent != work.recurrent, *distances
 
     _, near = min(alike, key=apart)
     scale = work.step / near["flop"]

@@ -105,7 +105,6 @@ def test_the_nearest_width_of_the_same_kind_decides() -> None:
 
 def test_nothing_is_said_of_a_kind_that_was_not_measured() -> None:
     rows = [row(spec()), row(spec(arm="unfrozen-random"))]
-    assert flop.estimate(spec(backbone="lstm"), rows) is None
     assert flop.estimate(spec(arm="output-random", dropout=0.0), rows) is None
     assert flop.estimate(spec(), []) is None
 
@@ -136,4 +135,16 @@ def test_all_examples_of_a_task_are_counted(task: str, examples: int) -> None:
 
 def test_every_sweep_of_the_paper_has_a_cost() -> None:
     kinds = {flop.work_of(each).kind for each in load_study(ROOT / "runs" / "lu2021").sweeps}
-    assert kinds == {"all", "some", "output", "all, recurrent", "some, recurrent"}
+    assert kinds == {"all", "some", "output"}
+
+
+def test_recurrent_sweeps_go_by_recurrent_rows_where_there_are_any() -> None:
+    transformer, recurrent = row(spec(backbone="gpt2"), 1e10), row(spec(backbone="lstm"), 1e9)
+    with_its_like = flop.estimate(spec(backbone="lstm-released"), [transformer, recurrent])
+    without = flop.estimate(spec(backbone="lstm-released"), [transformer])
+    assert with_its_like is not None
+    assert without is not None
+    assert with_its_like > 5 * without
+    assert flop.estimate(spec(backbone="gpt2"), [recurrent, transformer]) == flop.estimate(
+        spec(backbone="gpt2"), [transformer]
+    )
