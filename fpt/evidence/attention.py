@@ -109,7 +109,7 @@ def aligned(maps: pd.DataFrame) -> pd.DataFrame:
     strings = round(maps["query"].min() / maps["query"].nunique())
     if strings == 1:
         return means.assign(needed=means["chance"] > 0)
-    query, key = (means.index.get_level_values(name) for name in means.index.names)
+    query, key = (means.index.get_level_values(name) for name in ("query", "key"))
     length = maps["query"].nunique()
     earlier, place = key < maps["query"].min(), (key % length + 1).astype(str).str.zfill(len(str(length)))
     others = means["weight"].where(~earlier, (means["weight"] - means["relevant"]) / (strings - 1))
