@@ -1,10 +1,18 @@
 """What the runs show: tidy tables, intervals, verdicts, figures. Importing it does not import torch."""
 
 from fpt.evidence.arithmetic import lstm_table, parameter_table, shape_table, size_table, spread_figure
-from fpt.evidence.attention import attention_figure, attention_rulings, attention_table
-from fpt.evidence.baselines import baseline_scores
+from fpt.evidence.attention import attention_figure, attention_rulings, attention_table, attention_to_see
+from fpt.evidence.baselines import baseline_scores, linear_score
 from fpt.evidence.claims import Verdict, claim, headline, verdict_table
-from fpt.evidence.exhibits import experiment_figure, experiment_table, ruling_table, what_was_run
+from fpt.evidence.exhibits import (
+    experiment_figure,
+    experiment_table,
+    printed_table,
+    ruling_table,
+    title,
+    what_to_see,
+    what_was_run,
+)
 from fpt.evidence.experiments import Results, experiment, experiments, load_results
 from fpt.evidence.figures import (
     alt_text,
@@ -40,6 +48,7 @@ __all__ = [
     "attention_figure",
     "attention_rulings",
     "attention_table",
+    "attention_to_see",
     "baseline_scores",
     "bench_table",
     "bench_targets",
@@ -60,6 +69,7 @@ __all__ = [
     "gain_figure",
     "headline",
     "learning_rate_figure",
+    "linear_score",
     "load_attention",
     "load_benches",
     "load_curves",
@@ -74,6 +84,7 @@ __all__ = [
     "parameter_table",
     "plan_table",
     "precision_table",
+    "printed_table",
     "protocol_table",
     "ruling_table",
     "rulings",
@@ -85,6 +96,8 @@ __all__ = [
     "sweeps_table",
     "table_one",
     "tally",
+    "title",
     "verdict_table",
+    "what_to_see",
     "what_was_run",
 ]

@@ -1,5 +1,6 @@
 """Where the first layer looks (Lu et al. 2021, figures 3 to 5): maps, scores against chance, and the verdicts."""
 
+import math
 from collections.abc import Iterator
 from typing import Any
 
@@ -28,12 +29,12 @@ from fpt.evidence.stats import Paired, mean_interval, paired
 from fpt.evidence.tables import percent
 from fpt.tasks import TASKS
 
-ROWS = (Row("pretrained", {"arm": "frozen-pretrained"}), Row("random", {"arm": "frozen-random"}))
+ROWS = (Row("FPT", {"arm": "frozen-pretrained"}), Row("random", {"arm": "frozen-random"}))
 MAPS = Experiment("lu-figure-3", "3.5", "Attention of the first layer", "accuracy", ROWS, ())
 CLAIMS = {  # id -> task, rows, what is tested
-    "L-22": ("bit-xor", ("pretrained",), "pretrained: attention to the needed bits above twice an even spread"),
-    "L-23": ("bit-memory", ("pretrained",), "pretrained: every query attends to the matching string above the others"),
-    "L-24": ("bit-xor", ("pretrained", "random"), "random: above an even spread, and below pretrained"),
+    "L-22": ("bit-xor", ("FPT",), "FPT: attention to the needed bits above twice an even spread"),
+    "L-23": ("bit-memory", ("FPT",), "FPT: every query attends to the matching string above the others"),
+    "L-24": ("bit-xor", ("FPT", "random"), "random: above an even spread, and below FPT"),
 }
 Scores = dict[str, "pd.Series[float]"]
 
@@ -65,28 +66,64 @@ def _measured(cell: Cell) -> bool:
 
 
 def attention_figure(results: Results, task: str) -> Figure:
-    """Mean maps, query x key, after training at the own rate: pretrained, random."""
-    shown = [(row, *attention_cell(results, row, task)) for row in ROWS]
-    shown = [(row, cell, maps) for row, cell, maps in shown if len(maps)]
-    if not shown:
+    """Mean maps, query x key, after training at the own rate, on one scale; dots mark what every query needs."""
+    maps = {label: aligned(_at(*found, TUNED, True)) for label, found in _shown(results, task).items()}
+    if not maps:
         return _nothing()
-    figure = Figure(figsize=(3.7 * len(shown), 3.3), layout="constrained")
-    words = []
-    for axes, (row, cell, maps) in zip(figure.subplots(1, len(shown), squeeze=False).flat, shown, strict=True):
-        after, before = (_at(cell, maps, TUNED, trained) for trained in (True, False))
-        mean = after.pivot_table("weight", "query", "key", aggfunc="mean")
-        image = axes.imshow(mean, aspect="auto", cmap="Blues", vmin=0)
-        figure.colorbar(image, ax=axes, shrink=0.8)
-        axes.set_yticks(range(len(mean)), mean.index)
-        axes.set(xlabel="token attended to", ylabel="token that reads", title=row.label)
-        now, then = (scores(part) for part in (after, before))
-        score = f"{percent(now['mass'].mean())}% on the needed tokens (untrained {percent(then['mass'].mean())}%"
-        words.append(f"{row.label}: {score}, even spread {percent(now['chance'].mean())}%)")
-    figure.set_label(
-        f"Attention of the first layer on {TASKS[task].title} after training, mean over heads, examples and seeds. "
-        f"{'. '.join(words)}."
-    )
+    top = max(float(each["weight"].max()) for each in maps.values())
+    figure = Figure(figsize=(3.7 * len(maps), 3.3), layout="constrained")
+    grid = figure.subplots(1, len(maps), squeeze=False, sharey=True)[0]
+    for axes, (label, each) in zip(grid, maps.items(), strict=True):
+        weights = each["weight"].unstack()
+        image = axes.imshow(weights, aspect="auto", cmap="Blues", vmin=0, vmax=top)
+        places = np.argwhere(each["needed"].unstack(fill_value=False).to_numpy())
+        axes.scatter(places[:, 1], places[:, 0], s=14, color="#D55E00", linewidths=0)
+        axes.set_yticks(range(len(weights)), weights.index)
+        every = slice(None, None, math.ceil(len(weights.columns) / 20))
+        axes.set_xticks(range(len(weights.columns))[every], weights.columns[every], rotation=90, fontsize=8)
+        axes.set(xlabel="token attended to", title=label)
+    grid[0].set_ylabel("token that reads")
+    figure.colorbar(image, ax=grid, shrink=0.8, label="part of the attention")
+    what = f"Attention of the first layer on {TASKS[task].title}, mean over heads, examples and seeds."
+    figure.set_label(f"{what} {attention_to_see(results, task)}")
     return figure
+
+
+def attention_to_see(results: Results, task: str) -> str:
+    """A sentence a map: the attention on the needed tokens after training, before it, and if it were even."""
+    words = []
+    for label, found in _shown(results, task).items():
+        now, then = (scores(_at(*found, TUNED, trained)) for trained in (True, False))
+        score = f"{percent(now['mass'].mean())}% on the needed tokens (untrained {percent(then['mass'].mean())}%"
+        words.append(f"{label}: {score}, even spread {percent(now['chance'].mean())}%).")
+    return " ".join(words)
+
+
+def aligned(maps: pd.DataFrame) -> pd.DataFrame:
+    """By query and key, means over seeds: `weight`, and whether the query always needs this key (`needed`).
+
+    Where examples need different strings, as on Bit Memory, the keys are the tokens of the string that matches and of
+    the mean other string: `relevant` is the part of the weight that lay on a string when it was the one that matches.
+    """
+    means = maps.groupby(["query", "key"])[["weight", "relevant", "chance"]].mean()
+    strings = round(maps["query"].min() / maps["query"].nunique())
+    if strings == 1:
+        return means.assign(needed=means["chance"] > 0)
+    query, key = (means.index.get_level_values(name) for name in ("query", "key"))
+    length = maps["query"].nunique()
+    earlier, place = key < maps["query"].min(), (key % length + 1).astype(str).str.zfill(len(str(length)))
+    others = means["weight"].where(~earlier, (means["weight"] - means["relevant"]) / (strings - 1))
+    parts = [
+        means["relevant"][earlier].groupby([query[earlier], "match " + place[earlier]]).sum(),
+        others.groupby([query, np.where(earlier, "other ", "query ") + place]).sum(),
+    ]
+    weight = pd.concat(parts).rename_axis(["query", "key"])
+    return pd.DataFrame({"weight": weight, "needed": weight.index.get_level_values("key").str.startswith("match")})
+
+
+def _shown(results: Results, task: str) -> dict[str, tuple[Cell, pd.DataFrame]]:
+    found = {row.label: attention_cell(results, row, task) for row in ROWS}
+    return {label: (cell, maps) for label, (cell, maps) in found.items() if len(maps)}
 
 
 def attention_table(results: Results, task: str) -> Table:

@@ -7,9 +7,9 @@ import pandas as pd
 from fpt.evidence.arithmetic import arithmetic_verdicts
 from fpt.evidence.attention import attention_rulings
 from fpt.evidence.claims import SOURCES, claims
+from fpt.evidence.exhibits import title
 from fpt.evidence.experiments import FIXED, NOT_AT_THIS_SCALE, NOT_RUN, TUNED, Results, experiments
 from fpt.evidence.rulings import Ruling, overall, rulings
-from fpt.tasks import TASKS
 
 DOCUMENTARY = {
     "L-09": "what the text says of its tuning",
@@ -83,14 +83,10 @@ def _verdicts(own: Sequence[Ruling]) -> dict[str, str]:
     tried: dict[str, list[str]] = {}
     for ruling in decided:
         tried.setdefault(ruling.task, []).append(ruling.verdict)
-    return row | {"tried on": "; ".join(f"{_title(task)}: {overall(words)}" for task, words in tried.items())}
+    return row | {"tried on": "; ".join(f"{title(task)}: {overall(words)}" for task, words in tried.items())}
 
 
 def _word(some: Iterable[Ruling]) -> str:
     some = list(some)
     mark = " (exploratory)" if any(ruling.exploratory for ruling in some) else ""
     return overall(ruling.verdict for ruling in some) + mark
-
-
-def _title(task: str) -> str:
-    return TASKS[task].title if task.startswith("bit") else task

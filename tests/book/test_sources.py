@@ -144,8 +144,8 @@ def test_an_experiment_has_claims_words_table_and_verdicts(
         "L-10: Lu et al. 2021, Table 2",
         "What was run.",
         "not tested at this scale",
-        "MNIST (paper)",
-        "Verdicts.",
+        "as the paper prints it",
+        "How the verdicts come about",
     ):
         assert words in html
     assert ("not run yet" in html, "<img" in html) == (empty, not empty)

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 import synthetic
 
-from fpt.evidence.attention import attention_figure, attention_rulings, attention_table, scores
+from fpt.evidence.attention import aligned, attention_figure, attention_rulings, attention_table, scores
 from fpt.evidence.experiments import Results
 from fpt.evidence.figures import alt_text
 from fpt.evidence.page import Picture
@@ -83,12 +83,22 @@ def test_verdicts_on_attention(tmp_path: Path, shares: tuple[float, float], word
 def test_a_page_of_attention(tmp_path: Path) -> None:
     results = made(tmp_path, {"frozen-pretrained": 0.8, "frozen-random": 0.4})
     figure = attention_figure(results, "bit-xor")
-    assert "pretrained: 80.1% on the needed tokens (untrained 20.0%" in alt_text(figure)
+    assert "FPT: 80.1% on the needed tokens (untrained 20.0%" in alt_text(figure)
     Picture(figure, "What to see.")._repr_html_()
     table = attention_table(results, "bit-xor").frame.set_index("weights")
-    assert table.loc["pretrained", "at 1e-3"].startswith("80.1 (")
+    assert table.loc["FPT", "at 1e-3"].startswith("80.1 (")
     memory = attention_table(results, "bit-memory").frame.set_index("weights")
     assert memory.loc["random", "at its own rate"] == "not tested at this scale"
+
+
+def test_strings_are_put_in_order_by_the_one_that_matches(tmp_path: Path) -> None:
+    specs = {spec.task: spec for spec in load_study(synthetic.workspace(tmp_path, study=STUDY)).sweeps}
+    weights = aligned(maps(specs["bit-memory"], 0.6, 1e-3, 0, True))["weight"].unstack()
+    assert list(weights) == [f"{what} {n}" for what in ("match", "other", "query") for n in (1, 2, 3, 4)]
+    assert weights.loc[15, "match 1"] == pytest.approx(0.6 / 4)
+    assert weights.loc[15, "other 1"] == weights.loc[15, "query 1"] == pytest.approx(0.4 / 12)
+    xor = aligned(maps(specs["bit-xor"], 0.6, 1e-3, 0, True))["needed"].unstack(fill_value=False)
+    assert list(xor.columns[xor.loc[7]]) == [2, 7]
 
 
 def test_without_results_it_says_so(tmp_path: Path) -> None:

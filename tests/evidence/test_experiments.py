@@ -13,7 +13,14 @@ import synthetic
 from fpt.errors import SpecError
 from fpt.evidence import claim, load_runs
 from fpt.evidence.baselines import linear_score
-from fpt.evidence.exhibits import experiment_figure, experiment_table, ruling_table, what_was_run
+from fpt.evidence.exhibits import (
+    experiment_figure,
+    experiment_table,
+    printed_table,
+    ruling_table,
+    what_to_see,
+    what_was_run,
+)
 from fpt.evidence.experiments import Experiment, Results, Row, experiment, experiments
 from fpt.evidence.figures import alt_text
 from fpt.evidence.page import Picture
@@ -156,11 +163,16 @@ def test_a_cell_says_own_rate_and_the_papers(tmp_path: Path) -> None:
     results = made(tmp_path, accuracy, skip=("unfrozen-random",))
     table = experiment_table(made_up([]), results)
     rows = table.frame.set_index("")
-    assert list(rows["digits"]) == ["75.0 / 75.0", "87.5* / 75.0", "not run yet", "–"]
+    assert list(rows) == ["Digits"]
+    assert list(rows["Digits"]) == ["75.0 / 75.0", "87.5† / 75.0", "not run yet", "–"]
     assert rows.index[3] == "ViT: not tested at this scale"
-    assert list(rows["MNIST (paper)"]) == ["98", "91.7", "", "97.8"]
     assert "the own rate ends the grid" in table.caption
-    assert "xploratory" not in table.caption
+    assert "–: not run." in table.caption
+    elsewhere = printed_table(made_up([]), results).frame
+    assert list(elsewhere["MNIST"]) == ["98", "91.7", "97.8"]  # "full" has no number
+    assert what_to_see(made_up([]), results) == (
+        "Digits: from 75.0 (frozen) to 87.5 (random); at the paper's rate random loses most, 12.5 points."
+    )
 
 
 def test_without_fresh_seeds_everything_is_called_exploratory(tmp_path: Path) -> None:
@@ -168,8 +180,7 @@ def test_without_fresh_seeds_everything_is_called_exploratory(tmp_path: Path) ->
     study = study.replace("  - {task: digits, arm: frozen-pretrained, pretrained_by", "# ")
     results = made(tmp_path, flat({"frozen-pretrained": 0.9, "frozen-random": 0.8}), study=study)
     entry = made_up([{"greater": ["frozen", "random"]}])
-    assert "Exploratory" in experiment_table(entry, results).caption
-    assert "Exploratory" in what_was_run(entry, results)
+    assert what_was_run(entry, results) == "Digits (400 steps): all 3 sweeps are there."
     assert {ruling.word for ruling in rulings(entry, results)} == {"supported (exploratory)"}
 
 
@@ -193,7 +204,7 @@ def test_the_figure_shows_every_seed_at_both_rates(tmp_path: Path, kind: str) ->
         len(c.get_offsets()) for c in figure.axes[0].collections if hasattr(c, "get_sizes") and len(c.get_sizes())
     )
     assert drawn == 3 * 2 * 5
-    assert "digits, frozen" in alt_text(figure)
+    assert "Digits, frozen" in alt_text(figure)
     Picture(figure, "What to see.")._repr_html_()
 
 
@@ -353,7 +364,7 @@ def test_fewer_steps_to_the_threshold(tmp_path: Path) -> None:
     entry = made_up(
         [{"faster": ["frozen", "random"]}, {"faster": ["random", "frozen"]}, {"faster": ["frozen", "full"]}], "steps"
     )
-    assert list(experiment_table(entry, results).frame["digits"])[:3] == [
+    assert list(experiment_table(entry, results).frame["Digits"])[:3] == [
         "200 / 200",
         "300 / 300",
         "not reached / not reached",
@@ -372,7 +383,7 @@ def test_gaps(tmp_path: Path) -> None:
         runs["train_accuracy_last"] += extra + 0.0001 * runs["seed"].astype(float)
     entry = made_up([{"gap": "frozen"}, {"gap": "full"}, {"smaller-gap": ["frozen", "full"]}], "gap")
     assert words(rulings(entry, results)) == ["supported"] * 2 + ["contradicted"] * 2 + ["supported"] * 2
-    assert "digits: training" in experiment_table(entry, results).frame
+    assert "Digits: training" in experiment_table(entry, results).frame
 
 
 def test_one_verdict_for_many_tasks() -> None:
