@@ -8,18 +8,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from fpt.evidence.experiments import (
-    FIXED,
-    NOT_AT_THIS_SCALE,
-    NOT_RUN,
-    READINGS,
-    TUNED,
-    Cell,
-    Experiment,
-    Results,
-    Row,
-    is_exploratory,
-)
+from fpt.evidence.experiments import FIXED, NOT_AT_THIS_SCALE, NOT_RUN, READINGS, TUNED, Cell, Experiment, Results, Row
 from fpt.evidence.figures import COLOURS, GREY, _nothing
 from fpt.evidence.page import Table
 from fpt.evidence.results import rate_text
@@ -83,13 +72,17 @@ def _named(row: Row, found: dict[tuple[str, str], Cell]) -> str:
 def _ours(experiment: Experiment, found: dict[tuple[str, str], Cell], task: str) -> dict[str, list[str]]:
     parts = GAP_COLUMNS if experiment.kind == "gap" else {"": ""}
     texts: dict[str, list[str]] = {}
+    steps = {label: int(cell.sweep["steps"]) for (label, at), cell in found.items() if at == task and cell.sweep}
+    usual = max(steps.values(), key=list(steps.values()).count, default=0)
     for part, column in parts.items():
         key = f": {part}" if part else ""
         texts[key] = []
         for row in experiment.rows:
             cell = found[row.label, task]
             text = "–" if cell.sweep is None else NOT_RUN
-            texts[key].append(text if cell.problem else " / ".join(_reading(cell, r, column) for r in READINGS))
+            text = text if cell.problem else " / ".join(_reading(cell, r, column) for r in READINGS)
+            own = steps.get(row.label, usual)
+            texts[key].append(text if own == usual else f"{text} ({own:,} steps)")
     return texts
 
 
@@ -128,10 +121,10 @@ def _caption(experiment: Experiment, shown: list[Cell]) -> str:
         "gap": "accuracy in percent after the last step, on training data without dropout, on training batches as the "
         "released code measures it, and on test data (the paper: training / test)",
     }[experiment.kind]
-    rates = ", ".join(dict.fromkeys(rate_text(cell.fixed_rate) for cell in shown if not cell.problem))
+    rates = ", ".join(dict.fromkeys(cell.fixed_words for cell in shown if not cell.problem))
     words = [f"{experiment.number}: {what}; each at its own learning rate / at the paper's ({rates or 'none yet'})."]
     tried = [cell for cell in shown if not cell.problem]
-    if is_exploratory(shown):
+    if any(cell.is_exploratory for cell in shown):
         words.append("Exploratory: the seeds shown also chose the rate.")
     if any(cell.at_edge for cell in tried):
         words.append(f"{EDGE_MARK} the own rate ends the grid.")
@@ -248,7 +241,11 @@ def what_was_run(experiment: Experiment, results: Results) -> str:
     grid = ", ".join(rate_text(rate) for rate in sorted(runs["learning_rate"].unique()))
     seeds = {stage: runs.loc[runs["stage"] == stage, "seed"].nunique() for stage in ("selection", "confirmation")}
     how = f"rates {grid}; seeds that select the rate: {seeds['selection']}, fresh ones: {seeds['confirmation']}"
-    mark = " Exploratory: the seeds that chose a rate are the ones reported." if is_exploratory(done) else ""
+    mark = (
+        " Exploratory: the seeds that chose a rate are the ones reported."
+        if any(cell.is_exploratory for cell in done)
+        else ""
+    )
     return f"With {results.backbone} on {'; '.join(steps)}; {how}. {tail}{mark}"
 
 
