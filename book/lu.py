@@ -36,8 +36,9 @@ from fpt.evidence import (
     what_to_see,
     what_was_run,
 )
+from fpt.evidence.claims import EDGE
 from fpt.evidence.exhibits import cells
-from fpt.evidence.experiments import Experiment
+from fpt.evidence.experiments import TUNED, Experiment
 from fpt.evidence.results import rate_text
 from fpt.evidence.rulings import _labels, overall
 
@@ -45,8 +46,8 @@ STUDY = "laptop-lu2021"  # the study that every page of this part shows
 KEY = (
     "<strong>How to read this page.</strong> FPT is the frozen pretrained transformer (FP on the other pages), random "
     "the frozen random one (FR), full the one that trains in full from random weights (UR). Two numbers with a stroke: "
-    "at the learning rate that each row chose for itself / at the rate that Lu et al. gave to all. In the figures "
-    "every dot is a seed, filled at the own rate, open at the paper's, and the bar is their mean."
+    "at the learning rate that each row chose for itself / at the rate that Lu et al. gave to all, scaled to the "
+    "width. In the figures every dot is a seed, filled at the own rate, open at the paper's, and the bar is their mean."
 )
 VERDICTS = {
     "accuracy": "Differences in points of test accuracy, paired by seed.",
@@ -77,10 +78,34 @@ def intro() -> Page:
     return Page([f"<p>{html.escape(provenance())}</p>", f"<p>{KEY}</p>"])
 
 
+@cache
+def _rulings(name: str) -> list[Ruling]:
+    return rulings(experiment(name), results())
+
+
+def undecided(*tables: int) -> str:
+    """One sentence: how many comparisons at the own rates the ends of the grid leave open, in these tables."""
+    every = [ruling for number in tables for ruling in _rulings(f"lu-table-{number}")]
+    own = [ruling for ruling in every if ruling.reading == TUNED and ruling.rates]
+    rates = pd.concat(results().runs.values())["learning_rate"].nunique() if own else 0
+    open_ = sum(ruling.verdict == EDGE for ruling in own)
+    return (
+        f"{open_} of the {len(own)} comparisons on this page at each model's own rate are undecided, because a best "
+        f"rate is an end of the grid, which has {rates} rates."
+    )
+
+
+def scaled_rates() -> str:
+    """In words: what stands for each of the paper's rates at the width of the study's models."""
+    entry, found = experiment("lu-table-1"), results()
+    tried = [found.cell(entry, row, task) for row in entry.rows for task in found.tasks]
+    return ", ".join(sorted({cell.fixed_words for cell in tried if not cell.problem}))
+
+
 def show(name: str) -> Page:
     """One table of the paper, e.g. "lu-table-2". Where nothing that it is about was tried, its numbers only."""
     entry, found = experiment(name), results()
-    verdicts, printed = rulings(entry, found), printed_table(entry, found)
+    verdicts, printed = _rulings(name), printed_table(entry, found)
     parts: list[Any] = [_claims(verdicts)]
     if _compared(entry, found):
         figure = experiment_figure(entry, found)
@@ -227,9 +252,9 @@ def _percent(value: float) -> str:
 def _claims(verdicts: Sequence[Ruling]) -> str:
     """Each claim as a sentence, with its verdict over all tasks at both rates."""
     items = []
-    for name in dict.fromkeys(ruling.claim for ruling in verdicts):
+    for name in dict.fromkeys(", ".join(ruling.claim for ruling in verdicts).split(", ")):
         said, where = (html.escape(str(claim(name)[key])) for key in ("statement", "where"))
-        own = [ruling for ruling in verdicts if ruling.claim == name]
+        own = [ruling for ruling in verdicts if name in ruling.claim.split(", ")]
         words = {
             f" at the {rate} rate": overall(ruling.verdict for ruling in own if ruling.reading == reading)
             for reading, rate in (("tuned", "own"), ("fixed", "paper's"))

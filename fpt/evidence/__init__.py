@@ -1,6 +1,6 @@
 """What the runs show: tidy tables, intervals, verdicts, figures. Importing it does not import torch."""
 
-from fpt.evidence.arithmetic import lstm_table, parameter_table, shape_table, size_table, spread_figure
+from fpt.evidence.arithmetic import lstm_table, parameter_table, size_table, spread_figure
 from fpt.evidence.attention import attention_figure, attention_rulings, attention_table, attention_to_see
 from fpt.evidence.baselines import baseline_scores, linear_score
 from fpt.evidence.claims import Verdict, claim, headline, verdict_table
@@ -88,7 +88,6 @@ __all__ = [
     "protocol_table",
     "ruling_table",
     "rulings",
-    "shape_table",
     "size_table",
     "spread_figure",
     "studies",

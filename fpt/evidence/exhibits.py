@@ -9,20 +9,9 @@ import pandas as pd
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from fpt.evidence.experiments import (
-    FIXED,
-    NOT_AT_THIS_SCALE,
-    NOT_RUN,
-    READINGS,
-    TUNED,
-    Cell,
-    Experiment,
-    Results,
-    Row,
-)
+from fpt.evidence.experiments import FIXED, NOT_AT_THIS_SCALE, NOT_RUN, READINGS, TUNED, Cell, Experiment, Results, Row
 from fpt.evidence.figures import COLOURS, NAMES, _nothing
 from fpt.evidence.page import Table
-from fpt.evidence.results import rate_text
 from fpt.evidence.rulings import Ruling, difference
 from fpt.evidence.stats import mean_interval
 from fpt.evidence.tables import percent
@@ -87,15 +76,18 @@ def _named(row: Row, found: Panels) -> str:
 
 def _ours(experiment: Experiment, rows: dict[str, Cell]) -> dict[str, list[str]]:
     parts = {f": {part}": name for part, name in GAP_COLUMNS.items()} if experiment.kind == "gap" else {"": ""}
-    return {
-        part: [
-            (ABSENT if cell.sweep is None else NOT_RUN)
-            if cell.problem
-            else " / ".join(_reading(cell, reading, column) for reading in READINGS)
-            for cell in rows.values()
-        ]
-        for part, column in parts.items()
-    }
+    steps = [int(cell.sweep["steps"]) for cell in rows.values() if cell.sweep]
+    usual = max(steps, key=steps.count, default=0)
+    return {part: [_text(cell, column, usual) for cell in rows.values()] for part, column in parts.items()}
+
+
+def _text(cell: Cell, column: str, usual: int) -> str:
+    """Both readings; with its number of steps, where that is not the `usual` one of its column."""
+    if cell.problem or cell.sweep is None:
+        return ABSENT if cell.sweep is None else NOT_RUN
+    steps = int(cell.sweep["steps"])
+    text = " / ".join(_reading(cell, reading, column) for reading in READINGS)
+    return text if steps == usual else f"{text} ({steps:,} steps)"
 
 
 def _reading(cell: Cell, reading: str, column: str) -> str:
@@ -141,7 +133,7 @@ def _caption(experiment: Experiment, found: Panels, columns: dict[str, list[str]
         "released code measures it, and on test data (the paper: training / test)",
     }[experiment.kind]
     tried = [cell for rows in found.values() for cell in rows.values() if not cell.problem]
-    rates = ", ".join(dict.fromkeys(rate_text(cell.fixed_rate) for cell in tried))
+    rates = ", ".join(dict.fromkeys(cell.fixed_words for cell in tried))
     words = [f"{experiment.number}: {what}; at the own learning rate / at the paper's ({rates or 'none yet'})."]
     if experiment.kind == "steps":
         limits = {title(c.task): f"{100 * float(c.sweep['threshold']):g}%" for c in tried if c.sweep}

@@ -15,12 +15,13 @@ import yaml
 
 from fpt.errors import unknown
 from fpt.evidence.claims import DIVERGED
-from fpt.evidence.results import Origin, load_attention, load_curves, load_plan, load_runs
+from fpt.evidence.results import Origin, load_attention, load_curves, load_plan, load_runs, rate_text
+from fpt.models import BACKBONES
 from fpt.tasks import TASKS
 from fpt.training.recipe import Recipe
 
 NOT_AT_THIS_SCALE, NOT_RUN = "not tested at this scale", "not run yet"
-TUNED, FIXED = READINGS = ("tuned", "fixed")  # each sweep at its own selected rate; all at the rate of Lu et al.
+TUNED, FIXED = READINGS = ("tuned", "fixed")  # each sweep at its own rate; all at that of Lu et al., scaled
 RATE, LSTM_RATE, HOMOLOGY_RATE = 1e-3, 3e-4, 1e-4  # Lu et al. 2021, appendix C
 BASES = ("gpt2", "tiny-lm", "minilm")  # what a study takes as its language model
 PAPER_TASKS = ("bit-memory", "bit-xor", "listops", "mnist", "cifar10", "cifar10-lra", "homology")
@@ -58,6 +59,8 @@ class Row:
             standard = TASKS["bit-xor"].options["length"]
             length = json.loads(sweep["task_options"] or "{}").get("length", standard)
             given["length"] = None if length == standard else length
+        if given["random_init"] in ("matched", "fixed") and _width(sweep) == WIDTH:  # there both draw with 0.02
+            given["random_init"] = {**PLAIN, **self.fields}["random_init"]
         for name, wanted in {**PLAIN, **self.fields}.items():
             allowed = wanted if isinstance(wanted, list | tuple) else [wanted]
             if given.get(name, PLAIN.get(name)) not in allowed:
@@ -198,24 +201,48 @@ class Cell:
         return "confirmation" if (self.runs["stage"] == "confirmation").any() else "selection"
 
     @property
+    def is_exploratory(self) -> bool:
+        """Whether what is shown comes from seeds that also chose the rate."""
+        return not self.problem and self.stage == "selection"
+
+    @property
     def at_edge(self) -> bool:
         return not self.runs.empty and bool(self.runs["at_edge"].iloc[0])
 
     @property
+    def width(self) -> int:
+        return _width(self.sweep) if self.sweep else WIDTH
+
+    @property
+    def is_narrow(self) -> bool:
+        return self.width < WIDTH
+
+    @property
+    def papers_rate(self) -> float:
+        """As Lu et al. print it, for models at least 768 wide."""
+        lstm = self.sweep is not None and str(self.sweep["backbone"]).startswith("lstm")
+        return LSTM_RATE if lstm else HOMOLOGY_RATE if self.task == "homology" else RATE
+
+    @property
     def fixed_rate(self) -> float:
-        """The rate of Lu et al.: 3e-4 for an LSTM where the sweep has it, 1e-4 for homology, else 1e-3."""
-        lstm = str(self.sweep["backbone"]).startswith("lstm") if self.sweep else False
-        if lstm and _near(self.runs["learning_rate"], LSTM_RATE).any():
-            return LSTM_RATE
-        return HOMOLOGY_RATE if self.task == "homology" and not lstm else RATE
+        """The paper's rate; for a narrower model the point of its grid nearest to that rate x 768/width, if near."""
+        scaled = self.papers_rate * max(1.0, WIDTH / self.width)
+        grid = list(self.runs["learning_rate"].unique()) if self.is_narrow and not self.problem else []
+        close = [float(rate) for rate in grid if abs(math.log10(rate / scaled)) <= 0.5]
+        return min(close, key=lambda rate: abs(math.log(rate / scaled)), default=scaled)
+
+    @property
+    def fixed_words(self) -> str:
+        """The fixed rate, and what it stands for where that is not the paper's own: 1e-2 for 1e-3 x 768/128."""
+        stands_for = f" for {rate_text(self.papers_rate)} x {WIDTH}/{self.width}" if self.is_narrow else ""
+        return rate_text(self.fixed_rate) + stands_for
 
     @property
     def is_the_papers(self) -> bool:
         """Whether this is the paper's own model on the paper's own task, not one at the size of a laptop."""
-        if self.sweep is None or self.sweep["backbone"] in BASES[1:] or self.task not in PAPER_TASKS:
+        if self.sweep is None or self.is_narrow:
             return False
-        width = json.loads(self.sweep["backbone_options"] or "{}").get("width", WIDTH)
-        return bool(width == WIDTH and self.sweep["task_options"] in ("", "{}"))
+        return self.task in PAPER_TASKS and self.sweep["task_options"] in ("", "{}")
 
     def at(self, reading: str | float, frame: pd.DataFrame | None = None, stage: str | None = None) -> pd.DataFrame:
         """The runs (or the rows of `frame`) of a stage at the sweep's own rate, at the paper's, or at a given one."""
@@ -257,9 +284,9 @@ class Cell:
         return "" if len(self.values(reading)) else NOT_AT_THIS_SCALE
 
 
-def is_exploratory(cells: Iterable[Cell]) -> bool:
-    """Whether anything shown comes from seeds that also chose the rate."""
-    return any(not cell.problem and cell.stage == "selection" for cell in cells)
+def _width(sweep: Mapping[str, Any]) -> int:
+    own = json.loads(sweep["backbone_options"] or "{}").get("width")
+    return int(own or BACKBONES[str(sweep["backbone"])].width)
 
 
 def _near(rates: "pd.Series[float]", rate: float) -> "pd.Series[bool]":

@@ -16,7 +16,7 @@ DOCUMENTARY = {
     "L-25": "not falsifiable as stated",
     "L-48": "what the text says of its recipe",
 }
-SEE_PAGE = {"L-32": "figure of section 3.8", "L-51": "token shapes, section 2.1"}
+SEE_PAGE = {"L-32": "figure of section 3.8", "L-51": "the page on tasks"}
 HEADLINES = {name for names in SOURCES.values() for name in names}
 
 
@@ -27,7 +27,7 @@ def lu_rulings(results: Results) -> list[Ruling]:
 
 
 def claims_table(results: Results, found: Sequence[Ruling] | None = None) -> pd.DataFrame:
-    """All claims of Lu et al.: tuned and fixed verdict over the tasks that were tried, and which these are."""
+    """All claims of Lu et al.: the verdict at both readings over the tasks that were tried, and which these are."""
     found = lu_rulings(results) if found is None else found
     counted = arithmetic_verdicts()
     rows = []
@@ -35,7 +35,7 @@ def claims_table(results: Results, found: Sequence[Ruling] | None = None) -> pd.
         if not name.startswith("L-"):
             continue
         row = {"id": name, "claim": entry["statement"], "where": entry["where"]}
-        own = [ruling for ruling in found if ruling.claim == name]
+        own = [ruling for ruling in found if name in ruling.claim.split(", ")]
         if own:
             row |= _verdicts(own)
         elif name in counted:
@@ -47,7 +47,7 @@ def claims_table(results: Results, found: Sequence[Ruling] | None = None) -> pd.
         else:
             row |= {"tuned": NOT_AT_THIS_SCALE}
         rows.append(row)
-    columns = {"tuned": "verdict", "fixed": "at the paper's rate"}
+    columns = {"tuned": "verdict", "fixed": "at the paper's rate, scaled to the width"}
     order = ["id", "claim", "where", "tuned", "fixed", "tried on"]
     return pd.DataFrame(rows).reindex(columns=order).fillna("").rename(columns=columns)
 
@@ -55,16 +55,11 @@ def claims_table(results: Results, found: Sequence[Ruling] | None = None) -> pd.
 def other_claims_table() -> pd.DataFrame:
     """The claims of Rothermel et al. (R), those that set the papers against each other (X), and oddities (O)."""
     rows = [
-        {
-            "id": name,
-            "claim": entry["statement"],
-            "where": entry["where"],
-            "answered": "the headline verdicts" if name in HEADLINES else "",
-        }
+        (name, entry["statement"], entry["where"], "the headline verdicts" if name in HEADLINES else "")
         for name, entry in claims().items()
         if not name.startswith("L-")
     ]
-    return pd.DataFrame(rows)
+    return pd.DataFrame(rows, columns=["id", "claim", "where", "answered"])
 
 
 def tally(table: pd.DataFrame) -> str:

@@ -108,19 +108,6 @@ def data_folder(data_dir: str | os.PathLike[str] | None = None) -> Path:
     return Path(data_dir or os.environ.get("FPT_DATA") or "~/.cache/fpt").expanduser()
 
 
-def data_status(name: str, data_dir: str | os.PathLike[str] | None = None) -> str:
-    """One line on whether the data of task `name` are there and how to get them; it reads nothing."""
-    found, folder = entry(name), data_folder(data_dir)
-    present = [file for file in found.files if (folder / file).exists()]
-    if not found.files or present:
-        return f"{folder / present[0]}" if present else "needs no files"
-    if found.files is LISTOPS:
-        return f"generated on first use into {folder / 'listops'} (a minute)"
-    if found.advice:
-        return f"missing: {found.advice}"
-    return f"missing: downloaded on first use into {folder}, or put {found.files[0]} there"
-
-
 def function(found: Entry) -> Callable[..., "Task"]:
     """The loader of an entry, imported only now."""
     if not isinstance(found.loader, str):

@@ -15,7 +15,7 @@ from fpt.sweeps import SweepSpec, load_study
 
 STUDY = """
 name: Attention
-defaults: {backbone: tiny-lm, steps: 40, evaluations: 2, learning_rates: [1e-4, 1e-3, 1e-2],
+defaults: {backbone: gpt2, steps: 40, evaluations: 2, learning_rates: [1e-4, 1e-3, 1e-2],
            selection_seeds: [0, 1, 2], confirmation_seeds: [], reference_rates: [1e-3], measures: [attention]}
 sweeps:
   - {task: bit-xor, arm: [frozen-pretrained, frozen-random], feeds: [lu-figure-3, lu-figure-5]}
@@ -39,12 +39,12 @@ def maps(spec: SweepSpec, share: float, rate: float, seed: int, trained: bool) -
     return frame.assign(**fields)
 
 
-def made(tmp_path: Path, shares: dict[str, float]) -> Results:
+def made(tmp_path: Path, shares: dict[str, float], untrained: float = 0.2) -> Results:
     study = synthetic.workspace(tmp_path, study=STUDY)
     synthetic.finish(study, accuracy=lambda spec, rate, seed: 0.9 if rate == 1e-3 else 0.5)
     for spec in load_study(study).sweeps:
         parts = [
-            maps(spec, shares[spec.arm] + 0.001 * seed if trained else 0.2, rate, seed, trained)
+            maps(spec, shares[spec.arm] + 0.001 * seed if trained else untrained, rate, seed, trained)
             for rate in spec.learning_rates
             for seed in spec.selection_seeds
             for trained in (False, True)
@@ -76,8 +76,18 @@ def test_verdicts_on_attention(tmp_path: Path, shares: tuple[float, float], word
     results = made(tmp_path, dict(zip(("frozen-pretrained", "frozen-random"), shares, strict=True)))
     found = attention_rulings(results)
     assert {ruling.claim: ruling.verdict for ruling in found} == words
-    assert {ruling.word.endswith("(exploratory)") for ruling in found} == {True}
+    assert all(ruling.exploratory for ruling in found)
     assert len(found) == 6  # both readings
+
+
+def test_a_lead_that_was_there_before_training_is_no_finding(tmp_path: Path) -> None:
+    lead = made(tmp_path / "less", {"frozen-pretrained": 0.8, "frozen-random": 0.4})
+    assert [r.verdict for r in attention_rulings(lead) if r.claim == "L-23"] == ["supported"] * 2
+    # strings lead by more than nought before training too, and then training takes from it
+    same = made(tmp_path / "same", {"frozen-pretrained": 0.35, "frozen-random": 0.4}, untrained=0.6)
+    assert [r.verdict for r in attention_rulings(same) if r.claim == "L-23"] == ["contradicted"] * 2
+    (one, _) = (r for r in attention_rulings(same) if r.claim == "L-23")
+    assert one.tests[0].low > 0 > one.tests[1].high
 
 
 def test_a_page_of_attention(tmp_path: Path) -> None:
@@ -88,6 +98,7 @@ def test_a_page_of_attention(tmp_path: Path) -> None:
     table = attention_table(results, "bit-xor").frame.set_index("weights")
     assert table.loc["FPT", "at 1e-3"].startswith("80.1 (")
     memory = attention_table(results, "bit-memory").frame.set_index("weights")
+    assert memory.loc["pretrained", "least lead, untrained"] != ""
     assert memory.loc["random", "at its own rate"] == "not tested at this scale"
 
 

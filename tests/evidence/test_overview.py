@@ -40,6 +40,10 @@ def test_misprints_stand_beside_what_is_right() -> None:
 
 def test_verdicts_of_arithmetic() -> None:
     words = {name: word for name, (word, _) in arithmetic_verdicts().items()}
+    notes = {name: note for name, (_, note) in arithmetic_verdicts().items()}
+    assert "117M is 124.4M, 345M is 354.8M" in notes["L-29"]
+    assert "36,684 is 36,864, 49,512 is 49,152" in notes["L-30"]
+    assert "layer-norm gains" in notes["L-52"]
     assert words.pop("L-19") == "contradicted"  # its layer norms alone are four times the transformer's
     assert set(words) == {"L-29", "L-30", "L-50", "L-52"}
     assert set(words.values()) == {"supported"}
@@ -63,4 +67,5 @@ def test_every_claim_is_in_one_of_the_tables(tmp_path: Path) -> None:
     assert (words["L-09"], words["L-32"]) == ("documentary", "computed: see page")
     assert words["L-28"] == "not tested at this scale"
     assert words["L-10"] == "not run yet"
+    assert words["L-43"] == words["L-40"]  # one test answers both
     assert "not tested at this scale" in tally(table)

@@ -95,13 +95,6 @@ def test_the_data_folder_is_the_argument_or_fpt_data_or_the_cache(monkeypatch: p
     assert fpt.tasks.data_folder() == Path.home() / ".cache" / "fpt"
 
 
-def test_data_status_says_what_is_there(fixtures: Path, tmp_path: Path) -> None:
-    assert fpt.tasks.data_status("digits", tmp_path) == "needs no files"
-    assert fpt.tasks.data_status("mnist", fixtures).endswith("mnist.npz")
-    assert "missing" in fpt.tasks.data_status("cifar10", tmp_path)
-    assert "generated" in fpt.tasks.data_status("listops", tmp_path)
-
-
 def test_npz_checksum_is_the_files(tmp_path: Path) -> None:
     np.savez(tmp_path / "a.npz", x=1)
     assert len(fpt.tasks.npz_checksum(tmp_path / "a.npz")) == 64
