@@ -173,7 +173,7 @@ def test_a_cell_says_own_rate_and_the_papers(tmp_path: Path) -> None:
     assert "the own rate ends the grid" in table.caption
     assert "–: not run." in table.caption
     elsewhere = printed_table(made_up([]), results).frame
-    assert list(elsewhere["MNIST"]) == ["98", "91.7", "97.8"]  # "full" has no number
+    assert list(elsewhere["MNIST"]) == ["98", "91.7", "99.1", "97.8"]
     assert what_to_see(made_up([]), results) == (
         "Digits: from 75.0 (frozen) to 87.5 (random); at the paper's rate random loses most, 12.5 points."
     )
