@@ -98,7 +98,7 @@ def test_a_page_of_attention(tmp_path: Path) -> None:
     table = attention_table(results, "bit-xor").frame.set_index("weights")
     assert table.loc["FPT", "at 1e-3"].startswith("80.1 (")
     memory = attention_table(results, "bit-memory").frame.set_index("weights")
-    assert memory.loc["pretrained", "least lead, untrained"] != ""
+    assert memory.loc["FPT", "least lead, untrained"] != ""
     assert memory.loc["random", "at its own rate"] == "not tested at this scale"
 
 

@@ -375,7 +375,7 @@ def test_trainings_of_different_lengths_are_not_compared(tmp_path: Path) -> None
     found = rulings(made_up([{"greater": ["frozen", "full"]}]), made(tmp_path, flat({}), study=study))
     assert words(found) == ["not tested at this scale"] * 2
     assert "different numbers of steps" in found[0].note
-    rows = experiment_table(made_up([]), Results(tmp_path / "runs/laptop")).frame["digits"]
+    rows = experiment_table(made_up([]), Results(tmp_path / "runs/laptop")).frame["Digits"]
     assert [" steps)" in text for text in rows] == [False, False, True, False]
     assert rows[2].endswith("(800 steps)")
 
