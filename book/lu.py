@@ -39,6 +39,7 @@ from fpt.evidence import (
 from fpt.evidence.claims import EDGE
 from fpt.evidence.exhibits import cells
 from fpt.evidence.experiments import TUNED, Experiment
+from fpt.evidence.overview import SCALED
 from fpt.evidence.results import rate_text
 from fpt.evidence.rulings import _labels, overall
 
@@ -212,9 +213,9 @@ def all_claims() -> tuple[Table, str]:
     """Every claim of Lu et al. with its verdict, and how many have which."""
     frame = claims_table(results())
     count = tally(frame)
-    for column in ("verdict", "at the paper's rate"):
+    for column in ("verdict", SCALED):
         frame[column] = frame[column].str.replace(" (exploratory)", "", regex=False)
-    frame = frame[["id", "verdict", "claim", "at the paper's rate", "tried on", "where"]]
+    frame = frame[["id", "verdict", "claim", SCALED, "tried on", "where"]]
     return Table(frame, "Every checkable claim of Lu et al. 2021."), count
 
 

@@ -17,6 +17,7 @@ DOCUMENTARY = {
     "L-48": "what the text says of its recipe",
 }
 SEE_PAGE = {"L-32": "figure of section 3.8", "L-51": "the page on tasks"}
+SCALED = "at the paper's rate, scaled to the width"  # the column of the second reading
 HEADLINES = {name for names in SOURCES.values() for name in names}
 
 
@@ -47,7 +48,7 @@ def claims_table(results: Results, found: Sequence[Ruling] | None = None) -> pd.
         else:
             row |= {"tuned": NOT_AT_THIS_SCALE}
         rows.append(row)
-    columns = {"tuned": "verdict", "fixed": "at the paper's rate, scaled to the width"}
+    columns = {"tuned": "verdict", "fixed": SCALED}
     order = ["id", "claim", "where", "tuned", "fixed", "tried on"]
     return pd.DataFrame(rows).reindex(columns=order).fillna("").rename(columns=columns)
 

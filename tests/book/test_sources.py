@@ -151,3 +151,6 @@ def test_an_experiment_has_claims_words_table_and_verdicts(
     assert ("not run yet" in html, "<img" in html) == (empty, not empty)
     assert "L-22" in page.show_attention("bit-xor")._repr_html_()
     assert ("no results" in page.provenance()) == empty
+    every, count = page.all_claims()
+    assert every.frame["id"].is_unique
+    assert re.match(r"\d+ ", count)
