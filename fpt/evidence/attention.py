@@ -18,7 +18,7 @@ from fpt.evidence.tables import percent
 from fpt.tasks import TASKS
 
 ROWS = (Row("FPT", {"arm": "frozen-pretrained"}), Row("random", {"arm": "frozen-random"}))
-MAPS = Experiment("lu-figure-3", "3.5", "Attention of the first layer", "accuracy", ROWS, ())
+MAPS = Experiment("lu-figure-3", "Attention of the first layer", "accuracy", ROWS, ())
 CLAIMS = {  # id -> task, rows, what is tested
     "L-22": ("bit-xor", ("FPT",), "FPT: attention to the needed bits above twice an even spread"),
     "L-23": ("bit-memory", ("FPT",), "FPT: every query attends most to its string, more than untrained"),

@@ -73,7 +73,6 @@ class Experiment:
     """One table of the paper."""
 
     name: str  # lu-table-2
-    section: str
     title: str
     kind: str  # accuracy, steps or gap
     rows: tuple[Row, ...]
@@ -104,7 +103,7 @@ def experiments() -> dict[str, Experiment]:
     for name, entry in yaml.safe_load(text).items():
         rows = tuple(Row(str(row["label"]), row["is"], row.get("paper", {})) for row in entry["rows"])
         kind, claims = entry.get("kind", "accuracy"), tuple(entry["claims"])
-        found[name] = Experiment(name, str(entry["section"]), entry["title"], kind, rows, claims)
+        found[name] = Experiment(name, entry["title"], kind, rows, claims)
     return found
 
 

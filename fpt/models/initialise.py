@@ -36,7 +36,11 @@ def input_layer(shape: torch.Size, kind: str, seed: int, name: str) -> Tensor:
 
 def output_layer(shape: torch.Size, fan_in: int, seed: int, name: str) -> Tensor:
     """PyTorch's default for a linear layer: uniform within 1/sqrt(fan_in), weight and bias alike."""
-    bound = 1 / math.sqrt(fan_in)
+    return uniform(shape, 1 / math.sqrt(fan_in), seed, name)
+
+
+def uniform(shape: torch.Size, bound: float, seed: int, name: str) -> Tensor:
+    """Uniform within `bound`, from the stream of (seed, name); float32."""
     return torch.empty(shape).uniform_(-bound, bound, generator=generator(seed, "weights", name))
 
 

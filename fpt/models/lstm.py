@@ -23,7 +23,6 @@ from transformers import PretrainedConfig
 
 from fpt.models import initialise as draw
 from fpt.models.layers import Dropout, Noise
-from fpt.seeds import generator
 
 
 class LSTMConfig(PretrainedConfig):
@@ -145,11 +144,6 @@ def initial_value(
     if group == "layer_norm":
         if not config.released:
             return torch.ones(shape) if name.endswith("weight") else torch.zeros(shape)
-        return uniform(shape, 1 / math.sqrt(shape[0]), seed, name)
+        return draw.uniform(shape, 1 / math.sqrt(shape[0]), seed, name)
     bound = 1 / math.sqrt(draw.REFERENCE_WIDTH if recipe == "fixed" else config.hidden_size)
-    return uniform(shape, bound * (gain if name.endswith("weight") else 1), seed, name)
-
-
-def uniform(shape: torch.Size, bound: float, seed: int, name: str) -> Tensor:
-    """Uniform within `bound`, from the stream of (seed, name); float32."""
-    return torch.empty(shape).uniform_(-bound, bound, generator=generator(seed, "weights", name))
+    return draw.uniform(shape, bound * (gain if name.endswith("weight") else 1), seed, name)

@@ -14,7 +14,7 @@ from fpt.models import BACKBONES, GROUPS, trainable_groups
 from fpt.models import initialise as draw
 from fpt.models.backbones import kept_state, library_model, pretrained_state, unused_parameters
 from fpt.models.families import FAMILIES
-from fpt.models.groups import assign, layer_of
+from fpt.models.groups import group_of, layer_of
 from fpt.models.layers import Dropout, Noise, Projection
 from fpt.tasks.arrays import Task
 
@@ -126,7 +126,7 @@ class Template:
             self.module = TransferModel(task, backbone, layers, **options)
         self.module.requires_grad_(False)
         self.shapes = {name: parameter.shape for name, parameter in self.module.named_parameters()}
-        self.groups = assign(self.entry.family, self.shapes)
+        self.groups = {name: group_of(self.entry.family, name) for name in self.shapes}
         self.trainable_groups = trainable_groups(trainable, backbone, backbone_options=options)
         self.width = self.module.width
         self.layers: int = layers or self.entry.layers

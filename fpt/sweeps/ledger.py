@@ -6,9 +6,10 @@ import os
 import re
 import socket
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -106,12 +107,8 @@ def hold(path: Path, spec: SweepSpec) -> Iterator[None]:
     Raises LockedError after LOCK_WAIT seconds, naming who holds it, or at once if the folder is another's.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    deadline = time.monotonic() + LOCK_WAIT
     with path.open("a+", encoding="utf-8") as file:
-        while not _try_lock(file.fileno(), fcntl.LOCK_EX):
-            if time.monotonic() > deadline:
-                raise locked(path)
-            time.sleep(0.2)
+        _wait(path, lambda: not _try_lock(file.fileno(), fcntl.LOCK_EX))
         owner = read_json(path) or read_json(path.with_name(RESULT)) or {}
         if owner.get("hash", spec.hash) != spec.hash:
             by = f"last written by process {owner.get('pid')} on {owner.get('host')}"
@@ -136,20 +133,20 @@ def is_held(path: Path) -> bool:
 
 def wait_until_free(folder: Path) -> None:
     """Return when nobody writes the folder; LockedError if somebody still does after LOCK_WAIT seconds."""
-    deadline = time.monotonic() + LOCK_WAIT
     for path in (folder / LOCK, folder / NOTEBOOK_LOCK):
-        while is_held(path):
-            if time.monotonic() > deadline:
-                raise locked(path)
-            time.sleep(0.2)
+        _wait(path, partial(is_held, path))
 
 
-def locked(path: Path) -> LockedError:
-    owner = read_json(path) or {}
-    return LockedError(
-        f"{path.parent} is being written by process {owner.get('pid')} on {owner.get('host')}, "
-        f"still after {LOCK_WAIT:g} s; wait for it, or end that process"
-    )
+def _wait(path: Path, blocked: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + LOCK_WAIT
+    while blocked():
+        if time.monotonic() > deadline:
+            owner = read_json(path) or {}
+            raise LockedError(
+                f"{path.parent} is being written by process {owner.get('pid')} on {owner.get('host')}, "
+                f"still after {LOCK_WAIT:g} s; wait for it, or end that process"
+            )
+        time.sleep(0.2)
 
 
 def _try_lock(descriptor: int, kind: int) -> bool:

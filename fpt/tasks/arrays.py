@@ -26,13 +26,15 @@ class Examples:
     def __len__(self) -> int:
         return len(self.targets)
 
-    def __getitem__(self, index: Tensor | slice) -> "Examples":
-        lengths = None if self.lengths is None else self.lengths[index]
-        return Examples(self.inputs[index], self.targets[index], lengths)
+    def each(self, change: Callable[[Tensor], Tensor]) -> "Examples":
+        lengths = None if self.lengths is None else change(self.lengths)
+        return Examples(change(self.inputs), change(self.targets), lengths)
+
+    def __getitem__(self, index: Any) -> "Examples":
+        return self.each(lambda part: part[index])
 
     def to(self, device: torch.device | str) -> "Examples":
-        lengths = None if self.lengths is None else self.lengths.to(device)
-        return Examples(self.inputs.to(device), self.targets.to(device), lengths)
+        return self.each(lambda part: part.to(device))
 
 
 class Encoder(Protocol):

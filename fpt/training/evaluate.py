@@ -43,13 +43,10 @@ def score(fleet: "Fleet", parameters: Tensor, examples: Examples, crew: "Crew | 
     noise = fleet.noise(crew, "evaluation")
     totals = torch.zeros(3, runs, dtype=torch.float64, device=fleet.device)
     for start in range(0, count, chunk):
-        inputs, targets = (
-            examples.inputs[:, start : start + chunk],
-            examples.targets[:, start : start + chunk],
-        )
-        lengths = None if examples.lengths is None else examples.lengths[:, start : start + chunk]
-        logits = fleet.logits(pieces, fleet.encode(inputs), lengths, crew, noise=noise(inputs.shape[1]))
-        spread = targets[:, None].expand(logits.shape[:-1])
+        part = examples[:, start : start + chunk]
+        drawn = noise(part.inputs.shape[1])
+        logits = fleet.logits(pieces, fleet.encode(part.inputs), part.lengths, crew, noise=drawn)
+        spread = part.targets[:, None].expand(logits.shape[:-1])
         right = logits.argmax(-1) == spread
         losses = cross_entropy(logits.flatten(0, 3), spread.flatten(), reduction="none").view(spread.shape)
         for row, values in enumerate((losses.mean(3), right.double().mean(3), right.all(3))):

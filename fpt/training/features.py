@@ -100,10 +100,10 @@ def cached(fleet: Fleet) -> Finite:
     forward: Callable[..., Tensor] = partial(functional_call, module, weights)
 
     def of(examples: Examples) -> Examples:
-        for part in examples.inputs.split(max(1, TOKENS_AT_ONCE // fleet.task.tokens)):
-            start = sum(len(done) for done in seen)
-            lengths = None if examples.lengths is None else examples.lengths[start : start + len(part)]
-            forward((fleet.task.encode(part.to(fleet.device)), lengths))
+        size = max(1, TOKENS_AT_ONCE // fleet.task.tokens)
+        for start in range(0, len(examples), size):
+            part = examples[start : start + size].to(fleet.device)
+            forward((fleet.task.encode(part.inputs), part.lengths))
         features = torch.cat(seen)
         seen.clear()
         return Examples(features, examples.targets.to(fleet.device))

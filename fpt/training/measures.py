@@ -100,7 +100,7 @@ def first_layer(fleet: Fleet, weights: dict[str, Tensor], examples: Examples) ->
     on_device = {name: tensor.to(fleet.device) for name, tensor in weights.items()}
     try:
         for start in range(0, len(examples), 50):
-            part = examples[slice(start, start + 50)]
+            part = examples[start : start + 50]
             functional_call(module, on_device, (fleet.task.encode(part.inputs), part.lengths))
     finally:
         handle.remove()

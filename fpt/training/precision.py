@@ -1,12 +1,14 @@
 """Which compute type is faster here: measured once per machine, remembered in ~/.cache/fpt."""
 
 import json
-import os
 import platform
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import torch
+
+from fpt.files import write_json
 
 WORTH_IT = 1.5  # bfloat16 must be so many times as fast to be chosen
 
@@ -29,31 +31,16 @@ def remembered(device: torch.device) -> str:
         known = {}
     if known.get(key) not in ("float32", "bfloat16"):
         known[key] = faster(device)
-        remember(path, known)
+        with suppress(OSError):  # a home folder that cannot be written only costs a measurement next time
+            path.parent.mkdir(parents=True, exist_ok=True)
+            write_json(path, known)
     return str(known[key])
-
-
-def remember(path: Path, known: dict[str, str]) -> None:
-    """Write atomically; a home folder that cannot be written only costs a measurement next time."""
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        partial = path.with_name(f".{os.getpid()}.{path.name}")
-        partial.write_text(json.dumps(known, indent=2))
-        partial.replace(path)
-    except OSError:
-        return
 
 
 def faster(device: torch.device, size: int = 768, rows: int = 2048) -> str:
     """Time products of (rows, size) with (size, size), alternating, and compare the best of each type."""
     best = {torch.float32: float("inf"), torch.bfloat16: float("inf")}
-    pairs = {
-        kind: (
-            torch.ones(rows, size, dtype=kind, device=device),
-            torch.ones(size, size, dtype=kind, device=device),
-        )
-        for kind in best
-    }
+    pairs = {kind: [torch.ones(n, size, dtype=kind, device=device) for n in (rows, size)] for kind in best}
     for _ in range(7):
         for kind, (left, right) in pairs.items():
             start = time.perf_counter()

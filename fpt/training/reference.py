@@ -16,7 +16,6 @@ from torch.nn.functional import cross_entropy
 from torch.utils.data import DataLoader, IterableDataset
 from transformers import AutoModel
 
-from fpt.errors import SpecError
 from fpt.models import BACKBONES
 from fpt.models.backbones import NO_SPECIAL_TOKENS
 from fpt.models.families import FAMILIES
@@ -55,8 +54,6 @@ class ReleasedModel(nn.Module):
         super().__init__()
         task, entry, width = template.task, BACKBONES[template.backbone], template.width
         family = FAMILIES[entry.family]
-        if not entry.pretrained:
-            raise SpecError(f"the transformers library has no model of backbone {template.backbone!r} to compare with")
         sizes = {family.depth: template.layers, str(family.context): task.tokens, "vocab_size": 1}
         self.backbone = AutoModel.from_config(family.config(**{**entry.config, **NO_SPECIAL_TOKENS, **sizes}))
         self.backbone.pooler = None  # BERT's, which nothing here reads
