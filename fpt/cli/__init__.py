@@ -65,7 +65,7 @@ def main(
 
 
 StudyName = Annotated[str, typer.Argument(metavar="STUDY", help="A folder of runs/ that holds a study.yaml.")]
-Root = Annotated[Path | None, typer.Option("--root", help="The folder with runs/ and notebooks/ [default: nearest]")]
+Root = Annotated[Path | None, typer.Option("--root", help="The folder with runs/ and notebooks/ (default: nearest)")]
 Only = Annotated[str | None, typer.Option("--only", metavar="ID", help="Only sweeps that feed this table or figure.")]
 
 
@@ -128,9 +128,9 @@ class Engine(StrEnum):
 def run(
     study: StudyName,
     only: Only = None,
-    threads: Annotated[int | None, typer.Option(min=1, help="Threads of each sweep [default: 1].")] = None,
+    threads: Annotated[int | None, typer.Option(min=1, help="Threads of each sweep (default: 1).")] = None,
     engine: Annotated[Engine, typer.Option(help="This machine alone, or a Ray cluster.")] = Engine.LOCAL,
-    address: Annotated[str | None, typer.Option(help="HOST:PORT of the cluster [default: one that runs here]")] = None,
+    address: Annotated[str | None, typer.Option(help="HOST:PORT of the cluster (default: one that runs here)")] = None,
     smoke: Annotated[
         bool, typer.Option("--smoke", help="Every sweep, with tiny models and data, 3 steps: does it work at all?")
     ] = False,

@@ -122,7 +122,8 @@ class SweepBars:
                 done, total = progress["run_steps"], progress["run_steps_total"]
                 self.bars.update(self.live[spec.hash], completed=done, total=total)
         for spec in ended:
-            self.bars.remove_task(self.live.pop(spec.hash))
+            if spec.hash in self.live:  # else it ended before anybody saw it run
+                self.bars.remove_task(self.live.pop(spec.hash))
             finished = sweep_state(spec, self.study).state == "done"
             self.done += finished
             word = f"done ({self.done} of {self.total})" if finished else "ended without a result"

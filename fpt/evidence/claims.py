@@ -11,7 +11,7 @@ from typing import Any
 import pandas as pd
 import yaml
 
-from fpt.errors import unknown
+from fpt.errors import SpecError, unknown
 from fpt.evidence.results import rate_text
 from fpt.evidence.stats import SIGNIFICANCE, Paired, holm, paired, seeds_needed
 
@@ -79,7 +79,7 @@ def headline(runs: pd.DataFrame) -> list[Verdict]:
     Differences are paired by confirmation seed. Holm's correction runs over all tests of the frame, so pass
     the runs of one study. A directional claim is supported or contradicted if its adjusted p is below 0.05,
     by the sign of the mean; else inconclusive, with the number of seeds that would decide. Arms that were
-    never run give "not tested".
+    never run give "not tested". Raises SpecError where one arm has two sweeps, of different grids.
     """
     tests: list[Verdict] = []
     for _, group in runs.groupby("setup", sort=False):
@@ -158,7 +158,12 @@ def _at(runs: pd.DataFrame, rate: float) -> "pd.Series[bool]":
 
 
 def _arm(group: pd.DataFrame, name: str, rate: float | None = None) -> _Arm:
-    return _Arm(name, group[group["label"] == name], rate)
+    runs = group[group["label"] == name]
+    if runs["sweep"].nunique() > 1:  # which of them would be the tuned one?
+        raise SpecError(
+            f"two sweeps of one arm ({', '.join(runs['sweep'].unique())}): give it one grid of learning rates"
+        )
+    return _Arm(name, runs, rate)
 
 
 def _tests(group: pd.DataFrame) -> Iterator[Verdict]:

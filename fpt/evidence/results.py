@@ -9,7 +9,7 @@ from typing import Any, Literal, cast
 
 import pandas as pd
 
-from fpt.errors import unknown
+from fpt.errors import DataError, unknown
 from fpt.sweeps.ledger import PUBLISHED, sweep_state, workspace
 from fpt.sweeps.spec import SweepSpec
 from fpt.sweeps.study import load_study, study_folder
@@ -103,7 +103,7 @@ def sweeps_table(study_folder: str | Path, origin: Origin = "auto") -> pd.DataFr
         status = "not published" if sweep.state == "done" else sweep.state  # own results, and published ones wanted
         row: dict[str, Any] = {"status": status, "origin": sweep.origin}
         if sweep.result is not None:
-            runs = pd.read_parquet(sweep.folder / "runs.parquet")
+            runs = _table(sweep.folder / "runs.parquet")
             row |= {key: _flat(value) for key, value in sweep.result.items() if key != "spec"}
             row |= {"status": "done", "runs": len(runs), "diverged": int(runs["diverged_at"].notna().sum())}
         rows.append({"sweep": spec.folder_name, "task": spec.task, "label": _label(spec), "steps": spec.steps, **row})
@@ -142,12 +142,23 @@ def _tidy(study_folder: str | Path, origin: Origin, file: str, columns: tuple[st
     for sweep in _sweeps(folder, origin):
         if sweep.result is None or (columns is ATTENTION and ATTENTION_MEASURE not in sweep.spec.measures):
             continue
-        frame = tidy(pd.read_parquet(sweep.folder / file), sweep.spec, sweep.result)
+        frame = tidy(_table(sweep.folder / file), sweep.spec, sweep.result)
         frame = frame.assign(study=folder.name, origin=sweep.origin)
         frames.append(frame)
     if not frames:
         return pd.DataFrame({name: pd.Series(dtype=object) for name in (*columns, *ADDED)})
     return pd.concat(frames, ignore_index=True)
+
+
+def _table(path: Path) -> pd.DataFrame:
+    """A table of a finished sweep; DataError where it is missing, damaged or another sweep's."""
+    try:
+        frame = pd.read_parquet(path)
+    except (OSError, ValueError) as error:
+        raise DataError(f"{path} cannot be read ({error}): remove {path.parent} and run the study again") from None
+    if not set(frame["sweep"]) <= {path.parent.name}:
+        raise DataError(f"{path} is of another sweep: remove {path.parent} and run the study again")
+    return frame
 
 
 def tidy(frame: pd.DataFrame, spec: "SweepSpec", result: dict[str, Any]) -> pd.DataFrame:

@@ -7,6 +7,7 @@ import pandas as pd
 from fpt.evidence.claims import points
 from fpt.evidence.results import label, rate_text, studies
 from fpt.evidence.stats import paired
+from fpt.models import import_without_widgets
 from fpt.sweeps.ledger import sweep_state, workspace
 from fpt.sweeps.speeds import ADAM_BYTES, Bench, benches, predict
 from fpt.sweeps.study import load_study
@@ -102,6 +103,7 @@ def plan_table(root: Path | None = None) -> pd.DataFrame:
     """A row a study, as text: core-hours that its published sweeps took, those that `fpt plan` would have foretold by
     the figures of their device, and the ratio, with its range over the sweeps. Sweeps without a forecast are left out.
     """
+    import_without_widgets()
     from fpt.sweeps.flop import estimate
 
     runs, rows = workspace(root) / "runs", []

@@ -9,7 +9,7 @@ import pandas as pd
 import torch
 from torch import Tensor, nn
 
-from fpt.errors import SpecError
+from fpt.errors import SpecError, WeightsError
 from fpt.models import BACKBONES, GROUPS, trainable_groups
 from fpt.models import initialise as draw
 from fpt.models.backbones import kept_state, library_model, pretrained_state, unused_parameters
@@ -163,6 +163,10 @@ class Template:
         """
         state = kept_state(self.weights) if self.weights else pretrained_state(self.backbone)
         family = self.module.family
+        wanted = {name.removeprefix("backbone.") for name in self.shapes if name.startswith("backbone.")}
+        if lacking := sorted(wanted - set(state)):
+            what = f"{len(lacking)} tensors of backbone {self.backbone!r}, {lacking[0]} for one"
+            raise WeightsError(f"{self.weights or self.backbone}: these weights lack {what}")
         if family.positions is None:
             return state
         if self.weights:  # ours throughout

@@ -1,5 +1,6 @@
 """Copying finished sweeps to `published/`, which is committed, and listing their notebooks in the book."""
 
+import json
 import os
 import shutil
 from pathlib import Path
@@ -54,8 +55,12 @@ def _check_whole(folder: Path) -> None:
 
     for name in FILES:
         try:
-            pd.read_parquet(folder / name) if name.endswith(".parquet") else (folder / name).read_bytes()
-        except (OSError, ValueError) as error:
+            if name.endswith(".parquet"):
+                if set(pd.read_parquet(folder / name)["sweep"]) != {folder.name}:
+                    raise ValueError("it is empty, or of another sweep")
+            else:
+                json.loads((folder / name).read_text(encoding="utf-8"))
+        except (OSError, ValueError, KeyError) as error:
             raise SpecError(f"{folder / name} cannot be read ({error}): remove {folder} and run the study") from None
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import yaml
 
-from fpt import tasks
+from fpt import models, tasks
 from fpt.errors import SpecError, unknown
 from fpt.sweeps.spec import FIELDS, SweepSpec, resolve
 from fpt.training.recipe import WEIGHTS
@@ -211,7 +211,10 @@ def _check_entries(document: dict[str, Any], label: str) -> None:
     for name, fields in (document.get("tasks") or {}).items():
         tasks.entry(name, f"tasks of {label}")
         entries.append((fields, f"tasks of {label}, {name}"))
+    options = [name for table in (tasks.TASKS, models.BACKBONES) for entry in table.values() for name in entry.options]
     for name, stands_in in (document.get("replace") or {}).items():
+        if name not in (*SWEEP_FIELDS, *options):
+            raise unknown("field to replace", name, [*SWEEP_FIELDS, *dict.fromkeys(options)], label)
         if not isinstance(stands_in, dict):
             raise SpecError(
                 f"replace, {name} = {stands_in!r}: must map values to those that stand in for them ({label})"
@@ -240,7 +243,7 @@ def _parse(text: str, label: str) -> Any:
         return yaml.safe_load(text)
     except RecursionError:
         raise SpecError(f"{label} is not a study: it is nested too deeply") from None
-    except yaml.YAMLError as error:
+    except (yaml.YAMLError, ValueError) as error:  # ValueError: an impossible date, a number of thousands of digits
         reason = " ".join(str(error).split())
         raise SpecError(f"{label} is not YAML: {reason}") from None
 

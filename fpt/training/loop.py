@@ -15,6 +15,7 @@ from torch import Tensor
 
 from fpt.errors import SpecError
 from fpt.models.transfer import Template
+from fpt.tasks import npz_checksum
 from fpt.tasks.arrays import Task
 from fpt.training import compiled, features, measures, memory, precision
 from fpt.training.checkpoint import Folder, Tables, check_disk
@@ -258,6 +259,7 @@ def identify(task: Task, template: Template, recipe: Recipe, place: torch.device
         "device": place.type,
         "task": [task.name, task.variant, dict(task.options), task.checksum],
         "template": {name: getattr(template, name) for name in model},
+        "weights": template.weights and npz_checksum(template.weights),
         "recipe": recipe.model_dump(),
     }
 

@@ -196,3 +196,10 @@ def test_the_scale_names_what_was_changed_in_the_backbone(tmp_path: Path) -> Non
     )
     found = headline(load_runs(synthetic.finish(study)))
     assert {verdict.scale for verdict in found} == {"tiny-lm (layers 2), 400 steps"}
+
+
+def test_one_arm_has_one_grid(tmp_path: Path) -> None:
+    runs = load_runs(synthetic.finish(synthetic.workspace(tmp_path)))
+    other = runs[runs["label"] == "FP"].assign(sweep="digits.frozen-pretrained-00000000")
+    with pytest.raises(SpecError, match=r"two sweeps of one arm .*00000000"):
+        headline(pd.concat([runs, other]))

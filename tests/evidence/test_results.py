@@ -1,5 +1,6 @@
 """Tidy tables: which folders are read, and what a row says."""
 
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -8,7 +9,7 @@ import pandas as pd
 import pytest
 import synthetic
 
-from fpt.errors import SpecError
+from fpt.errors import DataError, SpecError
 from fpt.evidence import find_study, load_curves, load_runs, studies, sweeps_table
 from fpt.evidence.results import label, rate_text
 from fpt.sweeps import load_study
@@ -127,3 +128,15 @@ def test_own_results_that_are_not_published_are_not_done_where_published_ones_ar
     study = synthetic.finish(synthetic.workspace(tmp_path))
     assert set(sweeps_table(study, "published")["status"]) == {"not published"}
     assert set(sweeps_table(study, "own")["status"]) == {"done"}
+
+
+@pytest.mark.parametrize("damage", ["another", "cut"])
+def test_tables_that_are_not_the_sweeps_own_are_refused(tmp_path: Path, damage: str) -> None:
+    study = synthetic.finish(synthetic.workspace(tmp_path))
+    first, second = sorted(path for path in study.iterdir() if path.is_dir())[:2]
+    if damage == "another":
+        shutil.copyfile(first / "runs.parquet", second / "runs.parquet")
+    else:
+        (second / "runs.parquet").write_bytes(b"")
+    with pytest.raises(DataError, match=f"{second.name}.*remove .* and run the study"):
+        load_runs(study)

@@ -290,3 +290,22 @@ def test_a_study_is_a_folder_of_runs(tmp_path: Path, name: str) -> None:
 def test_odd_shapes(tmp_path: Path, text: str, message: str) -> None:
     with pytest.raises(SpecError, match=message):
         load_study(write(tmp_path, text=text))
+
+
+def test_replace_knows_the_fields_and_options(tmp_path: Path) -> None:
+    runs = tmp_path / "runs"
+    for name, text in (("base", "name: base\nsweeps: [{task: digits, learning_rates: [1e-3], selection_seeds: [0]}]"),
+                       ("wrong", "name: wrong\nextends: base\nreplace: {backbne: {tiny-lm: lstm}}")):  # fmt: skip
+        (runs / name).mkdir(parents=True)
+        (runs / name / "study.yaml").write_text(text)
+    with pytest.raises(SpecError, match=r"unknown field to replace 'backbne'.*Did you mean 'backbone'"):
+        load_study(runs / "wrong")
+
+
+@pytest.mark.parametrize("value", ["2021-13-45", "9" * 5000])
+def test_what_yaml_cannot_turn_into_a_value_is_no_traceback(tmp_path: Path, value: str) -> None:
+    folder = tmp_path / "runs" / "odd"
+    folder.mkdir(parents=True)
+    (folder / "study.yaml").write_text(f"name: {value}\nsweeps: []")
+    with pytest.raises(SpecError, match="is not YAML"):
+        load_study(folder)

@@ -8,13 +8,11 @@ from torch.nn.functional import cross_entropy
 import fpt.models
 import fpt.tasks
 from fpt import doctor
-from fpt.errors import SpecError
 from fpt.seeds import generator
 from fpt.sweeps.flop import needed_flop
 from fpt.tasks.arrays import Task
 from fpt.training import Recipe, compiled, evaluate, features, train_fleet
 from fpt.training.fleet import Fleet, stack
-from fpt.training.reference import Reference
 
 pytestmark = pytest.mark.usefixtures("small_lstms")
 
@@ -140,8 +138,6 @@ def test_flop_and_what_there_is_to_compare_with(digits):
     products = 3 * 2 * 2 * (8 * digits.tokens) * 2 * 4 * WIDTH**2  # layers, i2h and h2h, all tokens, three passes
     ends = 2 * 2 * 8 * digits.tokens * WIDTH * digits.width + 3 * 2 * 8 * WIDTH * 10
     assert needed_flop(template, 8) == products + ends
-    with pytest.raises(SpecError, match="no model of backbone 'small-lstm'"):
-        Reference(template, recipe(), 1e-3, 0, CPU)
     assert doctor._weights("lstm") == ("none exist", "")
 
 
