@@ -31,7 +31,7 @@ def study(workspace: Path) -> Study:
         folder = found.folder / sweep.folder_name
         folder.mkdir()
         for name in (*FILES, ledger.LOCK, "worker.log"):
-            (folder / name).write_text(f"{name} of {sweep.folder_name}")
+            (folder / name).write_text(f'{{"{name}": "{sweep.folder_name}"}}')
         for name in ("runs.parquet", "curves.parquet"):
             pd.DataFrame({"sweep": [sweep.folder_name]}).to_parquet(folder / name)
         files.write_json(folder / ledger.RESULT, {"hash": sweep.hash})
@@ -68,13 +68,23 @@ def test_stale_published_sweeps_are_removed_and_others_kept(study: Study) -> Non
     assert names == {sweep.folder_name for sweep in study.sweeps}
 
 
-@pytest.mark.parametrize("damage", ["missing", "truncated"])
+@pytest.mark.parametrize("damage", ["missing", "truncated", "another's"])
 def test_damaged_results_are_refused_before_anything_is_copied(study: Study, damage: str) -> None:
     broken = study.folder / study.sweeps[2].folder_name / "curves.parquet"
-    broken.unlink() if damage == "missing" else broken.write_bytes(broken.read_bytes()[:50])
+    other = study.folder / study.sweeps[1].folder_name / "curves.parquet"
+    if damage == "missing":
+        broken.unlink()
+    else:
+        broken.write_bytes(other.read_bytes() if damage == "another's" else broken.read_bytes()[:50])
     with pytest.raises(SpecError, match=r"curves\.parquet cannot be read"):
         publish(study)
     assert not (study.folder / "published").exists()
+
+
+def test_an_empty_notebook_is_no_result(study: Study) -> None:
+    (study.folder / study.sweeps[2].folder_name / "notebook.ipynb").write_bytes(b"")
+    with pytest.raises(SpecError, match=r"notebook\.ipynb cannot be read"):
+        publish(study)
 
 
 def test_nothing_to_publish_leaves_what_is_published(study: Study) -> None:
