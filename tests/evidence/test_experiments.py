@@ -68,7 +68,7 @@ def made_up(claims: list[dict[str, Any]], kind: str = "accuracy") -> Experiment:
         Row("full", {"arm": "unfrozen-random"}, {"mnist": 99.1}),
         Row("ViT", {"arm": "frozen-pretrained", "backbone": "vit"}, {"mnist": 97.8}),
     )
-    return Experiment("lu-table-0", "0", "Made up", kind, rows, tuple({"id": "L-10", **each} for each in claims))
+    return Experiment("lu-table-0", "Made up", kind, rows, tuple({"id": "L-10", **each} for each in claims))
 
 
 def words(found: list[Ruling]) -> list[str]:
