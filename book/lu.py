@@ -41,7 +41,7 @@ from fpt.evidence.exhibits import cells
 from fpt.evidence.experiments import TUNED, Experiment
 from fpt.evidence.overview import SCALED
 from fpt.evidence.results import rate_text
-from fpt.evidence.rulings import _labels, overall
+from fpt.evidence.rulings import labels_of, overall
 
 STUDY = "laptop-lu2021"  # the study that every page of this part shows
 KEY = (
@@ -130,7 +130,7 @@ def _compared(entry: Experiment, found: Results) -> bool:
     """Whether the study runs a row that is not in nearly every table, or on one task all the rows of some claim."""
     rows = cells(entry, found).values()
     special = any(cell.sweep is not None for each in rows for label, cell in each.items() if label not in USUAL)
-    named = [_labels(each) for each in entry.claims]
+    named = [labels_of(each) for each in entry.claims]
     return special or any(all(each[label].sweep is not None for label in labels) for labels in named for each in rows)
 
 

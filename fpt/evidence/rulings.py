@@ -104,9 +104,7 @@ class Kind:
 
 
 KINDS = {
-    "greater": Kind(
-        "{0} above {1}", _first_above, limits=lambda claim: (claim.get("by", 0) / 100, claim.get("to", math.inf) / 100)
-    ),
+    "greater": Kind("{0} above {1}", _first_above),
     "order": Kind("{order}", _rising),
     "best": Kind("{0} above {others}", _first_above),
     "jump": Kind("the step from {0} to {1} is the largest", _jumps),
@@ -130,7 +128,7 @@ OWN = ("near", "rates", "unstable")  # about the paper's models on its tasks: no
 
 def says(claim: Mapping[str, Any]) -> str:
     """What is tested, in words."""
-    kind, labels, by = _kind(claim), _labels(claim), claim.get("by", 0)
+    kind, labels, by = _kind(claim), labels_of(claim), claim.get("by", 0)
     words = {"order": " < ".join(labels), "others": " and ".join(labels[1:]), "level": claim.get("level", 0)}
     margin = f" by more than {by:g} points" if by > 0 else f", or no more than {-by:g} point below" if by else ""
     if "to" in claim:
@@ -144,7 +142,7 @@ def rulings(experiment: Experiment, results: Results) -> list[Ruling]:
 
 
 def _rulings(experiment: Experiment, claim: Mapping[str, Any], results: Results) -> Iterator[Ruling]:
-    rows = [experiment.row(label) for label in _labels(claim)]
+    rows = [experiment.row(label) for label in labels_of(claim)]
     named = claim.get("tasks", experiment.tasks)
     tasks = [task for task in named if task in results.tasks] if claim.get("only_there") else results.tasks_for(named)
     cells = {task: [results.cell(experiment, row, task) for row in rows] for task in tasks}
@@ -258,7 +256,7 @@ def _kind(claim: Mapping[str, Any]) -> str:
     return next(name for name in KINDS if name in claim)
 
 
-def _labels(claim: Mapping[str, Any]) -> Sequence[str]:
+def labels_of(claim: Mapping[str, Any]) -> Sequence[str]:
     named = claim[_kind(claim)]
     return [named] if isinstance(named, str) else list(named)
 

@@ -112,9 +112,9 @@ def plan_table(root: Path | None = None) -> pd.DataFrame:
         study, pairs = load_study(runs / name), []
         for state in (sweep_state(spec, study.folder) for spec in study.sweeps):
             done = state.published or {}
-            bench = by_device.get(done.get("device", ""), {"rows": []})
-            foretold = predict(state.spec, bench["rows"]) or estimate(state.spec, bench["rows"])
-            if foretold:
+            if not (bench := by_device.get(done.get("device", ""))):
+                continue
+            if foretold := predict(state.spec, bench["rows"]) or estimate(state.spec, bench["rows"]):
                 pairs.append((done["wall_seconds"] * done["threads"], foretold * bench["threads"]))
         if pairs:
             took, expected = (sum(side) / 3600 for side in zip(*pairs, strict=True))
