@@ -40,8 +40,8 @@ from fpt.evidence.claims import EDGE
 from fpt.evidence.exhibits import cells
 from fpt.evidence.experiments import TUNED, Experiment
 from fpt.evidence.overview import SCALED
-from fpt.evidence.results import rate_text
 from fpt.evidence.rulings import labels_of, overall
+from fpt.evidence.runs import rate_text
 
 STUDY = "laptop-lu2021"  # the study that every page of this part shows
 KEY = (

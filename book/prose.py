@@ -7,9 +7,9 @@ import pandas as pd
 
 from fpt.evidence.claims import Verdict, claim, headline, points
 from fpt.evidence.ordering import turning
-from fpt.evidence.results import SHORT, find_study, load_runs, rate_text, sweeps_table
+from fpt.evidence.runs import SHORT, find_study, load_runs, rate_text, sweeps_table
+from fpt.evidence.show.tables import percent
 from fpt.evidence.stats import mean_interval
-from fpt.evidence.tables import percent
 
 NONE = "(no result)"
 ARMS = (*SHORT.values(), "FR fixed", "UR fixed")

@@ -28,7 +28,7 @@ from fpt import models
 from fpt.errors import FptError, SpecError
 from fpt.files import write_json
 from fpt.sweeps import speeds
-from fpt.sweeps.engines import KEEP_MEMORY
+from fpt.sweeps.engines.local import KEEP_MEMORY
 from fpt.sweeps.flop import needed_flop, shaped_task
 from fpt.sweeps.provenance import device_name, software
 from fpt.sweeps.spec import SweepSpec, resolve

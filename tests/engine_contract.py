@@ -18,8 +18,9 @@ from typing import Any
 import psutil
 import pytest
 
-from fpt.sweeps import SweepSpec, ray_engine
-from fpt.sweeps.engines import Failure, run_local
+from fpt.sweeps import SweepSpec
+from fpt.sweeps.engines import ray as ray_engine
+from fpt.sweeps.engines.local import Failure, run_local
 from fpt.sweeps.ledger import sweep_state
 from fpt.sweeps.spec import resolve
 
@@ -103,7 +104,7 @@ def family(driver: "subprocess.Popen[bytes]", sweeps: Sequence[SweepSpec]) -> li
     eventually(lambda: all(sweep_state(sweep, STUDY).progress for sweep in sweeps))
     kernels = [psutil.Process(kernel_pid(sweep)) for sweep in sweeps]
     workers = [each.parent() for each in kernels]
-    assert all("fpt.sweeps.engines" in worker.cmdline() for worker in workers if worker)
+    assert all("fpt.sweeps.engines.local" in worker.cmdline() for worker in workers if worker)
     return [*kernels, *filter(None, workers), *psutil.Process(driver.pid).children(recursive=True)]
 
 

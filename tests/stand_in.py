@@ -11,7 +11,8 @@ import nbformat
 import pandas as pd
 import pytest
 
-from fpt.sweeps import SweepSpec, execute
+from fpt.sweeps import SweepSpec
+from fpt.sweeps import run as execute
 from fpt.sweeps.spec import resolve
 
 ROOT = Path(__file__).parents[1]

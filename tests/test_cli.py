@@ -14,7 +14,10 @@ from typer.testing import CliRunner
 from fpt import __version__, bench, files
 from fpt.cli import app
 from fpt.errors import DataError
-from fpt.sweeps import SweepSpec, engines, execute, flop, ledger, ray_engine, speeds
+from fpt.sweeps import SweepSpec, flop, ledger, speeds
+from fpt.sweeps import run as execute
+from fpt.sweeps.engines import local as engines
+from fpt.sweeps.engines import ray as ray_engine
 from fpt.sweeps.publish import BEGIN, END
 from fpt.sweeps.study import Study, load_study
 

@@ -151,9 +151,9 @@ def run(
         console.print(f"{escape(opened_study.name)}: {len(chosen) - len(todo)} of {len(chosen)} sweeps done")
         if not todo:
             return
-        from fpt.sweeps.engines import in_order, run_local
-        from fpt.sweeps.execute import check_all
-        from fpt.sweeps.ray_engine import run_ray
+        from fpt.sweeps.engines.local import in_order, run_local
+        from fpt.sweeps.engines.ray import run_ray
+        from fpt.sweeps.run import check_all
 
         chosen_engine = partial(run_ray, address=address) if engine is Engine.RAY else run_local
 
@@ -243,7 +243,7 @@ def bench(
 @app.command()
 def doctor(root: Root = None) -> None:
     """Show what this machine has, and how to get what it has not. Downloads nothing."""
-    from fpt.doctor import findings
+    from fpt.cli.doctor import findings
 
     table = Table("what", "found", Column("how to get it", overflow="fold"), title="this machine")
     with contextlib.chdir(ledger.workspace(root)):

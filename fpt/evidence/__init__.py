@@ -14,7 +14,11 @@ from fpt.evidence.exhibits import (
     what_was_run,
 )
 from fpt.evidence.experiments import Results, experiment, experiments, load_results
-from fpt.evidence.figures import (
+from fpt.evidence.ordering import ordering_table
+from fpt.evidence.overview import claims_table, lu_rulings, other_claims_table, tally
+from fpt.evidence.rulings import Ruling, rulings
+from fpt.evidence.runs import find_study, load_attention, load_curves, load_plan, load_runs, studies, sweeps_table
+from fpt.evidence.show.figures import (
     alt_text,
     budget_figure,
     curves_figure,
@@ -22,13 +26,8 @@ from fpt.evidence.figures import (
     gain_figure,
     learning_rate_figure,
 )
-from fpt.evidence.ordering import ordering_table
-from fpt.evidence.overview import claims_table, lu_rulings, other_claims_table, tally
-from fpt.evidence.page import Picture, Table
-from fpt.evidence.results import find_study, load_attention, load_curves, load_plan, load_runs, studies, sweeps_table
-from fpt.evidence.rulings import Ruling, rulings
-from fpt.evidence.speed import bench_table, bench_targets, bench_words, load_benches, plan_table, precision_table
-from fpt.evidence.tables import (
+from fpt.evidence.show.html import Picture, Table
+from fpt.evidence.show.tables import (
     beside_paper,
     beside_published,
     budget_table,
@@ -37,6 +36,7 @@ from fpt.evidence.tables import (
     summary,
     table_one,
 )
+from fpt.evidence.speed import bench_table, bench_targets, bench_words, load_benches, plan_table, precision_table
 
 __all__ = [
     "Picture",

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 
 from fpt.errors import FptError
 from fpt.evidence.claims import CONTRADICTED, SUPPORTED, claim
-from fpt.evidence.figures import GREY, _nothing
+from fpt.evidence.show.figures import GREY, _nothing
 from fpt.models import BACKBONES
 from fpt.models.groups import group_of, layer_of
 from fpt.models.weights import cached, local_folder

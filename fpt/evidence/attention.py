@@ -9,12 +9,12 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from fpt.evidence.experiments import FIXED, NOT_AT_THIS_SCALE, NOT_RUN, READINGS, TUNED, Cell, Experiment, Results, Row
-from fpt.evidence.figures import _nothing
-from fpt.evidence.page import Table
-from fpt.evidence.results import rate_text
 from fpt.evidence.rulings import Ruling, directional, scale, worst
+from fpt.evidence.runs import rate_text
+from fpt.evidence.show.figures import _nothing
+from fpt.evidence.show.html import Table
+from fpt.evidence.show.tables import percent
 from fpt.evidence.stats import Paired, mean_interval, paired
-from fpt.evidence.tables import percent
 from fpt.tasks import TASKS
 
 ROWS = (Row("FPT", {"arm": "frozen-pretrained"}), Row("random", {"arm": "frozen-random"}))

@@ -12,7 +12,7 @@ import pandas as pd
 import yaml
 
 from fpt.errors import SpecError, unknown
-from fpt.evidence.results import rate_text
+from fpt.evidence.runs import rate_text
 from fpt.evidence.stats import SIGNIFICANCE, Paired, holm, paired, seeds_needed
 
 SUPPORTED, CONTRADICTED, INCONCLUSIVE = "supported", "contradicted", "inconclusive"

@@ -10,11 +10,11 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from fpt.evidence.experiments import FIXED, NOT_AT_THIS_SCALE, NOT_RUN, READINGS, TUNED, Cell, Experiment, Results, Row
-from fpt.evidence.figures import COLOURS, NAMES, _nothing
-from fpt.evidence.page import Table
 from fpt.evidence.rulings import Ruling, difference
+from fpt.evidence.show.figures import COLOURS, NAMES, _nothing
+from fpt.evidence.show.html import Table
+from fpt.evidence.show.tables import percent
 from fpt.evidence.stats import mean_interval
-from fpt.evidence.tables import percent
 from fpt.tasks import TASKS
 
 if TYPE_CHECKING:

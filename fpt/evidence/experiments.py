@@ -15,7 +15,7 @@ import yaml
 
 from fpt.errors import unknown
 from fpt.evidence.claims import DIVERGED
-from fpt.evidence.results import Origin, load_attention, load_curves, load_plan, load_runs, rate_text
+from fpt.evidence.runs import Origin, load_attention, load_curves, load_plan, load_runs, rate_text
 from fpt.models import BACKBONES
 from fpt.tasks import TASKS
 from fpt.training.recipe import Recipe

@@ -3,7 +3,7 @@
 import pandas as pd
 
 from fpt.evidence.claims import NAMES, points
-from fpt.evidence.results import rate_text
+from fpt.evidence.runs import rate_text
 from fpt.evidence.stats import Paired, paired
 
 OTHERS = ("UP", "UR")

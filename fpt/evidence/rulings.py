@@ -12,7 +12,7 @@ import pandas as pd
 from fpt.evidence.baselines import linear_score
 from fpt.evidence.claims import CONTRADICTED, DIVERGED, EDGE, INCONCLUSIVE, SUPPORTED
 from fpt.evidence.experiments import FIXED, NOT_AT_THIS_SCALE, NOT_RUN, RATE, READINGS, TUNED, Cell, Experiment, Results
-from fpt.evidence.results import rate_text
+from fpt.evidence.runs import rate_text
 from fpt.evidence.stats import MINIMUM_PAIRS, POINT, Paired, paired
 
 UNSTABLE = 0.1  # so far below its tuned accuracy a model is called unstable at a rate

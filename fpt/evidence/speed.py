@@ -5,7 +5,7 @@ from pathlib import Path
 import pandas as pd
 
 from fpt.evidence.claims import points
-from fpt.evidence.results import label, rate_text, studies
+from fpt.evidence.runs import label, rate_text, studies
 from fpt.evidence.stats import paired
 from fpt.models import import_without_widgets
 from fpt.sweeps.ledger import sweep_state, workspace

@@ -12,7 +12,7 @@ from fpt.errors import SpecError, unknown
 from fpt.models.catalogue import BACKBONES, TINY, TRANSFORMER, Backbone, tiny
 
 if TYPE_CHECKING:
-    from fpt.models.transfer import Template
+    from fpt.models.template import Template
     from fpt.tasks.arrays import Task
 
 __all__ = [
@@ -168,7 +168,7 @@ def build(
     Raises SpecError (unknown names, a sequence longer than frozen positions allow) and WeightsError.
     """
     import_without_widgets()
-    from fpt.models.transfer import Template
+    from fpt.models.template import Template
 
     check(backbone, backbone_options, init, trainable)
     if random_init not in RANDOM_INITS:

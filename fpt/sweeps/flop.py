@@ -17,7 +17,7 @@ import numpy as np
 import torch
 
 from fpt import models, tasks
-from fpt.models.transfer import Template
+from fpt.models.template import Template
 from fpt.sweeps import speeds
 from fpt.sweeps.spec import SweepSpec
 from fpt.tasks.arrays import Finite, Task

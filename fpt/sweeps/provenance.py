@@ -16,7 +16,7 @@ from fpt.sweeps.selection import Selection
 from fpt.sweeps.spec import PROTOCOL, SweepSpec
 
 if TYPE_CHECKING:
-    from fpt.models.transfer import Template
+    from fpt.models.template import Template
     from fpt.tasks.arrays import Task
     from fpt.training.loop import FleetResult
 

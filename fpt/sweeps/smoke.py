@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from fpt.errors import DataError, FptError
 from fpt.models import BACKBONES, tiny
-from fpt.sweeps.execute import run_sweep
+from fpt.sweeps.run import run_sweep
 from fpt.sweeps.spec import SweepSpec, resolve
 from fpt.tasks import TASKS, Entry, function
 from fpt.training.recipe import WEIGHTS

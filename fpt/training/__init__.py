@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from fpt.training.recipe import Recipe
 
 if TYPE_CHECKING:
-    from fpt.models.transfer import Template
+    from fpt.models.template import Template
     from fpt.training.loop import train as train_fleet
 
 __all__ = ["Recipe", "check_room", "train_fleet"]

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from fpt.errors import FptError
 from fpt.files import replaced, write_json
-from fpt.models.transfer import Template
+from fpt.models.template import Template
 
 EVERY = 5.0  # seconds between checkpoints at least
 SHARE = 0.05  # of the time that writing them may take

@@ -10,7 +10,7 @@ import warnings
 
 import torch
 
-from fpt.models.transfer import Template
+from fpt.models.template import Template
 from fpt.training import features
 from fpt.training.recipe import Recipe
 

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call
 
-from fpt.models.transfer import Template
+from fpt.models.template import Template
 from fpt.tasks.arrays import Examples, Finite, FiniteSplit, Task
 from fpt.training.evaluate import TOKENS_AT_ONCE
 from fpt.training.fleet import Fleet

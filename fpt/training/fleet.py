@@ -15,7 +15,7 @@ from torch.func import functional_call, vmap
 from torch.nn.functional import cross_entropy
 
 from fpt.models.layers import Masks
-from fpt.models.transfer import Template
+from fpt.models.template import Template
 from fpt.seeds import generator, stream
 from fpt.tasks.arrays import Examples, Split, Task
 from fpt.training import precision

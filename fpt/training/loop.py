@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from fpt.errors import SpecError
-from fpt.models.transfer import Template
+from fpt.models.template import Template
 from fpt.tasks import npz_checksum
 from fpt.tasks.arrays import Task
 from fpt.training import compiled, features, measures, memory, precision

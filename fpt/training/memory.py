@@ -9,7 +9,7 @@ import psutil
 import torch
 
 from fpt.errors import FptError
-from fpt.models.transfer import Template
+from fpt.models.template import Template
 from fpt.training.recipe import Recipe
 
 FLOAT = 4  # bytes

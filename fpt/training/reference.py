@@ -19,7 +19,7 @@ from transformers import AutoModel
 from fpt.models import BACKBONES
 from fpt.models.backbones import NO_SPECIAL_TOKENS
 from fpt.models.families import FAMILIES
-from fpt.models.transfer import Template, read_out
+from fpt.models.template import Template, read_out
 from fpt.seeds import generator
 from fpt.tasks.arrays import Task
 from fpt.training.recipe import Recipe
@@ -44,7 +44,7 @@ class Stream(IterableDataset[tuple[Tensor, Tensor, Tensor]]):
 
 
 class ReleasedModel(nn.Module):
-    """Input layer, library model, output layer, with the parameter names of fpt.models.transfer.TransferModel.
+    """Input layer, library model, output layer, with the parameter names of fpt.models.template.TransferModel.
 
     tokens (batch, tokens, features) or symbols (batch, tokens), lengths (batch,)
     -> logits (batch, predictions, classes).

@@ -9,8 +9,8 @@ import synthetic
 
 from fpt.evidence.attention import aligned, attention_figure, attention_rulings, attention_table, scores
 from fpt.evidence.experiments import Results
-from fpt.evidence.figures import alt_text
-from fpt.evidence.page import Picture
+from fpt.evidence.show.figures import alt_text
+from fpt.evidence.show.html import Picture
 from fpt.sweeps import SweepSpec, load_study
 
 STUDY = """

@@ -23,10 +23,10 @@ from fpt.evidence.exhibits import (
     what_was_run,
 )
 from fpt.evidence.experiments import Cell, Experiment, Results, Row, experiment, experiments
-from fpt.evidence.figures import alt_text
-from fpt.evidence.page import Picture
-from fpt.evidence.results import load_plan
 from fpt.evidence.rulings import KINDS, Ruling, overall, rulings
+from fpt.evidence.runs import load_plan
+from fpt.evidence.show.figures import alt_text
+from fpt.evidence.show.html import Picture
 from fpt.seeds import stream
 from fpt.sweeps import SweepSpec
 

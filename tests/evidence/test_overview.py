@@ -17,8 +17,8 @@ from fpt.evidence.arithmetic import (
 )
 from fpt.evidence.claims import claims
 from fpt.evidence.experiments import Results
-from fpt.evidence.figures import alt_text
-from fpt.evidence.page import Picture
+from fpt.evidence.show.figures import alt_text
+from fpt.evidence.show.html import Picture
 
 
 def test_the_papers_formula_on_the_live_models() -> None:

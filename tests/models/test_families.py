@@ -20,7 +20,7 @@ from fpt.models.families import FAMILIES
 from fpt.models.forwards import attend, window_attend
 from fpt.models.groups import FAMILIES as GROUPS_OF
 from fpt.models.layers import Dropout
-from fpt.models.transfer import read_out
+from fpt.models.template import read_out
 from fpt.tasks.arrays import Task
 
 LIBRARY = [name for name, entry in BACKBONES.items() if entry.pretrained]  # the LSTMs are ours

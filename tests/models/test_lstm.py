@@ -11,7 +11,7 @@ import fpt.models
 import fpt.tasks
 from fpt.errors import SpecError, WeightsError
 from fpt.models.lstm import UnbiasedLayerNorm
-from fpt.sweeps.execute import prepare
+from fpt.sweeps.run import prepare
 from fpt.sweeps.spec import resolve
 from fpt.tasks.arrays import Task
 

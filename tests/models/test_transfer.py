@@ -8,7 +8,7 @@ from transformers import AutoModel
 import fpt.models
 import fpt.tasks
 from fpt.models.groups import FAMILIES, group_of
-from fpt.models.transfer import Template, TransferModel, read_out
+from fpt.models.template import Template, TransferModel, read_out
 from fpt.models.weights import fetch
 from fpt.tasks.arrays import Task
 

@@ -23,7 +23,8 @@ from engine_contract import (
 from stand_in import FAILING, LOST, LOST_ONCE, QUICK, ROOT, SLOW, spec
 
 from fpt.errors import LockedError, SpecError
-from fpt.sweeps import engines, ledger, run_sweep
+from fpt.sweeps import ledger, run_sweep
+from fpt.sweeps.engines import local as engines
 from fpt.sweeps.ledger import sweep_state
 
 BOTH = pytest.mark.parametrize("engine", [LOCAL, APART], indirect=True)  # on Ray the harder way of two

@@ -12,7 +12,9 @@ from engine_contract import APART, CORES, SHARED, STUDY, Engine, all_gone, event
 from stand_in import QUICK, ROOT, SLOW_ONCE, spec
 
 from fpt.errors import FptError, SpecError
-from fpt.sweeps import engines, ray_engine, run_sweep
+from fpt.sweeps import run_sweep
+from fpt.sweeps.engines import local as engines
+from fpt.sweeps.engines import ray as ray_engine
 from fpt.sweeps.ledger import sweep_state
 
 pytestmark = pytest.mark.ray
@@ -58,7 +60,7 @@ def test_a_lost_task_takes_its_worker_along_and_is_tried_again(workspace: Path, 
     sweep, before = spec(SLOW_ONCE), scratch()
     driver = engine.start_driver(sweep)
     members = family(driver, [sweep])
-    worker = next(member for member in members if "fpt.sweeps.engines" in member.cmdline())
+    worker = next(member for member in members if "fpt.sweeps.engines.local" in member.cmdline())
     assert len(scratch() - before) == 1
     task = worker.parent()
     assert task

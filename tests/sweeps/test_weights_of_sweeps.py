@@ -11,7 +11,8 @@ from safetensors.torch import load_file
 import fpt.models
 import fpt.tasks
 from fpt.errors import SpecError, WeightsError
-from fpt.sweeps import engines, ledger, run_sweep
+from fpt.sweeps import ledger, run_sweep
+from fpt.sweeps.engines import local as engines
 from fpt.sweeps.spec import SweepSpec, resolve
 from fpt.sweeps.study import load_study
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from fpt.errors import DataError
 from fpt.evidence import baseline_scores
-from fpt.models.transfer import TransferModel
+from fpt.models.template import TransferModel
 from fpt.tasks import HOMOLOGY, load
 from fpt.tasks.homology import RESIDUES, plain, wrapped
 

@@ -8,7 +8,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 import fpt.models
 import fpt.tasks
-from fpt.models.transfer import Template
+from fpt.models.template import Template
 from fpt.sweeps.flop import needed_flop
 from fpt.tasks.arrays import Task
 from fpt.training import Recipe, features, memory, train_fleet

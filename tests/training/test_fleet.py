@@ -11,7 +11,7 @@ from torch.nn.functional import cross_entropy
 import fpt.models
 import fpt.tasks
 from fpt.errors import FptError, SpecError
-from fpt.models.transfer import Template
+from fpt.models.template import Template
 from fpt.tasks.arrays import Task
 from fpt.training import Recipe, evaluate, loop, memory, train_fleet
 from fpt.training.fleet import Fleet, stack

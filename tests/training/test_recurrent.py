@@ -7,7 +7,7 @@ from torch.nn.functional import cross_entropy
 
 import fpt.models
 import fpt.tasks
-from fpt import doctor
+from fpt.cli import doctor
 from fpt.seeds import generator
 from fpt.sweeps.flop import needed_flop
 from fpt.tasks.arrays import Task

@@ -9,7 +9,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, NullLocator
 
-from fpt.evidence.results import SHORT, rate_text
+from fpt.evidence.runs import SHORT, rate_text
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

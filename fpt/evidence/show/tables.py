@@ -7,9 +7,9 @@ from typing import Any
 import pandas as pd
 
 from fpt.evidence.claims import claim, points
-from fpt.evidence.figures import BUDGETS
-from fpt.evidence.page import Table
-from fpt.evidence.results import SHORT, find_study, load_runs, rate_text, studies
+from fpt.evidence.runs import SHORT, find_study, load_runs, rate_text, studies
+from fpt.evidence.show.figures import BUDGETS
+from fpt.evidence.show.html import Table
 from fpt.evidence.stats import mean_interval, paired, sem
 from fpt.sweeps.ledger import PUBLISHED
 from fpt.sweeps.study import load_study

@@ -4,7 +4,7 @@ A worker lives only as long as who started it: it reads a pipe that the other ho
 kernel when that pipe closes, however the other came to its end. Run as a module, this file is the worker.
 
 An engine is a function (specs, study, threads, watch, ...) -> failures. It starts from `to_do`, gives each sweep to a
-worker by `start` on some machine, and asks `settle` what follows from the worker's end: fpt/sweeps/ray_engine.py is
+worker by `start` on some machine, and asks `settle` what follows from the worker's end: fpt/sweeps/engines/ray.py is
 the other one, and tests/sweeps/test_engines.py is what both promise.
 """
 
@@ -185,7 +185,7 @@ def start(
     environment = os.environ | {"OMP_NUM_THREADS": str(threads), "JUPYTER_PREFER_ENV_PATH": "1"} | KEEP_MEMORY
     environment["TORCHINDUCTOR_COMPILE_THREADS"] = str(threads)  # else as many processes as there are cores
     environment |= {"CUDA_VISIBLE_DEVICES": slot} if slot else {WORKERS: str(beside)}
-    command = [sys.executable, "-m", "fpt.sweeps.engines", json.dumps(spec.parameters()), name.as_posix()]
+    command = [sys.executable, "-m", "fpt.sweeps.engines.local", json.dumps(spec.parameters()), name.as_posix()]
     with (folder / LOG).open("wb") as log:
         process = subprocess.Popen(
             command,
@@ -241,7 +241,7 @@ def main(parameters: dict[str, Any], folder: Path) -> int:
         except DeadKernelError:
             return LOST
         text = partial.read_text(encoding="utf-8")
-        for root in (Path.cwd(), Path(__file__).parents[2]):  # warnings name their file
+        for root in (Path.cwd(), Path(__file__).parents[3]):  # warnings name their file
             text = text.replace(f"{root.as_posix()}/", "")
         notebook = json.loads(text)
         notebook["metadata"]["papermill"]["output_path"] = (folder / ledger.NOTEBOOK).as_posix()

@@ -22,14 +22,15 @@ from typing import Any
 import fpt
 from fpt.errors import FptError, SpecError
 from fpt.files import write_atomically
-from fpt.sweeps import engines, ledger
-from fpt.sweeps.engines import Failure, Watch
+from fpt.sweeps import ledger
+from fpt.sweeps.engines import local
+from fpt.sweeps.engines.local import Failure, Watch
 from fpt.sweeps.spec import SweepSpec, resolve
 
 TEMPORARY = "fpt-ray-"  # how the name of a workspace on a node begins, in its folder for temporary files
 # What comes back, in the order of writing: the last one says that all are there.
 TABLES = ("runs.parquet", "curves.parquet", "attention.parquet")
-FILES = (engines.LOG, engines.FAILED, *TABLES, ledger.WEIGHTS, ledger.NOTEBOOK, ledger.RESULT)
+FILES = (local.LOG, local.FAILED, *TABLES, ledger.WEIGHTS, ledger.NOTEBOOK, ledger.RESULT)
 News = dict[str, Any]
 
 
@@ -65,7 +66,7 @@ def run_ray(
 
     Raises also FptError if there is no Ray or no cluster, and SpecError if none of its nodes has the cores.
     """
-    specs = engines.to_do(specs, study)
+    specs = local.to_do(specs, study)
     failures: list[Failure] = []
     attempts: list[Attempt] = []
     with _cluster(address) as ray, tempfile.NamedTemporaryFile(prefix=".ray-", dir=study) as sign:
@@ -80,7 +81,7 @@ def run_ray(
             attempts += map(submit, specs)
             while attempts:
                 news = [attempt.news for attempt in attempts]
-                ready, _ = ray.wait(news, num_returns=len(news), timeout=engines.POLL)
+                ready, _ = ray.wait(news, num_returns=len(news), timeout=local.POLL)
                 ended = []
                 for attempt in [attempt for attempt in attempts if attempt.news in ready]:
                     code = _read(ray, attempt)
@@ -88,7 +89,7 @@ def run_ray(
                         continue
                     ended += [attempt.spec] if attempt.started else []
                     attempts.remove(attempt)
-                    outcome = engines.settle(attempt.spec, attempt.folder, code, attempt.number)
+                    outcome = local.settle(attempt.spec, attempt.folder, code, attempt.number)
                     if outcome == "again":
                         attempts.append(submit(attempt.spec, attempt.number + 1))
                     elif outcome:
@@ -147,9 +148,9 @@ def _share(ray: Any, threads: int | None) -> dict[str, int]:
 def _job(spec: SweepSpec, study: Path, threads: int) -> News:
     """All that a task needs to know, and the files it needs to have; plain data."""
     folder = study / spec.folder_name
-    (folder / engines.FAILED).unlink(missing_ok=True)
+    (folder / local.FAILED).unlink(missing_ok=True)
     done = _contents(folder, FILES) if ledger.read_result(folder, spec) else {}
-    files = {engines.SOURCE.as_posix(): engines.SOURCE.read_bytes()}
+    files = {local.SOURCE.as_posix(): local.SOURCE.read_bytes()}
     files |= {(folder / name).as_posix(): content for name, content in done.items()}
     if spec.pretrained_by:
         kept = study / spec.pretrained_by / ledger.WEIGHTS
@@ -163,9 +164,9 @@ def _read(ray: Any, attempt: Attempt) -> int | None:
     try:
         news = ray.get(next(attempt.news))
     except ray.exceptions.RayTaskError as error:  # the task itself raised: no worker came to start
-        news = {"code": engines.OWN_ERROR, "files": {engines.LOG: str(error).encode()}}
+        news = {"code": local.OWN_ERROR, "files": {local.LOG: str(error).encode()}}
     except (ray.exceptions.RayError, StopIteration) as error:  # its process or node was killed
-        news = {"code": engines.LOST, "files": {engines.LOG: str(error).encode()}}
+        news = {"code": local.LOST, "files": {local.LOG: str(error).encode()}}
     if "away" in news:
         attempt.started = True
         if news["away"]:
@@ -197,7 +198,7 @@ def sweep_on_node(job: News) -> Iterator[News]:
             for name, content in job["files"].items():
                 (root / name).parent.mkdir(parents=True, exist_ok=True)
                 (root / name).write_bytes(content)
-        worker = engines.start(spec, study, job["threads"], root=root)
+        worker = local.start(spec, study, job["threads"], root=root)
         stack.callback(worker.stop)
         yield {"away": away}
         told = None
@@ -206,7 +207,7 @@ def sweep_on_node(job: News) -> Iterator[News]:
             if progress and progress != told:
                 yield {"progress": progress}
                 told = progress
-            time.sleep(engines.POLL)
+            time.sleep(local.POLL)
         yield {"code": worker.process.returncode, "files": _contents(worker.folder, FILES)}
 
 

@@ -21,7 +21,7 @@ from fpt.training.recipe import ATTENTION, WEIGHTS
 if TYPE_CHECKING:
     import pandas as pd
 
-    from fpt.models.transfer import Template
+    from fpt.models.template import Template
     from fpt.tasks.arrays import Task
     from fpt.training.loop import FleetResult
 

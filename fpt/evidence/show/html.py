@@ -9,7 +9,7 @@ from typing import Any
 import pandas as pd
 from matplotlib.figure import Figure
 
-from fpt.evidence.figures import alt_text
+from fpt.evidence.show.figures import alt_text
 
 SHORT = 16  # characters that a cell keeps on one line
 WIDE = 8  # columns; such a table is set smaller

@@ -11,7 +11,7 @@ import synthetic
 
 from fpt.errors import DataError, SpecError
 from fpt.evidence import find_study, load_curves, load_runs, studies, sweeps_table
-from fpt.evidence.results import label, rate_text
+from fpt.evidence.runs import label, rate_text
 from fpt.sweeps import load_study
 
 

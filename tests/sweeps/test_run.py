@@ -12,8 +12,9 @@ import pytest
 from stand_in import fleet, spec
 
 from fpt.errors import DataError, FptError, LockedError, SpecError, WeightsError
-from fpt.sweeps import execute, ledger, provenance, run_sweep
-from fpt.sweeps.execute import check_all, parquet
+from fpt.sweeps import ledger, provenance, run_sweep
+from fpt.sweeps import run as execute
+from fpt.sweeps.run import check_all, parquet
 
 Calls = list[dict[str, Any]]
 
@@ -143,7 +144,7 @@ def test_bad_specs_write_nothing(tmp_path: Path) -> None:
 def test_equal_tables_are_equal_bytes(tmp_path: Path) -> None:
     program = (
         "import sys; sys.path.insert(0, sys.argv[1])\n"
-        "from stand_in import fleet; from fpt.sweeps.execute import parquet\n"
+        "from stand_in import fleet; from fpt.sweeps.run import parquet\n"
         "sys.stdout.buffer.write(parquet(fleet([1e-3, 1e-2], [0, 1], 3, diverged=1e-2).runs))"
     )
     here = str(Path(__file__).parents[1])

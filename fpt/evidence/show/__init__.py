@@ -1,0 +1,1 @@
+"""What a reader sees: figures, tables, sentences, and their HTML."""
