@@ -1,0 +1,33 @@
+"""What the papers say: one YAML file a paper, with its rows, tables, printed numbers and claims with their rules."""
+
+from fpt.papers.paper import (
+    PAPERS,
+    Claim,
+    Paper,
+    Printed,
+    Row,
+    Rule,
+    Table,
+    claim,
+    claims,
+    load_paper,
+    paper_of,
+    papers,
+    table,
+)
+
+__all__ = [
+    "PAPERS",
+    "Claim",
+    "Paper",
+    "Printed",
+    "Row",
+    "Rule",
+    "Table",
+    "claim",
+    "claims",
+    "load_paper",
+    "paper_of",
+    "papers",
+    "table",
+]

@@ -1,0 +1,302 @@
+"""A paper as data: rows, tables with the numbers printed in them, and claims with the rules that decide them.
+
+`fpt/papers/NAME.yaml` holds all of it. The schema:
+
+    name, title, authors, link
+    defaults:  fields of a sweep that hold for the whole paper (backbone, ...)
+    rates:     the learning rate as printed, by `default`, backbone or task
+    tasks:     the paper's tasks in its order, each with the fields of a sweep that it fixes (variant, steps, threshold)
+    rows:      named once: the fields in which a row's sweep differs from the defaults, `label` where it is printed
+               otherwise; options of task and backbone (length, layers, ...) are named like fields
+    tables:    id -> title, where, kind, measures, and rows: row -> task -> printed number. A number may carry more:
+               {is: 72.1, sem: 0.1, mark: "†", literature: "Tay et al.", keep: true} and fields in which the cell
+               differs from its row. `ours: why` explains a row that the paper does not print, with the `tasks` on
+               which we run it; `drawn: [tasks]` a row that the paper draws in a figure.
+    claims:    id -> says, quote, where, and one of rule, documentary (why), arithmetic (a function), todo (an issue)
+"""
+
+import math
+from collections.abc import Mapping
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+
+from fpt.documents import line_of, read_document, validated
+from fpt.errors import SpecError, unknown
+
+PAPERS = ("lu2021", "rothermel2021", "baselines", "ours")
+Fields = dict[str, Any]  # fields of a sweep, and options of its task and backbone
+
+# What a rule says of its rows; fpt.evidence.verdicts holds a function for each.
+Kind = Literal[
+    "beats",  # the first row above every other one, by more than `by` points
+    "matches_or_beats",  # the first row not more than the margin below any other one
+    "comparable",  # the first row within the margin of every other one, by two one-sided tests
+    "order",  # rows from worst to best, each above the one before
+    "jump",  # rows in order: the first step is the largest
+    "near",  # each row where the paper prints it
+    "linear",  # the row within the margin of a linear classifier on the inputs
+    "reaches",  # the row reaches `level` percent
+    "faster",  # the first row in fewer steps than every other one, `by` to `to` times
+    "never_reaches",  # the first row never comes to the best accuracy of the second
+    "small_gap",  # the row's training accuracy less than the margin above its test accuracy
+    "smaller_gap",  # the gap of the first row smaller than that of every other one
+    "unstable",  # the row loses more than `by` points, or diverges, at the paper's rate
+    "drop",  # the row loses more than `by` points from the paper's rate to the next rate of its grid
+    "lower_rate",  # the best rate of the first row at most 1/`by` of that of every other one
+    "inverts",  # the second row leads at every rate below the paper's, and does not at the paper's
+    "fixed_and_tuned",  # the first row leads at the paper's rate, and loses to the second where both are tuned
+    "orders_differ",  # the order of all rows is another at each rate from 1e-5 to 1e-3
+    "attends",  # first-layer attention: `level` names the score (needed, lead, weaker)
+    "baseline",  # the computed score named `level` of a task is the printed number
+]
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Rule(_Strict):
+    """How cells decide a claim: a kind, the rows that it names, and the table and tasks on which they are read."""
+
+    kind: Kind
+    rows: tuple[str, ...] = ()
+    table: str = ""
+    tasks: tuple[str, ...] = ()  # of the table; none: all that the rows have there
+    at: Literal["tuned", "paper"] = "tuned"  # each row at its own best rate, or all at the rate that the paper prints
+    of: Literal["all", "most"] = "all"  # of the tasks
+    by: float = 0.0
+    to: float = math.inf
+    level: float | str = ""
+    only_paper_scale: bool = False  # only the paper's own models on its own tasks decide it
+    part: str = ""  # what of the claim is tested, where that is not all of it
+
+    @model_validator(mode="before")
+    @classmethod
+    def _kind_as_key(cls, data: Any) -> Any:
+        """`{beats: [FPT, random], table: ...}` in the file."""
+        if not isinstance(data, Mapping) or "kind" in data:
+            return data
+        kinds = [key for key in data if key in Kind.__args__]  # type: ignore[attr-defined]
+        if len(kinds) != 1:
+            raise ValueError(f"needs one kind of rule, one of {', '.join(Kind.__args__)}")  # type: ignore[attr-defined]
+        rest = {key: value for key, value in data.items() if key != kinds[0]}
+        rows = data[kinds[0]]
+        return {"kind": kinds[0], "rows": [rows] if isinstance(rows, str) else rows, **rest}
+
+
+def _rules(value: Any) -> Any:
+    return value if isinstance(value, list | tuple) else [value]
+
+
+class Claim(_Strict):
+    """A checkable statement of a paper, and how it is decided."""
+
+    id: str = ""
+    paper: str = ""
+    says: str  # as we read it
+    quote: str = ""
+    where: str
+    note: str = ""
+    numbers: Any = None  # printed outside tables; as in the paper, percent for accuracies
+    reports: dict[str, Any] = {}  # where in the tables the claim's numbers are printed
+    rule: Annotated[tuple[Rule, ...], BeforeValidator(_rules)] = ()  # several: all must hold
+    documentary: str = ""
+    arithmetic: str = ""  # function of fpt.evidence.arithmetic
+    todo: str = ""
+
+    @model_validator(mode="after")
+    def _is_decided_in_one_way(self) -> "Claim":
+        ways = [name for name in ("rule", "documentary", "arithmetic", "todo") if getattr(self, name)]
+        if len(ways) != 1:
+            given = " and ".join(ways) or "none of them"
+            raise ValueError(f"needs one of rule, documentary, arithmetic and todo; it has {given}")
+        return self
+
+
+class Printed(_Strict):
+    """What a table prints in one cell. A gap prints two numbers: training and test accuracy."""
+
+    value: float | tuple[float, ...] | str | None = Field(None, alias="is")  # text: "never"
+    sem: float | None = None
+    mark: str = ""
+    literature: str = ""  # whose number it is, where it is not the paper's own
+    keep: bool = False  # other rows start from the weights of this cell's model
+    fields: Fields = {}  # in which the cell differs from its row
+
+    @model_validator(mode="before")
+    @classmethod
+    def _sort(cls, data: Any) -> Any:
+        if not isinstance(data, Mapping):
+            return {"is": tuple(data) if isinstance(data, list) else data}
+        own = {"is", "sem", "mark", "literature", "keep"}
+        return {k: v for k, v in data.items() if k in own} | {"fields": {k: v for k, v in data.items() if k not in own}}
+
+
+class TableRow(_Strict):
+    """A row in one table: what is printed by task, or why it stands there without a number."""
+
+    printed: dict[str, Printed] = {}
+    ours: str = ""
+    drawn: tuple[str, ...] = ()
+    tasks: tuple[str, ...] = ()
+    reading: str = ""  # how the paper's row is to be understood, where it is not clear
+
+    @model_validator(mode="before")
+    @classmethod
+    def _sort(cls, data: Any) -> Any:
+        if not isinstance(data, Mapping):
+            raise ValueError("must map tasks to printed numbers")
+        own = {"ours", "drawn", "tasks", "reading"}
+        return {k: v for k, v in data.items() if k in own} | {
+            "printed": {k: v for k, v in data.items() if k not in own}
+        }
+
+    def on(self, order: Mapping[str, Any]) -> tuple[str, ...]:
+        """The tasks on which the row stands, in the paper's order."""
+        return tuple(task for task in order if task in {*self.printed, *self.drawn, *self.tasks})
+
+
+class Row(_Strict):
+    """The fields in which a row's sweep differs from the paper's defaults."""
+
+    label: str = ""
+    fields: Fields = {}
+
+    @model_validator(mode="before")
+    @classmethod
+    def _sort(cls, data: Any) -> Any:
+        if not isinstance(data, Mapping):
+            raise ValueError("must be a mapping of the fields in which its sweep differs")
+        own = {k: v for k, v in data.items() if k == "label"}
+        return own | {"fields": {k: v for k, v in data.items() if k != "label"}}
+
+
+class Table(_Strict):
+    """One table or figure of a paper: rows on tasks."""
+
+    id: str = ""
+    paper: str = ""
+    title: str
+    where: str = ""
+    kind: Literal["accuracy", "steps", "gap", "attention"] = "accuracy"
+    until: str = "threshold"  # of steps: the sweep's threshold, or the row whose best mean accuracy is to be reached
+    measures: tuple[str, ...] = ()
+    any_task: bool = False  # ours: its rows are read on every task that a study has; it makes no sweeps
+    rows: dict[str, TableRow]
+
+
+class Paper(_Strict):
+    """Everything that one paper says; see the head of this file."""
+
+    name: str
+    title: str
+    authors: str = ""
+    link: str = ""
+    defaults: Fields = {}
+    rates: dict[str, float] = {}
+    tasks: dict[str, Fields] = {}
+    rows: dict[str, Row] = {}
+    tables: dict[str, Table] = {}
+    claims: dict[str, Claim] = {}
+
+    def label(self, row: str) -> str:
+        """The row as it is printed."""
+        return self.rows[row].label or row
+
+    def rate(self, task: str, backbone: str) -> float | None:
+        """The learning rate that the paper prints for this task or backbone; None where it prints none."""
+        family = backbone.partition("-")[0]
+        return next((self.rates[key] for key in (task, backbone, family, "default") if key in self.rates), None)
+
+
+def load_paper(path: Path, label: str = "") -> Paper:
+    """Read and check one paper. Raises SpecError with file and line for everything that does not fit together."""
+    label = label or path.name
+    content, node = read_document(path, label)
+    if not isinstance(content, dict):
+        raise SpecError(f"{label} must be a mapping with the fields {', '.join(Paper.model_fields)}")
+    _name_parts(content)
+    paper = validated(Paper, content, node, label)
+    for place, message in _contradictions(paper):
+        raise SpecError(f"{label}, line {line_of(node, place)}: {message}")
+    return paper
+
+
+def _name_parts(content: dict[str, Any]) -> None:
+    """Tables and claims learn their ids and their paper; their shape is checked afterwards."""
+    for group in ("tables", "claims"):
+        entries = content.get(group)
+        for name, entry in entries.items() if isinstance(entries, dict) else ():
+            if isinstance(entry, dict):
+                entry.update(id=str(name), paper=str(content.get("name", "")))
+
+
+def _contradictions(paper: Paper) -> list[tuple[list[Any], str]]:
+    """(place, message) of every reference to what does not exist, and every row that nothing explains."""
+    found: list[tuple[list[Any], str]] = []
+    for name, table in paper.tables.items():
+        for row, entry in table.rows.items():
+            place = ["tables", name, "rows", row]
+            if row not in paper.rows:
+                found.append((place, str(unknown("row", row, paper.rows))))
+            if not (entry.printed or entry.ours or entry.drawn):
+                found.append(
+                    (place, f"row {row!r}: the paper prints nothing there; say `ours: why`, or `drawn: [tasks]`")
+                )
+            for task in {*entry.printed, *entry.drawn, *entry.tasks} - set(paper.tasks):
+                found.append((place, str(unknown("task", task, paper.tasks))))
+        if table.until != "threshold" and table.until not in table.rows:
+            found.append((["tables", name, "until"], str(unknown("row", table.until, table.rows))))
+    for name, claim in paper.claims.items():
+        for rule in claim.rule:
+            found += [(["claims", name, "rule"], message) for message in _rule_contradictions(paper, rule)]
+    return found
+
+
+def _rule_contradictions(paper: Paper, rule: Rule) -> list[str]:
+    if rule.kind == "baseline":
+        return [] if rule.tasks else ["a baseline names its tasks"]
+    if rule.table not in paper.tables:
+        return [str(unknown("table", rule.table, paper.tables))]
+    table = paper.tables[rule.table]
+    wrong = [str(unknown(f"row of {rule.table}", row, table.rows)) for row in rule.rows if row not in table.rows]
+    wrong += [str(unknown("task", task, paper.tasks)) for task in rule.tasks if task not in paper.tasks]
+    return wrong + ([] if rule.rows else ["the rule names no row"])
+
+
+@cache
+def papers() -> dict[str, Paper]:
+    """Every paper by name."""
+    folder = Path(str(files("fpt.papers")))
+    return {name: load_paper(folder / f"{name}.yaml", f"fpt/papers/{name}.yaml") for name in PAPERS}
+
+
+def paper_of(name: str, source: str = "") -> Paper:
+    """One paper by name. Raises SpecError for an unknown one."""
+    if name not in papers():
+        raise unknown("paper", name, papers(), source)
+    return papers()[name]
+
+
+def claims() -> dict[str, Claim]:
+    """Every claim of every paper by id."""
+    return {name: claim for paper in papers().values() for name, claim in paper.claims.items()}
+
+
+def claim(name: str, source: str = "") -> Claim:
+    """One claim by id. Raises SpecError for an unknown id."""
+    if name not in claims():
+        raise unknown("claim", name, claims(), source)
+    return claims()[name]
+
+
+def table(name: str, source: str = "") -> Table:
+    """One table by id, e.g. lu-table-2. Raises SpecError for an unknown id."""
+    tables = {key: each for paper in papers().values() for key, each in paper.tables.items()}
+    if name not in tables:
+        raise unknown("table", name, tables, source)
+    return tables[name]
