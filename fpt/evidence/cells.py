@@ -1,0 +1,194 @@
+"""Cells: a row of a paper's table on one task of one study, and what its runs measured.
+
+The only place that knows how runs become values by seed: which stage is reported, what "tuned" means, what counts as
+converged.
+"""
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from fpt.evidence.runs import Origin, SweepTables, load_sweeps, near
+from fpt.papers import Paper, Printed, Table, paper_of, papers
+from fpt.sweeps.spec import SweepSpec
+from fpt.sweeps.study import Study, load_study
+
+NOT_AT_THIS_SCALE, NOT_RUN = "not tested at this scale", "not run yet"
+TUNED, AT_PAPERS_RATE = "tuned", "paper"  # each sweep at its own best rate; all at the rate that the paper prints
+PAPER_SCALE, REDUCED = "paper", "reduced"
+SELECTION, CONFIRMATION = "selection", "confirmation"
+Values = "pd.Series[float]"
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A row on one task: without a sweep in the study (`spec` None), with one that was not run, or with results.
+
+    `task` is what was run, `stands_for` the paper's tasks in whose place it stands (itself, if it is the paper's).
+    """
+
+    table: Table
+    row: str
+    task: str
+    stands_for: tuple[str, ...] = ()
+    spec: SweepSpec | None = None
+    tables: SweepTables | None = None
+    scale: str = REDUCED
+
+    @property
+    def paper(self) -> Paper:
+        return paper_of(self.table.paper)
+
+    @property
+    def label(self) -> str:
+        return self.paper.label(self.row)
+
+    @property
+    def printed(self) -> dict[str, Printed]:
+        """What the paper prints for this row, by the task for which this one stands."""
+        entry = self.table.rows[self.row]
+        return {task: entry.printed[task] for task in self.stands_for if task in entry.printed}
+
+    @property
+    def problem(self) -> str:
+        """Why there is nothing to show, or nothing."""
+        return NOT_AT_THIS_SCALE if self.spec is None else NOT_RUN if self.tables is None else ""
+
+    @property
+    def runs(self) -> pd.DataFrame:
+        return pd.DataFrame() if self.tables is None else self.tables.runs
+
+    @property
+    def stage(self) -> str:
+        """Fresh seeds where there are any; else those that also chose the rate: an exploratory number."""
+        return CONFIRMATION if (self.runs["stage"] == CONFIRMATION).any() else SELECTION
+
+    @property
+    def is_exploratory(self) -> bool:
+        """Whether what is reported comes from seeds that also chose the rate."""
+        return not self.problem and self.stage == SELECTION
+
+    @property
+    def at_edge(self) -> bool:
+        """Whether the tuned rate is an end of the grid: its accuracy is a lower bound."""
+        return self.tables is not None and self.tables.at_edge
+
+    @property
+    def best_rate(self) -> float | None:
+        """The tuned rate; None where every rate diverged, or nothing was run."""
+        return None if self.tables is None else self.tables.selected_rate
+
+    @property
+    def rates(self) -> list[float]:
+        """The grid."""
+        return [] if self.spec is None else list(self.spec.learning_rates)
+
+    @property
+    def papers_rate(self) -> float | None:
+        """The rate that the paper prints for this model and task."""
+        backbone = self.spec.backbone if self.spec else ""
+        return self.paper.rate(self.stands_for[0] if self.stands_for else self.task, backbone)
+
+    def at(self, at: str | float, frame: pd.DataFrame | None = None, stage: str | None = None) -> pd.DataFrame:
+        """The rows of `frame` [the runs] of a stage [the reported one], tuned, at the paper's rate or at a given one."""
+        frame = self.runs if frame is None else frame
+        rate = {TUNED: self.best_rate, AT_PAPERS_RATE: self.papers_rate}.get(at, at) if isinstance(at, str) else at
+        at_rate = near(frame["learning_rate"], math.nan if rate is None else float(rate))
+        return frame[at_rate & (frame["stage"] == (stage or self.stage))]
+
+    def values(self, at: str | float = TUNED, stage: str | None = None) -> "pd.Series[float]":
+        """By seed: test accuracy, steps to the table's goal (infinite: not reached), or training minus test accuracy."""
+        if self.problem:
+            return pd.Series(dtype=float)
+        if self.table.kind == "steps":
+            return self._steps(at, stage)
+        runs = self.at(at, stage=stage).drop_duplicates("seed").set_index("seed")
+        if self.table.kind == "gap":
+            return (runs["train_accuracy_last"] - runs["test_accuracy_last"]).astype(float)
+        return runs["test_accuracy"].astype(float)
+
+    def by_rate(self) -> "dict[float, pd.Series[float]]":
+        """Test accuracy by seed at every rate of the grid, of the seeds that were trained at all of them."""
+        if self.problem:
+            return {}
+        chosen = self.runs[self.runs["stage"] == SELECTION]
+        return {
+            float(rate): runs.drop_duplicates("seed").set_index("seed")["test_accuracy"].astype(float)
+            for rate, runs in chosen.groupby("learning_rate")
+        }
+
+    def curve(self, at: str | float = TUNED, stage: str | None = None) -> pd.DataFrame:
+        """Validation accuracy, a row an evaluation step, a column a seed."""
+        if self.tables is None:
+            return pd.DataFrame()
+        return self.at(at, self.tables.curves, stage).pivot_table("validation_accuracy", "step", "seed")
+
+    def _steps(self, at: str | float, stage: str | None) -> "pd.Series[float]":
+        """First evaluated step at which validation accuracy reached the sweep's threshold, by seed."""
+        curve = self.curve(at, stage)
+        goal = self.spec.threshold if self.spec and self.spec.threshold else math.nan
+        return steps_to(curve, goal)
+
+    def diverged(self, at: str | float) -> int:
+        """How many runs of any stage diverged at this rate."""
+        if self.problem:
+            return 0
+        return sum(int(self.at(at, stage=s)["diverged_at"].notna().sum()) for s in (SELECTION, CONFIRMATION))
+
+
+def steps_to(curve: pd.DataFrame, goal: float) -> "pd.Series[float]":
+    """First step (index) at which each seed (column) is at or above `goal`, a fraction; infinite where it never is."""
+    reached = curve >= goal
+    first = reached.idxmax().astype(float)
+    return first.where(reached.any(), np.inf)
+
+
+@dataclass(frozen=True)
+class StudyCells:
+    """The cells that one study gives to any table of any paper, read when they are first asked for."""
+
+    folder: Path
+    origin: Origin = "auto"
+    _known: dict[str, list[Cell]] = field(default_factory=dict, repr=False, compare=False)
+
+    @property
+    def name(self) -> str:
+        return self.folder.name
+
+    @cached_property
+    def study(self) -> Study:
+        return load_study(self.folder)
+
+    @cached_property
+    def results(self) -> dict[str, SweepTables]:
+        """Finished sweeps by folder name."""
+        return load_sweeps(self.study, self.origin)
+
+    def cells(self, table: Table) -> list[Cell]:
+        """Every row of the table on every task on which this study can show it: rows in the table's order."""
+        if table.id not in self._known:
+            self._known[table.id] = list(self._cells(table))
+        return self._known[table.id]
+
+    def _cells(self, table: Table) -> Iterable[Cell]:
+        for planned in self.study.planned(table):
+            results = self.results.get(planned.spec.folder_name) if planned.spec else None
+            yield Cell(table, planned.row, planned.task, planned.stands_for, planned.spec, results, planned.scale)
+
+    def by_task(self, table: Table, rows: Sequence[str] | None = None) -> dict[str, dict[str, Cell]]:
+        """Task -> row -> cell, for the tasks on which at least one row has a sweep."""
+        found: dict[str, dict[str, Cell]] = {}
+        for cell in self.cells(table):
+            if rows is None or cell.row in rows:
+                found.setdefault(cell.task, {})[cell.row] = cell
+        return {task: cells for task, cells in found.items() if any(cell.spec for cell in cells.values())}
+
+
+def tables() -> dict[str, Table]:
+    """Every table of every paper by id."""
+    return {name: table for paper in papers().values() for name, table in paper.tables.items()}
