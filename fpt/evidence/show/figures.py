@@ -1,12 +1,15 @@
-"""The figures. Colour and shape both name the arm; every figure carries computed alt text (`alt_text`)."""
+"""The figures. Colour and shape both name the arm; every figure carries computed alt text (`html.alt_text`)."""
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+import matplotlib as mpl
 import numpy as np
 import pandas as pd
+import seaborn as sns
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, NullLocator
 
 from fpt.evidence.runs import SHORT, rate_text
@@ -14,32 +17,28 @@ from fpt.evidence.runs import SHORT, rate_text
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from fpt.evidence.claims import Verdict
+    from fpt.evidence.verdicts import Verdict
 
 # Okabe-Ito: blues are frozen, oranges unfrozen; dark is pretrained, light is random.
 COLOURS = {"FP": "#0072B2", "FR": "#56B4E9", "UP": "#D55E00", "UR": "#E69F00"}
 MARKERS = {"FP": "o", "FR": "s", "UP": "^", "UR": "D"}
 NAMES = {short: arm.replace("-", " ") for arm, short in SHORT.items()}
 BUDGETS = (0.25, 0.5, 1.0)
-GREY = "#555555"
-
-
-def alt_text(figure: Figure) -> str:
-    """What the figure shows, in words, computed from the same numbers."""
-    return str(figure.get_label() or "")
+GREY, GRID = "#555555", "#e5e5e5"
 
 
 def learning_rate_figure(runs: pd.DataFrame, baseline: Mapping[str, float] | None = None) -> Figure:
     """Test accuracy against learning rate: a panel per setup, every run a mark, a line through the means.
 
-    Filled marks and the line are selection seeds, rings are confirmation seeds; x marks runs that diverged
-    (at their last finite value); dashed lines are reference rates, large outlined marks the selected ones.
-    `baseline` (task -> fraction) is drawn dotted. As in Rothermel et al. 2021, figures 1 to 3.
+    `runs` as `load_runs` gives them. Filled marks and the line are selection seeds, rings are confirmation seeds; x
+    marks runs that diverged (at their last finite value); dashed lines are reference rates, large outlined marks the
+    selected ones. `baseline` (task -> fraction) is drawn dotted. As in Rothermel et al. 2021, figures 1 to 3.
     """
     if runs.empty:
-        return _nothing()
+        return nothing()
     figure, panels = _panels(runs["setup"].nunique())
     words = []
+    runs = runs.assign(accuracy=100 * runs["test_accuracy"].astype(float).fillna(0.0))  # no finite value: at nought
     for axes, (_, shown) in zip(panels, runs.groupby("setup", sort=False), strict=False):
         task, labels = str(shown["task"].iloc[0]), _ordered(shown["label"])
         for number, name in enumerate(labels):
@@ -51,10 +50,8 @@ def learning_rate_figure(runs: pd.DataFrame, baseline: Mapping[str, float] | Non
         if baseline and task in baseline:
             axes.axhline(100 * baseline[task], color=GREY, linestyle=":", label="trivial baseline")
         axes.set_xlim(shown["learning_rate"].min() / 1.5, shown["learning_rate"].max() * 1.5)  # one rate has no range
-        axes.set(xscale="log", xlabel="learning rate", ylabel="test accuracy (%)", title=task)
-        axes.set_xticks(sorted(shown["learning_rate"].unique()))
-        axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: rate_text(value)))
-        axes.xaxis.set_minor_locator(NullLocator())
+        _log_ticks(axes, shown["learning_rate"], rate_text)
+        axes.set(xlabel="learning rate", ylabel="test accuracy (%)", title=task)
     diverged = int(runs["diverged_at"].notna().sum())
     _legend(figure, panels)
     figure.set_label(
@@ -67,21 +64,20 @@ def curves_figure(curves: pd.DataFrame) -> Figure:
     """Validation accuracy and training loss against steps, each arm at its selected rate, all seeds."""
     chosen = curves[curves["selected"].astype(bool)]
     if chosen.empty:
-        return _nothing()
+        return nothing()
     figure, (left, right) = _panels(2)
-    words = []
-    for name in _ordered(chosen["label"]):
-        arm = chosen[chosen["label"] == name]
-        for axes, column, scale in ((left, "validation_accuracy", 100), (right, "train_loss", 1)):
-            for _, run in arm.groupby(["stage", "seed"]):
-                axes.plot(run["step"], scale * run[column], color=_colour(name), alpha=0.25, linewidth=0.7)
-            mean = arm.groupby("step")[column].mean()
-            axes.plot(mean.index, scale * mean, label=_long(name), **_style(name), markevery=4)
-        last = arm[arm["step"] == arm["step"].max()]["validation_accuracy"]
-        words.append(f"{_long(name)} ends at {100 * last.mean():.1f}%")
+    chosen = chosen.assign(accuracy=100 * chosen["validation_accuracy"].astype(float))
+    for axes, column in ((left, "accuracy"), (right, "train_loss")):
+        for name in _ordered(chosen["label"]):
+            arm = chosen[chosen["label"] == name].assign(run=lambda frame: frame["stage"] + frame["seed"].astype(str))
+            thin = {"units": "run", "estimator": None, "alpha": 0.25, "linewidth": 0.7}
+            sns.lineplot(arm, x="step", y=column, color=_colour(name), ax=axes, **thin)
+            _mean_line(axes, arm, "step", column, name, markevery=4)
     left.set(xlabel="step", ylabel="validation accuracy (%)")
     right.set(xlabel="step", ylabel="training loss")
     _legend(figure, [left])
+    last = chosen[chosen["step"] == chosen["step"].max()].groupby("label")["accuracy"].mean()
+    words = [f"{_long(name)} ends at {last.get(name, math.nan):.1f}%" for name in _ordered(chosen["label"])]
     figure.set_label(f"Validation accuracy and training loss at the selected rates. {'; '.join(words)}.")
     return figure
 
@@ -89,30 +85,32 @@ def curves_figure(curves: pd.DataFrame) -> Figure:
 def budget_figure(curves: pd.DataFrame) -> Figure:
     """Best validation accuracy so far at 25, 50 and 100% of the steps, the rate chosen anew at each budget.
 
-    Selection runs only: they cover the whole grid. There is no schedule, so a run cut short is a short run.
+    Selection runs only: they cover the whole grid. There is no schedule, so a run cut short is a short run. A budget
+    before the first evaluation has no point.
     """
     runs = curves[curves["stage"] == "selection"]
     if runs.empty:
-        return _nothing()
+        return nothing()
     figure, panels = _panels(runs["setup"].nunique())
     words = []
     for axes, (_, shown) in zip(panels, runs.groupby("setup", sort=False), strict=False):
-        task, labels = shown["task"].iloc[0], _ordered(shown["label"])
+        labels = _ordered(shown["label"])
         for number, name in enumerate(labels):
-            arm = shown[shown["label"] == name]
             shift = 0.06 * (number - (len(labels) - 1) / 2)
-            points = [_at_budget(arm, share) for share in BUDGETS]
-            for place, (_, values) in enumerate(points):
-                axes.scatter(
-                    np.full(len(values), place + shift), 100 * values, s=14, alpha=0.5,
-                    color=_colour(name), marker=_marker(name), linewidths=0,
-                )  # fmt: skip
-            means = [100 * float(values.mean()) for _, values in points]
-            axes.plot(np.arange(len(BUDGETS)) + shift, means, label=_long(name), **_style(name))
-            steps = [f"{mean:.1f}% at rate {rate_text(p[0])}" for mean, p in zip(means, points, strict=True)]
-            words.append(f"{task}, {_long(name)}: {', '.join(steps)}")
+            points = _at_budgets(shown[shown["label"] == name])
+            points["place"] = points["share"].map(BUDGETS.index) + shift
+            sns.scatterplot(
+                points, x="place", y="accuracy", color=_colour(name), marker=_marker(name), s=14, alpha=0.5,
+                linewidth=0, ax=axes,
+            )  # fmt: skip
+            _mean_line(axes, points, "place", "accuracy", name)
+            each = [
+                f"{part['accuracy'].mean():.1f}% at rate {rate_text(rate)} after {share:.0%}"
+                for (share, rate), part in points.groupby(["share", "rate"])
+            ]
+            words.append(f"{shown['task'].iloc[0]}, {_long(name)}: {', '.join(each)}")
         axes.set_xticks(range(len(BUDGETS)), [f"{share:.0%}" for share in BUDGETS])
-        axes.set(xlabel="share of the steps", ylabel="validation accuracy (%)", title=task)
+        axes.set(xlabel="share of the steps", ylabel="validation accuracy (%)", title=shown["task"].iloc[0])
     _legend(figure, panels)
     figure.set_label(f"Best validation accuracy after 25, 50 and 100% of the steps. {'. '.join(words)}.")
     return figure
@@ -124,74 +122,165 @@ def gain_figure(runs: pd.DataFrame) -> Figure:
     Marks are confirmation runs (`matched`); the dashed line and band are FP's mean and range, if it was run.
     """
     confirmed = runs[(runs["stage"] == "confirmation") & runs["selected"].astype(bool)]
+    confirmed = confirmed.assign(accuracy=100 * confirmed["test_accuracy"].astype(float))
     swept = confirmed[(confirmed["init"] == "random") & (confirmed["random_init"] == "matched")]
     if swept.empty:
-        return _nothing()
+        return nothing()
     figure, (axes,) = _panels(1)
     words = []
     for arm, group in swept.groupby("arm"):
-        name, dots = SHORT.get(str(arm), str(arm)), 100 * group["test_accuracy"]
-        axes.scatter(group["random_gain"], dots, color=_colour(name), marker=_marker(name), s=16, alpha=0.5)
-        means = 100 * group.groupby("random_gain")["test_accuracy"].mean()
-        axes.plot(means.index, means, label=_long(name), **_style(name))
+        name = SHORT.get(str(arm), str(arm))
+        axes.scatter(
+            group["random_gain"], group["accuracy"], color=_colour(name), marker=_marker(name), s=16, alpha=0.5
+        )
+        _mean_line(axes, group, "random_gain", "accuracy", name)
+        means = group.groupby("random_gain")["accuracy"].mean()
         words.append(f"{_long(name)}: " + ", ".join(f"{m:.1f}% at gain {g:g}" for g, m in means.items()))
-    pretrained = 100 * confirmed.loc[confirmed["label"] == "FP", "test_accuracy"]
+    pretrained = confirmed.loc[confirmed["label"] == "FP", "accuracy"]
     if not pretrained.empty:
         axes.axhline(pretrained.mean(), color=COLOURS["FP"], linestyle="--", label=_long("FP"))
         axes.axhspan(pretrained.min(), pretrained.max(), color=COLOURS["FP"], alpha=0.12, linewidth=0)
         words.append(f"frozen pretrained: {pretrained.mean():.1f}%")
-    axes.set(xscale="log", xlabel="gain of the random initialisation", ylabel="test accuracy (%)")
-    axes.set_xticks(sorted(swept["random_gain"].unique()))
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-    axes.xaxis.set_minor_locator(NullLocator())
+    axes.set(xlabel="gain of the random initialisation", ylabel="test accuracy (%)")
+    _log_ticks(axes, swept["random_gain"], lambda gain: f"{gain:g}")
     _legend(figure, [axes])
     figure.set_label(f"Test accuracy against the gain of the random initialisation. {'. '.join(words)}.")
     return figure
 
 
 def difference_figure(verdicts: "Sequence[Verdict]") -> Figure:
-    """The headline differences in points: a dot per seed, the mean, its 95% interval, and the verdict."""
-    shown = [v for v in verdicts if v.test.n]
+    """The comparisons behind verdicts, in points: a dot a seed, the mean, its 95% interval, and the word."""
+    shown = [(f"{v.claim} {p.task}: {p.comparison}", p) for v in verdicts for p in v.parts if p.test.differences]
+    shown = list(dict(shown).items())  # a comparison that two claims share stands once a claim
     if not shown:
-        return _nothing()
+        return nothing()
     figure = Figure(figsize=(7.4, 0.9 + 0.36 * len(shown)), layout="constrained")
     axes = figure.subplots()
-    for place, v in enumerate(reversed(shown)):
-        dots = 100 * np.asarray(v.test.differences)
-        axes.scatter(dots, np.full(len(dots), place), s=12, color=GREY, alpha=0.5, linewidths=0)
-        if math.isfinite(v.test.mean):
-            axes.plot([100 * v.test.low, 100 * v.test.high], [place, place], color="black", linewidth=2)
-            axes.plot(100 * v.test.mean, place, marker="D", color="black", markersize=6)
-        axes.annotate(v.verdict, (1.02, place), xycoords=("axes fraction", "data"), va="center", annotation_clip=False)
+    dots = pd.DataFrame([(name, 100 * each) for name, part in shown for each in part.test.differences])
+    sns.stripplot(dots, x=1, y=0, color=GREY, alpha=0.5, size=3.5, jitter=False, ax=axes)
+    for place, (_, part) in enumerate(shown):
+        mean, low, high = (100 * value for value in (part.test.mean, part.test.low, part.test.high))
+        axes.errorbar(mean, place, xerr=[[mean - low], [high - mean]], fmt="kD", markersize=6, linewidth=2)
+        axes.annotate(part.word, (1.02, place), xycoords=("axes fraction", "data"), va="center", annotation_clip=False)
     axes.axvline(0, color=GREY, linewidth=1)
-    axes.set_yticks(range(len(shown)), [f"{v.task}: {v.comparison}" for v in reversed(shown)])
-    axes.set_ylim(-0.6, len(shown) - 0.4)
-    axes.set_xlabel("difference in test accuracy (points)")
+    axes.set(xlabel="difference in test accuracy (points)", ylabel="")
     axes.spines[["top", "right", "left"]].set_visible(False)
-    words = [f"{v.task}, {v.comparison}: {100 * v.test.mean:+.1f} points, {v.verdict}" for v in shown]
+    words = [f"{name}: {100 * part.test.mean:+.1f} points, {part.word}" for name, part in shown]
     figure.set_label(f"Paired differences in test accuracy, one dot per seed. {'; '.join(words)}.")
     return figure
 
 
-def _rate_line(axes: "Axes", arm: pd.DataFrame, name: str, dodge: float) -> None:
-    selection, confirmation = (arm[arm["stage"] == stage] for stage in ("selection", "confirmation"))
-    colour, marker = _colour(name), _marker(name)
-    for runs, face in ((selection, colour), (confirmation, "none")):
-        alive = runs[runs["diverged_at"].isna()]
-        axes.scatter(
-            alive["learning_rate"] * dodge, 100 * alive["test_accuracy"], s=18, alpha=0.6, marker=marker,
-            facecolors=face, edgecolors=colour, linewidths=0.8,
+def strip_figure(shown: pd.DataFrame, quantity: str, words: str, log: bool = False) -> Figure:
+    """A paper's table as strips: a panel a task, a line a row, a dot a seed, filled where tuned, open at the paper's rate.
+
+    `shown`: a row a seed with `task`, `row`, `arm` (FP, ...), `tuned`, `value`, `reached`; values that were not reached
+    are crosses. The bar is their mean (of steps the median). `words` is the alt text.
+    """
+    if shown.empty:
+        return nothing()
+    tasks = list(dict.fromkeys(shown["task"]))
+    rows = {task: list(dict.fromkeys(shown.loc[shown["task"] == task, "row"])) for task in tasks}
+    shared = len({tuple(each) for each in rows.values()}) == 1  # else every panel names its own rows
+    figure, panels = _panels(
+        len(tasks), 3 if shared and len(tasks) != 4 else 2, 0.34 * max(map(len, rows.values())) + 0.7, shared, "x"
+    )
+    for axes, (task, part) in zip(panels, shown.groupby("task", sort=False), strict=False):
+        for (row, tuned), seeds in part.groupby(["row", "tuned"], sort=False):
+            place = rows[str(task)].index(str(row)) + (-0.16 if tuned else 0.16)
+            _strip(axes, seeds, place, COLOURS[seeds["arm"].iloc[0]], bool(tuned), np.median if log else np.mean)
+        axes.set_yticks(range(len(rows[str(task)])), rows[str(task)])
+        axes.set_ylim(len(rows[str(task)]) - 0.4, -0.6)
+        axes.set_title(str(task), fontsize=10)
+        axes.set_xlabel(quantity, fontsize=9)
+        if log and axes.get_xlim()[1] > 10 * max(axes.get_xlim()[0], 1):
+            axes.set_xscale("log")
+    arms = [arm for arm in COLOURS if arm in set(shown["arm"])]
+    handles = [Line2D([], [], marker="o", linestyle="", color=COLOURS[arm]) for arm in arms]
+    names = [NAMES[arm].replace("unfrozen", "trained in full,") for arm in arms]
+    figure.legend(handles, names, loc="outside lower center", ncols=4, frameon=False, fontsize=9)
+    figure.set_label(words)
+    return figure
+
+
+def attention_figure(maps: Mapping[str, pd.DataFrame], words: str) -> Figure:
+    """Mean attention, query x key, a panel a row, on one scale; dots mark what every query needs.
+
+    `maps`: row -> weights and `needed` by query and key (`attention.aligned`); `words` is the alt text.
+    """
+    if not maps:
+        return nothing()
+    top = max(float(each["weight"].max()) for each in maps.values())
+    figure = Figure(figsize=(3.7 * len(maps), 3.3), layout="constrained")
+    grid = figure.subplots(1, len(maps), squeeze=False, sharey=True)[0]
+    for axes, (row, each) in zip(grid, maps.items(), strict=True):
+        last = row == list(maps)[-1]
+        bar = {"cbar": last, "cbar_kws": {"label": "part of the attention"}} if last else {"cbar": False}
+        sns.heatmap(each["weight"].unstack(), cmap="Blues", vmin=0, vmax=top, rasterized=True, ax=axes, **bar)
+        places = np.argwhere(each["needed"].unstack(fill_value=False).to_numpy())
+        axes.scatter(places[:, 1] + 0.5, places[:, 0] + 0.5, s=14, color="#D55E00", linewidths=0)
+        axes.set(xlabel="token attended to", ylabel="", title=row)
+        axes.tick_params(axis="x", labelsize=8, rotation=90)
+        axes.tick_params(axis="y", rotation=0)
+    grid[0].set_ylabel("token that reads")
+    figure.set_label(words)
+    return figure
+
+
+def spread_figure(spreads: Mapping[str, tuple[pd.DataFrame, float]]) -> Figure:
+    """Standard deviation of pretrained weights (solid) and biases (dashed) by layer: a panel a model.
+
+    `spreads`: model -> the frame of `arithmetic.spread` and the default matched to its width. Grey: 0.02, the library's
+    default (dotted), and the matched one (dash-dotted). As Lu et al. 2021, figure 6.
+    """
+    if not spreads:
+        return nothing()
+    figure, panels = _panels(len(spreads), max(2, len(spreads)))
+    words = []
+    for axes, (name, (frame, matched)) in zip(panels, spreads.items(), strict=False):
+        shown = frame.assign(layer=frame["layer"] + 1, group=frame["group"].str.replace("_", "-"))
+        sns.lineplot(
+            shown, x="layer", y="std", hue="group", style="kind", style_order=["weight", "bias"], markers=["o", "o"],
+            palette={"attention": COLOURS["FP"], "feed-forward": COLOURS["UP"]}, errorbar=None, legend="brief", ax=axes,
         )  # fmt: skip
-        dead = runs[runs["diverged_at"].notna()]
-        last = 100 * dead["test_accuracy"].astype(float).fillna(0.0)  # diverged before its first evaluation
-        axes.scatter(dead["learning_rate"] * dodge, last, s=34, marker="x", color=colour, linewidths=1.5)
-    means = 100 * (arm if selection.empty else selection).groupby("learning_rate")["test_accuracy"].mean()
-    axes.plot(means.index * dodge, means, label=_long(name), **{**_style(name), "markersize": 4})
-    chosen = means[means.index.isin(arm.loc[arm["selected"].astype(bool), "learning_rate"])]
-    axes.plot(
-        chosen.index * dodge, chosen, linestyle="", marker=marker, markersize=10,
-        markerfacecolor=colour, markeredgecolor="black", markeredgewidth=1.2, zorder=4,
-    )  # fmt: skip
+        for (group, kind), part in shown.groupby(["group", "kind"]):
+            words.append(f"{name}, {group} {kind}: {part['std'].min():.3f} to {part['std'].max():.3f}")
+        for level, style in ((DEFAULT_STD, ":"), (matched, "-.")):
+            axes.axhline(level, color=GREY, linestyle=style, linewidth=1)
+        words.append(f"{name}, default {DEFAULT_STD}, matched to its width {matched:.3f}")
+        axes.set(title=name, xlabel="layer", ylabel="standard deviation", ylim=(0, None))
+        axes.xaxis.get_major_locator().set_params(integer=True)
+        axes.get_legend().remove()  # type: ignore[union-attr]
+    _legend(figure, panels)
+    figure.set_label(f"Standard deviation of pretrained weights and biases by layer. {'; '.join(words)}.")
+    return figure
+
+
+DEFAULT_STD = 0.02  # of the library, at any width
+
+
+def nothing() -> Figure:
+    """An empty figure that says so."""
+    figure = Figure(figsize=(6.2, 1.2), label="An empty figure: there are no results of this kind yet.")
+    figure.text(0.5, 0.5, "no results yet", ha="center", va="center", color=GREY)
+    return figure
+
+
+def _rate_line(axes: "Axes", arm: pd.DataFrame, name: str, dodge: float) -> None:
+    """One arm of a panel: its runs, the line through the means of its selection seeds, its selected rate."""
+    arm = arm.assign(rate=arm["learning_rate"].astype(float) * dodge)
+    selection, colour, marker = arm["stage"] == "selection", _colour(name), _marker(name)
+    alive = arm["diverged_at"].isna()
+    for runs, look in (
+        (arm[alive & selection], {"marker": marker, "facecolors": colour, "edgecolors": colour, "s": 18}),
+        (arm[alive & ~selection], {"marker": marker, "facecolors": "none", "edgecolors": colour, "s": 18}),
+        (arm[~alive], {"marker": "x", "color": colour, "s": 34}),
+    ):
+        axes.scatter(runs["rate"], runs["accuracy"], alpha=0.6, linewidths=0.9, **look)
+    shown = arm[selection] if selection.any() else arm
+    _mean_line(axes, shown, "rate", "accuracy", name, markersize=4)
+    chosen = shown[shown["learning_rate"].isin(arm.loc[arm["selected"].astype(bool), "learning_rate"])]
+    means = chosen.groupby("rate")["accuracy"].mean()
+    axes.plot(means.index, means, linestyle="", marker=marker, markersize=10, color=colour, mec="black", mew=1.2)
 
 
 def _best(arm: pd.DataFrame) -> str:
@@ -201,41 +290,65 @@ def _best(arm: pd.DataFrame) -> str:
         return "no learning rate was eligible"
     fresh = arm[arm["stage"] == "confirmation"]
     reported = arm if fresh.empty else fresh
-    accuracy = {rate_text(rate): runs["test_accuracy"] for rate, runs in reported.groupby("learning_rate")}
+    means = {rate_text(rate): 100 * runs["test_accuracy"].mean() for rate, runs in reported.groupby("learning_rate")}
     references = sorted(reported.loc[reported["reference"].astype(bool), "learning_rate"].unique())
-    wanted = dict.fromkeys(rate_text(rate) for rate in (rates[0], *references))
-    means = {rate: 100 * accuracy[rate].mean() for rate in wanted}
-    first, *others = [f"{mean:.1f}% at {rate}" for rate, mean in means.items()]
+    first, *others = [f"{means[rate]:.1f}% at {rate}" for rate in dict.fromkeys(map(rate_text, (rates[0], *references)))]
     return ", ".join([f"selected rate gives {first}", *others])
 
 
-def _at_budget(arm: pd.DataFrame, share: float) -> tuple[float, "np.ndarray[Any, Any]"]:
-    """The rate with the best mean validation accuracy within `share` of the steps, and its seeds' values."""
-    within = arm[arm["step"] <= share * arm["step"].max()]
-    best = within.groupby(["learning_rate", "seed"])["validation_accuracy"].max().unstack("seed")
-    best = best.fillna(0.0)  # diverged before its first evaluation
-    rate = float(best.mean(axis=1).idxmax())
-    return rate, best.loc[rate].to_numpy(float)
+def _at_budgets(arm: pd.DataFrame) -> pd.DataFrame:
+    """At each budget with an evaluation: the rate with the best mean validation accuracy, and its seeds' values."""
+    found = []
+    for share in BUDGETS:
+        within = arm[arm["step"] <= share * arm["step"].max()]
+        if within.empty:  # not evaluated yet
+            continue
+        best = within.groupby(["learning_rate", "seed"])["validation_accuracy"].max().unstack("seed")
+        best = best.fillna(0.0)  # diverged before its first evaluation
+        rate = float(best.mean(axis=1).idxmax())
+        found += [{"share": share, "rate": rate, "accuracy": 100 * float(value)} for value in best.loc[rate]]
+    return pd.DataFrame(found)
 
 
-def _nothing() -> Figure:
-    figure = Figure(figsize=(6.2, 1.2), label="An empty figure: there are no results of this kind yet.")
-    figure.text(0.5, 0.5, "no results yet", ha="center", va="center", color=GREY)
-    return figure
+def _strip(axes: "Axes", seeds: pd.DataFrame, place: float, colour: str, tuned: bool, middle: Any) -> None:
+    """One row's seeds at one reading, and the bar of their middle."""
+    reached = seeds.loc[seeds["reached"], "value"]
+    face = colour if tuned else "none"
+    axes.scatter(
+        reached, [place] * len(reached), s=16, alpha=0.7, linewidths=0.9, edgecolors=colour, facecolors=face
+    )
+    late = seeds.loc[~seeds["reached"], "value"]
+    axes.scatter(late, [place] * len(late), s=26, marker="x", color=colour, linewidths=1.2)
+    if len(reached) > len(late):
+        axes.vlines(middle(seeds["value"]), place - 0.13, place + 0.13, color="black", linewidth=1.6)
 
 
-def _panels(count: int) -> tuple[Figure, "list[Axes]"]:
-    columns = min(count, 2)
+def _mean_line(axes: "Axes", frame: pd.DataFrame, x: str, y: str, label: str, **look: Any) -> None:
+    style = {"color": _colour(label), "marker": _marker(label), "markersize": 5, "linewidth": 1.8, "mec": "none"}
+    line = "-" if label in COLOURS else (0, (4, 2)) if "fixed" in label else (0, (1, 1.5))
+    sns.lineplot(frame, x=x, y=y, errorbar=None, label=_long(label), legend=False, linestyle=line, ax=axes,
+                 **style | look)  # fmt: skip
+
+
+def _log_ticks(axes: "Axes", values: "pd.Series[float]", text: Any) -> None:
+    axes.set_xscale("log")
+    axes.set_xticks(sorted(values.unique()))
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: text(value)))
+    axes.xaxis.set_minor_locator(NullLocator())
+
+
+def _panels(
+    count: int, across: int = 2, height: float = 3.2, sharey: bool = False, grid: str = "y"
+) -> tuple[Figure, "list[Axes]"]:
+    columns = min(count, across)
     rows = math.ceil(count / columns)
-    figure = Figure(figsize=(7.4 if columns == 2 else 6.2, 3.2 * rows + 0.8), layout="constrained")
-    grid = list(np.atleast_1d(figure.subplots(rows, columns)).flat)
-    for axes in grid:
-        axes.spines[["top", "right"]].set_visible(False)
-        axes.grid(axis="y", color="#e5e5e5")
-        axes.set_axisbelow(True)
-    for spare in grid[count:]:
+    figure = Figure(figsize=(6.2 if columns == 1 else 7.4, height * rows + 0.8), layout="constrained")
+    style = {"axes.spines.top": False, "axes.spines.right": False, "axes.grid.axis": grid, "grid.color": GRID}
+    with mpl.rc_context({"axes.grid": True, "axes.axisbelow": True, **style}):
+        panels = list(figure.subplots(rows, columns, sharey=sharey, squeeze=False).flat)
+    for spare in panels[count:]:
         spare.set_visible(False)
-    return figure, grid
+    return figure, panels
 
 
 def _legend(figure: Figure, panels: "Iterable[Axes]") -> None:
@@ -248,9 +361,8 @@ def _legend(figure: Figure, panels: "Iterable[Axes]") -> None:
 
 
 def _ordered(labels: "pd.Series[str]") -> list[str]:
-    present = list(dict.fromkeys(labels))
     order = list(COLOURS)
-    return sorted(present, key=lambda name: (order.index(name[:2]) if name[:2] in order else 9, name))
+    return sorted(set(labels), key=lambda name: (order.index(name[:2]) if name[:2] in order else 9, name))
 
 
 def _long(label: str) -> str:
@@ -266,9 +378,3 @@ def _colour(label: str) -> str:
 
 def _marker(label: str) -> str:
     return MARKERS.get(label[:2], "P")
-
-
-def _style(label: str) -> dict[str, Any]:
-    line = "-" if label in COLOURS else (0, (4, 2)) if "fixed" in label else (0, (1, 1.5))
-    colour, marker = _colour(label), _marker(label)
-    return {"color": colour, "marker": marker, "markersize": 5, "linewidth": 1.8, "linestyle": line}

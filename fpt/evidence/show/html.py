@@ -3,16 +3,28 @@
 import base64
 import html
 import io
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
+import matplotlib as mpl
 import pandas as pd
 from matplotlib.figure import Figure
 
-from fpt.evidence.show.figures import alt_text
-
 SHORT = 16  # characters that a cell keeps on one line
 WIDE = 8  # columns; such a table is set smaller
+SVG = {"svg.hashsalt": "fpt"}  # the same figure gives the same bytes
+
+
+class Shown(Protocol):
+    """What a notebook shows as HTML."""
+
+    def _repr_html_(self) -> str: ...
+
+
+def alt_text(figure: Figure) -> str:
+    """What the figure shows, in words, computed from the same numbers."""
+    return str(figure.get_label() or "")
 
 
 @dataclass
@@ -30,11 +42,14 @@ class Picture:
         if not alt:
             raise ValueError("a figure needs alt text: Figure.set_label(...)")
         buffer = io.BytesIO()
-        self.figure.savefig(buffer, format="png", dpi=144, facecolor="white", bbox_inches="tight")
+        with mpl.rc_context(SVG):
+            self.figure.savefig(
+                buffer, format="svg", facecolor="white", bbox_inches="tight", dpi=144, metadata={"Date": None}
+            )
         data = base64.b64encode(buffer.getvalue()).decode()
         width = round(self.figure.get_figwidth() * 96)
         return (
-            f'<figure class="fpt"><img src="data:image/png;base64,{data}" alt="{html.escape(alt)}" '
+            f'<figure class="fpt"><img src="data:image/svg+xml;base64,{data}" alt="{html.escape(alt)}" '
             f'style="max-width:100%;width:{width}px"><figcaption>{html.escape(self.caption)}</figcaption></figure>'
         )
 
@@ -43,38 +58,73 @@ class Picture:
 class Table:
     """A table of text with a caption; a column in which nothing stands is not shown.
 
-    `bold` marks cells (same shape); a column `verdict` is bold anyway.
+    `bold` marks cells (same shape); a column `verdict` is bold anyway. The cells of the column `anchors` are links to
+    themselves: R-01 has the address #r-01. Raises ValueError for a column without a name: it would be an empty header.
     """
 
     frame: pd.DataFrame
     caption: str = ""
     bold: pd.DataFrame | None = field(default=None, repr=False)
+    anchors: str = ""
 
     def __post_init__(self) -> None:
-        said = [bool(self.frame[name].map(_text).ne("").any()) for name in self.frame.columns]
-        if any(said):
-            self.bold = None if self.bold is None else self.bold.loc[:, said]
-            self.frame = self.frame.loc[:, said]
+        if not all(str(name).strip() for name in self.frame.columns):
+            raise ValueError("every column of a table needs a name")
+        filled = [bool(self.frame[name].map(_text).ne("").any()) for name in self.frame.columns]
+        if any(filled):
+            self.bold = None if self.bold is None else self.bold.loc[:, filled]
+            self.frame = self.frame.loc[:, filled]
 
     def _repr_html_(self) -> str:
-        head = "".join(f'<th scope="col">{html.escape(str(name))}</th>' for name in self.frame.columns)
-        rows = "".join(f"<tr>{self._row(i)}</tr>" for i in range(len(self.frame)))
-        kind = "dataframe wide" if len(self.frame.columns) >= WIDE else "dataframe"
+        cells = pd.DataFrame({name: self._column(name) for name in self.frame.columns}, dtype=object)
+        cells.columns = [html.escape(str(name)) for name in self.frame.columns]
+        kind = "dataframe wide" if len(cells.columns) >= WIDE else "dataframe"
+        with pd.option_context("display.max_colwidth", None):
+            table = cells.to_html(index=False, escape=False, border=0, classes=kind, justify="left")
+        table = table.replace("<th>", '<th scope="col">')
         caption = f"<figcaption>{html.escape(self.caption)}</figcaption>" if self.caption else ""
+        return f'<figure class="fpt">{caption}<div class="fpt-scroll">{table}</div></figure>'
+
+    def _column(self, name: str) -> list[str]:
+        bold = self.bold[name] if self.bold is not None else [name == "verdict"] * len(self.frame)
+        cells = []
+        for value, strong in zip(self.frame[name], bold, strict=True):
+            text = html.escape(_text(value))
+            short = 0 < len(text) <= SHORT
+            if name == self.anchors:
+                text = f'<a id="{text.lower()}" href="#{text.lower()}">{text}</a>'
+            text = f"<strong>{text}</strong>" if (strong or name == "verdict") and text else text
+            cells.append(f'<span class="short">{text}</span>' if short else text)
+        return cells
+
+
+@dataclass
+class Folded:
+    """What a reader opens."""
+
+    summary: str
+    inside: Shown
+
+    def _repr_html_(self) -> str:
         return (
-            f'<figure class="fpt">{caption}<div class="fpt-scroll"><table class="{kind}">'
-            f"<thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div></figure>"
+            f'<details class="fpt"><summary>{html.escape(self.summary)}</summary>{self.inside._repr_html_()}</details>'
         )
 
-    def _row(self, i: int) -> str:
-        cells = []
-        for j, value in enumerate(self.frame.iloc[i]):
-            text = html.escape(_text(value))
-            strong = self.bold is not None and bool(self.bold.iloc[i, j])
-            strong = strong or (self.frame.columns[j] == "verdict" and text != "")
-            short = ' class="short"' if len(text) <= SHORT else ""
-            cells.append(f"<td{short}>{f'<strong>{text}</strong>' if strong else text}</td>")
-        return "".join(cells)
+
+@dataclass
+class Page:
+    """Tables, pictures and HTML text, one below the other."""
+
+    parts: Sequence[Shown | str]
+
+    def _repr_html_(self) -> str:
+        return "".join(part if isinstance(part, str) else part._repr_html_() for part in self.parts)
+
+
+def paragraph(text: str, lead: str = "") -> str:
+    """Text as an HTML paragraph; `lead` stands before it in bold."""
+    opening = f"<strong>{html.escape(lead)}</strong> " if lead else ""
+    return f"<p>{opening}{html.escape(text)}</p>"
 
 
 def _text(value: Any) -> str:

@@ -1,46 +1,58 @@
-"""Tables: results per arm, Rothermel et al.'s Table 1, ours beside the paper's, yours beside ours."""
+"""Tables: results per sweep, a paper's table beside ours, claims and verdicts, yours beside the published."""
 
+import json
 import math
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
-from fpt.evidence.claims import claim, points
-from fpt.evidence.runs import SHORT, find_study, load_runs, rate_text, studies
+from fpt.evidence.cells import AT_PAPERS_RATE, CONFIRMATION, NOT_AT_THIS_SCALE, NOT_RUN, SELECTION, TUNED
+from fpt.evidence.cells import Cell, StudyCells
+from fpt.evidence.runs import find_study, load_runs, rate_text, studies, sweeps_table
+from fpt.evidence.show import text
 from fpt.evidence.show.figures import BUDGETS
 from fpt.evidence.show.html import Table
+from fpt.evidence.show.text import interval, percent, points, title
 from fpt.evidence.stats import mean_interval, paired, sem
+from fpt.evidence.verdicts import Verdict, overall
+from fpt.papers import Printed, claims
+from fpt.papers import Table as PaperTable
 from fpt.sweeps.ledger import PUBLISHED
 from fpt.sweeps.study import load_study
 
-TABLE_1 = "R-01"  # Rothermel et al. 2021, Table 1
-PAPER_TASKS = {"listops": "ListOps", "mnist": "MNIST", "cifar10": "CIFAR-10", "cifar10_lra": "CIFAR-10 LRA"}
-ROWS = ("frozen-random", "frozen-pretrained", "unfrozen-random", "unfrozen-pretrained")  # the paper's order
-
-
-def percent(value: float, digits: int = 1) -> str:
-    """A fraction as percent text; "-" for nan."""
-    return "-" if math.isnan(value) else f"{100 * value:.{digits}f}"
+EDGE_MARK, DIVERGED_MARK, ABSENT = "†", "‡", "–"
+GAP_COLUMNS = {  # both accuracies are those of the last step, as the train-mode one is
+    "training": "train_accuracy_last",
+    "training, as released": "train_accuracy_train_mode",
+    "test": "test_accuracy_last",
+}
+WHAT = {
+    "accuracy": "test accuracy in percent, mean ± standard error over seeds",
+    "steps": "median over seeds of the first evaluated step at which validation accuracy reached the goal",
+    "gap": "accuracy in percent after the last step, on training data without dropout, on training batches as the "
+    "released code measures it, and on test data (the paper: training / test)",
+}
+Panels = Mapping[str, Mapping[str, Cell]]  # task -> row -> cell
 
 
 def summary(runs: pd.DataFrame) -> pd.DataFrame:
-    """One row per sweep: selected rate, how flat the optimum is, test accuracy with its 95% interval."""
+    """One row per sweep of `load_runs`: selected rate, how flat the optimum is, test accuracy with its 95% interval."""
     from fpt.sweeps.selection import select
 
     rows: list[dict[str, Any]] = []
     for (task, label, _), sweep in runs.groupby(["task", "label", "sweep"], sort=False):
-        chosen = select(sweep[sweep["stage"] == "selection"])
+        chosen = select(sweep[sweep["stage"] == SELECTION])
         confirmed = _confirmed(sweep)["test_accuracy"].astype(float)
         mean, low, high = mean_interval(confirmed)
-        near = ", ".join(map(rate_text, chosen.within_one_se))
         rows.append(
             {
                 "task": task,
                 "arm": label,
                 "learning rate": "none eligible" if chosen.rate is None else rate_text(chosen.rate),
                 "edge of grid": "yes" if chosen.at_edge else "",
-                "within one SE": near,
+                "within one SE": ", ".join(map(rate_text, chosen.within_one_se)),
                 "test accuracy": percent(mean),
                 "95% interval": "-" if math.isnan(low) else f"{percent(low)} to {percent(high)}",
                 "seeds": int(confirmed.count()),
@@ -48,6 +60,170 @@ def summary(runs: pd.DataFrame) -> pd.DataFrame:
             }
         )
     return pd.DataFrame(rows)
+
+
+def budget_table(curves: pd.DataFrame) -> pd.DataFrame:
+    """One row per arm: mean validation accuracy of its confirmation runs at the selected rate after 25, 50 and 100% of
+    the steps, and what the second half gained (paired by seed). "still rises": the interval of that lies above 0.
+    """
+    rows: list[dict[str, Any]] = []
+    for label, arm in _confirmed(curves).groupby("label", sort=False):
+        seeds = arm.pivot_table("validation_accuracy", "step", "seed")
+        # where nothing was evaluated yet, there is nothing
+        at = seeds.reindex([share * seeds.index.max() for share in BUDGETS], method="ffill")
+        gain = paired(at.iloc[2], at.iloc[1])
+        row = {"arm": label}
+        row |= {f"after {s:.0%}": percent(float(at.iloc[place].mean())) for place, s in enumerate(BUDGETS)}
+        row |= {"gain of the second half": points(gain.mean) or "-", "95% interval": interval(gain)}
+        rows.append(row | {"still rises": "yes" if gain.low > 0 else "not shown"})
+    return pd.DataFrame(rows)
+
+
+def beside_paper(table: PaperTable, found: Sequence[StudyCells]) -> Table:
+    """A paper's table: rows x tasks as the studies have them, tuned / at the paper's rate, then as it is printed.
+
+    Every study, and every setup of it, has columns of its own: nothing is averaged over setups.
+    """
+    columns: dict[str, list[str]] = {"row": []}
+    panels = {study.name: study.by_task(table) for study in found}
+    columns["row"] = [_row_name(table, row, panels.values()) for row in table.rows]
+    for study, tasks in panels.items():
+        for task, cells in tasks.items():
+            head = title(task) if len(found) == 1 else f"{title(task)} ({study})"
+            columns |= {f"{head}{part}": column for part, column in _ours(table, cells).items()}
+    run_here = dict.fromkeys(task for tasks in panels.values() for task in tasks)
+    columns |= {f"{title(task)} (paper)": _printed(table, task) for task in run_here if any(_printed(table, task))}
+    every = [cell for tasks in panels.values() for cells in tasks.values() for cell in cells.values()]
+    return Table(pd.DataFrame(columns), _caption(table, every))
+
+
+def printed_table(table: PaperTable, without: Sequence[str] = ()) -> Table:
+    """The paper's numbers, but for the tasks `without`."""
+    tasks = dict.fromkeys(task for row in table.rows.values() for task in row.printed if task not in without)
+    columns = {"row": list(table.rows)} | {title(task): _printed(table, task) for task in tasks}
+    frame = pd.DataFrame(columns)
+    frame = frame[(frame.drop(columns="row") != "").any(axis=1)]
+    quoted = [
+        f"{row} on {title(task)}: {printed.literature}"
+        for row, entry in table.rows.items()
+        for task, printed in entry.printed.items()
+        if printed.literature and task in tasks
+    ]
+    from_others = f" Quoted from others: {'; '.join(quoted)}." if quoted else ""
+    return Table(frame, f"{table.where or table.title}, as printed; ± is a standard error of the mean.{from_others}")
+
+
+def _row_name(table: PaperTable, row: str, panels: Any) -> str:
+    """The row as printed; a row without any sweep says so once, and not in every cell."""
+    cells = [cells[row] for tasks in panels for cells in tasks.values() if row in cells]
+    if not any(cell.spec for cell in cells):
+        return f"{row}: {NOT_AT_THIS_SCALE}"
+    return cells[0].label
+
+
+def _ours(table: PaperTable, cells: Mapping[str, Cell]) -> dict[str, list[str]]:
+    parts = {f": {part}": name for part, name in GAP_COLUMNS.items()} if table.kind == "gap" else {"": ""}
+    steps = [cell.spec.steps for cell in cells.values() if cell.spec]
+    usual = max(steps, key=steps.count, default=0)
+    return {
+        part: [_cell(cells[row], column, usual) if row in cells else ABSENT for row in table.rows]
+        for part, column in parts.items()
+    }
+
+
+def _cell(cell: Cell, column: str, usual: int) -> str:
+    """Both readings, once where they are the same; with the steps, where they are not the `usual` ones of the column."""
+    if cell.problem or cell.spec is None:
+        return NOT_RUN if cell.problem == NOT_RUN else ABSENT
+    readings = dict.fromkeys([_reading(cell, TUNED, column), *_at_papers_rate(cell, column)])
+    words = " / ".join(readings)
+    return words if cell.spec.steps == usual else f"{words} ({cell.spec.steps:,} steps)"
+
+
+def _at_papers_rate(cell: Cell, column: str) -> list[str]:
+    return [] if cell.papers_rate is None else [_reading(cell, AT_PAPERS_RATE, column)]
+
+
+def _reading(cell: Cell, at: str, column: str) -> str:
+    """One number of a cell with its standard error, marked where its rate ends the grid or a run diverged."""
+    marks = EDGE_MARK if at == TUNED and cell.at_edge else ""
+    marks += DIVERGED_MARK if cell.diverged(at) else ""
+    if at == TUNED and cell.best_rate is None:
+        return "diverged"
+    if column:
+        return percent(mean_interval(cell.at(at)[column].astype(float))[0]) + marks
+    middle = text.middle(cell, at)
+    error = sem(cell.values(at)) if cell.table.kind == "accuracy" else math.nan
+    around = "" if math.isnan(error) else f" ± {100 * error:.1f}"
+    return text.number(cell, middle) + (around + marks if math.isfinite(middle) else "")
+
+
+def _printed(table: PaperTable, task: str) -> list[str]:
+    return [printed_text(row.printed.get(task)) for row in table.rows.values()]
+
+
+def printed_text(printed: Printed | None) -> str:
+    """A number as the paper prints it, with its mark and its standard error."""
+    if printed is None or printed.value is None:
+        return ""
+    values = printed.value if isinstance(printed.value, tuple) else (printed.value,)
+    shown = [each if isinstance(each, str) else f"{each:,.0f}" if each >= 500 else f"{each:g}" for each in values]
+    error = "" if printed.sem is None else f" ± {printed.sem:g}"
+    return " / ".join(shown) + printed.mark + error
+
+
+def _caption(table: PaperTable, cells: Sequence[Cell]) -> str:
+    tried = [cell for cell in cells if not cell.problem]
+    words = [f"{table.where or table.title}: {WHAT.get(table.kind, '')}."]
+    if any(cell.papers_rate is not None for cell in tried):
+        words.append(f"Tuned / at the paper's rate ({text.papers_rates(tried)}).")
+    goals = {title(c.task): f"{100 * c.spec.threshold:g}%" for c in tried if c.spec and c.spec.threshold}
+    if table.kind == "steps" and goals:
+        words.append(f"Thresholds: {', '.join(f'{task} {goal}' for task, goal in goals.items())}.")
+    words += [f"{ABSENT}: no sweep of the study."] if any(cell.spec is None for cell in cells) else []
+    words += [f"{EDGE_MARK} the tuned rate ends the grid."] if any(cell.at_edge for cell in tried) else []
+    if any(cell.diverged(at) for cell in tried for at in (TUNED, AT_PAPERS_RATE)):
+        words.append(f"{DIVERGED_MARK} runs diverged there; their last finite accuracy counts.")
+    return " ".join(words)
+
+
+def verdict_table(verdicts: Sequence[Verdict], caption: str = "") -> Table:
+    """A row a comparison of a claim; claims that no study can decide share the last rows."""
+    rows, untried = [], dict[str, list[str]]()  # why not -> claims
+    for verdict in verdicts:
+        base = {"claim": verdict.claim, "study": verdict.study, "setting": verdict.setting}
+        if not verdict.parts:
+            untried.setdefault(verdict.note or verdict.word, []).append(verdict.claim)
+        for part in verdict.parts:
+            shown = {"task": title(part.task), "comparison": part.comparison, "verdict": part.word}
+            shown["difference (95% interval)"] = text.difference(verdict, part)
+            rate = "" if verdict.at == TUNED else "the paper's"
+            rows.append(base | {"rate": rate, **shown, "seeds": str(part.test.n or ""), "note": part.note})
+    rows += [{"claim": ", ".join(dict.fromkeys(names)), "verdict": why} for why, names in untried.items()]
+    return Table(pd.DataFrame(rows).fillna(""), caption)
+
+
+def claims_table(
+    found: Mapping[str, Sequence[Verdict]], others: Mapping[str, Sequence[Verdict]], caption: str = ""
+) -> Table:
+    """A row a claim with its anchor: the verdict over all studies, its scale, every study, and the other reading.
+
+    `found` and `others`: claim -> verdicts, as the claim says, and at the paper's rate where it says tuned.
+    """
+    rows = [
+        {
+            "id": name,
+            "verdict": overall(verdicts),
+            "scale": text.scale_words(verdicts),
+            "studies": "; ".join(f"{v.study}: {v.word}" for v in verdicts if v.study),
+            "at the paper's rate": overall(others[name]) if others.get(name) else "",
+            "claim": claims()[name].says,
+            "where": claims()[name].where,
+            "note": "; ".join(dict.fromkeys(v.note for v in verdicts if v.note)),
+        }
+        for name, verdicts in found.items()
+    ]
+    return Table(pd.DataFrame(rows), caption, anchors="id")
 
 
 def protocol_table(root: Path | None = None) -> pd.DataFrame:
@@ -75,50 +251,6 @@ def protocol_table(root: Path | None = None) -> pd.DataFrame:
     return pd.DataFrame(table.reindex(columns=list(rows[0]) if rows else []))
 
 
-def budget_table(curves: pd.DataFrame) -> pd.DataFrame:
-    """One row per arm: mean validation accuracy of its confirmation runs at the selected rate after 25, 50 and 100% of
-    the steps, and what the second half gained (paired by seed). "still rises": the interval of that lies above 0.
-    """
-    rows: list[dict[str, Any]] = []
-    for label, arm in _confirmed(curves).groupby("label", sort=False):
-        seeds = arm.pivot_table("validation_accuracy", "step", "seed")
-        # where nothing was evaluated yet, there is nothing
-        at = seeds.reindex([share * seeds.index.max() for share in BUDGETS], method="ffill")
-        gain = paired(at.iloc[2], at.iloc[1])
-        row = {"arm": label}
-        row |= {f"after {s:.0%}": percent(float(at.iloc[place].mean())) for place, s in enumerate(BUDGETS)}
-        row["gain of the second half"] = points(gain.mean) or "-"
-        row["95% interval"] = "-" if math.isnan(gain.low) else f"{points(gain.low)} to {points(gain.high)}"
-        rows.append(row | {"still rises": "yes" if gain.low > 0 else "not shown"})
-    return pd.DataFrame(rows)
-
-
-def table_one(runs: pd.DataFrame, caption: str = "") -> Table:
-    """Arms x tasks as Rothermel et al.'s Table 1: mean +- standard error of the mean, best mean bold."""
-    cells = {}
-    for (task, arm), group in _confirmed(_plain(runs)).groupby(["task", "arm"], sort=False):
-        values = group["test_accuracy"].astype(float)
-        cells[(str(task), str(arm))] = (100 * float(values.mean()), 100 * sem(values))
-    return _arms_by_tasks(cells, caption)
-
-
-def paper_table(caption: str = "") -> Table:
-    """Rothermel et al.'s Table 1 as printed (three seeds, standard error of the mean)."""
-    return _arms_by_tasks(_paper_cells(), caption)
-
-
-def beside_paper(runs: pd.DataFrame, caption: str = "") -> Table:
-    """Our Table 1 with the paper's columns to its right; the column heads say whose numbers they are."""
-    ours = table_one(runs)
-    paper = paper_table()
-    left = ours.frame.rename(columns=lambda name: name if name == "arm" else f"{name} (here)")
-    right = paper.frame.drop(columns="arm").rename(columns=lambda name: f"{name} (paper)")
-    bold = None
-    if ours.bold is not None and paper.bold is not None:
-        bold = pd.concat([ours.bold, paper.bold.drop(columns="arm")], axis=1)
-    return Table(pd.concat([left, right], axis=1), caption, bold)
-
-
 def beside_published(study_folder: str | Path) -> pd.DataFrame:
     """The reader's results beside the published ones, per sweep; differences in points, paired by seed.
 
@@ -140,19 +272,53 @@ def beside_published(study_folder: str | Path) -> pd.DataFrame:
                 "your accuracy": percent(mean_interval(left)[0]),
                 "published accuracy": percent(mean_interval(right)[0]),
                 "difference": points(test.mean),
-                "95% interval": f"{points(test.low)} to {points(test.high)}" if test.n > 2 else "-",
+                "95% interval": interval(test),
             }
         )
     return pd.DataFrame(rows)
 
 
-def _plain(runs: pd.DataFrame) -> pd.DataFrame:
-    """The four arms as the verdicts mean them: `matched`, gain 1."""
-    return runs[runs["label"].isin(SHORT.values())]
+def status_table(name: str) -> Table:
+    """All that is known of a study's sweeps; a column with one value throughout is named in the caption."""
+    table = sweeps_table(find_study(name))
+    titles = {spec.folder_name: spec.title for spec in load_study(find_study(name)).sweeps}
+    shown = pd.DataFrame({"sweep": table["sweep"].map(titles)})
+    for column, (source, form) in STATUS.items():
+        shown[column] = table[source].map(form, na_action="ignore") if source in table else ""
+    same = [column for column in shown.columns[2:] if shown[column].nunique() == 1]
+    words = "; ".join(f"{column} {shown[column].dropna().iloc[0]}" for column in same)
+    about = f"{text.whose(find_study(name))} Hash: how the name of the folder ends; data: checksum."
+    return Table(shown.drop(columns=same), f"{about} For every sweep: {words}.")
+
+
+def _commit(value: str) -> str:
+    git = json.loads(value)
+    return "" if git is None else git["commit"][:8] + (" + changes" if git["dirty"] else "")
+
+
+def _libraries(value: str) -> str:
+    return " ".join(f"{name} {number}" for name, number in json.loads(value).items())
+
+
+STATUS: dict[str, tuple[str, Callable[[Any], str]]] = {  # column -> field of result.json, and how it is shown
+    "steps": ("steps", "{:,.0f}".format),
+    "status": ("status", str),
+    "runs": ("runs", "{:,.0f}".format),
+    "diverged": ("diverged", "{:,.0f}".format),
+    "seconds": ("wall_seconds", "{:,.0f}".format),
+    "finished": ("finished_utc", lambda value: value[:10]),
+    "hash": ("sweep", lambda value: value[-8:]),
+    "fpt": ("version", str),
+    "commit": ("git", _commit),
+    "data": ("data_checksum", lambda value: value[:8]),
+    "precision": ("compute_type", str),
+    "threads": ("threads", "{:,.0f}".format),
+    "libraries": ("versions", _libraries),
+}
 
 
 def _confirmed(runs: pd.DataFrame) -> pd.DataFrame:
-    return runs[(runs["stage"] == "confirmation") & runs["selected"].astype(bool)]
+    return runs[(runs["stage"] == CONFIRMATION) & runs["selected"].astype(bool)]
 
 
 def _by_seed(runs: pd.DataFrame) -> "pd.Series[float]":
@@ -162,32 +328,3 @@ def _by_seed(runs: pd.DataFrame) -> "pd.Series[float]":
 def _rate(runs: pd.DataFrame) -> str:
     rates = runs["selected_rate"].dropna().unique()
     return rate_text(float(rates[0])) if len(rates) else "-"
-
-
-def _paper_cells() -> dict[tuple[str, str], tuple[float, float]]:
-    reported = claim(TABLE_1)["reported"]
-    return {
-        (title, arm): (cell["mean"], cell["sem"])
-        for key, title in PAPER_TASKS.items()
-        for arm in ROWS
-        for cell in [reported[arm.replace("-", "_")][key]]
-    }
-
-
-def _arms_by_tasks(cells: dict[tuple[str, str], tuple[float, float]], caption: str) -> Table:
-    """`cells`: (task, arm) -> (mean, standard error), percent."""
-    tasks = list(dict.fromkeys(task for task, _ in cells))
-    frame = pd.DataFrame({"arm": [arm.replace("-", " ") for arm in ROWS]})
-    bold = pd.DataFrame({"arm": [False] * len(ROWS)})
-    for task in tasks:
-        column = [cells.get((task, arm), (math.nan, math.nan)) for arm in ROWS]
-        best = max((round(mean, 1) for mean, _ in column if not math.isnan(mean)), default=math.nan)
-        frame[task] = [_cell(mean, error) for mean, error in column]
-        bold[task] = [round(mean, 1) == best for mean, _ in column]
-    return Table(frame, caption, bold)
-
-
-def _cell(mean: float, error: float) -> str:
-    if math.isnan(mean):
-        return "-"
-    return f"{mean:.1f}" if math.isnan(error) else f"{mean:.1f} ± {error:.1f}"

@@ -1,0 +1,113 @@
+"""A table of a paper on a page: its claims with their verdicts, what was run, ours beside the printed, and a figure."""
+
+import html
+from collections.abc import Mapping, Sequence
+
+import pandas as pd
+
+from fpt.evidence.cells import AT_PAPERS_RATE, TUNED, Cell, StudyCells
+from fpt.evidence.show import text
+from fpt.evidence.show.figures import strip_figure
+from fpt.evidence.show.html import Folded, Page, Picture, Shown, paragraph
+from fpt.evidence.show.tables import beside_paper, printed_table, verdict_table
+from fpt.evidence.verdicts import Verdict, other_reading, overall, verdicts
+from fpt.papers import Claim, claims, table
+
+KEY = (
+    "<strong>How to read this page.</strong> FPT is the frozen pretrained transformer (FP on the other pages), random "
+    "the frozen random one (FR), full the one that trains in full from random weights (UR). Two numbers with a stroke: "
+    "tuned, each row at its own best rate / at the rate that the paper prints. In the figures every dot is a seed, "
+    "filled where tuned, open at the paper's rate, and the bar is their mean."
+)
+VERDICTS = {
+    "accuracy": "Differences in points of test accuracy, paired by seed.",
+    "steps": "How many times the steps of the first the second takes, paired by seed.",
+    "gap": "Training minus test accuracy in points, by seed.",
+    "attention": "Differences in points of attention, paired by seed.",
+}
+USUAL = ("FPT", "random")  # rows of nearly every table of Lu et al.
+CROSSES = "The bar is the median here; a cross is a seed that never reached the goal, drawn at the last step."
+
+
+def key(study: StudyCells) -> Page:
+    """What holds for a page of tables: whose results, how they were made, and how to read them."""
+    return Page([paragraph(f"{text.whose(study.folder)} {text.stages(study)}"), f"<p>{KEY}</p>"])
+
+
+def claims_of(*tables: str) -> list[Claim]:
+    """The claims that these tables decide, in the papers' order."""
+    return [each for each in claims().values() if {rule.table for rule in each.rule} & set(tables)]
+
+
+def claim_list(some: Sequence[Claim], studies: Sequence[StudyCells], intervals: bool = False) -> str:
+    """Each claim as a sentence, with its verdict as it says it, and at the paper's rate where it says tuned.
+
+    `intervals`: with every comparison behind it.
+    """
+    items = []
+    for each in some:
+        found = verdicts(each, studies)
+        words = overall(found)
+        other = [verdict for study in studies if (verdict := other_reading(each, study)) is not None]
+        if other and overall(other) != words:
+            words += f"; at the paper's rate {overall(other)}"
+        where = f"{each.id}: {each.where}"
+        more = html.escape(" ".join(text.verdict_sentence(verdict) for verdict in found)) if intervals else ""
+        link = f'<em>(<a href="claims.html#{each.id.lower()}">{html.escape(where)}</a>)</em>'
+        items.append(f"<li>{html.escape(each.says)} {link} <strong>{html.escape(words)}</strong>. {more}</li>")
+    return f"<ul>{''.join(items)}</ul>"
+
+
+def exhibit(name: str, study: StudyCells) -> Page:
+    """One table of a paper, e.g. "lu-table-2". Where nothing that it is about was tried, its numbers only."""
+    shown, own = table(name), claims_of(name)
+    panels = study.by_task(shown)
+    parts: list[Shown | str] = ["<p>Claims, as we read them:</p>", claim_list(own, [study])] if own else []
+    printed = printed_table(shown, without=list(panels))
+    if _compares(panels):
+        parts += [paragraph(text.what_was_run(panels), "What was run."), beside_paper(shown, [study])]
+        parts += _strips(name, panels)
+        behind = [verdict for each in own for verdict in _both(each, study)]
+        parts.append(Folded("How the verdicts come about", verdict_table(behind, VERDICTS[shown.kind])))
+    else:
+        parts.append(paragraph("Nothing was run: not tested at this scale, for want of the other weights."))
+    if len(printed.frame.columns) > 1 and len(printed.frame):
+        parts.append(Folded("What the paper prints for tasks that were not run here", printed))
+    return Page(parts)
+
+
+def _both(each: Claim, study: StudyCells) -> list[Verdict]:
+    """As the claim says it, and at the other reading."""
+    other = other_reading(each, study)
+    return verdicts(each, [study]) + ([] if other is None else [other])
+
+
+def _compares(panels: Mapping[str, Mapping[str, Cell]]) -> bool:
+    """Whether the study runs a row that is not in nearly every table, or two rows on one task."""
+    tried = [[row for row, cell in cells.items() if cell.spec] for cells in panels.values()]
+    return any(len(rows) > 1 or set(rows) - set(USUAL) for rows in tried)
+
+
+def _strips(name: str, panels: Mapping[str, Mapping[str, Cell]]) -> list[Shown | str]:
+    """The table as a figure; nothing where no sweep has results."""
+    shown = table(name)
+    done = {task: {row: cell for row, cell in cells.items() if not cell.problem} for task, cells in panels.items()}
+    done = {task: cells for task, cells in done.items() if cells}
+    if not done:
+        return []
+    frame = pd.concat([strip(cell) for cells in done.values() for cell in cells.values()], ignore_index=True)
+    words, steps = text.figure_words(done, shown), shown.kind == "steps"
+    figure = strip_figure(frame, text.QUANTITY[shown.kind], words, steps)
+    return [Picture(figure, f"{shown.title}. {text.what_to_see(done)}{f' {CROSSES}' if steps else ''}")]
+
+
+def strip(cell: Cell) -> pd.DataFrame:
+    """A cell's seeds at both readings, a row each: what `strip_figure` draws."""
+    frames = []
+    for at in (TUNED, AT_PAPERS_RATE):
+        values = cell.values(at).dropna()
+        steps = cell.table.kind == "steps"
+        last = float(cell.spec.steps) if cell.spec else 0.0
+        shown = values.clip(upper=last) if steps else 100 * values
+        frames.append(pd.DataFrame({"value": shown, "reached": values.abs() < float("inf"), "tuned": at == TUNED}))
+    return pd.concat(frames).assign(task=text.title(cell.task), row=cell.label, arm=text.arm_of(cell))

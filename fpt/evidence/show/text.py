@@ -1,0 +1,268 @@
+"""Every sentence and every number in a sentence that the book computes. No result is typed on a page."""
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from fpt.evidence.cells import AT_PAPERS_RATE, CONFIRMATION, NOT_RUN, SELECTION, TUNED, Cell, StudyCells
+from fpt.evidence.runs import SHORT, rate_text, sweeps_table
+from fpt.evidence.stats import Paired, mean_interval
+from fpt.evidence.verdicts import OPEN, Part, Verdict
+from fpt.papers import Table, claims, paper_of, table
+from fpt.tasks import TASKS
+
+NONE = "(no result)"
+ARMS = "ours-arms"  # the table of the four arms on every task that a study has
+RATES = (1e-3, 1e-2)  # that chapters name
+QUANTITY = {
+    "accuracy": "test accuracy (%)",
+    "steps": "steps to the threshold",
+    "gap": "training minus test accuracy (points)",
+    "attention": "part of the attention (%)",
+}
+TITLES = {"homology": "Homology", "digits": "Digits", "listops-short": "ListOps, short"}  # where there is little room
+RATIOS = ("faster", "lower_rate")  # kinds of rules whose differences are logarithms of a ratio
+
+
+def percent(value: float, digits: int = 1) -> str:
+    """A fraction as percent text; "-" for nan."""
+    return "-" if math.isnan(value) else f"{100 * value:.{digits}f}"
+
+
+def points(value: float) -> str:
+    """A difference of fractions in percentage points, as text with its sign; empty for nan."""
+    return "" if math.isnan(value) else f"{100 * value:+.1f}"
+
+
+def interval(test: Paired) -> str:
+    """-1.2 to 3.4, in points; "-" where there are too few pairs."""
+    return "-" if math.isnan(test.low) else f"{points(test.low)} to {points(test.high)}"
+
+
+def title(task: str) -> str:
+    """The task's name in tables and figures."""
+    return TITLES.get(task) or (TASKS[task].title if task in TASKS else task)
+
+
+def arm_of(cell: Cell) -> str:
+    """FP, FR, UP or UR: by what is random and what trains."""
+    if cell.spec is None:
+        return ""
+    return ("U" if cell.spec.trainable == "all" else "F") + ("P" if cell.spec.init == "pretrained" else "R")
+
+
+def middle(cell: Cell, at: str) -> float:
+    """The mean over seeds in percent, of steps the median; infinite where half the seeds never arrived."""
+    values = cell.values(at).dropna().to_numpy(float)
+    if not len(values):
+        return math.nan
+    return float(np.median(values)) if cell.table.kind == "steps" else 100 * float(values.mean())
+
+
+def number(cell: Cell, value: float) -> str:
+    """A value of the cell's table as text."""
+    if math.isnan(value):
+        return "-"
+    return f"{value:.1f}" if cell.table.kind != "steps" else f"{value:,.0f}" if math.isfinite(value) else "not reached"
+
+
+def facts(cells: Mapping[str, Cell]) -> dict[str, str]:
+    """Text by key for the four arms (FP, ...) on one task. The keys are always the same; what is not there reads
+    "(no result)".
+
+    `fp-tuned`, `fp-rate`, `fp-1e-3`, `fp-1e-2` for each arm; `steps`, `backbone`, `selection-seeds`,
+    `confirmation-seeds`, `runs`, `diverged`, `grid`.
+    """
+    found = {}
+    for arm in SHORT.values():
+        cell, key = cells.get(arm), arm.lower()
+        done = cell is not None and not cell.problem
+        rate = cell.best_rate if cell is not None else None
+        found[f"{key}-rate"] = NONE if rate is None else rate_text(rate)
+        for name, at in {"tuned": TUNED, **{rate_text(rate): rate for rate in RATES}}.items():
+            found[f"{key}-{name}"] = _accuracy(cell, at) if cell is not None and done else NONE
+    specs = [cell.spec for cell in cells.values() if cell.spec is not None]
+    found["steps"] = f"{specs[0].steps:,}" if specs else NONE
+    found["backbone"] = specs[0].backbone if specs else NONE
+    found["grid"] = ", ".join(map(rate_text, specs[0].learning_rates)) if specs else NONE
+    runs = [cell.runs for cell in cells.values() if not cell.problem]
+    for stage in (SELECTION, CONFIRMATION):
+        seeds = {seed for each in runs for seed in each.loc[each["stage"] == stage, "seed"]}
+        found[f"{stage}-seeds"] = str(len(seeds) or NONE)
+    found["runs"] = f"{sum(map(len, runs)):,}"
+    found["diverged"] = str(sum(int(each["diverged_at"].notna().sum()) for each in runs))
+    return found
+
+
+def _accuracy(cell: Cell, at: str | float) -> str:
+    """From fresh seeds alone."""
+    values = cell.values(at, CONFIRMATION)
+    return f"{percent(mean_interval(values)[0])}%" if len(values) else NONE
+
+
+def difference(verdict: Verdict, part: Part) -> str:
+    """The tested difference with its interval: points, or a ratio."""
+    test = part.test
+    if math.isnan(test.mean):
+        return ""
+    kinds = {rule.kind for rule in claims()[verdict.claim].rule}
+    if kinds & set(RATIOS):
+        mean, low, high = (f"{math.exp(value):.2f}" for value in (test.mean, test.low, test.high))
+        return f"x {mean} ({low} to {high})"
+    return f"{points(test.mean)} ({interval(test)})"
+
+
+def scale_words(verdicts: Iterable[Verdict]) -> str:
+    """The scales of the studies among them; nothing where no study was needed."""
+    return " and ".join(sorted({verdict.scale for verdict in verdicts if verdict.study}))
+
+
+def verdict_sentence(verdict: Verdict) -> str:
+    """Supported, at reduced scale (tiny-lm, 300 steps): Digits, UP - FP, -0.6 points (-2.0 to 0.8)."""
+    words = verdict.word
+    if verdict.study:
+        words += f", at {verdict.scale} scale ({verdict.setting or verdict.study})"
+    words += ", exploratory" if verdict.exploratory else ""
+    tests = [f"{title(part.task)}, {part.comparison}: {difference(verdict, part)}" for part in verdict.parts]
+    return f"{words}. {'; '.join(filter(lambda text: not text.endswith(': '), tests))}".strip()
+
+
+def answer(verdicts: Sequence[Verdict]) -> str:
+    """One claim in a sentence a study: what it says, the words, the intervals."""
+    if not verdicts:
+        return ""
+    studies = "; ".join(f"{verdict.study}: {verdict_sentence(verdict)}" for verdict in verdicts if verdict.study)
+    says = claims()[verdicts[0].claim].says.rstrip(".")
+    return f"{says} ({verdicts[0].claim}): {studies or verdicts[0].word}."
+
+
+def counts(found: Mapping[str, Sequence[Verdict]], word_of: "Mapping[str, str]") -> str:
+    """How many claims have which verdict at which scale, in words; those whose rule is to come are among them."""
+    tally = Counter((word_of[name], scale_words(found[name])) for name in found)
+    words = [f"{n} {word}" + (f" at {scale} scale" if scale else "") for (word, scale), n in tally.most_common()]
+    to_come = sum(bool(claims()[name].todo) for name in found)
+    return f"{len(found)} claims: {', '.join(words)}" + (f" ({to_come} need a rule)" if to_come and OPEN else "")
+
+
+def whose(study_folder: str | Path) -> str:
+    """One sentence: whose results these are, where they were computed, and whether they are complete."""
+    sweeps, name = sweeps_table(study_folder), Path(study_folder).name
+    done = sweeps[sweeps["status"] == "done"]
+    if done.empty:
+        return f"There are no results of the study {name} yet; the command fpt run {name} makes them."
+    left = ", ".join(dict.fromkeys(sweeps.loc[sweeps["status"] != "done", "label"]))
+    part = f", {len(done)} of its {len(sweeps)} sweeps (not {left})" if left else ""
+    device = ", ".join(sorted(set(done["device"].astype(str))))
+    owner = "your own results" if done["origin"].iloc[0] == "own" else "the published results"
+    return f"These are {owner} of the study {name}{part}, computed on {device}."
+
+
+def stages(study: StudyCells) -> str:
+    """One sentence: the rates and seeds of a study, and how many of its sweeps confirm nothing."""
+    runs = [each.runs for each in study.results.values()]
+    if not runs:
+        return ""
+    chosen = pd.concat([each[each["stage"] == SELECTION] for each in runs])
+    rates = ", ".join(map(rate_text, sorted(chosen["learning_rate"].unique())))
+    without = sum(not (each["stage"] == CONFIRMATION).any() for each in runs)
+    words = f"Learning rates {rates}; {chosen['seed'].nunique()} seeds choose among them."
+    return words + (f" Exploratory: in {without} sweeps the seeds shown also chose the rate." if without else "")
+
+
+def budget_share(steps: str, task: str) -> str:
+    """One sentence: what share of Rothermel et al.'s gradient steps (their Table 5) these runs took."""
+    if steps == NONE:
+        return "Nothing was run yet."
+    here, theirs = int(steps.replace(",", "")), int(paper_of("rothermel2021").tasks[task]["steps"])
+    return f"{here:,} steps are {here / theirs:.2%} of the {theirs:,} that Rothermel et al. allow on this task."
+
+
+def arms_by_setup(studies: Iterable[StudyCells]) -> Iterator[tuple[str, dict[str, Cell]]]:
+    """(name, cells) of every task of a study on which all four arms have fresh seeds."""
+    for study in studies:
+        for task, cells in study.by_task(table(ARMS), list(SHORT.values())).items():
+            done = [cell for cell in cells.values() if not cell.problem and not cell.is_exploratory]
+            if len(done) == len(SHORT):
+                yield f"{title(task)} ({study.name})", cells
+
+
+def best_arms(studies: Iterable[StudyCells], arm: str = "FR") -> str:
+    """One sentence: on how many setups an arm has the highest mean of all four, each tuned, over fresh seeds."""
+    setups = dict(arms_by_setup(studies))
+    best = [name for name, cells in setups.items() if max(cells, key=lambda row: middle(cells[row], TUNED)) == arm]
+    listed = f": {', '.join(best)}" if best else ""
+    return f"{len(best)} of {len(setups)} pairs of task and model{listed}"
+
+
+def rate_ratios(studies: Iterable[StudyCells]) -> str:
+    """In how many pairs of an unfrozen and a frozen arm of one initialisation the best rate is at most a third."""
+    cells = [cells for _, cells in arms_by_setup(studies)]
+    pairs = [(each[f"U{init}"].best_rate, each[f"F{init}"].best_rate) for each in cells for init in "PR"]
+    lower = sum(1 for unfrozen, frozen in pairs if unfrozen and frozen and unfrozen <= frozen / 3 * (1 + 1e-6))
+    return f"{lower} of {len(pairs)}"
+
+
+def undecided(ids: Sequence[str], found: Mapping[str, Sequence[Verdict]]) -> str:
+    """One sentence: how many comparisons the ends of the grid leave open, among the claims `ids`."""
+    parts = [part for name in ids for verdict in found.get(name, ()) for part in verdict.parts if verdict.study]
+    edges = sum("edge" in part.word for part in parts)
+    return (
+        f"{edges} of the {len(parts)} comparisons on this page at each model's own rate are undecided because a best "
+        "rate is an end of the grid."
+    )
+
+
+def what_was_run(cells: Mapping[str, Mapping[str, Cell]]) -> str:
+    """One sentence on the cells of a table (task -> row -> cell): the tasks, their steps, and how much is there."""
+    sweeps = {cell.spec.folder_name: cell for rows in cells.values() for cell in rows.values() if cell.spec}
+    if not sweeps:
+        return "The study has no sweep of this table: it needs other weights."
+    steps: dict[str, set[int]] = {}
+    for cell in sweeps.values():
+        steps.setdefault(title(cell.task), set()).add(cell.spec.steps if cell.spec else 0)
+    words = [f"{task} ({' and '.join(f'{n:,}' for n in sorted(each))} steps)" for task, each in steps.items()]
+    done = sum(not cell.problem for cell in sweeps.values())
+    there = f"{'all' if done == len(sweeps) else f'{done} of the'} {len(sweeps)} sweeps are there"
+    return f"{', '.join(words)}: {there if done else NOT_RUN}."
+
+
+def what_to_see(cells: Mapping[str, Mapping[str, Cell]]) -> str:
+    """A table's figure in a sentence a panel: its two ends, and the row that loses most at the paper's rate."""
+    return " ".join(f"{title(task)}: {_ends(rows)}." for task, rows in cells.items())
+
+
+def _ends(rows: Mapping[str, Cell]) -> str:
+    cell = next(iter(rows.values()))
+    middles = {each.label: middle(each, TUNED) for each in rows.values()}
+    named: dict[str, list[str]] = {}  # rows that print the same number
+    for label, value in sorted(middles.items(), key=lambda item: np.nan_to_num(item[1], nan=-1)):
+        named.setdefault(number(cell, value), []).append(label)
+    ends = [f"{value} ({' and '.join(labels)})" for value, labels in named.items()]
+    words = f"from {ends[0]} to {ends[-1]}" if len(ends) > 1 else f"all at {ends[0]}"
+    losses = {each.label: middles[each.label] - middle(each, AT_PAPERS_RATE) for each in rows.values()}
+    losses = {label: loss for label, loss in losses.items() if loss >= 1}
+    if cell.table.kind != "accuracy" or not losses:
+        return words
+    most = max(losses, key=lambda label: losses[label])
+    return f"{words}; at the paper's rate {most} loses most, {losses[most]:.1f} points"
+
+
+def figure_words(cells: Mapping[str, Mapping[str, Cell]], name: Table) -> str:
+    """The alt text of a table's strips."""
+    words = [
+        f"{title(task)}, {cell.label}: {number(cell, middle(cell, TUNED))} tuned, "
+        f"{number(cell, middle(cell, AT_PAPERS_RATE))} at the paper's rate"
+        for task, rows in cells.items()
+        for cell in rows.values()
+    ]
+    return f"{name.title}: {QUANTITY[name.kind]}, one dot per seed. {'. '.join(words)}."
+
+
+def papers_rates(cells: Iterable[Cell]) -> str:
+    """The rates that the paper prints for these cells."""
+    rates = {cell.papers_rate for cell in cells if cell.papers_rate is not None}
+    return " or ".join(rate_text(rate) for rate in sorted(rates, reverse=True)) or "none"
