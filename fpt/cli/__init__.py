@@ -87,7 +87,7 @@ def plan(
 ) -> None:
     """Show what `fpt run` would do, and how long it takes: as measured, else by the figures of `fpt bench`."""
     with opened(study, root) as opened_study:
-        states = [sweep_state(spec, opened_study.folder) for spec in opened_study.feeding(only)]
+        states = [sweep_state(spec, opened_study.folder) for spec in opened_study.serving(only)]
         todo = [state for state in states if not state.complete]
         benches = [measure_here(todo)] if measure else speeds.benches(Path("runs"))
     with console.status("working out what was never measured"):
@@ -145,7 +145,7 @@ def run(
     if address and engine is not Engine.RAY:
         raise SpecError(f"--address {address}: only --engine ray has an address")
     with opened(study, root) as opened_study:
-        chosen = opened_study.feeding(only)
+        chosen = opened_study.serving(only)
         states = [sweep_state(spec, opened_study.folder) for spec in chosen]
         todo = [state.spec for state in states if not state.complete]
         console.print(f"{escape(opened_study.name)}: {len(chosen) - len(todo)} of {len(chosen)} sweeps done")
@@ -172,7 +172,7 @@ def _smoke(study: str, only: str | None, root: Path | None) -> None:
     from fpt.sweeps.smoke import smoke
 
     with opened(study, root) as opened_study:
-        specs = opened_study.feeding(only)
+        specs = opened_study.serving(only)
         failures = smoke(specs, opened_study.folder.name, lambda spec: console.print(escape(spec.title)))
     for spec, error in failures:
         stderr.print(f"failed: {spec.title}\n  {type(error).__name__}: {error}", markup=False, soft_wrap=True)

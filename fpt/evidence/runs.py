@@ -1,19 +1,19 @@
-"""Finished sweeps as tidy tables: one row per run, with its spec and where it came from."""
+"""Finished sweeps: their tables and records by sweep, and flattened into tidy frames for users (`load_runs`)."""
 
 import json
 import os
-from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, cast
 
 import pandas as pd
 
 from fpt.errors import DataError, unknown
-from fpt.sweeps.ledger import PUBLISHED, sweep_state, workspace
-from fpt.sweeps.spec import SweepSpec
-from fpt.sweeps.study import load_study, study_folder
-from fpt.training.recipe import ATTENTION as ATTENTION_MEASURE
+from fpt.sweeps.ledger import PUBLISHED, SweepState, sweep_state, workspace
+from fpt.sweeps.spec import GRID, SweepSpec
+from fpt.sweeps.study import Study, load_study, study_folder
+from fpt.training.recipe import ATTENTION, Recipe
 
 Origin = Literal["auto", "own", "published"]
 SHORT = {
@@ -22,35 +22,55 @@ SHORT = {
     "unfrozen-pretrained": "UP",
     "unfrozen-random": "UR",
 }
-RECIPE = ("steps", "batch_size", "clip", "dropout", "evaluations", "evaluation_examples", "compute_type")
-SETUP = ("task", "variant", "task_options", "backbone", "backbone_options", *RECIPE)
-SPEC = (
-    *SETUP, "arm", "init", "trainable", "random_init", "random_gain", "input_init", "pretrained_by", "threshold",
-    "feeds",
-)  # fmt: skip
+SETUP = ("task", "variant", "task_options", "backbone", "backbone_options", *Recipe.model_fields)  # to be compared
+SPEC = ("arm", *(name for name in SweepSpec.model_fields if name not in (*GRID, "measures")))
 ADDED = ("label", "setup", *SPEC, "selected_rate", "at_edge", "selected", "reference", "study", "origin")
-RUNS = (
-    "sweep", "stage", "learning_rate", "seed", "best_step", "validation_accuracy", "train_accuracy",
-    "test_accuracy", "test_accuracy_exact", "test_accuracy_last", "train_accuracy_last", "diverged_at",
-)  # fmt: skip
-CURVES = (
-    "sweep", "stage", "learning_rate", "seed", "step", "train_loss", "train_accuracy", "validation_loss",
-    "validation_accuracy",
-)  # fmt: skip
-ATTENTION = (
-    "sweep", "stage", "learning_rate", "seed", "trained", "query", "key", "weight", "relevant", "chance",
-)  # fmt: skip
+EMPTY = ("sweep", "stage", "learning_rate", "seed")  # columns that every table of a sweep has
 
 
 @dataclass(frozen=True)
-class Sweep:
-    """A sweep of the present study.yaml, and the result.json that answers it (None: unfinished)."""
+class SweepTables:
+    """A finished sweep: its spec, its record, and its tables, read when they are first asked for."""
 
     spec: SweepSpec
     folder: Path
-    result: dict[str, Any] | None
-    state: str
+    result: dict[str, Any]
     origin: str
+
+    @cached_property
+    def runs(self) -> pd.DataFrame:
+        return _table(self.folder / "runs.parquet")
+
+    @cached_property
+    def curves(self) -> pd.DataFrame:
+        return _table(self.folder / "curves.parquet")
+
+    @cached_property
+    def attention(self) -> pd.DataFrame:
+        """No rows where the sweep did not measure it."""
+        path = self.folder / "attention.parquet"
+        return _table(path) if ATTENTION in self.spec.measures else pd.DataFrame()
+
+    @property
+    def selected_rate(self) -> float | None:
+        """None where no rate was eligible."""
+        rate = self.result["selected_rate"]
+        return None if rate is None else float(rate)
+
+    @property
+    def at_edge(self) -> bool:
+        return bool(self.result["at_edge"])
+
+
+def near(rates: "pd.Series[float]", rate: float) -> "pd.Series[bool]":
+    """Which of `rates` are `rate`: they went through YAML, JSON and parquet. False everywhere for nan."""
+    return (rates.astype(float) / rate - 1).abs() < 1e-6
+
+
+def rate_text(rate: Any) -> str:
+    """A learning rate as the papers write it: 1e-3, 3e-4."""
+    digits, _, exponent = f"{float(rate):.3e}".partition("e")
+    return f"{digits.rstrip('0').rstrip('.')}e{int(exponent)}"
 
 
 def find_study(name: str, root: Path | None = None) -> Path:
@@ -63,8 +83,24 @@ def studies(root: Path | None = None) -> list[str]:
     return sorted(path.parent.name for path in (workspace(root) / "runs").glob("*/study.yaml"))
 
 
+def load_sweeps(study: Study, origin: Origin = "auto") -> dict[str, SweepTables]:
+    """The finished sweeps by folder name, in the order of the study; origins as in `load_runs`.
+
+    Raises SpecError for an unknown origin.
+    """
+    states = [sweep_state(spec, study.folder) for spec in study.sweeps]
+    chosen = _chosen(states, origin)
+    found = {}
+    for state in states:
+        result = state.result if chosen == "own" else state.published
+        folder = state.folder if chosen == "own" else study.folder / PUBLISHED / state.folder.name
+        if result is not None:
+            found[state.folder.name] = SweepTables(state.spec, folder, result, chosen)
+    return found
+
+
 def load_runs(study_folder: str | Path, origin: Origin = "auto") -> pd.DataFrame:
-    """One row per run of the study's finished sweeps; no rows (but all columns) where there are none.
+    """One row per run of the study's finished sweeps; no rows where there are none.
 
     Columns: those of runs.parquet (accuracies are fractions), the resolved spec, `label` (FP, FR fixed, ...),
     `setup` (what must be equal for two sweeps to be compared), `selected` and `reference` (this run's rate is
@@ -72,81 +108,74 @@ def load_runs(study_folder: str | Path, origin: Origin = "auto") -> pd.DataFrame
     reader's own results when they are complete, else the published ones, else the reader's unfinished study;
     the environment variable FPT_ORIGIN replaces "auto".
 
-    Raises SpecError for a bad study file or origin.
+    Raises SpecError for a bad study file or origin, DataError for a table that cannot be read.
     """
-    return _tidy(study_folder, origin, "runs.parquet", RUNS)
+    return _tidy(study_folder, origin, "runs")
 
 
 def load_curves(study_folder: str | Path, origin: Origin = "auto") -> pd.DataFrame:
     """One row per run and evaluation, with the same added columns as `load_runs`."""
-    return _tidy(study_folder, origin, "curves.parquet", CURVES)
-
-
-def load_attention(study_folder: str | Path, origin: Origin = "auto") -> pd.DataFrame:
-    """One row per run, trained or not, query and key, of the sweeps that measured their first layer's attention; the
-    same added columns as `load_runs`."""
-    return _tidy(study_folder, origin, "attention.parquet", ATTENTION)
-
-
-def load_plan(study_folder: str | Path) -> pd.DataFrame:
-    """One row per sweep of the study, finished or not, with its spec: what the study asks for."""
-    sweeps = load_study(study_folder).sweeps
-    rows = [{"sweep": spec.folder_name, "study": Path(study_folder).name} | _spec_columns(spec) for spec in sweeps]
-    return pd.DataFrame(rows)
+    return _tidy(study_folder, origin, "curves")
 
 
 def sweeps_table(study_folder: str | Path, origin: Origin = "auto") -> pd.DataFrame:
     """Status and provenance of every sweep of the study, finished or not: one row each."""
-    rows = []
-    for sweep in _sweeps(Path(study_folder), origin):
-        spec = sweep.spec
-        status = "not published" if sweep.state == "done" else sweep.state  # own results, and published ones wanted
-        row: dict[str, Any] = {"status": status, "origin": sweep.origin}
-        if sweep.result is not None:
-            runs = _table(sweep.folder / "runs.parquet")
+    study, rows = load_study(study_folder), []
+    states = [sweep_state(spec, study.folder) for spec in study.sweeps]
+    finished, chosen = load_sweeps(study, origin), _chosen(states, origin)
+    for state in states:
+        status = "not published" if state.state == "done" else state.state  # own results, and published ones wanted
+        row: dict[str, Any] = {"status": status, "origin": chosen}
+        if sweep := finished.get(state.folder.name):
             row |= {key: _flat(value) for key, value in sweep.result.items() if key != "spec"}
-            row |= {"status": "done", "runs": len(runs), "diverged": int(runs["diverged_at"].notna().sum())}
-        rows.append({"sweep": spec.folder_name, "task": spec.task, "label": _label(spec), "steps": spec.steps, **row})
+            diverged = int(sweep.runs["diverged_at"].notna().sum())
+            row |= {"status": "done", "runs": len(sweep.runs), "diverged": diverged}
+        spec = state.spec
+        rows.append({"sweep": spec.folder_name, "task": spec.task, "label": label(spec), "steps": spec.steps, **row})
     return pd.DataFrame(rows)
 
 
-def label(
-    arm: str,
-    random_init: str = "matched",
-    random_gain: float = 1.0,
-    input_init: str = "orthogonal",
-    pretrained_by: str | None = None,
-) -> str:
+def label(spec: SweepSpec) -> str:
     """The short name of an arm: FP, FR, UP, UR; what else tells it apart is named, a default is not."""
-    words = [SHORT.get(arm, arm)]
-    if random_init != "matched":
-        words.append(random_init)
-    if random_gain != 1.0:
-        words.append(f"x{random_gain:g}")
-    if input_init != "orthogonal":
-        words.append(f"{input_init}-input")
-    if pretrained_by:
-        words.append(f"by-{pretrained_by.partition('.')[0]}")
+    words = [SHORT.get(spec.arm, spec.arm)]
+    words += [] if spec.random_init == "matched" else [spec.random_init]
+    words += [] if spec.random_gain == 1 else [f"x{spec.random_gain:g}"]
+    words += [] if spec.input_init == "orthogonal" else [f"{spec.input_init}-input"]
+    words += [f"by-{spec.pretrained_by.partition('.')[0]}"] if spec.pretrained_by else []
     return " ".join(words)
 
 
-def rate_text(rate: Any) -> str:
-    """A learning rate as the papers write it: 1e-3, 3e-4."""
-    digits, _, exponent = f"{float(rate):.3e}".partition("e")
-    return f"{digits.rstrip('0').rstrip('.')}e{int(exponent)}"
+def tidy(frame: pd.DataFrame, spec: SweepSpec, result: dict[str, Any]) -> pd.DataFrame:
+    """Runs or curves of one sweep with its spec and what result.json says of the selection."""
+    rate = float("nan") if result["selected_rate"] is None else float(result["selected_rate"])
+    frame = frame.assign(**_spec_columns(spec), selected_rate=rate, at_edge=bool(result["at_edge"]))
+    frame["selected"] = near(frame["learning_rate"], rate)
+    frame["reference"] = False
+    for reference in spec.reference_rates:
+        frame["reference"] |= near(frame["learning_rate"], reference)
+    return frame
 
 
-def _tidy(study_folder: str | Path, origin: Origin, file: str, columns: tuple[str, ...]) -> pd.DataFrame:
-    folder = Path(study_folder)
-    frames = []
-    for sweep in _sweeps(folder, origin):
-        if sweep.result is None or (columns is ATTENTION and ATTENTION_MEASURE not in sweep.spec.measures):
-            continue
-        frame = tidy(_table(sweep.folder / file), sweep.spec, sweep.result)
-        frame = frame.assign(study=folder.name, origin=sweep.origin)
-        frames.append(frame)
+def _chosen(states: list[SweepState], origin: Origin) -> Origin:
+    """Whose results are read, by the rule of `load_runs`."""
+    if origin == "auto":
+        origin = cast(Origin, os.environ.get("FPT_ORIGIN", "auto"))
+    if origin not in ("auto", "own", "published"):
+        raise unknown("origin", origin, ["auto", "own", "published"])
+    if origin != "auto":
+        return origin
+    complete, any_published = all(state.result for state in states), any(state.published for state in states)
+    return "own" if complete or not any_published else "published"
+
+
+def _tidy(study_folder: str | Path, origin: Origin, table: str) -> pd.DataFrame:
+    study = load_study(study_folder)
+    frames = [
+        tidy(getattr(sweep, table), sweep.spec, sweep.result).assign(study=study.folder.name, origin=sweep.origin)
+        for sweep in load_sweeps(study, origin).values()
+    ]
     if not frames:
-        return pd.DataFrame({name: pd.Series(dtype=object) for name in (*columns, *ADDED)})
+        return pd.DataFrame({name: pd.Series(dtype=object) for name in (*EMPTY, *ADDED)})
     return pd.concat(frames, ignore_index=True)
 
 
@@ -161,42 +190,10 @@ def _table(path: Path) -> pd.DataFrame:
     return frame
 
 
-def tidy(frame: pd.DataFrame, spec: "SweepSpec", result: dict[str, Any]) -> pd.DataFrame:
-    """Runs or curves of one sweep with its spec and what result.json says of the selection."""
-    rate = float("nan") if result["selected_rate"] is None else float(result["selected_rate"])
-    added = _spec_columns(spec) | {"selected_rate": rate, "at_edge": bool(result["at_edge"])}
-    frame = frame.assign(**added)
-    frame["selected"] = _among(frame["learning_rate"], [added["selected_rate"]])
-    frame["reference"] = _among(frame["learning_rate"], list(spec.reference_rates))
-    return frame
-
-
-def _sweeps(folder: Path, origin: Origin) -> Iterator[Sweep]:
-    """Each sweep once, in the order of the study, from the origin that the rule of `load_runs` picks."""
-    states = [sweep_state(spec, folder) for spec in load_study(folder).sweeps]
-    if origin == "auto":
-        origin = cast(Origin, os.environ.get("FPT_ORIGIN", "auto"))
-    if origin not in ("auto", "own", "published"):
-        raise unknown("origin", origin, ["auto", "own", "published"])
-    if origin == "auto":
-        complete, any_published = all(s.result for s in states), any(s.published for s in states)
-        origin = "own" if complete or not any_published else "published"
-    for state in states:
-        place = state.folder if origin == "own" else folder / PUBLISHED / state.folder.name
-        result = state.result if origin == "own" else state.published
-        yield Sweep(state.spec, place, result, state.state, origin)
-
-
 def _spec_columns(spec: SweepSpec) -> dict[str, Any]:
     row = {name: _flat(getattr(spec, name)) for name in SPEC}
     row |= {"pretrained_by": spec.pretrained_by or "", "threshold": spec.threshold or float("nan")}
-    row["label"] = _label(spec)
-    row["setup"] = json.dumps([row[name] for name in SETUP])
-    return row
-
-
-def _label(spec: SweepSpec) -> str:
-    return label(spec.arm, spec.random_init, spec.random_gain, spec.input_init, spec.pretrained_by)
+    return row | {"label": label(spec), "setup": json.dumps([row[name] for name in SETUP])}
 
 
 def _flat(value: Any) -> Any:
@@ -204,9 +201,3 @@ def _flat(value: Any) -> Any:
     if isinstance(value, dict):
         return json.dumps(value, sort_keys=True)
     return ", ".join(map(str, value)) if isinstance(value, list | tuple | frozenset) else value
-
-
-def _among(rates: "pd.Series[float]", wanted: list[float]) -> "pd.Series[bool]":
-    """Rates went through YAML and parquet: compare to 9 digits."""
-    text = {f"{rate:.9g}" for rate in wanted}
-    return rates.map(lambda rate: f"{rate:.9g}" in text).astype(bool)

@@ -155,10 +155,6 @@ class TableRow(_Strict):
             "printed": {k: v for k, v in data.items() if k not in own}
         }
 
-    def on(self, order: Mapping[str, Any]) -> tuple[str, ...]:
-        """The tasks on which the row stands, in the paper's order."""
-        return tuple(task for task in order if task in {*self.printed, *self.drawn, *self.tasks})
-
 
 class Row(_Strict):
     """The fields in which a row's sweep differs from the paper's defaults."""
@@ -187,6 +183,16 @@ class Table(_Strict):
     measures: tuple[str, ...] = ()
     any_task: bool = False  # ours: its rows are read on every task that a study has; it makes no sweeps
     rows: dict[str, TableRow]
+
+    def on(self, row: str, paper: "Paper") -> list[str]:
+        """The tasks on which the row stands, in the paper's order."""
+        entry = self.rows[row]
+        return [task for task in paper.tasks if task in {*entry.printed, *entry.drawn, *entry.tasks}]
+
+    def keeps(self, row: str, task: str) -> bool:
+        """Whether other rows start from the weights of this cell's model."""
+        printed = self.rows[row].printed.get(task)
+        return printed is not None and printed.keep
 
 
 class Paper(_Strict):

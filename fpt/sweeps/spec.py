@@ -1,31 +1,70 @@
-"""What one sweep is: every field resolved, checked and hashed; its identity is known before it runs."""
+"""What one sweep is: every field declared once, resolved, checked and hashed; its identity is known before it runs."""
 
 import hashlib
 import json
-import math
-import re
 from collections.abc import Mapping
-from functools import cached_property
-from typing import Any, get_args
+from typing import Annotated, Any, Literal, TypeVar, get_args, get_origin
 
-from pydantic import ConfigDict, Field, ValidationError, ValidationInfo, field_validator, model_validator
+from pydantic import (
+    AfterValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
 
 from fpt import models, tasks
+from fpt.documents import explained
 from fpt.errors import SpecError, unknown
-from fpt.sweeps.explain import explain
-from fpt.sweeps.fields import canonical, distinct, listing, split_arm, with_options
 from fpt.training.recipe import MEASURES, WEIGHTS, Recipe
 
 PROTOCOL = 1  # raised when a default or the meaning of results changes: every sweep then has a new hash
 
-OF_THE_STUDY = {"feeds", "threshold"}  # what a sweep serves and how it is read: they change no run
-SWEEP = re.compile(r"[A-Za-z0-9-]+\.[A-Za-z0-9_+-]+-[0-9a-f]{8}")
-
-Option = bool | int | float | str
+OF_THE_STUDY = {"threshold"}  # how results are read: it changes no run
+GRID = ("learning_rates", "selection_seeds", "confirmation_seeds", "reference_rates")
+SWEEP = r"[A-Za-z0-9-]+\.[A-Za-z0-9_+-]+-[0-9a-f]{8}"
 NPZ = "npz:"
 
-PAPERS = {"lu-table": 22, "lu-figure": 6, "rothermel-table": 5, "rothermel-figure": 3}
-FEEDS = [f"{kind}-{number}" for kind, last in PAPERS.items() for number in range(1, last + 1)]
+T = TypeVar("T", int, float, str)
+Option = bool | int | float | str
+Options = dict[str, Option]
+
+
+def distinct(values: tuple[T, ...]) -> tuple[T, ...]:
+    """The values, sorted. Raises ValueError where one is given more than once."""
+    if twice := {value for value in values if values.count(value) > 1}:
+        raise ValueError(f"{', '.join(_text(value) for value in sorted(twice))} given more than once")
+    return tuple(sorted(values))
+
+
+def _text(value: Any) -> str:
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def _rate(rate: float) -> float:
+    if not 0 < rate < float("inf"):
+        raise ValueError(f"every rate must be a finite number above 0, {rate:g} is not")
+    return rate
+
+
+def _seed(seed: int) -> int:
+    if not 0 <= seed < 2**63:
+        raise ValueError("every seed must be a whole number of 0 or more, below 2^63")
+    return seed
+
+
+def _known_measures(measures: tuple[str, ...]) -> tuple[str, ...]:
+    for name in measures:
+        if name not in MEASURES:
+            raise unknown("measure", name, MEASURES)
+    return tuple(sorted(set(measures)))
+
+
+Rates = Annotated[tuple[Annotated[float, AfterValidator(_rate)], ...], AfterValidator(distinct)]
+Seeds = Annotated[tuple[Annotated[int, AfterValidator(_seed)], ...], AfterValidator(distinct)]
+Gain = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
 
 class SweepSpec(Recipe):
@@ -39,22 +78,21 @@ class SweepSpec(Recipe):
 
     task: str
     variant: str = "paper"
-    task_options: dict[str, Option] = Field(default={})
+    task_options: Options = Field(default={})
     backbone: str = "tiny-lm"
-    backbone_options: dict[str, Option] = Field(default={})
+    backbone_options: Options = Field(default={})
     init: str = "pretrained"
-    trainable: str | tuple[str, ...] = "fpt"
-    random_init: str = "matched"
-    random_gain: float = 1.0
-    input_init: str = "orthogonal"
-    pretrained_by: str | None = None  # folder name of the sweep, of the same study, that kept the pretrained weights
-    measures: tuple[str, ...] = ()
-    learning_rates: tuple[float, ...]
-    selection_seeds: tuple[int, ...]
-    confirmation_seeds: tuple[int, ...] = ()
-    reference_rates: tuple[float, ...] = ()
-    feeds: tuple[str, ...] = ()
-    threshold: float | None = None  # validation accuracy that counts as converged (Lu et al. 2021, Table 6)
+    trainable: str | tuple[str, ...] = "fpt"  # a policy, or parameter groups
+    random_init: Literal[models.RANDOM_INITS] = "matched"  # type: ignore[valid-type]
+    random_gain: Gain = 1.0
+    input_init: Literal[models.INPUT_INITS] = "orthogonal"  # type: ignore[valid-type]
+    pretrained_by: Annotated[str, Field(pattern=f"^{SWEEP}$")] | None = None  # folder of a sweep of the same study
+    measures: Annotated[tuple[str, ...], AfterValidator(_known_measures)] = ()
+    learning_rates: Rates
+    selection_seeds: Seeds
+    confirmation_seeds: Seeds = ()
+    reference_rates: Rates = ()
+    threshold: Annotated[float, Field(gt=0, le=1)] | None = None  # validation accuracy that counts as converged
 
     @model_validator(mode="before")
     @classmethod
@@ -72,105 +110,53 @@ class SweepSpec(Recipe):
     @field_validator("*", mode="before")
     @classmethod
     def _no_guessing(cls, value: Any, info: ValidationInfo) -> Any:
-        # pydantic would read true as 1 and "400" as 400; 1e-3 as text is allowed: YAML 1.1 reads it so
-        annotation = cls.model_fields[str(info.field_name)].annotation
+        # pydantic would read true as 1 and "400" as 400; 1e-3 as text is allowed: papermill hands it on like that
         items = value if isinstance(value, list | tuple) else [value]
         if any(isinstance(item, bool) for item in items):
             raise ValueError("true and false are not allowed here")
-        whole = int in (annotation, *get_args(annotation))
-        if whole and any(isinstance(item, str) for item in items):
+        if any(isinstance(item, str) for item in items) and _holds_whole_numbers(str(info.field_name)):
             raise ValueError("must be whole numbers" if len(items) > 1 else "must be a whole number")
         return value
 
-    @field_validator("learning_rates", "reference_rates")
+    @field_validator("learning_rates", "selection_seeds")
     @classmethod
-    def _rates(cls, rates: tuple[float, ...], info: ValidationInfo) -> tuple[float, ...]:
-        for rate in rates:
-            if not (math.isfinite(rate) and rate > 0):
-                raise ValueError(f"every rate must be a finite number above 0, {rate:g} is not")
-        if not rates and info.field_name == "learning_rates":
-            raise ValueError("the grid needs at least one learning rate")
-        return distinct(rates)
-
-    @field_validator("selection_seeds", "confirmation_seeds")
-    @classmethod
-    def _seeds(cls, seeds: tuple[int, ...], info: ValidationInfo) -> tuple[int, ...]:
-        if any(not 0 <= seed < 2**63 for seed in seeds):
-            raise ValueError("every seed must be a whole number of 0 or more, below 2^63")
-        if not seeds and info.field_name == "selection_seeds":
-            raise ValueError("at least one selection seed is needed")
-        both = set(seeds) & set(info.data.get("selection_seeds", ()))
-        if both and info.field_name == "confirmation_seeds":
-            raise ValueError(f"{listing(both)} also in selection_seeds; confirmation needs fresh seeds")
-        return distinct(seeds)
+    def _not_empty(cls, values: tuple[Any, ...], info: ValidationInfo) -> tuple[Any, ...]:
+        if not values:
+            raise ValueError(f"at least one {str(info.field_name)[:-1].replace('_', ' ')} is needed")
+        return values
 
     @field_validator("trainable")
     @classmethod
-    def _trainable(cls, trainable: str | tuple[str, ...]) -> str | tuple[str, ...]:
+    def _policy_or_groups(cls, trainable: str | tuple[str, ...]) -> str | tuple[str, ...]:
+        """A list of groups that is a policy is that policy: the same request is the same sweep."""
         if not trainable:
             raise ValueError("name a policy, or at least one parameter group")
-        return trainable if isinstance(trainable, str) else distinct(trainable)
+        if isinstance(trainable, str):
+            return trainable
+        groups = distinct(trainable)
+        return next((name for name, policy in models.POLICIES.items() if groups == tuple(sorted(policy))), groups)
 
-    @field_validator("random_init")
+    @field_validator("random_init", "random_gain")
     @classmethod
-    def _random_init(cls, name: str, info: ValidationInfo) -> str:
-        if name not in models.RANDOM_INITS:
-            raise ValueError(f"must be one of {', '.join(models.RANDOM_INITS)}")
-        return "matched" if info.data.get("init") == "pretrained" else name
-
-    @field_validator("random_gain")
-    @classmethod
-    def _random_gain(cls, gain: float, info: ValidationInfo) -> float:
-        if not (math.isfinite(gain) and gain > 0):
-            raise ValueError("must be a finite number above 0")
-        return 1.0 if info.data.get("init") == "pretrained" else gain
-
-    @field_validator("input_init")
-    @classmethod
-    def _input_init(cls, name: str) -> str:
-        if name not in models.INPUT_INITS:
-            raise ValueError(f"must be one of {', '.join(models.INPUT_INITS)}")
-        return name
-
-    @field_validator("pretrained_by")
-    @classmethod
-    def _pretrained_by(cls, name: str | None, info: ValidationInfo) -> str | None:
-        if name is not None and info.data.get("init") == "random":
-            raise ValueError("needs init pretrained or statistics")
-        if name is not None and not SWEEP.fullmatch(name):
-            raise ValueError("must be the folder name of a sweep of the same study")
-        return name
-
-    @field_validator("measures")
-    @classmethod
-    def _measures(cls, measures: tuple[str, ...]) -> tuple[str, ...]:
-        for name in measures:
-            if name not in MEASURES:
-                raise unknown("measure", name, MEASURES)
-        return tuple(sorted(set(measures)))
-
-    @field_validator("threshold")
-    @classmethod
-    def _threshold(cls, share: float | None) -> float | None:
-        if share is not None and not 0 < share <= 1:
-            raise ValueError("must be a fraction above 0, at most 1")
-        return share
+    def _only_of_random_arms(cls, value: Any, info: ValidationInfo) -> Any:
+        field = cls.model_fields[str(info.field_name)]
+        return field.default if info.data.get("init") == "pretrained" else value
 
     @model_validator(mode="after")
-    def _keeps_a_fresh_run(self) -> "SweepSpec":
+    def _fits_together(self) -> "SweepSpec":
+        if both := set(self.selection_seeds) & set(self.confirmation_seeds):
+            listed = ", ".join(map(str, sorted(both)))
+            raise SpecError(
+                f"confirmation_seeds = {list(self.confirmation_seeds)}: {listed} also in selection_seeds; "
+                "confirmation needs fresh seeds"
+            )
+        if self.pretrained_by is not None and self.init == "random":
+            raise SpecError(f"pretrained_by = {self.pretrained_by!r}: needs init pretrained or statistics")
         if WEIGHTS in self.measures and not self.confirmation_seeds:
             raise SpecError(
                 "measures: weights are kept of the first confirmation seed, so confirmation_seeds needs one"
             )
         return self
-
-    @field_validator("feeds")
-    @classmethod
-    def _feeds(cls, feeds: tuple[str, ...]) -> tuple[str, ...]:
-        for feed in feeds:  # a study may serve tables of its own, but a slip in a paper's id must not go unseen
-            if feed.startswith(("lu-", "rothermel-")) and feed not in FEEDS:
-                raise unknown("feed", feed, FEEDS)
-        return tuple(sorted(set(feeds)))
 
     @property
     def arm(self) -> str:
@@ -194,10 +180,13 @@ class SweepSpec(Recipe):
         """An upper bound, known before the selection: the selected rate may be one of the reference rates."""
         return (len(self.reference_rates) + 1) * len(self.confirmation_seeds)
 
-    @cached_property
-    def hash(self) -> str:
-        """Eight hex digits over the resolved fields that differ from their default, and the protocol."""
-        fields = self.model_dump(mode="json", exclude_defaults=True, exclude=OF_THE_STUDY)
+    def changed(self, **fields: Any) -> "SweepSpec":
+        """The same sweep with other fields, checked anew. Raises SpecError."""
+        return resolve({**dict(self), **fields})
+
+    def _differing(self, without: set[str]) -> dict[str, Any]:
+        """The fields that differ from their default, as JSON values; options in their canonical form."""
+        fields = self.model_dump(mode="json", exclude_defaults=True, exclude=without)
         for name, defaults in (
             ("task_options", tasks.entry(self.task).options),
             ("backbone_options", models.BACKBONES[self.backbone].options),
@@ -206,8 +195,21 @@ class SweepSpec(Recipe):
             fields |= {name: options} if options else {}
         if self.task.startswith(NPZ):  # the data, not where they lie, are the task
             fields["task"] = NPZ + tasks.npz_checksum(tasks.npz_path(self.task))
+        return fields
+
+    @property
+    def hash(self) -> str:
+        """Eight hex digits over the resolved fields that differ from their default, and the protocol."""
+        fields = self._differing(OF_THE_STUDY)
         text = json.dumps({"protocol": PROTOCOL, **fields}, sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(text.encode()).hexdigest()[:8]
+
+    @property
+    def identity(self) -> str:
+        """What is trained, whatever the grid, the seeds, the budget and the evaluations: two sweeps with one identity
+        are the same row of a table on the same task."""
+        how_long = {"steps", "evaluations", "evaluation_examples", "compute_type"}
+        return json.dumps(self._differing({*OF_THE_STUDY, *GRID, *how_long, "measures"}), sort_keys=True)
 
     @property
     def folder_name(self) -> str:
@@ -245,22 +247,62 @@ class SweepSpec(Recipe):
 FIELDS = ["arm", *SweepSpec.model_fields]
 
 
+def _holds_whole_numbers(field: str) -> bool:
+    parts, found = [SweepSpec.model_fields[field].annotation], False
+    while parts:
+        part = parts.pop()
+        found = found or part is int
+        parts += [] if get_origin(part) is Literal else [*get_args(part)]
+    return found and not field.endswith("_options")
+
+
+def split_arm(arm: Any) -> tuple[str, str | list[str]]:
+    """Initialisation and trainable groups of an arm by name. Raises SpecError for an unknown one."""
+    if arm in list(models.ARMS):
+        init, policy = models.ARMS[arm]
+        return init, policy
+    trainable, _, init = str(arm).rpartition("-")
+    groups = trainable.split("+")
+    if init in models.INITS and trainable in models.POLICIES:
+        return init, trainable
+    if init in models.INITS and all(group in (*models.GROUPS, *models.PARTS) for group in groups):
+        return init, groups
+    raise unknown("arm", arm, models.ARMS)
+
+
+def with_options(name: str, options: Mapping[str, Any]) -> str:
+    """bit-xor (length 16)."""
+    return f"{name} ({', '.join(f'{key} {value}' for key, value in options.items())})" if options else name
+
+
+def canonical(options: Mapping[str, Any], defaults: Mapping[str, Any]) -> dict[str, Any]:
+    """Options that differ from their default; a whole number given for a float is that float."""
+    kept = {}
+    for name, value in options.items():
+        default = defaults.get(name)
+        value = float(value) if isinstance(default, float) else value
+        if value != default:
+            kept[name] = value
+    return kept
+
+
 def resolve(fields: Mapping[str, Any], source: str = "") -> SweepSpec:
     """The spec that `fields` describe, checked against the tasks and backbones that exist.
 
     Raises SpecError naming the field as given, the value, the rule, and `source` (the study file, ...).
     """
+    where = f" ({source})" if source else ""
     for name in fields:
         if name not in FIELDS:
             raise unknown("study field", name, FIELDS, source)
     try:
         spec = SweepSpec(**fields)
     except ValidationError as error:
-        raise SpecError(explain(error, source)) from None
+        findings = dict.fromkeys(f"{explained(found)}{where}" for found in error.errors(include_url=False))
+        raise SpecError("\n".join(findings)) from None
     except SpecError as error:
-        raise SpecError(f"{error} ({source})" if source else str(error)) from None
+        raise SpecError(f"{error}{where}") from None
     if spec.task.startswith(NPZ) and tasks.npz_path(spec.task).is_absolute():
-        where = f" ({source})" if source else ""
         raise SpecError(f"task {spec.task!r}{where}: results record it, so the path must be relative to the workspace")
     tasks.check(spec.task, spec.variant, spec.task_options, source)
     models.check(spec.backbone, spec.backbone_options, spec.init, spec.trainable, source)

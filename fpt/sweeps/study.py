@@ -1,39 +1,48 @@
-"""A study: the sweeps that a `study.yaml` describes, expanded, merged and checked before anything runs."""
+"""A study: tables of a paper at a stated scale, and further sweeps; expanded, merged and checked before anything runs.
 
-import copy
-import itertools
-import re
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+The sweeps follow from the tables: fpt/sweeps/scale.py says how the fields of a cell come about.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Literal
 
-import yaml
-
-from fpt import models, tasks
 from fpt.errors import SpecError, unknown
-from fpt.sweeps.spec import FIELDS, SweepSpec, resolve
+from fpt.papers import Paper, Table, paper_of
+from fpt.sweeps.scale import GRIDLESS, alternatives, cell_fields, is_papers, layered, task_as_run, with_options
+from fpt.sweeps.spec import SweepSpec, resolve
+from fpt.sweeps.study_file import FILE, NAME, Fields, StudyFile, read_study, study_label
 from fpt.training.recipe import WEIGHTS
 
-FILE = "study.yaml"
-STUDY_FIELDS = ["name", "defaults", "tasks", "sweeps", "extends", "replace", "only", "without"]
-SWEEP_FIELDS = [*FIELDS, "keep_as"]
-CROSSED = (
-    "task",
-    "variant",
-    "task_options",
-    "backbone",
-    "backbone_options",
-    "arm",
-    "init",
-    "random_init",
-    "random_gain",
-    "input_init",
-    "dropout",
-)  # a list means one sweep each
-NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+Scale = Literal["paper", "reduced"]
 
-Request = tuple[dict[str, Any], str]  # the fields of one sweep, and where they were written
+
+@dataclass(frozen=True)
+class Planned:
+    """A row of a table on one task: the sweep that measures it (None: the study has none), and what it stands for."""
+
+    row: str
+    task: str
+    stands_for: tuple[str, ...]
+    spec: SweepSpec | None
+    scale: Scale = "reduced"
+
+
+@dataclass(frozen=True)
+class Request:
+    """The fields of one sweep that is wanted, where they were written, and under which names others start from it."""
+
+    fields: Fields
+    source: str
+    names: tuple[str, ...] = ()
+
+    @cached_property
+    def key(self) -> str:
+        """Equal for requests that differ in nothing but what is measured."""
+        plain = {name: value for name, value in self.fields.items() if name not in ("measures", "pretrained_by")}
+        return f"{resolve(plain, self.source).hash} {self.fields.get('pretrained_by')}"
 
 
 @dataclass(frozen=True)
@@ -43,17 +52,54 @@ class Study:
     name: str
     folder: Path
     sweeps: tuple[SweepSpec, ...]
+    file: StudyFile = field(default_factory=StudyFile, repr=False)
+    keepers: Mapping[str, str] = field(default_factory=dict, repr=False)  # name of kept weights -> folder of the sweep
 
-    def feeding(self, only: str | None) -> tuple[SweepSpec, ...]:
-        """The sweeps that serve the table or figure `only` (all of them if None), and those whose weights these start
-        from."""
+    @property
+    def paper(self) -> Paper | None:
+        return paper_of(self.file.paper) if self.file.paper else None
+
+    @property
+    def tables(self) -> list[Table]:
+        """The tables of its paper that the study is to show."""
+        return [] if self.paper is None else _tables(self.paper, self.file, study_label(self.folder))
+
+    def serving(self, only: str | None) -> tuple[SweepSpec, ...]:
+        """The sweeps of the table or figure `only` (all of them if None), and those whose weights these start from.
+
+        Raises SpecError for a table that the study does not have.
+        """
         if only is None:
             return self.sweeps
-        feeds = {feed for spec in self.sweeps for feed in spec.feeds}
-        if only not in feeds:
-            raise unknown("feed", only, feeds, _label(self.folder))
-        needed = {spec.pretrained_by for spec in self.sweeps if only in spec.feeds}
-        return tuple(spec for spec in self.sweeps if only in spec.feeds or spec.folder_name in needed)
+        known = {table.id: table for table in self.tables}
+        if only not in known:
+            raise unknown("table", only, known, study_label(self.folder))
+        wanted = {planned.spec.folder_name for planned in self.planned(known[only]) if planned.spec}
+        wanted |= {spec.pretrained_by for spec in self.sweeps if spec.folder_name in wanted and spec.pretrained_by}
+        return tuple(spec for spec in self.sweeps if spec.folder_name in wanted)
+
+    @cached_property
+    def _by_identity(self) -> dict[str, list[SweepSpec]]:
+        found: dict[str, list[SweepSpec]] = {}
+        for spec in self.sweeps:
+            found.setdefault(spec.identity, []).append(spec)
+        return found
+
+    def planned(self, table: Table) -> list[Planned]:
+        """Every row of any paper's table on the tasks that the study runs: the sweep is found by what the row means."""
+        return list(_planned(self, table))
+
+    def find(self, fields: Fields) -> SweepSpec | None:
+        """The study's sweep that trains what `fields` describe: the very one, else the only one of its identity."""
+        wanted = fields.get("pretrained_by")
+        if wanted is not None:
+            if wanted not in self.keepers:
+                return None
+            fields = fields | {"pretrained_by": self.keepers[wanted]}
+        spec = resolve({**GRIDLESS, **fields, "measures": []}, study_label(self.folder))
+        alike = self._by_identity.get(spec.identity, [])
+        same = [each for each in alike if each.changed(measures=[]).hash == spec.hash]
+        return next(iter(same or (alike if len(alike) == 1 else [])), None)
 
 
 def study_folder(runs: Path, name: str) -> Path:
@@ -67,201 +113,124 @@ def study_folder(runs: Path, name: str) -> Path:
 def load_study(folder: Path | str) -> Study:
     """Read `folder/study.yaml`. Raises SpecError for everything that is not allowed in it."""
     folder = Path(folder)
-    document = _read(folder)
-    sweeps: dict[str, SweepSpec] = {}
-    for spec in _resolved(_requests(folder, document, ()), _label(folder)):
-        known = sweeps.get(spec.hash, spec)  # nothing trains twice: equal requests become one
-        feeds = tuple(sorted({*known.feeds, *spec.feeds}))
-        sweeps[spec.hash] = known.model_copy(update={"feeds": feeds})
-    if not sweeps:
-        raise SpecError(f"no sweeps: {_label(folder)} needs at least one entry under sweeps, or extends")
-    return Study(str(document.get("name", folder.name)), folder, tuple(sweeps.values()))
+    label = study_label(folder)
+    file = read_study(folder, label)
+    requests = [*_of_tables(file, label), *_of_sweeps(file, label)]
+    if not requests:
+        raise SpecError(f"no sweeps: {label} needs a paper with tables, or an entry under sweeps")
+    sweeps, keepers = _merged(requests, label)
+    study = Study(file.name or folder.name, folder, sweeps, file, keepers)
+    _refuse_mistaken_rows(study)
+    return study
 
 
-def _resolved(requests: list[Request], label: str) -> Iterator[SweepSpec]:
-    """The specs; the name of a sweep that keeps its weights (`keep_as`) becomes its folder where it is used."""
-    kept: dict[str, str] = {}
-    for fields, source in requests:
-        if (name := fields.get("keep_as")) is not None:
-            keeper = _keeper(fields, source)
-            if kept.setdefault(str(name), keeper.folder_name) != keeper.folder_name:
-                raise SpecError(f"keep_as = {name!r}: more than one sweep has this name ({source})")
-    for fields, source in requests:
-        if "keep_as" in fields:
-            yield _keeper(fields, source)
+# --- what the study wants
+
+
+def _of_tables(file: StudyFile, label: str) -> Iterator[Request]:
+    """A request for every cell of the study's tables that is not left out."""
+    if file.paper is None:
+        return
+    paper = paper_of(file.paper, label)
+    chosen = [table.id for table in _tables(paper, file, label)]
+    cells = [
+        (table, row, task) for table in paper.tables.values() for row in table.rows for task in table.on(row, paper)
+    ]
+    wanted = {paper.rows[row].fields.get("pretrained_by") for table, row, _ in cells if table.id in chosen}
+    for table, row, task in cells:
+        keeps = table.keeps(row, task)
+        if table.id not in chosen and not (keeps and f"{row}/{task}" in wanted):
             continue
-        wanted = fields.get("pretrained_by")
-        if wanted is not None and wanted not in kept:
-            raise unknown("sweep that keeps its weights (keep_as)", wanted, kept, source or label)
-        yield resolve(fields if wanted is None else {**fields, "pretrained_by": kept[wanted]}, source)
+        fields = cell_fields(file, paper, table, row, task, label)
+        if fields is not None:
+            yield Request(fields, f"{label}, {table.id}/{row}/{task}", (f"{row}/{task}",) if keeps else ())
 
 
-def _keeper(fields: dict[str, Any], source: str) -> SweepSpec:
-    kept = {name: value for name, value in fields.items() if name != "keep_as"}
-    return resolve({**kept, "measures": [*(kept.get("measures") or []), WEIGHTS]}, source)
-
-
-def _requests(folder: Path, document: dict[str, Any], children: tuple[str, ...]) -> list[Request]:
-    """One request for every sweep of a study, those of the study it extends first.
-
-    What is written nearer decides: the fields of a sweep before those that the study gives its task under `tasks`,
-    these before its `defaults`; in a study that extends another, defaults and tasks override what was inherited.
-    """
-    label = _label(folder)
-    defaults, by_task = document.get("defaults") or {}, document.get("tasks") or {}
-    requests: list[Request] = []
-    if (parent := document.get("extends")) is not None:
-        if parent in (*children, folder.name):
-            raise SpecError(f"extends = {parent!r}: studies extend each other in a circle ({label})")
-        above = study_folder(folder.parent, str(parent))
-        for inherited, source in _requests(above, _read(above), (*children, folder.name)):
-            fields = _replaced(inherited, document.get("replace") or {})
-            if fields is not None:
-                both = f"{label}, extending {source}"
-                for request in _crossed(_override(fields, defaults), both, ("task",)):
-                    own = by_task.get(request.get("task")) or {}
-                    requests += [(each, both) for each in _crossed(_override(request, own), both)]
-    for number, entry in enumerate(document.get("sweeps") or [], start=1):
+def _of_sweeps(file: StudyFile, label: str) -> Iterator[Request]:
+    """A request for every combination of the lists in the entries under `sweeps`."""
+    for number, entry in enumerate(file.sweeps, start=1):
         source = f"{label}, sweep {number}"
-        for request in _crossed(_override(defaults, entry), source, ("task",)):
-            fields = _override(_override(defaults, by_task.get(request.get("task")) or {}), entry)
-            fields |= {"task": request["task"]} if "task" in request else {}
-            requests += [(each, source) for each in _crossed(fields, source)]
-    return list(_filter(requests, document, label))
+        keep_as = entry.get("keep_as")
+        if keep_as is not None and "pretrained_by" in entry:
+            raise SpecError(f"keep_as = {keep_as!r}: a sweep that starts from kept weights keeps none ({source})")
+        written = {name: value for name, value in entry.items() if name != "keep_as"}
+        for task in alternatives({"task": written.get("task", file.defaults.get("task"))}, source):
+            layers = [
+                (f"defaults of {label}", file.defaults),
+                (f"tasks of {label}", file.tasks.get(task["task"] or "", {})),
+                (source, written | ({"task": task["task"]} if task["task"] else {})),
+            ]
+            own = layered(layers, source)
+            for fields in alternatives(own, source):
+                yield Request(with_options(fields, source), source, (str(keep_as),) if keep_as else ())
 
 
-def _replaced(fields: dict[str, Any], replace: Mapping[str, Mapping[Any, Any]]) -> dict[str, Any] | None:
-    """An inherited request with other values of fields or options in the place of the named ones; None: dropped."""
-    fields = copy.deepcopy(fields)
-    for name, stands_in in replace.items():
-        for place in (fields, fields.get("task_options") or {}, fields.get("backbone_options") or {}):
-            if isinstance(place.get(name), str | int | float) and place[name] in stands_in:
-                place[name] = stands_in[place[name]]
-                if place[name] is None:
-                    return None
-    return fields
+# --- what becomes of it
 
 
-def _crossed(entry: dict[str, Any], source: str, names: tuple[str, ...] = CROSSED) -> Iterator[dict[str, Any]]:
-    """One request for every combination of the values in the lists of `names`."""
-    crossed = {name: entry[name] for name in names if isinstance(entry.get(name), list)}
-    for name, values in crossed.items():
-        if not values:
-            raise SpecError(f"{name} = []: the list is empty ({source})")
-        if None in values:
-            raise SpecError(f"{name} = {values!r}: one of them is empty ({source})")
-    for values in itertools.product(*crossed.values()):
-        yield {**entry, **dict(zip(crossed, values, strict=True))}
+def _merged(requests: list[Request], label: str) -> tuple[tuple[SweepSpec, ...], dict[str, str]]:
+    """The sweeps, each once with everything that is measured of it; folders of those that keep weights, by name."""
+    named = {name: request.key for request in requests for name in request.names}
+    used = {request.fields.get("pretrained_by") for request in requests} - {None}
+    measures: dict[str, set[str]] = {}
+    for request in requests:
+        measures.setdefault(request.key, set()).update(request.fields.get("measures") or ())
+    for name in used & set(named) | {n for r in requests for n in r.names if "/" not in n}:
+        measures[named[name]].add(WEIGHTS)
+    sweeps: dict[str, SweepSpec] = {}
+    keepers: dict[str, str] = {}
+    for request in sorted(requests, key=lambda request: request.fields.get("pretrained_by") is not None):
+        fields = request.fields | {"measures": sorted(measures[request.key])}
+        wanted = fields.get("pretrained_by")
+        if wanted is not None and wanted in named:
+            fields["pretrained_by"] = keepers[wanted]
+        elif wanted is not None and "." not in wanted:  # a folder name has a point
+            raise unknown("sweep that keeps its weights (keep_as)", wanted, named, request.source)
+        spec = sweeps.setdefault(request.key, resolve(fields, request.source))
+        keepers |= dict.fromkeys(request.names, spec.folder_name)
+    order = dict.fromkeys(request.key for request in requests)
+    return tuple(sweeps[key] for key in order), keepers
 
 
-def _filter(entries: list[Request], document: dict[str, Any], label: str) -> Iterator[Request]:
-    """Keep the requests that `only` names and `without` does not, both being lists of feeds."""
-    named = {feed for entry, _ in entries for feed in entry.get("feeds") or []}
-    only, without = document.get("only"), document.get("without") or []
-    for feed in [*(only or []), *without]:
-        if feed not in named:
-            raise unknown("feed", feed, named, label)
-    for entry, source in entries:
-        feeds = set(entry.get("feeds") or [])
-        if (only is None or feeds & set(only)) and not feeds & set(without):
-            yield entry, source
+def _planned(study: Study, table: Table) -> Iterator[Planned]:
+    file, paper, label = study.file, paper_of(table.paper), study_label(study.folder)
+    if table.any_task:
+        for task in dict.fromkeys(spec.task for spec in study.sweeps):
+            for row in table.rows:
+                fields = cell_fields(file, paper, table, row, task, label)
+                yield Planned(row, task, (task,), fields and study.find(fields))
+        return
+    for row in table.rows:
+        found: dict[str, tuple[list[str], SweepSpec | None, bool]] = {}  # task as run -> paper's tasks, sweep, scale
+        for task in table.on(row, paper):
+            fields = cell_fields(file, paper, table, row, task, label)
+            spec = study.find(fields) if fields else None
+            run = spec.task if spec else task_as_run(file, paper, table, task)
+            stands_for, known, whole = found.setdefault(run, ([], None, True))
+            stands_for += [task] if spec or not known else []
+            found[run] = stands_for, known or spec, whole and is_papers(spec, paper, table, row, task)
+        for run, (stands_for, spec, whole) in found.items():
+            yield Planned(row, run, tuple(stands_for), spec, "paper" if whole and spec else "reduced")
 
 
-def _override(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
-    """Both, `above` deciding; an arm there replaces init and trainable here, and the other way round."""
-    dropped = {"init", "trainable"} if "arm" in above else {"arm"} if {"init", "trainable"} & set(above) else set()
-    return {name: value for name, value in below.items() if name not in dropped} | dict(above)
+def _refuse_mistaken_rows(study: Study) -> None:
+    """SpecError where `replace` makes two rows of a table one sweep, or one row two sweeps on one task."""
+    for table in study.tables:
+        rows: dict[str, str] = {}
+        for planned in study.planned(table):
+            if planned.spec is None:
+                continue
+            other = rows.setdefault(planned.spec.folder_name, planned.row)
+            if other != planned.row:
+                raise SpecError(
+                    f"{table.id}: rows {other!r} and {planned.row!r} mean different things and are one sweep here, "
+                    f"{planned.spec.title}; leave one out: replace where table and row, with null "
+                    f"({study_label(study.folder)})"
+                )
 
 
-def _label(folder: Path) -> str:
-    """The study file as its users know it: runs/<study>/study.yaml."""
-    return "/".join([*folder.parts[-2:], FILE])
-
-
-def _read(folder: Path) -> dict[str, Any]:
-    """The document, with the shape of each field checked."""
-    label = _label(folder)
-    try:
-        text = (folder / FILE).read_text(encoding="utf-8")
-    except OSError:
-        raise SpecError(f"no study here: {label} does not exist or cannot be read") from None
-    except UnicodeDecodeError:
-        raise SpecError(f"{label} is not YAML: it is not UTF-8 text") from None
-    document = _parse(text, label)
-    if document is None:
-        raise SpecError(f"{label} is empty; a study needs sweeps (or extends)")
-    kinds = (str, dict, dict, list, str, dict, list, list)
-    shapes = dict(zip(STUDY_FIELDS, kinds, strict=True))
-    if not isinstance(document, dict):
-        raise SpecError(f"{label} must be a mapping with the fields {', '.join(STUDY_FIELDS)}")
-    for field, value in document.items():
-        if field not in shapes:
-            raise unknown("study field", field, STUDY_FIELDS, label)
-        if value is not None and not isinstance(value, shapes[field]):
-            kind = {str: "text", dict: "a mapping", list: "a list"}[shapes[field]]
-            raise SpecError(f"{field} = {value!r}: must be {kind} ({label})")
-    for field in ("only", "without"):
-        _check_names(field, document.get(field), label)
-    _check_entries(document, label)
-    return document
-
-
-def _check_entries(document: dict[str, Any], label: str) -> None:
-    entries = [(document.get("defaults") or {}, f"defaults of {label}")]
-    for name, fields in (document.get("tasks") or {}).items():
-        tasks.entry(name, f"tasks of {label}")
-        entries.append((fields, f"tasks of {label}, {name}"))
-    options = [name for table in (tasks.TASKS, models.BACKBONES) for entry in table.values() for name in entry.options]
-    for name, stands_in in (document.get("replace") or {}).items():
-        if name not in (*SWEEP_FIELDS, *options):
-            raise unknown("field to replace", name, [*SWEEP_FIELDS, *dict.fromkeys(options)], label)
-        if not isinstance(stands_in, dict):
-            raise SpecError(
-                f"replace, {name} = {stands_in!r}: must map values to those that stand in for them ({label})"
-            )
-    entries += [(entry, f"{label}, sweep {n}") for n, entry in enumerate(document.get("sweeps") or [], 1)]
-    for entry, source in entries:
-        if not isinstance(entry, dict):
-            raise SpecError(f"{entry!r}: each sweep must be a mapping of fields ({source})")
-        for field in entry:
-            if field not in SWEEP_FIELDS:
-                raise unknown("study field", field, SWEEP_FIELDS, source)
-        _check_names("feeds", entry.get("feeds"), source)
-
-
-def _check_names(field: str, value: Any, source: str) -> None:
-    if value is not None and not (isinstance(value, list) and all(isinstance(name, str) for name in value)):
-        raise SpecError(f"{field} = {value!r}: must be a list of names ({source})")
-
-
-def _parse(text: str, label: str) -> Any:
-    try:
-        events = yaml.parse(text, Loader=yaml.SafeLoader)
-        if tag := next((tag for event in events if (tag := getattr(event, "tag", None))), None):
-            raise SpecError(f"{label}: the YAML tag {tag!r} is not allowed in a study")
-        _refuse_twice([yaml.compose(text, Loader=yaml.SafeLoader)], label)
-        return yaml.safe_load(text)
-    except RecursionError:
-        raise SpecError(f"{label} is not a study: it is nested too deeply") from None
-    except (yaml.YAMLError, ValueError) as error:  # ValueError: an impossible date, a number of thousands of digits
-        reason = " ".join(str(error).split())
-        raise SpecError(f"{label} is not YAML: {reason}") from None
-
-
-def _refuse_twice(nodes: Iterable[Any], label: str) -> None:
-    """YAML lets the last of two equal keys win without a word; a study must not lose a line like that."""
-    seen: set[int] = set()
-    waiting = list(nodes)
-    while waiting:
-        node = waiting.pop()
-        if id(node) in seen or not isinstance(node, yaml.CollectionNode):
-            continue
-        seen.add(id(node))
-        if not isinstance(node, yaml.MappingNode):
-            waiting += node.value
-            continue
-        keys = [key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode)]
-        if twice := {key for key in keys if keys.count(key) > 1}:
-            line = node.start_mark.line + 1
-            raise SpecError(f"{label}, line {line}: {', '.join(sorted(twice))} given more than once")
-        waiting += [value for _, value in node.value]
+def _tables(paper: Paper, file: StudyFile, label: str) -> list[Table]:
+    for name in file.tables or ():
+        if name not in paper.tables:
+            raise unknown(f"table of {paper.name}", name, paper.tables, label)
+    return [table for name, table in paper.tables.items() if file.tables is None or name in file.tables]

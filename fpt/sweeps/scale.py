@@ -1,0 +1,115 @@
+"""A cell of a paper's table at the scale of a study: the fields of its sweep, and whether it is still the paper's own.
+
+What decides, first to last: the row and its printed cell; `cells` of the study; `tasks` of the study; `defaults` of the
+study; the paper. `replace` puts other models and tasks in the place of the paper's, or nothing.
+"""
+
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from fpt import models, tasks
+from fpt.errors import SpecError, unknown
+from fpt.papers import Paper, Table
+from fpt.sweeps.spec import FIELDS, SweepSpec, resolve
+from fpt.sweeps.study_file import Fields, StudyFile
+
+LISTS = {"trainable", "measures", "learning_rates", "selection_seeds", "confirmation_seeds", "reference_rates"}
+GRIDLESS = {"learning_rates": [1e-3], "selection_seeds": [0]}  # where only what is trained matters
+
+
+def cell_fields(file: StudyFile, paper: Paper, table: Table, row: str, task: str, label: str) -> Fields | None:
+    """The fields of one cell at the study's scale; None where `replace` leaves it out."""
+    source = f"{label}, {table.id}/{row}/{task}"
+    printed = table.rows[row].printed.get(task)
+    identity = {"task": task, **paper.rows[row].fields, **(printed.fields if printed else {})}
+    base = {**paper.defaults, **file.defaults}
+    seen = {**base, **paper.tasks.get(task, {}), **identity, "table": table.id, "row": row}
+    for replacement in file.replace:
+        if replacement.applies(seen):
+            if replacement.by is None:
+                return None
+            identity |= replacement.by
+            seen |= replacement.by
+    of_task = paper.tasks.get(task, {}) if identity["task"] == task else {}
+    layers = [
+        (f"fpt/papers/{paper.name}.yaml", {**paper.defaults, **of_task}),
+        (f"defaults of {label}", file.defaults),
+        (f"tasks of {label}", file.tasks.get(identity["task"], {})),
+        (f"cells of {label}", file.cells.get(f"{table.id}/{row}/{task}", {})),
+        (f"row {row}", {**identity, "measures": table.measures}),
+    ]
+    fields = layered(layers, source)
+    rate = paper.rate(task, str(fields.get("backbone", "")))
+    return with_options({"reference_rates": [rate] if rate else []} | fields, source)
+
+
+def layered(layers: Sequence[tuple[str, Mapping[str, Any]]], source: str) -> Fields:
+    """All layers (place, fields) in one, the later deciding; what is measured adds up.
+
+    Raises SpecError where one layer names an arm and another its initialisation or groups: no silent mixture.
+    """
+    arms = [f"{place}: arm {layer['arm']}" for place, layer in layers if layer.get("arm") is not None]
+    parts = [
+        f"{place}: {name} {layer[name]}"
+        for place, layer in layers
+        for name in ("init", "trainable")
+        if layer.get(name) is not None
+    ]
+    if arms and parts:
+        raise SpecError(
+            f"an arm is initialisation and groups, give one or the other: {'; '.join(arms + parts)} ({source})"
+        )
+    measures = [name for _, layer in layers for name in layer.get("measures") or ()]
+    fields = {name: value for _, layer in layers for name, value in layer.items()}
+    return fields | ({"measures": measures} if measures else {})
+
+
+def with_options(fields: Fields, source: str) -> Fields:
+    """Options of task and backbone that are named like fields go where they belong."""
+    backbone, task = fields.get("backbone", "tiny-lm"), fields.get("task", "")
+    if backbone not in models.BACKBONES:
+        raise unknown("backbone", backbone, models.BACKBONES, source)
+    homes = {"backbone_options": models.BACKBONES[backbone].options, "task_options": tasks.entry(task, source).options}
+    placed = {name: value for name, value in fields.items() if name in FIELDS}
+    for name, value in fields.items():
+        if name not in FIELDS:
+            home = next((home for home, options in homes.items() if name in options), None)
+            if home is None:
+                raise unknown(
+                    "study field", name, [*FIELDS, *(n for options in homes.values() for n in options)], source
+                )
+            placed[home] = {**(placed.get(home) or {}), name: value}
+    return placed
+
+
+def alternatives(fields: Fields, source: str) -> Iterator[Fields]:
+    """One set of fields for every combination of the values in lists of fields that hold one value."""
+    crossed = {name: value for name, value in fields.items() if isinstance(value, list) and name not in LISTS}
+    for name, values in crossed.items():
+        if not values:
+            raise SpecError(f"{name} = []: the list is empty ({source})")
+        if None in values:
+            raise SpecError(f"{name} = {values!r}: one of them is empty ({source})")
+    for values in itertools.product(*crossed.values()):
+        yield {**fields, **dict(zip(crossed, values, strict=True))}
+
+
+def task_as_run(file: StudyFile, paper: Paper, table: Table, task: str) -> str:
+    """What the study runs in the place of a paper's task, whatever the row."""
+    seen: Fields = {**paper.defaults, **file.defaults, **paper.tasks.get(task, {}), "task": task, "table": table.id}
+    for replacement in file.replace:
+        if replacement.applies(seen) and replacement.by and "task" in replacement.by:
+            seen |= replacement.by
+    return str(seen["task"])
+
+
+def is_papers(spec: SweepSpec | None, paper: Paper, table: Table, row: str, task: str) -> bool:
+    """Whether this is the paper's own model on its own task with at least its budget."""
+    if spec is None:
+        return False
+    fields = cell_fields(StudyFile(), paper, table, row, task, paper.name)
+    if fields is None or spec.steps < int(fields.get("steps", 0)):
+        return False
+    plain = {name: value for name, value in fields.items() if name not in ("pretrained_by", "measures")}
+    return resolve({**plain, **GRIDLESS}).identity == spec.changed(pretrained_by=None, measures=[]).identity
