@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from fpt.evidence.runs import Origin, SweepTables, load_sweeps, near
+from fpt.evidence.runs import Origin, SweepTables, find_study, load_sweeps, near, studies
 from fpt.papers import Paper, Printed, Table, paper_of, papers
 from fpt.sweeps.spec import SweepSpec
 from fpt.sweeps.study import Study, load_study
@@ -192,3 +192,14 @@ class StudyCells:
 def tables() -> dict[str, Table]:
     """Every table of every paper by id."""
     return {name: table for paper in papers().values() for name, table in paper.tables.items()}
+
+
+def study_cells(name: str, root: Path | None = None) -> StudyCells:
+    """The cells of the study `name` in the workspace around the working directory (or `root`)."""
+    return StudyCells(find_study(name, root))
+
+
+def every_study(root: Path | None = None) -> list[StudyCells]:
+    """The studies of the workspace that have results."""
+    found = [study_cells(name, root) for name in studies(root)]
+    return [each for each in found if each.results]

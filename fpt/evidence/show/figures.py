@@ -70,7 +70,7 @@ def curves_figure(curves: pd.DataFrame) -> Figure:
     for axes, column in ((left, "accuracy"), (right, "train_loss")):
         for name in _ordered(chosen["label"]):
             arm = chosen[chosen["label"] == name].assign(run=lambda frame: frame["stage"] + frame["seed"].astype(str))
-            thin = {"units": "run", "estimator": None, "alpha": 0.25, "linewidth": 0.7}
+            thin = {"units": "run", "estimator": None, "alpha": 0.25, "linewidth": 0.7, "legend": False}
             sns.lineplot(arm, x="step", y=column, color=_colour(name), ax=axes, **thin)
             _mean_line(axes, arm, "step", column, name, markevery=4)
     left.set(xlabel="step", ylabel="validation accuracy (%)")
@@ -101,7 +101,7 @@ def budget_figure(curves: pd.DataFrame) -> Figure:
             points["place"] = points["share"].map(BUDGETS.index) + shift
             sns.scatterplot(
                 points, x="place", y="accuracy", color=_colour(name), marker=_marker(name), s=14, alpha=0.5,
-                linewidth=0, ax=axes,
+                linewidth=0, legend=False, ax=axes,
             )  # fmt: skip
             _mean_line(axes, points, "place", "accuracy", name)
             each = [

@@ -17,7 +17,7 @@ from fpt.evidence.show.html import Table
 from fpt.evidence.show.text import interval, percent, points, title
 from fpt.evidence.stats import mean_interval, paired, sem
 from fpt.evidence.verdicts import Verdict, overall
-from fpt.papers import Printed, claims
+from fpt.papers import Printed, claims, paper_of
 from fpt.papers import Table as PaperTable
 from fpt.sweeps.ledger import PUBLISHED
 from fpt.sweeps.study import load_study
@@ -100,7 +100,8 @@ def beside_paper(table: PaperTable, found: Sequence[StudyCells]) -> Table:
 def printed_table(table: PaperTable, without: Sequence[str] = ()) -> Table:
     """The paper's numbers, but for the tasks `without`."""
     tasks = dict.fromkeys(task for row in table.rows.values() for task in row.printed if task not in without)
-    columns = {"row": list(table.rows)} | {title(task): _printed(table, task) for task in tasks}
+    labels = [paper_of(table.paper).label(row) for row in table.rows]
+    columns = {"row": labels} | {title(task): _printed(table, task) for task in tasks}
     frame = pd.DataFrame(columns)
     frame = frame[(frame.drop(columns="row") != "").any(axis=1)]
     quoted = [
@@ -116,9 +117,8 @@ def printed_table(table: PaperTable, without: Sequence[str] = ()) -> Table:
 def _row_name(table: PaperTable, row: str, panels: Any) -> str:
     """The row as printed; a row without any sweep says so once, and not in every cell."""
     cells = [cells[row] for tasks in panels for cells in tasks.values() if row in cells]
-    if not any(cell.spec for cell in cells):
-        return f"{row}: {NOT_AT_THIS_SCALE}"
-    return cells[0].label
+    label = paper_of(table.paper).label(row)
+    return label if any(cell.spec for cell in cells) else f"{label}: {NOT_AT_THIS_SCALE}"
 
 
 def _ours(table: PaperTable, cells: Mapping[str, Cell]) -> dict[str, list[str]]:
@@ -167,8 +167,9 @@ def printed_text(printed: Printed | None) -> str:
     if printed is None or printed.value is None:
         return ""
     values = printed.value if isinstance(printed.value, tuple) else (printed.value,)
-    shown = [each if isinstance(each, str) else f"{each:,.0f}" if each >= 500 else f"{each:g}" for each in values]
-    error = "" if printed.sem is None else f" ± {printed.sem:g}"
+    digits = "g" if printed.sem is None else ".1f"
+    shown = [each if isinstance(each, str) else format(each, ",.0f" if each >= 500 else digits) for each in values]
+    error = "" if printed.sem is None else f" ± {printed.sem:.1f}"
     return " / ".join(shown) + printed.mark + error
 
 
