@@ -1,7 +1,6 @@
 """What the papers say: one YAML file a paper, with its rows, tables, printed numbers and claims with their rules."""
 
 from fpt.papers.paper import (
-    PAPERS,
     Claim,
     Paper,
     Printed,
@@ -17,7 +16,6 @@ from fpt.papers.paper import (
 )
 
 __all__ = [
-    "PAPERS",
     "Claim",
     "Paper",
     "Printed",

@@ -27,7 +27,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_valida
 from fpt.documents import line_of, read_document, validated
 from fpt.errors import SpecError, unknown
 
-PAPERS = ("lu2021", "rothermel2021", "baselines", "ours")
+FOLDERS = [Path(str(files("fpt.papers")))]  # every .yaml file in them is a paper
 Fields = dict[str, Any]  # fields of a sweep, and options of its task and backbone
 
 # What a rule says of its rows; fpt.evidence.verdicts holds a function for each.
@@ -200,6 +200,7 @@ class Paper(_Strict):
 
     name: str
     title: str
+    place: int = 100  # among the papers, where they are shown
     authors: str = ""
     link: str = ""
     defaults: Fields = {}
@@ -276,9 +277,11 @@ def _rule_contradictions(paper: Paper, rule: Rule) -> list[str]:
 
 @cache
 def papers() -> dict[str, Paper]:
-    """Every paper by name."""
-    folder = Path(str(files("fpt.papers")))
-    return {name: load_paper(folder / f"{name}.yaml", f"fpt/papers/{name}.yaml") for name in PAPERS}
+    """Every paper by name, in the order in which they are shown."""
+    found = [
+        load_paper(path, f"fpt/papers/{path.name}") for folder in FOLDERS for path in sorted(folder.glob("*.yaml"))
+    ]
+    return {paper.name: paper for paper in sorted(found, key=lambda paper: paper.place)}
 
 
 def paper_of(name: str, source: str = "") -> Paper:

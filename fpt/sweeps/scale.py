@@ -19,8 +19,10 @@ GRIDLESS = {"learning_rates": [1e-3], "selection_seeds": [0]}  # where only what
 
 
 def cell_fields(file: StudyFile, paper: Paper, table: Table, row: str, task: str, label: str) -> Fields | None:
-    """The fields of one cell at the study's scale; None where `replace` leaves it out."""
+    """The fields of one cell at the study's scale; None where `replace` leaves it out, or where the row is no sweep."""
     source = f"{label}, {table.id}/{row}/{task}"
+    if not paper.rows[row].fields:
+        return None  # a model of the literature that nobody trains here
     printed = table.rows[row].printed.get(task)
     identity = {"task": task, **paper.rows[row].fields, **(printed.fields if printed else {})}
     base = {**paper.defaults, **file.defaults}
@@ -36,7 +38,7 @@ def cell_fields(file: StudyFile, paper: Paper, table: Table, row: str, task: str
         (f"fpt/papers/{paper.name}.yaml", {**paper.defaults, **of_task}),
         (f"defaults of {label}", file.defaults),
         (f"tasks of {label}", file.tasks.get(identity["task"], {})),
-        (f"cells of {label}", file.cells.get(f"{table.id}/{row}/{task}", {})),
+        (f"cells of {label}", file.cells.get(f"{row}/{task}", {})),
         (f"row {row}", {**identity, "measures": table.measures}),
     ]
     fields = layered(layers, source)

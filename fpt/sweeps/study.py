@@ -90,13 +90,19 @@ class Study:
         return list(_planned(self, table))
 
     def find(self, fields: Fields) -> SweepSpec | None:
-        """The study's sweep that trains what `fields` describe: the very one, else the only one of its identity."""
+        """The study's sweep that trains what `fields` describe: the very one, else the only one of its identity.
+
+        None where there is none, and where `fields` make no sweep on the task that stands in for the paper's.
+        """
         wanted = fields.get("pretrained_by")
         if wanted is not None:
             if wanted not in self.keepers:
                 return None
             fields = fields | {"pretrained_by": self.keepers[wanted]}
-        spec = resolve({**GRIDLESS, **fields, "measures": []}, study_label(self.folder))
+        try:
+            spec = resolve({**GRIDLESS, **fields, "measures": []}, study_label(self.folder))
+        except SpecError:
+            return None
         alike = self._by_identity.get(spec.identity, [])
         same = [each for each in alike if each.changed(measures=[]).hash == spec.hash]
         return next(iter(same or (alike if len(alike) == 1 else [])), None)

@@ -45,7 +45,7 @@ class StudyFile(BaseModel):
     replace: list[Replacement] = []
     defaults: Fields = {}
     tasks: dict[str, Fields] = {}
-    cells: dict[str, Fields] = {}  # TABLE/ROW/TASK -> fields
+    cells: dict[str, Fields] = {}  # ROW/TASK of the paper -> fields
     sweeps: list[Fields] = []
 
 
@@ -85,13 +85,10 @@ def read_study(folder: Path, label: str) -> StudyFile:
 
 
 def _check_cell(cell: str, file: StudyFile, label: str) -> None:
-    """SpecError for a cell that the study's paper does not have."""
+    """SpecError for a cell (ROW/TASK) that the study's paper does not have."""
     paper = paper_of(file.paper or "", f"cells of {label}")
-    table, _, rest = cell.partition("/")
-    row, _, task = rest.rpartition("/")
-    if table not in paper.tables:
-        raise unknown("table", table, paper.tables, f"cells of {label}")
-    if row not in paper.tables[table].rows:
-        raise unknown(f"row of {table}", row, paper.tables[table].rows, f"cells of {label}")
+    row, _, task = cell.rpartition("/")
+    if row not in paper.rows:
+        raise unknown("row", row, paper.rows, f"cells of {label}")
     if task not in paper.tasks:
         raise unknown("task", task, paper.tasks, f"cells of {label}")

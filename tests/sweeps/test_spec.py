@@ -81,10 +81,6 @@ def test_a_spec_survives_its_notebook_and_its_result_file(given_fields: dict[str
     assert resolve(json.loads(json.dumps(spec.resolved()))).hash == spec.hash
 
 
-def test_feeds_are_not_part_of_the_identity() -> None:
-    assert resolve(SPEC | {"feeds": ["lu-table-1"]}).hash == resolve(SPEC).hash
-
-
 @pytest.mark.parametrize(
     "change",
     [
@@ -127,7 +123,6 @@ def test_arms_have_names_both_ways() -> None:
     groups = resolve(SPEC | {"arm": None, "init": "pretrained", "trainable": ["output", "input"]})
     assert groups.arm == "input+output-pretrained"
     assert resolve(SPEC | {"arm": groups.arm}) == groups
-    assert resolve(SPEC | {"arm": "input-output-random"}).trainable == "input-output"
 
 
 def test_titles_and_folder_names() -> None:
@@ -152,7 +147,7 @@ def test_own_data_are_their_content(tmp_path: Any, monkeypatch: pytest.MonkeyPat
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"learning_rates": [1e-3, 0]}, ["learning_rates = [0.001, 0]", "finite number above 0", "0 is not"]),
+        ({"learning_rates": [1e-3, 0]}, ["learning_rates[1] = 0", "finite number above 0", "0 is not"]),
         ({"learning_rates": [math.nan]}, ["learning_rates", "finite number above 0"]),
         ({"learning_rates": [math.inf]}, ["learning_rates", "finite number above 0"]),
         ({"learning_rates": [-1e-3]}, ["learning_rates", "finite number above 0", "-0.001"]),
@@ -179,7 +174,7 @@ def test_own_data_are_their_content(tmp_path: Any, monkeypatch: pytest.MonkeyPat
         ({"clip": "none"}, ["clip = 'none'", "must be a number"]),
         ({"compute_type": "float16"}, ["compute_type = 'float16'", "bfloat16"]),
         ({"random_init": "mached"}, ["random_init = 'mached'", "matched"]),
-        ({"random_gain": 0}, ["random_gain = 0", "above 0"]),
+        ({"random_gain": 0}, ["random_gain = 0", "greater than 0"]),
         ({"task": "digit"}, ["unknown task 'digit'", "Did you mean 'digits'", "mnist"]),
         ({"task": 3}, ["task = 3", "must be text"]),
         ({"variant": "papr"}, ["variant", "'papr'", "paper"]),
@@ -193,7 +188,6 @@ def test_own_data_are_their_content(tmp_path: Any, monkeypatch: pytest.MonkeyPat
         ({"arm": None, "init": "random", "trainable": "ftp"}, ["'ftp'", "fpt"]),
         ({"arm": None, "init": "random", "trainable": ["recurrent"]}, ["recurrent", "tiny-lm"]),
         ({"arm": None, "init": "random", "trainable": []}, ["trainable = []"]),
-        ({"feeds": ["lu-table-23"]}, ["unknown feed 'lu-table-23'"]),
         ({"learning_rate": [1e-3]}, ["unknown study field 'learning_rate'", "Did you mean 'learning_rates'"]),
         ({"folder": "elsewhere"}, ["unknown study field 'folder'"]),
     ],
