@@ -35,3 +35,9 @@ class Verdict:
     parts: tuple[Part, ...] = ()
     exploratory: bool = False
     note: str = ""
+def overall(v): return ", ".join(sorted({x.word for x in v})) or "none"
+def verdicts(c, s): return [Verdict(c.id, OPEN)]
+def other_reading(c, s): return None
+def all_verdicts(s):
+    from fpt.papers import claims
+    return {k: [Verdict(k, OPEN)] for k in claims()}

@@ -5,11 +5,12 @@ from collections.abc import Mapping, Sequence
 
 import pandas as pd
 
+from fpt.evidence.attention import aligned, maps_of, trained_scores
 from fpt.evidence.cells import AT_PAPERS_RATE, TUNED, Cell, StudyCells
 from fpt.evidence.show import text
-from fpt.evidence.show.figures import strip_figure
+from fpt.evidence.show.figures import attention_figure, strip_figure
 from fpt.evidence.show.html import Folded, Page, Picture, Shown, paragraph
-from fpt.evidence.show.tables import beside_paper, printed_table, verdict_table
+from fpt.evidence.show.tables import attention_table, beside_paper, printed_table, verdict_table
 from fpt.evidence.verdicts import Verdict, other_reading, overall, verdicts
 from fpt.papers import Claim, claims, table
 
@@ -24,6 +25,17 @@ VERDICTS = {
     "steps": "How many times the steps of the first the second takes, paired by seed.",
     "gap": "Training minus test accuracy in points, by seed.",
     "attention": "Differences in points of attention, paired by seed.",
+}
+ATTENTION = (
+    "{}: percent of the first layer's attention that lies on the tokens that the answer needs, mean over queries, heads "
+    "and examples; 95% interval over seeds."
+)
+MAPS = {
+    "bit-xor": "tuned; darker is more, on one scale. The dots mark the two bits that an answer needs: look whether they "
+    "lie on the dark cells.",
+    "bit-memory": "tuned; darker is more, on one scale. Every example's strings are put in order: first the one that "
+    "matches (dots), then the mean of the others, then the query itself. If position decided, the second block would "
+    "look like the first.",
 }
 USUAL = ("FPT", "random")  # rows of nearly every table of Lu et al.
 CROSSES = "The bar is the median here; a cross is a seed that never reached the goal, drawn at the last step."
@@ -64,11 +76,13 @@ def exhibit(name: str, study: StudyCells) -> Page:
     panels = study.by_task(shown)
     parts: list[Shown | str] = ["<p>Claims, as we read them:</p>", claim_list(own, [study])] if own else []
     printed = printed_table(shown, without=list(panels))
-    if _compares(panels):
+    if shown.kind == "attention":
+        parts += _attention(panels)
+        parts.append(_behind(own, study, shown.kind))
+    elif _compares(panels):
         parts += [paragraph(text.what_was_run(panels), "What was run."), beside_paper(shown, [study])]
         parts += _strips(name, panels)
-        behind = [verdict for each in own for verdict in _both(each, study)]
-        parts.append(Folded("How the verdicts come about", verdict_table(behind, VERDICTS[shown.kind])))
+        parts.append(_behind(own, study, shown.kind))
     else:
         parts.append(paragraph("Nothing was run: not tested at this scale, for want of the other weights."))
     if len(printed.frame.columns) > 1 and len(printed.frame):
@@ -76,10 +90,33 @@ def exhibit(name: str, study: StudyCells) -> Page:
     return Page(parts)
 
 
-def _both(each: Claim, study: StudyCells) -> list[Verdict]:
-    """As the claim says it, and at the other reading."""
-    other = other_reading(each, study)
-    return verdicts(each, [study]) + ([] if other is None else [other])
+def _behind(own: Sequence[Claim], study: StudyCells, kind: str) -> Folded:
+    """Every comparison, as the claims say it and at the other reading."""
+    found = [*(verdict for each in own for verdict in verdicts(each, [study])), *_others(own, study)]
+    return Folded("How the verdicts come about", verdict_table(found, VERDICTS[kind]))
+
+
+def _others(own: Sequence[Claim], study: StudyCells) -> list[Verdict]:
+    return [verdict for each in own if (verdict := other_reading(each, study)) is not None]
+
+
+def _attention(panels: Mapping[str, Mapping[str, Cell]]) -> list[Shown | str]:
+    """The first layer's attention: a table and the maps, a task after the other."""
+    parts: list[Shown | str] = []
+    for task, cells in panels.items():
+        parts.append(attention_table(cells, ATTENTION.format(text.title(task))))
+        seen = {cell.label: cell for cell in cells.values() if len(maps_of(cell))}
+        maps = {label: aligned(_trained(cell)) for label, cell in seen.items()}
+        words = text.attention_words({l: (trained_scores(c), trained_scores(c, trained=False)) for l, c in seen.items()})
+        alt = f"Attention of the first layer on {text.title(task)}, mean over heads, examples and seeds. {words}"
+        if maps:
+            parts.append(Picture(attention_figure(maps, alt), f"{text.title(task)}, {MAPS[task]} {words}"))
+    return parts
+
+
+def _trained(cell: Cell) -> pd.DataFrame:
+    maps = maps_of(cell)
+    return cell.at(TUNED, maps[maps["trained"].astype(bool)])
 
 
 def _compares(panels: Mapping[str, Mapping[str, Cell]]) -> bool:

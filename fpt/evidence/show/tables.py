@@ -8,6 +8,7 @@ from typing import Any
 
 import pandas as pd
 
+from fpt.evidence.attention import maps_of, trained_scores
 from fpt.evidence.cells import AT_PAPERS_RATE, CONFIRMATION, NOT_AT_THIS_SCALE, NOT_RUN, SELECTION, TUNED
 from fpt.evidence.cells import Cell, StudyCells
 from fpt.evidence.runs import find_study, load_runs, rate_text, studies, sweeps_table
@@ -151,7 +152,7 @@ def _reading(cell: Cell, at: str, column: str) -> str:
     if at == TUNED and cell.best_rate is None:
         return "diverged"
     if column:
-        return percent(mean_interval(cell.at(at)[column].astype(float))[0]) + marks
+        return percent(mean_interval(cell.at(at).reindex(columns=[column])[column].astype(float))[0]) + marks
     middle = text.middle(cell, at)
     error = sem(cell.values(at)) if cell.table.kind == "accuracy" else math.nan
     around = "" if math.isnan(error) else f" ± {100 * error:.1f}"
@@ -188,6 +189,29 @@ def _caption(table: PaperTable, cells: Sequence[Cell]) -> str:
     return " ".join(words)
 
 
+def attention_table(cells: Mapping[str, Cell], caption: str) -> Table:
+    """Attention on the needed tokens in percent of all: after training at both rates, before it, and by chance."""
+    rows = []
+    for cell in cells.values():
+        maps, line = maps_of(cell), {"weights": cell.label}
+        if maps.empty:
+            rows.append(line | {TUNED: cell.problem or NOT_RUN})
+            continue
+        for at, name in ((TUNED, TUNED), (AT_PAPERS_RATE, f"at {text.papers_rates([cell])}")):
+            line[name] = _spread(trained_scores(cell, at)["mass"])
+        after, before = trained_scores(cell), trained_scores(cell, trained=False)
+        line |= {"untrained": _spread(before["mass"]), "even spread": percent(before["chance"].mean())}
+        if after["lead"].notna().any():
+            line |= {"least lead": _spread(after["lead"]), "least lead, untrained": _spread(before["lead"])}
+        rows.append(line)
+    return Table(pd.DataFrame(rows).fillna(""), caption)
+
+
+def _spread(values: "pd.Series[float]") -> str:
+    mean, low, high = mean_interval(values)
+    return percent(mean) if math.isnan(low) else f"{percent(mean)} ({percent(low)} to {percent(high)})"
+
+
 def verdict_table(verdicts: Sequence[Verdict], caption: str = "") -> Table:
     """A row a comparison of a claim; claims that no study can decide share the last rows."""
     rows, untried = [], dict[str, list[str]]()  # why not -> claims
@@ -197,7 +221,7 @@ def verdict_table(verdicts: Sequence[Verdict], caption: str = "") -> Table:
             untried.setdefault(verdict.note or verdict.word, []).append(verdict.claim)
         for part in verdict.parts:
             shown = {"task": title(part.task), "comparison": part.comparison, "verdict": part.word}
-            shown["difference (95% interval)"] = text.difference(verdict, part)
+            shown["difference (95% interval)"] = text.difference(part)
             rate = "" if verdict.at == TUNED else "the paper's"
             rows.append(base | {"rate": rate, **shown, "seeds": str(part.test.n or ""), "note": part.note})
     rows += [{"claim": ", ".join(dict.fromkeys(names)), "verdict": why} for why, names in untried.items()]

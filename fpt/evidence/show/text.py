@@ -8,14 +8,17 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from fpt.evidence.attention import Scores
+from fpt.evidence.baselines import baseline_scores
 from fpt.evidence.cells import AT_PAPERS_RATE, CONFIRMATION, NOT_RUN, SELECTION, TUNED, Cell, StudyCells
 from fpt.evidence.runs import SHORT, rate_text, sweeps_table
-from fpt.evidence.stats import Paired, mean_interval
-from fpt.evidence.verdicts import OPEN, Part, Verdict
-from fpt.papers import Table, claims, paper_of, table
+from fpt.evidence.stats import Paired, mean_interval, paired
+from fpt.evidence.verdicts import CONTRADICTED, EDGE, INCONCLUSIVE, SUPPORTED, Part, Verdict, overall
+from fpt.papers import Table, paper_of, table
 from fpt.tasks import TASKS
 
 NONE = "(no result)"
+GAINS = {"FR x0.5": 0.5, "FR": 1.0, "FR x2": 2.0, "FR x4": 4.0}  # rows of ours-scales, in the order of their gain
 ARMS = "ours-arms"  # the table of the four arms on every task that a study has
 RATES = (1e-3, 1e-2)  # that chapters name
 QUANTITY = {
@@ -25,7 +28,6 @@ QUANTITY = {
     "attention": "part of the attention (%)",
 }
 TITLES = {"homology": "Homology", "digits": "Digits", "listops-short": "ListOps, short"}  # where there is little room
-RATIOS = ("faster", "lower_rate")  # kinds of rules whose differences are logarithms of a ratio
 
 
 def percent(value: float, digits: int = 1) -> str:
@@ -104,13 +106,12 @@ def _accuracy(cell: Cell, at: str | float) -> str:
     return f"{percent(mean_interval(values)[0])}%" if len(values) else NONE
 
 
-def difference(verdict: Verdict, part: Part) -> str:
-    """The tested difference with its interval: points, or a ratio."""
+def difference(part: Part) -> str:
+    """The tested difference with its interval: points, or a ratio of steps (whose logarithm was tested)."""
     test = part.test
     if math.isnan(test.mean):
         return ""
-    kinds = {rule.kind for rule in claims()[verdict.claim].rule}
-    if kinds & set(RATIOS):
+    if part.comparison.startswith("steps of"):
         mean, low, high = (f"{math.exp(value):.2f}" for value in (test.mean, test.low, test.high))
         return f"x {mean} ({low} to {high})"
     return f"{points(test.mean)} ({interval(test)})"
@@ -122,30 +123,40 @@ def scale_words(verdicts: Iterable[Verdict]) -> str:
 
 
 def verdict_sentence(verdict: Verdict) -> str:
-    """Supported, at reduced scale (tiny-lm, 300 steps): Digits, UP - FP, -0.6 points (-2.0 to 0.8)."""
-    words = verdict.word
-    if verdict.study:
-        words += f", at {verdict.scale} scale ({verdict.setting or verdict.study})"
+    """laptop: inconclusive, at reduced scale (tiny-lm, 300 steps). Digits, UP - FP, +1.3 (-2.0 to 4.6) points; ..."""
+    words = f"{verdict.study}: {verdict.word}"
+    words += f", at {verdict.scale} scale ({verdict.setting})" if verdict.setting else ""
     words += ", exploratory" if verdict.exploratory else ""
-    tests = [f"{title(part.task)}, {part.comparison}: {difference(verdict, part)}" for part in verdict.parts]
-    return f"{words}. {'; '.join(filter(lambda text: not text.endswith(': '), tests))}".strip()
+    tests = [f"{title(p.task)}, {p.comparison}, {difference(p)}, {p.word}" for p in verdict.parts if difference(p)]
+    return f"{words}. {'; '.join(tests)}{'.' if tests else ''}".strip()
 
 
-def answer(verdicts: Sequence[Verdict]) -> str:
-    """One claim in a sentence a study: what it says, the words, the intervals."""
-    if not verdicts:
-        return ""
-    studies = "; ".join(f"{verdict.study}: {verdict_sentence(verdict)}" for verdict in verdicts if verdict.study)
-    says = claims()[verdicts[0].claim].says.rstrip(".")
-    return f"{says} ({verdicts[0].claim}): {studies or verdicts[0].word}."
+def words_by_task(verdict: Verdict) -> dict[str, str]:
+    """The word of each task: contradicted by any of its comparisons, supported by all of them."""
+    found: dict[str, list[str]] = {}
+    for part in verdict.parts:
+        found.setdefault(part.task, []).append(part.word)
+    return {
+        task: CONTRADICTED if CONTRADICTED in words else words[0] if len(set(words)) == 1 else INCONCLUSIVE
+        for task, words in found.items()
+    }
 
 
-def counts(found: Mapping[str, Sequence[Verdict]], word_of: "Mapping[str, str]") -> str:
-    """How many claims have which verdict at which scale, in words; those whose rule is to come are among them."""
-    tally = Counter((word_of[name], scale_words(found[name])) for name in found)
-    words = [f"{n} {word}" + (f" at {scale} scale" if scale else "") for (word, scale), n in tally.most_common()]
-    to_come = sum(bool(claims()[name].todo) for name in found)
-    return f"{len(found)} claims: {', '.join(words)}" + (f" ({to_come} need a rule)" if to_come and OPEN else "")
+def tally(found: Iterable[Verdict]) -> str:
+    """One claim over every pair of task and model with fresh seeds: how many support it, how many contradict it."""
+    fresh = [verdict for verdict in found if verdict.study and not verdict.exploratory]
+    words = [word for verdict in fresh for word in words_by_task(verdict).values() if not word.startswith("not ")]
+    count = Counter(INCONCLUSIVE if word.startswith(INCONCLUSIVE) else word for word in words)
+    listed = [f"{word} on {count[word]}" for word in (SUPPORTED, CONTRADICTED, INCONCLUSIVE)]
+    return f"{', '.join(listed)} of {len(words)} pairs of task and model"
+
+
+def counts(found: Mapping[str, Sequence[Verdict]]) -> str:
+    """How many claims have which verdict at which scale; those whose rule is to come are among them."""
+    scales = {name: scale_words(verdicts) if any(v.parts for v in verdicts) else "" for name, verdicts in found.items()}
+    each = Counter((overall(verdicts), scales[name]) for name, verdicts in found.items())
+    words = [f"{n} {word}" + (f" at {scale} scale" if scale else "") for (word, scale), n in each.most_common()]
+    return f"{len(found)} claims: {', '.join(words)}"
 
 
 def whose(study_folder: str | Path) -> str:
@@ -206,13 +217,74 @@ def rate_ratios(studies: Iterable[StudyCells]) -> str:
     return f"{lower} of {len(pairs)}"
 
 
-def undecided(ids: Sequence[str], found: Mapping[str, Sequence[Verdict]]) -> str:
-    """One sentence: how many comparisons the ends of the grid leave open, among the claims `ids`."""
-    parts = [part for name in ids for verdict in found.get(name, ()) for part in verdict.parts if verdict.study]
-    edges = sum("edge" in part.word for part in parts)
+def undecided(found: Iterable[Verdict]) -> str:
+    """One sentence: how many comparisons the ends of the grid leave open."""
+    parts = [part for verdict in found for part in verdict.parts if part.test.n]
+    edges = sum(part.word == EDGE for part in parts)
     return (
-        f"{edges} of the {len(parts)} comparisons on this page at each model's own rate are undecided because a best "
-        "rate is an end of the grid."
+        f"{edges} of the {len(parts)} comparisons on this page are undecided because a best rate is an end of the grid."
+    )
+
+
+def scale_effect(cells: Mapping[str, Cell]) -> str:
+    """One sentence: what a tuned scale of the initialisation gives frozen random weights, and beside the pretrained.
+
+    The gain is chosen by the validation accuracy of the selection seeds, the difference is of fresh seeds.
+    """
+    gains = {row: cells[row] for row in GAINS if row in cells and not cells[row].problem}
+    if "FR" not in gains or len(gains) < 2 or cells["FP"].problem:
+        return NONE
+    validation = {row: cell.at(TUNED, stage=SELECTION)["validation_accuracy"].mean() for row, cell in gains.items()}
+    best = max(validation, key=lambda row: validation[row])
+    over_one = paired(gains[best].values(), gains["FR"].values())
+    over_random = paired(cells["FP"].values(), gains[best].values())
+    edge = " (an end of the gains)" if best in (list(gains)[0], list(gains)[-1]) else ""
+    effect = f"{points(over_one.mean)} points over gain 1 ({interval(over_one)})" if best != "FR" else "which is gain 1"
+    return (
+        f"{title(cells['FR'].task)}, {cells['FR'].spec.backbone if cells['FR'].spec else ''}: the gain with the best "
+        f"validation accuracy is {GAINS[best]:g}{edge}, {effect}; frozen pretrained minus frozen random at this gain is "
+        f"{points(over_random.mean)} points ({interval(over_random)})."
+    )
+
+
+def sampling_error(task: str, accuracy: float, examples: int) -> str:
+    """The standard error that a fixed test set adds to one accuracy, and no interval over seeds shows."""
+    error = 100 * math.sqrt(accuracy * (1 - accuracy) / examples)
+    return f"{title(task)} has {examples:,} test images: at an accuracy of {accuracy:.0%}, {error:.1f} points"
+
+
+def thresholds(study: StudyCells) -> str:
+    """One sentence: what a threshold on ListOps is worth, beside the best guess from the outermost operator."""
+    spec = next((spec for spec in study.study.sweeps if spec.task.startswith("listops") and spec.threshold), None)
+    if spec is None:
+        return ""
+    guess = baseline_scores(spec.task, **spec.task_options)["root operator only"]
+    return (
+        f"On {title(spec.task)} the threshold is low: {100 * (spec.threshold or 0):g}%, where always naming the best "
+        f"guess for the outermost operator gives {percent(guess)}%."
+    )
+
+
+def dropout(study: StudyCells, task: str = "digits") -> str:
+    """One sentence: the output layer alone without and with dropout, here and in the paper on ListOps."""
+    rows = (("lu-table-10", "read-out"), ("lu-table-15", "output only"))
+    found = [study.by_task(table(name)).get(task, {}).get(row) for name, row in rows]
+    here = [f"{percent(float(cell.values().mean()))}%" for cell in found if cell is not None and not cell.problem]
+    printed = [f"{table(name).rows[row].printed['listops'].value}%" for name, row in rows]
+    if len(here) < len(rows):
+        return "It was not run yet."
+    return (
+        f"On {title(task)} the output layer alone gives {here[0]} without dropout and {here[1]} with it. The paper's own "
+        f"numbers differ too: on ListOps {printed[0]} in its Table 10, without dropout, and {printed[1]} in its Table 15."
+    )
+
+
+def attention_words(seen: Mapping[str, tuple[Scores, Scores]]) -> str:
+    """A sentence a map (row -> scores after and before training): the attention on the needed tokens."""
+    return " ".join(
+        f"{row}: {percent(now['mass'].mean())}% on the needed tokens (untrained {percent(then['mass'].mean())}%, even "
+        f"spread {percent(now['chance'].mean())}%)."
+        for row, (now, then) in seen.items()
     )
 
 
