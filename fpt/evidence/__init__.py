@@ -17,7 +17,7 @@ PUBLIC = {  # module -> names that notebooks, pages and users rely on
     "show.figures": "budget_figure curves_figure difference_figure gain_figure learning_rate_figure spread_figure",
     "show.tables": "beside_paper beside_published budget_table claims_table printed_table protocol_table status_table "
     "summary verdict_table",
-    "show.exhibit": "claim_list exhibit key",
+    "show.exhibit": "claim_list claims_of exhibit key",
 }
 _MODULES = {name: module for module, names in PUBLIC.items() for name in names.split()}
 __all__ = list(_MODULES)  # noqa: PLE0605 - the names stand once, above

@@ -13,6 +13,7 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, NullLocator
 
 from fpt.evidence.runs import SHORT, rate_text
+from fpt.models import BACKBONES
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -24,6 +25,7 @@ COLOURS = {"FP": "#0072B2", "FR": "#56B4E9", "UP": "#D55E00", "UR": "#E69F00"}
 MARKERS = {"FP": "o", "FR": "s", "UP": "^", "UR": "D"}
 NAMES = {short: arm.replace("-", " ") for arm, short in SHORT.items()}
 BUDGETS = (0.25, 0.5, 1.0)
+DEFAULT_STD, REFERENCE_WIDTH = 0.02, 768  # of the library at any width; the width for which it was chosen
 GREY, GRID = "#555555", "#e5e5e5"
 
 
@@ -226,17 +228,20 @@ def attention_figure(maps: Mapping[str, pd.DataFrame], words: str) -> Figure:
     return figure
 
 
-def spread_figure(spreads: Mapping[str, tuple[pd.DataFrame, float]]) -> Figure:
-    """Standard deviation of pretrained weights (solid) and biases (dashed) by layer: a panel a model.
+def spread_figure(backbones: Sequence[str] = ("tiny-lm", "minilm", "gpt2")) -> Figure:
+    """Standard deviation of pretrained weights (solid) and biases (dashed) by layer: a panel a model on this machine.
 
-    `spreads`: model -> the frame of `arithmetic.spread` and the default matched to its width. Grey: 0.02, the library's
-    default (dotted), and the matched one (dash-dotted). As Lu et al. 2021, figure 6.
+    Grey: the library's default at any width (dotted), and matched to the width (dash-dotted). As Lu et al., figure 6.
     """
+    from fpt.evidence.arithmetic import spread
+
+    spreads = {name: frame for name in backbones if len(frame := spread(name))}
     if not spreads:
         return nothing()
     figure, panels = _panels(len(spreads), max(2, len(spreads)))
     words = []
-    for axes, (name, (frame, matched)) in zip(panels, spreads.items(), strict=False):
+    for axes, (name, frame) in zip(panels, spreads.items(), strict=False):
+        matched = DEFAULT_STD * (REFERENCE_WIDTH / BACKBONES[name].width) ** 0.5
         shown = frame.assign(layer=frame["layer"] + 1, group=frame["group"].str.replace("_", "-"))
         sns.lineplot(
             shown, x="layer", y="std", hue="group", style="kind", style_order=["weight", "bias"], markers=["o", "o"],
@@ -253,9 +258,6 @@ def spread_figure(spreads: Mapping[str, tuple[pd.DataFrame, float]]) -> Figure:
     _legend(figure, panels)
     figure.set_label(f"Standard deviation of pretrained weights and biases by layer. {'; '.join(words)}.")
     return figure
-
-
-DEFAULT_STD = 0.02  # of the library, at any width
 
 
 def nothing() -> Figure:

@@ -142,7 +142,7 @@ def _cell(cell: Cell, column: str, usual: int) -> str:
 
 
 def _at_papers_rate(cell: Cell, column: str) -> list[str]:
-    return [] if cell.papers_rate is None else [_reading(cell, AT_PAPERS_RATE, column)]
+    return [_reading(cell, AT_PAPERS_RATE, column)] if len(cell.values(AT_PAPERS_RATE)) else []
 
 
 def _reading(cell: Cell, at: str, column: str) -> str:
@@ -178,7 +178,7 @@ def _caption(table: PaperTable, cells: Sequence[Cell]) -> str:
     tried = [cell for cell in cells if not cell.problem]
     words = [f"{table.where or table.title}: {WHAT.get(table.kind, '')}."]
     if any(cell.papers_rate is not None for cell in tried):
-        words.append(f"Tuned / at the paper's rate ({text.papers_rates(tried)}).")
+        words.append(f"Tuned / at the paper's rate ({text.papers_rates(tried)}); one number: the same, or not run at it.")
     goals = {title(c.task): f"{100 * c.spec.threshold:g}%" for c in tried if c.spec and c.spec.threshold}
     if table.kind == "steps" and goals:
         words.append(f"Thresholds: {', '.join(f'{task} {goal}' for task, goal in goals.items())}.")
