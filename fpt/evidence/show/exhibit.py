@@ -51,7 +51,7 @@ def claims_of(*tables: str) -> list[Claim]:
     return [each for each in claims().values() if {rule.table for rule in each.rule} & set(tables)]
 
 
-def claim_list(some: Sequence[Claim], studies: Sequence[StudyCells], intervals: bool = False) -> str:
+def claim_list(some: Sequence[Claim], studies: Sequence[StudyCells], intervals: bool = False) -> Page:
     """Each claim as a sentence, with its verdict as it says it, and at the paper's rate where it says tuned.
 
     `intervals`: with every comparison behind it.
@@ -67,7 +67,7 @@ def claim_list(some: Sequence[Claim], studies: Sequence[StudyCells], intervals: 
         more = html.escape(" ".join(text.verdict_sentence(verdict) for verdict in found)) if intervals else ""
         link = f'<em>(<a href="claims.html#{each.id.lower()}">{html.escape(where)}</a>)</em>'
         items.append(f"<li>{html.escape(each.says)} {link} <strong>{html.escape(words)}</strong>. {more}</li>")
-    return f"<ul>{''.join(items)}</ul>"
+    return Page([f"<ul>{''.join(items)}</ul>"])
 
 
 def exhibit(name: str, study: StudyCells) -> Page:

@@ -90,7 +90,7 @@ class Table:
         cells = []
         for value, strong in zip(self.frame[name], bold, strict=True):
             text = html.escape(_text(value))
-            short = 0 < len(text) <= SHORT
+            short = len(text) <= SHORT
             if name == self.anchors:
                 text = f'<a id="{text.lower()}" href="#{text.lower()}">{text}</a>'
             text = f"<strong>{text}</strong>" if (strong or name == "verdict") and text else text

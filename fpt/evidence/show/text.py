@@ -192,9 +192,9 @@ def budget_share(steps: str, task: str) -> str:
     return f"{here:,} steps are {here / theirs:.2%} of the {theirs:,} that Rothermel et al. allow on this task."
 
 
-def arms(study: StudyCells, task: str) -> dict[str, Cell]:
-    """The four arms of a study on one task, by their short names; nothing where the study has none of them."""
-    return study.by_task(table(ARMS)).get(task, {})
+def arms(study: StudyCells, task: str, rows: str = ARMS) -> dict[str, Cell]:
+    """The four arms (or the rows of another table) of a study on one task; nothing where it has none of them."""
+    return study.by_task(table(rows)).get(task, {})
 
 
 def arms_by_setup(studies: Iterable[StudyCells]) -> Iterator[tuple[str, dict[str, Cell]]]:
