@@ -26,6 +26,10 @@ OF_THE_STUDY = {"threshold"}  # how results are read: it changes no run
 GRID = ("learning_rates", "selection_seeds", "confirmation_seeds", "reference_rates")
 SWEEP = r"[A-Za-z0-9-]+\.[A-Za-z0-9_+-]+-[0-9a-f]{8}"
 NPZ = "npz:"
+PAPERMILL = {  # how lists and mappings are handed to the notebook
+    "tuple_type": " (papermill takes lists with -y, as in -y '{learning_rates: [1e-3]}')",
+    "dict_type": " (papermill takes mappings with -y, as in -y '{task_options: {length: 5}}')",
+}
 
 T = TypeVar("T", int, float, str)
 Option = bool | int | float | str
@@ -298,7 +302,9 @@ def resolve(fields: Mapping[str, Any], source: str = "") -> SweepSpec:
     try:
         spec = SweepSpec(**fields)
     except ValidationError as error:
-        findings = dict.fromkeys(f"{explained(found)}{where}" for found in error.errors(include_url=False))
+        findings = dict.fromkeys(
+            f"{explained(found)}{PAPERMILL.get(found['type'], '')}{where}" for found in error.errors(include_url=False)
+        )
         raise SpecError("\n".join(findings)) from None
     except SpecError as error:
         raise SpecError(f"{error}{where}") from None

@@ -214,6 +214,11 @@ def _planned(study: Study, table: Table) -> Iterator[Planned]:
             run = spec.task if spec else task_as_run(file, paper, table, task)
             stands_for, known, whole = found.setdefault(run, ([], None, True))
             stands_for += [task] if spec or not known else []
+            if spec and known and spec != known and table.paper == file.paper:
+                raise SpecError(
+                    f"{table.id}: row {row!r} would be two sweeps on {run}, {known.title} and {spec.title}; leave one "
+                    f"out: replace where table, row and task, with null ({label})"
+                )
             found[run] = stands_for, known or spec, whole and is_papers(spec, paper, table, row, task)
         for run, (stands_for, spec, whole) in found.items():
             yield Planned(row, run, tuple(stands_for), spec, "paper" if whole and spec else "reduced")
