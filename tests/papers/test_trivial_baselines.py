@@ -1,6 +1,7 @@
 """The claims on baselines name scores that the package computes."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -22,7 +23,7 @@ def test_every_claim_is_there_with_its_number(baselines: Paper) -> None:
 
 
 def test_every_score_named_is_computed(baselines: Paper, tmp_path: Path) -> None:
-    small = {"listops-short": {"train": 200, "heldout": 50}}
+    small: dict[str, dict[str, Any]] = {"listops-short": {"train": 200, "heldout": 50}}
     for name, claim in baselines.claims.items():
         for rule in claim.rule:
             assert rule.kind == "baseline"
