@@ -21,8 +21,8 @@ defaults: {backbone: small-gpt2, steps: 4, batch_size: 4, evaluations: 2, evalua
            learning_rates: [1e-3, 1e-2], selection_seeds: [0], confirmation_seeds: [10, 11]}
 tasks: {bit-memory: {task_options: {strings: 2, length: 8, patch: 4}}}
 sweeps:
-  - {task: bit-memory, arm: unfrozen-random, keep_as: bits, measures: [attention], feeds: [lu-table-2]}
-  - {task: bit-xor, arm: frozen-pretrained, pretrained_by: bits, measures: [attention, train-mode], feeds: [lu-table-2]}
+  - {task: bit-memory, arm: unfrozen-random, keep_as: bits, measures: [attention]}
+  - {task: bit-xor, arm: frozen-pretrained, pretrained_by: bits, measures: [attention, train-mode]}
 """
 
 
@@ -105,7 +105,7 @@ def test_accuracy_in_training_mode_is_a_column_of_its_own(study: Path) -> None:
 
 def test_who_serves_a_table_brings_the_weights_it_starts_from(study: Path) -> None:
     (study / "study.yaml").write_text(
-        STUDY.replace("measures: [attention], feeds: [lu-table-2]", "feeds: [lu-table-1]")
+        STUDY.replace("measures: [attention]", "feeds: [lu-table-1]")
     )
     found = load_study(study)
     assert [spec.task for spec in found.feeding("lu-table-1")] == ["bit-memory"]
