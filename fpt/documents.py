@@ -94,4 +94,4 @@ def line_of(node: Any, path: tuple[Any, ...] | list[Any]) -> int:
             line = node.start_mark.line + 1
         else:
             break
-    return line
+    return int(line)

@@ -22,7 +22,6 @@ NOT_AT_THIS_SCALE, NOT_RUN = "not tested at this scale", "not run yet"
 TUNED, AT_PAPERS_RATE = "tuned", "paper"  # each sweep at its own best rate; all at the rate that the paper prints
 PAPER_SCALE, REDUCED = "paper", "reduced"
 SELECTION, CONFIRMATION = "selection", "confirmation"
-Values = "pd.Series[float]"
 
 
 @dataclass(frozen=True)
@@ -118,7 +117,7 @@ class Cell:
             return {}
         chosen = self.runs[self.runs["stage"] == SELECTION]
         return {
-            float(rate): runs.drop_duplicates("seed").set_index("seed")["test_accuracy"].astype(float)
+            float(str(rate)): runs.drop_duplicates("seed").set_index("seed")["test_accuracy"].astype(float)
             for rate, runs in chosen.groupby("learning_rate")
         }
 

@@ -30,7 +30,7 @@ def study(runs: Path, *sweeps: dict[str, Any], **document: Any) -> Study:
 
 
 @pytest.mark.parametrize(
-    ("name", "sweeps"), [("smoke", 4), ("laptop", 6), ("laptop-more", 25), ("lu2021", 232), ("rothermel2021", 32)]
+    ("name", "sweeps"), [("smoke", 4), ("laptop", 6), ("laptop-more", 25), ("lu2021", 232), ("rothermel2021", 28)]
 )
 def test_the_studies_of_this_repository(name: str, sweeps: int) -> None:
     found = load_study(ROOT / "runs" / name)
