@@ -94,7 +94,7 @@ class Cell:
         return self.paper.rate(self.stands_for[0] if self.stands_for else self.task, backbone)
 
     def at(self, at: str | float, frame: pd.DataFrame | None = None, stage: str | None = None) -> pd.DataFrame:
-        """The rows of `frame` [the runs] of a stage [the reported one], tuned, at the paper's rate or at a given one."""
+        """The rows of `frame` [the runs] of a stage [the reported one] at a rate: tuned, the paper's, a number."""
         frame = self.runs if frame is None else frame
         rate = {TUNED: self.best_rate, AT_PAPERS_RATE: self.papers_rate}.get(at, at) if isinstance(at, str) else at
         at_rate = near(frame["learning_rate"], math.nan if rate is None else float(rate))
