@@ -25,9 +25,9 @@ ROOT = Path(__file__).parents[1]
 TEXT = """
 name: My study
 sweeps:
-  - {task: digits, arm: [frozen-random, unfrozen-random], steps: 3, learning_rates: [1e-3, 1e-2], feeds: [lu-table-1],
+  - {task: digits, arm: [frozen-random, unfrozen-random], steps: 3, learning_rates: [1e-3, 1e-2],
      selection_seeds: [0], confirmation_seeds: [10, 11], reference_rates: [1e-3]}
-  - {task: digits-lra, arm: frozen-random, learning_rates: [1e-3], selection_seeds: [0], feeds: [lu-table-2]}
+  - {task: digits-lra, arm: frozen-random, learning_rates: [1e-3], selection_seeds: [0]}
 """
 
 

@@ -16,7 +16,8 @@ def baseline_scores(
     """Exact test accuracies (fractions) of trivial strategies, weakest first.
 
     Bits: guessing, and on Bit Memory copying the visible half and guessing the rest. ListOps: a ladder of
-    exact readers. Otherwise: always naming the commonest class of the training set, scored on the test set.
+    exact readers. Otherwise: guessing, and always naming the commonest class of the training set, scored on the
+    test set.
     Raises what `fpt.tasks.load` raises.
     """
     from fpt.tasks import load
@@ -30,7 +31,7 @@ def baseline_scores(
         return {"chance": 0.5, "copy the visible bits": 0.75}
     if task == "bit-xor":
         return {"chance": 0.5}
-    return {"majority class": _majority(loaded)}
+    return {"chance": 1 / loaded.classes, "majority class": _majority(loaded)}
 
 
 @cache

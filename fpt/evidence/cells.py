@@ -22,7 +22,6 @@ NOT_AT_THIS_SCALE, NOT_RUN = "not tested at this scale", "not run yet"
 TUNED, AT_PAPERS_RATE = "tuned", "paper"  # each sweep at its own best rate; all at the rate that the paper prints
 PAPER_SCALE, REDUCED = "paper", "reduced"
 SELECTION, CONFIRMATION = "selection", "confirmation"
-Values = "pd.Series[float]"
 
 
 @dataclass(frozen=True)
@@ -95,7 +94,7 @@ class Cell:
         return self.paper.rate(self.stands_for[0] if self.stands_for else self.task, backbone)
 
     def at(self, at: str | float, frame: pd.DataFrame | None = None, stage: str | None = None) -> pd.DataFrame:
-        """The rows of `frame` [the runs] of a stage [the reported one], tuned, at the paper's rate or at a given one."""
+        """The rows of `frame` [the runs] of a stage [the reported one] at a rate: tuned, the paper's, a number."""
         frame = self.runs if frame is None else frame
         rate = {TUNED: self.best_rate, AT_PAPERS_RATE: self.papers_rate}.get(at, at) if isinstance(at, str) else at
         at_rate = near(frame["learning_rate"], math.nan if rate is None else float(rate))
@@ -118,7 +117,7 @@ class Cell:
             return {}
         chosen = self.runs[self.runs["stage"] == SELECTION]
         return {
-            float(rate): runs.drop_duplicates("seed").set_index("seed")["test_accuracy"].astype(float)
+            float(str(rate)): runs.drop_duplicates("seed").set_index("seed")["test_accuracy"].astype(float)
             for rate, runs in chosen.groupby("learning_rate")
         }
 

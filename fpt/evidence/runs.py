@@ -25,7 +25,13 @@ SHORT = {
 SETUP = ("task", "variant", "task_options", "backbone", "backbone_options", *Recipe.model_fields)  # to be compared
 SPEC = ("arm", *(name for name in SweepSpec.model_fields if name not in (*GRID, "measures")))
 ADDED = ("label", "setup", *SPEC, "selected_rate", "at_edge", "selected", "reference", "study", "origin")
-EMPTY = ("sweep", "stage", "learning_rate", "seed")  # columns that every table of a sweep has
+RUN = ("sweep", "stage", "learning_rate", "seed")
+SCORES = ("validation_accuracy", "train_accuracy")
+COLUMNS = {  # of the tables of a sweep, where there is none
+    "runs": (*RUN, "best_step", *SCORES, "test_accuracy", "test_accuracy_exact", "test_accuracy_last",
+             "train_accuracy_last", "diverged_at"),
+    "curves": (*RUN, "step", "train_loss", "validation_loss", *SCORES),
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -100,7 +106,7 @@ def load_sweeps(study: Study, origin: Origin = "auto") -> dict[str, SweepTables]
 
 
 def load_runs(study_folder: str | Path, origin: Origin = "auto") -> pd.DataFrame:
-    """One row per run of the study's finished sweeps; no rows where there are none.
+    """One row per run of the study's finished sweeps; no rows (but all columns) where there are none.
 
     Columns: those of runs.parquet (accuracies are fractions), the resolved spec, `label` (FP, FR fixed, ...),
     `setup` (what must be equal for two sweeps to be compared), `selected` and `reference` (this run's rate is
@@ -168,14 +174,14 @@ def _chosen(states: list[SweepState], origin: Origin) -> Origin:
     return "own" if complete or not any_published else "published"
 
 
-def _tidy(study_folder: str | Path, origin: Origin, table: str) -> pd.DataFrame:
+def _tidy(study_folder: str | Path, origin: Origin, table: Literal["runs", "curves"]) -> pd.DataFrame:
     study = load_study(study_folder)
     frames = [
         tidy(getattr(sweep, table), sweep.spec, sweep.result).assign(study=study.folder.name, origin=sweep.origin)
         for sweep in load_sweeps(study, origin).values()
     ]
     if not frames:
-        return pd.DataFrame({name: pd.Series(dtype=object) for name in (*EMPTY, *ADDED)})
+        return pd.DataFrame({name: pd.Series(dtype=object) for name in (*COLUMNS[table], *ADDED)})
     return pd.concat(frames, ignore_index=True)
 
 

@@ -45,7 +45,7 @@ Kind = Literal[
     "small_gap",  # the row's training accuracy less than the margin above its test accuracy
     "smaller_gap",  # the gap of the first row smaller than that of every other one
     "unstable",  # the row loses more than `by` points, or diverges, at the paper's rate
-    "drop",  # the row loses more than `by` points from the paper's rate to the next rate of its grid
+    "drop",  # the row loses more than `by` points from the paper's rate to the next of its grid, or already at it
     "lower_rate",  # the best rate of the first row at most 1/`by` of that of every other one
     "inverts",  # the second row leads at every rate below the paper's, and does not at the paper's
     "fixed_and_tuned",  # the first row leads at the paper's rate, and loses to the second where both are tuned
@@ -53,6 +53,7 @@ Kind = Literal[
     "attends",  # first-layer attention: `level` names the score (needed, lead, weaker)
     "baseline",  # the computed score named `level` of a task is the printed number
 ]
+ALONE = {"near", "linear", "reaches", "small_gap", "unstable", "drop", "attends"}  # every other kind compares rows
 
 
 class _Strict(BaseModel):
@@ -118,7 +119,7 @@ class Claim(_Strict):
 
 
 class Printed(_Strict):
-    """What a table prints in one cell. A gap prints two numbers: training and test accuracy."""
+    """What a table prints in one cell. A gap: training and test accuracy, and their difference where it is printed."""
 
     value: float | tuple[float, ...] | str | None = Field(None, alias="is")  # text: "never"
     sem: float | None = None
@@ -254,6 +255,8 @@ def _contradictions(paper: Paper) -> list[tuple[list[Any], str]]:
                 found.append(
                     (place, f"row {row!r}: the paper prints nothing there; say `ours: why`, or `drawn: [tasks]`")
                 )
+            elif not (table.any_task or entry.printed or entry.drawn or entry.tasks):
+                found.append((place, f"row {row!r} stands on no task of the paper: say on which `tasks` it is run"))
             for task in {*entry.printed, *entry.drawn, *entry.tasks} - set(paper.tasks):
                 found.append((place, str(unknown("task", task, paper.tasks))))
         if table.until != "threshold" and table.until not in table.rows:
@@ -265,14 +268,17 @@ def _contradictions(paper: Paper) -> list[tuple[list[Any], str]]:
 
 
 def _rule_contradictions(paper: Paper, rule: Rule) -> list[str]:
+    wrong = [str(unknown("task", task, paper.tasks)) for task in rule.tasks if task not in paper.tasks]
     if rule.kind == "baseline":
-        return [] if rule.tasks else ["a baseline names its tasks"]
+        return wrong + ([] if rule.tasks and rule.level else ["a baseline names its tasks and, as `level`, its score"])
     if rule.table not in paper.tables:
-        return [str(unknown("table", rule.table, paper.tables))]
-    table = paper.tables[rule.table]
-    wrong = [str(unknown(f"row of {rule.table}", row, table.rows)) for row in rule.rows if row not in table.rows]
-    wrong += [str(unknown("task", task, paper.tasks)) for task in rule.tasks if task not in paper.tasks]
-    return wrong + ([] if rule.rows else ["the rule names no row"])
+        return [*wrong, str(unknown("table", rule.table, paper.tables))]
+    rows = paper.tables[rule.table].rows
+    wrong += [str(unknown(f"row of {rule.table}", row, rows)) for row in rule.rows if row not in rows]
+    needed = 1 if rule.kind in ALONE else 2
+    if len(set(rule.rows)) < needed:
+        wrong.append(f"{rule.kind} needs {needed} different rows; the rule names {', '.join(rule.rows) or 'no row'}")
+    return wrong
 
 
 @cache

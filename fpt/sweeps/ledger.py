@@ -15,7 +15,8 @@ from typing import Any
 
 from fpt.errors import LockedError, SpecError
 from fpt.sweeps.spec import SweepSpec
-from fpt.sweeps.study import NAME, Study
+from fpt.sweeps.study import Study
+from fpt.sweeps.study_file import NAME
 
 RESULT, PROGRESS, LOCK = "result.json", "progress.json", "lock"
 WEIGHTS = "weights.safetensors"  # kept for the sweeps that are pretrained by this one

@@ -93,8 +93,8 @@ def alternatives(fields: Fields, source: str) -> Iterator[Fields]:
             raise SpecError(f"{name} = []: the list is empty ({source})")
         if None in values:
             raise SpecError(f"{name} = {values!r}: one of them is empty ({source})")
-    for values in itertools.product(*crossed.values()):
-        yield {**fields, **dict(zip(crossed, values, strict=True))}
+    for chosen in itertools.product(*crossed.values()):
+        yield {**fields, **dict(zip(crossed, chosen, strict=True))}
 
 
 def task_as_run(file: StudyFile, paper: Paper, table: Table, task: str) -> str:

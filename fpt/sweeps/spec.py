@@ -3,68 +3,36 @@
 import hashlib
 import json
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal, TypeVar, get_args, get_origin
+from typing import Annotated, Any, Literal, get_args, get_origin
 
-from pydantic import (
-    AfterValidator,
-    ConfigDict,
-    Field,
-    ValidationError,
-    ValidationInfo,
-    field_validator,
-    model_validator,
-)
+from pydantic import ConfigDict, Field, ValidationError, ValidationInfo, field_validator, model_validator
 
 from fpt import models, tasks
 from fpt.documents import explained
 from fpt.errors import SpecError, unknown
-from fpt.training.recipe import MEASURES, WEIGHTS, Recipe
+from fpt.sweeps.fields import (
+    Gain,
+    Measures,
+    Options,
+    Rates,
+    Seeds,
+    SweepFolder,
+    canonical,
+    distinct,
+    split_arm,
+    with_options,
+)  # fmt: skip
+from fpt.training.recipe import WEIGHTS, Recipe
 
 PROTOCOL = 1  # raised when a default or the meaning of results changes: every sweep then has a new hash
 
 OF_THE_STUDY = {"threshold"}  # how results are read: it changes no run
 GRID = ("learning_rates", "selection_seeds", "confirmation_seeds", "reference_rates")
-SWEEP = r"[A-Za-z0-9-]+\.[A-Za-z0-9_+-]+-[0-9a-f]{8}"
 NPZ = "npz:"
-
-T = TypeVar("T", int, float, str)
-Option = bool | int | float | str
-Options = dict[str, Option]
-
-
-def distinct(values: tuple[T, ...]) -> tuple[T, ...]:
-    """The values, sorted. Raises ValueError where one is given more than once."""
-    if twice := {value for value in values if values.count(value) > 1}:
-        raise ValueError(f"{', '.join(_text(value) for value in sorted(twice))} given more than once")
-    return tuple(sorted(values))
-
-
-def _text(value: Any) -> str:
-    return f"{value:g}" if isinstance(value, float) else str(value)
-
-
-def _rate(rate: float) -> float:
-    if not 0 < rate < float("inf"):
-        raise ValueError(f"every rate must be a finite number above 0, {rate:g} is not")
-    return rate
-
-
-def _seed(seed: int) -> int:
-    if not 0 <= seed < 2**63:
-        raise ValueError("every seed must be a whole number of 0 or more, below 2^63")
-    return seed
-
-
-def _known_measures(measures: tuple[str, ...]) -> tuple[str, ...]:
-    for name in measures:
-        if name not in MEASURES:
-            raise unknown("measure", name, MEASURES)
-    return tuple(sorted(set(measures)))
-
-
-Rates = Annotated[tuple[Annotated[float, AfterValidator(_rate)], ...], AfterValidator(distinct)]
-Seeds = Annotated[tuple[Annotated[int, AfterValidator(_seed)], ...], AfterValidator(distinct)]
-Gain = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+PAPERMILL = {  # how lists and mappings are handed to the notebook
+    "tuple_type": " (papermill takes lists with -y, as in -y '{learning_rates: [1e-3]}')",
+    "dict_type": " (papermill takes mappings with -y, as in -y '{task_options: {length: 5}}')",
+}
 
 
 class SweepSpec(Recipe):
@@ -86,8 +54,8 @@ class SweepSpec(Recipe):
     random_init: Literal[models.RANDOM_INITS] = "matched"  # type: ignore[valid-type]
     random_gain: Gain = 1.0
     input_init: Literal[models.INPUT_INITS] = "orthogonal"  # type: ignore[valid-type]
-    pretrained_by: Annotated[str, Field(pattern=f"^{SWEEP}$")] | None = None  # folder of a sweep of the same study
-    measures: Annotated[tuple[str, ...], AfterValidator(_known_measures)] = ()
+    pretrained_by: SweepFolder | None = None  # folder of a sweep of the same study
+    measures: Measures = ()
     learning_rates: Rates
     selection_seeds: Seeds
     confirmation_seeds: Seeds = ()
@@ -256,36 +224,6 @@ def _holds_whole_numbers(field: str) -> bool:
     return found and not field.endswith("_options")
 
 
-def split_arm(arm: Any) -> tuple[str, str | list[str]]:
-    """Initialisation and trainable groups of an arm by name. Raises SpecError for an unknown one."""
-    if arm in list(models.ARMS):
-        init, policy = models.ARMS[arm]
-        return init, policy
-    trainable, _, init = str(arm).rpartition("-")
-    groups = trainable.split("+")
-    if init in models.INITS and trainable in models.POLICIES:
-        return init, trainable
-    if init in models.INITS and all(group in (*models.GROUPS, *models.PARTS) for group in groups):
-        return init, groups
-    raise unknown("arm", arm, models.ARMS)
-
-
-def with_options(name: str, options: Mapping[str, Any]) -> str:
-    """bit-xor (length 16)."""
-    return f"{name} ({', '.join(f'{key} {value}' for key, value in options.items())})" if options else name
-
-
-def canonical(options: Mapping[str, Any], defaults: Mapping[str, Any]) -> dict[str, Any]:
-    """Options that differ from their default; a whole number given for a float is that float."""
-    kept = {}
-    for name, value in options.items():
-        default = defaults.get(name)
-        value = float(value) if isinstance(default, float) else value
-        if value != default:
-            kept[name] = value
-    return kept
-
-
 def resolve(fields: Mapping[str, Any], source: str = "") -> SweepSpec:
     """The spec that `fields` describe, checked against the tasks and backbones that exist.
 
@@ -298,7 +236,9 @@ def resolve(fields: Mapping[str, Any], source: str = "") -> SweepSpec:
     try:
         spec = SweepSpec(**fields)
     except ValidationError as error:
-        findings = dict.fromkeys(f"{explained(found)}{where}" for found in error.errors(include_url=False))
+        findings = dict.fromkeys(
+            f"{explained(found)}{PAPERMILL.get(found['type'], '')}{where}" for found in error.errors(include_url=False)
+        )
         raise SpecError("\n".join(findings)) from None
     except SpecError as error:
         raise SpecError(f"{error}{where}") from None

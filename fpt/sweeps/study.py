@@ -176,12 +176,16 @@ def _of_sweeps(file: StudyFile, label: str) -> Iterator[Request]:
 
 def _merged(requests: list[Request], label: str) -> tuple[tuple[SweepSpec, ...], dict[str, str]]:
     """The sweeps, each once with everything that is measured of it; folders of those that keep weights, by name."""
-    named = {name: request.key for request in requests for name in request.names}
+    named: dict[str, str] = {}
+    for request in requests:
+        for name in request.names:
+            if named.setdefault(name, request.key) != request.key:
+                raise SpecError(f"keep_as = {name!r}: more than one sweep has this name ({request.source})")
     used = {request.fields.get("pretrained_by") for request in requests} - {None}
     measures: dict[str, set[str]] = {}
     for request in requests:
         measures.setdefault(request.key, set()).update(request.fields.get("measures") or ())
-    for name in used & set(named) | {n for r in requests for n in r.names if "/" not in n}:
+    for name in {name for name in named if name in used or "/" not in name}:
         measures[named[name]].add(WEIGHTS)
     sweeps: dict[str, SweepSpec] = {}
     keepers: dict[str, str] = {}
@@ -204,7 +208,7 @@ def _planned(study: Study, table: Table) -> Iterator[Planned]:
         for task in dict.fromkeys(spec.task for spec in study.sweeps):
             for row in table.rows:
                 fields = cell_fields(file, paper, table, row, task, label)
-                yield Planned(row, task, (task,), fields and study.find(fields))
+                yield Planned(row, task, (task,), study.find(fields) if fields else None)
         return
     for row in table.rows:
         found: dict[str, tuple[list[str], SweepSpec | None, bool]] = {}  # task as run -> paper's tasks, sweep, scale
@@ -214,6 +218,11 @@ def _planned(study: Study, table: Table) -> Iterator[Planned]:
             run = spec.task if spec else task_as_run(file, paper, table, task)
             stands_for, known, whole = found.setdefault(run, ([], None, True))
             stands_for += [task] if spec or not known else []
+            if spec and known and spec != known and table.paper == file.paper:
+                raise SpecError(
+                    f"{table.id}: row {row!r} would be two sweeps on {run}, {known.title} and {spec.title}; leave one "
+                    f"out: replace where table, row and task, with null ({label})"
+                )
             found[run] = stands_for, known or spec, whole and is_papers(spec, paper, table, row, task)
         for run, (stands_for, spec, whole) in found.items():
             yield Planned(row, run, tuple(stands_for), spec, "paper" if whole and spec else "reduced")

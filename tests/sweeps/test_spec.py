@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fpt.errors import SpecError
+from fpt.models import POLICIES
 from fpt.sweeps import PROTOCOL, SweepSpec, parameters_to_spec
 from fpt.sweeps.spec import resolve
 from fpt.training import Recipe
@@ -29,6 +30,11 @@ fields = st.fixed_dictionaries(
     {"task": st.sampled_from(["digits", "bit-xor"]), "learning_rates": rates, "selection_seeds": seeds},
     optional={
         "arm": st.sampled_from(["frozen-pretrained", "frozen-random", "unfrozen-random", "output-random"]),
+        "backbone": st.sampled_from(["tiny-lm", "minilm", "gpt2"]),
+        "backbone_options": st.sampled_from([{}, {"layers": 0}, {"layers": 2}]),
+        "input_init": st.sampled_from(["orthogonal", "default"]),
+        "measures": st.lists(st.sampled_from(["attention", "train-mode"]), max_size=2),
+        "clip": st.sampled_from([None, 1, 1.0, 0.5]),
         "random_init": st.sampled_from(["matched", "fixed", "scaled"]),
         "random_gain": st.sampled_from([0.5, 1, 1.0, 2]),
         "confirmation_seeds": st.lists(st.integers(100, 199), max_size=3, unique=True),
@@ -74,9 +80,22 @@ def test_equal_hashes_only_for_equal_sweeps(one: dict[str, Any], other: dict[str
     assert (resolve(one).hash == resolve(other).hash) == (resolve(one) == resolve(other))
 
 
-@given(fields)
-def test_a_spec_survives_its_notebook_and_its_result_file(given_fields: dict[str, Any]) -> None:
-    spec = resolve(given_fields)
+groups = st.lists(
+    st.sampled_from(["input", "output", "layer_norm", "positions", "attention", "feed_forward", "last_attention"]),
+    min_size=1, max_size=7, unique=True,
+)  # fmt: skip
+
+
+@given(
+    fields,
+    st.sampled_from(["pretrained", "random", "statistics"]),
+    st.none() | st.sampled_from(sorted(POLICIES)) | groups,
+)
+def test_a_spec_survives_its_notebook_and_its_result_file(
+    given_fields: dict[str, Any], init: str, trainable: str | list[str] | None
+) -> None:
+    parts = {} if trainable is None else {"arm": None, "init": init, "trainable": trainable}
+    spec = resolve(given_fields | parts)
     assert parameters_to_spec(json.loads(json.dumps(spec.parameters()))) == spec
     assert resolve(json.loads(json.dumps(spec.resolved()))).hash == spec.hash
 
@@ -123,6 +142,22 @@ def test_arms_have_names_both_ways() -> None:
     groups = resolve(SPEC | {"arm": None, "init": "pretrained", "trainable": ["output", "input"]})
     assert groups.arm == "input+output-pretrained"
     assert resolve(SPEC | {"arm": groups.arm}) == groups
+
+
+@pytest.mark.parametrize("policy", sorted(POLICIES))
+def test_a_list_of_groups_that_is_a_policy_is_that_policy(policy: str) -> None:
+    by_name, by_groups = (
+        resolve(SPEC | {"arm": None, "init": "random", "trainable": trainable})
+        for trainable in (policy, list(reversed(POLICIES[policy])))
+    )
+    assert by_groups == by_name
+    assert by_groups.hash == resolve(by_groups.parameters()).hash
+
+
+def test_a_changed_spec_has_a_hash_of_its_own() -> None:
+    spec = resolve(SPEC)
+    before = spec.hash
+    assert spec.model_copy(update={"steps": 7}).hash == spec.changed(steps=7).hash != before
 
 
 def test_titles_and_folder_names() -> None:

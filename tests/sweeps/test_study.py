@@ -1,5 +1,6 @@
-"""study.yaml: lists, defaults, extension, filters, and what a bad file gets."""
+"""study.yaml: tables of a paper at a scale, lists, defaults, and what a bad file gets."""
 
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -7,7 +8,9 @@ import pytest
 import yaml
 
 from fpt.errors import SpecError
+from fpt.papers import paper
 from fpt.sweeps import Study, load_study
+from fpt.sweeps.spec import resolve
 from fpt.sweeps.study import study_folder
 
 ROOT = Path(__file__).parents[2]
@@ -26,12 +29,12 @@ def study(runs: Path, *sweeps: dict[str, Any], **document: Any) -> Study:
     return load_study(write(runs, defaults=DEFAULTS, sweeps=list(sweeps), **document))
 
 
-@pytest.mark.parametrize(("name", "sweeps"), [("smoke", 4), ("laptop", 6), ("laptop-more", 24)])
+@pytest.mark.parametrize(
+    ("name", "sweeps"), [("smoke", 4), ("laptop", 6), ("laptop-more", 25), ("lu2021", 232), ("rothermel2021", 28)]
+)
 def test_the_studies_of_this_repository(name: str, sweeps: int) -> None:
     found = load_study(ROOT / "runs" / name)
-    assert len(found.sweeps) == sweeps
-    assert all(spec.feeds for spec in found.sweeps)
-    assert len({spec.folder_name for spec in found.sweeps}) == sweeps
+    assert len(found.sweeps) == len({spec.folder_name for spec in found.sweeps}) == sweeps
 
 
 def test_every_published_folder_still_resolves() -> None:
@@ -40,14 +43,16 @@ def test_every_published_folder_still_resolves() -> None:
         assert {folder.name for folder in path.iterdir()} <= names, path
 
 
+def test_every_spec_of_every_study_survives_its_notebook() -> None:
+    for path in ROOT.glob("runs/*/study.yaml"):
+        for spec in load_study(path.parent).sweeps:
+            assert resolve(spec.parameters()).hash == spec.hash, spec.title
+
+
 def test_the_gains_meet_the_laptop_study_at_gain_one() -> None:
-    laptop = {s.arm: s for s in load_study(ROOT / "runs" / "laptop").sweeps if s.random_init == "matched"}
-    more = [s for s in load_study(ROOT / "runs" / "laptop-more").sweeps if s.task == "digits" and s.random_gain == 1]
-    assert {s.arm for s in more} == {"frozen-random", "unfrozen-random"}
-    for spec in more:
-        assert spec.model_copy(update={"steps": 0, "feeds": ()}) == laptop[spec.arm].model_copy(
-            update={"steps": 0, "feeds": ()}
-        )
+    laptop = {spec.folder_name for spec in load_study(ROOT / "runs" / "laptop").sweeps if spec.random_init == "matched"}
+    more = {spec.folder_name for spec in load_study(ROOT / "runs" / "laptop-more").sweeps}
+    assert len(laptop & more) == 3  # frozen pretrained, and both random arms
 
 
 def test_lists_are_crossed(tmp_path: Path) -> None:
@@ -57,18 +62,11 @@ def test_lists_are_crossed(tmp_path: Path) -> None:
     ]
 
 
-def test_equal_sweeps_become_one_and_feed_both(tmp_path: Path) -> None:
-    found = study(
-        tmp_path,
-        {"task": "digits", "arm": ARMS, "feeds": ["lu-table-1"]},
-        {"task": "digits", "arm": ["frozen-random"], "random_gain": [1, 2], "feeds": ["lu-table-2"]},
-    )
-    assert len(found.sweeps) == 5
-    assert found.sweeps[1].feeds == ("lu-table-1", "lu-table-2")
-    assert [spec.title for spec in found.feeding("lu-table-2")] == [
-        "digits, frozen-random",
-        "digits, frozen-random, gain 2",
-    ]
+def test_equal_sweeps_become_one_that_measures_all(tmp_path: Path) -> None:
+    one = {"task": "bit-xor", "arm": "frozen-random"}
+    found = study(tmp_path, one, {**one, "measures": ["train-mode"]}, {**one, "measures": ["attention"]})
+    (spec,) = found.sweeps
+    assert spec.measures == ("attention", "train-mode")
 
 
 def test_rates_without_a_point_are_numbers(tmp_path: Path) -> None:
@@ -79,13 +77,6 @@ def test_rates_without_a_point_are_numbers(tmp_path: Path) -> None:
 def test_the_folder_is_the_identity_and_the_name_a_title(tmp_path: Path) -> None:
     assert study(tmp_path, {"task": "digits"}).name == "mine"
     assert study(tmp_path, {"task": "digits"}, name="My study").name == "My study"
-
-
-def test_only_names_a_feed(tmp_path: Path) -> None:
-    found = study(tmp_path, {"task": "digits", "feeds": ["lu-table-1"]})
-    assert found.feeding(None) == found.feeding("lu-table-1") == found.sweeps
-    with pytest.raises(SpecError, match=r"unknown feed 'lu-table-3'.*Known: lu-table-1"):
-        found.feeding("lu-table-3")
 
 
 class TestFieldsOfATask:
@@ -102,24 +93,12 @@ class TestFieldsOfATask:
         found = [(spec.task, spec.steps, spec.threshold) for spec in load_study(folder).sweeps]
         assert found == [("digits", 5, None), ("bit-xor", 7, 0.9), ("digits-lra", 9, None)]
 
-    def test_a_child_has_the_last_word(self, tmp_path: Path) -> None:
-        write(
-            tmp_path,
-            "parent",
-            defaults=DEFAULTS | {"arm": "frozen-random"},
-            tasks={"digits": {"steps": 7, "batch_size": 4}},
-            sweeps=[{"task": "mnist", "batch_size": 2}],
-        )
-        changes = {"replace": {"task": {"mnist": "digits"}}, "tasks": {"digits": {"steps": 11}}}
-        (spec,) = load_study(write(tmp_path, "child", extends="parent", **changes)).sweeps
-        assert (spec.task, spec.steps, spec.batch_size) == ("digits", 11, 2)
-
     @pytest.mark.parametrize(
         ("tasks", "message"),
         [
             ({"digit": {"steps": 3}}, r"unknown task 'digit'.*tasks of .*mine/study.yaml"),
             ({"digits": {"step": 3}}, r"unknown study field 'step'.*tasks of .*mine/study.yaml, digits"),
-            ({"digits": 3}, "must be a mapping of fields"),
+            ({"digits": 3}, r"line \d+: tasks.digits = 3: must be a mapping"),
             ([{"digits": {"steps": 3}}], "tasks = .*: must be a mapping"),
         ],
     )
@@ -135,80 +114,182 @@ class TestFieldsOfATask:
         assert plain[0].hash == with_one[0].hash
 
 
-class TestExtends:
-    @pytest.fixture
-    def runs(self, tmp_path: Path) -> Path:
-        write(
+PAPER = """
+name: toy
+title: A paper of one table
+defaults: {backbone: gpt2, random_init: fixed}
+rates: {default: 1e-2, lstm: 3e-3}
+tasks: {mnist: {steps: 50, variant: released}, cifar10: {steps: 70}, bit-xor: {steps: 20, threshold: 0.9}}
+rows:
+  FP: {arm: frozen-pretrained}
+  UR: {arm: unfrozen-random}
+  "UR, 3 layers": {arm: unfrozen-random, layers: 3}
+  LSTM: {arm: frozen-random, backbone: lstm, width: 768}
+  bit: {arm: frozen-pretrained, pretrained_by: UR/bit-xor}
+  quoted: {label: a model of the literature}
+tables:
+  toy-table-1:
+    title: Accuracy
+    where: Table 1
+    rows:
+      FP: {mnist: 90, cifar10: {is: 70, backbone: gpt2-large}, bit-xor: 100}
+      UR: {mnist: 92, cifar10: 70, bit-xor: {is: 100, keep: true}}
+      quoted: {mnist: {is: 99, literature: somebody}}
+  toy-table-2:
+    title: More
+    where: Table 2
+    measures: [attention]
+    rows:
+      FP: {bit-xor: 100}
+      LSTM: {bit-xor: 50}
+      bit: {mnist: 80}
+"""
+SMALL = [
+    {"where": {"backbone": "gpt2"}, "with": {"backbone": "tiny-lm"}},
+    {"where": {"backbone": "gpt2-large"}, "with": None},
+    {"where": {"task": ["mnist", "cifar10"]}, "with": {"task": "digits"}},
+    {"where": {"width": 768}, "with": {"width": 32}},
+]
+
+
+@pytest.fixture
+def toy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str], None]]:
+    """Puts a paper beside the others."""
+    folder = tmp_path / "papers"
+    folder.mkdir()
+    monkeypatch.setattr(paper, "FOLDERS", [*paper.FOLDERS, folder])
+
+    def put(text: str = PAPER) -> None:
+        (folder / "toy.yaml").write_text(text)
+        paper.papers.cache_clear()
+
+    put()
+    yield put
+    paper.papers.cache_clear()
+
+
+@pytest.mark.usefixtures("toy")
+class TestTables:
+    def made(self, runs: Path, **document: Any) -> Study:
+        defaults = DEFAULTS | {"confirmation_seeds": [10]} | document.pop("defaults", {})
+        return load_study(write(runs, defaults=defaults, paper="toy", **document))
+
+    def test_rows_times_tasks_give_the_sweeps(self, tmp_path: Path) -> None:
+        found = self.made(tmp_path)
+        assert [(spec.task, spec.backbone, spec.arm, spec.steps) for spec in found.sweeps] == [
+            ("mnist", "gpt2", "frozen-pretrained", 50),
+            ("cifar10", "gpt2-large", "frozen-pretrained", 70),
+            ("bit-xor", "gpt2", "frozen-pretrained", 20),
+            ("mnist", "gpt2", "unfrozen-random", 50),
+            ("cifar10", "gpt2", "unfrozen-random", 70),
+            ("bit-xor", "gpt2", "unfrozen-random", 20),
+            ("bit-xor", "lstm", "frozen-random", 20),
+            ("mnist", "gpt2", "frozen-pretrained", 50),
+        ]
+        assert {spec.variant for spec in found.sweeps if spec.task == "mnist"} == {"released"}
+        assert {spec.random_init for spec in found.sweeps if spec.init == "random"} == {"fixed"}
+
+    def test_the_rate_that_the_paper_prints_is_the_reference(self, tmp_path: Path) -> None:
+        rates = {spec.backbone: spec.reference_rates for spec in self.made(tmp_path).sweeps}
+        assert rates == {"gpt2": (1e-2,), "gpt2-large": (1e-2,), "lstm": (3e-3,)}
+        (spec,) = self.made(tmp_path, tables=["toy-table-2"], defaults={"reference_rates": []}).sweeps[1:2]
+        assert spec.reference_rates == ()
+
+    def test_one_table_trains_the_sweeps_of_the_whole(self, tmp_path: Path) -> None:
+        found = self.made(tmp_path)
+        assert [spec.title for spec in found.serving("toy-table-2")] == [
+            "bit-xor, frozen-pretrained, gpt2",
+            "bit-xor, unfrozen-random, gpt2, fixed",  # the bit row starts from its weights
+            "bit-xor, frozen-random, lstm (width 768), fixed",
+            "mnist, frozen-pretrained, variant released, gpt2, pretrained by bit-xor",
+        ]
+        assert found.serving(None) == found.sweeps
+        # attention is measured for table 2; the same sweep serves table 1
+        assert "attention" in next(spec for spec in found.serving("toy-table-1") if spec.task == "bit-xor").measures
+        alone = self.made(tmp_path, tables=["toy-table-2"])
+        assert {spec.hash for spec in found.serving("toy-table-2")} == {spec.hash for spec in alone.sweeps}
+        with pytest.raises(
+            SpecError, match=r"unknown table 'toy-table-3'.*study.yaml.*Known: toy-table-1, toy-table-2"
+        ):
+            found.serving("toy-table-3")
+
+    def test_at_another_scale(self, tmp_path: Path) -> None:
+        found = self.made(
             tmp_path,
-            "large",
-            defaults=DEFAULTS | {"backbone": "gpt2", "steps": 5000, "arm": ["frozen-pretrained"]},
-            sweeps=[
-                {"task": "mnist", "feeds": ["lu-table-1"]},
-                {"task": "digits", "feeds": ["lu-table-1", "lu-table-2"], "steps": 9000},
-                {"task": "bit-xor", "feeds": ["lu-table-3"], "arm": "unfrozen-random"},
-            ],
+            tables=["toy-table-1"],
+            replace=SMALL,
+            defaults={"steps": 5, "random_init": "matched"},
+            tasks={"digits": {"steps": 6, "threshold": 0.5}},
+            cells={"UR/bit-xor": {"steps": 9}},
         )
-        return tmp_path
-
-    def test_defaults_override_what_was_written_there(self, runs: Path) -> None:
-        small = load_study(write(runs, "small", extends="large", defaults={"backbone": "tiny-lm", "steps": 10}))
-        assert [spec.task for spec in small.sweeps] == ["mnist", "digits", "bit-xor"]
-        assert {(spec.backbone, spec.steps) for spec in small.sweeps} == {("tiny-lm", 10)}
-        assert small.sweeps[2].arm == "unfrozen-random"
-
-    def test_an_arm_replaces_init_and_trainable_and_back(self, runs: Path) -> None:
-        by_hand = load_study(write(runs, "hand", extends="large", defaults={"init": "random", "trainable": "all"}))
-        assert {spec.arm for spec in by_hand.sweeps} == {"unfrozen-random"}
-        named = load_study(write(runs, "named", extends="hand", defaults={"arm": "frozen-random"}))
-        assert {spec.arm for spec in named.sweeps} == {"frozen-random"}
-
-    def test_only_and_without(self, runs: Path) -> None:
-        only = load_study(write(runs, "only", extends="large", only=["lu-table-2", "lu-table-3"]))
-        assert [spec.task for spec in only.sweeps] == ["digits", "bit-xor"]
-        without = load_study(write(runs, "without", extends="large", without=["lu-table-2"]))
-        assert [spec.task for spec in without.sweeps] == ["mnist", "bit-xor"]
-
-    def test_sweeps_of_its_own_come_after(self, runs: Path) -> None:
-        more = load_study(write(runs, "more", extends="large", sweeps=[{"task": "digits-lra", **DEFAULTS}]))
-        assert [spec.task for spec in more.sweeps][-1] == "digits-lra"
-        assert len(more.sweeps) == 4
-
-    def test_substitutes(self, runs: Path) -> None:
-        replace = {"backbone": {"gpt2": "tiny-lm"}, "task": {"mnist": "digits-lra", "bit-xor": None}}
-        found = load_study(write(runs, "other", extends="large", replace=replace))
-        assert [(spec.task, spec.backbone) for spec in found.sweeps] == [
-            ("digits-lra", "tiny-lm"),
-            ("digits", "tiny-lm"),
+        assert [(spec.task, spec.arm, spec.steps, spec.threshold, spec.variant) for spec in found.sweeps] == [
+            ("digits", "frozen-pretrained", 6, 0.5, "paper"),
+            ("bit-xor", "frozen-pretrained", 5, 0.9, "paper"),
+            ("digits", "unfrozen-random", 6, 0.5, "paper"),
+            ("bit-xor", "unfrozen-random", 9, 0.9, "paper"),
         ]
 
-    def test_substitutes_of_options(self, runs: Path) -> None:
-        sweeps = [{"task": "bit-xor", "arm": "frozen-random", "task_options": [{"length": 5}, {"length": 64}, {}]}]
-        write(runs, "lengths", defaults=DEFAULTS, sweeps=sweeps)
-        found = load_study(write(runs, "other", extends="lengths", replace={"length": {64: 8}}))
-        assert [spec.task_options for spec in found.sweeps] == [{"length": 5}, {"length": 8}]  # 5 is the default
+    def test_what_stands_for_what(self, tmp_path: Path) -> None:
+        found = self.made(tmp_path, replace=SMALL, defaults={"steps": 500})
+        planned = {(each.row, each.task): each for each in found.planned(paper.table("toy-table-1"))}
+        assert planned["FP", "digits"].stands_for == ("mnist",)  # the large model on CIFAR-10 is left out
+        assert planned["UR", "digits"].stands_for == ("mnist", "cifar10")
+        assert planned["FP", "bit-xor"].scale == "reduced"
+        assert planned["quoted", "digits"].spec is None
+        large = self.made(tmp_path, defaults={"steps": 500})
+        assert {each.scale for each in large.planned(paper.table("toy-table-1")) if each.spec} == {"paper"}
+        short = self.made(tmp_path, defaults={"steps": 60})
+        scales = {(each.row, each.task): each.scale for each in short.planned(paper.table("toy-table-1"))}
+        assert (scales["UR", "mnist"], scales["UR", "cifar10"]) == ("paper", "reduced")  # 70 steps are the paper's
 
-    def test_substitutes_must_be_a_mapping(self, runs: Path) -> None:
-        with pytest.raises(SpecError, match=r"replace, backbone = 'tiny-lm': must map values.*other/study.yaml"):
-            load_study(write(runs, "other", extends="large", replace={"backbone": "tiny-lm"}))
+    def test_tables_of_other_papers_are_read_by_what_their_rows_mean(self, tmp_path: Path) -> None:
+        found = self.made(tmp_path, replace=SMALL, defaults={"random_init": "matched"})
+        rows = {
+            (each.row, each.task): each.spec and each.spec.title
+            for each in found.planned(paper.table("rothermel-table-1"))
+        }
+        assert rows["FP", "digits"] == "digits, frozen-pretrained"
+        assert rows["UR", "digits"] == "digits, unfrozen-random"
+        assert rows["UP", "digits"] is None
 
-    def test_errors_name_both_files(self, runs: Path) -> None:
-        folder = write(runs, "small", extends="large", defaults={"steps": 0})
-        with pytest.raises(SpecError, match=r"steps = 0.*small/study.yaml, extending .*large/study.yaml, sweep 1"):
-            load_study(folder)
+    def test_rows_that_a_replacement_makes_equal_are_refused(self, tmp_path: Path, toy: Callable[[str], None]) -> None:
+        toy(PAPER.replace("      quoted:", '      "UR, 3 layers": {mnist: 91}\n      quoted:'))
+        same = [{"where": {"layers": 3}, "with": {"layers": 0}}]
+        with pytest.raises(SpecError, match=r"toy-table-1: rows 'UR' and 'UR, 3 layers' mean different things"):
+            self.made(tmp_path, replace=same)
 
-    def test_a_circle_is_refused(self, runs: Path) -> None:
-        write(runs, "a", extends="b")
-        with pytest.raises(SpecError, match="circle"):
-            load_study(write(runs, "b", extends="a"))
+    def test_a_row_that_would_be_two_sweeps_on_one_task_is_refused(
+        self, tmp_path: Path, toy: Callable[[str], None]
+    ) -> None:
+        toy(PAPER.replace("cifar10: 70, bit-xor: {", "cifar10: {is: 70, layers: 3}, bit-xor: {"))
+        with pytest.raises(SpecError, match=r"toy-table-1: row 'UR' would be two sweeps on digits"):
+            self.made(tmp_path, replace=SMALL)
 
-    @pytest.mark.parametrize("parent", ["larg", "../large", "/etc", ""])
-    def test_only_a_folder_beside_it(self, runs: Path, parent: str) -> None:
-        with pytest.raises(SpecError, match=r"unknown study .*large"):
-            load_study(write(runs, "small", extends=parent))
-
-    def test_an_unknown_feed(self, runs: Path) -> None:
-        with pytest.raises(SpecError, match=r"unknown feed 'lu-table-9'.*small/study.yaml"):
-            load_study(write(runs, "small", extends="large", only=["lu-table-9"]))
+    @pytest.mark.parametrize(
+        ("document", "message"),
+        [
+            ({"paper": "toi"}, r"unknown paper 'toi'.*mine/study.yaml.*Did you mean 'toy'"),
+            ({"tables": ["toy-table-9"]}, r"unknown table of toy 'toy-table-9'.*mine/study.yaml"),
+            ({"replace": [{"where": {"backbne": "gpt2"}, "with": None}]}, r"'backbne'.*replace 1, where.*'backbone'"),
+            ({"replace": [{"where": {"backbone": "gpt2"}}]}, r"study.yaml, line \d+: replace\[0\]\.with is missing"),
+            ({"replace": {"backbone": {"gpt2": "tiny-lm"}}}, r"replace = .*must be a list"),
+            ({"cells": {"UR/listops": {"steps": 3}}}, r"unknown task 'listops'.*cells of .*mine/study.yaml"),
+            ({"cells": {"UX/mnist": {"steps": 3}}}, r"unknown row 'UX'.*cells of .*mine/study.yaml"),
+            (
+                {"defaults": {"init": "random"}},
+                r"defaults of .*: init random.*row FP: arm frozen-pretrained|row FP.*init",
+            ),
+            (
+                {"defaults": {"steps": 0}, "tables": ["toy-table-2"]},
+                r"steps = 0.*mine/study.yaml, toy-table-1/UR/bit-xor",
+            ),
+        ],
+    )
+    def test_bad_ones(self, tmp_path: Path, document: dict[str, Any], message: str) -> None:
+        with pytest.raises(SpecError, match=message):
+            load_study(
+                write(tmp_path, **{"paper": "toy", **document, "defaults": DEFAULTS | document.get("defaults", {})})
+            )
 
 
 GOOD = "learning_rates: [1e-3], selection_seeds: [0]"
@@ -227,7 +308,7 @@ GOOD = "learning_rates: [1e-3], selection_seeds: [0]"
         ("sweeps: []", "no sweeps"),
         ("sweeps:", "no sweeps"),
         ("sweeps: {task: digits}", "sweeps = .*must be a list"),
-        ("sweeps: [digits]", "each sweep must be a mapping.*sweep 1"),
+        ("sweeps: [digits]", r"line 1: sweeps\[0\] = 'digits': must be a mapping"),
         ("defaults: [1]", "defaults = .*must be a mapping"),
         ("sweps: []", "unknown study field 'sweps'.*Did you mean 'sweeps'"),
         ("sweeps: [{taks: digits}]", "unknown study field 'taks'.*sweep 1.*'task'"),
@@ -235,13 +316,12 @@ GOOD = "learning_rates: [1e-3], selection_seeds: [0]"
         ("sweeps: [!!python/object/apply:os.system [ls]]", "YAML tag"),
         ("name: !!str x\nsweeps: []", "YAML tag"),
         ("sweeps: !mine []", "YAML tag"),
-        ("sweeps: [{task: digits, task: mnist}]", "task given more than once"),
-        ("name: a\nname: b", "name given more than once"),
+        ("sweeps: [{task: digits, task: mnist}]", 'line 1: found duplicate key "task"'),
+        ("name: a\nname: b", 'line 2: found duplicate key "name"'),
         (f"sweeps: [{{task: [], {GOOD}}}]", r"task = \[\].*empty"),
-        (f"sweeps: [{{task: digits, feeds: x, {GOOD}}}]", "feeds = 'x'.*must be a list"),
         (f"sweeps: [{{task: [digits, digitz], {GOOD}}}]", "unknown task 'digitz'.*sweep 1"),
         (f"sweeps: [{{task: digits, dropout: 1.5, {GOOD}}}]", "dropout = 1.5.*sweep 1"),
-        (f"sweeps: [{{task: digits, steps: 1e3, {GOOD}}}]", "steps = '1e3'.*whole number"),
+        (f"sweeps: [{{task: digits, steps: 1e3, {GOOD}}}]", "steps = 1000.0.*whole number"),
         ("a: &x [1]\nb: 1", "unknown study field"),
         ("--- 1\n--- 2", "not YAML"),
     ],
@@ -275,10 +355,6 @@ def test_a_study_is_a_folder_of_runs(tmp_path: Path, name: str) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("sweeps: [{task: digits, feeds: [[a]]}]", "feeds = .*list of names"),
-        ("sweeps: [{task: digits, feeds: [{a: b}]}]", "feeds = .*list of names"),
-        ("sweeps: [{task: digits}]\nonly: [[1]]", "only = .*list of names"),
-        ("sweeps: [{task: digits}]\nwithout: [{a: 1}]", "without = .*list of names"),
         ("sweeps: " + "[" * 3000 + "]" * 3000, "nested too deeply"),
         ("sweeps: [{task: digits, arm: [frozen-random, null]}]", "arm = .*empty"),
         (
@@ -292,14 +368,31 @@ def test_odd_shapes(tmp_path: Path, text: str, message: str) -> None:
         load_study(write(tmp_path, text=text))
 
 
-def test_replace_knows_the_fields_and_options(tmp_path: Path) -> None:
-    runs = tmp_path / "runs"
-    for name, text in (("base", "name: base\nsweeps: [{task: digits, learning_rates: [1e-3], selection_seeds: [0]}]"),
-                       ("wrong", "name: wrong\nextends: base\nreplace: {backbne: {tiny-lm: lstm}}")):  # fmt: skip
-        (runs / name).mkdir(parents=True)
-        (runs / name / "study.yaml").write_text(text)
-    with pytest.raises(SpecError, match=r"unknown field to replace 'backbne'.*Did you mean 'backbone'"):
-        load_study(runs / "wrong")
+def test_an_arm_and_its_parts_are_never_mixed(tmp_path: Path) -> None:
+    defaults = DEFAULTS | {"arm": "unfrozen-pretrained"}
+    message = r"defaults of .*: arm unfrozen-pretrained; .*sweep 1: init random"
+    with pytest.raises(SpecError, match=message):
+        load_study(write(tmp_path, defaults=defaults, sweeps=[{"task": "digits", "init": "random"}]))
+    with pytest.raises(SpecError, match=r"sweep 1: arm frozen-random; defaults of .*: trainable all"):
+        load_study(
+            write(
+                tmp_path, defaults=DEFAULTS | {"trainable": "all"}, sweeps=[{"task": "digits", "arm": "frozen-random"}]
+            )
+        )
+
+
+def test_a_sweep_that_starts_from_kept_weights_keeps_none(tmp_path: Path) -> None:
+    sweep = {"task": "digits", "keep_as": "mine", "pretrained_by": "bits"}
+    with pytest.raises(SpecError, match=r"keep_as = 'mine': a sweep that starts from kept weights keeps none.*sweep 1"):
+        study(tmp_path, sweep)
+
+
+def test_options_are_named_like_fields(tmp_path: Path) -> None:
+    found = study(tmp_path, {"task": "bit-xor", "arm": "frozen-random", "length": [4, 6], "layers": 2})
+    assert [(spec.task_options, spec.backbone_options) for spec in found.sweeps] == [
+        ({"length": 4}, {"layers": 2}),
+        ({"length": 6}, {"layers": 2}),
+    ]
 
 
 @pytest.mark.parametrize("value", ["2021-13-45", "9" * 5000])

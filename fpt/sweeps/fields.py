@@ -1,0 +1,90 @@
+"""Types of the fields of a sweep, with their rules, and what is named in them: arms, options."""
+
+import re
+from collections.abc import Mapping
+from typing import Annotated, Any, TypeVar
+
+from pydantic import AfterValidator, Field
+
+from fpt import models
+from fpt.errors import unknown
+from fpt.training.recipe import MEASURES
+
+SWEEP = re.compile(r"[A-Za-z0-9-]+\.[A-Za-z0-9_+-]+-[0-9a-f]{8}")
+
+T = TypeVar("T", int, float, str)
+Option = bool | int | float | str
+Options = dict[str, Option]
+
+
+def distinct(values: tuple[T, ...]) -> tuple[T, ...]:
+    """The values, sorted. Raises ValueError where one is given more than once."""
+    if twice := {value for value in values if values.count(value) > 1}:
+        raise ValueError(f"{', '.join(_text(value) for value in sorted(twice))} given more than once")
+    return tuple(sorted(values))
+
+
+def _text(value: Any) -> str:
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def _rate(rate: float) -> float:
+    if not 0 < rate < float("inf"):
+        raise ValueError(f"every rate must be a finite number above 0, {rate:g} is not")
+    return rate
+
+
+def _seed(seed: int) -> int:
+    if not 0 <= seed < 2**63:
+        raise ValueError("every seed must be a whole number of 0 or more, below 2^63")
+    return seed
+
+
+def sweep_folder(name: str) -> str:
+    if not SWEEP.fullmatch(name):
+        raise ValueError("must be the folder name of a sweep of the same study")
+    return name
+
+
+def known_measures(measures: tuple[str, ...]) -> tuple[str, ...]:
+    for name in measures:
+        if name not in MEASURES:
+            raise unknown("measure", name, MEASURES)
+    return tuple(sorted(set(measures)))
+
+
+Rates = Annotated[tuple[Annotated[float, AfterValidator(_rate)], ...], AfterValidator(distinct)]
+Seeds = Annotated[tuple[Annotated[int, AfterValidator(_seed)], ...], AfterValidator(distinct)]
+Gain = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+SweepFolder = Annotated[str, AfterValidator(sweep_folder)]
+Measures = Annotated[tuple[str, ...], AfterValidator(known_measures)]
+
+
+def split_arm(arm: Any) -> tuple[str, str | list[str]]:
+    """Initialisation and trainable groups of an arm by name. Raises SpecError for an unknown one."""
+    if arm in list(models.ARMS):
+        init, policy = models.ARMS[arm]
+        return init, policy
+    trainable, _, init = str(arm).rpartition("-")
+    groups = trainable.split("+")
+    if init in models.INITS and trainable in models.POLICIES:
+        return init, trainable
+    if init in models.INITS and all(group in (*models.GROUPS, *models.PARTS) for group in groups):
+        return init, groups
+    raise unknown("arm", arm, models.ARMS)
+
+
+def with_options(name: str, options: Mapping[str, Any]) -> str:
+    """bit-xor (length 16)."""
+    return f"{name} ({', '.join(f'{key} {value}' for key, value in options.items())})" if options else name
+
+
+def canonical(options: Mapping[str, Any], defaults: Mapping[str, Any]) -> dict[str, Any]:
+    """Options that differ from their default; a whole number given for a float is that float."""
+    kept = {}
+    for name, value in options.items():
+        default = defaults.get(name)
+        value = float(value) if isinstance(default, float) else value
+        if value != default:
+            kept[name] = value
+    return kept

@@ -1,0 +1,163 @@
+"""Rothermel et al. 2021 as data: complete, consistent with itself, and with what is known to be misprinted."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fpt.papers import Paper, Rule, load_paper, paper
+
+FILE = Path(paper.__file__).with_name("rothermel2021.yaml")
+ARMS = ["FR", "FP", "UR", "UP"]
+TASKS = ["listops", "mnist", "cifar10", "cifar10-lra"]
+NO_RUN_DECIDES = {"R-22", "R-23", "R-26", "R-28", "X-09", "X-11", "O-25", "O-27", "O-28", "O-29"}
+
+
+@pytest.fixture(scope="module")
+def rothermel() -> Paper:
+    return load_paper(FILE)
+
+
+def _ids(letter: str, first: int, last: int) -> list[str]:
+    return [f"{letter}-{number:02}" for number in range(first, last + 1)]
+
+
+def test_every_claim_is_there_once_and_in_order(rothermel: Paper) -> None:
+    assert list(rothermel.claims) == [*_ids("R", 1, 29), *_ids("X", 1, 12), *_ids("O", 20, 29)]
+
+
+def test_one_rule_is_still_to_come_and_few_claims_are_documentary(rothermel: Paper) -> None:
+    assert [name for name, claim in rothermel.claims.items() if claim.todo] == ["R-29"]
+    assert {name for name, claim in rothermel.claims.items() if claim.documentary} == NO_RUN_DECIDES
+
+
+def test_each_oddity_that_the_printed_numbers_show_is_arithmetic(rothermel: Paper) -> None:
+    found = {name: claim.arithmetic for name, claim in rothermel.claims.items() if claim.arithmetic}
+    assert set(found) == {"R-21", "R-24", "R-25", "O-20", "O-21", "O-22", "O-23", "O-24", "O-26"}
+    assert all(function.startswith(name.lower().replace("-", "") + "_") for name, function in found.items())
+
+
+@pytest.mark.parametrize("table", ["rothermel-table-1", "rothermel-table-2", "rothermel-table-3"])
+def test_the_four_arms_are_printed_on_all_four_tasks(rothermel: Paper, table: str) -> None:
+    rows = rothermel.tables[table].rows
+    assert sorted(rows) == sorted(ARMS)
+    assert all(list(row.printed) == TASKS for row in rows.values())
+
+
+def test_the_steps_are_those_of_table_5(rothermel: Paper) -> None:
+    steps = {"listops": 300_000, "mnist": 400_000, "cifar10": 400_000, "cifar10-lra": 300_000}
+    assert {task: fields["steps"] for task, fields in rothermel.tasks.items()} == steps
+
+
+def test_table_2_prints_steps_within_the_budget_or_never(rothermel: Paper) -> None:
+    table = rothermel.tables["rothermel-table-2"]
+    assert (table.kind, table.until) == ("steps", "FP")
+    for name, row in table.rows.items():
+        for task, printed in row.printed.items():
+            if name == "FR":
+                assert printed.value == "never"
+            else:
+                assert isinstance(printed.value, float)
+                assert 0 < printed.value < rothermel.tasks[task]["steps"]
+
+
+def test_two_printed_differences_of_table_3_are_off_by_a_tenth(rothermel: Paper) -> None:
+    wrong = {}
+    for name, row in rothermel.tables["rothermel-table-3"].rows.items():
+        for task, printed in row.printed.items():
+            assert isinstance(printed.value, tuple)
+            train, test, difference = printed.value
+            if (error := round(difference - (train - test), 6)) != 0:
+                wrong[name, task] = error
+    assert wrong == {("FR", "cifar10"): 0.1, ("UP", "cifar10"): 0.1}  # O-24
+
+
+def test_table_4_prints_the_numbers_of_table_1_for_gpt2(rothermel: Paper) -> None:
+    first, fourth = (rothermel.tables[f"rothermel-table-{number}"].rows for number in (1, 4))
+    for arm in ARMS:
+        assert {task: first[arm].printed[task] for task in TASKS[1:]} == fourth[arm].printed
+        assert list(fourth[f"{arm}, DistilGPT2"].printed) == TASKS[1:]
+
+
+def test_every_accuracy_is_a_percentage_with_its_error(rothermel: Paper) -> None:
+    for table in ("rothermel-table-1", "rothermel-table-4"):
+        for row in rothermel.tables[table].rows.values():
+            for printed in row.printed.values():
+                assert isinstance(printed.value, float)
+                assert 10 < printed.value < 100
+                assert printed.sem is not None
+                assert 0 <= printed.sem < 2
+
+
+def _rules(paper: Paper) -> Iterator[tuple[str, Rule]]:
+    return ((name, rule) for name, claim in paper.claims.items() for rule in claim.rule)
+
+
+def test_every_rule_is_read_on_tasks_where_all_its_rows_stand(rothermel: Paper) -> None:
+    for name, rule in _rules(rothermel):
+        rows = rothermel.tables[rule.table].rows
+        stands = set.intersection(*(set(rows[row].on(rothermel.tasks)) for row in rule.rows))
+        assert stands, name
+        assert set(rule.tasks) <= stands, name
+
+
+def test_what_is_near_a_printed_number_is_printed_and_at_the_papers_scale(rothermel: Paper) -> None:
+    near = [rule for _, rule in _rules(rothermel) if rule.kind == "near"]
+    assert near
+    for rule in near:
+        assert rule.only_paper_scale
+        rows = rothermel.tables[rule.table].rows
+        for row in rule.rows:
+            assert set(rule.tasks) <= set(rows[row].printed)
+
+
+def test_unfrozen_pretrained_is_compared_with_every_other_arm(rothermel: Paper) -> None:
+    (rule,) = rothermel.claims["R-01"].rule
+    assert (rule.kind, rule.rows[0], sorted(rule.rows), rule.tasks) == ("matches_or_beats", "UP", sorted(ARMS), ())
+    large = [(rule.rows[0], rule.rows[1:], rule.by, rule.tasks) for rule in rothermel.claims["R-03"].rule]
+    images = ("listops", "cifar10", "cifar10-lra")
+    assert large == [
+        ("UP", ("FP", "FR"), 5, images),
+        ("UR", ("FP", "FR"), 5, images),
+        ("UP", ("FP", "FR"), 0, ("mnist",)),
+        ("UR", ("FP", "FR"), 0, ("mnist",)),
+    ]
+
+
+def _leaves(reports: Any) -> Iterator[dict[str, Any]]:
+    if isinstance(reports, dict) and "table" in reports:
+        yield reports
+    elif isinstance(reports, dict | list):
+        for part in reports.values() if isinstance(reports, dict) else reports:
+            yield from _leaves(part)
+
+
+def test_reports_point_at_printed_cells(rothermel: Paper) -> None:
+    leaves = [leaf for claim in rothermel.claims.values() for leaf in _leaves(claim.reports)]
+    own = [leaf for leaf in leaves if leaf["table"] in rothermel.tables]
+    assert len(own) > 30
+    assert all(leaf["table"].startswith("lu-table-") for leaf in leaves if leaf not in own)
+    for leaf in own:
+        assert set(leaf) <= {"table", "row", "minus", "task", "tasks", "of"}
+        for key in {"row", "minus"} & set(leaf):
+            for row in [leaf[key]] if isinstance(leaf[key], str) else leaf[key]:
+                printed = rothermel.tables[leaf["table"]].rows[row].printed
+                assert {*leaf.get("tasks", ()), leaf.get("task", next(iter(printed)))} <= set(printed)
+
+
+def test_the_derived_numbers_follow_from_the_table(rothermel: Paper) -> None:
+    rows = rothermel.tables["rothermel-table-1"].rows
+
+    def difference(first: str, second: str) -> list[float]:
+        pairs = [(rows[first].printed[task].value, rows[second].printed[task].value) for task in TASKS]
+        return [round(a - b, 1) for a, b in pairs if isinstance(a, float) and isinstance(b, float)]
+
+    assert difference("FP", "FR") == [7.2, 0.5, 4.5, 10.5]  # R-02
+    assert difference("UR", "FP") == [11.5, 0.2, 11.5, 7.3]  # R-27
+    assert difference("UP", "UR")[-1] == 5.8  # O-21: the text has 4.8
+    assert rothermel.claims["R-09"].numbers == {"text": 4.8}
+
+
+def test_the_rate_of_lu_et_al_holds_for_every_task_and_size(rothermel: Paper) -> None:
+    assert {rothermel.rate(task, name) for task in TASKS for name in ("gpt2", "distilgpt2")} == {1e-3}
