@@ -13,13 +13,30 @@ from fpt.sweeps import SweepSpec, load_study
 
 STUDY = """
 name: A made-up study
-defaults: {backbone: tiny-lm, steps: 400, learning_rates: [1e-4, 1e-3, 1e-2, 1e-1],
+paper: rothermel2021
+tables: [rothermel-table-1]
+replace:
+  - {where: {backbone: gpt2}, with: {backbone: tiny-lm}}
+  - {where: {task: mnist}, with: {task: digits}}
+  - {where: {task: [listops, cifar10, cifar10-lra]}, with: null}
+defaults: {backbone: tiny-lm, random_init: matched, steps: 400, learning_rates: [1e-4, 1e-3, 1e-2, 1e-1],
            selection_seeds: [0, 1, 2], confirmation_seeds: [10, 11, 12, 13, 14, 15, 16, 17],
            reference_rates: [1e-3, 1e-2]}
 sweeps:
-  - {task: digits, arm: [frozen-pretrained, frozen-random, unfrozen-pretrained, unfrozen-random],
-     feeds: [rothermel-table-1]}
   - {task: digits, arm: [frozen-random, unfrozen-random], random_init: fixed}
+"""
+TABLE = """
+name: A made-up study of a table
+paper: lu2021
+tables: [lu-table-2, lu-table-6, lu-figure-3]
+replace:
+  - {where: {backbone: gpt2}, with: {backbone: tiny-lm}}
+  - {where: {backbone: vit}, with: null}
+  - {where: {pretrained_by: full/bit-memory}, with: null}
+  - {where: {task: mnist}, with: {task: digits}}
+  - {where: {task: [bit-memory, listops, cifar10, cifar10-lra, homology]}, with: null}
+defaults: {random_init: matched, steps: 400, learning_rates: [1e-4, 1e-3, 1e-2, 1e-1], threshold: 0.8,
+           selection_seeds: [0, 1, 2], confirmation_seeds: [10, 11, 12, 13, 14], reference_rates: [1e-3]}
 """
 PEAKS = {  # the learning rate at which each arm is best, and how good it is there
     "frozen-pretrained": (1e-2, 0.86),

@@ -1,0 +1,46 @@
+"""A paper's table on a page: claims, words, table, figure and verdicts, with results and without."""
+
+from pathlib import Path
+
+import pytest
+import synthetic
+from bs4 import BeautifulSoup
+
+from fpt.evidence import StudyCells, claim_list, claims_of, exhibit, key
+from fpt.papers import claim
+
+
+@pytest.fixture(scope="module", params=[True, False], ids=["with results", "without"])
+def cells(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[StudyCells, bool]:
+    study = synthetic.workspace(tmp_path_factory.mktemp("workspace"), study=synthetic.TABLE)
+    return StudyCells(synthetic.finish(study) if request.param else study), request.param
+
+
+def test_an_exhibit_has_claims_words_table_figure_and_verdicts(cells: tuple[StudyCells, bool]) -> None:
+    study, done = cells
+    html = exhibit("lu-table-2", study)._repr_html_()
+    for words in ("L-10: ", "What was run.", "not tested at this scale", "How the verdicts come about", "as printed"):
+        assert words in html
+    assert ("not run yet" in html, "<img" in html) == (not done, done)
+    links = {str(link["href"]) for link in BeautifulSoup(html, "html.parser").select("li a")}
+    assert "claims.html#l-10" in links
+
+
+def test_steps_and_attention_are_exhibits_too(cells: tuple[StudyCells, bool]) -> None:
+    study, done = cells
+    assert ("median over seeds" in exhibit("lu-table-6", study)._repr_html_()) is True
+    assert "L-22" in exhibit("lu-figure-3", study)._repr_html_()
+    assert ("no results" in key(study)._repr_html_()) == (not done)
+
+
+def test_a_table_of_other_weights_shows_the_papers_numbers_alone(cells: tuple[StudyCells, bool]) -> None:
+    html = exhibit("lu-table-8", cells[0])._repr_html_()
+    assert "Nothing was run" in html
+    assert "as printed" in html
+
+
+def test_claims_stand_with_their_table_and_with_their_intervals(study: Path) -> None:
+    assert "R-01" in [each.id for each in claims_of("rothermel-table-1")]
+    html = claim_list([claim("P-05")], [StudyCells(study)], intervals=True)._repr_html_()
+    assert "<strong>supported</strong>" in html
+    assert "laptop: supported, at reduced scale (tiny-lm, 400 steps)" in html

@@ -1,0 +1,55 @@
+"""Accessible HTML: nothing without words, nothing unescaped."""
+
+import pandas as pd
+import pytest
+from bs4 import BeautifulSoup
+from matplotlib.figure import Figure
+
+from fpt.evidence import Folded, Page, Picture, Table
+
+
+def test_html_is_escaped_and_a_picture_needs_words() -> None:
+    html = Table(pd.DataFrame({"<b>": ["a & b", None]}), caption="x < y")._repr_html_()
+    assert "&lt;b&gt;" in html
+    assert "a &amp; b" in html
+    assert "x &lt; y" in html
+    with pytest.raises(ValueError, match="alt text"):
+        Picture(Figure(), "no words")._repr_html_()
+
+
+def test_headers_have_a_scope_and_a_name() -> None:
+    head = BeautifulSoup(Table(pd.DataFrame({"arm": ["FP"], "rate": ["1e-3"]}))._repr_html_(), "html.parser").select("th")
+    assert [(cell.get("scope"), cell.get_text()) for cell in head] == [("col", "arm"), ("col", "rate")]
+    with pytest.raises(ValueError, match="needs a name"):
+        Table(pd.DataFrame({"": ["FP"]}))
+
+
+def test_a_column_in_which_nothing_stands_is_not_shown() -> None:
+    bold = pd.DataFrame({"a": [True], "b": [False], "c": [False]})
+    table = Table(pd.DataFrame({"a": ["x"], "b": [""], "c": [0]}), bold=bold)
+    assert list(table.frame.columns) == ["a", "c"]
+    assert "<strong>x</strong>" in table._repr_html_()
+
+
+def test_the_cells_of_an_anchor_column_link_to_themselves() -> None:
+    html = Table(pd.DataFrame({"id": ["R-01"], "verdict": ["supported"]}), anchors="id")._repr_html_()
+    cell = BeautifulSoup(html, "html.parser").select_one("a#r-01")
+    assert cell is not None
+    assert (cell["href"], cell.get_text()) == ("#r-01", "R-01")
+    assert "<strong>supported</strong>" in html
+
+
+def test_a_page_is_its_parts() -> None:
+    table = Table(pd.DataFrame({"a": ["x"]}))
+    html = Page(["<p>one</p>", Folded("More & more", table)])._repr_html_()
+    assert html.startswith("<p>one</p><details")
+    assert "<summary>More &amp; more</summary>" in html
+
+
+def test_the_same_figure_gives_the_same_bytes() -> None:
+    def picture() -> str:
+        figure = Figure(label="A line.")
+        figure.subplots().plot([1, 2])
+        return Picture(figure, "What to see.")._repr_html_()
+
+    assert picture() == picture()

@@ -1,0 +1,176 @@
+"""Tables: what they say agrees with the runs; studies and setups stay apart."""
+
+import shutil
+from pathlib import Path
+
+import pandas as pd
+import pytest
+import synthetic
+
+from fpt.evidence import (
+    StudyCells,
+    beside_paper,
+    beside_published,
+    budget_table,
+    claims_table,
+    load_curves,
+    load_runs,
+    printed_table,
+    protocol_table,
+    status_table,
+    summary,
+    verdict_table,
+)
+from fpt.evidence.show.tables import printed_text
+from fpt.evidence.stats import paired
+from fpt.evidence.verdicts import CONTRADICTED, SUPPORTED, Part, Verdict
+from fpt.papers import Printed, table
+from fpt.sweeps import SweepSpec
+
+TABLE_1 = table("rothermel-table-1")
+
+
+def test_printed_numbers_with_their_marks() -> None:
+    assert printed_text(Printed.model_validate({"is": 98.0, "sem": 0.0})) == "98.0 ± 0.0"
+    assert printed_text(Printed.model_validate({"is": 72.1, "mark": "†"})) == "72.1†"
+    assert printed_text(Printed.model_validate({"is": [58.1, 57.5]})) == "58.1 / 57.5"
+    assert printed_text(Printed.model_validate({"is": 110000})) == "110,000"
+    assert printed_text(Printed.model_validate({"is": "never"})) == "never"
+    assert printed_text(None) == ""
+
+
+def test_table_1_as_the_paper_prints_it() -> None:
+    shown = printed_table(TABLE_1).frame.set_index("row")
+    assert shown.loc["Unfrozen Pretrained", "CIFAR-10 LRA"] == "67.8 ± 0.3"
+    assert shown.loc["Frozen Random", "ListOps"] == "38.9 ± 0.3"
+    assert "CIFAR-10 LRA" not in printed_table(TABLE_1, without=["cifar10-lra"]).frame
+    assert "Tay et al." in printed_table(table("lu-table-1")).caption
+
+
+def test_ours_is_the_mean_and_its_standard_error(study: Path, runs: pd.DataFrame) -> None:
+    arm = runs[(runs["label"] == "FP") & (runs["stage"] == "confirmation")]
+    tuned, at_1e_3 = (arm[arm["learning_rate"] == rate]["test_accuracy"] for rate in (1e-2, 1e-3))
+    both = [f"{100 * each.mean():.1f} ± {100 * each.std() / 8**0.5:.1f}" for each in (tuned, at_1e_3)]
+    shown = beside_paper(TABLE_1, [StudyCells(study)])
+    assert shown.frame.set_index("row").loc["Frozen Pretrained", "Digits"] == " / ".join(both)
+    assert shown.frame.set_index("row").loc["Unfrozen Pretrained", "Digits"].count("±") == 1  # tuned, it is 1e-3
+    assert "1e-3" in shown.caption
+
+
+def test_setups_are_never_averaged(tmp_path: Path) -> None:
+    """400 and 800 steps of one arm on one task are two columns, not one mean."""
+
+    def better(spec: SweepSpec, rate: float, seed: int) -> float:
+        return min(1.0, synthetic.accuracy(spec, rate, seed) + (0.1 if spec.steps == 800 else 0.0))
+
+    found = []
+    for steps in (400, 800):
+        text = synthetic.STUDY.replace("steps: 400", f"steps: {steps}")
+        folder = synthetic.workspace(tmp_path, f"steps-{steps}", text)
+        found.append(StudyCells(synthetic.finish(folder, accuracy=better)))
+    row = beside_paper(TABLE_1, found).frame.set_index("row").loc["Frozen Pretrained"]
+    short, long = (float(row[f"Digits (steps-{steps})"].partition(" ")[0]) for steps in (400, 800))
+    assert long - short == pytest.approx(10, abs=1)
+
+
+def test_a_table_that_was_not_run_says_so(tmp_path: Path) -> None:
+    frame = beside_paper(TABLE_1, [StudyCells(synthetic.workspace(tmp_path))]).frame
+    assert set(frame["Digits"]) == {"not run yet"}
+
+
+def test_summary_and_divergence(tmp_path: Path) -> None:
+    def never(spec: SweepSpec, rate: float, seed: int) -> float:
+        return float("nan") if spec.trainable == "all" else synthetic.accuracy(spec, rate, seed)
+
+    rows = summary(load_runs(synthetic.finish(synthetic.workspace(tmp_path), accuracy=never))).set_index("arm")
+    assert rows.loc["UP", "learning rate"] == "none eligible"
+    assert rows.loc["UP", "test accuracy"] == "-"
+    assert rows.loc["FP", "diverged runs"] == 0
+
+
+def test_tables_of_no_runs(tmp_path: Path) -> None:
+    study = synthetic.workspace(tmp_path)
+    assert summary(load_runs(study)).empty
+    assert budget_table(load_curves(study)).empty
+    assert beside_published(study).empty
+
+
+def test_yours_beside_the_published(tmp_path: Path) -> None:
+    study = synthetic.finish(synthetic.workspace(tmp_path), inside="published")
+    assert set(beside_published(study)["your accuracy"]) == {"-"}
+
+    def lower(spec: SweepSpec, rate: float, seed: int) -> float:
+        return synthetic.accuracy(spec, rate, seed) - 0.02
+
+    synthetic.finish(study, accuracy=lower)
+    frame = beside_published(study)
+    assert set(frame["difference"]) == {"-2.0"}
+    assert list(frame["your rate"]) == list(frame["published rate"])
+
+
+def test_a_protocol_row_for_every_recipe_that_was_published(tmp_path: Path) -> None:
+    study = synthetic.finish(synthetic.workspace(tmp_path))
+    assert protocol_table(tmp_path).empty  # the study's results are the reader's own
+    shutil.copytree(study, study / "published", ignore=shutil.ignore_patterns("published", "study.yaml"))
+    frame = protocol_table(tmp_path)
+    assert frame.columns.tolist()[:3] == ["study", "model", "task"]
+    assert len(frame) == len(frame.drop_duplicates())
+    row = frame.iloc[0]
+    assert (row["study"], row["model"], row["task"], row["steps"]) == ("laptop", "tiny-lm", "digits", "400")
+    assert row["seeds"] == "3 + 8"
+
+
+def test_the_status_of_every_sweep(study: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(study)
+    shown = status_table("laptop")
+    assert len(shown.frame) == 6
+    assert "steps 400" in shown.caption
+    assert "commit 00000000" in shown.caption
+    assert shown.frame["hash"].is_unique
+
+
+def test_what_the_second_half_of_the_steps_gained() -> None:
+    arms = {"FP": [0.2, 0.5, 0.7, 0.8], "UP": [0.2, 0.6, 0.6, 0.6]}
+    rows = [
+        {"stage": "confirmation", "selected": True, "label": label, "step": 100 * (place + 1), "seed": seed}
+        | {"validation_accuracy": value + 0.01 * seed * (place == 3 if label == "UP" else place)}
+        for label, values in arms.items()
+        for place, value in enumerate(values)
+        for seed in (-1, 0, 1)
+    ]
+    frame = budget_table(pd.DataFrame(rows)).set_index("arm")
+    assert list(frame.loc["FP", ["after 25%", "after 50%", "after 100%"]]) == ["20.0", "50.0", "80.0"]
+    assert list(frame["gain of the second half"]) == ["+30.0", "+0.0"]
+    assert list(frame["still rises"]) == ["yes", "not shown"]
+    few = budget_table(pd.DataFrame([row for row in rows if row["step"] == 400 and row["seed"] < 1])).iloc[0]
+    assert list(few)[1:] == ["-", "-", "78.5", "-", "-", "not shown"]
+
+
+def _verdict(claim: str, word: str, study: str) -> Verdict:
+    test = paired(pd.Series([0.8, 0.9, 0.85]), pd.Series([0.7, 0.75, 0.77]))
+    part = Part("digits", "UP - FP", test, word, "a note")
+    return Verdict(claim, word, study, setting="tiny-lm, 400 steps", parts=(part,))
+
+
+def test_a_row_a_comparison_and_one_for_what_nobody_tried() -> None:
+    found = [_verdict("R-01", SUPPORTED, "laptop"), Verdict("R-18", "not tested"), Verdict("R-20", "not tested")]
+    frame = verdict_table(found).frame
+    assert frame["claim"].tolist() == ["R-01", "R-18, R-20"]
+    assert frame["difference (95% interval)"].tolist()[0].startswith("+11.0 (")
+    assert frame["verdict"].tolist() == [SUPPORTED, "not tested"]
+
+
+def test_a_ratio_of_steps_is_no_difference_in_points() -> None:
+    logs = pd.Series([0.6, 0.7, 0.8])
+    part = Part("digits", "steps of random / FPT", paired(logs, 0 * logs), SUPPORTED)
+    frame = verdict_table([Verdict("L-20", SUPPORTED, "laptop", parts=(part,))]).frame
+    assert frame["difference (95% interval)"].tolist() == ["x 2.01 (1.57 to 2.58)"]
+
+
+def test_the_table_of_claims_names_every_study_with_its_word() -> None:
+    found = {"R-01": [_verdict("R-01", SUPPORTED, "a"), _verdict("R-01", CONTRADICTED, "b")], "R-18": []}
+    shown = claims_table(found, {"R-01": [_verdict("R-01", SUPPORTED, "a")]})
+    row = shown.frame.iloc[0]
+    assert (row["verdict"], row["studies"]) == ("depends on scale", "a: supported; b: contradicted")
+    assert (row["scale"], row["at the paper's rate"]) == ("reduced", SUPPORTED)
+    assert 'id="r-18"' in shown._repr_html_()

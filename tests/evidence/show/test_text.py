@@ -1,0 +1,107 @@
+"""Computed sentences: with results, with some of them, and with none."""
+
+import re
+from pathlib import Path
+
+import pandas as pd
+import pytest
+import synthetic
+
+from fpt.evidence import StudyCells
+from fpt.evidence.show import text
+from fpt.evidence.stats import paired
+from fpt.evidence.verdicts import CONTRADICTED, INCONCLUSIVE, SUPPORTED, Part, Verdict
+from fpt.sweeps import SweepSpec
+
+SCALES = f"{synthetic.STUDY}  - {{task: digits, arm: frozen-random, random_gain: [0.5, 2, 4]}}\n"
+
+
+def test_numbers_of_the_arms_with_results_and_without(study: Path, tmp_path: Path) -> None:
+    some = text.facts(text.arms(StudyCells(study), "digits"))
+    none = text.facts(text.arms(StudyCells(synthetic.workspace(tmp_path)), "digits"))
+    assert set(some) == set(none) == set(text.facts({}))  # every number that a sentence asks for is always there
+    assert re.fullmatch(r"\d\d\.\d%", some["fp-tuned"])
+    assert (some["fp-rate"], some["up-rate"], some["confirmation-seeds"]) == ("1e-2", "1e-3", "8")
+    assert (some["steps"], some["grid"]) == ("400", "1e-4, 1e-3, 1e-2, 1e-1")
+    assert none["fp-tuned"] == text.NONE
+
+
+def test_whose_results_and_the_study_that_would_make_them(study: Path, tmp_path: Path) -> None:
+    assert "your own results" in text.whose(study)
+    empty = synthetic.workspace(tmp_path, "minilm-2")
+    assert "the command fpt run minilm-2 makes them" in text.whose(empty)
+    part = synthetic.finish(synthetic.workspace(tmp_path, "part"), skip=("unfrozen-random", "unfrozen-pretrained"))
+    assert re.search(r"3 of its 6 sweeps \(not (UP, UR|UR, UP), UR fixed\)", text.whose(part))
+
+
+def test_exploratory_sweeps_are_counted(study: Path, tmp_path: Path) -> None:
+    assert "Exploratory" not in text.stages(StudyCells(study))
+    lone = synthetic.STUDY.replace("confirmation_seeds: [10, 11, 12, 13, 14, 15, 16, 17]", "confirmation_seeds: []")
+    cells = StudyCells(synthetic.finish(synthetic.workspace(tmp_path, study=lone)))
+    assert "3 seeds choose among them. Exploratory: in 6 sweeps" in text.stages(cells)
+    assert text.facts(text.arms(cells, "digits"))["fp-tuned"] == text.NONE  # no number without fresh seeds
+
+
+def test_the_share_of_the_papers_steps() -> None:
+    assert "400 steps are 0.10% of the 400,000" in text.budget_share("400", "mnist")
+    assert "0.13% of the 300,000" in text.budget_share("400", "listops")
+
+
+def test_rates_and_best_arms_are_counted_over_all_setups(study: Path) -> None:
+    cells = [StudyCells(study)]
+    assert text.rate_ratios(cells) == "2 of 2"  # 1e-3 and 1e-2
+    assert text.best_arms(cells, "UP") == "1 of 1 pairs of task and model: Digits (laptop)"
+    assert text.best_arms(cells, "FR") == "0 of 1 pairs of task and model"
+
+
+def test_the_gain_is_chosen_on_validation_data_and_compared_on_fresh_seeds(tmp_path: Path) -> None:
+    def gained(spec: SweepSpec, rate: float, seed: int) -> float:
+        return synthetic.accuracy(spec, rate, seed) + (0.05 if spec.random_gain == 2 else 0.0)
+
+    study = synthetic.finish(synthetic.workspace(tmp_path, study=SCALES), accuracy=gained)
+    words = text.scale_effect(text.arms(StudyCells(study), "digits", "ours-scales"))
+    assert words.startswith("Digits, tiny-lm: the gain with the best validation accuracy is 2, +")
+    assert re.search(r"is \+0\.\d|is \+1\.\d", words)  # 86 against 80 + 5
+    assert text.scale_effect({}) == text.NONE
+
+
+@pytest.mark.parametrize(("accuracy", "examples", "points"), [(0.8, 400, "2.0"), (0.5, 10_000, "0.5")])
+def test_the_error_of_a_fixed_test_set(accuracy: float, examples: int, points: str) -> None:
+    assert text.sampling_error("digits", accuracy, examples).endswith(f"{points} points")
+
+
+def _verdict(*words: tuple[str, str], exploratory: bool = False) -> Verdict:
+    test = paired(pd.Series([0.8, 0.9, 0.85]), pd.Series([0.7, 0.75, 0.77]))
+    parts = tuple(Part(task, "UP - FP", test, word) for task, word in words)
+    return Verdict("P-04", words[0][1], "laptop", setting="tiny-lm, 400 steps", parts=parts, exploratory=exploratory)
+
+
+def test_a_task_is_decided_by_all_of_its_comparisons() -> None:
+    verdict = _verdict(("digits", SUPPORTED), ("digits", CONTRADICTED), ("mnist", SUPPORTED), ("mnist", INCONCLUSIVE))
+    assert text.words_by_task(verdict) == {"digits": CONTRADICTED, "mnist": INCONCLUSIVE}
+
+
+def test_a_tally_counts_every_fresh_pair_of_task_and_model() -> None:
+    found = [_verdict(("digits", SUPPORTED), ("mnist", CONTRADICTED)), _verdict(("digits", "inconclusive (edge)"))]
+    found.append(_verdict(("bit-xor", SUPPORTED), exploratory=True))
+    assert text.tally(found) == "supported on 1, contradicted on 1, inconclusive on 1 of 3 pairs of task and model"
+
+
+def test_a_verdict_as_a_sentence_has_its_scale_and_its_intervals() -> None:
+    words = text.verdict_sentence(_verdict(("digits", SUPPORTED)))
+    assert words.startswith("laptop: supported, at reduced scale (tiny-lm, 400 steps). Digits, UP - FP, +11.0 (")
+    assert "exploratory" in text.verdict_sentence(_verdict(("digits", SUPPORTED), exploratory=True))
+
+
+def test_counts_by_verdict_and_scale() -> None:
+    found = {"R-01": [_verdict(("digits", SUPPORTED))], "R-21": [Verdict("R-21", SUPPORTED)], "R-29": []}
+    words = text.counts(found)
+    assert words.startswith("3 claims: ")
+    assert "1 supported at reduced scale" in words
+    assert "1 supported," in words + ","
+    assert "1 not tested" in words
+
+
+def test_comparisons_that_an_edge_leaves_open() -> None:
+    found = [_verdict(("digits", SUPPORTED), ("digits", "inconclusive (edge)"))]
+    assert text.undecided(found).startswith("1 of the 2 comparisons")
