@@ -1,4 +1,6 @@
-"""Where the first layer looks (Lu et al. 2021, figures 3 to 5): maps and scores against chance."""
+"""Where the first layer looks (Lu et al. 2021, figures 3 to 5): maps, and scores against chance."""
+
+from collections.abc import Iterable
 
 import numpy as np
 import pandas as pd
@@ -8,9 +10,10 @@ from fpt.evidence.cells import TUNED, Cell
 Scores = dict[str, "pd.Series[float]"]
 
 
-def maps_of(cell: Cell) -> pd.DataFrame:
-    """Attention by run, query and key; no rows where it was not measured, or nothing was run."""
-    return pd.DataFrame() if cell.tables is None else cell.tables.attention
+def maps_of(cell: Cell, at: str = TUNED, trained: bool = True, stage: str | None = None) -> pd.DataFrame:
+    """A row a run, query and key, after [before] training; no rows where the sweep did not measure its attention."""
+    maps = pd.DataFrame() if cell.tables is None else cell.tables.attention
+    return maps if maps.empty else cell.at(at, maps[maps["trained"].astype(bool) == trained], stage)
 
 
 def scores(maps: pd.DataFrame) -> Scores:
@@ -24,12 +27,6 @@ def scores(maps: pd.DataFrame) -> Scores:
     lead = mass - (before - mass) / (strings - 1) if strings > 1 else mass * np.nan
     by_seed = {"mass": mass.groupby("seed").mean(), "chance": chance.groupby("seed").mean()}
     return by_seed | {"lead": lead.groupby("seed").min()}
-
-
-def trained_scores(cell: Cell, at: str = TUNED, trained: bool = True) -> Scores:
-    """The scores of a cell's reported runs at a rate, after training or before it."""
-    maps = maps_of(cell)
-    return scores(cell.at(at, maps[maps["trained"].astype(bool) == trained]))
 
 
 def aligned(maps: pd.DataFrame) -> pd.DataFrame:
@@ -52,3 +49,9 @@ def aligned(maps: pd.DataFrame) -> pd.DataFrame:
     ]
     weight = pd.concat(parts).rename_axis(["query", "key"])
     return pd.DataFrame({"weight": weight, "needed": weight.index.get_level_values("key").str.startswith("match")})
+
+
+def attention_maps(cells: Iterable[Cell]) -> dict[str, pd.DataFrame]:
+    """Row -> `aligned` maps after training at the row's own rate, of the rows that were measured."""
+    found = {cell.label: maps_of(cell) for cell in cells}
+    return {label: aligned(maps) for label, maps in found.items() if len(maps)}

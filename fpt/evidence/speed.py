@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from fpt.evidence.claims import points
+from fpt.evidence.show.text import points
 from fpt.evidence.runs import label, rate_text, studies
 from fpt.evidence.stats import paired
 from fpt.models import import_without_widgets

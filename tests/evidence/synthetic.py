@@ -10,6 +10,7 @@ import pandas as pd
 
 from fpt.seeds import stream
 from fpt.sweeps import SweepSpec, load_study
+from fpt.training.recipe import ATTENTION
 
 STUDY = """
 name: A made-up study
@@ -84,6 +85,8 @@ def write(spec: SweepSpec, folder: Path, accuracy: Accuracy = accuracy) -> None:
     folder.mkdir(parents=True)
     runs.to_parquet(folder / "runs.parquet", index=False)
     _curves(spec, runs).to_parquet(folder / "curves.parquet", index=False)
+    if ATTENTION in spec.measures:
+        _attention(runs).to_parquet(folder / "attention.parquet", index=False)
     result = {
         "spec": spec.resolved() | {"arm": spec.arm},
         "hash": spec.hash,
@@ -152,3 +155,16 @@ def _curves(spec: SweepSpec, runs: pd.DataFrame) -> pd.DataFrame:
             )
         )
     return pd.concat(frames, ignore_index=True)
+
+
+def _attention(runs: pd.DataFrame) -> pd.DataFrame:
+    """Two queries after two keys, of which each needs the one at its own place; training turns to it."""
+    rows = [
+        {"trained": trained, "query": query, "key": key, "chance": (key == query - 2) / 4}
+        | {"weight": (0.2 + 0.5 * trained) if key == query - 2 else 0.1}
+        for trained in (False, True)
+        for query in (2, 3)
+        for key in range(4)
+    ]
+    maps = runs[["sweep", "stage", "learning_rate", "seed"]].merge(pd.DataFrame(rows), how="cross")
+    return maps.assign(relevant=maps["weight"].where(maps["chance"] > 0, 0.0))

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 
 import pandas as pd
 
-from fpt.evidence.attention import aligned, maps_of, trained_scores
+from fpt.evidence.attention import attention_maps
 from fpt.evidence.cells import AT_PAPERS_RATE, TUNED, Cell, StudyCells
 from fpt.evidence.show import text
 from fpt.evidence.show.figures import attention_figure, strip_figure
@@ -104,19 +104,14 @@ def _attention(panels: Mapping[str, Mapping[str, Cell]]) -> list[Shown | str]:
     """The first layer's attention: a table and the maps, a task after the other."""
     parts: list[Shown | str] = []
     for task, cells in panels.items():
-        parts.append(attention_table(cells, ATTENTION.format(text.title(task))))
-        seen = {cell.label: cell for cell in cells.values() if len(maps_of(cell))}
-        maps = {label: aligned(_trained(cell)) for label, cell in seen.items()}
-        words = text.attention_words({l: (trained_scores(c), trained_scores(c, trained=False)) for l, c in seen.items()})
-        alt = f"Attention of the first layer on {text.title(task)}, mean over heads, examples and seeds. {words}"
+        name = text.title(task)
+        parts.append(attention_table(cells, ATTENTION.format(name)))
+        maps = attention_maps(cells.values())
+        words = text.attention_words(cell for cell in cells.values() if cell.label in maps)
+        alt = f"Attention of the first layer on {name}, mean over heads, examples and seeds. {words}"
         if maps:
-            parts.append(Picture(attention_figure(maps, alt), f"{text.title(task)}, {MAPS[task]} {words}"))
+            parts.append(Picture(attention_figure(maps, alt), f"{name}, {MAPS[task]} {words}"))
     return parts
-
-
-def _trained(cell: Cell) -> pd.DataFrame:
-    maps = maps_of(cell)
-    return cell.at(TUNED, maps[maps["trained"].astype(bool)])
 
 
 def _compares(panels: Mapping[str, Mapping[str, Cell]]) -> bool:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pandas as pd
 
-from fpt.evidence.attention import maps_of, trained_scores
+from fpt.evidence.attention import maps_of, scores
 from fpt.evidence.cells import AT_PAPERS_RATE, CONFIRMATION, NOT_AT_THIS_SCALE, NOT_RUN, SELECTION, TUNED
 from fpt.evidence.cells import Cell, StudyCells
 from fpt.evidence.runs import find_study, load_runs, rate_text, studies, sweeps_table
@@ -193,13 +193,13 @@ def attention_table(cells: Mapping[str, Cell], caption: str) -> Table:
     """Attention on the needed tokens in percent of all: after training at both rates, before it, and by chance."""
     rows = []
     for cell in cells.values():
-        maps, line = maps_of(cell), {"weights": cell.label}
-        if maps.empty:
-            rows.append(line | {TUNED: cell.problem or NOT_RUN})
+        if maps_of(cell).empty:
+            rows.append({"weights": cell.label, TUNED: cell.problem or "not measured"})
             continue
-        for at, name in ((TUNED, TUNED), (AT_PAPERS_RATE, f"at {text.papers_rates([cell])}")):
-            line[name] = _spread(trained_scores(cell, at)["mass"])
-        after, before = trained_scores(cell), trained_scores(cell, trained=False)
+        after, before = scores(maps_of(cell)), scores(maps_of(cell, trained=False))
+        at_paper = maps_of(cell, AT_PAPERS_RATE)
+        line = {"weights": cell.label, TUNED: _spread(after["mass"])}
+        line[f"at {text.papers_rates([cell])}"] = _spread(scores(at_paper)["mass"]) if len(at_paper) else NOT_RUN
         line |= {"untrained": _spread(before["mass"]), "even spread": percent(before["chance"].mean())}
         if after["lead"].notna().any():
             line |= {"least lead": _spread(after["lead"]), "least lead, untrained": _spread(before["lead"])}

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from fpt.evidence.attention import Scores
+from fpt.evidence.attention import maps_of, scores
 from fpt.evidence.baselines import baseline_scores
 from fpt.evidence.cells import AT_PAPERS_RATE, CONFIRMATION, NOT_RUN, SELECTION, TUNED, Cell, StudyCells
 from fpt.evidence.runs import SHORT, rate_text, sweeps_table
@@ -284,13 +284,14 @@ def dropout(study: StudyCells, task: str = "digits") -> str:
     )
 
 
-def attention_words(seen: Mapping[str, tuple[Scores, Scores]]) -> str:
-    """A sentence a map (row -> scores after and before training): the attention on the needed tokens."""
-    return " ".join(
-        f"{row}: {percent(now['mass'].mean())}% on the needed tokens (untrained {percent(then['mass'].mean())}%, even "
-        f"spread {percent(now['chance'].mean())}%)."
-        for row, (now, then) in seen.items()
-    )
+def attention_words(cells: Iterable[Cell]) -> str:
+    """A sentence a map: the attention on the needed tokens after training, before it, and if it were even."""
+    words = []
+    for cell in cells:
+        now, then = (scores(maps_of(cell, trained=trained)) for trained in (True, False))
+        score = f"{percent(now['mass'].mean())}% on the needed tokens (untrained {percent(then['mass'].mean())}%"
+        words.append(f"{cell.label}: {score}, even spread {percent(now['chance'].mean())}%).")
+    return " ".join(words)
 
 
 def what_was_run(cells: Mapping[str, Mapping[str, Cell]]) -> str:

@@ -95,7 +95,7 @@ def test_differences_show_every_seed_and_the_word() -> None:
     part = Part("digits", "UP - FP", paired(first, second), "supported")
     verdict = Verdict("P-04", "supported", "laptop", parts=(part, Part("digits", "", paired(first, first[:1]), "")))
     figure = difference_figure([verdict])
-    assert "P-04 digits: UP - FP: +9.5 points, supported" in alt_text(figure)
+    assert "P-04 digits: UP - FP: +9.8 points, supported" in alt_text(figure)
     assert sum(len(c.get_offsets()) for c in figure.axes[0].collections if c.get_offsets().shape[0] > 1) == 4
     assert "no results" in alt_text(difference_figure([]))
 
