@@ -7,12 +7,16 @@
     rates:     the learning rate as printed, by `default`, backbone or task
     tasks:     the paper's tasks in its order, each with the fields of a sweep that it fixes (variant, steps, threshold)
     rows:      named once: the fields in which a row's sweep differs from the defaults, `label` where it is printed
-               otherwise; options of task and backbone (length, layers, ...) are named like fields
+               otherwise; options of task and backbone (length, layers, ...) are named like fields. A row without an
+               arm is a model of the literature: it is printed and never run
     tables:    id -> title, where, kind, measures, and rows: row -> task -> printed number. A number may carry more:
                {is: 72.1, sem: 0.1, mark: "†", literature: "Tay et al.", keep: true} and fields in which the cell
                differs from its row. `ours: why` explains a row that the paper does not print, with the `tasks` on
                which we run it; `drawn: [tasks]` a row that the paper draws in a figure.
-    claims:    id -> says, quote, where, and one of rule, documentary (why), arithmetic (a function), todo (an issue)
+    claims:    id -> says, quote, where, and one of rule, documentary (why), arithmetic (a function), todo (an issue).
+               `reports` says where its numbers are printed, by their names or tasks: {table, row}, with task or tasks,
+               minus or over another row, of: train, test or difference of a gap; a list of rows is the best of them;
+               {rates: NAME}. `numbers` holds what no table prints
 """
 
 import math
@@ -32,7 +36,7 @@ Fields = dict[str, Any]  # fields of a sweep, and options of its task and backbo
 
 # What a rule says of its rows; fpt.evidence.verdicts holds a function for each.
 Kind = Literal[
-    "beats",  # the first row above every other one, by more than `by` points
+    "beats",  # the first row above every other one, by more than `by` points, and at most `to`
     "matches_or_beats",  # the first row not more than the margin below any other one
     "comparable",  # the first row within the margin of every other one, by two one-sided tests
     "order",  # rows from worst to best, each above the one before
@@ -45,7 +49,7 @@ Kind = Literal[
     "small_gap",  # the row's training accuracy less than the margin above its test accuracy
     "smaller_gap",  # the gap of the first row smaller than that of every other one
     "unstable",  # the row loses more than `by` points, or diverges, at the paper's rate
-    "drop",  # the row loses more than `by` points from the paper's rate to the next rate of its grid
+    "drop",  # the row loses more than `by` points from the paper's rate to the next of its grid, or already at it
     "lower_rate",  # the best rate of the first row at most 1/`by` of that of every other one
     "inverts",  # the second row leads at every rate below the paper's, and does not at the paper's
     "fixed_and_tuned",  # the first row leads at the paper's rate, and loses to the second where both are tuned
@@ -53,6 +57,7 @@ Kind = Literal[
     "attends",  # first-layer attention: `level` names the score (needed, lead, weaker)
     "baseline",  # the computed score named `level` of a task is the printed number
 ]
+ALONE = {"near", "linear", "reaches", "small_gap", "unstable", "drop", "attends"}  # every other kind compares rows
 
 
 class _Strict(BaseModel):
@@ -70,7 +75,7 @@ class Rule(_Strict):
     of: Literal["all", "most"] = "all"  # of the tasks
     by: float = 0.0
     to: float = math.inf
-    level: float | str = ""
+    level: float | str = ""  # percent, the name of a score, or the rate to which a drop leads
     only_paper_scale: bool = False  # only the paper's own models on its own tasks decide it
     part: str = ""  # what of the claim is tested, where that is not all of it
 
@@ -118,7 +123,7 @@ class Claim(_Strict):
 
 
 class Printed(_Strict):
-    """What a table prints in one cell. A gap prints two numbers: training and test accuracy."""
+    """What a table prints in one cell. A gap: training and test accuracy, and their difference where it is printed."""
 
     value: float | tuple[float, ...] | str | None = Field(None, alias="is")  # text: "never"
     sem: float | None = None
@@ -208,9 +213,9 @@ class Paper(_Strict):
         return self.rows[row].label or row
 
     def rate(self, task: str, backbone: str) -> float | None:
-        """The learning rate that the paper prints for this task or backbone; None where it prints none."""
+        """The learning rate that the paper prints for this backbone, else task; None where it prints none."""
         family = backbone.partition("-")[0]
-        return next((self.rates[key] for key in (task, backbone, family, "default") if key in self.rates), None)
+        return next((self.rates[key] for key in (backbone, family, task, "default") if key in self.rates), None)
 
 
 def load_paper(path: Path, label: str = "") -> Paper:
@@ -247,6 +252,8 @@ def _contradictions(paper: Paper) -> list[tuple[list[Any], str]]:
                 found.append(
                     (place, f"row {row!r}: the paper prints nothing there; say `ours: why`, or `drawn: [tasks]`")
                 )
+            elif not (table.any_task or entry.printed or entry.drawn or entry.tasks):
+                found.append((place, f"row {row!r} stands on no task of the paper: say on which `tasks` it is run"))
             for task in {*entry.printed, *entry.drawn, *entry.tasks} - set(paper.tasks):
                 found.append((place, str(unknown("task", task, paper.tasks))))
         if table.until != "threshold" and table.until not in table.rows:
@@ -258,14 +265,17 @@ def _contradictions(paper: Paper) -> list[tuple[list[Any], str]]:
 
 
 def _rule_contradictions(paper: Paper, rule: Rule) -> list[str]:
+    wrong = [str(unknown("task", task, paper.tasks)) for task in rule.tasks if task not in paper.tasks]
     if rule.kind == "baseline":
-        return [] if rule.tasks else ["a baseline names its tasks"]
+        return wrong + ([] if rule.tasks and rule.level else ["a baseline names its tasks and, as `level`, its score"])
     if rule.table not in paper.tables:
-        return [str(unknown("table", rule.table, paper.tables))]
-    table = paper.tables[rule.table]
-    wrong = [str(unknown(f"row of {rule.table}", row, table.rows)) for row in rule.rows if row not in table.rows]
-    wrong += [str(unknown("task", task, paper.tasks)) for task in rule.tasks if task not in paper.tasks]
-    return wrong + ([] if rule.rows else ["the rule names no row"])
+        return [*wrong, str(unknown("table", rule.table, paper.tables))]
+    rows = paper.tables[rule.table].rows
+    wrong += [str(unknown(f"row of {rule.table}", row, rows)) for row in rule.rows if row not in rows]
+    needed = 1 if rule.kind in ALONE else 2
+    if len(set(rule.rows)) < needed:
+        wrong.append(f"{rule.kind} needs {needed} different rows; the rule names {', '.join(rule.rows) or 'no row'}")
+    return wrong
 
 
 @cache
