@@ -15,6 +15,7 @@ Model = TypeVar("Model", bound=BaseModel)
 
 RULES = {  # pydantic's types of errors, in the words of a study
     "missing": "is missing",
+    "extra_forbidden": "there is no such field",
     "tuple_type": "must be a list (papermill takes lists with -y, as in -y '{learning_rates: [1e-3]}')",
     "list_type": "must be a list",
     "dict_type": "must be a mapping (papermill takes one with -y, as in -y '{task_options: {length: 5}}')",
@@ -74,7 +75,8 @@ def explained(found: Any) -> str:
     rule = RULES.get(found["type"], found["msg"].removeprefix("Value error, ").replace("Input should", "must"))
     name, *inside = [str(part) for part in found["loc"]] or [""]
     name += "".join(f"[{part}]" if part.isdigit() else f".{part}" for part in inside)
-    given = "" if found["type"] == "missing" else f" = {found['input']!r}:"
+    whole = found["type"] == "value_error" and isinstance(found["input"], dict)  # the line shows it
+    given = "" if found["type"] == "missing" else ":" if whole else f" = {found['input']!r}:"
     return f"{name}{given} {rule}".strip()
 
 

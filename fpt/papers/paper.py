@@ -16,7 +16,7 @@
     claims:    id -> says, quote, where, and one of rule, documentary (why), arithmetic (a function), todo (an issue).
                `reports` says where its numbers are printed, by their names or tasks: {table, row}, with task or tasks,
                minus or over another row, of: train, test or difference of a gap; a list of rows is the best of them;
-               {rates: NAME}. `numbers` holds what no table prints
+               {rates: NAME}, {tasks: FIELD}. `numbers` holds what no table prints
 """
 
 import math

@@ -11,7 +11,7 @@ from typing import Any
 from fpt.documents import read_document
 from fpt.papers import Claim, Paper, Printed
 
-DATA = Path(__file__).parents[1] / "data" / "claims.yaml"
+DATA = Path(__file__).parent / "data" / "claims.yaml"
 GAP = ("train", "test", "difference")
 Names = frozenset[str]  # the names on the way to a number
 Column = Mapping[str, Printed | None]  # what a table prints on one task, by row
@@ -87,6 +87,8 @@ def _resolved(value: Any, names: Names, claim: Claim, papers: Mapping[str, Paper
         return [(names, [leaf for part in value for _, leaf in _resolved(part, names, claim, papers)])]
     if "rates" in value:
         return [(names, papers[claim.paper].rates[value["rates"]])]
+    if isinstance(field := value.get("tasks"), str):
+        return [(names | {task}, fields[field]) for task, fields in papers[claim.paper].tasks.items()]
     if "table" not in value:
         parts = [_resolved(part, names | {_name(key)}, claim, papers) for key, part in value.items()]
         return [leaf for part in parts for leaf in part]
