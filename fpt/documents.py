@@ -82,7 +82,7 @@ def explained(found: Any) -> str:
 
 def line_of(node: Any, path: tuple[Any, ...] | list[Any]) -> int:
     """The line (from 1) of the innermost part of `path` that the document has."""
-    line = node.start_mark.line + 1
+    line: int = node.start_mark.line + 1
     for part in path:
         if isinstance(node, MappingNode):
             pair = next(((key, value) for key, value in node.value if key.value == str(part)), None)

@@ -109,7 +109,8 @@ def _resolved(value: Any, names: Names, claim: Claim, papers: Mapping[str, Paper
 def _marked(reference: dict[str, Any], column: Column, claim: Claim) -> str:
     """`NAME TASK` of a cell that carries the mark; NAME is what the claim's `reports` call its row."""
     cell = column[reference["row"]]
-    assert cell is not None and cell.mark == reference["mark"], f"{claim.id}: {reference} has another mark"
+    assert cell is not None, f"{claim.id}: nothing is printed at {reference}"
+    assert cell.mark == reference["mark"], f"{claim.id}: {reference} has another mark"
     named = {part["row"]: name for name, part in claim.reports.items() if isinstance(part, dict) and "row" in part}
     return f"{named[reference['row']]} {reference['task']}"
 

@@ -1,4 +1,4 @@
-"""Lu et al. 2021 as data: complete, equal to what was transcribed, and consistent with what the paper says of itself."""
+"""Lu et al. 2021 as data: complete, equal to what was transcribed, and as consistent as the paper is."""
 
 import copy
 import itertools
@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
-
 from double_entry import all_differences, differences, transcribed
+
 from fpt.papers import Paper, Rule, load_paper, paper
 
 FILE = Path(paper.__file__).with_name("lu2021.yaml")
