@@ -6,10 +6,10 @@ from typing import Any
 
 import pandas as pd
 import pytest
+from fpt.sweeps.speeds import Bench
 
 from fpt.evidence import bench_table, bench_targets, bench_words, load_benches, plan_table, precision_table
 from fpt.sweeps import speeds
-from fpt.sweeps.speeds import Bench
 from fpt.sweeps.study import load_study
 
 

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 import torch
+from fpt.sweeps.flop import shaped_task
 
 from fpt import bench
 from fpt.bench import clock, peak_memory
 from fpt.errors import FptError, SpecError
 from fpt.sweeps import SweepSpec, speeds
-from fpt.sweeps.flop import shaped_task
 
 RATES = {"float32_flop_per_second": 1e12, "bfloat16_flop_per_second": 1e12, "bytes_per_second": 1e10}
 HEAD = {"device": "a processor", "kind": "cpu", "threads": 1, "ceiling": RATES}

@@ -7,17 +7,17 @@ from typing import Any
 
 import pytest
 import torch
+from fpt.sweeps.flop import needed_flop, shaped_task
+from fpt.training.reference import Reference
 from torch.utils.flop_counter import FlopCounterMode
 
 import fpt.models
 import fpt.tasks
 from fpt import bench
 from fpt.sweeps import flop, speeds
-from fpt.sweeps.flop import needed_flop, shaped_task
 from fpt.sweeps.spec import SweepSpec, resolve
 from fpt.sweeps.study import load_study
 from fpt.training import Recipe
-from fpt.training.reference import Reference
 
 ROOT = Path(__file__).parents[2]
 CPU = torch.device("cpu")

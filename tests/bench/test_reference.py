@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 import pytest
 import torch
+from fpt.training.reference import Reference
 from transformers import BertModel, GPT2Model
 from transformers.pytorch_utils import Conv1D
 
@@ -12,7 +13,6 @@ import fpt.tasks
 from fpt.tasks.arrays import Task
 from fpt.training import Recipe
 from fpt.training.fleet import Fleet
-from fpt.training.reference import Reference
 
 CPU = torch.device("cpu")
 
