@@ -39,6 +39,11 @@ class Workload(_Record):
         fields["backbone_options"] = {**models.BACKBONES[spec.backbone].options, **spec.backbone_options}
         return Workload(**fields)
 
+    @property
+    def data(self) -> tuple[str, str, tuple[tuple[str, Any], ...], int]:
+        """The fields that decide the shape of a batch."""
+        return self.task, self.variant, tuple(self.task_options.items()), self.batch_size
+
     def __hash__(self) -> int:
         return hash(self.model_dump_json())
 
@@ -50,7 +55,6 @@ class Row(Workload):
     compute_type: str
     tokens: int
     runs: int  # of the fleet
-    inputs: Literal["real", "random"]
     held: tuple[int, int]  # validation and test examples of the whole data
     seconds: float
     evaluation_seconds: float
@@ -93,21 +97,12 @@ class Bench(_Record):
 
     @property
     def title(self) -> str:
-        return f"{self.device} (threads: {self.threads})"
-
-    def made_like(self, other: "Bench") -> bool:
-        """Whether the same code ran on the same device; uncommitted changes leave open what the code was."""
-        fields = ("device", "threads", "git", "version", "versions")
-        same = all(getattr(self, name) == getattr(other, name) for name in fields)
-        return same and not (self.git or {}).get("dirty", False)
-
-    def peak_flop(self, row: Row) -> float:
-        """FLOP per second of the device in the number type of the row."""
-        return float(getattr(self.ceiling, f"{row.compute_type}_flop_per_second"))
+        return f"{self.device}, threads: {self.threads}"
 
     def utilisation(self, row: Row) -> float:
-        """The share of the device's rate of products that the row's FLOP reached."""
-        return row.flop / row.seconds / self.peak_flop(row)
+        """The share of the device's rate of products, in the number type of the row, that the row's FLOP reached."""
+        rate: float = getattr(self.ceiling, f"{row.compute_type}_flop_per_second")
+        return row.flop / row.seconds / rate
 
 
 def benches(runs: Path) -> list[Bench]:
@@ -121,19 +116,13 @@ def benches(runs: Path) -> list[Bench]:
 def read(path: Path) -> Bench:
     """One file. Raises DataError naming the file and what is wrong with it."""
     try:
-        bench = Bench.model_validate_json(path.read_bytes())
+        return Bench.model_validate_json(path.read_bytes())
     except OSError as error:
         raise DataError(f"{path} cannot be read ({error.strerror}); fpt bench writes it") from None
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
-        raise _unfit(path, ": ".join([".".join(map(str, first["loc"])), first["msg"]])) from None
-    if bench.kind != path.stem:
-        raise _unfit(path, f"its kind is {bench.kind!r}")
-    return bench
-
-
-def _unfit(path: Path, wrong: str) -> DataError:
-    return DataError(f"{path} is not what fpt bench writes: {wrong}; remove it and run fpt bench")
+        wrong = f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
+        raise DataError(f"{path} is not what fpt bench writes: {wrong}; remove it and run fpt bench") from None
 
 
 @dataclass(frozen=True)
@@ -153,16 +142,10 @@ def costs(state: SweepState, figures: Mapping[str, Sequence[Row]]) -> list[Cost]
         return [Cost(state.result["wall_seconds"], "measured")]
     if state.published:
         return [Cost(state.published["wall_seconds"], "measured", state.published["device"])]
-    return forecasts(state.spec, figures)
-
-
-def forecasts(spec: SweepSpec, figures: Mapping[str, Sequence[Row]]) -> list[Cost]:
-    """What a sweep will take by `figures` alone: as predicted, else as estimated."""
-    measured = {device: rows for device, rows in figures.items() if rows}
-    predicted = {device: predict(spec, rows) for device, rows in measured.items()}
+    predicted = {device: predict(state.spec, rows) for device, rows in figures.items()}
     if found := [Cost(seconds, "predicted", device) for device, seconds in predicted.items() if seconds is not None]:
         return found
-    estimated = {device: estimate(spec, rows) for device, rows in measured.items()}
+    estimated = {device: estimate(state.spec, rows) for device, rows in figures.items() if rows}
     return [Cost(seconds, "estimated", device) for device, seconds in estimated.items() if seconds is not None]
 
 
@@ -190,7 +173,7 @@ def estimate(spec: SweepSpec, rows: Sequence[Row]) -> float | None:
     alike = [(done, row) for row in rows if work and (done := work_of(row.workload)) and done.kind == work.kind]
     if not work or not alike:
         return None
-    _, near = min(alike, key=lambda pair: work.distance(pair[0]))
+    near = min(alike, key=lambda pair: work.distance(pair[0]))[1]
     scale = work.step / near.flop
     evaluation = near.evaluation_seconds * scale * near.batch_size / spec.batch_size
     fastest = max(row.flop / row.seconds for row in rows)  # features are computed in large batches

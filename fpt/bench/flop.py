@@ -30,7 +30,6 @@ class Sample:
     task: Task
     held: tuple[int, int]  # validation and test
     examples: int  # all; 0: a stream
-    inputs: str = "real"  # or random
 
     @staticmethod
     def of(task: Task) -> "Sample":
@@ -40,30 +39,31 @@ class Sample:
         return Sample(task, (len(split.validation), len(split.test)), examples)
 
 
-def sample(workload: Workload) -> Sample | None:
-    """The task of a workload without its data; None for a task of which only its data tell the shape.
+@cache
+def sample(name: str, variant: str, options: tuple[tuple[str, Any], ...], batch_size: int) -> Sample | None:
+    """The task of a workload (its `data`) without its data; None for a task of which only its data tell the shape.
 
     Images and proteins are random ones, which go through the task's own loader and encoding: shapes and work are those
     of the real task. Of ListOps a few examples are generated: the whole would take minutes and change nothing. Other
     tasks are loaded where their loader is this package's and needs no files.
     """
-    name, variant, options = workload.task, workload.variant, workload.task_options
-    few = {"train": 120 + 2 * workload.batch_size, "test": 40}  # a sixth or a fifth of `train` is validation
+    given = dict(options)
+    few = {"train": 120 + 2 * batch_size, "test": 40}  # a sixth or a fifth of `train` is validation
     with tempfile.TemporaryDirectory(prefix="fpt-bench-") as scratch:
         folder = Path(scratch)
         if name in IMAGES:
             shape, examples = IMAGES[name]
             _write_images(folder / tasks.entry(name).files[0], shape, few)
-            return Sample(tasks.load(name, folder, variant), (10_000, 10_000), examples, "random")
+            return Sample(tasks.load(name, folder, variant), (10_000, 10_000), examples)
         if name == "homology":
             _write_proteins(folder, few["train"])
             test = 736 if variant == "released" else 718  # TAPE's validation file, its fold hold-out
-            return Sample(tasks.load(name, folder, variant), (736, test), PROTEINS, "random")
-        if name.startswith("listops"):
-            held = options["heldout"]
+            return Sample(tasks.load(name, folder, variant), (736, test), PROTEINS)
+        if name in ("listops", "listops-short"):
+            held = given["heldout"]
             task = tasks.load(name, folder, variant, train=few["train"], heldout=few["test"])
-            return Sample(task, (held, held), options["train"] + 2 * held)
-        return Sample.of(tasks.load(name, folder, variant, **options)) if _needs_no_files(name) else None
+            return Sample(task, (held, held), given["train"] + 2 * held)
+        return Sample.of(tasks.load(name, folder, variant, **given)) if _needs_no_files(name) else None
 
 
 def _needs_no_files(name: str) -> bool:
@@ -122,19 +122,19 @@ def needed_flop(template: Template, batch_size: int, last_rows: int | None = Non
 @dataclass(frozen=True)
 class Work:
     """What decides the cost of a workload: FLOP of one step of one run, and of the features of one seed where those are
-    computed once; tokens of an example; width; validation and test examples; which weights train ("all": matrices,
-    "some": none, "output": on cached features); whether tokens are computed one after the other."""
+    computed once; tokens of an example; width; validation and test examples; whether features are computed once and
+    whether matrices train; whether tokens wait for each other."""
 
     step: int
     features: int
     tokens: int
     width: int
     held: tuple[int, int]
-    kind: str
+    kind: tuple[bool, bool]
     recurrent: bool
 
     def distance(self, other: "Work") -> tuple[bool, float, float]:
-        """Recurrent and other models apart first, then by width, then by tokens: smaller is nearer."""
+        """Recurrence first, then width, then tokens: smaller is nearer."""
         widths, tokens = other.width / self.width, other.tokens / self.tokens
         return other.recurrent != self.recurrent, abs(math.log(widths)), abs(math.log(tokens))
 
@@ -142,20 +142,21 @@ class Work:
 @cache
 def work_of(workload: Workload) -> Work | None:
     """None for what `sample` does not know. Raises SpecError where the model cannot be built."""
-    found = sample(workload)
+    found = sample(*workload.data)
     if found is None or workload.backbone not in models.BACKBONES:
         return None
     task, options = found.task, workload.backbone_options
     with torch.device("meta"):  # shapes, no memory
         template = models.build(task, workload.backbone, "random", workload.trainable, **options)
     cached = features.constant(task, template, Recipe(dropout=workload.dropout))
-    below = needed_flop(template, found.examples) - needed_flop(template, found.examples, cached=True)
+    trains = bool(MATRICES & set(template.trainable_groups))
+    once = needed_flop(template, found.examples) - needed_flop(template, found.examples, cached=True)
     return Work(
-        needed_flop(template, workload.batch_size, cached=cached),
-        below if cached else 0,
-        task.tokens,
-        template.width,
-        found.held,
-        "output" if cached else "all" if MATRICES & set(template.trainable_groups) else "some",
-        "recurrent" in template.groups.values(),
+        step=needed_flop(template, workload.batch_size, cached=cached),
+        features=once if cached else 0,
+        tokens=task.tokens,
+        width=template.width,
+        held=found.held,
+        kind=(cached, trains),
+        recurrent="recurrent" in template.groups.values(),
     )

@@ -47,6 +47,7 @@ ON_CPU = (("tiny-lm", "digits", "21 9 3 1"), ("tiny-lm", f"{SHORT} {LONG}", "21"
           ("minilm lstm", "mnist", "9"))  # fmt: skip
 OUTPUT_ONLY = "gpt2/mnist/output-random/9"  # on features that are computed once
 ON_GPU = (("tiny-lm", "digits", "21"), ("gpt2", "mnist", "9 3 1"), ("gpt2", f"digits {SHORT} {LONG}", "27"))
+NEW = {"ceiling", "measured_utc", "rows"}  # differ from bench to bench
 
 
 def cells(quick: bool, cuda: bool) -> list[str]:
@@ -80,7 +81,7 @@ def measure(spec: SweepSpec, rounds: int = 5, seconds: float = 2.0, compared: bo
     """
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     workload, recipe = Workload.of(spec), spec.recipe
-    found = sample(workload) or Sample.of(tasks.load(spec.task, None, spec.variant, **spec.task_options))
+    found = sample(*workload.data) or Sample.of(tasks.load(spec.task, None, spec.variant, **spec.task_options))
     task, options = found.task, workload.backbone_options
     template = models.build(task, spec.backbone, spec.init, spec.trainable, **options)
     rates, seeds = memory.split(template, recipe, list(spec.learning_rates), list(spec.selection_seeds), device)[0]
@@ -100,7 +101,6 @@ def measure(spec: SweepSpec, rounds: int = 5, seconds: float = 2.0, compared: bo
         compute_type=str(fleet.compute_type).removeprefix("torch."),
         tokens=task.tokens,
         runs=runs,
-        inputs=found.inputs,
         held=found.held,
         seconds=own / runs,
         evaluation_seconds=evaluation_seconds(fleet),
@@ -213,21 +213,11 @@ def apart(call: Callable[..., T], *arguments: Any) -> T:
             raise FptError(f"not measured, probably for want of memory: {error}") from None
 
 
-def attempt(spec: SweepSpec, rounds: int, seconds: float, log: Callable[[str], None]) -> Row | None:
-    """The row of a cell, with half the learning rates, and half again, where it fails; None where one does, too."""
-    try:
-        return apart(measure, spec, rounds, seconds)
-    except FptError as error:
-        log(str(error))
-    half = spec.learning_rates[: len(spec.learning_rates) // 2]
-    return attempt(spec.model_copy(update={"learning_rates": half}), rounds, seconds, log) if half else None
-
-
 def bench(names: Sequence[str], quick: bool, runs: Path, log: Callable[[str], None]) -> Bench:
     """Measure the cells (all of this device's where none is named), and write runs/bench/KIND.json after each.
 
     Rows that the same code measured on the same device before are kept, others are dropped. A cell for which memory
-    does not suffice is logged, and measured with fewer runs or left out. Raises, before anything is measured, SpecError
+    does not suffice is logged and left out. Raises, before anything is measured, SpecError
     for a bad cell and FptError for a folder that cannot be written; DataError where the file that is there is not of
     `fpt bench`.
     """
@@ -236,19 +226,25 @@ def bench(names: Sequence[str], quick: bool, runs: Path, log: Callable[[str], No
     rounds, seconds = (3, 0.5) if quick else (5, 2.0)
     result = apart(ceiling, seconds / 2)
     path = runs / FOLDER / f"{result.kind}.json"
-    if path.is_file() and (before := read(path)).made_like(result):
-        result = result.model_copy(update={"rows": before.rows})
+    rows = kept(read(path), result) if path.is_file() else []
     wanted = wanted or [(name, cell(name)) for name in cells(quick, result.kind != "cpu")]
     for number, (name, spec) in enumerate(wanted, start=1):
         log(f"{number} of {len(wanted)}: {name}")
-        row = attempt(spec, rounds, seconds, log)
-        if row is None:
+        try:
+            row = apart(measure, spec, rounds, seconds)
+        except FptError as error:
+            log(str(error))
             continue
-        others = [old for old in result.rows if (old.arm, old.runs, old.workload) != (row.arm, row.runs, row.workload)]
-        result = result.model_copy(update={"rows": [*others, row]})
+        rows = [old for old in rows if (old.arm, old.runs, old.workload) != (row.arm, row.runs, row.workload)] + [row]
         path.parent.mkdir(exist_ok=True)
-        write_json(path, result.model_dump(mode="json"))
-    return result
+        write_json(path, result.model_copy(update={"rows": rows}).model_dump(mode="json"))
+    return result.model_copy(update={"rows": rows})
+
+
+def kept(before: Bench, result: Bench) -> list[Row]:
+    """The rows of `before` if the same code ran on the same device: uncommitted changes leave open what it was."""
+    same = before.model_dump(exclude=NEW) == result.model_dump(exclude=NEW)
+    return before.rows if same and not (result.git or {}).get("dirty", False) else []
 
 
 def check_writable(runs: Path) -> None:

@@ -1,18 +1,15 @@
 """Speed as tables of text and sentences, for a page or a terminal: what `fpt bench` measured, whether the targets are
-met, what the number type changes, how good forecasts are."""
+met, and what the number type changes."""
 
 from pathlib import Path
-from statistics import median
 
 import pandas as pd
 
-from fpt.bench.cost import Bench, benches, forecasts
+from fpt.bench.cost import Bench, benches
 from fpt.evidence.claims import points
-from fpt.evidence.runs import label, rate_text, studies
+from fpt.evidence.runs import label, rate_text
 from fpt.evidence.stats import paired
-from fpt.models import import_without_widgets
-from fpt.sweeps.ledger import sweep_state, workspace
-from fpt.sweeps.study import load_study
+from fpt.sweeps.ledger import workspace
 
 ADAM_BYTES = 28  # a parameter and step: it and two moments read and written, its gradient read; float32
 # Decided before anything was measured: backbone, task, trainable groups, runs (None: the largest fleet that was
@@ -41,11 +38,11 @@ def bench_table(bench: Bench) -> pd.DataFrame:
     the rate of its memory."""
     rows = []
     for row in sorted(bench.rows, key=lambda row: (row.backbone, row.tokens, row.task, row.runs)):
-        products = row.flop / bench.peak_flop(row)
+        products = bench.utilisation(row) * row.seconds
         updates = ADAM_BYTES * row.trainable_parameters / bench.ceiling.bytes_per_second
         variant = "" if row.variant == "paper" else f" ({row.variant})"
         cell = {
-            "task": f"{row.task}{variant}{' *' * (row.inputs == 'random')}",
+            "task": f"{row.task}{variant}",
             "backbone": row.backbone,
             "tokens": f"{row.tokens:,}",
             "arm": label(row.arm),
@@ -116,26 +113,6 @@ def precision_table(runs: pd.DataFrame) -> pd.DataFrame:
             }
         )
     return pd.DataFrame(rows)
-
-
-def forecast_words(root: Path | None = None) -> str:
-    """One sentence: the core-hours that published sweeps took beside those that `fpt plan` would have forecast from the
-    figures of their device."""
-    import_without_widgets()
-    runs, ratios = workspace(root) / "runs", list[float]()
-    by_device = {bench.device: bench for bench in load_benches(root)}
-    for study in (load_study(runs / name) for name in studies(root)):
-        for done in (sweep_state(spec, study.folder) for spec in study.sweeps):
-            result = done.published or {}
-            bench = by_device.get(result.get("device", ""))
-            if bench and (found := forecasts(done.spec, {bench.device: bench.rows})):
-                ratios.append(result["wall_seconds"] * result["threads"] / (found[0].seconds * bench.threads))
-    if not ratios:
-        return "Nothing to compare: no published sweep ran on a device that was measured."
-    most = f"from {min(ratios):.1f} to {max(ratios):.1f} times"
-    return (
-        f"{len(ratios)} published sweeps took {median(ratios):.1f} times their forecast in the median, {most} in all."
-    )
 
 
 def bench_words(bench: Bench) -> str:

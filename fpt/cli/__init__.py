@@ -218,7 +218,7 @@ def bench(
         for _, row in frame.iterrows():
             table.add_row(*row)
         console.print(table)
-    console.print(f"written: runs/{FOLDER}/{result.kind}.json; * random inputs in the task's shape")
+    console.print(f"written: runs/{FOLDER}/{result.kind}.json")
 
 
 @app.command()

@@ -1,6 +1,7 @@
 """What the `fpt` command shows: tables of sweeps, predicted times, bars of sweeps at work."""
 
 import time
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -33,31 +34,30 @@ def time_text(seconds: float) -> str:
     return f"{seconds / 3600:,.1f} h" if seconds >= 3600 else f"{seconds / 60:.1f} min"
 
 
-def plan_table(title: str, costs: Sequence[tuple[SweepState, Sequence[Cost]]]) -> Table:
-    """Every sweep with its times; devices are named where there are several, or a result was published from one."""
+def plan_table(title: str, plan: Sequence[tuple[SweepState, Sequence[Cost]]]) -> Table:
+    """Every sweep with its times; devices are named where there are several."""
     table = sweep_table(title, "state", "runs", "steps", "time")
-    several = len({cost.device for _, found in costs for cost in found if cost.source != "measured"}) > 1
-    for state, found in costs:
-        words = [time_text(cost.seconds) + cost_text(cost, several or cost.source == "measured") for cost in found]
-        row = (state.state, runs_text(state.spec), f"{state.spec.steps:,}", escape("; ".join(words) or "unknown"))
-        table.add_row(state.spec.folder_name, *row)
+    several = len({cost.device for _, costs in plan for cost in costs}) > 1
+    for state, costs in plan:
+        times = "; ".join(f"{time_text(cost.seconds)} {known(cost) if several else cost.source}" for cost in costs)
+        spec = state.spec
+        table.add_row(spec.folder_name, state.state, runs_text(spec), f"{spec.steps:,}", escape(times or "unknown"))
     return table
 
 
-def cost_text(cost: Cost, named: bool) -> str:
-    """How a time is known, and of which device it is."""
-    return f" {cost.source}" + (f" for {cost.device}" if named and cost.device else "")
+def known(cost: Cost) -> str:
+    """How a time is known, and on which device."""
+    return f"{cost.source} ({cost.device})" if cost.device else cost.source
 
 
-def total_text(costs: Sequence[tuple[SweepState, Sequence[Cost]]]) -> str:
+def total_text(plan: Sequence[tuple[SweepState, Sequence[Cost]]]) -> str:
     """The sums of all times, by source and device, and the number of sweeps of unknown time."""
-    sums: dict[str, float] = {}
-    for cost in (cost for _, found in costs for cost in found):
-        where = cost_text(cost, named=cost.source != "measured")
-        sums[where] = sums.get(where, 0) + cost.seconds
-    unknown = sum(not found for _, found in costs)
-    parts = [f"{time_text(seconds)}{where}" for where, seconds in sums.items()]
-    return ", ".join(parts + ([f"{unknown} of unknown time"] if unknown else []))
+    sums = Counter[str]()
+    for cost in (cost for _, costs in plan for cost in costs):
+        sums[known(cost)] += cost.seconds
+    unknown = sum(not costs for _, costs in plan)
+    parts = [f"{time_text(seconds)} {how}" for how, seconds in sums.items()]
+    return ", ".join(parts + [f"{unknown} of unknown time"] * bool(unknown))
 
 
 def status_table(study: Study) -> Table:
