@@ -4,12 +4,12 @@ from collections.abc import Callable
 
 import pytest
 import torch
-from fpt.training.reference import Reference
 from transformers import BertModel, GPT2Model
 from transformers.pytorch_utils import Conv1D
 
 import fpt.models
 import fpt.tasks
+from fpt.bench.reference import Reference
 from fpt.tasks.arrays import Task
 from fpt.training import Recipe
 from fpt.training.fleet import Fleet
