@@ -36,7 +36,6 @@ from fpt.evidence.show.tables import (
     summary,
     table_one,
 )
-from fpt.evidence.speed import bench_table, bench_targets, bench_words, load_benches, plan_table, precision_table
 
 __all__ = [
     "Picture",
@@ -50,9 +49,6 @@ __all__ = [
     "attention_table",
     "attention_to_see",
     "baseline_scores",
-    "bench_table",
-    "bench_targets",
-    "bench_words",
     "beside_paper",
     "beside_published",
     "budget_figure",
@@ -71,7 +67,6 @@ __all__ = [
     "learning_rate_figure",
     "linear_score",
     "load_attention",
-    "load_benches",
     "load_curves",
     "load_plan",
     "load_results",
@@ -82,8 +77,6 @@ __all__ = [
     "other_claims_table",
     "paper_table",
     "parameter_table",
-    "plan_table",
-    "precision_table",
     "printed_table",
     "protocol_table",
     "ruling_table",

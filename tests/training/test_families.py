@@ -8,8 +8,8 @@ from torch.utils.flop_counter import FlopCounterMode
 
 import fpt.models
 import fpt.tasks
+from fpt.bench.flop import needed_flop
 from fpt.models.template import Template
-from fpt.sweeps.flop import needed_flop
 from fpt.tasks.arrays import Task
 from fpt.training import Recipe, features, memory, train_fleet
 from fpt.training.checkpoint import Folder

@@ -7,9 +7,9 @@ from torch.nn.functional import cross_entropy
 
 import fpt.models
 import fpt.tasks
+from fpt.bench.flop import needed_flop
 from fpt.cli import doctor
 from fpt.seeds import generator
-from fpt.sweeps.flop import needed_flop
 from fpt.tasks.arrays import Task
 from fpt.training import Recipe, compiled, evaluate, features, train_fleet
 from fpt.training.fleet import Fleet, stack
