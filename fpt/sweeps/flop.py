@@ -64,13 +64,14 @@ def needed_flop(template: Template, batch_size: int, last_rows: int | None = Non
     A product of n rows with a matrix of w weights takes 2 n w FLOP forward, as much again for the gradient of its
     inputs (the input layer always trains, so every block passes gradients on), and as much again for the gradient of
     its weights where they train. Attention scores and the sums they weigh are two products of activations, with two
-    gradients each. The last block needs keys and values at every token, everything else only at the `last_rows` tokens
-    that are read (None: the task's read-out; the library's model computes all of them). Causal masks are not
+    gradients each. The last block needs keys and values at every token, everything else only at `last_rows` tokens
+    (None: the task's read-out where the family's forward pass stops there, else all). Causal masks are not
     discounted, padding neither; layer norms, softmax, GELU and Adam are not counted, as is the custom. Where the
     output layer alone trains, its features are there already. Recurrent layers need every token, the last one too.
     """
     task, rows = template.task, batch_size * template.task.tokens
-    last = batch_size * (last_rows or task.readout)
+    reads_out = template.module.family.last_layer_reads_out
+    last = batch_size * (last_rows or (task.readout if reads_out else task.tokens))
     above = (template.layers - 1) * rows  # rows of all blocks but the last
     weights = dict.fromkeys(template.groups.values(), 0)  # of one block's matrices
     for name, group in template.groups.items():
