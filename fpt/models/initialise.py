@@ -43,7 +43,7 @@ def uniform(shape: torch.Size, bound: float, seed: int, name: str) -> Tensor:
 
 
 def matrix_std(width: int, layers: int, recipe: str, gain: float, residual: bool) -> float:
-    """Standard deviation of an attention or feed-forward matrix; `residual`: of one that writes into the residual stream.
+    """Standard deviation of an attention or feed-forward matrix, `residual` if it writes into the residual stream.
 
     `fixed`: 0.02 at any width; `matched`: 0.02 sqrt(768/width); `scaled`: matched, and the residual projections times
     1/sqrt(2 layers) (Radford et al. 2019, section 2.3). `gain` multiplies all of them.

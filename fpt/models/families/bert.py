@@ -1,4 +1,4 @@
-"""BERT: bidirectional, layer norms behind the sums. Its own forward pass: the last layer reads out (measured to pay)."""
+"""BERT, bidirectional. A forward pass of ours: a last layer that computes only what is read out is measured to pay."""
 
 from typing import Any
 

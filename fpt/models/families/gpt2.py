@@ -1,4 +1,4 @@
-"""GPT-2: causal, with a table of learned positions. Its own forward pass: the last block reads out (measured to pay)."""
+"""GPT-2, causal. A forward pass of ours: a last block that computes only what is read out is measured to pay."""
 
 from typing import Any
 
