@@ -61,6 +61,7 @@ def provenance(
         **chosen,
         "data_checksum": task.checksum,
         "weights_checksum": _weights_checksum(spec, template),
+        "weights_revision": None if spec.init == "random" or template.weights else weights.commit(spec.backbone),
         "compute_type": fleet.compute_type,
         "threads": fleet.threads,
         "device": device_name(fleet.device),

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from fpt import models, tasks, training
 from fpt.errors import FptError, SpecError, WeightsError
 from fpt.files import write_atomically, write_json
-from fpt.models.groups import FIRST_ATTENTION
+from fpt.models.families import family
 from fpt.sweeps import ledger
 from fpt.sweeps.provenance import Clock, now, provenance
 from fpt.sweeps.selection import select
@@ -91,9 +91,12 @@ def check_measures(spec: SweepSpec, task: "Task") -> None:
         return
     if task.relevant is None:
         raise SpecError(f"measures: attention needs a task that says which tokens matter; {spec.task!r} does not")
-    family = models.BACKBONES[spec.backbone].family
-    if family not in FIRST_ATTENTION or spec.backbone_options.get("layers") == 1:
-        raise SpecError(f"measures: attention needs two layers or more of a backbone of {', '.join(FIRST_ATTENTION)}")
+    name = models.BACKBONES[spec.backbone].family
+    if family(name).first_attention is None or spec.backbone_options.get("layers") == 1:
+        raise SpecError(
+            "measures: attention needs two layers or more, and a family that names its first attention module as "
+            f"gpt2 and bert do; backbone {spec.backbone!r} is of the family {name!r}"
+        )
 
 
 def check_all(specs: Sequence[SweepSpec], study: Path) -> None:

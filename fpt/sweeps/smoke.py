@@ -82,14 +82,14 @@ def reduced_form(spec: SweepSpec, reduced: dict[str, str]) -> SweepSpec:
 @contextmanager
 def stand_ins(specs: Sequence[SweepSpec], folder: Path) -> Iterator[None]:
     """Tiny models, with random weights in the place of pretrained ones, and tasks with short sequences."""
-    from fpt.models.backbones import save_random
-    from fpt.models.families import FAMILIES
+    from fpt.models.families import family
+    from fpt.models.weights import save_random
 
     kept, weights = (dict(BACKBONES), dict(TASKS)), os.environ.get("FPT_WEIGHTS")
     for name in {spec.backbone for spec in specs}:
         entry = tiny(name)
-        if context := FAMILIES[entry.family].context:  # frozen positions must reach as far as those of the real model
-            entry = replace(entry, config={**entry.config, context: 2 * TOKENS})
+        if family(entry.family).has_table:  # frozen positions must reach as far as those of the real model
+            entry = replace(entry, config={**entry.config, "max_position_embeddings": 2 * TOKENS})
         if any(spec.backbone == name and spec.init != "random" for spec in specs):
             save_random(entry, folder / "weights" / name)
         BACKBONES[name] = entry
