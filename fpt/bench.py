@@ -32,7 +32,7 @@ from fpt.sweeps.engines.local import KEEP_MEMORY
 from fpt.sweeps.flop import needed_flop, shaped_task
 from fpt.sweeps.provenance import device_name, software
 from fpt.sweeps.spec import SweepSpec, resolve
-from fpt.training import features, memory
+from fpt.training import features, resources
 from fpt.training.evaluate import score
 from fpt.training.fleet import Fleet, stack
 from fpt.training.reference import COMPARABLE, Reference
@@ -84,7 +84,7 @@ def measure(spec: SweepSpec, rounds: int = 5, seconds: float = 2.0, compared: bo
     task, held, inputs = shaped_task(spec)
     options: dict[str, Any] = dict(spec.backbone_options)
     template = models.build(task, spec.backbone, spec.init, spec.trainable, "matched", 1.0, **options)
-    rates, seeds = memory.split(template, spec.recipe, list(spec.learning_rates), list(spec.selection_seeds), device)[0]
+    rates, seeds = resources.split(template, spec.recipe, list(spec.learning_rates), list(spec.selection_seeds), device)[0]
     with peak_memory(device) as peak:
         fleet = features.fleet(task, template, spec.recipe, rates, seeds, device)
         numbers, runs = count(1), len(rates) * len(seeds)

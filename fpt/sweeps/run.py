@@ -135,7 +135,7 @@ def check_all(specs: Sequence[SweepSpec], study: Path) -> None:
         from fpt.training import precision
 
         # once, here: two sweeps that measured at the same time could come to different answers
-        precision.resolve("auto", torch.device("cuda" if torch.cuda.is_available() else "cpu"))
+        resources.dtype("auto", torch.device("cuda" if torch.cuda.is_available() else "cpu"))
 
 
 def run_sweep(spec: SweepSpec, folder: Path | str | None = None, data_dir: str | Path | None = None) -> Result:

@@ -52,10 +52,10 @@ def test_a_compiled_fleet_computes_the_same(backbone, init, policy, task, small_
     assert seen == [4] * 6
     examples = Training(quick).validation
     for fleet in (plain, quick):
-        fleet.active = fleet.crew(torch.tensor([[0], [3]]))  # others than all of them are not compiled
+        fleet.active = fleet.subset(torch.tensor([[0], [3]]))  # others than all of them are not compiled
     torch.testing.assert_close(quick.step(7), plain.step(7), rtol=0, atol=1e-5)
     assert len(seen) == 6
-    whole, part = (score(quick, quick.parameters, examples, crew) for crew in (quick.everyone, quick.active))
+    whole, part = (score(quick, quick.parameters, examples, subset) for subset in (quick.all_runs, quick.active))
     torch.testing.assert_close(whole.loss[[0, 3]], part.loss, rtol=0, atol=1e-6)
 
 

@@ -65,7 +65,7 @@ def in_double(fleet: Fleet) -> Fleet:
     fleet.shared, fleet.per_seed = (
         {name: value.double() for name, value in held.items()} for held in (fleet.shared, fleet.per_seed)
     )
-    fleet.everyone = fleet.active = fleet.crew(fleet.everyone.rows)
+    fleet.all_runs = fleet.active = fleet.subset(fleet.all_runs.rows)
     fleet.module.set_compute_type(torch.float64)
     fleet._make_optimizers()
     encode = fleet.encode
