@@ -11,7 +11,7 @@ import fpt.tasks
 from fpt.models.template import Template
 from fpt.sweeps.flop import needed_flop
 from fpt.tasks.arrays import Task
-from fpt.training import Recipe, features, memory, train_fleet
+from fpt.training import Recipe, features, train_fleet
 from fpt.training.checkpoint import Folder
 from fpt.training.fleet import Fleet
 from fpt.training.loop import Training
@@ -173,11 +173,3 @@ def test_the_formula_counts_what_is_computed(backbone, name, trainable, small_ba
         torch.autograd.grad(loss, leaves, allow_unused=True)
     counted = counter.get_total_flops() / needed_flop(template, 4)
     assert counted == pytest.approx(1, abs=0.1 if (backbone, name) == ("small-longformer", "digits") else 0)
-
-
-def test_a_window_needs_less_memory(small_backbones):
-    task = fpt.tasks.load("digits-lra")  # 64 tokens, a window of 8
-    need = {name: memory.run_bytes(fpt.models.build(task, name, "random"), recipe()) for name in ("small-bert", NEW[1])}
-    assert need["small-longformer"] < need["small-bert"]
-    template = fpt.models.build(task, "small-longformer", "random")
-    assert template.module.reach == 12
