@@ -84,7 +84,9 @@ def measure(spec: SweepSpec, rounds: int = 5, seconds: float = 2.0, compared: bo
     task, held, inputs = shaped_task(spec)
     options: dict[str, Any] = dict(spec.backbone_options)
     template = models.build(task, spec.backbone, spec.init, spec.trainable, "matched", 1.0, **options)
-    rates, seeds = resources.split(template, spec.recipe, list(spec.learning_rates), list(spec.selection_seeds), device)[0]
+    rates, seeds = resources.split(
+        template, spec.recipe, list(spec.learning_rates), list(spec.selection_seeds), device
+    )[0]
     with peak_memory(device) as peak:
         fleet = features.fleet(task, template, spec.recipe, rates, seeds, device)
         numbers, runs = count(1), len(rates) * len(seeds)

@@ -17,7 +17,7 @@ from fpt.sweeps.spec import resolve
 
 ROOT = Path(__file__).parents[1]
 
-# What the stand-in does is told by the number of steps.
+# The number of steps says what the stand-in does.
 QUICK, SLOW, SLOW_ONCE, FAILING, LOST_ONCE, LOST = 3, 600, 601, 66, 137, 138
 STAND_IN = f"""
 import os, signal, time
@@ -46,7 +46,8 @@ with ledger.hold(place / ledger.LOCK, spec):
     found = (place / ledger.RESULT).exists()
     files.write_json(place / ledger.RESULT, dict(
         hash=spec.hash, selected_rate=1e-3, at_edge=True, wall_seconds=90, device="a machine", resumed=resumed,
-        found=found, threads=os.environ["OMP_NUM_THREADS"], gpu=os.environ.get("CUDA_VISIBLE_DEVICES")))
+        found=found, threads=os.environ["OMP_NUM_THREADS"], gpu=os.environ.get("CUDA_VISIBLE_DEVICES"),
+        workers=os.environ.get("FPT_WORKERS")))
     for name in ("runs", "curves"):
         (place / (name + ".parquet")).touch()
 """

@@ -12,8 +12,7 @@ from engine_contract import APART, CORES, SHARED, STUDY, Engine, all_gone, event
 from stand_in import QUICK, ROOT, SLOW_ONCE, spec
 
 from fpt.errors import FptError, SpecError
-from fpt.sweeps import run_sweep
-from fpt.sweeps.engines import local as engines
+from fpt.sweeps import engines, run_sweep
 from fpt.sweeps.engines import ray as ray_engine
 from fpt.sweeps.ledger import sweep_state
 
@@ -78,12 +77,14 @@ def test_a_lost_task_takes_its_worker_along_and_is_tried_again(workspace: Path, 
 def test_more_sweeps_than_gpus_take_turns(workspace: Path, engine: Engine, add_gpu: Callable[[], Any]) -> None:
     add_gpu()
     before = scratch()
-    os.utime(tempfile.mkdtemp(prefix=ray_engine.TEMPORARY), (0, 0))  # as if a task had been killed long ago
+    os.utime(
+        tempfile.mkdtemp(prefix=ray_engine.TEMPORARY, dir=os.environ["TMPDIR"]), (0, 0)
+    )  # as if a task had been killed long ago
     sweeps = [spec(random_gain=gain) for gain in (1, 2, 4)]
-    told: list[list[str]] = []  # the state of every sweep, whenever the engine told something
-    engine.run(sweeps, watch=lambda *_: told.append([sweep_state(sweep, STUDY).state for sweep in sweeps]))
-    assert max(states.count("running") for states in told) == 1
-    assert ["running", "waiting", "waiting"] in [sorted(states) for states in told]
+    seen: list[list[str]] = []  # the state of every sweep, at every call of `watch`
+    engine.run(sweeps, watch=lambda *_: seen.append([sweep_state(sweep, STUDY).state for sweep in sweeps]))
+    assert max(states.count("running") for states in seen) == 1
+    assert ["running", "waiting", "waiting"] in [sorted(states) for states in seen]
     assert scratch() <= before
     for sweep in sweeps:
         result = sweep_state(sweep, STUDY).result
@@ -103,7 +104,7 @@ def test_a_real_sweep_gives_the_same_bytes_as_here(workspace: Path, engine: Engi
 
 
 @A_NODE_APART
-def test_a_node_with_another_fpt_is_told(workspace: Path, engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_node_with_another_fpt_is_refused(workspace: Path, engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
     job = ray_engine._job
     monkeypatch.setattr(ray_engine, "_job", lambda *about: job(*about) | {"hash": "another", "version": "99"})
     (failure,) = engine.run([spec()])
