@@ -103,7 +103,15 @@ def test_missing_data_without_a_network(name: str, tmp_path: Path) -> None:
     assert "no network" in message
     assert "FPT_DATA" in message
     assert str(tmp_path / "data" / f"{name.removesuffix('-lra')}.npz") in message
-    assert not [path for path in tmp_path.rglob("*") if path.is_file()]
+    assert list(tmp_path.iterdir()) == []  # no empty folder either
+
+
+@pytest.mark.usefixtures("offline")
+def test_a_failed_download_leaves_folders_that_were_there(tmp_path: Path) -> None:
+    (tmp_path / "data" / "MNIST").mkdir(parents=True)
+    with pytest.raises(DataError, match="no network"):
+        load("mnist", tmp_path / "data")
+    assert [path.name for path in tmp_path.rglob("*")] == ["data", "MNIST"]
 
 
 def test_a_download_is_moved_into_place_and_given_up_after_a_while(
