@@ -15,11 +15,8 @@ pytest_plugins = ("small_models",)
 ROOT = Path(__file__).parents[1]
 settings.register_profile("fpt", deadline=None)  # a busy machine is slow, not wrong
 settings.load_profile("fpt")
-ON_REQUEST = {
-    "data": "FPT_DATA",
-    "book": "FPT_BOOK",
-    "soak": "FPT_SOAK",
-}  # marker: the variable that asks for its tests
+# marker: the variable that asks for its tests
+ON_REQUEST = {"data": "FPT_DATA", "book": "FPT_BOOK", "soak": "FPT_SOAK"}
 
 PATIENCE = 120.0  # seconds between the end of a notebook's cell and the last of its output
 

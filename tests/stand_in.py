@@ -19,6 +19,7 @@ ROOT = Path(__file__).parents[1]
 
 # The number of steps says what the stand-in does.
 QUICK, SLOW, SLOW_ONCE, FAILING, LOST_ONCE, LOST = 3, 600, 601, 66, 137, 138
+LONG = 1800  # seconds of sleep: longer than any test waits
 STAND_IN = f"""
 import os, signal, time
 from pathlib import Path
@@ -42,7 +43,7 @@ with ledger.hold(place / ledger.LOCK, spec):
     if spec.steps == {SLOW} or spec.steps == {SLOW_ONCE} and first:
         files.write_json(place / ledger.PROGRESS, dict(
             stage="selection", step=1, steps=4, run_steps=25, run_steps_total=100))
-        time.sleep(120)
+        time.sleep({LONG})
     found = (place / ledger.RESULT).exists()
     files.write_json(place / ledger.RESULT, dict(
         hash=spec.hash, selected_rate=1e-3, at_edge=True, wall_seconds=90, device="a machine", resumed=resumed,

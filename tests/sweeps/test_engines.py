@@ -12,6 +12,7 @@ from engine_contract import (
     APART,
     CORES,
     LOCAL,
+    PATIENCE,
     STUDY,
     Engine,
     all_gone,
@@ -20,13 +21,14 @@ from engine_contract import (
     folder,
     kernel_pid,
 )
-from stand_in import FAILING, LOST, LOST_ONCE, QUICK, ROOT, SLOW, spec
+from stand_in import FAILING, LONG, LOST, LOST_ONCE, QUICK, ROOT, SLOW, spec
 
 from fpt.errors import LockedError, SpecError
 from fpt.sweeps import engines, ledger, run_sweep
 from fpt.sweeps.engines import local
 from fpt.sweeps.ledger import sweep_state
 
+pytestmark = pytest.mark.timeout(2 * PATIENCE)
 BOTH = pytest.mark.parametrize("engine", [LOCAL, APART], indirect=True)  # on Ray the harder way of two
 
 
@@ -146,11 +148,11 @@ def test_nobody_survives_the_driver_and_the_next_run_finishes(
     driver = engine.start_driver(*sweeps)
     members = family(driver, sweeps)
     driver.send_signal(how)
-    driver.wait(timeout=30)
-    eventually(lambda: all_gone(members), within=15)
-    eventually(lambda: all(sweep_state(sweep, STUDY).state == "unfinished" for sweep in sweeps), within=5)
+    driver.wait(timeout=PATIENCE)
+    eventually(lambda: all_gone(members))
+    eventually(lambda: all(sweep_state(sweep, STUDY).state == "unfinished" for sweep in sweeps))
     source = Path("notebooks/sweep.ipynb")
-    source.write_text(source.read_text().replace("time.sleep(120)", "time.sleep(0)"))
+    source.write_text(source.read_text().replace(f"time.sleep({LONG})", "time.sleep(0)"))
     assert engine.run(sweeps) == []
 
 
@@ -161,11 +163,11 @@ def test_a_real_sweep_killed_in_training_is_trained_to_the_same_bytes(
     shutil.copy(ROOT / "notebooks" / "sweep.ipynb", "notebooks")
     real = spec(60, evaluations=30, evaluation_examples=50, confirmation_seeds=[], compute_type="float32")
     driver = engine.start_driver(real)
-    eventually(lambda: (sweep_state(real, STUDY).progress or {"step": 0})["step"] > 0)
+    eventually(lambda: driver.poll() is not None or (sweep_state(real, STUDY).progress or {"step": 0})["step"] > 0)
     members = psutil.Process(driver.pid).children(recursive=True)
     driver.kill()
     driver.wait()
-    eventually(lambda: all_gone(members) and sweep_state(real, STUDY).state == "unfinished", within=15)
+    eventually(lambda: all_gone(members) and sweep_state(real, STUDY).state == "unfinished")
     assert engine.run([real]) == []
     assert sweep_state(real, STUDY).complete
     undisturbed = run_sweep(real, tmp_path / "undisturbed").folder
@@ -182,13 +184,13 @@ def test_the_kernel_does_not_survive_its_worker(workspace: Path, engine: Engine)
     assert worker
     try:
         worker.kill()
-        eventually(lambda: all_gone([first]), within=15)  # ipykernel looks after its parent every second
+        eventually(lambda: all_gone([first]))  # ipykernel looks after its parent every second
         eventually(lambda: kernel_pid(spec(SLOW)) != first.pid)
         members = family(driver, [spec(SLOW)])
     finally:
         driver.kill()
         driver.wait()
-    eventually(lambda: all_gone(members), within=15)
+    eventually(lambda: all_gone(members))
 
 
 @BOTH
@@ -206,7 +208,7 @@ def test_a_folder_somebody_else_writes_is_left_alone(
     finally:
         driver.kill()
         driver.wait()
-    eventually(lambda: all_gone(members), within=15)
+    eventually(lambda: all_gone(members))
 
 
 class TestSlots:

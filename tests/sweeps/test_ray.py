@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from engine_contract import APART, CORES, SHARED, STUDY, Engine, all_gone, eventually, family, folder, scratch
+from engine_contract import APART, CORES, PATIENCE, SHARED, STUDY, Engine, all_gone, eventually, family, folder, scratch
 from stand_in import QUICK, ROOT, SLOW_ONCE, spec
 
 from fpt.errors import FptError, SpecError
@@ -16,7 +16,7 @@ from fpt.sweeps import engines, run_sweep
 from fpt.sweeps.engines import ray as ray_engine
 from fpt.sweeps.ledger import sweep_state
 
-pytestmark = pytest.mark.ray
+pytestmark = [pytest.mark.ray, pytest.mark.timeout(2 * PATIENCE)]
 A_NODE_APART = pytest.mark.parametrize("engine", [APART], indirect=True)
 
 
@@ -33,7 +33,7 @@ def add_gpu(cluster: Any) -> Iterator[Callable[[], Any]]:
     for node in added:
         if node in cluster.worker_nodes:
             cluster.remove_node(node)
-    cluster.wait_for_nodes(timeout=60)
+    cluster.wait_for_nodes(timeout=PATIENCE)
 
 
 @pytest.mark.parametrize("engine", [SHARED], indirect=True)
@@ -45,8 +45,8 @@ def test_a_lost_node_is_replaced_and_its_checkpoints_serve_where_the_folder_is_s
     members = family(driver, [sweep])
     add_gpu()
     cluster.remove_node(lost, allow_graceful=False)
-    eventually(lambda: all_gone([each for each in members if each.pid != driver.pid]), within=15)
-    assert driver.wait(timeout=120) == 0
+    eventually(lambda: all_gone([each for each in members if each.pid != driver.pid]))
+    assert driver.wait(timeout=PATIENCE) == 0
     state = sweep_state(sweep, STUDY)
     assert state.complete
     assert state.result
@@ -64,8 +64,8 @@ def test_a_lost_task_takes_its_worker_along_and_is_tried_again(workspace: Path, 
     task = worker.parent()
     assert task
     task.kill()
-    eventually(lambda: all_gone([*members, task]) or driver.poll() is not None, within=60)
-    assert driver.wait(timeout=120) == 0
+    eventually(lambda: all_gone([*members, task]) or driver.poll() is not None)
+    assert driver.wait(timeout=PATIENCE) == 0
     assert all_gone(members)
     state = sweep_state(sweep, STUDY)
     assert state.complete
