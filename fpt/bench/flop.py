@@ -75,7 +75,8 @@ def _needs_no_files(name: str) -> bool:
 def _write_images(path: Path, shape: tuple[int, ...], sizes: dict[str, int]) -> None:
     draw = np.random.default_rng(0)
     arrays: dict[str, Any] = {f"x_{part}": draw.integers(0, 256, (n, *shape), np.uint8) for part, n in sizes.items()}
-    np.savez(path, **arrays, **{f"y_{part}": np.arange(n) % 10 for part, n in sizes.items()})
+    arrays |= {f"y_{part}": np.arange(n) % 10 for part, n in sizes.items()}
+    np.savez(path, **arrays)
 
 
 def _write_proteins(folder: Path, count: int) -> None:
@@ -92,8 +93,8 @@ def needed_flop(template: Template, batch_size: int, last_rows: int | None = Non
     inputs, and as much again for the gradient of its weights where they train. Every block passes gradients on, unless
     the output layer alone trains; if then the features are `cached`, the output layer alone is computed. Attention
     scores and the sums they weigh are two products of activations, with two gradients each. The last block needs keys
-    and values at every token, everything else only at the `last_rows` tokens that are read (None: the task's read-out;
-    the library's model computes all of them). Causal masks are not discounted, padding neither; layer norms, softmax,
+    and values at every token, everything else only at `last_rows` tokens (None: the task's read-out where the family's
+    forward pass stops there, else all). Causal masks are not discounted, padding neither; layer norms, softmax,
     GELU and Adam are not counted, as is the custom. Recurrent layers need every token, the last one too.
     """
     task, trained = template.task, template.trainable_groups
@@ -101,7 +102,8 @@ def needed_flop(template: Template, batch_size: int, last_rows: int | None = Non
     output_layer = (2 if forward else 3) * 2 * batch_size * task.readout * template.width * task.output_width
     if cached:
         return output_layer
-    rows, last = batch_size * task.tokens, batch_size * (last_rows or task.readout)
+    read = task.readout if template.module.family.last_layer_reads_out else task.tokens
+    rows, last = batch_size * task.tokens, batch_size * (last_rows or read)
     above = (template.layers - 1) * rows  # rows of all blocks but the last
 
     def products(group: str) -> int:

@@ -33,7 +33,7 @@ from fpt.files import write_json
 from fpt.sweeps.engines.local import KEEP_MEMORY
 from fpt.sweeps.provenance import device_name, now, software
 from fpt.sweeps.spec import SweepSpec, resolve
-from fpt.training import features, memory
+from fpt.training import features, resources
 from fpt.training.evaluate import score
 from fpt.training.fleet import Fleet, stack
 
@@ -84,7 +84,7 @@ def measure(spec: SweepSpec, rounds: int = 5, seconds: float = 2.0, compared: bo
     found = sample(*workload.data) or Sample.of(tasks.load(spec.task, None, spec.variant, **spec.task_options))
     task, options = found.task, workload.backbone_options
     template = models.build(task, spec.backbone, spec.init, spec.trainable, **options)
-    rates, seeds = memory.split(template, recipe, list(spec.learning_rates), list(spec.selection_seeds), device)[0]
+    rates, seeds = resources.split(template, recipe, list(spec.learning_rates), list(spec.selection_seeds), device)[0]
     runs, steps = len(rates) * len(seeds), count(1)
     with peak_memory(device) as peak:
         fleet = features.fleet(task, template, recipe, rates, seeds, device)

@@ -7,7 +7,7 @@ import pandas as pd
 
 from fpt.bench.cost import Bench, benches
 from fpt.evidence.claims import points
-from fpt.evidence.runs import label, rate_text
+from fpt.evidence.runs import SHORT, rate_text
 from fpt.evidence.stats import paired
 from fpt.sweeps.ledger import workspace
 
@@ -45,7 +45,7 @@ def bench_table(bench: Bench) -> pd.DataFrame:
             "task": f"{row.task}{variant}",
             "backbone": row.backbone,
             "tokens": f"{row.tokens:,}",
-            "arm": label(row.arm),
+            "arm": SHORT.get(row.arm, row.arm),
             "runs": str(row.runs),
             "ratio": _text("ratio", row.ratio),
             "range": f"{min(row.ratios):.2f} to {max(row.ratios):.2f}" if row.ratios else "-",

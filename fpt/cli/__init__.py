@@ -132,7 +132,8 @@ def run(
         console.print(f"{escape(opened_study.name)}: {len(chosen) - len(todo)} of {len(chosen)} sweeps done")
         if not todo:
             return
-        from fpt.sweeps.engines.local import in_order, run_local
+        from fpt.sweeps.engines import in_order
+        from fpt.sweeps.engines.local import run_local
         from fpt.sweeps.engines.ray import run_ray
         from fpt.sweeps.run import check_all
 

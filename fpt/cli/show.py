@@ -1,7 +1,7 @@
 """What the `fpt` command shows: tables of sweeps, predicted times, bars of sweeps at work."""
 
 import time
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -52,7 +52,7 @@ def known(cost: Cost) -> str:
 
 def total_text(plan: Sequence[tuple[SweepState, Sequence[Cost]]]) -> str:
     """The sums of all times, by source and device, and the number of sweeps of unknown time."""
-    sums = Counter[str]()
+    sums: defaultdict[str, float] = defaultdict(float)
     for cost in (cost for _, costs in plan for cost in costs):
         sums[known(cost)] += cost.seconds
     unknown = sum(not costs for _, costs in plan)

@@ -41,7 +41,7 @@ def keep_weights(fleet: Fleet, rate: float, seed: int, parameters: Tensor, path:
 def train_mode_accuracy(fleet: Fleet) -> Tensor:
     """Accuracy (runs,) of the last parameters on the last 100 training batches, with dropout and augmentation: how
     the released code of Lu et al. measures the training accuracy of their Table 7."""
-    fleet.active = fleet.everyone
+    fleet.active = fleet.all_runs
     pieces = fleet.parameters.split(fleet.pieces, dim=1)
     steps = range(max(1, fleet.recipe.steps - TRAIN_MODE_BATCHES + 1), fleet.recipe.steps + 1)
     total = torch.zeros(len(fleet.parameters), dtype=torch.float64, device=fleet.device)
