@@ -19,7 +19,7 @@ CHECKED = .test
 # One thing at a time, also under `make -j`: sweeps and book share the cores by themselves.
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: help report study book compare test lint unit test-book install clean
+.PHONY: help report study book compare test lint unit test-book soak install clean
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "make %-10s %s\n", $$1, $$2}' Makefile
@@ -55,6 +55,9 @@ test-book: $(STAMP)
 	FPT_ORIGIN=published $(BOOK) --path-output $(CHECKED) >$(CHECKED)/build.log 2>&1 || \
 	  { cat $(CHECKED)/build.log; exit 1; }
 	FPT_BOOK="$(CURDIR)/$(CHECKED)/_build/html" $(BIN)/python -m pytest tests/book
+
+soak: $(STAMP)  ## every sweep of lu2021 with tiny models: `make test` runs one of each kind
+	FPT_SOAK=1 $(BIN)/python -m pytest tests/end_to_end -m soak
 
 install: $(STAMP)
 

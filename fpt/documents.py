@@ -15,6 +15,7 @@ Model = TypeVar("Model", bound=BaseModel)
 
 RULES = {  # pydantic's types of errors, in the words of a study
     "missing": "is missing",
+    "extra_forbidden": "there is no such field",
     "tuple_type": "must be a list",
     "list_type": "must be a list",
     "dict_type": "must be a mapping",
@@ -76,13 +77,14 @@ def explained(found: Any) -> str:
     rule = RULES.get(found["type"], found["msg"].removeprefix("Value error, ").replace("Input should", "must"))
     name, *inside = [str(part) for part in found["loc"]] or [""]
     name += "".join(f"[{part}]" if part.isdigit() else f".{part}" for part in inside)
-    given = "" if found["type"] == "missing" else f" = {found['input']!r}:"
+    whole = found["type"] == "value_error" and isinstance(found["input"], dict)  # the line shows it
+    given = "" if found["type"] == "missing" else ":" if whole else f" = {found['input']!r}:"
     return f"{name}{given} {rule}".strip()
 
 
 def line_of(node: Any, path: tuple[Any, ...] | list[Any]) -> int:
     """The line (from 1) of the innermost part of `path` that the document has."""
-    line = node.start_mark.line + 1
+    line: int = node.start_mark.line + 1
     for part in path:
         if isinstance(node, MappingNode):
             pair = next(((key, value) for key, value in node.value if key.value == str(part)), None)

@@ -70,7 +70,7 @@ model.report()
 # A folder that already holds this sweep's results is read, and nothing is trained again.
 
 # %%
-result = fpt.sweeps.run_sweep(spec, place)
+result = fpt.sweeps.run_sweep(spec, place, prepared=(data, model))
 runs, curves = result.runs, result.curves
 
 # %% [markdown]

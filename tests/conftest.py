@@ -15,7 +15,10 @@ pytest_plugins = ("small_models",)
 ROOT = Path(__file__).parents[1]
 settings.register_profile("fpt", deadline=None)  # a busy machine is slow, not wrong
 settings.load_profile("fpt")
-ON_REQUEST = {"data": "FPT_DATA", "book": "FPT_BOOK"}  # marker: the variable that asks for its tests
+# marker: the variable that asks for its tests
+ON_REQUEST = {"data": "FPT_DATA", "book": "FPT_BOOK", "soak": "FPT_SOAK"}
+
+PATIENCE = 120.0  # seconds between the end of a notebook's cell and the last of its output
 
 # Before anything imports a library that reads them. A fresh home keeps the user's caches, weights and kernels
 # out of the tests, and the timings of a busy test run out of the user's cache.
@@ -33,10 +36,13 @@ for variable in ("FPT_ORIGIN", "FPT_WEIGHTS"):
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Deselect (not skip) what was not asked for, or cannot be here."""
+    """Deselect (not skip) what was not asked for, or cannot be here; be patient with the output of notebooks."""
     missing = {marker for marker, variable in ON_REQUEST.items() if not os.environ.get(variable)}
     if importlib.util.find_spec("ray") is None or sys.platform != "linux":  # Ray has clusters on Linux alone
         missing.add("ray")
+    for item in items:
+        if hasattr(item, "output_timeout"):  # nbval's cells: 5 s, which no option changes and a loaded machine misses
+            item.output_timeout = PATIENCE
     dropped = [item for item in items if any(item.get_closest_marker(marker) for marker in missing)]
     if dropped:
         config.hook.pytest_deselected(items=dropped)

@@ -8,18 +8,21 @@ import pytest
 import torch
 
 import fpt.tasks
-from fpt.models import BACKBONES, TINY, tiny
-from fpt.models.backbones import save_random
+from fpt.models import BACKBONES, tiny
+from fpt.models.weights import save_random
 from fpt.tasks.arrays import Task
 
-FAMILY_OF = {f"small-{family}": family for family in TINY if tiny(family).pretrained}  # a backbone of its name each
+
+def stand_ins() -> dict[str, str]:
+    """{small-FAMILY: a pretrained backbone of the family}, of every family that has one."""
+    return {f"small-{entry.family}": name for name, entry in BACKBONES.items() if entry.pretrained}
 
 
 @pytest.fixture
 def small_backbones(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, torch.nn.Module]:
     """Registers small-gpt2, small-bert, ... with random weights under FPT_WEIGHTS; returns the library's own models."""
     models: dict[str, torch.nn.Module] = {}
-    for name, backbone in FAMILY_OF.items():
+    for name, backbone in stand_ins().items():
         entry = tiny(backbone)
         monkeypatch.setitem(BACKBONES, name, entry)
         model = save_random(entry, tmp_path / name)

@@ -17,8 +17,9 @@ from fpt.sweeps.spec import resolve
 
 ROOT = Path(__file__).parents[1]
 
-# What the stand-in does is told by the number of steps.
+# The number of steps says what the stand-in does.
 QUICK, SLOW, SLOW_ONCE, FAILING, LOST_ONCE, LOST = 3, 600, 601, 66, 137, 138
+LONG = 1800  # seconds of sleep: longer than any test waits
 STAND_IN = f"""
 import os, signal, time
 from pathlib import Path
@@ -42,11 +43,12 @@ with ledger.hold(place / ledger.LOCK, spec):
     if spec.steps == {SLOW} or spec.steps == {SLOW_ONCE} and first:
         files.write_json(place / ledger.PROGRESS, dict(
             stage="selection", step=1, steps=4, run_steps=25, run_steps_total=100))
-        time.sleep(120)
+        time.sleep({LONG})
     found = (place / ledger.RESULT).exists()
     files.write_json(place / ledger.RESULT, dict(
         hash=spec.hash, selected_rate=1e-3, at_edge=True, wall_seconds=90, device="a machine", resumed=resumed,
-        found=found, threads=os.environ["OMP_NUM_THREADS"], gpu=os.environ.get("CUDA_VISIBLE_DEVICES")))
+        found=found, threads=os.environ["OMP_NUM_THREADS"], gpu=os.environ.get("CUDA_VISIBLE_DEVICES"),
+        workers=os.environ.get("FPT_WORKERS")))
     for name in ("runs", "curves"):
         (place / (name + ".parquet")).touch()
 """

@@ -11,10 +11,12 @@ import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
-from fpt import __version__, bench, files
+from fpt import __version__, files
+from fpt.bench import cost
+from fpt.bench import measure as measuring
 from fpt.cli import app
 from fpt.errors import DataError
-from fpt.sweeps import SweepSpec, flop, ledger, speeds
+from fpt.sweeps import SweepSpec, ledger
 from fpt.sweeps import run as execute
 from fpt.sweeps.engines import local as engines
 from fpt.sweeps.engines import ray as ray_engine
@@ -72,10 +74,10 @@ def test_plan_knows_only_measured_times(study: Study) -> None:
     assert "done" in own
     assert "1.5 min" in own
     assert "waiting" in published
-    assert "2.0 h on a machine" in published
+    assert "2.0 h measured (a machine)" in published
     assert "unknown" in unknown
     assert "2 + 2 to 4" in own
-    assert "2 of 3 sweeps to run: 2.0 h as measured, 1 of unknown time" in output
+    assert "2 of 3 sweeps to run: 2.0 h measured (a machine), 1 of unknown time" in output
 
 
 def test_plan_predicts_from_the_figures_of_a_bench(study: Study) -> None:
@@ -90,7 +92,7 @@ def test_plan_predicts_from_the_figures_of_a_bench(study: Study) -> None:
     evaluations = 6 * 3 * (300 + 300) + 2 * (2 * 400 + 4 * 400)
     assert f"{(6 * 3 * 2.0 + evaluations * 0.01) / 60:.1f} min predicted" in known
     assert "unknown" in unknown  # no row of a frozen model
-    assert "min predicted for a processor (threads: 2), 1 of unknown time" in output
+    assert "min predicted (a processor, threads: 2), 1 of unknown time" in output
 
 
 def test_plan_estimates_what_was_not_measured(study: Study) -> None:
@@ -100,14 +102,12 @@ def test_plan_estimates_what_was_not_measured(study: Study) -> None:
     rows = {spec.hash: next(line for line in output.splitlines() if spec.hash in line) for spec in study.sweeps}
     assert "min estimated" in rows[study.sweeps[1].hash]
     assert "unknown" in rows[study.sweeps[2].hash]
-    assert "min estimated for a processor (threads: 2), 1 of unknown time" in output
-    work = sum(flop.flop_of(spec) for spec in study.sweeps[1:])
-    assert f"{work:.2g} FLOP without evaluations" in output
+    assert "min estimated (a processor, threads: 2), 1 of unknown time" in output
     twice = json.loads(Path("runs/bench/cpu.json").read_text()) | {"device": "another", "kind": "h200"}
     Path("runs/bench/h200.json").write_text(json.dumps(twice))
     line = next(line for line in fpt("plan", "mine").splitlines() if study.sweeps[1].hash in line)
-    assert "estimated for a processor" in line
-    assert "estimated for another" in line
+    assert "estimated (a processor, threads: 2)" in line
+    assert "estimated (another, threads: 2)" in line
 
 
 def test_plan_refuses_a_damaged_bench(study: Study) -> None:
@@ -119,29 +119,28 @@ def test_plan_measures_each_kind_of_sweep_once(study: Study, monkeypatch: pytest
     finish(study, 2, "published")
     measured = []
 
-    def apart(call: Any, spec: SweepSpec, *arguments: Any) -> dict[str, Any]:
-        assert call is bench.measure
+    def apart(call: Any, spec: SweepSpec, *arguments: Any) -> cost.Row:
+        assert call is measuring.measure
         assert spec.init == "random"
         measured.append(spec.arm)
-        return bench_row(spec, seconds=60.0)
+        return cost.Row.model_validate_json(json.dumps(bench_row(spec, seconds=60.0)))
 
-    monkeypatch.setattr(bench, "apart", apart)
+    monkeypatch.setattr(measuring, "apart", apart)
     output = fpt("plan", "mine", "--measure")
     assert measured == ["frozen-random", "unfrozen-random"]
-    assert "predicted for this machine" in output
+    assert "predicted (this machine)" in output
     assert "unknown" not in output
     assert not Path("runs/bench").exists()
 
 
 def bench_row(spec: SweepSpec, **changes: Any) -> dict[str, Any]:
     """What `fpt bench` would say of the fleets of a sweep: 10 ms an example."""
-    row = dict.fromkeys(speeds.ROW, 1) | {
-        "arm": spec.arm,
-        "compute_type": "bfloat16",
-        "inputs": "real",
+    row = {
+        "arm": spec.arm, "compute_type": "bfloat16", "tokens": 16, "runs": 1, "held": [300, 400], "seconds": 1.0,
+        "evaluation_seconds": 0.01, "peak_gib": 1.0, "flop": 1, "trainable_parameters": 1, "reference_seconds": 1.0,
         "ratios": [1.0],
-    }
-    return row | speeds.cost_of(spec) | {"held": [300, 400], "evaluation_seconds": 0.01} | changes
+    }  # fmt: skip
+    return cost.Workload.of(spec).model_dump() | row | changes
 
 
 def bench_file(rows: list[dict[str, Any]]) -> Path:
@@ -156,13 +155,13 @@ def bench_file(rows: list[dict[str, Any]]) -> Path:
 def test_bench_shows_what_it_measured_and_whether_targets_are_met(
     study: Study, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def measured(names: list[str], quick: bool, runs: Path, told: Any) -> speeds.Bench:
-        told("1 of 1: a cell")
+    def measured(names: list[str], quick: bool, runs: Path, log: Any) -> cost.Bench:
+        log("1 of 1: a cell")
         assert (names, quick) == (["tiny-lm/digits/frozen-random/21"], True)
-        row = bench_row(study.sweeps[0], runs=21, ratio=3.04)
-        return speeds.read(bench_file([row]))
+        row = bench_row(study.sweeps[0], runs=21, reference_seconds=3.04)
+        return cost.read(bench_file([row]))
 
-    monkeypatch.setattr(bench, "bench", measured)
+    monkeypatch.setattr(measuring, "bench", measured)
     output = fpt("bench", "--quick", "--cell", "tiny-lm/digits/frozen-random/21")
     assert "1 of 1: a cell" in output
     assert "a processor, threads: 2" in output

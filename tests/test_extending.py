@@ -34,7 +34,7 @@ def parity(data_dir: Path, variant: str, length: int) -> Task:
 
 PARITY = Entry(parity, "Parity of a bit string", options={"length": 6})
 
-# A backbone: one row. Its family is in fpt/models/groups.py and fpt/models/families.py.
+# A backbone: one row. Its family is a file of fpt/models/families.
 NANO = Backbone("gpt2", {"n_embd": 16, "n_layer": 1, "n_head": 2}, layers=1, groups=TRANSFORMER, title="one layer")
 
 STUDY = """

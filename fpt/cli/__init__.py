@@ -16,19 +16,10 @@ from rich.table import Column, Table
 from typer.core import TyperGroup
 
 import fpt
-from fpt.cli.show import (
-    SweepBars,
-    console,
-    known_result,
-    measure_here,
-    runs_text,
-    status_table,
-    sweep_table,
-    time_text,
-    times_of,
-)
+from fpt.bench.cost import FOLDER, benches, costs
+from fpt.cli.show import SweepBars, console, plan_table, status_table, total_text
 from fpt.errors import FptError, SpecError
-from fpt.sweeps import ledger, speeds
+from fpt.sweeps import ledger
 from fpt.sweeps.ledger import sweep_state
 from fpt.sweeps.study import Study, load_study, study_folder
 
@@ -76,6 +67,11 @@ def opened(name: str, root: Path | None) -> Iterator[Study]:
         yield load_study(study_folder(Path("runs"), name))
 
 
+def log(line: str) -> None:
+    """A line about the work, as it is."""
+    console.print(line, markup=False)
+
+
 @app.command()
 def plan(
     study: StudyName,
@@ -89,32 +85,17 @@ def plan(
     with opened(study, root) as opened_study:
         states = [sweep_state(spec, opened_study.folder) for spec in opened_study.serving(only)]
         todo = [state for state in states if not state.complete]
-        benches = [measure_here(todo)] if measure else speeds.benches(Path("runs"))
-    with console.status("working out what was never measured"):
-        times = {state.spec.hash: times_of(state, benches) for state in states}
-    table = sweep_table(opened_study.name, "state", "runs", "steps", "time")
-    total: dict[str, list[float]] = {}  # where it was measured -> seconds of each sweep to run
-    for state in states:
-        spec, found = state.spec, times[state.spec.hash]
-        named = len(found) > 1 or known_result(state)  # else the last line names the one device
-        words = [
-            time_text(seconds) + (where if named else where.partition(" for ")[0]) for where, seconds in found.items()
-        ]
-        table.add_row(
-            spec.folder_name, state.state, runs_text(spec), f"{spec.steps:,}", escape("; ".join(words) or "unknown")
-        )
-        for where, seconds in found.items() if state in todo else ():
-            total.setdefault(" as measured" if known_result(state) else where, []).append(seconds)
-    console.print(table)
-    unknown = sum(not times[state.spec.hash] for state in todo)
-    parts = [f"{time_text(sum(seconds))}{where}" for where, seconds in total.items()]
-    parts += [f"{unknown} of unknown time"] if unknown else []
-    if any(where.startswith(" estimated") for where in total):
-        from fpt.sweeps.flop import flop_of
+        figures = {bench.title: bench.rows for bench in benches(Path("runs"))}
+        if measure:
+            from fpt.bench.measure import measure_here
 
-        work = sum(flop_of(state.spec) for state in todo)
-        parts.append(f"{work:.2g} FLOP without evaluations")
-    console.print(escape(f"{len(todo)} of {len(states)} sweeps to run" + (f": {', '.join(parts)}" if parts else "")))
+            new = [state.spec for state in todo if not (state.result or state.published)]
+            figures = {"this machine": measure_here(new, log)}
+    with console.status("working out what was never measured"):
+        found = [(state, costs(state, figures)) for state in states]
+    console.print(plan_table(opened_study.name, found))
+    total = total_text([(state, known) for state, known in found if state in todo])
+    console.print(escape(f"{len(todo)} of {len(states)} sweeps to run" + (f": {total}" if total else "")))
 
 
 class Engine(StrEnum):
@@ -151,7 +132,8 @@ def run(
         console.print(f"{escape(opened_study.name)}: {len(chosen) - len(todo)} of {len(chosen)} sweeps done")
         if not todo:
             return
-        from fpt.sweeps.engines.local import in_order, run_local
+        from fpt.sweeps.engines import in_order
+        from fpt.sweeps.engines.local import run_local
         from fpt.sweeps.engines.ray import run_ray
         from fpt.sweeps.run import check_all
 
@@ -225,11 +207,11 @@ def bench(
     root: Root = None,
 ) -> None:
     """Measure fleets beside a plain loop in the released code's style; writes runs/bench/DEVICE.json."""
-    from fpt.bench import bench as measure
+    from fpt.bench.measure import bench as measure
+    from fpt.bench.report import bench_table, bench_targets, bench_words
 
     with contextlib.chdir(ledger.workspace(root)):
-        result = measure(cell or [], quick, Path("runs"), lambda line: console.print(escape(line)))
-    from fpt.evidence.speed import bench_table, bench_targets, bench_words
+        result = measure(cell or [], quick, Path("runs"), log)
 
     console.print(bench_words(result), soft_wrap=True)
     for title, frame in (("run-steps beside the reference", bench_table(result)), ("targets", bench_targets(result))):
@@ -237,7 +219,7 @@ def bench(
         for _, row in frame.iterrows():
             table.add_row(*row)
         console.print(table)
-    console.print(f"written: runs/{speeds.FOLDER}/{result['kind']}.json; * random inputs in the task's shape")
+    console.print(f"written: runs/{FOLDER}/{result.kind}.json")
 
 
 @app.command()

@@ -60,7 +60,7 @@ def _data(folder: Path) -> Iterator[Finding]:
 
 
 def _weights(backbone: str) -> tuple[str, str]:
-    hub = BACKBONES[backbone].hub
+    hub, revision = BACKBONES[backbone].hub, BACKBONES[backbone].revision
     if not BACKBONES[backbone].pretrained:
         return "none exist", ""
     if folder := local_folder(backbone):
@@ -69,6 +69,7 @@ def _weights(backbone: str) -> tuple[str, str]:
         except WeightsError as error:
             return "altered", str(error)
         return str(folder), ""
-    if hub and cached(hub):
-        return f"in the hub's cache ({hub})", ""
-    return "not here", f"downloaded from {hub} at first use" if hub else missing(backbone)
+    pinned = f"{hub}, revision {revision[:8]}" if revision else f"{hub}, revision not pinned"
+    if cached(backbone):
+        return f"in the hub's cache ({pinned})", ""
+    return "not here", f"downloaded from {pinned} at first use" if hub else missing(backbone)

@@ -1,17 +1,17 @@
 """What the `fpt` command shows: tables of sweeps, predicted times, bars of sweeps at work."""
 
-import json
 import time
+from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Column, Table
 
-from fpt.sweeps import ledger, speeds
+from fpt.bench.cost import Cost
+from fpt.sweeps import ledger
 from fpt.sweeps.ledger import SweepState, sweep_state
 from fpt.sweeps.spec import SweepSpec
 from fpt.sweeps.study import Study
@@ -24,46 +24,6 @@ def sweep_table(title: str, *columns: str) -> Table:
     return Table(Column("sweep", overflow="fold", ratio=1), *columns, title=escape(title))
 
 
-def known_result(state: SweepState) -> dict[str, Any] | None:
-    """The result whose own wall time is known."""
-    return state.result or state.published
-
-
-def times_of(state: SweepState, benches: Sequence[speeds.Bench]) -> dict[str, float]:
-    """Seconds of a sweep by where they are from: its own result, else the published one's, else the figures of benches
-    for its kind, else an estimate from figures for other kinds."""
-    if known := known_result(state):
-        return {"" if state.result else f" on {known['device']}": known["wall_seconds"]}
-    for word, seconds_of in (("predicted", speeds.predict), ("estimated", estimate)):
-        found = {
-            f" {word} for {bench['device']} (threads: {bench['threads']})": seconds_of(state.spec, bench["rows"])
-            for bench in benches
-            if bench["rows"]
-        }
-        if times := {where: seconds for where, seconds in found.items() if seconds is not None}:
-            return times
-    return {}
-
-
-def estimate(spec: SweepSpec, rows: Sequence[dict[str, Any]]) -> float | None:
-    """By FLOP (fpt.sweeps.flop), which needs torch: only where no figure fits."""
-    from fpt.sweeps import flop
-
-    return flop.estimate(spec, rows)
-
-
-def measure_here(todo: Sequence[SweepState]) -> speeds.Bench:
-    """Figures made here and now, a row for each kind of sweep; random weights will do."""
-    from fpt import bench
-
-    kinds = {json.dumps(speeds.cost_of(state.spec)): state.spec for state in todo if not known_result(state)}
-    rows: list[dict[str, Any]] = []
-    for spec in kinds.values():
-        console.print(f"measuring {escape(spec.title)}")
-        rows.append(bench.apart(bench.measure, spec.model_copy(update={"init": "random"}), 3, 0.5, False))
-    return {"device": "this machine", "threads": rows[0]["threads"] if rows else 0, "rows": rows}
-
-
 def runs_text(spec: SweepSpec) -> str:
     """Runs of both stages; the selected rate may be one of the reference rates."""
     most, seeds = spec.confirmation_runs, len(spec.confirmation_seeds)
@@ -72,6 +32,32 @@ def runs_text(spec: SweepSpec) -> str:
 
 def time_text(seconds: float) -> str:
     return f"{seconds / 3600:,.1f} h" if seconds >= 3600 else f"{seconds / 60:.1f} min"
+
+
+def plan_table(title: str, plan: Sequence[tuple[SweepState, Sequence[Cost]]]) -> Table:
+    """Every sweep with its times; devices are named where there are several."""
+    table = sweep_table(title, "state", "runs", "steps", "time")
+    several = len({cost.device for _, costs in plan for cost in costs}) > 1
+    for state, costs in plan:
+        times = "; ".join(f"{time_text(cost.seconds)} {known(cost) if several else cost.source}" for cost in costs)
+        spec = state.spec
+        table.add_row(spec.folder_name, state.state, runs_text(spec), f"{spec.steps:,}", escape(times or "unknown"))
+    return table
+
+
+def known(cost: Cost) -> str:
+    """How a time is known, and on which device."""
+    return f"{cost.source} ({cost.device})" if cost.device else cost.source
+
+
+def total_text(plan: Sequence[tuple[SweepState, Sequence[Cost]]]) -> str:
+    """The sums of all times, by source and device, and the number of sweeps of unknown time."""
+    sums: defaultdict[str, float] = defaultdict(float)
+    for cost in (cost for _, costs in plan for cost in costs):
+        sums[known(cost)] += cost.seconds
+    unknown = sum(not costs for _, costs in plan)
+    parts = [f"{time_text(seconds)} {how}" for how, seconds in sums.items()]
+    return ", ".join(parts + [f"{unknown} of unknown time"] * bool(unknown))
 
 
 def status_table(study: Study) -> Table:

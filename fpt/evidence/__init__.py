@@ -12,7 +12,6 @@ PUBLIC = {  # module -> names that notebooks, pages and users rely on
     "verdicts": "all_verdicts other_reading overall verdicts",
     "arithmetic": "lstm_table parameter_table size_table",
     "baselines": "baseline_scores linear_score",
-    "speed": "bench_table bench_targets bench_words load_benches plan_table precision_table",
     "show.html": "Folded Page Picture Table alt_text",
     "show.figures": "budget_figure curves_figure difference_figure gain_figure learning_rate_figure spread_figure",
     "show.tables": "beside_paper beside_published budget_table claims_table printed_table protocol_table status_table "

@@ -10,7 +10,7 @@ import pandas as pd
 from fpt.errors import FptError, unknown
 from fpt.papers import claim
 from fpt.models import BACKBONES
-from fpt.models.groups import group_of, layer_of
+from fpt.models.families import layer_of
 from fpt.models.weights import cached, local_folder
 
 SIZES = {"small": "gpt2", "medium": "gpt2-medium", "large": "gpt2-large", "XL": "gpt2-xl"}
@@ -138,7 +138,7 @@ def spread(backbone: str) -> pd.DataFrame:
 
     try:
         folder = local_folder(backbone)
-        if folder is None and (hub := BACKBONES[backbone].hub) and cached(hub):
+        if folder is None and cached(backbone):
             from fpt.models.weights import fetch
 
             folder = fetch(backbone)
@@ -158,12 +158,20 @@ def spread(backbone: str) -> pd.DataFrame:
 
 def _part(backbone: str, name: str) -> tuple[int, str, str] | None:
     """(layer, group, weight or bias) of a tensor of the attention and feed-forward parts."""
-    try:
-        group = group_of(BACKBONES[backbone].family, f"backbone.{name}")
-    except LookupError:  # masks, poolers and the tables that the input layer replaces
-        return None
-    layer = layer_of(name)
+    group, layer = _groups(backbone).get(f"backbone.{name}"), layer_of(name)
     return None if layer is None or group not in ("attention", "feed_forward") else (layer, group, name.rsplit(".")[-1])
+
+
+@cache
+def _groups(backbone: str) -> dict[str, str]:
+    """The group of every parameter; not of masks, poolers and the tables that the input layer replaces."""
+    import torch
+
+    from fpt.models import build
+    from fpt.tasks import load
+
+    with torch.device("meta"):
+        return build(load("digits"), backbone=backbone, init="random").groups
 
 
 def _shape(backbone: str) -> tuple[int, int, int]:

@@ -101,7 +101,7 @@ class Cell:
         return frame[at_rate & (frame["stage"] == (stage or self.stage))]
 
     def values(self, at: str | float = TUNED, stage: str | None = None) -> "pd.Series[float]":
-        """By seed: test accuracy, steps to the table's goal (infinite: not reached), or training minus test accuracy."""
+        """By seed: test accuracy, steps to the table's goal (infinite: not reached), or training minus test."""
         if self.problem:
             return pd.Series(dtype=float)
         if self.table.kind == "steps":

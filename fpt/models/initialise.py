@@ -5,12 +5,10 @@ Every tensor has a random stream named after it, so all arms of a seed share the
 """
 
 import math
-import re
 
 import torch
 from torch import Tensor
 
-from fpt.models.groups import RESIDUAL
 from fpt.seeds import generator
 
 ORTHOGONAL_GAIN = 1.41  # released code of Lu et al. 2021
@@ -44,16 +42,16 @@ def uniform(shape: torch.Size, bound: float, seed: int, name: str) -> Tensor:
     return torch.empty(shape).uniform_(-bound, bound, generator=generator(seed, "weights", name))
 
 
-def matrix_std(family: str, name: str, width: int, layers: int, recipe: str, gain: float) -> float:
-    """Standard deviation of an attention or feed-forward matrix.
+def matrix_std(width: int, layers: int, recipe: str, gain: float, residual: bool) -> float:
+    """Standard deviation of an attention or feed-forward matrix, `residual` if it writes into the residual stream.
 
-    `fixed`: 0.02 at any width; `matched`: 0.02 sqrt(768/width); `scaled`: matched, and the projections into the
-    residual stream times 1/sqrt(2 layers) (Radford et al. 2019, section 2.3). `gain` multiplies all of them.
+    `fixed`: 0.02 at any width; `matched`: 0.02 sqrt(768/width); `scaled`: matched, and the residual projections times
+    1/sqrt(2 layers) (Radford et al. 2019, section 2.3). `gain` multiplies all of them.
     """
     std = STANDARD_DEVIATION * gain
     if recipe != "fixed":
         std *= math.sqrt(REFERENCE_WIDTH / width)
-    if recipe == "scaled" and re.fullmatch(RESIDUAL[family], name):
+    if recipe == "scaled" and residual:
         std /= math.sqrt(2 * layers)
     return std
 

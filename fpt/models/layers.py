@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import linear, softmax
 from transformers import AttentionInterface
+from transformers.masking_utils import AttentionMaskInterface, eager_mask
 from transformers.pytorch_utils import Conv1D
 
 from fpt.seeds import generator
@@ -108,11 +109,13 @@ def attention(
 ) -> tuple[Tensor, Tensor]:
     """The library's eager attention with our dropout.
 
-    query (batch, heads, rows, width of a head), key and value (batch, heads, tokens, width of a head), mask (batch or
-    1, 1, rows or 1, tokens), position_bias (batch or 1, heads, rows, tokens; T5's) -> (batch, rows, heads, width of a
-    head), (batch, heads, rows, tokens). Eager, because the fused kernels have no batching rule for vmap in eval mode
-    on the CPU.
+    query (batch, heads, rows, width of a head), key and value (batch, heads or a divisor, tokens, width of a head),
+    mask (batch or 1, 1, rows or 1, tokens), position_bias (batch or 1, heads, rows, tokens; T5's) -> (batch, rows,
+    heads, width of a head), (batch, heads, rows, tokens). Eager, because the fused kernels have no batching rule for
+    vmap in eval mode on the CPU.
     """
+    if (shared := query.shape[1] // key.shape[1]) > 1:  # grouped-query attention: keys serve several heads
+        key, value = key.repeat_interleave(shared, dim=1), value.repeat_interleave(shared, dim=1)
     scores = (query * scaling) @ key.transpose(-1, -2)
     if position_bias is not None:
         scores = scores + position_bias
@@ -123,18 +126,38 @@ def attention(
     return (dropout(weights) @ value).transpose(1, 2), weights
 
 
+def attention_mask(attention_mask: Tensor | None = None, **call: Any) -> Tensor | None:
+    """The library's mask for eager attention; whether one is needed is decided without a look at the values, as vmap
+    demands: where no padding mask (batch, tokens) is given."""
+    call["allow_is_bidirectional_skip"] = attention_mask is None
+    mask: Tensor | None = eager_mask(attention_mask=attention_mask, **call)
+    return mask
+
+
 AttentionInterface.register("fpt", attention)
+AttentionMaskInterface.register("fpt", attention_mask)
 
 
-def give_dropout(model: nn.Module, kind: type[nn.Module]) -> None:
-    """A Dropout for each attention module of `kind`, which in the library holds a rate only: `attention` takes it."""
-    for module in model.modules():
-        if isinstance(module, kind):
-            module.attn_dropout = Dropout()
+def padding_mask(hidden: Tensor, lengths: Tensor | None) -> Tensor | None:
+    """(batch, 1, 1, tokens) hiding what lies at or beyond each length; None where nothing is padded."""
+    if lengths is None:
+        return None
+    padded = torch.arange(hidden.shape[1], device=hidden.device) >= lengths[:, None]
+    return (padded * torch.finfo(hidden.dtype).min)[:, None, None]
+
+
+def attend(module: Any, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, heads: int) -> Tensor:
+    """Attention of (batch, rows, width) over (batch, tokens, width): (batch, rows, width)."""
+    query, key, value = (part.unflatten(-1, (heads, -1)).transpose(1, 2) for part in (query, key, value))
+    scaling = getattr(module, "scaling", query.shape[-1] ** -0.5)
+    return attention(module, query, key, value, mask, scaling)[0].flatten(2)
 
 
 def replace_layers(module: nn.Module) -> None:
-    """Every Linear and Conv1D below `module` becomes a Projection with the same parameters, every Dropout ours."""
+    """Every Linear and Conv1D below `module` becomes a Projection with the same parameters, every Dropout ours.
+
+    Attention modules that hold no more than a rate get a Dropout for `attention`.
+    """
     for name, child in module.named_children():
         if isinstance(child, Conv1D | nn.Linear):
             setattr(module, name, Projection(child.weight, child.bias, transposed=isinstance(child, Conv1D)))
@@ -142,3 +165,11 @@ def replace_layers(module: nn.Module) -> None:
             setattr(module, name, Dropout())
         else:
             replace_layers(child)
+    if "Attention" in type(module).__name__ and _dropout(module) is None:
+        module.attn_dropout = Dropout()
+
+
+def _dropout(module: nn.Module) -> Dropout | None:
+    """What drops attention weights out, under one of the names that the library has for it."""
+    named = (getattr(module, name, None) for name in ("attn_dropout", "dropout"))
+    return next((layer for layer in named if isinstance(layer, Dropout)), None)

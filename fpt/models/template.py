@@ -10,12 +10,11 @@ import torch
 from torch import Tensor, nn
 
 from fpt.errors import SpecError, WeightsError
-from fpt.models import BACKBONES, GROUPS, trainable_groups
+from fpt.models import BACKBONES, GROUPS, groups_of, trainable_groups
 from fpt.models import initialise as draw
-from fpt.models.backbones import kept_state, library_model, pretrained_state, unused_parameters
-from fpt.models.families import FAMILIES
-from fpt.models.groups import group_of, layer_of
+from fpt.models.families import family, layer_of
 from fpt.models.layers import Dropout, Noise, Projection
+from fpt.models.weights import kept_state, pretrained_state
 from fpt.tasks.arrays import Task
 
 
@@ -30,11 +29,11 @@ class TransferModel(nn.Module):
 
     def __init__(self, task: Task, backbone: str, layers: int = 0, **options: Any) -> None:
         super().__init__()
-        self.family = FAMILIES[BACKBONES[backbone].family]
-        self.backbone = library_model(backbone, task.tokens, layers, **options)
+        self.family = family(BACKBONES[backbone].family)
+        self.backbone = self.family.build(BACKBONES[backbone], task.tokens, layers, **options)
         self.width: int = self.backbone.config.hidden_size
         self.heads: int = getattr(self.backbone.config, "num_attention_heads", 0)  # 0: no attention
-        self.reach = self.family.reach(self.backbone.config, task.tokens) if self.heads else 0
+        self.reach = task.tokens if self.heads else 0  # how many tokens one attends to
         width = self.width
         self.input_layer = (
             nn.Embedding(task.vocabulary, width) if task.vocabulary else nn.Linear(task.width or 1, width)
@@ -47,9 +46,8 @@ class TransferModel(nn.Module):
     def forward(self, tokens: Tensor, lengths: Tensor | None = None) -> Tensor:
         lengths = lengths if self.mask_padding else None
         embedded = self.input_dropout(self.input_layer(tokens))
-        mask = self.family.mask(embedded, lengths)
         rows = partial(read_out, count=self.readout, lengths=lengths)
-        logits: Tensor = self.output_layer(self.family.run(self.backbone, embedded, mask, rows))
+        logits: Tensor = self.output_layer(self.family.forward(self.backbone, embedded, lengths, rows))
         return logits.reshape(len(logits), -1, self.classes)
 
     @property
@@ -126,12 +124,29 @@ class Template:
             self.module = TransferModel(task, backbone, layers, **options)
         self.module.requires_grad_(False)
         self.shapes = {name: parameter.shape for name, parameter in self.module.named_parameters()}
-        self.groups = {name: group_of(self.entry.family, name) for name in self.shapes}
+        self.groups = {name: self._group(name) for name in self.shapes}
+        if (found := set(self.groups.values())) != (declared := set(groups_of(backbone, options))):
+            raise SpecError(
+                f"backbone {backbone!r} declares the parameter groups {', '.join(sorted(declared))}, "
+                f"and its model has {', '.join(sorted(found))}: mend `groups` of its row in fpt/models/catalogue.py"
+            )
         self.trainable_groups = trainable_groups(trainable, backbone, backbone_options=options)
         self.width = self.module.width
         self.layers: int = layers or self.entry.layers
         self.trainable = [name for name in self.shapes if self._trains(name)]
         self._check_positions()
+
+    def _group(self, name: str) -> str:
+        part, _, inside = name.partition(".")
+        if part == "backbone":
+            return self.module.family.group_of(self.module.backbone, inside)
+        return part.removesuffix("_layer")  # input or output
+
+    @cached_property
+    def residual(self) -> set[str]:
+        """Matrices that write into the residual stream: in every layer the last of attention and of feed-forward."""
+        matrices = [name for name, group in self.groups.items() if group in ("attention", "feed_forward")]
+        return set({(self.groups[name], layer_of(name)): name for name in matrices if name.endswith("weight")}.values())
 
     def _trains(self, name: str) -> bool:
         group = self.groups[name]
@@ -212,7 +227,8 @@ class Template:
             return torch.zeros(shape)
         if group == "layer_norm":
             return torch.ones(shape)
-        std = draw.matrix_std(self.entry.family, name, self.width, self.layers, self.random_init, self.random_gain)
+        residual = name in self.residual
+        std = draw.matrix_std(self.width, self.layers, self.random_init, self.random_gain, residual)
         return draw.normal(shape, std, seed, name)
 
     def report(self) -> pd.DataFrame:
@@ -221,9 +237,26 @@ class Template:
             (group, "trainable" if name in self.trainable else "frozen", self.shapes[name].numel())
             for name, group in self.groups.items()
         ]
-        unused = unused_parameters(self.backbone, self.task.tokens, self.layers)
+        unused = self._unused()
         sizes += [(what, "unused", count) for what, count in unused.items()]
         table = pd.DataFrame(sizes, columns=["group", "state", "parameters"])
         counts = table.pivot_table(values="parameters", index="group", columns="state", aggfunc="sum", fill_value=0)
         rows = [group for group in (*GROUPS, *unused) if group in counts.index]
         return counts.reindex(index=rows, columns=["trainable", "frozen", "unused"], fill_value=0).astype(int)
+
+    def _unused(self) -> dict[str, int]:
+        """Parameters of the whole pretrained model that transfer never uses: {what: count}."""
+        entry, family, tokens = self.entry, self.module.family, self.task.tokens
+        if not entry.pretrained:
+            return {}
+        model, counts = family.unused_parts(entry)
+        if family.has_table:
+            rows, width = model.get_parameter(str(family.positions)).shape
+            first = family.first_position
+            counts |= {"positions before the first token's": first * width} if first else {}
+            counts["positions beyond the task's tokens"] = max(0, rows - first - tokens) * width
+        if self.layers < entry.layers:
+            blocks = next(child for child in model.modules() if isinstance(child, nn.ModuleList))
+            left = [p.numel() for block in blocks[self.layers :] for p in block.parameters()]
+            counts["layers beyond the first"] = sum(left)
+        return counts

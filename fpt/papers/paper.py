@@ -7,12 +7,16 @@
     rates:     the learning rate as printed, by `default`, backbone or task
     tasks:     the paper's tasks in its order, each with the fields of a sweep that it fixes (variant, steps, threshold)
     rows:      named once: the fields in which a row's sweep differs from the defaults, `label` where it is printed
-               otherwise; options of task and backbone (length, layers, ...) are named like fields
+               otherwise; options of task and backbone (length, layers, ...) are named like fields. A row without an
+               arm is a model of the literature: it is printed and never run
     tables:    id -> title, where, kind, measures, and rows: row -> task -> printed number. A number may carry more:
                {is: 72.1, sem: 0.1, mark: "†", literature: "Tay et al.", keep: true} and fields in which the cell
                differs from its row. `ours: why` explains a row that the paper does not print, with the `tasks` on
                which we run it; `drawn: [tasks]` a row that the paper draws in a figure.
-    claims:    id -> says, quote, where, and one of rule, documentary (why), arithmetic (a function), todo (an issue)
+    claims:    id -> says, quote, where, and one of rule, documentary (why), arithmetic (a function), todo (an issue).
+               `reports` says where its numbers are printed, by their names or tasks: {table, row}, with task or tasks,
+               minus or over another row, of: train, test or difference of a gap; a list of rows is the best of them;
+               {rates: NAME}, {tasks: FIELD}. `numbers` holds what no table prints
 """
 
 import math
@@ -32,7 +36,7 @@ Fields = dict[str, Any]  # fields of a sweep, and options of its task and backbo
 
 # What a rule says of its rows; fpt.evidence.verdicts holds a function for each.
 Kind = Literal[
-    "beats",  # the first row above every other one, by more than `by` points
+    "beats",  # the first row above every other one, by more than `by` points, and at most `to`
     "matches_or_beats",  # the first row not more than the margin below any other one
     "comparable",  # the first row within the margin of every other one, by two one-sided tests
     "order",  # rows from worst to best, each above the one before
@@ -71,7 +75,7 @@ class Rule(_Strict):
     of: Literal["all", "most"] = "all"  # of the tasks
     by: float = 0.0
     to: float = math.inf
-    level: float | str = ""
+    level: float | str = ""  # percent, the name of a score, or the rate to which a drop leads
     only_paper_scale: bool = False  # only the paper's own models on its own tasks decide it
     part: str = ""  # what of the claim is tested, where that is not all of it
 
@@ -216,9 +220,9 @@ class Paper(_Strict):
         return self.rows[row].label or row
 
     def rate(self, task: str, backbone: str) -> float | None:
-        """The learning rate that the paper prints for this task or backbone; None where it prints none."""
+        """The learning rate that the paper prints for this backbone, else task; None where it prints none."""
         family = backbone.partition("-")[0]
-        return next((self.rates[key] for key in (task, backbone, family, "default") if key in self.rates), None)
+        return next((self.rates[key] for key in (backbone, family, task, "default") if key in self.rates), None)
 
 
 def load_paper(path: Path, label: str = "") -> Paper:

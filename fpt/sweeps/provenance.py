@@ -49,10 +49,15 @@ def _weights_checksum(spec: SweepSpec, template: "Template") -> str | None:
 
 
 def provenance(
-    spec: SweepSpec, selection: Selection, task: "Task", template: "Template", fleet: "FleetResult"
+    spec: SweepSpec,
+    selection: Selection,
+    task: "Task",
+    template: "Template",
+    stages: "dict[str, FleetResult]",
+    clock: Clock,
 ) -> dict[str, Any]:
     """What result.json records of how the numbers came about."""
-    chosen = asdict(selection)
+    chosen, first = asdict(selection), stages["selection"]
     return {
         "spec": spec.resolved() | {"arm": spec.arm},
         "hash": spec.hash,
@@ -61,10 +66,16 @@ def provenance(
         **chosen,
         "data_checksum": task.checksum,
         "weights_checksum": _weights_checksum(spec, template),
-        "compute_type": fleet.compute_type,
-        "threads": fleet.threads,
-        "device": device_name(fleet.device),
+        "weights_revision": None if spec.init == "random" or template.weights else weights.commit(spec.backbone),
+        "compute_type": first.compute_type,
+        "threads": first.threads,
+        "device": device_name(first.device),
         **software(),
+        "fleets": {stage: result.parts for stage, result in stages.items()},  # split where memory was short
+        "compiled": {stage: result.compiled for stage, result in stages.items()},
+        "started_utc": clock.started_utc,
+        "finished_utc": now(),
+        "wall_seconds": round(clock.seconds, 1),
     }
 
 

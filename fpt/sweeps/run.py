@@ -1,6 +1,5 @@
 """One sweep from spec to results folder: the function that the notebook calls."""
 
-import io
 import shutil
 import tempfile
 from collections.abc import Callable, Sequence
@@ -11,9 +10,10 @@ from typing import TYPE_CHECKING, Any
 from fpt import models, tasks, training
 from fpt.errors import FptError, SpecError, WeightsError
 from fpt.files import write_atomically, write_json
-from fpt.models.groups import FIRST_ATTENTION
+from fpt.models.families import family
 from fpt.sweeps import ledger
-from fpt.sweeps.provenance import Clock, now, provenance
+from fpt.sweeps.fields import canonical, with_options
+from fpt.sweeps.provenance import Clock, provenance
 from fpt.sweeps.selection import select
 from fpt.sweeps.spec import SweepSpec
 from fpt.training.recipe import ATTENTION, WEIGHTS
@@ -26,6 +26,10 @@ if TYPE_CHECKING:
     from fpt.training.loop import FleetResult
 
 CHECKPOINTS = "checkpoint"
+# The fields that `prepare` may refuse: sweeps that differ in others alone are checked once.
+DATA = ("task", "variant", "task_options", "batch_size")
+MODEL = ("backbone", "backbone_options", "init", "trainable", "pretrained_by")
+WORK = ("measures", "selection_runs", "confirmation_runs")
 
 
 @dataclass(frozen=True)
@@ -56,17 +60,8 @@ def prepare(
     for seed in spec.selection_seeds[:1]:
         task.split(seed).batch(0, spec.batch_size)  # refuses a batch larger than the split
     options: dict[str, Any] = dict(spec.backbone_options)
-    template = models.build(
-        task,
-        spec.backbone,
-        spec.init,
-        spec.trainable,
-        spec.random_init,
-        spec.random_gain,
-        spec.input_init,
-        kept_weights(spec, study),
-        **options,
-    )
+    how = (spec.init, spec.trainable, spec.random_init, spec.random_gain, spec.input_init, kept_weights(spec, study))
+    template = models.build(task, spec.backbone, *how, **options)
     check_measures(spec, task)
     training.check_room(template, spec.recipe, max(spec.selection_runs, spec.confirmation_runs), folder)
     return task, template
@@ -91,9 +86,25 @@ def check_measures(spec: SweepSpec, task: "Task") -> None:
         return
     if task.relevant is None:
         raise SpecError(f"measures: attention needs a task that says which tokens matter; {spec.task!r} does not")
-    family = models.BACKBONES[spec.backbone].family
-    if family not in FIRST_ATTENTION or spec.backbone_options.get("layers") == 1:
-        raise SpecError(f"measures: attention needs two layers or more of a backbone of {', '.join(FIRST_ATTENTION)}")
+    name = models.BACKBONES[spec.backbone].family
+    if family(name).first_attention is None or spec.backbone_options.get("layers") == 1:
+        raise SpecError(
+            "measures: attention needs two layers or more, and a family that names its first attention module as "
+            f"gpt2 and bert do; backbone {spec.backbone!r} is of the family {name!r}"
+        )
+
+
+def check_keeper(spec: SweepSpec, keeper: SweepSpec) -> None:
+    """Refuse (SpecError) a sweep whose pretrained weights another backbone, or another form of it, will keep."""
+    own, kept = (
+        (each.backbone, canonical(each.backbone_options, models.BACKBONES[each.backbone].options))
+        for each in (spec, keeper)
+    )
+    if own != kept:
+        raise SpecError(
+            f"{spec.title}: it starts from the weights that {keeper.folder_name} keeps, which are of "
+            f"{with_options(*kept)}, and its own backbone is {with_options(*own)}; they must be the same"
+        )
 
 
 def check_all(specs: Sequence[SweepSpec], study: Path) -> None:
@@ -108,46 +119,43 @@ def check_all(specs: Sequence[SweepSpec], study: Path) -> None:
             file.write(b"0")
     except OSError as error:
         raise FptError(f"{study} cannot be written: {error.strerror}") from None
-    needs = (
-        "task",
-        "variant",
-        "task_options",
-        "batch_size",
-        "backbone",
-        "backbone_options",
-        "init",
-        "trainable",
-        "measures",
-        "selection_runs",
-        "confirmation_runs",
-    )
-    distinct = {str([getattr(spec, name) for name in needs]): spec for spec in specs}
-    for spec in distinct.values():
-        # What it is pretrained by may still have to be trained; its own weights would have the same shapes.
-        alike = spec.model_copy(update={"pretrained_by": None, "init": "random"}) if spec.pretrained_by else spec
+    folders = {spec.folder_name: spec for spec in specs}
+    for spec in {str([getattr(spec, name) for name in (*DATA, *MODEL, *WORK)]): spec for spec in specs}.values():
+        alike = spec
+        if spec.pretrained_by and not (study / spec.pretrained_by / ledger.WEIGHTS).is_file():
+            # Still to be trained; weights of its own would have the same shapes.
+            alike = spec.model_copy(update={"pretrained_by": None, "init": "random"})
         try:
-            prepare(alike, folder=study)
+            if spec.pretrained_by in folders:
+                check_keeper(spec, folders[spec.pretrained_by])
+            prepare(alike, folder=study, study=study)
         except FptError as error:
             raise type(error)(f"{error} (sweep {spec.folder_name} of {study})") from error
     if any(spec.compute_type == "auto" for spec in specs):
         import torch
 
-        from fpt.training import precision
+        from fpt.training import resources
 
         # once, here: two sweeps that measured at the same time could come to different answers
-        precision.resolve("auto", torch.device("cuda" if torch.cuda.is_available() else "cpu"))
+        resources.dtype("auto", torch.device("cuda" if torch.cuda.is_available() else "cpu"))
 
 
-def run_sweep(spec: SweepSpec, folder: Path | str | None = None, data_dir: str | Path | None = None) -> Result:
+def run_sweep(
+    spec: SweepSpec,
+    folder: Path | str | None = None,
+    data_dir: str | Path | None = None,
+    prepared: "tuple[Task, Template] | None" = None,
+) -> Result:
     """Select the learning rate, confirm it on fresh seeds, write the folder (a fresh temporary one if None).
 
-    A folder that is done is read, not trained again; one left unfinished goes on from its last checkpoint. Raises
-    LockedError if another process still writes it, or if it holds another spec.
+    prepared: what `prepare` returned for this spec, to load nothing twice. A folder that is done is read, not trained
+    again; one left unfinished goes on from its last checkpoint. Raises LockedError if another process still writes it,
+    or if it holds another spec.
     """
     study = None if folder is None else Path(folder).parent
     folder = Path(tempfile.mkdtemp(prefix="fpt-")) if folder is None else Path(folder)
     if ledger.read_result(folder, spec) is None:
-        task, template = prepare(spec, data_dir, study=study)
+        task, template = prepared or prepare(spec, data_dir, study=study)
         with ledger.hold(folder / ledger.LOCK, spec):
             if ledger.read_result(folder, spec) is None:  # another process may have finished it meanwhile
                 _train(spec, folder, task, template)
@@ -166,68 +174,45 @@ def read(spec: SweepSpec, folder: Path) -> Result:
 
 
 def _train(spec: SweepSpec, folder: Path, task: "Task", template: "Template") -> None:
+    """Both stages, and their files; result.json is the last one."""
     clock = Clock(folder)
-    stages: dict[str, FleetResult] = {}
 
-    def fleet(stage: str, rates: Sequence[float], seeds: Sequence[int], **how: Any) -> None:
-        stages[stage] = training.train_fleet(
-            task,
-            template,
-            spec.recipe,
-            rates,
-            seeds,
-            progress=_progress(spec, folder, stage, len(rates) * len(seeds), clock),
-            checkpoints=folder / CHECKPOINTS / stage,
-            **how,
-        )
+    def fleet(stage: str, rates: Sequence[float], seeds: Sequence[int], **how: Any) -> "FleetResult":
+        how["progress"] = _progress(spec, folder, stage, len(rates) * len(seeds), clock)
+        how["checkpoints"] = folder / CHECKPOINTS / stage
+        return training.train_fleet(task, template, spec.recipe, rates, seeds, **how)
 
-    fresh = spec.confirmation_seeds
-    capped = {"test_examples": spec.evaluation_examples, "asked": () if fresh else spec.measures}
-    fleet("selection", spec.learning_rates, spec.selection_seeds, **capped)
+    fresh, measures = spec.confirmation_seeds, spec.measures
+    asked = {"test_examples": spec.evaluation_examples, "asked": () if fresh else measures}
+    stages = {"selection": fleet("selection", spec.learning_rates, spec.selection_seeds, **asked)}
     selection = select(stages["selection"].runs)
     rates = sorted({*spec.reference_rates} | ({selection.rate} if selection.rate else set()))
     if rates and fresh:
-        kept = WEIGHTS in spec.measures and selection.rate
-        fleet(
-            "confirmation",
-            rates,
-            fresh,
-            asked=spec.measures,
-            keep=(selection.rate, fresh[0], folder / ledger.WEIGHTS) if kept else None,
-        )
+        kept = WEIGHTS in measures and selection.rate
+        keep = (selection.rate, fresh[0], folder / ledger.WEIGHTS) if kept else None
+        stages["confirmation"] = fleet("confirmation", rates, fresh, asked=measures, keep=keep)
     for name in ("runs", "curves", "attention"):
         frames = {stage: getattr(result, name) for stage, result in stages.items()}
-        frames = {stage: frame for stage, frame in frames.items() if frame is not None}
-        if frames:
+        if frames := {stage: frame for stage, frame in frames.items() if frame is not None}:
             write_atomically(folder / f"{name}.parquet", parquet(_stacked(spec, frames)))
-    info = provenance(spec, selection, task, template, stages["selection"])
-    info["fleets"] = {stage: result.parts for stage, result in stages.items()}  # split where memory was short
-    info["compiled"] = {stage: result.compiled for stage, result in stages.items()}
-    info |= {"started_utc": clock.started_utc, "finished_utc": now(), "wall_seconds": round(clock.seconds, 1)}
-    write_json(folder / ledger.RESULT, info)  # last: from here on the sweep is done
+    write_json(folder / ledger.RESULT, provenance(spec, selection, task, template, stages, clock))
     (folder / ledger.PROGRESS).unlink(missing_ok=True)
     shutil.rmtree(folder / CHECKPOINTS, ignore_errors=True)  # a leftover costs nothing but room
 
 
 def _stacked(spec: SweepSpec, frames: "dict[str, pd.DataFrame]") -> "pd.DataFrame":
-    """One table of all stages, rows in an order that does not depend on how the fleet was split."""
+    """One table of all stages, the name of sweep and stage in front."""
     import pandas as pd
 
-    labelled = []
     for stage, frame in frames.items():
-        keys = [name for name in ("learning_rate", "seed", "step", "trained", "query", "key") if name in frame]
-        frame = frame.sort_values(keys, ignore_index=True)
         frame.insert(0, "stage", stage)
         frame.insert(0, "sweep", spec.folder_name)
-        labelled.append(frame)
-    return pd.concat(labelled, ignore_index=True)
+    return pd.concat(list(frames.values()), ignore_index=True)
 
 
 def parquet(frame: "pd.DataFrame") -> bytes:
     """The table as parquet: equal tables give equal bytes, whatever the clock and the machine."""
-    buffer = io.BytesIO()
-    frame.to_parquet(buffer, engine="pyarrow", index=False, compression="zstd")
-    return buffer.getvalue()
+    return frame.to_parquet(engine="pyarrow", index=False, compression="zstd")
 
 
 def _progress(spec: SweepSpec, folder: Path, stage: str, runs: int, clock: Clock) -> Callable[[int, int], None]:

@@ -21,7 +21,7 @@ GRIDLESS = {"learning_rates": [1e-3], "selection_seeds": [0]}  # where only what
 def cell_fields(file: StudyFile, paper: Paper, table: Table, row: str, task: str, label: str) -> Fields | None:
     """The fields of one cell at the study's scale; None where `replace` leaves it out, or where the row is no sweep."""
     source = f"{label}, {table.id}/{row}/{task}"
-    if not paper.rows[row].fields:
+    if "arm" not in paper.rows[row].fields:
         return None  # a model of the literature that nobody trains here
     printed = table.rows[row].printed.get(task)
     identity = {"task": task, **paper.rows[row].fields, **(printed.fields if printed else {})}

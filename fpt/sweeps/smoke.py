@@ -13,6 +13,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from unittest.mock import patch
 
 from fpt.errors import DataError, FptError
 from fpt.models import BACKBONES, tiny
@@ -82,28 +83,21 @@ def reduced_form(spec: SweepSpec, reduced: dict[str, str]) -> SweepSpec:
 @contextmanager
 def stand_ins(specs: Sequence[SweepSpec], folder: Path) -> Iterator[None]:
     """Tiny models, with random weights in the place of pretrained ones, and tasks with short sequences."""
-    from fpt.models.backbones import save_random
-    from fpt.models.families import FAMILIES
+    from fpt.models.families import family
+    from fpt.models.weights import save_random
 
-    kept, weights = (dict(BACKBONES), dict(TASKS)), os.environ.get("FPT_WEIGHTS")
-    for name in {spec.backbone for spec in specs}:
-        entry = tiny(name)
-        if context := FAMILIES[entry.family].context:  # frozen positions must reach as far as those of the real model
-            entry = replace(entry, config={**entry.config, context: 2 * TOKENS})
-        if any(spec.backbone == name and spec.init != "random" for spec in specs):
-            save_random(entry, folder / "weights" / name)
-        BACKBONES[name] = entry
-    for name in {spec.task for spec in specs} & set(TASKS):
-        TASKS[name] = replace(TASKS[name], loader=partial(cut, TASKS[name]))
-    os.environ["FPT_WEIGHTS"] = str(folder / "weights")
-    try:
+    weights = folder / "weights"
+    with patch.dict(BACKBONES), patch.dict(TASKS), patch.dict(os.environ, FPT_WEIGHTS=str(weights)):
+        for name in {spec.backbone for spec in specs}:
+            entry = tiny(name)
+            if family(entry.family).has_table:  # frozen positions must reach as far as the real model's
+                entry = replace(entry, config={**entry.config, "max_position_embeddings": 2 * TOKENS})
+            if any(spec.backbone == name and spec.init != "random" for spec in specs):
+                save_random(entry, weights / name)
+            BACKBONES[name] = entry
+        for name in {spec.task for spec in specs} & set(TASKS):
+            TASKS[name] = replace(TASKS[name], loader=partial(cut, TASKS[name]))
         yield
-    finally:
-        BACKBONES.update(kept[0])
-        TASKS.update(kept[1])
-        del os.environ["FPT_WEIGHTS"]
-        if weights is not None:
-            os.environ["FPT_WEIGHTS"] = weights
 
 
 def cut(entry: Entry, place: Path, variant: str, **options: Any) -> "Task":

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from fpt.tasks.arrays import Task
 
 NPZ = "npz:PATH"
+MOST = 1_000_000  # a whole-number option; more would fill the memory before anything is trained
+MOST_BITS = 100_000  # of one example of a bit task
 MNIST = ("mnist.npz", "MNIST/raw/train-images-idx3-ubyte.gz")
 CIFAR10 = ("cifar10.npz", "cifar-10-batches-py", "cifar-10-python.tar.gz")
 LISTOPS = ("listops/listops-100000.npz",)
@@ -42,6 +44,16 @@ class Entry:
     files: tuple[str, ...] = ()  # in the data folder; any one of them is enough
     advice: str = ""  # how to get files that are not downloaded on first use
     classes: int | None = None  # of one prediction; None: known from the data alone
+
+    def __post_init__(self) -> None:
+        if not self.variants:
+            raise SpecError(f"task {self.title!r} has no variants; the first one is the default")
+        for option, value in self.options.items():
+            if type(value) not in (bool, int, float, str):
+                kinds = "True or False, a number or a text"
+                raise SpecError(
+                    f"task {self.title!r}: the default of option {option} is {value!r}, but must be {kinds}"
+                )
 
 
 TASKS: dict[str, Entry] = {
@@ -89,11 +101,13 @@ def check(name: str, variant: str = "paper", options: Mapping[str, Any] | None =
         kind = type(found.options[option])
         if type(value) is not kind:
             raise SpecError(f"{name}: option {option} is {value!r}{where}, but must be {kind.__name__}.")
-        if kind is int and value < 1:
-            raise SpecError(f"{name}: option {option} is {value}{where}, but must be at least 1.")
+        if kind is int and not 1 <= value <= MOST:
+            raise SpecError(f"{name}: option {option} is {value}{where}, but must be at least 1, at most {MOST:,}.")
     chosen = {**found.options, **(options or {})}
     if "patch" in chosen and chosen.get("length", chosen["patch"]) % chosen["patch"]:
         raise SpecError(f"{name}: patch {chosen['patch']} does not divide length {chosen['length']}{where}.")
+    if (bits := chosen.get("strings", 1) * chosen.get("length", 1)) > MOST_BITS:
+        raise SpecError(f"{name}: {bits:,} bits an example{where}; strings times length is at most {MOST_BITS:,}.")
     if found is TASKS[NPZ] and not npz_path(name).is_file():
         raise SpecError(f"{name}{where}: no file {npz_path(name)}; write npz: and the path of an .npz file.")
 
@@ -119,11 +133,14 @@ def data_folder(data_dir: str | os.PathLike[str] | None = None) -> Path:
 
 
 def function(found: Entry) -> Callable[..., "Task"]:
-    """The loader of an entry, imported only now."""
+    """The loader of an entry, imported only now. Raises SpecError where it is not there."""
     if not isinstance(found.loader, str):
         return found.loader
     module, _, name = found.loader.partition(":")
-    loader: Callable[..., Task] = getattr(import_module(module if "." in module else f"fpt.tasks.{module}"), name)
+    try:
+        loader: Callable[..., Task] = getattr(import_module(module if "." in module else f"fpt.tasks.{module}"), name)
+    except (ImportError, AttributeError) as error:
+        raise SpecError(f"task {found.title!r}: its loader {found.loader!r} cannot be imported: {error}") from error
     return loader
 
 

@@ -8,6 +8,7 @@ import tempfile
 import zipfile
 import zlib
 from collections.abc import Iterable
+from contextlib import suppress
 from http.client import HTTPException
 from pathlib import Path
 from typing import Any
@@ -105,6 +106,7 @@ def fetch(folder: Path, name: str, md5: str, urls: Iterable[str], advice: str) -
     if (folder / name).is_file():
         return verify(folder / name, md5)
     patience, reasons = socket.getdefaulttimeout(), []
+    missing = [path for path in (folder, *folder.parents) if not path.exists()]
     socket.setdefaulttimeout(PATIENCE)
     try:
         for url in urls:
@@ -118,6 +120,9 @@ def fetch(folder: Path, name: str, md5: str, urls: Iterable[str], advice: str) -
                 reasons.append(f"{url}: {error}")
     finally:
         socket.setdefaulttimeout(patience)
+        with suppress(OSError):  # from the first one on that holds something, or was never made
+            for path in missing:
+                path.rmdir()
     raise DataError(f"{folder / name} is missing and could not be downloaded ({'; '.join(reasons)}). {advice}")
 
 

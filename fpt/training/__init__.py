@@ -20,10 +20,10 @@ def check_room(model: "Template", recipe: Recipe, runs: int, folder: Path | None
     checkpoints of `runs` runs do not fit; without a folder there are none."""
     import torch
 
-    from fpt.training import checkpoint, memory
+    from fpt.training import checkpoint, resources
 
     place = torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    memory.split(model, recipe, [1.0], [0], place)
+    resources.split(model, recipe, [1.0], [0], place)
     if folder:
         checkpoint.check_disk(model, runs, folder)
 

@@ -1,6 +1,7 @@
 """Checkpoints: all that a fleet needs to go on as if nothing had happened, whole on the disk or not at all."""
 
 import json
+import os
 import shutil
 import time
 import warnings
@@ -15,9 +16,10 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
-from fpt.errors import FptError
+from fpt.errors import DataError, FptError
 from fpt.files import replaced, write_json
 from fpt.models.template import Template
+from fpt.tasks import npz_checksum
 
 EVERY = 5.0  # seconds between checkpoints at least
 SHARE = 0.05  # of the time that writing them may take
@@ -58,18 +60,35 @@ class Folder:
         write_json(self.path / "plan.json", plan)
 
     def tables(self, part: int) -> Tables | None:
-        """The tables of a part that is finished: `runs`, its sign, was written last."""
-        if not (self.path / f"runs-{part}.parquet").is_file():
+        """The tables of a finished part. A damaged one is put aside with a warning, and the part starts over."""
+        sign = self._sign(part)
+        if not sign.is_file():
             return None
-        end = f"-{part}.parquet"
-        return {file.name.removesuffix(end): pd.read_parquet(file) for file in sorted(self.path.glob(f"*{end}"))}
+        try:
+            sums = {self.path / name: expected for name, expected in json.loads(sign.read_text()).items()}
+            damaged = [file for file, expected in sums.items() if npz_checksum(file) != expected]
+        except (ValueError, DataError):  # a table is missing, or the sign is no JSON
+            damaged = [sign]
+        for file in damaged:
+            self._put_aside(file, "its checksum is wrong, or that of a table is missing")
+        if damaged:
+            sign.unlink(missing_ok=True)
+            return None
+        return {file.name.partition("-")[0]: pd.read_parquet(file) for file in sums}
 
     def finish(self, part: int, tables: Tables) -> None:
-        """Keep the tables of a part in the place of its checkpoint."""
-        for name in sorted(tables, key=lambda name: name == "runs"):
-            with replaced(self.path / f"{name}-{part}.parquet") as partial:
-                tables[name].to_parquet(partial, index=False)
+        """Keep the tables of a part in the place of its checkpoint; their checksums, written last, are the sign."""
+        sums = {}
+        for name, table in tables.items():
+            file = self.path / f"{name}-{part}.parquet"
+            with replaced(file) as partial:
+                table.to_parquet(partial, index=False)
+            sums[file.name] = npz_checksum(file)
+        write_json(self._sign(part), sums)
         self.drop(part)
+
+    def _sign(self, part: int) -> Path:
+        return self.path / f"finished-{part}.json"
 
     def drop(self, part: int) -> None:
         """Remove the checkpoint of a part, if there is one."""
@@ -98,8 +117,8 @@ class Folder:
         self.next = ended + max(EVERY, (ended - began) / SHARE)
 
     def load(self, part: int, like: dict[str, Tensor]) -> dict[str, Tensor] | None:
-        """The last checkpoint of a part, with the names of `like`; one that was altered is refused with a warning, and
-        the part starts over."""
+        """The last checkpoint of a part, with the names of `like`; a damaged one is put aside with a warning and the
+        part starts over."""
         file = self._file(part)
         if not file.is_file():
             return None
@@ -108,13 +127,17 @@ class Folder:
                 tensors = {name: opened.get_tensor(name) for name in opened.keys()}  # noqa: SIM118 (no dict)
                 expected = (opened.metadata() or {}).get("crc32")
         except (OSError, SafetensorError) as error:
-            expected, tensors, reason = "", {}, str(error)
-        else:
-            reason = "its checksum is wrong, or it holds other tensors"
+            self._put_aside(file, str(error))
+            return None
         if expected == str(checksum(tensors)) and tensors.keys() == like.keys():
             return tensors
-        warnings.warn(f"checkpoint {file} is of no use, {reason}; this part starts over", stacklevel=2)
+        self._put_aside(file, "its checksum is wrong, or it holds other tensors")
         return None
+
+    def _put_aside(self, file: Path, reason: str) -> None:
+        aside = file.with_name(f"{file.name}.damaged")
+        os.replace(file, aside)
+        warnings.warn(f"{file} cannot be used, {reason}; it is now {aside.name}, this part starts over", stacklevel=3)
 
 
 def checksum(tensors: dict[str, Tensor]) -> int:

@@ -10,7 +10,7 @@ from torch.nn.functional import cross_entropy
 from fpt.tasks.arrays import Examples
 
 if TYPE_CHECKING:
-    from fpt.training.fleet import Crew, Fleet
+    from fpt.training.fleet import Fleet, Subset
 
 TOKENS_AT_ONCE = 16_384  # tokens x runs in one forward pass without gradients
 
@@ -28,24 +28,24 @@ class Score:
 
 
 @torch.no_grad()
-def score(fleet: "Fleet", parameters: Tensor, examples: Examples, crew: "Crew | None" = None) -> Score:
+def score(fleet: "Fleet", parameters: Tensor, examples: Examples, subset: "Subset | None" = None) -> Score:
     """Evaluate `parameters` (runs, parameters) on examples of every seed (seeds, n, ...), without augmentation.
 
-    With a crew, its runs alone and in its order.
+    With a subset, its runs only, in its order.
     """
-    crew = crew or fleet.everyone
-    pieces = fleet.of(crew, parameters).split(fleet.pieces, dim=1)
-    runs = len(crew.places)
-    if crew is not fleet.everyone:
-        examples = examples[torch.tensor(crew.seeds, device=fleet.device)]
+    subset = subset or fleet.all_runs
+    pieces = fleet.of(subset, parameters).split(fleet.pieces, dim=1)
+    runs = len(subset.places)
+    if subset is not fleet.all_runs:
+        examples = examples[torch.tensor(subset.seeds, device=fleet.device)]
     count = examples.targets.shape[1]
     chunk = even(count, max(1, TOKENS_AT_ONCE // (fleet.task.tokens * runs)))
-    noise = fleet.noise(crew, "evaluation")
+    noise = fleet.noise(subset, "evaluation")
     totals = torch.zeros(3, runs, dtype=torch.float64, device=fleet.device)
     for start in range(0, count, chunk):
         part = examples[:, start : start + chunk]
         drawn = noise(part.inputs.shape[1])
-        logits = fleet.logits(pieces, fleet.encode(part.inputs), part.lengths, crew, noise=drawn)
+        logits = fleet.logits(pieces, fleet.encode(part.inputs), part.lengths, subset, noise=drawn)
         spread = part.targets[:, None].expand(logits.shape[:-1])
         right = logits.argmax(-1) == spread
         losses = cross_entropy(logits.flatten(0, 3), spread.flatten(), reduction="none").view(spread.shape)

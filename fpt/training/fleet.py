@@ -18,14 +18,14 @@ from fpt.models.layers import Masks
 from fpt.models.template import Template
 from fpt.seeds import generator, stream
 from fpt.tasks.arrays import Examples, Split, Task
-from fpt.training import precision
+from fpt.training import resources
 from fpt.training.recipe import Recipe
 
 LARGE = 16_384  # numbers of a tensor that is a piece of its own
 
 
 @dataclass(frozen=True)
-class Crew:
+class Subset:
     """The runs that a computation is about, as a rectangle: in each row the runs of one seed."""
 
     rows: Tensor  # (seeds, rates): rows of the parameter matrix
@@ -59,7 +59,7 @@ class Fleet:
     ) -> None:
         self.task, self.template, self.recipe, self.device = task, template, recipe, device
         self.rates, self.seeds, self.compiled = list(rates), list(seeds), compiled
-        self.compute_type = precision.resolve(recipe.compute_type, device)
+        self.compute_type = resources.dtype(recipe.compute_type, device)
         self.module = template.module.to(device)
         self.module.set_compute_type(self.compute_type)
         self.splits: list[Split] = [task.split(seed).to(device) for seed in self.seeds]
@@ -67,7 +67,7 @@ class Fleet:
         runs = len(self.seeds) * len(self.rates)
         self.alive = torch.ones(runs, dtype=torch.bool, device=device)
         self.diverged_at = torch.zeros(runs, dtype=torch.int64, device=device)  # 0: never
-        self.everyone = self.active = self.crew(torch.arange(runs, device=device).view(len(self.seeds), -1))
+        self.all_runs = self.active = self.subset(torch.arange(runs, device=device).view(len(self.seeds), -1))
         self._make_optimizers()
         self.masks = self._make_masks()
         if compiled:
@@ -149,36 +149,36 @@ class Fleet:
             if name not in ("active", "generator"):
                 tensor.copy_(state[name])
         rows = state["active"].to(self.device)
-        everyone = torch.equal(rows, self.everyone.rows)  # the compiled step is theirs
-        self.active = self.everyone if everyone else self.crew(rows)
+        all_runs = torch.equal(rows, self.all_runs.rows)  # the compiled step is theirs
+        self.active = self.all_runs if all_runs else self.subset(rows)
         self.masks.generator.set_state(state["generator"])
 
-    def crew(self, rows: Tensor) -> Crew:
+    def subset(self, rows: Tensor) -> Subset:
         """The runs `rows` (seeds, rates), in each row those of one seed; a seed may have several rows."""
         seeds = (rows[:, 0] // len(self.rates)).tolist()
         some = seeds != list(range(len(self.seeds)))
         per_seed = {name: value[seeds] if some else value for name, value in self.per_seed.items()}
-        return Crew(rows, rows.flatten().tolist(), seeds, per_seed)
+        return Subset(rows, rows.flatten().tolist(), seeds, per_seed)
 
     def release(self) -> None:
         """Diverged runs leave the computation, as far as seeds x rates stays a rectangle: at least as many rates as
         the seed with most living runs has. They keep their last finite parameters. From a compiled fleet they leave
         once they are half of it: what remains is not compiled, and a run then takes about twice as long."""
-        living = self.alive[self.everyone.rows]
+        living = self.alive[self.all_runs.rows]
         counts = living.sum(1)
         first = (~living).int().argsort(dim=1, stable=True)[:, : max(1, int(counts.max()))]
-        rows = self.everyone.rows.gather(1, first)[counts > 0]
+        rows = self.all_runs.rows.gather(1, first)[counts > 0]
         places = len(self.active.places)
         if rows.numel() <= (places // 2 if self.compiled else places - 1):
-            self.active = self.crew(rows)
+            self.active = self.subset(rows)
 
-    def noise(self, crew: Crew, *use: str | int) -> Callable[[int], Tensor | None]:
+    def noise(self, subset: Subset, *use: str | int) -> Callable[[int], Tensor | None]:
         """Draws what the model's forward pass starts from, (seeds, examples, ...) for so many examples: a stream for
         every seed and `use`, the same for all its rates. None where the model starts from nothing."""
         model = self.module.noise
         if model is None:
             return lambda examples: None
-        sources = [generator(self.seeds[place], "noise", *use) for place in crew.seeds]
+        sources = [generator(self.seeds[place], "noise", *use) for place in subset.seeds]
         return lambda examples: torch.stack([model.draw(examples, source) for source in sources]).to(self.device)
 
     def logits(
@@ -186,18 +186,18 @@ class Fleet:
         pieces: Sequence[Tensor],
         tokens: Tensor,
         lengths: Tensor | None,
-        crew: Crew,
+        subset: Subset,
         masks: Sequence[Tensor] = (),
         noise: Tensor | None = None,
     ) -> Tensor:
-        """(seeds, rates, batch, predictions, classes) of the runs of `crew`.
+        """(seeds, rates, batch, predictions, classes) of the runs of `subset`.
 
-        pieces [(runs of the crew, numbers of a piece)], tokens (seeds, batch, tokens, ...), lengths (seeds, batch),
+        pieces [(runs of the subset, numbers of a piece)], tokens (seeds, batch, tokens, ...), lengths (seeds, batch),
         masks [(seeds, rates, ...)], noise (seeds, batch, ...).
         """
         # Compiled for all runs alone: every other number of runs would be compiled anew.
-        forward = self._forward_all if crew is self.everyone else self._forward
-        return forward(list(pieces), list(masks), crew.per_seed, tokens, lengths, noise)
+        forward = self._forward_all if subset is self.all_runs else self._forward
+        return forward(list(pieces), list(masks), subset.per_seed, tokens, lengths, noise)
 
     def _forward(
         self,
@@ -234,9 +234,9 @@ class Fleet:
         output: Tensor = of_seeds(rectangle, masks, per_seed, tokens, lengths, noise)
         return output
 
-    def of(self, crew: Crew, parameters: Tensor) -> Tensor:
-        """The rows of `parameters` that belong to `crew`; no copy where those are all."""
-        return parameters if crew is self.everyone else parameters[crew.rows.flatten()]
+    def of(self, subset: Subset, parameters: Tensor) -> Tensor:
+        """The rows of `parameters` that belong to `subset`; no copy where those are all."""
+        return parameters if subset is self.all_runs else parameters[subset.rows.flatten()]
 
     def batch(self, step: int) -> Examples:
         """The batch of every active seed at `step` (from 0): all rates and all arms of a seed see the same one."""
@@ -258,16 +258,18 @@ class Fleet:
 
     def in_training(self, pieces: Sequence[Tensor], batch: Examples, step: int) -> Tensor:
         """`logits` of the active runs as at gradient step `step`: with dropout, augmentation and noise."""
-        crew = self.active
-        noise = self.noise(crew, step)(batch.inputs.shape[1])
-        masks = self.masks.draw(*crew.rows.shape)
-        return self.logits(pieces, self.encode(batch.inputs, step), batch.lengths, crew, masks, noise)
+        subset = self.active
+        noise = self.noise(subset, step)(batch.inputs.shape[1])
+        masks = self.masks.draw(*subset.rows.shape)
+        return self.logits(pieces, self.encode(batch.inputs, step), batch.lengths, subset, masks, noise)
 
     def step(self, step: int, batch: Examples | None = None) -> Tensor:
         """Gradient step number `step` (from 1) of the active runs: their losses, detached. No host synchronisation."""
         batch = batch or self.batch(step - 1)
-        crew = self.active
-        leaves = [piece.requires_grad_() for piece in self.of(crew, self.parameters).detach().split(self.pieces, dim=1)]
+        subset = self.active
+        leaves = [
+            piece.requires_grad_() for piece in self.of(subset, self.parameters).detach().split(self.pieces, dim=1)
+        ]
         losses = run_losses(self.in_training(leaves, batch, step), batch.targets)
         # Longformer's global projections take no part: theirs are zero.
         gradients = torch.autograd.grad(losses.sum(), leaves, materialize_grads=True)

@@ -17,7 +17,7 @@ from fpt.errors import SpecError
 from fpt.models.template import Template
 from fpt.tasks import npz_checksum
 from fpt.tasks.arrays import Task
-from fpt.training import compiled, features, measures, memory, precision
+from fpt.training import features, measures, resources
 from fpt.training.checkpoint import Folder, Tables, check_disk
 from fpt.training.evaluate import Best, score
 from fpt.training.fleet import Fleet, stack
@@ -67,14 +67,14 @@ class Training:
 
     def _evaluate(self, number: int) -> None:
         """Score the active runs; one that has left keeps its scores, since its parameters do not change any more."""
-        fleet, crew = self.fleet, self.fleet.active
+        fleet, subset = self.fleet, self.fleet.active
         if number:
             self.scores[number] = self.scores[number - 1]
-        if not crew.places:
+        if not subset.places:
             return
-        train, validation = (score(fleet, fleet.parameters, part, crew) for part in (self.seen, self.validation))
+        train, validation = (score(fleet, fleet.parameters, part, subset) for part in (self.seen, self.validation))
         now = torch.stack([train.loss, train.accuracy, validation.loss, validation.accuracy])
-        self.scores[number].index_copy_(1, crew.rows.flatten(), now)
+        self.scores[number].index_copy_(1, subset.rows.flatten(), now)
         fleet.mark_diverged(self.done, validation.loss.isfinite())
         _, train_accuracy, _, validation_accuracy = self.scores[number]
         self.best.update(self.done, fleet.parameters, validation_accuracy, train_accuracy)
@@ -93,13 +93,22 @@ class Training:
         self.done = int(state["done"].item())
 
     def tables(self, test_examples: int | None, asked: Sequence[str] = ()) -> Tables:
-        """Test every run with its best and with its last parameters; tables of runs and curves, and what is `asked`."""
+        """Tables of runs and curves, and of what is `asked` for (of fpt.training.recipe.MEASURES)."""
+        tables = {"runs": self._runs(test_examples), "curves": self._curves()}
+        if ATTENTION in asked:
+            tables["attention"] = measures.attention(self.fleet, self.best.parameters)
+        if TRAIN_MODE in asked:
+            tables["runs"]["train_accuracy_train_mode"] = measures.train_mode_accuracy(self.fleet).cpu().numpy()
+        return tables
+
+    def _runs(self, test_examples: int | None) -> pd.DataFrame:
+        """A row a run, each tested with its best and with its last parameters."""
         fleet, best = self.fleet, self.best
         test = stack([split.test_sample(test_examples) for split in fleet.splits])
         at_best = score(fleet, best.parameters, test)
         last = at_best.accuracy.clone()  # of many runs the last parameters are the best ones
         if len(others := (best.step != self.stops[-1]).nonzero()):
-            last[others[:, 0]] = score(fleet, fleet.parameters, test, fleet.crew(others)).accuracy
+            last[others[:, 0]] = score(fleet, fleet.parameters, test, fleet.subset(others)).accuracy
         columns = {
             "best_step": best.step,
             "validation_accuracy": best.validation,
@@ -114,16 +123,14 @@ class Training:
         runs["diverged_at"] = diverged.mask(diverged == 0)
         of_best = ["validation_accuracy", "train_accuracy", "test_accuracy", "test_accuracy_exact"]
         runs.loc[runs["best_step"] == 0, of_best] = float("nan")  # never finite: there is no best
-        curves = [
-            pd.DataFrame(identity(fleet) | {"step": stop} | dict(zip(SCORES, scores.cpu().numpy(), strict=True)))
+        return runs
+
+    def _curves(self) -> pd.DataFrame:
+        """A row a run and evaluation."""
+        return pd.concat(
+            pd.DataFrame(identity(self.fleet) | {"step": stop} | dict(zip(SCORES, scores.cpu().numpy(), strict=True)))
             for stop, scores in zip(self.stops, self.scores, strict=True)
-        ]
-        tables = {"runs": runs, "curves": pd.concat(curves)}
-        if ATTENTION in asked:
-            tables["attention"] = measures.attention(fleet, best.parameters)
-        if TRAIN_MODE in asked:
-            runs["train_accuracy_train_mode"] = measures.train_mode_accuracy(fleet).cpu().numpy()
-        return tables
+        )
 
 
 def identity(fleet: Fleet) -> dict[str, list[float] | list[int]]:
@@ -159,23 +166,22 @@ def train(
     place = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
     check_lists(learning_rates, seeds)
     folder = None if checkpoints is None else Folder(checkpoints)
-    wanted = {"rates": list(learning_rates), "seeds": list(seeds), "test_examples": test_examples}
-    wanted |= {"asked": list(asked)} if asked else {}
-    made_by = identify(task, template, recipe, place) | wanted
+    made_by = identify(task, template, recipe, place)
+    made_by |= {"rates": list(learning_rates), "seeds": list(seeds), "test_examples": test_examples}
+    made_by |= {"asked": list(asked)} if asked else {}
     plan = folder.plan(made_by) if folder else None
-    if plan is None:
-        compute_type = str(precision.resolve(recipe.compute_type, place)).removeprefix("torch.")
-        divided = memory.split(template, recipe, list(learning_rates), list(seeds), place)
-        plan = {"identity": made_by, "parts": divided, "compute_type": compute_type, "threads": torch.get_num_threads()}
-        most = max(len(rates) * len(some) for rates, some in divided)
-        plan["compiled"] = compiled.pays(template, recipe, most, place)
-        if folder:
-            check_disk(template, most, folder.path)
-    trainer = partial(features.fleet, task, template, recipe.model_copy(update={"compute_type": plan["compute_type"]}))
+    plan = plan or decide(template, recipe, made_by, place, folder)
+    recipe = recipe.model_copy(update={"compute_type": plan["compute_type"]})
+
+    def conclude(training: Training) -> Tables:
+        if keep:
+            measures.keep_weights(training.fleet, *keep[:2], training.best.parameters, keep[2])
+        return training.tables(test_examples, asked)
+
     with threads(plan["threads"]):
-        finish = partial(conclude, test_examples=test_examples, asked=asked, keep=keep)
-        results = parts(trainer, plan, place, finish, progress, folder)
-    tables = {name: in_order([tables[name] for tables in results]) for name in results[0]}
+        make = partial(features.fleet, task, template, recipe)
+        results = train_parts(make, plan, place, conclude, progress, folder)
+    tables = {name: in_order([each[name] for each in results]) for name in results[0]}
     return FleetResult(
         runs=tables["runs"],
         curves=tables["curves"],
@@ -188,36 +194,56 @@ def train(
     )
 
 
-def parts(
-    trainer: Callable[..., Fleet],
+def decide(
+    template: Template, recipe: Recipe, made_by: dict[str, Any], place: torch.device, folder: Folder | None
+) -> dict[str, Any]:
+    """The plan of a fleet: its parts, number type and threads. It stays as it is when the fleet goes on after a crash.
+
+    Raises FptError where not one run fits in memory, or the checkpoints do not fit on the disk.
+    """
+    parts = resources.split(template, recipe, made_by["rates"], made_by["seeds"], place)
+    most = max(len(rates) * len(seeds) for rates, seeds in parts)
+    if folder:
+        check_disk(template, most, folder.path)
+    cached = features.constant(template.task, template, recipe)  # where little is left to compute
+    return {
+        "identity": made_by,
+        "parts": parts,
+        "compute_type": str(resources.dtype(recipe.compute_type, place)).removeprefix("torch."),
+        "threads": torch.get_num_threads(),
+        "compiled": not cached and resources.compiling_pays(template, recipe, most, place),
+    }
+
+
+def train_parts(
+    make: Callable[..., Fleet],
     plan: dict[str, Any],
     place: torch.device,
-    finish: Callable[[Training], Tables],
+    conclude: Callable[[Training], Tables],
     progress: Progress | None,
     folder: Folder | None,
 ) -> list[Tables]:
     """Train one part of the plan after the other; one that runs out of memory becomes two, in the plan too."""
     results: list[Tables] = []
-    while len(results) < len(plan["parts"]):
-        number = len(results)
+    while (number := len(results)) < len(plan["parts"]):
         if folder:
             folder.write_plan(plan)
-        told = within(progress, number, len(plan["parts"]))
+        report = within(progress, number, len(plan["parts"]))
         try:
-            make = partial(trainer, *plan["parts"][number], place, plan["compiled"])
             # no name here keeps a fleet alive that ran out of memory
-            results.append(part(make, finish, told, folder, number))
+            fleet = partial(make, *plan["parts"][number], place, plan["compiled"])
+            results.append(train_part(fleet, conclude, report, folder, number))
         except torch.OutOfMemoryError:  # the prediction was too low: halve, and go on
-            plan["parts"][number : number + 1] = memory.halve(plan["parts"][number])
+            plan["parts"][number : number + 1] = resources.halve(plan["parts"][number])
             if folder:
                 folder.drop(number)
     return results
 
 
-def part(
+def train_part(
     fleet: Callable[[], Fleet],
-    finish: Callable[[Training], Tables],
-    progress: Progress,
+    conclude: Callable[[Training], Tables],
+    report: Progress,
     folder: Folder | None,
     number: int,
 ) -> Tables:
@@ -225,30 +251,20 @@ def part(
     if folder and (tables := folder.tables(number)):
         return tables
     training = Training(fleet())
-    steps, told = training.fleet.recipe.steps, time.monotonic()
+    steps, reported = training.fleet.recipe.steps, time.monotonic()
     if folder and (state := folder.load(number, training.state())):
         training.load(state)
     while training.done < steps:
         evaluated = training.step()
-        if evaluated or time.monotonic() - told > 1:
-            progress(training.done, steps)
-            told = time.monotonic()
+        if evaluated or time.monotonic() - reported > 1:
+            report(training.done, steps)
+            reported = time.monotonic()
         if folder and folder.due() and training.done < steps:
             folder.save(number, training.state())
-    tables = finish(training)
+    tables = conclude(training)
     if folder:
         folder.finish(number, tables)
     return tables
-
-
-def conclude(
-    training: Training, test_examples: int | None, asked: Sequence[str], keep: tuple[float, int, Path] | None
-) -> Tables:
-    """The tables of a fleet at the end of its training; the weights of the run to keep, if it is one of its runs."""
-    if keep:
-        rate, seed, path = keep
-        measures.keep_weights(training.fleet, rate, seed, training.best.parameters, path)
-    return training.tables(test_examples, asked)
 
 
 def identify(task: Task, template: Template, recipe: Recipe, place: torch.device) -> dict[str, Any]:
@@ -282,7 +298,7 @@ def in_order(tables: list[pd.DataFrame]) -> pd.DataFrame:
 
 
 def within(progress: Progress | None, number: int, parts: int) -> Progress:
-    """Progress of one part, told as progress of the whole."""
+    """Progress of one part as progress of the whole."""
     return lambda step, steps: progress(number * steps + step, parts * steps) if progress else None
 
 

@@ -11,7 +11,6 @@ from torch.func import functional_call
 
 from fpt.errors import SpecError
 from fpt.files import replaced
-from fpt.models.groups import FIRST_ATTENTION
 from fpt.tasks.arrays import Examples
 from fpt.training.fleet import Fleet
 
@@ -42,7 +41,7 @@ def keep_weights(fleet: Fleet, rate: float, seed: int, parameters: Tensor, path:
 def train_mode_accuracy(fleet: Fleet) -> Tensor:
     """Accuracy (runs,) of the last parameters on the last 100 training batches, with dropout and augmentation: how
     the released code of Lu et al. measures the training accuracy of their Table 7."""
-    fleet.active = fleet.everyone
+    fleet.active = fleet.all_runs
     pieces = fleet.parameters.split(fleet.pieces, dim=1)
     steps = range(max(1, fleet.recipe.steps - TRAIN_MODE_BATCHES + 1), fleet.recipe.steps + 1)
     total = torch.zeros(len(fleet.parameters), dtype=torch.float64, device=fleet.device)
@@ -94,7 +93,7 @@ def first_layer(fleet: Fleet, weights: dict[str, Tensor], examples: Examples) ->
     """(n, tokens, tokens) attention of the first layer, averaged over its heads."""
     module = fleet.module
     seen: list[Tensor] = []
-    layer = module.backbone.get_submodule(FIRST_ATTENTION[fleet.template.entry.family])
+    layer = module.backbone.get_submodule(module.family.first_attention)
     handle = layer.register_forward_hook(lambda *call: seen.append(call[2][1].mean(1)))
     module.drop_with([])
     on_device = {name: tensor.to(fleet.device) for name, tensor in weights.items()}

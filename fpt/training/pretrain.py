@@ -164,7 +164,7 @@ def save(model: "GPT2LMHeadModel", card: ModelCard, folder: str | Path) -> None:
     """Write config.json, model.safetensors (float16, without the tied output layer) and model_card.json."""
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
-    from fpt.models.backbones import quiet_library
+    from fpt.models.weights import quiet_library
 
     with quiet_library():
         model.transformer.half().save_pretrained(folder)

@@ -1,5 +1,7 @@
-"""Every sweep of `lu2021` is executed in reduced form, so that no row of the study is decoration."""
+"""Sweeps of `lu2021` are executed in reduced form, so that no row of the study is decoration: one of each kind, and
+all of them with the marker `soak`."""
 
+import os
 import shutil
 from pathlib import Path
 
@@ -21,21 +23,54 @@ def _in_the_workspace(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT)
 
 
+TASKS_OF_STUDY = sorted({spec.task for spec in STUDY.sweeps})
+
+
 def of_task(task: str) -> list[SweepSpec]:
     """The sweeps of one task, and those whose weights they start from."""
-    chosen = [spec for spec in STUDY.sweeps if spec.task == task]
+    return with_keepers([spec for spec in STUDY.sweeps if spec.task == task])
+
+
+def one_of_each_kind(task: str) -> list[SweepSpec]:
+    """The first sweep of each family, policy and initialisation on one task."""
+    kinds: dict[tuple[str, ...], SweepSpec] = {}
+    for spec in STUDY.sweeps:
+        if spec.task == task:
+            kinds.setdefault((BACKBONES[spec.backbone].family, str(spec.trainable), spec.init), spec)
+    return with_keepers(list(kinds.values()))
+
+
+def with_keepers(chosen: list[SweepSpec]) -> list[SweepSpec]:
     needed = {spec.pretrained_by for spec in chosen}
     return chosen + [spec for spec in STUDY.sweeps if spec.folder_name in needed and spec not in chosen]
 
 
-@pytest.mark.parametrize("task", sorted({spec.task for spec in STUDY.sweeps}))
-def test_every_sweep_of_lu2021_works(task: str) -> None:
-    before = dict(BACKBONES), dict(TASKS)
+def run(chosen: list[SweepSpec]) -> None:
+    """In this process, whose tables are as before at the end."""
+    before = dict(BACKBONES), dict(TASKS), dict(os.environ)
     seen: list[SweepSpec] = []
-    failures = smoke.smoke(of_task(task), "lu2021", seen.append)
+    failures = smoke.smoke(chosen, "lu2021", seen.append)
     assert [f"{spec.title}: {error}" for spec, error in failures] == []
-    assert len(seen) == len(of_task(task))
-    assert (dict(BACKBONES), dict(TASKS)) == before
+    assert len(seen) == len(chosen)
+    assert (dict(BACKBONES), dict(TASKS), dict(os.environ)) == before
+
+
+@pytest.mark.parametrize("task", TASKS_OF_STUDY)
+def test_one_sweep_of_each_kind_works(task: str) -> None:
+    run(one_of_each_kind(task))
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("task", TASKS_OF_STUDY)
+def test_every_sweep_of_lu2021_works(task: str) -> None:
+    run(of_task(task))
+
+
+def test_no_kind_is_left_out() -> None:
+    chosen = [spec for task in TASKS_OF_STUDY for spec in one_of_each_kind(task)]
+    kinds, every = ({(spec.task, str(spec.trainable), spec.init) for spec in specs} for specs in (chosen, STUDY.sweeps))
+    assert kinds == every
 
 
 def test_the_reduced_form_keeps_what_makes_a_row_what_it_is() -> None:
@@ -48,14 +83,14 @@ def test_the_reduced_form_keeps_what_makes_a_row_what_it_is() -> None:
         assert len(small.selection_seeds) == 1
 
 
-def test_a_failure_is_told_and_the_others_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failure_is_reported_and_the_others_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
     first, second, *_ = of_task("bit-xor")
-    run = smoke.run_sweep
+    run_sweep = smoke.run_sweep
 
     def sometimes(spec: SweepSpec, *where: Path) -> object:
         if spec.arm == first.arm and not spec.pretrained_by:
             raise ValueError("the loss is a banana")
-        return run(spec, *where)
+        return run_sweep(spec, *where)
 
     monkeypatch.setattr(smoke, "run_sweep", sometimes)
     failures = smoke.smoke([first, second], "lu2021")
@@ -66,10 +101,10 @@ def test_its_results_are_no_results_of_the_study(tmp_path: Path, monkeypatch: py
     """Whoever copied them into the study's folder would find them stale, and `fpt publish` would refuse them."""
     spec = next(spec for spec in STUDY.sweeps if spec.task == "bit-xor" and spec.pretrained_by is None)
     kept: list[Path] = []
-    run = smoke.run_sweep
+    run_sweep = smoke.run_sweep
 
     def copying(small: SweepSpec, folder: Path, data: Path) -> object:
-        result = run(small, folder, data)
+        result = run_sweep(small, folder, data)
         kept.append(Path(shutil.copytree(folder, tmp_path / folder.name)))
         return result
 

@@ -3,9 +3,9 @@
 import copy
 import json
 import math
-from types import SimpleNamespace
 
 import pytest
+import small_models
 import torch
 from safetensors.torch import load_file, save_file
 from torch.func import functional_call
@@ -14,17 +14,14 @@ from transformers import AutoModel, T5ForConditionalGeneration
 import fpt.models
 import fpt.tasks
 from fpt.errors import SpecError, WeightsError
-from fpt.models import BACKBONES, TINY
-from fpt.models.backbones import NO_SPECIAL_TOKENS
-from fpt.models.families import FAMILIES
-from fpt.models.forwards import attend, window_attend
-from fpt.models.groups import FAMILIES as GROUPS_OF
-from fpt.models.layers import Dropout
+from fpt.models import BACKBONES
+from fpt.models.families import family, names
+from fpt.models.families.longformer import band_mask
 from fpt.models.template import read_out
 from fpt.tasks.arrays import Task
 
 LIBRARY = [name for name, entry in BACKBONES.items() if entry.pretrained]  # the LSTMs are ours
-SMALL = [f"small-{family}" for family in FAMILIES if family in LIBRARY]
+SMALL = list(small_models.stand_ins())
 OPTIONS = {"listops-short": {"train": 200, "heldout": 50}, "bit-xor": {}, "digits": {}}
 
 
@@ -35,20 +32,20 @@ def digits() -> Task:
 
 def oracle(name: str, library: torch.nn.Module, weights: dict, tokens: int) -> torch.nn.Module:
     """The library's model with its own eager attention, and with the template's position table."""
-    family, config, state = FAMILIES[BACKBONES[name].family], copy.deepcopy(library.config), library.state_dict()
-    if family.context:
-        table, spare = weights[f"backbone.{family.positions}"], 8  # the library pads Longformer's input to its window
-        whole = torch.zeros(family.first_position + tokens + spare, table.shape[1])
-        whole[family.first_position :][: len(table)] = table
-        setattr(config, family.context, len(whole))
-        state[family.positions] = whole
+    kind, config, state = family(BACKBONES[name].family), copy.deepcopy(library.config), library.state_dict()
+    if kind.has_table:
+        table, spare = weights[f"backbone.{kind.positions}"], 8  # the library pads Longformer's input to its window
+        whole = torch.zeros(kind.first_position + tokens + spare, table.shape[1])
+        whole[kind.first_position :][: len(table)] = table
+        config.max_position_embeddings = len(whole)
+        state[kind.positions] = whole
     if BACKBONES[name].family == "longformer":
         config.pad_token_id = 1
     config._attn_implementation = "eager"
-    model = family.whole(config)
+    model = kind.whole(config)
     model.load_state_dict(state)
-    if family.new_positions:
-        model.embeddings = Embedded(model.embeddings, weights[f"backbone.{family.positions}"])
+    if kind.new_positions:
+        model.embeddings = Embedded(model.embeddings, weights[f"backbone.{kind.positions}"])
     return model.eval()
 
 
@@ -104,35 +101,25 @@ def test_hidden_states_equal_the_librarys(backbone, name, layers, small_backbone
         assert len(set(lengths.tolist())) > 3  # otherwise nothing is padded
 
 
-@pytest.mark.parametrize("masked", [False, True])
-@pytest.mark.parametrize(("tokens", "window"), [(5, 8), (9, 4), (12, 4), (13, 4), (16, 4), (17, 2), (31, 5)])
-def test_attention_in_a_window_equals_attention_with_a_band_masked(tokens, window, masked):
-    module = SimpleNamespace(one_sided_attn_window_size=window, num_heads=2, scaling=0.5, attn_dropout=Dropout())
-    query, key, value = torch.randn(3, 4, tokens, 6, generator=torch.Generator().manual_seed(0)).unbind()
-    lengths = torch.tensor([tokens, 1, tokens // 2, tokens - 1]) if masked else torch.full((4,), tokens)
-    padded = torch.arange(tokens) >= lengths[:, None]
-    lowest = torch.finfo(torch.float32).min
-    mask = (padded * lowest)[:, None, None] if masked else None
-    far = (torch.arange(tokens)[:, None] - torch.arange(tokens)).abs() > window
-    both = ((far | padded[:, None]) * lowest)[:, None]
-    expected = attend(module, query, key, value, both, 2)
-    actual = window_attend(module, query, key, value, mask)
-    assert actual.isfinite().all()
-    for row, length in enumerate(lengths.tolist()):
-        torch.testing.assert_close(actual[row, :length], expected[row, :length], rtol=1e-5, atol=1e-6)
+def test_a_band_hides_padding_and_what_is_far():
+    mask = band_mask(torch.zeros(2, 4, 3), 1, torch.tensor([4, 2]))
+    near = torch.tensor([[1, 1, 0, 0], [1, 1, 1, 0], [0, 1, 1, 1], [0, 0, 1, 1]]).bool()
+    padded = torch.tensor([[False] * 4, [False, False, True, True]])
+    assert torch.equal(mask[:, 0] == 0, near & ~padded[:, None])
+    assert mask.isfinite().all()
 
 
 @pytest.mark.parametrize("backbone", SMALL)
 def test_pretrained_tensors_are_the_files(backbone, digits, small_backbones):
-    library, family = small_backbones[backbone].state_dict(), FAMILIES[BACKBONES[backbone].family]
+    library, kind = small_backbones[backbone].state_dict(), family(BACKBONES[backbone].family)
     weights = fpt.models.build(digits, backbone, "pretrained", "fpt").initialise(0)
     for name, value in weights.items():
         inside = name.removeprefix("backbone.")
         if not name.startswith("backbone."):
             continue
-        if inside == family.positions:
-            first = family.first_position
-            expected = torch.zeros(16, 16) if family.new_positions else library[inside][first : first + 16]
+        if inside == kind.positions:
+            first = kind.first_position
+            expected = torch.zeros(16, 16) if kind.new_positions else library[inside][first : first + 16]
         else:
             expected = library[inside]
         assert torch.equal(value, expected), name
@@ -202,9 +189,9 @@ def test_positions_beyond_a_pretrained_table_need_training(backbone, small_backb
     with pytest.raises(SpecError, match=r"64 tokens.*24 pretrained.*stay random.*a shorter task"):
         fpt.models.build(task, backbone, "pretrained", "output")
     template = fpt.models.build(task, backbone, "pretrained", "fpt")
-    family = template.module.family
-    table = template.initialise(0)[f"backbone.{family.positions}"]
-    known = small_backbones[backbone].get_parameter(family.positions)[family.first_position :]
+    kind = template.module.family
+    table = template.initialise(0)[f"backbone.{kind.positions}"]
+    known = small_backbones[backbone].get_parameter(kind.positions)[kind.first_position :]
     assert torch.equal(table[:24], known)
     assert table[24:].std().item() == pytest.approx(known.std().item(), rel=0.1)
     fpt.models.build(task, backbone, "random", "output")
@@ -262,14 +249,14 @@ TOTALS = {
 @pytest.mark.parametrize("backbone", LIBRARY)
 def test_reports_add_up_to_the_librarys_whole_model(backbone, digits):
     entry = BACKBONES[backbone]
-    family = FAMILIES[entry.family]
+    kind = family(entry.family)
     with torch.device("meta"):
-        whole = family.whole(family.config(**{**entry.config, **NO_SPECIAL_TOKENS}))
+        whole = kind.whole(kind.configuration(entry))
         reports = [fpt.models.build(digits, backbone, "random", layers=layers).report() for layers in (0, 2)]
     total = sum(parameter.numel() for parameter in whole.parameters())
     assert total == TOTALS.get(backbone, total)
     new = reports[0].loc[["input", "output"]].to_numpy().sum()
-    new += 16 * 768 if family.new_positions else 0  # a table of ours
+    new += 16 * 768 if kind.new_positions else 0  # a table of ours
     assert [int(report.to_numpy().sum() - new) for report in reports] == [total, total]
 
 
@@ -311,6 +298,5 @@ def test_a_tiny_one_of_nothing() -> None:
         fpt.models.tiny("gtp2")
 
 
-def test_the_tables_of_families_agree() -> None:
-    assert set(FAMILIES) == set(GROUPS_OF) == set(TINY)
-    assert {entry.family for entry in BACKBONES.values()} == set(TINY)
+def test_families_of_all_backbones_exist() -> None:
+    assert {entry.family for entry in BACKBONES.values()} <= set(names())

@@ -64,7 +64,7 @@ def test_standard_deviation_of_random_matrices(recipe, std, gain, digits):
 
 
 def test_matched_is_gpt2s_own_at_its_own_width():
-    assert matrix_std("gpt2", MATRIX, 768, 12, "matched", 1.0) == 0.02
+    assert matrix_std(768, 12, "matched", 1.0, residual=False) == 0.02
 
 
 def test_input_layers(digits):

@@ -10,7 +10,7 @@ from torch.nn.functional import layer_norm
 import fpt.models
 import fpt.tasks
 from fpt.errors import SpecError, WeightsError
-from fpt.models.lstm import UnbiasedLayerNorm
+from fpt.models.families.lstm import UnbiasedLayerNorm
 from fpt.sweeps.run import prepare
 from fpt.sweeps.spec import resolve
 from fpt.tasks.arrays import Task
@@ -213,7 +213,8 @@ def test_random_values(backbone, gain, digits):
         ({"trainable": ["positions"]}, r"'lstm' has no parameter group 'positions' \(option positions\) \(a study\)"),
         ({"trainable": ["attention"]}, r"'lstm' has no parameter group 'attention' \(a study\)"),
         ({"backbone_options": {"layers": 49}}, r"layers=49 \(a study\).*'lstm' has 3 layers.*give 1 to 48"),
-        ({"backbone_options": {"width": 0}}, r"width=0 \(a study\): must be at least 1"),
+        ({"backbone_options": {"width": 0}}, r"width=0 \(a study\): must be 1 to 4096"),
+        ({"backbone_options": {"width": 10**9}}, r"width=1000000000 \(a study\): must be 1 to 4096"),
         ({"backbone_options": {"residual": 1}}, r"residual=1.*bool"),
         ({"backbone_options": {"bidirectional": True}}, r"bidirectional.*layers, positions, residual, width"),
     ],

@@ -1,10 +1,18 @@
 """Bad names, missing and altered weights: a clear error before anything trains."""
 
+import shutil
+from functools import partial
+
+import huggingface_hub
 import pytest
+from huggingface_hub import constants, try_to_load_from_cache
+from huggingface_hub.errors import HfHubHTTPError
 
 import fpt.models
 import fpt.tasks
+from fpt.cli.doctor import findings
 from fpt.errors import SpecError, WeightsError
+from fpt.models import BACKBONES, weights
 
 
 @pytest.mark.parametrize(
@@ -75,3 +83,89 @@ def test_damaged_weights_are_named(damage, small_backbones, tmp_path):
         (tmp_path / "small-gpt2" / name).write_bytes(content)
     with pytest.raises(WeightsError, match=r"'small-gpt2' in .*cannot be read"):
         fpt.models.build(fpt.tasks.load("digits"), "small-gpt2")
+
+
+# --- downloads
+
+
+@pytest.fixture
+def hub(monkeypatch, tmp_path):
+    """An empty cache of the hub's client, and a hub that answers."""
+    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "hub"))
+    monkeypatch.setattr(weights, "hub_answers", lambda backbone: True)
+    return tmp_path / "hub"
+
+
+def breaking(hub, error: Exception):
+    """A download that gets as far as config.json and a part of the weights."""
+
+    def download(name: str, file: str, **_: object) -> str:
+        folder = hub / "models--openai-community--gpt2"
+        (folder / "blobs").mkdir(parents=True, exist_ok=True)
+        (folder / "snapshots" / "abc").mkdir(parents=True, exist_ok=True)
+        if file == "config.json":
+            (folder / "snapshots" / "abc" / file).write_text("{}")
+            return str(folder / "snapshots" / "abc" / file)
+        (folder / "blobs" / "abc.1.incomplete").write_bytes(b"half")
+        raise error
+
+    return download
+
+
+HTTP_ERROR = HfHubHTTPError.__mro__[1]
+
+
+@pytest.mark.parametrize("error", [ConnectionResetError("reset"), OSError("No space left"), HTTP_ERROR("closed early")])
+def test_a_download_that_breaks_off_leaves_nothing(error, hub, monkeypatch):
+    monkeypatch.setattr(huggingface_hub, "hf_hub_download", breaking(hub, error))
+    with pytest.raises(WeightsError, match=rf"'gpt2' could not be downloaded from openai-community/gpt2.*{error}"):
+        fpt.models.build(fpt.tasks.load("digits"), "gpt2")
+    assert not list(hub.glob("*"))
+
+
+def test_a_download_that_breaks_off_leaves_what_was_there(hub, monkeypatch):
+    other = hub / "models--openai-community--gpt2" / "snapshots" / "older" / "model.safetensors"
+    other.parent.mkdir(parents=True)
+    other.write_bytes(b"of the user")
+    monkeypatch.setattr(huggingface_hub, "hf_hub_download", breaking(hub, OSError("reset")))
+    with pytest.raises(WeightsError, match=r"could not be downloaded.*FPT_WEIGHTS"):
+        weights.fetch("gpt2")
+    assert other.read_bytes() == b"of the user"
+    assert not list(hub.rglob("*.incomplete"))
+
+
+def test_a_pinned_revision_is_asked_for_and_recorded(hub, small_backbones, monkeypatch, tmp_path):
+    pinned = BACKBONES["gpt2"].revision
+    assert pinned is not None
+    snapshot = hub / "models--openai-community--gpt2" / "snapshots" / pinned
+    shutil.copytree(tmp_path / "small-gpt2", snapshot)
+    asked = []
+
+    def download(name: str, file: str, revision: str | None = None) -> str:
+        asked.append((name, file, revision))
+        return str(snapshot / file)
+
+    monkeypatch.setattr(huggingface_hub, "hf_hub_download", download)
+    assert weights.commit("gpt2") == pinned
+    assert asked == [("openai-community/gpt2", file, pinned) for file in weights.FILES]
+    assert weights.commit("small-gpt2") is None  # a folder of the user's
+
+
+def test_what_is_cached_of_another_revision_does_not_count(hub, monkeypatch, tmp_path):
+    def place(revision: str) -> None:
+        folder = hub / "models--openai-community--gpt2" / "snapshots" / revision
+        folder.mkdir(parents=True)
+        for file in weights.FILES:
+            (folder / file).touch()
+
+    monkeypatch.setattr(huggingface_hub, "try_to_load_from_cache", partial(try_to_load_from_cache, cache_dir=hub))
+    place("0" * 40)
+    assert not weights.cached("gpt2")
+    place(str(BACKBONES["gpt2"].revision))
+    assert weights.cached("gpt2")
+
+
+def test_the_doctor_says_which_revisions_are_not_pinned():
+    found = {what: f"{state} {advice}" for what, state, advice in findings()}
+    assert "revision 607a30d7" in found["weights: gpt2"]
+    assert "revision not pinned" in found["weights: longformer"]

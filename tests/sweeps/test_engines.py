@@ -12,6 +12,7 @@ from engine_contract import (
     APART,
     CORES,
     LOCAL,
+    PATIENCE,
     STUDY,
     Engine,
     all_gone,
@@ -20,29 +21,30 @@ from engine_contract import (
     folder,
     kernel_pid,
 )
-from stand_in import FAILING, LOST, LOST_ONCE, QUICK, ROOT, SLOW, spec
+from stand_in import FAILING, LONG, LOST, LOST_ONCE, QUICK, ROOT, SLOW, spec
 
 from fpt.errors import LockedError, SpecError
-from fpt.sweeps import ledger, run_sweep
-from fpt.sweeps.engines import local as engines
+from fpt.sweeps import engines, ledger, run_sweep
+from fpt.sweeps.engines import local
 from fpt.sweeps.ledger import sweep_state
 
+pytestmark = pytest.mark.timeout(2 * PATIENCE)
 BOTH = pytest.mark.parametrize("engine", [LOCAL, APART], indirect=True)  # on Ray the harder way of two
 
 
 @BOTH
 def test_a_sweep_is_done_with_its_notebook_and_without_leftovers(workspace: Path, engine: Engine) -> None:
-    told: list[tuple[int, int]] = []
+    seen: list[tuple[int, int]] = []
     sweeps = [spec(random_gain=gain) for gain in (1, 2, 4)]
-    assert engine.run(sweeps, watch=lambda running, ended: told.append((len(running), len(ended)))) == []
+    assert engine.run(sweeps, watch=lambda running, ended: seen.append((len(running), len(ended)))) == []
     for sweep in sweeps:
         assert sweep_state(sweep, STUDY).complete
-        assert not {engines.PARTIAL, engines.FAILED, engines.LOG} & set(os.listdir(folder(sweep)))
+        assert not {local.PARTIAL, engines.FAILED, engines.LOG} & set(os.listdir(folder(sweep)))
         text = (folder(sweep) / ledger.NOTEBOOK).read_text()
         assert str(workspace) not in text
         assert json.loads(text)["metadata"]["papermill"]["output_path"] == f"{folder(sweep)}/notebook.ipynb"
-    assert sum(ended for _, ended in told) == 3
-    assert max(running for running, _ in told) <= (len(os.sched_getaffinity(0)) if engine.name == LOCAL else CORES)
+    assert sum(ended for _, ended in seen) == 3
+    assert max(running for running, _ in seen) <= (len(os.sched_getaffinity(0)) if engine.name == LOCAL else CORES)
 
 
 @BOTH
@@ -51,6 +53,29 @@ def test_threads_are_given_to_the_kernel(workspace: Path, engine: Engine) -> Non
     result = sweep_state(spec(), STUDY).result
     assert result
     assert result["threads"] == "3"
+
+
+@BOTH
+def test_workers_know_how_many_share_the_memory(
+    workspace: Path, engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(CORES)), raising=False)
+    for threads, workers in ((1, min(CORES, 2)), (CORES, 1)):
+        sweeps = [spec(random_gain=gain, batch_size=threads) for gain in (1, 2)]
+        assert engine.run(sweeps, threads=threads) == []
+        results = [sweep_state(sweep, STUDY).result for sweep in sweeps]
+        assert [result and result["workers"] for result in results] == [str(workers)] * 2
+
+
+@BOTH
+def test_a_worker_that_ends_without_a_word_is_reported_with_exit_code_and_log(workspace: Path, engine: Engine) -> None:
+    source = Path("notebooks/sweep.ipynb")
+    source.write_text(source.read_text().replace("place / ledger.RESULT, dict", "place / ledger.PROGRESS, dict"))
+    (failure,) = engine.run([spec()])
+    assert "exit code 0 and no result" in failure.reason
+    assert failure.evidence == folder(spec()) / engines.LOG
+    if not failure.evidence.read_text():
+        assert str(failure.evidence) in failure.reason
 
 
 @BOTH
@@ -123,11 +148,11 @@ def test_nobody_survives_the_driver_and_the_next_run_finishes(
     driver = engine.start_driver(*sweeps)
     members = family(driver, sweeps)
     driver.send_signal(how)
-    driver.wait(timeout=30)
-    eventually(lambda: all_gone(members), within=15)
-    eventually(lambda: all(sweep_state(sweep, STUDY).state == "unfinished" for sweep in sweeps), within=5)
+    driver.wait(timeout=PATIENCE)
+    eventually(lambda: all_gone(members))
+    eventually(lambda: all(sweep_state(sweep, STUDY).state == "unfinished" for sweep in sweeps))
     source = Path("notebooks/sweep.ipynb")
-    source.write_text(source.read_text().replace("time.sleep(120)", "time.sleep(0)"))
+    source.write_text(source.read_text().replace(f"time.sleep({LONG})", "time.sleep(0)"))
     assert engine.run(sweeps) == []
 
 
@@ -138,11 +163,11 @@ def test_a_real_sweep_killed_in_training_is_trained_to_the_same_bytes(
     shutil.copy(ROOT / "notebooks" / "sweep.ipynb", "notebooks")
     real = spec(60, evaluations=30, evaluation_examples=50, confirmation_seeds=[], compute_type="float32")
     driver = engine.start_driver(real)
-    eventually(lambda: (sweep_state(real, STUDY).progress or {"step": 0})["step"] > 0)
+    eventually(lambda: driver.poll() is not None or (sweep_state(real, STUDY).progress or {"step": 0})["step"] > 0)
     members = psutil.Process(driver.pid).children(recursive=True)
     driver.kill()
     driver.wait()
-    eventually(lambda: all_gone(members) and sweep_state(real, STUDY).state == "unfinished", within=15)
+    eventually(lambda: all_gone(members) and sweep_state(real, STUDY).state == "unfinished")
     assert engine.run([real]) == []
     assert sweep_state(real, STUDY).complete
     undisturbed = run_sweep(real, tmp_path / "undisturbed").folder
@@ -159,13 +184,13 @@ def test_the_kernel_does_not_survive_its_worker(workspace: Path, engine: Engine)
     assert worker
     try:
         worker.kill()
-        eventually(lambda: all_gone([first]), within=15)  # ipykernel looks after its parent every second
+        eventually(lambda: all_gone([first]))  # ipykernel looks after its parent every second
         eventually(lambda: kernel_pid(spec(SLOW)) != first.pid)
         members = family(driver, [spec(SLOW)])
     finally:
         driver.kill()
         driver.wait()
-    eventually(lambda: all_gone(members), within=15)
+    eventually(lambda: all_gone(members))
 
 
 @BOTH
@@ -183,22 +208,22 @@ def test_a_folder_somebody_else_writes_is_left_alone(
     finally:
         driver.kill()
         driver.wait()
-    eventually(lambda: all_gone(members), within=15)
+    eventually(lambda: all_gone(members))
 
 
 class TestSlots:
     def test_without_gpus_one_for_every_threads_cores(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
         monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(8)), raising=False)
-        assert engines._slots(None) == ([""] * 8, 1)
-        assert engines._slots(4) == ([""] * 2, 4)
-        assert engines._slots(99) == ([""], 99)
+        assert local._slots(None) == ([""] * 8, 1)
+        assert local._slots(4) == ([""] * 2, 4)
+        assert local._slots(99) == ([""], 99)
 
     def test_one_for_every_gpu_that_may_be_used(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "2,5")
         monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(8)), raising=False)
-        assert engines._slots(None) == (["2", "5"], 4)
-        assert engines._slots(1) == (["2", "5"], 1)
+        assert local._slots(None) == (["2", "5"], 4)
+        assert local._slots(1) == (["2", "5"], 1)
 
     def test_gpus_are_counted_without_torch(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         program = tmp_path / "nvidia-smi"
@@ -206,6 +231,6 @@ class TestSlots:
         program.chmod(0o755)
         monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
         monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
-        assert engines._devices() == ["0", "1"]
+        assert local._devices() == ["0", "1"]
         program.write_text("#!/bin/sh\necho 'no driver' >&2\nexit 9\n")
-        assert engines._devices() == []
+        assert local._devices() == []

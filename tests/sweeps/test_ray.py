@@ -8,16 +8,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from engine_contract import APART, CORES, SHARED, STUDY, Engine, all_gone, eventually, family, folder, scratch
+from engine_contract import APART, CORES, PATIENCE, SHARED, STUDY, Engine, all_gone, eventually, family, folder, scratch
 from stand_in import QUICK, ROOT, SLOW_ONCE, spec
 
 from fpt.errors import FptError, SpecError
-from fpt.sweeps import run_sweep
-from fpt.sweeps.engines import local as engines
+from fpt.sweeps import engines, run_sweep
 from fpt.sweeps.engines import ray as ray_engine
 from fpt.sweeps.ledger import sweep_state
 
-pytestmark = pytest.mark.ray
+pytestmark = [pytest.mark.ray, pytest.mark.timeout(2 * PATIENCE)]
 A_NODE_APART = pytest.mark.parametrize("engine", [APART], indirect=True)
 
 
@@ -34,7 +33,7 @@ def add_gpu(cluster: Any) -> Iterator[Callable[[], Any]]:
     for node in added:
         if node in cluster.worker_nodes:
             cluster.remove_node(node)
-    cluster.wait_for_nodes(timeout=60)
+    cluster.wait_for_nodes(timeout=PATIENCE)
 
 
 @pytest.mark.parametrize("engine", [SHARED], indirect=True)
@@ -46,8 +45,8 @@ def test_a_lost_node_is_replaced_and_its_checkpoints_serve_where_the_folder_is_s
     members = family(driver, [sweep])
     add_gpu()
     cluster.remove_node(lost, allow_graceful=False)
-    eventually(lambda: all_gone([each for each in members if each.pid != driver.pid]), within=15)
-    assert driver.wait(timeout=120) == 0
+    eventually(lambda: all_gone([each for each in members if each.pid != driver.pid]))
+    assert driver.wait(timeout=PATIENCE) == 0
     state = sweep_state(sweep, STUDY)
     assert state.complete
     assert state.result
@@ -65,8 +64,8 @@ def test_a_lost_task_takes_its_worker_along_and_is_tried_again(workspace: Path, 
     task = worker.parent()
     assert task
     task.kill()
-    eventually(lambda: all_gone([*members, task]) or driver.poll() is not None, within=60)
-    assert driver.wait(timeout=120) == 0
+    eventually(lambda: all_gone([*members, task]) or driver.poll() is not None)
+    assert driver.wait(timeout=PATIENCE) == 0
     assert all_gone(members)
     state = sweep_state(sweep, STUDY)
     assert state.complete
@@ -78,12 +77,14 @@ def test_a_lost_task_takes_its_worker_along_and_is_tried_again(workspace: Path, 
 def test_more_sweeps_than_gpus_take_turns(workspace: Path, engine: Engine, add_gpu: Callable[[], Any]) -> None:
     add_gpu()
     before = scratch()
-    os.utime(tempfile.mkdtemp(prefix=ray_engine.TEMPORARY), (0, 0))  # as if a task had been killed long ago
+    os.utime(
+        tempfile.mkdtemp(prefix=ray_engine.TEMPORARY, dir=os.environ["TMPDIR"]), (0, 0)
+    )  # as if a task had been killed long ago
     sweeps = [spec(random_gain=gain) for gain in (1, 2, 4)]
-    told: list[list[str]] = []  # the state of every sweep, whenever the engine told something
-    engine.run(sweeps, watch=lambda *_: told.append([sweep_state(sweep, STUDY).state for sweep in sweeps]))
-    assert max(states.count("running") for states in told) == 1
-    assert ["running", "waiting", "waiting"] in [sorted(states) for states in told]
+    seen: list[list[str]] = []  # the state of every sweep, at every call of `watch`
+    engine.run(sweeps, watch=lambda *_: seen.append([sweep_state(sweep, STUDY).state for sweep in sweeps]))
+    assert max(states.count("running") for states in seen) == 1
+    assert ["running", "waiting", "waiting"] in [sorted(states) for states in seen]
     assert scratch() <= before
     for sweep in sweeps:
         result = sweep_state(sweep, STUDY).result
@@ -103,7 +104,7 @@ def test_a_real_sweep_gives_the_same_bytes_as_here(workspace: Path, engine: Engi
 
 
 @A_NODE_APART
-def test_a_node_with_another_fpt_is_told(workspace: Path, engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_node_with_another_fpt_is_refused(workspace: Path, engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
     job = ray_engine._job
     monkeypatch.setattr(ray_engine, "_job", lambda *about: job(*about) | {"hash": "another", "version": "99"})
     (failure,) = engine.run([spec()])

@@ -108,7 +108,7 @@ def test_a_fresh_temporary_folder_if_none_is_named(
     assert {folder.parent for folder in folders} == {tmp_path}
 
 
-def test_progress_is_told_in_run_steps(trained: Calls, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_progress_is_counted_in_run_steps(trained: Calls, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[dict[str, Any]] = []
     write = execute.write_json
 
@@ -153,16 +153,21 @@ def test_equal_tables_are_equal_bytes(tmp_path: Path) -> None:
     assert parquet(fleet([1e-3, 1e-2], [0, 1], 3, diverged=1e-2).runs) == elsewhere
 
 
-def test_the_order_of_a_fleet_does_not_show(trained: Calls, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    run_sweep(spec(), tmp_path / "one")
-
-    def reversed_fleet(task: Any, template: Any, recipe: Any, grid: Any, seeds: Any, **_: Any) -> Any:
-        return fleet(list(grid)[::-1], list(seeds)[::-1], recipe.steps)
-
-    monkeypatch.setattr(execute.training, "train_fleet", reversed_fleet)
-    run_sweep(spec(), tmp_path / "other")
-    for name in ("runs.parquet", "curves.parquet"):
-        assert (tmp_path / "one" / name).read_bytes() == (tmp_path / "other" / name).read_bytes()
+def test_what_was_prepared_is_not_loaded_again(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    loads: list[str] = []
+    load, build = execute.tasks.load, execute.models.build
+    monkeypatch.setattr(execute.tasks, "load", lambda *about, **how: (loads.append("data"), load(*about, **how))[1])
+    monkeypatch.setattr(execute.models, "build", lambda *about, **how: (loads.append("model"), build(*about, **how))[1])
+    small = spec(evaluations=1, evaluation_examples=20, compute_type="float32", backbone_options={"layers": 1})
+    prepared = execute.prepare(small)
+    assert loads == ["data", "model"]
+    handed = run_sweep(small, tmp_path / "handed", prepared=prepared)
+    assert loads == ["data", "model"]
+    loaded = run_sweep(small, tmp_path / "loaded")
+    assert loads == ["data", "model"] * 2
+    pd.testing.assert_frame_equal(handed.runs, loaded.runs)
+    run_sweep(small, tmp_path / "loaded")  # it is done, and read
+    assert loads == ["data", "model"] * 2
 
 
 class TestChecksBeforeTraining:

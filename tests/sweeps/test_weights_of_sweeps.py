@@ -11,8 +11,8 @@ from safetensors.torch import load_file
 import fpt.models
 import fpt.tasks
 from fpt.errors import SpecError, WeightsError
-from fpt.sweeps import ledger, run_sweep
-from fpt.sweeps.engines import local as engines
+from fpt.sweeps import engines, ledger, run_sweep
+from fpt.sweeps.run import check_all
 from fpt.sweeps.spec import SweepSpec, resolve
 from fpt.sweeps.study import load_study
 
@@ -122,6 +122,24 @@ class TestOrder:
         (failure,) = engines.in_order(lambda *_: [], [keeper, user], study)
         assert failure.spec == user
         assert keeper.folder_name in failure.reason
+
+
+@pytest.mark.parametrize("other", ["backbone: small-bert", "backbone_options: {layers: 1}"])
+def test_a_keeper_of_another_backbone_is_refused_before_it_is_trained(study: Path, other: str) -> None:
+    (study / "study.yaml").write_text(STUDY.replace("keep_as: bits, measures: [attention]", f"keep_as: bits, {other}"))
+    keeper, user = sweeps(study)
+    with pytest.raises(SpecError, match=rf"{keeper.folder_name} keeps.*must be the same .*{user.folder_name}"):
+        check_all([keeper, user], study)
+    assert not (study / keeper.folder_name).exists()
+
+
+def test_the_weights_that_are_there_are_checked(study: Path) -> None:
+    keeper, user = sweeps(study)
+    check_all([user], study)  # its keeper is still to be trained
+    (study / keeper.folder_name).mkdir()
+    (study / keeper.folder_name / ledger.WEIGHTS).write_bytes(b"half of it")
+    with pytest.raises(WeightsError, match=keeper.folder_name):
+        check_all([user], study)
 
 
 @pytest.mark.parametrize(

@@ -31,6 +31,9 @@ EVERY = [(name, variant) for name, entry in TASKS.items() for variant in entry.v
         ("bit-xor", "paper", {"length": "5"}, "option length is '5'.*must be int"),
         ("bit-xor", "paper", {"length": True}, "option length is True.*must be int"),
         ("bit-xor", "paper", {"length": 0}, "option length is 0.*at least 1"),
+        ("bit-xor", "paper", {"length": 10**9}, "option length is 1000000000.*at most 1,000,000"),
+        ("bit-memory", "paper", {"length": 10**5, "strings": 2}, "200,000 bits an example.*at most 100,000"),
+        ("listops", "paper", {"train": 10**8}, "option train is 100000000.*at most 1,000,000"),
         ("bit-memory", "paper", {"patch": 3}, "patch 3 does not divide length 1000"),
         ("bit-memory", "paper", {"length": 10, "patch": 50}, "patch 50 does not divide length 10"),
         ("npz:nowhere.npz", "paper", {}, "no file nowhere.npz"),
@@ -85,6 +88,25 @@ def test_a_new_task_is_one_entry_and_one_function(monkeypatch: pytest.MonkeyPatc
     assert (task.tokens, task.readout, task.name, dict(task.options)) == (18, 6, "parity", {"length": 6})
     with pytest.raises(SpecError, match="parity"):
         load("party")
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"options": {"length": None}}, "'Mine'.*option length is None"),
+        ({"options": {"lengths": [1, 2]}}, r"'Mine'.*option lengths is \[1, 2\]"),
+        ({"variants": ()}, "'Mine' has no variants"),
+        ({"loader": "bits:parity"}, "'Mine'.*'bits:parity' cannot be imported.*parity"),
+        ({"loader": "no_such_package.tasks:parity"}, "cannot be imported.*no_such_package"),
+    ],
+)
+def test_a_bad_entry_is_refused(fields: dict[str, Any], message: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def use() -> None:
+        monkeypatch.setitem(TASKS, "mine", Entry(**{"loader": bit_xor, "title": "Mine", **fields}))
+        load("mine")
+
+    with pytest.raises(SpecError, match=message):
+        use()
 
 
 def test_the_data_folder_is_the_argument_or_fpt_data_or_the_cache(monkeypatch: pytest.MonkeyPatch) -> None:

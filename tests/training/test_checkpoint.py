@@ -27,13 +27,13 @@ from pathlib import Path
 import fpt.models, fpt.tasks
 from fpt.training import Recipe, checkpoint, train_fleet
 
-place, wild = Path(sys.argv[1]), len(sys.argv) > 2
+place = Path(sys.argv[1])
 checkpoint.EVERY, checkpoint.SHARE = 0.0, 0.5  # half of the time: many a kill hits a write
 task = fpt.tasks.load("digits")
 model = fpt.models.build(task, "tiny-lm", "random", "fpt", layers=1)
 recipe = Recipe(steps=240, evaluations=24, evaluation_examples=40)
-told = lambda *at: print(*at, flush=True)
-result = train_fleet(task, model, recipe, [1e-3, 1e-2], [0, 5], test_examples=50, progress=told, checkpoints=place)
+show = lambda *at: print(*at, flush=True)
+result = train_fleet(task, model, recipe, [1e-3, 1e-2], [0, 5], test_examples=50, progress=show, checkpoints=place)
 result.runs.to_parquet(place / "runs.parquet")
 result.curves.to_parquet(place / "curves.parquet")
 """
@@ -136,11 +136,29 @@ def test_a_damaged_checkpoint_is_reported_and_not_used(damage, task, small_backb
     else:
         content = bytearray(b"no checkpoint at all")
     file.write_bytes(content)
-    with pytest.warns(UserWarning, match=r"part-0.safetensors is of no use.*starts over"):
-        assert Folder(tmp_path).load(0, training.state()) is None
-    with pytest.warns(UserWarning, match="starts over"):
+    with pytest.warns(UserWarning, match=r"part-0.safetensors cannot be used.*starts over"):
         resumed = train_fleet(task, model(task), recipe(), RATES, SEEDS, checkpoints=tmp_path)
     assert resumed.runs.equals(train_fleet(task, model(task), recipe(), RATES, SEEDS).runs)
+    assert (tmp_path / "part-0.safetensors.damaged").read_bytes() == content
+
+
+@pytest.mark.parametrize("name", ["runs", "curves"])
+@pytest.mark.parametrize("damage", ["cut", "flipped"])
+def test_a_damaged_table_is_put_aside_and_its_part_starts_over(name, damage, task, small_backbones, tmp_path) -> None:
+    arguments = (task, model(task), recipe(), RATES, SEEDS)
+    whole = train_fleet(*arguments, checkpoints=tmp_path)
+    file = tmp_path / f"{name}-0.parquet"
+    content = bytearray(file.read_bytes())
+    if damage == "cut":
+        content = content[: len(content) // 2]
+    else:
+        content[200] ^= 1
+    file.write_bytes(content)
+    with pytest.warns(UserWarning, match=rf"{name}-0.parquet cannot be used.*{name}-0.parquet.damaged.*starts over"):
+        again = train_fleet(*arguments, checkpoints=tmp_path)
+    assert again.runs.equals(whole.runs)
+    assert again.curves.equals(whole.curves)
+    assert (tmp_path / f"{name}-0.parquet.damaged").read_bytes() == content
 
 
 @pytest.mark.parametrize(

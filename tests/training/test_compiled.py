@@ -1,11 +1,13 @@
 """Compiled fleets compute what uncompiled ones do; they are made where it pays and where it can be done."""
 
+from functools import partial
+
 import pytest
 import torch
 
 import fpt.models
 import fpt.tasks
-from fpt.training import Recipe, compiled
+from fpt.training import Recipe, resources
 from fpt.training.evaluate import even, score
 from fpt.training.fleet import Fleet
 from fpt.training.loop import Training
@@ -25,9 +27,10 @@ def recipe(**changes) -> Recipe:
 
 
 @pytest.fixture
-def compiler() -> None:
-    if not compiled.possible():
-        pytest.skip("no C++ compiler, or no headers of Python")
+def compiler(monkeypatch) -> None:
+    """Without a C++ compiler the same graph is traced, and interpreted."""
+    if not resources.can_compile():
+        monkeypatch.setattr(torch, "compile", partial(torch.compile, backend="aot_eager"))
 
 
 def calls(fleet: Fleet) -> list[int]:
@@ -52,10 +55,10 @@ def test_a_compiled_fleet_computes_the_same(backbone, init, policy, task, small_
     assert seen == [4] * 6
     examples = Training(quick).validation
     for fleet in (plain, quick):
-        fleet.active = fleet.crew(torch.tensor([[0], [3]]))  # others than all of them are not compiled
+        fleet.active = fleet.subset(torch.tensor([[0], [3]]))  # others than all of them are not compiled
     torch.testing.assert_close(quick.step(7), plain.step(7), rtol=0, atol=1e-5)
     assert len(seen) == 6
-    whole, part = (score(quick, quick.parameters, examples, crew) for crew in (quick.everyone, quick.active))
+    whole, part = (score(quick, quick.parameters, examples, subset) for subset in (quick.all_runs, quick.active))
     torch.testing.assert_close(whole.loss[[0, 3]], part.loss, rtol=0, atol=1e-6)
 
 
@@ -68,29 +71,6 @@ def test_runs_leave_a_compiled_fleet_when_they_are_half_of_it(task, small_backbo
         fleet.alive[lost] = False
         fleet.release()
         assert len(fleet.active.places) == left
-
-
-def test_only_what_takes_long_is_compiled(task, small_backbones, monkeypatch) -> None:
-    monkeypatch.setattr(compiled, "possible", lambda: True)
-    template = fpt.models.build(task, "small-gpt2", "random")
-    assert not compiled.pays(template, recipe(), 21, CPU)
-    assert compiled.pays(template, recipe(steps=10**9), 21, CPU)
-    assert not compiled.pays(template, recipe(steps=10**9), 21, torch.device("cuda"))
-    head = fpt.models.build(task, "small-gpt2", "random", "output")
-    assert not compiled.pays(head, recipe(steps=10**9, dropout=0.0), 21, CPU)  # on cached features
-    monkeypatch.setattr(compiled, "possible", lambda: False)
-    assert not compiled.pays(template, recipe(steps=10**9), 21, CPU)
-
-
-def test_without_a_compiler_fleets_are_not_compiled_and_say_why(monkeypatch) -> None:
-    def refuse(_: object) -> object:
-        raise RuntimeError("no C++ compiler here")
-
-    monkeypatch.setattr(torch, "compile", refuse)
-    with pytest.warns(UserWarning, match=r"not compiled.*no C\+\+ compiler here"):
-        assert not compiled.possible.__wrapped__()
-    monkeypatch.setenv("TORCH_COMPILE_DISABLE", "1")
-    assert not compiled.possible.__wrapped__()
 
 
 @pytest.mark.parametrize(

@@ -8,10 +8,10 @@ from torch.utils.flop_counter import FlopCounterMode
 
 import fpt.models
 import fpt.tasks
+from fpt.bench.flop import needed_flop
 from fpt.models.template import Template
-from fpt.sweeps.flop import needed_flop
 from fpt.tasks.arrays import Task
-from fpt.training import Recipe, features, memory, train_fleet
+from fpt.training import Recipe, features, train_fleet
 from fpt.training.checkpoint import Folder
 from fpt.training.fleet import Fleet
 from fpt.training.loop import Training
@@ -107,8 +107,9 @@ def test_dropout_is_everywhere_the_library_has_it(backbone, of_backbone, digits,
     tokens = digits.encode(digits.split(0).batch(0, 3).inputs)
     shapes = template.module.dropout_shapes(tokens, None)
     assert len(shapes) == 1 + of_backbone  # after the input layer
-    # of the last block only what is read out: three rows, or three times two heads of them
-    assert sum(shape in {(3, 1, 16), (3, 2, 1, 16), (3, 1, 32)} for shape in shapes) == {"t5": 5}.get(backbone, 3)
+    # of the last block of these only what is read out: three rows, or three times two heads of them
+    reads_out = sum(shape in {(3, 1, 16), (3, 2, 1, 16), (3, 1, 32)} for shape in shapes)
+    assert reads_out == (3 if backbone in ("gpt2", "bert") else 0)
     fleet = Fleet(digits, template, recipe(dropout=0.5), RATES, SEEDS, CPU)
     losses = fleet.step(1).view(2, 2)
     assert (
@@ -161,7 +162,6 @@ def test_output_only_training_on_cached_features(backbone, listops, small_backbo
 @pytest.mark.parametrize("name", ["bit-xor", "digits"])
 @pytest.mark.parametrize("backbone", ["small-bert", *NEW])
 def test_the_formula_counts_what_is_computed(backbone, name, trainable, small_backbones):
-    """In bit-xor's 10 tokens Longformer needs no blocks; in the 16 of digits they are padded."""
     task = fpt.tasks.load(name)
     template = fpt.models.build(task, backbone, "random", trainable)
     weights = {key: value.clone() for key, value in template.initialise(0).items()}
@@ -171,13 +171,4 @@ def test_the_formula_counts_what_is_computed(backbone, name, trainable, small_ba
         tokens = task.encode(task.split(0).batch(0, 4).inputs)
         loss = functional_call(template.module, weights, (tokens, None)).sum()
         torch.autograd.grad(loss, leaves, allow_unused=True)
-    counted = counter.get_total_flops() / needed_flop(template, 4)
-    assert counted == pytest.approx(1, abs=0.1 if (backbone, name) == ("small-longformer", "digits") else 0)
-
-
-def test_a_window_needs_less_memory(small_backbones):
-    task = fpt.tasks.load("digits-lra")  # 64 tokens, a window of 8
-    need = {name: memory.run_bytes(fpt.models.build(task, name, "random"), recipe()) for name in ("small-bert", NEW[1])}
-    assert need["small-longformer"] < need["small-bert"]
-    template = fpt.models.build(task, "small-longformer", "random")
-    assert template.module.reach == 12
+    assert counter.get_total_flops() == needed_flop(template, 4)

@@ -1,6 +1,5 @@
 """Output-only training on cached features: the same runs, and none of the work below the output layer."""
 
-import pandas as pd
 import pytest
 import torch
 
@@ -69,7 +68,6 @@ def test_output_only_with_dropout_learns_too(small_backbones):
     task = fpt.tasks.load("digits")
     template = fpt.models.build(task, "small-gpt2", "pretrained", "output")
     runs = train_fleet(task, template, recipe(dropout=0.1, steps=4, evaluations=1), RATES, SEEDS).runs
-    assert isinstance(runs, pd.DataFrame)
     assert runs["test_accuracy"].notna().all()
     fleet = Fleet(task, template, recipe(dropout=0.5), RATES, [0], torch.device("cpu"))
     losses = fleet.step(1)

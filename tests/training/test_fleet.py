@@ -1,7 +1,5 @@
 """A fleet against the plain loop, and what must never change: frozen tensors, neighbours, the caller's generator."""
 
-from types import SimpleNamespace
-
 import pandas as pd
 import pytest
 import torch
@@ -13,7 +11,7 @@ import fpt.tasks
 from fpt.errors import FptError, SpecError
 from fpt.models.template import Template
 from fpt.tasks.arrays import Task
-from fpt.training import Recipe, evaluate, loop, memory, train_fleet
+from fpt.training import Recipe, evaluate, loop, train_fleet
 from fpt.training.fleet import Fleet, stack
 from fpt.training.loop import Training, identity
 
@@ -65,7 +63,7 @@ def in_double(fleet: Fleet) -> Fleet:
     fleet.shared, fleet.per_seed = (
         {name: value.double() for name, value in held.items()} for held in (fleet.shared, fleet.per_seed)
     )
-    fleet.everyone = fleet.active = fleet.crew(fleet.everyone.rows)
+    fleet.all_runs = fleet.active = fleet.subset(fleet.all_runs.rows)
     fleet.module.set_compute_type(torch.float64)
     fleet._make_optimizers()
     encode = fleet.encode
@@ -280,37 +278,6 @@ def test_whole_string_accuracy_is_at_most_bit_accuracy(small_backbones):
     assert 0 < runs["test_accuracy_exact"].item() < runs["test_accuracy"].item() < 1
 
 
-def test_fleets_that_do_not_fit_are_split_and_say_so(digits, small_backbones, monkeypatch):
-    template = fpt.models.build(digits, "small-gpt2", "random")
-    whole = train_fleet(digits, template, recipe(), RATES, SEEDS)
-    need = memory.run_bytes(template, recipe())
-    monkeypatch.setattr(memory, "free_bytes", lambda device: int(2.5 * need / memory.SHARE))
-    by_seed = train_fleet(digits, template, recipe(), RATES, SEEDS)
-    assert (whole.parts, by_seed.parts) == ([(2, 2)], [(2, 1), (2, 1)])
-    monkeypatch.setattr(memory, "free_bytes", lambda device: int(1.5 * need / memory.SHARE))
-    alone = train_fleet(digits, template, recipe(), RATES, SEEDS)
-    assert alone.parts == [(1, 1)] * 4
-    for other in (by_seed, alone):
-        columns = ["learning_rate", "seed", "test_accuracy"]
-        assert other.runs[columns[:2]].equals(whole.runs[columns[:2]])
-        assert (other.runs["test_accuracy"] - whole.runs["test_accuracy"]).abs().max() <= 2 / 400
-    monkeypatch.setattr(memory, "free_bytes", lambda device: need // 2)
-    with pytest.raises(FptError, match=r"needs about .* GiB.*may be used"):
-        train_fleet(digits, template, recipe(), RATES, SEEDS)
-
-
-def test_memory_is_shared_with_other_workers_and_within_a_container(monkeypatch, tmp_path):
-    monkeypatch.setattr(memory.psutil, "virtual_memory", lambda: SimpleNamespace(available=900))
-    monkeypatch.setattr(memory, "CONTAINER", tmp_path)
-    monkeypatch.setenv("FPT_WORKERS", "3")
-    assert memory.free_bytes(CPU) == 300
-    (tmp_path / "memory.max").write_text("max\n")
-    (tmp_path / "memory.current").write_text("100\n")
-    assert memory.free_bytes(CPU) == 300
-    (tmp_path / "memory.max").write_text("700\n")
-    assert memory.free_bytes(CPU) == 200
-
-
 @pytest.mark.parametrize(
     ("rates", "seeds", "message"),
     [
@@ -399,17 +366,17 @@ def test_a_fleet_that_runs_out_of_memory_is_halved(digits, small_backbones, monk
 
 
 def test_progress_reaches_the_end(digits, small_backbones):
-    told = []
+    seen = []
     train_fleet(
         digits,
         fpt.models.build(digits, "small-gpt2"),
         recipe(),
         [1e-3],
         [0],
-        progress=lambda *at: told.append(at),
+        progress=lambda *at: seen.append(at),
     )
-    assert told[-1] == (6, 6)
-    assert told == sorted(told)
+    assert seen[-1] == (6, 6)
+    assert seen == sorted(seen)
 
 
 def test_it_learns(digits):

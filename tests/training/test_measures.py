@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 import fpt.models
 import fpt.tasks
 from fpt.errors import SpecError
-from fpt.tasks.arrays import Examples
 from fpt.training import measures
 from fpt.training.fleet import Fleet
 from fpt.training.recipe import Recipe
@@ -89,6 +88,5 @@ def test_the_relevant_string_is_the_target(strings: int, tokens: int, patch: int
 
 def test_a_task_that_does_not_know_is_refused(small_backbones: dict[str, torch.nn.Module]) -> None:
     fleet = fleet_of("small-gpt2", "digits")
-    assert isinstance(fleet.splits[0].test, Examples)
     with pytest.raises(SpecError, match="'digits' does not say"):
         measures.attention(fleet, fleet.parameters)

@@ -1,5 +1,7 @@
 """LSTMs in fleets: equal to one run after the other, with randomness that is a seed's own; what trains, and learns."""
 
+from importlib import import_module
+
 import pytest
 import torch
 from torch.func import functional_call
@@ -7,11 +9,10 @@ from torch.nn.functional import cross_entropy
 
 import fpt.models
 import fpt.tasks
-from fpt.cli import doctor
+from fpt.bench.flop import needed_flop
 from fpt.seeds import generator
-from fpt.sweeps.flop import needed_flop
 from fpt.tasks.arrays import Task
-from fpt.training import Recipe, compiled, evaluate, features, train_fleet
+from fpt.training import Recipe, evaluate, features, resources, train_fleet
 from fpt.training.fleet import Fleet, stack
 
 pytestmark = pytest.mark.usefixtures("small_lstms")
@@ -138,12 +139,12 @@ def test_flop_and_what_there_is_to_compare_with(digits):
     products = 3 * 2 * 2 * (8 * digits.tokens) * 2 * 4 * WIDTH**2  # layers, i2h and h2h, all tokens, three passes
     ends = 2 * 2 * 8 * digits.tokens * WIDTH * digits.width + 3 * 2 * 8 * WIDTH * 10
     assert needed_flop(template, 8) == products + ends
-    assert doctor._weights("lstm") == ("none exist", "")
+    assert import_module("fpt.cli.doctor")._weights("lstm") == ("none exist", "")
 
 
 def test_loops_over_time_are_not_compiled(digits):
     template = fpt.models.build(digits, "lstm", "random", "fpt")
-    assert not compiled.pays(template, recipe(steps=10**9), 100, CPU)
+    assert not resources.compiling_pays(template, recipe(steps=10**9), 100, CPU)
 
 
 @pytest.mark.parametrize("backbone", BOTH)

@@ -1,11 +1,7 @@
-"""Workers, and the local engine: every sweep in a fresh worker process that executes the sweep notebook by papermill.
+"""The local engine, and the worker of every engine.
 
 A worker lives only as long as who started it: it reads a pipe that the other holds open, and ends itself and its
 kernel when that pipe closes, however the other came to its end. Run as a module, this file is the worker.
-
-An engine is a function (specs, study, threads, watch, ...) -> failures. It starts from `to_do`, gives each sweep to a
-worker by `start` on some machine, and asks `settle` what follows from the worker's end: fpt/sweeps/engines/ray.py is
-the other one, and tests/sweeps/test_engines.py is what both promise.
 """
 
 import json
@@ -14,49 +10,36 @@ import shutil
 import subprocess
 import sys
 import threading
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
-from fpt import models
 from fpt.errors import SpecError
 from fpt.files import write_json
-from fpt.sweeps import ledger
+from fpt.sweeps import engines, ledger
+from fpt.sweeps.engines import FAILED, LOG, LOST, OWN_ERROR, SOURCE, Attempt, Failure, Watch
 from fpt.sweeps.spec import SweepSpec
 
-SOURCE = Path("notebooks/sweep.ipynb")
-PARTIAL, FAILED, LOG = "notebook.partial.ipynb", "notebook.failed.ipynb", "worker.log"
-OWN_ERROR, LOST = 1, 138  # exit codes of a worker; 138 is papermill's own for a dead kernel
-RETRIES = 2  # of a lost worker; a sweep that fails by its own error is not tried again
-POLL = 0.2  # seconds
+PARTIAL = "notebook.partial.ipynb"
+WORKERS = "FPT_WORKERS"  # read by fpt.training.resources
 # glibc gives big blocks back to the kernel at every free and faults them in again: 1.3 times slower, measured.
 KEEP_MEMORY = {"MALLOC_MMAP_THRESHOLD_": str(2**32), "MALLOC_TRIM_THRESHOLD_": str(2**32)}
 
-WORKERS = "FPT_WORKERS"  # read by fpt.training.memory
 
-Watch = Callable[[Sequence[SweepSpec], Sequence[SweepSpec]], None]  # (running, finished since the last call)
+@dataclass(eq=False)
+class Worker(Attempt):
+    """An attempt with its process on this machine, on a slot that is one of `free` afterwards."""
 
-
-@dataclass(frozen=True)
-class Failure:
-    """A sweep that did not finish: why, and the file that tells more."""
-
-    spec: SweepSpec
-    reason: str
-    evidence: Path
-
-
-@dataclass
-class Worker:
-    """The process of one attempt at one sweep."""
-
-    spec: SweepSpec
-    folder: Path
-    slot: str
-    attempt: int
     process: "subprocess.Popen[bytes]"
+    slot: str
+    free: list[str]
+
+    def poll(self) -> int | None:
+        if (code := self.process.poll()) is not None:
+            self.hang_up()
+            self.free.append(self.slot)
+        return code
 
     def hang_up(self) -> None:
         """Close the pipe, which ends the worker and its kernel."""
@@ -78,74 +61,17 @@ def run_local(
 ) -> list[Failure]:
     """Run the sweeps into the folder of their study, as many at once as there are devices, else cores.
 
-    `study` is relative to the working directory, which is the workspace. Returns the sweeps that failed; the
-    others go on meanwhile. Whatever ends this function ends its workers. Raises LockedError before any start
-    if somebody else is at work in one of the folders.
+    `study` is relative to the working directory, which is the workspace. Returns the sweeps that failed; raises
+    before any start as `to_do` does.
     """
-    waiting = [(spec, 1) for spec in to_do(specs, study)]
+    specs = engines.to_do(specs, study)
     slots, threads = _slots(threads)
-    beside = min(len(slots), len(waiting))
-    running: list[Worker] = []
-    failures: list[Failure] = []
-    try:
-        while waiting or running:
-            while waiting and slots:
-                spec, attempt = waiting.pop(0)
-                running.append(start(spec, study, threads, slots.pop(0), attempt, beside=beside))
-            ended = [worker for worker in running if worker.process.poll() is not None]
-            for worker in ended:
-                running.remove(worker)
-                worker.hang_up()
-                slots.append(worker.slot)
-                outcome = settle(worker.spec, worker.folder, worker.process.returncode, worker.attempt)
-                if outcome == "again":
-                    waiting.append((worker.spec, worker.attempt + 1))
-                elif outcome:
-                    failures.append(outcome)
-            if watch:
-                watch([worker.spec for worker in running], [worker.spec for worker in ended])
-            time.sleep(POLL)
-    finally:
-        for worker in running:  # first all pipes, so that the workers end together
-            worker.hang_up()
-        for worker in running:
-            worker.stop()
-    return failures
+    beside = min(len(slots), len(specs))
 
+    def begin(spec: SweepSpec, number: int) -> Worker | None:
+        return start(spec, study, threads, slots, number, beside=beside) if slots else None
 
-def in_order(
-    engine: Callable[..., list[Failure]],
-    specs: Sequence[SweepSpec],
-    study: Path,
-    threads: int | None = None,
-    watch: Watch | None = None,
-) -> list[Failure]:
-    """Run the sweeps by `engine`, after all others those that start from the weights which one of the others keeps."""
-    first = [spec for spec in specs if spec.pretrained_by is None]
-    failures = engine(first, study, threads, watch) if first else []
-    ready = []
-    for spec in specs:
-        if spec.pretrained_by and (study / spec.pretrained_by / ledger.WEIGHTS).is_file():
-            ready.append(spec)
-        elif spec.pretrained_by:
-            reason = f"it starts from the weights of {spec.pretrained_by}, which has not kept any"
-            failures.append(Failure(spec, reason, study / spec.pretrained_by))
-    return failures + (engine(ready, study, threads, watch) if ready else [])
-
-
-def to_do(specs: Sequence[SweepSpec], study: Path) -> list[SweepSpec]:
-    """The sweeps that are not complete, once it is sure that nobody is at work on any; see `run_local`."""
-    if not SOURCE.is_file():
-        raise SpecError(f"{SOURCE} is missing in the workspace {Path.cwd()}: it is what runs a sweep")
-    for spec in specs:
-        ledger.wait_until_free(study / spec.folder_name)
-    specs = [spec for spec in specs if not ledger.sweep_state(spec, study).complete]  # another driver may have done it
-
-    def groups(spec: SweepSpec) -> int:
-        return len(models.trainable_groups(spec.trainable, spec.backbone, backbone_options=spec.backbone_options))
-
-    # Longest first: what trains everything takes twice as long, and would keep the other cores waiting at the end.
-    return sorted(specs, key=groups, reverse=True)
+    return engines.schedule(begin, specs, watch)
 
 
 def _slots(threads: int | None) -> tuple[list[str], int]:
@@ -172,13 +98,14 @@ def start(
     spec: SweepSpec,
     study: Path,
     threads: int,
-    slot: str = "",
-    attempt: int = 1,
-    root: Path | None = None,
+    slots: list[str],
+    number: int = 1,
     beside: int = 1,
+    root: Path | None = None,
 ) -> Worker:
-    """A worker on one sweep, in the workspace `root` [the working directory]; one of `beside` that share the memory."""
-    name = study / spec.folder_name
+    """A worker on one sweep, in the workspace `root` [the working directory], on the first of the free `slots`; one of
+    `beside` that share the memory."""
+    name, slot = study / spec.folder_name, slots.pop(0)
     folder = (root or Path()) / name
     folder.mkdir(parents=True, exist_ok=True)
     (folder / FAILED).unlink(missing_ok=True)
@@ -196,31 +123,7 @@ def start(
             cwd=root,
             start_new_session=True,  # Ctrl-C reaches the driver alone, which then ends its workers in order
         )
-    return Worker(spec, folder, slot, attempt, process)
-
-
-def settle(spec: SweepSpec, folder: Path, code: int, attempt: int) -> Failure | Literal["again"] | None:
-    """What follows when a worker ended with `code`: nothing if the sweep is done, another attempt, or a failure."""
-    log, failed = folder / LOG, folder / FAILED
-    if code == 0 and ledger.read_result(folder, spec):
-        log.unlink(missing_ok=True)
-        return None
-    if code < 0 or code == LOST:
-        reason = f"its process was killed {attempt} times, most often for lack of memory"
-        return "again" if attempt <= RETRIES else Failure(spec, reason, log)
-    if failed.is_file() and (error := _notebook_error(failed)):
-        return Failure(spec, error, failed)
-    lines = log.read_text(errors="replace").strip().splitlines() or ["it ended without a word"]
-    return Failure(spec, lines[-1], log)
-
-
-def _notebook_error(path: Path) -> str | None:
-    """`Name: message` of the exception that an executed notebook ends with."""
-    for cell in json.loads(path.read_text(encoding="utf-8"))["cells"]:
-        for output in cell.get("outputs", []):
-            if output["output_type"] == "error":
-                return f"{output['ename']}: {output['evalue']}"
-    return None
+    return Worker(spec, folder, number, process, slot, slots)
 
 
 def main(parameters: dict[str, Any], folder: Path) -> int:

@@ -1,7 +1,7 @@
 """The Ray engine: the same workers, started by the tasks of a Ray cluster, one GPU or a share of cores each.
 
 A task does not raise and Ray does not retry it: it sends news (see `sweep_on_node`), and the driver settles each
-worker's end by the local engine's rules. The files of a sweep always come back through Ray, so nothing needs to be
+worker's end by the rules of all engines. The files of a sweep always come back through Ray, so nothing needs to be
 shared between machines. Where a node does see the driver's workspace, though, its worker writes there, as a local
 one would: what an attempt leaves behind, such as checkpoints, is there for the next one on any node.
 """
@@ -22,37 +22,55 @@ from typing import Any
 import fpt
 from fpt.errors import FptError, SpecError
 from fpt.files import write_atomically
-from fpt.sweeps import ledger
-from fpt.sweeps.engines import local
-from fpt.sweeps.engines.local import Failure, Watch
+from fpt.sweeps import engines, ledger
+from fpt.sweeps.engines import Attempt, Failure, Watch, local
 from fpt.sweeps.spec import SweepSpec, resolve
 
 TEMPORARY = "fpt-ray-"  # how the name of a workspace on a node begins, in its folder for temporary files
 # What comes back, in the order of writing: the last one says that all are there.
 TABLES = ("runs.parquet", "curves.parquet", "attention.parquet")
-FILES = (local.LOG, local.FAILED, *TABLES, ledger.WEIGHTS, ledger.NOTEBOOK, ledger.RESULT)
+FILES = (engines.LOG, engines.FAILED, *TABLES, ledger.WEIGHTS, ledger.NOTEBOOK, ledger.RESULT)
 News = dict[str, Any]
 
 
-@dataclass
-class Attempt:
-    """One attempt at one sweep, as the driver sees it."""
+@dataclass(eq=False)
+class Task(Attempt):
+    """An attempt as the driver sees it."""
 
-    spec: SweepSpec
-    folder: Path
-    number: int
-    news: Any  # Ray's generator of what the task yields
-    started: bool = False
+    ray: Any
+    news: Any  # Ray's generator of what `sweep_on_node` yields
+    started: bool = field(default=False, kw_only=True)
     away: ExitStack = field(default_factory=ExitStack)  # the lock, held here for a worker in another workspace
 
-    def hold(self) -> None:
+    def poll(self) -> int | None:
+        """Act on the next piece of news, if there is one."""
+        if not self.ray.wait([self.news], timeout=0)[0]:
+            return None
+        try:
+            news = self.ray.get(next(self.news))
+        except self.ray.exceptions.RayTaskError as error:  # the task itself raised: no worker came to start
+            news = {"code": engines.OWN_ERROR, "files": {engines.LOG: str(error).encode()}}
+        except (self.ray.exceptions.RayError, StopIteration) as error:  # its process or node was killed
+            news = {"code": engines.LOST, "files": {engines.LOG: str(error).encode()}}
+        if "away" in news:
+            self.started = True
+            if news["away"]:
+                self._hold()
+        for name, content in news.get("files", {}).items():
+            self.folder.mkdir(exist_ok=True)  # not before: a sweep that waits for its turn has none
+            write_atomically(self.folder / name, content)
+        if "code" in news:
+            self.hang_up()
+        return int(news["code"]) if "code" in news else None
+
+    def _hold(self) -> None:
         """From here on `fpt status` says that the sweep runs, and nobody else may write its folder."""
         self.away.enter_context(ledger.hold(self.folder / ledger.LOCK, self.spec))
         self.away.callback((self.folder / ledger.PROGRESS).unlink, missing_ok=True)
 
-    def write(self, name: str, content: bytes) -> None:
-        self.folder.mkdir(exist_ok=True)  # not before: a sweep that waits for its turn has none
-        write_atomically(self.folder / name, content)
+    def hang_up(self) -> None:
+        """Give the lock back. Task and worker end by themselves, or with the connection to the cluster."""
+        self.away.close()
 
 
 def run_ray(
@@ -66,40 +84,16 @@ def run_ray(
 
     Raises also FptError if there is no Ray or no cluster, and SpecError if none of its nodes has the cores.
     """
-    specs = local.to_do(specs, study)
-    failures: list[Failure] = []
-    attempts: list[Attempt] = []
+    specs = engines.to_do(specs, study)
     with _cluster(address) as ray, tempfile.NamedTemporaryFile(prefix=".ray-", dir=study) as sign:
         share = _share(ray, threads)
         task = ray.remote(sweep_on_node).options(max_retries=0, **share)
+        about = {"sign": Path(sign.name).name, "share": share, "sweeps": len(specs)}
 
-        def submit(spec: SweepSpec, number: int = 1) -> Attempt:
-            job = _job(spec, study, share["num_cpus"]) | {"sign": Path(sign.name).name}
-            return Attempt(spec, study / spec.folder_name, number, task.remote(job))
+        def submit(spec: SweepSpec, number: int) -> Task:  # Ray decides when and where it starts
+            return Task(spec, study / spec.folder_name, number, ray, task.remote(_job(spec, study) | about))
 
-        try:
-            attempts += map(submit, specs)
-            while attempts:
-                news = [attempt.news for attempt in attempts]
-                ready, _ = ray.wait(news, num_returns=len(news), timeout=local.POLL)
-                ended = []
-                for attempt in [attempt for attempt in attempts if attempt.news in ready]:
-                    code = _read(ray, attempt)
-                    if code is None:
-                        continue
-                    ended += [attempt.spec] if attempt.started else []
-                    attempts.remove(attempt)
-                    outcome = local.settle(attempt.spec, attempt.folder, code, attempt.number)
-                    if outcome == "again":
-                        attempts.append(submit(attempt.spec, attempt.number + 1))
-                    elif outcome:
-                        failures.append(outcome)
-                if watch:
-                    watch([attempt.spec for attempt in attempts if attempt.started], ended)
-        finally:
-            for attempt in attempts:
-                attempt.away.close()
-    return failures
+        return engines.schedule(submit, specs, watch)
 
 
 @contextmanager
@@ -145,46 +139,24 @@ def _share(ray: Any, threads: int | None) -> dict[str, int]:
     return share
 
 
-def _job(spec: SweepSpec, study: Path, threads: int) -> News:
+def _job(spec: SweepSpec, study: Path) -> News:
     """All that a task needs to know, and the files it needs to have; plain data."""
     folder = study / spec.folder_name
-    (folder / local.FAILED).unlink(missing_ok=True)
+    (folder / engines.FAILED).unlink(missing_ok=True)
     done = _contents(folder, FILES) if ledger.read_result(folder, spec) else {}
-    files = {local.SOURCE.as_posix(): local.SOURCE.read_bytes()}
+    files = {engines.SOURCE.as_posix(): engines.SOURCE.read_bytes()}
     files |= {(folder / name).as_posix(): content for name, content in done.items()}
     if spec.pretrained_by:
         kept = study / spec.pretrained_by / ledger.WEIGHTS
         files[kept.as_posix()] = kept.read_bytes()
-    job = {"parameters": spec.parameters(), "hash": spec.hash, "version": fpt.__version__, "threads": threads}
+    job = {"parameters": spec.parameters(), "hash": spec.hash, "version": fpt.__version__}
     return job | {"workspace": str(Path.cwd()), "study": study.as_posix(), "files": files}
-
-
-def _read(ray: Any, attempt: Attempt) -> int | None:
-    """Act on the next piece of news; the worker's exit code once it has ended."""
-    try:
-        news = ray.get(next(attempt.news))
-    except ray.exceptions.RayTaskError as error:  # the task itself raised: no worker came to start
-        news = {"code": local.OWN_ERROR, "files": {local.LOG: str(error).encode()}}
-    except (ray.exceptions.RayError, StopIteration) as error:  # its process or node was killed
-        news = {"code": local.LOST, "files": {local.LOG: str(error).encode()}}
-    if "away" in news:
-        attempt.started = True
-        if news["away"]:
-            attempt.hold()
-    elif "progress" in news:
-        attempt.write(ledger.PROGRESS, news["progress"])
-    else:
-        for name, content in news["files"].items():
-            attempt.write(name, content)
-        attempt.away.close()
-        return int(news["code"])
-    return None
 
 
 def sweep_on_node(job: News) -> Iterator[News]:
     """The task: one sweep in a fresh worker, in the driver's workspace if this node sees it, else in a temporary one.
 
-    Yields first {"away": whether it is a temporary one}, then, if so, {"progress": the file} whenever it changes,
+    Yields first {"away": whether it is a temporary one}, then, if so, {"files": its progress} whenever that changes,
     and at last {"code": the worker's exit code, "files": by name}.
     """
     spec, study = resolve(job["parameters"]), Path(job["study"])
@@ -198,17 +170,28 @@ def sweep_on_node(job: News) -> Iterator[News]:
             for name, content in job["files"].items():
                 (root / name).parent.mkdir(parents=True, exist_ok=True)
                 (root / name).write_bytes(content)
-        worker = local.start(spec, study, job["threads"], root=root)
+        worker = local.start(spec, study, job["share"]["num_cpus"], [""], beside=_beside(job), root=root)
         stack.callback(worker.stop)
         yield {"away": away}
-        told = None
+        sent = None
         while worker.process.poll() is None:
-            progress = _contents(worker.folder, (ledger.PROGRESS,)).get(ledger.PROGRESS) if away else None
-            if progress and progress != told:
-                yield {"progress": progress}
-                told = progress
-            time.sleep(local.POLL)
+            progress = _contents(worker.folder, (ledger.PROGRESS,)) if away else None
+            if progress and progress != sent:
+                yield {"files": progress}
+                sent = progress
+            time.sleep(engines.POLL)
         yield {"code": worker.process.returncode, "files": _contents(worker.folder, FILES)}
+
+
+def _beside(job: News) -> int:
+    """How many workers share the memory of this node: as many as its resources admit, at most one for each sweep."""
+    import ray
+
+    here = ray.get_runtime_context().get_node_id()
+    (has,) = (node["Resources"] for node in ray.nodes() if node["NodeID"] == here)
+    kinds = (("CPU", "num_cpus"), ("GPU", "num_gpus"))
+    admitted = [int(has.get(kind, 0) // job["share"][name]) for kind, name in kinds if job["share"][name]]
+    return int(max(1, min(*admitted, job["sweeps"])))
 
 
 @contextmanager

@@ -1,19 +1,19 @@
-"""How fast: fleets beside the reference (fpt.training.reference), and both beside what the device can do.
+"""How fast: fleets beside the reference (fpt.bench.reference), and both beside what the device can do.
 
 The unit is run-steps per second: steps x runs / wall seconds. Both sides of a cell run in one process, by turns, and
-the ratio is that of their medians over the rounds. Nothing is downloaded: data are stood in for in their shape
-(fpt.sweeps.flop); weights are random unless the cell says pretrained.
+the ratio is that of their medians over the rounds. Data of the package's own tasks are not needed (fpt.bench.flop);
+weights are random unless the cell says pretrained.
 """
 
 import os
 import re
+import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
-from datetime import UTC, datetime
 from functools import partial
 from itertools import count
 from multiprocessing import get_context
@@ -24,18 +24,18 @@ from typing import Any, TypeVar
 import psutil
 import torch
 
-from fpt import models
+from fpt import models, tasks
+from fpt.bench.cost import FOLDER, Bench, Ceiling, Row, Workload, read
+from fpt.bench.flop import Sample, needed_flop, sample
+from fpt.bench.reference import COMPARABLE, Reference
 from fpt.errors import FptError, SpecError
 from fpt.files import write_json
-from fpt.sweeps import speeds
 from fpt.sweeps.engines.local import KEEP_MEMORY
-from fpt.sweeps.flop import needed_flop, shaped_task
-from fpt.sweeps.provenance import device_name, software
+from fpt.sweeps.provenance import device_name, now, software
 from fpt.sweeps.spec import SweepSpec, resolve
-from fpt.training import features, memory
+from fpt.training import features, resources
 from fpt.training.evaluate import score
 from fpt.training.fleet import Fleet, stack
-from fpt.training.reference import COMPARABLE, Reference
 
 T = TypeVar("T")
 # The words of a cell, BACKBONE/TASK[:VARIANT]/ARM/RUNS, each with its alternatives; a fleet that does not fit in
@@ -47,6 +47,7 @@ ON_CPU = (("tiny-lm", "digits", "21 9 3 1"), ("tiny-lm", f"{SHORT} {LONG}", "21"
           ("minilm lstm", "mnist", "9"))  # fmt: skip
 OUTPUT_ONLY = "gpt2/mnist/output-random/9"  # on features that are computed once
 ON_GPU = (("tiny-lm", "digits", "21"), ("gpt2", "mnist", "9 3 1"), ("gpt2", f"digits {SHORT} {LONG}", "27"))
+NEW = {"ceiling", "measured_utc", "rows"}  # differ from bench to bench
 
 
 def cells(quick: bool, cuda: bool) -> list[str]:
@@ -72,39 +73,53 @@ def cell(text: str) -> SweepSpec:
     return resolve(fields | {"learning_rates": rates, "selection_seeds": list(range(seeds))}, f"cell {text!r}")
 
 
-def measure(spec: SweepSpec, rounds: int = 5, seconds: float = 2.0, compared: bool = True) -> dict[str, Any]:
-    """One row: the fleet of the spec's selection stage beside the reference, in turns of about `seconds`.
+def measure(spec: SweepSpec, rounds: int = 5, seconds: float = 2.0, compared: bool = True) -> Row:
+    """The fleet of the spec's selection stage beside the reference, in turns of about `seconds`.
 
-    `seconds`, `reference_seconds`: of a run-step; `evaluation_seconds`: of an example and run; `ratios`: of each
-    round; `steps`: that were timed. A row that is not `compared`, or whose backbone is of a family that the reference
-    does not run, has no reference and no ratio. Raises FptError where not even one run fits in memory.
+    A row that is not `compared`, or whose backbone is of a family that the reference does not run, has no reference and
+    no ratio. Raises FptError where not even one run fits in memory.
     """
-    compared = compared and models.BACKBONES[spec.backbone].family in COMPARABLE
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    task, held, inputs = shaped_task(spec)
-    options: dict[str, Any] = dict(spec.backbone_options)
-    template = models.build(task, spec.backbone, spec.init, spec.trainable, "matched", 1.0, **options)
-    rates, seeds = memory.split(template, spec.recipe, list(spec.learning_rates), list(spec.selection_seeds), device)[0]
+    workload, recipe = Workload.of(spec), spec.recipe
+    found = sample(*workload.data) or Sample.of(tasks.load(spec.task, None, spec.variant, **spec.task_options))
+    task, options = found.task, workload.backbone_options
+    template = models.build(task, spec.backbone, spec.init, spec.trainable, **options)
+    rates, seeds = resources.split(template, recipe, list(spec.learning_rates), list(spec.selection_seeds), device)[0]
+    runs, steps = len(rates) * len(seeds), count(1)
     with peak_memory(device) as peak:
-        fleet = features.fleet(task, template, spec.recipe, rates, seeds, device)
-        numbers, runs = count(1), len(rates) * len(seeds)
-        sides: list[Callable[[], object]] = [lambda: fleet.step(next(numbers))]
-        once = [[clock(sides[0], 1, device) for _ in range(2)][1]]  # the first step prepares
-    if compared:
-        sides.append(Reference(template, spec.recipe, rates[0], seeds[0], device).step)
-        once.append([clock(sides[1], 1, device) for _ in range(2)][1])
-    counts = [max(1, min(200, round(seconds / each))) for each in once]
-    turns = [[clock(side, many, device) for side, many in zip(sides, counts, strict=True)] for _ in range(rounds)]
+        fleet = features.fleet(task, template, recipe, rates, seeds, device)
+        clock(lambda: fleet.step(next(steps)), 2, device)
+    sides: list[Callable[[], object]] = [lambda: fleet.step(next(steps))]
+    if compared and models.BACKBONES[spec.backbone].family in COMPARABLE:
+        sides.append(Reference(template, recipe, rates[0], seeds[0], device).step)
+    turns = in_turns(sides, rounds, seconds, device)
     own, *other = (median(times) for times in zip(*turns, strict=True))
-    row = {"arm": spec.arm, **speeds.cost_of(spec), "tokens": task.tokens, "runs": runs, "inputs": inputs, "held": held}
-    row |= {"compute_type": str(fleet.compute_type).removeprefix("torch."), "threads": torch.get_num_threads()}
-    row |= {"steps": rounds * counts[0], "seconds": own / runs, "evaluation_seconds": evaluation_seconds(fleet)}
-    row |= {"peak_gib": round(peak[0] / 2**30, 3), "flop": needed_flop(template, spec.batch_size)}
-    row |= {"trainable_parameters": fleet.parameters.shape[1]}
-    ratios = [round(runs * turn[1] / turn[0], 2) for turn in turns] if compared else []
-    return row | (
-        {"reference_seconds": other[0], "ratio": round(runs * other[0] / own, 2), "ratios": ratios} if compared else {}
+    cached = features.constant(task, template, recipe)
+    return Row(
+        **workload.model_dump(),
+        arm=spec.arm,
+        compute_type=str(fleet.compute_type).removeprefix("torch."),
+        tokens=task.tokens,
+        runs=runs,
+        held=found.held,
+        seconds=own / runs,
+        evaluation_seconds=evaluation_seconds(fleet),
+        peak_gib=round(peak[0] / 2**30, 3),
+        flop=needed_flop(template, spec.batch_size, cached=cached),
+        trainable_parameters=fleet.parameters.shape[1],
+        reference_seconds=other[0] if other else None,
+        ratios=[round(runs * turn[1] / turn[0], 2) for turn in turns] if other else [],
     )
+
+
+def in_turns(
+    calls: Sequence[Callable[[], object]], rounds: int, seconds: float, device: torch.device
+) -> list[list[float]]:
+    """Seconds that each of the calls takes, a list a round; a turn is as many of one call as take about `seconds`."""
+    for call in calls:  # the first one prepares
+        call()
+    counts = [max(1, min(200, round(seconds / clock(call, 1, device)))) for call in calls]
+    return [[clock(call, times, device) for call, times in zip(calls, counts, strict=True)] for _ in range(rounds)]
 
 
 @contextmanager
@@ -153,25 +168,36 @@ def evaluation_seconds(fleet: Fleet) -> float:
     return median(times[1:]) / examples.targets.shape[1] / len(fleet.parameters)
 
 
-def ceiling(seconds: float) -> dict[str, Any]:
-    """The device, and the best that it was seen to do in turns of `seconds`: FLOP per second of square products in
-    float32 and bfloat16, bytes per second (read and written) of a copy."""
+def ceiling(seconds: float) -> Bench:
+    """A bench without rows: the device, what computes, and the best that it was seen to do in turns of `seconds`: FLOP
+    per second of square products in either type, bytes per second (read and written) of a copy."""
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     size, length = (8192, 2**30) if device.type == "cuda" else (2048, 2**27)
 
     def best(call: Callable[[], object]) -> float:
         return min(clock(call, 1, device) for _ in range(max(3, min(50, round(seconds / clock(call, 1, device))))))
 
-    found = {}
-    for name, kind in (("float32", torch.float32), ("bfloat16", torch.bfloat16)):
+    def products(kind: torch.dtype) -> float:
         square, out = (torch.ones(size, size, dtype=kind, device=device) for _ in range(2))
-        found[f"{name}_flop_per_second"] = 2 * size**3 / best(partial(torch.mm, square, square, out=out))
+        return 2 * size**3 / best(partial(torch.mm, square, square, out=out))
+
     source, target = (torch.ones(length // 4, device=device) for _ in range(2))
-    found["bytes_per_second"] = 2 * length / best(partial(target.copy_, source))
+    copied = 2 * length / best(partial(target.copy_, source))
     name = device_name(device.type)
     slug = "-".join(re.findall(r"[a-z0-9]+", re.sub(r"nvidia|geforce|tesla", "", name.lower())))
-    kind_of_device = slug if device.type == "cuda" else "cpu"
-    return {"device": name, "kind": kind_of_device, "threads": torch.get_num_threads(), "ceiling": found}
+    return Bench(
+        device=name,
+        kind=slug if device.type == "cuda" else "cpu",
+        threads=torch.get_num_threads(),
+        ceiling=Ceiling(
+            float32_flop_per_second=products(torch.float32),
+            bfloat16_flop_per_second=products(torch.bfloat16),
+            bytes_per_second=copied,
+        ),
+        **software(),
+        measured_utc=now(),
+        rows=[],
+    )
 
 
 def apart(call: Callable[..., T], *arguments: Any) -> T:
@@ -187,41 +213,54 @@ def apart(call: Callable[..., T], *arguments: Any) -> T:
             raise FptError(f"not measured, probably for want of memory: {error}") from None
 
 
-def attempt(spec: SweepSpec, effort: tuple[int, float], told: Callable[[str], None]) -> dict[str, Any] | None:
-    """The row of a cell, with half the learning rates, and half again, where it fails; None where one does, too."""
-    try:
-        return apart(measure, spec, *effort)
-    except FptError as error:
-        told(str(error))
-    half = spec.learning_rates[: len(spec.learning_rates) // 2]
-    return attempt(spec.model_copy(update={"learning_rates": half}), effort, told) if half else None
-
-
-def bench(names: Sequence[str], quick: bool, runs: Path, told: Callable[[str], None]) -> speeds.Bench:
+def bench(names: Sequence[str], quick: bool, runs: Path, log: Callable[[str], None]) -> Bench:
     """Measure the cells (all of this device's where none is named), and write runs/bench/KIND.json after each.
 
     Rows that the same code measured on the same device before are kept, others are dropped. A cell for which memory
-    does not suffice is told, and measured with fewer runs or left out. Raises SpecError for a bad cell, before anything
-    is measured, and DataError where the file that is there is not of `fpt bench`.
+    does not suffice is logged and left out. Raises, before anything is measured, SpecError
+    for a bad cell and FptError for a folder that cannot be written; DataError where the file that is there is not of
+    `fpt bench`.
     """
-    wanted = {name: cell(name) for name in names}
-    result = {**apart(ceiling, 0.3 if quick else 1.0), **software(), "rows": []}
-    path = runs / speeds.FOLDER / f"{result['kind']}.json"
-    path.parent.mkdir(exist_ok=True)
-    before = speeds.read(path) if path.is_file() else result
-    if all(before.get(k) == result[k] for k in ("device", "threads", "git", "version", "versions")):
-        changed = (result["git"] or {}).get("dirty", False)  # then nobody knows what the code was
-        result["rows"] = [] if changed else before["rows"]
-    result["measured_utc"] = f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"
-    wanted = wanted or {name: cell(name) for name in cells(quick, result["kind"] != "cpu")}
-    for number, (name, spec) in enumerate(wanted.items(), start=1):
-        told(f"{number} of {len(wanted)}: {name}")
-        row = attempt(spec, (3, 0.5) if quick else (5, 2.0), told)
-        if row is None:
+    wanted = [(name, cell(name)) for name in names]
+    check_writable(runs)
+    rounds, seconds = (3, 0.5) if quick else (5, 2.0)
+    result = apart(ceiling, seconds / 2)
+    path = runs / FOLDER / f"{result.kind}.json"
+    rows = kept(read(path), result) if path.is_file() else []
+    wanted = wanted or [(name, cell(name)) for name in cells(quick, result.kind != "cpu")]
+    for number, (name, spec) in enumerate(wanted, start=1):
+        log(f"{number} of {len(wanted)}: {name}")
+        try:
+            row = apart(measure, spec, rounds, seconds)
+        except FptError as error:
+            log(str(error))
             continue
-        rate = result["ceiling"][f"{row['compute_type']}_flop_per_second"]
-        row |= {"utilisation": round(row["flop"] / row["seconds"] / rate, 4)}
-        same = [*speeds.COST, "arm", "runs"]
-        result["rows"] = [old for old in result["rows"] if any(old[k] != row[k] for k in same)] + [row]
-        write_json(path, result)
-    return result
+        rows = [old for old in rows if (old.arm, old.runs, old.workload) != (row.arm, row.runs, row.workload)] + [row]
+        path.parent.mkdir(exist_ok=True)
+        write_json(path, result.model_copy(update={"rows": rows}).model_dump(mode="json"))
+    return result.model_copy(update={"rows": rows})
+
+
+def kept(before: Bench, result: Bench) -> list[Row]:
+    """The rows of `before` if the same code ran on the same device: uncommitted changes leave open what it was."""
+    same = before.model_dump(exclude=NEW) == result.model_dump(exclude=NEW)
+    return before.rows if same and not (result.git or {}).get("dirty", False) else []
+
+
+def check_writable(runs: Path) -> None:
+    """Refuse (FptError) a disk on which the figures could not be written."""
+    folder = runs / FOLDER
+    try:
+        with tempfile.TemporaryFile(dir=folder if folder.exists() else runs):
+            pass
+    except OSError as error:
+        raise FptError(f"{folder} cannot be written ({error.strerror}); fpt bench keeps its figures there") from None
+
+
+def measure_here(specs: Sequence[SweepSpec], log: Callable[[str], None]) -> list[Row]:
+    """Rows made here and now, one for each workload of `specs`, with random weights."""
+    rows = []
+    for spec in {Workload.of(spec): spec for spec in specs}.values():
+        log(f"measuring {spec.title}")
+        rows.append(apart(measure, spec.model_copy(update={"init": "random"}), 3, 0.5, False))
+    return rows

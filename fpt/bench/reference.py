@@ -17,8 +17,7 @@ from torch.utils.data import DataLoader, IterableDataset
 from transformers import AutoModel
 
 from fpt.models import BACKBONES
-from fpt.models.backbones import NO_SPECIAL_TOKENS
-from fpt.models.families import FAMILIES
+from fpt.models.families import family
 from fpt.models.template import Template, read_out
 from fpt.seeds import generator
 from fpt.tasks.arrays import Task
@@ -53,9 +52,8 @@ class ReleasedModel(nn.Module):
     def __init__(self, template: Template) -> None:
         super().__init__()
         task, entry, width = template.task, BACKBONES[template.backbone], template.width
-        family = FAMILIES[entry.family]
-        sizes = {family.depth: template.layers, str(family.context): task.tokens, "vocab_size": 1}
-        self.backbone = AutoModel.from_config(family.config(**{**entry.config, **NO_SPECIAL_TOKENS, **sizes}))
+        sizes = {"num_hidden_layers": template.layers, "max_position_embeddings": task.tokens, "vocab_size": 1}
+        self.backbone = AutoModel.from_config(family(entry.family).configuration(entry, **sizes))
         self.backbone.pooler = None  # BERT's, which nothing here reads
         self.input_layer = (
             nn.Embedding(task.vocabulary, width) if task.vocabulary else nn.Linear(task.width or 1, width)

@@ -22,11 +22,12 @@ from torch.nn.functional import layer_norm
 from transformers import PretrainedConfig
 
 from fpt.models import initialise as draw
+from fpt.models.families.library import Family, Rows
 from fpt.models.layers import Dropout, Noise
 
 
 class LSTMConfig(PretrainedConfig):
-    """Sizes of an LSTM under the names that the library's models use; `tokens` is the length of the position table."""
+    """Sizes of an LSTM under the names of the library's models; `max_position_embeddings` is the number of tokens."""
 
     model_type = "layer-norm-lstm"
     num_attention_heads = 0
@@ -34,15 +35,16 @@ class LSTMConfig(PretrainedConfig):
     def __init__(
         self,
         width: int = 768,
-        layers: int = 3,
-        tokens: int = 0,
+        num_hidden_layers: int = 3,
+        max_position_embeddings: int = 0,
         released: bool = False,
         residual: bool = False,
         positions: bool = False,
         **library: Any,
     ) -> None:
         super().__init__(**library)
-        self.hidden_size, self.layers, self.tokens = width, layers, tokens
+        self.hidden_size, self.num_hidden_layers = width, num_hidden_layers
+        self.max_position_embeddings = max_position_embeddings
         self.released, self.residual, self.positions = released, residual, positions
 
 
@@ -97,9 +99,9 @@ class LSTM(nn.Module):
     def __init__(self, config: LSTMConfig) -> None:
         super().__init__()
         self.config, width = config, config.hidden_size
-        self.positions = nn.Embedding(config.tokens, width) if config.positions else None
-        self.layers = nn.ModuleList([Layer(width, config.released) for _ in range(config.layers)])
-        self.noise = Noise(config.layers, 2, width) if config.released else None
+        self.positions = nn.Embedding(config.max_position_embeddings, width) if config.positions else None
+        self.layers = nn.ModuleList([Layer(width, config.released) for _ in range(config.num_hidden_layers)])
+        self.noise = Noise(config.num_hidden_layers, 2, width) if config.released else None
 
     def forward(self, embedded: Tensor) -> Tensor:
         hidden = embedded if self.positions is None else embedded + self.positions.weight
@@ -112,20 +114,15 @@ class LSTM(nn.Module):
         """h and c (batch, width) of every layer before the first token."""
         if self.noise is None:
             zero = embedded.new_zeros(len(embedded), self.config.hidden_size)
-            return [(zero, zero)] * self.config.layers
+            return [(zero, zero)] * self.config.num_hidden_layers
         # Xavier's variance, 2 / (inputs + outputs) of a layer: its two widths are the same here
         numbers = self.noise(embedded) / math.sqrt(self.config.hidden_size)
         return [(state[:, 0], state[:, 1]) for state in numbers.unbind(1)]
 
 
-def no_mask(hidden: Tensor, lengths: Tensor | None) -> None:
-    """Padding follows the real tokens, and what is read at a token depends on those before it alone."""
-
-
-def run_lstm(model: LSTM, embedded: Tensor, mask: None, rows: Any) -> Tensor:
-    """Every layer needs every step; only what is read goes on to the output layer."""
-    result: Tensor = rows(model(embedded))
-    return result
+def forward(model: LSTM, embedded: Tensor, lengths: Tensor | None, rows: Rows) -> Tensor:
+    """Every layer needs every step. Padding follows the real tokens, and a token depends on those before it alone."""
+    return rows(model(embedded))
 
 
 def initial_value(
@@ -147,3 +144,15 @@ def initial_value(
         return draw.uniform(shape, 1 / math.sqrt(shape[0]), seed, name)
     bound = 1 / math.sqrt(draw.REFERENCE_WIDTH if recipe == "fixed" else config.hidden_size)
     return draw.uniform(shape, bound * (gain if name.endswith("weight") else 1), seed, name)
+
+
+FAMILY = Family(
+    config=LSTMConfig,
+    model=LSTM,
+    forward=forward,
+    classes=(("Norm", "layer_norm"), ("Embedding", "positions"), ("Layer", "recurrent")),
+    replaced=(),
+    positions="positions.weight",
+    initial_value=initial_value,
+    tiny={"width": 16},
+)

@@ -9,10 +9,10 @@ from transformers.pytorch_utils import Conv1D
 
 import fpt.models
 import fpt.tasks
+from fpt.bench.reference import Reference
 from fpt.tasks.arrays import Task
 from fpt.training import Recipe
 from fpt.training.fleet import Fleet
-from fpt.training.reference import Reference
 
 CPU = torch.device("cpu")
 

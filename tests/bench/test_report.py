@@ -1,43 +1,42 @@
 """Tables of a bench: text, in order, with the targets of its kind of device."""
 
-import json
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 import pytest
 
-from fpt.evidence import bench_table, bench_targets, bench_words, load_benches, plan_table, precision_table
-from fpt.sweeps import speeds
-from fpt.sweeps.speeds import Bench
-from fpt.sweeps.study import load_study
+from fpt.bench.cost import Bench
+from fpt.bench.report import bench_table, bench_targets, bench_words, load_benches, precision_table
+
+FROZEN: dict[str, Any] = {
+    "backbone": "gpt2", "task": "mnist", "variant": "paper", "task_options": {}, "backbone_options": {"layers": 0},
+    "trainable": "fpt", "batch_size": 8, "dropout": 0.1, "arm": "frozen-random", "tokens": 64, "runs": 9,
+    "held": (10_000, 10_000), "compute_type": "bfloat16", "seconds": 0.25, "reference_seconds": 1.0,
+    "ratios": [3.9, 4.2], "evaluation_seconds": 1e-3, "peak_gib": 1.5, "flop": 2 * 10**11, "trainable_parameters": 0,
+}  # fmt: skip
+UNFROZEN = FROZEN | {
+    "arm": "unfrozen-random", "trainable": "all", "reference_seconds": 0.6, "trainable_parameters": 10**9 // 28,
+    "compute_type": "float32", "flop": 10**10,
+}  # fmt: skip
 
 
 def bench(kind: str = "cpu", **changes: Any) -> Bench:
     """Two cells of GPT-2 on MNIST, hand-made."""
-    frozen = {
-        "backbone": "gpt2", "task": "mnist", "variant": "paper", "task_options": {}, "backbone_options": {"layers": 0},
-        "trainable": "fpt", "batch_size": 8, "dropout": 0.1, "arm": "frozen-random", "tokens": 64, "runs": 9,
-        "steps": 10,
-        "threads": 2, "inputs": "random", "held": [10_000, 10_000], "compute_type": "bfloat16", "seconds": 0.25,
-        "reference_seconds": 1.0, "ratio": 4.0, "ratios": [3.9, 4.2], "utilisation": 0.5, "evaluation_seconds": 1e-3,
-        "peak_gib": 1.5, "flop": 2 * 10**11, "trainable_parameters": 0,
-    }  # fmt: skip
-    unfrozen = {**frozen, "arm": "unfrozen-random", "trainable": "all", "ratio": 2.4, "utilisation": 0.2}
-    unfrozen |= {"trainable_parameters": 10**9 // 28, "compute_type": "float32", "flop": 10**10}
     ceiling = {"float32_flop_per_second": 1e11, "bfloat16_flop_per_second": 1e12, "bytes_per_second": 1e10}
-    rows = [frozen, unfrozen, {**frozen, "runs": 3, "ratio": 1.0}]
-    return {"device": "a device", "kind": kind, "threads": 2, "ceiling": ceiling, "rows": rows} | changes
+    rows = [FROZEN, UNFROZEN, {**FROZEN, "runs": 3, "reference_seconds": 0.25}]
+    top = {"device": "a device", "kind": kind, "threads": 2, "ceiling": ceiling, "rows": rows}
+    return Bench.model_validate(top | changes)
 
 
 def test_a_row_a_cell_in_order_of_size() -> None:
     table = bench_table(bench())
     assert list(table["runs"]) == ["3", "9", "9"]
     row = table.iloc[1]
-    assert (row["task"], row["tokens"], row["arm"], row["ratio"]) == ("mnist *", "64", "FR", "4.00")
+    assert (row["task"], row["tokens"], row["arm"], row["ratio"]) == ("mnist", "64", "FR", "4.00")
     assert (row["range"], row["utilisation"], row["fleet"], row["reference"]) == (
         "3.90 to 4.20",
-        "50.0%",
+        "80.0%",
         "250.0",
         "1,000.0",
     )
@@ -46,29 +45,8 @@ def test_a_row_a_cell_in_order_of_size() -> None:
 
 
 def test_a_row_without_a_reference_has_dashes() -> None:
-    lone = {k: v for k, v in bench()["rows"][0].items() if k not in speeds.COMPARED}
-    row = bench_table(bench(rows=[lone])).iloc[0]
+    row = bench_table(bench(rows=[FROZEN | {"reference_seconds": None, "ratios": []}])).iloc[0]
     assert (row["ratio"], row["range"], row["reference"], row["fleet"]) == ("-", "-", "-", "250.0")
-
-
-def test_forecasts_stand_beside_what_sweeps_took(tmp_path: Path) -> None:
-    study = tmp_path / "runs" / "mine"
-    for folder in (study, tmp_path / "runs" / "bench", tmp_path / "notebooks"):
-        folder.mkdir(parents=True)
-    fields = "task: mnist, backbone: gpt2, steps: 100, evaluations: 1, learning_rates: [1e-3], selection_seeds: [0]"
-    (study / "study.yaml").write_text(f"name: mine\nsweeps: [{{{fields}, arm: [frozen-random, unfrozen-random]}}]")
-    assert plan_table(tmp_path).empty
-    (tmp_path / "runs" / "bench" / "cpu.json").write_text(json.dumps(bench()))
-    frozen, unfrozen = load_study(study).sweeps
-    seconds = 100 * 0.25 + 1e-3 * (2 * 10_000 + 2 * 10_000)  # of one run: steps; one evaluation, twice the test set
-    for spec, device in ((frozen, "a device"), (unfrozen, "another")):
-        folder = study / "published" / spec.folder_name
-        folder.mkdir(parents=True)
-        result = {"hash": spec.hash, "device": device, "threads": 1, "wall_seconds": 3 * 2 * seconds}
-        (folder / "result.json").write_text(json.dumps(result))
-    core_hours = 2 * seconds / 3600
-    expected = ["mine", "1", f"{core_hours:.2f}", f"{3 * core_hours:.2f}", "3.0", "3.0 to 3.0"]
-    assert list(plan_table(tmp_path).iloc[0]) == expected
 
 
 def test_targets_are_held_against_the_largest_fleet() -> None:
@@ -92,9 +70,9 @@ def test_nothing_measured_is_no_rows(tmp_path: Path) -> None:
     for folder in ("runs/bench", "notebooks"):
         (tmp_path / folder).mkdir(parents=True)
     assert load_benches(tmp_path) == []
-    (tmp_path / "runs/bench/h200.json").write_text(json.dumps(bench("h200")))
-    (tmp_path / "runs/bench/cpu.json").write_text(json.dumps(bench()))
-    assert [found["kind"] for found in load_benches(tmp_path)] == ["cpu", "h200"]
+    (tmp_path / "runs/bench/h200.json").write_text(bench("h200").model_dump_json())
+    (tmp_path / "runs/bench/cpu.json").write_text(bench().model_dump_json())
+    assert [found.kind for found in load_benches(tmp_path)] == ["cpu", "h200"]
 
 
 @pytest.mark.parametrize("kind", ["cpu", "h200"])

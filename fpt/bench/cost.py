@@ -1,0 +1,196 @@
+"""What a sweep will take and how that is known: measured, predicted or estimated from runs/bench. Imports no torch,
+unless something has to be estimated."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from fpt import models, tasks
+from fpt.errors import DataError
+from fpt.sweeps.ledger import SweepState
+from fpt.sweeps.spec import SweepSpec
+
+FOLDER = "bench"  # below runs/
+
+
+class _Record(BaseModel):
+    model_config = ConfigDict(frozen=True, strict=True)
+
+
+class Workload(_Record):
+    """The fields of a sweep that decide what one step of one run costs, options in full."""
+
+    task: str
+    variant: str
+    task_options: dict[str, Any]
+    backbone: str
+    backbone_options: dict[str, Any]
+    trainable: str | list[str]  # a policy or parameter groups
+    batch_size: int
+    dropout: float
+
+    @staticmethod
+    def of(spec: SweepSpec) -> "Workload":
+        fields = spec.model_dump(mode="json", include=set(Workload.model_fields))
+        fields["task_options"] = {**tasks.entry(spec.task).options, **spec.task_options}
+        fields["backbone_options"] = {**models.BACKBONES[spec.backbone].options, **spec.backbone_options}
+        return Workload(**fields)
+
+    @property
+    def data(self) -> tuple[str, str, tuple[tuple[str, Any], ...], int]:
+        """The fields that decide the shape of a batch."""
+        return self.task, self.variant, tuple(self.task_options.items()), self.batch_size
+
+    def __hash__(self) -> int:
+        return hash(self.model_dump_json())
+
+
+class Row(Workload):
+    """What was measured for one workload. Seconds are of one step of one run, or of evaluating one example once."""
+
+    arm: str
+    compute_type: str
+    tokens: int
+    runs: int  # of the fleet
+    held: tuple[int, int]  # validation and test examples of the whole data
+    seconds: float
+    evaluation_seconds: float
+    peak_gib: float
+    flop: int  # of one step of one run
+    trainable_parameters: int
+    reference_seconds: float | None = None  # None: not compared
+    ratios: list[float] = []  # reference / fleet, a round each
+
+    @property
+    def workload(self) -> Workload:
+        return Workload(**self.model_dump(include=set(Workload.model_fields)))
+
+    @property
+    def ratio(self) -> float | None:
+        """Reference / fleet, of the medians over the rounds."""
+        return self.reference_seconds and self.reference_seconds / self.seconds
+
+
+class Ceiling(_Record):
+    """The best rates that a device was seen to reach."""
+
+    float32_flop_per_second: float
+    bfloat16_flop_per_second: float
+    bytes_per_second: float
+
+
+class Bench(_Record):
+    """One file of runs/bench: a device, what computed, and a row a cell."""
+
+    device: str
+    kind: str  # name of the file
+    threads: int
+    ceiling: Ceiling
+    version: str | None = None
+    git: dict[str, Any] | None = None
+    versions: dict[str, str | None] = Field(default={})
+    measured_utc: str = ""
+    rows: list[Row]
+
+    @property
+    def title(self) -> str:
+        return f"{self.device}, threads: {self.threads}"
+
+    def utilisation(self, row: Row) -> float:
+        """The share of the device's rate of products, in the number type of the row, that the row's FLOP reached."""
+        rate: float = getattr(self.ceiling, f"{row.compute_type}_flop_per_second")
+        return row.flop / row.seconds / rate
+
+
+def benches(runs: Path) -> list[Bench]:
+    """Every file of `runs`/bench, by name: one a kind of device; an empty list where nothing was measured.
+
+    Raises DataError, naming the file, for one that is not what `fpt bench` writes.
+    """
+    return [read(path) for path in sorted((runs / FOLDER).glob("*.json"))]
+
+
+def read(path: Path) -> Bench:
+    """One file. Raises DataError naming the file and what is wrong with it."""
+    try:
+        return Bench.model_validate_json(path.read_bytes())
+    except OSError as error:
+        raise DataError(f"{path} cannot be read ({error.strerror}); fpt bench writes it") from None
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        wrong = f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
+        raise DataError(f"{path} is not what fpt bench writes: {wrong}; remove it and run fpt bench") from None
+
+
+@dataclass(frozen=True)
+class Cost:
+    """Wall time of a sweep. measured: of the sweep itself; predicted: from a row of its workload; estimated: by its
+    FLOP, from a row of another workload."""
+
+    seconds: float
+    source: Literal["measured", "predicted", "estimated"]
+    device: str = ""  # none: this workspace's own result
+
+
+def costs(state: SweepState, figures: Mapping[str, Sequence[Row]]) -> list[Cost]:
+    """What a sweep takes, by the best source that there is: its own result, the published one, or `figures` (rows by
+    device), one Cost for every device that they serve. Empty where nothing is known."""
+    if state.result:
+        return [Cost(state.result["wall_seconds"], "measured")]
+    if state.published:
+        return [Cost(state.published["wall_seconds"], "measured", state.published["device"])]
+    predicted = {device: predict(state.spec, rows) for device, rows in figures.items()}
+    if found := [Cost(seconds, "predicted", device) for device, seconds in predicted.items() if seconds is not None]:
+        return found
+    estimated = {device: estimate(state.spec, rows) for device, rows in figures.items() if rows}
+    return [Cost(seconds, "estimated", device) for device, seconds in estimated.items() if seconds is not None]
+
+
+def predict(spec: SweepSpec, rows: Sequence[Row]) -> float | None:
+    """Seconds of a sweep, by the row of its workload whose fleet is nearest in size; None where no row fits, and where
+    most of the work is features that are computed once, which no row has.
+    """
+    if spec.trainable == "output" and spec.dropout == 0:
+        return None
+    types = ("float32", "bfloat16") if spec.compute_type == "auto" else (spec.compute_type,)
+    workload = Workload.of(spec)
+    fitting = [row for row in rows if row.compute_type in types and row.workload == workload]
+    if not fitting:
+        return None
+    row = min(fitting, key=lambda row: abs(row.runs - spec.selection_runs))
+    return seconds_of(spec, row.held, row.seconds, row.evaluation_seconds)
+
+
+def estimate(spec: SweepSpec, rows: Sequence[Row]) -> float | None:
+    """Seconds of a sweep whose workload was not measured: its FLOP at the speed of the nearest row of its kind. None
+    where no row is of its kind, and for a task whose shape only its own data tell. Imports torch."""
+    from fpt.bench.flop import work_of
+
+    work = work_of(Workload.of(spec))
+    alike = [(done, row) for row in rows if work and (done := work_of(row.workload)) and done.kind == work.kind]
+    if not work or not alike:
+        return None
+    near = min(alike, key=lambda pair: work.distance(pair[0]))[1]
+    scale = work.step / near.flop
+    evaluation = near.evaluation_seconds * scale * near.batch_size / spec.batch_size
+    fastest = max(row.flop / row.seconds for row in rows)  # features are computed in large batches
+    features = (len(spec.selection_seeds) + len(spec.confirmation_seeds)) * work.features / fastest
+    return seconds_of(spec, work.held, near.seconds * scale, evaluation) + features
+
+
+def seconds_of(spec: SweepSpec, held: tuple[int, int], step: float, evaluation: float) -> float:
+    """Seconds of both stages of a sweep from those of one step of one run and of evaluating one example once.
+
+    Counted: steps and evaluations of every run, with a confirmation at every reference rate and at one more.
+    """
+    selection, confirmation = spec.selection_runs, spec.confirmation_runs
+    validation, test = held
+    cap = spec.evaluation_examples or max(held)
+    # As many of the training set as of the validation set.
+    stops = 2 * min(cap, validation) * min(spec.evaluations, spec.steps)
+    tests = 2 * (selection * min(cap, test) + confirmation * test)  # with the best and with the last parameters
+    runs = selection + confirmation
+    return runs * spec.steps * step + (runs * stops + tests) * evaluation

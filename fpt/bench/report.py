@@ -1,0 +1,123 @@
+"""Speed as tables of text and sentences, for a page or a terminal: what `fpt bench` measured, whether the targets are
+met, and what the number type changes."""
+
+from pathlib import Path
+
+import pandas as pd
+
+from fpt.bench.cost import Bench, benches
+from fpt.evidence.show.text import points
+from fpt.evidence.runs import SHORT, rate_text
+from fpt.evidence.stats import paired
+from fpt.sweeps.ledger import workspace
+
+ADAM_BYTES = 28  # a parameter and step: it and two moments read and written, its gradient read; float32
+# Decided before anything was measured: backbone, task, trainable groups, runs (None: the largest fleet that was
+# measured), figure, at least. Those of the processor are for two cores that multiply in bfloat16.
+LONG = ("cifar10-lra", "listops")
+Target = tuple[str, str, str, int | None, str, float]
+ON_CPU: list[Target] = [("gpt2", "mnist", "fpt", None, "ratio", 4.0), ("gpt2", "mnist", "all", None, "ratio", 2.5)]
+ON_CPU += [("tiny-lm", "digits", trainable, 21, "ratio", 3.0) for trainable in ("fpt", "all")]
+ON_GPU: list[Target] = [("gpt2", "mnist", trainable, 27, "ratio", 25.0) for trainable in ("fpt", "all")]
+ON_GPU += [("gpt2", "mnist", "fpt", 27, "utilisation", 0.45), ("gpt2", "mnist", "all", 27, "utilisation", 0.2)]
+ON_GPU += [("gpt2", task, trainable, None, "utilisation", 0.35) for task in LONG for trainable in ("fpt", "all")]
+ARMS = {"fpt": "frozen", "all": "unfrozen"}
+
+
+def load_benches(root: Path | None = None) -> list[Bench]:
+    """What was measured, a device each, in the workspace around the working directory (or `root`); may be empty.
+
+    Raises DataError for a file of runs/bench that `fpt bench` did not write.
+    """
+    return benches(workspace(root) / "runs")
+
+
+def bench_table(bench: Bench) -> pd.DataFrame:
+    """A row a cell, as text; a dash where there was no reference. Times are ms a run-step; `range` is that of the ratio
+    over the rounds; `ceiling` is the utilisation of a fleet that multiplied at the device's rate and then updated at
+    the rate of its memory."""
+    rows = []
+    for row in sorted(bench.rows, key=lambda row: (row.backbone, row.tokens, row.task, row.runs)):
+        products = bench.utilisation(row) * row.seconds
+        updates = ADAM_BYTES * row.trainable_parameters / bench.ceiling.bytes_per_second
+        variant = "" if row.variant == "paper" else f" ({row.variant})"
+        cell = {
+            "task": f"{row.task}{variant}",
+            "backbone": row.backbone,
+            "tokens": f"{row.tokens:,}",
+            "arm": SHORT.get(row.arm, row.arm),
+            "runs": str(row.runs),
+            "ratio": _text("ratio", row.ratio),
+            "range": f"{min(row.ratios):.2f} to {max(row.ratios):.2f}" if row.ratios else "-",
+            "utilisation": _text("utilisation", bench.utilisation(row)),
+            "ceiling": f"{products / (products + updates):.0%}",
+            "peak GiB": f"{row.peak_gib:.2f}",
+            "reference": f"{1e3 * row.reference_seconds:,.1f}" if row.reference_seconds else "-",
+            "fleet": f"{1e3 * row.seconds:,.1f}",
+        }
+        rows.append(cell)
+    return pd.DataFrame(rows)
+
+
+def _text(figure: str, value: float | None) -> str:
+    if value is None:
+        return "-"
+    return f"{value:.1%}" if figure == "utilisation" else f"{value:.2f}"
+
+
+def bench_targets(bench: Bench) -> pd.DataFrame:
+    """A row a target of this kind of device, as text: what was wanted, what was measured, and whether it is met."""
+    rows = []
+    for backbone, task, trainable, runs, figure, wanted in ON_CPU if bench.kind == "cpu" else ON_GPU:
+        cell = (backbone, task, "paper", trainable)
+        fitting = [row for row in bench.rows if (row.backbone, row.task, row.variant, row.trainable) == cell]
+        best = max([row for row in fitting if runs in (None, row.runs)], key=lambda row: row.runs, default=None)
+        reached = None if best is None else best.ratio if figure == "ratio" else bench.utilisation(best)
+        met = "not measured" if reached is None else "yes" if reached >= wanted else "no"
+        rows.append(
+            {
+                "backbone": backbone,
+                "task": task,
+                "arm": ARMS[trainable],
+                "runs": str(best.runs) if best else "",
+                "figure": figure,
+                "at least": _text(figure, wanted),
+                "measured": _text(figure, reached),
+                "met": met,
+            }
+        )
+    return pd.DataFrame(rows)
+
+
+def precision_table(runs: pd.DataFrame) -> pd.DataFrame:
+    """Confirmed test accuracies with bfloat16 and with float32 products, paired by seed, as text: a row a task, arm and
+    rate. `spread` is the standard deviation over seeds with float32; `within` says whether the mean difference is."""
+    rows = []
+    confirmed = runs[runs["stage"] == "confirmation"]
+    for (task, arm, rate), cell in confirmed.groupby(["task", "label", "learning_rate"], sort=False):
+        values = cell.pivot(index="seed", columns="compute_type", values="test_accuracy")
+        half, single = values["bfloat16"], values["float32"]
+        test, spread = paired(half, single), single.std()
+        rows.append(
+            {
+                "task": task,
+                "arm": arm,
+                "rate": rate_text(rate),
+                "seeds": str(test.n),
+                "bfloat16": f"{100 * half.mean():.1f}",
+                "float32": f"{100 * single.mean():.1f}",
+                "difference": points(test.mean),
+                "95% interval": f"{points(test.low)} to {points(test.high)}",
+                "spread": f"{100 * spread:.1f}",
+                "within": "yes" if abs(test.mean) <= spread else "no",
+            }
+        )
+    return pd.DataFrame(rows)
+
+
+def bench_words(bench: Bench) -> str:
+    """One sentence: the device, its threads, and the rates that were measured as its ceiling."""
+    of = bench.ceiling
+    single, half = (f"{rate / 1e12:,.2f}" for rate in (of.float32_flop_per_second, of.bfloat16_flop_per_second))
+    copied = f"{of.bytes_per_second / 1e9:,.0f} GB/s"
+    return f"{bench.device}, threads: {bench.threads}; {single} TFLOP/s in float32, {half} in bfloat16, {copied}."

@@ -1,0 +1,49 @@
+"""ViT, without patches and CLS token: a token is whatever the task's input layer makes of it."""
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from transformers import ViTConfig, ViTModel
+
+from fpt.models.families.library import Family, Rows
+from fpt.models.layers import padding_mask
+
+TABLE = "embeddings.position_embeddings"
+PIXELS = ("embeddings.patch_embeddings", "embeddings.cls_token")
+
+
+def prepare(model: Any, tokens: int) -> None:
+    """A position table of our own: the library's is for a grid of patches and a CLS token."""
+    model.embeddings.position_embeddings = nn.Parameter(torch.zeros(tokens, model.config.hidden_size))
+
+
+def forward(model: Any, embedded: Tensor, lengths: Tensor | None, rows: Rows) -> Tensor:
+    """ViTModel.forward from its embeddings on: the library's takes pixels, and no embeddings."""
+    mask, hidden = (
+        padding_mask(embedded, lengths),
+        model.embeddings.dropout(embedded + model.embeddings.position_embeddings),
+    )
+    for layer in model.layers:
+        hidden = layer(hidden, mask)
+    return rows(model.layernorm(hidden))
+
+
+FAMILY = Family(
+    config=ViTConfig,
+    model=lambda config: ViTModel(config, add_pooling_layer=False),
+    forward=forward,
+    replaced=PIXELS,
+    unused=(*PIXELS, TABLE, "pooler"),
+    positions=TABLE,
+    new_positions=True,
+    prepare=prepare,
+    tiny={
+        "hidden_size": 16,
+        "num_hidden_layers": 2,
+        "num_attention_heads": 2,
+        "intermediate_size": 32,
+        "image_size": 8,
+        "patch_size": 4,
+    },
+)

@@ -1,0 +1,171 @@
+"""What the machine can give: memory for a fleet, the faster number type, and whether compiling a fleet pays."""
+
+import functools
+import json
+import os
+import platform
+import sys
+import time
+import warnings
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import TypeVar
+
+import psutil
+import torch
+
+from fpt.errors import FptError
+from fpt.files import write_json
+from fpt.models.template import Template
+from fpt.training.recipe import Recipe
+
+FLOAT = 4  # bytes
+STATES = 6  # parameters, gradient, two Adam moments, best so far; weights and their gradient in the compute type
+KEPT_PER_LAYER = 34  # floats a token and unit of width that one block keeps for its backward pass
+KEPT_PER_SCORE = 4.5  # floats an attention score: softmax, mask and its bits, their product, a gradient passing by
+CONTAINER = Path("/sys/fs/cgroup")  # version 2
+SHARE = 0.8  # of the free memory that a fleet may take
+BFLOAT16_PAYS = 1.5  # bfloat16 must be so many times as fast to be chosen
+COMPILING_PAYS = 1e13  # multiplications of the forward passes, some ten minutes of one core; compiling takes one to two
+
+Part = tuple[list[float], list[int]]  # learning rates, seeds
+T = TypeVar("T")
+
+
+def run_bytes(template: Template, recipe: Recipe) -> int:
+    """Predicted bytes of one run: trainable state and activations."""
+    trainable = sum(template.shapes[name].numel() for name in template.trainable)
+    tokens = recipe.batch_size * template.task.tokens
+    scores = template.module.heads * template.module.reach
+    activations = tokens * template.layers * (KEPT_PER_LAYER * template.width + KEPT_PER_SCORE * scores)
+    return int(FLOAT * (STATES * trainable + activations))
+
+
+def seed_bytes(template: Template) -> int:
+    """Bytes that all runs of one seed share: frozen tensors that the seed draws. Pretrained ones are held once."""
+    if template.init == "pretrained":
+        return 0
+    return FLOAT * sum(shape.numel() for name, shape in template.shapes.items() if name not in template.trainable)
+
+
+def free_bytes(device: torch.device) -> int:
+    """Bytes free on the device; of main memory, within the limit of a container, the part of one of FPT_WORKERS."""
+    if device.type == "cuda":
+        return torch.cuda.mem_get_info(device)[0]
+    free: int = min(psutil.virtual_memory().available, container_bytes())
+    return free // int(os.environ.get("FPT_WORKERS", "1"))
+
+
+def container_bytes() -> int:
+    """Bytes free within the limit of a container; as many as can be where there is no container, or no limit.
+
+    The page cache counts as used there; what of it is inactive the kernel gives back when memory is needed.
+    """
+    try:
+        limit, used = (int((CONTAINER / f"memory.{name}").read_text()) for name in ("max", "current"))
+        statistics = dict(line.split() for line in (CONTAINER / "memory.stat").read_text().splitlines())
+    except (OSError, ValueError):  # without a limit it reads "max"
+        return sys.maxsize
+    return limit - used + int(statistics.get("inactive_file", 0))
+
+
+def split(template: Template, recipe: Recipe, rates: list[float], seeds: list[int], device: torch.device) -> list[Part]:
+    """Fleets that each fit: all rates of as many seeds as fit, else single seeds with as many rates as fit.
+
+    Raises FptError where not even one run fits.
+    """
+    run, shared, free = run_bytes(template, recipe), seed_bytes(template), int(SHARE * free_bytes(device))
+    if free < shared + run:
+        raise FptError(
+            f"one run of {template.backbone!r} on {template.task.name!r} at batch size {recipe.batch_size} needs about "
+            f"{(shared + run) / 2**30:.1f} GiB, {free / 2**30:.1f} GiB may be used: take a smaller backbone, task or "
+            "batch_size"
+        )
+    if most := free // (shared + len(rates) * run):
+        return [(rates, some) for some in chunks(seeds, most)]
+    return [(some, [seed]) for seed in seeds for some in chunks(rates, (free - shared) // run)]
+
+
+def halve(part: Part) -> list[Part]:
+    """Two fleets in the place of one that ran out of memory; raises FptError where one run alone did."""
+    rates, seeds = part
+    if len(seeds) > 1:
+        return [(rates, some) for some in chunks(seeds, (len(seeds) + 1) // 2)]
+    if len(rates) > 1:
+        return [(some, seeds) for some in chunks(rates, (len(rates) + 1) // 2)]
+    raise FptError("one run alone ran out of memory: take a smaller backbone, task or batch_size")
+
+
+def chunks(values: Sequence[T], size: int) -> list[list[T]]:
+    """`values` in lists of `size`, the last one shorter."""
+    return [list(values[start : start + size]) for start in range(0, len(values), size)]
+
+
+def dtype(compute_type: str, device: torch.device) -> torch.dtype:
+    """`auto` becomes bfloat16 where its matmul is at least 1.5 times as fast as float32's, else float32.
+
+    Measured once a machine, and remembered in ~/.cache/fpt.
+    """
+    if compute_type == "auto":
+        compute_type = remembered(device)
+    return {"float32": torch.float32, "bfloat16": torch.bfloat16}[compute_type]
+
+
+def remembered(device: torch.device) -> str:
+    """The measured answer for this machine; measures and writes it where it is not known yet."""
+    name = torch.cuda.get_device_name(device) if device.type == "cuda" else platform.processor() or platform.machine()
+    key = f"{platform.node()} {name} torch {torch.__version__}"
+    path = Path("~/.cache/fpt/compute_type.json").expanduser()
+    try:
+        known = json.loads(path.read_text())
+    except (OSError, ValueError):  # not there yet, or cut short: measure again
+        known = {}
+    if known.get(key) not in ("float32", "bfloat16"):
+        known[key] = faster(device)
+        with suppress(OSError):  # a home folder that cannot be written only costs a measurement next time
+            path.parent.mkdir(parents=True, exist_ok=True)
+            write_json(path, known)
+    return str(known[key])
+
+
+def faster(device: torch.device, size: int = 768, rows: int = 2048) -> str:
+    """Time products of (rows, size) with (size, size), alternating, and compare the best of each type."""
+    best = {torch.float32: float("inf"), torch.bfloat16: float("inf")}
+    pairs = {kind: [torch.ones(n, size, dtype=kind, device=device) for n in (rows, size)] for kind in best}
+    for _ in range(7):
+        for kind, (left, right) in pairs.items():
+            start = time.perf_counter()
+            for _ in range(3):
+                product = left @ right
+            product[0, 0].item()  # waits for the device
+            best[kind] = min(best[kind], time.perf_counter() - start)
+    return "bfloat16" if best[torch.float32] >= BFLOAT16_PAYS * best[torch.bfloat16] else "float32"
+
+
+def compiling_pays(template: Template, recipe: Recipe, runs: int, device: torch.device) -> bool:
+    """Whether a fleet of so many runs computes for so long that compiling it first saves time, and can be compiled.
+
+    Compiled, the passes over memory between two matrix products (number types, GELU, masks, sums) become one: 1.2 to
+    2.3 times as fast on a CPU. Rounding differs from the uncompiled step's, as between two machines. On a CPU alone:
+    nothing was measured on a GPU. Not with recurrent layers: their loops over time would be unrolled, and compiling
+    take longer than training.
+    """
+    if device.type != "cpu" or "recurrent" in template.groups.values():
+        return False
+    weights = sum(shape.numel() for shape in template.shapes.values())
+    products = recipe.steps * runs * recipe.batch_size * template.task.tokens * weights
+    return products >= COMPILING_PAYS and can_compile()
+
+
+@functools.cache
+def can_compile() -> bool:
+    """Whether a small function compiles: it takes a C++ compiler and Python's headers."""
+    if os.environ.get("TORCH_COMPILE_DISABLE") == "1":  # torch's own switch
+        return False
+    try:
+        torch.compile(lambda x: x.sin() + 1)(torch.ones(8))
+    except (RuntimeError, OSError) as error:
+        warnings.warn(f"fleets are not compiled, which would be faster: {str(error).splitlines()[0]}", stacklevel=2)
+        return False
+    return True

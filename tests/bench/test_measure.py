@@ -1,0 +1,169 @@
+"""The bench: clock and memory gauge, cells, and the file it writes."""
+
+import os
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from fpt.bench import cost, measure
+from fpt.bench.cost import Bench, Workload
+from fpt.bench.flop import sample
+from fpt.bench.measure import cell, cells, clock, in_turns, peak_memory
+from fpt.errors import FptError, SpecError
+from fpt.tasks import TASKS, Entry
+from fpt.tasks.images import digits
+
+RATES = {"float32_flop_per_second": 1e12, "bfloat16_flop_per_second": 1e12, "bytes_per_second": 1e10}
+EMPTY = Bench.model_validate({"device": "a processor", "kind": "cpu", "threads": 1, "ceiling": RATES, "rows": []})
+CPU = torch.device("cpu")
+
+
+def test_the_clock_counts_the_calls() -> None:
+    calls: list[int] = []
+    assert clock(lambda: calls.append(1), 3, CPU) > 0
+    assert len(calls) == 3
+
+
+def test_sides_take_turns() -> None:
+    calls: list[str] = []
+    sides: list[Callable[[], object]] = [lambda: calls.append("fleet"), lambda: calls.append("reference")]
+    turns = in_turns(sides, 3, 0.0, CPU)
+    assert calls == ["fleet", "reference"] * 5  # prepared, counted, three rounds of one call each
+    assert [len(turn) for turn in turns] == [2, 2, 2]
+
+
+def test_the_memory_gauge_sees_what_was_held_for_a_moment() -> None:
+    with peak_memory(CPU) as peak:
+        for _ in range(10):  # 400 MB, touched: they become resident
+            torch.ones(100_000_000)
+    assert 0.2 * 2**30 < peak[0] < 2**30
+
+
+def test_the_memory_gauge_stops_with_an_error_inside() -> None:
+    with pytest.raises(ZeroDivisionError), peak_memory(CPU):
+        1 / 0  # noqa: B018
+
+
+# --- cells
+
+
+@pytest.mark.parametrize("kind", ["quick", "cpu", "cuda"])
+def test_a_cell_is_a_grid_whose_fleet_has_so_many_runs(kind: str) -> None:
+    for text in cells(kind == "quick", kind == "cuda"):
+        spec = cell(text)
+        assert len(spec.learning_rates) * len(spec.selection_seeds) == int(text.split("/")[3])
+
+
+def test_the_cells_cover_every_length_and_several_widths() -> None:
+    whole = [cell(text) for text in cells(False, True)]
+    found = [sample(*Workload.of(spec).data) for spec in whole if spec.backbone == "gpt2" and spec.trainable == "fpt"]
+    assert {each.task.tokens for each in found if each} == {10, 16, 49, 64, 120, 512, 1024, 2000}
+    backbones = {text.split("/")[0] for text in cells(False, False)}
+    assert backbones == {"tiny-lm", "minilm", "gpt2", "lstm"}  # several widths, and a recurrent one: for estimates
+    assert {text.split("/")[0] for text in cells(True, False)} == {"tiny-lm"}
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("tiny-lm/digits", "must be BACKBONE/TASK"),
+        ("tiny-lm/digits/frozen-random/none", "must be BACKBONE/TASK"),
+        ("tiny-lm/digits/frozen-random/0", "must be BACKBONE/TASK"),
+        ("gpt-2/digits/frozen-random/3", r"unknown backbone 'gpt-2' .*Did you mean 'gpt2'"),
+        ("gpt2/mnits/frozen-random/3", "unknown task 'mnits'"),
+        ("gpt2/mnist:relased/frozen-random/3", "unknown variant of mnist 'relased'"),
+        ("gpt2/mnist/frozen/3", "unknown arm 'frozen'"),
+    ],
+)
+def test_bad_cells_are_refused_before_anything_is_measured(text: str, message: str, tmp_path: Path) -> None:
+    with pytest.raises(SpecError, match=message):
+        measure.bench([text], True, tmp_path, print)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_disk_that_cannot_be_written_is_refused_before_anything_is_measured(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def apart(*_: Any) -> Any:
+        raise AssertionError("something was measured")
+
+    monkeypatch.setattr(measure, "apart", apart)
+    for folder in (Path("/proc"), tmp_path / "nowhere"):  # the kernel refuses files in /proc to everybody
+        with pytest.raises(FptError, match=rf"{folder}/bench cannot be written .*fpt bench keeps its figures there"):
+            measure.bench([], True, folder, print)
+    (tmp_path / "bench").touch()  # not a folder
+    with pytest.raises(FptError, match="bench cannot be written"):
+        measure.bench([], True, tmp_path, print)
+
+
+# --- from end to end
+
+
+def test_a_tiny_cell_from_end_to_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, small_backbones: dict[str, torch.nn.Module]
+) -> None:
+    monkeypatch.setattr(measure, "apart", lambda call, *arguments: call(*arguments))  # it knows the small model
+    monkeypatch.setattr(measure, "ceiling", lambda seconds: EMPTY)
+    monkeypatch.setattr(measure, "measure", partial(lambda once, spec, *_: once(spec, 2, 0.01), measure.measure))
+    lines: list[str] = []
+    names = [f"small-gpt2/bit-xor/{arm}/2" for arm in ("frozen-random", "unfrozen-random")]
+    for name in (*names, names[0]):  # the last one replaces the first, the second is kept
+        made = measure.bench([name], False, tmp_path, lines.append)
+    assert lines == [f"1 of 1: {name}" for name in (*names, names[0])]
+    assert cost.benches(tmp_path) == [made]
+    assert [row.arm for row in made.rows] == ["unfrozen-random", "frozen-random"]
+    for row in made.rows:
+        assert (row.runs, row.tokens, row.held, len(row.ratios)) == (2, 10, (2000, 2000), 2)
+        assert min(row.seconds, row.ratio or 0, row.evaluation_seconds, row.flop, row.trainable_parameters) > 0
+    for other in ({"version": "1"}, {"git": {"commit": "a", "dirty": True}}, {"git": {"commit": "a", "dirty": True}}):
+        monkeypatch.setattr(measure, "ceiling", lambda seconds, other=other: EMPTY.model_copy(update=other))
+        assert len(measure.bench(names[:1], False, tmp_path, lines.append).rows) == 1  # other code: rows are not kept
+
+
+def test_a_backbone_that_the_reference_does_not_run_is_timed_alone(small_backbones: dict[str, torch.nn.Module]) -> None:
+    row = measure.measure(cell("small-t5/digits/frozen-random/2"), 1, 0.01)
+    assert (row.ratio, row.ratios) == (None, [])
+    assert row.seconds > 0
+
+
+def test_a_task_of_yours_is_timed_on_its_data(
+    monkeypatch: pytest.MonkeyPatch, small_backbones: dict[str, torch.nn.Module]
+) -> None:
+    monkeypatch.setitem(TASKS, "mine", Entry(digits, "Mine"))
+    row = measure.measure(cell("small-gpt2/mine/frozen-random/1"), 1, 0.01, compared=False)
+    assert (row.tokens, row.held, row.ratio) == (16, (300, 400), None)
+
+
+def test_a_cell_that_cannot_be_measured_is_logged_and_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def apart(call: Callable[..., Any], *arguments: Any) -> Any:
+        if call is measure.measure:
+            raise FptError("killed")
+        return EMPTY
+
+    monkeypatch.setattr(measure, "apart", apart)
+    lines: list[str] = []
+    assert measure.bench([], True, tmp_path, lines.append).rows == []
+    assert lines[:3] == [
+        "1 of 6: tiny-lm/digits/frozen-random/21",
+        "killed",
+        "2 of 6: tiny-lm/digits/unfrozen-random/21",
+    ]
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_process_that_is_killed_is_an_error_of_ours() -> None:
+    with pytest.raises(FptError, match="want of memory"):
+        measure.apart(os._exit, 9)
+
+
+def test_the_ceiling_is_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    monkeypatch.setattr(measure, "clock", lambda call, calls, device: 0.5)
+    found = measure.ceiling(0.1)
+    assert (found.kind, found.rows) == ("cpu", [])
+    assert found.ceiling.float32_flop_per_second == found.ceiling.bfloat16_flop_per_second == 4 * 2048**3
+    assert found.ceiling.bytes_per_second == 2**29

@@ -1,0 +1,147 @@
+"""What the machine gives: memory and its splits, the number type that is measured once, compiling where it pays."""
+
+import json
+from types import SimpleNamespace
+
+import pytest
+import torch
+
+import fpt.models
+import fpt.tasks
+from fpt.errors import FptError
+from fpt.tasks.arrays import Task
+from fpt.training import Recipe, loop, resources, train_fleet
+
+CPU = torch.device("cpu")
+RATES, SEEDS = [1e-3, 1e-2], [0, 5]
+
+
+@pytest.fixture(scope="module")
+def digits() -> Task:
+    return fpt.tasks.load("digits")
+
+
+def recipe(**changes) -> Recipe:
+    fields = {"steps": 6, "evaluations": 3, "evaluation_examples": 50, "compute_type": "float32", "dropout": 0.0}
+    return Recipe(**fields | changes)
+
+
+@pytest.fixture
+def free(monkeypatch):
+    """Sets the bytes of which a fleet may take all."""
+    monkeypatch.setattr(resources, "SHARE", 1.0)
+    return lambda count: monkeypatch.setattr(resources, "free_bytes", lambda _: count)
+
+
+def test_fleets_that_do_not_fit_are_split_and_say_so(digits, small_backbones, free):
+    template = fpt.models.build(digits, "small-gpt2", "random")
+    seed, run = resources.seed_bytes(template), resources.run_bytes(template, recipe())
+    free(2 * (seed + 2 * run))
+    whole = train_fleet(digits, template, recipe(), RATES, SEEDS)
+    free(2 * (seed + 2 * run) - 1)
+    by_seed = train_fleet(digits, template, recipe(), RATES, SEEDS)
+    free(seed + 2 * run - 1)
+    alone = train_fleet(digits, template, recipe(), RATES, SEEDS)
+    assert (whole.parts, by_seed.parts, alone.parts) == ([(2, 2)], [(2, 1), (2, 1)], [(1, 1)] * 4)
+    for other in (by_seed, alone):
+        columns = ["learning_rate", "seed", "test_accuracy"]
+        assert other.runs[columns[:2]].equals(whole.runs[columns[:2]])
+        assert (other.runs["test_accuracy"] - whole.runs["test_accuracy"]).abs().max() <= 2 / 400
+    free(seed + run - 1)
+    with pytest.raises(FptError, match=r"needs about .* GiB.*may be used"):
+        train_fleet(digits, template, recipe(), RATES, SEEDS)
+
+
+def test_frozen_random_weights_are_counted_once_a_seed(digits, small_backbones, free):
+    """As a fleet holds them; counted for every run, a frozen random arm would be split where a pretrained is not."""
+    pretrained, random = (fpt.models.build(digits, "small-gpt2", init) for init in ("pretrained", "random"))
+    run, rates = resources.run_bytes(pretrained, recipe()), [1e-4, 1e-3, 1e-2]
+    assert resources.run_bytes(random, recipe()) == run
+    assert resources.seed_bytes(pretrained) == 0
+    fleet = loop.Fleet(digits, random, recipe(), rates, SEEDS, CPU)
+    held = sum(tensor.nbytes for tensor in fleet.per_seed.values())
+    assert held == len(SEEDS) * resources.seed_bytes(random) > 0
+    free(held + len(rates) * len(SEEDS) * run)
+    for template in (pretrained, random):
+        assert resources.split(template, recipe(), rates, SEEDS, CPU) == [(rates, SEEDS)]
+
+
+def test_a_window_needs_less_memory(small_backbones):
+    task = fpt.tasks.load("digits-lra")  # 64 tokens, a window of 8
+    bert, longformer = (fpt.models.build(task, f"small-{name}", "random") for name in ("bert", "longformer"))
+    assert resources.run_bytes(longformer, recipe()) < resources.run_bytes(bert, recipe())
+    assert longformer.module.reach == 12
+
+
+def test_memory_is_shared_with_other_workers_and_within_a_container(monkeypatch, tmp_path):
+    monkeypatch.setattr(resources.psutil, "virtual_memory", lambda: SimpleNamespace(available=900))
+    monkeypatch.setattr(resources, "CONTAINER", tmp_path)
+    monkeypatch.setenv("FPT_WORKERS", "3")
+    assert resources.free_bytes(CPU) == 300
+    (tmp_path / "memory.max").write_text("max\n")
+    (tmp_path / "memory.current").write_text("100\n")
+    (tmp_path / "memory.stat").write_text("anon 60\ninactive_file 0\nactive_file 40\n")
+    assert resources.free_bytes(CPU) == 300
+    (tmp_path / "memory.max").write_text("700\n")
+    assert resources.free_bytes(CPU) == 200
+
+
+def test_the_page_cache_of_a_container_is_free(monkeypatch, tmp_path):
+    monkeypatch.setattr(resources.psutil, "virtual_memory", lambda: SimpleNamespace(available=10_000))
+    monkeypatch.setattr(resources, "CONTAINER", tmp_path)
+    monkeypatch.delenv("FPT_WORKERS", raising=False)
+    for name, content in (("max", "1000"), ("current", "900"), ("stat", "anon 200\ninactive_file 600\n")):
+        (tmp_path / f"memory.{name}").write_text(content)
+    assert resources.free_bytes(CPU) == 700
+
+
+def test_auto_is_measured_once_and_remembered(monkeypatch, tmp_path):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    calls = []
+    monkeypatch.setattr(resources, "faster", lambda device: calls.append(device) or "bfloat16")
+    cpu = torch.device("cpu")
+    assert resources.dtype("auto", cpu) == resources.dtype("auto", cpu) == torch.bfloat16
+    assert len(calls) == 1
+    assert list(json.loads((tmp_path / ".cache/fpt/compute_type.json").read_text()).values()) == ["bfloat16"]
+    (tmp_path / ".cache/fpt/compute_type.json").write_text('{"cut')
+    assert resources.dtype("auto", cpu) == torch.bfloat16
+    assert len(calls) == 2
+    assert resources.dtype("float32", cpu) == torch.float32
+
+
+def test_a_home_that_cannot_be_written_is_no_error(monkeypatch, tmp_path):
+    (tmp_path / ".cache").write_text("a file where a folder should be")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setattr(resources, "faster", lambda device: "float32")
+    assert resources.dtype("auto", torch.device("cpu")) == torch.float32
+
+
+def test_the_measurement_answers():
+    assert resources.faster(torch.device("cpu"), size=64, rows=64) in ("float32", "bfloat16")
+
+
+def test_only_what_takes_long_is_compiled(digits, small_backbones, monkeypatch) -> None:
+    monkeypatch.setattr(resources, "can_compile", lambda: True)
+    template = fpt.models.build(digits, "small-gpt2", "random")
+    assert not resources.compiling_pays(template, recipe(), 21, CPU)
+    assert resources.compiling_pays(template, recipe(steps=10**9), 21, CPU)
+    assert not resources.compiling_pays(template, recipe(steps=10**9), 21, torch.device("cuda"))
+    monkeypatch.setattr(resources, "can_compile", lambda: False)
+    assert not resources.compiling_pays(template, recipe(steps=10**9), 21, CPU)
+
+
+def test_without_a_compiler_fleets_are_not_compiled_and_say_why(monkeypatch) -> None:
+    def refuse(_: object) -> object:
+        raise RuntimeError("no C++ compiler here")
+
+    monkeypatch.setattr(torch, "compile", refuse)
+    with pytest.warns(UserWarning, match=r"not compiled.*no C\+\+ compiler here"):
+        assert not resources.can_compile.__wrapped__()
+    monkeypatch.setenv("TORCH_COMPILE_DISABLE", "1")
+    assert not resources.can_compile.__wrapped__()
+
+
+def test_fleets_on_cached_features_are_not_compiled(digits, small_backbones, monkeypatch):
+    monkeypatch.setattr(resources, "compiling_pays", lambda *_: True)
+    head = fpt.models.build(digits, "small-gpt2", "random", "output")
+    assert not train_fleet(digits, head, recipe(), RATES, SEEDS).compiled
