@@ -1,7 +1,7 @@
 """What the runs show: tidy tables, intervals, verdicts, figures. Importing it does not import torch."""
 
 from fpt.evidence.arithmetic import lstm_table, parameter_table, size_table, spread_figure
-from fpt.evidence.attention import attention_figure, attention_rulings, attention_table, attention_to_see
+from fpt.evidence.attention import attention_maps, attention_table
 from fpt.evidence.baselines import baseline_scores, linear_score
 from fpt.evidence.claims import Verdict, claim, headline, verdict_table
 from fpt.evidence.exhibits import (
@@ -15,7 +15,7 @@ from fpt.evidence.exhibits import (
 )
 from fpt.evidence.experiments import Results, experiment, experiments, load_results
 from fpt.evidence.ordering import ordering_table
-from fpt.evidence.overview import claims_table, lu_rulings, other_claims_table, tally
+from fpt.evidence.verdicts import all_verdicts, other_reading, overall, verdict, verdicts
 from fpt.evidence.rulings import Ruling, rulings
 from fpt.evidence.runs import find_study, load_attention, load_curves, load_plan, load_runs, studies, sweeps_table
 from fpt.evidence.show.figures import (
@@ -45,10 +45,7 @@ __all__ = [
     "Table",
     "Verdict",
     "alt_text",
-    "attention_figure",
-    "attention_rulings",
     "attention_table",
-    "attention_to_see",
     "baseline_scores",
     "bench_table",
     "bench_targets",
@@ -58,7 +55,6 @@ __all__ = [
     "budget_figure",
     "budget_table",
     "claim",
-    "claims_table",
     "curves_figure",
     "difference_figure",
     "experiment",
@@ -77,9 +73,7 @@ __all__ = [
     "load_results",
     "load_runs",
     "lstm_table",
-    "lu_rulings",
     "ordering_table",
-    "other_claims_table",
     "paper_table",
     "parameter_table",
     "plan_table",
@@ -94,7 +88,6 @@ __all__ = [
     "summary",
     "sweeps_table",
     "table_one",
-    "tally",
     "title",
     "verdict_table",
     "what_to_see",

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from fpt.errors import FptError
+from fpt.errors import FptError, unknown
 from fpt.evidence.claims import CONTRADICTED, SUPPORTED, claim
 from fpt.evidence.show.figures import GREY, _nothing
 from fpt.models import BACKBONES
@@ -203,3 +203,13 @@ def _shape(backbone: str) -> tuple[int, int, int]:
     entry = BACKBONES[backbone]
     config = AutoConfig.for_model(entry.family, **{k: v for k, v in entry.config.items() if k != "vocab_size"})
     return int(entry.layers), int(config.hidden_size), int(config.num_attention_heads)
+
+
+def function(name: str, source: str = "") -> Any:
+    """The function that a claim names. Raises SpecError for an unknown one."""
+    if name not in FUNCTIONS:
+        raise unknown("function of arithmetic", name, FUNCTIONS, source)
+    return FUNCTIONS[name]
+
+
+FUNCTIONS: dict[str, Any] = {}

@@ -1,10 +1,12 @@
 """What can be had without learning much: the scores that a result must be read against."""
 
+import math
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fpt.errors import SpecError
+from fpt.tasks import entry
 
 if TYPE_CHECKING:
     from fpt.tasks.arrays import Task
@@ -15,8 +17,8 @@ def baseline_scores(
 ) -> dict[str, float]:
     """Exact test accuracies (fractions) of trivial strategies, weakest first.
 
-    Bits: guessing, and on Bit Memory copying the visible half and guessing the rest. ListOps: a ladder of
-    exact readers. Otherwise: always naming the commonest class of the training set, scored on the test set.
+    Guessing; Bit Memory: copying the visible half and guessing the rest; ListOps: a ladder of exact readers instead;
+    images and homology: always naming the commonest class of the training set, scored on the test set.
     Raises what `fpt.tasks.load` raises.
     """
     from fpt.tasks import load
@@ -26,11 +28,16 @@ def baseline_scores(
         from fpt.tasks.listops import listops_ladder
 
         return listops_ladder(loaded)
+    guessing = {"chance": 1 / loaded.classes}
     if task == "bit-memory":
-        return {"chance": 0.5, "copy the visible bits": 0.75}
-    if task == "bit-xor":
-        return {"chance": 0.5}
-    return {"majority class": _majority(loaded)}
+        return guessing | {"copy the visible bits": 0.75}
+    return guessing if task == "bit-xor" else guessing | {"majority class": _majority(loaded)}
+
+
+def chance(task: str) -> float:
+    """The accuracy of guessing; nan for a task whose number of classes is in its data alone."""
+    classes = entry(task).classes
+    return 1 / classes if classes else math.nan
 
 
 @cache

@@ -1,4 +1,4 @@
-"""Paired intervals, equivalence, Holm's correction, and the number of seeds that would decide."""
+"""Paired tests, Holm's correction, partial conjunction, and the number of seeds that would decide."""
 
 import math
 from collections.abc import Sequence
@@ -9,16 +9,18 @@ import pandas as pd
 from scipy import stats
 
 SIGNIFICANCE = 0.05
-POINT = 0.01  # "comparable" means within one percentage point
+POINT = 0.01  # accuracies are fractions
 MINIMUM_PAIRS = 3  # two pairs carry a t-interval of 12.7 standard errors: no verdict from them
+MOST_SEEDS = 1000
+NO_SPREAD = 1e-12
 
 
 @dataclass(frozen=True)
 class Paired:
-    """The mean paired difference with its 95% t-interval; accuracies are fractions, so 0.01 is one point.
+    """The mean paired difference with its 95% t-interval, in the units of what was compared.
 
-    `p` tests the mean against 0; `p_equivalence` (TOST) tests whether it lies within one point of 0.
-    Without enough pairs everything but `n` is nan.
+    `exact`: the differences have no spread or a run collapsed; then there is no interval, and p-values come from
+    flipping signs. Without enough pairs everything but `n` is nan.
     """
 
     n: int
@@ -26,36 +28,51 @@ class Paired:
     sd: float = math.nan
     low: float = math.nan
     high: float = math.nan
-    p: float = math.nan
-    p_equivalence: float = math.nan
-    differences: tuple[float, ...] = ()  # one per pair
+    differences: tuple[float, ...] = ()  # one a pair
+    exact: bool = False
 
     @property
-    def comparable(self) -> bool:
-        return self.p_equivalence < SIGNIFICANCE
+    def p(self) -> float:
+        """Two-sided p of a mean of 0."""
+        return float(np.minimum(1.0, 2 * np.minimum(self.above(0), self.below(0))))
+
+    def above(self, limit: float) -> float:
+        """One-sided p: small where the mean is above `limit`."""
+        return self._tail(limit, 1)
+
+    def below(self, limit: float) -> float:
+        """One-sided p: small where the mean is below `limit`."""
+        return self._tail(limit, -1)
+
+    def _tail(self, limit: float, sign: int) -> float:
+        if self.n < MINIMUM_PAIRS:
+            return math.nan
+        if math.isinf(limit):
+            return float(limit * sign > 0)
+        beyond = sign * (np.array(self.differences) - limit)
+        if not self.exact:
+            return float(stats.ttest_1samp(beyond, 0.0, alternative="greater").pvalue)
+        flips = stats.permutation_test(
+            (beyond,), np.mean, permutation_type="samples", n_resamples=np.inf, alternative="greater"
+        )
+        return float(flips.pvalue)
 
 
-def paired(first: "pd.Series[float]", second: "pd.Series[float]") -> Paired:
+def paired(first: "pd.Series[float]", second: "pd.Series[float]", exact: bool = False) -> Paired:
     """Compare two series indexed by seed: seeds in only one of them, and pairs with a nan, are left out."""
     both = pd.concat([first, second], axis=1, join="inner").dropna()
     n = len(both)
     if n < MINIMUM_PAIRS:
         return Paired(n)
-    left, right = both.iloc[:, 0].to_numpy(float), both.iloc[:, 1].to_numpy(float)
-    difference = left - right
-    mean = float(difference.mean())
-    if np.ptp(difference) < 1e-12:  # no spread: the t statistic is 0/0 or infinite
-        inside = abs(mean) < POINT
-        p, p_equivalence = 0.0 if abs(mean) > 1e-12 else 1.0, 0.0 if inside else 1.0
-        return Paired(n, mean, 0.0, mean, mean, p, p_equivalence, tuple(map(float, difference)))
-    from statsmodels.stats.weightstats import ttost_paired
-
-    test = stats.ttest_rel(left, right)
-    interval = test.confidence_interval(1 - SIGNIFICANCE)
-    equivalence = float(ttost_paired(left, right, -POINT, POINT)[0])
+    difference = both.iloc[:, 0].to_numpy(float) - both.iloc[:, 1].to_numpy(float)
+    each, mean = tuple(map(float, difference)), float(difference.mean())
+    if np.ptp(difference) < NO_SPREAD:  # the t statistic is 0/0 or infinite
+        return Paired(n, mean, 0.0, differences=each, exact=True)
     sd = float(difference.std(ddof=1))
-    low, high = float(interval.low), float(interval.high)
-    return Paired(n, mean, sd, low, high, float(test.pvalue), equivalence, tuple(map(float, difference)))
+    if exact:
+        return Paired(n, mean, sd, differences=each, exact=True)
+    interval = stats.ttest_1samp(difference, 0.0).confidence_interval(1 - SIGNIFICANCE)
+    return Paired(n, mean, sd, float(interval.low), float(interval.high), each)
 
 
 def mean_interval(values: "pd.Series[float]") -> tuple[float, float, float]:
@@ -66,7 +83,7 @@ def mean_interval(values: "pd.Series[float]") -> tuple[float, float, float]:
     mean = float(kept.mean())
     if len(kept) < 2:
         return mean, math.nan, math.nan
-    if np.ptp(kept) < 1e-12:
+    if np.ptp(kept) < NO_SPREAD:
         return mean, mean, mean
     interval = stats.ttest_1samp(kept, 0.0).confidence_interval(1 - SIGNIFICANCE)
     return mean, float(interval.low), float(interval.high)
@@ -75,29 +92,26 @@ def mean_interval(values: "pd.Series[float]") -> tuple[float, float, float]:
 def sem(values: "pd.Series[float]") -> float:
     """Standard error of the mean: what the papers print, never an interval."""
     kept = values.dropna()
-    return float(kept.std(ddof=1) / math.sqrt(len(kept))) if len(kept) > 1 else math.nan
+    return float(stats.sem(kept)) if len(kept) > 1 else math.nan
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
-    """Holm-adjusted p-values; a planned test that could not be made (nan) counts as p = 1 and stays nan."""
-    given = np.nan_to_num(np.asarray(p_values, dtype=float), nan=1.0)
-    order = np.argsort(given, kind="stable")
-    adjusted = np.empty_like(given)
-    adjusted[order] = np.maximum.accumulate(np.arange(len(given), 0, -1) * given[order])
-    return [math.nan if math.isnan(p) else float(min(a, 1.0)) for p, a in zip(p_values, adjusted, strict=True)]
+    """Holm-adjusted p-values."""
+    from statsmodels.stats.multitest import multipletests
+
+    return [float(p) for p in multipletests(p_values, method="holm")[1]] if len(p_values) else []
 
 
-def seeds_needed(mean: float, sd: float, alpha: float = SIGNIFICANCE, power: float = 0.8) -> int | None:
-    """Pairs with which a paired t-test finds a difference as large as the one seen with 80% power.
+def partial_conjunction(p_values: Sequence[float], least: int) -> float:
+    """p of "at least `least` of these hypotheses hold" (Benjamini and Heller 2008, after Bonferroni)."""
+    return min(1.0, (len(p_values) - least + 1) * sorted(p_values)[least - 1])
 
-    None when there is no difference to find, or when it would take more than 1,000.
-    """
-    if not (math.isfinite(mean) and math.isfinite(sd)) or abs(mean) < 1e-12:
-        return None
-    if sd < 1e-12:
-        return MINIMUM_PAIRS
-    n = np.arange(MINIMUM_PAIRS, 1001)
-    critical = stats.t.ppf(1 - alpha / 2, n - 1)
-    power_of = stats.nct.sf(critical, n - 1, abs(mean) / sd * np.sqrt(n))
-    enough = n[power_of >= power]
+
+def seeds_needed(difference: float, sd: float, power: float = 0.8) -> int | None:
+    """Pairs with which a two-sided paired t-test at 5% finds `difference`; None: more than 1,000."""
+    from statsmodels.stats.power import TTestPower
+
+    n = np.arange(MINIMUM_PAIRS, MOST_SEEDS + 1)
+    effect = difference / max(sd, difference / 10)  # 10 standard deviations: 3 pairs are enough
+    enough = n[TTestPower().power(effect, n, SIGNIFICANCE) >= power]
     return int(enough[0]) if len(enough) else None

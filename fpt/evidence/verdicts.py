@@ -1,25 +1,34 @@
 """Verdicts: what the runs of each study say about a claim, by the claim's rule (fpt/papers)."""
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from fpt.evidence.cells import REDUCED
-from fpt.evidence.stats import Paired
+from fpt.evidence import arithmetic
+from fpt.evidence.baselines import baseline_scores, chance, linear_score
+from fpt.evidence.cells import AT_PAPERS_RATE, NOT_RUN, PAPER_SCALE, REDUCED, SELECTION, TUNED, StudyCells
+from fpt.evidence.rules import (
+    AT_BOTH,
+    BY_RATE,
+    CONTRADICTED,
+    DIVERGED,
+    EDGE,
+    INCONCLUSIVE,
+    NOT_TESTED,
+    SUPPORTED,
+    Part,
+    Reading,
+)
+from fpt.evidence.stats import SIGNIFICANCE, holm, partial_conjunction
+from fpt.papers import Claim, Rule, claims, table
+from fpt.tasks import data_folder, entry
 
-SUPPORTED, CONTRADICTED, INCONCLUSIVE = "supported", "contradicted", "inconclusive"
-EDGE, DIVERGED = "inconclusive (edge)", "inconclusive (diverged)"
-NOT_TESTED, DOCUMENTARY, OPEN = "not tested", "documentary", "rule to come"
-DEPENDS = "depends on scale"
+__all__ = ["CONTRADICTED", "DIVERGED", "EDGE", "INCONCLUSIVE", "NOT_TESTED", "SUPPORTED", "Part", "Verdict"]
 
-
-@dataclass(frozen=True)
-class Part:
-    """One comparison that a rule makes on one task."""
-
-    task: str  # as it was run
-    comparison: str  # "FPT - random"
-    test: Paired
-    word: str
-    note: str = ""
+DOCUMENTARY, OPEN, DEPENDS = "documentary", "rule to come", "depends on scale"
+UNDECIDED = (DIVERGED, EDGE, INCONCLUSIVE)  # which names the verdict where several keep it from being decided
+LEFT_OUT = (NOT_RUN, NOT_TESTED)  # parts that say nothing
+STRENGTH = (SUPPORTED, CONTRADICTED, DOCUMENTARY, INCONCLUSIVE, EDGE, DIVERGED, NOT_RUN, OPEN, NOT_TESTED)
+TOLERANCE = 0.5  # points, of a computed baseline; or the printed standard error
 
 
 @dataclass(frozen=True)
@@ -29,9 +38,172 @@ class Verdict:
     claim: str
     word: str
     study: str = ""
-    at: str = "tuned"
+    at: str = TUNED
     scale: str = REDUCED  # of the study's cells: paper or reduced
     setting: str = ""  # backbones and steps: no verdict holds beyond them
     parts: tuple[Part, ...] = ()
     exploratory: bool = False
     note: str = ""
+
+
+def verdict(claim: Claim, study: StudyCells) -> Verdict | None:
+    """By the runs of one study; None where it has the rows of none of the claim's rules on a common task.
+
+    Every part must hold (intersection-union, each at 5%), or most tasks (partial conjunction); a contradiction counts
+    after Holm's correction over the parts. Of several rules all must hold, of those that the study can test.
+    """
+    return _by_rules(claim, claim.rule, study)
+
+
+def other_reading(claim: Claim, study: StudyCells) -> Verdict | None:
+    """The same at the paper's learning rate; None where the claim's rules are not read tuned."""
+    fixed = (*BY_RATE, *AT_BOTH)
+    tuned = [rule.at == TUNED and rule.kind not in fixed for rule in claim.rule]
+    rules = [rule.model_copy(update={"at": AT_PAPERS_RATE}) if turn else rule
+             for rule, turn in zip(claim.rule, tuned, strict=True)]  # fmt: skip
+    return _by_rules(claim, rules, study) if any(tuned) else None
+
+
+def verdicts(claim: Claim, studies: Iterable[StudyCells]) -> list[Verdict]:
+    """One a study that can decide the claim, never pooled; one without a study where none is needed."""
+    if claim.documentary or claim.todo:
+        return [Verdict(claim.id, DOCUMENTARY if claim.documentary else OPEN, note=claim.documentary or claim.todo)]
+    if claim.arithmetic:
+        word, note = arithmetic.function(claim.arithmetic, f"claim {claim.id}")(claim)
+        return [Verdict(claim.id, word, note=note)]
+    if any(rule.kind == "baseline" for rule in claim.rule):
+        return [_by_baselines(claim)]
+    return [found for study in studies if (found := verdict(claim, study)) is not None]
+
+
+def all_verdicts(studies: Sequence[StudyCells]) -> dict[str, list[Verdict]]:
+    """The verdicts on every claim of every paper, by id."""
+    return {name: verdicts(claim, studies) for name, claim in claims().items()}
+
+
+def overall(found: Iterable[Verdict]) -> str:
+    """One word: a decided one before the others; where one study supports and another contradicts, that it depends."""
+    words = {each.word for each in found}
+    if {SUPPORTED, CONTRADICTED} <= words:
+        return DEPENDS
+    return next((word for word in STRENGTH if word in words), NOT_TESTED)
+
+
+def _by_rules(claim: Claim, rules: Sequence[Rule], study: StudyCells) -> Verdict | None:
+    readings = {place: _readings(rule, study) for place, rule in enumerate(rules)}
+    tried = {place: some for place, some in readings.items() if some}
+    if not tried:
+        return None
+    allowed = {place: [each for each in some if _decides(each)] for place, some in tried.items()}
+    parts = {place: [part for each in some for part in each.parts()] for place, some in allowed.items()}
+    kept = {place: [part for part in some if part.word not in LEFT_OUT] for place, some in parts.items()}
+    every = tuple(part for some in parts.values() for part in some)
+    used = [each for some in allowed.values() for each in some] or [each for some in tried.values() for each in some]
+    cells = [cell for each in used for cell in each.rows.values()]
+    notes = [rule.part for rule in rules if rule.part]
+    if not any(allowed.values()):
+        notes.append("decided only at the paper's scale")
+    if 0 < (count := sum(bool(some) for some in kept.values())) < len(rules):
+        notes.append(f"{count} of its {len(rules)} rules tested here")
+    word, remark = _word(rules, kept, every)
+    at = {rule.at for rule in rules}
+    return Verdict(
+        claim.id,
+        word,
+        study.name,
+        AT_PAPERS_RATE if at == {AT_PAPERS_RATE} else TUNED,
+        PAPER_SCALE if all(cell.scale == PAPER_SCALE for cell in cells) else REDUCED,
+        _setting(used),
+        every,
+        any(each.stage == SELECTION for each in used),
+        "; ".join(dict.fromkeys([*notes, *remark])),
+    )
+
+
+def _readings(rule: Rule, study: StudyCells) -> list[Reading]:
+    """A rule on every task on which the study has a sweep for each of its rows."""
+    found = []
+    for cells in study.by_task(table(rule.table)).values():
+        if not all(row in cells and cells[row].spec for row in rule.rows):
+            continue
+        reading = Reading(rule, cells)
+        if any(row not in cells or not cells[row].spec for row in reading.needed):
+            continue
+        if not rule.tasks or set(rule.tasks) & {reading.task, *reading.any_cell.stands_for}:
+            found.append(reading)
+    return found
+
+
+def _decides(reading: Reading) -> bool:
+    """What is printed of the paper's own models is tested on these alone."""
+    only = reading.rule.only_paper_scale or reading.rule.kind == "near"
+    return not only or all(cell.scale == PAPER_SCALE for cell in reading.rows.values())
+
+
+def _word(rules: Sequence[Rule], kept: dict[int, list[Part]], every: Sequence[Part]) -> tuple[str, list[str]]:
+    """The verdict, and what is to be said of it."""
+    judged = [_combined(rules[place], parts) for place, parts in kept.items() if parts]
+    if not judged:
+        return (NOT_RUN if NOT_RUN in {part.word for part in every} else NOT_TESTED), []
+    supports, contradicts = _all(judged)
+    if supports < SIGNIFICANCE:
+        return SUPPORTED, []
+    if contradicts < SIGNIFICANCE:
+        return CONTRADICTED, []
+    words = {part.word for part in every}
+    lost = ["no contradiction is left after Holm's correction"] if CONTRADICTED in words else []
+    seeds = [part.seeds for part in every if part.word == INCONCLUSIVE and part.seeds]
+    return next((word for word in UNDECIDED if word in words), INCONCLUSIVE), [*lost, *seeds[:1]]
+
+
+def _combined(rule: Rule, parts: Sequence[Part]) -> tuple[float, float]:
+    """p-values of a rule and of its contrary, over its parts and tasks."""
+    tasks = dict.fromkeys(part.task for part in parts)
+    found = [_all([(part.supports, part.contradicts) for part in parts if part.task == task]) for task in tasks]
+    if rule.of == "all":
+        return _all(found)
+    supports, contradicts = zip(*found, strict=True)
+    most = len(found) // 2 + 1
+    return partial_conjunction(supports, most), partial_conjunction(contradicts, len(found) - most + 1)
+
+
+def _all(pairs: Sequence[tuple[float, float]]) -> tuple[float, float]:
+    """That all hold, and that one does not."""
+    supports, contradicts = zip(*pairs, strict=True)
+    return max(supports), min(holm(contradicts))
+
+
+def _setting(readings: Sequence[Reading]) -> str:
+    specs = [cell.spec for reading in readings for cell in reading.rows.values() if cell.spec]
+    steps = " and ".join(f"{n:,}" for n in sorted({spec.steps for spec in specs}))
+    return f"{', '.join(dict.fromkeys(spec.backbone for spec in specs))}, {steps} steps"
+
+
+def _by_baselines(claim: Claim) -> Verdict:
+    """Supported where each computed score is the printed number within 0.5 points or its standard error; contradicted
+    beyond twice that; not tested where the data are not on this machine."""
+    parts = [_baseline(claim, rule, task) for rule in claim.rule for task in rule.tasks]
+    words = {word for word, _ in parts}
+    word = next((word for word in (CONTRADICTED, NOT_TESTED, INCONCLUSIVE) if word in words), SUPPORTED)
+    notes = [*(rule.part for rule in claim.rule if rule.part), *(note for _, note in parts)]
+    return Verdict(claim.id, word, note="; ".join(dict.fromkeys(notes)))
+
+
+def _baseline(claim: Claim, rule: Rule, task: str) -> tuple[str, str]:
+    name, files = str(rule.level), entry(task).files
+    if name == "chance":
+        score = 100 * chance(task)
+    elif files and not any((data_folder() / file).exists() for file in files):
+        return NOT_TESTED, f"the data of {task} are not on this machine"
+    else:
+        score = 100 * (linear_score(task) if name == "linear" else baseline_scores(task)[name])
+    printed, error = claim.numbers["accuracy"], claim.numbers.get("se", 0.0)
+    if isinstance(printed, dict):
+        printed = printed[LEVELS.index(name) + 1]
+    allowed = printed if isinstance(printed, list | tuple) else [printed]
+    away, close = min(abs(score - number) for number in allowed), max(TOLERANCE, error)
+    word = SUPPORTED if away <= close else CONTRADICTED if away > 2 * close else INCONCLUSIVE
+    return word, f"{task}: {name} {score:.1f}, printed {' and '.join(f'{number:g}' for number in allowed)}"
+
+
+LEVELS = ("one level", "two levels", "three levels")  # of listops_ladder

@@ -41,20 +41,30 @@ class Entry:
     options: Mapping[str, Any] = field(default_factory=dict)
     files: tuple[str, ...] = ()  # in the data folder; any one of them is enough
     advice: str = ""  # how to get files that are not downloaded on first use
+    classes: int | None = None  # of one prediction; None: known from the data alone
 
 
 TASKS: dict[str, Entry] = {
-    "digits": Entry("images:digits", "Handwritten digits, 8x8"),
-    "digits-lra": Entry("images:digits_lra", "Handwritten digits, pixel by pixel"),
-    "bit-xor": Entry("bits:bit_xor", "Bit XOR", options={"strings": 2, "length": 5}),
-    "bit-memory": Entry("bits:bit_memory", "Bit Memory", options={"strings": 5, "length": 1000, "patch": 50}),
-    "listops": Entry("listops:listops", "ListOps", ("paper", "released"), {"train": 96_000, "heldout": 2_000}, LISTOPS),
-    "listops-short": Entry("listops:short", "ListOps, short", options={"train": 20_000, "heldout": 2_000}),
-    "mnist": Entry("images:mnist", "MNIST", ("paper", "released"), files=MNIST),
-    "cifar10": Entry("images:cifar10", "CIFAR-10", ("paper", "released", "gray16"), files=CIFAR10),
-    "cifar10-lra": Entry("images:cifar10_lra", "CIFAR-10 LRA", ("paper", "released"), files=CIFAR10),
+    "digits": Entry("images:digits", "Handwritten digits, 8x8", classes=10),
+    "digits-lra": Entry("images:digits_lra", "Handwritten digits, pixel by pixel", classes=10),
+    "bit-xor": Entry("bits:bit_xor", "Bit XOR", options={"strings": 2, "length": 5}, classes=2),
+    "bit-memory": Entry(
+        "bits:bit_memory", "Bit Memory", options={"strings": 5, "length": 1000, "patch": 50}, classes=2
+    ),
+    "listops": Entry(
+        "listops:listops", "ListOps", ("paper", "released"), {"train": 96_000, "heldout": 2_000}, LISTOPS, classes=10
+    ),
+    "listops-short": Entry("listops:short", "ListOps, short", options={"train": 20_000, "heldout": 2_000}, classes=10),
+    "mnist": Entry("images:mnist", "MNIST", ("paper", "released"), files=MNIST, classes=10),
+    "cifar10": Entry("images:cifar10", "CIFAR-10", ("paper", "released", "gray16"), files=CIFAR10, classes=10),
+    "cifar10-lra": Entry("images:cifar10_lra", "CIFAR-10 LRA", ("paper", "released"), files=CIFAR10, classes=10),
     "homology": Entry(
-        "homology:homology", "Remote homology", ("paper", "released"), files=HOMOLOGY[:1], advice=HOMOLOGY_ADVICE
+        "homology:homology",
+        "Remote homology",
+        ("paper", "released"),
+        files=HOMOLOGY[:1],
+        advice=HOMOLOGY_ADVICE,
+        classes=1195,
     ),
     NPZ: Entry("images:npz", "Your own data", options={"patch": 4, "padded": False}),
 }
