@@ -10,7 +10,7 @@ PUBLIC = {  # module -> names that notebooks, pages and users rely on
     "runs": "find_study load_curves load_runs studies sweeps_table",
     "cells": "StudyCells every_study study_cells",
     "verdicts": "all_verdicts other_reading overall verdicts",
-    "arithmetic": "lstm_table parameter_table size_table",
+    "sizes": "lstm_table parameter_table size_table",
     "baselines": "baseline_scores linear_score",
     "show.html": "Folded Page Picture Table alt_text",
     "show.figures": "budget_figure curves_figure difference_figure gain_figure learning_rate_figure spread_figure",

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fpt.errors import SpecError
-from fpt.tasks import entry
+from fpt.tasks import data_folder, entry
 
 if TYPE_CHECKING:
     from fpt.tasks.arrays import Task
@@ -38,6 +38,12 @@ def chance(task: str) -> float:
     """The accuracy of guessing; nan for a task whose number of classes is in its data alone."""
     classes = entry(task).classes
     return 1 / classes if classes else math.nan
+
+
+def on_this_machine(task: str) -> bool:
+    """Whether the task needs no files, or has them: nothing is downloaded for a baseline."""
+    files = entry(task).files
+    return not files or any((data_folder() / file).exists() for file in files)
 
 
 @cache

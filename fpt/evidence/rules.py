@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from fpt.evidence.attention import maps_of, scores
-from fpt.evidence.baselines import chance, linear_score
+from fpt.evidence.baselines import chance, linear_score, on_this_machine
 from fpt.evidence.cells import (
     AT_PAPERS_RATE,
     CONFIRMATION,
@@ -288,6 +288,8 @@ def _near(reading: Reading) -> list[Part]:
 
 
 def _linear(reading: Reading) -> list[Part]:
+    if not on_this_machine(reading.task):
+        return [Part(reading.task, "", Paired(0), NOT_TESTED, f"the data of {reading.task} are not on this machine")]
     score, margin = linear_score(reading.task), reading.margin
     words = f"{reading.any_cell.label} - linear classifier ({100 * score:.1f})"
     (row,) = reading.rule.rows

@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from fpt.evidence import arithmetic
-from fpt.evidence.baselines import baseline_scores, chance, linear_score
+from fpt.evidence.arithmetic import computed
+from fpt.evidence.baselines import baseline_scores, chance, linear_score, on_this_machine
 from fpt.evidence.cells import AT_PAPERS_RATE, NOT_RUN, PAPER_SCALE, REDUCED, SELECTION, TUNED, StudyCells
 from fpt.evidence.rules import (
     AT_BOTH,
@@ -18,9 +18,8 @@ from fpt.evidence.rules import (
     Part,
     Reading,
 )
-from fpt.evidence.stats import SIGNIFICANCE, holm, partial_conjunction
+from fpt.evidence.stats import SIGNIFICANCE, partial_conjunction
 from fpt.papers import Claim, Rule, claims, table
-from fpt.tasks import data_folder, entry
 
 __all__ = ["CONTRADICTED", "DIVERGED", "EDGE", "INCONCLUSIVE", "NOT_TESTED", "SUPPORTED", "Part", "Verdict"]
 
@@ -57,7 +56,7 @@ def verdict(claim: Claim, study: StudyCells) -> Verdict | None:
 
 def other_reading(claim: Claim, study: StudyCells) -> Verdict | None:
     """The same at the paper's learning rate; None where the claim's rules are not read tuned."""
-    fixed = (*BY_RATE, *AT_BOTH)
+    fixed = (*BY_RATE, *AT_BOTH, "baseline")
     tuned = [rule.at == TUNED and rule.kind not in fixed for rule in claim.rule]
     rules = [rule.model_copy(update={"at": AT_PAPERS_RATE}) if turn else rule
              for rule, turn in zip(claim.rule, tuned, strict=True)]  # fmt: skip
@@ -69,7 +68,7 @@ def verdicts(claim: Claim, studies: Iterable[StudyCells]) -> list[Verdict]:
     if claim.documentary or claim.todo:
         return [Verdict(claim.id, DOCUMENTARY if claim.documentary else OPEN, note=claim.documentary or claim.todo)]
     if claim.arithmetic:
-        word, note = arithmetic.function(claim.arithmetic, f"claim {claim.id}")(claim)
+        word, note = computed(claim)
         return [Verdict(claim.id, word, note=note)]
     if any(rule.kind == "baseline" for rule in claim.rule):
         return [_by_baselines(claim)]
@@ -168,9 +167,9 @@ def _combined(rule: Rule, parts: Sequence[Part]) -> tuple[float, float]:
 
 
 def _all(pairs: Sequence[tuple[float, float]]) -> tuple[float, float]:
-    """That all hold, and that one does not."""
+    """That all hold, and that one does not: the smallest p after Holm's correction."""
     supports, contradicts = zip(*pairs, strict=True)
-    return max(supports), min(holm(contradicts))
+    return max(supports), min(1.0, len(pairs) * min(contradicts))
 
 
 def _setting(readings: Sequence[Reading]) -> str:
@@ -190,10 +189,10 @@ def _by_baselines(claim: Claim) -> Verdict:
 
 
 def _baseline(claim: Claim, rule: Rule, task: str) -> tuple[str, str]:
-    name, files = str(rule.level), entry(task).files
+    name = str(rule.level)
     if name == "chance":
         score = 100 * chance(task)
-    elif files and not any((data_folder() / file).exists() for file in files):
+    elif not on_this_machine(task):
         return NOT_TESTED, f"the data of {task} are not on this machine"
     else:
         score = 100 * (linear_score(task) if name == "linear" else baseline_scores(task)[name])

@@ -13,7 +13,6 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, NullLocator
 
 from fpt.evidence.runs import SHORT, rate_text
-from fpt.models import BACKBONES
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -25,7 +24,6 @@ COLOURS = {"FP": "#0072B2", "FR": "#56B4E9", "UP": "#D55E00", "UR": "#E69F00"}
 MARKERS = {"FP": "o", "FR": "s", "UP": "^", "UR": "D"}
 NAMES = {short: arm.replace("-", " ") for arm, short in SHORT.items()}
 BUDGETS = (0.25, 0.5, 1.0)
-DEFAULT_STD, REFERENCE_WIDTH = 0.02, 768  # of the library at any width; the width for which it was chosen
 GREY, GRID = "#555555", "#e5e5e5"
 
 
@@ -233,7 +231,7 @@ def spread_figure(backbones: Sequence[str] = ("tiny-lm", "minilm", "gpt2")) -> F
 
     Grey: the library's default at any width (dotted), and matched to the width (dash-dotted). As Lu et al., figure 6.
     """
-    from fpt.evidence.arithmetic import spread
+    from fpt.evidence.sizes import DEFAULT_STD, matched_std, spread
 
     spreads = {name: frame for name in backbones if len(frame := spread(name))}
     if not spreads:
@@ -241,7 +239,7 @@ def spread_figure(backbones: Sequence[str] = ("tiny-lm", "minilm", "gpt2")) -> F
     figure, panels = _panels(len(spreads), max(2, len(spreads)))
     words = []
     for axes, (name, frame) in zip(panels, spreads.items(), strict=False):
-        matched = DEFAULT_STD * (REFERENCE_WIDTH / BACKBONES[name].width) ** 0.5
+        matched = matched_std(name)
         shown = frame.assign(layer=frame["layer"] + 1, group=frame["group"].str.replace("_", "-"))
         sns.lineplot(
             shown, x="layer", y="std", hue="group", style="kind", style_order=["weight", "bias"], markers=["o", "o"],
