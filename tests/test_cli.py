@@ -26,10 +26,18 @@ from fpt.sweeps.study import Study, load_study
 ROOT = Path(__file__).parents[1]
 TEXT = """
 name: My study
-sweeps:
-  - {task: digits, arm: [frozen-random, unfrozen-random], steps: 3, learning_rates: [1e-3, 1e-2],
-     selection_seeds: [0], confirmation_seeds: [10, 11], reference_rates: [1e-3]}
-  - {task: digits-lra, arm: frozen-random, learning_rates: [1e-3], selection_seeds: [0]}
+paper: rothermel2021
+tables: [rothermel-table-1, rothermel-figure-1]
+replace:
+  - {where: {backbone: gpt2}, with: {backbone: tiny-lm}}
+  - {where: {row: [FP, UP]}, with: null}
+  - {where: {table: rothermel-table-1, task: [listops, cifar10, cifar10-lra]}, with: null}
+  - {where: {table: rothermel-figure-1, row: UR}, with: null}
+  - {where: {task: mnist}, with: {task: digits}}
+  - {where: {task: cifar10-lra}, with: {task: digits-lra}}
+defaults: {random_init: matched, learning_rates: [1e-3], selection_seeds: [0], reference_rates: []}
+tasks:
+  digits: {steps: 3, learning_rates: [1e-3, 1e-2], confirmation_seeds: [10, 11], reference_rates: [1e-3]}
 """
 
 
@@ -179,10 +187,10 @@ def test_bench_refuses_a_bad_cell(study: Study) -> None:
 
 
 def test_plan_only(study: Study) -> None:
-    output = fpt("plan", "mine", "--only", "lu-table-2")
+    output = fpt("plan", "mine", "--only", "rothermel-figure-1")
     assert "digits-lra" in output
     assert "1 of 1 sweeps to run" in output
-    assert "unknown feed 'lu-table-3'" in fpt("plan", "mine", "--only", "lu-table-3", code=2)
+    assert "unknown table 'rothermel-table-2'" in fpt("plan", "mine", "--only", "rothermel-table-2", code=2)
 
 
 def test_status_shows_every_state(study: Study) -> None:
@@ -227,7 +235,7 @@ def test_run_reports_failures_with_exit_code_1(study: Study, monkeypatch: pytest
 
     monkeypatch.setattr(engines, "run_local", run_local)
     monkeypatch.setattr(execute, "check_all", lambda *_: None)
-    output = fpt("run", "mine", "--only", "lu-table-1", "--threads", "2", code=1)
+    output = fpt("run", "mine", "--only", "rothermel-table-1", "--threads", "2", code=1)
     assert "started: digits, frozen-random" in output
     assert "done (1 of 2): digits, frozen-random" in output
     assert "ended without a result: digits, unfrozen-random" in output
@@ -270,7 +278,7 @@ def test_errors_of_a_study_have_no_traceback(study: Study) -> None:
     for command in ("plan", "run", "status", "publish"):
         output = fpt(command, "mine", code=2)
         assert "steps = 0" in output
-        assert "runs/mine/study.yaml, sweep 1" in output
+        assert "runs/mine/study.yaml, rothermel-table-1/FR/mnist" in output
         assert "Traceback" not in output
         assert "unknown study 'mien'" in fpt(command, "mien", code=2)
 
