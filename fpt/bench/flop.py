@@ -75,7 +75,8 @@ def _needs_no_files(name: str) -> bool:
 def _write_images(path: Path, shape: tuple[int, ...], sizes: dict[str, int]) -> None:
     draw = np.random.default_rng(0)
     arrays: dict[str, Any] = {f"x_{part}": draw.integers(0, 256, (n, *shape), np.uint8) for part, n in sizes.items()}
-    np.savez(path, **arrays, **{f"y_{part}": np.arange(n) % 10 for part, n in sizes.items()})
+    arrays |= {f"y_{part}": np.arange(n) % 10 for part, n in sizes.items()}
+    np.savez(path, **arrays)
 
 
 def _write_proteins(folder: Path, count: int) -> None:
