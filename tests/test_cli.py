@@ -22,6 +22,7 @@ from fpt.sweeps.engines import local as engines
 from fpt.sweeps.engines import ray as ray_engine
 from fpt.sweeps.publish import BEGIN, END
 from fpt.sweeps.study import Study, load_study
+from fpt.tasks import TASKS, Entry
 
 ROOT = Path(__file__).parents[1]
 TEXT = """
@@ -108,6 +109,18 @@ def test_plan_estimates_what_was_not_measured(study: Study) -> None:
     line = next(line for line in fpt("plan", "mine").splitlines() if study.sweeps[1].hash in line)
     assert "estimated (a processor, threads: 2)" in line
     assert "estimated (another, threads: 2)" in line
+
+
+def test_plan_does_not_load_a_task_of_yours(study: Study, monkeypatch: pytest.MonkeyPatch) -> None:
+    def download(*_: Any) -> Any:
+        raise DataError("the loader was called")
+
+    monkeypatch.setitem(TASKS, "mine", Entry(download, "Mine"))
+    bench_file([bench_row(study.sweeps[1])])
+    (study.folder / "study.yaml").write_text(TEXT.replace("task: digits,", "task: mine,"))
+    output = fpt("plan", "mine")
+    assert "3 of 3 sweeps to run" in output
+    assert "of unknown time" in output
 
 
 def test_plan_refuses_a_damaged_bench(study: Study) -> None:

@@ -13,9 +13,10 @@ from fpt.sweeps.ledger import workspace
 
 # Decided before anything was measured: backbone, task, trainable groups, runs (None: the largest fleet that was
 # measured), ratio at least. Those of the processor are for two cores that multiply in bfloat16.
-ON_CPU = [("gpt2", "mnist", "fpt", None, 4.0), ("gpt2", "mnist", "all", None, 2.5)]
+Target = tuple[str, str, str, int | None, float]
+ON_CPU: list[Target] = [("gpt2", "mnist", "fpt", None, 4.0), ("gpt2", "mnist", "all", None, 2.5)]
 ON_CPU += [("tiny-lm", "digits", trainable, 21, 3.0) for trainable in ("fpt", "all")]
-ON_GPU = [("gpt2", "mnist", trainable, 27, 25.0) for trainable in ("fpt", "all")]
+ON_GPU: list[Target] = [("gpt2", "mnist", trainable, 27, 25.0) for trainable in ("fpt", "all")]
 ARMS = {"fpt": "frozen", "all": "unfrozen"}
 
 
