@@ -22,6 +22,7 @@ from fpt.sweeps.engines import local as engines
 from fpt.sweeps.engines import ray as ray_engine
 from fpt.sweeps.publish import BEGIN, END
 from fpt.sweeps.study import Study, load_study
+from fpt.tasks import TASKS, Entry
 
 ROOT = Path(__file__).parents[1]
 TEXT = """
@@ -118,6 +119,18 @@ def test_plan_estimates_what_was_not_measured(study: Study) -> None:
     assert "estimated (another, threads: 2)" in line
 
 
+def test_plan_does_not_load_a_task_of_yours(study: Study, monkeypatch: pytest.MonkeyPatch) -> None:
+    def download(*_: Any) -> Any:
+        raise DataError("the loader was called")
+
+    monkeypatch.setitem(TASKS, "mine", Entry(download, "Mine"))
+    bench_file([bench_row(study.sweeps[1])])
+    (study.folder / "study.yaml").write_text(TEXT.replace("task: digits,", "task: mine,"))
+    output = fpt("plan", "mine")
+    assert "3 of 3 sweeps to run" in output
+    assert "of unknown time" in output
+
+
 def test_plan_refuses_a_damaged_bench(study: Study) -> None:
     bench_file([]).write_text("{}")
     assert "cpu.json is not what fpt bench writes" in fpt("plan", "mine", code=2)
@@ -145,14 +158,14 @@ def bench_row(spec: SweepSpec, **changes: Any) -> dict[str, Any]:
     """What `fpt bench` would say of the fleets of a sweep: 10 ms an example."""
     row = {
         "arm": spec.arm, "compute_type": "bfloat16", "tokens": 16, "runs": 1, "held": [300, 400], "seconds": 1.0,
-        "evaluation_seconds": 0.01, "peak_gib": 1.0, "flop": 1, "trainable_parameters": 1, "reference_seconds": 1.0,
+        "evaluation_seconds": 0.01, "peak_gib": 1.0, "flop": 1, "reference_seconds": 1.0,
         "ratios": [1.0],
     }  # fmt: skip
     return cost.Workload.of(spec).model_dump() | row | changes
 
 
 def bench_file(rows: list[dict[str, Any]]) -> Path:
-    ceiling = dict.fromkeys(("float32_flop_per_second", "bfloat16_flop_per_second", "bytes_per_second"), 1e9)
+    ceiling = dict.fromkeys(("float32_flop_per_second", "bfloat16_flop_per_second"), 1e9)
     path = Path("runs/bench/cpu.json")
     path.parent.mkdir(exist_ok=True)
     content = {"device": "a processor", "kind": "cpu", "threads": 2, "ceiling": ceiling, "rows": rows}
@@ -175,7 +188,7 @@ def test_bench_shows_what_it_measured_and_whether_targets_are_met(
     assert "a processor, threads: 2" in output
     frozen = next(line for line in output.splitlines() if "frozen" in line and "yes" in line)
     assert [cell.strip() for cell in frozen.split("│")[1:-1]] == [
-        "tiny-lm", "digits", "frozen", "21", "ratio", "3.00", "3.04", "yes"
+        "tiny-lm", "digits", "frozen", "21", "3.00", "3.04", "yes"
     ]  # fmt: skip
     assert output.count("not measured") == 3
     assert "runs/bench/cpu.json" in output
