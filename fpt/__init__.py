@@ -1,8 +1,8 @@
 """Do frozen language models compute? A replication study of two papers that contradict each other.
 
-The rooms, each importing only from those before it: `tasks` (what is learned), `models` (what learns),
-`training` (how it learns), `sweeps` (which runs, where), `evidence` (what it shows). They load on first use,
-and torch only inside functions, so that `import fpt` is fast.
+The rooms, each importing only from those before it: `papers` (what the papers say), `tasks` (what is learned), `models`
+(what learns), `training` (how it learns), `sweeps` (which runs, where), `evidence` (what it shows), `bench` (how fast it
+is), `cli` (the command). They load on first use, and torch only inside functions, so that `import fpt` is fast.
 """
 
 from importlib import import_module
@@ -10,10 +10,10 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from fpt import evidence, models, sweeps, tasks, training
+    from fpt import bench, evidence, models, papers, sweeps, tasks, training
 
 __version__ = "0.1.0"
-__all__ = ["evidence", "models", "sweeps", "tasks", "training"]
+__all__ = ["bench", "evidence", "models", "papers", "sweeps", "tasks", "training"]
 
 
 def __getattr__(name: str) -> ModuleType:

@@ -22,14 +22,23 @@ from fpt.sweeps.engines import local as engines
 from fpt.sweeps.engines import ray as ray_engine
 from fpt.sweeps.publish import BEGIN, END
 from fpt.sweeps.study import Study, load_study
+from fpt.tasks import TASKS, Entry
 
 ROOT = Path(__file__).parents[1]
 TEXT = """
 name: My study
-sweeps:
-  - {task: digits, arm: [frozen-random, unfrozen-random], steps: 3, learning_rates: [1e-3, 1e-2],
-     selection_seeds: [0], confirmation_seeds: [10, 11], reference_rates: [1e-3]}
-  - {task: digits-lra, arm: frozen-random, learning_rates: [1e-3], selection_seeds: [0]}
+paper: rothermel2021
+tables: [rothermel-table-1, rothermel-figure-1]
+replace:
+  - {where: {backbone: gpt2}, with: {backbone: tiny-lm}}
+  - {where: {row: [FP, UP]}, with: null}
+  - {where: {table: rothermel-table-1, task: [listops, cifar10, cifar10-lra]}, with: null}
+  - {where: {table: rothermel-figure-1, row: UR}, with: null}
+  - {where: {task: mnist}, with: {task: digits}}
+  - {where: {task: cifar10-lra}, with: {task: digits-lra}}
+defaults: {random_init: matched, learning_rates: [1e-3], selection_seeds: [0], reference_rates: []}
+tasks:
+  digits: {steps: 3, learning_rates: [1e-3, 1e-2], confirmation_seeds: [10, 11], reference_rates: [1e-3]}
 """
 
 
@@ -110,6 +119,18 @@ def test_plan_estimates_what_was_not_measured(study: Study) -> None:
     assert "estimated (another, threads: 2)" in line
 
 
+def test_plan_does_not_load_a_task_of_yours(study: Study, monkeypatch: pytest.MonkeyPatch) -> None:
+    def download(*_: Any) -> Any:
+        raise DataError("the loader was called")
+
+    monkeypatch.setitem(TASKS, "mine", Entry(download, "Mine"))
+    bench_file([bench_row(study.sweeps[1])])
+    (study.folder / "study.yaml").write_text(TEXT.replace("task: digits,", "task: mine,"))
+    output = fpt("plan", "mine")
+    assert "3 of 3 sweeps to run" in output
+    assert "of unknown time" in output
+
+
 def test_plan_refuses_a_damaged_bench(study: Study) -> None:
     bench_file([]).write_text("{}")
     assert "cpu.json is not what fpt bench writes" in fpt("plan", "mine", code=2)
@@ -137,14 +158,14 @@ def bench_row(spec: SweepSpec, **changes: Any) -> dict[str, Any]:
     """What `fpt bench` would say of the fleets of a sweep: 10 ms an example."""
     row = {
         "arm": spec.arm, "compute_type": "bfloat16", "tokens": 16, "runs": 1, "held": [300, 400], "seconds": 1.0,
-        "evaluation_seconds": 0.01, "peak_gib": 1.0, "flop": 1, "trainable_parameters": 1, "reference_seconds": 1.0,
+        "evaluation_seconds": 0.01, "peak_gib": 1.0, "flop": 1, "reference_seconds": 1.0,
         "ratios": [1.0],
     }  # fmt: skip
     return cost.Workload.of(spec).model_dump() | row | changes
 
 
 def bench_file(rows: list[dict[str, Any]]) -> Path:
-    ceiling = dict.fromkeys(("float32_flop_per_second", "bfloat16_flop_per_second", "bytes_per_second"), 1e9)
+    ceiling = dict.fromkeys(("float32_flop_per_second", "bfloat16_flop_per_second"), 1e9)
     path = Path("runs/bench/cpu.json")
     path.parent.mkdir(exist_ok=True)
     content = {"device": "a processor", "kind": "cpu", "threads": 2, "ceiling": ceiling, "rows": rows}
@@ -167,7 +188,7 @@ def test_bench_shows_what_it_measured_and_whether_targets_are_met(
     assert "a processor, threads: 2" in output
     frozen = next(line for line in output.splitlines() if "frozen" in line and "yes" in line)
     assert [cell.strip() for cell in frozen.split("│")[1:-1]] == [
-        "tiny-lm", "digits", "frozen", "21", "ratio", "3.00", "3.04", "yes"
+        "tiny-lm", "digits", "frozen", "21", "3.00", "3.04", "yes"
     ]  # fmt: skip
     assert output.count("not measured") == 3
     assert "runs/bench/cpu.json" in output
@@ -179,10 +200,10 @@ def test_bench_refuses_a_bad_cell(study: Study) -> None:
 
 
 def test_plan_only(study: Study) -> None:
-    output = fpt("plan", "mine", "--only", "lu-table-2")
+    output = fpt("plan", "mine", "--only", "rothermel-figure-1")
     assert "digits-lra" in output
     assert "1 of 1 sweeps to run" in output
-    assert "unknown feed 'lu-table-3'" in fpt("plan", "mine", "--only", "lu-table-3", code=2)
+    assert "unknown table 'rothermel-table-2'" in fpt("plan", "mine", "--only", "rothermel-table-2", code=2)
 
 
 def test_status_shows_every_state(study: Study) -> None:
@@ -227,7 +248,7 @@ def test_run_reports_failures_with_exit_code_1(study: Study, monkeypatch: pytest
 
     monkeypatch.setattr(engines, "run_local", run_local)
     monkeypatch.setattr(execute, "check_all", lambda *_: None)
-    output = fpt("run", "mine", "--only", "lu-table-1", "--threads", "2", code=1)
+    output = fpt("run", "mine", "--only", "rothermel-table-1", "--threads", "2", code=1)
     assert "started: digits, frozen-random" in output
     assert "done (1 of 2): digits, frozen-random" in output
     assert "ended without a result: digits, unfrozen-random" in output
@@ -270,7 +291,7 @@ def test_errors_of_a_study_have_no_traceback(study: Study) -> None:
     for command in ("plan", "run", "status", "publish"):
         output = fpt(command, "mine", code=2)
         assert "steps = 0" in output
-        assert "runs/mine/study.yaml, sweep 1" in output
+        assert "runs/mine/study.yaml, rothermel-table-1/FR/mnist" in output
         assert "Traceback" not in output
         assert "unknown study 'mien'" in fpt(command, "mien", code=2)
 

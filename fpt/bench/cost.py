@@ -60,7 +60,6 @@ class Row(Workload):
     evaluation_seconds: float
     peak_gib: float
     flop: int  # of one step of one run
-    trainable_parameters: int
     reference_seconds: float | None = None  # None: not compared
     ratios: list[float] = []  # reference / fleet, a round each
 
@@ -75,11 +74,10 @@ class Row(Workload):
 
 
 class Ceiling(_Record):
-    """The best rates that a device was seen to reach."""
+    """The best rates of matrix products that a device was seen to reach."""
 
     float32_flop_per_second: float
     bfloat16_flop_per_second: float
-    bytes_per_second: float
 
 
 class Bench(_Record):
@@ -103,6 +101,11 @@ class Bench(_Record):
         """The share of the device's rate of products, in the number type of the row, that the row's FLOP reached."""
         rate: float = getattr(self.ceiling, f"{row.compute_type}_flop_per_second")
         return row.flop / row.seconds / rate
+
+    def rows_like(self, other: "Bench") -> list[Row]:
+        """The rows, if the same code ran on the same device; uncommitted changes leave open what the code was."""
+        first, second = (bench.model_dump(exclude={"ceiling", "measured_utc", "rows"}) for bench in (self, other))
+        return self.rows if first == second and not (self.git or {}).get("dirty", False) else []
 
 
 def benches(runs: Path) -> list[Bench]:

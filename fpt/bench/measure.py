@@ -38,6 +38,7 @@ from fpt.training.evaluate import score
 from fpt.training.fleet import Fleet, stack
 
 T = TypeVar("T")
+Call = Callable[[], object]
 # The words of a cell, BACKBONE/TASK[:VARIANT]/ARM/RUNS, each with its alternatives; a fleet that does not fit in
 # memory is cut to what does.
 SHORT = "bit-xor mnist:released mnist digits-lra cifar10 bit-memory"  # 10, 49, 64, 64, 64, 120 tokens; digits: 16
@@ -47,7 +48,6 @@ ON_CPU = (("tiny-lm", "digits", "21 9 3 1"), ("tiny-lm", f"{SHORT} {LONG}", "21"
           ("minilm lstm", "mnist", "9"))  # fmt: skip
 OUTPUT_ONLY = "gpt2/mnist/output-random/9"  # on features that are computed once
 ON_GPU = (("tiny-lm", "digits", "21"), ("gpt2", "mnist", "9 3 1"), ("gpt2", f"digits {SHORT} {LONG}", "27"))
-NEW = {"ceiling", "measured_utc", "rows"}  # differ from bench to bench
 
 
 def cells(quick: bool, cuda: bool) -> list[str]:
@@ -89,7 +89,7 @@ def measure(spec: SweepSpec, rounds: int = 5, seconds: float = 2.0, compared: bo
     with peak_memory(device) as peak:
         fleet = features.fleet(task, template, recipe, rates, seeds, device)
         clock(lambda: fleet.step(next(steps)), 2, device)
-    sides: list[Callable[[], object]] = [lambda: fleet.step(next(steps))]
+    sides: list[Call] = [lambda: fleet.step(next(steps))]
     if compared and models.BACKBONES[spec.backbone].family in COMPARABLE:
         sides.append(Reference(template, recipe, rates[0], seeds[0], device).step)
     turns = in_turns(sides, rounds, seconds, device)
@@ -106,15 +106,12 @@ def measure(spec: SweepSpec, rounds: int = 5, seconds: float = 2.0, compared: bo
         evaluation_seconds=evaluation_seconds(fleet),
         peak_gib=round(peak[0] / 2**30, 3),
         flop=needed_flop(template, spec.batch_size, cached=cached),
-        trainable_parameters=fleet.parameters.shape[1],
         reference_seconds=other[0] if other else None,
         ratios=[round(runs * turn[1] / turn[0], 2) for turn in turns] if other else [],
     )
 
 
-def in_turns(
-    calls: Sequence[Callable[[], object]], rounds: int, seconds: float, device: torch.device
-) -> list[list[float]]:
+def in_turns(calls: Sequence[Call], rounds: int, seconds: float, device: torch.device) -> list[list[float]]:
     """Seconds that each of the calls takes, a list a round; a turn is as many of one call as take about `seconds`."""
     for call in calls:  # the first one prepares
         call()
@@ -147,7 +144,7 @@ def peak_memory(device: torch.device) -> Iterator[list[int]]:
         found[0] = torch.cuda.max_memory_allocated(device)
 
 
-def clock(call: Callable[[], object], count: int, device: torch.device) -> float:
+def clock(call: Call, count: int, device: torch.device) -> float:
     """Seconds a call over `count` of them, the device's queue emptied before and after."""
 
     def now() -> float:
@@ -169,35 +166,22 @@ def evaluation_seconds(fleet: Fleet) -> float:
 
 
 def ceiling(seconds: float) -> Bench:
-    """A bench without rows: the device, what computes, and the best that it was seen to do in turns of `seconds`: FLOP
-    per second of square products in either type, bytes per second (read and written) of a copy."""
+    """A bench without rows: the device, what computes, and the best rates of square products in turns of `seconds`."""
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    size, length = (8192, 2**30) if device.type == "cuda" else (2048, 2**27)
+    size = 8192 if device.type == "cuda" else 2048
 
-    def best(call: Callable[[], object]) -> float:
-        return min(clock(call, 1, device) for _ in range(max(3, min(50, round(seconds / clock(call, 1, device))))))
-
-    def products(kind: torch.dtype) -> float:
+    def best(kind: torch.dtype) -> float:
         square, out = (torch.ones(size, size, dtype=kind, device=device) for _ in range(2))
-        return 2 * size**3 / best(partial(torch.mm, square, square, out=out))
+        product = partial(torch.mm, square, square, out=out)
+        times = max(3, min(50, round(seconds / clock(product, 1, device))))
+        return 2 * size**3 / min(clock(product, 1, device) for _ in range(times))
 
-    source, target = (torch.ones(length // 4, device=device) for _ in range(2))
-    copied = 2 * length / best(partial(target.copy_, source))
-    name = device_name(device.type)
+    rates = {f"{name}_flop_per_second": best(getattr(torch, name)) for name in ("float32", "bfloat16")}
+    name, threads = device_name(device.type), torch.get_num_threads()
     slug = "-".join(re.findall(r"[a-z0-9]+", re.sub(r"nvidia|geforce|tesla", "", name.lower())))
-    return Bench(
-        device=name,
-        kind=slug if device.type == "cuda" else "cpu",
-        threads=torch.get_num_threads(),
-        ceiling=Ceiling(
-            float32_flop_per_second=products(torch.float32),
-            bfloat16_flop_per_second=products(torch.bfloat16),
-            bytes_per_second=copied,
-        ),
-        **software(),
-        measured_utc=now(),
-        rows=[],
-    )
+    kind = slug if device.type == "cuda" else "cpu"
+    made = {"measured_utc": now(), **software()}
+    return Bench(device=name, kind=kind, threads=threads, ceiling=Ceiling(**rates), rows=[], **made)
 
 
 def apart(call: Callable[..., T], *arguments: Any) -> T:
@@ -217,16 +201,15 @@ def bench(names: Sequence[str], quick: bool, runs: Path, log: Callable[[str], No
     """Measure the cells (all of this device's where none is named), and write runs/bench/KIND.json after each.
 
     Rows that the same code measured on the same device before are kept, others are dropped. A cell for which memory
-    does not suffice is logged and left out. Raises, before anything is measured, SpecError
-    for a bad cell and FptError for a folder that cannot be written; DataError where the file that is there is not of
-    `fpt bench`.
+    does not suffice is logged and left out. Raises, before anything is measured, SpecError for a bad cell and FptError
+    for a folder that cannot be written; DataError where the file that is there is not of `fpt bench`.
     """
     wanted = [(name, cell(name)) for name in names]
     check_writable(runs)
     rounds, seconds = (3, 0.5) if quick else (5, 2.0)
     result = apart(ceiling, seconds / 2)
     path = runs / FOLDER / f"{result.kind}.json"
-    rows = kept(read(path), result) if path.is_file() else []
+    rows = read(path).rows_like(result) if path.is_file() else []
     wanted = wanted or [(name, cell(name)) for name in cells(quick, result.kind != "cpu")]
     for number, (name, spec) in enumerate(wanted, start=1):
         log(f"{number} of {len(wanted)}: {name}")
@@ -239,12 +222,6 @@ def bench(names: Sequence[str], quick: bool, runs: Path, log: Callable[[str], No
         path.parent.mkdir(exist_ok=True)
         write_json(path, result.model_copy(update={"rows": rows}).model_dump(mode="json"))
     return result.model_copy(update={"rows": rows})
-
-
-def kept(before: Bench, result: Bench) -> list[Row]:
-    """The rows of `before` if the same code ran on the same device: uncommitted changes leave open what it was."""
-    same = before.model_dump(exclude=NEW) == result.model_dump(exclude=NEW)
-    return before.rows if same and not (result.git or {}).get("dirty", False) else []
 
 
 def check_writable(runs: Path) -> None:

@@ -11,16 +11,12 @@ from fpt.evidence.runs import SHORT, rate_text
 from fpt.evidence.stats import paired
 from fpt.sweeps.ledger import workspace
 
-ADAM_BYTES = 28  # a parameter and step: it and two moments read and written, its gradient read; float32
 # Decided before anything was measured: backbone, task, trainable groups, runs (None: the largest fleet that was
-# measured), figure, at least. Those of the processor are for two cores that multiply in bfloat16.
-LONG = ("cifar10-lra", "listops")
-Target = tuple[str, str, str, int | None, str, float]
-ON_CPU: list[Target] = [("gpt2", "mnist", "fpt", None, "ratio", 4.0), ("gpt2", "mnist", "all", None, "ratio", 2.5)]
-ON_CPU += [("tiny-lm", "digits", trainable, 21, "ratio", 3.0) for trainable in ("fpt", "all")]
-ON_GPU: list[Target] = [("gpt2", "mnist", trainable, 27, "ratio", 25.0) for trainable in ("fpt", "all")]
-ON_GPU += [("gpt2", "mnist", "fpt", 27, "utilisation", 0.45), ("gpt2", "mnist", "all", 27, "utilisation", 0.2)]
-ON_GPU += [("gpt2", task, trainable, None, "utilisation", 0.35) for task in LONG for trainable in ("fpt", "all")]
+# measured), ratio at least. Those of the processor are for two cores that multiply in bfloat16.
+Target = tuple[str, str, str, int | None, float]
+ON_CPU: list[Target] = [("gpt2", "mnist", "fpt", None, 4.0), ("gpt2", "mnist", "all", None, 2.5)]
+ON_CPU += [("tiny-lm", "digits", trainable, 21, 3.0) for trainable in ("fpt", "all")]
+ON_GPU: list[Target] = [("gpt2", "mnist", trainable, 27, 25.0) for trainable in ("fpt", "all")]
 ARMS = {"fpt": "frozen", "all": "unfrozen"}
 
 
@@ -34,12 +30,9 @@ def load_benches(root: Path | None = None) -> list[Bench]:
 
 def bench_table(bench: Bench) -> pd.DataFrame:
     """A row a cell, as text; a dash where there was no reference. Times are ms a run-step; `range` is that of the ratio
-    over the rounds; `ceiling` is the utilisation of a fleet that multiplied at the device's rate and then updated at
-    the rate of its memory."""
+    over the rounds; `utilisation` is the share of the device's rate of products."""
     rows = []
     for row in sorted(bench.rows, key=lambda row: (row.backbone, row.tokens, row.task, row.runs)):
-        products = bench.utilisation(row) * row.seconds
-        updates = ADAM_BYTES * row.trainable_parameters / bench.ceiling.bytes_per_second
         variant = "" if row.variant == "paper" else f" ({row.variant})"
         cell = {
             "task": f"{row.task}{variant}",
@@ -47,10 +40,9 @@ def bench_table(bench: Bench) -> pd.DataFrame:
             "tokens": f"{row.tokens:,}",
             "arm": SHORT.get(row.arm, row.arm),
             "runs": str(row.runs),
-            "ratio": _text("ratio", row.ratio),
+            "ratio": f"{row.ratio:.2f}" if row.ratio else "-",
             "range": f"{min(row.ratios):.2f} to {max(row.ratios):.2f}" if row.ratios else "-",
-            "utilisation": _text("utilisation", bench.utilisation(row)),
-            "ceiling": f"{products / (products + updates):.0%}",
+            "utilisation": f"{bench.utilisation(row):.1%}",
             "peak GiB": f"{row.peak_gib:.2f}",
             "reference": f"{1e3 * row.reference_seconds:,.1f}" if row.reference_seconds else "-",
             "fleet": f"{1e3 * row.seconds:,.1f}",
@@ -59,33 +51,18 @@ def bench_table(bench: Bench) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def _text(figure: str, value: float | None) -> str:
-    if value is None:
-        return "-"
-    return f"{value:.1%}" if figure == "utilisation" else f"{value:.2f}"
-
-
 def bench_targets(bench: Bench) -> pd.DataFrame:
-    """A row a target of this kind of device, as text: what was wanted, what was measured, and whether it is met."""
+    """A row a target of this kind of device, as text: the ratio that was wanted and measured, and whether it is met."""
     rows = []
-    for backbone, task, trainable, runs, figure, wanted in ON_CPU if bench.kind == "cpu" else ON_GPU:
+    for backbone, task, trainable, runs, wanted in ON_CPU if bench.kind == "cpu" else ON_GPU:
         cell = (backbone, task, "paper", trainable)
         fitting = [row for row in bench.rows if (row.backbone, row.task, row.variant, row.trainable) == cell]
         best = max([row for row in fitting if runs in (None, row.runs)], key=lambda row: row.runs, default=None)
-        reached = None if best is None else best.ratio if figure == "ratio" else bench.utilisation(best)
-        met = "not measured" if reached is None else "yes" if reached >= wanted else "no"
-        rows.append(
-            {
-                "backbone": backbone,
-                "task": task,
-                "arm": ARMS[trainable],
-                "runs": str(best.runs) if best else "",
-                "figure": figure,
-                "at least": _text(figure, wanted),
-                "measured": _text(figure, reached),
-                "met": met,
-            }
-        )
+        named = {"backbone": backbone, "task": task, "arm": ARMS[trainable], "runs": str(best.runs) if best else ""}
+        ratio = best.ratio if best else None
+        measured = f"{ratio:.2f}" if ratio else "-"
+        met = "not measured" if ratio is None else "yes" if ratio >= wanted else "no"
+        rows.append(named | {"at least": f"{wanted:.2f}", "measured": measured, "met": met})
     return pd.DataFrame(rows)
 
 
@@ -117,7 +94,5 @@ def precision_table(runs: pd.DataFrame) -> pd.DataFrame:
 
 def bench_words(bench: Bench) -> str:
     """One sentence: the device, its threads, and the rates that were measured as its ceiling."""
-    of = bench.ceiling
-    single, half = (f"{rate / 1e12:,.2f}" for rate in (of.float32_flop_per_second, of.bfloat16_flop_per_second))
-    copied = f"{of.bytes_per_second / 1e9:,.0f} GB/s"
-    return f"{bench.device}, threads: {bench.threads}; {single} TFLOP/s in float32, {half} in bfloat16, {copied}."
+    single, half = bench.ceiling.float32_flop_per_second / 1e12, bench.ceiling.bfloat16_flop_per_second / 1e12
+    return f"{bench.title}; {single:,.2f} TFLOP/s in float32, {half:,.2f} in bfloat16."

@@ -91,8 +91,8 @@ def plan(
 
             new = [state.spec for state in todo if not (state.result or state.published)]
             figures = {"this machine": measure_here(new, log)}
-    with console.status("working out what was never measured"):
-        found = [(state, costs(state, figures)) for state in states]
+        with console.status("working out what was never measured"):
+            found = [(state, costs(state, figures)) for state in states]
     console.print(plan_table(opened_study.name, found))
     total = total_text([(state, known) for state, known in found if state in todo])
     console.print(escape(f"{len(todo)} of {len(states)} sweeps to run" + (f": {total}" if total else "")))

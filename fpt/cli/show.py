@@ -1,7 +1,6 @@
 """What the `fpt` command shows: tables of sweeps, predicted times, bars of sweeps at work."""
 
 import time
-from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -52,9 +51,9 @@ def known(cost: Cost) -> str:
 
 def total_text(plan: Sequence[tuple[SweepState, Sequence[Cost]]]) -> str:
     """The sums of all times, by source and device, and the number of sweeps of unknown time."""
-    sums: defaultdict[str, float] = defaultdict(float)
+    sums: dict[str, float] = {}
     for cost in (cost for _, costs in plan for cost in costs):
-        sums[known(cost)] += cost.seconds
+        sums[known(cost)] = sums.get(known(cost), 0) + cost.seconds
     unknown = sum(not costs for _, costs in plan)
     parts = [f"{time_text(seconds)} {how}" for how, seconds in sums.items()]
     return ", ".join(parts + [f"{unknown} of unknown time"] * bool(unknown))

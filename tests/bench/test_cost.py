@@ -20,7 +20,7 @@ SPEC: dict[str, Any] = {
     "evaluation_examples": 1000, "learning_rates": [1e-4, 1e-3], "selection_seeds": [0, 1, 2],
     "confirmation_seeds": [10, 11], "reference_rates": [1e-3],
 }  # fmt: skip
-CEILING = {"float32_flop_per_second": 1e11, "bfloat16_flop_per_second": 1e12, "bytes_per_second": 1e10}
+CEILING = {"float32_flop_per_second": 1e11, "bfloat16_flop_per_second": 1e12}
 
 
 def spec(**changes: Any) -> SweepSpec:
@@ -32,7 +32,7 @@ def fields(**changes: Any) -> dict[str, Any]:
     measured = {
         "arm": "frozen-random", "tokens": 64, "runs": 6, "held": [10_000, 10_000], "compute_type": "bfloat16",
         "seconds": 0.5, "reference_seconds": 2.0, "ratios": [3.5, 4.5], "evaluation_seconds": 1e-3, "peak_gib": 1.5,
-        "flop": 10**11, "trainable_parameters": 100_000,
+        "flop": 10**11,
     }  # fmt: skip
     return Workload.of(spec(arm="frozen-random")).model_dump() | measured | changes
 

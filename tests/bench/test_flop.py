@@ -154,7 +154,6 @@ def row(of: SweepSpec, rate: float = 1e9) -> Row:
         evaluation_seconds=0.5,
         peak_gib=1.0,
         flop=done.step,
-        trainable_parameters=1,
     )
 
 

@@ -13,17 +13,17 @@ FROZEN: dict[str, Any] = {
     "backbone": "gpt2", "task": "mnist", "variant": "paper", "task_options": {}, "backbone_options": {"layers": 0},
     "trainable": "fpt", "batch_size": 8, "dropout": 0.1, "arm": "frozen-random", "tokens": 64, "runs": 9,
     "held": (10_000, 10_000), "compute_type": "bfloat16", "seconds": 0.25, "reference_seconds": 1.0,
-    "ratios": [3.9, 4.2], "evaluation_seconds": 1e-3, "peak_gib": 1.5, "flop": 2 * 10**11, "trainable_parameters": 0,
+    "ratios": [3.9, 4.2], "evaluation_seconds": 1e-3, "peak_gib": 1.5, "flop": 2 * 10**11,
 }  # fmt: skip
 UNFROZEN = FROZEN | {
-    "arm": "unfrozen-random", "trainable": "all", "reference_seconds": 0.6, "trainable_parameters": 10**9 // 28,
+    "arm": "unfrozen-random", "trainable": "all", "reference_seconds": 0.6,
     "compute_type": "float32", "flop": 10**10,
 }  # fmt: skip
 
 
 def bench(kind: str = "cpu", **changes: Any) -> Bench:
     """Two cells of GPT-2 on MNIST, hand-made."""
-    ceiling = {"float32_flop_per_second": 1e11, "bfloat16_flop_per_second": 1e12, "bytes_per_second": 1e10}
+    ceiling = {"float32_flop_per_second": 1e11, "bfloat16_flop_per_second": 1e12}
     rows = [FROZEN, UNFROZEN, {**FROZEN, "runs": 3, "reference_seconds": 0.25}]
     top = {"device": "a device", "kind": kind, "threads": 2, "ceiling": ceiling, "rows": rows}
     return Bench.model_validate(top | changes)
@@ -40,8 +40,6 @@ def test_a_row_a_cell_in_order_of_size() -> None:
         "250.0",
         "1,000.0",
     )
-    assert row["ceiling"] == "100%"
-    assert table.iloc[2]["ceiling"] == "50%"  # 0.1 s of products, 0.1 s of updates
 
 
 def test_a_row_without_a_reference_has_dashes() -> None:
@@ -56,12 +54,11 @@ def test_targets_are_held_against_the_largest_fleet() -> None:
     assert (unfrozen["at least"], unfrozen["measured"], unfrozen["met"]) == ("2.50", "2.40", "no")
     assert set(table.loc["tiny-lm"]["met"]) == {"not measured"}
     gpu = bench_targets(bench("h200"))
-    assert set(gpu["figure"]) == {"ratio", "utilisation"}
     assert set(gpu["met"]) == {"not measured"}  # of 27 runs none was measured
 
 
 def test_what_the_device_can_do_in_words() -> None:
-    words = "a device, threads: 2; 0.10 TFLOP/s in float32, 1.00 in bfloat16, 10 GB/s."
+    words = "a device, threads: 2; 0.10 TFLOP/s in float32, 1.00 in bfloat16."
     assert bench_words(bench()) == words
 
 
