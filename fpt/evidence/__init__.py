@@ -1,6 +1,5 @@
 """What the runs show: tidy tables, intervals, verdicts, figures. Importing it does not import torch."""
 
-from fpt.evidence.arithmetic import lstm_table, parameter_table, size_table, spread_figure
 from fpt.evidence.attention import attention_maps, attention_table
 from fpt.evidence.baselines import baseline_scores, linear_score
 from fpt.evidence.claims import Verdict, claim, headline, verdict_table
@@ -15,7 +14,6 @@ from fpt.evidence.exhibits import (
 )
 from fpt.evidence.experiments import Results, experiment, experiments, load_results
 from fpt.evidence.ordering import ordering_table
-from fpt.evidence.verdicts import all_verdicts, other_reading, overall, verdict, verdicts
 from fpt.evidence.rulings import Ruling, rulings
 from fpt.evidence.runs import find_study, load_attention, load_curves, load_plan, load_runs, studies, sweeps_table
 from fpt.evidence.show.figures import (
@@ -36,7 +34,9 @@ from fpt.evidence.show.tables import (
     summary,
     table_one,
 )
+from fpt.evidence.sizes import lstm_table, parameter_table, size_table, spread_figure
 from fpt.evidence.speed import bench_table, bench_targets, bench_words, load_benches, plan_table, precision_table
+from fpt.evidence.verdicts import all_verdicts, other_reading, overall, verdict, verdicts
 
 __all__ = [
     "Picture",
@@ -44,7 +44,9 @@ __all__ = [
     "Ruling",
     "Table",
     "Verdict",
+    "all_verdicts",
     "alt_text",
+    "attention_maps",
     "attention_table",
     "baseline_scores",
     "bench_table",
@@ -74,6 +76,8 @@ __all__ = [
     "load_runs",
     "lstm_table",
     "ordering_table",
+    "other_reading",
+    "overall",
     "paper_table",
     "parameter_table",
     "plan_table",
@@ -89,7 +93,9 @@ __all__ = [
     "sweeps_table",
     "table_one",
     "title",
+    "verdict",
     "verdict_table",
+    "verdicts",
     "what_to_see",
     "what_was_run",
 ]

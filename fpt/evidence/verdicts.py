@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from fpt.evidence import arithmetic
+from fpt.evidence.arithmetic import computed
 from fpt.evidence.baselines import baseline_scores, chance, linear_score
 from fpt.evidence.cells import AT_PAPERS_RATE, NOT_RUN, PAPER_SCALE, REDUCED, SELECTION, TUNED, StudyCells
 from fpt.evidence.rules import (
@@ -18,7 +18,7 @@ from fpt.evidence.rules import (
     Part,
     Reading,
 )
-from fpt.evidence.stats import SIGNIFICANCE, holm, partial_conjunction
+from fpt.evidence.stats import SIGNIFICANCE, partial_conjunction
 from fpt.papers import Claim, Rule, claims, table
 from fpt.tasks import data_folder, entry
 
@@ -69,7 +69,7 @@ def verdicts(claim: Claim, studies: Iterable[StudyCells]) -> list[Verdict]:
     if claim.documentary or claim.todo:
         return [Verdict(claim.id, DOCUMENTARY if claim.documentary else OPEN, note=claim.documentary or claim.todo)]
     if claim.arithmetic:
-        word, note = arithmetic.function(claim.arithmetic, f"claim {claim.id}")(claim)
+        word, note = computed(claim)
         return [Verdict(claim.id, word, note=note)]
     if any(rule.kind == "baseline" for rule in claim.rule):
         return [_by_baselines(claim)]
@@ -168,9 +168,9 @@ def _combined(rule: Rule, parts: Sequence[Part]) -> tuple[float, float]:
 
 
 def _all(pairs: Sequence[tuple[float, float]]) -> tuple[float, float]:
-    """That all hold, and that one does not."""
+    """That all hold, and that one does not: the smallest p after Holm's correction."""
     supports, contradicts = zip(*pairs, strict=True)
-    return max(supports), min(holm(contradicts))
+    return max(supports), min(1.0, len(pairs) * min(contradicts))
 
 
 def _setting(readings: Sequence[Reading]) -> str:
