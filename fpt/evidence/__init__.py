@@ -36,7 +36,7 @@ from fpt.evidence.show.tables import (
 )
 from fpt.evidence.sizes import lstm_table, parameter_table, size_table, spread_figure
 from fpt.evidence.speed import bench_table, bench_targets, bench_words, load_benches, plan_table, precision_table
-from fpt.evidence.verdicts import all_verdicts, other_reading, overall, verdict, verdicts
+from fpt.evidence.verdicts import all_verdicts, other_reading, overall, verdict
 
 __all__ = [
     "Picture",
@@ -95,7 +95,6 @@ __all__ = [
     "title",
     "verdict",
     "verdict_table",
-    "verdicts",
     "what_to_see",
     "what_was_run",
 ]

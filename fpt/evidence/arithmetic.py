@@ -288,14 +288,9 @@ def o17_listops_differs(_: Claim) -> Finding:
 
 @_arithmetic
 def o19_bit_memory_bold(_: Claim) -> Finding:
-    pairs = {
-        t: (_printed("lu-table-18", "output + input", t), _printed("lu-table-18", "output + layer norm", t))
-        for t in LU_ROWS
-    }
-    above = [task for task, (inputs, norms) in pairs.items() if inputs > norms]
-    return above == [
-        "bit-memory"
-    ], f"input {_listed([pairs['bit-memory'][0]])}, layer norm {_listed([pairs['bit-memory'][1]])}"
+    inputs, norms = (_row("lu-table-18", row, *LU_ROWS) for row in ("output + input", "output + layer norm"))
+    above = {task: (one, two) for task, one, two in zip(LU_ROWS, inputs, norms, strict=True) if one > two}
+    return [*above] == ["bit-memory"], "; ".join(f"{task} {_listed(pair)}" for task, pair in above.items())
 
 
 @_arithmetic
