@@ -1,14 +1,17 @@
 """Every kind of rule on data for each of its three verdicts, and what the engine makes of parts, edges and scales."""
 
 import math
+import re
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
-import pandas as pd
 import pytest
-from made_cells import PAPER, RATES, Made, MadeStudy, claim, paper, study
+from made_cells import PAPER, Made, MadeStudy, claim, paper, study
 
 from fpt.evidence.cells import NOT_RUN, SELECTION
 from fpt.evidence.rules import KINDS
+from fpt.evidence.stats import Paired
 from fpt.evidence.verdicts import (
     CONTRADICTED,
     DEPENDS,
@@ -19,19 +22,21 @@ from fpt.evidence.verdicts import (
     NOT_TESTED,
     OPEN,
     SUPPORTED,
+    Part,
     Verdict,
+    _word,
     other_reading,
     overall,
     verdict,
     verdicts,
 )
-from fpt.papers import Claim
+from fpt.papers import Claim, Rule
 from fpt.papers.paper import Kind
 
 S, C, I = SUPPORTED, CONTRADICTED, INCONCLUSIVE  # noqa: E741
 AT = {1e-4: 80, 1e-3: 80, 1e-2: 80}
 GRID = {1e-5: 40, 1e-4: 60, 1e-3: 80}
-FLAT = {rate: 80 for rate in GRID}
+FLAT = dict.fromkeys(GRID, 80)
 
 
 def up(points: float, rates: Any = AT) -> dict[float, float]:
@@ -39,7 +44,7 @@ def up(points: float, rates: Any = AT) -> dict[float, float]:
 
 
 A, B = Made(up(5)), Made(AT)
-NOISY = Made(up(1), sd=3)
+NOISY = Made(up(0.5), sd=3)
 # kind -> (rule, kind of table, {word: the rows, first to last})
 CASES: dict[str, tuple[dict[str, Any], str, dict[str, list[Made]]]] = {
     "beats": ({}, "accuracy", {S: [A, B], C: [B, A], I: [NOISY, B]}),
@@ -65,14 +70,18 @@ CASES: dict[str, tuple[dict[str, Any], str, dict[str, list[Made]]]] = {
     "small_gap": ({}, "gap", {S: [Made(train=80.2)], C: [Made(train=85)], I: [Made(train=81, sd=3)]}),
     "smaller_gap": (
         {}, "gap",
-        {S: [Made(train=81), Made(train=90)], C: [Made(train=90), Made(train=81)], I: [Made(sd=3), Made(train=81, sd=3)]},
+        {
+            S: [Made(train=81), Made(train=90)],
+            C: [Made(train=90), Made(train=81)],
+            I: [Made(sd=3), Made(train=81, sd=3)],
+        },
     ),
     "unstable": (
         {"by": 10}, "accuracy",
         {
             S: [Made({1e-4: 80, 1e-3: 50, 1e-2: 50}, best=1e-4)],
             C: [Made({1e-4: 80, 1e-3: 78, 1e-2: 50}, best=1e-4)],
-            I: [Made({1e-4: 80, 1e-3: 70, 1e-2: 50}, best=1e-4, sd=2)],
+            I: [Made({1e-4: 80, 1e-3: 66, 1e-2: 50}, best=1e-4, sd=3)],
         },
     ),
     "drop": (
@@ -143,3 +152,325 @@ def test_every_kind_comes_to_each_verdict(monkeypatch: pytest.MonkeyPatch, kind:
     assert found.word == (EDGE if (kind, word) == ("lower_rate", I) else word), found
     assert found.parts
     assert all(part.task == "digits" and part.comparison for part in found.parts)
+
+
+def ruled(
+    monkeypatch: pytest.MonkeyPatch, rule: dict[str, Any], rows: dict[str, Made], kind: str = "accuracy", **more: Any
+) -> Verdict:
+    """The verdict of one rule on one task of a made study."""
+    toy = paper(list(rows), kind, more.pop("printed", None), more.pop("until", "threshold"))
+    found = verdict(claim(rule), study(monkeypatch, toy, (more.pop("task", "digits"), rows), **more))
+    assert found is not None
+    return found
+
+
+BEATS = {"beats": ["a", "b"]}
+COMPARABLE = {"comparable": ["a", "b"]}
+HIGH, LOW, SAME = Made(up(5)), Made(AT), Made(AT, sd=0.2)
+EDGES = [  # rule, rows, which of them are at an edge (their accuracy may be higher still), the verdict
+    (BEATS, (HIGH, LOW), "a", S),  # the winner may win by more
+    (BEATS, (HIGH, LOW), "b", EDGE),
+    (BEATS, (LOW, HIGH), "b", C),  # the loser may lose by more
+    (BEATS, (LOW, HIGH), "a", EDGE),
+    (BEATS, (LOW, HIGH), "ab", EDGE),
+    (COMPARABLE, (SAME, LOW), "a", EDGE),
+    (COMPARABLE, (SAME, LOW), "b", EDGE),
+    (COMPARABLE, (HIGH, LOW), "a", C),
+    (COMPARABLE, (HIGH, LOW), "b", EDGE),
+    ({"matches_or_beats": ["a", "b"]}, (SAME, LOW), "a", S),
+    ({"matches_or_beats": ["a", "b"]}, (SAME, LOW), "b", EDGE),
+    ({"beats": ["a", "b"], "by": 3, "to": 8}, (HIGH, LOW), "a", EDGE),  # it may be more than 8
+    ({"reaches": "a", "level": 82}, (HIGH, LOW), "a", S),
+    ({"reaches": "a", "level": 99}, (HIGH, LOW), "a", EDGE),
+    ({"beats": ["a", "b"], "at": "paper"}, (HIGH, LOW), "b", S),  # an edge is of the tuned rate alone
+]
+
+
+@pytest.mark.parametrize(("rule", "rows", "edges", "word"), EDGES)
+def test_a_verdict_at_an_edge_stands_if_every_value_above_gives_the_same(
+    rule: dict[str, Any], rows: tuple[Made, Made], edges: str, word: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = {name: replace(row, edge=name in edges) for name, row in zip("ab", rows, strict=True)}
+    found = ruled(monkeypatch, rule, made)
+    assert found.word == word
+    assert all("edge of the grid" in part.note for part in found.parts) or rule.get("at") == "paper"
+
+
+@pytest.mark.parametrize("edges", ["a", "b"])
+def test_an_edge_bounds_neither_gaps_nor_steps(edges: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    gaps = {"a": Made(train=81), "b": Made(train=90)}
+    steps = {"a": Made(arrives=[60, 100, 80]), "b": Made(arrives=[180, 300, 240])}
+    for rule, kind, rows in (({"smaller_gap": ["a", "b"]}, "gap", gaps), ({"faster": ["a", "b"]}, "steps", steps)):
+        made = {name: replace(row, edge=name in edges) for name, row in rows.items()}
+        assert ruled(monkeypatch, rule, made, kind).word == EDGE
+        assert ruled(monkeypatch, rule, rows, kind).word == S
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "word"),
+    [  # best rates and grids from 1e-4 to 1e-2; by 3
+        (Made(best=1e-4, edge=True), Made(best=1e-3), S),  # lower still is lower
+        (Made(best=1e-3), Made(best=1e-2, edge=True), S),
+        (Made(best=1e-3), Made(best=1e-4, edge=True), C),
+        (Made(best=1e-2, edge=True), Made(best=1e-2, edge=True), EDGE),
+        (Made(best=1e-4, edge=True), Made(best=1e-4, edge=True), EDGE),
+        (Made(best=None), Made(best=1e-3), DIVERGED),
+    ],
+)
+def test_ends_of_the_grid_bound_the_best_rate(
+    first: Made, second: Made, word: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert ruled(monkeypatch, {"lower_rate": ["a", "b"], "by": 3}, {"a": first, "b": second}).word == word
+
+
+def test_much_is_more_than_five_points(monkeypatch: pytest.MonkeyPatch) -> None:
+    words = {points: ruled(monkeypatch, BEATS | {"by": 5}, {"a": Made(up(points), sd=2), "b": LOW}).word
+             for points in (1, 5, 9)}  # fmt: skip
+    assert words == {1: C, 5: I, 9: S}
+
+
+def test_a_tie_in_the_paper_is_a_tie_in_the_rule(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = {"a": Made(up(-0.5), sd=0.1), "b": Made(AT, sd=0.1)}
+    tie, lead = ({row: {"digits": value} for row, value in zip("ab", values, strict=True)}
+                 for values in ((100, 100), (100, 99)))  # fmt: skip
+    for rule in (BEATS, {"order": ["b", "a"]}):
+        assert ruled(monkeypatch, rule, rows, printed=tie).word == S
+        assert ruled(monkeypatch, rule, rows, printed=lead).word == C
+    assert "a tie in the paper" in ruled(monkeypatch, BEATS, rows, printed=tie).parts[0].note
+    worse = rows | {"a": Made(up(-5))}
+    assert ruled(monkeypatch, BEATS, worse, printed=tie).word == C
+
+
+def test_the_margin_of_listops_is_two_points(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = {"a": Made(up(-1.5), sd=0.1), "b": Made(AT, sd=0.1)}
+    assert ruled(monkeypatch, COMPARABLE, rows, task="listops-short").word == S
+    assert ruled(monkeypatch, COMPARABLE, rows, task="digits").word == C
+
+
+def test_numbers_of_the_paper_are_tested_at_its_scale_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    printed = {"a": {"digits": 80}}
+    for rule in ({"near": "a"}, {"beats": ["a", "b"], "only_paper_scale": True}):
+        rows = {"a": Made(up(-9)), "b": LOW}
+        assert ruled(monkeypatch, rule, rows, printed=printed).word == NOT_TESTED
+        found = ruled(monkeypatch, rule, rows, printed=printed, scale=PAPER)
+        assert (found.word, found.scale) == (C, PAPER)
+
+
+def test_a_collapsed_run_gets_no_t_test(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = {"a": Made({1e-3: [85, 85, 20, 85, 85, 85, 85, 85]}), "b": LOW}
+    part = ruled(monkeypatch, BEATS, rows).parts[0]
+    assert part.test.exact
+    assert math.isnan(part.test.low)
+    assert "1 collapsed runs, medians 8" in part.note
+    assert "p by sign flips" in part.note
+    assert part.word == I  # one pair in eight the other way
+    ahead = ruled(monkeypatch, BEATS, {"a": rows["a"], "b": Made(19)})
+    assert ahead.word == S
+
+
+def test_runs_without_spread_are_tested_by_their_signs(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = {"a": Made(90, sd=0), "b": Made(80, sd=0)}
+    found = ruled(monkeypatch, BEATS, rows)
+    assert (found.word, found.parts[0].supports) == (S, pytest.approx(2 / 2**8))
+    few = {row: replace(made, stages=(SELECTION,)) for row, made in rows.items()}
+    assert ruled(monkeypatch, BEATS, few).word == I  # three pairs: p = 1/4
+
+
+def test_a_run_that_was_never_finite_counts_as_chance(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = {"a": Made(80), "b": Made(60, diverged={1e-3: 8})}
+    part = ruled(monkeypatch, BEATS | {"at": "paper"}, rows).parts[0]
+    assert part.test.mean == pytest.approx(0.7, abs=0.005)  # digits: one of ten
+    assert "diverged runs: b (11)" in part.note
+    assert part.word == S
+
+
+def test_no_rate_that_stayed_finite(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = ruled(monkeypatch, BEATS, {"a": HIGH, "b": Made(best=None)})
+    assert (found.word, found.parts[0].note) == (DIVERGED, "diverged at every rate: b")
+
+
+def test_all_parts_must_hold_and_a_contradiction_survives_holm(monkeypatch: pytest.MonkeyPatch) -> None:
+    rule = {"beats": ["a", "b", "c", "d"]}
+    rows = {"a": HIGH, "b": LOW, "c": LOW, "d": LOW}
+    assert ruled(monkeypatch, rule, rows).word == S
+    assert ruled(monkeypatch, rule, rows | {"d": Made(up(4.9), sd=2)}).word == I
+    assert ruled(monkeypatch, rule, rows | {"d": Made(up(9))}).word == C
+    weak = [Part("digits", "", Paired(8), C, contradicts=0.03), *[Part("digits", "", Paired(8), S, supports=0.01)] * 2]
+    word, notes = _word([Rule.model_validate({**rule, "table": "t"})], {0: weak}, weak)
+    assert (word, notes) == (I, ["no contradiction is left after Holm's correction"])
+
+
+@pytest.mark.parametrize(
+    ("leads", "word"),
+    [((5, 5, -5), S), ((5, -5, -5), C), ((5, 5, 5), S), ((5, 0, -5), I)],
+)
+def test_most_tasks(leads: tuple[float, ...], word: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    tasks = [(task, {"a": Made(up(lead), sd=0.2), "b": Made(AT, sd=0.2)})
+             for task, lead in zip(("digits", "mnist", "bit-xor"), leads, strict=True)]  # fmt: skip
+    made = study(monkeypatch, paper(["a", "b"]), *tasks)
+    found = verdict(claim(BEATS | {"of": "most"}), made)
+    assert found is not None
+    assert found.word == word
+    every = verdict(claim(BEATS), made)
+    assert every is not None
+    assert every.word == (S if leads == (5, 5, 5) else C)
+
+
+def test_of_several_rules_all_must_hold(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = {"a": HIGH, "b": LOW, "c": Made(up(9))}
+    made = study(monkeypatch, paper([*rows, "not run"]), rows)
+    for rules, word in (
+        ([BEATS, {"beats": ["c", "a"]}], S),
+        ([BEATS, {"beats": ["a", "c"]}], C),
+        ([BEATS, {"beats": ["a", "not run"]}], S),
+    ):
+        found = verdict(claim(*rules), made)
+        assert found is not None
+        assert found.word == word
+    assert "1 of its 2 rules tested here" in found.note
+    assert verdict(claim({"beats": ["a", "not run"]}), made) is None
+
+
+def test_only_the_tasks_that_the_rule_names(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = {"a": HIGH, "b": LOW}
+    made = study(monkeypatch, paper(["a", "b"]), ("digits", rows), ("mnist", rows))
+    found = verdict(claim(BEATS | {"tasks": ["mnist"]}), made)
+    assert found is not None
+    assert [part.task for part in found.parts] == ["mnist"]
+    assert verdict(claim(BEATS | {"tasks": ["bit-xor"]}), made) is None
+
+
+@pytest.mark.parametrize(
+    ("changed", "word", "note"),
+    [
+        ({"missing": True}, NOT_RUN, "not run: b"),
+        ({"fields": {"steps": 800}}, NOT_TESTED, "different numbers of steps"),
+        ({"fields": {"pretrained_by": "digits.unfrozen-random-0a1b2c3d", "arm": "frozen-pretrained"}}, NOT_TESTED,
+         "pretrained on this very task"),
+        ({"means": {1e-4: 80}, "best": 1e-4}, NOT_TESTED, "not run at the paper's rate"),
+    ],
+)  # fmt: skip
+def test_rows_that_cannot_be_compared(
+    changed: dict[str, Any], word: str, note: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = ruled(monkeypatch, BEATS | {"at": "paper"}, {"a": HIGH, "b": Made(**changed)})
+    assert found.word == word
+    assert note in found.parts[0].note
+
+
+def test_fresh_seeds_where_all_rows_have_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    fresh = ruled(monkeypatch, BEATS, {"a": HIGH, "b": LOW})
+    assert (fresh.exploratory, fresh.parts[0].test.n) == (False, 8)
+    mixed = ruled(monkeypatch, BEATS, {"a": HIGH, "b": Made(AT, stages=(SELECTION,))})
+    assert (mixed.exploratory, mixed.parts[0].test.n) == (True, 3)
+
+
+def test_an_open_verdict_gives_the_seeds_that_would_decide(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = ruled(monkeypatch, BEATS, {"a": NOISY, "b": LOW})
+    one, three = (int(n) for n in re.search(r"take (\d+) and (\d+) seeds", found.note).groups())  # type: ignore[union-attr]
+    assert 3 < three < one
+
+
+def test_a_side_that_never_arrives_decides(monkeypatch: pytest.MonkeyPatch) -> None:
+    always, never = Made(arrives=[100, 120, 80]), Made()
+    steps = {"faster": ["a", "b"]}
+    assert ruled(monkeypatch, steps, {"a": always, "b": never}, "steps").word == S
+    assert ruled(monkeypatch, steps, {"a": never, "b": always}, "steps").word == C
+    assert ruled(monkeypatch, steps, {"a": never, "b": never}, "steps").word == I
+    # how many times is open where the slower never arrives: at most 5 times cannot be said
+    assert ruled(monkeypatch, steps | {"by": 2, "to": 5}, {"a": always, "b": never}, "steps").word == I
+
+
+def test_steps_to_the_best_mean_of_a_row(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = {"a": Made(top=85, arrives=[60, 100, 80]), "b": Made(top=60), "c": Made(top=50)}
+    assert ruled(monkeypatch, {"faster": ["a", "c"]}, rows, "steps", until="b").word == S
+    assert ruled(monkeypatch, {"faster": ["c", "a"]}, rows, "steps", until="b").word == C
+
+
+def test_the_scores_of_attention(monkeypatch: pytest.MonkeyPatch) -> None:
+    weaker = {"attends": ["a", "b"], "level": "weaker"}
+    strong, weak = Made(attention=(80, 30, 30)), Made(attention=(50, 30, 30))
+    assert ruled(monkeypatch, weaker, {"a": weak, "b": strong}, "attention").word == S
+    assert ruled(monkeypatch, weaker, {"a": strong, "b": weak}, "attention").word == C
+    lead = {"attends": "a", "level": "lead"}
+    assert ruled(monkeypatch, lead, {"a": strong}, "attention").word == S
+    had = Made(attention=(70, 90, 30))  # it led before training too
+    assert ruled(monkeypatch, lead, {"a": had}, "attention").word == C
+    assert ruled(monkeypatch, lead, {"a": Made()}, "attention").word == NOT_TESTED
+
+
+def test_a_drop_to_a_named_rate(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = {"a": Made({1e-3: 80, 3e-3: 79, 1e-2: 60})}
+    assert ruled(monkeypatch, {"drop": "a", "by": 10}, made).word == C
+    assert ruled(monkeypatch, {"drop": "a", "by": 10, "level": 1e-2}, made).word == S
+    assert ruled(monkeypatch, {"drop": "a", "by": 10}, {"a": Made({1e-4: 80, 1e-3: 70})}).word == NOT_TESTED
+
+
+def test_a_run_that_diverges_is_unstable(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = ruled(monkeypatch, {"unstable": "a", "by": 10}, {"a": Made(80, best=1e-4, diverged={1e-3: 1})})
+    assert (found.word, found.parts[0].note) == (S, "2 runs diverged")
+    paper_is_best = ruled(monkeypatch, {"unstable": "a", "by": 10}, {"a": Made(80)})
+    assert paper_is_best.word == C
+
+
+def test_rates_at_which_nothing_is_learned_do_not_count_as_lower(monkeypatch: pytest.MonkeyPatch) -> None:
+    rule = {"inverts": ["a", "b"]}
+    rows = {"a": Made({1e-6: 11, 1e-4: 60, 1e-3: 80}), "b": Made({1e-6: 10, 1e-4: 80, 1e-3: 60})}
+    found = ruled(monkeypatch, rule, rows)
+    assert (found.word, len(found.parts)) == (S, 2)
+
+
+def test_the_reading_at_the_papers_rate(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = {"a": Made({1e-4: 70, 1e-3: 80}), "b": Made({1e-4: 90, 1e-3: 60}, best=1e-4)}
+    made = study(monkeypatch, paper(["a", "b"]), rows)
+    tuned, other = verdict(claim(BEATS), made), other_reading(claim(BEATS), made)
+    assert tuned is not None
+    assert other is not None
+    assert (tuned.word, tuned.at, other.word, other.at) == (C, "tuned", S, "paper")
+    for rule in (BEATS | {"at": "paper"}, {"fixed_and_tuned": ["a", "b"]}, {"inverts": ["a", "b"]}):
+        assert other_reading(claim(rule), made) is None
+
+
+def test_studies_are_shown_each_and_never_pooled(monkeypatch: pytest.MonkeyPatch) -> None:
+    toy, rows = paper(["a", "b"]), {"a": HIGH, "b": LOW}
+    yes = study(monkeypatch, toy, rows)
+    no, none = replace(study(monkeypatch, toy, {"a": LOW, "b": HIGH}), name="other"), replace(yes, tasks={})
+    found = verdicts(claim(BEATS), [yes, no, none])
+    assert [(each.study, each.word) for each in found] == [("made", S), ("other", C)]
+    assert found[0].setting == "tiny-lm, 400 steps"
+    assert overall(found) == DEPENDS
+
+
+@pytest.mark.parametrize(
+    ("words", "word"),
+    [
+        ([], NOT_TESTED), ([S, S], S), ([S, C, I], DEPENDS), ([I, C], C), ([S, EDGE], S), ([NOT_RUN, EDGE], EDGE),
+        ([NOT_TESTED, NOT_RUN], NOT_RUN), ([NOT_TESTED, I], I),
+    ],
+)  # fmt: skip
+def test_one_word_for_all_studies(words: list[str], word: str) -> None:
+    assert overall([Verdict("T-01", each) for each in words]) == word
+
+
+def test_claims_that_need_no_study() -> None:
+    fields = {"id": "T-01", "says": "so", "where": "there"}
+    (read,) = verdicts(Claim(documentary="read there", **fields), [])
+    (to_come,) = verdicts(Claim(todo="C", **fields), [])
+    assert [(v.word, v.note, v.study) for v in (read, to_come)] == [(DOCUMENTARY, "read there", ""), (OPEN, "C", "")]
+
+
+@pytest.mark.parametrize(("numbers", "word"), [(50.0, S), ([40, 50.3], S), (50.8, I), (52, C), ({1: 50, 2: 60}, S)])
+def test_a_baseline_is_the_printed_number(numbers: Any, word: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("fpt.evidence.verdicts.baseline_scores", lambda task: {"one level": 0.5})
+    rule = {"baseline": [], "level": "one level", "tasks": ["bit-xor"]}
+    given = {"id": "B", "says": "so", "where": "there", "numbers": {"accuracy": numbers, "se": 0.5}, "rule": rule}
+    (found,) = verdicts(Claim.model_validate(given), [])
+    assert (found.word, found.study) == (word, "")
+
+
+def test_a_baseline_without_its_data_is_not_tested(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FPT_DATA", str(tmp_path))
+    rule = {"baseline": [], "level": "linear", "tasks": ["mnist"]}
+    given = {"id": "B", "says": "so", "where": "there", "numbers": {"accuracy": 92}, "rule": rule}
+    (found,) = verdicts(Claim.model_validate(given), [])
+    assert (found.word, found.note) == (NOT_TESTED, "the data of mnist are not on this machine")
