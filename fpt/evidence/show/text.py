@@ -12,8 +12,8 @@ from fpt.evidence.attention import maps_of, scores
 from fpt.evidence.baselines import baseline_scores
 from fpt.evidence.cells import AT_PAPERS_RATE, CONFIRMATION, NOT_RUN, SELECTION, TUNED, Cell, StudyCells
 from fpt.evidence.runs import SHORT, rate_text, sweeps_table
-from fpt.evidence.stats import Paired, mean_interval, paired
-from fpt.evidence.verdicts import CONTRADICTED, EDGE, INCONCLUSIVE, SUPPORTED, Part, Verdict, overall
+from fpt.evidence.stats import SIGNIFICANCE, Paired, mean_interval, paired
+from fpt.evidence.verdicts import CONTRADICTED, EDGE, INCONCLUSIVE, LEFT_OUT, SUPPORTED, Part, Verdict, overall
 from fpt.papers import Table, paper_of, table
 from fpt.tasks import TASKS
 
@@ -132,23 +132,35 @@ def verdict_sentence(verdict: Verdict) -> str:
 
 
 def words_by_task(verdict: Verdict) -> dict[str, str]:
-    """The word of each task: contradicted by any of its comparisons, supported by all of them."""
-    found: dict[str, list[str]] = {}
+    """The word of each task that was tried: all of its comparisons hold, or one does not, by Holm's correction."""
+    found: dict[str, list[Part]] = {}
     for part in verdict.parts:
-        found.setdefault(part.task, []).append(part.word)
-    return {
-        task: CONTRADICTED if CONTRADICTED in words else words[0] if len(set(words)) == 1 else INCONCLUSIVE
-        for task, words in found.items()
-    }
+        if part.word not in LEFT_OUT:
+            found.setdefault(part.task, []).append(part)
+    return {task: _word(parts) for task, parts in found.items()}
+
+
+def _word(parts: Sequence[Part]) -> str:
+    if max(part.supports for part in parts) < SIGNIFICANCE:
+        return SUPPORTED
+    contradicted = len(parts) * min(part.contradicts for part in parts) < SIGNIFICANCE
+    return CONTRADICTED if contradicted else INCONCLUSIVE
 
 
 def tally(found: Iterable[Verdict]) -> str:
-    """One claim over every pair of task and model with fresh seeds: how many support it, how many contradict it."""
-    fresh = [verdict for verdict in found if verdict.study and not verdict.exploratory]
-    words = [word for verdict in fresh for word in words_by_task(verdict).values() if not word.startswith("not ")]
-    count = Counter(INCONCLUSIVE if word.startswith(INCONCLUSIVE) else word for word in words)
+    """One claim over every pair of task and model with fresh seeds: how many support it, how many contradict it.
+
+    Runs that two studies share are counted once.
+    """
+    count, seen = Counter[str](), set[tuple[str, str, tuple[float, ...]]]()
+    for verdict in found:
+        fresh = {} if verdict.exploratory or not verdict.study else words_by_task(verdict)
+        for task, word in fresh.items():
+            compared = {(task, p.comparison, p.test.differences) for p in verdict.parts if p.task == task}
+            count[word] += not compared <= seen
+            seen |= compared
     listed = [f"{word} on {count[word]}" for word in (SUPPORTED, CONTRADICTED, INCONCLUSIVE)]
-    return f"{', '.join(listed)} of {len(words)} pairs of task and model"
+    return f"{', '.join(listed)} of {count.total()} pairs of task and model"
 
 
 def counts(found: Mapping[str, Sequence[Verdict]]) -> str:

@@ -9,7 +9,7 @@ import synthetic
 
 from fpt.evidence import StudyCells
 from fpt.evidence.show import text
-from fpt.evidence.stats import paired
+from fpt.evidence.stats import Paired, paired
 from fpt.evidence.verdicts import CONTRADICTED, INCONCLUSIVE, SUPPORTED, Part, Verdict
 from fpt.sweeps import SweepSpec
 
@@ -70,9 +70,16 @@ def test_the_error_of_a_fixed_test_set(accuracy: float, examples: int, points: s
     assert text.sampling_error("digits", accuracy, examples).endswith(f"{points} points")
 
 
+def _test(place: int) -> Paired:
+    return paired(pd.Series([0.8, 0.9, 0.85]), pd.Series([0.7, 0.75, 0.77 + place / 1000]))
+
+
 def _verdict(*words: tuple[str, str], exploratory: bool = False) -> Verdict:
-    test = paired(pd.Series([0.8, 0.9, 0.85]), pd.Series([0.7, 0.75, 0.77]))
-    parts = tuple(Part(task, "UP - FP", test, word) for task, word in words)
+    p = {SUPPORTED: (0.01, 1.0), CONTRADICTED: (1.0, 0.01)}
+    parts = tuple(
+        Part(task, f"UP - FP {place}", _test(place), word, "", *p.get(word, (0.5, 0.5)))
+        for place, (task, word) in enumerate(words)
+    )
     return Verdict("P-04", words[0][1], "laptop", setting="tiny-lm, 400 steps", parts=parts, exploratory=exploratory)
 
 
@@ -82,14 +89,15 @@ def test_a_task_is_decided_by_all_of_its_comparisons() -> None:
 
 
 def test_a_tally_counts_every_fresh_pair_of_task_and_model() -> None:
-    found = [_verdict(("digits", SUPPORTED), ("mnist", CONTRADICTED)), _verdict(("digits", "inconclusive (edge)"))]
+    found = [_verdict(("digits", SUPPORTED), ("mnist", CONTRADICTED)), _verdict(("bit-xor", "inconclusive (edge)"))]
+    found.append(found[0])  # two studies share these runs
     found.append(_verdict(("bit-xor", SUPPORTED), exploratory=True))
     assert text.tally(found) == "supported on 1, contradicted on 1, inconclusive on 1 of 3 pairs of task and model"
 
 
 def test_a_verdict_as_a_sentence_has_its_scale_and_its_intervals() -> None:
     words = text.verdict_sentence(_verdict(("digits", SUPPORTED)))
-    assert words.startswith("laptop: supported, at reduced scale (tiny-lm, 400 steps). Digits, UP - FP, +11.0 (")
+    assert words.startswith("laptop: supported, at reduced scale (tiny-lm, 400 steps). Digits, UP - FP 0, +11.0 (")
     assert "exploratory" in text.verdict_sentence(_verdict(("digits", SUPPORTED), exploratory=True))
 
 
