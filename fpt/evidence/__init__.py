@@ -9,14 +9,14 @@ from typing import Any
 PUBLIC = {  # module -> names that notebooks, pages and users rely on
     "runs": "find_study load_curves load_runs studies sweeps_table",
     "cells": "StudyCells every_study study_cells",
-    "verdicts": "all_verdicts other_reading overall verdicts",
+    "verdicts": "all_verdicts overall",
     "sizes": "lstm_table parameter_table size_table",
     "baselines": "baseline_scores linear_score",
     "show.html": "Folded Page Picture Table alt_text",
     "show.figures": "budget_figure curves_figure difference_figure gain_figure learning_rate_figure spread_figure",
     "show.tables": "beside_paper beside_published budget_table claims_table printed_table protocol_table status_table "
     "summary verdict_table",
-    "show.exhibit": "claim_list claims_of exhibit key",
+    "show.exhibit": "at_papers_rate claim_list claims_of exhibit key verdicts_on",
 }
 _MODULES = {name: module for module, names in PUBLIC.items() for name in names.split()}
 __all__ = list(_MODULES)  # noqa: PLE0605 - the names stand once, above

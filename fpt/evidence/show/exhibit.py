@@ -1,7 +1,7 @@
 """A table of a paper on a page: its claims with their verdicts, what was run, ours beside the printed, and a figure."""
 
 import html
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import pandas as pd
 
@@ -12,7 +12,7 @@ from fpt.evidence.show.figures import attention_figure, strip_figure
 from fpt.evidence.show.html import Folded, Page, Picture, Shown, paragraph
 from fpt.evidence.show.tables import attention_table, beside_paper, printed_table, verdict_table
 from fpt.evidence.verdicts import Verdict, other_reading, overall, verdicts
-from fpt.papers import Claim, claims, table
+from fpt.papers import claim, claims, table
 
 KEY = (
     "<strong>How to read this page.</strong> FPT is the frozen pretrained transformer (FP on the other pages), random "
@@ -46,21 +46,31 @@ def key(study: StudyCells) -> Page:
     return Page([paragraph(f"{text.whose(study.folder)} {text.stages(study)}"), f"<p>{KEY}</p>"])
 
 
-def claims_of(*tables: str) -> list[Claim]:
-    """The claims that these tables decide, in the papers' order."""
-    return [each for each in claims().values() if {rule.table for rule in each.rule} & set(tables)]
+def claims_of(*tables: str) -> list[str]:
+    """The ids of the claims that these tables decide, in the papers' order."""
+    return [name for name, each in claims().items() if {rule.table for rule in each.rule} & set(tables)]
 
 
-def claim_list(some: Sequence[Claim], studies: Sequence[StudyCells], intervals: bool = False) -> Page:
+def verdicts_on(names: Iterable[str], studies: Sequence[StudyCells]) -> list[Verdict]:
+    """What each of the studies says on each of the claims."""
+    return [verdict for name in names for verdict in verdicts(claim(name), studies)]
+
+
+def at_papers_rate(names: Iterable[str], studies: Sequence[StudyCells]) -> list[Verdict]:
+    """The same where all models have the rate that the paper prints, of the claims that are read tuned."""
+    both = [(claim(name), study) for name in names for study in studies]
+    return [verdict for each, study in both if (verdict := other_reading(each, study)) is not None]
+
+
+def claim_list(names: Iterable[str], studies: Sequence[StudyCells], intervals: bool = False) -> Page:
     """Each claim as a sentence, with its verdict as it says it, and at the paper's rate where it says tuned.
 
     `intervals`: with every comparison behind it.
     """
     items = []
-    for each in some:
-        found = verdicts(each, studies)
+    for name in names:
+        each, found, other = claim(name), verdicts_on([name], studies), at_papers_rate([name], studies)
         words = overall(found)
-        other = [verdict for study in studies if (verdict := other_reading(each, study)) is not None]
         if other and overall(other) != words:
             words += f"; at the paper's rate {overall(other)}"
         where = f"{each.id}: {each.where}"
@@ -90,14 +100,10 @@ def exhibit(name: str, study: StudyCells) -> Page:
     return Page(parts)
 
 
-def _behind(own: Sequence[Claim], study: StudyCells, kind: str) -> Folded:
+def _behind(own: Sequence[str], study: StudyCells, kind: str) -> Folded:
     """Every comparison, as the claims say it and at the other reading."""
-    found = [*(verdict for each in own for verdict in verdicts(each, [study])), *_others(own, study)]
+    found = [*verdicts_on(own, [study]), *at_papers_rate(own, [study])]
     return Folded("How the verdicts come about", verdict_table(found, VERDICTS[kind]))
-
-
-def _others(own: Sequence[Claim], study: StudyCells) -> list[Verdict]:
-    return [verdict for each in own if (verdict := other_reading(each, study)) is not None]
 
 
 def _attention(panels: Mapping[str, Mapping[str, Cell]]) -> list[Shown | str]:

@@ -7,7 +7,6 @@ import synthetic
 from bs4 import BeautifulSoup
 
 from fpt.evidence import StudyCells, claim_list, claims_of, exhibit, key
-from fpt.papers import claim
 
 
 @pytest.fixture(scope="module", params=[True, False], ids=["with results", "without"])
@@ -40,7 +39,7 @@ def test_a_table_of_other_weights_shows_the_papers_numbers_alone(cells: tuple[St
 
 
 def test_claims_stand_with_their_table_and_with_their_intervals(study: Path) -> None:
-    assert "R-01" in [each.id for each in claims_of("rothermel-table-1")]
-    html = claim_list([claim("P-05")], [StudyCells(study)], intervals=True)._repr_html_()
+    assert "R-01" in claims_of("rothermel-table-1")
+    html = claim_list(["P-05"], [StudyCells(study)], intervals=True)._repr_html_()
     assert "<strong>supported</strong>" in html
     assert "laptop: supported, at reduced scale (tiny-lm, 400 steps)" in html
