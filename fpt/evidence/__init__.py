@@ -19,7 +19,7 @@ PUBLIC = {  # module -> names that notebooks, pages and users rely on
     "show.exhibit": "at_papers_rate claim_list claims_of exhibit key verdicts_on",
 }
 _MODULES = {name: module for module, names in PUBLIC.items() for name in names.split()}
-__all__ = list(_MODULES)  # noqa: PLE0605 - the names stand once, above
+__all__ = list(_MODULES)
 
 
 def __getattr__(name: str) -> Any:

@@ -9,8 +9,10 @@ import pandas as pd
 import pytest
 from bs4 import BeautifulSoup, Tag
 
-from fpt.evidence import claim, find_study, headline, load_runs
+from fpt.evidence import find_study, load_runs, study_cells, verdicts_on
+from fpt.evidence.show.text import difference
 from fpt.evidence.stats import mean_interval
+from fpt.papers import claims, table
 from fpt.sweeps import load_study
 
 pytestmark = pytest.mark.book
@@ -126,7 +128,7 @@ def test_downloads_are_there(html: Path, workspace: Path) -> None:
         for link in article(page).select("a.download[href]")
     ]
     names = {file.name for file in files}
-    assert {"laptop-runs.csv", "laptop-more-curves.parquet", "claims.yaml", "sweep.ipynb"} <= names
+    assert {"laptop-runs.csv", "laptop-more-curves.parquet", "rothermel2021.yaml", "sweep.ipynb"} <= names
     assert all(file.stat().st_size > 300 for file in files)
     table = pd.read_csv(next(file for file in files if file.name == "laptop-runs.csv"))
     assert len(table) == len(load_runs(workspace / "runs/laptop", "published"))
@@ -151,16 +153,46 @@ def test_the_summary_says_what_the_runs_say(html: Path, workspace: Path) -> None
         arm = runs[(runs["label"] == label) & (runs["stage"] == "confirmation") & runs["selected"]]
         assert f"{100 * mean_interval(arm['test_accuracy'])[0]:.1f}%" in text
     chapter = article(html / "book/learning-rate.html").get_text(" ")
-    for verdict in headline(runs):
-        if verdict.headline in ("fixed-rate", "tuned"):
-            assert f"{100 * verdict.test.mean:+.1f} points" in chapter
-            assert verdict.verdict in chapter
+    for verdict in verdicts_on(("P-03", "P-04", "P-05"), [study_cells("laptop", workspace)]):
+        assert verdict.parts
+        for part in verdict.parts:
+            assert difference(part) in chapter
+            assert part.word in chapter
 
 
-def test_the_papers_numbers_come_from_the_claims(html: Path) -> None:
-    table = next(t for t in article(html / "book/beside.html").select("table") if "MNIST (paper)" in t.get_text())
-    heads = [cell.get_text() for cell in table.select("th")]
-    rows = [[cell.get_text() for cell in row.select("td")] for row in table.select("tbody tr")]
-    row = dict(zip(heads, next(row for row in rows if row[0] == "unfrozen pretrained"), strict=True))
-    reported = claim("R-01")["reported"]["unfrozen_pretrained"]["mnist"]
-    assert row["MNIST (paper)"] == f"{reported['mean']:.1f} ± {reported['sem']:.1f}"
+def rows_of(html: Path, page: str, head: str) -> list[dict[str, str]]:
+    """The first table of the page that has this header, a mapping a row."""
+    shown = next(t for t in article(html / page).select("table") if head in [th.get_text() for th in t.select("th")])
+    heads = [cell.get_text() for cell in shown.select("th")]
+    return [
+        dict(zip(heads, [cell.get_text() for cell in row.select("td")], strict=True))
+        for row in shown.select("tbody tr")
+    ]
+
+
+def test_the_papers_numbers_are_those_of_the_paper(html: Path) -> None:
+    row = next(row for row in rows_of(html, "book/beside.html", "MNIST (paper)") if row["row"] == "Unfrozen Pretrained")
+    printed = table("rothermel-table-1").rows["UP"].printed["mnist"]
+    assert row["MNIST (paper)"] == f"{printed.value:.1f} ± {printed.sem:.1f}"
+
+
+def test_every_claim_of_both_papers_has_a_row_a_verdict_and_an_address(html: Path) -> None:
+    rows = rows_of(html, "book/claims.html", "verdict")
+    assert [row["id"] for row in rows] == [name for name, claim in claims().items() if claim.paper != "ours"]
+    assert len(rows) == 131
+    assert all(row["verdict"] for row in rows)
+    page = parsed(html / "book/claims.html")
+    assert all(page.find(id=name.lower()) for name in claims())
+    assert all(row["scale"] for row in rows if row["studies"])
+
+
+def test_no_figure_is_empty(html: Path) -> None:
+    for page in sorted((html / "book").glob("*.html")):
+        for image in article(page).select("figure.fpt img") if parsed(page).select_one("article.bd-article") else ():
+            assert "no results" not in str(image["alt"]), page
+
+
+def test_headers_of_tables_have_names(html: Path) -> None:
+    for page in sorted((html / "book").glob("*.html")):
+        heads = parsed(page).select("figure.fpt th")
+        assert all(head.get_text(strip=True) and head.get("scope") == "col" for head in heads), page

@@ -54,7 +54,7 @@ def test_the_evidence_reads_them(workspace: Path) -> None:
     assert runs["test_accuracy"].between(0, 1).all()
     confirmed = runs[(runs["stage"] == "confirmation") & runs["selected"]]
     assert confirmed.groupby("arm")["seed"].apply(set).eq({10, 11}).all()
-    assert fpt.evidence.headline(runs)
+    assert fpt.evidence.verdicts_on(["P-05"], [fpt.evidence.StudyCells(workspace / "runs" / "smoke")])
 
 
 def test_a_second_run_trains_nothing(workspace: Path) -> None:

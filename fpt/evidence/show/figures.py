@@ -292,7 +292,9 @@ def _best(arm: pd.DataFrame) -> str:
     reported = arm if fresh.empty else fresh
     means = {rate_text(rate): 100 * runs["test_accuracy"].mean() for rate, runs in reported.groupby("learning_rate")}
     references = sorted(reported.loc[reported["reference"].astype(bool), "learning_rate"].unique())
-    first, *others = [f"{means[rate]:.1f}% at {rate}" for rate in dict.fromkeys(map(rate_text, (rates[0], *references)))]
+    first, *others = [
+        f"{means[rate]:.1f}% at {rate}" for rate in dict.fromkeys(map(rate_text, (rates[0], *references)))
+    ]
     return ", ".join([f"selected rate gives {first}", *others])
 
 
@@ -314,9 +316,7 @@ def _strip(axes: "Axes", seeds: pd.DataFrame, place: float, colour: str, tuned: 
     """One row's seeds at one reading, and the bar of their middle."""
     reached = seeds.loc[seeds["reached"], "value"]
     face = colour if tuned else "none"
-    axes.scatter(
-        reached, [place] * len(reached), s=16, alpha=0.7, linewidths=0.9, edgecolors=colour, facecolors=face
-    )
+    axes.scatter(reached, [place] * len(reached), s=16, alpha=0.7, linewidths=0.9, edgecolors=colour, facecolors=face)
     late = seeds.loc[~seeds["reached"], "value"]
     axes.scatter(late, [place] * len(late), s=26, marker="x", color=colour, linewidths=1.2)
     if len(reached) > len(late):

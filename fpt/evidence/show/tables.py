@@ -178,7 +178,9 @@ def _caption(table: PaperTable, cells: Sequence[Cell]) -> str:
     tried = [cell for cell in cells if not cell.problem]
     words = [f"{table.where or table.title}: {WHAT.get(table.kind, '')}."]
     if any(cell.papers_rate is not None for cell in tried):
-        words.append(f"Tuned / at the paper's rate ({text.papers_rates(tried)}); one number: the same, or not run at it.")
+        words.append(
+            f"Tuned / at the paper's rate ({text.papers_rates(tried)}); one number: the same, or not run at it."
+        )
     goals = {title(c.task): f"{100 * c.spec.threshold:g}%" for c in tried if c.spec and c.spec.threshold}
     if table.kind == "steps" and goals:
         words.append(f"Thresholds: {', '.join(f'{task} {goal}' for task, goal in goals.items())}.")

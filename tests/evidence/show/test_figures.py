@@ -101,7 +101,14 @@ def test_differences_show_every_seed_and_the_word() -> None:
 
 
 def test_strips_have_a_panel_a_task_and_mark_what_was_not_reached() -> None:
-    seeds = {"task": "Digits", "row": "FPT", "arm": "FP", "tuned": True, "value": [10.0, 20.0], "reached": [True, False]}
+    seeds = {
+        "task": "Digits",
+        "row": "FPT",
+        "arm": "FP",
+        "tuned": True,
+        "value": [10.0, 20.0],
+        "reached": [True, False],
+    }
     other = {"task": "Bit XOR", "row": "random", "arm": "FR", "tuned": False, "value": [5.0, 6.0], "reached": True}
     figure = strip_figure(pd.concat([pd.DataFrame(seeds), pd.DataFrame(other)]), "steps", "words", log=True)
     assert [axes.get_title() for axes in figure.axes] == ["Digits", "Bit XOR"]

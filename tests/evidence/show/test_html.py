@@ -18,7 +18,9 @@ def test_html_is_escaped_and_a_picture_needs_words() -> None:
 
 
 def test_headers_have_a_scope_and_a_name() -> None:
-    head = BeautifulSoup(Table(pd.DataFrame({"arm": ["FP"], "rate": ["1e-3"]}))._repr_html_(), "html.parser").select("th")
+    head = BeautifulSoup(Table(pd.DataFrame({"arm": ["FP"], "rate": ["1e-3"]}))._repr_html_(), "html.parser").select(
+        "th"
+    )
     assert [(cell.get("scope"), cell.get_text()) for cell in head] == [("col", "arm"), ("col", "rate")]
     with pytest.raises(ValueError, match="needs a name"):
         Table(pd.DataFrame({"": ["FP"]}))
