@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from fpt.errors import unknown
-from fpt.evidence.rules import CONTRADICTED, NOT_TESTED, SUPPORTED
+from fpt.evidence.reading import CONTRADICTED, NOT_TESTED, SUPPORTED
 from fpt.evidence.sizes import (
     DEFAULT_STD,
     SIZES,

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fpt.errors import SpecError
-from fpt.tasks import entry
+from fpt.tasks import data_folder, entry
 
 if TYPE_CHECKING:
     from fpt.tasks.arrays import Task
@@ -38,6 +38,13 @@ def chance(task: str) -> float:
     """The accuracy of guessing; nan for a task whose number of classes is in its data alone."""
     classes = entry(task).classes
     return 1 / classes if classes else math.nan
+
+
+def missing_data(task: str) -> str:
+    """That the data of the task would have to be downloaded first; empty where they are there."""
+    files = entry(task).files
+    there = not files or any((data_folder() / file).exists() for file in files)
+    return "" if there else f"the data of {task} are not on this machine"
 
 
 @cache

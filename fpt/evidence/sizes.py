@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from fpt.errors import FptError
 from fpt.evidence.show.figures import GREY, _nothing
 from fpt.models import BACKBONES
-from fpt.models.groups import group_of, layer_of
+from fpt.models.families import layer_of
 from fpt.models.weights import cached, local_folder
 from fpt.papers import claim
 
@@ -22,9 +22,9 @@ LSTM = {"layers": 12, "residual": True, "positions": True}
 
 
 @cache
-def counts(backbone: str, **options: Any) -> pd.DataFrame:
-    """Parameters by group of a frozen model on 64 tokens of 16 numbers and 10 classes (the paper's CIFAR-10); the
-    tensors have shapes and no memory."""
+def _template(backbone: str, **options: Any) -> Any:
+    """A frozen model on 64 tokens of 16 numbers and 10 classes (the paper's CIFAR-10); its tensors have shapes and no
+    memory. Its groups leave out masks, poolers and the tables that the input layer replaces."""
     import torch
 
     from fpt.models import build
@@ -32,7 +32,13 @@ def counts(backbone: str, **options: Any) -> pd.DataFrame:
 
     task = replace(load("digits"), tokens=64, width=16, classes=10)
     with torch.device("meta"):
-        return build(task, backbone=backbone, init="random", **options).report()
+        return build(task, backbone=backbone, init="random", **options)
+
+
+def counts(backbone: str, **options: Any) -> pd.DataFrame:
+    """Parameters by group, and how many of them train."""
+    report: pd.DataFrame = _template(backbone, **options).report()
+    return report
 
 
 def trained_as_printed(backbone: str) -> int:
@@ -121,7 +127,7 @@ def spread(backbone: str) -> pd.DataFrame:
 
     try:
         folder = local_folder(backbone)
-        if folder is None and (hub := BACKBONES[backbone].hub) and cached(hub):
+        if folder is None and cached(backbone):
             from fpt.models.weights import fetch
 
             folder = fetch(backbone)
@@ -169,11 +175,7 @@ def spread_figure(backbones: tuple[str, ...] = SPREAD_OF) -> Figure:
 
 def _part(backbone: str, name: str) -> tuple[int, str, str] | None:
     """(layer, group, weight or bias) of a tensor of the attention and feed-forward parts."""
-    try:
-        group = group_of(BACKBONES[backbone].family, f"backbone.{name}")
-    except LookupError:  # masks, poolers and the tables that the input layer replaces
-        return None
-    layer = layer_of(name)
+    group, layer = _template(backbone).groups.get(f"backbone.{name}"), layer_of(name)
     return None if layer is None or group not in ("attention", "feed_forward") else (layer, group, name.rsplit(".")[-1])
 
 
