@@ -120,15 +120,16 @@ def _faster(reading: Reading) -> list[Part]:
     low, high = math.log(reading.rule.by or 1), math.log(reading.rule.to)
     parts = []
     for other in others:
-        both = pd.concat([_steps(reading, other), _steps(reading, first)], axis=1, join="inner")
+        both = pd.concat({row: _steps(reading, row) for row in (other, first)}, axis=1, join="inner")
         arrived = both[np.isfinite(both).any(axis=1)]
-        logs = np.log(arrived.clip(upper=reading.any_cell.spec.steps if reading.any_cell.spec else math.inf))
+        last = reading.any_cell.spec.steps if reading.any_cell.spec else math.inf
+        logs = arrived.clip(upper=last).map(math.log)
         edges = [row for row in (first, other) if reading.rule.at == TUNED and reading.rows[row].at_edge]
-        up, down = (bool(edges) or bool(np.isinf(arrived.iloc[:, place]).any()) for place in (0, 1))
+        up, down = (bool(edges) or bool(np.isinf(arrived[row]).any()) for row in (other, first))
         never = [f"{len(both) - len(arrived)} pairs reached the goal in neither"] if len(arrived) < len(both) else []
-        labels = f"steps of {reading.rows[other].label} / {reading.rows[first].label}"
-        test = paired(logs.iloc[:, 0], logs.iloc[:, 1])
-        parts.append(reading.part(labels, test, low, high, up=up, down=down, edges=edges, notes=never))
+        words = f"steps of {reading.rows[other].label} / {reading.rows[first].label}"
+        test = paired(logs[other], logs[first])
+        parts.append(reading.part(words, test, low, high, up=up, down=down, edges=edges, notes=never))
     return parts
 
 
@@ -138,7 +139,7 @@ def _never_reaches(reading: Reading) -> list[Part]:
     curves = {row: reading.rows[row].curve(reading.rule.at, reading.stage) for row in (first, second)}
     if any(curve.empty for curve in curves.values()):
         return []
-    best = {row: curve.loc[curve.mean(axis=1).idxmax()].astype(float) for row, curve in curves.items()}
+    best = {row: curve.iloc[int(np.nanargmax(curve.mean(axis=1)))].astype(float) for row, curve in curves.items()}
     test, notes = compare(best[second], best[first])
     edges = [row for row in (first, second) if reading.rule.at == TUNED and reading.rows[row].at_edge]
     labels = f"best of {reading.rows[second].label} - best of {reading.rows[first].label}"
@@ -265,7 +266,7 @@ def _changed(
 ) -> Part:
     change, same = [], []
     for pair in combinations(reading.rule.rows, 2):
-        here, there = (compare(*(at[row] for row in pair))[0] for _, at in (one, two))
+        here, there = (compare(at[pair[0]], at[pair[1]])[0] for _, at in (one, two))
         above, below = (here.above(0), there.above(0)), (here.below(0), there.below(0))
         change += [max(above[0], below[1]), max(below[0], above[1])]
         same.append(2 * min(max(above), max(below)))
