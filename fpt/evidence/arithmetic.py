@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from fpt.errors import unknown
-from fpt.evidence.rules import CONTRADICTED, NOT_TESTED, SUPPORTED
+from fpt.evidence.reading import CONTRADICTED, NOT_TESTED, SUPPORTED
 from fpt.evidence.sizes import (
     DEFAULT_STD,
     SIZES,
@@ -107,7 +107,7 @@ def l32_spread_of_weights(claim: Claim) -> Finding:
     if not backbone:
         return None, "no pretrained weights on this machine"
     default, found = DEFAULT_STD if backbone == "gpt2" else matched_std(backbone), spread(backbone)
-    by_kind = {kind: part["std"] for kind, part in found.groupby("kind")}
+    by_kind = {str(kind): part["std"] for kind, part in found.groupby("kind")}
     differs = (abs(by_kind["weight"] / default - 1) > 0.1).mean() > 0.5 and (by_kind["bias"] > default / 100).all()
     varies = all(part["std"].max() > 1.1 * part["std"].min() for _, part in found.groupby(["group", "kind"]))
     ranges = [f"{kind} {std.min():.3f} to {std.max():.3f}" for kind, std in by_kind.items()]
@@ -352,11 +352,10 @@ def r25_mnist_split(claim: Claim) -> Finding:
 
 @_arithmetic
 def o20_row_agrees_with_table_4(_: Claim) -> Finding:
-    rows = [
-        [table(name).rows["UP"].printed[task] for task in IMAGES] for name in ("rothermel-table-1", "rothermel-table-4")
-    ]
-    same = all((one.value, one.sem) == (two.value, two.sem) for one, two in zip(*rows, strict=True))
-    return same, f"{_listed([one.value for one in rows[0]])} in both; ListOps is not in Table 4"
+    tables = [table(name).rows["UP"].printed for name in ("rothermel-table-1", "rothermel-table-4")]
+    first, other = ([(printed[task].value, printed[task].sem) for task in IMAGES] for printed in tables)
+    values = _listed(_row("rothermel-table-1", "UP", *IMAGES))
+    return first == other, f"{values} with their errors in both; ListOps is not in Table 4"
 
 
 @_arithmetic
@@ -381,10 +380,10 @@ def o23_unfrozen_random_rises_too(_: Claim) -> Finding:
 
 @_arithmetic
 def o24_printed_differences(_: Claim) -> Finding:
-    off = []
+    off = {}
     for row, entry in table("rothermel-table-3").rows.items():
-        for task, printed in entry.printed.items():
-            training, test, gap = printed.value  # type: ignore[misc]
+        for task in entry.printed:
+            training, test, gap = _printed("rothermel-table-3", row, task)
             if error := round(abs(gap - (training - test)), 1):
-                off.append((error, f"{row} on {task}: {gap} for {training - test:.1f}"))
-    return [error for error, _ in off] == [0.1, 0.1], "; ".join(words for _, words in off)
+                off[f"{row} on {task}: {gap} for {training - test:.1f}"] = error
+    return list(off.values()) == [0.1, 0.1], "; ".join(off)

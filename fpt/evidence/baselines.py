@@ -40,10 +40,11 @@ def chance(task: str) -> float:
     return 1 / classes if classes else math.nan
 
 
-def on_this_machine(task: str) -> bool:
-    """Whether the task needs no files, or has them: nothing is downloaded for a baseline."""
+def missing_data(task: str) -> str:
+    """That the data of the task would have to be downloaded first; empty where they are there."""
     files = entry(task).files
-    return not files or any((data_folder() / file).exists() for file in files)
+    there = not files or any((data_folder() / file).exists() for file in files)
+    return "" if there else f"the data of {task} are not on this machine"
 
 
 @cache

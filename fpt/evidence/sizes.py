@@ -19,9 +19,9 @@ LSTM = {"layers": 12, "residual": True, "positions": True}
 
 
 @cache
-def counts(backbone: str, **options: Any) -> pd.DataFrame:
-    """Parameters by group of a frozen model on 64 tokens of 16 numbers and 10 classes (the paper's CIFAR-10); the
-    tensors have shapes and no memory."""
+def _template(backbone: str, **options: Any) -> Any:
+    """A frozen model on 64 tokens of 16 numbers and 10 classes (the paper's CIFAR-10); its tensors have shapes and no
+    memory. Its groups leave out masks, poolers and the tables that the input layer replaces."""
     import torch
 
     from fpt.models import build
@@ -29,7 +29,13 @@ def counts(backbone: str, **options: Any) -> pd.DataFrame:
 
     task = replace(load("digits"), tokens=64, width=16, classes=10)
     with torch.device("meta"):
-        return build(task, backbone=backbone, init="random", **options).report()
+        return build(task, backbone=backbone, init="random", **options)
+
+
+def counts(backbone: str, **options: Any) -> pd.DataFrame:
+    """Parameters by group, and how many of them train."""
+    report: pd.DataFrame = _template(backbone, **options).report()
+    return report
 
 
 def trained_as_printed(backbone: str) -> int:
@@ -138,21 +144,8 @@ def spread(backbone: str) -> pd.DataFrame:
 
 def _part(backbone: str, name: str) -> tuple[int, str, str] | None:
     """(layer, group, weight or bias) of a tensor of the attention and feed-forward parts."""
-    group, layer = _groups(backbone).get(f"backbone.{name}"), layer_of(name)
+    group, layer = _template(backbone).groups.get(f"backbone.{name}"), layer_of(name)
     return None if layer is None or group not in ("attention", "feed_forward") else (layer, group, name.rsplit(".")[-1])
-
-
-@cache
-def _groups(backbone: str) -> dict[str, str]:
-    """The group of every parameter; not of masks, poolers and the tables that the input layer replaces."""
-    import torch
-
-    from fpt.models import build
-    from fpt.tasks import load
-
-    task = load("digits")
-    with torch.device("meta"):
-        return build(task, backbone=backbone, init="random").groups
 
 
 def shape(backbone: str) -> tuple[int, int, int]:

@@ -112,6 +112,7 @@ def seeds_needed(difference: float, sd: float, power: float = 0.8) -> int | None
     from statsmodels.stats.power import TTestPower
 
     n = np.arange(MINIMUM_PAIRS, MOST_SEEDS + 1)
-    effect = difference / max(sd, difference / 10)  # 10 standard deviations: 3 pairs are enough
-    enough = n[TTestPower().power(effect, n, SIGNIFICANCE) >= power]
+    effect = difference / max(sd, difference / 4)  # at 4 standard deviations 3 pairs are enough
+    power_of = np.nan_to_num(TTestPower().power(effect, n, SIGNIFICANCE), nan=1.0)  # nan where it is all but 1
+    enough = n[power_of >= power]
     return int(enough[0]) if len(enough) else None

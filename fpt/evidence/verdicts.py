@@ -4,9 +4,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from fpt.evidence.arithmetic import computed
-from fpt.evidence.baselines import baseline_scores, chance, linear_score, on_this_machine
+from fpt.evidence.baselines import baseline_scores, chance, linear_score, missing_data
 from fpt.evidence.cells import AT_PAPERS_RATE, NOT_RUN, PAPER_SCALE, REDUCED, SELECTION, TUNED, StudyCells
-from fpt.evidence.rules import (
+from fpt.evidence.reading import (
     AT_BOTH,
     BY_RATE,
     CONTRADICTED,
@@ -18,6 +18,7 @@ from fpt.evidence.rules import (
     Part,
     Reading,
 )
+from fpt.evidence.rules import parts_of
 from fpt.evidence.stats import SIGNIFICANCE, partial_conjunction
 from fpt.papers import Claim, Rule, claims, table
 
@@ -94,7 +95,7 @@ def _by_rules(claim: Claim, rules: Sequence[Rule], study: StudyCells) -> Verdict
     if not tried:
         return None
     allowed = {place: [each for each in some if _decides(each)] for place, some in tried.items()}
-    parts = {place: [part for each in some for part in each.parts()] for place, some in allowed.items()}
+    parts = {place: [part for each in some for part in parts_of(each)] for place, some in allowed.items()}
     kept = {place: [part for part in some if part.word not in LEFT_OUT] for place, some in parts.items()}
     every = tuple(part for some in parts.values() for part in some)
     used = [each for some in allowed.values() for each in some] or [each for some in tried.values() for each in some]
@@ -114,7 +115,7 @@ def _by_rules(claim: Claim, rules: Sequence[Rule], study: StudyCells) -> Verdict
         PAPER_SCALE if all(cell.scale == PAPER_SCALE for cell in cells) else REDUCED,
         _setting(used),
         every,
-        any(each.stage == SELECTION for each in used),
+        word not in LEFT_OUT and any(each.stage == SELECTION for each in used),
         "; ".join(dict.fromkeys([*notes, *remark])),
     )
 
@@ -192,8 +193,8 @@ def _baseline(claim: Claim, rule: Rule, task: str) -> tuple[str, str]:
     name = str(rule.level)
     if name == "chance":
         score = 100 * chance(task)
-    elif not on_this_machine(task):
-        return NOT_TESTED, f"the data of {task} are not on this machine"
+    elif missing := missing_data(task):
+        return NOT_TESTED, missing
     else:
         score = 100 * (linear_score(task) if name == "linear" else baseline_scores(task)[name])
     printed, error = claim.numbers["accuracy"], claim.numbers.get("se", 0.0)

@@ -9,7 +9,7 @@ import pytest
 from fpt.errors import SpecError
 from fpt.evidence import arithmetic
 from fpt.evidence.arithmetic import FUNCTIONS, computed, tokens_mix
-from fpt.evidence.rules import CONTRADICTED, NOT_TESTED, SUPPORTED
+from fpt.evidence.reading import CONTRADICTED, NOT_TESTED, SUPPORTED
 from fpt.papers import Claim, Printed, claims, table
 from fpt.papers import claim as claim_of
 
@@ -117,8 +117,9 @@ def test_the_spread_of_weights(
 
 
 def flat() -> pd.DataFrame:
-    rows = [(layer, group, kind, 0.02 if kind == "weight" else 0.0)
-            for layer in range(3) for group in ("attention", "feed_forward") for kind in ("weight", "bias")]  # fmt: skip
+    stds = {"weight": 0.02, "bias": 0.0}
+    groups = ("attention", "feed_forward")
+    rows = [(layer, group, *std) for layer in range(3) for group in groups for std in stds.items()]
     return pd.DataFrame(rows, columns=["layer", "group", "kind", "std"])
 
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fpt.evidence.stats import Paired, holm, mean_interval, paired, seeds_needed, sem
+from fpt.evidence.stats import Paired, holm, mean_interval, paired, partial_conjunction, seeds_needed, sem
 
 
 def series(values: list[float], seeds: range | None = None) -> "pd.Series[float]":
@@ -46,51 +46,64 @@ def test_too_few_pairs_give_no_interval(pairs: int) -> None:
     assert test.n == pairs
     assert math.isnan(test.p)
     assert math.isnan(test.low)
-    assert not test.comparable
+    assert math.isnan(test.above(0))
 
 
-def test_no_spread_at_all() -> None:
-    apart = paired(series([1.0] * 5), series([0.5] * 5))
-    assert (apart.p, apart.low, apart.high) == (0.0, 0.5, 0.5)
-    assert not apart.comparable
-    same = paired(series([1.0] * 5), series([1.0] * 5))
+@pytest.mark.parametrize("pairs", [3, 5, 8])
+def test_without_spread_the_signs_are_flipped(pairs: int) -> None:
+    apart = paired(series([1.0] * pairs), series([0.5] * pairs))
+    assert apart.exact
+    assert (apart.mean, apart.sd) == (0.5, 0.0)
+    assert apart.above(0) == pytest.approx(1 / 2**pairs)  # all of the signs one way
+    assert apart.p == pytest.approx(2 / 2**pairs)
+    assert apart.below(0) == 1.0
+    assert math.isnan(apart.low)
+    same = paired(series([1.0] * pairs), series([1.0] * pairs))
     assert same.p == 1.0
-    assert same.comparable
+    assert max(same.above(-0.01), same.below(0.01)) == pytest.approx(1 / 2**pairs)
 
 
-def test_comparable_means_within_one_point() -> None:
+def test_flipped_signs_by_hand() -> None:
+    test = paired(series([0.5, 0.2, -0.1]), series([0.0, 0.0, 0.0]), exact=True)
+    # sums of the eight choices of signs: 0.8, 0.6, 0.4, 0.2 and their negatives; 0.6 is the second largest
+    assert test.above(0) == pytest.approx(2 / 8)
+    assert test.p == pytest.approx(4 / 8)
+
+
+def test_the_interval_excludes_what_the_tests_exclude() -> None:
+    test = paired(series([0.51, 0.62, 0.73, 0.6]), series([0.50, 0.60, 0.70, 0.59]))
+    for limit in (test.low - 1e-6, test.low + 1e-6, test.high - 1e-6, test.high + 1e-6):
+        inside = test.low < limit < test.high
+        assert (2 * min(test.above(limit), test.below(limit)) > 0.05) == inside
+    assert (test.above(-math.inf), test.above(math.inf)) == (0.0, 1.0)
+    assert (test.below(-math.inf), test.below(math.inf)) == (1.0, 0.0)
+
+
+def test_equivalence_agrees_with_statsmodels() -> None:
+    from statsmodels.stats.weightstats import ttost_paired
+
     rng = np.random.default_rng(0)
-    base = series(list(rng.uniform(0.8, 0.9, 8)))
-    noise = series(list(rng.normal(0, 0.001, 8)))
-    assert paired(base + noise, base).comparable
-    assert not paired(base + noise + 0.012, base).comparable
+    first, second = rng.uniform(0.8, 0.9, 8), rng.uniform(0.8, 0.9, 8)
+    test = paired(series(list(first)), series(list(second)))
+    assert max(test.above(-0.01), test.below(0.01)) == pytest.approx(ttost_paired(first, second, -0.01, 0.01)[0])
 
 
-def test_holm_keeps_the_smallest_and_passes_over_what_was_not_tested() -> None:
+def test_holm_of_the_smallest_is_bonferroni() -> None:
     assert holm([0.01, 0.04, 0.03]) == pytest.approx([0.03, 0.06, 0.06])
-    adjusted = holm([0.01, math.nan])
-    assert adjusted[0] == pytest.approx(0.02)  # the test that could not be made still counts
-    assert math.isnan(adjusted[1])
     assert holm([]) == []
 
 
-def test_holm_agrees_with_statsmodels() -> None:
-    from statsmodels.stats.multitest import multipletests
-
-    p_values = [0.2, 0.001, 0.03, 1.0, 0.03, 0.0]
-    assert holm(p_values) == pytest.approx(list(multipletests(p_values, method="holm")[1]))
-
-
-@given(st.lists(st.floats(0, 1), min_size=1, max_size=10))
-def test_holm_only_raises_p_and_never_above_one(p_values: list[float]) -> None:
-    adjusted = holm(p_values)
-    assert all(p <= a + 1e-12 and a <= 1 for p, a in zip(p_values, adjusted, strict=True))
+def test_partial_conjunction_by_hand() -> None:
+    p_values = [0.9, 0.01, 0.02]
+    assert partial_conjunction(p_values, 1) == pytest.approx(0.03)  # Bonferroni
+    assert partial_conjunction(p_values, 2) == pytest.approx(0.04)
+    assert partial_conjunction(p_values, 3) == pytest.approx(0.9)  # all of them: the largest
 
 
 @given(st.floats(0.001, 0.5), st.floats(0.001, 0.2))
 @settings(max_examples=30)
-def test_more_noise_needs_more_seeds(mean: float, sd: float) -> None:
-    few, many = seeds_needed(mean, sd), seeds_needed(mean, 2 * sd)
+def test_more_noise_needs_more_seeds(difference: float, sd: float) -> None:
+    few, many = seeds_needed(difference, sd), seeds_needed(difference, 2 * sd)
     assert few is None or few >= 3
     assert many is None or few is not None
     assert few is None or many is None or many >= few
@@ -101,9 +114,7 @@ def test_seeds_needed_agrees_with_the_power_of_a_paired_t_test() -> None:
 
     expected = math.ceil(TTestPower().solve_power(effect_size=0.8, alpha=0.05, power=0.8))
     assert seeds_needed(0.008, 0.01) == expected
-    assert seeds_needed(0.0, 0.01) is None
     assert seeds_needed(1e-6, 0.1) is None  # more than 1,000
-    assert seeds_needed(math.nan, 0.1) is None
     assert seeds_needed(0.1, 0.0) == 3
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 import synthetic
+from made_cells import Made, cell, paper
 
 from fpt.evidence import (
     StudyCells,
@@ -21,7 +22,8 @@ from fpt.evidence import (
     summary,
     verdict_table,
 )
-from fpt.evidence.show.tables import printed_text
+from fpt.evidence.attention import attention_maps
+from fpt.evidence.show.tables import attention_table, printed_text
 from fpt.evidence.stats import paired
 from fpt.evidence.verdicts import CONTRADICTED, SUPPORTED, Part, Verdict
 from fpt.papers import Printed, table
@@ -174,3 +176,17 @@ def test_the_table_of_claims_names_every_study_with_its_word() -> None:
     assert (row["verdict"], row["studies"]) == ("depends on scale", "a: supported; b: contradicted")
     assert (row["scale"], row["at the paper's rate"]) == ("reduced", SUPPORTED)
     assert 'id="r-18"' in shown._repr_html_()
+
+
+def test_a_table_of_attention(monkeypatch: pytest.MonkeyPatch) -> None:
+    toy = paper(["a", "b", "c"], "attention")
+    monkeypatch.setattr("fpt.papers.paper.papers", lambda: {"toy": toy})
+    rows = {"a": Made(attention=(80, 30, 33)), "b": Made(), "c": Made(missing=True)}
+    cells = {row: cell(toy.tables["toy-table"], row, made) for row, made in rows.items()}
+    shown = attention_table(cells, "Attention").frame.set_index("weights")
+    assert shown.loc["a", "tuned"].startswith("80.")
+    assert shown.loc["a", "at 1e-3"] == shown.loc["a", "tuned"]
+    assert shown.loc["a", "untrained"].startswith(("29.", "30."))
+    assert shown.loc["a", "even spread"] == "33.0"
+    assert list(shown.loc[["b", "c"], "tuned"]) == ["not measured", "not run yet"]
+    assert list(attention_maps(cells.values())) == ["a"]

@@ -1,0 +1,215 @@
+"""A rule read on one task of one study: the values of its rows, and the words of comparison."""
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import pandas as pd
+
+from fpt.evidence.baselines import chance
+from fpt.evidence.cells import (
+    AT_PAPERS_RATE,
+    CONFIRMATION,
+    NOT_RUN,
+    SELECTION,
+    TUNED,
+    Cell,
+)
+from fpt.evidence.stats import MINIMUM_PAIRS, POINT, SIGNIFICANCE, Paired, paired, seeds_needed
+from fpt.papers import Rule
+
+SUPPORTED, CONTRADICTED, INCONCLUSIVE = "supported", "contradicted", "inconclusive"
+EDGE, DIVERGED, NOT_TESTED = "inconclusive (edge)", "inconclusive (diverged)", "not tested"
+MARGIN, LISTOPS_MARGIN = 1 * POINT, 2 * POINT  # comparable: within so much
+COLLAPSE = 0.3  # so far below the median of its rate a run has collapsed: no t-test
+BY_RATE = ("drop", "inverts", "orders_differ", "lower_rate")  # read on the whole grid: seeds of selection
+AT_BOTH = ("unstable", "fixed_and_tuned")
+
+
+@dataclass(frozen=True)
+class Part:
+    """One comparison that a rule makes on one task, at the level of 5%."""
+
+    task: str  # as it was run
+    comparison: str  # "FPT - random"
+    test: Paired
+    word: str
+    note: str = ""
+    supports: float = 1.0  # p-values, 1 where an edge of the grid could change the word
+    contradicts: float = 1.0
+    seeds: str = ""  # with which it would be decided, where it is not
+
+
+@dataclass(frozen=True)
+class Reading:
+    """A rule on one task: `cells` are all rows of its table there."""
+
+    rule: Rule
+    cells: Mapping[str, Cell]
+
+    @property
+    def needed(self) -> list[str]:
+        """The rows that the rule names, and the one that others have to reach."""
+        until = self.any_cell.table.until
+        return [*self.rule.rows, *([until] if self.rule.kind == "faster" and until != "threshold" else [])]
+
+    @property
+    def rows(self) -> dict[str, Cell]:
+        return {row: self.cells[row] for row in self.needed}
+
+    @property
+    def any_cell(self) -> Cell:
+        return self.cells[self.rule.rows[0]]
+
+    @property
+    def task(self) -> str:
+        return self.any_cell.task
+
+    @property
+    def margin(self) -> float:
+        return LISTOPS_MARGIN if self.task.startswith("listops") else MARGIN
+
+    @property
+    def ats(self) -> tuple[str, ...]:
+        """Where the learning rate is read."""
+        if self.rule.kind in BY_RATE:
+            return ()
+        return (TUNED, AT_PAPERS_RATE) if self.rule.kind in AT_BOTH else (self.rule.at,)
+
+    @cached_property
+    def stage(self) -> str:
+        """Fresh seeds where all rows have them, else those that chose the rates; empty: not run at this rate."""
+        if not self.ats:
+            return SELECTION
+        found = (s for s in (CONFIRMATION, SELECTION) if all(self._has(cell, s) for cell in self.rows.values()))
+        return next(found, "")
+
+    def _has(self, cell: Cell, stage: str) -> bool:
+        return all(len(cell.values(at, stage)) for at in self.ats)
+
+    def values(self, row: str, at: str = "") -> "pd.Series[float]":
+        """By seed, at the rule's rates [or `at`]; a run that was never finite counts as chance."""
+        cell = self.rows[row]
+        values = cell.values(at or self.rule.at, self.stage)
+        return values.fillna(chance(cell.task)) if cell.table.kind == "accuracy" else values
+
+    def by_rate(self, row: str) -> "dict[float, pd.Series[float]]":
+        cell = self.rows[row]
+        return {rate: values.fillna(chance(cell.task)) for rate, values in cell.by_rate().items()}
+
+    def problem(self) -> tuple[str, str]:
+        """Why the rows are not compared here: a word and a note; empty where they are."""
+        rows = self.rows.values()
+        if missing := [cell.label for cell in rows if cell.problem]:
+            return NOT_RUN, f"not run: {', '.join(missing)}"
+        if len({cell.spec.steps for cell in rows if cell.spec}) > 1:
+            return NOT_TESTED, "not compared: trained for different numbers of steps"
+        if own := [c.label for c in rows if c.spec and (c.spec.pretrained_by or "").partition(".")[0] == c.task]:
+            return NOT_TESTED, f"not compared: {own[0]} was pretrained on this very task"
+        if never := [cell.label for cell in rows if TUNED in self.ats and cell.best_rate is None]:
+            return DIVERGED, f"diverged at every rate: {', '.join(never)}"
+        return ("", "") if self.stage else (NOT_TESTED, "not run at the paper's rate")
+
+    def untested(self, why: str, word: str = NOT_TESTED) -> Part:
+        return Part(self.task, "", Paired(0), word, why)
+
+    def part(
+        self,
+        comparison: str,
+        test: Paired,
+        low: float = 0.0,
+        high: float = math.inf,
+        *,
+        equivalence: bool = False,
+        up: bool = False,
+        down: bool = False,
+        edges: Iterable[str] = (),
+        notes: Iterable[str] = (),
+    ) -> Part:
+        """Whether the mean lies between the limits: by its 95% interval, or by two one-sided tests.
+
+        `up`, `down`: the true difference may be larger, smaller than the one measured, since a better rate may lie
+        beyond the grid. A word stands if it is the same for all of them.
+        """
+        supports = contradicts = 1.0
+        if test.n >= MINIMUM_PAIRS:
+            bounded = (up and high < math.inf) or (down and low > -math.inf)
+            inside = max(test.above(low), test.below(high))
+            supports = 1.0 if bounded else min(1.0, inside if equivalence else 2 * inside)
+            contradicts = min(1.0, 2 * min(1 if up else test.below(low), 1 if down else test.above(high)))
+        edges = [self.rows[row].label for row in dict.fromkeys(edges)]
+        word = word_of(supports, contradicts, EDGE if edges else INCONCLUSIVE)
+        at_edge = [f"edge of the grid: {', '.join(edges)}"] if edges else []
+        open_points = word == INCONCLUSIVE and test.sd > 0 and self.any_cell.table.kind != "steps"
+        seeds = _seeds(test.sd) if open_points else ""
+        return Part(
+            self.task,
+            comparison,
+            test,
+            word,
+            "; ".join([*notes, *at_edge, *_of_test(test)]),
+            supports,
+            contradicts,
+            seeds,
+        )
+
+    def contrast(
+        self,
+        plus: Sequence[str],
+        minus: Sequence[str] = (),
+        low: float = 0.0,
+        high: float = math.inf,
+        *,
+        equivalence: bool = False,
+        at: str = "",
+        less: float = 0.0,
+        comparison: str = "",
+        notes: Iterable[str] = (),
+    ) -> Part:
+        """Rows `plus` minus rows `minus` and the number `less`."""
+        at = at or self.rule.at
+        series = [self.values(row, at) for row in (*plus, *minus)]
+        first = pd.concat(series[: len(plus)], axis=1, join="inner").sum(axis=1, skipna=False)
+        second = pd.concat([0 * first + less, *series[len(plus) :]], axis=1, join="inner").sum(axis=1, skipna=False)
+        of_accuracy = self.any_cell.table.kind == "accuracy"
+        test, collapsed = compare(first, second, series if of_accuracy else ())
+        edges = [row for row in (*plus, *minus) if at == TUNED and self.rows[row].at_edge]
+        known = of_accuracy or not edges  # an edge bounds an accuracy, nothing else
+        diverged = {self.rows[row].label: self.rows[row].diverged(at) for row in (*plus, *minus)}
+        lost = [f"{label} ({count})" for label, count in diverged.items() if count]
+        return self.part(
+            comparison or " - ".join(self.rows[row].label for row in (*plus, *minus)),
+            test, low, high, equivalence=equivalence, edges=edges,
+            up=not known or bool(set(edges) & set(plus)), down=not known or bool(set(edges) & set(minus)),
+            notes=[*notes, *collapsed, *([f"diverged runs: {', '.join(lost)}"] if lost else [])],
+        )  # fmt: skip
+
+
+def compare(
+    first: "pd.Series[float]", second: "pd.Series[float]", accuracies: "Iterable[pd.Series[float]] | None" = None
+) -> tuple[Paired, list[str]]:
+    """The paired test, by sign flips where a run of `accuracies` [both series] collapsed; and a note that says so."""
+    series = (first, second) if accuracies is None else accuracies
+    count = sum(int((values < values.median() - COLLAPSE).sum()) for values in series)
+    if not count:
+        return paired(first, second), []
+    medians = " and ".join(f"{100 * values.median():.1f}" for values in (first, second))
+    return paired(first, second, exact=True), [f"{count} collapsed runs, medians {medians}"]
+
+
+def _of_test(test: Paired) -> list[str]:
+    if test.n < MINIMUM_PAIRS:
+        return ["too few pairs"] if test.n else []
+    return ["p by sign flips"] if test.exact else []
+
+
+def _seeds(sd: float) -> str:
+    one, three = (seeds_needed(points * POINT, sd) or "more than 1,000" for points in (1, 3))
+    return f"differences of 1 and 3 points would take {one} and {three} seeds"
+
+
+def word_of(supports: float, contradicts: float, otherwise: str = INCONCLUSIVE) -> str:
+    if supports < SIGNIFICANCE:
+        return SUPPORTED
+    return CONTRADICTED if contradicts < SIGNIFICANCE else otherwise
