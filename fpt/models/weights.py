@@ -111,7 +111,11 @@ def commit(backbone: str) -> str | None:
 
 def checksum(backbone: str) -> str:
     """SHA-256 of the pretrained model.safetensors, for the record."""
-    with (fetch(backbone) / "model.safetensors").open("rb") as handle:
+    return _sha256(fetch(backbone))
+
+
+def _sha256(folder: Path) -> str:
+    with (folder / "model.safetensors").open("rb") as handle:
         return hashlib.file_digest(handle, "sha256").hexdigest()
 
 
@@ -154,11 +158,7 @@ def hub_answers(backbone: str) -> bool:
 def verify(backbone: str, folder: Path) -> None:
     """Compare model.safetensors with the expected checksum, where one is declared (WeightsError)."""
     expected = BACKBONES[backbone].sha256
-    if expected is None:
-        return
-    with (folder / "model.safetensors").open("rb") as handle:
-        found = hashlib.file_digest(handle, "sha256").hexdigest()
-    if found != expected:
+    if expected is not None and (found := _sha256(folder)) != expected:
         raise WeightsError(
             f"{folder / 'model.safetensors'} is not the file of backbone {backbone!r}: "
             f"expected SHA-256 {expected}, found {found}; the file was left as it is"
