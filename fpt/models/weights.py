@@ -71,9 +71,7 @@ def fetch(backbone: str) -> Path:
     Raises WeightsError.
     """
     find(backbone)
-    folder = local_folder(backbone)
-    if folder is None:
-        folder = download(backbone)
+    folder = local_folder(backbone) or download(backbone)
     verify(backbone, folder)
     return folder
 
@@ -94,8 +92,11 @@ def download(backbone: str) -> Path:
     try:
         paths = [Path(hf_hub_download(hub, name, revision=revision)) for name in FILES]
     except (OSError, RuntimeError, broken) as error:
-        for part in [*place.glob("blobs/*.incomplete")] if known else [place]:
-            shutil.rmtree(part, ignore_errors=True) if part.is_dir() else part.unlink(missing_ok=True)
+        if known or cached(backbone):  # another revision's, or another process had more luck
+            for part in place.glob("blobs/*.incomplete"):
+                part.unlink(missing_ok=True)
+        else:
+            shutil.rmtree(place, ignore_errors=True)
         raise WeightsError(
             f"the weights of backbone {backbone!r} could not be downloaded from {hub} "
             f"(revision {revision or 'main'}): {error}. {advice(backbone)}"
@@ -104,7 +105,7 @@ def download(backbone: str) -> Path:
 
 
 def commit(backbone: str) -> str | None:
-    """The commit on the hub that the weights on this machine are of; None where they did not come from its cache."""
+    """The commit on the hub whose weights these are, for the record; None where they are not from the hub's cache."""
     folder = fetch(backbone)
     return folder.name if folder.parent.name == "snapshots" else None
 
