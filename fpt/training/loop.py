@@ -34,12 +34,12 @@ class FleetResult:
 
     runs: pd.DataFrame
     curves: pd.DataFrame
-    attention: pd.DataFrame | None
     compute_type: str
     threads: int
     device: str
     parts: list[tuple[int, int]]  # (rates, seeds) of each fleet that was trained: more than one where memory was short
     compiled: bool
+    attention: pd.DataFrame | None = None
 
 
 class Training:
@@ -182,16 +182,9 @@ def train(
         make = partial(features.fleet, task, template, recipe)
         results = train_parts(make, plan, place, conclude, progress, folder)
     tables = {name: in_order([each[name] for each in results]) for name in results[0]}
-    return FleetResult(
-        runs=tables["runs"],
-        curves=tables["curves"],
-        attention=tables.get("attention"),
-        compute_type=plan["compute_type"],
-        threads=plan["threads"],
-        device=place.type,
-        parts=[(len(rates), len(some_seeds)) for rates, some_seeds in plan["parts"]],
-        compiled=plan["compiled"],
-    )
+    parts = [(len(rates), len(some_seeds)) for rates, some_seeds in plan["parts"]]
+    kept = {name: plan[name] for name in ("compute_type", "threads", "compiled")}
+    return FleetResult(**tables, **kept, device=place.type, parts=parts)
 
 
 def decide(
