@@ -36,7 +36,7 @@ from pathlib import Path
 import matplotlib.pyplot as plt
 from tqdm import tqdm
 
-from fpt.training.pretrain import ModelCard, PretrainRecipe, bits_per_character, pretrain, read_corpus, save
+from fpt.training.pretrain import PretrainRecipe, bits_per_character, pretrain, read_corpus, save
 
 text = read_corpus(corpus, held_out_from)
 recipe = PretrainRecipe(steps=steps, batch_size=batch_size, seed=seed)
@@ -62,18 +62,18 @@ bits = bits_per_character(model, text.held_out, recipe.context)
 print(f"{bits:.3f} bits a character on held-out text")
 
 # %%
-card = ModelCard(
-    corpus=corpus_name,
-    corpus_sha256=text.sha256,
-    held_out_from=held_out_from,
-    steps=recipe.steps,
-    batch_size=recipe.batch_size,
-    context=recipe.context,
-    learning_rate=recipe.learning_rate,
-    seed=recipe.seed,
-    training_bytes=recipe.steps * recipe.batch_size * recipe.context,
-    bits_per_character=round(bits, 4),
-)
+card = {
+    "corpus": corpus_name,
+    "corpus_sha256": text.sha256,
+    "held_out_from": held_out_from,
+    "steps": recipe.steps,
+    "batch_size": recipe.batch_size,
+    "context": recipe.context,
+    "learning_rate": recipe.learning_rate,
+    "seed": recipe.seed,
+    "training_bytes": recipe.steps * recipe.batch_size * recipe.context,
+    "bits_per_character": round(bits, 4),
+}
 folder = Path(output or tempfile.mkdtemp())
 save(model, card, folder)
 

@@ -1,7 +1,7 @@
 """The reference that speed is measured against: one run, trained in the style of Lu et al.'s released code.
 
 float32, the transformers library's own modules, torch's DataLoader with one transform an image, Adam over the
-trainable parameters (frozen ones take part with requires_grad off), and loss and accuracy fetched to the host
+trainable parameters (the others with `requires_grad` off), and loss and accuracy fetched to the host
 at every step. Where the release leaves a choice it is the quicker one: a position table of the task's length, the
 library's present default for attention, no evaluation in between. With dropout 0 it learns what a fleet of one run
 learns in float32, from the same weights and batches.

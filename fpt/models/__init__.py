@@ -9,30 +9,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fpt.errors import SpecError, unknown
-from fpt.models.catalogue import BACKBONES, TRANSFORMER, Backbone, tiny
+from fpt.models.catalogue import BACKBONES as BACKBONES
+from fpt.models.catalogue import TRANSFORMER as TRANSFORMER
+from fpt.models.catalogue import Backbone as Backbone
+from fpt.models.catalogue import tiny as tiny
 
 if TYPE_CHECKING:
     from fpt.models.template import Template
     from fpt.tasks.arrays import Task
-
-__all__ = [
-    "ARMS",
-    "BACKBONES",
-    "GROUPS",
-    "INITS",
-    "INPUT_INITS",
-    "PARTS",
-    "POLICIES",
-    "RANDOM_INITS",
-    "TRANSFORMER",
-    "Backbone",
-    "build",
-    "check",
-    "find_weights",
-    "groups_of",
-    "tiny",
-    "trainable_groups",
-]
 
 GROUPS = ("input", "output", "layer_norm", "positions", "attention", "feed_forward", "recurrent")
 
@@ -184,14 +168,4 @@ def build(
         raise unknown("input_init", input_init, INPUT_INITS)
     if not 0 < random_gain < float("inf"):
         raise SpecError(f"random_gain={random_gain!r}: must be a finite number above 0")
-    return Template(
-        task,
-        backbone,
-        init,
-        trainable,
-        random_init=random_init,
-        random_gain=random_gain,
-        input_init=input_init,
-        weights=weights,
-        **backbone_options,
-    )
+    return Template(task, backbone, init, trainable, random_init, random_gain, input_init, weights, **backbone_options)

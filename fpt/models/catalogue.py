@@ -1,7 +1,7 @@
 """The backbones: a new one is a row here, of a family in fpt/models/families. No torch here."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from fpt.errors import unknown
@@ -17,7 +17,7 @@ class Backbone:
     """A sequence model: its architecture (so that a random arm needs no download) and the home of its weights."""
 
     family: str  # module of fpt.models.families
-    config: Mapping[str, Any]  # the library's config fields that differ from its defaults
+    config: Mapping[str, Any]  # the library's config fields that differ from its defaults, but for the layers
     layers: int
     groups: tuple[str, ...] = TRANSFORMER
     hub: str | None = None  # name on the Hugging Face hub
@@ -34,10 +34,33 @@ class Backbone:
         return next((self.config[name] for name in ("n_embd", "hidden_size", "d_model") if name in self.config), 768)
 
 
+# name: title, layers, width, heads, name and commit on the hub
+GPT2 = {
+    "gpt2": ("GPT-2 base", 12, 768, 12, "openai-community/gpt2", "607a30d783dfa663caf39e06633721c8d4cfcd7e"),
+    "gpt2-medium": (
+        "GPT-2 medium",
+        24,
+        1024,
+        16,
+        "openai-community/gpt2-medium",
+        "6dcaa7a952f72f9298047fd5137cd6e4f05f41da",
+    ),
+    "gpt2-large": (
+        "GPT-2 large",
+        36,
+        1280,
+        20,
+        "openai-community/gpt2-large",
+        "32b71b12589c2f8d625668d2335a01cac3249519",
+    ),
+    "gpt2-xl": ("GPT-2 XL", 48, 1600, 25, "openai-community/gpt2-xl", "15ea56dee5df4983c59b2538573817e1667135e2"),
+    "distilgpt2": ("DistilGPT2", 6, 768, 12, "distilbert/distilgpt2", "2290a62682d06624634c1f46a6ad5be0f47f38aa"),
+}
+
 BACKBONES: dict[str, Backbone] = {
     "tiny-lm": Backbone(
         "gpt2",
-        {"n_embd": 128, "n_layer": 4, "n_head": 4, "n_positions": 256, "vocab_size": 256},
+        {"n_embd": 128, "n_head": 4, "n_positions": 256, "vocab_size": 256},
         layers=4,
         package="fpt:models/tiny_lm",
         sha256="52426388fc1a923b114599e68c6b26634f2b783c2f0543dfdbdba735a596854a",
@@ -45,7 +68,7 @@ BACKBONES: dict[str, Backbone] = {
     ),
     "minilm": Backbone(
         "bert",
-        {"hidden_size": 384, "num_hidden_layers": 6, "num_attention_heads": 12, "intermediate_size": 1536},
+        {"hidden_size": 384, "num_attention_heads": 12, "intermediate_size": 1536},
         layers=6,
         hub="sentence-transformers/all-MiniLM-L6-v2",
         revision="c9745ed1d9f207416be6d2e6f8de32d1f16199bf",
@@ -53,46 +76,17 @@ BACKBONES: dict[str, Backbone] = {
         sha256="53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
         title="all-MiniLM-L6-v2, a distilled sentence encoder, 6 layers of width 384, bidirectional",
     ),
-    "gpt2": Backbone(
-        "gpt2",
-        {},
-        layers=12,
-        hub="openai-community/gpt2",
-        revision="607a30d783dfa663caf39e06633721c8d4cfcd7e",
-        title="GPT-2 base, 12 layers of width 768",
-    ),
-    "gpt2-medium": Backbone(
-        "gpt2",
-        {"n_embd": 1024, "n_layer": 24, "n_head": 16},
-        layers=24,
-        hub="openai-community/gpt2-medium",
-        revision="6dcaa7a952f72f9298047fd5137cd6e4f05f41da",
-        title="GPT-2 medium, 24 layers of width 1024",
-    ),
-    "gpt2-large": Backbone(
-        "gpt2",
-        {"n_embd": 1280, "n_layer": 36, "n_head": 20},
-        layers=36,
-        hub="openai-community/gpt2-large",
-        revision="32b71b12589c2f8d625668d2335a01cac3249519",
-        title="GPT-2 large, 36 layers of width 1280",
-    ),
-    "gpt2-xl": Backbone(
-        "gpt2",
-        {"n_embd": 1600, "n_layer": 48, "n_head": 25},
-        layers=48,
-        hub="openai-community/gpt2-xl",
-        revision="15ea56dee5df4983c59b2538573817e1667135e2",
-        title="GPT-2 XL, 48 layers of width 1600",
-    ),
-    "distilgpt2": Backbone(
-        "gpt2",
-        {"n_layer": 6},
-        layers=6,
-        hub="distilbert/distilgpt2",
-        revision="2290a62682d06624634c1f46a6ad5be0f47f38aa",
-        title="DistilGPT2, 6 layers of width 768",
-    ),
+    **{
+        name: Backbone(
+            "gpt2",
+            {"n_embd": width, "n_head": heads},
+            layers=layers,
+            hub=hub,
+            revision=revision,
+            title=f"{title}, {layers} layers of width {width}",
+        )
+        for name, (title, layers, width, heads, hub, revision) in GPT2.items()
+    },
     "bert": Backbone(
         "bert",
         {},
@@ -103,7 +97,7 @@ BACKBONES: dict[str, Backbone] = {
     ),
     "t5": Backbone(
         "t5",
-        {"d_model": 768, "d_ff": 3072, "num_layers": 12, "num_heads": 12},
+        {"d_model": 768, "d_ff": 3072, "num_heads": 12, "num_decoder_layers": 12},
         layers=12,
         hub="google-t5/t5-base",
         revision="a9723ea7f1b39c1eae772870f3b547bf6ef7e6c1",
@@ -157,5 +151,6 @@ def tiny(backbone: str) -> Backbone:
     entry = BACKBONES[backbone]
     title = f"2 layers of width 16 in the architecture of {backbone}"
     config = {**entry.config, **family(entry.family).tiny}
-    nowhere = dict.fromkeys(["hub", "revision", "package", "sha256"])
-    return replace(entry, config=config, layers=2, title=title, **nowhere)
+    return Backbone(
+        entry.family, config, 2, entry.groups, options=entry.options, title=title, pretrained=entry.pretrained
+    )

@@ -165,11 +165,6 @@ def replace_layers(module: nn.Module) -> None:
             setattr(module, name, Dropout())
         else:
             replace_layers(child)
-    if "Attention" in type(module).__name__ and _dropout(module) is None:
+    held = [getattr(module, name, None) for name in ("attn_dropout", "dropout")]
+    if "Attention" in type(module).__name__ and not any(isinstance(layer, Dropout) for layer in held):
         module.attn_dropout = Dropout()
-
-
-def _dropout(module: nn.Module) -> Dropout | None:
-    """What drops attention weights out, under one of the names that the library has for it."""
-    named = (getattr(module, name, None) for name in ("attn_dropout", "dropout"))
-    return next((layer for layer in named if isinstance(layer, Dropout)), None)

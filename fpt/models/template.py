@@ -1,7 +1,9 @@
 """The model of both papers: a new input layer, a backbone, a new output layer (Lu et al. 2021, section 2.2)."""
 
+from collections import Counter
 from collections.abc import Sequence
 from functools import cached_property, partial
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -108,11 +110,10 @@ class Template:
         backbone: str,
         init: str,
         trainable: str | Sequence[str],
-        *,
-        random_init: str = "matched",
-        random_gain: float = 1.0,
-        input_init: str = "orthogonal",
-        weights: Path | None = None,
+        random_init: str,
+        random_gain: float,
+        input_init: str,
+        weights: Path | None,
         layers: int = 0,
         **options: Any,
     ) -> None:
@@ -246,17 +247,27 @@ class Template:
 
     def _unused(self) -> dict[str, int]:
         """Parameters of the whole pretrained model that transfer never uses: {what: count}."""
-        entry, family, tokens = self.entry, self.module.family, self.task.tokens
+        entry, family = self.entry, self.module.family
         if not entry.pretrained:
             return {}
-        model, counts = family.unused_parts(entry)
+        with torch.device("meta"):
+            whole = family.whole(family.configuration(entry))
+        used = {name.removeprefix("backbone.") for name in self.shapes}
+        if family.new_positions:
+            used.remove(f"{family.positions}")
+        counts: Counter[str] = Counter()
+        for name, parameter in whole.named_parameters():
+            if name not in used:
+                counts[_outermost(name, used)] += parameter.numel()
         if family.has_table:
-            rows, width = model.get_parameter(str(family.positions)).shape
-            first = family.first_position
-            counts |= {"positions before the first token's": first * width} if first else {}
-            counts["positions beyond the task's tokens"] = max(0, rows - first - tokens) * width
-        if self.layers < entry.layers:
-            blocks = next(child for child in model.modules() if isinstance(child, nn.ModuleList))
-            left = [p.numel() for block in blocks[self.layers :] for p in block.parameters()]
-            counts["layers beyond the first"] = sum(left)
-        return counts
+            (rows, width), before = whole.get_parameter(str(family.positions)).shape, family.first_position
+            counts["positions before the first token's"] = before * width
+            counts["positions beyond the task's tokens"] = max(0, rows - before - self.task.tokens) * width
+        return {what: count for what, count in counts.items() if count}
+
+
+def _outermost(name: str, used: set[str]) -> str:
+    """The largest part of a model that holds parameter `name` and none that is `used`; whole layers go together."""
+    parts = accumulate(name.split("."), "{}.{}".format)
+    part = next(part for part in parts if not any(f"{other}.".startswith(f"{part}.") for other in used))
+    return "layers beyond the first" if part.rpartition(".")[2].isdigit() else part

@@ -71,9 +71,7 @@ def fetch(backbone: str) -> Path:
     Raises WeightsError.
     """
     find(backbone)
-    folder = local_folder(backbone)
-    if folder is None:
-        folder = download(backbone)
+    folder = local_folder(backbone) or download(backbone)
     verify(backbone, folder)
     return folder
 
@@ -94,8 +92,11 @@ def download(backbone: str) -> Path:
     try:
         paths = [Path(hf_hub_download(hub, name, revision=revision)) for name in FILES]
     except (OSError, RuntimeError, broken) as error:
-        for part in [*place.glob("blobs/*.incomplete")] if known else [place]:
-            shutil.rmtree(part, ignore_errors=True) if part.is_dir() else part.unlink(missing_ok=True)
+        if known or cached(backbone):  # another revision's, or another process had more luck
+            for part in place.glob("blobs/*.incomplete"):
+                part.unlink(missing_ok=True)
+        else:
+            shutil.rmtree(place, ignore_errors=True)
         raise WeightsError(
             f"the weights of backbone {backbone!r} could not be downloaded from {hub} "
             f"(revision {revision or 'main'}): {error}. {advice(backbone)}"
@@ -104,14 +105,18 @@ def download(backbone: str) -> Path:
 
 
 def commit(backbone: str) -> str | None:
-    """The commit on the hub that the weights on this machine are of; None where they did not come from its cache."""
+    """The commit on the hub whose weights these are, for the record; None where they are not from the hub's cache."""
     folder = fetch(backbone)
     return folder.name if folder.parent.name == "snapshots" else None
 
 
 def checksum(backbone: str) -> str:
     """SHA-256 of the pretrained model.safetensors, for the record."""
-    with (fetch(backbone) / "model.safetensors").open("rb") as handle:
+    return _sha256(fetch(backbone))
+
+
+def _sha256(folder: Path) -> str:
+    with (folder / "model.safetensors").open("rb") as handle:
         return hashlib.file_digest(handle, "sha256").hexdigest()
 
 
@@ -154,11 +159,7 @@ def hub_answers(backbone: str) -> bool:
 def verify(backbone: str, folder: Path) -> None:
     """Compare model.safetensors with the expected checksum, where one is declared (WeightsError)."""
     expected = BACKBONES[backbone].sha256
-    if expected is None:
-        return
-    with (folder / "model.safetensors").open("rb") as handle:
-        found = hashlib.file_digest(handle, "sha256").hexdigest()
-    if found != expected:
+    if expected is not None and (found := _sha256(folder)) != expected:
         raise WeightsError(
             f"{folder / 'model.safetensors'} is not the file of backbone {backbone!r}: "
             f"expected SHA-256 {expected}, found {found}; the file was left as it is"

@@ -1,14 +1,15 @@
 """Where results come from: spec, code, libraries, data, weights, machine and time, without a path or host name."""
 
-import importlib.metadata
 import platform
 import subprocess
 import time
 from dataclasses import asdict
 from datetime import UTC, datetime
+from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import fpt
 from fpt import tasks
 from fpt.models import weights
 from fpt.sweeps import ledger
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from fpt.tasks.arrays import Task
     from fpt.training.loop import FleetResult
 
-LIBRARIES = ("fpt", "torch", "transformers", "numpy", "pandas", "pyarrow")
+LIBRARIES = ("torch", "transformers", "numpy", "pandas", "pyarrow")
 DECIDES = (":/fpt", ":/notebooks")  # uncommitted changes elsewhere in a checkout do not change results
 
 
@@ -81,8 +82,8 @@ def provenance(
 
 def software() -> dict[str, Any]:
     """What computed: version of fpt, commit (None outside a checkout), versions of the libraries."""
-    versions = {"python": platform.python_version(), **{name: _version(name) for name in LIBRARIES[1:]}}
-    return {"version": _version("fpt"), "git": git_state(), "versions": versions}
+    versions = {"python": platform.python_version(), **{name: version(name) for name in LIBRARIES}}
+    return {"version": fpt.__version__, "git": git_state(), "versions": versions}
 
 
 def device_name(device: str) -> str:
@@ -97,13 +98,6 @@ def device_name(device: str) -> str:
         lines = []
     names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
     return names[0] if names else platform.processor() or platform.machine()
-
-
-def _version(library: str) -> str | None:
-    try:
-        return importlib.metadata.version(library)
-    except importlib.metadata.PackageNotFoundError:
-        return None
 
 
 def git_state() -> dict[str, Any] | None:

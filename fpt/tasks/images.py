@@ -102,11 +102,7 @@ def npz(path: Path, variant: str, patch: int, padded: bool) -> Task:
     the array that is wrong."""
     train, test = read_npz(path)
     finite = partial(Finite, divide=partial(hold_out, count=max(1, len(train) // 6)))
-    card: dict[str, Any] = {
-        "checksum": npz_checksum(path),
-        "source": f"your own: {path.name}",
-        "licence": "your own",
-    }
+    card: dict[str, Any] = {"checksum": npz_checksum(path), "source": f"your own: {path.name}", "licence": "your own"}
     if train.inputs.ndim > 2:
         if any(side % patch for side in train.inputs.shape[1:3]):
             shape = "x".join(map(str, train.inputs.shape[1:3]))

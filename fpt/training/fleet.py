@@ -23,6 +23,9 @@ from fpt.training.recipe import Recipe
 
 LARGE = 16_384  # numbers of a tensor that is a piece of its own
 
+Tensors = list[Tensor]
+Named = dict[str, Tensor]
+
 
 @dataclass(frozen=True)
 class Subset:
@@ -197,41 +200,25 @@ class Fleet:
         """
         # Compiled for all runs alone: every other number of runs would be compiled anew.
         forward = self._forward_all if subset is self.all_runs else self._forward
-        return forward(list(pieces), list(masks), subset.per_seed, tokens, lengths, noise)
+        optional = {name: part for name, part in (("lengths", lengths), ("noise", noise)) if part is not None}
+        return forward(list(pieces), list(masks), subset.per_seed, {"tokens": tokens, **optional})
 
-    def _forward(
-        self,
-        pieces: list[Tensor],
-        masks: list[Tensor],
-        per_seed: dict[str, Tensor],
-        tokens: Tensor,
-        lengths: Tensor | None,
-        noise: Tensor | None,
-    ) -> Tensor:
-        """`logits` of runs that are a rectangle of as many seeds as `tokens` has."""
+    def _forward(self, pieces: Tensors, masks: Tensors, per_seed: Named, inputs: Named) -> Tensor:
+        """`logits` of runs that are a rectangle of as many seeds as `inputs` are for."""
         small = [shape.numel() for shape in self.shapes if shape.numel() < LARGE]
 
-        def one(
-            pieces: list[Tensor],
-            masks: list[Tensor],
-            frozen: dict[str, Tensor],
-            tokens: Tensor,
-            lengths: Tensor | None,
-            noise: Tensor | None,
-        ) -> Tensor:
+        def one(pieces: Tensors, masks: Tensors, frozen: Named, inputs: Named) -> Tensor:
             tensors = [*pieces[0].split(small), *pieces[1:]] if small else pieces
             named = {
                 name: piece.view(shape) for name, piece, shape in zip(self.names, tensors, self.shapes, strict=True)
             }
-            self.module.drop_with(masks, noise)
-            output: Tensor = functional_call(self.module, {**self.shared, **frozen, **named}, (tokens, lengths))
+            self.module.drop_with(masks, inputs.get("noise"))
+            arguments = (inputs["tokens"], inputs.get("lengths"))
+            output: Tensor = functional_call(self.module, {**self.shared, **frozen, **named}, arguments)
             return output
 
-        of_rates = vmap(one, in_dims=(0, 0, None, None, None, None))
-        optional = (None if part is None else 0 for part in (lengths, noise))
-        of_seeds = vmap(of_rates, in_dims=(0, 0, 0, 0, *optional))
-        rectangle = [piece.unflatten(0, (len(tokens), -1)) for piece in pieces]
-        output: Tensor = of_seeds(rectangle, masks, per_seed, tokens, lengths, noise)
+        rectangle = [piece.unflatten(0, (len(inputs["tokens"]), -1)) for piece in pieces]
+        output: Tensor = vmap(vmap(one, in_dims=(0, 0, None, None)))(rectangle, masks, per_seed, inputs)
         return output
 
     def of(self, subset: Subset, parameters: Tensor) -> Tensor:

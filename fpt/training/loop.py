@@ -1,8 +1,7 @@
 """A fleet from its first step to its tables: evaluations, early stopping, checkpoints, splits where memory is short."""
 
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from importlib.metadata import version
@@ -178,19 +177,14 @@ def train(
             measures.keep_weights(training.fleet, *keep[:2], training.best.parameters, keep[2])
         return training.tables(test_examples, asked)
 
-    with threads(plan["threads"]):
+    with resources.threads(plan["threads"]):
         make = partial(features.fleet, task, template, recipe)
         results = train_parts(make, plan, place, conclude, progress, folder)
     tables = {name: in_order([each[name] for each in results]) for name in results[0]}
+    parts = [(len(rates), len(some_seeds)) for rates, some_seeds in plan["parts"]]
+    kept = {name: plan[name] for name in ("compute_type", "threads", "compiled")}
     return FleetResult(
-        runs=tables["runs"],
-        curves=tables["curves"],
-        attention=tables.get("attention"),
-        compute_type=plan["compute_type"],
-        threads=plan["threads"],
-        device=place.type,
-        parts=[(len(rates), len(some_seeds)) for rates, some_seeds in plan["parts"]],
-        compiled=plan["compiled"],
+        tables["runs"], tables["curves"], tables.get("attention"), device=place.type, parts=parts, **kept
     )
 
 
@@ -278,17 +272,6 @@ def identify(task: Task, template: Template, recipe: Recipe, place: torch.device
         "weights": template.weights and npz_checksum(template.weights),
         "recipe": recipe.model_dump(),
     }
-
-
-@contextmanager
-def threads(count: int) -> Iterator[None]:
-    """So many threads of torch, on which results depend; afterwards as many as before."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(count)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
 
 
 def in_order(tables: list[pd.DataFrame]) -> pd.DataFrame:

@@ -7,9 +7,9 @@ import hashlib
 import json
 import math
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -144,24 +144,9 @@ def pretrain(
     return model, curve
 
 
-@dataclass(frozen=True)
-class ModelCard:
-    """What a reader must know of the shipped weights; written beside them as model_card.json."""
-
-    corpus: str
-    corpus_sha256: str
-    held_out_from: int
-    steps: int
-    batch_size: int
-    context: int
-    learning_rate: float
-    seed: int
-    training_bytes: int
-    bits_per_character: float
-
-
-def save(model: "GPT2LMHeadModel", card: ModelCard, folder: str | Path) -> None:
-    """Write config.json, model.safetensors (float16, without the tied output layer) and model_card.json."""
+def save(model: "GPT2LMHeadModel", card: dict[str, Any], folder: str | Path) -> None:
+    """Write config.json, model.safetensors (float16, without the tied output layer) and model_card.json: what a reader
+    must know of the weights, and their checksum."""
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     from fpt.models.weights import quiet_library
@@ -169,4 +154,4 @@ def save(model: "GPT2LMHeadModel", card: ModelCard, folder: str | Path) -> None:
     with quiet_library():
         model.transformer.half().save_pretrained(folder)
     weights = hashlib.sha256((folder / "model.safetensors").read_bytes()).hexdigest()
-    (folder / "model_card.json").write_text(json.dumps({**asdict(card), "weights_sha256": weights}, indent=2) + "\n")
+    (folder / "model_card.json").write_text(json.dumps({**card, "weights_sha256": weights}, indent=2) + "\n")

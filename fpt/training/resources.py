@@ -1,4 +1,4 @@
-"""What the machine can give: memory for a fleet, the faster number type, and whether compiling a fleet pays."""
+"""What the machine can give: memory for a fleet, the faster number type, threads, and whether compiling pays."""
 
 import functools
 import json
@@ -7,8 +7,8 @@ import platform
 import sys
 import time
 import warnings
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TypeVar
 
@@ -169,3 +169,14 @@ def can_compile() -> bool:
         warnings.warn(f"fleets are not compiled, which would be faster: {str(error).splitlines()[0]}", stacklevel=2)
         return False
     return True
+
+
+@contextmanager
+def threads(count: int) -> Iterator[None]:
+    """So many threads of torch, on which results depend; afterwards as many as before."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(count)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)

@@ -168,7 +168,7 @@ def test_a_parameter_that_no_class_decides_is_refused_by_name(family_file, listo
     [
         (row("llama", hiden_size=16), r"unknown config field 'hiden_size'.*Did you mean 'hidden_size'"),
         (replace(row("llama"), config={"model_type": "lama"}), r"'lama'.*'llama'"),
-        (replace(row("llama"), config={}), r"unknown model_type None"),
+        (replace(row("llama"), config={}), r"unknown model_type ''"),
         (replace(row("llama"), family="libary"), r"unknown family of backbones 'libary'.*'library'"),
         (replace(row("llama"), groups=("input", "atention")), r"group 'atention' \(backbone 'mine'\).*'attention'"),
         (replace(row("llama"), groups=fpt.models.TRANSFORMER), r"'mine' declares .*positions.*its model has"),

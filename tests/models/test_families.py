@@ -274,9 +274,7 @@ def test_what_is_unused_is_named(digits):
         "positions beyond the task's tokens": (4096 - 16) * 768,
     }
     assert unused["vit"] == {
-        "embeddings.patch_embeddings": 16 * 16 * 3 * 768 + 768,
-        "embeddings.cls_token": 768,
-        "embeddings.position_embeddings": 197 * 768,
+        "embeddings": (16 * 16 * 3 + 1) * 768 + 768 + 197 * 768,  # patches, CLS token, positions of both
         "pooler": 768 * 769,
     }
 

@@ -31,16 +31,8 @@ FAMILY = Family(
     config=BertConfig,
     model=lambda config: BertModel(config, add_pooling_layer=False),
     forward=forward,
-    unused=("embeddings.word_embeddings", "pooler"),
     positions="embeddings.position_embeddings.weight",
     first_attention="encoder.layer.0.attention.self",
     last_layer_reads_out=True,
-    tiny={
-        "hidden_size": 16,
-        "num_hidden_layers": 2,
-        "num_attention_heads": 2,
-        "intermediate_size": 32,
-        "max_position_embeddings": 24,
-        "vocab_size": 11,
-    },
+    tiny={"hidden_size": 16, "num_attention_heads": 2, "intermediate_size": 32, "max_position_embeddings": 24},
 )

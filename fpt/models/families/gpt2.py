@@ -39,5 +39,5 @@ FAMILY = Family(
     positions="wpe.weight",
     first_attention="h.0.attn",
     last_layer_reads_out=True,
-    tiny={"n_embd": 16, "n_layer": 2, "n_head": 2, "n_positions": 24, "vocab_size": 11},
+    tiny={"n_embd": 16, "n_head": 2, "n_positions": 24, "vocab_size": 11},
 )

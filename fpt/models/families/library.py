@@ -5,7 +5,7 @@ default is a module beside this one.
 """
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from inspect import signature
 from typing import Any
@@ -53,7 +53,6 @@ class Family:
     tiny: Mapping[str, Any]  # the config of a model that is built and trained in a moment
     fixed: Mapping[str, Any] = field(default_factory=dict)  # config fields set here
     replaced: tuple[str, ...] | None = None  # what the input layer replaces; None: the table of tokens
-    unused: tuple[str, ...] | None = None  # the same in `whole`, and everything else that is not in `model`
     positions: str | None = None  # the table of positions; None: has none
     first_position: int = 0  # row of the first token's position
     new_positions: bool = False  # a table of ours, which starts from zeros where the rest is pretrained
@@ -72,12 +71,12 @@ class Family:
     def configuration(self, entry: Backbone, **fields: Any) -> Any:
         """The library's config of `entry`; SpecError for a field of its row that the config does not have."""
         given = dict(entry.config)
-        kind = self.config or _config_class(given.pop("model_type", None))
+        kind = self.config or _config_class(given.pop("model_type", ""))
         known = {*signature(kind).parameters, *getattr(kind, "attribute_map", {})}
         for name in given:
             if name not in known:
                 raise unknown("config field", name, known, f"of {entry.title or entry.family!r}")
-        return kind(**{**given, **NO_SPECIAL_TOKENS, **fields})
+        return kind(**{**given, "num_hidden_layers": entry.layers, **NO_SPECIAL_TOKENS, **fields})
 
     def build(self, entry: Backbone, tokens: int, layers: int = 0, **options: Any) -> Any:
         """The library's model with `tokens` rows of positions and the first `layers` layers (0: all), untrained values.
@@ -110,14 +109,6 @@ class Family:
             "give its family a module in fpt/models/families with `classes` that name it"
         )
 
-    def unused_parts(self, entry: Backbone) -> tuple[nn.Module, dict[str, int]]:
-        """The whole model of `entry` on the meta device, and the parameters of its parts that are never used."""
-        with torch.device("meta"):
-            model = self.whole(self.configuration(entry))
-        sizes = {id(parameter): parameter.numel() for parameter in model.parameters()}  # tied ones count once
-        paths = token_tables(model) if self.unused is None else self.unused
-        return model, {path: sum(sizes.pop(id(part), 0) for part in _parameters(model, path)) for path in paths}
-
 
 def token_tables(model: Any) -> list[str]:
     """Where the model's table of token embeddings is."""
@@ -125,24 +116,16 @@ def token_tables(model: Any) -> list[str]:
     return [path for path, module in model.named_modules() if module is table]
 
 
-def _config_class(model_type: str | None) -> Callable[..., Any]:
+def _config_class(model_type: str) -> Callable[..., Any]:
     if model_type not in CONFIG_MAPPING:
         raise unknown("model_type", model_type, CONFIG_MAPPING, "config of a backbone of the family 'library'")
     kind: Callable[..., Any] = CONFIG_MAPPING[model_type]
     return kind
 
 
-def _parameters(model: nn.Module, path: str) -> Iterable[nn.Parameter]:
-    """The parameters of the module, or the one parameter, that `path` names."""
-    parent, _, name = path.rpartition(".")
-    part = getattr(model.get_submodule(parent), name)
-    return [part] if isinstance(part, nn.Parameter) else part.parameters()
-
-
 FAMILY = Family(
     tiny={
         "hidden_size": 16,
-        "num_hidden_layers": 2,
         "num_attention_heads": 2,
         "num_key_value_heads": 1,
         "intermediate_size": 32,

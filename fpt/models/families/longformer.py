@@ -41,8 +41,7 @@ FAMILY = Family(
     config=LongformerConfig,
     model=lambda config: LongformerModel(config, add_pooling_layer=False),
     forward=forward,
-    unused=bert.FAMILY.unused,
     positions=bert.FAMILY.positions,
     first_position=2,  # as in RoBERTa: the padding token has id 1, and positions count from the next one
-    tiny={**bert.FAMILY.tiny, "max_position_embeddings": 26, "attention_window": 8},
+    tiny={**bert.FAMILY.tiny, "max_position_embeddings": 26, "attention_window": 8, "vocab_size": 11},
 )

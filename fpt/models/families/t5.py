@@ -8,7 +8,6 @@ FAMILY = Family(
     config=T5Config,
     model=T5EncoderModel,
     replaced=("shared", "encoder.embed_tokens"),
-    unused=("shared", "decoder"),  # lm_head is the token table once more
     load=T5EncoderModel.from_pretrained,
-    tiny={"d_model": 16, "d_kv": 8, "d_ff": 32, "num_layers": 2, "num_heads": 2, "vocab_size": 11},
+    tiny={"d_model": 16, "d_kv": 8, "d_ff": 32, "num_heads": 2, "num_decoder_layers": 2, "vocab_size": 11},
 )

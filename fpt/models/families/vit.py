@@ -9,9 +9,6 @@ from transformers import ViTConfig, ViTModel
 from fpt.models.families.library import Family, Rows
 from fpt.models.layers import padding_mask
 
-TABLE = "embeddings.position_embeddings"
-PIXELS = ("embeddings.patch_embeddings", "embeddings.cls_token")
-
 
 def prepare(model: Any, tokens: int) -> None:
     """A position table of our own: the library's is for a grid of patches and a CLS token."""
@@ -33,17 +30,9 @@ FAMILY = Family(
     config=ViTConfig,
     model=lambda config: ViTModel(config, add_pooling_layer=False),
     forward=forward,
-    replaced=PIXELS,
-    unused=(*PIXELS, TABLE, "pooler"),
-    positions=TABLE,
+    replaced=("embeddings.patch_embeddings", "embeddings.cls_token"),
+    positions="embeddings.position_embeddings",
     new_positions=True,
     prepare=prepare,
-    tiny={
-        "hidden_size": 16,
-        "num_hidden_layers": 2,
-        "num_attention_heads": 2,
-        "intermediate_size": 32,
-        "image_size": 8,
-        "patch_size": 4,
-    },
+    tiny={"hidden_size": 16, "num_attention_heads": 2, "intermediate_size": 32, "image_size": 8, "patch_size": 4},
 )

@@ -59,9 +59,10 @@ class Task(Attempt):
         for name, content in news.get("files", {}).items():
             self.folder.mkdir(exist_ok=True)  # not before: a sweep that waits for its turn has none
             write_atomically(self.folder / name, content)
-        if "code" in news:
+        code: int | None = news.get("code")
+        if code is not None:
             self.hang_up()
-        return int(news["code"]) if "code" in news else None
+        return code
 
     def _hold(self) -> None:
         """From here on `fpt status` says that the sweep runs, and nobody else may write its folder."""
@@ -191,7 +192,8 @@ def _beside(job: News) -> int:
     (has,) = (node["Resources"] for node in ray.nodes() if node["NodeID"] == here)
     kinds = (("CPU", "num_cpus"), ("GPU", "num_gpus"))
     admitted = [int(has.get(kind, 0) // job["share"][name]) for kind, name in kinds if job["share"][name]]
-    return int(max(1, min(*admitted, job["sweeps"])))
+    sweeps: int = job["sweeps"]
+    return max(1, min(*admitted, sweeps))
 
 
 @contextmanager
