@@ -69,7 +69,7 @@ def test_only_what_the_present_study_resolves_to(tmp_path: Path) -> None:
     (study / "study.yaml").write_text(text)
     first = load_study(study).sweeps[0]
     (study / first.folder_name / "result.json").unlink()  # parquet files alone are no result
-    assert "FP" not in set(load_runs(study)["label"])
+    assert first.folder_name not in set(load_runs(study)["sweep"])
 
 
 def test_status_and_provenance_of_every_sweep(study: Path) -> None:

@@ -27,12 +27,12 @@ VERDICTS = {
     "attention": "Differences in points of attention, paired by seed.",
 }
 ATTENTION = (
-    "{}: percent of the first layer's attention that lies on the tokens that the answer needs, mean over queries, heads "
-    "and examples; 95% interval over seeds."
+    "{}: percent of the first layer's attention that lies on the tokens that the answer needs, mean over queries, "
+    "heads and examples; 95% interval over seeds."
 )
 MAPS = {
-    "bit-xor": "tuned; darker is more, on one scale. The dots mark the two bits that an answer needs: look whether they "
-    "lie on the dark cells.",
+    "bit-xor": "tuned; darker is more, on one scale. The dots mark the two bits that an answer needs: look whether "
+    "they lie on the dark cells.",
     "bit-memory": "tuned; darker is more, on one scale. Every example's strings are put in order: first the one that "
     "matches (dots), then the mean of the others, then the query itself. If position decided, the second block would "
     "look like the first.",

@@ -171,7 +171,7 @@ def difference_figure(verdicts: "Sequence[Verdict]") -> Figure:
 
 
 def strip_figure(shown: pd.DataFrame, quantity: str, words: str, log: bool = False) -> Figure:
-    """A paper's table as strips: a panel a task, a line a row, a dot a seed, filled where tuned, open at the paper's rate.
+    """A paper's table: a panel a task, a line a row, a dot a seed, filled where tuned, open at the paper's rate.
 
     `shown`: a row a seed with `task`, `row`, `arm` (FP, ...), `tuned`, `value`, `reached`; values that were not reached
     are crosses. The bar is their mean (of steps the median). `words` is the alt text.
@@ -239,19 +239,20 @@ def spread_figure(backbones: Sequence[str] = ("tiny-lm", "minilm", "gpt2")) -> F
     figure, panels = _panels(len(spreads), max(2, len(spreads)))
     words = []
     for axes, (name, frame) in zip(panels, spreads.items(), strict=False):
-        matched = matched_std(name)
         shown = frame.assign(layer=frame["layer"] + 1, group=frame["group"].str.replace("_", "-"))
         sns.lineplot(
             shown, x="layer", y="std", hue="group", style="kind", style_order=["weight", "bias"], markers=["o", "o"],
             palette={"attention": COLOURS["FP"], "feed-forward": COLOURS["UP"]}, errorbar=None, legend="brief", ax=axes,
         )  # fmt: skip
-        for (group, kind), part in shown.groupby(["group", "kind"]):
-            words.append(f"{name}, {group} {kind}: {part['std'].min():.3f} to {part['std'].max():.3f}")
-        for level, style in ((DEFAULT_STD, ":"), (matched, "-.")):
-            axes.axhline(level, color=GREY, linestyle=style, linewidth=1)
-        words.append(f"{name}, default {DEFAULT_STD}, matched to its width {matched:.3f}")
+        words += [
+            f"{name}, {' '.join(kind)}: {part['std'].min():.3f} to {part['std'].max():.3f}"
+            for kind, part in shown.groupby(["group", "kind"])
+        ]
+        words.append(f"{name}, default {DEFAULT_STD}, matched to its width {matched_std(name):.3f}")
+        axes.axhline(DEFAULT_STD, color=GREY, linestyle=":", linewidth=1)
+        axes.axhline(matched_std(name), color=GREY, linestyle="-.", linewidth=1)
         axes.set(title=name, xlabel="layer", ylabel="standard deviation", ylim=(0, None))
-        axes.xaxis.get_major_locator().set_params(integer=True)
+        axes.set_xticks(sorted(shown["layer"].unique()))
         axes.get_legend().remove()  # type: ignore[union-attr]
     _legend(figure, panels)
     figure.set_label(f"Standard deviation of pretrained weights and biases by layer. {'; '.join(words)}.")
@@ -270,12 +271,12 @@ def _rate_line(axes: "Axes", arm: pd.DataFrame, name: str, dodge: float) -> None
     arm = arm.assign(rate=arm["learning_rate"].astype(float) * dodge)
     selection, colour, marker = arm["stage"] == "selection", _colour(name), _marker(name)
     alive = arm["diverged_at"].isna()
-    for runs, look in (
-        (arm[alive & selection], {"marker": marker, "facecolors": colour, "edgecolors": colour, "s": 18}),
-        (arm[alive & ~selection], {"marker": marker, "facecolors": "none", "edgecolors": colour, "s": 18}),
-        (arm[~alive], {"marker": "x", "color": colour, "s": 34}),
+    for runs, mark, face in (
+        (arm[alive & selection], marker, colour),
+        (arm[alive & ~selection], marker, "none"),
+        (arm[~alive], "x", colour),
     ):
-        axes.scatter(runs["rate"], runs["accuracy"], alpha=0.6, linewidths=0.9, **look)
+        axes.scatter(runs["rate"], runs["accuracy"], s=20, marker=mark, alpha=0.6, facecolor=face, edgecolor=colour)
     shown = arm[selection] if selection.any() else arm
     _mean_line(axes, shown, "rate", "accuracy", name, markersize=4)
     chosen = shown[shown["learning_rate"].isin(arm.loc[arm["selected"].astype(bool), "learning_rate"])]
@@ -343,8 +344,8 @@ def _panels(
     columns = min(count, across)
     rows = math.ceil(count / columns)
     figure = Figure(figsize=(6.2 if columns == 1 else 7.4, height * rows + 0.8), layout="constrained")
-    style = {"axes.spines.top": False, "axes.spines.right": False, "axes.grid.axis": grid, "grid.color": GRID}
-    with mpl.rc_context({"axes.grid": True, "axes.axisbelow": True, **style}):
+    style: dict[Any, Any] = {"axes.spines.top": False, "axes.spines.right": False, "axes.grid": True}
+    with mpl.rc_context(style | {"axes.axisbelow": True, "axes.grid.axis": grid, "grid.color": GRID}):
         panels = list(figure.subplots(rows, columns, sharey=sharey, squeeze=False).flat)
     for spare in panels[count:]:
         spare.set_visible(False)

@@ -13,7 +13,6 @@ from matplotlib.figure import Figure
 
 SHORT = 16  # characters that a cell keeps on one line
 WIDE = 8  # columns; such a table is set smaller
-SVG = {"svg.hashsalt": "fpt"}  # the same figure gives the same bytes
 
 
 class Shown(Protocol):
@@ -42,10 +41,9 @@ class Picture:
         if not alt:
             raise ValueError("a figure needs alt text: Figure.set_label(...)")
         buffer = io.BytesIO()
-        with mpl.rc_context(SVG):
-            self.figure.savefig(
-                buffer, format="svg", facecolor="white", bbox_inches="tight", dpi=144, metadata={"Date": None}
-            )
+        with mpl.rc_context({"svg.hashsalt": "fpt"}):  # the same figure gives the same bytes
+            look: dict[str, Any] = {"facecolor": "white", "bbox_inches": "tight", "dpi": 144}
+            self.figure.savefig(buffer, format="svg", metadata={"Date": None}, **look)
         data = base64.b64encode(buffer.getvalue()).decode()
         width = round(self.figure.get_figwidth() * 96)
         return (

@@ -2,15 +2,23 @@
 
 import json
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
 from fpt.evidence.attention import maps_of, scores
-from fpt.evidence.cells import AT_PAPERS_RATE, CONFIRMATION, NOT_AT_THIS_SCALE, NOT_RUN, SELECTION, TUNED
-from fpt.evidence.cells import Cell, StudyCells
+from fpt.evidence.cells import (
+    AT_PAPERS_RATE,
+    CONFIRMATION,
+    NOT_AT_THIS_SCALE,
+    NOT_RUN,
+    SELECTION,
+    TUNED,
+    Cell,
+    StudyCells,
+)
 from fpt.evidence.runs import find_study, load_runs, rate_text, studies, sweeps_table
 from fpt.evidence.show import text
 from fpt.evidence.show.figures import BUDGETS
@@ -133,28 +141,22 @@ def _ours(table: PaperTable, cells: Mapping[str, Cell]) -> dict[str, list[str]]:
 
 
 def _cell(cell: Cell, column: str, usual: int) -> str:
-    """Both readings, once where they are the same; with the steps, where they are not the `usual` ones of the column."""
+    """Both readings, once where they are the same; with the steps, where they are not the `usual` ones."""
     if cell.problem or cell.spec is None:
         return NOT_RUN if cell.problem == NOT_RUN else ABSENT
-    readings = dict.fromkeys([_reading(cell, TUNED, column), *_at_papers_rate(cell, column)])
-    words = " / ".join(readings)
+    readings = [_reading(cell, at, column) for at in (TUNED, AT_PAPERS_RATE) if at == TUNED or len(cell.values(at))]
+    words = " / ".join(dict.fromkeys(readings))
     return words if cell.spec.steps == usual else f"{words} ({cell.spec.steps:,} steps)"
-
-
-def _at_papers_rate(cell: Cell, column: str) -> list[str]:
-    return [_reading(cell, AT_PAPERS_RATE, column)] if len(cell.values(AT_PAPERS_RATE)) else []
 
 
 def _reading(cell: Cell, at: str, column: str) -> str:
     """One number of a cell with its standard error, marked where its rate ends the grid or a run diverged."""
-    marks = EDGE_MARK if at == TUNED and cell.at_edge else ""
-    marks += DIVERGED_MARK if cell.diverged(at) else ""
     if at == TUNED and cell.best_rate is None:
         return "diverged"
+    marks = EDGE_MARK * (at == TUNED and cell.at_edge) + DIVERGED_MARK * bool(cell.diverged(at))
     if column:
-        return percent(mean_interval(cell.at(at).reindex(columns=[column])[column].astype(float))[0]) + marks
-    middle = text.middle(cell, at)
-    error = sem(cell.values(at)) if cell.table.kind == "accuracy" else math.nan
+        return percent(cell.at(at).reindex(columns=[column])[column].astype(float).mean()) + marks
+    middle, error = text.middle(cell, at), sem(cell.values(at)) if cell.table.kind == "accuracy" else math.nan
     around = "" if math.isnan(error) else f" ± {100 * error:.1f}"
     return text.number(cell, middle) + (around + marks if math.isfinite(middle) else "")
 
@@ -225,7 +227,8 @@ def verdict_table(verdicts: Sequence[Verdict], caption: str = "") -> Table:
             shown = {"task": title(part.task), "comparison": part.comparison, "verdict": part.word}
             shown["difference (95% interval)"] = text.difference(part)
             rate = "" if verdict.at == TUNED else "the paper's"
-            rows.append(base | {"rate": rate, **shown, "seeds": str(part.test.n or ""), "note": part.note})
+            note = "; ".join(filter(None, (part.note, part.seeds)))
+            rows.append(base | {"rate": rate, **shown, "seeds": str(part.test.n or ""), "note": note})
     rows += [{"claim": ", ".join(dict.fromkeys(names)), "verdict": why} for why, names in untried.items()]
     return Table(pd.DataFrame(rows).fillna(""), caption)
 
@@ -307,15 +310,27 @@ def beside_published(study_folder: str | Path) -> pd.DataFrame:
 
 def status_table(name: str) -> Table:
     """All that is known of a study's sweeps; a column with one value throughout is named in the caption."""
-    table = sweeps_table(find_study(name))
+    known = sweeps_table(find_study(name)).reindex(columns=list(STATUS))
     titles = {spec.folder_name: spec.title for spec in load_study(find_study(name)).sweeps}
-    shown = pd.DataFrame({"sweep": table["sweep"].map(titles)})
-    for column, (source, form) in STATUS.items():
-        shown[column] = table[source].map(form, na_action="ignore") if source in table else ""
-    same = [column for column in shown.columns[2:] if shown[column].nunique() == 1]
+    known["hash"] = known["sweep"].str[-8:]
+    known["sweep"] = known["sweep"].map(titles)
+    known["wall_seconds"] = known["wall_seconds"].round()
+    for column, length in (("finished_utc", 10), ("data_checksum", 8)):
+        known[column] = known[column].str[:length]
+    known["git"] = known["git"].map(_commit, na_action="ignore")
+    known["versions"] = known["versions"].map(_libraries, na_action="ignore")
+    shown = known.rename(columns=STATUS)
+    same = [column for column in shown.columns[1:] if shown[column].nunique() == 1]
     words = "; ".join(f"{column} {shown[column].dropna().iloc[0]}" for column in same)
     about = f"{text.whose(find_study(name))} Hash: how the name of the folder ends; data: checksum."
     return Table(shown.drop(columns=same), f"{about} For every sweep: {words}.")
+
+
+STATUS = {  # fields of result.json, and the columns that show them
+    "sweep": "sweep", "steps": "steps", "status": "status", "runs": "runs", "diverged": "diverged",
+    "wall_seconds": "seconds", "finished_utc": "finished", "hash": "hash", "version": "fpt", "git": "commit",
+    "data_checksum": "data", "compute_type": "precision", "threads": "threads", "versions": "libraries",
+}  # fmt: skip
 
 
 def _commit(value: str) -> str:
@@ -325,23 +340,6 @@ def _commit(value: str) -> str:
 
 def _libraries(value: str) -> str:
     return " ".join(f"{name} {number}" for name, number in json.loads(value).items())
-
-
-STATUS: dict[str, tuple[str, Callable[[Any], str]]] = {  # column -> field of result.json, and how it is shown
-    "steps": ("steps", "{:,.0f}".format),
-    "status": ("status", str),
-    "runs": ("runs", "{:,.0f}".format),
-    "diverged": ("diverged", "{:,.0f}".format),
-    "seconds": ("wall_seconds", "{:,.0f}".format),
-    "finished": ("finished_utc", lambda value: value[:10]),
-    "hash": ("sweep", lambda value: value[-8:]),
-    "fpt": ("version", str),
-    "commit": ("git", _commit),
-    "data": ("data_checksum", lambda value: value[:8]),
-    "precision": ("compute_type", str),
-    "threads": ("threads", "{:,.0f}".format),
-    "libraries": ("versions", _libraries),
-}
 
 
 def _confirmed(runs: pd.DataFrame) -> pd.DataFrame:

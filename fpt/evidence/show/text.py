@@ -4,6 +4,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -85,7 +86,8 @@ def facts(cells: Mapping[str, Cell]) -> dict[str, str]:
         done = cell is not None and not cell.problem
         rate = cell.best_rate if cell is not None else None
         found[f"{key}-rate"] = NONE if rate is None else rate_text(rate)
-        for name, at in {"tuned": TUNED, **{rate_text(rate): rate for rate in RATES}}.items():
+        readings: dict[str, str | float] = {"tuned": TUNED} | {rate_text(rate): rate for rate in RATES}
+        for name, at in readings.items():
             found[f"{key}-{name}"] = _accuracy(cell, at) if cell is not None and done else NONE
     specs = [cell.spec for cell in cells.values() if cell.spec is not None]
     found["steps"] = f"{specs[0].steps:,}" if specs else NONE
@@ -255,12 +257,16 @@ def scale_effect(cells: Mapping[str, Cell]) -> str:
     best = max(validation, key=lambda row: validation[row])
     over_one = paired(gains[best].values(), gains["FR"].values())
     over_random = paired(cells["FP"].values(), gains[best].values())
-    edge = " (an end of the gains)" if best in (list(gains)[0], list(gains)[-1]) else ""
+    edge = (
+        " (an end of the gains)"
+        if best in (min(gains, key=GAINS.__getitem__), max(gains, key=GAINS.__getitem__))
+        else ""
+    )
     effect = f"{points(over_one.mean)} points over gain 1 ({interval(over_one)})" if best != "FR" else "which is gain 1"
     return (
         f"{title(cells['FR'].task)}, {cells['FR'].spec.backbone if cells['FR'].spec else ''}: the gain with the best "
-        f"validation accuracy is {GAINS[best]:g}{edge}, {effect}; frozen pretrained minus frozen random at this gain is "
-        f"{points(over_random.mean)} points ({interval(over_random)})."
+        f"validation accuracy is {GAINS[best]:g}{edge}, {effect}; frozen pretrained minus frozen random at this gain "
+        f"is {points(over_random.mean)} points ({interval(over_random)})."
     )
 
 
@@ -275,7 +281,8 @@ def thresholds(study: StudyCells) -> str:
     spec = next((spec for spec in study.study.sweeps if spec.task.startswith("listops") and spec.threshold), None)
     if spec is None:
         return ""
-    guess = baseline_scores(spec.task, **spec.task_options)["root operator only"]
+    options: dict[str, Any] = dict(spec.task_options)
+    guess = baseline_scores(spec.task, **options)["root operator only"]
     return (
         f"On {title(spec.task)} the threshold is low: {100 * (spec.threshold or 0):g}%, where always naming the best "
         f"guess for the outermost operator gives {percent(guess)}%."
@@ -291,8 +298,9 @@ def dropout(study: StudyCells, task: str = "digits") -> str:
     if len(here) < len(rows):
         return "It was not run yet."
     return (
-        f"On {title(task)} the output layer alone gives {here[0]} without dropout and {here[1]} with it. The paper's own "
-        f"numbers differ too: on ListOps {printed[0]} in its Table 10, without dropout, and {printed[1]} in its Table 15."
+        f"On {title(task)} the output layer alone gives {here[0]} without dropout and {here[1]} with it. The paper's "
+        f"own numbers differ too: on ListOps {printed[0]} in its Table 10, without dropout, and {printed[1]} in its "
+        "Table 15."
     )
 
 

@@ -126,7 +126,7 @@ def test_the_status_of_every_sweep(study: Path, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.chdir(study)
     shown = status_table("laptop")
     assert len(shown.frame) == 6
-    assert "status done" in shown.caption
+    assert "steps 400" in shown.caption
     assert "commit 00000000" in shown.caption
     assert shown.frame["hash"].is_unique
 
