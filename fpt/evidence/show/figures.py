@@ -245,8 +245,8 @@ def spread_figure(backbones: Sequence[str] = ("tiny-lm", "minilm", "gpt2")) -> F
             palette={"attention": COLOURS["FP"], "feed-forward": COLOURS["UP"]}, errorbar=None, legend="brief", ax=axes,
         )  # fmt: skip
         words += [
-            f"{name}, {' '.join(kind)}: {part['std'].min():.3f} to {part['std'].max():.3f}"
-            for kind, part in shown.groupby(["group", "kind"])
+            f"{name}, {group} {kind}: {part['std'].min():.3f} to {part['std'].max():.3f}"
+            for (group, kind), part in shown.groupby(["group", "kind"])
         ]
         words.append(f"{name}, default {DEFAULT_STD}, matched to its width {matched_std(name):.3f}")
         axes.axhline(DEFAULT_STD, color=GREY, linestyle=":", linewidth=1)
