@@ -1,15 +1,16 @@
-"""One new task, backbone, arm, study and claim, each one entry in one place: what a page of the book promises."""
+"""One new task, backbone, arm, study and paper, each one entry in one place: what a page of the book promises."""
 
-from importlib import import_module, resources
 from pathlib import Path
 from typing import Any
 
 import pytest
+import synthetic
 import torch
 from torch import Generator, Tensor
 
 import fpt
 from fpt.models import ARMS, BACKBONES, POLICIES, TRANSFORMER, Backbone
+from fpt.papers import paper
 from fpt.sweeps.study import load_study
 from fpt.tasks import TASKS, Entry
 from fpt.tasks.arrays import Examples, Task
@@ -41,16 +42,41 @@ STUDY = """
 name: mine
 defaults: {backbone: nano, steps: 2, learning_rates: [1e-3, 1e-2], selection_seeds: [0]}
 sweeps:
-  - {task: parity, task_options: {length: 4}, arm: [readout-random, unfrozen-random], feeds: [my-figure]}
+  - {task: parity, task_options: {length: 4}, arm: [readout-random, unfrozen-random]}
 """
 
-CLAIM = """
-- id: MY-01
-  paper: mine
-  where: Table 1
-  kind: result
-  statement: One layer learns parity.
-  reported: {parity: 100}
+# A paper: one file, with its rows, tables, printed numbers, claims and rules.
+PAPER = """
+name: toy
+title: A toy paper
+defaults: {backbone: tiny-lm}
+rates: {default: 1e-3}
+tasks: {digits: {}}
+rows:
+  frozen: {arm: frozen-pretrained}
+  full: {arm: unfrozen-pretrained}
+tables:
+  toy-table:
+    title: A toy table
+    where: Table 1
+    rows:
+      frozen: {digits: 91.2}
+      full: {digits: 80.5}
+claims:
+  T-01:
+    says: Frozen beats full at its own rate.
+    where: Table 1
+    rule: {beats: [frozen, full], table: toy-table}
+  T-02:
+    says: Full beats frozen at the paper's rate.
+    where: Table 1
+    rule: {beats: [full, frozen], table: toy-table, at: paper}
+"""
+PAPERS_STUDY = """
+name: toy
+paper: toy
+defaults: {steps: 400, learning_rates: [1e-4, 1e-3, 1e-2, 1e-1], selection_seeds: [0, 1, 2],
+           confirmation_seeds: [10, 11, 12, 13, 14], reference_rates: [1e-3]}
 """
 
 
@@ -102,14 +128,17 @@ def test_a_study_with_all_of_them(tmp_path: Path) -> None:
     assert result.info["hash"] == sweeps[0].hash
 
 
-def test_a_claim(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    shipped = resources.files("fpt.evidence").joinpath("claims.yaml").read_text(encoding="utf-8")
-    (tmp_path / "claims.yaml").write_text(shipped + CLAIM, encoding="utf-8")
-    module = import_module("fpt.evidence.claims")  # fpt.evidence.claims itself is the function of that name
-    monkeypatch.setattr(module, "files", lambda package: tmp_path)
-    module.claims.cache_clear()
+def test_a_paper_in_one_file_is_run_shown_and_decided(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "toy.yaml").write_text(PAPER)
+    monkeypatch.setattr(paper, "FOLDERS", [*paper.FOLDERS, tmp_path])
+    paper.papers.cache_clear()
     try:
-        assert module.claim("MY-01")["reported"] == {"parity": 100}
-        assert len(module.claims()) > 100
+        study = synthetic.workspace(tmp_path / "workspace", "toy", PAPERS_STUDY)
+        assert {spec.arm for spec in load_study(study).sweeps} == {"frozen-pretrained", "unfrozen-pretrained"}
+        cells = fpt.evidence.StudyCells(synthetic.finish(study))
+        found = fpt.evidence.verdicts_on(["T-01", "T-02"], [cells])
+        assert [(each.claim, each.word) for each in found] == [("T-01", "contradicted"), ("T-02", "supported")]
+        html = fpt.evidence.exhibit("toy-table", cells)._repr_html_()
+        assert all(words in html for words in ("91.2", "T-01", "contradicted", "Digits (paper)"))
     finally:
-        module.claims.cache_clear()
+        paper.papers.cache_clear()

@@ -25,7 +25,7 @@ from fpt.evidence.show.figures import BUDGETS
 from fpt.evidence.show.html import Table
 from fpt.evidence.show.text import interval, percent, points, title
 from fpt.evidence.stats import mean_interval, paired, sem
-from fpt.evidence.verdicts import Verdict, overall
+from fpt.evidence.verdicts import LEFT_OUT, Verdict, overall
 from fpt.papers import Printed, claims, paper_of
 from fpt.papers import Table as PaperTable
 from fpt.sweeps.ledger import PUBLISHED
@@ -245,11 +245,11 @@ def claims_table(
             "id": name,
             "verdict": overall(verdicts),
             "scale": text.scale_words(verdicts),
-            "studies": "; ".join(f"{v.study}: {v.word}" for v in verdicts if v.study),
+            "studies": "; ".join(f"{v.study}: {v.word}" for v in verdicts if v.study and v.word not in LEFT_OUT),
             "at the paper's rate": overall(others[name]) if others.get(name) else "",
             "claim": claims()[name].says,
             "where": claims()[name].where,
-            "note": "; ".join(dict.fromkeys(v.note for v in verdicts if v.note)),
+            "note": "; ".join(dict.fromkeys(note for v in verdicts for note in v.note.split("; "))),
         }
         for name, verdicts in found.items()
     ]
