@@ -5,9 +5,7 @@ from collections.abc import Iterable
 import numpy as np
 import pandas as pd
 
-from fpt.evidence.cells import AT_PAPERS_RATE, TUNED, Cell
-from fpt.evidence.show.tables import percent
-from fpt.evidence.stats import mean_interval
+from fpt.evidence.cells import TUNED, Cell
 
 Scores = dict[str, "pd.Series[float]"]
 
@@ -57,27 +55,3 @@ def attention_maps(cells: Iterable[Cell]) -> dict[str, pd.DataFrame]:
     """Row -> `aligned` maps after training at the row's own rate, of the rows that were measured."""
     found = {cell.label: maps_of(cell) for cell in cells}
     return {label: aligned(maps) for label, maps in found.items() if len(maps)}
-
-
-def attention_table(cells: Iterable[Cell]) -> pd.DataFrame:
-    """Attention on the needed tokens in percent of all: after training at both rates, before it, and by chance."""
-    rows = []
-    for cell in cells:
-        line = {"weights": cell.label}
-        if maps_of(cell).empty:
-            rows.append(line | {"at its own rate": cell.problem or "not measured"})
-            continue
-        for at, name in ((TUNED, "at its own rate"), (AT_PAPERS_RATE, "at the paper's rate")):
-            now = maps_of(cell, at)
-            line[name] = _interval(scores(now)["mass"]) if len(now) else "not run"
-        before, after = (scores(maps_of(cell, trained=trained)) for trained in (False, True))
-        line |= {"untrained": _interval(before["mass"]), "even spread": percent(before["chance"].mean())}
-        if after["lead"].notna().any():
-            line |= {"least lead": _interval(after["lead"]), "least lead, untrained": _interval(before["lead"])}
-        rows.append(line)
-    return pd.DataFrame(rows)
-
-
-def _interval(values: "pd.Series[float]") -> str:
-    mean, low, high = mean_interval(values)
-    return percent(mean) if np.isnan(low) else f"{percent(mean)} ({percent(low)} to {percent(high)})"

@@ -6,17 +6,14 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from matplotlib.figure import Figure
 
 from fpt.errors import FptError
-from fpt.evidence.show.figures import GREY, _nothing
 from fpt.models import BACKBONES
 from fpt.models.families import layer_of
 from fpt.models.weights import cached, local_folder
 from fpt.papers import claim
 
 SIZES = {"small": "gpt2", "medium": "gpt2-medium", "large": "gpt2-large", "XL": "gpt2-xl"}
-SPREAD_OF = ("tiny-lm", "minilm", "gpt2")
 DEFAULT_STD, REFERENCE_WIDTH = 0.02, 768
 LSTM = {"layers": 12, "residual": True, "positions": True}
 
@@ -35,6 +32,7 @@ def _template(backbone: str, **options: Any) -> Any:
         return build(task, backbone=backbone, init="random", **options)
 
 
+@cache
 def counts(backbone: str, **options: Any) -> pd.DataFrame:
     """Parameters by group, and how many of them train."""
     report: pd.DataFrame = _template(backbone, **options).report()
@@ -143,34 +141,6 @@ def spread(backbone: str) -> pd.DataFrame:
         return pd.DataFrame()
     rows = [(*place, float(np.concatenate(parts).std())) for place, parts in sorted(values.items())]
     return pd.DataFrame(rows, columns=["layer", "group", "kind", "std"])
-
-
-def spread_figure(backbones: tuple[str, ...] = SPREAD_OF) -> Figure:
-    """Figure 6: a panel a model; weights solid, biases dashed; the default initialisation grey."""
-    found = {name: frame for name in backbones if len(frame := spread(name))}
-    if not found:
-        return _nothing()
-    figure = Figure(figsize=(3.7 * max(2, len(found)), 3.4), layout="constrained")
-    words = []
-    colours = {"attention": "#0072B2", "feed_forward": "#D55E00"}
-    panels = figure.subplots(1, len(found), squeeze=False).flat
-    for axes, (name, frame) in zip(panels, found.items(), strict=True):
-        for (group, kind), part in frame.groupby(["group", "kind"]):
-            style = "-" if kind == "weight" else "--"
-            label = f"{str(group).replace('_', '-')} {'weights' if kind == 'weight' else 'biases'}"
-            axes.plot(part["layer"] + 1, part["std"], style, color=colours[str(group)], marker="o", ms=3, label=label)
-            words.append(f"{name}, {label}: {part['std'].min():.3f} to {part['std'].max():.3f}")
-        matched = matched_std(name)
-        for level, style in dict.fromkeys([(DEFAULT_STD, ":"), (round(matched, 6), "-.")]):
-            axes.axhline(level, color=GREY, linestyle=style, linewidth=1)
-        words.append(f"{name}, default {DEFAULT_STD}, matched to its width {matched:.3f}")
-        axes.set(title=name, xlabel="layer", ylabel="standard deviation", ylim=(0, None))
-        axes.spines[["top", "right"]].set_visible(False)
-        axes.xaxis.get_major_locator().set_params(integer=True)
-    handles, labels = figure.axes[0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=4, frameon=False)
-    figure.set_label(f"Standard deviation of pretrained weights and biases by layer. {'; '.join(words)}.")
-    return figure
 
 
 def _part(backbone: str, name: str) -> tuple[int, str, str] | None:

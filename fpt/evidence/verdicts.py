@@ -57,7 +57,7 @@ def verdict(claim: Claim, study: StudyCells) -> Verdict | None:
 
 def other_reading(claim: Claim, study: StudyCells) -> Verdict | None:
     """The same at the paper's learning rate; None where the claim's rules are not read tuned."""
-    fixed = (*BY_RATE, *AT_BOTH)
+    fixed = (*BY_RATE, *AT_BOTH, "baseline")
     tuned = [rule.at == TUNED and rule.kind not in fixed for rule in claim.rule]
     rules = [rule.model_copy(update={"at": AT_PAPERS_RATE}) if turn else rule
              for rule, turn in zip(claim.rule, tuned, strict=True)]  # fmt: skip

@@ -1,11 +1,10 @@
-"""Scores of attention against a hand-made map, and its table."""
+"""Scores of attention against a hand-made map."""
 
 import numpy as np
 import pandas as pd
 import pytest
-from made_cells import Made, cell, paper
 
-from fpt.evidence.attention import aligned, attention_maps, attention_table, scores
+from fpt.evidence.attention import aligned, scores
 
 TOKENS = {"bit-xor": (10, 5), "bit-memory": (16, 4)}  # all, and those that are queries
 
@@ -41,17 +40,3 @@ def test_strings_are_put_in_order_by_the_one_that_matches() -> None:
     assert weights.loc[15, "other 1"] == weights.loc[15, "query 1"] == pytest.approx(0.4 / 12)
     xor = aligned(maps("bit-xor", 0.6))["needed"].unstack(fill_value=False)
     assert list(xor.columns[xor.loc[7]]) == [2, 7]
-
-
-def test_a_table_of_attention(monkeypatch: pytest.MonkeyPatch) -> None:
-    toy = paper(["a", "b", "c"], "attention")
-    monkeypatch.setattr("fpt.papers.paper.papers", lambda: {"toy": toy})
-    rows = {"a": Made(attention=(80, 30, 33)), "b": Made(), "c": Made(missing=True)}
-    cells = [cell(toy.tables["toy-table"], row, made) for row, made in rows.items()]
-    table = attention_table(cells).set_index("weights")
-    assert table.loc["a", "at its own rate"].startswith("80.")
-    assert table.loc["a", "at the paper's rate"] == table.loc["a", "at its own rate"]
-    assert table.loc["a", "untrained"].startswith(("29.", "30."))
-    assert table.loc["a", "even spread"] == "33.0"
-    assert list(table.loc[["b", "c"], "at its own rate"]) == ["not measured", "not run yet"]
-    assert list(attention_maps(cells)) == ["a"]

@@ -14,7 +14,9 @@ def test_bits_are_exact() -> None:
 
 
 def test_the_majority_class_of_balanced_digits_is_about_a_tenth() -> None:
-    assert baseline_scores("digits")["majority class"] == pytest.approx(0.1, abs=0.01)
+    scores = baseline_scores("digits")
+    assert scores["chance"] == 0.1
+    assert scores["majority class"] == pytest.approx(0.1, abs=0.01)
 
 
 def test_the_listops_ladder_rises(tmp_path: Path) -> None:
