@@ -16,6 +16,9 @@ INSTALL ?= $(BIN)/python -m pip install
 BOOK = $(BIN)/jupyter-book build . --config _config.yml --toc book/_toc.yml --all -W --keep-going
 CHECKED = .test
 
+# Tests run in two processes; the cells of a notebook stay together.
+TWO ?= -n 2 --dist loadfile
+
 # One thing at a time, also under `make -j`: sweeps and book share the cores by themselves.
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
@@ -46,7 +49,7 @@ lint: $(STAMP)  ## style, types, pairs of notebooks
 	$(BIN)/mypy
 
 unit: $(STAMP)  ## the tests, and every notebook against its own checks
-	$(BIN)/python -m pytest tests notebooks --nbval-lax --nbval-current-env
+	$(BIN)/python -m pytest tests notebooks --nbval-lax --nbval-current-env $(TWO)
 
 # From published results only, so that the checks are the same in a fresh clone and after `make report`.
 test-book: $(STAMP)

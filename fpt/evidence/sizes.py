@@ -32,6 +32,7 @@ def _template(backbone: str, **options: Any) -> Any:
         return build(task, backbone=backbone, init="random", **options)
 
 
+@cache
 def counts(backbone: str, **options: Any) -> pd.DataFrame:
     """Parameters by group, and how many of them train."""
     report: pd.DataFrame = _template(backbone, **options).report()

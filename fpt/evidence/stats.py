@@ -1,4 +1,4 @@
-"""Paired tests, Holm's correction, partial conjunction, and the number of seeds that would decide."""
+"""Paired tests, partial conjunction, and the number of seeds that would decide."""
 
 import math
 from collections.abc import Sequence
@@ -93,13 +93,6 @@ def sem(values: "pd.Series[float]") -> float:
     """Standard error of the mean: what the papers print, never an interval."""
     kept = values.dropna()
     return float(stats.sem(kept)) if len(kept) > 1 else math.nan
-
-
-def holm(p_values: Sequence[float]) -> list[float]:
-    """Holm-adjusted p-values."""
-    from statsmodels.stats.multitest import multipletests
-
-    return [float(p) for p in multipletests(p_values, method="holm")[1]] if len(p_values) else []
 
 
 def partial_conjunction(p_values: Sequence[float], least: int) -> float:

@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from made_cells import PAPER, Made, MadeStudy, claim, paper, study
 
 from fpt.evidence.cells import NOT_RUN, SELECTION
@@ -24,6 +26,7 @@ from fpt.evidence.verdicts import (
     SUPPORTED,
     Part,
     Verdict,
+    _all,
     _word,
     other_reading,
     overall,
@@ -300,6 +303,14 @@ def test_all_parts_must_hold_and_a_contradiction_survives_holm(monkeypatch: pyte
     assert (word, notes) == (I, ["no contradiction is left after Holm's correction"])
 
 
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=8))
+def test_the_contrary_of_all_has_the_smallest_p_of_holm(p_values: list[float]) -> None:
+    from statsmodels.stats.multitest import multipletests
+
+    holm = multipletests(p_values, method="holm")[1]
+    assert _all([(0.0, p) for p in p_values])[1] == pytest.approx(min(holm))
+
+
 @pytest.mark.parametrize(
     ("leads", "word"),
     [((5, 5, -5), S), ((5, -5, -5), C), ((5, 5, 5), S), ((5, 0, -5), I)],
@@ -427,7 +438,8 @@ def test_the_reading_at_the_papers_rate(monkeypatch: pytest.MonkeyPatch) -> None
     assert tuned is not None
     assert other is not None
     assert (tuned.word, tuned.at, other.word, other.at) == (C, "tuned", S, "paper")
-    for rule in (BEATS | {"at": "paper"}, {"fixed_and_tuned": ["a", "b"]}, {"inverts": ["a", "b"]}):
+    baseline = {"baseline": [], "level": "chance", "tasks": ["bit-xor"]}
+    for rule in (BEATS | {"at": "paper"}, {"fixed_and_tuned": ["a", "b"]}, {"inverts": ["a", "b"]}, baseline):
         assert other_reading(claim(rule), made) is None
 
 
