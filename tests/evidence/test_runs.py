@@ -4,6 +4,7 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import pytest
@@ -12,7 +13,7 @@ import synthetic
 from fpt.errors import DataError, SpecError
 from fpt.evidence import find_study, load_curves, load_runs, studies, sweeps_table
 from fpt.evidence.runs import label, rate_text
-from fpt.sweeps import load_study
+from fpt.sweeps import SweepSpec, load_study
 
 
 def test_one_row_per_run_with_its_spec(study: Path, runs: pd.DataFrame) -> None:
@@ -40,7 +41,7 @@ def test_no_results_give_the_columns_and_no_rows(tmp_path: Path) -> None:
     study = synthetic.workspace(tmp_path)
     empty = load_runs(study)
     assert empty.empty
-    assert {"label", "selected", "test_accuracy", "origin"} <= set(empty.columns)
+    assert {"label", "selected", "learning_rate", "origin"} <= set(empty.columns)
     assert list(sweeps_table(study)["status"]) == ["waiting"] * 6
     assert load_curves(study).empty
 
@@ -97,16 +98,17 @@ def test_bad_arguments_are_named(study: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "name"),
+    ("fields", "name"),
     [
-        (("frozen-pretrained",), "FP"),
-        (("unfrozen-random", "fixed"), "UR fixed"),
-        (("frozen-random", "matched", 2.0), "FR x2"),
-        (("output-pretrained",), "output-pretrained"),
+        ({"arm": "frozen-pretrained"}, "FP"),
+        ({"arm": "unfrozen-random", "random_init": "fixed"}, "UR fixed"),
+        ({"arm": "frozen-random", "random_gain": 2.0}, "FR x2"),
+        ({"arm": "output-pretrained"}, "output-pretrained"),
     ],
 )
-def test_labels(arguments: tuple[str, ...], name: str) -> None:
-    assert label(*arguments) == name  # type: ignore[arg-type]
+def test_labels(fields: dict[str, Any], name: str) -> None:
+    plain = {"task": "digits", "random_init": "matched", "learning_rates": [1e-3], "selection_seeds": [0]}
+    assert label(SweepSpec(**plain | fields)) == name
 
 
 def test_rates_are_written_as_in_the_papers() -> None:
