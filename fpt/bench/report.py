@@ -7,7 +7,7 @@ import pandas as pd
 
 from fpt.bench.cost import Bench, benches
 from fpt.evidence.runs import SHORT, rate_text
-from fpt.evidence.show.text import points
+from fpt.evidence.show.numbers import points
 from fpt.evidence.stats import paired
 from fpt.sweeps.ledger import workspace
 

@@ -10,7 +10,7 @@ import pytest
 from bs4 import BeautifulSoup, Tag
 
 from fpt.evidence import find_study, load_runs, study_cells, verdicts_on
-from fpt.evidence.show.text import difference
+from fpt.evidence.show.numbers import difference
 from fpt.evidence.stats import mean_interval
 from fpt.papers import claims, table
 from fpt.sweeps import load_study

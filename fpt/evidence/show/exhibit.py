@@ -8,9 +8,11 @@ import pandas as pd
 from fpt.evidence.attention import attention_maps
 from fpt.evidence.cells import AT_PAPERS_RATE, TUNED, Cell, StudyCells
 from fpt.evidence.show import text
-from fpt.evidence.show.figures import attention_figure, strip_figure
+from fpt.evidence.show.beside import beside_paper, printed_table
 from fpt.evidence.show.html import Folded, Page, Picture, Shown, paragraph
-from fpt.evidence.show.tables import attention_table, beside_paper, printed_table, verdict_table
+from fpt.evidence.show.numbers import arm_of, title
+from fpt.evidence.show.strips import attention_figure, strip_figure
+from fpt.evidence.show.tables import attention_table, verdict_table
 from fpt.evidence.verdicts import Verdict, other_reading, overall, verdicts
 from fpt.papers import claim, claims, table
 
@@ -110,7 +112,7 @@ def _attention(panels: Mapping[str, Mapping[str, Cell]]) -> list[Shown | str]:
     """The first layer's attention: a table and the maps, a task after the other."""
     parts: list[Shown | str] = []
     for task, cells in panels.items():
-        name = text.title(task)
+        name = title(task)
         parts.append(attention_table(cells, ATTENTION.format(name)))
         maps = attention_maps(cells.values())
         words = text.attention_words(cell for cell in cells.values() if cell.label in maps)
@@ -148,4 +150,4 @@ def strip(cell: Cell) -> pd.DataFrame:
         last = float(cell.spec.steps) if cell.spec else 0.0
         shown = values.clip(upper=last) if steps else 100 * values
         frames.append(pd.DataFrame({"value": shown, "reached": values.abs() < float("inf"), "tuned": at == TUNED}))
-    return pd.concat(frames).assign(task=text.title(cell.task), row=cell.label, arm=text.arm_of(cell))
+    return pd.concat(frames).assign(task=title(cell.task), row=cell.label, arm=arm_of(cell))

@@ -5,11 +5,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import matplotlib as mpl
-import numpy as np
 import pandas as pd
 import seaborn as sns
 from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, NullLocator
 
 from fpt.evidence.runs import SHORT, rate_text
@@ -17,7 +15,6 @@ from fpt.evidence.runs import SHORT, rate_text
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from fpt.evidence.verdicts import Verdict
 
 # Okabe-Ito: blues are frozen, oranges unfrozen; dark is pretrained, light is random.
 COLOURS = {"FP": "#0072B2", "FR": "#56B4E9", "UP": "#D55E00", "UR": "#E69F00"}
@@ -36,7 +33,7 @@ def learning_rate_figure(runs: pd.DataFrame, baseline: Mapping[str, float] | Non
     """
     if runs.empty:
         return nothing()
-    figure, panels = _panels(runs["setup"].nunique())
+    figure, panels = panels_of(runs["setup"].nunique())
     words = []
     runs = runs.assign(accuracy=100 * runs["test_accuracy"].astype(float).fillna(0.0))  # no finite value: at nought
     for axes, (_, shown) in zip(panels, runs.groupby("setup", sort=False), strict=False):
@@ -65,7 +62,7 @@ def curves_figure(curves: pd.DataFrame) -> Figure:
     chosen = curves[curves["selected"].astype(bool)]
     if chosen.empty:
         return nothing()
-    figure, (left, right) = _panels(2)
+    figure, (left, right) = panels_of(2)
     chosen = chosen.assign(accuracy=100 * chosen["validation_accuracy"].astype(float))
     for axes, column in ((left, "accuracy"), (right, "train_loss")):
         for name in _ordered(chosen["label"]):
@@ -91,7 +88,7 @@ def budget_figure(curves: pd.DataFrame) -> Figure:
     runs = curves[curves["stage"] == "selection"]
     if runs.empty:
         return nothing()
-    figure, panels = _panels(runs["setup"].nunique())
+    figure, panels = panels_of(runs["setup"].nunique())
     words = []
     for axes, (_, shown) in zip(panels, runs.groupby("setup", sort=False), strict=False):
         labels = _ordered(shown["label"])
@@ -126,7 +123,7 @@ def gain_figure(runs: pd.DataFrame) -> Figure:
     swept = confirmed[(confirmed["init"] == "random") & (confirmed["random_init"] == "matched")]
     if swept.empty:
         return nothing()
-    figure, (axes,) = _panels(1)
+    figure, (axes,) = panels_of(1)
     words = []
     for arm, group in swept.groupby("arm"):
         name = SHORT.get(str(arm), str(arm))
@@ -148,84 +145,6 @@ def gain_figure(runs: pd.DataFrame) -> Figure:
     return figure
 
 
-def difference_figure(verdicts: "Sequence[Verdict]") -> Figure:
-    """The comparisons behind verdicts, in points: a dot a seed, the mean, its 95% interval, and the word."""
-    shown = [(f"{v.claim} {p.task}: {p.comparison}", p) for v in verdicts for p in v.parts if p.test.differences]
-    shown = list(dict(shown).items())  # a comparison that two claims share stands once a claim
-    if not shown:
-        return nothing()
-    figure = Figure(figsize=(7.4, 0.9 + 0.36 * len(shown)), layout="constrained")
-    axes = figure.subplots()
-    dots = pd.DataFrame([(name, 100 * each) for name, part in shown for each in part.test.differences])
-    sns.stripplot(dots, x=1, y=0, color=GREY, alpha=0.5, size=3.5, jitter=False, ax=axes)
-    for place, (_, part) in enumerate(shown):
-        mean, low, high = (100 * value for value in (part.test.mean, part.test.low, part.test.high))
-        axes.errorbar(mean, place, xerr=[[mean - low], [high - mean]], fmt="kD", markersize=6, linewidth=2)
-        axes.annotate(part.word, (1.02, place), xycoords=("axes fraction", "data"), va="center", annotation_clip=False)
-    axes.axvline(0, color=GREY, linewidth=1)
-    axes.set(xlabel="difference in test accuracy (points)", ylabel="")
-    axes.spines[["top", "right", "left"]].set_visible(False)
-    words = [f"{name}: {100 * part.test.mean:+.1f} points, {part.word}" for name, part in shown]
-    figure.set_label(f"Paired differences in test accuracy, one dot per seed. {'; '.join(words)}.")
-    return figure
-
-
-def strip_figure(shown: pd.DataFrame, quantity: str, words: str, log: bool = False) -> Figure:
-    """A paper's table: a panel a task, a line a row, a dot a seed, filled where tuned, open at the paper's rate.
-
-    `shown`: a row a seed with `task`, `row`, `arm` (FP, ...), `tuned`, `value`, `reached`; values that were not reached
-    are crosses. The bar is their mean (of steps the median). `words` is the alt text.
-    """
-    if shown.empty:
-        return nothing()
-    tasks = list(dict.fromkeys(shown["task"]))
-    rows = {task: list(dict.fromkeys(shown.loc[shown["task"] == task, "row"])) for task in tasks}
-    shared = len({tuple(each) for each in rows.values()}) == 1  # else every panel names its own rows
-    figure, panels = _panels(
-        len(tasks), 3 if shared and len(tasks) != 4 else 2, 0.34 * max(map(len, rows.values())) + 0.7, shared, "x"
-    )
-    for axes, (task, part) in zip(panels, shown.groupby("task", sort=False), strict=False):
-        for (row, tuned), seeds in part.groupby(["row", "tuned"], sort=False):
-            place = rows[str(task)].index(str(row)) + (-0.16 if tuned else 0.16)
-            _strip(axes, seeds, place, COLOURS[seeds["arm"].iloc[0]], bool(tuned), np.median if log else np.mean)
-        axes.set_yticks(range(len(rows[str(task)])), rows[str(task)])
-        axes.set_ylim(len(rows[str(task)]) - 0.4, -0.6)
-        axes.set_title(str(task), fontsize=10)
-        axes.set_xlabel(quantity, fontsize=9)
-        if log and axes.get_xlim()[1] > 10 * max(axes.get_xlim()[0], 1):
-            axes.set_xscale("log")
-    arms = [arm for arm in COLOURS if arm in set(shown["arm"])]
-    handles = [Line2D([], [], marker="o", linestyle="", color=COLOURS[arm]) for arm in arms]
-    names = [NAMES[arm].replace("unfrozen", "trained in full,") for arm in arms]
-    figure.legend(handles, names, loc="outside lower center", ncols=4, frameon=False, fontsize=9)
-    figure.set_label(words)
-    return figure
-
-
-def attention_figure(maps: Mapping[str, pd.DataFrame], words: str) -> Figure:
-    """Mean attention, query x key, a panel a row, on one scale; dots mark what every query needs.
-
-    `maps`: row -> weights and `needed` by query and key (`attention.aligned`); `words` is the alt text.
-    """
-    if not maps:
-        return nothing()
-    top = max(float(each["weight"].max()) for each in maps.values())
-    figure = Figure(figsize=(3.7 * len(maps), 3.3), layout="constrained")
-    grid = figure.subplots(1, len(maps), squeeze=False, sharey=True)[0]
-    for axes, (row, each) in zip(grid, maps.items(), strict=True):
-        last = row == list(maps)[-1]
-        bar = {"cbar": last, "cbar_kws": {"label": "part of the attention"}} if last else {"cbar": False}
-        sns.heatmap(each["weight"].unstack(), cmap="Blues", vmin=0, vmax=top, rasterized=True, ax=axes, **bar)
-        places = np.argwhere(each["needed"].unstack(fill_value=False).to_numpy())
-        axes.scatter(places[:, 1] + 0.5, places[:, 0] + 0.5, s=14, color="#D55E00", linewidths=0)
-        axes.set(xlabel="token attended to", ylabel="", title=row)
-        axes.tick_params(axis="x", labelsize=8, rotation=90)
-        axes.tick_params(axis="y", rotation=0)
-    grid[0].set_ylabel("token that reads")
-    figure.set_label(words)
-    return figure
-
-
 def spread_figure(backbones: Sequence[str] = ("tiny-lm", "minilm", "gpt2")) -> Figure:
     """Standard deviation of pretrained weights (solid) and biases (dashed) by layer: a panel a model on this machine.
 
@@ -236,7 +155,7 @@ def spread_figure(backbones: Sequence[str] = ("tiny-lm", "minilm", "gpt2")) -> F
     spreads = {name: frame for name in backbones if len(frame := spread(name))}
     if not spreads:
         return nothing()
-    figure, panels = _panels(len(spreads), max(2, len(spreads)))
+    figure, panels = panels_of(len(spreads), max(2, len(spreads)))
     words = []
     for axes, (name, frame) in zip(panels, spreads.items(), strict=False):
         shown = frame.assign(layer=frame["layer"] + 1, group=frame["group"].str.replace("_", "-"))
@@ -274,7 +193,7 @@ def _rate_line(axes: "Axes", arm: pd.DataFrame, name: str, dodge: float) -> None
     for runs, mark, face in (
         (arm[alive & selection], marker, colour),
         (arm[alive & ~selection], marker, "none"),
-        (arm[~alive], "x", colour),
+        (arm[~alive], "X", colour),
     ):
         axes.scatter(runs["rate"], runs["accuracy"], s=20, marker=mark, alpha=0.6, facecolor=face, edgecolor=colour)
     shown = arm[selection] if selection.any() else arm
@@ -313,17 +232,6 @@ def _at_budgets(arm: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(found)
 
 
-def _strip(axes: "Axes", seeds: pd.DataFrame, place: float, colour: str, tuned: bool, middle: Any) -> None:
-    """One row's seeds at one reading, and the bar of their middle."""
-    reached = seeds.loc[seeds["reached"], "value"]
-    face = colour if tuned else "none"
-    axes.scatter(reached, [place] * len(reached), s=16, alpha=0.7, linewidths=0.9, edgecolors=colour, facecolors=face)
-    late = seeds.loc[~seeds["reached"], "value"]
-    axes.scatter(late, [place] * len(late), s=26, marker="x", color=colour, linewidths=1.2)
-    if len(reached) > len(late):
-        axes.vlines(middle(seeds["value"]), place - 0.13, place + 0.13, color="black", linewidth=1.6)
-
-
 def _mean_line(axes: "Axes", frame: pd.DataFrame, x: str, y: str, label: str, **look: Any) -> None:
     style = {"color": _colour(label), "marker": _marker(label), "markersize": 5, "linewidth": 1.8, "mec": "none"}
     line = "-" if label in COLOURS else (0, (4, 2)) if "fixed" in label else (0, (1, 1.5))
@@ -338,7 +246,7 @@ def _log_ticks(axes: "Axes", values: "pd.Series[float]", text: Any) -> None:
     axes.xaxis.set_minor_locator(NullLocator())
 
 
-def _panels(
+def panels_of(
     count: int, across: int = 2, height: float = 3.2, sharey: bool = False, grid: str = "y"
 ) -> tuple[Figure, "list[Axes]"]:
     columns = min(count, across)

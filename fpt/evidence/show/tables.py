@@ -12,37 +12,22 @@ from fpt.evidence.attention import maps_of, scores
 from fpt.evidence.cells import (
     AT_PAPERS_RATE,
     CONFIRMATION,
-    NOT_AT_THIS_SCALE,
     NOT_RUN,
     SELECTION,
     TUNED,
     Cell,
-    StudyCells,
 )
 from fpt.evidence.runs import find_study, load_runs, rate_text, studies, sweeps_table
 from fpt.evidence.show import text
 from fpt.evidence.show.figures import BUDGETS
 from fpt.evidence.show.html import Table
-from fpt.evidence.show.text import interval, percent, points, title
-from fpt.evidence.stats import mean_interval, paired, sem
+from fpt.evidence.show.numbers import difference, interval, percent, points, title
+from fpt.evidence.stats import mean_interval, paired
 from fpt.evidence.verdicts import LEFT_OUT, Verdict, overall
-from fpt.papers import Printed, claims, paper_of
-from fpt.papers import Table as PaperTable
+from fpt.papers import claims
 from fpt.sweeps.ledger import PUBLISHED
 from fpt.sweeps.study import load_study
 
-EDGE_MARK, DIVERGED_MARK, ABSENT = "†", "‡", "–"
-GAP_COLUMNS = {  # both accuracies are those of the last step, as the train-mode one is
-    "training": "train_accuracy_last",
-    "training, as released": "train_accuracy_train_mode",
-    "test": "test_accuracy_last",
-}
-WHAT = {
-    "accuracy": "test accuracy in percent, mean ± standard error over seeds",
-    "steps": "median over seeds of the first evaluated step at which validation accuracy reached the goal",
-    "gap": "accuracy in percent after the last step, on training data without dropout, on training batches as the "
-    "released code measures it, and on test data (the paper: training / test)",
-}
 Panels = Mapping[str, Mapping[str, Cell]]  # task -> row -> cell
 
 
@@ -88,111 +73,6 @@ def budget_table(curves: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def beside_paper(table: PaperTable, found: Sequence[StudyCells]) -> Table:
-    """A paper's table: rows x tasks as the studies have them, tuned / at the paper's rate, then as it is printed.
-
-    Every study, and every setup of it, has columns of its own: nothing is averaged over setups.
-    """
-    columns: dict[str, list[str]] = {"row": []}
-    panels = {study.name: study.by_task(table) for study in found}
-    columns["row"] = [_row_name(table, row, panels.values()) for row in table.rows]
-    for study, tasks in panels.items():
-        for task, cells in tasks.items():
-            head = title(task) if len(found) == 1 else f"{title(task)} ({study})"
-            columns |= {f"{head}{part}": column for part, column in _ours(table, cells).items()}
-    run_here = dict.fromkeys(task for tasks in panels.values() for task in tasks)
-    columns |= {f"{title(task)} (paper)": _printed(table, task) for task in run_here if any(_printed(table, task))}
-    every = [cell for tasks in panels.values() for cells in tasks.values() for cell in cells.values()]
-    return Table(pd.DataFrame(columns), _caption(table, every))
-
-
-def printed_table(table: PaperTable, without: Sequence[str] = ()) -> Table:
-    """The paper's numbers, but for the tasks `without`."""
-    tasks = dict.fromkeys(task for row in table.rows.values() for task in row.printed if task not in without)
-    labels = [paper_of(table.paper).label(row) for row in table.rows]
-    columns = {"row": labels} | {title(task): _printed(table, task) for task in tasks}
-    frame = pd.DataFrame(columns)
-    frame = frame[(frame.drop(columns="row") != "").any(axis=1)]
-    quoted = [
-        f"{row} on {title(task)}: {printed.literature}"
-        for row, entry in table.rows.items()
-        for task, printed in entry.printed.items()
-        if printed.literature and task in tasks
-    ]
-    from_others = f" Quoted from others: {'; '.join(quoted)}." if quoted else ""
-    return Table(frame, f"{table.where or table.title}, as printed; ± is a standard error of the mean.{from_others}")
-
-
-def _row_name(table: PaperTable, row: str, panels: Any) -> str:
-    """The row as printed; a row without any sweep says so once, and not in every cell."""
-    cells = [cells[row] for tasks in panels for cells in tasks.values() if row in cells]
-    label = paper_of(table.paper).label(row)
-    return label if any(cell.spec for cell in cells) else f"{label}: {NOT_AT_THIS_SCALE}"
-
-
-def _ours(table: PaperTable, cells: Mapping[str, Cell]) -> dict[str, list[str]]:
-    parts = {f": {part}": name for part, name in GAP_COLUMNS.items()} if table.kind == "gap" else {"": ""}
-    steps = [cell.spec.steps for cell in cells.values() if cell.spec]
-    usual = max(steps, key=steps.count, default=0)
-    return {
-        part: [_cell(cells[row], column, usual) if row in cells else ABSENT for row in table.rows]
-        for part, column in parts.items()
-    }
-
-
-def _cell(cell: Cell, column: str, usual: int) -> str:
-    """Both readings, once where they are the same; with the steps, where they are not the `usual` ones."""
-    if cell.problem or cell.spec is None:
-        return NOT_RUN if cell.problem == NOT_RUN else ABSENT
-    readings = [_reading(cell, at, column) for at in (TUNED, AT_PAPERS_RATE) if at == TUNED or len(cell.values(at))]
-    words = " / ".join(dict.fromkeys(readings))
-    return words if cell.spec.steps == usual else f"{words} ({cell.spec.steps:,} steps)"
-
-
-def _reading(cell: Cell, at: str, column: str) -> str:
-    """One number of a cell with its standard error, marked where its rate ends the grid or a run diverged."""
-    if at == TUNED and cell.best_rate is None:
-        return "diverged"
-    marks = EDGE_MARK * (at == TUNED and cell.at_edge) + DIVERGED_MARK * bool(cell.diverged(at))
-    if column:
-        return percent(cell.at(at).reindex(columns=[column])[column].astype(float).mean()) + marks
-    middle, error = text.middle(cell, at), sem(cell.values(at)) if cell.table.kind == "accuracy" else math.nan
-    around = "" if math.isnan(error) else f" ± {100 * error:.1f}"
-    return text.number(cell, middle) + (around + marks if math.isfinite(middle) else "")
-
-
-def _printed(table: PaperTable, task: str) -> list[str]:
-    return [printed_text(row.printed.get(task)) for row in table.rows.values()]
-
-
-def printed_text(printed: Printed | None) -> str:
-    """A number as the paper prints it, with its mark and its standard error."""
-    if printed is None or printed.value is None:
-        return ""
-    values = printed.value if isinstance(printed.value, tuple) else (printed.value,)
-    digits = "g" if printed.sem is None else ".1f"
-    shown = [each if isinstance(each, str) else format(each, ",.0f" if each >= 500 else digits) for each in values]
-    error = "" if printed.sem is None else f" ± {printed.sem:.1f}"
-    return " / ".join(shown) + printed.mark + error
-
-
-def _caption(table: PaperTable, cells: Sequence[Cell]) -> str:
-    tried = [cell for cell in cells if not cell.problem]
-    words = [f"{table.where or table.title}: {WHAT.get(table.kind, '')}."]
-    if any(cell.papers_rate is not None for cell in tried):
-        words.append(
-            f"Tuned / at the paper's rate ({text.papers_rates(tried)}); one number: the same, or not run at it."
-        )
-    goals = {title(c.task): f"{100 * c.spec.threshold:g}%" for c in tried if c.spec and c.spec.threshold}
-    if table.kind == "steps" and goals:
-        words.append(f"Thresholds: {', '.join(f'{task} {goal}' for task, goal in goals.items())}.")
-    words += [f"{ABSENT}: no sweep of the study."] if any(cell.spec is None for cell in cells) else []
-    words += [f"{EDGE_MARK} the tuned rate ends the grid."] if any(cell.at_edge for cell in tried) else []
-    if any(cell.diverged(at) for cell in tried for at in (TUNED, AT_PAPERS_RATE)):
-        words.append(f"{DIVERGED_MARK} runs diverged there; their last finite accuracy counts.")
-    return " ".join(words)
-
-
 def attention_table(cells: Mapping[str, Cell], caption: str) -> Table:
     """Attention on the needed tokens in percent of all: after training at both rates, before it, and by chance."""
     rows = []
@@ -225,7 +105,7 @@ def verdict_table(verdicts: Sequence[Verdict], caption: str = "") -> Table:
             untried.setdefault(verdict.note or verdict.word, []).append(verdict.claim)
         for part in verdict.parts:
             shown = {"task": title(part.task), "comparison": part.comparison, "verdict": part.word}
-            shown["difference (95% interval)"] = text.difference(part)
+            shown["difference (95% interval)"] = difference(part)
             rate = "" if verdict.at == TUNED else "the paper's"
             note = "; ".join(filter(None, (part.note, part.seeds)))
             rows.append(base | {"rate": rate, **shown, "seeds": str(part.test.n or ""), "note": note})

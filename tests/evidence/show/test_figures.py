@@ -20,8 +20,8 @@ from fpt.evidence import (
     load_runs,
     spread_figure,
 )
-from fpt.evidence.show.figures import attention_figure, strip_figure
 from fpt.evidence.show.html import Picture
+from fpt.evidence.show.strips import attention_figure, strip_figure
 from fpt.evidence.stats import paired
 from fpt.evidence.verdicts import Part, Verdict
 from fpt.sweeps import SweepSpec

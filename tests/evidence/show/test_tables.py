@@ -23,7 +23,8 @@ from fpt.evidence import (
     verdict_table,
 )
 from fpt.evidence.attention import attention_maps
-from fpt.evidence.show.tables import attention_table, printed_text
+from fpt.evidence.show.beside import printed_text
+from fpt.evidence.show.tables import attention_table
 from fpt.evidence.stats import paired
 from fpt.evidence.verdicts import CONTRADICTED, SUPPORTED, Part, Verdict
 from fpt.papers import Printed, table

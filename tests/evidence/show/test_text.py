@@ -7,8 +7,9 @@ import pandas as pd
 import pytest
 import synthetic
 
-from fpt.evidence import StudyCells
+from fpt.evidence import StudyCells, facts
 from fpt.evidence.show import text
+from fpt.evidence.show.numbers import NONE
 from fpt.evidence.stats import Paired, paired
 from fpt.evidence.verdicts import CONTRADICTED, INCONCLUSIVE, SUPPORTED, Part, Verdict
 from fpt.sweeps import SweepSpec
@@ -17,13 +18,13 @@ SCALES = f"{synthetic.STUDY}  - {{task: digits, arm: frozen-random, random_gain:
 
 
 def test_numbers_of_the_arms_with_results_and_without(study: Path, tmp_path: Path) -> None:
-    some = text.facts(text.arms(StudyCells(study), "digits"))
-    none = text.facts(text.arms(StudyCells(synthetic.workspace(tmp_path)), "digits"))
-    assert set(some) == set(none) == set(text.facts({}))  # every number that a sentence asks for is always there
+    some = facts(text.arms(StudyCells(study), "digits"))
+    none = facts(text.arms(StudyCells(synthetic.workspace(tmp_path)), "digits"))
+    assert set(some) == set(none) == set(facts({}))  # every number that a sentence asks for is always there
     assert re.fullmatch(r"\d\d\.\d%", some["fp-tuned"])
     assert (some["fp-rate"], some["up-rate"], some["confirmation-seeds"]) == ("1e-2", "1e-3", "8")
     assert (some["steps"], some["grid"]) == ("400", "1e-4, 1e-3, 1e-2, 1e-1")
-    assert none["fp-tuned"] == text.NONE
+    assert none["fp-tuned"] == NONE
 
 
 def test_whose_results_and_the_study_that_would_make_them(study: Path, tmp_path: Path) -> None:
@@ -39,7 +40,7 @@ def test_exploratory_sweeps_are_counted(study: Path, tmp_path: Path) -> None:
     lone = synthetic.STUDY.replace("confirmation_seeds: [10, 11, 12, 13, 14, 15, 16, 17]", "confirmation_seeds: []")
     cells = StudyCells(synthetic.finish(synthetic.workspace(tmp_path, study=lone)))
     assert "3 seeds choose among them. Exploratory: in 6 sweeps" in text.stages(cells)
-    assert text.facts(text.arms(cells, "digits"))["fp-tuned"] == text.NONE  # no number without fresh seeds
+    assert facts(text.arms(cells, "digits"))["fp-tuned"] == NONE  # no number without fresh seeds
 
 
 def test_the_share_of_the_papers_steps() -> None:
@@ -62,7 +63,7 @@ def test_the_gain_is_chosen_on_validation_data_and_compared_on_fresh_seeds(tmp_p
     words = text.scale_effect(text.arms(StudyCells(study), "digits", "ours-scales"))
     assert words.startswith("Digits, tiny-lm: the gain with the best validation accuracy is 2, +")
     assert re.search(r"is \+0\.\d|is \+1\.\d", words)  # 86 against 80 + 5
-    assert text.scale_effect({}) == text.NONE
+    assert text.scale_effect({}) == NONE
 
 
 @pytest.mark.parametrize(("accuracy", "examples", "points"), [(0.8, 400, "2.0"), (0.5, 10_000, "0.5")])
