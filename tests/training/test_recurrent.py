@@ -1,6 +1,5 @@
 """LSTMs in fleets: equal to one run after the other, with randomness that is a seed's own; what trains, and learns."""
 
-
 import pytest
 import torch
 from torch.func import functional_call
