@@ -138,7 +138,7 @@ def _rules(lu: Paper) -> Iterator[tuple[str, Rule]]:
 def _tasks(lu: Paper, rule: Rule) -> list[str]:
     """The tasks on which all rows of the rule stand."""
     rows = lu.tables[rule.table].rows
-    return [task for task in TASKS if all(task in rows[row].on(lu.tasks) for row in rule.rows)]
+    return [task for task in TASKS if all(task in lu.tables[rule.table].on(row, lu) for row in rule.rows)]
 
 
 def test_every_rule_is_read_on_tasks_where_all_its_rows_stand(lu: Paper) -> None:

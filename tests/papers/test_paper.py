@@ -61,9 +61,9 @@ def test_a_cell_knows_its_number_its_error_and_the_fields_in_which_it_differs(to
 
 
 def test_a_row_stands_on_its_tasks_in_the_order_of_the_paper(toy: Paper) -> None:
-    assert toy.tables["toy-table-1"].rows["FP"].on(toy.tasks) == ("bit-xor", "digits")
-    assert toy.tables["toy-figure-1"].rows["FP"].on(toy.tasks) == ("bit-xor", "digits")
-    assert toy.tables["toy-figure-1"].rows["UR"].on(toy.tasks) == ("digits",)
+    assert toy.tables["toy-table-1"].on("FP", toy) == ["bit-xor", "digits"]
+    assert toy.tables["toy-figure-1"].on("FP", toy) == ["bit-xor", "digits"]
+    assert toy.tables["toy-figure-1"].on("UR", toy) == ["digits"]
 
 
 def test_tables_and_claims_know_their_ids_and_their_paper(toy: Paper) -> None:
@@ -126,7 +126,7 @@ def test_what_does_not_fit_together_is_refused_with_its_line(tmp_path: Path, old
         ("# nothing\n", "toy.yaml is empty"),
         ("name: [toy\n", "toy.yaml is not YAML: "),
         ("- name\n", "toy.yaml must be a mapping with the fields name, title,"),
-        ("[" * 5000, "toy.yaml cannot be read: it is nested too deeply"),
+        ("[" * 5000 + "]" * 5000, "toy.yaml cannot be read: it is nested too deeply"),
     ],
 )
 def test_a_file_that_is_no_paper_is_refused(tmp_path: Path, text: str, message: str) -> None:

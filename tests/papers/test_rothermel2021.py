@@ -97,7 +97,7 @@ def _rules(paper: Paper) -> Iterator[tuple[str, Rule]]:
 def test_every_rule_is_read_on_tasks_where_all_its_rows_stand(rothermel: Paper) -> None:
     for name, rule in _rules(rothermel):
         rows = rothermel.tables[rule.table].rows
-        stands = set.intersection(*(set(rows[row].on(rothermel.tasks)) for row in rule.rows))
+        stands = set.intersection(*(set(rothermel.tables[rule.table].on(row, rothermel)) for row in rule.rows))
         assert stands, name
         assert set(rule.tasks) <= stands, name
 
