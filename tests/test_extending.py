@@ -1,5 +1,6 @@
 """One new task, backbone, arm, study and paper, each one entry in one place: what a page of the book promises."""
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -128,17 +129,32 @@ def test_a_study_with_all_of_them(tmp_path: Path) -> None:
     assert result.info["hash"] == sweeps[0].hash
 
 
-def test_a_paper_in_one_file_is_run_shown_and_decided(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+@pytest.fixture
+def toy(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Path]:
+    """A workspace with a study of the toy paper, whose file lies beside those of the others."""
     (tmp_path / "toy.yaml").write_text(PAPER)
     monkeypatch.setattr(paper, "FOLDERS", [*paper.FOLDERS, tmp_path])
     paper.papers.cache_clear()
-    try:
-        study = synthetic.workspace(tmp_path / "workspace", "toy", PAPERS_STUDY)
-        assert {spec.arm for spec in load_study(study).sweeps} == {"frozen-pretrained", "unfrozen-pretrained"}
-        cells = fpt.evidence.StudyCells(synthetic.finish(study))
-        found = fpt.evidence.verdicts_on(["T-01", "T-02"], [cells])
-        assert [(each.claim, each.word) for each in found] == [("T-01", "contradicted"), ("T-02", "supported")]
-        html = fpt.evidence.exhibit("toy-table", cells)._repr_html_()
-        assert all(words in html for words in ("91.2", "T-01", "contradicted", "Digits (paper)"))
-    finally:
-        paper.papers.cache_clear()
+    yield synthetic.workspace(tmp_path / "workspace", "toy", PAPERS_STUDY)
+    paper.papers.cache_clear()
+
+
+def test_a_paper_in_one_file_is_shown_and_decided(toy: Path) -> None:
+    assert {spec.arm for spec in load_study(toy).sweeps} == {"frozen-pretrained", "unfrozen-pretrained"}
+    cells = fpt.evidence.StudyCells(synthetic.finish(toy))
+    found = fpt.evidence.verdicts_on(["T-01", "T-02"], [cells])
+    assert [(each.claim, each.word) for each in found] == [("T-01", "contradicted"), ("T-02", "supported")]
+    html = fpt.evidence.exhibit("toy-table", cells)._repr_html_()
+    assert all(words in html for words in ("91.2", "T-01", "contradicted", "Digits (paper)"))
+
+
+def test_the_rows_of_a_paper_are_run(toy: Path) -> None:
+    text = (toy / "study.yaml").read_text()
+    (toy / "study.yaml").write_text(text.replace("steps: 400", "steps: 2, evaluations: 1, evaluation_examples: 20"))
+    study = load_study(toy)
+    for spec in study.serving("toy-table"):
+        fpt.sweeps.run_sweep(spec, toy / spec.folder_name)
+    cells = fpt.evidence.StudyCells(toy).by_task(paper.table("toy-table"))["digits"]
+    assert {row: len(cell.values("tuned")) for row, cell in cells.items()} == {"frozen": 5, "full": 5}
+    (verdict,) = fpt.evidence.verdicts_on(["T-02"], [fpt.evidence.StudyCells(toy)])
+    assert (verdict.setting, verdict.scale, len(verdict.parts[0].test.differences)) == ("tiny-lm, 2 steps", "paper", 5)
