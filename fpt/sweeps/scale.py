@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from fpt import models, tasks
-from fpt.errors import SpecError, unknown
+from fpt.errors import SpecError, check_known
 from fpt.papers import Paper, Table
 from fpt.sweeps.spec import FIELDS, SweepSpec, resolve
 from fpt.sweeps.study_file import Fields, StudyFile
@@ -70,18 +70,14 @@ def layered(layers: Sequence[tuple[str, Mapping[str, Any]]], source: str) -> Fie
 def with_options(fields: Fields, source: str) -> Fields:
     """Options of task and backbone that are named like fields go where they belong."""
     backbone, task = fields.get("backbone", "tiny-lm"), fields.get("task", "")
-    if backbone not in models.BACKBONES:
-        raise unknown("backbone", backbone, models.BACKBONES, source)
+    check_known("backbone", backbone, models.BACKBONES, source)
     homes = {"backbone_options": models.BACKBONES[backbone].options, "task_options": tasks.entry(task, source).options}
+    known = [*FIELDS, *(option for options in homes.values() for option in options)]
     placed = {name: value for name, value in fields.items() if name in FIELDS}
-    for name, value in fields.items():
-        if name not in FIELDS:
-            home = next((home for home, options in homes.items() if name in options), None)
-            if home is None:
-                raise unknown(
-                    "study field", name, [*FIELDS, *(n for options in homes.values() for n in options)], source
-                )
-            placed[home] = {**(placed.get(home) or {}), name: value}
+    for name in [name for name in fields if name not in FIELDS]:
+        check_known("study field", name, known, source)
+        home = next(home for home, options in homes.items() if name in options)
+        placed[home] = {**(placed.get(home) or {}), name: fields[name]}
     return placed
 
 

@@ -9,7 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Literal
 
-from fpt.errors import SpecError, unknown
+from fpt.errors import SpecError, check_known, unknown
 from fpt.papers import Paper, Table, paper_of
 from fpt.sweeps.scale import GRIDLESS, alternatives, cell_fields, is_papers, layered, task_as_run, with_options
 from fpt.sweeps.spec import SweepSpec, resolve
@@ -72,8 +72,7 @@ class Study:
         if only is None:
             return self.sweeps
         known = {table.id: table for table in self.tables}
-        if only not in known:
-            raise unknown("table", only, known, study_label(self.folder))
+        check_known("table", only, known, study_label(self.folder))
         wanted = {planned.spec.folder_name for planned in self.planned(known[only]) if planned.spec}
         wanted |= {spec.pretrained_by for spec in self.sweeps if spec.folder_name in wanted and spec.pretrained_by}
         return tuple(spec for spec in self.sweeps if spec.folder_name in wanted)
@@ -140,7 +139,10 @@ def _of_tables(file: StudyFile, label: str) -> Iterator[Request]:
     paper = paper_of(file.paper, label)
     chosen = [table.id for table in _tables(paper, file, label)]
     cells = [
-        (table, row, task) for table in paper.tables.values() for row in table.rows for task in table.on(row, paper)
+        (table, row, task)
+        for table in paper.tables.values()
+        for row in table.rows
+        for task in table.rows[row].on(paper.tasks)
     ]
     wanted = {paper.rows[row].fields.get("pretrained_by") for table, row, _ in cells if table.id in chosen}
     for table, row, task in cells:
@@ -212,7 +214,7 @@ def _planned(study: Study, table: Table) -> Iterator[Planned]:
         return
     for row in table.rows:
         found: dict[str, tuple[list[str], SweepSpec | None, bool]] = {}  # task as run -> paper's tasks, sweep, scale
-        for task in table.on(row, paper):
+        for task in table.rows[row].on(paper.tasks):
             fields = cell_fields(file, paper, table, row, task, label)
             spec = study.find(fields) if fields else None
             run = spec.task if spec else task_as_run(file, paper, table, task)
@@ -246,6 +248,5 @@ def _refuse_mistaken_rows(study: Study) -> None:
 
 def _tables(paper: Paper, file: StudyFile, label: str) -> list[Table]:
     for name in file.tables or ():
-        if name not in paper.tables:
-            raise unknown(f"table of {paper.name}", name, paper.tables, label)
+        check_known(f"table of {paper.name}", name, paper.tables, label)
     return [table for name, table in paper.tables.items() if file.tables is None or name in file.tables]
