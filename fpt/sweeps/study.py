@@ -11,7 +11,7 @@ from typing import Literal
 
 from fpt.errors import SpecError, check_known, unknown
 from fpt.papers import Paper, Table, paper_of
-from fpt.sweeps.scale import GRIDLESS, alternatives, cell_fields, is_papers, layered, task_as_run, with_options
+from fpt.sweeps.scale import GRIDLESS, alternatives, cell_fields, is_papers, layered, placed, task_as_run
 from fpt.sweeps.spec import SweepSpec, resolve
 from fpt.sweeps.study_file import FILE, NAME, Fields, StudyFile, read_study, study_label
 from fpt.training.recipe import WEIGHTS
@@ -85,8 +85,33 @@ class Study:
         return found
 
     def planned(self, table: Table) -> list[Planned]:
-        """Every row of any paper's table on the tasks that the study runs: the sweep is found by what the row means."""
-        return list(_planned(self, table))
+        """Every row of any paper's table on the tasks that the study runs: the sweep is found by what the row means.
+
+        Raises SpecError where tasks of the paper that are one task here would be two sweeps of a row.
+        """
+        return [planned for row in table.rows for planned in self._of_row(table, row)]
+
+    def _of_row(self, table: Table, row: str) -> Iterator[Planned]:
+        paper, label = paper_of(table.paper), study_label(self.folder)
+        own = dict.fromkeys(spec.task for spec in self.sweeps)
+        found: dict[str, list[tuple[str, SweepSpec | None]]] = {}  # task as run -> the paper's tasks and their sweeps
+        for task in own if table.any_task else table.rows[row].on(paper.tasks):
+            fields = cell_fields(self.file, paper, table, row, task, label)
+            spec = self.find(fields) if fields else None
+            run = spec.task if spec else task_as_run(self.file, paper, table, task)
+            found.setdefault(run, []).append((task, spec))
+        for run, cells in found.items():
+            specs = list(dict.fromkeys(spec for _, spec in cells if spec))
+            if len(specs) > 1 and table.paper == self.file.paper:
+                raise SpecError(
+                    f"{table.id}: row {row!r} would be two sweeps on {run}, {specs[0].title} and {specs[1].title}; "
+                    f"leave one out: replace where table, row and task, with null ({label})"
+                )
+            stands_for = tuple(task for task, spec in cells if spec or not specs)
+            whole = not table.any_task and all(
+                spec and is_papers(spec, paper, table, row, task) for task, spec in cells
+            )
+            yield Planned(row, run, stands_for, specs[0] if specs else None, "paper" if whole else "reduced")
 
     def find(self, fields: Fields) -> SweepSpec | None:
         """The study's sweep that trains what `fields` describe: the very one, else the only one of its identity.
@@ -170,7 +195,7 @@ def _of_sweeps(file: StudyFile, label: str) -> Iterator[Request]:
             ]
             own = layered(layers, source)
             for fields in alternatives(own, source):
-                yield Request(with_options(fields, source), source, (str(keep_as),) if keep_as else ())
+                yield Request(placed(fields, source), source, (str(keep_as),) if keep_as else ())
 
 
 # --- what becomes of it
@@ -202,32 +227,6 @@ def _merged(requests: list[Request], label: str) -> tuple[tuple[SweepSpec, ...],
         keepers |= dict.fromkeys(request.names, spec.folder_name)
     order = dict.fromkeys(request.key for request in requests)
     return tuple(sweeps[key] for key in order), keepers
-
-
-def _planned(study: Study, table: Table) -> Iterator[Planned]:
-    file, paper, label = study.file, paper_of(table.paper), study_label(study.folder)
-    if table.any_task:
-        for task in dict.fromkeys(spec.task for spec in study.sweeps):
-            for row in table.rows:
-                fields = cell_fields(file, paper, table, row, task, label)
-                yield Planned(row, task, (task,), study.find(fields) if fields else None)
-        return
-    for row in table.rows:
-        found: dict[str, tuple[list[str], SweepSpec | None, bool]] = {}  # task as run -> paper's tasks, sweep, scale
-        for task in table.rows[row].on(paper.tasks):
-            fields = cell_fields(file, paper, table, row, task, label)
-            spec = study.find(fields) if fields else None
-            run = spec.task if spec else task_as_run(file, paper, table, task)
-            stands_for, known, whole = found.setdefault(run, ([], None, True))
-            stands_for += [task] if spec or not known else []
-            if spec and known and spec != known and table.paper == file.paper:
-                raise SpecError(
-                    f"{table.id}: row {row!r} would be two sweeps on {run}, {known.title} and {spec.title}; leave one "
-                    f"out: replace where table, row and task, with null ({label})"
-                )
-            found[run] = stands_for, known or spec, whole and is_papers(spec, paper, table, row, task)
-        for run, (stands_for, spec, whole) in found.items():
-            yield Planned(row, run, tuple(stands_for), spec, "paper" if whole and spec else "reduced")
 
 
 def _refuse_mistaken_rows(study: Study) -> None:
