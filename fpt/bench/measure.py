@@ -6,7 +6,6 @@ the ratio is that of their medians over the rounds. Weights are random unless th
 
 import os
 import re
-import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -28,7 +27,7 @@ from fpt import models, tasks
 from fpt.bench.cost import FOLDER, Bench, Ceiling, Row, Workload, read
 from fpt.bench.reference import COMPARABLE, Reference
 from fpt.errors import FptError, SpecError
-from fpt.files import write_json
+from fpt.files import check_writable, write_json
 from fpt.sweeps.engines.local import KEEP_MEMORY
 from fpt.sweeps.provenance import device_name, now, software
 from fpt.sweeps.spec import SweepSpec, resolve
@@ -205,7 +204,7 @@ def bench(names: Sequence[str], quick: bool, runs: Path, log: Callable[[str], No
     for a folder that cannot be written; DataError where the file that is there is not of `fpt bench`.
     """
     wanted = [(name, cell(name)) for name in names]
-    check_writable(runs)
+    check_writable(runs / FOLDER if (runs / FOLDER).exists() else runs)
     rounds, seconds = (3, 0.5) if quick else (5, 2.0)
     result = apart(ceiling, seconds / 2)
     path = runs / FOLDER / f"{result.kind}.json"
@@ -222,16 +221,6 @@ def bench(names: Sequence[str], quick: bool, runs: Path, log: Callable[[str], No
         path.parent.mkdir(exist_ok=True)
         write_json(path, result.model_copy(update={"rows": rows}).model_dump(mode="json"))
     return result.model_copy(update={"rows": rows})
-
-
-def check_writable(runs: Path) -> None:
-    """Refuse (FptError) a disk on which the figures could not be written."""
-    folder = runs / FOLDER
-    try:
-        with tempfile.TemporaryFile(dir=folder if folder.exists() else runs):
-            pass
-    except OSError as error:
-        raise FptError(f"{folder} cannot be written ({error.strerror}); fpt bench keeps its figures there") from None
 
 
 def measure_here(specs: Sequence[SweepSpec], log: Callable[[str], None]) -> list[Row]:

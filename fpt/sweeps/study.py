@@ -101,7 +101,7 @@ class Study:
             run = spec.task if spec else task_as_run(self.file, paper, table, task)
             found.setdefault(run, []).append((task, spec))
         for run, cells in found.items():
-            specs = list(dict.fromkeys(spec for _, spec in cells if spec))
+            specs = list({spec.hash: spec for _, spec in cells if spec}.values())
             if len(specs) > 1 and table.paper == self.file.paper:
                 raise SpecError(
                     f"{table.id}: row {row!r} would be two sweeps on {run}, {specs[0].title} and {specs[1].title}; "

@@ -95,7 +95,7 @@ def test_a_disk_that_cannot_be_written_is_refused_before_anything_is_measured(
 
     monkeypatch.setattr(measure, "apart", apart)
     for folder in (Path("/proc"), tmp_path / "nowhere"):  # the kernel refuses files in /proc to everybody
-        with pytest.raises(FptError, match=rf"{folder}/bench cannot be written .*fpt bench keeps its figures there"):
+        with pytest.raises(FptError, match=f"{folder} cannot be written: "):
             measure.bench([], True, folder, print)
     (tmp_path / "bench").touch()  # not a folder
     with pytest.raises(FptError, match="bench cannot be written"):
