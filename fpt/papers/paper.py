@@ -20,7 +20,7 @@
 """
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
@@ -246,42 +246,40 @@ def load_paper(path: Path, label: str = "") -> Paper:
     return paper
 
 
-def _contradictions(paper: Paper) -> list[tuple[list[Any], str]]:
+def _contradictions(paper: Paper) -> Iterator[tuple[list[Any], str]]:
     """(place, message) of every reference to what does not exist, and every row that nothing explains."""
-    found: list[tuple[list[Any], str]] = []
     for name, table in paper.tables.items():
         for row, entry in table.rows.items():
             place = ["tables", name, "rows", row]
             if row not in paper.rows:
-                found.append((place, str(unknown("row", row, paper.rows))))
+                yield place, str(unknown("row", row, paper.rows))
             if not (entry.printed or entry.ours or entry.drawn):
-                found.append(
-                    (place, f"row {row!r}: the paper prints nothing there; say `ours: why`, or `drawn: [tasks]`")
-                )
+                yield place, f"row {row!r}: the paper prints nothing there; say `ours: why`, or `drawn: [tasks]`"
             elif not (table.any_task or entry.printed or entry.drawn or entry.tasks):
-                found.append((place, f"row {row!r} stands on no task of the paper: say on which `tasks` it is run"))
+                yield place, f"row {row!r} stands on no task of the paper: say on which `tasks` it is run"
             for task in {*entry.printed, *entry.drawn, *entry.tasks} - set(paper.tasks):
-                found.append((place, str(unknown("task", task, paper.tasks))))
+                yield place, str(unknown("task", task, paper.tasks))
         if table.until != "threshold" and table.until not in table.rows:
-            found.append((["tables", name, "until"], str(unknown("row", table.until, table.rows))))
+            yield ["tables", name, "until"], str(unknown("row", table.until, table.rows))
     for name, claim in paper.claims.items():
         for rule in claim.rule:
-            found += [(["claims", name, "rule"], message) for message in _rule_contradictions(paper, rule)]
-    return found
+            yield from ((["claims", name, "rule"], message) for message in _rule_contradictions(paper, rule))
 
 
-def _rule_contradictions(paper: Paper, rule: Rule) -> list[str]:
-    wrong = [str(unknown("task", task, paper.tasks)) for task in rule.tasks if task not in paper.tasks]
+def _rule_contradictions(paper: Paper, rule: Rule) -> Iterator[str]:
+    yield from (str(unknown("task", task, paper.tasks)) for task in rule.tasks if task not in paper.tasks)
     if rule.kind == "baseline":
-        return wrong + ([] if rule.tasks and rule.level else ["a baseline names its tasks and, as `level`, its score"])
+        if not (rule.tasks and rule.level):
+            yield "a baseline names its tasks and, as `level`, its score"
+        return
     if rule.table not in paper.tables:
-        return [*wrong, str(unknown("table", rule.table, paper.tables))]
+        yield str(unknown("table", rule.table, paper.tables))
+        return
     rows = paper.tables[rule.table].rows
-    wrong += [str(unknown(f"row of {rule.table}", row, rows)) for row in rule.rows if row not in rows]
+    yield from (str(unknown(f"row of {rule.table}", row, rows)) for row in rule.rows if row not in rows)
     needed = 1 if rule.kind in ALONE else 2
     if len(set(rule.rows)) < needed:
-        wrong.append(f"{rule.kind} needs {needed} different rows; the rule names {', '.join(rule.rows) or 'no row'}")
-    return wrong
+        yield f"{rule.kind} needs {needed} different rows; the rule names {', '.join(rule.rows) or 'no row'}"
 
 
 @cache

@@ -36,10 +36,19 @@ def known_measures(measures: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(sorted(set(measures)))
 
 
+def policy_or_groups(trainable: str | tuple[str, ...]) -> str | tuple[str, ...]:
+    """A list of groups that is a policy is that policy: the same request is the same sweep."""
+    if isinstance(trainable, str):
+        return trainable
+    groups = distinct(trainable)
+    return next((name for name, policy in models.POLICIES.items() if groups == tuple(sorted(policy))), groups)
+
+
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 Seed = Annotated[int, Field(ge=0, lt=2**63, strict=True)]
 Rates = Annotated[tuple[Positive, ...], AfterValidator(distinct)]
 Seeds = Annotated[tuple[Seed, ...], AfterValidator(distinct)]
+Trainable = Annotated[str | tuple[str, ...], AfterValidator(policy_or_groups)]
 SweepFolder = Annotated[str, AfterValidator(sweep_folder)]
 Measures = Annotated[tuple[str, ...], AfterValidator(known_measures)]
 
@@ -65,10 +74,8 @@ def with_options(name: str, options: Mapping[str, Any]) -> str:
 
 def canonical(options: Mapping[str, Any], defaults: Mapping[str, Any]) -> dict[str, Any]:
     """Options that differ from their default; a whole number given for a float is that float."""
-    kept = {}
-    for name, value in options.items():
-        default = defaults.get(name)
-        value = float(value) if isinstance(default, float) else value
-        if value != default:
-            kept[name] = value
-    return kept
+    return {
+        name: float(value) if isinstance(defaults.get(name), float) else value
+        for name, value in options.items()
+        if value != defaults.get(name)
+    }

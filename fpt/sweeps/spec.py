@@ -17,8 +17,8 @@ from fpt.sweeps.fields import (
     Rates,
     Seeds,
     SweepFolder,
+    Trainable,
     canonical,
-    distinct,
     split_arm,
     with_options,
 )  # fmt: skip
@@ -50,7 +50,7 @@ class SweepSpec(Recipe):
     backbone: str = "tiny-lm"
     backbone_options: Options = Field(default={})
     init: str = "pretrained"
-    trainable: str | tuple[str, ...] = "fpt"  # a policy, or parameter groups
+    trainable: Trainable = "fpt"  # a policy, or parameter groups
     random_init: Literal[models.RANDOM_INITS] = "matched"  # type: ignore[valid-type]
     random_gain: Positive = 1.0
     input_init: Literal[models.INPUT_INITS] = "orthogonal"  # type: ignore[valid-type]
@@ -81,15 +81,6 @@ class SweepSpec(Recipe):
         if any(isinstance(item, bool) for item in (value if isinstance(value, list | tuple) else [value])):
             raise ValueError("true and false are not allowed here")  # pydantic would read true as 1
         return value
-
-    @field_validator("trainable")
-    @classmethod
-    def _policy_or_groups(cls, trainable: str | tuple[str, ...]) -> str | tuple[str, ...]:
-        """A list of groups that is a policy is that policy: the same request is the same sweep."""
-        if isinstance(trainable, str):
-            return trainable
-        groups = distinct(trainable)
-        return next((name for name, policy in models.POLICIES.items() if groups == tuple(sorted(policy))), groups)
 
     @field_validator("random_init", "random_gain")
     @classmethod

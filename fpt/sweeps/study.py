@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Literal
 
 from fpt.errors import SpecError, check_known, unknown
-from fpt.papers import Paper, Table, paper_of
+from fpt.papers import Table, paper_of
 from fpt.sweeps.scale import GRIDLESS, alternatives, cell_fields, is_papers, layered, placed, task_as_run
 from fpt.sweeps.spec import SweepSpec, resolve
 from fpt.sweeps.study_file import FILE, NAME, Fields, StudyFile, read_study, study_label
@@ -56,13 +56,9 @@ class Study:
     keepers: Mapping[str, str] = field(default_factory=dict, repr=False)  # name of kept weights -> folder of the sweep
 
     @property
-    def paper(self) -> Paper | None:
-        return paper_of(self.file.paper) if self.file.paper else None
-
-    @property
     def tables(self) -> list[Table]:
         """The tables of its paper that the study is to show."""
-        return [] if self.paper is None else _tables(self.paper, self.file, study_label(self.folder))
+        return _tables(self.file, study_label(self.folder))
 
     def serving(self, only: str | None) -> tuple[SweepSpec, ...]:
         """The sweeps of the table or figure `only` (all of them if None), and those whose weights these start from.
@@ -161,8 +157,8 @@ def _of_tables(file: StudyFile, label: str) -> Iterator[Request]:
     """A request for every cell of the study's tables that is not left out."""
     if file.paper is None:
         return
-    paper = paper_of(file.paper, label)
-    chosen = [table.id for table in _tables(paper, file, label)]
+    chosen = [table.id for table in _tables(file, label)]
+    paper = paper_of(file.paper)
     cells = [
         (table, row, task)
         for table in paper.tables.values()
@@ -245,7 +241,10 @@ def _refuse_mistaken_rows(study: Study) -> None:
                 )
 
 
-def _tables(paper: Paper, file: StudyFile, label: str) -> list[Table]:
+def _tables(file: StudyFile, label: str) -> list[Table]:
+    if file.paper is None:
+        return []
+    paper = paper_of(file.paper, label)
     for name in file.tables or ():
         check_known(f"table of {paper.name}", name, paper.tables, label)
     return [table for name, table in paper.tables.items() if file.tables is None or name in file.tables]

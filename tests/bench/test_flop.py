@@ -1,6 +1,7 @@
 """FLOP of a step: the formula against torch's own counter."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 import torch
@@ -21,7 +22,7 @@ CPU = torch.device("cpu")
 def test_the_formula_counts_what_the_library_computes(
     backbone: str, task: str, trainable: str, small_backbones: dict[str, torch.nn.Module]
 ) -> None:
-    options = {"train": 60, "heldout": 20} if task == "listops-short" else {}
+    options: dict[str, Any] = {"train": 60, "heldout": 20} if task == "listops-short" else {}
     loaded = replace(fpt.tasks.load(task, **options), name=task)
     template = fpt.models.build(loaded, backbone, "random", trainable)
     reference = Reference(template, Recipe(batch_size=4), 1e-3, 0, CPU)
