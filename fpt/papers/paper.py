@@ -20,7 +20,7 @@
 """
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
@@ -157,10 +157,6 @@ class TableRow(_Strict):
     tasks: tuple[str, ...] = ()
     reading: str = ""  # how the paper's row is to be understood, where it is not clear
 
-    def on(self, tasks: Iterable[str]) -> tuple[str, ...]:
-        """Those of the tasks on which the row stands."""
-        return tuple(task for task in tasks if task in {*self.printed, *self.drawn, *self.tasks})
-
     @model_validator(mode="before")
     @classmethod
     def _sort(cls, data: Any) -> Any:
@@ -195,6 +191,11 @@ class Table(_Strict):
     measures: tuple[str, ...] = ()
     any_task: bool = False  # ours: its rows are read on every task that a study has; it makes no sweeps
     rows: dict[str, TableRow]
+
+    def on(self, row: str, paper: "Paper") -> list[str]:
+        """The tasks on which the row stands, in the paper's order."""
+        entry = self.rows[row]
+        return [task for task in paper.tasks if task in {*entry.printed, *entry.drawn, *entry.tasks}]
 
     def keeps(self, row: str, task: str) -> bool:
         """Whether other rows start from the weights of this cell's model."""

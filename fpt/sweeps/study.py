@@ -91,7 +91,7 @@ class Study:
         paper, label = paper_of(table.paper), study_label(self.folder)
         own = dict.fromkeys(spec.task for spec in self.sweeps)
         found: dict[str, list[tuple[str, SweepSpec | None]]] = {}  # task as run -> the paper's tasks and their sweeps
-        for task in own if table.any_task else table.rows[row].on(paper.tasks):
+        for task in own if table.any_task else table.on(row, paper):
             fields = cell_fields(self.file, paper, table, row, task, label)
             spec = self.find(fields) if fields else None
             run = spec.task if spec else task_as_run(self.file, paper, table, task)
@@ -160,10 +160,7 @@ def _of_tables(file: StudyFile, label: str) -> Iterator[Request]:
     chosen = [table.id for table in _tables(file, label)]
     paper = paper_of(file.paper)
     cells = [
-        (table, row, task)
-        for table in paper.tables.values()
-        for row in table.rows
-        for task in table.rows[row].on(paper.tasks)
+        (table, row, task) for table in paper.tables.values() for row in table.rows for task in table.on(row, paper)
     ]
     wanted = {paper.rows[row].fields.get("pretrained_by") for table, row, _ in cells if table.id in chosen}
     for table, row, task in cells:

@@ -61,9 +61,9 @@ def test_a_cell_knows_its_number_its_error_and_the_fields_in_which_it_differs(to
 
 
 def test_a_row_stands_on_its_tasks_in_the_order_of_the_paper(toy: Paper) -> None:
-    assert toy.tables["toy-table-1"].rows["FP"].on(toy.tasks) == ("bit-xor", "digits")
-    assert toy.tables["toy-figure-1"].rows["FP"].on(toy.tasks) == ("bit-xor", "digits")
-    assert toy.tables["toy-figure-1"].rows["UR"].on(toy.tasks) == ("digits",)
+    assert toy.tables["toy-table-1"].on("FP", toy) == ["bit-xor", "digits"]
+    assert toy.tables["toy-figure-1"].on("FP", toy) == ["bit-xor", "digits"]
+    assert toy.tables["toy-figure-1"].on("UR", toy) == ["digits"]
 
 
 def test_tables_and_claims_know_their_ids_and_their_paper(toy: Paper) -> None:
