@@ -182,12 +182,12 @@ def estimate(spec: SweepSpec, rows: Sequence[Row]) -> float | None:
     """Seconds of a sweep whose workload was not measured: those of the nearest row of its kind, in proportion to tokens
     and weights. Architecture comes first (tokens of an LSTM wait for each other), then width, then tokens.
 
-    None for a task of unknown length, for features that are computed once, and where no row is of its kind.
+    None for a task of unknown length (other options than its own may change it), for features that are computed once, and where no row is of its kind.
     """
     workload, entry = Workload.of(spec), tasks.entry(spec.task)
     tokens = dict(zip(entry.variants, entry.tokens, strict=False)).get(spec.variant)
     alike = [row for row in rows if row.backbone in models.BACKBONES and row.kind == workload.kind]
-    if tokens is None or workload.kind == "features" or not alike:
+    if tokens is None or workload.task_options != entry.options or workload.kind == "features" or not alike:
         return None
 
     def distance(row: Row) -> tuple[bool, float, float]:

@@ -58,6 +58,8 @@ def test_a_task_whose_length_nobody_says_has_no_estimate(monkeypatch: pytest.Mon
 
     monkeypatch.setitem(TASKS, "mine", Entry(download, "Mine"))
     assert estimate(spec(task="mine"), [row(spec())]) is None
+    longer = spec(task="bit-xor", task_options={"length": 256})  # fifty times as many tokens
+    assert estimate(longer, [row(spec())]) is None
 
 
 @pytest.mark.parametrize("backbone", list(fpt.models.BACKBONES))
