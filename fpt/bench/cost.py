@@ -182,7 +182,8 @@ def estimate(spec: SweepSpec, rows: Sequence[Row]) -> float | None:
     """Seconds of a sweep whose workload was not measured: those of the nearest row of its kind, in proportion to tokens
     and weights. Architecture comes first (tokens of an LSTM wait for each other), then width, then tokens.
 
-    None for a task of unknown length (other options than its own may change it), for features that are computed once, and where no row is of its kind.
+    None for a task of unknown length (options may change it), for features that are computed once, and where no row is
+    of its kind.
     """
     workload, entry = Workload.of(spec), tasks.entry(spec.task)
     tokens = dict(zip(entry.variants, entry.tokens, strict=False)).get(spec.variant)
