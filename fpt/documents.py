@@ -9,7 +9,7 @@ from ruamel.yaml.constructor import DuplicateKeyError
 from ruamel.yaml.error import YAMLError
 from ruamel.yaml.nodes import MappingNode, Node, SequenceNode
 
-from fpt.errors import SpecError
+from fpt.errors import SpecError, check_known
 
 Model = TypeVar("Model", bound=BaseModel)
 
@@ -27,7 +27,26 @@ RULES = {  # pydantic's types of errors, in the words of a study
     "float_type": "must be a number",
     "float_parsing": "must be a number",
     "finite_number": "must be a finite number",
+    "too_short": "at least one is needed",
 }
+
+
+def read_model(model: type[Model], path: Path, label: str) -> tuple[Model, Node]:
+    """The file as `model`, and its nodes; a field without a value is as if it were not there.
+
+    Raises SpecError, with the line where it is known, for all that `read_document` or the model do not allow.
+    """
+    content, node = read_document(path, label)
+    if not isinstance(content, dict):
+        raise SpecError(f"{label} must be a mapping with the fields {', '.join(model.model_fields)}")
+    for name in content:
+        check_known("field", name, model.model_fields, f"{label}, line {line_of(node, [name])}")
+    given = {name: value for name, value in content.items() if value is not None}
+    try:
+        return model.model_validate(given), node
+    except ValidationError as error:
+        found = [f"{label}, line {line_of(node, each['loc'])}: {explained(each)}" for each in error.errors()]
+        raise SpecError("\n".join(dict.fromkeys(found))) from None
 
 
 def read_document(path: Path, label: str) -> tuple[Any, Node]:
@@ -58,18 +77,6 @@ def read_document(path: Path, label: str) -> tuple[Any, Node]:
     if content is None:
         raise SpecError(f"{label} is empty")
     return content, node
-
-
-def validated(model: type[Model], content: Any, node: Node, label: str) -> Model:
-    """`content` as `model`; SpecError with file, line, field, value and rule for everything that is not allowed."""
-    try:
-        return model.model_validate(content)
-    except ValidationError as error:
-        lines = [
-            f"{label}, line {line_of(node, found['loc'])}: {explained(found)}"
-            for found in error.errors(include_url=False)
-        ]
-        raise SpecError("\n".join(dict.fromkeys(lines))) from None
 
 
 def explained(found: Any) -> str:

@@ -1,7 +1,8 @@
 """Errors that a user can mend: they say what was given, what is allowed and where it came from."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from difflib import get_close_matches
+from typing import Any
 
 
 class FptError(Exception):
@@ -22,6 +23,12 @@ class WeightsError(FptError):
 
 class LockedError(FptError):
     """A results folder that another process is writing, or that holds another spec."""
+
+
+def check_known(kind: str, given: object, allowed: Collection[Any], source: str = "") -> None:
+    """Raise the error of `unknown` unless `given` is one of `allowed`."""
+    if given not in allowed:
+        raise unknown(kind, given, allowed, source)
 
 
 def unknown(kind: str, given: object, allowed: Iterable[str], source: str = "") -> SpecError:

@@ -2,10 +2,13 @@
 
 import json
 import os
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+
+from fpt.errors import FptError
 
 
 @contextmanager
@@ -39,3 +42,12 @@ def write_atomically(path: Path, content: bytes) -> None:
 def write_json(path: Path, content: dict[str, Any]) -> None:
     """Replace `path` by `content` as JSON, durably."""
     write_atomically(path, (json.dumps(content, indent=1) + "\n").encode())
+
+
+def check_writable(folder: Path) -> None:
+    """Refuse (FptError) a folder in which no file can be made."""
+    try:
+        with tempfile.TemporaryFile(dir=folder) as file:
+            file.write(b"0")  # a disk may be full
+    except OSError as error:
+        raise FptError(f"{folder} cannot be written: {error.strerror}") from None

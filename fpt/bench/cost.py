@@ -1,6 +1,6 @@
-"""What a sweep will take and how that is known: measured, predicted or estimated from runs/bench. Imports no torch,
-unless something has to be estimated."""
+"""What a sweep will take and how that is known: measured, predicted or estimated from runs/bench. Imports no torch."""
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -39,13 +39,26 @@ class Workload(_Record):
         fields["backbone_options"] = {**models.BACKBONES[spec.backbone].options, **spec.backbone_options}
         return Workload(**fields)
 
-    @property
-    def data(self) -> tuple[str, str, tuple[tuple[str, Any], ...], int]:
-        """The fields that decide the shape of a batch."""
-        return self.task, self.variant, tuple(self.task_options.items()), self.batch_size
-
     def __hash__(self) -> int:
         return hash(self.model_dump_json())
+
+    @property
+    def kind(self) -> Literal["features", "frozen", "matrices"]:
+        """What a step computes: the output layer alone, on features that are computed once; or gradients as well, of
+        matrices or of none."""
+        groups = models.trainable_groups(self.trainable, self.backbone, backbone_options=self.backbone_options)
+        if groups == ("output",) and self.dropout == 0:
+            return "features"
+        return "matrices" if {"attention", "feed_forward", "recurrent", *models.PARTS} & set(groups) else "frozen"
+
+    @property
+    def width(self) -> int:
+        return int(self.backbone_options.get("width", models.BACKBONES[self.backbone].width))
+
+    @property
+    def weights(self) -> int:
+        """A number in proportion to the weights of the matrices of one architecture."""
+        return int(self.backbone_options["layers"] or models.BACKBONES[self.backbone].layers) * self.width**2
 
 
 class Row(Workload):
@@ -130,8 +143,8 @@ def read(path: Path) -> Bench:
 
 @dataclass(frozen=True)
 class Cost:
-    """Wall time of a sweep. measured: of the sweep itself; predicted: from a row of its workload; estimated: by its
-    FLOP, from a row of another workload."""
+    """Wall time of a sweep. measured: of the sweep itself; predicted: from a row of its workload; estimated: from
+    a row of another workload."""
 
     seconds: float
     source: Literal["measured", "predicted", "estimated"]
@@ -156,32 +169,37 @@ def predict(spec: SweepSpec, rows: Sequence[Row]) -> float | None:
     """Seconds of a sweep, by the row of its workload whose fleet is nearest in size; None where no row fits, and where
     most of the work is features that are computed once, which no row has.
     """
-    if spec.trainable == "output" and spec.dropout == 0:
-        return None
     types = ("float32", "bfloat16") if spec.compute_type == "auto" else (spec.compute_type,)
     workload = Workload.of(spec)
     fitting = [row for row in rows if row.compute_type in types and row.workload == workload]
-    if not fitting:
+    if not fitting or workload.kind == "features":
         return None
     row = min(fitting, key=lambda row: abs(row.runs - spec.selection_runs))
     return seconds_of(spec, row.held, row.seconds, row.evaluation_seconds)
 
 
 def estimate(spec: SweepSpec, rows: Sequence[Row]) -> float | None:
-    """Seconds of a sweep whose workload was not measured: its FLOP at the speed of the nearest row of its kind. None
-    where no row is of its kind, and for a task whose shape only its own data tell. Imports torch."""
-    from fpt.bench.flop import work_of
+    """Seconds of a sweep whose workload was not measured: those of the nearest row of its kind, in proportion to tokens
+    and weights. Architecture comes first (tokens of an LSTM wait for each other), then width, then tokens.
 
-    work = work_of(Workload.of(spec))
-    alike = [(done, row) for row in rows if work and (done := work_of(row.workload)) and done.kind == work.kind]
-    if not work or not alike:
+    None for a task of unknown length (options may change it), for features that are computed once, and where no row is
+    of its kind.
+    """
+    workload, entry = Workload.of(spec), tasks.entry(spec.task)
+    tokens = dict(zip(entry.variants, entry.tokens, strict=False)).get(spec.variant)
+    alike = [row for row in rows if row.backbone in models.BACKBONES and row.kind == workload.kind]
+    if tokens is None or workload.task_options != entry.options or workload.kind == "features" or not alike:
         return None
-    near = min(alike, key=lambda pair: work.distance(pair[0]))[1]
-    scale = work.step / near.flop
-    evaluation = near.evaluation_seconds * scale * near.batch_size / spec.batch_size
-    fastest = max(row.flop / row.seconds for row in rows)  # features are computed in large batches
-    features = (len(spec.selection_seeds) + len(spec.confirmation_seeds)) * work.features / fastest
-    return seconds_of(spec, work.held, near.seconds * scale, evaluation) + features
+
+    def distance(row: Row) -> tuple[bool, float, float]:
+        recurrent = ["recurrent" in models.BACKBONES[each.backbone].groups for each in (row, workload)]
+        widths, lengths = row.width / workload.width, row.tokens / tokens
+        return recurrent[0] != recurrent[1], abs(math.log(widths)), abs(math.log(lengths))
+
+    near = min(alike, key=distance)
+    scale = tokens * workload.weights / (near.tokens * near.weights)
+    step = near.seconds * scale * spec.batch_size / near.batch_size
+    return seconds_of(spec, near.held, step, near.evaluation_seconds * scale)
 
 
 def seconds_of(spec: SweepSpec, held: tuple[int, int], step: float, evaluation: float) -> float:

@@ -1,13 +1,11 @@
 """How fast: fleets beside the reference (fpt.bench.reference), and both beside what the device can do.
 
 The unit is run-steps per second: steps x runs / wall seconds. Both sides of a cell run in one process, by turns, and
-the ratio is that of their medians over the rounds. Data of the package's own tasks are not needed (fpt.bench.flop);
-weights are random unless the cell says pretrained.
+the ratio is that of their medians over the rounds. Weights are random unless the cell says pretrained.
 """
 
 import os
 import re
-import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -23,13 +21,13 @@ from typing import Any, TypeVar
 
 import psutil
 import torch
+from torch.utils.flop_counter import FlopCounterMode
 
 from fpt import models, tasks
 from fpt.bench.cost import FOLDER, Bench, Ceiling, Row, Workload, read
-from fpt.bench.flop import Sample, needed_flop, sample
 from fpt.bench.reference import COMPARABLE, Reference
 from fpt.errors import FptError, SpecError
-from fpt.files import write_json
+from fpt.files import check_writable, write_json
 from fpt.sweeps.engines.local import KEEP_MEMORY
 from fpt.sweeps.provenance import device_name, now, software
 from fpt.sweeps.spec import SweepSpec, resolve
@@ -43,7 +41,7 @@ Call = Callable[[], object]
 # memory is cut to what does.
 SHORT = "bit-xor mnist:released mnist digits-lra cifar10 bit-memory"  # 10, 49, 64, 64, 64, 120 tokens; digits: 16
 LONG = "listops:released cifar10-lra listops"  # 512, 1,024, 2,000
-QUICK = (("tiny-lm", "digits", "21 3"), ("tiny-lm", "mnist", "21"))
+QUICK = (("tiny-lm", "digits", "21 3"), ("tiny-lm", "digits-lra", "21"))
 ON_CPU = (("tiny-lm", "digits", "21 9 3 1"), ("tiny-lm", f"{SHORT} {LONG}", "21"), ("gpt2", "mnist bit-xor", "9"),
           ("minilm lstm", "mnist", "9"))  # fmt: skip
 OUTPUT_ONLY = "gpt2/mnist/output-random/9"  # on features that are computed once
@@ -81,31 +79,32 @@ def measure(spec: SweepSpec, rounds: int = 5, seconds: float = 2.0, compared: bo
     """
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     workload, recipe = Workload.of(spec), spec.recipe
-    found = sample(*workload.data) or Sample.of(tasks.load(spec.task, None, spec.variant, **spec.task_options))
-    task, options = found.task, workload.backbone_options
-    template = models.build(task, spec.backbone, spec.init, spec.trainable, **options)
+    task = tasks.load(spec.task, None, spec.variant, **spec.task_options)
+    template = models.build(task, spec.backbone, spec.init, spec.trainable, **workload.backbone_options)
     rates, seeds = resources.split(template, recipe, list(spec.learning_rates), list(spec.selection_seeds), device)[0]
     runs, steps = len(rates) * len(seeds), count(1)
     with peak_memory(device) as peak:
         fleet = features.fleet(task, template, recipe, rates, seeds, device)
-        clock(lambda: fleet.step(next(steps)), 2, device)
+        fleet.step(next(steps))
+        with FlopCounterMode(display=False) as counter:
+            fleet.step(next(steps))
     sides: list[Call] = [lambda: fleet.step(next(steps))]
     if compared and models.BACKBONES[spec.backbone].family in COMPARABLE:
         sides.append(Reference(template, recipe, rates[0], seeds[0], device).step)
     turns = in_turns(sides, rounds, seconds, device)
     own, *other = (median(times) for times in zip(*turns, strict=True))
-    cached = features.constant(task, template, recipe)
+    split = fleet.splits[0]
     return Row(
         **workload.model_dump(),
         arm=spec.arm,
         compute_type=str(fleet.compute_type).removeprefix("torch."),
         tokens=task.tokens,
         runs=runs,
-        held=found.held,
+        held=(len(split.validation), len(split.test)),
         seconds=own / runs,
         evaluation_seconds=evaluation_seconds(fleet),
         peak_gib=round(peak[0] / 2**30, 3),
-        flop=needed_flop(template, spec.batch_size, cached=cached),
+        flop=counter.get_total_flops() // runs,
         reference_seconds=other[0] if other else None,
         ratios=[round(runs * turn[1] / turn[0], 2) for turn in turns] if other else [],
     )
@@ -205,7 +204,7 @@ def bench(names: Sequence[str], quick: bool, runs: Path, log: Callable[[str], No
     for a folder that cannot be written; DataError where the file that is there is not of `fpt bench`.
     """
     wanted = [(name, cell(name)) for name in names]
-    check_writable(runs)
+    check_writable(runs / FOLDER if (runs / FOLDER).exists() else runs)
     rounds, seconds = (3, 0.5) if quick else (5, 2.0)
     result = apart(ceiling, seconds / 2)
     path = runs / FOLDER / f"{result.kind}.json"
@@ -222,16 +221,6 @@ def bench(names: Sequence[str], quick: bool, runs: Path, log: Callable[[str], No
         path.parent.mkdir(exist_ok=True)
         write_json(path, result.model_copy(update={"rows": rows}).model_dump(mode="json"))
     return result.model_copy(update={"rows": rows})
-
-
-def check_writable(runs: Path) -> None:
-    """Refuse (FptError) a disk on which the figures could not be written."""
-    folder = runs / FOLDER
-    try:
-        with tempfile.TemporaryFile(dir=folder if folder.exists() else runs):
-            pass
-    except OSError as error:
-        raise FptError(f"{folder} cannot be written ({error.strerror}); fpt bench keeps its figures there") from None
 
 
 def measure_here(specs: Sequence[SweepSpec], log: Callable[[str], None]) -> list[Row]:

@@ -91,8 +91,7 @@ def plan(
 
             new = [state.spec for state in todo if not (state.result or state.published)]
             figures = {"this machine": measure_here(new, log)}
-        with console.status("working out what was never measured"):
-            found = [(state, costs(state, figures)) for state in states]
+        found = [(state, costs(state, figures)) for state in states]
     console.print(plan_table(opened_study.name, found))
     total = total_text([(state, known) for state, known in found if state in todo])
     console.print(escape(f"{len(todo)} of {len(states)} sweeps to run" + (f": {total}" if total else "")))
@@ -118,9 +117,9 @@ def run(
     root: Root = None,
 ) -> None:
     """Train what is not done yet. Finished sweeps are kept; a killed run is simply started again."""
-    if smoke and (threads or address or engine is not Engine.LOCAL):
-        raise SpecError("--smoke runs in this process alone: it goes without --threads, --engine and --address")
     if smoke:
+        if threads or address or engine is not Engine.LOCAL:
+            raise SpecError("--smoke runs in this process alone: it goes without --threads, --engine and --address")
         _smoke(study, only, root)
         return
     if address and engine is not Engine.RAY:

@@ -1,31 +1,5 @@
 """What the papers say: one YAML file a paper, with its rows, tables, printed numbers and claims with their rules."""
 
-from fpt.papers.paper import (
-    Claim,
-    Paper,
-    Printed,
-    Row,
-    Rule,
-    Table,
-    claim,
-    claims,
-    load_paper,
-    paper_of,
-    papers,
-    table,
-)
+from fpt.papers.paper import Claim, Paper, Printed, Rule, Table, claim, claims, load_paper, paper_of, papers, table
 
-__all__ = [
-    "Claim",
-    "Paper",
-    "Printed",
-    "Row",
-    "Rule",
-    "Table",
-    "claim",
-    "claims",
-    "load_paper",
-    "paper_of",
-    "papers",
-    "table",
-]
+__all__ = ["Claim", "Paper", "Printed", "Rule", "Table", "claim", "claims", "load_paper", "paper_of", "papers", "table"]

@@ -20,7 +20,7 @@
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
@@ -28,8 +28,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
-from fpt.documents import line_of, read_document, validated
-from fpt.errors import SpecError, unknown
+from fpt.documents import line_of, read_model
+from fpt.errors import SpecError, check_known, unknown
 
 FOLDERS = [Path(str(files("fpt.papers")))]  # every .yaml file in them is a paper
 Fields = dict[str, Any]  # fields of a sweep, and options of its task and backbone
@@ -122,6 +122,14 @@ class Claim(_Strict):
         return self
 
 
+def _gathered(data: Mapping[str, Any], rest: str, own: set[str]) -> dict[str, Any]:
+    """What is not among the names `own` goes below the name `rest`."""
+    parts: dict[str, Any] = {rest: {}}
+    for name, value in data.items():
+        (parts if name in own else parts[rest])[name] = value
+    return parts
+
+
 class Printed(_Strict):
     """What a table prints in one cell. A gap: training and test accuracy, and their difference where it is printed."""
 
@@ -137,8 +145,7 @@ class Printed(_Strict):
     def _sort(cls, data: Any) -> Any:
         if not isinstance(data, Mapping):
             return {"is": tuple(data) if isinstance(data, list) else data}
-        own = {"is", "sem", "mark", "literature", "keep"}
-        return {k: v for k, v in data.items() if k in own} | {"fields": {k: v for k, v in data.items() if k not in own}}
+        return _gathered(data, "fields", {"is", "sem", "mark", "literature", "keep"})
 
 
 class TableRow(_Strict):
@@ -155,10 +162,7 @@ class TableRow(_Strict):
     def _sort(cls, data: Any) -> Any:
         if not isinstance(data, Mapping):
             raise ValueError("must map tasks to printed numbers")
-        own = {"ours", "drawn", "tasks", "reading"}
-        return {k: v for k, v in data.items() if k in own} | {
-            "printed": {k: v for k, v in data.items() if k not in own}
-        }
+        return _gathered(data, "printed", {"ours", "drawn", "tasks", "reading"})
 
 
 class Row(_Strict):
@@ -172,8 +176,7 @@ class Row(_Strict):
     def _sort(cls, data: Any) -> Any:
         if not isinstance(data, Mapping):
             raise ValueError("must be a mapping of the fields in which its sweep differs")
-        own = {k: v for k, v in data.items() if k == "label"}
-        return own | {"fields": {k: v for k, v in data.items() if k != "label"}}
+        return _gathered(data, "fields", {"label"})
 
 
 class Table(_Strict):
@@ -215,6 +218,16 @@ class Paper(_Strict):
     tables: dict[str, Table] = {}
     claims: dict[str, Claim] = {}
 
+    @model_validator(mode="before")
+    @classmethod
+    def _name_parts(cls, data: dict[str, Any]) -> dict[str, Any]:
+        """Tables and claims learn their ids and their paper; their shape is checked afterwards."""
+        for entries in (data.get("tables"), data.get("claims")):
+            for name, entry in entries.items() if isinstance(entries, dict) else ():
+                if isinstance(entry, dict):
+                    entry.update(id=str(name), paper=str(data.get("name", "")))
+        return data
+
     def label(self, row: str) -> str:
         """The row as it is printed."""
         return self.rows[row].label or row
@@ -228,61 +241,46 @@ class Paper(_Strict):
 def load_paper(path: Path, label: str = "") -> Paper:
     """Read and check one paper. Raises SpecError with file and line for everything that does not fit together."""
     label = label or path.name
-    content, node = read_document(path, label)
-    if not isinstance(content, dict):
-        raise SpecError(f"{label} must be a mapping with the fields {', '.join(Paper.model_fields)}")
-    _name_parts(content)
-    paper = validated(Paper, content, node, label)
+    paper, node = read_model(Paper, path, label)
     for place, message in _contradictions(paper):
         raise SpecError(f"{label}, line {line_of(node, place)}: {message}")
     return paper
 
 
-def _name_parts(content: dict[str, Any]) -> None:
-    """Tables and claims learn their ids and their paper; their shape is checked afterwards."""
-    for group in ("tables", "claims"):
-        entries = content.get(group)
-        for name, entry in entries.items() if isinstance(entries, dict) else ():
-            if isinstance(entry, dict):
-                entry.update(id=str(name), paper=str(content.get("name", "")))
-
-
-def _contradictions(paper: Paper) -> list[tuple[list[Any], str]]:
+def _contradictions(paper: Paper) -> Iterator[tuple[list[Any], str]]:
     """(place, message) of every reference to what does not exist, and every row that nothing explains."""
-    found: list[tuple[list[Any], str]] = []
     for name, table in paper.tables.items():
         for row, entry in table.rows.items():
             place = ["tables", name, "rows", row]
             if row not in paper.rows:
-                found.append((place, str(unknown("row", row, paper.rows))))
+                yield place, str(unknown("row", row, paper.rows))
             if not (entry.printed or entry.ours or entry.drawn):
-                found.append(
-                    (place, f"row {row!r}: the paper prints nothing there; say `ours: why`, or `drawn: [tasks]`")
-                )
+                yield place, f"row {row!r}: the paper prints nothing there; say `ours: why`, or `drawn: [tasks]`"
             elif not (table.any_task or entry.printed or entry.drawn or entry.tasks):
-                found.append((place, f"row {row!r} stands on no task of the paper: say on which `tasks` it is run"))
+                yield place, f"row {row!r} stands on no task of the paper: say on which `tasks` it is run"
             for task in {*entry.printed, *entry.drawn, *entry.tasks} - set(paper.tasks):
-                found.append((place, str(unknown("task", task, paper.tasks))))
+                yield place, str(unknown("task", task, paper.tasks))
         if table.until != "threshold" and table.until not in table.rows:
-            found.append((["tables", name, "until"], str(unknown("row", table.until, table.rows))))
+            yield ["tables", name, "until"], str(unknown("row", table.until, table.rows))
     for name, claim in paper.claims.items():
         for rule in claim.rule:
-            found += [(["claims", name, "rule"], message) for message in _rule_contradictions(paper, rule)]
-    return found
+            yield from ((["claims", name, "rule"], message) for message in _rule_contradictions(paper, rule))
 
 
-def _rule_contradictions(paper: Paper, rule: Rule) -> list[str]:
-    wrong = [str(unknown("task", task, paper.tasks)) for task in rule.tasks if task not in paper.tasks]
+def _rule_contradictions(paper: Paper, rule: Rule) -> Iterator[str]:
+    yield from (str(unknown("task", task, paper.tasks)) for task in rule.tasks if task not in paper.tasks)
     if rule.kind == "baseline":
-        return wrong + ([] if rule.tasks and rule.level else ["a baseline names its tasks and, as `level`, its score"])
+        if not (rule.tasks and rule.level):
+            yield "a baseline names its tasks and, as `level`, its score"
+        return
     if rule.table not in paper.tables:
-        return [*wrong, str(unknown("table", rule.table, paper.tables))]
+        yield str(unknown("table", rule.table, paper.tables))
+        return
     rows = paper.tables[rule.table].rows
-    wrong += [str(unknown(f"row of {rule.table}", row, rows)) for row in rule.rows if row not in rows]
+    yield from (str(unknown(f"row of {rule.table}", row, rows)) for row in rule.rows if row not in rows)
     needed = 1 if rule.kind in ALONE else 2
     if len(set(rule.rows)) < needed:
-        wrong.append(f"{rule.kind} needs {needed} different rows; the rule names {', '.join(rule.rows) or 'no row'}")
-    return wrong
+        yield f"{rule.kind} needs {needed} different rows; the rule names {', '.join(rule.rows) or 'no row'}"
 
 
 @cache
@@ -296,8 +294,7 @@ def papers() -> dict[str, Paper]:
 
 def paper_of(name: str, source: str = "") -> Paper:
     """One paper by name. Raises SpecError for an unknown one."""
-    if name not in papers():
-        raise unknown("paper", name, papers(), source)
+    check_known("paper", name, papers(), source)
     return papers()[name]
 
 
@@ -308,14 +305,13 @@ def claims() -> dict[str, Claim]:
 
 def claim(name: str, source: str = "") -> Claim:
     """One claim by id. Raises SpecError for an unknown id."""
-    if name not in claims():
-        raise unknown("claim", name, claims(), source)
-    return claims()[name]
+    known = claims()
+    check_known("claim", name, known, source)
+    return known[name]
 
 
 def table(name: str, source: str = "") -> Table:
     """One table by id, e.g. lu-table-2. Raises SpecError for an unknown id."""
     tables = {key: each for paper in papers().values() for key, each in paper.tables.items()}
-    if name not in tables:
-        raise unknown("table", name, tables, source)
+    check_known("table", name, tables, source)
     return tables[name]

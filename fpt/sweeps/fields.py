@@ -7,7 +7,7 @@ from typing import Annotated, Any, TypeVar
 from pydantic import AfterValidator, Field
 
 from fpt import models
-from fpt.errors import unknown
+from fpt.errors import check_known, unknown
 from fpt.training.recipe import MEASURES
 
 SWEEP = re.compile(r"[A-Za-z0-9-]+\.[A-Za-z0-9_+-]+-[0-9a-f]{8}")
@@ -19,25 +19,9 @@ Options = dict[str, Option]
 
 def distinct(values: tuple[T, ...]) -> tuple[T, ...]:
     """The values, sorted. Raises ValueError where one is given more than once."""
-    if twice := {value for value in values if values.count(value) > 1}:
-        raise ValueError(f"{', '.join(_text(value) for value in sorted(twice))} given more than once")
+    if twice := sorted({value for value in values if values.count(value) > 1}):
+        raise ValueError(f"{', '.join(map(str, twice))} given more than once")
     return tuple(sorted(values))
-
-
-def _text(value: Any) -> str:
-    return f"{value:g}" if isinstance(value, float) else str(value)
-
-
-def _rate(rate: float) -> float:
-    if not 0 < rate < float("inf"):
-        raise ValueError(f"every rate must be a finite number above 0, {rate:g} is not")
-    return rate
-
-
-def _seed(seed: int) -> int:
-    if not 0 <= seed < 2**63:
-        raise ValueError("every seed must be a whole number of 0 or more, below 2^63")
-    return seed
 
 
 def sweep_folder(name: str) -> str:
@@ -48,14 +32,23 @@ def sweep_folder(name: str) -> str:
 
 def known_measures(measures: tuple[str, ...]) -> tuple[str, ...]:
     for name in measures:
-        if name not in MEASURES:
-            raise unknown("measure", name, MEASURES)
+        check_known("measure", name, MEASURES)
     return tuple(sorted(set(measures)))
 
 
-Rates = Annotated[tuple[Annotated[float, AfterValidator(_rate)], ...], AfterValidator(distinct)]
-Seeds = Annotated[tuple[Annotated[int, AfterValidator(_seed)], ...], AfterValidator(distinct)]
-Gain = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+def policy_or_groups(trainable: str | tuple[str, ...]) -> str | tuple[str, ...]:
+    """A list of groups that is a policy is that policy: the same request is the same sweep."""
+    if isinstance(trainable, str):
+        return trainable
+    groups = distinct(trainable)
+    return next((name for name, policy in models.POLICIES.items() if groups == tuple(sorted(policy))), groups)
+
+
+Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+Seed = Annotated[int, Field(ge=0, lt=2**63, strict=True)]
+Rates = Annotated[tuple[Positive, ...], AfterValidator(distinct)]
+Seeds = Annotated[tuple[Seed, ...], AfterValidator(distinct)]
+Trainable = Annotated[str | tuple[str, ...], AfterValidator(policy_or_groups)]
 SweepFolder = Annotated[str, AfterValidator(sweep_folder)]
 Measures = Annotated[tuple[str, ...], AfterValidator(known_measures)]
 
@@ -81,10 +74,8 @@ def with_options(name: str, options: Mapping[str, Any]) -> str:
 
 def canonical(options: Mapping[str, Any], defaults: Mapping[str, Any]) -> dict[str, Any]:
     """Options that differ from their default; a whole number given for a float is that float."""
-    kept = {}
-    for name, value in options.items():
-        default = defaults.get(name)
-        value = float(value) if isinstance(default, float) else value
-        if value != default:
-            kept[name] = value
-    return kept
+    return {
+        name: float(value) if isinstance(defaults.get(name), float) else value
+        for name, value in options.items()
+        if value != defaults.get(name)
+    }

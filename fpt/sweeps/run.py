@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from fpt import models, tasks, training
 from fpt.errors import FptError, SpecError, WeightsError
-from fpt.files import write_atomically, write_json
+from fpt.files import check_writable, write_atomically, write_json
 from fpt.models.families import family
 from fpt.sweeps import ledger
 from fpt.sweeps.fields import canonical, with_options
@@ -97,13 +97,13 @@ def check_measures(spec: SweepSpec, task: "Task") -> None:
 def check_keeper(spec: SweepSpec, keeper: SweepSpec) -> None:
     """Refuse (SpecError) a sweep whose pretrained weights another backbone, or another form of it, will keep."""
     own, kept = (
-        (each.backbone, canonical(each.backbone_options, models.BACKBONES[each.backbone].options))
+        with_options(each.backbone, canonical(each.backbone_options, models.BACKBONES[each.backbone].options))
         for each in (spec, keeper)
     )
     if own != kept:
         raise SpecError(
-            f"{spec.title}: it starts from the weights that {keeper.folder_name} keeps, which are of "
-            f"{with_options(*kept)}, and its own backbone is {with_options(*own)}; they must be the same"
+            f"{spec.title}: it starts from the weights that {keeper.folder_name} keeps, which are of {kept}, "
+            f"and its own backbone is {own}; they must be the same"
         )
 
 
@@ -114,11 +114,7 @@ def check_all(specs: Sequence[SweepSpec], study: Path) -> None:
     """
     for backbone in sorted({spec.backbone for spec in specs if spec.init != "random" and not spec.pretrained_by}):
         models.find_weights(backbone)
-    try:
-        with tempfile.TemporaryFile(dir=study) as file:
-            file.write(b"0")
-    except OSError as error:
-        raise FptError(f"{study} cannot be written: {error.strerror}") from None
+    check_writable(study)
     folders = {spec.folder_name: spec for spec in specs}
     for spec in {str([getattr(spec, name) for name in (*DATA, *MODEL, *WORK)]): spec for spec in specs}.values():
         alike = spec

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from fpt import models, tasks
-from fpt.errors import SpecError, unknown
+from fpt.errors import SpecError, check_known
 from fpt.papers import Paper, Table
 from fpt.sweeps.spec import FIELDS, SweepSpec, resolve
 from fpt.sweeps.study_file import Fields, StudyFile
@@ -43,7 +43,7 @@ def cell_fields(file: StudyFile, paper: Paper, table: Table, row: str, task: str
     ]
     fields = layered(layers, source)
     rate = paper.rate(task, str(fields.get("backbone", "")))
-    return with_options({"reference_rates": [rate] if rate else []} | fields, source)
+    return placed({"reference_rates": [rate] if rate else []} | fields, source)
 
 
 def layered(layers: Sequence[tuple[str, Mapping[str, Any]]], source: str) -> Fields:
@@ -67,32 +67,26 @@ def layered(layers: Sequence[tuple[str, Mapping[str, Any]]], source: str) -> Fie
     return fields | ({"measures": measures} if measures else {})
 
 
-def with_options(fields: Fields, source: str) -> Fields:
+def placed(fields: Fields, source: str) -> Fields:
     """Options of task and backbone that are named like fields go where they belong."""
     backbone, task = fields.get("backbone", "tiny-lm"), fields.get("task", "")
-    if backbone not in models.BACKBONES:
-        raise unknown("backbone", backbone, models.BACKBONES, source)
+    check_known("backbone", backbone, models.BACKBONES, source)
     homes = {"backbone_options": models.BACKBONES[backbone].options, "task_options": tasks.entry(task, source).options}
-    placed = {name: value for name, value in fields.items() if name in FIELDS}
-    for name, value in fields.items():
-        if name not in FIELDS:
-            home = next((home for home, options in homes.items() if name in options), None)
-            if home is None:
-                raise unknown(
-                    "study field", name, [*FIELDS, *(n for options in homes.values() for n in options)], source
-                )
-            placed[home] = {**(placed.get(home) or {}), name: value}
-    return placed
+    known = [*FIELDS, *(option for options in homes.values() for option in options)]
+    found = {name: value for name, value in fields.items() if name in FIELDS}
+    for name in [name for name in fields if name not in FIELDS]:
+        check_known("study field", name, known, source)
+        home = next(home for home, options in homes.items() if name in options)
+        found[home] = {**(found.get(home) or {}), name: fields[name]}
+    return found
 
 
 def alternatives(fields: Fields, source: str) -> Iterator[Fields]:
     """One set of fields for every combination of the values in lists of fields that hold one value."""
     crossed = {name: value for name, value in fields.items() if isinstance(value, list) and name not in LISTS}
     for name, values in crossed.items():
-        if not values:
-            raise SpecError(f"{name} = []: the list is empty ({source})")
-        if None in values:
-            raise SpecError(f"{name} = {values!r}: one of them is empty ({source})")
+        if not values or None in values:
+            raise SpecError(f"{name} = {values!r}: the list, or a value in it, is empty ({source})")
     for chosen in itertools.product(*crossed.values()):
         yield {**fields, **dict(zip(crossed, chosen, strict=True))}
 
@@ -106,10 +100,8 @@ def task_as_run(file: StudyFile, paper: Paper, table: Table, task: str) -> str:
     return str(seen["task"])
 
 
-def is_papers(spec: SweepSpec | None, paper: Paper, table: Table, row: str, task: str) -> bool:
+def is_papers(spec: SweepSpec, paper: Paper, table: Table, row: str, task: str) -> bool:
     """Whether this is the paper's own model on its own task with at least its budget."""
-    if spec is None:
-        return False
     fields = cell_fields(StudyFile(), paper, table, row, task, paper.name)
     if fields is None or spec.steps < int(fields.get("steps", 0)):
         return False

@@ -3,22 +3,22 @@
 import hashlib
 import json
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal, get_args, get_origin
+from typing import Annotated, Any, Literal
 
 from pydantic import ConfigDict, Field, ValidationError, ValidationInfo, field_validator, model_validator
 
 from fpt import models, tasks
 from fpt.documents import explained
-from fpt.errors import SpecError, unknown
+from fpt.errors import SpecError, check_known
 from fpt.sweeps.fields import (
-    Gain,
     Measures,
     Options,
+    Positive,
     Rates,
     Seeds,
     SweepFolder,
+    Trainable,
     canonical,
-    distinct,
     split_arm,
     with_options,
 )  # fmt: skip
@@ -50,14 +50,14 @@ class SweepSpec(Recipe):
     backbone: str = "tiny-lm"
     backbone_options: Options = Field(default={})
     init: str = "pretrained"
-    trainable: str | tuple[str, ...] = "fpt"  # a policy, or parameter groups
+    trainable: Trainable = "fpt"  # a policy, or parameter groups
     random_init: Literal[models.RANDOM_INITS] = "matched"  # type: ignore[valid-type]
-    random_gain: Gain = 1.0
+    random_gain: Positive = 1.0
     input_init: Literal[models.INPUT_INITS] = "orthogonal"  # type: ignore[valid-type]
     pretrained_by: SweepFolder | None = None  # folder of a sweep of the same study
     measures: Measures = ()
-    learning_rates: Rates
-    selection_seeds: Seeds
+    learning_rates: Annotated[Rates, Field(min_length=1)]
+    selection_seeds: Annotated[Seeds, Field(min_length=1)]
     confirmation_seeds: Seeds = ()
     reference_rates: Rates = ()
     threshold: Annotated[float, Field(gt=0, le=1)] | None = None  # validation accuracy that counts as converged
@@ -77,32 +77,10 @@ class SweepSpec(Recipe):
 
     @field_validator("*", mode="before")
     @classmethod
-    def _no_guessing(cls, value: Any, info: ValidationInfo) -> Any:
-        # pydantic would read true as 1 and "400" as 400; 1e-3 as text is allowed: papermill hands it on like that
-        items = value if isinstance(value, list | tuple) else [value]
-        if any(isinstance(item, bool) for item in items):
-            raise ValueError("true and false are not allowed here")
-        if any(isinstance(item, str) for item in items) and _holds_whole_numbers(str(info.field_name)):
-            raise ValueError("must be whole numbers" if len(items) > 1 else "must be a whole number")
+    def _no_booleans(cls, value: Any) -> Any:
+        if any(isinstance(item, bool) for item in (value if isinstance(value, list | tuple) else [value])):
+            raise ValueError("true and false are not allowed here")  # pydantic would read true as 1
         return value
-
-    @field_validator("learning_rates", "selection_seeds")
-    @classmethod
-    def _not_empty(cls, values: tuple[Any, ...], info: ValidationInfo) -> tuple[Any, ...]:
-        if not values:
-            raise ValueError(f"at least one {str(info.field_name)[:-1].replace('_', ' ')} is needed")
-        return values
-
-    @field_validator("trainable")
-    @classmethod
-    def _policy_or_groups(cls, trainable: str | tuple[str, ...]) -> str | tuple[str, ...]:
-        """A list of groups that is a policy is that policy: the same request is the same sweep."""
-        if not trainable:
-            raise ValueError("name a policy, or at least one parameter group")
-        if isinstance(trainable, str):
-            return trainable
-        groups = distinct(trainable)
-        return next((name for name, policy in models.POLICIES.items() if groups == tuple(sorted(policy))), groups)
 
     @field_validator("random_init", "random_gain")
     @classmethod
@@ -215,15 +193,6 @@ class SweepSpec(Recipe):
 FIELDS = ["arm", *SweepSpec.model_fields]
 
 
-def _holds_whole_numbers(field: str) -> bool:
-    parts, found = [SweepSpec.model_fields[field].annotation], False
-    while parts:
-        part = parts.pop()
-        found = found or part is int
-        parts += [] if get_origin(part) is Literal else [*get_args(part)]
-    return found and not field.endswith("_options")
-
-
 def resolve(fields: Mapping[str, Any], source: str = "") -> SweepSpec:
     """The spec that `fields` describe, checked against the tasks and backbones that exist.
 
@@ -231,8 +200,7 @@ def resolve(fields: Mapping[str, Any], source: str = "") -> SweepSpec:
     """
     where = f" ({source})" if source else ""
     for name in fields:
-        if name not in FIELDS:
-            raise unknown("study field", name, FIELDS, source)
+        check_known("study field", name, FIELDS, source)
     try:
         spec = SweepSpec(**fields)
     except ValidationError as error:

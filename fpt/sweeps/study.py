@@ -9,9 +9,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import Literal
 
-from fpt.errors import SpecError, unknown
-from fpt.papers import Paper, Table, paper_of
-from fpt.sweeps.scale import GRIDLESS, alternatives, cell_fields, is_papers, layered, task_as_run, with_options
+from fpt.errors import SpecError, check_known, unknown
+from fpt.papers import Table, paper_of
+from fpt.sweeps.scale import GRIDLESS, alternatives, cell_fields, is_papers, layered, placed, task_as_run
 from fpt.sweeps.spec import SweepSpec, resolve
 from fpt.sweeps.study_file import FILE, NAME, Fields, StudyFile, read_study, study_label
 from fpt.training.recipe import WEIGHTS
@@ -56,13 +56,9 @@ class Study:
     keepers: Mapping[str, str] = field(default_factory=dict, repr=False)  # name of kept weights -> folder of the sweep
 
     @property
-    def paper(self) -> Paper | None:
-        return paper_of(self.file.paper) if self.file.paper else None
-
-    @property
     def tables(self) -> list[Table]:
         """The tables of its paper that the study is to show."""
-        return [] if self.paper is None else _tables(self.paper, self.file, study_label(self.folder))
+        return _tables(self.file, study_label(self.folder))
 
     def serving(self, only: str | None) -> tuple[SweepSpec, ...]:
         """The sweeps of the table or figure `only` (all of them if None), and those whose weights these start from.
@@ -72,8 +68,7 @@ class Study:
         if only is None:
             return self.sweeps
         known = {table.id: table for table in self.tables}
-        if only not in known:
-            raise unknown("table", only, known, study_label(self.folder))
+        check_known("table", only, known, study_label(self.folder))
         wanted = {planned.spec.folder_name for planned in self.planned(known[only]) if planned.spec}
         wanted |= {spec.pretrained_by for spec in self.sweeps if spec.folder_name in wanted and spec.pretrained_by}
         return tuple(spec for spec in self.sweeps if spec.folder_name in wanted)
@@ -86,8 +81,33 @@ class Study:
         return found
 
     def planned(self, table: Table) -> list[Planned]:
-        """Every row of any paper's table on the tasks that the study runs: the sweep is found by what the row means."""
-        return list(_planned(self, table))
+        """Every row of any paper's table on the tasks that the study runs: the sweep is found by what the row means.
+
+        Raises SpecError where tasks of the paper that are one task here would be two sweeps of a row.
+        """
+        return [planned for row in table.rows for planned in self._of_row(table, row)]
+
+    def _of_row(self, table: Table, row: str) -> Iterator[Planned]:
+        paper, label = paper_of(table.paper), study_label(self.folder)
+        own = dict.fromkeys(spec.task for spec in self.sweeps)
+        found: dict[str, list[tuple[str, SweepSpec | None]]] = {}  # task as run -> the paper's tasks and their sweeps
+        for task in own if table.any_task else table.on(row, paper):
+            fields = cell_fields(self.file, paper, table, row, task, label)
+            spec = self.find(fields) if fields else None
+            run = spec.task if spec else task_as_run(self.file, paper, table, task)
+            found.setdefault(run, []).append((task, spec))
+        for run, cells in found.items():
+            specs = list({spec.hash: spec for _, spec in cells if spec}.values())
+            if len(specs) > 1 and table.paper == self.file.paper:
+                raise SpecError(
+                    f"{table.id}: row {row!r} would be two sweeps on {run}, {specs[0].title} and {specs[1].title}; "
+                    f"leave one out: replace where table, row and task, with null ({label})"
+                )
+            stands_for = tuple(task for task, spec in cells if spec or not specs)
+            whole = not table.any_task and all(
+                spec and is_papers(spec, paper, table, row, task) for task, spec in cells
+            )
+            yield Planned(row, run, stands_for, specs[0] if specs else None, "paper" if whole else "reduced")
 
     def find(self, fields: Fields) -> SweepSpec | None:
         """The study's sweep that trains what `fields` describe: the very one, else the only one of its identity.
@@ -137,8 +157,8 @@ def _of_tables(file: StudyFile, label: str) -> Iterator[Request]:
     """A request for every cell of the study's tables that is not left out."""
     if file.paper is None:
         return
-    paper = paper_of(file.paper, label)
-    chosen = [table.id for table in _tables(paper, file, label)]
+    chosen = [table.id for table in _tables(file, label)]
+    paper = paper_of(file.paper)
     cells = [
         (table, row, task) for table in paper.tables.values() for row in table.rows for task in table.on(row, paper)
     ]
@@ -168,7 +188,7 @@ def _of_sweeps(file: StudyFile, label: str) -> Iterator[Request]:
             ]
             own = layered(layers, source)
             for fields in alternatives(own, source):
-                yield Request(with_options(fields, source), source, (str(keep_as),) if keep_as else ())
+                yield Request(placed(fields, source), source, (str(keep_as),) if keep_as else ())
 
 
 # --- what becomes of it
@@ -202,32 +222,6 @@ def _merged(requests: list[Request], label: str) -> tuple[tuple[SweepSpec, ...],
     return tuple(sweeps[key] for key in order), keepers
 
 
-def _planned(study: Study, table: Table) -> Iterator[Planned]:
-    file, paper, label = study.file, paper_of(table.paper), study_label(study.folder)
-    if table.any_task:
-        for task in dict.fromkeys(spec.task for spec in study.sweeps):
-            for row in table.rows:
-                fields = cell_fields(file, paper, table, row, task, label)
-                yield Planned(row, task, (task,), study.find(fields) if fields else None)
-        return
-    for row in table.rows:
-        found: dict[str, tuple[list[str], SweepSpec | None, bool]] = {}  # task as run -> paper's tasks, sweep, scale
-        for task in table.on(row, paper):
-            fields = cell_fields(file, paper, table, row, task, label)
-            spec = study.find(fields) if fields else None
-            run = spec.task if spec else task_as_run(file, paper, table, task)
-            stands_for, known, whole = found.setdefault(run, ([], None, True))
-            stands_for += [task] if spec or not known else []
-            if spec and known and spec != known and table.paper == file.paper:
-                raise SpecError(
-                    f"{table.id}: row {row!r} would be two sweeps on {run}, {known.title} and {spec.title}; leave one "
-                    f"out: replace where table, row and task, with null ({label})"
-                )
-            found[run] = stands_for, known or spec, whole and is_papers(spec, paper, table, row, task)
-        for run, (stands_for, spec, whole) in found.items():
-            yield Planned(row, run, tuple(stands_for), spec, "paper" if whole and spec else "reduced")
-
-
 def _refuse_mistaken_rows(study: Study) -> None:
     """SpecError where `replace` makes two rows of a table one sweep, or one row two sweeps on one task."""
     for table in study.tables:
@@ -244,8 +238,10 @@ def _refuse_mistaken_rows(study: Study) -> None:
                 )
 
 
-def _tables(paper: Paper, file: StudyFile, label: str) -> list[Table]:
+def _tables(file: StudyFile, label: str) -> list[Table]:
+    if file.paper is None:
+        return []
+    paper = paper_of(file.paper, label)
     for name in file.tables or ():
-        if name not in paper.tables:
-            raise unknown(f"table of {paper.name}", name, paper.tables, label)
+        check_known(f"table of {paper.name}", name, paper.tables, label)
     return [table for name, table in paper.tables.items() if file.tables is None or name in file.tables]

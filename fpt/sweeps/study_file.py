@@ -8,8 +8,8 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field
 
 from fpt import models, tasks
-from fpt.documents import read_document, validated
-from fpt.errors import SpecError, unknown
+from fpt.documents import read_model
+from fpt.errors import check_known
 from fpt.papers import paper_of
 from fpt.sweeps.spec import FIELDS
 
@@ -56,13 +56,7 @@ def study_label(folder: Path) -> str:
 
 def read_study(folder: Path, label: str) -> StudyFile:
     """The document, with every name in it checked. Raises SpecError."""
-    content, node = read_document(folder / FILE, label)
-    if not isinstance(content, dict):
-        raise SpecError(f"{label} must be a mapping with the fields {', '.join(StudyFile.model_fields)}")
-    for name in content:
-        if name not in StudyFile.model_fields:
-            raise unknown("study field", name, StudyFile.model_fields, label)
-    file = validated(StudyFile, {name: value for name, value in content.items() if value is not None}, node, label)
+    file, _ = read_model(StudyFile, folder / FILE, label)
     for task in file.tasks:
         tasks.entry(task, f"tasks of {label}")
     options = [name for table in (tasks.TASKS, models.BACKBONES) for entry in table.values() for name in entry.options]
@@ -77,8 +71,7 @@ def read_study(folder: Path, label: str) -> StudyFile:
         places |= {f"{label}, replace {number}, with": replacement.by or {}}
     for place, fields in places.items():
         for name in fields:
-            if name not in known:
-                raise unknown("study field", name, known, place)
+            check_known("study field", name, known, place)
     for cell in file.cells:
         _check_cell(cell, file, label)
     return file
@@ -88,7 +81,5 @@ def _check_cell(cell: str, file: StudyFile, label: str) -> None:
     """SpecError for a cell (ROW/TASK) that the study's paper does not have."""
     paper = paper_of(file.paper or "", f"cells of {label}")
     row, _, task = cell.rpartition("/")
-    if row not in paper.rows:
-        raise unknown("row", row, paper.rows, f"cells of {label}")
-    if task not in paper.tasks:
-        raise unknown("task", task, paper.tasks, f"cells of {label}")
+    check_known("row", row, paper.rows, f"cells of {label}")
+    check_known("task", task, paper.tasks, f"cells of {label}")

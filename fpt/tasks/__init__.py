@@ -44,6 +44,7 @@ class Entry:
     files: tuple[str, ...] = ()  # in the data folder; any one of them is enough
     advice: str = ""  # how to get files that are not downloaded on first use
     classes: int | None = None  # of one prediction; None: known from the data alone
+    tokens: tuple[int, ...] = ()  # of an example, by variant, at the default options: costs are estimated by them
 
     def __post_init__(self) -> None:
         if not self.variants:
@@ -56,27 +57,32 @@ class Entry:
                 )
 
 
+BOTH = ("paper", "released")  # as the paper says, and as its released code does
+
 TASKS: dict[str, Entry] = {
-    "digits": Entry("images:digits", "Handwritten digits, 8x8", classes=10),
-    "digits-lra": Entry("images:digits_lra", "Handwritten digits, pixel by pixel", classes=10),
-    "bit-xor": Entry("bits:bit_xor", "Bit XOR", options={"strings": 2, "length": 5}, classes=2),
+    "digits": Entry("images:digits", "Handwritten digits, 8x8", classes=10, tokens=(16,)),
+    "digits-lra": Entry("images:digits_lra", "Handwritten digits, pixel by pixel", classes=10, tokens=(64,)),
+    "bit-xor": Entry("bits:bit_xor", "Bit XOR", options={"strings": 2, "length": 5}, classes=2, tokens=(10,)),
     "bit-memory": Entry(
-        "bits:bit_memory", "Bit Memory", options={"strings": 5, "length": 1000, "patch": 50}, classes=2
+        "bits:bit_memory", "Bit Memory", options={"strings": 5, "length": 1000, "patch": 50}, classes=2, tokens=(120,)
     ),
     "listops": Entry(
-        "listops:listops", "ListOps", ("paper", "released"), {"train": 96_000, "heldout": 2_000}, LISTOPS, classes=10
+        "listops:listops", "ListOps", BOTH, {"train": 96_000, "heldout": 2_000}, LISTOPS, classes=10, tokens=(2000, 512)
     ),
-    "listops-short": Entry("listops:short", "ListOps, short", options={"train": 20_000, "heldout": 2_000}, classes=10),
-    "mnist": Entry("images:mnist", "MNIST", ("paper", "released"), files=MNIST, classes=10),
-    "cifar10": Entry("images:cifar10", "CIFAR-10", ("paper", "released", "gray16"), files=CIFAR10, classes=10),
-    "cifar10-lra": Entry("images:cifar10_lra", "CIFAR-10 LRA", ("paper", "released"), files=CIFAR10, classes=10),
+    "listops-short": Entry(
+        "listops:short", "ListOps, short", options={"train": 20_000, "heldout": 2_000}, classes=10, tokens=(64,)
+    ),
+    "mnist": Entry("images:mnist", "MNIST", BOTH, files=MNIST, classes=10, tokens=(64, 49)),
+    "cifar10": Entry("images:cifar10", "CIFAR-10", (*BOTH, "gray16"), files=CIFAR10, classes=10, tokens=(64, 64, 64)),
+    "cifar10-lra": Entry("images:cifar10_lra", "CIFAR-10 LRA", BOTH, files=CIFAR10, classes=10, tokens=(1024, 1024)),
     "homology": Entry(
         "homology:homology",
         "Remote homology",
-        ("paper", "released"),
+        BOTH,
         files=HOMOLOGY[:1],
         advice=HOMOLOGY_ADVICE,
         classes=1195,
+        tokens=(1024, 1024),
     ),
     NPZ: Entry("images:npz", "Your own data", options={"patch": 4, "padded": False}),
 }

@@ -10,8 +10,7 @@ import pytest
 import torch
 
 from fpt.bench import cost, measure
-from fpt.bench.cost import Bench, Workload
-from fpt.bench.flop import sample
+from fpt.bench.cost import Bench
 from fpt.bench.measure import cell, cells, clock, in_turns, peak_memory
 from fpt.errors import FptError, SpecError
 from fpt.tasks import TASKS, Entry
@@ -60,8 +59,11 @@ def test_a_cell_is_a_grid_whose_fleet_has_so_many_runs(kind: str) -> None:
 
 def test_the_cells_cover_every_length_and_several_widths() -> None:
     whole = [cell(text) for text in cells(False, True)]
-    found = [sample(*Workload.of(spec).data) for spec in whole if spec.backbone == "gpt2" and spec.trainable == "fpt"]
-    assert {each.task.tokens for each in found if each} == {10, 16, 49, 64, 120, 512, 1024, 2000}
+    found = [spec for spec in whole if spec.backbone == "gpt2" and spec.trainable == "fpt"]
+    tokens = {
+        dict(zip(TASKS[each.task].variants, TASKS[each.task].tokens, strict=True))[each.variant] for each in found
+    }
+    assert tokens == {10, 16, 49, 64, 120, 512, 1024, 2000}
     backbones = {text.split("/")[0] for text in cells(False, False)}
     assert backbones == {"tiny-lm", "minilm", "gpt2", "lstm"}  # several widths, and a recurrent one: for estimates
     assert {text.split("/")[0] for text in cells(True, False)} == {"tiny-lm"}
@@ -93,7 +95,7 @@ def test_a_disk_that_cannot_be_written_is_refused_before_anything_is_measured(
 
     monkeypatch.setattr(measure, "apart", apart)
     for folder in (Path("/proc"), tmp_path / "nowhere"):  # the kernel refuses files in /proc to everybody
-        with pytest.raises(FptError, match=rf"{folder}/bench cannot be written .*fpt bench keeps its figures there"):
+        with pytest.raises(FptError, match=f"{folder} cannot be written: "):
             measure.bench([], True, folder, print)
     (tmp_path / "bench").touch()  # not a folder
     with pytest.raises(FptError, match="bench cannot be written"):

@@ -101,7 +101,6 @@ def test_the_printed_rate_of_a_backbone_goes_before_that_of_a_task(toy: Paper) -
         ("documentary: it is", "documentary: it is\n    todo: one", "line 27: claims.T-02: needs one of rule,"),
         ("    says: It is written.\n", "", "line 27: claims.T-02.says is missing"),
         ("where: nowhere", "were: nowhere", "line 23: claims.T-01.where is missing"),
-        ("title: Toy", "titel: Toy\ntitle: Toy", "line 2: titel = 'Toy': there is no such field"),
         ("where: nowhere", "where: [1]", "line 25: claims.T-01.where = [1]: must be text"),
         ("FP: {arm: frozen-pretrained}", "FP:", "line 9: rows.FP = None: must be a mapping"),
         ("UR: {digits: [95, 91]}", "UR: 95", "line 16: tables.toy-table-1.rows.UR = 95: must map tasks"),
@@ -135,6 +134,11 @@ def test_a_file_that_is_no_paper_is_refused(tmp_path: Path, text: str, message: 
     with pytest.raises(SpecError) as refused:
         load_paper(path)
     assert str(refused.value).startswith(message)
+
+
+def test_a_field_that_does_not_exist_is_refused_with_its_line(tmp_path: Path) -> None:
+    with pytest.raises(SpecError, match=r"unknown field 'titel' \(toy.yaml, line 2\). Did you mean 'title'"):
+        load_paper(_write(tmp_path, "title: Toy", "titel: Toy\ntitle: Toy"))
 
 
 def test_a_file_that_is_missing_or_no_text_is_refused(tmp_path: Path) -> None:

@@ -310,7 +310,7 @@ GOOD = "learning_rates: [1e-3], selection_seeds: [0]"
         ("sweeps: {task: digits}", "sweeps = .*must be a list"),
         ("sweeps: [digits]", r"line 1: sweeps\[0\] = 'digits': must be a mapping"),
         ("defaults: [1]", "defaults = .*must be a mapping"),
-        ("sweps: []", "unknown study field 'sweps'.*Did you mean 'sweeps'"),
+        ("sweps: []", r"unknown field 'sweps'.*line 1.*Did you mean 'sweeps'"),
         ("sweeps: [{taks: digits}]", "unknown study field 'taks'.*sweep 1.*'task'"),
         ("defaults: {step: 3}\nsweeps: [{task: digits}]", "'step'.*defaults of.*'steps'"),
         ("sweeps: [!!python/object/apply:os.system [ls]]", "YAML tag"),
@@ -322,7 +322,7 @@ GOOD = "learning_rates: [1e-3], selection_seeds: [0]"
         (f"sweeps: [{{task: [digits, digitz], {GOOD}}}]", "unknown task 'digitz'.*sweep 1"),
         (f"sweeps: [{{task: digits, dropout: 1.5, {GOOD}}}]", "dropout = 1.5.*sweep 1"),
         (f"sweeps: [{{task: digits, steps: 1e3, {GOOD}}}]", "steps = 1000.0.*whole number"),
-        ("a: &x [1]\nb: 1", "unknown study field"),
+        ("a: &x [1]\nb: 1", "unknown field 'a'"),
         ("--- 1\n--- 2", "not YAML"),
     ],
 )

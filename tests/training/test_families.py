@@ -8,7 +8,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 import fpt.models
 import fpt.tasks
-from fpt.bench.flop import needed_flop
+from flop import needed_flop
 from fpt.models.template import Template
 from fpt.tasks.arrays import Task
 from fpt.training import Recipe, features, train_fleet

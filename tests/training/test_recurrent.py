@@ -7,7 +7,7 @@ from torch.nn.functional import cross_entropy
 
 import fpt.models
 import fpt.tasks
-from fpt.bench.flop import needed_flop
+from flop import needed_flop
 from fpt.cli.doctor import findings
 from fpt.seeds import generator
 from fpt.tasks.arrays import Task

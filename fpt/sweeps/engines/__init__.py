@@ -100,12 +100,12 @@ def in_order(
     first = [spec for spec in specs if spec.pretrained_by is None]
     failures = engine(first, study, threads, watch) if first else []
     ready = []
-    for spec in specs:
-        if spec.pretrained_by and (study / spec.pretrained_by / ledger.WEIGHTS).is_file():
+    for spec, keeper in [(spec, study / spec.pretrained_by) for spec in specs if spec.pretrained_by]:
+        if (keeper / ledger.WEIGHTS).is_file():
             ready.append(spec)
-        elif spec.pretrained_by:
-            reason = f"it starts from the weights of {spec.pretrained_by}, which has not kept any"
-            failures.append(Failure(spec, reason, study / spec.pretrained_by))
+        else:
+            reason = f"it starts from the weights of {keeper.name}, which has not kept any"
+            failures.append(Failure(spec, reason, keeper))
     return failures + (engine(ready, study, threads, watch) if ready else [])
 
 
