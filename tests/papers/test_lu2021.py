@@ -137,7 +137,6 @@ def _rules(lu: Paper) -> Iterator[tuple[str, Rule]]:
 
 def _tasks(lu: Paper, rule: Rule) -> list[str]:
     """The tasks on which all rows of the rule stand."""
-    rows = lu.tables[rule.table].rows
     return [task for task in TASKS if all(task in lu.tables[rule.table].on(row, lu) for row in rule.rows)]
 
 

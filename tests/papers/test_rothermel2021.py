@@ -96,7 +96,6 @@ def _rules(paper: Paper) -> Iterator[tuple[str, Rule]]:
 
 def test_every_rule_is_read_on_tasks_where_all_its_rows_stand(rothermel: Paper) -> None:
     for name, rule in _rules(rothermel):
-        rows = rothermel.tables[rule.table].rows
         stands = set.intersection(*(set(rothermel.tables[rule.table].on(row, rothermel)) for row in rule.rows))
         assert stands, name
         assert set(rule.tasks) <= stands, name
@@ -107,7 +106,6 @@ def test_what_is_near_a_printed_number_is_printed_and_at_the_papers_scale(rother
     assert near
     for rule in near:
         assert rule.only_paper_scale
-        rows = rothermel.tables[rule.table].rows
         for row in rule.rows:
             assert set(rule.tasks) <= set(rows[row].printed)
 

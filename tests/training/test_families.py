@@ -2,13 +2,13 @@
 
 import pytest
 import torch
+from flop import needed_flop
 from torch.func import functional_call
 from torch.nn.functional import cross_entropy
 from torch.utils.flop_counter import FlopCounterMode
 
 import fpt.models
 import fpt.tasks
-from flop import needed_flop
 from fpt.models.template import Template
 from fpt.tasks.arrays import Task
 from fpt.training import Recipe, features, train_fleet

@@ -2,12 +2,12 @@
 
 import pytest
 import torch
+from flop import needed_flop
 from torch.func import functional_call
 from torch.nn.functional import cross_entropy
 
 import fpt.models
 import fpt.tasks
-from flop import needed_flop
 from fpt.cli.doctor import findings
 from fpt.seeds import generator
 from fpt.tasks.arrays import Task
