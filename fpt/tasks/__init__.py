@@ -7,8 +7,8 @@ import hashlib
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from importlib import import_module
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any
 
 from fpt.errors import DataError, SpecError, unknown
@@ -49,10 +49,8 @@ class Entry:
             raise SpecError(f"task {self.title!r} has no variants; the first one is the default")
         for option, value in self.options.items():
             if type(value) not in (bool, int, float, str):
-                kinds = "True or False, a number or a text"
-                raise SpecError(
-                    f"task {self.title!r}: the default of option {option} is {value!r}, but must be {kinds}"
-                )
+                rule = "must be True or False, a number or a text"
+                raise SpecError(f"task {self.title!r}: the default of option {option} is {value!r}, but {rule}")
 
 
 TASKS: dict[str, Entry] = {
@@ -122,18 +120,6 @@ def data_folder(data_dir: str | os.PathLike[str] | None = None) -> Path:
     return Path(data_dir or os.environ.get("FPT_DATA") or "~/.cache/fpt").expanduser()
 
 
-def function(found: Entry) -> Callable[..., "Task"]:
-    """The loader of an entry, imported only now. Raises SpecError where it is not there."""
-    if not isinstance(found.loader, str):
-        return found.loader
-    module, _, name = found.loader.partition(":")
-    try:
-        loader: Callable[..., Task] = getattr(import_module(module if "." in module else f"fpt.tasks.{module}"), name)
-    except (ImportError, AttributeError) as error:
-        raise SpecError(f"task {found.title!r}: its loader {found.loader!r} cannot be imported: {error}") from error
-    return loader
-
-
 def load(name: str, data_dir: str | os.PathLike[str] | None = None, variant: str = "paper", **options: Any) -> "Task":
     """The task `name`. It holds no seed: `task.split(seed)` does.
 
@@ -143,5 +129,17 @@ def load(name: str, data_dir: str | os.PathLike[str] | None = None, variant: str
     found = entry(name)
     chosen = {**found.options, **options}
     place = npz_path(name) if found is TASKS[NPZ] else data_folder(data_dir)
-    task: Task = function(found)(place, variant, **chosen)
-    return replace(task, name=name, variant=variant, options=chosen, title=found.title)
+    return replace(
+        _loader(found)(place, variant, **chosen), name=name, variant=variant, options=chosen, title=found.title
+    )
+
+
+def _loader(found: Entry) -> Callable[..., "Task"]:
+    """The loader of an entry, imported only now. Raises SpecError where it is not there."""
+    if not isinstance(found.loader, str):
+        return found.loader
+    try:
+        loader: Callable[..., Task] = resolve_name(found.loader if "." in found.loader else f"fpt.tasks.{found.loader}")
+    except (ImportError, AttributeError) as error:
+        raise SpecError(f"task {found.title!r}: its loader {found.loader!r} cannot be imported: {error}") from error
+    return loader
