@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from fpt.models.template import Template
     from fpt.tasks.arrays import Task
 
+with warnings.catch_warnings(action="ignore"):
+    import tqdm.auto  # noqa: F401 - the hub's client imports it, and it asks for widgets, which a book cannot use
+
 GROUPS = ("input", "output", "layer_norm", "positions", "attention", "feed_forward", "recurrent")
 
 # Parts of a group that can be trained by themselves: Lu et al. 2021, Table 14, trains the last attention layer.
@@ -73,16 +76,15 @@ def trainable_groups(
             raise unknown("trainable policy", trainable, POLICIES, source)
         _known_groups(POLICIES[trainable], f"policy {trainable!r}")
         return tuple(group for group in POLICIES[trainable] if PARTS.get(group, group) in has)
+    where = f" ({source})" if source else ""
     if not trainable:
-        raise SpecError(f"trainable is an empty list{f' ({source})' if source else ''}; name at least one of {has}")
+        raise SpecError(f"trainable is an empty list{where}; name at least one of {has}")
     _known_groups(trainable, source)
     for group in trainable:
         if PARTS.get(group, group) not in has:
-            where = f" ({source})" if source else ""
             switch = f" (option {group})" if group in BACKBONES[backbone].groups else ""
-            raise SpecError(
-                f"backbone {backbone!r} has no parameter group {group!r}{switch}{where}; it has {', '.join(has)}"
-            )
+            listed = ", ".join(has)
+            raise SpecError(f"backbone {backbone!r} has no parameter group {group!r}{switch}{where}; it has {listed}")
     return tuple(group for group in (*GROUPS, *PARTS) if group in trainable)
 
 
@@ -128,19 +130,6 @@ def check(
     trainable_groups(trainable, backbone, source, backbone_options)
 
 
-def find_weights(backbone: str) -> str:
-    """Where the pretrained weights of `backbone` are, without loading them; raises WeightsError at once if nowhere."""
-    from fpt.models.weights import find
-
-    return find(backbone)
-
-
-def import_without_widgets() -> None:
-    """The hub's client asks for widgets when transformers is imported; a book cannot use them, nor the advice."""
-    with warnings.catch_warnings(action="ignore"):
-        import tqdm.auto  # noqa: F401
-
-
 def build(
     task: "Task",
     backbone: str = "gpt2",
@@ -158,7 +147,6 @@ def build(
 
     Raises SpecError (unknown names, a sequence longer than frozen positions allow) and WeightsError.
     """
-    import_without_widgets()
     from fpt.models.template import Template
 
     check(backbone, backbone_options, init, trainable)

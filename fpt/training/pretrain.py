@@ -18,7 +18,6 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy
 
 from fpt.errors import DataError
-from fpt.models import import_without_widgets
 from fpt.seeds import generator, stream
 
 if TYPE_CHECKING:
@@ -71,7 +70,6 @@ def read_corpus(path: str | Path, held_out_from: int) -> Corpus:
 
 def language_model(recipe: PretrainRecipe) -> "GPT2LMHeadModel":
     """A fresh model; matrices N(0, 0.02 sqrt(768/width)), so that a layer's gain is GPT-2 base's."""
-    import_without_widgets()
     from transformers import GPT2Config, GPT2LMHeadModel
 
     config = GPT2Config(

@@ -9,7 +9,7 @@ from torch.nn.functional import layer_norm
 
 import fpt.models
 import fpt.tasks
-from fpt.errors import SpecError, WeightsError
+from fpt.errors import SpecError
 from fpt.models.families.lstm import UnbiasedLayerNorm
 from fpt.sweeps.run import prepare
 from fpt.sweeps.spec import resolve
@@ -238,6 +238,4 @@ def test_a_sweep_with_options():
 def test_there_are_no_pretrained_weights(digits):
     with pytest.raises(SpecError, match="no pretrained weights"):
         fpt.models.build(digits, "lstm-released")
-    with pytest.raises(WeightsError, match="no pretrained weights"):
-        fpt.models.find_weights("lstm")
     fpt.models.check("lstm", {"positions": True, "layers": 12}, "random", ["positions"])
