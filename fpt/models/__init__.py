@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fpt.errors import SpecError, unknown
+from fpt.errors import SpecError, check_options, unknown
 from fpt.models.catalogue import BACKBONES as BACKBONES
 from fpt.models.catalogue import TRANSFORMER as TRANSFORMER
 from fpt.models.catalogue import Backbone as Backbone
@@ -108,12 +108,7 @@ def check(
     where = f" ({source})" if source else ""
     entry, options = BACKBONES[backbone], backbone_options or {}
     _known_groups(entry.groups, f"backbone {backbone!r}")
-    for name, value in options.items():
-        if name not in entry.options:
-            raise unknown(f"option of backbone {backbone!r}", name, entry.options, source)
-        if type(value) is not type(entry.options[name]):
-            kind = type(entry.options[name]).__name__
-            raise SpecError(f"backbone option {name}={value!r}{where}: a value of type {kind} is expected")
+    check_options(f"backbone {backbone!r}", options, entry.options, source)
     layers, width = options.get("layers", 0), options.get("width", 1)
     if init not in INITS:
         raise unknown("init", init, INITS, source)
@@ -156,4 +151,4 @@ def build(
         raise unknown("input_init", input_init, INPUT_INITS)
     if not 0 < random_gain < float("inf"):
         raise SpecError(f"random_gain={random_gain!r}: must be a finite number above 0")
-    return Template(task, backbone, init, trainable, random_init, random_gain, input_init, weights, **backbone_options)
+    return Template(task, backbone, init, trainable, random_init, random_gain, input_init, weights, backbone_options)

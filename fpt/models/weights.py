@@ -144,9 +144,9 @@ def verify(backbone: str, folder: Path) -> None:
 
 
 def pretrained_state(backbone: str) -> "dict[str, Tensor]":
-    """The pretrained weights as float32, under the library's names.
+    """The pretrained weights that the file holds as float32, under the library's names.
 
-    Raises WeightsError where there are none, or where the file lacks some of what the library's model has.
+    Raises WeightsError where there are none.
     """
     import torch
     from safetensors import SafetensorError
@@ -159,13 +159,8 @@ def pretrained_state(backbone: str) -> "dict[str, Tensor]":
             )
     except (OSError, ValueError, LookupError, RuntimeError, SafetensorError) as error:
         raise WeightsError(f"the weights of backbone {backbone!r} in {folder} cannot be read: {error}") from error
-    # The library draws at random what it does not find; only a pooler, which nothing here reads, may be missing.
-    if lacking := sorted(name for name in found["missing_keys"] if not name.startswith("pooler.")):
-        raise WeightsError(
-            f"the weights of backbone {backbone!r} in {folder} cannot be read: {len(lacking)} of the tensors that "
-            f"{type(model).__name__} has are not in the file, {lacking[0]} for one"
-        )
-    return dict(model.state_dict())
+    # The library draws at random what it does not find.
+    return {name: tensor for name, tensor in model.state_dict().items() if name not in found["missing_keys"]}
 
 
 def kept_state(path: Path) -> "dict[str, Tensor]":

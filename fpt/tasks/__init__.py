@@ -11,7 +11,7 @@ from pathlib import Path
 from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any
 
-from fpt.errors import DataError, SpecError, unknown
+from fpt.errors import DataError, SpecError, check_options, unknown
 
 if TYPE_CHECKING:
     from fpt.tasks.arrays import Task
@@ -83,13 +83,9 @@ def check(name: str, variant: str = "paper", options: Mapping[str, Any] | None =
     found, where = entry(name, source), f" ({source})" if source else ""
     if variant not in found.variants:
         raise unknown(f"variant of {name}", variant, found.variants, source)
+    check_options(name, options or {}, found.options, source)
     for option, value in (options or {}).items():
-        if option not in found.options:
-            raise unknown(f"option of {name}", option, found.options, source)
-        kind = type(found.options[option])
-        if type(value) is not kind:
-            raise SpecError(f"{name}: option {option} is {value!r}{where}, but must be {kind.__name__}.")
-        if kind is int and not 1 <= value <= MOST:
+        if type(value) is int and not 1 <= value <= MOST:
             raise SpecError(f"{name}: option {option} is {value}{where}, but must be at least 1, at most {MOST:,}.")
     chosen = {**found.options, **(options or {})}
     if "patch" in chosen and chosen.get("length", chosen["patch"]) % chosen["patch"]:

@@ -110,21 +110,15 @@ def rate_factor(step: int, steps: int) -> float:
 def pretrain(
     corpus: Corpus, recipe: PretrainRecipe, progress: Callable[[int, float], None] | None = None
 ) -> tuple["GPT2LMHeadModel", list[tuple[int, float]]]:
-    """Train; returns the model and the curve [(step, mean loss in nats a byte since the last entry)]."""
+    """Train; returns the model and the curve [(step, loss in nats a byte)], a point of which goes to `progress`."""
     model = language_model(recipe)
     optimizer = torch.optim.AdamW(
-        model.parameters(),
-        lr=recipe.learning_rate,
-        betas=(0.9, 0.95),
-        weight_decay=recipe.weight_decay,
-        fused=True,
+        model.parameters(), lr=recipe.learning_rate, betas=(0.9, 0.95), weight_decay=recipe.weight_decay, fused=True
     )
     schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: rate_factor(step, recipe.steps))
     order = generator(recipe.seed, "pretrain", "windows")
     offsets = torch.arange(recipe.context)
-    every = max(1, recipe.steps // 100)
     curve: list[tuple[int, float]] = []
-    total = 0.0
     for step in range(1, recipe.steps + 1):
         starts = torch.randint(len(corpus.train) - recipe.context, (recipe.batch_size, 1), generator=order)
         loss = next_byte_loss(model, corpus.train[starts + offsets].long())
@@ -133,12 +127,9 @@ def pretrain(
         optimizer.step()
         optimizer.zero_grad()
         schedule.step()
-        total += loss.item()
-        if step % every == 0 or step == recipe.steps:
-            curve.append((step, total / (step - (curve[-1][0] if curve else 0))))
-            total = 0.0
-            if progress:
-                progress(*curve[-1])
+        curve.append((step, loss.item()))
+        if progress:
+            progress(*curve[-1])
     return model, curve
 
 

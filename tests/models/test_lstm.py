@@ -215,7 +215,7 @@ def test_random_values(backbone, gain, digits):
         ({"backbone_options": {"layers": 49}}, r"layers=49 \(a study\).*'lstm' has 3 layers.*give 1 to 48"),
         ({"backbone_options": {"width": 0}}, r"width=0 \(a study\): must be 1 to 4096"),
         ({"backbone_options": {"width": 10**9}}, r"width=1000000000 \(a study\): must be 1 to 4096"),
-        ({"backbone_options": {"residual": 1}}, r"residual=1.*bool"),
+        ({"backbone_options": {"residual": 1}}, r"option residual is 1.*must be bool"),
         ({"backbone_options": {"bidirectional": True}}, r"bidirectional.*layers, positions, residual, width"),
     ],
 )

@@ -24,8 +24,8 @@ from fpt.models import BACKBONES, weights
             r"option of backbone 'gpt2' 'layer'.*layers",
         ),
         ({"backbone": "gpt2", "backbone_options": {"layers": 13}}, r"layers=13.*12 layers"),
-        ({"backbone": "gpt2", "backbone_options": {"layers": "2"}}, r"layers='2'.*int"),
-        ({"backbone": "gpt2", "backbone_options": {"layers": True}}, r"layers=True.*int"),
+        ({"backbone": "gpt2", "backbone_options": {"layers": "2"}}, r"option layers is '2'.*must be int"),
+        ({"backbone": "gpt2", "backbone_options": {"layers": True}}, r"option layers is True.*must be int"),
         ({"backbone": "gpt2", "init": "pretraind"}, r"unknown init 'pretraind'.*'pretrained'"),
         ({"backbone": "gpt2", "trainable": "ftp"}, r"unknown trainable policy 'ftp'.*fpt"),
         (
