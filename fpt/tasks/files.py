@@ -17,7 +17,6 @@ import torch
 from numpy.typing import NDArray
 
 from fpt.errors import DataError
-from fpt.files import write_atomically
 from fpt.tasks import npz_checksum
 from fpt.tasks.arrays import Examples
 
@@ -95,7 +94,9 @@ def fetch(path: Path, md5: str, urls: Iterable[str], advice: str) -> Path:
             if (found := hashlib.md5(content).hexdigest()) != md5:
                 raise OSError(f"expected MD5 {md5}, found {found}")
             path.parent.mkdir(parents=True, exist_ok=True)
-            write_atomically(path, content)
+            with tempfile.TemporaryDirectory(dir=path.parent) as scratch:  # its own, where several processes download
+                (Path(scratch) / path.name).write_bytes(content)
+                os.replace(Path(scratch) / path.name, path)
             return path
         except (OSError, HTTPException) as error:
             reasons.append(f"{url}: {error}")
