@@ -109,12 +109,12 @@ class Template:
     task: Task
     backbone: str
     init: str
-    policy: str | Sequence[str]  # or groups
+    policy: str | Sequence[str]  # a policy by name, or groups
     random_init: str
     random_gain: float
     input_init: str
-    weights: Path | None  # that a sweep kept
-    options: dict[str, Any]  # of the backbone
+    weights: Path | None  # file that a sweep kept, in the place of the backbone's own
+    options: dict[str, Any]  # of the backbone, its layers among them
 
     def __post_init__(self) -> None:
         self.entry = BACKBONES[self.backbone]
