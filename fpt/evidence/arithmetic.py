@@ -8,11 +8,12 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
+from fpt.errors import FptError
 from fpt.evidence.claims import CONTRADICTED, SUPPORTED, claim
 from fpt.evidence.show.figures import GREY, _nothing
 from fpt.models import BACKBONES
 from fpt.models.families import layer_of
-from fpt.models.weights import local_folder
+from fpt.models.weights import cached, local_folder
 
 SIZES = {"small": "gpt2", "medium": "gpt2-medium", "large": "gpt2-large", "XL": "gpt2-xl"}
 SPREAD_OF = ("tiny-lm", "minilm", "gpt2")
@@ -137,17 +138,21 @@ def spread(backbone: str) -> pd.DataFrame:
     weights are not on this machine. Nothing is downloaded."""
     from safetensors import SafetensorError, safe_open
 
-    folder = local_folder(backbone)
-    if folder is None:
-        return pd.DataFrame()
-    values: dict[tuple[int, str, str], list[Any]] = {}
     try:
+        folder = local_folder(backbone)
+        if folder is None and cached(backbone):
+            from fpt.models.weights import fetch
+
+            folder = fetch(backbone)
+        if folder is None:
+            return pd.DataFrame()
+        values: dict[tuple[int, str, str], list[Any]] = {}
         with safe_open(str(folder / "model.safetensors"), framework="numpy") as file:
             for name in file.keys():  # noqa: SIM118 - not a dict
                 short = name.removeprefix("transformer.").removeprefix("bert.")
                 if (place := _part(backbone, short)) is not None:
                     values.setdefault(place, []).append(file.get_tensor(name).astype(np.float64).ravel())
-    except (OSError, SafetensorError):
+    except (OSError, SafetensorError, FptError):
         return pd.DataFrame()
     rows = [(*place, float(np.concatenate(parts).std())) for place, parts in sorted(values.items())]
     return pd.DataFrame(rows, columns=["layer", "group", "kind", "std"])
