@@ -126,11 +126,11 @@ def load(name: str, data_dir: str | os.PathLike[str] | None = None, variant: str
     chosen = {**found.options, **options}
     place = npz_path(name) if found is TASKS[NPZ] else data_folder(data_dir)
     return replace(
-        _loader(found)(place, variant, **chosen), name=name, variant=variant, options=chosen, title=found.title
+        function(found)(place, variant, **chosen), name=name, variant=variant, options=chosen, title=found.title
     )
 
 
-def _loader(found: Entry) -> Callable[..., "Task"]:
+def function(found: Entry) -> Callable[..., "Task"]:
     """The loader of an entry, imported only now. Raises SpecError where it is not there."""
     if not isinstance(found.loader, str):
         return found.loader
