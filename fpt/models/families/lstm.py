@@ -33,10 +33,19 @@ class LSTMConfig(PretrainedConfig):
     num_attention_heads = 0
 
     def __init__(
-        self, width: int = 768, released: bool = False, residual: bool = False, positions: bool = False, **library: Any
+        self,
+        width: int = 768,
+        num_hidden_layers: int = 3,
+        max_position_embeddings: int = 0,
+        released: bool = False,
+        residual: bool = False,
+        positions: bool = False,
+        **library: Any,
     ) -> None:
         super().__init__(**library)
-        self.hidden_size, self.released, self.residual, self.positions = width, released, residual, positions
+        self.hidden_size, self.num_hidden_layers = width, num_hidden_layers
+        self.max_position_embeddings = max_position_embeddings
+        self.released, self.residual, self.positions = released, residual, positions
 
 
 class UnbiasedLayerNorm(nn.LayerNorm):
