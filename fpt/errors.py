@@ -1,6 +1,6 @@
 """Errors that a user can mend: they say what was given, what is allowed and where it came from."""
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from difflib import get_close_matches
 from typing import Any
 
@@ -40,3 +40,13 @@ def unknown(kind: str, given: object, allowed: Iterable[str], source: str = "") 
     return SpecError(
         f"unknown {kind} {given!r}{where}.{hint} Known: {', '.join(names) or 'none, there are no others'}."
     )
+
+
+def check_options(owner: str, given: Mapping[str, Any], defaults: Mapping[str, Any], source: str = "") -> None:
+    """Raise SpecError for an option that `owner` does not have, and for a value of another type than its default."""
+    for name, value in given.items():
+        if name not in defaults:
+            raise unknown(f"option of {owner}", name, defaults, source)
+        if type(value) is not (kind := type(defaults[name])):
+            where = f" ({source})" if source else ""
+            raise SpecError(f"{owner}: option {name} is {value!r}{where}, but must be {kind.__name__}.")

@@ -10,7 +10,7 @@ import psutil
 from fpt import tasks
 from fpt.errors import WeightsError
 from fpt.models import BACKBONES
-from fpt.models.weights import cached, local_folder, missing, verify
+from fpt.models.weights import local_folder, missing, verify
 
 Finding = tuple[str, str, str]  # what, what was found, how to get it
 
@@ -70,6 +70,4 @@ def _weights(backbone: str) -> tuple[str, str]:
             return "altered", str(error)
         return str(folder), ""
     pinned = f"{hub}, revision {revision[:8]}" if revision else f"{hub}, revision not pinned"
-    if cached(backbone):
-        return f"in the hub's cache ({pinned})", ""
     return "not here", f"downloaded from {pinned} at first use" if hub else missing(backbone)

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fpt.errors import SpecError, unknown
+from fpt.errors import SpecError, check_options, unknown
 from fpt.models.catalogue import BACKBONES as BACKBONES
 from fpt.models.catalogue import TRANSFORMER as TRANSFORMER
 from fpt.models.catalogue import Backbone as Backbone
@@ -17,6 +17,9 @@ from fpt.models.catalogue import tiny as tiny
 if TYPE_CHECKING:
     from fpt.models.template import Template
     from fpt.tasks.arrays import Task
+
+with warnings.catch_warnings(action="ignore"):
+    import tqdm.auto  # noqa: F401 - the hub's client imports it, and it asks for widgets, which a book cannot use
 
 GROUPS = ("input", "output", "layer_norm", "positions", "attention", "feed_forward", "recurrent")
 
@@ -73,16 +76,15 @@ def trainable_groups(
             raise unknown("trainable policy", trainable, POLICIES, source)
         _known_groups(POLICIES[trainable], f"policy {trainable!r}")
         return tuple(group for group in POLICIES[trainable] if PARTS.get(group, group) in has)
+    where = f" ({source})" if source else ""
     if not trainable:
-        raise SpecError(f"trainable is an empty list{f' ({source})' if source else ''}; name at least one of {has}")
+        raise SpecError(f"trainable is an empty list{where}; name at least one of {has}")
     _known_groups(trainable, source)
     for group in trainable:
         if PARTS.get(group, group) not in has:
-            where = f" ({source})" if source else ""
             switch = f" (option {group})" if group in BACKBONES[backbone].groups else ""
-            raise SpecError(
-                f"backbone {backbone!r} has no parameter group {group!r}{switch}{where}; it has {', '.join(has)}"
-            )
+            listed = ", ".join(has)
+            raise SpecError(f"backbone {backbone!r} has no parameter group {group!r}{switch}{where}; it has {listed}")
     return tuple(group for group in (*GROUPS, *PARTS) if group in trainable)
 
 
@@ -106,12 +108,7 @@ def check(
     where = f" ({source})" if source else ""
     entry, options = BACKBONES[backbone], backbone_options or {}
     _known_groups(entry.groups, f"backbone {backbone!r}")
-    for name, value in options.items():
-        if name not in entry.options:
-            raise unknown(f"option of backbone {backbone!r}", name, entry.options, source)
-        if type(value) is not type(entry.options[name]):
-            kind = type(entry.options[name]).__name__
-            raise SpecError(f"backbone option {name}={value!r}{where}: a value of type {kind} is expected")
+    check_options(f"backbone {backbone!r}", options, entry.options, source)
     layers, width = options.get("layers", 0), options.get("width", 1)
     if init not in INITS:
         raise unknown("init", init, INITS, source)
@@ -126,19 +123,6 @@ def check(
     if not 1 <= width <= WIDEST:
         raise SpecError(f"width={width}{where}: must be 1 to {WIDEST}")
     trainable_groups(trainable, backbone, source, backbone_options)
-
-
-def find_weights(backbone: str) -> str:
-    """Where the pretrained weights of `backbone` are, without loading them; raises WeightsError at once if nowhere."""
-    from fpt.models.weights import find
-
-    return find(backbone)
-
-
-def import_without_widgets() -> None:
-    """The hub's client asks for widgets when transformers is imported; a book cannot use them, nor the advice."""
-    with warnings.catch_warnings(action="ignore"):
-        import tqdm.auto  # noqa: F401
 
 
 def build(
@@ -158,7 +142,6 @@ def build(
 
     Raises SpecError (unknown names, a sequence longer than frozen positions allow) and WeightsError.
     """
-    import_without_widgets()
     from fpt.models.template import Template
 
     check(backbone, backbone_options, init, trainable)
@@ -168,4 +151,4 @@ def build(
         raise unknown("input_init", input_init, INPUT_INITS)
     if not 0 < random_gain < float("inf"):
         raise SpecError(f"random_gain={random_gain!r}: must be a finite number above 0")
-    return Template(task, backbone, init, trainable, random_init, random_gain, input_init, weights, **backbone_options)
+    return Template(task, backbone, init, trainable, random_init, random_gain, input_init, weights, backbone_options)

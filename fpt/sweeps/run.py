@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from fpt import models, tasks, training
 from fpt.errors import FptError, SpecError, WeightsError
 from fpt.files import check_writable, write_atomically, write_json
+from fpt.models import weights
 from fpt.models.families import family
 from fpt.sweeps import ledger
 from fpt.sweeps.fields import canonical, with_options
@@ -113,7 +114,7 @@ def check_all(specs: Sequence[SweepSpec], study: Path) -> None:
     Raises SpecError, DataError, WeightsError, or FptError if the study's folder cannot be written.
     """
     for backbone in sorted({spec.backbone for spec in specs if spec.init != "random" and not spec.pretrained_by}):
-        models.find_weights(backbone)
+        weights.find(backbone)
     check_writable(study)
     folders = {spec.folder_name: spec for spec in specs}
     for spec in {str([getattr(spec, name) for name in (*DATA, *MODEL, *WORK)]): spec for spec in specs}.values():

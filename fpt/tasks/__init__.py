@@ -7,11 +7,11 @@ import hashlib
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from importlib import import_module
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any
 
-from fpt.errors import DataError, SpecError, unknown
+from fpt.errors import DataError, SpecError, check_options, unknown
 
 if TYPE_CHECKING:
     from fpt.tasks.arrays import Task
@@ -51,10 +51,8 @@ class Entry:
             raise SpecError(f"task {self.title!r} has no variants; the first one is the default")
         for option, value in self.options.items():
             if type(value) not in (bool, int, float, str):
-                kinds = "True or False, a number or a text"
-                raise SpecError(
-                    f"task {self.title!r}: the default of option {option} is {value!r}, but must be {kinds}"
-                )
+                rule = "must be True or False, a number or a text"
+                raise SpecError(f"task {self.title!r}: the default of option {option} is {value!r}, but {rule}")
 
 
 BOTH = ("paper", "released")  # as the paper says, and as its released code does
@@ -101,13 +99,9 @@ def check(name: str, variant: str = "paper", options: Mapping[str, Any] | None =
     found, where = entry(name, source), f" ({source})" if source else ""
     if variant not in found.variants:
         raise unknown(f"variant of {name}", variant, found.variants, source)
+    check_options(name, options or {}, found.options, source)
     for option, value in (options or {}).items():
-        if option not in found.options:
-            raise unknown(f"option of {name}", option, found.options, source)
-        kind = type(found.options[option])
-        if type(value) is not kind:
-            raise SpecError(f"{name}: option {option} is {value!r}{where}, but must be {kind.__name__}.")
-        if kind is int and not 1 <= value <= MOST:
+        if type(value) is int and not 1 <= value <= MOST:
             raise SpecError(f"{name}: option {option} is {value}{where}, but must be at least 1, at most {MOST:,}.")
     chosen = {**found.options, **(options or {})}
     if "patch" in chosen and chosen.get("length", chosen["patch"]) % chosen["patch"]:
@@ -138,18 +132,6 @@ def data_folder(data_dir: str | os.PathLike[str] | None = None) -> Path:
     return Path(data_dir or os.environ.get("FPT_DATA") or "~/.cache/fpt").expanduser()
 
 
-def function(found: Entry) -> Callable[..., "Task"]:
-    """The loader of an entry, imported only now. Raises SpecError where it is not there."""
-    if not isinstance(found.loader, str):
-        return found.loader
-    module, _, name = found.loader.partition(":")
-    try:
-        loader: Callable[..., Task] = getattr(import_module(module if "." in module else f"fpt.tasks.{module}"), name)
-    except (ImportError, AttributeError) as error:
-        raise SpecError(f"task {found.title!r}: its loader {found.loader!r} cannot be imported: {error}") from error
-    return loader
-
-
 def load(name: str, data_dir: str | os.PathLike[str] | None = None, variant: str = "paper", **options: Any) -> "Task":
     """The task `name`. It holds no seed: `task.split(seed)` does.
 
@@ -159,5 +141,17 @@ def load(name: str, data_dir: str | os.PathLike[str] | None = None, variant: str
     found = entry(name)
     chosen = {**found.options, **options}
     place = npz_path(name) if found is TASKS[NPZ] else data_folder(data_dir)
-    task: Task = function(found)(place, variant, **chosen)
-    return replace(task, name=name, variant=variant, options=chosen, title=found.title)
+    return replace(
+        function(found)(place, variant, **chosen), name=name, variant=variant, options=chosen, title=found.title
+    )
+
+
+def function(found: Entry) -> Callable[..., "Task"]:
+    """The loader of an entry, imported only now. Raises SpecError where it is not there."""
+    if not isinstance(found.loader, str):
+        return found.loader
+    try:
+        loader: Callable[..., Task] = resolve_name(found.loader if "." in found.loader else f"fpt.tasks.{found.loader}")
+    except (ImportError, AttributeError) as error:
+        raise SpecError(f"task {found.title!r}: its loader {found.loader!r} cannot be imported: {error}") from error
+    return loader

@@ -5,7 +5,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol, Self
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Generator, Tensor
 
 from fpt.errors import SpecError
@@ -102,7 +104,7 @@ class Task:
     def output_width(self) -> int:
         return self.per_token * self.classes
 
-    def split(self, seed: int) -> "Split":
+    def split(self, seed: int) -> "FiniteSplit | StreamSplit":
         """Training, validation and test examples; the test set is the same for every seed."""
         return FiniteSplit(self.data, seed) if isinstance(self.data, Finite) else StreamSplit(self, self.data, seed)
 
@@ -140,6 +142,12 @@ def stratified(labels: Tensor, count: int, source: Generator) -> Tensor:
     return torch.cat(rows).sort().values
 
 
+def set_aside(labels: Tensor, count: int, source: Generator) -> tuple[Tensor, Tensor]:
+    """The rows that are not in a stratified sample of `count`, and those that are."""
+    rows = stratified(labels, count, source)
+    return complement(rows, len(labels)), rows
+
+
 def _draw(chosen: Tensor, count: int, source: Generator) -> Tensor:
     rows = chosen.nonzero()[:, 0]
     return rows[torch.randperm(len(rows), generator=source)[:count]]
@@ -147,8 +155,7 @@ def _draw(chosen: Tensor, count: int, source: Generator) -> Tensor:
 
 def hold_out(labels: Tensor, seed: int, count: int) -> tuple[Tensor, Tensor]:
     """Training rows and `count` validation rows, a stratified sample that the seed draws."""
-    validation = stratified(labels, count, generator(seed, "split"))
-    return complement(validation, len(labels)), validation
+    return set_aside(labels, count, generator(seed, "split"))
 
 
 def hold_out_equally(labels: Tensor, seed: int, count: int) -> tuple[Tensor, Tensor]:
@@ -171,6 +178,13 @@ def complement(rows: Tensor, size: int) -> Tensor:
     return keep.nonzero()[:, 0]
 
 
+def in_rows(tokens: NDArray[np.uint8], lengths: NDArray[np.int64], width: int) -> Tensor:
+    """Sequences that follow each other, as rows: padded on the right with 0, cut to `width`: (n, width) uint8."""
+    rows = np.zeros((len(lengths), max(width, lengths.max())), np.uint8)
+    rows[np.arange(rows.shape[1]) < lengths[:, None]] = tokens
+    return torch.from_numpy(np.ascontiguousarray(rows[:, :width]))
+
+
 def symbols(inputs: Tensor, generator: Generator | None = None) -> Tensor:
     """(n, tokens) integers -> (n, tokens) int64."""
     return inputs.long()
@@ -188,27 +202,19 @@ def digest(*parts: Tensor | str) -> str:
     return total.hexdigest()
 
 
-class Split:
-    """One seed's examples. `batch` is a pure function of (task, seed, step, size)."""
+class _Split:
+    """One seed's examples, and what both kinds of data share."""
 
     validation: Examples
     test: Examples
-    train_size: int | None  # None: a stream
-
-    def batch(self, step: int, size: int) -> Examples:
-        raise NotImplementedError
-
-    def train_sample(self, count: int | None = None) -> Examples:
-        """A fixed sample of the training set (all of it by default), to measure training accuracy on."""
-        raise NotImplementedError
 
     def validation_sample(self, count: int | None = None) -> Examples:
         """A fixed stratified sample of the validation set (all of it by default)."""
-        return _sample(self.validation, count)
+        return self.validation[_sample(self.validation.targets, count)]
 
     def test_sample(self, count: int | None = None) -> Examples:
         """A fixed stratified sample of the test set (all of it by default)."""
-        return _sample(self.test, count)
+        return self.test[_sample(self.test.targets, count)]
 
     def to(self, device: torch.device | str) -> Self:
         """Hold everything on `device` from here on; batches are then made there."""
@@ -216,18 +222,19 @@ class Split:
         return self
 
 
-def _sample(examples: Examples, count: int | None) -> Examples:
-    return examples if count is None or count >= len(examples) else examples[_rows(examples.targets, count)]
-
-
-def _rows(targets: Tensor, count: int) -> Tensor:
+def _sample(targets: Tensor, count: int | None) -> Tensor | slice:
+    """Rows of `targets` (n, predictions) that are a fixed stratified sample of `count`; None: all."""
+    if count is None or count >= len(targets):
+        return slice(None)
     labels = targets[:, 0].cpu()
     if targets.shape[1] > 1:
         labels = torch.zeros_like(labels)  # many predictions an example: no classes to balance
     return stratified(labels, count, generator(0, "sample")).to(targets.device)
 
 
-class FiniteSplit(Split):
+class FiniteSplit(_Split):
+    """Of data in memory. `batch` is a pure function of (task, seed, step, size)."""
+
     def __init__(self, data: Finite, seed: int) -> None:
         rows, held = data.divide(data.train.targets[:, 0], seed)
         self.seed, self.data, self.source, self.rows = seed, data, data.train, rows
@@ -249,9 +256,8 @@ class FiniteSplit(Split):
         return self.source[self._order[place * size : (place + 1) * size]]
 
     def train_sample(self, count: int | None = None) -> Examples:
-        if count is None or count >= len(self.rows):
-            return self.source[self.rows]
-        return self.source[self.rows[_rows(self.source.targets[self.rows], count)]]
+        """A fixed stratified sample of the training set (all of it by default), to measure training accuracy on."""
+        return self.source[self.rows[_sample(self.source.targets[self.rows], count)]]
 
     def to(self, device: torch.device | str) -> Self:
         self.source, self.rows = self.data.train_on(torch.device(device)), self.rows.to(device)
@@ -259,7 +265,9 @@ class FiniteSplit(Split):
         return super().to(device)
 
 
-class StreamSplit(Split):
+class StreamSplit(_Split):
+    """Of a stream; `batch` is as pure a function, which draws anew."""
+
     train_size = None
 
     def __init__(self, task: Task, draw: Draw, seed: int) -> None:
@@ -277,3 +285,6 @@ class StreamSplit(Split):
     def to(self, device: torch.device | str) -> Self:
         self.device = torch.device(device)
         return super().to(device)
+
+
+Split = FiniteSplit | StreamSplit

@@ -1,17 +1,16 @@
 """Files of arrays: reading, downloading and checking them, so that only whole data ever become a task."""
 
 import gzip
+import hashlib
 import os
-import pickle
-import socket
 import tempfile
 import zipfile
 import zlib
 from collections.abc import Iterable
-from contextlib import suppress
 from http.client import HTTPException
 from pathlib import Path
 from typing import Any
+from urllib.request import urlopen
 
 import numpy as np
 import torch
@@ -31,15 +30,12 @@ def read_npz(path: Path) -> tuple[Examples, Examples]:
     """Training and test examples from x_train, y_train, x_test, y_test: see `examples`. Nothing is
     unpickled."""
     try:
-        with open(path, "rb") as stream:  # ours to close: NumPy leaves it open when the file is damaged
-            file = np.load(stream, allow_pickle=False)
-            if not isinstance(file, np.lib.npyio.NpzFile):
-                raise DataError(f"{path} is a single array; an .npz file with {', '.join(NAMES)} is needed.")
-            missing = [name for name in NAMES if name not in file.files]
-            if missing:
-                raise DataError(f"{path} has no {', '.join(missing)}; it has {', '.join(file.files) or 'nothing'}.")
+        # the stream is ours to close: NumPy leaves it open when the file is damaged
+        with open(path, "rb") as stream, np.load(stream, allow_pickle=False) as file:
+            if missing := [name for name in NAMES if name not in file]:
+                raise DataError(f"{path} has no {', '.join(missing)}; it has {', '.join(file) or 'nothing'}.")
             arrays = {name: file[name] for name in NAMES}
-    except (OSError, EOFError, ValueError, AttributeError, zipfile.BadZipFile, zlib.error) as error:
+    except (OSError, EOFError, ValueError, TypeError, zipfile.BadZipFile, zlib.error) as error:
         found = f" (SHA-256 {npz_checksum(path)})" if path.is_file() else ""
         raise DataError(f"{path}{found} is truncated, altered or no .npz file of numbers: {error}") from error
     return examples(arrays, str(path))
@@ -84,57 +80,41 @@ def _tensors(inputs: Array, labels: Array) -> Examples:
     return Examples(stored, torch.from_numpy(labels.astype(np.int64))[:, None])
 
 
-def verify(path: Path, md5: str) -> Path:
-    """The path, if the file has this MD5 sum; else DataError, and the file stays as it is."""
-    from torchvision.datasets.utils import calculate_md5
+def fetch(path: Path, md5: str, urls: Iterable[str], advice: str) -> Path:
+    """The path, its file downloaded if it is not there and checked. Nothing is written before the whole is right.
 
-    found = calculate_md5(path)
-    if found != md5:
+    Raises DataError: for a file with another MD5 sum, which stays as it is; within seconds when there is no network,
+    saying what is missing and `advice`.
+    """
+    reasons = []
+    for url in () if path.is_file() else urls:
+        try:
+            with urlopen(url, timeout=PATIENCE) as answer:
+                content = answer.read()
+            if (found := hashlib.md5(content).hexdigest()) != md5:
+                raise OSError(f"expected MD5 {md5}, found {found}")
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with tempfile.TemporaryDirectory(dir=path.parent) as scratch:  # its own, where several processes download
+                (Path(scratch) / path.name).write_bytes(content)
+                os.replace(Path(scratch) / path.name, path)
+            return path
+        except (OSError, HTTPException) as error:
+            reasons.append(f"{url}: {error}")
+    if not path.is_file():
+        tried = f" and could not be downloaded ({'; '.join(reasons)})" if reasons else ""
+        raise DataError(f"{path} is missing{tried}. {advice}")
+    if (found := hashlib.md5(path.read_bytes()).hexdigest()) != md5:
         raise DataError(
             f"{path} is truncated or altered: expected MD5 {md5}, found {found}. Delete it to fetch it anew."
         )
     return path
 
 
-def fetch(folder: Path, name: str, md5: str, urls: Iterable[str], advice: str) -> Path:
-    """The checked file `folder/name`, downloaded by torchvision if it is not there; never half of it.
-
-    Raises DataError, within seconds when there is no network, saying what is missing and `advice`.
-    """
-    from torchvision.datasets.utils import download_url
-
-    if (folder / name).is_file():
-        return verify(folder / name, md5)
-    patience, reasons = socket.getdefaulttimeout(), []
-    missing = [path for path in (folder, *folder.parents) if not path.exists()]
-    socket.setdefaulttimeout(PATIENCE)
-    try:
-        for url in urls:
-            try:
-                folder.mkdir(parents=True, exist_ok=True)
-                with tempfile.TemporaryDirectory(dir=folder) as scratch:
-                    download_url(url, scratch, name, md5)
-                    os.replace(Path(scratch) / name, folder / name)
-                return folder / name
-            except (OSError, RuntimeError, HTTPException) as error:
-                reasons.append(f"{url}: {error}")
-    finally:
-        socket.setdefaulttimeout(patience)
-        with suppress(OSError):  # from the first one on that holds something, or was never made
-            for path in missing:
-                path.rmdir()
-    raise DataError(f"{folder / name} is missing and could not be downloaded ({'; '.join(reasons)}). {advice}")
-
-
 def read_idx(path: Path) -> Array:
-    """The array in a gzipped idx file (MNIST's format), unsigned bytes. Raises DataError if it is cut
-    short."""
-    try:
-        content = gzip.decompress(path.read_bytes())
-        shape = np.frombuffer(content, ">i4", count=content[3], offset=4)
-        return np.frombuffer(content, np.uint8, offset=4 + 4 * content[3]).reshape(shape).copy()
-    except (OSError, EOFError, ValueError, IndexError, zlib.error) as error:
-        raise DataError(f"{path} is truncated or altered: {error}") from error
+    """The array in a gzipped idx file (MNIST's format), unsigned bytes."""
+    content = gzip.decompress(path.read_bytes())
+    shape = np.frombuffer(content, ">i4", count=content[3], offset=4)
+    return np.frombuffer(content, np.uint8, offset=4 + 4 * content[3]).reshape(shape).copy()
 
 
 def mnist_arrays(data_dir: Path, advice: str) -> dict[str, Array]:
@@ -143,7 +123,7 @@ def mnist_arrays(data_dir: Path, advice: str) -> dict[str, Array]:
 
     raw = data_dir / "MNIST" / "raw"
     return {
-        array: read_idx(fetch(raw, name, md5, [mirror + name for mirror in MNIST.mirrors], advice))
+        array: read_idx(fetch(raw / name, md5, [mirror + name for mirror in MNIST.mirrors], advice))
         for array, (name, md5) in zip(NAMES, MNIST.resources, strict=True)
     }
 
@@ -156,7 +136,7 @@ def cifar10_arrays(data_dir: Path, advice: str) -> dict[str, Array]:
 
     folder = data_dir / CIFAR10.base_folder
     if not folder.is_dir():
-        archive = fetch(data_dir, CIFAR10.filename, CIFAR10.tgz_md5, [CIFAR10.url], advice)
+        archive = fetch(data_dir / CIFAR10.filename, CIFAR10.tgz_md5, [CIFAR10.url], advice)
         try:
             with tempfile.TemporaryDirectory(dir=data_dir) as scratch:
                 extract_archive(str(archive), scratch)
@@ -164,18 +144,8 @@ def cifar10_arrays(data_dir: Path, advice: str) -> dict[str, Array]:
         except OSError as error:
             if not folder.is_dir():  # it is there when another process was faster
                 raise DataError(f"{archive} cannot be unpacked into {data_dir}: {error}") from error
-    sums = [*CIFAR10.train_list, *CIFAR10.test_list, [CIFAR10.meta["filename"], CIFAR10.meta["md5"]]]
-    for name, md5 in sums:
-        if not (folder / name).is_file():
-            raise DataError(f"{folder / name} is missing. Delete {folder} to unpack it again. {advice}")
-        verify(folder / name, md5)
-    try:
-        train, test = CIFAR10(data_dir, train=True), CIFAR10(data_dir, train=False)
-    except (RuntimeError, pickle.UnpicklingError) as error:
-        raise DataError(f"{folder} cannot be read: {error}") from error
-    return {
-        "x_train": np.ascontiguousarray(train.data),
-        "y_train": np.array(train.targets),
-        "x_test": np.ascontiguousarray(test.data),
-        "y_test": np.array(test.targets),
-    }
+    for name, md5 in [*CIFAR10.train_list, *CIFAR10.test_list, (CIFAR10.meta["filename"], CIFAR10.meta["md5"])]:
+        fetch(folder / name, md5, (), f"Delete {folder} to unpack it again. {advice}")
+    train, test = CIFAR10(data_dir, train=True), CIFAR10(data_dir, train=False)
+    arrays = (train.data, train.targets, test.data, test.targets)
+    return dict(zip(NAMES, map(np.ascontiguousarray, arrays), strict=True))

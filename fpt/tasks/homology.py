@@ -6,6 +6,7 @@ Read from TAPE's raw data, JSON; its LMDB values are pickles and are never read.
 import json
 from collections.abc import Callable
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -14,13 +15,13 @@ import torch
 
 from fpt.errors import DataError
 from fpt.tasks import HOMOLOGY, HOMOLOGY_ADVICE
-from fpt.tasks.arrays import Examples, Finite, Task, digest, last_rows, symbols
+from fpt.tasks.arrays import Examples, Finite, Task, digest, in_rows, last_rows, symbols
 
 RESIDUES = "ABCDEFGHIKLMNOPQRSTUVWXYZ"  # IUPAC's 20 common and 5 rarer letters; J is none
 TRAIN, VALIDATION, FOLD_HOLDOUT = HOMOLOGY
 FOLDS = 1_195
 LONGEST = 1_024  # tokens
-PAD, CLS, SEP, FIRST = 0, 2, 3, 5  # TAPE's vocabulary; 1 (mask) and 4 (unknown) do not occur; FIRST is A
+CLS, SEP, FIRST = 2, 3, 5  # TAPE's vocabulary: 0 pads, 1 (mask) and 4 (unknown) do not occur, FIRST is A
 FIELDS = ("primary", "fold_label", "protein_length")
 
 
@@ -55,27 +56,23 @@ def _checked(record: Any, source: str) -> Protein:
         raise DataError(f"{source} is {str(record)[:40]!r}, but must be an object with {' and '.join(FIELDS[:2])}.")
     residues, fold, length = (record[field] for field in FIELDS)
     if not isinstance(residues, str) or not residues:
-        found = "is missing or empty" if not residues else f"is a {type(residues).__name__}"
-        raise DataError(f"{source}: primary {found}, but must be a string of residues, one letter each.")
+        raise DataError(f"{source}: primary is {residues!r:.40}, but must be a string of residues, one letter each.")
     if foreign := sorted(set(residues) - set(RESIDUES)):
         place = residues.index(foreign[0])
         raise DataError(f"{source}: primary has {foreign[0]!r} at {place}, which is no residue; these are {RESIDUES}.")
     if type(fold) is not int or not 0 <= fold < FOLDS:
-        found = "is missing" if fold is None else f"is {fold!r}"
-        raise DataError(f"{source}: fold_label {found}, but must be a whole number from 0 to {FOLDS - 1}.")
+        raise DataError(f"{source}: fold_label is {fold!r}, but must be a whole number from 0 to {FOLDS - 1}.")
     if length is not None and length != len(residues):
         raise DataError(f"{source}: protein_length is {length!r}, but primary has {len(residues)} residues.")
     return Protein(residues, fold)
 
 
 def examples(proteins: list[Protein], encode: Callable[[str], list[int]], padded: bool) -> Examples:
-    """Symbols (n, LONGEST) uint8 with PAD on the right, folds (n, 1), lengths (n,) or, if not `padded`, None."""
+    """Symbols (n, LONGEST) uint8 with 0 on the right, folds (n, 1), lengths (n,) or, if not `padded`, None."""
     tokens = [encode(protein.residues) for protein in proteins]
-    rows = np.full((len(tokens), LONGEST), PAD, np.uint8)
-    for row, found in zip(rows, tokens, strict=True):
-        row[: len(found)] = found
-    folds = torch.tensor([[protein.fold] for protein in proteins])
-    return Examples(torch.from_numpy(rows), folds, torch.tensor([len(one) for one in tokens]) if padded else None)
+    lengths, folds = np.array([*map(len, tokens)]), torch.tensor([[protein.fold] for protein in proteins])
+    rows = in_rows(np.fromiter(chain(*tokens), np.uint8), lengths, LONGEST)
+    return Examples(rows, folds, torch.from_numpy(lengths) if padded else None)
 
 
 def plain(residues: str) -> list[int]:
@@ -107,7 +104,7 @@ def homology(data_dir: Path, variant: str) -> Task:
         if not kept[-1]:
             raise DataError(f"{data_dir / name}: none of its sequences has at most {limit:,} residues.")
         notes.append(f"{len(every) - len(kept[-1])} of {len(every):,}")
-    # In `paper` PAD is the number of A, too: 25 symbols leave it none of its own, and what is masked is never read.
+    # In `paper` padding is the number of A, too: 25 symbols leave it none of its own, and what is masked is never read.
     tokens = partial(examples, encode=plain if paper else wrapped, padded=paper)
     return Task(
         data=Finite(tokens(kept[0] + kept[1]), tokens(kept[-1]), partial(last_rows, count=len(kept[1]))),

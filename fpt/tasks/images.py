@@ -10,18 +10,7 @@ import torch
 from fpt.errors import DataError, SpecError
 from fpt.seeds import generator
 from fpt.tasks import npz_checksum
-from fpt.tasks.arrays import (
-    Examples,
-    Finite,
-    Task,
-    complement,
-    digest,
-    hold_out,
-    hold_out_equally,
-    last_rows,
-    stratified,
-    symbols,
-)
+from fpt.tasks.arrays import Examples, Finite, Task, digest, hold_out, hold_out_equally, last_rows, set_aside, symbols
 from fpt.tasks.files import Array, cifar10_arrays, examples, mnist_arrays, read_npz
 from fpt.tasks.pixels import Pixels
 
@@ -37,8 +26,7 @@ def digits(data_dir: Path, variant: str, patch: int = 2) -> Task:
     bunch = load_digits()
     images = torch.tensor(bunch.images, dtype=torch.uint8)
     data = Examples(images, torch.tensor(bunch.target, dtype=torch.int64)[:, None])
-    test = stratified(data.targets[:, 0], 400, generator(0, "digits", "test"))
-    train = complement(test, len(data))
+    train, test = set_aside(data.targets[:, 0], 400, generator(0, "digits", "test"))
     return image_task(
         Finite(data[train], data[test], partial(hold_out, count=300)),
         Pixels(patch, white=16.0),

@@ -6,24 +6,30 @@ closing one.
 
 import os
 import tempfile
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from statistics import median
 from typing import NamedTuple
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
 from tqdm import tqdm
 
 from fpt.errors import DataError
 from fpt.seeds import stream
 from fpt.tasks import npz_checksum
-from fpt.tasks.arrays import Examples, Finite, Task, digest, last_rows, symbols
+from fpt.tasks.arrays import Examples, Finite, Task, digest, in_rows, last_rows, symbols
 from fpt.tasks.trees import Rules, trees
 
-OPERATORS = {11: "MIN", 12: "MAX", 13: "MED", 14: "SM"}
-TYPICAL = {11: 0, 12: 9, 13: 5, 14: 0}  # what a list is worth to a reader who does not look inside it
+# symbol -> name, value of a list, and what a list is worth to a reader who does not look inside it
+OPERATORS: dict[int, tuple[str, Callable[[list[int]], int], int]] = {
+    11: ("MIN", min, 0),
+    12: ("MAX", max, 9),
+    13: ("MED", lambda values: int(median(values)), 5),
+    14: ("SM", lambda values: sum(values) % 10, 0),
+}
 CLOSE = 15
 LONG = Rules(max_depth=10, max_args=10, min_length=500, max_length=2_000)
 SHORT = Rules(max_depth=4, max_args=10, min_length=12, max_length=64)  # chosen for a ladder like the long one's
@@ -40,7 +46,7 @@ class Corpus(NamedTuple):
 
 def evaluate(symbols: list[int], exact: int = 99) -> int:
     """The value of a list, read left to right with a stack; lists nested `exact` deep or deeper count as
-    TYPICAL."""
+    typical ones."""
     stack: list[tuple[int, list[int]]] = []
     values: list[int] = []
     for symbol in symbols:
@@ -51,20 +57,10 @@ def evaluate(symbols: list[int], exact: int = 99) -> int:
             values = []
         else:
             operator, outer = stack.pop()
-            outer.append(_apply(operator, values) if len(stack) < exact else TYPICAL[operator])
+            _, apply, typical = OPERATORS[operator]
+            outer.append(apply(values) if len(stack) < exact else typical)
             values = outer
     return values[0]
-
-
-def _apply(operator: int, values: list[int]) -> int:
-    if operator == 11:
-        return min(values)
-    if operator == 12:
-        return max(values)
-    if operator == 14:
-        return sum(values) % 10
-    ordered, n = sorted(values), len(values)
-    return (ordered[(n - 1) // 2] + ordered[n // 2]) // 2
 
 
 def generate(rules: Rules, count: int, name: str) -> Corpus:
@@ -96,7 +92,7 @@ def cached(folder: Path, rules: Rules, count: int, name: str) -> Corpus:
             corpus = generate(rules, count, name)
             folder.mkdir(parents=True, exist_ok=True)
             with tempfile.TemporaryDirectory(dir=folder) as scratch:
-                np.savez(Path(scratch) / path.name, tokens=corpus[0], lengths=corpus[1], answers=corpus[2])
+                np.savez(Path(scratch) / path.name, **corpus._asdict())
                 found = npz_checksum(Path(scratch) / path.name)
                 (Path(scratch) / record.name).write_text(found + "\n")
                 os.replace(Path(scratch) / path.name, path)
@@ -116,15 +112,8 @@ def cached(folder: Path, rules: Rules, count: int, name: str) -> Corpus:
 
 def decode(symbols: bytes | list[int]) -> str:
     """Symbols as Long Range Arena writes them: [MAX 2 9 [MIN 4 7 ] 0 ]."""
-    words = ["", *"0123456789", *(f"[{name}" for name in OPERATORS.values()), "]"]
+    words = ["", *"0123456789", *(f"[{name}" for name, _, _ in OPERATORS.values()), "]"]
     return " ".join(words[symbol] for symbol in symbols if symbol)
-
-
-def pad(tokens: NDArray[np.uint8], lengths: NDArray[np.int64], width: int) -> Tensor:
-    """One row an example, padded on the right with 0, cut to `width`: (n, width) uint8."""
-    rows = np.zeros((len(lengths), max(width, lengths.max())), np.uint8)
-    rows[np.arange(rows.shape[1]) < lengths[:, None]] = tokens
-    return torch.from_numpy(np.ascontiguousarray(rows[:, :width]))
 
 
 def listops(data_dir: Path, variant: str, train: int, heldout: int) -> Task:
@@ -146,7 +135,7 @@ def _task(corpus: Corpus, variant: str, heldout: int, rules: Rules) -> Task:
     if not paper:
         starts, keep, width = lengths.cumsum() - lengths, tokens != CLOSE, CUT
         tokens, lengths = tokens[keep], np.add.reduceat(keep, starts, dtype=np.int64)
-    rows = pad(tokens, lengths, width)
+    rows = in_rows(tokens, lengths, width)
     data = Examples(rows, torch.from_numpy(answers.astype(np.int64))[:, None], real if paper else None)
     return Task(
         data=Finite(data[:-heldout], data[-heldout:], partial(last_rows, count=heldout)),
@@ -166,7 +155,7 @@ def listops_ladder(task: Task) -> dict[str, float]:
     """Test accuracy of exact readers that understand more and more of the list.
 
     `majority class` and `root operator only` take the commonest answer of the training set; the others
-    evaluate the outermost levels exactly and count deeper lists as TYPICAL. They need brackets: `released`
+    evaluate the outermost levels exactly and count deeper lists as typical ones. They need brackets: `released`
     has the first two only.
     """
     split = task.split(0)

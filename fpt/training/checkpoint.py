@@ -126,13 +126,12 @@ class Folder:
             with safe_open(file, "pt") as opened:
                 tensors = {name: opened.get_tensor(name) for name in opened.keys()}  # noqa: SIM118 (no dict)
                 expected = (opened.metadata() or {}).get("crc32")
+            if expected != str(checksum(tensors)) or tensors.keys() != like.keys():
+                raise SafetensorError("its checksum is wrong, or it holds other tensors")
         except (OSError, SafetensorError) as error:
             self._put_aside(file, str(error))
             return None
-        if expected == str(checksum(tensors)) and tensors.keys() == like.keys():
-            return tensors
-        self._put_aside(file, "its checksum is wrong, or it holds other tensors")
-        return None
+        return tensors
 
     def _put_aside(self, file: Path, reason: str) -> None:
         aside = file.with_name(f"{file.name}.damaged")

@@ -84,9 +84,4 @@ class Best:
         torch.where(better, train, self.train, out=self.train)
 
     def state(self) -> dict[str, Tensor]:
-        return {
-            "best.parameters": self.parameters,
-            "best.step": self.step,
-            "best.validation": self.validation,
-            "best.train": self.train,
-        }
+        return {f"best.{name}": tensor for name, tensor in vars(self).items()}

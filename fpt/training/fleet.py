@@ -22,6 +22,7 @@ from fpt.training import resources
 from fpt.training.recipe import Recipe
 
 LARGE = 16_384  # numbers of a tensor that is a piece of its own
+CHANGED = ("parameters", "moments", "adam_steps", "alive", "diverged_at")  # tensors of a fleet, by every step
 
 Tensors = list[Tensor]
 Named = dict[str, Tensor]
@@ -136,21 +137,13 @@ class Fleet:
 
     def state(self) -> dict[str, Tensor]:
         """All that a step changes, as the tensors themselves; the position in the data is the number of steps."""
-        return {
-            "parameters": self.parameters,
-            "moments": self.moments,
-            "adam_steps": self.adam_steps,
-            "alive": self.alive,
-            "diverged_at": self.diverged_at,
-            "active": self.active.rows,
-            "generator": self.masks.generator.get_state(),
-        }
+        others = {"active": self.active.rows, "generator": self.masks.generator.get_state()}
+        return others | {name: getattr(self, name) for name in CHANGED}
 
     def load(self, state: dict[str, Tensor]) -> None:
         """Go on from what `state()` gave."""
-        for name, tensor in self.state().items():
-            if name not in ("active", "generator"):
-                tensor.copy_(state[name])
+        for name in CHANGED:
+            getattr(self, name).copy_(state[name])
         rows = state["active"].to(self.device)
         all_runs = torch.equal(rows, self.all_runs.rows)  # the compiled step is theirs
         self.active = self.all_runs if all_runs else self.subset(rows)

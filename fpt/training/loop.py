@@ -179,7 +179,7 @@ def train(
 
     with resources.threads(plan["threads"]):
         make = partial(features.fleet, task, template, recipe)
-        results = train_parts(make, plan, place, conclude, progress, folder)
+        results = Job(make, plan, place, conclude, progress, folder).parts()
     tables = {name: in_order([each[name] for each in results]) for name in results[0]}
     parts = [(len(rates), len(some_seeds)) for rates, some_seeds in plan["parts"]]
     kept = {name: plan[name] for name in ("compute_type", "threads", "compiled")}
@@ -209,56 +209,51 @@ def decide(
     }
 
 
-def train_parts(
-    make: Callable[..., Fleet],
-    plan: dict[str, Any],
-    place: torch.device,
-    conclude: Callable[[Training], Tables],
-    progress: Progress | None,
-    folder: Folder | None,
-) -> list[Tables]:
-    """Train one part of the plan after the other; one that runs out of memory becomes two, in the plan too."""
-    results: list[Tables] = []
-    while (number := len(results)) < len(plan["parts"]):
-        if folder:
-            folder.write_plan(plan)
-        report = within(progress, number, len(plan["parts"]))
-        try:
-            # no name here keeps a fleet alive that ran out of memory
-            fleet = partial(make, *plan["parts"][number], place, plan["compiled"])
-            results.append(train_part(fleet, conclude, report, folder, number))
-        except torch.OutOfMemoryError:  # the prediction was too low: halve, and go on
-            plan["parts"][number : number + 1] = resources.halve(plan["parts"][number])
-            if folder:
-                folder.drop(number)
-    return results
+@dataclass
+class Job:
+    """A plan at work: its parts are trained one after the other, each from its last checkpoint if it has one."""
 
+    make: Callable[..., Fleet]
+    plan: dict[str, Any]
+    place: torch.device
+    conclude: Callable[[Training], Tables]
+    progress: Progress | None
+    folder: Folder | None
 
-def train_part(
-    fleet: Callable[[], Fleet],
-    conclude: Callable[[Training], Tables],
-    report: Progress,
-    folder: Folder | None,
-    number: int,
-) -> Tables:
-    """Train one fleet to its end, from its last checkpoint if it has one."""
-    if folder and (tables := folder.tables(number)):
+    def parts(self) -> list[Tables]:
+        """Train every part; one that runs out of memory becomes two, in the plan too."""
+        results: list[Tables] = []
+        while (number := len(results)) < len(self.plan["parts"]):
+            if self.folder:
+                self.folder.write_plan(self.plan)
+            try:
+                results.append(self.part(number))
+            except torch.OutOfMemoryError:  # the prediction was too low: halve, and go on
+                self.plan["parts"][number : number + 1] = resources.halve(self.plan["parts"][number])
+                if self.folder:
+                    self.folder.drop(number)
+        return results
+
+    def part(self, number: int) -> Tables:
+        """Train one fleet to its end."""
+        if self.folder and (tables := self.folder.tables(number)):
+            return tables
+        parts = self.plan["parts"]
+        training = Training(self.make(*parts[number], self.place, self.plan["compiled"]))
+        steps, reported = training.fleet.recipe.steps, time.monotonic()
+        if self.folder and (state := self.folder.load(number, training.state())):
+            training.load(state)
+        while training.done < steps:
+            evaluated = training.step()
+            if self.progress and (evaluated or time.monotonic() - reported > 1):
+                self.progress(number * steps + training.done, len(parts) * steps)
+                reported = time.monotonic()
+            if self.folder and self.folder.due() and training.done < steps:
+                self.folder.save(number, training.state())
+        tables = self.conclude(training)
+        if self.folder:
+            self.folder.finish(number, tables)
         return tables
-    training = Training(fleet())
-    steps, reported = training.fleet.recipe.steps, time.monotonic()
-    if folder and (state := folder.load(number, training.state())):
-        training.load(state)
-    while training.done < steps:
-        evaluated = training.step()
-        if evaluated or time.monotonic() - reported > 1:
-            report(training.done, steps)
-            reported = time.monotonic()
-        if folder and folder.due() and training.done < steps:
-            folder.save(number, training.state())
-    tables = conclude(training)
-    if folder:
-        folder.finish(number, tables)
-    return tables
 
 
 def identify(task: Task, template: Template, recipe: Recipe, place: torch.device) -> dict[str, Any]:
@@ -280,18 +275,10 @@ def in_order(tables: list[pd.DataFrame]) -> pd.DataFrame:
     return pd.concat(tables).sort_values(keys, ignore_index=True)
 
 
-def within(progress: Progress | None, number: int, parts: int) -> Progress:
-    """Progress of one part as progress of the whole."""
-    return lambda step, steps: progress(number * steps + step, parts * steps) if progress else None
-
-
 def check_lists(learning_rates: Sequence[float], seeds: Sequence[int]) -> None:
     """SpecError for what no fleet can be made of."""
     for name, values in {"learning_rates": learning_rates, "seeds": seeds}.items():
-        if not values:
-            raise SpecError(f"{name} is empty; give at least one")
-        if len(set(values)) != len(values):
-            raise SpecError(f"{name} holds a value twice: {list(values)}")
-    for rate in learning_rates:
-        if not 0 < rate < float("inf"):
-            raise SpecError(f"learning rate {rate!r} is not a finite number above 0")
+        if not values or len(set(values)) != len(values):
+            raise SpecError(f"{name} = {list(values)}: at least one is needed, and none twice")
+    if wrong := [rate for rate in learning_rates if not 0 < rate < float("inf")]:
+        raise SpecError(f"learning_rates = {list(learning_rates)}: {wrong[0]!r} is not a finite number above 0")

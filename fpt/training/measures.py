@@ -24,8 +24,9 @@ def run_weights(
     """{parameter name: float32 tensor} of one run: its trained values in `parameters` (runs, numbers), else those of
     its seed's `start`, which are drawn anew where they are not given."""
     values = start or fleet.template.initialise(fleet.seeds[row // len(fleet.rates)])
-    named = dict(zip(fleet.names, parameters[row].split([shape.numel() for shape in fleet.shapes]), strict=True))
-    return values | {name: named[name].view(shape) for name, shape in zip(fleet.names, fleet.shapes, strict=True)}
+    pieces = parameters[row].split([shape.numel() for shape in fleet.shapes])
+    named = zip(fleet.names, pieces, fleet.shapes, strict=True)
+    return values | {name: piece.view(shape) for name, piece, shape in named}
 
 
 def keep_weights(fleet: Fleet, rate: float, seed: int, parameters: Tensor, path: Path) -> None:

@@ -18,7 +18,6 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy
 
 from fpt.errors import DataError
-from fpt.models import import_without_widgets
 from fpt.seeds import generator, stream
 
 if TYPE_CHECKING:
@@ -71,7 +70,6 @@ def read_corpus(path: str | Path, held_out_from: int) -> Corpus:
 
 def language_model(recipe: PretrainRecipe) -> "GPT2LMHeadModel":
     """A fresh model; matrices N(0, 0.02 sqrt(768/width)), so that a layer's gain is GPT-2 base's."""
-    import_without_widgets()
     from transformers import GPT2Config, GPT2LMHeadModel
 
     config = GPT2Config(
@@ -112,21 +110,15 @@ def rate_factor(step: int, steps: int) -> float:
 def pretrain(
     corpus: Corpus, recipe: PretrainRecipe, progress: Callable[[int, float], None] | None = None
 ) -> tuple["GPT2LMHeadModel", list[tuple[int, float]]]:
-    """Train; returns the model and the curve [(step, mean loss in nats a byte since the last entry)]."""
+    """Train; returns the model and the curve [(step, loss in nats a byte)], a point of which goes to `progress`."""
     model = language_model(recipe)
     optimizer = torch.optim.AdamW(
-        model.parameters(),
-        lr=recipe.learning_rate,
-        betas=(0.9, 0.95),
-        weight_decay=recipe.weight_decay,
-        fused=True,
+        model.parameters(), lr=recipe.learning_rate, betas=(0.9, 0.95), weight_decay=recipe.weight_decay, fused=True
     )
     schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: rate_factor(step, recipe.steps))
     order = generator(recipe.seed, "pretrain", "windows")
     offsets = torch.arange(recipe.context)
-    every = max(1, recipe.steps // 100)
     curve: list[tuple[int, float]] = []
-    total = 0.0
     for step in range(1, recipe.steps + 1):
         starts = torch.randint(len(corpus.train) - recipe.context, (recipe.batch_size, 1), generator=order)
         loss = next_byte_loss(model, corpus.train[starts + offsets].long())
@@ -135,12 +127,9 @@ def pretrain(
         optimizer.step()
         optimizer.zero_grad()
         schedule.step()
-        total += loss.item()
-        if step % every == 0 or step == recipe.steps:
-            curve.append((step, total / (step - (curve[-1][0] if curve else 0))))
-            total = 0.0
-            if progress:
-                progress(*curve[-1])
+        curve.append((step, loss.item()))
+        if progress:
+            progress(*curve[-1])
     return model, curve
 
 

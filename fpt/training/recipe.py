@@ -22,9 +22,8 @@ class Recipe(BaseModel):
     dropout: Annotated[float, Field(ge=0, lt=1)] = 0.1
     evaluations: Count = 20  # evenly spaced over the steps
     evaluation_examples: Count | None = None  # at most so many of the validation and training sets; None: all
-    compute_type: Literal["auto", "float32", "bfloat16"] = (
-        "auto"  # of products with attention and feed-forward matrices
-    )
+    # of products with attention and feed-forward matrices
+    compute_type: Literal["auto", "float32", "bfloat16"] = "auto"
 
     def evaluation_steps(self) -> list[int]:
         """Steps after which every run is evaluated; the last step is always one of them."""

@@ -24,8 +24,8 @@ from fpt.models import BACKBONES, weights
             r"option of backbone 'gpt2' 'layer'.*layers",
         ),
         ({"backbone": "gpt2", "backbone_options": {"layers": 13}}, r"layers=13.*12 layers"),
-        ({"backbone": "gpt2", "backbone_options": {"layers": "2"}}, r"layers='2'.*int"),
-        ({"backbone": "gpt2", "backbone_options": {"layers": True}}, r"layers=True.*int"),
+        ({"backbone": "gpt2", "backbone_options": {"layers": "2"}}, r"option layers is '2'.*must be int"),
+        ({"backbone": "gpt2", "backbone_options": {"layers": True}}, r"option layers is True.*must be int"),
         ({"backbone": "gpt2", "init": "pretraind"}, r"unknown init 'pretraind'.*'pretrained'"),
         ({"backbone": "gpt2", "trainable": "ftp"}, r"unknown trainable policy 'ftp'.*fpt"),
         (
@@ -54,16 +54,16 @@ def test_missing_weights_say_what_to_do(monkeypatch, tmp_path):
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     monkeypatch.setenv("FPT_WEIGHTS", str(tmp_path))
     with pytest.raises(WeightsError, match=r"openai-community/gpt2.*FPT_WEIGHTS.*tiny-lm"):
-        fpt.models.find_weights("gpt2")
+        weights.find("gpt2")
 
 
 def test_weights_on_disk_need_no_network(small_backbones, monkeypatch):
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
-    assert "small-gpt2" in fpt.models.find_weights("small-gpt2")
+    assert weights.find("small-gpt2").name == "small-gpt2"
 
 
 def test_tiny_lm_is_in_the_package():
-    assert "tiny_lm" in fpt.models.find_weights("tiny-lm")
+    assert weights.find("tiny-lm").name == "tiny_lm"
 
 
 def test_altered_minilm_is_refused_and_left(monkeypatch, tmp_path):
@@ -73,7 +73,7 @@ def test_altered_minilm_is_refused_and_left(monkeypatch, tmp_path):
     (folder / "model.safetensors").write_bytes(b"not it")
     monkeypatch.setenv("FPT_WEIGHTS", str(tmp_path))
     with pytest.raises(WeightsError, match=r"expected SHA-256 53aa5117.*found [0-9a-f]{64}"):
-        fpt.models.find_weights("minilm")
+        weights.find("minilm")
     assert (folder / "model.safetensors").read_bytes() == b"not it"
 
 
@@ -138,15 +138,16 @@ def test_a_pinned_revision_is_asked_for_and_recorded(hub, small_backbones, monke
     pinned = BACKBONES["gpt2"].revision
     assert pinned is not None
     snapshot = hub / "models--openai-community--gpt2" / "snapshots" / pinned
-    shutil.copytree(tmp_path / "small-gpt2", snapshot)
     asked = []
 
     def download(name: str, file: str, revision: str | None = None) -> str:
         asked.append((name, file, revision))
+        shutil.copytree(tmp_path / "small-gpt2", snapshot, dirs_exist_ok=True)
         return str(snapshot / file)
 
     monkeypatch.setattr(huggingface_hub, "hf_hub_download", download)
     assert weights.commit("gpt2") == pinned
+    assert weights.commit("gpt2") == pinned  # and nothing is asked of the hub once the cache has it
     assert asked == [("openai-community/gpt2", file, pinned) for file in weights.FILES]
     assert weights.commit("small-gpt2") is None  # a folder of the user's
 
@@ -160,9 +161,9 @@ def test_what_is_cached_of_another_revision_does_not_count(hub, monkeypatch, tmp
 
     monkeypatch.setattr(huggingface_hub, "try_to_load_from_cache", partial(try_to_load_from_cache, cache_dir=hub))
     place("0" * 40)
-    assert not weights.cached("gpt2")
+    assert weights.local_folder("gpt2") is None
     place(str(BACKBONES["gpt2"].revision))
-    assert weights.cached("gpt2")
+    assert weights.local_folder("gpt2").name == BACKBONES["gpt2"].revision
 
 
 def test_the_doctor_says_which_revisions_are_not_pinned():

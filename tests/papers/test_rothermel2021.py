@@ -107,7 +107,7 @@ def test_what_is_near_a_printed_number_is_printed_and_at_the_papers_scale(rother
     for rule in near:
         assert rule.only_paper_scale
         for row in rule.rows:
-            assert set(rule.tasks) <= set(rows[row].printed)
+            assert set(rule.tasks) <= set(rothermel.tables[rule.table].rows[row].printed)
 
 
 def test_unfrozen_pretrained_is_compared_with_every_other_arm(rothermel: Paper) -> None:

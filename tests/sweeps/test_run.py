@@ -175,7 +175,7 @@ class TestChecksBeforeTraining:
         def missing(backbone: str) -> str:
             raise WeightsError(f"no weights for {backbone}")
 
-        monkeypatch.setattr(execute.models, "find_weights", missing)
+        monkeypatch.setattr(execute.weights, "find", missing)
         with pytest.raises(WeightsError, match="tiny-lm"):
             check_all([spec(), spec(arm="frozen-pretrained")], tmp_path)
         check_all([spec(compute_type="float32")], tmp_path)  # random arms need none

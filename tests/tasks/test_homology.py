@@ -143,10 +143,10 @@ def test_the_checksum_sees_what_the_symbols_alone_do_not(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("record", "message"),
     [
-        ({"fold_label": 1}, "primary is missing or empty, but must be a string of residues"),
-        (protein(""), "primary is missing or empty"),
-        ({"primary": [1, 2], "fold_label": 1}, "primary is a list, but must be a string of residues"),
-        ({"primary": "ACD"}, "fold_label is missing, but must be a whole number from 0 to 1194"),
+        ({"fold_label": 1}, "primary is None, but must be a string of residues"),
+        (protein(""), "primary is '', but must be a string of residues"),
+        ({"primary": [1, 2], "fold_label": 1}, r"primary is \[1, 2\], but must be a string of residues"),
+        ({"primary": "ACD"}, "fold_label is None, but must be a whole number from 0 to 1194"),
         (protein("ACD", 1_195), "fold_label is 1195, but must be a whole number from 0 to 1194"),
         (protein("ACD", -1), "fold_label is -1,"),
         ({"primary": "ACD", "fold_label": 1.0}, "fold_label is 1.0,"),

@@ -46,7 +46,7 @@ def test_the_backbone_runs_once_for_each_example_and_seed(small_backbones, monke
 
 @pytest.mark.parametrize(
     ("change", "policy", "name"),
-    [({"dropout": 0.1}, "output", "digits"), ({}, "input-output", "digits"), ({}, "output", "bit-xor")],
+    [({"dropout": 0.1}, "output", "digits"), ({}, ["input", "output"], "digits"), ({}, "output", "bit-xor")],
 )
 def test_what_changes_from_step_to_step_is_not_cached(change, policy, name, small_backbones):
     task = fpt.tasks.load(name, **({"length": 3} if name == "bit-xor" else {}))

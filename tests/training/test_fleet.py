@@ -281,10 +281,10 @@ def test_whole_string_accuracy_is_at_most_bit_accuracy(small_backbones):
 @pytest.mark.parametrize(
     ("rates", "seeds", "message"),
     [
-        ([], [0], "learning_rates is empty"),
-        ([1e-3], [], "seeds is empty"),
-        ([1e-3, 1e-3], [0], "learning_rates holds a value twice"),
-        ([1e-3], [0, 0], "seeds holds a value twice"),
+        ([], [0], r"learning_rates = \[\]: at least one is needed"),
+        ([1e-3], [], r"seeds = \[\]: at least one is needed"),
+        ([1e-3, 1e-3], [0], r"learning_rates = \[0.001, 0.001\]: .* none twice"),
+        ([1e-3], [0, 0], r"seeds = \[0, 0\]: .* none twice"),
         ([float("nan")], [0], "nan is not a finite number above 0"),
         ([float("inf")], [0], "inf is not a finite number above 0"),
         ([-1e-3], [0], "-0.001 is not a finite number above 0"),

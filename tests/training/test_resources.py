@@ -66,13 +66,6 @@ def test_frozen_random_weights_are_counted_once_a_seed(digits, small_backbones, 
         assert resources.split(template, recipe(), rates, SEEDS, CPU) == [(rates, SEEDS)]
 
 
-def test_a_window_needs_less_memory(small_backbones):
-    task = fpt.tasks.load("digits-lra")  # 64 tokens, a window of 8
-    bert, longformer = (fpt.models.build(task, f"small-{name}", "random") for name in ("bert", "longformer"))
-    assert resources.run_bytes(longformer, recipe()) < resources.run_bytes(bert, recipe())
-    assert longformer.module.reach == 12
-
-
 def test_memory_is_shared_with_other_workers_and_within_a_container(monkeypatch, tmp_path):
     monkeypatch.setattr(resources.psutil, "virtual_memory", lambda: SimpleNamespace(available=900))
     monkeypatch.setattr(resources, "CONTAINER", tmp_path)

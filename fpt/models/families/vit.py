@@ -17,10 +17,8 @@ def prepare(model: Any, tokens: int) -> None:
 
 def forward(model: Any, embedded: Tensor, lengths: Tensor | None, rows: Rows) -> Tensor:
     """ViTModel.forward from its embeddings on: the library's takes pixels, and no embeddings."""
-    mask, hidden = (
-        padding_mask(embedded, lengths),
-        model.embeddings.dropout(embedded + model.embeddings.position_embeddings),
-    )
+    mask = padding_mask(embedded, lengths)
+    hidden = model.embeddings.dropout(embedded + model.embeddings.position_embeddings)
     for layer in model.layers:
         hidden = layer(hidden, mask)
     return rows(model.layernorm(hidden))
