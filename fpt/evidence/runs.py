@@ -2,7 +2,7 @@
 
 import json
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, cast
@@ -42,6 +42,7 @@ class SweepTables:
     folder: Path
     result: dict[str, Any]
     origin: str
+    _cut: dict[tuple[str, str, float], pd.DataFrame] = field(default_factory=dict, repr=False, compare=False)
 
     @cached_property
     def runs(self) -> pd.DataFrame:
@@ -56,6 +57,20 @@ class SweepTables:
         """No rows where the sweep did not measure it."""
         path = self.folder / "attention.parquet"
         return _table(path) if ATTENTION in self.spec.measures else pd.DataFrame()
+
+    def at(self, table: Literal["runs", "curves", "attention"], stage: str, rate: float) -> pd.DataFrame:
+        """The rows of a table of a stage at a rate: runs by seed; of curves their validation accuracy, a row an
+        evaluation step, a column a seed. Cut once, then remembered: verdicts ask for the same ones many times."""
+        key = (table, stage, rate)
+        if key not in self._cut:
+            frame = getattr(self, table)
+            rows = frame[near(frame["learning_rate"], rate) & (frame["stage"] == stage)]
+            if table == "runs":
+                rows = rows.set_index("seed")
+            elif table == "curves":
+                rows = rows.pivot_table("validation_accuracy", "step", "seed")
+            self._cut[key] = rows
+        return self._cut[key]
 
     @property
     def selected_rate(self) -> float | None:
