@@ -68,7 +68,7 @@ def verdicts(claim: Claim, studies: Iterable[StudyCells]) -> list[Verdict]:
     """One a study that can decide the claim, never pooled; one without a study where none is needed."""
     if claim.documentary or claim.todo:
         return [Verdict(claim.id, DOCUMENTARY if claim.documentary else OPEN, note=claim.documentary or claim.todo)]
-    if claim.arithmetic:
+    if claim.arithmetic or claim.printed:
         word, note = computed(claim)
         return [Verdict(claim.id, word, note=note)]
     if any(rule.kind == "baseline" for rule in claim.rule):

@@ -2,6 +2,8 @@
 
 from fpt.papers.paper import (
     Claim,
+    Comparison,
+    Number,
     Paper,
     Printed,
     Row,
@@ -17,6 +19,8 @@ from fpt.papers.paper import (
 
 __all__ = [
     "Claim",
+    "Comparison",
+    "Number",
     "Paper",
     "Printed",
     "Row",
