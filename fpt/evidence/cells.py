@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 
 from fpt.evidence.runs import Origin, SweepTables, find_study, load_sweeps, studies
-from fpt.papers import Paper, Printed, Table, paper_of, papers
+from fpt.papers import Paper, Printed, Table, paper_of
 from fpt.sweeps.spec import SweepSpec
 from fpt.sweeps.study import Study, load_study
 
@@ -115,12 +115,6 @@ class Cell:
             return (runs["train_accuracy_last"] - runs["test_accuracy_last"]).astype(float)
         return runs["test_accuracy"].astype(float)
 
-    def by_rate(self) -> "dict[float, pd.Series[float]]":
-        """Test accuracy by seed at every rate of the grid, of the seeds that were trained at all of them."""
-        if self.problem:
-            return {}
-        return {rate: self.at(rate, SELECTION)["test_accuracy"].astype(float) for rate in self.rates}
-
     def curve(self, at: str | float = TUNED, stage: str | None = None) -> pd.DataFrame:
         """Validation accuracy, a row an evaluation step, a column a seed."""
         return self.at(at, stage, "curves")
@@ -178,11 +172,6 @@ class StudyCells:
             if rows is None or cell.row in rows:
                 found.setdefault(cell.task, {})[cell.row] = cell
         return {task: cells for task, cells in found.items() if any(cell.spec for cell in cells.values())}
-
-
-def tables() -> dict[str, Table]:
-    """Every table of every paper by id."""
-    return {name: table for paper in papers().values() for name, table in paper.tables.items()}
 
 
 def study_cells(name: str, root: Path | None = None) -> StudyCells:
