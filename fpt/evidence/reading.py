@@ -44,7 +44,7 @@ class Reading:
     @property
     def needed(self) -> list[str]:
         """The rows that the rule names, and the one that others have to reach."""
-        until = self.any_cell.table.until
+        until = next(iter(self.cells.values())).table.until
         return [*self.rule.rows, *([until] if self.rule.kind == "faster" and until != "threshold" else [])]
 
     @property
