@@ -59,44 +59,28 @@ def parameter_table() -> pd.DataFrame:
         "layer_norm": f"two digits transposed; {int(live['layer_norm']) - 2 * width:,} without the final layer norm",
         "positions": "two digits transposed",
     }
-    rows = [
-        {
-            "group": group.replace("_", " "),
-            "printed": f"{printed[group]:,}",
-            "counted": f"{live[group]:,}",
-            "note": note,
-        }
-        for group, note in notes.items()
-    ]
-    formula, total = trained_as_printed("gpt2"), library_total("gpt2")
-    printed_sum = sum(printed[group] for group in notes)
-    share = {"printed": f"{printed_sum:,}", "counted": f"{int(live.sum()):,}", "note": f"{formula:,} by the formula"}
-    percent = {"printed": f"{printed['percent_base']}%", "counted": f"{formula / total:.3%}", "note": "by the formula"}
-    xl = trained_as_printed("gpt2-xl") / library_total("gpt2-xl")
-    large = {"printed": f"{printed['percent_xl']}%", "counted": f"{xl:.3%}", "note": "by the formula"}
-    rows += [{"group": "all", **share}, {"group": "share of the model", **percent}, {"group": "share of XL", **large}]
-    return pd.DataFrame(rows)
+    rows = [(group.replace("_", " "), f"{printed[group]:,}", f"{live[group]:,}", note) for group, note in notes.items()]
+    total = sum(printed[group] for group in notes)
+    rows.append(("all", f"{total:,}", f"{int(live.sum()):,}", f"{trained_as_printed('gpt2'):,} by the formula"))
+    for name, backbone, key in (("the model", "gpt2", "percent_base"), ("XL", "gpt2-xl", "percent_xl")):
+        share = trained_as_printed(backbone) / library_total(backbone)
+        rows.append((f"share of {name}", f"{printed[key]}%", f"{share:.3%}", "by the formula"))
+    return pd.DataFrame(rows, columns=["group", "printed", "counted", "note"])
 
 
 def size_table() -> pd.DataFrame:
     """Tables 8 and 22: layers, width, heads and parameters, printed and of the live models."""
     shapes, sizes = claim("L-50").numbers, claim("L-29").numbers
-    rows = []
-    for place, (size, printed) in enumerate(shapes.items()):
-        backbone = SIZES[size]
-        rows.append(
-            {
-                "model": size,
-                "layers, width, heads (paper)": ", ".join(map(str, printed)),
-                "layers, width, heads": ", ".join(map(str, shape(backbone))),
-                "parameters (paper)": f"{sizes['total_M'][place]}M",
-                "parameters": f"{library_total(backbone) / 1e6:.1f}M",
-                "trained (paper)": f"{sizes['trained_K'][place]}K",
-                "trained by the formula": f"{trained_as_printed(backbone):,}",
-                "trained": f"{int(counts(backbone)['trainable'].sum()):,}",
-            }
-        )
-    return pd.DataFrame(rows)
+    table = pd.DataFrame({"model": list(shapes)})
+    backbones = [SIZES[size] for size in shapes]
+    table["layers, width, heads (paper)"] = [", ".join(map(str, printed)) for printed in shapes.values()]
+    table["layers, width, heads"] = [", ".join(map(str, shape(backbone))) for backbone in backbones]
+    table["parameters (paper)"] = [f"{millions}M" for millions in sizes["total_M"]]
+    table["parameters"] = [f"{library_total(backbone) / 1e6:.1f}M" for backbone in backbones]
+    table["trained (paper)"] = [f"{thousands}K" for thousands in sizes["trained_K"]]
+    table["trained by the formula"] = [f"{trained_as_printed(backbone):,}" for backbone in backbones]
+    table["trained"] = [f"{int(counts(backbone)['trainable'].sum()):,}" for backbone in backbones]
+    return table
 
 
 def lstm_parameters() -> dict[str, int]:
