@@ -4,7 +4,6 @@ Every function is named by the `arithmetic:` of a claim in fpt/papers and says w
 (None: it cannot be said on this machine), and by which numbers.
 """
 
-import math
 import re
 from collections.abc import Callable, Iterable
 from typing import Any, cast
@@ -16,6 +15,7 @@ from fpt.evidence.reading import CONTRADICTED, NOT_TESTED, SUPPORTED
 from fpt.evidence.sizes import (
     DEFAULT_STD,
     SIZES,
+    by_formula,
     counts,
     library_total,
     lstm_parameters,
@@ -28,7 +28,6 @@ from fpt.papers import Claim, Comparison, Number, claim, table
 from fpt.tasks import CIFAR10, data_folder
 
 Finding = tuple[bool | None, str]
-FUNCTIONS: dict[str, Callable[[Claim], Finding]] = {}
 
 CLOSE = 1.2  # "about the same number": within this factor
 FROZEN = "what is attended to still moves with input, positions and layer-norm gains"
@@ -52,11 +51,6 @@ def computed(claim: Claim) -> tuple[str, str]:
     else:
         raise unknown("function of fpt.evidence.arithmetic", claim.arithmetic, FUNCTIONS, f"claim {claim.id}")
     return NOT_TESTED if holds is None else SUPPORTED if holds else CONTRADICTED, note
-
-
-def _arithmetic(function: Callable[[Claim], Finding]) -> Callable[[Claim], Finding]:
-    FUNCTIONS[function.__name__] = function
-    return function
 
 
 def _compared(comparisons: Iterable[Comparison]) -> Finding:
@@ -85,22 +79,16 @@ def printed_at(place: Number, task: str) -> "np.ndarray[Any, Any]":
     return np.atleast_1d(np.round(number(place.row) - max(map(number, place.minus), default=0), 6))
 
 
-def _n(number: float) -> str:
-    return f"{number:,.10g}"
-
-
 def _listed(numbers: Iterable[float]) -> str:
-    return ", ".join(map(_n, numbers))
+    return ", ".join(f"{number:,.10g}" for number in numbers)
 
 
-@_arithmetic
 def l19_lstm_parameters(claim: Claim) -> Finding:
     base = int(counts("gpt2")["trainable"].sum())
     ratios = [trained / base for trained in lstm_parameters().values()]
     return all(1 / CLOSE < r < CLOSE for r in ratios), f"ratio {' and '.join(f'{r:.2f}' for r in ratios)}"
 
 
-@_arithmetic
 def l29_trained_parameters(claim: Claim) -> Finding:
     names = list(SIZES.values())[:3]
     near = [abs(trained_as_printed(n) / 1000 - k) < 2 for n, k in zip(names, claim.numbers["trained_K"], strict=True)]
@@ -110,19 +98,15 @@ def l29_trained_parameters(claim: Claim) -> Finding:
     return all(near) and not wrong, f"{parts}; totals: {', '.join(wrong) or 'they hold'}"
 
 
-@_arithmetic
 def l30_parameter_shares(claim: Claim) -> Finding:
-    live, width, printed = counts("gpt2")["trainable"], shape("gpt2")[1], claim.numbers
-    counted = {"output": 10 * width, "input": live["input"], "positions": live["positions"],
-               "layer_norm": live["layer_norm"] - 2 * width}  # fmt: skip
-    wrong = [f"{printed[group]:,} is {int(count):,}" for group, count in counted.items() if printed[group] != count]
+    printed, counted = claim.numbers, by_formula("gpt2")
+    wrong = [f"{printed[group]:,} is {count:,}" for group, count in counted.items() if printed[group] != count]
     shares = {"percent_base": "gpt2", "percent_xl": "gpt2-xl"}
     percent = {key: 100 * trained_as_printed(name) / library_total(name) for key, name in shares.items()}
     wrong += [f"{printed[key]}% is {share:.4f}%" for key, share in percent.items() if abs(share - printed[key]) > 5e-4]
     return not wrong, f"not so: {', '.join(wrong)}; the others hold" if wrong else "all hold"
 
 
-@_arithmetic
 def l32_spread_of_weights(claim: Claim) -> Finding:
     backbone = next((name for name in ("gpt2", "tiny-lm") if len(spread(name))), "")
     if not backbone:
@@ -135,13 +119,11 @@ def l32_spread_of_weights(claim: Claim) -> Finding:
     return bool(differs and varies), f"{backbone}: {', '.join(ranges)}; default {default:.3f}"
 
 
-@_arithmetic
 def l50_model_shapes(claim: Claim) -> Finding:
     wrong = {size: shape(SIZES[size]) for size, printed in claim.numbers.items() if [*shape(SIZES[size])] != printed}
     return not wrong, f"the library's models: {wrong or 'equal'}"
 
 
-@_arithmetic
 def l51_token_shapes(claim: Claim) -> Finding:
     printed = {task: [int(n) for n in re.findall(r"\d+", text)[:2]] for task, text in claim.numbers.items()}
     ours = _token_shapes()
@@ -170,7 +152,6 @@ def _token_shapes() -> dict[str, list[int]]:
     return found | {"listops": [listops.CUT, listops.CLOSE], "homology": [homology.LONGEST, len(homology.RESIDUES)]}
 
 
-@_arithmetic
 def l52_frozen_communication(claim: Claim) -> Finding:
     return not tokens_mix("fpt"), f"without the frozen attention no token depends on another; {FROZEN}"
 
@@ -193,16 +174,12 @@ def tokens_mix(trainable: str) -> bool:
     return bool(gradient[:, :-1].any())
 
 
-@_arithmetic
 def o01_transposed_digits(_: Claim) -> Finding:
-    printed, live = claim("L-30").numbers, counts("gpt2")["trainable"]
-    right = {"layer_norm": int(live["layer_norm"]) - 2 * shape("gpt2")[1], "positions": int(live["positions"])}
-    pairs = [(printed[group], count) for group, count in right.items()]
+    pairs = [(claim("L-30").numbers[group], by_formula("gpt2")[group]) for group in ("layer_norm", "positions")]
     same = all(one != two and sorted(str(one)) == sorted(str(two)) for one, two in pairs)
     return same, ", ".join(f"{one:,} for {two:,}" for one, two in pairs)
 
 
-@_arithmetic
 def o02_input_bias(_: Claim) -> Finding:
     printed, width = claim("L-30").numbers, shape("gpt2")[1]
     note = f"{printed['input']:,} = 17 x {width}, {printed['output']:,} = 10 x {width}"
@@ -213,26 +190,22 @@ def _tokens(task: str) -> list[int]:
     return [int(n) for n in re.findall(r"\d+", claim("L-51").numbers[task])]
 
 
-@_arithmetic
 def o04_cifar10_width(_: Claim) -> Finding:
     width = _tokens("cifar10")[1]
     return width != 4 * 4 * 3, f"{width} printed; a patch of 4x4 pixels in three colours has {4 * 4 * 3}"
 
 
-@_arithmetic
 def o05_mnist_size(_: Claim) -> Finding:
-    tokens, _width, *sides = _tokens("mnist")
-    fits = math.prod(side // 4 for side in sides)
-    return tokens == fits and tokens != (28 // 4) ** 2, f"{tokens} tokens of {_x(sides)} pixels; 28x28 gives {7 * 7}"
+    tokens, _width, side, _ = _tokens("mnist")
+    note = f"{tokens} tokens of {side}x{side} pixels; 28x28 gives {7 * 7}"
+    return tokens == (side // 4) ** 2 != (28 // 4) ** 2, note
 
 
-@_arithmetic
 def o06_six_strings(_: Claim) -> Finding:
     tokens, width = _tokens("bit_memory")
     return tokens * width == 6 * 1000, f"{tokens} x {width} / 1000 = {tokens * width / 1000:g} strings"
 
 
-@_arithmetic
 def r21_listops_data(claim: Claim) -> Finding:
     from fpt.tasks.listops import CLOSE, CUT, LONG, generate
 
@@ -255,21 +228,18 @@ def _batches() -> tuple[list[list[int]], str]:
     return [labels[at : at + 10_000].bincount(minlength=10).tolist() for at in range(0, 50_000, 10_000)], "as counted"
 
 
-@_arithmetic
 def r24_batches_balanced(_: Claim) -> Finding:
     batches, how = _batches()
     note = f"images of a class in batch 5: {min(batches[4]):,} to {max(batches[4]):,}, {how}"
     return all(min(batch) == max(batch) for batch in batches), note
 
 
-@_arithmetic
 def o26_batches_not_balanced(_: Claim) -> Finding:
     batches, how = _batches()
     unequal = sum(min(batch) < max(batch) for batch in batches)
     return unequal == len(batches), f"{unequal} of {len(batches)} batches are not balanced, {how}"
 
 
-@_arithmetic
 def r25_mnist_split(claim: Claim) -> Finding:
     import torch
 
@@ -282,7 +252,6 @@ def r25_mnist_split(claim: Claim) -> Finding:
     return equal, f"{len(train):,} and {len(validation):,} images, {int(held.min()):,} a class, by the rule used here"
 
 
-@_arithmetic
 def o24_printed_differences(_: Claim) -> Finding:
     off = {}
     for row, entry in table("rothermel-table-3").rows.items():
@@ -291,3 +260,8 @@ def o24_printed_differences(_: Claim) -> Finding:
             if error := round(abs(gap - (training - test)), 1):
                 off[f"{row} on {task}: {gap} for {training - test:.1f}"] = error
     return list(off.values()) == [0.1, 0.1], "; ".join(off)
+
+
+FUNCTIONS: dict[str, Callable[[Claim], Finding]] = {  # those named after a claim
+    name: function for name, function in globals().items() if re.match(r"[lor]\d\d_", name)
+}
