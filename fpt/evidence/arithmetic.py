@@ -196,7 +196,7 @@ def o04_cifar10_width(_: Claim) -> Finding:
 
 
 def o05_mnist_size(_: Claim) -> Finding:
-    tokens, _width, side, _ = _tokens("mnist")
+    tokens, _width, side, _side = _tokens("mnist")
     note = f"{tokens} tokens of {side}x{side} pixels; 28x28 gives {7 * 7}"
     return tokens == (side // 4) ** 2 != (28 // 4) ** 2, note
 

@@ -1,8 +1,9 @@
-"""The kinds of rules: what each of them tests on one task of one study."""
+"""The kinds of rules: what each of them tests on one task of one study, by a function of its name."""
 
 import math
 from collections.abc import Callable, Mapping
 from itertools import combinations, pairwise
+from typing import get_args
 
 import numpy as np
 import pandas as pd
@@ -13,6 +14,7 @@ from fpt.evidence.cells import AT_PAPERS_RATE, TUNED, Cell, steps_to
 from fpt.evidence.reading import DIVERGED, EDGE, NOT_TESTED, SUPPORTED, Part, Reading, compare, word_of
 from fpt.evidence.runs import rate_text
 from fpt.evidence.stats import POINT, Paired, paired
+from fpt.papers.paper import Kind
 
 ORDERS = (1e-5, 1e-3)  # the range of rates of `orders_differ` (Rothermel et al. 2021, section 4)
 SAME_RATE = 1 + 1e-6
@@ -38,27 +40,27 @@ def _above(reading: Reading, above: str, under: str) -> Part:
     return reading.contrast([above], [under], reading.rule.by * POINT, reading.rule.to * POINT)
 
 
-def _beats(reading: Reading) -> list[Part]:
+def beats(reading: Reading) -> list[Part]:
     first, *others = reading.rule.rows
     return [_above(reading, first, other) for other in others]
 
 
-def _matches_or_beats(reading: Reading) -> list[Part]:
+def matches_or_beats(reading: Reading) -> list[Part]:
     first, *others = reading.rule.rows
     return [reading.contrast([first], [other], -reading.margin) for other in others]
 
 
-def _comparable(reading: Reading) -> list[Part]:
+def comparable(reading: Reading) -> list[Part]:
     first, *others = reading.rule.rows
     margin = reading.margin
     return [reading.contrast([first], [other], -margin, margin, equivalence=True) for other in others]
 
 
-def _order(reading: Reading) -> list[Part]:
+def order(reading: Reading) -> list[Part]:
     return [_above(reading, above, under) for under, above in pairwise(reading.rule.rows)]
 
 
-def _jump(reading: Reading) -> list[Part]:
+def jump(reading: Reading) -> list[Part]:
     """The first step minus each of the others."""
     (start, end), *others = pairwise(reading.rule.rows)
     label = reading.label
@@ -72,13 +74,13 @@ def _jump(reading: Reading) -> list[Part]:
     ]
 
 
-def _near(reading: Reading) -> list[Part]:
+def near(reading: Reading) -> list[Part]:
     numbers = [(row, printed.value) for row, cell in reading.rows.items() for printed in cell.printed.values()]
     gaps = [(row, value[0] - value[1] if isinstance(value, tuple) else value) for row, value in numbers]
     return [_within(reading, row, n / 100, f"{n:g} as printed") for row, n in gaps if isinstance(n, int | float)]
 
 
-def _linear(reading: Reading) -> list[Part]:
+def linear(reading: Reading) -> list[Part]:
     if missing := missing_data(reading.task):
         return [reading.untested(missing)]
     score = linear_score(reading.task)
@@ -92,7 +94,7 @@ def _within(reading: Reading, row: str, number: float, words: str) -> Part:
     return reading.contrast([row], (), *limits, equivalence=True, less=number, comparison=words)
 
 
-def _reaches(reading: Reading) -> list[Part]:
+def reaches(reading: Reading) -> list[Part]:
     level = math.nextafter(float(reading.rule.level) / 100, 0)  # reached counts as reached
     return [reading.contrast([row], (), level) for row in reading.rule.rows]
 
@@ -106,7 +108,7 @@ def _steps(reading: Reading, row: str) -> "pd.Series[float]":
     return steps_to(cell.curve(at, reading.stage), float(goal))
 
 
-def _faster(reading: Reading) -> list[Part]:
+def faster(reading: Reading) -> list[Part]:
     """Logarithms of the ratio of steps. A run that never arrived counts as the last step, less than it needs; a pair
     of which neither did says nothing."""
     specs = [cell.spec for cell in reading.rows.values() if cell.spec]
@@ -131,7 +133,7 @@ def _faster(reading: Reading) -> list[Part]:
     return parts
 
 
-def _never_reaches(reading: Reading) -> list[Part]:
+def never_reaches(reading: Reading) -> list[Part]:
     """The best mean of the second row's curve minus that of the first, each by seed at its step."""
     first, second = reading.rule.rows
     curves = [reading.rows[row].curve(reading.rule.at, reading.stage) for row in (first, second)]
@@ -144,16 +146,16 @@ def _never_reaches(reading: Reading) -> list[Part]:
     return [reading.part(words, test, up=second in edges, down=first in edges, edges=edges, notes=notes)]
 
 
-def _small_gap(reading: Reading) -> list[Part]:
+def small_gap(reading: Reading) -> list[Part]:
     return [reading.contrast([row], (), -math.inf, reading.margin) for row in reading.rule.rows]
 
 
-def _smaller_gap(reading: Reading) -> list[Part]:
+def smaller_gap(reading: Reading) -> list[Part]:
     first, *others = reading.rule.rows
     return [reading.contrast([other], [first], reading.rule.by * POINT) for other in others]
 
 
-def _unstable(reading: Reading) -> list[Part]:
+def unstable(reading: Reading) -> list[Part]:
     parts = []
     for row, cell in reading.rows.items():
         words = f"{cell.label}, tuned - at the paper's rate"
@@ -165,7 +167,7 @@ def _unstable(reading: Reading) -> list[Part]:
     return parts
 
 
-def _drop(reading: Reading) -> list[Part]:
+def drop(reading: Reading) -> list[Part]:
     """At the paper's rate minus at the next one of the grid, or at the rate `level`."""
     parts = []
     for row, cell in reading.rows.items():
@@ -189,7 +191,7 @@ def _shared_rates(reading: Reading) -> list[float]:
     return [rate for rate in sorted(grids[0]) if all(any(same(rate, each) for each in grid) for grid in grids)]
 
 
-def _lower_rate(reading: Reading) -> list[Part]:
+def lower_rate(reading: Reading) -> list[Part]:
     """By the rates that selection chose: a count, no test."""
     first, *others = reading.rule.rows
     return [_ratio_of_rates(reading, reading.rows[first], reading.rows[other]) for other in others]
@@ -214,33 +216,31 @@ def _end(cell: Cell) -> str:
     return "low" if cell.best_rate <= min(cell.rates) * SAME_RATE else "high"
 
 
-def _inverts(reading: Reading) -> list[Part]:
+def inverts(reading: Reading) -> list[Part]:
     """The first row matches or beats the second at the paper's rate; the second beats it at every lower rate at which
     one of them has come half of the way from chance to its best."""
     first, second = reading.rule.rows
     paper, rates = reading.any_cell.papers_rate or math.nan, _shared_rates(reading)
     if not any(same(rate, paper) for rate in rates):
         return []
-    learned = {rate for row in (first, second) for rate in _learned(reading, row)}
     parts = []
     for rate in rates:
         if at_paper := same(rate, paper):
             above, under, limit = first, second, -reading.margin
         else:
             above, under, limit = second, first, 0.0
-        if at_paper or (rate < paper and rate in learned):
+        if at_paper or (rate < paper and any(_has_learned(reading, row, rate) for row in (first, second))):
             words = f"{reading.label(above)} - {reading.label(under)} at {rate_text(rate)}"
             parts.append(reading.contrast([above], [under], limit, at=(rate, rate), comparison=words))
     return parts if len(parts) > 1 else []
 
 
-def _learned(reading: Reading, row: str) -> list[float]:
-    means = {rate: reading.values(row, rate).mean() for rate in reading.rows[row].rates}
-    least = (chance(reading.task) + max(means.values())) / 2
-    return [rate for rate, mean in means.items() if mean >= least]
+def _has_learned(reading: Reading, row: str, rate: float) -> bool:
+    best = max(reading.values(row, each).mean() for each in reading.rows[row].rates)
+    return bool(reading.values(row, rate).mean() >= (chance(reading.task) + best) / 2)
 
 
-def _fixed_and_tuned(reading: Reading) -> list[Part]:
+def fixed_and_tuned(reading: Reading) -> list[Part]:
     first, second = reading.rule.rows
     sides = ((first, second, AT_PAPERS_RATE, "paper's rate"), (second, first, TUNED, "tuned"))
     return [
@@ -251,7 +251,7 @@ def _fixed_and_tuned(reading: Reading) -> list[Part]:
     ]
 
 
-def _orders_differ(reading: Reading) -> list[Part]:
+def orders_differ(reading: Reading) -> list[Part]:
     """Two rates differ if two rows change places between them, Bonferroni-corrected over the pairs of rows; they do
     not if every pair is in the same order at both."""
     low, high = ORDERS
@@ -261,8 +261,8 @@ def _orders_differ(reading: Reading) -> list[Part]:
 
 def _changed(reading: Reading, one: float, two: float) -> Part:
     change, same = [], []
-    for pair in combinations(reading.rule.rows, 2):
-        here, there = (compare(*(reading.values(row, rate) for row in pair))[0] for rate in (one, two))
+    for first, second in combinations(reading.rule.rows, 2):
+        here, there = (compare(reading.values(first, rate), reading.values(second, rate))[0] for rate in (one, two))
         above, below = (here.above(0), there.above(0)), (here.below(0), there.below(0))
         change += [max(above[0], below[1]), max(below[0], above[1])]
         same.append(2 * min(max(above), max(below)))
@@ -271,7 +271,7 @@ def _changed(reading: Reading, one: float, two: float) -> Part:
     return Part(reading.task, words, Paired(0), word_of(differ, equal), "", differ, min(1.0, equal))
 
 
-def _attends(reading: Reading) -> list[Part]:
+def attends(reading: Reading) -> list[Part]:
     """Scores of the first layer's attention (fpt.evidence.attention), above what `level` names."""
     at, stage = reading.rule.at, reading.stage
     if any(maps_of(cell, at, stage=stage).empty for cell in reading.rows.values()):
@@ -290,24 +290,6 @@ def _attends(reading: Reading) -> list[Part]:
     return [reading.part(f"{first.label}: {name}", paired(*pair)) for name, pair in tests.items()]
 
 
-KINDS: Mapping[str, Callable[[Reading], list[Part]]] = {
-    "beats": _beats,
-    "matches_or_beats": _matches_or_beats,
-    "comparable": _comparable,
-    "order": _order,
-    "jump": _jump,
-    "near": _near,
-    "linear": _linear,
-    "reaches": _reaches,
-    "faster": _faster,
-    "never_reaches": _never_reaches,
-    "small_gap": _small_gap,
-    "smaller_gap": _smaller_gap,
-    "unstable": _unstable,
-    "drop": _drop,
-    "lower_rate": _lower_rate,
-    "inverts": _inverts,
-    "fixed_and_tuned": _fixed_and_tuned,
-    "orders_differ": _orders_differ,
-    "attends": _attends,
+KINDS: Mapping[str, Callable[[Reading], list[Part]]] = {  # a kind is tested by the function of its name
+    kind: globals()[kind] for kind in get_args(Kind) if kind in globals()
 }

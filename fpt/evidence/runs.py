@@ -87,7 +87,8 @@ class SweepTables:
 
 def near(rates: "pd.Series[float]", *wanted: float) -> "np.ndarray[Any, Any]":
     """Which of `rates` are one of those `wanted`: they went through YAML, JSON and parquet. False for nan."""
-    return np.isclose(rates.to_numpy(float)[:, None], wanted, rtol=1e-6, atol=0).any(axis=1)
+    close = np.isclose(rates.to_numpy(float)[:, None], wanted, rtol=1e-6, atol=0)
+    return np.asarray(close.any(axis=1))
 
 
 def rate_text(rate: Any) -> str:

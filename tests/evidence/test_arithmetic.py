@@ -10,6 +10,7 @@ from fpt.errors import SpecError
 from fpt.evidence import arithmetic
 from fpt.evidence.arithmetic import FUNCTIONS, computed, tokens_mix
 from fpt.evidence.reading import CONTRADICTED, NOT_TESTED, SUPPORTED
+from fpt.evidence.sizes import counts
 from fpt.papers import Claim, Printed, claims, table
 from fpt.papers import claim as claim_of
 
@@ -94,7 +95,7 @@ def test_counts_that_are_printed_right_are_supported() -> None:
 
 
 def test_as_many_parameters_as_the_transformer(monkeypatch: pytest.MonkeyPatch) -> None:
-    base = int(arithmetic.counts("gpt2")["trainable"].sum())
+    base = int(counts("gpt2")["trainable"].sum())
     monkeypatch.setattr(arithmetic, "lstm_parameters", lambda: {"lstm": base, "lstm-released": round(1.1 * base)})
     assert computed(DECIDED["L-19"])[0] == SUPPORTED
 

@@ -4,6 +4,7 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import pytest
@@ -12,7 +13,7 @@ import synthetic
 from fpt.errors import DataError, SpecError
 from fpt.evidence import find_study, load_curves, load_runs, studies, sweeps_table
 from fpt.evidence.runs import label, rate_text
-from fpt.sweeps import load_study
+from fpt.sweeps import SweepSpec, load_study
 
 
 def test_one_row_per_run_with_its_spec(study: Path, runs: pd.DataFrame) -> None:
@@ -67,7 +68,7 @@ def test_only_what_the_present_study_resolves_to(tmp_path: Path) -> None:
     (study / "study.yaml").write_text(text.replace("steps: 400", "steps: 500"))
     assert load_runs(study).empty
     (study / "study.yaml").write_text(text)
-    first = load_study(study).sweeps[0]
+    (first,) = [spec for spec in load_study(study).sweeps if spec.arm == "frozen-pretrained"]
     (study / first.folder_name / "result.json").unlink()  # parquet files alone are no result
     assert "FP" not in set(load_runs(study)["label"])
 
@@ -97,16 +98,18 @@ def test_bad_arguments_are_named(study: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "name"),
+    ("fields", "name"),
     [
-        (("frozen-pretrained",), "FP"),
-        (("unfrozen-random", "fixed"), "UR fixed"),
-        (("frozen-random", "matched", 2.0), "FR x2"),
-        (("output-pretrained",), "output-pretrained"),
+        ({"arm": "frozen-pretrained"}, "FP"),
+        ({"arm": "unfrozen-random", "random_init": "fixed"}, "UR fixed"),
+        ({"arm": "frozen-random", "random_gain": 2.0}, "FR x2"),
+        ({"arm": "frozen-random", "input_init": "default"}, "FR default-input"),
+        ({"arm": "output-pretrained"}, "output-pretrained"),
+        ({"arm": "frozen-pretrained", "pretrained_by": "bit-memory.unfrozen-random-0a1b2c3d"}, "FP by-bit-memory"),
     ],
 )
-def test_labels(arguments: tuple[str, ...], name: str) -> None:
-    assert label(*arguments) == name  # type: ignore[arg-type]
+def test_labels(fields: dict[str, Any], name: str) -> None:
+    assert label(SweepSpec(task="digits", steps=400, learning_rates=[1e-3], selection_seeds=[0], **fields)) == name
 
 
 def test_rates_are_written_as_in_the_papers() -> None:
