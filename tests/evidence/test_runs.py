@@ -1,5 +1,6 @@
 """Tidy tables: which folders are read, and what a row says."""
 
+import math
 import shutil
 import subprocess
 import sys
@@ -12,7 +13,7 @@ import synthetic
 
 from fpt.errors import DataError, SpecError
 from fpt.evidence import find_study, load_curves, load_runs, studies, sweeps_table
-from fpt.evidence.runs import label, rate_text
+from fpt.evidence.runs import label, load_sweeps, rate_text
 from fpt.sweeps import SweepSpec, load_study
 
 
@@ -73,6 +74,16 @@ def test_only_what_the_present_study_resolves_to(tmp_path: Path) -> None:
     assert "FP" not in set(load_runs(study)["label"])
 
 
+def test_a_sweep_is_cut_once_by_stage_and_rate(study: Path) -> None:
+    sweep = next(iter(load_sweeps(load_study(study)).values()))
+    cut = sweep.at("runs", "confirmation", 1e-3 * (1 + 1e-9))  # rates went through text
+    rows = sweep.runs[(sweep.runs["stage"] == "confirmation") & (sweep.runs["learning_rate"] == 1e-3)]
+    pd.testing.assert_series_equal(cut["test_accuracy"], rows.set_index("seed")["test_accuracy"])
+    assert sweep.at("runs", "confirmation", 1e-3 * (1 + 1e-9)) is cut
+    assert list(sweep.at("curves", "confirmation", 1e-3)) == list(cut.index)
+    assert sweep.at("runs", "confirmation", math.nan).empty
+
+
 def test_status_and_provenance_of_every_sweep(study: Path) -> None:
     table = sweeps_table(study)
     assert list(table["status"]) == ["done"] * 6
@@ -92,7 +103,7 @@ def test_studies_are_found_from_inside_the_workspace(tmp_path: Path, monkeypatch
 
 def test_bad_arguments_are_named(study: Path) -> None:
     with pytest.raises(SpecError, match=r"origin 'mine'.*auto, own, published"):
-        load_runs(study, "mine")  # type: ignore[arg-type]
+        load_runs(study, "mine")
     with pytest.raises(SpecError, match=r"nowhere/study\.yaml"):
         load_runs(study.parent / "nowhere")
 
@@ -109,7 +120,7 @@ def test_bad_arguments_are_named(study: Path) -> None:
     ],
 )
 def test_labels(fields: dict[str, Any], name: str) -> None:
-    assert label(SweepSpec(task="digits", steps=400, learning_rates=[1e-3], selection_seeds=[0], **fields)) == name
+    assert label(SweepSpec(task="digits", steps=400, learning_rates=(1e-3,), selection_seeds=(0,), **fields)) == name
 
 
 def test_rates_are_written_as_in_the_papers() -> None:
