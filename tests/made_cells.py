@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from types import SimpleNamespace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 
 from fpt.evidence.cells import CONFIRMATION, PAPER_SCALE, SELECTION, Cell
+from fpt.evidence.runs import SweepTables
 from fpt.papers import Claim, Paper, Table
 from fpt.sweeps import SweepSpec
 
@@ -77,11 +78,13 @@ def cell(table: Table, row: str, made: Made, task: str = "digits", scale: str = 
                     curves.append(key | {"step": step, "validation_accuracy": value})
                 if made.attention:
                     maps += _maps(key, made.attention, noise)
-    tables = SimpleNamespace(
-        runs=pd.DataFrame(runs).astype({"diverged_at": "Int64"}), curves=pd.DataFrame(curves),
-        attention=pd.DataFrame(maps), selected_rate=made.best, at_edge=made.edge,
-    )  # fmt: skip
-    return Cell(table, row, task, (task,), spec, tables, scale)  # type: ignore[arg-type]
+    tables = SweepTables(spec, Path(), {"selected_rate": made.best, "at_edge": made.edge}, "own")
+    vars(tables).update(  # what is otherwise read from its folder
+        runs=pd.DataFrame(runs).astype({"diverged_at": "Int64"}),
+        curves=pd.DataFrame(curves),
+        attention=pd.DataFrame(maps),
+    )
+    return Cell(table, row, task, (task,), spec, tables, scale)
 
 
 def _maps(key: dict[str, Any], shares: tuple[float, float, float], noise: float) -> list[dict[str, Any]]:

@@ -12,8 +12,10 @@ Scores = dict[str, "pd.Series[float]"]
 
 def maps_of(cell: Cell, at: str = TUNED, trained: bool = True, stage: str | None = None) -> pd.DataFrame:
     """A row a run, query and key, after [before] training; no rows where the sweep did not measure its attention."""
-    maps = pd.DataFrame() if cell.tables is None else cell.tables.attention
-    return maps if maps.empty else cell.at(at, maps[maps["trained"].astype(bool) == trained], stage)
+    if cell.tables is None or cell.tables.attention.empty:
+        return pd.DataFrame()
+    maps = cell.at(at, stage, "attention")
+    return maps[maps["trained"].astype(bool) == trained]
 
 
 def scores(maps: pd.DataFrame) -> Scores:

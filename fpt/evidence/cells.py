@@ -9,12 +9,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 import pandas as pd
 
-from fpt.evidence.runs import Origin, SweepTables, find_study, load_sweeps, near, studies
-from fpt.papers import Paper, Printed, Table, paper_of, papers
+from fpt.evidence.runs import Origin, SweepTables, find_study, load_sweeps, studies
+from fpt.papers import Paper, Printed, Table, paper_of
 from fpt.sweeps.spec import SweepSpec
 from fpt.sweeps.study import Study, load_study
 
@@ -93,51 +94,36 @@ class Cell:
         backbone = self.spec.backbone if self.spec else ""
         return self.paper.rate(self.stands_for[0] if self.stands_for else self.task, backbone)
 
-    def at(self, at: str | float, frame: pd.DataFrame | None = None, stage: str | None = None) -> pd.DataFrame:
-        """The rows of `frame` [the runs] of a stage [the reported one] at a rate: tuned, the paper's, a number."""
-        frame = self.runs if frame is None else frame
+    def at(
+        self, at: str | float, stage: str | None = None, table: Literal["runs", "curves", "attention"] = "runs"
+    ) -> pd.DataFrame:
+        """`SweepTables.at` of a stage [the reported one] at a rate: tuned, the paper's, a number."""
+        if self.tables is None:
+            return pd.DataFrame()
         rate = {TUNED: self.best_rate, AT_PAPERS_RATE: self.papers_rate}.get(at, at) if isinstance(at, str) else at
-        at_rate = near(frame["learning_rate"], math.nan if rate is None else float(rate))
-        return frame[at_rate & (frame["stage"] == (stage or self.stage))]
+        return self.tables.at(table, stage or self.stage, math.nan if rate is None else float(rate))
 
     def values(self, at: str | float = TUNED, stage: str | None = None) -> "pd.Series[float]":
         """By seed: test accuracy, steps to the table's goal (infinite: not reached), or training minus test."""
         if self.problem:
             return pd.Series(dtype=float)
         if self.table.kind == "steps":
-            return self._steps(at, stage)
-        runs = self.at(at, stage=stage).drop_duplicates("seed").set_index("seed")
+            goal = self.spec.threshold if self.spec and self.spec.threshold else math.nan
+            return steps_to(self.curve(at, stage), goal)
+        runs = self.at(at, stage)
         if self.table.kind == "gap":
             return (runs["train_accuracy_last"] - runs["test_accuracy_last"]).astype(float)
         return runs["test_accuracy"].astype(float)
 
-    def by_rate(self) -> "dict[float, pd.Series[float]]":
-        """Test accuracy by seed at every rate of the grid, of the seeds that were trained at all of them."""
-        if self.problem:
-            return {}
-        chosen = self.runs[self.runs["stage"] == SELECTION]
-        return {
-            float(str(rate)): runs.drop_duplicates("seed").set_index("seed")["test_accuracy"].astype(float)
-            for rate, runs in chosen.groupby("learning_rate")
-        }
-
     def curve(self, at: str | float = TUNED, stage: str | None = None) -> pd.DataFrame:
         """Validation accuracy, a row an evaluation step, a column a seed."""
-        if self.tables is None:
-            return pd.DataFrame()
-        return self.at(at, self.tables.curves, stage).pivot_table("validation_accuracy", "step", "seed")
-
-    def _steps(self, at: str | float, stage: str | None) -> "pd.Series[float]":
-        """First evaluated step at which validation accuracy reached the sweep's threshold, by seed."""
-        curve = self.curve(at, stage)
-        goal = self.spec.threshold if self.spec and self.spec.threshold else math.nan
-        return steps_to(curve, goal)
+        return self.at(at, stage, "curves")
 
     def diverged(self, at: str | float) -> int:
         """How many runs of any stage diverged at this rate."""
         if self.problem:
             return 0
-        return sum(int(self.at(at, stage=s)["diverged_at"].notna().sum()) for s in (SELECTION, CONFIRMATION))
+        return sum(int(self.at(at, stage)["diverged_at"].notna().sum()) for stage in (SELECTION, CONFIRMATION))
 
 
 def steps_to(curve: pd.DataFrame, goal: float) -> "pd.Series[float]":
@@ -186,11 +172,6 @@ class StudyCells:
             if rows is None or cell.row in rows:
                 found.setdefault(cell.task, {})[cell.row] = cell
         return {task: cells for task, cells in found.items() if any(cell.spec for cell in cells.values())}
-
-
-def tables() -> dict[str, Table]:
-    """Every table of every paper by id."""
-    return {name: table for paper in papers().values() for name, table in paper.tables.items()}
 
 
 def study_cells(name: str, root: Path | None = None) -> StudyCells:

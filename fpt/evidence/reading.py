@@ -8,14 +8,7 @@ from functools import cached_property
 import pandas as pd
 
 from fpt.evidence.baselines import chance
-from fpt.evidence.cells import (
-    AT_PAPERS_RATE,
-    CONFIRMATION,
-    NOT_RUN,
-    SELECTION,
-    TUNED,
-    Cell,
-)
+from fpt.evidence.cells import AT_PAPERS_RATE, CONFIRMATION, NOT_RUN, SELECTION, TUNED, Cell
 from fpt.evidence.stats import MINIMUM_PAIRS, POINT, SIGNIFICANCE, Paired, paired, seeds_needed
 from fpt.papers import Rule
 
@@ -51,12 +44,15 @@ class Reading:
     @property
     def needed(self) -> list[str]:
         """The rows that the rule names, and the one that others have to reach."""
-        until = self.any_cell.table.until
+        until = next(iter(self.cells.values())).table.until
         return [*self.rule.rows, *([until] if self.rule.kind == "faster" and until != "threshold" else [])]
 
     @property
     def rows(self) -> dict[str, Cell]:
         return {row: self.cells[row] for row in self.needed}
+
+    def label(self, row: str) -> str:
+        return self.rows[row].label
 
     @property
     def any_cell(self) -> Cell:
@@ -88,15 +84,15 @@ class Reading:
     def _has(self, cell: Cell, stage: str) -> bool:
         return all(len(cell.values(at, stage)) for at in self.ats)
 
-    def values(self, row: str, at: str = "") -> "pd.Series[float]":
-        """By seed, at the rule's rates [or `at`]; a run that was never finite counts as chance."""
+    def values(self, row: str, at: str | float) -> "pd.Series[float]":
+        """By seed; a run that was never finite counts as chance."""
         cell = self.rows[row]
-        values = cell.values(at or self.rule.at, self.stage)
+        values = cell.values(at, self.stage)
         return values.fillna(chance(cell.task)) if cell.table.kind == "accuracy" else values
 
-    def by_rate(self, row: str) -> "dict[float, pd.Series[float]]":
-        cell = self.rows[row]
-        return {rate: values.fillna(chance(cell.task)) for rate, values in cell.by_rate().items()}
+    def edges(self, rows: Iterable[str], at: str | float) -> list[str]:
+        """The rows whose rate is an end of the grid: a better one may lie beyond it."""
+        return [row for row in rows if at == TUNED and self.rows[row].at_edge]
 
     def problem(self) -> tuple[str, str]:
         """Why the rows are not compared here: a word and a note; empty where they are."""
@@ -141,18 +137,9 @@ class Reading:
         edges = [self.rows[row].label for row in dict.fromkeys(edges)]
         word = word_of(supports, contradicts, EDGE if edges else INCONCLUSIVE)
         at_edge = [f"edge of the grid: {', '.join(edges)}"] if edges else []
-        open_points = word == INCONCLUSIVE and test.sd > 0 and self.any_cell.table.kind != "steps"
-        seeds = _seeds(test.sd) if open_points else ""
-        return Part(
-            self.task,
-            comparison,
-            test,
-            word,
-            "; ".join([*notes, *at_edge, *_of_test(test)]),
-            supports,
-            contradicts,
-            seeds,
-        )
+        note = "; ".join([*notes, *at_edge, *_of_test(test)])
+        is_open = word == INCONCLUSIVE and test.sd > 0 and self.any_cell.table.kind != "steps"
+        return Part(self.task, comparison, test, word, note, supports, contradicts, _seeds(test.sd) if is_open else "")
 
     def contrast(
         self,
@@ -162,26 +149,26 @@ class Reading:
         high: float = math.inf,
         *,
         equivalence: bool = False,
-        at: str = "",
+        at: tuple[str | float, str | float] | None = None,
         less: float = 0.0,
         comparison: str = "",
         notes: Iterable[str] = (),
     ) -> Part:
-        """Rows `plus` minus rows `minus` and the number `less`."""
-        at = at or self.rule.at
-        series = [self.values(row, at) for row in (*plus, *minus)]
+        """Rows `plus` minus rows `minus` and the number `less`, at the rule's rate [or each side at its own]."""
+        sides = list(zip((plus, minus), at or (self.rule.at, self.rule.at), strict=True))
+        points = [(row, rate) for rows, rate in sides for row in rows]
+        series = [self.values(row, rate) for row, rate in points]
         first = pd.concat(series[: len(plus)], axis=1, join="inner").sum(axis=1, skipna=False)
         second = pd.concat([0 * first + less, *series[len(plus) :]], axis=1, join="inner").sum(axis=1, skipna=False)
         of_accuracy = self.any_cell.table.kind == "accuracy"
         test, collapsed = compare(first, second, series if of_accuracy else ())
-        edges = [row for row in (*plus, *minus) if at == TUNED and self.rows[row].at_edge]
-        known = of_accuracy or not edges  # an edge bounds an accuracy, nothing else
-        diverged = {self.rows[row].label: self.rows[row].diverged(at) for row in (*plus, *minus)}
-        lost = [f"{label} ({count})" for label, count in diverged.items() if count]
+        up, down = (self.edges(rows, rate) for rows, rate in sides)
+        unknown = not of_accuracy and bool(up or down)  # an edge bounds an accuracy, nothing else
+        lost = [f"{self.rows[row].label} ({n})" for row, rate in points if (n := self.rows[row].diverged(rate))]
         return self.part(
             comparison or " - ".join(self.rows[row].label for row in (*plus, *minus)),
-            test, low, high, equivalence=equivalence, edges=edges,
-            up=not known or bool(set(edges) & set(plus)), down=not known or bool(set(edges) & set(minus)),
+            test, low, high, equivalence=equivalence, edges=[*up, *down],
+            up=unknown or bool(up), down=unknown or bool(down),
             notes=[*notes, *collapsed, *([f"diverged runs: {', '.join(lost)}"] if lost else [])],
         )  # fmt: skip
 

@@ -1,12 +1,14 @@
 """Finished sweeps: their tables and records by sweep, and flattened into tidy frames for users (`load_runs`)."""
 
 import json
+import math
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, cast
 
+import numpy as np
 import pandas as pd
 
 from fpt.errors import DataError, unknown
@@ -42,6 +44,7 @@ class SweepTables:
     folder: Path
     result: dict[str, Any]
     origin: str
+    _cut: dict[tuple[str, str, float], pd.DataFrame] = field(default_factory=dict, repr=False, compare=False)
 
     @cached_property
     def runs(self) -> pd.DataFrame:
@@ -57,6 +60,20 @@ class SweepTables:
         path = self.folder / "attention.parquet"
         return _table(path) if ATTENTION in self.spec.measures else pd.DataFrame()
 
+    def at(self, table: Literal["runs", "curves", "attention"], stage: str, rate: float) -> pd.DataFrame:
+        """The rows of a table of a stage at a rate: runs by seed; of curves their validation accuracy, a row an
+        evaluation step, a column a seed. Cut once, then remembered: verdicts ask for the same ones many times."""
+        key = (table, stage, rate)
+        if key not in self._cut:
+            frame = getattr(self, table)
+            rows = frame[near(frame["learning_rate"], rate) & (frame["stage"] == stage)]
+            if table == "runs":
+                rows = rows.set_index("seed")
+            elif table == "curves":
+                rows = rows.pivot_table("validation_accuracy", "step", "seed")
+            self._cut[key] = rows
+        return self._cut[key]
+
     @property
     def selected_rate(self) -> float | None:
         """None where no rate was eligible."""
@@ -68,9 +85,10 @@ class SweepTables:
         return bool(self.result["at_edge"])
 
 
-def near(rates: "pd.Series[float]", rate: float) -> "pd.Series[bool]":
-    """Which of `rates` are `rate`: they went through YAML, JSON and parquet. False everywhere for nan."""
-    return (rates.astype(float) / rate - 1).abs() < 1e-6
+def near(rates: "pd.Series[float]", *wanted: float) -> "np.ndarray[Any, Any]":
+    """Which of `rates` are one of those `wanted`: they went through YAML, JSON and parquet. False for nan."""
+    close = np.isclose(rates.to_numpy(float)[:, None], wanted, rtol=1e-6, atol=0)
+    return np.asarray(close.any(axis=1))
 
 
 def rate_text(rate: Any) -> str:
@@ -151,17 +169,6 @@ def label(spec: SweepSpec) -> str:
     return " ".join(words)
 
 
-def tidy(frame: pd.DataFrame, spec: SweepSpec, result: dict[str, Any]) -> pd.DataFrame:
-    """Runs or curves of one sweep with its spec and what result.json says of the selection."""
-    rate = float("nan") if result["selected_rate"] is None else float(result["selected_rate"])
-    frame = frame.assign(**_spec_columns(spec), selected_rate=rate, at_edge=bool(result["at_edge"]))
-    frame["selected"] = near(frame["learning_rate"], rate)
-    frame["reference"] = False
-    for reference in spec.reference_rates:
-        frame["reference"] |= near(frame["learning_rate"], reference)
-    return frame
-
-
 def _chosen(states: list[SweepState], origin: Origin) -> Origin:
     """Whose results are read, by the rule of `load_runs`."""
     if origin == "auto":
@@ -177,12 +184,21 @@ def _chosen(states: list[SweepState], origin: Origin) -> Origin:
 def _tidy(study_folder: str | Path, origin: Origin, table: Literal["runs", "curves"]) -> pd.DataFrame:
     study = load_study(study_folder)
     frames = [
-        tidy(getattr(sweep, table), sweep.spec, sweep.result).assign(study=study.folder.name, origin=sweep.origin)
+        getattr(sweep, table).assign(**_columns(sweep, getattr(sweep, table)["learning_rate"]), study=study.folder.name)
         for sweep in load_sweeps(study, origin).values()
     ]
-    if not frames:
-        return pd.DataFrame({name: pd.Series(dtype=object) for name in (*COLUMNS[table], *ADDED)})
-    return pd.concat(frames, ignore_index=True)
+    empty = pd.DataFrame(columns=[*COLUMNS[table], *ADDED], dtype=object)
+    return pd.concat(frames, ignore_index=True) if frames else empty
+
+
+def _columns(sweep: SweepTables, rates: "pd.Series[float]") -> dict[str, Any]:
+    """The spec of a sweep, and what its result says of the learning rates of its rows."""
+    spec, rate = sweep.spec, math.nan if sweep.selected_rate is None else sweep.selected_rate
+    row = {name: _flat(getattr(spec, name)) for name in SPEC}
+    row |= {"pretrained_by": spec.pretrained_by or "", "threshold": spec.threshold or math.nan}
+    row |= {"label": label(spec), "setup": json.dumps([row[name] for name in SETUP]), "origin": sweep.origin}
+    row |= {"selected_rate": rate, "at_edge": sweep.at_edge}
+    return row | {"selected": near(rates, rate), "reference": near(rates, *spec.reference_rates)}
 
 
 def _table(path: Path) -> pd.DataFrame:
@@ -194,12 +210,6 @@ def _table(path: Path) -> pd.DataFrame:
     if not set(frame["sweep"]) <= {path.parent.name}:
         raise DataError(f"{path} is of another sweep: remove {path.parent} and run the study again")
     return frame
-
-
-def _spec_columns(spec: SweepSpec) -> dict[str, Any]:
-    row = {name: _flat(getattr(spec, name)) for name in SPEC}
-    row |= {"pretrained_by": spec.pretrained_by or "", "threshold": spec.threshold or float("nan")}
-    return row | {"label": label(spec), "setup": json.dumps([row[name] for name in SETUP])}
 
 
 def _flat(value: Any) -> Any:

@@ -7,10 +7,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from fpt.errors import FptError
 from fpt.models import BACKBONES
 from fpt.models.families import layer_of
-from fpt.models.weights import cached, local_folder
+<<<<<<< ours
+from fpt.models.weights import cached, local_folder, pretrained_state
+=======
+from fpt.models.weights import local_folder
+>>>>>>> theirs
 from fpt.papers import claim
 
 SIZES = {"small": "gpt2", "medium": "gpt2-medium", "large": "gpt2-large", "XL": "gpt2-xl"}
@@ -39,10 +42,15 @@ def counts(backbone: str, **options: Any) -> pd.DataFrame:
     return report
 
 
+def by_formula(backbone: str) -> dict[str, int]:
+    """What trains, by the paper's formula: no final layer norm, no bias of the output layer."""
+    live, width = counts(backbone)["trainable"], shape(backbone)[1]
+    counted = {"output": 10 * width, "input": live["input"], "layer_norm": live["layer_norm"] - 2 * width}
+    return {group: int(count) for group, count in {**counted, "positions": live["positions"]}.items()}
+
+
 def trained_as_printed(backbone: str) -> int:
-    """By the paper's formula: no final layer norm, no bias of the output layer."""
-    report, width = counts(backbone)["trainable"], shape(backbone)[1]
-    return int(report.sum()) - 2 * width - 10
+    return sum(by_formula(backbone).values())
 
 
 def library_total(backbone: str) -> int:
@@ -52,51 +60,35 @@ def library_total(backbone: str) -> int:
 
 def parameter_table() -> pd.DataFrame:
     """GPT-2 base on CIFAR-10, group by group: printed in section 2.2, and counted on the live model."""
-    printed, live, width = claim("L-30").numbers, counts("gpt2")["trainable"], shape("gpt2")[1]
+    printed, live, formula = claim("L-30").numbers, counts("gpt2")["trainable"], by_formula("gpt2")
     notes = {
         "output": "printed without the bias",
         "input": "printed with the bias: 17 times the width",
-        "layer_norm": f"two digits transposed; {int(live['layer_norm']) - 2 * width:,} without the final layer norm",
+        "layer_norm": f"two digits transposed; {formula['layer_norm']:,} without the final layer norm",
         "positions": "two digits transposed",
     }
-    rows = [
-        {
-            "group": group.replace("_", " "),
-            "printed": f"{printed[group]:,}",
-            "counted": f"{live[group]:,}",
-            "note": note,
-        }
-        for group, note in notes.items()
-    ]
-    formula, total = trained_as_printed("gpt2"), library_total("gpt2")
-    printed_sum = sum(printed[group] for group in notes)
-    share = {"printed": f"{printed_sum:,}", "counted": f"{int(live.sum()):,}", "note": f"{formula:,} by the formula"}
-    percent = {"printed": f"{printed['percent_base']}%", "counted": f"{formula / total:.3%}", "note": "by the formula"}
-    xl = trained_as_printed("gpt2-xl") / library_total("gpt2-xl")
-    large = {"printed": f"{printed['percent_xl']}%", "counted": f"{xl:.3%}", "note": "by the formula"}
-    rows += [{"group": "all", **share}, {"group": "share of the model", **percent}, {"group": "share of XL", **large}]
-    return pd.DataFrame(rows)
+    rows = [(group.replace("_", " "), f"{printed[group]:,}", f"{live[group]:,}", note) for group, note in notes.items()]
+    total = sum(printed[group] for group in notes)
+    rows.append(("all", f"{total:,}", f"{int(live.sum()):,}", f"{sum(formula.values()):,} by the formula"))
+    for name, backbone, key in (("the model", "gpt2", "percent_base"), ("XL", "gpt2-xl", "percent_xl")):
+        share = trained_as_printed(backbone) / library_total(backbone)
+        rows.append((f"share of {name}", f"{printed[key]}%", f"{share:.3%}", "by the formula"))
+    return pd.DataFrame(rows, columns=["group", "printed", "counted", "note"])
 
 
 def size_table() -> pd.DataFrame:
     """Tables 8 and 22: layers, width, heads and parameters, printed and of the live models."""
     shapes, sizes = claim("L-50").numbers, claim("L-29").numbers
-    rows = []
-    for place, (size, printed) in enumerate(shapes.items()):
-        backbone = SIZES[size]
-        rows.append(
-            {
-                "model": size,
-                "layers, width, heads (paper)": ", ".join(map(str, printed)),
-                "layers, width, heads": ", ".join(map(str, shape(backbone))),
-                "parameters (paper)": f"{sizes['total_M'][place]}M",
-                "parameters": f"{library_total(backbone) / 1e6:.1f}M",
-                "trained (paper)": f"{sizes['trained_K'][place]}K",
-                "trained by the formula": f"{trained_as_printed(backbone):,}",
-                "trained": f"{int(counts(backbone)['trainable'].sum()):,}",
-            }
-        )
-    return pd.DataFrame(rows)
+    table = pd.DataFrame({"model": list(shapes)})
+    backbones = [SIZES[size] for size in shapes]
+    table["layers, width, heads (paper)"] = [", ".join(map(str, printed)) for printed in shapes.values()]
+    table["layers, width, heads"] = [", ".join(map(str, shape(backbone))) for backbone in backbones]
+    table["parameters (paper)"] = [f"{millions}M" for millions in sizes["total_M"]]
+    table["parameters"] = [f"{library_total(backbone) / 1e6:.1f}M" for backbone in backbones]
+    table["trained (paper)"] = [f"{thousands}K" for thousands in sizes["trained_K"]]
+    table["trained by the formula"] = [f"{trained_as_printed(backbone):,}" for backbone in backbones]
+    table["trained"] = [f"{int(counts(backbone)['trainable'].sum()):,}" for backbone in backbones]
+    return table
 
 
 def lstm_parameters() -> dict[str, int]:
@@ -121,32 +113,33 @@ def lstm_table() -> pd.DataFrame:
 def spread(backbone: str) -> pd.DataFrame:
     """Standard deviation of the pretrained attention and feed-forward weights and biases by layer; no rows where the
     weights are not on this machine. Nothing is downloaded."""
+<<<<<<< ours
+    if local_folder(backbone) is None and not cached(backbone):
+=======
     from safetensors import SafetensorError, safe_open
 
+    folder = local_folder(backbone)
+    if folder is None:
+        return pd.DataFrame()
+    values: dict[tuple[int, str, str], list[Any]] = {}
     try:
-        folder = local_folder(backbone)
-        if folder is None and cached(backbone):
-            from fpt.models.weights import fetch
-
-            folder = fetch(backbone)
-        if folder is None:
-            return pd.DataFrame()
-        values: dict[tuple[int, str, str], list[Any]] = {}
         with safe_open(str(folder / "model.safetensors"), framework="numpy") as file:
             for name in file.keys():  # noqa: SIM118 - not a dict
                 short = name.removeprefix("transformer.").removeprefix("bert.")
                 if (place := _part(backbone, short)) is not None:
                     values.setdefault(place, []).append(file.get_tensor(name).astype(np.float64).ravel())
-    except (OSError, SafetensorError, FptError):
+    except (OSError, SafetensorError):
+>>>>>>> theirs
         return pd.DataFrame()
-    rows = [(*place, float(np.concatenate(parts).std())) for place, parts in sorted(values.items())]
-    return pd.DataFrame(rows, columns=["layer", "group", "kind", "std"])
-
-
-def _part(backbone: str, name: str) -> tuple[int, str, str] | None:
-    """(layer, group, weight or bias) of a tensor of the attention and feed-forward parts."""
-    group, layer = _template(backbone).groups.get(f"backbone.{name}"), layer_of(name)
-    return None if layer is None or group not in ("attention", "feed_forward") else (layer, group, name.rsplit(".")[-1])
+    groups = _template(backbone).groups
+    values: dict[tuple[int | None, str, str], list[Any]] = {}
+    for name, tensor in pretrained_state(backbone).items():
+        if (group := groups.get(f"backbone.{name}")) in ("attention", "feed_forward"):
+            values.setdefault((layer_of(name), group, name.rpartition(".")[2]), []).append(tensor.double().ravel())
+    rows = [(*place, float(np.concatenate(parts).std())) for place, parts in values.items()]
+    return pd.DataFrame(rows, columns=["layer", "group", "kind", "std"]).sort_values(
+        ["layer", "group", "kind"], ignore_index=True
+    )
 
 
 def shape(backbone: str) -> tuple[int, int, int]:

@@ -68,7 +68,7 @@ def verdicts(claim: Claim, studies: Iterable[StudyCells]) -> list[Verdict]:
     """One a study that can decide the claim, never pooled; one without a study where none is needed."""
     if claim.documentary or claim.todo:
         return [Verdict(claim.id, DOCUMENTARY if claim.documentary else OPEN, note=claim.documentary or claim.todo)]
-    if claim.arithmetic:
+    if claim.arithmetic or claim.printed:
         word, note = computed(claim)
         return [Verdict(claim.id, word, note=note)]
     if any(rule.kind == "baseline" for rule in claim.rule):
@@ -90,48 +90,37 @@ def overall(found: Iterable[Verdict]) -> str:
 
 
 def _by_rules(claim: Claim, rules: Sequence[Rule], study: StudyCells) -> Verdict | None:
-    readings = {place: _readings(rule, study) for place, rule in enumerate(rules)}
-    tried = {place: some for place, some in readings.items() if some}
-    if not tried:
+    readings = [each for rule in rules for each in _readings(rule, study)]
+    if not readings:
         return None
-    allowed = {place: [each for each in some if _decides(each)] for place, some in tried.items()}
-    parts = {place: [part for each in some for part in parts_of(each)] for place, some in allowed.items()}
-    kept = {place: [part for part in some if part.word not in LEFT_OUT] for place, some in parts.items()}
-    every = tuple(part for some in parts.values() for part in some)
-    used = [each for some in allowed.values() for each in some] or [each for some in tried.values() for each in some]
-    cells = [cell for each in used for cell in each.rows.values()]
+    decisive = [each for each in readings if _decides(each)]
+    parts = [(each.rule, part) for each in decisive for part in parts_of(each)]
+    by_rule = [(rule, [part for of, part in parts if of == rule and part.word not in LEFT_OUT]) for rule in rules]
+    tested = [(rule, some) for rule, some in by_rule if some]
+    every = tuple(part for _, part in parts)
+    word, remarks = _word(tested, every)
     notes = [rule.part for rule in rules if rule.part]
-    if not any(allowed.values()):
-        notes.append("decided only at the paper's scale")
-    if 0 < (count := sum(bool(some) for some in kept.values())) < len(rules):
-        notes.append(f"{count} of its {len(rules)} rules tested here")
-    word, remark = _word(rules, kept, every)
-    at = {rule.at for rule in rules}
+    notes += [] if decisive else ["decided only at the paper's scale"]
+    notes += [f"{len(tested)} of its {len(rules)} rules tested here"] if 0 < len(tested) < len(rules) else []
+    used = decisive or readings
     return Verdict(
         claim.id,
         word,
         study.name,
-        AT_PAPERS_RATE if at == {AT_PAPERS_RATE} else TUNED,
-        PAPER_SCALE if all(cell.scale == PAPER_SCALE for cell in cells) else REDUCED,
+        AT_PAPERS_RATE if all(rule.at == AT_PAPERS_RATE for rule in rules) else TUNED,
+        PAPER_SCALE if all(cell.scale == PAPER_SCALE for each in used for cell in each.rows.values()) else REDUCED,
         _setting(used),
         every,
         word not in LEFT_OUT and any(each.stage == SELECTION for each in used),
-        "; ".join(dict.fromkeys([*notes, *remark])),
+        "; ".join(dict.fromkeys([*notes, *remarks])),
     )
 
 
 def _readings(rule: Rule, study: StudyCells) -> list[Reading]:
     """A rule on every task on which the study has a sweep for each of its rows."""
-    found = []
-    for cells in study.by_task(table(rule.table)).values():
-        if not all(row in cells and cells[row].spec for row in rule.rows):
-            continue
-        reading = Reading(rule, cells)
-        if any(row not in cells or not cells[row].spec for row in reading.needed):
-            continue
-        if not rule.tasks or set(rule.tasks) & {reading.task, *reading.any_cell.stands_for}:
-            found.append(reading)
-    return found
+    readings = [Reading(rule, cells) for cells in study.by_task(table(rule.table)).values()]
+    planned = [each for each in readings if all(row in each.cells and each.cells[row].spec for row in each.needed)]
+    return [each for each in planned if not rule.tasks or {each.task, *each.any_cell.stands_for} & set(rule.tasks)]
 
 
 def _decides(reading: Reading) -> bool:
@@ -140,9 +129,9 @@ def _decides(reading: Reading) -> bool:
     return not only or all(cell.scale == PAPER_SCALE for cell in reading.rows.values())
 
 
-def _word(rules: Sequence[Rule], kept: dict[int, list[Part]], every: Sequence[Part]) -> tuple[str, list[str]]:
-    """The verdict, and what is to be said of it."""
-    judged = [_combined(rules[place], parts) for place, parts in kept.items() if parts]
+def _word(tested: Sequence[tuple[Rule, list[Part]]], every: Sequence[Part]) -> tuple[str, list[str]]:
+    """The verdict by the parts of each rule that say something, and what is to be said of it."""
+    judged = [_combined(rule, parts) for rule, parts in tested]
     if not judged:
         return (NOT_RUN if NOT_RUN in {part.word for part in every} else NOT_TESTED), []
     supports, contradicts = _all(judged)

@@ -13,7 +13,9 @@
                {is: 72.1, sem: 0.1, mark: "†", literature: "Tay et al.", keep: true} and fields in which the cell
                differs from its row. `ours: why` explains a row that the paper does not print, with the `tasks` on
                which we run it; `drawn: [tasks]` a row that the paper draws in a figure.
-    claims:    id -> says, quote, where, and one of rule, documentary (why), arithmetic (a function), todo (an issue).
+    claims:    id -> says, quote, where, and one of rule, documentary (why), arithmetic (a function), todo (an issue),
+               printed: what holds between numbers, {relation: equal, differ or below, of: [a, b], tasks, by: tolerance},
+               each a cell {table, row, minus: the best of other rows, of: sem, train or test} or {claim, number}.
                `reports` says where its numbers are printed, by their names or tasks: {table, row}, with task or tasks,
                minus or over another row, of: train, test or difference of a gap; a list of rows is the best of them;
                {rates: NAME}, {tasks: FIELD}. `numbers` holds what no table prints
@@ -97,6 +99,26 @@ def _rules(value: Any) -> Any:
     return value if isinstance(value, list | tuple) else [value]
 
 
+class Number(_Strict):
+    """Where a number is printed: in a row of a table, or among the numbers of a claim."""
+
+    table: str = ""
+    row: str = ""
+    minus: tuple[str, ...] = ()  # rows, of which the best is subtracted
+    of: Literal["value", "sem", "train", "test"] = "value"
+    claim: str = ""
+    number: str = ""
+
+
+class Comparison(_Strict):
+    """A relation of two printed numbers that holds on each of the tasks."""
+
+    relation: Literal["equal", "differ", "below"]
+    of: tuple[Number, Number]
+    tasks: tuple[str, ...] = ("",)  # none where both are numbers of claims
+    by: float = 0.0
+
+
 class Claim(_Strict):
     """A checkable statement of a paper, and how it is decided."""
 
@@ -111,14 +133,15 @@ class Claim(_Strict):
     rule: Annotated[tuple[Rule, ...], BeforeValidator(_rules)] = ()  # several: all must hold
     documentary: str = ""
     arithmetic: str = ""  # function of fpt.evidence.arithmetic
+    printed: tuple[Comparison, ...] = ()  # all must hold
     todo: str = ""
 
     @model_validator(mode="after")
     def _is_decided_in_one_way(self) -> "Claim":
-        ways = [name for name in ("rule", "documentary", "arithmetic", "todo") if getattr(self, name)]
+        ways = [name for name in ("rule", "documentary", "arithmetic", "printed", "todo") if getattr(self, name)]
         if len(ways) != 1:
             given = " and ".join(ways) or "none of them"
-            raise ValueError(f"needs one of rule, documentary, arithmetic and todo; it has {given}")
+            raise ValueError(f"needs one of rule, documentary, arithmetic, printed and todo; it has {given}")
         return self
 
 

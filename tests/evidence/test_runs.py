@@ -1,5 +1,6 @@
 """Tidy tables: which folders are read, and what a row says."""
 
+import math
 import shutil
 import subprocess
 import sys
@@ -12,7 +13,7 @@ import synthetic
 
 from fpt.errors import DataError, SpecError
 from fpt.evidence import find_study, load_curves, load_runs, studies, sweeps_table
-from fpt.evidence.runs import label, rate_text
+from fpt.evidence.runs import label, load_sweeps, rate_text
 from fpt.sweeps import SweepSpec, load_study
 
 
@@ -68,9 +69,19 @@ def test_only_what_the_present_study_resolves_to(tmp_path: Path) -> None:
     (study / "study.yaml").write_text(text.replace("steps: 400", "steps: 500"))
     assert load_runs(study).empty
     (study / "study.yaml").write_text(text)
-    first = load_study(study).sweeps[0]
+    (first,) = [spec for spec in load_study(study).sweeps if spec.arm == "frozen-pretrained"]
     (study / first.folder_name / "result.json").unlink()  # parquet files alone are no result
     assert first.folder_name not in set(load_runs(study)["sweep"])
+
+
+def test_a_sweep_is_cut_once_by_stage_and_rate(study: Path) -> None:
+    sweep = next(iter(load_sweeps(load_study(study)).values()))
+    cut = sweep.at("runs", "confirmation", 1e-3 * (1 + 1e-9))  # rates went through text
+    rows = sweep.runs[(sweep.runs["stage"] == "confirmation") & (sweep.runs["learning_rate"] == 1e-3)]
+    pd.testing.assert_series_equal(cut["test_accuracy"], rows.set_index("seed")["test_accuracy"])
+    assert sweep.at("runs", "confirmation", 1e-3 * (1 + 1e-9)) is cut
+    assert list(sweep.at("curves", "confirmation", 1e-3)) == list(cut.index)
+    assert sweep.at("runs", "confirmation", math.nan).empty
 
 
 def test_status_and_provenance_of_every_sweep(study: Path) -> None:
@@ -92,7 +103,7 @@ def test_studies_are_found_from_inside_the_workspace(tmp_path: Path, monkeypatch
 
 def test_bad_arguments_are_named(study: Path) -> None:
     with pytest.raises(SpecError, match=r"origin 'mine'.*auto, own, published"):
-        load_runs(study, "mine")  # type: ignore[arg-type]
+        load_runs(study, "mine")
     with pytest.raises(SpecError, match=r"nowhere/study\.yaml"):
         load_runs(study.parent / "nowhere")
 

@@ -299,7 +299,7 @@ def test_all_parts_must_hold_and_a_contradiction_survives_holm(monkeypatch: pyte
     assert ruled(monkeypatch, rule, rows | {"d": Made(up(4.9), sd=2)}).word == I
     assert ruled(monkeypatch, rule, rows | {"d": Made(up(9))}).word == C
     weak = [Part("digits", "", Paired(8), C, contradicts=0.03), *[Part("digits", "", Paired(8), S, supports=0.01)] * 2]
-    word, notes = _word([Rule.model_validate({**rule, "table": "t"})], {0: weak}, weak)
+    word, notes = _word([(Rule.model_validate({**rule, "table": "t"}), weak)], weak)
     assert (word, notes) == (I, ["no contradiction is left after Holm's correction"])
 
 

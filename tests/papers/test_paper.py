@@ -97,7 +97,11 @@ def test_the_printed_rate_of_a_backbone_goes_before_that_of_a_task(toy: Paper) -
         ("beats: [FP, UR], ", "", "line 26: claims.T-01.rule[0]: needs one kind of rule, one of beats,"),
         ("beats: [FP, UR]", "beat: [FP, UR]", "line 26: claims.T-01.rule[0]: needs one kind of rule"),
         ("beats: [FP, UR]", "beats: [FP, UR], order: [FP, UR]", "line 26: claims.T-01.rule[0]: needs one kind"),
-        ("    documentary: it is\n", "", "line 27: claims.T-02: needs one of rule, documentary, arithmetic and todo;"),
+        (
+            "    documentary: it is\n",
+            "",
+            "line 27: claims.T-02: needs one of rule, documentary, arithmetic, printed and todo;",
+        ),
         ("documentary: it is", "documentary: it is\n    todo: one", "line 27: claims.T-02: needs one of rule,"),
         ("    says: It is written.\n", "", "line 27: claims.T-02.says is missing"),
         ("where: nowhere", "were: nowhere", "line 23: claims.T-01.where is missing"),
