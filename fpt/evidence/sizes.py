@@ -9,11 +9,7 @@ import pandas as pd
 
 from fpt.models import BACKBONES
 from fpt.models.families import layer_of
-<<<<<<< ours
-from fpt.models.weights import cached, local_folder, pretrained_state
-=======
-from fpt.models.weights import local_folder
->>>>>>> theirs
+from fpt.models.weights import local_folder, pretrained_state
 from fpt.papers import claim
 
 SIZES = {"small": "gpt2", "medium": "gpt2-medium", "large": "gpt2-large", "XL": "gpt2-xl"}
@@ -113,23 +109,7 @@ def lstm_table() -> pd.DataFrame:
 def spread(backbone: str) -> pd.DataFrame:
     """Standard deviation of the pretrained attention and feed-forward weights and biases by layer; no rows where the
     weights are not on this machine. Nothing is downloaded."""
-<<<<<<< ours
-    if local_folder(backbone) is None and not cached(backbone):
-=======
-    from safetensors import SafetensorError, safe_open
-
-    folder = local_folder(backbone)
-    if folder is None:
-        return pd.DataFrame()
-    values: dict[tuple[int, str, str], list[Any]] = {}
-    try:
-        with safe_open(str(folder / "model.safetensors"), framework="numpy") as file:
-            for name in file.keys():  # noqa: SIM118 - not a dict
-                short = name.removeprefix("transformer.").removeprefix("bert.")
-                if (place := _part(backbone, short)) is not None:
-                    values.setdefault(place, []).append(file.get_tensor(name).astype(np.float64).ravel())
-    except (OSError, SafetensorError):
->>>>>>> theirs
+    if local_folder(backbone) is None:
         return pd.DataFrame()
     groups = _template(backbone).groups
     values: dict[tuple[int | None, str, str], list[Any]] = {}
