@@ -25,6 +25,11 @@ class Backbone:
     title: str = ""
     pretrained: bool = True  # whether such weights exist
 
+    @property
+    def width(self) -> int:
+        """Of its hidden states, under the name of each family; 768 is the default of all these configs."""
+        return next((self.config[name] for name in ("n_embd", "hidden_size", "d_model") if name in self.config), 768)
+
 
 LSTM = Backbone(
     "lstm",
