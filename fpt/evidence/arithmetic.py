@@ -234,10 +234,9 @@ def r24_batches_balanced(_: Claim) -> Finding:
     return all(min(batch) == max(batch) for batch in batches), note
 
 
-def o26_batches_not_balanced(_: Claim) -> Finding:
-    batches, how = _batches()
-    unequal = sum(min(batch) < max(batch) for batch in batches)
-    return unequal == len(batches), f"{unequal} of {len(batches)} batches are not balanced, {how}"
+def o26_batches_not_balanced(claim: Claim) -> Finding:
+    balanced, note = r24_batches_balanced(claim)
+    return not balanced, note
 
 
 def r25_mnist_split(claim: Claim) -> Finding:

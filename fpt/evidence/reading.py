@@ -78,11 +78,9 @@ class Reading:
         """Fresh seeds where all rows have them, else those that chose the rates; empty: not run at this rate."""
         if not self.ats:
             return SELECTION
-        found = (s for s in (CONFIRMATION, SELECTION) if all(self._has(cell, s) for cell in self.rows.values()))
-        return next(found, "")
-
-    def _has(self, cell: Cell, stage: str) -> bool:
-        return all(len(cell.values(at, stage)) for at in self.ats)
+        read = [(cell, at) for cell in self.rows.values() for at in self.ats]
+        stages = (CONFIRMATION, SELECTION)
+        return next((stage for stage in stages if all(len(cell.values(at, stage)) for cell, at in read)), "")
 
     def values(self, row: str, at: str | float) -> "pd.Series[float]":
         """By seed; a run that was never finite counts as chance."""

@@ -14,7 +14,7 @@
                differs from its row. `ours: why` explains a row that the paper does not print, with the `tasks` on
                which we run it; `drawn: [tasks]` a row that the paper draws in a figure.
     claims:    id -> says, quote, where, and one of rule, documentary (why), arithmetic (a function), todo (an issue),
-               printed: what holds between numbers, {relation: equal, differ or below, of: [a, b], tasks, by},
+               printed: what holds of numbers, {relation: equal, differ or below, of: [a, b], tasks, by: tolerance},
                each a cell {table, row, minus: the best of other rows, of: sem, train or test} or {claim, number}.
                `reports` says where its numbers are printed, by their names or tasks: {table, row}, with task or tasks,
                minus or over another row, of: train, test or difference of a gap; a list of rows is the best of them;
