@@ -15,6 +15,10 @@ from fpt.papers import Printed, paper_of
 from fpt.papers import Table as PaperTable
 
 EDGE_MARK, DIVERGED_MARK, ABSENT = "†", "‡", "–"
+MARKS = (
+    f"{ABSENT} no sweep of the study; {EDGE_MARK} the tuned rate ends the grid; {DIVERGED_MARK} runs diverged there, "
+    "their last finite accuracy counts."
+)
 GAP_COLUMNS = {  # both accuracies are those of the last step, as the train-mode one is
     "training": "train_accuracy_last",
     "training, as released": "train_accuracy_train_mode",
@@ -120,14 +124,9 @@ def _caption(table: PaperTable, cells: Sequence[Cell]) -> str:
     tried = [cell for cell in cells if not cell.problem]
     words = [f"{table.where or table.title}: {WHAT.get(table.kind, '')}."]
     if any(cell.papers_rate is not None for cell in tried):
-        words.append(
-            f"Tuned / at the paper's rate ({text.papers_rates(tried)}); one number: the same, or not run at it."
-        )
-    goals = {title(c.task): f"{100 * c.spec.threshold:g}%" for c in tried if c.spec and c.spec.threshold}
-    if table.kind == "steps" and goals:
-        words.append(f"Thresholds: {', '.join(f'{task} {goal}' for task, goal in goals.items())}.")
-    words += [f"{ABSENT}: no sweep of the study."] if any(cell.spec is None for cell in cells) else []
-    words += [f"{EDGE_MARK} the tuned rate ends the grid."] if any(cell.at_edge for cell in tried) else []
-    if any(cell.diverged(at) for cell in tried for at in (TUNED, AT_PAPERS_RATE)):
-        words.append(f"{DIVERGED_MARK} runs diverged there; their last finite accuracy counts.")
-    return " ".join(words)
+        words.append(f"Tuned / at the paper's rate ({text.papers_rates(tried)}); one: the same, or not run at it.")
+    if table.kind == "steps":
+        specs = [cell.spec for cell in tried if cell.spec and cell.spec.threshold]
+        goals = dict.fromkeys(f"{title(spec.task)} {100 * (spec.threshold or 0):g}%" for spec in specs)
+        words.append(f"Thresholds: {', '.join(goals) or 'none'}.")
+    return " ".join([*words, MARKS])

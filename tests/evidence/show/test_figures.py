@@ -12,9 +12,7 @@ from matplotlib.figure import Figure
 from fpt.evidence import (
     alt_text,
     budget_figure,
-    curves_figure,
     difference_figure,
-    gain_figure,
     learning_rate_figure,
     load_curves,
     load_runs,
@@ -29,9 +27,7 @@ from fpt.sweeps import SweepSpec
 Maker = Callable[[Path], Figure]
 FIGURES: dict[str, Maker] = {
     "learning rate": lambda study: learning_rate_figure(load_runs(study), {"digits": 0.1}),
-    "curves": lambda study: curves_figure(load_curves(study)),
     "budget": lambda study: budget_figure(load_curves(study)),
-    "gain": lambda study: gain_figure(load_runs(study)),
 }
 
 
@@ -76,7 +72,6 @@ def test_every_run_of_an_arm_may_diverge(tmp_path: Path) -> None:
     study = synthetic.finish(synthetic.workspace(tmp_path), accuracy=never)
     assert "no learning rate was eligible" in alt_text(learning_rate_figure(load_runs(study)))
     assert "unfrozen random: 0.0% at rate" in alt_text(budget_figure(load_curves(study)))
-    Picture(curves_figure(load_curves(study)), "What to see.")._repr_html_()
 
 
 @pytest.mark.parametrize(("evaluations", "budgets"), [(1, 1), (2, 2), (3, 2), (4, 3)])
@@ -101,19 +96,14 @@ def test_differences_show_every_seed_and_the_word() -> None:
 
 
 def test_strips_have_a_panel_a_task_and_mark_what_was_not_reached() -> None:
-    seeds = {
-        "task": "Digits",
-        "row": "FPT",
-        "arm": "FP",
-        "tuned": True,
-        "value": [10.0, 20.0],
-        "reached": [True, False],
-    }
-    other = {"task": "Bit XOR", "row": "random", "arm": "FR", "tuned": False, "value": [5.0, 6.0], "reached": True}
-    figure = strip_figure(pd.concat([pd.DataFrame(seeds), pd.DataFrame(other)]), "steps", "words", log=True)
+    seeds = {"task": "Digits", "row": "FPT", "reading": "tuned", "value": [10.0, 20.0], "reached": [True, False]}
+    other = {"task": "Bit XOR", "row": "random", "reading": "at the paper's rate", "value": [5.0, 6.0], "reached": True}
+    figure = strip_figure(pd.concat([pd.DataFrame(seeds), pd.DataFrame(other)]), "steps", steps=True)
     assert [axes.get_title() for axes in figure.axes] == ["Digits", "Bit XOR"]
     assert [[label.get_text() for label in axes.get_yticklabels()] for axes in figure.axes] == [["FPT"], ["random"]]
-    assert alt_text(figure) == "words"
+    assert "Digits, FPT, tuned: 15.0 (1 never reached)" in alt_text(figure)
+    drawn = [sum(len(dots.get_offsets()) for dots in axes.collections) for axes in figure.axes]
+    assert drawn == [2, 2]
 
 
 def test_attention_maps_share_one_scale() -> None:
