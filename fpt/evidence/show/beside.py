@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import pandas as pd
 
@@ -20,9 +19,9 @@ MARKS = (
     "their last finite accuracy counts."
 )
 GAP_COLUMNS = {  # both accuracies are those of the last step, as the train-mode one is
-    "training": "train_accuracy_last",
-    "training, as released": "train_accuracy_train_mode",
-    "test": "test_accuracy_last",
+    ": training": "train_accuracy_last",
+    ": training, as released": "train_accuracy_train_mode",
+    ": test": "test_accuracy_last",
 }
 WHAT = {
     "accuracy": "test accuracy in percent, mean ± standard error over seeds",
@@ -37,25 +36,28 @@ def beside_paper(table: PaperTable, found: Sequence[StudyCells]) -> Table:
 
     Every study, and every setup of it, has columns of its own: nothing is averaged over setups.
     """
-    columns: dict[str, list[str]] = {"row": []}
-    panels = {study.name: study.by_task(table) for study in found}
-    columns["row"] = [_row_name(table, row, panels.values()) for row in table.rows]
-    for study, tasks in panels.items():
-        for task, cells in tasks.items():
-            head = title(task) if len(found) == 1 else f"{title(task)} ({study})"
-            columns |= {f"{head}{part}": column for part, column in _ours(table, cells).items()}
-    run_here = dict.fromkeys(task for tasks in panels.values() for task in tasks)
-    columns |= {f"{title(task)} (paper)": _printed(table, task) for task in run_here if any(_printed(table, task))}
-    every = [cell for tasks in panels.values() for cells in tasks.values() for cell in cells.values()]
-    return Table(pd.DataFrame(columns), _caption(table, every))
+    columns: dict[str, dict[str, str]] = {}
+    panels = [(study.name, task, cells) for study in found for task, cells in study.by_task(table).items()]
+    for study, task, cells in panels:
+        head = title(task) if len(found) == 1 else f"{title(task)} ({study})"
+        steps = [cell.spec.steps for cell in cells.values() if cell.spec]
+        usual = max(steps, key=steps.count)
+        for part, name in GAP_COLUMNS.items() if table.kind == "gap" else [("", "")]:
+            columns[f"{head}{part}"] = {row: _cell(cell, name, usual) for row, cell in cells.items()}
+    columns |= {
+        f"{title(task)} (paper)": _printed(table, task) for task in dict.fromkeys(task for _, task, _ in panels)
+    }
+    every = [cell for _, _, cells in panels for cell in cells.values()]
+    tried = {cell.row for cell in every if cell.spec}
+    frame = _by_row(table, columns)
+    frame["row"] += ["" if row in tried else f": {NOT_AT_THIS_SCALE}" for row in table.rows]
+    return Table(frame, _caption(table, every))
 
 
 def printed_table(table: PaperTable, without: Sequence[str] = ()) -> Table:
     """The paper's numbers, but for the tasks `without`."""
     tasks = dict.fromkeys(task for row in table.rows.values() for task in row.printed if task not in without)
-    labels = [paper_of(table.paper).label(row) for row in table.rows]
-    columns = {"row": labels} | {title(task): _printed(table, task) for task in tasks}
-    frame = pd.DataFrame(columns)
+    frame = _by_row(table, {title(task): _printed(table, task) for task in tasks})
     frame = frame[(frame.drop(columns="row") != "").any(axis=1)]
     quoted = [
         f"{row} on {title(task)}: {printed.literature}"
@@ -67,21 +69,15 @@ def printed_table(table: PaperTable, without: Sequence[str] = ()) -> Table:
     return Table(frame, f"{table.where or table.title}, as printed; ± is a standard error of the mean.{from_others}")
 
 
-def _row_name(table: PaperTable, row: str, panels: Any) -> str:
-    """The row as printed; a row without any sweep says so once, and not in every cell."""
-    cells = [cells[row] for tasks in panels for cells in tasks.values() if row in cells]
-    label = paper_of(table.paper).label(row)
-    return label if any(cell.spec for cell in cells) else f"{label}: {NOT_AT_THIS_SCALE}"
+def _by_row(table: PaperTable, columns: Mapping[str, Mapping[str, str]]) -> pd.DataFrame:
+    """Columns (row -> text) in the table's order of rows, after a column of the rows as the paper names them."""
+    frame = pd.DataFrame(columns, index=list(table.rows), dtype=object).fillna("")
+    frame.insert(0, "row", [paper_of(table.paper).label(row) for row in table.rows])
+    return frame
 
 
-def _ours(table: PaperTable, cells: Mapping[str, Cell]) -> dict[str, list[str]]:
-    parts = {f": {part}": name for part, name in GAP_COLUMNS.items()} if table.kind == "gap" else {"": ""}
-    steps = [cell.spec.steps for cell in cells.values() if cell.spec]
-    usual = max(steps, key=steps.count, default=0)
-    return {
-        part: [_cell(cells[row], column, usual) if row in cells else ABSENT for row in table.rows]
-        for part, column in parts.items()
-    }
+def _printed(table: PaperTable, task: str) -> dict[str, str]:
+    return {name: printed_text(row.printed.get(task)) for name, row in table.rows.items()}
 
 
 def _cell(cell: Cell, column: str, usual: int) -> str:
@@ -103,10 +99,6 @@ def _reading(cell: Cell, at: str, column: str) -> str:
     value, error = middle(cell, at), sem(cell.values(at)) if cell.table.kind == "accuracy" else math.nan
     around = "" if math.isnan(error) else f" ± {100 * error:.1f}"
     return number(cell, value) + (around + marks if math.isfinite(value) else "")
-
-
-def _printed(table: PaperTable, task: str) -> list[str]:
-    return [printed_text(row.printed.get(task)) for row in table.rows.values()]
 
 
 def printed_text(printed: Printed | None) -> str:

@@ -61,10 +61,13 @@ def claim_list(names: Iterable[str], studies: Sequence[StudyCells]) -> Page:
     return Page([f"<ul>{''.join(items)}</ul>"])
 
 
-def exhibit(name: str, study: StudyCells) -> Page:
-    """One table of a paper, e.g. "lu-table-2". Where nothing that it is about was tried, its numbers only."""
+def exhibit(name: str, study: StudyCells, task: str = "") -> Page:
+    """One table of a paper, e.g. "lu-table-2", on all tasks of the study or on one.
+
+    Where nothing that it is about was tried, its numbers only.
+    """
     shown, own = table(name), claims_of(name)
-    panels = study.by_task(shown)
+    panels = {ran: cells for ran, cells in study.by_task(shown).items() if task in ("", ran)}
     parts: list[Shown | str] = ["<p>Claims, as we read them:</p>", claim_list(own, [study])] if own else []
     if shown.kind == "attention":
         parts += [part for cells in panels.values() for part in _attention(cells)]

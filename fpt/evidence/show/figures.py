@@ -1,7 +1,7 @@
-"""The figures. Colour and shape both name the arm; every figure carries computed alt text (`html.alt_text`)."""
+"""The figures. Colour and shape both name the arm; a figure's label is its alt text, computed."""
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import matplotlib as mpl
@@ -87,38 +87,6 @@ def budget_figure(curves: pd.DataFrame) -> Figure:
     return figure
 
 
-def spread_figure(backbones: Sequence[str] = ("tiny-lm", "minilm", "gpt2")) -> Figure:
-    """Standard deviation of pretrained weights (solid) and biases (dashed) by layer: a panel a model on this machine.
-
-    Grey: the library's default at any width (dotted), and matched to the width (dash-dotted). As Lu et al., figure 6.
-    """
-    from fpt.evidence.sizes import DEFAULT_STD, matched_std, spread
-
-    spreads = {name: frame for name in backbones if len(frame := spread(name))}
-    if not spreads:
-        return nothing()
-    figure, panels = panels_of(len(spreads), max(2, len(spreads)))
-    words = []
-    for axes, (name, frame) in zip(panels, spreads.items(), strict=False):
-        shown = frame.assign(layer=frame["layer"] + 1, group=frame["group"].str.replace("_", "-"))
-        sns.lineplot(
-            shown, x="layer", y="std", hue="group", style="kind", style_order=["weight", "bias"], markers=["o", "o"],
-            palette={"attention": COLOURS["FP"], "feed-forward": COLOURS["UP"]}, errorbar=None, legend="brief", ax=axes,
-        )  # fmt: skip
-        words += [
-            f"{name}, {group} {kind}: {part['std'].min():.3f} to {part['std'].max():.3f}"
-            for (group, kind), part in shown.groupby(["group", "kind"])
-        ]
-        words.append(f"{name}, default {DEFAULT_STD}, matched to its width {matched_std(name):.3f}")
-        axes.axhline(DEFAULT_STD, color=GREY, linestyle=":", linewidth=1)
-        axes.axhline(matched_std(name), color=GREY, linestyle="-.", linewidth=1)
-        axes.set(title=name, xlabel="layer", ylabel="standard deviation", ylim=(0, None))
-        axes.set_xticks(sorted(shown["layer"].unique()))
-    shared_legend(figure, panels)
-    figure.set_label(f"Standard deviation of pretrained weights and biases by layer. {'; '.join(words)}.")
-    return figure
-
-
 def nothing() -> Figure:
     """An empty figure that says so."""
     figure = Figure(figsize=(6.2, 1.2), label="An empty figure: there are no results of this kind yet.")
@@ -145,18 +113,11 @@ def _rate_line(axes: "Axes", arm: pd.DataFrame, name: str, dodge: float) -> None
 
 
 def _best(arm: pd.DataFrame) -> str:
-    """The selected rate and what it gives, and the values at the reference rates."""
-    rates = arm["selected_rate"].dropna().unique()
-    if not len(rates):
-        return "no learning rate was eligible"
-    fresh = arm[arm["stage"] == "confirmation"]
-    reported = arm if fresh.empty else fresh
-    means = {rate_text(rate): 100 * runs["test_accuracy"].mean() for rate, runs in reported.groupby("learning_rate")}
-    references = sorted(reported.loc[reported["reference"].astype(bool), "learning_rate"].unique())
-    first, *others = [
-        f"{means[rate]:.1f}% at {rate}" for rate in dict.fromkeys(map(rate_text, (rates[0], *references)))
-    ]
-    return ", ".join([f"selected rate gives {first}", *others])
+    """The selected rate, and mean accuracies of fresh seeds (where there are none, of all) by rate."""
+    rates, fresh = arm["selected_rate"].dropna().unique(), arm[arm["stage"] == "confirmation"]
+    means = (arm if fresh.empty else fresh).groupby("learning_rate")["accuracy"].mean()
+    selected = f"selected rate {rate_text(rates[0])}" if len(rates) else "no learning rate was eligible"
+    return ", ".join([selected, *(f"{mean:.1f}% at {rate_text(rate)}" for rate, mean in means.items())])
 
 
 def _at_budgets(arm: pd.DataFrame) -> pd.DataFrame:

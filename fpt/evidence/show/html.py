@@ -22,23 +22,18 @@ class Shown(Protocol):
     def _repr_html_(self) -> str: ...
 
 
-def alt_text(figure: Figure) -> str:
-    """What the figure shows, in words, computed from the same numbers."""
-    return str(figure.get_label() or "")
-
-
 @dataclass
 class Picture:
-    """A figure with its alt text and a caption that says what to see; notebooks show it by returning it.
+    """A figure with a caption that says what to see; notebooks show it by returning it.
 
-    Raises ValueError if the figure has no alt text.
+    The figure's label is its alt text, computed from the same numbers; ValueError if it has none.
     """
 
     figure: Figure
     caption: str
 
     def _repr_html_(self) -> str:
-        alt = alt_text(self.figure)
+        alt = str(self.figure.get_label())
         if not alt:
             raise ValueError("a figure needs alt text: Figure.set_label(...)")
         buffer = io.BytesIO()

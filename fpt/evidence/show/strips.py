@@ -69,8 +69,7 @@ def attention_figure(maps: Mapping[str, pd.DataFrame], words: str) -> Figure:
     figure = Figure(figsize=(3.7 * len(maps), 3.3), layout="constrained")
     grid = figure.subplots(1, len(maps), squeeze=False, sharey=True)[0]
     for axes, (row, each) in zip(grid, maps.items(), strict=True):
-        last = row == list(maps)[-1]
-        bar = {"cbar": last, "cbar_kws": {"label": "part of the attention"}} if last else {"cbar": False}
+        bar = {"cbar": row == list(maps)[-1], "cbar_kws": {"label": "part of the attention"}}
         sns.heatmap(each["weight"].unstack(), cmap="Blues", vmin=0, vmax=top, rasterized=True, ax=axes, **bar)
         places = np.argwhere(each["needed"].unstack(fill_value=False).to_numpy())
         axes.scatter(places[:, 1] + 0.5, places[:, 0] + 0.5, s=14, color="#D55E00", linewidths=0)

@@ -4,20 +4,11 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 
 from fpt.evidence.attention import maps_of, scores
-from fpt.evidence.cells import (
-    AT_PAPERS_RATE,
-    CONFIRMATION,
-    NOT_RUN,
-    SELECTION,
-    TUNED,
-    Cell,
-    every_study,
-)
+from fpt.evidence.cells import AT_PAPERS_RATE, CONFIRMATION, NOT_RUN, SELECTION, TUNED, Cell, every_study
 from fpt.evidence.runs import find_study, load_runs, rate_text, sweeps_table
 from fpt.evidence.show import text
 from fpt.evidence.show.html import Table
@@ -32,7 +23,7 @@ def summary(runs: pd.DataFrame) -> pd.DataFrame:
     """One row per sweep of `load_runs`: selected rate, how flat the optimum is, test accuracy with its 95% interval."""
     from fpt.sweeps.selection import select
 
-    rows: list[dict[str, Any]] = []
+    rows = []
     for (task, label, _), sweep in runs.groupby(["task", "label", "sweep"], sort=False):
         chosen = select(sweep[sweep["stage"] == SELECTION])
         confirmed = _confirmed(sweep)
@@ -115,12 +106,12 @@ def claims_table(
 
 
 def protocol_table(root: Path | None = None) -> pd.DataFrame:
-    """What differs between the studies that have results: a row for every study, model and recipe."""
+    """What differs between the studies that have results: a row for every study, model, task and recipe."""
     rows = [
         {
             "study": study.name,
             "model": sweep.spec.backbone,
-            "tasks": sweep.spec.task,
+            "task": sweep.spec.task,
             "steps": f"{sweep.spec.steps:,}",
             "rates": ", ".join(map(rate_text, sweep.spec.learning_rates)),
             "seeds": f"{len(sweep.spec.selection_seeds)} + {len(sweep.spec.confirmation_seeds)}",
@@ -129,11 +120,7 @@ def protocol_table(root: Path | None = None) -> pd.DataFrame:
         for study in every_study(root)
         for sweep in study.results.values()
     ]
-    if not rows:
-        return pd.DataFrame()
-    table = pd.DataFrame(rows).drop_duplicates()
-    recipe = [column for column in table.columns if column != "tasks"]
-    return table.groupby(recipe, sort=False, as_index=False).agg({"tasks": ", ".join})
+    return pd.DataFrame(rows).drop_duplicates()
 
 
 def beside_published(study_folder: str | Path) -> pd.DataFrame:

@@ -8,9 +8,9 @@ from pathlib import Path
 import pandas as pd
 
 from fpt.evidence.cells import CONFIRMATION, SELECTION, TUNED, Cell, StudyCells
+from fpt.evidence.reading import word_of
 from fpt.evidence.runs import SHORT, rate_text, sweeps_table
 from fpt.evidence.show.numbers import NONE, middle, title
-from fpt.evidence.stats import SIGNIFICANCE
 from fpt.evidence.verdicts import CONTRADICTED, INCONCLUSIVE, LEFT_OUT, SUPPORTED, Part, Verdict, overall
 from fpt.papers import paper_of, table
 
@@ -28,14 +28,10 @@ def words_by_task(verdict: Verdict) -> dict[str, str]:
     for part in verdict.parts:
         if part.word not in LEFT_OUT:
             found.setdefault(part.task, []).append(part)
-    return {task: _word(parts) for task, parts in found.items()}
-
-
-def _word(parts: Sequence[Part]) -> str:
-    if max(part.supports for part in parts) < SIGNIFICANCE:
-        return SUPPORTED
-    contradicted = len(parts) * min(part.contradicts for part in parts) < SIGNIFICANCE
-    return CONTRADICTED if contradicted else INCONCLUSIVE
+    return {
+        task: word_of(max(part.supports for part in parts), len(parts) * min(part.contradicts for part in parts))
+        for task, parts in found.items()
+    }
 
 
 def tally(found: Iterable[Verdict]) -> str:

@@ -112,7 +112,7 @@ def test_a_protocol_row_for_every_recipe_that_has_results(tmp_path: Path) -> Non
     assert protocol_table(tmp_path).empty
     synthetic.finish(study)
     (row,) = protocol_table(tmp_path).to_dict("records")
-    assert (row["study"], row["model"], row["tasks"], row["steps"]) == ("laptop", "tiny-lm", "digits", "400")
+    assert (row["study"], row["model"], row["task"], row["steps"]) == ("laptop", "tiny-lm", "digits", "400")
     assert row["seeds"] == "3 + 8"
 
 
