@@ -44,9 +44,7 @@ def beside_paper(table: PaperTable, found: Sequence[StudyCells]) -> Table:
         usual = max(steps, key=steps.count)
         for part, name in GAP_COLUMNS.items() if table.kind == "gap" else [("", "")]:
             columns[f"{head}{part}"] = {row: _cell(cell, name, usual) for row, cell in cells.items()}
-    columns |= {
-        f"{title(task)} (paper)": _printed(table, task) for task in dict.fromkeys(task for _, task, _ in panels)
-    }
+    columns |= {f"{title(task)} (paper)": _printed(table, task) for _, task, _ in panels}
     every = [cell for _, _, cells in panels for cell in cells.values()]
     tried = {cell.row for cell in every if cell.spec}
     frame = _by_row(table, columns)

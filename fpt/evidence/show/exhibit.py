@@ -72,7 +72,7 @@ def exhibit(name: str, study: StudyCells, task: str = "") -> Page:
     if shown.kind == "attention":
         parts += [part for cells in panels.values() for part in _attention(cells)]
     elif _compares(panels):
-        parts += [paragraph(text.what_was_run(panels), "What was run."), beside_paper(shown, [study])]
+        parts += [paragraph(f"What was run. {text.what_was_run(panels)}"), beside_paper(shown, [study])]
         parts += _strips(shown, panels)
     else:
         parts.append(paragraph("Nothing was run: not tested at this scale, for want of the other weights."))

@@ -36,7 +36,7 @@ def learning_rate_figure(runs: pd.DataFrame, baseline: Mapping[str, float] | Non
     words = []
     runs = runs.assign(accuracy=100 * runs["test_accuracy"].astype(float).fillna(0.0))  # no finite value: at nought
     for axes, (_, shown) in zip(panels, runs.groupby("setup", sort=False), strict=False):
-        task, labels = str(shown["task"].iloc[0]), _ordered(shown["label"])
+        task, labels = str(shown["task"].iloc[0]), sorted(shown["label"].unique())
         for number, name in enumerate(labels):
             arm = shown[shown["label"] == name]
             _rate_line(axes, arm, name, 1.05 ** (number - (len(labels) - 1) / 2))
@@ -46,10 +46,9 @@ def learning_rate_figure(runs: pd.DataFrame, baseline: Mapping[str, float] | Non
         if baseline and task in baseline:
             axes.axhline(100 * baseline[task], color=GREY, linestyle=":", label="trivial baseline")
         axes.set_xlim(shown["learning_rate"].min() / 1.5, shown["learning_rate"].max() * 1.5)  # one rate has no range
-        axes.set_xscale("log")
+        axes.set_xscale("log", subs=[])
         rates = sorted(shown["learning_rate"].unique())
         axes.set_xticks(rates, [rate_text(rate) for rate in rates])
-        axes.set_xticks([], minor=True)
         axes.set(xlabel="learning rate", ylabel="test accuracy (%)", title=task)
     diverged = int(runs["diverged_at"].notna().sum())
     shared_legend(figure, panels)
@@ -71,7 +70,7 @@ def budget_figure(curves: pd.DataFrame) -> Figure:
     figure, panels = panels_of(runs["setup"].nunique())
     words = []
     for axes, (_, shown) in zip(panels, runs.groupby("setup", sort=False), strict=False):
-        task, labels = shown["task"].iloc[0], _ordered(shown["label"])
+        task, labels = shown["task"].iloc[0], sorted(shown["label"].unique())
         best = pd.concat(_at_budgets(shown[shown["label"] == label]).assign(arm=_long(label)) for label in labels)
         sns.pointplot(
             best, x="budget", y="accuracy", order=list(BUDGETS), hue="arm", palette=[_colour(name) for name in labels],
@@ -79,8 +78,10 @@ def budget_figure(curves: pd.DataFrame) -> Figure:
         )  # fmt: skip
         axes.set(xlabel="share of the steps", ylabel="validation accuracy (%)", title=task)
         for arm, each in best.groupby("arm", sort=False):
-            means = each.groupby(["budget", "rate"], sort=False)["accuracy"].mean().items()
-            at = [f"{mean:.1f}% at rate {rate_text(rate)} after {budget}" for (budget, rate), mean in means]
+            at = [
+                f"{seeds['accuracy'].mean():.1f}% at rate {rate_text(rate)} after {budget}"
+                for (budget, rate), seeds in each.groupby(["budget", "rate"], sort=False)
+            ]
             words.append(f"{task}, {arm}: {', '.join(at)}")
     shared_legend(figure, panels)
     figure.set_label(f"Best validation accuracy after 25, 50 and 100% of the steps. {'. '.join(words)}.")
@@ -122,7 +123,7 @@ def _best(arm: pd.DataFrame) -> str:
 
 def _at_budgets(arm: pd.DataFrame) -> pd.DataFrame:
     """At each budget with an evaluation: the rate with the best mean validation accuracy, and its seeds' values."""
-    found = [pd.DataFrame(columns=["budget", "rate", "accuracy"])]
+    found = []
     for budget, share in BUDGETS.items():
         within = arm[arm["step"] <= share * arm["step"].max()]
         best = within.groupby(["learning_rate", "seed"])["validation_accuracy"].max().unstack("seed")
@@ -130,13 +131,12 @@ def _at_budgets(arm: pd.DataFrame) -> pd.DataFrame:
         if len(best):
             rate = best.mean(axis=1).idxmax()
             found.append(pd.DataFrame({"budget": budget, "rate": rate, "accuracy": best.loc[rate]}))
-    return pd.concat(found[1:] or found)
+    return pd.concat(found)
 
 
-def panels_of(
-    count: int, across: int = 2, height: float = 3.2, sharey: bool = False, grid: str = "y"
-) -> tuple[Figure, "list[Axes]"]:
-    columns = min(count, across)
+def panels_of(count: int, height: float = 3.2, sharey: bool = False, grid: str = "y") -> tuple[Figure, "list[Axes]"]:
+    """A figure of so many panels, two in a row, and the panels; `height` of each in inches."""
+    columns = min(count, 2)
     rows = math.ceil(count / columns)
     figure = Figure(figsize=(6.2 if columns == 1 else 7.4, height * rows + 0.8), layout="constrained")
     style: dict[Any, Any] = {"axes.spines.top": False, "axes.spines.right": False, "axes.grid": True}
@@ -155,13 +155,7 @@ def shared_legend(figure: Figure, panels: "Iterable[Axes]") -> None:
         found |= dict(zip(labels, lines, strict=True))
         if own := axes.get_legend():
             own.remove()
-    if found:
-        figure.legend(list(found.values()), list(found), loc="outside lower center", ncols=3, frameon=False)
-
-
-def _ordered(labels: "pd.Series[str]") -> list[str]:
-    order = list(COLOURS)
-    return sorted(set(labels), key=lambda name: (order.index(name[:2]) if name[:2] in order else 9, name))
+    figure.legend(list(found.values()), list(found), loc="outside lower center", ncols=3, frameon=False)
 
 
 def _long(label: str) -> str:

@@ -63,7 +63,7 @@ class Table:
     def __post_init__(self) -> None:
         if not all(str(name).strip() for name in self.frame.columns):
             raise ValueError("every column of a table needs a name")
-        filled = self.frame.map(_text).ne("").any()
+        filled = self.frame.map(_text).astype(bool).any()
         if filled.any():
             self.frame = self.frame.loc[:, filled]
 
@@ -112,10 +112,9 @@ class Page:
         return "".join(part if isinstance(part, str) else part._repr_html_() for part in self.parts)
 
 
-def paragraph(text: str, lead: str = "") -> str:
-    """Text as an HTML paragraph; `lead` stands before it in bold."""
-    opening = f"<strong>{html.escape(lead)}</strong> " if lead else ""
-    return f"<p>{opening}{html.escape(text)}</p>"
+def paragraph(text: str) -> str:
+    """Text as an HTML paragraph."""
+    return f"<p>{html.escape(text)}</p>"
 
 
 def _text(value: Any) -> str:

@@ -4,6 +4,7 @@ import math
 from collections.abc import Mapping
 
 import numpy as np
+import pandas as pd
 
 from fpt.evidence.cells import CONFIRMATION, TUNED, Cell
 from fpt.evidence.runs import SHORT, rate_text
@@ -12,13 +13,13 @@ from fpt.evidence.verdicts import Part
 from fpt.tasks import TASKS
 
 NONE = "(no result)"
-READINGS = {"tuned": TUNED, "1e-3": 1e-3, "1e-2": 1e-2}  # that chapters name
+READINGS: dict[str, str | float] = {"tuned": TUNED, "1e-3": 1e-3, "1e-2": 1e-2}  # that chapters name
 TITLES = {"homology": "Homology", "digits": "Digits", "listops-short": "ListOps, short"}  # where there is little room
 
 
-def percent(value: float, digits: int = 1) -> str:
+def percent(value: float) -> str:
     """A fraction as percent text; "-" for nan."""
-    return "-" if math.isnan(value) else f"{100 * value:.{digits}f}"
+    return "-" if math.isnan(value) else f"{100 * value:.1f}"
 
 
 def points(value: float) -> str:
@@ -75,7 +76,7 @@ def facts(cells: Mapping[str, Cell]) -> dict[str, str]:
         cell = done.get(arm)
         found[f"{arm}-rate".lower()] = rate_text(cell.best_rate) if cell and cell.best_rate else NONE
         for name, at in READINGS.items():
-            values = cell.values(at, CONFIRMATION) if cell else ()
+            values = cell.values(at, CONFIRMATION) if cell else pd.Series(dtype=float)
             found[f"{arm}-{name}".lower()] = f"{percent(values.mean())}%" if len(values) else NONE
     spec = next((cell.spec for cell in cells.values() if cell.spec), None)
     found |= {

@@ -39,7 +39,7 @@ def strip_figure(shown: pd.DataFrame, quantity: str, steps: bool = False) -> Fig
     rows = {task: list(part["row"].unique()) for task, part in shown.groupby("task", sort=False)}
     shared = len({tuple(each) for each in rows.values()}) == 1  # else every panel names its own rows
     height = 0.34 * max(map(len, rows.values())) + 0.7
-    figure, panels = panels_of(len(rows), 3 if shared and len(rows) != 4 else 2, height, shared, "x")
+    figure, panels = panels_of(len(rows), height, shared, "x")
     for axes, (task, part) in zip(panels, shown.groupby("task", sort=False), strict=False):
         look: dict[str, Any] = {"x": "value", "y": "row", "order": rows[task], "hue": "reading", "hue_order": PALETTE}
         look |= {"palette": PALETTE, "ax": axes}
@@ -48,8 +48,6 @@ def strip_figure(shown: pd.DataFrame, quantity: str, steps: bool = False) -> Fig
         middle = {"estimator": average, "errorbar": None, "linestyle": "none", "legend": False}
         sns.pointplot(part, **look | middle, dodge=0.4, marker="|", markersize=9, markeredgewidth=2)
         axes.set(xlabel=quantity, ylabel="", title=task)
-        if steps and axes.get_xlim()[1] > 10 * max(axes.get_xlim()[0], 1):
-            axes.set_xscale("log")
     shared_legend(figure, panels)
     words = [
         f"{task}, {row}, {reading}: {seeds['value'].agg(average):,.1f}"

@@ -137,7 +137,7 @@ def beside_published(study_folder: str | Path) -> pd.DataFrame:
             rates = runs["selected_rate"].dropna().unique()
             row[f"{side} rate"] = rate_text(rates[0]) if len(rates) else "-"
             row[f"{side} accuracy"] = percent(_confirmed(runs).mean())
-        test = paired(*map(_confirmed, sides.values()))
+        test = paired(_confirmed(sides["your"]), _confirmed(sides["published"]))
         rows.append(row | {"difference": points(test.mean), "95% interval": interval(test)})
     return pd.DataFrame(rows).rename(columns={"label": "arm"})
 

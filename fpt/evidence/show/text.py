@@ -1,6 +1,5 @@
 """Every sentence and every number in a sentence that the book computes. No result is typed on a page."""
 
-import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -91,9 +90,9 @@ def budget_share(steps: str, task: str) -> str:
     return f"{here:,} steps are {here / theirs:.2%} of the {theirs:,} that Rothermel et al. allow on this task."
 
 
-def arms(study: StudyCells, task: str, rows: str = ARMS) -> dict[str, Cell]:
-    """The four arms (or the rows of another table) of a study on one task; nothing where it has none of them."""
-    return study.by_task(table(rows)).get(task, {})
+def arms(study: StudyCells, task: str) -> dict[str, Cell]:
+    """The four arms of a study on one task; nothing where it has none of them."""
+    return study.by_task(table(ARMS)).get(task, {})
 
 
 def arms_by_setup(studies: Iterable[StudyCells]) -> Iterator[tuple[str, dict[str, Cell]]]:
@@ -119,12 +118,6 @@ def rate_ratios(studies: Iterable[StudyCells]) -> str:
     pairs = [(each[f"U{init}"].best_rate, each[f"F{init}"].best_rate) for each in cells for init in "PR"]
     lower = sum(1 for unfrozen, frozen in pairs if unfrozen and frozen and unfrozen <= frozen / 3 * (1 + 1e-6))
     return f"{lower} of {len(pairs)}"
-
-
-def sampling_error(task: str, accuracy: float, examples: int) -> str:
-    """The standard error that a fixed test set adds to one accuracy, and no interval over seeds shows."""
-    error = 100 * math.sqrt(accuracy * (1 - accuracy) / examples)
-    return f"{title(task)} has {examples:,} test images: at an accuracy of {accuracy:.0%}, {error:.1f} points"
 
 
 def what_was_run(panels: Mapping[str, Mapping[str, Cell]]) -> str:

@@ -4,7 +4,6 @@ import re
 from pathlib import Path
 
 import pandas as pd
-import pytest
 import synthetic
 
 from fpt.evidence import StudyCells, facts
@@ -50,11 +49,6 @@ def test_rates_and_best_arms_are_counted_over_all_setups(study: Path) -> None:
     assert text.rate_ratios(cells) == "2 of 2"  # 1e-3 and 1e-2
     assert text.best_arms(cells, "UP") == "1 of 1 pairs of task and model: Digits (laptop)"
     assert text.best_arms(cells, "FR") == "0 of 1 pairs of task and model"
-
-
-@pytest.mark.parametrize(("accuracy", "examples", "points"), [(0.8, 400, "2.0"), (0.5, 10_000, "0.5")])
-def test_the_error_of_a_fixed_test_set(accuracy: float, examples: int, points: str) -> None:
-    assert text.sampling_error("digits", accuracy, examples).endswith(f"{points} points")
 
 
 def _test(place: int) -> Paired:
