@@ -52,9 +52,7 @@ def learning_rate_figure(runs: pd.DataFrame, baseline: Mapping[str, float] | Non
         axes.set(xlabel="learning rate", ylabel="test accuracy (%)", title=task)
     diverged = int(runs["diverged_at"].notna().sum())
     shared_legend(figure, panels)
-    figure.set_label(
-        f"Test accuracy against learning rate. {'. '.join(words)}. {diverged} of {len(runs)} runs diverged."
-    )
+    figure.set_label(f"Test accuracy by learning rate. {'. '.join(words)}. {diverged} of {len(runs)} runs diverged.")
     return figure
 
 

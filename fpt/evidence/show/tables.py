@@ -18,6 +18,8 @@ from fpt.evidence.verdicts import LEFT_OUT, Verdict, overall
 from fpt.papers import claims
 from fpt.sweeps.study import load_study
 
+ByClaim = Mapping[str, Sequence[Verdict]]
+
 
 def summary(runs: pd.DataFrame) -> pd.DataFrame:
     """One row per sweep of `load_runs`: selected rate, how flat the optimum is, test accuracy with its 95% interval."""
@@ -69,7 +71,7 @@ def verdict_table(verdicts: Sequence[Verdict], caption: str = "") -> Table:
     """A row a comparison of a claim; claims that no study can decide share the last rows."""
     rows, untried = [], dict[str, list[str]]()  # why not -> claims
     for verdict in verdicts:
-        base = {"claim": verdict.claim, "study": verdict.study, "setting": verdict.setting}
+        base = {"claim": verdict.claim, "study": verdict.study, "scale": verdict.scale, "setting": verdict.setting}
         if not verdict.parts:
             untried.setdefault(verdict.note or verdict.word, []).append(verdict.claim)
         for part in verdict.parts:
@@ -82,12 +84,10 @@ def verdict_table(verdicts: Sequence[Verdict], caption: str = "") -> Table:
     return Table(pd.DataFrame(rows).fillna(""), caption)
 
 
-def claims_table(
-    found: Mapping[str, Sequence[Verdict]], others: Mapping[str, Sequence[Verdict]], caption: str = ""
-) -> Table:
+def claims_table(found: ByClaim, others: ByClaim, caption: str = "") -> Table:
     """A row a claim with its anchor: the verdict over all studies, its scale, every study, and the other reading.
 
-    `found` and `others`: claim -> verdicts, as the claim says, and at the paper's rate where it says tuned.
+    `found` as the claim says, `others` at the paper's rate where it says tuned.
     """
     rows = [
         {

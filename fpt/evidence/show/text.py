@@ -10,7 +10,7 @@ from fpt.evidence.cells import CONFIRMATION, SELECTION, TUNED, Cell, StudyCells
 from fpt.evidence.reading import word_of
 from fpt.evidence.runs import SHORT, rate_text, sweeps_table
 from fpt.evidence.show.numbers import NONE, middle, title
-from fpt.evidence.verdicts import CONTRADICTED, INCONCLUSIVE, LEFT_OUT, SUPPORTED, Part, Verdict, overall
+from fpt.evidence.verdicts import CONTRADICTED, INCONCLUSIVE, LEFT_OUT, SUPPORTED, Verdict, overall
 from fpt.papers import paper_of, table
 
 ARMS = "ours-arms"  # the table of the four arms on every task that a study has
@@ -23,13 +23,11 @@ def scale_words(verdicts: Iterable[Verdict]) -> str:
 
 def words_by_task(verdict: Verdict) -> dict[str, str]:
     """The word of each task that was tried: all of its comparisons hold, or one does not, by Holm's correction."""
-    found: dict[str, list[Part]] = {}
-    for part in verdict.parts:
-        if part.word not in LEFT_OUT:
-            found.setdefault(part.task, []).append(part)
+    tried = [part for part in verdict.parts if part.word not in LEFT_OUT]
+    by_task = {task: [part for part in tried if part.task == task] for task in dict.fromkeys(p.task for p in tried)}
     return {
         task: word_of(max(part.supports for part in parts), len(parts) * min(part.contradicts for part in parts))
-        for task, parts in found.items()
+        for task, parts in by_task.items()
     }
 
 
