@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import pandas as pd
 
@@ -15,10 +14,14 @@ from fpt.papers import Printed, paper_of
 from fpt.papers import Table as PaperTable
 
 EDGE_MARK, DIVERGED_MARK, ABSENT = "†", "‡", "–"
+MARKS = (
+    f"{ABSENT} no sweep of the study; {EDGE_MARK} the tuned rate ends the grid; {DIVERGED_MARK} runs diverged there, "
+    "their last finite accuracy counts."
+)
 GAP_COLUMNS = {  # both accuracies are those of the last step, as the train-mode one is
-    "training": "train_accuracy_last",
-    "training, as released": "train_accuracy_train_mode",
-    "test": "test_accuracy_last",
+    ": training": "train_accuracy_last",
+    ": training, as released": "train_accuracy_train_mode",
+    ": test": "test_accuracy_last",
 }
 WHAT = {
     "accuracy": "test accuracy in percent, mean ± standard error over seeds",
@@ -33,25 +36,26 @@ def beside_paper(table: PaperTable, found: Sequence[StudyCells]) -> Table:
 
     Every study, and every setup of it, has columns of its own: nothing is averaged over setups.
     """
-    columns: dict[str, list[str]] = {"row": []}
-    panels = {study.name: study.by_task(table) for study in found}
-    columns["row"] = [_row_name(table, row, panels.values()) for row in table.rows]
-    for study, tasks in panels.items():
-        for task, cells in tasks.items():
-            head = title(task) if len(found) == 1 else f"{title(task)} ({study})"
-            columns |= {f"{head}{part}": column for part, column in _ours(table, cells).items()}
-    run_here = dict.fromkeys(task for tasks in panels.values() for task in tasks)
-    columns |= {f"{title(task)} (paper)": _printed(table, task) for task in run_here if any(_printed(table, task))}
-    every = [cell for tasks in panels.values() for cells in tasks.values() for cell in cells.values()]
-    return Table(pd.DataFrame(columns), _caption(table, every))
+    columns: dict[str, dict[str, str]] = {}
+    panels = [(study.name, task, cells) for study in found for task, cells in study.by_task(table).items()]
+    for study, task, cells in panels:
+        head = title(task) if len(found) == 1 else f"{title(task)} ({study})"
+        steps = [cell.spec.steps for cell in cells.values() if cell.spec]
+        usual = max(steps, key=steps.count)
+        for part, name in GAP_COLUMNS.items() if table.kind == "gap" else [("", "")]:
+            columns[f"{head}{part}"] = {row: _cell(cell, name, usual) for row, cell in cells.items()}
+    columns |= {f"{title(task)} (paper)": _printed(table, task) for _, task, _ in panels}
+    every = [cell for _, _, cells in panels for cell in cells.values()]
+    tried = {cell.row for cell in every if cell.spec}
+    frame = _by_row(table, columns)
+    frame["row"] += ["" if row in tried else f": {NOT_AT_THIS_SCALE}" for row in table.rows]
+    return Table(frame, _caption(table, every))
 
 
 def printed_table(table: PaperTable, without: Sequence[str] = ()) -> Table:
     """The paper's numbers, but for the tasks `without`."""
     tasks = dict.fromkeys(task for row in table.rows.values() for task in row.printed if task not in without)
-    labels = [paper_of(table.paper).label(row) for row in table.rows]
-    columns = {"row": labels} | {title(task): _printed(table, task) for task in tasks}
-    frame = pd.DataFrame(columns)
+    frame = _by_row(table, {title(task): _printed(table, task) for task in tasks})
     frame = frame[(frame.drop(columns="row") != "").any(axis=1)]
     quoted = [
         f"{row} on {title(task)}: {printed.literature}"
@@ -63,21 +67,15 @@ def printed_table(table: PaperTable, without: Sequence[str] = ()) -> Table:
     return Table(frame, f"{table.where or table.title}, as printed; ± is a standard error of the mean.{from_others}")
 
 
-def _row_name(table: PaperTable, row: str, panels: Any) -> str:
-    """The row as printed; a row without any sweep says so once, and not in every cell."""
-    cells = [cells[row] for tasks in panels for cells in tasks.values() if row in cells]
-    label = paper_of(table.paper).label(row)
-    return label if any(cell.spec for cell in cells) else f"{label}: {NOT_AT_THIS_SCALE}"
+def _by_row(table: PaperTable, columns: Mapping[str, Mapping[str, str]]) -> pd.DataFrame:
+    """Columns (row -> text) in the table's order of rows, after a column of the rows as the paper names them."""
+    frame = pd.DataFrame(columns, index=list(table.rows), dtype=object).fillna("")
+    frame.insert(0, "row", [paper_of(table.paper).label(row) for row in table.rows])
+    return frame
 
 
-def _ours(table: PaperTable, cells: Mapping[str, Cell]) -> dict[str, list[str]]:
-    parts = {f": {part}": name for part, name in GAP_COLUMNS.items()} if table.kind == "gap" else {"": ""}
-    steps = [cell.spec.steps for cell in cells.values() if cell.spec]
-    usual = max(steps, key=steps.count, default=0)
-    return {
-        part: [_cell(cells[row], column, usual) if row in cells else ABSENT for row in table.rows]
-        for part, column in parts.items()
-    }
+def _printed(table: PaperTable, task: str) -> dict[str, str]:
+    return {name: printed_text(row.printed.get(task)) for name, row in table.rows.items()}
 
 
 def _cell(cell: Cell, column: str, usual: int) -> str:
@@ -101,10 +99,6 @@ def _reading(cell: Cell, at: str, column: str) -> str:
     return number(cell, value) + (around + marks if math.isfinite(value) else "")
 
 
-def _printed(table: PaperTable, task: str) -> list[str]:
-    return [printed_text(row.printed.get(task)) for row in table.rows.values()]
-
-
 def printed_text(printed: Printed | None) -> str:
     """A number as the paper prints it, with its mark and its standard error."""
     if printed is None or printed.value is None:
@@ -120,14 +114,9 @@ def _caption(table: PaperTable, cells: Sequence[Cell]) -> str:
     tried = [cell for cell in cells if not cell.problem]
     words = [f"{table.where or table.title}: {WHAT.get(table.kind, '')}."]
     if any(cell.papers_rate is not None for cell in tried):
-        words.append(
-            f"Tuned / at the paper's rate ({text.papers_rates(tried)}); one number: the same, or not run at it."
-        )
-    goals = {title(c.task): f"{100 * c.spec.threshold:g}%" for c in tried if c.spec and c.spec.threshold}
-    if table.kind == "steps" and goals:
-        words.append(f"Thresholds: {', '.join(f'{task} {goal}' for task, goal in goals.items())}.")
-    words += [f"{ABSENT}: no sweep of the study."] if any(cell.spec is None for cell in cells) else []
-    words += [f"{EDGE_MARK} the tuned rate ends the grid."] if any(cell.at_edge for cell in tried) else []
-    if any(cell.diverged(at) for cell in tried for at in (TUNED, AT_PAPERS_RATE)):
-        words.append(f"{DIVERGED_MARK} runs diverged there; their last finite accuracy counts.")
-    return " ".join(words)
+        words.append(f"Tuned / at the paper's rate ({text.papers_rates(tried)}); one: the same, or not run at it.")
+    if table.kind == "steps":
+        specs = [cell.spec for cell in tried if cell.spec and cell.spec.threshold]
+        goals = dict.fromkeys(f"{title(spec.task)} {100 * (spec.threshold or 0):g}%" for spec in specs)
+        words.append(f"Thresholds: {', '.join(goals) or 'none'}.")
+    return " ".join([*words, MARKS])

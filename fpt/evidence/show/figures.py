@@ -1,14 +1,13 @@
-"""The figures. Colour and shape both name the arm; every figure carries computed alt text (`html.alt_text`)."""
+"""The figures. Colour and shape both name the arm; a figure's label is its alt text, computed."""
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import matplotlib as mpl
 import pandas as pd
 import seaborn as sns
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter, NullLocator
 
 from fpt.evidence.runs import SHORT, rate_text
 
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
 COLOURS = {"FP": "#0072B2", "FR": "#56B4E9", "UP": "#D55E00", "UR": "#E69F00"}
 MARKERS = {"FP": "o", "FR": "s", "UP": "^", "UR": "D"}
 NAMES = {short: arm.replace("-", " ") for arm, short in SHORT.items()}
-BUDGETS = (0.25, 0.5, 1.0)
+BUDGETS = {"25%": 0.25, "50%": 0.5, "100%": 1.0}  # of the steps
 GREY, GRID = "#555555", "#e5e5e5"
 
 
@@ -37,7 +36,7 @@ def learning_rate_figure(runs: pd.DataFrame, baseline: Mapping[str, float] | Non
     words = []
     runs = runs.assign(accuracy=100 * runs["test_accuracy"].astype(float).fillna(0.0))  # no finite value: at nought
     for axes, (_, shown) in zip(panels, runs.groupby("setup", sort=False), strict=False):
-        task, labels = str(shown["task"].iloc[0]), _ordered(shown["label"])
+        task, labels = str(shown["task"].iloc[0]), sorted(shown["label"].unique())
         for number, name in enumerate(labels):
             arm = shown[shown["label"] == name]
             _rate_line(axes, arm, name, 1.05 ** (number - (len(labels) - 1) / 2))
@@ -47,43 +46,21 @@ def learning_rate_figure(runs: pd.DataFrame, baseline: Mapping[str, float] | Non
         if baseline and task in baseline:
             axes.axhline(100 * baseline[task], color=GREY, linestyle=":", label="trivial baseline")
         axes.set_xlim(shown["learning_rate"].min() / 1.5, shown["learning_rate"].max() * 1.5)  # one rate has no range
-        _log_ticks(axes, shown["learning_rate"], rate_text)
+        axes.set_xscale("log", subs=[])
+        rates = sorted(shown["learning_rate"].unique())
+        axes.set_xticks(rates, [rate_text(rate) for rate in rates])
         axes.set(xlabel="learning rate", ylabel="test accuracy (%)", title=task)
     diverged = int(runs["diverged_at"].notna().sum())
-    _legend(figure, panels)
-    figure.set_label(
-        f"Test accuracy against learning rate. {'. '.join(words)}. {diverged} of {len(runs)} runs diverged."
-    )
-    return figure
-
-
-def curves_figure(curves: pd.DataFrame) -> Figure:
-    """Validation accuracy and training loss against steps, each arm at its selected rate, all seeds."""
-    chosen = curves[curves["selected"].astype(bool)]
-    if chosen.empty:
-        return nothing()
-    figure, (left, right) = panels_of(2)
-    chosen = chosen.assign(accuracy=100 * chosen["validation_accuracy"].astype(float))
-    for axes, column in ((left, "accuracy"), (right, "train_loss")):
-        for name in _ordered(chosen["label"]):
-            arm = chosen[chosen["label"] == name].assign(run=lambda frame: frame["stage"] + frame["seed"].astype(str))
-            thin = {"units": "run", "estimator": None, "alpha": 0.25, "linewidth": 0.7, "legend": False}
-            sns.lineplot(arm, x="step", y=column, color=_colour(name), ax=axes, **thin)
-            _mean_line(axes, arm, "step", column, name, markevery=4)
-    left.set(xlabel="step", ylabel="validation accuracy (%)")
-    right.set(xlabel="step", ylabel="training loss")
-    _legend(figure, [left])
-    last = chosen[chosen["step"] == chosen["step"].max()].groupby("label")["accuracy"].mean()
-    words = [f"{_long(name)} ends at {last.get(name, math.nan):.1f}%" for name in _ordered(chosen["label"])]
-    figure.set_label(f"Validation accuracy and training loss at the selected rates. {'; '.join(words)}.")
+    shared_legend(figure, panels)
+    figure.set_label(f"Test accuracy by learning rate. {'. '.join(words)}. {diverged} of {len(runs)} runs diverged.")
     return figure
 
 
 def budget_figure(curves: pd.DataFrame) -> Figure:
     """Best validation accuracy so far at 25, 50 and 100% of the steps, the rate chosen anew at each budget.
 
-    Selection runs only: they cover the whole grid. There is no schedule, so a run cut short is a short run. A budget
-    before the first evaluation has no point.
+    Means and ranges of the selection runs: they cover the whole grid. There is no schedule, so a run cut short is a
+    short run. A budget before the first evaluation has no point.
     """
     runs = curves[curves["stage"] == "selection"]
     if runs.empty:
@@ -91,90 +68,21 @@ def budget_figure(curves: pd.DataFrame) -> Figure:
     figure, panels = panels_of(runs["setup"].nunique())
     words = []
     for axes, (_, shown) in zip(panels, runs.groupby("setup", sort=False), strict=False):
-        labels = _ordered(shown["label"])
-        for number, name in enumerate(labels):
-            shift = 0.06 * (number - (len(labels) - 1) / 2)
-            points = _at_budgets(shown[shown["label"] == name])
-            points["place"] = points["share"].map(BUDGETS.index) + shift
-            sns.scatterplot(
-                points, x="place", y="accuracy", color=_colour(name), marker=_marker(name), s=14, alpha=0.5,
-                linewidth=0, legend=False, ax=axes,
-            )  # fmt: skip
-            _mean_line(axes, points, "place", "accuracy", name)
-            each = [
-                f"{part['accuracy'].mean():.1f}% at rate {rate_text(rate)} after {share:.0%}"
-                for (share, rate), part in points.groupby(["share", "rate"])
-            ]
-            words.append(f"{shown['task'].iloc[0]}, {_long(name)}: {', '.join(each)}")
-        axes.set_xticks(range(len(BUDGETS)), [f"{share:.0%}" for share in BUDGETS])
-        axes.set(xlabel="share of the steps", ylabel="validation accuracy (%)", title=shown["task"].iloc[0])
-    _legend(figure, panels)
-    figure.set_label(f"Best validation accuracy after 25, 50 and 100% of the steps. {'. '.join(words)}.")
-    return figure
-
-
-def gain_figure(runs: pd.DataFrame) -> Figure:
-    """Test accuracy of the random arms against the gain of their initialisation, each at its own rate.
-
-    Marks are confirmation runs (`matched`); the dashed line and band are FP's mean and range, if it was run.
-    """
-    confirmed = runs[(runs["stage"] == "confirmation") & runs["selected"].astype(bool)]
-    confirmed = confirmed.assign(accuracy=100 * confirmed["test_accuracy"].astype(float))
-    swept = confirmed[(confirmed["init"] == "random") & (confirmed["random_init"] == "matched")]
-    if swept.empty:
-        return nothing()
-    figure, (axes,) = panels_of(1)
-    words = []
-    for arm, group in swept.groupby("arm"):
-        name = SHORT.get(str(arm), str(arm))
-        axes.scatter(
-            group["random_gain"], group["accuracy"], color=_colour(name), marker=_marker(name), s=16, alpha=0.5
-        )
-        _mean_line(axes, group, "random_gain", "accuracy", name)
-        means = group.groupby("random_gain")["accuracy"].mean()
-        words.append(f"{_long(name)}: " + ", ".join(f"{m:.1f}% at gain {g:g}" for g, m in means.items()))
-    pretrained = confirmed.loc[confirmed["label"] == "FP", "accuracy"]
-    if not pretrained.empty:
-        axes.axhline(pretrained.mean(), color=COLOURS["FP"], linestyle="--", label=_long("FP"))
-        axes.axhspan(pretrained.min(), pretrained.max(), color=COLOURS["FP"], alpha=0.12, linewidth=0)
-        words.append(f"frozen pretrained: {pretrained.mean():.1f}%")
-    axes.set(xlabel="gain of the random initialisation", ylabel="test accuracy (%)")
-    _log_ticks(axes, swept["random_gain"], lambda gain: f"{gain:g}")
-    _legend(figure, [axes])
-    figure.set_label(f"Test accuracy against the gain of the random initialisation. {'. '.join(words)}.")
-    return figure
-
-
-def spread_figure(backbones: Sequence[str] = ("tiny-lm", "minilm", "gpt2")) -> Figure:
-    """Standard deviation of pretrained weights (solid) and biases (dashed) by layer: a panel a model on this machine.
-
-    Grey: the library's default at any width (dotted), and matched to the width (dash-dotted). As Lu et al., figure 6.
-    """
-    from fpt.evidence.sizes import DEFAULT_STD, matched_std, spread
-
-    spreads = {name: frame for name in backbones if len(frame := spread(name))}
-    if not spreads:
-        return nothing()
-    figure, panels = panels_of(len(spreads), max(2, len(spreads)))
-    words = []
-    for axes, (name, frame) in zip(panels, spreads.items(), strict=False):
-        shown = frame.assign(layer=frame["layer"] + 1, group=frame["group"].str.replace("_", "-"))
-        sns.lineplot(
-            shown, x="layer", y="std", hue="group", style="kind", style_order=["weight", "bias"], markers=["o", "o"],
-            palette={"attention": COLOURS["FP"], "feed-forward": COLOURS["UP"]}, errorbar=None, legend="brief", ax=axes,
+        task, labels = shown["task"].iloc[0], sorted(shown["label"].unique())
+        best = pd.concat(_at_budgets(shown[shown["label"] == label]).assign(arm=_long(label)) for label in labels)
+        sns.pointplot(
+            best, x="budget", y="accuracy", order=list(BUDGETS), hue="arm", palette=[_colour(name) for name in labels],
+            markers=[_marker(name) for name in labels], errorbar=("pi", 100), dodge=0.2, linewidth=1.8, ax=axes,
         )  # fmt: skip
-        words += [
-            f"{name}, {group} {kind}: {part['std'].min():.3f} to {part['std'].max():.3f}"
-            for (group, kind), part in shown.groupby(["group", "kind"])
-        ]
-        words.append(f"{name}, default {DEFAULT_STD}, matched to its width {matched_std(name):.3f}")
-        axes.axhline(DEFAULT_STD, color=GREY, linestyle=":", linewidth=1)
-        axes.axhline(matched_std(name), color=GREY, linestyle="-.", linewidth=1)
-        axes.set(title=name, xlabel="layer", ylabel="standard deviation", ylim=(0, None))
-        axes.set_xticks(sorted(shown["layer"].unique()))
-        axes.get_legend().remove()  # type: ignore[union-attr]
-    _legend(figure, panels)
-    figure.set_label(f"Standard deviation of pretrained weights and biases by layer. {'; '.join(words)}.")
+        axes.set(xlabel="share of the steps", ylabel="validation accuracy (%)", title=task)
+        for arm, each in best.groupby("arm", sort=False):
+            at = [
+                f"{seeds['accuracy'].mean():.1f}% at rate {rate_text(rate)} after {budget}"
+                for (budget, rate), seeds in each.groupby(["budget", "rate"], sort=False)
+            ]
+            words.append(f"{task}, {arm}: {', '.join(at)}")
+    shared_legend(figure, panels)
+    figure.set_label(f"Best validation accuracy after 25, 50 and 100% of the steps. {'. '.join(words)}.")
     return figure
 
 
@@ -188,68 +96,45 @@ def nothing() -> Figure:
 def _rate_line(axes: "Axes", arm: pd.DataFrame, name: str, dodge: float) -> None:
     """One arm of a panel: its runs, the line through the means of its selection seeds, its selected rate."""
     arm = arm.assign(rate=arm["learning_rate"].astype(float) * dodge)
-    selection, colour, marker = arm["stage"] == "selection", _colour(name), _marker(name)
-    alive = arm["diverged_at"].isna()
+    selection, alive = arm["stage"] == "selection", arm["diverged_at"].isna()
+    colour, marker = _colour(name), _marker(name)
     for runs, mark, face in (
         (arm[alive & selection], marker, colour),
         (arm[alive & ~selection], marker, "none"),
         (arm[~alive], "X", colour),
     ):
         axes.scatter(runs["rate"], runs["accuracy"], s=20, marker=mark, alpha=0.6, facecolor=face, edgecolor=colour)
-    shown = arm[selection] if selection.any() else arm
-    _mean_line(axes, shown, "rate", "accuracy", name, markersize=4)
-    chosen = shown[shown["learning_rate"].isin(arm.loc[arm["selected"].astype(bool), "learning_rate"])]
-    means = chosen.groupby("rate")["accuracy"].mean()
-    axes.plot(means.index, means, linestyle="", marker=marker, markersize=10, color=colour, mec="black", mew=1.2)
+    means = (arm[selection] if selection.any() else arm).groupby("rate")["accuracy"].mean()
+    line = "-" if name in COLOURS else "--" if "fixed" in name else ":"
+    axes.plot(means, color=colour, marker=marker, markersize=4, linewidth=1.8, linestyle=line, label=_long(name))
+    chosen = means[means.index.isin(arm.loc[arm["selected"].astype(bool), "rate"])]
+    axes.plot(chosen, linestyle="", marker=marker, markersize=10, color=colour, mec="black", mew=1.2)
 
 
 def _best(arm: pd.DataFrame) -> str:
-    """The selected rate and what it gives, and the values at the reference rates."""
-    rates = arm["selected_rate"].dropna().unique()
-    if not len(rates):
-        return "no learning rate was eligible"
-    fresh = arm[arm["stage"] == "confirmation"]
-    reported = arm if fresh.empty else fresh
-    means = {rate_text(rate): 100 * runs["test_accuracy"].mean() for rate, runs in reported.groupby("learning_rate")}
-    references = sorted(reported.loc[reported["reference"].astype(bool), "learning_rate"].unique())
-    first, *others = [
-        f"{means[rate]:.1f}% at {rate}" for rate in dict.fromkeys(map(rate_text, (rates[0], *references)))
-    ]
-    return ", ".join([f"selected rate gives {first}", *others])
+    """The selected rate, and mean accuracies of fresh seeds (where there are none, of all) by rate."""
+    rates, fresh = arm["selected_rate"].dropna().unique(), arm[arm["stage"] == "confirmation"]
+    means = (arm if fresh.empty else fresh).groupby("learning_rate")["accuracy"].mean()
+    selected = f"selected rate {rate_text(rates[0])}" if len(rates) else "no learning rate was eligible"
+    return ", ".join([selected, *(f"{mean:.1f}% at {rate_text(rate)}" for rate, mean in means.items())])
 
 
 def _at_budgets(arm: pd.DataFrame) -> pd.DataFrame:
     """At each budget with an evaluation: the rate with the best mean validation accuracy, and its seeds' values."""
     found = []
-    for share in BUDGETS:
+    for budget, share in BUDGETS.items():
         within = arm[arm["step"] <= share * arm["step"].max()]
-        if within.empty:  # not evaluated yet
-            continue
         best = within.groupby(["learning_rate", "seed"])["validation_accuracy"].max().unstack("seed")
-        best = best.fillna(0.0)  # diverged before its first evaluation
-        rate = float(best.mean(axis=1).idxmax())
-        found += [{"share": share, "rate": rate, "accuracy": 100 * float(value)} for value in best.loc[rate]]
-    return pd.DataFrame(found)
+        best = 100 * best.fillna(0.0)  # diverged before its first evaluation
+        if len(best):
+            rate = best.mean(axis=1).idxmax()
+            found.append(pd.DataFrame({"budget": budget, "rate": rate, "accuracy": best.loc[rate]}))
+    return pd.concat(found)
 
 
-def _mean_line(axes: "Axes", frame: pd.DataFrame, x: str, y: str, label: str, **look: Any) -> None:
-    style = {"color": _colour(label), "marker": _marker(label), "markersize": 5, "linewidth": 1.8, "mec": "none"}
-    line = "-" if label in COLOURS else (0, (4, 2)) if "fixed" in label else (0, (1, 1.5))
-    sns.lineplot(frame, x=x, y=y, errorbar=None, label=_long(label), legend=False, linestyle=line, ax=axes,
-                 **style | look)  # fmt: skip
-
-
-def _log_ticks(axes: "Axes", values: "pd.Series[float]", text: Any) -> None:
-    axes.set_xscale("log")
-    axes.set_xticks(sorted(values.unique()))
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: text(value)))
-    axes.xaxis.set_minor_locator(NullLocator())
-
-
-def panels_of(
-    count: int, across: int = 2, height: float = 3.2, sharey: bool = False, grid: str = "y"
-) -> tuple[Figure, "list[Axes]"]:
-    columns = min(count, across)
+def panels_of(count: int, height: float = 3.2, sharey: bool = False, grid: str = "y") -> tuple[Figure, "list[Axes]"]:
+    """A figure of so many panels, two in a row, and the panels; `height` of each in inches."""
+    columns = min(count, 2)
     rows = math.ceil(count / columns)
     figure = Figure(figsize=(6.2 if columns == 1 else 7.4, height * rows + 0.8), layout="constrained")
     style: dict[Any, Any] = {"axes.spines.top": False, "axes.spines.right": False, "axes.grid": True}
@@ -260,18 +145,15 @@ def panels_of(
     return figure, panels
 
 
-def _legend(figure: Figure, panels: "Iterable[Axes]") -> None:
+def shared_legend(figure: Figure, panels: "Iterable[Axes]") -> None:
+    """One legend below the panels, of everything that they label, in the place of theirs."""
     found: dict[str, Any] = {}
     for axes in panels:
         lines, labels = axes.get_legend_handles_labels()
         found |= dict(zip(labels, lines, strict=True))
-    if found:
-        figure.legend(list(found.values()), list(found), loc="outside lower center", ncols=3, frameon=False)
-
-
-def _ordered(labels: "pd.Series[str]") -> list[str]:
-    order = list(COLOURS)
-    return sorted(set(labels), key=lambda name: (order.index(name[:2]) if name[:2] in order else 9, name))
+        if own := axes.get_legend():
+            own.remove()
+    figure.legend(list(found.values()), list(found), loc="outside lower center", ncols=3, frameon=False)
 
 
 def _long(label: str) -> str:

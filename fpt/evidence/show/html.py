@@ -4,7 +4,8 @@ import base64
 import html
 import io
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import partial
 from typing import Any, Protocol
 
 import matplotlib as mpl
@@ -21,23 +22,18 @@ class Shown(Protocol):
     def _repr_html_(self) -> str: ...
 
 
-def alt_text(figure: Figure) -> str:
-    """What the figure shows, in words, computed from the same numbers."""
-    return str(figure.get_label() or "")
-
-
 @dataclass
 class Picture:
-    """A figure with its alt text and a caption that says what to see; notebooks show it by returning it.
+    """A figure with a caption that says what to see; notebooks show it by returning it.
 
-    Raises ValueError if the figure has no alt text.
+    The figure's label is its alt text, computed from the same numbers; ValueError if it has none.
     """
 
     figure: Figure
     caption: str
 
     def _repr_html_(self) -> str:
-        alt = alt_text(self.figure)
+        alt = str(self.figure.get_label())
         if not alt:
             raise ValueError("a figure needs alt text: Figure.set_label(...)")
         buffer = io.BytesIO()
@@ -56,26 +52,26 @@ class Picture:
 class Table:
     """A table of text with a caption; a column in which nothing stands is not shown.
 
-    `bold` marks cells (same shape); a column `verdict` is bold anyway. The cells of the column `anchors` are links to
-    themselves: R-01 has the address #r-01. Raises ValueError for a column without a name: it would be an empty header.
+    A column `verdict` is bold. The cells of the column `anchors` are links to themselves: R-01 has the address #r-01.
+    Raises ValueError for a column without a name: it would be an empty header.
     """
 
     frame: pd.DataFrame
     caption: str = ""
-    bold: pd.DataFrame | None = field(default=None, repr=False)
     anchors: str = ""
 
     def __post_init__(self) -> None:
         if not all(str(name).strip() for name in self.frame.columns):
             raise ValueError("every column of a table needs a name")
-        filled = [bool(self.frame[name].map(_text).ne("").any()) for name in self.frame.columns]
-        if any(filled):
-            self.bold = None if self.bold is None else self.bold.loc[:, filled]
+        filled = self.frame.map(_text).astype(bool).any()
+        if filled.any():
             self.frame = self.frame.loc[:, filled]
 
     def _repr_html_(self) -> str:
-        cells = pd.DataFrame({name: self._column(name) for name in self.frame.columns}, dtype=object)
-        cells.columns = [html.escape(str(name)) for name in self.frame.columns]
+        columns = {str(name): values for name, values in self.frame.items()}
+        cells = pd.DataFrame(
+            {html.escape(name): values.map(partial(self._cell, name)) for name, values in columns.items()}
+        )
         kind = "dataframe wide" if len(cells.columns) >= WIDE else "dataframe"
         with pd.option_context("display.max_colwidth", None):
             table = cells.to_html(index=False, escape=False, border=0, classes=kind, justify="left")
@@ -83,17 +79,14 @@ class Table:
         caption = f"<figcaption>{html.escape(self.caption)}</figcaption>" if self.caption else ""
         return f'<figure class="fpt">{caption}<div class="fpt-scroll">{table}</div></figure>'
 
-    def _column(self, name: str) -> list[str]:
-        bold = self.bold[name] if self.bold is not None else [name == "verdict"] * len(self.frame)
-        cells = []
-        for value, strong in zip(self.frame[name], bold, strict=True):
-            text = html.escape(_text(value))
-            short = len(text) <= SHORT
-            if name == self.anchors:
-                text = f'<a id="{text.lower()}" href="#{text.lower()}">{text}</a>'
-            text = f"<strong>{text}</strong>" if (strong or name == "verdict") and text else text
-            cells.append(f'<span class="short">{text}</span>' if short else text)
-        return cells
+    def _cell(self, column: str, value: Any) -> str:
+        text = html.escape(_text(value))
+        short = len(text) <= SHORT
+        if column == self.anchors:
+            text = f'<a id="{text.lower()}" href="#{text.lower()}">{text}</a>'
+        if column == "verdict" and text:
+            text = f"<strong>{text}</strong>"
+        return f'<span class="short">{text}</span>' if short else text
 
 
 @dataclass
@@ -119,10 +112,9 @@ class Page:
         return "".join(part if isinstance(part, str) else part._repr_html_() for part in self.parts)
 
 
-def paragraph(text: str, lead: str = "") -> str:
-    """Text as an HTML paragraph; `lead` stands before it in bold."""
-    opening = f"<strong>{html.escape(lead)}</strong> " if lead else ""
-    return f"<p>{opening}{html.escape(text)}</p>"
+def paragraph(text: str) -> str:
+    """Text as an HTML paragraph."""
+    return f"<p>{html.escape(text)}</p>"
 
 
 def _text(value: Any) -> str:

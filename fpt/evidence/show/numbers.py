@@ -4,21 +4,22 @@ import math
 from collections.abc import Mapping
 
 import numpy as np
+import pandas as pd
 
-from fpt.evidence.cells import CONFIRMATION, SELECTION, TUNED, Cell
+from fpt.evidence.cells import CONFIRMATION, TUNED, Cell
 from fpt.evidence.runs import SHORT, rate_text
-from fpt.evidence.stats import Paired, mean_interval
+from fpt.evidence.stats import Paired
 from fpt.evidence.verdicts import Part
 from fpt.tasks import TASKS
 
 NONE = "(no result)"
-RATES = (1e-3, 1e-2)  # that chapters name
+READINGS: dict[str, str | float] = {"tuned": TUNED, "1e-3": 1e-3, "1e-2": 1e-2}  # that chapters name
 TITLES = {"homology": "Homology", "digits": "Digits", "listops-short": "ListOps, short"}  # where there is little room
 
 
-def percent(value: float, digits: int = 1) -> str:
+def percent(value: float) -> str:
     """A fraction as percent text; "-" for nan."""
-    return "-" if math.isnan(value) else f"{100 * value:.{digits}f}"
+    return "-" if math.isnan(value) else f"{100 * value:.1f}"
 
 
 def points(value: float) -> str:
@@ -34,13 +35,6 @@ def interval(test: Paired) -> str:
 def title(task: str) -> str:
     """The task's name in tables and figures."""
     return TITLES.get(task) or (TASKS[task].title if task in TASKS else task)
-
-
-def arm_of(cell: Cell) -> str:
-    """FP, FR, UP or UR: by what is random and what trains."""
-    if cell.spec is None:
-        return ""
-    return ("U" if cell.spec.trainable == "all" else "F") + ("P" if cell.spec.init == "pretrained" else "R")
 
 
 def middle(cell: Cell, at: str) -> float:
@@ -73,32 +67,25 @@ def facts(cells: Mapping[str, Cell]) -> dict[str, str]:
     """Text by key for the four arms (FP, ...) on one task. The keys are always the same; what is not there reads
     "(no result)".
 
-    `fp-tuned`, `fp-rate`, `fp-1e-3`, `fp-1e-2` for each arm; `steps`, `backbone`, `selection-seeds`,
-    `confirmation-seeds`, `runs`, `diverged`, `grid`.
+    `fp-tuned`, `fp-rate`, `fp-1e-3`, `fp-1e-2` for each arm, of fresh seeds alone; `steps`, `backbone`, `grid`,
+    `selection-seeds`, `confirmation-seeds`, `runs`, `diverged`.
     """
+    done = {arm: cell for arm, cell in cells.items() if not cell.problem}
     found = {}
     for arm in SHORT.values():
-        cell, key = cells.get(arm), arm.lower()
-        done = cell is not None and not cell.problem
-        rate = cell.best_rate if cell is not None else None
-        found[f"{key}-rate"] = NONE if rate is None else rate_text(rate)
-        readings: dict[str, str | float] = {"tuned": TUNED} | {rate_text(rate): rate for rate in RATES}
-        for name, at in readings.items():
-            found[f"{key}-{name}"] = _accuracy(cell, at) if cell is not None and done else NONE
-    specs = [cell.spec for cell in cells.values() if cell.spec is not None]
-    found["steps"] = f"{specs[0].steps:,}" if specs else NONE
-    found["backbone"] = specs[0].backbone if specs else NONE
-    found["grid"] = ", ".join(map(rate_text, specs[0].learning_rates)) if specs else NONE
-    runs = [cell.runs for cell in cells.values() if not cell.problem]
-    for stage in (SELECTION, CONFIRMATION):
-        seeds = {seed for each in runs for seed in each.loc[each["stage"] == stage, "seed"]}
-        found[f"{stage}-seeds"] = str(len(seeds) or NONE)
-    found["runs"] = f"{sum(map(len, runs)):,}"
-    found["diverged"] = str(sum(int(each["diverged_at"].notna().sum()) for each in runs))
+        cell = done.get(arm)
+        found[f"{arm}-rate".lower()] = rate_text(cell.best_rate) if cell and cell.best_rate else NONE
+        for name, at in READINGS.items():
+            values = cell.values(at, CONFIRMATION) if cell else pd.Series(dtype=float)
+            found[f"{arm}-{name}".lower()] = f"{percent(values.mean())}%" if len(values) else NONE
+    spec = next((cell.spec for cell in cells.values() if cell.spec), None)
+    found |= {
+        "steps": f"{spec.steps:,}" if spec else NONE,
+        "backbone": spec.backbone if spec else NONE,
+        "grid": ", ".join(map(rate_text, spec.learning_rates)) if spec else NONE,
+        "selection-seeds": str(len(spec.selection_seeds)) if spec else NONE,
+        "confirmation-seeds": str(len(spec.confirmation_seeds)) if spec else NONE,
+        "runs": f"{sum(len(cell.runs) for cell in done.values()):,}",
+        "diverged": str(sum(int(cell.runs["diverged_at"].notna().sum()) for cell in done.values())),
+    }
     return found
-
-
-def _accuracy(cell: Cell, at: str | float) -> str:
-    """From fresh seeds alone."""
-    values = cell.values(at, CONFIRMATION)
-    return f"{percent(mean_interval(values)[0])}%" if len(values) else NONE

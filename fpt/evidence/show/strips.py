@@ -7,57 +7,55 @@ import numpy as np
 import pandas as pd
 import seaborn as sns
 from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
 
-from fpt.evidence.show.figures import COLOURS, GREY, NAMES, nothing, panels_of
+from fpt.evidence.cells import AT_PAPERS_RATE, TUNED, Cell
+from fpt.evidence.show.figures import GREY, nothing, panels_of, shared_legend
+from fpt.evidence.show.numbers import title
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
     from fpt.evidence.verdicts import Verdict
 
+READINGS = {TUNED: "tuned", AT_PAPERS_RATE: "at the paper's rate"}
+PALETTE = {"tuned": "#009E73", "at the paper's rate": "#CC79A7"}  # Okabe-Ito, no arm's colours
 
-def strip_figure(shown: pd.DataFrame, quantity: str, words: str, log: bool = False) -> Figure:
-    """A paper's table: a panel a task, a line a row, a dot a seed, filled where tuned, open at the paper's rate.
 
-    `shown`: a row a seed with `task`, `row`, `arm` (FP, ...), `tuned`, `value`, `reached`; values that were not reached
-    are crosses. The bar is their mean (of steps the median). `words` is the alt text.
+def seeds_of(cell: Cell) -> pd.DataFrame:
+    """A cell's seeds at both readings, a row each: what `strip_figure` draws. Steps end with the run's."""
+    frames = []
+    for at, reading in READINGS.items():
+        values = cell.values(at).dropna()
+        shown = values.clip(upper=cell.spec.steps) if cell.spec and cell.table.kind == "steps" else 100 * values
+        frames.append(pd.DataFrame({"value": shown, "reached": np.isfinite(values), "reading": reading}))
+    return pd.concat(frames).assign(task=title(cell.task), row=cell.label)
+
+
+def strip_figure(shown: pd.DataFrame, quantity: str, steps: bool = False) -> Figure:
+    """A paper's table: a panel a task, a line a row, a dot a seed, above where tuned, below at the paper's rate.
+
+    `shown`: a row a seed with `task`, `row`, `reading`, `value`, `reached`; values that were not reached are crosses.
+    The bar is their mean (of `steps` the median).
     """
-    if shown.empty:
-        return nothing()
-    tasks = list(dict.fromkeys(shown["task"]))
-    rows = {task: list(dict.fromkeys(shown.loc[shown["task"] == task, "row"])) for task in tasks}
+    average = "median" if steps else "mean"
+    rows = {task: list(part["row"].unique()) for task, part in shown.groupby("task", sort=False)}
     shared = len({tuple(each) for each in rows.values()}) == 1  # else every panel names its own rows
-    figure, panels = panels_of(
-        len(tasks), 3 if shared and len(tasks) != 4 else 2, 0.34 * max(map(len, rows.values())) + 0.7, shared, "x"
-    )
+    height = 0.34 * max(map(len, rows.values())) + 0.7
+    figure, panels = panels_of(len(rows), height, shared, "x")
     for axes, (task, part) in zip(panels, shown.groupby("task", sort=False), strict=False):
-        for (row, tuned), seeds in part.groupby(["row", "tuned"], sort=False):
-            place = rows[str(task)].index(str(row)) + (-0.16 if tuned else 0.16)
-            _strip(axes, seeds, place, COLOURS[seeds["arm"].iloc[0]], bool(tuned), np.median if log else np.mean)
-        axes.set_yticks(range(len(rows[str(task)])), rows[str(task)])
-        axes.set_ylim(len(rows[str(task)]) - 0.4, -0.6)
-        axes.set_title(str(task), fontsize=10)
-        axes.set_xlabel(quantity, fontsize=9)
-        if log and axes.get_xlim()[1] > 10 * max(axes.get_xlim()[0], 1):
-            axes.set_xscale("log")
-    arms = [arm for arm in COLOURS if arm in set(shown["arm"])]
-    handles = [Line2D([], [], marker="o", linestyle="", color=COLOURS[arm]) for arm in arms]
-    names = [NAMES[arm].replace("unfrozen", "trained in full,") for arm in arms]
-    figure.legend(handles, names, loc="outside lower center", ncols=4, frameon=False, fontsize=9)
-    figure.set_label(words)
+        look: dict[str, Any] = {"x": "value", "y": "row", "order": rows[task], "hue": "reading", "hue_order": PALETTE}
+        look |= {"palette": PALETTE, "ax": axes}
+        sns.stripplot(part[part["reached"]], **look, dodge=True, jitter=False, size=4, alpha=0.7)
+        sns.stripplot(part[~part["reached"]], **look, dodge=True, jitter=False, marker="x", linewidth=1.2, legend=False)
+        middle = {"estimator": average, "errorbar": None, "linestyle": "none", "legend": False}
+        sns.pointplot(part, **look | middle, dodge=0.4, marker="|", markersize=9, markeredgewidth=2)
+        axes.set(xlabel=quantity, ylabel="", title=task)
+    shared_legend(figure, panels)
+    words = [
+        f"{task}, {row}, {reading}: {seeds['value'].agg(average):,.1f}"
+        + (f" ({late} never reached)" if (late := (~seeds["reached"]).sum()) else "")
+        for (task, row, reading), seeds in shown.groupby(["task", "row", "reading"], sort=False)
+    ]
+    figure.set_label(f"{quantity}, {average} over seeds. {'; '.join(words)}.")
     return figure
-
-
-def _strip(axes: "Axes", seeds: pd.DataFrame, place: float, colour: str, tuned: bool, middle: Any) -> None:
-    """One row's seeds at one reading, and the bar of their middle."""
-    reached = seeds.loc[seeds["reached"], "value"]
-    face = colour if tuned else "none"
-    axes.scatter(reached, [place] * len(reached), s=16, alpha=0.7, linewidths=0.9, edgecolors=colour, facecolors=face)
-    late = seeds.loc[~seeds["reached"], "value"]
-    axes.scatter(late, [place] * len(late), s=26, marker="x", color=colour, linewidths=1.2)
-    if len(reached) > len(late):
-        axes.vlines(middle(seeds["value"]), place - 0.13, place + 0.13, color="black", linewidth=1.6)
 
 
 def attention_figure(maps: Mapping[str, pd.DataFrame], words: str) -> Figure:
@@ -65,14 +63,11 @@ def attention_figure(maps: Mapping[str, pd.DataFrame], words: str) -> Figure:
 
     `maps`: row -> weights and `needed` by query and key (`attention.aligned`); `words` is the alt text.
     """
-    if not maps:
-        return nothing()
     top = max(float(each["weight"].max()) for each in maps.values())
     figure = Figure(figsize=(3.7 * len(maps), 3.3), layout="constrained")
     grid = figure.subplots(1, len(maps), squeeze=False, sharey=True)[0]
     for axes, (row, each) in zip(grid, maps.items(), strict=True):
-        last = row == list(maps)[-1]
-        bar = {"cbar": last, "cbar_kws": {"label": "part of the attention"}} if last else {"cbar": False}
+        bar = {"cbar": row == list(maps)[-1], "cbar_kws": {"label": "part of the attention"}}
         sns.heatmap(each["weight"].unstack(), cmap="Blues", vmin=0, vmax=top, rasterized=True, ax=axes, **bar)
         places = np.argwhere(each["needed"].unstack(fill_value=False).to_numpy())
         axes.scatter(places[:, 1] + 0.5, places[:, 0] + 0.5, s=14, color="#D55E00", linewidths=0)

@@ -4,42 +4,31 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 
 from fpt.evidence.attention import maps_of, scores
-from fpt.evidence.cells import (
-    AT_PAPERS_RATE,
-    CONFIRMATION,
-    NOT_RUN,
-    SELECTION,
-    TUNED,
-    Cell,
-)
-from fpt.evidence.runs import find_study, load_runs, rate_text, studies, sweeps_table
+from fpt.evidence.cells import AT_PAPERS_RATE, CONFIRMATION, NOT_RUN, SELECTION, TUNED, Cell, every_study
+from fpt.evidence.runs import find_study, load_runs, rate_text, sweeps_table
 from fpt.evidence.show import text
-from fpt.evidence.show.figures import BUDGETS
 from fpt.evidence.show.html import Table
 from fpt.evidence.show.numbers import difference, interval, percent, points, title
 from fpt.evidence.stats import mean_interval, paired
 from fpt.evidence.verdicts import LEFT_OUT, Verdict, overall
 from fpt.papers import claims
-from fpt.sweeps.ledger import PUBLISHED
 from fpt.sweeps.study import load_study
 
-Panels = Mapping[str, Mapping[str, Cell]]  # task -> row -> cell
+ByClaim = Mapping[str, Sequence[Verdict]]
 
 
 def summary(runs: pd.DataFrame) -> pd.DataFrame:
     """One row per sweep of `load_runs`: selected rate, how flat the optimum is, test accuracy with its 95% interval."""
     from fpt.sweeps.selection import select
 
-    rows: list[dict[str, Any]] = []
+    rows = []
     for (task, label, _), sweep in runs.groupby(["task", "label", "sweep"], sort=False):
         chosen = select(sweep[sweep["stage"] == SELECTION])
-        confirmed = _confirmed(sweep)["test_accuracy"].astype(float)
-        mean, low, high = mean_interval(confirmed)
+        confirmed = _confirmed(sweep)
         rows.append(
             {
                 "task": task,
@@ -47,29 +36,11 @@ def summary(runs: pd.DataFrame) -> pd.DataFrame:
                 "learning rate": "none eligible" if chosen.rate is None else rate_text(chosen.rate),
                 "edge of grid": "yes" if chosen.at_edge else "",
                 "within one SE": ", ".join(map(rate_text, chosen.within_one_se)),
-                "test accuracy": percent(mean),
-                "95% interval": "-" if math.isnan(low) else f"{percent(low)} to {percent(high)}",
+                "test accuracy (95% interval)": _spread(confirmed),
                 "seeds": int(confirmed.count()),
                 "diverged runs": int(sweep["diverged_at"].notna().sum()),
             }
         )
-    return pd.DataFrame(rows)
-
-
-def budget_table(curves: pd.DataFrame) -> pd.DataFrame:
-    """One row per arm: mean validation accuracy of its confirmation runs at the selected rate after 25, 50 and 100% of
-    the steps, and what the second half gained (paired by seed). "still rises": the interval of that lies above 0.
-    """
-    rows: list[dict[str, Any]] = []
-    for label, arm in _confirmed(curves).groupby("label", sort=False):
-        seeds = arm.pivot_table("validation_accuracy", "step", "seed")
-        # where nothing was evaluated yet, there is nothing
-        at = seeds.reindex([share * seeds.index.max() for share in BUDGETS], method="ffill")
-        gain = paired(at.iloc[2], at.iloc[1])
-        row = {"arm": label}
-        row |= {f"after {s:.0%}": percent(float(at.iloc[place].mean())) for place, s in enumerate(BUDGETS)}
-        row |= {"gain of the second half": points(gain.mean) or "-", "95% interval": interval(gain)}
-        rows.append(row | {"still rises": "yes" if gain.low > 0 else "not shown"})
     return pd.DataFrame(rows)
 
 
@@ -100,7 +71,7 @@ def verdict_table(verdicts: Sequence[Verdict], caption: str = "") -> Table:
     """A row a comparison of a claim; claims that no study can decide share the last rows."""
     rows, untried = [], dict[str, list[str]]()  # why not -> claims
     for verdict in verdicts:
-        base = {"claim": verdict.claim, "study": verdict.study, "setting": verdict.setting}
+        base = {"claim": verdict.claim, "study": verdict.study, "scale": verdict.scale, "setting": verdict.setting}
         if not verdict.parts:
             untried.setdefault(verdict.note or verdict.word, []).append(verdict.claim)
         for part in verdict.parts:
@@ -113,12 +84,10 @@ def verdict_table(verdicts: Sequence[Verdict], caption: str = "") -> Table:
     return Table(pd.DataFrame(rows).fillna(""), caption)
 
 
-def claims_table(
-    found: Mapping[str, Sequence[Verdict]], others: Mapping[str, Sequence[Verdict]], caption: str = ""
-) -> Table:
+def claims_table(found: ByClaim, others: ByClaim, caption: str = "") -> Table:
     """A row a claim with its anchor: the verdict over all studies, its scale, every study, and the other reading.
 
-    `found` and `others`: claim -> verdicts, as the claim says, and at the paper's rate where it says tuned.
+    `found` as the claim says, `others` at the paper's rate where it says tuned.
     """
     rows = [
         {
@@ -137,28 +106,21 @@ def claims_table(
 
 
 def protocol_table(root: Path | None = None) -> pd.DataFrame:
-    """What differs between the studies that have published results: a row for every study, model, task and recipe."""
-    rows: list[dict[str, Any]] = []
-    for study in (load_study(find_study(name, root)) for name in studies(root)):
-        for spec in study.sweeps:
-            rates = [rate_text(rate) for rate in spec.learning_rates]
-            row = {
-                "study": study.folder.name,
-                "model": spec.backbone,
-                "task": spec.task,
-                "steps": f"{spec.steps:,}",
-                "rates": f"{len(rates)}, {rates[0]} to {rates[-1]}",
-                "reference": ", ".join(map(rate_text, spec.reference_rates)),
-                "seeds": f"{len(spec.selection_seeds)} + {len(spec.confirmation_seeds)}",
-                "evaluations": f"{spec.evaluations} on {spec.evaluation_examples or 'all'}",
-            }
-            if (study.folder / PUBLISHED / spec.folder_name).is_dir():
-                rows.append(row)
-    table: Any = pd.DataFrame(rows).drop_duplicates()
-    for name in ("model", "task") if rows else ():  # what shares a recipe shares a row
-        rest = table.columns.drop(name).tolist()
-        table = table.groupby(rest, sort=False, as_index=False)[name].agg(", ".join)
-    return pd.DataFrame(table.reindex(columns=list(rows[0]) if rows else []))
+    """What differs between the studies that have results: a row for every study, model, task and recipe."""
+    rows = [
+        {
+            "study": study.name,
+            "model": sweep.spec.backbone,
+            "task": sweep.spec.task,
+            "steps": f"{sweep.spec.steps:,}",
+            "rates": ", ".join(map(rate_text, sweep.spec.learning_rates)),
+            "seeds": f"{len(sweep.spec.selection_seeds)} + {len(sweep.spec.confirmation_seeds)}",
+            "evaluations": f"{sweep.spec.evaluations} on {sweep.spec.evaluation_examples or 'all'}",
+        }
+        for study in every_study(root)
+        for sweep in study.results.values()
+    ]
+    return pd.DataFrame(rows).drop_duplicates()
 
 
 def beside_published(study_folder: str | Path) -> pd.DataFrame:
@@ -169,40 +131,32 @@ def beside_published(study_folder: str | Path) -> pd.DataFrame:
     own, published = (load_runs(study_folder, origin) for origin in ("own", "published"))
     rows = []
     for sweep in dict.fromkeys([*published["sweep"], *own["sweep"]]):
-        mine, theirs = own[own["sweep"] == sweep], published[published["sweep"] == sweep]
-        first = (mine if theirs.empty else theirs).iloc[0]
-        left, right = (_by_seed(_confirmed(frame)) for frame in (mine, theirs))
-        test = paired(left, right)
-        rows.append(
-            {
-                "task": first["task"],
-                "arm": first["label"],
-                "your rate": _rate(mine),
-                "published rate": _rate(theirs),
-                "your accuracy": percent(mean_interval(left)[0]),
-                "published accuracy": percent(mean_interval(right)[0]),
-                "difference": points(test.mean),
-                "95% interval": interval(test),
-            }
-        )
-    return pd.DataFrame(rows)
+        sides = {side: runs[runs["sweep"] == sweep] for side, runs in (("your", own), ("published", published))}
+        row = next(runs for runs in sides.values() if len(runs))[["task", "label"]].iloc[0].to_dict()
+        for side, runs in sides.items():
+            rates = runs["selected_rate"].dropna().unique()
+            row[f"{side} rate"] = rate_text(rates[0]) if len(rates) else "-"
+            row[f"{side} accuracy"] = percent(_confirmed(runs).mean())
+        test = paired(_confirmed(sides["your"]), _confirmed(sides["published"]))
+        rows.append(row | {"difference": points(test.mean), "95% interval": interval(test)})
+    return pd.DataFrame(rows).rename(columns={"label": "arm"})
 
 
 def status_table(name: str) -> Table:
     """All that is known of a study's sweeps; a column with one value throughout is named in the caption."""
-    known = sweeps_table(find_study(name)).reindex(columns=list(STATUS))
-    titles = {spec.folder_name: spec.title for spec in load_study(find_study(name)).sweeps}
+    study = find_study(name)
+    known = sweeps_table(study).reindex(columns=list(STATUS))
     known["hash"] = known["sweep"].str[-8:]
-    known["sweep"] = known["sweep"].map(titles)
+    known["sweep"] = known["sweep"].map({spec.folder_name: spec.title for spec in load_study(study).sweeps})
     known["wall_seconds"] = known["wall_seconds"].round()
-    for column, length in (("finished_utc", 10), ("data_checksum", 8)):
-        known[column] = known[column].str[:length]
+    known["finished_utc"] = known["finished_utc"].str[:10]
+    known["data_checksum"] = known["data_checksum"].str[:8]
     known["git"] = known["git"].map(_commit, na_action="ignore")
-    known["versions"] = known["versions"].map(_libraries, na_action="ignore")
+    known["versions"] = known["versions"].str.replace(r'[{}":]', "", regex=True)
     shown = known.rename(columns=STATUS)
     same = [column for column in shown.columns[1:] if shown[column].nunique() == 1]
     words = "; ".join(f"{column} {shown[column].dropna().iloc[0]}" for column in same)
-    about = f"{text.whose(find_study(name))} Hash: how the name of the folder ends; data: checksum."
+    about = f"{text.whose(study)} Hash: how the name of the folder ends; data: checksum."
     return Table(shown.drop(columns=same), f"{about} For every sweep: {words}.")
 
 
@@ -218,18 +172,7 @@ def _commit(value: str) -> str:
     return "" if git is None else git["commit"][:8] + (" + changes" if git["dirty"] else "")
 
 
-def _libraries(value: str) -> str:
-    return " ".join(f"{name} {number}" for name, number in json.loads(value).items())
-
-
-def _confirmed(runs: pd.DataFrame) -> pd.DataFrame:
-    return runs[(runs["stage"] == CONFIRMATION) & runs["selected"].astype(bool)]
-
-
-def _by_seed(runs: pd.DataFrame) -> "pd.Series[float]":
-    return runs.drop_duplicates("seed").set_index("seed")["test_accuracy"].astype(float)
-
-
-def _rate(runs: pd.DataFrame) -> str:
-    rates = runs["selected_rate"].dropna().unique()
-    return rate_text(float(rates[0])) if len(rates) else "-"
+def _confirmed(runs: pd.DataFrame) -> "pd.Series[float]":
+    """By seed: test accuracy of the confirmation runs at the selected rate."""
+    kept = runs[(runs["stage"] == CONFIRMATION) & runs["selected"].astype(bool)]
+    return kept.drop_duplicates("seed").set_index("seed")["test_accuracy"].astype(float)

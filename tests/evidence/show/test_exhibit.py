@@ -6,7 +6,7 @@ import pytest
 import synthetic
 from bs4 import BeautifulSoup
 
-from fpt.evidence import StudyCells, claim_list, claims_of, exhibit, key
+from fpt.evidence import StudyCells, claim_list, claims_of, exhibit
 
 
 @pytest.fixture(scope="module", params=[True, False], ids=["with results", "without"])
@@ -26,10 +26,9 @@ def test_an_exhibit_has_claims_words_table_figure_and_verdicts(cells: tuple[Stud
 
 
 def test_steps_and_attention_are_exhibits_too(cells: tuple[StudyCells, bool]) -> None:
-    study, done = cells
+    study, _ = cells
     assert ("median over seeds" in exhibit("lu-table-6", study)._repr_html_()) is True
     assert "L-22" in exhibit("lu-figure-3", study)._repr_html_()
-    assert ("no results" in key(study)._repr_html_()) == (not done)
 
 
 def test_a_table_of_other_weights_shows_the_papers_numbers_alone(cells: tuple[StudyCells, bool]) -> None:
@@ -38,8 +37,7 @@ def test_a_table_of_other_weights_shows_the_papers_numbers_alone(cells: tuple[St
     assert "as printed" in html
 
 
-def test_claims_stand_with_their_table_and_with_their_intervals(study: Path) -> None:
+def test_claims_stand_with_their_table_and_their_verdicts(study: Path) -> None:
     assert "R-01" in claims_of("rothermel-table-1")
-    html = claim_list(["P-05"], [StudyCells(study)], intervals=True)._repr_html_()
+    html = claim_list(["P-05"], [StudyCells(study)])._repr_html_()
     assert "<strong>supported</strong>" in html
-    assert "laptop: supported, at reduced scale (tiny-lm, 400 steps)" in html

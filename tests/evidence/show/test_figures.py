@@ -10,15 +10,11 @@ import synthetic
 from matplotlib.figure import Figure
 
 from fpt.evidence import (
-    alt_text,
     budget_figure,
-    curves_figure,
     difference_figure,
-    gain_figure,
     learning_rate_figure,
     load_curves,
     load_runs,
-    spread_figure,
 )
 from fpt.evidence.show.html import Picture
 from fpt.evidence.show.strips import attention_figure, strip_figure
@@ -29,9 +25,7 @@ from fpt.sweeps import SweepSpec
 Maker = Callable[[Path], Figure]
 FIGURES: dict[str, Maker] = {
     "learning rate": lambda study: learning_rate_figure(load_runs(study), {"digits": 0.1}),
-    "curves": lambda study: curves_figure(load_curves(study)),
     "budget": lambda study: budget_figure(load_curves(study)),
-    "gain": lambda study: gain_figure(load_runs(study)),
 }
 
 
@@ -42,7 +36,7 @@ def test_figures_describe_themselves_with_and_without_results(
 ) -> None:
     figure = FIGURES[name](study if complete else synthetic.workspace(tmp_path))
     assert '<img src="data:image/svg+xml;base64,' in Picture(figure, "What to see.")._repr_html_()
-    assert ("frozen pretrained" in alt_text(figure), "no results" in alt_text(figure)) == (complete, not complete)
+    assert ("frozen pretrained" in figure.get_label(), "no results" in figure.get_label()) == (complete, not complete)
 
 
 def test_one_learning_rate_has_a_figure_without_a_warning(runs: pd.DataFrame) -> None:
@@ -66,7 +60,7 @@ def test_diverged_runs_are_marked_not_dropped(tmp_path: Path) -> None:
     runs = load_runs(synthetic.finish(synthetic.workspace(tmp_path), accuracy=cliff))
     figure = learning_rate_figure(runs)
     assert sum(len(c.get_offsets()) for c in figure.axes[0].collections) == len(runs)
-    assert "9 of 168 runs diverged" in alt_text(figure)  # 3 unfrozen sweeps, 3 selection seeds each
+    assert "9 of 168 runs diverged" in figure.get_label()  # 3 unfrozen sweeps, 3 selection seeds each
 
 
 def test_every_run_of_an_arm_may_diverge(tmp_path: Path) -> None:
@@ -74,16 +68,15 @@ def test_every_run_of_an_arm_may_diverge(tmp_path: Path) -> None:
         return float("nan") if spec.trainable == "all" else synthetic.accuracy(spec, rate, seed)
 
     study = synthetic.finish(synthetic.workspace(tmp_path), accuracy=never)
-    assert "no learning rate was eligible" in alt_text(learning_rate_figure(load_runs(study)))
-    assert "unfrozen random: 0.0% at rate" in alt_text(budget_figure(load_curves(study)))
-    Picture(curves_figure(load_curves(study)), "What to see.")._repr_html_()
+    assert "no learning rate was eligible" in learning_rate_figure(load_runs(study)).get_label()
+    assert "unfrozen random: 0.0% at rate" in budget_figure(load_curves(study)).get_label()
 
 
 @pytest.mark.parametrize(("evaluations", "budgets"), [(1, 1), (2, 2), (3, 2), (4, 3)])
 def test_a_budget_before_the_first_evaluation_has_no_point(evaluations: int, budgets: int, tmp_path: Path) -> None:
     """With 2 or 3 evaluations, the notebook's default, nothing is known after a quarter of the steps."""
     study = synthetic.STUDY.replace("steps: 400,", f"steps: 400, evaluations: {evaluations},")
-    words = alt_text(budget_figure(load_curves(synthetic.finish(synthetic.workspace(tmp_path, study=study)))))
+    words = str(budget_figure(load_curves(synthetic.finish(synthetic.workspace(tmp_path, study=study)))).get_label())
     assert words.count("digits, frozen pretrained: ") == 1
     line = words.partition("digits, frozen pretrained: ")[2].partition(". digits")[0]
     assert line.count("% at rate 1e-2") == budgets
@@ -95,25 +88,20 @@ def test_differences_show_every_seed_and_the_word() -> None:
     part = Part("digits", "UP - FP", paired(first, second), "supported")
     verdict = Verdict("P-04", "supported", "laptop", parts=(part, Part("digits", "", paired(first, first[:1]), "")))
     figure = difference_figure([verdict])
-    assert "P-04 digits: UP - FP: +9.8 points, supported" in alt_text(figure)
+    assert "P-04 digits: UP - FP: +9.8 points, supported" in figure.get_label()
     assert sum(len(c.get_offsets()) for c in figure.axes[0].collections if c.get_offsets().shape[0] > 1) == 4
-    assert "no results" in alt_text(difference_figure([]))
+    assert "no results" in difference_figure([]).get_label()
 
 
 def test_strips_have_a_panel_a_task_and_mark_what_was_not_reached() -> None:
-    seeds = {
-        "task": "Digits",
-        "row": "FPT",
-        "arm": "FP",
-        "tuned": True,
-        "value": [10.0, 20.0],
-        "reached": [True, False],
-    }
-    other = {"task": "Bit XOR", "row": "random", "arm": "FR", "tuned": False, "value": [5.0, 6.0], "reached": True}
-    figure = strip_figure(pd.concat([pd.DataFrame(seeds), pd.DataFrame(other)]), "steps", "words", log=True)
+    seeds = {"task": "Digits", "row": "FPT", "reading": "tuned", "value": [10.0, 20.0], "reached": [True, False]}
+    other = {"task": "Bit XOR", "row": "random", "reading": "at the paper's rate", "value": [5.0, 6.0], "reached": True}
+    figure = strip_figure(pd.concat([pd.DataFrame(seeds), pd.DataFrame(other)]), "steps", steps=True)
     assert [axes.get_title() for axes in figure.axes] == ["Digits", "Bit XOR"]
     assert [[label.get_text() for label in axes.get_yticklabels()] for axes in figure.axes] == [["FPT"], ["random"]]
-    assert alt_text(figure) == "words"
+    assert "Digits, FPT, tuned: 15.0 (1 never reached)" in figure.get_label()
+    drawn = [sum(len(dots.get_offsets()) for dots in axes.collections) for axes in figure.axes]
+    assert drawn == [2, 2]
 
 
 def test_attention_maps_share_one_scale() -> None:
@@ -123,10 +111,3 @@ def test_attention_maps_share_one_scale() -> None:
     meshes = [axes.collections[0] for axes in figure.axes[:2]]
     assert [mesh.get_clim() for mesh in meshes] == [(0, 0.5)] * 2
     assert len(figure.axes[0].collections[1].get_offsets()) == 3
-
-
-def test_the_spread_of_weights_of_a_model_that_is_here() -> None:
-    words = alt_text(spread_figure(("tiny-lm", "gpt2-xl")))
-    assert "tiny-lm, attention weight" in words
-    assert "matched to its width 0.049" in words
-    assert "gpt2-xl" not in words

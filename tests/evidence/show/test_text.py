@@ -4,7 +4,6 @@ import re
 from pathlib import Path
 
 import pandas as pd
-import pytest
 import synthetic
 
 from fpt.evidence import StudyCells, facts
@@ -12,9 +11,6 @@ from fpt.evidence.show import text
 from fpt.evidence.show.numbers import NONE
 from fpt.evidence.stats import Paired, paired
 from fpt.evidence.verdicts import CONTRADICTED, INCONCLUSIVE, SUPPORTED, Part, Verdict
-from fpt.sweeps import SweepSpec
-
-SCALES = f"{synthetic.STUDY}  - {{task: digits, arm: frozen-random, random_gain: [0.5, 2, 4]}}\n"
 
 
 def test_numbers_of_the_arms_with_results_and_without(study: Path, tmp_path: Path) -> None:
@@ -55,22 +51,6 @@ def test_rates_and_best_arms_are_counted_over_all_setups(study: Path) -> None:
     assert text.best_arms(cells, "FR") == "0 of 1 pairs of task and model"
 
 
-def test_the_gain_is_chosen_on_validation_data_and_compared_on_fresh_seeds(tmp_path: Path) -> None:
-    def gained(spec: SweepSpec, rate: float, seed: int) -> float:
-        return synthetic.accuracy(spec, rate, seed) + (0.05 if spec.random_gain == 2 else 0.0)
-
-    study = synthetic.finish(synthetic.workspace(tmp_path, study=SCALES), accuracy=gained)
-    words = text.scale_effect(text.arms(StudyCells(study), "digits", "ours-scales"))
-    assert words.startswith("Digits, tiny-lm: the gain with the best validation accuracy is 2, +")
-    assert re.search(r"is \+0\.\d|is \+1\.\d", words)  # 86 against 80 + 5
-    assert text.scale_effect({}) == NONE
-
-
-@pytest.mark.parametrize(("accuracy", "examples", "points"), [(0.8, 400, "2.0"), (0.5, 10_000, "0.5")])
-def test_the_error_of_a_fixed_test_set(accuracy: float, examples: int, points: str) -> None:
-    assert text.sampling_error("digits", accuracy, examples).endswith(f"{points} points")
-
-
 def _test(place: int) -> Paired:
     return paired(pd.Series([0.8, 0.9, 0.85]), pd.Series([0.7, 0.75, 0.77 + place / 1000]))
 
@@ -96,12 +76,6 @@ def test_a_tally_counts_every_fresh_pair_of_task_and_model() -> None:
     assert text.tally(found) == "supported on 1, contradicted on 1, inconclusive on 1 of 3 pairs of task and model"
 
 
-def test_a_verdict_as_a_sentence_has_its_scale_and_its_intervals() -> None:
-    words = text.verdict_sentence(_verdict(("digits", SUPPORTED)))
-    assert words.startswith("laptop: supported, at reduced scale (tiny-lm, 400 steps). Digits, UP - FP 0, +11.0 (")
-    assert "exploratory" in text.verdict_sentence(_verdict(("digits", SUPPORTED), exploratory=True))
-
-
 def test_counts_by_verdict_and_scale() -> None:
     found = {"R-01": [_verdict(("digits", SUPPORTED))], "R-21": [Verdict("R-21", SUPPORTED)], "R-29": []}
     words = text.counts(found)
@@ -109,8 +83,3 @@ def test_counts_by_verdict_and_scale() -> None:
     assert "1 supported at reduced scale" in words
     assert "1 supported," in words + ","
     assert "1 not tested" in words
-
-
-def test_comparisons_that_an_edge_leaves_open() -> None:
-    found = [_verdict(("digits", SUPPORTED), ("digits", "inconclusive (edge)"))]
-    assert text.undecided(found).startswith("1 of the 2 comparisons")
