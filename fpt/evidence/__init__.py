@@ -13,7 +13,7 @@ PUBLIC = {  # module -> names that notebooks, pages and users rely on
     "sizes": "lstm_table parameter_table size_table",
     "baselines": "baseline_scores linear_score",
     "show.html": "Folded Page Picture Table",
-    "show.figures": "budget_figure learning_rate_figure",
+    "show.figures": "budget_figure learning_rate_figure spread_figure",
     "show.tables": "beside_published claims_table protocol_table status_table summary verdict_table",
     "show.strips": "difference_figure",
     "show.numbers": "facts",

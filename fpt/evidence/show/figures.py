@@ -1,7 +1,7 @@
 """The figures. Colour and shape both name the arm; a figure's label is its alt text, computed."""
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import matplotlib as mpl
@@ -83,6 +83,32 @@ def budget_figure(curves: pd.DataFrame) -> Figure:
             words.append(f"{task}, {arm}: {', '.join(at)}")
     shared_legend(figure, panels)
     figure.set_label(f"Best validation accuracy after 25, 50 and 100% of the steps. {'. '.join(words)}.")
+    return figure
+
+
+def spread_figure(backbones: Sequence[str] = ("tiny-lm", "minilm", "gpt2")) -> Figure:
+    """Standard deviation of pretrained weights and biases by layer, a panel a model whose weights are on this machine.
+
+    Grey: the library's default at any width (dotted), and matched to the width (dashed). As Lu et al. 2021, figure 6.
+    """
+    from fpt.evidence.sizes import DEFAULT_STD, matched_std, spread
+
+    spreads = {name: frame for name in backbones if len(frame := spread(name))}
+    if not spreads:
+        return nothing()
+    figure, panels = panels_of(len(spreads))
+    words = []
+    for axes, (name, frame) in zip(panels, spreads.items(), strict=False):
+        shown = frame.assign(layer=frame["layer"] + 1, part=frame["group"].str.replace("_", "-") + " " + frame["kind"])
+        sns.lineplot(shown, x="layer", y="std", hue="part", style="part", markers=True, errorbar=None, ax=axes)
+        ranges = shown.groupby("part")["std"].agg(["min", "max"])
+        words += [f"{name}, {part}: {low:.3f} to {high:.3f}" for part, (low, high) in ranges.iterrows()]
+        for value, style in ((DEFAULT_STD, ":"), (matched_std(name), "--")):
+            axes.axhline(value, color=GREY, linestyle=style, linewidth=1)
+        axes.set(title=name, ylabel="standard deviation", ylim=(0, None), xticks=sorted(shown["layer"].unique()))
+        axes.get_legend().remove()  # type: ignore[union-attr]
+    shared_legend(figure, panels)
+    figure.set_label(f"Standard deviation of pretrained weights and biases by layer. {'; '.join(words)}.")
     return figure
 
 

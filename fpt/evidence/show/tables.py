@@ -98,7 +98,7 @@ def claims_table(found: ByClaim, others: ByClaim, caption: str = "") -> Table:
             "at the paper's rate": overall(others[name]) if others.get(name) else "",
             "claim": claims()[name].says,
             "where": claims()[name].where,
-            "note": "; ".join(dict.fromkeys(note for v in verdicts for note in v.note.split("; "))),
+            "note": "; ".join(filter(None, dict.fromkeys(note for v in verdicts for note in v.note.split("; ")))),
         }
         for name, verdicts in found.items()
     ]

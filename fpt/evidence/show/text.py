@@ -17,8 +17,8 @@ ARMS = "ours-arms"  # the table of the four arms on every task that a study has
 
 
 def scale_words(verdicts: Iterable[Verdict]) -> str:
-    """The scales of the studies among them; nothing where no study was needed."""
-    return " and ".join(sorted({verdict.scale for verdict in verdicts if verdict.study}))
+    """The scales of the studies that tested it; nothing where none did, or none was needed."""
+    return " and ".join(sorted({each.scale for each in verdicts if each.study and each.word not in LEFT_OUT}))
 
 
 def words_by_task(verdict: Verdict) -> dict[str, str]:

@@ -15,6 +15,7 @@ from fpt.evidence import (
     learning_rate_figure,
     load_curves,
     load_runs,
+    spread_figure,
 )
 from fpt.evidence.show.html import Picture
 from fpt.evidence.show.strips import attention_figure, strip_figure
@@ -37,6 +38,13 @@ def test_figures_describe_themselves_with_and_without_results(
     figure = FIGURES[name](study if complete else synthetic.workspace(tmp_path))
     assert '<img src="data:image/svg+xml;base64,' in Picture(figure, "What to see.")._repr_html_()
     assert ("frozen pretrained" in figure.get_label(), "no results" in figure.get_label()) == (complete, not complete)
+
+
+def test_the_spread_of_the_weights_that_are_here_and_of_none() -> None:
+    figure = spread_figure(("tiny-lm", "gpt2"))  # no weights of gpt2 here
+    assert [axes.get_title() for axes in figure.axes if axes.get_visible()] == ["tiny-lm"]
+    assert "tiny-lm, attention weight: 0." in figure.get_label()
+    assert "no results" in spread_figure(("gpt2",)).get_label()
 
 
 def test_one_learning_rate_has_a_figure_without_a_warning(runs: pd.DataFrame) -> None:
