@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from fpt.documents import read_document
-from fpt.papers import Claim, Paper, Printed
+from fpt.papers.schema import Claim, Paper, Printed
 
 DATA = Path(__file__).parent / "data" / "claims.yaml"
 GAP = ("train", "test", "difference")

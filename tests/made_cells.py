@@ -11,7 +11,7 @@ import pytest
 
 from fpt.evidence.cells import CONFIRMATION, PAPER_SCALE, SELECTION, Cell
 from fpt.evidence.runs import SweepTables
-from fpt.papers import Claim, Paper, Table
+from fpt.papers.schema import Claim, Paper, Table
 from fpt.sweeps import SweepSpec
 
 RATES = (1e-4, 1e-3, 1e-2)
@@ -115,7 +115,7 @@ def study(
     scale: str = "reduced",
 ) -> MadeStudy:  # fmt: skip
     """One study of the toy paper: a mapping of rows for each task, of digits where no task is named."""
-    monkeypatch.setattr("fpt.papers.paper.papers", lambda: {"toy": toy})
+    monkeypatch.setattr("fpt.papers.papers", lambda: {"toy": toy})
     table = toy.tables["toy-table"]
     named = dict(entry if isinstance(entry, tuple) else ("digits", entry) for entry in tasks)
     return MadeStudy(

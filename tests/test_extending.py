@@ -10,8 +10,8 @@ import torch
 from torch import Generator, Tensor
 
 import fpt
+from fpt import papers
 from fpt.models import ARMS, BACKBONES, POLICIES, TRANSFORMER, Backbone
-from fpt.papers import paper
 from fpt.sweeps.study import load_study
 from fpt.tasks import TASKS, Entry
 from fpt.tasks.arrays import Examples, Task
@@ -133,10 +133,10 @@ def test_a_study_with_all_of_them(tmp_path: Path) -> None:
 def toy(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Path]:
     """A workspace with a study of the toy paper, whose file lies beside those of the others."""
     (tmp_path / "toy.yaml").write_text(PAPER)
-    monkeypatch.setattr(paper, "FOLDERS", [*paper.FOLDERS, tmp_path])
-    paper.papers.cache_clear()
+    monkeypatch.setattr(papers, "FOLDERS", [*papers.FOLDERS, tmp_path])
+    papers.papers.cache_clear()
     yield synthetic.workspace(tmp_path / "workspace", "toy", PAPERS_STUDY)
-    paper.papers.cache_clear()
+    papers.papers.cache_clear()
 
 
 def test_a_paper_in_one_file_is_shown_and_decided(toy: Path) -> None:
@@ -154,7 +154,7 @@ def test_the_rows_of_a_paper_are_run(toy: Path) -> None:
     study = load_study(toy)
     for spec in study.serving("toy-table"):
         fpt.sweeps.run_sweep(spec, toy / spec.folder_name)
-    cells = fpt.evidence.StudyCells(toy).by_task(paper.table("toy-table"))["digits"]
+    cells = fpt.evidence.StudyCells(toy).by_task(papers.table("toy-table"))["digits"]
     assert {row: len(cell.values("tuned")) for row, cell in cells.items()} == {"frozen": 5, "full": 5}
     (verdict,) = fpt.evidence.verdicts_on(["T-02"], [fpt.evidence.StudyCells(toy)])
     assert (verdict.setting, verdict.scale, len(verdict.parts[0].test.differences)) == ("tiny-lm, 2 steps", "paper", 5)

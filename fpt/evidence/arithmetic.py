@@ -24,7 +24,8 @@ from fpt.evidence.sizes import (
     spread,
     trained_as_printed,
 )
-from fpt.papers import Claim, Comparison, Number, claim, table
+from fpt.papers import claim, table
+from fpt.papers.schema import Claim, Comparison, Number
 from fpt.tasks import CIFAR10, data_folder
 
 Finding = tuple[bool | None, str]

@@ -15,7 +15,8 @@ import numpy as np
 import pandas as pd
 
 from fpt.evidence.runs import Origin, SweepTables, find_study, load_sweeps, studies
-from fpt.papers import Paper, Printed, Table, paper_of
+from fpt.papers import paper_of
+from fpt.papers.schema import Paper, Printed, Table
 from fpt.sweeps.spec import SweepSpec
 from fpt.sweeps.study import Study, load_study
 

@@ -10,7 +10,7 @@ import pandas as pd
 from fpt.evidence.baselines import chance
 from fpt.evidence.cells import AT_PAPERS_RATE, CONFIRMATION, NOT_RUN, SELECTION, TUNED, Cell
 from fpt.evidence.stats import MINIMUM_PAIRS, POINT, SIGNIFICANCE, Paired, paired, seeds_needed
-from fpt.papers import Rule
+from fpt.papers.schema import Rule
 
 SUPPORTED, CONTRADICTED, INCONCLUSIVE = "supported", "contradicted", "inconclusive"
 EDGE, DIVERGED, NOT_TESTED = "inconclusive (edge)", "inconclusive (diverged)", "not tested"

@@ -14,7 +14,7 @@ from fpt.evidence.cells import AT_PAPERS_RATE, TUNED, Cell, steps_to
 from fpt.evidence.reading import DIVERGED, EDGE, NOT_TESTED, SUPPORTED, Part, Reading, compare, word_of
 from fpt.evidence.runs import rate_text
 from fpt.evidence.stats import POINT, Paired, paired
-from fpt.papers.paper import Kind
+from fpt.papers.schema import Kind
 
 ORDERS = (1e-5, 1e-3)  # the range of rates of `orders_differ` (Rothermel et al. 2021, section 4)
 SAME_RATE = 1 + 1e-6

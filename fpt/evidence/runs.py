@@ -11,7 +11,7 @@ from typing import Any, Literal, cast
 import numpy as np
 import pandas as pd
 
-from fpt.errors import DataError, unknown
+from fpt.errors import DataError, check_known
 from fpt.sweeps.ledger import PUBLISHED, SweepState, sweep_state, workspace
 from fpt.sweeps.spec import GRID, SweepSpec
 from fpt.sweeps.study import Study, load_study, study_folder
@@ -173,8 +173,7 @@ def _chosen(states: list[SweepState], origin: Origin) -> Origin:
     """Whose results are read, by the rule of `load_runs`."""
     if origin == "auto":
         origin = cast(Origin, os.environ.get("FPT_ORIGIN", "auto"))
-    if origin not in ("auto", "own", "published"):
-        raise unknown("origin", origin, ["auto", "own", "published"])
+    check_known("origin", origin, ["auto", "own", "published"])
     if origin != "auto":
         return origin
     complete, any_published = all(state.result for state in states), any(state.published for state in states)

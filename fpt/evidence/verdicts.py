@@ -20,7 +20,8 @@ from fpt.evidence.reading import (
 )
 from fpt.evidence.rules import parts_of
 from fpt.evidence.stats import SIGNIFICANCE, partial_conjunction
-from fpt.papers import Claim, Rule, claims, table
+from fpt.papers import claims, table
+from fpt.papers.schema import Claim, Rule
 
 __all__ = ["CONTRADICTED", "DIVERGED", "EDGE", "INCONCLUSIVE", "NOT_TESTED", "SUPPORTED", "Part", "Verdict"]
 

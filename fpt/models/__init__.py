@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fpt.errors import SpecError, check_options, unknown
+from fpt.errors import SpecError, check_known, check_options
 from fpt.models.catalogue import BACKBONES as BACKBONES
 from fpt.models.catalogue import TRANSFORMER as TRANSFORMER
 from fpt.models.catalogue import Backbone as Backbone
@@ -72,8 +72,7 @@ def trainable_groups(
     """
     has = groups_of(backbone, backbone_options)
     if isinstance(trainable, str):
-        if trainable not in POLICIES:
-            raise unknown("trainable policy", trainable, POLICIES, source)
+        check_known("trainable policy", trainable, POLICIES, source)
         _known_groups(POLICIES[trainable], f"policy {trainable!r}")
         return tuple(group for group in POLICIES[trainable] if PARTS.get(group, group) in has)
     where = f" ({source})" if source else ""
@@ -91,8 +90,7 @@ def trainable_groups(
 def _known_groups(groups: Sequence[str], source: str) -> None:
     """Raises SpecError for a name that is neither a group nor a part of one."""
     for group in groups:
-        if group not in (*GROUPS, *PARTS):
-            raise unknown("parameter group", group, [*GROUPS, *PARTS], source)
+        check_known("parameter group", group, [*GROUPS, *PARTS], source)
 
 
 def check(
@@ -103,15 +101,13 @@ def check(
     source: str = "",
 ) -> None:
     """Refuse an unknown backbone, option, initialisation, policy or group before anything is loaded (SpecError)."""
-    if backbone not in BACKBONES:
-        raise unknown("backbone", backbone, BACKBONES, source)
+    check_known("backbone", backbone, BACKBONES, source)
     where = f" ({source})" if source else ""
     entry, options = BACKBONES[backbone], backbone_options or {}
     _known_groups(entry.groups, f"backbone {backbone!r}")
     check_options(f"backbone {backbone!r}", options, entry.options, source)
     layers, width = options.get("layers", 0), options.get("width", 1)
-    if init not in INITS:
-        raise unknown("init", init, INITS, source)
+    check_known("init", init, INITS, source)
     if init != "random" and not entry.pretrained:
         raise SpecError(f"backbone {backbone!r} has no pretrained weights{where}; use init 'random'")
     deepest = DEEPEST if init == "random" else entry.layers  # random weights can be drawn for any depth
@@ -145,10 +141,8 @@ def build(
     from fpt.models.template import Template
 
     check(backbone, backbone_options, init, trainable)
-    if random_init not in RANDOM_INITS:
-        raise unknown("random_init", random_init, RANDOM_INITS)
-    if input_init not in INPUT_INITS:
-        raise unknown("input_init", input_init, INPUT_INITS)
+    check_known("random_init", random_init, RANDOM_INITS)
+    check_known("input_init", input_init, INPUT_INITS)
     if not 0 < random_gain < float("inf"):
         raise SpecError(f"random_gain={random_gain!r}: must be a finite number above 0")
     return Template(task, backbone, init, trainable, random_init, random_gain, input_init, weights, backbone_options)

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from fpt.errors import unknown
+from fpt.errors import check_known
 
 TRANSFORMER = ("input", "output", "layer_norm", "positions", "attention", "feed_forward")
 
@@ -125,8 +125,7 @@ def tiny(backbone: str) -> Backbone:
     """
     from fpt.models.families import family
 
-    if backbone not in BACKBONES:
-        raise unknown("backbone", backbone, BACKBONES)
+    check_known("backbone", backbone, BACKBONES)
     entry = BACKBONES[backbone]
     title = f"2 layers of width 16 in the architecture of {backbone}"
     config = {**entry.config, **family(entry.family).tiny}

@@ -10,7 +10,7 @@ from typing import Any
 
 from fpt import models, tasks
 from fpt.errors import SpecError, check_known
-from fpt.papers import Paper, Table
+from fpt.papers.schema import Paper, Table
 from fpt.sweeps.spec import FIELDS, SweepSpec, resolve
 from fpt.sweeps.study_file import Fields, StudyFile
 

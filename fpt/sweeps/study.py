@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Literal
 
 from fpt.errors import SpecError, check_known, unknown
-from fpt.papers import Table, paper_of
+from fpt.papers import paper_of
+from fpt.papers.schema import Table
 from fpt.sweeps.scale import GRIDLESS, alternatives, cell_fields, is_papers, layered, placed, task_as_run
 from fpt.sweeps.spec import SweepSpec, resolve
 from fpt.sweeps.study_file import FILE, NAME, Fields, StudyFile, read_study, study_label

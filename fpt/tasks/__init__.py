@@ -11,7 +11,7 @@ from pathlib import Path
 from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any
 
-from fpt.errors import DataError, SpecError, check_options, unknown
+from fpt.errors import DataError, SpecError, check_known, check_options, unknown
 
 if TYPE_CHECKING:
     from fpt.tasks.arrays import Task
@@ -97,8 +97,7 @@ def entry(name: str, source: str = "") -> Entry:
 def check(name: str, variant: str = "paper", options: Mapping[str, Any] | None = None, source: str = "") -> None:
     """Raise SpecError unless the task, the variant and every option exist and the options have their type."""
     found, where = entry(name, source), f" ({source})" if source else ""
-    if variant not in found.variants:
-        raise unknown(f"variant of {name}", variant, found.variants, source)
+    check_known(f"variant of {name}", variant, found.variants, source)
     check_options(name, options or {}, found.options, source)
     for option, value in (options or {}).items():
         if type(value) is int and not 1 <= value <= MOST:

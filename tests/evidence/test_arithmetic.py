@@ -11,8 +11,9 @@ from fpt.evidence import arithmetic
 from fpt.evidence.arithmetic import FUNCTIONS, computed, tokens_mix
 from fpt.evidence.reading import CONTRADICTED, NOT_TESTED, SUPPORTED
 from fpt.evidence.sizes import counts
-from fpt.papers import Claim, Printed, claims, table
 from fpt.papers import claim as claim_of
+from fpt.papers import claims, table
+from fpt.papers.schema import Claim, Printed
 
 MISPRINTED = {"L-19", "L-29", "L-30", "L-51", "R-24"}  # what is printed does not hold
 # claim -> one number, in a claim or in a table, with which the verdict is the other one

@@ -33,8 +33,7 @@ from fpt.evidence.verdicts import (
     verdict,
     verdicts,
 )
-from fpt.papers import Claim, Rule
-from fpt.papers.paper import Kind
+from fpt.papers.schema import Claim, Kind, Rule
 
 S, C, I = SUPPORTED, CONTRADICTED, INCONCLUSIVE  # noqa: E741
 AT = {1e-4: 80, 1e-3: 80, 1e-2: 80}

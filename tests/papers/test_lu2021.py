@@ -9,9 +9,11 @@ from pathlib import Path
 import pytest
 from double_entry import all_differences, differences, transcribed
 
-from fpt.papers import Paper, Rule, load_paper, paper
+from fpt import papers
+from fpt.papers import load_paper
+from fpt.papers.schema import Paper, Rule
 
-FILE = Path(paper.__file__).with_name("lu2021.yaml")
+FILE = Path(papers.__file__).with_name("lu2021.yaml")
 TASKS = ["bit-memory", "bit-xor", "listops", "mnist", "cifar10", "cifar10-lra", "homology"]
 NO_RUN_DECIDES = {"L-09", "L-25", "L-48", "O-09", "O-11", "O-18", "O-30"}
 

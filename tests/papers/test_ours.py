@@ -4,9 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from fpt.papers import Paper, load_paper, paper
+from fpt import papers
+from fpt.papers import load_paper
+from fpt.papers.schema import Paper
 
-FILE = Path(paper.__file__).with_name("ours.yaml")
+FILE = Path(papers.__file__).with_name("ours.yaml")
 
 
 @pytest.fixture(scope="module")

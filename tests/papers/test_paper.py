@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from fpt.errors import SpecError
-from fpt.papers import Paper, load_paper
+from fpt.papers import load_paper
+from fpt.papers.schema import Paper
 
 PAPER = """\
 name: toy

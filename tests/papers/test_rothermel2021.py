@@ -6,9 +6,11 @@ from typing import Any
 
 import pytest
 
-from fpt.papers import Paper, Rule, load_paper, paper
+from fpt import papers
+from fpt.papers import load_paper
+from fpt.papers.schema import Paper, Rule
 
-FILE = Path(paper.__file__).with_name("rothermel2021.yaml")
+FILE = Path(papers.__file__).with_name("rothermel2021.yaml")
 ARMS = ["FR", "FP", "UR", "UP"]
 TASKS = ["listops", "mnist", "cifar10", "cifar10-lra"]
 NO_RUN_DECIDES = {"R-22", "R-23", "R-26", "R-28", "X-09", "X-11", "O-25", "O-27", "O-28", "O-29"}

@@ -5,10 +5,12 @@ from typing import Any
 
 import pytest
 
+from fpt import papers
 from fpt.evidence import baseline_scores
-from fpt.papers import Paper, load_paper, paper
+from fpt.papers import load_paper
+from fpt.papers.schema import Paper
 
-FILE = Path(paper.__file__).with_name("baselines.yaml")
+FILE = Path(papers.__file__).with_name("baselines.yaml")
 STAND_INS = {"listops": "listops-short", "mnist": "digits", "cifar10": "digits", "cifar10-lra": "digits"}
 
 

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 import yaml
 
+from fpt import papers
 from fpt.errors import SpecError
-from fpt.papers import paper
 from fpt.sweeps import Study, load_study
 from fpt.sweeps.spec import resolve
 from fpt.sweeps.study import study_folder
@@ -157,15 +157,15 @@ def toy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[s
     """Puts a paper beside the others."""
     folder = tmp_path / "papers"
     folder.mkdir()
-    monkeypatch.setattr(paper, "FOLDERS", [*paper.FOLDERS, folder])
+    monkeypatch.setattr(papers, "FOLDERS", [*papers.FOLDERS, folder])
 
     def put(text: str = PAPER) -> None:
         (folder / "toy.yaml").write_text(text)
-        paper.papers.cache_clear()
+        papers.papers.cache_clear()
 
     put()
     yield put
-    paper.papers.cache_clear()
+    papers.papers.cache_clear()
 
 
 @pytest.mark.usefixtures("toy")
@@ -231,22 +231,22 @@ class TestTables:
 
     def test_what_stands_for_what(self, tmp_path: Path) -> None:
         found = self.made(tmp_path, replace=SMALL, defaults={"steps": 500})
-        planned = {(each.row, each.task): each for each in found.planned(paper.table("toy-table-1"))}
+        planned = {(each.row, each.task): each for each in found.planned(papers.table("toy-table-1"))}
         assert planned["FP", "digits"].stands_for == ("mnist",)  # the large model on CIFAR-10 is left out
         assert planned["UR", "digits"].stands_for == ("mnist", "cifar10")
         assert planned["FP", "bit-xor"].scale == "reduced"
         assert planned["quoted", "digits"].spec is None
         large = self.made(tmp_path, defaults={"steps": 500})
-        assert {each.scale for each in large.planned(paper.table("toy-table-1")) if each.spec} == {"paper"}
+        assert {each.scale for each in large.planned(papers.table("toy-table-1")) if each.spec} == {"paper"}
         short = self.made(tmp_path, defaults={"steps": 60})
-        scales = {(each.row, each.task): each.scale for each in short.planned(paper.table("toy-table-1"))}
+        scales = {(each.row, each.task): each.scale for each in short.planned(papers.table("toy-table-1"))}
         assert (scales["UR", "mnist"], scales["UR", "cifar10"]) == ("paper", "reduced")  # 70 steps are the paper's
 
     def test_tables_of_other_papers_are_read_by_what_their_rows_mean(self, tmp_path: Path) -> None:
         found = self.made(tmp_path, replace=SMALL, defaults={"random_init": "matched"})
         rows = {
             (each.row, each.task): each.spec and each.spec.title
-            for each in found.planned(paper.table("rothermel-table-1"))
+            for each in found.planned(papers.table("rothermel-table-1"))
         }
         assert rows["FP", "digits"] == "digits, frozen-pretrained"
         assert rows["UR", "digits"] == "digits, unfrozen-random"

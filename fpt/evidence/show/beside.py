@@ -10,8 +10,9 @@ from fpt.evidence.show import text
 from fpt.evidence.show.html import Table
 from fpt.evidence.show.numbers import middle, number, percent, title
 from fpt.evidence.stats import sem
-from fpt.papers import Printed, paper_of
-from fpt.papers import Table as PaperTable
+from fpt.papers import paper_of
+from fpt.papers.schema import Printed
+from fpt.papers.schema import Table as PaperTable
 
 EDGE_MARK, DIVERGED_MARK, ABSENT = "†", "‡", "–"
 MARKS = (

@@ -14,7 +14,8 @@ from fpt.evidence.show.numbers import title
 from fpt.evidence.show.strips import attention_figure, seeds_of, strip_figure
 from fpt.evidence.show.tables import attention_table, verdict_table
 from fpt.evidence.verdicts import Verdict, other_reading, overall, verdicts
-from fpt.papers import Table, claim, claims, table
+from fpt.papers import claim, claims, table
+from fpt.papers.schema import Table
 
 QUANTITY = {
     "accuracy": "test accuracy (%)",

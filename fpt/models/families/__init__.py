@@ -9,7 +9,7 @@ from importlib import import_module
 from pkgutil import iter_modules
 from typing import TYPE_CHECKING
 
-from fpt.errors import unknown
+from fpt.errors import check_known
 
 if TYPE_CHECKING:
     from fpt.models.families.library import Family
@@ -25,12 +25,10 @@ def family(name: str) -> "Family":
     """The family `name`. Raises SpecError for an unknown one, and for a group in its table that does not exist."""
     from fpt.models import GROUPS
 
-    if name not in names():
-        raise unknown("family of backbones", name, names())
+    check_known("family of backbones", name, names())
     found: Family = import_module(f"{__name__}.{name}").FAMILY
     for _, group in found.classes:
-        if group not in GROUPS:
-            raise unknown("parameter group", group, GROUPS, f"classes of family {name!r}")
+        check_known("parameter group", group, GROUPS, f"classes of family {name!r}")
     return found
 
 

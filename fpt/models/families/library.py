@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 from transformers import CONFIG_MAPPING, AutoModel
 
-from fpt.errors import SpecError, unknown
+from fpt.errors import SpecError, check_known
 from fpt.models.catalogue import Backbone
 from fpt.models.layers import replace_layers
 
@@ -74,8 +74,7 @@ class Family:
         kind = self.config or _config_class(given.pop("model_type", ""))
         known = {*signature(kind).parameters, *getattr(kind, "attribute_map", {})}
         for name in given:
-            if name not in known:
-                raise unknown("config field", name, known, f"of {entry.title or entry.family!r}")
+            check_known("config field", name, known, f"of {entry.title or entry.family!r}")
         return kind(**{**given, "num_hidden_layers": entry.layers, **NO_SPECIAL_TOKENS, **fields})
 
     def build(self, entry: Backbone, tokens: int, layers: int = 0, **options: Any) -> Any:
@@ -117,8 +116,7 @@ def token_tables(model: Any) -> list[str]:
 
 
 def _config_class(model_type: str) -> Callable[..., Any]:
-    if model_type not in CONFIG_MAPPING:
-        raise unknown("model_type", model_type, CONFIG_MAPPING, "config of a backbone of the family 'library'")
+    check_known("model_type", model_type, CONFIG_MAPPING, "config of a backbone of the family 'library'")
     kind: Callable[..., Any] = CONFIG_MAPPING[model_type]
     return kind
 

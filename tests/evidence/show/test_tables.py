@@ -24,7 +24,8 @@ from fpt.evidence.show.beside import printed_text
 from fpt.evidence.show.tables import attention_table
 from fpt.evidence.stats import paired
 from fpt.evidence.verdicts import CONTRADICTED, SUPPORTED, Part, Verdict
-from fpt.papers import Printed, table
+from fpt.papers import table
+from fpt.papers.schema import Printed
 from fpt.sweeps import SweepSpec
 
 TABLE_1 = table("rothermel-table-1")
@@ -157,7 +158,7 @@ def test_the_table_of_claims_names_every_study_with_its_word() -> None:
 
 def test_a_table_of_attention(monkeypatch: pytest.MonkeyPatch) -> None:
     toy = paper(["a", "b", "c"], "attention")
-    monkeypatch.setattr("fpt.papers.paper.papers", lambda: {"toy": toy})
+    monkeypatch.setattr("fpt.papers.papers", lambda: {"toy": toy})
     rows = {"a": Made(attention=(80, 30, 33)), "b": Made(), "c": Made(missing=True)}
     cells = {row: cell(toy.tables["toy-table"], row, made) for row, made in rows.items()}
     shown = attention_table(cells, "Attention").frame.set_index("weights")
