@@ -102,12 +102,12 @@ table["diverged"] = runs.groupby(["stage", "learning_rate"])["diverged_at"].coun
 table
 
 # %%
-from fpt.evidence.runs import tidy
+from fpt.evidence.runs import SweepTables
 from fpt.evidence.show.figures import learning_rate_figure
 from fpt.evidence.show.html import Picture
 
 caption = "Every run of this sweep. Small marks are single runs; dashed lines are the reference rates."
-Picture(learning_rate_figure(tidy(runs, spec, result.info)), caption)
+Picture(learning_rate_figure(SweepTables(spec, result.folder, result.info, "own").tidy("runs")), caption)
 
 # %% [markdown]
 # ## Where this comes from

@@ -8,6 +8,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -57,15 +58,16 @@ class Engine:
 
 
 @pytest.fixture(scope="session")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+def cluster() -> Iterator[Any]:
     """A Ray cluster of one node; `add_node` adds others, which are processes of this machine as well."""
     from ray.cluster_utils import Cluster
 
-    with pytest.MonkeyPatch.context() as patch:
+    # A folder of its own, whoever else runs tests here; of a short name, for sockets have at most 107 characters.
+    with tempfile.TemporaryDirectory(prefix="ray-") as nodes, pytest.MonkeyPatch.context() as patch:
         patch.setenv("RAY_USAGE_STATS_ENABLED", "0")
         patch.setenv("RAY_kill_child_processes_on_worker_exit_with_raylet_subreaper", "1")
         patch.setenv("PYTHONPATH", str(ROOT))
-        patch.setenv("TMPDIR", str(tmp_path_factory.mktemp("nodes")))  # theirs, whoever else runs tests here
+        patch.setenv("TMPDIR", nodes)
         # A killed node is noticed after 5 failed calls, every half second instead of every third.
         head = {"num_cpus": CORES, "include_dashboard": False, "_system_config": {"health_check_period_ms": 500}}
         started = Cluster(initialize_head=True, head_node_args=head)

@@ -84,6 +84,17 @@ class SweepTables:
     def at_edge(self) -> bool:
         return bool(self.result["at_edge"])
 
+    def tidy(self, table: Literal["runs", "curves"]) -> pd.DataFrame:
+        """A table with the spec of the sweep, and what its result says of the learning rate of each row."""
+        frame: pd.DataFrame = getattr(self, table)
+        spec, rate = self.spec, math.nan if self.selected_rate is None else self.selected_rate
+        row = {name: _flat(getattr(spec, name)) for name in SPEC}
+        row |= {"pretrained_by": spec.pretrained_by or "", "threshold": spec.threshold or math.nan}
+        row |= {"label": label(spec), "setup": json.dumps([row[name] for name in SETUP]), "origin": self.origin}
+        row |= {"selected_rate": rate, "at_edge": self.at_edge}
+        rates = frame["learning_rate"]
+        return frame.assign(**row, selected=near(rates, rate), reference=near(rates, *spec.reference_rates))
+
 
 def near(rates: "pd.Series[float]", *wanted: float) -> "np.ndarray[Any, Any]":
     """Which of `rates` are one of those `wanted`: they went through YAML, JSON and parquet. False for nan."""
@@ -182,22 +193,9 @@ def _chosen(states: list[SweepState], origin: Origin) -> Origin:
 
 def _tidy(study_folder: str | Path, origin: Origin, table: Literal["runs", "curves"]) -> pd.DataFrame:
     study = load_study(study_folder)
-    frames = [
-        getattr(sweep, table).assign(**_columns(sweep, getattr(sweep, table)["learning_rate"]), study=study.folder.name)
-        for sweep in load_sweeps(study, origin).values()
-    ]
+    frames = [sweep.tidy(table).assign(study=study.folder.name) for sweep in load_sweeps(study, origin).values()]
     empty = pd.DataFrame(columns=[*COLUMNS[table], *ADDED], dtype=object)
     return pd.concat(frames, ignore_index=True) if frames else empty
-
-
-def _columns(sweep: SweepTables, rates: "pd.Series[float]") -> dict[str, Any]:
-    """The spec of a sweep, and what its result says of the learning rates of its rows."""
-    spec, rate = sweep.spec, math.nan if sweep.selected_rate is None else sweep.selected_rate
-    row = {name: _flat(getattr(spec, name)) for name in SPEC}
-    row |= {"pretrained_by": spec.pretrained_by or "", "threshold": spec.threshold or math.nan}
-    row |= {"label": label(spec), "setup": json.dumps([row[name] for name in SETUP]), "origin": sweep.origin}
-    row |= {"selected_rate": rate, "at_edge": sweep.at_edge}
-    return row | {"selected": near(rates, rate), "reference": near(rates, *spec.reference_rates)}
 
 
 def _table(path: Path) -> pd.DataFrame:
