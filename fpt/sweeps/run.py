@@ -150,7 +150,7 @@ def run_sweep(
     or if it holds another spec.
     """
     study = None if folder is None else Path(folder).parent
-    folder = Path(tempfile.mkdtemp(prefix="fpt-")) if folder is None else Path(folder)
+    folder = Path(tempfile.mkdtemp(prefix="fpt-"), spec.folder_name) if folder is None else Path(folder)
     if ledger.read_result(folder, spec) is None:
         task, template = prepared or prepare(spec, data_dir, study=study)
         with ledger.hold(folder / ledger.LOCK, spec):
