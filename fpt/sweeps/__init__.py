@@ -1,15 +1,12 @@
 """Which runs, and where: specs, studies, the ledger of results, and the engines that execute sweeps."""
 
-from fpt.sweeps.ledger import results_folder, workspace
-from fpt.sweeps.run import Result, prepare, run_sweep
-from fpt.sweeps.selection import Selection, select
-from fpt.sweeps.spec import PROTOCOL, SweepSpec, parameters_to_spec
+from fpt.sweeps.ledger import results_folder
+from fpt.sweeps.run import prepare, run_sweep
+from fpt.sweeps.spec import SweepSpec, parameters_to_spec
 from fpt.sweeps.study import Study, load_study
 
 __all__ = [
     "PROTOCOL",
-    "Result",
-    "Selection",
     "Study",
     "SweepSpec",
     "load_study",
@@ -17,6 +14,4 @@ __all__ = [
     "prepare",
     "results_folder",
     "run_sweep",
-    "select",
-    "workspace",
 ]
