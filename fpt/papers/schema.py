@@ -25,7 +25,9 @@ import math
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import BeforeValidator, Field, model_validator
+
+from fpt.documents import Strict
 
 Fields = dict[str, Any]  # fields of a sweep, and options of its task and backbone
 
@@ -55,11 +57,7 @@ Kind = Literal[
 ALONE = {"near", "linear", "reaches", "small_gap", "unstable", "drop", "attends"}  # every other kind compares rows
 
 
-class _Strict(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class Rule(_Strict):
+class Rule(Strict):
     """How cells decide a claim: a kind, the rows that it names, and the table and tasks on which they are read."""
 
     kind: Kind
@@ -92,7 +90,7 @@ def _rules(value: Any) -> Any:
     return value if isinstance(value, list | tuple) else [value]
 
 
-class Number(_Strict):
+class Number(Strict):
     """Where a number is printed: in a row of a table, or among the numbers of a claim."""
 
     table: str = ""
@@ -103,7 +101,7 @@ class Number(_Strict):
     number: str = ""
 
 
-class Comparison(_Strict):
+class Comparison(Strict):
     """A relation of two printed numbers that holds on each of the tasks."""
 
     relation: Literal["equal", "differ", "below"]
@@ -112,7 +110,7 @@ class Comparison(_Strict):
     by: float = 0.0
 
 
-class Claim(_Strict):
+class Claim(Strict):
     """A checkable statement of a paper, and how it is decided."""
 
     id: str = ""
@@ -146,7 +144,7 @@ def _gathered(data: Mapping[str, Any], rest: str, own: set[str]) -> dict[str, An
     return parts
 
 
-class Printed(_Strict):
+class Printed(Strict):
     """What a table prints in one cell. A gap: training and test accuracy, and their difference where it is printed."""
 
     value: float | tuple[float, ...] | str | None = Field(None, alias="is")  # text: "never"
@@ -164,7 +162,7 @@ class Printed(_Strict):
         return _gathered(data, "fields", {"is", "sem", "mark", "literature", "keep"})
 
 
-class TableRow(_Strict):
+class TableRow(Strict):
     """A row in one table: what is printed by task, or why it stands there without a number."""
 
     printed: dict[str, Printed] = {}
@@ -181,7 +179,7 @@ class TableRow(_Strict):
         return _gathered(data, "printed", {"ours", "drawn", "tasks", "reading"})
 
 
-class Row(_Strict):
+class Row(Strict):
     """The fields in which a row's sweep differs from the paper's defaults."""
 
     label: str = ""
@@ -195,7 +193,7 @@ class Row(_Strict):
         return _gathered(data, "fields", {"label"})
 
 
-class Table(_Strict):
+class Table(Strict):
     """One table or figure of a paper: rows on tasks."""
 
     id: str = ""
@@ -219,7 +217,7 @@ class Table(_Strict):
         return printed is not None and printed.keep
 
 
-class Paper(_Strict):
+class Paper(Strict):
     """Everything that one paper says; the head of this file describes it."""
 
     name: str

@@ -5,13 +5,4 @@ from fpt.sweeps.run import prepare, run_sweep
 from fpt.sweeps.spec import SweepSpec, parameters_to_spec
 from fpt.sweeps.study import Study, load_study
 
-__all__ = [
-    "PROTOCOL",
-    "Study",
-    "SweepSpec",
-    "load_study",
-    "parameters_to_spec",
-    "prepare",
-    "results_folder",
-    "run_sweep",
-]
+__all__ = ["Study", "SweepSpec", "load_study", "parameters_to_spec", "prepare", "results_folder", "run_sweep"]

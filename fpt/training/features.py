@@ -93,9 +93,7 @@ def cached(fleet: Fleet) -> Finite:
     size, layer = max(1, TOKENS_AT_ONCE // fleet.task.tokens), fleet.module.output_layer
 
     def of(examples: Examples) -> Examples:
-        features = observed(
-            fleet, weights, examples, size, fleet.module.output_layer, lambda _, inputs, output: inputs[0]
-        )
+        features = observed(fleet, weights, examples, size, layer, lambda _, inputs, output: inputs[0])
         return Examples(features, examples.targets.to(fleet.device))
 
     return Finite(of(data.train), of(data.test), data.divide)
