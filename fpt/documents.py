@@ -3,20 +3,13 @@
 from pathlib import Path
 from typing import Any, TypeVar
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ValidationError
 from ruamel.yaml import YAML
 from ruamel.yaml.constructor import DuplicateKeyError
 from ruamel.yaml.error import YAMLError
 from ruamel.yaml.nodes import MappingNode, Node, SequenceNode
 
 from fpt.errors import SpecError, check_known
-
-
-class Strict(BaseModel):
-    """A model without other fields than its own."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
 
 Model = TypeVar("Model", bound=BaseModel)
 

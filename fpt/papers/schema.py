@@ -25,9 +25,7 @@ import math
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field, model_validator
-
-from fpt.documents import Strict
+from pydantic import BaseModel, BeforeValidator, Field, model_validator
 
 Fields = dict[str, Any]  # fields of a sweep, and options of its task and backbone
 
@@ -57,7 +55,11 @@ Kind = Literal[
 ALONE = {"near", "linear", "reaches", "small_gap", "unstable", "drop", "attends"}  # every other kind compares rows
 
 
-class Rule(Strict):
+class _Strict(BaseModel, frozen=True, extra="forbid"):
+    """A part of a paper."""
+
+
+class Rule(_Strict):
     """How cells decide a claim: a kind, the rows that it names, and the table and tasks on which they are read."""
 
     kind: Kind
@@ -90,7 +92,7 @@ def _rules(value: Any) -> Any:
     return value if isinstance(value, list | tuple) else [value]
 
 
-class Number(Strict):
+class Number(_Strict):
     """Where a number is printed: in a row of a table, or among the numbers of a claim."""
 
     table: str = ""
@@ -101,7 +103,7 @@ class Number(Strict):
     number: str = ""
 
 
-class Comparison(Strict):
+class Comparison(_Strict):
     """A relation of two printed numbers that holds on each of the tasks."""
 
     relation: Literal["equal", "differ", "below"]
@@ -110,7 +112,7 @@ class Comparison(Strict):
     by: float = 0.0
 
 
-class Claim(Strict):
+class Claim(_Strict):
     """A checkable statement of a paper, and how it is decided."""
 
     id: str = ""
@@ -144,7 +146,7 @@ def _gathered(data: Mapping[str, Any], rest: str, own: set[str]) -> dict[str, An
     return parts
 
 
-class Printed(Strict):
+class Printed(_Strict):
     """What a table prints in one cell. A gap: training and test accuracy, and their difference where it is printed."""
 
     value: float | tuple[float, ...] | str | None = Field(None, alias="is")  # text: "never"
@@ -162,7 +164,7 @@ class Printed(Strict):
         return _gathered(data, "fields", {"is", "sem", "mark", "literature", "keep"})
 
 
-class TableRow(Strict):
+class TableRow(_Strict):
     """A row in one table: what is printed by task, or why it stands there without a number."""
 
     printed: dict[str, Printed] = {}
@@ -179,7 +181,7 @@ class TableRow(Strict):
         return _gathered(data, "printed", {"ours", "drawn", "tasks", "reading"})
 
 
-class Row(Strict):
+class Row(_Strict):
     """The fields in which a row's sweep differs from the paper's defaults."""
 
     label: str = ""
@@ -193,7 +195,7 @@ class Row(Strict):
         return _gathered(data, "fields", {"label"})
 
 
-class Table(Strict):
+class Table(_Strict):
     """One table or figure of a paper: rows on tasks."""
 
     id: str = ""
@@ -217,7 +219,7 @@ class Table(Strict):
         return printed is not None and printed.keep
 
 
-class Paper(Strict):
+class Paper(_Strict):
     """Everything that one paper says; the head of this file describes it."""
 
     name: str

@@ -5,10 +5,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from pydantic import Field
+from pydantic import BaseModel, Field
 
 from fpt import models, tasks
-from fpt.documents import Strict, read_model
+from fpt.documents import read_model
 from fpt.errors import check_known
 from fpt.papers import paper_of
 from fpt.sweeps.spec import FIELDS
@@ -18,7 +18,7 @@ NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 Fields = dict[str, Any]
 
 
-class Replacement(Strict):
+class Replacement(BaseModel, frozen=True, extra="forbid"):
     """`with` in the place of what `where` describes: fields, options, `table`, `row`; None: left out."""
 
     where: Fields
@@ -32,7 +32,7 @@ class Replacement(Strict):
         )
 
 
-class StudyFile(Strict):
+class StudyFile(BaseModel, frozen=True, extra="forbid"):
     """The shape of study.yaml."""
 
     name: str | None = None
