@@ -45,8 +45,7 @@ def unknown(kind: str, given: object, allowed: Iterable[str], source: str = "") 
 def check_options(owner: str, given: Mapping[str, Any], defaults: Mapping[str, Any], source: str = "") -> None:
     """Raise SpecError for an option that `owner` does not have, and for a value of another type than its default."""
     for name, value in given.items():
-        if name not in defaults:
-            raise unknown(f"option of {owner}", name, defaults, source)
+        check_known(f"option of {owner}", name, defaults, source)
         if type(value) is not (kind := type(defaults[name])):
             where = f" ({source})" if source else ""
             raise SpecError(f"{owner}: option {name} is {value!r}{where}, but must be {kind.__name__}.")

@@ -17,7 +17,7 @@ def needed_flop(template: Template, batch_size: int, last_rows: int | None = Non
     task, trained = template.task, template.trainable_groups
     forward = trained == ("output",)  # alone: no gradient passes through the backbone
     output_layer = (2 if forward else 3) * 2 * batch_size * task.readout * template.width * task.output_width
-    read = task.readout if template.module.family.last_layer_reads_out else task.tokens
+    read = task.readout if template.entry.family in ("gpt2", "bert") else task.tokens
     rows, last = batch_size * task.tokens, batch_size * (last_rows or read)
     above = (template.layers - 1) * rows  # rows of all blocks but the last
 

@@ -76,7 +76,7 @@ def finish(study: Path, inside: str = "", accuracy: Accuracy = accuracy, skip: t
 
 def write(spec: SweepSpec, folder: Path, accuracy: Accuracy = accuracy) -> None:
     """A finished sweep: nan from `accuracy` means that the run diverged before its first evaluation."""
-    from fpt.sweeps import select
+    from fpt.sweeps.selection import select
 
     selection = _runs(spec, "selection", spec.learning_rates, spec.selection_seeds, accuracy)
     chosen = select(selection)

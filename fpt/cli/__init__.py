@@ -136,12 +136,11 @@ def run(
         from fpt.sweeps.engines.ray import run_ray
         from fpt.sweeps.run import check_all
 
-        chosen_engine = partial(run_ray, address=address) if engine is Engine.RAY else run_local
-
         with console.status("checking data, weights and disk"):
             check_all(todo, opened_study.folder)
         with SweepBars(todo, opened_study.folder) as bars:
-            failures = in_order(chosen_engine, todo, opened_study.folder, threads, bars.watch)
+            start = partial(run_ray, address=address) if engine is Engine.RAY else run_local
+            failures = in_order(partial(start, threads=threads, watch=bars.watch), todo, opened_study.folder)
     for failure in failures:
         stderr.print(f"failed: {failure.spec.title}", style="red", markup=False)
         stderr.print(f"  {failure.reason}\n  see {failure.evidence}", markup=False, soft_wrap=True)

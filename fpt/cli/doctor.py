@@ -29,20 +29,13 @@ def _machine() -> Iterator[Finding]:
     from fpt.sweeps.provenance import device_name
 
     devices = [device_name(f"cuda:{index}") for index in range(torch.cuda.device_count())]
-    yield (
-        "device",
-        ", ".join(devices) or device_name("cpu"),
-        "" if devices else "no GPU; the laptop studies need none",
-    )
+    lacking = "" if devices else "no GPU; the laptop studies need none"
+    yield "device", ", ".join(devices) or device_name("cpu"), lacking
     yield "cores", str(psutil.cpu_count()), ""
     memory = psutil.virtual_memory()
     yield "memory", f"{memory.available / 2**30:.1f} of {memory.total / 2**30:.1f} GiB free", ""
-    writable = os.access("runs", os.W_OK)
-    yield (
-        "results folder",
-        f"{shutil.disk_usage('runs').free / 2**30:.1f} GiB free",
-        "" if writable else "not writable",
-    )
+    lacking = "" if os.access("runs", os.W_OK) else "not writable"
+    yield "results folder", f"{shutil.disk_usage('runs').free / 2**30:.1f} GiB free", lacking
 
 
 def _data(folder: Path) -> Iterator[Finding]:

@@ -10,20 +10,10 @@ from typing import Any, cast
 
 import numpy as np
 
-from fpt.errors import unknown
+from fpt.errors import check_known, unknown
+from fpt.evidence import sizes
 from fpt.evidence.reading import CONTRADICTED, NOT_TESTED, SUPPORTED
-from fpt.evidence.sizes import (
-    DEFAULT_STD,
-    SIZES,
-    by_formula,
-    counts,
-    library_total,
-    lstm_parameters,
-    matched_std,
-    shape,
-    spread,
-    trained_as_printed,
-)
+from fpt.evidence.sizes import SIZES
 from fpt.papers import claim, table
 from fpt.papers.schema import Claim, Comparison, Number
 from fpt.tasks import CIFAR10, data_folder
@@ -47,10 +37,9 @@ def computed(claim: Claim) -> tuple[str, str]:
     """Verdict and note. Raises SpecError where the claim names a function that does not exist."""
     if claim.printed:
         holds, note = _compared(claim.printed)
-    elif claim.arithmetic in FUNCTIONS:
-        holds, note = FUNCTIONS[claim.arithmetic](claim)
     else:
-        raise unknown("function of fpt.evidence.arithmetic", claim.arithmetic, FUNCTIONS, f"claim {claim.id}")
+        check_known("function of fpt.evidence.arithmetic", claim.arithmetic, FUNCTIONS, f"claim {claim.id}")
+        holds, note = FUNCTIONS[claim.arithmetic](claim)
     return NOT_TESTED if holds is None else SUPPORTED if holds else CONTRADICTED, note
 
 
@@ -85,34 +74,35 @@ def _listed(numbers: Iterable[float]) -> str:
 
 
 def l19_lstm_parameters(claim: Claim) -> Finding:
-    base = int(counts("gpt2")["trainable"].sum())
-    ratios = [trained / base for trained in lstm_parameters().values()]
+    base = int(sizes.counts("gpt2")["trainable"].sum())
+    ratios = [trained / base for trained in sizes.lstm_parameters().values()]
     return all(1 / CLOSE < r < CLOSE for r in ratios), f"ratio {' and '.join(f'{r:.2f}' for r in ratios)}"
 
 
 def l29_trained_parameters(claim: Claim) -> Finding:
     names = list(SIZES.values())[:3]
-    near = [abs(trained_as_printed(n) / 1000 - k) < 2 for n, k in zip(names, claim.numbers["trained_K"], strict=True)]
-    totals = [(library_total(n) / 1e6, m) for n, m in zip(names, claim.numbers["total_M"], strict=True)]
+    trained = zip(names, claim.numbers["trained_K"], strict=True)
+    near = [abs(sizes.trained_as_printed(n) / 1000 - k) < 2 for n, k in trained]
+    totals = [(sizes.library_total(n) / 1e6, m) for n, m in zip(names, claim.numbers["total_M"], strict=True)]
     wrong = [f"{printed}M is {live:.1f}M" for live, printed in totals if abs(live / printed - 1) > 0.01]
     parts = f"the trained ones {'hold' if all(near) else 'do not hold'} by the paper's formula"
     return all(near) and not wrong, f"{parts}; totals: {', '.join(wrong) or 'they hold'}"
 
 
 def l30_parameter_shares(claim: Claim) -> Finding:
-    printed, counted = claim.numbers, by_formula("gpt2")
+    printed, counted = claim.numbers, sizes.by_formula("gpt2")
     wrong = [f"{printed[group]:,} is {count:,}" for group, count in counted.items() if printed[group] != count]
     shares = {"percent_base": "gpt2", "percent_xl": "gpt2-xl"}
-    percent = {key: 100 * trained_as_printed(name) / library_total(name) for key, name in shares.items()}
+    percent = {key: 100 * sizes.trained_as_printed(name) / sizes.library_total(name) for key, name in shares.items()}
     wrong += [f"{printed[key]}% is {share:.4f}%" for key, share in percent.items() if abs(share - printed[key]) > 5e-4]
     return not wrong, f"not so: {', '.join(wrong)}; the others hold" if wrong else "all hold"
 
 
 def l32_spread_of_weights(claim: Claim) -> Finding:
-    backbone = next((name for name in ("gpt2", "tiny-lm") if len(spread(name))), "")
+    backbone = next((name for name in ("gpt2", "tiny-lm") if len(sizes.spread(name))), "")
     if not backbone:
         return None, "no pretrained weights on this machine"
-    default, found = DEFAULT_STD if backbone == "gpt2" else matched_std(backbone), spread(backbone)
+    default, found = sizes.DEFAULT_STD if backbone == "gpt2" else sizes.matched_std(backbone), sizes.spread(backbone)
     by_kind = {str(kind): part["std"] for kind, part in found.groupby("kind")}
     differs = (abs(by_kind["weight"] / default - 1) > 0.1).mean() > 0.5 and (by_kind["bias"] > default / 100).all()
     varies = all(part["std"].max() > 1.1 * part["std"].min() for _, part in found.groupby(["group", "kind"]))
@@ -121,7 +111,8 @@ def l32_spread_of_weights(claim: Claim) -> Finding:
 
 
 def l50_model_shapes(claim: Claim) -> Finding:
-    wrong = {size: shape(SIZES[size]) for size, printed in claim.numbers.items() if [*shape(SIZES[size])] != printed}
+    shapes = {size: sizes.shape(SIZES[size]) for size in claim.numbers}
+    wrong = {size: found for size, found in shapes.items() if [*found] != claim.numbers[size]}
     return not wrong, f"the library's models: {wrong or 'equal'}"
 
 
@@ -176,13 +167,13 @@ def tokens_mix(trainable: str) -> bool:
 
 
 def o01_transposed_digits(_: Claim) -> Finding:
-    pairs = [(claim("L-30").numbers[group], by_formula("gpt2")[group]) for group in ("layer_norm", "positions")]
+    pairs = [(claim("L-30").numbers[group], sizes.by_formula("gpt2")[group]) for group in ("layer_norm", "positions")]
     same = all(one != two and sorted(str(one)) == sorted(str(two)) for one, two in pairs)
     return same, ", ".join(f"{one:,} for {two:,}" for one, two in pairs)
 
 
 def o02_input_bias(_: Claim) -> Finding:
-    printed, width = claim("L-30").numbers, shape("gpt2")[1]
+    printed, width = claim("L-30").numbers, sizes.shape("gpt2")[1]
     note = f"{printed['input']:,} = 17 x {width}, {printed['output']:,} = 10 x {width}"
     return printed["input"] == 17 * width and printed["output"] == 10 * width, note
 

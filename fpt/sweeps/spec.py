@@ -5,7 +5,7 @@ import json
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import ConfigDict, Field, ValidationError, ValidationInfo, field_validator, model_validator
+from pydantic import Field, ValidationError, ValidationInfo, field_validator, model_validator
 
 from fpt import models, tasks
 from fpt.documents import explained
@@ -41,8 +41,6 @@ class SweepSpec(Recipe):
     `arm` may be given instead of `init` and `trainable`. Lists are kept sorted, and what cannot matter (how a
     pretrained arm would have been drawn at random) is set to its default: the same request is the same sweep.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     task: str
     variant: str = "paper"

@@ -131,9 +131,8 @@ class Study:
 
 def study_folder(runs: Path, name: str) -> Path:
     """`runs/<name>`; names are bare folder names, so that no study reaches outside `runs`."""
-    existing = sorted(path.parent.name for path in runs.glob(f"*/{FILE}"))
-    if not NAME.fullmatch(name) or name not in existing:
-        raise unknown("study", name, existing, f"folders of {runs.name} that hold a {FILE}")
+    existing = [path.parent.name for path in runs.glob(f"*/{FILE}") if NAME.fullmatch(path.parent.name)]
+    check_known("study", name, existing, f"folders of {runs.name} that hold a {FILE}")
     return runs / name
 
 

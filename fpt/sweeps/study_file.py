@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from fpt import models, tasks
 from fpt.documents import read_model
@@ -18,10 +18,8 @@ NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 Fields = dict[str, Any]
 
 
-class Replacement(BaseModel):
+class Replacement(BaseModel, frozen=True, extra="forbid"):
     """`with` in the place of what `where` describes: fields, options, `table`, `row`; None: left out."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     where: Fields
     by: Fields | None = Field(alias="with")
@@ -34,10 +32,8 @@ class Replacement(BaseModel):
         )
 
 
-class StudyFile(BaseModel):
+class StudyFile(BaseModel, frozen=True, extra="forbid"):
     """The shape of study.yaml."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     name: str | None = None
     paper: str | None = None

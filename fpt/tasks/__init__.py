@@ -11,7 +11,7 @@ from pathlib import Path
 from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any
 
-from fpt.errors import DataError, SpecError, check_known, check_options, unknown
+from fpt.errors import DataError, SpecError, check_known, check_options
 
 if TYPE_CHECKING:
     from fpt.tasks.arrays import Task
@@ -89,8 +89,7 @@ TASKS: dict[str, Entry] = {
 def entry(name: str, source: str = "") -> Entry:
     """The entry of task `name`; `npz:` and any path share one. Raises SpecError for an unknown name."""
     key = NPZ if isinstance(name, str) and name.startswith("npz:") else name
-    if not isinstance(key, str) or key not in TASKS:
-        raise unknown("task", name, TASKS, source)
+    check_known("task", key, list(TASKS), source)
     return TASKS[key]
 
 

@@ -1,10 +1,13 @@
 """Scores of a fleet's runs, and each run's best parameters so far (early stopping by validation accuracy)."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
+from torch.func import functional_call
+from torch.nn import Module
 from torch.nn.functional import cross_entropy
 
 from fpt.tasks.arrays import Examples
@@ -12,6 +15,7 @@ from fpt.tasks.arrays import Examples
 if TYPE_CHECKING:
     from fpt.training.fleet import Fleet, Subset
 
+Weights = dict[str, Tensor]
 TOKENS_AT_ONCE = 16_384  # tokens x runs in one forward pass without gradients
 
 
@@ -61,6 +65,28 @@ def even(count: int, most: int) -> int:
     """The size of parts of at most `most`: one that divides `count` if there is a large one, since a compiled fleet
     compiles every size of a part anew."""
     return next((size for size in range(most, most // 2, -1) if count % size == 0), most)
+
+
+@torch.no_grad()
+def observed(
+    fleet: "Fleet",
+    weights: dict[str, Tensor],
+    examples: Examples,
+    size: int,
+    layer: Module,
+    look: Callable[..., Tensor],
+) -> Tensor:
+    """What `look` (layer, inputs, output) finds at a layer in a model with these weights, `size` examples at a time."""
+    found: list[Tensor] = []
+    handle = layer.register_forward_hook(lambda *call: found.append(look(*call)))
+    fleet.module.drop_with([])
+    try:
+        for start in range(0, len(examples), size):
+            part = examples[start : start + size].to(fleet.device)
+            functional_call(fleet.module, weights, (fleet.task.encode(part.inputs), part.lengths))
+    finally:
+        handle.remove()
+    return torch.cat(found)
 
 
 class Best:

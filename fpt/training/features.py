@@ -4,19 +4,17 @@ Where nothing below the output layer trains, nothing is dropped out and nothing 
 features at every step. The rest is the same fleet, on another task and with another template.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from copy import copy
 from dataclasses import dataclass, fields
-from functools import partial
 from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.func import functional_call
 
 from fpt.models.template import Template
 from fpt.tasks.arrays import Examples, Finite, FiniteSplit, Task
-from fpt.training.evaluate import TOKENS_AT_ONCE
+from fpt.training.evaluate import TOKENS_AT_ONCE, observed
 from fpt.training.fleet import Fleet
 from fpt.training.recipe import Recipe
 
@@ -87,28 +85,15 @@ def fleet(
     return Fleet(features, head, recipe, rates, seeds, device)
 
 
-@torch.no_grad()
 def cached(fleet: Fleet) -> Finite:
     """The data of a fleet of one run, features in the place of inputs."""
     data: Any = fleet.task.data
     # The output layer keeps the module's own values: what it computes is not looked at.
     weights = {**fleet.shared, **{name: value[0] for name, value in fleet.per_seed.items()}}
-    seen: list[Tensor] = []
-    module = fleet.module
-    handle = module.output_layer.register_forward_pre_hook(lambda _, arguments: seen.append(arguments[0]))
-    module.drop_with([])
-    forward: Callable[..., Tensor] = partial(functional_call, module, weights)
+    size, layer = max(1, TOKENS_AT_ONCE // fleet.task.tokens), fleet.module.output_layer
 
     def of(examples: Examples) -> Examples:
-        size = max(1, TOKENS_AT_ONCE // fleet.task.tokens)
-        for start in range(0, len(examples), size):
-            part = examples[start : start + size].to(fleet.device)
-            forward((fleet.task.encode(part.inputs), part.lengths))
-        features = torch.cat(seen)
-        seen.clear()
+        features = observed(fleet, weights, examples, size, layer, lambda _, inputs, output: inputs[0])
         return Examples(features, examples.targets.to(fleet.device))
 
-    try:
-        return Finite(of(data.train), of(data.test), data.divide)
-    finally:
-        handle.remove()
+    return Finite(of(data.train), of(data.test), data.divide)

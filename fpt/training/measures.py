@@ -7,11 +7,11 @@ import pandas as pd
 import torch
 from safetensors.torch import save_file
 from torch import Tensor
-from torch.func import functional_call
 
 from fpt.errors import SpecError
 from fpt.files import replaced
 from fpt.tasks.arrays import Examples
+from fpt.training.evaluate import observed
 from fpt.training.fleet import Fleet
 
 TRAIN_MODE_BATCHES = 100  # the released code of Lu et al. averages over 100 training batches
@@ -89,19 +89,8 @@ def _scores(maps: Tensor, needed: Tensor) -> dict[str, Any]:
     return {name: value.cpu().numpy() for name, value in values.items()}
 
 
-@torch.no_grad()
 def first_layer(fleet: Fleet, weights: dict[str, Tensor], examples: Examples) -> Tensor:
     """(n, tokens, tokens) attention of the first layer, averaged over its heads."""
-    module = fleet.module
-    seen: list[Tensor] = []
-    layer = module.backbone.get_submodule(module.family.first_attention)
-    handle = layer.register_forward_hook(lambda *call: seen.append(call[2][1].mean(1)))
-    module.drop_with([])
+    layer = fleet.module.backbone.get_submodule(fleet.module.family.first_attention)
     on_device = {name: tensor.to(fleet.device) for name, tensor in weights.items()}
-    try:
-        for start in range(0, len(examples), 50):
-            part = examples[start : start + 50]
-            functional_call(module, on_device, (fleet.task.encode(part.inputs), part.lengths))
-    finally:
-        handle.remove()
-    return torch.cat(seen)
+    return observed(fleet, on_device, examples, 50, layer, lambda _, inputs, output: output[1].mean(1))

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
@@ -26,10 +26,8 @@ if TYPE_CHECKING:
 BYTES = 256  # the vocabulary: every byte of UTF-8 text is one token
 
 
-class PretrainRecipe(BaseModel):
+class PretrainRecipe(BaseModel, frozen=True, extra="forbid"):
     """What decides the weights; the defaults are those of the model that ships."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     layers: int = Field(4, ge=1)
     width: int = Field(128, ge=1)

@@ -97,7 +97,7 @@ def test_counts_that_are_printed_right_are_supported() -> None:
 
 def test_as_many_parameters_as_the_transformer(monkeypatch: pytest.MonkeyPatch) -> None:
     base = int(counts("gpt2")["trainable"].sum())
-    monkeypatch.setattr(arithmetic, "lstm_parameters", lambda: {"lstm": base, "lstm-released": round(1.1 * base)})
+    monkeypatch.setattr(arithmetic.sizes, "lstm_parameters", lambda: {"lstm": base, "lstm-released": round(1.1 * base)})
     assert computed(DECIDED["L-19"])[0] == SUPPORTED
 
 
@@ -114,7 +114,7 @@ def test_tokens_mix_where_attention_trains() -> None:
 def test_the_spread_of_weights(
     weights: Callable[[str], pd.DataFrame], word: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(arithmetic, "spread", weights)
+    monkeypatch.setattr(arithmetic.sizes, "spread", weights)
     assert computed(DECIDED["L-32"])[0] == word
 
 

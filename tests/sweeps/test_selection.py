@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fpt.sweeps import select
+from fpt.sweeps.selection import select
 
 
 def runs(accuracy: dict[float, list[float]], diverged: tuple[float, ...] = ()) -> pd.DataFrame:

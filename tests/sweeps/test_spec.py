@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from fpt.errors import SpecError
 from fpt.models import POLICIES
-from fpt.sweeps import PROTOCOL, SweepSpec, parameters_to_spec
-from fpt.sweeps.spec import resolve
+from fpt.sweeps import SweepSpec, parameters_to_spec
+from fpt.sweeps.spec import PROTOCOL, resolve
 from fpt.training import Recipe
 
 SPEC: dict[str, Any] = {

@@ -107,7 +107,7 @@ class TestOrder:
     def test_who_needs_weights_comes_after_who_keeps_them(self, study: Path) -> None:
         order: list[str] = []
 
-        def engine(specs: Any, folder: Path, threads: Any, watch: Any) -> list[engines.Failure]:
+        def engine(specs: Any, folder: Path) -> list[engines.Failure]:
             for spec in specs:
                 order.append(spec.task)
                 run_sweep(spec, folder / spec.folder_name)

@@ -33,6 +33,5 @@ FAMILY = Family(
     forward=forward,
     positions="embeddings.position_embeddings.weight",
     first_attention="encoder.layer.0.attention.self",
-    last_layer_reads_out=True,
     tiny={"hidden_size": 16, "num_attention_heads": 2, "intermediate_size": 32, "max_position_embeddings": 24},
 )

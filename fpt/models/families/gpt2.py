@@ -38,6 +38,5 @@ FAMILY = Family(
     fixed={"activation_function": "gelu_pytorch_tanh"},  # gelu_new in one kernel
     positions="wpe.weight",
     first_attention="h.0.attn",
-    last_layer_reads_out=True,
     tiny={"n_embd": 16, "n_head": 2, "n_positions": 24, "vocab_size": 11},
 )

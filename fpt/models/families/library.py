@@ -59,7 +59,6 @@ class Family:
     prepare: Callable[[Any, int], None] | None = None  # model, tokens: other changes, before our layers go in
     initial_value: Callable[..., Tensor] | None = None  # random values, where the rules are not GPT-2's
     first_attention: str | None = None  # the module that returns attention weights second, below a last layer
-    last_layer_reads_out: bool = False  # `forward` computes the last layer at the read-out positions only
     whole: Callable[[Any], nn.Module] = AutoModel.from_config  # config -> the model that its authors published
     load: Callable[..., Any] = AutoModel.from_pretrained  # a folder -> the pretrained model, `output_loading_info`
 

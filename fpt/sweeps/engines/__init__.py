@@ -25,6 +25,7 @@ RETRIES = 2  # of a lost worker; a sweep that fails by its own error is not trie
 POLL = 0.2  # seconds
 
 Start = Callable[[SweepSpec, int], "Attempt | None"]  # the engine: a new attempt, None while there is no room for it
+Engine = Callable[[Sequence[SweepSpec], Path], list["Failure"]]  # the sweeps below the folder of their study
 Watch = Callable[[Sequence[SweepSpec], Sequence[SweepSpec]], None]  # (running, finished since the last call)
 
 
@@ -89,16 +90,10 @@ def schedule(start: Start, specs: Sequence[SweepSpec], watch: Watch | None) -> l
     return failures
 
 
-def in_order(
-    engine: Callable[..., list[Failure]],
-    specs: Sequence[SweepSpec],
-    study: Path,
-    threads: int | None = None,
-    watch: Watch | None = None,
-) -> list[Failure]:
+def in_order(engine: Engine, specs: Sequence[SweepSpec], study: Path) -> list[Failure]:
     """Run the sweeps by `engine`, after all others those that start from the weights which one of the others keeps."""
     first = [spec for spec in specs if spec.pretrained_by is None]
-    failures = engine(first, study, threads, watch) if first else []
+    failures = engine(first, study) if first else []
     ready = []
     for spec, keeper in [(spec, study / spec.pretrained_by) for spec in specs if spec.pretrained_by]:
         if (keeper / ledger.WEIGHTS).is_file():
@@ -106,7 +101,7 @@ def in_order(
         else:
             reason = f"it starts from the weights of {keeper.name}, which has not kept any"
             failures.append(Failure(spec, reason, keeper))
-    return failures + (engine(ready, study, threads, watch) if ready else [])
+    return failures + (engine(ready, study) if ready else [])
 
 
 def to_do(specs: Sequence[SweepSpec], study: Path) -> list[SweepSpec]:
