@@ -105,7 +105,7 @@ def test_a_fresh_temporary_folder_if_none_is_named(
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     folders = {run_sweep(spec()).folder for _ in range(2)}
     assert len(folders) == 2
-    assert {folder.parent for folder in folders} == {tmp_path}
+    assert {folder.parent.parent for folder in folders} == {tmp_path}
 
 
 def test_progress_is_counted_in_run_steps(trained: Calls, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
