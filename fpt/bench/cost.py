@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import BaseModel, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from fpt import models, tasks
 from fpt.errors import DataError
@@ -16,8 +16,8 @@ from fpt.sweeps.spec import SweepSpec
 FOLDER = "bench"  # below runs/
 
 
-class _Record(BaseModel, frozen=True, strict=True):
-    """A part of a file of runs/bench."""
+class _Record(BaseModel):
+    model_config = ConfigDict(frozen=True, strict=True)
 
 
 class Workload(_Record):

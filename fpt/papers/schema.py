@@ -25,7 +25,7 @@ import math
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, Field, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 Fields = dict[str, Any]  # fields of a sweep, and options of its task and backbone
 
@@ -55,8 +55,8 @@ Kind = Literal[
 ALONE = {"near", "linear", "reaches", "small_gap", "unstable", "drop", "attends"}  # every other kind compares rows
 
 
-class _Strict(BaseModel, frozen=True, extra="forbid"):
-    """A part of a paper."""
+class _Strict(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
 
 
 class Rule(_Strict):

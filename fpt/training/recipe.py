@@ -2,7 +2,7 @@
 
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, ConfigDict, Field
 
 Count = Annotated[int, Field(ge=1, lt=2**31, strict=True)]  # strict: True and 8.0 are no counts
 
@@ -11,8 +11,10 @@ Count = Annotated[int, Field(ge=1, lt=2**31, strict=True)]  # strict: True and 8
 WEIGHTS, ATTENTION, TRAIN_MODE = MEASURES = ("weights", "attention", "train-mode")
 
 
-class Recipe(BaseModel, frozen=True, extra="forbid"):
+class Recipe(BaseModel):
     """The training recipe: Adam with PyTorch's defaults, no schedule (Lu et al. 2021, appendix C)."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
 
     steps: Count = 1000  # gradient steps
     batch_size: Count = 8  # Rothermel et al. 2021, section 3
