@@ -102,14 +102,6 @@ def arms_by_setup(studies: Iterable[StudyCells]) -> Iterator[tuple[str, dict[str
                 yield f"{title(task)} ({study.name})", cells
 
 
-def best_arms(studies: Iterable[StudyCells], arm: str = "FR") -> str:
-    """One sentence: on how many setups an arm has the highest mean of all four, each tuned, over fresh seeds."""
-    setups = dict(arms_by_setup(studies))
-    best = [name for name, cells in setups.items() if max(cells, key=lambda row: middle(cells[row], TUNED)) == arm]
-    listed = f": {', '.join(best)}" if best else ""
-    return f"{len(best)} of {len(setups)} pairs of task and model{listed}"
-
-
 def rate_ratios(studies: Iterable[StudyCells]) -> str:
     """In how many pairs of an unfrozen and a frozen arm of one initialisation the best rate is at most a third."""
     cells = [cells for _, cells in arms_by_setup(studies)]
