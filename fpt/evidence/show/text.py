@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pandas as pd
 
-from fpt.evidence.cells import CONFIRMATION, SELECTION, TUNED, Cell, StudyCells
+from fpt.evidence.cells import CONFIRMATION, SELECTION, Cell, StudyCells
 from fpt.evidence.reading import word_of
 from fpt.evidence.runs import SHORT, rate_text, sweeps_table
-from fpt.evidence.show.numbers import NONE, middle, title
+from fpt.evidence.show.numbers import NONE, title
 from fpt.evidence.verdicts import CONTRADICTED, INCONCLUSIVE, LEFT_OUT, SUPPORTED, Verdict, overall
 from fpt.papers import paper_of, table
 
