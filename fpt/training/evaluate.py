@@ -15,7 +15,6 @@ from fpt.tasks.arrays import Examples
 if TYPE_CHECKING:
     from fpt.training.fleet import Fleet, Subset
 
-Weights = dict[str, Tensor]
 TOKENS_AT_ONCE = 16_384  # tokens x runs in one forward pass without gradients
 
 
@@ -74,11 +73,11 @@ def observed(
     examples: Examples,
     size: int,
     layer: Module,
-    look: Callable[..., Tensor],
+    see: Callable[..., Tensor],
 ) -> Tensor:
-    """What `look` (layer, inputs, output) finds at a layer in a model with these weights, `size` examples at a time."""
+    """What `see` (layer, inputs, output) finds at a layer in a model with these weights, `size` examples at a time."""
     found: list[Tensor] = []
-    handle = layer.register_forward_hook(lambda *call: found.append(look(*call)))
+    handle = layer.register_forward_hook(lambda *call: found.append(see(*call)))
     fleet.module.drop_with([])
     try:
         for start in range(0, len(examples), size):
