@@ -68,12 +68,7 @@ def even(count: int, most: int) -> int:
 
 @torch.no_grad()
 def observed(
-    fleet: "Fleet",
-    weights: dict[str, Tensor],
-    examples: Examples,
-    size: int,
-    layer: Module,
-    see: Callable[..., Tensor],
+    fleet: "Fleet", weights: dict[str, Tensor], examples: Examples, size: int, layer: Module, see: Callable[..., Tensor]
 ) -> Tensor:
     """What `see` (layer, inputs, output) finds at a layer in a model with these weights, `size` examples at a time."""
     found: list[Tensor] = []
