@@ -60,9 +60,8 @@ def _rule_contradictions(paper: Paper, rule: Rule) -> Iterator[str]:
 @cache
 def papers() -> dict[str, Paper]:
     """Every paper by name, in the order in which they are shown."""
-    found = [
-        load_paper(path, f"fpt/papers/{path.name}") for folder in FOLDERS for path in sorted(folder.glob("*.yaml"))
-    ]
+    paths = [path for folder in FOLDERS for path in sorted(folder.glob("*.yaml"))]
+    found = [load_paper(path, f"fpt/papers/{path.name}") for path in paths]
     return {paper.name: paper for paper in sorted(found, key=lambda paper: paper.place)}
 
 
@@ -79,9 +78,8 @@ def claims() -> dict[str, Claim]:
 
 def claim(name: str, source: str = "") -> Claim:
     """One claim by id. Raises SpecError for an unknown id."""
-    known = claims()
-    check_known("claim", name, known, source)
-    return known[name]
+    check_known("claim", name, claims(), source)
+    return claims()[name]
 
 
 def table(name: str, source: str = "") -> Table:

@@ -15,7 +15,6 @@ from fpt.tasks.arrays import Examples
 if TYPE_CHECKING:
     from fpt.training.fleet import Fleet, Subset
 
-Weights = dict[str, Tensor]
 TOKENS_AT_ONCE = 16_384  # tokens x runs in one forward pass without gradients
 
 
@@ -69,16 +68,11 @@ def even(count: int, most: int) -> int:
 
 @torch.no_grad()
 def observed(
-    fleet: "Fleet",
-    weights: dict[str, Tensor],
-    examples: Examples,
-    size: int,
-    layer: Module,
-    look: Callable[..., Tensor],
+    fleet: "Fleet", weights: dict[str, Tensor], examples: Examples, size: int, layer: Module, see: Callable[..., Tensor]
 ) -> Tensor:
-    """What `look` (layer, inputs, output) finds at a layer in a model with these weights, `size` examples at a time."""
+    """What `see` (layer, inputs, output) finds at a layer in a model with these weights, `size` examples at a time."""
     found: list[Tensor] = []
-    handle = layer.register_forward_hook(lambda *call: found.append(look(*call)))
+    handle = layer.register_forward_hook(lambda *call: found.append(see(*call)))
     fleet.module.drop_with([])
     try:
         for start in range(0, len(examples), size):

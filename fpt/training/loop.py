@@ -168,8 +168,7 @@ def train(
     made_by = identify(task, template, recipe, place)
     made_by |= {"rates": list(learning_rates), "seeds": list(seeds), "test_examples": test_examples}
     made_by |= {"asked": list(asked)} if asked else {}
-    plan = folder.plan(made_by) if folder else None
-    plan = plan or decide(template, recipe, made_by, place, folder)
+    plan = (folder.plan(made_by) if folder else None) or decide(template, recipe, made_by, place, folder)
     recipe = recipe.model_copy(update={"compute_type": plan["compute_type"]})
 
     def conclude(training: Training) -> Tables:

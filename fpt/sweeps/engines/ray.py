@@ -211,8 +211,6 @@ def _contents(folder: Path, names: Sequence[str]) -> dict[str, bytes]:
     """What is there of the named files; the worker may remove one at any moment."""
     found = {}
     for name in names:
-        try:
+        with suppress(FileNotFoundError):
             found[name] = (folder / name).read_bytes()
-        except FileNotFoundError:
-            continue
     return found
