@@ -27,7 +27,7 @@ class LockedError(FptError):
 
 def check_known(kind: str, given: object, allowed: Collection[Any], source: str = "") -> None:
     """Raise the error of `unknown` unless `given` is one of `allowed`."""
-    if given not in allowed:
+    if given not in list(allowed):  # what is given may be of any type, and then has no place in a mapping
         raise unknown(kind, given, allowed, source)
 
 

@@ -265,7 +265,7 @@ def test_run_hands_the_sweeps_to_the_engine_that_was_named(study: Study, monkeyp
         return []
 
     monkeypatch.setattr(ray_engine, "run_ray", run_ray)
-    monkeypatch.setattr(engines, "run_local", lambda *about: calls.append("local") or [])
+    monkeypatch.setattr(engines, "run_local", lambda *about, **how: calls.append("local") or [])
     monkeypatch.setattr(execute, "check_all", lambda *_: None)
     fpt("run", "mine", "--engine", "ray", "--address", "head:6379", "--threads", "4")
     fpt("run", "mine", "--engine", "ray")

@@ -20,7 +20,7 @@ from fpt.evidence.reading import (
 )
 from fpt.evidence.rules import parts_of
 from fpt.evidence.stats import SIGNIFICANCE, partial_conjunction
-from fpt.papers import claims, table
+from fpt.papers import claims, paper_of, table
 from fpt.papers.schema import Claim, Rule
 
 __all__ = ["CONTRADICTED", "DIVERGED", "EDGE", "INCONCLUSIVE", "NOT_TESTED", "SUPPORTED", "Part", "Verdict"]
@@ -83,11 +83,21 @@ def all_verdicts(studies: Sequence[StudyCells]) -> dict[str, list[Verdict]]:
 
 
 def overall(found: Iterable[Verdict]) -> str:
-    """One word: a decided one before the others; where one study supports and another contradicts, that it depends."""
-    words = {each.word for each in found}
+    """One word: a decided one before the others; where one study supports and another contradicts, that it depends.
+
+    What fresh seeds decide goes before what the seeds decide that also chose the rates.
+    """
+    words = {each.word for each in deciding(found)}
     if {SUPPORTED, CONTRADICTED} <= words:
         return DEPENDS
     return next((word for word in STRENGTH if word in words), NOT_TESTED)
+
+
+def deciding(found: Iterable[Verdict]) -> list[Verdict]:
+    """The verdicts that `overall` rests on: those decided by fresh seeds, where there are any."""
+    found = list(found)
+    fresh = [each for each in found if each.word in (SUPPORTED, CONTRADICTED) and not each.exploratory]
+    return fresh or found
 
 
 def _by_rules(claim: Claim, rules: Sequence[Rule], study: StudyCells) -> Verdict | None:
@@ -103,6 +113,7 @@ def _by_rules(claim: Claim, rules: Sequence[Rule], study: StudyCells) -> Verdict
     notes = [rule.part for rule in rules if rule.part]
     notes += [] if decisive else ["decided only at the paper's scale"]
     notes += [f"{len(tested)} of its {len(rules)} rules tested here"] if 0 < len(tested) < len(rules) else []
+    notes += _untested_tasks(rules, decisive)
     used = decisive or readings
     return Verdict(
         claim.id,
@@ -115,6 +126,19 @@ def _by_rules(claim: Claim, rules: Sequence[Rule], study: StudyCells) -> Verdict
         word not in LEFT_OUT and any(each.stage == SELECTION for each in used),
         "; ".join(dict.fromkeys([*notes, *remarks])),
     )
+
+
+def _untested_tasks(rules: Sequence[Rule], readings: Sequence[Reading]) -> list[str]:
+    """How many of the tasks that the rules name are tested, where that is not all of them."""
+    named = {task for rule in rules for task in rule.tasks or _tasks(rule)}
+    tested = named & {task for each in readings for task in (each.task, *each.any_cell.stands_for)}
+    return [f"{len(tested)} of its {len(named)} tasks tested here"] if 0 < len(tested) < len(named) else []
+
+
+def _tasks(rule: Rule) -> set[str]:
+    """The tasks of the paper on which all rows of the rule stand."""
+    read = table(rule.table)
+    return set.intersection(*(set(read.on(row, paper_of(read.paper))) for row in rule.rows))
 
 
 def _readings(rule: Rule, study: StudyCells) -> list[Reading]:

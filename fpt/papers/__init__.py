@@ -7,7 +7,7 @@ from typing import Any
 
 from fpt.documents import line_of, read_model
 from fpt.errors import SpecError, check_known, unknown
-from fpt.papers.schema import ALONE, Claim, Paper, Rule, Table
+from fpt.papers.schema import ALONE, PAIRS, Claim, Paper, Rule, Table
 
 FOLDERS = [Path(__file__).parent]  # every .yaml file in them is a paper
 
@@ -53,16 +53,27 @@ def _rule_contradictions(paper: Paper, rule: Rule) -> Iterator[str]:
     rows = paper.tables[rule.table].rows
     yield from (str(unknown(f"row of {rule.table}", row, rows)) for row in rule.rows if row not in rows)
     needed = 1 if rule.kind in ALONE else 2
+    named = f"the rule names {', '.join(rule.rows) or 'no row'}"
     if len(set(rule.rows)) < needed:
-        yield f"{rule.kind} needs {needed} different rows; the rule names {', '.join(rule.rows) or 'no row'}"
+        yield f"{rule.kind} needs {needed} different rows; {named}"
+    if rule.kind in PAIRS and len(rule.rows) > 2:
+        yield f"{rule.kind} compares two rows; {named}"
+    if rule.kind == "reaches" and isinstance(rule.level, str):
+        yield f"reaches needs a level in percent, level = {rule.level!r} is none"
 
 
 @cache
 def papers() -> dict[str, Paper]:
-    """Every paper by name, in the order in which they are shown."""
+    """Every paper by name, in the order in which they are shown. Raises SpecError for a name that stands in two."""
     paths = [path for folder in FOLDERS for path in sorted(folder.glob("*.yaml"))]
-    found = [load_paper(path, f"fpt/papers/{path.name}") for path in paths]
-    return {paper.name: paper for paper in sorted(found, key=lambda paper: paper.place)}
+    found = sorted((load_paper(path, f"fpt/papers/{path.name}") for path in paths), key=lambda paper: paper.place)
+    owners: dict[str, str] = {}
+    for paper in found:
+        for name in (paper.name, *paper.tables, *paper.claims):
+            if name in owners:
+                raise SpecError(f"{name!r} stands in two papers, {owners[name]!r} and {paper.title!r}: rename one")
+            owners[name] = paper.title
+    return {paper.name: paper for paper in found}
 
 
 def paper_of(name: str, source: str = "") -> Paper:

@@ -44,7 +44,7 @@ Kind = Literal[
     "small_gap",  # the row's training accuracy less than the margin above its test accuracy
     "smaller_gap",  # the gap of the first row smaller than that of every other one
     "unstable",  # the row loses more than `by` points, or diverges, at the paper's rate
-    "drop",  # the row loses more than `by` points from the paper's rate to the next of its grid, or already at it
+    "drop",  # the row loses more than `by` points from the paper's rate to the next of its grid
     "lower_rate",  # the best rate of the first row at most 1/`by` of that of every other one
     "inverts",  # the second row leads at every rate below the paper's, and does not at the paper's
     "fixed_and_tuned",  # the first row leads at the paper's rate, and loses to the second where both are tuned
@@ -53,6 +53,7 @@ Kind = Literal[
     "baseline",  # the computed score named `level` of a task is the printed number
 ]
 ALONE = {"near", "linear", "reaches", "small_gap", "unstable", "drop", "attends"}  # every other kind compares rows
+PAIRS = {"inverts", "never_reaches", "fixed_and_tuned"}  # compare the first row with the second, and no others
 
 
 class _Strict(BaseModel):
@@ -68,7 +69,7 @@ class Rule(_Strict):
     tasks: tuple[str, ...] = ()  # of the table; none: all that the rows have there
     at: Literal["tuned", "paper"] = "tuned"  # each row at its own best rate, or all at the rate that the paper prints
     of: Literal["all", "most"] = "all"  # of the tasks
-    by: float = 0.0
+    by: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 0.0
     to: float = math.inf
     level: float | str = ""  # percent, the name of a score, or the rate to which a drop leads
     only_paper_scale: bool = False  # only the paper's own models on its own tasks decide it
@@ -228,7 +229,7 @@ class Paper(_Strict):
     authors: str = ""
     link: str = ""
     defaults: Fields = {}
-    rates: dict[str, float] = {}
+    rates: dict[str, Annotated[float, Field(gt=0, allow_inf_nan=False)]] = {}
     tasks: dict[str, Fields] = {}
     rows: dict[str, Row] = {}
     tables: dict[str, Table] = {}

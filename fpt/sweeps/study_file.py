@@ -1,7 +1,7 @@
 """The file study.yaml: its shape, and every name in it checked before anything is made of it."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -9,13 +9,14 @@ from pydantic import BaseModel, Field
 
 from fpt import models, tasks
 from fpt.documents import read_model
-from fpt.errors import check_known
+from fpt.errors import SpecError, check_known
 from fpt.papers import paper_of
 from fpt.sweeps.spec import FIELDS
 
 FILE = "study.yaml"
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 Fields = dict[str, Any]
+NAMES = ("task", "variant", "backbone", "arm", "init", "keep_as", "pretrained_by")  # fields that hold text
 
 
 class Replacement(BaseModel, frozen=True, extra="forbid"):
@@ -66,11 +67,38 @@ def read_study(folder: Path, label: str) -> StudyFile:
         places |= {f"{label}, replace {number}, where": where}
         places |= {f"{label}, replace {number}, with": replacement.by or {}}
     for place, fields in places.items():
-        for name in fields:
+        for name, value in fields.items():
             check_known("study field", name, known, place)
+            _check_text(name, value, place)
+    _check_replacements(file, label)
     for cell in file.cells:
         _check_cell(cell, file, label)
     return file
+
+
+def _check_text(name: str, value: Any, place: str) -> None:
+    """SpecError where a name, or a list of names, is something else."""
+    items = value if isinstance(value, list) else [value]
+    if name in NAMES and not all(item is None or isinstance(item, str) for item in items):
+        raise SpecError(f"{name} = {value!r}: must be text ({place})")
+    named = isinstance(value, list) and all(isinstance(item, str) for item in items)
+    if name == "measures" and value is not None and not named:
+        raise SpecError(f"measures = {value!r}: must be a list of names ({place})")
+
+
+def _check_replacements(file: StudyFile, label: str) -> None:
+    """SpecError where `where` names what does not exist, and so would leave nothing out; and for lists in `with`."""
+    paper = paper_of(file.paper, label) if file.paper else None
+    known: dict[str, Collection[str]] = {"backbone": models.BACKBONES}
+    known |= {"table": paper.tables, "row": paper.rows, "task": {**tasks.TASKS, **paper.tasks}} if paper else {}
+    for number, replacement in enumerate(file.replace, 1):
+        for name in known.keys() & replacement.where.keys():
+            values = replacement.where[name]
+            for value in values if isinstance(values, list) else [values]:
+                check_known(name, value, known[name], f"{label}, replace {number}, where")
+        for name, value in (replacement.by or {}).items():
+            if isinstance(value, list) and name in NAMES:
+                raise SpecError(f"{name} = {value!r}: one value stands in for others ({label}, replace {number}, with)")
 
 
 def _check_cell(cell: str, file: StudyFile, label: str) -> None:

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from fpt import papers
 from fpt.errors import SpecError
 from fpt.papers import load_paper
 
@@ -50,6 +51,18 @@ def test_the_toy_paper_is_read(tmp_path: Path) -> None:
             "baseline: [], level: chance, tasks: [digit]",
             r"line 15: unknown task 'digit'",
         ),
+        ("beats: [FP, UP]", "inverts: [FP, UP, FP]", r"line 15: inverts compares two rows; the rule names FP, UP, FP"),
+        ("beats: [FP, UP]", "reaches: FP", r"line 15: reaches needs a level in percent, level = '' is none"),
+        (
+            "beats: [FP, UP]",
+            "beats: [FP, UP], by: -1",
+            r"line 15: claims.T-01.rule.* = -1: must be greater",
+        ),
+        (
+            "tasks: {digits: {}}",
+            "tasks: {digits: {}}\nrates: {default: 0}",
+            r"line 4: rates.default = 0: must be",
+        ),
         ("{ours: T-01, tasks: [digits]}", "{ours: T-01}", r"line 10: row 'UP' stands on no task of the paper"),
         ("{ours: T-01, tasks: [digits]}", "{ours: T-01, tasks: [mnist]}", r"line 10: unknown task 'mnist'"),
         ("{ours: T-01, tasks: [digits]}", "{}", r"line 10: row 'UP': the paper prints nothing there"),
@@ -58,6 +71,14 @@ def test_the_toy_paper_is_read(tmp_path: Path) -> None:
 def test_what_cannot_be_read_is_refused(tmp_path: Path, old: str, new: str, message: str) -> None:
     with pytest.raises(SpecError, match=rf"toy\.yaml, {message}"):
         _load(tmp_path, old, new)
+
+
+def test_a_name_stands_in_one_paper(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "toy.yaml").write_text(PAPER.replace("T-01:", "R-01:"))
+    monkeypatch.setattr(papers, "FOLDERS", [*papers.FOLDERS, tmp_path])
+    papers.papers.cache_clear()
+    with pytest.raises(SpecError, match=r"'R-01' stands in two papers, .* and 'Toy'"):
+        papers.papers()
 
 
 def test_a_table_of_any_task_needs_no_tasks(tmp_path: Path) -> None:

@@ -273,6 +273,12 @@ class TestTables:
             ({"replace": [{"where": {"backbne": "gpt2"}, "with": None}]}, r"'backbne'.*replace 1, where.*'backbone'"),
             ({"replace": [{"where": {"backbone": "gpt2"}}]}, r"study.yaml, line \d+: replace\[0\]\.with is missing"),
             ({"replace": {"backbone": {"gpt2": "tiny-lm"}}}, r"replace = .*must be a list"),
+            ({"replace": [{"where": {"row": "ZZ"}, "with": None}]}, r"unknown row 'ZZ'.*replace 1, where"),
+            ({"replace": [{"where": {"task": "mnst"}, "with": None}]}, r"unknown task 'mnst'.*Did you mean 'mnist'"),
+            (
+                {"replace": [{"where": {"task": "mnist"}, "with": {"task": ["digits", "bit-xor"]}}]},
+                r"task = \['digits', 'bit-xor'\]: one value stands in for others.*replace 1, with",
+            ),
             ({"cells": {"UR/listops": {"steps": 3}}}, r"unknown task 'listops'.*cells of .*mine/study.yaml"),
             ({"cells": {"UX/mnist": {"steps": 3}}}, r"unknown row 'UX'.*cells of .*mine/study.yaml"),
             (
@@ -385,6 +391,23 @@ def test_a_sweep_that_starts_from_kept_weights_keeps_none(tmp_path: Path) -> Non
     sweep = {"task": "digits", "keep_as": "mine", "pretrained_by": "bits"}
     with pytest.raises(SpecError, match=r"keep_as = 'mine': a sweep that starts from kept weights keeps none.*sweep 1"):
         study(tmp_path, sweep)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"pretrained_by": 1}, "pretrained_by = 1: must be text.*sweep 1"),
+        ({"keep_as": {"a": 1}}, "keep_as = .*must be text.*sweep 1"),
+        ({"keep_as": "a.b"}, "keep_as = 'a.b': must be a name"),
+        ({"measures": 5}, "measures = 5: must be a list of names.*sweep 1"),
+        ({"measures": "attention"}, "measures = 'attention': must be a list of names"),
+        ({"backbone": {"a": 1}}, "backbone = .*must be text"),
+        ({"task": [["digits"]]}, "task = .*must be text"),
+    ],
+)
+def test_values_of_another_kind(tmp_path: Path, change: dict[str, Any], message: str) -> None:
+    with pytest.raises(SpecError, match=message):
+        study(tmp_path, {"task": "digits", "arm": "frozen-random", **change})
 
 
 def test_options_are_named_like_fields(tmp_path: Path) -> None:

@@ -54,9 +54,9 @@ def claim_list(names: Iterable[str], studies: Sequence[StudyCells]) -> Page:
     items = []
     for name in names:
         each, found, other = claim(name), verdicts_on([name], studies), at_papers_rate([name], studies)
-        words = overall(found)
-        if other and overall(other) != words:
-            words += f"; at the paper's rate {overall(other)}"
+        words = text.verdict_words(found)
+        if other and overall(other) != overall(found):
+            words += f"; at the paper's rate {text.verdict_words(other)}"
         link = f'<a href="claims.html#{name.lower()}">{html.escape(f"{name}: {each.where}")}</a>'
         items.append(f"<li>{html.escape(each.says)} <em>({link})</em> <strong>{html.escape(words)}</strong>.</li>")
     return Page([f"<ul>{''.join(items)}</ul>"])

@@ -10,7 +10,7 @@ from fpt.evidence.cells import CONFIRMATION, SELECTION, Cell, StudyCells
 from fpt.evidence.reading import word_of
 from fpt.evidence.runs import SHORT, rate_text, sweeps_table
 from fpt.evidence.show.numbers import NONE, title
-from fpt.evidence.verdicts import CONTRADICTED, INCONCLUSIVE, LEFT_OUT, SUPPORTED, Verdict, overall
+from fpt.evidence.verdicts import CONTRADICTED, INCONCLUSIVE, LEFT_OUT, SUPPORTED, Verdict, deciding, overall
 from fpt.papers import paper_of, table
 
 ARMS = "ours-arms"  # the table of the four arms on every task that a study has
@@ -19,6 +19,14 @@ ARMS = "ours-arms"  # the table of the four arms on every task that a study has
 def scale_words(verdicts: Iterable[Verdict]) -> str:
     """The scales of the studies that tested it; nothing where none did, or none was needed."""
     return " and ".join(sorted({each.scale for each in verdicts if each.study and each.word not in LEFT_OUT}))
+
+
+def verdict_words(found: Sequence[Verdict]) -> str:
+    """The verdict over all studies, its scale, and whether only seeds decide it that also chose the rates."""
+    scale = scale_words(found)
+    tested = [each for each in deciding(found) if each.study and each.word not in LEFT_OUT]
+    words = [overall(found)] + ([f"at {scale} scale"] if scale else [])
+    return ", ".join(words + (["exploratory"] if tested and all(each.exploratory for each in tested) else []))
 
 
 def words_by_task(verdict: Verdict) -> dict[str, str]:
