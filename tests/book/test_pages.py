@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 from bs4 import BeautifulSoup, Tag
 
-from fpt.evidence import find_study, load_runs, study_cells, verdicts_on
+from fpt.evidence import StudyCells, find_study, load_runs, verdicts_on
 from fpt.evidence.show.numbers import difference
 from fpt.evidence.stats import mean_interval
 from fpt.papers import claims, table
@@ -153,7 +153,8 @@ def test_the_summary_says_what_the_runs_say(html: Path, workspace: Path) -> None
         arm = runs[(runs["label"] == label) & (runs["stage"] == "confirmation") & runs["selected"]]
         assert f"{100 * mean_interval(arm['test_accuracy'])[0]:.1f}%" in text
     chapter = article(html / "book/learning-rate.html").get_text(" ")
-    for verdict in verdicts_on(("P-03", "P-04", "P-05"), [study_cells("laptop", workspace)]):
+    study = StudyCells(find_study("laptop", workspace), "published")
+    for verdict in verdicts_on(("P-03", "P-04", "P-05"), [study]):
         assert verdict.parts
         for part in verdict.parts:
             assert difference(part) in chapter
