@@ -145,7 +145,7 @@ def load_study(folder: Path | str) -> Study:
     requests = [*_of_tables(file, label), *_of_sweeps(file, label)]
     if not requests:
         raise SpecError(f"no sweeps: {label} needs a paper with tables, or an entry under sweeps")
-    sweeps, keepers = _merged(requests, label)
+    sweeps, keepers = _merged(requests)
     study = Study(file.name or folder.name, folder, sweeps, file, keepers)
     _refuse_mistaken_rows(study)
     return study
@@ -197,7 +197,7 @@ def _of_sweeps(file: StudyFile, label: str) -> Iterator[Request]:
 # --- what becomes of it
 
 
-def _merged(requests: list[Request], label: str) -> tuple[tuple[SweepSpec, ...], dict[str, str]]:
+def _merged(requests: list[Request]) -> tuple[tuple[SweepSpec, ...], dict[str, str]]:
     """The sweeps, each once with everything that is measured of it; folders of those that keep weights, by name."""
     named: dict[str, str] = {}
     for request in requests:
