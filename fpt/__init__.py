@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from fpt import bench, evidence, models, papers, sweeps, tasks, training
 
-__version__ = "0.2.0"
+__version__ = "0.3.0"
 __all__ = ["bench", "evidence", "models", "papers", "sweeps", "tasks", "training"]
 
 

@@ -21,6 +21,7 @@ RULES = {  # pydantic's types of errors, in the words of a study
     "dict_type": "must be a mapping",
     "model_type": "must be a mapping",
     "string_type": "must be text",
+    "bool_type": "must be true or false",
     "int_type": "must be a whole number",
     "int_from_float": "must be a whole number",
     "int_parsing": "must be a whole number",

@@ -15,9 +15,9 @@
 # %% [markdown]
 # # One sweep
 #
-# One task and one arm. First every learning rate of the grid is trained with the selection seeds, and the
-# rate with the best mean validation accuracy is selected. Then fresh seeds confirm it, at the selected rate
-# and at the reference rates. Reported numbers come from the confirmation runs.
+# One task and one arm. Every learning rate of the grid is trained with every seed. The tuned rate of a seed is the
+# one with the best mean validation accuracy over the *other* seeds, so no run takes part in choosing its own rate.
+# The grid is extended where a tuned rate is its end. Runs are tested at several budgets of steps.
 #
 # The defaults below train a few steps into a fresh temporary folder: they show that everything works, and say
 # nothing about the question. `fpt run` executes this notebook with papermill, once for each sweep of a study.
@@ -34,16 +34,20 @@ random_gain = 1.0
 input_init = "orthogonal"
 pretrained_by = None  # the folder name of a sweep of the same study that kept its weights
 measures = []  # any of attention, train-mode, weights
+data_fraction = 1.0  # of the training examples
+shuffle_tokens = False
 learning_rates = [1e-3, 1e-2]
-selection_seeds = [0]
-confirmation_seeds = [10]
-reference_rates = [1e-3]
+seeds = [0, 1]
+extend = 0  # at most so many further rates at each end of the grid
 steps = 3
 batch_size = 8
 clip = 1.0
+warmup = 0.0  # share of the steps
 dropout = 0.1
 evaluations = 3
 evaluation_examples = 100  # None: all
+budget_examples = 100  # None: all
+test_examples = 100  # None: all
 compute_type = "auto"
 folder = None  # runs/<study>/<sweep>; None: a fresh temporary folder
 
@@ -77,28 +81,27 @@ runs, curves = result.runs, result.curves
 # Every learning rate was trained with every seed, and every run was evaluated at every evaluation step.
 
 # %%
-selection = runs[runs["stage"] == "selection"]
-confirmation = runs[runs["stage"] == "confirmation"]
-confirmed = {*spec.reference_rates, *([] if result.selected_rate is None else [result.selected_rate])}
-keys = ["stage", "learning_rate", "seed"]
+keys = ["learning_rate", "seed"]
 
 assert result.info["hash"] == spec.hash
-assert len(selection) == len(spec.learning_rates) * len(spec.selection_seeds)
-assert set(selection["learning_rate"]) == set(spec.learning_rates)
-assert len(confirmation) == len(confirmed) * len(spec.confirmation_seeds)
+assert set(result.info["grid"]) >= set(spec.learning_rates)
+assert len(runs) == len(result.info["grid"]) * len(spec.seeds)
+assert set(runs["learning_rate"]) == set(result.info["grid"])
 assert not runs.duplicated(keys).any()
-assert curves["step"].between(1, spec.steps).all()
+assert set(curves["step"]) == set(spec.evaluation_steps())
 assert set(curves[keys].itertuples(index=False)) == set(runs[keys].itertuples(index=False))
 assert runs["test_accuracy"].dropna().between(0, 1).all()
 
 # %% [markdown]
-# Mean accuracies over seeds, in percent; `diverged` counts runs that turned non-finite.
+# Mean accuracies over seeds, in percent; `diverged` counts runs that turned non-finite, `chosen` the seeds whose tuned
+# rate this is.
 
 # %%
 accuracies = ["validation_accuracy", "train_accuracy", "test_accuracy", "test_accuracy_last"]
-table = runs.groupby(["stage", "learning_rate"], sort=False)[accuracies].mean().mul(100).round(1)
-table["seeds"] = runs.groupby(["stage", "learning_rate"])["seed"].count()
-table["diverged"] = runs.groupby(["stage", "learning_rate"])["diverged_at"].count()
+by_rate = runs.groupby("learning_rate")
+table = by_rate[accuracies].mean().mul(100).round(1)
+table["seeds"], table["diverged"] = by_rate["seed"].count(), by_rate["diverged_at"].count()
+table["chosen"] = [list(result.info["choices"].values()).count(rate) for rate in table.index]
 table
 
 # %%
@@ -106,7 +109,7 @@ from fpt.evidence.runs import SweepTables
 from fpt.evidence.show.figures import learning_rate_figure
 from fpt.evidence.show.html import Picture
 
-caption = "Every run of this sweep. Small marks are single runs; dashed lines are the reference rates."
+caption = "Every run of this sweep, at its last step. A mark is a run, the line goes through the means."
 Picture(learning_rate_figure(SweepTables(spec, result.folder, result.info, "own").tidy("runs")), caption)
 
 # %% [markdown]
@@ -115,6 +118,7 @@ Picture(learning_rate_figure(SweepTables(spec, result.folder, result.info, "own"
 # %%
 provenance = [
     "hash",
+    "grid",
     "selected_rate",
     "at_edge",
     "within_one_se",

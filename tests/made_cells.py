@@ -1,7 +1,7 @@
 """Cells of a toy paper whose numbers are chosen, for the engine of verdicts."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -9,33 +9,47 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from fpt.evidence.cells import CONFIRMATION, PAPER_SCALE, SELECTION, Cell
+from fpt.evidence.cells import PAPER_SCALE, Cell
 from fpt.evidence.runs import SweepTables
-from fpt.papers.schema import Claim, Paper, Table
+from fpt.papers.schema import RULES, Claim, Paper, Table
 from fpt.sweeps import SweepSpec
 
 RATES = (1e-4, 1e-3, 1e-2)
 STEPS = 400
-SEEDS = {SELECTION: range(3), CONFIRMATION: range(10, 18)}
+SEEDS = 8
+BEYOND = 30  # the grid goes on so many times lower and higher, where nothing is learned
 ARMS = ("frozen-pretrained", "frozen-random", "unfrozen-pretrained", "unfrozen-random")
+TEST = {"drawn_by_seed": True, "size": 1000, "budget": 100, "last": 1000}
 
 
 @dataclass(frozen=True)
 class Made:
-    """What the runs of one row are to be: means by rate (percent), their spread, and what differs from the plain."""
+    """What the runs of one row are to be: means by rate (percent), their spread, and what differs from the plain.
+
+    The best rate on validation is `best` at every budget. Before the last budget a run has climbed from chance with
+    the square root of the steps; in tables of steps it comes to 90 percent where it `arrives`.
+    """
 
     means: Mapping[float, float | Sequence[float]] | float = 80.0
     sd: float = 0.4
     best: float | None = 1e-3
-    edge: bool = False
+    edge: bool = False  # the best rate is the last one of the grid
     train: float = 80.0  # training accuracy, for gaps
-    arrives: Sequence[float] = ()  # by seed: step at which the curve comes to 90 percent
-    top: float = 90.0  # where the curve ends
+    arrives: Sequence[float] = ()  # by seed
+    top: float = 90.0  # where a run ends that does not arrive
     attention: tuple[float, float, float] | None = None  # on the needed tokens: after, before, even spread
-    diverged: Mapping[float, int] = field(default_factory=dict)  # rate -> how many runs of each stage
+    diverged: Mapping[float, int] = field(default_factory=dict)  # rate -> how many runs, before they were evaluated
     fields: Mapping[str, Any] = field(default_factory=dict)
-    stages: tuple[str, ...] = (SELECTION, CONFIRMATION)
+    result: Mapping[str, Any] = field(default_factory=dict)
+    seeds: int = SEEDS
+    beyond: bool = True  # whether the grid goes on where nothing is learned
     missing: bool = False  # planned, not run
+
+    @property
+    def grid(self) -> dict[float, float | Sequence[float]]:
+        means = dict(self.means) if isinstance(self.means, Mapping) else dict.fromkeys(RATES, self.means)
+        low = {min(means) / BEYOND: 10.0} if self.beyond else {}
+        return low | means | ({max(means) * BEYOND: 10.0} if self.beyond and not self.edge else {})
 
 
 def paper(rows: Sequence[str], kind: str = "accuracy", printed: Any = None, until: str = "threshold") -> Paper:
@@ -51,51 +65,78 @@ def paper(rows: Sequence[str], kind: str = "accuracy", printed: Any = None, unti
     )  # fmt: skip
 
 
-def cell(table: Table, row: str, made: Made, task: str = "digits", scale: str = "reduced") -> Cell:
-    place = list(table.rows).index(row)
-    rates = made.means if isinstance(made.means, Mapping) else dict.fromkeys(RATES, made.means)
+def cell(table: Table, row: str, made: Made, task: str = "digits", scale: str = "reduced", study: str = "made") -> Cell:
+    place, rates = list(table.rows).index(row), made.grid
     fields: dict[str, Any] = {"task": task, "arm": ARMS[place % 4], "steps": STEPS, "threshold": 0.9,
-                              "learning_rates": list(rates), "selection_seeds": [0, 1, 2]}  # fmt: skip
+                              "learning_rates": list(rates), "seeds": list(range(made.seeds))}  # fmt: skip
     spec = SweepSpec(**fields | dict(made.fields))
     if made.missing:
-        return Cell(table, row, task, (task,), spec, None, scale)
+        return Cell(table, row, task, (task,), spec, None, scale, study)
     rng = np.random.default_rng(place)
-    runs, curves, maps = [], [], []
-    for stage in made.stages:
-        for rate, mean in rates.items():
-            for n, seed in enumerate(SEEDS[stage]):
-                level = mean[n % len(mean)] if isinstance(mean, Sequence) else mean
-                noise = rng.normal(0, made.sd) / 100
-                lost = n < made.diverged.get(rate, 0)
-                key = {"stage": stage, "learning_rate": rate, "seed": seed}
-                accuracy = np.nan if lost else level / 100 + noise
-                runs.append(key | {"test_accuracy": accuracy, "test_accuracy_last": accuracy,
-                                   "train_accuracy_last": made.train / 100 + noise / 2,
-                                   "diverged_at": 5 if lost else None})  # fmt: skip
-                arrives = made.arrives[n % len(made.arrives)] if made.arrives else np.inf
-                for step in range(20, STEPS + 1, 20):
-                    value = 0.9 if step >= arrives else (made.top / 100 + noise) * step / STEPS
-                    curves.append(key | {"step": step, "validation_accuracy": value})
-                if made.attention:
-                    maps += _maps(key, made.attention, noise)
-    tables = SweepTables(spec, Path(), {"selected_rate": made.best, "at_edge": made.edge}, "own")
+    keys = [(rate, seed, rng.normal(0, made.sd) / 100) for rate in sorted(rates) for seed in range(made.seeds)]
+    runs = [_run(made, spec, table.kind, *key) for key in keys]
+    curves = [each for key in keys for each in _curve(made, spec, table.kind, *key)]
+    maps = [each for rate, seed, noise in keys if made.attention for each in _maps(rate, seed, made.attention, noise)]
+    best = max(rates) if made.edge else made.best
+    result = {"grid": sorted(rates), "selected_rate": best, "at_edge": made.edge, "test": TEST, "asks": {},
+              "rules": RULES, "compute_type": "float32"}  # fmt: skip
+    tables = SweepTables(spec, Path(), {**result, **made.result}, "own")
     vars(tables).update(  # what is otherwise read from its folder
         runs=pd.DataFrame(runs).astype({"diverged_at": "Int64"}),
         curves=pd.DataFrame(curves),
         attention=pd.DataFrame(maps),
     )
-    return Cell(table, row, task, (task,), spec, tables, scale)
+    return Cell(table, row, task, (task,), spec, tables, scale, study)
 
 
-def _maps(key: dict[str, Any], shares: tuple[float, float, float], noise: float) -> list[dict[str, Any]]:
+def _validation(made: Made, rate: float) -> float:
+    return 0.9 if rate == (max(made.grid) if made.edge else made.best) else 0.0
+
+
+def _test(made: Made, kind: str, rate: float, seed: int, noise: float, share: float) -> float:
+    """Test accuracy after a share of the steps."""
+    mean = made.grid[rate]
+    level = (mean[seed % len(mean)] if isinstance(mean, Sequence) else mean) / 100 + noise
+    if kind != "steps":
+        return 0.1 + (level - 0.1) * share**0.5
+    arrives = made.arrives[seed % len(made.arrives)] if made.arrives else np.inf
+    return 0.9 if share * STEPS >= arrives else (made.top / 100 + noise) * share
+
+
+def _lost(made: Made, rate: float, seed: int) -> int | None:
+    """The step at which the run diverged."""
+    return STEPS if made.best is None else 5 if seed < made.diverged.get(rate, 0) else None
+
+
+def _run(made: Made, spec: SweepSpec, kind: str, rate: float, seed: int, noise: float) -> dict[str, Any]:
+    lost = _lost(made, rate, seed)
+    accuracy = np.nan if lost == 5 else _test(made, kind, rate, seed, noise, 1.0)
+    return {"sweep": spec.folder_name, "learning_rate": rate, "seed": seed, "diverged_at": lost,
+            "validation_accuracy": np.nan if lost == 5 else _validation(made, rate),
+            "test_accuracy": accuracy, "test_accuracy_last": accuracy,
+            "train_accuracy": made.train / 100 + noise / 2, "train_accuracy_last": made.train / 100 + noise / 2,
+            }  # fmt: skip
+
+
+def _curve(made: Made, spec: SweepSpec, kind: str, rate: float, seed: int, noise: float) -> list[dict[str, Any]]:
+    rows = []
+    for step in spec.evaluation_steps() if _lost(made, rate, seed) != 5 else []:
+        then = _test(made, kind, rate, seed, noise, step / spec.steps)
+        tested = {"test_accuracy": then, "train_accuracy": made.train / 100} if step in spec.budgets() else {}
+        a = then if kind == "steps" and rate == made.best else _validation(made, rate) * (step / spec.steps) ** 0.5
+        rows.append({"learning_rate": rate, "seed": seed, "step": step, "validation_accuracy": a} | tested)
+    return rows
+
+
+def _maps(rate: float, seed: int, shares: tuple[float, float, float], noise: float) -> list[dict[str, Any]]:
     """Two strings of one token, and a query that needs the first."""
     after, before, chance = shares
     rows = []
     for trained, share in ((True, after / 100 + noise), (False, before / 100 - noise)):
         for place, weight in enumerate((share, 1 - share, 0.0)):
             needed = place == 0
-            rows.append(key | {"trained": trained, "query": 2, "key": place, "weight": weight,
-                               "relevant": weight * needed, "chance": chance / 100 * needed})  # fmt: skip
+            key = {"learning_rate": rate, "seed": seed, "trained": trained, "query": 2, "key": place}
+            rows.append(key | {"weight": weight, "relevant": weight * needed, "chance": chance / 100 * needed})
     return rows
 
 
@@ -118,9 +159,11 @@ def study(
     monkeypatch.setattr("fpt.papers.papers", lambda: {"toy": toy})
     table = toy.tables["toy-table"]
     named = dict(entry if isinstance(entry, tuple) else ("digits", entry) for entry in tasks)
-    return MadeStudy(
-        {task: {row: cell(table, row, made, task, scale) for row, made in rows.items()} for task, rows in named.items()}
-    )
+    found = {}
+    for task, rows in named.items():
+        cells = {row: cell(table, row, made, task, scale) for row, made in rows.items()}
+        found[task] = {row: replace(each, goal=cells.get(table.until)) for row, each in cells.items()}
+    return MadeStudy(found)
 
 
 def claim(*rules: Mapping[str, Any]) -> Claim:

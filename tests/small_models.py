@@ -10,7 +10,7 @@ import torch
 import fpt.tasks
 from fpt.models import BACKBONES, tiny
 from fpt.models.weights import save_random
-from fpt.tasks.arrays import Task
+from fpt.tasks.task import Task
 
 
 def stand_ins() -> dict[str, str]:

@@ -1,7 +1,9 @@
 """A workspace with a stand-in for the sweep notebook, and a stand-in for training: no torch, no weights."""
 
+import math
 import shutil
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -42,7 +44,7 @@ with ledger.hold(place / ledger.LOCK, spec):
         raise ValueError("the loss is a banana")
     if spec.steps == {SLOW} or spec.steps == {SLOW_ONCE} and first:
         files.write_json(place / ledger.PROGRESS, dict(
-            stage="selection", step=1, steps=4, run_steps=25, run_steps_total=100))
+            grid="as planned", step=1, steps=4, run_steps=25, run_steps_total=100))
         time.sleep({LONG})
     found = (place / ledger.RESULT).exists()
     files.write_json(place / ledger.RESULT, dict(
@@ -57,7 +59,7 @@ with ledger.hold(place / ledger.LOCK, spec):
 def spec(steps: int = QUICK, **change: Any) -> SweepSpec:
     """The stand-in's spec; a random arm, so that no weights are looked for."""
     fields: dict[str, Any] = {"task": "digits", "arm": "frozen-random", "learning_rates": [1e-3, 1e-2]}
-    return resolve(fields | {"selection_seeds": [0], "confirmation_seeds": [10], "steps": steps} | change)
+    return resolve(fields | {"seeds": [0, 1], "extend": 0, "steps": steps} | change)
 
 
 @pytest.fixture
@@ -75,26 +77,23 @@ def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def fleet(rates: Sequence[float], seeds: Sequence[int], steps: int, diverged: float | None = None) -> Any:
-    """What train_fleet returns, best at 1e-3; the rate `diverged` turned non-finite."""
-    runs = pd.DataFrame(
-        {
-            "learning_rate": rate,
-            "seed": seed,
-            "best_step": steps,
-            "validation_accuracy": 0.9 if rate == 1e-3 else 0.8,
-            "train_accuracy": 0.9,
-            "test_accuracy": 0.9,
-            "test_accuracy_exact": 0.9,
-            "test_accuracy_last": 0.9,
-            "train_accuracy_last": 0.9,
-            "diverged_at": 2 if rate == diverged else None,
-        }
-        for seed in seeds
-        for rate in rates
-    ).astype({"diverged_at": "Int64"})
-    curves = runs[["learning_rate", "seed"]].assign(step=steps, train_loss=1.0, train_accuracy=0.9)
-    curves = curves.assign(validation_loss=1.0, validation_accuracy=0.9)
+Accuracy = Callable[[float, int], float]  # of a rate and a seed; nan: the run diverged
+
+
+def best_at(*peaks: float) -> Accuracy:
+    """Validation accuracy that falls by 10 points a decade away from the peak of a seed; seeds take turns."""
+    return lambda rate, seed: 0.9 - 0.1 * abs(math.log10(rate / peaks[seed % len(peaks)]))
+
+
+def fleet(rates: Sequence[float], seeds: Sequence[int], steps: int, accuracy: Accuracy) -> Any:
+    """What train_fleet returns."""
+    keys = pd.DataFrame([{"learning_rate": rate, "seed": seed} for rate in rates for seed in seeds])
+    values = pd.Series([accuracy(rate, seed) for rate in rates for seed in seeds])
+    tested = dict.fromkeys(("train_accuracy", "test_accuracy"), values.where(values.isna(), 0.9))
+    last = dict.fromkeys(("test_accuracy_exact", "test_accuracy_last", "train_accuracy_last"), 0.9)
+    runs = keys.assign(best_step=steps, validation_accuracy=values, **tested, **last)
+    runs["diverged_at"] = values.isna().astype("Int64").replace(0, pd.NA).mul(2)
+    curves = keys.assign(step=steps, validation_loss=1.0, validation_accuracy=values, **tested)
     return SimpleNamespace(
         runs=runs,
         curves=curves,
@@ -107,28 +106,45 @@ def fleet(rates: Sequence[float], seeds: Sequence[int], steps: int, diverged: fl
     )
 
 
-@pytest.fixture
-def trained(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
-    """Training replaced by `fleet`; the calls it got."""
-    calls: list[dict[str, Any]] = []
+@dataclass
+class Trained:
+    """Training replaced by `fleet`: what the validation accuracies are to be, and the calls it got."""
 
-    def train_fleet(
+    accuracy: Accuracy = field(default_factory=lambda: best_at(1e-3))
+    calls: list[dict[str, Any]] = field(default_factory=list)
+
+    @property
+    def rates(self) -> list[list[float]]:
+        """Of every call."""
+        return [call["rates"] for call in self.calls]
+
+    def __call__(
+        self,
         task: Any,
         template: Any,
         recipe: Any,
         learning_rates: Sequence[float],
         seeds: Sequence[int],
         *,
-        test_examples: int | None = None,
         progress: Callable[[int, int], None],
         checkpoints: Path,
-        **_: Any,
+        keep: Any = None,
+        asked: Sequence[str] = (),
     ) -> Any:
         checkpoints.mkdir(parents=True)
-        calls.append({"rates": list(learning_rates), "seeds": list(seeds), "test_examples": test_examples})
+        self.calls.append({"rates": list(learning_rates), "seeds": list(seeds), "checkpoints": checkpoints.name})
+        if keep:
+            seed, file = keep
+            for rate in learning_rates:
+                file(rate).write_text(f"seed {seed} at {rate:g}")
         progress(recipe.steps, recipe.steps)
-        return fleet(learning_rates, seeds, recipe.steps)
+        return fleet(learning_rates, seeds, recipe.steps, self.accuracy)
 
-    monkeypatch.setattr(execute.training, "train_fleet", train_fleet)
-    monkeypatch.setattr(execute, "prepare", lambda *_, **__: (SimpleNamespace(checksum="sum"), None))
-    return calls
+
+@pytest.fixture
+def trained(monkeypatch: pytest.MonkeyPatch) -> Trained:
+    stand_in = Trained()
+    task = SimpleNamespace(checksum="sum", test_drawn_by_seed=True, test_size=400)
+    monkeypatch.setattr(execute.training, "train_fleet", stand_in)
+    monkeypatch.setattr(execute, "prepare", lambda *_, **__: (task, None))
+    return stand_in

@@ -8,8 +8,9 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from fpt.papers.schema import RULES
 from fpt.seeds import stream
-from fpt.sweeps import SweepSpec, load_study
+from fpt.sweeps import SweepSpec, load_study, selection
 from fpt.training.recipe import ATTENTION
 
 STUDY = """
@@ -20,9 +21,9 @@ replace:
   - {where: {backbone: gpt2}, with: {backbone: tiny-lm}}
   - {where: {task: mnist}, with: {task: digits}}
   - {where: {task: [listops, cifar10, cifar10-lra]}, with: null}
-defaults: {backbone: tiny-lm, random_init: matched, steps: 400, learning_rates: [1e-4, 1e-3, 1e-2, 1e-1],
-           selection_seeds: [0, 1, 2], confirmation_seeds: [10, 11, 12, 13, 14, 15, 16, 17],
-           reference_rates: [1e-3, 1e-2]}
+defaults: {backbone: tiny-lm, compute_type: float32, random_init: matched, steps: 400,
+           learning_rates: [1e-4, 1e-3, 1e-2, 1e-1],
+           seeds: [0, 1, 2, 3, 4, 5, 6, 7]}
 sweeps:
   - {task: digits, arm: [frozen-random, unfrozen-random], random_init: fixed}
 """
@@ -36,8 +37,9 @@ replace:
   - {where: {pretrained_by: full/bit-memory}, with: null}
   - {where: {task: mnist}, with: {task: digits}}
   - {where: {task: [bit-memory, listops, cifar10, cifar10-lra, homology]}, with: null}
-defaults: {random_init: matched, steps: 400, learning_rates: [1e-4, 1e-3, 1e-2, 1e-1], threshold: 0.8,
-           selection_seeds: [0, 1, 2], confirmation_seeds: [10, 11, 12, 13, 14], reference_rates: [1e-3]}
+defaults: {random_init: matched, compute_type: float32, steps: 400, threshold: 0.8,
+           learning_rates: [1e-4, 1e-3, 1e-2, 1e-1],
+           seeds: [0, 1, 2, 3, 4, 5, 6, 7]}
 """
 PEAKS = {  # the learning rate at which each arm is best, and how good it is there
     "frozen-pretrained": (1e-2, 0.86),
@@ -76,12 +78,9 @@ def finish(study: Path, inside: str = "", accuracy: Accuracy = accuracy, skip: t
 
 def write(spec: SweepSpec, folder: Path, accuracy: Accuracy = accuracy) -> None:
     """A finished sweep: nan from `accuracy` means that the run diverged before its first evaluation."""
-    from fpt.sweeps.selection import select
-
-    selection = _runs(spec, "selection", spec.learning_rates, spec.selection_seeds, accuracy)
-    chosen = select(selection)
-    rates = sorted({*spec.reference_rates, *([chosen.rate] if chosen.rate else [])})
-    runs = pd.concat([selection, _runs(spec, "confirmation", rates, spec.confirmation_seeds, accuracy)])
+    runs = _runs(spec, accuracy)
+    validation = selection.by_seed(runs)
+    chosen = selection.choices(validation)
     folder.mkdir(parents=True)
     runs.to_parquet(folder / "runs.parquet", index=False)
     _curves(spec, runs).to_parquet(folder / "curves.parquet", index=False)
@@ -90,12 +89,20 @@ def write(spec: SweepSpec, folder: Path, accuracy: Accuracy = accuracy) -> None:
     result = {
         "spec": spec.resolved() | {"arm": spec.arm},
         "hash": spec.hash,
-        "protocol": 1,
-        "selected_rate": chosen.rate,
-        "at_edge": chosen.at_edge,
-        "within_one_se": chosen.within_one_se,
-        "eligible": chosen.eligible,
+        "protocol": 2,
+        "grid": list(spec.learning_rates),
+        "selected_rate": selection.best_rate(validation),
+        "choices": {str(seed): None if math.isnan(rate) else rate for seed, rate in chosen.items()},
+        "at_edge": bool(selection.ends(chosen, validation)),
+        "within_one_se": selection.within_one_se(validation),
+        "eligible": [float(rate) for rate in selection.eligible(validation)],
+        "test": {"drawn_by_seed": True, "size": 1797, "budget": 150, "last": 300},
+        "asks": {},
+        "rules": RULES,
+        "fleets": [[len(spec.learning_rates), len(spec.seeds)]],
+        "compiled": False,
         "data_checksum": "0" * 64,
+        "weights_checksum": "0" * 64,
         "compute_type": "float32",
         "threads": 1,
         "device": "a processor",
@@ -109,51 +116,23 @@ def write(spec: SweepSpec, folder: Path, accuracy: Accuracy = accuracy) -> None:
     (folder / "result.json").write_text(json.dumps(result))
 
 
-def _runs(
-    spec: SweepSpec,
-    stage: str,
-    rates: tuple[float, ...] | list[float],
-    seeds: tuple[int, ...],
-    accuracy: Accuracy,
-) -> pd.DataFrame:
-    rows = []
-    for rate in rates:
-        for seed in seeds:
-            value = accuracy(spec, rate, seed)
-            rows.append(
-                {
-                    "sweep": spec.folder_name,
-                    "stage": stage,
-                    "learning_rate": rate,
-                    "seed": seed,
-                    "best_step": spec.steps,
-                    "validation_accuracy": value,
-                    "train_accuracy": value,
-                    "test_accuracy": value,
-                    "test_accuracy_exact": value,
-                    "test_accuracy_last": value,
-                    "train_accuracy_last": value,
-                    "diverged_at": 1 if math.isnan(value) else None,
-                }
-            )
-    return pd.DataFrame(rows).astype({"diverged_at": "Int64"}) if rows else pd.DataFrame()
+def _runs(spec: SweepSpec, accuracy: Accuracy) -> pd.DataFrame:
+    values = [(rate, seed, accuracy(spec, rate, seed)) for rate in spec.learning_rates for seed in spec.seeds]
+    runs = pd.DataFrame(values, columns=["learning_rate", "seed", "validation_accuracy"])
+    names = ("train_accuracy", "test_accuracy", "test_accuracy_exact", "test_accuracy_last", "train_accuracy_last")
+    runs = runs.assign(**dict.fromkeys(names, runs["validation_accuracy"]), best_step=spec.steps)
+    diverged = runs["validation_accuracy"].isna().map({True: 1, False: None}).astype("Int64")
+    return runs.assign(diverged_at=diverged, sweep=spec.folder_name)
 
 
 def _curves(spec: SweepSpec, runs: pd.DataFrame) -> pd.DataFrame:
+    """Every run climbs from chance with the square root of the steps; B at the budgets is what A is."""
     frames = []
-    for k in range(1, spec.evaluations + 1):
-        share = k / spec.evaluations
-        value = 0.1 + (runs["validation_accuracy"] - 0.1) * share**0.5
-        frame = runs[["sweep", "stage", "learning_rate", "seed"]].copy()
-        frame["step"] = round(share * spec.steps)
-        frames.append(
-            frame.assign(
-                train_loss=2.3 * (1 - value),
-                train_accuracy=value,
-                validation_loss=2.3 * (1 - value),
-                validation_accuracy=value,
-            )
-        )
+    for step in spec.evaluation_steps():
+        value = 0.1 + (runs["validation_accuracy"] - 0.1) * (step / spec.steps) ** 0.5
+        tested = value if step in spec.budgets() else math.nan
+        frame = runs[["sweep", "learning_rate", "seed"]].assign(step=step, validation_loss=2.3 * (1 - value))
+        frames.append(frame.assign(validation_accuracy=value, test_accuracy=tested, train_accuracy=tested))
     return pd.concat(frames, ignore_index=True)
 
 
@@ -166,5 +145,5 @@ def _attention(runs: pd.DataFrame) -> pd.DataFrame:
         for query in (2, 3)
         for key in range(4)
     ]
-    maps = runs[["sweep", "stage", "learning_rate", "seed"]].merge(pd.DataFrame(rows), how="cross")
+    maps = runs[["sweep", "learning_rate", "seed"]].merge(pd.DataFrame(rows), how="cross")
     return maps.assign(relevant=maps["weight"].where(maps["chance"] > 0, 0.0))

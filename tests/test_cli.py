@@ -20,7 +20,6 @@ from fpt.sweeps import SweepSpec, ledger
 from fpt.sweeps import run as execute
 from fpt.sweeps.engines import local as engines
 from fpt.sweeps.engines import ray as ray_engine
-from fpt.sweeps.publish import BEGIN, END
 from fpt.sweeps.study import Study, load_study
 from fpt.tasks import TASKS, Entry
 
@@ -36,9 +35,9 @@ replace:
   - {where: {table: rothermel-figure-1, row: UR}, with: null}
   - {where: {task: mnist}, with: {task: digits}}
   - {where: {task: cifar10-lra}, with: {task: digits-lra}}
-defaults: {random_init: matched, learning_rates: [1e-3], selection_seeds: [0], reference_rates: []}
+defaults: {random_init: matched, learning_rates: [1e-3], seeds: [0], compute_type: float32}
 tasks:
-  digits: {steps: 3, learning_rates: [1e-3, 1e-2], confirmation_seeds: [10, 11], reference_rates: [1e-3]}
+  digits: {steps: 3, learning_rates: [1e-3, 1e-2], seeds: [0, 1, 2]}
 """
 
 
@@ -46,8 +45,6 @@ tasks:
 def study(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Study:
     """runs/mine in a workspace that is the working directory, with a wide terminal."""
     (tmp_path / "runs" / "mine").mkdir(parents=True)
-    (tmp_path / "book").mkdir()
-    (tmp_path / "book" / "_toc.yml").write_text(f"{BEGIN}\n{END}\n")
     shutil.copytree(ROOT / "notebooks", tmp_path / "notebooks")
     (tmp_path / "runs" / "mine" / "study.yaml").write_text(TEXT)
     monkeypatch.chdir(tmp_path)
@@ -85,7 +82,8 @@ def test_plan_knows_only_measured_times(study: Study) -> None:
     assert "waiting" in published
     assert "2.0 h measured (a machine)" in published
     assert "unknown" in unknown
-    assert "2 + 2 to 4" in own
+    runs = {number: rows[spec.hash].split("│")[3].strip() for number, spec in enumerate(study.sweeps)}
+    assert runs == {0: "6+", 1: "6+", 2: "1"}  # of one rate there is nothing to extend
     assert "2 of 3 sweeps to run: 2.0 h measured (a machine), 1 of unknown time" in output
 
 
@@ -98,8 +96,9 @@ def test_plan_predicts_from_the_figures_of_a_bench(study: Study) -> None:
     own, known, unknown = (rows[spec.hash] for spec in study.sweeps)
     assert "1.5 min" in own  # a result's own wall time is better than any figure
     assert "predicted" not in own
-    evaluations = 6 * 3 * (300 + 300) + 2 * (2 * 400 + 4 * 400)
-    assert f"{(6 * 3 * 2.0 + evaluations * 0.01) / 60:.1f} min predicted" in known
+    # all three steps are evaluated and budgets; tested are test and training examples, twice at the end
+    evaluations = 3 * 300 + 3 * (400 + 400) + (400 + 400)
+    assert f"{6 * (3 * 2.0 + evaluations * 0.01) / 60:.1f} min predicted" in known
     assert "unknown" in unknown  # no row of a frozen model
     assert "min predicted (a processor, threads: 2), 1 of unknown time" in output
 
@@ -157,7 +156,7 @@ def test_plan_measures_each_kind_of_sweep_once(study: Study, monkeypatch: pytest
 def bench_row(spec: SweepSpec, **changes: Any) -> dict[str, Any]:
     """What `fpt bench` would say of the fleets of a sweep: 10 ms an example."""
     row = {
-        "arm": spec.arm, "compute_type": "bfloat16", "tokens": 16, "runs": 1, "held": [300, 400], "seconds": 1.0,
+        "arm": spec.arm, "compute_type": "float32", "tokens": 16, "runs": 1, "held": [300, 400], "seconds": 1.0,
         "evaluation_seconds": 0.01, "peak_gib": 1.0, "flop": 1, "reference_seconds": 1.0,
         "ratios": [1.0],
     }  # fmt: skip
@@ -212,10 +211,10 @@ def test_status_shows_every_state(study: Study) -> None:
     (study.folder / "digits.old-00000000").mkdir()
     running = study.folder / study.sweeps[1].folder_name
     with ledger.hold(running / ledger.LOCK, study.sweeps[1]):
-        progress = {"stage": "selection", "step": 1000, "steps": 4000, "run_steps": 1, "run_steps_total": 8}
+        progress = {"grid": "extension", "step": 1000, "steps": 4000, "run_steps": 1, "run_steps_total": 8}
         files.write_json(running / ledger.PROGRESS, progress)
         output = fpt("status", "mine")
-    for words in ("0.001 (edge)", "running 12% (selection, step 1,000 of 4,000)", "waiting", "stale", "My study"):
+    for words in ("0.001 (edge)", "running 12% (grid extension, step 1,000 of 4,000)", "waiting", "stale", "My study"):
         assert words in output
 
 
@@ -299,8 +298,8 @@ def test_errors_of_a_study_have_no_traceback(study: Study) -> None:
 def test_publish(study: Study) -> None:
     finish(study, 0)
     assert "2 of 3 sweeps of mine are not finished here" in fpt("publish", "mine", code=2)
-    assert "1 sweeps published; the book lists 1" in fpt("publish", "mine", "--partial")
-    assert "digits, frozen-random" in Path("book/_toc.yml").read_text()
+    assert "1 sweeps published" in fpt("publish", "mine", "--partial")
+    assert [path.name for path in Path("runs/mine/published").iterdir()] == [study.sweeps[0].folder_name]
 
 
 def test_root_names_another_workspace(study: Study, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,9 +14,10 @@ from fpt import papers
 from fpt.models import ARMS, BACKBONES, POLICIES, TRANSFORMER, Backbone
 from fpt.sweeps.study import load_study
 from fpt.tasks import TASKS, Entry
-from fpt.tasks.arrays import Examples, Task
+from fpt.tasks.arrays import Examples
+from fpt.tasks.task import Task
 
-RECIPE = fpt.training.Recipe(steps=2, evaluations=1, evaluation_examples=50, compute_type="float32")
+RECIPE = fpt.training.Recipe(steps=2, evaluations=1, evaluation_examples=50, test_examples=50, compute_type="float32")
 
 
 # A task: a function that gives a Task, and its entry.
@@ -41,7 +42,7 @@ NANO = Backbone("gpt2", {"n_embd": 16, "n_layer": 1, "n_head": 2}, layers=1, gro
 
 STUDY = """
 name: mine
-defaults: {backbone: nano, steps: 2, learning_rates: [1e-3, 1e-2], selection_seeds: [0]}
+defaults: {backbone: nano, steps: 2, learning_rates: [1e-3, 1e-2], extend: 0, seeds: [0], compute_type: float32}
 sweeps:
   - {task: parity, task_options: {length: 4}, arm: [readout-random, unfrozen-random]}
 """
@@ -76,9 +77,10 @@ claims:
 PAPERS_STUDY = """
 name: toy
 paper: toy
-defaults: {steps: 400, learning_rates: [1e-4, 1e-3, 1e-2, 1e-1], selection_seeds: [0, 1, 2],
-           confirmation_seeds: [10, 11, 12, 13, 14], reference_rates: [1e-3]}
+defaults: {steps: 400, learning_rates: [1e-4, 1e-3, 1e-2, 1e-1], seeds: [0, 1, 2, 3, 4, 5, 6, 7],
+           compute_type: float32}
 """
+SHORT = "steps: 2, evaluations: 1, evaluation_examples: 20, budget_examples: 20, test_examples: 20, extend: 0"
 
 
 @pytest.fixture(autouse=True)
@@ -107,7 +109,7 @@ def test_a_task() -> None:
 def test_a_backbone() -> None:
     task = fpt.tasks.load("digits")
     template = fpt.models.build(task, backbone="nano", init="random", trainable="all")
-    runs = fpt.training.train_fleet(task, template, RECIPE, [1e-3, 1e-2], [0, 1], test_examples=50).runs
+    runs = fpt.training.train_fleet(task, template, RECIPE, [1e-3, 1e-2], [0, 1]).runs
     assert len(runs) == 4
     assert trained_groups(template) == set(TRANSFORMER)
 
@@ -150,11 +152,11 @@ def test_a_paper_in_one_file_is_shown_and_decided(toy: Path) -> None:
 
 def test_the_rows_of_a_paper_are_run(toy: Path) -> None:
     text = (toy / "study.yaml").read_text()
-    (toy / "study.yaml").write_text(text.replace("steps: 400", "steps: 2, evaluations: 1, evaluation_examples: 20"))
+    (toy / "study.yaml").write_text(text.replace("steps: 400", SHORT).replace(", 5, 6, 7]", "]"))
     study = load_study(toy)
     for spec in study.serving("toy-table"):
         fpt.sweeps.run_sweep(spec, toy / spec.folder_name)
     cells = fpt.evidence.StudyCells(toy).by_task(papers.table("toy-table"))["digits"]
-    assert {row: len(cell.values("tuned")) for row, cell in cells.items()} == {"frozen": 5, "full": 5}
+    assert {row: len(cell.values("tuned")) for row, cell in cells.items()} == dict.fromkeys(("frozen", "full"), 5)
     (verdict,) = fpt.evidence.verdicts_on(["T-02"], [fpt.evidence.StudyCells(toy)])
     assert (verdict.setting, verdict.scale, len(verdict.parts[0].test.differences)) == ("tiny-lm, 2 steps", "paper", 5)

@@ -58,13 +58,14 @@ class Workload(_Record):
     @property
     def weights(self) -> int:
         """A number in proportion to the weights of the matrices of one architecture."""
-        return int(self.backbone_options["layers"] or models.BACKBONES[self.backbone].layers) * self.width**2
+        return int(self.backbone_options.get("layers") or models.BACKBONES[self.backbone].layers) * self.width**2
 
 
 class Row(Workload):
     """What was measured for one workload. Seconds are of one step of one run, or of evaluating one example once."""
 
     arm: str
+    inputs: Literal["real", "random"] = "real"  # random: the task's files were missing
     compute_type: str
     tokens: int
     runs: int  # of the fleet
@@ -174,7 +175,7 @@ def predict(spec: SweepSpec, rows: Sequence[Row]) -> float | None:
     fitting = [row for row in rows if row.compute_type in types and row.workload == workload]
     if not fitting or workload.kind == "features":
         return None
-    row = min(fitting, key=lambda row: abs(row.runs - spec.selection_runs))
+    row = min(fitting, key=lambda row: abs(row.runs - spec.runs))
     return seconds_of(spec, row.held, row.seconds, row.evaluation_seconds)
 
 
@@ -203,15 +204,12 @@ def estimate(spec: SweepSpec, rows: Sequence[Row]) -> float | None:
 
 
 def seconds_of(spec: SweepSpec, held: tuple[int, int], step: float, evaluation: float) -> float:
-    """Seconds of both stages of a sweep from those of one step of one run and of evaluating one example once.
-
-    Counted: steps and evaluations of every run, with a confirmation at every reference rate and at one more.
-    """
-    selection, confirmation = spec.selection_runs, spec.confirmation_runs
+    """Seconds of a sweep whose grid is not extended, from those of a step of one run and of evaluating an example."""
     validation, test = held
-    cap = spec.evaluation_examples or max(held)
-    # As many of the training set as of the validation set.
-    stops = 2 * min(cap, validation) * min(spec.evaluations, spec.steps)
-    tests = 2 * (selection * min(cap, test) + confirmation * test)  # with the best and with the last parameters
-    runs = selection + confirmation
-    return runs * spec.steps * step + (runs * stops + tests) * evaluation
+    last = min(spec.test_examples or test, test)
+    before, seen = min(spec.budget_examples or test, test), min(spec.budget_examples or last, last)
+    budgets = len(spec.budgets())
+    # The last parameters are scored as well, where they are not the best ones.
+    examples = (budgets - 1) * before + 2 * last + (budgets + 1) * seen
+    examples += len(spec.evaluation_steps()) * min(spec.evaluation_examples or validation, validation)
+    return spec.runs * (spec.steps * step + examples * evaluation)

@@ -17,8 +17,10 @@ from itertools import count
 from multiprocessing import get_context
 from pathlib import Path
 from statistics import median
-from typing import Any, TypeVar
+from tempfile import TemporaryDirectory
+from typing import Any, Literal, TypeVar
 
+import numpy as np
 import psutil
 import torch
 from torch.utils.flop_counter import FlopCounterMode
@@ -26,11 +28,12 @@ from torch.utils.flop_counter import FlopCounterMode
 from fpt import models, tasks
 from fpt.bench.cost import FOLDER, Bench, Ceiling, Row, Workload, read
 from fpt.bench.reference import COMPARABLE, Reference
-from fpt.errors import FptError, SpecError
+from fpt.errors import DataError, FptError, SpecError
 from fpt.files import check_writable, write_json
 from fpt.sweeps.engines.local import KEEP_MEMORY
 from fpt.sweeps.provenance import device_name, now, software
 from fpt.sweeps.spec import SweepSpec, resolve
+from fpt.tasks.task import Task
 from fpt.training import features, resources
 from fpt.training.evaluate import score
 from fpt.training.fleet import Fleet, stack
@@ -44,6 +47,7 @@ LONG = "listops:released cifar10-lra listops"  # 512, 1,024, 2,000
 QUICK = (("tiny-lm", "digits", "21 3"), ("tiny-lm", "digits-lra", "21"))
 ON_CPU = (("tiny-lm", "digits", "21 9 3 1"), ("tiny-lm", f"{SHORT} {LONG}", "21"), ("gpt2", "mnist bit-xor", "9"),
           ("minilm lstm", "mnist", "9"))  # fmt: skip
+IMAGES = {"mnist": ((60_000, 10_000), (28, 28)), "cifar10": ((50_000, 10_000), (32, 32, 3))}  # train and test
 OUTPUT_ONLY = "gpt2/mnist/output-random/9"  # on features that are computed once
 ON_GPU = (("tiny-lm", "digits", "21"), ("gpt2", "mnist", "9 3 1"), ("gpt2", f"digits {SHORT} {LONG}", "27"))
 
@@ -68,20 +72,20 @@ def cell(text: str) -> SweepSpec:
     fields: dict[str, Any] = {"backbone": backbone, "task": name, "variant": variant or "paper", "arm": arm}
     # cached features are those of a model without dropout
     fields |= {"dropout": 0.0} if arm.startswith("output-") else {}
-    return resolve(fields | {"learning_rates": rates, "selection_seeds": list(range(seeds))}, f"cell {text!r}")
+    return resolve(fields | {"learning_rates": rates, "seeds": list(range(seeds))}, f"cell {text!r}")
 
 
 def measure(spec: SweepSpec, rounds: int = 5, seconds: float = 2.0, compared: bool = True) -> Row:
-    """The fleet of the spec's selection stage beside the reference, in turns of about `seconds`.
+    """The fleet of the spec's grid beside the reference, in turns of about `seconds`.
 
     A row that is not `compared`, or whose backbone is of a family that the reference does not run, has no reference and
     no ratio. Raises FptError where not even one run fits in memory.
     """
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     workload, recipe = Workload.of(spec), spec.recipe
-    task = tasks.load(spec.task, None, spec.variant, **spec.task_options)
+    task, inputs = load(spec)
     template = models.build(task, spec.backbone, spec.init, spec.trainable, **workload.backbone_options)
-    rates, seeds = resources.split(template, recipe, list(spec.learning_rates), list(spec.selection_seeds), device)[0]
+    rates, seeds = resources.split(template, recipe, list(spec.learning_rates), list(spec.seeds), device)[0]
     runs, steps = len(rates) * len(seeds), count(1)
     with peak_memory(device) as peak:
         fleet = features.fleet(task, template, recipe, rates, seeds, device)
@@ -97,6 +101,7 @@ def measure(spec: SweepSpec, rounds: int = 5, seconds: float = 2.0, compared: bo
     return Row(
         **workload.model_dump(),
         arm=spec.arm,
+        inputs=inputs,
         compute_type=str(fleet.compute_type).removeprefix("torch."),
         tokens=task.tokens,
         runs=runs,
@@ -108,6 +113,26 @@ def measure(spec: SweepSpec, rounds: int = 5, seconds: float = 2.0, compared: bo
         reference_seconds=other[0] if other else None,
         ratios=[round(runs * turn[1] / turn[0], 2) for turn in turns] if other else [],
     )
+
+
+def load(spec: SweepSpec) -> tuple[Task, Literal["real", "random"]]:
+    """The spec's task; where the files of MNIST or CIFAR-10 are missing, on random images, as many and of the same
+    shape: that takes the same time. Raises DataError where other data are missing."""
+    try:
+        return tasks.load(spec.task, None, spec.variant, **spec.task_options), "real"
+    except DataError:
+        name = spec.task.partition("-")[0]
+        if name not in IMAGES:
+            raise
+    (train, test), shape = IMAGES[name]
+    arrays: dict[str, Any] = {}
+    source = np.random.default_rng(0)
+    for part, size in (("train", train), ("test", test)):
+        arrays[f"x_{part}"] = source.integers(0, 256, (size, *shape), dtype=np.uint8)
+        arrays[f"y_{part}"] = np.arange(size, dtype=np.uint8) % 10
+    with TemporaryDirectory() as folder:
+        np.savez(Path(folder, f"{name}.npz"), **arrays)
+        return tasks.load(spec.task, folder, spec.variant, **spec.task_options), "random"
 
 
 def in_turns(calls: Sequence[Call], rounds: int, seconds: float, device: torch.device) -> list[list[float]]:

@@ -20,7 +20,7 @@ from fpt.models import BACKBONES
 from fpt.models.families import family
 from fpt.models.template import Template, read_out
 from fpt.seeds import generator
-from fpt.tasks.arrays import Task
+from fpt.tasks.task import Task
 from fpt.training.recipe import Recipe
 
 # The others take no embeddings (ViT), pad them by themselves (Longformer), or come without the layers above (T5).

@@ -7,7 +7,7 @@ import pandas as pd
 
 from fpt.bench.cost import Bench, benches
 from fpt.evidence.runs import SHORT, rate_text
-from fpt.evidence.show.numbers import points
+from fpt.evidence.show.numbers import interval, points
 from fpt.evidence.stats import paired
 from fpt.sweeps.ledger import workspace
 
@@ -67,11 +67,10 @@ def bench_targets(bench: Bench) -> pd.DataFrame:
 
 
 def precision_table(runs: pd.DataFrame) -> pd.DataFrame:
-    """Confirmed test accuracies with bfloat16 and with float32 products, paired by seed, as text: a row a task, arm and
+    """Test accuracies with bfloat16 and with float32 products, paired by seed, as text: a row a task, arm and
     rate. `spread` is the standard deviation over seeds with float32; `within` says whether the mean difference is."""
     rows = []
-    confirmed = runs[runs["stage"] == "confirmation"]
-    for (task, arm, rate), cell in confirmed.groupby(["task", "label", "learning_rate"], sort=False):
+    for (task, arm, rate), cell in runs.groupby(["task", "label", "learning_rate"], sort=False):
         values = cell.pivot(index="seed", columns="compute_type", values="test_accuracy")
         half, single = values["bfloat16"], values["float32"]
         test, spread = paired(half, single), single.std()
@@ -84,7 +83,7 @@ def precision_table(runs: pd.DataFrame) -> pd.DataFrame:
                 "bfloat16": f"{100 * half.mean():.1f}",
                 "float32": f"{100 * single.mean():.1f}",
                 "difference": points(test.mean),
-                "95% interval": f"{points(test.low)} to {points(test.high)}",
+                "95% interval": interval(test),
                 "spread": f"{100 * spread:.1f}",
                 "within": "yes" if abs(test.mean) <= spread else "no",
             }

@@ -186,13 +186,12 @@ def publish(
     ] = False,
     root: Root = None,
 ) -> None:
-    """Copy finished sweeps to runs/STUDY/published and list their notebooks in the book."""
+    """Copy finished sweeps to runs/STUDY/published, which the book reads."""
     from fpt.sweeps import publish as publishing
 
     with opened(study, root) as opened_study:
         written = publishing.publish(opened_study, partial)
-        listed = publishing.list_notebooks(Path())
-    console.print(f"{len(written)} sweeps published; the book lists {listed} executed notebooks")
+    console.print(f"{len(written)} sweeps published")
 
 
 @app.command()

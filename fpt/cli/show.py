@@ -24,9 +24,8 @@ def sweep_table(title: str, *columns: str) -> Table:
 
 
 def runs_text(spec: SweepSpec) -> str:
-    """Runs of both stages; the selected rate may be one of the reference rates."""
-    most, seeds = spec.confirmation_runs, len(spec.confirmation_seeds)
-    return f"{spec.selection_runs} + {most - seeds} to {most}" if seeds else str(spec.selection_runs)
+    """Runs of the grid; + for one that may be extended."""
+    return f"{spec.runs}{'+' * bool(spec.extend)}"
 
 
 def time_text(seconds: float) -> str:
@@ -70,7 +69,7 @@ def status_table(study: Study) -> Table:
         if progress:
             share = progress["run_steps"] / progress["run_steps_total"]
             step = f"step {progress['step']:,} of {progress['steps']:,}"
-            word = f"running {share:.0%} ({progress['stage']}, {step})"
+            word = f"running {share:.0%} (grid {progress['grid']}, {step})"
         hours = time_text(state.result["wall_seconds"]) if state.result else ""
         table.add_row(spec.folder_name, word, rate, hours, "yes" if state.published else "")
     for inside in ("", ledger.PUBLISHED):

@@ -10,11 +10,11 @@ from fpt.evidence.cells import TUNED, Cell
 Scores = dict[str, "pd.Series[float]"]
 
 
-def maps_of(cell: Cell, at: str = TUNED, trained: bool = True, stage: str | None = None) -> pd.DataFrame:
+def maps_of(cell: Cell, at: str = TUNED, trained: bool = True) -> pd.DataFrame:
     """A row a run, query and key, after [before] training; no rows where the sweep did not measure its attention."""
     if cell.tables is None or cell.tables.attention.empty:
         return pd.DataFrame()
-    maps = cell.at(at, stage, "attention")
+    maps = cell.at(at, "attention")
     return maps[maps["trained"].astype(bool) == trained]
 
 
@@ -54,6 +54,6 @@ def aligned(maps: pd.DataFrame) -> pd.DataFrame:
 
 
 def attention_maps(cells: Iterable[Cell]) -> dict[str, pd.DataFrame]:
-    """Row -> `aligned` maps after training at the row's own rate, of the rows that were measured."""
+    """Row -> `aligned` maps after training, each seed at its own rate, of the rows that were measured."""
     found = {cell.label: maps_of(cell) for cell in cells}
     return {label: aligned(maps) for label, maps in found.items() if len(maps)}

@@ -9,7 +9,7 @@ from fpt.errors import SpecError
 from fpt.tasks import data_folder, entry
 
 if TYPE_CHECKING:
-    from fpt.tasks.arrays import Task
+    from fpt.tasks.task import Task
 
 
 def baseline_scores(

@@ -1,29 +1,32 @@
 """Cells: a row of a paper's table on one task of one study, and what its runs measured.
 
-The only place that knows how runs become values by seed: which stage is reported, what "tuned" means, what counts as
-converged.
+The only place that knows how runs become values by seed: what "tuned" means, at which budget, what a run that was never
+finite counts as, which runs collapsed, and what a fixed test set adds to the noise.
 """
 
 import math
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Literal
 
 import numpy as np
 import pandas as pd
 
-from fpt.evidence.runs import Origin, SweepTables, find_study, load_sweeps, studies
+from fpt.evidence.baselines import chance
+from fpt.evidence.runs import Origin, SweepTables, TableName, find_study, load_sweeps, same_rate, studies
 from fpt.papers import paper_of
 from fpt.papers.schema import Paper, Printed, Table
+from fpt.sweeps import selection
 from fpt.sweeps.spec import SweepSpec
 from fpt.sweeps.study import Study, load_study
 
 NOT_AT_THIS_SCALE, NOT_RUN = "not tested at this scale", "not run yet"
-TUNED, AT_PAPERS_RATE = "tuned", "paper"  # each sweep at its own best rate; all at the rate that the paper prints
+TUNED, AT_PAPERS_RATE = "tuned", "paper"  # each seed at its left-out choice; all at the rate that the paper prints
 PAPER_SCALE, REDUCED = "paper", "reduced"
-SELECTION, CONFIRMATION = "selection", "confirmation"
+FEW_SEEDS = 8  # with fewer a number is exploratory
+FEW_SEEDS_OF = {"laptop": 6}  # studies whose time allows fewer
+COLLAPSE = 0.3  # a run so far below the median of its own rate, at the same budget, has collapsed
 
 
 @dataclass(frozen=True)
@@ -31,6 +34,7 @@ class Cell:
     """A row on one task: without a sweep in the study (`spec` None), with one that was not run, or with results.
 
     `task` is what was run, `stands_for` the paper's tasks in whose place it stands (itself, if it is the paper's).
+    Budgets are gradient steps, one of `budgets`; None is the last one. `at` is TUNED, AT_PAPERS_RATE or a rate.
     """
 
     table: Table
@@ -40,6 +44,8 @@ class Cell:
     spec: SweepSpec | None = None
     tables: SweepTables | None = None
     scale: str = REDUCED
+    study: str = ""
+    goal: "Cell | None" = None  # of a table of steps: the row whose last accuracy is to be reached
 
     @property
     def paper(self) -> Paper:
@@ -65,29 +71,33 @@ class Cell:
         return pd.DataFrame() if self.tables is None else self.tables.runs
 
     @property
-    def stage(self) -> str:
-        """Fresh seeds where there are any; else those that also chose the rate: an exploratory number."""
-        return CONFIRMATION if (self.runs["stage"] == CONFIRMATION).any() else SELECTION
+    def seeds(self) -> int:
+        return 0 if self.tables is None else self.tables.runs["seed"].nunique()
 
     @property
     def is_exploratory(self) -> bool:
-        """Whether what is reported comes from seeds that also chose the rate."""
-        return not self.problem and self.stage == SELECTION
+        """Whether what is reported comes from few seeds."""
+        return not self.problem and self.seeds < FEW_SEEDS_OF.get(self.study, FEW_SEEDS)
 
     @property
     def at_edge(self) -> bool:
-        """Whether the tuned rate is an end of the grid: its accuracy is a lower bound."""
-        return self.tables is not None and self.tables.at_edge
+        """Whether a tuned rate of the last budget is an end of the grid: the accuracy is a lower bound."""
+        return bool(self.ends())
 
     @property
     def best_rate(self) -> float | None:
-        """The tuned rate; None where every rate diverged, or nothing was run."""
+        """The rate with the best mean over all seeds, to be named; None where every rate diverged, or nothing ran."""
         return None if self.tables is None else self.tables.selected_rate
 
     @property
     def rates(self) -> list[float]:
-        """The grid."""
-        return [] if self.spec is None else list(self.spec.learning_rates)
+        """The grid as it was trained, else as it is planned."""
+        return self.tables.rates if self.tables else list(self.spec.learning_rates) if self.spec else []
+
+    @property
+    def budgets(self) -> list[int]:
+        """The budgets that are reported, in steps, ascending."""
+        return [] if self.spec is None else self.spec.budgets()
 
     @property
     def papers_rate(self) -> float | None:
@@ -95,40 +105,110 @@ class Cell:
         backbone = self.spec.backbone if self.spec else ""
         return self.paper.rate(self.stands_for[0] if self.stands_for else self.task, backbone)
 
-    def at(
-        self, at: str | float, stage: str | None = None, table: Literal["runs", "curves", "attention"] = "runs"
-    ) -> pd.DataFrame:
-        """`SweepTables.at` of a stage [the reported one] at a rate: tuned, the paper's, a number."""
-        if self.tables is None:
-            return pd.DataFrame()
-        rate = {TUNED: self.best_rate, AT_PAPERS_RATE: self.papers_rate}.get(at, at) if isinstance(at, str) else at
-        return self.tables.at(table, stage or self.stage, math.nan if rate is None else float(rate))
+    def choices(self, budget: int | None = None) -> "pd.Series[float]":
+        """By seed: the rate with the best mean validation accuracy over the other seeds; nan where there is none."""
+        return pd.Series(dtype=float) if self.tables is None else self.tables.choices(budget)
 
-    def values(self, at: str | float = TUNED, stage: str | None = None) -> "pd.Series[float]":
-        """By seed: test accuracy, steps to the table's goal (infinite: not reached), or training minus test."""
+    def ends(self, budget: int | None = None) -> set[str]:
+        """The ends of the grid, "low" and "high", that some seed's choice at this budget is."""
+        return set() if self.tables is None else selection.ends(self.choices(budget), self.tables.validation(budget))
+
+    def plane(self, budget: int | None = None) -> pd.DataFrame:
+        """Test accuracy (fractions), a row a seed, a column a rate; of a table of gaps training minus test accuracy.
+
+        A run that was never finite counts as chance. Gaps are those of the last step; before the last budget those of
+        the parameters that are best by then.
+        """
+        if (tables := self.tables) is None:
+            return pd.DataFrame()
+        if self.table.kind != "gap":
+            return tables.once(("tested", budget), lambda: tables.plane(budget).fillna(chance(self.task)))
+        last = "_last" if budget in (None, tables.spec.steps) else ""
+        train, test = (tables.plane(budget, f"{of}_accuracy{last}") for of in ("train", "test"))
+        return train - test
+
+    def at(self, at: str | float = TUNED, table: TableName = "runs", budget: int | None = None) -> pd.DataFrame:
+        """`SweepTables.at` each seed's rate: the rows of a table of the runs to which `values` belong."""
+        return pd.DataFrame() if self.tables is None else self.tables.at(table, self._rates(at, budget))
+
+    def values(self, at: str | float = TUNED, budget: int | None = None) -> "pd.Series[float]":
+        """By seed: test accuracy, steps to the table's goal (infinite: not reached), or training minus test.
+
+        Seeds without a run at this rate are left out. Raises SpecError for a budget that is not reported.
+        """
         if self.problem:
             return pd.Series(dtype=float)
         if self.table.kind == "steps":
-            goal = self.spec.threshold if self.spec and self.spec.threshold else math.nan
-            return steps_to(self.curve(at, stage), goal)
-        runs = self.at(at, stage)
-        if self.table.kind == "gap":
-            return (runs["train_accuracy_last"] - runs["test_accuracy_last"]).astype(float)
-        return runs["test_accuracy"].astype(float)
+            return steps_to(self.tested(at), self._goal(at))
+        return self._picked(self.plane(budget), at, budget)
 
-    def curve(self, at: str | float = TUNED, stage: str | None = None) -> pd.DataFrame:
-        """Validation accuracy, a row an evaluation step, a column a seed."""
-        return self.at(at, stage, "curves")
+    def tested(self, at: str | float = TUNED) -> pd.DataFrame:
+        """Test accuracy, a row a budget, a column a seed, each budget at its own rates."""
+        return self._over(self.budgets, lambda budget: self._picked(self.plane(budget), at, budget))
 
-    def diverged(self, at: str | float) -> int:
-        """How many runs of any stage diverged at this rate."""
+    def validated(self, at: str | float = TUNED) -> pd.DataFrame:
+        """The best validation accuracy so far, a row an evaluation step, a column a seed, each at its own rates."""
+        if self.tables is None or self.spec is None:
+            return pd.DataFrame()
+        by_step = self.tables.validation
+        return self._over(self.spec.evaluation_steps(), lambda step: self._picked(by_step(step), at, step))
+
+    def curve(self, at: str | float = TUNED) -> pd.DataFrame:
+        """Validation accuracy of the runs to which `values` belong, a row an evaluation step, a column a seed."""
+        return self.at(at, "curves")
+
+    def diverged(self, at: str | float = TUNED) -> int:
+        """How many of the runs at this rate diverged."""
+        return 0 if self.problem else int(self.at(at)["diverged_at"].notna().sum())
+
+    def collapsed(self, at: str | float = TUNED, budget: int | None = None) -> "pd.Series[bool]":
+        """By seed: whether the run to which its value belongs lies 30 points below the median of its own rate."""
+        plane = self.plane(budget)
+        return self._picked(plane < np.nanmedian(plane, axis=0) - COLLAPSE, at, budget).astype(bool)
+
+    def test_noise(self, at: str | float = TUNED, budget: int | None = None) -> float:
+        """What a test set that is the same for all seeds adds to the variance of the mean of `values`: p (1 - p) / m,
+        m the images of the whole set; 0 where the seed draws it, and of steps."""
+        test = self.tables.result["test"] if self.tables else {"drawn_by_seed": True}
+        if self.tables is None or test["drawn_by_seed"] or self.table.kind == "steps":
+            return 0.0
+        last = self.table.kind == "gap" and budget in (None, self.tables.spec.steps)
+        plane = self.tables.plane(budget, "test_accuracy_last") if last else self.plane(budget)
+        p = float(self._picked(plane, at, budget).mean())
+        return p * (1 - p) / test["size"] if math.isfinite(p) else 0.0
+
+    def _goal(self, at: str | float) -> float:
+        """What is to be reached in a table of steps: the sweep's threshold, or the mean of the row `until` at its last
+        budget; nan where there is none."""
+        if self.table.until == "threshold":
+            return (self.spec.threshold if self.spec else None) or math.nan
+        return float(self.goal.tested(at).iloc[-1].mean()) if self.goal and not self.goal.problem else math.nan
+
+    def _rates(self, at: str | float, budget: int | None) -> "pd.Series[float]":
+        """The rate by seed."""
+        if at == TUNED:
+            return self.choices(budget)
+        rate = self.papers_rate if at == AT_PAPERS_RATE else float(at)
+        return pd.Series(math.nan if rate is None else rate, index=self.choices(budget).index, dtype=float)
+
+    def _picked(self, plane: pd.DataFrame, at: str | float, budget: int | None) -> "pd.Series[float]":
+        """By seed: the entry of the plane (seeds x rates) at the seed's rate."""
+        rates = self._rates(at, budget).reindex(plane.index).to_numpy(float)
+        hits = same_rate(plane.columns.to_numpy(float)[None, :], rates[:, None])
+        seeds = np.flatnonzero(hits.any(axis=1))
+        picked = plane.to_numpy()[seeds, hits.argmax(axis=1)[seeds]]
+        return pd.Series(picked, plane.index.to_numpy()[seeds], dtype=float)
+
+    def _over(self, steps: Sequence[int], values: Callable[[int], "pd.Series[float]"]) -> pd.DataFrame:
         if self.problem:
-            return 0
-        return sum(int(self.at(at, stage)["diverged_at"].notna().sum()) for stage in (SELECTION, CONFIRMATION))
+            return pd.DataFrame()
+        return pd.DataFrame({step: values(step) for step in steps}).T.rename_axis("step")
 
 
 def steps_to(curve: pd.DataFrame, goal: float) -> "pd.Series[float]":
     """First step (index) at which each seed (column) is at or above `goal`, a fraction; infinite where it never is."""
+    if curve.empty:
+        return pd.Series(dtype=float)
     reached = curve >= goal
     first = reached.idxmax().astype(float)
     return first.where(reached.any(), np.inf)
@@ -158,13 +238,17 @@ class StudyCells:
     def cells(self, table: Table) -> list[Cell]:
         """Every row of the table on every task on which this study can show it: rows in the table's order."""
         if table.id not in self._known:
-            self._known[table.id] = list(self._cells(table))
+            cells = list(self._cells(table))
+            goals = {cell.task: cell for cell in cells if table.kind == "steps" and cell.row == table.until}
+            self._known[table.id] = [replace(cell, goal=goals.get(cell.task)) for cell in cells]
         return self._known[table.id]
 
     def _cells(self, table: Table) -> Iterable[Cell]:
         for planned in self.study.planned(table):
             results = self.results.get(planned.spec.folder_name) if planned.spec else None
-            yield Cell(table, planned.row, planned.task, planned.stands_for, planned.spec, results, planned.scale)
+            yield Cell(
+                table, planned.row, planned.task, planned.stands_for, planned.spec, results, planned.scale, self.name
+            )
 
     def by_task(self, table: Table, rows: Sequence[str] | None = None) -> dict[str, dict[str, Cell]]:
         """Task -> row -> cell, for the tasks on which at least one row has a sweep."""

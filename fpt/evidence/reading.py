@@ -1,22 +1,22 @@
 """A rule read on one task of one study: the values of its rows, and the words of comparison."""
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
 import pandas as pd
 
-from fpt.evidence.baselines import chance
-from fpt.evidence.cells import AT_PAPERS_RATE, CONFIRMATION, NOT_RUN, SELECTION, TUNED, Cell
+from fpt.evidence.cells import AT_PAPERS_RATE, NOT_RUN, TUNED, Cell
 from fpt.evidence.stats import MINIMUM_PAIRS, POINT, SIGNIFICANCE, Paired, paired, seeds_needed
 from fpt.papers.schema import Rule
 
 SUPPORTED, CONTRADICTED, INCONCLUSIVE = "supported", "contradicted", "inconclusive"
 EDGE, DIVERGED, NOT_TESTED = "inconclusive (edge)", "inconclusive (diverged)", "not tested"
 MARGIN, LISTOPS_MARGIN = 1 * POINT, 2 * POINT  # comparable: within so much
-COLLAPSE = 0.3  # so far below the median of its rate a run has collapsed: no t-test
-BY_RATE = ("drop", "inverts", "orders_differ", "lower_rate")  # read on the whole grid: seeds of selection
+MANY = "more than 1,000"
+Point = tuple[str, str | float]  # a row, and the rate at which it is read
+BY_RATE = ("drop", "inverts", "orders_differ", "lower_rate", "plane")  # read on the whole grid
 AT_BOTH = ("unstable", "fixed_and_tuned")
 
 
@@ -73,20 +73,9 @@ class Reading:
             return ()
         return (TUNED, AT_PAPERS_RATE) if self.rule.kind in AT_BOTH else (self.rule.at,)
 
-    @cached_property
-    def stage(self) -> str:
-        """Fresh seeds where all rows have them, else those that chose the rates; empty: not run at this rate."""
-        if not self.ats:
-            return SELECTION
-        read = [(cell, at) for cell in self.rows.values() for at in self.ats]
-        stages = (CONFIRMATION, SELECTION)
-        return next((stage for stage in stages if all(len(cell.values(at, stage)) for cell, at in read)), "")
-
     def values(self, row: str, at: str | float) -> "pd.Series[float]":
-        """By seed; a run that was never finite counts as chance."""
-        cell = self.rows[row]
-        values = cell.values(at, self.stage)
-        return values.fillna(chance(cell.task)) if cell.table.kind == "accuracy" else values
+        """By seed."""
+        return self.rows[row].values(at)
 
     def edges(self, rows: Iterable[str], at: str | float) -> list[str]:
         """The rows whose rate is an end of the grid: a better one may lie beyond it."""
@@ -99,11 +88,14 @@ class Reading:
             return NOT_RUN, f"not run: {', '.join(missing)}"
         if len({cell.spec.steps for cell in rows if cell.spec}) > 1:
             return NOT_TESTED, "not compared: trained for different numbers of steps"
+        if len({cell.tables.result["compute_type"] for cell in rows if cell.tables}) > 1:
+            return NOT_TESTED, "not compared: different number types"
         if own := [c.label for c in rows if c.spec and (c.spec.pretrained_by or "").partition(".")[0] == c.task]:
             return NOT_TESTED, f"not compared: {own[0]} was pretrained on this very task"
         if never := [cell.label for cell in rows if TUNED in self.ats and cell.best_rate is None]:
             return DIVERGED, f"diverged at every rate: {', '.join(never)}"
-        return ("", "") if self.stage else (NOT_TESTED, "not run at the paper's rate")
+        off = AT_PAPERS_RATE in self.ats and not all(len(cell.at(AT_PAPERS_RATE)) for cell in rows)
+        return (NOT_TESTED, "not run at the paper's rate") if off else ("", "")
 
     def untested(self, why: str, word: str = NOT_TESTED) -> Part:
         return Part(self.task, "", Paired(0), word, why)
@@ -137,7 +129,8 @@ class Reading:
         at_edge = [f"edge of the grid: {', '.join(edges)}"] if edges else []
         note = "; ".join([*notes, *at_edge, *_of_test(test)])
         is_open = word == INCONCLUSIVE and test.sd > 0 and self.any_cell.table.kind != "steps"
-        return Part(self.task, comparison, test, word, note, supports, contradicts, _seeds(test.sd) if is_open else "")
+        seeds = seeds_to_decide(test) if is_open else ""
+        return Part(self.task, comparison, test, word, note, supports, contradicts, seeds)
 
     def contrast(
         self,
@@ -155,13 +148,9 @@ class Reading:
         """Rows `plus` minus rows `minus` and the number `less`, at the rule's rate [or each side at its own]."""
         sides = list(zip((plus, minus), at or (self.rule.at, self.rule.at), strict=True))
         points = [(row, rate) for rows, rate in sides for row in rows]
-        series = [self.values(row, rate) for row, rate in points]
-        first = pd.concat(series[: len(plus)], axis=1, join="inner").sum(axis=1, skipna=False)
-        second = pd.concat([0 * first + less, *series[len(plus) :]], axis=1, join="inner").sum(axis=1, skipna=False)
-        of_accuracy = self.any_cell.table.kind == "accuracy"
-        test, collapsed = compare(first, second, series if of_accuracy else ())
+        test, collapsed = self.test([points[: len(plus)], points[len(plus) :]], less)
         up, down = (self.edges(rows, rate) for rows, rate in sides)
-        unknown = not of_accuracy and bool(up or down)  # an edge bounds an accuracy, nothing else
+        unknown = self.any_cell.table.kind != "accuracy" and bool(up or down)  # an edge bounds an accuracy alone
         lost = [f"{self.rows[row].label} ({n})" for row, rate in points if (n := self.rows[row].diverged(rate))]
         return self.part(
             comparison or " - ".join(self.rows[row].label for row in (*plus, *minus)),
@@ -170,17 +159,22 @@ class Reading:
             notes=[*notes, *collapsed, *([f"diverged runs: {', '.join(lost)}"] if lost else [])],
         )  # fmt: skip
 
-
-def compare(
-    first: "pd.Series[float]", second: "pd.Series[float]", accuracies: "Iterable[pd.Series[float]] | None" = None
-) -> tuple[Paired, list[str]]:
-    """The paired test, by sign flips where a run of `accuracies` [both series] collapsed; and a note that says so."""
-    series = (first, second) if accuracies is None else accuracies
-    count = sum(int((values < values.median() - COLLAPSE).sum()) for values in series)
-    if not count:
-        return paired(first, second), []
-    medians = " and ".join(f"{100 * values.median():.1f}" for values in (first, second))
-    return paired(first, second, exact=True), [f"{count} collapsed runs, medians {medians}"]
+    def test(self, sides: Sequence[Sequence[Point]], less: float = 0.0) -> tuple[Paired, list[str]]:
+        """The sum of the first side's values minus that of the second and `less`, by seed; by sign flips where a run
+        collapsed, which a note says."""
+        plus, minus = ([self.values(*point) for point in points] for points in sides)
+        first = pd.concat(plus, axis=1, join="inner").sum(axis=1, skipna=False)
+        second = pd.concat([0 * first + less, *minus], axis=1, join="inner").sum(axis=1, skipna=False)
+        times = Counter(sides[0])
+        times.subtract(sides[1])
+        noise = sum(n**2 * self.rows[row].test_noise(at) for (row, at), n in times.items())
+        if self.any_cell.table.kind != "accuracy":
+            return paired(first, second, noise=noise), []
+        count = sum(int(self.rows[row].collapsed(at).sum()) for row, at in times)
+        if not count:
+            return paired(first, second, noise=noise), []
+        medians = " and ".join(f"{100 * values.median():.1f}" for values in (first, second))
+        return paired(first, second, True, noise), [f"{count} collapsed runs, medians {medians}"]
 
 
 def _of_test(test: Paired) -> list[str]:
@@ -189,9 +183,10 @@ def _of_test(test: Paired) -> list[str]:
     return ["p by sign flips"] if test.exact else []
 
 
-def _seeds(sd: float) -> str:
-    one, three = (seeds_needed(points * POINT, sd) or "more than 1,000" for points in (1, 3))
-    return f"differences of 1 and 3 points would take {one} and {three} seeds"
+def seeds_to_decide(test: Paired, of: int = 1) -> str:
+    """With how many seeds a test, one of so many that are corrected together, would find 1 and 3 points."""
+    one, three = (seeds_needed(points * POINT, test.sd, noise=test.noise, of=of) for points in (1, 3))
+    return f"differences of 1 and 3 points would take {one or MANY} and {three or MANY} seeds"
 
 
 def word_of(supports: float, contradicts: float, otherwise: str = INCONCLUSIVE) -> str:

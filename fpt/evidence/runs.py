@@ -3,16 +3,18 @@
 import json
 import math
 import os
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Any, Literal, TypeVar, cast
 
 import numpy as np
 import pandas as pd
 
-from fpt.errors import DataError, check_known
+from fpt.errors import DataError, SpecError, check_known
 from fpt.sweeps.ledger import PUBLISHED, SweepState, sweep_state, workspace
+from fpt.sweeps.selection import SAME_RATE, by_seed, choices
 from fpt.sweeps.spec import GRID, SweepSpec
 from fpt.sweeps.study import Study, load_study, study_folder
 from fpt.training.recipe import ATTENTION, Recipe
@@ -24,27 +26,34 @@ SHORT = {
     "unfrozen-pretrained": "UP",
     "unfrozen-random": "UR",
 }
-SETUP = ("task", "variant", "task_options", "backbone", "backbone_options", *Recipe.model_fields)  # to be compared
+SETUP = (  # what must be equal to be compared
+    "task", "variant", "task_options", "backbone", "backbone_options", "data_fraction", "shuffle_tokens",
+    *Recipe.model_fields,
+)  # fmt: skip
 SPEC = ("arm", *(name for name in SweepSpec.model_fields if name not in (*GRID, "measures")))
-ADDED = ("label", "setup", *SPEC, "selected_rate", "at_edge", "selected", "reference", "study", "origin")
-RUN = ("sweep", "stage", "learning_rate", "seed")
-SCORES = ("validation_accuracy", "train_accuracy")
+ADDED = ("label", "setup", *SPEC, "selected_rate", "at_edge", "selected", "study", "origin")
+RUN = ("sweep", "learning_rate", "seed")
 COLUMNS = {  # of the tables of a sweep, where there is none
-    "runs": (*RUN, "best_step", *SCORES, "test_accuracy", "test_accuracy_exact", "test_accuracy_last",
-             "train_accuracy_last", "diverged_at"),
-    "curves": (*RUN, "step", "train_loss", "validation_loss", *SCORES),
+    "runs": (*RUN, "best_step", "validation_accuracy", "train_accuracy", "test_accuracy", "test_accuracy_exact",
+             "test_accuracy_last", "train_accuracy_last", "diverged_at"),
+    "curves": (*RUN, "step", "validation_loss", "validation_accuracy", "test_accuracy", "train_accuracy"),
 }  # fmt: skip
+TableName = Literal["runs", "curves", "attention"]
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
 class SweepTables:
-    """A finished sweep: its spec, its record, and its tables, read when they are first asked for."""
+    """A finished sweep: its spec, its record, and its tables, read when they are first asked for.
+
+    What is derived from them is remembered: verdicts ask for the same many times. Nobody writes into what it returns.
+    """
 
     spec: SweepSpec
     folder: Path
     result: dict[str, Any]
     origin: str
-    _cut: dict[tuple[str, str, float], pd.DataFrame] = field(default_factory=dict, repr=False, compare=False)
+    _known: dict[tuple[Any, ...], Any] = field(default_factory=dict, repr=False, compare=False)
 
     @cached_property
     def runs(self) -> pd.DataFrame:
@@ -60,19 +69,10 @@ class SweepTables:
         path = self.folder / "attention.parquet"
         return _table(path) if ATTENTION in self.spec.measures else pd.DataFrame()
 
-    def at(self, table: Literal["runs", "curves", "attention"], stage: str, rate: float) -> pd.DataFrame:
-        """The rows of a table of a stage at a rate: runs by seed; of curves their validation accuracy, a row an
-        evaluation step, a column a seed. Cut once, then remembered: verdicts ask for the same ones many times."""
-        key = (table, stage, rate)
-        if key not in self._cut:
-            frame = getattr(self, table)
-            rows = frame[near(frame["learning_rate"], rate) & (frame["stage"] == stage)]
-            if table == "runs":
-                rows = rows.set_index("seed")
-            elif table == "curves":
-                rows = rows.pivot_table("validation_accuracy", "step", "seed")
-            self._cut[key] = rows
-        return self._cut[key]
+    @property
+    def rates(self) -> list[float]:
+        """The grid as it was trained."""
+        return sorted(map(float, self.result["grid"]))
 
     @property
     def selected_rate(self) -> float | None:
@@ -84,6 +84,33 @@ class SweepTables:
     def at_edge(self) -> bool:
         return bool(self.result["at_edge"])
 
+    def plane(self, budget: int | None = None, column: str = "test_accuracy") -> pd.DataFrame:
+        """A column of the runs at a budget [the last], a row a seed, a column a rate; nan where it was never finite.
+
+        A run that diverged before the budget stays with what it was at its end: the best parameters are the same.
+        Raises SpecError for a budget that is not reported.
+        """
+        budget = budget or self.spec.steps
+        if budget not in self.spec.budgets():
+            raise SpecError(f"budget {budget}: {self.spec.folder_name} is reported at {self.spec.budgets()} steps")
+        return self.once(("plane", budget, column), lambda: self._plane(budget, column))
+
+    def validation(self, step: int | None = None) -> pd.DataFrame:
+        """The best validation accuracy until a step [the last], a row a seed, a column a rate; nan where the run was
+        not finite by then."""
+        step = step or self.spec.steps
+        return self.once(("validation", step), lambda: self._validation(step))
+
+    def choices(self, step: int | None = None) -> "pd.Series[float]":
+        """By seed: the tuned rate of a run of so many steps (fpt.sweeps.selection.choices)."""
+        step = step or self.spec.steps
+        return self.once(("choices", step), lambda: choices(self.validation(step)))
+
+    def at(self, table: TableName, rates: "pd.Series[float]") -> pd.DataFrame:
+        """The rows of a table at each seed's rate (by seed): runs by seed; of curves their validation accuracy, a row
+        an evaluation step, a column a seed."""
+        return self.once((table, *rates.items()), lambda: self._at(table, rates))
+
     def tidy(self, table: Literal["runs", "curves"]) -> pd.DataFrame:
         """A table with the spec of the sweep, and what its result says of the learning rate of each row."""
         frame: pd.DataFrame = getattr(self, table)
@@ -92,14 +119,58 @@ class SweepTables:
         row |= {"pretrained_by": spec.pretrained_by or "", "threshold": spec.threshold or math.nan}
         row |= {"label": label(spec), "setup": json.dumps([row[name] for name in SETUP]), "origin": self.origin}
         row |= {"selected_rate": rate, "at_edge": self.at_edge}
-        rates = frame["learning_rate"]
-        return frame.assign(**row, selected=near(rates, rate), reference=near(rates, *spec.reference_rates))
+        return frame.assign(**row, selected=_at_own(frame, self.choices()))
+
+    def once(self, key: tuple[Any, ...], make: Callable[[], T]) -> T:
+        """What `make` gives, made once for each key."""
+        if key not in self._known:
+            self._known[key] = make()
+        return cast(T, self._known[key])
+
+    def _plane(self, budget: int, column: str) -> pd.DataFrame:
+        end = self._by_rate(self.runs, column)
+        if budget == self.spec.steps:
+            return end
+        then = self._by_rate(self.curves[self.curves["step"] == budget], column).reindex_like(end)
+        return then.where(then.notna(), end.where(self._lost(budget)))
+
+    def _validation(self, step: int) -> pd.DataFrame:
+        if step == self.spec.steps:
+            return by_seed(self.runs)
+        early = self.curves[self.curves["step"] <= step]
+        best = early.groupby(["seed", "learning_rate"])["validation_accuracy"].max().unstack()
+        lost = self._lost(step)
+        return best.reindex_like(lost).mask(lost)
+
+    def _lost(self, step: int) -> pd.DataFrame:
+        """Whether a run had diverged by then, a row a seed, a column a rate."""
+        return self._by_rate(self.runs, "diverged_at").le(step).fillna(False).astype(bool)
+
+    @staticmethod
+    def _by_rate(frame: pd.DataFrame, column: str) -> pd.DataFrame:
+        return frame.pivot(index="seed", columns="learning_rate", values=column)
+
+    def _at(self, table: TableName, rates: "pd.Series[float]") -> pd.DataFrame:
+        frame: pd.DataFrame = getattr(self, table)
+        rows = frame[_at_own(frame, rates)]
+        if table == "runs":
+            return rows.set_index("seed")
+        return rows.pivot(index="step", columns="seed", values="validation_accuracy") if table == "curves" else rows
+
+
+def _at_own(frame: pd.DataFrame, rates: "pd.Series[float]") -> "np.ndarray[Any, Any]":
+    """Which rows are at the rate of their seed."""
+    return same_rate(frame["learning_rate"].to_numpy(float), frame["seed"].map(rates).to_numpy(float))
+
+
+def same_rate(one: Any, other: Any) -> "np.ndarray[Any, Any]":
+    """Whether rates, or arrays of them, are the same: they went through YAML, JSON and parquet. False for nan."""
+    return np.asarray(np.isclose(one, other, rtol=SAME_RATE, atol=0))
 
 
 def near(rates: "pd.Series[float]", *wanted: float) -> "np.ndarray[Any, Any]":
-    """Which of `rates` are one of those `wanted`: they went through YAML, JSON and parquet. False for nan."""
-    close = np.isclose(rates.to_numpy(float)[:, None], wanted, rtol=1e-6, atol=0)
-    return np.asarray(close.any(axis=1))
+    """Which of `rates` are one of those `wanted`."""
+    return np.asarray(same_rate(rates.to_numpy(float)[:, None], wanted).any(axis=1))
 
 
 def rate_text(rate: Any) -> str:
@@ -138,10 +209,10 @@ def load_runs(study_folder: str | Path, origin: Origin = "auto") -> pd.DataFrame
     """One row per run of the study's finished sweeps; no rows (but all columns) where there are none.
 
     Columns: those of runs.parquet (accuracies are fractions), the resolved spec, `label` (FP, FR fixed, ...),
-    `setup` (what must be equal for two sweeps to be compared), `selected` and `reference` (this run's rate is
-    the selected one, a reference rate), `study` and `origin` ("own" or "published"). "auto" takes the
-    reader's own results when they are complete, else the published ones, else the reader's unfinished study;
-    the environment variable FPT_ORIGIN replaces "auto".
+    `setup` (what must be equal for two sweeps to be compared), `selected` (this run's rate is the tuned one of its
+    seed: the best over the other seeds), `study` and `origin` ("own" or "published"). "auto" takes the reader's own
+    results when they are complete, else the published ones, else the reader's unfinished study; the environment
+    variable FPT_ORIGIN replaces "auto".
 
     Raises SpecError for a bad study file or origin, DataError for a table that cannot be read.
     """
@@ -201,12 +272,19 @@ def _tidy(study_folder: str | Path, origin: Origin, table: Literal["runs", "curv
 def _table(path: Path) -> pd.DataFrame:
     """A table of a finished sweep; DataError where it is missing, damaged or another sweep's."""
     try:
-        frame = pd.read_parquet(path)
+        written = path.stat()
+        frame = _read(path, written.st_mtime_ns, written.st_size)
     except (OSError, ValueError) as error:
         raise DataError(f"{path} cannot be read ({error}): remove {path.parent} and run the study again") from None
     if not set(frame["sweep"]) <= {path.parent.name}:
         raise DataError(f"{path} is of another sweep: remove {path.parent} and run the study again")
     return frame
+
+
+@cache
+def _read(path: Path, mtime_ns: int, size: int) -> pd.DataFrame:
+    """A parquet file, read once in a process for as long as it is the same file."""
+    return pd.read_parquet(path)
 
 
 def _flat(value: Any) -> Any:

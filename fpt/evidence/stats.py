@@ -19,8 +19,12 @@ NO_SPREAD = 1e-12
 class Paired:
     """The mean paired difference with its 95% t-interval, in the units of what was compared.
 
+    `noise`: the variance of the mean beyond that between seeds, which no further seed makes smaller: of a test set that
+    is the same for all of them. The squared standard error is then sd^2 / n + noise, still with n - 1 degrees of
+    freedom (those of Welch and Satterthwaite are more: with few seeds noise would make an interval shorter).
     `exact`: the differences have no spread or a run collapsed; then there is no interval, and p-values come from
-    flipping signs. Without enough pairs everything but `n` is nan.
+    flipping signs, or from the noise alone where that gives the larger one. Without enough pairs everything but `n` is
+    nan.
     """
 
     n: int
@@ -30,6 +34,7 @@ class Paired:
     high: float = math.nan
     differences: tuple[float, ...] = ()  # one a pair
     exact: bool = False
+    noise: float = 0.0
 
     @property
     def p(self) -> float:
@@ -49,16 +54,18 @@ class Paired:
             return math.nan
         if math.isinf(limit):
             return float(limit * sign > 0)
-        beyond = sign * (np.array(self.differences) - limit)
+        beyond = sign * (self.mean - limit)
         if not self.exact:
-            return float(stats.ttest_1samp(beyond, 0.0, alternative="greater").pvalue)
+            return float(stats.t.sf(beyond / _standard_error(self.sd, self.n, self.noise), self.n - 1))
         flips = stats.permutation_test(
-            (beyond,), np.mean, permutation_type="samples", n_resamples=np.inf, alternative="greater"
-        )
-        return float(flips.pvalue)
+            (sign * (np.array(self.differences) - limit),), np.mean, permutation_type="samples", n_resamples=np.inf,
+            alternative="greater",
+        )  # fmt: skip
+        of_noise = float(stats.norm.sf(beyond / math.sqrt(self.noise))) if self.noise else 0.0
+        return max(float(flips.pvalue), of_noise)
 
 
-def paired(first: "pd.Series[float]", second: "pd.Series[float]", exact: bool = False) -> Paired:
+def paired(first: "pd.Series[float]", second: "pd.Series[float]", exact: bool = False, noise: float = 0.0) -> Paired:
     """Compare two series indexed by seed: seeds in only one of them, and pairs with a nan, are left out."""
     both = pd.concat([first, second], axis=1, join="inner").dropna()
     n = len(both)
@@ -67,16 +74,28 @@ def paired(first: "pd.Series[float]", second: "pd.Series[float]", exact: bool = 
     difference = both.iloc[:, 0].to_numpy(float) - both.iloc[:, 1].to_numpy(float)
     each, mean = tuple(map(float, difference)), float(difference.mean())
     if np.ptp(difference) < NO_SPREAD:  # the t statistic is 0/0 or infinite
-        return Paired(n, mean, 0.0, differences=each, exact=True)
+        return Paired(n, mean, 0.0, differences=each, exact=True, noise=noise)
     sd = float(difference.std(ddof=1))
     if exact:
-        return Paired(n, mean, sd, differences=each, exact=True)
-    interval = stats.ttest_1samp(difference, 0.0).confidence_interval(1 - SIGNIFICANCE)
-    return Paired(n, mean, sd, float(interval.low), float(interval.high), each)
+        return Paired(n, mean, sd, differences=each, exact=True, noise=noise)
+    half = _half_width(sd, n, noise)
+    return Paired(n, mean, sd, mean - half, mean + half, each, noise=noise)
 
 
-def mean_interval(values: "pd.Series[float]") -> tuple[float, float, float]:
-    """Mean and 95% t-interval of one arm's runs; the interval is nan with fewer than two values."""
+def _standard_error(sd: float, n: int, noise: float) -> float:
+    return math.sqrt(sd**2 / n + noise)
+
+
+def _half_width(sd: float, n: int, noise: float) -> float:
+    """Of the 95% interval of a mean."""
+    return _standard_error(sd, n, noise) * float(stats.t.ppf(1 - SIGNIFICANCE / 2, n - 1))
+
+
+def mean_interval(values: "pd.Series[float]", noise: float = 0.0) -> tuple[float, float, float]:
+    """Mean and 95% t-interval of one arm's runs; the interval is nan with fewer than two values.
+
+    `noise` as in Paired, p (1 - p) / m for a fixed test set of m images.
+    """
     kept = values.dropna().to_numpy(float)
     if len(kept) == 0:
         return math.nan, math.nan, math.nan
@@ -85,8 +104,8 @@ def mean_interval(values: "pd.Series[float]") -> tuple[float, float, float]:
         return mean, math.nan, math.nan
     if np.ptp(kept) < NO_SPREAD:
         return mean, mean, mean
-    interval = stats.ttest_1samp(kept, 0.0).confidence_interval(1 - SIGNIFICANCE)
-    return mean, float(interval.low), float(interval.high)
+    half = _half_width(float(kept.std(ddof=1)), len(kept), noise)
+    return mean, mean - half, mean + half
 
 
 def sem(values: "pd.Series[float]") -> float:
@@ -100,12 +119,22 @@ def partial_conjunction(p_values: Sequence[float], least: int) -> float:
     return min(1.0, (len(p_values) - least + 1) * sorted(p_values)[least - 1])
 
 
-def seeds_needed(difference: float, sd: float, power: float = 0.8) -> int | None:
-    """Pairs with which a two-sided paired t-test at 5% finds `difference`; None: more than 1,000."""
+def holm(p_values: Sequence[float]) -> list[float]:
+    """p-values corrected over all of them (Holm 1979)."""
+    order, found, largest = np.argsort(p_values, kind="stable"), [0.0] * len(p_values), 0.0
+    for rank, place in enumerate(order):
+        largest = max(largest, min(1.0, (len(found) - rank) * p_values[place]))
+        found[place] = largest
+    return found
+
+
+def seeds_needed(difference: float, sd: float, power: float = 0.8, noise: float = 0.0, of: int = 1) -> int | None:
+    """Pairs with which a two-sided paired t-test at 5% (for `of` tests together) finds `difference`; None: more than
+    1,000, or with no number of them, where the noise of the test set alone is too large."""
     from statsmodels.stats.power import TTestPower
 
     n = np.arange(MINIMUM_PAIRS, MOST_SEEDS + 1)
-    effect = difference / max(sd, difference / 4)  # at 4 standard deviations 3 pairs are enough
-    power_of = np.nan_to_num(TTestPower().power(effect, n, SIGNIFICANCE), nan=1.0)  # nan where it is all but 1
+    effect = difference / np.sqrt(np.maximum(sd, difference / 4) ** 2 + n * noise)  # at 4 sd 3 pairs are enough
+    power_of = np.nan_to_num(TTestPower().power(effect, n, SIGNIFICANCE / of), nan=1.0)  # nan where it is all but 1
     enough = n[power_of >= power]
     return int(enough[0]) if len(enough) else None

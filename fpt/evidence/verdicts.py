@@ -1,11 +1,11 @@
 """Verdicts: what the runs of each study say about a claim, by the claim's rule (fpt/papers)."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from fpt.evidence.arithmetic import computed
 from fpt.evidence.baselines import baseline_scores, chance, linear_score, missing_data
-from fpt.evidence.cells import AT_PAPERS_RATE, NOT_RUN, PAPER_SCALE, REDUCED, SELECTION, TUNED, StudyCells
+from fpt.evidence.cells import AT_PAPERS_RATE, NOT_RUN, PAPER_SCALE, REDUCED, TUNED, StudyCells
 from fpt.evidence.reading import (
     AT_BOTH,
     BY_RATE,
@@ -17,15 +17,18 @@ from fpt.evidence.reading import (
     SUPPORTED,
     Part,
     Reading,
+    word_of,
 )
 from fpt.evidence.rules import parts_of
-from fpt.evidence.stats import SIGNIFICANCE, partial_conjunction
-from fpt.papers import claims, paper_of, table
-from fpt.papers.schema import Claim, Rule
+from fpt.evidence.stats import SIGNIFICANCE, holm, partial_conjunction
+from fpt.papers import claims, paper_of, rule_hash, table
+from fpt.papers.schema import LEVELS, RULES, Claim, Rule
 
 __all__ = ["CONTRADICTED", "DIVERGED", "EDGE", "INCONCLUSIVE", "NOT_TESTED", "SUPPORTED", "Part", "Verdict"]
 
-DOCUMENTARY, OPEN, DEPENDS = "documentary", "rule to come", "depends on scale"
+DOCUMENTARY, OPEN = "documentary", "rule to come"
+DEPENDS, ON_TASK, DISAGREE = "depends on scale", "depends on task", "studies disagree"
+ASKED, CHANGED = "asked before the runs", "rule changed since"
 UNDECIDED = (DIVERGED, EDGE, INCONCLUSIVE)  # which names the verdict where several keep it from being decided
 LEFT_OUT = (NOT_RUN, NOT_TESTED)  # parts that say nothing
 STRENGTH = (SUPPORTED, CONTRADICTED, DOCUMENTARY, INCONCLUSIVE, EDGE, DIVERGED, NOT_RUN, OPEN, NOT_TESTED)
@@ -45,20 +48,47 @@ class Verdict:
     parts: tuple[Part, ...] = ()
     exploratory: bool = False
     note: str = ""
+    supports: float = 1.0  # p-values over all parts; of a primary claim after Holm's correction
+    contradicts: float = 1.0
+    asked: str = ""  # ASKED or CHANGED, where every sweep that is read was run for this claim
+    primary: bool = False
+
+    @property
+    def tasks(self) -> set[str]:
+        return {part.task for part in self.parts if part.word not in LEFT_OUT}
 
 
 def verdict(claim: Claim, study: StudyCells) -> Verdict | None:
     """By the runs of one study; None where it has the rows of none of the claim's rules on a common task.
 
     Every part must hold (intersection-union, each at 5%), or most tasks (partial conjunction); a contradiction counts
-    after Holm's correction over the parts. Of several rules all must hold, of those that the study can test.
+    after Holm's correction over the parts. Of several rules all must hold, of those that the study can test. Primary
+    claims are Holm-corrected together, those that the study tests at one scale.
     """
-    return _by_rules(claim, claim.rule, study)
+    found = _by_rules(claim, claim.rule, study)
+    return _corrected(found, study) if found and claim.primary and found.word not in LEFT_OUT else found
+
+
+def _corrected(found: Verdict, study: StudyCells) -> Verdict:
+    """A primary claim's verdict among the others of its study and scale. The smaller of its two p-values counts; both
+    are two-sided already, and no data give both."""
+    others = (
+        _by_rules(each, each.rule, study) for each in claims().values() if each.primary and each.id != found.claim
+    )
+    tested = [each for each in others if each and each.scale == found.scale and each.word not in LEFT_OUT]
+    p, *_ = holm([min(each.supports, each.contradicts) for each in (found, *tested)])
+    supports, contradicts = max(found.supports, p), max(found.contradicts, p)
+    decided = found.word in (SUPPORTED, CONTRADICTED)
+    word = word_of(supports, contradicts, INCONCLUSIVE if decided else found.word)
+    notes = [found.note, f"one of {len(tested) + 1} primary claims, corrected together"]
+    return replace(
+        found, word=word, supports=supports, contradicts=contradicts, primary=True, note="; ".join(filter(None, notes))
+    )
 
 
 def other_reading(claim: Claim, study: StudyCells) -> Verdict | None:
     """The same at the paper's learning rate; None where the claim's rules are not read tuned."""
-    fixed = (*BY_RATE, *AT_BOTH, "baseline")
+    fixed = (*BY_RATE, *AT_BOTH, "crossing", "baseline")
     tuned = [rule.at == TUNED and rule.kind not in fixed for rule in claim.rule]
     rules = [rule.model_copy(update={"at": AT_PAPERS_RATE}) if turn else rule
              for rule, turn in zip(claim.rule, tuned, strict=True)]  # fmt: skip
@@ -82,22 +112,35 @@ def all_verdicts(studies: Sequence[StudyCells]) -> dict[str, list[Verdict]]:
     return {name: verdicts(claim, studies) for name, claim in claims().items()}
 
 
-def overall(found: Iterable[Verdict]) -> str:
-    """One word: a decided one before the others; where one study supports and another contradicts, that it depends.
+def expected_false(found: Iterable[Verdict]) -> float:
+    """How many of the verdicts that runs decided or left open would be false if none of the claims had an answer: one
+    in twenty, and one in twenty for all the primary claims of a study and scale together."""
+    tested = [each for each in found if each.study and each.word not in LEFT_OUT]
+    families = {(each.study, each.scale) for each in tested if each.primary}
+    return SIGNIFICANCE * (sum(not each.primary for each in tested) + len(families))
 
-    What fresh seeds decide goes before what the seeds decide that also chose the rates.
+
+def overall(found: Iterable[Verdict]) -> str:
+    """One word: a decided one before the others; what many seeds decide goes before what few do.
+
+    Where studies disagree: that it depends on scale, if those of one scale agree; on the task, if those of one scale
+    that disagree have no task in common; else that studies disagree.
     """
-    words = {each.word for each in deciding(found)}
-    if {SUPPORTED, CONTRADICTED} <= words:
-        return DEPENDS
+    rest_on = deciding(found)
+    yes, no = ([each for each in rest_on if each.word == word] for word in (SUPPORTED, CONTRADICTED))
+    if yes and no:
+        pairs = [(one, other) for one in yes for other in no if one.scale == other.scale]
+        apart = all(not one.tasks & other.tasks for one, other in pairs if one.tasks and other.tasks)
+        return DISAGREE if not apart else ON_TASK if pairs else DEPENDS
+    words = {each.word for each in rest_on}
     return next((word for word in STRENGTH if word in words), NOT_TESTED)
 
 
 def deciding(found: Iterable[Verdict]) -> list[Verdict]:
-    """The verdicts that `overall` rests on: those decided by fresh seeds, where there are any."""
+    """The verdicts that `overall` rests on: those decided by enough seeds, where there are any."""
     found = list(found)
-    fresh = [each for each in found if each.word in (SUPPORTED, CONTRADICTED) and not each.exploratory]
-    return fresh or found
+    enough = [each for each in found if each.word in (SUPPORTED, CONTRADICTED) and not each.exploratory]
+    return enough or found
 
 
 def _by_rules(claim: Claim, rules: Sequence[Rule], study: StudyCells) -> Verdict | None:
@@ -109,7 +152,7 @@ def _by_rules(claim: Claim, rules: Sequence[Rule], study: StudyCells) -> Verdict
     by_rule = [(rule, [part for of, part in parts if of == rule and part.word not in LEFT_OUT]) for rule in rules]
     tested = [(rule, some) for rule, some in by_rule if some]
     every = tuple(part for _, part in parts)
-    word, remarks = _word(tested, every)
+    word, supports, contradicts, remarks = _word(tested, every)
     notes = [rule.part for rule in rules if rule.part]
     notes += [] if decisive else ["decided only at the paper's scale"]
     notes += [f"{len(tested)} of its {len(rules)} rules tested here"] if 0 < len(tested) < len(rules) else []
@@ -123,9 +166,21 @@ def _by_rules(claim: Claim, rules: Sequence[Rule], study: StudyCells) -> Verdict
         PAPER_SCALE if all(cell.scale == PAPER_SCALE for each in used for cell in each.rows.values()) else REDUCED,
         _setting(used),
         every,
-        word not in LEFT_OUT and any(each.stage == SELECTION for each in used),
+        word not in LEFT_OUT and any(cell.is_exploratory for each in used for cell in each.rows.values()),
         "; ".join(dict.fromkeys([*notes, *remarks])),
+        supports,
+        contradicts,
+        _asked(claim, used),
     )
+
+
+def _asked(claim: Claim, readings: Sequence[Reading]) -> str:
+    """Whether every sweep that is read was run for this claim, and with the rule as it stands now."""
+    records = [cell.tables.result for each in readings for cell in each.rows.values() if cell.tables]
+    if not records or not all(claim.id in record["asks"] for record in records):
+        return ""
+    now = (rule_hash(claim), RULES)
+    return ASKED if all((record["asks"][claim.id], record["rules"]) == now for record in records) else CHANGED
 
 
 def _untested_tasks(rules: Sequence[Rule], readings: Sequence[Reading]) -> list[str]:
@@ -154,20 +209,19 @@ def _decides(reading: Reading) -> bool:
     return not only or all(cell.scale == PAPER_SCALE for cell in reading.rows.values())
 
 
-def _word(tested: Sequence[tuple[Rule, list[Part]]], every: Sequence[Part]) -> tuple[str, list[str]]:
-    """The verdict by the parts of each rule that say something, and what is to be said of it."""
+def _word(tested: Sequence[tuple[Rule, list[Part]]], every: Sequence[Part]) -> tuple[str, float, float, list[str]]:
+    """The verdict by the parts of each rule that say something, its p-values, and what is to be said of it."""
     judged = [_combined(rule, parts) for rule, parts in tested]
     if not judged:
-        return (NOT_RUN if NOT_RUN in {part.word for part in every} else NOT_TESTED), []
+        return (NOT_RUN if NOT_RUN in {part.word for part in every} else NOT_TESTED), 1.0, 1.0, []
     supports, contradicts = _all(judged)
-    if supports < SIGNIFICANCE:
-        return SUPPORTED, []
-    if contradicts < SIGNIFICANCE:
-        return CONTRADICTED, []
     words = {part.word for part in every}
+    word = word_of(supports, contradicts, next((word for word in UNDECIDED if word in words), INCONCLUSIVE))
+    if word in (SUPPORTED, CONTRADICTED):
+        return word, supports, contradicts, []
     lost = ["no contradiction is left after Holm's correction"] if CONTRADICTED in words else []
     seeds = [part.seeds for part in every if part.word == INCONCLUSIVE and part.seeds]
-    return next((word for word in UNDECIDED if word in words), INCONCLUSIVE), [*lost, *seeds[:1]]
+    return word, supports, contradicts, [*lost, *seeds[:1]]
 
 
 def _combined(rule: Rule, parts: Sequence[Part]) -> tuple[float, float]:
@@ -218,6 +272,3 @@ def _baseline(claim: Claim, rule: Rule, task: str) -> tuple[str, str]:
     away, close = min(abs(score - number) for number in allowed), max(TOLERANCE, error)
     word = SUPPORTED if away <= close else CONTRADICTED if away > 2 * close else INCONCLUSIVE
     return word, f"{task}: {name} {score:.1f}, printed {' and '.join(f'{number:g}' for number in allowed)}"
-
-
-LEVELS = ("one level", "two levels", "three levels")  # of listops_ladder

@@ -16,7 +16,7 @@ from fpt.models.catalogue import tiny as tiny
 
 if TYPE_CHECKING:
     from fpt.models.template import Template
-    from fpt.tasks.arrays import Task
+    from fpt.tasks.task import Task
 
 with warnings.catch_warnings(action="ignore"):
     import tqdm.auto  # noqa: F401 - the hub's client imports it, and it asks for widgets, which a book cannot use
@@ -68,13 +68,19 @@ def trainable_groups(
 ) -> tuple[str, ...]:
     """The groups that a policy name, or a list of groups, trains in `backbone`.
 
-    Raises SpecError for an unknown policy or group, and for a group named by hand that the backbone does not have.
+    A policy takes those of its groups that the backbone has: of `none`, whose groups are `input` and `output`, `fpt`
+    and `all` train these two. A list means every group it names.
+    Raises SpecError for an unknown policy or group, for a group named by hand that the backbone does not have, and for
+    a policy that leaves nothing to train.
     """
     has = groups_of(backbone, backbone_options)
     if isinstance(trainable, str):
         check_known("trainable policy", trainable, POLICIES, source)
         _known_groups(POLICIES[trainable], f"policy {trainable!r}")
-        return tuple(group for group in POLICIES[trainable] if PARTS.get(group, group) in has)
+        if not (existing := tuple(group for group in POLICIES[trainable] if PARTS.get(group, group) in has)):
+            groups = ", ".join(POLICIES[trainable])
+            raise SpecError(f"policy {trainable!r} trains {groups}, and backbone {backbone!r} has {', '.join(has)}")
+        return existing
     where = f" ({source})" if source else ""
     if not trainable:
         raise SpecError(f"trainable is an empty list{where}; name at least one of {has}")
@@ -118,6 +124,8 @@ def check(
         )
     if not 1 <= width <= WIDEST:
         raise SpecError(f"width={width}{where}: must be 1 to {WIDEST}")
+    if options.get("zero_positions") and "positions" not in groups_of(backbone, options):
+        raise SpecError(f"zero_positions{where}: backbone {backbone!r} has positions only with option positions")
     trainable_groups(trainable, backbone, source, backbone_options)
 
 
@@ -134,6 +142,7 @@ def build(
 ) -> "Template":
     """A template: `.initialise(seed)` gives weights, `.report()` the parameter counts by group.
 
+    `random_gain` multiplies the matrices of attention, feed-forward and recurrent layers, pretrained ones too.
     `weights`: a safetensors file that a sweep kept, in the place of the backbone's own pretrained weights.
 
     Raises SpecError (unknown names, a sequence longer than frozen positions allow) and WeightsError.

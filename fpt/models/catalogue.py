@@ -28,7 +28,8 @@ class Backbone:
     @property
     def width(self) -> int:
         """Of its hidden states, under the name of each family; 768 is the default of all these configs."""
-        return next((self.config[name] for name in ("n_embd", "hidden_size", "d_model") if name in self.config), 768)
+        names = ("n_embd", "hidden_size", "d_model", "width")
+        return next((self.config[name] for name in names if name in self.config), 768)
 
 
 LSTM = Backbone(
@@ -36,7 +37,8 @@ LSTM = Backbone(
     {"released": False},
     layers=3,
     groups=("input", "output", "layer_norm", "positions", "recurrent"),
-    options={"layers": 0, "residual": False, "positions": False, "width": 768},
+    # zero_positions: the table starts from zeros, as the released code's would; else from N(0, 0.02)
+    options={"layers": 0, "residual": False, "positions": False, "zero_positions": False, "width": 768},
     title="LSTM with layer norms, 3 layers of width 768, unidirectional",
     pretrained=False,
 )
@@ -110,6 +112,15 @@ BACKBONES: dict[str, Backbone] = {
         hub="google/vit-base-patch16-224-in21k",
         revision="b4569560a39a0f1af58e3ddaf17facf20ab919b0",
         title="ViT base, pretrained on the images of ImageNet-21k, 12 layers of width 768, bidirectional",
+    ),
+    "none": Backbone(
+        "none",
+        {"width": 128},
+        layers=1,
+        groups=("input", "output"),
+        options={"width": 128},
+        title="no backbone: the mean over the tokens, width 128",
+        pretrained=False,
     ),
     "lstm": LSTM,
     "lstm-released": replace(

@@ -56,10 +56,9 @@ def matrix_std(width: int, layers: int, recipe: str, gain: float, residual: bool
     return std
 
 
-def extended_positions(table: Tensor, rows: int, seed: int, name: str) -> Tensor:
-    """A pretrained table of `rows` rows; those beyond the given ones are drawn with the table's standard deviation."""
-    new = normal(torch.Size((rows - len(table), table.shape[1])), table.std().item(), seed, name)
-    return torch.cat([table, new])
+def extended_positions(table: Tensor, rows: int, std: float, seed: int, name: str) -> Tensor:
+    """A pretrained table of `rows` rows; those beyond the given ones are drawn from N(0, std)."""
+    return torch.cat([table, normal(torch.Size((rows - len(table), table.shape[1])), std, seed, name)])
 
 
 def with_statistics(table: Tensor, shape: torch.Size, seed: int, name: str) -> Tensor:

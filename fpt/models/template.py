@@ -18,7 +18,7 @@ from fpt.models import initialise as draw
 from fpt.models.families import family, layer_of
 from fpt.models.layers import Dropout, Noise, Projection
 from fpt.models.weights import fetch, kept_state, pretrained_state
-from fpt.tasks.arrays import Task
+from fpt.tasks.task import Task
 
 
 class TransferModel(nn.Module):
@@ -146,6 +146,10 @@ class Template:
         matrices = [name for name, group in self.groups.items() if group in ("attention", "feed_forward")]
         return set({(self.groups[name], layer_of(name)): name for name in matrices if name.endswith("weight")}.values())
 
+    def _is_matrix(self, name: str) -> bool:
+        """Whether `random_gain` multiplies it: biases, layer norms and tables stay."""
+        return len(self.shapes[name]) > 1 and self.groups[name] in ("attention", "feed_forward", "recurrent")
+
     def _trains(self, name: str) -> bool:
         group = self.groups[name]
         if "last_attention" in self.trainable_groups and group == "attention" and layer_of(name) == self.layers - 1:
@@ -169,26 +173,29 @@ class Template:
             )
 
     @cached_property
-    def state(self) -> dict[str, Tensor]:
-        """Pretrained tensors under the library's names; read once, shared by all seeds.
-
-        A position table longer than the task is cut to the task's tokens; one of ours starts from zeros.
-        """
+    def whole(self) -> dict[str, Tensor]:
+        """Pretrained tensors under the library's names, matrices times `random_gain`; a position table of ours starts
+        from zeros. Read once, shared by all seeds."""
         state = kept_state(self.weights) if self.weights else pretrained_state(self.backbone)
         family = self.module.family
         wanted = {name.removeprefix("backbone.") for name in self.shapes if name.startswith("backbone.")}
         if lacking := sorted(wanted - set(state)):
             what = f"{len(lacking)} tensors of backbone {self.backbone!r}, {lacking[0]} for one"
             raise WeightsError(f"{self.weights or fetch(self.backbone)}: these weights lack {what}")
+        if family.new_positions and not self.weights:
+            state |= {str(family.positions): torch.zeros(self.shapes[f"backbone.{family.positions}"])}
+        if self.random_gain != 1:
+            state |= {name: self.random_gain * state[name] for name in wanted if self._is_matrix(f"backbone.{name}")}
+        return state
+
+    @cached_property
+    def state(self) -> dict[str, Tensor]:
+        """The same with the position table from the first token's row on, cut to the task's tokens."""
+        family = self.module.family
         if family.positions is None:
-            return state
-        if self.weights:  # ours throughout
-            table = state[family.positions][: self.task.tokens]
-        elif family.new_positions:
-            table = torch.zeros(self.shapes[f"backbone.{family.positions}"])
-        else:
-            table = state[family.positions][family.first_position :][: self.task.tokens]
-        return {**state, family.positions: table}
+            return self.whole
+        first = 0 if self.weights or family.new_positions else family.first_position  # what was kept is ours
+        return {**self.whole, family.positions: self.whole[family.positions][first:][: self.task.tokens]}
 
     def initialise(self, seed: int) -> dict[str, Tensor]:
         """{parameter name: float32 tensor}; the same tensor object for every seed where it is pretrained."""
@@ -208,11 +215,13 @@ class Template:
         return self._random(name, group, shape, seed)
 
     def _pretrained(self, name: str, shape: torch.Size, seed: int) -> Tensor:
-        table = self.state[name]
         if self.init == "statistics":
-            return draw.with_statistics(table, shape, seed, name)
+            return draw.with_statistics(self.whole[name], shape, seed, name)
+        table = self.state[name]
         if len(shape) and shape[0] > len(table):  # only the position table can be longer than the pretrained one
-            return draw.extended_positions(table, shape[0], seed, name)
+            # The positions that a sweep did not train are what they were at the start; the hub's are of its size.
+            std = draw.STANDARD_DEVIATION if self.weights else table.std().item()
+            return draw.extended_positions(table, shape[0], std, seed, name)
         return table
 
     def _random(self, name: str, group: str, shape: torch.Size, seed: int) -> Tensor:

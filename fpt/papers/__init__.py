@@ -1,5 +1,7 @@
 """What the papers say: one YAML file a paper, with its rows, tables, printed numbers and claims with their rules."""
 
+import hashlib
+import json
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -7,8 +9,9 @@ from typing import Any
 
 from fpt.documents import line_of, read_model
 from fpt.errors import SpecError, check_known, unknown
-from fpt.papers.schema import ALONE, PAIRS, Claim, Paper, Rule, Table
+from fpt.papers.schema import ALONE, ATTENDS, BASELINES, PAIRS, Claim, Paper, Rule, Table
 
+MOST_PRIMARY = 6
 FOLDERS = [Path(__file__).parent]  # every .yaml file in them is a paper
 
 
@@ -43,9 +46,14 @@ def _contradictions(paper: Paper) -> Iterator[tuple[list[Any], str]]:
 
 def _rule_contradictions(paper: Paper, rule: Rule) -> Iterator[str]:
     yield from (str(unknown("task", task, paper.tasks)) for task in rule.tasks if task not in paper.tasks)
+    names = {"attends": ATTENDS, "baseline": BASELINES}.get(rule.kind)
+    if names and rule.level not in names:
+        yield str(unknown(f"level of {rule.kind}", rule.level, names))
+    if rule.to <= rule.by:
+        yield f"to = {rule.to:g} must be above by = {rule.by:g}"
     if rule.kind == "baseline":
-        if not (rule.tasks and rule.level):
-            yield "a baseline names its tasks and, as `level`, its score"
+        if not rule.tasks:
+            yield "a baseline names its tasks"
         return
     if rule.table not in paper.tables:
         yield str(unknown("table", rule.table, paper.tables))
@@ -60,6 +68,8 @@ def _rule_contradictions(paper: Paper, rule: Rule) -> Iterator[str]:
         yield f"{rule.kind} compares two rows; {named}"
     if rule.kind == "reaches" and isinstance(rule.level, str):
         yield f"reaches needs a level in percent, level = {rule.level!r} is none"
+    if rule.kind == "drop" and isinstance(rule.level, str) and rule.level:
+        yield f"drop leads to a learning rate, level = {rule.level!r} is none"
 
 
 @cache
@@ -73,6 +83,9 @@ def papers() -> dict[str, Paper]:
             if name in owners:
                 raise SpecError(f"{name!r} stands in two papers, {owners[name]!r} and {paper.title!r}: rename one")
             owners[name] = paper.title
+    primary = [name for paper in found for name, claim in paper.claims.items() if claim.primary]
+    if len(primary) > MOST_PRIMARY:
+        raise SpecError(f"primary: {', '.join(primary)}; all papers together have at most {MOST_PRIMARY} such claims")
     return {paper.name: paper for paper in found}
 
 
@@ -91,6 +104,25 @@ def claim(name: str, source: str = "") -> Claim:
     """One claim by id. Raises SpecError for an unknown id."""
     check_known("claim", name, claims(), source)
     return claims()[name]
+
+
+def rule_hash(claim: Claim) -> str:
+    """Twelve hex digits over what decides a claim: its rules, the tables that they read, what the rows there mean and
+    print, and the paper's rates. Not what is said of a rule (`part`)."""
+    parts: list[Any] = [[rule.model_dump(mode="json", exclude={"part"}), *_read_by(rule)] for rule in claim.rule]
+    text = json.dumps([parts, claim.numbers if not claim.rule or claim.rule[0].kind == "baseline" else None])
+    return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+
+def _read_by(rule: Rule) -> Iterator[Any]:
+    """The table of a rule and the rows that it names, as plain values."""
+    if not rule.table:
+        return
+    read = table(rule.table)
+    paper = paper_of(read.paper)
+    yield [read.kind, read.until, paper.defaults, paper.rates]
+    for row in dict.fromkeys([*rule.rows, *([read.until] if read.until in read.rows else [])]):
+        yield [row, paper.rows[row].fields, read.rows[row].model_dump(mode="json", exclude={"ours", "reading"})]
 
 
 def table(name: str, source: str = "") -> Table:

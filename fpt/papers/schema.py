@@ -18,7 +18,8 @@ A file `fpt/papers/NAME.yaml`:
                each a cell {table, row, minus: the best of other rows, of: sem, train or test} or {claim, number}.
                `reports` says where its numbers are printed, by their names or tasks: {table, row}, with task or tasks,
                minus or over another row, of: train, test or difference of a gap; a list of rows is the best of them;
-               {rates: NAME}, {tasks: FIELD}. `numbers` holds what no table prints
+               {rates: NAME}, {tasks: FIELD}. `numbers` holds what no table prints. `primary: true` on the few claims
+               that are corrected together
 """
 
 import math
@@ -26,6 +27,8 @@ from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+
+RULES = 2  # raised when a rule comes to mean something else: what was asked before is then another question
 
 Fields = dict[str, Any]  # fields of a sweep, and options of its task and backbone
 
@@ -39,21 +42,28 @@ Kind = Literal[
     "near",  # each row where the paper prints it
     "linear",  # the row within the margin of a linear classifier on the inputs
     "reaches",  # the row reaches `level` percent
-    "faster",  # the first row in fewer steps than every other one, `by` to `to` times
-    "never_reaches",  # the first row never comes to the best accuracy of the second
+    "faster",  # every other row needs more steps to the table's goal than the first, `by` to `to` times as many
+    "never_reaches",  # the first row does not come to the last accuracy of the second
     "small_gap",  # the row's training accuracy less than the margin above its test accuracy
     "smaller_gap",  # the gap of the first row smaller than that of every other one
     "unstable",  # the row loses more than `by` points, or diverges, at the paper's rate
     "drop",  # the row loses more than `by` points from the paper's rate to the next of its grid
     "lower_rate",  # the best rate of the first row at most 1/`by` of that of every other one
-    "inverts",  # the second row leads at every rate below the paper's, and does not at the paper's
+    "inverts",  # the second row leads at every rate below the paper's at which one has learned, not at the paper's
     "fixed_and_tuned",  # the first row leads at the paper's rate, and loses to the second where both are tuned
     "orders_differ",  # the order of all rows is another at each rate from 1e-5 to 1e-3
+    "plane",  # at one rate for both, each of two rows above the other at some rate and budget (fpt.evidence.planes)
+    "crossing",  # both tuned, the first row comes to lead the second within the budgets
     "attends",  # first-layer attention: `level` names the score (needed, lead, weaker)
     "baseline",  # the computed score named `level` of a task is the printed number
 ]
 ALONE = {"near", "linear", "reaches", "small_gap", "unstable", "drop", "attends"}  # every other kind compares rows
-PAIRS = {"inverts", "never_reaches", "fixed_and_tuned"}  # compare the first row with the second, and no others
+# These compare the first row with the second, and no others.
+ATTENDS = ("needed", "lead", "weaker")  # scores of `attends`
+LEVELS = ("one level", "two levels", "three levels")  # of ListOps, evaluated exactly
+BASELINES = ("chance", "linear", "majority class", "copy the visible bits", "root operator only", *LEVELS)
+NEVER = "never"  # the only text that a table prints: of steps
+PAIRS = {"inverts", "never_reaches", "fixed_and_tuned", "plane", "crossing"}
 
 
 class _Strict(BaseModel):
@@ -67,7 +77,7 @@ class Rule(_Strict):
     rows: tuple[str, ...] = ()
     table: str = ""
     tasks: tuple[str, ...] = ()  # of the table; none: all that the rows have there
-    at: Literal["tuned", "paper"] = "tuned"  # each row at its own best rate, or all at the rate that the paper prints
+    at: Literal["tuned", "paper"] = "tuned"  # each row at its own tuned rates, or all at the rate that the paper prints
     of: Literal["all", "most"] = "all"  # of the tasks
     by: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 0.0
     to: float = math.inf
@@ -126,6 +136,7 @@ class Claim(_Strict):
     reports: dict[str, Any] = {}  # where in the tables the claim's numbers are printed
     rule: Annotated[tuple[Rule, ...], BeforeValidator(_rules)] = ()  # several: all must hold
     documentary: str = ""
+    primary: bool = False  # corrected together with the other primary claims, of which there are at most six
     arithmetic: str = ""  # function of fpt.evidence.arithmetic
     printed: tuple[Comparison, ...] = ()  # all must hold
     todo: str = ""
@@ -150,7 +161,7 @@ def _gathered(data: Mapping[str, Any], rest: str, own: set[str]) -> dict[str, An
 class Printed(_Strict):
     """What a table prints in one cell. A gap: training and test accuracy, and their difference where it is printed."""
 
-    value: float | tuple[float, ...] | str | None = Field(None, alias="is")  # text: "never"
+    value: float | tuple[float, ...] | str | None = Field(None, alias="is")  # text: NEVER
     sem: float | None = None
     mark: str = ""
     literature: str = ""  # whose number it is, where it is not the paper's own
@@ -163,6 +174,12 @@ class Printed(_Strict):
         if not isinstance(data, Mapping):
             return {"is": tuple(data) if isinstance(data, list) else data}
         return _gathered(data, "fields", {"is", "sem", "mark", "literature", "keep"})
+
+    @model_validator(mode="after")
+    def _is_a_number(self) -> "Printed":
+        if isinstance(self.value, str) and self.value != NEVER:
+            raise ValueError(f"{self.value!r} is no number: text is {NEVER!r} alone")
+        return self
 
 
 class TableRow(_Strict):
@@ -204,7 +221,7 @@ class Table(_Strict):
     title: str
     where: str = ""
     kind: Literal["accuracy", "steps", "gap", "attention"] = "accuracy"
-    until: str = "threshold"  # of steps: the sweep's threshold, or the row whose best mean accuracy is to be reached
+    until: str = "threshold"  # of steps: the sweep's threshold, or the row whose accuracy at its end is to be reached
     measures: tuple[str, ...] = ()
     any_task: bool = False  # ours: its rows are read on every task that a study has; it makes no sweeps
     rows: dict[str, TableRow]

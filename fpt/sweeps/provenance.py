@@ -1,9 +1,10 @@
 """Where results come from: spec, code, libraries, data, weights, machine and time, without a path or host name."""
 
+import math
 import platform
 import subprocess
 import time
-from dataclasses import asdict
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
@@ -12,13 +13,17 @@ from typing import TYPE_CHECKING, Any
 import fpt
 from fpt import tasks
 from fpt.models import weights
-from fpt.sweeps import ledger
-from fpt.sweeps.selection import Selection
+from fpt.papers import claim, rule_hash
+from fpt.papers.schema import RULES
+from fpt.sweeps import ledger, selection
 from fpt.sweeps.spec import PROTOCOL, SweepSpec
+from fpt.sweeps.study_file import FILE, read_study, study_label
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from fpt.models.template import Template
-    from fpt.tasks.arrays import Task
+    from fpt.tasks.task import Task
     from fpt.training.loop import FleetResult
 
 LIBRARIES = ("torch", "transformers", "numpy", "pandas", "pyarrow")
@@ -49,22 +54,43 @@ def _weights_checksum(spec: SweepSpec, template: "Template") -> str | None:
     return tasks.npz_checksum(template.weights) if template.weights else weights.checksum(spec.backbone)
 
 
+def asked(folder: Path) -> dict[str, str]:
+    """The claims for which the study around `folder` is run: {claim: hash of its rule as it is now}."""
+    if not (folder.parent / FILE).is_file():
+        return {}
+    return {name: rule_hash(claim(name)) for name in read_study(folder.parent, study_label(folder.parent)).asks}
+
+
 def provenance(
     spec: SweepSpec,
-    selection: Selection,
+    folder: Path,
+    runs: "pd.DataFrame",
     task: "Task",
     template: "Template",
-    stages: "dict[str, FleetResult]",
+    fleets: "Sequence[FleetResult]",
     clock: Clock,
 ) -> dict[str, Any]:
     """What result.json records of how the numbers came about."""
-    chosen, first = asdict(selection), stages["selection"]
+    validation, first = selection.by_seed(runs), fleets[0]
+    chosen = selection.choices(validation)
+    sizes = {"budget": spec.budget_examples, "last": spec.test_examples}
     return {
         "spec": spec.resolved() | {"arm": spec.arm},
         "hash": spec.hash,
         "protocol": PROTOCOL,
-        "selected_rate": chosen.pop("rate"),
-        **chosen,
+        "rules": RULES,
+        "asks": asked(folder),
+        "grid": sorted(float(rate) for rate in validation.columns),
+        "selected_rate": selection.best_rate(validation),
+        "choices": {str(seed): None if math.isnan(rate) else float(rate) for seed, rate in chosen.items()},
+        "at_edge": bool(selection.ends(chosen, validation)),
+        "within_one_se": selection.within_one_se(validation),
+        "eligible": [float(rate) for rate in selection.eligible(validation).columns],
+        "test": {
+            "drawn_by_seed": task.test_drawn_by_seed,
+            "size": task.test_size,
+            **{name: min(count or task.test_size, task.test_size) for name, count in sizes.items()},
+        },
         "data_checksum": task.checksum,
         "weights_checksum": _weights_checksum(spec, template),
         "weights_revision": None if spec.init == "random" or template.weights else weights.commit(spec.backbone),
@@ -72,8 +98,8 @@ def provenance(
         "threads": first.threads,
         "device": device_name(first.device),
         **software(),
-        "fleets": {stage: result.parts for stage, result in stages.items()},  # split where memory was short
-        "compiled": {stage: result.compiled for stage, result in stages.items()},
+        "fleets": [part for fleet in fleets for part in fleet.parts],  # (rates, seeds): split where memory was short
+        "compiled": any(fleet.compiled for fleet in fleets),
         "started_utc": clock.started_utc,
         "finished_utc": now(),
         "wall_seconds": round(clock.seconds, 1),

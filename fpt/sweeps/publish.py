@@ -1,24 +1,17 @@
-"""Copying finished sweeps to `published/`, which is committed, and listing their notebooks in the book."""
+"""Copying finished sweeps to `published/`, which is committed."""
 
 import json
 import os
 import shutil
 from pathlib import Path
 
-import yaml
-
 from fpt.errors import SpecError
-from fpt.files import write_atomically
 from fpt.sweeps import ledger
-from fpt.sweeps.study import Study, load_study
+from fpt.sweeps.study import Study
 
 FILES = ("notebook.ipynb", "runs.parquet", "curves.parquet", "result.json")
 IF_MEASURED = ("attention.parquet",)
 SMOKE = "smoke"  # its few steps exercise the machinery and say nothing about the question
-TOC = Path("book/_toc.yml")
-PAGE = "book/notebooks"
-BEGIN = "# executed notebooks: written by `fpt publish`, between here and the next mark"
-END = "# end of executed notebooks"
 
 
 def publish(study: Study, partial: bool = False) -> list[Path]:
@@ -73,35 +66,3 @@ def _copy(folder: Path, published: Path) -> Path:
     shutil.rmtree(target, ignore_errors=True)
     os.replace(part, target)
     return target
-
-
-def list_notebooks(root: Path) -> int:
-    """Rewrite the part `Executed notebooks` of the book's contents; returns how many it lists.
-
-    Raises SpecError if book/_toc.yml is missing or has lost its marks.
-    """
-    toc = root / TOC
-    lines = toc.read_text(encoding="utf-8").splitlines() if toc.is_file() else []
-    marks = [number for number, line in enumerate(lines) if line.strip() in (BEGIN, END)]
-    if len(marks) != 2 or lines[marks[0]].strip() != BEGIN:
-        raise SpecError(f"{TOC} must hold the two lines {BEGIN!r} and {END!r}, between which notebooks are listed")
-    listed = [each for path in sorted((root / "runs").glob("*/study.yaml")) for each in _sections(path.parent)]
-    # Below one page, so that the contents beside every page stay short.
-    parts = [{"caption": "Executed notebooks", "chapters": [{"file": PAGE, "sections": listed}]}] if listed else []
-    block = yaml.safe_dump(parts, sort_keys=False, width=1000).splitlines() if parts else []
-    indent = lines[marks[0]][: -len(lines[marks[0]].lstrip())]
-    content = [*lines[: marks[0] + 1], *(indent + line for line in block), *lines[marks[1] :]]
-    write_atomically(toc, ("\n".join(content) + "\n").encode())
-    return len(listed)
-
-
-def _sections(folder: Path) -> list[dict[str, str]]:
-    """One entry for every published sweep of a study, in the study's order."""
-    if not (folder / ledger.PUBLISHED).is_dir():
-        return []  # whatever its study.yaml says: nothing of it is in the book
-    study, entries = load_study(folder), []
-    for spec in study.sweeps:
-        path = Path("runs", folder.name, ledger.PUBLISHED, spec.folder_name, "notebook")
-        if (folder / ledger.PUBLISHED / spec.folder_name / ledger.NOTEBOOK).is_file():
-            entries.append({"file": path.as_posix(), "title": f"{folder.name}: {spec.title}"})
-    return entries

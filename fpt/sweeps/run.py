@@ -1,5 +1,6 @@
 """One sweep from spec to results folder: the function that the notebook calls."""
 
+import os
 import shutil
 import tempfile
 from collections.abc import Callable, Sequence
@@ -12,10 +13,9 @@ from fpt.errors import FptError, SpecError, WeightsError
 from fpt.files import check_writable, write_atomically, write_json
 from fpt.models import weights
 from fpt.models.families import family
-from fpt.sweeps import ledger
+from fpt.sweeps import ledger, selection
 from fpt.sweeps.fields import canonical, with_options
 from fpt.sweeps.provenance import Clock, provenance
-from fpt.sweeps.selection import select
 from fpt.sweeps.spec import SweepSpec
 from fpt.training.recipe import ATTENTION, WEIGHTS
 
@@ -23,14 +23,14 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from fpt.models.template import Template
-    from fpt.tasks.arrays import Task
+    from fpt.tasks.task import Task
     from fpt.training.loop import FleetResult
 
 CHECKPOINTS = "checkpoint"
 # The fields that `prepare` may refuse: sweeps that differ in others alone are checked once.
 DATA = ("task", "variant", "task_options", "batch_size")
 MODEL = ("backbone", "backbone_options", "init", "trainable", "pretrained_by")
-WORK = ("measures", "selection_runs", "confirmation_runs")
+WORK = ("measures", "runs", "data_fraction", "shuffle_tokens")
 
 
 @dataclass(frozen=True)
@@ -58,13 +58,14 @@ def prepare(
     pretrained by another one finds the weights.
     """
     task = tasks.load(spec.task, data_dir, spec.variant, **spec.task_options)
-    for seed in spec.selection_seeds[:1]:
-        task.split(seed).batch(0, spec.batch_size)  # refuses a batch larger than the split
+    task = task.shuffled() if spec.shuffle_tokens else task
+    task = task if spec.data_fraction == 1 else task.reduced(spec.data_fraction)
+    task.split(spec.seeds[0]).batch(0, spec.batch_size)  # refuses a batch larger than the split
     options: dict[str, Any] = dict(spec.backbone_options)
     how = (spec.init, spec.trainable, spec.random_init, spec.random_gain, spec.input_init, kept_weights(spec, study))
     template = models.build(task, spec.backbone, *how, **options)
     check_measures(spec, task)
-    training.check_room(template, spec.recipe, max(spec.selection_runs, spec.confirmation_runs), folder)
+    training.check_room(template, spec.recipe, spec.runs, folder)
     return task, template
 
 
@@ -143,7 +144,7 @@ def run_sweep(
     data_dir: str | Path | None = None,
     prepared: "tuple[Task, Template] | None" = None,
 ) -> Result:
-    """Select the learning rate, confirm it on fresh seeds, write the folder (a fresh temporary one if None).
+    """Train the grid, extend it until no tuned rate is its end, write the folder (a fresh temporary one if None).
 
     prepared: what `prepare` returned for this spec, to load nothing twice. A folder that is done is read, not trained
     again; one left unfinished goes on from its last checkpoint. Raises LockedError if another process still writes it,
@@ -171,40 +172,61 @@ def read(spec: SweepSpec, folder: Path) -> Result:
 
 
 def _train(spec: SweepSpec, folder: Path, task: "Task", template: "Template") -> None:
-    """Both stages, and their files; result.json is the last one."""
-    clock = Clock(folder)
+    """The grid and its extensions, and their files; result.json is the last one."""
+    clock, checkpoints = Clock(folder), folder / CHECKPOINTS
+    fleets: list[FleetResult] = []
+    rates: Sequence[float] = spec.learning_rates
 
-    def fleet(stage: str, rates: Sequence[float], seeds: Sequence[int], **how: Any) -> "FleetResult":
-        how["progress"] = _progress(spec, folder, stage, len(rates) * len(seeds), clock)
-        how["checkpoints"] = folder / CHECKPOINTS / stage
-        return training.train_fleet(task, template, spec.recipe, rates, seeds, **how)
+    def kept(rate: float) -> Path:
+        return checkpoints / f"weights-{rate!r}.safetensors"
 
-    fresh, measures = spec.confirmation_seeds, spec.measures
-    asked = {"test_examples": spec.evaluation_examples, "asked": () if fresh else measures}
-    stages = {"selection": fleet("selection", spec.learning_rates, spec.selection_seeds, **asked)}
-    selection = select(stages["selection"].runs)
-    rates = sorted({*spec.reference_rates} | ({selection.rate} if selection.rate else set()))
-    if rates and fresh:
-        kept = WEIGHTS in measures and selection.rate
-        keep = (selection.rate, fresh[0], folder / ledger.WEIGHTS) if kept else None
-        stages["confirmation"] = fleet("confirmation", rates, fresh, asked=measures, keep=keep)
-    for name in ("runs", "curves", "attention"):
-        frames = {stage: getattr(result, name) for stage, result in stages.items()}
-        if frames := {stage: frame for stage, frame in frames.items() if frame is not None}:
-            write_atomically(folder / f"{name}.parquet", parquet(_stacked(spec, frames)))
-    write_json(folder / ledger.RESULT, provenance(spec, selection, task, template, stages, clock))
+    while rates:
+        fleets.append(
+            training.train_fleet(
+                task, template, spec.recipe, rates, spec.seeds,
+                asked=spec.measures,
+                keep=(spec.seeds[0], kept) if WEIGHTS in spec.measures else None,
+                progress=_progress(spec, folder, fleets, rates, clock),
+                checkpoints=checkpoints / str(len(fleets)),
+            )
+        )  # fmt: skip
+        rates = further_rates(spec, selection.by_seed(_joined(fleets, "runs")))
+    tables = {
+        name: _joined(fleets, name) for name in ("runs", "curves", "attention") if getattr(fleets[0], name) is not None
+    }
+    best = selection.best_rate(selection.by_seed(tables["runs"]))
+    # A process that was killed may have moved it already.
+    if WEIGHTS in spec.measures and best is not None and kept(best).is_file():
+        os.replace(kept(best), folder / ledger.WEIGHTS)
+    for name, table in tables.items():
+        table.insert(0, "sweep", spec.folder_name)
+        write_atomically(folder / f"{name}.parquet", parquet(table))
+    write_json(folder / ledger.RESULT, provenance(spec, folder, tables["runs"], task, template, fleets, clock))
     (folder / ledger.PROGRESS).unlink(missing_ok=True)
-    shutil.rmtree(folder / CHECKPOINTS, ignore_errors=True)  # a leftover costs nothing but room
+    shutil.rmtree(checkpoints, ignore_errors=True)  # a leftover costs nothing but room
 
 
-def _stacked(spec: SweepSpec, frames: "dict[str, pd.DataFrame]") -> "pd.DataFrame":
-    """One table of all stages, the name of sweep and stage in front."""
+def further_rates(spec: SweepSpec, validation: "pd.DataFrame") -> list[float]:
+    """One rate beyond each end of the grid that some tuned rate is, while fewer than `extend` were added there.
+
+    `validation` as fpt.sweeps.selection has it, of the grid as it was trained so far.
+    """
+    grid = sorted(float(rate) for rate in validation.columns)
+    added = {
+        "low": sum(rate < spec.learning_rates[0] for rate in grid),
+        "high": sum(rate > spec.learning_rates[-1] for rate in grid),
+    }
+    last = {"low": grid[0], "high": grid[-1]}
+    found = selection.ends(selection.choices(validation), validation)
+    return sorted(selection.half_decade_beyond(last[end], end) for end in found if added[end] < spec.extend)
+
+
+def _joined(fleets: "Sequence[FleetResult]", name: str) -> "pd.DataFrame":
+    """A table of all fleets of a sweep."""
     import pandas as pd
 
-    for stage, frame in frames.items():
-        frame.insert(0, "stage", stage)
-        frame.insert(0, "sweep", spec.folder_name)
-    return pd.concat(list(frames.values()), ignore_index=True)
+    joined: pd.DataFrame = pd.concat([getattr(fleet, name) for fleet in fleets], ignore_index=True)
+    return joined
 
 
 def parquet(frame: "pd.DataFrame") -> bytes:
@@ -212,23 +234,21 @@ def parquet(frame: "pd.DataFrame") -> bytes:
     return frame.to_parquet(engine="pyarrow", index=False, compression="zstd")
 
 
-def _progress(spec: SweepSpec, folder: Path, stage: str, runs: int, clock: Clock) -> Callable[[int, int], None]:
-    """A callback that keeps progress.json up to date, counted in run-steps over both stages."""
-    first = spec.selection_runs
-    before, total = (0, first + spec.confirmation_runs) if stage == "selection" else (first, first + runs)
+def _progress(
+    spec: SweepSpec, folder: Path, before: "Sequence[FleetResult]", rates: Sequence[float], clock: Clock
+) -> Callable[[int, int], None]:
+    """A callback that keeps progress.json up to date, counted in run-steps; an extension adds to the total."""
+    runs, done_before = len(rates) * len(spec.seeds), sum(len(fleet.runs) for fleet in before)
+    content = {"grid": "extension" if before else "as planned", "steps": spec.steps}
 
     def write(step: int, steps: int) -> None:
-        done = before * steps + runs * step
-        content = {
-            "stage": stage,
-            "step": step,
-            "steps": steps,
-            "run_steps": done,
-            "run_steps_total": total * steps,
-            "started_utc": clock.started_utc,
-            "seconds": round(clock.seconds, 1),
+        counts = {
+            "step": round(step * spec.steps / steps),
+            "run_steps": done_before * steps + runs * step,
+            "run_steps_total": (done_before + runs) * steps,
         }
-        write_json(folder / ledger.PROGRESS, content)
+        times = {"started_utc": clock.started_utc, "seconds": round(clock.seconds, 1)}
+        write_json(folder / ledger.PROGRESS, content | counts | times)
 
     write(0, spec.steps)
     return write

@@ -14,8 +14,8 @@ from fpt.papers.schema import Paper, Table
 from fpt.sweeps.spec import FIELDS, SweepSpec, resolve
 from fpt.sweeps.study_file import Fields, StudyFile
 
-LISTS = {"trainable", "measures", "learning_rates", "selection_seeds", "confirmation_seeds", "reference_rates"}
-GRIDLESS = {"learning_rates": [1e-3], "selection_seeds": [0]}  # where only what is trained matters
+LISTS = {"trainable", "measures", "learning_rates", "seeds"}
+GRIDLESS = {"learning_rates": [1e-3], "seeds": [0]}  # where only what is trained matters
 
 
 def cell_fields(file: StudyFile, paper: Paper, table: Table, row: str, task: str, label: str) -> Fields | None:
@@ -41,9 +41,7 @@ def cell_fields(file: StudyFile, paper: Paper, table: Table, row: str, task: str
         (f"cells of {label}", file.cells.get(f"{row}/{task}", {})),
         (f"row {row}", {**identity, "measures": table.measures}),
     ]
-    fields = layered(layers, source)
-    rate = paper.rate(task, str(fields.get("backbone", "")))
-    return placed({"reference_rates": [rate] if rate else []} | fields, source)
+    return placed(layered(layers, source), source)
 
 
 def layered(layers: Sequence[tuple[str, Mapping[str, Any]]], source: str) -> Fields:

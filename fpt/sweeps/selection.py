@@ -1,40 +1,91 @@
-"""Choosing a sweep's learning rate from its selection stage, on validation accuracy alone."""
+"""The tuned learning rate of each seed, chosen by validation accuracy on the other seeds: leave one seed out.
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+So no run takes part in choosing its own rate, and every run is reported (Varma and Simon 2006 call this nested
+validation). Tables here are validation accuracies, a row a seed, a column a rate; nan where a run was not finite.
+"""
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 if TYPE_CHECKING:
     import pandas as pd
 
+SAME_RATE = 1e-6  # relative: rates went through YAML, JSON and parquet
+ONE_AND_THREE = (1.0, 3.0)  # first digits of a grid of half decades
 
-@dataclass(frozen=True)
-class Selection:
-    """The selected rate (None if no rate is eligible) and what qualifies it.
 
-    `eligible`: rates whose every seed stayed finite. `at_edge`: the selected rate ends the grid.
-    `within_one_se`: eligible rates whose mean is within one standard error of the best mean.
+def by_seed(runs: "pd.DataFrame") -> "pd.DataFrame":
+    """The table of `runs` (learning_rate, seed, validation_accuracy, diverged_at) at their end."""
+    finite = runs["validation_accuracy"].where(runs["diverged_at"].isna())
+    return runs.assign(finite=finite).pivot(index="seed", columns="learning_rate", values="finite")
+
+
+def eligible(validation: "pd.DataFrame") -> "pd.DataFrame":
+    """The rates at which every seed stayed finite, in ascending order."""
+    return validation.sort_index(axis=1).dropna(axis=1)
+
+
+def best_rate(validation: "pd.DataFrame") -> float | None:
+    """The rate with the best mean over all seeds, ties to the smaller; None if no rate is eligible."""
+    finite = eligible(validation)
+    return None if finite.columns.empty else _best(finite, finite.to_numpy(float).mean(0, keepdims=True))[0]
+
+
+def choices(validation: "pd.DataFrame") -> "pd.Series[float]":
+    """By seed: the best rate of the other seeds, nan if none is eligible. A seed alone is chosen on itself."""
+    import pandas as pd
+
+    grid = validation.sort_index(axis=1)
+    values = grid.to_numpy(float)
+    lost = np.isnan(values)
+    means = values
+    if len(values) > 1:
+        means = (np.nansum(values, axis=0) - np.nan_to_num(values)) / (len(values) - 1)
+        lost = lost.sum(axis=0) - lost > 0
+    return pd.Series(_best(grid, np.where(lost, -np.inf, means)), index=grid.index, dtype=float)
+
+
+def _best(grid: "pd.DataFrame", means: "np.ndarray[Any, Any]") -> list[float]:
+    """The rate of the best mean in each row of `means`; nan where none is finite."""
+    means = means.round(12)  # equal counts in another order add up differently: a tie stays one
+    rates = [float(rate) for rate in grid.columns]
+    return [rates[place] if np.isfinite(row[place]) else math.nan for row in means for place in [int(row.argmax())]]
+
+
+def ends(chosen: "pd.Series[float]", validation: "pd.DataFrame") -> set[str]:
+    """The ends of the grid, "low" and "high", that some seed's choice is: beyond them a better rate may lie.
+
+    The upper end is none where a run diverged at it, and a single rate was not chosen.
     """
+    grid = sorted(validation.columns)
+    if len(grid) < 2:
+        return set()
+    found = {"low"} if (chosen == grid[0]).any() else set()
+    if (chosen == grid[-1]).any() and validation[grid[-1]].notna().all():
+        found.add("high")
+    return found
 
-    rate: float | None
-    at_edge: bool
-    within_one_se: list[float]
-    eligible: list[float]
+
+def within_one_se(validation: "pd.DataFrame") -> list[float]:
+    """Eligible rates whose mean is within one standard error of the best mean."""
+    finite = eligible(validation)
+    if finite.columns.empty:
+        return []
+    values = finite.to_numpy(float)
+    means = values.mean(0)
+    error = values[:, means.argmax()].std(ddof=1) / math.sqrt(len(values)) if len(values) > 1 else 0.0
+    return [
+        float(rate) for rate, mean in zip(finite.columns, means, strict=True) if mean >= means.max() - error - 1e-12
+    ]
 
 
-def select(runs: "pd.DataFrame") -> Selection:
-    """The rate with the best mean validation accuracy over seeds, ties to the smaller.
-
-    `runs`: columns learning_rate, validation_accuracy, diverged_at; one row per run of the selection stage.
-    """
-    finite = runs["diverged_at"].isna() & runs["validation_accuracy"].notna()
-    stayed = finite.groupby(runs["learning_rate"]).all()
-    grid = sorted(float(rate) for rate in stayed.index)
-    eligible = [rate for rate in grid if stayed[rate]]
-    if not eligible:
-        return Selection(None, False, [], [])
-    accuracy = runs.groupby("learning_rate")["validation_accuracy"]
-    mean = accuracy.mean().round(12)  # equal counts in another order add up differently: a tie must stay one
-    error = accuracy.sem().fillna(0.0)  # one seed has no standard error
-    best = max(eligible, key=lambda rate: (mean[rate], -rate))
-    within = [rate for rate in eligible if mean[rate] >= mean[best] - error[best] - 1e-12]
-    return Selection(best, best in (grid[0], grid[-1]), within, eligible)
+def half_decade_beyond(rate: float, end: str) -> float:
+    """The next rate of the grid 1e-3, 3e-3, 1e-2, ... that is at least twice as high ("high") or half as high."""
+    decade = math.floor(math.log10(rate))
+    # A product of powers of ten is not the number as it is written: 3e-05 and 3 * 10**-5 differ.
+    grid = [float(f"{digit:g}e{decade + k}") for k in (-2, -1, 0, 1, 2) for digit in ONE_AND_THREE]
+    if end == "high":
+        return min(each for each in grid if each >= 2 * rate * (1 - SAME_RATE))
+    return max(each for each in grid if each <= rate / 2 * (1 + SAME_RATE))

@@ -20,12 +20,12 @@ from fpt.models import BACKBONES, tiny
 from fpt.sweeps.run import run_sweep
 from fpt.sweeps.spec import SweepSpec, resolve
 from fpt.tasks import TASKS, Entry, function
-from fpt.training.recipe import WEIGHTS
 
 if TYPE_CHECKING:
     from torch import Generator, Tensor
 
-    from fpt.tasks.arrays import Examples, Task
+    from fpt.tasks.arrays import Examples
+    from fpt.tasks.task import Task
 
 FIXTURES = Path("tests/data")  # a few real examples of every task that has files
 TOKENS = 128  # longer sequences are cut: it is not their length that is tried here
@@ -34,6 +34,9 @@ SMALL: dict[str, Any] = {
     "batch_size": 2,
     "evaluations": 1,
     "evaluation_examples": 4,
+    "budget_examples": 4,
+    "test_examples": 4,
+    "extend": 0,
     "compute_type": "float32",
 }
 FEW = {"listops": {"train": 80, "heldout": 10}, "listops-short": {"train": 80, "heldout": 10}}
@@ -67,9 +70,8 @@ def smoke(
 def reduced_form(spec: SweepSpec, reduced: dict[str, str]) -> SweepSpec:
     """The same sweep on a tiny model: at most two layers, two rates, one seed."""
     fields = spec.model_dump() | SMALL
-    fields["learning_rates"], fields["selection_seeds"] = spec.learning_rates[:2], spec.selection_seeds[:1]
-    kept = WEIGHTS in spec.measures  # of a confirmation run; the others need none
-    fields["confirmation_seeds"], fields["reference_rates"] = spec.confirmation_seeds[:1] if kept else (), ()
+    fields |= {"learning_rates": spec.learning_rates[:2], "seeds": spec.seeds[:1]}
+    fields["data_fraction"] = max(spec.data_fraction, 0.5)  # of few examples
     options = dict(spec.backbone_options)
     if options.get("layers", 0):
         options["layers"] = min(int(options["layers"]), 2)
@@ -114,5 +116,4 @@ def cut(entry: Entry, place: Path, variant: str, **options: Any) -> "Task":
     def shortened(examples: "Examples") -> "Examples":
         return replace(examples, lengths=None if examples.lengths is None else examples.lengths.clamp(max=TOKENS))
 
-    data = replace(task.data, train=shortened(task.data.train), test=shortened(task.data.test))
-    return replace(task, data=data, encode=encode, tokens=TOKENS)
+    return replace(task, data=task.data.each(shortened), encode=encode, tokens=TOKENS)

@@ -22,12 +22,13 @@ from fpt.sweeps.fields import (
     split_arm,
     with_options,
 )  # fmt: skip
-from fpt.training.recipe import WEIGHTS, Recipe
+from fpt.training.recipe import Recipe
 
-PROTOCOL = 1  # raised when a default or the meaning of results changes: every sweep then has a new hash
+PROTOCOL = 2  # raised when a default or the meaning of results changes: every sweep then has a new hash
 
 OF_THE_STUDY = {"threshold"}  # how results are read: it changes no run
-GRID = ("learning_rates", "selection_seeds", "confirmation_seeds", "reference_rates")
+GRID = ("learning_rates", "seeds", "extend")
+BUDGET = ("steps", "evaluations", "evaluation_examples", "budget_examples", "test_examples", "compute_type")
 NPZ = "npz:"
 PAPERMILL = {  # how lists and mappings are handed to the notebook
     "tuple_type": " (papermill takes lists with -y, as in -y '{learning_rates: [1e-3]}')",
@@ -36,7 +37,7 @@ PAPERMILL = {  # how lists and mappings are handed to the notebook
 
 
 class SweepSpec(Recipe):
-    """One task x arm: the recipe of its runs, the grid of learning rates, and the seeds of both stages.
+    """One task x arm: the recipe of its runs, the grid of learning rates, and the seeds.
 
     `arm` may be given instead of `init` and `trainable`. Lists are kept sorted, and what cannot matter (how a
     pretrained arm would have been drawn at random) is set to its default: the same request is the same sweep.
@@ -54,10 +55,12 @@ class SweepSpec(Recipe):
     input_init: Literal[models.INPUT_INITS] = "orthogonal"  # type: ignore[valid-type]
     pretrained_by: SweepFolder | None = None  # folder of a sweep of the same study
     measures: Measures = ()
+    data_fraction: Annotated[float, Field(gt=0, le=1)] = 1.0  # of the training examples, drawn by the seed
+    shuffle_tokens: Annotated[bool, Field(strict=True)] = False  # by one permutation, the same for all
     learning_rates: Annotated[Rates, Field(min_length=1)]
-    selection_seeds: Annotated[Seeds, Field(min_length=1)]
-    confirmation_seeds: Seeds = ()
-    reference_rates: Rates = ()
+    seeds: Annotated[Seeds, Field(min_length=1)]
+    # at most so many further rates at each end of the grid
+    extend: Annotated[int, Field(ge=0, le=10, strict=True, validate_default=True)] = 3
     threshold: Annotated[float, Field(gt=0, le=1)] | None = None  # validation accuracy that counts as converged
 
     @model_validator(mode="before")
@@ -75,31 +78,28 @@ class SweepSpec(Recipe):
 
     @field_validator("*", mode="before")
     @classmethod
-    def _no_booleans(cls, value: Any) -> Any:
+    def _no_booleans(cls, value: Any, info: ValidationInfo) -> Any:
+        if cls.model_fields[str(info.field_name)].annotation is bool:
+            return value
         if any(isinstance(item, bool) for item in (value if isinstance(value, list | tuple) else [value])):
             raise ValueError("true and false are not allowed here")  # pydantic would read true as 1
         return value
 
-    @field_validator("random_init", "random_gain")
+    @field_validator("random_init")
     @classmethod
     def _only_of_random_arms(cls, value: Any, info: ValidationInfo) -> Any:
-        field = cls.model_fields[str(info.field_name)]
-        return field.default if info.data.get("init") == "pretrained" else value
+        return cls.model_fields["random_init"].default if info.data.get("init") == "pretrained" else value
+
+    @field_validator("extend")
+    @classmethod
+    def _only_of_grids(cls, value: int, info: ValidationInfo) -> int:
+        """A single rate is no grid: nothing is chosen."""
+        return 0 if len(info.data.get("learning_rates", ())) == 1 else value
 
     @model_validator(mode="after")
     def _fits_together(self) -> "SweepSpec":
-        if both := set(self.selection_seeds) & set(self.confirmation_seeds):
-            listed = ", ".join(map(str, sorted(both)))
-            raise SpecError(
-                f"confirmation_seeds = {list(self.confirmation_seeds)}: {listed} also in selection_seeds; "
-                "confirmation needs fresh seeds"
-            )
         if self.pretrained_by is not None and self.init == "random":
             raise SpecError(f"pretrained_by = {self.pretrained_by!r}: needs init pretrained or statistics")
-        if WEIGHTS in self.measures and not self.confirmation_seeds:
-            raise SpecError(
-                "measures: weights are kept of the first confirmation seed, so confirmation_seeds needs one"
-            )
         return self
 
     @property
@@ -116,13 +116,9 @@ class SweepSpec(Recipe):
         return Recipe(**{name: getattr(self, name) for name in Recipe.model_fields})
 
     @property
-    def selection_runs(self) -> int:
-        return len(self.learning_rates) * len(self.selection_seeds)
-
-    @property
-    def confirmation_runs(self) -> int:
-        """An upper bound, known before the selection: the selected rate may be one of the reference rates."""
-        return (len(self.reference_rates) + 1) * len(self.confirmation_seeds)
+    def runs(self) -> int:
+        """Before the grid is extended."""
+        return len(self.learning_rates) * len(self.seeds)
 
     def changed(self, **fields: Any) -> "SweepSpec":
         """The same sweep with other fields, checked anew. Raises SpecError."""
@@ -152,8 +148,7 @@ class SweepSpec(Recipe):
     def identity(self) -> str:
         """What is trained, whatever the grid, the seeds, the budget and the evaluations: two sweeps with one identity
         are the same row of a table on the same task."""
-        how_long = {"steps", "evaluations", "evaluation_examples", "compute_type"}
-        return json.dumps(self._differing({*OF_THE_STUDY, *GRID, *how_long, "measures"}), sort_keys=True)
+        return json.dumps(self._differing({*OF_THE_STUDY, *GRID, *BUDGET, "measures"}), sort_keys=True)
 
     @property
     def folder_name(self) -> str:
@@ -171,8 +166,12 @@ class SweepSpec(Recipe):
         words += [] if self.random_gain == 1 else [f"gain {self.random_gain:g}"]
         words += [] if self.input_init == "orthogonal" else [f"{self.input_init} input"]
         words += [f"pretrained by {self.pretrained_by.partition('.')[0]}"] if self.pretrained_by else []
+        words += [] if self.data_fraction == 1 else [f"{100 * self.data_fraction:g}% of the data"]
+        words += ["shuffled tokens"] if self.shuffle_tokens else []
+        words += [f"warm-up {self.warmup:g}"] if self.warmup else []
+        words += [] if self.clip == Recipe().clip else ["no clipping" if self.clip is None else f"clip {self.clip:g}"]
         words += [] if self.dropout == Recipe().dropout else [f"dropout {self.dropout:g}"]
-        words += [] if self.compute_type == "auto" else [self.compute_type]
+        words += ["bfloat16"] if self.compute_type == "bfloat16" else []
         return ", ".join(words)
 
     def resolved(self) -> dict[str, Any]:

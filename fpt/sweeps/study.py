@@ -4,7 +4,7 @@ The sweeps follow from the tables: fpt/sweeps/scale.py says how the fields of a 
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -146,6 +146,7 @@ def load_study(folder: Path | str) -> Study:
     if not requests:
         raise SpecError(f"no sweeps: {label} needs a paper with tables, or an entry under sweeps")
     sweeps, keepers = _merged(requests)
+    _refuse_mixed_number_types(sweeps, label)
     study = Study(file.name or folder.name, folder, sweeps, file, keepers)
     _refuse_mistaken_rows(study)
     return study
@@ -223,6 +224,23 @@ def _merged(requests: list[Request]) -> tuple[tuple[SweepSpec, ...], dict[str, s
         keepers |= dict.fromkeys(request.names, spec.folder_name)
     order = dict.fromkeys(request.key for request in requests)
     return tuple(sweeps[key] for key in order), keepers
+
+
+def _refuse_mixed_number_types(sweeps: Sequence[SweepSpec], label: str) -> None:
+    """SpecError unless the study names its number type; it may compare two, with the same sweeps in each."""
+    by_type: dict[str, set[str]] = {}
+    for spec in sweeps:
+        by_type.setdefault(spec.compute_type, set()).add(spec.identity)
+    if "auto" in by_type:
+        raise SpecError(
+            "compute_type: a study names its number type, float32 or bfloat16, so that all its arms are trained in it "
+            f"on every machine; write one under defaults ({label})"
+        )
+    if len({frozenset(identities) for identities in by_type.values()}) > 1:
+        raise SpecError(
+            f"compute_type: {' and '.join(sorted(by_type))} are mixed: arms of different number types cannot be "
+            f"compared; name one under defaults, or run every sweep in each of them ({label})"
+        )
 
 
 def _refuse_mistaken_rows(study: Study) -> None:

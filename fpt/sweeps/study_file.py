@@ -10,7 +10,8 @@ from pydantic import BaseModel, Field
 from fpt import models, tasks
 from fpt.documents import read_model
 from fpt.errors import SpecError, check_known
-from fpt.papers import paper_of
+from fpt.papers import claim, paper_of
+from fpt.papers.schema import Paper
 from fpt.sweeps.spec import FIELDS
 
 FILE = "study.yaml"
@@ -44,6 +45,7 @@ class StudyFile(BaseModel, frozen=True, extra="forbid"):
     tasks: dict[str, Fields] = {}
     cells: dict[str, Fields] = {}  # ROW/TASK of the paper -> fields
     sweeps: list[Fields] = []
+    asks: list[str] = []  # the claims for which the study is run, written before it runs
 
 
 def study_label(folder: Path) -> str:
@@ -54,6 +56,8 @@ def study_label(folder: Path) -> str:
 def read_study(folder: Path, label: str) -> StudyFile:
     """The document, with every name in it checked. Raises SpecError."""
     file, _ = read_model(StudyFile, folder / FILE, label)
+    for name in file.asks:
+        claim(name, f"asks of {label}")
     for task in file.tasks:
         tasks.entry(task, f"tasks of {label}")
     options = [name for table in (tasks.TASKS, models.BACKBONES) for entry in table.values() for name in entry.options]
@@ -66,6 +70,7 @@ def read_study(folder: Path, label: str) -> StudyFile:
         where = {name: value for name, value in replacement.where.items() if name not in ("table", "row")}
         places |= {f"{label}, replace {number}, where": where}
         places |= {f"{label}, replace {number}, with": replacement.by or {}}
+    places |= _of_paper(paper_of(file.paper, label)) if file.paper else {}
     for place, fields in places.items():
         for name, value in fields.items():
             check_known("study field", name, known, place)
@@ -74,6 +79,20 @@ def read_study(folder: Path, label: str) -> StudyFile:
     for cell in file.cells:
         _check_cell(cell, file, label)
     return file
+
+
+def _of_paper(paper: Paper) -> dict[str, Fields]:
+    """Everything in a paper that becomes fields of a sweep, those of rows that the study leaves out as well."""
+    source = f"fpt/papers/{paper.name}.yaml"
+    places = {f"defaults of {source}": paper.defaults}
+    places |= {f"{source}, task {task}": fields for task, fields in paper.tasks.items()}
+    places |= {f"{source}, row {name}": row.fields for name, row in paper.rows.items()}
+    cells = [(table, *row) for table in paper.tables.values() for row in table.rows.items()]
+    return places | {
+        f"{source}, {table.id}/{row}/{task}": printed.fields
+        for table, row, entry in cells
+        for task, printed in entry.printed.items()
+    }
 
 
 def _check_text(name: str, value: Any, place: str) -> None:

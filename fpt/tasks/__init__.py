@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from fpt.errors import DataError, SpecError, check_known, check_options
 
 if TYPE_CHECKING:
-    from fpt.tasks.arrays import Task
+    from fpt.tasks.task import Task
 
 NPZ = "npz:PATH"
 MOST = 1_000_000  # a whole-number option; more would fill the memory before anything is trained
@@ -71,8 +71,17 @@ TASKS: dict[str, Entry] = {
         "listops:short", "ListOps, short", options={"train": 20_000, "heldout": 2_000}, classes=10, tokens=(64,)
     ),
     "mnist": Entry("images:mnist", "MNIST", BOTH, files=MNIST, classes=10, tokens=(64, 49)),
-    "cifar10": Entry("images:cifar10", "CIFAR-10", (*BOTH, "gray16"), files=CIFAR10, classes=10, tokens=(64, 64, 64)),
-    "cifar10-lra": Entry("images:cifar10_lra", "CIFAR-10 LRA", BOTH, files=CIFAR10, classes=10, tokens=(1024, 1024)),
+    "cifar10": Entry(
+        "images:cifar10",
+        "CIFAR-10",
+        (*BOTH, "augmented", "gray16", "gray16-released"),
+        files=CIFAR10,
+        classes=10,
+        tokens=(64,) * 5,
+    ),
+    "cifar10-lra": Entry(
+        "images:cifar10_lra", "CIFAR-10 LRA", (*BOTH, "augmented"), files=CIFAR10, classes=10, tokens=(1024,) * 3
+    ),
     "homology": Entry(
         "homology:homology",
         "Remote homology",

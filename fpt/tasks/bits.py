@@ -6,7 +6,8 @@ from pathlib import Path
 import torch
 from torch import Generator, Tensor
 
-from fpt.tasks.arrays import Examples, Task, digest
+from fpt.tasks.arrays import Examples, digest
+from fpt.tasks.task import Task
 
 
 def draw_memory(count: int, source: Generator, strings: int, length: int) -> Examples:
@@ -59,7 +60,7 @@ def bit_memory(data_dir: Path, variant: str, strings: int, length: int, patch: i
         classes=2,
         relevant=partial(matching_string, patch=patch),
         checksum=digest(f"bit-memory {strings} {length} {patch}"),
-        source="drawn at random at every step; validation and test examples from streams of their own",
+        source="drawn at random at every step; validation and test examples from streams of the seed's own",
         licence="none needed: generated",
         scaling="bits are -1 and 1, masked bits 0",
     )

@@ -20,21 +20,23 @@ from fpt.errors import DataError
 from fpt.tasks import npz_checksum
 from fpt.tasks.arrays import Examples
 
+PARTS = ("train", "test")
 NAMES = ("x_train", "y_train", "x_test", "y_test")
 PATIENCE = 20.0  # seconds without an answer from a server before we give up
 
 Array = NDArray[Any]
 
 
-def read_npz(path: Path) -> tuple[Examples, Examples]:
-    """Training and test examples from x_train, y_train, x_test, y_test: see `examples`. Nothing is
-    unpickled."""
+def read_npz(path: Path, tested: bool = True) -> list[Examples]:
+    """Training and test examples from x_train, y_train, x_test, y_test: see `examples`. Not `tested`: a file may lack
+    the last two. Nothing is unpickled."""
     try:
         # the stream is ours to close: NumPy leaves it open when the file is damaged
         with open(path, "rb") as stream, np.load(stream, allow_pickle=False) as file:
-            if missing := [name for name in NAMES if name not in file]:
+            needed = NAMES if tested or not file.keys().isdisjoint(NAMES[2:]) else NAMES[:2]
+            if missing := [name for name in needed if name not in file]:
                 raise DataError(f"{path} has no {', '.join(missing)}; it has {', '.join(file) or 'nothing'}.")
-            arrays = {name: file[name] for name in NAMES}
+            arrays = {name: file[name] for name in needed}
     except (OSError, EOFError, ValueError, TypeError, zipfile.BadZipFile, zlib.error) as error:
         found = f" (SHA-256 {npz_checksum(path)})" if path.is_file() else ""
         raise DataError(f"{path}{found} is truncated, altered or no .npz file of numbers: {error}") from error
@@ -44,10 +46,12 @@ def read_npz(path: Path) -> tuple[Examples, Examples]:
 LARGEST = 1_000_000  # symbol or label: every one has a row in the input or the output layer
 
 
-def examples(arrays: dict[str, Array], source: str) -> tuple[Examples, Examples]:
-    """Checked examples from the four arrays. Images are uint8 (n, h, w) or (n, h, w, channels); sequences
-    integers (n, tokens), 0 or more; labels integers (n,), each class from 0 on in y_train. Raises
-    DataError naming the array."""
+def examples(arrays: dict[str, Array], source: str) -> list[Examples]:
+    """Checked training and test examples from the four arrays; of training alone from the first two.
+
+    Images are uint8 (n, h, w) or (n, h, w, channels); sequences integers (n, tokens), 0 or more; labels integers (n,),
+    each class from 0 on in y_train. Raises DataError naming the array.
+    """
     for name, array in arrays.items():
         inputs = name.startswith("x")
         if array.ndim not in ((2, 3, 4) if inputs else (1,)) or 0 in array.shape:
@@ -60,19 +64,18 @@ def examples(arrays: dict[str, Array], source: str) -> tuple[Examples, Examples]
             raise DataError(f"{source}: {name} has the negative value {array.min()}; values start at 0.")
         if array.max() > LARGEST:
             raise DataError(f"{source}: {name} has the value {array.max()}; the largest allowed is {LARGEST:,}.")
-    for x, y in (("x_train", "y_train"), ("x_test", "y_test")):
-        if len(arrays[x]) != len(arrays[y]):
-            raise DataError(f"{source}: {x} has {len(arrays[x])} rows, but {y} has {len(arrays[y])}.")
-    if arrays["x_train"].shape[1:] != arrays["x_test"].shape[1:]:
-        shapes = f"{arrays['x_train'].shape} and {arrays['x_test'].shape}"
+    parts = [(arrays[f"x_{part}"], arrays[f"y_{part}"]) for part in PARTS if f"x_{part}" in arrays]
+    for part, (x, y) in zip(PARTS, parts, strict=False):
+        if len(x) != len(y):
+            raise DataError(f"{source}: x_{part} has {len(x)} rows, but y_{part} has {len(y)}.")
+    (first, labels), (last, _) = parts[0], parts[-1]
+    if first.shape[1:] != last.shape[1:]:
+        shapes = f"{first.shape} and {last.shape}"
         raise DataError(f"{source}: x_train and x_test have the shapes {shapes}; their examples must be alike.")
-    classes = np.unique(arrays["y_train"])
-    if len(classes) != classes[-1] + 1 or arrays["y_test"].max() > classes[-1]:
-        absent = set(range(int(max(classes[-1], arrays["y_test"].max())) + 1)) - set(classes.tolist())
-        listed = ", ".join(map(str, sorted(absent)[:10]))
+    if absent := sorted(set(range(max(int(y.max()) for _, y in parts) + 1)) - set(labels.tolist())):
+        listed = ", ".join(map(str, absent[:10]))
         raise DataError(f"{source}: y_train has no label {listed}; labels are 0 to the number of classes less 1.")
-    train, test = (_tensors(arrays[f"x_{part}"], arrays[f"y_{part}"]) for part in ("train", "test"))
-    return train, test
+    return [_tensors(x, y) for x, y in parts]
 
 
 def _tensors(inputs: Array, labels: Array) -> Examples:

@@ -8,27 +8,30 @@ from typing import Any
 import torch
 
 from fpt.errors import DataError, SpecError
-from fpt.seeds import generator
 from fpt.tasks import npz_checksum
-from fpt.tasks.arrays import Examples, Finite, Task, digest, hold_out, hold_out_equally, last_rows, set_aside, symbols
+from fpt.tasks.arrays import Examples, Finite, digest, hold_out, hold_out_equally, last_rows, symbols
 from fpt.tasks.files import Array, cifar10_arrays, examples, mnist_arrays, read_npz
 from fpt.tasks.pixels import Pixels
+from fpt.tasks.task import Task
 
 # CIFAR-10's channels, as the released code has them
 MEAN, STD = (0.4914, 0.4822, 0.4465), (0.2023, 0.1994, 0.2010)
+COLOUR: dict[str, Any] = {"mean": MEAN, "std": STD}
+GRAY: dict[str, Any] = {"gray": True, "mean": (0.5,), "std": (0.5,)}
+RELEASED = ("released", "gray16-released")  # variants of CIFAR-10 whose training images all train
+AUGMENTED = ("augmented", *RELEASED)
 
 
 def digits(data_dir: Path, variant: str, patch: int = 2) -> Task:
-    """scikit-learn's digits: 16 tokens of 2x2 pixels. A fixed stratified test set of 400; the seed draws
-    1,097/300."""
+    """scikit-learn's digits: 16 tokens of 2x2 pixels. There is no official test set: the seed draws 1,097 training,
+    300 validation and 400 test images."""
     from sklearn.datasets import load_digits
 
     bunch = load_digits()
     images = torch.tensor(bunch.images, dtype=torch.uint8)
     data = Examples(images, torch.tensor(bunch.target, dtype=torch.int64)[:, None])
-    train, test = set_aside(data.targets[:, 0], 400, generator(0, "digits", "test"))
     return image_task(
-        Finite(data[train], data[test], partial(hold_out, count=300)),
+        Finite(data, 400, partial(hold_out, count=300)),
         Pixels(patch, white=16.0),
         checksum=digest(data.inputs, data.targets),
         source="scikit-learn's load_digits: the test set of UCI's Optical Recognition of Handwritten Digits",
@@ -43,12 +46,17 @@ def digits_lra(data_dir: Path, variant: str) -> Task:
 
 
 def mnist(data_dir: Path, variant: str) -> Task:
-    """MNIST in patches of 4x4: zero padded to 32x32 (`paper`) or 28x28 (`released`). A sixth of the
-    training images, equally from every class, is validation: 1,000 a class of the whole data set."""
+    """MNIST in patches of 4x4.
+
+    `paper`: zero padded to 32x32; a sixth of the training images, equally from every class, is validation: 1,000 a
+    class of the whole data set. `released`: 28x28, and all training images train. The released code stops nowhere and
+    reports what it sees of the test images on the way; here the seed draws half of them, which stops and selects, and
+    the other half is the test.
+    """
     train, test, checksum = downloaded("mnist", data_dir, mnist_arrays, (28, 28))
     count = max(1, len(train) // 6 // (int(train.targets.max()) + 1))
     return image_task(
-        Finite(train, test, partial(hold_out_equally, count=count)),
+        Finite(train, test, None if variant == "released" else partial(hold_out_equally, count=count)),
         Pixels(4, pad=2 if variant == "paper" else 0),
         checksum=checksum,
         source="MNIST, LeCun, Cortes and Burges, as torchvision downloads it",
@@ -58,24 +66,26 @@ def mnist(data_dir: Path, variant: str) -> Task:
 
 
 def cifar10(data_dir: Path, variant: str) -> Task:
-    """CIFAR-10 in patches of 4x4: RGB, 48 numbers a token; `released`: with augmentation; `gray16`: luma,
-    16 numbers, the shape that the papers print."""
-    if variant == "gray16":
-        return cifar_task(data_dir, Pixels(4, gray=True, mean=(0.5,), std=(0.5,)))
-    return cifar_task(data_dir, Pixels(4, mean=MEAN, std=STD, augmented=variant == "released"))
+    """CIFAR-10 in patches of 4x4: RGB, 48 numbers a token; `gray16`: luma, 16 numbers, the shape that the papers print.
+
+    `augmented`: training images are cropped, flipped and rotated, as the released code does. `released` and
+    `gray16-released`: that, and all training images train, as in MNIST.
+    """
+    channels = GRAY if variant.startswith("gray16") else COLOUR
+    return cifar_task(data_dir, variant, Pixels(4, **channels, augmented=variant in AUGMENTED))
 
 
 def cifar10_lra(data_dir: Path, variant: str) -> Task:
-    """CIFAR-10 in gray as 1,024 tokens of one pixel; `released`: with augmentation."""
-    return cifar_task(data_dir, Pixels(1, gray=True, mean=(0.5,), std=(0.5,), augmented=variant == "released"))
+    """CIFAR-10 in gray as 1,024 tokens of one pixel; `augmented` and `released` as in CIFAR-10."""
+    return cifar_task(data_dir, variant, Pixels(1, **GRAY, augmented=variant in AUGMENTED))
 
 
-def cifar_task(data_dir: Path, pixels: Pixels) -> Task:
-    """The last fifth of the training images, `data_batch_5`, is validation."""
+def cifar_task(data_dir: Path, variant: str, pixels: Pixels) -> Task:
+    """The last fifth of the training images, `data_batch_5`, is validation, but in the released variants."""
     train, test, checksum = downloaded("cifar10", data_dir, cifar10_arrays, (32, 32, 3))
     scaling = "luma gray in [-1, 1]" if pixels.gray else "RGB in [0, 1], less the channel means, over their deviations"
     return image_task(
-        Finite(train, test, partial(last_rows, count=max(1, len(train) // 5))),
+        Finite(train, test, None if variant in RELEASED else partial(last_rows, count=max(1, len(train) // 5))),
         pixels,
         checksum=checksum,
         source="CIFAR-10, Krizhevsky 2009, as torchvision downloads it",
@@ -86,21 +96,22 @@ def cifar_task(data_dir: Path, pixels: Pixels) -> Task:
 
 def npz(path: Path, variant: str, patch: int, padded: bool) -> Task:
     """Images (tokens of patch x patch pixels) or integer sequences (`padded`: 0 fills them on the right
-    and is masked). A sixth of the training examples, stratified, is validation. Raises DataError naming
-    the array that is wrong."""
-    train, test = read_npz(path)
-    finite = partial(Finite, divide=partial(hold_out, count=max(1, len(train) // 6)))
+    and is masked). A sixth of the training examples, stratified, is validation; where there are neither x_test nor
+    y_test, the seed draws another sixth as test set. Raises DataError naming the array that is wrong."""
+    train, *official = read_npz(path, tested=False)
+    sixth = max(1, len(train) // 6)
+    data = Finite(train, official[0] if official else sixth, partial(hold_out, count=sixth))
     card: dict[str, Any] = {"checksum": npz_checksum(path), "source": f"your own: {path.name}", "licence": "your own"}
     if train.inputs.ndim > 2:
         if any(side % patch for side in train.inputs.shape[1:3]):
             shape = "x".join(map(str, train.inputs.shape[1:3]))
             raise SpecError(f"npz: option patch {patch} does not divide images of {shape} pixels.")
-        return image_task(finite(train, test), Pixels(patch), scaling="pixels divided by 255", **card)
+        return image_task(data, Pixels(patch), scaling="pixels divided by 255", **card)
     return Task(
-        data=finite(with_lengths(train), with_lengths(test)) if padded else finite(train, test),
+        data=data.each(with_lengths) if padded else data,
         encode=symbols,
         tokens=train.inputs.shape[1],
-        vocabulary=int(max(train.inputs.max(), test.inputs.max())) + 1,
+        vocabulary=int(max(part.inputs.max() for part in (train, *official))) + 1,
         classes=int(train.targets.max()) + 1,
         mask_padding=padded,
         scaling="none: symbols",

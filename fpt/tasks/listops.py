@@ -20,7 +20,8 @@ from tqdm import tqdm
 from fpt.errors import DataError
 from fpt.seeds import stream
 from fpt.tasks import npz_checksum
-from fpt.tasks.arrays import Examples, Finite, Task, digest, in_rows, last_rows, symbols
+from fpt.tasks.arrays import Examples, Finite, digest, hold_out, in_rows, symbols
+from fpt.tasks.task import Task
 from fpt.tasks.trees import Rules, trees
 
 # symbol -> name, value of a list, and what a list is worth to a reader who does not look inside it
@@ -117,8 +118,12 @@ def decode(symbols: bytes | list[int]) -> str:
 
 
 def listops(data_dir: Path, variant: str, train: int, heldout: int) -> Task:
-    """500 to 2,000 tokens. `paper`: brackets kept, read at the last real token; `released`: brackets
-    dropped, cut to 512 tokens, read at position 512 (mostly a padding or a middle token)."""
+    """500 to 2,000 tokens; the seed draws which examples are for what.
+
+    `paper`: brackets kept, read at the last real token. `released`: brackets dropped, cut to 512 tokens, read at
+    position 512 (mostly a padding or a middle token), and tested, as the released code does, on the `heldout` examples
+    for validation: on half of them, while the other half stops and selects, for which that code has nothing.
+    """
     corpus = cached(data_dir / "listops", LONG, train + 2 * heldout, "listops")
     return _task(corpus, variant, heldout, LONG)
 
@@ -137,8 +142,9 @@ def _task(corpus: Corpus, variant: str, heldout: int, rules: Rules) -> Task:
         tokens, lengths = tokens[keep], np.add.reduceat(keep, starts, dtype=np.int64)
     rows = in_rows(tokens, lengths, width)
     data = Examples(rows, torch.from_numpy(answers.astype(np.int64))[:, None], real if paper else None)
+    divided = Finite(data, heldout, partial(hold_out, count=heldout))
     return Task(
-        data=Finite(data[:-heldout], data[-heldout:], partial(last_rows, count=heldout)),
+        data=divided if paper else Finite(data[:-heldout], heldout, None),
         encode=symbols,
         tokens=width,
         vocabulary=16 if paper else 15,
@@ -152,7 +158,7 @@ def _task(corpus: Corpus, variant: str, heldout: int, rules: Rules) -> Task:
 
 
 def listops_ladder(task: Task) -> dict[str, float]:
-    """Test accuracy of exact readers that understand more and more of the list.
+    """Accuracy on the test examples of seed 0 of exact readers that understand more and more of the list.
 
     `majority class` and `root operator only` take the commonest answer of the training set; the others
     evaluate the outermost levels exactly and count deeper lists as typical ones. They need brackets: `released`

@@ -7,6 +7,7 @@ import time
 import warnings
 import zlib
 from contextlib import suppress
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,8 @@ from fpt.errors import DataError, FptError
 from fpt.files import replaced, write_json
 from fpt.models.template import Template
 from fpt.tasks import npz_checksum
+from fpt.tasks.task import Task
+from fpt.training.recipe import Recipe
 
 EVERY = 5.0  # seconds between checkpoints at least
 SHARE = 0.05  # of the time that writing them may take
@@ -27,6 +30,19 @@ COPIES = 4  # of the trainable parameters of a run: they, the best so far, two A
 FLOAT = 4  # bytes
 
 Tables = dict[str, pd.DataFrame]  # runs, curves, and what was measured besides
+
+
+def identify(task: Task, template: Template, recipe: Recipe, place: torch.device) -> dict[str, Any]:
+    """What a checkpoint must have been made for and by, to go on from it."""
+    model = ("backbone", "layers", "options", "init", "random_init", "random_gain", "input_init", "trainable")
+    return {
+        "versions": {name: version(name) for name in ("fpt", "torch")},
+        "device": place.type,
+        "task": [task.name, task.variant, dict(task.options), task.changes, task.checksum],
+        "template": {name: getattr(template, name) for name in model},
+        "weights": template.weights and npz_checksum(template.weights),
+        "recipe": recipe.model_dump(),
+    }
 
 
 class Folder:

@@ -37,7 +37,7 @@ def score(fleet: "Fleet", parameters: Tensor, examples: Examples, subset: "Subse
     With a subset, its runs only, in its order.
     """
     subset = subset or fleet.all_runs
-    pieces = fleet.of(subset, parameters).split(fleet.pieces, dim=1)
+    pieces = fleet.cut(fleet.of(subset, parameters))
     runs = len(subset.places)
     if subset is not fleet.all_runs:
         examples = examples[torch.tensor(subset.seeds, device=fleet.device)]
@@ -94,14 +94,12 @@ class Best:
         self.parameters = fleet.parameters.clone()
         self.step = torch.zeros(runs, dtype=torch.int64, device=fleet.device)
         self.validation = torch.full((runs,), -1.0, dtype=torch.float64, device=fleet.device)
-        self.train = torch.zeros(runs, dtype=torch.float64, device=fleet.device)
 
-    def update(self, step: int, parameters: Tensor, validation: Tensor, train: Tensor) -> None:
+    def update(self, step: int, parameters: Tensor, validation: Tensor) -> None:
         better = validation > self.validation
         torch.where(better[:, None], parameters, self.parameters, out=self.parameters)
         self.step.masked_fill_(better, step)
         torch.where(better, validation, self.validation, out=self.validation)
-        torch.where(better, train, self.train, out=self.train)
 
     def state(self) -> dict[str, Tensor]:
         return {f"best.{name}": tensor for name, tensor in vars(self).items()}

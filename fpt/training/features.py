@@ -13,7 +13,8 @@ import torch
 from torch import Tensor, nn
 
 from fpt.models.template import Template
-from fpt.tasks.arrays import Examples, Finite, FiniteSplit, Task
+from fpt.tasks.arrays import Examples, Finite
+from fpt.tasks.task import FiniteSplit, Task
 from fpt.training.evaluate import TOKENS_AT_ONCE, observed
 from fpt.training.fleet import Fleet
 from fpt.training.recipe import Recipe
@@ -96,4 +97,4 @@ def cached(fleet: Fleet) -> Finite:
         features = observed(fleet, weights, examples, size, layer, lambda _, inputs, output: inputs[0])
         return Examples(features, examples.targets.to(fleet.device))
 
-    return Finite(of(data.train), of(data.test), data.divide)
+    return Finite.each(data, of)

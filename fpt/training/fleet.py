@@ -2,7 +2,7 @@
 
 The trainable parameters of the whole fleet are one matrix, a row a run. A step differentiates around a
 torch.func.vmap (outer over seeds, inner over rates) of functional_call, so library models work unchanged and the
-backward pass needs no batching rules. With dropout 0 a run in a fleet equals the run alone.
+backward pass needs no batching rules. A run in a fleet equals the run alone, dropout included.
 """
 
 from collections.abc import Callable, Sequence
@@ -14,10 +14,11 @@ from torch import Tensor
 from torch.func import functional_call, vmap
 from torch.nn.functional import cross_entropy
 
-from fpt.models.layers import Masks
+from fpt.models.layers import Masks, Projection
 from fpt.models.template import Template
-from fpt.seeds import generator, stream
-from fpt.tasks.arrays import Examples, Split, Task
+from fpt.seeds import generator
+from fpt.tasks.arrays import Examples
+from fpt.tasks.task import Split, Task
 from fpt.training import resources
 from fpt.training.recipe import Recipe
 
@@ -66,6 +67,9 @@ class Fleet:
         self.compute_type = resources.dtype(recipe.compute_type, device)
         self.module = template.module.to(device)
         self.module.set_compute_type(self.compute_type)
+        for name, layer in self.module.named_modules():
+            if isinstance(layer, Projection):
+                layer.shared = f"{name}.weight" not in template.trainable
         self.splits: list[Split] = [task.split(seed).to(device) for seed in self.seeds]
         self._load_weights()
         runs = len(self.seeds) * len(self.rates)
@@ -81,13 +85,12 @@ class Fleet:
             self._forward_all = self._forward
 
     def _make_masks(self) -> Masks:
-        """Dropout depends on all that identifies the fleet: a run has no stream of its own."""
-        identity: list[Any] = [*self.rates, "seeds", *self.seeds]
+        """All rates of a seed, and all arms with the same shapes, drop out the same."""
         shapes = []
         if self.recipe.dropout:
             batch = self.splits[0].batch(0, self.recipe.batch_size)
             shapes = self.module.dropout_shapes(self.task.encode(batch.inputs), batch.lengths)
-        return Masks(shapes, self.recipe.dropout, self.device, stream(self.seeds[0], "dropout", *identity))
+        return Masks(shapes, self.recipe.dropout, self.device)
 
     def _load_weights(self) -> None:
         """Trainable tensors become a matrix (runs, parameters); frozen ones are held once, or once a seed."""
@@ -98,7 +101,7 @@ class Fleet:
         self.shared: dict[str, Tensor] = {}
         self.per_seed: dict[str, Tensor] = {}
         for name in self.template.shapes.keys() - set(self.names):
-            values = [self._frozen(name, seed_weights[name]) for seed_weights in weights]
+            values = [seed_weights[name].to(self.device, self._kind(name)) for seed_weights in weights]
             if all(seed_weights[name] is weights[0][name] for seed_weights in weights):
                 self.shared[name] = values[0]
             else:
@@ -116,11 +119,23 @@ class Fleet:
         large = [shape.numel() for shape in self.shapes if shape.numel() >= LARGE]
         small = sum(shape.numel() for shape in self.shapes) - sum(large)
         self.pieces = [size for size in (small, *large) if size]
+        kinds = [
+            self._kind(name) for name, shape in zip(self.names, self.shapes, strict=True) if shape.numel() >= LARGE
+        ]
+        self.kinds = [torch.float32] * bool(small) + kinds
 
-    def _frozen(self, name: str, value: Tensor) -> Tensor:
-        """Only frozen matrices are held in the compute type: freezing must not be confounded with precision."""
-        matrix = value.dim() > 1 and self.template.groups[name] in ("attention", "feed_forward", "recurrent")
-        return value.to(self.device, self.compute_type if matrix else torch.float32)
+    def _kind(self, name: str) -> torch.dtype:
+        """The type in which a tensor is computed with: matrices in the compute type, frozen or not."""
+        matrix = len(self.template.shapes[name]) > 1
+        inside = matrix and self.template.groups[name] in ("attention", "feed_forward", "recurrent")
+        return self.compute_type if inside else torch.float32
+
+    def cut(self, parameters: Tensor) -> Tensors:
+        """Rows of the parameter matrix in pieces, each in its type: cast here once, not at every use."""
+        pieces = parameters.split(self.pieces, dim=1)
+        if self.compute_type == torch.float32:
+            return list(pieces)
+        return [piece.to(kind) for piece, kind in zip(pieces, self.kinds, strict=True)]
 
     def _make_optimizers(self) -> None:
         """One Adam a run, on views of its row; moments and steps are matrices too (for checkpoints)."""
@@ -137,8 +152,7 @@ class Fleet:
 
     def state(self) -> dict[str, Tensor]:
         """All that a step changes, as the tensors themselves; the position in the data is the number of steps."""
-        others = {"active": self.active.rows, "generator": self.masks.generator.get_state()}
-        return others | {name: getattr(self, name) for name in CHANGED}
+        return {"active": self.active.rows} | {name: getattr(self, name) for name in CHANGED}
 
     def load(self, state: dict[str, Tensor]) -> None:
         """Go on from what `state()` gave."""
@@ -147,7 +161,6 @@ class Fleet:
         rows = state["active"].to(self.device)
         all_runs = torch.equal(rows, self.all_runs.rows)  # the compiled step is theirs
         self.active = self.all_runs if all_runs else self.subset(rows)
-        self.masks.generator.set_state(state["generator"])
 
     def subset(self, rows: Tensor) -> Subset:
         """The runs `rows` (seeds, rates), in each row those of one seed; a seed may have several rows."""
@@ -189,7 +202,7 @@ class Fleet:
         """(seeds, rates, batch, predictions, classes) of the runs of `subset`.
 
         pieces [(runs of the subset, numbers of a piece)], tokens (seeds, batch, tokens, ...), lengths (seeds, batch),
-        masks [(seeds, rates, ...)], noise (seeds, batch, ...).
+        masks [(seeds, ...)], noise (seeds, batch, ...).
         """
         # Compiled for all runs alone: every other number of runs would be compiled anew.
         forward = self._forward_all if subset is self.all_runs else self._forward
@@ -211,7 +224,7 @@ class Fleet:
             return output
 
         rectangle = [piece.unflatten(0, (len(inputs["tokens"]), -1)) for piece in pieces]
-        output: Tensor = vmap(vmap(one, in_dims=(0, 0, None, None)))(rectangle, masks, per_seed, inputs)
+        output: Tensor = vmap(vmap(one, in_dims=(0, None, None, None)))(rectangle, masks, per_seed, inputs)
         return output
 
     def of(self, subset: Subset, parameters: Tensor) -> Tensor:
@@ -240,32 +253,33 @@ class Fleet:
         """`logits` of the active runs as at gradient step `step`: with dropout, augmentation and noise."""
         subset = self.active
         noise = self.noise(subset, step)(batch.inputs.shape[1])
-        masks = self.masks.draw(*subset.rows.shape)
+        masks = self.masks.draw([self.seeds[place] for place in subset.seeds], step)
         return self.logits(pieces, self.encode(batch.inputs, step), batch.lengths, subset, masks, noise)
 
     def step(self, step: int, batch: Examples | None = None) -> Tensor:
         """Gradient step number `step` (from 1) of the active runs: their losses, detached. No host synchronisation."""
         batch = batch or self.batch(step - 1)
         subset = self.active
-        leaves = [
-            piece.requires_grad_() for piece in self.of(subset, self.parameters).detach().split(self.pieces, dim=1)
-        ]
+        leaves = [piece.requires_grad_() for piece in self.cut(self.of(subset, self.parameters).detach())]
         losses = run_losses(self.in_training(leaves, batch, step), batch.targets)
         # Longformer's global projections take no part: theirs are zero.
-        gradients = torch.autograd.grad(losses.sum(), leaves, materialize_grads=True)
+        found = torch.autograd.grad(losses.sum(), leaves, materialize_grads=True)
+        gradients = [gradient.to(self.parameters.dtype) for gradient in found]
         norms = torch.stack([torch.linalg.vector_norm(gradient, dim=1) for gradient in gradients]).norm(dim=0)
         self.mark_diverged(step, losses.isfinite() & norms.isfinite())
-        self._update(gradients, norms)
+        self._update(gradients, norms, step)
         return losses.detach()
 
-    def _update(self, gradients: Sequence[Tensor], norms: Tensor) -> None:
+    def _update(self, gradients: Sequence[Tensor], norms: Tensor, step: int) -> None:
         """Adam, on gradients clipped to norm `clip`; a diverged run keeps its last finite parameters."""
+        warm = min(1.0, step / (self.recipe.warmup * self.recipe.steps)) if self.recipe.warmup else 1.0
         dead = (~self.alive).float()
         # Adam divides gradients by grad_scale and does nothing where found_inf is 1: no pass over them of our own.
         excess = torch.ones_like(norms) if self.recipe.clip is None else (norms + 1e-6) / self.recipe.clip
         for place, scale, *parts in zip(self.active.places, excess.clamp(min=1).float(), *gradients, strict=True):
             optimizer: Any = self.optimizers[place]
             optimizer.grad_scale, optimizer.found_inf = scale, dead[place]
+            optimizer.param_groups[0]["lr"] = self.rates[place % len(self.rates)] * warm
             for piece, part in zip(optimizer.param_groups[0]["params"], parts, strict=True):
                 piece.grad = part
             optimizer.step()

@@ -4,7 +4,6 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -14,16 +13,17 @@ from torch import Tensor
 
 from fpt.errors import SpecError
 from fpt.models.template import Template
-from fpt.tasks import npz_checksum
-from fpt.tasks.arrays import Task
+from fpt.tasks.arrays import Examples
+from fpt.tasks.task import Task
 from fpt.training import features, measures, resources
-from fpt.training.checkpoint import Folder, Tables, check_disk
+from fpt.training.checkpoint import Folder, Tables, check_disk, identify
 from fpt.training.evaluate import Best, score
 from fpt.training.fleet import Fleet, stack
 from fpt.training.recipe import ATTENTION, TRAIN_MODE, Recipe
 
 Progress = Callable[[int, int], None]
-SCORES = ("train_loss", "train_accuracy", "validation_loss", "validation_accuracy")
+SCORES = ("validation_loss", "validation_accuracy")  # at every evaluation
+TESTED = ("test_accuracy", "test_accuracy_exact", "train_accuracy")  # at every budget
 
 
 @dataclass(frozen=True)
@@ -42,17 +42,23 @@ class FleetResult:
 
 
 class Training:
-    """A fleet on its way: the steps done, every score so far, each run's best parameters."""
+    """A fleet on its way: the steps done, every score so far, each run's best parameters.
+
+    Three samples, drawn by the seed, have one job each. A, of the validation set, stops and selects; B, of the test
+    set, reports, with the parameters that were best on A so far; training examples say how well these were learned.
+    """
 
     def __init__(self, fleet: Fleet) -> None:
         self.fleet, self.done, self.best = fleet, 0, Best(fleet)
         recipe = fleet.recipe
-        held = [split.validation_sample(recipe.evaluation_examples) for split in fleet.splits]
-        self.validation = stack(held)
-        self.seen = stack([split.train_sample(len(part)) for split, part in zip(fleet.splits, held, strict=True)])
-        self.stops = recipe.evaluation_steps()
-        shape = (len(self.stops), len(SCORES), len(fleet.parameters))
-        self.scores = torch.zeros(shape, dtype=torch.float64, device=fleet.device)
+        self.validation = stack([split.validation_sample(recipe.evaluation_examples) for split in fleet.splits])
+        self.stops, self.budgets = recipe.evaluation_steps(), recipe.budgets()
+
+        def table(rows: Sequence[int], columns: Sequence[str]) -> Tensor:
+            shape = (len(rows), len(columns), len(fleet.parameters))
+            return torch.zeros(shape, dtype=torch.float64, device=fleet.device)
+
+        self.scores, self.tested = table(self.stops, SCORES), table(self.budgets, TESTED)
 
     def step(self) -> bool:
         """One gradient step, and the evaluation that is due after it; True after an evaluation."""
@@ -62,6 +68,9 @@ class Training:
         if self.done not in self.stops:
             return False
         self._evaluate(self.stops.index(self.done))
+        if self.done in self.budgets:
+            self._test(self.budgets.index(self.done))
+        self.fleet.release()
         return True
 
     def _evaluate(self, number: int) -> None:
@@ -71,65 +80,79 @@ class Training:
             self.scores[number] = self.scores[number - 1]
         if not subset.places:
             return
-        train, validation = (score(fleet, fleet.parameters, part, subset) for part in (self.seen, self.validation))
-        now = torch.stack([train.loss, train.accuracy, validation.loss, validation.accuracy])
-        self.scores[number].index_copy_(1, subset.rows.flatten(), now)
-        fleet.mark_diverged(self.done, validation.loss.isfinite())
-        _, train_accuracy, _, validation_accuracy = self.scores[number]
-        self.best.update(self.done, fleet.parameters, validation_accuracy, train_accuracy)
-        fleet.release()
+        found = score(fleet, fleet.parameters, self.validation, subset)
+        self.scores[number].index_copy_(1, subset.rows.flatten(), torch.stack([found.loss, found.accuracy]))
+        fleet.mark_diverged(self.done, found.loss.isfinite())
+        self.best.update(self.done, fleet.parameters, self.scores[number, SCORES.index("validation_accuracy")])
+
+    def _test(self, number: int) -> None:
+        """Test every run with its best parameters so far; one that was never finite has none, and no accuracy."""
+        test, train = self._samples(number)
+        found = score(self.fleet, self.best.parameters, test)
+        seen = score(self.fleet, self.best.parameters, train)
+        scores = torch.stack([found.accuracy, found.exact, seen.accuracy])
+        self.tested[number] = scores.masked_fill(self.best.step == 0, torch.nan)
+
+    def _samples(self, number: int) -> tuple[Examples, Examples]:
+        """B at this budget, and training examples: as many, but never more than `budget_examples`."""
+        recipe, splits = self.fleet.recipe, self.fleet.splits
+        count = recipe.test_examples if number == len(self.budgets) - 1 else recipe.budget_examples
+        test = stack([split.test_sample(count) for split in splits])
+        size = test.targets.shape[1]
+        return test, stack([split.train_sample(min(size, recipe.budget_examples or size)) for split in splits])
 
     def state(self) -> dict[str, Tensor]:
         """Everything, as tensors, for a checkpoint."""
-        steps = torch.tensor([self.done])
-        return {**self.fleet.state(), **self.best.state(), "scores": self.scores, "done": steps}
+        own = {"scores": self.scores, "tested": self.tested, "done": torch.tensor([self.done])}
+        return {**self.fleet.state(), **self.best.state(), **own}
 
     def load(self, state: dict[str, Tensor]) -> None:
         """Go on from what `state()` gave."""
         self.fleet.load(state)
-        for name, tensor in (self.best.state() | {"scores": self.scores}).items():
+        for name, tensor in (self.best.state() | {"scores": self.scores, "tested": self.tested}).items():
             tensor.copy_(state[name])
         self.done = int(state["done"].item())
 
-    def tables(self, test_examples: int | None, asked: Sequence[str] = ()) -> Tables:
+    def tables(self, asked: Sequence[str] = ()) -> Tables:
         """Tables of runs and curves, and of what is `asked` for (of fpt.training.recipe.MEASURES)."""
-        tables = {"runs": self._runs(test_examples), "curves": self._curves()}
+        tables = {"runs": self._runs(), "curves": self._curves()}
         if ATTENTION in asked:
             tables["attention"] = measures.attention(self.fleet, self.best.parameters)
         if TRAIN_MODE in asked:
             tables["runs"]["train_accuracy_train_mode"] = measures.train_mode_accuracy(self.fleet).cpu().numpy()
         return tables
 
-    def _runs(self, test_examples: int | None) -> pd.DataFrame:
-        """A row a run, each tested with its best and with its last parameters."""
+    def _runs(self) -> pd.DataFrame:
+        """A row a run: its scores with its best parameters at the end, and with its last ones."""
         fleet, best = self.fleet, self.best
-        test = stack([split.test_sample(test_examples) for split in fleet.splits])
-        at_best = score(fleet, best.parameters, test)
-        last = at_best.accuracy.clone()  # of many runs the last parameters are the best ones
-        if len(others := (best.step != self.stops[-1]).nonzero()):
-            last[others[:, 0]] = score(fleet, fleet.parameters, test, fleet.subset(others)).accuracy
-        columns = {
-            "best_step": best.step,
-            "validation_accuracy": best.validation,
-            "train_accuracy": best.train,
-            "test_accuracy": at_best.accuracy,
-            "test_accuracy_exact": at_best.exact,
-            "test_accuracy_last": last,
-            "train_accuracy_last": self.scores[-1, SCORES.index("train_accuracy")],
-        }
+        columns = {"best_step": best.step, "validation_accuracy": best.validation.where(best.step > 0, torch.nan)}
+        columns |= dict(zip(TESTED, self.tested[-1], strict=True)) | self._last()
         runs = pd.DataFrame(identity(fleet) | {name: value.cpu().numpy() for name, value in columns.items()})
         diverged = pd.Series(fleet.diverged_at.cpu().numpy(), dtype="Int64")
         runs["diverged_at"] = diverged.mask(diverged == 0)
-        of_best = ["validation_accuracy", "train_accuracy", "test_accuracy", "test_accuracy_exact"]
-        runs.loc[runs["best_step"] == 0, of_best] = float("nan")  # never finite: there is no best
         return runs
 
+    def _last(self) -> dict[str, Tensor]:
+        """Scores with the last parameters, which in many runs are the best ones."""
+        columns = {f"{name}_last": self.tested[-1, TESTED.index(name)].clone() for name in TESTED[::2]}
+        others = (self.best.step != self.stops[-1]).nonzero()
+        if len(others):
+            subset = self.fleet.subset(others)
+            for column, sample in zip(columns.values(), self._samples(-1 % len(self.budgets)), strict=True):
+                column[others[:, 0]] = score(self.fleet, self.fleet.parameters, sample, subset).accuracy
+        return columns
+
     def _curves(self) -> pd.DataFrame:
-        """A row a run and evaluation."""
-        return pd.concat(
-            pd.DataFrame(identity(self.fleet) | {"step": stop} | dict(zip(SCORES, scores.cpu().numpy(), strict=True)))
-            for stop, scores in zip(self.stops, self.scores, strict=True)
-        )
+        """A row a run and evaluation; what was tested at a budget is nan at the other steps."""
+        of_budgets = dict(zip(self.budgets, self.tested.cpu().numpy(), strict=True))
+        untested = self.tested.new_full((len(TESTED), len(self.fleet.parameters)), torch.nan).cpu().numpy()
+        rows = []
+        for stop, scores in zip(self.stops, self.scores.cpu().numpy(), strict=True):
+            tested = dict(zip(TESTED, of_budgets.get(stop, untested), strict=True))
+            del tested["test_accuracy_exact"]
+            scored = dict(zip(SCORES, scores, strict=True))
+            rows.append(pd.DataFrame(identity(self.fleet) | {"step": stop} | scored | tested))
+        return pd.concat(rows)
 
 
 def identity(fleet: Fleet) -> dict[str, list[float] | list[int]]:
@@ -145,36 +168,32 @@ def train(
     learning_rates: Sequence[float],
     seeds: Sequence[int],
     *,
-    test_examples: int | None = None,
     asked: Sequence[str] = (),
-    keep: tuple[float, int, Path] | None = None,
+    keep: tuple[int, Callable[[float], Path]] | None = None,
     progress: Progress | None = None,
     checkpoints: Path | None = None,
     device: torch.device | str | None = None,
 ) -> FleetResult:
-    """Train learning_rates x seeds, evaluate, keep each run's best parameters, test both best and last ones.
+    """Train learning_rates x seeds, evaluate, keep each run's best parameters, test them at every budget.
 
-    test_examples caps the test set (a fixed stratified sample). asked: of fpt.training.recipe.MEASURES. keep: the
-    rate, the seed and the file of the one run whose best parameters are kept. progress(step, steps) is called at every
-    evaluation and about every second. Fleets that do not fit in memory are split; `parts` records it. With a
-    folder for `checkpoints`, the same call after a crash goes on from the last one; on a CPU its tables are those of
-    an uninterrupted call, bit for bit.
-    Raises SpecError for an empty or repeated list, and for a batch larger than the training set; FptError where
-    memory or disk are too small.
+    asked: of fpt.training.recipe.MEASURES. keep: a seed, and the file for the best parameters of its run at each rate.
+    progress(step, steps) is called at every evaluation and about every second. Fleets that do not fit in memory are
+    split; `parts` records it. With a folder for `checkpoints`, the same call after a crash goes on from the last one;
+    on a CPU its tables are those of an uninterrupted call, bit for bit. Raises SpecError for an empty or repeated list,
+    and for a batch larger than the training set; FptError where memory or disk are too small.
     """
     place = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
     check_lists(learning_rates, seeds)
     folder = None if checkpoints is None else Folder(checkpoints)
     made_by = identify(task, template, recipe, place)
-    made_by |= {"rates": list(learning_rates), "seeds": list(seeds), "test_examples": test_examples}
-    made_by |= {"asked": list(asked)} if asked else {}
+    made_by |= {"rates": list(learning_rates), "seeds": list(seeds), "asked": list(asked)}
     plan = (folder.plan(made_by) if folder else None) or decide(template, recipe, made_by, place, folder)
     recipe = recipe.model_copy(update={"compute_type": plan["compute_type"]})
 
     def conclude(training: Training) -> Tables:
         if keep:
-            measures.keep_weights(training.fleet, *keep[:2], training.best.parameters, keep[2])
-        return training.tables(test_examples, asked)
+            measures.keep_weights(training.fleet, training.best.parameters, *keep)
+        return training.tables(asked)
 
     with resources.threads(plan["threads"]):
         make = partial(features.fleet, task, template, recipe)
@@ -253,19 +272,6 @@ class Job:
         if self.folder:
             self.folder.finish(number, tables)
         return tables
-
-
-def identify(task: Task, template: Template, recipe: Recipe, place: torch.device) -> dict[str, Any]:
-    """What a checkpoint must have been made for and by, to go on from it."""
-    model = ("backbone", "layers", "options", "init", "random_init", "random_gain", "input_init", "trainable")
-    return {
-        "versions": {name: version(name) for name in ("fpt", "torch")},
-        "device": place.type,
-        "task": [task.name, task.variant, dict(task.options), task.checksum],
-        "template": {name: getattr(template, name) for name in model},
-        "weights": template.weights and npz_checksum(template.weights),
-        "recipe": recipe.model_dump(),
-    }
 
 
 def in_order(tables: list[pd.DataFrame]) -> pd.DataFrame:

@@ -1,5 +1,6 @@
 """What else a fleet can be asked after its training: kept weights, first-layer attention, accuracy in training mode."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -29,12 +30,14 @@ def run_weights(
     return values | {name: piece.view(shape) for name, piece, shape in named}
 
 
-def keep_weights(fleet: Fleet, rate: float, seed: int, parameters: Tensor, path: Path) -> None:
-    """Write every weight of the run of `rate` and `seed` as safetensors, if it is in this fleet."""
-    if rate in fleet.rates and seed in fleet.seeds:
-        row = fleet.seeds.index(seed) * len(fleet.rates) + fleet.rates.index(rate)
+def keep_weights(fleet: Fleet, parameters: Tensor, seed: int, file: Callable[[float], Path]) -> None:
+    """Write every weight of the runs of `seed` that are in this fleet as safetensors, in the `file` of each rate."""
+    if seed not in fleet.seeds:
+        return
+    for number, rate in enumerate(fleet.rates):
+        row = fleet.seeds.index(seed) * len(fleet.rates) + number
         weights = {name: tensor.cpu().contiguous() for name, tensor in run_weights(fleet, row, parameters).items()}
-        with replaced(path) as partial:
+        with replaced(file(rate)) as partial:
             save_file(weights, partial)
 
 

@@ -21,9 +21,11 @@ from fpt.models.template import Template
 from fpt.training.recipe import Recipe
 
 FLOAT = 4  # bytes
-STATES = 6  # parameters, gradient, two Adam moments, best so far; weights and their gradient in the compute type
-KEPT_PER_LAYER = 34  # floats a token and unit of width that one block keeps for its backward pass
-KEPT_PER_SCORE = 4.5  # floats an attention score: softmax, mask and its bits, their product, a gradient passing by
+STATES = 7  # parameters, gradient, two Adam moments, best so far; weights and gradient in the compute type, passing by
+KEPT_PER_LAYER = 30  # floats a token and unit of width that one block keeps for its backward pass
+KEPT_PER_RECURRENT_LAYER = 46  # four gates a step, and their norms
+KEPT_PER_SCORE = 3.5  # floats an attention score: softmax, what is left of it, gradients passing by
+MASKS_PER_LAYER, MASKS_PER_SCORE = 2.5, 1.25  # floats of dropout masks and their bits
 CONTAINER = Path("/sys/fs/cgroup")  # version 2
 SHARE = 0.8  # of the free memory that a fleet may take
 BFLOAT16_PAYS = 1.5  # bfloat16 must be so many times as fast to be chosen
@@ -36,17 +38,22 @@ T = TypeVar("T")
 def run_bytes(template: Template, recipe: Recipe) -> int:
     """Predicted bytes of one run: trainable state and activations."""
     trainable = sum(template.shapes[name].numel() for name in template.trainable)
-    tokens = recipe.batch_size * template.task.tokens
+    kept = KEPT_PER_RECURRENT_LAYER if "recurrent" in template.groups.values() else KEPT_PER_LAYER
+    return int(FLOAT * (STATES * trainable + per_block(template, recipe, kept, KEPT_PER_SCORE)))
+
+
+def seed_bytes(template: Template, recipe: Recipe) -> int:
+    """Bytes that all runs of one seed share: dropout masks, and frozen tensors that the seed draws. Pretrained ones are
+    held once."""
+    masks = per_block(template, recipe, MASKS_PER_LAYER, MASKS_PER_SCORE) if recipe.dropout else 0
+    frozen = (shape.numel() for name, shape in template.shapes.items() if name not in template.trainable)
+    return int(FLOAT * (masks + (0 if template.init == "pretrained" else sum(frozen))))
+
+
+def per_block(template: Template, recipe: Recipe, of_width: float, of_score: float) -> float:
+    """Numbers in proportion to tokens and width, and to attention scores, of all blocks."""
     scores = template.module.heads * template.module.reach
-    activations = tokens * template.layers * (KEPT_PER_LAYER * template.width + KEPT_PER_SCORE * scores)
-    return int(FLOAT * (STATES * trainable + activations))
-
-
-def seed_bytes(template: Template) -> int:
-    """Bytes that all runs of one seed share: frozen tensors that the seed draws. Pretrained ones are held once."""
-    if template.init == "pretrained":
-        return 0
-    return FLOAT * sum(shape.numel() for name, shape in template.shapes.items() if name not in template.trainable)
+    return recipe.batch_size * template.task.tokens * template.layers * (of_width * template.width + of_score * scores)
 
 
 def free_bytes(device: torch.device) -> int:
@@ -75,7 +82,7 @@ def split(template: Template, recipe: Recipe, rates: list[float], seeds: list[in
 
     Raises FptError where not even one run fits.
     """
-    run, shared, free = run_bytes(template, recipe), seed_bytes(template), int(SHARE * free_bytes(device))
+    run, shared, free = run_bytes(template, recipe), seed_bytes(template, recipe), int(SHARE * free_bytes(device))
     if free < shared + run:
         raise FptError(
             f"one run of {template.backbone!r} on {template.task.name!r} at batch size {recipe.batch_size} needs about "

@@ -17,8 +17,7 @@ from fpt.sweeps.spec import SweepSpec, resolve
 ROOT = Path(__file__).parents[2]
 SPEC: dict[str, Any] = {
     "task": "mnist", "backbone": "gpt2", "arm": "frozen-pretrained", "steps": 100, "evaluations": 5,
-    "evaluation_examples": 1000, "learning_rates": [1e-4, 1e-3], "selection_seeds": [0, 1, 2],
-    "confirmation_seeds": [10, 11], "reference_rates": [1e-3],
+    "evaluation_examples": 1000, "budget_examples": 500, "learning_rates": [1e-4, 1e-3], "seeds": [0, 1, 2, 3],
 }  # fmt: skip
 CEILING = {"float32_flop_per_second": 1e11, "bfloat16_flop_per_second": 1e12}
 
@@ -51,12 +50,17 @@ def write(runs: Path, *rows: Any, **changes: Any) -> Path:
 
 
 def test_seconds_of_a_sweep_are_steps_and_evaluations_of_all_runs() -> None:
-    runs = 2 * 3 + 2 * 2
-    evaluations = runs * 5 * (1000 + 1000) + 2 * (6 * 1000 + 4 * 10_000)  # the confirmation tests on the whole test set
-    assert predict(spec(), [row()]) == pytest.approx(runs * 100 * 0.5 + evaluations * 1e-3)
-    whole = runs * 5 * (10_000 + 10_000) + 2 * runs * 10_000
-    seconds = predict(spec(evaluation_examples=None), [row()])
-    assert seconds == pytest.approx(runs * 100 * 0.5 + whole * 1e-3)
+    budgets, stops = [3, 6, 12, 25, 50, 100], [1, 3, 6, 10, 12, 25, 32, 50, 100]
+    assert (spec().budgets(), spec().evaluation_steps()) == (budgets, stops)
+    tested = 5 * 500 + 10_000  # and 500 training examples each time; at the end both again, with the last parameters
+    evaluations = 9 * 1000 + tested + 10_000 + 7 * 500
+    assert predict(spec(), [row()]) == pytest.approx(8 * (100 * 0.5 + evaluations * 1e-3))
+    whole = 9 * 10_000 + 2 * 6 * 10_000 + 2 * 10_000
+    seconds = predict(spec(evaluation_examples=None, budget_examples=20_000), [row()])
+    assert seconds == pytest.approx(8 * (100 * 0.5 + whole * 1e-3))
+    at_the_end = 5 * 1000 + 2 * 2000 + 2 * 500  # with a warm-up there is one budget
+    seconds = predict(spec(warmup=0.1, test_examples=2000), [row()])
+    assert seconds == pytest.approx(8 * (100 * 0.5 + at_the_end * 1e-3))
 
 
 def test_the_fleet_nearest_in_size_decides() -> None:
@@ -122,7 +126,8 @@ def test_a_known_cost_needs_no_torch() -> None:
     program = (
         "import sys, fpt.bench.cost as cost; from fpt.sweeps.study import load_study; from pathlib import Path\n"
         "(bench,) = cost.benches(Path('runs'))\n"
-        "found = [cost.predict(spec, bench.rows) for spec in load_study(Path('runs/laptop')).sweeps]\n"
+        "sweeps = [each.changed(compute_type='auto') for each in load_study(Path('runs/laptop')).sweeps]\n"
+        "found = [cost.predict(spec, bench.rows) for spec in sweeps]\n"
         "sys.exit('torch' in sys.modules or not any(found))"
     )
     assert subprocess.run([sys.executable, "-c", program], cwd=ROOT).returncode == 0

@@ -31,7 +31,7 @@ def nothing_here(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 def spec(**changes: Any) -> SweepSpec:
     fields: dict[str, Any] = {"task": "mnist", "arm": "frozen-random", "learning_rates": [1e-3], "steps": 100}
-    return resolve(fields | {"selection_seeds": [0], "confirmation_seeds": [10]} | changes)
+    return resolve(fields | {"seeds": [0, 10]} | changes)
 
 
 def row(of: SweepSpec, seconds: float = 1.0) -> Row:
@@ -69,7 +69,7 @@ def test_every_backbone_has_an_estimate_without_weights(backbone: str, nothing_h
 
 @pytest.mark.parametrize("task", [name for name in TASKS if name != fpt.tasks.NPZ])
 def test_every_task_has_an_estimate_without_data(task: str, nothing_here: None) -> None:
-    pretrained = resolve({"task": task, "backbone": "distilgpt2", "learning_rates": [1e-3], "selection_seeds": [0]})
+    pretrained = resolve({"task": task, "backbone": "distilgpt2", "learning_rates": [1e-3], "seeds": [0]})
     assert (estimate(pretrained, [row(spec())]) or 0) > 0
 
 
@@ -82,14 +82,16 @@ def test_a_sweep_that_was_measured_is_estimated_at_what_was_measured() -> None:
 def test_the_nearest_width_of_the_same_kind_decides() -> None:
     rows = [row(spec(), 9.0), row(spec(backbone="gpt2"), 4.0), row(spec(arm="unfrozen-random"), 9.0)]
     steps = 2 * 100 * 2.0  # of both runs: distilgpt2 has 6 of the 12 layers of GPT-2
-    examples = 2 * 2 * 20 * 10_000 + 2 * 2 * 10_000  # of both runs, at 20 stops and at the end
-    assert estimate(spec(backbone="distilgpt2"), rows) == pytest.approx(steps + examples * 0.25)
+    # of both runs: at 6 stops, as many test and training examples, and these again with the last parameters
+    examples = 2 * (6 * 10_000 + 2 * 6 * 10_000 + 2 * 10_000)
+    assert estimate(spec(backbone="distilgpt2", evaluations=1), rows) == pytest.approx(steps + examples * 0.25)
 
 
 def test_of_one_width_the_nearest_length_decides() -> None:
     rows = [row(spec(task="listops"), 9.0), row(spec(), 4.0), row(spec(task="bit-xor"), 9.0)]
-    found = estimate(spec(task="cifar10", batch_size=16, evaluations=1, evaluation_examples=1), rows)
-    assert found == pytest.approx(2 * 100 * 8.0 + (2 * 2 * 1 + 2 * (1 + 10_000)) * 0.5)
+    samples = {"evaluation_examples": 1, "budget_examples": 3, "test_examples": 7}
+    found = estimate(spec(task="cifar10", batch_size=16, evaluations=1, **samples), rows)
+    assert found == pytest.approx(2 * (100 * 8.0 + (6 * 1 + 2 * (5 * 3 + 7) + 2 * 7) * 0.5))
 
 
 def test_options_of_the_backbone_count() -> None:

@@ -12,13 +12,14 @@ import torch
 from fpt.bench import cost, measure
 from fpt.bench.cost import Bench
 from fpt.bench.measure import cell, cells, clock, in_turns, peak_memory
-from fpt.errors import FptError, SpecError
+from fpt.errors import DataError, FptError, SpecError
 from fpt.tasks import TASKS, Entry
 from fpt.tasks.images import digits
 
 RATES = {"float32_flop_per_second": 1e12, "bfloat16_flop_per_second": 1e12}
 EMPTY = Bench.model_validate({"device": "a processor", "kind": "cpu", "threads": 1, "ceiling": RATES, "rows": []})
 CPU = torch.device("cpu")
+FILES = Path(__file__).parents[1] / "data"
 
 
 def test_the_clock_counts_the_calls() -> None:
@@ -54,7 +55,7 @@ def test_the_memory_gauge_stops_with_an_error_inside() -> None:
 def test_a_cell_is_a_grid_whose_fleet_has_so_many_runs(kind: str) -> None:
     for text in cells(kind == "quick", kind == "cuda"):
         spec = cell(text)
-        assert len(spec.learning_rates) * len(spec.selection_seeds) == int(text.split("/")[3])
+        assert len(spec.learning_rates) * len(spec.seeds) == int(text.split("/")[3])
 
 
 def test_the_cells_cover_every_length_and_several_widths() -> None:
@@ -138,6 +139,27 @@ def test_a_task_of_yours_is_timed_on_its_data(
     monkeypatch.setitem(TASKS, "mine", Entry(digits, "Mine"))
     row = measure.measure(cell("small-gpt2/mine/frozen-random/1"), 1, 0.01, compared=False)
     assert (row.tokens, row.held, row.ratio) == (16, (300, 400), None)
+
+
+def test_without_its_files_a_cell_is_timed_on_random_images_of_the_same_shape(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shaped_task: Callable[[str, str], Any]
+) -> None:
+    monkeypatch.setattr(measure, "IMAGES", {"mnist": ((700, 100), (28, 28)), "cifar10": ((700, 100), (32, 32, 3))})
+    real = measure.tasks.load
+
+    def missing(name: str, folder: object, *others: Any, **options: Any) -> Any:
+        if folder is None:
+            raise DataError("nothing here, and no network")
+        return real(name, folder, *others, **options)
+
+    monkeypatch.setattr(measure.tasks, "load", missing)
+    for name in ("mnist", "cifar10", "cifar10-lra"):
+        task, inputs = measure.load(cell(f"tiny-lm/{name}/frozen-random/1"))
+        assert inputs == "random"
+        assert (task.tokens, task.width, task.classes) == (real(name, FILES).tokens, real(name, FILES).width, 10)
+        assert len(task.split(0).batch(0, 8)) == 8
+    with pytest.raises(DataError, match="nothing here"):
+        measure.load(cell("tiny-lm/homology/frozen-random/1"))
 
 
 def test_a_cell_that_cannot_be_measured_is_logged_and_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,7 +10,7 @@ from transformers.pytorch_utils import Conv1D
 import fpt.models
 import fpt.tasks
 from fpt.bench.reference import Reference
-from fpt.tasks.arrays import Task
+from fpt.tasks.task import Task
 from fpt.training import Recipe
 from fpt.training.fleet import Fleet
 

@@ -81,11 +81,10 @@ def test_tables_are_text(kind: str) -> None:
 def test_the_number_types_are_compared_seed_by_seed() -> None:
     accuracy = {"bfloat16": [0.70, 0.72, 0.75], "float32": [0.71, 0.71, 0.74]}
     rows = [
-        {"stage": stage, "task": "digits", "label": "FP", "learning_rate": 1e-3, "seed": seed, "compute_type": kind,
+        {"task": "digits", "label": "FP", "learning_rate": 1e-3, "seed": seed, "compute_type": kind,
          "test_accuracy": value}
         for kind, values in accuracy.items()
         for seed, value in zip((10, 11, 12), values, strict=True)
-        for stage in ("selection", "confirmation")
     ]  # fmt: skip
     (row,) = precision_table(pd.DataFrame(rows)).to_dict("records")
     assert (row["bfloat16"], row["float32"], row["seeds"]) == ("72.3", "72.0", "3")

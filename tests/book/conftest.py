@@ -25,6 +25,4 @@ def workspace(html: Path) -> Path:
 def contents(workspace: Path) -> list[str]:
     """Every page of the table of contents."""
     toc: dict[str, Any] = yaml.safe_load((workspace / "book/_toc.yml").read_text())
-    chapters = [chapter for part in toc["parts"] for chapter in part["chapters"]]
-    sections = [section for chapter in chapters for section in chapter.get("sections", [])]
-    return [toc["root"], *(entry["file"] for entry in [*chapters, *sections])]
+    return [toc["root"], *(chapter["file"] for part in toc["parts"] for chapter in part["chapters"])]

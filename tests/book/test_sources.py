@@ -6,13 +6,13 @@ from pathlib import Path
 import pytest
 import yaml
 
-from fpt.sweeps.publish import BEGIN, END
+from fpt.evidence import studies
 
 ROOT = Path(__file__).parents[2]
 CHAPTERS = sorted((ROOT / "book").glob("*.md"))
 # A result has a unit. Levels of the statistics themselves may be named.
 TYPED = re.compile(r"\d+(?:\.\d+)?\s*(?:%|points?\b|percent\b)")
-NAMED = {"95%", "80%"}
+NAMED = {"95%", "80%", "5%"}
 
 
 def prose(chapter: Path) -> str:
@@ -29,12 +29,20 @@ def test_no_result_is_typed(chapter: Path) -> None:
 def test_every_chapter_is_in_the_contents_and_no_other() -> None:
     toc = yaml.safe_load((ROOT / "book/_toc.yml").read_text())
     listed = {toc["root"], *(c["file"] for part in toc["parts"] for c in part["chapters"])}
-    assert {name for name in listed if name.startswith("book/")} == {f"book/{path.stem}" for path in CHAPTERS}
+    assert listed == {f"book/{path.stem}" for path in CHAPTERS}  # executed notebooks are no pages
 
 
-def test_the_contents_have_the_marks_that_publish_writes_between() -> None:
-    lines = [line.strip() for line in (ROOT / "book/_toc.yml").read_text().splitlines()]
-    assert lines.index(BEGIN) < lines.index(END)
+@pytest.mark.parametrize("chapter", CHAPTERS, ids=lambda path: path.stem)
+def test_studies_that_a_chapter_reads_exist(chapter: Path) -> None:
+    code = "\n".join(re.findall(r"^```\{code-cell\}.*?^```$", chapter.read_text(), flags=re.DOTALL | re.MULTILINE))
+    asked = re.findall(r"(?:study_cells|find_study)(?:, \(|\()([^)]*)\)", code)
+    assert {name for each in asked for name in re.findall(r'"([^"]+)"', each)} <= set(studies(ROOT))
+
+
+def test_the_page_on_running_tells_what_every_study_is() -> None:
+    told = re.search(r"^WHAT = \{(.*?)^\}", (ROOT / "book/rerun.md").read_text(), flags=re.DOTALL | re.MULTILINE)
+    assert told
+    assert set(re.findall(r'^ +"([^"]+)":', told[1], flags=re.MULTILINE)) == set(studies(ROOT))
 
 
 def test_the_bibliography_has_what_is_cited_and_no_more() -> None:

@@ -52,8 +52,9 @@ def test_the_evidence_reads_them(workspace: Path) -> None:
     assert set(runs["arm"]) == ARMS
     assert set(runs["origin"]) == {"own"}
     assert runs["test_accuracy"].between(0, 1).all()
-    confirmed = runs[(runs["stage"] == "confirmation") & runs["selected"]]
-    assert confirmed.groupby("arm")["seed"].apply(set).eq({10, 11}).all()
+    assert runs.groupby(["arm", "learning_rate"])["seed"].apply(set).eq({0, 1}).all()
+    chosen = {arm: sorted(rows["seed"]) for arm, rows in runs[runs["selected"]].groupby("arm")}
+    assert chosen == {arm: [0, 1] for arm in ARMS}  # one rate for each seed
     assert fpt.evidence.verdicts_on(["P-05"], [fpt.evidence.StudyCells(workspace / "runs" / "smoke")])
 
 

@@ -77,10 +77,11 @@ def test_the_reduced_form_keeps_what_makes_a_row_what_it_is() -> None:
     reduced: dict[str, str] = {}
     for spec in of_task("cifar10"):
         small = smoke.reduced_form(spec, reduced | {str(spec.pretrained_by): "bit-memory.unfrozen-random-12345678"})
-        kept = ("task", "variant", "backbone", "init", "trainable", "random_init", "input_init", "measures", "dropout")
+        kept = ("task", "variant", "backbone", "init", "trainable", "random_init", "input_init", "measures", "dropout",
+                "warmup", "shuffle_tokens")  # fmt: skip
         assert [getattr(small, name) for name in kept] == [getattr(spec, name) for name in kept]
-        assert small.steps == 3
-        assert len(small.selection_seeds) == 1
+        assert (small.steps, small.extend, small.compute_type) == (3, 0, "float32")
+        assert len(small.seeds) == 1
 
 
 def test_a_failure_is_reported_and_the_others_go_on(monkeypatch: pytest.MonkeyPatch) -> None:

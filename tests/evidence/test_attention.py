@@ -20,7 +20,7 @@ def maps(task: str, share: float) -> pd.DataFrame:
             weight = share / len(needed) if key in needed else rest
             rows.append((query, key, weight, weight * (key in needed), (key in needed) / (query + 1)))
     frame = pd.DataFrame(rows, columns=["query", "key", "weight", "relevant", "chance"])
-    return frame.assign(stage="selection", learning_rate=1e-3, seed=0, trained=True)
+    return frame.assign(learning_rate=1e-3, seed=0, trained=True)
 
 
 def test_scores_are_what_the_map_says() -> None:

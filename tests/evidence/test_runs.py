@@ -13,29 +13,36 @@ import synthetic
 
 from fpt.errors import DataError, SpecError
 from fpt.evidence import find_study, load_curves, load_runs, studies, sweeps_table
+from fpt.evidence.cells import StudyCells
 from fpt.evidence.runs import label, load_sweeps, rate_text
+from fpt.papers import table
 from fpt.sweeps import SweepSpec, load_study
+from fpt.training.recipe import Recipe
+
+KEYS = ("seed", "learning_rate")
 
 
 def test_one_row_per_run_with_its_spec(study: Path, runs: pd.DataFrame) -> None:
-    grid, references, selection, confirmation = 4, 2, 3, 8
-    assert len(runs) == 6 * (grid * selection + references * confirmation)
+    grid, seeds = 4, 8
+    assert len(runs) == 6 * grid * seeds
     assert set(runs["label"]) == {"FP", "FR", "UP", "UR", "FR fixed", "UR fixed"}
     assert set(runs["study"]) == {"laptop"}
     assert set(runs["origin"]) == {"own"}
     assert runs["setup"].nunique() == 1
-    confirmed = runs[(runs["stage"] == "confirmation") & runs["selected"]]
-    assert confirmed.groupby("label").size().eq(confirmation).all()
-    assert set(runs.loc[runs["reference"], "learning_rate"]) == {1e-3, 1e-2}
-    assert not runs.loc[runs["learning_rate"] == 1e-4, "reference"].any()
-    assert not runs.duplicated(["sweep", "stage", "learning_rate", "seed"]).any()
+    assert runs[runs["selected"]].groupby(["label", "seed"]).size().eq(1).all()
+    assert runs["selected"].sum() == 6 * seeds
+    assert set(runs.loc[runs["selected"] & (runs["label"] == "FP"), "learning_rate"]) == {1e-2}
+    assert not {"stage", "reference"} & {*runs}
+    assert not runs.duplicated(["sweep", "learning_rate", "seed"]).any()
 
 
 def test_curves_carry_the_same_columns(study: Path, runs: pd.DataFrame) -> None:
     curves = load_curves(study)
-    assert len(curves) == 20 * len(runs)
-    only_runs = {"best_step", "diverged_at", "train_accuracy_last"}
-    assert {name for name in {*runs} - {*curves} if not name.startswith("test_accuracy")} == only_runs
+    steps = Recipe(steps=400).evaluation_steps()
+    assert len(curves) == len(steps) * len(runs)
+    only_runs = {"best_step", "diverged_at", "train_accuracy_last", "test_accuracy_exact", "test_accuracy_last"}
+    assert {*runs} - {*curves} == only_runs
+    assert set(curves.loc[curves["test_accuracy"].notna(), "step"]) == set(Recipe(steps=400).budgets())
 
 
 def test_no_results_give_the_columns_and_no_rows(tmp_path: Path) -> None:
@@ -74,21 +81,41 @@ def test_only_what_the_present_study_resolves_to(tmp_path: Path) -> None:
     assert first.folder_name not in set(load_runs(study)["sweep"])
 
 
-def test_a_sweep_is_cut_once_by_stage_and_rate(study: Path) -> None:
+def test_a_sweep_is_cut_once_by_the_rates_of_its_seeds(study: Path) -> None:
     sweep = next(iter(load_sweeps(load_study(study)).values()))
-    cut = sweep.at("runs", "confirmation", 1e-3 * (1 + 1e-9))  # rates went through text
-    rows = sweep.runs[(sweep.runs["stage"] == "confirmation") & (sweep.runs["learning_rate"] == 1e-3)]
-    pd.testing.assert_series_equal(cut["test_accuracy"], rows.set_index("seed")["test_accuracy"])
-    assert sweep.at("runs", "confirmation", 1e-3 * (1 + 1e-9)) is cut
-    assert list(sweep.at("curves", "confirmation", 1e-3)) == list(cut.index)
-    assert sweep.at("runs", "confirmation", math.nan).empty
+    rates = pd.Series({0: 1e-3 * (1 + 1e-9), 1: 1e-2})  # rates went through text
+    cut = sweep.at("runs", rates)
+    rows = sweep.runs[[pair in [(0, 1e-3), (1, 1e-2)] for pair in zip(*map(sweep.runs.get, KEYS), strict=True)]]
+    pd.testing.assert_series_equal(
+        cut["test_accuracy"].sort_index(), rows.set_index("seed")["test_accuracy"].sort_index()
+    )
+    assert sweep.at("runs", rates) is cut
+    assert list(sweep.at("curves", rates)) == [0, 1]
+    assert sweep.at("runs", pd.Series({0: math.nan})).empty
+
+
+def test_a_table_is_read_once_in_a_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    study, read = synthetic.finish(synthetic.workspace(tmp_path)), []
+    parquet = pd.read_parquet
+    monkeypatch.setattr(pd, "read_parquet", lambda path: (read.append(path), parquet(path))[1])
+    first = load_runs(study)
+    for _ in range(3):
+        load_runs(study)
+        StudyCells(study).cells(table("rothermel-table-1"))[0].values()
+    assert len(read) == len(set(read)) == 6
+    first["seed"] = 0  # a user's frame is a copy
+    assert set(load_runs(study)["seed"]) == set(range(8))
+    changed = next(path for path in read if "frozen-pretrained" in str(path))
+    parquet(changed).assign(seed=lambda runs: runs["seed"] + 100).to_parquet(changed)
+    assert set(load_runs(study)["seed"]) == {*range(8), *range(100, 108)}
+    assert len(read) == 7
 
 
 def test_status_and_provenance_of_every_sweep(study: Path) -> None:
     table = sweeps_table(study)
     assert list(table["status"]) == ["done"] * 6
     assert {"device", "data_checksum", "threads", "compute_type", "wall_seconds", "git"} <= set(table.columns)
-    assert table["runs"].eq(28).all()
+    assert table["runs"].eq(32).all()
     assert table["hash"].is_unique
 
 
@@ -118,7 +145,7 @@ def test_bad_arguments_are_named(study: Path) -> None:
     ],
 )
 def test_labels(fields: dict[str, Any], name: str) -> None:
-    plain = {"task": "digits", "random_init": "matched", "learning_rates": [1e-3], "selection_seeds": [0]}
+    plain = {"task": "digits", "random_init": "matched", "learning_rates": [1e-3], "seeds": [0]}
     assert label(SweepSpec(**plain | fields)) == name
 
 

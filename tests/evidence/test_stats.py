@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fpt.evidence.stats import Paired, mean_interval, paired, partial_conjunction, seeds_needed, sem
+from fpt.evidence.stats import Paired, holm, mean_interval, paired, partial_conjunction, seeds_needed, sem
 
 
 def series(values: list[float], seeds: range | None = None) -> "pd.Series[float]":
@@ -127,3 +127,62 @@ def test_one_arm_alone() -> None:
 
 def test_the_default_has_no_numbers() -> None:
     assert Paired(0).differences == ()
+
+
+def over_test_sets(noise: bool, sets: int = 400, images: int = 400, seeds: int = 8) -> float:
+    """How often the interval holds the difference of two equal models, over test sets drawn anew: each seed of a model
+    answers an image as most seeds of it do with 90%, and all seeds are scored on the same images."""
+    rng, held = np.random.default_rng(0), 0
+    for _ in range(sets):
+        usual = rng.random((2, images)) < 0.8  # what each model answers rightly, whatever the seed
+        flips = rng.random((2, seeds, images)) < 0.1
+        scores = (usual[:, None, :] ^ flips).mean(axis=2)
+        p = scores.mean(axis=1)
+        added = float((p * (1 - p)).sum() / images) if noise else 0.0
+        test = paired(series(list(scores[0])), series(list(scores[1])), noise=added)
+        held += test.low < 0 < test.high
+    return held / sets
+
+
+def test_a_fixed_test_set_is_part_of_the_interval() -> None:
+    assert over_test_sets(noise=False) < 0.7
+    assert over_test_sets(noise=True) > 0.94  # conservative: p (1 - p) counts the spread between seeds again
+
+
+def test_noise_widens_intervals_and_p_values_alike() -> None:
+    first, second = series([0.51, 0.62, 0.73, 0.6]), series([0.50, 0.60, 0.70, 0.59])
+    plain, noisy = paired(first, second), paired(first, second, noise=0.02**2)
+    assert noisy.high - noisy.low > plain.high - plain.low
+    assert plain.above(0) < noisy.above(0) < 0.5
+    for limit in (noisy.low - 1e-6, noisy.low + 1e-6, noisy.high - 1e-6, noisy.high + 1e-6):
+        assert (2 * min(noisy.above(limit), noisy.below(limit)) > 0.05) == (noisy.low < limit < noisy.high)
+    much = paired(first, second, noise=1.0)  # beside which the seeds do not count
+    assert (much.high - much.low) / 2 == pytest.approx(3.182446, abs=1e-3)  # t(0.975, 3)
+
+
+def test_flipped_signs_are_never_surer_than_the_noise_allows() -> None:
+    apart = [series([1.0] * 8), series([0.9] * 8)]
+    assert paired(*apart).above(0) == pytest.approx(1 / 2**8)
+    assert paired(*apart, noise=0.1**2).above(0) == pytest.approx(0.1587, abs=1e-4)  # one standard deviation
+
+
+def test_the_noise_of_the_test_set_sets_a_limit_to_what_seeds_can_show() -> None:
+    needed = seeds_needed(0.01, 0.01)
+    assert needed is not None
+    assert (seeds_needed(0.01, 0.01, noise=0.001**2) or 0) > needed
+    assert seeds_needed(0.01, 0.01, noise=0.01**2) is None
+
+
+def test_one_arm_on_a_fixed_test_set() -> None:
+    mean, low, high = mean_interval(series([0.4, 0.5, 0.6]), noise=0.05**2)
+    half = 4.302653 * math.sqrt(0.1**2 / 3 + 0.05**2)
+    assert (mean, low, high) == pytest.approx((0.5, 0.5 - half, 0.5 + half), abs=1e-6)
+
+
+def test_holm_agrees_with_statsmodels() -> None:
+    from statsmodels.stats.multitest import multipletests
+
+    p_values = [0.01, 0.04, 0.03, 0.005, 0.04, 0.9]
+    assert holm(p_values) == pytest.approx(multipletests(p_values, method="holm")[1])
+    assert holm([0.6, 0.7]) == [1.0, 1.0]
+    assert holm([]) == []

@@ -19,7 +19,7 @@ from fpt.models import BACKBONES
 from fpt.models.families import family, names
 from fpt.models.families.longformer import band_mask
 from fpt.models.template import read_out
-from fpt.tasks.arrays import Task
+from fpt.tasks.task import Task
 
 LIBRARY = [name for name, entry in BACKBONES.items() if entry.pretrained]  # the LSTMs are ours
 SMALL = list(small_models.stand_ins())

@@ -4,10 +4,13 @@ import math
 
 import pytest
 import torch
+from safetensors.torch import save_file
 
 import fpt.models
+import fpt.models.weights
 import fpt.tasks
 from fpt.models.initialise import matrix_std
+from fpt.seeds import generator
 
 MATRIX = "backbone.h.0.mlp.c_fc.weight"
 RESIDUAL = "backbone.h.1.mlp.c_proj.weight"
@@ -61,6 +64,82 @@ def test_standard_deviation_of_random_matrices(recipe, std, gain, digits):
     assert weights["backbone.wpe.weight"].std().item() == pytest.approx(0.02, rel=0.05)  # the gain is of matrices alone
     assert weights["backbone.ln_f.weight"].eq(1).all()
     assert weights["backbone.h.0.attn.c_attn.bias"].eq(0).all()
+
+
+@pytest.mark.parametrize("backbone", ["small-gpt2", "small-bert", "small-t5", "small-vit"])
+def test_the_gain_multiplies_pretrained_matrices_and_nothing_else(backbone, digits, small_backbones):
+    plain, template = (fpt.models.build(digits, backbone, "pretrained", random_gain=gain) for gain in (1.0, 2.5))
+    before, after, other = plain.initialise(0), template.initialise(0), template.initialise(7)
+    changed = {name for name, value in before.items() if not torch.equal(value, after[name])}
+    inside = ("attention", "feed_forward", "recurrent")
+    assert changed == {name for name, value in before.items() if template.groups[name] in inside and value.dim() > 1}
+    assert changed
+    for name in changed:
+        assert torch.equal(after[name], 2.5 * before[name])
+        assert after[name] is other[name]  # one tensor object for all seeds
+    library = small_backbones[backbone].state_dict()
+    assert all(torch.equal(before[name], library[name.removeprefix("backbone.")]) for name in changed)
+
+
+@pytest.mark.parametrize("gain", [0.5, 3.0])
+def test_the_gain_multiplies_statistics_of_matrices(gain, digits, small_backbones):
+    plain, scaled = (
+        fpt.models.build(digits, "small-gpt2", "statistics", random_gain=factor).initialise(0) for factor in (1.0, gain)
+    )
+    torch.testing.assert_close(scaled[MATRIX], gain * plain[MATRIX])
+    assert torch.equal(scaled["backbone.wpe.weight"], plain["backbone.wpe.weight"])
+
+
+# --- statistics, and positions beyond a table
+
+
+def test_statistics_are_of_whole_tensors():
+    """Of tiny-lm's 256 positions, not of the ten that Bit XOR uses, whose standard deviation is a third larger."""
+    task = fpt.tasks.load("bit-xor")
+    table = fpt.models.weights.pretrained_state("tiny-lm")["wpe.weight"]
+    template = fpt.models.build(task, "tiny-lm", "statistics")
+    drawn = torch.stack([template.initialise(seed)["backbone.wpe.weight"] for seed in range(20)])
+    assert drawn.shape[1:] == (10, 128)
+    assert drawn.std().item() == pytest.approx(table.std(correction=0).item(), rel=0.02)
+    assert table[:10].std().item() > 1.2 * drawn.std().item()
+    assert drawn.mean().item() == pytest.approx(table.mean().item(), abs=0.003)
+
+
+@pytest.mark.parametrize("backbone", ["small-gpt2", "small-longformer", "small-vit"])
+def test_statistics_of_every_tensor(backbone, digits, small_backbones):
+    template = fpt.models.build(digits, backbone, "statistics", "all")
+    values, kind = template.initialise(0), template.module.family
+    library = small_backbones[backbone].state_dict()
+    for name, value in values.items():
+        inside = name.removeprefix("backbone.")
+        if not name.startswith("backbone."):
+            continue
+        if inside == kind.positions and kind.new_positions:  # a table of ours starts from zeros
+            assert value.eq(0).all()
+            continue
+        expected = torch.empty_like(value).normal_(generator=generator(0, "weights", inside))
+        expected = library[inside].mean() + expected * library[inside].std(correction=0)
+        torch.testing.assert_close(value, expected)
+
+
+def kept_file(template, tmp_path, std):
+    """A file as a sweep keeps it, whose position table was trained to another standard deviation."""
+    weights = {name: value for name, value in template.initialise(0).items() if name.startswith("backbone.")}
+    weights["backbone.wpe.weight"] = std * torch.randn(10, 16, generator=generator(0, "kept"))
+    save_file(weights, tmp_path / "kept.safetensors")
+    return tmp_path / "kept.safetensors"
+
+
+def test_positions_beyond_a_kept_table_are_what_they_were_at_the_start(small_backbones, tmp_path):
+    keeper = fpt.models.build(fpt.tasks.load("bit-xor"), "small-gpt2", "random", "all")
+    path = kept_file(keeper, tmp_path, std=0.5)
+    task = fpt.tasks.load("digits-lra")
+    table = fpt.models.build(task, "small-gpt2", "pretrained", weights=path).initialise(0)["backbone.wpe.weight"]
+    assert table.shape == (64, 16)
+    assert table[:10].std().item() == pytest.approx(0.5, rel=0.2)
+    assert table[10:].std().item() == pytest.approx(0.02, rel=0.1)
+    drawn = fpt.models.build(task, "small-gpt2", "statistics", weights=path).initialise(0)["backbone.wpe.weight"]
+    assert drawn.std().item() == pytest.approx(table[:10].std().item(), rel=0.1)
 
 
 def test_matched_is_gpt2s_own_at_its_own_width():

@@ -13,7 +13,7 @@ from fpt.errors import SpecError
 from fpt.models.families.lstm import UnbiasedLayerNorm
 from fpt.sweeps.run import prepare
 from fpt.sweeps.spec import resolve
-from fpt.tasks.arrays import Task
+from fpt.tasks.task import Task
 
 pytestmark = pytest.mark.usefixtures("small_lstms")
 
@@ -202,6 +202,9 @@ def test_random_values(backbone, gain, digits):
         else:
             assert all(0.7 / math.sqrt(numbers) < part.abs().max() <= 1 / math.sqrt(numbers) for part in (weight, bias))
     assert values["backbone.positions.weight"].std().item() == pytest.approx(0.02, rel=0.2)
+    zero = fpt.models.build(digits, backbone, "random", positions=True, zero_positions=True, random_gain=gain)
+    for name, value in zero.initialise(3).items():
+        assert torch.equal(value, torch.zeros_like(value) if name == "backbone.positions.weight" else values[name])
     fixed = fpt.models.build(digits, backbone, "random", random_init="fixed").initialise(3)
     assert 0.95 / math.sqrt(768) < fixed["backbone.layers.0.i2h.weight"].abs().max() <= 1 / math.sqrt(768)
 
@@ -213,6 +216,11 @@ def test_random_values(backbone, gain, digits):
         ({"trainable": ["positions"]}, r"'lstm' has no parameter group 'positions' \(option positions\) \(a study\)"),
         ({"trainable": ["attention"]}, r"'lstm' has no parameter group 'attention' \(a study\)"),
         ({"backbone_options": {"layers": 49}}, r"layers=49 \(a study\).*'lstm' has 3 layers.*give 1 to 48"),
+        (
+            {"backbone_options": {"zero_positions": True}},
+            r"zero_positions \(a study\).*'lstm'.* only with option positions",
+        ),
+        ({"backbone_options": {"zero_positions": 1}}, r"option zero_positions is 1 \(a study\).*must be bool"),
         ({"backbone_options": {"width": 0}}, r"width=0 \(a study\): must be 1 to 4096"),
         ({"backbone_options": {"width": 10**9}}, r"width=1000000000 \(a study\): must be 1 to 4096"),
         ({"backbone_options": {"residual": 1}}, r"option residual is 1.*must be bool"),
@@ -226,7 +234,7 @@ def test_bad_choices(arguments, message):
 
 def test_a_sweep_with_options():
     fields = {"task": "digits", "backbone": "lstm", "init": "random", "trainable": ["output", "positions"]}
-    fields |= {"learning_rates": [1e-3], "selection_seeds": [0]}
+    fields |= {"learning_rates": [1e-3], "seeds": [0]}
     spec = resolve(fields | {"backbone_options": {"positions": True, "layers": 12}})
     assert spec.hash != resolve(fields | {"backbone_options": {"positions": True}}).hash
     _, template = prepare(spec)

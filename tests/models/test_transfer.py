@@ -11,7 +11,7 @@ import fpt.models
 import fpt.tasks
 from fpt.models.template import Template, read_out
 from fpt.models.weights import fetch
-from fpt.tasks.arrays import Task
+from fpt.tasks.task import Task
 
 
 @pytest.fixture(scope="module")
@@ -113,6 +113,7 @@ GROUPS_OF = {
     },
 }
 GROUPS_OF["longformer"] = GROUPS_OF["bert"]
+GROUPS_OF["none"] = {}
 
 
 @pytest.mark.parametrize("backbone", list(fpt.models.BACKBONES))

@@ -46,8 +46,15 @@ def test_the_source_of_a_bad_choice_is_named():
         fpt.models.check("gtp2", source="runs/x/study.yaml")
 
 
-def test_a_policy_takes_the_groups_that_exist():
+def test_a_policy_takes_the_groups_that_exist(monkeypatch):
     assert "recurrent" not in fpt.models.trainable_groups("all", "gpt2")
+    for policy in set(fpt.models.POLICIES) - {"output"}:
+        assert fpt.models.trainable_groups(policy, "none") == ("input", "output")
+    assert fpt.models.trainable_groups("output", "none") == ("output",)
+    monkeypatch.setitem(fpt.models.POLICIES, "mine", ("attention", "recurrent"))
+    assert fpt.models.trainable_groups("mine", "gpt2") == ("attention",)
+    with pytest.raises(SpecError, match=r"policy 'mine' trains attention, recurrent, and .*'none' has input, output"):
+        fpt.models.trainable_groups("mine", "none")
 
 
 def test_missing_weights_say_what_to_do(monkeypatch, tmp_path):

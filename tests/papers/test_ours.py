@@ -16,13 +16,16 @@ def ours() -> Paper:
     return load_paper(FILE)
 
 
-def test_the_claims_follow_the_two_that_are_kept_free(ours: Paper) -> None:
-    assert list(ours.claims) == [f"P-0{number}" for number in range(3, 10)]
+def test_every_claim_has_its_rule(ours: Paper) -> None:
+    assert list(ours.claims) == [f"P-0{number}" for number in range(1, 10)]
     assert all(claim.rule for claim in ours.claims.values())
+    (plane,), (crossing,) = ours.claims["P-01"].rule, ours.claims["P-02"].rule
+    assert (plane.kind, plane.rows) == ("plane", ("FP", "UP"))
+    assert (crossing.kind, crossing.rows) == ("crossing", ("UP", "FP"))
 
 
 def test_the_tables_are_read_on_any_task_and_every_row_says_why(ours: Paper) -> None:
-    assert list(ours.tables) == ["ours-arms", "ours-scales"]
+    assert list(ours.tables) == ["ours-plane", "ours-arms", "ours-scales"]
     for table in ours.tables.values():
         assert table.any_task
         assert all(row.ours and not row.printed and not row.tasks for row in table.rows.values())

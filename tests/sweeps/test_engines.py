@@ -161,7 +161,8 @@ def test_a_real_sweep_killed_in_training_is_trained_to_the_same_bytes(
     workspace: Path, engine: Engine, tmp_path: Path
 ) -> None:
     shutil.copy(ROOT / "notebooks" / "sweep.ipynb", "notebooks")
-    real = spec(60, evaluations=30, evaluation_examples=50, confirmation_seeds=[], compute_type="float32")
+    few = {"evaluation_examples": 50, "budget_examples": 50, "test_examples": 50}
+    real = spec(60, evaluations=30, extend=1, compute_type="float32", **few)
     driver = engine.start_driver(real)
     eventually(lambda: driver.poll() is not None or (sweep_state(real, STUDY).progress or {"step": 0})["step"] > 0)
     members = psutil.Process(driver.pid).children(recursive=True)

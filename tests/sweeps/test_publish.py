@@ -1,22 +1,21 @@
-"""What is published, what is refused, and the book's list of executed notebooks."""
+"""What is published, and what is refused."""
 
 from pathlib import Path
 
 import pandas as pd
 import pytest
-import yaml
 
 from fpt import files
 from fpt.errors import SpecError
 from fpt.sweeps import Study, ledger
-from fpt.sweeps.publish import BEGIN, END, FILES, PAGE, list_notebooks, publish
+from fpt.sweeps.publish import FILES, publish
 from fpt.sweeps.study import load_study
 
 ROOT = Path(__file__).parents[2]
 TEXT = """
 sweeps:
   - {task: digits, arm: [frozen-random, unfrozen-random], steps: 3, learning_rates: [1e-3, 1e-2],
-     selection_seeds: [0], confirmation_seeds: [10], random_gain: [1, 2]}
+     seeds: [0, 10], random_gain: [1, 2], compute_type: float32}
 """
 
 
@@ -24,8 +23,6 @@ sweeps:
 def study(workspace: Path) -> Study:
     """runs/mine with four sweeps, all of them done."""
     Path("runs/mine/study.yaml").write_text(TEXT)
-    Path("book").mkdir()
-    Path("book/_toc.yml").write_text(f"format: jb-book\nroot: book/index\nparts:\n  {BEGIN}\n  {END}\n# last\n")
     found = load_study(Path("runs/mine"))
     for sweep in found.sweeps:
         folder = found.folder / sweep.folder_name
@@ -96,60 +93,9 @@ def test_nothing_to_publish_leaves_what_is_published(study: Study) -> None:
     assert all(path.is_dir() for path in written)
 
 
-def test_a_broken_study_beside_does_not_stop_the_list(study: Study) -> None:
-    publish(study)
-    Path("runs/broken").mkdir()
-    Path("runs/broken/study.yaml").write_text("name: [")
-    assert list_notebooks(Path.cwd()) == 4
-
-
 def test_the_smoke_study_is_never_published(study: Study) -> None:
     with pytest.raises(SpecError, match="smoke"):
         publish(Study("smoke", Path("runs/smoke"), study.sweeps))
-
-
-def test_the_book_lists_what_is_published(study: Study) -> None:
-    publish(study)
-    assert list_notebooks(Path()) == 4
-    text = Path("book/_toc.yml").read_text()
-    toc = yaml.safe_load(text)
-    (part,) = toc["parts"]
-    assert part["caption"] == "Executed notebooks"
-    (chapter,) = part["chapters"]
-    assert chapter["file"] == PAGE
-    first = study.sweeps[0]
-    assert chapter["sections"][0] == {
-        "file": f"runs/mine/published/{first.folder_name}/notebook",
-        "title": "mine: digits, frozen-random",
-    }
-    assert chapter["sections"][1]["title"] == "mine: digits, frozen-random, gain 2"
-    assert text.endswith("# last\n")
-    list_notebooks(Path())
-    assert Path("book/_toc.yml").read_text() == text
-
-
-def test_nothing_published_is_an_empty_list(study: Study) -> None:
-    before = Path("book/_toc.yml").read_text()
-    assert list_notebooks(Path()) == 0
-    assert Path("book/_toc.yml").read_text() == before
-
-
-@pytest.mark.parametrize("text", ["", f"parts:\n{BEGIN}\n", f"{END}\n{BEGIN}\n"])
-def test_a_table_of_contents_without_its_marks(study: Study, text: str) -> None:
-    Path("book/_toc.yml").write_text(text)
-    with pytest.raises(SpecError, match=r"_toc.yml must hold the two lines"):
-        list_notebooks(Path())
-    assert Path("book/_toc.yml").read_text() == text
-
-
-def test_the_book_of_this_repository_lists_what_is_published_in_it() -> None:
-    listed = [
-        line.split("file:")[1].strip()
-        for line in (ROOT / "book" / "_toc.yml").read_text().splitlines()
-        if "/published/" in line
-    ]
-    published = [path.parent.relative_to(ROOT).as_posix() for path in ROOT.glob("runs/*/published/*/notebook.ipynb")]
-    assert sorted(listed) == sorted(f"{folder}/notebook" for folder in published)
 
 
 def test_titles_tell_sweeps_of_a_study_apart() -> None:

@@ -95,10 +95,15 @@ def test_more_sweeps_than_gpus_take_turns(workspace: Path, engine: Engine, add_g
 @A_NODE_APART
 def test_a_real_sweep_gives_the_same_bytes_as_here(workspace: Path, engine: Engine, tmp_path: Path) -> None:
     Path("notebooks/sweep.ipynb").write_bytes((ROOT / "notebooks" / "sweep.ipynb").read_bytes())
-    real = spec(QUICK, evaluations=2, evaluation_examples=50, compute_type="float32")
+    few = {"evaluation_examples": 50, "budget_examples": 50, "test_examples": 50}
+    real = spec(QUICK, evaluations=2, compute_type="float32", **few)
+    (STUDY / "study.yaml").write_text("asks: [R-01]")
     assert engine.run([real]) == []
     here = run_sweep(real, tmp_path / "here")
-    assert sweep_state(real, STUDY).complete
+    state = sweep_state(real, STUDY)
+    assert state.complete
+    assert state.result
+    assert list(state.result["asks"]) == ["R-01"]  # the node was told
     for name in ("runs.parquet", "curves.parquet"):
         assert (folder(real) / name).read_bytes() == (here.folder / name).read_bytes()
 

@@ -1,6 +1,7 @@
-"""One sweep: two stages, what is asked of each, and what is written."""
+"""One sweep: a grid that extends, what is asked of its training, and what is written."""
 
 import json
+import math
 import subprocess
 import sys
 from pathlib import Path
@@ -9,42 +10,50 @@ from typing import Any
 
 import pandas as pd
 import pytest
-from stand_in import fleet, spec
+import torch
+import yaml
+from stand_in import Accuracy, Trained, best_at, fleet, spec
 
+from fpt import papers
 from fpt.errors import DataError, FptError, LockedError, SpecError, WeightsError
-from fpt.sweeps import ledger, provenance, run_sweep
+from fpt.papers.schema import RULES
+from fpt.sweeps import SweepSpec, ledger, provenance, run_sweep
 from fpt.sweeps import run as execute
 from fpt.sweeps.run import check_all, parquet
+from fpt.training import checkpoint
+from fpt.training.fleet import Fleet
 
-Calls = list[dict[str, Any]]
+NAN = math.nan
 
 
-def test_selection_then_confirmation_on_fresh_seeds(trained: Calls, tmp_path: Path) -> None:
-    chosen = spec(reference_rates=[1e-2], confirmation_seeds=[10, 11], evaluation_examples=50)
+def test_every_rate_is_trained_with_every_seed(trained: Trained, tmp_path: Path) -> None:
+    chosen = spec(seeds=[5, 0, 7])
     result = run_sweep(chosen, tmp_path / "sweep")
-    assert trained == [
-        {"rates": [1e-3, 1e-2], "seeds": [0], "test_examples": 50},
-        {"rates": [1e-3, 1e-2], "seeds": [10, 11], "test_examples": None},
-    ]
+    assert trained.calls == [{"rates": [1e-3, 1e-2], "seeds": [0, 5, 7], "checkpoints": "0"}]
     assert result.selected_rate == 1e-3
-    assert list(result.runs.columns[:4]) == ["sweep", "stage", "learning_rate", "seed"]
+    assert list(result.runs.columns[:3]) == ["sweep", "learning_rate", "seed"]
     assert result.runs["sweep"].eq(chosen.folder_name).all()
-    assert result.runs["stage"].tolist() == ["selection"] * 2 + ["confirmation"] * 4
-    assert list(result.curves.columns[:5]) == ["sweep", "stage", "learning_rate", "seed", "step"]
+    assert len(result.runs) == 6
+    assert list(result.curves.columns[:4]) == ["sweep", "learning_rate", "seed", "step"]
     assert str(result.runs["diverged_at"].dtype) == "Int64"
 
 
-def test_result_json_has_spec_and_provenance_and_no_place(trained: Calls, tmp_path: Path) -> None:
-    run_sweep(spec(), tmp_path / "sweep")
+def test_result_json_has_spec_and_provenance_and_no_place(trained: Trained, tmp_path: Path) -> None:
+    trained.accuracy = best_at(1e-3, 1e-2, 1e-2)
+    chosen = spec(seeds=[0, 1, 2], budget_examples=50)
+    run_sweep(chosen, tmp_path / "sweep")
     text = (tmp_path / "sweep" / "result.json").read_text()
     info = json.loads(text)
-    assert info["spec"] == spec().resolved() | {"arm": "frozen-random"}
-    assert info["hash"] == spec().hash
-    assert (info["selected_rate"], info["at_edge"], info["eligible"]) == (1e-3, True, [1e-3, 1e-2])
+    assert info["spec"] == chosen.resolved() | {"arm": "frozen-random"}
+    assert (info["hash"], info["protocol"]) == (chosen.hash, 2)
+    assert (info["selected_rate"], info["at_edge"], info["eligible"]) == (1e-2, True, [1e-3, 1e-2])
+    assert info["grid"] == [1e-3, 1e-2]
+    assert info["choices"] == {"0": 1e-2, "1": 1e-3, "2": 1e-3}  # each by the other two; a tie goes to the smaller rate
+    assert info["test"] == {"drawn_by_seed": True, "size": 400, "budget": 50, "last": 400}
     assert (info["data_checksum"], info["compute_type"], info["threads"]) == ("sum", "float32", 1)
-    assert info["fleets"] == {"selection": [[2, 1]], "confirmation": [[1, 1]]}
-    assert info["compiled"] == {"selection": False, "confirmation": False}
-    assert {"protocol", "version", "git", "device", "versions", "wall_seconds"} <= set(info)
+    assert (info["fleets"], info["compiled"]) == ([[2, 3]], False)
+    assert (info["asks"], info["rules"]) == ({}, RULES)
+    assert {"version", "git", "device", "versions", "wall_seconds"} <= set(info)
     assert info["started_utc"] <= info["finished_utc"]
     assert str(tmp_path) not in text
     assert sorted(path.name for path in (tmp_path / "sweep").iterdir()) == [
@@ -55,52 +64,179 @@ def test_result_json_has_spec_and_provenance_and_no_place(trained: Calls, tmp_pa
     ]
 
 
-def test_a_done_folder_is_read_and_an_unfinished_one_starts_over(trained: Calls, tmp_path: Path) -> None:
+def test_what_the_study_asks_is_recorded_with_the_hash_of_its_rule(trained: Trained, tmp_path: Path) -> None:
+    folder = tmp_path / "runs" / "mine"
+    folder.mkdir(parents=True)
+    (folder / "study.yaml").write_text(yaml.safe_dump({"asks": ["R-01", "L-04"]}))
+    info = run_sweep(spec(), folder / spec().folder_name).info
+    assert info["asks"] == {name: papers.rule_hash(papers.claim(name)) for name in ("R-01", "L-04")}
+    assert len(set(info["asks"].values())) == 2
+
+
+def test_a_done_folder_is_read_and_an_unfinished_one_starts_over(trained: Trained, tmp_path: Path) -> None:
     first = run_sweep(spec(), tmp_path)
     again = run_sweep(spec(), tmp_path)
-    assert len(trained) == 2
+    assert len(trained.calls) == 1
     pd.testing.assert_frame_equal(first.runs, again.runs)
     (tmp_path / "result.json").unlink()
     (tmp_path / "runs.parquet").write_bytes(b"half")
     pd.testing.assert_frame_equal(run_sweep(spec(), tmp_path).runs, first.runs)
-    assert len(trained) == 4
+    assert len(trained.calls) == 2
 
 
-def test_another_spec_is_refused_and_nothing_changes(trained: Calls, tmp_path: Path) -> None:
+def test_another_spec_is_refused_and_nothing_changes(trained: Trained, tmp_path: Path) -> None:
     run_sweep(spec(), tmp_path)
     before = (tmp_path / "result.json").read_bytes()
     with pytest.raises(LockedError, match="holds another sweep"):
         run_sweep(spec(steps=4), tmp_path)
     assert (tmp_path / "result.json").read_bytes() == before
-    assert len(trained) == 2
+    assert len(trained.calls) == 1
 
 
-def test_without_confirmation_seeds_a_sweep_is_exploratory(trained: Calls, tmp_path: Path) -> None:
-    result = run_sweep(spec(confirmation_seeds=[], reference_rates=[1e-3]), tmp_path)
-    assert set(result.runs["stage"]) == {"selection"}
-    assert len(trained) == 1
+class TestExtension:
+    """A grid grows by half a decade where a tuned rate is its end."""
+
+    def grid(self, trained: Trained, folder: Path, accuracy: Accuracy, **change: Any) -> list[list[float]]:
+        """The rates of each call of the training."""
+        trained.accuracy = accuracy
+        result = run_sweep(spec(**{"extend": 3} | change), folder)
+        assert result.info["grid"] == sorted(rate for rates in trained.rates for rate in rates)
+        assert set(result.runs["learning_rate"]) == set(result.curves["learning_rate"]) == set(result.info["grid"])
+        assert result.info["fleets"] == [[len(rates), 2] for rates in trained.rates]
+        return trained.rates
+
+    def test_upwards_until_the_best_rate_is_inside(self, trained: Trained, tmp_path: Path) -> None:
+        grid = [1e-5, 1e-4, 1e-3]
+        assert self.grid(trained, tmp_path, best_at(1e-2), learning_rates=grid) == [grid, [3e-3], [1e-2], [3e-2]]
+        info = ledger.read_json(tmp_path / ledger.RESULT) or {}
+        assert (info["selected_rate"], info["at_edge"], info["choices"]) == (1e-2, False, {"0": 1e-2, "1": 1e-2})
+
+    def test_at_most_so_many_rates_at_an_end(self, trained: Trained, tmp_path: Path) -> None:
+        rates = self.grid(trained, tmp_path, best_at(1.0), learning_rates=[1e-5, 1e-4, 1e-3], extend=2)
+        assert rates[1:] == [[3e-3], [1e-2]]
+        info = ledger.read_json(tmp_path / ledger.RESULT) or {}
+        assert (info["selected_rate"], info["at_edge"]) == (1e-2, True)
+
+    def test_both_ends_at_once_and_each_as_far_as_it_needs(self, trained: Trained, tmp_path: Path) -> None:
+        """With two seeds each chooses the peak of the other; the low one is found first."""
+        rates = self.grid(trained, tmp_path, best_at(3e-4, 1e-1), learning_rates=[1e-3, 3e-3, 1e-2])
+        assert rates[1:] == [[3e-4, 3e-2], [1e-4, 1e-1], [3e-1]]
+
+    def test_one_seed_is_enough(self, trained: Trained, tmp_path: Path) -> None:
+        """The best rate over all seeds is inside, one seed's choice is not."""
+        grid = [1e-4, 1e-3, 1e-2]
+        heights = {1e-4: (0.5, 0.2), 1e-3: (0.9, 0.6), 1e-2: (0.1, 0.7), 3e-2: (0.1, 0.2)}
+        rates = self.grid(trained, tmp_path, lambda rate, seed: heights[rate][seed], learning_rates=grid)
+        assert rates == [grid, [3e-2]]
+        assert (ledger.read_json(tmp_path / ledger.RESULT) or {})["selected_rate"] == 1e-3
+
+    @pytest.mark.parametrize("seed_that_diverged", [0, 1])
+    def test_not_past_a_rate_that_diverged(self, seed_that_diverged: int, trained: Trained, tmp_path: Path) -> None:
+        def accuracy(rate: float, seed: int) -> float:
+            return NAN if rate >= 1e-2 and seed == seed_that_diverged else best_at(1.0)(rate, seed)
+
+        assert self.grid(trained, tmp_path, accuracy, learning_rates=[1e-4, 3e-4, 1e-3])[1:] == [[3e-3], [1e-2]]
+
+    def test_downwards_past_no_such_thing(self, trained: Trained, tmp_path: Path) -> None:
+        rates = self.grid(trained, tmp_path, best_at(1e-5), learning_rates=[1e-3, 1e-2], extend=1)
+        assert rates[1:] == [[3e-4]]
+
+    @pytest.mark.parametrize("change", [{"extend": 0}, {"learning_rates": [1e-3]}])
+    def test_off(self, change: dict[str, Any], trained: Trained, tmp_path: Path) -> None:
+        chosen = {"learning_rates": [1e-4, 1e-3]} | change
+        assert self.grid(trained, tmp_path, best_at(1.0), **chosen) == [chosen["learning_rates"]]
+
+    def test_nothing_beyond_where_every_rate_diverged(self, trained: Trained, tmp_path: Path) -> None:
+        assert self.grid(trained, tmp_path, lambda rate, seed: NAN) == [[1e-3, 1e-2]]
+        info = ledger.read_json(tmp_path / ledger.RESULT) or {}
+        assert info["choices"] == {"0": None, "1": None}
+        assert (info["selected_rate"], info["at_edge"], info["eligible"]) == (None, False, [])
+
+    def test_each_fleet_has_its_own_checkpoints_and_all_seeds(self, trained: Trained, tmp_path: Path) -> None:
+        self.grid(trained, tmp_path, best_at(1e-2), learning_rates=[1e-5, 1e-4, 1e-3])
+        assert [call["checkpoints"] for call in trained.calls] == ["0", "1", "2", "3"]
+        assert all(call["seeds"] == [0, 1] for call in trained.calls)
+        assert not (tmp_path / execute.CHECKPOINTS).exists()
+
+    def test_kept_weights_are_of_the_first_seed_at_the_best_rate(self, trained: Trained, tmp_path: Path) -> None:
+        rates = [1e-4, 1e-3]
+        self.grid(trained, tmp_path, best_at(1e-2, 1e-2), learning_rates=rates, measures=["weights"])
+        assert (tmp_path / ledger.WEIGHTS).read_text() == "seed 0 at 0.01"
+
+    def test_without_a_rate_that_stayed_finite_no_weights_are_kept(self, trained: Trained, tmp_path: Path) -> None:
+        self.grid(trained, tmp_path, lambda rate, seed: NAN, measures=["weights"])
+        assert not (tmp_path / ledger.WEIGHTS).exists()
+
+    def test_progress_is_counted_in_run_steps(
+        self, trained: Trained, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        seen: list[dict[str, Any]] = []
+        write = execute.write_json
+
+        def spy(path: Path, content: dict[str, Any]) -> None:
+            write(path, content)
+            seen.extend([content] if path.name == ledger.PROGRESS else [])
+
+        monkeypatch.setattr(execute, "write_json", spy)
+        self.grid(trained, tmp_path, best_at(1e-2), learning_rates=[1e-4, 1e-3], steps=4)
+        assert [content["grid"] for content in seen] == ["as planned"] * 2 + ["extension"] * 6
+        assert [content["step"] for content in seen] == [0, 4] * 4
+        counts = [(content["run_steps"], content["run_steps_total"]) for content in seen]
+        assert counts == [(0, 16), (16, 16), (16, 24), (24, 24), (24, 32), (32, 32), (32, 40), (40, 40)]
 
 
-@pytest.mark.parametrize("references", [[], [1e-2]])
-def test_if_every_rate_diverged_only_the_references_are_confirmed(
-    trained: Calls, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, references: list[float]
-) -> None:
-    rates: list[Any] = []
+def test_progress_of_a_fleet_in_parts_never_falls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Parts are trained one after the other; the callback gets the steps of all of them."""
+    seen: list[dict[str, Any]] = []
+    monkeypatch.setattr(execute, "write_json", lambda path, content: seen.append(content))
+    before: Any = [fleet([1e-3, 1e-2], [0, 1], 5, best_at(1e-3))]
+    for earlier in ([], before):
+        seen.clear()
+        progress = execute._progress(spec(5), tmp_path, earlier, [1e-1], provenance.Clock(tmp_path))
+        for step in range(1, 16):
+            progress(step, 15)
+        shares = [content["run_steps"] / content["run_steps_total"] for content in seen]
+        assert shares == sorted(shares)
+        assert (shares[0], shares[-1]) == ((0 if not earlier else 4 / 6), 1)
+        assert max(content["step"] for content in seen) == 5
 
-    def diverging(task: Any, template: Any, recipe: Any, grid: Any, seeds: Any, **_: Any) -> Any:
-        rates.append(list(grid))
-        result = fleet(grid, seeds, recipe.steps)
-        result.runs["diverged_at"] = 2
-        return result
 
-    monkeypatch.setattr(execute.training, "train_fleet", diverging)
-    result = run_sweep(spec(reference_rates=references), tmp_path)
-    assert result.selected_rate is None
-    assert rates[1:] == ([references] if references else [])
+REAL: dict[str, Any] = {
+    "evaluations": 1, "evaluation_examples": 20, "budget_examples": 20, "test_examples": 20, "compute_type": "float32",
+    "backbone_options": {"layers": 1}, "extend": 1,
+}  # fmt: skip
+
+
+def test_a_sweep_that_is_killed_in_an_extension_goes_on_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    real: SweepSpec = spec(5, **REAL)
+    step, steps = Fleet.step, []
+
+    def spy(fleet: Fleet, number: int, *batch: Any) -> Any:
+        steps.append((fleet.rates, number))
+        if killed_at == len(steps):
+            raise KeyboardInterrupt
+        return step(fleet, number, *batch)
+
+    monkeypatch.setattr(checkpoint, "EVERY", 0.0)
+    monkeypatch.setattr(checkpoint, "SHARE", 1e9)  # one after every step
+    monkeypatch.setattr(Fleet, "step", spy)
+    killed_at = 0
+    whole = run_sweep(real, tmp_path / "whole").folder
+    grid = [*real.learning_rates]
+    assert [rates for rates, _ in steps[:5]] == [grid] * 5
+    assert len(steps) >= 10, "a grid of two rates has no inside: it was extended"
+    killed_at, expected, steps = 8, steps, []
+    with pytest.raises(KeyboardInterrupt):
+        run_sweep(real, tmp_path / "killed")
+    killed_at, before, steps = 0, steps, []
+    again = run_sweep(real, tmp_path / "killed").folder
+    assert before[:-1] + steps == expected  # no step is done twice
+    for name in ("runs.parquet", "curves.parquet"):
+        assert (again / name).read_bytes() == (whole / name).read_bytes()
 
 
 def test_a_fresh_temporary_folder_if_none_is_named(
-    trained: Calls, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    trained: Trained, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     folders = {run_sweep(spec()).folder for _ in range(2)}
@@ -108,24 +244,9 @@ def test_a_fresh_temporary_folder_if_none_is_named(
     assert {folder.parent.parent for folder in folders} == {tmp_path}
 
 
-def test_progress_is_counted_in_run_steps(trained: Calls, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    seen: list[dict[str, Any]] = []
-    write = execute.write_json
-
-    def spy(path: Path, content: dict[str, Any]) -> None:
-        write(path, content)
-        seen.extend([content] if path.name == ledger.PROGRESS else [])
-
-    monkeypatch.setattr(execute, "write_json", spy)
-    run_sweep(spec(steps=4, confirmation_seeds=[10, 11]), tmp_path)
-    shares = [content["run_steps"] / content["run_steps_total"] for content in seen]
-    assert [content["stage"] for content in seen] == ["selection"] * 2 + ["confirmation"] * 2
-    assert shares == sorted(shares)
-    assert shares[0] == 0
-    assert shares[-1] == 1
-
-
-def test_an_interrupted_sweep_leaves_no_result(trained: Calls, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interrupted_sweep_leaves_no_result(
+    trained: Trained, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def stop(*_: Any, **__: Any) -> None:
         raise KeyboardInterrupt
 
@@ -145,12 +266,15 @@ def test_equal_tables_are_equal_bytes(tmp_path: Path) -> None:
     program = (
         "import sys; sys.path.insert(0, sys.argv[1])\n"
         "from stand_in import fleet; from fpt.sweeps.run import parquet\n"
-        "sys.stdout.buffer.write(parquet(fleet([1e-3, 1e-2], [0, 1], 3, diverged=1e-2).runs))"
+        "diverging = lambda rate, seed: float('nan') if rate == 1e-2 else 0.8\n"
+        "sys.stdout.buffer.write(parquet(fleet([1e-3, 1e-2], [0, 1], 3, diverging).runs))"
     )
     here = str(Path(__file__).parents[1])
     command = [sys.executable, "-c", program, here]
     elsewhere = subprocess.run(command, capture_output=True, check=True, cwd=Path(__file__).parents[2]).stdout
-    assert parquet(fleet([1e-3, 1e-2], [0, 1], 3, diverged=1e-2).runs) == elsewhere
+    runs = fleet([1e-3, 1e-2], [0, 1], 3, lambda rate, seed: NAN if rate == 1e-2 else 0.8).runs
+    assert runs["diverged_at"].tolist() == [pd.NA, pd.NA, 2, 2]
+    assert parquet(runs) == elsewhere
 
 
 def test_what_was_prepared_is_not_loaded_again(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -158,7 +282,7 @@ def test_what_was_prepared_is_not_loaded_again(monkeypatch: pytest.MonkeyPatch, 
     load, build = execute.tasks.load, execute.models.build
     monkeypatch.setattr(execute.tasks, "load", lambda *about, **how: (loads.append("data"), load(*about, **how))[1])
     monkeypatch.setattr(execute.models, "build", lambda *about, **how: (loads.append("model"), build(*about, **how))[1])
-    small = spec(evaluations=1, evaluation_examples=20, compute_type="float32", backbone_options={"layers": 1})
+    small = spec(**REAL | {"extend": 0})
     prepared = execute.prepare(small)
     assert loads == ["data", "model"]
     handed = run_sweep(small, tmp_path / "handed", prepared=prepared)
@@ -168,6 +292,55 @@ def test_what_was_prepared_is_not_loaded_again(monkeypatch: pytest.MonkeyPatch, 
     pd.testing.assert_frame_equal(handed.runs, loaded.runs)
     run_sweep(small, tmp_path / "loaded")  # it is done, and read
     assert loads == ["data", "model"] * 2
+
+
+class TestData:
+    """What a spec says of the data reaches the task that is trained."""
+
+    def test_a_fraction_of_the_training_examples(self) -> None:
+        (whole, _), (part, _) = (execute.prepare(spec(data_fraction=share)) for share in (1.0, 0.25))
+        for seed in (0, 7):
+            one, other = whole.split(seed), part.split(seed)
+            assert other.train_size == round(0.25 * (one.train_size or 0))
+            assert torch.equal(one.validation.inputs, other.validation.inputs)
+            assert torch.equal(one.test.inputs, other.test.inputs)
+        assert part.changes == {"data_fraction": 0.25, "shuffle_tokens": False}
+
+    def test_shuffled_tokens(self) -> None:
+        (plain, _), (shuffled, _) = (execute.prepare(spec(shuffle_tokens=yes)) for yes in (False, True))
+        inputs = plain.split(0).test.inputs[:5]
+        before, after = plain.encode(inputs), shuffled.encode(inputs)
+        assert not torch.equal(before, after)
+        places = [int((before[0] == token).all(1).nonzero()[0]) for token in after[0]]
+        assert torch.equal(before[0][places], after[0])
+        assert shuffled.changes == {"data_fraction": 1.0, "shuffle_tokens": True}
+
+    @pytest.mark.parametrize(
+        ("change", "words"),
+        [
+            ({"task": "bit-xor", "data_fraction": 0.5}, "data_fraction = 0.5: .*no fixed training set"),
+            ({"task": "listops-short", "shuffle_tokens": True}, "shuffle_tokens: .*'listops-short' cannot be shuffled"),
+            ({"data_fraction": 0.001}, "data_fraction = 0.001 leaves 1 of the"),
+            ({"data_fraction": 0.05, "batch_size": 64}, "batch_size 64 is over the split"),
+        ],
+    )
+    def test_what_a_task_does_not_admit_is_refused_before_training(
+        self, change: dict[str, Any], words: str, tmp_path: Path
+    ) -> None:
+        with pytest.raises(SpecError, match=words):
+            run_sweep(spec(**change), tmp_path / "sweep")
+        assert not (tmp_path / "sweep").exists()
+        refused = spec(**{"compute_type": "float32"} | change)
+        with pytest.raises(SpecError, match=f"{words}.*sweep {refused.folder_name}"):
+            check_all([refused, spec(compute_type="float32")], tmp_path)  # of those alike the last one is checked
+
+    def test_a_part_of_the_data_gives_other_runs(self, tmp_path: Path) -> None:
+        """The reduced and the shuffled sweep are trained on what they say, and differ from the whole."""
+        small = REAL | {"extend": 0, "evaluations": 3}
+        runs = [run_sweep(spec(5, **small, **change), tmp_path / f"{number}").curves["validation_loss"].tolist()
+                for number, change in enumerate(({}, {"data_fraction": 0.25}, {"shuffle_tokens": True}))]  # fmt: skip
+        assert runs[0] != runs[1]
+        assert runs[0] != runs[2]
 
 
 class TestChecksBeforeTraining:

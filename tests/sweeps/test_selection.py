@@ -1,81 +1,134 @@
-"""The tuning protocol: selection on mean validation accuracy among rates that stayed finite."""
+"""Leave one seed out: the tuned rate of a seed rests on the other seeds alone."""
 
+import math
+
+import numpy as np
 import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fpt.sweeps.selection import select
+from fpt.sweeps.selection import best_rate, by_seed, choices, eligible, ends, half_decade_beyond, within_one_se
+
+NAN = math.nan
 
 
-def runs(accuracy: dict[float, list[float]], diverged: tuple[float, ...] = ()) -> pd.DataFrame:
-    rows = [
-        {"learning_rate": rate, "seed": seed, "validation_accuracy": value, "diverged_at": None}
-        for rate, values in accuracy.items()
-        for seed, value in enumerate(values)
-    ]
-    table = pd.DataFrame(rows).astype({"diverged_at": "Int64"})
-    table.loc[table["learning_rate"].isin(diverged) & (table["seed"] == 0), "diverged_at"] = 5
-    return table
+def table(*rows: list[float], rates: tuple[float, ...] = (1e-4, 1e-3, 1e-2)) -> pd.DataFrame:
+    """A row a seed, a column a rate."""
+    return pd.DataFrame(list(rows), index=range(len(rows)), columns=list(rates))
 
 
-def test_the_best_mean_wins() -> None:
-    chosen = select(runs({1e-4: [0.5, 0.6], 1e-3: [0.7, 0.9], 1e-2: [0.95, 0.1]}))
-    assert chosen.rate == 1e-3
-    assert not chosen.at_edge
+def test_a_seed_does_not_choose_its_own_rate() -> None:
+    """Seed 0 alone prefers 1e-2; the others, without it, prefer 1e-3."""
+    found = table([0.1, 0.2, 1.0], [0.1, 0.5, 0.4], [0.1, 0.5, 0.4])
+    assert best_rate(found) == 1e-2
+    assert choices(found).tolist() == [1e-3, 1e-2, 1e-2]
 
 
-def test_ties_go_to_the_smaller_rate() -> None:
-    assert select(runs({1e-2: [0.5], 1e-3: [0.5], 1e-4: [0.1]})).rate == 1e-3
+def test_a_seed_alone_chooses_on_itself() -> None:
+    assert choices(table([0.1, 0.3, 0.2])).tolist() == [1e-3]
 
 
-@pytest.mark.parametrize(("best", "edge"), [(1e-4, True), (1e-3, False), (1e-2, True)])
-def test_an_end_of_the_grid_is_flagged(best: float, edge: bool) -> None:
-    grid = {rate: [0.9 if rate == best else 0.1] for rate in (1e-4, 1e-3, 1e-2)}
-    assert select(runs(grid)).at_edge is edge
+def test_ties_go_to_the_smaller_rate_whatever_the_order_of_addition() -> None:
+    found = table([0.1, 0.3, 0.2], [0.2, 0.1, 0.3], [0.3, 0.2, 0.1])
+    assert best_rate(found) == 1e-4
+    assert table([0.1, 0.1, 0.1])[[1e-2, 1e-4, 1e-3]].pipe(best_rate) == 1e-4
 
 
-def test_one_diverged_seed_makes_a_rate_ineligible() -> None:
-    chosen = select(runs({1e-3: [0.5, 0.5], 1e-2: [0.9, 0.9]}, diverged=(1e-2,)))
-    assert (chosen.rate, chosen.eligible) == (1e-3, [1e-3])
+def test_a_rate_at_which_another_seed_diverged_is_not_eligible() -> None:
+    found = table([0.5, 0.6, 0.9], [0.5, 0.6, NAN], [0.5, 0.6, 0.9])
+    assert best_rate(found) == 1e-3
+    assert choices(found).tolist() == [1e-3, 1e-2, 1e-3]  # of the others of seed 1 all stayed finite
+    assert eligible(found).columns.tolist() == [1e-4, 1e-3]
 
 
-def test_a_run_without_a_finite_value_is_not_eligible_either() -> None:
-    assert select(runs({1e-3: [0.5, 0.5], 1e-2: [0.9, float("nan")]})).rate == 1e-3
+def test_nothing_is_eligible_where_every_rate_diverged() -> None:
+    found = table([NAN, NAN, NAN], [NAN, NAN, NAN])
+    assert best_rate(found) is None
+    assert choices(found).isna().all()
+    assert within_one_se(found) == []
+    assert ends(choices(found), found) == set()
 
 
-def test_no_eligible_rate() -> None:
-    chosen = select(runs({1e-3: [0.5], 1e-2: [0.9]}, diverged=(1e-3, 1e-2)))
-    assert (chosen.rate, chosen.at_edge, chosen.eligible, chosen.within_one_se) == (None, False, [], [])
+def test_ends_of_the_grid() -> None:
+    low, high = table([0.9, 0.5, 0.1], [0.9, 0.5, 0.1]), table([0.1, 0.5, 0.9], [0.1, 0.5, 0.9])
+    both = table([0.1, 0.2, 0.9], [0.9, 0.3, 0.1])
+    assert ends(choices(low), low) == {"low"}
+    assert ends(choices(high), high) == {"high"}
+    assert ends(choices(both), both) == {"low", "high"}
+    inside = table([0.1, 0.9, 0.2], [0.1, 0.9, 0.2])
+    assert ends(choices(inside), inside) == set()
 
 
-def test_rates_within_one_standard_error_of_the_best() -> None:
-    # best 0.80, seeds 0.70, 0.80, 0.90: standard error 0.1 / sqrt(3) = 0.058
-    chosen = select(runs({1e-4: [0.74] * 3, 1e-3: [0.7, 0.8, 0.9], 1e-2: [0.75] * 3}))
-    assert chosen.within_one_se == [1e-3, 1e-2]
+def test_beyond_a_rate_that_diverged_there_is_nothing_better_to_find() -> None:
+    found = table([0.1, 0.5, NAN], [0.1, 0.5, 0.9], [0.1, 0.5, 0.9])
+    assert choices(found)[0] == 1e-2
+    assert ends(choices(found), found) == set()
 
 
-def test_one_seed_has_no_standard_error() -> None:
-    assert select(runs({1e-3: [0.5], 1e-2: [0.4]})).within_one_se == [1e-3]
+def test_a_single_rate_is_not_chosen() -> None:
+    alone = table([0.1], [0.2], rates=(1e-3,))
+    assert choices(alone).tolist() == [1e-3, 1e-3]
+    assert ends(choices(alone), alone) == set()
 
 
-@given(
-    st.dictionaries(st.sampled_from([1e-5, 1e-4, 1e-3, 1e-2]), st.lists(st.floats(0, 1), min_size=3, max_size=3))
-    .filter(bool)
-)  # fmt: skip
-def test_order_of_rows_does_not_matter(accuracy: dict[float, list[float]]) -> None:
-    table = runs(accuracy)
-    chosen = select(table)
-    assert select(table.iloc[::-1]).eligible == chosen.eligible
-    assert chosen.rate in chosen.within_one_se
-    assert set(chosen.within_one_se) <= set(chosen.eligible)
+def test_within_one_standard_error_of_the_best() -> None:
+    found = table([0.50, 0.60, 0.1], [0.58, 0.70, 0.1])  # the best mean is 0.65, its standard error 0.05
+    assert within_one_se(found) == [1e-3]
+    found[1e-4] += 0.07
+    assert within_one_se(found) == [1e-4, 1e-3]
 
 
-def test_a_tie_in_counts_is_a_tie_in_means():
-    counts = {1e-3: (109, 113, 65), 1e-2: (114, 108, 65)}  # equal sums, whose float means differ in the last bit
-    rows = [
-        {"learning_rate": rate, "validation_accuracy": count / 150, "diverged_at": pd.NA}
-        for rate, some in counts.items()
-        for count in some
-    ]
-    assert select(pd.DataFrame(rows)).rate == 1e-3
+def test_runs_that_diverged_or_have_no_accuracy_are_not_finite() -> None:
+    runs = pd.DataFrame(
+        {
+            "learning_rate": [1e-3, 1e-2, 1e-3, 1e-2],
+            "seed": [0, 0, 1, 1],
+            "validation_accuracy": [0.5, 0.6, 0.7, NAN],
+            "diverged_at": pd.array([None, 7, None, None], dtype="Int64"),
+        }
+    )
+    expected = pd.DataFrame([[0.5, NAN], [0.7, NAN]], index=[0, 1], columns=[1e-3, 1e-2])
+    assert by_seed(runs).equals(expected.rename_axis(index="seed", columns="learning_rate"))
+
+
+ROW = st.lists(st.sampled_from([0.1, 0.25, 0.5, 0.9, NAN]), min_size=4, max_size=4)
+
+
+@given(st.lists(ROW, min_size=2, max_size=6))
+def test_leaving_one_out_is_choosing_without_it(rows: list[list[float]]) -> None:
+    """The oracle: drop the seed, take the best rate of what is left."""
+    found = table(*rows, rates=(1e-4, 3e-4, 1e-3, 3e-3))
+    expected = [best_rate(found.drop(index=seed)) for seed in found.index]
+    assert [None if math.isnan(rate) else rate for rate in choices(found)] == expected
+
+
+@given(st.lists(st.floats(0.2, 0.8), min_size=8, max_size=8), st.floats(0, 1))
+def test_no_run_takes_part_in_choosing_its_own_rate(values: list[float], other: float) -> None:
+    found = table(*np.array(values).reshape(4, 2).tolist(), rates=(1e-3, 1e-2))
+    changed = found.copy()
+    changed.loc[2] = [other, 1 - other]
+    assert choices(changed)[2] == choices(found)[2]
+
+
+@pytest.mark.parametrize(
+    ("rate", "below", "above"),
+    [
+        (1e-3, 3e-4, 3e-3),
+        (3e-3, 1e-3, 1e-2),
+        (3e-5, 1e-5, 1e-4),
+        (2e-3, 1e-3, 1e-2),
+        (1.0, 0.3, 3.0),
+        (1e-2, 3e-3, 3e-2),
+    ],
+)
+def test_half_decades_beyond_a_rate(rate: float, below: float, above: float) -> None:
+    """As they are written: 3e-05, not 3 * 10**-5."""
+    assert half_decade_beyond(rate, "low") == below
+    assert half_decade_beyond(rate, "high") == above
+
+
+@given(st.floats(1e-8, 1e2))
+def test_a_rate_beyond_is_about_half_a_decade_away(rate: float) -> None:
+    assert 2 * (1 - 1e-5) <= half_decade_beyond(rate, "high") / rate <= 6.67
+    assert 2 * (1 - 1e-5) <= rate / half_decade_beyond(rate, "low") <= 6.67

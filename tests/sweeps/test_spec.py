@@ -20,14 +20,13 @@ SPEC: dict[str, Any] = {
     "task": "digits",
     "arm": "frozen-random",
     "learning_rates": [1e-3, 1e-2],
-    "selection_seeds": [0, 1],
-    "confirmation_seeds": [10, 11],
+    "seeds": [0, 1, 10],
 }
 
 rates = st.lists(st.floats(1e-7, 1.0), min_size=1, max_size=5, unique=True)
 seeds = st.lists(st.integers(0, 99), min_size=1, max_size=4, unique=True)
 fields = st.fixed_dictionaries(
-    {"task": st.sampled_from(["digits", "bit-xor"]), "learning_rates": rates, "selection_seeds": seeds},
+    {"task": st.sampled_from(["digits", "bit-xor"]), "learning_rates": rates, "seeds": seeds},
     optional={
         "arm": st.sampled_from(["frozen-pretrained", "frozen-random", "unfrozen-random", "output-random"]),
         "backbone": st.sampled_from(["tiny-lm", "minilm", "gpt2"]),
@@ -37,23 +36,28 @@ fields = st.fixed_dictionaries(
         "clip": st.sampled_from([None, 1, 1.0, 0.5]),
         "random_init": st.sampled_from(["matched", "fixed", "scaled"]),
         "random_gain": st.sampled_from([0.5, 1, 1.0, 2]),
-        "confirmation_seeds": st.lists(st.integers(100, 199), max_size=3, unique=True),
-        "reference_rates": rates,
+        "extend": st.integers(0, 4),
+        "data_fraction": st.sampled_from([1, 1.0, 0.1]),
+        "shuffle_tokens": st.booleans(),
         "steps": st.integers(1, 10_000),
+        "warmup": st.sampled_from([0, 0.0, 0.1]),
         "dropout": st.sampled_from([0, 0.1, 0.5]),
         "evaluation_examples": st.sampled_from([None, 100]),
+        "budget_examples": st.sampled_from([None, 100]),
+        "test_examples": st.sampled_from([None, 100]),
     },
 )
 
 
 def test_hashes_are_frozen() -> None:
     """A change here orphans every result that exists: then PROTOCOL must be raised, and people told why."""
-    assert PROTOCOL == 1
-    assert resolve(SPEC).hash == "01d1205a"
-    laptop = SPEC | {"arm": "unfrozen-pretrained", "steps": 400, "reference_rates": ["1e-3", 1e-2]}
-    assert resolve(laptop).hash == "9eb66d55"
+    assert PROTOCOL == 2
+    assert resolve(SPEC).hash == "5bb8aa9b"
+    laptop = {"arm": "unfrozen-pretrained", "steps": 400, "compute_type": "float32", "budget_examples": 100}
+    assert resolve(SPEC | laptop | {"learning_rates": ["1e-3", 1e-2]}).hash == "8149fb12"
     memory = SPEC | {"task": "bit-memory", "task_options": {"strings": 3}, "random_init": "fixed"}
-    assert resolve(memory | {"trainable": ["output", "input"], "init": "random", "arm": None}).hash == "4bf0d8f1"
+    memory |= {"data_fraction": 0.5, "shuffle_tokens": True, "warmup": 0.1}
+    assert resolve(memory | {"trainable": ["output", "input"], "init": "random", "arm": None}).hash == "00bd3524"
 
 
 @given(fields, st.randoms(use_true_random=False))
@@ -105,9 +109,14 @@ def test_a_spec_survives_its_notebook_and_its_result_file(
     [
         {"steps": 999},
         {"learning_rates": [1e-3]},
-        {"selection_seeds": [0]},
-        {"confirmation_seeds": []},
-        {"reference_rates": [1e-3]},
+        {"seeds": [0]},
+        {"extend": 2},
+        {"data_fraction": 0.5},
+        {"shuffle_tokens": True},
+        {"warmup": 0.1},
+        {"evaluation_examples": 100},
+        {"budget_examples": 100},
+        {"test_examples": 100},
         {"arm": "unfrozen-random"},
         {"random_init": "fixed"},
         {"random_gain": 2},
@@ -130,9 +139,41 @@ def test_options_at_their_default_do_not_matter() -> None:
 
 def test_how_a_pretrained_arm_would_have_been_drawn_does_not_matter() -> None:
     pretrained = SPEC | {"arm": "frozen-pretrained"}
-    drawn = resolve(pretrained | {"random_init": "fixed", "random_gain": 4})
+    drawn = resolve(pretrained | {"random_init": "fixed"})
     assert drawn == resolve(pretrained)
     assert drawn.title == "digits, frozen-pretrained"
+
+
+def test_a_gain_is_of_pretrained_matrices_too() -> None:
+    pretrained = SPEC | {"arm": "frozen-pretrained"}
+    louder = resolve(pretrained | {"random_gain": 4})
+    assert louder.hash != resolve(pretrained).hash
+    assert louder.title == "digits, frozen-pretrained, gain 4"
+
+
+@pytest.mark.parametrize("extend", [0, 2, 3])
+def test_a_single_rate_is_no_grid_that_could_be_extended(extend: int) -> None:
+    alone = SPEC | {"learning_rates": [1e-3]}
+    assert resolve(alone | {"extend": extend}) == resolve(alone)
+    assert resolve(alone).extend == 0
+    assert resolve(alone).hash == resolve(alone | {"extend": extend}).hash
+    assert resolve(SPEC).extend == 3
+
+
+def test_runs_are_those_of_the_grid() -> None:
+    assert resolve(SPEC).runs == 6
+
+
+@given(fields, fields)
+def test_the_identity_is_what_is_trained_and_not_for_how_long(one: dict[str, Any], other: dict[str, Any]) -> None:
+    """The other sweep differs in its grid, its seeds, its budget and what is measured, and in nothing else."""
+    of_budget = {"learning_rates", "seeds", "extend", "steps", "evaluation_examples", "budget_examples",
+                 "test_examples", "measures"}  # fmt: skip
+    mixed = {name: value for name, value in one.items() if name not in of_budget}
+    mixed |= {name: value for name, value in other.items() if name in of_budget}
+    assert resolve(mixed).identity == resolve(one).identity
+    recipe = {"warmup": 0.3, "dropout": 0.7, "clip": 3.0, "data_fraction": 0.3, "random_gain": 9}
+    assert all(resolve(one | {name: value}).identity != resolve(one).identity for name, value in recipe.items())
 
 
 def test_arms_have_names_both_ways() -> None:
@@ -164,6 +205,11 @@ def test_titles_and_folder_names() -> None:
     spec = resolve(SPEC | {"random_init": "fixed", "random_gain": 0.5})
     assert spec.title == "digits, frozen-random, fixed, gain 0.5"
     assert spec.folder_name == f"digits.frozen-random-{spec.hash}"
+    words = {"data_fraction": 0.25, "shuffle_tokens": True, "warmup": 0.1, "clip": None, "compute_type": "bfloat16"}
+    assert resolve(SPEC | words).title == (
+        "digits, frozen-random, 25% of the data, shuffled tokens, warm-up 0.1, no clipping, bfloat16"
+    )
+    assert resolve(SPEC | {"clip": 0.5, "compute_type": "float32"}).title == "digits, frozen-random, clip 0.5"
 
 
 def test_recipe_is_part_of_the_spec() -> None:
@@ -191,13 +237,37 @@ def test_own_data_are_their_content(tmp_path: Any, monkeypatch: pytest.MonkeyPat
         ({"learning_rates": 1e-3}, ["learning_rates = 0.001", "must be a list", "-y"]),
         ({"learning_rates": ["fast"]}, ["learning_rates[0] = 'fast'", "must be a number"]),
         ({"learning_rates": [True]}, ["learning_rates", "true and false"]),
-        ({"reference_rates": [0.0]}, ["reference_rates[0] = 0.0", "greater than 0"]),
-        ({"selection_seeds": []}, ["selection_seeds = []", "at least one"]),
-        ({"selection_seeds": [1, 1]}, ["selection_seeds = [1, 1]", "1 given more than once"]),
-        ({"selection_seeds": [-1]}, ["selection_seeds[0] = -1", "greater than or equal to 0"]),
-        ({"selection_seeds": [0.5]}, ["selection_seeds[0] = 0.5", "whole number"]),
-        ({"selection_seeds": ["0"]}, ["selection_seeds", "whole number"]),
-        ({"confirmation_seeds": [1, 2]}, ["confirmation_seeds = [1, 2]", "1 also in selection_seeds"]),
+        ({"learning_rates": [0.0]}, ["learning_rates[0] = 0.0", "greater than 0"]),
+        ({"seeds": []}, ["seeds = []", "at least one"]),
+        ({"seeds": [1, 1]}, ["seeds = [1, 1]", "1 given more than once"]),
+        ({"seeds": [-1]}, ["seeds[0] = -1", "greater than or equal to 0"]),
+        ({"seeds": [0.5]}, ["seeds[0] = 0.5", "whole number"]),
+        ({"seeds": ["0"]}, ["seeds", "whole number"]),
+        ({"seeds": [True]}, ["seeds", "true and false"]),
+        ({"seeds": 3}, ["seeds = 3", "must be a list"]),
+        ({"extend": -1}, ["extend = -1", "greater than or equal to 0"]),
+        ({"extend": 11}, ["extend = 11", "less than or equal to 10"]),
+        ({"extend": 1.0}, ["extend = 1.0", "whole number"]),
+        ({"extend": True}, ["extend = True", "true and false"]),
+        ({"extend": None}, ["extend = None", "whole number"]),
+        ({"data_fraction": 0}, ["data_fraction = 0", "greater than 0"]),
+        ({"data_fraction": 1.5}, ["data_fraction = 1.5", "less than or equal to 1"]),
+        ({"data_fraction": math.nan}, ["data_fraction = nan"]),
+        ({"data_fraction": True}, ["data_fraction = True", "true and false"]),
+        ({"shuffle_tokens": 1}, ["shuffle_tokens = 1", "must be true or false"]),
+        ({"shuffle_tokens": "yes"}, ["shuffle_tokens = 'yes'", "must be true or false"]),
+        ({"shuffle_tokens": None}, ["shuffle_tokens = None", "must be true or false"]),
+        ({"warmup": 1}, ["warmup = 1", "less than 1"]),
+        ({"warmup": -0.1}, ["warmup = -0.1", "greater than or equal to 0"]),
+        ({"warmup": "slow"}, ["warmup = 'slow'", "must be a number"]),
+        ({"warmup": False}, ["warmup = False", "true and false"]),
+        ({"budget_examples": 0}, ["budget_examples = 0", "greater than or equal to 1"]),
+        ({"budget_examples": 2.0}, ["budget_examples = 2.0", "whole number"]),
+        ({"test_examples": 0}, ["test_examples = 0", "greater than or equal to 1"]),
+        ({"test_examples": "all"}, ["test_examples = 'all'", "whole number"]),
+        ({"test_examples": True}, ["test_examples = True", "true and false"]),
+        ({"selection_seeds": [0]}, ["unknown study field 'selection_seeds'"]),
+        ({"stage": "selection"}, ["unknown study field 'stage'"]),
         ({"steps": 0}, ["steps = 0", "greater than or equal to 1"]),
         ({"steps": 2.5}, ["steps = 2.5", "whole number"]),
         ({"steps": "400"}, ["steps = '400'", "whole number"]),
@@ -237,7 +307,7 @@ def test_bad_fields_are_refused_in_the_words_of_the_study(change: dict[str, Any]
 
 
 def test_every_missing_field_is_named() -> None:
-    with pytest.raises(SpecError, match=r"learning_rates is missing.*\n.*selection_seeds is missing"):
+    with pytest.raises(SpecError, match=r"learning_rates is missing.*\n.*seeds is missing"):
         resolve({"task": "digits"}, "here")
 
 

@@ -14,7 +14,7 @@ from fpt.sweeps.spec import resolve
 from fpt.sweeps.study import study_folder
 
 ROOT = Path(__file__).parents[2]
-DEFAULTS = {"learning_rates": [1e-3, 1e-2], "selection_seeds": [0]}
+DEFAULTS = {"learning_rates": [1e-3, 1e-2], "seeds": [0], "compute_type": "float32"}
 ARMS = ["frozen-pretrained", "frozen-random", "unfrozen-pretrained", "unfrozen-random"]
 
 
@@ -30,7 +30,7 @@ def study(runs: Path, *sweeps: dict[str, Any], **document: Any) -> Study:
 
 
 @pytest.mark.parametrize(
-    ("name", "sweeps"), [("smoke", 4), ("laptop", 6), ("laptop-more", 25), ("lu2021", 232), ("rothermel2021", 28)]
+    ("name", "sweeps"), [("smoke", 4), ("laptop", 4), ("scales", 10), ("lu2021", 232), ("rothermel2021", 28)]
 )
 def test_the_studies_of_this_repository(name: str, sweeps: int) -> None:
     found = load_study(ROOT / "runs" / name)
@@ -49,12 +49,6 @@ def test_every_spec_of_every_study_survives_its_notebook() -> None:
             assert resolve(spec.parameters()).hash == spec.hash, spec.title
 
 
-def test_the_gains_meet_the_laptop_study_at_gain_one() -> None:
-    laptop = {spec.folder_name for spec in load_study(ROOT / "runs" / "laptop").sweeps if spec.random_init == "matched"}
-    more = {spec.folder_name for spec in load_study(ROOT / "runs" / "laptop-more").sweeps}
-    assert len(laptop & more) == 3  # frozen pretrained, and both random arms
-
-
 def test_lists_are_crossed(tmp_path: Path) -> None:
     found = study(tmp_path, {"task": ["digits", "bit-xor"], "arm": ARMS[1:2], "random_gain": [0.5, 1, 2]})
     assert [(s.task, s.random_gain) for s in found.sweeps] == [
@@ -70,7 +64,7 @@ def test_equal_sweeps_become_one_that_measures_all(tmp_path: Path) -> None:
 
 
 def test_rates_without_a_point_are_numbers(tmp_path: Path) -> None:
-    folder = write(tmp_path, text="sweeps: [{task: digits, learning_rates: [1e-3, 3E-5], selection_seeds: [0]}]")
+    folder = write(tmp_path, text=f"sweeps: [{{task: digits, {GOOD}}}]".replace("1e-3", "1e-3, 3E-5"))
     assert load_study(folder).sweeps[0].learning_rates == (3e-5, 1e-3)
 
 
@@ -171,7 +165,7 @@ def toy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[s
 @pytest.mark.usefixtures("toy")
 class TestTables:
     def made(self, runs: Path, **document: Any) -> Study:
-        defaults = DEFAULTS | {"confirmation_seeds": [10]} | document.pop("defaults", {})
+        defaults = DEFAULTS | document.pop("defaults", {})
         return load_study(write(runs, defaults=defaults, paper="toy", **document))
 
     def test_rows_times_tasks_give_the_sweeps(self, tmp_path: Path) -> None:
@@ -189,11 +183,10 @@ class TestTables:
         assert {spec.variant for spec in found.sweeps if spec.task == "mnist"} == {"released"}
         assert {spec.random_init for spec in found.sweeps if spec.init == "random"} == {"fixed"}
 
-    def test_the_rate_that_the_paper_prints_is_the_reference(self, tmp_path: Path) -> None:
-        rates = {spec.backbone: spec.reference_rates for spec in self.made(tmp_path).sweeps}
-        assert rates == {"gpt2": (1e-2,), "gpt2-large": (1e-2,), "lstm": (3e-3,)}
-        (spec,) = self.made(tmp_path, tables=["toy-table-2"], defaults={"reference_rates": []}).sweeps[1:2]
-        assert spec.reference_rates == ()
+    def test_the_rate_that_the_paper_prints_is_no_field_of_a_sweep(self, tmp_path: Path) -> None:
+        """It may lie beside the grid: cells say what is known at it."""
+        rates = {spec.backbone: spec.learning_rates for spec in self.made(tmp_path).sweeps}
+        assert rates == dict.fromkeys(("gpt2", "gpt2-large", "lstm"), (1e-3, 1e-2))
 
     def test_one_table_trains_the_sweeps_of_the_whole(self, tmp_path: Path) -> None:
         found = self.made(tmp_path)
@@ -298,7 +291,7 @@ class TestTables:
             )
 
 
-GOOD = "learning_rates: [1e-3], selection_seeds: [0]"
+GOOD = "learning_rates: [1e-3], seeds: [0], compute_type: float32"
 
 
 @pytest.mark.parametrize(
@@ -328,6 +321,15 @@ GOOD = "learning_rates: [1e-3], selection_seeds: [0]"
         (f"sweeps: [{{task: [digits, digitz], {GOOD}}}]", "unknown task 'digitz'.*sweep 1"),
         (f"sweeps: [{{task: digits, dropout: 1.5, {GOOD}}}]", "dropout = 1.5.*sweep 1"),
         (f"sweeps: [{{task: digits, steps: 1e3, {GOOD}}}]", "steps = 1000.0.*whole number"),
+        (f"sweeps: [{{task: digits, extend: [0, 11], {GOOD}}}]", "extend = 11.*less than or equal to 10.*sweep 1"),
+        (f"sweeps: [{{task: digits, confirmation_seeds: [10], {GOOD}}}]", "unknown study field 'confirmation_seeds'"),
+        (
+            f"defaults: {{reference_rates: [1e-3]}}\nsweeps: [{{task: digits, {GOOD}}}]",
+            "'reference_rates'.*defaults of",
+        ),
+        (f"asks: [R-01, P-1]\nsweeps: [{{task: digits, {GOOD}}}]", "unknown claim 'P-1'.*asks of .*mean 'P-01'"),
+        (f"asks: R-01\nsweeps: [{{task: digits, {GOOD}}}]", "asks = 'R-01': must be a list"),
+        (f"asks: [1]\nsweeps: [{{task: digits, {GOOD}}}]", r"asks\[0\] = 1: must be text"),
         ("a: &x [1]\nb: 1", "unknown field 'a'"),
         ("--- 1\n--- 2", "not YAML"),
     ],
@@ -349,6 +351,60 @@ def test_a_file_that_is_no_text_or_not_there(tmp_path: Path) -> None:
         load_study(tmp_path / "other")
 
 
+def test_what_a_study_asks_changes_no_sweep(tmp_path: Path) -> None:
+    plain, asking = study(tmp_path, {"task": "digits"}), study(tmp_path, {"task": "digits"}, asks=["R-01", "L-04"])
+    assert asking.file.asks == ["R-01", "L-04"]
+    assert asking.sweeps == plain.sweeps
+
+
+class TestNumberTypes:
+    """A study names one; a study that compares two has the same sweeps in each."""
+
+    def made(self, runs: Path, *sweeps: dict[str, Any], **defaults: Any) -> Study:
+        fields = {"task": "digits", "learning_rates": [1e-3], "seeds": [0]}
+        return load_study(write(runs, defaults=fields | defaults, sweeps=list(sweeps)))
+
+    @pytest.mark.parametrize(
+        "sweeps",
+        [
+            [{"arm": "frozen-random"}],
+            [{"arm": "frozen-random", "compute_type": "auto"}],
+            [{"arm": "frozen-random", "compute_type": "float32"}, {"arm": "unfrozen-random"}],
+            [{"arm": "frozen-random", "compute_type": ["float32", "auto"]}],
+        ],
+    )
+    def test_one_that_depends_on_the_machine_is_refused(self, tmp_path: Path, sweeps: list[dict[str, Any]]) -> None:
+        message = r"compute_type: a study names its number type, float32 or bfloat16.*under defaults.*mine/study.yaml"
+        with pytest.raises(SpecError, match=message):
+            self.made(tmp_path, *sweeps)
+
+    @pytest.mark.parametrize(
+        "sweeps",
+        [
+            [{"arm": "frozen-random"}, {"arm": "unfrozen-random", "compute_type": "bfloat16"}],
+            [{"arm": ["frozen-random", "unfrozen-random"]}, {"arm": "unfrozen-random", "compute_type": "bfloat16"}],
+            [{"arm": "frozen-random"}, {"arm": "frozen-random", "compute_type": "bfloat16", "warmup": 0.1}],
+        ],
+    )
+    def test_arms_of_different_types_are_refused(self, tmp_path: Path, sweeps: list[dict[str, Any]]) -> None:
+        with pytest.raises(SpecError, match=r"bfloat16 and float32 are mixed.*cannot be compared.*mine/study.yaml"):
+            self.made(tmp_path, *sweeps, compute_type="float32")
+
+    def test_the_same_sweeps_in_both_are_a_comparison(self, tmp_path: Path) -> None:
+        both = {"arm": ["frozen-random", "unfrozen-random"], "compute_type": ["float32", "bfloat16"]}
+        assert len({spec.hash for spec in self.made(tmp_path, both).sweeps}) == 4
+
+    @pytest.mark.parametrize("kind", ["float32", "bfloat16"])
+    def test_one_of_them_for_all(self, tmp_path: Path, kind: str) -> None:
+        found = self.made(tmp_path, {"arm": ["frozen-random", "unfrozen-random"]}, compute_type=kind)
+        assert [spec.compute_type for spec in found.sweeps] == [kind] * 2
+
+    def test_the_tables_of_a_paper_do_not_name_one_for_the_study(self, tmp_path: Path) -> None:
+        defaults = {"learning_rates": [1e-3], "seeds": [0]}
+        with pytest.raises(SpecError, match="a study names its number type"):
+            load_study(write(tmp_path, paper="rothermel2021", tables=["rothermel-table-1"], defaults=defaults))
+
+
 @pytest.mark.parametrize("name", ["../mine", "mine/", "/etc", ".", "..", "", "lapto", ".hidden"])
 def test_a_study_is_a_folder_of_runs(tmp_path: Path, name: str) -> None:
     write(tmp_path, "mine", sweeps=[])
@@ -363,10 +419,7 @@ def test_a_study_is_a_folder_of_runs(tmp_path: Path, name: str) -> None:
     [
         ("sweeps: " + "[" * 3000 + "]" * 3000, "nested too deeply"),
         ("sweeps: [{task: digits, arm: [frozen-random, null]}]", "arm = .*empty"),
-        (
-            "sweeps: [{task: digits, learning_rates: [1e-3], selection_seeds: [99999999999999999999]}]",
-            "selection_seeds",
-        ),
+        ("sweeps: [{task: digits, learning_rates: [1e-3], seeds: [99999999999999999999]}]", r"seeds\[0\] = 9999"),
     ],
 )
 def test_odd_shapes(tmp_path: Path, text: str, message: str) -> None:

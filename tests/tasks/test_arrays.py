@@ -1,6 +1,9 @@
 """Splits: what every task promises about its examples, by properties."""
 
+from dataclasses import replace
 from functools import partial
+from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -11,17 +14,31 @@ import fpt.tasks
 from fpt.errors import SpecError
 from fpt.seeds import generator
 from fpt.tasks import arrays
-from fpt.tasks.arrays import Examples, Finite, Task
+from fpt.tasks.arrays import Examples, Finite
+from fpt.tasks.task import FiniteSplit, Task, token_order
 
 SEEDS = st.integers(0, 1_000)
 
 
-def numbered(size: int, classes: int, divide: arrays.Divide, tests: int = 30) -> Task:
-    """A task whose inputs are the row numbers, so that every example can be recognised."""
+def numbered(size: int, classes: int, divide: arrays.Divide | None, tests: int = 30, official: bool = True) -> Task:
+    """A task whose inputs are the row numbers, so that every example can be recognised; an official test set's are
+    10,000 and more."""
     rows, labels = torch.arange(size)[:, None], torch.arange(size) % classes
-    test = Examples(torch.arange(tests)[:, None], torch.arange(tests)[:, None] % classes)
-    data = Finite(Examples(rows, labels[:, None], rows[:, 0] + 1), test, divide)
-    return Task(data, arrays.symbols, tokens=1, classes=classes, checksum="", source="", licence="", scaling="")
+    test = Examples(10_000 + torch.arange(tests)[:, None], torch.arange(tests)[:, None] % classes)
+    data = Finite(Examples(rows, labels[:, None], rows[:, 0] + 1), test if official else tests, divide)
+    return Task(
+        data, arrays.symbols, tokens=1, width=1, classes=classes, checksum="", source="", licence="", scaling=""
+    )
+
+
+def numbers(part: Examples) -> list[int]:
+    return part.inputs[:, 0].tolist()
+
+
+def parts_of(task: Task, seed: int) -> list[list[int]]:
+    """Training, validation and test examples of a seed."""
+    split = task.split(seed)
+    return [numbers(part) for part in (split.train_sample(), split.validation, split.test)]
 
 
 @settings(max_examples=30, deadline=None)
@@ -50,15 +67,85 @@ def test_a_batch_is_a_pure_function_of_seed_and_step(name: str, seed: int, steps
         assert torch.equal(batch.targets, again.targets)
 
 
-def test_seeds_share_the_test_set_and_nothing_else() -> None:
-    for name in ("digits", "bit-xor", "listops-short"):
-        one, two = (fpt.tasks.load(name).split(seed) for seed in (0, 1))
-        assert torch.equal(one.test.inputs, two.test.inputs)
-        assert not torch.equal(one.batch(0, 8).inputs, two.batch(0, 8).inputs)
-    assert not torch.equal(
-        fpt.tasks.load("digits").split(0).validation.inputs,
-        fpt.tasks.load("digits").split(1).validation.inputs,
-    )
+@settings(max_examples=60, deadline=None)
+@given(
+    seed=SEEDS,
+    size=st.integers(40, 90),
+    tests=st.integers(2, 20),
+    official=st.booleans(),
+    divided=st.booleans(),
+    fraction=st.sampled_from([1.0, 0.5, 0.3]),
+)
+def test_no_example_is_in_two_parts(
+    seed: int, size: int, tests: int, official: bool, divided: bool, fraction: float
+) -> None:
+    divide = partial(arrays.hold_out, count=10) if divided else None
+    task = numbered(size, 4, divide, tests, official).reduced(fraction)
+    train, validation, test = parts_of(task, seed)
+    assert len({*train, *validation, *test}) == len(train) + len(validation) + len(test)
+    assert parts_of(task, seed) == [train, validation, test]
+    assert all(number >= 10_000 for number in test) == official
+    assert task.test_drawn_by_seed == (not official)
+    assert (len(test), len(validation)) == ((tests, 10) if divided else (tests - tests // 2, tests // 2))
+    assert task.test_size == len(test)
+    left = size - (0 if official else tests) - (10 if divided else 0)
+    assert len(train) == round(fraction * left)
+
+
+@pytest.mark.parametrize("name", ["digits", "digits-lra", "bit-xor", "listops-short"])
+def test_where_there_is_no_official_test_set_every_seed_draws_its_own(name: str) -> None:
+    task = fpt.tasks.load(name, **({"train": 200, "heldout": 60} if name == "listops-short" else {}))
+    one, again, two = (task.split(seed) for seed in (0, 0, 1))
+    assert task.test_drawn_by_seed
+    assert task.test_size == len(one.test) == len(two.test)
+    for part in ("validation", "test"):
+        assert torch.equal(getattr(one, part).inputs, getattr(again, part).inputs)
+        assert not torch.equal(getattr(one, part).inputs, getattr(two, part).inputs)
+    assert not torch.equal(one.batch(0, 8).inputs, two.batch(0, 8).inputs)
+    assert task.card["test set"] == "drawn by the seed"
+
+
+def test_digits_keep_their_sizes() -> None:
+    task = fpt.tasks.load("digits")
+    split = task.split(7)
+    assert (split.train_size, len(split.validation), len(split.test)) == (1_097, 300, 400)
+    for part in (split.validation, split.test):  # every class by its share
+        assert part.targets[:, 0].bincount().min() >= len(part) // 11
+
+
+@pytest.mark.parametrize(
+    ("name", "variant"), [("mnist", "paper"), ("cifar10", "paper"), ("cifar10-lra", "augmented"), ("homology", "paper")]
+)
+def test_an_official_test_set_is_the_same_for_every_seed(name: str, variant: str, fixtures: Path) -> None:
+    task = fpt.tasks.load(name, fixtures, variant)
+    one, two = (task.split(seed) for seed in (0, 1))
+    assert not task.test_drawn_by_seed
+    assert torch.equal(one.test.inputs, two.test.inputs)
+    assert task.test_size == len(one.test)
+    assert task.card["test set"] == "official"
+
+
+def test_without_a_validation_set_the_test_set_is_halved() -> None:
+    task = numbered(40, 4, None, tests=21)
+    halves = set()
+    for seed in range(3):
+        train, validation, test = parts_of(task, seed)
+        assert train == list(range(40))  # all of them
+        assert (len(validation), len(test)) == (10, 11)
+        assert sorted([*validation, *test]) == list(range(10_000, 10_021))
+        halves.add(tuple(test))
+    assert len(halves) == 3
+    assert "half of it, drawn by the seed, is validation, and all training examples train" in task.card["test set"]
+    with pytest.raises(SpecError, match="half of the test examples is validation here, and there is only 1"):
+        numbered(40, 4, None, tests=1).split(0)
+
+
+def test_every_example_is_in_every_part_of_some_seed() -> None:
+    """With classes of one example, too: where remainders are equal, chance decides and not the order of the classes."""
+    task = numbered(30, 30, None, tests=4, official=False)
+    for place in (1, 2):
+        drawn = {number for seed in range(60) for number in parts_of(task, seed)[place]}
+        assert drawn == set(range(30))
 
 
 def test_consecutive_epochs_have_different_orders() -> None:
@@ -78,15 +165,27 @@ def test_stratified_gives_every_class_its_share(data: st.DataObject, sizes: list
         assert abs(int((labels[rows] == label).sum()) - count * size / len(labels)) < 1
 
 
-def test_samples_are_fixed_stratified_and_whole_by_default() -> None:
-    split = numbered(400, 4, partial(arrays.hold_out, count=100)).split(3)
-    for sample, size in ((split.train_sample, 300), (split.validation_sample, 100), (split.test_sample, 30)):
-        assert len(sample(None)) == len(sample(10_000)) == size
-        some = sample(20)
-        assert torch.equal(some.inputs, sample(20).inputs)
+SAMPLES = {"train_sample": 300, "validation_sample": 100, "test_sample": 30}
+
+
+def test_samples_are_the_seeds_own_stratified_and_whole_by_default() -> None:
+    task = numbered(400, 4, partial(arrays.last_rows, count=100))  # the same parts for every seed
+    for name, size in SAMPLES.items():
+        draw, again, other = (getattr(task.split(seed), name) for seed in (3, 3, 4))
+        assert len(draw(None)) == len(draw(size)) == len(draw(10_000)) == size
+        some = draw(20)
+        assert torch.equal(some.inputs, again(20).inputs)
+        assert not torch.equal(some.inputs, other(20).inputs)
         assert some.targets[:, 0].bincount().tolist() == [5, 5, 5, 5]
-    train = set(split.train_sample(None).inputs[:, 0].tolist())
-    assert set(split.train_sample(20).inputs[:, 0].tolist()) <= train
+        assert set(numbers(some)) < set(numbers(draw(None)))
+
+
+@pytest.mark.parametrize("name", list(SAMPLES))
+def test_samples_of_a_stream_are_the_seeds_own(name: str) -> None:
+    task = fpt.tasks.load("bit-memory")
+    some, again, other = (getattr(task.split(seed), name)(50).inputs for seed in (3, 3, 4))
+    assert torch.equal(some, again)
+    assert not torch.equal(some, other)
 
 
 def test_the_last_rows_are_validation_for_every_seed() -> None:
@@ -120,8 +219,8 @@ def test_the_training_data_are_copied_once_a_device() -> None:
     device = torch.device("meta")
     one, two = task.split(0), task.split(1)
     assert isinstance(task.data, Finite)
-    assert isinstance(one, arrays.FiniteSplit)
-    assert isinstance(two, arrays.FiniteSplit)
+    assert isinstance(one, FiniteSplit)
+    assert isinstance(two, FiniteSplit)
     assert one.to(device).source is two.to(device).source is task.data.train_on(device)
 
 
@@ -130,3 +229,102 @@ def test_digest_sees_shapes_types_and_values() -> None:
     variants = [tensor, tensor.int(), tensor.reshape(2, 3), tensor.flip(0)]
     assert len({arrays.digest(variant) for variant in variants}) == 4
     assert arrays.digest(tensor) == arrays.digest(tensor.clone())
+
+
+# --- a part of the training examples
+
+
+@settings(max_examples=30, deadline=None)
+@given(seed=SEEDS, fraction=st.floats(0.06, 1))
+def test_a_reduced_task_trains_on_a_stratified_part(seed: int, fraction: float) -> None:
+    whole = numbered(110, 4, partial(arrays.hold_out, count=10))
+    task = whole.reduced(fraction)
+    train, validation, test = parts_of(task, seed)
+    everything, *others = parts_of(whole, seed)
+    assert [validation, test] == others
+    assert set(train) <= set(everything)
+    assert len(train) == round(100 * fraction)
+    labels = torch.tensor(train) % 4
+    assert all(abs(int((labels == label).sum()) - len(train) / 4) <= 1 for label in range(4))
+    batch = task.split(seed).batch(0, len(train))
+    assert sorted(numbers(batch)) == train
+    assert task.checksum == whole.checksum
+
+
+def test_the_seed_draws_the_part_and_parts_of_parts_multiply() -> None:
+    whole = numbered(110, 4, partial(arrays.last_rows, count=10))
+    half = whole.reduced(0.5)
+    assert parts_of(half, 0)[0] != parts_of(half, 1)[0]
+    assert parts_of(half.reduced(0.5), 0) == parts_of(whole.reduced(0.25), 0)
+    assert whole.reduced(1.0) is whole
+    assert (half.changes, whole.changes["data_fraction"]) == ({"data_fraction": 0.5, "shuffle_tokens": False}, 1.0)
+    assert half.card["train"] == 50
+
+
+@pytest.mark.parametrize("fraction", [0.0, -0.5, 1.5, float("nan"), float("inf")])
+@pytest.mark.parametrize("name", ["digits", "bit-xor"])
+def test_a_fraction_is_above_0_and_at_most_1(name: str, fraction: float) -> None:
+    with pytest.raises(SpecError, match=rf"data_fraction = {fraction}: must be above 0 and at most 1"):
+        fpt.tasks.load(name).reduced(fraction)
+
+
+def test_too_small_a_part_and_streams_are_refused() -> None:
+    with pytest.raises(SpecError, match=r"data_fraction = 0.005 leaves 5 of the 1,097 .* 'digits', fewer than its 10"):
+        fpt.tasks.load("digits").reduced(0.005)
+    with pytest.raises(SpecError, match=r"data_fraction = 0.5: task 'bit-xor' .* drawn afresh at every step"):
+        fpt.tasks.load("bit-xor").reduced(0.5)
+    assert fpt.tasks.load("bit-xor").reduced(1).split(0).train_size is None
+    with pytest.raises(SpecError, match=r"batch_size 32 .* 22 training examples"):
+        fpt.tasks.load("digits").reduced(0.02).split(0).batch(0, 32)
+
+
+# --- tokens in another order
+
+
+@pytest.mark.parametrize(("name", "variant"), [("digits", "paper"), ("mnist", "paper"), ("cifar10", "augmented")])
+def test_shuffled_tokens_have_one_order_for_everything(name: str, variant: str, fixtures: Path) -> None:
+    plain = fpt.tasks.load(name, fixtures, variant)
+    task = plain.shuffled()
+    order = token_order(plain.tokens, torch.device("cpu"))
+    assert sorted(order.tolist()) == list(range(plain.tokens)) != order.tolist()
+    for seed in (0, 1):
+        split = task.split(seed)
+        for part in (split.batch(0, 4), split.validation[:3], split.test[:3]):
+            assert torch.equal(task.encode(part.inputs), plain.encode(part.inputs)[:, order])
+            seen, augmented = (each.encode(part.inputs, generator(5)) for each in (task, plain))
+            assert torch.equal(seen, augmented[:, order])
+    assert getattr(task.encode, "augmented", False) == (variant == "augmented")
+    assert (task.checksum, task.changes["shuffle_tokens"], plain.changes["shuffle_tokens"]) == (
+        plain.checksum,
+        True,
+        False,
+    )
+    assert task.shuffled() is task
+    assert "one random order" in task.card["normalisation"]
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "message"),
+    [
+        ("listops-short", {"train": 200, "heldout": 50}, "'listops-short' cannot be shuffled.* sequences of symbols"),
+        ("bit-xor", {}, "'bit-xor' cannot be shuffled.* last 5 tokens are read out"),
+        ("bit-memory", {}, "'bit-memory' cannot be shuffled.* last 20 tokens are read out"),
+    ],
+)
+def test_what_cannot_be_shuffled_is_refused(name: str, options: dict[str, Any], message: str) -> None:
+    with pytest.raises(SpecError, match=f"shuffle_tokens: the tokens of task {message}"):
+        fpt.tasks.load(name, **options).shuffled()
+
+
+def test_padded_examples_cannot_be_shuffled() -> None:
+    padded = replace(fpt.tasks.load("digits"), mask_padding=True)
+    with pytest.raises(SpecError, match="end at different places"):
+        padded.shuffled()
+
+
+def test_changes_of_the_examples_keep_every_seeds_rows() -> None:
+    for official in (True, False):
+        task = numbered(60, 4, partial(arrays.hold_out, count=10), 20, official).reduced(0.5)
+        assert isinstance(task.data, Finite)
+        negative = replace(task, data=task.data.each(lambda part: replace(part, inputs=-part.inputs)))
+        assert parts_of(negative, 3) == [[-number for number in part] for part in parts_of(task, 3)]

@@ -186,6 +186,23 @@ def test_your_own_images(tmp_path: Path) -> None:
     assert str(tmp_path) not in task.source
     with pytest.raises(SpecError, match="patch 3 does not divide images of 8x8"):
         load(f"npz:{tmp_path}/mine.npz", patch=3)
+    assert not task.test_drawn_by_seed
+
+
+@pytest.mark.parametrize("padded", [False, True])
+def test_without_a_test_set_of_its_own_the_seed_draws_one(padded: bool, tmp_path: Path) -> None:
+    for name, arrays in (("images", images(60)), ("sequences", sequences())):
+        np.savez(tmp_path / f"{name}.npz", x_train=arrays["x_train"], y_train=arrays["y_train"])
+        task = load(f"npz:{tmp_path}/{name}.npz", padded=padded)
+        size = len(arrays["y_train"])
+        assert task.test_drawn_by_seed
+        sizes = task.card["train"], task.card["validation"], task.card["test"]
+        assert sizes == (size - size // 3, size // 6, size // 6)
+        assert (task.split(0).test.lengths is None) != (padded and name == "sequences")
+    assert not np.array_equal(task.split(0).test.inputs, task.split(1).test.inputs)
+    np.savez(tmp_path / "mnist.npz", x_train=images()["x_train"], y_train=images()["y_train"])
+    with pytest.raises(DataError, match=r"mnist\.npz has no x_test, y_test"):
+        load("mnist", tmp_path)
 
 
 def test_your_own_sequences(tmp_path: Path) -> None:

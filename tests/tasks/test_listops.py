@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 
 from fpt.errors import DataError
 from fpt.tasks import listops, load
-from fpt.tasks.arrays import Task
+from fpt.tasks.arrays import Examples, Finite
+from fpt.tasks.task import Task
 from fpt.tasks.trees import OPERATOR, Rules, grow, trees
 
 
@@ -26,6 +27,12 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def paper(folder: Path) -> Task:
     return load("listops", folder, train=600, heldout=200)
+
+
+def stored(task: Task) -> Examples:
+    """All examples, in the order in which they were generated."""
+    assert isinstance(task.data, Finite)
+    return task.data.train
 
 
 def parse(text: str) -> int:
@@ -95,13 +102,14 @@ def test_the_examples_are_the_same_on_every_machine() -> None:
     assert load("listops-short").checksum == "6a3b822ba4cc754d0a1e84464c71170ef7221869cb72a810d1eb156ef02af0fe"
 
 
-def test_examples_are_unique_and_split_in_order(paper: Task, folder: Path) -> None:
+def test_examples_are_unique_and_every_one_is_used_once(paper: Task) -> None:
     split = paper.split(0)
     parts = [split.train_sample(None), split.validation, split.test]
     assert [len(part) for part in parts] == [600, 200, 200]
     rows = torch.cat([part.inputs for part in parts])
     assert len({row.numpy().tobytes() for row in rows}) == 1_000
-    assert torch.equal(paper.split(1).validation.inputs, split.validation.inputs)  # its own validation file
+    assert not torch.equal(paper.split(1).test.inputs, split.test.inputs)
+    assert sorted(rows.tolist()) == sorted(stored(paper).inputs.tolist())
 
 
 def test_paper_keeps_brackets_and_says_where_the_padding_starts(paper: Task) -> None:
@@ -119,9 +127,10 @@ def test_paper_keeps_brackets_and_says_where_the_padding_starts(paper: Task) -> 
 def test_released_drops_brackets_and_cuts(paper: Task, folder: Path) -> None:
     task = load("listops", folder, "released", train=600, heldout=200)
     assert (task.tokens, task.vocabulary, task.mask_padding) == (512, 15, False)
-    ours, whole = task.split(0).test, paper.split(0).test
+    ours, whole = stored(task), stored(paper)[:800]
     assert ours.lengths is None
     assert torch.equal(ours.targets, whole.targets)
+    assert len(ours) == 800  # the last 200 are its test file, which it does not read
     for row, full in zip(ours.inputs.tolist(), whole.inputs.tolist(), strict=True):
         bare = [symbol for symbol in full if 0 < symbol < 15][:512]
         assert row == bare + [0] * (512 - len(bare))
@@ -178,5 +187,14 @@ def test_the_long_ladder_is_the_known_one(paper: Task, folder: Path) -> None:
     known = [0.171, 0.369, 0.565, 0.721, 0.826]
     found = list(listops.listops_ladder(paper).values())
     assert all(abs(one - two) < 0.1 for one, two in zip(found, known, strict=True))  # 200 test examples
-    released = load("listops", folder, "released", train=600, heldout=200)
-    assert list(listops.listops_ladder(released).values()) == found[:2]
+    released = listops.listops_ladder(load("listops", folder, "released", train=600, heldout=200))
+    assert list(released) == ["majority class", "root operator only"]
+    assert all(abs(one - two) < 0.15 for one, two in zip(released.values(), known, strict=False))  # 100 test examples
+
+
+def test_released_is_tested_on_its_validation_set(folder: Path) -> None:
+    task = load("listops", folder, "released", train=600, heldout=200)
+    split, other = task.split(0), task.split(1)
+    assert (split.train_size, len(split.validation), len(split.test), task.test_size) == (600, 100, 100, 100)
+    assert "half of it, drawn by the seed, is validation" in task.card["test set"]
+    assert not torch.equal(split.test.inputs, other.test.inputs)

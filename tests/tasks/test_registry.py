@@ -13,8 +13,8 @@ import torch
 import fpt.tasks
 from fpt.errors import DataError, SpecError
 from fpt.tasks import TASKS, Entry, check, load
-from fpt.tasks.arrays import Task
 from fpt.tasks.bits import bit_xor
+from fpt.tasks.task import Task
 
 SMALL: dict[str, dict[str, Any]] = {"listops": {"train": 40, "heldout": 10}}
 EVERY = [(name, variant) for name, entry in TASKS.items() for variant in entry.variants if name != "npz:PATH"]

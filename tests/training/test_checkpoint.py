@@ -31,9 +31,9 @@ place = Path(sys.argv[1])
 checkpoint.EVERY, checkpoint.SHARE = 0.0, 0.5  # half of the time: many a kill hits a write
 task = fpt.tasks.load("digits")
 model = fpt.models.build(task, "tiny-lm", "random", "fpt", layers=1)
-recipe = Recipe(steps=240, evaluations=24, evaluation_examples=40)
+recipe = Recipe(steps=240, evaluations=24, evaluation_examples=40, budget_examples=40, test_examples=50, dropout=0.1)
 show = lambda *at: print(*at, flush=True)
-result = train_fleet(task, model, recipe, [1e-3, 1e-2], [0, 5], test_examples=50, progress=show, checkpoints=place)
+result = train_fleet(task, model, recipe, [1e-3, 1e-2], [0, 5], progress=show, checkpoints=place)
 result.runs.to_parquet(place / "runs.parquet")
 result.curves.to_parquet(place / "curves.parquet")
 """
@@ -163,25 +163,32 @@ def test_a_damaged_table_is_put_aside_and_its_part_starts_over(name, damage, tas
 
 @pytest.mark.parametrize(
     "other",
-    [{"recipe": {"dropout": 0.5}}, {"policy": "all"}, {"random_gain": 2.0}, {"test_examples": 50}],
-    ids=lambda other: next(iter(other)),
+    [
+        {"recipe": {"dropout": 0.5}},
+        {"recipe": {"test_examples": 50}},
+        {"policy": "all"},
+        {"random_gain": 2.0},
+        {"change": "reduced"},
+        {"change": "shuffled"},
+    ],
+    ids=lambda other: str(next(iter(other.values()))),
 )
 def test_checkpoints_of_another_fleet_are_not_used(other, task, small_backbones, tmp_path) -> None:
     train_fleet(task, model(task), recipe(), RATES, SEEDS, checkpoints=tmp_path)
+    task = {"reduced": lambda: task.reduced(0.5), "shuffled": task.shuffled}.get(other.get("change"), lambda: task)()
     template = model(task, other.get("policy", "fpt"))
     if "random_gain" in other:
         template = fpt.models.build(task, "small-gpt2", "random", random_gain=other["random_gain"])
     arguments = (task, template, recipe(**other.get("recipe", {})), RATES, SEEDS)
-    tests = {"test_examples": other.get("test_examples")}
     with pytest.warns(UserWarning, match="another fleet"):
-        again = train_fleet(*arguments, **tests, checkpoints=tmp_path)
-    assert again.runs.equals(train_fleet(*arguments, **tests).runs)
+        again = train_fleet(*arguments, checkpoints=tmp_path)
+    assert again.runs.equals(train_fleet(*arguments).runs)
 
 
 def test_checkpoints_of_another_version_are_not_used(task, small_backbones, tmp_path, monkeypatch) -> None:
     arguments = (task, model(task), recipe(), RATES, SEEDS)
     train_fleet(*arguments, checkpoints=tmp_path)
-    monkeypatch.setattr(loop, "version", lambda name: "0.0")
+    monkeypatch.setattr(checkpoint, "version", lambda name: "0.0")
     with pytest.warns(UserWarning, match="another version"):
         train_fleet(*arguments, checkpoints=tmp_path)
 
@@ -210,8 +217,8 @@ def test_out_of_memory_after_a_checkpoint_the_halves_start_anew(task, small_back
 
 
 def test_checkpoints_that_are_there_count_as_room(task, small_backbones, tmp_path, monkeypatch) -> None:
-    (tmp_path / "selection").mkdir()
-    (tmp_path / "selection" / "part-0.safetensors").write_bytes(bytes(10**6))
+    (tmp_path / "0").mkdir()
+    (tmp_path / "0" / "part-0.safetensors").write_bytes(bytes(10**6))
     monkeypatch.setattr(shutil, "disk_usage", lambda _: shutil._ntuple_diskusage(10**9, 10**9, 1000))
     template = model(task)
     checkpoint.check_disk(template, 1, tmp_path)

@@ -3,14 +3,18 @@
 import pandas as pd
 import pytest
 import torch
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 from torch.func import functional_call
 from torch.nn.functional import cross_entropy
+from torch.optim.lr_scheduler import LambdaLR
 
 import fpt.models
 import fpt.tasks
 from fpt.errors import FptError, SpecError
+from fpt.models.layers import Masks
 from fpt.models.template import Template
-from fpt.tasks.arrays import Task
+from fpt.tasks.task import Task
 from fpt.training import Recipe, evaluate, loop, train_fleet
 from fpt.training.fleet import Fleet, stack
 from fpt.training.loop import Training, identity
@@ -36,12 +40,15 @@ def plain_loop(
     """One run as anybody would write it: torch.optim.Adam, clip_grad_norm_, one batch after the other."""
     weights = {name: value.to(kind, copy=True) for name, value in template.initialise(seed).items()}
     trainable = [weights[name].requires_grad_() for name in template.trainable]
-    optimizer = torch.optim.Adam(trainable, lr=rate)
+    optimizer, warm = torch.optim.Adam(trainable, lr=rate), recipe.warmup * recipe.steps
+    schedule = LambdaLR(optimizer, lambda done: min(1.0, (done + 1) / warm) if warm else 1.0)
     split = task.split(seed)
     template.module.drop_with([])
     template.module.set_compute_type(kind)
+    masks = fleet_masks(task, template, recipe)
     for step in range(recipe.steps):
         batch = split.batch(step, recipe.batch_size)
+        template.module.drop_with([mask[0] for mask in masks.draw([seed], step + 1)])
         logits = functional_call(template.module, weights, (encoded(task, batch.inputs, kind), batch.lengths))
         loss = cross_entropy(logits.flatten(0, 1), batch.targets.flatten())
         optimizer.zero_grad()
@@ -49,7 +56,14 @@ def plain_loop(
         if recipe.clip:
             torch.nn.utils.clip_grad_norm_(trainable, recipe.clip)
         optimizer.step()
+        schedule.step()
     return {name: value.detach() for name, value in weights.items()}
+
+
+def fleet_masks(task: Task, template: Template, recipe: Recipe) -> Masks:
+    batch = task.split(0).batch(0, recipe.batch_size)
+    shapes = template.module.dropout_shapes(task.encode(batch.inputs), batch.lengths) if recipe.dropout else []
+    return Masks(shapes, recipe.dropout, CPU)
 
 
 def encoded(task: Task, inputs: torch.Tensor, kind: torch.dtype) -> torch.Tensor:
@@ -110,6 +124,43 @@ def test_a_fleet_equals_the_plain_loop(kind, of_tensors, of_logits, backbone, ar
             assert (one - other).norm() <= of_tensors * other.norm(), (name, rate, seed)
         logits = [functional_call(template.module, {**expected, **held}, (tokens, None)) for held in ({}, actual)]
         torch.testing.assert_close(*logits, rtol=0, atol=of_logits)
+
+
+@pytest.mark.parametrize(
+    "changes", [{"dropout": 0.3}, {"warmup": 0.5}, {"warmup": 0.01}, {"warmup": 0.9, "clip": None}]
+)
+@pytest.mark.parametrize("arm", ["frozen-random", "unfrozen-pretrained"])
+def test_dropout_and_warmup_are_those_of_the_plain_loop(arm, changes, digits, small_backbones):
+    warm = recipe(steps=30, **changes)
+    template = fpt.models.build(digits, "small-gpt2", *fpt.models.ARMS[arm])
+    fleet = Fleet(digits, template, warm, RATES, SEEDS, CPU)
+    for step in range(1, 31):
+        fleet.step(step)
+    for row, (seed, rate) in enumerate((seed, rate) for seed in SEEDS for rate in RATES):
+        expected = plain_loop(digits, template, warm, rate, seed)
+        for name, value in tensors(fleet, row).items():
+            one, other = (without_key_bias(name, each) for each in (value, expected[name]))
+            assert (one - other).norm() <= 1e-5 * other.norm(), (name, rate, seed)
+
+
+@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    rates=st.lists(st.sampled_from([3e-4, 1e-3, 3e-3, 1e-2]), unique=True, min_size=1),
+    seeds=st.lists(st.integers(0, 9), unique=True, min_size=1, max_size=4),
+    dropout=st.sampled_from([0.1, 0.5]),
+    data=st.data(),
+)
+def test_a_run_is_itself_in_every_fleet(rates, seeds, dropout, data, digits, small_backbones):
+    rate, seed = data.draw(st.sampled_from(rates)), data.draw(st.sampled_from(seeds))
+    template = fpt.models.build(digits, "small-gpt2", "random")
+    among, alone = (
+        Fleet(digits, template, recipe(dropout=dropout), *runs, CPU) for runs in ((rates, seeds), ([rate], [seed]))
+    )
+    for step in range(1, 5):
+        among.step(step)
+        alone.step(step)
+    row = seeds.index(seed) * len(rates) + rates.index(rate)
+    torch.testing.assert_close(among.parameters[row], alone.parameters[0], rtol=1e-5, atol=1e-6)
 
 
 def test_listops_fleet_equals_the_plain_loop(small_backbones):
@@ -178,18 +229,19 @@ def test_a_diverged_run_is_recorded_and_not_contagious(digits, small_backbones):
     wild = mixed.runs.query("learning_rate > 1").iloc[0]
     assert 1 <= wild["diverged_at"] <= 12
     assert mixed.runs.query("learning_rate < 1")["diverged_at"].isna().all()
-    # The dropout stream is seeded from the fleet's identity, so compare without it.
-    calm = recipe(steps=12)
-    one, other = (train_fleet(digits, template, calm, [1e-3, wild], [0]) for wild in (1e-2, 1e30))
+    one, other = (
+        train_fleet(digits, template, recipe(steps=12, dropout=0.1), [1e-3, wild], [0]) for wild in (1e-2, 1e30)
+    )
     for name in ("runs", "curves"):
         kept = [getattr(result, name).query("learning_rate == 1e-3").reset_index(drop=True) for result in (one, other)]
         pd.testing.assert_frame_equal(*kept, rtol=1e-5)
 
 
-def test_diverged_runs_leave_at_the_next_evaluation(digits, small_backbones):
+@pytest.mark.parametrize("dropout", [0.0, 0.1])
+def test_diverged_runs_leave_at_the_next_evaluation(dropout, digits, small_backbones):
     template = fpt.models.build(digits, "small-gpt2", "random", "all")
-    rates = [1e-3, 1e30, 1e-2]
-    left, stayed = (Training(Fleet(digits, template, recipe(steps=12), rates, [0, 5], CPU)) for _ in range(2))
+    rates, calm = [1e-3, 1e30, 1e-2], recipe(steps=12, dropout=dropout)
+    left, stayed = (Training(Fleet(digits, template, calm, rates, [0, 5], CPU)) for _ in range(2))
     stayed.fleet.release = lambda: None
     for training in (left, stayed):
         for _ in range(12):
@@ -198,8 +250,8 @@ def test_diverged_runs_leave_at_the_next_evaluation(digits, small_backbones):
     assert stayed.fleet.active.rows.tolist() == [[0, 1, 2], [3, 4, 5]]
     keep = left.fleet.active.places
     torch.testing.assert_close(left.fleet.parameters[keep], stayed.fleet.parameters[keep], rtol=1e-5, atol=1e-6)
-    for name, table in left.tables(None).items():  # a run that left is in the tables all the same
-        pd.testing.assert_frame_equal(table, stayed.tables(None)[name], rtol=1e-5)
+    for name, table in left.tables().items():  # a run that left is in the tables all the same
+        pd.testing.assert_frame_equal(table, stayed.tables()[name], rtol=1e-5)
 
 
 def test_one_diverged_run_leaves_only_with_company(digits, small_backbones):
@@ -224,14 +276,14 @@ def test_a_fleet_of_which_nothing_lives_costs_nothing_and_has_its_tables(digits,
     steps, real = [], Fleet.step
     monkeypatch.setattr(Fleet, "step", lambda fleet, step: (steps.append(step), real(fleet, step))[1])
     result = train_fleet(digits, fpt.models.build(digits, "small-gpt2", "pretrained", "all"), recipe(), [1e30], [0, 5])
-    assert steps == [1, 2]  # until the first evaluation
-    assert len(result.curves) == 2 * 3
-    assert result.runs["diverged_at"].tolist() == [2, 2] or result.runs["diverged_at"].tolist() == [1, 1]
+    assert steps == [1]  # until the first evaluation
+    assert len(result.curves) == 2 * len(recipe().evaluation_steps())
+    assert result.runs["diverged_at"].tolist() == [1, 1]
 
 
 def test_neighbours_of_a_diverged_run_are_bit_for_bit_unchanged(digits, small_backbones):
     template = fpt.models.build(digits, "small-gpt2", "pretrained", "all")
-    fleets = [Fleet(digits, template, recipe(), [1e-3, wild], [0], CPU) for wild in (1e-2, 1e30)]
+    fleets = [Fleet(digits, template, recipe(dropout=0.1), [1e-3, wild], [0], CPU) for wild in (1e-2, 1e30)]
     for fleet in fleets:
         for step in range(1, 13):
             fleet.step(step)
@@ -251,12 +303,12 @@ def test_the_same_fleet_twice_is_bit_for_bit_the_same(digits, small_backbones):
 
 def test_columns_order_and_bounds(digits, small_backbones):
     result = train_fleet(digits, fpt.models.build(digits, "small-gpt2"), recipe(), [1e-2, 1e-3], [5, 0])
-    assert list(result.runs) == [
+    assert set(result.runs) == {
         "learning_rate", "seed", "best_step", "validation_accuracy", "train_accuracy", "test_accuracy",
         "test_accuracy_exact", "test_accuracy_last", "train_accuracy_last", "diverged_at",
-    ]  # fmt: skip
+    }  # fmt: skip
     assert list(result.curves) == [
-        "learning_rate", "seed", "step", "train_loss", "train_accuracy", "validation_loss", "validation_accuracy",
+        "learning_rate", "seed", "step", "validation_loss", "validation_accuracy", "test_accuracy", "train_accuracy",
     ]  # fmt: skip
     assert result.runs[["learning_rate", "seed"]].to_numpy().tolist() == [
         [1e-3, 0],
@@ -264,12 +316,12 @@ def test_columns_order_and_bounds(digits, small_backbones):
         [1e-2, 0],
         [1e-2, 5],
     ]
-    assert sorted(result.curves["step"].unique()) == [2, 4, 6]
+    assert sorted(result.curves["step"].unique()) == recipe().evaluation_steps()
     best = result.curves.loc[result.curves.groupby(["learning_rate", "seed"])["validation_accuracy"].idxmax()]
     assert result.runs["best_step"].tolist() == best["step"].tolist()  # idxmax: ties go to the earlier step
     assert result.runs["validation_accuracy"].tolist() == best["validation_accuracy"].tolist()
     last = result.curves.query("step == 6")
-    assert result.runs["train_accuracy_last"].tolist() == last["train_accuracy"].tolist()
+    assert result.runs["train_accuracy"].tolist() == last["train_accuracy"].tolist()
 
 
 def test_whole_string_accuracy_is_at_most_bit_accuracy(small_backbones):
@@ -344,7 +396,7 @@ def test_a_run_that_was_never_finite_has_no_accuracy(digits, small_backbones):
 
 def test_a_fleet_that_runs_out_of_memory_is_halved(digits, small_backbones, monkeypatch):
     template = fpt.models.build(digits, "small-gpt2")
-    whole = train_fleet(digits, template, recipe(), RATES, SEEDS)
+    whole = train_fleet(digits, template, recipe(dropout=0.1), RATES, SEEDS)
     real = Fleet.step
 
     def step(fleet, *arguments):
@@ -353,7 +405,7 @@ def test_a_fleet_that_runs_out_of_memory_is_halved(digits, small_backbones, monk
         return real(fleet, *arguments)
 
     monkeypatch.setattr(Fleet, "step", step)
-    halved = train_fleet(digits, template, recipe(), RATES, SEEDS)
+    halved = train_fleet(digits, template, recipe(dropout=0.1), RATES, SEEDS)
     assert halved.parts == [(1, 1)] * 4
     assert (halved.runs["test_accuracy"] - whole.runs["test_accuracy"]).abs().max() <= 2 / 400
 

@@ -20,8 +20,9 @@ WHOLE = [
 def reached(task: str, init: str, rate: float, steps: int) -> float:
     loaded = fpt.tasks.load(task)
     template = fpt.models.build(loaded, "tiny-lm", init, "fpt")
-    recipe = Recipe(steps=steps, evaluations=2, evaluation_examples=100)
-    return train_fleet(loaded, template, recipe, [rate], [0], test_examples=500).runs["test_accuracy"].item()
+    samples = {"evaluation_examples": 100, "budget_examples": 100, "test_examples": 500}
+    recipe = Recipe(steps=steps, evaluations=2, **samples)
+    return train_fleet(loaded, template, recipe, [rate], [0]).runs["test_accuracy"].item()
 
 
 @pytest.mark.data
@@ -39,7 +40,7 @@ def test_listops_short_beats_its_majority_class():
     task = fpt.tasks.load("listops-short", train=4000, heldout=500)
     majority = task.split(0).test.targets.flatten().bincount().max().item() / 500
     template = fpt.models.build(task, "tiny-lm", "pretrained", "all")
-    recipe = Recipe(steps=300, evaluations=2, evaluation_examples=200)
+    recipe = Recipe(steps=300, evaluations=2, evaluation_examples=200, budget_examples=50)
     runs = train_fleet(task, template, recipe, [1e-3], [0]).runs
     assert runs["test_accuracy"].item() >= majority + 0.05
 

@@ -12,7 +12,8 @@ from fpt.training import Recipe
     "values",
     [
         {"steps": 0}, {"steps": 1.5}, {"steps": True}, {"batch_size": -1}, {"dropout": 1.0}, {"dropout": -0.1},
-        {"clip": 0}, {"clip": float("inf")}, {"evaluations": 0}, {"evaluation_examples": 0},
+        {"clip": 0}, {"clip": float("inf")}, {"evaluations": 0}, {"evaluation_examples": 0}, {"budget_examples": 0},
+        {"test_examples": True}, {"warmup": 1.0}, {"warmup": -0.1},
         {"compute_type": "fp8"}, {"step": 3},
     ],
 )  # fmt: skip
@@ -21,11 +22,34 @@ def test_values_that_are_not_allowed(values):
         Recipe(**values)
 
 
-@given(steps=st.integers(1, 5000), evaluations=st.integers(1, 50))
-def test_evaluations_are_evenly_spaced_and_end_at_the_end(steps, evaluations):
-    at = Recipe(steps=steps, evaluations=evaluations).evaluation_steps()
-    assert len(at) == len(set(at)) == min(steps, evaluations)
-    assert at[-1] == steps
+@given(steps=st.integers(1, 500_000), evaluations=st.integers(1, 50))
+def test_evaluations_end_at_the_end_and_include_the_budgets(steps, evaluations):
+    recipe = Recipe(steps=steps, evaluations=evaluations)
+    at = recipe.evaluation_steps()
+    assert at == sorted(set(at))
     assert at[0] >= 1
-    gaps = [b - a for a, b in zip([0, *at], at, strict=False)]
-    assert max(gaps) - min(gaps) <= 1
+    assert at[-1] == steps
+    assert set(recipe.budgets()) <= set(at)
+    assert len(at) <= evaluations + len(recipe.budgets())
+
+
+def test_evaluations_are_even_in_the_logarithm():
+    at = Recipe(steps=10_000, evaluations=3).evaluation_steps()
+    assert [step for step in at if step not in Recipe(steps=10_000).budgets()[:-1]] == [100, 1000, 10_000]
+
+
+def test_budgets_are_halves_down_to_a_32nd():
+    assert Recipe(steps=6400).budgets() == [200, 400, 800, 1600, 3200, 6400]
+    assert Recipe(steps=3).budgets() == [1, 2, 3]
+
+
+@given(steps=st.integers(32, 100_000), evaluations=st.integers(1, 30))
+def test_half_of_a_run_has_the_same_budgets(steps, evaluations):
+    """A value at a budget is that of a run of so many steps."""
+    whole = Recipe(steps=2 * steps, evaluations=evaluations).budgets()
+    assert whole[:-1] == Recipe(steps=steps).budgets()[1:]
+
+
+def test_with_a_warm_up_only_the_last_step_is_a_budget():
+    """A shorter run would have warmed up faster."""
+    assert Recipe(steps=6400, warmup=0.1).budgets() == [6400]

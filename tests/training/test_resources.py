@@ -1,6 +1,9 @@
 """What the machine gives: memory and its splits, the number type that is measured once, compiling where it pays."""
 
 import json
+import os
+import subprocess
+import sys
 from types import SimpleNamespace
 
 import pytest
@@ -9,7 +12,8 @@ import torch
 import fpt.models
 import fpt.tasks
 from fpt.errors import FptError
-from fpt.tasks.arrays import Task
+from fpt.sweeps.engines.local import KEEP_MEMORY
+from fpt.tasks.task import Task
 from fpt.training import Recipe, loop, resources, train_fleet
 
 CPU = torch.device("cpu")
@@ -34,14 +38,14 @@ def free(monkeypatch):
 
 
 def test_fleets_that_do_not_fit_are_split_and_say_so(digits, small_backbones, free):
-    template = fpt.models.build(digits, "small-gpt2", "random")
-    seed, run = resources.seed_bytes(template), resources.run_bytes(template, recipe())
+    template, dropping = fpt.models.build(digits, "small-gpt2", "random"), recipe(dropout=0.1)
+    seed, run = resources.seed_bytes(template, dropping), resources.run_bytes(template, dropping)
     free(2 * (seed + 2 * run))
-    whole = train_fleet(digits, template, recipe(), RATES, SEEDS)
+    whole = train_fleet(digits, template, dropping, RATES, SEEDS)
     free(2 * (seed + 2 * run) - 1)
-    by_seed = train_fleet(digits, template, recipe(), RATES, SEEDS)
+    by_seed = train_fleet(digits, template, dropping, RATES, SEEDS)
     free(seed + 2 * run - 1)
-    alone = train_fleet(digits, template, recipe(), RATES, SEEDS)
+    alone = train_fleet(digits, template, dropping, RATES, SEEDS)
     assert (whole.parts, by_seed.parts, alone.parts) == ([(2, 2)], [(2, 1), (2, 1)], [(1, 1)] * 4)
     for other in (by_seed, alone):
         columns = ["learning_rate", "seed", "test_accuracy"]
@@ -49,7 +53,7 @@ def test_fleets_that_do_not_fit_are_split_and_say_so(digits, small_backbones, fr
         assert (other.runs["test_accuracy"] - whole.runs["test_accuracy"]).abs().max() <= 2 / 400
     free(seed + run - 1)
     with pytest.raises(FptError, match=r"needs about .* GiB.*may be used"):
-        train_fleet(digits, template, recipe(), RATES, SEEDS)
+        train_fleet(digits, template, dropping, RATES, SEEDS)
 
 
 def test_frozen_random_weights_are_counted_once_a_seed(digits, small_backbones, free):
@@ -57,13 +61,45 @@ def test_frozen_random_weights_are_counted_once_a_seed(digits, small_backbones, 
     pretrained, random = (fpt.models.build(digits, "small-gpt2", init) for init in ("pretrained", "random"))
     run, rates = resources.run_bytes(pretrained, recipe()), [1e-4, 1e-3, 1e-2]
     assert resources.run_bytes(random, recipe()) == run
-    assert resources.seed_bytes(pretrained) == 0
+    assert resources.seed_bytes(pretrained, recipe()) == 0
     fleet = loop.Fleet(digits, random, recipe(), rates, SEEDS, CPU)
     held = sum(tensor.nbytes for tensor in fleet.per_seed.values())
-    assert held == len(SEEDS) * resources.seed_bytes(random) > 0
+    assert held == len(SEEDS) * resources.seed_bytes(random, recipe()) > 0
     free(held + len(rates) * len(SEEDS) * run)
     for template in (pretrained, random):
         assert resources.split(template, recipe(), rates, SEEDS, CPU) == [(rates, SEEDS)]
+
+
+MEASURED = """
+import sys
+import torch
+from fpt import models
+from fpt.bench.measure import cell, peak_memory
+from fpt.tasks import load
+from fpt.training import resources
+from fpt.training.evaluate import Best
+from fpt.training.fleet import Fleet
+torch.set_num_threads(1)
+spec = cell(sys.argv[1])
+recipe, rates, seeds = spec.recipe.model_copy(update={"compute_type": sys.argv[2]}), spec.learning_rates, spec.seeds
+task = load(spec.task)
+template = models.build(task, spec.backbone, spec.init, spec.trainable)
+run, seed = resources.run_bytes(template, recipe), resources.seed_bytes(template, recipe)
+with peak_memory(torch.device("cpu")) as peak:
+    fleet = Fleet(task, template, recipe, rates, seeds, torch.device("cpu"))
+    best = Best(fleet)
+    for step in (1, 2, 3):
+        fleet.step(step)
+print(len(seeds) * (seed + len(rates) * run) / peak[0])
+"""
+
+
+@pytest.mark.parametrize("kind", ["float32", "bfloat16"])
+@pytest.mark.parametrize("arm", ["frozen-random", "unfrozen-random"])
+def test_memory_is_predicted_within_half_of_what_is_measured(arm, kind):
+    command = [sys.executable, "-c", MEASURED, f"tiny-lm/digits-lra/{arm}/21", kind]
+    found = subprocess.run(command, env=os.environ | KEEP_MEMORY, capture_output=True, text=True, check=True)
+    assert 1 <= float(found.stdout) <= 1.5
 
 
 def test_memory_is_shared_with_other_workers_and_within_a_container(monkeypatch, tmp_path):

@@ -1,6 +1,5 @@
 """A paper's table beside ours: the cells of studies, and the numbers as they are printed."""
 
-import math
 from collections.abc import Mapping, Sequence
 
 import pandas as pd
@@ -8,8 +7,9 @@ import pandas as pd
 from fpt.evidence.cells import AT_PAPERS_RATE, NOT_AT_THIS_SCALE, NOT_RUN, TUNED, Cell, StudyCells
 from fpt.evidence.show import text
 from fpt.evidence.show.html import Table
-from fpt.evidence.show.numbers import middle, number, percent, title
+from fpt.evidence.show.numbers import percent, title
 from fpt.evidence.stats import sem
+from fpt.evidence.steps import goal_of, reach
 from fpt.papers import paper_of
 from fpt.papers.schema import Printed
 from fpt.papers.schema import Table as PaperTable
@@ -26,7 +26,8 @@ GAP_COLUMNS = {  # both accuracies are those of the last step, as the train-mode
 }
 WHAT = {
     "accuracy": "test accuracy in percent, mean ± standard error over seeds",
-    "steps": "median over seeds of the first evaluated step at which validation accuracy reached the goal",
+    "steps": "the first budget of steps at which the mean test accuracy is at the goal, with its 95% interval (> where "
+    "no budget is enough), and the first evaluation at which the mean validation accuracy is",
     "gap": "accuracy in percent after the last step, on training data without dropout, on training batches as the "
     "released code measures it, and on test data (the paper: training / test)",
 }
@@ -95,9 +96,20 @@ def _reading(cell: Cell, at: str, column: str) -> str:
     marks = EDGE_MARK * (at == TUNED and cell.at_edge) + DIVERGED_MARK * bool(cell.diverged(at))
     if column:
         return percent(cell.at(at).reindex(columns=[column])[column].astype(float).mean()) + marks
-    value, error = middle(cell, at), sem(cell.values(at)) if cell.table.kind == "accuracy" else math.nan
-    around = "" if math.isnan(error) else f" ± {100 * error:.1f}"
-    return number(cell, value) + (around + marks if math.isfinite(value) else "")
+    if cell.table.kind == "steps":
+        return _steps(cell, at) + marks
+    values = cell.values(at)
+    around = f" ± {100 * sem(values):.1f}" if cell.table.kind == "accuracy" and values.count() > 1 else ""
+    return percent(values.mean()) + around + marks
+
+
+def _steps(cell: Cell, at: str) -> str:
+    """To the goal of the table, at the budgets and on validation."""
+    goal = goal_of(cell, at)
+    if goal is None:
+        return "no goal"
+    by_test, by_validation = (reach(cell, goal, at, fine) for fine in (False, True))
+    return f"{by_test.words}, validation {by_validation.words.partition(' (')[0]}"
 
 
 def printed_text(printed: Printed | None) -> str:

@@ -11,6 +11,7 @@ from fpt.evidence.show import text
 from fpt.evidence.show.beside import beside_paper, printed_table
 from fpt.evidence.show.html import Folded, Page, Picture, Shown, paragraph
 from fpt.evidence.show.numbers import title
+from fpt.evidence.show.planes import crossing_figure, plane_figure
 from fpt.evidence.show.strips import attention_figure, seeds_of, strip_figure
 from fpt.evidence.show.tables import attention_table, verdict_table
 from fpt.evidence.verdicts import Verdict, other_reading, overall, verdicts
@@ -30,6 +31,16 @@ ATTENTION = (
     "and examples; 95% interval over seeds."
 )
 MAPS = "tuned, mean over heads, examples and seeds; darker is more, on one scale. Dots mark what the answer needs."
+PLANE = (
+    "Test accuracy of the frozen pretrained arm minus that of the unfrozen pretrained one, in points, by learning rate "
+    "and budget: blue where freezing is ahead, orange where training all is. Bold with a star: sure after correction "
+    "for all pairs. Hatched: the winner may change here."
+)
+CROSSING = (
+    "The same two arms, each seed at the rate that the others choose for this budget. Left: both. Right: the "
+    "difference, a dot a seed, with its 95% interval; + and - are sure for all budgets together, 0 is open, ? rests on "
+    "an arm at an end of its grid. Shaded: the two may cross here."
+)
 USUAL = ("FPT", "random")  # rows of nearly every table of Lu et al.
 
 
@@ -62,25 +73,44 @@ def claim_list(names: Iterable[str], studies: Sequence[StudyCells]) -> Page:
     return Page([f"<ul>{''.join(items)}</ul>"])
 
 
+def plane_exhibit(study: StudyCells, verdicts_too: bool = True) -> Page:
+    """The frozen and the unfrozen pretrained arm over rate and budget (P-01, P-02) on every task of the study: figures,
+    words and, if asked, verdicts; one line where nothing was run."""
+    parts: list[Shown | str] = [paragraph(f"{text.whose(study.folder)} {text.design(study)}")]
+    for cells in study.by_task(table("ours-plane")).values():
+        frozen, unfrozen = cells["FP"], cells["UP"]
+        if not (frozen.problem or unfrozen.problem):
+            parts += [Picture(plane_figure(frozen, unfrozen), PLANE), paragraph(text.plane(frozen, unfrozen))]
+            parts += [Picture(crossing_figure(unfrozen, frozen), CROSSING), paragraph(text.crossing(unfrozen, frozen))]
+    if len(parts) > 1 and verdicts_too:
+        asked = claims_of("ours-plane")
+        tests = verdict_table(verdicts_on(asked, [study]), "Differences in points of test accuracy, paired by seed.")
+        parts += [claim_list(asked, [study]), Folded("How the verdicts come about", tests)]
+    return Page(parts)
+
+
 def exhibit(name: str, study: StudyCells, task: str = "") -> Page:
     """One table of a paper, e.g. "lu-table-2", on all tasks of the study or on one.
 
-    Where nothing that it is about was tried, its numbers only.
+    Where nothing that it is about was tried, or nothing of it was run yet, a line that says so and the printed numbers.
     """
     shown, own = table(name), claims_of(name)
     panels = {ran: cells for ran, cells in study.by_task(shown).items() if task in ("", ran)}
+    done = any(not cell.problem for cells in panels.values() for cell in cells.values())
     parts: list[Shown | str] = ["<p>Claims, as we read them:</p>", claim_list(own, [study])] if own else []
-    if shown.kind == "attention":
+    if not _compares(panels) and shown.kind != "attention":
+        parts.append(paragraph("Nothing was run: not tested at this scale, for want of the other weights."))
+    elif not done:
+        parts.append(paragraph(f"Nothing was run yet. Planned: {text.what_was_run(panels)}"))
+    elif shown.kind == "attention":
         parts += [part for cells in panels.values() for part in _attention(cells)]
-    elif _compares(panels):
+    else:
         parts += [paragraph(f"What was run. {text.what_was_run(panels)}"), beside_paper(shown, [study])]
         parts += _strips(shown, panels)
-    else:
-        parts.append(paragraph("Nothing was run: not tested at this scale, for want of the other weights."))
-    if found := [*verdicts_on(own, [study]), *at_papers_rate(own, [study])]:
+    if done and (found := [*verdicts_on(own, [study]), *at_papers_rate(own, [study])]):
         caption = f"Compared by seed: {QUANTITY[shown.kind]}."
         parts.append(Folded("How the verdicts come about", verdict_table(found, caption)))
-    printed = printed_table(shown, without=list(panels))
+    printed = printed_table(shown, without=list(panels) if done else [])
     if len(printed.frame.columns) > 1 and len(printed.frame):
         parts.append(Folded("What the paper prints for tasks that were not run here", printed))
     return Page(parts)

@@ -9,7 +9,11 @@ import pandas as pd
 import seaborn as sns
 from matplotlib.figure import Figure
 
-from fpt.evidence.runs import SHORT, rate_text
+from fpt.evidence.baselines import chance
+from fpt.evidence.cells import Cell
+from fpt.evidence.runs import SHORT, label, rate_text
+from fpt.evidence.show.numbers import title
+from fpt.evidence.stats import mean_interval
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -19,30 +23,29 @@ if TYPE_CHECKING:
 COLOURS = {"FP": "#0072B2", "FR": "#56B4E9", "UP": "#D55E00", "UR": "#E69F00"}
 MARKERS = {"FP": "o", "FR": "s", "UP": "^", "UR": "D"}
 NAMES = {short: arm.replace("-", " ") for arm, short in SHORT.items()}
-BUDGETS = {"25%": 0.25, "50%": 0.5, "100%": 1.0}  # of the steps
 GREY, GRID = "#555555", "#e5e5e5"
 
 
 def learning_rate_figure(runs: pd.DataFrame, baseline: Mapping[str, float] | None = None) -> Figure:
-    """Test accuracy against learning rate: a panel per setup, every run a mark, a line through the means.
+    """Test accuracy after the last step against learning rate: a panel per setup, every run a mark, a line through the
+    means.
 
-    `runs` as `load_runs` gives them. Filled marks and the line are selection seeds, rings are confirmation seeds; x
-    marks runs that diverged (at their last finite value); dashed lines are reference rates, large outlined marks the
-    selected ones. `baseline` (task -> fraction) is drawn dotted. As in Rothermel et al. 2021, figures 1 to 3.
+    `runs` as `load_runs` gives them. Outlined marks are the runs at the rate that the other seeds chose: their mean is
+    the tuned accuracy; x marks runs that diverged (at their last finite value). `baseline` (task -> fraction) is drawn
+    dotted. As in Rothermel et al. 2021, figures 1 to 3.
     """
     if runs.empty:
         return nothing()
     figure, panels = panels_of(runs["setup"].nunique())
     words = []
-    runs = runs.assign(accuracy=100 * runs["test_accuracy"].astype(float).fillna(0.0))  # no finite value: at nought
+    never = runs["task"].map(chance)  # a run that was never finite counts as chance
+    runs = runs.assign(accuracy=100 * runs["test_accuracy"].astype(float).fillna(never))
     for axes, (_, shown) in zip(panels, runs.groupby("setup", sort=False), strict=False):
         task, labels = str(shown["task"].iloc[0]), sorted(shown["label"].unique())
         for number, name in enumerate(labels):
             arm = shown[shown["label"] == name]
             _rate_line(axes, arm, name, 1.05 ** (number - (len(labels) - 1) / 2))
-            words.append(f"{task}, {_long(name)}: {_best(arm)}")
-        for rate in sorted(shown.loc[shown["reference"].astype(bool), "learning_rate"].unique()):
-            axes.axvline(rate, color=GREY, linestyle="--", linewidth=1, zorder=0)
+            words.append(f"{task}, {long_name(name)}: {_tuned(arm)}")
         if baseline and task in baseline:
             axes.axhline(100 * baseline[task], color=GREY, linestyle=":", label="trivial baseline")
         axes.set_xlim(shown["learning_rate"].min() / 1.5, shown["learning_rate"].max() * 1.5)  # one rate has no range
@@ -56,34 +59,49 @@ def learning_rate_figure(runs: pd.DataFrame, baseline: Mapping[str, float] | Non
     return figure
 
 
-def budget_figure(curves: pd.DataFrame) -> Figure:
-    """Best validation accuracy so far at 25, 50 and 100% of the steps, the rate chosen anew at each budget.
+def budget_figure(*setups: Mapping[str, Cell]) -> Figure:
+    """Test accuracy over the budget, each seed at the rate that the others choose there: a panel per mapping of rows to
+    cells, e.g. `text.arms(study, task)`; means with 95% intervals.
 
-    Means and ranges of the selection runs: they cover the whole grid. There is no schedule, so a run cut short is a
-    short run. A budget before the first evaluation has no point.
+    The rate is constant, so a run of fewer steps is the beginning of a longer one.
     """
-    runs = curves[curves["stage"] == "selection"]
-    if runs.empty:
+    done = [{row: cell for row, cell in cells.items() if not cell.problem} for cells in setups]
+    done = [cells for cells in done if cells]
+    if not done:
         return nothing()
-    figure, panels = panels_of(runs["setup"].nunique())
+    figure, panels = panels_of(len(done))
     words = []
-    for axes, (_, shown) in zip(panels, runs.groupby("setup", sort=False), strict=False):
-        task, labels = shown["task"].iloc[0], sorted(shown["label"].unique())
-        best = pd.concat(_at_budgets(shown[shown["label"] == label]).assign(arm=_long(label)) for label in labels)
-        sns.pointplot(
-            best, x="budget", y="accuracy", order=list(BUDGETS), hue="arm", palette=[_colour(name) for name in labels],
-            markers=[_marker(name) for name in labels], errorbar=("pi", 100), dodge=0.2, linewidth=1.8, ax=axes,
-        )  # fmt: skip
-        axes.set(xlabel="share of the steps", ylabel="validation accuracy (%)", title=task)
-        for arm, each in best.groupby("arm", sort=False):
-            at = [
-                f"{seeds['accuracy'].mean():.1f}% at rate {rate_text(rate)} after {budget}"
-                for (budget, rate), seeds in each.groupby(["budget", "rate"], sort=False)
-            ]
-            words.append(f"{task}, {arm}: {', '.join(at)}")
+    for axes, cells in zip(panels, done, strict=False):
+        task = title(next(iter(cells.values())).task)
+        words += [f"{task}, {line}" for line in tuned_lines(axes, cells)]
+        axes.set(title=task, ylabel="test accuracy, tuned (%)")
     shared_legend(figure, panels)
-    figure.set_label(f"Best validation accuracy after 25, 50 and 100% of the steps. {'. '.join(words)}.")
+    figure.set_label(f"Test accuracy by budget, each seed at the rate that the others choose. {'. '.join(words)}.")
     return figure
+
+
+def tuned_lines(axes: "Axes", cells: Mapping[str, Cell]) -> list[str]:
+    """A line an arm over the budgets, each at its own place on a common axis; and each line in words."""
+    words, budgets = [], sorted({budget for cell in cells.values() for budget in cell.budgets})
+    for number, (row, cell) in enumerate(cells.items()):
+        name, shift = arm_of(cell) or row, 0.06 * (number - (len(cells) - 1) / 2)
+        tested = cell.tested().T
+        found = {step: mean_interval(tested[step], cell.test_noise(budget=step)) for step in cell.budgets}
+        shown = 100 * pd.DataFrame(found, index=["mean", "low", "high"]).T
+        around = [shown["mean"] - shown["low"], shown["high"] - shown["mean"]]
+        places = [budgets.index(budget) + shift for budget in shown.index]
+        look: dict[str, Any] = {"color": colour_of(name), "marker": _marker(name), "linewidth": 1.8}
+        axes.errorbar(places, shown["mean"], yerr=around, label=long_name(name), **look)
+        line = [f"{mean:.1f}% after {budget:,}" for budget, mean in shown["mean"].items()]
+        words.append(f"{long_name(name)}: {', '.join(line)} steps")
+    budget_axis(axes, budgets)
+    return words
+
+
+def budget_axis(axes: "Axes", budgets: Sequence[int]) -> None:
+    """Budgets at equal distances: each is twice the one before."""
+    axes.set_xticks(range(len(budgets)), [f"{budget:,}" for budget in budgets])
+    axes.set(xlabel="budget (steps)", xlim=(-0.5, len(budgets) - 0.5))
 
 
 def spread_figure(backbones: Sequence[str] = ("tiny-lm", "minilm", "gpt2")) -> Figure:
@@ -120,42 +138,28 @@ def nothing() -> Figure:
 
 
 def _rate_line(axes: "Axes", arm: pd.DataFrame, name: str, dodge: float) -> None:
-    """One arm of a panel: its runs, the line through the means of its selection seeds, its selected rate."""
+    """One arm of a panel: its runs, the line through their means, and those at the rates that the other seeds chose."""
     arm = arm.assign(rate=arm["learning_rate"].astype(float) * dodge)
-    selection, alive = arm["stage"] == "selection", arm["diverged_at"].isna()
-    colour, marker = _colour(name), _marker(name)
-    for runs, mark, face in (
-        (arm[alive & selection], marker, colour),
-        (arm[alive & ~selection], marker, "none"),
-        (arm[~alive], "X", colour),
+    alive, tuned, colour = arm["diverged_at"].isna(), arm["selected"].astype(bool), colour_of(name)
+    look: dict[str, Any] = {"facecolor": colour, "edgecolor": colour, "s": 20, "alpha": 0.6}
+    chosen = {"edgecolor": "black", "s": 34, "alpha": 1.0, "zorder": 3}
+    for runs, mark, differs in (
+        (arm[alive & ~tuned], _marker(name), {}),
+        (arm[alive & tuned], _marker(name), chosen),
+        (arm[~alive], "X", {}),
     ):
-        axes.scatter(runs["rate"], runs["accuracy"], s=20, marker=mark, alpha=0.6, facecolor=face, edgecolor=colour)
-    means = (arm[selection] if selection.any() else arm).groupby("rate")["accuracy"].mean()
+        axes.scatter(runs["rate"], runs["accuracy"], marker=mark, **look | differs)
     line = "-" if name in COLOURS else "--" if "fixed" in name else ":"
-    axes.plot(means, color=colour, marker=marker, markersize=4, linewidth=1.8, linestyle=line, label=_long(name))
-    chosen = means[means.index.isin(arm.loc[arm["selected"].astype(bool), "rate"])]
-    axes.plot(chosen, linestyle="", marker=marker, markersize=10, color=colour, mec="black", mew=1.2)
+    drawn: dict[str, Any] = {"marker": _marker(name), "markersize": 4, "linewidth": 1.8, "linestyle": line}
+    axes.plot(arm.groupby("rate")["accuracy"].mean(), color=colour, label=long_name(name), **drawn)
 
 
-def _best(arm: pd.DataFrame) -> str:
-    """The selected rate, and mean accuracies of fresh seeds (where there are none, of all) by rate."""
-    rates, fresh = arm["selected_rate"].dropna().unique(), arm[arm["stage"] == "confirmation"]
-    means = (arm if fresh.empty else fresh).groupby("learning_rate")["accuracy"].mean()
-    selected = f"selected rate {rate_text(rates[0])}" if len(rates) else "no learning rate was eligible"
-    return ", ".join([selected, *(f"{mean:.1f}% at {rate_text(rate)}" for rate, mean in means.items())])
-
-
-def _at_budgets(arm: pd.DataFrame) -> pd.DataFrame:
-    """At each budget with an evaluation: the rate with the best mean validation accuracy, and its seeds' values."""
-    found = []
-    for budget, share in BUDGETS.items():
-        within = arm[arm["step"] <= share * arm["step"].max()]
-        best = within.groupby(["learning_rate", "seed"])["validation_accuracy"].max().unstack("seed")
-        best = 100 * best.fillna(0.0)  # diverged before its first evaluation
-        if len(best):
-            rate = best.mean(axis=1).idxmax()
-            found.append(pd.DataFrame({"budget": budget, "rate": rate, "accuracy": best.loc[rate]}))
-    return pd.concat(found)
+def _tuned(arm: pd.DataFrame) -> str:
+    """The tuned accuracy with the rates chosen, and the means by rate."""
+    tuned, means = arm[arm["selected"].astype(bool)], arm.groupby("learning_rate")["accuracy"].mean()
+    rates = " or ".join(map(rate_text, sorted(tuned["learning_rate"].unique())))
+    words = f"tuned {tuned['accuracy'].mean():.1f}% at {rates}" if len(tuned) else "no learning rate was eligible"
+    return ", ".join([words, *(f"{mean:.1f}% at {rate_text(rate)}" for rate, mean in means.items())])
 
 
 def panels_of(count: int, height: float = 3.2, sharey: bool = False, grid: str = "y") -> tuple[Figure, "list[Axes]"]:
@@ -182,16 +186,21 @@ def shared_legend(figure: Figure, panels: "Iterable[Axes]") -> None:
     figure.legend(list(found.values()), list(found), loc="outside lower center", ncols=3, frameon=False)
 
 
-def _long(label: str) -> str:
+def long_name(name: str) -> str:
     """FR fixed -> frozen random, fixed."""
-    short, *rest = label.split(" ")
+    short, *rest = name.split(" ")
     words = [word.replace("x", "gain ", 1) if word.startswith("x") else word for word in rest]
     return ", ".join([NAMES.get(short, short), *words])
 
 
-def _colour(label: str) -> str:
-    return COLOURS.get(label[:2], "#999999")
+def colour_of(name: str) -> str:
+    return COLOURS.get(name[:2], "#999999")
 
 
-def _marker(label: str) -> str:
-    return MARKERS.get(label[:2], "P")
+def _marker(name: str) -> str:
+    return MARKERS.get(name[:2], "P")
+
+
+def arm_of(cell: Cell) -> str:
+    """The short name of a cell's arm, which has the colour; empty where there is no sweep."""
+    return label(cell.spec) if cell.spec else ""

@@ -53,12 +53,14 @@ class Table:
     """A table of text with a caption; a column in which nothing stands is not shown.
 
     A column `verdict` is bold. The cells of the column `anchors` are links to themselves: R-01 has the address #r-01.
+    `links` are addresses, one a row or empty, to which the first column leads.
     Raises ValueError for a column without a name: it would be an empty header.
     """
 
     frame: pd.DataFrame
     caption: str = ""
     anchors: str = ""
+    links: Sequence[str] = ()
 
     def __post_init__(self) -> None:
         if not all(str(name).strip() for name in self.frame.columns):
@@ -72,6 +74,9 @@ class Table:
         cells = pd.DataFrame(
             {html.escape(name): values.map(partial(self._cell, name)) for name, values in columns.items()}
         )
+        if self.links:
+            linked = zip(self.links, cells.iloc[:, 0], strict=True)
+            cells.isetitem(0, [f'<a href="{html.escape(to)}">{text}</a>' if to else text for to, text in linked])
         kind = "dataframe wide" if len(cells.columns) >= WIDE else "dataframe"
         with pd.option_context("display.max_colwidth", None):
             table = cells.to_html(index=False, escape=False, border=0, classes=kind, justify="left")

@@ -8,40 +8,48 @@ from pathlib import Path
 import pandas as pd
 
 from fpt.evidence.attention import maps_of, scores
-from fpt.evidence.cells import AT_PAPERS_RATE, CONFIRMATION, NOT_RUN, SELECTION, TUNED, Cell, every_study
-from fpt.evidence.runs import find_study, load_runs, rate_text, sweeps_table
+from fpt.evidence.cells import AT_PAPERS_RATE, NOT_RUN, TUNED, Cell, every_study
+from fpt.evidence.runs import SweepTables, find_study, load_runs, near, rate_text, sweeps_table
 from fpt.evidence.show import text
 from fpt.evidence.show.html import Table
 from fpt.evidence.show.numbers import difference, interval, percent, points, title
 from fpt.evidence.stats import mean_interval, paired
 from fpt.evidence.verdicts import LEFT_OUT, Verdict, overall
 from fpt.papers import claims
+from fpt.sweeps import selection
+from fpt.sweeps.ledger import PUBLISHED
 from fpt.sweeps.study import load_study
 
 ByClaim = Mapping[str, Sequence[Verdict]]
 
 
 def summary(runs: pd.DataFrame) -> pd.DataFrame:
-    """One row per sweep of `load_runs`: selected rate, how flat the optimum is, test accuracy with its 95% interval."""
-    from fpt.sweeps.selection import select
-
+    """One row per sweep of `load_runs`: the rates that the seeds choose for each other, how flat the optimum is, and
+    the tuned test accuracy with its 95% interval."""
     rows = []
     for (task, label, _), sweep in runs.groupby(["task", "label", "sweep"], sort=False):
-        chosen = select(sweep[sweep["stage"] == SELECTION])
-        confirmed = _confirmed(sweep)
+        tuned = sweep[sweep["selected"].astype(bool)]
+        flat = selection.within_one_se(selection.by_seed(sweep))
         rows.append(
             {
                 "task": task,
                 "arm": label,
-                "learning rate": "none eligible" if chosen.rate is None else rate_text(chosen.rate),
-                "edge of grid": "yes" if chosen.at_edge else "",
-                "within one SE": ", ".join(map(rate_text, chosen.within_one_se)),
-                "test accuracy (95% interval)": _spread(confirmed),
-                "seeds": int(confirmed.count()),
+                "learning rate": _chosen(tuned) or "none eligible",
+                "edge of grid": "yes" if sweep["at_edge"].any() else "",
+                "within one SE": ", ".join(map(rate_text, flat)),
+                "test accuracy (95% interval)": _spread(tuned["test_accuracy"].astype(float)),
+                "seeds": sweep["seed"].nunique(),
                 "diverged runs": int(sweep["diverged_at"].notna().sum()),
             }
         )
     return pd.DataFrame(rows)
+
+
+def _chosen(tuned: pd.DataFrame) -> str:
+    """The rates that the seeds choose for each other, with their number of seeds where there are several."""
+    counts = tuned["learning_rate"].value_counts().sort_index()
+    several = len(counts) > 1
+    return ", ".join(rate_text(rate) + (f" ({n} seed{'s' * (n > 1)})" if several else "") for rate, n in counts.items())
 
 
 def attention_table(cells: Mapping[str, Cell], caption: str) -> Table:
@@ -94,15 +102,30 @@ def claims_table(found: ByClaim, others: ByClaim, caption: str = "") -> Table:
             "id": name,
             "verdict": overall(verdicts),
             "scale": text.scale_words(verdicts),
-            "studies": "; ".join(f"{v.study}: {v.word}" for v in verdicts if v.study and v.word not in LEFT_OUT),
+            "studies": "; ".join(f"{v.study}: {_of_study(v)}" for v in verdicts if v.study and v.word not in LEFT_OUT),
             "at the paper's rate": overall(others[name]) if others.get(name) else "",
             "claim": claims()[name].says,
             "where": claims()[name].where,
-            "note": "; ".join(filter(None, dict.fromkeys(note for v in verdicts for note in v.note.split("; ")))),
+            "note": _notes(verdicts),
         }
         for name, verdicts in found.items()
     ]
     return Table(pd.DataFrame(rows), caption, anchors="id")
+
+
+def _of_study(verdict: Verdict) -> str:
+    """The word of one study, where it holds, and whether it was asked before."""
+    return ", ".join(filter(None, [verdict.word, verdict.setting, verdict.asked]))
+
+
+def _notes(verdicts: Sequence[Verdict]) -> str:
+    """The notes of all studies, each with the studies that make it where not all do."""
+    owners: dict[str, list[str]] = {}
+    for verdict in verdicts:
+        for note in filter(None, dict.fromkeys(verdict.note.split("; "))):
+            owners.setdefault(note, []).append(verdict.study)
+    every = len(verdicts)
+    return "; ".join(note if len(by) == every else f"{', '.join(by)}: {note}" for note, by in owners.items())
 
 
 def protocol_table(root: Path | None = None) -> pd.DataFrame:
@@ -114,13 +137,21 @@ def protocol_table(root: Path | None = None) -> pd.DataFrame:
             "task": sweep.spec.task,
             "steps": f"{sweep.spec.steps:,}",
             "rates": ", ".join(map(rate_text, sweep.spec.learning_rates)),
-            "seeds": f"{len(sweep.spec.selection_seeds)} + {len(sweep.spec.confirmation_seeds)}",
+            "extended to": ", ".join(map(rate_text, _further(sweep))),
+            "seeds": str(len(sweep.spec.seeds)),
             "evaluations": f"{sweep.spec.evaluations} on {sweep.spec.evaluation_examples or 'all'}",
+            "tests": f"{sweep.spec.budget_examples or 'all'}, at the end {sweep.spec.test_examples or 'all'}",
         }
         for study in every_study(root)
         for sweep in study.results.values()
     ]
     return pd.DataFrame(rows).drop_duplicates()
+
+
+def _further(sweep: SweepTables) -> list[float]:
+    """The rates by which the grid was extended."""
+    planned = pd.Series(sweep.spec.learning_rates, dtype=float)
+    return [rate for rate in sweep.rates if not near(planned, rate).any()]
 
 
 def beside_published(study_folder: str | Path) -> pd.DataFrame:
@@ -134,18 +165,22 @@ def beside_published(study_folder: str | Path) -> pd.DataFrame:
         sides = {side: runs[runs["sweep"] == sweep] for side, runs in (("your", own), ("published", published))}
         row = next(runs for runs in sides.values() if len(runs))[["task", "label"]].iloc[0].to_dict()
         for side, runs in sides.items():
-            rates = runs["selected_rate"].dropna().unique()
-            row[f"{side} rate"] = rate_text(rates[0]) if len(rates) else "-"
-            row[f"{side} accuracy"] = percent(_confirmed(runs).mean())
-        test = paired(_confirmed(sides["your"]), _confirmed(sides["published"]))
+            row[f"{side} rate"] = _chosen(runs[runs["selected"].astype(bool)]) or "-"
+            row[f"{side} accuracy"] = percent(_tuned(runs).mean())
+        test = paired(_tuned(sides["your"]), _tuned(sides["published"]))
         rows.append(row | {"difference": points(test.mean), "95% interval": interval(test)})
     return pd.DataFrame(rows).rename(columns={"label": "arm"})
 
 
 def status_table(name: str) -> Table:
-    """All that is known of a study's sweeps; a column with one value throughout is named in the caption."""
+    """All that is known of a study's sweeps; a column with one value throughout is named in the caption.
+
+    The names of published sweeps lead to their executed notebooks, which lie beside the built pages.
+    """
     study = find_study(name)
     known = sweeps_table(study).reindex(columns=list(STATUS))
+    notebooks = [Path("runs", name, PUBLISHED, sweep, "notebook.ipynb") for sweep in known["sweep"]]
+    links = [f"../{path.as_posix()}" if (study.parents[1] / path).is_file() else "" for path in notebooks]
     known["hash"] = known["sweep"].str[-8:]
     known["sweep"] = known["sweep"].map({spec.folder_name: spec.title for spec in load_study(study).sweeps})
     known["wall_seconds"] = known["wall_seconds"].round()
@@ -157,7 +192,7 @@ def status_table(name: str) -> Table:
     same = [column for column in shown.columns[1:] if shown[column].nunique() == 1]
     words = "; ".join(f"{column} {shown[column].dropna().iloc[0]}" for column in same)
     about = f"{text.whose(study)} Hash: how the name of the folder ends; data: checksum."
-    return Table(shown.drop(columns=same), f"{about} For every sweep: {words}.")
+    return Table(shown.drop(columns=same), f"{about} For every sweep: {words}.", links=links)
 
 
 STATUS = {  # fields of result.json, and the columns that show them
@@ -172,7 +207,6 @@ def _commit(value: str) -> str:
     return "" if git is None else git["commit"][:8] + (" + changes" if git["dirty"] else "")
 
 
-def _confirmed(runs: pd.DataFrame) -> "pd.Series[float]":
-    """By seed: test accuracy of the confirmation runs at the selected rate."""
-    kept = runs[(runs["stage"] == CONFIRMATION) & runs["selected"].astype(bool)]
-    return kept.drop_duplicates("seed").set_index("seed")["test_accuracy"].astype(float)
+def _tuned(runs: pd.DataFrame) -> "pd.Series[float]":
+    """By seed: test accuracy at the rate that the other seeds choose."""
+    return runs[runs["selected"].astype(bool)].set_index("seed")["test_accuracy"].astype(float)

@@ -4,13 +4,23 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-import pandas as pd
-
-from fpt.evidence.cells import CONFIRMATION, SELECTION, Cell, StudyCells
+from fpt.evidence.cells import FEW_SEEDS, FEW_SEEDS_OF, Cell, StudyCells
+from fpt.evidence.planes import crossing_of, plane_table, plane_tests
 from fpt.evidence.reading import word_of
 from fpt.evidence.runs import SHORT, rate_text, sweeps_table
-from fpt.evidence.show.numbers import NONE, title
-from fpt.evidence.verdicts import CONTRADICTED, INCONCLUSIVE, LEFT_OUT, SUPPORTED, Verdict, deciding, overall
+from fpt.evidence.show.numbers import NONE, interval, points, title
+from fpt.evidence.stats import SIGNIFICANCE, Paired
+from fpt.evidence.verdicts import (
+    CONTRADICTED,
+    INCONCLUSIVE,
+    LEFT_OUT,
+    OPEN,
+    SUPPORTED,
+    Verdict,
+    deciding,
+    expected_false,
+    overall,
+)
 from fpt.papers import paper_of, table
 
 ARMS = "ours-arms"  # the table of the four arms on every task that a study has
@@ -22,10 +32,12 @@ def scale_words(verdicts: Iterable[Verdict]) -> str:
 
 
 def verdict_words(found: Sequence[Verdict]) -> str:
-    """The verdict over all studies, its scale, and whether only seeds decide it that also chose the rates."""
-    scale = scale_words(found)
-    tested = [each for each in deciding(found) if each.study and each.word not in LEFT_OUT]
-    words = [overall(found)] + ([f"at {scale} scale"] if scale else [])
+    """The verdict over all studies; its scale, models and steps; whether it was asked before the runs, and whether few
+    seeds decide it."""
+    scale, tested = scale_words(found), [each for each in deciding(found) if each.study and each.word not in LEFT_OUT]
+    settings = "; ".join(dict.fromkeys(each.setting for each in tested))
+    words = [overall(found)] + ([f"at {scale} scale ({settings})"] if scale else [])
+    words += dict.fromkeys(each.asked for each in tested if each.asked)
     return ", ".join(words + (["exploratory"] if tested and all(each.exploratory for each in tested) else []))
 
 
@@ -40,14 +52,14 @@ def words_by_task(verdict: Verdict) -> dict[str, str]:
 
 
 def tally(found: Iterable[Verdict]) -> str:
-    """One claim over every pair of task and model with fresh seeds: how many support it, how many contradict it.
+    """One claim over every pair of task and model with enough seeds: how many support it, how many contradict it.
 
     Runs that two studies share are counted once.
     """
     count, seen = Counter[str](), set[tuple[str, str, tuple[float, ...]]]()
     for verdict in found:
-        fresh = {} if verdict.exploratory or not verdict.study else words_by_task(verdict)
-        for task, word in fresh.items():
+        words = {} if verdict.exploratory or not verdict.study else words_by_task(verdict)
+        for task, word in words.items():
             compared = {(task, p.comparison, p.test.differences) for p in verdict.parts if p.task == task}
             count[word] += not compared <= seen
             seen |= compared
@@ -56,11 +68,14 @@ def tally(found: Iterable[Verdict]) -> str:
 
 
 def counts(found: Mapping[str, Sequence[Verdict]]) -> str:
-    """How many claims have which verdict at which scale; those whose rule is to come are among them."""
+    """How many claims have which verdict at which scale, and how many false verdicts are to be expected; those whose
+    rule is to come are among them."""
     scales = {name: scale_words(verdicts) if any(v.parts for v in verdicts) else "" for name, verdicts in found.items()}
     each = Counter((overall(verdicts), scales[name]) for name, verdicts in found.items())
     words = [f"{n} {word}" + (f" at {scale} scale" if scale else "") for (word, scale), n in each.most_common()]
-    return f"{len(found)} claims: {', '.join(words)}"
+    expected = expected_false(verdict for verdicts in found.values() for verdict in verdicts)
+    false = f"; by chance alone, runs would decide about {expected:.1f} verdicts" if expected else ""
+    return f"{len(found)} claims: {', '.join(words)}{false}"
 
 
 def whose(study_folder: str | Path) -> str:
@@ -76,16 +91,78 @@ def whose(study_folder: str | Path) -> str:
     return f"These are {owner} of the study {name}{part}, computed on {device}."
 
 
-def stages(study: StudyCells) -> str:
-    """One sentence: the rates and seeds of a study, and how many of its sweeps confirm nothing."""
-    runs = [each.runs for each in study.results.values()]
-    if not runs:
+def design(study: StudyCells) -> str:
+    """One sentence: the rates and seeds of a study, and how many of its sweeps have few seeds."""
+    specs = [each.spec for each in study.results.values()]
+    if not specs:
         return ""
-    chosen = pd.concat([each[each["stage"] == SELECTION] for each in runs])
-    rates = ", ".join(map(rate_text, sorted(chosen["learning_rate"].unique())))
-    without = sum(not (each["stage"] == CONFIRMATION).any() for each in runs)
-    words = f"Learning rates {rates}; {chosen['seed'].nunique()} seeds choose among them."
-    return words + (f" Exploratory: in {without} sweeps the seeds shown also chose the rate." if without else "")
+    rates = ", ".join(map(rate_text, sorted({rate for each in study.results.values() for rate in each.rates})))
+    seeds = " or ".join(map(str, sorted({len(spec.seeds) for spec in specs})))
+    words = f"Learning rates {rates}; {seeds} seeds, of which each takes the rate that is best for the others."
+    few = sum(len(spec.seeds) < FEW_SEEDS_OF.get(study.name, FEW_SEEDS) for spec in specs)
+    return words + (f" Exploratory: {few} of {len(specs)} sweeps have fewer than {FEW_SEEDS} seeds." if few else "")
+
+
+def plane(first: Cell, second: Cell) -> str:
+    """One sentence on the plane of two arms: how often each is ahead for sure, at one rate for both, and where."""
+    if first.problem or second.problem:
+        return "Nothing was run yet."
+    table = plane_table(plane_tests(first, second))
+    sure = table[table["corrected"] < SIGNIFICANCE]
+    words = []
+    for cell, ahead in ((first, sure[sure["mean"] > 0]), (second, sure[sure["mean"] < 0])):
+        rates = [rate_text(rate) for rate in sorted(ahead["rate"].unique())]
+        where = f" ({'rates' if len(rates) > 1 else 'rate'} {', '.join(rates)})" if rates else ""
+        words.append(f"{cell.label} is ahead at {len(ahead)}{where}")
+    return f"Of {len(table)} pairs of learning rate and budget, {' and '.join(words)}; the others are open."
+
+
+def crossing(first: Cell, second: Cell) -> str:
+    """One sentence: from which budget on the first arm leads the second, each at its own rate."""
+    if first.problem or second.problem:
+        return "Nothing was run yet."
+    found = crossing_of(first, second)
+    band = ", ".join(f"{budget:,}" for budget in found.band)
+    words = f"{first.label} against {second.label}, each at its own learning rate: {found.answer[1]}"
+    return f"{words}. The 95% interval of the difference holds 0 after {band} steps." if band else f"{words}."
+
+
+def answers(cells: Mapping[str, Cell]) -> list[str]:
+    """Should one freeze? Three sentences from the arms on one task: at one learning rate for both, each at its own, and
+    with random weights instead. Differences in points with 95% intervals."""
+    if any(arm not in cells or cells[arm].problem for arm in ("FP", "FR", "UP")):
+        return ["Not decided yet: not all of the arms were run."]
+    frozen, unfrozen = cells["FP"], cells["UP"]
+    tests = plane_tests(frozen, unfrozen)
+    table = plane_table(tests)
+    sure = table[table["corrected"] < SIGNIFICANCE].sort_values("p")
+    clearest = [side.iloc[0] for side in (sure[sure["mean"] > 0], sure[sure["mean"] < 0]) if len(side)]
+    found = [(tests[float(each["rate"]), int(each["budget"])], each["rate"], each["budget"]) for each in clearest]
+    where = [f"{_gain(test)} at {rate_text(rate)} after {budget:,.0f} steps" for test, rate, budget in found]
+    first = f"freezing {' and '.join(where)}, where it is clearest" if where else "nothing is decided yet"
+    return [
+        f"With one learning rate for both arms, {first}.",
+        f"With its own rate for each, freezing {_at_the_end(frozen, unfrozen)}.",
+        f"Frozen, a pretrained model instead of a random one {_at_the_end(frozen, cells['FR'])}.",
+    ]
+
+
+def _at_the_end(first: Cell, second: Cell) -> str:
+    """What the first tuned arm gains over the second at the last budget, or that it is open."""
+    found = crossing_of(first, second)
+    *_, last = found.tests
+    return f"{_gain(found.tests[last], last not in found.band)} after {last:,} steps"
+
+
+def _gain(test: Paired, sure: bool = True) -> str:
+    verb = ("gains" if test.mean > 0 else "loses") if sure else "has an effect that is not decided yet"
+    return f"{verb} ({points(test.mean)} points, {interval(test)})"
+
+
+def open_rules(found: Mapping[str, Sequence[Verdict]]) -> str:
+    """One sentence: how many of these claims have a rule still to come."""
+    count = sum(overall(verdicts) == OPEN for verdicts in found.values())
+    return f"{count or 'None'} of them {'have' if count > 1 else 'has'} a rule still to come."
 
 
 def budget_share(steps: str, task: str) -> str:
@@ -102,7 +179,7 @@ def arms(study: StudyCells, task: str) -> dict[str, Cell]:
 
 
 def arms_by_setup(studies: Iterable[StudyCells]) -> Iterator[tuple[str, dict[str, Cell]]]:
-    """(name, cells) of every task of a study on which all four arms have fresh seeds."""
+    """(name, cells) of every task of a study on which all four arms have enough seeds."""
     for study in studies:
         for task, cells in study.by_task(table(ARMS), list(SHORT.values())).items():
             done = [cell for cell in cells.values() if not cell.problem and not cell.is_exploratory]

@@ -40,12 +40,14 @@ class LSTMConfig(PretrainedConfig):
         released: bool = False,
         residual: bool = False,
         positions: bool = False,
+        zero_positions: bool = False,
         **library: Any,
     ) -> None:
         super().__init__(**library)
         self.hidden_size, self.num_hidden_layers = width, num_hidden_layers
         self.max_position_embeddings = max_position_embeddings
-        self.released, self.residual, self.positions = released, residual, positions
+        self.released, self.residual = released, residual
+        self.positions, self.zero_positions = positions, zero_positions
 
 
 class UnbiasedLayerNorm(nn.LayerNorm):
@@ -137,7 +139,7 @@ def initial_value(
     biases are random, too, for that reason, and because a layer norm of zeros (the first h2h) has a gradient of 300.
     """
     if group == "positions":
-        return draw.normal(shape, draw.STANDARD_DEVIATION, seed, name)
+        return torch.zeros(shape) if config.zero_positions else draw.normal(shape, draw.STANDARD_DEVIATION, seed, name)
     if group == "layer_norm":
         if not config.released:
             return torch.ones(shape) if name.endswith("weight") else torch.zeros(shape)

@@ -25,6 +25,7 @@ from fpt.files import write_atomically
 from fpt.sweeps import engines, ledger
 from fpt.sweeps.engines import Attempt, Failure, Watch, local
 from fpt.sweeps.spec import SweepSpec, resolve
+from fpt.sweeps.study_file import FILE
 
 TEMPORARY = "fpt-ray-"  # how the name of a workspace on a node begins, in its folder for temporary files
 # What comes back, in the order of writing: the last one says that all are there.
@@ -145,7 +146,8 @@ def _job(spec: SweepSpec, study: Path) -> News:
     folder = study / spec.folder_name
     (folder / engines.FAILED).unlink(missing_ok=True)
     done = _contents(folder, FILES) if ledger.read_result(folder, spec) else {}
-    files = {engines.SOURCE.as_posix(): engines.SOURCE.read_bytes()}
+    needed = [path for path in (engines.SOURCE, study / FILE) if path.is_file()]  # the study says what it asks
+    files = {path.as_posix(): path.read_bytes() for path in needed}
     files |= {(folder / name).as_posix(): content for name, content in done.items()}
     if spec.pretrained_by:
         kept = study / spec.pretrained_by / ledger.WEIGHTS

@@ -10,13 +10,18 @@ import synthetic
 from matplotlib.figure import Figure
 
 from fpt.evidence import (
+    StudyCells,
     budget_figure,
+    crossing_figure,
     difference_figure,
     learning_rate_figure,
-    load_curves,
     load_runs,
+    plane_figure,
     spread_figure,
 )
+from fpt.evidence.cells import Cell
+from fpt.evidence.planes import plane_table, plane_tests
+from fpt.evidence.show import text
 from fpt.evidence.show.html import Picture
 from fpt.evidence.show.strips import attention_figure, strip_figure
 from fpt.evidence.stats import paired
@@ -24,9 +29,17 @@ from fpt.evidence.verdicts import Part, Verdict
 from fpt.sweeps import SweepSpec
 
 Maker = Callable[[Path], Figure]
+
+
+def _arms(study: Path, *rows: str) -> list[Cell]:
+    return [text.arms(StudyCells(study), "digits")[row] for row in rows]
+
+
 FIGURES: dict[str, Maker] = {
     "learning rate": lambda study: learning_rate_figure(load_runs(study), {"digits": 0.1}),
-    "budget": lambda study: budget_figure(load_curves(study)),
+    "budget": lambda study: budget_figure(text.arms(StudyCells(study), "digits")),
+    "plane": lambda study: plane_figure(*_arms(study, "FP", "UP")),
+    "crossing": lambda study: crossing_figure(*_arms(study, "UP", "FP")),
 }
 
 
@@ -48,7 +61,8 @@ def test_the_spread_of_the_weights_that_are_here_and_of_none() -> None:
 
 
 def test_one_learning_rate_has_a_figure_without_a_warning(runs: pd.DataFrame) -> None:
-    one = runs[(runs["label"] == runs["label"].iloc[0]) & runs["selected"].astype(bool)]
+    arm = runs[runs["label"] == runs["label"].iloc[0]]
+    one = arm[arm["learning_rate"] == arm["selected_rate"]]
     assert one["learning_rate"].nunique() == 1
     low, high = learning_rate_figure(one).axes[0].get_xlim()
     assert low < one["learning_rate"].iloc[0] < high
@@ -59,6 +73,8 @@ def test_the_learning_rate_figure_shows_every_run(runs: pd.DataFrame) -> None:
     drawn = sum(len(collection.get_offsets()) for collection in axes.collections)
     assert drawn == len(runs)
     assert axes.get_xscale() == "log"
+    outlined = [c for c in axes.collections if (c.get_edgecolor()[:, :3] == 0).all() and len(c.get_offsets())]
+    assert sum(len(c.get_offsets()) for c in outlined) == runs["selected"].sum() == 6 * 8  # a run a seed of each sweep
 
 
 def test_diverged_runs_are_marked_not_dropped(tmp_path: Path) -> None:
@@ -68,7 +84,7 @@ def test_diverged_runs_are_marked_not_dropped(tmp_path: Path) -> None:
     runs = load_runs(synthetic.finish(synthetic.workspace(tmp_path), accuracy=cliff))
     figure = learning_rate_figure(runs)
     assert sum(len(c.get_offsets()) for c in figure.axes[0].collections) == len(runs)
-    assert "9 of 168 runs diverged" in figure.get_label()  # 3 unfrozen sweeps, 3 selection seeds each
+    assert "24 of 192 runs diverged" in figure.get_label()  # 3 unfrozen sweeps, 8 seeds each
 
 
 def test_every_run_of_an_arm_may_diverge(tmp_path: Path) -> None:
@@ -76,19 +92,60 @@ def test_every_run_of_an_arm_may_diverge(tmp_path: Path) -> None:
         return float("nan") if spec.trainable == "all" else synthetic.accuracy(spec, rate, seed)
 
     study = synthetic.finish(synthetic.workspace(tmp_path), accuracy=never)
-    assert "no learning rate was eligible" in learning_rate_figure(load_runs(study)).get_label()
-    assert "unfrozen random: 0.0% at rate" in budget_figure(load_curves(study)).get_label()
+    assert "unfrozen random: no learning rate was eligible, 10.0% at 1e-4" in learning_rate_figure(
+        load_runs(study)
+    ).get_label().replace("digits, ", "")  # chance
+    assert "Digits, frozen pretrained: " in budget_figure(text.arms(StudyCells(study), "digits")).get_label()
 
 
-@pytest.mark.parametrize(("evaluations", "budgets"), [(1, 1), (2, 2), (3, 2), (4, 3)])
-def test_a_budget_before_the_first_evaluation_has_no_point(evaluations: int, budgets: int, tmp_path: Path) -> None:
-    """With 2 or 3 evaluations, the notebook's default, nothing is known after a quarter of the steps."""
-    study = synthetic.STUDY.replace("steps: 400,", f"steps: 400, evaluations: {evaluations},")
-    words = str(budget_figure(load_curves(synthetic.finish(synthetic.workspace(tmp_path, study=study)))).get_label())
-    assert words.count("digits, frozen pretrained: ") == 1
-    line = words.partition("digits, frozen pretrained: ")[2].partition(". digits")[0]
-    assert line.count("% at rate 1e-2") == budgets
-    assert line.endswith("after 100%")
+def test_the_budget_figure_shows_what_is_tuned_at_each_budget(study: Path) -> None:
+    arms = text.arms(StudyCells(study), "digits")
+    figure = budget_figure(arms, arms)
+    assert len([axes for axes in figure.axes if axes.get_visible()]) == 2
+    tested = 100 * arms["UP"].tested().mean(axis=1)
+    line = ", ".join(f"{mean:.1f}% after {budget}" for budget, mean in tested.items())
+    assert f"Digits, unfrozen pretrained: {line} steps" in figure.get_label()
+
+
+def test_the_plane_shows_every_place_with_its_marks(study: Path) -> None:
+    first, second = _arms(study, "FP", "UP")
+    figure, table = plane_figure(first, second), plane_table(plane_tests(first, second))
+    axes = figure.axes[0]
+    assert [label.get_text() for label in axes.get_yticklabels()] == ["1e-1", "1e-2", "1e-3", "1e-4"]
+    assert [label.get_text() for label in axes.get_xticklabels()] == ["12", "25", "50", "100", "200", "400"]
+    assert len(axes.texts) == len(table) == 24
+    starred = [each for each in axes.texts if each.get_text().endswith("*")]
+    assert len(starred) == (table["corrected"] < 0.05).sum()
+    assert {each.get_fontweight() for each in starred} == {"bold"}
+    hatched = [each for each in axes.collections if each.get_hatch()]
+    assert len(hatched) == table["band"].sum()
+    at_the_end = table[(table["rate"] == 1e-2) & (table["budget"] == 400)].iloc[0]
+    assert f"at rate 1e-2: {axes.texts[6].get_text()}" in figure.get_label()
+    assert axes.texts[11].get_text() == f"{100 * at_the_end['mean']:+.1f}*"
+
+
+def test_a_heavy_line_where_the_winner_changes_between_two_budgets(tmp_path: Path) -> None:
+    """At 1e-3 the unfrozen arm is made to trail until half of the steps, and to lead from then on."""
+    study = synthetic.finish(synthetic.workspace(tmp_path))
+    for path in study.glob("digits.unfrozen-pretrained*/curves.parquet"):
+        curves = pd.read_parquet(path)
+        early = curves["step"] < 300
+        curves["test_accuracy"] = curves["test_accuracy"].where(~early, curves["test_accuracy"] / 2)
+        curves.to_parquet(path, index=False)
+    figure = plane_figure(*_arms(study, "FP", "UP"))
+    lines = [line.get_xydata().tolist() for line in figure.axes[0].lines]
+    assert lines == [[[5.0, 2.0], [5.0, 3.0]]]  # between 200 and 400 steps, in the third row from the top
+    words = str(crossing_figure(*_arms(study, "UP", "FP")).get_label())
+    assert words.endswith("Unfrozen pretrained: overtakes between 200 and 400 steps.")
+
+
+def test_the_crossing_shows_every_seed_and_a_sign_a_budget(study: Path) -> None:
+    figure = crossing_figure(*_arms(study, "UP", "FP"))
+    right = figure.axes[1]
+    assert [each.get_text() for each in right.texts] == ["+"] * 6
+    dots = [line for line in right.lines if line.get_marker() == "."]
+    assert [len(line.get_xdata()) for line in dots] == [8] * 6
+    assert "Unfrozen pretrained: ahead from the first budget, 12 steps." in figure.get_label()
 
 
 def test_differences_show_every_seed_and_the_word() -> None:

@@ -39,6 +39,14 @@ def test_the_cells_of_an_anchor_column_link_to_themselves() -> None:
     assert "<strong>supported</strong>" in html
 
 
+def test_the_first_column_leads_to_the_addresses_given() -> None:
+    html = Table(pd.DataFrame({"sweep": ["a & b", "c"], "n": [1, 2]}), links=["../x?a&b", ""])._repr_html_()
+    links = BeautifulSoup(html, "html.parser").select("td a")
+    assert [(link["href"], link.get_text()) for link in links] == [("../x?a&b", "a & b")]
+    with pytest.raises(ValueError, match="zip"):
+        Table(pd.DataFrame({"sweep": ["a"]}), links=["x", "y"])._repr_html_()
+
+
 def test_a_page_is_its_parts() -> None:
     table = Table(pd.DataFrame({"a": ["x"]}))
     html = Page(["<p>one</p>", Folded("More & more", table)])._repr_html_()

@@ -1,11 +1,14 @@
 """Tables: what they say agrees with the runs; studies and setups stay apart."""
 
+import json
+from dataclasses import replace
 from pathlib import Path
 
 import pandas as pd
 import pytest
 import synthetic
 from made_cells import Made, cell, paper
+from made_cells import study as study_of
 
 from fpt.evidence import (
     StudyCells,
@@ -23,7 +26,7 @@ from fpt.evidence.attention import attention_maps
 from fpt.evidence.show.beside import printed_text
 from fpt.evidence.show.tables import attention_table
 from fpt.evidence.stats import paired
-from fpt.evidence.verdicts import CONTRADICTED, SUPPORTED, Part, Verdict
+from fpt.evidence.verdicts import ASKED, CONTRADICTED, SUPPORTED, Part, Verdict
 from fpt.papers import table
 from fpt.papers.schema import Printed
 from fpt.sweeps import SweepSpec
@@ -49,7 +52,7 @@ def test_table_1_as_the_paper_prints_it() -> None:
 
 
 def test_ours_is_the_mean_and_its_standard_error(study: Path, runs: pd.DataFrame) -> None:
-    arm = runs[(runs["label"] == "FP") & (runs["stage"] == "confirmation")]
+    arm = runs[runs["label"] == "FP"]
     tuned, at_1e_3 = (arm[arm["learning_rate"] == rate]["test_accuracy"] for rate in (1e-2, 1e-3))
     both = [f"{100 * each.mean():.1f} ± {100 * each.std() / 8**0.5:.1f}" for each in (tuned, at_1e_3)]
     shown = beside_paper(TABLE_1, [StudyCells(study)])
@@ -87,6 +90,16 @@ def test_summary_and_divergence(tmp_path: Path) -> None:
     assert rows.loc["UP", "learning rate"] == "none eligible"
     assert rows.loc["UP", "test accuracy (95% interval)"] == "-"
     assert rows.loc["FP", "diverged runs"] == 0
+    assert rows.loc["FP", "learning rate"] == "1e-2"
+
+
+def test_the_rates_that_seeds_choose_for_each_other(study: Path) -> None:
+    runs = load_runs(study)
+    arm = runs[runs["label"] == "FP"]
+    other = arm["seed"].isin([0, 1]) & (arm["learning_rate"] == 1e-3)
+    kept = ~arm["seed"].isin([0, 1]) & (arm["learning_rate"] == 1e-2)
+    (row,) = summary(arm.assign(selected=other | kept)).to_dict("records")
+    assert row["learning rate"] == "1e-3 (2 seeds), 1e-2 (6 seeds)"
 
 
 def test_tables_of_no_runs(tmp_path: Path) -> None:
@@ -114,7 +127,19 @@ def test_a_protocol_row_for_every_recipe_that_has_results(tmp_path: Path) -> Non
     synthetic.finish(study)
     (row,) = protocol_table(tmp_path).to_dict("records")
     assert (row["study"], row["model"], row["task"], row["steps"]) == ("laptop", "tiny-lm", "digits", "400")
-    assert row["seeds"] == "3 + 8"
+    assert (row["seeds"], row["tests"]) == ("8", "all, at the end all")
+    assert "extended to" in row
+
+
+def test_a_protocol_row_names_the_rates_by_which_a_grid_was_extended(tmp_path: Path) -> None:
+    study = synthetic.finish(synthetic.workspace(tmp_path))
+    for path in study.glob("digits.frozen-random*/result.json"):
+        record = json.loads(path.read_text())
+        path.write_text(json.dumps(record | {"grid": [*record["grid"], 0.3]}))
+    rows = protocol_table(tmp_path)
+    assert dict(zip(rows["extended to"], rows["rates"], strict=True)) == {
+        "3e-1": "1e-4, 1e-3, 1e-2, 1e-1", "": "1e-4, 1e-3, 1e-2, 1e-1",
+    }  # fmt: skip
 
 
 def test_the_status_of_every_sweep(study: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -124,6 +149,18 @@ def test_the_status_of_every_sweep(study: Path, monkeypatch: pytest.MonkeyPatch)
     assert "steps 400" in shown.caption
     assert "commit 00000000" in shown.caption
     assert shown.frame["hash"].is_unique
+    assert not any(shown.links)  # own notebooks are not shipped with the book
+
+
+def test_published_sweeps_lead_to_their_notebooks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    study = synthetic.finish(synthetic.workspace(tmp_path), "published", skip=("frozen-random",))
+    monkeypatch.chdir(study)
+    for folder in (study / "published").iterdir():
+        (folder / "notebook.ipynb").touch()
+    links = [link for link in status_table("laptop").links if link]
+    assert len(links) == 4
+    assert all((study / "published" / link).is_file() for link in (each.split("published/")[1] for each in links))
+    assert links[0].startswith("../runs/laptop/published/digits.")
 
 
 def _verdict(claim: str, word: str, study: str) -> Verdict:
@@ -140,20 +177,33 @@ def test_a_row_a_comparison_and_one_for_what_nobody_tried() -> None:
     assert frame["verdict"].tolist() == [SUPPORTED, "not tested"]
 
 
-def test_a_ratio_of_steps_is_no_difference_in_points() -> None:
-    logs = pd.Series([0.6, 0.7, 0.8])
-    part = Part("digits", "steps of random / FPT", paired(logs, 0 * logs), SUPPORTED)
-    frame = verdict_table([Verdict("L-20", SUPPORTED, "laptop", parts=(part,))]).frame
-    assert frame["difference (95% interval)"].tolist() == ["x 2.01 (1.57 to 2.58)"]
-
-
 def test_the_table_of_claims_names_every_study_with_its_word() -> None:
-    found = {"R-01": [_verdict("R-01", SUPPORTED, "a"), _verdict("R-01", CONTRADICTED, "b")], "R-18": []}
+    asked = replace(_verdict("R-01", SUPPORTED, "a"), asked=ASKED)
+    found = {"R-01": [asked, _verdict("R-01", CONTRADICTED, "b")], "R-18": []}
     shown = claims_table(found, {"R-01": [_verdict("R-01", SUPPORTED, "a")]})
     row = shown.frame.iloc[0]
-    assert (row["verdict"], row["studies"]) == ("depends on scale", "a: supported; b: contradicted")
+    words = "a: supported, tiny-lm, 400 steps, asked before the runs; b: contradicted, tiny-lm, 400 steps"
+    assert (row["verdict"], row["studies"]) == ("studies disagree", words)
     assert (row["scale"], row["at the paper's rate"]) == ("reduced", SUPPORTED)
     assert 'id="r-18"' in shown._repr_html_()
+
+
+def test_notes_of_several_studies_name_the_study() -> None:
+    some = [("a", "half of it; few tasks"), ("b", "half of it"), ("c", "half of it; few tasks; more")]
+    found = {"R-01": [replace(_verdict("R-01", SUPPORTED, study), note=note) for study, note in some]}
+    assert claims_table(found, {}).frame.iloc[0]["note"] == "half of it; a, c: few tasks; c: more"
+    lone = {"R-01": found["R-01"][:1]}
+    assert claims_table(lone, {}).frame.iloc[0]["note"] == "half of it; few tasks"
+
+
+def test_steps_are_those_of_the_mean_with_their_interval(monkeypatch: pytest.MonkeyPatch) -> None:
+    toy = paper(["a", "b", "c"], "steps", until="a")
+    rows = {"a": Made(arrives=[200]), "b": Made(arrives=[100]), "c": Made(top=50)}
+    made = study_of(monkeypatch, toy, rows)
+    shown = beside_paper(toy.tables["toy-table"], [made]).frame.set_index("row")["Digits"]  # type: ignore[list-item]
+    assert shown["a"].startswith("200 (100 to 200), validation ")
+    assert shown["b"].startswith("100 (50 to 100), validation ")
+    assert shown["c"].startswith("> 400, validation ")
 
 
 def test_a_table_of_attention(monkeypatch: pytest.MonkeyPatch) -> None:

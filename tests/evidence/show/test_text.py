@@ -1,6 +1,7 @@
 """Computed sentences: with results, with some of them, and with none."""
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pandas as pd
@@ -10,7 +11,7 @@ from fpt.evidence import StudyCells, facts
 from fpt.evidence.show import text
 from fpt.evidence.show.numbers import NONE
 from fpt.evidence.stats import Paired, paired
-from fpt.evidence.verdicts import CONTRADICTED, INCONCLUSIVE, SUPPORTED, Part, Verdict
+from fpt.evidence.verdicts import CHANGED, CONTRADICTED, INCONCLUSIVE, OPEN, SUPPORTED, Part, Verdict
 
 
 def test_numbers_of_the_arms_with_results_and_without(study: Path, tmp_path: Path) -> None:
@@ -18,7 +19,7 @@ def test_numbers_of_the_arms_with_results_and_without(study: Path, tmp_path: Pat
     none = facts(text.arms(StudyCells(synthetic.workspace(tmp_path)), "digits"))
     assert set(some) == set(none) == set(facts({}))  # every number that a sentence asks for is always there
     assert re.fullmatch(r"\d\d\.\d%", some["fp-tuned"])
-    assert (some["fp-rate"], some["up-rate"], some["confirmation-seeds"]) == ("1e-2", "1e-3", "8")
+    assert (some["fp-rate"], some["up-rate"], some["seeds"]) == ("1e-2", "1e-3", "8")
     assert (some["steps"], some["grid"]) == ("400", "1e-4, 1e-3, 1e-2, 1e-1")
     assert none["fp-tuned"] == NONE
 
@@ -31,12 +32,65 @@ def test_whose_results_and_the_study_that_would_make_them(study: Path, tmp_path:
     assert re.search(r"3 of its 6 sweeps \(not (UP, UR|UR, UP), UR fixed\)", text.whose(part))
 
 
-def test_exploratory_sweeps_are_counted(study: Path, tmp_path: Path) -> None:
-    assert "Exploratory" not in text.stages(StudyCells(study))
-    lone = synthetic.STUDY.replace("confirmation_seeds: [10, 11, 12, 13, 14, 15, 16, 17]", "confirmation_seeds: []")
-    cells = StudyCells(synthetic.finish(synthetic.workspace(tmp_path, study=lone)))
-    assert "3 seeds choose among them. Exploratory: in 6 sweeps" in text.stages(cells)
-    assert facts(text.arms(cells, "digits"))["fp-tuned"] == NONE  # no number without fresh seeds
+def test_the_design_of_a_study_and_what_is_exploratory(study: Path, tmp_path: Path) -> None:
+    words = "Learning rates 1e-4, 1e-3, 1e-2, 1e-1; 8 seeds, of which each takes the rate that is best for the others."
+    assert text.design(StudyCells(study)) == words
+    few = synthetic.STUDY.replace("seeds: [0, 1, 2, 3, 4, 5, 6, 7]", "seeds: [0, 1, 2]")
+    cells = StudyCells(synthetic.finish(synthetic.workspace(tmp_path, "few", few)))
+    assert text.design(cells).endswith("Exploratory: 6 of 6 sweeps have fewer than 8 seeds.")
+    assert text.design(StudyCells(synthetic.workspace(tmp_path, "empty"))) == ""
+
+
+def test_sentences_on_the_plane_and_the_crossing(study: Path, tmp_path: Path) -> None:
+    arms, none = (text.arms(StudyCells(each), "digits") for each in (study, synthetic.workspace(tmp_path)))
+    plane = text.plane(arms["FP"], arms["UP"])
+    assert re.match(r"Of 24 pairs of learning rate and budget, Frozen Pretrained is ahead at \d+ \(rates 1e-4", plane)
+    assert "Unfrozen Pretrained is ahead at" in plane
+    assert "(rate 1e-3)" in plane
+    crossing = text.crossing(arms["FP"], arms["UP"])
+    assert (
+        crossing
+        == "Frozen Pretrained against Unfrozen Pretrained, each at its own learning rate: not within 400 steps."
+    )
+    equal = text.crossing(arms["FP"], arms["FP"])
+    assert "unknown within 400 steps. The 95% interval of the difference holds 0 after 12, 25, 50, 100," in equal
+    assert text.plane(none["FP"], none["UP"]) == text.crossing(none["FP"], none["UP"]) == "Nothing was run yet."
+
+
+def test_three_answers_with_their_intervals_or_that_nothing_is_decided(study: Path, tmp_path: Path) -> None:
+    arms = text.arms(StudyCells(study), "digits")
+    rate, tuned, pretrained = text.answers(arms)
+    number = r"points, [+-]\d+\.\d to [+-]\d+\.\d\)"
+    assert re.fullmatch(
+        rf"With one learning rate for both arms, freezing gains \(\+\d+\.\d {number} at 1e-[124] after \d+ steps and "
+        rf"loses \(-\d+\.\d {number} at 1e-3 after \d+ steps, where it is clearest.",
+        rate,
+    )
+    assert re.fullmatch(rf"With its own rate for each, freezing loses \(-\d\.\d {number} after 400 steps.", tuned)
+    assert re.fullmatch(rf"Frozen, a pretrained .* gains \(\+\d\.\d {number} after 400 steps.", pretrained)
+    same = text.answers(arms | {"UP": arms["FP"], "FR": arms["FP"]})
+    assert same[0] == "With one learning rate for both arms, nothing is decided yet."
+    assert all("has an effect that is not decided yet" in each for each in same[1:])
+    none = text.arms(StudyCells(synthetic.workspace(tmp_path)), "digits")
+    assert text.answers(none) == text.answers({}) == ["Not decided yet: not all of the arms were run."]
+
+
+def test_a_verdict_in_words_has_its_scale_setting_and_whether_it_was_asked() -> None:
+    one = _verdict(("digits", SUPPORTED))
+    assert text.verdict_words([one]) == "supported, at reduced scale (tiny-lm, 400 steps)"
+    asked = replace(one, asked=CHANGED, exploratory=True)
+    assert text.verdict_words([asked]).endswith("400 steps), rule changed since, exploratory")
+    paper = replace(one, study="big", scale="paper", setting="gpt2, 400,000 steps", word=CONTRADICTED)
+    words = "depends on scale, at paper and reduced scale (tiny-lm, 400 steps; gpt2, 400,000 steps)"
+    assert text.verdict_words([one, paper]) == words
+    assert text.verdict_words([Verdict("R-21", SUPPORTED)]) == SUPPORTED
+
+
+def test_rules_to_come_are_counted() -> None:
+    open_rule, done = [Verdict("R-01", OPEN)], [_verdict(("digits", SUPPORTED))]
+    assert text.open_rules({"a": open_rule, "b": done}) == "1 of them has a rule still to come."
+    assert text.open_rules({"a": open_rule, "b": open_rule}) == "2 of them have a rule still to come."
+    assert text.open_rules({"b": done}) == "None of them has a rule still to come."
 
 
 def test_the_share_of_the_papers_steps() -> None:
@@ -66,7 +120,7 @@ def test_a_task_is_decided_by_all_of_its_comparisons() -> None:
     assert text.words_by_task(verdict) == {"digits": CONTRADICTED, "mnist": INCONCLUSIVE}
 
 
-def test_a_tally_counts_every_fresh_pair_of_task_and_model() -> None:
+def test_a_tally_counts_every_pair_with_enough_seeds_of_task_and_model() -> None:
     found = [_verdict(("digits", SUPPORTED), ("mnist", CONTRADICTED)), _verdict(("bit-xor", "inconclusive (edge)"))]
     found.append(found[0])  # two studies share these runs
     found.append(_verdict(("bit-xor", SUPPORTED), exploratory=True))
@@ -77,6 +131,7 @@ def test_counts_by_verdict_and_scale() -> None:
     found = {"R-01": [_verdict(("digits", SUPPORTED))], "R-21": [Verdict("R-21", SUPPORTED)], "R-29": []}
     words = text.counts(found)
     assert words.startswith("3 claims: ")
+    assert words.endswith("by chance alone, runs would decide about 0.1 verdicts")
     assert "1 supported at reduced scale" in words
     assert "1 supported," in words + ","
     assert "1 not tested" in words

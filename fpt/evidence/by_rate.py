@@ -1,0 +1,172 @@
+"""The kinds of rules that are read on the whole grid of learning rates, with all seeds at every rate."""
+
+import math
+from collections.abc import Mapping
+from functools import partial
+from itertools import combinations
+
+import numpy as np
+
+from fpt.evidence.baselines import chance
+from fpt.evidence.cells import AT_PAPERS_RATE, TUNED
+from fpt.evidence.reading import DIVERGED, EDGE, INCONCLUSIVE, SUPPORTED, Part, Reading, word_of
+from fpt.evidence.runs import SweepTables, rate_text, same_rate
+from fpt.evidence.stats import POINT, SIGNIFICANCE, Paired
+from fpt.sweeps import selection
+
+ORDERS = (1e-5, 1e-3)  # the range of rates of `orders_differ` (Rothermel et al. 2021, section 4)
+SAME_RATE = 1 + selection.SAME_RATE
+
+
+def unstable(reading: Reading) -> list[Part]:
+    parts = []
+    for row, cell in reading.rows.items():
+        words = f"{cell.label}, tuned - at the paper's rate"
+        if lost := cell.diverged(AT_PAPERS_RATE):
+            parts.append(Part(reading.task, words, Paired(0), SUPPORTED, f"{lost} runs diverged", 0.0, 1.0))
+        else:
+            limit, at = reading.rule.by * POINT, (TUNED, AT_PAPERS_RATE)
+            parts.append(reading.contrast([row], [row], limit, at=at, comparison=words))
+    return parts
+
+
+def drop(reading: Reading) -> list[Part]:
+    """At the paper's rate minus at the next one of the grid, or at the rate `level`."""
+    parts = []
+    for row, cell in reading.rows.items():
+        paper, named = cell.papers_rate or math.nan, reading.rule.level
+        after = [rate for rate in cell.rates if (rate > paper * SAME_RATE if named == "" else same(rate, float(named)))]
+        if after and any(same(rate, paper) for rate in cell.rates):
+            words = f"{cell.label} at {rate_text(paper)} - at {rate_text(min(after))}"
+            limit, at = reading.rule.by * POINT, (paper, min(after))
+            parts.append(reading.contrast([row], [row], limit, at=at, comparison=words))
+    return parts
+
+
+def same(one: float, other: float) -> bool:
+    return bool(same_rate(one, other))
+
+
+def _shared_rates(reading: Reading) -> list[float]:
+    """The rates of the first row's grid that all rows have."""
+    grids = [cell.rates for cell in reading.rows.values()]
+    return [rate for rate in sorted(grids[0]) if all(any(same(rate, each) for each in grid) for grid in grids)]
+
+
+def lower_rate(reading: Reading) -> list[Part]:
+    """The best rate of the first row is at most 1/`by` of that of every other one."""
+    first, *others = reading.rule.rows
+    return [_ratio_of_rates(reading, first, other) for other in others]
+
+
+def _ratio_of_rates(reading: Reading, first: str, other: str) -> Part:
+    """Which pair of rates is the best one of each row? A pair is refuted where one of its rates is (Bonferroni over the
+    two); the claim is supported where every pair that breaks it is refuted, contradicted where every one that keeps it
+    is. The true pair is among them, so the p-value is their largest (intersection-union)."""
+    tables = [reading.rows[row].tables for row in (first, other)]
+    one, two = (
+        each.once(("refuted", reading.any_cell.table.kind), partial(_refuted, reading, row, each)) if each else {}
+        for row, each in zip((first, other), tables, strict=True)
+    )
+    if not one or not two:
+        return reading.untested("diverged at every rate", DIVERGED)
+    breaks, keeps = [0.0], [0.0]
+    for low, p_low in one.items():
+        for high, p_high in two.items():
+            p = min(1.0, 2 * min(p_low, p_high))
+            # beyond the same end of both grids lie rates of any ratio
+            beyond = low == high and (low == 0 or math.isinf(low))
+            if beyond or high * SAME_RATE < reading.rule.by * low:
+                breaks.append(p)
+            if beyond or high * SAME_RATE >= reading.rule.by * low:
+                keeps.append(p)
+    edges = [reading.label(row) for row in (first, other) if reading.rows[row].at_edge]
+    word = word_of(max(breaks), max(keeps), EDGE if edges else INCONCLUSIVE)
+    sets = [f"{reading.label(row)} {_set_words(found)}" for row, found in ((first, one), (other, two))]
+    note = "; ".join(["95% confidence sets", *([f"edge of the grid: {', '.join(edges)}"] if edges else [])])
+    words = f"best rates: {', '.join(sets)}"
+    return Part(reading.task, words, Paired(0), word, note, max(breaks), max(keeps))
+
+
+def _refuted(reading: Reading, row: str, tables: SweepTables) -> dict[float, float]:
+    """Rate -> p of "it is not the best": another rate beats it, one-sided and paired by seed, Bonferroni-corrected over
+    the others. Rates at which a run diverged are never chosen. 0 and infinity stand for the rates below and above the
+    grid, which are as good as its ends at best, if accuracy has one hump; none above an end that diverged."""
+    finite = [float(rate) for rate in selection.eligible(tables.validation()).columns]
+    found = {}
+    for rate in finite:
+        tests = [reading.test([[(row, other)], [(row, rate)]])[0] for other in finite if other != rate]
+        found[rate] = min([1.0, *(len(tests) * _p(test.above(0)) for test in tests)])
+    if finite and same(finite[0], tables.rates[0]):
+        found[0.0] = found[finite[0]]
+    if finite and same(finite[-1], tables.rates[-1]):
+        found[math.inf] = found[finite[-1]]
+    return found
+
+
+def _p(value: float) -> float:
+    """1 where there are too few pairs for a p-value."""
+    return float(np.nan_to_num(value, nan=1.0))
+
+
+def _set_words(refuted: Mapping[float, float]) -> str:
+    """The rates that are not refuted: 1e-3 or 1e-3 to 1e-2, and whether it ends with the grid."""
+    kept = sorted(rate for rate, p in refuted.items() if p >= SIGNIFICANCE)
+    inside = [rate_text(rate) for rate in kept if rate and math.isfinite(rate)]
+    beyond = " and ".join(word for word, end in (("lower", 0.0), ("higher", math.inf)) if end in kept)
+    return " to ".join(dict.fromkeys([*inside[:1], *inside[-1:]])) + (f", or {beyond}" if beyond else "")
+
+
+def inverts(reading: Reading) -> list[Part]:
+    """The first row matches or beats the second at the paper's rate; the second beats it at every lower rate at which
+    one of them has learned: come half of the way from chance to its best, in the mean over seeds."""
+    first, second = reading.rule.rows
+    paper, rates = reading.any_cell.papers_rate or math.nan, _shared_rates(reading)
+    if not any(same(rate, paper) for rate in rates):
+        return []
+    parts = []
+    for rate in rates:
+        if at_paper := same(rate, paper):
+            above, under, limit = first, second, -reading.margin
+        else:
+            above, under, limit = second, first, 0.0
+        if at_paper or (rate < paper and any(_has_learned(reading, row, rate) for row in (first, second))):
+            words = f"{reading.label(above)} - {reading.label(under)} at {rate_text(rate)}"
+            parts.append(reading.contrast([above], [under], limit, at=(rate, rate), comparison=words))
+    return parts if len(parts) > 1 else []
+
+
+def _has_learned(reading: Reading, row: str, rate: float) -> bool:
+    best = max(reading.values(row, each).mean() for each in reading.rows[row].rates)
+    return bool(reading.values(row, rate).mean() >= (chance(reading.task) + best) / 2)
+
+
+def fixed_and_tuned(reading: Reading) -> list[Part]:
+    first, second = reading.rule.rows
+    sides = ((first, second, AT_PAPERS_RATE, "paper's rate"), (second, first, TUNED, "tuned"))
+    return [
+        reading.contrast(
+            [above], [under], at=(at, at), comparison=f"{reading.label(above)} - {reading.label(under)}, {words}"
+        )
+        for above, under, at, words in sides
+    ]
+
+
+def orders_differ(reading: Reading) -> list[Part]:
+    """Two rates differ if two rows change places between them, Bonferroni-corrected over the pairs of rows; they do
+    not if every pair is in the same order at both."""
+    low, high = ORDERS
+    within = [rate for rate in _shared_rates(reading) if low <= rate * SAME_RATE and rate <= high * SAME_RATE]
+    return [_changed(reading, one, two) for one, two in combinations(within, 2)]
+
+
+def _changed(reading: Reading, one: float, two: float) -> Part:
+    change, equal = [], []
+    for first, second in combinations(reading.rule.rows, 2):
+        here, there = (reading.test([[(first, rate)], [(second, rate)]])[0] for rate in (one, two))
+        above, below = ([_p(each.above(0)) for each in (here, there)], [_p(each.below(0)) for each in (here, there)])
+        change += [max(above[0], below[1]), max(below[0], above[1])]
+        equal.append(2 * min(max(above), max(below)))
+    supports, contradicts = min(1.0, len(change) * min(change)), min(1.0, max(equal))
+    words = f"orders at {rate_text(one)} and {rate_text(two)}"
+    return Part(reading.task, words, Paired(0), word_of(supports, contradicts), "", supports, contradicts)

@@ -1,0 +1,167 @@
+"""Which of two arms wins, by learning rate and budget: the plane (P-01), and the budget at which a tuned arm overtakes
+another (P-02). Both come from the sweeps of the two arms: a run at a constant rate contains every shorter one.
+"""
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+import pandas as pd
+
+from fpt.evidence.cells import TUNED, Cell
+from fpt.evidence.reading import EDGE, INCONCLUSIVE, Part, Reading, seeds_to_decide, word_of
+from fpt.evidence.runs import near, rate_text
+from fpt.evidence.stats import SIGNIFICANCE, Paired, holm, paired
+
+AHEAD, BEHIND, OPEN, BOUNDED = "+", "-", "0", "?"
+BETWEEN, FROM_FIRST, BY = "between", "from the first", "by"
+NOT_WITHIN, MIXED, UNKNOWN = "not within", "mixed", "unknown"
+
+Tests = Mapping[tuple[float, int], Paired]  # by rate and budget
+
+
+@dataclass(frozen=True)
+class Crossing:
+    """Where the first of two tuned arms overtakes the second, by paired differences at budgets in ascending order.
+
+    `edges`: budgets at which the first, the second arm is tuned to an end of its grid. Its accuracy is a lower bound
+    there, which decides nothing where that arm trails.
+    """
+
+    tests: Mapping[int, Paired]
+    edges: tuple[Collection[int], Collection[int]] = ((), ())
+
+    @cached_property
+    def signs(self) -> dict[int, str]:
+        """By budget, all of them right with 95% (Bonferroni): the first arm is ahead +, behind -, neither for sure 0;
+        ? where the arm that trails is at an edge."""
+        return {budget: self._sign(budget, len(self.tests)) for budget in self.tests}
+
+    @cached_property
+    def band(self) -> list[int]:
+        """C, the budgets whose own 95% interval holds 0: if the arms cross once, at one of the budgets, it is in C with
+        95%. A budget where the arm that trails is at an edge is in it too."""
+        return [budget for budget in self.tests if self._sign(budget) in (OPEN, BOUNDED)]
+
+    def _sign(self, budget: int, of: int = 1) -> str:
+        test, (first, second) = self.tests[budget], self.edges
+        for sign, p, trailing in ((AHEAD, test.above(0), second), (BEHIND, test.below(0), first)):
+            if 2 * of * p < SIGNIFICANCE:
+                return BOUNDED if budget in trailing else sign
+        return OPEN
+
+    @cached_property
+    def answer(self) -> tuple[str, str]:
+        """One of six, by the signs together; and in words that follow the name of the first arm."""
+        first, *_, last = [*self.tests, *self.tests]
+        ahead, behind = ([budget for budget, each in self.signs.items() if each == sign] for sign in (AHEAD, BEHIND))
+        if ahead and behind and behind[-1] < ahead[0]:
+            return BETWEEN, f"overtakes between {behind[-1]:,} and {ahead[0]:,} steps"
+        if ahead and behind:
+            return MIXED, f"ahead and later behind: {''.join(self.signs.values())}"
+        if ahead and ahead[0] == first:
+            return FROM_FIRST, f"ahead from the first budget, {first:,} steps"
+        if ahead:
+            return BY, f"ahead by {ahead[0]:,} steps; earlier unknown"
+        known = behind and behind[-1] == last
+        return (NOT_WITHIN, f"not within {last:,} steps") if known else (UNKNOWN, f"unknown within {last:,} steps")
+
+    @property
+    def p_values(self) -> tuple[float, float]:
+        """That the first arm overtakes or is ahead, and that it does not within the budgets; 1 for mixed signs."""
+        if self.answer[0] == MIXED:
+            return 1.0, 1.0
+        (*_, last), (first, second) = self.tests.items(), self.edges
+        above = [test.above(0) for budget, test in self.tests.items() if budget not in second]
+        below = [last[1].below(0)] if last[0] not in first else []
+        low, high = (float(np.nanmin([1.0, *(2 * len(self.tests) * p for p in tail)])) for tail in (above, below))
+        return low, high
+
+
+def compared(first: Cell, second: Cell, at: str | float = TUNED) -> dict[int, Paired]:
+    """The first minus the second at the budgets that both have, paired by seed, each seed at its own rate [at one]."""
+    found = {}
+    for budget in first.budgets:
+        if budget in second.budgets:
+            collapsed = any(bool(cell.collapsed(at, budget).any()) for cell in (first, second))
+            noise = sum(cell.test_noise(at, budget) for cell in (first, second))
+            found[budget] = paired(first.values(at, budget), second.values(at, budget), collapsed, noise)
+    return found
+
+
+def crossing_of(first: Cell, second: Cell) -> Crossing:
+    """Of two arms, each seed at its own rate."""
+    first_edges, second_edges = ([budget for budget in cell.budgets if cell.ends(budget)] for cell in (first, second))
+    return Crossing(compared(first, second), (first_edges, second_edges))
+
+
+def crossing(reading: Reading) -> list[Part]:
+    """The first row overtakes the second within the budget, or is ahead from the first budget on, both tuned.
+
+    Supported: between two budgets, from the first or by a later one. Contradicted: behind at the last, never ahead.
+    """
+    first, second = (reading.rows[row] for row in reading.rule.rows)
+    found = crossing_of(first, second)
+    if not found.tests:
+        return []
+    supports, contradicts = found.p_values
+    words = f"{found.answer[1]}; signs by budget {' '.join(found.signs.values())}"
+    word = word_of(supports, contradicts, EDGE if BOUNDED in found.signs.values() else INCONCLUSIVE)
+    comparison, last = f"{first.label} - {second.label}, tuned, at the last budget", [*found.tests.values()][-1]
+    seeds = seeds_to_decide(last, len(found.tests)) if word == INCONCLUSIVE and last.sd > 0 else ""
+    return [Part(reading.task, comparison, last, word, words, supports, contradicts, seeds)]
+
+
+def plane_tests(first: Cell, second: Cell) -> Tests:
+    """At every rate and budget that both cells have, in ascending order: the first minus the second, paired by seed."""
+    shared = [rate for rate in sorted(first.rates) if near(pd.Series(second.rates, dtype=float), rate).any()]
+    return {(rate, budget): test for rate in shared for budget, test in compared(first, second, rate).items()}
+
+
+def plane_table(tests: Tests) -> pd.DataFrame:
+    """A row a rate and budget: `pairs`, the `mean` difference (a fraction) and its 95% interval `low` to `high`, `p`
+    (two-sided), `corrected` (Holm, over the plane), and `band`: the interval holds 0, the winner may change here."""
+    rows = [
+        {"rate": rate, "budget": budget, "pairs": test.n, "mean": test.mean, "low": test.low, "high": test.high,
+         "p": np.nan_to_num(test.p, nan=1.0)}
+        for (rate, budget), test in tests.items()
+    ]  # fmt: skip
+    table = pd.DataFrame(rows, columns=["rate", "budget", "pairs", "mean", "low", "high", "p"])
+    return table.assign(corrected=holm(list(table["p"])), band=table["p"] >= SIGNIFICANCE)
+
+
+def plane(reading: Reading) -> list[Part]:
+    """Each row beats the other at some rate and budget, at one rate for both: a part a row.
+
+    Supported: at one of them or more, after Holm's correction over the plane (both parts must be). Contradicted: at
+    none of them so, and at each the upper end of its one-sided 95% interval is below the margin (intersection-union):
+    nowhere ahead by a margin. Else inconclusive, as where the intervals are wide.
+    """
+    first, second = (reading.rows[row] for row in reading.rule.rows)
+    tests = plane_tests(first, second)
+    if not tests:
+        return [reading.untested("no rate that both have")]
+    mirrored = {place: replace(test, mean=-test.mean, low=-test.high, high=-test.low,
+                               differences=tuple(-each for each in test.differences))
+                for place, test in tests.items()}  # fmt: skip
+    names = [first.label, second.label]
+    return [
+        _ahead_somewhere(reading, " - ".join(names), tests),
+        _ahead_somewhere(reading, " - ".join(names[::-1]), mirrored),
+    ]
+
+
+def _ahead_somewhere(reading: Reading, names: str, tests: Tests) -> Part:
+    table = plane_table(tests)
+    leads = table[table["mean"] > 0]
+    supports = float(leads["corrected"].min()) if len(leads) else 1.0
+    significant = int((leads["corrected"] < SIGNIFICANCE).sum())
+    behind = max(float(np.nan_to_num(test.below(reading.margin), nan=1.0)) for test in tests.values())
+    contradicts = 1.0 if significant else behind
+    (rate, budget), test = min(tests.items(), key=lambda each: float(np.nan_to_num(each[1].above(0), nan=2.0)))
+    note = f"the clearest of {len(tests)} pairs of rate and budget; significant at {significant} of them"
+    word = word_of(supports, contradicts)
+    seeds = seeds_to_decide(test, len(tests)) if word == INCONCLUSIVE and test.sd > 0 else ""
+    comparison = f"{names} at {rate_text(rate)} after {budget:,} steps"
+    return Part(reading.task, comparison, test, word, note, supports, contradicts, seeds)

@@ -1,0 +1,251 @@
+"""The one Task class, for finite data and for streams, and the splits that it gives every seed."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cache
+from typing import Any, Self
+
+import torch
+from torch import Generator, Tensor
+
+from fpt.errors import SpecError
+from fpt.seeds import generator
+from fpt.tasks.arrays import Draw, Encoder, Examples, Finite, stratified
+
+STREAM_EXAMPLES = 2_000  # evaluation examples of a stream, each for validation and test
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """Data and how they become tokens; name, variant, options and title are filled in by `fpt.tasks.load`.
+
+    tokens: longest sequence. Either width (features of a token; linear input layer) or vocabulary
+    (symbols; embedding) is set. readout: last positions read; per_token: predictions at each; classes: of
+    each prediction. mask_padding: padding is masked in bidirectional backbones and the read-out is at the
+    last real token; otherwise at the last position. data: Finite, or a function that draws examples (a
+    stream). relevant: which tokens each read-out position needs, (n, readout, tokens), where that is known.
+    """
+
+    data: Finite | Draw
+    encode: Encoder  # (n, ...) integers -> (n, tokens, width) float32 or (n, tokens) int64
+    tokens: int
+    classes: int
+    checksum: str
+    source: str
+    licence: str
+    scaling: str
+    width: int | None = None
+    vocabulary: int | None = None
+    readout: int = 1
+    per_token: int = 1
+    mask_padding: bool = False
+    relevant: Callable[[Examples], Tensor] | None = None
+    name: str = ""
+    variant: str = "paper"
+    options: Mapping[str, Any] = field(default_factory=dict)
+    title: str = ""
+
+    @property
+    def predictions(self) -> int:
+        return self.readout * self.per_token
+
+    @property
+    def output_width(self) -> int:
+        return self.per_token * self.classes
+
+    @property
+    def test_drawn_by_seed(self) -> bool:
+        """Whether there is no official test set, so that every seed draws its own."""
+        return not isinstance(self.data, Finite) or isinstance(self.data.test, int)
+
+    @property
+    def test_size(self) -> int:
+        """Examples in the whole test set of a seed."""
+        if not isinstance(self.data, Finite):
+            return STREAM_EXAMPLES
+        size = self.data.test if isinstance(self.data.test, int) else len(self.data.test)
+        return size if self.data.divide else size - size // 2
+
+    @property
+    def changes(self) -> dict[str, Any]:
+        """What `reduced` and `shuffled` made of the task: with its name, variant and options it identifies examples."""
+        fraction = self.data.fraction if isinstance(self.data, Finite) else 1.0
+        return {"data_fraction": fraction, "shuffle_tokens": isinstance(self.encode, Shuffled)}
+
+    def split(self, seed: int) -> "FiniteSplit | StreamSplit":
+        """Training, validation and test examples: the seed's own, but for official test sets and validation files."""
+        return FiniteSplit(self.data, seed) if isinstance(self.data, Finite) else StreamSplit(self.data, seed)
+
+    def reduced(self, fraction: float) -> "Task":
+        """The task with a part of every seed's training examples, stratified and drawn by the seed; validation and test
+        examples stay.
+
+        Raises SpecError for a fraction that is not above 0 and at most 1, for a stream, and where fewer training
+        examples than classes would be left. With more of them a class that is rare may still be left without one.
+        """
+        given = f"data_fraction = {fraction}"
+        if not 0 < fraction <= 1:
+            raise SpecError(f"{given}: must be above 0 and at most 1")
+        if fraction == 1:
+            return self
+        if not isinstance(self.data, Finite):
+            raise SpecError(f"{given}: task {self.name!r} has no fixed training set, it is drawn afresh at every step")
+        part = replace(self, data=replace(self.data, fraction=fraction * self.data.fraction))
+        left, classes = part.split(0).train_size or 0, len(self.data.train.targets[:, 0].unique())
+        if left < classes:
+            raise SpecError(
+                f"{given} leaves {left} of the {self.split(0).train_size:,} training examples of task {self.name!r}, "
+                f"fewer than its {classes:,} classes"
+            )
+        return part
+
+    def shuffled(self) -> "Task":
+        """The task with its tokens in another order: one permutation for all seeds, arms, splits and augmented images.
+
+        Raises SpecError for a task whose tokens have a part in the answer that depends on their place.
+        """
+        why = ""
+        if self.vocabulary is not None or self.mask_padding:
+            why = "its examples are sequences of symbols that end at different places, or have a meaning in their order"
+        elif self.readout > 1:
+            why = f"its last {self.readout} tokens are read out, each for its own part of the answer"
+        if why:
+            raise SpecError(f"shuffle_tokens: the tokens of task {self.name!r} cannot be shuffled, since {why}")
+        if isinstance(self.encode, Shuffled):
+            return self
+        scaling = f"{self.scaling}; the tokens in one random order"
+        return replace(self, encode=Shuffled(self.encode), relevant=None, scaling=scaling)
+
+    @property
+    def card(self) -> dict[str, Any]:
+        """The data card: where the data come from, how many, what a token is."""
+        split = self.split(0)
+        drawn = "drawn by the seed" if self.test_drawn_by_seed else "official"
+        if isinstance(self.data, Finite) and not self.data.divide:
+            drawn += "; half of it, drawn by the seed, is validation, and all training examples train"
+        shape = f"{self.tokens} x {self.width}" if self.width else f"up to {self.tokens}"
+        return {
+            "task": self.name,
+            "title": self.title,
+            "variant": self.variant,
+            "source": self.source,
+            "licence": self.licence,
+            "train": split.train_size,  # None: a stream, drawn afresh at every step
+            "validation": len(split.validation),
+            "test": len(split.test),
+            "test set": drawn,
+            "tokens": shape if self.width else f"{shape}, {self.vocabulary} symbols",
+            "predictions": self.predictions,
+            "classes": self.classes,
+            "normalisation": self.scaling,
+            "checksum": self.checksum,
+        }
+
+
+@dataclass(frozen=True)
+class Shuffled:
+    """An encoder whose tokens come in the order that `token_order` gives."""
+
+    encode: Encoder
+
+    @property
+    def augmented(self) -> bool:
+        return bool(getattr(self.encode, "augmented", False))
+
+    def __call__(self, inputs: Tensor, generator: Generator | None = None) -> Tensor:
+        tokens = self.encode(inputs, generator)
+        return tokens[:, token_order(tokens.shape[1], tokens.device)]
+
+
+@cache
+def token_order(tokens: int, device: torch.device) -> Tensor:
+    """A fixed random permutation (tokens,), kept on the device: no copy inside a training step."""
+    return torch.randperm(tokens, generator=generator(0, "shuffle", tokens)).to(device)
+
+
+class _Split:
+    """One seed's examples, and what both kinds of data share. Samples are pure functions of the seed and `count`; with
+    None, or a count of all or more, they are the whole."""
+
+    seed: int
+    validation: Examples
+    test: Examples
+
+    def validation_sample(self, count: int | None = None) -> Examples:
+        """A stratified sample of the validation set."""
+        return self.validation[self._sample("validation", self.validation.targets, count)]
+
+    def test_sample(self, count: int | None = None) -> Examples:
+        """A stratified sample of the test set."""
+        return self.test[self._sample("test", self.test.targets, count)]
+
+    def to(self, device: torch.device | str) -> Self:
+        """Hold everything on `device` from here on; batches are then made there."""
+        self.validation, self.test = self.validation.to(device), self.test.to(device)
+        return self
+
+    def _sample(self, part: str, targets: Tensor, count: int | None) -> Tensor | slice:
+        """Rows of `targets` (n, predictions) that are a stratified sample of `count`."""
+        if count is None or count >= len(targets):
+            return slice(None)
+        labels = targets[:, 0].cpu()
+        if targets.shape[1] > 1:
+            labels = torch.zeros_like(labels)  # many predictions an example: no classes to balance
+        return stratified(labels, count, generator(self.seed, "sample", part)).to(targets.device)
+
+
+class FiniteSplit(_Split):
+    """Of data in memory. `batch` is a pure function of (task, seed, step, size)."""
+
+    def __init__(self, data: Finite, seed: int) -> None:
+        self.seed, self.data, self.source = seed, data, data.train
+        self.rows, self.validation, self.test = data.parts(seed)
+        self.train_size = len(self.rows)
+        self._epoch, self._order = -1, self.rows
+
+    def batch(self, step: int, size: int) -> Examples:
+        """Batch `step`: each epoch has its own order of the training rows; an incomplete last batch is
+        dropped.
+
+        Raises SpecError if the batch is larger than the training set.
+        """
+        if size > len(self.rows):
+            raise SpecError(f"batch_size {size} is over the split: it has {len(self.rows)} training examples.")
+        epoch, place = divmod(step, len(self.rows) // size)
+        if epoch != self._epoch:
+            order = torch.randperm(len(self.rows), generator=generator(self.seed, "order", epoch))
+            self._epoch, self._order = epoch, self.rows[order.to(self.rows.device)]
+        return self.source[self._order[place * size : (place + 1) * size]]
+
+    def train_sample(self, count: int | None = None) -> Examples:
+        """A stratified sample of the training set, to measure training accuracy on."""
+        return self.source[self.rows[self._sample("train", self.source.targets[self.rows], count)]]
+
+    def to(self, device: torch.device | str) -> Self:
+        self.source, self.rows = self.data.train_on(torch.device(device)), self.rows.to(device)
+        self._epoch = -1
+        return super().to(device)
+
+
+class StreamSplit(_Split):
+    """Of a stream; `batch` is as pure a function, which draws anew."""
+
+    train_size = None
+
+    def __init__(self, draw: Draw, seed: int) -> None:
+        self.draw, self.seed, self.device = draw, seed, torch.device("cpu")
+        self.validation, self.test = (draw(STREAM_EXAMPLES, generator(seed, part)) for part in ("validation", "test"))
+
+    def batch(self, step: int, size: int) -> Examples:
+        return self.draw(size, generator(self.seed, "train", step)).to(self.device)
+
+    def train_sample(self, count: int | None = None) -> Examples:
+        """Examples from a stream of their own: they are distributed as the training batches are."""
+        return self.draw(count or STREAM_EXAMPLES, generator(self.seed, "train-sample")).to(self.device)
+
+    def to(self, device: torch.device | str) -> Self:
+        self.device = torch.device(device)
+        return super().to(device)
+
+
+Split = FiniteSplit | StreamSplit

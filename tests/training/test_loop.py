@@ -1,0 +1,206 @@
+"""Samples, budgets and tables of a fleet: A stops and selects, B reports and selects nothing, a curve contains every
+shorter budget."""
+
+import math
+from dataclasses import replace
+from typing import Any
+
+import pandas as pd
+import pytest
+import torch
+
+import fpt.models
+import fpt.tasks
+from fpt.tasks.arrays import Examples
+from fpt.tasks.task import FiniteSplit, Task
+from fpt.training import Recipe, train_fleet
+from fpt.training.evaluate import score
+from fpt.training.fleet import Fleet, stack
+from fpt.training.loop import identity
+
+RATES, SEEDS, WILD = [1e-3, 3e-2], [0, 5], 1e30
+KEYS = ["learning_rate", "seed"]
+BEST = ["validation_accuracy", "test_accuracy", "train_accuracy"]
+
+
+@pytest.fixture
+def digits() -> Task:
+    return fpt.tasks.load("digits")
+
+
+@pytest.fixture
+def model(digits: Task, small_backbones: Any) -> Any:
+    return fpt.models.build(digits, "small-gpt2", "random", "all")
+
+
+def recipe(**changes: Any) -> Recipe:
+    fields = {"steps": 16, "batch_size": 4, "evaluations": 6, "evaluation_examples": 40, "budget_examples": 30,
+              "test_examples": 50, "dropout": 0.1, "compute_type": "float32"}  # fmt: skip
+    return Recipe(**fields | changes)
+
+
+def by_hand(task: Task, model: Any, how: Recipe, rates: list[float], seeds: list[int]) -> tuple[pd.DataFrame, ...]:
+    """Curves and runs from parameters that are saved at every evaluation, and scored one after the other."""
+    fleet = Fleet(task, model, how, rates, seeds, torch.device("cpu"))
+    saved = {}
+    for step in range(1, how.steps + 1):
+        fleet.step(step)
+        saved[step] = fleet.parameters.clone()
+
+    def accuracy(parameters: torch.Tensor, sample: str, count: int | None) -> torch.Tensor:
+        drawn = stack([getattr(task.split(seed), f"{sample}_sample")(count) for seed in seeds])
+        return score(fleet, parameters, drawn).accuracy
+
+    top, best, at = torch.full((len(rates) * len(seeds),), -1.0), saved[1], torch.zeros(len(rates) * len(seeds))
+    rows = []
+    for step in how.evaluation_steps():
+        found = accuracy(saved[step], "validation", how.evaluation_examples)
+        best = torch.where((found > top)[:, None], saved[step], best)
+        at = torch.where(found > top, step, at)
+        top = torch.maximum(found, top)
+        tested: dict[str, Any] = {"test_accuracy": math.nan, "train_accuracy": math.nan}
+        if step in how.budgets():
+            b = (how.test_examples if step == how.steps else how.budget_examples) or task.test_size
+            sizes = {"test": b, "train": min(b, how.budget_examples or b)}
+            tested = {f"{name}_accuracy": accuracy(best, name, size) for name, size in sizes.items()}
+        rows.append(pd.DataFrame(identity(fleet) | {"step": step, "validation_accuracy": found} | tested))
+    last = {f"{name}_accuracy_last": accuracy(saved[how.steps], name, size) for name, size in sizes.items()}
+    runs = pd.DataFrame(identity(fleet) | {"best_step": at.long(), "validation_accuracy": top} | tested | last)
+    return runs.sort_values(KEYS, ignore_index=True), pd.concat(rows).sort_values([*KEYS, "step"], ignore_index=True)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{}, {"budget_examples": None, "test_examples": None}, {"evaluation_examples": None, "test_examples": 25}],
+    ids=["samples", "all test examples", "all validation examples"],
+)
+def test_every_number_is_what_it_is_by_hand(changes: dict[str, Any], digits: Task, model: Any) -> None:
+    how = recipe(**changes)
+    found = train_fleet(digits, model, how, RATES, SEEDS)
+    runs, curves = by_hand(digits, model, how, RATES, SEEDS)
+    assert set(curves["step"]) == set(how.evaluation_steps())
+    assert how.budgets() == [1, 2, 4, 8, 16]
+    assert len(how.evaluation_steps()) > len(how.budgets())
+    pd.testing.assert_frame_equal(found.curves[list(curves)], curves, check_dtype=False, check_exact=True)
+    pd.testing.assert_frame_equal(found.runs[list(runs)], runs, check_dtype=False, check_exact=True)
+    assert (runs["best_step"] < how.steps).any(), "for some runs the last parameters are not the best ones"
+    assert (runs["test_accuracy"] != runs["test_accuracy_last"]).any()
+    assert found.runs["diverged_at"].isna().all()
+
+
+def test_at_the_end_a_budget_is_the_row_of_the_run(digits: Task, model: Any) -> None:
+    found = train_fleet(digits, model, recipe(), RATES, SEEDS)
+    end = found.curves[found.curves["step"] == 16].reset_index(drop=True)
+    pd.testing.assert_frame_equal(end[KEYS + BEST[1:]], found.runs[KEYS + BEST[1:]], check_exact=True)
+
+
+def test_the_columns_of_the_tables(digits: Task, model: Any) -> None:
+    found = train_fleet(digits, model, recipe(), RATES, SEEDS)
+    assert list(found.runs) == [
+        "learning_rate", "seed", "best_step", "validation_accuracy", "test_accuracy", "test_accuracy_exact",
+        "train_accuracy", "test_accuracy_last", "train_accuracy_last", "diverged_at",
+    ]  # fmt: skip
+    assert list(found.curves) == [
+        "learning_rate", "seed", "step", "validation_loss", "validation_accuracy", "test_accuracy", "train_accuracy",
+    ]  # fmt: skip
+    at_budgets = found.curves["step"].isin(recipe().budgets())
+    assert found.curves.loc[at_budgets, ["test_accuracy", "train_accuracy"]].notna().all(axis=None)
+    assert found.curves.loc[~at_budgets, ["test_accuracy", "train_accuracy"]].isna().all(axis=None)
+    assert found.curves[["validation_loss", "validation_accuracy"]].notna().all(axis=None)
+
+
+def test_a_curve_contains_every_shorter_run(digits: Task, model: Any) -> None:
+    """With the same evaluation steps: dropout, batches and samples know nothing of how long the run will be."""
+    same = {"evaluations": 1, "budget_examples": 30, "test_examples": 30}
+    long, short = (train_fleet(digits, model, recipe(steps=steps, **same), [*RATES, WILD], SEEDS) for steps in (16, 8))
+    assert recipe(steps=16, **same).evaluation_steps() == [1, 2, 4, 8, 16]
+    until = long.curves[long.curves["step"] <= 8].reset_index(drop=True)
+    pd.testing.assert_frame_equal(until, short.curves, check_exact=True)
+    at = until[until["step"] == 8].reset_index(drop=True)
+    pd.testing.assert_frame_equal(at[KEYS + BEST[1:]], short.runs[KEYS + BEST[1:]], check_exact=True)
+    lives = short.runs["learning_rate"] < WILD
+    assert (long.runs["test_accuracy"] != short.runs["test_accuracy"])[lives].any(), "the second half changed something"
+
+
+def test_with_a_warm_up_nothing_is_reported_before_the_end(digits: Task, model: Any) -> None:
+    curves = train_fleet(digits, model, recipe(warmup=0.25), RATES, SEEDS).curves
+    assert set(curves.loc[curves["test_accuracy"].notna(), "step"]) == {16}
+    assert len(set(curves["step"])) > 2
+
+
+@pytest.mark.parametrize("sample", ["test_sample", "train_sample"])
+def test_what_reports_selects_nothing(sample: str, digits: Task, model: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Other test (or training) examples: other accuracies of them, and the same runs in every other number."""
+    before = train_fleet(digits, model, recipe(), RATES, SEEDS)
+    draw = getattr(FiniteSplit, sample)
+
+    def wrong(split: FiniteSplit, count: int | None = None) -> Examples:
+        examples = draw(split, count)
+        return replace(examples, targets=(examples.targets + 1) % 10)
+
+    monkeypatch.setattr(FiniteSplit, sample, wrong)
+    after = train_fleet(digits, model, recipe(), RATES, SEEDS)
+    name = sample.partition("_")[0]
+    for one, other in ((before.runs, after.runs), (before.curves, after.curves)):
+        of_it = [column for column in one if column.startswith(f"{name}_accuracy")]
+        assert of_it
+        assert all((one[column] != other[column]).any() for column in of_it)
+        pd.testing.assert_frame_equal(one.drop(columns=of_it), other.drop(columns=of_it), check_exact=True)
+
+
+def test_every_seed_has_samples_of_its_own(digits: Task, model: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[tuple[str, int, int | None]] = []
+    for sample in ("validation_sample", "test_sample", "train_sample"):
+        draw = getattr(FiniteSplit, sample)
+
+        def spy(split: FiniteSplit, count: int | None = None, sample: str = sample, draw: Any = draw) -> Examples:
+            asked.append((sample, split.seed, count))
+            examples: Examples = draw(split, count)
+            return examples
+
+        monkeypatch.setattr(FiniteSplit, sample, spy)
+    train_fleet(digits, model, recipe(), RATES, SEEDS)
+    expected = {("validation_sample", 40), ("test_sample", 30), ("test_sample", 50), ("train_sample", 30)}
+    assert set(asked) == {(sample, seed, count) for sample, count in expected for seed in SEEDS}
+    first, second = (digits.split(seed).test_sample(30) for seed in SEEDS)
+    assert not torch.equal(first.inputs, second.inputs)
+
+
+def test_a_run_that_was_never_finite_has_no_accuracy_anywhere(digits: Task, model: Any) -> None:
+    found = train_fleet(digits, model, recipe(), [1e-3, WILD], SEEDS)
+    for table in (found.runs, found.curves):
+        wild = table["learning_rate"] == WILD
+        accuracies = [column for column in table if "accuracy" in column]
+        assert table.loc[wild, accuracies].isna().all(axis=None)
+        assert table.loc[~wild, "validation_accuracy"].notna().all()
+    assert found.runs["best_step"].gt(0).eq(found.runs["learning_rate"] < WILD).all()
+
+
+def test_a_run_that_diverges_keeps_its_best_until_then(
+    digits: Task, model: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is reported at later budgets with the parameters that were best while it was finite; its last have none."""
+    calm = train_fleet(digits, model, recipe(), RATES, SEEDS)
+    step, lost_after = Fleet.step, 6  # between the evaluations at 5 and 8
+
+    def wreck(fleet: Fleet, number: int, *batch: Any) -> Any:
+        losses = step(fleet, number, *batch)
+        if number == lost_after:
+            fleet.parameters[0] = torch.nan  # the first seed at the smaller rate
+        return losses
+
+    monkeypatch.setattr(Fleet, "step", wreck)
+    found = train_fleet(digits, model, recipe(), RATES, SEEDS)
+    wrecked = (found.runs["learning_rate"] == RATES[0]) & (found.runs["seed"] == SEEDS[0])
+    (run,) = found.runs[wrecked].to_dict("records")
+    assert run["diverged_at"] == 7
+    assert run["best_step"] in (1, 2, 3, 4, 5)
+    assert math.isnan(run["test_accuracy_last"])
+    assert math.isnan(run["train_accuracy_last"])
+    own = found.curves[(found.curves[KEYS] == [RATES[0], SEEDS[0]]).all(axis=1)].set_index("step")
+    before = calm.curves[(calm.curves[KEYS] == [RATES[0], SEEDS[0]]).all(axis=1)].set_index("step")
+    pd.testing.assert_frame_equal(own[own.index <= 5], before[before.index <= 5], check_exact=True)
+    assert own.loc[own.index > 5, "validation_accuracy"].isna().all()
+    assert run["validation_accuracy"] == before.loc[before.index <= 5, "validation_accuracy"].max()
+    assert own.loc[[8, 16], ["test_accuracy", "train_accuracy"]].notna().all(axis=None)
+    pd.testing.assert_frame_equal(found.runs[~wrecked], calm.runs[~wrecked], rtol=1e-6)
