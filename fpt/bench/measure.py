@@ -30,13 +30,13 @@ from fpt.bench.cost import FOLDER, Bench, Ceiling, Row, Workload, read
 from fpt.bench.reference import COMPARABLE, Reference
 from fpt.errors import DataError, FptError, SpecError
 from fpt.files import check_writable, write_json
-from fpt.sweeps.engines.local import KEEP_MEMORY
 from fpt.sweeps.provenance import device_name, now, software
 from fpt.sweeps.spec import SweepSpec, resolve
 from fpt.tasks.task import Task
 from fpt.training import features, resources
 from fpt.training.evaluate import score
 from fpt.training.fleet import Fleet, stack
+from fpt.training.libraries import faster_libraries
 
 T = TypeVar("T")
 Call = Callable[[], object]
@@ -211,9 +211,9 @@ def ceiling(seconds: float) -> Bench:
 def apart(call: Callable[..., T], *arguments: Any) -> T:
     """`call` in a fresh process: nothing of an earlier cell is left there, and running out of memory ends only it.
 
-    Memory is kept as in the worker of a sweep. Raises FptError where the process was killed.
+    Its environment is that of the worker of a sweep. Raises FptError where the process was killed.
     """
-    os.environ.update(KEEP_MEMORY)
+    os.environ.update(faster_libraries())
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
         try:
             return pool.submit(call, *arguments).result()

@@ -2,7 +2,6 @@
 of dropout made explicit.
 """
 
-import math
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -14,80 +13,6 @@ from transformers.masking_utils import AttentionMaskInterface, eager_mask
 from transformers.pytorch_utils import Conv1D
 
 from fpt.seeds import generator, stream
-
-ONEDNN = torch.backends.mkldnn.is_available()
-ONEDNN_PAYS = 2**14, 2**18  # numbers of a matrix that runs share, or that each run has for itself
-
-
-def product(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
-    """x (..., rows, in) times the transpose of weight (..., out, in), plus bias (..., out), by oneDNN.
-
-    Leading dimensions are broadcast. torch multiplies float32 matrices by MKL, which on AMD's processors uses half the
-    width of their registers: 80 to 95 GFLOP/s of a core where oneDNN has 140 to 220.
-    """
-    result: Tensor = _product(x, weight, bias)
-    return result
-
-
-@torch.library.custom_op("fpt::product", mutates_args=())
-def _product(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
-    """`product`, as torch sees it."""
-    lead = _lead(x, weight, bias)
-    own = len(lead)  # runs that share a weight are rows of one product
-    while own and weight.shape[own - 1] == 1 and (bias is None or bias.shape[own - 1] == 1):
-        own -= 1
-    rows = x.expand(*lead, -1, -1).reshape(math.prod(lead[:own]), -1, x.shape[-1])
-    weights = weight.expand(*lead[:own], *weight.shape[own:]).reshape(len(rows), *weight.shape[-2:])
-    biases = [None] * len(rows) if bias is None else bias.expand(*lead[:own], *bias.shape[own:]).reshape(len(rows), -1)
-    result = x.new_empty(*rows.shape[:2], weight.shape[-2])
-    for place, *factors in zip(result, rows, weights, biases, strict=True):
-        place.copy_(torch.ops.mkldnn._linear_pointwise(*factors, "none", [], ""))  # which takes no `out`
-    viewed: Tensor = result.view(*lead, x.shape[-2], weight.shape[-2])
-    return viewed
-
-
-def _lead(x: Tensor, weight: Tensor, bias: Tensor | None) -> torch.Size:
-    return torch.broadcast_shapes(x.shape[:-2], weight.shape[:-2], () if bias is None else bias.shape[:-1])
-
-
-@_product.register_fake
-def _(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
-    result: Tensor = x.new_empty(*_lead(x, weight, bias), x.shape[-2], weight.shape[-2])
-    return result
-
-
-@_product.register_vmap
-def _(_: Any, dims: tuple[int | None, ...], *parts: Tensor | None) -> tuple[Tensor, int]:
-    """What all have in common has a dimension of one, to be broadcast."""
-    moved = (
-        (part if part is None else part[None] if at is None else part.movedim(at, 0))
-        for part, at in zip(parts, dims, strict=True)
-    )
-    result: Tensor = _product(*moved)
-    return result, 0
-
-
-def _gradients(context: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
-    x, weight, *bias = context.saved_tensors
-    wanted = context.needs_input_grad
-
-    def of_weight() -> Tensor:
-        if weight.stride(-1) == 1:
-            return product(gradient.mT, x.mT, None)
-        return product(x.mT, gradient.mT, None).mT  # a Conv1D's: laid out as its parameter is
-
-    return (
-        product(gradient, weight.mT, None).sum_to_size(x.shape) if wanted[0] else None,
-        of_weight().sum_to_size(weight.shape) if wanted[1] else None,
-        gradient.sum(-2).sum_to_size(bias[0].shape) if wanted[2] else None,
-    )
-
-
-def _keep(ctx: Any, inputs: tuple[Tensor | None, ...], output: Tensor) -> None:
-    ctx.save_for_backward(*(each for each in inputs if each is not None))
-
-
-_product.register_autograd(_gradients, setup_context=_keep)
 
 
 class Projection(nn.Module):
@@ -102,16 +27,11 @@ class Projection(nn.Module):
         self.weight, self.bias = weight, bias
         self.transposed = transposed  # Conv1D keeps (in, out)
         self.compute_type = torch.float32
-        self.shared = True  # by runs of a fleet: not trained
 
     def forward(self, x: Tensor) -> Tensor:
         weight = self.weight.t() if self.transposed else self.weight
-        low = x.to(self.compute_type)
-        onednn = ONEDNN and low.dtype == torch.float32 and low.device.type == "cpu"
-        if onednn and weight.numel() >= ONEDNN_PAYS[not self.shared]:
-            return product(low.reshape(-1, x.shape[-1]), weight, self.bias).view(*x.shape[:-1], -1)
-        result = linear(low, weight.to(self.compute_type)).to(x.dtype)
-        return result if self.bias is None else result.add_(self.bias)
+        product = linear(x.to(self.compute_type), weight.to(self.compute_type)).to(x.dtype)
+        return product if self.bias is None else product.add_(self.bias)
 
 
 class Dropout(nn.Module):

@@ -14,7 +14,7 @@ from torch import Tensor
 from torch.func import functional_call, vmap
 from torch.nn.functional import cross_entropy
 
-from fpt.models.layers import Masks, Projection
+from fpt.models.layers import Masks
 from fpt.models.template import Template
 from fpt.seeds import generator
 from fpt.tasks.arrays import Examples
@@ -67,9 +67,6 @@ class Fleet:
         self.compute_type = resources.dtype(recipe.compute_type, device)
         self.module = template.module.to(device)
         self.module.set_compute_type(self.compute_type)
-        for name, layer in self.module.named_modules():
-            if isinstance(layer, Projection):
-                layer.shared = f"{name}.weight" not in template.trainable
         self.splits: list[Split] = [task.split(seed).to(device) for seed in self.seeds]
         self._load_weights()
         runs = len(self.seeds) * len(self.rates)

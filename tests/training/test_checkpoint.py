@@ -14,7 +14,7 @@ import torch
 import fpt.models
 import fpt.tasks
 from fpt.errors import FptError
-from fpt.training import Recipe, checkpoint, loop, train_fleet
+from fpt.training import Recipe, checkpoint, train_fleet
 from fpt.training.checkpoint import Folder
 from fpt.training.fleet import Fleet
 from fpt.training.loop import Training

@@ -36,7 +36,7 @@ def plane_figure(first: Cell, second: Cell) -> Figure:
     words = mean.map("{:+.1f}".format) + sure.map({True: "*", False: ""}.get)
     names = [long_name(arm_of(cell)) for cell in (first, second)]
     figure = Figure(figsize=(1.9 + 0.8 * len(mean.columns), 1.5 + 0.42 * len(mean)), layout="constrained")
-    axes, most = figure.subplots(), float(np.nanmax(mean.abs(), initial=1.0))
+    axes, most = figure.subplots(), float(np.nanmax([1.0, *mean.abs().to_numpy().flat]))
     look: dict[str, Any] = {"cmap": PALETTE, "vmin": -most, "vmax": most, "linewidths": 0.5, "linecolor": "white"}
     bar = {"label": f"{names[0]} -\n{names[1]} (points)"}
     sns.heatmap(mean, annot=words, fmt="", annot_kws={"color": "black"}, cbar_kws=bar, ax=axes, **look)
@@ -93,8 +93,9 @@ def crossing_figure(first: Cell, second: Cell) -> Figure:
 
 def _differences(axes: "Axes", found: Crossing) -> None:
     """A dot a seed, the mean, its interval and sign; budgets of the band are shaded."""
-    tests = {budget: test for budget, test in found.tests.items() if test.differences}
-    for place, (budget, test) in enumerate(tests.items()):
+    for place, (budget, test) in enumerate(found.tests.items()):
+        if not test.differences:  # too few seeds
+            continue
         mean, low, high = (100 * value for value in (test.mean, test.low, test.high))
         axes.plot([place] * test.n, [100 * each for each in test.differences], ".", color=GREY, alpha=0.5)
         axes.errorbar(place, mean, yerr=[[mean - low], [high - mean]], fmt="kD", markersize=5, linewidth=2)
@@ -104,4 +105,4 @@ def _differences(axes: "Axes", found: Crossing) -> None:
             axes.axvspan(place - 0.5, place + 0.5, color=COLOURS["UR"], alpha=0.2, zorder=0, lw=0)
     axes.axhline(0, color=GREY, linewidth=1)
     axes.margins(y=0.15)
-    budget_axis(axes, list(tests))
+    budget_axis(axes, list(found.tests))

@@ -23,6 +23,7 @@ from fpt.evidence.verdicts import (
 )
 from fpt.papers import paper_of, table
 
+FEW_LABELS = 6  # more sweeps that are missing are not named: the page on the status has them
 ARMS = "ours-arms"  # the table of the four arms on every task that a study has
 
 
@@ -84,8 +85,9 @@ def whose(study_folder: str | Path) -> str:
     done = sweeps[sweeps["status"] == "done"]
     if done.empty:
         return f"There are no results of the study {name} yet; the command fpt run {name} makes them."
-    left = ", ".join(dict.fromkeys(sweeps.loc[sweeps["status"] != "done", "label"]))
-    part = f", {len(done)} of its {len(sweeps)} sweeps (not {left})" if left else ""
+    left = list(dict.fromkeys(sweeps.loc[sweeps["status"] != "done", "label"]))
+    named = f" (not {', '.join(left)})" if len(left) <= FEW_LABELS else ""
+    part = f", {len(done)} of its {len(sweeps)} sweeps{named}" if left else ""
     device = ", ".join(sorted(set(done["device"].astype(str))))
     owner = "your own results" if done["origin"].iloc[0] == "own" else "the published results"
     return f"These are {owner} of the study {name}{part}, computed on {device}."

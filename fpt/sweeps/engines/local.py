@@ -21,11 +21,10 @@ from fpt.files import write_json
 from fpt.sweeps import engines, ledger
 from fpt.sweeps.engines import FAILED, LOG, LOST, OWN_ERROR, SOURCE, Attempt, Failure, Watch
 from fpt.sweeps.spec import SweepSpec
+from fpt.training.libraries import faster_libraries
 
 PARTIAL = "notebook.partial.ipynb"
 WORKERS = "FPT_WORKERS"  # read by fpt.training.resources
-# glibc gives big blocks back to the kernel at every free and faults them in again: 1.3 times slower, measured.
-KEEP_MEMORY = {"MALLOC_MMAP_THRESHOLD_": str(2**32), "MALLOC_TRIM_THRESHOLD_": str(2**32)}
 
 
 @dataclass(eq=False)
@@ -110,7 +109,7 @@ def start(
     folder = (root or Path()) / name
     folder.mkdir(parents=True, exist_ok=True)
     (folder / FAILED).unlink(missing_ok=True)
-    environment = os.environ | {"OMP_NUM_THREADS": str(threads), "JUPYTER_PREFER_ENV_PATH": "1"} | KEEP_MEMORY
+    environment = os.environ | {"OMP_NUM_THREADS": str(threads), "JUPYTER_PREFER_ENV_PATH": "1"} | faster_libraries()
     environment["TORCHINDUCTOR_COMPILE_THREADS"] = str(threads)  # else as many processes as there are cores
     environment |= {"CUDA_VISIBLE_DEVICES": slot} if slot else {WORKERS: str(beside)}
     command = [sys.executable, "-m", "fpt.sweeps.engines.local", json.dumps(spec.parameters()), name.as_posix()]

@@ -1,0 +1,54 @@
+"""The environment in which the libraries below torch work faster: it has to be set before a process starts."""
+
+import os
+import shutil
+import subprocess
+import sys
+import warnings
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
+
+from fpt.files import replaced
+
+# glibc gives big blocks back to the kernel at every free and faults them in again: 1.3 times slower, measured.
+KEEP_MEMORY = {"MALLOC_MMAP_THRESHOLD_": str(2**32), "MALLOC_TRIM_THRESHOLD_": str(2**32)}
+# MKL, torch's library of float32 products, uses AVX-512 only where this function of its own says that Intel made the
+# processor. On one of AMD's that has AVX-512: 77 GFLOP/s a core without, 207 with, measured.
+IS_INTEL = "int mkl_serv_intel_cpu_true(void) { return 1; }\n"
+PROCESSOR = Path("/proc/cpuinfo")
+
+
+def faster_libraries() -> dict[str, str]:
+    """Environment variables for a process that trains."""
+    preloaded = (wide_products(), os.environ.get("LD_PRELOAD", ""))
+    return KEEP_MEMORY | {"LD_PRELOAD": ":".join(filter(None, preloaded))}
+
+
+@cache
+def wide_products() -> str:
+    """A library to preload, in which MKL's function says yes; empty where nothing is to be gained, or no C compiler.
+
+    It is built once, into ~/.cache/fpt. Products differ in rounding, as between two machines.
+    """
+    try:
+        processor = PROCESSOR.read_text()
+    except OSError:
+        return ""
+    if sys.platform != "linux" or "AuthenticAMD" not in processor or "avx512f" not in processor:
+        return ""
+    library, compiler = Path("~/.cache/fpt/mkl-avx512.so").expanduser(), shutil.which("cc")
+    if compiler and not library.is_file():
+        with suppress(OSError):  # a home folder that cannot be written
+            library.parent.mkdir(parents=True, exist_ok=True)
+            _build(compiler, library)
+    if not library.is_file():
+        warnings.warn("float32 products take 2.6 times as long as with a C compiler (cc) on this machine", stacklevel=2)
+        return ""
+    return str(library)
+
+
+def _build(compiler: str, library: Path) -> None:
+    with replaced(library) as partial, suppress(subprocess.CalledProcessError):
+        command = [compiler, "-shared", "-fPIC", "-x", "c", "-", "-o", str(partial)]
+        subprocess.run(command, input=IS_INTEL, text=True, check=True, capture_output=True)
