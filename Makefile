@@ -15,7 +15,7 @@ INSTALL ?= $(BIN)/python -m pip install
 
 # Jupyter Book's own command builds one page after the other; what it would run, told to use every core.
 BOOK = $(BIN)/jupyter-book config sphinx . --config $(CURDIR)/_config.yml --toc $(CURDIR)/book/_toc.yml >/dev/null && \
-  $(BIN)/sphinx-build -b html -j auto -a -E -W --keep-going -q .
+  PYTHONPATH=book/_ext $(BIN)/sphinx-build -b html -j auto -a -E -W --keep-going -q .
 # Executed notebooks lie beside the pages, which link them; building the book does not read them.
 SHIP = find runs -path '*/published/*/notebook.ipynb' | tar cf - -T - | tar xf - -C
 CHECKED = .test

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -221,6 +222,7 @@ class StudyCells:
     folder: Path
     origin: Origin = "auto"
     _known: dict[str, list[Cell]] = field(default_factory=dict, repr=False, compare=False)
+    judged: dict[str, Any] = field(default_factory=dict, repr=False, compare=False)  # verdicts, each made once
 
     @property
     def name(self) -> str:

@@ -144,6 +144,15 @@ def deciding(found: Iterable[Verdict]) -> list[Verdict]:
 
 
 def _by_rules(claim: Claim, rules: Sequence[Rule], study: StudyCells) -> Verdict | None:
+    """Made once for a study: a primary claim asks for the verdicts on all the others."""
+    key = f"{claim.id} {rules}"
+    if key not in study.judged:
+        study.judged[key] = _judged(claim, rules, study)
+    found: Verdict | None = study.judged[key]
+    return found
+
+
+def _judged(claim: Claim, rules: Sequence[Rule], study: StudyCells) -> Verdict | None:
     readings = [each for rule in rules for each in _readings(rule, study)]
     if not readings:
         return None

@@ -46,7 +46,7 @@ def train_mode_accuracy(fleet: Fleet) -> Tensor:
     """Accuracy (runs,) of the last parameters on the last 100 training batches, with dropout and augmentation: how
     the released code of Lu et al. measures the training accuracy of their Table 7."""
     fleet.active = fleet.all_runs
-    pieces = fleet.parameters.split(fleet.pieces, dim=1)
+    pieces = fleet.cut(fleet.parameters)
     steps = range(max(1, fleet.recipe.steps - TRAIN_MODE_BATCHES + 1), fleet.recipe.steps + 1)
     total = torch.zeros(len(fleet.parameters), dtype=torch.float64, device=fleet.device)
     for step in steps:
