@@ -67,6 +67,7 @@ class Row(Workload):
     arm: str
     inputs: Literal["real", "random"] = "real"  # random: the task's files were missing
     compute_type: str
+    compiled: bool = False
     tokens: int
     runs: int  # of the fleet
     held: tuple[int, int]  # validation and test examples of the whole data
@@ -80,6 +81,11 @@ class Row(Workload):
     @property
     def workload(self) -> Workload:
         return Workload(**self.model_dump(include=set(Workload.model_fields)))
+
+    @property
+    def cell(self) -> tuple[Any, ...]:
+        """What tells rows of a device apart."""
+        return self.workload, self.arm, self.runs, self.compute_type, self.compiled
 
     @property
     def ratio(self) -> float | None:

@@ -40,13 +40,18 @@ from fpt.training.libraries import faster_libraries
 
 T = TypeVar("T")
 Call = Callable[[], object]
-# The words of a cell, BACKBONE/TASK[:VARIANT]/ARM/RUNS, each with its alternatives; a fleet that does not fit in
-# memory is cut to what does.
+# The words of a cell, BACKBONE[:LAYERS]/TASK[:VARIANT]/ARM/RUNS[/HOW], each with its alternatives; a fleet that does
+# not fit in memory is cut to what does. HOW: a number type (else the faster one), compiled, or both joined by +.
+CELL = re.compile(
+    r"(?P<backbone>[^/:]+)(:(?P<layers>[1-9][0-9]?))?/(?P<task>[^/]+)/(?P<arm>[^/]+)/(?P<runs>0*[1-9][0-9]{0,3})"
+    r"(/(?P<type>float32|bfloat16)?\+?(?P<compiled>compiled)?)?"
+)
 SHORT = "bit-xor mnist:released mnist digits-lra cifar10 bit-memory"  # 10, 49, 64, 64, 64, 120 tokens; digits: 16
 LONG = "listops:released cifar10-lra listops"  # 512, 1,024, 2,000
 QUICK = (("tiny-lm", "digits", "21 3"), ("tiny-lm", "digits-lra", "21"))
-ON_CPU = (("tiny-lm", "digits", "21 9 3 1"), ("tiny-lm", f"{SHORT} {LONG}", "21"), ("gpt2", "mnist bit-xor", "9"),
-          ("minilm lstm", "mnist", "9"))  # fmt: skip
+ON_CPU = (("tiny-lm", "digits", "21 9 3 1 21/float32 21/compiled 21/float32+compiled"), ("gpt2", "mnist bit-xor", "9"),
+          ("tiny-lm", f"{SHORT} {LONG}", "21"), ("gpt2", "mnist", "9/compiled"),
+          ("minilm:2", "mnist", "9 9/float32"), ("minilm lstm", "mnist", "9"))  # fmt: skip
 IMAGES = {"mnist": ((60_000, 10_000), (28, 28)), "cifar10": ((50_000, 10_000), (32, 32, 3))}  # train and test
 OUTPUT_ONLY = "gpt2/mnist/output-random/9"  # on features that are computed once
 ON_GPU = (("tiny-lm", "digits", "21"), ("gpt2", "mnist", "9 3 1"), ("gpt2", f"digits {SHORT} {LONG}", "27"))
@@ -61,21 +66,33 @@ def cells(quick: bool, cuda: bool) -> list[str]:
 
 
 def cell(text: str) -> SweepSpec:
-    """BACKBONE/TASK[:VARIANT]/ARM/RUNS as the grid of a sweep. Raises SpecError for what does not exist."""
-    if not re.fullmatch(r"[^/]+/[^/]+/[^/]+/0*[1-9][0-9]{0,3}", text):
-        example = "tiny-lm/digits/frozen-random/21"
-        raise SpecError(f"cell {text!r}: must be BACKBONE/TASK[:VARIANT]/ARM/RUNS, as in {example} (fpt bench)")
-    backbone, task, arm, runs = text.split("/")
-    name, _, variant = task.partition(":")
-    seeds = 3 if int(runs) % 3 == 0 and int(runs) > 3 else 1
-    rates = [1e-6 * (1 + number) for number in range(int(runs) // seeds)]  # small: no run diverges
-    fields: dict[str, Any] = {"backbone": backbone, "task": name, "variant": variant or "paper", "arm": arm}
+    """The words of a cell as the grid of a sweep. Raises SpecError for what does not exist."""
+    words = CELL.fullmatch(text)
+    if words is None:
+        form = "BACKBONE[:LAYERS]/TASK[:VARIANT]/ARM/RUNS[/HOW]"
+        example = "tiny-lm/digits/frozen-random/21 or minilm:2/mnist/unfrozen-random/9/float32+compiled"
+        raise SpecError(f"cell {text!r}: must be {form}, as in {example} (fpt bench)")
+    name, _, variant = words["task"].partition(":")
+    runs = int(words["runs"])
+    seeds = 3 if runs % 3 == 0 and runs > 3 else 1
+    rates = [1e-6 * (1 + number) for number in range(runs // seeds)]  # small: no run diverges
+    fields: dict[str, Any] = {"backbone": words["backbone"], "task": name, "variant": variant or "paper"}
+    fields |= {"arm": (arm := words["arm"]), "compute_type": words["type"] or "auto"}
+    fields |= {"backbone_options": {"layers": int(words["layers"])}} if words["layers"] else {}
     # cached features are those of a model without dropout
     fields |= {"dropout": 0.0} if arm.startswith("output-") else {}
     return resolve(fields | {"learning_rates": rates, "seeds": list(range(seeds))}, f"cell {text!r}")
 
 
-def measure(spec: SweepSpec, rounds: int = 5, seconds: float = 2.0, compared: bool = True) -> Row:
+def is_compiled(text: str) -> bool:
+    """Whether a cell's fleet is to be compiled."""
+    words = CELL.fullmatch(text)
+    return bool(words and words["compiled"])
+
+
+def measure(
+    spec: SweepSpec, rounds: int = 5, seconds: float = 2.0, compared: bool = True, compiled: bool = False
+) -> Row:
     """The fleet of the spec's grid beside the reference, in turns of about `seconds`.
 
     A row that is not `compared`, or whose backbone is of a family that the reference does not run, has no reference and
@@ -88,7 +105,7 @@ def measure(spec: SweepSpec, rounds: int = 5, seconds: float = 2.0, compared: bo
     rates, seeds = resources.split(template, recipe, list(spec.learning_rates), list(spec.seeds), device)[0]
     runs, steps = len(rates) * len(seeds), count(1)
     with peak_memory(device) as peak:
-        fleet = features.fleet(task, template, recipe, rates, seeds, device)
+        fleet = features.fleet(task, template, recipe, rates, seeds, device, compiled)
         fleet.step(next(steps))
         with FlopCounterMode(display=False) as counter:
             fleet.step(next(steps))
@@ -102,6 +119,7 @@ def measure(spec: SweepSpec, rounds: int = 5, seconds: float = 2.0, compared: bo
         **workload.model_dump(),
         arm=spec.arm,
         inputs=inputs,
+        compiled=compiled,
         compute_type=str(fleet.compute_type).removeprefix("torch."),
         tokens=task.tokens,
         runs=runs,
@@ -211,9 +229,14 @@ def ceiling(seconds: float) -> Bench:
 def apart(call: Callable[..., T], *arguments: Any) -> T:
     """`call` in a fresh process: nothing of an earlier cell is left there, and running out of memory ends only it.
 
-    Its environment is that of the worker of a sweep. Raises FptError where the process was killed.
+    Its environment is that of the worker of a sweep. But where products are in bfloat16, in which MKL has no part,
+    nothing is preloaded: the released code would have nothing preloaded either. Raises FptError where the process was
+    killed.
     """
-    os.environ.update(faster_libraries())
+    environment = faster_libraries()
+    if any(isinstance(each, SweepSpec) and each.compute_type != "float32" for each in arguments):
+        environment["LD_PRELOAD"] = ""
+    os.environ.update(environment)
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
         try:
             return pool.submit(call, *arguments).result()
@@ -238,11 +261,11 @@ def bench(names: Sequence[str], quick: bool, runs: Path, log: Callable[[str], No
     for number, (name, spec) in enumerate(wanted, start=1):
         log(f"{number} of {len(wanted)}: {name}")
         try:
-            row = apart(measure, spec, rounds, seconds)
+            row = apart(measure, spec, rounds, seconds, True, is_compiled(name))
         except FptError as error:
             log(str(error))
             continue
-        rows = [old for old in rows if (old.arm, old.runs, old.workload) != (row.arm, row.runs, row.workload)] + [row]
+        rows = [old for old in rows if old.cell != row.cell] + [row]
         path.parent.mkdir(exist_ok=True)
         write_json(path, result.model_copy(update={"rows": rows}).model_dump(mode="json"))
     return result.model_copy(update={"rows": rows})

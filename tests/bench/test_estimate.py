@@ -91,7 +91,7 @@ def test_of_one_width_the_nearest_length_decides() -> None:
     rows = [row(spec(task="listops"), 9.0), row(spec(), 4.0), row(spec(task="bit-xor"), 9.0)]
     samples = {"evaluation_examples": 1, "budget_examples": 3, "test_examples": 7}
     found = estimate(spec(task="cifar10", batch_size=16, evaluations=1, **samples), rows)
-    assert found == pytest.approx(2 * (100 * 8.0 + (6 * 1 + 2 * (5 * 3 + 7) + 2 * 7) * 0.5))
+    assert found == pytest.approx(2 * (100 * 8.0 + (6 * 1 + 5 * 3 + 2 * 7 + 7 * 3) * 0.5))
 
 
 def test_options_of_the_backbone_count() -> None:

@@ -58,6 +58,16 @@ def test_a_cell_is_a_grid_whose_fleet_has_so_many_runs(kind: str) -> None:
         assert len(spec.learning_rates) * len(spec.seeds) == int(text.split("/")[3])
 
 
+def test_a_cell_names_layers_number_type_and_whether_it_is_compiled() -> None:
+    plain, whole = cell("minilm/mnist/frozen-random/9"), cell("minilm:2/mnist/frozen-random/9/float32+compiled")
+    assert (plain.compute_type, plain.backbone_options) == ("auto", {})
+    assert (whole.compute_type, whole.backbone_options) == ("float32", {"layers": 2})
+    hows = {"": False, "/compiled": True, "/float32": False, "/bfloat16+compiled": True}
+    assert {how: measure.is_compiled(f"tiny-lm/digits/frozen-random/3{how}") for how in hows} == hows
+    with pytest.raises(SpecError, match="HOW"):
+        cell("tiny-lm/digits/frozen-random/3/float16")
+
+
 def test_the_cells_cover_every_length_and_several_widths() -> None:
     whole = [cell(text) for text in cells(False, True)]
     found = [spec for spec in whole if spec.backbone == "gpt2" and spec.trainable == "fpt"]
@@ -66,16 +76,16 @@ def test_the_cells_cover_every_length_and_several_widths() -> None:
     }
     assert tokens == {10, 16, 49, 64, 120, 512, 1024, 2000}
     backbones = {text.split("/")[0] for text in cells(False, False)}
-    assert backbones == {"tiny-lm", "minilm", "gpt2", "lstm"}  # several widths, and a recurrent one: for estimates
+    assert backbones == {"tiny-lm", "minilm", "minilm:2", "gpt2", "lstm"}  # for estimates
     assert {text.split("/")[0] for text in cells(True, False)} == {"tiny-lm"}
 
 
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("tiny-lm/digits", "must be BACKBONE/TASK"),
-        ("tiny-lm/digits/frozen-random/none", "must be BACKBONE/TASK"),
-        ("tiny-lm/digits/frozen-random/0", "must be BACKBONE/TASK"),
+        ("tiny-lm/digits", "must be BACKBONE"),
+        ("tiny-lm/digits/frozen-random/none", "must be BACKBONE"),
+        ("tiny-lm/digits/frozen-random/0", "must be BACKBONE"),
         ("gpt-2/digits/frozen-random/3", r"unknown backbone 'gpt-2' .*Did you mean 'gpt2'"),
         ("gpt2/mnits/frozen-random/3", "unknown task 'mnits'"),
         ("gpt2/mnist:relased/frozen-random/3", "unknown variant of mnist 'relased'"),
