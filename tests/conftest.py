@@ -30,6 +30,7 @@ os.environ.update(
     MPLBACKEND="Agg",
     MPLCONFIGDIR=str(ROOT / ".pytest_cache" / "matplotlib"),  # kept: its list of fonts takes seconds
     OMP_NUM_THREADS="1",
+    FPT_PRELOAD="0",  # workers compute as this process does, to the last bit
 )
 for variable in ("FPT_ORIGIN", "FPT_WEIGHTS"):
     os.environ.pop(variable, None)

@@ -146,6 +146,7 @@ class MadeStudy:
 
     tasks: dict[str, dict[str, Cell]]
     name: str = "made"
+    judged: dict[str, Any] = field(default_factory=dict)
 
     def by_task(self, table: Table, rows: Sequence[str] | None = None) -> dict[str, dict[str, Cell]]:
         return self.tasks

@@ -138,12 +138,12 @@ def test_a_known_cost_needs_no_torch() -> None:
 
 def test_the_committed_file_is_read() -> None:
     (bench,) = cost.benches(ROOT / "runs")
-    assert len(bench.rows) == 21
-    held = json.loads((ROOT / "runs/bench/cpu.json").read_text())["rows"]
-    for now, before in zip(bench.rows, held, strict=True):
-        assert now.ratio == pytest.approx(before["ratio"], abs=0.01)
-        # A row was measured beside the ceiling of its own day, the file holds the last one.
-        assert bench.utilisation(now) == pytest.approx(before["utilisation"], rel=0.1)
+    assert {row.backbone for row in bench.rows} >= {"tiny-lm", "gpt2", "minilm", "lstm"}
+    assert len({row.cell for row in bench.rows}) == len(bench.rows)
+    for row in bench.rows:
+        assert 0 < bench.utilisation(row) < 1
+        if row.ratio:
+            assert min(row.ratios) - 0.01 <= row.ratio <= max(row.ratios) + 0.01
 
 
 def test_files_are_read_as_they_were_written(tmp_path: Path) -> None:

@@ -499,7 +499,7 @@ def test_the_reading_at_the_papers_rate(monkeypatch: pytest.MonkeyPatch) -> None
 def test_studies_are_shown_each_and_never_pooled(monkeypatch: pytest.MonkeyPatch) -> None:
     toy, rows = paper(["a", "b"]), {"a": HIGH, "b": LOW}
     yes = study(monkeypatch, toy, rows)
-    no, none = replace(study(monkeypatch, toy, {"a": LOW, "b": HIGH}), name="other"), replace(yes, tasks={})
+    no, none = replace(study(monkeypatch, toy, {"a": LOW, "b": HIGH}), name="other"), replace(yes, tasks={}, judged={})
     found = verdicts(claim(BEATS), [yes, no, none])
     assert [(each.study, each.word) for each in found] == [("made", S), ("other", C)]
     assert found[0].setting == "tiny-lm, 400 steps"

@@ -28,16 +28,23 @@ def on(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
         monkeypatch.setenv("HOME", str(tmp_path))
         if path is not None:
             monkeypatch.setenv("PATH", path)
-        libraries.wide_products.cache_clear()
+        libraries._wide_products.cache_clear()
         return libraries.wide_products()
 
+    monkeypatch.delenv("FPT_PRELOAD", raising=False)
+    monkeypatch.delenv("LD_PRELOAD", raising=False)
     yield processor
-    libraries.wide_products.cache_clear()
+    libraries._wide_products.cache_clear()
 
 
 @pytest.mark.parametrize("words", [INTEL, AMD.format("avx2"), ""])
 def test_nothing_is_preloaded_where_nothing_is_to_be_gained(on, words: str) -> None:
     assert on(words) == ""
+
+
+def test_it_can_be_turned_off(on, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FPT_PRELOAD", "0")
+    assert on(AMD.format("avx512f")) == ""
 
 
 def test_without_a_compiler_it_says_what_is_lost(on) -> None:
