@@ -72,11 +72,14 @@ def bench_targets(bench: Bench) -> pd.DataFrame:
 
 
 def precision_table(runs: pd.DataFrame) -> pd.DataFrame:
-    """Test accuracies with bfloat16 and with float32 products, paired by seed, as text: a row a task, arm and
-    rate. `spread` is the standard deviation over seeds with float32; `within` says whether the mean difference is."""
+    """Test accuracies with bfloat16 and with float32 products, paired by seed, as text: a row a task, arm and rate
+    that both have. `spread` is the standard deviation over seeds with float32; `within` says whether the mean
+    difference is."""
     rows = []
     for (task, arm, rate), cell in runs.groupby(["task", "label", "learning_rate"], sort=False):
         values = cell.pivot(index="seed", columns="compute_type", values="test_accuracy")
+        if values.shape[1] < 2:  # one grid was extended further than the other
+            continue
         half, single = values["bfloat16"], values["float32"]
         test, spread = paired(half, single), single.std()
         rows.append(

@@ -93,3 +93,14 @@ def test_the_number_types_are_compared_seed_by_seed() -> None:
     far = pd.DataFrame(rows)
     far.loc[far["compute_type"] == "bfloat16", "test_accuracy"] -= 0.1
     assert precision_table(far)["within"].tolist() == ["no"]
+
+
+def test_a_rate_that_one_number_type_alone_has_is_no_comparison() -> None:
+    rows = [
+        {"task": "digits", "label": "FP", "learning_rate": rate, "seed": seed, "compute_type": kind,
+         "test_accuracy": 0.7}
+        for kind, rates in {"bfloat16": [1e-3], "float32": [1e-3, 3e-3]}.items()
+        for rate in rates
+        for seed in (10, 11, 12)
+    ]  # fmt: skip
+    assert precision_table(pd.DataFrame(rows))["rate"].tolist() == ["1e-3"]
