@@ -5,12 +5,12 @@ Every function is named by the `arithmetic:` of a claim in fpt/papers and says w
 """
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, cast
 
 import numpy as np
 
-from fpt.errors import check_known, unknown
+from fpt.errors import SpecError, check_known, unknown
 from fpt.evidence import sizes
 from fpt.evidence.reading import CONTRADICTED, NOT_TESTED, SUPPORTED
 from fpt.evidence.sizes import SIZES
@@ -241,6 +241,34 @@ def r25_mnist_split(claim: Claim) -> Finding:
     held = labels[validation].bincount()
     equal = claim.numbers == {"train": len(train), "val": len(validation)} and set(held.tolist()) == {1000}
     return equal, f"{len(train):,} and {len(validation):,} images, {int(held.min()):,} a class, by the rule used here"
+
+
+def r29_enlarged_positions(_: Claim) -> Finding:
+    from fpt.models import ARMS
+
+    learn = [arm for arm, (init, trainable) in ARMS.items() if new_positions_learn(init, trainable)]
+    note = f"tiny-lm with twice its positions: the new ones train in {len(learn)} of {len(ARMS)} arms"
+    return len(learn) == len(ARMS), note
+
+
+def new_positions_learn(init: str, trainable: str | Sequence[str]) -> bool:
+    """Whether all positions train where a task has more tokens than tiny-lm was pretrained on; a model whose new
+    positions would stay as they were drawn is refused."""
+    import torch
+
+    from fpt.models import BACKBONES, build
+    from fpt.tasks import load
+
+    task = load("bit-xor", length=BACKBONES["tiny-lm"].config["n_positions"])  # twice as many tokens
+    try:
+        template = build(task, "tiny-lm", init, trainable)
+    except SpecError:
+        return False
+    (name,) = (name for name, group in template.groups.items() if group == "positions")
+    weights = template.initialise(0)
+    table = weights[name].clone().requires_grad_(name in template.trainable)
+    logits = torch.func.functional_call(template.module, weights | {name: table}, torch.ones(1, task.tokens, 1))
+    return table.requires_grad and bool(torch.autograd.grad(logits.square().sum(), table)[0].any(1).all())
 
 
 def o24_printed_differences(_: Claim) -> Finding:

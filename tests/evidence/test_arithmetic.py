@@ -8,7 +8,7 @@ import pytest
 
 from fpt.errors import SpecError
 from fpt.evidence import arithmetic
-from fpt.evidence.arithmetic import FUNCTIONS, computed, tokens_mix
+from fpt.evidence.arithmetic import FUNCTIONS, computed, new_positions_learn, tokens_mix
 from fpt.evidence.reading import CONTRADICTED, NOT_TESTED, SUPPORTED
 from fpt.evidence.sizes import counts
 from fpt.papers import claim as claim_of
@@ -47,7 +47,7 @@ IN_TABLES: dict[str, tuple[str, str, str, Any]] = {
     "O-24": ("rothermel-table-3", "FR", "cifar10", [62.9, 61.1, 1.8]),
     "O-31": ("lu-table-9", "statistics", "cifar10-lra", 40),
 }
-COUNTED = {"L-19", "L-29", "L-30", "L-32", "L-52", "R-24", "O-26"}  # tested below
+COUNTED = {"L-19", "L-29", "L-30", "L-32", "L-52", "R-24", "R-29", "O-26"}  # tested below
 DECIDED = {name: claim for name, claim in claims().items() if claim.arithmetic or claim.printed}
 
 
@@ -104,6 +104,18 @@ def test_as_many_parameters_as_the_transformer(monkeypatch: pytest.MonkeyPatch) 
 def test_tokens_mix_where_attention_trains() -> None:
     assert not tokens_mix("fpt")
     assert tokens_mix("all")
+
+
+@pytest.mark.parametrize("init", ["pretrained", "random"])
+def test_new_positions_learn_where_positions_train(init: str) -> None:
+    assert new_positions_learn(init, "fpt")
+    assert not new_positions_learn(init, ["input", "output", "layer_norm"])
+
+
+def test_an_arm_without_positions_would_be_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(arithmetic, "new_positions_learn", lambda init, trainable: trainable == "all")
+    word, note = computed(DECIDED["R-29"])
+    assert (word, "2 of 4 arms" in note) == (CONTRADICTED, True)
 
 
 @pytest.mark.parametrize(
