@@ -68,6 +68,11 @@ def test_the_first_page_is_the_summary(html: Path) -> None:
     assert "book/summary.html" in (html / "index.html").read_text()
 
 
+def test_the_page_of_misprints_has_every_oddity(html: Path) -> None:
+    shown = set(re.findall(r"O-\d\d", words(html / "book" / "misprints.html")))
+    assert shown == {name for name in claims() if name.startswith("O-")}
+
+
 def test_every_image_has_words(html: Path) -> None:
     images = [(page, image) for page in pages(html) for image in parsed(page).select("img")]
     assert images

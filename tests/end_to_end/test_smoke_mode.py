@@ -1,5 +1,5 @@
-"""Sweeps of the papers' studies are executed in reduced form, so that no row is decoration: one of each kind, and all of
-them with the marker `soak`. What trains has changed afterwards, and what is frozen has not."""
+"""Sweeps of the papers' studies are executed in reduced form, so that no row is decoration: one of each kind, and all
+of them with the marker `soak`. What trains has changed afterwards, and what is frozen has not."""
 
 import os
 import shutil

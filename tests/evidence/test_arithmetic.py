@@ -178,6 +178,13 @@ def test_relations_of_printed_numbers(relation: str, row: str, other: str, by: f
     assert computed(comparison(relation, row, other, by=by))[0] == word
 
 
+def test_the_note_names_the_rows_their_tables_and_the_tasks() -> None:
+    _, note = computed(comparison("differ", "FPT", "random", by=6.4))
+    assert note == "FPT (section 3.2, Table 2) against random (section 3.2, Table 2): CIFAR-10 68.2 and 61.7"
+    _, note = computed(DECIDED["O-21"])
+    assert note.startswith("R-09 against Unfrozen Pretrained less the best of Frozen Pretrained, Frozen Random, ")
+
+
 def test_a_number_that_no_table_prints_is_named() -> None:
     with pytest.raises(SpecError, match=r"row of lu-table-2 on cifar10 'randon'.*Did you mean 'random'"):
         computed(comparison("equal", "FPT", "randon"))
