@@ -64,7 +64,7 @@ def _named(place: Number) -> str:
     label, *others = (paper_of(read.paper).label(row) for row in (place.row, *place.minus))
     what = "" if place.of == "value" else f"{place.of} of "
     less = f" less the best of {', '.join(others)}" if others else ""
-    return f"{what}{label}{less} ({read.where})"
+    return f"{what}{label}{less} ({', '.join(re.findall('Table [0-9]+', read.where))})"
 
 
 def printed_at(place: Number, task: str) -> "np.ndarray[Any, Any]":

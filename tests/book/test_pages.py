@@ -24,6 +24,7 @@ RESULTS = {  # the pages of results, and the studies that they are about
     "learning-rate": ["laptop"],
     "random-init": ["scales"],
     "minilm": ["plane-minilm", "minilm", "minilm-cifar10"],
+    "depth": ["laptop-rothermel2021", "depth-minilm"],
     "other-tasks": ["laptop-rothermel2021", "laptop-lu2021"],
     "bench": ["precision"],
     **{f"lu-{name}": ["laptop-lu2021"] for name in ("transfer", "architecture", "efficiency", "attention", "freezing")},

@@ -180,7 +180,7 @@ def test_relations_of_printed_numbers(relation: str, row: str, other: str, by: f
 
 def test_the_note_names_the_rows_their_tables_and_the_tasks() -> None:
     _, note = computed(comparison("differ", "FPT", "random", by=6.4))
-    assert note == "FPT (section 3.2, Table 2) against random (section 3.2, Table 2): CIFAR-10 68.2 and 61.7"
+    assert note == "FPT (Table 2) against random (Table 2): CIFAR-10 68.2 and 61.7"
     _, note = computed(DECIDED["O-21"])
     assert note.startswith("R-09 against Unfrozen Pretrained less the best of Frozen Pretrained, Frozen Random, ")
 
