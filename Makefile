@@ -64,7 +64,7 @@ test-book: $(STAMP)
 	  >$(CHECKED)/build.log 2>&1 || { cat $(CHECKED)/build.log; exit 1; }
 	FPT_BOOK="$(CURDIR)/$(CHECKED)/_build/html" $(BIN)/python -m pytest tests/book
 
-soak: $(STAMP)  ## every sweep of lu2021 with tiny models: `make test` runs one of each kind
+soak: $(STAMP)  ## every sweep of both papers with tiny models: `make test` runs one of each kind
 	FPT_SOAK=1 $(BIN)/python -m pytest tests/end_to_end -m soak
 
 install: $(STAMP)

@@ -14,6 +14,7 @@ from fpt.sweeps.ledger import SweepState
 from fpt.sweeps.spec import SweepSpec
 
 FOLDER = "bench"  # below runs/
+TRAINING = 5  # examples that train for each one of validation, where no option says how many: as in CIFAR-10
 
 
 class _Record(BaseModel):
@@ -176,37 +177,46 @@ def predict(spec: SweepSpec, rows: Sequence[Row]) -> float | None:
     """Seconds of a sweep, by the row of its workload whose fleet is nearest in size; None where no row fits, and where
     most of the work is features that are computed once, which no row has.
     """
-    types = ("float32", "bfloat16") if spec.compute_type == "auto" else (spec.compute_type,)
     workload = Workload.of(spec)
-    fitting = [row for row in rows if row.compute_type in types and row.workload == workload]
+    fitting = [row for row in rows if _of_type(row, spec) and row.workload == workload]
     if not fitting or workload.kind == "features":
         return None
     row = min(fitting, key=lambda row: abs(row.runs - spec.runs))
     return seconds_of(spec, row.held, row.seconds, row.evaluation_seconds)
 
 
+def _of_type(row: Row, spec: SweepSpec) -> bool:
+    """Whether a row has the number type of the sweep, if that is decided yet."""
+    return spec.compute_type in ("auto", row.compute_type)
+
+
 def estimate(spec: SweepSpec, rows: Sequence[Row]) -> float | None:
     """Seconds of a sweep whose workload was not measured: those of the nearest row of its kind, in proportion to tokens
-    and weights. Architecture comes first (tokens of an LSTM wait for each other), then width, then tokens.
+    and weights. Architecture comes first (tokens of an LSTM wait for each other), then width, number type, and tokens.
+    Features that are computed once are a forward pass of every example, once a seed.
 
-    None for a task of unknown length (options may change it), for features that are computed once, and where no row is
-    of its kind.
+    None for a task of unknown length, and where no row is of its kind.
     """
-    workload, entry = Workload.of(spec), tasks.entry(spec.task)
-    tokens = dict(zip(entry.variants, entry.tokens, strict=False)).get(spec.variant)
-    alike = [row for row in rows if row.backbone in models.BACKBONES and row.kind == workload.kind]
-    if tokens is None or workload.task_options != entry.options or workload.kind == "features" or not alike:
+    workload = Workload.of(spec)
+    tokens = tasks.entry(spec.task).length(spec.variant, spec.task_options)
+    kind = "frozen" if workload.kind == "features" else workload.kind
+    alike = [row for row in rows if row.backbone in models.BACKBONES and row.kind == kind]
+    if tokens is None or not alike:
         return None
 
-    def distance(row: Row) -> tuple[bool, float, float]:
+    def distance(row: Row) -> tuple[bool, float, bool, float]:
         recurrent = ["recurrent" in models.BACKBONES[each.backbone].groups for each in (row, workload)]
         widths, lengths = row.width / workload.width, row.tokens / tokens
-        return recurrent[0] != recurrent[1], abs(math.log(widths)), abs(math.log(lengths))
+        return recurrent[0] != recurrent[1], abs(math.log(widths)), not _of_type(row, spec), abs(math.log(lengths))
 
     near = min(alike, key=distance)
+    held = next((row.held for row in rows if row.task == spec.task), near.held)
     scale = tokens * workload.weights / (near.tokens * near.weights)
+    if workload.kind == "features":
+        examples = workload.task_options.get("train", TRAINING * held[0]) + sum(held)
+        return len(spec.seeds) * float(examples) * near.evaluation_seconds * scale
     step = near.seconds * scale * spec.batch_size / near.batch_size
-    return seconds_of(spec, near.held, step, near.evaluation_seconds * scale)
+    return seconds_of(spec, held, step, near.evaluation_seconds * scale)
 
 
 def seconds_of(spec: SweepSpec, held: tuple[int, int], step: float, evaluation: float) -> float:

@@ -15,11 +15,11 @@ PUBLIC = {  # module -> names that notebooks, pages and users rely on
     "show.html": "Folded Page Picture Table",
     "show.figures": "budget_figure learning_rate_figure spread_figure",
     "show.planes": "crossing_figure plane_figure",
-    "show.tables": "beside_published claims_table protocol_table status_table summary verdict_table",
+    "show.tables": "beside_published claims_table protocol_table slips_table status_table summary verdict_table",
     "show.strips": "difference_figure",
     "show.numbers": "facts",
     "show.beside": "beside_paper printed_table",
-    "show.exhibit": "at_papers_rate claim_list claims_of exhibit plane_exhibit verdicts_on",
+    "show.exhibit": "at_papers_rate claim_list claims_of exhibit plane_exhibit verdicts_on without_runs",
 }
 _MODULES = {name: module for module, names in PUBLIC.items() for name in names.split()}
 __all__ = list(_MODULES)

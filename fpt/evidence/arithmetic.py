@@ -5,7 +5,7 @@ Every function is named by the `arithmetic:` of a claim in fpt/papers and says w
 """
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, cast
 
 import numpy as np
@@ -14,9 +14,9 @@ from fpt.errors import check_known, unknown
 from fpt.evidence import sizes
 from fpt.evidence.reading import CONTRADICTED, NOT_TESTED, SUPPORTED
 from fpt.evidence.sizes import SIZES
-from fpt.papers import claim, table
+from fpt.papers import claim, paper_of, table
 from fpt.papers.schema import Claim, Comparison, Number
-from fpt.tasks import CIFAR10, data_folder
+from fpt.tasks import CIFAR10, data_folder, entry
 
 Finding = tuple[bool | None, str]
 
@@ -46,12 +46,25 @@ def computed(claim: Claim) -> tuple[str, str]:
 def _compared(comparisons: Iterable[Comparison]) -> Finding:
     found, notes = [], []
     for each in comparisons:
+        numbers = []
         for task in each.tasks:
             first, second = (printed_at(place, task) for place in each.of)
             apart = np.abs(first - second)
             found.append({"equal": apart <= each.by, "differ": apart > each.by, "below": first < second}[each.relation])
-            notes.append(f"{task} {_listed(first)} against {_listed(second)}".strip())
-    return bool(np.concatenate(found).all()), "; ".join(dict.fromkeys(notes))
+            numbers.append(f"{entry(task).title if task else ''} {_listed(first)} and {_listed(second)}".strip())
+        notes.append(f"{_named(each.of[0])} against {_named(each.of[1])}: {', '.join(numbers)}")
+    return bool(np.concatenate(found).all()), "; ".join(notes)
+
+
+def _named(place: Number) -> str:
+    """The row and its table, e.g. "FPT (Table 1)", or the claim."""
+    if place.claim:
+        return place.claim
+    read = table(place.table)
+    label, *others = (paper_of(read.paper).label(row) for row in (place.row, *place.minus))
+    what = "" if place.of == "value" else f"{place.of} of "
+    less = f" less the best of {', '.join(others)}" if others else ""
+    return f"{what}{label}{less} ({', '.join(re.findall('Table [0-9]+', read.where))})"
 
 
 def printed_at(place: Number, task: str) -> "np.ndarray[Any, Any]":
@@ -243,13 +256,40 @@ def r25_mnist_split(claim: Claim) -> Finding:
     return equal, f"{len(train):,} and {len(validation):,} images, {int(held.min()):,} a class, by the rule used here"
 
 
+def r29_enlarged_positions(_: Claim) -> Finding:
+    from fpt.models import ARMS
+
+    learn = [arm for arm, (init, trainable) in ARMS.items() if new_positions_learn(init, trainable)]
+    note = f"tiny-lm with twice its positions: the new ones train in {len(learn)} of {len(ARMS)} arms"
+    return len(learn) == len(ARMS), note
+
+
+def new_positions_learn(init: str, trainable: str | Sequence[str]) -> bool:
+    """Whether all positions train where a task has more tokens than tiny-lm was pretrained on."""
+    import torch
+
+    from fpt.models import BACKBONES, build, trainable_groups
+    from fpt.tasks import load
+
+    if "positions" not in trainable_groups(trainable, "tiny-lm"):
+        return False  # new ones would stay as they were drawn
+    task = load("bit-xor", length=BACKBONES["tiny-lm"].config["n_positions"])  # twice as many tokens
+    template = build(task, "tiny-lm", init, trainable)
+    weights = template.initialise(0)
+    (name,) = (name for name, group in template.groups.items() if group == "positions")
+    weights[name].requires_grad_()
+    logits = torch.func.functional_call(template.module, weights, torch.ones(1, task.tokens, 1))
+    (gradient,) = torch.autograd.grad(logits.square().sum(), weights[name])
+    return bool(gradient.any(1).all())
+
+
 def o24_printed_differences(_: Claim) -> Finding:
     off = {}
-    for row, entry in table("rothermel-table-3").rows.items():
-        for task, printed in entry.printed.items():
+    for row, cells in table("rothermel-table-3").rows.items():
+        for task, printed in cells.printed.items():
             training, test, gap = cast(tuple[float, ...], printed.value)
             if error := round(abs(gap - (training - test)), 1):
-                off[f"{row} on {task}: {gap} for {training - test:.1f}"] = error
+                off[f"{row} on {entry(task).title}: {gap} for {training} - {test} = {training - test:.1f}"] = error
     return list(off.values()) == [0.1, 0.1], "; ".join(off)
 
 

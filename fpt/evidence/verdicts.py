@@ -26,12 +26,12 @@ from fpt.papers.schema import LEVELS, RULES, Claim, Rule
 
 __all__ = ["CONTRADICTED", "DIVERGED", "EDGE", "INCONCLUSIVE", "NOT_TESTED", "SUPPORTED", "Part", "Verdict"]
 
-DOCUMENTARY, OPEN = "documentary", "rule to come"
+DOCUMENTARY = "documentary"
 DEPENDS, ON_TASK, DISAGREE = "depends on scale", "depends on task", "studies disagree"
 ASKED, CHANGED = "asked before the runs", "rule changed since"
 UNDECIDED = (DIVERGED, EDGE, INCONCLUSIVE)  # which names the verdict where several keep it from being decided
 LEFT_OUT = (NOT_RUN, NOT_TESTED)  # parts that say nothing
-STRENGTH = (SUPPORTED, CONTRADICTED, DOCUMENTARY, INCONCLUSIVE, EDGE, DIVERGED, NOT_RUN, OPEN, NOT_TESTED)
+STRENGTH = (SUPPORTED, CONTRADICTED, DOCUMENTARY, INCONCLUSIVE, EDGE, DIVERGED, NOT_RUN, NOT_TESTED)
 TOLERANCE = 0.5  # points, of a computed baseline; or the printed standard error
 
 
@@ -97,8 +97,8 @@ def other_reading(claim: Claim, study: StudyCells) -> Verdict | None:
 
 def verdicts(claim: Claim, studies: Iterable[StudyCells]) -> list[Verdict]:
     """One a study that can decide the claim, never pooled; one without a study where none is needed."""
-    if claim.documentary or claim.todo:
-        return [Verdict(claim.id, DOCUMENTARY if claim.documentary else OPEN, note=claim.documentary or claim.todo)]
+    if claim.documentary:
+        return [Verdict(claim.id, DOCUMENTARY, note=claim.documentary)]
     if claim.arithmetic or claim.printed:
         word, note = computed(claim)
         return [Verdict(claim.id, word, note=note)]

@@ -13,9 +13,9 @@ A file `fpt/papers/NAME.yaml`:
                {is: 72.1, sem: 0.1, mark: "†", literature: "Tay et al.", keep: true} and fields in which the cell
                differs from its row. `ours: why` explains a row that the paper does not print, with the `tasks` on
                which we run it; `drawn: [tasks]` a row that the paper draws in a figure.
-    claims:    id -> says, quote, where, and one of rule, documentary (why), arithmetic (a function), todo (an issue),
-               printed: what holds of numbers, {relation: equal, differ or below, of: [a, b], tasks, by: tolerance},
-               each a cell {table, row, minus: the best of other rows, of: sem, train or test} or {claim, number}.
+    claims:    id -> says, quote, where, and one of rule, documentary (why), arithmetic (a function), printed: what
+               holds of numbers, {relation: equal, differ or below, of: [a, b], tasks, by: tolerance}, each a cell
+               {table, row, minus: the best of other rows, of: sem, train or test} or {claim, number}.
                `reports` says where its numbers are printed, by their names or tasks: {table, row}, with task or tasks,
                minus or over another row, of: train, test or difference of a gap; a list of rows is the best of them;
                {rates: NAME}, {tasks: FIELD}. `numbers` holds what no table prints. `primary: true` on the few claims
@@ -139,14 +139,13 @@ class Claim(_Strict):
     primary: bool = False  # corrected together with the other primary claims, of which there are at most six
     arithmetic: str = ""  # function of fpt.evidence.arithmetic
     printed: tuple[Comparison, ...] = ()  # all must hold
-    todo: str = ""
 
     @model_validator(mode="after")
     def _is_decided_in_one_way(self) -> "Claim":
-        ways = [name for name in ("rule", "documentary", "arithmetic", "printed", "todo") if getattr(self, name)]
+        ways = [name for name in ("rule", "documentary", "arithmetic", "printed") if getattr(self, name)]
         if len(ways) != 1:
             given = " and ".join(ways) or "none of them"
-            raise ValueError(f"needs one of rule, documentary, arithmetic, printed and todo; it has {given}")
+            raise ValueError(f"needs one of rule, documentary, arithmetic and printed; it has {given}")
         return self
 
 

@@ -30,7 +30,7 @@ CHECKPOINTS = "checkpoint"
 # The fields that `prepare` may refuse: sweeps that differ in others alone are checked once.
 DATA = ("task", "variant", "task_options", "batch_size")
 MODEL = ("backbone", "backbone_options", "init", "trainable", "pretrained_by")
-WORK = ("measures", "runs", "data_fraction", "shuffle_tokens")
+WORK = ("measures", "runs", "extend", "data_fraction", "shuffle_tokens")
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,9 @@ def prepare(
     how = (spec.init, spec.trainable, spec.random_init, spec.random_gain, spec.input_init, kept_weights(spec, study))
     template = models.build(task, spec.backbone, *how, **options)
     check_measures(spec, task)
-    training.check_room(template, spec.recipe, spec.runs, folder)
+    # Fleets that extend the grid are no larger than the first, whose checkpoint is gone by then; kept weights stay.
+    kept = len(spec.learning_rates) + 2 * spec.extend if WEIGHTS in spec.measures else 0
+    training.check_room(template, spec.recipe, spec.runs, folder, kept)
     return task, template
 
 

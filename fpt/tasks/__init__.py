@@ -44,7 +44,8 @@ class Entry:
     files: tuple[str, ...] = ()  # in the data folder; any one of them is enough
     advice: str = ""  # how to get files that are not downloaded on first use
     classes: int | None = None  # of one prediction; None: known from the data alone
-    tokens: tuple[int, ...] = ()  # of an example, by variant, at the default options: costs are estimated by them
+    # of an example, by variant, or a function of the options: costs are estimated by them
+    tokens: tuple[int, ...] | Callable[..., int] = ()
 
     def __post_init__(self) -> None:
         if not self.variants:
@@ -54,15 +55,31 @@ class Entry:
                 rule = "must be True or False, a number or a text"
                 raise SpecError(f"task {self.title!r}: the default of option {option} is {value!r}, but {rule}")
 
+    def length(self, variant: str, options: Mapping[str, Any]) -> int | None:
+        """Tokens of an example; None: known from the data alone."""
+        if not isinstance(self.tokens, tuple):
+            return self.tokens(**{**self.options, **options})
+        return dict(zip(self.variants, self.tokens, strict=False)).get(variant)
+
 
 BOTH = ("paper", "released")  # as the paper says, and as its released code does
 
 TASKS: dict[str, Entry] = {
     "digits": Entry("images:digits", "Handwritten digits, 8x8", classes=10, tokens=(16,)),
     "digits-lra": Entry("images:digits_lra", "Handwritten digits, pixel by pixel", classes=10, tokens=(64,)),
-    "bit-xor": Entry("bits:bit_xor", "Bit XOR", options={"strings": 2, "length": 5}, classes=2, tokens=(10,)),
+    "bit-xor": Entry(
+        "bits:bit_xor",
+        "Bit XOR",
+        options={"strings": 2, "length": 5},
+        classes=2,
+        tokens=lambda strings, length: strings * length,
+    ),
     "bit-memory": Entry(
-        "bits:bit_memory", "Bit Memory", options={"strings": 5, "length": 1000, "patch": 50}, classes=2, tokens=(120,)
+        "bits:bit_memory",
+        "Bit Memory",
+        options={"strings": 5, "length": 1000, "patch": 50},
+        classes=2,
+        tokens=lambda strings, length, patch: (strings + 1) * length // patch,
     ),
     "listops": Entry(
         "listops:listops", "ListOps", BOTH, {"train": 96_000, "heldout": 2_000}, LISTOPS, classes=10, tokens=(2000, 512)

@@ -164,17 +164,20 @@ def checksum(tensors: dict[str, Tensor]) -> int:
     return total
 
 
-def check_disk(template: Template, runs: int, folder: Path) -> None:
-    """Refuse (FptError) a disk on which a fleet's old and new checkpoint do not fit side by side.
+def check_disk(template: Template, runs: int, folder: Path, kept: int = 0) -> None:
+    """Refuse (FptError) a disk on which a fleet's old and new checkpoint do not fit side by side, with all weights of
+    `kept` runs beside them.
 
-    Checkpoints that lie below the folder already are room that a fleet which goes on has.
+    Checkpoints and weights that lie below the folder already are room that a fleet which goes on has.
     """
     trainable = sum(template.shapes[name].numel() for name in template.trainable)
-    need, free = 2 * COPIES * FLOAT * trainable * runs, shutil.disk_usage(folder).free
+    whole = sum(shape.numel() for shape in template.shapes.values())
+    need, free = FLOAT * (2 * COPIES * trainable * runs + whole * kept), shutil.disk_usage(folder).free
     with suppress(FileNotFoundError):  # another process has just finished with one
-        free += sum(file.stat().st_size for file in folder.rglob("part-*.safetensors"))
+        free += sum(file.stat().st_size for file in folder.rglob("*-*.safetensors"))
     if need > free:
+        weights = f" and weights of {kept} runs" if kept else ""
         raise FptError(
-            f"checkpoints of {runs} runs of {template.backbone!r} need {need / 2**30:.1f} GiB, {free / 2**30:.1f} GiB "
-            f"are free at {folder}: make room, or take fewer rates or seeds"
+            f"checkpoints of {runs} runs of {template.backbone!r}{weights} need {need / 2**30:.1f} GiB, "
+            f"{free / 2**30:.1f} GiB are free at {folder}: make room, or take fewer rates or seeds"
         )

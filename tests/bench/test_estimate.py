@@ -8,7 +8,7 @@ import pytest
 
 import fpt.models
 import fpt.tasks
-from fpt.bench.cost import Row, Workload, estimate, predict
+from fpt.bench.cost import Row, Workload, benches, estimate, predict
 from fpt.models import weights
 from fpt.sweeps.spec import SweepSpec, resolve
 from fpt.sweeps.study import load_study
@@ -36,13 +36,11 @@ def spec(**changes: Any) -> SweepSpec:
 
 def row(of: SweepSpec, seconds: float = 1.0) -> Row:
     """A row of the bench for the fleets of a sweep, at `seconds` a run-step."""
-    entry = TASKS[of.task]
-    tokens = dict(zip(entry.variants, entry.tokens, strict=True))[of.variant]
     return Row(
         **Workload.of(of).model_dump(),
         arm=of.arm,
         compute_type="bfloat16",
-        tokens=tokens,
+        tokens=TASKS[of.task].length(of.variant, of.task_options),
         runs=1,
         held=(10_000, 10_000),
         seconds=seconds,
@@ -58,8 +56,21 @@ def test_a_task_whose_length_nobody_says_has_no_estimate(monkeypatch: pytest.Mon
 
     monkeypatch.setitem(TASKS, "mine", Entry(download, "Mine"))
     assert estimate(spec(task="mine"), [row(spec())]) is None
-    longer = spec(task="bit-xor", task_options={"length": 256})  # fifty times as many tokens
-    assert estimate(longer, [row(spec())]) is None
+
+
+@pytest.mark.parametrize(
+    ("task", "options", "times"),
+    [
+        ("bit-xor", {"length": 50}, 10),
+        ("bit-memory", {"strings": 11}, 2),
+        ("bit-memory", {"patch": 25}, 2),
+        ("listops-short", {"heldout": 500}, 1),
+    ],
+)
+def test_options_that_make_examples_longer_cost_in_proportion(task: str, options: dict[str, int], times: int) -> None:
+    plain, longer = (estimate(spec(task=task, **more), [row(spec())]) for more in ({}, {"task_options": options}))
+    assert plain
+    assert longer == pytest.approx(times * plain)
 
 
 @pytest.mark.parametrize("backbone", list(fpt.models.BACKBONES))
@@ -102,12 +113,42 @@ def test_options_of_the_backbone_count() -> None:
     assert whole / small == pytest.approx(12)
 
 
-def test_nothing_is_estimated_from_another_kind_or_of_what_is_computed_once() -> None:
+def test_nothing_is_estimated_from_another_kind() -> None:
     rows = [row(spec()), row(spec(arm="unfrozen-random"))]
-    once = spec(arm="output-random", dropout=0.0)
-    assert estimate(once, rows) is estimate(once, [row(once)]) is predict(once, [row(once)]) is None
     assert estimate(spec(arm="output-random"), rows[1:]) is None
     assert estimate(spec(arm="output-random"), rows) is not None  # with dropout every step goes through the backbone
+
+
+def test_features_are_one_forward_pass_of_every_example_and_seed() -> None:
+    rows = [row(spec())]  # half a second an example, 10,000 of them validate
+    once = {"arm": "output-random", "dropout": 0.0}
+    assert estimate(spec(**once), rows) == estimate(spec(**once, steps=7), rows) == pytest.approx(2 * 70_000 * 0.5)
+    assert predict(spec(**once), [row(spec(**once))]) is None
+    lists = estimate(spec(task="listops", variant="released", **once), rows)
+    assert lists == pytest.approx(2 * (96_000 + 20_000) * 0.5 * 512 / 64)
+
+
+def test_a_row_of_the_same_number_type_goes_before_one_of_the_same_length() -> None:
+    longer = row(spec(task="cifar10-lra"), 16.0).model_copy(update={"compute_type": "float32"})  # 1,024 tokens
+    few = {"evaluations": 1, "evaluation_examples": 1, "budget_examples": 1, "test_examples": 1}
+    for compute_type, seconds in {"bfloat16": 9.0, "float32": 1.0}.items():
+        found = estimate(spec(task="cifar10", compute_type=compute_type, **few), [row(spec(), 9.0), longer])
+        assert found == pytest.approx(2 * 100 * seconds, rel=0.02)
+
+
+def test_sample_sizes_are_those_of_the_task_where_a_row_has_it() -> None:
+    small = row(spec(task="digits")).model_copy(update={"held": (300, 400), "seconds": 99.0})
+    found = estimate(spec(task="digits", backbone="gpt2"), [small, row(spec(backbone="gpt2"))])
+    alone = estimate(spec(task="digits", backbone="gpt2"), [row(spec(backbone="gpt2"))])
+    assert found is not None
+    assert alone is not None
+    assert found < alone / 10
+
+
+@pytest.mark.parametrize("study", ["rothermel2021", "lu2021", "laptop-rothermel2021", "laptop-lu2021", "depth-minilm"])
+def test_every_sweep_of_a_study_has_a_cost(study: str) -> None:
+    rows = benches(ROOT / "runs")[0].rows
+    assert all(predict(each, rows) or estimate(each, rows) for each in load_study(ROOT / "runs" / study).sweeps)
 
 
 def test_every_sweep_of_the_paper_is_of_a_known_kind() -> None:

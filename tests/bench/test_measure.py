@@ -71,9 +71,7 @@ def test_a_cell_names_layers_number_type_and_whether_it_is_compiled() -> None:
 def test_the_cells_cover_every_length_and_several_widths() -> None:
     whole = [cell(text) for text in cells(False, True)]
     found = [spec for spec in whole if spec.backbone == "gpt2" and spec.trainable == "fpt"]
-    tokens = {
-        dict(zip(TASKS[each.task].variants, TASKS[each.task].tokens, strict=True))[each.variant] for each in found
-    }
+    tokens = {TASKS[each.task].length(each.variant, each.task_options) for each in found}
     assert tokens == {10, 16, 49, 64, 120, 512, 1024, 2000}
     backbones = {text.split("/")[0] for text in cells(False, False)}
     assert backbones == {"tiny-lm", "minilm", "minilm:2", "gpt2", "lstm"}  # for estimates

@@ -24,6 +24,7 @@ RESULTS = {  # the pages of results, and the studies that they are about
     "learning-rate": ["laptop"],
     "random-init": ["scales"],
     "minilm": ["plane-minilm", "minilm", "minilm-cifar10"],
+    "depth": ["laptop-rothermel2021", "depth-minilm"],
     "other-tasks": ["laptop-rothermel2021", "laptop-lu2021"],
     "bench": ["precision"],
     **{f"lu-{name}": ["laptop-lu2021"] for name in ("transfer", "architecture", "efficiency", "attention", "freezing")},
@@ -66,6 +67,11 @@ def test_every_page_of_the_contents_is_there_and_says_something(html: Path, cont
 
 def test_the_first_page_is_the_summary(html: Path) -> None:
     assert "book/summary.html" in (html / "index.html").read_text()
+
+
+def test_the_page_of_misprints_has_every_oddity(html: Path) -> None:
+    shown = set(re.findall(r"O-\d\d", words(html / "book" / "misprints.html")))
+    assert shown == {name for name in claims() if name.startswith("O-")}
 
 
 def test_every_image_has_words(html: Path) -> None:

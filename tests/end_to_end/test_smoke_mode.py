@@ -1,21 +1,30 @@
-"""Sweeps of `lu2021` are executed in reduced form, so that no row of the study is decoration: one of each kind, and
-all of them with the marker `soak`."""
+"""Sweeps of the papers' studies are executed in reduced form, so that no row is decoration: one of each kind, and all
+of them with the marker `soak`. What trains has changed afterwards, and what is frozen has not."""
 
 import os
 import shutil
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import pytest
+from safetensors.torch import load_file
+from torch import Tensor
 
 from fpt.errors import DataError
-from fpt.models import BACKBONES
+from fpt.models import BACKBONES, build
+from fpt.models.template import Template
 from fpt.sweeps import ledger, smoke
+from fpt.sweeps.run import prepare, run_sweep
 from fpt.sweeps.spec import SweepSpec
 from fpt.sweeps.study import load_study
-from fpt.tasks import TASKS
+from fpt.tasks import TASKS, load
+from fpt.training.recipe import WEIGHTS
 
 ROOT = Path(__file__).parents[2]
-STUDY = load_study(ROOT / "runs" / "lu2021")
+STUDIES = {name: load_study(ROOT / "runs" / name) for name in ("lu2021", "rothermel2021", "laptop-rothermel2021")}
+STUDY = STUDIES["lu2021"]
+Place = tuple[str, str]  # a study and a task
+Tensors = dict[str, Tensor]
 
 
 @pytest.fixture(autouse=True)
@@ -23,59 +32,99 @@ def _in_the_workspace(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT)
 
 
-TASKS_OF_STUDY = sorted({spec.task for spec in STUDY.sweeps})
+def kind(spec: SweepSpec) -> tuple[str, ...]:
+    """Family, policy, initialisation and task."""
+    return BACKBONES[spec.backbone].family, str(spec.trainable), spec.init, spec.task
 
 
-def of_task(task: str) -> list[SweepSpec]:
-    """The sweeps of one task, and those whose weights they start from."""
-    return with_keepers([spec for spec in STUDY.sweeps if spec.task == task])
-
-
-def one_of_each_kind(task: str) -> list[SweepSpec]:
-    """The first sweep of each family, policy and initialisation on one task."""
-    kinds: dict[tuple[str, ...], SweepSpec] = {}
-    for spec in STUDY.sweeps:
-        if spec.task == task:
-            kinds.setdefault((BACKBONES[spec.backbone].family, str(spec.trainable), spec.init), spec)
-    return with_keepers(list(kinds.values()))
-
-
-def with_keepers(chosen: list[SweepSpec]) -> list[SweepSpec]:
+def with_keepers(chosen: Iterable[SweepSpec], sweeps: Sequence[SweepSpec]) -> list[SweepSpec]:
+    """And the sweeps whose weights they start from."""
+    chosen = list(chosen)
     needed = {spec.pretrained_by for spec in chosen}
-    return chosen + [spec for spec in STUDY.sweeps if spec.folder_name in needed and spec not in chosen]
+    return chosen + [spec for spec in sweeps if spec.folder_name in needed and spec not in chosen]
 
 
-def run(chosen: list[SweepSpec]) -> None:
+def every(study: str, task: str) -> list[SweepSpec]:
+    sweeps = STUDIES[study].sweeps
+    return with_keepers((spec for spec in sweeps if spec.task == task), sweeps)
+
+
+def one_of_each_kind() -> dict[Place, list[SweepSpec]]:
+    """The first sweep of each kind, in the first study that has it."""
+    seen: set[tuple[str, ...]] = set()
+    found: dict[Place, list[SweepSpec]] = {}
+    for name, study in STUDIES.items():
+        for spec in study.sweeps:
+            if kind(spec) not in seen:
+                seen.add(kind(spec))
+                found.setdefault((name, spec.task), []).append(spec)
+    return {place: with_keepers(chosen, STUDIES[place[0]].sweeps) for place, chosen in found.items()}
+
+
+FIRST = one_of_each_kind()
+EVERY = [(name, task) for name, study in STUDIES.items() for task in sorted({spec.task for spec in study.sweeps})]
+
+
+def wrong_groups(template: Template, before: Tensors, after: Tensors) -> tuple[set[str], set[str]]:
+    """(Frozen tensors that changed, groups that train of which no tensor did). Of a sweep on features that were
+    computed once `after` has the output layer alone."""
+    changed = {name for name, tensor in after.items() if not tensor.equal(before[name])}
+    train = set(template.trainable)
+    return changed - train, {template.groups[name] for name in train} - {template.groups[name] for name in changed}
+
+
+def watched(spec: SweepSpec, folder: Path, data: Path) -> object:
+    """The sweep, and whether its groups changed as they should."""
+    spec = spec.changed(measures={*spec.measures, WEIGHTS})
+    prepared = prepare(spec, data, study=folder.parent)
+    result = run_sweep(spec, folder, data, prepared)
+    after = load_file(folder / ledger.WEIGHTS)
+    assert wrong_groups(prepared[1], prepared[1].initialise(spec.seeds[0]), after) == (set(), set()), spec.title
+    return result
+
+
+def run(chosen: list[SweepSpec], study: str) -> None:
     """In this process, whose tables are as before at the end."""
     before = dict(BACKBONES), dict(TASKS), dict(os.environ)
     seen: list[SweepSpec] = []
-    failures = smoke.smoke(chosen, "lu2021", seen.append)
+    failures = smoke.smoke(chosen, study, seen.append)
     assert [f"{spec.title}: {error}" for spec, error in failures] == []
     assert len(seen) == len(chosen)
     assert (dict(BACKBONES), dict(TASKS), dict(os.environ)) == before
 
 
-@pytest.mark.parametrize("task", TASKS_OF_STUDY)
-def test_one_sweep_of_each_kind_works(task: str) -> None:
-    run(one_of_each_kind(task))
+@pytest.mark.parametrize("place", FIRST, ids="-".join)
+def test_one_sweep_of_each_kind_trains_what_it_says(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(smoke, "run_sweep", watched)
+    run(FIRST[place], place[0])
 
 
 @pytest.mark.soak
 @pytest.mark.timeout(1800)
-@pytest.mark.parametrize("task", TASKS_OF_STUDY)
-def test_every_sweep_of_lu2021_works(task: str) -> None:
-    run(of_task(task))
+@pytest.mark.parametrize("place", EVERY, ids="-".join)
+def test_every_sweep_trains_what_it_says(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(smoke, "run_sweep", watched)
+    run(every(*place), place[0])
 
 
 def test_no_kind_is_left_out() -> None:
-    chosen = [spec for task in TASKS_OF_STUDY for spec in one_of_each_kind(task)]
-    kinds, every = ({(spec.task, str(spec.trainable), spec.init) for spec in specs} for specs in (chosen, STUDY.sweeps))
-    assert kinds == every
+    chosen = [kind(spec) for specs in FIRST.values() for spec in specs]
+    assert set(chosen) == {kind(spec) for study in STUDIES.values() for spec in study.sweeps}
+
+
+def test_a_frozen_tensor_that_changes_and_a_group_that_does_not_train_are_found() -> None:
+    template = build(load("bit-xor"), "tiny-lm")
+    before = template.initialise(0)
+    trained = before | {name: before[name] + 1 for name in template.trainable}
+    assert wrong_groups(template, before, trained) == (set(), set())
+    assert wrong_groups(template, before, before) == (set(), {"input", "output", "layer_norm", "positions"})
+    (frozen,) = (name for name in before if name.endswith("h.1.attn.c_attn.weight"))
+    assert wrong_groups(template, before, trained | {frozen: before[frozen] + 1}) == ({frozen}, set())
 
 
 def test_the_reduced_form_keeps_what_makes_a_row_what_it_is() -> None:
     reduced: dict[str, str] = {}
-    for spec in of_task("cifar10"):
+    for spec in every("lu2021", "cifar10"):
         small = smoke.reduced_form(spec, reduced | {str(spec.pretrained_by): "bit-memory.unfrozen-random-12345678"})
         kept = ("task", "variant", "backbone", "init", "trainable", "random_init", "input_init", "measures", "dropout",
                 "warmup", "shuffle_tokens")  # fmt: skip
@@ -85,7 +134,7 @@ def test_the_reduced_form_keeps_what_makes_a_row_what_it_is() -> None:
 
 
 def test_a_failure_is_reported_and_the_others_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    first, second, *_ = of_task("bit-xor")
+    first, second, *_ = every("lu2021", "bit-xor")
     run_sweep = smoke.run_sweep
 
     def sometimes(spec: SweepSpec, *where: Path) -> object:

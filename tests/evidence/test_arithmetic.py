@@ -8,7 +8,7 @@ import pytest
 
 from fpt.errors import SpecError
 from fpt.evidence import arithmetic
-from fpt.evidence.arithmetic import FUNCTIONS, computed, tokens_mix
+from fpt.evidence.arithmetic import FUNCTIONS, computed, new_positions_learn, tokens_mix
 from fpt.evidence.reading import CONTRADICTED, NOT_TESTED, SUPPORTED
 from fpt.evidence.sizes import counts
 from fpt.papers import claim as claim_of
@@ -47,7 +47,7 @@ IN_TABLES: dict[str, tuple[str, str, str, Any]] = {
     "O-24": ("rothermel-table-3", "FR", "cifar10", [62.9, 61.1, 1.8]),
     "O-31": ("lu-table-9", "statistics", "cifar10-lra", 40),
 }
-COUNTED = {"L-19", "L-29", "L-30", "L-32", "L-52", "R-24", "O-26"}  # tested below
+COUNTED = {"L-19", "L-29", "L-30", "L-32", "L-52", "R-24", "R-29", "O-26"}  # tested below
 DECIDED = {name: claim for name, claim in claims().items() if claim.arithmetic or claim.printed}
 
 
@@ -104,6 +104,18 @@ def test_as_many_parameters_as_the_transformer(monkeypatch: pytest.MonkeyPatch) 
 def test_tokens_mix_where_attention_trains() -> None:
     assert not tokens_mix("fpt")
     assert tokens_mix("all")
+
+
+@pytest.mark.parametrize("init", ["pretrained", "random"])
+def test_new_positions_learn_where_positions_train(init: str) -> None:
+    assert new_positions_learn(init, "fpt")
+    assert not new_positions_learn(init, ["input", "output", "layer_norm"])
+
+
+def test_an_arm_without_positions_would_be_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(arithmetic, "new_positions_learn", lambda init, trainable: trainable == "all")
+    word, note = computed(DECIDED["R-29"])
+    assert (word, "2 of 4 arms" in note) == (CONTRADICTED, True)
 
 
 @pytest.mark.parametrize(
@@ -164,6 +176,13 @@ def comparison(relation: str, row: str, other: str, **fields: Any) -> Claim:
 )
 def test_relations_of_printed_numbers(relation: str, row: str, other: str, by: float, word: str) -> None:
     assert computed(comparison(relation, row, other, by=by))[0] == word
+
+
+def test_the_note_names_the_rows_their_tables_and_the_tasks() -> None:
+    _, note = computed(comparison("differ", "FPT", "random", by=6.4))
+    assert note == "FPT (Table 2) against random (Table 2): CIFAR-10 68.2 and 61.7"
+    _, note = computed(DECIDED["O-21"])
+    assert note.startswith("R-09 against Unfrozen Pretrained less the best of Frozen Pretrained, Frozen Random, ")
 
 
 def test_a_number_that_no_table_prints_is_named() -> None:

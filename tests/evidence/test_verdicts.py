@@ -26,7 +26,6 @@ from fpt.evidence.verdicts import (
     INCONCLUSIVE,
     NOT_TESTED,
     ON_TASK,
-    OPEN,
     SUPPORTED,
     Part,
     Verdict,
@@ -586,8 +585,7 @@ def test_a_comparison_at_rates_takes_those_that_both_have(monkeypatch: pytest.Mo
 def test_claims_that_need_no_study() -> None:
     fields = {"id": "T-01", "says": "so", "where": "there"}
     (read,) = verdicts(Claim(documentary="read there", **fields), [])
-    (to_come,) = verdicts(Claim(todo="C", **fields), [])
-    assert [(v.word, v.note, v.study) for v in (read, to_come)] == [(DOCUMENTARY, "read there", ""), (OPEN, "C", "")]
+    assert (read.word, read.note, read.study) == (DOCUMENTARY, "read there", "")
 
 
 @pytest.mark.parametrize(("numbers", "word"), [(50.0, S), ([40, 50.3], S), (50.8, I), (52, C), ({1: 50, 2: 60}, S)])

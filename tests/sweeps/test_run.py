@@ -367,6 +367,15 @@ class TestChecksBeforeTraining:
         with pytest.raises(FptError, match="cannot be written"):
             check_all([spec()], tmp_path / "missing")
 
+    def test_room_for_the_weights_of_every_rate_that_there_may_be(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        asked: list[int] = []
+        monkeypatch.setattr(checkpoint, "check_disk", lambda *given: asked.append(given[-1]))
+        keeper = spec(measures=["weights"], learning_rates=[1e-3, 1e-2], extend=2)
+        check_all([spec(), keeper, keeper.changed(extend=0)], tmp_path)
+        assert asked == [0, 2 + 2 * 2, 2]
+
 
 class TestProvenance:
     def test_no_checkout(self, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -52,8 +52,7 @@ def test_every_task_keeps_its_promises(name: str, variant: str, fixtures: Path, 
     folder = tmp_path if name == "listops" else fixtures
     task = load(name, folder, variant, **SMALL.get(name, {}))
     assert (task.name, task.variant, task.title) == (name, variant, TASKS[name].title)
-    tokens = dict(zip(TASKS[name].variants, TASKS[name].tokens, strict=True))
-    assert tokens[variant] == task.tokens
+    assert TASKS[name].length(variant, task.options) == task.tokens
     assert (task.width is None) != (task.vocabulary is None)
     split = task.split(0)
     for batch in (split.batch(0, 4), split.validation[:5], split.test[:3]):

@@ -224,6 +224,8 @@ def test_checkpoints_that_are_there_count_as_room(task, small_backbones, tmp_pat
     checkpoint.check_disk(template, 1, tmp_path)
     with pytest.raises(FptError, match="make room"):
         checkpoint.check_disk(template, 1000, tmp_path)
+    with pytest.raises(FptError, match="checkpoints of 1 runs of 'small-gpt2' and weights of 100 runs need"):
+        checkpoint.check_disk(template, 1, tmp_path, 100)
 
 
 def test_a_full_disk_is_an_error_that_says_so(task, small_backbones, tmp_path, monkeypatch) -> None:

@@ -128,6 +128,18 @@ def _notes(verdicts: Sequence[Verdict]) -> str:
     return "; ".join(note if len(by) == every else f"{', '.join(by)}: {note}" for note, by in owners.items())
 
 
+def slips_table(found: Mapping[str, Verdict], caption: str = "") -> Table:
+    """A row a claim that no run decides: how we read it, where it stands, the quotation, and what was computed or read.
+    The ids lead to the page of all claims."""
+    rows = [
+        {"id": name, "as we read it": each.says, "where": each.where, "quotation": each.quote and f"“{each.quote}”",
+         "what shows it": f"read: {verdict.note}" if each.documentary else verdict.note}
+        for name, verdict in found.items()
+        for each in [claims()[name]]
+    ]  # fmt: skip
+    return Table(pd.DataFrame(rows), caption, links=[f"claims.html#{name.lower()}" for name in found])
+
+
 def protocol_table(root: Path | None = None) -> pd.DataFrame:
     """What differs between the studies that have results: a row for every study, model, task and recipe."""
     rows = [

@@ -14,7 +14,6 @@ from fpt.evidence.verdicts import (
     CONTRADICTED,
     INCONCLUSIVE,
     LEFT_OUT,
-    OPEN,
     SUPPORTED,
     Verdict,
     deciding,
@@ -69,8 +68,7 @@ def tally(found: Iterable[Verdict]) -> str:
 
 
 def counts(found: Mapping[str, Sequence[Verdict]]) -> str:
-    """How many claims have which verdict at which scale, and how many false verdicts are to be expected; those whose
-    rule is to come are among them."""
+    """How many claims have which verdict at which scale, and how many false verdicts are to be expected."""
     scales = {name: scale_words(verdicts) if any(v.parts for v in verdicts) else "" for name, verdicts in found.items()}
     each = Counter((overall(verdicts), scales[name]) for name, verdicts in found.items())
     words = [f"{n} {word}" + (f" at {scale} scale" if scale else "") for (word, scale), n in each.most_common()]
@@ -159,12 +157,6 @@ def _at_the_end(first: Cell, second: Cell) -> str:
 def _gain(test: Paired, sure: bool = True) -> str:
     verb = ("gains" if test.mean > 0 else "loses") if sure else "has an effect that is not decided yet"
     return f"{verb} ({points(test.mean)} points, {interval(test)})"
-
-
-def open_rules(found: Mapping[str, Sequence[Verdict]]) -> str:
-    """One sentence: how many of these claims have a rule still to come."""
-    count = sum(overall(verdicts) == OPEN for verdicts in found.values())
-    return f"{count or 'None'} of them {'have' if count > 1 else 'has'} a rule still to come."
 
 
 def budget_share(steps: str, task: str) -> str:

@@ -1,6 +1,7 @@
 """Tables: what they say agrees with the runs; studies and setups stay apart."""
 
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,16 +19,18 @@ from fpt.evidence import (
     load_runs,
     printed_table,
     protocol_table,
+    slips_table,
     status_table,
     summary,
     verdict_table,
+    without_runs,
 )
 from fpt.evidence.attention import attention_maps
 from fpt.evidence.show.beside import printed_text
 from fpt.evidence.show.tables import attention_table
 from fpt.evidence.stats import paired
 from fpt.evidence.verdicts import ASKED, CONTRADICTED, SUPPORTED, Part, Verdict
-from fpt.papers import table
+from fpt.papers import claims, table
 from fpt.papers.schema import Printed
 from fpt.sweeps import SweepSpec
 
@@ -218,3 +221,25 @@ def test_a_table_of_attention(monkeypatch: pytest.MonkeyPatch) -> None:
     assert shown.loc["a", "even spread"] == "33.0"
     assert list(shown.loc[["b", "c"], "tuned"]) == ["not measured", "not run yet"]
     assert list(attention_maps(cells.values())) == ["a"]
+
+
+def test_no_oddity_is_missing_and_each_has_its_arithmetic_or_its_quotation() -> None:
+    found = {**without_runs("lu2021"), **without_runs("rothermel2021")}
+    odd = {name: verdict for name, verdict in found.items() if name.startswith("O-")}
+    assert list(odd) == [name for name in claims() if name.startswith("O-")]
+    shown = slips_table(odd)
+    for name, row, link in zip(odd, shown.frame.to_dict("records"), shown.links, strict=True):
+        assert (row["id"], link) == (name, f"claims.html#{name.lower()}")
+        if row["what shows it"].startswith("read: "):
+            assert row["quotation"], name
+        else:
+            assert re.search(r"\d", row["what shows it"]), name
+
+
+def test_what_counting_contradicts_and_what_is_only_read() -> None:
+    found = {**without_runs("lu2021"), **without_runs("rothermel2021")}
+    wrong = [name for name, verdict in found.items() if verdict.word == CONTRADICTED]
+    assert wrong == ["L-19", "L-29", "L-30", "L-51", "R-24"]
+    read = {name: verdict for name, verdict in found.items() if claims()[name].documentary}
+    assert list(read) == [name for name, each in claims().items() if each.documentary]
+    assert slips_table(read).frame["what shows it"].str.startswith("read: ").all()

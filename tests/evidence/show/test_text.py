@@ -11,7 +11,7 @@ from fpt.evidence import StudyCells, facts
 from fpt.evidence.show import text
 from fpt.evidence.show.numbers import NONE
 from fpt.evidence.stats import Paired, paired
-from fpt.evidence.verdicts import CHANGED, CONTRADICTED, INCONCLUSIVE, OPEN, SUPPORTED, Part, Verdict
+from fpt.evidence.verdicts import CHANGED, CONTRADICTED, INCONCLUSIVE, SUPPORTED, Part, Verdict
 
 
 def test_numbers_of_the_arms_with_results_and_without(study: Path, tmp_path: Path) -> None:
@@ -84,13 +84,6 @@ def test_a_verdict_in_words_has_its_scale_setting_and_whether_it_was_asked() -> 
     words = "depends on scale, at paper and reduced scale (tiny-lm, 400 steps; gpt2, 400,000 steps)"
     assert text.verdict_words([one, paper]) == words
     assert text.verdict_words([Verdict("R-21", SUPPORTED)]) == SUPPORTED
-
-
-def test_rules_to_come_are_counted() -> None:
-    open_rule, done = [Verdict("R-01", OPEN)], [_verdict(("digits", SUPPORTED))]
-    assert text.open_rules({"a": open_rule, "b": done}) == "1 of them has a rule still to come."
-    assert text.open_rules({"a": open_rule, "b": open_rule}) == "2 of them have a rule still to come."
-    assert text.open_rules({"b": done}) == "None of them has a rule still to come."
 
 
 def test_the_share_of_the_papers_steps() -> None:
