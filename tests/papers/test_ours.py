@@ -7,6 +7,7 @@ import pytest
 from fpt import papers
 from fpt.papers import load_paper
 from fpt.papers.schema import Paper
+from fpt.sweeps import load_study
 
 FILE = Path(papers.__file__).with_name("ours.yaml")
 
@@ -17,7 +18,7 @@ def ours() -> Paper:
 
 
 def test_every_claim_has_its_rule(ours: Paper) -> None:
-    assert list(ours.claims) == [f"P-0{number}" for number in range(1, 10)]
+    assert list(ours.claims) == [f"P-{number:02}" for number in (*range(1, 10), *range(20, 35))]
     assert all(claim.rule for claim in ours.claims.values())
     (plane,), (crossing,) = ours.claims["P-01"].rule, ours.claims["P-02"].rule
     assert (plane.kind, plane.rows) == ("plane", ("FP", "UP"))
@@ -25,7 +26,8 @@ def test_every_claim_has_its_rule(ours: Paper) -> None:
 
 
 def test_the_tables_are_read_on_any_task_and_every_row_says_why(ours: Paper) -> None:
-    assert list(ours.tables) == ["ours-plane", "ours-arms", "ours-scales"]
+    controls = [f"ours-{name}" for name in ("backbone", "pretraining", "checkpoints", "order", "recipe")]
+    assert list(ours.tables) == ["ours-plane", "ours-arms", "ours-scales", *controls]
     for table in ours.tables.values():
         assert table.any_task
         assert all(row.ours and not row.printed and not row.tasks for row in table.rows.values())
@@ -42,3 +44,35 @@ def test_frozen_pretrained_is_compared_with_frozen_random_at_every_gain(ours: Pa
     gains = [ours.rows[row].fields.get("random_gain", 1) for row in others]
     assert gains == [0.5, 1, 2, 4]
     assert {ours.rows[row].fields["arm"] for row in others} == {"frozen-random"}
+
+
+def test_a_control_differs_from_its_arm_in_what_its_name_says(ours: Paper) -> None:
+    """And in nothing else: FP warm-up is FP with a warm-up."""
+    changes = {
+        "warm-up": {"warmup": 0.1},
+        "no clipping": {"clip": None},
+        "10%": {"data_fraction": 0.1},
+        "shuffled": {"shuffle_tokens": True},
+        "iid": {"backbone": "tiny-lm-iid"},
+        "Markov": {"backbone": "tiny-lm-markov"},
+        "seed 1": {"backbone": "tiny-lm-seed1"},
+        "seed 2": {"backbone": "tiny-lm-seed2"},
+    }
+    found = {name: row.fields for name, row in ours.rows.items() if name.partition(" ")[2] in changes}
+    assert len(found) == 20
+    for name, fields in found.items():
+        arm, _, change = name.partition(" ")
+        assert fields == {**ours.rows[arm].fields, **changes[change]}
+
+
+def test_the_study_of_controls_has_every_row_and_asks_every_claim_of_them(ours: Paper) -> None:
+    study = load_study(FILE.parents[2] / "runs" / "controls")
+    tables = [table for name, table in ours.tables.items() if name not in ("ours-plane", "ours-arms", "ours-scales")]
+    for table in tables:
+        planned = {(each.task, each.row): each for each in study.planned(table)}
+        assert all(planned["digits", row].spec for row in table.rows), table.id
+        assert any(planned["mnist", row].spec for row in table.rows if row not in ("FP", "FR", "UP", "UR")), table.id
+    asked = {name for name, claim in ours.claims.items() if {rule.table for rule in claim.rule} & {t.id for t in tables}}
+    assert asked < set(study.file.asks)
+    used = {planned.spec.hash for name in ours.tables for planned in study.planned(ours.tables[name]) if planned.spec}
+    assert used == {spec.hash for spec in study.sweeps}  # no sweep that no table shows
