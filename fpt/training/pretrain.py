@@ -76,9 +76,9 @@ def drawn_text(text: str, order: int, chains: int = 1024) -> str:
     """As many characters as `text` has, drawn by their frequencies in it: independently (`order` 0), or each given the
     `order` characters before it. The same in every call.
 
-    Drawn by `chains` Markov chains of equal length, joined end to end, each of which starts at a random place of `text`:
-    every next character is what follows one of the places where the last `order` characters are these, whichever it be.
-    The beginning of `text` counts as following its end, so that no chain gets stuck.
+    `chains` Markov chains of equal length, joined end to end. Each starts at a random place of `text`, and goes on with
+    what follows one of the places where the last `order` characters are the same, each as likely as the others. The
+    beginning of `text` counts as following its end, so that no chain gets stuck.
     """
     codes = np.frombuffer(text.encode("utf-32-le"), dtype=np.uint32)
     characters, symbols = np.unique(codes, return_inverse=True)

@@ -52,8 +52,9 @@ def test_one_control_of_each_kind_is_trained_and_written(monkeypatch: pytest.Mon
     assert [f"{spec.title}: {error}" for spec, error in failures] == []
 
 
+@pytest.mark.usefixtures("_stand_ins")
 @pytest.mark.parametrize("row", ROWS)
-def test_exactly_the_groups_of_a_control_change(row: str, _stand_ins: None) -> None:
+def test_exactly_the_groups_of_a_control_change(row: str) -> None:
     small = smoke.reduced_form(ROWS[row], {})
     task, template = prepare(small, ROOT / "tests" / "data")
     fleet = Fleet(task, template, small.recipe, [1e-2], [3], torch.device("cpu"))

@@ -92,7 +92,9 @@ def test_checkpoints_of_our_own_have_one_recipe_and_differ_as_their_names_say(na
         card, first = (json.loads((each / "model_card.json").read_text()) for each in (folder, weights.find("tiny-lm")))
         assert weights.checksum(name) == card["weights_sha256"] == expected
         assert (card["seed"], card.get("markov_order")) == (seed, order)
-        assert all(card[key] == first[key] for key in ("corpus", "held_out_from", "steps", "batch_size", "learning_rate"))
+        assert all(
+            card[key] == first[key] for key in ("corpus", "held_out_from", "steps", "batch_size", "learning_rate")
+        )
         assert (card["corpus_sha256"] == first["corpus_sha256"]) == (order is None)
 
 

@@ -72,7 +72,9 @@ def test_the_study_of_controls_has_every_row_and_asks_every_claim_of_them(ours: 
         planned = {(each.task, each.row): each for each in study.planned(table)}
         assert all(planned["digits", row].spec for row in table.rows), table.id
         assert any(planned["mnist", row].spec for row in table.rows if row not in ("FP", "FR", "UP", "UR")), table.id
-    asked = {name for name, claim in ours.claims.items() if {rule.table for rule in claim.rule} & {t.id for t in tables}}
+    asked = {
+        name for name, claim in ours.claims.items() if {rule.table for rule in claim.rule} & {t.id for t in tables}
+    }
     assert asked < set(study.file.asks)
     used = {planned.spec.hash for name in ours.tables for planned in study.planned(ours.tables[name]) if planned.spec}
     assert used == {spec.hash for spec in study.sweeps}  # no sweep that no table shows

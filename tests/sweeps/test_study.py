@@ -30,7 +30,8 @@ def study(runs: Path, *sweeps: dict[str, Any], **document: Any) -> Study:
 
 
 @pytest.mark.parametrize(
-    ("name", "sweeps"), [("smoke", 4), ("laptop", 4), ("scales", 9), ("controls", 46), ("lu2021", 232), ("rothermel2021", 28)]
+    ("name", "sweeps"),
+    [("smoke", 4), ("laptop", 4), ("scales", 9), ("controls", 46), ("lu2021", 232), ("rothermel2021", 28)],
 )
 def test_the_studies_of_this_repository(name: str, sweeps: int) -> None:
     found = load_study(ROOT / "runs" / name)

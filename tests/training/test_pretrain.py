@@ -1,6 +1,7 @@
 """The text that a control is pretrained on: characters drawn from the statistics of a corpus."""
 
 from collections import Counter
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -36,7 +37,7 @@ def test_independent_characters_have_the_frequencies_of_the_text() -> None:
     one, two = Counter(text), Counter(drawn)
     for character, count in one.items():
         assert abs(two[character] - count) <= 5 * np.sqrt(count) + 1, character
-    pairs, size = Counter(zip(drawn, drawn[1:], strict=False)), len(drawn)
+    pairs, size = Counter(pairwise(drawn)), len(drawn)
     for pair in (("t", "h"), ("e", " "), ("q", "u")):  # what follows does not depend on what was there
         expected = two[pair[0]] * two[pair[1]] / size
         assert abs(pairs[pair] - expected) <= 5 * np.sqrt(expected) + 1, pair
