@@ -19,11 +19,16 @@
 # domain. Its weights ship with the package, so that the study needs no download. The defaults below train a
 # few steps on a short extract; the shipped model was made by the same notebook with `corpus`, `corpus_name`,
 # `held_out_from` and `steps` set.
+#
+# Is it language that a result comes from, or any pretraining? With `order`, the model is trained instead on a text that
+# is drawn from the statistics of the corpus: characters that are independent (`order` 0), or each drawn given the
+# `order` characters before it. With another `seed`, the model starts from other weights and sees other windows.
 
 # %% tags=["parameters"]
 corpus = "../tests/data/novel.txt"  # UTF-8 text
 corpus_name = "an extract of one novel"  # for the model card
 held_out_from = 40_000  # byte offset: what follows is never trained on
+order = None  # None: the corpus itself; 0 to 3: a text drawn from its statistics
 steps = 3
 batch_size = 4
 seed = 0
@@ -38,7 +43,7 @@ from tqdm import tqdm
 
 from fpt.training.pretrain import PretrainRecipe, bits_per_character, pretrain, read_corpus, save
 
-text = read_corpus(corpus, held_out_from)
+text = read_corpus(corpus, held_out_from, order)
 recipe = PretrainRecipe(steps=steps, batch_size=batch_size, seed=seed)
 print(f"{len(text.train):,} bytes to train on, {len(text.held_out):,} held out")
 
@@ -65,6 +70,7 @@ print(f"{bits:.3f} bits a character on held-out text")
 card = {
     "corpus": corpus_name,
     "corpus_sha256": text.sha256,
+    "markov_order": order,
     "held_out_from": held_out_from,
     "steps": recipe.steps,
     "batch_size": recipe.batch_size,

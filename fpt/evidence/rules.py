@@ -56,16 +56,19 @@ def order(reading: Reading) -> list[Part]:
 
 def jump(reading: Reading) -> list[Part]:
     """The first step minus each of the others."""
-    (start, end), *others = pairwise(reading.rule.rows)
-    label = reading.label
-    return [
-        reading.contrast(
-            [end, under],
-            [start, above],
-            comparison=f"({label(end)} - {label(start)}) - ({label(above)} - {label(under)})",
-        )
-        for under, above in others
-    ]
+    first, *others = ((end, start) for start, end in pairwise(reading.rule.rows))
+    return [_larger(reading, first, other) for other in others]
+
+
+def larger_difference(reading: Reading) -> list[Part]:
+    first, second, third, fourth = reading.rule.rows
+    return [_larger(reading, (first, second), (third, fourth))]
+
+
+def _larger(reading: Reading, one: tuple[str, str], other: tuple[str, str]) -> Part:
+    """One difference minus another one."""
+    words = " - ".join(f"({reading.label(above)} - {reading.label(under)})" for above, under in (one, other))
+    return reading.contrast([one[0], other[1]], [one[1], other[0]], comparison=words)
 
 
 def near(reading: Reading) -> list[Part]:

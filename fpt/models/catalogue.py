@@ -43,6 +43,15 @@ LSTM = Backbone(
     pretrained=False,
 )
 
+# Checkpoints of our own (notebooks/pretrain.py): name: what they were trained on, and the weights' SHA-256
+TINY_LM = {
+    "tiny-lm": ("English novels", "52426388fc1a923b114599e68c6b26634f2b783c2f0543dfdbdba735a596854a"),
+    "tiny-lm-seed1": ("the same novels with seed 1", None),
+    "tiny-lm-seed2": ("the same novels with seed 2", None),
+    "tiny-lm-markov": ("characters drawn from a second-order Markov chain with the novels' statistics", None),
+    "tiny-lm-iid": ("characters drawn independently with the novels' frequencies", None),
+}
+
 # name: title, layers, width (64 a head), owner and commit on the hub
 GPT2 = {
     "gpt2": ("GPT-2 base", 12, 768, "openai-community", "607a30d783dfa663caf39e06633721c8d4cfcd7e"),
@@ -53,14 +62,17 @@ GPT2 = {
 }
 
 BACKBONES: dict[str, Backbone] = {
-    "tiny-lm": Backbone(
-        "gpt2",
-        {"n_embd": 128, "n_head": 4, "n_positions": 256, "vocab_size": 256},
-        layers=4,
-        package="fpt:models/tiny_lm",
-        sha256="52426388fc1a923b114599e68c6b26634f2b783c2f0543dfdbdba735a596854a",
-        title="tiny-lm, byte-level GPT-2 architecture, 4 layers of width 128, pretrained on English novels",
-    ),
+    **{
+        name: Backbone(
+            "gpt2",
+            {"n_embd": 128, "n_head": 4, "n_positions": 256, "vocab_size": 256},
+            layers=4,
+            package=f"fpt:models/{name.replace('-', '_')}",
+            sha256=sha256,
+            title=f"{name}, byte-level GPT-2 architecture, 4 layers of width 128, pretrained on {text}",
+        )
+        for name, (text, sha256) in TINY_LM.items()
+    },
     "minilm": Backbone(
         "bert",
         {"hidden_size": 384, "num_attention_heads": 12, "intermediate_size": 1536},

@@ -66,6 +66,8 @@ def _rule_contradictions(paper: Paper, rule: Rule) -> Iterator[str]:
         yield f"{rule.kind} needs {needed} different rows; {named}"
     if rule.kind in PAIRS and len(rule.rows) > 2:
         yield f"{rule.kind} compares two rows; {named}"
+    if rule.kind == "larger_difference" and len(rule.rows) != 4:
+        yield f"{rule.kind} compares four rows; {named}"
     if rule.kind == "reaches" and isinstance(rule.level, str):
         yield f"reaches needs a level in percent, level = {rule.level!r} is none"
     if rule.kind == "drop" and isinstance(rule.level, str) and rule.level:

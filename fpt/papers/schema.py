@@ -39,6 +39,7 @@ Kind = Literal[
     "comparable",  # the first row within the margin of every other one, by two one-sided tests
     "order",  # rows from worst to best, each above the one before
     "jump",  # rows in order: the first step is the largest
+    "larger_difference",  # of four rows: the first minus the second more than the third minus the fourth
     "near",  # each row where the paper prints it
     "linear",  # the row within the margin of a linear classifier on the inputs
     "reaches",  # the row reaches `level` percent

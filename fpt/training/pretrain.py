@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from transformers import GPT2LMHeadModel
 
 BYTES = 256  # the vocabulary: every byte of UTF-8 text is one token
+ORDERS = (0, 1, 2, 3)  # of a text drawn from statistics: how many characters the next one depends on
 
 
 class PretrainRecipe(BaseModel, frozen=True, extra="forbid"):
@@ -49,21 +50,51 @@ class Corpus:
     sha256: str
 
 
-def read_corpus(path: str | Path, held_out_from: int) -> Corpus:
-    """Read UTF-8 text; `held_out_from` is a byte offset (the beginning of a novel in the shipped model's corpus).
+def read_corpus(path: str | Path, held_out_from: int, order: int | None = None) -> Corpus:
+    """Read UTF-8 text; `held_out_from` is a byte offset (the beginning of a novel in the shipped models' corpus).
 
-    Raises DataError where the file is missing or either part is shorter than two windows of 256 bytes.
+    With an `order`, a text drawn from its statistics takes its place (`drawn_text`). Raises DataError for another order
+    than ORDERS, where the file is missing, or where either part is shorter than two windows of 256 bytes.
     """
+    if order is not None and order not in ORDERS:
+        raise DataError(f"order={order!r} of the drawn text: allowed are {ORDERS}, or None for the text itself")
     path = Path(path)
     if not path.is_file():
         raise DataError(f"corpus {path} does not exist; give the path of a UTF-8 text file")
     raw = path.read_bytes()
+    if order is not None:
+        raw = drawn_text(raw.decode(), order).encode()
     if not 2 * BYTES <= held_out_from <= len(raw) - 2 * BYTES:
         raise DataError(
             f"held_out_from={held_out_from} leaves under {2 * BYTES} bytes on one side of the {len(raw)} of {path}"
         )
     data = torch.from_numpy(np.frombuffer(raw, dtype=np.uint8).copy())
     return Corpus(data[:held_out_from], data[held_out_from:], hashlib.sha256(raw).hexdigest())
+
+
+def drawn_text(text: str, order: int, chains: int = 1024) -> str:
+    """As many characters as `text` has, drawn by their frequencies in it: independently (`order` 0), or each given the
+    `order` characters before it. The same in every call.
+
+    `chains` Markov chains of equal length, joined end to end. Each starts at a random place of `text`, and goes on with
+    what follows one of the places where the last `order` characters are the same, each as likely as the others. The
+    beginning of `text` counts as following its end, so that no chain gets stuck.
+    """
+    codes = np.frombuffer(text.encode("utf-32-le"), dtype=np.uint32)
+    characters, symbols = np.unique(codes, return_inverse=True)
+    contexts = np.zeros_like(symbols)  # of each place: the characters before it, as one number
+    for back in range(1, order + 1):
+        contexts = contexts * len(characters) + np.roll(symbols, back)
+    places = np.argsort(contexts, kind="stable")  # those of one context side by side
+    counts = np.bincount(contexts)
+    first = np.cumsum(counts) - counts
+    random = np.random.default_rng(stream(0, "pretrain", "text", order))
+    drawn = np.empty((len(codes) // chains + 1, chains), dtype=np.int64)
+    context = contexts[random.integers(len(codes), size=chains)]
+    for row in drawn:
+        row[:] = places[first[context] + (random.random(chains) * counts[context]).astype(np.int64)]
+        context = contexts[(row + 1) % len(codes)]
+    return codes[drawn.T.ravel()[: len(codes)]].tobytes().decode("utf-32-le")
 
 
 def language_model(recipe: PretrainRecipe) -> "GPT2LMHeadModel":

@@ -23,6 +23,7 @@ RESULTS = {  # the pages of results, and the studies that they are about
     "plane": ["plane-digits", "plane-minilm", "plane-mnist", "laptop"],
     "learning-rate": ["laptop"],
     "random-init": ["scales"],
+    "controls": ["controls"],
     "minilm": ["plane-minilm", "minilm", "minilm-cifar10"],
     "depth": ["laptop-rothermel2021", "depth-minilm"],
     "other-tasks": ["laptop-rothermel2021", "laptop-lu2021"],

@@ -66,6 +66,10 @@ CASES: dict[str, tuple[dict[str, Any], str, dict[str, list[Made]]]] = {
         {}, "accuracy",
         {S: [B, Made(up(9)), Made(up(10))], C: [B, Made(up(1)), Made(up(10))], I: [B, Made(up(5)), Made(up(10))]},
     ),
+    "larger_difference": (
+        {}, "accuracy",
+        {S: [A, B, Made(up(1)), Made(AT)], C: [B, B, A, Made(AT)], I: [NOISY, B, Made(AT), Made(AT)]},
+    ),
     "near": ({}, "accuracy", {S: [Made(AT, sd=0.2)], C: [A], I: [NOISY]}),
     "linear": ({}, "accuracy", {S: [Made(AT, sd=0.2)], C: [A], I: [NOISY]}),
     "reaches": ({"level": 82}, "accuracy", {S: [A], C: [B], I: [Made(up(2), sd=2)]}),

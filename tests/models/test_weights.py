@@ -1,5 +1,6 @@
 """Bad names, missing and altered weights: a clear error before anything trains."""
 
+import json
 import shutil
 from functools import partial
 
@@ -71,6 +72,30 @@ def test_weights_on_disk_need_no_network(small_backbones, monkeypatch):
 
 def test_tiny_lm_is_in_the_package():
     assert weights.find("tiny-lm").name == "tiny_lm"
+
+
+@pytest.mark.parametrize(
+    ("name", "seed", "order"),
+    [
+        ("tiny-lm", 0, None),
+        ("tiny-lm-seed1", 1, None),
+        ("tiny-lm-seed2", 2, None),
+        ("tiny-lm-markov", 0, 2),
+        ("tiny-lm-iid", 0, 0),
+    ],
+)
+def test_checkpoints_of_our_own_have_one_recipe_and_differ_as_their_names_say(name, seed, order):
+    """One that has no checksum in the catalogue is not in the package yet."""
+    folder, expected = weights.local_folder(name), BACKBONES[name].sha256
+    assert (folder is None) == (expected is None)
+    if folder:
+        card, first = (json.loads((each / "model_card.json").read_text()) for each in (folder, weights.find("tiny-lm")))
+        assert weights.checksum(name) == card["weights_sha256"] == expected
+        assert (card["seed"], card.get("markov_order")) == (seed, order)
+        assert all(
+            card[key] == first[key] for key in ("corpus", "held_out_from", "steps", "batch_size", "learning_rate")
+        )
+        assert (card["corpus_sha256"] == first["corpus_sha256"]) == (order is None)
 
 
 def test_altered_minilm_is_refused_and_left(monkeypatch, tmp_path):

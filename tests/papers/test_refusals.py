@@ -85,6 +85,7 @@ def test_the_toy_paper_is_read(tmp_path: Path) -> None:
         ("beats: [FP, UP], table: toy-table-1", "baseline: [], level: chance", r"line 15: a baseline names its tasks"),
         ("beats: [FP, UP]", "drop: FP, level: high", r"line 15: drop leads to a learning rate, level = 'high' is none"),
         ("beats: [FP, UP]", "plane: [FP, UP, FP]", r"line 15: plane compares two rows"),
+        ("beats: [FP, UP]", "larger_difference: [FP, UP]", r"line 15: larger_difference compares four rows; .* FP, UP"),
         ("{digits: 90}", "{digits: about 90}", r"line 9: .*'about 90' is no number: text is 'never' alone"),
         ("{digits: 90}", '{digits: {is: "90"}}', r"line 9: .*'90' is no number: text is 'never' alone"),
         ("where: nowhere", "where: nowhere\n    primary: perhaps", r"line 15: claims.T-01.primary = 'perhaps'"),
