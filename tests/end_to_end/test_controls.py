@@ -26,8 +26,8 @@ FROZEN = {"input", "output", "layer_norm", "positions"}
 ALL = FROZEN | {"attention", "feed_forward"}
 GROUPS = {  # by the first word of a row, or by the whole
     "FP": FROZEN, "FR": FROZEN, "UP": ALL, "UR": ALL,
-    "no backbone": {"input", "output"}, "1 layer": FROZEN, "1 layer, attention": FROZEN | {"attention"},
-    "1 layer, all": ALL,
+    "no backbone": {"input", "output"}, "FR, 1 layer": FROZEN, "1 layer, attention": FROZEN | {"attention"},
+    "UR, 1 layer": ALL,
 }  # fmt: skip
 
 

@@ -46,4 +46,47 @@ def test_frozen_pretrained_is_compared_with_frozen_random_at_every_gain(ours: Pa
     assert {ours.rows[row].fields["arm"] for row in others} == {"frozen-random"}
 
 
-    assert list(ours.claims) == [f"P-{number:02}" for number in (*range(1, 12), *range(20, 35))]
+def test_the_whole_model_is_compared_with_its_first_layers(ours: Paper) -> None:
+    rows = ours.tables["ours-depth"].rows
+    layers = {arm: [n for n in range(1, 5) if any(f"{arm}, {n} layer" in row for row in rows)] for arm in ours.rows}
+    assert {arm for arm, found in layers.items() if found == [1, 2, 3, 4]} == {"FR", "FP", "UR", "UP"} & set(rows)
+    for name, arm in {"P-10": "UP", "P-11": "FP"}.items():
+        (rule,) = ours.claims[name].rule
+        assert (rule.kind, rule.rows) == ("beats", (arm, f"{arm}, 2 layers"))
+        assert ours.rows[rule.rows[1]].fields == {**ours.rows[arm].fields, "layers": 2}
+
+
+def test_a_control_differs_from_its_arm_in_what_its_name_says(ours: Paper) -> None:
+    """And in nothing else: FP warm-up is FP with a warm-up."""
+    changes = {
+        "warm-up": {"warmup": 0.1},
+        "no clipping": {"clip": None},
+        "10%": {"data_fraction": 0.1},
+        "shuffled": {"shuffle_tokens": True},
+        "iid": {"backbone": "tiny-lm-iid"},
+        "Markov": {"backbone": "tiny-lm-markov"},
+        "seed 1": {"backbone": "tiny-lm-seed1"},
+        "seed 2": {"backbone": "tiny-lm-seed2"},
+    }
+    found = {name: row.fields for name, row in ours.rows.items() if name.partition(" ")[2] in changes}
+    assert len(found) == 20
+    for name, fields in found.items():
+        arm, _, change = name.partition(" ")
+        assert fields == {**ours.rows[arm].fields, **changes[change]}
+
+
+def test_the_study_of_controls_has_every_row_and_asks_every_claim_of_them(ours: Paper) -> None:
+    study = load_study(FILE.parents[2] / "runs" / "controls")
+    others = ("ours-plane", "ours-arms", "ours-scales", "ours-depth")
+    tables = [table for name, table in ours.tables.items() if name not in others]
+    for table in tables:
+        planned = {(each.task, each.row): each.spec for each in study.planned(table)}
+        on_digits = [row for row in table.rows if not row.startswith("FP x")]  # the study `scales` has them on digits
+        assert all(planned["digits", row] for row in on_digits), table.id
+        assert any(planned["mnist", row] for row in table.rows if row not in ("FP", "FR", "UP", "UR")), table.id
+    read = {table.id for table in tables}
+    assert {name for name, claim in ours.claims.items() if {rule.table for rule in claim.rule} <= read} < set(
+        study.file.asks
+    )
+    used = {planned.spec.hash for name in ours.tables for planned in study.planned(ours.tables[name]) if planned.spec}
+    assert used == {spec.hash for spec in study.sweeps}  # no sweep that no table shows
