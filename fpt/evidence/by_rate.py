@@ -8,7 +8,8 @@ from itertools import combinations
 import numpy as np
 
 from fpt.evidence.baselines import chance
-from fpt.evidence.cells import AT_PAPERS_RATE, TUNED
+from fpt.evidence.cells import AT_PAPERS_RATE, TUNED, Cell
+from fpt.evidence.planes import between
 from fpt.evidence.reading import DIVERGED, EDGE, INCONCLUSIVE, SUPPORTED, Part, Reading, word_of
 from fpt.evidence.runs import SweepTables, rate_text, same_rate
 from fpt.evidence.stats import POINT, SIGNIFICANCE, Paired
@@ -60,26 +61,20 @@ def lower_rate(reading: Reading) -> list[Part]:
 
 
 def _ratio_of_rates(reading: Reading, first: str, other: str) -> Part:
-    """Which pair of rates is the best one of each row? A pair is refuted where one of its rates is (Bonferroni over the
-    two); the claim is supported where every pair that breaks it is refuted, contradicted where every one that keeps it
-    is. The true pair is among them, so the p-value is their largest (intersection-union)."""
-    tables = [reading.rows[row].tables for row in (first, other)]
-    one, two = (
-        each.once(("refuted", reading.any_cell.table.kind), partial(_refuted, reading, row, each)) if each else {}
-        for row, each in zip((first, other), tables, strict=True)
-    )
+    """Which pair of rates is the best one of each row? The claim is supported where every pair that breaks it is
+    refuted, contradicted where every one that keeps it is. The true pair is among them, so the p-value is their largest
+    (intersection-union)."""
+    one, two = (refuted(reading.rows[row]) for row in (first, other))
     if not one or not two:
         return reading.untested("diverged at every rate", DIVERGED)
     breaks, keeps = [0.0], [0.0]
-    for low, p_low in one.items():
-        for high, p_high in two.items():
-            p = min(1.0, 2 * min(p_low, p_high))
-            # beyond the same end of both grids lie rates of any ratio
-            beyond = low == high and (low == 0 or math.isinf(low))
-            if beyond or high * SAME_RATE < reading.rule.by * low:
-                breaks.append(p)
-            if beyond or high * SAME_RATE >= reading.rule.by * low:
-                keeps.append(p)
+    for low, high, p in pairs_of_rates(one, two):
+        # beyond the same end of both grids lie rates of any ratio
+        beyond = low == high and (low == 0 or math.isinf(low))
+        if beyond or high * SAME_RATE < reading.rule.by * low:
+            breaks.append(p)
+        if beyond or high * SAME_RATE >= reading.rule.by * low:
+            keeps.append(p)
     edges = [reading.label(row) for row in (first, other) if reading.rows[row].at_edge]
     word = word_of(max(breaks), max(keeps), EDGE if edges else INCONCLUSIVE)
     sets = [f"{reading.label(row)} {_set_words(found)}" for row, found in ((first, one), (other, two))]
@@ -88,14 +83,26 @@ def _ratio_of_rates(reading: Reading, first: str, other: str) -> Part:
     return Part(reading.task, words, Paired(0), word, note, max(breaks), max(keeps))
 
 
-def _refuted(reading: Reading, row: str, tables: SweepTables) -> dict[float, float]:
-    """Rate -> p of "it is not the best": another rate beats it, one-sided and paired by seed, Bonferroni-corrected over
-    the others. Rates at which a run diverged are never chosen. 0 and infinity stand for the rates below and above the
-    grid, which are as good as its ends at best, if accuracy has one hump; none above an end that diverged."""
-    finite = [float(rate) for rate in selection.eligible(tables.validation()).columns]
+def pairs_of_rates(one: Mapping[float, float], two: Mapping[float, float]) -> list[tuple[float, float, float]]:
+    """(rate of the first, rate of the second, p of "they are not the best of both"), by what `refuted` gives: a pair is
+    refuted where one of its rates is (Bonferroni over the two)."""
+    return [(low, high, min(1.0, 2 * min(one[low], two[high]))) for low in one for high in two]
+
+
+def refuted(cell: Cell, budget: int | None = None) -> dict[float, float]:
+    """Rate -> p of "it is not the best at this budget": another rate beats it, one-sided and paired by seed,
+    Bonferroni-corrected over the others. Rates at which a run diverged are never chosen. 0 and infinity stand for the
+    rates below and above the grid, which are as good as its ends at best, if accuracy has one hump; none above an end
+    that diverged."""
+    tables = cell.tables
+    return tables.once(("refuted", cell.table.kind, budget), partial(_refuted, cell, tables, budget)) if tables else {}
+
+
+def _refuted(cell: Cell, tables: SweepTables, budget: int | None) -> dict[float, float]:
+    finite = [float(rate) for rate in selection.eligible(tables.validation(budget)).columns]
     found = {}
     for rate in finite:
-        tests = [reading.test([[(row, other)], [(row, rate)]])[0] for other in finite if other != rate]
+        tests = [between((cell, other), (cell, rate), budget) for other in finite if other != rate]
         found[rate] = min([1.0, *(len(tests) * _p(test.above(0)) for test in tests)])
     if finite and same(finite[0], tables.rates[0]):
         found[0.0] = found[finite[0]]

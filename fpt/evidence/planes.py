@@ -19,6 +19,7 @@ BETWEEN, FROM_FIRST, BY = "between", "from the first", "by"
 NOT_WITHIN, MIXED, UNKNOWN = "not within", "mixed", "unknown"
 
 Tests = Mapping[tuple[float, int], Paired]  # by rate and budget
+CellAt = tuple[Cell, str | float]  # a cell, and the rate at which it is read
 
 
 @dataclass(frozen=True)
@@ -81,13 +82,16 @@ class Crossing:
 
 def compared(first: Cell, second: Cell, at: str | float = TUNED) -> dict[int, Paired]:
     """The first minus the second at the budgets that both have, paired by seed, each seed at its own rate [at one]."""
-    found = {}
-    for budget in first.budgets:
-        if budget in second.budgets:
-            collapsed = any(bool(cell.collapsed(at, budget).any()) for cell in (first, second))
-            noise = sum(cell.test_noise(at, budget) for cell in (first, second))
-            found[budget] = paired(first.values(at, budget), second.values(at, budget), collapsed, noise)
-    return found
+    return {budget: between((first, at), (second, at), budget) for budget in first.budgets if budget in second.budgets}
+
+
+def between(first: CellAt, second: CellAt, budget: int | None = None) -> Paired:
+    """One cell at a rate minus another, or the same, at a rate, paired by seed: by sign flips where a run collapsed."""
+    both = (first, second)
+    collapsed = any(bool(cell.collapsed(at, budget).any()) for cell, at in both)
+    noise = sum(cell.test_noise(at, budget) for cell, at in both)
+    one, two = (cell.values(at, budget) for cell, at in both)
+    return paired(one, two, collapsed, noise)
 
 
 def crossing_of(first: Cell, second: Cell) -> Crossing:
