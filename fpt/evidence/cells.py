@@ -152,10 +152,6 @@ class Cell:
         by_step = self.tables.validation
         return self._over(self.spec.evaluation_steps(), lambda step: self._picked(by_step(step), at, step))
 
-    def curve(self, at: str | float = TUNED) -> pd.DataFrame:
-        """Validation accuracy of the runs to which `values` belong, a row an evaluation step, a column a seed."""
-        return self.at(at, "curves")
-
     def diverged(self, at: str | float = TUNED) -> int:
         """How many of the runs at this rate diverged."""
         return 0 if self.problem else int(self.at(at)["diverged_at"].notna().sum())

@@ -3,7 +3,6 @@ and what fewer rates or seeds would have said."""
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
 
@@ -65,27 +64,20 @@ def _tuned(planes: Planes) -> "pd.Series[float]":
     return pd.Series(np.where(places < 0, np.nan, picked), tested.index)
 
 
-@dataclass(frozen=True)
-class Ratio:
-    """The best rate of one arm over that of another: of the best means on validation data (nan where all rates
-    diverged), and its 95% interval by confidence sets; 0 and infinity where an end of a grid bounds nothing."""
-
-    best: float
-    low: float
-    high: float
-
-
-def ratio(over: Cell, under: Cell, budget: int | None = None) -> Ratio:
-    """The interval holds the ratio of every pair of best rates that is not refuted (`by_rate.refuted`)."""
+def ratio(over: Cell, under: Cell, budget: int | None = None) -> tuple[float, float, float]:
+    """The best rate of one arm over that of another, by mean validation accuracy (nan where all rates diverged), and
+    its 95% interval: the ratios of all pairs that are not refuted as the best (`by_rate.refuted`). 0 and infinity: an
+    end of a grid bounds nothing."""
     bests = [selection.best_rate(each.tables.validation(budget)) if each.tables else None for each in (over, under)]
     pairs = pairs_of_rates(refuted(over, budget), refuted(under, budget))
     kept = np.array([(one, two) for one, two, p in pairs if p >= SIGNIFICANCE])
     if None in bests or not len(kept):
-        return Ratio(math.nan, 0.0, math.inf)
-    with np.errstate(divide="ignore", invalid="ignore"):  # beyond the same end of both grids a ratio is any
+        return math.nan, 0.0, math.inf
+    with np.errstate(divide="ignore", invalid="ignore"):
         ratios = kept[:, 0] / kept[:, 1]
-    low, high = (0.0, math.inf) if np.isnan(ratios).any() else (float(ratios.min()), float(ratios.max()))
-    return Ratio(float(np.divide(*bests)), low, high)
+    if np.isnan(ratios).any():  # beyond the same end of both grids lie rates of any ratio
+        return float(np.divide(*bests)), 0.0, math.inf
+    return float(np.divide(*bests)), float(ratios.min()), float(ratios.max())
 
 
 def conclusions(first: Cell, second: Cell) -> pd.DataFrame:

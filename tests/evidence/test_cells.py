@@ -154,9 +154,8 @@ def steps(*arrives: float, top: float = 90) -> Cell:
     return cell(paper(["a", "b"], "steps").tables["toy-table"], "a", Made(arrives=arrives, top=top))
 
 
-def test_steps_by_seed_and_of_the_mean_with_their_interval() -> None:
+def test_steps_of_the_mean_with_their_interval() -> None:
     found = steps(20, 60, 70)  # budgets 12, 25, 50, 100, 200, 400
-    assert found.values().tolist() == [25, 100, 100] * 2 + [25, 100]
     first = steps_of(found)
     assert first is not None
     assert (first.first, first.interval) == (100, (50, 100))

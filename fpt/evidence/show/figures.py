@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import matplotlib as mpl
+import numpy as np
 import pandas as pd
 import seaborn as sns
 from matplotlib.figure import Figure
@@ -14,6 +15,8 @@ from fpt.evidence.cells import Cell
 from fpt.evidence.runs import SHORT, label, rate_text
 from fpt.evidence.show.numbers import title
 from fpt.evidence.stats import mean_interval
+from fpt.evidence.steps import goal_of
+from fpt.models import BACKBONES
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -75,6 +78,7 @@ def budget_figure(*setups: Mapping[str, Cell]) -> Figure:
         task = title(next(iter(cells.values())).task)
         words += [f"{task}, {line}" for line in tuned_lines(axes, cells)]
         axes.set(title=task, ylabel="test accuracy, tuned (%)")
+        _goal_line(axes, next(iter(cells.values())))
     shared_legend(figure, panels)
     figure.set_label(f"Test accuracy by budget, each seed at the rate that the others choose. {'. '.join(words)}.")
     return figure
@@ -96,6 +100,37 @@ def tuned_lines(axes: "Axes", cells: Mapping[str, Cell]) -> list[str]:
         words.append(f"{long_name(name)}: {', '.join(line)} steps")
     budget_axis(axes, budgets)
     return words
+
+
+def _goal_line(axes: "Axes", cell: Cell) -> None:
+    """What is to be reached in a table of steps."""
+    if cell.table.kind == "steps" and (goal := goal_of(cell)):
+        axes.axhline(100 * float(np.mean(goal.by_seed)), color=GREY, linestyle=":", label="goal")
+
+
+def depth_figure(found: Mapping[str, Iterable[Cell]]) -> Figure:
+    """Tuned test accuracy over the number of layers, with 95% intervals over seeds: a panel a named list of cells, a
+    line an arm. As in Rothermel et al. 2021, table 4."""
+    frames = [
+        pd.DataFrame({"accuracy": 100 * cell.values(), "layers": layers_of(cell), "arm": arm_of(cell), "of": name})
+        for name, cells in found.items()
+        for cell in cells
+        if not cell.problem
+    ]
+    if not frames:
+        return nothing()
+    shown = pd.concat(frames)
+    figure, panels = panels_of(shown["of"].nunique())
+    for axes, (name, part) in zip(panels, shown.groupby("of", sort=False), strict=False):
+        look: dict[str, Any] = {"hue": "arm", "palette": COLOURS, "style": "arm", "markers": MARKERS, "dashes": False}
+        look |= {"errorbar": lambda values: mean_interval(values)[1:], "err_style": "bars"}
+        sns.lineplot(part, x="layers", y="accuracy", **look, ax=axes)
+        axes.set(title=name, ylabel="test accuracy, tuned (%)", xticks=sorted(part["layers"].unique()))
+    shared_legend(figure, panels)
+    means = shown.groupby(["of", "arm", "layers"], sort=False)["accuracy"].mean()
+    words = [f"{of}, {arm}, {layers} layers: {mean:.1f}%" for (of, arm, layers), mean in means.items()]
+    figure.set_label(f"Test accuracy by the number of layers. {'; '.join(words)}.")
+    return figure
 
 
 def budget_axis(axes: "Axes", budgets: Sequence[int]) -> None:
@@ -204,3 +239,8 @@ def _marker(name: str) -> str:
 def arm_of(cell: Cell) -> str:
     """The short name of a cell's arm, which has the colour; empty where there is no sweep."""
     return label(cell.spec) if cell.spec else ""
+
+
+def layers_of(cell: Cell) -> int:
+    """Of the cell's model; 0 where there is no sweep."""
+    return (cell.spec.backbone_options.get("layers") or BACKBONES[cell.spec.backbone].layers) if cell.spec else 0

@@ -2,12 +2,13 @@
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import pairwise
 from pathlib import Path
 
 from fpt.evidence.cells import FEW_SEEDS, FEW_SEEDS_OF, Cell, StudyCells
 from fpt.evidence.planes import crossing_of, plane_table, plane_tests
 from fpt.evidence.runs import rate_text, sweeps_table
-from fpt.evidence.show.numbers import NONE, interval, points, title
+from fpt.evidence.show.numbers import interval, points, title
 from fpt.evidence.stats import SIGNIFICANCE, Paired
 from fpt.evidence.verdicts import (
     LEFT_OUT,
@@ -17,7 +18,8 @@ from fpt.evidence.verdicts import (
     expected_false,
     overall,
 )
-from fpt.papers import paper_of, table
+from fpt.papers import table
+from fpt.sweeps import SweepSpec
 
 FEW_LABELS = 6  # more sweeps that are missing are not named: the page on the status has them
 ARMS = "ours-arms"  # the table of the four arms on every task that a study has
@@ -137,14 +139,6 @@ def open_rules(found: Mapping[str, Sequence[Verdict]]) -> str:
     return f"{count or 'None'} of them {'have' if count > 1 else 'has'} a rule still to come."
 
 
-def budget_share(steps: str, task: str) -> str:
-    """One sentence: what share of Rothermel et al.'s gradient steps (their Table 5) these runs took."""
-    if steps == NONE:
-        return "Nothing was run yet."
-    here, theirs = int(steps.replace(",", "")), int(paper_of("rothermel2021").tasks[task]["steps"])
-    return f"{here:,} steps are {here / theirs:.2%} of the {theirs:,} that Rothermel et al. allow on this task."
-
-
 def arms(study: StudyCells, task: str) -> dict[str, Cell]:
     """The four arms of a study on one task; nothing where it has none of them."""
     return study.by_task(table(ARMS)).get(task, {})
@@ -162,3 +156,9 @@ def papers_rates(cells: Iterable[Cell]) -> str:
     """The rates that the paper prints for these cells."""
     rates = {cell.papers_rate for cell in cells if cell.papers_rate is not None}
     return " or ".join(rate_text(rate) for rate in sorted(rates, reverse=True)) or "none"
+
+
+def resolution(specs: Iterable[SweepSpec]) -> str:
+    """One sentence: how fine the steps are between which something can be told to have happened."""
+    gaps = [later / step - 1 for spec in specs for step, later in pairwise(spec.evaluation_steps()) if step >= 10]
+    return f"Budgets are a factor of two apart, evaluations on validation data at most {max(gaps, default=0):.0%}."
