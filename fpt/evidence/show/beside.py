@@ -1,6 +1,6 @@
 """A paper's table beside ours: the cells of studies, and the numbers as they are printed."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import pandas as pd
 
@@ -14,6 +14,7 @@ from fpt.papers import paper_of
 from fpt.papers.schema import Printed
 from fpt.papers.schema import Table as PaperTable
 
+BOTH = (TUNED, AT_PAPERS_RATE)
 EDGE_MARK, DIVERGED_MARK, ABSENT = "†", "‡", "–"
 MARKS = (
     f"{ABSENT} no sweep of the study; {EDGE_MARK} the tuned rate ends the grid; {DIVERGED_MARK} runs diverged there, "
@@ -34,32 +35,44 @@ WHAT = {
 }
 
 
-def beside_paper(
-    table: PaperTable, found: Sequence[StudyCells], readings: Sequence[str] = (TUNED, AT_PAPERS_RATE)
-) -> Table:
-    """A paper's table: rows x tasks as the studies have them, read [tuned / at the paper's rate], then as printed.
-
-    Every study, and every setup of it, has columns of its own: nothing is averaged over setups. Of several studies they
-    are lines, and the rows columns.
-    """
-    columns: dict[str, dict[str, str]] = {}
-    panels = [(study.name, task, cells) for study in found for task, cells in study.by_task(table).items()]
-    for study, task, cells in panels:
-        head = title(task) if len(found) == 1 else f"{title(task)} ({study})"
-        steps = [cell.spec.steps for cell in cells.values() if cell.spec]
-        usual = max(steps, key=steps.count)
-        for part, name in GAP_COLUMNS.items() if table.kind == "gap" else [("", "")]:
-            columns[f"{head}{part}"] = {row: _cell(cell, name, usual, readings) for row, cell in cells.items()}
-    tasks = [task for _, task, _ in panels] if len(found) == 1 else list(paper_of(table.paper).tasks)
-    columns |= {f"{title(task)} (paper)": _printed(table, task) for task in tasks}
-    every = [cell for _, _, cells in panels for cell in cells.values()]
+def beside_paper(table: PaperTable, study: StudyCells) -> Table:
+    """A paper's table: rows x tasks as the study has them, tuned / at the paper's rate, then as it is printed."""
+    panels = study.by_task(table)
+    columns = {
+        f"{title(task)}{part}": shown
+        for task, cells in panels.items()
+        for part, shown in _columns(table, cells, BOTH).items()
+    }
+    columns |= {f"{title(task)} (paper)": _printed(table, task) for task in panels}
+    every = [cell for cells in panels.values() for cell in cells.values()]
     tried = {cell.row for cell in every if cell.spec}
     frame = _by_row(table, columns)
-    if len(found) > 1:
-        frame = frame.set_index("row").T.rename_axis("task and study").reset_index()
-        return Table(frame[(frame.drop(columns="task and study") != "").any(axis=1)], _caption(table, every, readings))
     frame["row"] += ["" if row in tried else f": {NOT_AT_THIS_SCALE}" for row in table.rows]
+    return Table(frame, _caption(table, every, BOTH))
+
+
+def across_studies(table: PaperTable, found: Iterable[StudyCells], readings: Sequence[str] = BOTH) -> Table:
+    """The same of all tasks of the paper and of several studies, a line each: nothing is averaged over studies."""
+    columns = {f"{title(task)} (paper)": _printed(table, task) for task in paper_of(table.paper).tasks}
+    every: list[Cell] = []
+    for study in found:
+        for task, cells in study.by_task(table).items():
+            every += cells.values()
+            shown = _columns(table, cells, readings)
+            columns |= {f"{title(task)} ({study.name}){part}": column for part, column in shown.items()}
+    frame = _by_row(table, columns).set_index("row").T
+    frame = frame[(frame != "").any(axis=1)].rename_axis("task and study").reset_index()
     return Table(frame, _caption(table, every, readings))
+
+
+def _columns(table: PaperTable, cells: Mapping[str, Cell], readings: Sequence[str]) -> dict[str, dict[str, str]]:
+    """What is shown of the rows of a table on one task: name -> row -> text."""
+    steps = [cell.spec.steps for cell in cells.values() if cell.spec]
+    usual = max(steps, key=steps.count)
+    parts = GAP_COLUMNS if table.kind == "gap" else {"": ""}
+    return {
+        part: {row: _cell(cell, name, usual, readings) for row, cell in cells.items()} for part, name in parts.items()
+    }
 
 
 def printed_table(table: PaperTable, without: Sequence[str] = ()) -> Table:
@@ -92,12 +105,12 @@ def _cell(cell: Cell, column: str, usual: int, readings: Sequence[str]) -> str:
     """All readings, once where they are the same; with the steps, where they are not the `usual` ones."""
     if cell.problem or cell.spec is None:
         return NOT_RUN if cell.problem == NOT_RUN else ABSENT
-    shown = [_reading(cell, at, column) for at in readings if at != AT_PAPERS_RATE or len(cell.values(at))]
+    shown = [reading(cell, at, column) for at in readings if at != AT_PAPERS_RATE or len(cell.values(at))]
     words = " / ".join(dict.fromkeys(shown))
     return words if cell.spec.steps == usual else f"{words} ({cell.spec.steps:,} steps)"
 
 
-def _reading(cell: Cell, at: str, column: str) -> str:
+def reading(cell: Cell, at: str, column: str = "") -> str:
     """One number of a cell with its standard error, marked where its rate ends the grid or a run diverged."""
     if at == TUNED and cell.best_rate is None:
         return "diverged"

@@ -106,7 +106,7 @@ def exhibit(name: str, study: StudyCells, task: str = "") -> Page:
     elif shown.kind == "attention":
         parts += [part for cells in panels.values() for part in _attention(cells)]
     else:
-        parts += [paragraph(f"What was run. {text.what_was_run(panels)}"), beside_paper(shown, [study])]
+        parts += [paragraph(f"What was run. {text.what_was_run(panels)}"), beside_paper(shown, study)]
         parts += _strips(shown, panels)
     if done and (found := [*verdicts_on(own, [study]), *at_papers_rate(own, [study])]):
         caption = f"Compared by seed: {QUANTITY[shown.kind]}."

@@ -16,7 +16,6 @@ from fpt.evidence.runs import SHORT, label, rate_text
 from fpt.evidence.show.numbers import title
 from fpt.evidence.stats import mean_interval
 from fpt.evidence.steps import goal_of
-from fpt.models import BACKBONES
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -45,17 +44,18 @@ def learning_rate_figure(runs: pd.DataFrame, baseline: Mapping[str, float] | Non
     runs = runs.assign(accuracy=100 * runs["test_accuracy"].astype(float).fillna(never))
     for axes, (_, shown) in zip(panels, runs.groupby("setup", sort=False), strict=False):
         task, labels = str(shown["task"].iloc[0]), sorted(shown["label"].unique())
-        for number, name in enumerate(labels):
-            arm = shown[shown["label"] == name]
-            _rate_line(axes, arm, name, 1.05 ** (number - (len(labels) - 1) / 2))
-            words.append(f"{task}, {long_name(name)}: {_tuned(arm)}")
+        name = title(task) + (f" ({shown['study'].iloc[0]})" if runs["study"].nunique() > 1 else "")
+        for number, short in enumerate(labels):
+            arm = shown[shown["label"] == short]
+            _rate_line(axes, arm, short, 1.05 ** (number - (len(labels) - 1) / 2))
+            words.append(f"{name}, {long_name(short)}: {_tuned(arm)}")
         if baseline and task in baseline:
             axes.axhline(100 * baseline[task], color=GREY, linestyle=":", label="trivial baseline")
         axes.set_xlim(shown["learning_rate"].min() / 1.5, shown["learning_rate"].max() * 1.5)  # one rate has no range
         axes.set_xscale("log", subs=[])
         rates = sorted(shown["learning_rate"].unique())
         axes.set_xticks(rates, [rate_text(rate) for rate in rates])
-        axes.set(xlabel="learning rate", ylabel="test accuracy (%)", title=task)
+        axes.set(xlabel="learning rate", ylabel="test accuracy (%)", title=name)
     diverged = int(runs["diverged_at"].notna().sum())
     shared_legend(figure, panels)
     figure.set_label(f"Test accuracy by learning rate. {'. '.join(words)}. {diverged} of {len(runs)} runs diverged.")
@@ -106,31 +106,6 @@ def _goal_line(axes: "Axes", cell: Cell) -> None:
     """What is to be reached in a table of steps."""
     if cell.table.kind == "steps" and (goal := goal_of(cell)):
         axes.axhline(100 * float(np.mean(goal.by_seed)), color=GREY, linestyle=":", label="goal")
-
-
-def depth_figure(found: Mapping[str, Iterable[Cell]]) -> Figure:
-    """Tuned test accuracy over the number of layers, with 95% intervals over seeds: a panel a named list of cells, a
-    line an arm. As in Rothermel et al. 2021, table 4."""
-    frames = [
-        pd.DataFrame({"accuracy": 100 * cell.values(), "layers": layers_of(cell), "arm": arm_of(cell), "of": name})
-        for name, cells in found.items()
-        for cell in cells
-        if not cell.problem
-    ]
-    if not frames:
-        return nothing()
-    shown = pd.concat(frames)
-    figure, panels = panels_of(shown["of"].nunique())
-    for axes, (name, part) in zip(panels, shown.groupby("of", sort=False), strict=False):
-        look: dict[str, Any] = {"hue": "arm", "palette": COLOURS, "style": "arm", "markers": MARKERS, "dashes": False}
-        look |= {"errorbar": lambda values: mean_interval(values)[1:], "err_style": "bars"}
-        sns.lineplot(part, x="layers", y="accuracy", **look, ax=axes)
-        axes.set(title=name, ylabel="test accuracy, tuned (%)", xticks=sorted(part["layers"].unique()))
-    shared_legend(figure, panels)
-    means = shown.groupby(["of", "arm", "layers"], sort=False)["accuracy"].mean()
-    words = [f"{of}, {arm}, {layers} layers: {mean:.1f}%" for (of, arm, layers), mean in means.items()]
-    figure.set_label(f"Test accuracy by the number of layers. {'; '.join(words)}.")
-    return figure
 
 
 def budget_axis(axes: "Axes", budgets: Sequence[int]) -> None:
@@ -239,8 +214,3 @@ def _marker(name: str) -> str:
 def arm_of(cell: Cell) -> str:
     """The short name of a cell's arm, which has the colour; empty where there is no sweep."""
     return label(cell.spec) if cell.spec else ""
-
-
-def layers_of(cell: Cell) -> int:
-    """Of the cell's model; 0 where there is no sweep."""
-    return (cell.spec.backbone_options.get("layers") or BACKBONES[cell.spec.backbone].layers) if cell.spec else 0

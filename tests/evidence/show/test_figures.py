@@ -16,8 +16,10 @@ from fpt.evidence import (
     agreement_figure,
     bar_figure,
     budget_figure,
+    by_depth,
     crossing_figure,
     depth_figure,
+    depth_table,
     learning_rate_figure,
     load_runs,
     plane_figure,
@@ -182,12 +184,21 @@ def test_bars_stand_at_what_is_printed_and_at_ours(study: Path, tmp_path: Path) 
 def test_accuracy_over_layers_has_a_line_an_arm(study: Path) -> None:
     arms = list(text.arms(StudyCells(study), "digits").values())
     shallow = [replace(cell, spec=cell.spec.changed(backbone_options={"layers": 2})) for cell in arms if cell.spec]
-    figure = depth_figure({"Digits": [*arms, *shallow], "nothing": []})
+    found = {"Digits": [*arms, *shallow]}
+    figure = depth_figure(found)
     (axes,) = [axes for axes in figure.axes if axes.get_visible()]
     assert axes.get_xticks().tolist() == [2, 4]
     assert "Digits, FP, 4 layers: 86" in figure.get_label()
     assert "Digits, UR, 2 layers: " in figure.get_label()
-    assert "no results" in depth_figure({"nothing": []}).get_label()
+    row = depth_table(found).frame.set_index("arm").loc["FP"]
+    assert (
+        row["2 layers"]
+        == row["4 layers"]
+        == f"{100 * arms[1].values().mean():.1f} ± {100 * arms[1].values().sem():.1f}"
+    )
+    assert list(row.index) == ["task and study", "2 layers", "4 layers"]
+    assert by_depth(table("ours-arms"), [StudyCells(study)]) == {}  # one depth
+    assert "no results" in depth_figure({}).get_label()
 
 
 def test_the_goal_of_steps_is_a_line(study: Path) -> None:

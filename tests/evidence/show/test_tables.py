@@ -12,6 +12,7 @@ from made_cells import study as study_of
 
 from fpt.evidence import (
     StudyCells,
+    across_studies,
     beside_paper,
     beside_published,
     claims_table,
@@ -60,7 +61,7 @@ def test_ours_is_the_mean_and_its_standard_error(study: Path, runs: pd.DataFrame
     arm = runs[runs["label"] == "FP"]
     tuned, at_1e_3 = (arm[arm["learning_rate"] == rate]["test_accuracy"] for rate in (1e-2, 1e-3))
     both = [f"{100 * each.mean():.1f} ± {100 * each.std() / 8**0.5:.1f}" for each in (tuned, at_1e_3)]
-    shown = beside_paper(TABLE_1, [StudyCells(study)])
+    shown = beside_paper(TABLE_1, StudyCells(study))
     assert shown.frame.set_index("row").loc["Frozen Pretrained", "Digits"] == " / ".join(both)
     assert shown.frame.set_index("row").loc["Unfrozen Pretrained", "Digits"].count("±") == 1  # tuned, it is 1e-3
     assert "1e-3" in shown.caption
@@ -77,7 +78,7 @@ def test_setups_are_never_averaged(tmp_path: Path) -> None:
         text = synthetic.STUDY.replace("steps: 400", f"steps: {steps}")
         folder = synthetic.workspace(tmp_path, f"steps-{steps}", text)
         found.append(StudyCells(synthetic.finish(folder, accuracy=better)))
-    column = beside_paper(TABLE_1, found).frame.set_index("task and study")["Frozen Pretrained"]
+    column = across_studies(TABLE_1, found).frame.set_index("task and study")["Frozen Pretrained"]
     short, long = (float(column[f"Digits (steps-{steps})"].partition(" ")[0]) for steps in (400, 800))
     assert long - short == pytest.approx(10, abs=1)
     assert column["ListOps (paper)"] == "46.1 ± 0.3"
@@ -88,21 +89,21 @@ def test_three_seeds_choose_their_rate_and_are_reported(study: Path, runs: pd.Da
     cells = StudyCells(study)
     three = runs[(runs["label"] == "UP") & (runs["learning_rate"] == 1e-3) & runs["seed"].isin([0, 1, 2])]
     expected = f"{100 * three['test_accuracy'].mean():.1f} ± {100 * three['test_accuracy'].sem():.1f}"
-    shown = beside_paper(TABLE_1, [cells], (THREE_SEEDS,))
-    assert shown.frame.set_index("row").loc["Unfrozen Pretrained", "Digits"] == expected
+    shown = across_studies(TABLE_1, [cells], (THREE_SEEDS,))
+    assert shown.frame.set_index("task and study").loc["Digits (laptop)", "Unfrozen Pretrained"] == expected
     assert "Tuned" not in shown.caption
     values = cells.by_task(TABLE_1)["digits"]["UP"].values(THREE_SEEDS)
     assert values.index.tolist() == [0, 1, 2]
 
 
 def test_gaps_have_an_interval(study: Path) -> None:
-    shown = beside_paper(table("rothermel-table-3"), [StudyCells(study)]).frame.set_index("row")
+    shown = beside_paper(table("rothermel-table-3"), StudyCells(study)).frame.set_index("row")
     assert shown.loc["Frozen Pretrained", "Digits: training - test (95% interval)"] == "+0.0 (+0.0 to +0.0)"
     assert shown.loc["Unfrozen Pretrained", "Digits: test"].startswith("9")
 
 
 def test_steps_say_what_can_be_resolved(study: Path) -> None:
-    caption = beside_paper(table("rothermel-table-2"), [StudyCells(study)]).caption
+    caption = beside_paper(table("rothermel-table-2"), StudyCells(study)).caption
     assert "Goals: Frozen Pretrained after its last step." in caption
     assert "Budgets are a factor of two apart, evaluations on validation data at most " in caption
 
@@ -127,7 +128,7 @@ def test_usable_ranges_and_ratios_of_rates(study: Path) -> None:
 
 
 def test_a_table_that_was_not_run_says_so(tmp_path: Path) -> None:
-    frame = beside_paper(TABLE_1, [StudyCells(synthetic.workspace(tmp_path))]).frame
+    frame = beside_paper(TABLE_1, StudyCells(synthetic.workspace(tmp_path))).frame
     assert set(frame["Digits"]) == {"not run yet"}
 
 
@@ -249,7 +250,7 @@ def test_steps_are_those_of_the_mean_with_their_interval(monkeypatch: pytest.Mon
     toy = paper(["a", "b", "c"], "steps", until="a")
     rows = {"a": Made(arrives=[200]), "b": Made(arrives=[100]), "c": Made(top=50)}
     made = study_of(monkeypatch, toy, rows)
-    shown = beside_paper(toy.tables["toy-table"], [made]).frame.set_index("row")["Digits"]  # type: ignore[list-item]
+    shown = beside_paper(toy.tables["toy-table"], made).frame.set_index("row")["Digits"]  # type: ignore[arg-type]
     assert shown["a"].startswith("200 (100 to 200), validation ")
     assert shown["b"].startswith("100 (50 to 100), validation ")
     assert shown["c"].startswith("> 400, validation ")
