@@ -8,11 +8,10 @@ from itertools import combinations
 import numpy as np
 
 from fpt.evidence.baselines import chance
-from fpt.evidence.cells import AT_PAPERS_RATE, TUNED, Cell
-from fpt.evidence.planes import between
+from fpt.evidence.cells import AT_PAPERS_RATE, TUNED, Cell, shared_rates
 from fpt.evidence.reading import DIVERGED, EDGE, INCONCLUSIVE, SUPPORTED, Part, Reading, word_of
 from fpt.evidence.runs import SweepTables, rate_text, same_rate
-from fpt.evidence.stats import POINT, SIGNIFICANCE, Paired
+from fpt.evidence.stats import POINT, SIGNIFICANCE, Paired, paired
 from fpt.sweeps import selection
 
 ORDERS = (1e-5, 1e-3)  # the range of rates of `orders_differ` (Rothermel et al. 2021, section 4)
@@ -46,12 +45,6 @@ def drop(reading: Reading) -> list[Part]:
 
 def same(one: float, other: float) -> bool:
     return bool(same_rate(one, other))
-
-
-def _shared_rates(reading: Reading) -> list[float]:
-    """The rates of the first row's grid that all rows have."""
-    grids = [cell.rates for cell in reading.rows.values()]
-    return [rate for rate in sorted(grids[0]) if all(any(same(rate, each) for each in grid) for grid in grids)]
 
 
 def lower_rate(reading: Reading) -> list[Part]:
@@ -100,9 +93,16 @@ def refuted(cell: Cell, budget: int | None = None) -> dict[float, float]:
 
 def _refuted(cell: Cell, tables: SweepTables, budget: int | None) -> dict[float, float]:
     finite = [float(rate) for rate in selection.eligible(tables.validation(budget)).columns]
+    values = {rate: cell.values(rate, budget) for rate in finite}
+    collapsed = {rate: bool(cell.collapsed(rate, budget).any()) for rate in finite}
+    noise = {rate: cell.test_noise(rate, budget) for rate in finite}
     found = {}
     for rate in finite:
-        tests = [between((cell, other), (cell, rate), budget) for other in finite if other != rate]
+        tests = [
+            paired(values[other], values[rate], collapsed[other] or collapsed[rate], noise[other] + noise[rate])
+            for other in finite
+            if other != rate
+        ]
         found[rate] = min([1.0, *(len(tests) * _p(test.above(0)) for test in tests)])
     if finite and same(finite[0], tables.rates[0]):
         found[0.0] = found[finite[0]]
@@ -128,7 +128,7 @@ def inverts(reading: Reading) -> list[Part]:
     """The first row matches or beats the second at the paper's rate; the second beats it at every lower rate at which
     one of them has learned: come half of the way from chance to its best, in the mean over seeds."""
     first, second = reading.rule.rows
-    paper, rates = reading.any_cell.papers_rate or math.nan, _shared_rates(reading)
+    paper, rates = reading.any_cell.papers_rate or math.nan, shared_rates(*reading.rows.values())
     if not any(same(rate, paper) for rate in rates):
         return []
     parts = []
@@ -163,7 +163,9 @@ def orders_differ(reading: Reading) -> list[Part]:
     """Two rates differ if two rows change places between them, Bonferroni-corrected over the pairs of rows; they do
     not if every pair is in the same order at both."""
     low, high = ORDERS
-    within = [rate for rate in _shared_rates(reading) if low <= rate * SAME_RATE and rate <= high * SAME_RATE]
+    within = [
+        rate for rate in shared_rates(*reading.rows.values()) if low <= rate * SAME_RATE and rate <= high * SAME_RATE
+    ]
     return [_changed(reading, one, two) for one, two in combinations(within, 2)]
 
 

@@ -251,3 +251,9 @@ def every_study(root: Path | None = None) -> list[StudyCells]:
     """The studies of the workspace that have results."""
     found = [study_cells(name, root) for name in studies(root)]
     return [each for each in found if each.results]
+
+
+def shared_rates(*cells: Cell) -> list[float]:
+    """The rates of the first cell's grid that all of them have, ascending."""
+    first, *others = (each.rates for each in cells)
+    return [rate for rate in sorted(first) if all(same_rate(grid, rate).any() for grid in others)]

@@ -9,9 +9,9 @@ from functools import cached_property
 import numpy as np
 import pandas as pd
 
-from fpt.evidence.cells import TUNED, Cell
+from fpt.evidence.cells import TUNED, Cell, shared_rates
 from fpt.evidence.reading import EDGE, INCONCLUSIVE, Part, Reading, seeds_to_decide, word_of
-from fpt.evidence.runs import near, rate_text
+from fpt.evidence.runs import rate_text
 from fpt.evidence.stats import SIGNIFICANCE, Paired, holm, paired
 
 AHEAD, BEHIND, OPEN, BOUNDED = "+", "-", "0", "?"
@@ -19,7 +19,6 @@ BETWEEN, FROM_FIRST, BY = "between", "from the first", "by"
 NOT_WITHIN, MIXED, UNKNOWN = "not within", "mixed", "unknown"
 
 Tests = Mapping[tuple[float, int], Paired]  # by rate and budget
-CellAt = tuple[Cell, str | float]  # a cell, and the rate at which it is read
 
 
 @dataclass(frozen=True)
@@ -82,16 +81,13 @@ class Crossing:
 
 def compared(first: Cell, second: Cell, at: str | float = TUNED) -> dict[int, Paired]:
     """The first minus the second at the budgets that both have, paired by seed, each seed at its own rate [at one]."""
-    return {budget: between((first, at), (second, at), budget) for budget in first.budgets if budget in second.budgets}
-
-
-def between(first: CellAt, second: CellAt, budget: int | None = None) -> Paired:
-    """One cell at a rate minus another, or the same, at a rate, paired by seed: by sign flips where a run collapsed."""
-    both = (first, second)
-    collapsed = any(bool(cell.collapsed(at, budget).any()) for cell, at in both)
-    noise = sum(cell.test_noise(at, budget) for cell, at in both)
-    one, two = (cell.values(at, budget) for cell, at in both)
-    return paired(one, two, collapsed, noise)
+    found = {}
+    for budget in first.budgets:
+        if budget in second.budgets:
+            collapsed = any(bool(cell.collapsed(at, budget).any()) for cell in (first, second))
+            noise = sum(cell.test_noise(at, budget) for cell in (first, second))
+            found[budget] = paired(first.values(at, budget), second.values(at, budget), collapsed, noise)
+    return found
 
 
 def crossing_of(first: Cell, second: Cell) -> Crossing:
@@ -119,8 +115,8 @@ def crossing(reading: Reading) -> list[Part]:
 
 def plane_tests(first: Cell, second: Cell) -> Tests:
     """At every rate and budget that both cells have, in ascending order: the first minus the second, paired by seed."""
-    shared = [rate for rate in sorted(first.rates) if near(pd.Series(second.rates, dtype=float), rate).any()]
-    return {(rate, budget): test for rate in shared for budget, test in compared(first, second, rate).items()}
+    rates = shared_rates(first, second)
+    return {(rate, budget): test for rate in rates for budget, test in compared(first, second, rate).items()}
 
 
 def plane_table(tests: Tests) -> pd.DataFrame:

@@ -165,11 +165,6 @@ def same_rate(one: Any, other: Any) -> "np.ndarray[Any, Any]":
     return np.asarray(np.isclose(one, other, rtol=SAME_RATE, atol=0))
 
 
-def near(rates: "pd.Series[float]", *wanted: float) -> "np.ndarray[Any, Any]":
-    """Which of `rates` are one of those `wanted`."""
-    return np.asarray(same_rate(rates.to_numpy(float)[:, None], wanted).any(axis=1))
-
-
 def rate_text(rate: Any) -> str:
     """A learning rate as the papers write it: 1e-3, 3e-4."""
     digits, _, exponent = f"{float(rate):.3e}".partition("e")

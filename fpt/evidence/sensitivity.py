@@ -10,9 +10,9 @@ import numpy as np
 import pandas as pd
 
 from fpt.evidence.baselines import chance
-from fpt.evidence.by_rate import pairs_of_rates, refuted, same
-from fpt.evidence.cells import Cell
-from fpt.evidence.runs import SweepTables
+from fpt.evidence.by_rate import pairs_of_rates, refuted
+from fpt.evidence.cells import Cell, shared_rates
+from fpt.evidence.runs import SweepTables, same_rate
 from fpt.evidence.stats import MINIMUM_PAIRS, SIGNIFICANCE, paired
 from fpt.seeds import stream
 from fpt.sweeps import selection
@@ -51,7 +51,7 @@ def _width(planes: Planes, within: float) -> tuple[float, bool]:
 def _planes(cell: Cell, tables: SweepTables, rates: Sequence[float]) -> Planes:
     """At the last budget, of those rates."""
     validation = tables.validation().sort_index(axis=1)
-    kept = [rate for rate in validation if any(same(rate, each) for each in rates)]
+    kept = [rate for rate in validation if same_rate(rates, rate).any()]
     tested = cell.plane().reindex_like(validation).where(validation.notna(), chance(cell.task))
     return validation[kept], tested[kept]
 
@@ -90,7 +90,7 @@ def conclusions(first: Cell, second: Cell) -> pd.DataFrame:
     columns = ["of", "kept", "subsets", "same", "opposite"]
     if first.tables is None or second.tables is None:
         return pd.DataFrame(columns=columns)
-    shared = [rate for rate in sorted(first.rates) if any(same(rate, each) for each in second.rates)]
+    shared = shared_rates(first, second)
     arms = [_planes(cell, tables, shared) for cell, tables in ((first, first.tables), (second, second.tables))]
     seeds = arms[0][0].index.intersection(arms[1][0].index)
     arms = [(validation.loc[seeds], tested.loc[seeds]) for validation, tested in arms]

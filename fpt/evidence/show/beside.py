@@ -20,9 +20,10 @@ MARKS = (
     f"{ABSENT} no sweep of the study; {EDGE_MARK} the tuned rate ends the grid; {DIVERGED_MARK} runs diverged there, "
     "their last finite accuracy counts."
 )
+AS_RELEASED = ": training, as released"
 GAP_COLUMNS = {  # both accuracies are those of the last step, as the train-mode one is
     ": training": "train_accuracy_last",
-    ": training, as released": "train_accuracy_train_mode",
+    AS_RELEASED: "train_accuracy_train_mode",
     ": test": "test_accuracy_last",
     ": training - test (95% interval)": "",
 }
@@ -30,8 +31,9 @@ WHAT = {
     "accuracy": "test accuracy in percent, mean ± standard error over seeds",
     "steps": "the first budget of steps at which the mean test accuracy is at the goal, with its 95% interval (> where "
     "no budget is enough), and the first evaluation at which the mean validation accuracy is",
-    "gap": "accuracy in percent after the last step, on training data without dropout, on training batches as the "
-    "released code measures it, and on test data (the paper: training / test / difference)",
+    "gap": "accuracy in percent after the last step, on training data without dropout and on test data, and their "
+    "difference in points with its 95% interval (the paper: training / test / difference); as released: on training "
+    "batches, with dropout",
 }
 
 
@@ -52,14 +54,19 @@ def beside_paper(table: PaperTable, study: StudyCells) -> Table:
 
 
 def across_studies(table: PaperTable, found: Iterable[StudyCells], readings: Sequence[str] = BOTH) -> Table:
-    """The same of all tasks of the paper and of several studies, a line each: nothing is averaged over studies."""
+    """The same of all tasks of the paper and of several studies, a line each: nothing is averaged over studies.
+
+    Gaps as the paper has them, training / test / difference.
+    """
     columns = {f"{title(task)} (paper)": _printed(table, task) for task in paper_of(table.paper).tasks}
     every: list[Cell] = []
     for study in found:
         for task, cells in study.by_task(table).items():
             every += cells.values()
             shown = _columns(table, cells, readings)
-            columns |= {f"{title(task)} ({study.name}){part}": column for part, column in shown.items()}
+            parts = {row: [shown[part][row] for part in shown if part != AS_RELEASED] for row in cells}
+            joined = {row: " / ".join(each if len(set(each)) > 1 else each[:1]) for row, each in parts.items()}
+            columns[f"{title(task)} ({study.name})"] = joined
     frame = _by_row(table, columns).set_index("row").T
     frame = frame[(frame != "").any(axis=1)].rename_axis("task and study").reset_index()
     return Table(frame, _caption(table, every, readings))

@@ -62,7 +62,7 @@ def ratio_table(found: Setups, caption: str) -> Table:
         for over, under in (pair for pair in SAME_START if set(pair) <= set(cells)):
             shared = [budget for budget in cells[over].budgets if budget in cells[under].budgets]
             by_budget = {_part(max(shared), each): _ratio(*ratio(cells[over], cells[under], each)) for each in shared}
-            rows.append({"setup": name, "arms": f"{over} / {under}", "N": f"{max(shared):,}"} | by_budget)
+            rows.append({"setup": name, "arms": f"{over} / {under}", "N (steps)": f"{max(shared):,}"} | by_budget)
     return Table(pd.DataFrame(rows).fillna(""), caption)
 
 

@@ -9,7 +9,7 @@ import seaborn as sns
 from matplotlib.figure import Figure
 
 from fpt.evidence.cells import AT_PAPERS_RATE, TUNED, Cell, StudyCells
-from fpt.evidence.show.figures import COLOURS, panels_of, shared_legend
+from fpt.evidence.show.figures import COLOURS, long_name, panels_of, shared_legend
 from fpt.evidence.show.numbers import title
 from fpt.evidence.stats import sem
 from fpt.papers.schema import Table as PaperTable
@@ -48,31 +48,31 @@ def strip_figure(shown: pd.DataFrame, quantity: str) -> Figure:
 
 
 def bar_figure(shown: PaperTable, found: Sequence[StudyCells]) -> Figure:
-    """The mean of every row with its standard error, a bar each: a panel for what the paper prints, and one a study,
-    tuned. As in Rothermel et al. 2021, figure 2, left."""
+    """The mean of every row with its standard error, a bar each: as the paper prints it, and ours, tuned. As in
+    Rothermel et al. 2021, figure 2, left."""
     printed = [
-        ("as printed", title(task), row, cell.value, cell.sem)
+        (f"{title(task)} (paper)", long_name(row), cell.value, cell.sem)
         for row, entry in shown.rows.items()
         for task, cell in entry.printed.items()
     ]
     ours = [
-        (study.name, title(task), row, 100 * cell.values().mean(), 100 * sem(cell.values()))
+        (f"{title(task)} ({study.name})", long_name(row), 100 * cell.values().mean(), 100 * sem(cell.values()))
         for study in found
         for task, cells in study.by_task(shown).items()
         for row, cell in cells.items()
     ]
-    frame = pd.DataFrame([*printed, *ours], columns=["of", "task", "row", "mean", "sem"]).dropna(subset="mean")
-    figure, panels = panels_of(frame["of"].nunique(), 2.4, sharey=True)
-    for axes, (of, part) in zip(panels, frame.groupby("of", sort=False), strict=False):
-        look: dict[str, Any] = {"hue_order": list(shown.rows), "palette": COLOURS, "errorbar": None}
-        sns.barplot(part, x="task", y="mean", hue="row", ax=axes, **look)
-        for bars, row in zip(axes.containers, shown.rows, strict=False):
-            errors = part[part["row"] == row].set_index("task")["sem"].reindex(part["task"].unique())
-            middles = [bar.get_x() + bar.get_width() / 2 for bar in bars]
-            axes.errorbar(middles, [bar.get_height() for bar in bars], yerr=errors, fmt="none", ecolor="black")
-        axes.set(xlabel="", ylabel="test accuracy (%)", title=of, ylim=(0, 100))
-    shared_legend(figure, panels)
-    words = [f"{each.of}, {each.task}, {each.row}: {each.mean:.1f}" for each in frame.itertuples()]
+    frame = pd.DataFrame([*printed, *ours], columns=["of", "row", "mean", "sem"]).dropna(subset="mean")
+    groups, colours = frame["of"].unique(), {long_name(row): COLOURS[row] for row in shown.rows}
+    figure, (axes,) = panels_of(1, 0.5 * len(groups), grid="x")
+    look: dict[str, Any] = {"hue": "row", "hue_order": list(colours), "palette": colours, "errorbar": None}
+    sns.barplot(frame, y="of", x="mean", saturation=1, **look, ax=axes)
+    for bars, row in zip(list(axes.containers), colours, strict=True):
+        errors = frame[frame["row"] == row].set_index("of")["sem"].reindex(groups)
+        middles = [bar.get_y() + bar.get_height() / 2 for bar in bars]
+        axes.errorbar([bar.get_width() for bar in bars], middles, xerr=errors, fmt="none", ecolor="black")
+    axes.set(xlabel="test accuracy (%)", ylabel="", xlim=(0, 100))
+    shared_legend(figure, [axes])
+    words = [f"{each.of}, {each.row}: {each.mean:.1f}" for each in frame.itertuples()]
     figure.set_label(f"Test accuracy in percent with its standard error. {'; '.join(words)}.")
     return figure
 

@@ -9,7 +9,7 @@ import pandas as pd
 
 from fpt.evidence.attention import maps_of, scores
 from fpt.evidence.cells import AT_PAPERS_RATE, NOT_RUN, TUNED, Cell, StudyCells, every_study
-from fpt.evidence.runs import SweepTables, find_study, load_runs, near, rate_text, sweeps_table
+from fpt.evidence.runs import SweepTables, find_study, load_runs, rate_text, same_rate, sweeps_table
 from fpt.evidence.show import text
 from fpt.evidence.show.html import Table
 from fpt.evidence.show.numbers import difference, interval, percent, points, title
@@ -56,21 +56,14 @@ def _chosen(tuned: pd.DataFrame) -> str:
 def steps_table(shown: PaperTable, studies: Sequence[StudyCells]) -> pd.DataFrame:
     """The gradient steps that the paper allows on the tasks of a table, and those of each study that stands in."""
     allowed = {task: int(fields["steps"]) for task, fields in paper_of(shown.paper).tasks.items()}
-    rows = [{"task": title(task), "of": "the paper", "steps": f"{steps:,}"} for task, steps in allowed.items()]
+    rows = [(title(task), "the paper", "", "", f"{steps:,}", "") for task, steps in allowed.items()]
     for study in studies:
         for cells in study.by_task(shown).values():
             cell, spec = next((cell, cell.spec) for cell in cells.values() if cell.spec)
-            rows.append(
-                {
-                    "task": title(spec.task),
-                    "of": study.name,
-                    "model": spec.backbone,
-                    "rates x seeds": f"{len(cell.rates)} x {len(spec.seeds)}",
-                    "steps": f"{spec.steps:,}",
-                    "share of the paper's": f"{spec.steps / allowed[cell.stands_for[0]]:.2%}",
-                }
-            )
-    return pd.DataFrame(rows).fillna("")
+            share = f"{spec.steps / allowed[cell.stands_for[0]]:.2%}"
+            grid = f"{len(cell.rates)} x {len(spec.seeds)}"
+            rows.append((title(spec.task), study.name, spec.backbone, grid, f"{spec.steps:,}", share))
+    return pd.DataFrame(rows, columns=["task", "of", "model", "rates x seeds", "steps", "share of the paper's"])
 
 
 def attention_table(cells: Mapping[str, Cell], caption: str) -> Table:
@@ -171,8 +164,7 @@ def protocol_table(root: Path | None = None) -> pd.DataFrame:
 
 def _further(sweep: SweepTables) -> list[float]:
     """The rates by which the grid was extended."""
-    planned = pd.Series(sweep.spec.learning_rates, dtype=float)
-    return [rate for rate in sweep.rates if not near(planned, rate).any()]
+    return [rate for rate in sweep.rates if not same_rate(sweep.spec.learning_rates, rate).any()]
 
 
 def beside_published(study_folder: str | Path) -> pd.DataFrame:

@@ -160,5 +160,8 @@ def papers_rates(cells: Iterable[Cell]) -> str:
 
 def resolution(specs: Iterable[SweepSpec]) -> str:
     """One sentence: how fine the steps are between which something can be told to have happened."""
-    gaps = [later / step - 1 for spec in specs for step, later in pairwise(spec.evaluation_steps()) if step >= 10]
-    return f"Budgets are a factor of two apart, evaluations on validation data at most {max(gaps, default=0):.0%}."
+    steps = [(spec.steps, pair) for spec in specs for pair in pairwise(spec.evaluation_steps())]
+    gaps = [later / step - 1 for last, (step, later) in steps if 10 * step >= last]
+    return (
+        f"Budgets are a factor of two apart, later evaluations on validation data at most {max(gaps, default=0):.0%}."
+    )

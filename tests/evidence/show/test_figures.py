@@ -166,19 +166,19 @@ def test_strips_have_a_panel_a_task_and_a_dot_a_seed() -> None:
     assert drawn == [2, 2]
 
 
-def test_bars_stand_at_what_is_printed_and_at_ours(study: Path, tmp_path: Path) -> None:
+def test_bars_stand_at_what_is_printed_and_at_ours(study: Path) -> None:
     cells, table_1 = StudyCells(study), table("rothermel-table-1")
-    paper, ours = [axes for axes in bar_figure(table_1, [cells]).axes if axes.get_visible()]
-    assert (paper.get_title(), ours.get_title()) == ("as printed", "laptop")
-    heights = [[bar.get_height() for bar in bars] for bars in paper.containers if isinstance(bars, BarContainer)]
-    assert heights == [[entry.printed[task].value for task in TASKS] for entry in table_1.rows.values()]
-    (tuned,) = [100 * cells.by_task(table_1)["digits"]["FP"].values()]
-    mine = [bars for bars in ours.containers if isinstance(bars, BarContainer)][1][0]
-    assert mine.get_height() == pytest.approx(tuned.mean())
-    (error,) = [line for line in ours.containers if isinstance(line, ErrorbarContainer)][1].lines[2]
-    assert np.ptp(error.get_segments()[0][:, 1]) == pytest.approx(2 * tuned.sem())
-    alone = bar_figure(table_1, [StudyCells(synthetic.workspace(tmp_path))])
-    assert len([axes for axes in alone.axes if axes.get_visible()]) == 1
+    (axes,) = bar_figure(table_1, [cells]).axes
+    assert [label.get_text() for label in axes.get_yticklabels()][::4] == ["ListOps (paper)", "Digits (laptop)"]
+    bars = [[bar.get_width() for bar in each] for each in axes.containers if isinstance(each, BarContainer)]
+    printed = [[entry.printed[task].value for task in TASKS] for entry in table_1.rows.values()]
+    assert [each[:4] for each in bars] == printed
+    tuned = 100 * cells.by_task(table_1)["digits"]["FP"].values()
+    assert bars[1][4] == pytest.approx(tuned.mean())
+    (error,) = [each for each in axes.containers if isinstance(each, ErrorbarContainer)][1].lines[2]
+    assert np.ptp(error.get_segments()[4][:, 0]) == pytest.approx(2 * tuned.sem())
+    (alone,) = bar_figure(table_1, []).axes
+    assert len(alone.get_yticklabels()) == 4
 
 
 def test_accuracy_over_layers_has_a_line_an_arm(study: Path) -> None:

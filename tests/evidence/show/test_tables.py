@@ -100,12 +100,17 @@ def test_gaps_have_an_interval(study: Path) -> None:
     shown = beside_paper(table("rothermel-table-3"), StudyCells(study)).frame.set_index("row")
     assert shown.loc["Frozen Pretrained", "Digits: training - test (95% interval)"] == "+0.0 (+0.0 to +0.0)"
     assert shown.loc["Unfrozen Pretrained", "Digits: test"].startswith("9")
+    line = across_studies(table("rothermel-table-3"), [StudyCells(study)]).frame.set_index("task and study")
+    assert line.loc["MNIST (paper)", "Unfrozen Random"] == "99.9 / 98.6 / 1.3"
+    train, test, difference = line.loc["Digits (laptop)", "Unfrozen Pretrained"].split(" / ")
+    assert train == test == shown.loc["Unfrozen Pretrained", "Digits: test"]
+    assert difference == "+0.0 (+0.0 to +0.0)"
 
 
 def test_steps_say_what_can_be_resolved(study: Path) -> None:
     caption = beside_paper(table("rothermel-table-2"), StudyCells(study)).caption
     assert "Goals: Frozen Pretrained after its last step." in caption
-    assert "Budgets are a factor of two apart, evaluations on validation data at most " in caption
+    assert "Budgets are a factor of two apart, later evaluations on validation data at most " in caption
 
 
 def test_steps_beside_those_of_the_paper(study: Path) -> None:

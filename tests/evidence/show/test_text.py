@@ -18,10 +18,9 @@ def test_numbers_of_the_arms_with_results_and_without(study: Path, tmp_path: Pat
     some = facts(text.arms(StudyCells(study), "digits"))
     none = facts(text.arms(StudyCells(synthetic.workspace(tmp_path)), "digits"))
     assert set(some) == set(none) == set(facts({}))  # every number that a sentence asks for is always there
-    assert re.fullmatch(r"\d\d\.\d%", some["fp-tuned"])
-    assert (some["fp-rate"], some["up-rate"], some["seeds"]) == ("1e-2", "1e-3", "8")
-    assert (some["steps"], some["grid"]) == ("400", "1e-4, 1e-3, 1e-2, 1e-1")
-    assert none["fp-tuned"] == NONE
+    assert (some["steps"], some["grid"], some["seeds"]) == ("400", "1e-4, 1e-3, 1e-2, 1e-1", "8")
+    assert none["steps"] == "400"  # planned
+    assert facts({})["steps"] == NONE
 
 
 def test_whose_results_and_the_study_that_would_make_them(study: Path, tmp_path: Path) -> None:
