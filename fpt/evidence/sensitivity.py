@@ -59,7 +59,7 @@ def _planes(cell: Cell, tables: SweepTables, rates: Sequence[float]) -> Planes:
 def _tuned(planes: Planes) -> "pd.Series[float]":
     """By seed: test accuracy at the rate that the others choose; nan where none is eligible."""
     validation, tested = planes
-    places = validation.columns.get_indexer(selection.choices(validation))
+    places = validation.columns.get_indexer(selection.choices(validation).to_numpy())
     picked = tested.to_numpy(float)[np.arange(len(tested)), places]
     return pd.Series(np.where(places < 0, np.nan, picked), tested.index)
 
@@ -68,16 +68,16 @@ def ratio(over: Cell, under: Cell, budget: int | None = None) -> tuple[float, fl
     """The best rate of one arm over that of another, by mean validation accuracy (nan where all rates diverged), and
     its 95% interval: the ratios of all pairs that are not refuted as the best (`by_rate.refuted`). 0 and infinity: an
     end of a grid bounds nothing."""
-    bests = [selection.best_rate(each.tables.validation(budget)) if each.tables else None for each in (over, under)]
+    one, two = (selection.best_rate(each.tables.validation(budget)) if each.tables else None for each in (over, under))
     pairs = pairs_of_rates(refuted(over, budget), refuted(under, budget))
-    kept = np.array([(one, two) for one, two, p in pairs if p >= SIGNIFICANCE])
-    if None in bests or not len(kept):
+    kept = np.array([(above, below) for above, below, p in pairs if p >= SIGNIFICANCE])
+    if one is None or two is None or not len(kept):
         return math.nan, 0.0, math.inf
     with np.errstate(divide="ignore", invalid="ignore"):
         ratios = kept[:, 0] / kept[:, 1]
     if np.isnan(ratios).any():  # beyond the same end of both grids lie rates of any ratio
-        return float(np.divide(*bests)), 0.0, math.inf
-    return float(np.divide(*bests)), float(ratios.min()), float(ratios.max())
+        return one / two, 0.0, math.inf
+    return one / two, float(ratios.min()), float(ratios.max())
 
 
 def conclusions(first: Cell, second: Cell) -> pd.DataFrame:

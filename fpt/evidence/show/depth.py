@@ -55,12 +55,12 @@ def depth_figure(found: Depths) -> Figure:
         sns.lineplot(part, x="layers", y="accuracy", **look, ax=axes)
         axes.set(title=name, ylabel="test accuracy, tuned (%)", xticks=sorted(part["layers"].unique()))
     shared_legend(figure, panels)
-    means = shown.groupby(["of", "arm", "layers"], sort=False)["accuracy"].mean()
-    words = [f"{of}, {arm}, {layers} layers: {mean:.1f}%" for (of, arm, layers), mean in means.items()]
+    means = shown.groupby(["of", "arm", "layers"], sort=False, as_index=False)["accuracy"].mean().to_numpy().tolist()
+    words = [f"{of}, {arm}, {layers} layers: {mean:.1f}%" for of, arm, layers, mean in means]
     figure.set_label(f"Test accuracy by the number of layers. {'; '.join(words)}.")
     return figure
 
 
 def _layers(cell: Cell) -> int:
     """Of the cell's model; 0 where there is no sweep."""
-    return (cell.spec.backbone_options.get("layers") or BACKBONES[cell.spec.backbone].layers) if cell.spec else 0
+    return int(cell.spec.backbone_options.get("layers") or BACKBONES[cell.spec.backbone].layers) if cell.spec else 0

@@ -96,8 +96,9 @@ def agreement_figure(found: Setups) -> Figure:
     shared_legend(figure, panels)
     same = said[said["says"] == "same"].groupby(["setup", "arms", "of"], sort=False)
     words = [
-        f"{', '.join(place)}: " + ", ".join(f"{100 * each.share:.0f}% with {each.kept}" for each in part.itertuples())
-        for place, part in same
+        f"{setup}, {arms}, {of}: "
+        + ", ".join(f"{100 * share:.0f}% with {kept}" for kept, share in zip(part["kept"], part["share"], strict=True))
+        for (setup, arms, of), part in same
     ]
     figure.set_label(f"How often fewer rates or seeds say the same as all. {'; '.join(words)}.")
     return figure

@@ -41,8 +41,8 @@ def strip_figure(shown: pd.DataFrame, quantity: str) -> Figure:
         sns.pointplot(part, **look | middle, dodge=0.4, marker="|", markersize=9, markeredgewidth=2)
         axes.set(xlabel=quantity, ylabel="", title=task)
     shared_legend(figure, panels)
-    means = shown.groupby(["task", "row", "reading"], sort=False)["value"].mean()
-    words = [f"{', '.join(place)}: {mean:,.1f}" for place, mean in means.items()]
+    parts = shown.groupby(["task", "row", "reading"], sort=False)["value"]
+    words = [f"{task}, {row}, {reading}: {seeds.mean():,.1f}" for (task, row, reading), seeds in parts]
     figure.set_label(f"{quantity}, mean over seeds. {'; '.join(words)}.")
     return figure
 
@@ -72,7 +72,7 @@ def bar_figure(shown: PaperTable, found: Sequence[StudyCells]) -> Figure:
         axes.errorbar([bar.get_width() for bar in bars], middles, xerr=errors, fmt="none", ecolor="black")
     axes.set(xlabel="test accuracy (%)", ylabel="", xlim=(0, 100))
     shared_legend(figure, [axes])
-    words = [f"{each.of}, {each.row}: {each.mean:.1f}" for each in frame.itertuples()]
+    words = [f"{of}, {row}: {mean:.1f}" for of, row, mean, _ in frame.to_numpy().tolist()]
     figure.set_label(f"Test accuracy in percent with its standard error. {'; '.join(words)}.")
     return figure
 
