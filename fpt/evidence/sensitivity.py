@@ -59,7 +59,7 @@ def _planes(cell: Cell, tables: SweepTables, rates: Sequence[float]) -> Planes:
 def _tuned(planes: Planes) -> "pd.Series[float]":
     """By seed: test accuracy at the rate that the others choose; nan where none is eligible."""
     validation, tested = planes
-    places = validation.columns.get_indexer(selection.choices(validation).to_numpy())
+    places = validation.columns.get_indexer(pd.Index(selection.choices(validation)))
     picked = tested.to_numpy(float)[np.arange(len(tested)), places]
     return pd.Series(np.where(places < 0, np.nan, picked), tested.index)
 
