@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 
 from fpt.evidence.cells import TUNED, Cell, StudyCells
 from fpt.evidence.show.beside import MARKS, reading
-from fpt.evidence.show.figures import COLOURS, MARKERS, arm_of, nothing, panels_of, shared_legend
+from fpt.evidence.show.figures import HUES, NAMES, SHAPES, arm_of, nothing, panels_of, shared_legend
 from fpt.evidence.show.html import Table
 from fpt.evidence.show.numbers import title
 from fpt.evidence.stats import mean_interval
@@ -30,18 +30,22 @@ def by_depth(shown: PaperTable, studies: Iterable[StudyCells]) -> dict[str, list
 
 def depth_table(found: Depths) -> Table:
     """A row an arm on a task, a column a depth."""
-    rows: dict[tuple[str, str], dict[str, str]] = {}
+    depths = sorted({_layers(cell) for cells in found.values() for cell in cells})
+    rows: dict[tuple[str, str], dict[int, str]] = {}
     for name, cells in found.items():
-        for cell in sorted(cells, key=_layers):
-            rows.setdefault((name, arm_of(cell)[:2]), {})[f"{_layers(cell)} layers"] = reading(cell, TUNED)
-    frame = pd.DataFrame([{"task and study": name, "arm": arm} | row for (name, arm), row in rows.items()]).fillna("")
+        for cell in cells:
+            rows.setdefault((name, _arm(cell)), {})[_layers(cell)] = reading(cell, TUNED)
+    frame = pd.DataFrame(
+        [(*row, *(shown.get(depth, "") for depth in depths)) for row, shown in rows.items()],
+        columns=["task and study", "arm", *(f"{depth} layer{'s' * (depth > 1)}" for depth in depths)],
+    )
     return Table(frame, f"Tuned test accuracy in percent, mean ± standard error over seeds. {MARKS}")
 
 
 def depth_figure(found: Depths) -> Figure:
     """Tuned test accuracy over the number of layers, with 95% intervals over seeds: a panel a task, a line an arm."""
     frames = [
-        pd.DataFrame({"accuracy": 100 * cell.values(), "layers": _layers(cell), "arm": arm_of(cell)[:2], "of": name})
+        pd.DataFrame({"accuracy": 100 * cell.values(), "layers": _layers(cell), "arm": _arm(cell), "of": name})
         for name, cells in found.items()
         for cell in cells
     ]
@@ -50,7 +54,7 @@ def depth_figure(found: Depths) -> Figure:
     shown = pd.concat(frames)
     figure, panels = panels_of(shown["of"].nunique())
     for axes, (name, part) in zip(panels, shown.groupby("of", sort=False), strict=False):
-        look: dict[str, Any] = {"hue": "arm", "palette": COLOURS, "style": "arm", "markers": MARKERS, "dashes": False}
+        look: dict[str, Any] = {"hue": "arm", "palette": HUES, "style": "arm", "markers": SHAPES, "dashes": False}
         look |= {"errorbar": lambda values: mean_interval(values)[1:], "err_style": "bars"}
         sns.lineplot(part, x="layers", y="accuracy", **look, ax=axes)
         axes.set(title=name, ylabel="test accuracy, tuned (%)", xticks=sorted(part["layers"].unique()))
@@ -59,6 +63,10 @@ def depth_figure(found: Depths) -> Figure:
     words = [f"{of}, {arm}, {layers} layers: {mean:.1f}%" for of, arm, layers, mean in means]
     figure.set_label(f"Test accuracy by the number of layers. {'; '.join(words)}.")
     return figure
+
+
+def _arm(cell: Cell) -> str:
+    return NAMES[arm_of(cell)[:2]]
 
 
 def _layers(cell: Cell) -> int:

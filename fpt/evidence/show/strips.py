@@ -9,7 +9,7 @@ import seaborn as sns
 from matplotlib.figure import Figure
 
 from fpt.evidence.cells import AT_PAPERS_RATE, TUNED, Cell, StudyCells
-from fpt.evidence.show.figures import COLOURS, long_name, panels_of, shared_legend
+from fpt.evidence.show.figures import HUES, NAMES, panels_of, shared_legend
 from fpt.evidence.show.numbers import title
 from fpt.evidence.stats import sem
 from fpt.papers.schema import Table as PaperTable
@@ -51,22 +51,22 @@ def bar_figure(shown: PaperTable, found: Sequence[StudyCells]) -> Figure:
     """The mean of every row with its standard error, a bar each: as the paper prints it, and ours, tuned. As in
     Rothermel et al. 2021, figure 2, left."""
     printed = [
-        (f"{title(task)} (paper)", long_name(row), cell.value, cell.sem)
+        (f"{title(task)} (paper)", NAMES[row], cell.value, cell.sem)
         for row, entry in shown.rows.items()
         for task, cell in entry.printed.items()
     ]
     ours = [
-        (f"{title(task)} ({study.name})", long_name(row), 100 * cell.values().mean(), 100 * sem(cell.values()))
+        (f"{title(task)} ({study.name})", NAMES[row], 100 * cell.values().mean(), 100 * sem(cell.values()))
         for study in found
         for task, cells in study.by_task(shown).items()
         for row, cell in cells.items()
     ]
     frame = pd.DataFrame([*printed, *ours], columns=["of", "row", "mean", "sem"]).dropna(subset="mean")
-    groups, colours = frame["of"].unique(), {long_name(row): COLOURS[row] for row in shown.rows}
+    groups, names = frame["of"].unique(), [NAMES[row] for row in shown.rows]
     figure, (axes,) = panels_of(1, 0.5 * len(groups), grid="x")
-    look: dict[str, Any] = {"hue": "row", "hue_order": list(colours), "palette": colours, "errorbar": None}
+    look: dict[str, Any] = {"hue": "row", "hue_order": names, "palette": HUES, "errorbar": None}
     sns.barplot(frame, y="of", x="mean", saturation=1, **look, ax=axes)
-    for bars, row in zip(list(axes.containers), colours, strict=True):
+    for bars, row in zip(list(axes.containers), names, strict=True):
         errors = frame[frame["row"] == row].set_index("of")["sem"].reindex(groups)
         middles = [bar.get_y() + bar.get_height() / 2 for bar in bars]
         axes.errorbar([bar.get_width() for bar in bars], middles, xerr=errors, fmt="none", ecolor="black")

@@ -188,9 +188,9 @@ def test_accuracy_over_layers_has_a_line_an_arm(study: Path) -> None:
     figure = depth_figure(found)
     (axes,) = [axes for axes in figure.axes if axes.get_visible()]
     assert axes.get_xticks().tolist() == [2, 4]
-    assert "Digits, FP, 4 layers: 86" in figure.get_label()
-    assert "Digits, UR, 2 layers: " in figure.get_label()
-    row = depth_table(found).frame.set_index("arm").loc["FP"]
+    assert "Digits, frozen pretrained, 4 layers: 86" in figure.get_label()
+    assert "Digits, unfrozen random, 2 layers: " in figure.get_label()
+    row = depth_table(found).frame.set_index("arm").loc["frozen pretrained"]
     assert (
         row["2 layers"]
         == row["4 layers"]
