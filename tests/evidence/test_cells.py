@@ -10,7 +10,7 @@ import pytest
 from made_cells import Made, cell, paper
 
 from fpt.errors import SpecError
-from fpt.evidence.cells import AT_PAPERS_RATE, Cell
+from fpt.evidence.cells import AT_PAPERS_RATE, Cell, shared_rates
 from fpt.evidence.runs import SweepTables
 from fpt.evidence.steps import Goal, Reach, reach, slower, steps_of
 from fpt.papers.schema import RULES
@@ -168,6 +168,23 @@ def test_steps_of_the_mean_with_their_interval() -> None:
     never = steps_of(steps(top=60))
     assert never is not None
     assert (never.words, never.interval) == ("> 400", (400, math.inf))
+
+
+def test_a_fixed_test_set_adds_noise_to_steps_too() -> None:
+    """What is compared with the goal are test accuracies."""
+    table = paper(["a", "b"], "steps").tables["toy-table"]
+    found = cell(table, "a", Made(top=60, result={"test": {"drawn_by_seed": False, "size": 100}}))
+    reached = steps_of(found)
+    assert reached is not None
+    assert reached.last.noise == pytest.approx(0.6 * 0.4 / 100, rel=0.02)
+
+
+def test_the_rates_that_all_cells_have_are_those_of_the_first() -> None:
+    table = paper(["a", "b"]).tables["toy-table"]
+    wide, narrow = (cell(table, "a", Made(dict.fromkeys(rates, 80.0), beyond=False)) for rates in (RATES, RATES[:2]))
+    shifted = cell(table, "b", Made(dict.fromkeys([rate * (1 + 1e-9) for rate in RATES], 80.0), beyond=False))
+    assert shared_rates(wide, shifted) == list(RATES)
+    assert shared_rates(shifted, narrow, wide) == pytest.approx(list(RATES[:2]))
 
 
 def noisy_reach(rng: np.random.Generator, crossing: float) -> Reach:
