@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import pandas as pd
 
-from fpt.evidence.cells import AT_PAPERS_RATE, NOT_AT_THIS_SCALE, NOT_RUN, TUNED, Cell, StudyCells
+from fpt.evidence.cells import AT_PAPERS_RATE, NOT_AT_THIS_SCALE, NOT_RUN, THREE_SEEDS, TUNED, Cell, StudyCells
 from fpt.evidence.show import text
 from fpt.evidence.show.html import Table
 from fpt.evidence.show.numbers import percent, points, title
@@ -157,6 +157,8 @@ def _caption(table: PaperTable, cells: Sequence[Cell], readings: Sequence[str]) 
     words = [f"{table.where or table.title}: {WHAT.get(table.kind, '')}."]
     if AT_PAPERS_RATE in readings and any(cell.papers_rate is not None for cell in tried):
         words.append(f"Tuned / at the paper's rate ({text.papers_rates(tried)}); one: the same, or not run at it.")
+    if THREE_SEEDS in readings:
+        words.append("The first three seeds of a study choose their rate together and are reported.")
     specs = [cell.spec for cell in tried if cell.spec]
     if table.kind == "steps" and specs:
         goals = dict.fromkeys(f"{title(spec.task)} {100 * spec.threshold:g}%" for spec in specs if spec.threshold)
