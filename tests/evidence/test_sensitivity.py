@@ -51,6 +51,15 @@ def test_the_jackknife_of_a_mean_is_its_t_interval() -> None:
     assert (high - low) / 2 == pytest.approx(expected, rel=0.1)
 
 
+def test_the_interval_of_a_width_covers_it() -> None:
+    rng, covered = np.random.default_rng(0), []
+    for _ in range(100):
+        noisy = {rate: list(mean + rng.normal(0, 3, 8)) for rate, mean in ((1e-4, 40), (1e-3, 80), (1e-2, 40))}
+        _, low, high = mean_interval(usable(made(means=noisy, sd=0.0), 0.05)[0])
+        covered.append(low < 2 * 0.05 / 0.4 < high)
+    assert np.mean(covered) > 0.9
+
+
 def test_the_ratio_of_best_rates_with_its_interval() -> None:
     low = made(means={1e-4: 90.0, 1e-3: 70.0, 1e-2: 50.0}, best=1e-4)
     high = made("b", means={1e-4: 50.0, 1e-3: 70.0, 1e-2: 90.0}, best=1e-2)
