@@ -15,10 +15,14 @@ PUBLIC = {  # module -> names that notebooks, pages and users rely on
     "show.html": "Folded Page Picture Table",
     "show.figures": "budget_figure learning_rate_figure spread_figure",
     "show.planes": "crossing_figure plane_figure",
-    "show.tables": "beside_published claims_table protocol_table slips_table status_table summary verdict_table",
-    "show.strips": "difference_figure",
+    "show.tables": (
+        "beside_published claims_table protocol_table slips_table status_table steps_table summary verdict_table"
+    ),
+    "show.sensitivity": "agreement_figure ratio_table setups usable_table",
+    "show.strips": "bar_figure",
+    "show.depth": "by_depth depth_figure depth_table",
     "show.numbers": "facts",
-    "show.beside": "beside_paper printed_table",
+    "show.beside": "across_studies beside_paper printed_table",
     "show.exhibit": "at_papers_rate claim_list claims_of exhibit plane_exhibit verdicts_on without_runs",
 }
 _MODULES = {name: module for module, names in PUBLIC.items() for name in names.split()}

@@ -8,10 +8,10 @@ from itertools import combinations
 import numpy as np
 
 from fpt.evidence.baselines import chance
-from fpt.evidence.cells import AT_PAPERS_RATE, TUNED
+from fpt.evidence.cells import AT_PAPERS_RATE, TUNED, Cell, shared_rates
 from fpt.evidence.reading import DIVERGED, EDGE, INCONCLUSIVE, SUPPORTED, Part, Reading, word_of
 from fpt.evidence.runs import SweepTables, rate_text, same_rate
-from fpt.evidence.stats import POINT, SIGNIFICANCE, Paired
+from fpt.evidence.stats import POINT, SIGNIFICANCE, Paired, paired
 from fpt.sweeps import selection
 
 ORDERS = (1e-5, 1e-3)  # the range of rates of `orders_differ` (Rothermel et al. 2021, section 4)
@@ -47,12 +47,6 @@ def same(one: float, other: float) -> bool:
     return bool(same_rate(one, other))
 
 
-def _shared_rates(reading: Reading) -> list[float]:
-    """The rates of the first row's grid that all rows have."""
-    grids = [cell.rates for cell in reading.rows.values()]
-    return [rate for rate in sorted(grids[0]) if all(any(same(rate, each) for each in grid) for grid in grids)]
-
-
 def lower_rate(reading: Reading) -> list[Part]:
     """The best rate of the first row is at most 1/`by` of that of every other one."""
     first, *others = reading.rule.rows
@@ -60,26 +54,20 @@ def lower_rate(reading: Reading) -> list[Part]:
 
 
 def _ratio_of_rates(reading: Reading, first: str, other: str) -> Part:
-    """Which pair of rates is the best one of each row? A pair is refuted where one of its rates is (Bonferroni over the
-    two); the claim is supported where every pair that breaks it is refuted, contradicted where every one that keeps it
-    is. The true pair is among them, so the p-value is their largest (intersection-union)."""
-    tables = [reading.rows[row].tables for row in (first, other)]
-    one, two = (
-        each.once(("refuted", reading.any_cell.table.kind), partial(_refuted, reading, row, each)) if each else {}
-        for row, each in zip((first, other), tables, strict=True)
-    )
+    """Which pair of rates is the best one of each row? The claim is supported where every pair that breaks it is
+    refuted, contradicted where every one that keeps it is. The true pair is among them, so the p-value is their largest
+    (intersection-union)."""
+    one, two = (refuted(reading.rows[row]) for row in (first, other))
     if not one or not two:
         return reading.untested("diverged at every rate", DIVERGED)
     breaks, keeps = [0.0], [0.0]
-    for low, p_low in one.items():
-        for high, p_high in two.items():
-            p = min(1.0, 2 * min(p_low, p_high))
-            # beyond the same end of both grids lie rates of any ratio
-            beyond = low == high and (low == 0 or math.isinf(low))
-            if beyond or high * SAME_RATE < reading.rule.by * low:
-                breaks.append(p)
-            if beyond or high * SAME_RATE >= reading.rule.by * low:
-                keeps.append(p)
+    for low, high, p in pairs_of_rates(one, two):
+        # beyond the same end of both grids lie rates of any ratio
+        beyond = low == high and (low == 0 or math.isinf(low))
+        if beyond or high * SAME_RATE < reading.rule.by * low:
+            breaks.append(p)
+        if beyond or high * SAME_RATE >= reading.rule.by * low:
+            keeps.append(p)
     edges = [reading.label(row) for row in (first, other) if reading.rows[row].at_edge]
     word = word_of(max(breaks), max(keeps), EDGE if edges else INCONCLUSIVE)
     sets = [f"{reading.label(row)} {_set_words(found)}" for row, found in ((first, one), (other, two))]
@@ -88,14 +76,33 @@ def _ratio_of_rates(reading: Reading, first: str, other: str) -> Part:
     return Part(reading.task, words, Paired(0), word, note, max(breaks), max(keeps))
 
 
-def _refuted(reading: Reading, row: str, tables: SweepTables) -> dict[float, float]:
-    """Rate -> p of "it is not the best": another rate beats it, one-sided and paired by seed, Bonferroni-corrected over
-    the others. Rates at which a run diverged are never chosen. 0 and infinity stand for the rates below and above the
-    grid, which are as good as its ends at best, if accuracy has one hump; none above an end that diverged."""
-    finite = [float(rate) for rate in selection.eligible(tables.validation()).columns]
+def pairs_of_rates(one: Mapping[float, float], two: Mapping[float, float]) -> list[tuple[float, float, float]]:
+    """(rate of the first, rate of the second, p of "they are not the best of both"), by what `refuted` gives: a pair is
+    refuted where one of its rates is (Bonferroni over the two)."""
+    return [(low, high, min(1.0, 2 * min(one[low], two[high]))) for low in one for high in two]
+
+
+def refuted(cell: Cell, budget: int | None = None) -> dict[float, float]:
+    """Rate -> p of "it is not the best at this budget": another rate beats it, one-sided and paired by seed,
+    Bonferroni-corrected over the others. Rates at which a run diverged are never chosen. 0 and infinity stand for the
+    rates below and above the grid, which are as good as its ends at best, if accuracy has one hump; none above an end
+    that diverged."""
+    tables = cell.tables
+    return tables.once(("refuted", cell.table.kind, budget), partial(_refuted, cell, tables, budget)) if tables else {}
+
+
+def _refuted(cell: Cell, tables: SweepTables, budget: int | None) -> dict[float, float]:
+    finite = [float(rate) for rate in selection.eligible(tables.validation(budget)).columns]
+    values = {rate: cell.values(rate, budget) for rate in finite}
+    collapsed = {rate: bool(cell.collapsed(rate, budget).any()) for rate in finite}
+    noise = {rate: cell.test_noise(rate, budget) for rate in finite}
     found = {}
     for rate in finite:
-        tests = [reading.test([[(row, other)], [(row, rate)]])[0] for other in finite if other != rate]
+        tests = [
+            paired(values[other], values[rate], collapsed[other] or collapsed[rate], noise[other] + noise[rate])
+            for other in finite
+            if other != rate
+        ]
         found[rate] = min([1.0, *(len(tests) * _p(test.above(0)) for test in tests)])
     if finite and same(finite[0], tables.rates[0]):
         found[0.0] = found[finite[0]]
@@ -121,7 +128,7 @@ def inverts(reading: Reading) -> list[Part]:
     """The first row matches or beats the second at the paper's rate; the second beats it at every lower rate at which
     one of them has learned: come half of the way from chance to its best, in the mean over seeds."""
     first, second = reading.rule.rows
-    paper, rates = reading.any_cell.papers_rate or math.nan, _shared_rates(reading)
+    paper, rates = reading.any_cell.papers_rate or math.nan, shared_rates(*reading.rows.values())
     if not any(same(rate, paper) for rate in rates):
         return []
     parts = []
@@ -156,7 +163,9 @@ def orders_differ(reading: Reading) -> list[Part]:
     """Two rates differ if two rows change places between them, Bonferroni-corrected over the pairs of rows; they do
     not if every pair is in the same order at both."""
     low, high = ORDERS
-    within = [rate for rate in _shared_rates(reading) if low <= rate * SAME_RATE and rate <= high * SAME_RATE]
+    within = [
+        rate for rate in shared_rates(*reading.rows.values()) if low <= rate * SAME_RATE and rate <= high * SAME_RATE
+    ]
     return [_changed(reading, one, two) for one, two in combinations(within, 2)]
 
 

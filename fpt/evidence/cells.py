@@ -24,6 +24,7 @@ from fpt.sweeps.study import Study, load_study
 
 NOT_AT_THIS_SCALE, NOT_RUN = "not tested at this scale", "not run yet"
 TUNED, AT_PAPERS_RATE = "tuned", "paper"  # each seed at its left-out choice; all at the rate that the paper prints
+THREE_SEEDS = "three seeds"  # the first three choose their rate together and are reported (Rothermel et al., section 3)
 PAPER_SCALE, REDUCED = "paper", "reduced"
 FEW_SEEDS = 8  # with fewer a number is exploratory
 FEW_SEEDS_OF = {"laptop": 6}  # studies whose time allows fewer
@@ -35,7 +36,8 @@ class Cell:
     """A row on one task: without a sweep in the study (`spec` None), with one that was not run, or with results.
 
     `task` is what was run, `stands_for` the paper's tasks in whose place it stands (itself, if it is the paper's).
-    Budgets are gradient steps, one of `budgets`; None is the last one. `at` is TUNED, AT_PAPERS_RATE or a rate.
+    Budgets are gradient steps, one of `budgets`; None is the last one. `at` is TUNED, AT_PAPERS_RATE, THREE_SEEDS or a
+    rate.
     """
 
     table: Table
@@ -110,9 +112,9 @@ class Cell:
         """By seed: the rate with the best mean validation accuracy over the other seeds; nan where there is none."""
         return pd.Series(dtype=float) if self.tables is None else self.tables.choices(budget)
 
-    def ends(self, budget: int | None = None) -> set[str]:
+    def ends(self, budget: int | None = None, at: str | float = TUNED) -> set[str]:
         """The ends of the grid, "low" and "high", that some seed's choice at this budget is."""
-        return set() if self.tables is None else selection.ends(self.choices(budget), self.tables.validation(budget))
+        return set() if self.tables is None else selection.ends(self._rates(at, budget), self.tables.validation(budget))
 
     def plane(self, budget: int | None = None) -> pd.DataFrame:
         """Test accuracy (fractions), a row a seed, a column a rate; of a table of gaps training minus test accuracy.
@@ -133,15 +135,11 @@ class Cell:
         return pd.DataFrame() if self.tables is None else self.tables.at(table, self._rates(at, budget))
 
     def values(self, at: str | float = TUNED, budget: int | None = None) -> "pd.Series[float]":
-        """By seed: test accuracy, steps to the table's goal (infinite: not reached), or training minus test.
+        """By seed: test accuracy, or training minus test.
 
         Seeds without a run at this rate are left out. Raises SpecError for a budget that is not reported.
         """
-        if self.problem:
-            return pd.Series(dtype=float)
-        if self.table.kind == "steps":
-            return steps_to(self.tested(at), self._goal(at))
-        return self._picked(self.plane(budget), at, budget)
+        return pd.Series(dtype=float) if self.problem else self._picked(self.plane(budget), at, budget)
 
     def tested(self, at: str | float = TUNED) -> pd.DataFrame:
         """Test accuracy, a row a budget, a column a seed, each budget at its own rates."""
@@ -154,10 +152,6 @@ class Cell:
         by_step = self.tables.validation
         return self._over(self.spec.evaluation_steps(), lambda step: self._picked(by_step(step), at, step))
 
-    def curve(self, at: str | float = TUNED) -> pd.DataFrame:
-        """Validation accuracy of the runs to which `values` belong, a row an evaluation step, a column a seed."""
-        return self.at(at, "curves")
-
     def diverged(self, at: str | float = TUNED) -> int:
         """How many of the runs at this rate diverged."""
         return 0 if self.problem else int(self.at(at)["diverged_at"].notna().sum())
@@ -169,26 +163,22 @@ class Cell:
 
     def test_noise(self, at: str | float = TUNED, budget: int | None = None) -> float:
         """What a test set that is the same for all seeds adds to the variance of the mean of `values`: p (1 - p) / m,
-        m the images of the whole set; 0 where the seed draws it, and of steps."""
+        m the images of the whole set; 0 where the seed draws it."""
         test = self.tables.result["test"] if self.tables else {"drawn_by_seed": True}
-        if self.tables is None or test["drawn_by_seed"] or self.table.kind == "steps":
+        if self.tables is None or test["drawn_by_seed"]:
             return 0.0
         last = self.table.kind == "gap" and budget in (None, self.tables.spec.steps)
         plane = self.tables.plane(budget, "test_accuracy_last") if last else self.plane(budget)
         p = float(self._picked(plane, at, budget).mean())
         return p * (1 - p) / test["size"] if math.isfinite(p) else 0.0
 
-    def _goal(self, at: str | float) -> float:
-        """What is to be reached in a table of steps: the sweep's threshold, or the mean of the row `until` at its last
-        budget; nan where there is none."""
-        if self.table.until == "threshold":
-            return (self.spec.threshold if self.spec else None) or math.nan
-        return float(self.goal.tested(at).iloc[-1].mean()) if self.goal and not self.goal.problem else math.nan
-
     def _rates(self, at: str | float, budget: int | None) -> "pd.Series[float]":
         """The rate by seed."""
         if at == TUNED:
             return self.choices(budget)
+        if at == THREE_SEEDS:
+            three = self.tables.validation(budget).iloc[:3] if self.tables else pd.DataFrame()
+            return pd.Series(selection.best_rate(three), index=three.index, dtype=float)
         rate = self.papers_rate if at == AT_PAPERS_RATE else float(at)
         return pd.Series(math.nan if rate is None else rate, index=self.choices(budget).index, dtype=float)
 
@@ -204,15 +194,6 @@ class Cell:
         if self.problem:
             return pd.DataFrame()
         return pd.DataFrame({step: values(step) for step in steps}).T.rename_axis("step")
-
-
-def steps_to(curve: pd.DataFrame, goal: float) -> "pd.Series[float]":
-    """First step (index) at which each seed (column) is at or above `goal`, a fraction; infinite where it never is."""
-    if curve.empty:
-        return pd.Series(dtype=float)
-    reached = curve >= goal
-    first = reached.idxmax().astype(float)
-    return first.where(reached.any(), np.inf)
 
 
 @dataclass(frozen=True)
@@ -270,3 +251,9 @@ def every_study(root: Path | None = None) -> list[StudyCells]:
     """The studies of the workspace that have results."""
     found = [study_cells(name, root) for name in studies(root)]
     return [each for each in found if each.results]
+
+
+def shared_rates(*cells: Cell) -> list[float]:
+    """The rates of the first cell's grid that all of them have, ascending."""
+    first, *others = (each.rates for each in cells)
+    return [rate for rate in sorted(first) if all(same_rate(grid, rate).any() for grid in others)]

@@ -9,9 +9,9 @@ from functools import cached_property
 import numpy as np
 import pandas as pd
 
-from fpt.evidence.cells import TUNED, Cell
+from fpt.evidence.cells import TUNED, Cell, shared_rates
 from fpt.evidence.reading import EDGE, INCONCLUSIVE, Part, Reading, seeds_to_decide, word_of
-from fpt.evidence.runs import near, rate_text
+from fpt.evidence.runs import rate_text
 from fpt.evidence.stats import SIGNIFICANCE, Paired, holm, paired
 
 AHEAD, BEHIND, OPEN, BOUNDED = "+", "-", "0", "?"
@@ -115,8 +115,8 @@ def crossing(reading: Reading) -> list[Part]:
 
 def plane_tests(first: Cell, second: Cell) -> Tests:
     """At every rate and budget that both cells have, in ascending order: the first minus the second, paired by seed."""
-    shared = [rate for rate in sorted(first.rates) if near(pd.Series(second.rates, dtype=float), rate).any()]
-    return {(rate, budget): test for rate in shared for budget, test in compared(first, second, rate).items()}
+    rates = shared_rates(first, second)
+    return {(rate, budget): test for rate in rates for budget, test in compared(first, second, rate).items()}
 
 
 def plane_table(tests: Tests) -> pd.DataFrame:

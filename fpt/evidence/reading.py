@@ -128,8 +128,7 @@ class Reading:
         word = word_of(supports, contradicts, EDGE if edges else INCONCLUSIVE)
         at_edge = [f"edge of the grid: {', '.join(edges)}"] if edges else []
         note = "; ".join([*notes, *at_edge, *_of_test(test)])
-        is_open = word == INCONCLUSIVE and test.sd > 0 and self.any_cell.table.kind != "steps"
-        seeds = seeds_to_decide(test) if is_open else ""
+        seeds = seeds_to_decide(test) if word == INCONCLUSIVE and test.sd > 0 else ""
         return Part(self.task, comparison, test, word, note, supports, contradicts, seeds)
 
     def contrast(

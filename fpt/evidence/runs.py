@@ -38,7 +38,7 @@ COLUMNS = {  # of the tables of a sweep, where there is none
              "test_accuracy_last", "train_accuracy_last", "diverged_at"),
     "curves": (*RUN, "step", "validation_loss", "validation_accuracy", "test_accuracy", "train_accuracy"),
 }  # fmt: skip
-TableName = Literal["runs", "curves", "attention"]
+TableName = Literal["runs", "attention"]
 T = TypeVar("T")
 
 
@@ -107,8 +107,7 @@ class SweepTables:
         return self.once(("choices", step), lambda: choices(self.validation(step)))
 
     def at(self, table: TableName, rates: "pd.Series[float]") -> pd.DataFrame:
-        """The rows of a table at each seed's rate (by seed): runs by seed; of curves their validation accuracy, a row
-        an evaluation step, a column a seed."""
+        """The rows of a table at each seed's rate (by seed); runs by seed."""
         return self.once((table, *rates.items()), lambda: self._at(table, rates))
 
     def tidy(self, table: Literal["runs", "curves"]) -> pd.DataFrame:
@@ -153,9 +152,7 @@ class SweepTables:
     def _at(self, table: TableName, rates: "pd.Series[float]") -> pd.DataFrame:
         frame: pd.DataFrame = getattr(self, table)
         rows = frame[_at_own(frame, rates)]
-        if table == "runs":
-            return rows.set_index("seed")
-        return rows.pivot(index="step", columns="seed", values="validation_accuracy") if table == "curves" else rows
+        return rows.set_index("seed") if table == "runs" else rows
 
 
 def _at_own(frame: pd.DataFrame, rates: "pd.Series[float]") -> "np.ndarray[Any, Any]":
@@ -166,11 +163,6 @@ def _at_own(frame: pd.DataFrame, rates: "pd.Series[float]") -> "np.ndarray[Any, 
 def same_rate(one: Any, other: Any) -> "np.ndarray[Any, Any]":
     """Whether rates, or arrays of them, are the same: they went through YAML, JSON and parquet. False for nan."""
     return np.asarray(np.isclose(one, other, rtol=SAME_RATE, atol=0))
-
-
-def near(rates: "pd.Series[float]", *wanted: float) -> "np.ndarray[Any, Any]":
-    """Which of `rates` are one of those `wanted`."""
-    return np.asarray(same_rate(rates.to_numpy(float)[:, None], wanted).any(axis=1))
 
 
 def rate_text(rate: Any) -> str:

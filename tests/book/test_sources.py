@@ -7,6 +7,7 @@ import pytest
 import yaml
 
 from fpt.evidence import studies
+from fpt.papers import claims
 
 ROOT = Path(__file__).parents[2]
 CHAPTERS = sorted((ROOT / "book").glob("*.md"))
@@ -43,6 +44,11 @@ def test_the_page_on_running_tells_what_every_study_is() -> None:
     told = re.search(r"^WHAT = \{(.*?)^\}", (ROOT / "book/rerun.md").read_text(), flags=re.DOTALL | re.MULTILINE)
     assert told
     assert set(re.findall(r'^ +"([^"]+)":', told[1], flags=re.MULTILINE)) == set(studies(ROOT))
+
+
+def test_every_claim_of_rothermel_et_al_stands_once_on_their_page() -> None:
+    named = re.findall(r'"([RX]-\d\d)"', (ROOT / "book/rothermel.md").read_text())
+    assert sorted(named) == sorted(name for name in claims() if name.startswith(("R", "X")))
 
 
 def test_the_bibliography_has_what_is_cited_and_no_more() -> None:

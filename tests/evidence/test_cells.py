@@ -10,7 +10,7 @@ import pytest
 from made_cells import Made, cell, paper
 
 from fpt.errors import SpecError
-from fpt.evidence.cells import AT_PAPERS_RATE, Cell
+from fpt.evidence.cells import AT_PAPERS_RATE, Cell, shared_rates
 from fpt.evidence.runs import SweepTables
 from fpt.evidence.steps import Goal, Reach, reach, slower, steps_of
 from fpt.papers.schema import RULES
@@ -154,9 +154,8 @@ def steps(*arrives: float, top: float = 90) -> Cell:
     return cell(paper(["a", "b"], "steps").tables["toy-table"], "a", Made(arrives=arrives, top=top))
 
 
-def test_steps_by_seed_and_of_the_mean_with_their_interval() -> None:
+def test_steps_of_the_mean_with_their_interval() -> None:
     found = steps(20, 60, 70)  # budgets 12, 25, 50, 100, 200, 400
-    assert found.values().tolist() == [25, 100, 100] * 2 + [25, 100]
     first = steps_of(found)
     assert first is not None
     assert (first.first, first.interval) == (100, (50, 100))
@@ -169,6 +168,23 @@ def test_steps_by_seed_and_of_the_mean_with_their_interval() -> None:
     never = steps_of(steps(top=60))
     assert never is not None
     assert (never.words, never.interval) == ("> 400", (400, math.inf))
+
+
+def test_a_fixed_test_set_adds_noise_to_steps_too() -> None:
+    """What is compared with the goal are test accuracies."""
+    table = paper(["a", "b"], "steps").tables["toy-table"]
+    found = cell(table, "a", Made(top=60, result={"test": {"drawn_by_seed": False, "size": 100}}))
+    reached = steps_of(found)
+    assert reached is not None
+    assert reached.last.noise == pytest.approx(0.6 * 0.4 / 100, rel=0.02)
+
+
+def test_the_rates_that_all_cells_have_are_those_of_the_first() -> None:
+    table = paper(["a", "b"]).tables["toy-table"]
+    wide, narrow = (cell(table, "a", Made(dict.fromkeys(rates, 80.0), beyond=False)) for rates in (RATES, RATES[:2]))
+    shifted = cell(table, "b", Made(dict.fromkeys([rate * (1 + 1e-9) for rate in RATES], 80.0), beyond=False))
+    assert shared_rates(wide, shifted) == list(RATES)
+    assert shared_rates(shifted, narrow, wide) == pytest.approx(list(RATES[:2]))
 
 
 def noisy_reach(rng: np.random.Generator, crossing: float) -> Reach:

@@ -90,7 +90,6 @@ def test_a_sweep_is_cut_once_by_the_rates_of_its_seeds(study: Path) -> None:
         cut["test_accuracy"].sort_index(), rows.set_index("seed")["test_accuracy"].sort_index()
     )
     assert sweep.at("runs", rates) is cut
-    assert list(sweep.at("curves", rates)) == [0, 1]
     assert sweep.at("runs", pd.Series({0: math.nan})).empty
 
 

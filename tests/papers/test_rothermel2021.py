@@ -125,6 +125,11 @@ def test_unfrozen_pretrained_is_compared_with_every_other_arm(rothermel: Paper) 
     ]
 
 
+def test_the_captions_of_figures_1_and_2_are_read_on_their_tasks(rothermel: Paper) -> None:
+    for rule in rothermel.claims["R-04"].rule:
+        assert (rule.kind, rule.tasks) == ("inverts", ("cifar10-lra", "listops"))
+
+
 def _leaves(reports: Any) -> Iterator[dict[str, Any]]:
     if isinstance(reports, dict) and "table" in reports:
         yield reports

@@ -1,57 +1,85 @@
 """A paper's table beside ours: the cells of studies, and the numbers as they are printed."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import pandas as pd
 
-from fpt.evidence.cells import AT_PAPERS_RATE, NOT_AT_THIS_SCALE, NOT_RUN, TUNED, Cell, StudyCells
+from fpt.evidence.cells import AT_PAPERS_RATE, NOT_AT_THIS_SCALE, NOT_RUN, THREE_SEEDS, TUNED, Cell, StudyCells
 from fpt.evidence.show import text
 from fpt.evidence.show.html import Table
-from fpt.evidence.show.numbers import percent, title
-from fpt.evidence.stats import sem
-from fpt.evidence.steps import goal_of, reach
+from fpt.evidence.show.numbers import percent, points, title
+from fpt.evidence.stats import mean_interval, sem
+from fpt.evidence.steps import steps_of
 from fpt.papers import paper_of
 from fpt.papers.schema import Printed
 from fpt.papers.schema import Table as PaperTable
 
+BOTH = (TUNED, AT_PAPERS_RATE)
 EDGE_MARK, DIVERGED_MARK, ABSENT = "†", "‡", "–"
 MARKS = (
     f"{ABSENT} no sweep of the study; {EDGE_MARK} the tuned rate ends the grid; {DIVERGED_MARK} runs diverged there, "
     "their last finite accuracy counts."
 )
+AS_RELEASED = ": training, as released"
 GAP_COLUMNS = {  # both accuracies are those of the last step, as the train-mode one is
     ": training": "train_accuracy_last",
-    ": training, as released": "train_accuracy_train_mode",
+    AS_RELEASED: "train_accuracy_train_mode",
     ": test": "test_accuracy_last",
+    ": training - test (95% interval)": "",
 }
 WHAT = {
     "accuracy": "test accuracy in percent, mean ± standard error over seeds",
     "steps": "the first budget of steps at which the mean test accuracy is at the goal, with its 95% interval (> where "
     "no budget is enough), and the first evaluation at which the mean validation accuracy is",
-    "gap": "accuracy in percent after the last step, on training data without dropout, on training batches as the "
-    "released code measures it, and on test data (the paper: training / test)",
+    "gap": "accuracy in percent after the last step, on training data without dropout and on test data, and their "
+    "difference in points with its 95% interval (the paper: training / test / difference); as released: on training "
+    "batches, with dropout",
 }
 
 
-def beside_paper(table: PaperTable, found: Sequence[StudyCells]) -> Table:
-    """A paper's table: rows x tasks as the studies have them, tuned / at the paper's rate, then as it is printed.
-
-    Every study, and every setup of it, has columns of its own: nothing is averaged over setups.
-    """
-    columns: dict[str, dict[str, str]] = {}
-    panels = [(study.name, task, cells) for study in found for task, cells in study.by_task(table).items()]
-    for study, task, cells in panels:
-        head = title(task) if len(found) == 1 else f"{title(task)} ({study})"
-        steps = [cell.spec.steps for cell in cells.values() if cell.spec]
-        usual = max(steps, key=steps.count)
-        for part, name in GAP_COLUMNS.items() if table.kind == "gap" else [("", "")]:
-            columns[f"{head}{part}"] = {row: _cell(cell, name, usual) for row, cell in cells.items()}
-    columns |= {f"{title(task)} (paper)": _printed(table, task) for _, task, _ in panels}
-    every = [cell for _, _, cells in panels for cell in cells.values()]
+def beside_paper(table: PaperTable, study: StudyCells) -> Table:
+    """A paper's table: rows x tasks as the study has them, tuned / at the paper's rate, then as it is printed."""
+    panels = study.by_task(table)
+    columns = {
+        f"{title(task)}{part}": shown
+        for task, cells in panels.items()
+        for part, shown in _columns(table, cells, BOTH).items()
+    }
+    columns |= {f"{title(task)} (paper)": _printed(table, task) for task in panels}
+    every = [cell for cells in panels.values() for cell in cells.values()]
     tried = {cell.row for cell in every if cell.spec}
     frame = _by_row(table, columns)
     frame["row"] += ["" if row in tried else f": {NOT_AT_THIS_SCALE}" for row in table.rows]
-    return Table(frame, _caption(table, every))
+    return Table(frame, _caption(table, every, BOTH))
+
+
+def across_studies(table: PaperTable, found: Iterable[StudyCells], readings: Sequence[str] = BOTH) -> Table:
+    """The same of all tasks of the paper and of several studies, a line each: nothing is averaged over studies.
+
+    Gaps as the paper has them, training / test / difference.
+    """
+    columns = {f"{title(task)} (paper)": _printed(table, task) for task in paper_of(table.paper).tasks}
+    every: list[Cell] = []
+    for study in found:
+        for task, cells in study.by_task(table).items():
+            every += cells.values()
+            shown = _columns(table, cells, readings)
+            parts = {row: [shown[part][row] for part in shown if part != AS_RELEASED] for row in cells}
+            joined = {row: " / ".join(each if len(set(each)) > 1 else each[:1]) for row, each in parts.items()}
+            columns[f"{title(task)} ({study.name})"] = joined
+    frame = _by_row(table, columns).set_index("row").T
+    frame = frame[(frame != "").any(axis=1)].rename_axis("task and study").reset_index()
+    return Table(frame, _caption(table, every, readings))
+
+
+def _columns(table: PaperTable, cells: Mapping[str, Cell], readings: Sequence[str]) -> dict[str, dict[str, str]]:
+    """What is shown of the rows of a table on one task: name -> row -> text."""
+    steps = [cell.spec.steps for cell in cells.values() if cell.spec]
+    usual = max(steps, key=steps.count)
+    parts = GAP_COLUMNS if table.kind == "gap" else {"": ""}
+    return {
+        part: {row: _cell(cell, name, usual, readings) for row, cell in cells.items()} for part, name in parts.items()
+    }
 
 
 def printed_table(table: PaperTable, without: Sequence[str] = ()) -> Table:
@@ -80,35 +108,36 @@ def _printed(table: PaperTable, task: str) -> dict[str, str]:
     return {name: printed_text(row.printed.get(task)) for name, row in table.rows.items()}
 
 
-def _cell(cell: Cell, column: str, usual: int) -> str:
-    """Both readings, once where they are the same; with the steps, where they are not the `usual` ones."""
+def _cell(cell: Cell, column: str, usual: int, readings: Sequence[str]) -> str:
+    """All readings, once where they are the same; with the steps, where they are not the `usual` ones."""
     if cell.problem or cell.spec is None:
         return NOT_RUN if cell.problem == NOT_RUN else ABSENT
-    readings = [_reading(cell, at, column) for at in (TUNED, AT_PAPERS_RATE) if at == TUNED or len(cell.values(at))]
-    words = " / ".join(dict.fromkeys(readings))
+    shown = [reading(cell, at, column) for at in readings if at != AT_PAPERS_RATE or len(cell.values(at))]
+    words = " / ".join(dict.fromkeys(shown))
     return words if cell.spec.steps == usual else f"{words} ({cell.spec.steps:,} steps)"
 
 
-def _reading(cell: Cell, at: str, column: str) -> str:
+def reading(cell: Cell, at: str, column: str = "") -> str:
     """One number of a cell with its standard error, marked where its rate ends the grid or a run diverged."""
     if at == TUNED and cell.best_rate is None:
         return "diverged"
-    marks = EDGE_MARK * (at == TUNED and cell.at_edge) + DIVERGED_MARK * bool(cell.diverged(at))
+    marks = EDGE_MARK * (at != AT_PAPERS_RATE and bool(cell.ends(at=at))) + DIVERGED_MARK * bool(cell.diverged(at))
     if column:
         return percent(cell.at(at).reindex(columns=[column])[column].astype(float).mean()) + marks
     if cell.table.kind == "steps":
         return _steps(cell, at) + marks
     values = cell.values(at)
-    around = f" ± {100 * sem(values):.1f}" if cell.table.kind == "accuracy" and values.count() > 1 else ""
-    return percent(values.mean()) + around + marks
+    if cell.table.kind == "gap":
+        mean, *around = map(points, mean_interval(values, cell.test_noise(at)))
+        return f"{mean} ({' to '.join(around)}){marks}"
+    return percent(values.mean()) + (f" ± {100 * sem(values):.1f}" if values.count() > 1 else "") + marks
 
 
 def _steps(cell: Cell, at: str) -> str:
     """To the goal of the table, at the budgets and on validation."""
-    goal = goal_of(cell, at)
-    if goal is None:
+    by_test, by_validation = (steps_of(cell, at, fine) for fine in (False, True))
+    if by_test is None or by_validation is None:
         return "no goal"
-    by_test, by_validation = (reach(cell, goal, at, fine) for fine in (False, True))
     return f"{by_test.words}, validation {by_validation.words.partition(' (')[0]}"
 
 
@@ -123,13 +152,16 @@ def printed_text(printed: Printed | None) -> str:
     return " / ".join(shown) + printed.mark + error
 
 
-def _caption(table: PaperTable, cells: Sequence[Cell]) -> str:
+def _caption(table: PaperTable, cells: Sequence[Cell], readings: Sequence[str]) -> str:
     tried = [cell for cell in cells if not cell.problem]
     words = [f"{table.where or table.title}: {WHAT.get(table.kind, '')}."]
-    if any(cell.papers_rate is not None for cell in tried):
+    if AT_PAPERS_RATE in readings and any(cell.papers_rate is not None for cell in tried):
         words.append(f"Tuned / at the paper's rate ({text.papers_rates(tried)}); one: the same, or not run at it.")
-    if table.kind == "steps":
-        specs = [cell.spec for cell in tried if cell.spec and cell.spec.threshold]
-        goals = dict.fromkeys(f"{title(spec.task)} {100 * (spec.threshold or 0):g}%" for spec in specs)
-        words.append(f"Thresholds: {', '.join(goals) or 'none'}.")
+    if THREE_SEEDS in readings:
+        words.append("The first three seeds of a study choose their rate together and are reported.")
+    specs = [cell.spec for cell in tried if cell.spec]
+    if table.kind == "steps" and specs:
+        goals = dict.fromkeys(f"{title(spec.task)} {100 * spec.threshold:g}%" for spec in specs if spec.threshold)
+        whose = f"{paper_of(table.paper).label(table.until)} after its last step" if table.until in table.rows else ""
+        words.append(f"Goals: {whose or ', '.join(goals) or 'none'}. {text.resolution(specs)}")
     return " ".join([*words, MARKS])

@@ -9,6 +9,7 @@ from fpt.evidence.attention import attention_maps
 from fpt.evidence.cells import Cell, StudyCells
 from fpt.evidence.show import text
 from fpt.evidence.show.beside import beside_paper, printed_table
+from fpt.evidence.show.figures import budget_figure
 from fpt.evidence.show.html import Folded, Page, Picture, Shown, paragraph
 from fpt.evidence.show.numbers import title
 from fpt.evidence.show.planes import crossing_figure, plane_figure
@@ -20,12 +21,12 @@ from fpt.papers.schema import Table
 
 QUANTITY = {
     "accuracy": "test accuracy (%)",
-    "steps": "steps to the threshold",
+    "steps": "steps to the goal",
     "gap": "training minus test accuracy (points)",
     "attention": "part of the attention (%)",
 }
 DOTS = "A dot a seed, above where the rate is tuned, below at the paper's; the bar is their mean."
-CROSSES = "A dot a seed; the bar is the median; a cross is a seed that never reached the goal, drawn at the last step."
+CURVES = "Test accuracy over the budget, each seed at the rate that the others choose for it. Dotted: the goal."
 ATTENTION = (
     "percent of the first layer's attention that lies on the tokens that the answer needs, mean over queries, heads "
     "and examples; 95% interval over seeds."
@@ -110,7 +111,7 @@ def exhibit(name: str, study: StudyCells, task: str = "") -> Page:
     elif shown.kind == "attention":
         parts += [part for cells in panels.values() for part in _attention(cells)]
     else:
-        parts += [paragraph(f"What was run. {text.what_was_run(panels)}"), beside_paper(shown, [study])]
+        parts += [paragraph(f"What was run. {text.what_was_run(panels)}"), beside_paper(shown, study)]
         parts += _strips(shown, panels)
     if done and (found := [*verdicts_on(own, [study]), *at_papers_rate(own, [study])]):
         caption = f"Compared by seed: {QUANTITY[shown.kind]}."
@@ -140,9 +141,8 @@ def _compares(panels: Mapping[str, Mapping[str, Cell]]) -> bool:
 
 def _strips(shown: Table, panels: Mapping[str, Mapping[str, Cell]]) -> list[Picture]:
     """The table as a figure; nothing where no sweep has results."""
+    if shown.kind == "steps":
+        return [Picture(budget_figure(*panels.values()), f"{shown.title}. {CURVES}")]
     done = [seeds_of(cell) for cells in panels.values() for cell in cells.values() if not cell.problem]
-    if not done:
-        return []
-    steps = shown.kind == "steps"
-    figure = strip_figure(pd.concat(done, ignore_index=True), QUANTITY[shown.kind], steps)
-    return [Picture(figure, f"{shown.title}. {CROSSES if steps else DOTS}")]
+    figure = strip_figure(pd.concat(done, ignore_index=True), QUANTITY[shown.kind])
+    return [Picture(figure, f"{shown.title}. {DOTS}")]

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import matplotlib as mpl
+import numpy as np
 import pandas as pd
 import seaborn as sns
 from matplotlib.figure import Figure
@@ -14,6 +15,7 @@ from fpt.evidence.cells import Cell
 from fpt.evidence.runs import SHORT, label, rate_text
 from fpt.evidence.show.numbers import title
 from fpt.evidence.stats import mean_interval
+from fpt.evidence.steps import goal_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
 COLOURS = {"FP": "#0072B2", "FR": "#56B4E9", "UP": "#D55E00", "UR": "#E69F00"}
 MARKERS = {"FP": "o", "FR": "s", "UP": "^", "UR": "D"}
 NAMES = {short: arm.replace("-", " ") for arm, short in SHORT.items()}
+HUES, SHAPES = ({NAMES[short]: look for short, look in by.items()} for by in (COLOURS, MARKERS))  # by the long name
 GREY, GRID = "#555555", "#e5e5e5"
 
 
@@ -42,17 +45,18 @@ def learning_rate_figure(runs: pd.DataFrame, baseline: Mapping[str, float] | Non
     runs = runs.assign(accuracy=100 * runs["test_accuracy"].astype(float).fillna(never))
     for axes, (_, shown) in zip(panels, runs.groupby("setup", sort=False), strict=False):
         task, labels = str(shown["task"].iloc[0]), sorted(shown["label"].unique())
-        for number, name in enumerate(labels):
-            arm = shown[shown["label"] == name]
-            _rate_line(axes, arm, name, 1.05 ** (number - (len(labels) - 1) / 2))
-            words.append(f"{task}, {long_name(name)}: {_tuned(arm)}")
+        name = title(task) + (f" ({shown['study'].iloc[0]})" if runs["study"].nunique() > 1 else "")
+        for number, short in enumerate(labels):
+            arm = shown[shown["label"] == short]
+            _rate_line(axes, arm, short, 1.05 ** (number - (len(labels) - 1) / 2))
+            words.append(f"{name}, {long_name(short)}: {_tuned(arm)}")
         if baseline and task in baseline:
             axes.axhline(100 * baseline[task], color=GREY, linestyle=":", label="trivial baseline")
         axes.set_xlim(shown["learning_rate"].min() / 1.5, shown["learning_rate"].max() * 1.5)  # one rate has no range
         axes.set_xscale("log", subs=[])
         rates = sorted(shown["learning_rate"].unique())
         axes.set_xticks(rates, [rate_text(rate) for rate in rates])
-        axes.set(xlabel="learning rate", ylabel="test accuracy (%)", title=task)
+        axes.set(xlabel="learning rate", ylabel="test accuracy (%)", title=name)
     diverged = int(runs["diverged_at"].notna().sum())
     shared_legend(figure, panels)
     figure.set_label(f"Test accuracy by learning rate. {'. '.join(words)}. {diverged} of {len(runs)} runs diverged.")
@@ -75,6 +79,7 @@ def budget_figure(*setups: Mapping[str, Cell]) -> Figure:
         task = title(next(iter(cells.values())).task)
         words += [f"{task}, {line}" for line in tuned_lines(axes, cells)]
         axes.set(title=task, ylabel="test accuracy, tuned (%)")
+        _goal_line(axes, next(iter(cells.values())))
     shared_legend(figure, panels)
     figure.set_label(f"Test accuracy by budget, each seed at the rate that the others choose. {'. '.join(words)}.")
     return figure
@@ -96,6 +101,12 @@ def tuned_lines(axes: "Axes", cells: Mapping[str, Cell]) -> list[str]:
         words.append(f"{long_name(name)}: {', '.join(line)} steps")
     budget_axis(axes, budgets)
     return words
+
+
+def _goal_line(axes: "Axes", cell: Cell) -> None:
+    """What is to be reached in a table of steps."""
+    if cell.table.kind == "steps" and (goal := goal_of(cell)):
+        axes.axhline(100 * float(np.mean(goal.by_seed)), color=GREY, linestyle=":", label="goal")
 
 
 def budget_axis(axes: "Axes", budgets: Sequence[int]) -> None:

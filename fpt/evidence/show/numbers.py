@@ -3,17 +3,16 @@
 import math
 from collections.abc import Mapping
 
-import pandas as pd
-
-from fpt.evidence.cells import TUNED, Cell
+from fpt.evidence.cells import Cell
 from fpt.evidence.reading import Part
-from fpt.evidence.runs import SHORT, rate_text
+from fpt.evidence.runs import rate_text
 from fpt.evidence.stats import Paired
 from fpt.tasks import TASKS
 
 NONE = "(no result)"
-READINGS: dict[str, str | float] = {"tuned": TUNED, "1e-3": 1e-3, "1e-2": 1e-2}  # that chapters name
-TITLES = {"homology": "Homology", "digits": "Digits", "listops-short": "ListOps, short"}  # where there is little room
+TITLES = {  # where there is little room
+    "homology": "Homology", "digits": "Digits", "digits-lra": "Digits, by pixel", "listops-short": "ListOps, short",
+}  # fmt: skip
 
 
 def percent(value: float) -> str:
@@ -43,26 +42,12 @@ def difference(part: Part) -> str:
 
 
 def facts(cells: Mapping[str, Cell]) -> dict[str, str]:
-    """Text by key for the four arms (FP, ...) on one task. The keys are always the same; what is not there reads
-    "(no result)".
-
-    `fp-tuned`, `fp-rate`, `fp-1e-3`, `fp-1e-2` for each arm; `steps`, `backbone`, `grid`, `seeds`, `runs`, `diverged`.
-    """
-    done = {arm: cell for arm, cell in cells.items() if not cell.problem}
-    found = {}
-    for arm in SHORT.values():
-        cell = done.get(arm)
-        found[f"{arm}-rate".lower()] = rate_text(cell.best_rate) if cell and cell.best_rate else NONE
-        for name, at in READINGS.items():
-            values = cell.values(at) if cell else pd.Series(dtype=float)
-            found[f"{arm}-{name}".lower()] = f"{percent(values.mean())}%" if len(values) else NONE
+    """How the arms on one task are trained, as text: `steps`, `backbone`, `grid`, `seeds`; "(no result)" where there is
+    no sweep."""
     spec = next((cell.spec for cell in cells.values() if cell.spec), None)
-    found |= {
+    return {
         "steps": f"{spec.steps:,}" if spec else NONE,
         "backbone": spec.backbone if spec else NONE,
         "grid": ", ".join(map(rate_text, spec.learning_rates)) if spec else NONE,
         "seeds": str(len(spec.seeds)) if spec else NONE,
-        "runs": f"{sum(len(cell.runs) for cell in done.values()):,}",
-        "diverged": str(sum(int(cell.runs["diverged_at"].notna().sum()) for cell in done.values())),
     }
-    return found

@@ -1,41 +1,34 @@
-"""Figures of tables and verdicts: a strip a row or comparison, and maps of attention."""
+"""Figures of tables: a strip a row, a bar a row, and maps of attention."""
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import seaborn as sns
 from matplotlib.figure import Figure
 
-from fpt.evidence.cells import AT_PAPERS_RATE, TUNED, Cell
-from fpt.evidence.show.figures import GREY, nothing, panels_of, shared_legend
+from fpt.evidence.cells import AT_PAPERS_RATE, TUNED, Cell, StudyCells
+from fpt.evidence.show.figures import HUES, NAMES, panels_of, shared_legend
 from fpt.evidence.show.numbers import title
-
-if TYPE_CHECKING:
-    from fpt.evidence.verdicts import Verdict
+from fpt.evidence.stats import sem
+from fpt.papers.schema import Table as PaperTable
 
 READINGS = {TUNED: "tuned", AT_PAPERS_RATE: "at the paper's rate"}
 PALETTE = {"tuned": "#009E73", "at the paper's rate": "#CC79A7"}  # Okabe-Ito, no arm's colours
 
 
 def seeds_of(cell: Cell) -> pd.DataFrame:
-    """A cell's seeds at both readings, a row each: what `strip_figure` draws. Steps end with the run's."""
-    frames = []
-    for at, reading in READINGS.items():
-        values = cell.values(at).dropna()
-        shown = values.clip(upper=cell.spec.steps) if cell.spec and cell.table.kind == "steps" else 100 * values
-        frames.append(pd.DataFrame({"value": shown, "reached": np.isfinite(values), "reading": reading}))
-    return pd.concat(frames).assign(task=title(cell.task), row=cell.label)
+    """A cell's seeds at both readings, a row each: what `strip_figure` draws."""
+    both = [pd.DataFrame({"value": 100 * cell.values(at).dropna(), "reading": name}) for at, name in READINGS.items()]
+    return pd.concat(both).assign(task=title(cell.task), row=cell.label)
 
 
-def strip_figure(shown: pd.DataFrame, quantity: str, steps: bool = False) -> Figure:
+def strip_figure(shown: pd.DataFrame, quantity: str) -> Figure:
     """A paper's table: a panel a task, a line a row, a dot a seed, above where tuned, below at the paper's rate.
 
-    `shown`: a row a seed with `task`, `row`, `reading`, `value`, `reached`; values that were not reached are crosses.
-    The bar is their mean (of `steps` the median).
+    `shown`: a row a seed with `task`, `row`, `reading`, `value`. The bar is their mean.
     """
-    average = "median" if steps else "mean"
     rows = {task: list(part["row"].unique()) for task, part in shown.groupby("task", sort=False)}
     shared = len({tuple(each) for each in rows.values()}) == 1  # else every panel names its own rows
     height = 0.34 * max(map(len, rows.values())) + 0.7
@@ -43,18 +36,44 @@ def strip_figure(shown: pd.DataFrame, quantity: str, steps: bool = False) -> Fig
     for axes, (task, part) in zip(panels, shown.groupby("task", sort=False), strict=False):
         look: dict[str, Any] = {"x": "value", "y": "row", "order": rows[task], "hue": "reading", "hue_order": PALETTE}
         look |= {"palette": PALETTE, "ax": axes}
-        sns.stripplot(part[part["reached"]], **look, dodge=True, jitter=False, size=4, alpha=0.7)
-        sns.stripplot(part[~part["reached"]], **look, dodge=True, jitter=False, marker="x", linewidth=1.2, legend=False)
-        middle = {"estimator": average, "errorbar": None, "linestyle": "none", "legend": False}
+        sns.stripplot(part, **look, dodge=True, jitter=False, size=4, alpha=0.7)
+        middle = {"errorbar": None, "linestyle": "none", "legend": False}
         sns.pointplot(part, **look | middle, dodge=0.4, marker="|", markersize=9, markeredgewidth=2)
         axes.set(xlabel=quantity, ylabel="", title=task)
     shared_legend(figure, panels)
-    words = [
-        f"{task}, {row}, {reading}: {seeds['value'].agg(average):,.1f}"
-        + (f" ({late} never reached)" if (late := (~seeds["reached"]).sum()) else "")
-        for (task, row, reading), seeds in shown.groupby(["task", "row", "reading"], sort=False)
+    parts = shown.groupby(["task", "row", "reading"], sort=False)["value"]
+    words = [f"{task}, {row}, {reading}: {seeds.mean():,.1f}" for (task, row, reading), seeds in parts]
+    figure.set_label(f"{quantity}, mean over seeds. {'; '.join(words)}.")
+    return figure
+
+
+def bar_figure(shown: PaperTable, found: Sequence[StudyCells]) -> Figure:
+    """The mean of every row with its standard error, a bar each: as the paper prints it, and ours, tuned. As in
+    Rothermel et al. 2021, figure 2, left."""
+    printed = [
+        (f"{title(task)} (paper)", NAMES[row], cell.value, cell.sem)
+        for row, entry in shown.rows.items()
+        for task, cell in entry.printed.items()
     ]
-    figure.set_label(f"{quantity}, {average} over seeds. {'; '.join(words)}.")
+    ours = [
+        (f"{title(task)} ({study.name})", NAMES[row], 100 * cell.values().mean(), 100 * sem(cell.values()))
+        for study in found
+        for task, cells in study.by_task(shown).items()
+        for row, cell in cells.items()
+    ]
+    frame = pd.DataFrame([*printed, *ours], columns=["of", "row", "mean", "sem"]).dropna(subset="mean")
+    groups, names = frame["of"].unique(), [NAMES[row] for row in shown.rows]
+    figure, (axes,) = panels_of(1, 0.5 * len(groups), grid="x")
+    look: dict[str, Any] = {"hue": "row", "hue_order": names, "palette": HUES, "errorbar": None}
+    sns.barplot(frame, y="of", x="mean", saturation=1, **look, ax=axes)
+    for bars, row in zip(list(axes.containers), names, strict=True):
+        errors = frame[frame["row"] == row].set_index("of")["sem"].reindex(groups)
+        middles = [bar.get_y() + bar.get_height() / 2 for bar in bars]
+        axes.errorbar([bar.get_width() for bar in bars], middles, xerr=errors, fmt="none", ecolor="black")
+    axes.set(xlabel="test accuracy (%)", ylabel="", xlim=(0, 100))
+    shared_legend(figure, [axes])
+    words = [f"{of}, {row}: {mean:.1f}" for of, row, mean, _ in frame.to_numpy().tolist()]
+    figure.set_label(f"Test accuracy in percent with its standard error. {'; '.join(words)}.")
     return figure
 
 
@@ -76,26 +95,4 @@ def attention_figure(maps: Mapping[str, pd.DataFrame], words: str) -> Figure:
         axes.tick_params(axis="y", rotation=0)
     grid[0].set_ylabel("token that reads")
     figure.set_label(words)
-    return figure
-
-
-def difference_figure(verdicts: "Sequence[Verdict]") -> Figure:
-    """The comparisons behind verdicts, in points: a dot a seed, the mean, its 95% interval, and the word."""
-    shown = [(f"{v.claim} {p.task}: {p.comparison}", p) for v in verdicts for p in v.parts if p.test.differences]
-    shown = list(dict(shown).items())  # a comparison that two claims share stands once a claim
-    if not shown:
-        return nothing()
-    figure = Figure(figsize=(7.4, 0.9 + 0.36 * len(shown)), layout="constrained")
-    axes = figure.subplots()
-    dots = pd.DataFrame([(name, 100 * each) for name, part in shown for each in part.test.differences])
-    sns.stripplot(dots, x=1, y=0, color=GREY, alpha=0.5, size=3.5, jitter=False, ax=axes)
-    for place, (_, part) in enumerate(shown):
-        mean, low, high = (100 * value for value in (part.test.mean, part.test.low, part.test.high))
-        axes.errorbar(mean, place, xerr=[[mean - low], [high - mean]], fmt="kD", markersize=6, linewidth=2)
-        axes.annotate(part.word, (1.02, place), xycoords=("axes fraction", "data"), va="center", annotation_clip=False)
-    axes.axvline(0, color=GREY, linewidth=1)
-    axes.set(xlabel="difference in test accuracy (points)", ylabel="")
-    axes.spines[["top", "right", "left"]].set_visible(False)
-    words = [f"{name}: {100 * part.test.mean:+.1f} points, {part.word}" for name, part in shown]
-    figure.set_label(f"Paired differences in test accuracy, one dot per seed. {'; '.join(words)}.")
     return figure

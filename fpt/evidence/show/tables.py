@@ -8,14 +8,15 @@ from pathlib import Path
 import pandas as pd
 
 from fpt.evidence.attention import maps_of, scores
-from fpt.evidence.cells import AT_PAPERS_RATE, NOT_RUN, TUNED, Cell, every_study
-from fpt.evidence.runs import SweepTables, find_study, load_runs, near, rate_text, sweeps_table
+from fpt.evidence.cells import AT_PAPERS_RATE, NOT_RUN, TUNED, Cell, StudyCells, every_study
+from fpt.evidence.runs import SweepTables, find_study, load_runs, rate_text, same_rate, sweeps_table
 from fpt.evidence.show import text
 from fpt.evidence.show.html import Table
 from fpt.evidence.show.numbers import difference, interval, percent, points, title
 from fpt.evidence.stats import mean_interval, paired
 from fpt.evidence.verdicts import LEFT_OUT, Verdict, overall
-from fpt.papers import claims
+from fpt.papers import claims, paper_of
+from fpt.papers.schema import Table as PaperTable
 from fpt.sweeps import selection
 from fpt.sweeps.ledger import PUBLISHED
 from fpt.sweeps.study import load_study
@@ -50,6 +51,19 @@ def _chosen(tuned: pd.DataFrame) -> str:
     counts = tuned["learning_rate"].value_counts().sort_index()
     several = len(counts) > 1
     return ", ".join(rate_text(rate) + (f" ({n} seed{'s' * (n > 1)})" if several else "") for rate, n in counts.items())
+
+
+def steps_table(shown: PaperTable, studies: Sequence[StudyCells]) -> pd.DataFrame:
+    """The gradient steps that the paper allows on the tasks of a table, and those of each study that stands in."""
+    allowed = {task: int(fields["steps"]) for task, fields in paper_of(shown.paper).tasks.items()}
+    rows = [(title(task), "the paper", "", "", f"{steps:,}", "") for task, steps in allowed.items()]
+    for study in studies:
+        for cells in study.by_task(shown).values():
+            cell, spec = next((cell, cell.spec) for cell in cells.values() if cell.spec)
+            share = f"{spec.steps / allowed[cell.stands_for[0]]:.2%}"
+            grid = f"{len(cell.rates)} x {len(spec.seeds)}"
+            rows.append((title(spec.task), study.name, spec.backbone, grid, f"{spec.steps:,}", share))
+    return pd.DataFrame(rows, columns=["task", "of", "model", "rates x seeds", "steps", "share of the paper's"])
 
 
 def attention_table(cells: Mapping[str, Cell], caption: str) -> Table:
@@ -162,8 +176,7 @@ def protocol_table(root: Path | None = None) -> pd.DataFrame:
 
 def _further(sweep: SweepTables) -> list[float]:
     """The rates by which the grid was extended."""
-    planned = pd.Series(sweep.spec.learning_rates, dtype=float)
-    return [rate for rate in sweep.rates if not near(planned, rate).any()]
+    return [rate for rate in sweep.rates if not same_rate(sweep.spec.learning_rates, rate).any()]
 
 
 def beside_published(study_folder: str | Path) -> pd.DataFrame:

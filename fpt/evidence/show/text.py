@@ -1,26 +1,24 @@
 """Every sentence and every number in a sentence that the book computes. No result is typed on a page."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import pairwise
 from pathlib import Path
 
 from fpt.evidence.cells import FEW_SEEDS, FEW_SEEDS_OF, Cell, StudyCells
 from fpt.evidence.planes import crossing_of, plane_table, plane_tests
-from fpt.evidence.reading import word_of
-from fpt.evidence.runs import SHORT, rate_text, sweeps_table
-from fpt.evidence.show.numbers import NONE, interval, points, title
+from fpt.evidence.runs import rate_text, sweeps_table
+from fpt.evidence.show.numbers import interval, points, title
 from fpt.evidence.stats import SIGNIFICANCE, Paired
 from fpt.evidence.verdicts import (
-    CONTRADICTED,
-    INCONCLUSIVE,
     LEFT_OUT,
-    SUPPORTED,
     Verdict,
     deciding,
     expected_false,
     overall,
 )
-from fpt.papers import paper_of, table
+from fpt.papers import table
+from fpt.sweeps import SweepSpec
 
 FEW_LABELS = 6  # more sweeps that are missing are not named: the page on the status has them
 ARMS = "ours-arms"  # the table of the four arms on every task that a study has
@@ -39,32 +37,6 @@ def verdict_words(found: Sequence[Verdict]) -> str:
     words = [overall(found)] + ([f"at {scale} scale ({settings})"] if scale else [])
     words += dict.fromkeys(each.asked for each in tested if each.asked)
     return ", ".join(words + (["exploratory"] if tested and all(each.exploratory for each in tested) else []))
-
-
-def words_by_task(verdict: Verdict) -> dict[str, str]:
-    """The word of each task that was tried: all of its comparisons hold, or one does not, by Holm's correction."""
-    tried = [part for part in verdict.parts if part.word not in LEFT_OUT]
-    by_task = {task: [part for part in tried if part.task == task] for task in dict.fromkeys(p.task for p in tried)}
-    return {
-        task: word_of(max(part.supports for part in parts), len(parts) * min(part.contradicts for part in parts))
-        for task, parts in by_task.items()
-    }
-
-
-def tally(found: Iterable[Verdict]) -> str:
-    """One claim over every pair of task and model with enough seeds: how many support it, how many contradict it.
-
-    Runs that two studies share are counted once.
-    """
-    count, seen = Counter[str](), set[tuple[str, str, tuple[float, ...]]]()
-    for verdict in found:
-        words = {} if verdict.exploratory or not verdict.study else words_by_task(verdict)
-        for task, word in words.items():
-            compared = {(task, p.comparison, p.test.differences) for p in verdict.parts if p.task == task}
-            count[word] += not compared <= seen
-            seen |= compared
-    listed = [f"{word} on {count[word]}" for word in (SUPPORTED, CONTRADICTED, INCONCLUSIVE)]
-    return f"{', '.join(listed)} of {count.total()} pairs of task and model"
 
 
 def counts(found: Mapping[str, Sequence[Verdict]]) -> str:
@@ -159,34 +131,9 @@ def _gain(test: Paired, sure: bool = True) -> str:
     return f"{verb} ({points(test.mean)} points, {interval(test)})"
 
 
-def budget_share(steps: str, task: str) -> str:
-    """One sentence: what share of Rothermel et al.'s gradient steps (their Table 5) these runs took."""
-    if steps == NONE:
-        return "Nothing was run yet."
-    here, theirs = int(steps.replace(",", "")), int(paper_of("rothermel2021").tasks[task]["steps"])
-    return f"{here:,} steps are {here / theirs:.2%} of the {theirs:,} that Rothermel et al. allow on this task."
-
-
 def arms(study: StudyCells, task: str) -> dict[str, Cell]:
     """The four arms of a study on one task; nothing where it has none of them."""
     return study.by_task(table(ARMS)).get(task, {})
-
-
-def arms_by_setup(studies: Iterable[StudyCells]) -> Iterator[tuple[str, dict[str, Cell]]]:
-    """(name, cells) of every task of a study on which all four arms have enough seeds."""
-    for study in studies:
-        for task, cells in study.by_task(table(ARMS), list(SHORT.values())).items():
-            done = [cell for cell in cells.values() if not cell.problem and not cell.is_exploratory]
-            if len(done) == len(SHORT):
-                yield f"{title(task)} ({study.name})", cells
-
-
-def rate_ratios(studies: Iterable[StudyCells]) -> str:
-    """In how many pairs of an unfrozen and a frozen arm of one initialisation the best rate is at most a third."""
-    cells = [cells for _, cells in arms_by_setup(studies)]
-    pairs = [(each[f"U{init}"].best_rate, each[f"F{init}"].best_rate) for each in cells for init in "PR"]
-    lower = sum(1 for unfrozen, frozen in pairs if unfrozen and frozen and unfrozen <= frozen / 3 * (1 + 1e-6))
-    return f"{lower} of {len(pairs)}"
 
 
 def what_was_run(panels: Mapping[str, Mapping[str, Cell]]) -> str:
@@ -201,3 +148,12 @@ def papers_rates(cells: Iterable[Cell]) -> str:
     """The rates that the paper prints for these cells."""
     rates = {cell.papers_rate for cell in cells if cell.papers_rate is not None}
     return " or ".join(rate_text(rate) for rate in sorted(rates, reverse=True)) or "none"
+
+
+def resolution(specs: Iterable[SweepSpec]) -> str:
+    """One sentence: how fine the steps are between which something can be told to have happened."""
+    steps = [(spec.steps, pair) for spec in specs for pair in pairwise(spec.evaluation_steps())]
+    gaps = [later / step - 1 for last, (step, later) in steps if 10 * step >= last]
+    return (
+        f"Budgets are a factor of two apart, later evaluations on validation data at most {max(gaps, default=0):.0%}."
+    )

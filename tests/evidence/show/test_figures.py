@@ -1,22 +1,29 @@
 """Figures: what they draw agrees with the runs, and each describes itself."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 import synthetic
+from matplotlib.container import BarContainer, ErrorbarContainer
 from matplotlib.figure import Figure
 
 from fpt.evidence import (
     StudyCells,
+    agreement_figure,
+    bar_figure,
     budget_figure,
+    by_depth,
     crossing_figure,
-    difference_figure,
+    depth_figure,
+    depth_table,
     learning_rate_figure,
     load_runs,
     plane_figure,
+    setups,
     spread_figure,
 )
 from fpt.evidence.cells import Cell
@@ -24,10 +31,10 @@ from fpt.evidence.planes import plane_table, plane_tests
 from fpt.evidence.show import text
 from fpt.evidence.show.html import Picture
 from fpt.evidence.show.strips import attention_figure, strip_figure
-from fpt.evidence.stats import paired
-from fpt.evidence.verdicts import Part, Verdict
+from fpt.papers import table
 from fpt.sweeps import SweepSpec
 
+TASKS = ("listops", "mnist", "cifar10", "cifar10-lra")
 Maker = Callable[[Path], Figure]
 
 
@@ -148,25 +155,67 @@ def test_the_crossing_shows_every_seed_and_a_sign_a_budget(study: Path) -> None:
     assert "Unfrozen pretrained: ahead from the first budget, 12 steps." in figure.get_label()
 
 
-def test_differences_show_every_seed_and_the_word() -> None:
-    first, second = pd.Series([0.8, 0.9, 0.85, 0.86]), pd.Series([0.7, 0.75, 0.77, 0.8])
-    part = Part("digits", "UP - FP", paired(first, second), "supported")
-    verdict = Verdict("P-04", "supported", "laptop", parts=(part, Part("digits", "", paired(first, first[:1]), "")))
-    figure = difference_figure([verdict])
-    assert "P-04 digits: UP - FP: +9.8 points, supported" in figure.get_label()
-    assert sum(len(c.get_offsets()) for c in figure.axes[0].collections if c.get_offsets().shape[0] > 1) == 4
-    assert "no results" in difference_figure([]).get_label()
-
-
-def test_strips_have_a_panel_a_task_and_mark_what_was_not_reached() -> None:
-    seeds = {"task": "Digits", "row": "FPT", "reading": "tuned", "value": [10.0, 20.0], "reached": [True, False]}
-    other = {"task": "Bit XOR", "row": "random", "reading": "at the paper's rate", "value": [5.0, 6.0], "reached": True}
-    figure = strip_figure(pd.concat([pd.DataFrame(seeds), pd.DataFrame(other)]), "steps", steps=True)
+def test_strips_have_a_panel_a_task_and_a_dot_a_seed() -> None:
+    seeds = {"task": "Digits", "row": "FPT", "reading": "tuned", "value": [10.0, 20.0]}
+    other = {"task": "Bit XOR", "row": "random", "reading": "at the paper's rate", "value": [5.0, 6.0]}
+    figure = strip_figure(pd.concat([pd.DataFrame(seeds), pd.DataFrame(other)]), "points")
     assert [axes.get_title() for axes in figure.axes] == ["Digits", "Bit XOR"]
     assert [[label.get_text() for label in axes.get_yticklabels()] for axes in figure.axes] == [["FPT"], ["random"]]
-    assert "Digits, FPT, tuned: 15.0 (1 never reached)" in figure.get_label()
+    assert "Digits, FPT, tuned: 15.0" in figure.get_label()
     drawn = [sum(len(dots.get_offsets()) for dots in axes.collections) for axes in figure.axes]
     assert drawn == [2, 2]
+
+
+def test_bars_stand_at_what_is_printed_and_at_ours(study: Path) -> None:
+    cells, table_1 = StudyCells(study), table("rothermel-table-1")
+    (axes,) = bar_figure(table_1, [cells]).axes
+    assert [label.get_text() for label in axes.get_yticklabels()][::4] == ["ListOps (paper)", "Digits (laptop)"]
+    bars = [[bar.get_width() for bar in each] for each in axes.containers if isinstance(each, BarContainer)]
+    printed = [[entry.printed[task].value for task in TASKS] for entry in table_1.rows.values()]
+    assert [each[:4] for each in bars] == printed
+    tuned = 100 * cells.by_task(table_1)["digits"]["FP"].values()
+    assert bars[1][4] == pytest.approx(tuned.mean())
+    (error,) = [each for each in axes.containers if isinstance(each, ErrorbarContainer)][1].lines[2]
+    assert np.ptp(error.get_segments()[4][:, 0]) == pytest.approx(2 * tuned.sem())
+    (alone,) = bar_figure(table_1, []).axes
+    assert len(alone.get_yticklabels()) == 4
+
+
+def test_accuracy_over_layers_has_a_line_an_arm(study: Path) -> None:
+    arms = list(text.arms(StudyCells(study), "digits").values())
+    shallow = [replace(cell, spec=cell.spec.changed(backbone_options={"layers": 2})) for cell in arms if cell.spec]
+    found = {"Digits": [*arms, *shallow]}
+    figure = depth_figure(found)
+    (axes,) = [axes for axes in figure.axes if axes.get_visible()]
+    assert axes.get_xticks().tolist() == [2, 4]
+    assert "Digits, frozen pretrained, 4 layers: 86" in figure.get_label()
+    assert "Digits, unfrozen random, 2 layers: " in figure.get_label()
+    row = depth_table(found).frame.set_index("arm").loc["frozen pretrained"]
+    assert (
+        row["2 layers"]
+        == row["4 layers"]
+        == f"{100 * arms[1].values().mean():.1f} ± {100 * arms[1].values().sem():.1f}"
+    )
+    assert list(row.index) == ["task and study", "2 layers", "4 layers"]
+    assert by_depth(table("ours-arms"), [StudyCells(study)]) == {}  # one depth
+    assert "no results" in depth_figure({}).get_label()
+
+
+def test_the_goal_of_steps_is_a_line(study: Path) -> None:
+    cells = StudyCells(study).by_task(table("rothermel-table-2"))["digits"]
+    (axes,) = [axes for axes in budget_figure(cells).axes if axes.get_visible()]
+    (goal,) = [line for line in axes.lines if line.get_linestyle() == ":"]
+    assert goal.get_ydata()[0] == pytest.approx(100 * cells["FP"].tested().iloc[-1].mean())
+
+
+def test_how_often_fewer_rates_and_seeds_agree(study: Path) -> None:
+    found = setups([StudyCells(study)])
+    assert {name: list(cells) for name, cells in found.items()} == {"Digits (laptop)": ["FR", "FP", "UR", "UP"]}
+    figure = agreement_figure(found)
+    titles = [axes.get_title() for axes in figure.axes]
+    assert titles == [f"{arms}, fewer {of}" for arms in ("UP - FP", "UR - FP") for of in ("rates", "seeds")]
+    assert "Digits (laptop), UP - FP, seeds: 100% with 3" in figure.get_label()
+    assert "no results" in agreement_figure({}).get_label()
 
 
 def test_attention_maps_share_one_scale() -> None:

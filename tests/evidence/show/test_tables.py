@@ -13,19 +13,25 @@ from made_cells import study as study_of
 
 from fpt.evidence import (
     StudyCells,
+    across_studies,
     beside_paper,
     beside_published,
     claims_table,
     load_runs,
     printed_table,
     protocol_table,
+    ratio_table,
+    setups,
     slips_table,
     status_table,
+    steps_table,
     summary,
+    usable_table,
     verdict_table,
     without_runs,
 )
 from fpt.evidence.attention import attention_maps
+from fpt.evidence.cells import THREE_SEEDS
 from fpt.evidence.show.beside import printed_text
 from fpt.evidence.show.tables import attention_table
 from fpt.evidence.stats import paired
@@ -58,14 +64,14 @@ def test_ours_is_the_mean_and_its_standard_error(study: Path, runs: pd.DataFrame
     arm = runs[runs["label"] == "FP"]
     tuned, at_1e_3 = (arm[arm["learning_rate"] == rate]["test_accuracy"] for rate in (1e-2, 1e-3))
     both = [f"{100 * each.mean():.1f} ± {100 * each.std() / 8**0.5:.1f}" for each in (tuned, at_1e_3)]
-    shown = beside_paper(TABLE_1, [StudyCells(study)])
+    shown = beside_paper(TABLE_1, StudyCells(study))
     assert shown.frame.set_index("row").loc["Frozen Pretrained", "Digits"] == " / ".join(both)
     assert shown.frame.set_index("row").loc["Unfrozen Pretrained", "Digits"].count("±") == 1  # tuned, it is 1e-3
     assert "1e-3" in shown.caption
 
 
 def test_setups_are_never_averaged(tmp_path: Path) -> None:
-    """400 and 800 steps of one arm on one task are two columns, not one mean."""
+    """400 and 800 steps of one arm on one task are two lines, not one mean."""
 
     def better(spec: SweepSpec, rate: float, seed: int) -> float:
         return min(1.0, synthetic.accuracy(spec, rate, seed) + (0.1 if spec.steps == 800 else 0.0))
@@ -75,13 +81,62 @@ def test_setups_are_never_averaged(tmp_path: Path) -> None:
         text = synthetic.STUDY.replace("steps: 400", f"steps: {steps}")
         folder = synthetic.workspace(tmp_path, f"steps-{steps}", text)
         found.append(StudyCells(synthetic.finish(folder, accuracy=better)))
-    row = beside_paper(TABLE_1, found).frame.set_index("row").loc["Frozen Pretrained"]
-    short, long = (float(row[f"Digits (steps-{steps})"].partition(" ")[0]) for steps in (400, 800))
+    column = across_studies(TABLE_1, found).frame.set_index("task and study")["Frozen Pretrained"]
+    short, long = (float(column[f"Digits (steps-{steps})"].partition(" ")[0]) for steps in (400, 800))
     assert long - short == pytest.approx(10, abs=1)
+    assert column["ListOps (paper)"] == "46.1 ± 0.3"
+
+
+def test_three_seeds_choose_their_rate_and_are_reported(study: Path, runs: pd.DataFrame) -> None:
+    """The protocol of Rothermel et al., from the same runs."""
+    cells = StudyCells(study)
+    three = runs[(runs["label"] == "UP") & (runs["learning_rate"] == 1e-3) & runs["seed"].isin([0, 1, 2])]
+    expected = f"{100 * three['test_accuracy'].mean():.1f} ± {100 * three['test_accuracy'].sem():.1f}"
+    shown = across_studies(TABLE_1, [cells], (THREE_SEEDS,))
+    assert shown.frame.set_index("task and study").loc["Digits (laptop)", "Unfrozen Pretrained"] == expected
+    assert "Tuned" not in shown.caption
+    values = cells.by_task(TABLE_1)["digits"]["UP"].values(THREE_SEEDS)
+    assert values.index.tolist() == [0, 1, 2]
+
+
+def test_gaps_have_an_interval(study: Path) -> None:
+    shown = beside_paper(table("rothermel-table-3"), StudyCells(study)).frame.set_index("row")
+    assert shown.loc["Frozen Pretrained", "Digits: training - test (95% interval)"] == "+0.0 (+0.0 to +0.0)"
+    assert shown.loc["Unfrozen Pretrained", "Digits: test"].startswith("9")
+    line = across_studies(table("rothermel-table-3"), [StudyCells(study)]).frame.set_index("task and study")
+    assert line.loc["MNIST (paper)", "Unfrozen Random"] == "99.9 / 98.6 / 1.3"
+    train, test, difference = line.loc["Digits (laptop)", "Unfrozen Pretrained"].split(" / ")
+    assert train == test == shown.loc["Unfrozen Pretrained", "Digits: test"]
+    assert difference == "+0.0 (+0.0 to +0.0)"
+
+
+def test_steps_say_what_can_be_resolved(study: Path) -> None:
+    caption = beside_paper(table("rothermel-table-2"), StudyCells(study)).caption
+    assert "Goals: Frozen Pretrained after its last step." in caption
+    assert "Budgets are a factor of two apart, later evaluations on validation data at most " in caption
+
+
+def test_steps_beside_those_of_the_paper(study: Path) -> None:
+    rows = steps_table(TABLE_1, [StudyCells(study)]).to_dict("records")
+    assert [row["steps"] for row in rows] == ["300,000", "400,000", "400,000", "300,000", "400"]
+    assert (rows[-1]["rates x seeds"], rows[-1]["share of the paper's"]) == ("4 x 8", "0.10%")
+
+
+def test_usable_ranges_and_ratios_of_rates(study: Path) -> None:
+    """Frozen arms lose 8 points a decade, unfrozen ones 40; their best rates are a decade apart."""
+    found = setups([StudyCells(study)])
+    widths = usable_table(found, "").frame.set_index("within")
+    assert [float(widths.loc["5 points", arm][:4]) for arm in ("FP", "UP")] == pytest.approx([1.25, 0.25], abs=0.1)
+    ratios = ratio_table(found, "").frame.set_index("arms")
+    assert ratios.loc["UP / FP", "after N"] == "0.1 (0.1 to 0.1)"
+    assert [name for name in ratios if name.startswith("after")] == [
+        f"after N/{2**k}" if k else "after N" for k in (5, 4, 3, 2, 1, 0)
+    ]
+    assert len(setups([])) == len(usable_table({}, "").frame) == 0
 
 
 def test_a_table_that_was_not_run_says_so(tmp_path: Path) -> None:
-    frame = beside_paper(TABLE_1, [StudyCells(synthetic.workspace(tmp_path))]).frame
+    frame = beside_paper(TABLE_1, StudyCells(synthetic.workspace(tmp_path))).frame
     assert set(frame["Digits"]) == {"not run yet"}
 
 
@@ -203,7 +258,7 @@ def test_steps_are_those_of_the_mean_with_their_interval(monkeypatch: pytest.Mon
     toy = paper(["a", "b", "c"], "steps", until="a")
     rows = {"a": Made(arrives=[200]), "b": Made(arrives=[100]), "c": Made(top=50)}
     made = study_of(monkeypatch, toy, rows)
-    shown = beside_paper(toy.tables["toy-table"], [made]).frame.set_index("row")["Digits"]  # type: ignore[list-item]
+    shown = beside_paper(toy.tables["toy-table"], made).frame.set_index("row")["Digits"]  # type: ignore[arg-type]
     assert shown["a"].startswith("200 (100 to 200), validation ")
     assert shown["b"].startswith("100 (50 to 100), validation ")
     assert shown["c"].startswith("> 400, validation ")

@@ -1,0 +1,129 @@
+"""What the whole grid of rates shows: how wide an arm's usable range is, how far apart the best rates of two arms are,
+and what fewer rates or seeds would have said."""
+
+import math
+from collections.abc import Iterator, Sequence
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from fpt.evidence.baselines import chance
+from fpt.evidence.by_rate import pairs_of_rates, refuted
+from fpt.evidence.cells import Cell, shared_rates
+from fpt.evidence.runs import SweepTables, same_rate
+from fpt.evidence.stats import MINIMUM_PAIRS, SIGNIFICANCE, paired
+from fpt.seeds import stream
+from fpt.sweeps import selection
+
+MOST_SUBSETS = 100  # of one size; where there are more, so many are drawn
+BETWEEN_RATES = 2001  # points at which a curve over the rates is read
+Planes = tuple[pd.DataFrame, pd.DataFrame]  # of one arm, a row a seed, a column a rate: validation and test accuracy
+
+
+def usable(cell: Cell, within: float) -> tuple["pd.Series[float]", bool]:
+    """The decades of rates at which the mean test accuracy is less than `within` (a fraction) below the tuned one; and
+    whether they meet an end of the grid, beyond which there may be more.
+
+    Mean accuracy is a line between neighbouring rates, over the logarithm of the rate; a run that diverged counts as
+    chance. By seed: jackknife pseudo-values, whose mean and t-interval are those of the width (Tukey 1958).
+    """
+    if cell.tables is None:
+        return pd.Series(dtype=float), False
+    planes = _planes(cell, cell.tables, cell.rates)
+    width, at_end = _width(planes, within)
+    seeds, widths = list(planes[0].index), {}
+    for seed in seeds:
+        others = [each for each in seeds if each != seed]
+        widths[seed] = _width((planes[0].loc[others], planes[1].loc[others]), within)[0]
+    left_out = pd.Series(widths, dtype=float)
+    return len(seeds) * width - (len(seeds) - 1) * left_out, at_end
+
+
+def _width(planes: Planes, within: float) -> tuple[float, bool]:
+    places = np.log10(planes[1].columns.to_numpy(float))
+    between = np.linspace(places[0], places[-1], BETWEEN_RATES)
+    near = np.interp(between, places, planes[1].mean()) >= _tuned(planes).mean() - within
+    return float(near.mean() * (places[-1] - places[0])), bool(near[0] or near[-1])
+
+
+def _planes(cell: Cell, tables: SweepTables, rates: Sequence[float]) -> Planes:
+    """At the last budget, of those rates."""
+    validation = tables.validation().sort_index(axis=1)
+    kept = [rate for rate in validation if same_rate(rates, rate).any()]
+    tested = cell.plane().reindex_like(validation).where(validation.notna(), chance(cell.task))
+    return validation[kept], tested[kept]
+
+
+def _tuned(planes: Planes) -> "pd.Series[float]":
+    """By seed: test accuracy at the rate that the others choose; nan where none is eligible."""
+    validation, tested = planes
+    places = validation.columns.get_indexer(pd.Index(selection.choices(validation)))
+    picked = tested.to_numpy(float)[np.arange(len(tested)), places]
+    return pd.Series(np.where(places < 0, np.nan, picked), tested.index)
+
+
+def ratio(over: Cell, under: Cell, budget: int | None = None) -> tuple[float, float, float]:
+    """The best rate of one arm over that of another, by mean validation accuracy (nan where all rates diverged), and
+    its 95% interval: the ratios of all pairs that are not refuted as the best (`by_rate.refuted`). 0 and infinity: an
+    end of a grid bounds nothing."""
+    one, two = (selection.best_rate(each.tables.validation(budget)) if each.tables else None for each in (over, under))
+    pairs = pairs_of_rates(refuted(over, budget), refuted(under, budget))
+    kept = np.array([(above, below) for above, below, p in pairs if p >= SIGNIFICANCE])
+    if one is None or two is None or not len(kept):
+        return math.nan, 0.0, math.inf
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratios = kept[:, 0] / kept[:, 1]
+    if np.isnan(ratios).any():  # beyond the same end of both grids lie rates of any ratio
+        return one / two, 0.0, math.inf
+    return one / two, float(ratios.min()), float(ratios.max())
+
+
+def conclusions(first: Cell, second: Cell) -> pd.DataFrame:
+    """What fewer rates, or fewer seeds, would have said of the tuned first minus the second at the last budget.
+
+    A row a number of rates (`of` "rates": at equal distances in the grid that both have) or of seeds (any so many, at
+    least 3): the share of these `subsets` that says the `same` as all rates and seeds, and the `opposite`. What is said
+    is the sign of the mean, or nothing where its 95% t-interval over seeds holds 0.
+    """
+    columns = ["of", "kept", "subsets", "same", "opposite"]
+    if first.tables is None or second.tables is None:
+        return pd.DataFrame(columns=columns)
+    shared = shared_rates(first, second)
+    arms = [_planes(cell, tables, shared) for cell, tables in ((first, first.tables), (second, second.tables))]
+    seeds = arms[0][0].index.intersection(arms[1][0].index)
+    arms = [(validation.loc[seeds], tested.loc[seeds]) for validation, tested in arms]
+    rates, rows = range(len(shared)), range(len(seeds))
+    whole = _says(arms, rates, rows)
+    parts = [("rates", len(some), _says(arms, some, rows)) for some in _evenly(len(shared))]
+    parts += [("seeds", len(some), _says(arms, rates, some)) for some in _some(len(seeds))]
+    said = pd.DataFrame(parts, columns=["of", "kept", "sign"])
+    said = said.assign(subsets=1, same=said["sign"] == whole, opposite=said["sign"] * whole < 0)
+    how: dict[str, Any] = {"subsets": "sum", "same": "mean", "opposite": "mean"}
+    return said.groupby(["of", "kept"], as_index=False).agg(how)
+
+
+def _evenly(count: int) -> Iterator[range]:
+    """Places at equal distances among so many: all such choices."""
+    yield from (range(place, place + 1) for place in range(count))
+    for step in range(1, count):
+        yield from (range(start, end + 1, step) for start in range(count) for end in range(start + step, count, step))
+
+
+def _some(count: int) -> Iterator[tuple[int, ...]]:
+    """All choices among so many seeds, of 3 and more; where there are more than 100 of one size, so many are drawn."""
+    for size in range(MINIMUM_PAIRS, count + 1):
+        if math.comb(count, size) <= MOST_SUBSETS:
+            yield from combinations(range(count), size)
+        else:
+            rng = np.random.default_rng(stream(0, "subsets", count, size))
+            yield from (tuple(sorted(rng.choice(count, size, replace=False))) for _ in range(MOST_SUBSETS))
+
+
+def _says(arms: Sequence[Planes], rates: Sequence[int], seeds: Sequence[int]) -> int:
+    """The sign of the first arm minus the second, both tuned, at some places of rates and seeds; 0 where it is open."""
+    parts = [[plane.take(list(seeds)).take(list(rates), axis=1) for plane in planes] for planes in arms]
+    first, second = (_tuned((validation, tested)) for validation, tested in parts)
+    test = paired(first, second)
+    return int(np.sign(test.mean)) if test.p < SIGNIFICANCE else 0
