@@ -1,6 +1,8 @@
 """ListOps: the generator against evaluators of our own, the cache, the variants, the ladder."""
 
+import csv
 import re
+import shutil
 import statistics
 from collections.abc import Iterator
 from itertools import pairwise
@@ -153,6 +155,110 @@ def test_the_cache_is_used_and_verified(tmp_path: Path, monkeypatch: pytest.Monk
     assert load("listops", tmp_path, train=20, heldout=5).checksum == first.checksum
     path.with_suffix(".sha256").unlink()  # killed between the two: generated again
     assert load("listops", tmp_path, train=20, heldout=5).checksum == first.checksum
+
+
+# --- Long Range Arena's own files
+
+LRA = {"train": 30, "heldout": 10}
+
+
+def written(text: str) -> str:
+    """A list as Long Range Arena writes it: a binary tree with parentheses around every application to one argument."""
+    words, stack = text.split(), list[list[str]]()
+    for word in words:
+        stack.append([word] if word.startswith("[") or not stack else [*stack.pop(), word])
+        if word == "]":
+            operator, *arguments, close = stack.pop()
+            tree = operator
+            for part in [*arguments, close]:
+                tree = f"( {tree} {part} )"
+            stack.append([*stack.pop(), tree] if stack else [tree])
+    ((tree,),) = stack
+    return tree
+
+
+@pytest.fixture(scope="module")
+def theirs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A data folder with lists of our generator, as Long Range Arena's own program writes its files."""
+    folder = tmp_path_factory.mktemp("lra")
+    corpus = listops.generate(listops.LONG, 50, "listops")
+    ends = corpus.lengths.cumsum()
+    lists = [listops.decode(part.tolist()) for part in np.split(corpus.tokens, ends[:-1])]
+    rows = [[written(text), int(value)] for text, value in zip(lists, corpus.answers, strict=True)]
+    (folder / "listops").mkdir()
+    for part, some in (("train", rows[:30]), ("val", rows[30:40]), ("test", rows[40:])):
+        with open(folder / "listops" / f"basic_{part}.tsv", "w", newline="") as file:
+            csv.writer(file, delimiter="\t").writerows([["Source", "Target"], *some])
+    return folder
+
+
+def test_lists_are_written_as_binary_trees() -> None:
+    assert written("[MAX 2 [MIN 4 7 ] ]") == "( ( ( [MAX 2 ) ( ( ( [MIN 4 ) 7 ) ] ) ) ] )"
+
+
+def test_long_range_arenas_files_are_read(theirs: Path) -> None:
+    task, ours = load("listops", theirs, "lra", **LRA), load("listops", theirs, **LRA)
+    assert (task.tokens, task.vocabulary, task.mask_padding, task.test_drawn_by_seed) == (2_000, 16, True, False)
+    assert task.checksum == ours.checksum  # the same lists, in the same order
+    split, all_ours = task.split(3), stored(ours)
+    assert torch.equal(split.train_sample(None).inputs, all_ours.inputs[:30])
+    assert torch.equal(split.validation.inputs, all_ours.inputs[30:40])
+    assert torch.equal(split.test.targets, all_ours.targets[40:])
+    assert "basic_train" in task.card["source"]
+    released, generated = (load("listops", theirs, name, **LRA) for name in ("lra-released", "released"))
+    assert (released.tokens, released.vocabulary, released.mask_padding) == (512, 15, False)
+    halves = [released.split(1), generated.split(1)]
+    assert [(each.train_size, len(each.validation), len(each.test)) for each in halves] == [(30, 5, 5)] * 2
+    tested = {row.numpy().tobytes() for part in (halves[0].validation, halves[0].test) for row in part.inputs}
+    assert tested == {row.numpy().tobytes() for row in stored(generated).inputs[30:40]}
+
+
+def test_long_range_arenas_files_are_parsed_once(theirs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = load("listops", theirs, "lra", **LRA).checksum
+    monkeypatch.delattr(listops, "read_lra")
+    assert load("listops", theirs, "lra", **LRA).checksum == before
+
+
+@pytest.mark.parametrize(
+    ("row", "message"),
+    [
+        ("( ( [MAX 2 ) ] )\t3", r"basic_val.tsv, line 2: expected the answer 2, found 3"),
+        ("( ( [MAX 2 ) ] )\ttwo", r"line 2: expected the answer 2, found two"),
+        ("( ( [MAX 2 ) ] )", r"line 2: expected the answer 2, found None"),
+        ("( ( [MAX 2 ) 9\t9", r"line 2: .* is not one closed list"),
+        ("[MAX 2 ] ]\t2", r"line 2: .* is not one closed list"),
+        ("[MAX ]\t2", r"line 2: .* of lists that are not empty"),
+        ("3 4\t3", r"line 2: .* is not one closed list"),
+        ("[AVG 2 4 ]\t3", r"line 2: '\[AVG' is none of 0 1 2 3 4 5 6 7 8 9 \[MIN"),
+        (f"[MAX {'1 ' * 1998}]\t1", r"line 2: 2,000 tokens; .* fewer than 2,000"),
+    ],
+)
+def test_a_line_that_is_wrong_is_named(row: str, message: str, theirs: Path, tmp_path: Path) -> None:
+    shutil.copytree(theirs / "listops", tmp_path / "listops", ignore=shutil.ignore_patterns("*.npz", "*.sha256"))
+    file = tmp_path / "listops" / "basic_val.tsv"
+    lines = file.read_text().splitlines()
+    file.write_text("\n".join([lines[0], row, *lines[2:]]) + "\n")
+    with pytest.raises(DataError, match=message):
+        load("listops", tmp_path, "lra", **LRA)
+
+
+def test_files_that_are_missing_short_or_other_files_are_named(theirs: Path, tmp_path: Path) -> None:
+    shutil.copytree(theirs / "listops", tmp_path / "listops", ignore=shutil.ignore_patterns("*.npz", "*.sha256"))
+    with pytest.raises(DataError, match=r"basic_train.tsv: expected 96,000 lists .*, found 30"):
+        load("listops", tmp_path, "lra")
+    file = tmp_path / "listops" / "basic_test.tsv"
+    file.write_text("Text\tLabel\n")
+    with pytest.raises(DataError, match=r"its columns are \['Text', 'Label'\], but must be Source and Target"):
+        load("listops", tmp_path, "lra", **LRA)
+    file.write_bytes(b"\xff\xfe")
+    with pytest.raises(DataError, match=r"basic_test.tsv cannot be read as text"):
+        load("listops", tmp_path, "lra", **LRA)
+    file.write_text("Source\tTarget\n")
+    with pytest.raises(DataError, match=r"basic_test.tsv: expected 10 lists .*, found 0"):
+        load("listops", tmp_path, "lra", **LRA)
+    file.unlink()
+    with pytest.raises(DataError, match=r"basic_test.tsv is missing.*listops-1000.*FPT_DATA"):
+        load("listops", tmp_path, "lra", **LRA)
 
 
 def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
