@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from fpt.evidence.arithmetic import computed
-from fpt.evidence.baselines import baseline_scores, chance, linear_score, missing_data
+from fpt.evidence.baselines import known_scores
 from fpt.evidence.cells import AT_PAPERS_RATE, NOT_RUN, PAPER_SCALE, REDUCED, TUNED, StudyCells
 from fpt.evidence.reading import (
     AT_BOTH,
@@ -258,7 +258,7 @@ def _setting(readings: Sequence[Reading]) -> str:
 
 def _by_baselines(claim: Claim) -> Verdict:
     """Supported where each computed score is the printed number within 0.5 points or its standard error; contradicted
-    beyond twice that; not tested where the data are not on this machine."""
+    beyond twice that; not tested where it was not counted."""
     parts = [_baseline(claim, rule, task) for rule in claim.rule for task in rule.tasks]
     words = {word for word, _ in parts}
     word = next((word for word in (CONTRADICTED, NOT_TESTED, INCONCLUSIVE) if word in words), SUPPORTED)
@@ -267,16 +267,13 @@ def _by_baselines(claim: Claim) -> Verdict:
 
 
 def _baseline(claim: Claim, rule: Rule, task: str) -> tuple[str, str]:
-    name = str(rule.level)
-    if name == "chance":
-        score = 100 * chance(task)
-    elif missing := missing_data(task):
-        return NOT_TESTED, missing
-    else:
-        score = 100 * (linear_score(task) if name == "linear" else baseline_scores(task)[name])
+    name, scores = str(rule.level), known_scores(task)
+    if name not in scores:
+        return NOT_TESTED, f"{task}: {name} was not counted"
+    score = 100 * scores[name].share
     printed, error = claim.numbers["accuracy"], claim.numbers.get("se", 0.0)
     if isinstance(printed, dict):
-        printed = printed[LEVELS.index(name) + 1]
+        printed = printed[LEVELS.index(name)]
     allowed = printed if isinstance(printed, list | tuple) else [printed]
     away, close = min(abs(score - number) for number in allowed), max(TOLERANCE, error)
     word = SUPPORTED if away <= close else CONTRADICTED if away > 2 * close else INCONCLUSIVE
