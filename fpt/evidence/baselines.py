@@ -7,18 +7,15 @@ pages and verdicts read them there, without the data.
 import json
 import math
 import warnings
-from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from fpt.errors import DataError, SpecError
-from fpt.files import write_json
+import pandas as pd
+
+from fpt.errors import SpecError
 from fpt.tasks import entry
-
-if TYPE_CHECKING:
-    from fpt.tasks.task import Task
 
 FILE = Path(__file__).with_name("baselines.json")
 MAJORITY, COPYING, LINEAR, OPERATOR = (
@@ -39,6 +36,10 @@ class Score:
     of: int = 0
 
     @property
+    def standard_error(self) -> float:
+        return math.sqrt(self.share * (1 - self.share) / self.of) if self.of else 0.0
+
+    @property
     def interval(self) -> tuple[float, float]:
         """95%, Wilson's; the share itself where it is exact."""
         from statsmodels.stats.proportion import proportion_confint
@@ -47,20 +48,6 @@ class Score:
             return self.share, self.share
         low, high = proportion_confint(round(self.share * self.of), self.of, method="wilson")
         return float(low), float(high)
-
-
-@dataclass(frozen=True)
-class Counted:
-    """A line of baselines.json: a share of the test examples of seed 0, of a task as it was loaded."""
-
-    task: str
-    variant: str
-    options: Mapping[str, Any]
-    what: str
-    share: float
-    of: int
-    train: int | None  # training examples, from which what is counted was learned
-    data_checksum: str
 
 
 def baseline_scores(
@@ -75,23 +62,26 @@ def baseline_scores(
     from fpt.tasks import load
 
     loaded = load(task, data_dir, variant, **options)
-    exact = {"chance": Score(1 / loaded.classes)}
+    found = {"chance": Score(1 / loaded.classes)}
     if task.startswith("listops"):
         from fpt.evidence.ladder import ladder
 
-        return exact | ladder(loaded)
+        return found | ladder(loaded)
     if task.startswith("bit-"):
         return _exact(task)
-    return exact | {MAJORITY: _majority(loaded)}
+    split = loaded.split(0)
+    commonest = split.train_sample(None).targets.flatten().mode().values
+    return found | {MAJORITY: Score(float((split.test.targets == commonest).double().mean()), len(split.test))}
 
 
 def known_scores(task: str, variant: str = "paper") -> dict[str, Score]:
     """The same without the data, and with the linear classifier: what is exact, and what was counted on this variant,
     else on the paper's."""
-    found = [line for line in counted() if line.task == task]
+    found = counted()
+    found = found[found["task"] == task]
     wanted = variant.removeprefix("lra-")  # Long Range Arena's own lists follow the rules of ours
-    fitting = [line for line in found if line.variant == wanted] or [line for line in found if line.variant == "paper"]
-    return _exact(task) | {line.what: Score(line.share, line.of) for line in fitting}
+    chosen = found[found["variant"] == (wanted if wanted in set(found["variant"]) else "paper")]
+    return _exact(task) | {line.what: Score(line.share, line.of) for line in chosen.itertuples()}
 
 
 def floor(task: str) -> float:
@@ -105,33 +95,14 @@ def chance(task: str) -> float:
     return 1 / classes if classes else math.nan
 
 
-def counted(part: str = "scores", path: Path = FILE) -> list[Counted]:
+@cache
+def counted(part: str = "scores") -> pd.DataFrame:
     """The lines of baselines.json: its `scores`, or what is `left` of lists as released.
 
-    Raises DataError for a file that the notebook did not write.
+    A line is a `share` of the `of` test examples of seed 0, learned from `train` examples, of a `task` as it was loaded
+    (`variant`, `options`, `data_checksum`).
     """
-    try:
-        return [Counted(**line) for line in json.loads(path.read_text(encoding="utf-8"))[part]]
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise DataError(f"{path} is not what notebooks/ladder.ipynb writes: {error!r}") from error
-
-
-def lines(task: "Task", scores: Mapping[str, Score]) -> list[Counted]:
-    """What was counted on a task, with where it comes from. What is exact is left out."""
-    chosen, train = dict(task.options), task.split(0).train_size
-    return [
-        Counted(task.name, task.variant, chosen, what, score.share, score.of, train, task.checksum)
-        for what, score in scores.items()
-        if score.of
-    ]
-
-
-def write(path: Path, scores: Iterable[Counted], left: Iterable[Counted]) -> None:
-    """baselines.json, with the code that computed it and when."""
-    from fpt.sweeps.provenance import now, software
-
-    parts = {"scores": [asdict(line) for line in scores], "left": [asdict(line) for line in left]}
-    write_json(path, {**software(), "computed_utc": now(), **parts})
+    return pd.DataFrame(json.loads(FILE.read_text(encoding="utf-8"))[part])
 
 
 @cache
@@ -164,9 +135,3 @@ def linear_score(task: str, data_dir: str | Path | None = None) -> Score:
 def _exact(task: str) -> dict[str, Score]:
     guessing = {} if math.isnan(chance(task)) else {"chance": Score(chance(task))}
     return guessing | ({COPYING: Score(0.75)} if task == "bit-memory" else {})
-
-
-def _majority(task: "Task") -> Score:
-    split = task.split(0)
-    commonest = split.train_sample(None).targets.flatten().mode().values
-    return Score(float((split.test.targets == commonest).double().mean()), len(split.test))

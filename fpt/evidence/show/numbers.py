@@ -5,13 +5,16 @@ from collections.abc import Mapping
 
 import pandas as pd
 
+from fpt.evidence.baselines import COPYING, LINEAR, MAJORITY, OPERATOR, known_scores
 from fpt.evidence.cells import TUNED, Cell
 from fpt.evidence.reading import Part
 from fpt.evidence.runs import SHORT, rate_text
 from fpt.evidence.stats import Paired
+from fpt.papers.schema import LEVELS
 from fpt.tasks import TASKS
 
 NONE = "(no result)"
+SHOWN = ("chance", MAJORITY, COPYING, LINEAR, OPERATOR, LEVELS[1])  # of the baselines, in tables
 READINGS: dict[str, str | float] = {"tuned": TUNED, "1e-3": 1e-3, "1e-2": 1e-2}  # that chapters name
 TITLES = {"homology": "Homology", "digits": "Digits", "listops-short": "ListOps, short"}  # where there is little room
 
@@ -29,6 +32,12 @@ def points(value: float) -> str:
 def interval(test: Paired) -> str:
     """-1.2 to 3.4, in points; "-" where there are too few pairs."""
     return "-" if math.isnan(test.low) else f"{points(test.low)} to {points(test.high)}"
+
+
+def baselines(task: str, variant: str = "paper") -> str:
+    """What can be had on a task without training the model, in percent; the ladder of ListOps up to its first level."""
+    known = known_scores(task, variant)
+    return ", ".join(f"{name} {percent(known[name].share)}" for name in SHOWN if name in known)
 
 
 def title(task: str) -> str:
