@@ -1,5 +1,6 @@
 """The ladder of ListOps: readers that understand more and more of a list, and where printed accuracies stand on it."""
 
+import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from operator import eq
@@ -9,7 +10,7 @@ import pandas as pd
 
 from fpt.evidence.arithmetic import GAP
 from fpt.evidence.baselines import MAJORITY, OPERATOR, Score, known_scores
-from fpt.papers import claim, papers
+from fpt.papers import claim, paper_of, papers
 from fpt.papers.schema import LEVELS
 from fpt.tasks import TASKS
 
@@ -91,21 +92,25 @@ def rungs(task: str = "listops", variant: str = "paper") -> dict[str, Score]:
 
 
 def printed_accuracies(task: str = "listops") -> pd.DataFrame:
-    """Every accuracy that a paper prints for a task, once for a row, highest first: `paper`, `where` (its tables), `row`,
-    `data` (the variant that the paper trains on), `accuracy` (percent; of a gap that on test data)."""
-    found: dict[tuple[str, str, str, float], list[str]] = defaultdict(list)
-    for paper in papers().values():
-        by, data = f"{paper.authors.partition(',')[0].split(' ')[-1]} et al.", paper.tasks.get(task, {})
-        for table in paper.tables.values():
-            for row, entry in table.rows.items() if table.kind in ("accuracy", "gap") else ():
-                if (cell := entry.printed.get(task)) is not None and cell.value is not None:
-                    value = cell.value[GAP.index("test")] if isinstance(cell.value, tuple) else cell.value
-                    words = f"{paper.label(row)} ({cell.literature})" if cell.literature else paper.label(row)
-                    found[by, words, data.get("variant", "paper"), float(value)].append(table.where or table.title)
+    """Every accuracy that a paper prints for a task, once for a row, highest first: `paper`, `where` (in which tables),
+    `row`, `data` (the variant that the paper trains on), `accuracy` (percent; of a gap that on test data)."""
+    rows = []
+    for table in (table for paper in papers().values() for table in paper.tables.values()):
+        paper = paper_of(table.paper)
+        by, data = paper.authors.partition(",")[0].split(" ")[-1], paper.tasks.get(task, {}).get("variant", "paper")
+        for row, entry in table.rows.items() if table.kind in ("accuracy", "gap") else ():
+            if (cell := entry.printed.get(task)) is None or cell.value is None:
+                continue
+            value = cell.value[GAP.index("test")] if isinstance(cell.value, tuple) else cell.value
+            label = paper.label(row) + f" ({cell.literature})" * bool(cell.literature)
+            rows += [(f"{by} et al.", name, label, data, value) for name in re.findall(r"Table \d+", table.where)]
     if task == "listops":
-        found["Tay et al.", "Transformer", "paper", claim("O-08").numbers["tay_listops"]].append("Table 1")
-    rows = [(by, ", ".join(where), row, data, value) for (by, row, data, value), where in found.items()]
-    frame = pd.DataFrame(rows, columns=["paper", "where", "row", "data", "accuracy"])
+        rows.append(("Tay et al.", "Table 1", "Transformer", "paper", claim("O-08").numbers["tay_listops"]))
+    columns = ["paper", "where", "row", "data", "accuracy"]
+    same = (
+        pd.DataFrame(rows, columns=columns).drop_duplicates().groupby(["paper", "row", "data", "accuracy"], sort=False)
+    )
+    frame = same["where"].agg(", ".join).reset_index()[columns]
     return frame.sort_values("accuracy", ascending=False, kind="stable", ignore_index=True)
 
 

@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from fpt.evidence.baselines import Score
 from fpt.evidence.ladder import (
     DIGITS,
-    TESTED,
     direct_digits,
     ladder,
     lists_of,

@@ -7,7 +7,7 @@ import pandas as pd
 from fpt.evidence.cells import AT_PAPERS_RATE, NOT_AT_THIS_SCALE, NOT_RUN, TUNED, Cell, StudyCells
 from fpt.evidence.show import text
 from fpt.evidence.show.html import Table
-from fpt.evidence.show.numbers import baselines, percent, title
+from fpt.evidence.show.numbers import known_in_words, percent, title
 from fpt.evidence.stats import sem
 from fpt.evidence.steps import goal_of, reach
 from fpt.papers import paper_of
@@ -39,7 +39,7 @@ def beside_paper(table: PaperTable, found: Sequence[StudyCells]) -> Table:
     Every study, and every setup of it, has columns of its own: nothing is averaged over setups.
     """
     columns: dict[str, dict[str, str]] = {}
-    tasks: dict[str, str] = {}  # of each column
+    known: dict[str, str] = {}  # baselines by column
     panels = [(study.name, task, cells) for study in found for task, cells in study.by_task(table).items()]
     for study, task, cells in panels:
         head = title(task) if len(found) == 1 else f"{title(task)} ({study})"
@@ -47,13 +47,15 @@ def beside_paper(table: PaperTable, found: Sequence[StudyCells]) -> Table:
         usual = max(steps, key=steps.count)
         for part, name in GAP_COLUMNS.items() if table.kind == "gap" else [("", "")]:
             columns[f"{head}{part}"] = {row: _cell(cell, name, usual) for row, cell in cells.items()}
-            tasks[f"{head}{part}"] = task
+            known[f"{head}{part}"] = known_in_words(
+                task, next(cell.spec.variant for cell in cells.values() if cell.spec)
+            )
     columns |= {f"{title(task)} (paper)": _printed(table, task) for _, task, _ in panels}
     every = [cell for _, _, cells in panels for cell in cells.values()]
     tried = {cell.row for cell in every if cell.spec}
     frame = _by_row(table, columns)
     frame["row"] += ["" if row in tried else f": {NOT_AT_THIS_SCALE}" for row in table.rows]
-    return Table(_with_baselines(frame, table, tasks), _caption(table, every))
+    return Table(_with_baselines(frame, table, known), _caption(table, every))
 
 
 def printed_table(table: PaperTable, without: Sequence[str] = ()) -> Table:
@@ -61,7 +63,9 @@ def printed_table(table: PaperTable, without: Sequence[str] = ()) -> Table:
     tasks = dict.fromkeys(task for row in table.rows.values() for task in row.printed if task not in without)
     frame = _by_row(table, {title(task): _printed(table, task) for task in tasks})
     shown = frame[(frame.drop(columns="row") != "").any(axis=1)]
-    frame = _with_baselines(shown, table, {title(task): task for task in tasks})
+    variants = {task: paper_of(table.paper).tasks[task].get("variant", "paper") for task in tasks}
+    known = {title(task): known_in_words(task, variant) for task, variant in variants.items()}
+    frame = _with_baselines(shown, table, known)
     quoted = [
         f"{row} on {title(task)}: {printed.literature}"
         for row, entry in table.rows.items()
@@ -79,12 +83,11 @@ def _by_row(table: PaperTable, columns: Mapping[str, Mapping[str, str]]) -> pd.D
     return frame
 
 
-def _with_baselines(frame: pd.DataFrame, table: PaperTable, tasks: Mapping[str, str]) -> pd.DataFrame:
+def _with_baselines(frame: pd.DataFrame, table: PaperTable, known: Mapping[str, str]) -> pd.DataFrame:
     """A last row: what each column's task takes without training the model; tables of steps have none."""
     if table.kind not in ("accuracy", "gap") or frame.empty:
         return frame
-    row = {"row": "Baselines"} | {column: baselines(task) for column, task in tasks.items()}
-    return pd.concat([frame, pd.DataFrame([row])], ignore_index=True).fillna("")
+    return pd.concat([frame, pd.DataFrame([{"row": "Baselines", **known}])], ignore_index=True).fillna("")
 
 
 def _printed(table: PaperTable, task: str) -> dict[str, str]:

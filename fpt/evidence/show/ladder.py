@@ -30,7 +30,7 @@ def ladder_figure() -> Figure:
         words, at = f"{name} {100 * share:.0f}", (100 * share, 1.0)
         axes.annotate(words, at, (0, 3), ("data", "axes fraction"), "offset points", rotation=35, fontsize=8)
     sns.scatterplot(frame.assign(line=frame.index), x="accuracy", y="line", hue="paper", palette="colorblind", ax=axes)
-    axes.set_yticks(frame.index, frame["row"] + ", " + frame["where"].str.extract(r"(Table \d+)")[0], fontsize=7)
+    axes.set_yticks(frame.index, frame["row"] + ", " + frame["where"].str.partition(",")[0], fontsize=7)
     axes.set(xlabel="accuracy on ListOps (%)", ylabel="", xlim=(5, 95), ylim=(len(frame), -1))
     axes.grid(visible=False)
     shared_legend(figure, [axes])

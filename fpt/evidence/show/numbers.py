@@ -34,7 +34,7 @@ def interval(test: Paired) -> str:
     return "-" if math.isnan(test.low) else f"{points(test.low)} to {points(test.high)}"
 
 
-def baselines(task: str, variant: str = "paper") -> str:
+def known_in_words(task: str, variant: str = "paper") -> str:
     """What can be had on a task without training the model, in percent; the ladder of ListOps up to its first level."""
     known = known_scores(task, variant)
     return ", ".join(f"{name} {percent(known[name].share)}" for name in SHOWN if name in known)
