@@ -12,7 +12,7 @@ PUBLIC = {  # module -> names that notebooks, pages and users rely on
     "verdicts": "all_verdicts overall",
     "sizes": "lstm_table parameter_table size_table",
     "baselines": "baseline_scores counted floor known_scores linear_score",
-    "ladder": "place placed printed_accuracies rungs",
+    "ladder": "place placed rungs",
     "show.html": "Folded Page Picture Table",
     "show.figures": "budget_figure learning_rate_figure spread_figure",
     "show.ladder": "ladder_figure",

@@ -81,7 +81,8 @@ def known_scores(task: str, variant: str = "paper") -> dict[str, Score]:
     found = found[found["task"] == task]
     wanted = variant.removeprefix("lra-")  # Long Range Arena's own lists follow the rules of ours
     chosen = found[found["variant"] == (wanted if wanted in set(found["variant"]) else "paper")]
-    return _exact(task) | {line.what: Score(line.share, line.of) for line in chosen.itertuples()}
+    shares = zip(chosen["what"], chosen["share"], chosen["of"], strict=True)
+    return _exact(task) | {str(what): Score(float(share), int(of)) for what, share, of in shares}
 
 
 def floor(task: str) -> float:

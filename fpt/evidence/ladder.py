@@ -19,7 +19,9 @@ if TYPE_CHECKING:
     from fpt.tasks.task import Task
 
 DIGITS = "operator and direct digits"
-TESTED = TASKS["listops"].options["heldout"]  # lists in Long Range Arena's test file: what a printed accuracy rests on
+NESTED, OPERATOR_OR_CLOSE = re.compile(rb"[\x0b-\x0e][\x01-\x0a]*\x0f"), rb"[\x0b-\x0f]"  # of symbols: a list of digits
+TASK = "listops"
+TESTED = TASKS[TASK].options["heldout"]  # lists in Long Range Arena's test file: what a printed accuracy rests on
 
 
 def ladder(task: "Task") -> dict[str, Score]:
@@ -59,16 +61,10 @@ def direct_digits(text: bytes) -> tuple[int, int, int]:
 
     Without brackets: of those before the first nested list, since no one sees where that ends.
     """
-    from fpt.tasks.listops import CLOSE, OPERATORS
-
-    depth, digits = 0, []
-    for symbol in text:
-        if symbol in OPERATORS:
-            depth += 1
-        elif symbol == CLOSE:
-            depth -= 1
-        elif depth == 1:
-            digits.append(symbol)
+    inside = text[1:]
+    while NESTED.search(inside):
+        inside = NESTED.sub(b"", inside)
+    digits = re.split(OPERATOR_OR_CLOSE, inside)[0]
     return text[0], min(digits, default=0), max(digits, default=0)
 
 
@@ -84,41 +80,38 @@ def place(accuracy: float, rungs: Mapping[str, Score], of: int = TESTED) -> str:
     return ", ".join([*below[-1:], *above[:1]])
 
 
-def rungs(task: str = "listops", variant: str = "paper") -> dict[str, Score]:
+def rungs(task: str = TASK, variant: str = "paper") -> dict[str, Score]:
     """The ladder as published, lowest rung first; without the reader that takes the whole list for a typical one, which
     is all but the outermost operator's."""
     scores = {name: score for name, score in known_scores(task, variant).items() if name != LEVELS[0]}
     return dict(sorted(scores.items(), key=lambda each: each[1].share))
 
 
-def printed_accuracies(task: str = "listops") -> pd.DataFrame:
-    """Every accuracy that a paper prints for a task, once for a row, highest first: `paper`, `where` (in which tables),
-    `row`, `data` (the variant that the paper trains on), `accuracy` (percent; of a gap that on test data)."""
+def placed() -> pd.DataFrame:
+    """Every accuracy on ListOps that a paper prints, once for a row, highest first.
+
+    `paper`, `where` (in which tables), `row`, `data` (the variant that the paper trains on), `accuracy` (percent; of a
+    gap that on test data), and its place `on the ladder` of these data.
+    """
     rows = []
     for table in (table for paper in papers().values() for table in paper.tables.values()):
         paper = paper_of(table.paper)
-        by, data = paper.authors.partition(",")[0].split(" ")[-1], paper.tasks.get(task, {}).get("variant", "paper")
+        by, data = paper.authors.partition(",")[0].split(" ")[-1], paper.tasks.get(TASK, {}).get("variant", "paper")
         for row, entry in table.rows.items() if table.kind in ("accuracy", "gap") else ():
-            if (cell := entry.printed.get(task)) is None or cell.value is None:
+            if (cell := entry.printed.get(TASK)) is None or cell.value is None:
                 continue
             value = cell.value[GAP.index("test")] if isinstance(cell.value, tuple) else cell.value
             label = paper.label(row) + f" ({cell.literature})" * bool(cell.literature)
             rows += [(f"{by} et al.", name, label, data, value) for name in re.findall(r"Table \d+", table.where)]
-    if task == "listops":
-        rows.append(("Tay et al.", "Table 1", "Transformer", "paper", claim("O-08").numbers["tay_listops"]))
+    rows.append(("Tay et al.", "Table 1", "Transformer", "paper", claim("O-08").numbers["tay_listops"]))
     columns = ["paper", "where", "row", "data", "accuracy"]
-    same = (
-        pd.DataFrame(rows, columns=columns).drop_duplicates().groupby(["paper", "row", "data", "accuracy"], sort=False)
+    frame = pd.DataFrame(rows, columns=columns).drop_duplicates()
+    frame = (
+        frame.groupby(["paper", "row", "data", "accuracy"], sort=False)["where"].agg(", ".join).reset_index()[columns]
     )
-    frame = same["where"].agg(", ".join).reset_index()[columns]
-    return frame.sort_values("accuracy", ascending=False, kind="stable", ignore_index=True)
-
-
-def placed() -> pd.DataFrame:
-    """The printed accuracies of ListOps with their place `on the ladder` of the data that their paper trains on."""
-    frame = printed_accuracies()
     each = zip(frame["accuracy"] / 100, frame["data"], strict=True)
-    return frame.assign(**{"on the ladder": [place(accuracy, rungs("listops", data)) for accuracy, data in each]})
+    frame["on the ladder"] = [place(accuracy, rungs(TASK, data)) for accuracy, data in each]
+    return frame.sort_values("accuracy", ascending=False, kind="stable", ignore_index=True)
 
 
 def _looked_up(

@@ -70,7 +70,9 @@ def evaluate(symbols: Iterable[int], exact: int = 99) -> int:
             _, apply, typical = OPERATORS[operator]
             outer.append(apply(values) if len(stack) < exact else typical)
             values = outer
-    (value,) = values if not stack else ()
+    if stack:
+        raise ValueError("a list is not closed")
+    (value,) = values
     return value
 
 

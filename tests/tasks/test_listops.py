@@ -1,12 +1,12 @@
 """ListOps: the generator against evaluators of our own, the cache, the variants, the ladder."""
 
-import csv
 import re
 import shutil
 import statistics
 from collections.abc import Iterator
 from pathlib import Path
 
+import lra_files
 import numpy as np
 import pytest
 import torch
@@ -161,38 +161,15 @@ def test_the_cache_is_used_and_verified(tmp_path: Path, monkeypatch: pytest.Monk
 LRA = {"train": 30, "heldout": 10}
 
 
-def written(text: str) -> str:
-    """A list as Long Range Arena writes it: a binary tree with parentheses around every application to one argument."""
-    words, stack = text.split(), list[list[str]]()
-    for word in words:
-        stack.append([word] if word.startswith("[") or not stack else [*stack.pop(), word])
-        if word == "]":
-            operator, *arguments, close = stack.pop()
-            tree = operator
-            for part in [*arguments, close]:
-                tree = f"( {tree} {part} )"
-            stack.append([*stack.pop(), tree] if stack else [tree])
-    ((tree,),) = stack
-    return tree
-
-
 @pytest.fixture(scope="module")
 def theirs(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A data folder with lists of our generator, as Long Range Arena's own program writes its files."""
     folder = tmp_path_factory.mktemp("lra")
-    corpus = listops.generate(listops.LONG, 50, "listops")
-    ends = corpus.lengths.cumsum()
-    lists = [listops.decode(part.tolist()) for part in np.split(corpus.tokens, ends[:-1])]
-    rows = [[written(text), int(value)] for text, value in zip(lists, corpus.answers, strict=True)]
-    (folder / "listops").mkdir()
-    for part, some in (("train", rows[:30]), ("val", rows[30:40]), ("test", rows[40:])):
-        with open(folder / "listops" / f"basic_{part}.tsv", "w", newline="") as file:
-            csv.writer(file, delimiter="\t").writerows([["Source", "Target"], *some])
+    lra_files.write(folder, **LRA)
     return folder
 
 
 def test_lists_are_written_as_binary_trees() -> None:
-    assert written("[MAX 2 [MIN 4 7 ] ]") == "( ( ( [MAX 2 ) ( ( ( [MIN 4 ) 7 ) ] ) ) ] )"
+    assert lra_files.written("[MAX 2 [MIN 4 7 ] ]") == "( ( ( [MAX 2 ) ( ( ( [MIN 4 ) 7 ) ] ) ) ] )"
 
 
 def test_long_range_arenas_files_are_read(theirs: Path) -> None:
