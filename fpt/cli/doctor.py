@@ -41,14 +41,13 @@ def _machine() -> Iterator[Finding]:
 def _data(folder: Path) -> Iterator[Finding]:
     yield "data folder", str(folder), "" if "FPT_DATA" in os.environ else "set FPT_DATA to use another"
     for task, entry in tasks.TASKS.items():
-        files = () if entry.files is tasks.LISTOPS else entry.files  # ListOps is generated
-        found = next((name for name in files if (folder / name).exists()), None)
-        if not files:
+        found = next((name for name in entry.files if (folder / name).exists()), None)
+        if not entry.files:
             yield f"data: {task}", "a file of yours" if task == tasks.NPZ else "needs no download", ""
         elif found:
             yield f"data: {task}", found, ""
         else:
-            fetched = f"downloaded at first use; with no network, put {files[0]} into the data folder"
+            fetched = f"downloaded at first use; with no network, put {entry.files[0]} into the data folder"
             yield f"data: {task}", "not here", entry.advice or fetched
 
 

@@ -11,9 +11,11 @@ PUBLIC = {  # module -> names that notebooks, pages and users rely on
     "cells": "StudyCells every_study study_cells",
     "verdicts": "all_verdicts overall",
     "sizes": "lstm_table parameter_table size_table",
-    "baselines": "baseline_scores linear_score",
+    "baselines": "baseline_scores counted floor known_scores linear_score",
+    "ladder": "place placed rungs",
     "show.html": "Folded Page Picture Table",
     "show.figures": "budget_figure learning_rate_figure spread_figure",
+    "show.ladder": "ladder_figure",
     "show.planes": "crossing_figure plane_figure",
     "show.tables": (
         "beside_published claims_table protocol_table slips_table status_table steps_table summary verdict_table"

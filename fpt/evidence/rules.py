@@ -7,7 +7,7 @@ from typing import get_args
 
 from fpt.evidence import by_rate, planes, steps
 from fpt.evidence.attention import maps_of, scores
-from fpt.evidence.baselines import linear_score, missing_data
+from fpt.evidence.baselines import LINEAR, known_scores
 from fpt.evidence.cells import Cell
 from fpt.evidence.reading import NOT_TESTED, Part, Reading
 from fpt.evidence.stats import POINT, paired
@@ -78,9 +78,10 @@ def near(reading: Reading) -> list[Part]:
 
 
 def linear(reading: Reading) -> list[Part]:
-    if missing := missing_data(reading.task):
-        return [reading.untested(missing)]
-    score = linear_score(reading.task)
+    known = known_scores(reading.task)
+    if LINEAR not in known:
+        return [reading.untested(f"no {LINEAR} was fitted")]
+    score = known[LINEAR].share
     return [_within(reading, row, score, f"linear classifier ({100 * score:.1f})") for row in reading.rule.rows]
 
 

@@ -1,10 +1,11 @@
 """Verdicts: what the runs of each study say about a claim, by the claim's rule (fpt/papers)."""
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from fpt.evidence.arithmetic import computed
-from fpt.evidence.baselines import baseline_scores, chance, linear_score, missing_data
+from fpt.evidence.baselines import known_scores
 from fpt.evidence.cells import AT_PAPERS_RATE, NOT_RUN, PAPER_SCALE, REDUCED, TUNED, StudyCells
 from fpt.evidence.reading import (
     AT_BOTH,
@@ -32,7 +33,7 @@ ASKED, CHANGED = "asked before the runs", "rule changed since"
 UNDECIDED = (DIVERGED, EDGE, INCONCLUSIVE)  # which names the verdict where several keep it from being decided
 LEFT_OUT = (NOT_RUN, NOT_TESTED)  # parts that say nothing
 STRENGTH = (SUPPORTED, CONTRADICTED, DOCUMENTARY, INCONCLUSIVE, EDGE, DIVERGED, NOT_RUN, NOT_TESTED)
-TOLERANCE = 0.5  # points, of a computed baseline; or the printed standard error
+TOLERANCE = 0.5  # points, of a computed baseline
 
 
 @dataclass(frozen=True)
@@ -257,8 +258,8 @@ def _setting(readings: Sequence[Reading]) -> str:
 
 
 def _by_baselines(claim: Claim) -> Verdict:
-    """Supported where each computed score is the printed number within 0.5 points or its standard error; contradicted
-    beyond twice that; not tested where the data are not on this machine."""
+    """Supported where each computed score is the printed number within 0.5 points or two standard errors of their
+    difference; contradicted beyond twice that; not tested where it was not counted."""
     parts = [_baseline(claim, rule, task) for rule in claim.rule for task in rule.tasks]
     words = {word for word, _ in parts}
     word = next((word for word in (CONTRADICTED, NOT_TESTED, INCONCLUSIVE) if word in words), SUPPORTED)
@@ -267,17 +268,14 @@ def _by_baselines(claim: Claim) -> Verdict:
 
 
 def _baseline(claim: Claim, rule: Rule, task: str) -> tuple[str, str]:
-    name = str(rule.level)
-    if name == "chance":
-        score = 100 * chance(task)
-    elif missing := missing_data(task):
-        return NOT_TESTED, missing
-    else:
-        score = 100 * (linear_score(task) if name == "linear" else baseline_scores(task)[name])
+    name, scores = str(rule.level), known_scores(task)
+    if name not in scores:
+        return NOT_TESTED, f"{task}: {name} was not counted"
+    score, noise = 100 * scores[name].share, 100 * scores[name].standard_error
     printed, error = claim.numbers["accuracy"], claim.numbers.get("se", 0.0)
     if isinstance(printed, dict):
-        printed = printed[LEVELS.index(name) + 1]
+        printed = printed[LEVELS.index(name)]
     allowed = printed if isinstance(printed, list | tuple) else [printed]
-    away, close = min(abs(score - number) for number in allowed), max(TOLERANCE, error)
+    away, close = min(abs(score - number) for number in allowed), max(TOLERANCE, 2 * math.hypot(error, noise))
     word = SUPPORTED if away <= close else CONTRADICTED if away > 2 * close else INCONCLUSIVE
     return word, f"{task}: {name} {score:.1f}, printed {' and '.join(f'{number:g}' for number in allowed)}"

@@ -61,8 +61,8 @@ Kind = Literal[
 ALONE = {"near", "linear", "reaches", "small_gap", "unstable", "drop", "attends"}  # every other kind compares rows
 # These compare the first row with the second, and no others.
 ATTENDS = ("needed", "lead", "weaker")  # scores of `attends`
-LEVELS = ("one level", "two levels", "three levels")  # of ListOps, evaluated exactly
-BASELINES = ("chance", "linear", "majority class", "copy the visible bits", "root operator only", *LEVELS)
+LEVELS = tuple(f"exact to depth {depth}" for depth in range(10))  # of ListOps: deeper lists count as typical ones
+BASELINES = ("chance", "linear classifier", "majority class", "copy the visible bits", "outermost operator", *LEVELS)
 NEVER = "never"  # the only text that a table prints: of steps
 PAIRS = {"inverts", "never_reaches", "fixed_and_tuned", "plane", "crossing"}
 

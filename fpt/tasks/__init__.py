@@ -21,7 +21,13 @@ MOST = 1_000_000  # a whole-number option; more would fill the memory before any
 MOST_BITS = 100_000  # of one example of a bit task
 MNIST = ("mnist.npz", "MNIST/raw/train-images-idx3-ubyte.gz")
 CIFAR10 = ("cifar10.npz", "cifar-10-batches-py", "cifar-10-python.tar.gz")
-LISTOPS = ("listops/listops-100000.npz",)
+LRA_LISTOPS = tuple(f"listops/basic_{part}.tsv" for part in ("train", "val", "test"))
+LRA_ADVICE = (
+    "Only the variants lra and lra-released read Long Range Arena's own lists; the others are generated at first use. "
+    "They are not downloaded here, since no checksum of them is known: put basic_train.tsv, basic_val.tsv and "
+    "basic_test.tsv (the folder listops-1000 of lra_release.gz, github.com/google-research/long-range-arena) into the "
+    "folder listops of the data folder; FPT_DATA names another data folder."
+)
 HOMOLOGY = tuple(f"remote_homology/remote_homology_{part}.json" for part in ("train", "valid", "test_fold_holdout"))
 HOMOLOGY_ADVICE = (
     "TAPE's raw data are not downloaded here, since no checksum of them is known: get "
@@ -82,7 +88,14 @@ TASKS: dict[str, Entry] = {
         tokens=lambda strings, length, patch: (strings + 1) * length // patch,
     ),
     "listops": Entry(
-        "listops:listops", "ListOps", BOTH, {"train": 96_000, "heldout": 2_000}, LISTOPS, classes=10, tokens=(2000, 512)
+        "listops:listops",
+        "ListOps",
+        (*BOTH, "lra", "lra-released"),
+        {"train": 96_000, "heldout": 2_000},
+        LRA_LISTOPS,
+        LRA_ADVICE,
+        classes=10,
+        tokens=(2000, 512, 2000, 512),
     ),
     "listops-short": Entry(
         "listops:short", "ListOps, short", options={"train": 20_000, "heldout": 2_000}, classes=10, tokens=(64,)

@@ -1,12 +1,14 @@
-"""ListOps by Long Range Arena's rules (Nangia and Bowman 2018; Tay et al. 2021), generated here.
+"""ListOps by Long Range Arena's rules (Nangia and Bowman 2018; Tay et al. 2021): generated here, or its
+own files.
 
 Symbols: 0 padding, 1 .. 10 the digits 0 .. 9, 11 .. 14 the operators with their opening bracket, 15 the
 closing one.
 """
 
+import csv
 import os
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 from pathlib import Path
 from statistics import median
@@ -19,8 +21,8 @@ from tqdm import tqdm
 
 from fpt.errors import DataError
 from fpt.seeds import stream
-from fpt.tasks import npz_checksum
-from fpt.tasks.arrays import Examples, Finite, digest, hold_out, in_rows, symbols
+from fpt.tasks import LRA_ADVICE, LRA_LISTOPS, npz_checksum
+from fpt.tasks.arrays import Examples, Finite, digest, hold_out, in_rows, last_rows, symbols
 from fpt.tasks.task import Task
 from fpt.tasks.trees import Rules, trees
 
@@ -32,8 +34,15 @@ OPERATORS: dict[int, tuple[str, Callable[[list[int]], int], int]] = {
     14: ("SM", lambda values: sum(values) % 10, 0),
 }
 CLOSE = 15
+WORDS = ("", *"0123456789", *(f"[{name}" for name, _, _ in OPERATORS.values()), "]")  # as they are written
+SYMBOLS = {word: symbol for symbol, word in enumerate(WORDS) if word}
 LONG = Rules(max_depth=10, max_args=10, min_length=500, max_length=2_000)
 SHORT = Rules(max_depth=4, max_args=10, min_length=12, max_length=64)  # chosen for a ladder like the long one's
+GENERATED = (
+    "generated here by the rules of Long Range Arena (google-research/long-range-arena)",
+    "none needed: generated",
+)
+OWN_FILES = "Long Range Arena's own lists: basic_train, basic_val and basic_test.tsv", "Apache 2.0"  # source, licence
 CUT = 512  # the released code's longest sequence
 
 
@@ -45,9 +54,9 @@ class Corpus(NamedTuple):
     answers: NDArray[np.uint8]
 
 
-def evaluate(symbols: list[int], exact: int = 99) -> int:
+def evaluate(symbols: Iterable[int], exact: int = 99) -> int:
     """The value of a list, read left to right with a stack; lists nested `exact` deep or deeper count as
-    typical ones."""
+    typical ones. Raises ValueError or IndexError unless it is one closed list of lists that are not empty."""
     stack: list[tuple[int, list[int]]] = []
     values: list[int] = []
     for symbol in symbols:
@@ -61,7 +70,10 @@ def evaluate(symbols: list[int], exact: int = 99) -> int:
             _, apply, typical = OPERATORS[operator]
             outer.append(apply(values) if len(stack) < exact else typical)
             values = outer
-    return values[0]
+    if stack:
+        raise ValueError("a list is not closed")
+    (value,) = values
+    return value
 
 
 def generate(rules: Rules, count: int, name: str) -> Corpus:
@@ -75,22 +87,19 @@ def generate(rules: Rules, count: int, name: str) -> Corpus:
                     raise DataError(f"{name}: generator and evaluator disagree on {decode(text)}.")
                 found.setdefault(text, value)
             bar.update(min(len(found), count) - bar.n)
-    texts = list(found)[:count]
-    lengths = np.fromiter(map(len, texts), np.int64, count)
-    answers = np.fromiter(found.values(), np.uint8, count)
-    return Corpus(np.frombuffer(b"".join(texts), np.uint8), lengths, answers)
+    return corpus_of(*zip(*list(found.items())[:count], strict=True))
 
 
-def cached(folder: Path, rules: Rules, count: int, name: str) -> Corpus:
-    """The corpus in `folder`, generated there if it is not; its file's SHA-256 lies beside it and is
+def cached(folder: Path, name: str, make: Callable[[], Corpus]) -> Corpus:
+    """The corpus `name` in `folder`, made there if it is not; its file's SHA-256 lies beside it and is
     verified.
 
     Raises DataError if the file was altered or cannot be written. Nothing half-written is ever read.
     """
-    path, record = folder / f"{name}-{count}.npz", folder / f"{name}-{count}.sha256"
+    path, record = folder / f"{name}.npz", folder / f"{name}.sha256"
     try:
         if not (path.is_file() and record.is_file()):
-            corpus = generate(rules, count, name)
+            corpus = make()
             folder.mkdir(parents=True, exist_ok=True)
             with tempfile.TemporaryDirectory(dir=folder) as scratch:
                 np.savez(Path(scratch) / path.name, **corpus._asdict())
@@ -104,17 +113,78 @@ def cached(folder: Path, rules: Rules, count: int, name: str) -> Corpus:
         raise DataError(f"{name}: {folder} cannot be used ({error}); FPT_DATA names another folder.") from error
     found = npz_checksum(path)
     if found != expected:
-        raise DataError(
-            f"{path} was altered: expected SHA-256 {expected}, found {found}. Delete it to generate it again."
-        )
+        raise DataError(f"{path} was altered: expected SHA-256 {expected}, found {found}. Delete it to make it again.")
     with np.load(path, allow_pickle=False) as arrays:
         return Corpus(arrays["tokens"], arrays["lengths"], arrays["answers"])
 
 
-def decode(symbols: bytes | list[int]) -> str:
-    """Symbols as Long Range Arena writes them: [MAX 2 9 [MIN 4 7 ] 0 ]."""
-    words = ["", *"0123456789", *(f"[{name}" for name, _, _ in OPERATORS.values()), "]"]
-    return " ".join(words[symbol] for symbol in symbols if symbol)
+def corpus_of(texts: Iterable[bytes], answers: Iterable[int]) -> Corpus:
+    """Lists as strings of symbols, one byte each, and their answers."""
+    texts = list(texts)
+    lengths = np.fromiter(map(len, texts), np.int64, len(texts))
+    return Corpus(np.frombuffer(b"".join(texts), np.uint8), lengths, np.fromiter(answers, np.uint8, len(texts)))
+
+
+def read_lra(path: Path) -> Corpus:
+    """One of Long Range Arena's files: columns Source and Target, separated by tabs; the parentheses of its binary
+    trees are dropped.
+
+    Raises DataError with the line for a list that is none of Long Range Arena's, and for an answer that is not the
+    list's.
+    """
+    found: list[tuple[bytes, int]] = []
+    try:
+        with open(path, encoding="utf-8", newline="") as file:
+            reader = csv.DictReader(file, delimiter="\t")
+            if reader.fieldnames != ["Source", "Target"]:
+                raise DataError(f"{path}: its columns are {reader.fieldnames}, but must be Source and Target.")
+            for row in reader:
+                found.append(_read(row["Source"], row["Target"], f"{path}, line {reader.line_num}"))
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise DataError(f"{path} cannot be read as text with tabs: {error}.") from error
+    return corpus_of(*zip(*found, strict=True)) if found else corpus_of([], [])
+
+
+def _read(source: str, target: str | None, where: str) -> tuple[bytes, int]:
+    """A list as it is written, in symbols, and its answer."""
+    words = [word for word in source.split() if word not in ("(", ")")]
+    if foreign := [word for word in words if word not in SYMBOLS]:
+        raise DataError(f"{where}: {foreign[0]!r} is none of {' '.join(SYMBOLS)}.")
+    text = bytes(SYMBOLS[word] for word in words)
+    try:
+        value = evaluate(text)
+    except (ValueError, IndexError) as error:
+        raise DataError(f"{where}: {source!r:.60} is not one closed list of lists that are not empty.") from error
+    if target != str(value):
+        raise DataError(f"{where}: expected the answer {value}, found {target}.")
+    if len(text) >= LONG.max_length:
+        raise DataError(f"{where}: {len(text):,} tokens; Long Range Arena's lists have fewer than {LONG.max_length:,}.")
+    return text, value
+
+
+def lra(data_dir: Path, train: int, heldout: int) -> Corpus:
+    """Long Range Arena's training, validation and test lists, one after the other; each file is read once, then cached.
+
+    Raises DataError for a file that is missing, and as `read_lra` does; for another number of lists than `train` and
+    `heldout`: a file may be cut off at the end of a line.
+    """
+    counts = (train, heldout, heldout)
+    parts = [_lra_file(data_dir / name, count) for name, count in zip(LRA_LISTOPS, counts, strict=True)]
+    return Corpus(*map(np.concatenate, zip(*parts, strict=True)))
+
+
+def _lra_file(path: Path, count: int) -> Corpus:
+    if not path.is_file():
+        raise DataError(f"{path} is missing. {LRA_ADVICE}")
+    corpus = cached(path.parent, f"{path.stem}-{npz_checksum(path)[:12]}", lambda: read_lra(path))
+    if (found := len(corpus.answers)) != count:
+        raise DataError(f"{path}: expected {count:,} lists (options train and heldout), found {found:,}.")
+    return corpus
+
+
+def decode(symbols: Iterable[int]) -> str:
+    """Symbols as Long Range Arena writes them, without parentheses: [MAX 2 9 [MIN 4 7 ] 0 ]."""
+    return " ".join(WORDS[symbol] for symbol in symbols if symbol)
 
 
 def listops(data_dir: Path, variant: str, train: int, heldout: int) -> Task:
@@ -123,9 +193,13 @@ def listops(data_dir: Path, variant: str, train: int, heldout: int) -> Task:
     `paper`: brackets kept, read at the last real token. `released`: brackets dropped, cut to 512 tokens, read at
     position 512 (mostly a padding or a middle token), and tested, as the released code does, on the `heldout` examples
     for validation: on half of them, while the other half stops and selects, for which that code has nothing.
+    `lra` and `lra-released`: the same of Long Range Arena's own files, each list for what its file says.
     """
-    corpus = cached(data_dir / "listops", LONG, train + 2 * heldout, "listops")
-    return _task(corpus, variant, heldout, LONG)
+    if variant.startswith("lra"):
+        return _task(lra(data_dir, train, heldout), variant, heldout, LONG)
+    count = train + 2 * heldout
+    made = cached(data_dir / "listops", f"listops-{count}", lambda: generate(LONG, count, "listops"))
+    return _task(made, variant, heldout, LONG)
 
 
 def short(data_dir: Path, variant: str, train: int, heldout: int) -> Task:
@@ -136,46 +210,38 @@ def short(data_dir: Path, variant: str, train: int, heldout: int) -> Task:
 
 def _task(corpus: Corpus, variant: str, heldout: int, rules: Rules) -> Task:
     tokens, lengths, answers = corpus
-    paper, width, real = variant == "paper", rules.max_length, torch.from_numpy(lengths)
-    if not paper:
+    whole, width, real = variant in ("paper", "lra"), rules.max_length, torch.from_numpy(lengths)
+    if not whole:
         starts, keep, width = lengths.cumsum() - lengths, tokens != CLOSE, CUT
         tokens, lengths = tokens[keep], np.add.reduceat(keep, starts, dtype=np.int64)
     rows = in_rows(tokens, lengths, width)
-    data = Examples(rows, torch.from_numpy(answers.astype(np.int64))[:, None], real if paper else None)
-    divided = Finite(data, heldout, partial(hold_out, count=heldout))
+    data = Examples(rows, torch.from_numpy(answers.astype(np.int64))[:, None], real if whole else None)
+    made = (
+        "generated here by the rules of Long Range Arena (google-research/long-range-arena)",
+        "none needed: generated",
+    )
+    theirs = ("Long Range Arena's own lists: basic_train, basic_val and basic_test.tsv", "Apache 2.0")
+    source, licence = theirs if variant.startswith("lra") else made
     return Task(
-        data=divided if paper else Finite(data[:-heldout], heldout, None),
+        data=_parts(data, variant, heldout),
         encode=symbols,
         tokens=width,
-        vocabulary=16 if paper else 15,
+        vocabulary=16 if whole else 15,
         classes=10,
-        mask_padding=paper,
+        mask_padding=whole,
         checksum=digest(rows, data.targets),
-        source="generated here by the rules of Long Range Arena (google-research/long-range-arena)",
-        licence="none needed: generated",
-        scaling="none: symbols" if paper else f"none: symbols; brackets dropped, cut to {CUT} tokens",
+        source=source,
+        licence=licence,
+        scaling="none: symbols" if whole else f"none: symbols; brackets dropped, cut to {CUT} tokens",
     )
 
 
-def listops_ladder(task: Task) -> dict[str, float]:
-    """Accuracy on the test examples of seed 0 of exact readers that understand more and more of the list.
-
-    `majority class` and `root operator only` take the commonest answer of the training set; the others
-    evaluate the outermost levels exactly and count deeper lists as typical ones. They need brackets: `released`
-    has the first two only.
-    """
-    split = task.split(0)
-    train, test = split.train_sample(None), split.test
-    seen, answers = train.targets[:, 0], test.targets[:, 0]
-    by_root = torch.zeros(CLOSE, dtype=torch.int64)
-    for operator in OPERATORS:
-        by_root[operator] = seen[train.inputs[:, 0] == operator].bincount(minlength=10).argmax()
-    guesses = {
-        "majority class": seen.bincount().argmax().expand_as(answers),
-        "root operator only": by_root[test.inputs[:, 0].long()],
+def _parts(data: Examples, variant: str, heldout: int) -> Finite:
+    """`data`: training, validation and test examples, one after the other."""
+    known = {
+        "paper": Finite(data, heldout, partial(hold_out, count=heldout)),
+        "released": Finite(data[:-heldout], heldout, None),
+        "lra": Finite(data[:-heldout], data[-heldout:], partial(last_rows, count=heldout)),
+        "lra-released": Finite(data[: -2 * heldout], data[-2 * heldout : -heldout], None),
     }
-    if test.lengths is not None:
-        rows = [row[:n].tolist() for row, n in zip(test.inputs, test.lengths.tolist(), strict=True)]
-        for depth, name in enumerate(("one level", "two levels", "three levels"), start=1):
-            guesses[name] = torch.tensor([evaluate(row, depth) for row in rows])
-    return {name: float((guess == answers).double().mean()) for name, guess in guesses.items()}
+    return known[variant]

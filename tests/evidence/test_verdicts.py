@@ -3,7 +3,6 @@
 import math
 import re
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from made_cells import PAPER, Made, MadeStudy, claim, paper, study
 
+from fpt.evidence.baselines import Score
 from fpt.evidence.cells import NOT_RUN
 from fpt.evidence.rules import KINDS
 from fpt.evidence.stats import Paired, holm
@@ -146,7 +146,7 @@ CASES: dict[str, tuple[dict[str, Any], str, dict[str, list[Made]]]] = {
 
 @pytest.fixture(autouse=True)
 def _linear_score(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fpt.evidence.rules.linear_score", lambda task: 0.8)
+    monkeypatch.setattr("fpt.evidence.rules.known_scores", lambda task: {"linear classifier": Score(0.8, 400)})
 
 
 def made(monkeypatch: pytest.MonkeyPatch, kind: str, word: str) -> tuple[Claim, MadeStudy]:
@@ -592,18 +592,18 @@ def test_claims_that_need_no_study() -> None:
     assert (read.word, read.note, read.study) == (DOCUMENTARY, "read there", "")
 
 
-@pytest.mark.parametrize(("numbers", "word"), [(50.0, S), ([40, 50.3], S), (50.8, I), (52, C), ({1: 50, 2: 60}, S)])
+@pytest.mark.parametrize(("numbers", "word"), [(50.9, S), ([40, 50.3], S), (51.5, I), (53, C), ({1: 50, 2: 60}, S)])
 def test_a_baseline_is_the_printed_number(numbers: Any, word: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fpt.evidence.verdicts.baseline_scores", lambda task: {"one level": 0.5})
-    rule = {"baseline": [], "level": "one level", "tasks": ["bit-xor"]}
+    monkeypatch.setattr("fpt.evidence.verdicts.known_scores", lambda task: {"exact to depth 1": Score(0.5)})
+    rule = {"baseline": [], "level": "exact to depth 1", "tasks": ["bit-xor"]}
     given = {"id": "B", "says": "so", "where": "there", "numbers": {"accuracy": numbers, "se": 0.5}, "rule": rule}
     (found,) = verdicts(Claim.model_validate(given), [])
     assert (found.word, found.study) == (word, "")
 
 
-def test_a_baseline_without_its_data_is_not_tested(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("FPT_DATA", str(tmp_path))
-    rule = {"baseline": [], "level": "linear", "tasks": ["mnist"]}
+def test_a_baseline_that_was_not_counted_is_not_tested(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("fpt.evidence.verdicts.known_scores", lambda task: {})
+    rule = {"baseline": [], "level": "linear classifier", "tasks": ["mnist"]}
     given = {"id": "B", "says": "so", "where": "there", "numbers": {"accuracy": 92}, "rule": rule}
     (found,) = verdicts(Claim.model_validate(given), [])
-    assert (found.word, found.note) == (NOT_TESTED, "the data of mnist are not on this machine")
+    assert (found.word, found.note) == (NOT_TESTED, "mnist: linear classifier was not counted")

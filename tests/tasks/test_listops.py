@@ -1,11 +1,12 @@
 """ListOps: the generator against evaluators of our own, the cache, the variants, the ladder."""
 
 import re
+import shutil
 import statistics
 from collections.abc import Iterator
-from itertools import pairwise
 from pathlib import Path
 
+import lra_files
 import numpy as np
 import pytest
 import torch
@@ -155,6 +156,87 @@ def test_the_cache_is_used_and_verified(tmp_path: Path, monkeypatch: pytest.Monk
     assert load("listops", tmp_path, train=20, heldout=5).checksum == first.checksum
 
 
+# --- Long Range Arena's own files
+
+LRA = {"train": 30, "heldout": 10}
+
+
+@pytest.fixture(scope="module")
+def theirs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("lra")
+    lra_files.write(folder, **LRA)
+    return folder
+
+
+def test_lists_are_written_as_binary_trees() -> None:
+    assert lra_files.written("[MAX 2 [MIN 4 7 ] ]") == "( ( ( [MAX 2 ) ( ( ( [MIN 4 ) 7 ) ] ) ) ] )"
+
+
+def test_long_range_arenas_files_are_read(theirs: Path) -> None:
+    task, ours = load("listops", theirs, "lra", **LRA), load("listops", theirs, **LRA)
+    assert (task.tokens, task.vocabulary, task.mask_padding, task.test_drawn_by_seed) == (2_000, 16, True, False)
+    assert task.checksum == ours.checksum  # the same lists, in the same order
+    split, all_ours = task.split(3), stored(ours)
+    assert torch.equal(split.train_sample(None).inputs, all_ours.inputs[:30])
+    assert torch.equal(split.validation.inputs, all_ours.inputs[30:40])
+    assert torch.equal(split.test.targets, all_ours.targets[40:])
+    assert "basic_train" in task.card["source"]
+    released, generated = (load("listops", theirs, name, **LRA) for name in ("lra-released", "released"))
+    assert (released.tokens, released.vocabulary, released.mask_padding) == (512, 15, False)
+    halves = [released.split(1), generated.split(1)]
+    assert [(each.train_size, len(each.validation), len(each.test)) for each in halves] == [(30, 5, 5)] * 2
+    tested = {row.numpy().tobytes() for part in (halves[0].validation, halves[0].test) for row in part.inputs}
+    assert tested == {row.numpy().tobytes() for row in stored(generated).inputs[30:40]}
+
+
+def test_long_range_arenas_files_are_parsed_once(theirs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = load("listops", theirs, "lra", **LRA).checksum
+    monkeypatch.delattr(listops, "read_lra")
+    assert load("listops", theirs, "lra", **LRA).checksum == before
+
+
+@pytest.mark.parametrize(
+    ("row", "message"),
+    [
+        ("( ( [MAX 2 ) ] )\t3", r"basic_val.tsv, line 2: expected the answer 2, found 3"),
+        ("( ( [MAX 2 ) ] )\ttwo", r"line 2: expected the answer 2, found two"),
+        ("( ( [MAX 2 ) ] )", r"line 2: expected the answer 2, found None"),
+        ("( ( [MAX 2 ) 9\t9", r"line 2: .* is not one closed list"),
+        ("[MAX 2 ] ]\t2", r"line 2: .* is not one closed list"),
+        ("[MAX ]\t2", r"line 2: .* of lists that are not empty"),
+        ("3 4\t3", r"line 2: .* is not one closed list"),
+        ("[AVG 2 4 ]\t3", r"line 2: '\[AVG' is none of 0 1 2 3 4 5 6 7 8 9 \[MIN"),
+        (f"[MAX {'1 ' * 1998}]\t1", r"line 2: 2,000 tokens; .* fewer than 2,000"),
+    ],
+)
+def test_a_line_that_is_wrong_is_named(row: str, message: str, theirs: Path, tmp_path: Path) -> None:
+    shutil.copytree(theirs / "listops", tmp_path / "listops", ignore=shutil.ignore_patterns("*.npz", "*.sha256"))
+    file = tmp_path / "listops" / "basic_val.tsv"
+    lines = file.read_text().splitlines()
+    file.write_text("\n".join([lines[0], row, *lines[2:]]) + "\n")
+    with pytest.raises(DataError, match=message):
+        load("listops", tmp_path, "lra", **LRA)
+
+
+def test_files_that_are_missing_short_or_other_files_are_named(theirs: Path, tmp_path: Path) -> None:
+    shutil.copytree(theirs / "listops", tmp_path / "listops", ignore=shutil.ignore_patterns("*.npz", "*.sha256"))
+    with pytest.raises(DataError, match=r"basic_train.tsv: expected 96,000 lists .*, found 30"):
+        load("listops", tmp_path, "lra")
+    file = tmp_path / "listops" / "basic_test.tsv"
+    file.write_text("Text\tLabel\n")
+    with pytest.raises(DataError, match=r"its columns are \['Text', 'Label'\], but must be Source and Target"):
+        load("listops", tmp_path, "lra", **LRA)
+    file.write_bytes(b"\xff\xfe")
+    with pytest.raises(DataError, match=r"basic_test.tsv cannot be read as text"):
+        load("listops", tmp_path, "lra", **LRA)
+    file.write_text("Source\tTarget\n")
+    with pytest.raises(DataError, match=r"basic_test.tsv: expected 10 lists .*, found 0"):
+        load("listops", tmp_path, "lra", **LRA)
+    file.unlink()
+    with pytest.raises(DataError, match=r"basic_test.tsv is missing.*listops-1000.*FPT_DATA"):
+        load("listops", tmp_path, "lra", **LRA)
+
+
 def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(DataError, match=r"file.*FPT_DATA"):
@@ -162,10 +244,8 @@ def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
 
 
 def test_partial_readers() -> None:
-    words = ["", *"0123456789", "[MIN", "[MAX", "[MED", "[SM", "]"]
-
     def value(text: str, exact: int) -> int:
-        return listops.evaluate([words.index(word) for word in text.split()], exact)
+        return listops.evaluate([listops.SYMBOLS[word] for word in text.split()], exact)
 
     text = "[MAX 2 [MED 1 [SM 9 9 ] 9 ] [MIN 4 6 ] ]"
     assert [value(text, exact) for exact in (1, 2, 3)] == [5, 4, 8]
@@ -173,23 +253,9 @@ def test_partial_readers() -> None:
     assert value("[MED 3 4 ]", 1) == parse("[MED 3 4 ]") == 3  # the median is cut to a whole number
 
 
-def test_the_short_ladder_is_well_apart() -> None:
+def test_the_short_task() -> None:
     task = load("listops-short")
     assert (task.tokens, task.vocabulary, task.card["train"]) == (64, 16, 20_000)
-    ladder = listops.listops_ladder(task)
-    assert list(ladder) == ["majority class", "root operator only", "one level", "two levels", "three levels"]
-    rungs = list(ladder.values())
-    assert all(upper - lower > 0.15 for lower, upper in pairwise(rungs))
-    assert rungs[-1] == 1.0
-
-
-def test_the_long_ladder_is_the_known_one(paper: Task, folder: Path) -> None:
-    known = [0.171, 0.369, 0.565, 0.721, 0.826]
-    found = list(listops.listops_ladder(paper).values())
-    assert all(abs(one - two) < 0.1 for one, two in zip(found, known, strict=True))  # 200 test examples
-    released = listops.listops_ladder(load("listops", folder, "released", train=600, heldout=200))
-    assert list(released) == ["majority class", "root operator only"]
-    assert all(abs(one - two) < 0.15 for one, two in zip(released.values(), known, strict=False))  # 100 test examples
 
 
 def test_released_is_tested_on_its_validation_set(folder: Path) -> None:

@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import lra_files
 import numpy as np
 import pytest
 import torch
@@ -50,6 +51,8 @@ def test_what_does_not_exist_is_refused(name: Any, variant: str, options: dict[s
 @pytest.mark.parametrize(("name", "variant"), EVERY)
 def test_every_task_keeps_its_promises(name: str, variant: str, fixtures: Path, tmp_path: Path) -> None:
     folder = tmp_path if name == "listops" else fixtures
+    if variant.startswith("lra"):
+        lra_files.write(folder, **SMALL[name])
     task = load(name, folder, variant, **SMALL.get(name, {}))
     assert (task.name, task.variant, task.title) == (name, variant, TASKS[name].title)
     assert TASKS[name].length(variant, task.options) == task.tokens

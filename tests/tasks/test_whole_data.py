@@ -5,7 +5,6 @@ from pathlib import Path
 import pytest
 
 from fpt.tasks import load
-from fpt.tasks.listops import listops_ladder
 
 pytestmark = pytest.mark.data
 
@@ -41,7 +40,4 @@ def test_listops(tmp_path: Path) -> None:
     task = load("listops", tmp_path)
     assert (task.card["train"], task.card["validation"], task.card["test"]) == (96_000, 2_000, 2_000)
     assert task.checksum == "3515150f03f11346edf4f4859a564b9e663f350150525634412ff094f02cec28"
-    known = [0.171, 0.369, 0.565, 0.721, 0.826]
-    found = listops_ladder(task).values()
-    assert all(abs(one - two) < 0.035 for one, two in zip(found, known, strict=True))
     assert load("listops", tmp_path).checksum == task.checksum

@@ -7,7 +7,7 @@ import pandas as pd
 from fpt.evidence.cells import AT_PAPERS_RATE, NOT_AT_THIS_SCALE, NOT_RUN, THREE_SEEDS, TUNED, Cell, StudyCells
 from fpt.evidence.show import text
 from fpt.evidence.show.html import Table
-from fpt.evidence.show.numbers import percent, points, title
+from fpt.evidence.show.numbers import known_in_words, percent, points, title
 from fpt.evidence.stats import mean_interval, sem
 from fpt.evidence.steps import steps_of
 from fpt.papers import paper_of
@@ -40,17 +40,16 @@ WHAT = {
 def beside_paper(table: PaperTable, study: StudyCells) -> Table:
     """A paper's table: rows x tasks as the study has them, tuned / at the paper's rate, then as it is printed."""
     panels = study.by_task(table)
-    columns = {
-        f"{title(task)}{part}": shown
-        for task, cells in panels.items()
-        for part, shown in _columns(table, cells, BOTH).items()
-    }
+    columns, known = {}, {}  # by column: text by row, and the baselines
+    for task, cells in panels.items():
+        for part, shown in _columns(table, cells, BOTH).items():
+            columns[f"{title(task)}{part}"], known[f"{title(task)}{part}"] = shown, _known(task, cells)
     columns |= {f"{title(task)} (paper)": _printed(table, task) for task in panels}
     every = [cell for cells in panels.values() for cell in cells.values()]
     tried = {cell.row for cell in every if cell.spec}
     frame = _by_row(table, columns)
     frame["row"] += ["" if row in tried else f": {NOT_AT_THIS_SCALE}" for row in table.rows]
-    return Table(frame, _caption(table, every, BOTH))
+    return Table(_with_baselines(frame, table, known), _caption(table, every, BOTH))
 
 
 def across_studies(table: PaperTable, found: Iterable[StudyCells], readings: Sequence[str] = BOTH) -> Table:
@@ -58,7 +57,9 @@ def across_studies(table: PaperTable, found: Iterable[StudyCells], readings: Seq
 
     Gaps as the paper has them, training / test / difference.
     """
-    columns = {f"{title(task)} (paper)": _printed(table, task) for task in paper_of(table.paper).tasks}
+    of_paper = paper_of(table.paper).tasks
+    columns = {f"{title(task)} (paper)": _printed(table, task) for task in of_paper}
+    known = {f"{title(task)} (paper)": _known_of_paper(table, task) for task in of_paper}
     every: list[Cell] = []
     for study in found:
         for task, cells in study.by_task(table).items():
@@ -66,9 +67,11 @@ def across_studies(table: PaperTable, found: Iterable[StudyCells], readings: Seq
             shown = _columns(table, cells, readings)
             parts = {row: [shown[part][row] for part in shown if part != AS_RELEASED] for row in cells}
             joined = {row: " / ".join(each if len(set(each)) > 1 else each[:1]) for row, each in parts.items()}
-            columns[f"{title(task)} ({study.name})"] = joined
-    frame = _by_row(table, columns).set_index("row").T
-    frame = frame[(frame != "").any(axis=1)].rename_axis("task and study").reset_index()
+            name = f"{title(task)} ({study.name})"
+            columns[name], known[name] = joined, _known(task, cells)
+    filled = {name: shown for name, shown in columns.items() if any(shown.values())}
+    frame = _with_baselines(_by_row(table, filled), table, {name: known[name] for name in filled})
+    frame = frame.set_index("row").T.rename_axis("task and study").reset_index()
     return Table(frame, _caption(table, every, readings))
 
 
@@ -86,7 +89,8 @@ def printed_table(table: PaperTable, without: Sequence[str] = ()) -> Table:
     """The paper's numbers, but for the tasks `without`."""
     tasks = dict.fromkeys(task for row in table.rows.values() for task in row.printed if task not in without)
     frame = _by_row(table, {title(task): _printed(table, task) for task in tasks})
-    frame = frame[(frame.drop(columns="row") != "").any(axis=1)]
+    shown = frame[(frame.drop(columns="row") != "").any(axis=1)]
+    frame = _with_baselines(shown, table, {title(task): _known_of_paper(table, task) for task in tasks})
     quoted = [
         f"{row} on {title(task)}: {printed.literature}"
         for row, entry in table.rows.items()
@@ -102,6 +106,22 @@ def _by_row(table: PaperTable, columns: Mapping[str, Mapping[str, str]]) -> pd.D
     frame = pd.DataFrame(columns, index=list(table.rows), dtype=object).fillna("")
     frame.insert(0, "row", [paper_of(table.paper).label(row) for row in table.rows])
     return frame
+
+
+def _with_baselines(frame: pd.DataFrame, table: PaperTable, known: Mapping[str, str]) -> pd.DataFrame:
+    """A last row: what each column's task takes without training the model; tables of steps have none."""
+    if table.kind not in ("accuracy", "gap") or frame.empty:
+        return frame
+    return pd.concat([frame, pd.DataFrame([{"row": "Baselines", **known}])], ignore_index=True).fillna("")
+
+
+def _known(task: str, cells: Mapping[str, Cell]) -> str:
+    """The baselines of a task in the variant that the cells have."""
+    return known_in_words(task, next(cell.spec.variant for cell in cells.values() if cell.spec))
+
+
+def _known_of_paper(table: PaperTable, task: str) -> str:
+    return known_in_words(task, paper_of(table.paper).tasks[task].get("variant", "paper"))
 
 
 def _printed(table: PaperTable, task: str) -> dict[str, str]:

@@ -10,7 +10,7 @@ import pandas as pd
 import seaborn as sns
 from matplotlib.figure import Figure
 
-from fpt.evidence.baselines import chance
+from fpt.evidence.baselines import chance, floor
 from fpt.evidence.cells import Cell
 from fpt.evidence.runs import SHORT, label, rate_text
 from fpt.evidence.show.numbers import title
@@ -29,12 +29,12 @@ HUES, SHAPES = ({NAMES[short]: look for short, look in by.items()} for by in (CO
 GREY, GRID = "#555555", "#e5e5e5"
 
 
-def learning_rate_figure(runs: pd.DataFrame, baseline: Mapping[str, float] | None = None) -> Figure:
+def learning_rate_figure(runs: pd.DataFrame) -> Figure:
     """Test accuracy after the last step against learning rate: a panel per setup, every run a mark, a line through the
     means.
 
     `runs` as `load_runs` gives them. Outlined marks are the runs at the rate that the other seeds chose: their mean is
-    the tuned accuracy; x marks runs that diverged (at their last finite value). `baseline` (task -> fraction) is drawn
+    the tuned accuracy; x marks runs that diverged (at their last finite value). The best trivial strategy is drawn
     dotted. As in Rothermel et al. 2021, figures 1 to 3.
     """
     if runs.empty:
@@ -50,8 +50,7 @@ def learning_rate_figure(runs: pd.DataFrame, baseline: Mapping[str, float] | Non
             arm = shown[shown["label"] == short]
             _rate_line(axes, arm, short, 1.05 ** (number - (len(labels) - 1) / 2))
             words.append(f"{name}, {long_name(short)}: {_tuned(arm)}")
-        if baseline and task in baseline:
-            axes.axhline(100 * baseline[task], color=GREY, linestyle=":", label="trivial baseline")
+        axes.axhline(100 * floor(task), color=GREY, linestyle=":", label="trivial baseline")
         axes.set_xlim(shown["learning_rate"].min() / 1.5, shown["learning_rate"].max() * 1.5)  # one rate has no range
         axes.set_xscale("log", subs=[])
         rates = sorted(shown["learning_rate"].unique())

@@ -3,13 +3,16 @@
 import math
 from collections.abc import Mapping
 
+from fpt.evidence.baselines import COPYING, LINEAR, MAJORITY, OPERATOR, known_scores
 from fpt.evidence.cells import Cell
 from fpt.evidence.reading import Part
 from fpt.evidence.runs import rate_text
 from fpt.evidence.stats import Paired
+from fpt.papers.schema import LEVELS
 from fpt.tasks import TASKS
 
 NONE = "(no result)"
+SHOWN = ("chance", MAJORITY, COPYING, LINEAR, OPERATOR, LEVELS[1])  # of the baselines, in tables
 TITLES = {  # where there is little room
     "homology": "Homology", "digits": "Digits", "digits-lra": "Digits, by pixel", "listops-short": "ListOps, short",
 }  # fmt: skip
@@ -28,6 +31,12 @@ def points(value: float) -> str:
 def interval(test: Paired) -> str:
     """-1.2 to 3.4, in points; "-" where there are too few pairs."""
     return "-" if math.isnan(test.low) else f"{points(test.low)} to {points(test.high)}"
+
+
+def known_in_words(task: str, variant: str = "paper") -> str:
+    """What can be had on a task without training the model, in percent; the ladder of ListOps up to its first level."""
+    known = known_scores(task, variant)
+    return ", ".join(f"{name} {percent(known[name].share)}" for name in SHOWN if name in known)
 
 
 def title(task: str) -> str:

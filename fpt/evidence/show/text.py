@@ -8,7 +8,7 @@ from pathlib import Path
 from fpt.evidence.cells import FEW_SEEDS, FEW_SEEDS_OF, Cell, StudyCells
 from fpt.evidence.planes import crossing_of, plane_table, plane_tests
 from fpt.evidence.runs import rate_text, sweeps_table
-from fpt.evidence.show.numbers import interval, points, title
+from fpt.evidence.show.numbers import interval, known_in_words, points, title
 from fpt.evidence.stats import SIGNIFICANCE, Paired
 from fpt.evidence.verdicts import (
     LEFT_OUT,
@@ -142,6 +142,11 @@ def what_was_run(panels: Mapping[str, Mapping[str, Cell]]) -> str:
     tasks = dict.fromkeys(f"{title(cell.task)} for {cell.spec.steps:,} steps" for cell in cells.values() if cell.spec)
     done = sum(not cell.problem for cell in cells.values())
     return f"{', '.join(tasks)}; {done} of {len(cells)} sweeps are there."
+
+
+def baselines(tasks: Iterable[str]) -> str:
+    """One sentence: what can be had on these tasks without training the model."""
+    return f"Baselines: {'; '.join(f'{title(task)}: {known_in_words(task)}' for task in dict.fromkeys(tasks))}."
 
 
 def papers_rates(cells: Iterable[Cell]) -> str:

@@ -43,7 +43,7 @@ def _arms(study: Path, *rows: str) -> list[Cell]:
 
 
 FIGURES: dict[str, Maker] = {
-    "learning rate": lambda study: learning_rate_figure(load_runs(study), {"digits": 0.1}),
+    "learning rate": lambda study: learning_rate_figure(load_runs(study)),
     "budget": lambda study: budget_figure(text.arms(StudyCells(study), "digits")),
     "plane": lambda study: plane_figure(*_arms(study, "FP", "UP")),
     "crossing": lambda study: crossing_figure(*_arms(study, "UP", "FP")),

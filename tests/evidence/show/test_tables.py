@@ -32,11 +32,13 @@ from fpt.evidence import (
 )
 from fpt.evidence.attention import attention_maps
 from fpt.evidence.cells import THREE_SEEDS
+from fpt.evidence.show import text
 from fpt.evidence.show.beside import printed_text
+from fpt.evidence.show.numbers import known_in_words
 from fpt.evidence.show.tables import attention_table
 from fpt.evidence.stats import paired
 from fpt.evidence.verdicts import ASKED, CONTRADICTED, SUPPORTED, Part, Verdict
-from fpt.papers import claims, table
+from fpt.papers import claims, papers, table
 from fpt.papers.schema import Printed
 from fpt.sweeps import SweepSpec
 
@@ -137,7 +139,34 @@ def test_usable_ranges_and_ratios_of_rates(study: Path) -> None:
 
 def test_a_table_that_was_not_run_says_so(tmp_path: Path) -> None:
     frame = beside_paper(TABLE_1, StudyCells(synthetic.workspace(tmp_path))).frame
-    assert set(frame["Digits"]) == {"not run yet"}
+    *rows, baselines = frame["Digits"]
+    assert set(rows) == {"not run yet"}
+    assert baselines.startswith("chance 10.0, majority class")
+
+
+@pytest.mark.parametrize("name", [name for paper in papers().values() for name in paper.tables])
+def test_every_table_of_accuracies_ends_with_its_baselines(name: str) -> None:
+    frame = printed_table(table(name)).frame
+    last = frame.iloc[-1] if len(frame) else {"row": ""}
+    accuracies = table(name).kind in ("accuracy", "gap") and len(frame) > 0
+    assert (last["row"] == "Baselines") == accuracies
+    assert not accuracies or all("chance" in str(cell) for cell in last[1:])
+
+
+def test_baselines_are_those_of_the_data_that_the_paper_trains_on() -> None:
+    lu, rothermel = (printed_table(table(name)).frame.set_index("row").loc["Baselines"] for name in
+                     ("lu-table-2", "rothermel-table-1"))  # fmt: skip
+    assert "exact to depth 1" in rothermel["ListOps"]
+    assert "exact" not in lu["ListOps"]  # without brackets nothing can be evaluated
+    assert "linear classifier" in lu["MNIST"]
+    assert "copy the visible bits 75.0" in lu["Bit Memory"]
+
+
+def test_baselines_stand_below_ours(study: Path) -> None:
+    frame = beside_paper(TABLE_1, StudyCells(study)).frame.set_index("row")
+    assert frame.loc["Baselines", "Digits"] == known_in_words("digits")
+    assert known_in_words("digits") in text.baselines(["digits", "digits"])
+    assert text.baselines(["digits", "digits"]).count("chance") == 1
 
 
 def test_summary_and_divergence(tmp_path: Path) -> None:

@@ -1,0 +1,170 @@
+# ---
+# jupyter:
+#   jupytext:
+#     cell_metadata_filter: tags,mystnb,-all
+#     formats: ipynb,py:percent
+#     text_representation:
+#       extension: .py
+#       format_name: percent
+#   kernelspec:
+#     display_name: Python 3 (ipykernel)
+#     language: python
+#     name: python3
+# ---
+
+# %% [markdown]
+# # Baselines and the ladder of ListOps
+#
+# What can be had without learning much, counted on the data: always naming the commonest class, a logistic regression
+# on the pixels, and for ListOps a ladder of exact readers that understand more and more of a list. The defaults need
+# no download and take seconds. With `output` the numbers are written where pages and verdicts read them:
+#
+# ```sh
+# papermill notebooks/ladder.ipynb out.ipynb -p output fpt/evidence/baselines.json \
+#     -y 'tasks: [digits, digits-lra, mnist, cifar10, cifar10-lra, listops-short, listops, listops:released]'
+# ```
+#
+# MNIST and CIFAR-10 are downloaded then, and long lists generated.
+
+# %% tags=["parameters"]
+tasks = ["digits", "digits-lra", "listops-short"]  # task, or task:variant
+options = {  # lists to look answers up in, and lists for each of validation and test
+    "listops-short": {"train": 20_000, "heldout": 10_000},
+    "listops": {"train": 40_000, "heldout": 30_000},
+    "listops:released": {"train": 40_000, "heldout": 30_000},
+}
+data_dir = None  # else $FPT_DATA, else ~/.cache/fpt
+output = ""  # a path to write to; empty: nothing is written
+
+# %%
+from collections import defaultdict
+from pathlib import Path
+
+import pandas as pd
+
+import fpt
+from fpt.evidence import baseline_scores, counted, linear_score
+from fpt.evidence.baselines import LINEAR, Score
+from fpt.evidence.ladder import lists_of, share
+from fpt.files import write_json
+from fpt.sweeps.provenance import now, software
+from fpt.tasks.listops import CLOSE, CUT, OPERATORS, evaluate
+
+PIXELS = ("digits", "mnist", "cifar10")
+
+
+def lines(task, scores):
+    """What was counted on a task, and where it comes from; what is exact is left out."""
+    origin = {"task": task.name, "variant": task.variant, "options": dict(task.options)}
+    data = {"train": task.split(0).train_size, "data_checksum": task.checksum}
+    return [{**origin, "what": what, **vars(score), **data} for what, score in scores.items() if score.of]
+
+
+def shown(found):
+    """Percent with Wilson's 95% interval, a row a line."""
+    frame = pd.DataFrame(found)
+    intervals = [Score(line["share"], line["of"]).interval for line in found]
+    frame["%"] = [f"{100 * line['share']:.2f}" for line in found]
+    frame["95% interval"] = [f"{100 * low:.2f} to {100 * high:.2f}" for low, high in intervals]
+    return frame[["task", "variant", "what", "%", "95% interval", "of"]]
+
+
+# %% [markdown]
+# ## Accuracies
+#
+# On the test examples of seed 0, with what was learned from its training examples.
+
+# %%
+scores, whole_lists = [], []
+for name in tasks:
+    task, _, variant = name.partition(":")
+    chosen = {"variant": variant or "paper", "data_dir": data_dir, **options.get(name, {})}
+    loaded = fpt.tasks.load(task, **chosen)
+    found = baseline_scores(task, **chosen)
+    if task.startswith(PIXELS):
+        found[LINEAR] = linear_score(task, data_dir)
+    scores += lines(loaded, found)
+    if task.startswith("listops") and not variant:
+        whole_lists.append(loaded)
+shown(scores)
+
+# %% [markdown]
+# ## What dropping the brackets and cutting the lists leaves
+#
+# As the released code of Lu et al. does. *Right* is what a reader gets who evaluates what is left as it stands: where
+# brackets are lost every nested list runs to the end of the text, and where the end is lost all open lists end there.
+# *Certain* is the answer where no other is possible, whatever is missing: where a largest is asked for and a 9 is sure
+# to be among its arguments, or where a least and a 0. Sure are the digits before the first nested list, and of that
+# list, and of a list in it, the first two arguments: it may end after them.
+
+
+# %%
+def prefix(text, cut):
+    """A list up to its symbol number `cut`, closing brackets not counted."""
+    places = [place for place, symbol in enumerate(text) if symbol != CLOSE]
+    return text[: places[cut]] if len(places) > cut else text
+
+
+def closed(text):
+    """A list that breaks off, with every open list closed there; lists without an argument yet are dropped."""
+    text = text.rstrip(bytes(OPERATORS))
+    return text + bytes([CLOSE]) * (sum(map(text.count, OPERATORS)) - text.count(CLOSE))
+
+
+def certain(text):
+    """The answer, where what is left of a list leaves no other."""
+    chain = []
+    for symbol in text:
+        if len(chain) > 1 and len(chain[-1][1]) > 1:
+            break
+        if symbol in OPERATORS:
+            chain.append((symbol, []))
+        else:
+            chain[-1][1].append(symbol - 1)
+    value = None
+    for operator, digits in reversed(chain):
+        extreme = {"MAX": 9, "MIN": 0}.get(OPERATORS[operator][0])
+        value = extreme if extreme in (*digits, value) else None
+    return value
+
+
+def left(task):
+    """Shares of the test lists."""
+    test = task.split(0).test
+    texts, answers = lists_of(test), test.targets[:, 0].tolist()
+    whole = [text.replace(bytes([CLOSE]), b"") for text in texts]
+    cut = [text[:CUT] for text in whole]
+    possible = defaultdict(set)
+    for text, answer in zip(cut, answers, strict=True):
+        possible[text].add(answer)
+    sure = [certain(text) for text in cut]
+    assert all(value in (None, answer) for value, answer in zip(sure, answers, strict=True))
+    yes = [True] * len(texts)
+    return {
+        "longer than the cut": share([len(text) > CUT for text in whole], yes),
+        "looks like a list with another answer": share([len(possible[text]) > 1 for text in cut], yes),
+        "right: cut, with brackets": share([evaluate(closed(prefix(text, CUT))) for text in texts], answers),
+        "right: whole, without brackets": share([evaluate(closed(text)) for text in whole], answers),
+        "right: cut, without brackets": share([evaluate(closed(text)) for text in cut], answers),
+        "certain: cut, without brackets": share([value is not None for value in sure], yes),
+    }
+
+
+remains = [line for task in whole_lists for line in lines(task, left(task))]
+shown(remains)
+
+# %%
+if output:
+    write_json(Path(output), {**software(), "computed_utc": now(), "scores": scores, "left": remains})
+
+# %%
+# What must hold at any scale (nbval runs this).
+for name in {line["task"] for line in scores if line["task"].startswith("listops") and line["variant"] == "paper"}:
+    ladder = [line["share"] for line in scores if line["task"] == name and line["what"].startswith("exact")]
+    assert ladder == sorted(ladder), name
+    assert ladder[-1] == 1, name
+# What was published comes out again, wherever the same was counted on the same data.
+known = pd.concat([counted(), counted("left")]).reindex(columns=pd.DataFrame(scores).columns)
+both = pd.DataFrame(scores + remains).merge(known, on=["task", "variant", "what", "of", "data_checksum"])
+assert ((both["share_x"] - both["share_y"]).abs() <= both["what"].eq(LINEAR) * 0.005).all()
+print(f"{len(both)} of {len(scores + remains)} lines were published, and are the same.")
