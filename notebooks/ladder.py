@@ -93,9 +93,9 @@ shown(scores)
 #
 # As the released code of Lu et al. does. *Right* is what a reader gets who evaluates what is left as it stands: where
 # brackets are lost every nested list runs to the end of the text, and where the end is lost all open lists end there.
-# *Certain* is the answer where no other is possible, whatever is missing: where a largest is asked for and a 9 is sure
-# to be among its arguments, or where a least and a 0. Sure are the digits before the first nested list, and of that
-# list, and of a list in it, the first two arguments: it may end after them.
+# *Certain* are at least these answers, of which no other is possible, whatever is missing: where a largest is asked for
+# and a 9 is sure to be among its arguments, or where a least and a 0. Sure are the digits before the first nested list,
+# and of that list, and of a list in it, the first two arguments: it may end after them.
 
 
 # %%

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 from bs4 import BeautifulSoup, Tag
 
-from fpt.evidence import StudyCells, find_study, load_runs, studies, verdicts_on
+from fpt.evidence import StudyCells, find_study, known_scores, load_runs, placed, studies, verdicts_on
 from fpt.evidence.show import text
 from fpt.evidence.show.numbers import difference
 from fpt.papers import claims, table
@@ -219,6 +219,17 @@ def test_the_papers_numbers_are_those_of_the_paper(html: Path) -> None:
     line = next(line for line in lines if line["task and study"] == "MNIST (paper)")
     printed = table("rothermel-table-1").rows["UP"].printed["mnist"]
     assert line["Unfrozen Pretrained"] == f"{printed.value:.1f} ± {printed.sem:.1f}"
+
+
+def test_every_printed_accuracy_on_listops_has_its_place(html: Path) -> None:
+    expected = placed()
+    rows = rows_of(html, "book/listops.html", "on the ladder")
+    assert [(row["row"], row["on the ladder"]) for row in rows] == list(
+        zip(expected["row"], expected["on the ladder"], strict=True)
+    )
+    said = words(html / "book/listops.html")
+    for name in ("majority class", "outermost operator", "exact to depth 1"):
+        assert f"{100 * known_scores('listops')[name].share:.1f}%" in said
 
 
 def test_every_claim_of_both_papers_has_a_row_a_verdict_and_an_address(html: Path) -> None:

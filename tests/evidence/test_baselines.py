@@ -158,6 +158,7 @@ def test_shares_of_what_is_left_are_consistent() -> None:
     for task in ("listops", "listops-short"):
         shares = table[task]
         assert shares["right: cut, without brackets"] >= shares["certain: cut, without brackets"]
+        assert shares["looks like a list with another answer"] == 0  # as the page on ListOps says
         assert shares["right: cut, with brackets"] >= 1 - shares["longer than the cut"]
         for name in ("right: cut, without brackets", "right: whole, without brackets"):
             assert shares[name] < shares["right: cut, with brackets"]

@@ -26,6 +26,7 @@ from fpt.evidence import (
     setups,
     spread_figure,
 )
+from fpt.evidence.baselines import floor
 from fpt.evidence.cells import Cell
 from fpt.evidence.planes import plane_table, plane_tests
 from fpt.evidence.show import text
@@ -48,6 +49,12 @@ FIGURES: dict[str, Maker] = {
     "plane": lambda study: plane_figure(*_arms(study, "FP", "UP")),
     "crossing": lambda study: crossing_figure(*_arms(study, "UP", "FP")),
 }
+
+
+def test_the_best_trivial_strategy_is_a_dotted_line(study: Path) -> None:
+    axes, *_ = learning_rate_figure(load_runs(study)).axes
+    (line,) = [line for line in axes.lines if line.get_label() == "trivial baseline"]
+    assert set(line.get_ydata()) == {100 * floor("digits")}
 
 
 @pytest.mark.parametrize("name", FIGURES)
