@@ -21,12 +21,11 @@ pytestmark = pytest.mark.book
 NETWORK = re.compile(r"^(https?:)?//")
 RESULTS = {  # the pages of results, and the studies that they are about
     "plane": ["plane-digits", "plane-minilm", "plane-mnist", "laptop"],
-    "rothermel": ["laptop-rothermel2021", "rothermel2021"],
+    "rothermel": ["laptop-rothermel2021", "rothermel2021", "depth-minilm"],
     "learning-rate": ["laptop"],
     "random-init": ["scales"],
     "controls": ["controls"],
     "minilm": ["plane-minilm", "minilm", "minilm-cifar10"],
-    "depth": ["laptop-rothermel2021", "depth-minilm"],
     "other-tasks": ["laptop-rothermel2021", "laptop-lu2021"],
     "bench": ["precision"],
     **{f"lu-{name}": ["laptop-lu2021"] for name in ("transfer", "architecture", "efficiency", "attention", "freezing")},

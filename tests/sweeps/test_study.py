@@ -35,7 +35,7 @@ def study(runs: Path, *sweeps: dict[str, Any], **document: Any) -> Study:
         ("smoke", 4),
         ("laptop", 4),
         ("scales", 9),
-        ("depth-minilm", 6),
+        ("depth-minilm", 12),
         ("controls", 46),
         ("laptop-rothermel2021", 24),
         ("lu2021", 244),
