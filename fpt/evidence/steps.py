@@ -62,7 +62,7 @@ class Reach:
 def goal_of(cell: Cell, at: str | float = TUNED) -> Goal | None:
     """The goal of a cell's table: the sweep's threshold, or what the row `until` comes to; None where there is none."""
     if cell.table.until != "threshold":
-        return last_of(cell.goal, at) if cell.goal else None
+        return last_of(cell.goal, at) if cell.goal and not cell.goal.problem else None
     return Goal(cell.spec.threshold) if cell.spec and cell.spec.threshold else None
 
 

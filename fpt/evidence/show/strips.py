@@ -67,7 +67,8 @@ def bar_figure(shown: PaperTable, found: Sequence[StudyCells]) -> Figure:
     look: dict[str, Any] = {"hue": "row", "hue_order": names, "palette": HUES, "errorbar": None}
     sns.barplot(frame, y="of", x="mean", saturation=1, **look, ax=axes)
     for bars, row in zip(list(axes.containers), names, strict=True):
-        errors = frame[frame["row"] == row].set_index("of")["sem"].reindex(groups)
+        errors = frame[frame["row"] == row].set_index("of")["sem"]
+        errors = errors.reindex([of for of in groups if of in errors.index])  # no bar stands where nothing was run
         middles = [bar.get_y() + bar.get_height() / 2 for bar in bars]
         axes.errorbar([bar.get_width() for bar in bars], middles, xerr=errors, fmt="none", ecolor="black")
     axes.set(xlabel="test accuracy (%)", ylabel="", xlim=(0, 100))

@@ -188,6 +188,14 @@ def test_bars_stand_at_what_is_printed_and_at_ours(study: Path) -> None:
     assert len(alone.get_yticklabels()) == 4
 
 
+def test_where_an_arm_was_not_run_there_is_no_bar_and_no_error(tmp_path: Path) -> None:
+    half = synthetic.finish(synthetic.workspace(tmp_path), skip=("frozen-random", "unfrozen-random"))
+    (axes,) = bar_figure(table("rothermel-table-1"), [StudyCells(half)]).axes
+    assert [len(each) for each in axes.containers if isinstance(each, BarContainer)] == [4, 5, 4, 5]
+    errors = [each for each in axes.containers if isinstance(each, ErrorbarContainer)]
+    assert [len(each.lines[2][0].get_segments()) for each in errors] == [4, 5, 4, 5]
+
+
 def test_accuracy_over_layers_has_a_line_an_arm(study: Path) -> None:
     arms = list(text.arms(StudyCells(study), "digits").values())
     shallow = [replace(cell, spec=cell.spec.changed(backbone_options={"layers": 2})) for cell in arms if cell.spec]

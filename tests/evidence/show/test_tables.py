@@ -32,6 +32,7 @@ from fpt.evidence import (
 )
 from fpt.evidence.attention import attention_maps
 from fpt.evidence.cells import THREE_SEEDS
+from fpt.evidence.runs import SHORT
 from fpt.evidence.show import text
 from fpt.evidence.show.beside import printed_text
 from fpt.evidence.show.numbers import known_in_words
@@ -135,6 +136,17 @@ def test_usable_ranges_and_ratios_of_rates(study: Path) -> None:
         f"after N/{2**k}" if k else "after N" for k in (5, 4, 3, 2, 1, 0)
     ]
     assert len(setups([])) == len(usable_table({}, "").frame) == 0
+
+
+@pytest.mark.parametrize("skip", list(SHORT))
+@pytest.mark.parametrize("name", ["rothermel-table-1", "rothermel-table-2", "rothermel-table-3"])
+def test_a_table_of_a_study_that_lacks_an_arm_has_the_others(tmp_path: Path, name: str, skip: str) -> None:
+    half = StudyCells(synthetic.finish(synthetic.workspace(tmp_path), skip=(skip,)))
+    line = across_studies(table(name), [half]).frame.set_index("task and study").loc["Digits (laptop)"]
+    arms = line.drop("Baselines", errors="ignore")
+    missing = table(name).kind == "steps" and SHORT[skip] == "FP"  # which is what the others are to reach
+    assert list(arms.eq("not run yet")) == [SHORT[skip] == row for row in table(name).rows]
+    assert list(arms.eq("no goal")) == [missing and row != "FP" for row in table(name).rows]
 
 
 def test_a_table_that_was_not_run_says_so(tmp_path: Path) -> None:
