@@ -33,19 +33,19 @@ def learning_rate_figure(runs: pd.DataFrame) -> Figure:
     """Test accuracy after the last step against learning rate: a panel per setup, every run a mark, a line through the
     means.
 
-    `runs` as `load_runs` gives them. Outlined marks are the runs at the rate that the other seeds chose: their mean is
-    the tuned accuracy; x marks runs that diverged (at their last finite value). The best trivial strategy is drawn
-    dotted. As in Rothermel et al. 2021, figures 1 to 3.
+    `runs` as `load_runs` gives them, or `SweepTables.tidy` those of one sweep. Outlined marks are the runs at the rate
+    that the other seeds chose: their mean is the tuned accuracy; x marks runs that diverged (at their last finite
+    value). The best trivial strategy is drawn dotted. As in Rothermel et al. 2021, figures 1 to 3.
     """
     if runs.empty:
         return nothing()
     figure, panels = panels_of(runs["setup"].nunique())
-    words = []
+    words, several = [], "study" in runs and runs["study"].nunique() > 1
     never = runs["task"].map(chance)  # a run that was never finite counts as chance
     runs = runs.assign(accuracy=100 * runs["test_accuracy"].astype(float).fillna(never))
     for axes, (_, shown) in zip(panels, runs.groupby("setup", sort=False), strict=False):
         task, labels = str(shown["task"].iloc[0]), sorted(shown["label"].unique())
-        name = title(task) + (f" ({shown['study'].iloc[0]})" if runs["study"].nunique() > 1 else "")
+        name = title(task) + (f" ({shown['study'].iloc[0]})" if several else "")
         for number, short in enumerate(labels):
             arm = shown[shown["label"] == short]
             _rate_line(axes, arm, short, 1.05 ** (number - (len(labels) - 1) / 2))

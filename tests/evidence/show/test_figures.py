@@ -82,6 +82,12 @@ def test_one_learning_rate_has_a_figure_without_a_warning(runs: pd.DataFrame) ->
     assert low < one["learning_rate"].iloc[0] < high
 
 
+def test_the_runs_of_one_sweep_have_a_figure(study: Path) -> None:
+    """As the notebook of a sweep draws it."""
+    (sweep, *_) = StudyCells(study).results.values()
+    assert learning_rate_figure(sweep.tidy("runs")).axes[0].get_title() == "Digits"
+
+
 def test_the_learning_rate_figure_shows_every_run(runs: pd.DataFrame) -> None:
     axes = learning_rate_figure(runs).axes[0]
     drawn = sum(len(collection.get_offsets()) for collection in axes.collections)
