@@ -88,7 +88,7 @@ def plane_exhibit(study: StudyCells, verdicts_too: bool = True) -> Page:
         if not (frozen.problem or unfrozen.problem):
             parts += [Picture(plane_figure(frozen, unfrozen), PLANE), paragraph(text.plane(frozen, unfrozen))]
             parts += [Picture(crossing_figure(unfrozen, frozen), CROSSING), paragraph(text.crossing(unfrozen, frozen))]
-    if len(parts) > 1 and verdicts_too:
+    if study.results and verdicts_too:
         asked = claims_of("ours-plane")
         tests = verdict_table(verdicts_on(asked, [study]), "Differences in points of test accuracy, paired by seed.")
         parts += [claim_list(asked, [study]), Folded("How the verdicts come about", tests)]

@@ -42,6 +42,11 @@ def test_the_plane_is_an_exhibit_with_both_figures_and_their_claims(study: Path,
     nothing = plane_exhibit(StudyCells(synthetic.workspace(tmp_path)))._repr_html_()
     assert "<img" not in nothing
     assert "There are no results of the study laptop yet" in nothing
+    half = synthetic.finish(synthetic.workspace(tmp_path / "half"), skip=("frozen-pretrained",))
+    unfinished = plane_exhibit(StudyCells(half))._repr_html_()
+    assert "<img" not in unfinished
+    assert "not run: Frozen Pretrained" in unfinished
+    assert "5 of its 6 sweeps (not FP)" in unfinished
 
 
 def test_a_table_of_other_weights_shows_the_papers_numbers_alone(cells: tuple[StudyCells, bool]) -> None:
