@@ -23,7 +23,7 @@ Planes = tuple[pd.DataFrame, pd.DataFrame]  # of one arm, a row a seed, a column
 
 
 def usable(cell: Cell, within: float) -> tuple["pd.Series[float]", bool]:
-    """The decades of rates at which the mean test accuracy is less than `within` (a fraction) below the tuned one; and
+    """The decades of rates at which the mean test accuracy is at most `within` (a fraction) below the tuned one; and
     whether they meet an end of the grid, beyond which there may be more.
 
     Mean accuracy is a line between neighbouring rates, over the logarithm of the rate; a run that diverged counts as
