@@ -27,7 +27,8 @@ def usable(cell: Cell, within: float) -> tuple["pd.Series[float]", bool]:
     whether they meet an end of the grid, beyond which there may be more.
 
     Mean accuracy is a line between neighbouring rates, over the logarithm of the rate; a run that diverged counts as
-    chance. By seed: jackknife pseudo-values, whose mean and t-interval are those of the width (Tukey 1958).
+    chance. By seed: values whose mean is the width, and whose t-interval is the jackknife's (Tukey 1958), without its
+    correction of the bias, which can leave a width below zero.
     """
     if cell.tables is None:
         return pd.Series(dtype=float), False
@@ -38,7 +39,7 @@ def usable(cell: Cell, within: float) -> tuple["pd.Series[float]", bool]:
         others = [each for each in seeds if each != seed]
         widths[seed] = _width((planes[0].loc[others], planes[1].loc[others]), within)[0]
     left_out = pd.Series(widths, dtype=float)
-    return len(seeds) * width - (len(seeds) - 1) * left_out, at_end
+    return width + (len(seeds) - 1) * (left_out.mean() - left_out), at_end
 
 
 def _width(planes: Planes, within: float) -> tuple[float, bool]:

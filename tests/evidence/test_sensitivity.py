@@ -60,6 +60,17 @@ def test_the_interval_of_a_width_covers_it() -> None:
     assert np.mean(covered) > 0.9
 
 
+def test_the_mean_is_the_width_itself() -> None:
+    """Corrected for the jackknife's bias it could lie below zero."""
+    rng, between = np.random.default_rng(1), np.linspace(-4, -2, 5001)
+    for _ in range(10):
+        noisy = {rate: list(mean + rng.normal(0, 3, 8)) for rate, mean in ((1e-4, 79), (1e-3, 80), (1e-2, 70))}
+        found = made(means=noisy, sd=0.0)
+        curve = np.interp(between, [-4, -3, -2], found.plane()[[1e-4, 1e-3, 1e-2]].mean())
+        wide = 2 * np.mean(curve >= found.values().mean() - 0.01)
+        assert usable(found, 0.01)[0].mean() == pytest.approx(wide, abs=0.005)
+
+
 def test_the_ratio_of_best_rates_with_its_interval() -> None:
     low = made(means={1e-4: 90.0, 1e-3: 70.0, 1e-2: 50.0}, best=1e-4)
     high = made("b", means={1e-4: 50.0, 1e-3: 70.0, 1e-2: 90.0}, best=1e-2)
