@@ -68,7 +68,7 @@ def test_the_mean_is_the_width_itself() -> None:
         found = made(means=noisy, sd=0.0)
         curve = np.interp(between, [-4, -3, -2], found.plane()[[1e-4, 1e-3, 1e-2]].mean())
         wide = 2 * np.mean(curve >= found.values().mean() - 0.01)
-        assert usable(found, 0.01)[0].mean() == pytest.approx(wide, abs=0.005)
+        assert usable(found, 0.01)[0].mean() == pytest.approx(wide, abs=0.03)
 
 
 def test_the_ratio_of_best_rates_with_its_interval() -> None:
