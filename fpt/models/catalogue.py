@@ -48,8 +48,14 @@ TINY_LM = {
     "tiny-lm": ("English novels", "52426388fc1a923b114599e68c6b26634f2b783c2f0543dfdbdba735a596854a"),
     "tiny-lm-seed1": ("the same novels with seed 1", None),
     "tiny-lm-seed2": ("the same novels with seed 2", None),
-    "tiny-lm-markov": ("characters drawn from a second-order Markov chain with the novels' statistics", None),
-    "tiny-lm-iid": ("characters drawn independently with the novels' frequencies", None),
+    "tiny-lm-markov": (
+        "characters drawn from a second-order Markov chain with the novels' statistics",
+        "bb5b213c7167a98235f045affb38f24fba381a39833f109b3f299b3f34a606d8",
+    ),
+    "tiny-lm-iid": (
+        "characters drawn independently with the novels' frequencies",
+        "8858dfc94ee50b3d107accb972cbdb2aaa48bda1a472c761d3b4248a523f615f",
+    ),
 }
 
 # name: title, layers, width (64 a head), owner and commit on the hub
