@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
-from scipy import stats
+from scipy import special, stats
 
 SIGNIFICANCE = 0.05
 POINT = 0.01  # accuracies are fractions
@@ -56,7 +56,7 @@ class Paired:
             return float(limit * sign > 0)
         beyond = sign * (self.mean - limit)
         if not self.exact:
-            return float(stats.t.sf(beyond / _standard_error(self.sd, self.n, self.noise), self.n - 1))
+            return float(special.stdtr(self.n - 1, -beyond / _standard_error(self.sd, self.n, self.noise)))
         flips = stats.permutation_test(
             (sign * (np.array(self.differences) - limit),), np.mean, permutation_type="samples", n_resamples=np.inf,
             alternative="greater",
@@ -65,21 +65,20 @@ class Paired:
         return max(float(flips.pvalue), of_noise)
 
 
-def paired(first: "pd.Series[float]", second: "pd.Series[float]", exact: bool = False, noise: float = 0.0) -> Paired:
-    """Compare two series indexed by seed: seeds in only one of them, and pairs with a nan, are left out."""
-    both = pd.concat([first, second], axis=1, join="inner").dropna()
-    n = len(both)
+def paired(
+    first: "pd.Series[float]", second: "pd.Series[float] | float", exact: bool = False, noise: float = 0.0
+) -> Paired:
+    """Compare two series indexed by seed, or one with a number: seeds in only one of them, and pairs with a nan, are
+    left out."""
+    difference = (first - second).dropna().to_numpy(float)
+    n = len(difference)
     if n < MINIMUM_PAIRS:
         return Paired(n)
-    difference = both.iloc[:, 0].to_numpy(float) - both.iloc[:, 1].to_numpy(float)
-    each, mean = tuple(map(float, difference)), float(difference.mean())
+    each, mean, sd = tuple(map(float, difference)), float(difference.mean()), float(difference.std(ddof=1))
     if np.ptp(difference) < NO_SPREAD:  # the t statistic is 0/0 or infinite
-        return Paired(n, mean, 0.0, differences=each, exact=True, noise=noise)
-    sd = float(difference.std(ddof=1))
-    if exact:
-        return Paired(n, mean, sd, differences=each, exact=True, noise=noise)
-    half = _half_width(sd, n, noise)
-    return Paired(n, mean, sd, mean - half, mean + half, each, noise=noise)
+        exact, sd = True, 0.0
+    half = math.nan if exact else _half_width(sd, n, noise)
+    return Paired(n, mean, sd, mean - half, mean + half, each, exact, noise)
 
 
 def _standard_error(sd: float, n: int, noise: float) -> float:
@@ -88,7 +87,7 @@ def _standard_error(sd: float, n: int, noise: float) -> float:
 
 def _half_width(sd: float, n: int, noise: float) -> float:
     """Of the 95% interval of a mean."""
-    return _standard_error(sd, n, noise) * float(stats.t.ppf(1 - SIGNIFICANCE / 2, n - 1))
+    return _standard_error(sd, n, noise) * float(special.stdtrit(n - 1, 1 - SIGNIFICANCE / 2))
 
 
 def mean_interval(values: "pd.Series[float]", noise: float = 0.0) -> tuple[float, float, float]:
@@ -121,10 +120,9 @@ def partial_conjunction(p_values: Sequence[float], least: int) -> float:
 
 def holm(p_values: Sequence[float]) -> list[float]:
     """p-values corrected over all of them (Holm 1979)."""
-    order, found, largest = np.argsort(p_values, kind="stable"), [0.0] * len(p_values), 0.0
-    for rank, place in enumerate(order):
-        largest = max(largest, min(1.0, (len(found) - rank) * p_values[place]))
-        found[place] = largest
+    order = np.argsort(p_values, kind="stable")
+    raised = np.asarray(p_values, float)[order] * np.arange(len(order), 0, -1)
+    found: list[float] = np.minimum(1.0, np.maximum.accumulate(raised))[np.argsort(order)].tolist()
     return found
 
 

@@ -5,7 +5,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import matplotlib as mpl
-import numpy as np
 import pandas as pd
 import seaborn as sns
 from matplotlib.figure import Figure
@@ -105,7 +104,8 @@ def tuned_lines(axes: "Axes", cells: Mapping[str, Cell]) -> list[str]:
 def _goal_line(axes: "Axes", cell: Cell) -> None:
     """What is to be reached in a table of steps."""
     if cell.table.kind == "steps" and (goal := goal_of(cell)):
-        axes.axhline(100 * float(np.mean(goal.by_seed)), color=GREY, linestyle=":", label="goal")
+        level = goal if isinstance(goal, float) else goal.values().mean()
+        axes.axhline(100 * level, color=GREY, linestyle=":", label="goal")
 
 
 def budget_axis(axes: "Axes", budgets: Sequence[int]) -> None:
