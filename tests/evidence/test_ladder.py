@@ -20,7 +20,6 @@ from fpt.evidence.ladder import (
     rungs,
     share,
 )
-from fpt.evidence.show.ladder import ladder_figure
 from fpt.papers import claim, papers
 from fpt.papers.schema import BASELINES, LEVELS
 from fpt.tasks import load
@@ -142,15 +141,6 @@ def test_the_long_ladder_is_the_known_one() -> None:
             assert low - 0.011 < percent / 100 < high + 0.011  # theirs has an interval, too
     assert ladder[LEVELS[9]].share == 1
     assert set(ladder) <= set(BASELINES) | {DIGITS}
-
-
-def test_the_figure_names_every_printed_number() -> None:
-    figure = ladder_figure()
-    words = figure.get_label()
-    assert "LSTM 17.1, at: majority class" in words
-    (axes,) = figure.axes
-    names = [label.get_text() for label in axes.get_yticklabels()]
-    assert [name.rpartition(", ")[0] for name in names] == list(placed()["row"])
 
 
 def test_a_share_counts_what_is_right() -> None:
