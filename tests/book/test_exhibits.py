@@ -23,6 +23,7 @@ ROTHERMEL = SimpleNamespace(**definitions("rothermel"))
 PROTOCOL = SimpleNamespace(**definitions("protocol"))
 STATUS = SimpleNamespace(**definitions("status"))
 MISPRINTS = SimpleNamespace(**definitions("misprints"))
+LEARNING_RATE = SimpleNamespace(**definitions("learning-rate"))
 LISTOPS = SimpleNamespace(**definitions("listops"))
 TASKS = ("listops", "mnist", "cifar10", "cifar10-lra")
 
@@ -160,3 +161,26 @@ def test_the_figure_names_every_printed_number() -> None:
     (axes,) = figure.axes
     names = [label.get_text() for label in axes.get_yticklabels()]
     assert [name.rpartition(", ")[0] for name in names] == list(placed()["row"])
+
+
+def test_usable_ranges_and_ratios_of_rates(study: Path) -> None:
+    """Frozen arms lose 8 points a decade, unfrozen ones 40; their best rates are a decade apart."""
+    found = LEARNING_RATE.setups([StudyCells(study)])
+    widths = LEARNING_RATE.usable_table(found, "").frame.set_index("within")
+    assert [float(widths.loc["5 points", arm][:4]) for arm in ("FP", "UP")] == pytest.approx([1.25, 0.25], abs=0.1)
+    ratios = LEARNING_RATE.ratio_table(found, "").frame.set_index("arms")
+    assert ratios.loc["UP / FP", "after N"] == "0.1 (0.1 to 0.1)"
+    assert [name for name in ratios if name.startswith("after")] == [
+        f"after N/{2**k}" if k else "after N" for k in (5, 4, 3, 2, 1, 0)
+    ]
+    assert len(LEARNING_RATE.setups([])) == len(LEARNING_RATE.usable_table({}, "").frame) == 0
+
+
+def test_how_often_fewer_rates_and_seeds_agree(study: Path) -> None:
+    found = LEARNING_RATE.setups([StudyCells(study)])
+    assert {name: list(cells) for name, cells in found.items()} == {"Digits (laptop)": ["FR", "FP", "UR", "UP"]}
+    figure = LEARNING_RATE.agreement_figure(found)
+    titles = [axes.get_title() for axes in figure.axes]
+    assert titles == [f"{arms}, fewer {of}" for arms in ("UP - FP", "UR - FP") for of in ("rates", "seeds")]
+    assert "Digits (laptop), UP - FP, seeds: 100% with 3" in figure.get_label()
+    assert "no results" in LEARNING_RATE.agreement_figure({}).get_label()

@@ -11,13 +11,11 @@ from matplotlib.figure import Figure
 
 from fpt.evidence import (
     StudyCells,
-    agreement_figure,
     budget_figure,
     crossing_figure,
     learning_rate_figure,
     load_runs,
     plane_figure,
-    setups,
 )
 from fpt.evidence.baselines import floor
 from fpt.evidence.cells import Cell
@@ -169,16 +167,6 @@ def test_the_goal_of_steps_is_a_line(study: Path) -> None:
     (axes,) = [axes for axes in budget_figure(cells).axes if axes.get_visible()]
     (goal,) = [line for line in axes.lines if line.get_linestyle() == ":"]
     assert goal.get_ydata()[0] == pytest.approx(100 * cells["FP"].tested().iloc[-1].mean())
-
-
-def test_how_often_fewer_rates_and_seeds_agree(study: Path) -> None:
-    found = setups([StudyCells(study)])
-    assert {name: list(cells) for name, cells in found.items()} == {"Digits (laptop)": ["FR", "FP", "UR", "UP"]}
-    figure = agreement_figure(found)
-    titles = [axes.get_title() for axes in figure.axes]
-    assert titles == [f"{arms}, fewer {of}" for arms in ("UP - FP", "UR - FP") for of in ("rates", "seeds")]
-    assert "Digits (laptop), UP - FP, seeds: 100% with 3" in figure.get_label()
-    assert "no results" in agreement_figure({}).get_label()
 
 
 def test_attention_maps_share_one_scale() -> None:

@@ -17,10 +17,7 @@ from fpt.evidence import (
     claims_table,
     load_runs,
     printed_table,
-    ratio_table,
-    setups,
     summary,
-    usable_table,
     verdict_table,
 )
 from fpt.evidence.attention import attention_maps
@@ -110,19 +107,6 @@ def test_steps_say_what_can_be_resolved(study: Path) -> None:
     caption = beside_paper(table("rothermel-table-2"), StudyCells(study)).caption
     assert "Goals: Frozen Pretrained after its last step." in caption
     assert "Budgets are a factor of two apart, later evaluations on validation data at most " in caption
-
-
-def test_usable_ranges_and_ratios_of_rates(study: Path) -> None:
-    """Frozen arms lose 8 points a decade, unfrozen ones 40; their best rates are a decade apart."""
-    found = setups([StudyCells(study)])
-    widths = usable_table(found, "").frame.set_index("within")
-    assert [float(widths.loc["5 points", arm][:4]) for arm in ("FP", "UP")] == pytest.approx([1.25, 0.25], abs=0.1)
-    ratios = ratio_table(found, "").frame.set_index("arms")
-    assert ratios.loc["UP / FP", "after N"] == "0.1 (0.1 to 0.1)"
-    assert [name for name in ratios if name.startswith("after")] == [
-        f"after N/{2**k}" if k else "after N" for k in (5, 4, 3, 2, 1, 0)
-    ]
-    assert len(setups([])) == len(usable_table({}, "").frame) == 0
 
 
 @pytest.mark.parametrize("skip", list(SHORT))
