@@ -4,7 +4,6 @@ import json
 import re
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -18,13 +17,13 @@ from fpt.evidence.verdicts import CONTRADICTED
 from fpt.papers import claims, table
 
 TABLE_1 = table("rothermel-table-1")
-FREEZING = SimpleNamespace(**definitions("lu-freezing"))
-ROTHERMEL = SimpleNamespace(**definitions("rothermel"))
-PROTOCOL = SimpleNamespace(**definitions("protocol"))
-STATUS = SimpleNamespace(**definitions("status"))
-MISPRINTS = SimpleNamespace(**definitions("misprints"))
-LEARNING_RATE = SimpleNamespace(**definitions("learning-rate"))
-LISTOPS = SimpleNamespace(**definitions("listops"))
+FREEZING = definitions("book/lu-freezing.md")
+ROTHERMEL = definitions("book/rothermel.md")
+PROTOCOL = definitions("book/protocol.md")
+STATUS = definitions("book/status.md")
+MISPRINTS = definitions("book/misprints.md")
+LEARNING_RATE = definitions("book/learning-rate.md")
+LISTOPS = definitions("book/listops.md")
 TASKS = ("listops", "mnist", "cifar10", "cifar10-lra")
 
 
