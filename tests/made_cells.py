@@ -148,7 +148,7 @@ class MadeStudy:
     name: str = "made"
     judged: dict[str, Any] = field(default_factory=dict)
 
-    def by_task(self, table: Table, rows: Sequence[str] | None = None) -> dict[str, dict[str, Cell]]:
+    def by_task(self, table: Table) -> dict[str, dict[str, Cell]]:
         return self.tasks
 
 

@@ -87,10 +87,6 @@ class Cell:
         return NOT_AT_THIS_SCALE if self.spec is None else NOT_RUN if self.tables is None else ""
 
     @property
-    def runs(self) -> pd.DataFrame:
-        return pd.DataFrame() if self.tables is None else self.tables.runs
-
-    @property
     def seeds(self) -> int:
         return 0 if self.tables is None else self.tables.runs["seed"].nunique()
 
@@ -147,9 +143,9 @@ class Cell:
         train, test = (tables.plane(budget, f"{of}_accuracy{last}") for of in ("train", "test"))
         return train - test
 
-    def at(self, at: str | float = TUNED, table: TableName = "runs", budget: int | None = None) -> pd.DataFrame:
+    def at(self, at: str | float = TUNED, table: TableName = "runs") -> pd.DataFrame:
         """`SweepTables.at` each seed's rate: the rows of a table of the runs to which `values` belong."""
-        return pd.DataFrame() if self.tables is None else self.tables.at(table, self._rates(at, budget))
+        return pd.DataFrame() if self.tables is None else self.tables.at(table, self._rates(at, None))
 
     @_once
     def values(self, at: str | float = TUNED, budget: int | None = None) -> "pd.Series[float]":
@@ -255,12 +251,11 @@ class StudyCells:
                 table, planned.row, planned.task, planned.stands_for, planned.spec, results, planned.scale, self.name
             )
 
-    def by_task(self, table: Table, rows: Sequence[str] | None = None) -> dict[str, dict[str, Cell]]:
+    def by_task(self, table: Table) -> dict[str, dict[str, Cell]]:
         """Task -> row -> cell, for the tasks on which at least one row has a sweep."""
         found: dict[str, dict[str, Cell]] = {}
         for cell in self.cells(table):
-            if rows is None or cell.row in rows:
-                found.setdefault(cell.task, {})[cell.row] = cell
+            found.setdefault(cell.task, {})[cell.row] = cell
         return {task: cells for task, cells in found.items() if any(cell.spec for cell in cells.values())}
 
 

@@ -3,7 +3,6 @@ notebooks/ladder.ipynb."""
 
 import re
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 import pandas as pd
 
@@ -12,9 +11,6 @@ from fpt.evidence.baselines import Score, known_scores
 from fpt.papers import claim, paper_of, papers
 from fpt.papers.schema import LEVELS
 from fpt.tasks import TASKS
-
-if TYPE_CHECKING:
-    pass
 
 DIGITS = "operator and direct digits"
 TASK = "listops"

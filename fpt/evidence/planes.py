@@ -117,12 +117,8 @@ def plane_tests(first: Cell, second: Cell) -> Tests:
 def plane_table(tests: Tests) -> pd.DataFrame:
     """A row a rate and budget: `pairs`, the `mean` difference (a fraction) and its 95% interval `low` to `high`, `p`
     (two-sided), `corrected` (Holm, over the plane), and `band`: the interval holds 0, the winner may change here."""
-    rows = [
-        {"rate": rate, "budget": budget, "pairs": test.n, "mean": test.mean, "low": test.low, "high": test.high,
-         "p": np.nan_to_num(test.p, nan=1.0)}
-        for (rate, budget), test in tests.items()
-    ]  # fmt: skip
-    table = pd.DataFrame(rows, columns=["rate", "budget", "pairs", "mean", "low", "high", "p"])
+    rows = [(*place, test.n, test.mean, test.low, test.high, test.p) for place, test in tests.items()]
+    table = pd.DataFrame(rows, columns=["rate", "budget", "pairs", "mean", "low", "high", "p"]).fillna({"p": 1.0})
     return table.assign(corrected=holm(list(table["p"])), band=table["p"] >= SIGNIFICANCE)
 
 

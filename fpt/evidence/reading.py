@@ -98,23 +98,22 @@ class Reading:
         high: float = math.inf,
         *,
         equivalence: bool = False,
-        up: bool = False,
-        down: bool = False,
-        edges: Iterable[str] = (),
+        up: Sequence[str] = (),
+        down: Sequence[str] = (),
         notes: Iterable[str] = (),
     ) -> Part:
         """Whether the mean lies between the limits: by its 95% interval, or by two one-sided tests.
 
-        `up`, `down`: the true difference may be larger, smaller than the one measured, since a better rate may lie
-        beyond the grid. A word stands if it is the same for all of them.
+        `up`, `down`: the rows for which a better rate may lie beyond the grid, so that the true difference may be
+        larger, smaller than the one measured. A word stands if it is the same for all of them.
         """
         supports = contradicts = 1.0
         if test.n >= MINIMUM_PAIRS:
-            bounded = (up and high < math.inf) or (down and low > -math.inf)
+            bounded = (len(up) > 0 and high < math.inf) or (len(down) > 0 and low > -math.inf)
             inside = max(test.above(low), test.below(high))
             supports = 1.0 if bounded else min(1.0, inside if equivalence else 2 * inside)
             contradicts = min(1.0, 2 * min(1 if up else test.below(low), 1 if down else test.above(high)))
-        edges = list(dict.fromkeys(edges))
+        edges = list(dict.fromkeys([*up, *down]))
         word = word_of(supports, contradicts, EDGE if edges else INCONCLUSIVE)
         at_edge = [f"edge of the grid: {', '.join(edges)}"] if edges else []
         note = "; ".join([*notes, *at_edge, *_of_test(test)])
@@ -139,12 +138,12 @@ class Reading:
         both = zip((plus, minus), rates, strict=True)
         sides: list[list[Point]] = [[(self.rows[row], rate, None) for row in rows] for rows, rate in both]
         up, down = ([cell.label for cell, rate, _ in side if rate == TUNED and cell.at_edge] for side in sides)
-        unknown = self.any_cell.table.kind != "accuracy" and bool(up or down)  # an edge bounds an accuracy alone
+        if self.any_cell.table.kind != "accuracy":  # an edge bounds an accuracy alone
+            up = down = [*up, *down]
         lost = [f"{cell.label} ({n})" for side in sides for cell, rate, _ in side if (n := cell.diverged(rate))]
         return self.part(
             comparison or " - ".join(self.label(row) for row in (*plus, *minus)),
-            compared(*sides, less), low, high, equivalence=equivalence, edges=[*up, *down],
-            up=unknown or bool(up), down=unknown or bool(down),
+            compared(*sides, less), low, high, equivalence=equivalence, up=up, down=down,
             notes=[*notes, *_collapsed(sides, less), *([f"diverged runs: {', '.join(lost)}"] if lost else [])],
         )  # fmt: skip
 

@@ -11,7 +11,7 @@ from scipy import special, stats
 SIGNIFICANCE = 0.05
 POINT = 0.01  # accuracies are fractions
 MINIMUM_PAIRS = 3  # two pairs carry a t-interval of 12.7 standard errors: no verdict from them
-MOST_SEEDS = 1000
+MOST_SEEDS, POWER = 1000, 0.8
 NO_SPREAD = 1e-12
 
 
@@ -96,14 +96,10 @@ def mean_interval(values: "pd.Series[float]", noise: float = 0.0) -> tuple[float
     `noise` as in Paired, p (1 - p) / m for a fixed test set of m images.
     """
     kept = values.dropna().to_numpy(float)
-    if len(kept) == 0:
-        return math.nan, math.nan, math.nan
-    mean = float(kept.mean())
+    mean = float(kept.mean()) if len(kept) else math.nan
     if len(kept) < 2:
         return mean, math.nan, math.nan
-    if np.ptp(kept) < NO_SPREAD:
-        return mean, mean, mean
-    half = _half_width(float(kept.std(ddof=1)), len(kept), noise)
+    half = 0.0 if np.ptp(kept) < NO_SPREAD else _half_width(float(kept.std(ddof=1)), len(kept), noise)
     return mean, mean - half, mean + half
 
 
@@ -126,7 +122,7 @@ def holm(p_values: Sequence[float]) -> list[float]:
     return found
 
 
-def seeds_needed(difference: float, sd: float, power: float = 0.8, noise: float = 0.0, of: int = 1) -> int | None:
+def seeds_needed(difference: float, sd: float, noise: float = 0.0, of: int = 1) -> int | None:
     """Pairs with which a two-sided paired t-test at 5% (for `of` tests together) finds `difference`; None: more than
     1,000, or with no number of them, where the noise of the test set alone is too large."""
     from statsmodels.stats.power import TTestPower
@@ -134,5 +130,5 @@ def seeds_needed(difference: float, sd: float, power: float = 0.8, noise: float 
     n = np.arange(MINIMUM_PAIRS, MOST_SEEDS + 1)
     effect = difference / np.sqrt(np.maximum(sd, difference / 4) ** 2 + n * noise)  # at 4 sd 3 pairs are enough
     power_of = np.nan_to_num(TTestPower().power(effect, n, SIGNIFICANCE / of), nan=1.0)  # nan where it is all but 1
-    enough = n[power_of >= power]
+    enough = n[power_of >= POWER]
     return int(enough[0]) if len(enough) else None
