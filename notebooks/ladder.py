@@ -51,8 +51,7 @@ from sklearn.preprocessing import StandardScaler
 
 import fpt
 from fpt.evidence import baseline_scores, counted
-from fpt.evidence.baselines import LINEAR, MAJORITY, OPERATOR, Score
-from fpt.evidence.ladder import DIGITS
+from fpt.evidence.baselines import DIGITS, LINEAR, MAJORITY, OPERATOR, Score
 from fpt.files import write_json
 from fpt.papers.schema import LEVELS
 from fpt.sweeps.provenance import now, software

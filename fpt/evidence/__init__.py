@@ -11,14 +11,13 @@ PUBLIC = {  # module -> names that notebooks, pages and users rely on
     "cells": "StudyCells every_study study_cells",
     "verdicts": "all_verdicts overall",
     "baselines": "baseline_scores counted floor known_scores",
-    "ladder": "place placed rungs",
     "show.html": "Folded Page Picture Table",
     "show.figures": "budget_figure learning_rate_figure",
     "show.planes": "crossing_figure plane_figure",
     "show.tables": "beside_published claims_table summary verdict_table",
     "show.numbers": "facts",
     "show.beside": "across_studies beside_paper printed_table",
-    "show.exhibit": "at_papers_rate claim_list claims_of exhibit plane_exhibit verdicts_on without_runs",
+    "show.exhibit": "at_papers_rate claim_list claims_of exhibit plane_exhibit verdicts_on",
 }
 _MODULES = {name: module for module, names in PUBLIC.items() for name in names.split()}
 __all__ = list(_MODULES)

@@ -16,12 +16,8 @@ import pandas as pd
 from fpt.tasks import entry
 
 FILE = Path(__file__).with_name("baselines.json")
-MAJORITY, COPYING, LINEAR, OPERATOR = (
-    "majority class",
-    "copy the visible bits",
-    "linear classifier",
-    "outermost operator",
-)
+MAJORITY, COPYING, LINEAR = "majority class", "copy the visible bits", "linear classifier"
+OPERATOR, DIGITS = "outermost operator", "operator and direct digits"  # of ListOps, below those that evaluate
 FLOOR = ("chance", MAJORITY, COPYING, OPERATOR)  # what needs no look at most of an example
 
 

@@ -11,7 +11,7 @@ import synthetic
 from matplotlib.container import BarContainer, ErrorbarContainer
 from pages import definitions
 
-from fpt.evidence import StudyCells, placed, without_runs
+from fpt.evidence import StudyCells
 from fpt.evidence.show import text
 from fpt.evidence.verdicts import CONTRADICTED
 from fpt.papers import claims, table
@@ -23,7 +23,6 @@ PROTOCOL = definitions("book/protocol.md")
 STATUS = definitions("book/status.md")
 MISPRINTS = definitions("book/misprints.md")
 LEARNING_RATE = definitions("book/learning-rate.md")
-LISTOPS = definitions("book/listops.md")
 TASKS = ("listops", "mnist", "cifar10", "cifar10-lra")
 
 
@@ -132,7 +131,7 @@ def test_published_sweeps_lead_to_their_notebooks(tmp_path: Path, monkeypatch: p
 
 
 def test_no_oddity_is_missing_and_each_has_its_arithmetic_or_its_quotation() -> None:
-    found = {**without_runs("lu2021"), **without_runs("rothermel2021")}
+    found = {**MISPRINTS.without_runs("lu2021"), **MISPRINTS.without_runs("rothermel2021")}
     odd = {name: verdict for name, verdict in found.items() if name.startswith("O-")}
     assert list(odd) == [name for name in claims() if name.startswith("O-")]
     shown = MISPRINTS.slips_table(odd)
@@ -145,21 +144,12 @@ def test_no_oddity_is_missing_and_each_has_its_arithmetic_or_its_quotation() -> 
 
 
 def test_what_counting_contradicts_and_what_is_only_read() -> None:
-    found = {**without_runs("lu2021"), **without_runs("rothermel2021")}
+    found = {**MISPRINTS.without_runs("lu2021"), **MISPRINTS.without_runs("rothermel2021")}
     wrong = [name for name, verdict in found.items() if verdict.word == CONTRADICTED]
     assert wrong == ["L-19", "L-29", "L-30", "L-51", "R-24"]
     read = {name: verdict for name, verdict in found.items() if claims()[name].documentary}
     assert list(read) == [name for name, each in claims().items() if each.documentary]
     assert MISPRINTS.slips_table(read).frame["what shows it"].str.startswith("read: ").all()
-
-
-def test_the_figure_names_every_printed_number() -> None:
-    figure = LISTOPS.ladder_figure()
-    words = figure.get_label()
-    assert "LSTM 17.1, at: majority class" in words
-    (axes,) = figure.axes
-    names = [label.get_text() for label in axes.get_yticklabels()]
-    assert [name.rpartition(", ")[0] for name in names] == list(placed()["row"])
 
 
 def test_usable_ranges_and_ratios_of_rates(study: Path) -> None:

@@ -10,15 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pages import definitions
 
-from fpt.evidence.baselines import Score
-from fpt.evidence.ladder import DIGITS, place, placed, rungs
+from fpt.evidence.baselines import DIGITS, Score
 from fpt.papers import claim, papers
 from fpt.papers.schema import BASELINES, LEVELS
 from fpt.tasks import load
 from fpt.tasks.listops import CLOSE, SYMBOLS, evaluate
 from fpt.tasks.trees import Rules, trees
 
-NOTEBOOK = definitions("notebooks/ladder.py")
+NOTEBOOK, PAGE = definitions("notebooks/ladder.py"), definitions("book/listops.md")
 ROUND = {"low": Score(0.2), "middle": Score(0.4), "high": Score(1.0)}
 
 
@@ -89,11 +88,11 @@ def test_direct_digits_bound_what_the_list_says(seed: int) -> None:
     ],
 )
 def test_an_accuracy_stands_at_a_rung_or_between_two(accuracy: float, of: int, words: str) -> None:
-    assert place(accuracy, ROUND, of) == words
+    assert PAGE.place(accuracy, ROUND, of) == words
 
 
 def test_printed_accuracies_are_those_of_the_papers() -> None:
-    frame = placed()
+    frame = PAGE.placed()
     assert list(frame["accuracy"]) == sorted(frame["accuracy"], reverse=True)
     assert not frame.duplicated(["paper", "row", "accuracy"]).any()
     assert set(frame["paper"]) == {"Lu et al.", "Rothermel et al.", "Tay et al."}
@@ -112,7 +111,7 @@ def test_printed_accuracies_are_those_of_the_papers() -> None:
 
 def test_what_readers_of_the_papers_should_know() -> None:
     """What the page on ListOps says in words."""
-    frame = placed()
+    frame = PAGE.placed()
     assert set(frame["data"]) == {"paper", "released"}
     at = dict(zip(zip(frame["paper"], frame["accuracy"], strict=True), frame["on the ladder"], strict=True))
     lu = {place for (paper, _), place in at.items() if paper == "Lu et al."}
@@ -127,7 +126,7 @@ def test_what_readers_of_the_papers_should_know() -> None:
 
 def test_the_long_ladder_is_the_known_one() -> None:
     known = claim("B-05").numbers
-    ladder = rungs()
+    ladder = PAGE.rungs()
     for depth, percent in known["accuracy"].items():
         if depth:
             low, high = ladder[LEVELS[depth]].interval
@@ -143,3 +142,12 @@ def test_a_share_counts_what_is_right() -> None:
 def test_a_reader_of_every_level_is_the_evaluator() -> None:
     text = symbols("[MAX 2 [MED 1 [SM 9 9 ] 9 ] [MIN 4 6 ] ]")
     assert [evaluate(text, depth) for depth in range(4)] == [9, 5, 4, 8]
+
+
+def test_the_figure_names_every_printed_number() -> None:
+    figure = PAGE.ladder_figure()
+    words = figure.get_label()
+    assert "LSTM 17.1, at: majority class" in words
+    (axes,) = figure.axes
+    names = [label.get_text() for label in axes.get_yticklabels()]
+    assert [name.rpartition(", ")[0] for name in names] == list(PAGE.placed()["row"])
