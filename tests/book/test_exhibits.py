@@ -8,12 +8,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 import synthetic
+from made_cells import verdict
 from matplotlib.container import BarContainer, ErrorbarContainer
 from pages import definitions
 
 from fpt.evidence import StudyCells
 from fpt.evidence.show import text
-from fpt.evidence.verdicts import CONTRADICTED
+from fpt.evidence.verdicts import ASKED, CONTRADICTED, SUPPORTED
 from fpt.papers import claims, table
 
 TABLE_1 = table("rothermel-table-1")
@@ -21,6 +22,7 @@ FREEZING = definitions("book/lu-freezing.md")
 ROTHERMEL = definitions("book/rothermel.md")
 PROTOCOL = definitions("book/protocol.md")
 STATUS = definitions("book/status.md")
+CLAIMS = definitions("book/claims.md")
 MISPRINTS = definitions("book/misprints.md")
 LEARNING_RATE = definitions("book/learning-rate.md")
 TASKS = ("listops", "mnist", "cifar10", "cifar10-lra")
@@ -173,3 +175,22 @@ def test_how_often_fewer_rates_and_seeds_agree(study: Path) -> None:
     assert titles == [f"{arms}, fewer {of}" for arms in ("UP - FP", "UR - FP") for of in ("rates", "seeds")]
     assert "Digits (laptop), UP - FP, seeds: 100% with 3" in figure.get_label()
     assert "no results" in LEARNING_RATE.agreement_figure({}).get_label()
+
+
+def test_the_table_of_claims_names_every_study_with_its_word() -> None:
+    asked = replace(verdict("R-01", SUPPORTED, "a"), asked=ASKED)
+    found = {"R-01": [asked, verdict("R-01", CONTRADICTED, "b")], "R-18": []}
+    shown = CLAIMS.claims_table(found, {"R-01": [verdict("R-01", SUPPORTED, "a")]})
+    row = shown.frame.iloc[0]
+    words = "a: supported, tiny-lm, 400 steps, asked before the runs; b: contradicted, tiny-lm, 400 steps"
+    assert (row["verdict"], row["studies"]) == ("studies disagree", words)
+    assert (row["scale"], row["at the paper's rate"]) == ("reduced", SUPPORTED)
+    assert 'id="r-18"' in shown._repr_html_()
+
+
+def test_notes_of_several_studies_name_the_study() -> None:
+    some = [("a", "half of it; few tasks"), ("b", "half of it"), ("c", "half of it; few tasks; more")]
+    found = {"R-01": [replace(verdict("R-01", SUPPORTED, study), note=note) for study, note in some]}
+    assert CLAIMS.claims_table(found, {}).frame.iloc[0]["note"] == "half of it; a, c: few tasks; c: more"
+    lone = {"R-01": found["R-01"][:1]}
+    assert CLAIMS.claims_table(lone, {}).frame.iloc[0]["note"] == "half of it; few tasks"

@@ -13,11 +13,8 @@ from fpt.evidence.show import text
 from fpt.evidence.show.html import Table
 from fpt.evidence.show.numbers import difference, interval, percent, points, title
 from fpt.evidence.stats import mean_interval, paired
-from fpt.evidence.verdicts import LEFT_OUT, Verdict, overall
-from fpt.papers import claims
+from fpt.evidence.verdicts import Verdict
 from fpt.sweeps import selection
-
-ByClaim = Mapping[str, Sequence[Verdict]]
 
 
 def summary(runs: pd.DataFrame) -> pd.DataFrame:
@@ -87,42 +84,6 @@ def verdict_table(verdicts: Sequence[Verdict], caption: str = "") -> Table:
             rows.append(base | {"rate": rate, **shown, "seeds": str(part.test.n or ""), "note": note})
     rows += [{"claim": ", ".join(dict.fromkeys(names)), "verdict": why} for why, names in untried.items()]
     return Table(pd.DataFrame(rows).fillna(""), caption)
-
-
-def claims_table(found: ByClaim, others: ByClaim, caption: str = "") -> Table:
-    """A row a claim with its anchor: the verdict over all studies, its scale, every study, and the other reading.
-
-    `found` as the claim says, `others` at the paper's rate where it says tuned.
-    """
-    rows = [
-        {
-            "id": name,
-            "verdict": overall(verdicts),
-            "scale": text.scale_words(verdicts),
-            "studies": "; ".join(f"{v.study}: {_of_study(v)}" for v in verdicts if v.study and v.word not in LEFT_OUT),
-            "at the paper's rate": overall(others[name]) if others.get(name) else "",
-            "claim": claims()[name].says,
-            "where": claims()[name].where,
-            "note": _notes(verdicts),
-        }
-        for name, verdicts in found.items()
-    ]
-    return Table(pd.DataFrame(rows), caption, anchors="id")
-
-
-def _of_study(verdict: Verdict) -> str:
-    """The word of one study, where it holds, and whether it was asked before."""
-    return ", ".join(filter(None, [verdict.word, verdict.setting, verdict.asked]))
-
-
-def _notes(verdicts: Sequence[Verdict]) -> str:
-    """The notes of all studies, each with the studies that make it where not all do."""
-    owners: dict[str, list[str]] = {}
-    for verdict in verdicts:
-        for note in filter(None, dict.fromkeys(verdict.note.split("; "))):
-            owners.setdefault(note, []).append(verdict.study)
-    every = len(verdicts)
-    return "; ".join(note if len(by) == every else f"{', '.join(by)}: {note}" for note, by in owners.items())
 
 
 def beside_published(study_folder: str | Path) -> pd.DataFrame:

@@ -1,6 +1,5 @@
 """Tables: what they say agrees with the runs; studies and setups stay apart."""
 
-from dataclasses import replace
 from pathlib import Path
 
 import pandas as pd
@@ -8,13 +7,13 @@ import pytest
 import synthetic
 from made_cells import Made, cell, paper
 from made_cells import study as study_of
+from made_cells import verdict as made_verdict
 
 from fpt.evidence import (
     StudyCells,
     across_studies,
     beside_paper,
     beside_published,
-    claims_table,
     load_runs,
     printed_table,
     summary,
@@ -27,8 +26,7 @@ from fpt.evidence.show import text
 from fpt.evidence.show.beside import printed_text
 from fpt.evidence.show.numbers import known_in_words
 from fpt.evidence.show.tables import attention_table
-from fpt.evidence.stats import paired
-from fpt.evidence.verdicts import ASKED, CONTRADICTED, SUPPORTED, Part, Verdict
+from fpt.evidence.verdicts import SUPPORTED, Verdict
 from fpt.papers import papers, table
 from fpt.papers.schema import Printed
 from fpt.sweeps import SweepSpec
@@ -191,37 +189,12 @@ def test_yours_beside_the_published(tmp_path: Path) -> None:
     assert list(frame["your rate"]) == list(frame["published rate"])
 
 
-def _verdict(claim: str, word: str, study: str) -> Verdict:
-    test = paired(pd.Series([0.8, 0.9, 0.85]), pd.Series([0.7, 0.75, 0.77]))
-    part = Part("digits", "UP - FP", test, word, "a note")
-    return Verdict(claim, word, study, setting="tiny-lm, 400 steps", parts=(part,))
-
-
 def test_a_row_a_comparison_and_one_for_what_nobody_tried() -> None:
-    found = [_verdict("R-01", SUPPORTED, "laptop"), Verdict("R-18", "not tested"), Verdict("R-20", "not tested")]
+    found = [made_verdict("R-01", SUPPORTED, "laptop"), Verdict("R-18", "not tested"), Verdict("R-20", "not tested")]
     frame = verdict_table(found).frame
     assert frame["claim"].tolist() == ["R-01", "R-18, R-20"]
     assert frame["difference (95% interval)"].tolist()[0].startswith("+11.0 (")
     assert frame["verdict"].tolist() == [SUPPORTED, "not tested"]
-
-
-def test_the_table_of_claims_names_every_study_with_its_word() -> None:
-    asked = replace(_verdict("R-01", SUPPORTED, "a"), asked=ASKED)
-    found = {"R-01": [asked, _verdict("R-01", CONTRADICTED, "b")], "R-18": []}
-    shown = claims_table(found, {"R-01": [_verdict("R-01", SUPPORTED, "a")]})
-    row = shown.frame.iloc[0]
-    words = "a: supported, tiny-lm, 400 steps, asked before the runs; b: contradicted, tiny-lm, 400 steps"
-    assert (row["verdict"], row["studies"]) == ("studies disagree", words)
-    assert (row["scale"], row["at the paper's rate"]) == ("reduced", SUPPORTED)
-    assert 'id="r-18"' in shown._repr_html_()
-
-
-def test_notes_of_several_studies_name_the_study() -> None:
-    some = [("a", "half of it; few tasks"), ("b", "half of it"), ("c", "half of it; few tasks; more")]
-    found = {"R-01": [replace(_verdict("R-01", SUPPORTED, study), note=note) for study, note in some]}
-    assert claims_table(found, {}).frame.iloc[0]["note"] == "half of it; a, c: few tasks; c: more"
-    lone = {"R-01": found["R-01"][:1]}
-    assert claims_table(lone, {}).frame.iloc[0]["note"] == "half of it; few tasks"
 
 
 def test_steps_are_those_of_the_mean_with_their_interval(monkeypatch: pytest.MonkeyPatch) -> None:
