@@ -143,7 +143,7 @@ class Reading:
         lost = [f"{cell.label} ({n})" for side in sides for cell, rate, _ in side if (n := cell.diverged(rate))]
         return self.part(
             comparison or " - ".join(self.label(row) for row in (*plus, *minus)),
-            compared(*sides, less), low, high, equivalence=equivalence, up=up, down=down,
+            compared(sides[0], sides[1], less), low, high, equivalence=equivalence, up=up, down=down,
             notes=[*notes, *_collapsed(sides, less), *([f"diverged runs: {', '.join(lost)}"] if lost else [])],
         )  # fmt: skip
 

@@ -119,7 +119,7 @@ def attends(reading: Reading) -> list[Part]:
             "twice an even spread": (now["mass"], 2 * now["chance"]),
             "untrained": (now["mass"], before["mass"]),
         },
-        "lead": {"other strings": (now["lead"], 0.0), "untrained": (now["lead"], before["lead"])},
+        "lead": {"other strings": (now["lead"], 0 * now["lead"]), "untrained": (now["lead"], before["lead"])},
         "weaker": {"an even spread": (now["mass"], now["chance"]), f"less than {last.label}": (other, now["mass"])},
     }[str(reading.rule.level)]
     return [reading.part(f"{first.label}: {name}", paired(*pair)) for name, pair in tests.items()]

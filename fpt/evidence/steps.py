@@ -73,8 +73,8 @@ def reach(cell: Cell, goal: Goal, at: str | float = TUNED, fine: bool = False) -
     last: list[Point] = [] if isinstance(goal, float) else [(goal, at, None)]
     level = goal if isinstance(goal, float) else 0.0
     if fine:
-        curve = cell.validated(at)
-        tests = {step: paired(curve.loc[step], total(last, level)) for step in map(int, curve.index)}
+        by_step = cell.validated(at).T
+        tests = {step: paired(by_step[step], total(last, level)) for step in map(int, by_step.columns)}
     else:
         tests = {step: compared([(cell, at, step)], last, level) for step in cell.budgets}
     own = any(each.row == cell.row for each, *_ in last) and not fine
