@@ -11,6 +11,8 @@ import pytest
 
 from fpt.evidence.cells import PAPER_SCALE, Cell
 from fpt.evidence.runs import SweepTables
+from fpt.evidence.stats import paired
+from fpt.evidence.verdicts import Part, Verdict
 from fpt.papers.schema import RULES, Claim, Paper, Table
 from fpt.sweeps import SweepSpec
 
@@ -148,7 +150,7 @@ class MadeStudy:
     name: str = "made"
     judged: dict[str, Any] = field(default_factory=dict)
 
-    def by_task(self, table: Table, rows: Sequence[str] | None = None) -> dict[str, dict[str, Cell]]:
+    def by_task(self, table: Table) -> dict[str, dict[str, Cell]]:
         return self.tasks
 
 
@@ -172,6 +174,12 @@ def claim(*rules: Mapping[str, Any]) -> Claim:
         {"id": "T-01", "paper": "toy", "says": "so", "where": "there",
          "rule": [{"table": "toy-table", **rule} for rule in rules]}
     )  # fmt: skip
+
+
+def verdict(claim: str, word: str, study: str) -> Verdict:
+    test = paired(pd.Series([0.8, 0.9, 0.85]), pd.Series([0.7, 0.75, 0.77]))
+    part = Part("digits", "UP - FP", test, word, "a note")
+    return Verdict(claim, word, study, setting="tiny-lm, 400 steps", parts=(part,))
 
 
 PAPER = PAPER_SCALE

@@ -10,22 +10,14 @@ PUBLIC = {  # module -> names that notebooks, pages and users rely on
     "runs": "find_study load_curves load_runs studies sweeps_table",
     "cells": "StudyCells every_study study_cells",
     "verdicts": "all_verdicts overall",
-    "sizes": "lstm_table parameter_table size_table",
-    "baselines": "baseline_scores counted floor known_scores linear_score",
-    "ladder": "place placed rungs",
+    "baselines": "baseline_scores counted floor known_scores",
     "show.html": "Folded Page Picture Table",
-    "show.figures": "budget_figure learning_rate_figure spread_figure",
-    "show.ladder": "ladder_figure",
+    "show.figures": "budget_figure learning_rate_figure",
     "show.planes": "crossing_figure plane_figure",
-    "show.tables": (
-        "beside_published claims_table protocol_table slips_table status_table steps_table summary verdict_table"
-    ),
-    "show.sensitivity": "agreement_figure ratio_table setups usable_table",
-    "show.strips": "bar_figure",
-    "show.depth": "by_depth depth_figure depth_table",
+    "show.tables": "beside_published summary verdict_table",
     "show.numbers": "facts",
     "show.beside": "across_studies beside_paper printed_table",
-    "show.exhibit": "at_papers_rate claim_list claims_of exhibit plane_exhibit verdicts_on without_runs",
+    "show.exhibit": "at_papers_rate claim_list claims_of exhibit plane_exhibit verdicts_on",
 }
 _MODULES = {name: module for module, names in PUBLIC.items() for name in names.split()}
 __all__ = list(_MODULES)

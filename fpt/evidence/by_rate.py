@@ -8,10 +8,10 @@ from itertools import combinations
 import numpy as np
 
 from fpt.evidence.baselines import chance
-from fpt.evidence.cells import AT_PAPERS_RATE, TUNED, Cell, shared_rates
+from fpt.evidence.cells import AT_PAPERS_RATE, TUNED, Cell, compared, shared_rates
 from fpt.evidence.reading import DIVERGED, EDGE, INCONCLUSIVE, SUPPORTED, Part, Reading, word_of
 from fpt.evidence.runs import SweepTables, rate_text, same_rate
-from fpt.evidence.stats import POINT, SIGNIFICANCE, Paired, paired
+from fpt.evidence.stats import POINT, SIGNIFICANCE, Paired
 from fpt.sweeps import selection
 
 ORDERS = (1e-5, 1e-3)  # the range of rates of `orders_differ` (Rothermel et al. 2021, section 4)
@@ -93,16 +93,9 @@ def refuted(cell: Cell, budget: int | None = None) -> dict[float, float]:
 
 def _refuted(cell: Cell, tables: SweepTables, budget: int | None) -> dict[float, float]:
     finite = [float(rate) for rate in selection.eligible(tables.validation(budget)).columns]
-    values = {rate: cell.values(rate, budget) for rate in finite}
-    collapsed = {rate: bool(cell.collapsed(rate, budget).any()) for rate in finite}
-    noise = {rate: cell.test_noise(rate, budget) for rate in finite}
     found = {}
     for rate in finite:
-        tests = [
-            paired(values[other], values[rate], collapsed[other] or collapsed[rate], noise[other] + noise[rate])
-            for other in finite
-            if other != rate
-        ]
+        tests = [compared([(cell, other, budget)], [(cell, rate, budget)]) for other in finite if other != rate]
         found[rate] = min([1.0, *(len(tests) * _p(test.above(0)) for test in tests)])
     if finite and same(finite[0], tables.rates[0]):
         found[0.0] = found[finite[0]]
@@ -144,8 +137,9 @@ def inverts(reading: Reading) -> list[Part]:
 
 
 def _has_learned(reading: Reading, row: str, rate: float) -> bool:
-    best = max(reading.values(row, each).mean() for each in reading.rows[row].rates)
-    return bool(reading.values(row, rate).mean() >= (chance(reading.task) + best) / 2)
+    cell = reading.rows[row]
+    best = max(cell.values(each).mean() for each in cell.rates)
+    return bool(cell.values(rate).mean() >= (chance(reading.task) + best) / 2)
 
 
 def fixed_and_tuned(reading: Reading) -> list[Part]:
@@ -171,8 +165,8 @@ def orders_differ(reading: Reading) -> list[Part]:
 
 def _changed(reading: Reading, one: float, two: float) -> Part:
     change, equal = [], []
-    for first, second in combinations(reading.rule.rows, 2):
-        here, there = (reading.test([[(first, rate)], [(second, rate)]])[0] for rate in (one, two))
+    for first, second in combinations(reading.rows.values(), 2):
+        here, there = (compared([(first, rate, None)], [(second, rate, None)]) for rate in (one, two))
         above, below = ([_p(each.above(0)) for each in (here, there)], [_p(each.below(0)) for each in (here, there)])
         change += [max(above[0], below[1]), max(below[0], above[1])]
         equal.append(2 * min(max(above), max(below)))

@@ -5,17 +5,19 @@ finite counts as, which runs collapsed, and what a fixed test set adds to the no
 """
 
 import math
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, wraps
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import pandas as pd
 
 from fpt.evidence.baselines import chance
 from fpt.evidence.runs import Origin, SweepTables, TableName, find_study, load_sweeps, same_rate, studies
+from fpt.evidence.stats import Paired, paired
 from fpt.papers import paper_of
 from fpt.papers.schema import Paper, Printed, Table
 from fpt.sweeps import selection
@@ -29,6 +31,21 @@ PAPER_SCALE, REDUCED = "paper", "reduced"
 FEW_SEEDS = 8  # with fewer a number is exploratory
 FEW_SEEDS_OF = {"laptop": 6}  # studies whose time allows fewer
 COLLAPSE = 0.3  # a run so far below the median of its own rate, at the same budget, has collapsed
+T = TypeVar("T")
+Reader = Callable[["Cell", str | float, int | None], T]
+
+
+def _once(read: Reader[T]) -> Callable[..., T]:
+    """A method that reads a sweep at a rate and a budget, made once for each: verdicts ask for the same many times."""
+
+    @wraps(read)
+    def remembered(cell: "Cell", at: str | float = TUNED, budget: int | None = None) -> T:
+        if cell.tables is None:
+            return read(cell, at, budget)
+        key = (read.__name__, cell.table.kind, cell.papers_rate if at == AT_PAPERS_RATE else at, budget)
+        return cell.tables.once(key, lambda: read(cell, at, budget))
+
+    return remembered
 
 
 @dataclass(frozen=True)
@@ -68,10 +85,6 @@ class Cell:
     def problem(self) -> str:
         """Why there is nothing to show, or nothing."""
         return NOT_AT_THIS_SCALE if self.spec is None else NOT_RUN if self.tables is None else ""
-
-    @property
-    def runs(self) -> pd.DataFrame:
-        return pd.DataFrame() if self.tables is None else self.tables.runs
 
     @property
     def seeds(self) -> int:
@@ -130,10 +143,11 @@ class Cell:
         train, test = (tables.plane(budget, f"{of}_accuracy{last}") for of in ("train", "test"))
         return train - test
 
-    def at(self, at: str | float = TUNED, table: TableName = "runs", budget: int | None = None) -> pd.DataFrame:
+    def at(self, at: str | float = TUNED, table: TableName = "runs") -> pd.DataFrame:
         """`SweepTables.at` each seed's rate: the rows of a table of the runs to which `values` belong."""
-        return pd.DataFrame() if self.tables is None else self.tables.at(table, self._rates(at, budget))
+        return pd.DataFrame() if self.tables is None else self.tables.at(table, self._rates(at, None))
 
+    @_once
     def values(self, at: str | float = TUNED, budget: int | None = None) -> "pd.Series[float]":
         """By seed: test accuracy, or training minus test.
 
@@ -143,7 +157,7 @@ class Cell:
 
     def tested(self, at: str | float = TUNED) -> pd.DataFrame:
         """Test accuracy, a row a budget, a column a seed, each budget at its own rates."""
-        return self._over(self.budgets, lambda budget: self._picked(self.plane(budget), at, budget))
+        return self._over(self.budgets, lambda budget: self.values(at, budget))
 
     def validated(self, at: str | float = TUNED) -> pd.DataFrame:
         """The best validation accuracy so far, a row an evaluation step, a column a seed, each at its own rates."""
@@ -156,10 +170,12 @@ class Cell:
         """How many of the runs at this rate diverged."""
         return 0 if self.problem else int(self.at(at)["diverged_at"].notna().sum())
 
+    @_once
     def collapsed(self, at: str | float = TUNED, budget: int | None = None) -> "pd.Series[bool]":
-        """By seed: whether the run to which its value belongs lies 30 points below the median of its own rate."""
-        plane = self.plane(budget)
-        return self._picked(plane < np.nanmedian(plane, axis=0) - COLLAPSE, at, budget).astype(bool)
+        """By seed: whether the run to which its value belongs lies 30 points below the median of its own rate; a gap
+        does not collapse."""
+        plane, least = self.plane(budget), math.inf if self.table.kind == "gap" else COLLAPSE
+        return self._picked(plane < np.nanmedian(plane, axis=0) - least, at, budget).astype(bool)
 
     def test_noise(self, at: str | float = TUNED, budget: int | None = None) -> float:
         """What a test set that is the same for all seeds adds to the variance of the mean of `values`: p (1 - p) / m,
@@ -168,8 +184,10 @@ class Cell:
         if self.tables is None or test["drawn_by_seed"]:
             return 0.0
         last = self.table.kind == "gap" and budget in (None, self.tables.spec.steps)
-        plane = self.tables.plane(budget, "test_accuracy_last") if last else self.plane(budget)
-        p = float(self._picked(plane, at, budget).mean())
+        values = self.values(at, budget)
+        if last:
+            values = self._picked(self.tables.plane(budget, "test_accuracy_last"), at, budget)
+        p = float(values.mean())
         return p * (1 - p) / test["size"] if math.isfinite(p) else 0.0
 
     def _rates(self, at: str | float, budget: int | None) -> "pd.Series[float]":
@@ -233,12 +251,11 @@ class StudyCells:
                 table, planned.row, planned.task, planned.stands_for, planned.spec, results, planned.scale, self.name
             )
 
-    def by_task(self, table: Table, rows: Sequence[str] | None = None) -> dict[str, dict[str, Cell]]:
+    def by_task(self, table: Table) -> dict[str, dict[str, Cell]]:
         """Task -> row -> cell, for the tasks on which at least one row has a sweep."""
         found: dict[str, dict[str, Cell]] = {}
         for cell in self.cells(table):
-            if rows is None or cell.row in rows:
-                found.setdefault(cell.task, {})[cell.row] = cell
+            found.setdefault(cell.task, {})[cell.row] = cell
         return {task: cells for task, cells in found.items() if any(cell.spec for cell in cells.values())}
 
 
@@ -251,6 +268,28 @@ def every_study(root: Path | None = None) -> list[StudyCells]:
     """The studies of the workspace that have results."""
     found = [study_cells(name, root) for name in studies(root)]
     return [each for each in found if each.results]
+
+
+Point = tuple[Cell, str | float, int | None]  # a cell, and the rate and the budget at which it is read
+
+
+def compared(plus: Sequence[Point], minus: Sequence[Point] = (), less: float = 0.0) -> Paired:
+    """The sum of the values of some cells minus that of others and the number `less`, paired by seed.
+
+    By sign flips where a run collapsed. What is read twice on one side brings the noise of its test set twice.
+    """
+    first, second = total(plus), total(minus, less)
+    where = {(cell.row, at, budget): cell for cell, at, budget in (*plus, *minus)}
+    times = Counter((cell.row, at, budget) for cell, at, budget in plus)
+    times.subtract((cell.row, at, budget) for cell, at, budget in minus)
+    collapsed = any(cell.collapsed(at, budget).any() for (_, at, budget), cell in where.items())
+    noise = sum(times[place] ** 2 * cell.test_noise(*place[1:]) for place, cell in where.items())
+    return paired(first, second, collapsed, noise)
+
+
+def total(points: Sequence[Point], start: float = 0.0) -> Any:
+    """The sum of a number and of what cells have at these places, by seed; nan where one has no run."""
+    return sum((cell.values(at, budget) for cell, at, budget in points), start)
 
 
 def shared_rates(*cells: Cell) -> list[float]:

@@ -3,16 +3,16 @@ another (P-02). Both come from the sweeps of the two arms: a run at a constant r
 """
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 import pandas as pd
 
-from fpt.evidence.cells import TUNED, Cell, shared_rates
+from fpt.evidence.cells import TUNED, Cell, compared, shared_rates
 from fpt.evidence.reading import EDGE, INCONCLUSIVE, Part, Reading, seeds_to_decide, word_of
 from fpt.evidence.runs import rate_text
-from fpt.evidence.stats import SIGNIFICANCE, Paired, holm, paired
+from fpt.evidence.stats import SIGNIFICANCE, Paired, holm
 
 AHEAD, BEHIND, OPEN, BOUNDED = "+", "-", "0", "?"
 BETWEEN, FROM_FIRST, BY = "between", "from the first", "by"
@@ -79,21 +79,16 @@ class Crossing:
         return low, high
 
 
-def compared(first: Cell, second: Cell, at: str | float = TUNED) -> dict[int, Paired]:
+def by_budget(first: Cell, second: Cell, at: str | float = TUNED) -> dict[int, Paired]:
     """The first minus the second at the budgets that both have, paired by seed, each seed at its own rate [at one]."""
-    found = {}
-    for budget in first.budgets:
-        if budget in second.budgets:
-            collapsed = any(bool(cell.collapsed(at, budget).any()) for cell in (first, second))
-            noise = sum(cell.test_noise(at, budget) for cell in (first, second))
-            found[budget] = paired(first.values(at, budget), second.values(at, budget), collapsed, noise)
-    return found
+    shared = [budget for budget in first.budgets if budget in second.budgets]
+    return {budget: compared([(first, at, budget)], [(second, at, budget)]) for budget in shared}
 
 
 def crossing_of(first: Cell, second: Cell) -> Crossing:
     """Of two arms, each seed at its own rate."""
     first_edges, second_edges = ([budget for budget in cell.budgets if cell.ends(budget)] for cell in (first, second))
-    return Crossing(compared(first, second), (first_edges, second_edges))
+    return Crossing(by_budget(first, second), (first_edges, second_edges))
 
 
 def crossing(reading: Reading) -> list[Part]:
@@ -116,18 +111,14 @@ def crossing(reading: Reading) -> list[Part]:
 def plane_tests(first: Cell, second: Cell) -> Tests:
     """At every rate and budget that both cells have, in ascending order: the first minus the second, paired by seed."""
     rates = shared_rates(first, second)
-    return {(rate, budget): test for rate in rates for budget, test in compared(first, second, rate).items()}
+    return {(rate, budget): test for rate in rates for budget, test in by_budget(first, second, rate).items()}
 
 
 def plane_table(tests: Tests) -> pd.DataFrame:
     """A row a rate and budget: `pairs`, the `mean` difference (a fraction) and its 95% interval `low` to `high`, `p`
     (two-sided), `corrected` (Holm, over the plane), and `band`: the interval holds 0, the winner may change here."""
-    rows = [
-        {"rate": rate, "budget": budget, "pairs": test.n, "mean": test.mean, "low": test.low, "high": test.high,
-         "p": np.nan_to_num(test.p, nan=1.0)}
-        for (rate, budget), test in tests.items()
-    ]  # fmt: skip
-    table = pd.DataFrame(rows, columns=["rate", "budget", "pairs", "mean", "low", "high", "p"])
+    rows = [(*place, test.n, test.mean, test.low, test.high, test.p) for place, test in tests.items()]
+    table = pd.DataFrame(rows, columns=["rate", "budget", "pairs", "mean", "low", "high", "p"]).fillna({"p": 1.0})
     return table.assign(corrected=holm(list(table["p"])), band=table["p"] >= SIGNIFICANCE)
 
 
@@ -142,13 +133,9 @@ def plane(reading: Reading) -> list[Part]:
     tests = plane_tests(first, second)
     if not tests:
         return [reading.untested("no rate that both have")]
-    mirrored = {place: replace(test, mean=-test.mean, low=-test.high, high=-test.low,
-                               differences=tuple(-each for each in test.differences))
-                for place, test in tests.items()}  # fmt: skip
-    names = [first.label, second.label]
     return [
-        _ahead_somewhere(reading, " - ".join(names), tests),
-        _ahead_somewhere(reading, " - ".join(names[::-1]), mirrored),
+        _ahead_somewhere(reading, f"{first.label} - {second.label}", tests),
+        _ahead_somewhere(reading, f"{second.label} - {first.label}", plane_tests(second, first)),
     ]
 
 

@@ -1,21 +1,19 @@
 """A rule read on one task of one study: the values of its rows, and the words of comparison."""
 
 import math
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-import pandas as pd
+import numpy as np
 
-from fpt.evidence.cells import AT_PAPERS_RATE, NOT_RUN, TUNED, Cell
-from fpt.evidence.stats import MINIMUM_PAIRS, POINT, SIGNIFICANCE, Paired, paired, seeds_needed
+from fpt.evidence.cells import AT_PAPERS_RATE, NOT_RUN, TUNED, Cell, Point, compared, total
+from fpt.evidence.stats import MINIMUM_PAIRS, POINT, SIGNIFICANCE, Paired, seeds_needed
 from fpt.papers.schema import Rule
 
 SUPPORTED, CONTRADICTED, INCONCLUSIVE = "supported", "contradicted", "inconclusive"
 EDGE, DIVERGED, NOT_TESTED = "inconclusive (edge)", "inconclusive (diverged)", "not tested"
 MARGIN, LISTOPS_MARGIN = 1 * POINT, 2 * POINT  # comparable: within so much
 MANY = "more than 1,000"
-Point = tuple[str, str | float]  # a row, and the rate at which it is read
 BY_RATE = ("drop", "inverts", "orders_differ", "lower_rate", "plane")  # read on the whole grid
 AT_BOTH = ("unstable", "fixed_and_tuned")
 
@@ -73,14 +71,6 @@ class Reading:
             return ()
         return (TUNED, AT_PAPERS_RATE) if self.rule.kind in AT_BOTH else (self.rule.at,)
 
-    def values(self, row: str, at: str | float) -> "pd.Series[float]":
-        """By seed."""
-        return self.rows[row].values(at)
-
-    def edges(self, rows: Iterable[str], at: str | float) -> list[str]:
-        """The rows whose rate is an end of the grid: a better one may lie beyond it."""
-        return [row for row in rows if at == TUNED and self.rows[row].at_edge]
-
     def problem(self) -> tuple[str, str]:
         """Why the rows are not compared here: a word and a note; empty where they are."""
         rows = self.rows.values()
@@ -108,23 +98,22 @@ class Reading:
         high: float = math.inf,
         *,
         equivalence: bool = False,
-        up: bool = False,
-        down: bool = False,
-        edges: Iterable[str] = (),
+        up: Sequence[str] = (),
+        down: Sequence[str] = (),
         notes: Iterable[str] = (),
     ) -> Part:
         """Whether the mean lies between the limits: by its 95% interval, or by two one-sided tests.
 
-        `up`, `down`: the true difference may be larger, smaller than the one measured, since a better rate may lie
-        beyond the grid. A word stands if it is the same for all of them.
+        `up`, `down`: the rows for which a better rate may lie beyond the grid, so that the true difference may be
+        larger, smaller than the one measured. A word stands if it is the same for all of them.
         """
         supports = contradicts = 1.0
         if test.n >= MINIMUM_PAIRS:
-            bounded = (up and high < math.inf) or (down and low > -math.inf)
+            bounded = (len(up) > 0 and high < math.inf) or (len(down) > 0 and low > -math.inf)
             inside = max(test.above(low), test.below(high))
             supports = 1.0 if bounded else min(1.0, inside if equivalence else 2 * inside)
             contradicts = min(1.0, 2 * min(1 if up else test.below(low), 1 if down else test.above(high)))
-        edges = [self.rows[row].label for row in dict.fromkeys(edges)]
+        edges = list(dict.fromkeys([*up, *down]))
         word = word_of(supports, contradicts, EDGE if edges else INCONCLUSIVE)
         at_edge = [f"edge of the grid: {', '.join(edges)}"] if edges else []
         note = "; ".join([*notes, *at_edge, *_of_test(test)])
@@ -145,35 +134,26 @@ class Reading:
         notes: Iterable[str] = (),
     ) -> Part:
         """Rows `plus` minus rows `minus` and the number `less`, at the rule's rate [or each side at its own]."""
-        sides = list(zip((plus, minus), at or (self.rule.at, self.rule.at), strict=True))
-        points = [(row, rate) for rows, rate in sides for row in rows]
-        test, collapsed = self.test([points[: len(plus)], points[len(plus) :]], less)
-        up, down = (self.edges(rows, rate) for rows, rate in sides)
-        unknown = self.any_cell.table.kind != "accuracy" and bool(up or down)  # an edge bounds an accuracy alone
-        lost = [f"{self.rows[row].label} ({n})" for row, rate in points if (n := self.rows[row].diverged(rate))]
+        rates = at or (self.rule.at, self.rule.at)
+        both = zip((plus, minus), rates, strict=True)
+        sides: list[list[Point]] = [[(self.rows[row], rate, None) for row in rows] for rows, rate in both]
+        up, down = ([cell.label for cell, rate, _ in side if rate == TUNED and cell.at_edge] for side in sides)
+        if self.any_cell.table.kind != "accuracy":  # an edge bounds an accuracy alone
+            up = down = [*up, *down]
+        lost = [f"{cell.label} ({n})" for side in sides for cell, rate, _ in side if (n := cell.diverged(rate))]
         return self.part(
-            comparison or " - ".join(self.rows[row].label for row in (*plus, *minus)),
-            test, low, high, equivalence=equivalence, edges=[*up, *down],
-            up=unknown or bool(up), down=unknown or bool(down),
-            notes=[*notes, *collapsed, *([f"diverged runs: {', '.join(lost)}"] if lost else [])],
+            comparison or " - ".join(self.label(row) for row in (*plus, *minus)),
+            compared(sides[0], sides[1], less), low, high, equivalence=equivalence, up=up, down=down,
+            notes=[*notes, *_collapsed(sides, less), *([f"diverged runs: {', '.join(lost)}"] if lost else [])],
         )  # fmt: skip
 
-    def test(self, sides: Sequence[Sequence[Point]], less: float = 0.0) -> tuple[Paired, list[str]]:
-        """The sum of the first side's values minus that of the second and `less`, by seed; by sign flips where a run
-        collapsed, which a note says."""
-        plus, minus = ([self.values(*point) for point in points] for points in sides)
-        first = pd.concat(plus, axis=1, join="inner").sum(axis=1, skipna=False)
-        second = pd.concat([0 * first + less, *minus], axis=1, join="inner").sum(axis=1, skipna=False)
-        times = Counter(sides[0])
-        times.subtract(sides[1])
-        noise = sum(n**2 * self.rows[row].test_noise(at) for (row, at), n in times.items())
-        if self.any_cell.table.kind != "accuracy":
-            return paired(first, second, noise=noise), []
-        count = sum(int(self.rows[row].collapsed(at).sum()) for row, at in times)
-        if not count:
-            return paired(first, second, noise=noise), []
-        medians = " and ".join(f"{100 * values.median():.1f}" for values in (first, second))
-        return paired(first, second, True, noise), [f"{count} collapsed runs, medians {medians}"]
+
+def _collapsed(sides: Sequence[Sequence[Point]], less: float) -> list[str]:
+    """How many runs collapsed, and the medians of both sides."""
+    runs = {(cell.row, rate): cell.collapsed(rate) for side in sides for cell, rate, _ in side}
+    count = sum(int(each.sum()) for each in runs.values())
+    medians = [f"{100 * np.nanmedian(values):.1f}" for values in (total(sides[0]), total(sides[1], less)) if count]
+    return [f"{count} collapsed runs, medians {' and '.join(medians)}"] if count else []
 
 
 def _of_test(test: Paired) -> list[str]:

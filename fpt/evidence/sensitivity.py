@@ -19,7 +19,7 @@ from fpt.sweeps import selection
 
 MOST_SUBSETS = 100  # of one size; where there are more, so many are drawn
 BETWEEN_RATES = 2001  # points at which a curve over the rates is read
-Planes = tuple[pd.DataFrame, pd.DataFrame]  # of one arm, a row a seed, a column a rate: validation and test accuracy
+Arm = np.ndarray[Any, Any]  # validation and test accuracy of an arm: 2 x seeds x rates
 
 
 def usable(cell: Cell, within: float) -> tuple["pd.Series[float]", bool]:
@@ -32,37 +32,33 @@ def usable(cell: Cell, within: float) -> tuple["pd.Series[float]", bool]:
     """
     if cell.tables is None:
         return pd.Series(dtype=float), False
-    planes = _planes(cell, cell.tables, cell.rates)
-    width, at_end = _width(planes, within)
-    seeds, widths = list(planes[0].index), {}
-    for seed in seeds:
-        others = [each for each in seeds if each != seed]
-        widths[seed] = _width((planes[0].loc[others], planes[1].loc[others]), within)[0]
-    left_out = pd.Series(widths, dtype=float)
+    seeds, places = cell.tables.validation().index, np.log10(cell.rates)
+    arm = _arm(cell, cell.tables, cell.rates, seeds)
+    width, at_end = _width(arm, places, within)
+    left_out = pd.Series([_width(np.delete(arm, k, axis=1), places, within)[0] for k in range(len(seeds))], seeds)
     return width + (len(seeds) - 1) * (left_out.mean() - left_out), at_end
 
 
-def _width(planes: Planes, within: float) -> tuple[float, bool]:
-    places = np.log10(planes[1].columns.to_numpy(float))
+def _width(arm: Arm, places: Arm, within: float) -> tuple[float, bool]:
     between = np.linspace(places[0], places[-1], BETWEEN_RATES)
-    near = np.interp(between, places, planes[1].mean()) >= _tuned(planes).mean() - within
+    near = np.interp(between, places, arm[1].mean(axis=0)) >= _tuned(arm).mean() - within
     return float(near.mean() * (places[-1] - places[0])), bool(near[0] or near[-1])
 
 
-def _planes(cell: Cell, tables: SweepTables, rates: Sequence[float]) -> Planes:
-    """At the last budget, of those rates."""
+def _arm(cell: Cell, tables: SweepTables, rates: Sequence[float], seeds: "pd.Index[int]") -> Arm:
+    """At the last budget, of those rates in ascending order and of those seeds."""
     validation = tables.validation().sort_index(axis=1)
-    kept = [rate for rate in validation if same_rate(rates, rate).any()]
     tested = cell.plane().reindex_like(validation).where(validation.notna(), chance(cell.task))
-    return validation[kept], tested[kept]
+    kept = [bool(same_rate(rates, rate).any()) for rate in validation]
+    return np.stack([plane.loc[seeds, kept] for plane in (validation, tested)])
 
 
-def _tuned(planes: Planes) -> "pd.Series[float]":
+def _tuned(arm: Arm) -> "pd.Series[float]":
     """By seed: test accuracy at the rate that the others choose; nan where none is eligible."""
-    validation, tested = planes
-    places = validation.columns.get_indexer(pd.Index(selection.choices(validation)))
-    picked = tested.to_numpy(float)[np.arange(len(tested)), places]
-    return pd.Series(np.where(places < 0, np.nan, picked), tested.index)
+    validation, tested = arm
+    places = selection.choices(pd.DataFrame(validation)).to_numpy()  # rates by their places in the grid
+    picked = tested[np.arange(len(tested)), np.nan_to_num(places).astype(int)]
+    return pd.Series(np.where(np.isnan(places), np.nan, picked))
 
 
 def ratio(over: Cell, under: Cell, budget: int | None = None) -> tuple[float, float, float]:
@@ -88,13 +84,11 @@ def conclusions(first: Cell, second: Cell) -> pd.DataFrame:
     least 3): the share of these `subsets` that says the `same` as all rates and seeds, and the `opposite`. What is said
     is the sign of the mean, or nothing where its 95% t-interval over seeds holds 0.
     """
-    columns = ["of", "kept", "subsets", "same", "opposite"]
     if first.tables is None or second.tables is None:
-        return pd.DataFrame(columns=columns)
+        return pd.DataFrame(columns=["of", "kept", "subsets", "same", "opposite"])
     shared = shared_rates(first, second)
-    arms = [_planes(cell, tables, shared) for cell, tables in ((first, first.tables), (second, second.tables))]
-    seeds = arms[0][0].index.intersection(arms[1][0].index)
-    arms = [(validation.loc[seeds], tested.loc[seeds]) for validation, tested in arms]
+    seeds = first.tables.validation().index.intersection(second.tables.validation().index)
+    arms = [_arm(cell, tables, shared, seeds) for cell, tables in ((first, first.tables), (second, second.tables))]
     rates, rows = range(len(shared)), range(len(seeds))
     whole = _says(arms, rates, rows)
     parts = [("rates", len(some), _says(arms, some, rows)) for some in _evenly(len(shared))]
@@ -122,9 +116,8 @@ def _some(count: int) -> Iterator[tuple[int, ...]]:
             yield from (tuple(sorted(rng.choice(count, size, replace=False))) for _ in range(MOST_SUBSETS))
 
 
-def _says(arms: Sequence[Planes], rates: Sequence[int], seeds: Sequence[int]) -> int:
+def _says(arms: Sequence[Arm], rates: Sequence[int], seeds: Sequence[int]) -> int:
     """The sign of the first arm minus the second, both tuned, at some places of rates and seeds; 0 where it is open."""
-    parts = [[plane.take(list(seeds)).take(list(rates), axis=1) for plane in planes] for planes in arms]
-    first, second = (_tuned((validation, tested)) for validation, tested in parts)
+    first, second = (_tuned(arm[:, list(seeds)][:, :, list(rates)]) for arm in arms)
     test = paired(first, second)
     return int(np.sign(test.mean)) if test.p < SIGNIFICANCE else 0

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
-from scipy import stats
+from scipy import special, stats
 
 SIGNIFICANCE = 0.05
 POINT = 0.01  # accuracies are fractions
 MINIMUM_PAIRS = 3  # two pairs carry a t-interval of 12.7 standard errors: no verdict from them
-MOST_SEEDS = 1000
+MOST_SEEDS, POWER = 1000, 0.8
 NO_SPREAD = 1e-12
 
 
@@ -56,7 +56,7 @@ class Paired:
             return float(limit * sign > 0)
         beyond = sign * (self.mean - limit)
         if not self.exact:
-            return float(stats.t.sf(beyond / _standard_error(self.sd, self.n, self.noise), self.n - 1))
+            return float(special.stdtr(self.n - 1, -beyond / _standard_error(self.sd, self.n, self.noise)))
         flips = stats.permutation_test(
             (sign * (np.array(self.differences) - limit),), np.mean, permutation_type="samples", n_resamples=np.inf,
             alternative="greater",
@@ -65,21 +65,20 @@ class Paired:
         return max(float(flips.pvalue), of_noise)
 
 
-def paired(first: "pd.Series[float]", second: "pd.Series[float]", exact: bool = False, noise: float = 0.0) -> Paired:
-    """Compare two series indexed by seed: seeds in only one of them, and pairs with a nan, are left out."""
-    both = pd.concat([first, second], axis=1, join="inner").dropna()
-    n = len(both)
+def paired(
+    first: "pd.Series[float]", second: "pd.Series[float] | float", exact: bool = False, noise: float = 0.0
+) -> Paired:
+    """Compare two series indexed by seed, or one with a number: seeds in only one of them, and pairs with a nan, are
+    left out."""
+    difference = (first - second).dropna().to_numpy(float)
+    n = len(difference)
     if n < MINIMUM_PAIRS:
         return Paired(n)
-    difference = both.iloc[:, 0].to_numpy(float) - both.iloc[:, 1].to_numpy(float)
-    each, mean = tuple(map(float, difference)), float(difference.mean())
+    each, mean, sd = tuple(map(float, difference)), float(difference.mean()), float(difference.std(ddof=1))
     if np.ptp(difference) < NO_SPREAD:  # the t statistic is 0/0 or infinite
-        return Paired(n, mean, 0.0, differences=each, exact=True, noise=noise)
-    sd = float(difference.std(ddof=1))
-    if exact:
-        return Paired(n, mean, sd, differences=each, exact=True, noise=noise)
-    half = _half_width(sd, n, noise)
-    return Paired(n, mean, sd, mean - half, mean + half, each, noise=noise)
+        exact, sd = True, 0.0
+    half = math.nan if exact else _half_width(sd, n, noise)
+    return Paired(n, mean, sd, mean - half, mean + half, each, exact, noise)
 
 
 def _standard_error(sd: float, n: int, noise: float) -> float:
@@ -88,7 +87,7 @@ def _standard_error(sd: float, n: int, noise: float) -> float:
 
 def _half_width(sd: float, n: int, noise: float) -> float:
     """Of the 95% interval of a mean."""
-    return _standard_error(sd, n, noise) * float(stats.t.ppf(1 - SIGNIFICANCE / 2, n - 1))
+    return _standard_error(sd, n, noise) * float(special.stdtrit(n - 1, 1 - SIGNIFICANCE / 2))
 
 
 def mean_interval(values: "pd.Series[float]", noise: float = 0.0) -> tuple[float, float, float]:
@@ -97,14 +96,10 @@ def mean_interval(values: "pd.Series[float]", noise: float = 0.0) -> tuple[float
     `noise` as in Paired, p (1 - p) / m for a fixed test set of m images.
     """
     kept = values.dropna().to_numpy(float)
-    if len(kept) == 0:
-        return math.nan, math.nan, math.nan
-    mean = float(kept.mean())
+    mean = float(kept.mean()) if len(kept) else math.nan
     if len(kept) < 2:
         return mean, math.nan, math.nan
-    if np.ptp(kept) < NO_SPREAD:
-        return mean, mean, mean
-    half = _half_width(float(kept.std(ddof=1)), len(kept), noise)
+    half = 0.0 if np.ptp(kept) < NO_SPREAD else _half_width(float(kept.std(ddof=1)), len(kept), noise)
     return mean, mean - half, mean + half
 
 
@@ -121,14 +116,13 @@ def partial_conjunction(p_values: Sequence[float], least: int) -> float:
 
 def holm(p_values: Sequence[float]) -> list[float]:
     """p-values corrected over all of them (Holm 1979)."""
-    order, found, largest = np.argsort(p_values, kind="stable"), [0.0] * len(p_values), 0.0
-    for rank, place in enumerate(order):
-        largest = max(largest, min(1.0, (len(found) - rank) * p_values[place]))
-        found[place] = largest
+    order = np.argsort(p_values, kind="stable")
+    raised = np.asarray(p_values, float)[order] * np.arange(len(order), 0, -1)
+    found: list[float] = np.minimum(1.0, np.maximum.accumulate(raised))[np.argsort(order)].tolist()
     return found
 
 
-def seeds_needed(difference: float, sd: float, power: float = 0.8, noise: float = 0.0, of: int = 1) -> int | None:
+def seeds_needed(difference: float, sd: float, noise: float = 0.0, of: int = 1) -> int | None:
     """Pairs with which a two-sided paired t-test at 5% (for `of` tests together) finds `difference`; None: more than
     1,000, or with no number of them, where the noise of the test set alone is too large."""
     from statsmodels.stats.power import TTestPower
@@ -136,5 +130,5 @@ def seeds_needed(difference: float, sd: float, power: float = 0.8, noise: float 
     n = np.arange(MINIMUM_PAIRS, MOST_SEEDS + 1)
     effect = difference / np.sqrt(np.maximum(sd, difference / 4) ** 2 + n * noise)  # at 4 sd 3 pairs are enough
     power_of = np.nan_to_num(TTestPower().power(effect, n, SIGNIFICANCE / of), nan=1.0)  # nan where it is all but 1
-    enough = n[power_of >= power]
+    enough = n[power_of >= POWER]
     return int(enough[0]) if len(enough) else None

@@ -5,23 +5,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import pandas as pd
 
-from fpt.evidence.cells import TUNED, Cell
+from fpt.evidence.cells import TUNED, Cell, Point, compared, total
 from fpt.evidence.reading import EDGE, INCONCLUSIVE, Part, Reading, word_of
 from fpt.evidence.stats import SIGNIFICANCE, Paired, paired
 
 REACHED = 1e-9  # what is equal to the goal has reached it
 
 
-@dataclass(frozen=True)
-class Goal:
-    """What is to be reached: an accuracy, or that of another row at its last budget, by seed."""
-
-    by_seed: "pd.Series[float] | float"
-    noise: float = 0.0  # of its mean, of a fixed test set
-    at_edge: bool = False  # it may lie higher
-    of: Cell | None = None
+Goal = float | Cell  # what is to be reached: an accuracy, or that of another row at its last budget, by seed
 
 
 @dataclass(frozen=True)
@@ -59,22 +51,16 @@ class Reach:
         return f"{first} ({low:,.0f} to {f'{high:,.0f}' if math.isfinite(high) else f'> {self.steps[-1]:,}'})"
 
 
-def goal_of(cell: Cell, at: str | float = TUNED) -> Goal | None:
+def goal_of(cell: Cell) -> Goal | None:
     """The goal of a cell's table: the sweep's threshold, or what the row `until` comes to; None where there is none."""
     if cell.table.until != "threshold":
-        return last_of(cell.goal, at) if cell.goal and not cell.goal.problem else None
-    return Goal(cell.spec.threshold) if cell.spec and cell.spec.threshold else None
-
-
-def last_of(cell: Cell, at: str | float = TUNED) -> Goal:
-    """What a row comes to at its last budget."""
-    tested = cell.tested(at)
-    return Goal(tested.iloc[-1], cell.test_noise(at), at == TUNED and cell.at_edge, cell)
+        return cell.goal if cell.goal and not cell.goal.problem else None
+    return (cell.spec and cell.spec.threshold) or None
 
 
 def steps_of(cell: Cell, at: str | float = TUNED, fine: bool = False) -> Reach | None:
     """When a cell of a table of steps reaches the table's goal; None where there is no goal, or nothing was run."""
-    goal = None if cell.problem else goal_of(cell, at)
+    goal = None if cell.problem else goal_of(cell)
     return None if goal is None else reach(cell, goal, at, fine)
 
 
@@ -84,31 +70,24 @@ def reach(cell: Cell, goal: Goal, at: str | float = TUNED, fine: bool = False) -
     At an end of the grid an accuracy is a lower bound: it does not show that the goal is not reached, and one at which
     the goal is bounded does not show that it is.
     """
-    curve = cell.validated(at) if fine else cell.tested(at)
-    steps = [int(step) for step in curve.index]
-    by_step: dict[int, pd.Series[float]] = dict(zip(steps, (values for _, values in curve.iterrows()), strict=True))
-    tests = [_excess(cell, values, goal, at, step, fine) for step, values in by_step.items()]
-    own = goal.of is not None and goal.of.row == cell.row and not fine
-    above = [float(np.nan_to_num(test.above(-REACHED), nan=1.0)) for test in tests]
-    below = [float(np.nan_to_num(test.below(-REACHED), nan=1.0)) for test in tests]
+    last: list[Point] = [] if isinstance(goal, float) else [(goal, at, None)]
+    level = goal if isinstance(goal, float) else 0.0
+    if fine:
+        by_step = cell.validated(at).T
+        tests = {step: paired(by_step[step], total(last, level)) for step in map(int, by_step.columns)}
+    else:
+        tests = {step: compared([(cell, at, step)], last, level) for step in cell.budgets}
+    own = any(each.row == cell.row for each, *_ in last) and not fine
+    above = [float(np.nan_to_num(test.above(-REACHED), nan=1.0)) for test in tests.values()]
+    below = [float(np.nan_to_num(test.below(-REACHED), nan=1.0)) for test in tests.values()]
     if own:  # at its last budget a row is where it comes to
         above[-1], below[-1] = 0.0, 1.0
-    ends = [at == TUNED and bool(cell.ends(step)) for step in steps]
-    bounded = goal.at_edge and not own
-    there = [1.0 if bounded else max(above[k:]) for k in range(len(steps))]
-    short = [1.0 if ends[k] else max(below[: k + 1]) for k in range(len(steps))]
-    means = [test.mean >= -REACHED for test in tests]
-    first = next((float(step) for step, at_goal in zip(steps, means, strict=True) if at_goal), math.inf)
-    return Reach(tuple(steps), first, tuple(there), tuple(short), tests[-1], bounded or any(ends))
-
-
-def _excess(cell: Cell, values: "pd.Series[float]", goal: Goal, at: str | float, step: int, fine: bool) -> Paired:
-    """The row's accuracy at a step minus the goal, by seed."""
-    wanted = goal.by_seed if isinstance(goal.by_seed, pd.Series) else pd.Series(goal.by_seed, index=values.index)
-    if fine:
-        return paired(values, wanted)
-    collapsed = bool(cell.collapsed(at, step).any()) or bool(goal.of and goal.of.collapsed(at).any())
-    return paired(values, wanted, collapsed, cell.test_noise(at, step) + goal.noise)
+    ends = [at == TUNED and bool(cell.ends(step)) for step in tests]
+    bounded = at == TUNED and any(each.at_edge for each, *_ in last) and not own
+    there = [1.0 if bounded else max(above[k:]) for k in range(len(tests))]
+    short = [1.0 if ends[k] else max(below[: k + 1]) for k in range(len(tests))]
+    first = next((float(step) for step, test in tests.items() if test.mean >= -REACHED), math.inf)
+    return Reach(tuple(tests), first, tuple(there), tuple(short), list(tests.values())[-1], bounded or any(ends))
 
 
 def slower(first: Reach, other: Reach, times: float) -> float:
@@ -139,7 +118,7 @@ def faster(reading: Reading) -> list[Part]:
     at, by, to = reading.rule.at, max(reading.rule.by, 1.0), reading.rule.to
     fine, found = math.isfinite(to), dict[str, Reach]()
     for row, cell in reading.rows.items():
-        goal = goal_of(cell, at)
+        goal = goal_of(cell)
         if goal is None:
             return [reading.untested("no threshold is set in this study")]
         found[row] = reach(cell, goal, at, fine)
@@ -158,7 +137,7 @@ def faster(reading: Reading) -> list[Part]:
 def never_reaches(reading: Reading) -> list[Part]:
     """The first row does not come to the accuracy of the second at the last budget."""
     first, second = (reading.rows[row] for row in reading.rule.rows)
-    found = reach(first, last_of(second, reading.rule.at), reading.rule.at)
+    found = reach(first, second, reading.rule.at)
     supports, contradicts = (min(1.0, 2 * p[-1]) for p in (found.short, found.there))
     words = f"{first.label} - {second.label}"
     return [_by_steps(reading, words, {first.row: found}, supports, contradicts, found.last)]

@@ -127,8 +127,8 @@ def _read_by(rule: Rule) -> Iterator[Any]:
         yield [row, paper.rows[row].fields, read.rows[row].model_dump(mode="json", exclude={"ours", "reading"})]
 
 
-def table(name: str, source: str = "") -> Table:
+def table(name: str) -> Table:
     """One table by id, e.g. lu-table-2. Raises SpecError for an unknown id."""
     tables = {key: each for paper in papers().values() for key, each in paper.tables.items()}
-    check_known("table", name, tables, source)
+    check_known("table", name, tables)
     return tables[name]

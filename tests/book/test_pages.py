@@ -9,8 +9,9 @@ from urllib.parse import unquote, urlsplit
 import pandas as pd
 import pytest
 from bs4 import BeautifulSoup, Tag
+from pages import definitions
 
-from fpt.evidence import StudyCells, find_study, known_scores, load_runs, placed, studies, verdicts_on
+from fpt.evidence import StudyCells, find_study, known_scores, load_runs, studies, verdicts_on
 from fpt.evidence.show import text
 from fpt.evidence.show.numbers import difference
 from fpt.papers import claims, table
@@ -223,7 +224,7 @@ def test_the_papers_numbers_are_those_of_the_paper(html: Path) -> None:
 
 
 def test_every_printed_accuracy_on_listops_has_its_place(html: Path) -> None:
-    expected = placed()
+    expected = definitions("book/listops.md").placed()
     rows = rows_of(html, "book/listops.html", "on the ladder")
     assert [(row["row"], row["on the ladder"]) for row in rows] == list(
         zip(expected["row"], expected["on the ladder"], strict=True)

@@ -12,7 +12,7 @@ from made_cells import Made, cell, paper
 from fpt.errors import SpecError
 from fpt.evidence.cells import AT_PAPERS_RATE, Cell, shared_rates
 from fpt.evidence.runs import SweepTables
-from fpt.evidence.steps import Goal, Reach, reach, slower, steps_of
+from fpt.evidence.steps import Reach, reach, slower, steps_of
 from fpt.papers.schema import RULES
 from fpt.sweeps import SweepSpec
 
@@ -192,7 +192,7 @@ def noisy_reach(rng: np.random.Generator, crossing: float) -> Reach:
     budgets = np.array([12, 25, 50, 100, 200, 400])
     off = rng.normal(0, 0.03, 8) + rng.normal(0, 0.02, (6, 8))
     curve = pd.DataFrame(0.5 + 0.05 * np.log2(budgets / crossing)[:, None] + off, index=budgets)
-    return reach(Curve(curve), Goal(0.5))  # type: ignore[arg-type]
+    return reach(Curve(curve), 0.5)  # type: ignore[arg-type]
 
 
 def test_the_interval_covers_the_step_at_which_the_mean_arrives() -> None:
@@ -215,19 +215,21 @@ def test_rows_that_arrive_together_are_seldom_said_to_differ(other: float) -> No
 class Curve:
     """What `reach` asks of a cell."""
 
-    def __init__(self, curve: pd.DataFrame) -> None:
-        self.curve, self.row = curve, "a"
+    at_edge = False
 
-    def tested(self, at: str) -> pd.DataFrame:
-        return self.curve
+    def __init__(self, curve: pd.DataFrame, row: str = "a") -> None:
+        self.curve, self.row, self.budgets = curve, row, list(curve.index)
+
+    def values(self, at: str, budget: int | None) -> "pd.Series[float]":
+        return self.curve.loc[budget or self.budgets[-1]]
 
     def ends(self, budget: int) -> set[str]:
         return set()
 
-    def collapsed(self, at: str, budget: int) -> "pd.Series[bool]":
+    def collapsed(self, at: str, budget: int | None) -> "pd.Series[bool]":
         return pd.Series(dtype=bool)
 
-    def test_noise(self, at: str, budget: int) -> float:
+    def test_noise(self, at: str, budget: int | None) -> float:
         return 0.0
 
 
@@ -235,7 +237,7 @@ def test_a_goal_that_another_row_sets_is_compared_by_seed() -> None:
     curve = pd.DataFrame(
         {seed: [0.3 + seed / 10, 0.5 + seed / 10 + seed % 2 / 1000] for seed in range(8)}, index=[1, 2]
     )
-    goal = Goal(pd.Series({seed: 0.45 + seed / 10 for seed in range(8)}))
+    goal = Curve(pd.DataFrame({seed: [0.45 + seed / 10] for seed in range(8)}, index=[2]), "b")
     found = reach(Curve(curve), goal)  # type: ignore[arg-type]
     assert (found.first, found.interval) == (2, (1, 2))  # seeds differ by far more than the rows
     assert math.isfinite(found.last.low)

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from fpt.evidence.planes import Crossing, compared, crossing, crossing_of, plane, plane_table, plane_tests
+from fpt.evidence.planes import Crossing, by_budget, crossing, crossing_of, plane, plane_table, plane_tests
 from fpt.evidence.reading import CONTRADICTED, EDGE, INCONCLUSIVE, NOT_TESTED, SUPPORTED, Reading
 from fpt.evidence.stats import paired
 from fpt.papers.schema import Rule
@@ -39,6 +39,10 @@ class Arm:
     task: str = "digits"
     table: Any = field(default_factory=lambda: SimpleNamespace(kind="accuracy", until="threshold"))
     budgets: Sequence[int] = tuple(BUDGETS)
+
+    @property
+    def row(self) -> str:
+        return self.label
 
     @property
     def rates(self) -> list[float]:
@@ -131,9 +135,9 @@ SIGNIFICANT_AT_5_BUT_NOT_AT_1_7 = 0.05 / 3
 
 def test_a_collapsed_run_is_compared_by_sign_flips_and_a_fixed_test_set_widens() -> None:
     first, second = tuned([5] * 6)
-    plain = compared(cast(Any, first), cast(Any, second))[20]
+    plain = by_budget(cast(Any, first), cast(Any, second))[20]
     first.by_rate["tuned"].loc[0, 10] = 0.1
-    noisy = compared(cast(Any, replace(first, noise=1e-4)), cast(Any, replace(second, noise=2e-4)))
+    noisy = by_budget(cast(Any, replace(first, noise=1e-4)), cast(Any, replace(second, noise=2e-4)))
     assert noisy[10].exact
     assert not noisy[20].exact
     assert noisy[20].high - noisy[20].mean == pytest.approx(

@@ -16,7 +16,7 @@ from fpt.evidence.show.planes import crossing_figure, plane_figure
 from fpt.evidence.show.strips import attention_figure, seeds_of, strip_figure
 from fpt.evidence.show.tables import attention_table, verdict_table
 from fpt.evidence.verdicts import Verdict, other_reading, overall, verdicts
-from fpt.papers import claim, claims, paper_of, table
+from fpt.papers import claim, claims, table
 from fpt.papers.schema import Table
 
 QUANTITY = {
@@ -48,11 +48,6 @@ USUAL = ("FPT", "random")  # rows of nearly every table of Lu et al.
 def claims_of(*tables: str) -> list[str]:
     """The ids of the claims that these tables decide, in the papers' order."""
     return [name for name, each in claims().items() if {rule.table for rule in each.rule} & set(tables)]
-
-
-def without_runs(paper: str) -> dict[str, Verdict]:
-    """The verdicts on the claims of a paper that no run decides, by id."""
-    return {each.id: verdicts(each, [])[0] for each in paper_of(paper).claims.values() if not each.rule}
 
 
 def verdicts_on(names: Iterable[str], studies: Sequence[StudyCells]) -> list[Verdict]:

@@ -5,9 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import matplotlib as mpl
-import numpy as np
 import pandas as pd
-import seaborn as sns
 from matplotlib.figure import Figure
 
 from fpt.evidence.baselines import chance, floor
@@ -105,39 +103,14 @@ def tuned_lines(axes: "Axes", cells: Mapping[str, Cell]) -> list[str]:
 def _goal_line(axes: "Axes", cell: Cell) -> None:
     """What is to be reached in a table of steps."""
     if cell.table.kind == "steps" and (goal := goal_of(cell)):
-        axes.axhline(100 * float(np.mean(goal.by_seed)), color=GREY, linestyle=":", label="goal")
+        level = goal if isinstance(goal, float) else goal.values().mean()
+        axes.axhline(100 * level, color=GREY, linestyle=":", label="goal")
 
 
 def budget_axis(axes: "Axes", budgets: Sequence[int]) -> None:
     """Budgets at equal distances: each is twice the one before."""
     axes.set_xticks(range(len(budgets)), [f"{budget:,}" for budget in budgets])
     axes.set(xlabel="budget (steps)", xlim=(-0.5, len(budgets) - 0.5))
-
-
-def spread_figure(backbones: Sequence[str] = ("tiny-lm", "minilm", "gpt2")) -> Figure:
-    """Standard deviation of pretrained weights and biases by layer, a panel a model whose weights are on this machine.
-
-    Grey: the library's default at any width (dotted), and matched to the width (dashed). As Lu et al. 2021, figure 6.
-    """
-    from fpt.evidence.sizes import DEFAULT_STD, matched_std, spread
-
-    spreads = {name: frame for name in backbones if len(frame := spread(name))}
-    if not spreads:
-        return nothing()
-    figure, panels = panels_of(len(spreads))
-    words = []
-    for axes, (name, frame) in zip(panels, spreads.items(), strict=False):
-        shown = frame.assign(layer=frame["layer"] + 1, part=frame["group"].str.replace("_", "-") + " " + frame["kind"])
-        sns.lineplot(shown, x="layer", y="std", hue="part", style="part", markers=True, errorbar=None, ax=axes)
-        ranges = shown.groupby("part")["std"].agg(["min", "max"])
-        words += [f"{name}, {part}: {low:.3f} to {high:.3f}" for part, (low, high) in ranges.iterrows()]
-        for value, style in ((DEFAULT_STD, ":"), (matched_std(name), "--")):
-            axes.axhline(value, color=GREY, linestyle=style, linewidth=1)
-        axes.set(title=name, ylabel="standard deviation", ylim=(0, None), xticks=sorted(shown["layer"].unique()))
-        axes.get_legend().remove()  # type: ignore[union-attr]
-    shared_legend(figure, panels)
-    figure.set_label(f"Standard deviation of pretrained weights and biases by layer. {'; '.join(words)}.")
-    return figure
 
 
 def nothing() -> Figure:

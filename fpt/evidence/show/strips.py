@@ -1,6 +1,6 @@
 """Figures of tables: a strip a row, a bar a row, and maps of attention."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -8,11 +8,9 @@ import pandas as pd
 import seaborn as sns
 from matplotlib.figure import Figure
 
-from fpt.evidence.cells import AT_PAPERS_RATE, TUNED, Cell, StudyCells
-from fpt.evidence.show.figures import HUES, NAMES, panels_of, shared_legend
+from fpt.evidence.cells import AT_PAPERS_RATE, TUNED, Cell
+from fpt.evidence.show.figures import panels_of, shared_legend
 from fpt.evidence.show.numbers import title
-from fpt.evidence.stats import sem
-from fpt.papers.schema import Table as PaperTable
 
 READINGS = {TUNED: "tuned", AT_PAPERS_RATE: "at the paper's rate"}
 PALETTE = {"tuned": "#009E73", "at the paper's rate": "#CC79A7"}  # Okabe-Ito, no arm's colours
@@ -44,37 +42,6 @@ def strip_figure(shown: pd.DataFrame, quantity: str) -> Figure:
     parts = shown.groupby(["task", "row", "reading"], sort=False)["value"]
     words = [f"{task}, {row}, {reading}: {seeds.mean():,.1f}" for (task, row, reading), seeds in parts]
     figure.set_label(f"{quantity}, mean over seeds. {'; '.join(words)}.")
-    return figure
-
-
-def bar_figure(shown: PaperTable, found: Sequence[StudyCells]) -> Figure:
-    """The mean of every row with its standard error, a bar each: as the paper prints it, and ours, tuned. As in
-    Rothermel et al. 2021, figure 2, left."""
-    printed = [
-        (f"{title(task)} (paper)", NAMES[row], cell.value, cell.sem)
-        for row, entry in shown.rows.items()
-        for task, cell in entry.printed.items()
-    ]
-    ours = [
-        (f"{title(task)} ({study.name})", NAMES[row], 100 * cell.values().mean(), 100 * sem(cell.values()))
-        for study in found
-        for task, cells in study.by_task(shown).items()
-        for row, cell in cells.items()
-    ]
-    frame = pd.DataFrame([*printed, *ours], columns=["of", "row", "mean", "sem"]).dropna(subset="mean")
-    groups, names = frame["of"].unique(), [NAMES[row] for row in shown.rows]
-    figure, (axes,) = panels_of(1, 0.5 * len(groups), grid="x")
-    look: dict[str, Any] = {"hue": "row", "hue_order": names, "palette": HUES, "errorbar": None}
-    sns.barplot(frame, y="of", x="mean", saturation=1, **look, ax=axes)
-    for bars, row in zip(list(axes.containers), names, strict=True):
-        errors = frame[frame["row"] == row].set_index("of")["sem"]
-        errors = errors.reindex([of for of in groups if of in errors.index])  # no bar stands where nothing was run
-        middles = [bar.get_y() + bar.get_height() / 2 for bar in bars]
-        axes.errorbar([bar.get_width() for bar in bars], middles, xerr=errors, fmt="none", ecolor="black")
-    axes.set(xlabel="test accuracy (%)", ylabel="", xlim=(0, 100))
-    shared_legend(figure, [axes])
-    words = [f"{of}, {row}: {mean:.1f}" for of, row, mean, _ in frame.to_numpy().tolist()]
-    figure.set_label(f"Test accuracy in percent with its standard error. {'; '.join(words)}.")
     return figure
 
 

@@ -10,13 +10,7 @@ from fpt.evidence.planes import crossing_of, plane_table, plane_tests
 from fpt.evidence.runs import rate_text, sweeps_table
 from fpt.evidence.show.numbers import interval, known_in_words, points, title
 from fpt.evidence.stats import SIGNIFICANCE, Paired
-from fpt.evidence.verdicts import (
-    LEFT_OUT,
-    Verdict,
-    deciding,
-    expected_false,
-    overall,
-)
+from fpt.evidence.verdicts import LEFT_OUT, Verdict, deciding, expected_false, overall
 from fpt.papers import table
 from fpt.sweeps import SweepSpec
 

@@ -1,30 +1,21 @@
 """Figures: what they draw agrees with the runs, and each describes itself."""
 
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 import synthetic
-from matplotlib.container import BarContainer, ErrorbarContainer
 from matplotlib.figure import Figure
 
 from fpt.evidence import (
     StudyCells,
-    agreement_figure,
-    bar_figure,
     budget_figure,
-    by_depth,
     crossing_figure,
-    depth_figure,
-    depth_table,
     learning_rate_figure,
     load_runs,
     plane_figure,
-    setups,
-    spread_figure,
 )
 from fpt.evidence.baselines import floor
 from fpt.evidence.cells import Cell
@@ -35,7 +26,6 @@ from fpt.evidence.show.strips import attention_figure, strip_figure
 from fpt.papers import table
 from fpt.sweeps import SweepSpec
 
-TASKS = ("listops", "mnist", "cifar10", "cifar10-lra")
 Maker = Callable[[Path], Figure]
 
 
@@ -65,13 +55,6 @@ def test_figures_describe_themselves_with_and_without_results(
     figure = FIGURES[name](study if complete else synthetic.workspace(tmp_path))
     assert '<img src="data:image/svg+xml;base64,' in Picture(figure, "What to see.")._repr_html_()
     assert ("frozen pretrained" in figure.get_label(), "no results" in figure.get_label()) == (complete, not complete)
-
-
-def test_the_spread_of_the_weights_that_are_here_and_of_none() -> None:
-    figure = spread_figure(("tiny-lm", "gpt2"))  # no weights of gpt2 here
-    assert [axes.get_title() for axes in figure.axes if axes.get_visible()] == ["tiny-lm"]
-    assert "tiny-lm, attention weight: 0." in figure.get_label()
-    assert "no results" in spread_figure(("gpt2",)).get_label()
 
 
 def test_one_learning_rate_has_a_figure_without_a_warning(runs: pd.DataFrame) -> None:
@@ -179,64 +162,11 @@ def test_strips_have_a_panel_a_task_and_a_dot_a_seed() -> None:
     assert drawn == [2, 2]
 
 
-def test_bars_stand_at_what_is_printed_and_at_ours(study: Path) -> None:
-    cells, table_1 = StudyCells(study), table("rothermel-table-1")
-    (axes,) = bar_figure(table_1, [cells]).axes
-    assert [label.get_text() for label in axes.get_yticklabels()][::4] == ["ListOps (paper)", "Digits (laptop)"]
-    bars = [[bar.get_width() for bar in each] for each in axes.containers if isinstance(each, BarContainer)]
-    printed = [[entry.printed[task].value for task in TASKS] for entry in table_1.rows.values()]
-    assert [each[:4] for each in bars] == printed
-    tuned = 100 * cells.by_task(table_1)["digits"]["FP"].values()
-    assert bars[1][4] == pytest.approx(tuned.mean())
-    (error,) = [each for each in axes.containers if isinstance(each, ErrorbarContainer)][1].lines[2]
-    assert np.ptp(error.get_segments()[4][:, 0]) == pytest.approx(2 * tuned.sem())
-    (alone,) = bar_figure(table_1, []).axes
-    assert len(alone.get_yticklabels()) == 4
-
-
-def test_where_an_arm_was_not_run_there_is_no_bar_and_no_error(tmp_path: Path) -> None:
-    half = synthetic.finish(synthetic.workspace(tmp_path), skip=("frozen-random", "unfrozen-random"))
-    (axes,) = bar_figure(table("rothermel-table-1"), [StudyCells(half)]).axes
-    assert [len(each) for each in axes.containers if isinstance(each, BarContainer)] == [4, 5, 4, 5]
-    errors = [each for each in axes.containers if isinstance(each, ErrorbarContainer)]
-    assert [len(each.lines[2][0].get_segments()) for each in errors] == [4, 5, 4, 5]
-
-
-def test_accuracy_over_layers_has_a_line_an_arm(study: Path) -> None:
-    arms = list(text.arms(StudyCells(study), "digits").values())
-    shallow = [replace(cell, spec=cell.spec.changed(backbone_options={"layers": 2})) for cell in arms if cell.spec]
-    found = {"Digits": [*arms, *shallow]}
-    figure = depth_figure(found)
-    (axes,) = [axes for axes in figure.axes if axes.get_visible()]
-    assert axes.get_xticks().tolist() == [2, 4]
-    assert "Digits, frozen pretrained, 4 layers: 86" in figure.get_label()
-    assert "Digits, unfrozen random, 2 layers: " in figure.get_label()
-    row = depth_table(found).frame.set_index("arm").loc["frozen pretrained"]
-    assert (
-        row["2 layers"]
-        == row["4 layers"]
-        == f"{100 * arms[1].values().mean():.1f} ± {100 * arms[1].values().sem():.1f}"
-    )
-    assert list(row.index) == ["task and study", "2 layers", "4 layers"]
-    assert by_depth(table("ours-arms"), [StudyCells(study)]) == {}  # one depth
-    assert "no results" in depth_figure({}).get_label()
-
-
 def test_the_goal_of_steps_is_a_line(study: Path) -> None:
     cells = StudyCells(study).by_task(table("rothermel-table-2"))["digits"]
     (axes,) = [axes for axes in budget_figure(cells).axes if axes.get_visible()]
     (goal,) = [line for line in axes.lines if line.get_linestyle() == ":"]
     assert goal.get_ydata()[0] == pytest.approx(100 * cells["FP"].tested().iloc[-1].mean())
-
-
-def test_how_often_fewer_rates_and_seeds_agree(study: Path) -> None:
-    found = setups([StudyCells(study)])
-    assert {name: list(cells) for name, cells in found.items()} == {"Digits (laptop)": ["FR", "FP", "UR", "UP"]}
-    figure = agreement_figure(found)
-    titles = [axes.get_title() for axes in figure.axes]
-    assert titles == [f"{arms}, fewer {of}" for arms in ("UP - FP", "UR - FP") for of in ("rates", "seeds")]
-    assert "Digits (laptop), UP - FP, seeds: 100% with 3" in figure.get_label()
-    assert "no results" in agreement_figure({}).get_label()
 
 
 def test_attention_maps_share_one_scale() -> None:

@@ -1,8 +1,5 @@
 """Tables: what they say agrees with the runs; studies and setups stay apart."""
 
-import json
-import re
-from dataclasses import replace
 from pathlib import Path
 
 import pandas as pd
@@ -10,25 +7,17 @@ import pytest
 import synthetic
 from made_cells import Made, cell, paper
 from made_cells import study as study_of
+from made_cells import verdict as made_verdict
 
 from fpt.evidence import (
     StudyCells,
     across_studies,
     beside_paper,
     beside_published,
-    claims_table,
     load_runs,
     printed_table,
-    protocol_table,
-    ratio_table,
-    setups,
-    slips_table,
-    status_table,
-    steps_table,
     summary,
-    usable_table,
     verdict_table,
-    without_runs,
 )
 from fpt.evidence.attention import attention_maps
 from fpt.evidence.cells import THREE_SEEDS
@@ -37,9 +26,8 @@ from fpt.evidence.show import text
 from fpt.evidence.show.beside import printed_text
 from fpt.evidence.show.numbers import known_in_words
 from fpt.evidence.show.tables import attention_table
-from fpt.evidence.stats import paired
-from fpt.evidence.verdicts import ASKED, CONTRADICTED, SUPPORTED, Part, Verdict
-from fpt.papers import claims, papers, table
+from fpt.evidence.verdicts import SUPPORTED, Verdict
+from fpt.papers import papers, table
 from fpt.papers.schema import Printed
 from fpt.sweeps import SweepSpec
 
@@ -117,25 +105,6 @@ def test_steps_say_what_can_be_resolved(study: Path) -> None:
     caption = beside_paper(table("rothermel-table-2"), StudyCells(study)).caption
     assert "Goals: Frozen Pretrained after its last step." in caption
     assert "Budgets are a factor of two apart, later evaluations on validation data at most " in caption
-
-
-def test_steps_beside_those_of_the_paper(study: Path) -> None:
-    rows = steps_table(TABLE_1, [StudyCells(study)]).to_dict("records")
-    assert [row["steps"] for row in rows] == ["300,000", "400,000", "400,000", "300,000", "400"]
-    assert (rows[-1]["rates x seeds"], rows[-1]["share of the paper's"]) == ("4 x 8", "0.10%")
-
-
-def test_usable_ranges_and_ratios_of_rates(study: Path) -> None:
-    """Frozen arms lose 8 points a decade, unfrozen ones 40; their best rates are a decade apart."""
-    found = setups([StudyCells(study)])
-    widths = usable_table(found, "").frame.set_index("within")
-    assert [float(widths.loc["5 points", arm][:4]) for arm in ("FP", "UP")] == pytest.approx([1.25, 0.25], abs=0.1)
-    ratios = ratio_table(found, "").frame.set_index("arms")
-    assert ratios.loc["UP / FP", "after N"] == "0.1 (0.1 to 0.1)"
-    assert [name for name in ratios if name.startswith("after")] == [
-        f"after N/{2**k}" if k else "after N" for k in (5, 4, 3, 2, 1, 0)
-    ]
-    assert len(setups([])) == len(usable_table({}, "").frame) == 0
 
 
 @pytest.mark.parametrize("skip", list(SHORT))
@@ -220,79 +189,12 @@ def test_yours_beside_the_published(tmp_path: Path) -> None:
     assert list(frame["your rate"]) == list(frame["published rate"])
 
 
-def test_a_protocol_row_for_every_recipe_that_has_results(tmp_path: Path) -> None:
-    study = synthetic.workspace(tmp_path)
-    assert protocol_table(tmp_path).empty
-    synthetic.finish(study)
-    (row,) = protocol_table(tmp_path).to_dict("records")
-    assert (row["study"], row["model"], row["task"], row["steps"]) == ("laptop", "tiny-lm", "digits", "400")
-    assert (row["seeds"], row["tests"]) == ("8", "all, at the end all")
-    assert "extended to" in row
-
-
-def test_a_protocol_row_names_the_rates_by_which_a_grid_was_extended(tmp_path: Path) -> None:
-    study = synthetic.finish(synthetic.workspace(tmp_path))
-    for path in study.glob("digits.frozen-random*/result.json"):
-        record = json.loads(path.read_text())
-        path.write_text(json.dumps(record | {"grid": [*record["grid"], 0.3]}))
-    rows = protocol_table(tmp_path)
-    assert dict(zip(rows["extended to"], rows["rates"], strict=True)) == {
-        "3e-1": "1e-4, 1e-3, 1e-2, 1e-1", "": "1e-4, 1e-3, 1e-2, 1e-1",
-    }  # fmt: skip
-
-
-def test_the_status_of_every_sweep(study: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(study)
-    shown = status_table("laptop")
-    assert len(shown.frame) == 6
-    assert "steps 400" in shown.caption
-    assert "commit 00000000" in shown.caption
-    assert shown.frame["hash"].is_unique
-    assert not any(shown.links)  # own notebooks are not shipped with the book
-
-
-def test_published_sweeps_lead_to_their_notebooks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    study = synthetic.finish(synthetic.workspace(tmp_path), "published", skip=("frozen-random",))
-    monkeypatch.chdir(study)
-    for folder in (study / "published").iterdir():
-        (folder / "notebook.ipynb").touch()
-    links = [link for link in status_table("laptop").links if link]
-    assert len(links) == 4
-    assert all((study / "published" / link).is_file() for link in (each.split("published/")[1] for each in links))
-    assert links[0].startswith("../runs/laptop/published/digits.")
-
-
-def _verdict(claim: str, word: str, study: str) -> Verdict:
-    test = paired(pd.Series([0.8, 0.9, 0.85]), pd.Series([0.7, 0.75, 0.77]))
-    part = Part("digits", "UP - FP", test, word, "a note")
-    return Verdict(claim, word, study, setting="tiny-lm, 400 steps", parts=(part,))
-
-
 def test_a_row_a_comparison_and_one_for_what_nobody_tried() -> None:
-    found = [_verdict("R-01", SUPPORTED, "laptop"), Verdict("R-18", "not tested"), Verdict("R-20", "not tested")]
+    found = [made_verdict("R-01", SUPPORTED, "laptop"), Verdict("R-18", "not tested"), Verdict("R-20", "not tested")]
     frame = verdict_table(found).frame
     assert frame["claim"].tolist() == ["R-01", "R-18, R-20"]
     assert frame["difference (95% interval)"].tolist()[0].startswith("+11.0 (")
     assert frame["verdict"].tolist() == [SUPPORTED, "not tested"]
-
-
-def test_the_table_of_claims_names_every_study_with_its_word() -> None:
-    asked = replace(_verdict("R-01", SUPPORTED, "a"), asked=ASKED)
-    found = {"R-01": [asked, _verdict("R-01", CONTRADICTED, "b")], "R-18": []}
-    shown = claims_table(found, {"R-01": [_verdict("R-01", SUPPORTED, "a")]})
-    row = shown.frame.iloc[0]
-    words = "a: supported, tiny-lm, 400 steps, asked before the runs; b: contradicted, tiny-lm, 400 steps"
-    assert (row["verdict"], row["studies"]) == ("studies disagree", words)
-    assert (row["scale"], row["at the paper's rate"]) == ("reduced", SUPPORTED)
-    assert 'id="r-18"' in shown._repr_html_()
-
-
-def test_notes_of_several_studies_name_the_study() -> None:
-    some = [("a", "half of it; few tasks"), ("b", "half of it"), ("c", "half of it; few tasks; more")]
-    found = {"R-01": [replace(_verdict("R-01", SUPPORTED, study), note=note) for study, note in some]}
-    assert claims_table(found, {}).frame.iloc[0]["note"] == "half of it; a, c: few tasks; c: more"
-    lone = {"R-01": found["R-01"][:1]}
-    assert claims_table(lone, {}).frame.iloc[0]["note"] == "half of it; few tasks"
 
 
 def test_steps_are_those_of_the_mean_with_their_interval(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -317,25 +219,3 @@ def test_a_table_of_attention(monkeypatch: pytest.MonkeyPatch) -> None:
     assert shown.loc["a", "even spread"] == "33.0"
     assert list(shown.loc[["b", "c"], "tuned"]) == ["not measured", "not run yet"]
     assert list(attention_maps(cells.values())) == ["a"]
-
-
-def test_no_oddity_is_missing_and_each_has_its_arithmetic_or_its_quotation() -> None:
-    found = {**without_runs("lu2021"), **without_runs("rothermel2021")}
-    odd = {name: verdict for name, verdict in found.items() if name.startswith("O-")}
-    assert list(odd) == [name for name in claims() if name.startswith("O-")]
-    shown = slips_table(odd)
-    for name, row, link in zip(odd, shown.frame.to_dict("records"), shown.links, strict=True):
-        assert (row["id"], link) == (name, f"claims.html#{name.lower()}")
-        if row["what shows it"].startswith("read: "):
-            assert row["quotation"], name
-        else:
-            assert re.search(r"\d", row["what shows it"]), name
-
-
-def test_what_counting_contradicts_and_what_is_only_read() -> None:
-    found = {**without_runs("lu2021"), **without_runs("rothermel2021")}
-    wrong = [name for name, verdict in found.items() if verdict.word == CONTRADICTED]
-    assert wrong == ["L-19", "L-29", "L-30", "L-51", "R-24"]
-    read = {name: verdict for name, verdict in found.items() if claims()[name].documentary}
-    assert list(read) == [name for name, each in claims().items() if each.documentary]
-    assert slips_table(read).frame["what shows it"].str.startswith("read: ").all()

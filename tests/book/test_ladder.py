@@ -8,25 +8,16 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pages import definitions
 
-from fpt.evidence.baselines import Score
-from fpt.evidence.ladder import (
-    DIGITS,
-    direct_digits,
-    ladder,
-    lists_of,
-    place,
-    placed,
-    rungs,
-    share,
-)
-from fpt.evidence.show.ladder import ladder_figure
+from fpt.evidence.baselines import DIGITS, Score
 from fpt.papers import claim, papers
 from fpt.papers.schema import BASELINES, LEVELS
 from fpt.tasks import load
 from fpt.tasks.listops import CLOSE, SYMBOLS, evaluate
 from fpt.tasks.trees import Rules, trees
 
+NOTEBOOK, PAGE = definitions("notebooks/ladder.py"), definitions("book/listops.md")
 ROUND = {"low": Score(0.2), "middle": Score(0.4), "high": Score(1.0)}
 
 
@@ -36,7 +27,7 @@ def symbols(text: str) -> bytes:
 
 @pytest.fixture(scope="module")
 def short(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Score]:
-    return ladder(load("listops-short", tmp_path_factory.mktemp("data"), train=2_000, heldout=1_000))
+    return NOTEBOOK.ladder_scores(load("listops-short", tmp_path_factory.mktemp("data"), train=2_000, heldout=1_000))
 
 
 def test_the_ladder_rises_to_the_whole_answer(short: dict[str, Score]) -> None:
@@ -51,31 +42,31 @@ def test_the_first_readers_are_what_they_say(tmp_path: Path) -> None:
     split = task.split(0)
     train, test = split.train_sample(None), split.test
     commonest, _ = Counter(train.targets[:, 0].tolist()).most_common(1)[0]
-    found = ladder(task)
+    found = NOTEBOOK.ladder_scores(task)
     assert found["majority class"] == Score(float((test.targets == commonest).double().mean()), 200)
     typical = {SYMBOLS["[MAX"]: 9, SYMBOLS["[MIN"]: 0, SYMBOLS["[MED"]: 5, SYMBOLS["[SM"]: 0}
-    guesses = [typical[text[0]] for text in lists_of(test)]
+    guesses = [typical[text[0]] for text in NOTEBOOK.lists_of(test)]
     assert found[LEVELS[0]].share == float(np.mean(np.array(guesses) == test.targets[:, 0].numpy()))
 
 
 def test_without_brackets_there_are_three_rungs(tmp_path: Path) -> None:
-    found = ladder(load("listops", tmp_path, "released", train=60, heldout=20))
+    found = NOTEBOOK.ladder_scores(load("listops", tmp_path, "released", train=60, heldout=20))
     assert list(found) == ["majority class", "outermost operator", DIGITS]
     assert {score.of for score in found.values()} == {10}
 
 
 def test_direct_digits_are_those_of_the_outermost_list() -> None:
     text = "[MAX 2 [MED 1 [SM 9 9 ] 9 ] 7 [MIN 4 0 ] 5 ]"
-    assert direct_digits(symbols(text)) == (SYMBOLS["[MAX"], SYMBOLS["2"], SYMBOLS["7"])
-    assert direct_digits(symbols(text.replace(" ]", ""))) == (SYMBOLS["[MAX"], SYMBOLS["2"], SYMBOLS["2"])
-    assert direct_digits(symbols("[MIN [SM 1 2 ] [SM 3 4 ] ]")) == (SYMBOLS["[MIN"], 0, 0)
+    assert NOTEBOOK.direct_digits(symbols(text)) == (SYMBOLS["[MAX"], SYMBOLS["2"], SYMBOLS["7"])
+    assert NOTEBOOK.direct_digits(symbols(text.replace(" ]", ""))) == (SYMBOLS["[MAX"], SYMBOLS["2"], SYMBOLS["2"])
+    assert NOTEBOOK.direct_digits(symbols("[MIN [SM 1 2 ] [SM 3 4 ] ]")) == (SYMBOLS["[MIN"], 0, 0)
 
 
 @given(seed=st.integers(0, 10**6))
 def test_direct_digits_bound_what_the_list_says(seed: int) -> None:
     texts, values = trees(Rules(4, 6, 3, 60), np.random.PCG64(seed))
     for text, value in list(zip(texts, values, strict=True))[:30]:
-        operator, least, largest = direct_digits(text)
+        operator, least, largest = NOTEBOOK.direct_digits(text)
         if operator == SYMBOLS["[MIN"] and least:
             assert value <= least - 1
         if operator == SYMBOLS["[MAX"]:
@@ -97,11 +88,11 @@ def test_direct_digits_bound_what_the_list_says(seed: int) -> None:
     ],
 )
 def test_an_accuracy_stands_at_a_rung_or_between_two(accuracy: float, of: int, words: str) -> None:
-    assert place(accuracy, ROUND, of) == words
+    assert PAGE.place(accuracy, ROUND, of) == words
 
 
 def test_printed_accuracies_are_those_of_the_papers() -> None:
-    frame = placed()
+    frame = PAGE.placed()
     assert list(frame["accuracy"]) == sorted(frame["accuracy"], reverse=True)
     assert not frame.duplicated(["paper", "row", "accuracy"]).any()
     assert set(frame["paper"]) == {"Lu et al.", "Rothermel et al.", "Tay et al."}
@@ -120,7 +111,7 @@ def test_printed_accuracies_are_those_of_the_papers() -> None:
 
 def test_what_readers_of_the_papers_should_know() -> None:
     """What the page on ListOps says in words."""
-    frame = placed()
+    frame = PAGE.placed()
     assert set(frame["data"]) == {"paper", "released"}
     at = dict(zip(zip(frame["paper"], frame["accuracy"], strict=True), frame["on the ladder"], strict=True))
     lu = {place for (paper, _), place in at.items() if paper == "Lu et al."}
@@ -135,7 +126,7 @@ def test_what_readers_of_the_papers_should_know() -> None:
 
 def test_the_long_ladder_is_the_known_one() -> None:
     known = claim("B-05").numbers
-    ladder = rungs()
+    ladder = PAGE.rungs()
     for depth, percent in known["accuracy"].items():
         if depth:
             low, high = ladder[LEVELS[depth]].interval
@@ -144,19 +135,19 @@ def test_the_long_ladder_is_the_known_one() -> None:
     assert set(ladder) <= set(BASELINES) | {DIGITS}
 
 
-def test_the_figure_names_every_printed_number() -> None:
-    figure = ladder_figure()
-    words = figure.get_label()
-    assert "LSTM 17.1, at: majority class" in words
-    (axes,) = figure.axes
-    names = [label.get_text() for label in axes.get_yticklabels()]
-    assert [name.rpartition(", ")[0] for name in names] == list(placed()["row"])
-
-
 def test_a_share_counts_what_is_right() -> None:
-    assert share([1, 2, 3], [1, 0, 3]) == Score(2 / 3, 3)
+    assert NOTEBOOK.share([1, 2, 3], [1, 0, 3]) == Score(2 / 3, 3)
 
 
 def test_a_reader_of_every_level_is_the_evaluator() -> None:
     text = symbols("[MAX 2 [MED 1 [SM 9 9 ] 9 ] [MIN 4 6 ] ]")
     assert [evaluate(text, depth) for depth in range(4)] == [9, 5, 4, 8]
+
+
+def test_the_figure_names_every_printed_number() -> None:
+    figure = PAGE.ladder_figure()
+    words = figure.get_label()
+    assert "LSTM 17.1, at: majority class" in words
+    (axes,) = figure.axes
+    names = [label.get_text() for label in axes.get_yticklabels()]
+    assert [name.rpartition(", ")[0] for name in names] == list(PAGE.placed()["row"])

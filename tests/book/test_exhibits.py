@@ -1,0 +1,196 @@
+"""Exhibits that a single page defines for itself, on made-up results."""
+
+import json
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import synthetic
+from made_cells import verdict
+from matplotlib.container import BarContainer, ErrorbarContainer
+from pages import definitions
+
+from fpt.evidence import StudyCells
+from fpt.evidence.show import text
+from fpt.evidence.verdicts import ASKED, CONTRADICTED, SUPPORTED
+from fpt.papers import claims, table
+
+TABLE_1 = table("rothermel-table-1")
+FREEZING = definitions("book/lu-freezing.md")
+ROTHERMEL = definitions("book/rothermel.md")
+PROTOCOL = definitions("book/protocol.md")
+STATUS = definitions("book/status.md")
+CLAIMS = definitions("book/claims.md")
+MISPRINTS = definitions("book/misprints.md")
+LEARNING_RATE = definitions("book/learning-rate.md")
+TASKS = ("listops", "mnist", "cifar10", "cifar10-lra")
+
+
+@pytest.fixture(scope="module")
+def study(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A complete study; tests only read it."""
+    return synthetic.finish(synthetic.workspace(tmp_path_factory.mktemp("workspace")))
+
+
+def test_the_spread_of_the_weights_that_are_here_and_of_none() -> None:
+    figure = FREEZING.spread_figure(("tiny-lm", "gpt2"))  # no weights of gpt2 here
+    assert [axes.get_title() for axes in figure.axes if axes.get_visible()] == ["tiny-lm"]
+    assert "tiny-lm, attention weight: 0." in figure.get_label()
+    assert "no results" in FREEZING.spread_figure(("gpt2",)).get_label()
+
+
+def test_bars_stand_at_what_is_printed_and_at_ours(study: Path) -> None:
+    cells, table_1 = StudyCells(study), table("rothermel-table-1")
+    (axes,) = ROTHERMEL.bar_figure(table_1, [cells]).axes
+    assert [label.get_text() for label in axes.get_yticklabels()][::4] == ["ListOps (paper)", "Digits (laptop)"]
+    bars = [[bar.get_width() for bar in each] for each in axes.containers if isinstance(each, BarContainer)]
+    printed = [[entry.printed[task].value for task in TASKS] for entry in table_1.rows.values()]
+    assert [each[:4] for each in bars] == printed
+    tuned = 100 * cells.by_task(table_1)["digits"]["FP"].values()
+    assert bars[1][4] == pytest.approx(tuned.mean())
+    (error,) = [each for each in axes.containers if isinstance(each, ErrorbarContainer)][1].lines[2]
+    assert np.ptp(error.get_segments()[4][:, 0]) == pytest.approx(2 * tuned.sem())
+    (alone,) = ROTHERMEL.bar_figure(table_1, []).axes
+    assert len(alone.get_yticklabels()) == 4
+
+
+def test_where_an_arm_was_not_run_there_is_no_bar_and_no_error(tmp_path: Path) -> None:
+    half = synthetic.finish(synthetic.workspace(tmp_path), skip=("frozen-random", "unfrozen-random"))
+    (axes,) = ROTHERMEL.bar_figure(table("rothermel-table-1"), [StudyCells(half)]).axes
+    assert [len(each) for each in axes.containers if isinstance(each, BarContainer)] == [4, 5, 4, 5]
+    errors = [each for each in axes.containers if isinstance(each, ErrorbarContainer)]
+    assert [len(each.lines[2][0].get_segments()) for each in errors] == [4, 5, 4, 5]
+
+
+def test_accuracy_over_layers_has_a_line_an_arm(study: Path) -> None:
+    arms = list(text.arms(StudyCells(study), "digits").values())
+    shallow = [replace(cell, spec=cell.spec.changed(backbone_options={"layers": 2})) for cell in arms if cell.spec]
+    found = {"Digits": [*arms, *shallow]}
+    figure = ROTHERMEL.depth_figure(found)
+    (axes,) = [axes for axes in figure.axes if axes.get_visible()]
+    assert axes.get_xticks().tolist() == [2, 4]
+    assert "Digits, frozen pretrained, 4 layers: 86" in figure.get_label()
+    assert "Digits, unfrozen random, 2 layers: " in figure.get_label()
+    row = ROTHERMEL.depth_table(found).frame.set_index("arm").loc["frozen pretrained"]
+    assert (
+        row["2 layers"]
+        == row["4 layers"]
+        == f"{100 * arms[1].values().mean():.1f} ± {100 * arms[1].values().sem():.1f}"
+    )
+    assert list(row.index) == ["task and study", "2 layers", "4 layers"]
+    assert ROTHERMEL.by_depth(table("ours-arms"), [StudyCells(study)]) == {}  # one depth
+    assert "no results" in ROTHERMEL.depth_figure({}).get_label()
+
+
+def test_steps_beside_those_of_the_paper(study: Path) -> None:
+    rows = ROTHERMEL.steps_table(TABLE_1, [StudyCells(study)]).to_dict("records")
+    assert [row["steps"] for row in rows] == ["300,000", "400,000", "400,000", "300,000", "400"]
+    assert (rows[-1]["rates x seeds"], rows[-1]["share of the paper's"]) == ("4 x 8", "0.10%")
+
+
+def test_a_protocol_row_for_every_recipe_that_has_results(tmp_path: Path) -> None:
+    study = synthetic.workspace(tmp_path)
+    assert PROTOCOL.protocol_table(tmp_path).empty
+    synthetic.finish(study)
+    (row,) = PROTOCOL.protocol_table(tmp_path).to_dict("records")
+    assert (row["study"], row["model"], row["task"], row["steps"]) == ("laptop", "tiny-lm", "digits", "400")
+    assert (row["seeds"], row["tests"]) == ("8", "all, at the end all")
+    assert "extended to" in row
+
+
+def test_a_protocol_row_names_the_rates_by_which_a_grid_was_extended(tmp_path: Path) -> None:
+    study = synthetic.finish(synthetic.workspace(tmp_path))
+    for path in study.glob("digits.frozen-random*/result.json"):
+        record = json.loads(path.read_text())
+        path.write_text(json.dumps(record | {"grid": [*record["grid"], 0.3]}))
+    rows = PROTOCOL.protocol_table(tmp_path)
+    assert dict(zip(rows["extended to"], rows["rates"], strict=True)) == {
+        "3e-1": "1e-4, 1e-3, 1e-2, 1e-1", "": "1e-4, 1e-3, 1e-2, 1e-1",
+    }  # fmt: skip
+
+
+def test_the_status_of_every_sweep(study: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(study)
+    shown = STATUS.status_table("laptop")
+    assert len(shown.frame) == 6
+    assert "steps 400" in shown.caption
+    assert "commit 00000000" in shown.caption
+    assert shown.frame["hash"].is_unique
+    assert not any(shown.links)  # own notebooks are not shipped with the book
+
+
+def test_published_sweeps_lead_to_their_notebooks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    study = synthetic.finish(synthetic.workspace(tmp_path), "published", skip=("frozen-random",))
+    monkeypatch.chdir(study)
+    for folder in (study / "published").iterdir():
+        (folder / "notebook.ipynb").touch()
+    links = [link for link in STATUS.status_table("laptop").links if link]
+    assert len(links) == 4
+    assert all((study / "published" / link).is_file() for link in (each.split("published/")[1] for each in links))
+    assert links[0].startswith("../runs/laptop/published/digits.")
+
+
+def test_no_oddity_is_missing_and_each_has_its_arithmetic_or_its_quotation() -> None:
+    found = {**MISPRINTS.without_runs("lu2021"), **MISPRINTS.without_runs("rothermel2021")}
+    odd = {name: verdict for name, verdict in found.items() if name.startswith("O-")}
+    assert list(odd) == [name for name in claims() if name.startswith("O-")]
+    shown = MISPRINTS.slips_table(odd)
+    for name, row, link in zip(odd, shown.frame.to_dict("records"), shown.links, strict=True):
+        assert (row["id"], link) == (name, f"claims.html#{name.lower()}")
+        if row["what shows it"].startswith("read: "):
+            assert row["quotation"], name
+        else:
+            assert re.search(r"\d", row["what shows it"]), name
+
+
+def test_what_counting_contradicts_and_what_is_only_read() -> None:
+    found = {**MISPRINTS.without_runs("lu2021"), **MISPRINTS.without_runs("rothermel2021")}
+    wrong = [name for name, verdict in found.items() if verdict.word == CONTRADICTED]
+    assert wrong == ["L-19", "L-29", "L-30", "L-51", "R-24"]
+    read = {name: verdict for name, verdict in found.items() if claims()[name].documentary}
+    assert list(read) == [name for name, each in claims().items() if each.documentary]
+    assert MISPRINTS.slips_table(read).frame["what shows it"].str.startswith("read: ").all()
+
+
+def test_usable_ranges_and_ratios_of_rates(study: Path) -> None:
+    """Frozen arms lose 8 points a decade, unfrozen ones 40; their best rates are a decade apart."""
+    found = LEARNING_RATE.setups([StudyCells(study)])
+    widths = LEARNING_RATE.usable_table(found, "").frame.set_index("within")
+    assert [float(widths.loc["5 points", arm][:4]) for arm in ("FP", "UP")] == pytest.approx([1.25, 0.25], abs=0.1)
+    ratios = LEARNING_RATE.ratio_table(found, "").frame.set_index("arms")
+    assert ratios.loc["UP / FP", "after N"] == "0.1 (0.1 to 0.1)"
+    assert [name for name in ratios if name.startswith("after")] == [
+        f"after N/{2**k}" if k else "after N" for k in (5, 4, 3, 2, 1, 0)
+    ]
+    assert len(LEARNING_RATE.setups([])) == len(LEARNING_RATE.usable_table({}, "").frame) == 0
+
+
+def test_how_often_fewer_rates_and_seeds_agree(study: Path) -> None:
+    found = LEARNING_RATE.setups([StudyCells(study)])
+    assert {name: list(cells) for name, cells in found.items()} == {"Digits (laptop)": ["FR", "FP", "UR", "UP"]}
+    figure = LEARNING_RATE.agreement_figure(found)
+    titles = [axes.get_title() for axes in figure.axes]
+    assert titles == [f"{arms}, fewer {of}" for arms in ("UP - FP", "UR - FP") for of in ("rates", "seeds")]
+    assert "Digits (laptop), UP - FP, seeds: 100% with 3" in figure.get_label()
+    assert "no results" in LEARNING_RATE.agreement_figure({}).get_label()
+
+
+def test_the_table_of_claims_names_every_study_with_its_word() -> None:
+    asked = replace(verdict("R-01", SUPPORTED, "a"), asked=ASKED)
+    found = {"R-01": [asked, verdict("R-01", CONTRADICTED, "b")], "R-18": []}
+    shown = CLAIMS.claims_table(found, {"R-01": [verdict("R-01", SUPPORTED, "a")]})
+    row = shown.frame.iloc[0]
+    words = "a: supported, tiny-lm, 400 steps, asked before the runs; b: contradicted, tiny-lm, 400 steps"
+    assert (row["verdict"], row["studies"]) == ("studies disagree", words)
+    assert (row["scale"], row["at the paper's rate"]) == ("reduced", SUPPORTED)
+    assert 'id="r-18"' in shown._repr_html_()
+
+
+def test_notes_of_several_studies_name_the_study() -> None:
+    some = [("a", "half of it; few tasks"), ("b", "half of it"), ("c", "half of it; few tasks; more")]
+    found = {"R-01": [replace(verdict("R-01", SUPPORTED, study), note=note) for study, note in some]}
+    assert CLAIMS.claims_table(found, {}).frame.iloc[0]["note"] == "half of it; a, c: few tasks; c: more"
+    lone = {"R-01": found["R-01"][:1]}
+    assert CLAIMS.claims_table(lone, {}).frame.iloc[0]["note"] == "half of it; few tasks"
