@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from fpt.errors import LockedError, SpecError
+from fpt.files import read_json
 from fpt.sweeps.spec import SweepSpec
 from fpt.sweeps.study import Study
 from fpt.sweeps.study_file import NAME
@@ -90,15 +91,6 @@ def read_result(folder: Path, spec: SweepSpec) -> dict[str, Any] | None:
     """The folder's result.json if it answers this very spec; a sweep is done by this sign and no other."""
     result = read_json(folder / RESULT)
     return result if result and result.get("hash") == spec.hash else None
-
-
-def read_json(path: Path) -> dict[str, Any] | None:
-    """The file's JSON object; None where there is none, whole."""
-    try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return None
-    return found if isinstance(found, dict) else None
 
 
 @contextmanager

@@ -43,11 +43,6 @@ class Result:
     curves: "pd.DataFrame"
     info: dict[str, Any]
 
-    @property
-    def selected_rate(self) -> float | None:
-        rate = self.info["selected_rate"]
-        return None if rate is None else float(rate)
-
 
 def prepare(
     spec: SweepSpec, data_dir: str | Path | None = None, folder: Path | None = None, study: Path | None = None
@@ -59,7 +54,7 @@ def prepare(
     """
     task = tasks.load(spec.task, data_dir, spec.variant, **spec.task_options)
     task = task.shuffled() if spec.shuffle_tokens else task
-    task = task if spec.data_fraction == 1 else task.reduced(spec.data_fraction)
+    task = task.reduced(spec.data_fraction)
     task.split(spec.seeds[0]).batch(0, spec.batch_size)  # refuses a batch larger than the split
     options: dict[str, Any] = dict(spec.backbone_options)
     how = (spec.init, spec.trainable, spec.random_init, spec.random_gain, spec.input_init, kept_weights(spec, study))
@@ -131,13 +126,6 @@ def check_all(specs: Sequence[SweepSpec], study: Path) -> None:
             prepare(alike, folder=study, study=study)
         except FptError as error:
             raise type(error)(f"{error} (sweep {spec.folder_name} of {study})") from error
-    if any(spec.compute_type == "auto" for spec in specs):
-        import torch
-
-        from fpt.training import resources
-
-        # once, here: two sweeps that measured at the same time could come to different answers
-        resources.dtype("auto", torch.device("cuda" if torch.cuda.is_available() else "cpu"))
 
 
 def run_sweep(
