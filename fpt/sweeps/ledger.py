@@ -82,8 +82,7 @@ def sweep_state(spec: SweepSpec, study: Path) -> SweepState:
 def stale_folders(study: Study, inside: str = "") -> list[Path]:
     """Folders that the present study.yaml does not resolve to: own or (inside=PUBLISHED) published ones."""
     names = {spec.folder_name for spec in study.sweeps} | {PUBLISHED}
-    parent = study.folder / inside
-    folders = sorted(path for path in parent.glob("*") if path.is_dir()) if parent.is_dir() else []
+    folders = sorted(path for path in (study.folder / inside).glob("*") if path.is_dir())
     return [path for path in folders if path.name not in names and not path.name.startswith(".")]
 
 

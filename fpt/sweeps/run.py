@@ -140,29 +140,22 @@ def run_sweep(
     again; one left unfinished goes on from its last checkpoint. Raises LockedError if another process still writes it,
     or if it holds another spec.
     """
-    study = None if folder is None else Path(folder).parent
-    folder = Path(tempfile.mkdtemp(prefix="fpt-"), spec.folder_name) if folder is None else Path(folder)
-    if ledger.read_result(folder, spec) is None:
-        task, template = prepared or prepare(spec, data_dir, study=study)
-        with ledger.hold(folder / ledger.LOCK, spec):
-            if ledger.read_result(folder, spec) is None:  # another process may have finished it meanwhile
-                _train(spec, folder, task, template)
-    return read(spec, folder)
-
-
-def read(spec: SweepSpec, folder: Path) -> Result:
-    """The finished sweep in `folder`."""
     import pandas as pd
 
+    study = None if folder is None else Path(folder).parent
+    folder = Path(tempfile.mkdtemp(prefix="fpt-"), spec.folder_name) if folder is None else Path(folder)
     info = ledger.read_result(folder, spec)
     if info is None:
-        raise FileNotFoundError(f"{folder} holds no finished sweep {spec.hash}")
+        task, template = prepared or prepare(spec, data_dir, study=study)
+        with ledger.hold(folder / ledger.LOCK, spec):
+            # another process may have finished it meanwhile
+            info = ledger.read_result(folder, spec) or _train(spec, folder, task, template)
     runs, curves = (pd.read_parquet(folder / f"{name}.parquet") for name in ("runs", "curves"))
     return Result(spec, folder, runs, curves, info)
 
 
-def _train(spec: SweepSpec, folder: Path, task: "Task", template: "Template") -> None:
-    """The grid and its extensions, and their files; result.json is the last one."""
+def _train(spec: SweepSpec, folder: Path, task: "Task", template: "Template") -> dict[str, Any]:
+    """The grid and its extensions, and their files; result.json, whose content it returns, is the last one."""
     clock, checkpoints = Clock(folder), folder / CHECKPOINTS
     fleets: list[FleetResult] = []
     rates: Sequence[float] = spec.learning_rates
@@ -191,9 +184,11 @@ def _train(spec: SweepSpec, folder: Path, task: "Task", template: "Template") ->
     for name, table in tables.items():
         table.insert(0, "sweep", spec.folder_name)
         write_atomically(folder / f"{name}.parquet", parquet(table))
-    write_json(folder / ledger.RESULT, provenance(spec, folder, tables["runs"], task, template, fleets, clock))
+    info = provenance(spec, folder, tables["runs"], task, template, fleets, clock)
+    write_json(folder / ledger.RESULT, info)
     (folder / ledger.PROGRESS).unlink(missing_ok=True)
     shutil.rmtree(checkpoints, ignore_errors=True)  # a leftover costs nothing but room
+    return info
 
 
 def further_rates(spec: SweepSpec, validation: "pd.DataFrame") -> list[float]:
