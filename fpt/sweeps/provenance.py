@@ -99,7 +99,7 @@ def provenance(
         "threads": first.threads,
         "device": device_name(first.device),
         **software(),
-        "fleets": [list(part) for fleet in fleets for part in fleet.parts],  # (rates, seeds): split where memory was short
+        "fleets": [list(part) for fleet in fleets for part in fleet.parts],  # rates, seeds: split where memory is short
         "compiled": any(fleet.compiled for fleet in fleets),
         "started_utc": clock.started_utc,
         "finished_utc": now(),

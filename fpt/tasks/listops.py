@@ -78,15 +78,12 @@ def evaluate(symbols: Iterable[int], exact: int = 99) -> int:
 
 
 def generate(rules: Rules, count: int, name: str) -> Corpus:
-    """`count` different examples, equal on every machine; each answer is checked by `evaluate`."""
+    """`count` different examples, equal on every machine."""
     source = np.random.PCG64(stream(0, name))
     found: dict[bytes, int] = {}
     with tqdm(total=count, desc=f"generating {name}", disable=None, leave=False) as bar:
         while len(found) < count:
-            for text, value in zip(*trees(rules, source), strict=True):
-                if evaluate(list(text)) != value:
-                    raise DataError(f"{name}: generator and evaluator disagree on {decode(text)}.")
-                found.setdefault(text, value)
+            found |= {text: evaluate(text) for text in trees(rules, source)}
             bar.update(min(len(found), count) - bar.n)
     return corpus_of(list(found.items())[:count])
 
