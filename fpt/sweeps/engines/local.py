@@ -16,10 +16,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from fpt.errors import SpecError
 from fpt.files import write_json
 from fpt.sweeps import engines, ledger
 from fpt.sweeps.engines import FAILED, LOG, LOST, OWN_ERROR, SOURCE, Attempt, Failure, Watch
-from fpt.sweeps.spec import SweepSpec, resolve
+from fpt.sweeps.spec import SweepSpec
 from fpt.training.libraries import faster_libraries
 
 PARTIAL = "notebook.partial.ipynb"
@@ -128,18 +129,15 @@ def start(
 def main(parameters: dict[str, Any], folder: Path) -> int:
     """The worker: execute the notebook into `folder`, under its final name only once it is whole."""
     threading.Thread(target=_end_with_driver, daemon=True).start()
-    import papermill
     from nbclient.exceptions import DeadKernelError
     from papermill.exceptions import PapermillExecutionError
 
+    from fpt.sweeps.spec import resolve
+
     partial = folder / PARTIAL
     with ledger.hold(folder / ledger.NOTEBOOK_LOCK, resolve(parameters)):
-        parameters = {**parameters, "folder": folder.as_posix()}
         try:
-            # nbclient waits 4 s for late output, which a loaded machine misses; papermill makes that an error
-            papermill.execute_notebook(
-                SOURCE.as_posix(), partial.as_posix(), parameters, progress_bar=False, iopub_timeout=60
-            )
+            execute_notebook({**parameters, "folder": folder.as_posix()}, partial)
         except PapermillExecutionError:
             os.replace(partial, folder / FAILED)
             return OWN_ERROR
@@ -153,6 +151,19 @@ def main(parameters: dict[str, Any], folder: Path) -> int:
         write_json(folder / ledger.NOTEBOOK, notebook)
         partial.unlink()
     return 0
+
+
+def execute_notebook(parameters: dict[str, Any], output: Path) -> None:
+    """papermill on the sweep notebook, by relative paths only, after the check that papermill leaves out."""
+    import papermill
+
+    known = papermill.inspect_notebook(SOURCE.as_posix())
+    if unknown_names := sorted(set(parameters) - set(known)):
+        raise SpecError(f"{SOURCE} has no parameters {', '.join(unknown_names)}; it has {', '.join(known)}")
+    # nbclient waits 4 s for late output, which a loaded machine misses; papermill makes that an error
+    papermill.execute_notebook(
+        SOURCE.as_posix(), output.as_posix(), parameters=parameters, progress_bar=False, iopub_timeout=60
+    )
 
 
 def _end_with_driver() -> None:
