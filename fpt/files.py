@@ -44,6 +44,15 @@ def write_json(path: Path, content: dict[str, Any]) -> None:
     write_atomically(path, (json.dumps(content, indent=1) + "\n").encode())
 
 
+def read_json(path: Path) -> dict[str, Any] | None:
+    """The file's JSON object; None where there is none, whole."""
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    return found if isinstance(found, dict) else None
+
+
 def check_writable(folder: Path) -> None:
     """Refuse (FptError) a folder in which no file can be made."""
     try:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from fpt.errors import LockedError, SpecError
+from fpt.files import read_json
 from fpt.sweeps.spec import SweepSpec
 from fpt.sweeps.study import Study
 from fpt.sweeps.study_file import NAME
@@ -81,8 +82,7 @@ def sweep_state(spec: SweepSpec, study: Path) -> SweepState:
 def stale_folders(study: Study, inside: str = "") -> list[Path]:
     """Folders that the present study.yaml does not resolve to: own or (inside=PUBLISHED) published ones."""
     names = {spec.folder_name for spec in study.sweeps} | {PUBLISHED}
-    parent = study.folder / inside
-    folders = sorted(path for path in parent.glob("*") if path.is_dir()) if parent.is_dir() else []
+    folders = sorted(path for path in (study.folder / inside).glob("*") if path.is_dir())
     return [path for path in folders if path.name not in names and not path.name.startswith(".")]
 
 
@@ -90,15 +90,6 @@ def read_result(folder: Path, spec: SweepSpec) -> dict[str, Any] | None:
     """The folder's result.json if it answers this very spec; a sweep is done by this sign and no other."""
     result = read_json(folder / RESULT)
     return result if result and result.get("hash") == spec.hash else None
-
-
-def read_json(path: Path) -> dict[str, Any] | None:
-    """The file's JSON object; None where there is none, whole."""
-    try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return None
-    return found if isinstance(found, dict) else None
 
 
 @contextmanager

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import fpt
 from fpt import tasks
+from fpt.files import read_json
 from fpt.models import weights
 from fpt.papers import claim, rule_hash
 from fpt.papers.schema import RULES
@@ -34,7 +35,7 @@ class Clock:
     """When a sweep was started first, and the seconds of work on it, also those of a process that was killed."""
 
     def __init__(self, folder: Path) -> None:
-        before = ledger.read_json(folder / ledger.PROGRESS) or {}
+        before = read_json(folder / ledger.PROGRESS) or {}
         self.started_utc = str(before.get("started_utc", now()))
         self._began = time.perf_counter() - float(before.get("seconds", 0))
 
@@ -98,7 +99,7 @@ def provenance(
         "threads": first.threads,
         "device": device_name(first.device),
         **software(),
-        "fleets": [part for fleet in fleets for part in fleet.parts],  # (rates, seeds): split where memory was short
+        "fleets": [list(part) for fleet in fleets for part in fleet.parts],  # rates, seeds: split where memory is short
         "compiled": any(fleet.compiled for fleet in fleets),
         "started_utc": clock.started_utc,
         "finished_utc": now(),

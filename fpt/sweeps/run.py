@@ -43,11 +43,6 @@ class Result:
     curves: "pd.DataFrame"
     info: dict[str, Any]
 
-    @property
-    def selected_rate(self) -> float | None:
-        rate = self.info["selected_rate"]
-        return None if rate is None else float(rate)
-
 
 def prepare(
     spec: SweepSpec, data_dir: str | Path | None = None, folder: Path | None = None, study: Path | None = None
@@ -59,7 +54,7 @@ def prepare(
     """
     task = tasks.load(spec.task, data_dir, spec.variant, **spec.task_options)
     task = task.shuffled() if spec.shuffle_tokens else task
-    task = task if spec.data_fraction == 1 else task.reduced(spec.data_fraction)
+    task = task.reduced(spec.data_fraction)
     task.split(spec.seeds[0]).batch(0, spec.batch_size)  # refuses a batch larger than the split
     options: dict[str, Any] = dict(spec.backbone_options)
     how = (spec.init, spec.trainable, spec.random_init, spec.random_gain, spec.input_init, kept_weights(spec, study))
@@ -131,13 +126,6 @@ def check_all(specs: Sequence[SweepSpec], study: Path) -> None:
             prepare(alike, folder=study, study=study)
         except FptError as error:
             raise type(error)(f"{error} (sweep {spec.folder_name} of {study})") from error
-    if any(spec.compute_type == "auto" for spec in specs):
-        import torch
-
-        from fpt.training import resources
-
-        # once, here: two sweeps that measured at the same time could come to different answers
-        resources.dtype("auto", torch.device("cuda" if torch.cuda.is_available() else "cpu"))
 
 
 def run_sweep(
@@ -152,29 +140,22 @@ def run_sweep(
     again; one left unfinished goes on from its last checkpoint. Raises LockedError if another process still writes it,
     or if it holds another spec.
     """
-    study = None if folder is None else Path(folder).parent
-    folder = Path(tempfile.mkdtemp(prefix="fpt-"), spec.folder_name) if folder is None else Path(folder)
-    if ledger.read_result(folder, spec) is None:
-        task, template = prepared or prepare(spec, data_dir, study=study)
-        with ledger.hold(folder / ledger.LOCK, spec):
-            if ledger.read_result(folder, spec) is None:  # another process may have finished it meanwhile
-                _train(spec, folder, task, template)
-    return read(spec, folder)
-
-
-def read(spec: SweepSpec, folder: Path) -> Result:
-    """The finished sweep in `folder`."""
     import pandas as pd
 
+    study = None if folder is None else Path(folder).parent
+    folder = Path(tempfile.mkdtemp(prefix="fpt-"), spec.folder_name) if folder is None else Path(folder)
     info = ledger.read_result(folder, spec)
     if info is None:
-        raise FileNotFoundError(f"{folder} holds no finished sweep {spec.hash}")
+        task, template = prepared or prepare(spec, data_dir, study=study)
+        with ledger.hold(folder / ledger.LOCK, spec):
+            # another process may have finished it meanwhile
+            info = ledger.read_result(folder, spec) or _train(spec, folder, task, template)
     runs, curves = (pd.read_parquet(folder / f"{name}.parquet") for name in ("runs", "curves"))
     return Result(spec, folder, runs, curves, info)
 
 
-def _train(spec: SweepSpec, folder: Path, task: "Task", template: "Template") -> None:
-    """The grid and its extensions, and their files; result.json is the last one."""
+def _train(spec: SweepSpec, folder: Path, task: "Task", template: "Template") -> dict[str, Any]:
+    """The grid and its extensions, and their files; result.json, whose content it returns, is the last one."""
     clock, checkpoints = Clock(folder), folder / CHECKPOINTS
     fleets: list[FleetResult] = []
     rates: Sequence[float] = spec.learning_rates
@@ -203,9 +184,11 @@ def _train(spec: SweepSpec, folder: Path, task: "Task", template: "Template") ->
     for name, table in tables.items():
         table.insert(0, "sweep", spec.folder_name)
         write_atomically(folder / f"{name}.parquet", parquet(table))
-    write_json(folder / ledger.RESULT, provenance(spec, folder, tables["runs"], task, template, fleets, clock))
+    info = provenance(spec, folder, tables["runs"], task, template, fleets, clock)
+    write_json(folder / ledger.RESULT, info)
     (folder / ledger.PROGRESS).unlink(missing_ok=True)
     shutil.rmtree(checkpoints, ignore_errors=True)  # a leftover costs nothing but room
+    return info
 
 
 def further_rates(spec: SweepSpec, validation: "pd.DataFrame") -> list[float]:

@@ -49,17 +49,15 @@ def layered(layers: Sequence[tuple[str, Mapping[str, Any]]], source: str) -> Fie
 
     Raises SpecError where one layer names an arm and another its initialisation or groups: no silent mixture.
     """
-    arms = [f"{place}: arm {layer['arm']}" for place, layer in layers if layer.get("arm") is not None]
-    parts = [
-        f"{place}: {name} {layer[name]}"
+    named = [
+        (name, f"{place}: {name} {layer[name]}")
+        for name in ("arm", "init", "trainable")
         for place, layer in layers
-        for name in ("init", "trainable")
         if layer.get(name) is not None
     ]
-    if arms and parts:
-        raise SpecError(
-            f"an arm is initialisation and groups, give one or the other: {'; '.join(arms + parts)} ({source})"
-        )
+    if {"arm"} < {name for name, _ in named}:
+        listed = "; ".join(text for _, text in named)
+        raise SpecError(f"an arm is initialisation and groups, give one or the other: {listed} ({source})")
     measures = [name for _, layer in layers for name in layer.get("measures") or ()]
     fields = {name: value for _, layer in layers for name, value in layer.items()}
     return fields | ({"measures": measures} if measures else {})

@@ -69,17 +69,18 @@ def smoke(
 
 def reduced_form(spec: SweepSpec, reduced: dict[str, str]) -> SweepSpec:
     """The same sweep on a tiny model: at most two layers, two rates, one seed."""
-    fields = spec.model_dump() | SMALL
-    fields |= {"learning_rates": spec.learning_rates[:2], "seeds": spec.seeds[:1]}
-    fields["data_fraction"] = max(spec.data_fraction, 0.5)  # of few examples
-    options = dict(spec.backbone_options)
-    if options.get("layers", 0):
+    options = {name: value for name, value in spec.backbone_options.items() if name != "width"}
+    if options.get("layers"):
         options["layers"] = min(int(options["layers"]), 2)
-    fields["backbone_options"] = {name: value for name, value in options.items() if name != "width"}
-    fields["task_options"] = {**spec.task_options, **FEW.get(spec.task, {})}
-    if spec.pretrained_by:
-        fields["pretrained_by"] = reduced[spec.pretrained_by]
-    return resolve(fields, "reduced for --smoke")
+    fields = {
+        "learning_rates": spec.learning_rates[:2],
+        "seeds": spec.seeds[:1],
+        "data_fraction": max(spec.data_fraction, 0.5),  # of few examples
+        "backbone_options": options,
+        "task_options": spec.task_options | FEW.get(spec.task, {}),
+        "pretrained_by": spec.pretrained_by and reduced[spec.pretrained_by],
+    }
+    return resolve(dict(spec) | SMALL | fields, "reduced for --smoke")
 
 
 @contextmanager

@@ -105,11 +105,9 @@ class SweepSpec(Recipe):
     @property
     def arm(self) -> str:
         """One of the four arms of Rothermel et al., else `<trainable>-<init>` with groups joined by +."""
-        for name, resolved in models.ARMS.items():
-            if resolved == (self.init, self.trainable):
-                return name
+        named = {resolved: name for name, resolved in models.ARMS.items()}
         trainable = self.trainable if isinstance(self.trainable, str) else "+".join(self.trainable)
-        return f"{trainable}-{self.init}"
+        return named.get((self.init, trainable), f"{trainable}-{self.init}")
 
     @property
     def recipe(self) -> Recipe:

@@ -47,7 +47,7 @@ def grow(rules: Rules, source: np.random.PCG64) -> list[Level]:
 
 def trim(levels: list[Level], rules: Rules) -> list[Level]:
     """Only the trees of an allowed length, numbered anew."""
-    lengths = np.sum([np.bincount(x.tree, 1 + (x.symbol >= OPERATOR), ROOTS) for x in levels], axis=0)
+    lengths = sizes_of(levels)[0]
     keep = (lengths > rules.min_length) & (lengths < rules.max_length)
     number = keep.cumsum() - 1
     return [
@@ -56,29 +56,21 @@ def trim(levels: list[Level], rules: Rules) -> list[Level]:
     ]
 
 
-def fold(levels: list[Level]) -> tuple[list[Ints], Ints]:
-    """Bottom up: the tokens below and with every node, level by level, and the value of every tree."""
-    sizes, size, value = list[Ints](), np.zeros(0, np.int64), np.zeros(0, np.int64)
+def sizes_of(levels: list[Level]) -> list[Ints]:
+    """Bottom up: the tokens below and with every node, level by level."""
+    sizes = [np.zeros(0, np.int64)]
     for symbol, _, args in reversed(levels):
-        above_size, above_value, split = np.ones_like(symbol), symbol - DIGIT, symbol >= OPERATOR
+        size = np.ones_like(symbol)
         if len(args):
-            start, kind = args.cumsum() - args, symbol[split] - OPERATOR
-            group = np.repeat(np.arange(len(args)), args)
-            ordered = np.sort(group * 10 + value) % 10
-            median = (ordered[start + (args - 1) // 2] + ordered[start + args // 2]) // 2
-            least, most = np.minimum.reduceat(value, start), np.maximum.reduceat(value, start)
-            total = np.add.reduceat(value, start) % 10
-            above_value[split] = np.choose(kind, [least, most, median, total])
-            above_size[split] = 2 + np.add.reduceat(size, start)
-        size, value = above_size, above_value
+            size[symbol >= OPERATOR] = 2 + np.add.reduceat(sizes[0], args.cumsum() - args)
         sizes.insert(0, size)
-    return sizes, value
+    return sizes
 
 
-def trees(rules: Rules, source: np.random.PCG64) -> tuple[list[bytes], list[int]]:
-    """The next trees as strings of symbols, one byte each, and their values."""
+def trees(rules: Rules, source: np.random.PCG64) -> list[bytes]:
+    """The next trees as strings of symbols, one byte each."""
     levels = trim(grow(rules, source), rules)
-    sizes, values = fold(levels)
+    sizes = sizes_of(levels)
     text = np.zeros(sizes[0].sum(), np.uint8)
     place = ends = sizes[0].cumsum() - sizes[0]
     for depth, (symbol, _, args) in enumerate(levels):
@@ -90,4 +82,4 @@ def trees(rules: Rules, source: np.random.PCG64) -> tuple[list[bytes], list[int]
             first = args.cumsum() - args
             place = np.repeat(place[split] + 1 - before[first], args) + before
     flat = text.tobytes()
-    return [flat[a:b] for a, b in zip(ends, ends + sizes[0], strict=True)], values.tolist()
+    return [flat[a:b] for a, b in zip(ends, ends + sizes[0], strict=True)]

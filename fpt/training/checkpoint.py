@@ -18,7 +18,7 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from fpt.errors import DataError, FptError
-from fpt.files import replaced, write_json
+from fpt.files import read_json, replaced, write_json
 from fpt.models.template import Template
 from fpt.tasks import npz_checksum
 from fpt.tasks.task import Task
@@ -55,22 +55,18 @@ class Folder:
 
     def plan(self, identity: dict[str, Any]) -> dict[str, Any] | None:
         """What was decided at the start, if it was decided for the same `identity`; else the folder is emptied."""
-        try:
-            plan: dict[str, Any] = json.loads((self.path / "plan.json").read_text())
-        except FileNotFoundError:
+        file = self.path / "plan.json"
+        if not file.is_file():
             return None
-        except (OSError, ValueError) as error:
-            self._forget(f"its plan cannot be read: {error}")
-            return None
-        if plan.get("identity") != json.loads(json.dumps(identity)):
-            self._forget("it was made for another fleet, by another version, or on another kind of device")
-            return None
-        return plan
-
-    def _forget(self, reason: str) -> None:
-        warnings.warn(f"{self.path}: {reason}; this fleet starts over", stacklevel=3)
+        plan = read_json(file)
+        if plan and plan.get("identity") == json.loads(json.dumps(identity)):
+            return plan
+        other = "it was made for another fleet, by another version, or on another kind of device"
+        reason = other if plan else "its plan cannot be read"
+        warnings.warn(f"{self.path}: {reason}; this fleet starts over", stacklevel=2)
         shutil.rmtree(self.path)
         self.path.mkdir()
+        return None
 
     def write_plan(self, plan: dict[str, Any]) -> None:
         write_json(self.path / "plan.json", plan)

@@ -113,12 +113,10 @@ class Fleet:
         shapes = self.template.shapes
         self.names = sorted(names, key=lambda name: shapes[name].numel() >= LARGE)
         self.shapes = [shapes[name] for name in self.names]
-        large = [shape.numel() for shape in self.shapes if shape.numel() >= LARGE]
-        small = sum(shape.numel() for shape in self.shapes) - sum(large)
-        self.pieces = [size for size in (small, *large) if size]
-        kinds = [
-            self._kind(name) for name, shape in zip(self.names, self.shapes, strict=True) if shape.numel() >= LARGE
-        ]
+        sizes = [shape.numel() for shape in self.shapes]
+        small = sum(size for size in sizes if size < LARGE)
+        self.pieces = [small] * bool(small) + [size for size in sizes if size >= LARGE]
+        kinds = [self._kind(name) for name, size in zip(self.names, sizes, strict=True) if size >= LARGE]
         self.kinds = [torch.float32] * bool(small) + kinds
 
     def _kind(self, name: str) -> torch.dtype:

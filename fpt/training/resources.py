@@ -1,7 +1,6 @@
 """What the machine can give: memory for a fleet, the faster number type, threads, and whether compiling pays."""
 
 import functools
-import json
 import os
 import platform
 import sys
@@ -16,7 +15,7 @@ import psutil
 import torch
 
 from fpt.errors import FptError
-from fpt.files import write_json
+from fpt.files import read_json, write_json
 from fpt.models.template import Template
 from fpt.training.recipe import Recipe
 
@@ -124,10 +123,7 @@ def remembered(device: torch.device) -> str:
     name = torch.cuda.get_device_name(device) if device.type == "cuda" else platform.processor() or platform.machine()
     key = f"{platform.node()} {name} torch {torch.__version__}"
     path = Path("~/.cache/fpt/compute_type.json").expanduser()
-    try:
-        known = json.loads(path.read_text())
-    except (OSError, ValueError):  # not there yet, or cut short: measure again
-        known = {}
+    known = read_json(path) or {}
     if known.get(key) not in ("float32", "bfloat16"):
         known[key] = faster(device)
         with suppress(OSError):  # a home folder that cannot be written only costs a measurement next time

@@ -16,6 +16,7 @@ from stand_in import Accuracy, Trained, best_at, fleet, spec
 
 from fpt import papers
 from fpt.errors import DataError, FptError, LockedError, SpecError, WeightsError
+from fpt.files import read_json
 from fpt.papers.schema import RULES
 from fpt.sweeps import SweepSpec, ledger, provenance, run_sweep
 from fpt.sweeps import run as execute
@@ -30,7 +31,7 @@ def test_every_rate_is_trained_with_every_seed(trained: Trained, tmp_path: Path)
     chosen = spec(seeds=[5, 0, 7])
     result = run_sweep(chosen, tmp_path / "sweep")
     assert trained.calls == [{"rates": [1e-3, 1e-2], "seeds": [0, 5, 7], "checkpoints": "0"}]
-    assert result.selected_rate == 1e-3
+    assert result.info["selected_rate"] == 1e-3
     assert list(result.runs.columns[:3]) == ["sweep", "learning_rate", "seed"]
     assert result.runs["sweep"].eq(chosen.folder_name).all()
     assert len(result.runs) == 6
@@ -108,13 +109,13 @@ class TestExtension:
     def test_upwards_until_the_best_rate_is_inside(self, trained: Trained, tmp_path: Path) -> None:
         grid = [1e-5, 1e-4, 1e-3]
         assert self.grid(trained, tmp_path, best_at(1e-2), learning_rates=grid) == [grid, [3e-3], [1e-2], [3e-2]]
-        info = ledger.read_json(tmp_path / ledger.RESULT) or {}
+        info = read_json(tmp_path / ledger.RESULT) or {}
         assert (info["selected_rate"], info["at_edge"], info["choices"]) == (1e-2, False, {"0": 1e-2, "1": 1e-2})
 
     def test_at_most_so_many_rates_at_an_end(self, trained: Trained, tmp_path: Path) -> None:
         rates = self.grid(trained, tmp_path, best_at(1.0), learning_rates=[1e-5, 1e-4, 1e-3], extend=2)
         assert rates[1:] == [[3e-3], [1e-2]]
-        info = ledger.read_json(tmp_path / ledger.RESULT) or {}
+        info = read_json(tmp_path / ledger.RESULT) or {}
         assert (info["selected_rate"], info["at_edge"]) == (1e-2, True)
 
     def test_both_ends_at_once_and_each_as_far_as_it_needs(self, trained: Trained, tmp_path: Path) -> None:
@@ -128,7 +129,7 @@ class TestExtension:
         heights = {1e-4: (0.5, 0.2), 1e-3: (0.9, 0.6), 1e-2: (0.1, 0.7), 3e-2: (0.1, 0.2)}
         rates = self.grid(trained, tmp_path, lambda rate, seed: heights[rate][seed], learning_rates=grid)
         assert rates == [grid, [3e-2]]
-        assert (ledger.read_json(tmp_path / ledger.RESULT) or {})["selected_rate"] == 1e-3
+        assert (read_json(tmp_path / ledger.RESULT) or {})["selected_rate"] == 1e-3
 
     @pytest.mark.parametrize("seed_that_diverged", [0, 1])
     def test_not_past_a_rate_that_diverged(self, seed_that_diverged: int, trained: Trained, tmp_path: Path) -> None:
@@ -148,7 +149,7 @@ class TestExtension:
 
     def test_nothing_beyond_where_every_rate_diverged(self, trained: Trained, tmp_path: Path) -> None:
         assert self.grid(trained, tmp_path, lambda rate, seed: NAN) == [[1e-3, 1e-2]]
-        info = ledger.read_json(tmp_path / ledger.RESULT) or {}
+        info = read_json(tmp_path / ledger.RESULT) or {}
         assert info["choices"] == {"0": None, "1": None}
         assert (info["selected_rate"], info["at_edge"], info["eligible"]) == (None, False, [])
 

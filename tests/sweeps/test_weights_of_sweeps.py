@@ -80,8 +80,8 @@ def test_the_kept_run_is_the_first_seed_at_the_best_rate(study: Path) -> None:
     assert any(not torch.equal(start[name], kept[name]) for name in start)  # it was trained
     # Adam's first step moves every number by the rate, and no later one by more than about that
     moved = max((start[name] - kept[name]).abs().max().item() for name in start)
-    best = result.runs[(result.runs["learning_rate"] == result.selected_rate) & (result.runs["seed"] == 10)]
-    steps, rate = best["best_step"].item(), result.selected_rate or 0
+    best = result.runs[(result.runs["learning_rate"] == result.info["selected_rate"]) & (result.runs["seed"] == 10)]
+    steps, rate = best["best_step"].item(), result.info["selected_rate"]
     assert 0.9 * rate <= moved <= 1.2 * steps * rate
 
 

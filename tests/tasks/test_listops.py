@@ -66,10 +66,9 @@ def parse(text: str) -> int:
 @given(seed=st.integers(0, 10**6), depth=st.integers(2, 6), args=st.integers(2, 10), shortest=st.integers(3, 20))
 def test_every_tree_obeys_the_rules_and_has_its_value(seed: int, depth: int, args: int, shortest: int) -> None:
     rules = Rules(depth, args, shortest, shortest + 60)
-    texts, values = trees(rules, np.random.PCG64(seed))
-    for text, value in list(zip(texts, values, strict=True))[:20]:
+    for text in trees(rules, np.random.PCG64(seed))[:20]:
         written = listops.decode(text)
-        assert parse(written) == listops.evaluate(list(text)) == value
+        assert parse(written) == listops.evaluate(text)
         assert rules.min_length < len(text) < rules.max_length
         deepest = level = 0
         for word in written.split():

@@ -28,13 +28,13 @@ def on(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
         monkeypatch.setenv("HOME", str(tmp_path))
         if path is not None:
             monkeypatch.setenv("PATH", path)
-        libraries._wide_products.cache_clear()
+        libraries.wide_products.cache_clear()
         return libraries.wide_products()
 
     monkeypatch.delenv("FPT_PRELOAD", raising=False)
     monkeypatch.delenv("LD_PRELOAD", raising=False)
     yield processor
-    libraries._wide_products.cache_clear()
+    libraries.wide_products.cache_clear()
 
 
 @pytest.mark.parametrize("words", [INTEL, AMD.format("avx2"), ""])
@@ -42,9 +42,13 @@ def test_nothing_is_preloaded_where_nothing_is_to_be_gained(on, words: str) -> N
     assert on(words) == ""
 
 
-def test_it_can_be_turned_off(on, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_can_be_turned_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("LD_PRELOAD", raising=False)
     monkeypatch.setenv("FPT_PRELOAD", "0")
-    assert on(AMD.format("avx512f")) == ""
+    monkeypatch.setattr(libraries, "wide_products", lambda: "/usr/lib/wide.so")
+    assert libraries.faster_libraries()["LD_PRELOAD"] == ""
+    monkeypatch.delenv("FPT_PRELOAD")
+    assert libraries.faster_libraries()["LD_PRELOAD"] == "/usr/lib/wide.so"
 
 
 def test_without_a_compiler_it_says_what_is_lost(on) -> None:

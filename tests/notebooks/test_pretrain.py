@@ -1,8 +1,10 @@
 """The text that a control is pretrained on: characters drawn from the statistics of a corpus."""
 
+import ast
 from collections import Counter
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,9 +12,28 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fpt.errors import DataError
-from fpt.training.pretrain import ORDERS, drawn_text, read_corpus
 
-NOVEL = Path(__file__).parents[1] / "data" / "novel.txt"
+ROOT = Path(__file__).parents[2]
+NOVEL = ROOT / "tests" / "data" / "novel.txt"
+
+
+def definitions(notebook: Path) -> dict[str, Any]:
+    """What the source of a notebook imports and defines, by name, without its work."""
+    module = ast.parse(notebook.read_text())
+    kinds = (ast.Import, ast.ImportFrom, ast.FunctionDef, ast.ClassDef)
+    constants = {"BYTES", "ORDERS"}
+    module.body = [
+        line
+        for line in module.body
+        if isinstance(line, kinds) or (isinstance(line, ast.Assign) and ast.unparse(line.targets[0]) in constants)
+    ]
+    names: dict[str, Any] = {"__name__": __name__}
+    exec(compile(module, str(notebook), "exec"), names)
+    return names
+
+
+PRETRAIN = definitions(ROOT / "notebooks" / "pretrain.py")
+ORDERS, drawn_text, read_corpus = PRETRAIN["ORDERS"], PRETRAIN["drawn_text"], PRETRAIN["read_corpus"]
 
 
 def grams(text: str, length: int) -> Counter[str]:
