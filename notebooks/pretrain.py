@@ -49,7 +49,6 @@ from pydantic import BaseModel, Field
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 from tqdm import tqdm
-from transformers import GPT2Config, GPT2LMHeadModel
 
 from fpt.errors import DataError
 from fpt.models.weights import quiet_library
@@ -57,6 +56,8 @@ from fpt.seeds import generator, stream
 
 BYTES = 256  # the vocabulary: every byte of UTF-8 text is one token
 ORDERS = (0, 1, 2, 3)  # of a text drawn from statistics: how many characters the next one depends on
+
+from transformers import GPT2Config, GPT2LMHeadModel  # after fpt, which keeps the library from asking for widgets
 
 # %% [markdown]
 # ## The recipe
