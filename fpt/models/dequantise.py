@@ -7,6 +7,7 @@ model.safetensors, in float32; beside it the latter's checksum. No torch before 
 import fcntl
 import os
 import shutil
+import struct
 from contextlib import redirect_stderr
 from io import StringIO
 from pathlib import Path
@@ -30,7 +31,7 @@ def dequantised(file: Path, sha256: str) -> Path:
     and for a cache that cannot be written. Nothing half-written is left as a folder of that name.
     """
     folder = cached(sha256)
-    if folder.is_dir():
+    if _is_whole(folder):
         return folder
     if (found := npz_checksum(file)) != sha256:
         raise WeightsError(
@@ -40,7 +41,7 @@ def dequantised(file: Path, sha256: str) -> Path:
         folder.parent.mkdir(parents=True, exist_ok=True)
         with open(folder.parent / "lock", "w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)  # which the kernel drops with the process
-            if not folder.is_dir():
+            if not _is_whole(folder):
                 _make(file, folder)
     except OSError as error:
         raise WeightsError(
@@ -48,6 +49,10 @@ def dequantised(file: Path, sha256: str) -> Path:
             "XDG_CACHE_HOME to another folder"
         ) from error
     return folder
+
+
+def _is_whole(folder: Path) -> bool:
+    return all((folder / name).is_file() for name in (CONFIG, WEIGHTS, CHECKSUM))
 
 
 def _make(file: Path, folder: Path) -> None:
@@ -59,12 +64,13 @@ def _make(file: Path, folder: Path) -> None:
     partial.mkdir()
     try:
         _write(file, partial)
+        shutil.rmtree(folder, ignore_errors=True)  # where a file was taken out of it
         partial.rename(folder)
     except SafetensorError as error:
         raise OSError(str(error)) from error  # its words for a full disk
     except ImportError as error:
         raise WeightsError(f"{file} is read by the package gguf: pip install 'fpt[smollm2]' ({error})") from error
-    except (ValueError, LookupError, RuntimeError) as error:
+    except (ValueError, LookupError, RuntimeError, struct.error) as error:
         raise WeightsError(f"{file} cannot be read by the installed transformers and gguf: {error}") from error
     finally:
         shutil.rmtree(partial, ignore_errors=True)
