@@ -19,12 +19,13 @@ def rows(task: str, backbone: str | None = None) -> Iterator[tuple[str, ...]]:
     loaded = tasks.load(task)
     for name in [backbone] if backbone else models.BACKBONES:
         with torch.device("meta"):  # counted, not made
-            frozen, unfrozen = (models.build(loaded, name, "random", policy) for policy in ("fpt", "all"))
-        used = frozen.report()[["trainable", "frozen"]]
-        sizes = (used.to_numpy().sum(), used["trainable"].sum(), unfrozen.report()["trainable"].sum())
+            template = models.build(loaded, name, "random", "fpt")
+        counts = template.report()[["trainable", "frozen"]]
+        unfrozen = counts[counts.index.isin(models.trainable_groups("all", name))]
+        sizes = (template.width, counts.sum(axis=None), counts["trainable"].sum(), unfrozen.sum(axis=None))
         found, _ = weights(name)
         here = {MISSING: "no", NONE: "", ALTERED: ALTERED}.get(found, "yes")
-        yield name, str(frozen.layers), *(f"{size:,}" for size in (frozen.width, *sizes)), source(frozen.entry), here
+        yield name, str(template.layers), *(f"{size:,}" for size in sizes), source(template.entry), here
 
 
 def source(entry: Backbone) -> str:

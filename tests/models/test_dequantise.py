@@ -1,8 +1,9 @@
 """GGUF files: a small one of the architecture of SmolLM2 made here, and the real one where its package is installed."""
 
-import multiprocessing
 import sys
+import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
@@ -248,7 +249,7 @@ def test_what_a_killed_process_left_is_cleared(package: Path, tmp_path: Path) ->
 
 def test_a_cache_that_cannot_be_made_is_named(package: Path, tmp_path: Path) -> None:
     (tmp_path / "cache").write_text("a file")
-    with pytest.raises(WeightsError, match="cannot be kept in .*Not a directory.*XDG_CACHE_HOME"):
+    with pytest.raises(WeightsError, match=r"cannot be kept in .*Not a directory.*XDG_CACHE_HOME"):
         weights.find(NAME)
 
 
@@ -265,21 +266,21 @@ def test_weights_that_are_nowhere_say_how_to_install_them(monkeypatch: pytest.Mo
         weights.find("smollm2")
 
 
-def make(file: Path, sha256: str, queue: "multiprocessing.Queue[str]") -> None:
-    queue.put(str(dequantise.dequantised(file, sha256)))
+def test_one_makes_it_while_others_wait(package: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In threads: the lock belongs to the opened file, and each of them opens its own, as processes do."""
+    write, made = dequantise._write, []
 
+    def slowly(file: Path, folder: Path) -> None:
+        made.append(folder)
+        time.sleep(0.3)
+        write(file, folder)
 
-def test_processes_at_once_make_one_folder(package: Path, tmp_path: Path) -> None:
-    context = multiprocessing.get_context("spawn")
-    queue, sha256 = context.Queue(), str(BACKBONES[NAME].gguf)
-    workers = [context.Process(target=make, args=(package, sha256, queue)) for _ in range(3)]
-    for worker in workers:
-        worker.start()
-    folders = {queue.get(timeout=120) for _ in workers}
-    for worker in workers:
-        worker.join()
-    assert {worker.exitcode for worker in workers} == {0}
-    assert folders == {str(dequantise.cached(sha256))}
+    monkeypatch.setattr(dequantise, "_write", slowly)
+    sha256 = str(BACKBONES[NAME].gguf)
+    with ThreadPoolExecutor(4) as pool:
+        folders = list(pool.map(dequantise.dequantised, [package] * 4, [sha256] * 4))
+    assert set(folders) == {dequantise.cached(sha256)}
+    assert len(made) == 1
     assert cache(tmp_path) == [sha256, "lock"]
     weights.find(NAME)
 
