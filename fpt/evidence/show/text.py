@@ -174,8 +174,8 @@ def warm_up(runs: pd.DataFrame, arm: str = "unfrozen-pretrained", rate: float = 
     else:
         answer = "so most of the loss is the rate" if gained.high < half else "which leaves open what the loss is"
     return (
-        f"At {rate_text(rate)} and without a warm-up, {arm} is {points(-lost.mean)} points from where it is at its best "
-        f"rate, {rate_text(best)} (the loss: {interval(lost)}); a warm-up changes that by {points(gained.mean)} "
+        f"At {rate_text(rate)} and without a warm-up, {arm} is {points(-lost.mean)} points from where it is at its "
+        f"best rate, {rate_text(best)} (the loss: {interval(lost)}); a warm-up changes that by {points(gained.mean)} "
         f"({interval(gained)}), {answer}."
     )
 
