@@ -18,8 +18,7 @@ PUBLIC = {  # module -> names that notebooks, pages and users rely on
     "show.ladder": "ladder_figure",
     "show.planes": "crossing_figure plane_figure",
     "show.tables": (
-        "beside_published claims_table protocol_table slips_table status_table steps_table summary verdict_table "
-        "warmup_table"
+        "beside_published claims_table protocol_table slips_table status_table steps_table summary verdict_table"
     ),
     "show.sensitivity": "agreement_figure ratio_table setups usable_table",
     "show.strips": "bar_figure",

@@ -46,20 +46,6 @@ def summary(runs: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def warmup_table(runs: pd.DataFrame) -> pd.DataFrame:
-    """A row an arm and rate that was trained without and with a warm-up: test accuracy at the last budget of each, and
-    the difference by seed with its 95% interval. `runs` are of one task and model."""
-    rows = []
-    for (label, rate), both in runs.groupby(["arm", "learning_rate"], sort=False):
-        without, warm = (text.by_seed(part) for part in (both[both["warmup"] == 0], both[both["warmup"] > 0]))
-        test = paired(warm, without)
-        if len(without) and len(warm):
-            means = {"without warm-up": percent(without.mean()), "with": percent(warm.mean())}
-            change = f"{points(test.mean)} ({interval(test)})"
-            rows.append({"arm": label, "learning rate": rate_text(rate), **means, "difference (95% interval)": change})
-    return pd.DataFrame(rows)
-
-
 def _chosen(tuned: pd.DataFrame) -> str:
     """The rates that the seeds choose for each other, with their number of seeds where there are several."""
     counts = tuned["learning_rate"].value_counts().sort_index()

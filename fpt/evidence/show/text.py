@@ -151,7 +151,7 @@ def baselines(tasks: Iterable[str]) -> str:
     return f"Baselines: {'; '.join(f'{title(task)}: {known_in_words(task)}' for task in dict.fromkeys(tasks))}."
 
 
-def by_seed(runs: pd.DataFrame) -> "pd.Series[float]":
+def _by_seed(runs: pd.DataFrame) -> "pd.Series[float]":
     """Test accuracy at the last budget of the runs of one sweep at one rate."""
     return runs.set_index("seed")["test_accuracy"].astype(float)
 
@@ -161,11 +161,11 @@ def warm_up(runs: pd.DataFrame, arm: str = "unfrozen-pretrained", rate: float = 
     task and model without and with a warm-up."""
     own = runs[runs["arm"] == arm]
     plain, there = own[own["warmup"] == 0], own[same_rate(own["learning_rate"], rate)]
-    without, warm = (by_seed(part) for part in (there[there["warmup"] == 0], there[there["warmup"] > 0]))
+    without, warm = (_by_seed(part) for part in (there[there["warmup"] == 0], there[there["warmup"] > 0]))
     if without.empty or warm.empty:
         return "Nothing was run yet that could tell."
     best = plain.groupby("learning_rate")["test_accuracy"].mean().idxmax()
-    lost = paired(by_seed(plain[same_rate(plain["learning_rate"], best)]), without)
+    lost = paired(_by_seed(plain[same_rate(plain["learning_rate"], best)]), without)
     gained, half = paired(warm, without), lost.mean / 2
     if lost.low <= 0:
         answer = "so nothing is lost at this rate that a warm-up could bring back"

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import synthetic
 
-from fpt.evidence import StudyCells, facts, warmup_table
+from fpt.evidence import StudyCells, facts
 from fpt.evidence.show import text
 from fpt.evidence.show.numbers import NONE
 from fpt.evidence.stats import Paired, paired
@@ -128,13 +128,3 @@ def test_whether_a_loss_is_the_rate_or_the_warm_up_that_is_missing() -> None:
     runs = warm_runs(0.5, 0.9)
     for part in (runs[runs["warmup"] == 0], runs[:0]):
         assert text.warm_up(part) == "Nothing was run yet that could tell."
-
-
-def test_a_line_for_each_rate_that_has_both() -> None:
-    runs = warm_runs(0.5, 0.88, spread=1e-5)
-    shown = warmup_table(runs[(runs["warmup"] == 0) | (runs["learning_rate"] > 5e-4)])
-    assert shown["learning rate"].tolist() == ["1e-3"]
-    assert shown.loc[0, ["without warm-up", "with"]].tolist() == ["50.0", "88.0"]
-    assert shown.loc[0, "difference (95% interval)"] == "+38.0 (+38.0 to +38.0)"
-    assert warmup_table(runs)["learning rate"].tolist() == ["1e-4", "1e-3"]
-    assert warmup_table(runs[:0]).empty
