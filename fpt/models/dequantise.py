@@ -12,6 +12,8 @@ from contextlib import redirect_stderr
 from io import StringIO
 from pathlib import Path
 
+from safetensors import SafetensorError
+
 from fpt.errors import WeightsError
 from fpt.tasks import npz_checksum
 
@@ -43,7 +45,7 @@ def dequantised(file: Path, sha256: str) -> Path:
             fcntl.flock(lock, fcntl.LOCK_EX)  # which the kernel drops with the process
             if not _is_whole(folder):
                 _make(file, folder)
-    except OSError as error:
+    except (OSError, SafetensorError) as error:  # the latter for a full disk
         raise WeightsError(
             f"the weights of {file} cannot be kept in {folder}: {error}; make room there (6 times the file), or set "
             "XDG_CACHE_HOME to another folder"
@@ -57,8 +59,6 @@ def _is_whole(folder: Path) -> bool:
 
 def _make(file: Path, folder: Path) -> None:
     """Write the folder, which appears whole or not at all."""
-    from safetensors import SafetensorError
-
     partial = folder.with_name(f".{folder.name}.part")
     shutil.rmtree(partial, ignore_errors=True)  # of a process that was killed
     partial.mkdir()
@@ -66,8 +66,6 @@ def _make(file: Path, folder: Path) -> None:
         _write(file, partial)
         shutil.rmtree(folder, ignore_errors=True)  # where a file was taken out of it
         partial.rename(folder)
-    except SafetensorError as error:
-        raise OSError(str(error)) from error  # its words for a full disk
     except ImportError as error:
         raise WeightsError(f"{file} is read by the package gguf: pip install 'fpt[smollm2]' ({error})") from error
     except (ValueError, LookupError, RuntimeError, struct.error) as error:

@@ -39,9 +39,8 @@ def packaged(backbone: str) -> Path | None:
     """The folder, or GGUF file, in the installed package of the backbone; None without the package."""
     package, _, inside = (BACKBONES[backbone].package or "").partition(":")
     found = importlib.util.find_spec(package) if package else None
-    if found is None or not found.submodule_search_locations:
-        return None
-    return Path(next(iter(found.submodule_search_locations))) / inside
+    places = [Path(place) / inside for place in (found and found.submodule_search_locations) or ()]
+    return next((place for place in places if place.exists()), None)
 
 
 def _places(backbone: str, make: bool) -> Iterator[Path]:
