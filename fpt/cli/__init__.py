@@ -1,4 +1,4 @@
-"""The `fpt` command: plan, run, watch and publish studies, see what this machine has and how fast it is."""
+"""The `fpt` command: plan, run, watch and publish studies, see backbones, what this machine has and how fast it is."""
 
 import contextlib
 import time
@@ -217,6 +217,20 @@ def bench(
             table.add_row(*row)
         console.print(table)
     console.print(f"written: runs/{FOLDER}/{result.kind}.json")
+
+
+@app.command()
+def models(
+    task: Annotated[str, typer.Option(metavar="TASK", help="The task whose model is counted.")] = "digits",
+    backbone: Annotated[str | None, typer.Option(metavar="NAME", help="Only this one.")] = None,
+) -> None:
+    """List backbones: their size as models of a task, what an arm trains of it, where pretrained weights come from."""
+    from fpt.cli.models import COLUMNS, rows
+
+    table = Table(*(Column(name, overflow="fold") for name in COLUMNS), title=escape(f"backbones on {task}"))
+    for row in rows(task, backbone):
+        table.add_row(*map(escape, row))
+    console.print(table)
 
 
 @app.command()

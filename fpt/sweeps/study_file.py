@@ -109,7 +109,9 @@ def _check_replacements(file: StudyFile, label: str) -> None:
     """SpecError where `where` names what does not exist, and so would leave nothing out; and for lists in `with`."""
     paper = paper_of(file.paper, label) if file.paper else None
     known: dict[str, Collection[str]] = {"backbone": models.BACKBONES}
-    known |= {"table": paper.tables, "row": paper.rows, "task": {**tasks.TASKS, **paper.tasks}} if paper else {}
+    if paper:
+        tables = {**paper.tables, **paper_of("ours").tables}  # every study is read on ours as well
+        known |= {"table": tables, "row": paper.rows, "task": {**tasks.TASKS, **paper.tasks}}
     for number, replacement in enumerate(file.replace, 1):
         for name in known.keys() & replacement.where.keys():
             values = replacement.where[name]

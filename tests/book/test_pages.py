@@ -27,6 +27,7 @@ RESULTS = {  # the pages of results, and the studies that they are about
     "random-init": ["scales"],
     "controls": ["controls"],
     "minilm": ["plane-minilm", "minilm", "minilm-cifar10"],
+    "smollm2": ["smollm2"],
     "other-tasks": ["laptop-rothermel2021", "laptop-lu2021"],
     "bench": ["precision"],
     **{f"lu-{name}": ["laptop-lu2021"] for name in ("transfer", "architecture", "efficiency", "attention", "freezing")},

@@ -164,7 +164,7 @@ def test_a_vit_file_under_its_original_names_is_read(digits, small_backbones, tm
 def test_a_file_that_lacks_a_tensor_is_refused(backbone, digits, small_backbones, tmp_path):
     path = tmp_path / backbone / "model.safetensors"
     state = load_file(path)
-    norms = ("ln_1.weight", "LayerNorm.weight", "layer_norm.weight", "layernorm_before.weight")
+    norms = ("ln_1.weight", "LayerNorm.weight", "layer_norm.weight", "layernorm.weight", "layernorm_before.weight")
     lacking = next(name for name in state if name.endswith(norms) and not name.startswith("decoder."))
     del state[lacking]
     save_file(state, path, {"format": "pt"})

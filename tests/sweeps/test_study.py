@@ -36,6 +36,7 @@ def study(runs: Path, *sweeps: dict[str, Any], **document: Any) -> Study:
         ("laptop", 4),
         ("scales", 9),
         ("depth-minilm", 12),
+        ("smollm2", 8),
         ("controls", 46),
         ("laptop-rothermel2021", 24),
         ("lu2021", 244),

@@ -1,0 +1,101 @@
+"""Weights that a package carries as a GGUF file of few bits a number: dequantised once, into the user's cache.
+
+A folder there has the SHA-256 of the GGUF file for its name, and holds what the hub would: config.json and
+model.safetensors, in float32; beside it the latter's checksum. No torch before a file is read.
+"""
+
+import fcntl
+import os
+import shutil
+import struct
+from contextlib import redirect_stderr
+from io import StringIO
+from pathlib import Path
+
+from safetensors import SafetensorError
+
+from fpt.errors import WeightsError
+from fpt.tasks import npz_checksum
+
+CONFIG, WEIGHTS, CHECKSUM = "config.json", "model.safetensors", "model.safetensors.sha256"
+
+
+def cached(sha256: str) -> Path:
+    """Where the weights of the GGUF file with that checksum are, or would be."""
+    cache = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
+    return Path(cache).expanduser() / "fpt" / "gguf" / sha256
+
+
+def dequantised(file: Path, sha256: str) -> Path:
+    """`cached(sha256)`, made from `file` where it is not there. One process makes it, others wait meanwhile.
+
+    Raises WeightsError for a file of another checksum or one that cannot be read, where the package `gguf` is missing,
+    and for a cache that cannot be written. Nothing half-written is left as a folder of that name.
+    """
+    folder = cached(sha256)
+    if _is_whole(folder):
+        return folder
+    if (found := npz_checksum(file)) != sha256:
+        raise WeightsError(
+            f"{file} is altered or incomplete: expected SHA-256 {sha256}, found {found}; install its package again"
+        )
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with open(folder.parent / "lock", "w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)  # which the kernel drops with the process
+            if not _is_whole(folder):
+                _make(file, folder)
+    except (OSError, SafetensorError) as error:  # the latter for a full disk
+        raise WeightsError(
+            f"the weights of {file} cannot be kept in {folder}: {error}; make room there (6 times the file), or set "
+            "XDG_CACHE_HOME to another folder"
+        ) from error
+    return folder
+
+
+def _is_whole(folder: Path) -> bool:
+    return all((folder / name).is_file() for name in (CONFIG, WEIGHTS, CHECKSUM))
+
+
+def _make(file: Path, folder: Path) -> None:
+    """Write the folder, which appears whole or not at all."""
+    partial = folder.with_name(f".{folder.name}.part")
+    shutil.rmtree(partial, ignore_errors=True)  # of a process that was killed
+    partial.mkdir()
+    try:
+        _write(file, partial)
+        shutil.rmtree(folder, ignore_errors=True)  # where a file was taken out of it
+        partial.rename(folder)
+    except ImportError as error:
+        raise WeightsError(f"{file} is read by the package gguf: pip install 'fpt[smollm2]' ({error})") from error
+    except (ValueError, LookupError, RuntimeError, struct.error) as error:
+        raise WeightsError(f"{file} cannot be read by the installed transformers and gguf: {error}") from error
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+
+
+def _write(file: Path, folder: Path) -> None:
+    """The model of a GGUF file as the hub would have it, every number in float32."""
+    import torch
+    from safetensors.torch import save_file
+    from transformers import AutoConfig, AutoModelForCausalLM
+    from transformers.modeling_gguf_pytorch_utils import load_gguf_checkpoint
+
+    config = AutoConfig.from_pretrained(file.parent, gguf_file=file.name)
+    with torch.device("meta"):
+        model = AutoModelForCausalLM.from_config(config)  # names of tensors
+    with redirect_stderr(StringIO()):  # a progress bar
+        tensors = load_gguf_checkpoint(file, return_tensors=True, model_to_load=model)["tensors"]
+    config.save_pretrained(folder)
+    save_file(tensors, folder / WEIGHTS, {"format": "pt"})
+    (folder / CHECKSUM).write_text(npz_checksum(folder / WEIGHTS))
+
+
+def check(folder: Path) -> None:
+    """Refuse (WeightsError) a folder of the cache whose weights changed after they were made."""
+    expected = (folder / CHECKSUM).read_text() if (folder / CHECKSUM).is_file() else "none"
+    if (found := npz_checksum(folder / WEIGHTS)) != expected:
+        raise WeightsError(
+            f"{folder / WEIGHTS} was altered: expected SHA-256 {expected}, found {found}; remove {folder}, and it is "
+            "made again"
+        )

