@@ -12,7 +12,7 @@ from made_cells import verdict
 from matplotlib.container import BarContainer, ErrorbarContainer
 from pages import definitions
 
-from fpt.evidence import StudyCells
+from fpt.evidence import StudyCells, by_depth, depth_figure, depth_table
 from fpt.evidence.show import text
 from fpt.evidence.verdicts import ASKED, CONTRADICTED, SUPPORTED
 from fpt.papers import claims, table
@@ -68,20 +68,20 @@ def test_accuracy_over_layers_has_a_line_an_arm(study: Path) -> None:
     arms = list(text.arms(StudyCells(study), "digits").values())
     shallow = [replace(cell, spec=cell.spec.changed(backbone_options={"layers": 2})) for cell in arms if cell.spec]
     found = {"Digits": [*arms, *shallow]}
-    figure = ROTHERMEL.depth_figure(found)
+    figure = depth_figure(found)
     (axes,) = [axes for axes in figure.axes if axes.get_visible()]
     assert axes.get_xticks().tolist() == [2, 4]
     assert "Digits, frozen pretrained, 4 layers: 86" in figure.get_label()
     assert "Digits, unfrozen random, 2 layers: " in figure.get_label()
-    row = ROTHERMEL.depth_table(found).frame.set_index("arm").loc["frozen pretrained"]
+    row = depth_table(found).frame.set_index("arm").loc["frozen pretrained"]
     assert (
         row["2 layers"]
         == row["4 layers"]
         == f"{100 * arms[1].values().mean():.1f} ± {100 * arms[1].values().sem():.1f}"
     )
     assert list(row.index) == ["task and study", "2 layers", "4 layers"]
-    assert ROTHERMEL.by_depth(table("ours-arms"), [StudyCells(study)]) == {}  # one depth
-    assert "no results" in ROTHERMEL.depth_figure({}).get_label()
+    assert by_depth(table("ours-arms"), [StudyCells(study)]) == {}  # one depth
+    assert "no results" in depth_figure({}).get_label()
 
 
 def test_steps_beside_those_of_the_paper(study: Path) -> None:

@@ -1,0 +1,74 @@
+"""Accuracy over the number of layers (Rothermel et al. 2021, table 4): a table and a figure."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import pandas as pd
+import seaborn as sns
+from matplotlib.figure import Figure
+
+from fpt.evidence.cells import TUNED, Cell, StudyCells
+from fpt.evidence.show.beside import MARKS, reading
+from fpt.evidence.show.figures import HUES, NAMES, SHAPES, arm_of, nothing, panels_of, shared_legend
+from fpt.evidence.show.html import Table
+from fpt.evidence.show.numbers import title
+from fpt.evidence.stats import mean_interval
+from fpt.models import BACKBONES
+from fpt.papers.schema import Table as PaperTable
+
+Depths = Mapping[str, Sequence[Cell]]  # model, task and study in words -> its cells of all depths
+
+
+def by_depth(shown: PaperTable, studies: Iterable[StudyCells]) -> dict[str, list[Cell]]:
+    """The cells with results of a table, by study and task, where they have several depths."""
+    found: dict[str, list[Cell]] = {}
+    for study in studies:
+        for cell in (each for each in study.cells(shown) if not each.problem):
+            found.setdefault(f"{title(cell.task)} ({study.name})", []).append(cell)
+    return {name: cells for name, cells in found.items() if len(set(map(_layers, cells))) > 1}
+
+
+def depth_table(found: Depths) -> Table:
+    """A row an arm on a task, a column a depth."""
+    depths = sorted({_layers(cell) for cells in found.values() for cell in cells})
+    rows: dict[tuple[str, str], dict[int, str]] = {}
+    for name, cells in found.items():
+        for cell in cells:
+            rows.setdefault((name, _arm(cell)), {})[_layers(cell)] = reading(cell, TUNED)
+    frame = pd.DataFrame(
+        [(*row, *(shown.get(depth, "") for depth in depths)) for row, shown in rows.items()],
+        columns=["task and study", "arm", *(f"{depth} layer{'s' * (depth > 1)}" for depth in depths)],
+    )
+    return Table(frame, f"Tuned test accuracy in percent, mean ± standard error over seeds. {MARKS}")
+
+
+def depth_figure(found: Depths) -> Figure:
+    """Tuned test accuracy over the number of layers, with 95% intervals over seeds: a panel a task, a line an arm."""
+    frames = [
+        pd.DataFrame({"accuracy": 100 * cell.values(), "layers": _layers(cell), "arm": _arm(cell), "of": name})
+        for name, cells in found.items()
+        for cell in cells
+    ]
+    if not frames:
+        return nothing()
+    shown = pd.concat(frames)
+    figure, panels = panels_of(shown["of"].nunique())
+    for axes, (name, part) in zip(panels, shown.groupby("of", sort=False), strict=False):
+        look: dict[str, Any] = {"hue": "arm", "palette": HUES, "style": "arm", "markers": SHAPES, "dashes": False}
+        look |= {"errorbar": lambda values: mean_interval(values)[1:], "err_style": "bars"}
+        sns.lineplot(part, x="layers", y="accuracy", **look, ax=axes)
+        axes.set(title=name, ylabel="test accuracy, tuned (%)", xticks=sorted(part["layers"].unique()))
+    shared_legend(figure, panels)
+    means = shown.groupby(["of", "arm", "layers"], sort=False, as_index=False)["accuracy"].mean().to_numpy().tolist()
+    words = [f"{of}, {arm}, {layers} layers: {mean:.1f}%" for of, arm, layers, mean in means]
+    figure.set_label(f"Test accuracy by the number of layers. {'; '.join(words)}.")
+    return figure
+
+
+def _arm(cell: Cell) -> str:
+    return NAMES[arm_of(cell)[:2]]
+
+
+def _layers(cell: Cell) -> int:
+    """Of the cell's model; 0 where there is no sweep."""
+    return int(cell.spec.backbone_options.get("layers") or BACKBONES[cell.spec.backbone].layers) if cell.spec else 0
