@@ -48,8 +48,14 @@ LSTM = Backbone(
 # Checkpoints of our own (notebooks/pretrain.py): name: what they were trained on, and the weights' SHA-256
 TINY_LM = {
     "tiny-lm": ("English novels", "52426388fc1a923b114599e68c6b26634f2b783c2f0543dfdbdba735a596854a"),
-    "tiny-lm-seed1": ("the same novels with seed 1", None),
-    "tiny-lm-seed2": ("the same novels with seed 2", None),
+    "tiny-lm-seed1": (
+        "the same novels with seed 1",
+        "81ea089098c99325b1669229bf2f366a5a363e167443698a378a092231d8b83d",
+    ),
+    "tiny-lm-seed2": (
+        "the same novels with seed 2",
+        "cd7617d8a4ee25a2676b7c5f5886baccce9704ecad69b35f06d8c60f2d71763b",
+    ),
     "tiny-lm-markov": (
         "characters drawn from a second-order Markov chain with the novels' statistics",
         "bb5b213c7167a98235f045affb38f24fba381a39833f109b3f299b3f34a606d8",
