@@ -127,8 +127,9 @@ def attention(
 
 def attention_mask(attention_mask: Tensor | None = None, **call: Any) -> Tensor | None:
     """The library's mask for eager attention; whether one is needed is decided without a look at the values, as vmap
-    demands: where no padding mask (batch, tokens) is given."""
-    call["allow_is_bidirectional_skip"] = attention_mask is None
+    demands: a bidirectional one needs none where no padding mask (batch, tokens) is given. A causal one is needed
+    always."""
+    call["allow_is_bidirectional_skip"] = attention_mask is None and call.get("allow_is_bidirectional_skip", False)
     mask: Tensor | None = eager_mask(attention_mask=attention_mask, **call)
     return mask
 
