@@ -203,7 +203,7 @@ class Template:
         if family.positions is None:
             return self.whole
         first = 0 if self.weights or family.new_positions else family.first_position  # what was kept is ours
-        rows = len(self.shapes[f"backbone.{family.positions}"])
+        rows = self.shapes[f"backbone.{family.positions}"][0]
         return {**self.whole, family.positions: self.whole[family.positions][first:][:rows]}
 
     def initialise(self, seed: int) -> dict[str, Tensor]:
@@ -269,11 +269,11 @@ class Template:
         return tuple(dict.fromkeys(self._dropped_in(name) for name, _ in seen))
 
     def _dropped_in(self, name: str) -> str:
-        """The group of a dropout layer; `embeddings` of one that lies in no group, before the layers."""
+        """The group of a dropout layer; of one that lies in no group, `residual` in a layer and `embeddings` before."""
         try:
             return self._group(f"{name}.p").removesuffix("_dropout")
         except SpecError:
-            return "embeddings"
+            return "embeddings" if layer_of(f"{name}.p") is None else "residual"
 
     def _unused(self) -> dict[str, int]:
         """Parameters of the whole pretrained model that transfer never uses: {what: count}."""
@@ -291,7 +291,7 @@ class Template:
                 counts[_outermost(name, used)] += parameter.numel()
         if family.positions and not family.new_positions:
             (rows, width), before = whole.get_parameter(family.positions).shape, family.first_position
-            used_rows = len(self.shapes[f"backbone.{family.positions}"])
+            used_rows = self.shapes[f"backbone.{family.positions}"][0]
             counts["positions before the first token's"] = before * width
             counts["positions beyond the task's tokens"] = max(0, rows - before - used_rows) * width
         return {what: count for what, count in counts.items() if count}
