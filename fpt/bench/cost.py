@@ -205,7 +205,7 @@ def estimate(spec: SweepSpec, rows: Sequence[Row]) -> float | None:
         return None
 
     def distance(row: Row) -> tuple[bool, float, bool, float]:
-        recurrent = ["recurrent" in (models.backbone(each.backbone).groups or ()) for each in (row, workload)]
+        recurrent = ["recurrent" in models.backbone(each.backbone).groups for each in (row, workload)]
         widths, lengths = row.width / workload.width, row.tokens / tokens
         return recurrent[0] != recurrent[1], abs(math.log(widths)), not _of_type(row, spec), abs(math.log(lengths))
 

@@ -55,20 +55,11 @@ ARMS: dict[str, tuple[str, str]] = {
 }
 
 
-def declared_groups(entry: Backbone) -> tuple[str, ...]:
-    """The groups of a row, or those found in a model that has none. Raises SpecError where it cannot be a backbone."""
-    if entry.groups is not None:
-        return entry.groups
-    from fpt.models.families.trial import tried
-
-    return tried(entry).groups
-
-
 def groups_of(name: str, backbone_options: Mapping[str, Any] | None = None) -> tuple[str, ...]:
     """The groups that the backbone has; an option with the name of a group switches it on."""
     entry = hub.backbone(name)
     options = {**entry.options, **(backbone_options or {})}
-    return tuple(group for group in declared_groups(entry) if options.get(group, True))
+    return tuple(group for group in entry.groups if options.get(group, True))
 
 
 def trainable_groups(
@@ -98,7 +89,7 @@ def trainable_groups(
     _known_groups(trainable, source)
     for group in trainable:
         if PARTS.get(group, group) not in has:
-            switch = f" (option {group})" if group in declared_groups(hub.backbone(backbone)) else ""
+            switch = f" (option {group})" if group in hub.backbone(backbone).groups else ""
             listed = ", ".join(has)
             raise SpecError(f"backbone {backbone!r} has no parameter group {group!r}{switch}{where}; it has {listed}")
     return tuple(group for group in (*GROUPS, *PARTS) if group in trainable)
@@ -120,7 +111,7 @@ def check(
     """Refuse an unknown backbone, option, initialisation, policy or group before anything is loaded (SpecError)."""
     where = f" ({source})" if source else ""
     entry, options = hub.backbone(backbone, source), backbone_options or {}
-    _known_groups(declared_groups(entry), f"backbone {backbone!r}")
+    _known_groups(entry.groups, f"backbone {backbone!r}")
     check_options(f"backbone {backbone!r}", options, entry.options, source)
     layers, width = options.get("layers", 0), options.get("width", 1)
     check_known("init", init, INITS, source)

@@ -16,7 +16,7 @@ class Backbone:
     family: str  # module of fpt.models.families
     config: Mapping[str, Any]  # the library's config fields that differ from its defaults, but for the layers
     layers: int
-    groups: tuple[str, ...] | None = TRANSFORMER  # None: found by trying the model (fpt/models/families/trial.py)
+    groups: tuple[str, ...] = TRANSFORMER
     hub: str | None = None  # name on the Hugging Face hub
     revision: str | None = None  # commit on the hub; None: whatever its main branch holds
     package: str | None = None  # folder inside an installed Python package, "package:folder"
@@ -25,6 +25,8 @@ class Backbone:
     options: Mapping[str, Any] = field(default_factory=lambda: {"layers": 0})  # 0: all layers
     title: str = ""
     pretrained: bool = True  # whether such weights exist
+    # fields of its family that its trial found (fpt/models/families/trial.py); None: a row of this file
+    found: Mapping[str, Any] | None = None
 
     @property
     def width(self) -> int:

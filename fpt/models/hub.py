@@ -8,6 +8,7 @@ import json
 import os
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -20,10 +21,10 @@ HUB = "hub:"
 CONFIG, WEIGHTS = FILES = ("config.json", "model.safetensors")
 INDEX = "model.safetensors.index.json"  # of weights in several files
 PINNED = re.compile(r"([\w.-]+/[\w.-]+)@([0-9a-f]{40})")
-UNPINNED = re.compile(r"[\w-][\w.-]*/[\w.-]+(@.*)?")
 LAYERS = ("num_hidden_layers", "n_layer", "n_layers", "num_layers")
 REFUSED = {
     "auto_map": "its config.json has auto_map: it needs code from its own folder, which is never executed",
+    "is_encoder_decoder": "it is an encoder and a decoder, and a backbone is one stack",
     "quantization_config": "its weights are quantised; give the folder of the weights in full precision",
 }
 
@@ -34,7 +35,7 @@ def backbone(name: str, source: str = "") -> Backbone:
         try:
             return _found(name)
         except SpecError as error:
-            raise SpecError(f"{error} ({source})" if source else str(error)) from error
+            raise SpecError(f"{error} (backbone {name!r}{f', {source}' if source else ''})") from error
     if name not in list(BACKBONES):  # what is given may be of any type, and then has no place in a mapping
         raise unknown("backbone", name, [*BACKBONES, "hub:owner/name@REVISION", "hub:PATH"], source)
     return BACKBONES[name]
@@ -64,28 +65,20 @@ def _checksum(path: Path, changed: int) -> str:
 def _found(name: str) -> Backbone:
     """A backbone by its config.json."""
     if (folder := path_of(name)) is None:
-        hub, revision = name.removeprefix(HUB).split("@")
-        return _described(name, _fetched(name, hub, revision), {"hub": hub, "revision": revision})
+        owner, revision = name.removeprefix(HUB).split("@")
+        return _described(name, _fetched(name, owner, revision), {"hub": owner, "revision": revision})
     if not folder.is_dir():
-        raise SpecError(f"backbone {name!r}: {_expected(name, folder)}")
-    if lacking := [file for file in FILES if not (folder / file).is_file()]:
-        several = " (its weights are in several files: load them with the library and save them with max_shard_size)"
         raise SpecError(
-            f"backbone {name!r}: the folder {folder} lacks {' and '.join(lacking)}"
-            f"{several if (folder / INDEX).is_file() else ''}"
+            f"there is no folder {folder}; give hub: and a folder that holds {' and '.join(FILES)}, or a model of the "
+            "hub with its revision, hub:owner/name@REVISION, where REVISION is a commit of 40 hexadecimal digits (the "
+            "hub shows them in the history of the model's files)"
+        )
+    if lacking := [file for file in FILES if not (folder / file).is_file()]:
+        several = " (in several files they are not read: save the model with a max_shard_size above its size)"
+        raise SpecError(
+            f"the folder {folder} lacks {' and '.join(lacking)}{several if (folder / INDEX).is_file() else ''}"
         )
     return _described(name, folder / CONFIG, {"folder": folder})
-
-
-def _expected(name: str, folder: Path) -> str:
-    """What a name of this form should be."""
-    if UNPINNED.fullmatch(name.removeprefix(HUB)):
-        inside = name.removeprefix(HUB).partition("@")[0]
-        return (
-            f"a model of the hub is named with its revision, hub:{inside}@REVISION, where REVISION is a commit of 40 "
-            f"hexadecimal digits (the hub lists them as History of a model's files); and there is no folder {folder}"
-        )
-    return f"there is no folder {folder}; give hub: and a folder that holds {' and '.join(FILES)}"
 
 
 def _fetched(name: str, hub: str, revision: str) -> Path:
@@ -106,35 +99,26 @@ def _fetched(name: str, hub: str, revision: str) -> Path:
         ) from error
 
 
-def _described(name: str, path: Path, home: dict[str, Any]) -> Backbone:
+def _described(name: str, path: Path, home: Mapping[str, Any]) -> Backbone:
     """The backbone of this config.json; SpecError for one that cannot be used, whatever the task."""
-    config = _read(path, path.stat().st_mtime_ns)
+    from fpt.models.families.trial import tried
+
+    try:
+        config = dict(json.loads(path.read_text(encoding="utf-8")))
+    except (OSError, ValueError, TypeError) as error:
+        raise SpecError(f"{path} holds no JSON object: {error}") from error
     for key, why in REFUSED.items():
         if config.get(key):
-            raise SpecError(f"backbone {name!r}: {why} ({path})")
-    kind = config.get("model_type")
-    if config.get("is_encoder_decoder"):
-        raise SpecError(f"backbone {name!r}: {kind} is an encoder and a decoder, and a backbone is one stack ({path})")
+            raise SpecError(f"{why} ({path})")
+    kind, title = config.get("model_type"), name.removeprefix(HUB)
     layers, width = (next((config[key] for key in keys if key in config), None) for keys in (LAYERS, WIDTHS))
     if not isinstance(kind, str) or not isinstance(layers, int) or not isinstance(width, int):
         raise SpecError(
-            f"backbone {name!r}: {path} must name model_type, the number of layers ({', '.join(LAYERS)}) and the width "
+            f"{path} must say model_type, the number of layers ({', '.join(LAYERS)}) and the width "
             f"({', '.join(WIDTHS)}) of one model; it has {kind!r}, {layers!r} and {width!r}"
         )
-    title = f"{name.removeprefix(HUB)}, {kind} architecture, {layers} layers of width {width}"
-    return Backbone("library", config, layers, groups=None, title=title, **home)
-
-
-@cache
-def _read(path: Path, changed: int) -> Mapping[str, Any]:
-    """The JSON object in the file as it was changed last."""
-    try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise SpecError(f"{path} is no JSON file: {error}") from error
-    if not isinstance(found, dict):
-        raise SpecError(f"{path} holds no JSON object")
-    return found
+    title = f"{title}, {kind} architecture, {layers} layers of width {width}"
+    return tried(Backbone("library", config, layers, title=title, found={}, **home))
 
 
 def tiny(name: str) -> Backbone:
@@ -145,12 +129,14 @@ def tiny(name: str) -> Backbone:
     from fpt.models.families import family
 
     entry = backbone(name)
-    return Backbone(
-        entry.family,
-        family(entry.family).reduced(entry),
-        2,
-        entry.groups,
-        options=entry.options,
+    return replace(
+        entry,
+        config=family(entry.family).reduced(entry),
+        layers=2,
+        hub=None,
+        revision=None,
+        package=None,
+        folder=None,
+        sha256=None,
         title=f"2 layers of width 16 in the architecture of {name}",
-        pretrained=entry.pretrained,
     )

@@ -159,7 +159,7 @@ def pretrained_state(backbone: str) -> "dict[str, Tensor]":
 
     folder, entry = fetch(backbone), hub.backbone(backbone)
     kind = family(entry.family)
-    options = {"config": kind.configuration(entry)} if entry.groups is None else {}
+    options = {} if entry.found is None else {"config": kind.configuration(entry)}
     try:
         with quiet_library():
             model, found = kind.load(

@@ -307,8 +307,8 @@ def test_a_model_that_is_nowhere_is_refused_with_what_helps(monkeypatch, tmp_pat
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("hub:some/model", r"hub:some/model@REVISION, where REVISION is a commit of 40.*no folder some/model"),
-        ("hub:some/model@main", r"hub:some/model@REVISION.*40 hexadecimal"),
+        ("hub:some/model", r"no folder some/model.*hub:owner/name@REVISION, where REVISION is a commit of 40"),
+        ("hub:some/model@main", r"hub:owner/name@REVISION.*40 hexadecimal"),
         ("hub:../nowhere", r"no folder \.\./nowhere.*config\.json and model\.safetensors"),
         ("hub:~/nowhere-at-all", r"no folder /.*nowhere-at-all.*config\.json"),
         ("hub:", r"config\.json and model\.safetensors"),
@@ -336,7 +336,7 @@ def test_a_path_of_one_machine_is_no_name_in_a_study(saved, tmp_path):
         ({"is_encoder_decoder": True}, r"an encoder and a decoder"),
         ({"num_hidden_layers": None}, r"number of layers"),
         ({"model_type": "lama"}, r"'lama'.*'llama'"),
-        ({"hidden_act": "none-such"}, r"cannot be used.*none-such"),
+        ({"hidden_act": "none-such"}, r"cannot be a backbone.*none-such"),
     ],
 )
 def test_a_config_that_cannot_be_used_is_refused(changes, message, saved):
@@ -349,7 +349,7 @@ def test_a_config_that_cannot_be_used_is_refused(changes, message, saved):
 def test_a_config_that_is_no_json_is_refused(saved):
     backbone = saved()
     Path("models/llama/config.json").write_text("[")
-    with pytest.raises(SpecError, match=r"config\.json is no JSON"):
+    with pytest.raises(SpecError, match=r"config\.json holds no JSON object"):
         fpt.models.check(backbone)
 
 
@@ -397,7 +397,7 @@ def test_layers_without_a_window_are_not_refused(saved, listops):
     [
         ("mamba", {}, r"recurrent in part"),
         ("electra", {"embedding_size": 8}, r"'embeddings_project\.weight' of ElectraModel is in no group"),
-        ("bloom", {}, r"cannot be used.*autograd\.Function"),
+        ("bloom", {}, r"cannot be a backbone.*autograd\.Function"),
     ],
 )
 def test_what_fleets_cannot_compute_is_refused_with_the_reason(model_type, changes, message, saved):

@@ -4,6 +4,7 @@ A module is imported when a backbone of its family is used. No torch here.
 """
 
 import re
+from dataclasses import replace
 from functools import cache
 from importlib import import_module
 from pkgutil import iter_modules
@@ -34,12 +35,8 @@ def family(name: str) -> "Family":
 
 
 def family_of(entry: "Backbone") -> "Family":
-    """The family of a backbone; of a model without a row, with what its trial found. Raises SpecError."""
-    if entry.groups is not None:
-        return family(entry.family)
-    from fpt.models.families.trial import tried
-
-    return tried(entry).family
+    """The family of a backbone, with what its trial found."""
+    return replace(family(entry.family), **(entry.found or {}))
 
 
 def layer_of(name: str) -> int | None:

@@ -29,8 +29,10 @@ CLASSES = (
     ("Norm", "layer_norm"),
     ("Embedding", "positions"),  # the table of tokens is taken out
     ("Attention", "attention"),
-    ("MLP|Mlp|FF|FeedForward|Intermediate|Output|MoE|Moe|MOE|Experts|Router|^fc[12]$", "feed_forward"),
+    ("MLP|Mlp|FF|FeedForward|Intermediate|Output|MoE|Moe|MOE|Experts|Router|^ffn$|^fc[12]$", "feed_forward"),
 )
+
+FEW_TOKENS, TINY_WIDTH = 11, 16
 
 # Config fields that limit how far a token attends -> how many such widths make one side.
 WINDOWS = {
@@ -38,7 +40,6 @@ WINDOWS = {
     "sliding_window_size": 1,
     "local_attention": 2,  # ModernBERT's, both sides together
     "window_size": 1,
-    "attention_window": 2,
     "attention_window_size": 1,
     "attention_chunk_size": 1,
     "keep_window_size": 1,
@@ -87,7 +88,7 @@ class Family:
         """The library's config of `entry`; SpecError for a field of its row that the config does not have."""
         given = dict(entry.config)
         kind = self.config or _config_class(given.pop("model_type", ""))
-        if entry.groups is None:  # config.json of whichever version of the library
+        if entry.found is not None:  # config.json of whichever version of the library
             return _as_read(kind, given, entry.layers, fields)
         known = {*signature(kind).parameters, *getattr(kind, "attribute_map", {})}
         for name in given:
@@ -95,19 +96,20 @@ class Family:
         return kind(**{**given, "num_hidden_layers": entry.layers, **NO_SPECIAL_TOKENS, **fields})
 
     def reduced(self, entry: Backbone) -> dict[str, Any]:
-        """The config of a tiny model of the architecture of `entry`."""
-        if entry.groups is not None:
+        """The config of a tiny model of the architecture of `entry`: what is as wide as the model stays so."""
+        if self.config is not None:
             return {**entry.config, **self.tiny}
         whole = self.configuration(entry)
-        names = getattr(whole, "attribute_map", {})
-        small = {names.get(name, name): size for name, size in SMALL.items()}
-        sizes = {name: size for name, size in small.items() if type(vars(whole).get(name)) is int}
-        if getattr(whole, "num_key_value_heads", None) != whole.num_attention_heads:
-            sizes |= {"num_key_value_heads": 1} if "num_key_value_heads" in sizes else {}
-        same = [
-            name for name, size in vars(whole).items() if size == whole.hidden_size and re.search("_dim$|_size$", name)
-        ]
-        return {**entry.config, **dict.fromkeys(same, SMALL["hidden_size"]), **sizes, **few_tokens(entry.config)}
+        names, sizes = getattr(whole, "attribute_map", {}), vars(whole)
+        tiny = {names.get(name, name): size for name, size in self.tiny.items()}
+        if sizes.get("num_key_value_heads") == sizes.get("num_attention_heads"):  # else one key serves two heads
+            tiny["num_key_value_heads"] = tiny.get("num_attention_heads", 1)
+        same = [name for name, size in sizes.items() if size == whole.hidden_size and re.search("_(dim|size)$", name)]
+        tiny = {
+            **dict.fromkeys(same, TINY_WIDTH),
+            **{name: tiny[name] for name in tiny if type(sizes.get(name)) is int},
+        }
+        return {**entry.config, **tiny, **(few_tokens(entry.config) if entry.found is not None else {})}
 
     def build(self, entry: Backbone, tokens: int, layers: int = 0, **options: Any) -> Any:
         """The library's model with `tokens` rows of positions and the first `layers` layers (0: all), untrained values.
@@ -115,7 +117,7 @@ class Family:
         Our layers are inside, and what the input layer replaces is not. Other options are fields of the config.
         """
         sizes = {"num_hidden_layers": layers or entry.layers, "vocab_size": 1, "use_cache": False}
-        sizes |= few_tokens(entry.config) if entry.groups is None else {}
+        sizes |= few_tokens(entry.config) if entry.found is not None else {}
         sizes |= {"max_position_embeddings": tokens} if self.has_table else {}
         config = self.configuration(entry, **{**self.fixed, **sizes, **options})
         config._attn_implementation = self.attention
@@ -126,7 +128,7 @@ class Family:
         for path in token_tables(model) if self.replaced is None else self.replaced:
             parent, _, name = path.rpartition(".")
             delattr(model.get_submodule(parent), name)
-        if getattr(model, "pooler", None) is not None and entry.groups is None:
+        if getattr(model, "pooler", None) is not None and entry.found is not None:
             model.pooler = None  # nothing reads it
         if self.prepare:
             self.prepare(model, tokens)
@@ -159,8 +161,8 @@ def few_tokens(config: Mapping[str, Any]) -> dict[str, Any]:
     """Config fields of a small vocabulary. The padding token's id stays where it fits: RoBERTa counts positions from
     it."""
     pad = config.get("pad_token_id")
-    kept = pad if isinstance(pad, int) and 0 <= pad < SMALL["vocab_size"] else None
-    return {**dict.fromkeys(NO_SPECIAL_TOKENS, 1), "pad_token_id": kept, "vocab_size": SMALL["vocab_size"]}
+    kept = pad if isinstance(pad, int) and 0 <= pad < FEW_TOKENS else None
+    return {**dict.fromkeys(NO_SPECIAL_TOKENS, 1), "pad_token_id": kept, "vocab_size": FEW_TOKENS}
 
 
 def _as_read(kind: Any, given: Mapping[str, Any], layers: int, fields: Mapping[str, Any]) -> Any:
@@ -210,40 +212,33 @@ def _config_class(model_type: str) -> Callable[..., Any]:
     return kind
 
 
-# Config fields of a tiny model, where its config has them.
-SMALL = {
-    "vocab_size": 11,
-    "hidden_size": 16,
-    "num_attention_heads": 2,
-    "num_key_value_heads": 2,
-    "head_dim": 8,
-    "rotary_dim": 4,
-    "intermediate_size": 32,
-    "ffn_dim": 32,
-    "moe_intermediate_size": 16,
-    "shared_expert_intermediate_size": 16,
-    "num_experts": 4,
-    "num_local_experts": 4,
-    "n_routed_experts": 4,
-    "num_experts_per_tok": 2,
-    "n_group": 1,
-    "topk_group": 1,
-    "q_lora_rank": 8,
-    "kv_lora_rank": 8,
-    "qk_rope_head_dim": 8,
-    "qk_nope_head_dim": 8,
-    "qk_head_dim": 16,
-    "v_head_dim": 8,
-    "vocab_size_per_layer_input": 11,
-    "hidden_size_per_layer_input": 8,
-}
-
+# `tiny` holds for those of these fields that a config has.
 FAMILY = Family(
     tiny={
-        "hidden_size": 16,
+        "vocab_size": FEW_TOKENS,
+        "hidden_size": TINY_WIDTH,
         "num_attention_heads": 2,
         "num_key_value_heads": 1,
+        "decoder_attention_heads": 2,
+        "head_dim": 8,
+        "rotary_dim": 4,
         "intermediate_size": 32,
-        "vocab_size": 11,
+        "ffn_dim": 32,
+        "moe_intermediate_size": 16,
+        "shared_expert_intermediate_size": 16,
+        "num_experts": 4,
+        "num_local_experts": 4,
+        "n_routed_experts": 4,
+        "num_experts_per_tok": 2,
+        "n_group": 1,
+        "topk_group": 1,
+        "q_lora_rank": 8,
+        "kv_lora_rank": 8,
+        "qk_rope_head_dim": 8,
+        "qk_nope_head_dim": 8,
+        "qk_head_dim": 16,
+        "v_head_dim": 8,
+        "vocab_size_per_layer_input": FEW_TOKENS,
+        "hidden_size_per_layer_input": 8,
     }
 )

@@ -1,5 +1,5 @@
-"""Whether a model of the library that nobody wrote a row for can be a backbone: a small one of its architecture is
-built, and computed for two runs at once, before anything is trained.
+"""Whether a model of the library that has no row can be a backbone: a small one of its architecture is built, and
+computed for two runs at once, before anything is trained.
 
 What does not equal the library's own forward pass is refused. What is found: the groups of its parameters, and its
 table of positions.
@@ -7,7 +7,8 @@ table of positions.
 
 import json
 import re
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -21,11 +22,10 @@ from fpt.errors import SpecError
 from fpt.models.catalogue import Backbone
 from fpt.models.families.library import FAMILY, Family
 from fpt.models.layers import Projection
-from fpt.models.weights import quiet_library as quiet
 
 DEPTH = 8  # layers that are tried: kinds of layers take turns of 8 at most
-TOKENS, EXAMPLES, RUNS = 7, 3, 2
-LENGTHS = (7, 4, 1)
+TOKENS, RUNS = 7, 2
+LENGTHS = torch.tensor([7, 4, 1])  # of the padded examples
 TOLERANCE = 1e-4  # relative; the library computes norms and angles in float32
 # What the library raises for configs and calls that it cannot take.
 BROKEN = (
@@ -34,53 +34,41 @@ BROKEN = (
 )  # fmt: skip
 # A field of a config.json -> what kind of model has it, for a message.
 KINDS = {
-    '"[a-z_]*(experts|moe)[a-z_]*"': "a mixture of experts",
-    '"[a-z_]*(mamba|ssm|state_size|conv_kernel|linear_key|linear_conv|rwkv|lru)[a-z_]*"': "recurrent in part",
+    "mamba|ssm_|state_size|conv_kernel|linear_key|linear_conv|rwkv|lru_": "recurrent in part",
+    "experts|moe_": "a mixture of experts",
 }
-Named = dict[str, Tensor]
 
 
-@dataclass(frozen=True)
-class Trial:
-    """What is known of an architecture once a small model of it was computed."""
-
-    family: Family
-    groups: tuple[str, ...]
-
-
-def tried(entry: Backbone) -> Trial:
-    """The trial of a backbone that has no row. Raises SpecError with the reason where it cannot be used."""
-    return _tried(json.dumps({**entry.config}, sort_keys=True), entry.layers, entry.title)
+def tried(entry: Backbone) -> Backbone:
+    """The backbone with what its trial found. Raises SpecError with the reason where it cannot be used."""
+    groups, found = _tried(json.dumps({**entry.config}), entry.layers, entry.title)
+    return replace(entry, groups=groups, found=found)
 
 
 @cache
-def _tried(config: str, layers: int, title: str) -> Trial:
-    entry = Backbone("library", json.loads(config), layers, groups=None, title=title)
+def _tried(config: str, layers: int, title: str) -> tuple[tuple[str, ...], Mapping[str, Any]]:
+    entry = Backbone("library", json.loads(config), layers, title=title, found={})
+    small = replace(entry, layers=min(layers, DEPTH))
     errors: list[Exception] = []
     for attention in ("fpt", "eager"):
         family = replace(FAMILY, attention=attention)
         try:
-            with torch.device("cpu"), torch.random.fork_rng(devices=[]), quiet():
+            with torch.device("cpu"), torch.random.fork_rng(devices=[]):
                 torch.manual_seed(1)
-                return _try(family, replace(entry, config=family.reduced(entry), layers=min(layers, DEPTH)))
+                return _try(family, replace(small, config=family.reduced(entry)))
         except (SpecError, *BROKEN) as error:
             errors.append(error)
     error = errors["'fpt'" in str(errors[0])]  # it takes no attention but the library's own
-    first = next(iter(str(error).strip().splitlines()), type(error).__name__)
-    raise SpecError(f"backbone {title!r} cannot be used: {_kind(config)}{first}") from error
+    kind = next((f"{kind}: " for fields, kind in KINDS.items() if re.search(fields, config)), "")
+    why = next(iter(str(error).strip().splitlines()), type(error).__name__)
+    raise SpecError(f"{title} cannot be a backbone: {kind}{why}") from error
 
 
-def _kind(config: str) -> str:
-    """What is known to stand in the way of an architecture, by the fields of its config."""
-    return next((f"{kind}: " for field, kind in KINDS.items() if re.search(field, config)), "")
-
-
-def _try(family: Family, entry: Backbone) -> Trial:
+def _try(family: Family, entry: Backbone) -> tuple[tuple[str, ...], Mapping[str, Any]]:
+    """Groups, and the fields of the family that were found."""
     config = family.configuration(entry)
     config._experts_implementation = "eager"
     library: Any = AutoModel.from_config(config, attn_implementation="eager").double().eval()
-    if (table := library.get_input_embeddings()) is None:
-        raise ValueError("it has no table of tokens that an input layer could replace")
     for parameter in library.parameters():
         nn.init.normal_(parameter, std=0.2)
     model = family.build(entry, TOKENS).double()
@@ -88,73 +76,48 @@ def _try(family: Family, entry: Backbone) -> Trial:
         if isinstance(module, Projection):
             module.compute_type = torch.float64
     groups = {name: family.group_of(model, name) for name, _ in model.named_parameters()}
-    x = torch.randn(EXAMPLES, TOKENS, table.weight.shape[1], dtype=torch.float64)
-    whole = dict(library.named_parameters())
-    weights = [{name: whole[name].detach() * (1 + run / 10) for name in groups} for run in range(RUNS)]
-    for lengths in (None, torch.tensor(LENGTHS)):
+    values = dict(library.named_parameters())
+    weights = [{name: values[name].detach() * (1 + run / 10) for name in groups} for run in range(RUNS)]
+    x = torch.randn(len(LENGTHS), TOKENS, library.get_input_embeddings().weight.shape[1], dtype=torch.float64)
+    for lengths in (None, LENGTHS):
         ours = _at_once(model, weights, x, lengths)
-        for run in range(RUNS):
-            with torch.no_grad():
-                theirs = _last(functional_call(library, weights[run], (), _inputs(x, lengths)), lengths)
-            if ours[run].shape != theirs.shape or not torch.allclose(ours[run], theirs, TOLERANCE, TOLERANCE):
+        for run, computed in zip(weights, ours, strict=True):
+            theirs = _last(library, run, x, lengths)
+            if computed.shape != theirs.shape or not torch.allclose(computed, theirs, TOLERANCE, TOLERANCE):
                 padded = "without padding" if lengths is None else "with padding"
                 raise ValueError(f"several runs at once {padded} do not give what the library's own forward pass gives")
-    if found := _positions(model, groups, weights[0], x):
-        family = replace(family, positions=found[0], leading=found[1])
-    return Trial(family, ("input", "output", *dict.fromkeys(groups.values())))
+    order = ("input", "output", *dict.fromkeys(groups.values()))
+    return order, {"attention": family.attention, **_positions(model, groups, weights[0], x)}
 
 
-def _inputs(x: Tensor, lengths: Tensor | None) -> dict[str, Any]:
-    mask = torch.ones(x.shape[:2]) if lengths is None else torch.arange(TOKENS) < lengths[:, None]
-    return {"inputs_embeds": x, "attention_mask": mask.long()}
-
-
-def _last(output: Any, lengths: Tensor | None) -> Tensor:
-    """(examples, width) at the last real token."""
+def _last(model: nn.Module, weights: Mapping[str, Tensor], x: Tensor, lengths: Tensor | None) -> Tensor:
+    """(examples, width) at the last real token of x (examples, tokens, width)."""
+    shown = None if lengths is None else torch.arange(TOKENS) < lengths[:, None]
+    output = functional_call(model, dict(weights), (), {"inputs_embeds": x, "attention_mask": shown})
     hidden: Tensor = output.last_hidden_state
-    return hidden[:, -1] if lengths is None else hidden[torch.arange(len(hidden)), lengths - 1]
+    places = torch.full((len(x),), TOKENS) if lengths is None else lengths
+    return hidden.gather(1, (places - 1)[:, None, None].expand(-1, 1, hidden.shape[-1]))[:, 0]
 
 
-def _at_once(model: nn.Module, weights: list[Named], x: Tensor, lengths: Tensor | None) -> Tensor:
-    """(runs, examples, width) at the last real token, as a fleet computes it."""
-
-    def one(named: Named) -> Tensor:
-        return functional_call(_Forward(model), {f"model.{name}": value for name, value in named.items()}, (x, lengths))
-
+def _at_once(model: nn.Module, weights: list[dict[str, Tensor]], x: Tensor, lengths: Tensor | None) -> Tensor:
+    """(runs, examples, width), as a fleet computes it, gradients included."""
     stacked = {name: torch.stack([run[name] for run in weights]).requires_grad_() for name in weights[0]}
-    computed = vmap(one)(stacked)
+    computed: Tensor = vmap(lambda named: _last(model, named, x, lengths))(stacked)
     gradients = torch.autograd.grad(computed.sum(), list(stacked.values()), allow_unused=True)
     if not all(gradient is None or gradient.isfinite().all() for gradient in gradients):
         raise ValueError("its gradients are not finite")
     return computed.detach()
 
 
-class _Forward(nn.Module):
-    def __init__(self, model: nn.Module) -> None:
-        super().__init__()
-        self.model = model
-
-    def forward(self, x: Tensor, lengths: Tensor | None) -> Tensor:
-        def rows(hidden: Tensor) -> Tensor:
-            if lengths is None:
-                return hidden[:, -1]
-            return hidden.gather(1, (lengths - 1)[:, None, None].expand(-1, 1, hidden.shape[-1]))[:, 0]
-
-        return FAMILY.forward(self.model, x, lengths, rows)
-
-
-def _positions(model: nn.Module, groups: dict[str, str], weights: Named, x: Tensor) -> tuple[str, int] | None:
-    """The table with one row for each token, and how many rows lie before the first token's; None: there is none."""
+def _positions(model: nn.Module, groups: dict[str, str], weights: dict[str, Tensor], x: Tensor) -> Mapping[str, Any]:
+    """The table of which each token uses one row, and how many rows lie before the first token's, if there is one."""
     tables = [name for name, group in groups.items() if group == "positions" and weights[name].dim() == 2]
-    leaves = [weights[name].clone().requires_grad_() for name in tables]
-    named = {f"model.{name}": value for name, value in {**weights, **dict(zip(tables, leaves, strict=True))}.items()}
     if not tables:
-        return None
-    hidden = functional_call(_Forward(model), named, (x, None))
-    for name, gradient in zip(
-        tables, torch.autograd.grad(hidden.square().sum(), leaves, allow_unused=True), strict=True
-    ):
+        return {}
+    leaves = {name: weights[name].clone().requires_grad_() for name in tables}
+    loss = _last(model, {**weights, **leaves}, x, None).square().sum()
+    for name, gradient in zip(tables, torch.autograd.grad(loss, list(leaves.values()), allow_unused=True), strict=True):
         rows = [] if gradient is None else gradient.ne(0).any(1).nonzero().flatten().tolist()
         if len(rows) == TOKENS:
-            return name, rows[0]
-    return None
+            return {"positions": name, "leading": rows[0]}
+    return {}
