@@ -44,30 +44,35 @@ from pathlib import Path
 
 import pandas as pd
 import torch
-from huggingface_hub.errors import StrictDataclassError
 from torch.func import functional_call
 from torch.nn.functional import cross_entropy, embedding, linear
-from transformers import CONFIG_MAPPING, AutoModel
-from transformers.models.auto.modeling_auto import (
-    MODEL_FOR_CAUSAL_LM_MAPPING_NAMES,
-    MODEL_FOR_MASKED_LM_MAPPING_NAMES,
-)
 
 import fpt
 from fpt.errors import FptError
 from fpt.files import write_json
 from fpt.models import Backbone
 from fpt.models.families import family
+from fpt.models.families.trial import BROKEN
 from fpt.models.template import read_out
 from fpt.models.weights import quiet_library
 from fpt.training.checkpoint import Folder
 from fpt.training.fleet import Fleet
 from fpt.training.loop import Training
 
-CAUSAL, MASKED = "causal", "masked"
-KINDS = {CAUSAL: MODEL_FOR_CAUSAL_LM_MAPPING_NAMES, MASKED: MODEL_FOR_MASKED_LM_MAPPING_NAMES}
-ALL = sorted({*MODEL_FOR_CAUSAL_LM_MAPPING_NAMES, *MODEL_FOR_MASKED_LM_MAPPING_NAMES})
+torch.set_num_threads(1)
 RATES, SEED, STEPS = [1e-3, 1e-2], 0, 3
+
+# %%
+# After fpt, which keeps the hub's client from asking for widgets.
+
+from transformers import CONFIG_MAPPING, AutoModel
+from transformers.models.auto.modeling_auto import (
+    MODEL_FOR_CAUSAL_LM_MAPPING_NAMES,
+    MODEL_FOR_MASKED_LM_MAPPING_NAMES,
+)
+
+KINDS = {"causal": MODEL_FOR_CAUSAL_LM_MAPPING_NAMES, "masked": MODEL_FOR_MASKED_LM_MAPPING_NAMES}
+ALL = sorted({*MODEL_FOR_CAUSAL_LM_MAPPING_NAMES, *MODEL_FOR_MASKED_LM_MAPPING_NAMES})
 TASKS = {  # without padding, and with it
     "digits": fpt.tasks.load("digits"),
     "listops-short": fpt.tasks.load("listops-short", train=100, heldout=20),
@@ -76,7 +81,6 @@ RECIPE = fpt.training.Recipe(
     steps=STEPS, batch_size=4, dropout=0.1, compute_type="float32",
     evaluations=1, evaluation_examples=4, budget_examples=4, test_examples=4,
 )  # fmt: skip
-torch.set_num_threads(1)
 
 
 @dataclass
@@ -192,14 +196,8 @@ def examine(name, folder, found):
 #
 # In a process of its own with a limit of time: what one architecture breaks, the others do not notice.
 
+
 # %%
-# What the library raises for configs and calls that it cannot take.
-BROKEN = (
-    ArithmeticError, AssertionError, AttributeError, ImportError, LookupError, OSError, RuntimeError, TypeError,
-    ValueError, StrictDataclassError,
-)  # fmt: skip
-
-
 def reason(error, folder):
     """The first lines of an error, without the paths of this machine."""
     text = " ".join(str(error).split()).split(": none of the classes")[0] or type(error).__name__
