@@ -10,7 +10,7 @@ PUBLIC = {  # module -> names that notebooks, pages and users rely on
     "runs": "find_study load_curves load_runs studies sweeps_table",
     "cells": "StudyCells every_study study_cells",
     "verdicts": "all_verdicts overall",
-    "architectures": "architectures",
+    "architectures": "architecture_table",
     "sizes": "lstm_table parameter_table size_table",
     "baselines": "baseline_scores counted floor known_scores linear_score",
     "ladder": "place placed rungs",

@@ -10,7 +10,7 @@ from fpt.sweeps.ledger import workspace
 ORDER = ("works", "refused", "failed", "not built")
 
 
-def architectures(root: Path | str | None = None) -> pd.DataFrame:
+def architecture_table(root: Path | str | None = None) -> pd.DataFrame:
     """A row an architecture, those that work first; no rows where the table is not there.
 
     attrs: `versions` of the libraries, and `parity`, the largest difference from the library's hidden states of those

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from fpt.errors import SpecError, WeightsError
-from fpt.models import GROUPS, groups_of, trainable_groups
+from fpt.models import GROUPS, POLICIES, groups_of, trainable_groups
 from fpt.models import backbone as lookup
 from fpt.models import initialise as draw
 from fpt.models.families import family_of, layer_of
@@ -259,6 +259,12 @@ class Template:
         counts = table.pivot_table(values="parameters", index="group", columns="state", aggfunc="sum", fill_value=0)
         rows = [group for group in (*GROUPS, *unused) if group in counts.index]
         return counts.reindex(index=rows, columns=["trainable", "frozen", "unused"], fill_value=0).astype(int)
+
+    @property
+    def absent(self) -> tuple[str, ...]:
+        """The groups that the policy names and the model does not have: `positions` where they are rotary."""
+        named = POLICIES[self.policy] if isinstance(self.policy, str) else tuple(self.policy)
+        return tuple(group for group in named if group not in self.trainable_groups)
 
     @cached_property
     def dropouts(self) -> tuple[str, ...]:

@@ -3,7 +3,7 @@
 import json
 from pathlib import Path
 
-from fpt.evidence import architectures
+from fpt.evidence import architecture_table
 
 FIELDS = {"kind": "causal", "why": "", "groups": "", "dropout": "", "parity": None}
 
@@ -11,7 +11,7 @@ FIELDS = {"kind": "causal", "why": "", "groups": "", "dropout": "", "parity": No
 def test_those_that_work_come_first_with_what_was_found(tmp_path: Path) -> None:
     for folder in ("notebooks", "runs/architectures"):
         (tmp_path / folder).mkdir(parents=True)
-    assert architectures(tmp_path).empty
+    assert architecture_table(tmp_path).empty
     works = {"state": "works", "groups": "positions, input", "dropout": "input, feed_forward", "parity": 2e-7}
     records = [
         FIELDS | {"architecture": "none", "state": "not built", "why": "no such sizes"},
@@ -20,7 +20,7 @@ def test_those_that_work_come_first_with_what_was_found(tmp_path: Path) -> None:
     ]
     content = {"transformers": "5.0", "torch": "2.6", "layers": 4, "architectures": records}
     (tmp_path / "runs/architectures/table.json").write_text(json.dumps(content))
-    table = architectures(tmp_path)
+    table = architecture_table(tmp_path)
     assert table["architecture"].tolist() == ["opt", "some", "none"]
     assert table.loc[0, ["position table", "drops out in", "why not"]].tolist() == ["yes", "input, feed forward", ""]
     assert table.loc[1, ["position table", "why not"]].tolist() == ["", "it looks at the data"]
@@ -28,7 +28,7 @@ def test_those_that_work_come_first_with_what_was_found(tmp_path: Path) -> None:
 
 
 def test_the_published_table_is_of_what_works_and_gives_reasons_for_the_rest() -> None:
-    table = architectures()
+    table = architecture_table()
     assert {"llama", "gpt_neox", "modernbert"} <= set(table.loc[table["state"] == "works", "architecture"])
     assert (table.loc[table["state"] != "works", "why not"] != "").all()
     assert table.attrs["parity"] < 1e-3

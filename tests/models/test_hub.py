@@ -177,6 +177,15 @@ def plain_losses(task: Task, template: Template, rate: float, seed: int, steps: 
     return losses
 
 
+def test_a_policy_takes_the_groups_that_there_are_and_the_others_are_named(saved, digits):
+    template = fpt.models.build(digits, saved("llama"))
+    assert template.absent == ("positions",)
+    assert template.trainable_groups == ("input", "output", "layer_norm")
+    assert fpt.models.build(digits, saved("opt")).absent == ()
+    with pytest.raises(SpecError, match=r"no parameter group 'positions'"):
+        fpt.models.build(digits, "hub:models/llama", "pretrained", ["output", "positions"])
+
+
 @pytest.mark.parametrize("model_type", DROPOUTS)
 def test_the_report_says_where_a_model_drops_out(model_type, saved, digits):
     assert fpt.models.build(digits, saved(model_type)).dropouts == ("input", *DROPOUTS[model_type])

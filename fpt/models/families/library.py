@@ -124,7 +124,7 @@ class Family:
         config._experts_implementation = "batched_mm"  # of mixtures: the other ones look at the data
         if self.config is None:
             check_window(entry, config, tokens)
-        model = self.model(config)
+        model: Any = self.model(config)
         for path in token_tables(model) if self.replaced is None else self.replaced:
             parent, _, name = path.rpartition(".")
             delattr(model.get_submodule(parent), name)

@@ -58,10 +58,10 @@ def _tried(config: str, layers: int, title: str) -> tuple[tuple[str, ...], Mappi
                 return _try(family, replace(small, config=family.reduced(entry)))
         except (SpecError, *BROKEN) as error:
             errors.append(error)
-    error = errors["'fpt'" in str(errors[0])]  # it takes no attention but the library's own
+    failure = errors["'fpt'" in str(errors[0])]  # it takes no attention but the library's own
     kind = next((f"{kind}: " for fields, kind in KINDS.items() if re.search(fields, config)), "")
-    why = next(iter(str(error).strip().splitlines()), type(error).__name__)
-    raise SpecError(f"{title} cannot be a backbone: {kind}{why}") from error
+    why = next(iter(str(failure).strip().splitlines()), type(failure).__name__)
+    raise SpecError(f"{title} cannot be a backbone: {kind}{why}") from failure
 
 
 def _try(family: Family, entry: Backbone) -> tuple[tuple[str, ...], Mapping[str, Any]]:
