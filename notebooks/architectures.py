@@ -89,7 +89,7 @@ class Found:
 
     architecture: str
     kind: str
-    state: str = "works"  # works, refused (by fpt, with the reason), not built (by the library), or failed
+    state: str = "works"  # works, refused (by fpt, with the reason), not built (by the library), no answer, or failed
     why: str = ""
     groups: str = ""
     dropout: str = ""
@@ -181,7 +181,7 @@ def examine(name, folder, found):
     backbone = f"hub:{folder / 'model'}"
     templates = {task: fpt.models.build(TASKS[task], backbone, "pretrained", "fpt") for task in TASKS}
     template, task = templates["digits"], TASKS["digits"]
-    found.groups = ", ".join(dict.fromkeys(template.groups.values()))
+    found.groups = ", ".join(sorted({*template.groups.values()} - {"input", "output"}))
     found.dropout = ", ".join(template.dropouts)
     found.parity = max(parity(templates[each], TASKS[each], folder / "model") for each in TASKS)
     found.frozen, found.resume = resumed(template, task, folder)
@@ -245,7 +245,7 @@ def tried(name):
     process.kill()
     process.join()
     kind = " and ".join(kind for kind, mapping in KINDS.items() if name in mapping)
-    return answer or asdict(Found(name, kind, "failed", why))
+    return answer or asdict(Found(name, kind, "no answer", why))
 
 
 records = []

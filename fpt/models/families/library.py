@@ -158,10 +158,9 @@ def token_tables(model: Any) -> list[str]:
 
 
 def few_tokens(config: Mapping[str, Any]) -> dict[str, Any]:
-    """Config fields of a small vocabulary. The padding token's id stays where it fits: RoBERTa counts positions from
-    it."""
+    """Config fields of a small vocabulary. A small id of the padding token stays: RoBERTa counts positions from it."""
     pad = config.get("pad_token_id")
-    kept = pad if isinstance(pad, int) and 0 <= pad < FEW_TOKENS else None
+    kept = min(pad, FEW_TOKENS - 1) if isinstance(pad, int) and pad >= 0 else None
     return {**dict.fromkeys(NO_SPECIAL_TOKENS, 1), "pad_token_id": kept, "vocab_size": FEW_TOKENS}
 
 
