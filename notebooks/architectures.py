@@ -53,7 +53,7 @@ from fpt.files import write_json
 from fpt.models import Backbone
 from fpt.models.families import family
 from fpt.models.families.trial import BROKEN
-from fpt.models.template import read_out
+from fpt.models.layers import read_out
 from fpt.models.weights import quiet_library
 from fpt.training.checkpoint import Folder
 from fpt.training.fleet import Fleet

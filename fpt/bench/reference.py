@@ -17,7 +17,8 @@ from torch.utils.data import DataLoader, IterableDataset
 from transformers import AutoModel
 
 from fpt.models.families import family
-from fpt.models.template import Template, read_out
+from fpt.models.layers import read_out
+from fpt.models.template import Template
 from fpt.seeds import generator
 from fpt.tasks.task import Task
 from fpt.training.recipe import Recipe

@@ -161,6 +161,15 @@ def attend(module: Any, query: Tensor, key: Tensor, value: Tensor, mask: Tensor 
     return attention(module, query, key, value, mask, scaling)[0].flatten(2)
 
 
+def read_out(hidden: Tensor, count: int, lengths: Tensor | None) -> Tensor:
+    """The last `count` positions of (batch, tokens, ...), counted from each row's last real token."""
+    if lengths is None:
+        return hidden[:, -count:]
+    positions = (lengths - count)[:, None] + torch.arange(count, device=hidden.device)
+    positions = positions.reshape(*positions.shape, *[1] * (hidden.dim() - 2))
+    return hidden.gather(1, positions.expand(-1, -1, *hidden.shape[2:]))
+
+
 def replace_layers(module: nn.Module) -> None:
     """Every Linear and Conv1D below `module` becomes a Projection with the same parameters, every Dropout ours.
 

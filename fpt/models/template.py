@@ -17,7 +17,7 @@ from fpt.models import GROUPS, POLICIES, groups_of, trainable_groups
 from fpt.models import backbone as lookup
 from fpt.models import initialise as draw
 from fpt.models.families import family_of, layer_of
-from fpt.models.layers import Dropout, Noise, Projection
+from fpt.models.layers import Dropout, Noise, Projection, read_out
 from fpt.models.weights import fetch, kept_state, pretrained_state
 from fpt.tasks.task import Task
 
@@ -96,15 +96,6 @@ class TransferModel(nn.Module):
         for module in self.modules():
             if isinstance(module, Projection):
                 module.compute_type = compute_type
-
-
-def read_out(hidden: Tensor, count: int, lengths: Tensor | None) -> Tensor:
-    """The last `count` positions of (batch, tokens, ...), counted from each row's last real token."""
-    if lengths is None:
-        return hidden[:, -count:]
-    positions = (lengths - count)[:, None] + torch.arange(count, device=hidden.device)
-    positions = positions.reshape(*positions.shape, *[1] * (hidden.dim() - 2))
-    return hidden.gather(1, positions.expand(-1, -1, *hidden.shape[2:]))
 
 
 @dataclass(eq=False, repr=False)
@@ -268,8 +259,7 @@ class Template:
 
     @cached_property
     def dropouts(self) -> tuple[str, ...]:
-        """The groups in which the model drops out, `input` before the others: Llama does in `attention` alone, and the
-        recipe's rate then means less than in GPT-2."""
+        """The groups in which the model drops out. Where they are few, as in Llama, the recipe's rate means less."""
         batch, device = self.task.split(0).batch(0, 1), self.module.output_layer.weight.device
         seen = self.module.dropped(self.task.encode(batch.inputs).to(device), batch.lengths)
         return tuple(dict.fromkeys(self._dropped_in(name) for name, _ in seen))

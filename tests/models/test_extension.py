@@ -15,7 +15,8 @@ import fpt.models
 import fpt.tasks
 from fpt.errors import SpecError
 from fpt.models import BACKBONES, POLICIES, Backbone, families
-from fpt.models.template import Template, read_out
+from fpt.models.layers import read_out
+from fpt.models.template import Template
 from fpt.models.weights import save_random
 from fpt.tasks.task import Task
 from fpt.training import Recipe

@@ -18,7 +18,8 @@ import fpt.models
 import fpt.tasks
 from fpt.errors import FptError, SpecError, WeightsError
 from fpt.models import hub, weights
-from fpt.models.template import Template, read_out
+from fpt.models.layers import read_out
+from fpt.models.template import Template
 from fpt.sweeps import run_sweep
 from fpt.sweeps.smoke import stand_ins
 from fpt.sweeps.spec import SweepSpec, resolve
