@@ -29,8 +29,12 @@ CLASSES = (
     ("Norm", "layer_norm"),
     ("Embedding", "positions"),  # the table of tokens is taken out
     ("Attention", "attention"),
-    ("MLP|Mlp|FF|FeedForward|Intermediate|Output|MoE|Moe|MOE|Experts|Router|^ffn$|^fc[12]$", "feed_forward"),
+    (
+        "MLP|Mlp|FF|FeedForward|Intermediate|Output|M[oO][eE](Block|Layer)?$|Experts$|Router$|^ffn$|^fc[12]$",
+        "feed_forward",
+    ),
 )
+HOLDERS = "(DecoderLayer|EncoderLayer|Model)$"  # classes that hold more than one group, whatever else they are called
 
 FEW_TOKENS, TINY_WIDTH = 11, 16
 
@@ -141,8 +145,9 @@ class Family:
         """The group of parameter `name` of `model`; SpecError where no class around it is in `classes`."""
         modules = name.split(".")[:-1]
         around = [type(model.get_submodule(".".join(modules[: n + 1]))).__name__ for n in range(len(modules))]
+        inside = [*modules, *(kind for kind in around if not re.search(HOLDERS, kind))]
         for pattern, group in self.classes:
-            if any(re.search(pattern, kind) for kind in (*around, *modules)):
+            if any(re.search(pattern, kind) for kind in inside):
                 return group
         raise SpecError(
             f"parameter {name!r} of {type(model).__name__} is in no group: none of the classes around it "
