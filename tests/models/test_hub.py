@@ -17,7 +17,8 @@ from transformers import CONFIG_MAPPING, AutoModel
 import fpt.models
 import fpt.tasks
 from fpt.errors import FptError, SpecError, WeightsError
-from fpt.models import hub, weights
+from fpt.models import Backbone, hub, weights
+from fpt.models.families import family
 from fpt.models.layers import read_out
 from fpt.models.template import Template
 from fpt.sweeps import run_sweep
@@ -158,6 +159,31 @@ def test_a_fleet_has_the_losses_of_its_runs_one_at_a_time(model_type, saved, lis
     actual = torch.stack([fleet.step(step) for step in range(1, 4)]).T
     expected = [plain_losses(listops, template, rate, seed, 3) for seed in SEEDS for rate in RATES]
     torch.testing.assert_close(actual, torch.tensor(expected), rtol=1e-4, atol=1e-5)
+
+
+def test_experts_of_a_mixture_are_float32_beside_products_in_bfloat16(saved, digits):
+    """What no Projection multiplies has no other type."""
+    template = fpt.models.build(digits, saved("mixtral", num_key_value_heads=2, num_local_experts=4))
+    fleet = Fleet(digits, template, recipe(compute_type="bfloat16"), RATES, SEEDS, CPU)
+    assert fleet.step(1).isfinite().all()
+    types = {template.groups[name]: set() for name in fleet.shared}
+    for name, value in fleet.shared.items():
+        types[template.groups[name]].add(value.dtype)
+    assert types == {"attention": {torch.bfloat16}, "feed_forward": {torch.float32}}
+
+
+@pytest.mark.parametrize("model_type", ["olmo_hybrid", "qwen3_moe"])
+def test_classes_of_whole_layers_decide_no_group(model_type):
+    """OLMo's hybrid layers are called LinearAttentionDecoderLayer, and hold a feed-forward network as well."""
+    config = CONFIG_MAPPING[model_type]().to_dict()
+    kind = family("library")
+    entry = Backbone("library", kind.reduced(Backbone("library", config, 4, found={})), 4, found={})
+    model = kind.build(entry, 8)
+    groups = {name: kind.group_of(model, name) for name, _ in model.named_parameters() if ".mlp." in name}
+    assert set(groups.values()) == {"feed_forward"}
+    if model_type == "olmo_hybrid":
+        with pytest.raises(SpecError, match=r"linear_attn\.A_log.*in no group"):
+            kind.group_of(model, "layers.0.linear_attn.A_log")
 
 
 def plain_losses(task: Task, template: Template, rate: float, seed: int, steps: int) -> list[float]:
