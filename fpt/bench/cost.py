@@ -37,7 +37,7 @@ class Workload(_Record):
     def of(spec: SweepSpec) -> "Workload":
         fields = spec.model_dump(mode="json", include=set(Workload.model_fields))
         fields["task_options"] = {**tasks.entry(spec.task).options, **spec.task_options}
-        fields["backbone_options"] = {**models.BACKBONES[spec.backbone].options, **spec.backbone_options}
+        fields["backbone_options"] = {**models.backbone(spec.backbone).options, **spec.backbone_options}
         return Workload(**fields)
 
     def __hash__(self) -> int:
@@ -54,12 +54,12 @@ class Workload(_Record):
 
     @property
     def width(self) -> int:
-        return int(self.backbone_options.get("width", models.BACKBONES[self.backbone].width))
+        return int(self.backbone_options.get("width", models.backbone(self.backbone).width))
 
     @property
     def weights(self) -> int:
         """A number in proportion to the weights of the matrices of one architecture."""
-        return int(self.backbone_options.get("layers") or models.BACKBONES[self.backbone].layers) * self.width**2
+        return int(self.backbone_options.get("layers") or models.backbone(self.backbone).layers) * self.width**2
 
 
 class Row(Workload):
@@ -205,7 +205,7 @@ def estimate(spec: SweepSpec, rows: Sequence[Row]) -> float | None:
         return None
 
     def distance(row: Row) -> tuple[bool, float, bool, float]:
-        recurrent = ["recurrent" in models.BACKBONES[each.backbone].groups for each in (row, workload)]
+        recurrent = ["recurrent" in models.backbone(each.backbone).groups for each in (row, workload)]
         widths, lengths = row.width / workload.width, row.tokens / tokens
         return recurrent[0] != recurrent[1], abs(math.log(widths)), not _of_type(row, spec), abs(math.log(lengths))
 

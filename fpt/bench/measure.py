@@ -109,7 +109,7 @@ def measure(
         with FlopCounterMode(display=False) as counter:
             fleet.step(next(steps))
     sides: list[Call] = [lambda: fleet.step(next(steps))]
-    if compared and models.BACKBONES[spec.backbone].family in COMPARABLE:
+    if compared and models.backbone(spec.backbone).family in COMPARABLE:
         sides.append(Reference(template, recipe, rates[0], seeds[0], device).step)
     turns = in_turns(sides, rounds, seconds, device)
     own, *other = (median(times) for times in zip(*turns, strict=True))

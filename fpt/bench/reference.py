@@ -16,9 +16,9 @@ from torch.nn.functional import cross_entropy
 from torch.utils.data import DataLoader, IterableDataset
 from transformers import AutoModel
 
-from fpt.models import BACKBONES
 from fpt.models.families import family
-from fpt.models.template import Template, read_out
+from fpt.models.layers import read_out
+from fpt.models.template import Template
 from fpt.seeds import generator
 from fpt.tasks.task import Task
 from fpt.training.recipe import Recipe
@@ -51,7 +51,7 @@ class ReleasedModel(nn.Module):
 
     def __init__(self, template: Template) -> None:
         super().__init__()
-        task, entry, width = template.task, BACKBONES[template.backbone], template.width
+        task, entry, width = template.task, template.entry, template.width
         sizes = {"num_hidden_layers": template.layers, "max_position_embeddings": task.tokens, "vocab_size": 1}
         self.backbone = AutoModel.from_config(family(entry.family).configuration(entry, **sizes))
         self.backbone.pooler = None  # BERT's, which nothing here reads

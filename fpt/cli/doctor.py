@@ -7,7 +7,7 @@ from pathlib import Path
 
 import psutil
 
-from fpt import tasks
+from fpt import models, tasks
 from fpt.errors import WeightsError
 from fpt.models import BACKBONES, Backbone
 from fpt.models.weights import local_folder, missing, packaged, verify
@@ -54,7 +54,7 @@ def _data(folder: Path) -> Iterator[Finding]:
 
 def weights(backbone: str) -> tuple[str, str]:
     """What this machine has of a backbone's pretrained weights, and how to get what it has not."""
-    entry = BACKBONES[backbone]
+    entry = models.backbone(backbone)
     if not entry.pretrained:
         return NONE, ""
     if folder := local_folder(backbone):

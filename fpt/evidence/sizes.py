@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from fpt.models import BACKBONES
+from fpt.models import backbone as lookup
 from fpt.models.families import layer_of
 from fpt.models.weights import local_folder, pretrained_state
 
@@ -83,6 +83,6 @@ def shape(backbone: str) -> tuple[int, int, int]:
     """(layers, width, heads), the library's defaults filled in."""
     from transformers import AutoConfig
 
-    entry = BACKBONES[backbone]
+    entry = lookup(backbone)
     config = AutoConfig.for_model(entry.family, **{k: v for k, v in entry.config.items() if k != "vocab_size"})
     return int(entry.layers), int(config.hidden_size), int(config.num_attention_heads)

@@ -9,10 +9,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fpt.errors import SpecError, check_known, check_options
+from fpt.models import hub
 from fpt.models.catalogue import BACKBONES as BACKBONES
 from fpt.models.catalogue import TRANSFORMER as TRANSFORMER
 from fpt.models.catalogue import Backbone as Backbone
-from fpt.models.catalogue import tiny as tiny
+from fpt.models.hub import backbone as backbone
+from fpt.models.hub import tiny as tiny
 
 if TYPE_CHECKING:
     from fpt.models.template import Template
@@ -53,9 +55,9 @@ ARMS: dict[str, tuple[str, str]] = {
 }
 
 
-def groups_of(backbone: str, backbone_options: Mapping[str, Any] | None = None) -> tuple[str, ...]:
+def groups_of(name: str, backbone_options: Mapping[str, Any] | None = None) -> tuple[str, ...]:
     """The groups that the backbone has; an option with the name of a group switches it on."""
-    entry = BACKBONES[backbone]
+    entry = hub.backbone(name)
     options = {**entry.options, **(backbone_options or {})}
     return tuple(group for group in entry.groups if options.get(group, True))
 
@@ -87,7 +89,7 @@ def trainable_groups(
     _known_groups(trainable, source)
     for group in trainable:
         if PARTS.get(group, group) not in has:
-            switch = f" (option {group})" if group in BACKBONES[backbone].groups else ""
+            switch = f" (option {group})" if group in hub.backbone(backbone).groups else ""
             listed = ", ".join(has)
             raise SpecError(f"backbone {backbone!r} has no parameter group {group!r}{switch}{where}; it has {listed}")
     return tuple(group for group in (*GROUPS, *PARTS) if group in trainable)
@@ -107,9 +109,8 @@ def check(
     source: str = "",
 ) -> None:
     """Refuse an unknown backbone, option, initialisation, policy or group before anything is loaded (SpecError)."""
-    check_known("backbone", backbone, BACKBONES, source)
     where = f" ({source})" if source else ""
-    entry, options = BACKBONES[backbone], backbone_options or {}
+    entry, options = hub.backbone(backbone, source), backbone_options or {}
     _known_groups(entry.groups, f"backbone {backbone!r}")
     check_options(f"backbone {backbone!r}", options, entry.options, source)
     layers, width = options.get("layers", 0), options.get("width", 1)

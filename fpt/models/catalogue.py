@@ -2,11 +2,11 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
-from fpt.errors import check_known
-
 TRANSFORMER = ("input", "output", "layer_norm", "positions", "attention", "feed_forward")
+WIDTHS = ("n_embd", "hidden_size", "d_model", "width", "dim", "emb_dim")  # names of it in configs
 
 
 @dataclass(frozen=True)
@@ -20,18 +20,20 @@ class Backbone:
     hub: str | None = None  # name on the Hugging Face hub
     revision: str | None = None  # commit on the hub; None: whatever its main branch holds
     package: str | None = None  # folder, or GGUF file, inside an installed Python package, "package:folder"
+    folder: Path | None = None  # of config.json and model.safetensors, where the backbone is named by it
     sha256: str | None = None  # of model.safetensors
     gguf: str | None = None  # SHA-256 of the package's GGUF file
     install: str | None = None  # the command that installs the package
     options: Mapping[str, Any] = field(default_factory=lambda: {"layers": 0})  # 0: all layers
     title: str = ""
     pretrained: bool = True  # whether such weights exist
+    # fields of its family that its trial found (fpt/models/families/trial.py); None: a row of this file
+    found: Mapping[str, Any] | None = None
 
     @property
     def width(self) -> int:
         """Of its hidden states, under the name of each family; 768 is the default of all these configs."""
-        names = ("n_embd", "hidden_size", "d_model", "width")
-        return next((self.config[name] for name in names if name in self.config), 768)
+        return next((self.config[name] for name in WIDTHS if name in self.config), 768)
 
 
 LSTM = Backbone(
@@ -179,19 +181,3 @@ BACKBONES: dict[str, Backbone] = {
         LSTM, config={"released": True}, title="the same with the cell of Lu et al.'s released code"
     ),
 }
-
-
-def tiny(backbone: str) -> Backbone:
-    """A model of the architecture of `backbone` with 2 layers of width 16, without weights of its own, for tests.
-
-    Raises SpecError for an unknown backbone.
-    """
-    from fpt.models.families import family
-
-    check_known("backbone", backbone, BACKBONES)
-    entry = BACKBONES[backbone]
-    title = f"2 layers of width 16 in the architecture of {backbone}"
-    config = {**entry.config, **family(entry.family).tiny}
-    return Backbone(
-        entry.family, config, 2, entry.groups, options=entry.options, title=title, pretrained=entry.pretrained
-    )

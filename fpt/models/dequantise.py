@@ -15,9 +15,10 @@ from pathlib import Path
 from safetensors import SafetensorError
 
 from fpt.errors import WeightsError
+from fpt.models.hub import FILES, WEIGHTS
 from fpt.tasks import npz_checksum
 
-CONFIG, WEIGHTS, CHECKSUM = "config.json", "model.safetensors", "model.safetensors.sha256"
+CHECKSUM = f"{WEIGHTS}.sha256"
 
 
 def cached(sha256: str) -> Path:
@@ -54,7 +55,7 @@ def dequantised(file: Path, sha256: str) -> Path:
 
 
 def _is_whole(folder: Path) -> bool:
-    return all((folder / name).is_file() for name in (CONFIG, WEIGHTS, CHECKSUM))
+    return all((folder / name).is_file() for name in (*FILES, CHECKSUM))
 
 
 def _make(file: Path, folder: Path) -> None:

@@ -104,13 +104,16 @@ def attention(
     mask: Tensor | None,
     scaling: float,
     position_bias: Tensor | None = None,
+    softcap: float | None = None,
+    s_aux: Tensor | None = None,
     **_: Any,
 ) -> tuple[Tensor, Tensor]:
     """The library's eager attention with our dropout.
 
     query (batch, heads, rows, width of a head), key and value (batch, heads or a divisor, tokens, width of a head),
-    mask (batch or 1, 1, rows or 1, tokens), position_bias (batch or 1, heads, rows, tokens; T5's) -> (batch, rows,
-    heads, width of a head), (batch, heads, rows, tokens). Eager, because the fused kernels have no batching rule for
+    mask (batch or 1, 1, rows or 1, tokens), position_bias (batch or 1, heads, rows, tokens; T5's), softcap (Gemma 2's
+    largest score), s_aux (heads; GPT-OSS's score of attending to nothing) -> (batch, rows, heads, width of a head),
+    (batch, heads, rows, tokens). Eager, because the fused kernels have no batching rule for
     vmap in eval mode on the CPU.
     """
     if (shared := query.shape[1] // key.shape[1]) > 1:  # grouped-query attention: keys serve several heads
@@ -118,10 +121,15 @@ def attention(
     scores = (query * scaling) @ key.transpose(-1, -2)
     if position_bias is not None:
         scores = scores + position_bias
+    if softcap is not None:
+        scores = softcap * (scores / softcap).tanh()
     if mask is not None:
         scores = scores + mask
+    if s_aux is not None:
+        nothing = s_aux.view(-1, 1, 1).expand(*scores.shape[:-1], 1)
+        scores = torch.cat([scores, nothing], dim=-1)
     dropout = module.attn_dropout if hasattr(module, "attn_dropout") else module.dropout
-    weights = softmax(scores, dim=-1)
+    weights = softmax(scores, dim=-1)[..., : key.shape[-2]]
     return (dropout(weights) @ value).transpose(1, 2), weights
 
 
@@ -151,6 +159,15 @@ def attend(module: Any, query: Tensor, key: Tensor, value: Tensor, mask: Tensor 
     query, key, value = (part.unflatten(-1, (heads, -1)).transpose(1, 2) for part in (query, key, value))
     scaling = getattr(module, "scaling", query.shape[-1] ** -0.5)
     return attention(module, query, key, value, mask, scaling)[0].flatten(2)
+
+
+def read_out(hidden: Tensor, count: int, lengths: Tensor | None) -> Tensor:
+    """The last `count` positions of (batch, tokens, ...), counted from each row's last real token."""
+    if lengths is None:
+        return hidden[:, -count:]
+    positions = (lengths - count)[:, None] + torch.arange(count, device=hidden.device)
+    positions = positions.reshape(*positions.shape, *[1] * (hidden.dim() - 2))
+    return hidden.gather(1, positions.expand(-1, -1, *hidden.shape[2:]))
 
 
 def replace_layers(module: nn.Module) -> None:

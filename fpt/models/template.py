@@ -13,10 +13,11 @@ import torch
 from torch import Tensor, nn
 
 from fpt.errors import SpecError, WeightsError
-from fpt.models import BACKBONES, GROUPS, groups_of, trainable_groups
+from fpt.models import GROUPS, POLICIES, groups_of, trainable_groups
+from fpt.models import backbone as lookup
 from fpt.models import initialise as draw
-from fpt.models.families import family, layer_of
-from fpt.models.layers import Dropout, Noise, Projection
+from fpt.models.families import family_of, layer_of
+from fpt.models.layers import Dropout, Noise, Projection, read_out
 from fpt.models.weights import fetch, kept_state, pretrained_state
 from fpt.tasks.task import Task
 
@@ -32,8 +33,8 @@ class TransferModel(nn.Module):
 
     def __init__(self, task: Task, backbone: str, layers: int = 0, **options: Any) -> None:
         super().__init__()
-        self.family = family(BACKBONES[backbone].family)
-        self.backbone = self.family.build(BACKBONES[backbone], task.tokens, layers, **options)
+        self.family = family_of(entry := lookup(backbone))
+        self.backbone = self.family.build(entry, task.tokens, layers, **options)
         self.width: int = self.backbone.config.hidden_size
         self.heads: int = getattr(self.backbone.config, "num_attention_heads", 0)  # 0: no attention
         self.reach = task.tokens if self.heads else 0  # how many tokens one attends to
@@ -71,32 +72,30 @@ class TransferModel(nn.Module):
             elif isinstance(module, Noise):
                 module.numbers = noise
 
-    @torch.no_grad()
     def dropout_shapes(self, tokens: Tensor, lengths: Tensor | None) -> list[torch.Size]:
         """Shapes of what a forward pass on such input drops out, in order."""
-        shapes: list[torch.Size] = []
-        layers = [module for module in self.modules() if isinstance(module, Dropout)]
-        handles = [layer.register_forward_hook(lambda *seen: shapes.append(seen[2].shape)) for layer in layers]
+        return [shape for _, shape in self.dropped(tokens, lengths)]
+
+    @torch.no_grad()
+    def dropped(self, tokens: Tensor, lengths: Tensor | None) -> list[tuple[str, torch.Size]]:
+        """(name of the dropout layer, shape) of everything that a forward pass on such input drops out, in order."""
+        seen: list[tuple[str, torch.Size]] = []
+        layers = [(name, module) for name, module in self.named_modules() if isinstance(module, Dropout)]
+        handles = [
+            layer.register_forward_hook(lambda *call, name=name: seen.append((name, call[2].shape)))
+            for name, layer in layers
+        ]
         self.drop_with([])
         self(tokens, lengths)
         for handle in handles:
             handle.remove()
-        return shapes
+        return seen
 
     def set_compute_type(self, compute_type: torch.dtype) -> None:
         """The type of the products with attention and feed-forward matrices; everything else stays float32."""
         for module in self.modules():
             if isinstance(module, Projection):
                 module.compute_type = compute_type
-
-
-def read_out(hidden: Tensor, count: int, lengths: Tensor | None) -> Tensor:
-    """The last `count` positions of (batch, tokens, ...), counted from each row's last real token."""
-    if lengths is None:
-        return hidden[:, -count:]
-    positions = (lengths - count)[:, None] + torch.arange(count, device=hidden.device)
-    positions = positions.reshape(*positions.shape, *[1] * (hidden.dim() - 2))
-    return hidden.gather(1, positions.expand(-1, -1, *hidden.shape[2:]))
 
 
 @dataclass(eq=False, repr=False)
@@ -117,7 +116,7 @@ class Template:
     options: dict[str, Any]  # of the backbone, its layers among them
 
     def __post_init__(self) -> None:
-        self.entry = BACKBONES[self.backbone]
+        self.entry = lookup(self.backbone)
         with torch.random.fork_rng(devices=[]):  # libraries initialise from the global generator; values are replaced
             self.module = TransferModel(self.task, self.backbone, **self.options)
         self.module.requires_grad_(False)
@@ -195,7 +194,8 @@ class Template:
         if family.positions is None:
             return self.whole
         first = 0 if self.weights or family.new_positions else family.first_position  # what was kept is ours
-        return {**self.whole, family.positions: self.whole[family.positions][first:][: self.task.tokens]}
+        rows = self.shapes[f"backbone.{family.positions}"][0]
+        return {**self.whole, family.positions: self.whole[family.positions][first:][:rows]}
 
     def initialise(self, seed: int) -> dict[str, Tensor]:
         """{parameter name: float32 tensor}; the same tensor object for every seed where it is pretrained."""
@@ -251,6 +251,26 @@ class Template:
         rows = [group for group in (*GROUPS, *unused) if group in counts.index]
         return counts.reindex(index=rows, columns=["trainable", "frozen", "unused"], fill_value=0).astype(int)
 
+    @property
+    def absent(self) -> tuple[str, ...]:
+        """The groups that the policy names and the model does not have: `positions` where they are rotary."""
+        named = POLICIES[self.policy] if isinstance(self.policy, str) else tuple(self.policy)
+        return tuple(group for group in named if group not in self.trainable_groups)
+
+    @cached_property
+    def dropouts(self) -> tuple[str, ...]:
+        """The groups in which the model drops out. Where they are few, as in Llama, the recipe's rate means less."""
+        batch, device = self.task.split(0).batch(0, 1), self.module.output_layer.weight.device
+        seen = self.module.dropped(self.task.encode(batch.inputs).to(device), batch.lengths)
+        return tuple(dict.fromkeys(self._dropped_in(name) for name, _ in seen))
+
+    def _dropped_in(self, name: str) -> str:
+        """The group of a dropout layer; of one that lies in no group, `residual` in a layer and `embeddings` before."""
+        try:
+            return self._group(f"{name}.p").removesuffix("_dropout")
+        except SpecError:
+            return "embeddings" if layer_of(f"{name}.p") is None else "residual"
+
     def _unused(self) -> dict[str, int]:
         """Parameters of the whole pretrained model that transfer never uses: {what: count}."""
         entry, family = self.entry, self.module.family
@@ -265,10 +285,11 @@ class Template:
         for name, parameter in whole.named_parameters():
             if name not in used:
                 counts[_outermost(name, used)] += parameter.numel()
-        if family.has_table:
-            (rows, width), before = whole.get_parameter(str(family.positions)).shape, family.first_position
+        if family.positions and not family.new_positions:
+            (rows, width), before = whole.get_parameter(family.positions).shape, family.first_position
+            used_rows = self.shapes[f"backbone.{family.positions}"][0]
             counts["positions before the first token's"] = before * width
-            counts["positions beyond the task's tokens"] = max(0, rows - before - self.task.tokens) * width
+            counts["positions beyond the task's tokens"] = max(0, rows - before - used_rows) * width
         return {what: count for what, count in counts.items() if count}
 
 

@@ -13,17 +13,17 @@ from typing import TYPE_CHECKING, Any
 from urllib.request import Request, urlopen
 
 from fpt.errors import WeightsError
-from fpt.models import BACKBONES, Backbone
-from fpt.models.dequantise import CONFIG, WEIGHTS, cached, dequantised
+from fpt.models import Backbone, hub
+from fpt.models.dequantise import cached, dequantised
 from fpt.models.dequantise import check as check_cached
 from fpt.models.families import family
+from fpt.models.hub import CONFIG, FILES, WEIGHTS
 from fpt.tasks import npz_checksum
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
 
 HUB_TIMEOUT = 10  # seconds to learn whether the hub answers at all
-FILES = (CONFIG, WEIGHTS)
 
 
 def local_folder(backbone: str, make: bool = False) -> Path | None:
@@ -37,16 +37,19 @@ def local_folder(backbone: str, make: bool = False) -> Path | None:
 
 def packaged(backbone: str) -> Path | None:
     """The folder, or GGUF file, in the installed package of the backbone; None without the package."""
-    package, _, inside = (BACKBONES[backbone].package or "").partition(":")
+    package, _, inside = (hub.backbone(backbone).package or "").partition(":")
     found = importlib.util.find_spec(package) if package else None
     places = [Path(place) / inside for place in (found and found.submodule_search_locations) or ()]
     return next((place for place in places if place.exists()), None)
 
 
 def _places(backbone: str, make: bool) -> Iterator[Path]:
-    entry, inside = BACKBONES[backbone], packaged(backbone)
+    entry, inside = hub.backbone(backbone), packaged(backbone)
+    if entry.folder:
+        yield entry.folder
+        return
     if root := os.environ.get("FPT_WEIGHTS"):
-        yield Path(root).expanduser() / backbone
+        yield Path(root).expanduser() / hub.slug(backbone)
     if entry.gguf:
         yield dequantised(inside, entry.gguf) if make and inside else cached(entry.gguf)
     elif inside:
@@ -88,19 +91,20 @@ def download(backbone: str) -> Path:
     from huggingface_hub import constants, hf_hub_download
     from huggingface_hub.errors import HfHubHTTPError
 
-    hub, revision = str(BACKBONES[backbone].hub), BACKBONES[backbone].revision
-    place = Path(constants.HF_HUB_CACHE) / f"models--{hub.replace('/', '--')}"
+    entry = hub.backbone(backbone)
+    owner, revision = str(entry.hub), entry.revision
+    place = Path(constants.HF_HUB_CACHE) / f"models--{owner.replace('/', '--')}"
     known = place.exists()
     broken: type[Exception] = HfHubHTTPError.__mro__[1]  # any failure of the HTTP library that the hub's client uses
     try:
-        paths = [Path(hf_hub_download(hub, name, revision=revision)) for name in FILES]
+        paths = [Path(hf_hub_download(owner, name, revision=revision)) for name in FILES]
     except (OSError, RuntimeError, broken) as error:
         if known or local_folder(backbone):  # another revision's, or another process had more luck
             for part in place.glob("blobs/*.incomplete"):
                 part.unlink(missing_ok=True)
         else:
             shutil.rmtree(place, ignore_errors=True)
-        why = f"could not be downloaded from {hub} (revision {revision or 'main'}): {error}"
+        why = f"could not be downloaded from {owner} (revision {revision or 'main'}): {error}"
         raise WeightsError(missing(backbone, why)) from error
     verify(backbone, paths[0].parent)  # one snapshot holds both
     return paths[0].parent
@@ -114,18 +118,18 @@ def commit(backbone: str) -> str | None:
 
 def checksum(backbone: str) -> str:
     """SHA-256 of the pretrained model.safetensors, or of the GGUF file that it was dequantised from, for the record."""
-    gguf, folder = BACKBONES[backbone].gguf, fetch(backbone)
+    gguf, folder = hub.backbone(backbone).gguf, fetch(backbone)
     return gguf if gguf and folder == cached(gguf) else npz_checksum(folder / WEIGHTS)
 
 
 def missing(backbone: str, why: str = "are not on this machine and the hub does not answer") -> str:
     """What to do about weights that cannot be had: every way to get them, and the backbones that need none."""
-    entry, ways = BACKBONES[backbone], []
+    entry, ways, place = hub.backbone(backbone), [], hub.slug(backbone)
     if entry.hub:
         ways.append(f"connect to the network once (hub name {entry.hub!r})")
     if entry.install:
         ways.append(entry.install)
-    ways.append(f"set FPT_WEIGHTS to a folder that holds {backbone}/config.json and {backbone}/model.safetensors")
+    ways.append(f"set FPT_WEIGHTS to a folder that holds {place}/config.json and {place}/model.safetensors")
     return (
         f"the pretrained weights of backbone {backbone!r} {why}. Either {', or '.join(ways)}. "
         "Backbones that need no network: tiny-lm, and minilm and smollm2 from their packages."
@@ -134,13 +138,15 @@ def missing(backbone: str, why: str = "are not on this machine and the hub does 
 
 def hub_answers(backbone: str) -> bool:
     """Whether the model can be downloaded from here, asked once and briefly."""
-    hub, revision = BACKBONES[backbone].hub, BACKBONES[backbone].revision
-    if hub is None or os.environ.get("HF_HUB_OFFLINE", "").lower() in {"1", "on", "yes", "true"}:
+    entry = hub.backbone(backbone)
+    if entry.hub is None or os.environ.get("HF_HUB_OFFLINE", "").lower() in {"1", "on", "yes", "true"}:
         return False
     from huggingface_hub import hf_hub_url
 
     try:
-        urlopen(Request(hf_hub_url(hub, CONFIG, revision=revision), method="HEAD"), timeout=HUB_TIMEOUT).close()
+        urlopen(
+            Request(hf_hub_url(entry.hub, CONFIG, revision=entry.revision), method="HEAD"), timeout=HUB_TIMEOUT
+        ).close()
     except OSError:  # urllib's errors are its subclasses
         return False
     return True
@@ -148,7 +154,7 @@ def hub_answers(backbone: str) -> bool:
 
 def verify(backbone: str, folder: Path) -> None:
     """Compare model.safetensors with the expected checksum, where one is known (WeightsError)."""
-    entry, file = BACKBONES[backbone], folder / WEIGHTS
+    entry, file = hub.backbone(backbone), folder / WEIGHTS
     if entry.gguf and folder == cached(entry.gguf):
         check_cached(folder)
     elif entry.sha256 is not None and (found := npz_checksum(file)) != entry.sha256:
@@ -166,11 +172,13 @@ def pretrained_state(backbone: str) -> "dict[str, Tensor]":
     import torch
     from safetensors import SafetensorError
 
-    folder = fetch(backbone)
+    folder, entry = fetch(backbone), hub.backbone(backbone)
+    kind = family(entry.family)
+    options = {} if entry.found is None else {"config": kind.configuration(entry)}
     try:
         with quiet_library():
-            model, found = family(BACKBONES[backbone].family).load(
-                folder, dtype=torch.float32, use_safetensors=True, output_loading_info=True
+            model, found = kind.load(
+                folder, dtype=torch.float32, use_safetensors=True, output_loading_info=True, **options
             )
     except (OSError, ValueError, LookupError, RuntimeError, SafetensorError) as error:
         raise WeightsError(f"the weights of backbone {backbone!r} in {folder} cannot be read: {error}") from error

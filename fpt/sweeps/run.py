@@ -85,7 +85,7 @@ def check_measures(spec: SweepSpec, task: "Task") -> None:
         return
     if task.relevant is None:
         raise SpecError(f"measures: attention needs a task that says which tokens matter; {spec.task!r} does not")
-    name = models.BACKBONES[spec.backbone].family
+    name = models.backbone(spec.backbone).family
     if family(name).first_attention is None or spec.backbone_options.get("layers") == 1:
         raise SpecError(
             "measures: attention needs two layers or more, and a family that names its first attention module as "
@@ -96,7 +96,7 @@ def check_measures(spec: SweepSpec, task: "Task") -> None:
 def check_keeper(spec: SweepSpec, keeper: SweepSpec) -> None:
     """Refuse (SpecError) a sweep whose pretrained weights another backbone, or another form of it, will keep."""
     own, kept = (
-        with_options(each.backbone, canonical(each.backbone_options, models.BACKBONES[each.backbone].options))
+        with_options(each.backbone, canonical(each.backbone_options, models.backbone(each.backbone).options))
         for each in (spec, keeper)
     )
     if own != kept:

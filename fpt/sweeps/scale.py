@@ -66,8 +66,10 @@ def layered(layers: Sequence[tuple[str, Mapping[str, Any]]], source: str) -> Fie
 def placed(fields: Fields, source: str) -> Fields:
     """Options of task and backbone that are named like fields go where they belong."""
     backbone, task = fields.get("backbone", "tiny-lm"), fields.get("task", "")
-    check_known("backbone", backbone, models.BACKBONES, source)
-    homes = {"backbone_options": models.BACKBONES[backbone].options, "task_options": tasks.entry(task, source).options}
+    homes = {
+        "backbone_options": models.backbone(backbone, source).options,
+        "task_options": tasks.entry(task, source).options,
+    }
     known = [*FIELDS, *(option for options in homes.values() for option in options)]
     found = {name: value for name, value in fields.items() if name in FIELDS}
     for name in [name for name in fields if name not in FIELDS]:

@@ -17,6 +17,7 @@ from unittest.mock import patch
 
 from fpt.errors import DataError, FptError
 from fpt.models import BACKBONES, tiny
+from fpt.models.hub import slug
 from fpt.sweeps.run import run_sweep
 from fpt.sweeps.spec import SweepSpec, resolve
 from fpt.tasks import TASKS, Entry, function
@@ -96,7 +97,7 @@ def stand_ins(specs: Sequence[SweepSpec], folder: Path) -> Iterator[None]:
             if family(entry.family).has_table:  # frozen positions must reach as far as the real model's
                 entry = replace(entry, config={**entry.config, "max_position_embeddings": 2 * TOKENS})
             if any(spec.backbone == name and spec.init != "random" for spec in specs):
-                save_random(entry, weights / name)
+                save_random(entry, weights / slug(name))
             BACKBONES[name] = entry
         for name in {spec.task for spec in specs} & set(TASKS):
             TASKS[name] = replace(TASKS[name], loader=partial(cut, TASKS[name]))

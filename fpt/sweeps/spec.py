@@ -3,6 +3,7 @@
 import hashlib
 import json
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, ValidationError, ValidationInfo, field_validator, model_validator
@@ -10,6 +11,7 @@ from pydantic import Field, ValidationError, ValidationInfo, field_validator, mo
 from fpt import models, tasks
 from fpt.documents import explained
 from fpt.errors import SpecError, check_known
+from fpt.models import hub
 from fpt.sweeps.fields import (
     Measures,
     Options,
@@ -127,12 +129,14 @@ class SweepSpec(Recipe):
         fields = self.model_dump(mode="json", exclude_defaults=True, exclude=without)
         for name, defaults in (
             ("task_options", tasks.entry(self.task).options),
-            ("backbone_options", models.BACKBONES[self.backbone].options),
+            ("backbone_options", models.backbone(self.backbone).options),
         ):
             options = canonical(fields.pop(name, {}), defaults)
             fields |= {name: options} if options else {}
         if self.task.startswith(NPZ):  # the data, not where they lie, are the task
             fields["task"] = NPZ + tasks.npz_checksum(tasks.npz_path(self.task))
+        if folder := hub.path_of(self.backbone):
+            fields["backbone"] = hub.HUB + hub.checksum(folder)
         return fields
 
     @property
@@ -207,6 +211,11 @@ def resolve(fields: Mapping[str, Any], source: str = "") -> SweepSpec:
         raise SpecError(f"{error}{where}") from None
     if spec.task.startswith(NPZ) and tasks.npz_path(spec.task).is_absolute():
         raise SpecError(f"task {spec.task!r}{where}: results record it, so the path must be relative to the workspace")
+    if hub.path_of(spec.backbone) and Path(spec.backbone.removeprefix(hub.HUB)).is_absolute():
+        raise SpecError(
+            f"backbone {spec.backbone!r}{where}: results record it, so the path must be relative to the workspace, or "
+            "start with ~"
+        )
     tasks.check(spec.task, spec.variant, spec.task_options, source)
     models.check(spec.backbone, spec.backbone_options, spec.init, spec.trainable, source)
     return spec

@@ -108,15 +108,15 @@ def _check_text(name: str, value: Any, place: str) -> None:
 def _check_replacements(file: StudyFile, label: str) -> None:
     """SpecError where `where` names what does not exist, and so would leave nothing out; and for lists in `with`."""
     paper = paper_of(file.paper, label) if file.paper else None
-    known: dict[str, Collection[str]] = {"backbone": models.BACKBONES}
+    known: dict[str, Collection[str]] = {}
     if paper:
         tables = {**paper.tables, **paper_of("ours").tables}  # every study is read on ours as well
-        known |= {"table": tables, "row": paper.rows, "task": {**tasks.TASKS, **paper.tasks}}
+        known = {"table": tables, "row": paper.rows, "task": {**tasks.TASKS, **paper.tasks}}
     for number, replacement in enumerate(file.replace, 1):
-        for name in known.keys() & replacement.where.keys():
-            values = replacement.where[name]
+        for name in {"backbone", *known} & replacement.where.keys():
+            values, place = replacement.where[name], f"{label}, replace {number}, where"
             for value in values if isinstance(values, list) else [values]:
-                check_known(name, value, known[name], f"{label}, replace {number}, where")
+                models.backbone(value, place) if name == "backbone" else check_known(name, value, known[name], place)
         for name, value in (replacement.by or {}).items():
             if isinstance(value, list) and name in NAMES:
                 raise SpecError(f"{name} = {value!r}: one value stands in for others ({label}, replace {number}, with)")

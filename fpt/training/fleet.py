@@ -14,7 +14,7 @@ from torch import Tensor
 from torch.func import functional_call, vmap
 from torch.nn.functional import cross_entropy
 
-from fpt.models.layers import Masks
+from fpt.models.layers import Masks, Projection
 from fpt.models.template import Template
 from fpt.seeds import generator
 from fpt.tasks.arrays import Examples
@@ -120,8 +120,11 @@ class Fleet:
         self.kinds = [torch.float32] * bool(small) + kinds
 
     def _kind(self, name: str) -> torch.dtype:
-        """The type in which a tensor is computed with: matrices in the compute type, frozen or not."""
-        matrix = len(self.template.shapes[name]) > 1
+        """The type in which a tensor is computed with: matrices of ours in the compute type, frozen or not. What the
+        library multiplies by itself (experts of a mixture) stays float32."""
+        matrix = len(self.template.shapes[name]) > 1 and isinstance(
+            self.module.get_submodule(name.rpartition(".")[0]), Projection
+        )
         inside = matrix and self.template.groups[name] in ("attention", "feed_forward", "recurrent")
         return self.compute_type if inside else torch.float32
 

@@ -15,20 +15,21 @@ import fpt.models
 import fpt.tasks
 from fpt.errors import SpecError
 from fpt.models import BACKBONES, POLICIES, Backbone, families
-from fpt.models.template import Template, read_out
+from fpt.models.layers import read_out
+from fpt.models.template import Template
 from fpt.models.weights import save_random
 from fpt.tasks.task import Task
 from fpt.training import Recipe
 from fpt.training.fleet import Fleet
 
 WITHOUT_POSITIONS = tuple(group for group in fpt.models.TRANSFORMER if group != "positions")
-# By architecture: config fields beside the sizes of a small model. A window of 4 tokens shows in sequences of 16.
+# By architecture: config fields beside the sizes of a small model.
 ROWS = {
     "llama": {"num_key_value_heads": 1},  # two heads share a key
-    "mistral": {"num_key_value_heads": 2, "sliding_window": 4},
+    "mistral": {"num_key_value_heads": 2, "sliding_window": 64},
     "qwen3": {"num_key_value_heads": 2, "head_dim": 8},
     "gpt_neox": {},
-    "modernbert": {"local_attention": 4},  # bidirectional, its second layer in a window
+    "modernbert": {"local_attention": 128},  # bidirectional, its second layer in a window of 64 tokens on each side
 }
 
 

@@ -18,7 +18,7 @@ from fpt.errors import SpecError, WeightsError
 from fpt.models import BACKBONES
 from fpt.models.families import family, names
 from fpt.models.families.longformer import band_mask
-from fpt.models.template import read_out
+from fpt.models.layers import read_out
 from fpt.tasks.task import Task
 
 LIBRARY = [name for name, entry in BACKBONES.items() if entry.pretrained]  # the LSTMs are ours

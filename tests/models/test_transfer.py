@@ -9,7 +9,8 @@ from transformers import AutoModel
 
 import fpt.models
 import fpt.tasks
-from fpt.models.template import Template, read_out
+from fpt.models.layers import read_out
+from fpt.models.template import Template
 from fpt.models.weights import fetch
 from fpt.tasks.task import Task
 

@@ -13,7 +13,7 @@ from fpt.evidence.show.figures import HUES, NAMES, SHAPES, arm_of, nothing, pane
 from fpt.evidence.show.html import Table
 from fpt.evidence.show.numbers import title
 from fpt.evidence.stats import mean_interval
-from fpt.models import BACKBONES
+from fpt.models import backbone
 from fpt.papers.schema import Table as PaperTable
 
 Depths = Mapping[str, Sequence[Cell]]  # model, task and study in words -> its cells of all depths
@@ -71,4 +71,4 @@ def _arm(cell: Cell) -> str:
 
 def _layers(cell: Cell) -> int:
     """Of the cell's model; 0 where there is no sweep."""
-    return int(cell.spec.backbone_options.get("layers") or BACKBONES[cell.spec.backbone].layers) if cell.spec else 0
+    return int(cell.spec.backbone_options.get("layers") or backbone(cell.spec.backbone).layers) if cell.spec else 0

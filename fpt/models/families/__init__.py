@@ -4,6 +4,7 @@ A module is imported when a backbone of its family is used. No torch here.
 """
 
 import re
+from dataclasses import replace
 from functools import cache
 from importlib import import_module
 from pkgutil import iter_modules
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING
 from fpt.errors import check_known
 
 if TYPE_CHECKING:
+    from fpt.models.catalogue import Backbone
     from fpt.models.families.library import Family
 
 
@@ -30,6 +32,11 @@ def family(name: str) -> "Family":
     for _, group in found.classes:
         check_known("parameter group", group, GROUPS, f"classes of family {name!r}")
     return found
+
+
+def family_of(entry: "Backbone") -> "Family":
+    """The family of a backbone, with what its trial found."""
+    return replace(family(entry.family), **(entry.found or {}))
 
 
 def layer_of(name: str) -> int | None:

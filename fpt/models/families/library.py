@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from inspect import signature
+from itertools import cycle, islice
 from typing import Any
 
 import torch
@@ -21,14 +22,32 @@ from fpt.models.layers import replace_layers
 # The library's defaults name ids of each model's own vocabulary; a model that reads no ids has none.
 NO_SPECIAL_TOKENS = dict.fromkeys([f"{kind}_token_id" for kind in ("bos", "eos", "pad", "sep", "cls")])
 
-# A class around a parameter -> the parameter's group; the first that fits. Lu et al. 2021, section 2.2, say what an FPT
-# trains; their released code matched substrings of parameter names, and overlaps decided the result.
+# A class around a parameter, or the name of a module -> the parameter's group; the first that fits. Lu et al. 2021,
+# section 2.2, say what an FPT trains; their released code matched substrings of parameter names, and overlaps decided
+# the result.
 CLASSES = (
     ("Norm", "layer_norm"),
     ("Embedding", "positions"),  # the table of tokens is taken out
     ("Attention", "attention"),
-    ("MLP|FF|FeedForward|Intermediate|Output", "feed_forward"),
+    (
+        "MLP|Mlp|FF|FeedForward|Intermediate|Output|M[oO][eE](Block|Layer)?$|Experts$|Router$|^ffn$|^fc[12]$",
+        "feed_forward",
+    ),
 )
+HOLDERS = "(DecoderLayer|EncoderLayer|Model)$"  # classes that hold more than one group, whatever else they are called
+
+FEW_TOKENS, TINY_WIDTH = 11, 16
+
+# Config fields that limit how far a token attends -> how many such widths make one side.
+WINDOWS = {
+    "sliding_window": 1,
+    "sliding_window_size": 1,
+    "local_attention": 2,  # ModernBERT's, both sides together
+    "window_size": 1,
+    "attention_window_size": 1,
+    "attention_chunk_size": 1,
+    "keep_window_size": 1,
+}
 
 Rows = Callable[[Tensor], Tensor]  # (batch, tokens, ...) -> (batch, read-out positions, ...)
 
@@ -48,6 +67,7 @@ class Family:
 
     config: Callable[..., Any] | None = None  # the library's config class, or one like it; None: by `model_type`
     model: Callable[[Any], nn.Module] = AutoModel.from_config  # config -> the part of the library's model that is used
+    attention: str = "fpt"  # ours, or the library's `eager` where its attention takes no other
     forward: Callable[[Any, Tensor, Tensor | None, Rows], Tensor] = forward
     classes: tuple[tuple[str, str], ...] = CLASSES
     tiny: Mapping[str, Any]  # the config of a model that is built and trained in a moment
@@ -55,6 +75,7 @@ class Family:
     replaced: tuple[str, ...] | None = None  # what the input layer replaces; None: the table of tokens
     positions: str | None = None  # the table of positions; None: has none
     first_position: int = 0  # row of the first token's position
+    leading: int | None = None  # rows that stay before it, in a table cut to the task's tokens; None: not cut
     new_positions: bool = False  # a table of ours, which starts from zeros where the rest is pretrained
     prepare: Callable[[Any, int], None] | None = None  # model, tokens: other changes, before our layers go in
     initial_value: Callable[..., Tensor] | None = None  # random values, where the rules are not GPT-2's
@@ -65,16 +86,34 @@ class Family:
     @property
     def has_table(self) -> bool:
         """Whether the library's model has a table of positions, of a length that its config sets."""
-        return self.positions is not None and not self.new_positions
+        return self.positions is not None and not self.new_positions and self.leading is None
 
     def configuration(self, entry: Backbone, **fields: Any) -> Any:
         """The library's config of `entry`; SpecError for a field of its row that the config does not have."""
         given = dict(entry.config)
         kind = self.config or _config_class(given.pop("model_type", ""))
+        if entry.found is not None:  # config.json of whichever version of the library
+            return _as_read(kind, given, entry.layers, fields)
         known = {*signature(kind).parameters, *getattr(kind, "attribute_map", {})}
         for name in given:
             check_known("config field", name, known, f"of {entry.title or entry.family!r}")
         return kind(**{**given, "num_hidden_layers": entry.layers, **NO_SPECIAL_TOKENS, **fields})
+
+    def reduced(self, entry: Backbone) -> dict[str, Any]:
+        """The config of a tiny model of the architecture of `entry`: what is as wide as the model stays so."""
+        if self.config is not None:
+            return {**entry.config, **self.tiny}
+        whole = self.configuration(entry)
+        names, sizes = getattr(whole, "attribute_map", {}), vars(whole)
+        tiny = {names.get(name, name): size for name, size in self.tiny.items()}
+        if sizes.get("num_key_value_heads") == sizes.get("num_attention_heads"):  # else one key serves two heads
+            tiny["num_key_value_heads"] = tiny.get("num_attention_heads", 1)
+        same = [name for name, size in sizes.items() if size == whole.hidden_size and re.search("_(dim|size)$", name)]
+        tiny = {
+            **dict.fromkeys(same, TINY_WIDTH),
+            **{name: tiny[name] for name in tiny if type(sizes.get(name)) is int},
+        }
+        return {**entry.config, **tiny, **(few_tokens(entry.config) if entry.found is not None else {})}
 
     def build(self, entry: Backbone, tokens: int, layers: int = 0, **options: Any) -> Any:
         """The library's model with `tokens` rows of positions and the first `layers` layers (0: all), untrained values.
@@ -82,24 +121,33 @@ class Family:
         Our layers are inside, and what the input layer replaces is not. Other options are fields of the config.
         """
         sizes = {"num_hidden_layers": layers or entry.layers, "vocab_size": 1, "use_cache": False}
+        sizes |= few_tokens(entry.config) if entry.found is not None else {}
         sizes |= {"max_position_embeddings": tokens} if self.has_table else {}
         config = self.configuration(entry, **{**self.fixed, **sizes, **options})
-        config._attn_implementation = "fpt"
-        model = self.model(config)
+        config._attn_implementation = self.attention
+        config._experts_implementation = "batched_mm"  # of mixtures: the other ones look at the data
+        if self.config is None:
+            check_window(entry, config, tokens)
+        model: Any = self.model(config)
         for path in token_tables(model) if self.replaced is None else self.replaced:
             parent, _, name = path.rpartition(".")
             delattr(model.get_submodule(parent), name)
+        if getattr(model, "pooler", None) is not None and entry.found is not None:
+            model.pooler = None  # nothing reads it
         if self.prepare:
             self.prepare(model, tokens)
+        if self.leading is not None:
+            cut_positions(entry, model.get_submodule(str(self.positions).removesuffix(".weight")), self.leading, tokens)
         replace_layers(model)
-        return model
+        return model.eval()  # what the library drops out by itself, it does in training alone
 
     def group_of(self, model: nn.Module, name: str) -> str:
         """The group of parameter `name` of `model`; SpecError where no class around it is in `classes`."""
         modules = name.split(".")[:-1]
         around = [type(model.get_submodule(".".join(modules[: n + 1]))).__name__ for n in range(len(modules))]
+        inside = [*modules, *(kind for kind in around if not re.search(HOLDERS, kind))]
         for pattern, group in self.classes:
-            if any(re.search(pattern, kind) for kind in around):
+            if any(re.search(pattern, kind) for kind in inside):
                 return group
         raise SpecError(
             f"parameter {name!r} of {type(model).__name__} is in no group: none of the classes around it "
@@ -114,18 +162,87 @@ def token_tables(model: Any) -> list[str]:
     return [path for path, module in model.named_modules() if module is table]
 
 
+def few_tokens(config: Mapping[str, Any]) -> dict[str, Any]:
+    """Config fields of a small vocabulary. A small id of the padding token stays: RoBERTa counts positions from it."""
+    pad = config.get("pad_token_id")
+    kept = min(pad, FEW_TOKENS - 1) if isinstance(pad, int) and pad >= 0 else None
+    return {**dict.fromkeys(NO_SPECIAL_TOKENS, 1), "pad_token_id": kept, "vocab_size": FEW_TOKENS}
+
+
+def _as_read(kind: Any, given: Mapping[str, Any], layers: int, fields: Mapping[str, Any]) -> Any:
+    """The config of a config.json with other `fields`, in float32; lists with an entry a layer follow the layers."""
+    names = getattr(kind, "attribute_map", {})
+    layers = fields.get("num_hidden_layers", layers)
+    fields = {names.get(name, name): value for name, value in fields.items() if name != "num_hidden_layers"}
+    kept = {name: value for name, value in given.items() if name not in ("dtype", "torch_dtype")}
+    config = kind.from_dict({**kept, **fields})
+    for name, value in vars(config).items():
+        if isinstance(value, list) and len(value) == config.num_hidden_layers:
+            setattr(config, name, list(islice(cycle(value), layers)))
+    config.num_hidden_layers = layers
+    return config
+
+
+def check_window(entry: Backbone, config: Any, tokens: int) -> None:
+    """Refuse (SpecError) attention in a window that a sequence of `tokens` does not fit into: what is read last would
+    not see the first tokens, and that the library's models work so is no reason to compare them with others."""
+    kinds = [kind for name in ("layer_types", "attention_layers") for kind in getattr(config, name, None) or ()]
+    if kinds and not any(re.search("sliding|chunked|local", kind) for kind in kinds):
+        return
+    given = {name: getattr(config, name, None) for name in WINDOWS}
+    reach = {name: size // WINDOWS[name] for name, size in given.items() if type(size) is int and size > 0}
+    if reach and tokens > (least := min(reach.values())):
+        raise SpecError(
+            f"a token of {entry.title or entry.family!r} attends to {least} tokens on one side at most "
+            f"({' and '.join(f'{name} {given[name]}' for name in reach)}), and the task has {tokens}: take a shorter "
+            "task or variant, or a model whose attention reaches all tokens"
+        )
+
+
+def cut_positions(entry: Backbone, table: nn.Module, leading: int, tokens: int) -> None:
+    """Leave the rows of a position table that a task uses; SpecError where it is too short."""
+    weight: Any = table.weight
+    if leading + tokens > len(weight):
+        raise SpecError(
+            f"{entry.title or entry.family!r} has {len(weight) - leading} positions, and the task has {tokens} tokens: "
+            "take a shorter task or variant, or a model that takes longer sequences"
+        )
+    table.weight = nn.Parameter(weight[: leading + tokens].detach().clone())
+
+
 def _config_class(model_type: str) -> Callable[..., Any]:
     check_known("model_type", model_type, CONFIG_MAPPING, "config of a backbone of the family 'library'")
     kind: Callable[..., Any] = CONFIG_MAPPING[model_type]
     return kind
 
 
+# `tiny` holds for those of these fields that a config has.
 FAMILY = Family(
     tiny={
-        "hidden_size": 16,
+        "vocab_size": FEW_TOKENS,
+        "hidden_size": TINY_WIDTH,
         "num_attention_heads": 2,
         "num_key_value_heads": 1,
+        "decoder_attention_heads": 2,
+        "head_dim": 8,
+        "rotary_dim": 4,
         "intermediate_size": 32,
-        "vocab_size": 11,
+        "ffn_dim": 32,
+        "moe_intermediate_size": 16,
+        "shared_expert_intermediate_size": 16,
+        "num_experts": 4,
+        "num_local_experts": 4,
+        "n_routed_experts": 4,
+        "num_experts_per_tok": 2,
+        "n_group": 1,
+        "topk_group": 1,
+        "q_lora_rank": 8,
+        "kv_lora_rank": 8,
+        "qk_rope_head_dim": 8,
+        "qk_nope_head_dim": 8,
+        "qk_head_dim": 16,
+        "v_head_dim": 8,
+        "vocab_size_per_layer_input": FEW_TOKENS,
+        "hidden_size_per_layer_input": 8,
     }
 )

@@ -1,0 +1,123 @@
+"""Whether a model of the library that has no row can be a backbone: a small one of its architecture is built, and
+computed for two runs at once, before anything is trained.
+
+What does not equal the library's own forward pass is refused. What is found: the groups of its parameters, and its
+table of positions.
+"""
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import cache
+from typing import Any
+
+import torch
+from huggingface_hub.errors import StrictDataclassError
+from torch import Tensor, nn
+from torch.func import functional_call, vmap
+from transformers import AutoModel
+
+from fpt.errors import SpecError
+from fpt.models.catalogue import Backbone
+from fpt.models.families.library import FAMILY, Family
+from fpt.models.layers import Projection
+
+DEPTH = 8  # layers that are tried: kinds of layers take turns of 8 at most
+TOKENS, RUNS = 7, 2
+LENGTHS = torch.tensor([7, 4, 1])  # of the padded examples
+TOLERANCE = 1e-4  # relative; the library computes norms and angles in float32
+# What the library raises for configs and calls that it cannot take.
+BROKEN = (
+    ArithmeticError, AssertionError, AttributeError, ImportError, LookupError, OSError, RuntimeError, TypeError,
+    ValueError, StrictDataclassError,
+)  # fmt: skip
+# A field of a config.json -> what kind of model has it, for a message.
+KINDS = {
+    "mamba|ssm_|state_size|conv_kernel|linear_key|linear_conv|rwkv|lru_": "recurrent in part",
+    "experts|moe_": "a mixture of experts",
+}
+
+
+def tried(entry: Backbone) -> Backbone:
+    """The backbone with what its trial found. Raises SpecError with the reason where it cannot be used."""
+    groups, found = _tried(json.dumps({**entry.config}), entry.layers, entry.title)
+    return replace(entry, groups=groups, found=found)
+
+
+@cache
+def _tried(config: str, layers: int, title: str) -> tuple[tuple[str, ...], Mapping[str, Any]]:
+    entry = Backbone("library", json.loads(config), layers, title=title, found={})
+    small = replace(entry, layers=min(layers, DEPTH))
+    errors: list[Exception] = []
+    for attention in ("fpt", "eager"):
+        family = replace(FAMILY, attention=attention)
+        try:
+            with torch.device("cpu"), torch.random.fork_rng(devices=[]):
+                torch.manual_seed(1)
+                return _try(family, replace(small, config=family.reduced(entry)))
+        except (SpecError, *BROKEN) as error:
+            errors.append(error)
+    failure = errors["'fpt'" in str(errors[0])]  # it takes no attention but the library's own
+    kind = next((f"{kind}: " for fields, kind in KINDS.items() if re.search(fields, config)), "")
+    why = next(iter(str(failure).strip().splitlines()), type(failure).__name__)
+    raise SpecError(f"{title} cannot be a backbone: {kind}{why}") from failure
+
+
+def _try(family: Family, entry: Backbone) -> tuple[tuple[str, ...], Mapping[str, Any]]:
+    """Groups, and the fields of the family that were found."""
+    config = family.configuration(entry)
+    config._experts_implementation = "eager"
+    library: Any = AutoModel.from_config(config, attn_implementation="eager").double().eval()
+    for parameter in library.parameters():
+        nn.init.normal_(parameter, std=0.2)
+    model = family.build(entry, TOKENS).double()
+    for module in model.modules():
+        if isinstance(module, Projection):
+            module.compute_type = torch.float64
+    groups = {name: family.group_of(model, name) for name, _ in model.named_parameters()}
+    values = dict(library.named_parameters())
+    weights = [{name: values[name].detach() * (1 + run / 10) for name in groups} for run in range(RUNS)]
+    x = torch.randn(len(LENGTHS), TOKENS, library.get_input_embeddings().weight.shape[1], dtype=torch.float64)
+    for lengths in (None, LENGTHS):
+        ours = _at_once(model, weights, x, lengths)
+        for run, computed in zip(weights, ours, strict=True):
+            theirs = _last(library, run, x, lengths)
+            if computed.shape != theirs.shape or not torch.allclose(computed, theirs, TOLERANCE, TOLERANCE):
+                padded = "without padding" if lengths is None else "with padding"
+                raise ValueError(f"several runs at once {padded} do not give what the library's own forward pass gives")
+    order = ("input", "output", *dict.fromkeys(groups.values()))
+    return order, {"attention": family.attention, **_positions(model, groups, weights[0], x)}
+
+
+def _last(model: nn.Module, weights: Mapping[str, Tensor], x: Tensor, lengths: Tensor | None) -> Tensor:
+    """(examples, width) at the last real token of x (examples, tokens, width)."""
+    shown = None if lengths is None else torch.arange(TOKENS) < lengths[:, None]
+    output = functional_call(model, dict(weights), (), {"inputs_embeds": x, "attention_mask": shown})
+    hidden: Tensor = output.last_hidden_state
+    places = torch.full((len(x),), TOKENS) if lengths is None else lengths
+    return hidden.gather(1, (places - 1)[:, None, None].expand(-1, 1, hidden.shape[-1]))[:, 0]
+
+
+def _at_once(model: nn.Module, weights: list[dict[str, Tensor]], x: Tensor, lengths: Tensor | None) -> Tensor:
+    """(runs, examples, width), as a fleet computes it, gradients included."""
+    stacked = {name: torch.stack([run[name] for run in weights]).requires_grad_() for name in weights[0]}
+    computed: Tensor = vmap(lambda named: _last(model, named, x, lengths))(stacked)
+    gradients = torch.autograd.grad(computed.sum(), list(stacked.values()), allow_unused=True)
+    if not all(gradient is None or gradient.isfinite().all() for gradient in gradients):
+        raise ValueError("its gradients are not finite")
+    return computed.detach()
+
+
+def _positions(model: nn.Module, groups: dict[str, str], weights: dict[str, Tensor], x: Tensor) -> Mapping[str, Any]:
+    """The table of which each token uses one row, and how many rows lie before the first token's, if there is one."""
+    tables = [name for name, group in groups.items() if group == "positions" and weights[name].dim() == 2]
+    if not tables:
+        return {}
+    leaves = {name: weights[name].clone().requires_grad_() for name in tables}
+    loss = _last(model, {**weights, **leaves}, x, None).square().sum()
+    for name, gradient in zip(tables, torch.autograd.grad(loss, list(leaves.values()), allow_unused=True), strict=True):
+        rows = [] if gradient is None else gradient.ne(0).any(1).nonzero().flatten().tolist()
+        if len(rows) == TOKENS:
+            return {"positions": name, "leading": rows[0]}
+    return {}

@@ -1,0 +1,142 @@
+"""The backbone that a name means: a row of the catalogue, or any model of the transformers library by its config.json.
+
+`hub:owner/name@REVISION` is a model of the Hugging Face hub at a commit; `hub:PATH` is a folder that holds config.json
+and model.safetensors. No torch here, and nothing of a model is ever executed but the library's own code.
+"""
+
+import json
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from fpt.errors import SpecError, WeightsError, unknown
+from fpt.models.catalogue import BACKBONES, WIDTHS, Backbone
+from fpt.tasks import npz_checksum
+
+HUB = "hub:"
+CONFIG, WEIGHTS = FILES = ("config.json", "model.safetensors")
+INDEX = "model.safetensors.index.json"  # of weights in several files
+PINNED = re.compile(r"([\w.-]+/[\w.-]+)@([0-9a-f]{40})")
+LAYERS = ("num_hidden_layers", "n_layer", "n_layers", "num_layers")
+REFUSED = {
+    "auto_map": "its config.json has auto_map: it needs code from its own folder, which is never executed",
+    "is_encoder_decoder": "it is an encoder and a decoder, and a backbone is one stack",
+    "quantization_config": "its weights are quantised; give the folder of the weights in full precision",
+}
+
+
+def backbone(name: str, source: str = "") -> Backbone:
+    """The backbone `name`. Raises SpecError for one that does not exist, WeightsError where the hub is not reached."""
+    if isinstance(name, str) and name.startswith(HUB) and name not in BACKBONES:
+        try:
+            return _found(name)
+        except SpecError as error:
+            raise SpecError(f"{error} (backbone {name!r}{f', {source}' if source else ''})") from error
+    if name not in list(BACKBONES):  # what is given may be of any type, and then has no place in a mapping
+        raise unknown("backbone", name, [*BACKBONES, "hub:owner/name@REVISION", "hub:PATH"], source)
+    return BACKBONES[name]
+
+
+def slug(name: str) -> str:
+    """The name as one part of a path: that of a row of the catalogue stays as it is."""
+    return re.sub(r"[^\w.@-]+", "-", name)
+
+
+def path_of(name: str) -> Path | None:
+    """The folder that `hub:PATH` names; None for every other name."""
+    inside = name.removeprefix(HUB)
+    return None if inside == name or PINNED.fullmatch(inside) else Path(inside).expanduser()
+
+
+def checksum(folder: Path) -> str:
+    """SHA-256 of config.json and of model.safetensors, one after the other: what a backbone is, wherever it lies."""
+    return "-".join(_checksum(folder / name, (folder / name).stat().st_mtime_ns) for name in FILES)
+
+
+@cache
+def _checksum(path: Path, changed: int) -> str:
+    return npz_checksum(path)
+
+
+def _found(name: str) -> Backbone:
+    """A backbone by its config.json."""
+    if (folder := path_of(name)) is None:
+        owner, revision = name.removeprefix(HUB).split("@")
+        return _described(name, _fetched(name, owner, revision), {"hub": owner, "revision": revision})
+    if not folder.is_dir():
+        raise SpecError(
+            f"there is no folder {folder}; give hub: and a folder that holds {' and '.join(FILES)}, or a model of the "
+            "hub with its revision, hub:owner/name@REVISION, where REVISION is a commit of 40 hexadecimal digits (the "
+            "hub shows them in the history of the model's files)"
+        )
+    if lacking := [file for file in FILES if not (folder / file).is_file()]:
+        several = " (in several files they are not read: save the model with a max_shard_size above its size)"
+        raise SpecError(
+            f"the folder {folder} lacks {' and '.join(lacking)}{several if (folder / INDEX).is_file() else ''}"
+        )
+    return _described(name, folder / CONFIG, {"folder": folder})
+
+
+def _fetched(name: str, hub: str, revision: str) -> Path:
+    """config.json of a model of the hub: $FPT_WEIGHTS, the hub's cache, the hub. Raises WeightsError."""
+    if (root := os.environ.get("FPT_WEIGHTS")) and (own := Path(root).expanduser() / slug(name) / CONFIG).is_file():
+        return own
+    from huggingface_hub import hf_hub_download
+    from huggingface_hub.errors import HfHubHTTPError
+
+    broken: type[Exception] = HfHubHTTPError.__mro__[1]  # any failure of the HTTP library that the hub's client uses
+    try:
+        return Path(hf_hub_download(hub, CONFIG, revision=revision))
+    except (OSError, ValueError, RuntimeError, broken) as error:
+        raise WeightsError(
+            f"backbone {name!r}: {CONFIG} is not on this machine and could not be downloaded ({error}). Either connect "
+            f"to the network once, or set FPT_WEIGHTS to a folder that holds {slug(name)}/{CONFIG} and "
+            f"{slug(name)}/{WEIGHTS}"
+        ) from error
+
+
+def _described(name: str, path: Path, home: Mapping[str, Any]) -> Backbone:
+    """The backbone of this config.json; SpecError for one that cannot be used, whatever the task."""
+    from fpt.models.families.trial import tried
+
+    try:
+        config = dict(json.loads(path.read_text(encoding="utf-8")))
+    except (OSError, ValueError, TypeError) as error:
+        raise SpecError(f"{path} holds no JSON object: {error}") from error
+    for key, why in REFUSED.items():
+        if config.get(key):
+            raise SpecError(f"{why} ({path})")
+    kind, title = config.get("model_type"), name.removeprefix(HUB)
+    layers, width = (next((config[key] for key in keys if key in config), None) for keys in (LAYERS, WIDTHS))
+    if not isinstance(kind, str) or not isinstance(layers, int) or not isinstance(width, int):
+        raise SpecError(
+            f"{path} must say model_type, the number of layers ({', '.join(LAYERS)}) and the width "
+            f"({', '.join(WIDTHS)}) of one model; it has {kind!r}, {layers!r} and {width!r}"
+        )
+    title = f"{title}, {kind} architecture, {layers} layers of width {width}"
+    return tried(Backbone("library", config, layers, title=title, found={}, **home))
+
+
+def tiny(name: str) -> Backbone:
+    """A model of the architecture of the backbone with 2 layers of width 16, without weights of its own, for tests.
+
+    Raises SpecError for an unknown backbone.
+    """
+    from fpt.models.families import family
+
+    entry = backbone(name)
+    return replace(
+        entry,
+        config=family(entry.family).reduced(entry),
+        layers=2,
+        hub=None,
+        revision=None,
+        package=None,
+        folder=None,
+        sha256=None,
+        title=f"2 layers of width 16 in the architecture of {name}",
+    )

@@ -1,0 +1,448 @@
+"""`hub:PATH` and `hub:owner/name@REVISION`: any model of the library as a backbone, or a refusal that says why."""
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import huggingface_hub
+import pytest
+import torch
+from huggingface_hub.errors import LocalEntryNotFoundError
+from safetensors.torch import load_file, save_file
+from torch.func import functional_call
+from torch.nn.functional import cross_entropy, embedding, linear
+from transformers import CONFIG_MAPPING, AutoModel
+
+import fpt.models
+import fpt.tasks
+from fpt.errors import FptError, SpecError, WeightsError
+from fpt.models import Backbone, hub, weights
+from fpt.models.families import family
+from fpt.models.layers import read_out
+from fpt.models.template import Template
+from fpt.sweeps import run_sweep
+from fpt.sweeps.smoke import stand_ins
+from fpt.sweeps.spec import SweepSpec, resolve
+from fpt.sweeps.study import load_study
+from fpt.tasks.task import Task
+from fpt.training import Recipe
+from fpt.training.checkpoint import Folder
+from fpt.training.fleet import Fleet
+from fpt.training.loop import Training
+
+CPU = torch.device("cpu")
+RATES, SEEDS = [1e-3, 1e-2], [0, 5]
+SIZES = {
+    "hidden_size": 24, "num_hidden_layers": 3, "num_attention_heads": 4, "intermediate_size": 40, "vocab_size": 19,
+    "pad_token_id": 1, "bos_token_id": 1, "eos_token_id": 2, "cls_token_id": 1, "sep_token_id": 2,
+}  # fmt: skip
+FIELDS = {
+    "llama": {"num_key_value_heads": 2},  # two heads share a key
+    "gpt_neox": {"hidden_dropout": 0.3, "rotary_pct": 0.5},
+    "modernbert": {"embedding_dropout": 0.3},
+}
+# Beside them those whose table of positions starts in another row, and those that the library describes otherwise
+FURTHER = {
+    "opt": {"word_embed_proj_dim": 24, "ffn_dim": 40, "max_position_embeddings": 80, "dropout": 0.4},
+    "roberta": {"max_position_embeddings": 82, "type_vocab_size": 1},
+    "gpt_neo": {"num_layers": 3, "num_heads": 4, "attention_types": [[["global", "local"], 1], [["global"], 1]],
+                "max_position_embeddings": 80},
+    "gemma2": {"attn_logit_softcapping": 1.0, "head_dim": 8},
+}  # fmt: skip
+POSITIONS = {"opt": 2, "roberta": 2, "gpt_neo": 0}  # rows before the first token's
+DROPOUTS = {
+    "llama": ("attention",),
+    "gpt_neox": ("embeddings", "attention", "residual"),
+    "modernbert": ("positions", "attention", "feed_forward"),
+    "opt": ("attention",),
+}
+
+
+def save(model_type: str, folder: Path, **changes: object) -> torch.nn.Module:
+    """The library's own model with random values everywhere, saved as the library saves it."""
+    config = CONFIG_MAPPING[model_type].from_dict(
+        {**SIZES, **FIELDS.get(model_type, {}), **FURTHER.get(model_type, {}), **changes}
+    )
+    with torch.random.fork_rng(devices=[]), weights.quiet_library():
+        torch.manual_seed(1)
+        model = AutoModel.from_config(config, attn_implementation="eager")
+        for parameter in model.parameters():
+            torch.nn.init.normal_(parameter, std=0.2)
+        model.save_pretrained(folder)
+    return model.eval()
+
+
+@pytest.fixture
+def saved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., str]:
+    """Saves a model of a type in the working directory, and gives its name as a backbone."""
+    monkeypatch.chdir(tmp_path)
+
+    def write(model_type: str = "llama", **changes: object) -> str:
+        save(model_type, tmp_path / "models" / model_type, **changes)
+        return f"hub:models/{model_type}"
+
+    return write
+
+
+@pytest.fixture(scope="module")
+def listops() -> Task:
+    return fpt.tasks.load("listops-short", train=200, heldout=50)  # 64 tokens, with padding
+
+
+@pytest.fixture(scope="module")
+def digits() -> Task:
+    return fpt.tasks.load("digits")  # 16 tokens, without
+
+
+def recipe(**changes: object) -> Recipe:
+    fields = {"steps": 6, "evaluations": 1, "evaluation_examples": 20, "compute_type": "float32", "dropout": 0.0}
+    return Recipe(**fields | changes)
+
+
+@pytest.mark.parametrize("model_type", [*FIELDS, *FURTHER])
+@pytest.mark.parametrize("name", ["digits", "listops"])
+def test_the_forward_pass_is_the_librarys(model_type, name, saved, digits, listops):
+    task, backbone = digits if name == "digits" else listops, saved(model_type)
+    template = fpt.models.build(task, backbone)
+    library = AutoModel.from_pretrained(f"models/{model_type}", attn_implementation="eager").eval()
+    values, examples = template.initialise(0), task.split(0).validation[:8]
+    tokens, lengths = task.encode(examples.inputs), examples.lengths if task.mask_padding else None
+    keep = None if lengths is None else (torch.arange(task.tokens) < lengths[:, None]).long()
+    assert lengths is None or len(set(lengths.tolist())) > 3
+    inputs = values["input_layer.weight"]
+    embedded = embedding(tokens, inputs) if task.vocabulary else linear(tokens, inputs, values["input_layer.bias"])
+    with torch.no_grad():
+        hidden = read_out(library(inputs_embeds=embedded, attention_mask=keep).last_hidden_state, 1, lengths)
+        expected = linear(hidden, values["output_layer.weight"], values["output_layer.bias"])
+        actual = functional_call(template.module, values, (tokens, examples.lengths))
+    torch.testing.assert_close(actual, expected, rtol=1e-4, atol=1e-4)
+    groups = {
+        "input",
+        "output",
+        "layer_norm",
+        "attention",
+        "feed_forward",
+        *(["positions"] if model_type in POSITIONS else []),
+    }
+    assert set(template.groups.values()) == groups
+    if model_type in POSITIONS:  # of the table the rows that the task uses
+        table = values[f"backbone.{template.module.family.positions}"]
+        assert len(table) == POSITIONS[model_type] + task.tokens
+
+
+@pytest.mark.parametrize("model_type", FIELDS)
+def test_frozen_tensors_stay_a_fleet_is_its_runs_and_resuming_changes_nothing(model_type, saved, digits, tmp_path):
+    template = fpt.models.build(digits, saved(model_type))
+    whole, first, second = (Training(Fleet(digits, template, recipe(dropout=0.1), RATES, SEEDS, CPU)) for _ in range(3))
+    frozen = {name: value.clone() for name, value in whole.fleet.shared.items()}
+    start = whole.fleet.parameters.clone()
+    for training, steps in ((whole, 6), (first, 4)):
+        for _ in range(steps):
+            training.step()
+    Folder(tmp_path).save(0, first.state())
+    second.load(Folder(tmp_path).load(0, second.state()))
+    for _ in range(2):
+        second.step()
+    for name, tensor in whole.state().items():
+        torch.testing.assert_close(second.state()[name], tensor, rtol=0, atol=0, msg=name)
+    assert frozen.keys() | set(template.trainable) == template.shapes.keys()
+    assert all(torch.equal(whole.fleet.shared[name], value) for name, value in frozen.items())
+    pieces = (whole.fleet.parameters != start).split([shape.numel() for shape in whole.fleet.shapes], dim=1)
+    assert all(piece.any(1).all() for piece in pieces)
+
+
+@pytest.mark.parametrize("model_type", FIELDS)
+def test_a_fleet_has_the_losses_of_its_runs_one_at_a_time(model_type, saved, listops):
+    template = fpt.models.build(listops, saved(model_type), "pretrained", "all")
+    fleet = Fleet(listops, template, recipe(), RATES, SEEDS, CPU)
+    actual = torch.stack([fleet.step(step) for step in range(1, 4)]).T
+    expected = [plain_losses(listops, template, rate, seed, 3) for seed in SEEDS for rate in RATES]
+    torch.testing.assert_close(actual, torch.tensor(expected), rtol=1e-4, atol=1e-5)
+
+
+def test_experts_of_a_mixture_are_float32_beside_products_in_bfloat16(saved, digits):
+    """What no Projection multiplies has no other type."""
+    template = fpt.models.build(digits, saved("mixtral", num_key_value_heads=2, num_local_experts=4))
+    fleet = Fleet(digits, template, recipe(compute_type="bfloat16"), RATES, SEEDS, CPU)
+    assert fleet.step(1).isfinite().all()
+    types = {template.groups[name]: set() for name in fleet.shared}
+    for name, value in fleet.shared.items():
+        types[template.groups[name]].add(value.dtype)
+    assert types == {"attention": {torch.bfloat16}, "feed_forward": {torch.float32}}
+
+
+@pytest.mark.parametrize("model_type", ["olmo_hybrid", "qwen3_moe"])
+def test_classes_of_whole_layers_decide_no_group(model_type):
+    """OLMo's hybrid layers are called LinearAttentionDecoderLayer, and hold a feed-forward network as well."""
+    config = CONFIG_MAPPING[model_type]().to_dict()
+    kind = family("library")
+    entry = Backbone("library", kind.reduced(Backbone("library", config, 4, found={})), 4, found={})
+    model = kind.build(entry, 8)
+    groups = {name: kind.group_of(model, name) for name, _ in model.named_parameters() if ".mlp." in name}
+    assert set(groups.values()) == {"feed_forward"}
+    if model_type == "olmo_hybrid":
+        with pytest.raises(SpecError, match=r"linear_attn\.A_log.*in no group"):
+            kind.group_of(model, "layers.0.linear_attn.A_log")
+
+
+def plain_losses(task: Task, template: Template, rate: float, seed: int, steps: int) -> list[float]:
+    """One run as anybody would write it."""
+    values = {name: value.clone() for name, value in template.initialise(seed).items()}
+    leaves = [values[name].requires_grad_() for name in template.trainable]
+    optimizer, split, losses = torch.optim.Adam(leaves, lr=rate), task.split(seed), []
+    template.module.drop_with([])
+    for step in range(steps):
+        batch = split.batch(step, 8)
+        logits = functional_call(template.module, values, (task.encode(batch.inputs), batch.lengths))
+        loss = cross_entropy(logits.flatten(0, 1), batch.targets.flatten())
+        optimizer.zero_grad()
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(leaves, 1.0)
+        optimizer.step()
+        losses.append(loss.item())
+    return losses
+
+
+def test_a_policy_takes_the_groups_that_there_are_and_the_others_are_named(saved, digits):
+    template = fpt.models.build(digits, saved("llama"))
+    assert template.absent == ("positions",)
+    assert template.trainable_groups == ("input", "output", "layer_norm")
+    assert fpt.models.build(digits, saved("opt")).absent == ()
+    with pytest.raises(SpecError, match=r"no parameter group 'positions'"):
+        fpt.models.build(digits, "hub:models/llama", "pretrained", ["output", "positions"])
+
+
+@pytest.mark.parametrize("model_type", DROPOUTS)
+def test_the_report_says_where_a_model_drops_out(model_type, saved, digits):
+    assert fpt.models.build(digits, saved(model_type)).dropouts == ("input", *DROPOUTS[model_type])
+
+
+def test_where_the_models_of_the_papers_drop_out(digits):
+    assert fpt.models.build(digits, "tiny-lm", "random").dropouts == (
+        "input",
+        "embeddings",
+        "attention",
+        "feed_forward",
+    )
+
+
+def test_the_report_counts_the_whole_model(saved, digits):
+    report = fpt.models.build(digits, saved("opt"), layers=2).report()
+    library = AutoModel.from_pretrained("models/opt")
+    assert report.drop(index=["input", "output"]).to_numpy().sum() == sum(each.numel() for each in library.parameters())
+    assert report.loc["positions beyond the task's tokens", "unused"] == (80 - 16) * 24
+    assert report.loc["layers beyond the first", "unused"] > 0
+
+
+# --- wherever a backbone's name does
+
+
+def spec_of(backbone: str, **fields: object) -> SweepSpec:
+    few = {"steps": 2, "evaluations": 1, "evaluation_examples": 4, "budget_examples": 4, "test_examples": 4}
+    return resolve({"task": "digits", "backbone": backbone, "learning_rates": [1e-3], "seeds": [0], **few, **fields})
+
+
+def test_a_sweep_records_checksum_and_is_named_by_it(saved, tmp_path):
+    backbone = saved()
+    spec = spec_of(backbone, compute_type="float32")
+    assert "/" not in spec.folder_name
+    result = run_sweep(spec, tmp_path / "study" / spec.folder_name)
+    checksum = fpt.tasks.npz_checksum(tmp_path / "models/llama/model.safetensors")
+    assert (result.info["weights_checksum"], result.info["weights_revision"]) == (checksum, None)
+    assert resolve(spec.parameters()).hash == spec.hash
+    named = spec.hash
+    shutil.move("models/llama", "elsewhere")
+    assert spec_of("hub:elsewhere", compute_type="float32").hash == named  # what lies there decides, not where
+    config = json.loads(Path("elsewhere/config.json").read_text())
+    Path("elsewhere/config.json").write_text(json.dumps(config | {"rms_norm_eps": 1e-3}))
+    assert spec_of("hub:elsewhere", compute_type="float32").hash != named
+
+
+@pytest.mark.parametrize(
+    "fields", [{"init": "statistics"}, {"arm": "unfrozen-random", "backbone_options": {"layers": 1}}]
+)
+def test_other_starts_and_depths(fields, saved):
+    spec = spec_of(saved("modernbert"), **fields)
+    template = fpt.models.build(
+        fpt.tasks.load("digits"), spec.backbone, spec.init, spec.trainable, **dict(spec.backbone_options)
+    )
+    assert all(value.isfinite().all() for value in template.initialise(0).values())
+    assert template.layers == spec.backbone_options.get("layers", 3)
+
+
+@pytest.mark.parametrize("model_type", [*FIELDS, "gpt_neo"])
+def test_a_tiny_one_stands_in(model_type, saved, tmp_path, monkeypatch):
+    backbone, before = saved(model_type), dict(fpt.models.BACKBONES)
+    with stand_ins([spec_of(backbone)], tmp_path / "smoke"):
+        template = fpt.models.build(fpt.tasks.load("digits"), backbone)
+        assert (template.width, template.layers, template.entry.config["model_type"]) == (16, 2, model_type)
+        assert template.initialise(0).keys() == template.shapes.keys()
+    assert dict(fpt.models.BACKBONES) == before
+
+
+def test_a_study_puts_it_in_the_place_of_another(saved, tmp_path):
+    folder = tmp_path / "runs" / "mine"
+    folder.mkdir(parents=True)
+    (folder / "study.yaml").write_text(
+        "paper: rothermel2021\ntables: [rothermel-table-1]\n"
+        "defaults: {compute_type: float32, learning_rates: [1e-3], seeds: [0], layers: 2}\n"
+        f"replace: [{{where: {{backbone: gpt2}}, with: {{backbone: '{saved()}'}}}},\n"
+        "          {where: {task: mnist}, with: {task: digits}},\n"
+        "          {where: {task: [listops, cifar10, cifar10-lra]}, with: null}]\n"
+    )
+    sweeps = load_study(folder).sweeps
+    assert {(spec.backbone, spec.backbone_options["layers"], spec.task) for spec in sweeps} == {
+        ("hub:models/llama", 2, "digits")
+    }
+
+
+# --- the hub
+
+NAME = "hub:some/model@" + "0123456789" * 4
+
+
+def test_a_model_of_the_hub_is_read_from_the_folder_of_weights(saved, tmp_path, monkeypatch, digits):
+    saved()
+    shutil.move("models/llama", tmp_path / "weights" / hub.slug(NAME))
+    monkeypatch.setenv("FPT_WEIGHTS", str(tmp_path / "weights"))
+    template = fpt.models.build(digits, NAME)
+    assert (template.entry.hub, template.entry.revision) == ("some/model", "0123456789" * 4)
+    assert template.initialise(0).keys() == template.shapes.keys()
+    assert "/" not in spec_of(NAME).folder_name
+
+
+def test_a_model_of_the_hub_is_read_from_its_cache_at_its_revision(saved, tmp_path, monkeypatch, digits):
+    saved()
+    folder = tmp_path / "cache" / "models--some--model" / "snapshots" / NAME.rpartition("@")[2]
+    shutil.move("models/llama", folder)
+
+    def cached(owner: str, name: str, revision: str, **_: object) -> str:
+        return str(tmp_path / "cache" / f"models--{owner.replace('/', '--')}" / "snapshots" / revision / name)
+
+    monkeypatch.setattr(huggingface_hub, "try_to_load_from_cache", cached)
+    monkeypatch.setattr(huggingface_hub, "hf_hub_download", cached)
+    fpt.models.build(digits, NAME).initialise(0)
+    assert weights.commit(NAME) == NAME.rpartition("@")[2]
+
+
+def test_a_model_that_is_nowhere_is_refused_with_what_helps(monkeypatch, tmp_path):
+    def nowhere(*_: object, **__: object) -> str:
+        raise LocalEntryNotFoundError("no network")
+
+    monkeypatch.setattr(huggingface_hub, "hf_hub_download", nowhere)
+    with pytest.raises(
+        WeightsError, match=r"config\.json is not on this machine.*no network.*FPT_WEIGHTS.*hub-some-model@0"
+    ):
+        fpt.models.check(NAME)
+
+
+# --- refusals
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("hub:some/model", r"no folder some/model.*hub:owner/name@REVISION, where REVISION is a commit of 40"),
+        ("hub:some/model@main", r"hub:owner/name@REVISION.*40 hexadecimal"),
+        ("hub:../nowhere", r"no folder \.\./nowhere.*config\.json and model\.safetensors"),
+        ("hub:~/nowhere-at-all", r"no folder /.*nowhere-at-all.*config\.json"),
+        ("hub:", r"config\.json and model\.safetensors"),
+        ("hubb:x", r"unknown backbone 'hubb:x'.*hub:PATH"),
+    ],
+)
+def test_a_name_that_leads_nowhere_is_refused(name, message, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(SpecError, match=message):
+        fpt.models.check(name)
+
+
+def test_a_path_of_one_machine_is_no_name_in_a_study(saved, tmp_path):
+    saved()
+    fpt.models.check(f"hub:{tmp_path / 'models/llama'}")
+    with pytest.raises(SpecError, match=r"results record it.*relative to the workspace"):
+        spec_of(f"hub:{tmp_path / 'models/llama'}")
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"auto_map": {"AutoModel": "modeling.Mine"}}, r"auto_map.*never executed"),
+        ({"quantization_config": {"bits": 4}}, r"quantised"),
+        ({"is_encoder_decoder": True}, r"an encoder and a decoder"),
+        ({"num_hidden_layers": None}, r"number of layers"),
+        ({"model_type": "lama"}, r"'lama'.*'llama'"),
+        ({"hidden_act": "none-such"}, r"cannot be a backbone.*none-such"),
+    ],
+)
+def test_a_config_that_cannot_be_used_is_refused(changes, message, saved):
+    backbone, path = saved(), Path("models/llama/config.json")
+    path.write_text(json.dumps(json.loads(path.read_text()) | changes))
+    with pytest.raises(SpecError, match=message):
+        fpt.models.check(backbone)
+
+
+def test_a_config_that_is_no_json_is_refused(saved):
+    backbone = saved()
+    Path("models/llama/config.json").write_text("[")
+    with pytest.raises(SpecError, match=r"config\.json holds no JSON object"):
+        fpt.models.check(backbone)
+
+
+def test_weights_in_several_files_are_refused(saved):
+    backbone = saved()
+    Path("models/llama/model.safetensors").rename("models/llama/model-00001-of-00002.safetensors")
+    Path("models/llama/model.safetensors.index.json").write_text("{}")
+    with pytest.raises(SpecError, match=r"lacks model\.safetensors.*several files.*max_shard_size"):
+        fpt.models.check(backbone)
+
+
+def test_weights_that_lack_a_tensor_are_refused(saved, digits):
+    backbone, path = saved(), Path("models/llama/model.safetensors")
+    state = load_file(path)
+    del state["layers.1.mlp.up_proj.weight"]
+    save_file(state, path, {"format": "pt"})
+    with pytest.raises(WeightsError, match=r"lack 1 tensors.*layers\.1\.mlp\.up_proj\.weight"):
+        fpt.models.build(digits, backbone)
+
+
+@pytest.mark.parametrize(
+    ("model_type", "changes", "numbers"),
+    [
+        ("opt", {"max_position_embeddings": 40}, r"40 positions.*64 tokens"),
+        ("roberta", {"max_position_embeddings": 42}, r"40 positions.*64 tokens"),
+        ("mistral", {"sliding_window": 32}, r"32 tokens.*sliding_window 32.*has 64: .*shorter"),
+        ("modernbert", {"local_attention": 64}, r"32 tokens.*local_attention 64.*has 64: .*shorter"),
+        ("gpt_neo", {"window_size": 32}, r"32 tokens.*window_size 32.*has 64: .*shorter"),
+    ],
+)
+def test_a_task_that_is_too_long_is_refused_with_both_numbers(model_type, changes, numbers, saved, listops, digits):
+    backbone = saved(model_type, **changes)
+    with pytest.raises(SpecError, match=numbers):
+        fpt.models.build(listops, backbone)
+    fpt.models.build(digits, backbone)
+
+
+def test_layers_without_a_window_are_not_refused(saved, listops):
+    backbone = saved("modernbert", local_attention=64)  # the first layer attends to all tokens
+    fpt.models.build(listops, backbone, layers=1)
+
+
+@pytest.mark.parametrize(
+    ("model_type", "changes", "message"),
+    [
+        ("mamba", {}, r"recurrent in part"),
+        ("electra", {"embedding_size": 8}, r"'embeddings_project\.weight' of ElectraModel is in no group"),
+        ("bloom", {}, r"cannot be a backbone.*autograd\.Function"),
+    ],
+)
+def test_what_fleets_cannot_compute_is_refused_with_the_reason(model_type, changes, message, saved):
+    with pytest.raises(SpecError, match=message):
+        fpt.models.check(saved(model_type, **changes))
+
+
+def test_what_differs_from_the_library_is_refused(saved, monkeypatch):
+    backbone = saved("llama", rms_norm_eps=1e-4)  # a config that was not tried yet
+    monkeypatch.setattr("fpt.models.layers.linear", lambda x, weight: 1.01 * linear(x, weight))
+    with pytest.raises(FptError, match=r"do not give what the library's own forward pass gives"):
+        fpt.models.check(backbone)
