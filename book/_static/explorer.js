@@ -50,7 +50,7 @@
     const planeBox = html("div", { class: "plane" }, plane);
     const heads = [html("figcaption"), html("figcaption")];
     let setup, chosen, cells, place;  // the setup, its pair, the plane's buttons, and [place of the budget, of the rate]
-    let low, high;  // the range of the chart, in percent, the same at every budget
+    let low, high, tick;  // the range of the chart and its lines, in percent, the same at every budget
 
     const atPlace = () => [setup.budgets[place[0]], setup.rates[place[1]]];
     const named = (arm) => setup.arms[arm].name;
@@ -77,7 +77,9 @@
       about.textContent = setup.about;
       const shown = Object.values(setup.arms).flatMap(({ points }) => Object.values(points).flatMap(Object.values));
       const all = [setup.floor, ...shown.map(([mean]) => mean).filter((mean) => mean !== null)];
-      [low, high] = [10 * Math.floor(Math.min(...all) / 10), 10 * Math.ceil(Math.max(...all) / 10)];
+      [low, high] = [Math.min(...all), Math.max(...all)];
+      tick = high - low > 50 ? 20 : 10;
+      [low, high] = [tick * Math.floor(low / tick), tick * Math.ceil(high / tick)];
       choosePair();
     }
 
@@ -148,7 +150,7 @@
 
     function axes() {
       const parts = [];
-      for (let percent = low; percent <= high; percent += high - low > 50 ? 20 : 10) {
+      for (let percent = low; percent <= high; percent += tick) {
         parts.push(svg("line", { class: "grid", x1: LEFT, x2: WIDTH - RIGHT, y1: up(percent), y2: up(percent) }));
         parts.push(svg("text", { x: LEFT - 5, y: up(percent) + 4, "text-anchor": "end" }, percent));
       }

@@ -54,7 +54,8 @@ document.head.append(style);
 """
 FIND = """
 const [options, done] = arguments;
-axe.run(document, {resultTypes: ["violations"], ...options}).then(({violations}) => done(violations.flatMap(
+const all = {preload: false, resultTypes: ["violations"], ...options};
+axe.run(document, all).then(({violations}) => done(violations.flatMap(
   ({id, impact, nodes}) => nodes.map(({target, failureSummary}) => [impact, `${id}: ${target} ${failureSummary}`]))));
 """
 
