@@ -25,7 +25,7 @@ from fpt.evidence.runs import rate_text
 from fpt.evidence.show.numbers import interval, points
 from fpt.evidence.stats import SIGNIFICANCE, sem
 
-pytestmark = [pytest.mark.book, pytest.mark.browser]
+pytestmark = [pytest.mark.book, pytest.mark.browser, pytest.mark.timeout(1200)]  # half a minute, if nothing else runs
 
 WIDE, NARROW = 1400, 375  # pixels
 AXE = Path(__file__).parents[1] / "axe" / "axe.min.js"
