@@ -109,7 +109,7 @@
       const [one, other] = chosen.arms.map(named), [steps_, rate_] = atPlace();
       const cell = (chosen.plane[steps_] || {})[rate_], tuned = chosen.tuned[steps_];
       const lines = [`At learning rate ${rate_} after ${steps(steps_)}: `];
-      lines.push(...(cell ? winner(one, other, cell) : ["not both were run."]));
+      lines.push(...(cell ? winner(one, other, cell) : ["nothing to compare."]));
       if (tuned) {
         const [mean, interval, sign] = tuned;
         lines.push(` Each at its own rate: ${mean} points (${interval})${SIGNS[sign]}.`);
@@ -263,7 +263,7 @@
         button.setAttribute("aria-label", `${button.textContent} points ${place_}${sure}`);
       } else {
         button.textContent = "–";
-        button.setAttribute("aria-label", "– not both were run");
+        button.setAttribute("aria-label", "– nothing to compare");
       }
       button.addEventListener("click", () => choosePlace(ofBudget, ofRate));
       button.addEventListener("keydown", (event) => {

@@ -72,13 +72,18 @@ def _arm(arm: str, cell: Cell) -> dict[str, Any]:
 
 def _pair(arms: Mapping[str, Cell], one: str, other: str) -> dict[str, Any]:
     """The first arm minus the second in points, with its 95% interval: at one rate for both, by budget and rate, and
-    whether it is sure; each at its own rate, by budget, with its sign (`Crossing.signs`)."""
+    whether it is sure; each at its own rate, by budget, with its sign (`Crossing.signs`). Nothing for too few seeds."""
     tests, found = plane_tests(arms[one], arms[other]), crossing_of(arms[one], arms[other])
     table, plane = plane_table(tests), dict[int, dict[str, list[Any]]]()
     for ((rate, budget), test), p, band in zip(tests.items(), table["corrected"], table["band"], strict=True):
         sure = SURE if p < SIGNIFICANCE else OPEN if band else ""
-        plane.setdefault(budget, {})[rate_text(rate)] = [_number(test.mean), points(test.mean), interval(test), sure]
-    tuned = {budget: [points(test.mean), interval(test), found.signs[budget]] for budget, test in found.tests.items()}
+        if (mean := _number(test.mean)) is not None:
+            plane.setdefault(budget, {})[rate_text(rate)] = [mean, points(test.mean), interval(test), sure]
+    tuned = {
+        budget: [points(test.mean), interval(test), found.signs[budget]]
+        for budget, test in found.tests.items()
+        if test.differences
+    }
     return {"arms": [one, other], "plane": plane, "tuned": tuned}
 
 

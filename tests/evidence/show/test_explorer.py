@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import synthetic
 from bs4 import BeautifulSoup
 
 from fpt.evidence import StudyCells, explorer, setups
@@ -72,6 +73,14 @@ def test_the_plane_and_the_tuned_differences_are_those_of_the_tables(
             assert pair["tuned"][str(budget)] == [points(test.mean), interval(test), found.signs[budget]]
     assert SURE in looks
     assert looks - {SURE}, "nothing is unsure"
+
+
+def test_too_few_seeds_are_no_comparison(tmp_path: Path) -> None:
+    study = synthetic.workspace(tmp_path, study=synthetic.STUDY.replace("[0, 1, 2, 3, 4, 5, 6, 7]", "[0, 1]"))
+    html = BeautifulSoup(explorer(setups([StudyCells(synthetic.finish(study))]))._repr_html_(), "html.parser")
+    (shown,) = json.loads(html.select_one("script").string)  # type: ignore
+    assert [(pair["plane"], pair["tuned"]) for pair in shown["pairs"]] == [({}, {})] * 6
+    assert all(line for arm in shown["arms"].values() for line in arm["points"].values())
 
 
 def test_a_figure_stands_by_for_print(page: BeautifulSoup) -> None:
