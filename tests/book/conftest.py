@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 import yaml
 
+from fpt.evidence import StudyCells, find_study, studies
+
 
 @pytest.fixture(scope="session")
 def html() -> Path:
@@ -26,3 +28,10 @@ def contents(workspace: Path) -> list[str]:
     """Every page of the table of contents."""
     toc: dict[str, Any] = yaml.safe_load((workspace / "book/_toc.yml").read_text())
     return [toc["root"], *(chapter["file"] for part in toc["parts"] for chapter in part["chapters"])]
+
+
+@pytest.fixture(scope="session")
+def published(workspace: Path) -> dict[str, StudyCells]:
+    """The studies that have published results."""
+    found = {name: StudyCells(find_study(name, workspace), "published") for name in studies(workspace)}
+    return {name: study for name, study in found.items() if study.results}

@@ -12,7 +12,7 @@ from made_cells import verdict
 from matplotlib.container import BarContainer, ErrorbarContainer
 from pages import definitions
 
-from fpt.evidence import StudyCells, by_depth, depth_figure, depth_table
+from fpt.evidence import StudyCells, by_depth, depth_figure, depth_table, setups
 from fpt.evidence.show import text
 from fpt.evidence.verdicts import ASKED, CONTRADICTED, SUPPORTED
 from fpt.papers import claims, table
@@ -156,7 +156,7 @@ def test_what_counting_contradicts_and_what_is_only_read() -> None:
 
 def test_usable_ranges_and_ratios_of_rates(study: Path) -> None:
     """Frozen arms lose 8 points a decade, unfrozen ones 40; their best rates are a decade apart."""
-    found = LEARNING_RATE.setups([StudyCells(study)])
+    found = setups([StudyCells(study)])
     widths = LEARNING_RATE.usable_table(found, "").frame.set_index("within")
     assert [float(widths.loc["5 points", arm][:4]) for arm in ("FP", "UP")] == pytest.approx([1.25, 0.25], abs=0.1)
     ratios = LEARNING_RATE.ratio_table(found, "").frame.set_index("arms")
@@ -164,11 +164,11 @@ def test_usable_ranges_and_ratios_of_rates(study: Path) -> None:
     assert [name for name in ratios if name.startswith("after")] == [
         f"after N/{2**k}" if k else "after N" for k in (5, 4, 3, 2, 1, 0)
     ]
-    assert len(LEARNING_RATE.setups([])) == len(LEARNING_RATE.usable_table({}, "").frame) == 0
+    assert len(setups([])) == len(LEARNING_RATE.usable_table({}, "").frame) == 0
 
 
 def test_how_often_fewer_rates_and_seeds_agree(study: Path) -> None:
-    found = LEARNING_RATE.setups([StudyCells(study)])
+    found = setups([StudyCells(study)])
     assert {name: list(cells) for name, cells in found.items()} == {"Digits (laptop)": ["FR", "FP", "UR", "UP"]}
     figure = LEARNING_RATE.agreement_figure(found)
     titles = [axes.get_title() for axes in figure.axes]

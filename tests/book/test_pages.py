@@ -11,7 +11,7 @@ import pytest
 from bs4 import BeautifulSoup, Tag
 from pages import definitions
 
-from fpt.evidence import StudyCells, find_study, known_scores, load_runs, studies, verdicts_on
+from fpt.evidence import StudyCells, known_scores, load_runs, verdicts_on
 from fpt.evidence.show import text
 from fpt.evidence.show.numbers import difference
 from fpt.papers import claims, table
@@ -48,13 +48,6 @@ def article(path: Path) -> Tag:
 def words(path: Path) -> str:
     """What the page says, with single spaces."""
     return " ".join(article(path).get_text(" ").split())
-
-
-@pytest.fixture(scope="module")
-def published(workspace: Path) -> dict[str, StudyCells]:
-    """The studies that have published results."""
-    found = {name: StudyCells(find_study(name, workspace), "published") for name in studies(workspace)}
-    return {name: study for name, study in found.items() if study.results}
 
 
 def pages(html: Path) -> list[Path]:

@@ -1,0 +1,311 @@
+"""The built book in a browser: the explorer with every number that it shows, and what a page does and says in it.
+
+Chromium without a window, led by Selenium; axe-core (tests/axe) looks for what keeps readers out.
+"""
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from chromium import CHROMIUM, DRIVER
+from selenium import webdriver
+from selenium.webdriver.chrome.service import Service
+from selenium.webdriver.common.by import By
+from selenium.webdriver.common.keys import Keys
+from selenium.webdriver.support.select import Select
+
+from fpt.evidence import StudyCells, setups
+from fpt.evidence.cells import Cell
+from fpt.evidence.planes import crossing_of, plane_table, plane_tests
+from fpt.evidence.runs import rate_text
+from fpt.evidence.show.numbers import interval, points
+from fpt.evidence.stats import SIGNIFICANCE, sem
+
+pytestmark = [pytest.mark.book, pytest.mark.browser, pytest.mark.timeout(1200)]  # half a minute, if nothing else runs
+
+WIDE, NARROW = 1400, 375  # pixels
+AXE = Path(__file__).parents[1] / "axe" / "axe.min.js"
+BARRIERS = ("serious", "critical")
+NAMES = {"FP": "frozen pretrained", "FR": "frozen random", "UP": "unfrozen pretrained", "UR": "unfrozen random"}
+SHOWN = """
+const all = (from, of) => [...from.querySelectorAll(of)], root = document.querySelector(".fpt-explorer");
+const look = (cell) => ["sure", "open"].find((name) => cell.classList.contains(name)) || "";
+return {
+  points: all(root, ".point").map((point) => point.getAttribute("aria-label")),
+  plane: all(root, "tbody tr").map((row) => [
+    row.querySelector("th").textContent, all(row, "td").map((cell) => [cell.textContent, look(cell)])]),
+  said: root.querySelector(".said").textContent,
+}
+"""
+FOCUSED = """
+const here = document.activeElement, {outlineStyle, outlineWidth} = getComputedStyle(here);
+return [here.id || here.className.baseVal || here.tagName.toLowerCase(), outlineStyle, parseFloat(outlineWidth)];
+"""
+STILL = "const [one, other] = ['.fpt-explorer', '.fpt-still img'].map((each) => document.querySelector(each));"
+STILL += "return [one.offsetHeight > 0, other.offsetHeight > 0]"
+WITHOUT_TRANSITIONS = """
+const style = document.createElement("style");
+style.textContent = "*, *::before, *::after { transition: none !important }";
+document.head.append(style);
+"""
+FIND = """
+const [options, done] = arguments;
+const all = {preload: false, resultTypes: ["violations"], ...options};
+axe.run(document, all).then(({violations}) => done(violations.flatMap(
+  ({id, impact, nodes}) => nodes.map(({target, failureSummary}) => [impact, `${id}: ${target} ${failureSummary}`]))));
+"""
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[webdriver.Chrome]:
+    assert CHROMIUM is not None and DRIVER is not None  # noqa: PT018 - for the types
+    options = webdriver.ChromeOptions()
+    options.binary_location = CHROMIUM
+    for argument in ("headless=new", "no-sandbox", "disable-dev-shm-usage", "disable-gpu", "hide-scrollbars"):
+        options.add_argument(f"--{argument}")
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
+    driver = webdriver.Chrome(options=options, service=Service(DRIVER))  # named: Selenium would download one
+    yield driver
+    driver.quit()
+
+
+def wide(browser: webdriver.Chrome, pixels: int) -> None:
+    view = {"width": pixels, "height": 1000, "deviceScaleFactor": 1, "mobile": False}
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", view)
+
+
+# --- every page
+
+
+@dataclass(frozen=True)
+class Visit:
+    """What happened on a page: complaints in the console, addresses asked for, barriers, and its width on a phone."""
+
+    console: list[str]
+    requests: list[str]
+    barriers: list[str]
+    width: int
+
+
+def visit(browser: webdriver.Chrome, page: Path) -> Visit:
+    wide(browser, WIDE)
+    browser.get(page.as_uri())
+    browser.execute_script(AXE.read_text(encoding="utf-8") + WITHOUT_TRANSITIONS)
+    barriers = []
+    for theme, options in (("light", {}), ("dark", {"runOnly": ["color-contrast"]})):  # what differs in the dark
+        browser.execute_script("document.documentElement.dataset.theme = arguments[0]", theme)
+        found = browser.execute_async_script(FIND, options)
+        barriers += [f"{theme}: {words}" for impact, words in found if impact in BARRIERS]
+    wide(browser, NARROW)
+    width = browser.execute_script("return document.documentElement.scrollWidth")
+    events = [json.loads(entry["message"])["message"] for entry in browser.get_log("performance")]
+    sent = [each["params"]["request"]["url"] for each in events if each["method"] == "Network.requestWillBeSent"]
+    said = [entry["message"] for entry in browser.get_log("browser") if entry["level"] in ("SEVERE", "WARNING")]
+    return Visit(said, sent, barriers, width)
+
+
+@pytest.fixture(scope="module")
+def visits(browser: webdriver.Chrome, html: Path) -> Mapping[str, Visit]:
+    pages = [page for page in sorted(html.rglob("*.html")) if "_static" not in page.parts]
+    return {page.name: visit(browser, page) for page in pages}
+
+
+def test_no_page_complains_in_the_console(visits: Mapping[str, Visit]) -> None:
+    assert {name: visit.console for name, visit in visits.items() if visit.console} == {}
+
+
+def test_no_request_leaves_the_machine(visits: Mapping[str, Visit]) -> None:
+    sent = {url for visit in visits.values() for url in visit.requests}
+    assert any(url.endswith("/_static/explorer.js") or "/_static/explorer.js?" in url for url in sent)
+    assert {url for url in sent if not url.startswith(("file:", "data:", "blob:"))} == set()
+
+
+def test_no_page_has_a_barrier_in_light_or_dark(visits: Mapping[str, Visit]) -> None:
+    assert {name: visit.barriers for name, visit in visits.items() if visit.barriers} == {}
+
+
+def test_no_page_scrolls_sideways_on_a_phone(visits: Mapping[str, Visit]) -> None:
+    assert {name: visit.width for name, visit in visits.items() if visit.width > NARROW} == {}
+
+
+# --- the explorer
+
+
+@dataclass(frozen=True)
+class Explorer:
+    """The page as a reader works it."""
+
+    browser: webdriver.Chrome
+
+    def choices(self, name: str) -> list[str]:
+        return [option.text for option in Select(self.control(name)).options]
+
+    def choose(self, name: str, text: str) -> None:
+        Select(self.control(name)).select_by_visible_text(text)
+
+    def move(self, name: str, place: int) -> None:
+        self.control(name).send_keys(Keys.HOME, *[Keys.ARROW_RIGHT] * place)
+
+    def control(self, name: str) -> Any:
+        return self.browser.find_element(By.ID, f"explorer-{name}")
+
+    def shown(self) -> dict[str, Any]:
+        found: dict[str, Any] = self.browser.execute_script(SHOWN)
+        return found
+
+    def press(self, *keys: str) -> None:
+        self.browser.switch_to.active_element.send_keys(*keys)
+
+
+@pytest.fixture
+def explorer(browser: webdriver.Chrome, html: Path) -> Explorer:
+    wide(browser, WIDE)
+    browser.get((html / "book/explorer.html").as_uri())
+    return Explorer(browser)
+
+
+@pytest.fixture(scope="module")
+def arms(published: dict[str, StudyCells]) -> dict[str, dict[str, Cell]]:
+    return setups(published.values())
+
+
+def cells_of(arms: Mapping[str, dict[str, Cell]], task: str, model: str) -> dict[str, Cell]:
+    """Of what is chosen: a model other than the usual one is named in its setup."""
+    return arms.get(f"{task}, {model}") or arms[task + model.removeprefix("tiny-lm")]
+
+
+def pair_of(words: str) -> tuple[str, str]:
+    """The arms of "frozen pretrained minus frozen random"."""
+    one, other = words.split(" minus ")
+    short = {name: arm for arm, name in NAMES.items()}
+    return short[one], short[other]
+
+
+def expected_plane(first: Cell, second: Cell) -> dict[tuple[str, int], list[str]]:
+    """By rate and budget: the text of a cell, and whether it is sure or open."""
+    table = plane_table(plane_tests(first, second))
+    return {
+        (rate_text(row.rate), int(row.budget)): [
+            f"{100 * row.mean:+.1f}" + "*" * (row.corrected < SIGNIFICANCE),
+            "sure" if row.corrected < SIGNIFICANCE else "open" if row.band else "",
+        ]
+        for row in table.itertuples()
+    }
+
+
+def test_the_numbers_are_those_of_the_tables(explorer: Explorer, arms: dict[str, dict[str, Cell]]) -> None:
+    compared = 0
+    for task in explorer.choices("task"):
+        explorer.choose("task", task)
+        for model in explorer.choices("model"):
+            explorer.choose("model", model)
+            cells = cells_of(arms, task, model)
+            budgets = sorted({budget for cell in cells.values() for budget in cell.budgets})
+            for words in explorer.choices("pair"):
+                explorer.choose("pair", words)
+                first, second = (cells[arm] for arm in pair_of(words))
+                expected = expected_plane(first, second)
+                for rate, line in explorer.shown()["plane"]:
+                    for budget, (text, look) in zip(budgets, line, strict=True):
+                        assert [text, look] == expected.get((rate, budget), ["–", ""])
+                        compared += (rate, budget) in expected
+            for place, budget in enumerate(budgets):
+                explorer.move("budget", place)
+                means = {
+                    f"{NAMES[arm]} at {rate_text(rate)}: {100 * values.mean():.1f} ± {100 * sem(values):.1f}%"
+                    for arm, cell in cells.items()
+                    for rate, values in ((rate, cell.values(rate, budget)) for rate in cell.rates)
+                }
+                assert set(explorer.shown()["points"]) == means
+    assert compared > 0
+
+
+def test_sliders_move_the_winner(explorer: Explorer, arms: dict[str, dict[str, Cell]]) -> None:
+    task, model, words = (explorer.choices(name)[0] for name in ("task", "model", "pair"))
+    cells, pair = cells_of(arms, task, model), pair_of(words)
+    first, second = (cells[arm] for arm in pair)
+    tests, tuned = plane_tests(first, second), crossing_of(first, second)
+    leaders = set()
+    for test, row in zip(tests.values(), plane_table(tests).itertuples(), strict=True):
+        explorer.move("budget", first.budgets.index(row.budget))
+        explorer.move("rate", first.rates.index(row.rate))
+        said = explorer.shown()["said"]
+        leads = "no sure winner" if row.band else f"{NAMES[pair[0] if row.mean > 0 else pair[1]]} leads"
+        leaders.add(leads)
+        assert said.startswith(f"At learning rate {rate_text(row.rate)} after {row.budget:,} steps: {leads}.")
+        assert f"{points(test.mean)} points (95% interval {interval(test)})" in said
+        own = tuned.tests[row.budget]
+        assert f"Each at its own rate: {points(own.mean)} points ({interval(own)})" in said
+    assert len(leaders) > 1
+
+
+def test_a_model_and_a_pair_change_what_is_said(explorer: Explorer) -> None:
+    before, pairs = explorer.shown()["said"], explorer.choices("pair")
+    explorer.choose("pair", pairs[-1])
+    after = explorer.shown()["said"]
+    assert pairs[-1] in after.lower()
+    assert after != before
+
+
+def test_the_keyboard_alone_suffices(explorer: Explorer) -> None:
+    explorer.browser.execute_script("const h = document.querySelector('h1'); h.tabIndex = -1; h.focus()")
+    reached = []
+    while "explorer-rate" not in reached:
+        explorer.press(Keys.TAB)
+        name, outline, width = explorer.browser.execute_script(FOCUSED)
+        reached.append(name)
+        if name.startswith("explorer-"):
+            assert outline != "none", name
+            assert width >= 2, name
+    controls = ["task", "model", "pair", "budget", "rate"]
+    assert reached[-5:] == [f"explorer-{name}" for name in controls]
+    said = [explorer.shown()["said"]]
+
+    explorer.press(Keys.HOME)  # the lowest rate
+    said.append(explorer.shown()["said"])
+    explorer.press(Keys.TAB)  # to the chart
+    assert explorer.browser.execute_script(FOCUSED)[0] == "point"
+    labels = [explorer.browser.find_element(By.CSS_SELECTOR, ".fpt-explorer .label").text]
+    explorer.press(Keys.ARROW_RIGHT)
+    labels.append(explorer.browser.find_element(By.CSS_SELECTOR, ".fpt-explorer .label").text)
+    assert set(labels) <= set(explorer.shown()["points"])
+    assert labels[0] != labels[1]
+
+    explorer.press(Keys.TAB)  # to the plane
+    explorer.press(Keys.ARROW_UP)
+    said.append(explorer.shown()["said"])
+    explorer.press(Keys.ARROW_LEFT)
+    said.append(explorer.shown()["said"])
+    assert len(set(said)) == len(said)
+    assert explorer.browser.execute_script(FOCUSED)[0] == "button"
+
+    explorer.press(*[Keys.SHIFT + Keys.TAB + Keys.NULL] * 4)  # back to the pair
+    assert explorer.browser.execute_script(FOCUSED)[0] == "explorer-pair"
+    explorer.press(Keys.ARROW_DOWN)
+    assert explorer.choices("pair")[1] in explorer.shown()["said"].lower()
+
+
+def test_a_figure_stands_for_it_in_print_and_without_scripts(explorer: Explorer) -> None:
+    browser = explorer.browser
+    assert browser.execute_script(STILL) == [True, False]
+    try:
+        browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
+        assert browser.execute_script(STILL) == [False, True]
+    finally:
+        browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": ""})
+    try:
+        browser.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": True})
+        browser.refresh()
+        assert browser.execute_script(STILL) == [False, True]
+    finally:
+        browser.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": False})
+
+
+def test_the_script_is_small_and_names_no_host(html: Path) -> None:
+    script = (html / "_static/explorer.js").read_text(encoding="utf-8")
+    assert len(script.encode()) <= 100_000
+    assert {match[1] for match in re.finditer(r"""["'`]\w*://([^/"'`]+)""", script)} <= {"www.w3.org"}  # name spaces

@@ -1,0 +1,99 @@
+"""What the explorer shows, as its script reads it: the numbers of the tables, and valid HTML around them."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import synthetic
+from bs4 import BeautifulSoup
+
+from fpt.evidence import StudyCells, explorer, setups
+from fpt.evidence.cells import Cell
+from fpt.evidence.planes import crossing_of, plane_table, plane_tests
+from fpt.evidence.runs import rate_text
+from fpt.evidence.show.explorer import OPEN, SURE
+from fpt.evidence.show.numbers import interval, points
+from fpt.evidence.stats import SIGNIFICANCE, sem
+
+
+@pytest.fixture(scope="module")
+def arms(study: Path) -> dict[str, Cell]:
+    (found,) = setups([StudyCells(study)]).values()
+    return found
+
+
+@pytest.fixture(scope="module")
+def page(study: Path) -> BeautifulSoup:
+    return BeautifulSoup(explorer(setups([StudyCells(study)]))._repr_html_(), "html.parser")
+
+
+@pytest.fixture(scope="module")
+def setup(page: BeautifulSoup) -> dict[str, Any]:
+    (found,) = json.loads(page.select_one(".fpt-explorer script[type='application/json']").string)  # type: ignore
+    return found  # type: ignore[no-any-return]
+
+
+def test_there_is_a_setup_with_its_arms_pairs_rates_and_budgets(setup: dict[str, Any]) -> None:
+    assert (setup["task"], setup["model"]) == ("Digits", "tiny-lm (laptop)")
+    assert setup["about"] == "Study laptop, own results, 8 seeds."
+    assert list(setup["arms"]) == ["FP", "FR", "UP", "UR"]
+    assert setup["pairs"][0]["arms"] == ["FP", "UP"]
+    assert len(setup["pairs"]) == 6
+    assert setup["rates"] == ["1e-4", "1e-3", "1e-2", "1e-1"]
+    assert setup["budgets"] == sorted(setup["budgets"])
+
+
+def test_points_are_means_with_their_standard_errors(setup: dict[str, Any], arms: dict[str, Cell]) -> None:
+    for arm, cell in arms.items():
+        for budget in cell.budgets:
+            for rate in cell.rates:
+                values = cell.values(rate, budget)
+                mean, error, words = setup["arms"][arm]["points"][str(budget)][rate_text(rate)]
+                assert mean == pytest.approx(100 * values.mean(), abs=0.005)
+                assert error == pytest.approx(100 * sem(values), abs=0.005)
+                assert words == f"{100 * values.mean():.1f} ± {100 * sem(values):.1f}"
+
+
+def test_the_plane_and_the_tuned_differences_are_those_of_the_tables(
+    setup: dict[str, Any], arms: dict[str, Cell]
+) -> None:
+    looks = set()
+    for pair in setup["pairs"]:
+        first, second = (arms[arm] for arm in pair["arms"])
+        tests, found = plane_tests(first, second), crossing_of(first, second)
+        assert sum(map(len, pair["plane"].values())) == len(tests)
+        for row, test in zip(plane_table(tests).itertuples(), tests.values(), strict=True):
+            mean, text, around, look = pair["plane"][str(row.budget)][rate_text(row.rate)]
+            assert mean == pytest.approx(100 * row.mean, abs=0.005)
+            assert (text, around) == (points(test.mean), interval(test))
+            assert (look == SURE, look == OPEN) == (row.corrected < SIGNIFICANCE, row.band)
+            looks.add(look)
+        for budget, test in found.tests.items():
+            assert pair["tuned"][str(budget)] == [points(test.mean), interval(test), found.signs[budget]]
+    assert SURE in looks
+    assert looks - {SURE}, "nothing is unsure"
+
+
+def test_too_few_seeds_are_no_comparison(tmp_path: Path) -> None:
+    study = synthetic.workspace(tmp_path, study=synthetic.STUDY.replace("[0, 1, 2, 3, 4, 5, 6, 7]", "[0, 1]"))
+    html = BeautifulSoup(explorer(setups([StudyCells(synthetic.finish(study))]))._repr_html_(), "html.parser")
+    (shown,) = json.loads(html.select_one("script").string)  # type: ignore
+    assert [(pair["plane"], pair["tuned"]) for pair in shown["pairs"]] == [({}, {})] * 6
+    assert all(line for arm in shown["arms"].values() for line in arm["points"].values())
+
+
+def test_a_figure_stands_by_for_print(page: BeautifulSoup) -> None:
+    (image,) = page.select(".fpt-still figure.fpt img")
+    assert "frozen pretrained minus unfrozen pretrained" in str(image["alt"])
+
+
+def test_nothing_in_the_data_ends_its_element(study: Path) -> None:
+    named = {f"{name} </script>": cells for name, cells in setups([StudyCells(study)]).items()}
+    html = explorer(named)._repr_html_()
+    assert html.count("</script>") == 1
+    assert "\\u003c/script>" in html
+
+
+def test_without_results_the_page_says_so() -> None:
+    assert explorer({})._repr_html_() == "<p>Nothing was run yet.</p>"
