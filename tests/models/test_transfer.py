@@ -114,6 +114,11 @@ GROUPS_OF = {
     },
 }
 GROUPS_OF["longformer"] = GROUPS_OF["bert"]
+GROUPS_OF["library"] = {  # Llama's, the one architecture of the catalogue in this family
+    "layer_norm": r"(layers\.\d+\.(input|post_attention)_layernorm|norm)\.weight",
+    "attention": r"layers\.\d+\.self_attn\.[qkvo]_proj\.weight",
+    "feed_forward": r"layers\.\d+\.mlp\.(gate|up|down)_proj\.weight",
+}
 GROUPS_OF["none"] = {}
 
 
