@@ -6,8 +6,7 @@ the ratio is that of their medians over the rounds. Weights are random unless th
 
 import os
 import re
-import resource
-import sys
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
@@ -165,18 +164,25 @@ def in_turns(calls: Sequence[Call], rounds: int, seconds: float, device: torch.d
 def peak_memory(device: torch.device) -> Iterator[list[int]]:
     """Yields a list whose one entry, at the end, is the most memory that what ran inside held at once, in bytes.
 
-    On a GPU torch.cuda.max_memory_allocated; on a CPU the peak of resident memory, which the system keeps since the
-    process began, less what was resident before. `fpt bench` gives every cell a fresh process.
+    On a GPU torch.cuda.max_memory_allocated; on a CPU the largest resident memory of this process, sampled every 5 ms,
+    less what was resident before. `fpt bench` gives every cell a fresh process, so nothing freed earlier is reused.
     """
-    found, before = [0], psutil.Process().memory_info().rss
+    stop, process = threading.Event(), psutil.Process()
+    found, before = [0], process.memory_info().rss
+
+    def watch() -> None:
+        while not stop.wait(0.005):
+            found[0] = max(found[0], process.memory_info().rss - before)
+
+    watcher = threading.Thread(target=watch, daemon=True)
+    watcher.start()
     try:
         yield found
     finally:
-        if device.type == "cuda":
-            found[0] = torch.cuda.max_memory_allocated(device)
-        else:
-            peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-            found[0] = peak * (1 if sys.platform == "darwin" else 1024) - before  # kilobytes but on macOS
+        stop.set()
+        watcher.join()
+    if device.type == "cuda":  # since the process began: it measures one cell
+        found[0] = torch.cuda.max_memory_allocated(device)
 
 
 def clock(call: Call, count: int, device: torch.device) -> float:
