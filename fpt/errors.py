@@ -1,4 +1,4 @@
-"""Errors that a user can mend: they say what was given, what is allowed and where it came from."""
+"""Errors that a user can correct: they say what was given, what is allowed and where it came from."""
 
 from collections.abc import Collection, Iterable, Mapping
 from difflib import get_close_matches

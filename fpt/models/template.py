@@ -239,7 +239,7 @@ class Template:
         return draw.normal(shape, std, seed, name)
 
     def report(self) -> pd.DataFrame:
-        """Parameter counts: a row a group, columns trainable, frozen, unused; unused tables have rows of their own."""
+        """Parameter counts: one row per group, columns trainable, frozen, unused; unused tables have their own rows."""
         sizes = [
             (group, "trainable" if name in self.trainable else "frozen", self.shapes[name].numel())
             for name, group in self.groups.items()

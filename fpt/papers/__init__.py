@@ -1,4 +1,4 @@
-"""What the papers say: one YAML file a paper, with its rows, tables, printed numbers and claims with their rules."""
+"""What the papers say: one YAML file per paper, with its rows, tables, printed numbers and claims with their rules."""
 
 import hashlib
 import json

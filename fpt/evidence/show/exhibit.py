@@ -30,8 +30,8 @@ CURVES = (
     "Test accuracy over the budget; each seed has the rate that the other seeds choose. The dotted line is the goal."
 )
 ATTENTION = (
-    "percent of the first layer's attention that lies on the tokens that the answer needs: the mean over queries, heads "
-    "and examples, with its 95% interval over seeds."
+    "percent of the first layer's attention that lies on the tokens that the answer needs: the mean over queries, "
+    "heads and examples, with its 95% interval over seeds."
 )
 MAPS = (
     "tuned: mean attention over heads, examples and seeds. Darker means more, on one scale for all maps. Dots mark the "
@@ -98,7 +98,7 @@ def plane_exhibit(study: StudyCells, verdicts_too: bool = True) -> Page:
 def exhibit(name: str, study: StudyCells, task: str = "") -> Page:
     """One table of a paper, e.g. "lu-table-2", on all tasks of the study or on one.
 
-    Where nothing that it is about was tried, or nothing of it was run yet, a line that says so and the printed numbers.
+    Where nothing of it was tried or run yet, it is a line that says so, and the printed numbers.
     """
     shown, own = table(name), claims_of(name)
     panels = {ran: cells for ran, cells in study.by_task(shown).items() if task in ("", ran)}
@@ -134,7 +134,7 @@ def _attention(cells: Mapping[str, Cell]) -> list[Shown | str]:
 
 
 def _compares(panels: Mapping[str, Mapping[str, Cell]]) -> bool:
-    """Whether the study runs a row that is not in nearly every table, or two rows on one task."""
+    """Whether the study runs a row of this table's own, or two rows on one task."""
     tried = [[row for row, cell in cells.items() if cell.spec] for cells in panels.values()]
     return any(len(rows) > 1 or set(rows) - set(USUAL) for rows in tried)
 
