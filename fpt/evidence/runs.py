@@ -96,7 +96,7 @@ class SweepTables:
         return self.once(("plane", budget, column), lambda: self._plane(budget, column))
 
     def validation(self, step: int | None = None) -> pd.DataFrame:
-        """The best validation accuracy until a step [the last], seeds x rates; nan if the run was not finite by then."""
+        """The best validation accuracy until a step [the last], seeds x rates; nan if a run was not finite by then."""
         step = step or self.spec.steps
         return self.once(("validation", step), lambda: self._validation(step))
 
