@@ -81,7 +81,7 @@ def conclusions(first: Cell, second: Cell) -> pd.DataFrame:
     """What fewer rates, or fewer seeds, would have concluded on the tuned first minus the second at the last budget.
 
     One row per number of rates (`of` "rates": at equal distances in the grid that both have) or of seeds (any of
-    them, at least 3): the share of these `subsets` that concludes the `same` as all rates and seeds, and the `opposite`.
+    them, at least 3): the share of these `subsets` concluding the `same` as all rates and seeds, and the `opposite`.
     A conclusion is the sign of the mean, or none where its 95% t-interval over seeds includes 0.
     """
     if first.tables is None or second.tables is None:
