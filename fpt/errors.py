@@ -38,7 +38,7 @@ def unknown(kind: str, given: object, allowed: Iterable[str], source: str = "") 
     hint = f" Did you mean {near[0]!r}?" if near else ""
     where = f" ({source})" if source else ""
     return SpecError(
-        f"unknown {kind} {given!r}{where}.{hint} Known: {', '.join(names) or 'none, there are no others'}."
+        f"unknown {kind} {given!r}{where}.{hint} Known: {', '.join(names) or 'none'}."
     )
 
 

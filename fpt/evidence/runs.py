@@ -268,7 +268,7 @@ def _table(path: Path) -> pd.DataFrame:
     except (OSError, ValueError) as error:
         raise DataError(f"{path} cannot be read ({error}): remove {path.parent} and run the study again") from None
     if not set(frame["sweep"]) <= {path.parent.name}:
-        raise DataError(f"{path} is of another sweep: remove {path.parent} and run the study again")
+        raise DataError(f"{path} belongs to another sweep: remove {path.parent} and run the study again")
     return frame
 
 

@@ -125,7 +125,7 @@ class Template:
         if (found := set(self.groups.values())) != (declared := set(groups_of(self.backbone, self.options))):
             raise SpecError(
                 f"backbone {self.backbone!r} declares the parameter groups {', '.join(sorted(declared))}, "
-                f"and its model has {', '.join(sorted(found))}: mend `groups` of its row in fpt/models/catalogue.py"
+                f"but its model has {', '.join(sorted(found))}: correct `groups` in its row of fpt/models/catalogue.py"
             )
         self.trainable_groups = trainable_groups(self.policy, self.backbone, backbone_options=self.options)
         self.width = self.module.width
