@@ -234,7 +234,7 @@ def apart(call: Callable[..., T], *arguments: Any) -> T:
         try:
             return pool.submit(call, *arguments).result()
         except (BrokenProcessPool, torch.OutOfMemoryError) as error:
-            raise FptError(f"not measured, probably because memory ran out: {error}") from None
+            raise FptError(f"not measured, probably for want of memory: {error}") from None
 
 
 def bench(names: Sequence[str], quick: bool, runs: Path, log: Callable[[str], None]) -> Bench:

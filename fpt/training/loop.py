@@ -285,6 +285,6 @@ def check_lists(learning_rates: Sequence[float], seeds: Sequence[int]) -> None:
     """SpecError for what no fleet can be made of."""
     for name, values in {"learning_rates": learning_rates, "seeds": seeds}.items():
         if not values or len(set(values)) != len(values):
-            raise SpecError(f"{name} = {list(values)}: give at least one, and none twice")
+            raise SpecError(f"{name} = {list(values)}: at least one is needed, and none twice")
     if wrong := [rate for rate in learning_rates if not 0 < rate < float("inf")]:
         raise SpecError(f"learning_rates = {list(learning_rates)}: {wrong[0]!r} is not a finite number above 0")
