@@ -1,8 +1,9 @@
 """Do frozen language models compute? A replication study of two papers that contradict each other.
 
-The rooms, each importing only from those before it: `papers` (what the papers say), `tasks` (what is learned), `models`
-(what learns), `training` (how it learns), `sweeps` (which runs, where), `evidence` (what it shows), `bench` (how fast),
-`cli` (the command). They load on first use, and torch only inside functions, so that `import fpt` is fast.
+The rooms, each of which imports only from those before it: `papers` (what the papers say), `tasks` (the data),
+`models` (what is trained), `training` (how), `sweeps` (which runs there are), `evidence` (what they show), `bench`
+(how fast they are) and `cli` (the command). They load on first use, and torch is imported only inside
+functions, so that `import fpt` is fast.
 """
 
 from importlib import import_module

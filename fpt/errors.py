@@ -1,4 +1,4 @@
-"""Errors that a user can mend: they say what was given, what is allowed and where it came from."""
+"""Errors that a user can correct: they say what was given, what is allowed and where it came from."""
 
 from collections.abc import Collection, Iterable, Mapping
 from difflib import get_close_matches
@@ -37,9 +37,7 @@ def unknown(kind: str, given: object, allowed: Iterable[str], source: str = "") 
     near = get_close_matches(str(given), names, n=1)
     hint = f" Did you mean {near[0]!r}?" if near else ""
     where = f" ({source})" if source else ""
-    return SpecError(
-        f"unknown {kind} {given!r}{where}.{hint} Known: {', '.join(names) or 'none, there are no others'}."
-    )
+    return SpecError(f"unknown {kind} {given!r}{where}.{hint} Known: {', '.join(names) or 'none'}.")
 
 
 def check_options(owner: str, given: Mapping[str, Any], defaults: Mapping[str, Any], source: str = "") -> None:

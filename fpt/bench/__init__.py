@@ -1,2 +1,2 @@
-"""How fast it is: fleets beside a reference (`measure`, `reference`), what a sweep will take (`cost`, without torch),
+"""Speed: fleets against a reference (`measure`, `reference`), how long a sweep takes (`cost`, without torch),
 and both as tables and sentences (`report`)."""

@@ -1,4 +1,4 @@
-"""What a sweep will take and how that is known: measured, predicted or estimated from runs/bench. Imports no torch."""
+"""How long a sweep will take and how that is known: measured, predicted or estimated from runs/bench. No torch."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -102,7 +102,7 @@ class Ceiling(_Record):
 
 
 class Bench(_Record):
-    """One file of runs/bench: a device, what computed, and a row a cell."""
+    """One file of runs/bench: a device, the software, and one row per cell."""
 
     device: str
     kind: str  # name of the file
@@ -130,7 +130,7 @@ class Bench(_Record):
 
 
 def benches(runs: Path) -> list[Bench]:
-    """Every file of `runs`/bench, by name: one a kind of device; an empty list where nothing was measured.
+    """Every file of `runs`/bench, by name: one per kind of device; an empty list if nothing was measured.
 
     Raises DataError, naming the file, for one that is not what `fpt bench` writes.
     """

@@ -1,4 +1,4 @@
-"""How fast: fleets beside the reference (fpt.bench.reference), and both beside what the device can do.
+"""Speed: fleets against the reference (fpt.bench.reference), and both against what the device can do.
 
 The unit is run-steps per second: steps x runs / wall seconds. Both sides of a cell run in one process, by turns, and
 the ratio is that of their medians over the rounds. Weights are random unless the cell says pretrained.
@@ -153,7 +153,7 @@ def load(spec: SweepSpec) -> tuple[Task, Literal["real", "random"]]:
 
 
 def in_turns(calls: Sequence[Call], rounds: int, seconds: float, device: torch.device) -> list[list[float]]:
-    """Seconds that each of the calls takes, a list a round; a turn is as many of one call as take about `seconds`."""
+    """Seconds that each of the calls takes, one list per round; a turn repeats one call for about `seconds`."""
     for call in calls:  # the first one prepares
         call()
     counts = [max(1, min(200, round(seconds / clock(call, 1, device)))) for call in calls]

@@ -29,7 +29,7 @@ def load_benches(root: Path | None = None) -> list[Bench]:
 
 
 def bench_table(bench: Bench) -> pd.DataFrame:
-    """A row a cell, as text; a dash where there was no reference. Times are ms a run-step; `range` is that of the ratio
+    """One row per cell, as text; a dash without a reference. Times are ms per run-step; `range` is that of the ratio
     over the rounds; `utilisation` is the share of the device's rate of products."""
     rows = []
     for row in sorted(bench.rows, key=lambda row: (row.backbone, row.tokens, row.task, row.runs)):
@@ -53,7 +53,7 @@ def bench_table(bench: Bench) -> pd.DataFrame:
 
 
 def bench_targets(bench: Bench) -> pd.DataFrame:
-    """A row a target of this kind of device, as text: the ratio that was wanted and measured, and whether it is met."""
+    """One row per target of this kind of device, as text: the ratio wanted and measured, and whether it is met."""
     rows = []
     for backbone, task, trainable, runs, wanted in ON_CPU if bench.kind == "cpu" else ON_GPU:
         cell = (backbone, task, "paper", trainable)
@@ -69,8 +69,8 @@ def bench_targets(bench: Bench) -> pd.DataFrame:
 
 
 def precision_table(runs: pd.DataFrame) -> pd.DataFrame:
-    """Test accuracies with bfloat16 and with float32 products, paired by seed, as text: a row a task, arm and rate
-    that both have. `spread` is the standard deviation over seeds with float32; `within` says whether the mean
+    """Test accuracies with bfloat16 and with float32 products, paired by seed, as text: one row per task, arm and
+    rate that both have. `spread` is the standard deviation over seeds with float32; `within` says whether the mean
     difference is."""
     rows = []
     for (task, arm, rate), cell in runs.groupby(["task", "label", "learning_rate"], sort=False):

@@ -1,4 +1,4 @@
-"""The `fpt` command: plan, run, watch and publish studies, see backbones, what this machine has and how fast it is."""
+"""Plan, run, watch and publish studies; list backbones; show what this machine has and how fast it is."""
 
 import contextlib
 import time
@@ -49,14 +49,14 @@ def _version(asked: bool) -> None:
 @app.callback()
 def main(
     version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show and exit.")
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version and exit.")
     ] = False,
 ) -> None:
     pass
 
 
-StudyName = Annotated[str, typer.Argument(metavar="STUDY", help="A folder of runs/ that holds a study.yaml.")]
-Root = Annotated[Path | None, typer.Option("--root", help="The folder with runs/ and notebooks/ (default: nearest)")]
+StudyName = Annotated[str, typer.Argument(metavar="STUDY", help="A folder below runs/ that holds a study.yaml.")]
+Root = Annotated[Path | None, typer.Option("--root", help="The folder with runs/ and notebooks/ (default: nearest).")]
 Only = Annotated[str | None, typer.Option("--only", metavar="ID", help="Only sweeps that feed this table or figure.")]
 
 
@@ -68,7 +68,7 @@ def opened(name: str, root: Path | None) -> Iterator[Study]:
 
 
 def log(line: str) -> None:
-    """A line about the work, as it is."""
+    """Print a line about the work, without markup."""
     console.print(line, markup=False)
 
 
@@ -77,11 +77,11 @@ def plan(
     study: StudyName,
     only: Only = None,
     measure: Annotated[
-        bool, typer.Option("--measure", help="Time a few steps here for every kind of sweep that is to run.")
+        bool, typer.Option("--measure", help="Time a few steps on this machine for every kind of sweep to be run.")
     ] = False,
     root: Root = None,
 ) -> None:
-    """Show what `fpt run` would do, and how long it takes: as measured, else by the figures of `fpt bench`."""
+    """Show what `fpt run` would do and how long it would take, as measured before or as `fpt bench` predicts."""
     with opened(study, root) as opened_study:
         states = [sweep_state(spec, opened_study.folder) for spec in opened_study.serving(only)]
         todo = [state for state in states if not state.complete]
@@ -112,14 +112,14 @@ def run(
     engine: Annotated[Engine, typer.Option(help="This machine alone, or a Ray cluster.")] = Engine.LOCAL,
     address: Annotated[str | None, typer.Option(help="HOST:PORT of the cluster (default: one that runs here)")] = None,
     smoke: Annotated[
-        bool, typer.Option("--smoke", help="Every sweep, with tiny models and data, 3 steps: does it work at all?")
+        bool, typer.Option("--smoke", help="Test that every sweep works, with tiny models, few data and 3 steps.")
     ] = False,
     root: Root = None,
 ) -> None:
-    """Train what is not done yet. Finished sweeps are kept; a killed run is simply started again."""
+    """Train every sweep that is not done. Finished sweeps are kept. If the command was killed, start it again."""
     if smoke:
         if threads or address or engine is not Engine.LOCAL:
-            raise SpecError("--smoke runs in this process alone: it goes without --threads, --engine and --address")
+            raise SpecError("--smoke cannot be combined with --threads, --engine or --address: it runs in this process")
         _smoke(study, only, root)
         return
     if address and engine is not Engine.RAY:
@@ -156,7 +156,7 @@ def _smoke(study: str, only: str | None, root: Path | None) -> None:
         failures = smoke(specs, opened_study.folder.name, lambda spec: console.print(escape(spec.title)))
     for spec, error in failures:
         stderr.print(f"failed: {spec.title}\n  {type(error).__name__}: {error}", markup=False, soft_wrap=True)
-    console.print(f"{len(specs) - len(failures)} of {len(specs)} sweeps work; nothing was kept: these are no results")
+    console.print(f"{len(specs) - len(failures)} of {len(specs)} sweeps work; nothing was kept: these are not results")
     if failures:
         raise typer.Exit(1)
 
@@ -167,7 +167,7 @@ def status(
     watch: Annotated[bool, typer.Option("--watch", help="Keep the table up to date until Ctrl-C.")] = False,
     root: Root = None,
 ) -> None:
-    """Show the state of every sweep, live with --watch."""
+    """Show the state of every sweep; with --watch, keep it up to date."""
     with opened(study, root) as opened_study, contextlib.suppress(KeyboardInterrupt):
         if not watch:
             console.print(status_table(opened_study))
@@ -203,7 +203,7 @@ def bench(
     ] = None,
     root: Root = None,
 ) -> None:
-    """Measure fleets beside a plain loop in the released code's style; writes runs/bench/DEVICE.json."""
+    """Measure fleets against a plain loop like that of the released code, and write runs/bench/DEVICE.json."""
     from fpt.bench.measure import bench as measure
     from fpt.bench.report import bench_table, bench_targets, bench_words
 
@@ -224,7 +224,7 @@ def models(
     task: Annotated[str, typer.Option(metavar="TASK", help="The task whose model is counted.")] = "digits",
     backbone: Annotated[str | None, typer.Option(metavar="NAME", help="Only this one.")] = None,
 ) -> None:
-    """List backbones: their size as models of a task, what an arm trains of it, where pretrained weights come from."""
+    """List backbones: the size of their models of a task, how much of it is trained, where the weights come from."""
     from fpt.cli.models import COLUMNS, rows
 
     table = Table(*(Column(name, overflow="fold") for name in COLUMNS), title=escape(f"backbones on {task}"))
@@ -235,7 +235,7 @@ def models(
 
 @app.command()
 def doctor(root: Root = None) -> None:
-    """Show what this machine has, and how to get what it has not. Downloads nothing."""
+    """Show what this machine has and how to get what is missing. Nothing is downloaded."""
     from fpt.cli.doctor import findings
 
     table = Table("what", "found", Column("how to get it", overflow="fold"), title="this machine")

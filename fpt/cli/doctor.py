@@ -1,4 +1,4 @@
-"""What this machine has, for `fpt doctor`: device, memory, data, weights. Looks, and downloads nothing."""
+"""What this machine has, for `fpt doctor`: device, memory, data and weights. Nothing is downloaded."""
 
 import os
 import shutil
@@ -13,7 +13,7 @@ from fpt.models import BACKBONES, Backbone
 from fpt.models.weights import local_folder, missing, packaged, verify
 
 Finding = tuple[str, str, str]  # what, what was found, how to get it
-MISSING, ALTERED, NONE = "not here", "altered", "none exist"  # what is found of weights, but for their place
+MISSING, ALTERED, NONE = "not here", "altered", "none exist"  # what is found of weights, other than their place
 
 
 def findings() -> Iterator[Finding]:
@@ -48,12 +48,12 @@ def _data(folder: Path) -> Iterator[Finding]:
         elif found:
             yield f"data: {task}", found, ""
         else:
-            fetched = f"downloaded at first use; with no network, put {entry.files[0]} into the data folder"
+            fetched = f"downloaded at first use; without a network, put {entry.files[0]} into the data folder"
             yield f"data: {task}", "not here", entry.advice or fetched
 
 
 def weights(backbone: str) -> tuple[str, str]:
-    """What this machine has of a backbone's pretrained weights, and how to get what it has not."""
+    """Where this machine has a backbone's pretrained weights, and how to get them if it has not."""
     entry = models.backbone(backbone)
     if not entry.pretrained:
         return NONE, ""

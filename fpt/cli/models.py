@@ -1,4 +1,4 @@
-"""Backbones as models of a task, for `fpt models`: sizes, what trains, and where pretrained weights come from."""
+"""Backbones as models of a task, for `fpt models`: sizes, what is trained, and where pretrained weights come from."""
 
 from collections.abc import Iterator
 
@@ -10,7 +10,8 @@ COLUMNS = ("backbone", "layers", "width", "parameters", "trains frozen", "trains
 
 
 def rows(task: str, backbone: str | None = None) -> Iterator[tuple[str, ...]]:
-    """COLUMNS of one backbone, or of each: parameters of its model of the task, and those that `fpt` and `all` train.
+    """COLUMNS of one backbone, or of each: the parameters of its model of the task, and those that the policies
+    `fpt` and `all` train.
 
     Raises SpecError for names that do not exist, and DataError where the task's data cannot be had.
     """
@@ -18,7 +19,7 @@ def rows(task: str, backbone: str | None = None) -> Iterator[tuple[str, ...]]:
 
     loaded = tasks.load(task)
     for name in [backbone] if backbone else models.BACKBONES:
-        with torch.device("meta"):  # counted, not made
+        with torch.device("meta"):  # counted without being allocated
             template = models.build(loaded, name, "random", "fpt")
         counts = template.report()[["trainable", "frozen"]]
         unfrozen = counts[counts.index.isin(models.trainable_groups("all", name))]

@@ -1,4 +1,4 @@
-"""What the `fpt` command shows: tables of sweeps, predicted times, bars of sweeps at work."""
+"""What the `fpt` command shows: tables of sweeps, predicted times, progress bars."""
 
 import time
 from collections.abc import Sequence
@@ -19,12 +19,12 @@ console = Console(highlight=False)
 
 
 def sweep_table(title: str, *columns: str) -> Table:
-    """A table whose first column is never cut: names of sweeps are copied from the screen."""
+    """A table whose first column is never cut, because readers copy the names of sweeps from the screen."""
     return Table(Column("sweep", overflow="fold", ratio=1), *columns, title=escape(title))
 
 
 def runs_text(spec: SweepSpec) -> str:
-    """Runs of the grid; + for one that may be extended."""
+    """The number of runs of the grid, with a + if the grid may be extended."""
     return f"{spec.runs}{'+' * bool(spec.extend)}"
 
 
@@ -33,7 +33,7 @@ def time_text(seconds: float) -> str:
 
 
 def plan_table(title: str, plan: Sequence[tuple[SweepState, Sequence[Cost]]]) -> Table:
-    """Every sweep with its times; devices are named where there are several."""
+    """Every sweep with its predicted times; the device is named if there is more than one."""
     table = sweep_table(title, "state", "runs", "steps", "time")
     several = len({cost.device for _, costs in plan for cost in costs}) > 1
     for state, costs in plan:
@@ -44,7 +44,7 @@ def plan_table(title: str, plan: Sequence[tuple[SweepState, Sequence[Cost]]]) ->
 
 
 def known(cost: Cost) -> str:
-    """How a time is known, and on which device."""
+    """How a time is known, and for which device."""
     return f"{cost.source} ({cost.device})" if cost.device else cost.source
 
 
@@ -79,7 +79,7 @@ def status_table(study: Study) -> Table:
 
 
 class SweepBars:
-    """One bar for each sweep at work, fed from its progress.json; plain lines where there is no terminal."""
+    """One bar for each running sweep, read from its progress.json; plain lines where there is no terminal."""
 
     def __init__(self, specs: Sequence[SweepSpec], study: Path) -> None:
         self.study, self.done, self.total = study, 0, len(specs)
@@ -106,7 +106,7 @@ class SweepBars:
                 done, total = progress["run_steps"], progress["run_steps_total"]
                 self.bars.update(self.live[spec.hash], completed=done, total=total)
         for spec in ended:
-            if spec.hash in self.live:  # else it ended before anybody saw it run
+            if spec.hash in self.live:  # otherwise it ended before it was seen running
                 self.bars.remove_task(self.live.pop(spec.hash))
             finished = sweep_state(spec, self.study).state == "done"
             self.done += finished

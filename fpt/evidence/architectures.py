@@ -11,7 +11,7 @@ ORDER = ("works", "failed", "refused", "not built", "no answer")
 
 
 def architecture_table(root: Path | str | None = None) -> pd.DataFrame:
-    """A row an architecture, those that work first; no rows where there is no table. attrs: the `versions` of the
+    """One row per architecture, those that work first; no rows if there is no table. attrs: the `versions` of the
     libraries."""
     path = workspace(root) / "runs" / "architectures" / "table.json"
     if not path.is_file():

@@ -11,7 +11,7 @@ Scores = dict[str, "pd.Series[float]"]
 
 
 def maps_of(cell: Cell, at: str = TUNED, trained: bool = True) -> pd.DataFrame:
-    """A row a run, query and key, after [before] training; no rows where the sweep did not measure its attention."""
+    """One row per run, query and key, after [before] training; no rows if the sweep did not measure attention."""
     if cell.tables is None or cell.tables.attention.empty:
         return pd.DataFrame()
     maps = cell.at(at, "attention")

@@ -1,6 +1,6 @@
 """Cells: a row of a paper's table on one task of one study, and what its runs measured.
 
-The only place that knows how runs become values by seed: what "tuned" means, at which budget, what a run that was never
+Only this module knows how runs become values by seed: what "tuned" means, at which budget, what a run that was never
 finite counts as, which runs collapsed, and what a fixed test set adds to the noise.
 """
 
@@ -83,7 +83,7 @@ class Cell:
 
     @property
     def problem(self) -> str:
-        """Why there is nothing to show, or nothing."""
+        """Why there is nothing to show; empty if there is something."""
         return NOT_AT_THIS_SCALE if self.spec is None else NOT_RUN if self.tables is None else ""
 
     @property
@@ -130,7 +130,7 @@ class Cell:
         return set() if self.tables is None else selection.ends(self._rates(at, budget), self.tables.validation(budget))
 
     def plane(self, budget: int | None = None) -> pd.DataFrame:
-        """Test accuracy (fractions), a row a seed, a column a rate; of a table of gaps training minus test accuracy.
+        """Test accuracy (fractions), seeds x rates; for a table of gaps, training minus test accuracy.
 
         A run that was never finite counts as chance. Gaps are those of the last step; before the last budget those of
         the parameters that are best by then.
@@ -156,11 +156,11 @@ class Cell:
         return pd.Series(dtype=float) if self.problem else self._picked(self.plane(budget), at, budget)
 
     def tested(self, at: str | float = TUNED) -> pd.DataFrame:
-        """Test accuracy, a row a budget, a column a seed, each budget at its own rates."""
+        """Test accuracy, budgets x seeds, each budget at its own rates."""
         return self._over(self.budgets, lambda budget: self.values(at, budget))
 
     def validated(self, at: str | float = TUNED) -> pd.DataFrame:
-        """The best validation accuracy so far, a row an evaluation step, a column a seed, each at its own rates."""
+        """The best validation accuracy so far, evaluation steps x seeds, each step at its own rates."""
         if self.tables is None or self.spec is None:
             return pd.DataFrame()
         by_step = self.tables.validation

@@ -115,7 +115,7 @@ def plane_tests(first: Cell, second: Cell) -> Tests:
 
 
 def plane_table(tests: Tests) -> pd.DataFrame:
-    """A row a rate and budget: `pairs`, the `mean` difference (a fraction) and its 95% interval `low` to `high`, `p`
+    """One row per rate and budget: `pairs`, the `mean` difference (fraction) and its 95% interval `low` to `high`, `p`
     (two-sided), `corrected` (Holm, over the plane), and `band`: the interval holds 0, the winner may change here."""
     rows = [(*place, test.n, test.mean, test.low, test.high, test.p) for place, test in tests.items()]
     table = pd.DataFrame(rows, columns=["rate", "budget", "pairs", "mean", "low", "high", "p"]).fillna({"p": 1.0})

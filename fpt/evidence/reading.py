@@ -72,7 +72,7 @@ class Reading:
         return (TUNED, AT_PAPERS_RATE) if self.rule.kind in AT_BOTH else (self.rule.at,)
 
     def problem(self) -> tuple[str, str]:
-        """Why the rows are not compared here: a word and a note; empty where they are."""
+        """Why the rows are not compared here, as a word and a note; empty if they are."""
         rows = self.rows.values()
         if missing := [cell.label for cell in rows if cell.problem]:
             return NOT_RUN, f"not run: {', '.join(missing)}"

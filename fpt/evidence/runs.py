@@ -85,7 +85,7 @@ class SweepTables:
         return bool(self.result["at_edge"])
 
     def plane(self, budget: int | None = None, column: str = "test_accuracy") -> pd.DataFrame:
-        """A column of the runs at a budget [the last], a row a seed, a column a rate; nan where it was never finite.
+        """A column of the runs at a budget [the last], seeds x rates; nan where a run was never finite.
 
         A run that diverged before the budget stays with what it was at its end: the best parameters are the same.
         Raises SpecError for a budget that is not reported.
@@ -96,8 +96,7 @@ class SweepTables:
         return self.once(("plane", budget, column), lambda: self._plane(budget, column))
 
     def validation(self, step: int | None = None) -> pd.DataFrame:
-        """The best validation accuracy until a step [the last], a row a seed, a column a rate; nan where the run was
-        not finite by then."""
+        """The best validation accuracy until a step [the last], seeds x rates; nan if a run was not finite by then."""
         step = step or self.spec.steps
         return self.once(("validation", step), lambda: self._validation(step))
 
@@ -142,7 +141,7 @@ class SweepTables:
         return best.reindex_like(lost).mask(lost)
 
     def _lost(self, step: int) -> pd.DataFrame:
-        """Whether a run had diverged by then, a row a seed, a column a rate."""
+        """Whether a run had diverged by then, seeds x rates."""
         return self._by_rate(self.runs, "diverged_at").le(step).fillna(False).astype(bool)
 
     @staticmethod
@@ -269,7 +268,7 @@ def _table(path: Path) -> pd.DataFrame:
     except (OSError, ValueError) as error:
         raise DataError(f"{path} cannot be read ({error}): remove {path.parent} and run the study again") from None
     if not set(frame["sweep"]) <= {path.parent.name}:
-        raise DataError(f"{path} is of another sweep: remove {path.parent} and run the study again")
+        raise DataError(f"{path} belongs to another sweep: remove {path.parent} and run the study again")
     return frame
 
 

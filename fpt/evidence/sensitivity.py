@@ -1,5 +1,5 @@
 """What the whole grid of rates shows: how wide an arm's usable range is, how far apart the best rates of two arms are,
-and what fewer rates or seeds would have said."""
+and what fewer rates or seeds would have concluded."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -78,11 +78,11 @@ def ratio(over: Cell, under: Cell, budget: int | None = None) -> tuple[float, fl
 
 
 def conclusions(first: Cell, second: Cell) -> pd.DataFrame:
-    """What fewer rates, or fewer seeds, would have said of the tuned first minus the second at the last budget.
+    """What fewer rates, or fewer seeds, would have concluded on the tuned first minus the second at the last budget.
 
-    A row a number of rates (`of` "rates": at equal distances in the grid that both have) or of seeds (any so many, at
-    least 3): the share of these `subsets` that says the `same` as all rates and seeds, and the `opposite`. What is said
-    is the sign of the mean, or nothing where its 95% t-interval over seeds holds 0.
+    One row per number of rates (`of` "rates": at equal distances in the grid that both have) or of seeds (any of
+    them, at least 3): the share of these `subsets` concluding the `same` as all rates and seeds, and the `opposite`.
+    A conclusion is the sign of the mean, or none where its 95% t-interval over seeds includes 0.
     """
     if first.tables is None or second.tables is None:
         return pd.DataFrame(columns=["of", "kept", "subsets", "same", "opposite"])

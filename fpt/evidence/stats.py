@@ -32,7 +32,7 @@ class Paired:
     sd: float = math.nan
     low: float = math.nan
     high: float = math.nan
-    differences: tuple[float, ...] = ()  # one a pair
+    differences: tuple[float, ...] = ()  # one per pair
     exact: bool = False
     noise: float = 0.0
 

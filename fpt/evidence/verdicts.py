@@ -30,7 +30,7 @@ __all__ = ["CONTRADICTED", "DIVERGED", "EDGE", "INCONCLUSIVE", "NOT_TESTED", "SU
 DOCUMENTARY = "documentary"
 DEPENDS, ON_TASK, DISAGREE = "depends on scale", "depends on task", "studies disagree"
 ASKED, CHANGED = "asked before the runs", "rule changed since"
-UNDECIDED = (DIVERGED, EDGE, INCONCLUSIVE)  # which names the verdict where several keep it from being decided
+UNDECIDED = (DIVERGED, EDGE, INCONCLUSIVE)  # the first of these names the verdict where several keep it open
 LEFT_OUT = (NOT_RUN, NOT_TESTED)  # parts that say nothing
 STRENGTH = (SUPPORTED, CONTRADICTED, DOCUMENTARY, INCONCLUSIVE, EDGE, DIVERGED, NOT_RUN, NOT_TESTED)
 TOLERANCE = 0.5  # points, of a computed baseline
@@ -97,7 +97,7 @@ def other_reading(claim: Claim, study: StudyCells) -> Verdict | None:
 
 
 def verdicts(claim: Claim, studies: Iterable[StudyCells]) -> list[Verdict]:
-    """One a study that can decide the claim, never pooled; one without a study where none is needed."""
+    """One for each study that can decide the claim, never pooled; one without a study if none is needed."""
     if claim.documentary:
         return [Verdict(claim.id, DOCUMENTARY, note=claim.documentary)]
     if claim.arithmetic or claim.printed:
@@ -114,8 +114,8 @@ def all_verdicts(studies: Sequence[StudyCells]) -> dict[str, list[Verdict]]:
 
 
 def expected_false(found: Iterable[Verdict]) -> float:
-    """How many of the verdicts that runs decided or left open would be false if none of the claims had an answer: one
-    in twenty, and one in twenty for all the primary claims of a study and scale together."""
+    """How many of the verdicts that rest on runs would be false if no claim had an answer: one in twenty, and one in
+    twenty for all primary claims of a study and scale together."""
     tested = [each for each in found if each.study and each.word not in LEFT_OUT]
     families = {(each.study, each.scale) for each in tested if each.primary}
     return SIGNIFICANCE * (sum(not each.primary for each in tested) + len(families))

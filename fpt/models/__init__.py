@@ -81,7 +81,7 @@ def trainable_groups(
         _known_groups(POLICIES[trainable], f"policy {trainable!r}")
         if not (existing := tuple(group for group in POLICIES[trainable] if PARTS.get(group, group) in has)):
             groups = ", ".join(POLICIES[trainable])
-            raise SpecError(f"policy {trainable!r} trains {groups}, and backbone {backbone!r} has {', '.join(has)}")
+            raise SpecError(f"policy {trainable!r} trains {groups}, but backbone {backbone!r} has {', '.join(has)}")
         return existing
     where = f" ({source})" if source else ""
     if not trainable:

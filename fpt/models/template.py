@@ -125,7 +125,7 @@ class Template:
         if (found := set(self.groups.values())) != (declared := set(groups_of(self.backbone, self.options))):
             raise SpecError(
                 f"backbone {self.backbone!r} declares the parameter groups {', '.join(sorted(declared))}, "
-                f"and its model has {', '.join(sorted(found))}: mend `groups` of its row in fpt/models/catalogue.py"
+                f"but its model has {', '.join(sorted(found))}: correct `groups` in its row of fpt/models/catalogue.py"
             )
         self.trainable_groups = trainable_groups(self.policy, self.backbone, backbone_options=self.options)
         self.width = self.module.width
@@ -239,7 +239,7 @@ class Template:
         return draw.normal(shape, std, seed, name)
 
     def report(self) -> pd.DataFrame:
-        """Parameter counts: a row a group, columns trainable, frozen, unused; unused tables have rows of their own."""
+        """Parameter counts: one row per group, columns trainable, frozen, unused; unused tables have their own rows."""
         sizes = [
             (group, "trainable" if name in self.trainable else "frozen", self.shapes[name].numel())
             for name, group in self.groups.items()

@@ -194,7 +194,7 @@ def kept_state(path: Path) -> "dict[str, Tensor]":
     try:
         kept = load_file(path)
     except (OSError, SafetensorError) as error:
-        raise WeightsError(f"{path}: no weights that a sweep kept can be read there: {error}") from error
+        raise WeightsError(f"{path}: the weights that a sweep kept cannot be read: {error}") from error
     prefix = "backbone."
     return {name.removeprefix(prefix): tensor for name, tensor in kept.items() if name.startswith(prefix)}
 

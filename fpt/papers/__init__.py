@@ -1,4 +1,4 @@
-"""What the papers say: one YAML file a paper, with its rows, tables, printed numbers and claims with their rules."""
+"""What the papers say: one YAML file per paper, with its rows, tables, printed numbers and claims with their rules."""
 
 import hashlib
 import json
@@ -34,7 +34,7 @@ def _contradictions(paper: Paper) -> Iterator[tuple[list[Any], str]]:
             if not (entry.printed or entry.ours or entry.drawn):
                 yield place, f"row {row!r}: the paper prints nothing there; say `ours: why`, or `drawn: [tasks]`"
             elif not (table.any_task or entry.printed or entry.drawn or entry.tasks):
-                yield place, f"row {row!r} stands on no task of the paper: say on which `tasks` it is run"
+                yield place, f"row {row!r} stands on no task of the paper: name the `tasks` on which it is run"
             for task in {*entry.printed, *entry.drawn, *entry.tasks} - set(paper.tasks):
                 yield place, str(unknown("task", task, paper.tasks))
         if table.until != "threshold" and table.until not in table.rows:

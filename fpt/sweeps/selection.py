@@ -1,7 +1,7 @@
 """The tuned learning rate of each seed, chosen by validation accuracy on the other seeds: leave one seed out.
 
-So no run takes part in choosing its own rate, and every run is reported (Varma and Simon 2006 call this nested
-validation). Tables here are validation accuracies, a row a seed, a column a rate; nan where a run was not finite.
+Thus no run takes part in choosing its own rate, and every run is reported (Varma and Simon 2006 call this nested
+validation). Tables here hold validation accuracies, seeds x rates; nan where a run was not finite.
 """
 
 import math

@@ -1,7 +1,7 @@
 """Every sweep of a study in seconds: tiny random models of the same classes, small data, three steps, one process.
 
-It shows that a sweep can be prepared, trained, measured and written, at no more than the price of that; its results
-are gone at the end and say nothing about the question.
+It shows that a sweep can be prepared, trained, measured and written. Its results are removed at the end; they say
+nothing about the question.
 """
 
 import os

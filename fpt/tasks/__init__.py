@@ -146,7 +146,7 @@ def check(name: str, variant: str = "paper", options: Mapping[str, Any] | None =
     if (bits := chosen.get("strings", 1) * chosen.get("length", 1)) > MOST_BITS:
         raise SpecError(f"{name}: {bits:,} bits an example{where}; strings times length is at most {MOST_BITS:,}.")
     if found is TASKS[NPZ] and not npz_path(name).is_file():
-        raise SpecError(f"{name}{where}: no file {npz_path(name)}; write npz: and the path of an .npz file.")
+        raise SpecError(f"{name}{where}: no file {npz_path(name)}; write npz:PATH with the path of an .npz file.")
 
 
 def npz_path(name: str) -> Path:

@@ -71,10 +71,10 @@ def examples(arrays: dict[str, Array], source: str) -> list[Examples]:
     (first, labels), (last, _) = parts[0], parts[-1]
     if first.shape[1:] != last.shape[1:]:
         shapes = f"{first.shape} and {last.shape}"
-        raise DataError(f"{source}: x_train and x_test have the shapes {shapes}; their examples must be alike.")
+        raise DataError(f"{source}: x_train and x_test have the shapes {shapes}; their examples must have one shape.")
     if absent := sorted(set(range(max(int(y.max()) for _, y in parts) + 1)) - set(labels.tolist())):
         listed = ", ".join(map(str, absent[:10]))
-        raise DataError(f"{source}: y_train has no label {listed}; labels are 0 to the number of classes less 1.")
+        raise DataError(f"{source}: y_train has no label {listed}; labels run from 0 to the number of classes minus 1.")
     return [_tensors(x, y) for x, y in parts]
 
 

@@ -1,6 +1,6 @@
 """A fleet: runs that differ only in learning rate and seed, trained as one batched computation.
 
-The trainable parameters of the whole fleet are one matrix, a row a run. A step differentiates around a
+The trainable parameters of the whole fleet are one matrix, with one row per run. A step differentiates around a
 torch.func.vmap (outer over seeds, inner over rates) of functional_call, so library models work unchanged and the
 backward pass needs no batching rules. A run in a fleet equals the run alone, dropout included.
 """
@@ -76,7 +76,7 @@ class Fleet:
         self._make_optimizers()
         self.masks = self._make_masks()
         if compiled:
-            torch.compiler.reset()  # it keeps few shapes, and those of another fleet would count
+            torch.compiler.reset()  # it keeps few shapes, and those of another fleet would count too
             self._forward_all = torch.compile(self._forward, dynamic=False)
         else:
             self._forward_all = self._forward

@@ -28,7 +28,7 @@ TESTED = ("test_accuracy", "test_accuracy_exact", "train_accuracy")  # at every 
 
 @dataclass(frozen=True)
 class FleetResult:
-    """Tables of a fleet: `runs`, a row a run, `curves`, a row an evaluation, and `attention` where it was asked for;
+    """Tables of a fleet: `runs` (one row per run), `curves` (one per evaluation) and, if asked for, `attention`;
     accuracies are fractions."""
 
     runs: pd.DataFrame
@@ -44,8 +44,9 @@ class FleetResult:
 class Training:
     """A fleet on its way: the steps done, every score so far, each run's best parameters.
 
-    Three samples, drawn by the seed, have one job each. A, of the validation set, stops and selects; B, of the test
-    set, reports, with the parameters that were best on A so far; training examples say how well these were learned.
+    The seed draws three samples, each with one purpose. A, of the validation set, stops and selects. B, of the test
+    set, is what is reported, with the parameters that were best on A so far. Training examples show how well these
+    were learned.
     """
 
     def __init__(self, fleet: Fleet) -> None:
@@ -123,7 +124,7 @@ class Training:
         return tables
 
     def _runs(self) -> pd.DataFrame:
-        """A row a run: its scores with its best parameters at the end, and with its last ones."""
+        """One row per run: its scores at the end with its best parameters, and with its last ones."""
         fleet, best = self.fleet, self.best
         columns = {"best_step": best.step, "validation_accuracy": best.validation.where(best.step > 0, torch.nan)}
         columns |= dict(zip(TESTED, self.tested[-1], strict=True)) | self._last()
@@ -143,7 +144,7 @@ class Training:
         return columns
 
     def _curves(self) -> pd.DataFrame:
-        """A row a run and evaluation; what was tested at a budget is nan at the other steps."""
+        """One row per run and evaluation; test scores are nan at steps that are not budgets."""
         of_budgets = dict(zip(self.budgets, self.tested.cpu().numpy(), strict=True))
         untested = self.tested.new_full((len(TESTED), len(self.fleet.parameters)), torch.nan).cpu().numpy()
         rows = []
@@ -246,7 +247,7 @@ class Job:
                 self.folder.write_plan(self.plan)
             try:
                 results.append(self.part(number))
-            except torch.OutOfMemoryError:  # the prediction was too low: halve, and go on
+            except torch.OutOfMemoryError:  # the prediction was too low: halve the fleet and go on
                 self.plan["parts"][number : number + 1] = resources.halve(self.plan["parts"][number])
                 if self.folder:
                     self.folder.drop(number)

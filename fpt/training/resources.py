@@ -111,7 +111,7 @@ def chunks(values: Sequence[T], size: int) -> list[list[T]]:
 def dtype(compute_type: str, device: torch.device) -> torch.dtype:
     """`auto` becomes bfloat16 where its matmul is at least 1.5 times as fast as float32's, else float32.
 
-    Measured once a machine, and remembered in ~/.cache/fpt.
+    Measured once per machine, and remembered in ~/.cache/fpt.
     """
     if compute_type == "auto":
         compute_type = remembered(device)

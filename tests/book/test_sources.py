@@ -1,6 +1,7 @@
 """The chapters as they are written: no results typed, every page listed, every citation known."""
 
 import re
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,9 @@ CHAPTERS = sorted((ROOT / "book").glob("*.md"))
 # A result has a unit. Levels of the statistics themselves may be named.
 TYPED = re.compile(r"\d+(?:\.\d+)?\s*(?:%|points?\b|percent\b)")
 NAMED = {"95%", "80%", "5%"}
+BOX = re.compile(r"^:::\{admonition\} (.*?)\n:class: (\w+)\n(.*?)^:::$", flags=re.DOTALL | re.MULTILINE)
+BOXES = {"says": r"The papers? says?", "does": "The code does", "finds": "We find"}  # class -> title, in this order
+EXPLAINED = "book/question.md"  # shows the boxes themselves
 
 
 def prose(chapter: Path) -> str:
@@ -24,13 +28,42 @@ def prose(chapter: Path) -> str:
 
 @pytest.mark.parametrize("chapter", CHAPTERS, ids=lambda path: path.stem)
 def test_no_result_is_typed(chapter: Path) -> None:
-    assert not set(TYPED.findall(prose(chapter))) - NAMED
+    own = re.sub(r"^> .*$", "", prose(chapter), flags=re.MULTILINE)  # what is quoted is compared below
+    assert not set(TYPED.findall(own)) - NAMED
 
 
 def test_every_chapter_is_in_the_contents_and_no_other() -> None:
     toc = yaml.safe_load((ROOT / "book/_toc.yml").read_text())
     listed = {toc["root"], *(c["file"] for part in toc["parts"] for c in part["chapters"])}
     assert listed == {f"book/{path.stem}" for path in CHAPTERS}  # executed notebooks are no pages
+
+
+@pytest.mark.parametrize("chapter", CHAPTERS, ids=lambda path: path.stem)
+def test_headings_follow_each_other_without_a_jump(chapter: Path) -> None:
+    levels = [len(marks) for marks in re.findall(r"^(#+) ", prose(chapter), flags=re.MULTILINE)]
+    assert levels.count(1) == 1
+    assert levels[0] == 1
+    assert all(after <= before + 1 for before, after in pairwise(levels))
+
+
+@pytest.mark.parametrize("chapter", CHAPTERS, ids=lambda path: path.stem)
+def test_a_section_quotes_then_tests_then_finds(chapter: Path) -> None:
+    for section in re.split(r"^##+ ", prose(chapter), flags=re.MULTILINE):
+        found = [(title, kind) for title, kind, _ in BOX.findall(section)]
+        assert section.count(":::{admonition}") == len(found)
+        assert all(re.fullmatch(BOXES[kind], title) for title, kind in found)
+        kinds = [kind for _, kind in found if chapter.name != Path(EXPLAINED).name]
+        assert kinds == sorted(set(kinds), key=list(BOXES).index)
+
+
+def test_boxes_quote_claims_word_for_word() -> None:
+    known = [" ".join(claim.quote.split()) for claim in claims().values()]
+    said = [text for path in CHAPTERS for _, kind, text in BOX.findall(path.read_text()) if kind == "says"]
+    quoted = [
+        " ".join(each.replace("\n> ", " ").split()) for text in said for each in re.findall('^> "([^"]*)"', text, re.M)
+    ]
+    assert len(quoted) > 30
+    assert [each for each in quoted if not any(each.rstrip(".") in quote for quote in known)] == []
 
 
 @pytest.mark.parametrize("chapter", CHAPTERS, ids=lambda path: path.stem)

@@ -17,8 +17,8 @@ from fpt.papers.schema import Table as PaperTable
 BOTH = (TUNED, AT_PAPERS_RATE)
 EDGE_MARK, DIVERGED_MARK, ABSENT = "†", "‡", "–"
 MARKS = (
-    f"{ABSENT} no sweep of the study; {EDGE_MARK} the tuned rate ends the grid; {DIVERGED_MARK} runs diverged there, "
-    "their last finite accuracy counts."
+    f"{ABSENT} the study has no such sweep; {EDGE_MARK} the tuned rate is an end of the grid; {DIVERGED_MARK} runs "
+    "diverged there, and their last finite accuracy counts."
 )
 AS_RELEASED = ": training, as released"
 GAP_COLUMNS = {  # both accuracies are those of the last step, as the train-mode one is
@@ -29,8 +29,8 @@ GAP_COLUMNS = {  # both accuracies are those of the last step, as the train-mode
 }
 WHAT = {
     "accuracy": "test accuracy in percent, mean ± standard error over seeds",
-    "steps": "the first budget of steps at which the mean test accuracy is at the goal, with its 95% interval (> where "
-    "no budget is enough), and the first evaluation at which the mean validation accuracy is",
+    "steps": "the first budget of steps at which the mean test accuracy reaches the goal, with its 95% interval (> "
+    "where no budget suffices), and the first evaluation at which the mean validation accuracy does",
     "gap": "accuracy in percent after the last step, on training data without dropout and on test data, and their "
     "difference in points with its 95% interval (the paper: training / test / difference); as released: on training "
     "batches, with dropout",
@@ -176,7 +176,7 @@ def _caption(table: PaperTable, cells: Sequence[Cell], readings: Sequence[str]) 
     tried = [cell for cell in cells if not cell.problem]
     words = [f"{table.where or table.title}: {WHAT.get(table.kind, '')}."]
     if AT_PAPERS_RATE in readings and any(cell.papers_rate is not None for cell in tried):
-        words.append(f"Tuned / at the paper's rate ({text.papers_rates(tried)}); one: the same, or not run at it.")
+        words.append(f"Tuned / at the paper's rate ({text.papers_rates(tried)}); one number: equal, or not run at it.")
     if THREE_SEEDS in readings:
         words.append("The first three seeds of a study choose their rate together and are reported.")
     specs = [cell.spec for cell in tried if cell.spec]

@@ -29,7 +29,7 @@ def by_depth(shown: PaperTable, studies: Iterable[StudyCells]) -> dict[str, list
 
 
 def depth_table(found: Depths) -> Table:
-    """A row an arm on a task, a column a depth."""
+    """One row per arm on a task, one column per depth."""
     depths = sorted({_layers(cell) for cells in found.values() for cell in cells})
     rows: dict[tuple[str, str], dict[int, str]] = {}
     for name, cells in found.items():
@@ -43,7 +43,7 @@ def depth_table(found: Depths) -> Table:
 
 
 def depth_figure(found: Depths) -> Figure:
-    """Tuned test accuracy over the number of layers, with 95% intervals over seeds: a panel a task, a line an arm."""
+    """Tuned test accuracy over the number of layers, with 95% intervals over seeds: panels of tasks, lines of arms."""
     frames = [
         pd.DataFrame({"accuracy": 100 * cell.values(), "layers": _layers(cell), "arm": _arm(cell), "of": name})
         for name, cells in found.items()

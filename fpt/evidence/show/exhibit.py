@@ -25,22 +25,27 @@ QUANTITY = {
     "gap": "training minus test accuracy (points)",
     "attention": "part of the attention (%)",
 }
-DOTS = "A dot a seed, above where the rate is tuned, below at the paper's; the bar is their mean."
-CURVES = "Test accuracy over the budget, each seed at the rate that the others choose for it. Dotted: the goal."
-ATTENTION = (
-    "percent of the first layer's attention that lies on the tokens that the answer needs, mean over queries, heads "
-    "and examples; 95% interval over seeds."
+DOTS = "Each dot is one seed: above where the rate is tuned, below at the paper's rate. The bar is their mean."
+CURVES = (
+    "Test accuracy over the budget; each seed has the rate that the other seeds choose. The dotted line is the goal."
 )
-MAPS = "tuned, mean over heads, examples and seeds; darker is more, on one scale. Dots mark what the answer needs."
+ATTENTION = (
+    "percent of the first layer's attention that lies on the tokens that the answer needs: the mean over queries, "
+    "heads and examples, with its 95% interval over seeds."
+)
+MAPS = (
+    "tuned: mean attention over heads, examples and seeds. Darker means more, on one scale for all maps. Dots mark the "
+    "tokens that the answer needs."
+)
 PLANE = (
-    "Test accuracy of the frozen pretrained arm minus that of the unfrozen pretrained one, in points, by learning rate "
-    "and budget: blue where freezing is ahead, orange where training all is. Bold with a star: sure after correction "
-    "for all pairs. Hatched: the winner may change here."
+    "Test accuracy of the frozen pretrained arm minus that of the unfrozen pretrained arm, in points, by learning rate "
+    "and budget. Blue: freezing is ahead. Orange: training everything is ahead. Bold with a star: the sign is certain "
+    "after correction for all pairs. Hatched: the winner may change here."
 )
 CROSSING = (
-    "The same two arms, each seed at the rate that the others choose for this budget. Left: both. Right: the "
-    "difference, a dot a seed, with its 95% interval; + and - are sure for all budgets together, 0 is open, ? rests on "
-    "an arm at an end of its grid. Shaded: the two may cross here."
+    "The same two arms, tuned: at each budget, each seed has the rate that the other seeds choose. Left: both arms. "
+    "Right: their difference, one dot for each seed, with its 95% interval. The signs + and - are certain for all "
+    "budgets together, 0 is open, and ? depends on an arm at an end of its grid. Shaded: the arms may cross here."
 )
 USUAL = ("FPT", "random")  # rows of nearly every table of Lu et al.
 
@@ -93,14 +98,14 @@ def plane_exhibit(study: StudyCells, verdicts_too: bool = True) -> Page:
 def exhibit(name: str, study: StudyCells, task: str = "") -> Page:
     """One table of a paper, e.g. "lu-table-2", on all tasks of the study or on one.
 
-    Where nothing that it is about was tried, or nothing of it was run yet, a line that says so and the printed numbers.
+    Where nothing of it was tried or run yet, it is a line that says so, and the printed numbers.
     """
     shown, own = table(name), claims_of(name)
     panels = {ran: cells for ran, cells in study.by_task(shown).items() if task in ("", ran)}
     done = any(not cell.problem for cells in panels.values() for cell in cells.values())
-    parts: list[Shown | str] = ["<p>Claims, as we read them:</p>", claim_list(own, [study])] if own else []
+    parts: list[Shown | str] = ["<p>The claims, as we read them:</p>", claim_list(own, [study])] if own else []
     if not _compares(panels) and shown.kind != "attention":
-        parts.append(paragraph("Nothing was run: not tested at this scale, for want of the other weights."))
+        parts.append(paragraph("Nothing was run: not tested at this scale, because the other weights are not here."))
     elif not done:
         parts.append(paragraph(f"Nothing was run yet. Planned: {text.what_was_run(panels)}"))
     elif shown.kind == "attention":
@@ -129,7 +134,7 @@ def _attention(cells: Mapping[str, Cell]) -> list[Shown | str]:
 
 
 def _compares(panels: Mapping[str, Mapping[str, Cell]]) -> bool:
-    """Whether the study runs a row that is not in nearly every table, or two rows on one task."""
+    """Whether the study runs a row of this table's own, or two rows on one task."""
     tried = [[row for row, cell in cells.items() if cell.spec] for cells in panels.values()]
     return any(len(rows) > 1 or set(rows) - set(USUAL) for rows in tried)
 

@@ -28,8 +28,8 @@ GREY, GRID = "#555555", "#e5e5e5"
 
 
 def learning_rate_figure(runs: pd.DataFrame) -> Figure:
-    """Test accuracy after the last step against learning rate: a panel per setup, every run a mark, a line through the
-    means.
+    """Test accuracy after the last step against learning rate: a panel per setup, a mark per run, and a line through
+    the means.
 
     `runs` as `load_runs` gives them, or `SweepTables.tidy` those of one sweep. Outlined marks are the runs at the rate
     that the other seeds chose: their mean is the tuned accuracy; x marks runs that diverged (at their last finite
@@ -83,7 +83,7 @@ def budget_figure(*setups: Mapping[str, Cell]) -> Figure:
 
 
 def tuned_lines(axes: "Axes", cells: Mapping[str, Cell]) -> list[str]:
-    """A line an arm over the budgets, each at its own place on a common axis; and each line in words."""
+    """One line per arm over the budgets, on a common axis; returns each line in words."""
     words, budgets = [], sorted({budget for cell in cells.values() for budget in cell.budgets})
     for number, (row, cell) in enumerate(cells.items()):
         name, shift = arm_of(cell) or row, 0.06 * (number - (len(cells) - 1) / 2)

@@ -50,10 +50,10 @@ class Picture:
 
 @dataclass
 class Table:
-    """A table of text with a caption; a column in which nothing stands is not shown.
+    """A table of text with a caption; an empty column is not shown.
 
     A column `verdict` is bold. The cells of the column `anchors` are links to themselves: R-01 has the address #r-01.
-    `links` are addresses, one a row or empty, to which the first column leads.
+    `links` are addresses, one per row or empty, to which the first column leads.
     Raises ValueError for a column without a name: it would be an empty header.
     """
 
@@ -96,7 +96,7 @@ class Table:
 
 @dataclass
 class Folded:
-    """What a reader opens."""
+    """Something that a reader opens with a click."""
 
     summary: str
     inside: Shown

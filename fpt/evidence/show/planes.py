@@ -92,7 +92,7 @@ def crossing_figure(first: Cell, second: Cell) -> Figure:
 
 
 def _differences(axes: "Axes", found: Crossing) -> None:
-    """A dot a seed, the mean, its interval and sign; budgets of the band are shaded."""
+    """A dot per seed, the mean, its interval and sign; budgets of the band are shaded."""
     for place, (budget, test) in enumerate(found.tests.items()):
         if not test.differences:  # too few seeds
             continue

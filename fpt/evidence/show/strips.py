@@ -1,4 +1,4 @@
-"""Figures of tables: a strip a row, a bar a row, and maps of attention."""
+"""Figures of tables: a strip for each row, a bar for each row, and maps of attention."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -23,12 +23,12 @@ def seeds_of(cell: Cell) -> pd.DataFrame:
 
 
 def strip_figure(shown: pd.DataFrame, quantity: str) -> Figure:
-    """A paper's table: a panel a task, a line a row, a dot a seed, above where tuned, below at the paper's rate.
+    """A paper's table: a panel per task, a line per row, a dot per seed (above: tuned; below: at the paper's rate).
 
-    `shown`: a row a seed with `task`, `row`, `reading`, `value`. The bar is their mean.
+    `shown`: one row per seed with `task`, `row`, `reading`, `value`. The bar is their mean.
     """
     rows = {task: list(part["row"].unique()) for task, part in shown.groupby("task", sort=False)}
-    shared = len({tuple(each) for each in rows.values()}) == 1  # else every panel names its own rows
+    shared = len({tuple(each) for each in rows.values()}) == 1  # otherwise every panel would name its own rows
     height = 0.34 * max(map(len, rows.values())) + 0.7
     figure, panels = panels_of(len(rows), height, shared, "x")
     for axes, (task, part) in zip(panels, shown.groupby("task", sort=False), strict=False):
@@ -46,7 +46,7 @@ def strip_figure(shown: pd.DataFrame, quantity: str) -> Figure:
 
 
 def attention_figure(maps: Mapping[str, pd.DataFrame], words: str) -> Figure:
-    """Mean attention, query x key, a panel a row, on one scale; dots mark what every query needs.
+    """Mean attention, query x key, one panel per row, on one scale; dots mark what every query needs.
 
     `maps`: row -> weights and `needed` by query and key (`attention.aligned`); `words` is the alt text.
     """

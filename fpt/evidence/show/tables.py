@@ -70,7 +70,7 @@ def _spread(values: "pd.Series[float]") -> str:
 
 
 def verdict_table(verdicts: Sequence[Verdict], caption: str = "") -> Table:
-    """A row a comparison of a claim; claims that no study can decide share the last rows."""
+    """One row per comparison of a claim; claims that no study can decide share the last rows."""
     rows, untried = [], dict[str, list[str]]()  # why not -> claims
     for verdict in verdicts:
         base = {"claim": verdict.claim, "study": verdict.study, "scale": verdict.scale, "setting": verdict.setting}

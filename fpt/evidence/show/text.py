@@ -16,7 +16,7 @@ from fpt.evidence.verdicts import LEFT_OUT, Verdict, deciding, expected_false, o
 from fpt.papers import table
 from fpt.sweeps import SweepSpec
 
-FEW_LABELS = 6  # more sweeps that are missing are not named: the page on the status has them
+FEW_LABELS = 6  # if more sweeps are missing, they are not named: the page on the status has them
 ARMS = "ours-arms"  # the table of the four arms on every task that a study has
 
 
@@ -111,7 +111,7 @@ def answers(cells: Mapping[str, Cell]) -> list[str]:
     return [
         f"With one learning rate for both arms, {first}.",
         f"With its own rate for each, freezing {_at_the_end(frozen, unfrozen)}.",
-        f"Frozen, a pretrained model instead of a random one {_at_the_end(frozen, cells['FR'])}.",
+        f"Frozen, a pretrained model, compared with a random one, {_at_the_end(frozen, cells['FR'])}.",
     ]
 
 
@@ -151,8 +151,8 @@ def _by_seed(runs: pd.DataFrame) -> "pd.Series[float]":
 
 
 def warm_up(runs: pd.DataFrame, arm: str = "unfrozen-pretrained", rate: float = 1e-3) -> str:
-    """Whether what an arm loses at a rate is the rate, or the warm-up that is missing: one sentence on the runs of one
-    task and model without and with a warm-up."""
+    """One sentence: is an arm's loss at a rate due to the rate, or to the missing warm-up? From runs of one task
+    and model without and with a warm-up."""
     own = runs[runs["arm"] == arm]
     plain, there = own[own["warmup"] == 0], own[same_rate(own["learning_rate"], rate)]
     without, warm = (_by_seed(part) for part in (there[there["warmup"] == 0], there[there["warmup"] > 0]))
@@ -181,7 +181,7 @@ def papers_rates(cells: Iterable[Cell]) -> str:
 
 
 def resolution(specs: Iterable[SweepSpec]) -> str:
-    """One sentence: how fine the steps are between which something can be told to have happened."""
+    """One sentence: how far apart the steps are at which accuracy is known."""
     steps = [(spec.steps, pair) for spec in specs for pair in pairwise(spec.evaluation_steps())]
     gaps = [later / step - 1 for last, (step, later) in steps if 10 * step >= last]
     return (

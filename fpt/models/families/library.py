@@ -170,7 +170,7 @@ def few_tokens(config: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _as_read(kind: Any, given: Mapping[str, Any], layers: int, fields: Mapping[str, Any]) -> Any:
-    """The config of a config.json with other `fields`, in float32; lists with an entry a layer follow the layers."""
+    """The config of a config.json with other `fields`, in float32; lists with one entry per layer follow the layers."""
     names = getattr(kind, "attribute_map", {})
     layers = fields.get("num_hidden_layers", layers)
     fields = {names.get(name, name): value for name, value in fields.items() if name != "num_hidden_layers"}

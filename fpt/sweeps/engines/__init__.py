@@ -110,7 +110,7 @@ def to_do(specs: Sequence[SweepSpec], study: Path) -> list[SweepSpec]:
     Raises LockedError if somebody else is at work in one of the folders, SpecError without a notebook to run.
     """
     if not SOURCE.is_file():
-        raise SpecError(f"{SOURCE} is missing in the workspace {Path.cwd()}: it is what runs a sweep")
+        raise SpecError(f"{SOURCE} is missing in the workspace {Path.cwd()}: this notebook runs every sweep")
     for spec in specs:
         ledger.wait_until_free(study / spec.folder_name)
     specs = [spec for spec in specs if not ledger.sweep_state(spec, study).complete]  # another driver may have done it
