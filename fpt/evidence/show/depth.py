@@ -5,13 +5,23 @@ from typing import Any
 
 import pandas as pd
 import seaborn as sns
-from matplotlib.figure import Figure
 
 from fpt.evidence.cells import TUNED, Cell, StudyCells
 from fpt.evidence.show.beside import MARKS, reading
-from fpt.evidence.show.figures import HUES, NAMES, SHAPES, arm_of, nothing, panels_of, shared_legend
 from fpt.evidence.show.html import Table
 from fpt.evidence.show.numbers import title
+from fpt.evidence.show.plot import (
+    HUES,
+    NAMES,
+    SHAPES,
+    Plot,
+    arm_of,
+    drawn,
+    nothing,
+    panels_of,
+    runs_of,
+    shared_legend,
+)
 from fpt.evidence.stats import mean_interval
 from fpt.models import backbone
 from fpt.papers.schema import Table as PaperTable
@@ -42,7 +52,8 @@ def depth_table(found: Depths) -> Table:
     return Table(frame, f"Tuned test accuracy in percent, mean ± standard error over seeds. {MARKS}")
 
 
-def depth_figure(found: Depths) -> Figure:
+@drawn
+def depth_figure(found: Depths) -> Plot:
     """Tuned test accuracy over the number of layers, with 95% intervals over seeds: a panel a task, a line an arm."""
     frames = [
         pd.DataFrame({"accuracy": 100 * cell.values(), "layers": _layers(cell), "arm": _arm(cell), "of": name})
@@ -61,8 +72,9 @@ def depth_figure(found: Depths) -> Figure:
     shared_legend(figure, panels)
     means = shown.groupby(["of", "arm", "layers"], sort=False, as_index=False)["accuracy"].mean().to_numpy().tolist()
     words = [f"{of}, {arm}, {layers} layers: {mean:.1f}%" for of, arm, layers, mean in means]
-    figure.set_label(f"Test accuracy by the number of layers. {'; '.join(words)}.")
-    return figure
+    cells = [cell for cells in found.values() for cell in cells]
+    shown = shown.rename(columns={"of": "task and study"}).rename_axis("seed").reset_index()
+    return figure.describe(f"Test accuracy by the number of layers. {'; '.join(words)}.", shown, runs_of(cells))
 
 
 def _arm(cell: Cell) -> str:

@@ -1,19 +1,16 @@
 """A table of a paper on a page: its claims with their verdicts, what was run, ours beside the printed, and a figure."""
 
-import html
 from collections.abc import Iterable, Mapping, Sequence
-
-import pandas as pd
 
 from fpt.evidence.attention import attention_maps
 from fpt.evidence.cells import Cell, StudyCells
 from fpt.evidence.show import text
 from fpt.evidence.show.beside import beside_paper, printed_table
 from fpt.evidence.show.figures import budget_figure
-from fpt.evidence.show.html import Folded, Page, Picture, Shown, paragraph
+from fpt.evidence.show.html import Folded, Page, Picture, Shown, explained, paragraph
 from fpt.evidence.show.numbers import title
 from fpt.evidence.show.planes import crossing_figure, plane_figure
-from fpt.evidence.show.strips import attention_figure, seeds_of, strip_figure
+from fpt.evidence.show.strips import attention_figure, strip_figure
 from fpt.evidence.show.tables import attention_table, verdict_table
 from fpt.evidence.verdicts import Verdict, other_reading, overall, verdicts
 from fpt.papers import claim, claims, table
@@ -38,7 +35,7 @@ PLANE = (
     "for all pairs. Hatched: the winner may change here."
 )
 CROSSING = (
-    "The same two arms, each seed at the rate that the others choose for this budget. Left: both. Right: the "
+    "The same two arms, each seed at the rate that the others choose for this budget. First: both. Second: the "
     "difference, a dot a seed, with its 95% interval; + and - are sure for all budgets together, 0 is open, ? rests on "
     "an arm at an end of its grid. Shaded: the two may cross here."
 )
@@ -69,8 +66,8 @@ def claim_list(names: Iterable[str], studies: Sequence[StudyCells]) -> Page:
         words = text.verdict_words(found)
         if other and overall(other) != overall(found):
             words += f"; at the paper's rate {text.verdict_words(other)}"
-        link = f'<a href="claims.html#{name.lower()}">{html.escape(f"{name}: {each.where}")}</a>'
-        items.append(f"<li>{html.escape(each.says)} <em>({link})</em> <strong>{html.escape(words)}</strong>.</li>")
+        link = f'<a href="claims.html#{name.lower()}">{explained(f"{name}: {each.where}")}</a>'
+        items.append(f"<li>{explained(each.says)} <em>({link})</em> <strong>{explained(words)}</strong>.</li>")
     return Page([f"<ul>{''.join(items)}</ul>"])
 
 
@@ -120,12 +117,12 @@ def exhibit(name: str, study: StudyCells, task: str = "") -> Page:
 def _attention(cells: Mapping[str, Cell]) -> list[Shown | str]:
     """The first layer's attention on one task: a table and the maps."""
     name = title(next(iter(cells.values())).task)
-    scores, maps = attention_table(cells, f"{name}: {ATTENTION}"), attention_maps(cells.values())
-    if not maps:
+    scores = attention_table(cells, f"{name}: {ATTENTION}")
+    if not attention_maps(cells.values()):
         return [scores]
     words = [", ".join(f"{column} {value}" for column, value in row.items()) for row in scores.frame.to_dict("records")]
     alt = f"Attention of the first layer on {name}, percent on the needed tokens: {'; '.join(words)}."
-    return [scores, Picture(attention_figure(maps, alt), f"{name}, {MAPS}")]
+    return [scores, Picture(attention_figure(cells.values(), alt), f"{name}, {MAPS}")]
 
 
 def _compares(panels: Mapping[str, Mapping[str, Cell]]) -> bool:
@@ -138,6 +135,5 @@ def _strips(shown: Table, panels: Mapping[str, Mapping[str, Cell]]) -> list[Pict
     """The table as a figure; nothing where no sweep has results."""
     if shown.kind == "steps":
         return [Picture(budget_figure(*panels.values()), f"{shown.title}. {CURVES}")]
-    done = [seeds_of(cell) for cells in panels.values() for cell in cells.values() if not cell.problem]
-    figure = strip_figure(pd.concat(done, ignore_index=True), QUANTITY[shown.kind])
-    return [Picture(figure, f"{shown.title}. {DOTS}")]
+    done = [cell for cells in panels.values() for cell in cells.values() if not cell.problem]
+    return [Picture(strip_figure(done, QUANTITY[shown.kind]), f"{shown.title}. {DOTS}")]
