@@ -45,8 +45,8 @@ FOCUSED = """
 const here = document.activeElement, {outlineStyle, outlineWidth} = getComputedStyle(here);
 return [here.id || here.className.baseVal || here.tagName.toLowerCase(), outlineStyle, parseFloat(outlineWidth)];
 """
-STILL = "const [one, other] = ['.fpt-explorer', '.fpt-still img'].map((each) => document.querySelector(each));"
-STILL += "return [one.offsetHeight > 0, other.offsetHeight > 0]"
+STILL = "const [one, other] = ['.fpt-explorer', '.fpt-still svg'].map((each) => document.querySelector(each));"
+STILL += "return [one.getBoundingClientRect().height > 0, other.getBoundingClientRect().height > 0]"
 WITHOUT_TRANSITIONS = """
 const style = document.createElement("style");
 style.textContent = "*, *::before, *::after { transition: none !important }";

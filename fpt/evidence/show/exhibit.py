@@ -10,6 +10,7 @@ from fpt.evidence.show.figures import budget_figure
 from fpt.evidence.show.html import Folded, Page, Picture, Shown, explained, paragraph
 from fpt.evidence.show.numbers import title
 from fpt.evidence.show.planes import crossing_figure, plane_figure
+from fpt.evidence.show.plot import arm_of, long_name
 from fpt.evidence.show.strips import attention_figure, strip_figure
 from fpt.evidence.show.tables import attention_table, verdict_table
 from fpt.evidence.verdicts import Verdict, other_reading, overall, verdicts
@@ -30,9 +31,9 @@ ATTENTION = (
 )
 MAPS = "tuned, mean over heads, examples and seeds; darker is more, on one scale. Dots mark what the answer needs."
 PLANE = (
-    "Test accuracy of the frozen pretrained arm minus that of the unfrozen pretrained one, in points, by learning rate "
-    "and budget: blue where freezing is ahead, orange where training all is. Bold with a star: sure after correction "
-    "for all pairs. Hatched: the winner may change here."
+    "Test accuracy of the {} arm minus that of the {} one, in points, by learning rate and budget: blue where the first "
+    "is ahead, orange where the second is. Bold with a star: sure after correction for all pairs. Hatched: the winner "
+    "may change here."
 )
 CROSSING = (
     "The same two arms, each seed at the rate that the others choose for this budget. First: both. Second: the "
@@ -58,15 +59,17 @@ def at_papers_rate(names: Iterable[str], studies: Sequence[StudyCells]) -> list[
     return [verdict for each, study in both if (verdict := other_reading(each, study)) is not None]
 
 
-def claim_list(names: Iterable[str], studies: Sequence[StudyCells]) -> Page:
-    """Each claim as a sentence, with its verdict as it says it, and at the paper's rate where it says tuned."""
+def claim_list(names: Iterable[str], studies: Sequence[StudyCells], page: str = "claims.html") -> Page:
+    """Each claim as a sentence, with its verdict as it says it, and at the paper's rate where it says tuned. It leads to
+    its place on the page of all claims [to none]."""
     items = []
     for name in names:
         each, found, other = claim(name), verdicts_on([name], studies), at_papers_rate([name], studies)
         words = text.verdict_words(found)
         if other and overall(other) != overall(found):
             words += f"; at the paper's rate {text.verdict_words(other)}"
-        link = f'<a href="claims.html#{name.lower()}">{explained(f"{name}: {each.where}")}</a>'
+        link = explained(f"{name}: {each.where}")
+        link = f'<a href="{page}#{name.lower()}">{link}</a>' if page else link
         items.append(f"<li>{explained(each.says)} <em>({link})</em> <strong>{explained(words)}</strong>.</li>")
     return Page([f"<ul>{''.join(items)}</ul>"])
 
@@ -78,13 +81,28 @@ def plane_exhibit(study: StudyCells, verdicts_too: bool = True) -> Page:
     for cells in study.by_task(table("ours-plane")).values():
         frozen, unfrozen = cells["FP"], cells["UP"]
         if not (frozen.problem or unfrozen.problem):
-            parts += [Picture(plane_figure(frozen, unfrozen), PLANE), paragraph(text.plane(frozen, unfrozen))]
-            parts += [Picture(crossing_figure(unfrozen, frozen), CROSSING), paragraph(text.crossing(unfrozen, frozen))]
+            parts += plane_of(frozen, unfrozen)
     if study.results and verdicts_too:
         asked = claims_of("ours-plane")
         tests = verdict_table(verdicts_on(asked, [study]), "Differences in points of test accuracy, paired by seed.")
         parts += [claim_list(asked, [study]), Folded("How the verdicts come about", tests)]
     return Page(parts)
+
+
+def plane_of(first: Cell, second: Cell) -> list[Shown | str]:
+    """Two arms that were run, over rate and budget, at one rate for both; then each at its own, the second minus the
+    first: figures and words."""
+    return [
+        plane_picture(first, second),
+        paragraph(text.plane(first, second)),
+        Picture(crossing_figure(second, first), CROSSING),
+        paragraph(text.crossing(second, first)),
+    ]
+
+
+def plane_picture(first: Cell, second: Cell) -> Picture:
+    """The plane of two arms with the caption that says what to see."""
+    return Picture(plane_figure(first, second), PLANE.format(*(long_name(arm_of(cell)) for cell in (first, second))))
 
 
 def exhibit(name: str, study: StudyCells, task: str = "") -> Page:

@@ -49,7 +49,9 @@ class Picture:
         alt = str(self.figure.get_label())
         if not alt:
             raise ValueError("a figure needs alt text: Plot.describe(...)")
-        image = f'<div class="fpt-scroll fpt-panels" role="img" aria-label="{html.escape(alt)}">{inline(self.figure)}</div>'
+        image = (
+            f'<div class="fpt-scroll fpt-panels" role="img" aria-label="{html.escape(alt)}">{inline(self.figure)}</div>'
+        )
         caption = f"{explained(self.caption)}<small>{source(self.figure)}</small>"
         return f'<figure class="fpt">{image}<figcaption>{caption}</figcaption></figure>'
 
@@ -151,7 +153,9 @@ class Page:
 
 def explained(text: str) -> str:
     """Text as HTML in which abbreviations explain themselves."""
-    return ABBREVIATED.sub(lambda found: f'<abbr title="{ABBREVIATIONS[found[1]]}">{found[1]}</abbr>', html.escape(text))
+    return ABBREVIATED.sub(
+        lambda found: f'<abbr title="{ABBREVIATIONS[found[1]]}">{found[1]}</abbr>', html.escape(text)
+    )
 
 
 def paragraph(text: str) -> str:

@@ -74,7 +74,9 @@ def _mark(axes: "Axes", mean: Numbers, sure: Numbers, band: Numbers) -> None:
     """What is sure in bold, the band hatched, and a line between neighbours of one rate with different winners."""
     there, colours = ~np.isnan(mean), axes.collections[0].get_facecolor()  # type: ignore[attr-defined]
     for text, bold, colour in zip(axes.texts, sure[there], colours[there.flat], strict=True):
-        text.set(fontweight="bold" if bold else "normal", color=DARK if relative_luminance(colour) > AS_FAR else "white")
+        text.set(
+            fontweight="bold" if bold else "normal", color=DARK if relative_luminance(colour) > AS_FAR else "white"
+        )
     for row, column in np.argwhere(there):
         if band[row, column]:
             axes.fill_between([column, column + 1], row, row + 1, facecolor="none", edgecolor=PALE, hatch="//", lw=0)

@@ -53,4 +53,5 @@ def _element(figure: Figure, salt: str) -> str:
 
 def _sized(found: re.Match[str]) -> str:
     """Black fills are not written at all: they inherit the root's."""
-    return f' fill="currentColor" style="--width: {POINT * float(found[1]):.0f}px"'
+    width = round(POINT * float(found[1]))
+    return f' width="{width}" style="--width: {width}px" fill="currentColor"'

@@ -7,7 +7,6 @@ import numpy as np
 import pandas as pd
 import pytest
 import synthetic
-from matplotlib.figure import Figure
 
 from fpt.evidence import (
     StudyCells,
@@ -22,11 +21,12 @@ from fpt.evidence.cells import Cell
 from fpt.evidence.planes import plane_table, plane_tests
 from fpt.evidence.show import text
 from fpt.evidence.show.html import Picture
+from fpt.evidence.show.plot import Plot
 from fpt.evidence.show.strips import attention_figure, strip_figure
 from fpt.papers import table
 from fpt.sweeps import SweepSpec
 
-Maker = Callable[[Path], Figure]
+Maker = Callable[[Path], Plot]
 
 
 def _arms(study: Path, *rows: str) -> list[Cell]:
@@ -53,7 +53,7 @@ def test_figures_describe_themselves_with_and_without_results(
     name: str, complete: bool, study: Path, tmp_path: Path
 ) -> None:
     figure = FIGURES[name](study if complete else synthetic.workspace(tmp_path))
-    assert '<img src="data:image/svg+xml;base64,' in Picture(figure, "What to see.")._repr_html_()
+    assert "<svg " in Picture(figure, "What to see.")._repr_html_()
     assert ("frozen pretrained" in figure.get_label(), "no results" in figure.get_label()) == (complete, not complete)
 
 
