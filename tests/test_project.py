@@ -141,6 +141,8 @@ def test_errors_are_raised_and_caught_by_name(source: Path) -> None:
         "import fpt, fpt.evidence, fpt.sweeps, fpt.tasks, fpt.models, fpt.training",
         "from fpt.cli import app; app(['plan', 'laptop'], standalone_mode=False)",
         "from fpt.cli import app; app(['status', 'laptop'], standalone_mode=False)",
+        "import tempfile; from fpt.cli import app\n"
+        "app(['report', 'laptop', '--output', tempfile.mkdtemp() + '/r.html'], standalone_mode=False)",
     ],
 )
 def test_what_must_be_quick_does_not_import_torch(code: str) -> None:

@@ -208,9 +208,9 @@ def load_runs(study_folder: str | Path, origin: Origin = "auto") -> pd.DataFrame
 
     Columns: those of runs.parquet (accuracies are fractions), the resolved spec, `label` (FP, FR fixed, ...),
     `setup` (what must be equal for two sweeps to be compared), `selected` (this run's rate is the tuned one of its
-    seed: the best over the other seeds), `study`, `origin` ("own" or "published") and `commit` (of the code that ran). "auto" takes the reader's own
-    results when they are complete, else the published ones, else the reader's unfinished study; the environment
-    variable FPT_ORIGIN replaces "auto".
+    seed: the best over the other seeds), `study`, `origin` ("own" or "published") and `commit` (of the code that ran).
+    "auto" takes the reader's own results when they are complete, else the published ones, else the reader's unfinished
+    study; the environment variable FPT_ORIGIN replaces "auto".
 
     Raises SpecError for a bad study file or origin, DataError for a table that cannot be read.
     """

@@ -31,9 +31,9 @@ ATTENTION = (
 )
 MAPS = "tuned, mean over heads, examples and seeds; darker is more, on one scale. Dots mark what the answer needs."
 PLANE = (
-    "Test accuracy of the {} arm minus that of the {} one, in points, by learning rate and budget: blue where the first "
-    "is ahead, orange where the second is. Bold with a star: sure after correction for all pairs. Hatched: the winner "
-    "may change here."
+    "Test accuracy of the {} arm minus that of the {} one, in points, by learning rate and budget: blue where the "
+    "first is ahead, orange where the second is. Bold with a star: sure after correction for all pairs. Hatched: the "
+    "winner may change here."
 )
 CROSSING = (
     "The same two arms, each seed at the rate that the others choose for this budget. First: both. Second: the "
@@ -60,8 +60,10 @@ def at_papers_rate(names: Iterable[str], studies: Sequence[StudyCells]) -> list[
 
 
 def claim_list(names: Iterable[str], studies: Sequence[StudyCells], page: str = "claims.html") -> Page:
-    """Each claim as a sentence, with its verdict as it says it, and at the paper's rate where it says tuned. It leads to
-    its place on the page of all claims [to none]."""
+    """Each claim as a sentence, with its verdict as it says it, and at the paper's rate where it says tuned.
+
+    It leads to its place on the page of all claims; where `page` is empty, to none.
+    """
     items = []
     for name in names:
         each, found, other = claim(name), verdicts_on([name], studies), at_papers_rate([name], studies)

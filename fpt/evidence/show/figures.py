@@ -1,6 +1,6 @@
 """Arms over the learning rate and over the budget. Colour and shape both name the arm."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
@@ -89,16 +89,19 @@ def budget_figure(*setups: Mapping[str, Cell]) -> Plot:
         axes.set(title=task, ylabel="test accuracy, tuned (%)")
         _goal_line(axes, next(iter(cells.values())))
     shared_legend(figure, panels)
-    shown = pd.concat(frames, ignore_index=True)
-    words = [
-        f"{task}, {arm}: {', '.join(f'{line.mean:.1f}% after {line.budget:,}' for line in part.itertuples())} steps"
-        for (task, arm), part in shown.rename(columns={"accuracy": "mean"}).groupby(["task", "arm"], sort=False)
-    ]
+    words = [line for frame in frames for line in _lines_in_words(frame)]
     return figure.describe(
         f"Test accuracy by budget, each seed at the rate that the others choose. {'. '.join(words)}.",
-        shown,
+        pd.concat(frames, ignore_index=True),
         runs_of(cell for cells in done for cell in cells.values()),
     )
+
+
+def _lines_in_words(shown: pd.DataFrame) -> Iterator[str]:
+    """Of one panel, an arm each."""
+    for (task, arm), line in shown.groupby(["task", "arm"], sort=False):
+        means = [f"{mean:.1f}% after {budget:,}" for budget, mean in zip(line["budget"], line["accuracy"], strict=True)]
+        yield f"{task}, {arm}: {', '.join(means)} steps"
 
 
 def tuned_lines(axes: "Axes", cells: Mapping[str, Cell]) -> pd.DataFrame:

@@ -24,15 +24,16 @@ from fpt.papers import claims
 
 STATIC = Path(__file__).with_name("static")
 RATES = (
-    "Test accuracy against learning rate, every run after its last step, a panel a setup. Cold hues are frozen, warm hues "
-    "train everything. Outlined: the runs at the rate that the other seeds chose, whose mean is the tuned accuracy. x: a "
-    "run that diverged. Dotted: the trivial baseline, where one is known."
+    "Test accuracy against learning rate, every run after its last step, a panel a setup. Cold hues are frozen, warm "
+    "hues train everything. Outlined: the runs at the rate that the other seeds chose, whose mean is the tuned "
+    "accuracy. x: a run that diverged. Dotted: the trivial baseline, where one is known."
 )
 BUDGETS = "Test accuracy over the budget, each seed at the rate that the others choose for it; bars are 95% intervals."
 TUNED = "Each seed at the rate that the others choose: tuned test accuracy in percent."
 PAIRS = (
-    "The same after the last step, an arm minus another: points of test accuracy, paired by seed. The sign is + or - where "
-    "it is sure for all budgets together, 0 where it is open, ? where the arm that trails is at an end of its grid."
+    "The same after the last step, an arm minus another: points of test accuracy, paired by seed. The sign is + or - "
+    "where it is sure for all budgets together, 0 where it is open, ? where the arm that trails is at an end of its "
+    "grid."
 )
 
 

@@ -25,8 +25,10 @@ def seeds_of(cell: Cell) -> pd.DataFrame:
 
 @drawn
 def strip_figure(cells: Iterable[Cell], quantity: str) -> Plot:
-    """A paper's table: a panel a task, a line a row, a dot a seed, above where tuned, below at the paper's rate. The bar
-    is their mean. `cells` have results."""
+    """A paper's table: a panel a task, a line a row, a dot a seed, above where tuned, below at the paper's rate.
+
+    The bar is their mean. `cells` have results.
+    """
     cells = list(cells)
     shown = pd.concat(map(seeds_of, cells), ignore_index=True)
     rows = {task: list(part["row"].unique()) for task, part in shown.groupby("task", sort=False)}
@@ -62,7 +64,7 @@ def attention_figure(cells: Iterable[Cell], words: str) -> Plot:
         axes.set(xlabel="token attended to", ylabel="token that reads", title=row)
         axes.tick_params(axis="x", labelsize=8, rotation=90)
         axes.tick_params(axis="y", labelsize=8, rotation=0)
-    bar: dict[str, Any] = {"location": "bottom", "label": "part of the attention", "aspect": 30}
+    bar: dict[str, Any] = {"location": "bottom", "label": "part of the attention", "aspect": 30, "shrink": 0.5}
     figure.colorbar(panels[0].collections[0], ax=panels, **bar)
     shown = pd.concat(maps, names=["row"]).reset_index()
     return figure.describe(words, shown, runs_of(cells))

@@ -20,10 +20,11 @@ IN_A_PAGE = (  # what matplotlib writes for a file, and what it is in a page
 
 
 def inline(figure: Figure) -> str:
-    """An SVG element for each panel, and one in a line of its own for each colour bar and legend. The figure stays as it
-    was. The same figure gives the same text, and its ids are no other figure's."""
+    """An SVG element for each panel, and one in a line of its own for each colour bar and legend.
+
+    The figure keeps its layout from now on. The same figure gives the same text, and its ids are no other figure's.
+    """
     parts = [part for part in (*figure.axes, *figure.legends) if part.get_visible()]
-    engine = figure.get_layout_engine()
     figure.draw_without_rendering()  # the places of all parts, before some are hidden
     figure.set_layout_engine("none")
     drawn = []
@@ -35,7 +36,6 @@ def inline(figure: Figure) -> str:
         drawn.append(f'<div class="key">{svg}</div>' if is_key else svg)
     for part in parts:
         part.set_visible(True)
-    figure.set_layout_engine(engine)
     return "".join(drawn)
 
 
