@@ -205,12 +205,13 @@ def test_tables_of_the_book_are_sorted_too(browser: webdriver.Chrome, html: Path
 
 def test_frames_that_scroll_are_reached_with_the_keyboard(browser: webdriver.Chrome, reported: Path) -> None:
     browser.get(reported.as_uri())
-    for pixels in (NARROW, WIDE):
+    browser.execute_script("for (const each of document.querySelectorAll('details')) each.open = true")
+    for pixels in (WIDE, NARROW):
         wide(browser, pixels)
         WebDriverWait(browser, 10).until(
             lambda _: all(scrolls == (tab == 0) for scrolls, tab in browser.execute_script(SCROLLING))
         )
-        assert any(scrolls for scrolls, _ in browser.execute_script(SCROLLING)) == (pixels == NARROW)
+    assert any(scrolls for scrolls, _ in browser.execute_script(SCROLLING))
 
 
 def test_the_data_of_a_figure_are_downloaded(browser: webdriver.Chrome, reported: Path, tmp_path: Path) -> None:

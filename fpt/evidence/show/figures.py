@@ -8,22 +8,8 @@ import pandas as pd
 from fpt.evidence.baselines import chance, floor
 from fpt.evidence.cells import Cell
 from fpt.evidence.runs import rate_text
+from fpt.evidence.show import plot
 from fpt.evidence.show.numbers import title
-from fpt.evidence.show.plot import (
-    COLOURS,
-    GREY,
-    INK,
-    Plot,
-    arm_of,
-    colour_of,
-    drawn,
-    long_name,
-    marker_of,
-    nothing,
-    panels_of,
-    runs_of,
-    shared_legend,
-)
 from fpt.evidence.stats import mean_interval
 from fpt.evidence.steps import goal_of
 
@@ -33,8 +19,8 @@ if TYPE_CHECKING:
 DATA = ("study", "task", "backbone", "steps", "label", "learning_rate", "seed", "accuracy", "selected", "diverged_at")
 
 
-@drawn
-def learning_rate_figure(runs: pd.DataFrame) -> Plot:
+@plot.drawn
+def learning_rate_figure(runs: pd.DataFrame) -> plot.Plot:
     """Test accuracy after the last step against learning rate: a panel per setup, every run a mark, a line through the
     means.
 
@@ -43,8 +29,8 @@ def learning_rate_figure(runs: pd.DataFrame) -> Plot:
     value). The best trivial strategy is drawn dotted. As in Rothermel et al. 2021, figures 1 to 3.
     """
     if runs.empty:
-        return nothing()
-    figure, panels = panels_of(runs["setup"].nunique())
+        return plot.nothing()
+    figure, panels = plot.panels_of(runs["setup"].nunique())
     words, several = [], "study" in runs and runs["study"].nunique() > 1
     never = runs["task"].map(chance)  # a run that was never finite counts as chance
     runs = runs.assign(accuracy=100 * runs["test_accuracy"].astype(float).fillna(never))
@@ -54,15 +40,15 @@ def learning_rate_figure(runs: pd.DataFrame) -> Plot:
         for number, short in enumerate(labels):
             arm = shown[shown["label"] == short]
             _rate_line(axes, arm, short, 1.05 ** (number - (len(labels) - 1) / 2))
-            words.append(f"{name}, {long_name(short)}: {_tuned(arm)}")
-        axes.axhline(100 * floor(task), color=GREY, linestyle=":", label="trivial baseline")
+            words.append(f"{name}, {plot.long_name(short)}: {_tuned(arm)}")
+        axes.axhline(100 * floor(task), color=plot.GREY, linestyle=":", label="trivial baseline")
         axes.set_xlim(shown["learning_rate"].min() / 1.5, shown["learning_rate"].max() * 1.5)  # one rate has no range
         axes.set_xscale("log", subs=[])
         rates = sorted(shown["learning_rate"].unique())
         axes.set_xticks(rates, [rate_text(rate) for rate in rates])
         axes.set(xlabel="learning rate", ylabel="test accuracy (%)", title=name)
     diverged = int(runs["diverged_at"].notna().sum())
-    shared_legend(figure, panels)
+    plot.shared_legend(figure, panels)
     return figure.describe(
         f"Test accuracy by learning rate. {'. '.join(words)}. {diverged} of {len(runs)} runs diverged.",
         runs[[name for name in DATA if name in runs]].rename(columns={"selected": "tuned"}),
@@ -70,8 +56,8 @@ def learning_rate_figure(runs: pd.DataFrame) -> Plot:
     )
 
 
-@drawn
-def budget_figure(*setups: Mapping[str, Cell]) -> Plot:
+@plot.drawn
+def budget_figure(*setups: Mapping[str, Cell]) -> plot.Plot:
     """Test accuracy over the budget, each seed at the rate that the others choose there: a panel per mapping of rows to
     cells, e.g. `text.arms(study, task)`; means with 95% intervals.
 
@@ -80,20 +66,20 @@ def budget_figure(*setups: Mapping[str, Cell]) -> Plot:
     done = [{row: cell for row, cell in cells.items() if not cell.problem} for cells in setups]
     done = [cells for cells in done if cells]
     if not done:
-        return nothing()
-    figure, panels = panels_of(len(done))
+        return plot.nothing()
+    figure, panels = plot.panels_of(len(done))
     frames = []
     for axes, cells in zip(panels, done, strict=False):
         task = title(next(iter(cells.values())).task)
         frames.append(tuned_lines(axes, cells).assign(task=task))
         axes.set(title=task, ylabel="test accuracy, tuned (%)")
         _goal_line(axes, next(iter(cells.values())))
-    shared_legend(figure, panels)
+    plot.shared_legend(figure, panels)
     words = [line for frame in frames for line in _lines_in_words(frame)]
     return figure.describe(
         f"Test accuracy by budget, each seed at the rate that the others choose. {'. '.join(words)}.",
         pd.concat(frames, ignore_index=True),
-        runs_of(cell for cells in done for cell in cells.values()),
+        plot.runs_of(cell for cells in done for cell in cells.values()),
     )
 
 
@@ -109,15 +95,15 @@ def tuned_lines(axes: "Axes", cells: Mapping[str, Cell]) -> pd.DataFrame:
     `accuracy` (percent) and its 95% interval `low` to `high`."""
     frames, budgets = [], sorted({budget for cell in cells.values() for budget in cell.budgets})
     for number, (row, cell) in enumerate(cells.items()):
-        name, shift = arm_of(cell) or row, 0.06 * (number - (len(cells) - 1) / 2)
+        name, shift = plot.arm_of(cell) or row, 0.06 * (number - (len(cells) - 1) / 2)
         tested = cell.tested().T
         found = {step: mean_interval(tested[step], cell.test_noise(budget=step)) for step in cell.budgets}
         shown = 100 * pd.DataFrame(found, index=["accuracy", "low", "high"]).T.rename_axis("budget")
         around = [shown["accuracy"] - shown["low"], shown["high"] - shown["accuracy"]]
         places = [budgets.index(budget) + shift for budget in shown.index]
-        look: dict[str, Any] = {"color": colour_of(name), "marker": marker_of(name), "linewidth": 1.8}
-        axes.errorbar(places, shown["accuracy"], yerr=around, label=long_name(name), **look)
-        frames.append(shown.reset_index().assign(arm=long_name(name)))
+        look: dict[str, Any] = {"color": plot.colour_of(name), "marker": plot.marker_of(name), "linewidth": 1.8}
+        axes.errorbar(places, shown["accuracy"], yerr=around, label=plot.long_name(name), **look)
+        frames.append(shown.reset_index().assign(arm=plot.long_name(name)))
     budget_axis(axes, budgets)
     return pd.concat(frames, ignore_index=True)
 
@@ -126,7 +112,7 @@ def _goal_line(axes: "Axes", cell: Cell) -> None:
     """What is to be reached in a table of steps."""
     if cell.table.kind == "steps" and (goal := goal_of(cell)):
         level = goal if isinstance(goal, float) else goal.values().mean()
-        axes.axhline(100 * level, color=GREY, linestyle=":", label="goal")
+        axes.axhline(100 * level, color=plot.GREY, linestyle=":", label="goal")
 
 
 def budget_axis(axes: "Axes", budgets: Sequence[int]) -> None:
@@ -138,18 +124,18 @@ def budget_axis(axes: "Axes", budgets: Sequence[int]) -> None:
 def _rate_line(axes: "Axes", arm: pd.DataFrame, name: str, dodge: float) -> None:
     """One arm of a panel: its runs, the line through their means, and those at the rates that the other seeds chose."""
     arm = arm.assign(rate=arm["learning_rate"].astype(float) * dodge)
-    alive, tuned, colour = arm["diverged_at"].isna(), arm["selected"].astype(bool), colour_of(name)
+    alive, tuned, colour = arm["diverged_at"].isna(), arm["selected"].astype(bool), plot.colour_of(name)
     look: dict[str, Any] = {"facecolor": colour, "edgecolor": colour, "s": 20, "alpha": 0.6}
-    chosen = {"edgecolor": INK, "s": 34, "alpha": 1.0, "zorder": 3}
+    chosen = {"edgecolor": plot.INK, "s": 34, "alpha": 1.0, "zorder": 3}
     for runs, mark, differs in (
-        (arm[alive & ~tuned], marker_of(name), {}),
-        (arm[alive & tuned], marker_of(name), chosen),
+        (arm[alive & ~tuned], plot.marker_of(name), {}),
+        (arm[alive & tuned], plot.marker_of(name), chosen),
         (arm[~alive], "X", {}),
     ):
         axes.scatter(runs["rate"], runs["accuracy"], marker=mark, **look | differs)
-    line = "-" if name in COLOURS else "--" if "fixed" in name else ":"
-    look = {"marker": marker_of(name), "markersize": 4, "linewidth": 1.8, "linestyle": line}
-    axes.plot(arm.groupby("rate")["accuracy"].mean(), color=colour, label=long_name(name), **look)
+    line = "-" if name in plot.COLOURS else "--" if "fixed" in name else ":"
+    look = {"marker": plot.marker_of(name), "markersize": 4, "linewidth": 1.8, "linestyle": line}
+    axes.plot(arm.groupby("rate")["accuracy"].mean(), color=colour, label=plot.long_name(name), **look)
 
 
 def _tuned(arm: pd.DataFrame) -> str:

@@ -10,21 +10,9 @@ from seaborn.utils import relative_luminance
 from fpt.evidence.cells import Cell
 from fpt.evidence.planes import Crossing, crossing_of, plane_table, plane_tests
 from fpt.evidence.runs import rate_text
+from fpt.evidence.show import plot
 from fpt.evidence.show.figures import budget_axis, tuned_lines
 from fpt.evidence.show.numbers import interval, points, title
-from fpt.evidence.show.plot import (
-    COLOURS,
-    GREY,
-    INK,
-    Plot,
-    arm_of,
-    drawn,
-    long_name,
-    nothing,
-    panels_of,
-    runs_of,
-    shared_legend,
-)
 from fpt.evidence.stats import SIGNIFICANCE
 
 if TYPE_CHECKING:
@@ -33,11 +21,11 @@ if TYPE_CHECKING:
 Numbers = np.ndarray[Any, Any]
 PALE, DARK = "#999999", "#262626"  # on colours, which are the same on white and on black
 AS_FAR = 0.2  # the relative luminance of a colour on which dark and white text are read as well
-PALETTE: Any = sns.blend_palette([COLOURS["UP"], "white", COLOURS["FP"]], as_cmap=True)
+PALETTE: Any = sns.blend_palette([plot.COLOURS["UP"], "white", plot.COLOURS["FP"]], as_cmap=True)
 
 
-@drawn
-def plane_figure(first: Cell, second: Cell) -> Plot:
+@plot.drawn
+def plane_figure(first: Cell, second: Cell) -> plot.Plot:
     """The first arm minus the second at each rate and budget, in points, at one rate for both.
 
     Blue: the first leads. Bold with a star: the sign is sure after Holm's correction over the plane. Hatched: the 95%
@@ -45,14 +33,14 @@ def plane_figure(first: Cell, second: Cell) -> Plot:
     """
     tests = {} if first.problem or second.problem else plane_tests(first, second)
     if not tests:
-        return nothing()
+        return plot.nothing()
     rows = plane_table(tests)
     table = rows.set_index(["rate", "budget"])
     columns = (100 * table["mean"], table["corrected"] < SIGNIFICANCE, table["band"])
     mean, sure, band = (values.unstack()[::-1] for values in columns)
     words = mean.map("{:+.1f}".format) + sure.map({True: "*", False: ""}.get)
-    names = [long_name(arm_of(cell)) for cell in (first, second)]
-    figure, (axes,) = panels_of(1, 0.9 + 0.34 * len(mean), "", 0.8 + 0.56 * len(mean.columns))
+    names = [plot.long_name(plot.arm_of(cell)) for cell in (first, second)]
+    figure, (axes,) = plot.panels_of(1, 0.9 + 0.34 * len(mean), "", 0.8 + 0.56 * len(mean.columns))
     most = float(np.nanmax([1.0, *mean.abs().to_numpy().flat]))
     look: dict[str, Any] = {"cmap": PALETTE, "vmin": -most, "vmax": most, "linewidths": 0.5, "linecolor": "white"}
     bar = {"label": f"{' - '.join(names)} (points)", "location": "bottom", "aspect": 30}
@@ -66,7 +54,7 @@ def plane_figure(first: Cell, second: Cell) -> Plot:
         f"{title(first.task)}: test accuracy of {names[0]} minus {names[1]} in points, by learning rate, after "
         f"{', '.join(f'{budget:,}' for budget in mean)} steps; a star where the sign is sure. {'; '.join(lines)}.",
         rows.assign(**100 * rows[["mean", "low", "high"]]),
-        runs_of([first, second]),
+        plot.runs_of([first, second]),
     )
 
 
@@ -84,8 +72,8 @@ def _mark(axes: "Axes", mean: Numbers, sure: Numbers, band: Numbers) -> None:
             axes.plot([column, column], [row, row + 1], color=DARK, linewidth=3)
 
 
-@drawn
-def crossing_figure(first: Cell, second: Cell) -> Plot:
+@plot.drawn
+def crossing_figure(first: Cell, second: Cell) -> plot.Plot:
     """Two tuned arms over the budget, and the first minus the second with 95% intervals and the sign of each budget.
 
     Signs: + and - are sure for all budgets together, 0 is open, ? has the arm that trails at an edge of its grid.
@@ -93,14 +81,14 @@ def crossing_figure(first: Cell, second: Cell) -> Plot:
     """
     found = None if first.problem or second.problem else crossing_of(first, second)
     if found is None or not found.tests:
-        return nothing()
-    figure, (left, right) = panels_of(2)
-    curves = tuned_lines(left, {arm_of(cell): cell for cell in (first, second)})
+        return plot.nothing()
+    figure, (left, right) = plot.panels_of(2)
+    curves = tuned_lines(left, {plot.arm_of(cell): cell for cell in (first, second)})
     left.set(title=title(first.task), ylabel="test accuracy, tuned (%)")
-    names = [long_name(arm_of(cell)) for cell in (first, second)]
+    names = [plot.long_name(plot.arm_of(cell)) for cell in (first, second)]
     differences = _differences(right, found)
     right.set(title=" - ".join(names), ylabel="difference (points)")
-    shared_legend(figure, [left])
+    plot.shared_legend(figure, [left])
     words = [
         f"{points(test.mean)} ({interval(test)}) {found.signs[budget]} after {budget:,} steps"
         for budget, test in found.tests.items()
@@ -109,7 +97,7 @@ def crossing_figure(first: Cell, second: Cell) -> Plot:
         f"{title(first.task)}: test accuracy of {names[0]} minus {names[1]}, each at its own learning rate, in points "
         f"with 95% intervals: {', '.join(words)}. {names[0].capitalize()}: {found.answer[1]}.",
         pd.concat([curves, differences.assign(arm=" - ".join(names))], ignore_index=True),
-        runs_of([first, second]),
+        plot.runs_of([first, second]),
     )
 
 
@@ -122,16 +110,16 @@ def _differences(axes: "Axes", found: Crossing) -> pd.DataFrame:
             continue
         mean, low, high = (100 * value for value in (test.mean, test.low, test.high))
         pairs, sign = [100 * each for each in test.differences], found.signs[budget]
-        axes.plot([place] * test.n, pairs, ".", color=GREY, alpha=0.6)
-        look: dict[str, Any] = {"color": INK, "marker": "D", "markersize": 5, "linewidth": 2}
+        axes.plot([place] * test.n, pairs, ".", color=plot.GREY, alpha=0.6)
+        look: dict[str, Any] = {"color": plot.INK, "marker": "D", "markersize": 5, "linewidth": 2}
         axes.errorbar(place, mean, yerr=[[mean - low], [high - mean]], **look)
         at: Any = {"xy": (place, 0.95), "xycoords": ("data", "axes fraction")}
         axes.annotate(sign, **at, ha="center", weight="bold")
         if budget in found.band:
-            axes.axvspan(place - 0.5, place + 0.5, color=GREY, alpha=0.3, zorder=0, lw=0)
+            axes.axvspan(place - 0.5, place + 0.5, color=plot.GREY, alpha=0.3, zorder=0, lw=0)
         rows += [{"budget": budget, "pair": number, "points": each} for number, each in enumerate(pairs, 1)]
         rows.append({"budget": budget, "points": mean, "low": low, "high": high, "sign": sign})
-    axes.axhline(0, color=GREY, linewidth=1)
+    axes.axhline(0, color=plot.GREY, linewidth=1)
     axes.margins(y=0.15)
     budget_axis(axes, list(found.tests))
     return pd.DataFrame(rows)

@@ -9,11 +9,11 @@ import seaborn as sns
 
 from fpt.evidence.attention import attention_maps
 from fpt.evidence.cells import AT_PAPERS_RATE, TUNED, Cell
+from fpt.evidence.show import plot
 from fpt.evidence.show.numbers import title
-from fpt.evidence.show.plot import OTHERS, Plot, drawn, panels_of, runs_of, shared_legend
 
 READINGS = {TUNED: "tuned", AT_PAPERS_RATE: "at the paper's rate"}
-PALETTE = dict(zip(READINGS.values(), OTHERS, strict=False))
+PALETTE = dict(zip(READINGS.values(), plot.OTHERS, strict=False))
 NEEDED = "#F0E442"  # on blue
 
 
@@ -23,8 +23,8 @@ def seeds_of(cell: Cell) -> pd.DataFrame:
     return pd.concat(both).assign(task=title(cell.task), row=cell.label)
 
 
-@drawn
-def strip_figure(cells: Iterable[Cell], quantity: str) -> Plot:
+@plot.drawn
+def strip_figure(cells: Iterable[Cell], quantity: str) -> plot.Plot:
     """A paper's table: a panel a task, a line a row, a dot a seed, above where tuned, below at the paper's rate.
 
     The bar is their mean. `cells` have results.
@@ -32,7 +32,7 @@ def strip_figure(cells: Iterable[Cell], quantity: str) -> Plot:
     cells = list(cells)
     shown = pd.concat(map(seeds_of, cells), ignore_index=True)
     rows = {task: list(part["row"].unique()) for task, part in shown.groupby("task", sort=False)}
-    figure, panels = panels_of(len(rows), 0.34 * max(map(len, rows.values())) + 0.7, "x")
+    figure, panels = plot.panels_of(len(rows), 0.34 * max(map(len, rows.values())) + 0.7, "x")
     for axes, (task, part) in zip(panels, shown.groupby("task", sort=False), strict=False):
         look: dict[str, Any] = {"x": "value", "y": "row", "order": rows[task], "hue": "reading", "hue_order": PALETTE}
         look |= {"palette": PALETTE, "ax": axes}
@@ -40,14 +40,14 @@ def strip_figure(cells: Iterable[Cell], quantity: str) -> Plot:
         middle = {"errorbar": None, "linestyle": "none", "legend": False}
         sns.pointplot(part, **look | middle, dodge=0.4, marker="|", markersize=9, markeredgewidth=2)
         axes.set(xlabel=quantity, ylabel="", title=task)
-    shared_legend(figure, panels)
+    plot.shared_legend(figure, panels)
     parts = shown.groupby(["task", "row", "reading"], sort=False)["value"]
     words = [f"{task}, {row}, {reading}: {seeds.mean():,.1f}" for (task, row, reading), seeds in parts]
-    return figure.describe(f"{quantity}, mean over seeds. {'; '.join(words)}.", shown, runs_of(cells))
+    return figure.describe(f"{quantity}, mean over seeds. {'; '.join(words)}.", shown, plot.runs_of(cells))
 
 
-@drawn
-def attention_figure(cells: Iterable[Cell], words: str) -> Plot:
+@plot.drawn
+def attention_figure(cells: Iterable[Cell], words: str) -> plot.Plot:
     """Mean attention, query x key, a panel a row, on one scale; dots mark what every query needs.
 
     `cells` were measured (`attention.attention_maps`); `words` is the alt text.
@@ -55,7 +55,7 @@ def attention_figure(cells: Iterable[Cell], words: str) -> Plot:
     cells = list(cells)
     maps = attention_maps(cells)
     top = max(float(each["weight"].max()) for each in maps.values())
-    figure, panels = panels_of(len(maps), 2.9, "")
+    figure, panels = plot.panels_of(len(maps), 2.9, "")
     for axes, (row, each) in zip(panels, maps.items(), strict=False):
         look: dict[str, Any] = {"cmap": "Blues", "vmin": 0, "vmax": top, "rasterized": True, "cbar": False}
         sns.heatmap(each["weight"].unstack(), ax=axes, **look)
@@ -67,4 +67,4 @@ def attention_figure(cells: Iterable[Cell], words: str) -> Plot:
     bar: dict[str, Any] = {"location": "bottom", "label": "part of the attention", "aspect": 30, "shrink": 0.5}
     figure.colorbar(panels[0].collections[0], ax=panels, **bar)
     shown = pd.concat(maps, names=["row"]).reset_index()
-    return figure.describe(words, shown, runs_of(cells))
+    return figure.describe(words, shown, plot.runs_of(cells))
