@@ -27,7 +27,7 @@ def inline(figure: Figure) -> str:
     parts = [part for part in (*figure.axes, *figure.legends) if part.get_visible()]
     figure.draw_without_rendering()  # the places of all parts, before some are hidden
     figure.set_layout_engine("none")
-    drawn = []
+    drawn: list[str] = []
     for part in parts:
         for other in parts:
             other.set_visible(other is part)
