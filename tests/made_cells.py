@@ -81,7 +81,7 @@ def cell(table: Table, row: str, made: Made, task: str = "digits", scale: str = 
     maps = [each for rate, seed, noise in keys if made.attention for each in _maps(rate, seed, made.attention, noise)]
     best = max(rates) if made.edge else made.best
     result = {"grid": sorted(rates), "selected_rate": best, "at_edge": made.edge, "test": TEST, "asks": {},
-              "rules": RULES, "compute_type": "float32"}  # fmt: skip
+              "rules": RULES, "compute_type": "float32", "git": None}  # fmt: skip
     tables = SweepTables(spec, Path(), {**result, **made.result}, "own")
     vars(tables).update(  # what is otherwise read from its folder
         runs=pd.DataFrame(runs).astype({"diverged_at": "Int64"}),

@@ -9,6 +9,7 @@ from typing import Any
 
 import pandas as pd
 import pytest
+import synthetic
 from typer.testing import CliRunner
 
 from fpt import __version__, files
@@ -378,3 +379,23 @@ def test_version() -> None:
 @pytest.mark.parametrize("option", [["--threads", "2"], ["--engine", "ray"], ["--address", "here:1"]])
 def test_smoke_goes_without_engines(study: Study, option: list[str]) -> None:
     assert "--smoke runs in this process alone" in fpt("run", "mine", "--smoke", *option, code=2)
+
+
+def test_report_writes_one_file_where_it_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = synthetic.finish(synthetic.workspace(tmp_path / "workspace"))
+    monkeypatch.chdir(tmp_path)
+    fpt("report", "laptop", "--root", "workspace", "--output", "mine.html")
+    assert "<h1>A made-up study</h1>" in (tmp_path / "mine.html").read_text()
+    assert "report.html" in fpt("report", "laptop", "--root", "workspace").replace("\n", "")
+    assert (folder / "report.html").read_text() == (tmp_path / "mine.html").read_text()
+
+
+def test_report_refuses_what_it_cannot_show_or_write(study: Study, tmp_path: Path) -> None:
+    assert "unknown study 'mien'. Did you mean 'mine'?" in fpt("report", "mien", code=2)
+    assert "the study mine has no results yet; the command fpt run mine makes them" in fpt("report", "mine", code=2)
+    synthetic.finish(study.folder)
+    for output in ("nowhere/a.html", "runs"):
+        assert f"--output {output}: must be a file in a folder that exists" in fpt(
+            "report", "mine", "--output", output, code=2
+        )
+    assert not (study.folder / "report.html").exists()

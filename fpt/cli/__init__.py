@@ -1,4 +1,4 @@
-"""Plan, run, watch and publish studies; list backbones; show what this machine has and how fast it is."""
+"""Plan, run, watch, report and publish studies; list backbones; show what this machine has and how fast it is."""
 
 import contextlib
 import time
@@ -19,6 +19,7 @@ import fpt
 from fpt.bench.cost import FOLDER, benches, costs
 from fpt.cli.show import SweepBars, console, plan_table, status_table, total_text
 from fpt.errors import FptError, SpecError
+from fpt.files import write_atomically
 from fpt.sweeps import ledger
 from fpt.sweeps.ledger import sweep_state
 from fpt.sweeps.study import Study, load_study, study_folder
@@ -192,6 +193,28 @@ def publish(
     with opened(study, root) as opened_study:
         written = publishing.publish(opened_study, partial)
     console.print(f"{len(written)} sweeps published")
+
+
+@app.command()
+def report(
+    study: StudyName,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", metavar="FILE", help="Where to write it (default: runs/STUDY/report.html)."),
+    ] = None,
+    root: Root = None,
+) -> None:
+    """Write one HTML page that shows a study: curves, planes, comparisons, verdicts on claims, provenance."""
+    from fpt.evidence import StudyCells
+    from fpt.evidence import report as page_of
+
+    wanted = output and output.absolute()  # of the folder in which the command was given
+    with opened(study, root) as opened_study:
+        path = wanted or opened_study.folder.absolute() / "report.html"
+        if not path.parent.is_dir() or path.is_dir():
+            raise FptError(f"--output {output}: must be a file in a folder that exists")
+        write_atomically(path, page_of(StudyCells(opened_study.folder)).encode())
+    console.print(f"written: {path}", markup=False, soft_wrap=True)
 
 
 @app.command()

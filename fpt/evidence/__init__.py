@@ -16,6 +16,8 @@ PUBLIC = {  # module -> names that notebooks, pages and users rely on
     "show.figures": "budget_figure learning_rate_figure",
     "show.planes": "crossing_figure plane_figure",
     "show.tables": "beside_published summary verdict_table",
+    "show.provenance": "recipe_table record_table",
+    "show.report": "report",
     "show.depth": "by_depth depth_figure depth_table",
     "show.numbers": "facts",
     "show.beside": "across_studies beside_paper printed_table",

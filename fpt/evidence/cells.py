@@ -175,7 +175,7 @@ class Cell:
         """By seed: whether the run to which its value belongs lies 30 points below the median of its own rate; a gap
         does not collapse."""
         plane, least = self.plane(budget), math.inf if self.table.kind == "gap" else COLLAPSE
-        return self._picked(plane < np.nanmedian(plane, axis=0) - least, at, budget).astype(bool)
+        return self._picked(plane < plane.median() - least, at, budget).astype(bool)
 
     def test_noise(self, at: str | float = TUNED, budget: int | None = None) -> float:
         """What a test set that is the same for all seeds adds to the variance of the mean of `values`: p (1 - p) / m,

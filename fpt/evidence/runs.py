@@ -31,7 +31,7 @@ SETUP = (  # what must be equal to be compared
     *Recipe.model_fields,
 )  # fmt: skip
 SPEC = ("arm", *(name for name in SweepSpec.model_fields if name not in (*GRID, "measures")))
-ADDED = ("label", "setup", *SPEC, "selected_rate", "at_edge", "selected", "study", "origin")
+ADDED = ("label", "setup", *SPEC, "selected_rate", "at_edge", "selected", "study", "origin", "commit")
 RUN = ("sweep", "learning_rate", "seed")
 COLUMNS = {  # of the tables of a sweep, where there is none
     "runs": (*RUN, "best_step", "validation_accuracy", "train_accuracy", "test_accuracy", "test_accuracy_exact",
@@ -84,6 +84,12 @@ class SweepTables:
     def at_edge(self) -> bool:
         return bool(self.result["at_edge"])
 
+    @property
+    def commit(self) -> str:
+        """Of the code that trained it, and whether that had changes; empty where it ran outside a checkout."""
+        git = self.result["git"]
+        return "" if git is None else git["commit"][:8] + " + changes" * git["dirty"]
+
     def plane(self, budget: int | None = None, column: str = "test_accuracy") -> pd.DataFrame:
         """A column of the runs at a budget [the last], seeds x rates; nan where a run was never finite.
 
@@ -116,7 +122,7 @@ class SweepTables:
         row = {name: _flat(getattr(spec, name)) for name in SPEC}
         row |= {"pretrained_by": spec.pretrained_by or "", "threshold": spec.threshold or math.nan}
         row |= {"label": label(spec), "setup": json.dumps([row[name] for name in SETUP]), "origin": self.origin}
-        row |= {"selected_rate": rate, "at_edge": self.at_edge}
+        row |= {"selected_rate": rate, "at_edge": self.at_edge, "commit": self.commit}
         return frame.assign(**row, selected=_at_own(frame, self.choices()))
 
     def once(self, key: tuple[Any, ...], make: Callable[[], T]) -> T:
@@ -201,9 +207,9 @@ def load_runs(study_folder: str | Path, origin: Origin = "auto") -> pd.DataFrame
 
     Columns: those of runs.parquet (accuracies are fractions), the resolved spec, `label` (FP, FR fixed, ...),
     `setup` (what must be equal for two sweeps to be compared), `selected` (this run's rate is the tuned one of its
-    seed: the best over the other seeds), `study` and `origin` ("own" or "published"). "auto" takes the reader's own
-    results when they are complete, else the published ones, else the reader's unfinished study; the environment
-    variable FPT_ORIGIN replaces "auto".
+    seed: the best over the other seeds), `study`, `origin` ("own" or "published") and `commit` (of the code that ran).
+    "auto" takes the reader's own results when they are complete, else the published ones, else the reader's unfinished
+    study; the environment variable FPT_ORIGIN replaces "auto".
 
     Raises SpecError for a bad study file or origin, DataError for a table that cannot be read.
     """
@@ -226,7 +232,7 @@ def sweeps_table(study_folder: str | Path, origin: Origin = "auto") -> pd.DataFr
         if sweep := finished.get(state.folder.name):
             row |= {key: _flat(value) for key, value in sweep.result.items() if key != "spec"}
             diverged = int(sweep.runs["diverged_at"].notna().sum())
-            row |= {"status": "done", "runs": len(sweep.runs), "diverged": diverged}
+            row |= {"status": "done", "runs": len(sweep.runs), "diverged": diverged, "commit": sweep.commit}
         spec = state.spec
         rows.append({"sweep": spec.folder_name, "task": spec.task, "label": label(spec), "steps": spec.steps, **row})
     return pd.DataFrame(rows)

@@ -5,20 +5,25 @@ Chromium without a window, led by Selenium; axe-core (tests/axe) looks for what 
 
 import json
 import re
+import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
+import synthetic
 from chromium import CHROMIUM, DRIVER
+from seaborn.utils import relative_luminance
 from selenium import webdriver
 from selenium.webdriver.chrome.service import Service
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.select import Select
+from selenium.webdriver.support.wait import WebDriverWait
 
-from fpt.evidence import StudyCells, setups
+from fpt.evidence import StudyCells, report, setups
 from fpt.evidence.cells import Cell
 from fpt.evidence.planes import crossing_of, plane_table, plane_tests
 from fpt.evidence.runs import rate_text
@@ -45,8 +50,16 @@ FOCUSED = """
 const here = document.activeElement, {outlineStyle, outlineWidth} = getComputedStyle(here);
 return [here.id || here.className.baseVal || here.tagName.toLowerCase(), outlineStyle, parseFloat(outlineWidth)];
 """
-STILL = "const [one, other] = ['.fpt-explorer', '.fpt-still img'].map((each) => document.querySelector(each));"
-STILL += "return [one.offsetHeight > 0, other.offsetHeight > 0]"
+STILL = "const [one, other] = ['.fpt-explorer', '.fpt-still svg'].map((each) => document.querySelector(each));"
+STILL += "return [one.getBoundingClientRect().height > 0, other.getBoundingClientRect().height > 0]"
+SCROLLING = "return [...document.querySelectorAll('.fpt-scroll')].map((each) => "
+SCROLLING += "[each.scrollWidth > each.clientWidth, each.tabIndex])"
+COLOURS_OF_FIGURES = """
+const numbers = (colour) => colour.match(/[0-9.]+/g).slice(0, 3).map(Number), page = getComputedStyle(document.body);
+const all = (of, property) => [...new Set([...document.querySelectorAll(`figure.fpt .fpt-panels svg ${of}`)].map(
+  (each) => getComputedStyle(each)[property]))].filter((colour) => colour.startsWith("rgb")).map(numbers);
+return [numbers(page.color), numbers(page.backgroundColor), all("text", "fill"), all("path", "stroke")];
+"""
 WITHOUT_TRANSITIONS = """
 const style = document.createElement("style");
 style.textContent = "*, *::before, *::after { transition: none !important }";
@@ -130,6 +143,121 @@ def test_no_page_has_a_barrier_in_light_or_dark(visits: Mapping[str, Visit]) -> 
 
 def test_no_page_scrolls_sideways_on_a_phone(visits: Mapping[str, Visit]) -> None:
     assert {name: visit.width for name, visit in visits.items() if visit.width > NARROW} == {}
+
+
+# --- figures and tables, on the page that `fpt report` writes and in the book
+
+
+@pytest.fixture(scope="module")
+def reported(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The page of a made-up study."""
+    folder = tmp_path_factory.mktemp("workspace")
+    page = folder / "report.html"
+    page.write_text(report(StudyCells(synthetic.finish(synthetic.workspace(folder)))), encoding="utf-8")
+    return page
+
+
+def test_a_report_has_no_barrier_no_request_no_complaint_and_fits_a_phone(
+    browser: webdriver.Chrome, reported: Path
+) -> None:
+    found = visit(browser, reported)
+    assert (found.console, found.barriers, found.width) == ([], [], NARROW)
+    assert {url for url in found.requests if url.startswith(("http:", "https:"))} == set()
+
+
+def sort_by(browser: webdriver.Chrome, table: Any, head: str) -> list[str]:
+    """The column under a header after Enter on it, which the keyboard has reached."""
+    buttons = table.find_elements(By.CSS_SELECTOR, "th button")
+    names = [button.text.strip(" \u25b2\u25bc") for button in buttons]
+    browser.execute_script("arguments[0].focus()", buttons[0])
+    for _ in range(names.index(head)):
+        browser.switch_to.active_element.send_keys(Keys.TAB)
+    assert browser.execute_script(FOCUSED)[1] != "none"
+    browser.switch_to.active_element.send_keys(Keys.ENTER)
+    WebDriverWait(browser, 10).until(lambda _: table.find_elements(By.CSS_SELECTOR, "th[aria-sort]"))
+    time.sleep(0.1)  # seconds: the script sorts a moment after the key
+    cells = table.find_elements(By.CSS_SELECTOR, f"td:nth-child({names.index(head) + 1})")
+    return [cell.get_attribute("textContent") for cell in cells]
+
+
+def test_tables_are_sorted_with_the_keyboard_by_their_numbers(browser: webdriver.Chrome, reported: Path) -> None:
+    wide(browser, WIDE)
+    browser.get(reported.as_uri())
+    tables = browser.find_elements(By.CSS_SELECTOR, "table.sortable")
+    table = next(each for each in tables if "difference" in each.text)
+    before = [cell.get_attribute("textContent") for cell in table.find_elements(By.CSS_SELECTOR, "td:nth-child(5)")]
+    up = sort_by(browser, table, "difference")
+    assert table.find_element(By.CSS_SELECTOR, "th[aria-sort]").get_attribute("aria-sort") == "ascending"
+    assert up == sorted(before, key=float)
+    assert up != sorted(before), "sorted as text"
+    assert sort_by(browser, table, "difference") == up[::-1]
+    assert table.find_element(By.CSS_SELECTOR, "th[aria-sort]").get_attribute("aria-sort") == "descending"
+
+
+def test_tables_of_the_book_are_sorted_too(browser: webdriver.Chrome, html: Path) -> None:
+    wide(browser, WIDE)
+    browser.get((html / "book/misprints.html").as_uri())
+    table = browser.find_element(By.CSS_SELECTOR, "table.sortable")
+    up = sort_by(browser, table, "id")
+    assert up == sorted(up)
+    assert sort_by(browser, table, "id") == up[::-1]
+
+
+def test_frames_that_scroll_are_reached_with_the_keyboard(browser: webdriver.Chrome, reported: Path) -> None:
+    browser.get(reported.as_uri())
+    browser.execute_script("for (const each of document.querySelectorAll('details')) each.open = true")
+    for pixels in (WIDE, NARROW):
+        wide(browser, pixels)
+        WebDriverWait(browser, 10).until(
+            lambda _: all(scrolls == (tab == 0) for scrolls, tab in browser.execute_script(SCROLLING))
+        )
+    assert any(scrolls for scrolls, _ in browser.execute_script(SCROLLING))
+
+
+def test_the_data_of_a_figure_are_downloaded(browser: webdriver.Chrome, reported: Path, tmp_path: Path) -> None:
+    to = {"behavior": "allow", "downloadPath": str(tmp_path)}
+    browser.execute_cdp_cmd("Browser.setDownloadBehavior", to)
+    browser.get(reported.as_uri())
+    links = browser.find_elements(By.LINK_TEXT, "data (CSV)")
+    names = [str(link.get_attribute("download")) for link in links]
+    place = names.index("learning_rate_figure-laptop.csv")
+    links[place].send_keys(Keys.ENTER)
+    file = tmp_path / names[place]
+    WebDriverWait(browser, 30).until(lambda _: file.is_file() and file.stat().st_size > 0)
+    assert len(pd.read_csv(file)) == 6 * 4 * 8  # sweeps x rates x seeds
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_figures_have_the_colour_of_the_text_around_them(browser: webdriver.Chrome, reported: Path, theme: str) -> None:
+    try:
+        feature = {"name": "prefers-color-scheme", "value": theme}
+        browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [feature]})
+        browser.get(reported.as_uri())
+        text, background, fills, strokes = browser.execute_script(COLOURS_OF_FIGURES)
+    finally:
+        browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
+    assert contrast(text, background) > 7
+    assert (background[0] < 60) == (theme == "dark")
+    assert text in fills
+    assert text in strokes  # axes
+    on_colours = ([255, 255, 255], [38, 38, 38])  # in the cells of the plane, which are the same in both
+    assert all(fill == text or fill in on_colours for fill in fills)
+
+
+def test_figures_of_the_book_too(browser: webdriver.Chrome, html: Path) -> None:
+    browser.get((html / "book/listops.html").as_uri())
+    for theme in ("light", "dark"):
+        browser.execute_script("document.documentElement.dataset.theme = arguments[0]", theme)
+        text, background, fills, strokes = browser.execute_script(COLOURS_OF_FIGURES)
+        assert contrast(text, background) > 7
+        assert fills == [text]
+        assert text in strokes
+
+
+def contrast(one: list[int], other: list[int]) -> float:
+    """By WCAG, of two colours of 0 to 255."""
+    low, high = sorted(relative_luminance(tuple(part / 255 for part in each)) for each in (one, other))
+    return (high + 0.05) / (low + 0.05)
 
 
 # --- the explorer

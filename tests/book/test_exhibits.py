@@ -1,6 +1,5 @@
 """Exhibits that a single page defines for itself, on made-up results."""
 
-import json
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -20,7 +19,6 @@ from fpt.papers import claims, table
 TABLE_1 = table("rothermel-table-1")
 FREEZING = definitions("book/lu-freezing.md")
 ROTHERMEL = definitions("book/rothermel.md")
-PROTOCOL = definitions("book/protocol.md")
 STATUS = definitions("book/status.md")
 CLAIMS = definitions("book/claims.md")
 MISPRINTS = definitions("book/misprints.md")
@@ -88,37 +86,6 @@ def test_steps_beside_those_of_the_paper(study: Path) -> None:
     rows = ROTHERMEL.steps_table(TABLE_1, [StudyCells(study)]).to_dict("records")
     assert [row["steps"] for row in rows] == ["300,000", "400,000", "400,000", "300,000", "400"]
     assert (rows[-1]["rates x seeds"], rows[-1]["share of the paper's"]) == ("4 x 8", "0.10%")
-
-
-def test_a_protocol_row_for_every_recipe_that_has_results(tmp_path: Path) -> None:
-    study = synthetic.workspace(tmp_path)
-    assert PROTOCOL.protocol_table(tmp_path).empty
-    synthetic.finish(study)
-    (row,) = PROTOCOL.protocol_table(tmp_path).to_dict("records")
-    assert (row["study"], row["model"], row["task"], row["steps"]) == ("laptop", "tiny-lm", "digits", "400")
-    assert (row["seeds"], row["tests"]) == ("8", "all, at the end all")
-    assert "extended to" in row
-
-
-def test_a_protocol_row_names_the_rates_by_which_a_grid_was_extended(tmp_path: Path) -> None:
-    study = synthetic.finish(synthetic.workspace(tmp_path))
-    for path in study.glob("digits.frozen-random*/result.json"):
-        record = json.loads(path.read_text())
-        path.write_text(json.dumps(record | {"grid": [*record["grid"], 0.3]}))
-    rows = PROTOCOL.protocol_table(tmp_path)
-    assert dict(zip(rows["extended to"], rows["rates"], strict=True)) == {
-        "3e-1": "1e-4, 1e-3, 1e-2, 1e-1", "": "1e-4, 1e-3, 1e-2, 1e-1",
-    }  # fmt: skip
-
-
-def test_the_status_of_every_sweep(study: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(study)
-    shown = STATUS.status_table("laptop")
-    assert len(shown.frame) == 6
-    assert "steps 400" in shown.caption
-    assert "commit 00000000" in shown.caption
-    assert shown.frame["hash"].is_unique
-    assert not any(shown.links)  # own notebooks are not shipped with the book
 
 
 def test_published_sweeps_lead_to_their_notebooks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -71,14 +71,15 @@ def test_the_page_of_misprints_has_every_oddity(html: Path) -> None:
 
 
 def test_every_image_has_words(html: Path) -> None:
-    images = [(page, image) for page in pages(html) for image in parsed(page).select("img")]
+    images = [(page, image) for page in pages(html) for image in parsed(page).select("img, [role=img]")]
     assert images
     for page, image in images:
-        assert len(str(image.get("alt") or "").strip()) > 10, f"{page.name}: {str(image)[:80]}"
+        words = str(image.get("alt") or image.get("aria-label") or "").strip()
+        assert len(words) > 10, f"{page.name}: {str(image)[:80]}"
 
 
 def test_every_figure_has_a_caption(html: Path) -> None:
-    figures = [figure for page in pages(html) for figure in parsed(page).select("figure:has(img)")]
+    figures = [figure for page in pages(html) for figure in parsed(page).select("figure:has(img, [role=img])")]
     assert figures
     assert all(figure.select_one("figcaption").get_text(strip=True) for figure in figures)  # type: ignore[union-attr]
 
@@ -240,8 +241,10 @@ def test_every_claim_of_both_papers_has_a_row_a_verdict_and_an_address(html: Pat
 
 def test_no_figure_is_empty(html: Path) -> None:
     for page in sorted((html / "book").glob("*.html")):
-        for image in article(page).select("figure.fpt img") if parsed(page).select_one("article.bd-article") else ():
-            assert "no results" not in str(image["alt"]), page
+        for image in (
+            article(page).select("figure.fpt [role=img]") if parsed(page).select_one("article.bd-article") else ()
+        ):
+            assert "no results" not in str(image["aria-label"]), page
 
 
 def test_headers_of_tables_have_names(html: Path) -> None:

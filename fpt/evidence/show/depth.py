@@ -5,11 +5,10 @@ from typing import Any
 
 import pandas as pd
 import seaborn as sns
-from matplotlib.figure import Figure
 
 from fpt.evidence.cells import TUNED, Cell, StudyCells
+from fpt.evidence.show import plot
 from fpt.evidence.show.beside import MARKS, reading
-from fpt.evidence.show.figures import HUES, NAMES, SHAPES, arm_of, nothing, panels_of, shared_legend
 from fpt.evidence.show.html import Table
 from fpt.evidence.show.numbers import title
 from fpt.evidence.stats import mean_interval
@@ -42,7 +41,8 @@ def depth_table(found: Depths) -> Table:
     return Table(frame, f"Tuned test accuracy in percent, mean ± standard error over seeds. {MARKS}")
 
 
-def depth_figure(found: Depths) -> Figure:
+@plot.drawn
+def depth_figure(found: Depths) -> plot.Plot:
     """Tuned test accuracy over the number of layers, with 95% intervals over seeds: panels of tasks, lines of arms."""
     frames = [
         pd.DataFrame({"accuracy": 100 * cell.values(), "layers": _layers(cell), "arm": _arm(cell), "of": name})
@@ -50,23 +50,24 @@ def depth_figure(found: Depths) -> Figure:
         for cell in cells
     ]
     if not frames:
-        return nothing()
+        return plot.nothing()
     shown = pd.concat(frames)
-    figure, panels = panels_of(shown["of"].nunique())
+    figure, panels = plot.panels_of(shown["of"].nunique())
     for axes, (name, part) in zip(panels, shown.groupby("of", sort=False), strict=False):
-        look: dict[str, Any] = {"hue": "arm", "palette": HUES, "style": "arm", "markers": SHAPES, "dashes": False}
-        look |= {"errorbar": lambda values: mean_interval(values)[1:], "err_style": "bars"}
+        look: dict[str, Any] = {"hue": "arm", "palette": plot.HUES, "style": "arm", "markers": plot.SHAPES}
+        look |= {"errorbar": lambda values: mean_interval(values)[1:], "err_style": "bars", "dashes": False}
         sns.lineplot(part, x="layers", y="accuracy", **look, ax=axes)
         axes.set(title=name, ylabel="test accuracy, tuned (%)", xticks=sorted(part["layers"].unique()))
-    shared_legend(figure, panels)
+    plot.shared_legend(figure, panels)
     means = shown.groupby(["of", "arm", "layers"], sort=False, as_index=False)["accuracy"].mean().to_numpy().tolist()
     words = [f"{of}, {arm}, {layers} layers: {mean:.1f}%" for of, arm, layers, mean in means]
-    figure.set_label(f"Test accuracy by the number of layers. {'; '.join(words)}.")
-    return figure
+    cells = [cell for cells in found.values() for cell in cells]
+    shown = shown.rename(columns={"of": "task and study"}).rename_axis("seed").reset_index()
+    return figure.describe(f"Test accuracy by the number of layers. {'; '.join(words)}.", shown, plot.runs_of(cells))
 
 
 def _arm(cell: Cell) -> str:
-    return NAMES[arm_of(cell)[:2]]
+    return plot.NAMES[plot.arm_of(cell)[:2]]
 
 
 def _layers(cell: Cell) -> int:

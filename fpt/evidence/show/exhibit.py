@@ -1,19 +1,17 @@
 """A table of a paper on a page: its claims with their verdicts, what was run, ours beside the printed, and a figure."""
 
-import html
 from collections.abc import Iterable, Mapping, Sequence
-
-import pandas as pd
 
 from fpt.evidence.attention import attention_maps
 from fpt.evidence.cells import Cell, StudyCells
 from fpt.evidence.show import text
 from fpt.evidence.show.beside import beside_paper, printed_table
 from fpt.evidence.show.figures import budget_figure
-from fpt.evidence.show.html import Folded, Page, Picture, Shown, paragraph
+from fpt.evidence.show.html import Folded, Page, Picture, Shown, explained, paragraph
 from fpt.evidence.show.numbers import title
 from fpt.evidence.show.planes import crossing_figure, plane_figure
-from fpt.evidence.show.strips import attention_figure, seeds_of, strip_figure
+from fpt.evidence.show.plot import arm_of, long_name
+from fpt.evidence.show.strips import attention_figure, strip_figure
 from fpt.evidence.show.tables import attention_table, verdict_table
 from fpt.evidence.verdicts import Verdict, other_reading, overall, verdicts
 from fpt.papers import claim, claims, table
@@ -38,13 +36,13 @@ MAPS = (
     "tokens that the answer needs."
 )
 PLANE = (
-    "Test accuracy of the frozen pretrained arm minus that of the unfrozen pretrained arm, in points, by learning rate "
-    "and budget. Blue: freezing is ahead. Orange: training everything is ahead. Bold with a star: the sign is certain "
-    "after correction for all pairs. Hatched: the winner may change here."
+    "Test accuracy of the {} arm minus that of the {} arm, in points, by learning rate and budget. Blue: the first is "
+    "ahead. Orange: the second is ahead. Bold with a star: the sign is certain after correction for all pairs. Hatched: "
+    "the winner may change here."
 )
 CROSSING = (
-    "The same two arms, tuned: at each budget, each seed has the rate that the other seeds choose. Left: both arms. "
-    "Right: their difference, one dot for each seed, with its 95% interval. The signs + and - are certain for all "
+    "The same two arms, tuned: at each budget, each seed has the rate that the other seeds choose. First: both arms. "
+    "Second: their difference, one dot for each seed, with its 95% interval. The signs + and - are certain for all "
     "budgets together, 0 is open, and ? depends on an arm at an end of its grid. Shaded: the arms may cross here."
 )
 USUAL = ("FPT", "random")  # rows of nearly every table of Lu et al.
@@ -66,16 +64,20 @@ def at_papers_rate(names: Iterable[str], studies: Sequence[StudyCells]) -> list[
     return [verdict for each, study in both if (verdict := other_reading(each, study)) is not None]
 
 
-def claim_list(names: Iterable[str], studies: Sequence[StudyCells]) -> Page:
-    """Each claim as a sentence, with its verdict as it says it, and at the paper's rate where it says tuned."""
+def claim_list(names: Iterable[str], studies: Sequence[StudyCells], page: str = "claims.html") -> Page:
+    """Each claim as a sentence, with its verdict as it says it, and at the paper's rate where it says tuned.
+
+    It leads to its place on the page of all claims; where `page` is empty, to none.
+    """
     items = []
     for name in names:
         each, found, other = claim(name), verdicts_on([name], studies), at_papers_rate([name], studies)
         words = text.verdict_words(found)
         if other and overall(other) != overall(found):
             words += f"; at the paper's rate {text.verdict_words(other)}"
-        link = f'<a href="claims.html#{name.lower()}">{html.escape(f"{name}: {each.where}")}</a>'
-        items.append(f"<li>{html.escape(each.says)} <em>({link})</em> <strong>{html.escape(words)}</strong>.</li>")
+        link = explained(f"{name}: {each.where}")
+        link = f'<a href="{page}#{name.lower()}">{link}</a>' if page else link
+        items.append(f"<li>{explained(each.says)} <em>({link})</em> <strong>{explained(words)}</strong>.</li>")
     return Page([f"<ul>{''.join(items)}</ul>"])
 
 
@@ -86,13 +88,28 @@ def plane_exhibit(study: StudyCells, verdicts_too: bool = True) -> Page:
     for cells in study.by_task(table("ours-plane")).values():
         frozen, unfrozen = cells["FP"], cells["UP"]
         if not (frozen.problem or unfrozen.problem):
-            parts += [Picture(plane_figure(frozen, unfrozen), PLANE), paragraph(text.plane(frozen, unfrozen))]
-            parts += [Picture(crossing_figure(unfrozen, frozen), CROSSING), paragraph(text.crossing(unfrozen, frozen))]
+            parts += plane_of(frozen, unfrozen)
     if study.results and verdicts_too:
         asked = claims_of("ours-plane")
         tests = verdict_table(verdicts_on(asked, [study]), "Differences in points of test accuracy, paired by seed.")
         parts += [claim_list(asked, [study]), Folded("How the verdicts come about", tests)]
     return Page(parts)
+
+
+def plane_of(first: Cell, second: Cell) -> list[Shown | str]:
+    """Two arms that were run, over rate and budget, at one rate for both; then each at its own, the second minus the
+    first: figures and words."""
+    return [
+        plane_picture(first, second),
+        paragraph(text.plane(first, second)),
+        Picture(crossing_figure(second, first), CROSSING),
+        paragraph(text.crossing(second, first)),
+    ]
+
+
+def plane_picture(first: Cell, second: Cell) -> Picture:
+    """The plane of two arms with the caption that says what to see."""
+    return Picture(plane_figure(first, second), PLANE.format(*(long_name(arm_of(cell)) for cell in (first, second))))
 
 
 def exhibit(name: str, study: StudyCells, task: str = "") -> Page:
@@ -125,12 +142,12 @@ def exhibit(name: str, study: StudyCells, task: str = "") -> Page:
 def _attention(cells: Mapping[str, Cell]) -> list[Shown | str]:
     """The first layer's attention on one task: a table and the maps."""
     name = title(next(iter(cells.values())).task)
-    scores, maps = attention_table(cells, f"{name}: {ATTENTION}"), attention_maps(cells.values())
-    if not maps:
+    scores = attention_table(cells, f"{name}: {ATTENTION}")
+    if not attention_maps(cells.values()):
         return [scores]
     words = [", ".join(f"{column} {value}" for column, value in row.items()) for row in scores.frame.to_dict("records")]
     alt = f"Attention of the first layer on {name}, percent on the needed tokens: {'; '.join(words)}."
-    return [scores, Picture(attention_figure(maps, alt), f"{name}, {MAPS}")]
+    return [scores, Picture(attention_figure(cells.values(), alt), f"{name}, {MAPS}")]
 
 
 def _compares(panels: Mapping[str, Mapping[str, Cell]]) -> bool:
@@ -143,6 +160,5 @@ def _strips(shown: Table, panels: Mapping[str, Mapping[str, Cell]]) -> list[Pict
     """The table as a figure; nothing where no sweep has results."""
     if shown.kind == "steps":
         return [Picture(budget_figure(*panels.values()), f"{shown.title}. {CURVES}")]
-    done = [seeds_of(cell) for cells in panels.values() for cell in cells.values() if not cell.problem]
-    figure = strip_figure(pd.concat(done, ignore_index=True), QUANTITY[shown.kind])
-    return [Picture(figure, f"{shown.title}. {DOTS}")]
+    done = [cell for cells in panels.values() for cell in cells.values() if not cell.problem]
+    return [Picture(strip_figure(done, QUANTITY[shown.kind]), f"{shown.title}. {DOTS}")]

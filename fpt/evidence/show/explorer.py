@@ -11,11 +11,10 @@ from fpt.evidence.baselines import floor
 from fpt.evidence.cells import Cell, StudyCells
 from fpt.evidence.planes import crossing_of, plane_table, plane_tests
 from fpt.evidence.runs import SHORT, rate_text
-from fpt.evidence.show.exhibit import PLANE
-from fpt.evidence.show.figures import COLOURS, MARKERS, NAMES
-from fpt.evidence.show.html import Page, Picture, Shown, paragraph
+from fpt.evidence.show.exhibit import plane_picture
+from fpt.evidence.show.html import Page, Shown, paragraph
 from fpt.evidence.show.numbers import interval, percent, points, title
-from fpt.evidence.show.planes import plane_figure
+from fpt.evidence.show.plot import COLOURS, MARKERS, NAMES
 from fpt.evidence.show.text import ARMS
 from fpt.evidence.stats import SIGNIFICANCE, sem
 from fpt.papers import table
@@ -51,7 +50,7 @@ def explorer(found: Setups) -> Page:
 
 
 def _still(cells: Mapping[str, Cell]) -> list[Shown | str]:
-    return [Picture(plane_figure(*(cells[arm] for arm in START)), PLANE)] if set(START) <= set(cells) else []
+    return [plane_picture(*(cells[arm] for arm in START))] if set(START) <= set(cells) else []
 
 
 def _setup(name: str, cells: Mapping[str, Cell]) -> dict[str, Any]:

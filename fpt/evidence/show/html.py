@@ -1,19 +1,31 @@
 """Figures and tables as accessible HTML: alt text and captions are computed with the figure, never typed."""
 
-import base64
 import html
-import io
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, Protocol
+from urllib.parse import quote
 
-import matplotlib as mpl
 import pandas as pd
-from matplotlib.figure import Figure
 
-SHORT = 16  # characters that a cell keeps on one line
+from fpt.evidence.runs import SHORT
+from fpt.evidence.show.plot import Plot
+from fpt.evidence.show.svg import inline
+
+SHORTEST = 16  # characters that a cell keeps on one line
 WIDE = 8  # columns; such a table is set smaller
+FEW = 3  # commits or studies that are named
+PLURAL = {"study": "studies", "commit": "commits"}
+ABBREVIATIONS = {short: arm.replace("-", " ") for arm, short in SHORT.items()} | {
+    "FPT": "frozen pretrained transformer",
+    "LRA": "Long Range Arena",
+    "LSTM": "long short-term memory",
+    "SE": "standard error",
+    "ViT": "vision transformer",
+}
+ABBREVIATED = re.compile(rf"\b({'|'.join(ABBREVIATIONS)})\b")
+NUMBER = re.compile(r"[<>]?\s*([+-]?\d[\d,]*(?:\.\d+)?(?:e[+-]?\d+)?)(?![\w.-])")  # at the start of a cell
 
 
 class Shown(Protocol):
@@ -24,33 +36,49 @@ class Shown(Protocol):
 
 @dataclass
 class Picture:
-    """A figure with a caption that says what to see; notebooks show it by returning it.
+    """A figure with a caption that says what to see, where it comes from, and its data to download; notebooks show it
+    by returning it.
 
-    The figure's label is its alt text, computed from the same numbers; ValueError if it has none.
+    The figure's label is its alt text; ValueError if it has none.
     """
 
-    figure: Figure
+    figure: Plot
     caption: str
 
     def _repr_html_(self) -> str:
         alt = str(self.figure.get_label())
         if not alt:
-            raise ValueError("a figure needs alt text: Figure.set_label(...)")
-        buffer = io.BytesIO()
-        with mpl.rc_context({"svg.hashsalt": "fpt"}):  # the same figure gives the same bytes
-            look: dict[str, Any] = {"facecolor": "white", "bbox_inches": "tight", "dpi": 144}
-            self.figure.savefig(buffer, format="svg", metadata={"Date": None}, **look)
-        data = base64.b64encode(buffer.getvalue()).decode()
-        width = round(self.figure.get_figwidth() * 96)
-        return (
-            f'<figure class="fpt"><img src="data:image/svg+xml;base64,{data}" alt="{html.escape(alt)}" '
-            f'style="max-width:100%;width:{width}px"><figcaption>{html.escape(self.caption)}</figcaption></figure>'
+            raise ValueError("a figure needs alt text: Plot.describe(...)")
+        image = (
+            f'<div class="fpt-scroll fpt-panels" role="img" aria-label="{html.escape(alt)}">{inline(self.figure)}</div>'
         )
+        caption = f"{explained(self.caption)}<small>{source(self.figure)}</small>"
+        return f'<figure class="fpt">{image}<figcaption>{caption}</figcaption></figure>'
+
+
+def source(figure: Plot) -> str:
+    """What drew a figure, from how many runs of which studies, trained by which commit of the code; and its data."""
+    name, parts = figure.function, [f"<code>{html.escape(figure.function)}</code>"]
+    if figure.runs is not None and len(figure.runs):
+        studies, commits = (_named(figure.runs, column) for column in ("study", "commit"))
+        parts += [f"{len(figure.runs):,} runs{studies and f' of {studies}'}", commits and f"code at {commits}"]
+        name += f"-{figure.runs['study'].iloc[0]}" if studies else ""
+    if figure.data is not None:
+        csv = quote(figure.data.to_csv(index=False, float_format="%.6g"))
+        parts.append(f'<a download="{html.escape(name)}.csv" href="data:text/csv;charset=utf-8,{csv}">data (CSV)</a>')
+    return " · ".join(filter(None, parts))
+
+
+def _named(runs: pd.DataFrame, column: str) -> str:
+    """The values of a column, or how many they are; nothing where there is no such column."""
+    names = [str(name) for name in runs[column].unique() if name] if column in runs else []
+    return html.escape(", ".join(names) if len(names) <= FEW else f"{len(names)} {PLURAL[column]}")
 
 
 @dataclass
 class Table:
-    """A table of text with a caption; an empty column is not shown.
+    """A table of text with a caption; an empty column is not shown. A script of the page lets readers sort it: by the
+    number with which a cell begins, if most cells of the column begin with one.
 
     A column `verdict` is bold. The cells of the column `anchors` are links to themselves: R-01 has the address #r-01.
     `links` are addresses, one per row or empty, to which the first column leads.
@@ -70,28 +98,34 @@ class Table:
             self.frame = self.frame.loc[:, filled]
 
     def _repr_html_(self) -> str:
-        columns = {str(name): values for name, values in self.frame.items()}
-        cells = pd.DataFrame(
-            {html.escape(name): values.map(partial(self._cell, name)) for name, values in columns.items()}
-        )
-        if self.links:
-            linked = zip(self.links, cells.iloc[:, 0], strict=True)
-            cells.isetitem(0, [f'<a href="{html.escape(to)}">{text}</a>' if to else text for to, text in linked])
-        kind = "dataframe wide" if len(cells.columns) >= WIDE else "dataframe"
-        with pd.option_context("display.max_colwidth", None):
-            table = cells.to_html(index=False, escape=False, border=0, classes=kind, justify="left")
-        table = table.replace("<th>", '<th scope="col">')
-        caption = f"<figcaption>{html.escape(self.caption)}</figcaption>" if self.caption else ""
+        columns = [self._column(str(name), values) for name, values in self.frame.items()]
+        heads = "".join(f'<th scope="col">{explained(str(name))}</th>' for name in self.frame.columns)
+        rows = "".join(f"<tr>{''.join(cells)}</tr>" for cells in zip(*columns, strict=True))
+        kind = "dataframe wide" if len(columns) >= WIDE else "dataframe"
+        table = f'<table class="{kind}"><thead><tr>{heads}</tr></thead><tbody>{rows}</tbody></table>'
+        caption = f"<figcaption>{explained(self.caption)}</figcaption>" if self.caption else ""
         return f'<figure class="fpt">{caption}<div class="fpt-scroll">{table}</div></figure>'
 
-    def _cell(self, column: str, value: Any) -> str:
-        text = html.escape(_text(value))
-        short = len(text) <= SHORT
+    def _column(self, name: str, values: "pd.Series[Any]") -> list[str]:
+        """The cells of a column; with the number by which each is sorted, where it is a column of numbers."""
+        texts = [_text(value) for value in values]
+        numbers = [NUMBER.match(text) for text in texts]
+        cells = [self._cell(name, text) for text in texts]
+        if name == self.frame.columns[0] and self.links:
+            linked = zip(self.links, cells, strict=True)
+            cells = [f'<a href="{html.escape(to)}">{cell}</a>' if to else cell for to, cell in linked]
+        if 2 * sum(map(bool, numbers)) < sum(map(bool, texts)):
+            return [f"<td>{cell}</td>" for cell in cells]
+        keys = [each[1].replace(",", "") if each else "" for each in numbers]
+        return [f'<td data-sort="{key}">{cell}</td>' for key, cell in zip(keys, cells, strict=True)]
+
+    def _cell(self, column: str, value: str) -> str:
+        text = explained(value)
         if column == self.anchors:
-            text = f'<a id="{text.lower()}" href="#{text.lower()}">{text}</a>'
+            text = f'<a id="{value.lower()}" href="#{value.lower()}">{text}</a>'
         if column == "verdict" and text:
             text = f"<strong>{text}</strong>"
-        return f'<span class="short">{text}</span>' if short else text
+        return f'<span class="short">{text}</span>' if len(value) <= SHORTEST else text
 
 
 @dataclass
@@ -117,9 +151,16 @@ class Page:
         return "".join(part if isinstance(part, str) else part._repr_html_() for part in self.parts)
 
 
+def explained(text: str) -> str:
+    """Text as HTML in which abbreviations explain themselves."""
+    return ABBREVIATED.sub(
+        lambda found: f'<abbr title="{ABBREVIATIONS[found[1]]}">{found[1]}</abbr>', html.escape(text)
+    )
+
+
 def paragraph(text: str) -> str:
     """Text as an HTML paragraph."""
-    return f"<p>{html.escape(text)}</p>"
+    return f"<p>{explained(text)}</p>"
 
 
 def _text(value: Any) -> str:

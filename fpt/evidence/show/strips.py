@@ -1,19 +1,20 @@
 """Figures of tables: a strip for each row, a bar for each row, and maps of attention."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import seaborn as sns
-from matplotlib.figure import Figure
 
+from fpt.evidence.attention import attention_maps
 from fpt.evidence.cells import AT_PAPERS_RATE, TUNED, Cell
-from fpt.evidence.show.figures import panels_of, shared_legend
+from fpt.evidence.show import plot
 from fpt.evidence.show.numbers import title
 
 READINGS = {TUNED: "tuned", AT_PAPERS_RATE: "at the paper's rate"}
-PALETTE = {"tuned": "#009E73", "at the paper's rate": "#CC79A7"}  # Okabe-Ito, no arm's colours
+PALETTE = dict(zip(READINGS.values(), plot.OTHERS, strict=False))
+NEEDED = "#F0E442"  # on blue
 
 
 def seeds_of(cell: Cell) -> pd.DataFrame:
@@ -22,15 +23,17 @@ def seeds_of(cell: Cell) -> pd.DataFrame:
     return pd.concat(both).assign(task=title(cell.task), row=cell.label)
 
 
-def strip_figure(shown: pd.DataFrame, quantity: str) -> Figure:
-    """A paper's table: a panel per task, a line per row, a dot per seed (above: tuned; below: at the paper's rate).
+@plot.drawn
+def strip_figure(cells: Iterable[Cell], quantity: str) -> plot.Plot:
+    """A paper's table: a panel per task, a line per row, a dot per seed (above: tuned; below: at the paper's
+    rate).
 
-    `shown`: one row per seed with `task`, `row`, `reading`, `value`. The bar is their mean.
+    The bar is their mean. `cells` have results.
     """
+    cells = list(cells)
+    shown = pd.concat(map(seeds_of, cells), ignore_index=True)
     rows = {task: list(part["row"].unique()) for task, part in shown.groupby("task", sort=False)}
-    shared = len({tuple(each) for each in rows.values()}) == 1  # otherwise every panel would name its own rows
-    height = 0.34 * max(map(len, rows.values())) + 0.7
-    figure, panels = panels_of(len(rows), height, shared, "x")
+    figure, panels = plot.panels_of(len(rows), 0.34 * max(map(len, rows.values())) + 0.7, "x")
     for axes, (task, part) in zip(panels, shown.groupby("task", sort=False), strict=False):
         look: dict[str, Any] = {"x": "value", "y": "row", "order": rows[task], "hue": "reading", "hue_order": PALETTE}
         look |= {"palette": PALETTE, "ax": axes}
@@ -38,29 +41,31 @@ def strip_figure(shown: pd.DataFrame, quantity: str) -> Figure:
         middle = {"errorbar": None, "linestyle": "none", "legend": False}
         sns.pointplot(part, **look | middle, dodge=0.4, marker="|", markersize=9, markeredgewidth=2)
         axes.set(xlabel=quantity, ylabel="", title=task)
-    shared_legend(figure, panels)
+    plot.shared_legend(figure, panels)
     parts = shown.groupby(["task", "row", "reading"], sort=False)["value"]
     words = [f"{task}, {row}, {reading}: {seeds.mean():,.1f}" for (task, row, reading), seeds in parts]
-    figure.set_label(f"{quantity}, mean over seeds. {'; '.join(words)}.")
-    return figure
+    return figure.describe(f"{quantity}, mean over seeds. {'; '.join(words)}.", shown, plot.runs_of(cells))
 
 
-def attention_figure(maps: Mapping[str, pd.DataFrame], words: str) -> Figure:
+@plot.drawn
+def attention_figure(cells: Iterable[Cell], words: str) -> plot.Plot:
     """Mean attention, query x key, one panel per row, on one scale; dots mark what every query needs.
 
-    `maps`: row -> weights and `needed` by query and key (`attention.aligned`); `words` is the alt text.
+    `cells` were measured (`attention.attention_maps`); `words` is the alt text.
     """
+    cells = list(cells)
+    maps = attention_maps(cells)
     top = max(float(each["weight"].max()) for each in maps.values())
-    figure = Figure(figsize=(3.7 * len(maps), 3.3), layout="constrained")
-    grid = figure.subplots(1, len(maps), squeeze=False, sharey=True)[0]
-    for axes, (row, each) in zip(grid, maps.items(), strict=True):
-        bar = {"cbar": row == list(maps)[-1], "cbar_kws": {"label": "part of the attention"}}
-        sns.heatmap(each["weight"].unstack(), cmap="Blues", vmin=0, vmax=top, rasterized=True, ax=axes, **bar)
+    figure, panels = plot.panels_of(len(maps), 2.9, "")
+    for axes, (row, each) in zip(panels, maps.items(), strict=False):
+        look: dict[str, Any] = {"cmap": "Blues", "vmin": 0, "vmax": top, "rasterized": True, "cbar": False}
+        sns.heatmap(each["weight"].unstack(), ax=axes, **look)
         places = np.argwhere(each["needed"].unstack(fill_value=False).to_numpy())
-        axes.scatter(places[:, 1] + 0.5, places[:, 0] + 0.5, s=14, color="#D55E00", linewidths=0)
-        axes.set(xlabel="token attended to", ylabel="", title=row)
+        axes.scatter(places[:, 1] + 0.5, places[:, 0] + 0.5, s=16, color=NEEDED, edgecolor="#262626", linewidths=0.5)
+        axes.set(xlabel="token attended to", ylabel="token that reads", title=row)
         axes.tick_params(axis="x", labelsize=8, rotation=90)
-        axes.tick_params(axis="y", rotation=0)
-    grid[0].set_ylabel("token that reads")
-    figure.set_label(words)
-    return figure
+        axes.tick_params(axis="y", labelsize=8, rotation=0)
+    bar: dict[str, Any] = {"location": "bottom", "label": "part of the attention", "aspect": 30, "shrink": 0.5}
+    figure.colorbar(panels[0].collections[0], ax=panels, **bar)
+    shown = pd.concat(maps, names=["row"]).reset_index()
+    return figure.describe(words, shown, plot.runs_of(cells))

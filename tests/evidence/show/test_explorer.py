@@ -84,8 +84,8 @@ def test_too_few_seeds_are_no_comparison(tmp_path: Path) -> None:
 
 
 def test_a_figure_stands_by_for_print(page: BeautifulSoup) -> None:
-    (image,) = page.select(".fpt-still figure.fpt img")
-    assert "frozen pretrained minus unfrozen pretrained" in str(image["alt"])
+    (image,) = page.select(".fpt-still figure.fpt [role=img]")
+    assert "frozen pretrained minus unfrozen pretrained" in str(image["aria-label"])
 
 
 def test_nothing_in_the_data_ends_its_element(study: Path) -> None:

@@ -1,13 +1,15 @@
 """Figures: what they draw agrees with the runs, and each describes itself."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
 import pandas as pd
 import pytest
 import synthetic
-from matplotlib.figure import Figure
+from made_cells import Made, cell, paper
+from matplotlib.collections import QuadMesh
+from seaborn.utils import relative_luminance
 
 from fpt.evidence import (
     StudyCells,
@@ -22,11 +24,12 @@ from fpt.evidence.cells import Cell
 from fpt.evidence.planes import plane_table, plane_tests
 from fpt.evidence.show import text
 from fpt.evidence.show.html import Picture
+from fpt.evidence.show.plot import Plot, runs_of
 from fpt.evidence.show.strips import attention_figure, strip_figure
 from fpt.papers import table
 from fpt.sweeps import SweepSpec
 
-Maker = Callable[[Path], Figure]
+Maker = Callable[[Path], Plot]
 
 
 def _arms(study: Path, *rows: str) -> list[Cell]:
@@ -53,7 +56,7 @@ def test_figures_describe_themselves_with_and_without_results(
     name: str, complete: bool, study: Path, tmp_path: Path
 ) -> None:
     figure = FIGURES[name](study if complete else synthetic.workspace(tmp_path))
-    assert '<img src="data:image/svg+xml;base64,' in Picture(figure, "What to see.")._repr_html_()
+    assert "<svg " in Picture(figure, "What to see.")._repr_html_()
     assert ("frozen pretrained" in figure.get_label(), "no results" in figure.get_label()) == (complete, not complete)
 
 
@@ -151,15 +154,19 @@ def test_the_crossing_shows_every_seed_and_a_sign_a_budget(study: Path) -> None:
     assert "Unfrozen pretrained: ahead from the first budget, 12 steps." in figure.get_label()
 
 
-def test_strips_have_a_panel_a_task_and_a_dot_a_seed() -> None:
-    seeds = {"task": "Digits", "row": "FPT", "reading": "tuned", "value": [10.0, 20.0]}
-    other = {"task": "Bit XOR", "row": "random", "reading": "at the paper's rate", "value": [5.0, 6.0]}
-    figure = strip_figure(pd.concat([pd.DataFrame(seeds), pd.DataFrame(other)]), "points")
+def test_strips_have_a_panel_a_task_and_a_dot_a_seed(study: Path) -> None:
+    arms = text.arms(StudyCells(study), "digits")
+    other = replace(arms["UR"], task="bit-xor")
+    figure = strip_figure([arms["FP"], arms["FR"], other], "points")
     assert [axes.get_title() for axes in figure.axes] == ["Digits", "Bit XOR"]
-    assert [[label.get_text() for label in axes.get_yticklabels()] for axes in figure.axes] == [["FPT"], ["random"]]
-    assert "Digits, FPT, tuned: 15.0" in figure.get_label()
+    rows = [[label.get_text() for label in axes.get_yticklabels()] for axes in figure.axes]
+    assert rows == [["Frozen Pretrained", "Frozen Random"], ["Unfrozen Random"]]
+    tuned = 100 * arms["FP"].values().mean()
+    assert f"Digits, Frozen Pretrained, tuned: {tuned:.1f}" in figure.get_label()
     drawn = [sum(len(dots.get_offsets()) for dots in axes.collections) for axes in figure.axes]
-    assert drawn == [2, 2]
+    assert drawn == [2 * 2 * 8, 2 * 8]
+    assert figure.data is not None
+    assert len(figure.data) == sum(drawn)
 
 
 def test_the_goal_of_steps_is_a_line(study: Path) -> None:
@@ -169,10 +176,63 @@ def test_the_goal_of_steps_is_a_line(study: Path) -> None:
     assert goal.get_ydata()[0] == pytest.approx(100 * cells["FP"].tested().iloc[-1].mean())
 
 
-def test_attention_maps_share_one_scale() -> None:
-    places = pd.MultiIndex.from_product([[2, 3], [0, 1, 2]], names=["query", "key"])
-    maps = pd.DataFrame({"weight": np.linspace(0, 0.5, 6), "needed": [True, False] * 3}, index=places)
-    figure = attention_figure({"FPT": maps, "random": maps.assign(weight=0.1)}, "words")
+def test_attention_maps_share_one_scale(monkeypatch: pytest.MonkeyPatch) -> None:
+    toy = paper(["a", "b"], "attention")
+    monkeypatch.setattr("fpt.papers.papers", lambda: {"toy": toy})
+    made = {"a": Made(attention=(50, 30, 33)), "b": Made(attention=(10, 10, 33))}
+    figure = attention_figure([cell(toy.tables["toy-table"], *each) for each in made.items()], "words")
     meshes = [axes.collections[0] for axes in figure.axes[:2]]
-    assert [mesh.get_clim() for mesh in meshes] == [(0, 0.5)] * 2
-    assert len(figure.axes[0].collections[1].get_offsets()) == 3
+    (low, high), other = (mesh.get_clim() for mesh in meshes)
+    assert (low, high) == other
+    assert low == 0
+    assert high == pytest.approx(0.9, abs=0.02)  # what row b leaves to the token that it does not need
+    assert len(figure.axes[0].collections[1].get_offsets()) == 1
+    assert figure.data is not None
+    assert set(figure.data["row"]) == {"a", "b"}
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_figures_have_their_data_and_the_runs_behind_them(name: str, study: Path) -> None:
+    figure = FIGURES[name](study)
+    assert figure.function == name.replace(" ", "_") + "_figure"
+    assert figure.data is not None
+    assert figure.runs is not None
+    arms = {"learning rate": 6, "budget": 4, "plane": 2, "crossing": 2}[name]
+    assert len(figure.runs) == arms * 4 * 8  # rates x seeds
+    assert set(figure.runs["study"]) == {"laptop"}
+    assert set(figure.runs["commit"]) == {"00000000"}
+
+
+def test_the_data_are_what_is_drawn(study: Path) -> None:
+    arms = text.arms(StudyCells(study), "digits")
+    by_budget = budget_figure(arms).data
+    assert by_budget is not None
+    last = by_budget[(by_budget["arm"] == "unfrozen pretrained") & (by_budget["budget"] == 400)].iloc[0]
+    assert last["accuracy"] == pytest.approx(100 * arms["UP"].values().mean())
+    assert last["low"] < last["accuracy"] < last["high"]
+    plane, tests = plane_figure(arms["FP"], arms["UP"]).data, plane_tests(arms["FP"], arms["UP"])
+    assert plane is not None
+    assert len(plane) == len(tests)
+    assert dict(zip(zip(plane["rate"], plane["budget"], strict=True), plane["mean"], strict=True)) == pytest.approx(
+        {place: 100 * test.mean for place, test in tests.items()}
+    )
+    both = crossing_figure(arms["UP"], arms["FP"]).data
+    assert both is not None
+    pairs = both[both["pair"].notna() & (both["budget"] == 400)]
+    expected = 100 * (arms["UP"].values() - arms["FP"].values())
+    assert sorted(pairs["points"]) == pytest.approx(sorted(expected))
+
+
+def test_runs_behind_cells_are_counted_once(study: Path, tmp_path: Path) -> None:
+    arms = text.arms(StudyCells(study), "digits")
+    assert len(runs_of([arms["FP"], arms["FP"]])) == len(arms["FP"].tables.runs)  # type: ignore[union-attr]
+    assert runs_of(text.arms(StudyCells(synthetic.workspace(tmp_path)), "digits").values()).empty
+
+
+def test_text_on_colours_can_be_read(study: Path) -> None:
+    """At least 4.5:1, by WCAG's formula."""
+    axes = plane_figure(*_arms(study, "FP", "UP")).axes[0]
+    (mesh,) = [each for each in axes.collections if isinstance(each, QuadMesh)]
+    light = [sorted(map(relative_luminance, pair)) for pair in
+             zip((text.get_color() for text in axes.texts), mesh.get_facecolor(), strict=True)]  # fmt: skip
+    assert min((high + 0.05) / (low + 0.05) for low, high in light) >= 4.4

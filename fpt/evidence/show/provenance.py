@@ -1,0 +1,59 @@
+"""How results came about, as tables: the recipes of studies, and the record of every sweep."""
+
+from collections.abc import Iterable
+from pathlib import Path
+
+import pandas as pd
+
+from fpt.evidence.cells import StudyCells
+from fpt.evidence.runs import SweepTables, rate_text, same_rate, sweeps_table
+from fpt.evidence.show import text
+from fpt.evidence.show.html import Table
+from fpt.sweeps.study import load_study
+
+RECORD = {  # of sweeps_table, and the columns that show it
+    "sweep": "sweep", "steps": "steps", "status": "status", "runs": "runs", "diverged": "diverged",
+    "wall_seconds": "seconds", "finished_utc": "finished", "hash": "hash", "version": "fpt", "commit": "commit",
+    "data_checksum": "data", "compute_type": "precision", "threads": "threads", "versions": "libraries",
+}  # fmt: skip
+
+
+def recipe_table(studies: Iterable[StudyCells]) -> pd.DataFrame:
+    """What was run, and what differs between studies: a row for every study, model, task and recipe with results."""
+    rows = [
+        {
+            "study": study.name,
+            "model": sweep.spec.backbone,
+            "task": sweep.spec.task,
+            "steps": f"{sweep.spec.steps:,}",
+            "rates": ", ".join(map(rate_text, sweep.spec.learning_rates)),
+            "extended to": ", ".join(map(rate_text, _further(sweep))),
+            "seeds": str(len(sweep.spec.seeds)),
+            "evaluations": f"{sweep.spec.evaluations} on {sweep.spec.evaluation_examples or 'all'}",
+            "tests": f"{sweep.spec.budget_examples or 'all'}, at the end {sweep.spec.test_examples or 'all'}",
+        }
+        for study in studies
+        for sweep in study.results.values()
+    ]
+    return pd.DataFrame(rows).drop_duplicates()
+
+
+def _further(sweep: SweepTables) -> list[float]:
+    """The rates by which a grid was extended."""
+    return [rate for rate in sweep.rates if not same_rate(sweep.spec.learning_rates, rate).any()]
+
+
+def record_table(study_folder: Path) -> Table:
+    """All that is known of a study's sweeps, a row each; a column with one value throughout is named in the caption."""
+    known = sweeps_table(study_folder).reindex(columns=list(RECORD))
+    known["hash"] = known["sweep"].str[-8:]
+    known["sweep"] = known["sweep"].map({spec.folder_name: spec.title for spec in load_study(study_folder).sweeps})
+    known["wall_seconds"] = known["wall_seconds"].round()
+    known["finished_utc"] = known["finished_utc"].str[:10]
+    known["data_checksum"] = known["data_checksum"].str[:8]
+    known["versions"] = known["versions"].str.replace(r'[{}":]', "", regex=True)
+    shown = known.rename(columns=RECORD)
+    same = [column for column in shown.columns[1:] if shown[column].nunique() == 1]
+    words = "; ".join(f"{column} {shown[column].dropna().iloc[0]}" for column in same)
+    about = f"{text.whose(study_folder)} Hash: how the name of the folder ends; data: checksum."
+    return Table(shown.drop(columns=same), f"{about} For every sweep: {words}.")

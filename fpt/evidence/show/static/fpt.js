@@ -1,0 +1,22 @@
+// Tables and figures: a header that sorts is a button, and a frame that scrolls can be reached with the keyboard.
+// The sorting is done by sortable.min.js (sortable-tablesort 4.1.7, sortable.LICENSE).
+document.addEventListener("DOMContentLoaded", () => {
+  for (const table of document.querySelectorAll("figure.fpt table")) {
+    if (table.tBodies[0].rows.length < 2) continue;
+    table.classList.add("sortable", "asc", "n-last");
+    for (const head of table.tHead.rows[0].cells) {
+      const button = document.createElement("button");
+      button.type = "button";
+      button.append(...head.childNodes);
+      head.append(button);
+    }
+  }
+  const frames = new ResizeObserver((entries) => {
+    for (const { target } of entries) {
+      const scrolls = target.scrollWidth > target.clientWidth;
+      if (scrolls) target.tabIndex = 0;
+      else target.removeAttribute("tabindex");
+    }
+  });
+  for (const frame of document.querySelectorAll(".fpt-scroll")) frames.observe(frame);
+});
