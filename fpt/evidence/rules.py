@@ -3,7 +3,6 @@
 import math
 from collections.abc import Callable, Mapping
 from itertools import pairwise
-from typing import get_args
 
 from fpt.evidence import by_rate, planes, steps
 from fpt.evidence.attention import maps_of, scores
@@ -11,7 +10,8 @@ from fpt.evidence.baselines import LINEAR, known_scores
 from fpt.evidence.cells import Cell
 from fpt.evidence.reading import CONTRADICTED, INCONCLUSIVE, NOT_TESTED, SUPPORTED, Part, Reading
 from fpt.evidence.stats import POINT, paired
-from fpt.papers.schema import LEVELS, Claim, Kind, Rule
+from fpt.papers import schema
+from fpt.papers.schema import LEVELS, Claim, Rule
 
 TOLERANCE = 0.5  # points, of a computed baseline
 
@@ -145,5 +145,5 @@ def baseline_verdict(claim: Claim, rule: Rule, task: str) -> tuple[str, str]:
 
 _FUNCTIONS = vars(by_rate) | vars(planes) | vars(steps) | globals()
 KINDS: Mapping[str, Callable[[Reading], list[Part]]] = {  # a kind is tested by the function of its name
-    kind: _FUNCTIONS[kind] for kind in get_args(Kind) if kind in _FUNCTIONS
+    kind: _FUNCTIONS[kind] for kind in schema.KINDS if kind in _FUNCTIONS
 }
