@@ -10,7 +10,6 @@ from matplotlib.figure import Figure
 
 from fpt.evidence import StudyCells, all_verdicts, find_study, plane_figure, studies
 from fpt.evidence.show import text
-from fpt.evidence.show.html import Picture
 from fpt.papers import claims
 
 ROOT = Path(__file__).parents[1]
@@ -36,7 +35,9 @@ def findings(found: Mapping[str, StudyCells]) -> str:
     if (shown := lead(found)) is None:
         return "No study has results yet.\n"
     of_papers = {
-        name: verdicts for name, verdicts in all_verdicts(list(found.values())).items() if claims()[name].paper != "ours"
+        name: verdicts
+        for name, verdicts in all_verdicts(list(found.values())).items()
+        if claims()[name].paper != "ours"
     }
     lines = [*text.answers(text.arms(shown, "digits")), f"Verdicts so far: {text.counts(of_papers)}."]
     return "\n".join(["", *(f"- {line}" for line in lines), "", f"{text.design(shown)}", "", ""])

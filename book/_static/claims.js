@@ -1,6 +1,6 @@
 // The page of claims (book/claims.md): filters by paper, verdict and scale, and opens the claim of an address.
 // Without this script the page is the whole list, each claim to be opened.
-(() => {
+document.addEventListener("DOMContentLoaded", () => {
   "use strict";
   const ALL = "all";
   const cards = [...document.querySelectorAll("details.claim")];
@@ -55,4 +55,4 @@
   show();
   follow();
   addEventListener("hashchange", follow);
-})();
+});
