@@ -186,14 +186,14 @@ def card(name: str, found: list[Verdict], other: list[Verdict] | None = None, **
 
 def test_a_card_names_every_study_with_its_word() -> None:
     asked = replace(verdict("R-01", SUPPORTED, "a"), asked=ASKED)
-    other = replace(verdict("R-01", CONTRADICTED, "b"), note="half of it", exploratory=True)
+    other = replace(verdict("R-01", CONTRADICTED, "b"), note="half of it")
     shown = card("R-01", [asked, other], [verdict("R-01", SUPPORTED, "a")], **{"R-01": ["here"]})
     assert shown.details is not None
     assert shown.details["id"] == "r-01"
     assert (shown.details["data-verdict"], shown.details["data-scale"]) == ("studies disagree", "reduced")
     assert [line.get_text() for line in shown.select("dd li")] == [
         "a: supported, reduced scale, tiny-lm, 400 steps, asked before the runs",
-        "b: contradicted, reduced scale, tiny-lm, 400 steps, exploratory (half of it)",
+        "b: contradicted, reduced scale, tiny-lm, 400 steps (half of it)",
         "At the paper's learning rate: supported, at reduced scale (tiny-lm, 400 steps)",
     ]
     heads = [head.get_text() for head in shown.select("dt")]
