@@ -2,14 +2,18 @@
 
 import re
 import sys
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import matplotlib as mpl
 from matplotlib.figure import Figure
 
-from fpt.evidence import StudyCells, all_verdicts, find_study, plane_figure, studies
+from fpt.evidence import StudyCells, all_verdicts, find_study, overall, plane_figure, studies
+from fpt.evidence.cells import Cell
 from fpt.evidence.show import text
+from fpt.evidence.show.numbers import title
+from fpt.evidence.verdicts import Verdict
 from fpt.papers import claims
 
 ROOT = Path(__file__).parents[1]
@@ -34,13 +38,25 @@ def findings(found: Mapping[str, StudyCells]) -> str:
     """Should one freeze, and the score, as a list in Markdown."""
     if (shown := lead(found)) is None:
         return "No study has results yet.\n"
-    of_papers = {
-        name: verdicts
-        for name, verdicts in all_verdicts(list(found.values())).items()
-        if claims()[name].paper != "ours"
-    }
-    lines = [*text.answers(text.arms(shown, "digits")), f"Verdicts so far: {text.counts(of_papers)}."]
-    return "\n".join(["", *(f"- {line}" for line in lines), "", f"{text.design(shown)}", "", ""])
+    arms = text.arms(shown, "digits")
+    every = all_verdicts(list(found.values()))
+    of_papers = {name: verdicts for name, verdicts in every.items() if claims()[name].paper != "ours"}
+    lines = [*text.answers(arms), score(of_papers)]
+    return "\n".join(["", about(arms["FP"]), "", *(f"- {line}" for line in lines), "", ""])
+
+
+def about(cell: Cell) -> str:
+    """Of what the findings are."""
+    model = cell.spec.backbone if cell.spec else ""
+    return f"{title(cell.task)}, {model}, {cell.seeds} seeds, in points of test accuracy with 95% intervals:"
+
+
+def score(found: Mapping[str, Sequence[Verdict]]) -> str:
+    """How many claims have which verdict, and the scales of those that runs decide."""
+    each = Counter(overall(verdicts).partition(" (")[0] for verdicts in found.values())
+    words = text.listed([f"{n} {word}" for word, n in each.most_common()])
+    scales = text.listed(sorted(filter(None, {text.scale_words(verdicts) for verdicts in found.values()})))
+    return f"Of the {len(found)} claims of both papers: {words}. What runs decide is at {scales} scale."
 
 
 def figure(found: Mapping[str, StudyCells]) -> Figure | None:

@@ -17,7 +17,7 @@ from fpt.evidence import StudyCells, by_depth, depth_figure, depth_table, setups
 from fpt.evidence.show import text
 from fpt.evidence.show.numbers import difference
 from fpt.evidence.verdicts import ASKED, CONTRADICTED, EDGE, SUPPORTED, Verdict
-from fpt.papers import claims, table
+from fpt.papers import claims, paper_of, table
 
 TABLE_1 = table("rothermel-table-1")
 FREEZING = definitions("book/lu-freezing.md")
@@ -207,6 +207,37 @@ def test_a_card_says_how_its_claim_is_decided() -> None:
     ]  # fmt: skip
     assert "Read, not computed. what the text says" in card("L-09", [Verdict("L-09", "documentary")]).get_text()
     assert "Computed without runs. 1 = 1" in card("O-02", [Verdict("O-02", SUPPORTED, note="1 = 1")]).get_text()
+
+
+OWN = "each at its own learning rate."
+IN_WORDS = {
+    "L-21": "More steps to reach the threshold than “FPT”, 4 to 9 times as many: “pretrained on Bit Memory”. Read in section "
+    f"3.4, Table 6, on Bit XOR, {OWN} Only the paper's own models on its own tasks decide it.",
+    "R-08": "The best learning rate of “Unfrozen Pretrained” is at most 1/3 of that of “Frozen Pretrained”. Read in Table 1, "
+    "on most tasks that have these rows.",
+    "R-03": "“Unfrozen Pretrained” is above “Frozen Pretrained” and “Frozen Random” by more than 5 points. Read in Table 1, "
+    f"on ListOps, CIFAR-10 and CIFAR-10 LRA, {OWN}",
+    "P-03": "“Frozen Pretrained” is above “Unfrozen Pretrained” and “Unfrozen Random”. Read on every task that has these "
+    "rows, all at the rate that the paper prints.",
+    "L-49": "From the paper's learning rate to 1e-3, “FPT” loses more than 0 points. Read in section 3.2, Table 2, on "
+    "Homology.",
+    "B-04": "The computed score is the printed number: outermost operator. Read on ListOps.",
+}
+
+
+@pytest.mark.parametrize(("name", "words"), IN_WORDS.items())
+def test_a_rule_in_words(name: str, words: str) -> None:
+    assert CLAIMS.rule_words(claims()[name].rule[0]) == words
+
+
+def test_every_rule_has_words_with_its_rows_and_numbers() -> None:
+    for name, each in claims().items():
+        for rule in each.rule:
+            words = CLAIMS.rule_words(rule)
+            assert "{" not in words, name
+            labels = [paper_of(each.paper).label(row) for row in rule.rows]
+            assert all(f"“{label}”" in words for label in labels), name
+            assert not rule.by or f"{rule.by:g}" in words, name
 
 
 def test_the_comparisons_of_a_card_can_be_opened(study: Path) -> None:

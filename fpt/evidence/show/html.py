@@ -52,14 +52,13 @@ class Picture:
 class Table:
     """A table of text with a caption; a column in which nothing stands is not shown.
 
-    A column `verdict` is bold. The cells of the column `anchors` are links to themselves: R-01 has the address #r-01.
+    A column `verdict` is bold.
     `links` are addresses, one a row or empty, to which the first column leads.
     Raises ValueError for a column without a name: it would be an empty header.
     """
 
     frame: pd.DataFrame
     caption: str = ""
-    anchors: str = ""
     links: Sequence[str] = ()
 
     def __post_init__(self) -> None:
@@ -87,8 +86,6 @@ class Table:
     def _cell(self, column: str, value: Any) -> str:
         text = html.escape(_text(value))
         short = len(text) <= SHORT
-        if column == self.anchors:
-            text = f'<a id="{text.lower()}" href="#{text.lower()}">{text}</a>'
         if column == "verdict" and text:
             text = f"<strong>{text}</strong>"
         return f'<span class="short">{text}</span>' if short else text

@@ -1,6 +1,5 @@
 """Every sentence and every number in a sentence that the book computes. No result is typed on a page."""
 
-import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
@@ -8,15 +7,13 @@ from pathlib import Path
 
 import pandas as pd
 
-from fpt.evidence.cells import FEW_SEEDS, FEW_SEEDS_OF, TUNED, Cell, StudyCells
+from fpt.evidence.cells import FEW_SEEDS, FEW_SEEDS_OF, Cell, StudyCells
 from fpt.evidence.planes import crossing_of, plane_table, plane_tests
-from fpt.evidence.reading import AT_BOTH, BY_RATE
 from fpt.evidence.runs import rate_text, same_rate, sweeps_table
 from fpt.evidence.show.numbers import interval, known_in_words, points, title
 from fpt.evidence.stats import SIGNIFICANCE, Paired, paired
 from fpt.evidence.verdicts import LEFT_OUT, Verdict, deciding, expected_false, overall
-from fpt.papers import paper_of, table
-from fpt.papers.schema import ATTENDS, KINDS, Rule
+from fpt.papers import table
 from fpt.sweeps import SweepSpec
 
 FEW_LABELS = 6  # more sweeps that are missing are not named: the page on the status has them
@@ -36,49 +33,6 @@ def verdict_words(found: Sequence[Verdict]) -> str:
     words = [overall(found)] + ([f"at {scale} scale ({settings})"] if scale else [])
     words += dict.fromkeys(each.asked for each in tested if each.asked)
     return ", ".join(words + (["exploratory"] if tested and all(each.exploratory for each in tested) else []))
-
-
-def rule_words(rule: Rule) -> str:
-    """What a rule tests, from the fields of the rule: of which rows, where, at which learning rates."""
-    read = table(rule.table) if rule.table else None
-    paper = paper_of(read.paper) if read else None
-    labels = [f"“{paper.label(row)}”" for row in rule.rows] if paper else []
-    until, much = read.until if read else "", _how_much(rule)
-    parts = {
-        **dict(zip(("first", "second", "third", "fourth"), labels, strict=False)),
-        "rows": listed(labels),
-        "others": listed(labels[1:]),
-        "more": f" by {much} points" if much else "",
-        "times": f", {much} times as many" if much else "",
-        "by": f"{rule.by:g}",
-        "ratio": f"1/{rule.by:g} of",
-        "level": rule.level if isinstance(rule.level, str) else f"{rule.level:g}",
-        "next": rate_text(rule.level) if isinstance(rule.level, float) else "the next one of the grid",
-        "goal": f"what “{paper.label(until)}” comes to" if paper and until in paper.rows else "the threshold",
-    }
-    words = KINDS[rule.kind].format_map({**parts, "attention": ATTENDS.get(str(rule.level), "").format_map(parts)})
-    only = " Only the paper's own models on its own tasks decide it." if rule.only_paper_scale else ""
-    return f"{words[0].upper()}{words[1:]}. {_where_read(rule)}.{only}"
-
-
-def _how_much(rule: Rule) -> str:
-    """More than 5, or 5 to 9; nothing where the rule does not say it."""
-    if math.isfinite(rule.to):
-        return f"{rule.by:g} to {rule.to:g}"
-    return f"more than {rule.by:g}" if rule.by else ""
-
-
-def _where_read(rule: Rule) -> str:
-    """The table, the tasks and the learning rates of a rule."""
-    read = table(rule.table) if rule.table else None
-    named = listed([title(task) for task in rule.tasks]) or "every task that has these rows"
-    on = "most tasks that have these rows" if rule.of == "most" else named
-    where = f"Read in {read.where.removeprefix('ours: ')}, on {on}" if read and not read.any_task else f"Read on {on}"
-    if rule.kind in (*BY_RATE, *AT_BOTH, "crossing", "baseline"):
-        return where
-    return (
-        f"{where}, {'each at its own learning rate' if rule.at == TUNED else 'all at the rate that the paper prints'}"
-    )
 
 
 def listed(names: Sequence[str]) -> str:
