@@ -211,14 +211,14 @@ def test_a_card_says_how_its_claim_is_decided() -> None:
 
 OWN = "each at its own learning rate."
 IN_WORDS = {
-    "L-21": "More steps to reach the threshold than “FPT”, 4 to 9 times as many: “pretrained on Bit Memory”. Read in section "
-    f"3.4, Table 6, on Bit XOR, {OWN} Only the paper's own models on its own tasks decide it.",
-    "R-08": "The best learning rate of “Unfrozen Pretrained” is at most 1/3 of that of “Frozen Pretrained”. Read in Table 1, "
-    "on most tasks that have these rows.",
-    "R-03": "“Unfrozen Pretrained” is above “Frozen Pretrained” and “Frozen Random” by more than 5 points. Read in Table 1, "
-    f"on ListOps, CIFAR-10 and CIFAR-10 LRA, {OWN}",
-    "P-03": "“Frozen Pretrained” is above “Unfrozen Pretrained” and “Unfrozen Random”. Read on every task that has these "
-    "rows, all at the rate that the paper prints.",
+    "L-21": "More steps to reach the threshold than “FPT”, 4 to 9 times as many: “pretrained on Bit Memory”. Read in "
+    f"section 3.4, Table 6, on Bit XOR, {OWN} Only the paper's own models on its own tasks decide it.",
+    "R-08": "The best learning rate of “Unfrozen Pretrained” is at most 1/3 of that of “Frozen Pretrained”. Read in "
+    "Table 1, on most tasks that have these rows.",
+    "R-03": "“Unfrozen Pretrained” is above “Frozen Pretrained” and “Frozen Random” by more than 5 points. Read in "
+    f"Table 1, on ListOps, CIFAR-10 and CIFAR-10 LRA, {OWN}",
+    "P-03": "“Frozen Pretrained” is above “Unfrozen Pretrained” and “Unfrozen Random”. Read on every task that has "
+    "these rows, all at the rate that the paper prints.",
     "L-49": "From the paper's learning rate to 1e-3, “FPT” loses more than 0 points. Read in section 3.2, Table 2, on "
     "Homology.",
     "B-04": "The computed score is the printed number: outermost operator. Read on ListOps.",

@@ -70,7 +70,9 @@ def claim_list(names: Iterable[str], studies: Sequence[StudyCells]) -> Page:
         if other and overall(other) != overall(found):
             words += f"; at the paper's rate {text.verdict_words(other)}"
         link = f'<a href="claims.html#{name.lower()}">{html.escape(f"{name}: {each.where}")}</a>'
-        items.append(f"<li>{html.escape(each.says)} <em>({link})</em> <strong>{html.escape(words)}</strong>.</li>")
+        word, rest = overall(found), words.removeprefix(overall(found))
+        verdict = f"<strong>{word}</strong>{html.escape(rest)}"
+        items.append(f"<li>{html.escape(each.says)} <em>({link})</em> {verdict}.</li>")
     return Page([f"<ul>{''.join(items)}</ul>"])
 
 
