@@ -14,11 +14,13 @@ PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
 INSTALL ?= $(BIN)/python -m pip install
 
 # Jupyter Book's own command builds one page after the other; what it would run, told to use every core.
+# Several pages show the same verdicts: they are computed once, and kept until what they follow from changes.
 BOOK = $(BIN)/jupyter-book config sphinx . --config $(CURDIR)/_config.yml --toc $(CURDIR)/book/_toc.yml >/dev/null && \
-  PYTHONPATH=book/_ext $(BIN)/sphinx-build -b html -j auto -a -E -W --keep-going -q .
+  PYTHONPATH=book/_ext FPT_CACHE="$(CURDIR)/$(KEPT)" $(BIN)/sphinx-build -b html -j auto -a -E -W --keep-going -q .
 # Executed notebooks lie beside the pages, which link them; building the book does not read them.
 SHIP = find runs -path '*/published/*/notebook.ipynb' | tar cf - -T - | tar xf - -C
 CHECKED = .test
+KEPT = book/_build/verdicts
 
 # Tests run in two processes; the cells of a notebook stay together.
 TWO ?= -n 2 --dist loadfile
@@ -26,7 +28,7 @@ TWO ?= -n 2 --dist loadfile
 # One thing at a time, also under `make -j`: sweeps and book share the cores by themselves.
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: help report study book compare test lint unit test-book soak install clean
+.PHONY: help report study book compare site readme links test lint unit test-book soak install clean
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "make %-10s %s\n", $$1, $$2}' Makefile
@@ -39,6 +41,17 @@ study: $(STAMP)
 book: $(STAMP)  ## build the book from the runs that are there
 	$(BOOK) book/_build/html
 	$(SHIP) book/_build/html
+
+site: $(STAMP)  ## the book from published results alone, and an archive of it in dist/
+	FPT_ORIGIN=published $(MAKE) book
+	mkdir -p dist
+	$(BIN)/python -m zipfile -c dist/fpt-book-$$($(BIN)/python -c 'import fpt; print(fpt.__version__)').zip book/_build/html
+
+readme: $(STAMP)  ## write what README.md computes from published results
+	FPT_CACHE="$(CURDIR)/$(KEPT)" PYTHONPATH=tests $(BIN)/python -m readme
+
+links: $(STAMP)  ## list every address outside the book that its pages link to, for a check by hand
+	@grep -rhoE 'href="https?://[^"#]+' book/_build/html --include='*.html' | cut -c7- | sort | uniq -c | sort -rn
 
 compare: $(STAMP)
 	@$(BIN)/python -c 'from fpt.evidence import beside_published as beside; \
@@ -57,12 +70,13 @@ unit: $(STAMP)  ## the tests, and every notebook against its own checks
 	$(BIN)/python -m pytest tests notebooks --nbval-lax --nbval-current-env $(TWO)
 
 # From published results only, so that the checks are the same in a fresh clone and after `make report`.
+test-book: KEPT = $(CHECKED)/verdicts
 test-book: $(STAMP)
 	rm -rf $(CHECKED)
 	mkdir -p $(CHECKED)
 	{ FPT_ORIGIN=published $(BOOK) $(CHECKED)/_build/html && $(SHIP) $(CHECKED)/_build/html; } \
 	  >$(CHECKED)/build.log 2>&1 || { cat $(CHECKED)/build.log; exit 1; }
-	FPT_BOOK="$(CURDIR)/$(CHECKED)/_build/html" $(BIN)/python -m pytest tests/book
+	FPT_CACHE="$(CURDIR)/$(KEPT)" FPT_BOOK="$(CURDIR)/$(CHECKED)/_build/html" $(BIN)/python -m pytest tests/book
 
 soak: $(STAMP)  ## every sweep of both papers with tiny models: `make test` runs one of each kind
 	FPT_SOAK=1 $(BIN)/python -m pytest tests/end_to_end -m soak

@@ -3,15 +3,17 @@
 import math
 from collections.abc import Callable, Mapping
 from itertools import pairwise
-from typing import get_args
 
 from fpt.evidence import by_rate, planes, steps
 from fpt.evidence.attention import maps_of, scores
 from fpt.evidence.baselines import LINEAR, known_scores
 from fpt.evidence.cells import Cell
-from fpt.evidence.reading import NOT_TESTED, Part, Reading
+from fpt.evidence.reading import CONTRADICTED, INCONCLUSIVE, NOT_TESTED, SUPPORTED, Part, Reading
 from fpt.evidence.stats import POINT, paired
-from fpt.papers.schema import Kind
+from fpt.papers import schema
+from fpt.papers.schema import LEVELS, Claim, Rule
+
+TOLERANCE = 0.5  # points, of a computed baseline
 
 
 def parts_of(reading: Reading) -> list[Part]:
@@ -125,7 +127,23 @@ def attends(reading: Reading) -> list[Part]:
     return [reading.part(f"{first.label}: {name}", paired(*pair)) for name, pair in tests.items()]
 
 
+def baseline_verdict(claim: Claim, rule: Rule, task: str) -> tuple[str, str]:
+    """A word and a note: supported where the computed score is the printed number within 0.5 points or two standard
+    errors of their difference; contradicted beyond twice that; not tested where it was not counted."""
+    name, scores = str(rule.level), known_scores(task)
+    if name not in scores:
+        return NOT_TESTED, f"{task}: {name} was not counted"
+    score, noise = 100 * scores[name].share, 100 * scores[name].standard_error
+    printed, error = claim.numbers["accuracy"], claim.numbers.get("se", 0.0)
+    if isinstance(printed, dict):
+        printed = printed[LEVELS.index(name)]
+    allowed = printed if isinstance(printed, list | tuple) else [printed]
+    away, close = min(abs(score - number) for number in allowed), max(TOLERANCE, 2 * math.hypot(error, noise))
+    word = SUPPORTED if away <= close else CONTRADICTED if away > 2 * close else INCONCLUSIVE
+    return word, f"{task}: {name} {score:.1f}, printed {' and '.join(f'{number:g}' for number in allowed)}"
+
+
 _FUNCTIONS = vars(by_rate) | vars(planes) | vars(steps) | globals()
 KINDS: Mapping[str, Callable[[Reading], list[Part]]] = {  # a kind is tested by the function of its name
-    kind: _FUNCTIONS[kind] for kind in get_args(Kind) if kind in _FUNCTIONS
+    kind: _FUNCTIONS[kind] for kind in schema.KINDS if kind in _FUNCTIONS
 }

@@ -1,11 +1,12 @@
 """Verdicts: what the runs of each study say about a claim, by the claim's rule (fpt/papers)."""
 
-import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
+from pydantic import ConfigDict, TypeAdapter
+
+from fpt.evidence import kept
 from fpt.evidence.arithmetic import computed
-from fpt.evidence.baselines import known_scores
 from fpt.evidence.cells import AT_PAPERS_RATE, NOT_RUN, PAPER_SCALE, REDUCED, TUNED, StudyCells
 from fpt.evidence.reading import (
     AT_BOTH,
@@ -20,10 +21,10 @@ from fpt.evidence.reading import (
     Reading,
     word_of,
 )
-from fpt.evidence.rules import parts_of
+from fpt.evidence.rules import baseline_verdict, parts_of
 from fpt.evidence.stats import SIGNIFICANCE, holm, partial_conjunction
 from fpt.papers import claims, paper_of, rule_hash, table
-from fpt.papers.schema import LEVELS, RULES, Claim, Rule
+from fpt.papers.schema import RULES, Claim, Rule
 
 __all__ = ["CONTRADICTED", "DIVERGED", "EDGE", "INCONCLUSIVE", "NOT_TESTED", "SUPPORTED", "Part", "Verdict"]
 
@@ -33,7 +34,6 @@ ASKED, CHANGED = "asked before the runs", "rule changed since"
 UNDECIDED = (DIVERGED, EDGE, INCONCLUSIVE)  # the first of these names the verdict where several keep it open
 LEFT_OUT = (NOT_RUN, NOT_TESTED)  # parts that say nothing
 STRENGTH = (SUPPORTED, CONTRADICTED, DOCUMENTARY, INCONCLUSIVE, EDGE, DIVERGED, NOT_RUN, NOT_TESTED)
-TOLERANCE = 0.5  # points, of a computed baseline
 
 
 @dataclass(frozen=True)
@@ -57,6 +57,9 @@ class Verdict:
     @property
     def tasks(self) -> set[str]:
         return {part.task for part in self.parts if part.word not in LEFT_OUT}
+
+
+JUDGED = TypeAdapter(dict[str, Verdict | None], config=ConfigDict(ser_json_inf_nan="constants"))
 
 
 def verdict(claim: Claim, study: StudyCells) -> Verdict | None:
@@ -89,11 +92,17 @@ def _corrected(found: Verdict, study: StudyCells) -> Verdict:
 
 def other_reading(claim: Claim, study: StudyCells) -> Verdict | None:
     """The same at the paper's learning rate; None where the claim's rules are not read tuned."""
+    rules = _at_papers_rate(claim)
+    return _by_rules(claim, rules, study) if rules else None
+
+
+def _at_papers_rate(claim: Claim) -> tuple[Rule, ...]:
+    """The claim's rules at the paper's rate; none where they are not read tuned."""
     fixed = (*BY_RATE, *AT_BOTH, "crossing", "baseline")
     tuned = [rule.at == TUNED and rule.kind not in fixed for rule in claim.rule]
-    rules = [rule.model_copy(update={"at": AT_PAPERS_RATE}) if turn else rule
-             for rule, turn in zip(claim.rule, tuned, strict=True)]  # fmt: skip
-    return _by_rules(claim, rules, study) if any(tuned) else None
+    rules = (rule.model_copy(update={"at": AT_PAPERS_RATE}) if turn else rule
+             for rule, turn in zip(claim.rule, tuned, strict=True))  # fmt: skip
+    return tuple(rules) if any(tuned) else ()
 
 
 def verdicts(claim: Claim, studies: Iterable[StudyCells]) -> list[Verdict]:
@@ -145,12 +154,25 @@ def deciding(found: Iterable[Verdict]) -> list[Verdict]:
 
 
 def _by_rules(claim: Claim, rules: Sequence[Rule], study: StudyCells) -> Verdict | None:
-    """Made once for a study: a primary claim asks for the verdicts on all the others."""
-    key = f"{claim.id} {rules}"
-    if key not in study.judged:
+    """Made once for a study, and where a folder is named for it once for all pages: a primary claim asks for the
+    verdicts on all the others, and several pages show the same."""
+    if kept.is_on() and not study.judged:
+        study.judged.update(kept.kept(JUDGED, kept.files_of(study), lambda: _every(study)))
+    if (key := _key(claim, rules)) not in study.judged:
         study.judged[key] = _judged(claim, rules, study)
     found: Verdict | None = study.judged[key]
     return found
+
+
+def _every(study: StudyCells) -> dict[str, Verdict | None]:
+    """On every claim, as it says it and at the paper's rate."""
+    by_runs = [claim for claim in claims().values() if any(rule.table for rule in claim.rule)]
+    both = [(claim, rules) for claim in by_runs for rules in (claim.rule, _at_papers_rate(claim)) if rules]
+    return {_key(claim, rules): _judged(claim, rules, study) for claim, rules in both}
+
+
+def _key(claim: Claim, rules: Sequence[Rule]) -> str:
+    return f"{claim.id} {rules}"
 
 
 def _judged(claim: Claim, rules: Sequence[Rule], study: StudyCells) -> Verdict | None:
@@ -258,24 +280,9 @@ def _setting(readings: Sequence[Reading]) -> str:
 
 
 def _by_baselines(claim: Claim) -> Verdict:
-    """Supported where each computed score is the printed number within 0.5 points or two standard errors of their
-    difference; contradicted beyond twice that; not tested where it was not counted."""
-    parts = [_baseline(claim, rule, task) for rule in claim.rule for task in rule.tasks]
+    """By each baseline that the claim names."""
+    parts = [baseline_verdict(claim, rule, task) for rule in claim.rule for task in rule.tasks]
     words = {word for word, _ in parts}
     word = next((word for word in (CONTRADICTED, NOT_TESTED, INCONCLUSIVE) if word in words), SUPPORTED)
     notes = [*(rule.part for rule in claim.rule if rule.part), *(note for _, note in parts)]
     return Verdict(claim.id, word, note="; ".join(dict.fromkeys(notes)))
-
-
-def _baseline(claim: Claim, rule: Rule, task: str) -> tuple[str, str]:
-    name, scores = str(rule.level), known_scores(task)
-    if name not in scores:
-        return NOT_TESTED, f"{task}: {name} was not counted"
-    score, noise = 100 * scores[name].share, 100 * scores[name].standard_error
-    printed, error = claim.numbers["accuracy"], claim.numbers.get("se", 0.0)
-    if isinstance(printed, dict):
-        printed = printed[LEVELS.index(name)]
-    allowed = printed if isinstance(printed, list | tuple) else [printed]
-    away, close = min(abs(score - number) for number in allowed), max(TOLERANCE, 2 * math.hypot(error, noise))
-    word = SUPPORTED if away <= close else CONTRADICTED if away > 2 * close else INCONCLUSIVE
-    return word, f"{task}: {name} {score:.1f}, printed {' and '.join(f'{number:g}' for number in allowed)}"

@@ -32,35 +32,41 @@ RULES = 2  # raised when a rule comes to mean something else: what was asked bef
 
 Fields = dict[str, Any]  # fields of a sweep, and options of its task and backbone
 
-# What a rule says of its rows; fpt.evidence.verdicts holds a function for each.
-Kind = Literal[
-    "beats",  # the first row above every other one, by more than `by` points, and at most `to`
-    "matches_or_beats",  # the first row not more than the margin below any other one
-    "comparable",  # the first row within the margin of every other one, by two one-sided tests
-    "order",  # rows from worst to best, each above the one before
-    "jump",  # rows in order: the first step is the largest
-    "larger_difference",  # of four rows: the first minus the second more than the third minus the fourth
-    "near",  # each row where the paper prints it
-    "linear",  # the row within the margin of a linear classifier on the inputs
-    "reaches",  # the row reaches `level` percent
-    "faster",  # every other row needs more steps to the table's goal than the first, `by` to `to` times as many
-    "never_reaches",  # the first row does not come to the last accuracy of the second
-    "small_gap",  # the row's training accuracy less than the margin above its test accuracy
-    "smaller_gap",  # the gap of the first row smaller than that of every other one
-    "unstable",  # the row loses more than `by` points, or diverges, at the paper's rate
-    "drop",  # the row loses more than `by` points from the paper's rate to the next of its grid
-    "lower_rate",  # the best rate of the first row at most 1/`by` of that of every other one
-    "inverts",  # the second row leads at every rate below the paper's at which one has learned, not at the paper's
-    "fixed_and_tuned",  # the first row leads at the paper's rate, and loses to the second where both are tuned
-    "orders_differ",  # the order of all rows is another at each rate from 1e-5 to 1e-3
-    "plane",  # at one rate for both, each of two rows above the other at some rate and budget (fpt.evidence.planes)
-    "crossing",  # both tuned, the first row comes to lead the second within the budgets
-    "attends",  # first-layer attention: `level` names the score (needed, lead, weaker)
-    "baseline",  # the computed score named `level` of a task is the printed number
-]
+# The kinds of rules, each in words; fpt.evidence.rules holds a function for each.
+KINDS: Mapping[str, str] = {
+    "beats": "{first} is above {others}{more}",
+    "matches_or_beats": "{first} is not below {others} by more than the margin",
+    "comparable": "{first} is within the margin of {others}",  # two one-sided tests
+    "order": "from worst to best, each above the one before: {rows}",
+    "jump": "in the order {rows}, the first step is the largest",
+    "larger_difference": "{first} minus {second} is more than {third} minus {fourth}",
+    "near": "within the margin of the printed number: {rows}",
+    "linear": "within the margin of a linear classifier on the inputs: {rows}",
+    "reaches": "at least {level} percent: {rows}",
+    "faster": "more steps to reach {goal} than {first}{times}: {others}",
+    "never_reaches": "{first} does not come to the last accuracy of {others}",
+    "small_gap": "training accuracy is less than the margin above test accuracy: {rows}",
+    "smaller_gap": "the gap between training and test accuracy of {first} is smaller than that of {others}{more}",
+    "unstable": "at the paper's learning rate {rows} loses more than {by} points against its own rate, or diverges",
+    "drop": "from the paper's learning rate to {next}, {rows} loses more than {by} points",
+    "lower_rate": "the best learning rate of {first} is at most {ratio} that of {others}",
+    "inverts": "{first} is not below {others} by more than the margin at the paper's learning rate; {others} is above "
+    "{first} at every lower rate at which one of them has learned",
+    "fixed_and_tuned": "{first} is above {others} at the paper's learning rate, and below it where both are tuned",
+    "orders_differ": "at each learning rate from 1e-5 to 1e-3, the order is another one: {rows}",
+    "plane": "at one learning rate for both, {first} is above {others} at some rate and budget of steps, and below it "
+    "at another",  # fpt.evidence.planes
+    "crossing": "each at its own learning rate, {first} comes to lead {others} within the budgets of steps",
+    "attends": "in the first layer, {attention}",
+    "baseline": "the computed score is the printed number: {level}",
+}
 ALONE = {"near", "linear", "reaches", "small_gap", "unstable", "drop", "attends"}  # every other kind compares rows
 # These compare the first row with the second, and no others.
-ATTENDS = ("needed", "lead", "weaker")  # scores of `attends`
+ATTENDS = {  # the scores of `attends`, in words
+    "needed": "{first} attends to the needed tokens more than twice an even spread, and more than untrained",
+    "lead": "{first} attends to the needed string more than to any other, and more clearly than untrained",
+    "weaker": "{first} attends to the needed tokens more than an even spread, and less than {others}",
+}
 LEVELS = tuple(f"exact to depth {depth}" for depth in range(10))  # of ListOps: deeper lists count as typical ones
 BASELINES = ("chance", "linear classifier", "majority class", "copy the visible bits", "outermost operator", *LEVELS)
 NEVER = "never"  # the only text that a table prints: of steps
@@ -74,7 +80,7 @@ class _Strict(BaseModel):
 class Rule(_Strict):
     """How cells decide a claim: a kind, the rows that it names, and the table and tasks on which they are read."""
 
-    kind: Kind
+    kind: str  # one of KINDS
     rows: tuple[str, ...] = ()
     table: str = ""
     tasks: tuple[str, ...] = ()  # of the table; none: all that the rows have there
@@ -90,11 +96,11 @@ class Rule(_Strict):
     @classmethod
     def _kind_as_key(cls, data: Any) -> Any:
         """`{beats: [FPT, random], table: ...}` in the file."""
-        if not isinstance(data, Mapping) or "kind" in data:
+        if not isinstance(data, Mapping) or data.get("kind") in KINDS:
             return data
-        kinds = [key for key in data if key in Kind.__args__]  # type: ignore[attr-defined]
+        kinds = [key for key in data if key in KINDS]
         if len(kinds) != 1:
-            raise ValueError(f"needs one kind of rule, one of {', '.join(Kind.__args__)}")  # type: ignore[attr-defined]
+            raise ValueError(f"needs one kind of rule, one of {', '.join(KINDS)}")
         rest = {key: value for key, value in data.items() if key != kinds[0]}
         rows = data[kinds[0]]
         return {"kind": kinds[0], "rows": [rows] if isinstance(rows, str) else rows, **rest}

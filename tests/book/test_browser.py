@@ -29,6 +29,7 @@ from fpt.evidence.planes import crossing_of, plane_table, plane_tests
 from fpt.evidence.runs import rate_text
 from fpt.evidence.show.numbers import interval, points
 from fpt.evidence.stats import SIGNIFICANCE, sem
+from fpt.papers import claims
 
 pytestmark = [pytest.mark.book, pytest.mark.browser, pytest.mark.timeout(1200)]  # half a minute, if nothing else runs
 
@@ -60,6 +61,7 @@ const all = (of, property) => [...new Set([...document.querySelectorAll(`figure.
   (each) => getComputedStyle(each)[property]))].filter((colour) => colour.startsWith("rgb")).map(numbers);
 return [numbers(page.color), numbers(page.backgroundColor), all("text", "fill"), all("path", "stroke")];
 """
+CARDS = "return [...document.querySelectorAll('details.claim:not([hidden])')].map((card) => card.id.toUpperCase())"
 WITHOUT_TRANSITIONS = """
 const style = document.createElement("style");
 style.textContent = "*, *::before, *::after { transition: none !important }";
@@ -437,3 +439,88 @@ def test_the_script_is_small_and_names_no_host(html: Path) -> None:
     script = (html / "_static/explorer.js").read_text(encoding="utf-8")
     assert len(script.encode()) <= 100_000
     assert {match[1] for match in re.finditer(r"""["'`]\w*://([^/"'`]+)""", script)} <= {"www.w3.org"}  # name spaces
+
+
+# --- the claims
+
+
+@pytest.fixture
+def cards(browser: webdriver.Chrome, html: Path) -> webdriver.Chrome:
+    wide(browser, WIDE)
+    browser.get((html / "book/claims.html").as_uri())
+    return browser
+
+
+FILTERS = ("paper", "verdict", "scale")
+
+
+def seen(browser: webdriver.Chrome) -> list[str]:
+    """The claims that are shown."""
+    found: list[str] = browser.execute_script(CARDS)
+    return found
+
+
+def test_claims_are_filtered_by_paper_verdict_and_scale(cards: webdriver.Chrome) -> None:
+    assert seen(cards) == list(claims())
+    verdicts = Select(cards.find_element(By.ID, "claims-verdict"))
+    verdicts.select_by_visible_text("documentary")
+    documentary = [name for name, claim in claims().items() if claim.documentary]
+    assert seen(cards) == documentary
+    Select(cards.find_element(By.ID, "claims-paper")).select_by_visible_text("Rothermel et al. 2021")
+    both = [name for name in documentary if claims()[name].paper == "rothermel2021"]
+    assert seen(cards) == both
+    said = cards.find_element(By.CSS_SELECTOR, ".fpt-filter [role=status]").text
+    assert said == f"{len(both)} of {len(claims())} claims are shown."
+    heads = [head.text for head in cards.find_elements(By.TAG_NAME, "h2") if head.is_displayed()]
+    assert [head for head in heads if head.startswith(("Lu", "Our", "Trivial"))] == []
+    verdicts.select_by_visible_text("all")
+    Select(cards.find_element(By.ID, "claims-scale")).select_by_visible_text("no run")
+    without = cards.execute_script(
+        "return [...document.querySelectorAll('details.claim:not([hidden])')].map((c) => c.dataset)"
+    )
+    assert {card["scale"] for card in without} == {"no run"}
+    assert {card["paper"] for card in without} == {"rothermel2021"}
+
+
+def test_an_address_opens_its_claim_whatever_is_filtered(cards: webdriver.Chrome) -> None:
+    Select(cards.find_element(By.ID, "claims-paper")).select_by_visible_text("Lu et al. 2021")
+    assert not cards.find_element(By.ID, "r-01").is_displayed()
+    cards.execute_script("location.hash = 'r-01'")
+    WebDriverWait(cards, 5).until(lambda browser: browser.find_element(By.CSS_SELECTOR, "#r-01 dl").is_displayed())
+    assert seen(cards) == list(claims())
+
+
+def test_claims_are_reached_and_opened_by_keyboard(cards: webdriver.Chrome) -> None:
+    cards.execute_script("const h = document.querySelector('h1'); h.tabIndex = -1; h.focus()")
+    reached: list[str] = []
+    while not reached or reached[-1] != "summary":
+        cards.switch_to.active_element.send_keys(Keys.TAB)
+        name, outline, width = cards.execute_script(FOCUSED)
+        reached.append(name)
+        if name.startswith("claims-") or name == "summary":
+            assert outline != "none", name
+            assert width >= 2, name
+    assert [name for name in reached if name.startswith("claims-")] == [
+        "claims-paper",
+        "claims-verdict",
+        "claims-scale",
+    ]
+    cards.switch_to.active_element.send_keys(Keys.ENTER)
+    assert cards.execute_script("return document.querySelector('details.claim').open") is True
+
+
+def test_without_scripts_the_claims_are_the_whole_list(cards: webdriver.Chrome) -> None:
+    try:
+        cards.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": True})
+        cards.refresh()
+        assert seen(cards) == list(claims())
+        assert not cards.find_elements(By.CSS_SELECTOR, ".fpt-filter")
+    finally:
+        cards.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": False})
+
+
+def test_the_summary_fits_one_screen(browser: webdriver.Chrome, html: Path) -> None:
+    wide(browser, WIDE)
+    browser.get((html / "book/summary.html").as_uri())
+    bottom = "return document.querySelector('.fpt-columns').getBoundingClientRect().bottom"
+    assert browser.execute_script(bottom) <= 1000

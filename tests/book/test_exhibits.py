@@ -7,20 +7,23 @@ from pathlib import Path
 import numpy as np
 import pytest
 import synthetic
+from bs4 import BeautifulSoup
 from made_cells import verdict
 from matplotlib.container import BarContainer, ErrorbarContainer
-from pages import definitions
+from pages import ROOT, definitions
 
-from fpt.evidence import StudyCells, by_depth, depth_figure, depth_table, setups
+from fpt.evidence import StudyCells, by_depth, depth_figure, depth_table, setups, verdicts_on
 from fpt.evidence.show import text
-from fpt.evidence.verdicts import ASKED, CONTRADICTED, SUPPORTED
-from fpt.papers import claims, table
+from fpt.evidence.show.numbers import difference
+from fpt.evidence.verdicts import ASKED, CONTRADICTED, EDGE, SUPPORTED, Verdict
+from fpt.papers import claims, paper_of, table
 
 TABLE_1 = table("rothermel-table-1")
 FREEZING = definitions("book/lu-freezing.md")
 ROTHERMEL = definitions("book/rothermel.md")
 STATUS = definitions("book/status.md")
 CLAIMS = definitions("book/claims.md")
+SUMMARY = definitions("book/summary.md")
 MISPRINTS = definitions("book/misprints.md")
 LEARNING_RATE = definitions("book/learning-rate.md")
 TASKS = ("listops", "mnist", "cifar10", "cifar10-lra")
@@ -144,20 +147,100 @@ def test_how_often_fewer_rates_and_seeds_agree(study: Path) -> None:
     assert "no results" in LEARNING_RATE.agreement_figure({}).get_label()
 
 
-def test_the_table_of_claims_names_every_study_with_its_word() -> None:
+def card(name: str, found: list[Verdict], other: list[Verdict] | None = None, **places: list[str]) -> BeautifulSoup:
+    return BeautifulSoup(CLAIMS.card(name, found, other or [], places), "html.parser")
+
+
+def test_a_card_names_every_study_with_its_word() -> None:
     asked = replace(verdict("R-01", SUPPORTED, "a"), asked=ASKED)
-    found = {"R-01": [asked, verdict("R-01", CONTRADICTED, "b")], "R-18": []}
-    shown = CLAIMS.claims_table(found, {"R-01": [verdict("R-01", SUPPORTED, "a")]})
-    row = shown.frame.iloc[0]
-    words = "a: supported, tiny-lm, 400 steps, asked before the runs; b: contradicted, tiny-lm, 400 steps"
-    assert (row["verdict"], row["studies"]) == ("studies disagree", words)
-    assert (row["scale"], row["at the paper's rate"]) == ("reduced", SUPPORTED)
-    assert 'id="r-18"' in shown._repr_html_()
+    other = replace(verdict("R-01", CONTRADICTED, "b"), note="half of it")
+    shown = card("R-01", [asked, other], [verdict("R-01", SUPPORTED, "a")], **{"R-01": ["here"]})
+    assert shown.details is not None
+    assert shown.details["id"] == "r-01"
+    assert (shown.details["data-verdict"], shown.details["data-scale"]) == ("studies disagree", "reduced")
+    assert [line.get_text() for line in shown.select("dd li")] == [
+        "a: supported, reduced scale, tiny-lm, 400 steps, asked before the runs",
+        "b: contradicted, reduced scale, tiny-lm, 400 steps (half of it)",
+        "At the paper's learning rate: supported, at reduced scale (tiny-lm, 400 steps)",
+    ]
+    heads = [head.get_text() for head in shown.select("dt")]
+    assert heads == ["The paper says", "Where", "Remark", "The rule", "We find", "Shown in"]
 
 
-def test_notes_of_several_studies_name_the_study() -> None:
-    some = [("a", "half of it; few tasks"), ("b", "half of it"), ("c", "half of it; few tasks; more")]
-    found = {"R-01": [replace(verdict("R-01", SUPPORTED, study), note=note) for study, note in some]}
-    assert CLAIMS.claims_table(found, {}).frame.iloc[0]["note"] == "half of it; a, c: few tasks; c: more"
-    lone = {"R-01": found["R-01"][:1]}
-    assert CLAIMS.claims_table(lone, {}).frame.iloc[0]["note"] == "half of it; few tasks"
+def test_a_card_says_how_its_claim_is_decided() -> None:
+    several = card("L-05", [])
+    assert [line.get_text()[:33] for line in several.select("dd ol li")] == [
+        "“FPT” is above “LSTM” by more tha", "“full” is above “LSTM” by more th"
+    ]  # fmt: skip
+    assert "Read, not computed. what the text says" in card("L-09", [Verdict("L-09", "documentary")]).get_text()
+    assert "Computed without runs. 1 = 1" in card("O-02", [Verdict("O-02", SUPPORTED, note="1 = 1")]).get_text()
+
+
+OWN = "each at its own learning rate."
+IN_WORDS = {
+    "L-21": "More steps to reach the threshold than “FPT”, 4 to 9 times as many: “pretrained on Bit Memory”. Read in "
+    f"section 3.4, Table 6, on Bit XOR, {OWN} Only the paper's own models on its own tasks decide it.",
+    "R-08": "The best learning rate of “Unfrozen Pretrained” is at most 1/3 of that of “Frozen Pretrained”. Read in "
+    "Table 1, on most tasks that have these rows.",
+    "R-03": "“Unfrozen Pretrained” is above “Frozen Pretrained” and “Frozen Random” by more than 5 points. Read in "
+    f"Table 1, on ListOps, CIFAR-10 and CIFAR-10 LRA, {OWN}",
+    "P-03": "“Frozen Pretrained” is above “Unfrozen Pretrained” and “Unfrozen Random”. Read on every task that has "
+    "these rows, all at the rate that the paper prints.",
+    "L-49": "From the paper's learning rate to 1e-3, “FPT” loses more than 0 points. Read in section 3.2, Table 2, on "
+    "Homology.",
+    "B-04": "The computed score is the printed number: outermost operator. Read on ListOps.",
+}
+
+
+@pytest.mark.parametrize(("name", "words"), IN_WORDS.items())
+def test_a_rule_in_words(name: str, words: str) -> None:
+    assert CLAIMS.rule_words(claims()[name].rule[0]) == words
+
+
+def test_every_rule_has_words_with_its_rows_and_numbers() -> None:
+    for name, each in claims().items():
+        for rule in each.rule:
+            words = CLAIMS.rule_words(rule)
+            assert "{" not in words, name
+            labels = [paper_of(each.paper).label(row) for row in rule.rows]
+            assert all(f"“{label}”" in words for label in labels), name
+            assert not rule.by or f"{rule.by:g}" in words, name
+
+
+def test_the_comparisons_of_a_card_can_be_opened(study: Path) -> None:
+    found = verdicts_on(["R-02"], [StudyCells(study)])
+    table = card("R-02", found).select_one("details details table")
+    assert table is not None
+    assert difference(found[0].parts[0]) in table.get_text()
+    assert "claim" not in [head.get_text() for head in table.select("th")]
+
+
+def test_sections_that_show_a_claim_or_its_table(tmp_path: Path) -> None:
+    page = """# A page\n```{code-cell} ipython3\nclaims("R-01")\n```\n## A section, here\n
+```{code-cell} ipython3\nexhibit("lu-table-2", study)\n```\nText on "R-02".\n"""
+    (tmp_path / "one.md").write_text(page)
+    (tmp_path / "claims.md").write_text(page)
+    links = {
+        "R-01": '<a href="one.html">A page</a>',
+        "lu-table-2": '<a href="one.html#a-section-here">A page: A section, here</a>',
+    }
+    assert {name: list(found) for name, found in CLAIMS.places(tmp_path).items()} == {n: [v] for n, v in links.items()}
+
+
+def test_a_claim_that_runs_decide_is_shown_in_some_section() -> None:
+    at = CLAIMS.places(ROOT / "book")
+    lost = [
+        n
+        for n, each in claims().items()
+        if each.rule and not any(at.get(p) for p in (n, *(r.table for r in each.rule)))
+    ]
+    assert [name for name in lost if not name.startswith("B-")] == []
+
+
+def test_the_score_counts_every_claim_once() -> None:
+    found = {"R-01": [verdict("R-01", SUPPORTED, "a")], "R-02": [], "O-02": [Verdict("O-02", SUPPORTED)]}
+    found["R-03"] = [verdict("R-03", EDGE, "a")]
+    rows = SUMMARY.score_table(found).frame.set_index("verdict")
+    assert rows.loc["supported"].to_dict() == {"no run": "1", "reduced": "1"}
+    assert rows.loc["inconclusive"].to_dict() == {"no run": "", "reduced": "1"}
+    assert rows.loc["not tested"].to_dict() == {"no run": "1", "reduced": ""}

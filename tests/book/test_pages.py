@@ -14,6 +14,7 @@ from pages import definitions
 from fpt.evidence import StudyCells, known_scores, load_runs, verdicts_on
 from fpt.evidence.show import text
 from fpt.evidence.show.numbers import difference
+from fpt.evidence.verdicts import LEFT_OUT
 from fpt.papers import claims, table
 from fpt.sweeps import load_study
 
@@ -229,14 +230,31 @@ def test_every_printed_accuracy_on_listops_has_its_place(html: Path) -> None:
         assert f"{100 * known_scores('listops')[name].share:.1f}%" in said
 
 
-def test_every_claim_of_both_papers_has_a_row_a_verdict_and_an_address(html: Path) -> None:
-    rows = rows_of(html, "book/claims.html", "verdict")
-    assert [row["id"] for row in rows] == [name for name, claim in claims().items() if claim.paper != "ours"]
-    assert len(rows) == 131
-    assert all(row["verdict"] for row in rows)
-    page = parsed(html / "book/claims.html")
-    assert all(page.find(id=name.lower()) for name in claims())
-    assert all(row["scale"] for row in rows if row.get("studies"))  # a column in which nothing stands is not shown
+def test_every_claim_has_a_card_a_verdict_and_an_address(html: Path, published: dict[str, StudyCells]) -> None:
+    cards = article(html / "book/claims.html").select("details.claim")
+    assert [str(card["id"]).upper() for card in cards] == list(claims())
+    assert sum(claims()[str(card["id"]).upper()].paper != "ours" for card in cards) == 131
+    for card in cards:
+        name = str(card["id"]).upper()
+        words = " ".join(card.get_text(" ").split())
+        assert card["data-verdict"] in words, name
+        assert claims()[name].quote.split("$")[0][:40].split("\n")[0] in words, name
+        heads = [head.get_text() for head in card.select("dt")]
+        assert {"Where", "The rule"} <= set(heads), name
+        tested = [found for found in verdicts_on([name], list(published.values())) if found.parts and found.study]
+        for found in tested:
+            if found.word not in LEFT_OUT:
+                assert f"{found.study}: {found.word}" in words, name
+                assert all(difference(part) in words for part in found.parts), name
+
+
+def test_links_to_claims_lead_to_their_cards(html: Path) -> None:
+    links = {
+        str(link["href"]).partition("claims.html#")[2]
+        for page in sorted((html / "book").glob("*.html"))
+        for link in parsed(page).select('a[href*="claims.html#"]')
+    }
+    assert {name.lower() for name in claims() if name.startswith(("R", "O", "P-0"))} <= links
 
 
 def test_no_figure_is_empty(html: Path) -> None:

@@ -37,8 +37,8 @@ MAPS = (
 )
 PLANE = (
     "Test accuracy of the {} arm minus that of the {} arm, in points, by learning rate and budget. Blue: the first is "
-    "ahead. Orange: the second is ahead. Bold with a star: the sign is certain after correction for all pairs. Hatched: "
-    "the winner may change here."
+    "ahead. Orange: the second is ahead. Bold with a star: the sign is certain after correction for all pairs. "
+    "Hatched: the winner may change here."
 )
 CROSSING = (
     "The same two arms, tuned: at each budget, each seed has the rate that the other seeds choose. First: both arms. "
@@ -77,7 +77,9 @@ def claim_list(names: Iterable[str], studies: Sequence[StudyCells], page: str = 
             words += f"; at the paper's rate {text.verdict_words(other)}"
         link = explained(f"{name}: {each.where}")
         link = f'<a href="{page}#{name.lower()}">{link}</a>' if page else link
-        items.append(f"<li>{explained(each.says)} <em>({link})</em> <strong>{explained(words)}</strong>.</li>")
+        word, rest = overall(found), words.removeprefix(overall(found))
+        verdict = f"<strong>{word}</strong>{explained(rest)}"
+        items.append(f"<li>{explained(each.says)} <em>({link})</em> {verdict}.</li>")
     return Page([f"<ul>{''.join(items)}</ul>"])
 
 

@@ -80,14 +80,12 @@ class Table:
     """A table of text with a caption; an empty column is not shown. A script of the page lets readers sort it: by the
     number with which a cell begins, if most cells of the column begin with one.
 
-    A column `verdict` is bold. The cells of the column `anchors` are links to themselves: R-01 has the address #r-01.
-    `links` are addresses, one per row or empty, to which the first column leads.
+    A column `verdict` is bold. `links` are addresses, one per row or empty, to which the first column leads.
     Raises ValueError for a column without a name: it would be an empty header.
     """
 
     frame: pd.DataFrame
     caption: str = ""
-    anchors: str = ""
     links: Sequence[str] = ()
 
     def __post_init__(self) -> None:
@@ -121,8 +119,6 @@ class Table:
 
     def _cell(self, column: str, value: str) -> str:
         text = explained(value)
-        if column == self.anchors:
-            text = f'<a id="{value.lower()}" href="#{value.lower()}">{text}</a>'
         if column == "verdict" and text:
             text = f"<strong>{text}</strong>"
         return f'<span class="short">{text}</span>' if len(value) <= SHORTEST else text

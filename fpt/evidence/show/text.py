@@ -35,6 +35,11 @@ def verdict_words(found: Sequence[Verdict]) -> str:
     return ", ".join(words + (["exploratory"] if tested and all(each.exploratory for each in tested) else []))
 
 
+def listed(names: Sequence[str]) -> str:
+    """One, two and three."""
+    return " and ".join(filter(None, [", ".join(names[:-1]), *names[-1:]]))
+
+
 def counts(found: Mapping[str, Sequence[Verdict]]) -> str:
     """How many claims have which verdict at which scale, and how many false verdicts are to be expected."""
     scales = {name: scale_words(verdicts) if any(v.parts for v in verdicts) else "" for name, verdicts in found.items()}
