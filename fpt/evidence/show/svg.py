@@ -8,6 +8,7 @@ import matplotlib as mpl
 from matplotlib.figure import Figure
 
 POINT = 4 / 3  # pixels
+PHONE, SHRINK = 343, 0.75  # pixels of a column of text; the smallest scale at which text of 10 points is read
 NO_METADATA: dict[str, Any] = dict.fromkeys(("Creator", "Date", "Format", "Type"))
 COLOUR_BAR = "<colorbar>"  # matplotlib's label of its axes
 IN_A_PAGE = (  # what matplotlib writes for a file, and what it is in a page
@@ -52,6 +53,8 @@ def _element(figure: Figure, salt: str) -> str:
 
 
 def _sized(found: re.Match[str]) -> str:
-    """Black fills are not written at all: they inherit the root's."""
+    """Its width in pixels, and the least to which a narrow page may shrink it; what is too wide even then scrolls, at its
+    full size. Black fills are not written at all: they inherit the root's."""
     width = round(POINT * float(found[1]))
-    return f' width="{width}" style="--width: {width}px" fill="currentColor"'
+    least = SHRINK * width if SHRINK * width <= PHONE else width
+    return f' width="{width}" style="--width: {width}px; --least: {least:g}px" fill="currentColor"'
