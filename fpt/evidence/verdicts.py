@@ -156,12 +156,13 @@ def deciding(found: Iterable[Verdict]) -> list[Verdict]:
 def _by_rules(claim: Claim, rules: Sequence[Rule], study: StudyCells) -> Verdict | None:
     """Made once for a study, and where a folder is named for it once for all pages: a primary claim asks for the
     verdicts on all the others, and several pages show the same."""
-    if kept.is_on() and not study.judged:
-        study.judged.update(kept.kept(JUDGED, kept.files_of(study), lambda: _every(study)))
-    if (key := _key(claim, rules)) not in study.judged:
-        study.judged[key] = _judged(claim, rules, study)
-    found: Verdict | None = study.judged[key]
-    return found
+    judged: dict[str, Verdict | None] = study.judged
+    if kept.is_on() and not judged:
+        found = kept.kept(JUDGED, kept.files_of(study), lambda: _every(study))
+        judged.update(found)
+    if (key := _key(claim, rules)) not in judged:
+        judged[key] = _judged(claim, rules, study)
+    return judged[key]
 
 
 def _every(study: StudyCells) -> dict[str, Verdict | None]:

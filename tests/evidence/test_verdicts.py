@@ -594,7 +594,7 @@ def test_claims_that_need_no_study() -> None:
 
 @pytest.mark.parametrize(("numbers", "word"), [(50.9, S), ([40, 50.3], S), (51.5, I), (53, C), ({1: 50, 2: 60}, S)])
 def test_a_baseline_is_the_printed_number(numbers: Any, word: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fpt.evidence.verdicts.known_scores", lambda task: {"exact to depth 1": Score(0.5)})
+    monkeypatch.setattr("fpt.evidence.rules.known_scores", lambda task: {"exact to depth 1": Score(0.5)})
     rule = {"baseline": [], "level": "exact to depth 1", "tasks": ["bit-xor"]}
     given = {"id": "B", "says": "so", "where": "there", "numbers": {"accuracy": numbers, "se": 0.5}, "rule": rule}
     (found,) = verdicts(Claim.model_validate(given), [])
@@ -602,7 +602,7 @@ def test_a_baseline_is_the_printed_number(numbers: Any, word: str, monkeypatch: 
 
 
 def test_a_baseline_that_was_not_counted_is_not_tested(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fpt.evidence.verdicts.known_scores", lambda task: {})
+    monkeypatch.setattr("fpt.evidence.rules.known_scores", lambda task: {})
     rule = {"baseline": [], "level": "linear classifier", "tasks": ["mnist"]}
     given = {"id": "B", "says": "so", "where": "there", "numbers": {"accuracy": 92}, "rule": rule}
     (found,) = verdicts(Claim.model_validate(given), [])
