@@ -60,7 +60,7 @@ def plane_figure(first: Cell, second: Cell) -> plot.Plot:
 
 def _mark(axes: "Axes", mean: Numbers, sure: Numbers, band: Numbers) -> None:
     """What is sure in bold, the band hatched, and a line between neighbours of one rate with different winners."""
-    there, colours = ~np.isnan(mean), axes.collections[0].get_facecolor()  # type: ignore[attr-defined]
+    there, colours = ~np.isnan(mean), np.asarray(axes.collections[0].get_facecolor())
     for text, bold, colour in zip(axes.texts, sure[there], colours[there.flat], strict=True):
         text.set(
             fontweight="bold" if bold else "normal", color=DARK if relative_luminance(colour) > AS_FAR else "white"
