@@ -120,7 +120,7 @@ def run(
     """Train every sweep that is not done. Finished sweeps are kept. If the command was killed, start it again."""
     if smoke:
         if threads or address or engine is not Engine.LOCAL:
-            raise SpecError("--smoke cannot be combined with --threads, --engine or --address: it runs in this process")
+            raise SpecError("--smoke runs in this process alone: leave out --threads, --engine and --address")
         _smoke(study, only, root)
         return
     if address and engine is not Engine.RAY:

@@ -116,7 +116,7 @@ def answers(cells: Mapping[str, Cell]) -> list[str]:
     return [
         f"With one learning rate for both arms, {first}.",
         f"With its own rate for each, freezing {_at_the_end(frozen, unfrozen)}.",
-        f"Frozen, a pretrained model, compared with a random one, {_at_the_end(frozen, cells['FR'])}.",
+        f"Frozen, a pretrained model instead of a random one {_at_the_end(frozen, cells['FR'])}.",
     ]
 
 
