@@ -121,7 +121,7 @@ def verdicts(claim: Claim, studies: Iterable[StudyCells]) -> list[Verdict]:
 
 
 def _computed(claim: Claim) -> tuple[str, str]:
-    """`computed`, or kept with all such claims; of the weights and data that they read only their presence may differ."""
+    """`computed`, or kept with all such claims; weights and data that they read are here as they should be, or not."""
     if not kept.is_on():
         return computed(claim)
     here = [str(local_folder("gpt2")), *(name for name in CIFAR10 if (data_folder() / name).exists())]
