@@ -20,7 +20,7 @@ from fpt.sweeps.study_file import FILE
 
 PACKAGE = Path(__file__).parents[1]
 SOURCES = (".py", ".yaml", ".json")
-LIBRARIES = ("numpy", "pandas", "pydantic", "scipy", "statsmodels")
+LIBRARIES = ("numpy", "pandas", "pydantic", "scipy", "statsmodels", "torch", "transformers")
 T = TypeVar("T")
 
 
@@ -28,16 +28,16 @@ def is_on() -> bool:
     return bool(os.environ.get("FPT_CACHE"))
 
 
-def kept(kind: TypeAdapter[T], follows_from: Iterable[Path], make: Callable[[], T]) -> T:
-    """What `make` gives of these files, by the package as it is; made where it is not there yet.
+def kept(kind: TypeAdapter[T], follows_from: Iterable[Path | str], make: Callable[[], T]) -> T:
+    """What `make` gives of these files and words, by the package as it is; made where it is not there yet.
 
     Several processes may ask at once: a file appears whole, and what each of them would write is the same.
     """
     if not is_on():
         return make()
     hashed = hashlib.sha256(_package())
-    for path in sorted(follows_from):
-        hashed.update(_digest(path))
+    for each in sorted(follows_from, key=str):
+        hashed.update(_digest(each) if isinstance(each, Path) else hashlib.sha256(each.encode()).digest())
     path = Path(os.environ["FPT_CACHE"]) / f"{hashed.hexdigest()[:32]}.json"
     if path.is_file():
         return kind.validate_json(path.read_bytes())

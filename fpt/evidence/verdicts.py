@@ -23,8 +23,10 @@ from fpt.evidence.reading import (
 )
 from fpt.evidence.rules import baseline_verdict, parts_of
 from fpt.evidence.stats import SIGNIFICANCE, holm, partial_conjunction
+from fpt.models.weights import local_folder
 from fpt.papers import claims, paper_of, rule_hash, table
 from fpt.papers.schema import RULES, Claim, Rule
+from fpt.tasks import CIFAR10, data_folder
 
 __all__ = ["CONTRADICTED", "DIVERGED", "EDGE", "INCONCLUSIVE", "NOT_TESTED", "SUPPORTED", "Part", "Verdict"]
 
@@ -59,6 +61,7 @@ class Verdict:
         return {part.task for part in self.parts if part.word not in LEFT_OUT}
 
 
+COMPUTED = TypeAdapter(dict[str, tuple[str, str]])
 JUDGED = TypeAdapter(dict[str, Verdict | None], config=ConfigDict(ser_json_inf_nan="constants"))
 
 
@@ -110,11 +113,20 @@ def verdicts(claim: Claim, studies: Iterable[StudyCells]) -> list[Verdict]:
     if claim.documentary:
         return [Verdict(claim.id, DOCUMENTARY, note=claim.documentary)]
     if claim.arithmetic or claim.printed:
-        word, note = computed(claim)
+        word, note = _computed(claim)
         return [Verdict(claim.id, word, note=note)]
     if any(rule.kind == "baseline" for rule in claim.rule):
         return [_by_baselines(claim)]
     return [found for study in studies if (found := verdict(claim, study)) is not None]
+
+
+def _computed(claim: Claim) -> tuple[str, str]:
+    """`computed`, or kept with all such claims; weights and data that they read are here as they should be, or not."""
+    if not kept.is_on():
+        return computed(claim)
+    here = [str(local_folder("gpt2")), *(name for name in CIFAR10 if (data_folder() / name).exists())]
+    all_such = [each for each in claims().values() if each.arithmetic or each.printed]
+    return kept.kept(COMPUTED, here, lambda: {each.id: computed(each) for each in all_such})[claim.id]
 
 
 def all_verdicts(studies: Sequence[StudyCells]) -> dict[str, list[Verdict]]:
@@ -154,8 +166,7 @@ def deciding(found: Iterable[Verdict]) -> list[Verdict]:
 
 
 def _by_rules(claim: Claim, rules: Sequence[Rule], study: StudyCells) -> Verdict | None:
-    """Made once for a study, and where a folder is named for it once for all pages: a primary claim asks for the
-    verdicts on all the others, and several pages show the same."""
+    """Made once for a study: a primary claim asks for all the others. Where a folder is named, once for all pages."""
     judged: dict[str, Verdict | None] = study.judged
     if kept.is_on() and not judged:
         found = kept.kept(JUDGED, kept.files_of(study), lambda: _every(study))

@@ -84,6 +84,7 @@ def browser() -> Iterator[webdriver.Chrome]:
         options.add_argument(f"--{argument}")
     options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
     driver = webdriver.Chrome(options=options, service=Service(DRIVER))  # named: Selenium would download one
+    driver.set_script_timeout(180)  # axe-core on the longest page, on a busy machine
     yield driver
     driver.quit()
 

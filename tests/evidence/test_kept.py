@@ -79,3 +79,15 @@ def test_new_results_are_judged_anew(tmp_path: Path, folder: Path) -> None:
     more = verdicts_on(["R-02"], [StudyCells(study)])
     assert [each.word for each in few] == ["not run yet"]
     assert [each.word for each in more] == ["supported"]
+
+
+def test_what_needs_no_runs_is_computed_once(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+    monkeypatch.setattr(verdicts, "computed", lambda claim: (asked.append(claim.id), ("supported", claim.id))[1])
+    for name in ("O-02", "L-19", "O-02"):
+        (found,) = verdicts.verdicts(claims()[name], [])
+        assert (found.word, found.note) == ("supported", name)
+    assert asked == [name for name, claim in claims().items() if claim.arithmetic or claim.printed]
+    monkeypatch.setattr(verdicts, "local_folder", lambda _: Path("elsewhere"))  # weights that were not here before
+    verdicts.verdicts(claims()["O-02"], [])
+    assert len(asked) == 2 * len(set(asked))
