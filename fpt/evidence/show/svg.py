@@ -53,7 +53,7 @@ def _element(figure: Figure, salt: str) -> str:
 
 
 def _sized(found: re.Match[str]) -> str:
-    """Its width in pixels, and the least to which a narrow page may shrink it; what is too wide even then scrolls, at its
+    """Its width in pixels, and the least to which a narrow page may shrink it; what is too wide even then scrolls at
     full size. Black fills are not written at all: they inherit the root's."""
     width = round(POINT * float(found[1]))
     least = SHRINK * width if SHRINK * width <= PHONE else width
