@@ -54,7 +54,7 @@ def test_a_policy_takes_the_groups_that_exist(monkeypatch):
     assert fpt.models.trainable_groups("output", "none") == ("output",)
     monkeypatch.setitem(fpt.models.POLICIES, "mine", ("attention", "recurrent"))
     assert fpt.models.trainable_groups("mine", "gpt2") == ("attention",)
-    with pytest.raises(SpecError, match=r"policy 'mine' trains attention, recurrent, and .*'none' has input, output"):
+    with pytest.raises(SpecError, match=r"policy 'mine' trains attention, recurrent, but .*'none' has input, output"):
         fpt.models.trainable_groups("mine", "none")
 
 
