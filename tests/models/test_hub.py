@@ -9,9 +9,10 @@ import huggingface_hub
 import pytest
 import torch
 from huggingface_hub.errors import LocalEntryNotFoundError
+from plain_loop import plain_losses
 from safetensors.torch import load_file, save_file
 from torch.func import functional_call
-from torch.nn.functional import cross_entropy, embedding, linear
+from torch.nn.functional import embedding, linear
 from transformers import CONFIG_MAPPING, AutoModel
 
 import fpt.models
@@ -20,7 +21,6 @@ from fpt.errors import FptError, SpecError, WeightsError
 from fpt.models import Backbone, hub, weights
 from fpt.models.families import family
 from fpt.models.layers import read_out
-from fpt.models.template import Template
 from fpt.sweeps import run_sweep
 from fpt.sweeps.smoke import stand_ins
 from fpt.sweeps.spec import SweepSpec, resolve
@@ -184,24 +184,6 @@ def test_classes_of_whole_layers_decide_no_group(model_type):
     if model_type == "olmo_hybrid":
         with pytest.raises(SpecError, match=r"linear_attn\.A_log.*in no group"):
             kind.group_of(model, "layers.0.linear_attn.A_log")
-
-
-def plain_losses(task: Task, template: Template, rate: float, seed: int, steps: int) -> list[float]:
-    """One run as anybody would write it."""
-    values = {name: value.clone() for name, value in template.initialise(seed).items()}
-    leaves = [values[name].requires_grad_() for name in template.trainable]
-    optimizer, split, losses = torch.optim.Adam(leaves, lr=rate), task.split(seed), []
-    template.module.drop_with([])
-    for step in range(steps):
-        batch = split.batch(step, 8)
-        logits = functional_call(template.module, values, (task.encode(batch.inputs), batch.lengths))
-        loss = cross_entropy(logits.flatten(0, 1), batch.targets.flatten())
-        optimizer.zero_grad()
-        loss.backward()
-        torch.nn.utils.clip_grad_norm_(leaves, 1.0)
-        optimizer.step()
-        losses.append(loss.item())
-    return losses
 
 
 def test_a_policy_takes_the_groups_that_there_are_and_the_others_are_named(saved, digits):

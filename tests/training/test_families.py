@@ -3,13 +3,12 @@
 import pytest
 import torch
 from flop import needed_flop
+from plain_loop import plain_losses
 from torch.func import functional_call
-from torch.nn.functional import cross_entropy
 from torch.utils.flop_counter import FlopCounterMode
 
 import fpt.models
 import fpt.tasks
-from fpt.models.template import Template
 from fpt.tasks.task import Task
 from fpt.training import Recipe, features, train_fleet
 from fpt.training.checkpoint import Folder
@@ -35,24 +34,6 @@ def listops() -> Task:
 def recipe(**changes) -> Recipe:
     fields = {"steps": 6, "evaluations": 2, "evaluation_examples": 50, "compute_type": "float32", "dropout": 0.0}
     return Recipe(**fields | changes)
-
-
-def plain_losses(task: Task, template: Template, rate: float, seed: int, steps: int) -> list[float]:
-    """One run as anybody would write it."""
-    weights = {name: value.clone() for name, value in template.initialise(seed).items()}
-    trainable = [weights[name].requires_grad_() for name in template.trainable]
-    optimizer, split, losses = torch.optim.Adam(trainable, lr=rate), task.split(seed), []
-    template.module.drop_with([])
-    for step in range(steps):
-        batch = split.batch(step, 8)
-        logits = functional_call(template.module, weights, (task.encode(batch.inputs), batch.lengths))
-        loss = cross_entropy(logits.flatten(0, 1), batch.targets.flatten())
-        optimizer.zero_grad()
-        loss.backward()
-        torch.nn.utils.clip_grad_norm_(trainable, 1.0)
-        optimizer.step()
-        losses.append(loss.item())
-    return losses
 
 
 @pytest.mark.parametrize("arm", ARMS)
