@@ -2,19 +2,16 @@
 
 import re
 import sys
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 
 import matplotlib as mpl
 from matplotlib.figure import Figure
 
-from fpt.evidence import StudyCells, all_verdicts, find_study, overall, plane_figure, studies
+from fpt.evidence import StudyCells, all_verdicts, find_study, plane_figure, studies
 from fpt.evidence.cells import Cell
 from fpt.evidence.show import text
 from fpt.evidence.show.numbers import title
-from fpt.evidence.verdicts import Verdict
-from fpt.papers import claims
 
 ROOT = Path(__file__).parents[1]
 README, FIGURE = ROOT / "README.md", ROOT / "book/_static/headline.svg"
@@ -40,8 +37,7 @@ def findings(found: Mapping[str, StudyCells]) -> str:
         return "No study has results yet.\n"
     arms = text.arms(shown, "digits")
     every = all_verdicts(list(found.values()))
-    of_papers = {name: verdicts for name, verdicts in every.items() if claims()[name].paper != "ours"}
-    lines = [*text.answers(arms), score(of_papers)]
+    lines = [*text.answers(arms), text.score(every)]
     return "\n".join(["", about(arms["FP"]), "", *(f"- {line}" for line in lines), "", ""])
 
 
@@ -49,14 +45,6 @@ def about(cell: Cell) -> str:
     """Of what the findings are."""
     model = cell.spec.backbone if cell.spec else ""
     return f"{title(cell.task)}, {model}, {cell.seeds} seeds, in points of test accuracy with 95% intervals:"
-
-
-def score(found: Mapping[str, Sequence[Verdict]]) -> str:
-    """How many claims have which verdict, and the scales of those that runs decide."""
-    each = Counter(overall(verdicts).partition(" (")[0] for verdicts in found.values())
-    words = text.listed([f"{n} {word}" for word, n in each.most_common()])
-    scales = text.listed(sorted(filter(None, {text.scale_words(verdicts) for verdicts in found.values()})))
-    return f"Of the {len(found)} claims of both papers: {words}. What runs decide is at {scales} scale."
 
 
 def figure(found: Mapping[str, StudyCells]) -> Figure | None:

@@ -31,15 +31,20 @@ def unstable(reading: Reading) -> list[Part]:
 
 
 def drop(reading: Reading) -> list[Part]:
-    """At the paper's rate minus at the next one of the grid, or at the rate `level`."""
+    """At the paper's rate minus at the next one of the grid, or at the rate `level`; not tested where an arm is as far
+    below its best at the paper's rate already."""
     parts = []
     for row, cell in reading.rows.items():
         paper, named = cell.papers_rate or math.nan, reading.rule.level
         after = [rate for rate in cell.rates if (rate > paper * SAME_RATE if named == "" else same(rate, float(named)))]
-        if after and any(same(rate, paper) for rate in cell.rates):
+        if not after or not any(same(rate, paper) for rate in cell.rates):
+            continue
+        limit, lost = reading.rule.by * POINT, float(cell.values().mean() - cell.values(paper).mean())
+        if lost > limit:  # what has fallen cannot fall as far again
+            parts.append(reading.untested(f"{cell.label} has lost {lost / POINT:.0f} points at {rate_text(paper)}"))
+        else:
             words = f"{cell.label} at {rate_text(paper)} - at {rate_text(min(after))}"
-            limit, at = reading.rule.by * POINT, (paper, min(after))
-            parts.append(reading.contrast([row], [row], limit, at=at, comparison=words))
+            parts.append(reading.contrast([row], [row], limit, at=(paper, min(after)), comparison=words))
     return parts
 
 

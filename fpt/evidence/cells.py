@@ -29,7 +29,6 @@ TUNED, AT_PAPERS_RATE = "tuned", "paper"  # each seed at its left-out choice; al
 THREE_SEEDS = "three seeds"  # the first three choose their rate together and are reported (Rothermel et al., section 3)
 PAPER_SCALE, REDUCED = "paper", "reduced"
 FEW_SEEDS = 8  # with fewer a number is exploratory
-FEW_SEEDS_OF = {"laptop": 6}  # studies whose time allows fewer
 COLLAPSE = 0.3  # a run so far below the median of its own rate, at the same budget, has collapsed
 T = TypeVar("T")
 Reader = Callable[["Cell", str | float, int | None], T]
@@ -93,7 +92,7 @@ class Cell:
     @property
     def is_exploratory(self) -> bool:
         """Whether what is reported comes from few seeds."""
-        return not self.problem and self.seeds < FEW_SEEDS_OF.get(self.study, FEW_SEEDS)
+        return not self.problem and self.seeds < FEW_SEEDS
 
     @property
     def at_edge(self) -> bool:

@@ -6,15 +6,19 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fpt.evidence.cells import AT_PAPERS_RATE, NOT_RUN, TUNED, Cell, Point, compared, total
+from fpt.evidence.cells import AT_PAPERS_RATE, NOT_RUN, PAPER_SCALE, TUNED, Cell, Point, StudyCells, compared, total
 from fpt.evidence.stats import MINIMUM_PAIRS, POINT, SIGNIFICANCE, Paired, seeds_needed
+from fpt.papers import paper_of, table
 from fpt.papers.schema import Rule
+from fpt.sweeps import SweepSpec
+from fpt.sweeps.fields import with_options
 
 SUPPORTED, CONTRADICTED, INCONCLUSIVE = "supported", "contradicted", "inconclusive"
 EDGE, DIVERGED, NOT_TESTED = "inconclusive (edge)", "inconclusive (diverged)", "not tested"
 MARGIN, LISTOPS_MARGIN = 1 * POINT, 2 * POINT  # comparable: within so much
 MANY = "more than 1,000"
 BY_RATE = ("drop", "inverts", "orders_differ", "lower_rate", "plane")  # read on the whole grid
+FEW_TASKS = 3  # that are named
 AT_BOTH = ("unstable", "fixed_and_tuned")
 
 
@@ -172,3 +176,47 @@ def word_of(supports: float, contradicts: float, otherwise: str = INCONCLUSIVE) 
     if supports < SIGNIFICANCE:
         return SUPPORTED
     return CONTRADICTED if contradicts < SIGNIFICANCE else otherwise
+
+
+def readings_of(rule: Rule, study: StudyCells) -> list[Reading]:
+    """A rule on every task on which the study has a sweep for each of its rows."""
+    readings = [Reading(rule, cells) for cells in study.by_task(table(rule.table)).values()]
+    planned = [each for each in readings if all(row in each.cells and each.cells[row].spec for row in each.needed)]
+    planned = [each for each in planned if _differ([cell.spec for cell in each.rows.values() if cell.spec])]
+    return [each for each in planned if not rule.tasks or {each.task, *each.any_cell.stands_for} & set(rule.tasks)]
+
+
+def _differ(specs: Sequence[SweepSpec]) -> bool:
+    """No sweep is compared with itself: two rows of a paper may be one model in a study that sets its layers."""
+    return len({spec.folder_name for spec in specs}) == len(specs)
+
+
+def decides(reading: Reading) -> bool:
+    """What is printed of the paper's own models is tested on these alone."""
+    only = reading.rule.only_paper_scale or reading.rule.kind == "near"
+    return not only or all(cell.scale == PAPER_SCALE for cell in reading.rows.values())
+
+
+def tasks_in_words(rules: Sequence[Rule], readings: Sequence[Reading]) -> list[str]:
+    """How many of the tasks that the rules name are run, where that is not all of them; what stands in for others."""
+    named = {task for rule in rules for task in rule.tasks or _tasks(rule)}
+    run = {each.task for each in readings}
+    words = [f"{len(named & run)} of its {len(named)} tasks run here"] if readings and named - run else []
+    others = {each.task: named & {*each.any_cell.stands_for} for each in readings if each.task not in named}
+    return words + [f"{task} stands in for {' and '.join(sorted(tasks))}" for task, tasks in others.items() if tasks]
+
+
+def _tasks(rule: Rule) -> set[str]:
+    """The tasks of the paper on which all rows of the rule stand."""
+    read = table(rule.table)
+    return set.intersection(*(set(read.on(row, paper_of(read.paper))) for row in rule.rows))
+
+
+def setting(readings: Sequence[Reading]) -> str:
+    """Models, tasks and steps, in words."""
+    specs = [cell.spec for reading in readings for cell in reading.rows.values() if cell.spec]
+    steps = " and ".join(f"{n:,}" for n in sorted({spec.steps for spec in specs}))
+    models = dict.fromkeys(with_options(spec.backbone, spec.backbone_options) for spec in specs)
+    tasks = dict.fromkeys(spec.task for spec in specs)
+    few = ", ".join(tasks) if len(tasks) <= FEW_TASKS else f"{len(tasks)} tasks"
+    return f"{', '.join(models)}, {few}, {steps} steps"

@@ -19,12 +19,16 @@ from fpt.evidence.reading import (
     SUPPORTED,
     Part,
     Reading,
+    decides,
+    readings_of,
+    setting,
+    tasks_in_words,
     word_of,
 )
 from fpt.evidence.rules import baseline_verdict, parts_of
 from fpt.evidence.stats import SIGNIFICANCE, holm, partial_conjunction
 from fpt.models.weights import local_folder
-from fpt.papers import claims, paper_of, rule_hash, table
+from fpt.papers import claims, paper_of, rule_hash
 from fpt.papers.schema import RULES, Claim, Rule
 from fpt.tasks import CIFAR10, data_folder
 
@@ -47,7 +51,7 @@ class Verdict:
     study: str = ""
     at: str = TUNED
     scale: str = REDUCED  # of the study's cells: paper or reduced
-    setting: str = ""  # backbones and steps: no verdict holds beyond them
+    setting: str = ""  # backbones, tasks and steps: no verdict holds beyond them
     parts: tuple[Part, ...] = ()
     exploratory: bool = False
     note: str = ""
@@ -87,20 +91,25 @@ def _corrected(found: Verdict, study: StudyCells) -> Verdict:
     supports, contradicts = max(found.supports, p), max(found.contradicts, p)
     decided = found.word in (SUPPORTED, CONTRADICTED)
     word = word_of(supports, contradicts, INCONCLUSIVE if decided else found.word)
-    notes = [found.note, f"one of {len(tested) + 1} primary claims, corrected together"]
+    alone = f"p = {min(found.supports, found.contradicts):.2g} alone"
+    notes = [found.note, f"{alone}, {p:.2g} after Holm's correction over {len(tested) + 1} primary claims"]
     return replace(
         found, word=word, supports=supports, contradicts=contradicts, primary=True, note="; ".join(filter(None, notes))
     )
 
 
 def other_reading(claim: Claim, study: StudyCells) -> Verdict | None:
-    """The same at the paper's learning rate; None where the claim's rules are not read tuned."""
+    """The same at the paper's learning rate; None where the claim is not read tuned, or says that it is about tuned
+    models. Nobody asked for it before the runs, and it is not corrected for other claims."""
     rules = _at_papers_rate(claim)
-    return _by_rules(claim, rules, study) if rules else None
+    found = _by_rules(claim, rules, study) if rules else None
+    return found and replace(found, asked="")
 
 
 def _at_papers_rate(claim: Claim) -> tuple[Rule, ...]:
     """The claim's rules at the paper's rate; none where they are not read tuned."""
+    if paper_of(claim.paper).tuned:
+        return ()
     fixed = (*BY_RATE, *AT_BOTH, "crossing", "baseline")
     tuned = [rule.at == TUNED and rule.kind not in fixed for rule in claim.rule]
     rules = (rule.model_copy(update={"at": AT_PAPERS_RATE}) if turn else rule
@@ -188,10 +197,10 @@ def _key(claim: Claim, rules: Sequence[Rule]) -> str:
 
 
 def _judged(claim: Claim, rules: Sequence[Rule], study: StudyCells) -> Verdict | None:
-    readings = [each for rule in rules for each in _readings(rule, study)]
+    readings = [each for rule in rules for each in readings_of(rule, study)]
     if not readings:
         return None
-    decisive = [each for each in readings if _decides(each)]
+    decisive = [each for each in readings if decides(each)]
     parts = [(each.rule, part) for each in decisive for part in parts_of(each)]
     by_rule = [(rule, [part for of, part in parts if of == rule and part.word not in LEFT_OUT]) for rule in rules]
     tested = [(rule, some) for rule, some in by_rule if some]
@@ -200,7 +209,7 @@ def _judged(claim: Claim, rules: Sequence[Rule], study: StudyCells) -> Verdict |
     notes = [rule.part for rule in rules if rule.part]
     notes += [] if decisive else ["decided only at the paper's scale"]
     notes += [f"{len(tested)} of its {len(rules)} rules tested here"] if 0 < len(tested) < len(rules) else []
-    notes += _untested_tasks(rules, decisive)
+    notes += tasks_in_words(rules, decisive)
     used = decisive or readings
     return Verdict(
         claim.id,
@@ -208,7 +217,7 @@ def _judged(claim: Claim, rules: Sequence[Rule], study: StudyCells) -> Verdict |
         study.name,
         AT_PAPERS_RATE if all(rule.at == AT_PAPERS_RATE for rule in rules) else TUNED,
         PAPER_SCALE if all(cell.scale == PAPER_SCALE for each in used for cell in each.rows.values()) else REDUCED,
-        _setting(used),
+        setting(used),
         every,
         word not in LEFT_OUT and any(cell.is_exploratory for each in used for cell in each.rows.values()),
         "; ".join(dict.fromkeys([*notes, *remarks])),
@@ -225,32 +234,6 @@ def _asked(claim: Claim, readings: Sequence[Reading]) -> str:
         return ""
     now = (rule_hash(claim), RULES)
     return ASKED if all((record["asks"][claim.id], record["rules"]) == now for record in records) else CHANGED
-
-
-def _untested_tasks(rules: Sequence[Rule], readings: Sequence[Reading]) -> list[str]:
-    """How many of the tasks that the rules name are tested, where that is not all of them."""
-    named = {task for rule in rules for task in rule.tasks or _tasks(rule)}
-    tested = named & {task for each in readings for task in (each.task, *each.any_cell.stands_for)}
-    return [f"{len(tested)} of its {len(named)} tasks tested here"] if 0 < len(tested) < len(named) else []
-
-
-def _tasks(rule: Rule) -> set[str]:
-    """The tasks of the paper on which all rows of the rule stand."""
-    read = table(rule.table)
-    return set.intersection(*(set(read.on(row, paper_of(read.paper))) for row in rule.rows))
-
-
-def _readings(rule: Rule, study: StudyCells) -> list[Reading]:
-    """A rule on every task on which the study has a sweep for each of its rows."""
-    readings = [Reading(rule, cells) for cells in study.by_task(table(rule.table)).values()]
-    planned = [each for each in readings if all(row in each.cells and each.cells[row].spec for row in each.needed)]
-    return [each for each in planned if not rule.tasks or {each.task, *each.any_cell.stands_for} & set(rule.tasks)]
-
-
-def _decides(reading: Reading) -> bool:
-    """What is printed of the paper's own models is tested on these alone."""
-    only = reading.rule.only_paper_scale or reading.rule.kind == "near"
-    return not only or all(cell.scale == PAPER_SCALE for cell in reading.rows.values())
 
 
 def _word(tested: Sequence[tuple[Rule, list[Part]]], every: Sequence[Part]) -> tuple[str, float, float, list[str]]:
@@ -283,12 +266,6 @@ def _all(pairs: Sequence[tuple[float, float]]) -> tuple[float, float]:
     """That all hold, and that one does not: the smallest p after Holm's correction."""
     supports, contradicts = zip(*pairs, strict=True)
     return max(supports), min(1.0, len(pairs) * min(contradicts))
-
-
-def _setting(readings: Sequence[Reading]) -> str:
-    specs = [cell.spec for reading in readings for cell in reading.rows.values() if cell.spec]
-    steps = " and ".join(f"{n:,}" for n in sorted({spec.steps for spec in specs}))
-    return f"{', '.join(dict.fromkeys(spec.backbone for spec in specs))}, {steps} steps"
 
 
 def _by_baselines(claim: Claim) -> Verdict:

@@ -249,6 +249,7 @@ class Paper(_Strict):
     name: str
     title: str
     place: int = 100  # among the papers, where they are shown
+    tuned: bool = False  # what it says is said of tuned models: its claims are not read at one rate as well
     authors: str = ""
     link: str = ""
     defaults: Fields = {}

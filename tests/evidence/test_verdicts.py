@@ -3,6 +3,7 @@
 import math
 import re
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from made_cells import PAPER, Made, MadeStudy, claim, paper, study
 
+from fpt.evidence import StudyCells
 from fpt.evidence.baselines import Score
 from fpt.evidence.cells import NOT_RUN
 from fpt.evidence.rules import KINDS
@@ -37,9 +39,10 @@ from fpt.evidence.verdicts import (
     verdict,
     verdicts,
 )
-from fpt.papers import rule_hash, schema
+from fpt.papers import claims, rule_hash, schema
 from fpt.papers.schema import RULES, Claim, Rule
 
+ROOT = Path(__file__).parents[2]
 S, C, I = SUPPORTED, CONTRADICTED, INCONCLUSIVE  # noqa: E741
 AT = {1e-4: 80, 1e-3: 80, 1e-2: 80}
 GRID = {1e-5: 40, 1e-4: 60, 1e-3: 80}
@@ -497,6 +500,24 @@ def test_the_reading_at_the_papers_rate(monkeypatch: pytest.MonkeyPatch) -> None
     baseline = {"baseline": [], "level": "chance", "tasks": ["bit-xor"]}
     for rule in (BEATS | {"at": "paper"}, {"fixed_and_tuned": ["a", "b"]}, {"inverts": ["a", "b"]}, baseline):
         assert other_reading(claim(rule), made) is None
+    about_tuned_models = paper(["a", "b"]).model_copy(update={"tuned": True})
+    assert other_reading(claim(BEATS), study(monkeypatch, about_tuned_models, rows)) is None
+
+
+def test_what_has_fallen_at_the_papers_rate_says_nothing_of_a_drop_beyond(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = {"a": Made({1e-4: 80, 1e-3: 50, 3e-3: 40}, best=1e-4)}
+    found = ruled(monkeypatch, {"drop": "a", "by": 20}, rows)
+    assert (found.word, [part.note for part in found.parts]) == (NOT_TESTED, ["a has lost 30 points at 1e-3"])
+    assert ruled(monkeypatch, {"drop": "a", "by": 40}, rows).word == C
+
+
+def test_no_study_compares_a_sweep_with_itself() -> None:
+    """plane-minilm gives every row two layers: what compares two layers with the whole model is not tested there."""
+    study, every = StudyCells(ROOT / "runs/plane-minilm", "published"), claims().values()
+    assert verdicts(claims()["P-10"], [study]) == []
+    compared = [part.comparison for each in every for found in verdicts(each, [study]) for part in found.parts]
+    assert "Unfrozen Pretrained - Frozen Pretrained" in compared
+    assert not [each for each in compared if "layers" in each]
 
 
 def test_studies_are_shown_each_and_never_pooled(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -505,7 +526,7 @@ def test_studies_are_shown_each_and_never_pooled(monkeypatch: pytest.MonkeyPatch
     no, none = replace(study(monkeypatch, toy, {"a": LOW, "b": HIGH}), name="other"), replace(yes, tasks={}, judged={})
     found = verdicts(claim(BEATS), [yes, no, none])
     assert [(each.study, each.word) for each in found] == [("made", S), ("other", C)]
-    assert found[0].setting == "tiny-lm, 400 steps"
+    assert found[0].setting == "tiny-lm, digits, 400 steps"
     assert overall(found) == DISAGREE
 
 
@@ -571,7 +592,7 @@ def test_primary_claims_are_corrected_together(monkeypatch: pytest.MonkeyPatch) 
     found = verdict(primary, made)
     assert found is not None
     assert found.word == I
-    assert "one of 6 primary claims" in found.note
+    assert found.note == "p = 0.02 alone, 0.12 after Holm's correction over 6 primary claims"
     not_tested = [claim({"beats": ["a", "d"]}).model_copy(update={"id": "T-02", "primary": True})]
     monkeypatch.setattr("fpt.evidence.verdicts.claims", lambda: {each.id: each for each in [primary, *not_tested]})
     found = verdict(primary, made)

@@ -70,7 +70,8 @@ def _spread(values: "pd.Series[float]") -> str:
 
 
 def verdict_table(verdicts: Sequence[Verdict], caption: str = "") -> Table:
-    """One row per comparison of a claim; claims that no study can decide share the last rows."""
+    """One row per comparison of a claim, and one for all of them where it is corrected together with other claims;
+    claims that no study can decide share the last rows."""
     rows, untried = [], dict[str, list[str]]()  # why not -> claims
     for verdict in verdicts:
         base = {"claim": verdict.claim, "study": verdict.study, "scale": verdict.scale, "setting": verdict.setting}
@@ -82,6 +83,8 @@ def verdict_table(verdicts: Sequence[Verdict], caption: str = "") -> Table:
             rate = "" if verdict.at == TUNED else "the paper's"
             note = "; ".join(filter(None, (part.note, part.seeds)))
             rows.append(base | {"rate": rate, **shown, "seeds": str(part.test.n or ""), "note": note})
+        if verdict.primary:
+            rows.append(base | {"comparison": "all of it", "verdict": verdict.word, "note": verdict.note})
     rows += [{"claim": ", ".join(dict.fromkeys(names)), "verdict": why} for why, names in untried.items()]
     return Table(pd.DataFrame(rows).fillna(""), caption)
 

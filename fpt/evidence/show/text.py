@@ -1,5 +1,6 @@
 """Every sentence and every number in a sentence that the book computes. No result is typed on a page."""
 
+import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
@@ -7,16 +8,17 @@ from pathlib import Path
 
 import pandas as pd
 
-from fpt.evidence.cells import FEW_SEEDS, FEW_SEEDS_OF, Cell, StudyCells
-from fpt.evidence.planes import crossing_of, plane_table, plane_tests
-from fpt.evidence.runs import rate_text, same_rate, sweeps_table
-from fpt.evidence.show.numbers import interval, known_in_words, points, title
+from fpt.evidence.cells import FEW_SEEDS, Cell, StudyCells
+from fpt.evidence.planes import by_budget, crossing_of, plane_table, plane_tests
+from fpt.evidence.runs import SHORT, rate_text, same_rate, sweeps_table
+from fpt.evidence.show.numbers import interval, known_in_words, percent, points, title
 from fpt.evidence.stats import SIGNIFICANCE, Paired, paired
 from fpt.evidence.verdicts import LEFT_OUT, Verdict, deciding, expected_false, overall
 from fpt.papers import table
 from fpt.sweeps import SweepSpec
 
 FEW_LABELS = 6  # if more sweeps are missing, they are not named: the page on the status has them
+MADE = ("L", "R")  # ids of claims that the papers make begin so
 ARMS = "ours-arms"  # the table of the four arms on every task that a study has
 
 
@@ -40,14 +42,23 @@ def listed(names: Sequence[str]) -> str:
     return " and ".join(filter(None, [", ".join(names[:-1]), *names[-1:]]))
 
 
-def counts(found: Mapping[str, Sequence[Verdict]]) -> str:
-    """How many claims have which verdict at which scale, and how many false verdicts are to be expected."""
-    scales = {name: scale_words(verdicts) if any(v.parts for v in verdicts) else "" for name, verdicts in found.items()}
-    each = Counter((overall(verdicts), scales[name]) for name, verdicts in found.items())
-    words = [f"{n} {word}" + (f" at {scale} scale" if scale else "") for (word, scale), n in each.most_common()]
-    expected = expected_false(verdict for verdicts in found.values() for verdict in verdicts)
-    false = f"; by chance alone, runs would decide about {expected:.1f} verdicts" if expected else ""
-    return f"{len(found)} claims: {', '.join(words)}{false}"
+def tally(found: Mapping[str, Sequence[Verdict]]) -> str:
+    """How many claims have which verdict."""
+    each = Counter(overall(verdicts).partition(" (")[0] for verdicts in found.values())
+    return listed([f"{number} {word}" for word, number in each.most_common()]) or "none"
+
+
+def score(found: Mapping[str, Sequence[Verdict]]) -> str:
+    """What came of the claims that the papers make, by runs and without them. What this project adds is not counted:
+    contradictions between the papers, oddities, baselines and questions of its own."""
+    made = {name: verdicts for name, verdicts in found.items() if name[0] in MADE}
+    tested = {name: verdicts for name, verdicts in made.items() if scale_words(verdicts)}
+    rest = {name: verdicts for name, verdicts in made.items() if name not in tested}
+    scales = listed(sorted({scale_words(verdicts) for verdicts in tested.values()}))
+    chance = expected_false(verdict for verdicts in tested.values() for verdict in verdicts)
+    by_runs = f" at {scales} scale: {tally(tested)} (by chance alone, about {chance:.1f} verdicts)" if tested else ""
+    first = f"The papers make {len(made)} claims. Runs tested {len(tested)} of them{by_runs}."
+    return f"{first} Without runs: {tally(rest)}."
 
 
 def whose(study_folder: str | Path) -> str:
@@ -72,7 +83,7 @@ def design(study: StudyCells) -> str:
     rates = ", ".join(map(rate_text, sorted({rate for each in study.results.values() for rate in each.rates})))
     seeds = " or ".join(map(str, sorted({len(spec.seeds) for spec in specs})))
     words = f"Learning rates {rates}; {seeds} seeds, of which each takes the rate that is best for the others."
-    few = sum(len(spec.seeds) < FEW_SEEDS_OF.get(study.name, FEW_SEEDS) for spec in specs)
+    few = sum(len(spec.seeds) < FEW_SEEDS for spec in specs)
     return words + (f" Exploratory: {few} of {len(specs)} sweeps have fewer than {FEW_SEEDS} seeds." if few else "")
 
 
@@ -87,7 +98,7 @@ def plane(first: Cell, second: Cell) -> str:
         rates = [rate_text(rate) for rate in sorted(ahead["rate"].unique())]
         where = f" ({'rates' if len(rates) > 1 else 'rate'} {', '.join(rates)})" if rates else ""
         words.append(f"{cell.label} is ahead at {len(ahead)}{where}")
-    return f"Of {len(table)} pairs of learning rate and budget, {' and '.join(words)}; the others are open."
+    return f"Of {len(table)} pairs of learning rate and budget, {' and '.join(words)}; the others are not sure."
 
 
 def crossing(first: Cell, second: Cell) -> str:
@@ -101,22 +112,23 @@ def crossing(first: Cell, second: Cell) -> str:
 
 
 def answers(cells: Mapping[str, Cell]) -> list[str]:
-    """Should one freeze? Three sentences from the arms on one task: at one learning rate for both, each at its own, and
-    with random weights instead. Differences in points with 95% intervals."""
-    if any(arm not in cells or cells[arm].problem for arm in ("FP", "FR", "UP")):
+    """Should one freeze? Sentences from the four arms on one task, after the last step: each at its own learning rate,
+    at that of Lu et al., with one rate for both at every budget, and with random weights instead. Differences in points
+    with 95% intervals."""
+    if any(arm not in cells or cells[arm].problem for arm in SHORT.values()):
         return ["Not decided yet: not all of the arms were run."]
-    frozen, unfrozen = cells["FP"], cells["UP"]
-    tests = plane_tests(frozen, unfrozen)
-    table = plane_table(tests)
-    sure = table[table["corrected"] < SIGNIFICANCE].sort_values("p")
-    clearest = [side.iloc[0] for side in (sure[sure["mean"] > 0], sure[sure["mean"] < 0]) if len(side)]
-    found = [(tests[float(each["rate"]), int(each["budget"])], each["rate"], each["budget"]) for each in clearest]
-    where = [f"{_gain(test)} at {rate_text(rate)} after {budget:,.0f} steps" for test, rate, budget in found]
-    first = f"freezing {' and '.join(where)}, where it is clearest" if where else "nothing is decided yet"
+    frozen, full, scratch = cells["FP"], cells["UP"], cells["UR"]
+    named = {"frozen": frozen, "all weights trained": full, "trained from scratch": scratch}
+    tuned = ", ".join(f"{name} {percent(cell.values().mean())}%" for name, cell in named.items())
+    of_lu = frozen.papers_rate or math.nan
+    fixed = [by_budget(frozen, other, of_lu)[max(frozen.budgets)] for other in (full, scratch)]
+    own, other, at_one, at_other = *(_at_the_end(frozen, cell) for cell in (full, scratch)), *map(_gain, fixed)
+    against = "{} against training all weights, and {} against training from scratch"
     return [
-        f"With one learning rate for both arms, {first}.",
-        f"With its own rate for each, freezing {_at_the_end(frozen, unfrozen)}.",
-        f"Frozen, a pretrained model instead of a random one {_at_the_end(frozen, cells['FR'])}.",
+        f"Each at its own learning rate: {tuned}. Freezing {against.format(own, other)}.",
+        f"At {rate_text(of_lu)}, the rate of Lu et al., freezing {against.format(at_one, at_other)}.",
+        f"With one rate for both: {plane(frozen, full)[0].lower()}{plane(frozen, full)[1:]}",
+        f"Among frozen models, pretraining {_at_the_end(frozen, cells['FR'])} against random weights.",
     ]
 
 
@@ -124,11 +136,12 @@ def _at_the_end(first: Cell, second: Cell) -> str:
     """What the first tuned arm gains over the second at the last budget, or that it is open."""
     found = crossing_of(first, second)
     *_, last = found.tests
-    return f"{_gain(found.tests[last], last not in found.band)} after {last:,} steps"
+    return _gain(found.tests[last], last not in found.band)
 
 
-def _gain(test: Paired, sure: bool = True) -> str:
-    verb = ("gains" if test.mean > 0 else "loses") if sure else "has an effect that is not decided yet"
+def _gain(test: Paired, known: bool = True) -> str:
+    clear = known and (test.low > 0 or test.high < 0)
+    verb = ("gains" if test.mean > 0 else "loses") if clear else "makes no clear difference"
     return f"{verb} ({points(test.mean)} points, {interval(test)})"
 
 

@@ -58,4 +58,4 @@ def test_a_table_of_other_weights_shows_the_papers_numbers_alone(cells: tuple[St
 def test_claims_stand_with_their_table_and_their_verdicts(study: Path) -> None:
     assert "R-01" in claims_of("rothermel-table-1")
     html = claim_list(["P-05"], [StudyCells(study)])._repr_html_()
-    assert "<strong>supported</strong>, at reduced scale (tiny-lm, 400 steps)." in html
+    assert "<strong>supported</strong>, at reduced scale (tiny-lm, digits, 400 steps)" in html

@@ -57,20 +57,21 @@ def test_sentences_on_the_plane_and_the_crossing(study: Path, tmp_path: Path) ->
     assert text.plane(none["FP"], none["UP"]) == text.crossing(none["FP"], none["UP"]) == "Nothing was run yet."
 
 
-def test_three_answers_with_their_intervals_or_that_nothing_is_decided(study: Path, tmp_path: Path) -> None:
+def test_answers_with_their_intervals_or_that_nothing_is_decided(study: Path, tmp_path: Path) -> None:
     arms = text.arms(StudyCells(study), "digits")
-    rate, tuned, pretrained = text.answers(arms)
+    tuned, of_lu, plane, pretrained = text.answers(arms)
     number = r"points, [+-]\d+\.\d to [+-]\d+\.\d\)"
+    gain, against = rf"\([+-]\d+\.\d {number}", "against training all weights, and"
     assert re.fullmatch(
-        rf"With one learning rate for both arms, freezing gains \(\+\d+\.\d {number} at 1e-[124] after \d+ steps and "
-        rf"loses \(-\d+\.\d {number} at 1e-3 after \d+ steps, where it is clearest.",
-        rate,
+        r"Each at its own learning rate: frozen \d\d\.\d%, all weights trained \d\d\.\d%, trained from scratch "
+        rf"\d\d\.\d%\. Freezing loses {gain} {against} \w[\w ]* {gain} against training from scratch\.",
+        tuned,
     )
-    assert re.fullmatch(rf"With its own rate for each, freezing loses \(-\d\.\d {number} after 400 steps.", tuned)
-    assert re.fullmatch(rf"Frozen, a pretrained .* gains \(\+\d\.\d {number} after 400 steps.", pretrained)
-    same = text.answers(arms | {"UP": arms["FP"], "FR": arms["FP"]})
-    assert same[0] == "With one learning rate for both arms, nothing is decided yet."
-    assert all("has an effect that is not decided yet" in each for each in same[1:])
+    assert re.match(rf"At 1e-3, the rate of Lu et al\., freezing loses {gain} {against}", of_lu)
+    assert plane.startswith("With one rate for both: of ")
+    assert re.fullmatch(rf"Among frozen models, pretraining gains {gain} against random weights\.", pretrained)
+    same = text.answers(arms | {"UP": arms["FP"], "UR": arms["FP"], "FR": arms["FP"]})
+    assert [each.count("makes no clear difference (+0.0 points") for each in same] == [2, 2, 0, 1]
     none = text.arms(StudyCells(synthetic.workspace(tmp_path)), "digits")
     assert text.answers(none) == text.answers({}) == ["Not decided yet: not all of the arms were run."]
 
@@ -99,14 +100,15 @@ def _verdict(*words: tuple[str, str], exploratory: bool = False) -> Verdict:
     return Verdict("P-04", words[0][1], "laptop", setting="tiny-lm, 400 steps", parts=parts, exploratory=exploratory)
 
 
-def test_counts_by_verdict_and_scale() -> None:
+def test_the_score_counts_what_the_papers_say_and_not_what_is_said_about_them() -> None:
     found = {"R-01": [_verdict(("digits", SUPPORTED))], "R-21": [Verdict("R-21", SUPPORTED)], "R-29": []}
-    words = text.counts(found)
-    assert words.startswith("3 claims: ")
-    assert words.endswith("by chance alone, runs would decide about 0.1 verdicts")
-    assert "1 supported at reduced scale" in words
-    assert "1 supported," in words + ","
-    assert "1 not tested" in words
+    about = {"O-01": [Verdict("O-01", SUPPORTED)], "P-01": [_verdict(("digits", CONTRADICTED))]}
+    assert text.score(found | about) == (
+        "The papers make 3 claims. Runs tested 1 of them at reduced scale: 1 supported (by chance alone, about 0.1 "
+        "verdicts). Without runs: 1 supported and 1 not tested."
+    )
+    assert text.score({}) == "The papers make 0 claims. Runs tested 0 of them. Without runs: none."
+    assert text.tally(about) == "1 supported and 1 contradicted"
 
 
 def warm_runs(plain: float, warm: float, spread: float = 0.01) -> pd.DataFrame:
