@@ -169,7 +169,7 @@ def _of_test(test: Paired) -> list[str]:
 def seeds_to_decide(test: Paired, of: int = 1) -> str:
     """With how many seeds a test, one of so many that are corrected together, would find 1 and 3 points."""
     one, three = (seeds_needed(points * POINT, test.sd, noise=test.noise, of=of) for points in (1, 3))
-    return f"differences of 1 and 3 points would take {one or MANY} and {three or MANY} seeds"
+    return f"to detect a difference of 1 point takes {one or MANY} seeds, of 3 points {three or MANY}"
 
 
 def word_of(supports: float, contradicts: float, otherwise: str = INCONCLUSIVE) -> str:

@@ -151,11 +151,11 @@ def test_how_often_fewer_rates_and_seeds_agree(study: Path) -> None:
 def test_what_to_take_from_this_counts_what_its_tables_show(study: Path) -> None:
     found = setups([StudyCells(study)])
     words, rates = PRACTICE.first_rates(found).parts
-    assert "frozen model in 1 of 1 setups, surely higher in 0, and open in 0." in words
+    assert "frozen model in 1 of 1 setups, clearly higher in 0, and open in 0." in words
     (row,) = rates.frame.to_dict("records")
     assert (row["FP"], row["UP"], row["UP / FP"]) == ("1e-2", "1e-3", "0.1 (0.1 to 0.1)")
     words, start = PRACTICE.comparisons(found, [("FP", "FR")], "", ("Pretrained is worse", "better")).parts
-    assert "worse in 0 of 1 setups, surely better in 1, and" in words
+    assert "worse in 0 of 1 setups, clearly better in 1, and" in words
     assert [*start.frame] == ["setup", "model", "steps", "FP - FR"]
     assert PRACTICE.first_rates({}) == PRACTICE.comparisons({}, [("FP", "FR")], "", ("", "")) == PRACTICE.NOTHING
     assert [PRACTICE.sign_of(*each) for each in ((0.1, 0.2), (-0.2, -0.1), (-0.1, 0.1))] == [1, -1, 0]

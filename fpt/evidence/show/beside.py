@@ -98,7 +98,10 @@ def printed_table(table: PaperTable, without: Sequence[str] = ()) -> Table:
         if printed.literature and task in tasks
     ]
     from_others = f" Quoted from others: {'; '.join(quoted)}." if quoted else ""
-    return Table(frame, f"{table.where or table.title}, as printed; ± is a standard error of the mean.{from_others}")
+    errors = (
+        "; ± is a standard error of the mean" if frame.apply(lambda text: text.str.contains("±")).any(axis=None) else ""
+    )
+    return Table(frame, f"{table.where or table.title}, as printed{errors}.{from_others}")
 
 
 def _by_row(table: PaperTable, columns: Mapping[str, Mapping[str, str]]) -> pd.DataFrame:

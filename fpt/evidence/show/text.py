@@ -82,7 +82,9 @@ def design(study: StudyCells) -> str:
         return ""
     rates = ", ".join(map(rate_text, sorted({rate for each in study.results.values() for rate in each.rates})))
     seeds = " or ".join(map(str, sorted({len(spec.seeds) for spec in specs})))
-    words = f"Learning rates {rates}; {seeds} seeds, of which each takes the rate that is best for the others."
+    words = (
+        f"Learning rates {rates}; {seeds} seeds; the tuned rate of a seed is the best of the others on validation data."
+    )
     few = sum(len(spec.seeds) < FEW_SEEDS for spec in specs)
     return words + (f" Exploratory: {few} of {len(specs)} sweeps have fewer than {FEW_SEEDS} seeds." if few else "")
 
@@ -108,7 +110,11 @@ def crossing(first: Cell, second: Cell) -> str:
     found = crossing_of(first, second)
     band = ", ".join(f"{budget:,}" for budget in found.band)
     words = f"{first.label} against {second.label}, each at its own learning rate: {found.answer[1]}"
-    return f"{words}. The 95% interval of the difference holds 0 after {band} steps." if band else f"{words}."
+    return (
+        f"{words}. For one budget alone, the 95% interval of the difference holds 0 after {band} steps."
+        if band
+        else f"{words}."
+    )
 
 
 def answers(cells: Mapping[str, Cell]) -> list[str]:
@@ -203,5 +209,5 @@ def resolution(specs: Iterable[SweepSpec]) -> str:
     steps = [(spec.steps, pair) for spec in specs for pair in pairwise(spec.evaluation_steps())]
     gaps = [later / step - 1 for last, (step, later) in steps if 10 * step >= last]
     return (
-        f"Budgets are a factor of two apart, later evaluations on validation data at most {max(gaps, default=0):.0%}."
+        f"Budgets are a factor of two apart; later steps with validation are at most {max(gaps, default=0):.0%} apart."
     )

@@ -33,7 +33,7 @@ def test_whose_results_and_the_study_that_would_make_them(study: Path, tmp_path:
 
 
 def test_the_design_of_a_study_and_what_is_exploratory(study: Path, tmp_path: Path) -> None:
-    words = "Learning rates 1e-4, 1e-3, 1e-2, 1e-1; 8 seeds, of which each takes the rate that is best for the others."
+    words = "Learning rates 1e-4, 1e-3, 1e-2, 1e-1; 8 seeds. The tuned rate of a seed is that of the others, by validation data."
     assert text.design(StudyCells(study)) == words
     few = synthetic.STUDY.replace("seeds: [0, 1, 2, 3, 4, 5, 6, 7]", "seeds: [0, 1, 2]")
     cells = StudyCells(synthetic.finish(synthetic.workspace(tmp_path, "few", few)))
@@ -53,7 +53,7 @@ def test_sentences_on_the_plane_and_the_crossing(study: Path, tmp_path: Path) ->
         == "Frozen Pretrained against Unfrozen Pretrained, each at its own learning rate: not within 400 steps."
     )
     equal = text.crossing(arms["FP"], arms["FP"])
-    assert "unknown within 400 steps. The 95% interval of the difference holds 0 after 12, 25, 50, 100," in equal
+    assert "unknown within 400 steps. For one budget alone, the 95% interval holds 0 after 12, 25, 50, 100," in equal
     assert text.plane(none["FP"], none["UP"]) == text.crossing(none["FP"], none["UP"]) == "Nothing was run yet."
 
 
