@@ -98,9 +98,7 @@ def printed_table(table: PaperTable, without: Sequence[str] = ()) -> Table:
         if printed.literature and task in tasks
     ]
     from_others = f" Quoted from others: {'; '.join(quoted)}." if quoted else ""
-    errors = (
-        "; ± is a standard error of the mean" if frame.apply(lambda text: text.str.contains("±")).any(axis=None) else ""
-    )
+    errors = "; ± is a standard error of the mean" if "±" in frame.to_string() else ""
     return Table(frame, f"{table.where or table.title}, as printed{errors}.{from_others}")
 
 

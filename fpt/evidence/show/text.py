@@ -83,7 +83,7 @@ def design(study: StudyCells) -> str:
     rates = ", ".join(map(rate_text, sorted({rate for each in study.results.values() for rate in each.rates})))
     seeds = " or ".join(map(str, sorted({len(spec.seeds) for spec in specs})))
     words = (
-        f"Learning rates {rates}; {seeds} seeds; the tuned rate of a seed is the best of the others on validation data."
+        f"Learning rates {rates}; {seeds} seeds. The tuned rate of a seed is that of the others, by validation data."
     )
     few = sum(len(spec.seeds) < FEW_SEEDS for spec in specs)
     return words + (f" Exploratory: {few} of {len(specs)} sweeps have fewer than {FEW_SEEDS} seeds." if few else "")
@@ -109,12 +109,8 @@ def crossing(first: Cell, second: Cell) -> str:
         return "Nothing was run yet."
     found = crossing_of(first, second)
     band = ", ".join(f"{budget:,}" for budget in found.band)
-    words = f"{first.label} against {second.label}, each at its own learning rate: {found.answer[1]}"
-    return (
-        f"{words}. For one budget alone, the 95% interval of the difference holds 0 after {band} steps."
-        if band
-        else f"{words}."
-    )
+    words = f"{first.label} against {second.label}, each at its own learning rate: {found.answer[1]}."
+    return words + (f" For one budget alone, the 95% interval holds 0 after {band} steps." if band else "")
 
 
 def answers(cells: Mapping[str, Cell]) -> list[str]:

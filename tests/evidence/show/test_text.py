@@ -33,7 +33,8 @@ def test_whose_results_and_the_study_that_would_make_them(study: Path, tmp_path:
 
 
 def test_the_design_of_a_study_and_what_is_exploratory(study: Path, tmp_path: Path) -> None:
-    words = "Learning rates 1e-4, 1e-3, 1e-2, 1e-1; 8 seeds. The tuned rate of a seed is that of the others, by validation data."
+    words = "Learning rates 1e-4, 1e-3, 1e-2, 1e-1; 8 seeds. "
+    words += "The tuned rate of a seed is that of the others, by validation data."
     assert text.design(StudyCells(study)) == words
     few = synthetic.STUDY.replace("seeds: [0, 1, 2, 3, 4, 5, 6, 7]", "seeds: [0, 1, 2]")
     cells = StudyCells(synthetic.finish(synthetic.workspace(tmp_path, "few", few)))
