@@ -12,11 +12,12 @@ from fpt.evidence import StudyCells, all_verdicts, find_study, plane_figure, stu
 from fpt.evidence.cells import Cell
 from fpt.evidence.show import text
 from fpt.evidence.show.numbers import title
+from fpt.sweeps.fields import with_options
 
 ROOT = Path(__file__).parents[1]
 README, FIGURE = ROOT / "README.md", ROOT / "book/_static/headline.svg"
 MARKS = re.compile(r"(?<=<!-- computed by `make readme` -->\n).*?(?=<!-- end -->)", flags=re.DOTALL)
-LEADS = ("plane-digits", "laptop")  # as on the book's first page
+PLANES = {"plane-digits": "digits", "plane-minilm": "mnist", "plane-mnist": "mnist"}  # study -> task, as in the book
 
 
 def published() -> dict[str, StudyCells]:
@@ -25,32 +26,31 @@ def published() -> dict[str, StudyCells]:
     return {name: study for name, study in found.items() if study.results}
 
 
-def lead(found: Mapping[str, StudyCells]) -> StudyCells | None:
-    """The study that is shown: the first one with all of the arms."""
-    there = (found[name] for name in LEADS if name in found)
-    return next((study for study in there if not any(c.problem for c in text.arms(study, "digits").values())), None)
+def whole(found: Mapping[str, StudyCells]) -> list[dict[str, Cell]]:
+    """The arms of every plane that is whole, by arm; the first is the one that is drawn."""
+    every = [text.arms(found[name], task) for name, task in PLANES.items() if name in found]
+    return [arms for arms in every if not any(cell.problem for cell in arms.values())]
 
 
 def findings(found: Mapping[str, StudyCells]) -> str:
-    """Should one freeze, and the score, as a list in Markdown."""
-    if (shown := lead(found)) is None:
+    """Should one freeze, and the score, in Markdown."""
+    if not (planes := whole(found)):
         return "No study has results yet.\n"
-    arms = text.arms(shown, "digits")
-    every = all_verdicts(list(found.values()))
-    lines = [*text.answers(arms), text.score(every)]
-    return "\n".join(["", about(arms["FP"]), "", *(f"- {line}" for line in lines), "", ""])
+    score = text.score(all_verdicts(list(found.values())))
+    return "\n".join(["", *(line for arms in planes for line in about(arms)), score, "", ""])
 
 
-def about(cell: Cell) -> str:
-    """Of what the findings are."""
-    model = cell.spec.backbone if cell.spec else ""
-    return f"{title(cell.task)}, {model}, {cell.seeds} seeds, in points of test accuracy with 95% intervals:"
+def about(arms: Mapping[str, Cell]) -> list[str]:
+    """Of what the findings are, and how freezing does when tuned and at the rate of Lu et al."""
+    cell, (tuned, of_lu, *_) = arms["FP"], text.answers(arms)
+    model = with_options(cell.spec.backbone, cell.spec.backbone_options) if cell.spec else ""
+    head = f"**{title(cell.task)}, {model}**, {max(cell.budgets):,} steps, {cell.seeds} seeds, 95% intervals:"
+    return [head, "", f"- {tuned}", f"- {of_lu}", ""]
 
 
 def figure(found: Mapping[str, StudyCells]) -> Figure | None:
-    shown = lead(found)
-    arms = text.arms(shown, "digits") if shown else {}
-    return plane_figure(arms["FP"], arms["UP"]) if arms else None
+    planes = whole(found)
+    return plane_figure(planes[0]["FP"], planes[0]["UP"]) if planes else None
 
 
 def write() -> None:
