@@ -6,7 +6,7 @@ from pathlib import Path
 import pandas as pd
 
 from fpt.evidence.cells import StudyCells
-from fpt.evidence.runs import SweepTables, rate_text, same_rate, sweeps_table
+from fpt.evidence.runs import SHORT, SweepTables, rate_text, same_rate, sweeps_table
 from fpt.evidence.show import text
 from fpt.evidence.show.html import Table
 from fpt.sweeps.study import load_study
@@ -25,17 +25,20 @@ def recipe_table(studies: Iterable[StudyCells]) -> pd.DataFrame:
             "study": study.name,
             "model": sweep.spec.backbone,
             "task": sweep.spec.task,
+            "arms": SHORT.get(sweep.spec.arm, sweep.spec.arm),
             "steps": f"{sweep.spec.steps:,}",
             "rates": ", ".join(map(rate_text, sweep.spec.learning_rates)),
             "extended to": ", ".join(map(rate_text, _further(sweep))),
             "seeds": str(len(sweep.spec.seeds)),
-            "evaluations": f"{sweep.spec.evaluations} on {sweep.spec.evaluation_examples or 'all'}",
-            "tests": f"{sweep.spec.budget_examples or 'all'}, at the end {sweep.spec.test_examples or 'all'}",
+            "evaluations": f"{sweep.spec.evaluations}, each on {sweep.spec.evaluation_examples or 'all'} examples",
+            "tests": f"{sweep.spec.budget_examples or 'all'} at a budget, {sweep.spec.test_examples or 'all'} at last",
         }
         for study in studies
         for sweep in study.results.values()
     ]
-    return pd.DataFrame(rows).drop_duplicates()
+    recipes = pd.DataFrame(rows).drop_duplicates()
+    keys = [name for name in recipes if name != "arms"]
+    return recipes.groupby(keys, sort=False)["arms"].agg(", ".join).reset_index() if rows else recipes
 
 
 def _further(sweep: SweepTables) -> list[float]:
@@ -48,7 +51,8 @@ def record_table(study_folder: Path) -> Table:
     known = sweeps_table(study_folder).reindex(columns=list(RECORD))
     known["hash"] = known["sweep"].str[-8:]
     known["sweep"] = known["sweep"].map({spec.folder_name: spec.title for spec in load_study(study_folder).sweeps})
-    known["wall_seconds"] = known["wall_seconds"].round()
+    counts = ["runs", "threads", "wall_seconds"]
+    known[counts] = known[counts].astype(float).round().astype("Int64")  # of which some are missing where nothing ran
     known["finished_utc"] = known["finished_utc"].str[:10]
     known["data_checksum"] = known["data_checksum"].str[:8]
     known["versions"] = known["versions"].str.replace(r'[{}":]', "", regex=True)

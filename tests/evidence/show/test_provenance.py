@@ -14,7 +14,8 @@ def test_a_row_for_every_recipe_that_has_results(tmp_path: Path) -> None:
     synthetic.finish(study)
     (row,) = recipe_table(every_study(tmp_path)).to_dict("records")
     assert (row["study"], row["model"], row["task"], row["steps"]) == ("laptop", "tiny-lm", "digits", "400")
-    assert (row["seeds"], row["tests"]) == ("8", "all, at the end all")
+    assert (row["seeds"], row["tests"]) == ("8", "all at a budget, all at last")
+    assert row["arms"].split(", ")[:4] == ["FR", "FP", "UR", "UP"]
     assert "extended to" in row
 
 
