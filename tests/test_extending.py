@@ -159,4 +159,8 @@ def test_the_rows_of_a_paper_are_run(toy: Path) -> None:
     cells = fpt.evidence.StudyCells(toy).by_task(papers.table("toy-table"))["digits"]
     assert {row: len(cell.values("tuned")) for row, cell in cells.items()} == dict.fromkeys(("frozen", "full"), 5)
     (verdict,) = fpt.evidence.verdicts_on(["T-02"], [fpt.evidence.StudyCells(toy)])
-    assert (verdict.setting, verdict.scale, len(verdict.parts[0].test.differences)) == ("tiny-lm, 2 steps", "paper", 5)
+    assert (verdict.setting, verdict.scale, len(verdict.parts[0].test.differences)) == (
+        "tiny-lm, digits, 2 steps",
+        "paper",
+        5,
+    )
