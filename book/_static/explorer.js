@@ -110,6 +110,10 @@
       const cell = (chosen.plane[steps_] || {})[rate_], tuned = chosen.tuned[steps_];
       const lines = [`At learning rate ${rate_} after ${steps(steps_)}: `];
       lines.push(...(cell ? winner(one, other, cell) : ["nothing to compare."]));
+      if (cell) {
+        const [first, second] = chosen.arms.map((arm) => setup.arms[arm].points[steps_][rate_][2]);
+        lines.push(` Accuracies: ${first}% and ${second}%.`);
+      }
       if (tuned) {
         const [mean, interval, sign] = tuned;
         lines.push(` Each at its own rate: ${mean} points (${interval})${SIGNS[sign]}.`);

@@ -89,9 +89,8 @@ def linear(reading: Reading) -> list[Part]:
 
 def _within(reading: Reading, row: str, number: float, words: str) -> Part:
     """The row within the margin of a number."""
-    limits = (-reading.margin, reading.margin)
     words = f"{reading.label(row)} - {words}"
-    return reading.contrast([row], (), *limits, equivalence=True, less=number, comparison=words)
+    return reading.contrast([row], (), -reading.margin, reading.margin, equivalence=True, less=number, comparison=words)
 
 
 def reaches(reading: Reading) -> list[Part]:

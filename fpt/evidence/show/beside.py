@@ -20,7 +20,7 @@ MARKS = (
     f"{ABSENT} the study has no such sweep; {EDGE_MARK} the tuned rate is an end of the grid; {DIVERGED_MARK} runs "
     "diverged there, and their last finite accuracy counts."
 )
-AS_RELEASED = ": training, as released"
+AS_RELEASED = ": training batches with dropout, as released"
 GAP_COLUMNS = {  # both accuracies are those of the last step, as the train-mode one is
     ": training": "train_accuracy_last",
     AS_RELEASED: "train_accuracy_train_mode",
@@ -32,8 +32,7 @@ WHAT = {
     "steps": "the first budget of steps at which the mean test accuracy reaches the goal, with its 95% interval (> "
     "where no budget suffices), and the first evaluation at which the mean validation accuracy does",
     "gap": "accuracy in percent after the last step, on training data without dropout and on test data, and their "
-    "difference in points with its 95% interval (the paper: training / test / difference); as released: on training "
-    "batches, with dropout",
+    "difference in points with its 95% interval (the paper: training / test / difference)",
 }
 
 
@@ -98,8 +97,10 @@ def printed_table(table: PaperTable, without: Sequence[str] = ()) -> Table:
         if printed.literature and task in tasks
     ]
     from_others = f" Quoted from others: {'; '.join(quoted)}." if quoted else ""
-    errors = "; ± is a standard error of the mean" if "±" in frame.to_string() else ""
-    return Table(frame, f"{table.where or table.title}, as printed{errors}.{from_others}")
+    words = frame.to_string()
+    signs = "; ± is a standard error of the mean" * ("±" in words)
+    signs += "; † training diverged, and the number is from before that" * ("†" in words)
+    return Table(frame, f"{table.where or table.title}, as printed{signs}.{from_others}")
 
 
 def _by_row(table: PaperTable, columns: Mapping[str, Mapping[str, str]]) -> pd.DataFrame:

@@ -38,7 +38,7 @@ MAPS = (
 PLANE = (
     "Test accuracy of the {} arm minus that of the {} arm, in points, by learning rate and budget. Blue: the first is "
     "ahead. Orange: the second is ahead. Bold with a star: the sign is certain after correction for all pairs. "
-    "Hatched: the 95% interval of the pair holds 0."
+    "Hatched: the 95% interval of the pair holds 0. Neither: certain for this pair alone."
 )
 CROSSING = (
     "The same two arms, tuned: at each budget, each seed has the rate that the other seeds choose. First: both arms. "

@@ -118,7 +118,7 @@ class Table:
         return [f'<td data-sort="{key}">{cell}</td>' for key, cell in zip(keys, cells, strict=True)]
 
     def _cell(self, column: str, value: str) -> str:
-        text = explained(value)
+        text = explained(value).replace(" ± ", "&nbsp;±&nbsp;")  # a number stays with its error
         if column == "verdict" and text:
             text = f"<strong>{text}</strong>"
         return f'<span class="short">{text}</span>' if len(value) <= SHORTEST else text
