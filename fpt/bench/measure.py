@@ -14,7 +14,8 @@ from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from functools import partial
 from itertools import count
-from multiprocessing import get_context
+from multiprocessing import get_context, parent_process
+from multiprocessing.connection import wait
 from pathlib import Path
 from statistics import median
 from tempfile import TemporaryDirectory
@@ -225,6 +226,13 @@ def ceiling(seconds: float) -> Bench:
     return Bench(device=name, kind=kind, threads=threads, ceiling=Ceiling(**rates), rows=[], **made)
 
 
+def _end_with_parent() -> None:
+    """A process that measures ends when `fpt bench` is killed: its memory and its core are wanted by others."""
+    if parent := parent_process():
+        gone = partial(wait, [parent.sentinel])  # returns when the parent has ended, however it did
+        threading.Thread(target=lambda: os._exit(len(gone())), daemon=True).start()
+
+
 def apart(call: Callable[..., T], *arguments: Any) -> T:
     """`call` in a fresh process: nothing of an earlier cell is left there, and running out of memory ends only it.
 
@@ -236,7 +244,7 @@ def apart(call: Callable[..., T], *arguments: Any) -> T:
     if any(isinstance(each, SweepSpec) and each.compute_type != "float32" for each in arguments):
         environment["LD_PRELOAD"] = ""
     os.environ.update(environment)
-    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn"), initializer=_end_with_parent) as pool:
         try:
             return pool.submit(call, *arguments).result()
         except (BrokenProcessPool, torch.OutOfMemoryError) as error:

@@ -1,15 +1,12 @@
 """Speed as tables of text and sentences, for a page or a terminal: what `fpt bench` measured, whether the targets are
 met, and what the number type changes."""
 
-from pathlib import Path
-
 import pandas as pd
 
-from fpt.bench.cost import Bench, benches
+from fpt.bench.cost import Bench
 from fpt.evidence.runs import SHORT, rate_text
 from fpt.evidence.show.numbers import interval, points
 from fpt.evidence.stats import paired
-from fpt.sweeps.ledger import workspace
 
 # Decided before anything was measured: backbone, task, trainable groups, runs (None: the largest fleet that was
 # measured), ratio at least. Those of the processor are for two cores that multiply in bfloat16.
@@ -18,14 +15,6 @@ ON_CPU: list[Target] = [("gpt2", "mnist", "fpt", None, 5.0), ("gpt2", "mnist", "
 ON_CPU += [("tiny-lm", "digits", "fpt", 21, 6.0), ("tiny-lm", "digits", "all", 21, 4.0)]
 ON_GPU: list[Target] = [("gpt2", "mnist", trainable, 27, 25.0) for trainable in ("fpt", "all")]
 ARMS = {"fpt": "frozen", "all": "unfrozen"}
-
-
-def load_benches(root: Path | None = None) -> list[Bench]:
-    """What was measured, a device each, in the workspace around the working directory (or `root`); may be empty.
-
-    Raises DataError for a file of runs/bench that `fpt bench` did not write.
-    """
-    return benches(workspace(root) / "runs")
 
 
 def bench_table(bench: Bench) -> pd.DataFrame:

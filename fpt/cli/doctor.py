@@ -30,8 +30,7 @@ def _machine() -> Iterator[Finding]:
     from fpt.sweeps.provenance import device_name
 
     devices = [device_name(f"cuda:{index}") for index in range(torch.cuda.device_count())]
-    lacking = "" if devices else "no GPU; the laptop studies need none"
-    yield "device", ", ".join(devices) or device_name("cpu"), lacking
+    yield "device", ", ".join(devices) or device_name("cpu"), "" if devices else "no GPU; the laptop studies need none"
     yield "cores", str(psutil.cpu_count()), ""
     memory = psutil.virtual_memory()
     yield "memory", f"{memory.available / 2**30:.1f} of {memory.total / 2**30:.1f} GiB free", ""

@@ -1,11 +1,14 @@
 """The bench: clock and memory gauge, cells, and the file it writes."""
 
 import os
+import sys
+import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 import torch
 
@@ -190,6 +193,25 @@ def test_a_cell_that_cannot_be_measured_is_logged_and_left_out(tmp_path: Path, m
 def test_a_process_that_is_killed_is_an_error_of_ours() -> None:
     with pytest.raises(FptError, match="want of memory"):
         measure.apart(os._exit, 9)
+
+
+def test_a_bench_that_is_killed_leaves_no_process_behind(tmp_path: Path) -> None:
+    script = tmp_path / "bench.py"  # a spawned child imports it
+    script.write_text(
+        "import time\nfrom fpt.bench.measure import apart\n\nif __name__ == '__main__':\n    apart(time.sleep, 600)\n"
+    )
+    bench = psutil.Popen([sys.executable, script])
+    deadline, children = time.monotonic() + 60, []
+    while not any("spawn_main" in " ".join(child.cmdline()) for child in children):
+        assert time.monotonic() < deadline
+        time.sleep(0.2)
+        children = bench.children()
+    bench.kill()
+    bench.wait()
+    _, alive = psutil.wait_procs(children, timeout=60)
+    for child in alive:
+        child.kill()
+    assert not alive
 
 
 def test_the_ceiling_is_measured(monkeypatch: pytest.MonkeyPatch) -> None:

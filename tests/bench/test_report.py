@@ -6,8 +6,8 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from fpt.bench.cost import Bench
-from fpt.bench.report import bench_table, bench_targets, bench_words, load_benches, precision_table
+from fpt.bench.cost import Bench, benches
+from fpt.bench.report import bench_table, bench_targets, bench_words, precision_table
 
 FROZEN: dict[str, Any] = {
     "backbone": "gpt2", "task": "mnist", "variant": "paper", "task_options": {}, "backbone_options": {"layers": 0},
@@ -65,12 +65,11 @@ def test_what_the_device_can_do_in_words() -> None:
 
 def test_nothing_measured_is_no_rows(tmp_path: Path) -> None:
     assert bench_table(bench(rows=[])).empty
-    for folder in ("runs/bench", "notebooks"):
-        (tmp_path / folder).mkdir(parents=True)
-    assert load_benches(tmp_path) == []
-    (tmp_path / "runs/bench/h200.json").write_text(bench("h200").model_dump_json())
-    (tmp_path / "runs/bench/cpu.json").write_text(bench().model_dump_json())
-    assert [found.kind for found in load_benches(tmp_path)] == ["cpu", "h200"]
+    assert benches(tmp_path) == []
+    (tmp_path / "bench").mkdir()
+    (tmp_path / "bench/h200.json").write_text(bench("h200").model_dump_json())
+    (tmp_path / "bench/cpu.json").write_text(bench().model_dump_json())
+    assert [found.kind for found in benches(tmp_path)] == ["cpu", "h200"]
 
 
 @pytest.mark.parametrize("kind", ["cpu", "h200"])
