@@ -229,8 +229,8 @@ def ceiling(seconds: float) -> Bench:
 def _end_with_parent() -> None:
     """A process that measures ends when `fpt bench` is killed: its memory and its core are wanted by others."""
     if parent := parent_process():
-        gone = partial(wait, [parent.sentinel])  # returns when the parent has ended, however it did
-        threading.Thread(target=lambda: os._exit(len(gone())), daemon=True).start()
+        # `wait` returns when the parent has ended, however it did
+        threading.Thread(target=lambda: os._exit(len(wait([parent.sentinel]))), daemon=True).start()
 
 
 def apart(call: Callable[..., T], *arguments: Any) -> T:

@@ -112,15 +112,14 @@ def l30_parameter_shares(claim: Claim) -> Finding:
 
 
 def l32_spread_of_weights(claim: Claim) -> Finding:
-    backbone = next((name for name in ("gpt2", "tiny-lm") if len(sizes.spread(name))), "")
-    if not backbone:
-        return None, "no pretrained weights on this machine"
-    default, found = sizes.DEFAULT_STD if backbone == "gpt2" else sizes.matched_std(backbone), sizes.spread(backbone)
+    found, default = sizes.spread("gpt2"), sizes.DEFAULT_STD
+    if found.empty:
+        return None, "needs the weights of GPT-2"
     by_kind = {str(kind): part["std"] for kind, part in found.groupby("kind")}
     differs = (abs(by_kind["weight"] / default - 1) > 0.1).mean() > 0.5 and (by_kind["bias"] > default / 100).all()
     varies = all(part["std"].max() > 1.1 * part["std"].min() for _, part in found.groupby(["group", "kind"]))
     ranges = [f"{kind} {std.min():.3f} to {std.max():.3f}" for kind, std in by_kind.items()]
-    return bool(differs and varies), f"{backbone}: {', '.join(ranges)}; default {default:.3f}"
+    return bool(differs and varies), f"gpt2: {', '.join(ranges)}; default {default:.3f}"
 
 
 def l50_model_shapes(claim: Claim) -> Finding:

@@ -16,7 +16,7 @@ from fpt.sweeps.fields import with_options
 SUPPORTED, CONTRADICTED, INCONCLUSIVE = "supported", "contradicted", "inconclusive"
 EDGE, DIVERGED, NOT_TESTED = "inconclusive (edge)", "inconclusive (diverged)", "not tested"
 MARGIN, LISTOPS_MARGIN = 1 * POINT, 2 * POINT  # comparable: within so much
-MANY = "more than 1,000"
+MANY = "1,000 are not enough"
 BY_RATE = ("drop", "inverts", "orders_differ", "lower_rate", "plane")  # read on the whole grid
 FEW_TASKS = 3  # that are named
 AT_BOTH = ("unstable", "fixed_and_tuned")
@@ -144,9 +144,10 @@ class Reading:
         up, down = ([cell.label for cell, rate, _ in side if rate == TUNED and cell.at_edge] for side in sides)
         if self.any_cell.table.kind != "accuracy":  # an edge bounds an accuracy alone
             up = down = [*up, *down]
+        gap = "gap of " if self.any_cell.table.kind == "gap" else ""
         lost = [f"{cell.label} ({n})" for side in sides for cell, rate, _ in side if (n := cell.diverged(rate))]
         return self.part(
-            comparison or " - ".join(self.label(row) for row in (*plus, *minus)),
+            comparison or " - ".join(f"{gap}{self.label(row)}" for row in (*plus, *minus)),
             compared(sides[0], sides[1], less), low, high, equivalence=equivalence, up=up, down=down,
             notes=[*notes, *_collapsed(sides, less), *([f"diverged runs: {', '.join(lost)}"] if lost else [])],
         )  # fmt: skip
@@ -169,7 +170,7 @@ def _of_test(test: Paired) -> list[str]:
 def seeds_to_decide(test: Paired, of: int = 1) -> str:
     """With how many seeds a test, one of so many that are corrected together, would find 1 and 3 points."""
     one, three = (seeds_needed(points * POINT, test.sd, noise=test.noise, of=of) for points in (1, 3))
-    return f"to detect a difference of 1 point takes {one or MANY} seeds, of 3 points {three or MANY}"
+    return f"seeds to detect a difference of 1 point: {one or MANY}; of 3 points: {three or MANY}"
 
 
 def word_of(supports: float, contradicts: float, otherwise: str = INCONCLUSIVE) -> str:

@@ -74,9 +74,8 @@ def spread(backbone: str) -> pd.DataFrame:
         if (group := groups.get(f"backbone.{name}")) in ("attention", "feed_forward"):
             values.setdefault((layer_of(name), group, name.rpartition(".")[2]), []).append(tensor.double().ravel())
     rows = [(*place, float(np.concatenate(parts).std())) for place, parts in values.items()]
-    return pd.DataFrame(rows, columns=["layer", "group", "kind", "std"]).sort_values(
-        ["layer", "group", "kind"], ignore_index=True
-    )
+    found = pd.DataFrame(rows, columns=["layer", "group", "kind", "std"])
+    return found.sort_values(["layer", "group", "kind"], ignore_index=True)
 
 
 def shape(backbone: str) -> tuple[int, int, int]:

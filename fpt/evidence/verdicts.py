@@ -35,7 +35,7 @@ from fpt.tasks import CIFAR10, data_folder
 __all__ = ["CONTRADICTED", "DIVERGED", "EDGE", "INCONCLUSIVE", "NOT_TESTED", "SUPPORTED", "Part", "Verdict"]
 
 DOCUMENTARY = "documentary"
-DEPENDS, ON_TASK, DISAGREE = "depends on scale", "depends on task", "studies disagree"
+DEPENDS, ON_TASK, DISAGREE = "depends on scale", "depends on setting", "studies disagree"
 ASKED, CHANGED = "asked before the runs", "rule changed since"
 UNDECIDED = (DIVERGED, EDGE, INCONCLUSIVE)  # the first of these names the verdict where several keep it open
 LEFT_OUT = (NOT_RUN, NOT_TESTED)  # parts that say nothing
@@ -152,10 +152,11 @@ def expected_false(found: Iterable[Verdict]) -> float:
 
 
 def overall(found: Iterable[Verdict]) -> str:
-    """One word: a decided one before the others; what many seeds decide goes before what few do.
+    """One word: a decided one before the others; what many seeds say goes before what few do. Nothing is corrected over
+    studies.
 
-    Where studies disagree: that it depends on scale, if those of one scale agree; on the task, if those of one scale
-    that disagree have no task in common; else that studies disagree.
+    Where studies disagree: that it depends on scale, if those of one scale agree; on the setting (task, model, steps),
+    if those of one scale that disagree have no task in common; else that studies disagree.
     """
     rest_on = deciding(found)
     yes, no = ([each for each in rest_on if each.word == word] for word in (SUPPORTED, CONTRADICTED))
@@ -168,9 +169,9 @@ def overall(found: Iterable[Verdict]) -> str:
 
 
 def deciding(found: Iterable[Verdict]) -> list[Verdict]:
-    """The verdicts that `overall` rests on: those decided by enough seeds, where there are any."""
+    """The verdicts that `overall` rests on: those of studies with enough seeds, where one of these tested the claim."""
     found = list(found)
-    enough = [each for each in found if each.word in (SUPPORTED, CONTRADICTED) and not each.exploratory]
+    enough = [each for each in found if each.word not in LEFT_OUT and not each.exploratory]
     return enough or found
 
 

@@ -101,7 +101,7 @@ def test_every_answer_of_the_crossing_with_its_verdict(name: str) -> None:
     (part,) = crossing(reading("crossing", *arms))
     assert part.note == f"{words}; signs by budget {' '.join(signs)}"
     assert part.word == verdict
-    assert ("to detect a difference" in part.seeds) == (verdict == INCONCLUSIVE)
+    assert ("seeds to detect a difference" in part.seeds) == (verdict == INCONCLUSIVE)
     assert part.comparison == "UP - FP, tuned, at the last budget"
     assert part.test.mean == pytest.approx(leads[-1] / 100, abs=0.005)
 

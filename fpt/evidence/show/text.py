@@ -28,13 +28,14 @@ def scale_words(verdicts: Iterable[Verdict]) -> str:
 
 
 def verdict_words(found: Sequence[Verdict]) -> str:
-    """The verdict over all studies; its scale, models and steps; whether it was asked before the runs, and whether few
-    seeds decide it."""
-    scale, tested = scale_words(found), [each for each in deciding(found) if each.study and each.word not in LEFT_OUT]
-    settings = "; ".join(dict.fromkeys(each.setting for each in tested))
-    words = [overall(found)] + ([f"at {scale} scale ({settings})"] if scale else [])
-    words += dict.fromkeys(each.asked for each in tested if each.asked)
-    return ", ".join(words + (["exploratory"] if tested and all(each.exploratory for each in tested) else []))
+    """The verdict over all studies; its scale, and the models, tasks and steps that give it, then those that leave it
+    open; whether it was asked before the runs, and whether few seeds decide it."""
+    word, tested = overall(found), [each for each in deciding(found) if each.study and each.word not in LEFT_OUT]
+    own = [each for each in tested if each.word == word] or tested
+    settings = [each.setting for each in own] + [f"{each.word} in {each.setting}" for each in tested if each not in own]
+    words = [word] + ([f"at {scale_words(own)} scale ({'; '.join(dict.fromkeys(settings))})"] if own else [])
+    words += dict.fromkeys(each.asked for each in own if each.asked)
+    return ", ".join(words + (["exploratory"] if own and all(each.exploratory for each in own) else []))
 
 
 def listed(names: Sequence[str]) -> str:
@@ -56,7 +57,8 @@ def score(found: Mapping[str, Sequence[Verdict]]) -> str:
     rest = {name: verdicts for name, verdicts in made.items() if name not in tested}
     scales = listed(sorted({scale_words(verdicts) for verdicts in tested.values()}))
     chance = expected_false(verdict for verdicts in tested.values() for verdict in verdicts)
-    by_runs = f" at {scales} scale: {tally(tested)} (by chance alone, about {chance:.1f} verdicts)" if tested else ""
+    by_chance = f"chance alone would decide about {chance:.1f} of the verdicts of single studies behind them"
+    by_runs = f" at {scales} scale: {tally(tested)} ({by_chance})" if tested else ""
     first = f"The papers make {len(made)} claims. Runs tested {len(tested)} of them{by_runs}."
     return f"{first} Without runs: {tally(rest)}."
 
