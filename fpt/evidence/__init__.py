@@ -10,7 +10,6 @@ PUBLIC = {  # module -> names that notebooks, pages and users rely on
     "runs": "find_study load_curves load_runs studies sweeps_table",
     "cells": "StudyCells every_study study_cells",
     "verdicts": "all_verdicts overall",
-    "architectures": "architecture_table",
     "baselines": "baseline_scores counted floor known_scores",
     "show.html": "Folded Page Picture Table",
     "show.figures": "budget_figure learning_rate_figure",

@@ -2,7 +2,7 @@
 another (P-02). Both come from the sweeps of the two arms: a run at a constant rate contains every shorter one.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -63,9 +63,11 @@ class Crossing:
         if ahead and ahead[0] == first:
             return FROM_FIRST, f"ahead from the first budget, {first:,} steps"
         if ahead:
-            return BY, f"ahead by {ahead[0]:,} steps; earlier unknown"
-        known = behind and behind[-1] == last
-        return (NOT_WITHIN, f"not within {last:,} steps") if known else (UNKNOWN, f"unknown within {last:,} steps")
+            return BY, f"ahead at {_listed(ahead)} steps; open at other budgets"
+        if behind and behind[-1] == last:
+            return NOT_WITHIN, f"not within {last:,} steps"
+        early = f"behind at {_listed(behind)} steps; open at other budgets"
+        return UNKNOWN, early if behind else "open at every budget"
 
     @property
     def p_values(self) -> tuple[float, float]:
@@ -77,6 +79,10 @@ class Crossing:
         below = [last[1].below(0)] if last[0] not in first else []
         low, high = (float(np.nanmin([1.0, *(2 * len(self.tests) * p for p in tail)])) for tail in (above, below))
         return low, high
+
+
+def _listed(budgets: Sequence[int]) -> str:
+    return ", ".join(f"{budget:,}" for budget in budgets)
 
 
 def by_budget(first: Cell, second: Cell, at: str | float = TUNED) -> dict[int, Paired]:

@@ -56,7 +56,7 @@ def test_every_claim_has_its_function_and_every_function_its_claim() -> None:
     assert set(DECIDED) == {*IN_CLAIMS, *IN_TABLES, *COUNTED}
 
 
-@pytest.mark.parametrize("name", sorted(DECIDED))
+@pytest.mark.parametrize("name", sorted(DECIDED.keys() - {"L-32"}))  # which needs the weights of GPT-2
 def test_the_verdict_on_what_is_printed(name: str) -> None:
     word, note = computed(DECIDED[name])
     assert word == (CONTRADICTED if name in MISPRINTED else SUPPORTED), note
@@ -120,8 +120,12 @@ def test_an_arm_without_positions_would_be_found(monkeypatch: pytest.MonkeyPatch
 
 @pytest.mark.parametrize(
     ("weights", "word"),
-    [(lambda backbone: pd.DataFrame(), NOT_TESTED), (lambda backbone: flat(), CONTRADICTED)],
-    ids=["no weights", "weights as the default draws them"],
+    [
+        (lambda backbone: pd.DataFrame(), NOT_TESTED),
+        (lambda backbone: flat(), CONTRADICTED),
+        (lambda backbone: flat().assign(std=[0.1 * (1 + number) for number in range(len(flat()))]), SUPPORTED),
+    ],
+    ids=["no weights", "weights as the default draws them", "weights that vary"],
 )
 def test_the_spread_of_weights(
     weights: Callable[[str], pd.DataFrame], word: str, monkeypatch: pytest.MonkeyPatch

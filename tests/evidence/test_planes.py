@@ -76,17 +76,18 @@ def tuned(leads: Sequence[float], edges: tuple[Collection[int], Collection[int]]
     return Arm("UP", {"tuned": first}, edges[0]), Arm("FP", {"tuned": second}, edges[1])
 
 
+AT_OTHERS = "steps; open at other budgets"
 ANSWERS: dict[str, tuple[Sequence[float], str, str, str]] = {  # leads by budget -> signs, words, verdict
     "between two": ([-5, -4, 0, 0, 3, 6], "--00++", "overtakes between 20 and 160 steps", SUPPORTED),
     "between neighbours": ([-5, -4, -3, 2, 3, 6], "---+++", "overtakes between 40 and 80 steps", SUPPORTED),
     "from the first": ([2, 4, 4, 4, 3, 6], "++++++", "ahead from the first budget, 10 steps", SUPPORTED),
     "first, then open": ([2, 0, 0, 0, 0, 0], "+00000", "ahead from the first budget, 10 steps", SUPPORTED),
-    "by a later one": ([0, 0, 0, 4, 3, 6], "000+++", "ahead by 80 steps; earlier unknown", SUPPORTED),
+    "by a later one": ([0, 0, 0, 4, 3, 6], "000+++", f"ahead at 80, 160, 320 {AT_OTHERS}", SUPPORTED),
     "never": ([0, 0, 0, -1, -3, -6], "000---", "not within 320 steps", CONTRADICTED),
     "there and back": ([-2, 2, 0, 0, 3, -6], "-+00+-", "ahead and later behind: -+00+-", INCONCLUSIVE),
     "lost": ([3, 0, 0, 0, 0, -6], "+0000-", "ahead and later behind: +0000-", INCONCLUSIVE),
-    "behind, then open": ([-3, -3, 0, 0, 0, 0], "--0000", "unknown within 320 steps", INCONCLUSIVE),
-    "open": ([0, 0, 0, 0, 0, 0], "000000", "unknown within 320 steps", INCONCLUSIVE),
+    "behind, then open": ([-3, -3, 0, 0, 0, 0], "--0000", f"behind at 10, 20 {AT_OTHERS}", INCONCLUSIVE),
+    "open": ([0, 0, 0, 0, 0, 0], "000000", "open at every budget", INCONCLUSIVE),
 }
 
 
@@ -116,7 +117,7 @@ def test_an_arm_that_trails_at_an_edge_decides_nothing() -> None:
     assert signs == {"first": "??-+++", "second": "---+??"}
     behind = [-5, -4, -3, -2, -3, -6]
     (part,) = crossing(reading("crossing", *tuned(behind, ((320,), ()))))
-    assert (part.word, part.note.partition(";")[0]) == (EDGE, "unknown within 320 steps")
+    assert (part.word, part.note.partition(";")[0]) == (EDGE, "behind at 10, 20, 40, 80, 160 steps")
     found = crossing_of(*cast(Any, tuned(behind, ((320,), ()))))
     assert found.band == [320]
 

@@ -25,6 +25,7 @@ ABBREVIATIONS = {short: arm.replace("-", " ") for arm, short in SHORT.items()} |
     "ViT": "vision transformer",
 }
 ABBREVIATED = re.compile(rf"\b({'|'.join(ABBREVIATIONS)})\b")
+RATE = re.compile(r"\b\d+e-\d+\b")
 NUMBER = re.compile(r"[<>]?\s*([+-]?\d[\d,]*(?:\.\d+)?(?:e[+-]?\d+)?)(?![\w.-])")  # at the start of a cell
 
 
@@ -148,10 +149,9 @@ class Page:
 
 
 def explained(text: str) -> str:
-    """Text as HTML in which abbreviations explain themselves."""
-    return ABBREVIATED.sub(
-        lambda found: f'<abbr title="{ABBREVIATIONS[found[1]]}">{found[1]}</abbr>', html.escape(text)
-    )
+    """Text as HTML in which abbreviations explain themselves and rates stay on one line."""
+    whole = RATE.sub(r'<span class="rate">\g<0></span>', html.escape(text))
+    return ABBREVIATED.sub(lambda found: f'<abbr title="{ABBREVIATIONS[found[1]]}">{found[1]}</abbr>', whole)
 
 
 def paragraph(text: str) -> str:

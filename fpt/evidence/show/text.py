@@ -102,7 +102,9 @@ def plane(first: Cell, second: Cell) -> str:
         rates = [rate_text(rate) for rate in sorted(ahead["rate"].unique())]
         where = f" ({'rates' if len(rates) > 1 else 'rate'} {', '.join(rates)})" if rates else ""
         words.append(f"{cell.label} is ahead at {len(ahead)}{where}")
-    return f"Of {len(table)} pairs of learning rate and budget, {' and '.join(words)}; the others are not sure."
+    unsure, open_ = len(table) - len(sure), int(table["band"].sum())
+    pairs = f"Of {len(table)} pairs of learning rate and budget, {' and '.join(words)}, after correction for all pairs."
+    return f"{pairs} Sure only by themselves: {unsure - open_}; open: {open_}."
 
 
 def crossing(first: Cell, second: Cell) -> str:

@@ -54,7 +54,7 @@ def test_sentences_on_the_plane_and_the_crossing(study: Path, tmp_path: Path) ->
         == "Frozen Pretrained against Unfrozen Pretrained, each at its own learning rate: not within 400 steps."
     )
     equal = text.crossing(arms["FP"], arms["FP"])
-    assert "unknown within 400 steps. For one budget alone, the 95% interval holds 0 after 12, 25, 50, 100," in equal
+    assert "open at every budget. For one budget alone, the 95% interval holds 0 after 12, 25, 50, 100," in equal
     assert text.plane(none["FP"], none["UP"]) == text.crossing(none["FP"], none["UP"]) == "Nothing was run yet."
 
 
@@ -105,8 +105,8 @@ def test_the_score_counts_what_the_papers_say_and_not_what_is_said_about_them() 
     found = {"R-01": [_verdict(("digits", SUPPORTED))], "R-21": [Verdict("R-21", SUPPORTED)], "R-29": []}
     about = {"O-01": [Verdict("O-01", SUPPORTED)], "P-01": [_verdict(("digits", CONTRADICTED))]}
     assert text.score(found | about) == (
-        "The papers make 3 claims. Runs tested 1 of them at reduced scale: 1 supported (by chance alone, about 0.1 "
-        "verdicts). Without runs: 1 supported and 1 not tested."
+        "The papers make 3 claims. Runs tested 1 of them at reduced scale: 1 supported (chance alone would "
+        "decide about 0.1 of the verdicts of single studies behind them). Without runs: 1 supported and 1 not tested."
     )
     assert text.score({}) == "The papers make 0 claims. Runs tested 0 of them. Without runs: none."
     assert text.tally(about) == "1 supported and 1 contradicted"
