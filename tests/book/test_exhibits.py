@@ -151,13 +151,16 @@ def test_how_often_fewer_rates_and_seeds_agree(study: Path) -> None:
 def test_what_to_take_from_this_counts_what_its_tables_show(study: Path) -> None:
     found = setups([StudyCells(study)])
     words, rates = PRACTICE.first_rates(found).parts
-    assert "frozen model in 1 of 1 setups, clearly higher in 0, and open in 0." in words
+    assert "best at 1e-2, the model" in BeautifulSoup(words, "html.parser").get_text()
+    assert "trained in full is clearly lower in 1 of 1 setups." in words
     (row,) = rates.frame.to_dict("records")
     assert (row["FP"], row["UP"], row["UP / FP"]) == ("1e-2", "1e-3", "0.1 (0.1 to 0.1)")
-    words, start = PRACTICE.comparisons(found, [("FP", "FR")], "", ("Pretrained is worse", "better")).parts
-    assert "worse in 0 of 1 setups, clearly better in 1, and" in words
+    words, start = PRACTICE.comparisons(found, [("FP", "FR")], "", ("It is", "worse", "better")).parts
+    assert "It is better in 1 of 1 setups." in words
+    assert PRACTICE.counted([(True, 1), (False, 0), (False, -1)], "low", "high") == "low in 1 and open in 1 of 2 setups."
     assert [*start.frame] == ["setup", "model", "steps", "FP - FR"]
-    assert PRACTICE.first_rates({}) == PRACTICE.comparisons({}, [("FP", "FR")], "", ("", "")) == PRACTICE.NOTHING
+    assert start.frame["setup"].tolist() == ["Digits (laptop) (6 seeds: exploratory)"]
+    assert PRACTICE.first_rates({}) == PRACTICE.comparisons({}, [("FP", "FR")], "", ("", "", "")) == PRACTICE.NOTHING
     assert [PRACTICE.sign_of(*each) for each in ((0.1, 0.2), (-0.2, -0.1), (-0.1, 0.1))] == [1, -1, 0]
     assert PRACTICE.scale_table(StudyCells(study)).frame[["setup", "row"]].to_numpy().tolist() == [
         ["Digits (laptop)", "FR fixed"]
