@@ -138,6 +138,16 @@ def answers(cells: Mapping[str, Cell]) -> list[str]:
     ]
 
 
+def short_answer(cells: Mapping[str, Cell]) -> str:
+    """One sentence on freezing against training all weights: each at its own learning rate, and at that of Lu et al."""
+    if any(arm not in cells or cells[arm].problem for arm in ("FP", "UP")):
+        return "Not decided yet: not all of the arms were run."
+    frozen, full, of_lu = cells["FP"], cells["UP"], cells["FP"].papers_rate or math.nan
+    at_one = _gain(by_budget(frozen, full, of_lu)[max(frozen.budgets)])
+    tuned = f"Each at its own learning rate, freezing {_at_the_end(frozen, full)} against training all weights."
+    return f"{tuned} At {rate_text(of_lu)}, the rate of Lu et al., it {at_one}."
+
+
 def _at_the_end(first: Cell, second: Cell) -> str:
     """What the first tuned arm gains over the second at the last budget, or that it is open."""
     found = crossing_of(first, second)
