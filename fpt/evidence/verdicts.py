@@ -73,8 +73,9 @@ def verdict(claim: Claim, study: StudyCells) -> Verdict | None:
     """By the runs of one study; None where it has the rows of none of the claim's rules on a common task.
 
     Every part must hold (intersection-union, each at 5%), or most tasks (partial conjunction); a contradiction counts
-    after Holm's correction over the parts. Of several rules all must hold, of those that the study can test. Primary
-    claims are Holm-corrected together, those that the study tests at one scale.
+    after Holm's correction over the parts. Of several rules all must hold, of those that the study can test; while some
+    of it is not run yet, nothing is supported. Primary claims are Holm-corrected together, those that the study
+    tests at one scale.
     """
     found = _by_rules(claim, claim.rule, study)
     return _corrected(found, study) if found and claim.primary and found.word not in LEFT_OUT else found
@@ -244,10 +245,12 @@ def _word(tested: Sequence[tuple[Rule, list[Part]]], every: Sequence[Part]) -> t
         return (NOT_RUN if NOT_RUN in {part.word for part in every} else NOT_TESTED), 1.0, 1.0, []
     supports, contradicts = _all(judged)
     words = {part.word for part in every}
+    supports = 1.0 if NOT_RUN in words else supports  # not before all parts are there; one of them may contradict
     word = word_of(supports, contradicts, next((word for word in UNDECIDED if word in words), INCONCLUSIVE))
     if word in (SUPPORTED, CONTRADICTED):
         return word, supports, contradicts, []
     lost = ["no contradiction is left after Holm's correction"] if CONTRADICTED in words else []
+    lost += ["parts of it are not run yet"] if NOT_RUN in words else []
     seeds = [part.seeds for part in every if part.word == INCONCLUSIVE and part.seeds]
     return word, supports, contradicts, [*lost, *seeds[:1]]
 

@@ -379,6 +379,17 @@ def test_only_the_tasks_that_the_rule_names(monkeypatch: pytest.MonkeyPatch) -> 
     assert verdict(claim(BEATS | {"tasks": ["bit-xor"]}), made) is None
 
 
+@pytest.mark.parametrize(("winner", "word"), [("a", I), ("b", C)])
+def test_nothing_is_supported_before_all_of_it_is_run(winner: str, word: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = {"a": LOW, "b": LOW} | {winner: HIGH}
+    missing = {"a": HIGH, "b": Made(missing=True)}
+    made = study(monkeypatch, paper(["a", "b"]), ("digits", rows), ("mnist", missing))
+    found = verdict(claim(BEATS), made)
+    assert found is not None
+    assert found.word == word
+    assert ("parts of it are not run yet" in found.note) == (word == I)
+
+
 @pytest.mark.parametrize(
     ("changed", "word", "note"),
     [
