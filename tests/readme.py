@@ -17,7 +17,6 @@ from fpt.sweeps.fields import with_options
 ROOT = Path(__file__).parents[1]
 README, FIGURE = ROOT / "README.md", ROOT / "book/_static/headline.svg"
 MARKS = re.compile(r"(?<=<!-- computed by `make readme` -->\n).*?(?=<!-- end -->)", flags=re.DOTALL)
-PLANES = {"plane-digits": "digits", "plane-minilm": "mnist", "plane-mnist": "mnist"}  # study -> task, as in the book
 
 
 def published() -> dict[str, StudyCells]:
@@ -28,8 +27,7 @@ def published() -> dict[str, StudyCells]:
 
 def whole(found: Mapping[str, StudyCells]) -> list[dict[str, Cell]]:
     """The arms of every plane that is whole, by arm; the first is the one that is drawn."""
-    every = [text.arms(found[name], task) for name, task in PLANES.items() if name in found]
-    return [arms for arms in every if not any(cell.problem for cell in arms.values())]
+    return list(text.whole(found[name] for name in text.PLANES if name in found).values())
 
 
 def findings(found: Mapping[str, StudyCells]) -> str:

@@ -228,9 +228,13 @@ def ceiling(seconds: float) -> Bench:
 
 def _end_with_parent() -> None:
     """A process that measures ends when `fpt bench` is killed: its memory and its core are wanted by others."""
+    threading.Thread(target=_wait_for_parent, daemon=True).start()
+
+
+def _wait_for_parent() -> None:
     if parent := parent_process():
-        # `wait` returns when the parent has ended, however it did
-        threading.Thread(target=lambda: os._exit(len(wait([parent.sentinel]))), daemon=True).start()
+        wait([parent.sentinel])  # ready when the parent has ended, however it did
+        os._exit(1)
 
 
 def apart(call: Callable[..., T], *arguments: Any) -> T:

@@ -22,9 +22,8 @@ def bench_table(bench: Bench) -> pd.DataFrame:
     over the rounds; `utilisation` is the share of the device's rate of products."""
     rows = []
     for row in sorted(bench.rows, key=lambda row: (row.backbone, row.tokens, row.task, row.runs)):
-        variant = "" if row.variant == "paper" else f" ({row.variant})"
         cell = {
-            "task": f"{row.task}{variant}",
+            "task": row.task if row.variant == "paper" else f"{row.task} ({row.variant})",
             "backbone": f"{row.backbone}:{layers}" if (layers := row.backbone_options.get("layers")) else row.backbone,
             "how": f"{row.compute_type}{', compiled' * row.compiled}",
             "tokens": f"{row.tokens:,}",
@@ -51,9 +50,8 @@ def bench_targets(bench: Bench) -> pd.DataFrame:
         best = max(fitting, key=lambda row: (row.runs, row.ratio or 0), default=None)
         named = {"backbone": backbone, "task": task, "arm": ARMS[trainable], "runs": str(best.runs) if best else ""}
         ratio = best.ratio if best else None
-        measured = f"{ratio:.2f}" if ratio else "-"
         met = "not measured" if ratio is None else "yes" if ratio >= wanted else "no"
-        rows.append(named | {"at least": f"{wanted:.2f}", "measured": measured, "met": met})
+        rows.append(named | {"at least": f"{wanted:.2f}", "measured": f"{ratio:.2f}" if ratio else "-", "met": met})
     return pd.DataFrame(rows)
 
 

@@ -2,7 +2,7 @@
 another (P-02). Both come from the sweeps of the two arms: a run at a constant rate contains every shorter one.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -15,8 +15,6 @@ from fpt.evidence.runs import rate_text
 from fpt.evidence.stats import SIGNIFICANCE, Paired, holm
 
 AHEAD, BEHIND, OPEN, BOUNDED = "+", "-", "0", "?"
-BETWEEN, FROM_FIRST, BY = "between", "from the first", "by"
-NOT_WITHIN, MIXED, UNKNOWN = "not within", "mixed", "unknown"
 
 Tests = Mapping[tuple[float, int], Paired]  # by rate and budget
 
@@ -52,27 +50,27 @@ class Crossing:
         return OPEN
 
     @cached_property
-    def answer(self) -> tuple[str, str]:
-        """One of six, by the signs together; and in words that follow the name of the first arm."""
-        first, *_, last = [*self.tests, *self.tests]
+    def answer(self) -> str:
+        """By the signs together, in words that follow the name of the first arm."""
+        *_, last = [0, *self.tests]
         ahead, behind = ([budget for budget, each in self.signs.items() if each == sign] for sign in (AHEAD, BEHIND))
         if ahead and behind and behind[-1] < ahead[0]:
-            return BETWEEN, f"overtakes between {behind[-1]:,} and {ahead[0]:,} steps"
+            return f"overtakes between {behind[-1]:,} and {ahead[0]:,} steps"
         if ahead and behind:
-            return MIXED, f"ahead and later behind: {''.join(self.signs.values())}"
-        if ahead and ahead[0] == first:
-            return FROM_FIRST, f"ahead from the first budget, {first:,} steps"
-        if ahead:
-            return BY, f"ahead at {_listed(ahead)} steps; open at other budgets"
+            return f"ahead and later behind: {''.join(self.signs.values())}"
         if behind and behind[-1] == last:
-            return NOT_WITHIN, f"not within {last:,} steps"
-        early = f"behind at {_listed(behind)} steps; open at other budgets"
-        return UNKNOWN, early if behind else "open at every budget"
+            return f"not within {last:,} steps"
+        if not ahead and not behind:
+            return "open at every budget"
+        rest = "; open at other budgets" if len(ahead or behind) < len(self.tests) else ""
+        return f"{'ahead' if ahead else 'behind'} at {steps_in_words(ahead or behind)} steps{rest}"
 
     @property
     def p_values(self) -> tuple[float, float]:
-        """That the first arm overtakes or is ahead, and that it does not within the budgets; 1 for mixed signs."""
-        if self.answer[0] == MIXED:
+        """That the first arm overtakes or is ahead, and that it does not within the budgets; 1 where it is
+        ahead and later behind."""
+        signs = "".join(self.signs.values())
+        if AHEAD in signs and BEHIND in signs[signs.index(AHEAD) :]:
             return 1.0, 1.0
         (*_, last), (first, second) = self.tests.items(), self.edges
         above = [test.above(0) for budget, test in self.tests.items() if budget not in second]
@@ -81,7 +79,8 @@ class Crossing:
         return low, high
 
 
-def _listed(budgets: Sequence[int]) -> str:
+def steps_in_words(budgets: Iterable[int]) -> str:
+    """Budgets, as 1,000, 3,000."""
     return ", ".join(f"{budget:,}" for budget in budgets)
 
 
@@ -98,16 +97,16 @@ def crossing_of(first: Cell, second: Cell) -> Crossing:
 
 
 def crossing(reading: Reading) -> list[Part]:
-    """The first row overtakes the second within the budget, or is ahead from the first budget on, both tuned.
+    """The first row comes to lead the second within the budgets, both tuned.
 
-    Supported: between two budgets, from the first or by a later one. Contradicted: behind at the last, never ahead.
+    Supported: ahead at some budget and behind at no later one. Contradicted: behind at the last, never ahead.
     """
     first, second = (reading.rows[row] for row in reading.rule.rows)
     found = crossing_of(first, second)
     if not found.tests:
         return []
     supports, contradicts = found.p_values
-    words = f"{found.answer[1]}; signs by budget {' '.join(found.signs.values())}"
+    words = f"{found.answer}; signs by budget {' '.join(found.signs.values())}"
     word = word_of(supports, contradicts, EDGE if BOUNDED in found.signs.values() else INCONCLUSIVE)
     comparison, last = f"{first.label} - {second.label}, tuned, at the last budget", [*found.tests.values()][-1]
     seeds = seeds_to_decide(last, len(found.tests)) if word == INCONCLUSIVE and last.sd > 0 else ""

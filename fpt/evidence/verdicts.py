@@ -152,7 +152,7 @@ def expected_false(found: Iterable[Verdict]) -> float:
     return SIGNIFICANCE * (sum(not each.primary for each in tested) + len(families))
 
 
-def overall(found: Iterable[Verdict]) -> str:
+def overall(found: Sequence[Verdict]) -> str:
     """One word: a decided one before the others; what many seeds say goes before what few do. Nothing is corrected over
     studies.
 
@@ -169,9 +169,8 @@ def overall(found: Iterable[Verdict]) -> str:
     return next((word for word in STRENGTH if word in words), NOT_TESTED)
 
 
-def deciding(found: Iterable[Verdict]) -> list[Verdict]:
+def deciding(found: Sequence[Verdict]) -> Sequence[Verdict]:
     """The verdicts that `overall` rests on: those of studies with enough seeds, where one of these tested the claim."""
-    found = list(found)
     enough = [each for each in found if each.word not in LEFT_OUT and not each.exploratory]
     return enough or found
 

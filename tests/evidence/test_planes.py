@@ -80,8 +80,8 @@ AT_OTHERS = "steps; open at other budgets"
 ANSWERS: dict[str, tuple[Sequence[float], str, str, str]] = {  # leads by budget -> signs, words, verdict
     "between two": ([-5, -4, 0, 0, 3, 6], "--00++", "overtakes between 20 and 160 steps", SUPPORTED),
     "between neighbours": ([-5, -4, -3, 2, 3, 6], "---+++", "overtakes between 40 and 80 steps", SUPPORTED),
-    "from the first": ([2, 4, 4, 4, 3, 6], "++++++", "ahead from the first budget, 10 steps", SUPPORTED),
-    "first, then open": ([2, 0, 0, 0, 0, 0], "+00000", "ahead from the first budget, 10 steps", SUPPORTED),
+    "from the first": ([2, 4, 4, 4, 3, 6], "++++++", "ahead at 10, 20, 40, 80, 160, 320 steps", SUPPORTED),
+    "first, then open": ([2, 0, 0, 0, 0, 0], "+00000", f"ahead at 10 {AT_OTHERS}", SUPPORTED),
     "by a later one": ([0, 0, 0, 4, 3, 6], "000+++", f"ahead at 80, 160, 320 {AT_OTHERS}", SUPPORTED),
     "never": ([0, 0, 0, -1, -3, -6], "000---", "not within 320 steps", CONTRADICTED),
     "there and back": ([-2, 2, 0, 0, 3, -6], "-+00+-", "ahead and later behind: -+00+-", INCONCLUSIVE),
@@ -161,8 +161,9 @@ def test_whatever_the_curves(means: list[float], seed: int, first: set[int], sec
     assert not decided & {*found.band}  # what holds for all budgets together holds for each
     supports, contradicts = found.p_values
     assert max(supports, contradicts) >= 0.05
-    assert (supports < 0.05) == (found.answer[0] in ("between", "from the first", "by"))
-    assert (contradicts < 0.05) == (found.answer[0] == "not within")
+    before, ahead, after = "".join(found.signs.values()).partition("+")
+    assert (supports < 0.05) == (ahead == "+" and "-" not in after)
+    assert (contradicts < 0.05) == (ahead == "" and before.endswith("-"))
 
 
 def arms(by_rate: Mapping[float, Sequence[float]], sd: float = 0.3) -> tuple[Arm, Arm]:

@@ -97,8 +97,9 @@ def printed_table(table: PaperTable, without: Sequence[str] = ()) -> Table:
         if printed.literature and task in tasks
     ]
     from_others = f" Quoted from others: {'; '.join(quoted)}." if quoted else ""
-    signs = "; ± is a standard error of the mean" * ("±" in frame.to_string())
-    signs += "; † training diverged, and the number is from before that" * ("†" in frame.to_string())
+    words = frame.to_string()
+    signs = "; ± is a standard error of the mean" * ("±" in words)
+    signs += "; † training diverged, and the number is from before that" * ("†" in words)
     return Table(frame, f"{table.where or table.title}, as printed{signs}.{from_others}")
 
 

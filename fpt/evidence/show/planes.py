@@ -95,7 +95,7 @@ def crossing_figure(first: Cell, second: Cell) -> plot.Plot:
     ]
     return figure.describe(
         f"{title(first.task)}: test accuracy of {names[0]} minus {names[1]}, each at its own learning rate, in points "
-        f"with 95% intervals: {', '.join(words)}. {names[0].capitalize()}: {found.answer[1]}.",
+        f"with 95% intervals: {', '.join(words)}. {names[0].capitalize()}: {found.answer}.",
         pd.concat([curves, differences.assign(arm=" - ".join(names))], ignore_index=True),
         plot.runs_of([first, second]),
     )

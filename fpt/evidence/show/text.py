@@ -9,7 +9,7 @@ from pathlib import Path
 import pandas as pd
 
 from fpt.evidence.cells import FEW_SEEDS, Cell, StudyCells
-from fpt.evidence.planes import by_budget, crossing_of, plane_table, plane_tests
+from fpt.evidence.planes import by_budget, crossing_of, plane_table, plane_tests, steps_in_words
 from fpt.evidence.runs import SHORT, rate_text, same_rate, sweeps_table
 from fpt.evidence.show.numbers import interval, known_in_words, percent, points, title
 from fpt.evidence.stats import SIGNIFICANCE, Paired, paired
@@ -20,6 +20,7 @@ from fpt.sweeps import SweepSpec
 FEW_LABELS = 6  # if more sweeps are missing, they are not named: the page on the status has them
 MADE = ("L", "R")  # ids of claims that the papers make begin so
 ARMS = "ours-arms"  # the table of the four arms on every task that a study has
+PLANES = ("plane-digits", "plane-minilm", "plane-mnist")  # studies of long runs, in the order of the book and of README
 
 
 def scale_words(verdicts: Iterable[Verdict]) -> str:
@@ -112,9 +113,12 @@ def crossing(first: Cell, second: Cell) -> str:
     if first.problem or second.problem:
         return "Nothing was run yet."
     found = crossing_of(first, second)
-    band = ", ".join(f"{budget:,}" for budget in found.band)
-    words = f"{first.label} against {second.label}, each at its own learning rate: {found.answer[1]}."
-    return words + (f" For one budget alone, the 95% interval holds 0 after {band} steps." if band else "")
+    words = f"{first.label} against {second.label}, each at its own learning rate: {found.answer}."
+    return words + (
+        f" For one budget alone, the 95% interval holds 0 after {steps_in_words(found.band)} steps."
+        if found.band
+        else ""
+    )
 
 
 def answers(cells: Mapping[str, Cell]) -> list[str]:
@@ -126,26 +130,29 @@ def answers(cells: Mapping[str, Cell]) -> list[str]:
     frozen, full, scratch = cells["FP"], cells["UP"], cells["UR"]
     named = {"frozen": frozen, "all weights trained": full, "trained from scratch": scratch}
     tuned = ", ".join(f"{name} {percent(cell.values().mean())}%" for name, cell in named.items())
-    of_lu = frozen.papers_rate or math.nan
-    fixed = [by_budget(frozen, other, of_lu)[max(frozen.budgets)] for other in (full, scratch)]
-    own, other, at_one, at_other = *(_at_the_end(frozen, cell) for cell in (full, scratch)), *map(_gain, fixed)
+    own, other = (_at_the_end(frozen, cell) for cell in (full, scratch))
+    (of_lu, at_one), (_, at_other) = (_at_papers_rate(frozen, cell) for cell in (full, scratch))
     against = "{} against training all weights, and {} against training from scratch"
     return [
         f"Each at its own learning rate: {tuned}. Freezing {against.format(own, other)}.",
-        f"At {rate_text(of_lu)}, the rate of Lu et al., freezing {against.format(at_one, at_other)}.",
+        f"At {of_lu}, freezing {against.format(at_one, at_other)}.",
         f"With one rate for both: {plane(frozen, full)[0].lower()}{plane(frozen, full)[1:]}",
         f"Among frozen models, pretraining {_at_the_end(frozen, cells['FR'])} against random weights.",
     ]
 
 
 def short_answer(cells: Mapping[str, Cell]) -> str:
-    """One sentence on freezing against training all weights: each at its own learning rate, and at that of Lu et al."""
-    if any(arm not in cells or cells[arm].problem for arm in ("FP", "UP")):
-        return "Not decided yet: not all of the arms were run."
-    frozen, full, of_lu = cells["FP"], cells["UP"], cells["FP"].papers_rate or math.nan
-    at_one = _gain(by_budget(frozen, full, of_lu)[max(frozen.budgets)])
+    """Freezing against training all weights, each at its own learning rate and at that of Lu et al.; both were run."""
+    frozen, full = cells["FP"], cells["UP"]
     tuned = f"Each at its own learning rate, freezing {_at_the_end(frozen, full)} against training all weights."
-    return f"{tuned} At {rate_text(of_lu)}, the rate of Lu et al., it {at_one}."
+    of_lu, gain = _at_papers_rate(frozen, full)
+    return f"{tuned} At {of_lu}, it {gain}."
+
+
+def _at_papers_rate(first: Cell, second: Cell) -> tuple[str, str]:
+    """The rate of Lu et al., and what the first arm gains over the second there at the last budget."""
+    rate = first.papers_rate or math.nan
+    return f"{rate_text(rate)}, the rate of Lu et al.", _gain(by_budget(first, second, rate)[max(first.budgets)])
 
 
 def _at_the_end(first: Cell, second: Cell) -> str:
@@ -164,6 +171,13 @@ def _gain(test: Paired, known: bool = True) -> str:
 def arms(study: StudyCells, task: str) -> dict[str, Cell]:
     """The four arms of a study on one task; nothing where it has none of them."""
     return study.by_task(table(ARMS)).get(task, {})
+
+
+def whole(studies: Iterable[StudyCells]) -> dict[str, dict[str, Cell]]:
+    """By task and study, as "Digits, plane-digits": the cells of the four arms by arm, where all of them were run."""
+    every = {f"{title(task)}, {study.name}": cells for study in studies
+             for task, cells in study.by_task(table(ARMS)).items() if set(SHORT.values()) <= cells.keys()}  # fmt: skip
+    return {name: cells for name, cells in every.items() if not any(cell.problem for cell in cells.values())}
 
 
 def what_was_run(panels: Mapping[str, Mapping[str, Cell]]) -> str:

@@ -74,10 +74,11 @@ def test_answers_with_their_intervals_or_that_nothing_is_decided(study: Path, tm
     short = text.short_answer(arms)
     assert short.startswith("Each at its own learning rate, freezing loses (-")
     assert re.search(rf"At 1e-3, the rate of Lu et al\., it loses {gain}\.$", short)
-    assert text.short_answer({"FP": arms["FP"]}) == "Not decided yet: not all of the arms were run."
+    assert text.whole([StudyCells(study)]) == {"Digits, laptop": arms}
     same = text.answers(arms | {"UP": arms["FP"], "UR": arms["FP"], "FR": arms["FP"]})
     assert [each.count("makes no clear difference (+0.0 points") for each in same] == [2, 2, 0, 1]
     none = text.arms(StudyCells(synthetic.workspace(tmp_path)), "digits")
+    assert text.whole([StudyCells(synthetic.workspace(tmp_path / "empty"))]) == {}
     assert text.answers(none) == text.answers({}) == ["Not decided yet: not all of the arms were run."]
 
 
