@@ -37,7 +37,12 @@ def test_steps_and_attention_are_exhibits_too(cells: tuple[StudyCells, bool]) ->
 def test_the_plane_is_an_exhibit_with_both_figures_and_their_claims(study: Path, tmp_path: Path) -> None:
     html = plane_exhibit(StudyCells(study))._repr_html_()
     assert html.count('role="img"') == 2
-    for words in ("P-01: ", "P-02: ", "Of 24 pairs of learning rate and budget", "ahead at "):
+    for words in (
+        "P-01: ",
+        "P-02: ",
+        "Of 24 pairs of learning rate and budget",
+        "ahead at 12, 25, 50, 100, 200, 400 steps",
+    ):
         assert words in html
     nothing = plane_exhibit(StudyCells(synthetic.workspace(tmp_path)))._repr_html_()
     assert "<svg" not in nothing

@@ -151,7 +151,7 @@ def test_the_crossing_shows_every_seed_and_a_sign_a_budget(study: Path) -> None:
     assert [each.get_text() for each in right.texts] == ["+"] * 6
     dots = [line for line in right.lines if line.get_marker() == "."]
     assert [len(line.get_xdata()) for line in dots] == [8] * 6
-    assert "Unfrozen pretrained: ahead at 12, " in figure.get_label()
+    assert "Unfrozen pretrained: ahead at 12, 25, 50, 100, 200, 400 steps." in figure.get_label()
 
 
 def test_strips_have_a_panel_a_task_and_a_dot_a_seed(study: Path) -> None:
