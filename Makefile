@@ -15,15 +15,18 @@ INSTALL ?= $(BIN)/python -m pip install
 
 # Jupyter Book's own command builds one page after the other; what it would run, told to use every core.
 # Several pages show the same verdicts: they are computed once, and kept until what they follow from changes.
+# A page is executed again when it, or what it is computed from, has changed (book/_ext/outdated.py). After a warning
+# every page is, so that the next build warns again.
 BOOK = $(BIN)/jupyter-book config sphinx . --config $(CURDIR)/_config.yml --toc $(CURDIR)/book/_toc.yml >/dev/null && \
-  PYTHONPATH=book/_ext FPT_CACHE="$(CURDIR)/$(KEPT)" $(BIN)/sphinx-build -b html -j auto -a -E -W --keep-going -q .
+  PYTHONPATH=book/_ext FPT_CACHE="$(CURDIR)/$(KEPT)" $(BIN)/sphinx-build -b html -j auto -W --keep-going -q .
 # Executed notebooks lie beside the pages, which link them; building the book does not read them.
 SHIP = find runs -path '*/published/*/notebook.ipynb' | tar cf - -T - | tar xf - -C
 CHECKED = .test
 KEPT = book/_build/verdicts
 
-# Tests run in two processes; the cells of a notebook stay together.
-TWO ?= -n 2 --dist loadfile
+# Tests run in three processes, since many of them wait for other processes. The cells of a notebook stay together
+# (loadfile).
+PROCESSES ?= 3
 
 # One thing at a time, also under `make -j`: sweeps and book share the cores by themselves.
 .NOTPARALLEL:
@@ -39,7 +42,7 @@ study: $(STAMP)
 	$(BIN)/fpt run laptop
 
 book: $(STAMP)  ## build the book from the runs that are there
-	$(BOOK) book/_build/html
+	$(BOOK) book/_build/html || { rm -rf book/_build/html/.doctrees; exit 1; }
 	$(SHIP) book/_build/html
 
 site: $(STAMP)  ## the book from published results alone, and an archive of it in dist/
@@ -67,7 +70,7 @@ lint: $(STAMP)  ## style, types, pairs of notebooks
 	$(BIN)/mypy
 
 unit: $(STAMP)  ## the tests, and every notebook against its own checks
-	$(BIN)/python -m pytest tests notebooks --nbval-lax --nbval-current-env $(TWO)
+	$(BIN)/python -m pytest tests notebooks --nbval-lax --nbval-current-env -n $(PROCESSES) --dist loadfile
 
 # From published results only, so that the checks are the same in a fresh clone and after `make report`.
 test-book: KEPT = $(CHECKED)/verdicts
@@ -76,7 +79,8 @@ test-book: $(STAMP)
 	mkdir -p $(CHECKED)
 	{ FPT_ORIGIN=published $(BOOK) $(CHECKED)/_build/html && $(SHIP) $(CHECKED)/_build/html; } \
 	  >$(CHECKED)/build.log 2>&1 || { cat $(CHECKED)/build.log; exit 1; }
-	FPT_CACHE="$(CURDIR)/$(KEPT)" FPT_BOOK="$(CURDIR)/$(CHECKED)/_build/html" $(BIN)/python -m pytest tests/book
+	FPT_CACHE="$(CURDIR)/$(KEPT)" FPT_BOOK="$(CURDIR)/$(CHECKED)/_build/html" $(BIN)/python -m pytest tests/book -m book \
+	  -n $(PROCESSES)
 
 soak: $(STAMP)  ## every sweep of both papers with tiny models: `make test` runs one of each kind
 	FPT_SOAK=1 $(BIN)/python -m pytest tests/end_to_end -m soak
