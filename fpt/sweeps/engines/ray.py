@@ -183,7 +183,8 @@ def sweep_on_node(job: News) -> Iterator[News]:
                 yield {"files": progress}
                 sent = progress
             time.sleep(engines.POLL)
-        yield {"code": worker.process.returncode, "files": _contents(worker.folder, FILES)}
+        end = {"code": worker.process.returncode, "files": _contents(worker.folder, FILES)}
+    yield end  # last of all: once the driver has it, nothing keeps this process from being shut down
 
 
 def _beside(job: News) -> int:
