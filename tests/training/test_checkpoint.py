@@ -3,13 +3,14 @@
 import errno
 import random
 import shutil
-import subprocess
-import sys
+import signal
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
+from forked import PROCESSES
 
 import fpt.models
 import fpt.tasks
@@ -21,22 +22,17 @@ from fpt.training.loop import Training
 
 CPU = torch.device("cpu")
 RATES, SEEDS = [1e-3, 1e-2], [0, 5]
-PROGRAM = """
-import sys
-from pathlib import Path
-import fpt.models, fpt.tasks
-from fpt.training import Recipe, checkpoint, train_fleet
 
-place = Path(sys.argv[1])
-checkpoint.EVERY, checkpoint.SHARE = 0.0, 0.5  # half of the time: many a kill hits a write
-task = fpt.tasks.load("digits")
-model = fpt.models.build(task, "tiny-lm", "random", "fpt", layers=1)
-recipe = Recipe(steps=240, evaluations=24, evaluation_examples=40, budget_examples=40, test_examples=50, dropout=0.1)
-show = lambda *at: print(*at, flush=True)
-result = train_fleet(task, model, recipe, [1e-3, 1e-2], [0, 5], progress=show, checkpoints=place)
-result.runs.to_parquet(place / "runs.parquet")
-result.curves.to_parquet(place / "curves.parquet")
-"""
+
+def train(place: Path, steps: Any) -> None:
+    """In a process of its own: trains, and puts into the queue which step it is at."""
+    checkpoint.EVERY, checkpoint.SHARE = 0.0, 0.5  # half of the time: many a kill hits a write
+    task = fpt.tasks.load("digits")
+    model = fpt.models.build(task, "tiny-lm", "random", "fpt", layers=1)
+    long = Recipe(steps=240, evaluations=24, evaluation_examples=40, budget_examples=40, test_examples=50, dropout=0.1)
+    result = train_fleet(task, model, long, RATES, SEEDS, progress=lambda step, _: steps.put(step), checkpoints=place)
+    result.runs.to_parquet(place / "runs.parquet")
+    result.curves.to_parquet(place / "curves.parquet")
 
 
 @pytest.fixture
@@ -54,27 +50,32 @@ def model(task, policy="fpt"):
 
 
 def test_killed_at_random_moments_it_ends_with_the_same_bytes(tmp_path: Path) -> None:
-    moments = random.Random(20)
-    killed, folder = [], tmp_path / "killed"
-    while True:
-        with subprocess.Popen(
-            [sys.executable, "-c", PROGRAM, str(folder)], stdout=subprocess.PIPE, text=True
-        ) as process:
-            assert process.stdout
-            first = process.stdout.readline()  # imports are over: it trains
-            if len(killed) == 3:
-                assert process.wait(timeout=200) == 0
-                break
-            time.sleep(moments.uniform(0.0, 0.3))
-            process.kill()
-        killed.append(first)
-    assert all(killed), "every one was killed while it trained"
-    steps = [int(line.split()[0]) for line in [*killed, first]]
-    assert steps == sorted(steps)
-    assert steps[-1] > steps[0], "it went on from where it was killed"
-    subprocess.run([sys.executable, "-c", PROGRAM, str(tmp_path / "whole")], check=True, capture_output=True)
+    moments, firsts = random.Random(20), []
+
+    def start(folder: Path) -> tuple[Any, int]:
+        """A process, and the first step that it tells: its imports are over, it trains."""
+        steps = PROCESSES.SimpleQueue()
+        process = PROCESSES.Process(target=train, args=(folder, steps))
+        process.start()
+        return process, steps.get()
+
+    for _ in range(3):
+        process, first = start(tmp_path / "killed")
+        time.sleep(moments.uniform(0.0, 0.3))
+        process.kill()
+        process.join()
+        assert process.exitcode == -signal.SIGKILL, "it was killed while it trained"
+        firsts.append(first)
+    last, first = start(tmp_path / "killed")
+    whole, _ = start(tmp_path / "whole")
+    for process in (last, whole):
+        process.join()
+        assert process.exitcode == 0
+    firsts.append(first)
+    assert firsts == sorted(firsts)
+    assert firsts[-1] > firsts[0], "it went on from where it was killed"
     for name in ("runs.parquet", "curves.parquet"):
-        assert (folder / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
+        assert (tmp_path / "killed" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
 
 
 @pytest.mark.parametrize("policy", ["fpt", "all"])
