@@ -6,7 +6,8 @@
   const SURE = "sure", OPEN = "open";
   const SIGNS = {
     "+": ", sure for all budgets together", "-": ", sure for all budgets together",
-    "0": ", not sure for all budgets together", "?": ", open, as the one behind is at an end of its grid",
+    "1": ", sure for this budget, but not for all budgets together", "0": ", open",
+    "?": ", open, as the one behind is at an end of its grid",
   };
   const FIRST_RATE = "1e-3";  // what both papers argue about
 

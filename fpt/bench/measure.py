@@ -13,7 +13,7 @@ from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from functools import partial
-from itertools import count
+from itertools import count, product
 from multiprocessing import get_context, parent_process
 from multiprocessing.connection import wait
 from pathlib import Path
@@ -50,9 +50,14 @@ CELL = re.compile(
 SHORT = "bit-xor mnist:released mnist digits-lra cifar10 bit-memory"  # 10, 49, 64, 64, 64, 120 tokens; digits: 16
 LONG = "listops:released cifar10-lra listops"  # 512, 1,024, 2,000
 QUICK = (("tiny-lm", "digits", "21 3"), ("tiny-lm", "digits-lra", "21"))
-ON_CPU = (("tiny-lm", "digits", "21 9 3 1 21/float32 21/compiled 21/float32+compiled"), ("gpt2", "mnist bit-xor", "9"),
-          ("tiny-lm", f"{SHORT} {LONG}", "21"), ("gpt2", "mnist", "9/compiled"),
-          ("minilm:2", "mnist", "9 9/float32"), ("minilm lstm", "mnist", "9"))  # fmt: skip
+ON_CPU = (
+    ("tiny-lm", "digits", "21 9 3 1 21/float32 21/compiled 21/float32+compiled"),
+    ("gpt2", "mnist bit-xor", "9"),
+    ("tiny-lm", f"{SHORT} {LONG}", "21"),
+    ("gpt2", "mnist", "9/compiled"),
+    ("minilm:2", "mnist", "9 9/float32"),
+    ("minilm lstm", "mnist", "9"),
+)
 IMAGES = {"mnist": ((60_000, 10_000), (28, 28)), "cifar10": ((50_000, 10_000), (32, 32, 3))}  # train and test
 OUTPUT_ONLY = "gpt2/mnist/output-random/9"  # on features that are computed once
 ON_GPU = (("tiny-lm", "digits", "21"), ("gpt2", "mnist", "9 3 1"), ("gpt2", f"digits {SHORT} {LONG}", "27"))
@@ -60,8 +65,8 @@ ON_GPU = (("tiny-lm", "digits", "21"), ("gpt2", "mnist", "9 3 1"), ("gpt2", f"di
 
 def cells(quick: bool, cuda: bool) -> list[str]:
     """The cells of a whole bench of this kind of device, or of the short one."""
-    words = [(b, t, r) for several, some, runs in (QUICK if quick else ON_GPU if cuda else ON_CPU)
-             for b in several.split() for t in some.split() for r in runs.split()]  # fmt: skip
+    blocks = QUICK if quick else ON_GPU if cuda else ON_CPU
+    words = [cell for block in blocks for cell in product(*map(str.split, block))]
     arms = ("frozen-random", "unfrozen-random")
     return [f"{b}/{t}/{arm}/{r}" for b, t, r in words for arm in arms] + ([] if quick else [OUTPUT_ONLY])
 

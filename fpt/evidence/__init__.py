@@ -21,7 +21,7 @@ PUBLIC = {  # module -> names that notebooks, pages and users rely on
     "show.numbers": "facts",
     "show.beside": "across_studies beside_paper printed_table",
     "show.explorer": "explorer setups",
-    "show.exhibit": "at_papers_rate claim_list claims_of exhibit plane_exhibit verdicts_on",
+    "show.exhibit": "at_papers_rate claim_list claims_of exhibit finding judged plane_exhibit verdicts_on",
 }
 _MODULES = {name: module for module, names in PUBLIC.items() for name in names.split()}
 __all__ = list(_MODULES)

@@ -146,8 +146,11 @@ def _token_shapes() -> dict[str, list[int]]:
     from fpt.tasks import homology, listops, load
     from fpt.tasks.pixels import Pixels
 
-    images = {"mnist": (Pixels(4, pad=2), (28, 28)), "cifar10": (Pixels(4), (32, 32, 3)),
-              "cifar10_lra": (Pixels(1, gray=True), (32, 32, 3))}  # fmt: skip
+    images = {
+        "mnist": (Pixels(4, pad=2), (28, 28)),
+        "cifar10": (Pixels(4), (32, 32, 3)),
+        "cifar10_lra": (Pixels(1, gray=True), (32, 32, 3)),
+    }
     found = {
         name: [*pixels(torch.zeros(1, *size, dtype=torch.uint8)).shape[1:]] for name, (pixels, size) in images.items()
     }
@@ -157,7 +160,7 @@ def _token_shapes() -> dict[str, list[int]]:
 
 
 def l52_frozen_communication(claim: Claim) -> Finding:
-    return not tokens_mix("fpt"), f"without the frozen attention no token depends on another; {FROZEN}"
+    return not tokens_mix("fpt"), f"in GPT-2's layout, without frozen attention no token depends on another; {FROZEN}"
 
 
 def tokens_mix(trainable: str) -> bool:

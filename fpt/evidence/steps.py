@@ -144,9 +144,14 @@ def never_reaches(reading: Reading) -> list[Part]:
 
 
 def _by_steps(
-    reading: Reading, words: str, found: Mapping[str, Reach], supports: float, contradicts: float,
-    test: Paired | None = None, fine: bool = False,
-) -> Part:  # fmt: skip
+    reading: Reading,
+    words: str,
+    found: Mapping[str, Reach],
+    supports: float,
+    contradicts: float,
+    test: Paired | None = None,
+    fine: bool = False,
+) -> Part:
     """A part whose note gives the steps of each row, with their 95% intervals."""
     steps = [f"{reading.label(row)} {each.words}" for row, each in found.items()]
     note = f"steps{' on validation data' if fine else ''}: {', '.join(steps)}"

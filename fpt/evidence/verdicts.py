@@ -112,10 +112,10 @@ def _at_papers_rate(claim: Claim) -> tuple[Rule, ...]:
     if paper_of(claim.paper).tuned:
         return ()
     fixed = (*BY_RATE, *AT_BOTH, "crossing", "baseline")
-    tuned = [rule.at == TUNED and rule.kind not in fixed for rule in claim.rule]
-    rules = (rule.model_copy(update={"at": AT_PAPERS_RATE}) if turn else rule
-             for rule, turn in zip(claim.rule, tuned, strict=True))  # fmt: skip
-    return tuple(rules) if any(tuned) else ()
+    turned = [rule.at == TUNED and rule.kind not in fixed for rule in claim.rule]
+    moved = [rule.model_copy(update={"at": AT_PAPERS_RATE}) for rule in claim.rule]
+    rules = (new if turn else old for old, new, turn in zip(claim.rule, moved, turned, strict=True))
+    return tuple(rules) if any(turned) else ()
 
 
 def verdicts(claim: Claim, studies: Iterable[StudyCells]) -> list[Verdict]:

@@ -452,6 +452,7 @@ def test_the_script_is_small_and_names_no_host(html: Path) -> None:
 def cards(browser: webdriver.Chrome, html: Path) -> webdriver.Chrome:
     wide(browser, WIDE)
     browser.get((html / "book/claims.html").as_uri())
+    WebDriverWait(browser, 30).until(lambda browser: browser.find_elements(By.CLASS_NAME, "fpt-filter"))
     return browser
 
 

@@ -1,6 +1,8 @@
 """The chapters as they are written: no results typed, every page listed, every citation known."""
 
 import re
+import subprocess
+import sys
 from itertools import pairwise
 from pathlib import Path
 
@@ -66,9 +68,25 @@ def test_boxes_quote_claims_word_for_word() -> None:
     assert [each for each in quoted if not any(each.rstrip(".") in quote for quote in known)] == []
 
 
+def code_of(chapter: Path) -> str:
+    """The code of a chapter's cells."""
+    cells = re.findall(r"^```\{code-cell\}.*?\n\n(.*?)^```$", chapter.read_text(), flags=re.DOTALL | re.MULTILINE)
+    return "\n".join(cells)
+
+
+def test_no_name_in_a_chapter_is_unused_or_undefined(tmp_path: Path) -> None:
+    for chapter in CHAPTERS:
+        (tmp_path / f"{chapter.stem}.py").write_text(code_of(chapter), encoding="utf-8")
+    rules = ["--isolated", "--select=F", "--config=builtins = ['display']", "--output-format=concise"]
+    found = subprocess.run(
+        [sys.executable, "-m", "ruff", "check", *rules, tmp_path], capture_output=True, text=True, check=False
+    )
+    assert found.returncode == 0, found.stdout + found.stderr
+
+
 @pytest.mark.parametrize("chapter", CHAPTERS, ids=lambda path: path.stem)
 def test_studies_that_a_chapter_reads_exist(chapter: Path) -> None:
-    code = "\n".join(re.findall(r"^```\{code-cell\}.*?^```$", chapter.read_text(), flags=re.DOTALL | re.MULTILINE))
+    code = code_of(chapter)
     asked = re.findall(r"(?:study_cells|find_study)(?:, \(|\()([^)]*)\)", code)
     assert {name for each in asked for name in re.findall(r'"([^"]+)"', each)} <= set(studies(ROOT))
 

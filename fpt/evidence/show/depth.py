@@ -49,8 +49,6 @@ def depth_figure(found: Depths) -> plot.Plot:
         for name, cells in found.items()
         for cell in cells
     ]
-    if not frames:
-        return plot.nothing()
     shown = pd.concat(frames)
     figure, panels = plot.panels_of(shown["of"].nunique())
     for axes, (name, part) in zip(panels, shown.groupby("of", sort=False), strict=False):

@@ -13,7 +13,7 @@ from fpt.evidence.show.planes import crossing_figure, plane_figure
 from fpt.evidence.show.plot import arm_of, long_name
 from fpt.evidence.show.strips import attention_figure, strip_figure
 from fpt.evidence.show.tables import attention_table, verdict_table
-from fpt.evidence.verdicts import Verdict, other_reading, overall, verdicts
+from fpt.evidence.verdicts import STRENGTH, Verdict, other_reading, overall, verdicts
 from fpt.papers import claim, claims, table
 from fpt.papers.schema import Table
 
@@ -23,6 +23,7 @@ QUANTITY = {
     "gap": "training minus test accuracy (points)",
     "attention": "part of the attention (%)",
 }
+PAIRED = "Compared by seed; differences of accuracies and of attention are in points."
 DOTS = "Each dot is one seed: above where the rate is tuned, below at the paper's rate. The bar is their mean."
 CURVES = (
     "Test accuracy over the budget; each seed has the rate that the other seeds choose. The dotted line is the goal."
@@ -43,7 +44,7 @@ PLANE = (
 CROSSING = (
     "The same two arms, tuned: at each budget, each seed has the rate that the other seeds choose. First: both arms. "
     "Second: their difference, one dot for each seed, with its 95% interval. The signs + and - are certain for all "
-    "budgets together, 0 is open, and ? depends on an arm at an end of its grid. Shaded: the arms may cross here."
+    "budgets together, 0 is not, and ? depends on an arm at an end of its grid. Shaded: the arms may cross here."
 )
 USUAL = ("FPT", "random")  # rows of nearly every table of Lu et al.
 
@@ -83,18 +84,34 @@ def claim_list(names: Iterable[str], studies: Sequence[StudyCells], page: str = 
     return Page([f"<ul>{''.join(items)}</ul>"])
 
 
-def plane_exhibit(study: StudyCells, verdicts_too: bool = True) -> Page:
+def judged(names: Sequence[str], studies: Sequence[StudyCells], page: str = "claims.html") -> Page:
+    """Claims with their verdicts over these studies and, folded, the tests behind them at both rates."""
+    parts: list[Shown | str] = [claim_list(names, studies, page)]
+    if any(study.results for study in studies):
+        found = [*verdicts_on(names, studies), *at_papers_rate(names, studies)]
+        parts.append(Folded("How the verdicts come about", verdict_table(found, PAIRED)))
+    return Page(parts)
+
+
+def finding(names: Iterable[str], studies: Sequence[StudyCells]) -> str:
+    """One line: the claims by their verdict over these studies, as "Supported: L-05. Not run yet: L-01 and L-02."."""
+    by_word: dict[str, list[str]] = {}
+    for name in names:
+        by_word.setdefault(overall(verdicts_on([name], studies)), []).append(name)
+    order = sorted(by_word, key=lambda word: STRENGTH.index(word) if word in STRENGTH else 0)
+    return " ".join(f"{word.capitalize()}: {text.listed(by_word[word])}." for word in order)
+
+
+def plane_exhibit(study: StudyCells) -> Page:
     """The frozen and the unfrozen pretrained arm over rate and budget (P-01, P-02) on every task of the study: figures,
-    words and, if asked, verdicts; one line where nothing was run."""
+    words and verdicts; one line where nothing was run."""
     parts: list[Shown | str] = [paragraph(f"{text.whose(study.folder)} {text.design(study)}")]
     for cells in study.by_task(table("ours-plane")).values():
         frozen, unfrozen = cells["FP"], cells["UP"]
         if not (frozen.problem or unfrozen.problem):
             parts += plane_of(frozen, unfrozen)
-    if study.results and verdicts_too:
-        asked = claims_of("ours-plane")
-        tests = verdict_table(verdicts_on(asked, [study]), "Differences in points of test accuracy, paired by seed.")
-        parts += [claim_list(asked, [study]), Folded("How the verdicts come about", tests)]
+    if study.results:
+        parts.append(judged(claims_of("ours-plane"), [study]))
     return Page(parts)
 
 
@@ -114,15 +131,16 @@ def plane_picture(first: Cell, second: Cell) -> Picture:
     return Picture(plane_figure(first, second), PLANE.format(*(long_name(arm_of(cell)) for cell in (first, second))))
 
 
-def exhibit(name: str, study: StudyCells, task: str = "") -> Page:
-    """One table of a paper, e.g. "lu-table-2", on all tasks of the study or on one.
+def exhibit(name: str, study: StudyCells, every: Sequence[StudyCells] = (), task: str = "") -> Page:
+    """One table of a paper, e.g. "lu-table-2", on all tasks of the study or on one; its claims by the verdicts of
+    `every` study, or of this one.
 
     Where nothing of it was tried or run yet, it is a line that says so, and the printed numbers.
     """
     shown, own = table(name), claims_of(name)
     panels = {ran: cells for ran, cells in study.by_task(shown).items() if task in ("", ran)}
     done = any(not cell.problem for cells in panels.values() for cell in cells.values())
-    parts: list[Shown | str] = ["<p>The claims, as we read them:</p>", claim_list(own, [study])] if own else []
+    parts: list[Shown | str] = ["<p>The claims, as we read them:</p>", judged(own, every or [study])] if own else []
     if not _compares(panels) and shown.kind != "attention":
         parts.append(paragraph("Nothing was run: not tested at this scale, because the other weights are not here."))
     elif not done:
@@ -132,9 +150,6 @@ def exhibit(name: str, study: StudyCells, task: str = "") -> Page:
     else:
         parts += [paragraph(f"What was run. {text.what_was_run(panels)}"), beside_paper(shown, study)]
         parts += _strips(shown, panels)
-    if done and (found := [*verdicts_on(own, [study]), *at_papers_rate(own, [study])]):
-        caption = f"Compared by seed: {QUANTITY[shown.kind]}."
-        parts.append(Folded("How the verdicts come about", verdict_table(found, caption)))
     printed = printed_table(shown, without=list(panels) if done else [])
     if len(printed.frame.columns) > 1 and len(printed.frame):
         parts.append(Folded("What the paper prints for tasks that were not run here", printed))

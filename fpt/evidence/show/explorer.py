@@ -9,10 +9,10 @@ from typing import Any
 
 from fpt.evidence.baselines import floor
 from fpt.evidence.cells import Cell, StudyCells
-from fpt.evidence.planes import crossing_of, plane_table, plane_tests
+from fpt.evidence.planes import AHEAD, BEHIND, crossing_of, plane_table, plane_tests
 from fpt.evidence.runs import SHORT, rate_text
 from fpt.evidence.show.exhibit import plane_picture
-from fpt.evidence.show.html import Page, Shown, paragraph
+from fpt.evidence.show.html import Page, paragraph
 from fpt.evidence.show.numbers import interval, percent, points, title
 from fpt.evidence.show.plot import COLOURS, MARKERS, NAMES
 from fpt.evidence.show.text import ARMS
@@ -21,6 +21,7 @@ from fpt.papers import table
 
 Setups = Mapping[str, Mapping[str, Cell]]  # model, task and study in words -> arm (FP, ...) -> its cell
 SURE, OPEN = "sure", "open"  # after Holm's correction over the plane; the 95% interval holds 0
+ALONE = "1"  # sure for this budget, but not for all budgets together
 START = ("FP", "UP")  # the pair that is shown first, and in print
 
 
@@ -43,14 +44,12 @@ def explorer(found: Setups) -> Page:
     if not found:
         return Page([paragraph("Nothing was run yet.")])
     ordered = sorted(found.items(), key=lambda each: -sum(len(cell.rates) * cell.seeds for cell in each[1].values()))
-    setups = json.dumps([_setup(name, cells) for name, cells in ordered], allow_nan=False)
-    data = setups.replace("<", "\\u003c")  # nothing in it ends the element
+    # Escaped, so that nothing in it ends the element.
+    data = json.dumps([_setup(name, cells) for name, cells in ordered], allow_nan=False).replace("<", "\\u003c")
     script = f'<div class="fpt-explorer"><script type="application/json">{data}</script></div>'
-    return Page([script, '<div class="fpt-still">', *_still(ordered[0][1]), "</div>"])
-
-
-def _still(cells: Mapping[str, Cell]) -> list[Shown | str]:
-    return [plane_picture(*(cells[arm] for arm in START))] if set(START) <= set(cells) else []
+    first = ordered[0][1]
+    still = [plane_picture(*(first[arm] for arm in START))] if set(START) <= set(first) else []
+    return Page([script, '<div class="fpt-still">', *still, "</div>"])
 
 
 def _setup(name: str, cells: Mapping[str, Cell]) -> dict[str, Any]:
@@ -86,15 +85,18 @@ def _arm(arm: str, cell: Cell) -> dict[str, Any]:
 
 def _pair(arms: Mapping[str, Cell], one: str, other: str) -> dict[str, Any]:
     """The first arm minus the second in points, with its 95% interval: at one rate for both, by budget and rate, and
-    whether it is sure; each at its own rate, by budget, with its sign (`Crossing.signs`). Nothing for too few seeds."""
+    whether it is sure; each at its own rate, by budget, with its sign: that of all budgets together (`Crossing.signs`)
+    or ALONE. Nothing for too few seeds."""
     tests, found = plane_tests(arms[one], arms[other]), crossing_of(arms[one], arms[other])
     rows, plane = plane_table(tests), dict[int, dict[str, list[Any]]]()
     for ((rate, budget), test), p, band in zip(tests.items(), rows["corrected"], rows["band"], strict=True):
         sure = SURE if p < SIGNIFICANCE else OPEN if band else ""
         if (mean := _number(test.mean)) is not None:
             plane.setdefault(budget, {})[rate_text(rate)] = [mean, points(test.mean), interval(test), sure]
+    alone = [budget for budget, sign in found.signs.items() if sign not in (AHEAD, BEHIND) and budget not in found.band]
+    signs = found.signs | dict.fromkeys(alone, ALONE)
     tuned = {
-        budget: [points(test.mean), interval(test), found.signs[budget]]
+        budget: [points(test.mean), interval(test), signs[budget]]
         for budget, test in found.tests.items()
         if test.differences
     }

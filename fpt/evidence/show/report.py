@@ -12,13 +12,13 @@ from fpt.evidence.cells import StudyCells
 from fpt.evidence.planes import crossing_of
 from fpt.evidence.runs import load_runs
 from fpt.evidence.show import text
-from fpt.evidence.show.exhibit import claim_list, plane_of, verdicts_on
+from fpt.evidence.show.exhibit import judged, plane_of, verdicts_on
 from fpt.evidence.show.explorer import START, Setups, setups
 from fpt.evidence.show.figures import budget_figure, learning_rate_figure
-from fpt.evidence.show.html import Folded, Page, Picture, Shown, Table, paragraph
+from fpt.evidence.show.html import Page, Picture, Shown, Table, paragraph
 from fpt.evidence.show.numbers import interval, points
 from fpt.evidence.show.provenance import recipe_table, record_table
-from fpt.evidence.show.tables import summary, verdict_table
+from fpt.evidence.show.tables import summary
 from fpt.evidence.verdicts import LEFT_OUT
 from fpt.papers import claims
 
@@ -32,7 +32,7 @@ BUDGETS = "Test accuracy over the budget, each seed at the rate that the others 
 TUNED = "Each seed at the rate that the others choose: tuned test accuracy in percent."
 PAIRS = (
     "The same after the last step, an arm minus another: points of test accuracy, paired by seed. The sign is + or - "
-    "where it is sure for all budgets together, 0 where it is open, ? where the arm that trails is at an end of its "
+    "where it is sure for all budgets together, 0 where it is not, ? where the arm that trails is at an end of its "
     "grid."
 )
 
@@ -92,10 +92,8 @@ def _verdicts(study: StudyCells) -> list[Shown | str]:
     ruled = [name for name, claim in claims().items() if claim.rule]
     tested = [each for each in verdicts_on(ruled, [study]) if each.study and each.word not in LEFT_OUT]
     found = sorted(tested, key=lambda each: not each.asked)
-    if not found:
-        return [paragraph("None: no rule of a claim finds its rows among these sweeps.")]
-    tests = verdict_table(found, "Differences in points, paired by seed.")
-    return [claim_list([each.claim for each in found], [study], page=""), Folded("How the verdicts come about", tests)]
+    none = paragraph("None: no rule of a claim finds its rows among these sweeps.")
+    return [judged([each.claim for each in found], [study], page="") if found else none]
 
 
 def document(title: str, body: Page) -> str:

@@ -47,7 +47,7 @@ def listed(names: Sequence[str]) -> str:
 def tally(found: Mapping[str, Sequence[Verdict]]) -> str:
     """How many claims have which verdict."""
     each = Counter(overall(verdicts).partition(" (")[0] for verdicts in found.values())
-    return listed([f"{number} {word}" for word, number in each.most_common()]) or "none"
+    return ", ".join(f"{word} {number}" for word, number in each.most_common()) or "none"
 
 
 def score(found: Mapping[str, Sequence[Verdict]]) -> str:
@@ -85,17 +85,13 @@ def design(study: StudyCells) -> str:
         return ""
     rates = ", ".join(map(rate_text, sorted({rate for each in study.results.values() for rate in each.rates})))
     seeds = " or ".join(map(str, sorted({len(spec.seeds) for spec in specs})))
-    words = (
-        f"Learning rates {rates}; {seeds} seeds. The tuned rate of a seed is that of the others, by validation data."
-    )
+    words = f"Learning rates {rates}; {seeds} seeds. A seed's tuned rate is that of the others, by validation data."
     few = sum(len(spec.seeds) < FEW_SEEDS for spec in specs)
     return words + (f" Exploratory: {few} of {len(specs)} sweeps have fewer than {FEW_SEEDS} seeds." if few else "")
 
 
 def plane(first: Cell, second: Cell) -> str:
     """One sentence on the plane of two arms: how often each is ahead for sure, at one rate for both, and where."""
-    if first.problem or second.problem:
-        return "Nothing was run yet."
     table = plane_table(plane_tests(first, second))
     sure = table[table["corrected"] < SIGNIFICANCE]
     words = []
@@ -110,15 +106,11 @@ def plane(first: Cell, second: Cell) -> str:
 
 def crossing(first: Cell, second: Cell) -> str:
     """One sentence: from which budget on the first arm leads the second, each at its own rate."""
-    if first.problem or second.problem:
-        return "Nothing was run yet."
     found = crossing_of(first, second)
     words = f"{first.label} against {second.label}, each at its own learning rate: {found.answer}."
-    return words + (
-        f" For one budget alone, the 95% interval holds 0 after {steps_in_words(found.band)} steps."
-        if found.band
-        else ""
-    )
+    if not found.band:
+        return words
+    return f"{words} For one budget alone, the 95% interval holds 0 after {steps_in_words(found.band)} steps."
 
 
 def answers(cells: Mapping[str, Cell]) -> list[str]:
@@ -175,9 +167,12 @@ def arms(study: StudyCells, task: str) -> dict[str, Cell]:
 
 def whole(studies: Iterable[StudyCells]) -> dict[str, dict[str, Cell]]:
     """By task and study, as "Digits, plane-digits": the cells of the four arms by arm, where all of them were run."""
-    every = {f"{title(task)}, {study.name}": cells for study in studies
-             for task, cells in study.by_task(table(ARMS)).items() if set(SHORT.values()) <= cells.keys()}  # fmt: skip
-    return {name: cells for name, cells in every.items() if not any(cell.problem for cell in cells.values())}
+    return {
+        f"{title(task)}, {study.name}": cells
+        for study in studies
+        for task, cells in study.by_task(table(ARMS)).items()
+        if set(SHORT.values()) <= cells.keys() and not any(cell.problem for cell in cells.values())
+    }
 
 
 def what_was_run(panels: Mapping[str, Mapping[str, Cell]]) -> str:

@@ -12,7 +12,7 @@ from fpt.evidence import StudyCells, explorer, setups
 from fpt.evidence.cells import Cell
 from fpt.evidence.planes import crossing_of, plane_table, plane_tests
 from fpt.evidence.runs import rate_text
-from fpt.evidence.show.explorer import OPEN, SURE
+from fpt.evidence.show.explorer import ALONE, OPEN, SURE
 from fpt.evidence.show.numbers import interval, points
 from fpt.evidence.stats import SIGNIFICANCE, sem
 
@@ -70,7 +70,10 @@ def test_the_plane_and_the_tuned_differences_are_those_of_the_tables(
             assert (look == SURE, look == OPEN) == (row.corrected < SIGNIFICANCE, row.band)
             looks.add(look)
         for budget, test in found.tests.items():
-            assert pair["tuned"][str(budget)] == [points(test.mean), interval(test), found.signs[budget]]
+            *numbers, sign = pair["tuned"][str(budget)]
+            assert numbers == [points(test.mean), interval(test)]
+            alone = found.signs[budget] == "0" and (test.low > 0 or test.high < 0)
+            assert sign == (ALONE if alone else found.signs[budget])
     assert SURE in looks
     assert looks - {SURE}, "nothing is unsure"
 
