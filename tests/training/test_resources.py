@@ -150,6 +150,17 @@ def test_the_measurement_answers():
     assert resources.faster(torch.device("cpu"), size=64, rows=64) in ("float32", "bfloat16")
 
 
+@pytest.mark.parametrize(
+    ("few", "many", "answer", "asked"),
+    [(0.02, 9.0, "float32", [64]), (0.5, 1.4, "float32", [64, 2048]), (0.5, 1.6, "bfloat16", [64, 2048])],
+)
+def test_few_rows_show_a_processor_without_bfloat16(few, many, answer, asked, monkeypatch):
+    seen = []
+    monkeypatch.setattr(resources, "speedup", lambda _, size, rows: seen.append(rows) or (few if rows == 64 else many))
+    assert resources.faster(CPU) == answer
+    assert seen == asked
+
+
 def test_only_what_takes_long_is_compiled(digits, small_backbones, monkeypatch) -> None:
     monkeypatch.setattr(resources, "can_compile", lambda: True)
     template = fpt.models.build(digits, "small-gpt2", "random")
