@@ -62,12 +62,21 @@ def source(figure: Plot) -> str:
     name, parts = figure.function, [f"<code>{html.escape(figure.function)}</code>"]
     if figure.runs is not None and len(figure.runs):
         studies, commits = (_named(figure.runs, column) for column in ("study", "commit"))
-        parts += [f"{len(figure.runs):,} runs{studies and f' of {studies}'}", commits and f"code at {commits}"]
+        runs = f"{len(figure.runs):,} runs{studies and f' of {studies}'}"
+        parts += [runs, _seeds(figure.runs), commits and f"code at {commits}"]
         name += f"-{figure.runs['study'].iloc[0]}" if studies else ""
     if figure.data is not None:
         csv = quote(figure.data.to_csv(index=False, float_format="%.6g"))
         parts.append(f'<a download="{html.escape(name)}.csv" href="data:text/csv;charset=utf-8,{csv}">data (CSV)</a>')
     return " · ".join(filter(None, parts))
+
+
+def _seeds(runs: pd.DataFrame) -> str:
+    """How many seeds the sweeps have, as "8 seeds" or "8 to 12 seeds"; nothing where the runs do not tell."""
+    if not {"sweep", "seed"} <= set(runs):
+        return ""
+    counts = runs.groupby("sweep")["seed"].nunique()
+    return f"{' to '.join(map(str, sorted({counts.min(), counts.max()})))} seeds"
 
 
 def _named(runs: pd.DataFrame, column: str) -> str:

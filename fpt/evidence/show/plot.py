@@ -43,7 +43,7 @@ class Plot(Figure):
 
     function = ""  # that drew it
     data: pd.DataFrame | None = None  # what it draws
-    runs: pd.DataFrame | None = None  # that it comes from, a row a run: `study` and `commit`
+    runs: pd.DataFrame | None = None  # that it comes from, a row a run: `study`, `sweep`, `seed`, `commit`
 
     def describe(self, words: str, data: pd.DataFrame, runs: pd.DataFrame | None = None) -> "Plot":
         """The figure with its alt text, what it draws, and the runs that this comes from (None: from no runs)."""
@@ -104,14 +104,14 @@ def nothing() -> Plot:
 
 
 def runs_of(cells: Iterable[Cell]) -> pd.DataFrame:
-    """The runs behind some cells, a row a run, each once: `study`, `sweep`, `commit`."""
+    """The runs behind some cells, a row a run, each once: `study`, `sweep`, `seed`, `commit`."""
     sweeps = {cell.tables.folder: cell for cell in cells if cell.tables}
     frames = [
-        each.tables.runs[["sweep"]].assign(study=each.study, commit=each.tables.commit)
+        each.tables.runs[["sweep", "seed"]].assign(study=each.study, commit=each.tables.commit)
         for each in sweeps.values()
         if each.tables
     ]
-    return pd.concat(frames) if frames else pd.DataFrame(columns=["sweep", "study", "commit"])
+    return pd.concat(frames) if frames else pd.DataFrame(columns=["sweep", "seed", "study", "commit"])
 
 
 def long_name(name: str) -> str:

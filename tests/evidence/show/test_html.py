@@ -57,7 +57,7 @@ def test_a_picture_is_an_image_with_words_a_caption_and_its_data() -> None:
 
 
 def test_where_a_figure_comes_from() -> None:
-    def words(**columns: list[str]) -> str:
+    def words(**columns: list[str] | list[int]) -> str:
         return BeautifulSoup(source(line(pd.DataFrame(columns))), "html.parser").get_text()
 
     assert BeautifulSoup(source(line()), "html.parser").get_text() == "line · data (CSV)"
@@ -65,6 +65,8 @@ def test_where_a_figure_comes_from() -> None:
     assert words(study=["a", "b"], commit=["", ""]) == "line · 2 runs of a, b · data (CSV)"
     many = words(study=list("abcde"), commit=list("vwxyz"))
     assert many == "line · 5 runs of 5 studies · code at 5 commits · data (CSV)"
+    assert words(study=["a"] * 3, sweep=["s"] * 3, seed=[7, 8, 8]) == "line · 3 runs of a · 2 seeds · data (CSV)"
+    assert words(sweep=["s", "s", "t"], seed=[7, 8, 8]) == "line · 3 runs · 1 to 2 seeds · data (CSV)"
     assert 'download="line-a.csv"' in source(line(pd.DataFrame({"study": ["a"], "commit": ["b"]})))
 
 
