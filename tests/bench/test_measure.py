@@ -23,6 +23,7 @@ RATES = {"float32_flop_per_second": 1e12, "bfloat16_flop_per_second": 1e12}
 EMPTY = Bench.model_validate({"device": "a processor", "kind": "cpu", "threads": 1, "ceiling": RATES, "rows": []})
 CPU = torch.device("cpu")
 FILES = Path(__file__).parents[1] / "data"
+PATIENCE = 250  # seconds: a busy machine is slow, not wrong
 
 
 def test_the_clock_counts_the_calls() -> None:
@@ -201,14 +202,14 @@ def test_a_bench_that_is_killed_leaves_no_process_behind(tmp_path: Path) -> None
         "import time\nfrom fpt.bench.measure import apart\n\nif __name__ == '__main__':\n    apart(time.sleep, 600)\n"
     )
     bench = psutil.Popen([sys.executable, script])
-    deadline, children = time.monotonic() + 60, []
+    deadline, children = time.monotonic() + PATIENCE, []
     while not any("spawn_main" in " ".join(child.cmdline()) for child in children):
         assert time.monotonic() < deadline
         time.sleep(0.2)
         children = bench.children()
     bench.kill()
     bench.wait()
-    _, alive = psutil.wait_procs(children, timeout=60)
+    _, alive = psutil.wait_procs(children, timeout=PATIENCE)
     for child in alive:
         child.kill()
     assert not alive
