@@ -5,7 +5,7 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 from ruamel.yaml import YAML
-from ruamel.yaml.constructor import DuplicateKeyError
+from ruamel.yaml.constructor import ConstructorError, DuplicateKeyError
 from ruamel.yaml.error import YAMLError
 from ruamel.yaml.nodes import MappingNode, Node, SequenceNode
 
@@ -54,7 +54,7 @@ def read_document(path: Path, label: str) -> tuple[Any, Node]:
     """The content of a YAML 1.2 file as plain Python values, and its nodes, which know their lines.
 
     Raises SpecError, naming `label` and the line where it is known, for a file that is missing, not YAML, empty,
-    nested too deeply, or that carries tags or repeats a key.
+    nested too deeply, or that repeats a key or has a tag that is not plain data.
     """
     try:
         text = path.read_text(encoding="utf-8")
@@ -63,14 +63,12 @@ def read_document(path: Path, label: str) -> tuple[Any, Node]:
     except UnicodeDecodeError:
         raise SpecError(f"{label} is not YAML: it is not UTF-8 text") from None
     try:
-        for event in YAML(typ="safe", pure=True).parse(text):
-            if tag := getattr(event, "tag", None):  # they make objects of any kind; these files are plain data
-                raise SpecError(f"{label}, line {event.start_mark.line + 1}: the YAML tag {str(tag)!r} is not allowed")
-        node = YAML(typ="safe", pure=True).compose(text)
-        content = YAML(typ="safe", pure=True).load(text)
+        yaml = YAML(typ="safe", pure=True)
+        node = yaml.compose(text)
+        content = yaml.constructor.construct_document(node) if node else None
     except RecursionError:
         raise SpecError(f"{label} cannot be read: it is nested too deeply") from None
-    except DuplicateKeyError as error:
+    except (ConstructorError, DuplicateKeyError) as error:
         line = error.problem_mark.line + 1 if error.problem_mark else "?"
         raise SpecError(f"{label}, line {line}: {str(error.problem).partition(' with value')[0]}") from None
     except (YAMLError, ValueError) as error:  # ValueError: an impossible date, a number of thousands of digits

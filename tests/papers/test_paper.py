@@ -112,8 +112,8 @@ def test_the_printed_rate_of_a_backbone_goes_before_that_of_a_task(toy: Paper) -
         ("lstm: 3e-4", "lstm: low", "line 4: rates.lstm = 'low': must be a number"),
         ("title: Toy\n", "", "line 1: title is missing"),
         ("title: Toy\n", "title: Toy\ntitle: Again\n", 'line 3: found duplicate key "title"'),
-        ("title: Toy\n", "title: !!python/tuple [1]\n", "line 2: the YAML tag"),
-        ("title: Toy\n", "title: !own Toy\n", "line 2: the YAML tag '!own' is not allowed"),
+        ("title: Toy\n", "title: !!python/tuple [1]\n", "line 2: could not determine a constructor for the tag"),
+        ("title: Toy\n", "title: !own Toy\n", "line 2: could not determine a constructor for the tag '!own'"),
     ],
 )
 def test_what_does_not_fit_together_is_refused_with_its_line(tmp_path: Path, old: str, new: str, message: str) -> None:
