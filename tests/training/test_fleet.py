@@ -116,7 +116,8 @@ def test_a_fleet_equals_the_plain_loop(kind, of_tensors, of_logits, backbone, ar
     for step in range(1, steps + 1):
         fleet.step(step)
     tokens = encoded(digits, digits.split(0).validation[:50].inputs, kind)
-    for row, (seed, rate) in enumerate((seed, rate) for seed in SEEDS for rate in rates):
+    # By seed, then by rate. The middle two of four rows would tell a fleet whose rows are the other way round.
+    for row, (seed, rate) in ((1, (SEEDS[0], rates[1])), (2, (SEEDS[1], rates[0]))):
         expected = plain_loop(digits, template, settings, rate, seed, kind)
         actual = tensors(fleet, row)
         for name in actual:
