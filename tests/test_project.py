@@ -58,7 +58,7 @@ def imports(source: Path) -> Iterator[str]:
 
 def python(code: str) -> str:
     """What `code` prints in a fresh interpreter."""
-    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=120)
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stderr
     return done.stdout
 

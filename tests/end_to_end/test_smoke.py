@@ -19,7 +19,7 @@ ARMS = {"frozen-pretrained", "frozen-random", "unfrozen-pretrained", "unfrozen-r
 
 
 def command(*words: str, root: Path) -> str:
-    done = subprocess.run([FPT, *words, "--root", root], capture_output=True, text=True, timeout=280)
+    done = subprocess.run([FPT, *words, "--root", root], capture_output=True, text=True, timeout=850)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 
