@@ -20,12 +20,7 @@ from fpt.sweeps.study import Study, load_study, study_folder
 from fpt.training.recipe import ATTENTION, Recipe
 
 Origin = Literal["auto", "own", "published"]
-SHORT = {
-    "frozen-pretrained": "FP",
-    "frozen-random": "FR",
-    "unfrozen-pretrained": "UP",
-    "unfrozen-random": "UR",
-}
+SHORT = {"frozen-pretrained": "FP", "frozen-random": "FR", "unfrozen-pretrained": "UP", "unfrozen-random": "UR"}
 SETUP = (  # what must be equal to be compared
     "task", "variant", "task_options", "backbone", "backbone_options", "data_fraction", "shuffle_tokens",
     *Recipe.model_fields,

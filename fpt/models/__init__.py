@@ -63,10 +63,7 @@ def groups_of(name: str, backbone_options: Mapping[str, Any] | None = None) -> t
 
 
 def trainable_groups(
-    trainable: str | Sequence[str],
-    backbone: str,
-    source: str = "",
-    backbone_options: Mapping[str, Any] | None = None,
+    trainable: str | Sequence[str], backbone: str, source: str = "", backbone_options: Mapping[str, Any] | None = None
 ) -> tuple[str, ...]:
     """The groups that a policy name, or a list of groups, trains in `backbone`.
 
