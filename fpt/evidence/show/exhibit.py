@@ -95,11 +95,10 @@ def judged(names: Sequence[str], studies: Sequence[StudyCells], page: str = "cla
 
 def finding(names: Iterable[str], studies: Sequence[StudyCells]) -> str:
     """One line: the claims by their verdict over these studies, as "Supported: L-05. Not run yet: L-01 and L-02."."""
-    by_word: dict[str, list[str]] = {}
-    for name in names:
-        by_word.setdefault(overall(verdicts_on([name], studies)), []).append(name)
-    order = sorted(by_word, key=lambda word: STRENGTH.index(word) if word in STRENGTH else 0)
-    return " ".join(f"{word.capitalize()}: {text.listed(by_word[word])}." for word in order)
+    found = {name: overall(verdicts_on([name], studies)) for name in names}
+    words = sorted(dict.fromkeys(found.values()), key=lambda word: STRENGTH.index(word) if word in STRENGTH else 0)
+    claims_with = {word: [name for name in found if found[name] == word] for word in words}
+    return " ".join(f"{word.capitalize()}: {text.listed(claims_with[word])}." for word in words)
 
 
 def plane_exhibit(study: StudyCells) -> Page:

@@ -62,8 +62,8 @@ def source(figure: Plot) -> str:
     name, parts = figure.function, [f"<code>{html.escape(figure.function)}</code>"]
     if figure.runs is not None and len(figure.runs):
         studies, commits = (_named(figure.runs, column) for column in ("study", "commit"))
-        runs = f"{len(figure.runs):,} runs{studies and f' of {studies}'}"
-        parts += [runs, _seeds(figure.runs), commits and f"code at {commits}"]
+        parts.append(f"{len(figure.runs):,} runs{studies and f' of {studies}'}")
+        parts += [_seeds(figure.runs), commits and f"code at {commits}"]
         name += f"-{figure.runs['study'].iloc[0]}" if studies else ""
     if figure.data is not None:
         csv = quote(figure.data.to_csv(index=False, float_format="%.6g"))

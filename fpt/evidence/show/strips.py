@@ -1,6 +1,7 @@
 """Figures of tables: a strip for each row, a bar for each row, and maps of attention."""
 
 from collections.abc import Iterable
+from textwrap import fill
 from typing import Any
 
 import numpy as np
@@ -41,6 +42,8 @@ def strip_figure(cells: Iterable[Cell], quantity: str) -> plot.Plot:
         middle = {"errorbar": None, "linestyle": "none", "legend": False}
         sns.pointplot(part, **look | middle, dodge=0.4, marker="|", markersize=9, markeredgewidth=2)
         axes.set(xlabel=quantity, ylabel="", title=task)
+        # In lines of 28 characters: a long name in one line would leave the panel no room on a phone.
+        axes.set_yticks(range(len(rows[task])), [fill(row, 28) for row in rows[task]])
     plot.shared_legend(figure, panels)
     parts = shown.groupby(["task", "row", "reading"], sort=False)["value"]
     words = [f"{task}, {row}, {reading}: {seeds.mean():,.1f}" for (task, row, reading), seeds in parts]

@@ -169,6 +169,15 @@ def test_strips_have_a_panel_a_task_and_a_dot_a_seed(study: Path) -> None:
     assert len(figure.data) == sum(drawn)
 
 
+def test_a_long_name_of_a_row_goes_on_in_the_next_line(study: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    cells = list(text.arms(StudyCells(study), "digits").values())
+    monkeypatch.setattr(Cell, "label", property(lambda cell: f"{cell.row}, residual connections and positions"))
+    (axes,) = [axes for axes in strip_figure(cells, "points").axes if axes.get_visible()]
+    names = [label.get_text() for label in axes.get_yticklabels()]
+    assert [name.replace("\n", " ") for name in names] == [cell.label for cell in cells]
+    assert max(len(line) for name in names for line in name.splitlines()) <= 28
+
+
 def test_the_goal_of_steps_is_a_line(study: Path) -> None:
     cells = StudyCells(study).by_task(table("rothermel-table-2"))["digits"]
     (axes,) = [axes for axes in budget_figure(cells).axes if axes.get_visible()]
