@@ -135,7 +135,8 @@ def remembered(device: torch.device) -> str:
 def faster(device: torch.device, size: int = 768, rows: int = 2048) -> str:
     """The number type whose products of (rows, size) with (size, size) are faster, measured.
 
-    A processor without bfloat16 emulates it: 50 times as slow as float32, measured. A few rows show that at once.
+    A processor without bfloat16 emulates it, more than 50 times as slow as float32, measured. A few rows show that at
+    once; a quarter leaves room for the noise of so short a measurement.
     """
     emulated = speedup(device, size, max(1, rows // 32)) < 1 / 4
     return "bfloat16" if not emulated and speedup(device, size, rows) >= BFLOAT16_PAYS else "float32"
