@@ -263,10 +263,11 @@ def study_cells(name: str, root: Path | None = None) -> StudyCells:
     return StudyCells(find_study(name, root))
 
 
-def every_study(root: Path | None = None) -> list[StudyCells]:
-    """The studies of the workspace that have results."""
+def every_study(root: Path | None = None, also: str = "") -> list[StudyCells]:
+    """The studies of the workspace that have results, and the one named `also`: its claims are then not run yet, and
+    not untested, where it has none."""
     found = [study_cells(name, root) for name in studies(root)]
-    return [each for each in found if each.results]
+    return [each for each in found if each.results or each.name == also]
 
 
 Point = tuple[Cell, str | float, int | None]  # a cell, and the rate and the budget at which it is read

@@ -13,7 +13,7 @@ import synthetic
 
 from fpt.errors import DataError, SpecError
 from fpt.evidence import find_study, load_curves, load_runs, studies, sweeps_table
-from fpt.evidence.cells import StudyCells
+from fpt.evidence.cells import StudyCells, every_study
 from fpt.evidence.runs import label, load_sweeps, rate_text
 from fpt.papers import table
 from fpt.sweeps import SweepSpec, load_study
@@ -179,3 +179,11 @@ def test_tables_that_are_not_the_sweeps_own_are_refused(tmp_path: Path, damage: 
         (second / "runs.parquet").write_bytes(b"")
     with pytest.raises(DataError, match=f"{second.name}.*remove .* and run the study"):
         load_runs(study)
+
+
+def test_every_study_is_those_with_results_and_one_that_is_asked_for(tmp_path: Path) -> None:
+    synthetic.finish(synthetic.workspace(tmp_path, "done"))
+    for name in ("planned", "other"):
+        synthetic.workspace(tmp_path, name)
+    asked = {also: [each.name for each in every_study(tmp_path, also)] for also in ("", "planned", "done")}
+    assert asked == {"": ["done"], "planned": ["done", "planned"], "done": ["done"]}
