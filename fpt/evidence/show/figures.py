@@ -31,12 +31,12 @@ def learning_rate_figure(runs: pd.DataFrame) -> plot.Plot:
     if runs.empty:
         return plot.nothing()
     figure, panels = plot.panels_of(runs["setup"].nunique())
-    words, several = [], "study" in runs and runs["study"].nunique() > 1
+    words, told = [], [column for column in ("backbone", "study") if column in runs and runs[column].nunique() > 1]
     never = runs["task"].map(chance)  # a run that was never finite counts as chance
     runs = runs.assign(accuracy=100 * runs["test_accuracy"].astype(float).fillna(never))
     for axes, (_, shown) in zip(panels, runs.groupby("setup", sort=False), strict=False):
         task, labels = str(shown["task"].iloc[0]), sorted(shown["label"].unique())
-        name = title(task) + (f" ({shown['study'].iloc[0]})" if several else "")
+        name = title(task) + (f" ({', '.join(shown[told].iloc[0])})" if told else "")
         for number, short in enumerate(labels):
             arm = shown[shown["label"] == short]
             _rate_line(axes, arm, short, 1.05 ** (number - (len(labels) - 1) / 2))

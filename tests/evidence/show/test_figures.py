@@ -74,6 +74,12 @@ def test_the_runs_of_one_sweep_have_a_figure(study: Path) -> None:
     assert learning_rate_figure(sweep.tidy("runs")).axes[0].get_title() == "Digits"
 
 
+def test_panels_of_several_backbones_name_them(runs: pd.DataFrame) -> None:
+    both = pd.concat([runs, runs.assign(backbone="lstm", setup="other")])
+    titles = [axes.get_title() for axes in learning_rate_figure(both).axes if axes.get_visible()]
+    assert titles == ["Digits (tiny-lm)", "Digits (lstm)"]
+
+
 def test_the_learning_rate_figure_shows_every_run(runs: pd.DataFrame) -> None:
     axes = learning_rate_figure(runs).axes[0]
     drawn = sum(len(collection.get_offsets()) for collection in axes.collections)
