@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from fpt.evidence.cells import AT_PAPERS_RATE, NOT_RUN, PAPER_SCALE, TUNED, Cell, Point, StudyCells, compared, total
-from fpt.evidence.stats import MINIMUM_PAIRS, POINT, SIGNIFICANCE, Paired, seeds_needed
+from fpt.evidence.stats import MINIMUM_PAIRS, POINT, SIGNIFICANCE, Paired, seeds_for_half_width, seeds_needed
 from fpt.papers import paper_of, table
 from fpt.papers.schema import Rule
 from fpt.sweeps import SweepSpec
@@ -171,6 +171,14 @@ def seeds_to_decide(test: Paired, of: int = 1) -> str:
     """With how many seeds a test, one of so many that are corrected together, would find 1 and 3 points."""
     one, three = (seeds_needed(points * POINT, test.sd, noise=test.noise, of=of) for points in (1, 3))
     return f"seeds to detect a difference of 1 point: {one or MANY}; of 3 points: {three or MANY}"
+
+
+def seeds_for_a_point(test: Paired) -> str:
+    """What it would take for an interval of 1 point to each side, where it is wider."""
+    if not test.half_width > POINT:  # nan: there is no interval
+        return ""
+    seeds = seeds_for_half_width(POINT, test.sd, test.noise)
+    return f"seeds for a half-width of 1 point: {seeds or MANY}"
 
 
 def word_of(supports: float, contradicts: float, otherwise: str = INCONCLUSIVE) -> str:

@@ -41,6 +41,11 @@ class Paired:
         """Two-sided p of a mean of 0."""
         return float(np.minimum(1.0, 2 * np.minimum(self.above(0), self.below(0))))
 
+    @property
+    def half_width(self) -> float:
+        """Of the interval; nan where there is none."""
+        return (self.high - self.low) / 2
+
     def above(self, limit: float) -> float:
         """One-sided p: small where the mean is above `limit`."""
         return self._tail(limit, 1)
@@ -120,6 +125,13 @@ def holm(p_values: Sequence[float]) -> list[float]:
     raised = np.asarray(p_values, float)[order] * np.arange(len(order), 0, -1)
     found: list[float] = np.minimum(1.0, np.maximum.accumulate(raised))[np.argsort(order)].tolist()
     return found
+
+
+def seeds_for_half_width(half_width: float, sd: float, noise: float = 0.0) -> int | None:
+    """Pairs with which the 95% interval of a mean is that narrow; None: more than 1,000, or with no number of them, as
+    `seeds_needed`."""
+    numbers = range(MINIMUM_PAIRS, MOST_SEEDS + 1)
+    return next((n for n in numbers if _half_width(sd, n, noise) <= half_width), None)
 
 
 def seeds_needed(difference: float, sd: float, noise: float = 0.0, of: int = 1) -> int | None:

@@ -8,6 +8,7 @@ import pandas as pd
 
 from fpt.evidence.attention import maps_of, scores
 from fpt.evidence.cells import AT_PAPERS_RATE, NOT_RUN, TUNED, Cell
+from fpt.evidence.reading import seeds_for_a_point
 from fpt.evidence.runs import load_runs, rate_text
 from fpt.evidence.show import text
 from fpt.evidence.show.html import Table
@@ -80,8 +81,9 @@ def verdict_table(verdicts: Sequence[Verdict], caption: str = "") -> Table:
         for part in verdict.parts:
             shown = {"task": title(part.task), "comparison": part.comparison, "verdict": part.word}
             shown["difference (95% interval)"] = difference(part)
+            shown["half-width"] = "" if math.isnan(half := part.test.half_width) else percent(half)
             rate = "" if verdict.at == TUNED else "the paper's"
-            note = "; ".join(filter(None, (part.note, part.seeds)))
+            note = "; ".join(filter(None, (part.note, seeds_for_a_point(part.test), part.seeds)))
             rows.append(base | {"rate": rate, **shown, "seeds": str(part.test.n or ""), "note": note})
         if verdict.primary:
             rows.append(base | {"comparison": "all of it", "verdict": verdict.word, "note": verdict.note})

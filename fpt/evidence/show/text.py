@@ -6,13 +6,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
 
-import pandas as pd
-
 from fpt.evidence.cells import FEW_SEEDS, Cell, StudyCells
 from fpt.evidence.planes import by_budget, crossing_of, plane_table, plane_tests, steps_in_words
-from fpt.evidence.runs import SHORT, rate_text, same_rate, sweeps_table
+from fpt.evidence.runs import SHORT, rate_text, sweeps_table
 from fpt.evidence.show.numbers import interval, known_in_words, percent, points, title
-from fpt.evidence.stats import SIGNIFICANCE, Paired, paired
+from fpt.evidence.stats import SIGNIFICANCE, Paired
 from fpt.evidence.verdicts import LEFT_OUT, Verdict, deciding, expected_false, overall
 from fpt.papers import table
 from fpt.sweeps import SweepSpec
@@ -186,35 +184,6 @@ def what_was_run(panels: Mapping[str, Mapping[str, Cell]]) -> str:
 def baselines(tasks: Iterable[str]) -> str:
     """One sentence: what can be had on these tasks without training the model."""
     return f"Baselines: {'; '.join(f'{title(task)}: {known_in_words(task)}' for task in dict.fromkeys(tasks))}."
-
-
-def _by_seed(runs: pd.DataFrame) -> "pd.Series[float]":
-    """Test accuracy at the last budget of the runs of one sweep at one rate."""
-    return runs.set_index("seed")["test_accuracy"].astype(float)
-
-
-def warm_up(runs: pd.DataFrame, arm: str = "unfrozen-pretrained", rate: float = 1e-3) -> str:
-    """One sentence: is an arm's loss at a rate due to the rate, or to the missing warm-up? From runs of one task
-    and model without and with a warm-up."""
-    own = runs[runs["arm"] == arm]
-    plain, there = own[own["warmup"] == 0], own[same_rate(own["learning_rate"], rate)]
-    without, warm = (_by_seed(part) for part in (there[there["warmup"] == 0], there[there["warmup"] > 0]))
-    if without.empty or warm.empty:
-        return "Nothing was run yet that could tell."
-    best = plain.groupby("learning_rate")["test_accuracy"].mean().idxmax()
-    lost = paired(_by_seed(plain[same_rate(plain["learning_rate"], best)]), without)
-    gained, half = paired(warm, without), lost.mean / 2
-    if lost.low <= 0:
-        answer = "so nothing is lost at this rate that a warm-up could bring back"
-    elif gained.low > half:
-        answer = "so most of the loss is the warm-up that is missing"
-    else:
-        answer = "so most of the loss is the rate" if gained.high < half else "which leaves open what the loss is"
-    return (
-        f"At {rate_text(rate)} and without a warm-up, {arm} is {points(-lost.mean)} points from where it is at its "
-        f"best rate, {rate_text(best)} (the loss: {interval(lost)}); a warm-up changes that by {points(gained.mean)} "
-        f"({interval(gained)}), {answer}."
-    )
 
 
 def papers_rates(cells: Iterable[Cell]) -> str:

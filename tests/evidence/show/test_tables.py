@@ -21,11 +21,13 @@ from fpt.evidence import (
 )
 from fpt.evidence.attention import attention_maps
 from fpt.evidence.cells import THREE_SEEDS
+from fpt.evidence.reading import Part
 from fpt.evidence.runs import SHORT
 from fpt.evidence.show import text
 from fpt.evidence.show.beside import printed_text
 from fpt.evidence.show.numbers import known_in_words
 from fpt.evidence.show.tables import attention_table
+from fpt.evidence.stats import Paired, paired
 from fpt.evidence.verdicts import SUPPORTED, Verdict
 from fpt.papers import papers, table
 from fpt.papers.schema import Printed
@@ -195,6 +197,15 @@ def test_a_row_a_comparison_and_one_for_what_nobody_tried() -> None:
     assert frame["claim"].tolist() == ["R-01", "R-18, R-20"]
     assert frame["difference (95% interval)"].tolist()[0].startswith("+11.0 (")
     assert frame["verdict"].tolist() == [SUPPORTED, "not tested"]
+
+
+def test_a_wide_interval_says_how_many_seeds_a_narrow_one_takes() -> None:
+    narrow, wide = (paired(pd.Series([mean - sd, mean, mean + sd]), 0.0) for mean, sd in ((0.1, 0.001), (0.2, 0.05)))
+    assert [round(100 * test.half_width, 1) for test in (narrow, wide)] == [0.2, 12.4]
+    parts = tuple(Part("digits", "FP - UP", test, SUPPORTED) for test in (narrow, wide, Paired(0)))
+    frame = verdict_table([Verdict("R-01", SUPPORTED, "laptop", parts=parts)]).frame
+    assert frame["half-width"].tolist() == ["0.2", "12.4", ""]
+    assert frame["note"].tolist() == ["", "seeds for a half-width of 1 point: 99", ""]
 
 
 def test_steps_are_those_of_the_mean_with_their_interval(monkeypatch: pytest.MonkeyPatch) -> None:

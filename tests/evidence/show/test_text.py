@@ -4,7 +4,6 @@ import re
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
 import pandas as pd
 import synthetic
 
@@ -114,24 +113,3 @@ def test_the_score_counts_what_the_papers_say_and_not_what_is_said_about_them() 
     )
     assert text.score({}) == "The papers make 0 claims. Runs tested 0 of them. Without runs: none."
     assert text.tally(about) == "supported 1, contradicted 1"
-
-
-def warm_runs(plain: float, warm: float, spread: float = 0.01) -> pd.DataFrame:
-    """UP: 90% at 1e-4, and so much at 1e-3 without and with a warm-up."""
-    rows, source = [], np.random.default_rng(1)
-    for warmup, rate, mean in ((0.0, 1e-4, 0.9), (0.0, 1e-3, plain), (0.1, 1e-4, 0.9), (0.1, 1e-3, warm)):
-        rows += [("unfrozen-pretrained", warmup, rate, seed, source.normal(mean, spread)) for seed in range(6)]
-    return pd.DataFrame(rows, columns=["arm", "warmup", "learning_rate", "seed", "test_accuracy"])
-
-
-def test_whether_a_loss_is_the_rate_or_the_warm_up_that_is_missing() -> None:
-    assert text.warm_up(warm_runs(0.5, 0.52)).endswith("so most of the loss is the rate.")
-    assert text.warm_up(warm_runs(0.5, 0.88)).endswith("so most of the loss is the warm-up that is missing.")
-    assert text.warm_up(warm_runs(0.5, 0.7)).endswith("which leaves open what the loss is.")
-    assert "so nothing is lost at this rate" in text.warm_up(warm_runs(0.9, 0.7))
-    words = text.warm_up(warm_runs(0.5, 0.88, spread=1e-5))
-    assert "At 1e-3 and without a warm-up, unfrozen-pretrained is -40.0 points from where it is" in words
-    assert "a warm-up changes that by +38.0 (+38.0 to +38.0), so" in words
-    runs = warm_runs(0.5, 0.9)
-    for part in (runs[runs["warmup"] == 0], runs[:0]):
-        assert text.warm_up(part) == "Nothing was run yet that could tell."
