@@ -69,7 +69,9 @@ def whose(study_folder: str | Path) -> str:
     if done.empty:
         return f"There are no results of the study {name} yet; the command fpt run {name} makes them."
     left = list(dict.fromkeys(sweeps.loc[sweeps["status"] != "done", "label"]))
-    named = f" (not {', '.join(left)})" if len(left) <= FEW_LABELS else ""
+    # Without its task a label tells nothing where the arm is there on one task and not on another.
+    tells = len(left) <= FEW_LABELS and not set(left) & set(done["label"])
+    named = f" (not {', '.join(left)})" if tells else ""
     part = f", {len(done)} of its {len(sweeps)} sweeps{named}" if left else ""
     device = ", ".join(sorted(set(done["device"].astype(str))))
     owner = "your own results" if done["origin"].iloc[0] == "own" else "the published results"

@@ -5,6 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pandas as pd
+import pytest
 import synthetic
 
 from fpt.evidence import StudyCells, facts
@@ -29,6 +30,12 @@ def test_whose_results_and_the_study_that_would_make_them(study: Path, tmp_path:
     assert "the command fpt run minilm-2 makes them" in text.whose(empty)
     part = synthetic.finish(synthetic.workspace(tmp_path, "part"), skip=("unfrozen-random", "unfrozen-pretrained"))
     assert re.search(r"3 of its 6 sweeps \(not (UP, UR|UR, UP), UR fixed\)", text.whose(part))
+
+
+def test_an_arm_that_is_there_on_one_task_is_not_called_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = {"label": ["FP", "FP"], "status": ["done", "waiting"], "device": "a machine", "origin": "published"}
+    monkeypatch.setattr(text, "sweeps_table", lambda _: pd.DataFrame(rows))
+    assert "the study two-tasks, 1 of its 2 sweeps, computed on a machine" in text.whose("two-tasks")
 
 
 def test_the_design_of_a_study_and_what_is_exploratory(study: Path, tmp_path: Path) -> None:
