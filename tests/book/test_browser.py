@@ -126,9 +126,9 @@ def visit(browser: webdriver.Chrome, page: Path) -> Visit:
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """A test for each page of the built book: processes share them, and a failure names its page."""
+    """A test for each page of the built book, so that a failure names it."""
     if "page" in metafunc.fixturenames:
-        html = Path(os.environ.get("FPT_BOOK", "nowhere")).resolve()
+        html = Path(os.environ.get("FPT_BOOK") or "nowhere").resolve()
         pages = [page for page in sorted(html.rglob("*.html")) if "_static" not in page.parts]
         metafunc.parametrize("page", pages, ids=[str(page.relative_to(html)) for page in pages])
 
@@ -157,7 +157,7 @@ def reported(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return page
 
 
-def test_a_report_does_neither(browser: webdriver.Chrome, reported: Path) -> None:
+def test_a_report_is_for_everybody_too(browser: webdriver.Chrome, reported: Path) -> None:
     is_for_everybody(browser, reported)
 
 

@@ -42,10 +42,11 @@ def calls(fleet: Fleet) -> list[int]:
 
 
 @pytest.mark.parametrize(
-    ("backbone", "init", "policy"), [("small-gpt2", "pretrained", "fpt"), ("small-bert", "random", "all")]
+    ("backbone", "init", "policy", "layers"),
+    [("small-gpt2", "pretrained", "fpt", 2), ("small-bert", "random", "all", 1)],
 )
-def test_a_compiled_fleet_computes_the_same(backbone, init, policy, task, small_backbones, compiler) -> None:
-    template = fpt.models.build(task, backbone, init, policy, layers=1)
+def test_a_compiled_fleet_computes_the_same(backbone, init, policy, layers, task, small_backbones, compiler) -> None:
+    template = fpt.models.build(task, backbone, init, policy, layers=layers)
     plain, quick = (Fleet(task, template, recipe(), RATES, SEEDS, CPU, flag) for flag in (False, True))
     seen = calls(quick)
     for step in range(1, 6):

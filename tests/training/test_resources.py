@@ -94,11 +94,11 @@ print(len(seeds) * (seed + len(rates) * run) / peak[0])
 """
 
 
-@pytest.mark.parametrize("kind", ["float32", "bfloat16"])
+@pytest.mark.parametrize(("kind", "runs"), [("float32", 21), ("bfloat16", 6)])  # emulated, bfloat16 is slow
 @pytest.mark.parametrize("arm", ["frozen-random", "unfrozen-random"])
-def test_memory_is_predicted_and_not_much_more_than_is_measured(arm, kind):
+def test_memory_is_predicted_and_not_much_more_than_is_measured(arm, kind, runs):
     """Too little would end in the system's killer; a fleet of a random frozen arm takes the least of its prediction."""
-    command = [sys.executable, "-c", MEASURED, f"tiny-lm/digits-lra/{arm}/6", kind]
+    command = [sys.executable, "-c", MEASURED, f"tiny-lm/digits-lra/{arm}/{runs}", kind]
     found = subprocess.run(command, env=os.environ | faster_libraries(), capture_output=True, text=True, check=True)
     assert 1 <= float(found.stdout) <= 1.75
 

@@ -1,4 +1,5 @@
-"""Every sentence and every number in a sentence that the book computes. No result is typed on a page."""
+"""The sentences that several pages compute, with their numbers; a page computes those that it alone has. No result is
+typed on a page."""
 
 import math
 from collections import Counter
