@@ -32,7 +32,7 @@ PROCESSES ?= 3
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
 .PHONY: help report study book compare site readme links test lint unit test-book built-book read-book \
-  soak install clean
+  test-all install clean
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "make %-10s %s\n", $$1, $$2}' Makefile
@@ -63,7 +63,7 @@ compare: $(STAMP)
 	@echo "The book: $(CURDIR)/book/_build/html/index.html"
 
 # The book is built while tests run, since many of them wait for other processes.
-test: lint  ## everything that CI runs
+test: lint  ## style, types, tests, notebooks, the book; without what repeats a faster test
 	@$(MAKE) built-book >/dev/null & book=$$!; $(MAKE) unit; status=$$?; \
 	  wait $$book || { cat $(CHECKED)/build.log; exit 1; }; exit $$status
 	@$(MAKE) read-book
@@ -91,8 +91,8 @@ read-book: $(STAMP)
 	FPT_CACHE="$(CURDIR)/$(KEPT)" FPT_BOOK="$(CURDIR)/$(CHECKED)/_build/html" \
 	  $(BIN)/python -m pytest tests/book -m book -n $(PROCESSES)
 
-soak: $(STAMP)  ## every sweep of both papers with tiny models: `make test` runs one of each kind
-	FPT_SOAK=1 $(BIN)/python -m pytest tests/end_to_end -m soak
+test-all: $(STAMP)  ## everything, as CI does: also on Ray, every model and number type, compiled, every sweep of both papers
+	FPT_SLOW=1 $(MAKE) test
 
 install: $(STAMP)
 

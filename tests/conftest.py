@@ -19,7 +19,7 @@ ROOT = Path(__file__).parents[1]
 settings.register_profile("fpt", deadline=None)  # a busy machine is slow, not wrong
 settings.load_profile("fpt")
 # marker: the variable that asks for its tests
-ON_REQUEST = {"data": "FPT_DATA", "book": "FPT_BOOK", "soak": "FPT_SOAK"}
+ON_REQUEST = {"data": "FPT_DATA", "book": "FPT_BOOK", "slow": "FPT_SLOW"}
 
 NOT_RUN = pytest.StashKey[Counter[str]]()  # reason -> how many tests
 

@@ -30,8 +30,9 @@ STUDY = Path("runs/mine")
 PATIENCE = 600  # seconds: a busy machine is slow, not wrong; only a failure takes so long
 CORES = 3  # declared to Ray, which takes our word for it
 LOCAL = "local"
-SHARED = pytest.param("ray", marks=pytest.mark.ray)  # its nodes see the driver's workspace
-APART = pytest.param("ray, apart", marks=pytest.mark.ray)  # they do not
+ON_RAY = (pytest.mark.ray, pytest.mark.slow)
+SHARED = pytest.param("ray", marks=ON_RAY)  # its nodes see the driver's workspace
+APART = pytest.param("ray, apart", marks=ON_RAY)  # they do not
 
 
 @dataclass(frozen=True)

@@ -64,6 +64,7 @@ def test_a_second_run_trains_nothing(workspace: Path) -> None:
     assert {path: path.stat().st_mtime_ns for path in workspace.rglob("runs/smoke/*/*")} == before
 
 
+@pytest.mark.slow  # of a sweep alone: test_kills.py
 def test_a_lost_sweep_is_trained_again_to_the_same_bytes(workspace: Path) -> None:
     folder = folders(workspace)[0]
     before = {name: (folder / name).read_bytes() for name in ("runs.parquet", "curves.parquet")}

@@ -12,6 +12,7 @@ from engine_contract import (
     APART,
     CORES,
     LOCAL,
+    ON_RAY,
     PATIENCE,
     STUDY,
     Engine,
@@ -135,9 +136,9 @@ def test_a_notebook_without_the_parameters_is_refused(workspace: Path, engine: E
         (LOCAL, signal.SIGKILL),
         (LOCAL, signal.SIGTERM),
         (LOCAL, signal.SIGINT),
-        pytest.param("ray", signal.SIGTERM, marks=pytest.mark.ray),
-        pytest.param("ray, apart", signal.SIGKILL, marks=pytest.mark.ray),
-        pytest.param("ray, apart", signal.SIGINT, marks=pytest.mark.ray),
+        pytest.param("ray", signal.SIGTERM, marks=ON_RAY),
+        pytest.param("ray, apart", signal.SIGKILL, marks=ON_RAY),
+        pytest.param("ray, apart", signal.SIGINT, marks=ON_RAY),
     ],
     indirect=["engine"],
 )
@@ -156,6 +157,7 @@ def test_nobody_survives_the_driver_and_the_next_run_finishes(
     assert engine.run(sweeps) == []
 
 
+@pytest.mark.slow  # without an engine: tests/end_to_end/test_kills.py
 @pytest.mark.parametrize("engine", [LOCAL], indirect=True)
 def test_a_real_sweep_killed_in_training_is_trained_to_the_same_bytes(
     workspace: Path, engine: Engine, tmp_path: Path

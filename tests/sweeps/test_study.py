@@ -9,6 +9,7 @@ import yaml
 
 from fpt import papers
 from fpt.errors import SpecError
+from fpt.papers.schema import Paper
 from fpt.sweeps import Study, load_study
 from fpt.sweeps.spec import resolve
 from fpt.sweeps.study import study_folder
@@ -157,12 +158,18 @@ SMALL = [
 ]
 
 
+@pytest.fixture(scope="module")
+def others() -> dict[str, Paper]:
+    return papers.papers()
+
+
 @pytest.fixture
-def toy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str], None]]:
-    """Puts a paper beside the others."""
-    folder = tmp_path / "papers"
+def toy(tmp_path: Path, others: dict[str, Paper], monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str], None]]:
+    """Puts a paper beside the others, which are read once."""
+    folder, load_paper = tmp_path / "papers", papers.load_paper
     folder.mkdir()
     monkeypatch.setattr(papers, "FOLDERS", [*papers.FOLDERS, folder])
+    monkeypatch.setattr(papers, "load_paper", lambda path, label: others.get(path.stem) or load_paper(path, label))
 
     def put(text: str = PAPER) -> None:
         (folder / "toy.yaml").write_text(text)

@@ -41,6 +41,7 @@ def calls(fleet: Fleet) -> list[int]:
     return seen
 
 
+@pytest.mark.slow  # a minute of the C++ compiler
 @pytest.mark.parametrize(
     ("backbone", "init", "policy", "layers"),
     [("small-gpt2", "pretrained", "fpt", 2), ("small-bert", "random", "all", 1)],

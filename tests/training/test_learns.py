@@ -36,6 +36,7 @@ def test_digits():
     assert reached("digits", "pretrained", 1e-2, 200) >= 0.5
 
 
+@pytest.mark.slow
 def test_listops_short_beats_its_majority_class():
     task = fpt.tasks.load("listops-short", train=4000, heldout=500)
     majority = task.split(0).test.targets.flatten().bincount().max().item() / 500

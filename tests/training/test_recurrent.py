@@ -146,6 +146,7 @@ def test_loops_over_time_are_not_compiled(digits):
     assert not resources.compiling_pays(template, recipe(steps=10**9), 100, CPU)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("backbone", BOTH)
 def test_it_learns_digits(backbone, digits):
     template = fpt.models.build(digits, backbone, "random", "all")

@@ -17,6 +17,7 @@ from fpt.training import Recipe, loop, resources, train_fleet
 from fpt.training.libraries import faster_libraries
 
 CPU = torch.device("cpu")
+SLOW = pytest.mark.slow
 RATES, SEEDS = [1e-3, 1e-2], [0, 5]
 
 
@@ -94,8 +95,8 @@ print(len(seeds) * (seed + len(rates) * run) / peak[0])
 """
 
 
-@pytest.mark.parametrize(("kind", "runs"), [("float32", 21), ("bfloat16", 6)])  # emulated, bfloat16 is slow
-@pytest.mark.parametrize("arm", ["frozen-random", "unfrozen-random"])
+@pytest.mark.parametrize(("kind", "runs"), [("float32", 21), pytest.param("bfloat16", 6, marks=SLOW)])  # emulated
+@pytest.mark.parametrize("arm", ["frozen-random", pytest.param("unfrozen-random", marks=SLOW)])
 def test_memory_is_predicted_and_not_much_more_than_is_measured(arm, kind, runs):
     """Too little would end in the system's killer; a fleet of a random frozen arm takes the least of its prediction."""
     command = [sys.executable, "-c", MEASURED, f"tiny-lm/digits-lra/{arm}/{runs}", kind]
