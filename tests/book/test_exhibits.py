@@ -3,6 +3,7 @@
 import re
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -85,6 +86,10 @@ def test_accuracy_over_layers_has_a_line_an_arm(study: Path) -> None:
     )
     assert list(row.index) == ["task and study", "2 layers", "4 layers"]
     assert by_depth(table("ours-arms"), [StudyCells(study)]) == {}  # one depth
+    one_more = SimpleNamespace(name="mine", cells=lambda _: [*arms, shallow[0]])
+    found = by_depth(table("ours-arms"), [one_more])
+    assert found == {"Digits (mine)": [arms[0], shallow[0]]}  # the others have one depth
+    assert list(depth_table({"Digits": [*arms[:2], shallow[0]]}).frame["2 layers"])[1:] == ["–"]
 
 
 def test_steps_beside_those_of_the_paper(study: Path) -> None:

@@ -8,7 +8,7 @@ import seaborn as sns
 
 from fpt.evidence.cells import TUNED, Cell, StudyCells
 from fpt.evidence.show import plot
-from fpt.evidence.show.beside import MARKS, reading
+from fpt.evidence.show.beside import ABSENT, MARKS, reading
 from fpt.evidence.show.html import Table
 from fpt.evidence.show.numbers import title
 from fpt.evidence.stats import mean_interval
@@ -19,12 +19,16 @@ Depths = Mapping[str, Sequence[Cell]]  # model, task and study in words -> its c
 
 
 def by_depth(shown: PaperTable, studies: Iterable[StudyCells]) -> dict[str, list[Cell]]:
-    """The cells with results of a table, by study and task, where they have several depths."""
-    found: dict[str, list[Cell]] = {}
+    """The cells with results of a table, by study and task: those of arms that have several depths."""
+    arms: dict[tuple[str, str], list[Cell]] = {}
     for study in studies:
         for cell in (each for each in study.cells(shown) if not each.problem):
-            found.setdefault(f"{title(cell.task)} ({study.name})", []).append(cell)
-    return {name: cells for name, cells in found.items() if len(set(map(_layers, cells))) > 1}
+            arms.setdefault((f"{title(cell.task)} ({study.name})", _arm(cell)), []).append(cell)
+    found: dict[str, list[Cell]] = {}
+    for (name, _), cells in arms.items():
+        if len(set(map(_layers, cells))) > 1:
+            found.setdefault(name, []).extend(cells)
+    return found
 
 
 def depth_table(found: Depths) -> Table:
@@ -35,7 +39,7 @@ def depth_table(found: Depths) -> Table:
         for cell in cells:
             rows.setdefault((name, _arm(cell)), {})[_layers(cell)] = reading(cell, TUNED)
     frame = pd.DataFrame(
-        [(*row, *(shown.get(depth, "") for depth in depths)) for row, shown in rows.items()],
+        [(*row, *(shown.get(depth, ABSENT) for depth in depths)) for row, shown in rows.items()],
         columns=["task and study", "arm", *(f"{depth} layer{'s' * (depth > 1)}" for depth in depths)],
     )
     return Table(frame, f"Tuned test accuracy in percent, mean ± standard error over seeds. {MARKS}")
