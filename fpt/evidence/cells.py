@@ -21,6 +21,7 @@ from fpt.evidence.stats import Paired, paired
 from fpt.papers import paper_of
 from fpt.papers.schema import Paper, Printed, Table
 from fpt.sweeps import selection
+from fpt.sweeps.ledger import RESULT
 from fpt.sweeps.spec import SweepSpec
 from fpt.sweeps.study import Study, load_study
 
@@ -232,8 +233,8 @@ class StudyCells:
 
     @cached_property
     def results(self) -> dict[str, SweepTables]:
-        """Finished sweeps by folder name."""
-        return load_sweeps(self.study, self.origin)
+        """Finished sweeps by folder name. A study without any is not read: the paper's scale takes half a second."""
+        return load_sweeps(self.study, self.origin) if any(self.folder.rglob(RESULT)) else {}
 
     def cells(self, table: Table) -> list[Cell]:
         """Every row of the table on every task on which this study can show it: rows in the table's order."""
