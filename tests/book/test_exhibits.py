@@ -17,6 +17,7 @@ from pages import ROOT, definitions
 from fpt.evidence import StudyCells, by_depth, depth_figure, depth_table, setups, verdicts_on
 from fpt.evidence.show import text
 from fpt.evidence.show.numbers import difference
+from fpt.evidence.show.plot import HUES
 from fpt.evidence.verdicts import ASKED, CONTRADICTED, EDGE, SUPPORTED, Verdict
 from fpt.papers import claims, paper_of, table
 
@@ -73,6 +74,7 @@ def test_accuracy_over_layers_has_a_line_an_arm(study: Path) -> None:
     arms = list(text.arms(StudyCells(study), "digits").values())
     shallow = [replace(cell, spec=cell.spec.changed(backbone_options={"layers": 2})) for cell in arms if cell.spec]
     found = {"Digits": [*arms, *shallow]}
+    names = depth_table(found).frame["arm"]
     figure = depth_figure(found)
     (axes,) = [axes for axes in figure.axes if axes.get_visible()]
     assert axes.get_xticks().tolist() == [2, 4]
@@ -86,6 +88,8 @@ def test_accuracy_over_layers_has_a_line_an_arm(study: Path) -> None:
     )
     assert list(row.index) == ["task and study", "2 layers", "4 layers"]
     assert by_depth(table("ours-arms"), [StudyCells(study)]) == {}  # one depth
+    (legend,) = depth_figure({"One": [arms[-1], shallow[-1]], "All": found["Digits"]}).legends
+    assert [each.get_text() for each in legend.get_texts()] == [name for name in HUES if name in set(names)]
     one_more = SimpleNamespace(name="mine", cells=lambda _: [*arms, shallow[0]])
     found = by_depth(table("ours-arms"), [one_more])
     assert found == {"Digits (mine)": [arms[0], shallow[0]]}  # the others have one depth

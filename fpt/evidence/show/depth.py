@@ -54,9 +54,11 @@ def depth_figure(found: Depths) -> plot.Plot:
         for cell in cells
     ]
     shown = pd.concat(frames)
+    arms = [name for name in plot.HUES if name in set(shown["arm"])]  # a panel may lack some
     figure, panels = plot.panels_of(shown["of"].nunique())
     for axes, (name, part) in zip(panels, shown.groupby("of", sort=False), strict=False):
         look: dict[str, Any] = {"hue": "arm", "palette": plot.HUES, "style": "arm", "markers": plot.SHAPES}
+        look |= {"hue_order": arms, "style_order": arms}
         look |= {"errorbar": lambda values: mean_interval(values)[1:], "err_style": "bars", "dashes": False}
         sns.lineplot(part, x="layers", y="accuracy", **look, ax=axes)
         axes.set(title=name, ylabel="test accuracy, tuned (%)", xticks=sorted(part["layers"].unique()))
