@@ -91,7 +91,7 @@ read-book: $(STAMP)
 	FPT_CACHE="$(CURDIR)/$(KEPT)" FPT_BOOK="$(CURDIR)/$(CHECKED)/_build/html" \
 	  $(BIN)/python -m pytest tests/book -m book -n $(PROCESSES)
 
-test-all: $(STAMP)  ## everything, as CI does: also on Ray, every model and number type, compiled, every sweep of both papers
+test-all: $(STAMP)  ## with the slow tests, as in CI: on Ray, compiled, every model and number type, every sweep of the papers
 	FPT_SLOW=1 $(MAKE) test
 
 install: $(STAMP)

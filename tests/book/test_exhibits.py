@@ -15,6 +15,7 @@ from matplotlib.container import BarContainer, ErrorbarContainer
 from pages import ROOT, definitions
 
 from fpt.evidence import StudyCells, by_depth, depth_figure, depth_table, setups, verdicts_on
+from fpt.evidence.cells import Cell
 from fpt.evidence.show import text
 from fpt.evidence.show.numbers import difference
 from fpt.evidence.show.plot import HUES
@@ -70,30 +71,43 @@ def test_where_an_arm_was_not_run_there_is_no_bar_and_no_error(tmp_path: Path) -
     assert [len(each.lines[2][0].get_segments()) for each in errors] == [4, 5, 4, 5]
 
 
-def test_accuracy_over_layers_has_a_line_an_arm(study: Path) -> None:
-    arms = list(text.arms(StudyCells(study), "digits").values())
-    shallow = [replace(cell, spec=cell.spec.changed(backbone_options={"layers": 2})) for cell in arms if cell.spec]
-    found = {"Digits": [*arms, *shallow]}
-    names = depth_table(found).frame["arm"]
+@pytest.fixture(scope="module")
+def whole(study: Path) -> list[Cell]:
+    """An arm each, of four layers."""
+    return list(text.arms(StudyCells(study), "digits").values())
+
+
+@pytest.fixture(scope="module")
+def shallow(whole: list[Cell]) -> list[Cell]:
+    """The same results, as if of two layers."""
+    return [replace(cell, spec=cell.spec.changed(backbone_options={"layers": 2})) for cell in whole if cell.spec]
+
+
+def test_accuracy_over_layers_has_a_line_an_arm(whole: list[Cell], shallow: list[Cell]) -> None:
+    found = {"Digits": [*whole, *shallow]}
     figure = depth_figure(found)
     (axes,) = [axes for axes in figure.axes if axes.get_visible()]
     assert axes.get_xticks().tolist() == [2, 4]
     assert "Digits, frozen pretrained, 4 layers: 86" in figure.get_label()
     assert "Digits, unfrozen random, 2 layers: " in figure.get_label()
     row = depth_table(found).frame.set_index("arm").loc["frozen pretrained"]
-    assert (
-        row["2 layers"]
-        == row["4 layers"]
-        == f"{100 * arms[1].values().mean():.1f} ± {100 * arms[1].values().sem():.1f}"
-    )
+    accuracy = whole[1].values()
+    assert row["2 layers"] == row["4 layers"] == f"{100 * accuracy.mean():.1f} ± {100 * accuracy.sem():.1f}"
     assert list(row.index) == ["task and study", "2 layers", "4 layers"]
-    assert by_depth(table("ours-arms"), [StudyCells(study)]) == {}  # one depth
-    (legend,) = depth_figure({"One": [arms[-1], shallow[-1]], "All": found["Digits"]}).legends
-    assert [each.get_text() for each in legend.get_texts()] == [name for name in HUES if name in set(names)]
-    one_more = SimpleNamespace(name="mine", cells=lambda _: [*arms, shallow[0]])
-    found = by_depth(table("ours-arms"), [one_more])
-    assert found == {"Digits (mine)": [arms[0], shallow[0]]}  # the others have one depth
-    assert list(depth_table({"Digits": [*arms[:2], shallow[0]]}).frame["2 layers"])[1:] == ["–"]
+
+
+def test_arms_stand_in_one_order_though_a_panel_lacks_some(whole: list[Cell], shallow: list[Cell]) -> None:
+    (legend,) = depth_figure({"One": [whole[-1], shallow[-1]], "All": [*whole, *shallow]}).legends
+    assert [each.get_text() for each in legend.get_texts()] == list(HUES)
+
+
+def test_an_arm_of_one_depth_is_left_out_and_an_absent_depth_is_marked(
+    study: Path, whole: list[Cell], shallow: list[Cell]
+) -> None:
+    assert by_depth(table("ours-arms"), [StudyCells(study)]) == {}
+    of_one_arm = SimpleNamespace(name="mine", cells=lambda _: [*whole, shallow[0]])
+    assert by_depth(table("ours-arms"), [of_one_arm]) == {"Digits (mine)": [whole[0], shallow[0]]}
+    assert list(depth_table({"Digits": [*whole[:2], shallow[0]]}).frame["2 layers"])[1:] == ["–"]
 
 
 def test_steps_beside_those_of_the_paper(study: Path) -> None:
