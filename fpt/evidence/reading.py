@@ -192,7 +192,13 @@ def readings_of(rule: Rule, study: StudyCells) -> list[Reading]:
     readings = [Reading(rule, cells) for cells in study.by_task(table(rule.table)).values()]
     planned = [each for each in readings if all(row in each.cells and each.cells[row].spec for row in each.needed)]
     planned = [each for each in planned if _differ([cell.spec for cell in each.rows.values() if cell.spec])]
-    return [each for each in planned if not rule.tasks or {each.task, *each.any_cell.stands_for} & set(rule.tasks)]
+    return [each for each in planned if not rule.tasks or _speaks_of(each.any_cell, rule.tasks)]
+
+
+def _speaks_of(cell: Cell, tasks: Sequence[str]) -> bool:
+    """Whether a cell says something of these tasks. One that stands for others beside them does not: it cannot tell
+    apart what the claim does."""
+    return cell.task in tasks or (len(cell.stands_for) > 0 and {*cell.stands_for} <= {*tasks})
 
 
 def _differ(specs: Sequence[SweepSpec]) -> bool:
@@ -208,24 +214,29 @@ def decides(reading: Reading) -> bool:
 
 def tasks_in_words(rules: Sequence[Rule], readings: Sequence[Reading]) -> list[str]:
     """How many of the tasks that the rules name are run, where that is not all of them; what stands in for others."""
-    named = {task for rule in rules for task in rule.tasks or _tasks(rule)}
-    run = {each.task for each in readings}
+    named, run = _named(rules), {each.task for each in readings}
     words = [f"{len(named & run)} of its {len(named)} tasks run here"] if readings and named - run else []
     others = {each.task: named & {*each.any_cell.stands_for} for each in readings if each.task not in named}
     return words + [f"{task} stands in for {' and '.join(sorted(tasks))}" for task, tasks in others.items() if tasks]
 
 
+def _named(rules: Sequence[Rule]) -> set[str]:
+    """The tasks of the paper that the rules name, or on which all rows of a rule stand."""
+    return {task for rule in rules for task in rule.tasks or _tasks(rule)}
+
+
 def _tasks(rule: Rule) -> set[str]:
-    """The tasks of the paper on which all rows of the rule stand."""
     read = table(rule.table)
     return set.intersection(*(set(read.on(row, paper_of(read.paper))) for row in rule.rows))
 
 
-def setting(readings: Sequence[Reading]) -> str:
-    """Models, tasks and steps, in words."""
+def setting(rules: Sequence[Rule], readings: Sequence[Reading]) -> str:
+    """Models, tasks and steps, in words; of the tasks that the rules name how many, where these are not all."""
     specs = [cell.spec for reading in readings for cell in reading.rows.values() if cell.spec]
     steps = " and ".join(f"{n:,}" for n in sorted({spec.steps for spec in specs}))
     models = dict.fromkeys(with_options(spec.backbone, spec.backbone_options) for spec in specs)
     tasks = dict.fromkeys(spec.task for spec in specs)
     few = ", ".join(tasks) if len(tasks) <= FEW_TASKS else f"{len(tasks)} tasks"
-    return f"{', '.join(models)}, {few}, {steps} steps"
+    named, covered = _named(rules), {task for each in readings for task in (each.task, *each.any_cell.stands_for)}
+    part = f" ({len(named & covered)} of {len(named)} tasks)" if named - covered else ""
+    return f"{', '.join(models)}, {few}{part}, {steps} steps"

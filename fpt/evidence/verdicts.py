@@ -72,10 +72,10 @@ JUDGED = TypeAdapter(dict[str, Verdict | None], config=ConfigDict(ser_json_inf_n
 def verdict(claim: Claim, study: StudyCells) -> Verdict | None:
     """By the runs of one study; None where it has the rows of none of the claim's rules on a common task.
 
-    Every part must hold (intersection-union, each at 5%), or most tasks (partial conjunction); a contradiction counts
-    after Holm's correction over the parts. Of several rules all must hold, of those that the study can test; while some
-    of it is not run yet, nothing is supported. Primary claims are Holm-corrected together, those that the study
-    tests at one scale.
+    Every part must hold (intersection-union, each at 5%), or most or some tasks (partial conjunction); a contradiction
+    counts after Holm's correction over the parts. Of several rules all must hold, of those that the study can test;
+    while some of it is not run yet, nothing is supported. Primary claims are Holm-corrected together, those that the
+    study tests at one scale.
     """
     found = _by_rules(claim, claim.rule, study)
     return _corrected(found, study) if found and claim.primary and found.word not in LEFT_OUT else found
@@ -218,7 +218,7 @@ def _judged(claim: Claim, rules: Sequence[Rule], study: StudyCells) -> Verdict |
         study.name,
         AT_PAPERS_RATE if all(rule.at == AT_PAPERS_RATE for rule in rules) else TUNED,
         PAPER_SCALE if all(cell.scale == PAPER_SCALE for each in used for cell in each.rows.values()) else REDUCED,
-        setting(used),
+        setting(rules, used),
         every,
         word not in LEFT_OUT and any(cell.is_exploratory for each in used for cell in each.rows.values()),
         "; ".join(dict.fromkeys([*notes, *remarks])),
@@ -258,11 +258,9 @@ def _combined(rule: Rule, parts: Sequence[Part]) -> tuple[float, float]:
     """p-values of a rule and of its contrary, over its parts and tasks."""
     tasks = dict.fromkeys(part.task for part in parts)
     found = [_all([(part.supports, part.contradicts) for part in parts if part.task == task]) for task in tasks]
-    if rule.of == "all":
-        return _all(found)
     supports, contradicts = zip(*found, strict=True)
-    most = len(found) // 2 + 1
-    return partial_conjunction(supports, most), partial_conjunction(contradicts, len(found) - most + 1)
+    count = {"all": len(found), "most": len(found) // 2 + 1, "some": 1}[rule.of]
+    return partial_conjunction(supports, count), partial_conjunction(contradicts, len(found) - count + 1)
 
 
 def _all(pairs: Sequence[tuple[float, float]]) -> tuple[float, float]:

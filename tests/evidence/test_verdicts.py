@@ -340,19 +340,24 @@ def test_the_contrary_of_all_has_the_smallest_p_of_holm(p_values: list[float]) -
 
 
 @pytest.mark.parametrize(
-    ("leads", "word"),
-    [((5, 5, -5), S), ((5, -5, -5), C), ((5, 5, 5), S), ((5, 0, -5), I)],
+    ("leads", "most", "some"),
+    [
+        ((5, 5, -5), S, S),
+        ((5, -5, -5), C, S),
+        ((5, 5, 5), S, S),
+        ((5, 0, -5), I, S),
+        ((0, 0, -5), I, I),
+        ((-5, -5, -5), C, C),
+    ],
 )
-def test_most_tasks(leads: tuple[float, ...], word: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_most_and_some_tasks(leads: tuple[float, ...], most: str, some: str, monkeypatch: pytest.MonkeyPatch) -> None:
     tasks = [(task, {"a": Made(up(lead), sd=0.2), "b": Made(AT, sd=0.2)})
              for task, lead in zip(("digits", "mnist", "bit-xor"), leads, strict=True)]  # fmt: skip
     made = study(monkeypatch, paper(["a", "b"]), *tasks)
-    found = verdict(claim(BEATS | {"of": "most"}), made)
-    assert found is not None
-    assert found.word == word
-    every = verdict(claim(BEATS), made)
-    assert every is not None
-    assert every.word == (S if leads == (5, 5, 5) else C)
+    for of, word in (("most", most), ("some", some), ("all", S if leads == (5, 5, 5) else C)):
+        found = verdict(claim(BEATS | {"of": of}), made)
+        assert found is not None
+        assert found.word == word
 
 
 def test_of_several_rules_all_must_hold(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -529,6 +534,19 @@ def test_no_study_compares_a_sweep_with_itself() -> None:
     compared = [part.comparison for each in every for found in verdicts(each, [study]) for part in found.parts]
     assert "Unfrozen Pretrained - Frozen Pretrained" in compared
     assert not [each for each in compared if "layers" in each]
+
+
+def test_what_stands_for_several_tasks_says_nothing_where_a_claim_tells_them_apart() -> None:
+    """In laptop-lu2021 digits stand for MNIST and CIFAR-10 alike; in plane-digits for MNIST alone."""
+    both, one = (StudyCells(ROOT / "runs" / name, "published") for name in ("laptop-lu2021", "plane-digits"))
+    assert verdicts(claims()["L-16"], [both])  # on MNIST and CIFAR-10
+    assert verdicts(claims()["R-10"], [both]) == []  # on MNIST
+    assert verdicts(claims()["R-10"], [one])
+
+
+def test_a_verdict_says_for_how_many_of_the_tasks_it_was_tested() -> None:
+    (found,) = verdicts(claims()["R-01"], [StudyCells(ROOT / "runs/plane-digits", "published")])
+    assert found.setting == "tiny-lm, digits (1 of 4 tasks), 6,000 steps"
 
 
 def test_studies_are_shown_each_and_never_pooled(monkeypatch: pytest.MonkeyPatch) -> None:
