@@ -8,11 +8,14 @@ import numpy as np
 import pandas as pd
 from scipy import special, stats
 
+from fpt.seeds import stream
+
 SIGNIFICANCE = 0.05
 POINT = 0.01  # accuracies are fractions
 MINIMUM_PAIRS = 3  # two pairs carry a t-interval of 12.7 standard errors: no verdict from them
 MOST_SEEDS, POWER = 1000, 0.8
 NO_SPREAD = 1e-12
+MOST_FLIPS = 2**16  # of signs: all of them up to 16 pairs, beyond that so many drawn from a fixed stream
 
 
 @dataclass(frozen=True)
@@ -63,8 +66,8 @@ class Paired:
         if not self.exact:
             return float(special.stdtr(self.n - 1, -beyond / _standard_error(self.sd, self.n, self.noise)))
         flips = stats.permutation_test(
-            (sign * (np.array(self.differences) - limit),), np.mean, permutation_type="samples", n_resamples=np.inf,
-            alternative="greater",
+            (sign * (np.array(self.differences) - limit),), np.mean, permutation_type="samples", n_resamples=MOST_FLIPS,
+            alternative="greater", rng=stream(0, "flips"),
         )  # fmt: skip
         of_noise = float(stats.norm.sf(beyond / math.sqrt(self.noise))) if self.noise else 0.0
         return max(float(flips.pvalue), of_noise)

@@ -80,6 +80,23 @@ def test_flipped_signs_by_hand() -> None:
     assert test.p == pytest.approx(4 / 8)
 
 
+@pytest.mark.parametrize("pairs", [15, 16])
+def test_the_signs_of_up_to_16_pairs_are_all_flipped(pairs: int) -> None:
+    test = paired(series([0.1] * pairs), series([0.0] * pairs))
+    assert test.above(0) == 2.0**-pairs  # no p-value from drawn flips is an inverse power of two
+
+
+def test_of_more_pairs_a_bounded_number_of_signs_is_flipped_the_same_each_time() -> None:
+    apart = paired(series([0.1] * 20), series([0.0] * 20))
+    assert 1 <= apart.above(0) * (2**16 + 1) <= 3  # 2**-20 if all were flipped, which takes more than a gigabyte
+    values = series([0.3, 0.2, -0.2, -0.1] * 5)
+    test, again = (paired(values, 0 * values, exact=True) for _ in range(2))
+    assert test.above(0) == again.above(0)
+    # The sum is 1, of variance 20 * 0.045 under the null and in steps of 0.2: half a step for continuity.
+    assert test.above(0) == pytest.approx(scipy.stats.norm.sf((1 - 0.1) / math.sqrt(0.9)), abs=0.01)
+    assert test.above(0) + test.below(0) > 1  # what was found counts on both sides
+
+
 def test_the_interval_excludes_what_the_tests_exclude() -> None:
     test = paired(series([0.51, 0.62, 0.73, 0.6]), series([0.50, 0.60, 0.70, 0.59]))
     for limit in (test.low - 1e-6, test.low + 1e-6, test.high - 1e-6, test.high + 1e-6):
