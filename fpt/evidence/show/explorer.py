@@ -10,7 +10,7 @@ from typing import Any
 from fpt.evidence.baselines import floor
 from fpt.evidence.cells import Cell, StudyCells
 from fpt.evidence.planes import AHEAD, BEHIND, crossing_of, plane_table, plane_tests
-from fpt.evidence.runs import SHORT, rate_text
+from fpt.evidence.runs import SETUP, SHORT, rate_text
 from fpt.evidence.show.exhibit import plane_picture
 from fpt.evidence.show.html import Page, paragraph
 from fpt.evidence.show.numbers import interval, percent, points, title
@@ -18,6 +18,8 @@ from fpt.evidence.show.plot import COLOURS, MARKERS, NAMES
 from fpt.evidence.show.text import ARMS
 from fpt.evidence.stats import SIGNIFICANCE, sem
 from fpt.papers import table
+from fpt.sweeps.spec import SweepSpec
+from fpt.tasks import entry
 
 Setups = Mapping[str, Mapping[str, Cell]]  # model, task and study in words -> arm (FP, ...) -> its cell
 SURE, OPEN = "sure", "open"  # after Holm's correction over the plane; the 95% interval holds 0
@@ -26,16 +28,38 @@ START = ("FP", "UP")  # the pair that is shown first, and in print
 
 
 def setups(studies: Iterable[StudyCells]) -> dict[str, dict[str, Cell]]:
-    """Every model on every task of these studies that has results of two arms or more: the first sweep of each arm."""
+    """Every model on every task of these studies that has results of two arms or more: the first sweep of each arm.
+
+    Arms are together where all that must be equal to compare them is. A name says so much of it that the setups of a
+    study are distinct.
+    """
     found: dict[str, dict[str, Cell]] = {}
     for study in studies:
+        groups: dict[tuple[str, tuple[str, ...]], dict[str, Cell]] = {}
         for tables in study.results.values():
             spec = tables.spec
-            details = spec.title.partition(f", {spec.arm}")[2].replace(", fixed", "")
             if arm := SHORT.get(spec.arm):
                 cell = Cell(table(ARMS), arm, spec.task, (), spec, tables, study=study.name)
-                found.setdefault(f"{title(spec.task)}{details} ({study.name})", {}).setdefault(arm, cell)
-    return {name: cells for name, cells in found.items() if len(cells) > 1}
+                groups.setdefault((_named(spec), _conditions(spec)), {}).setdefault(arm, cell)
+        several = {group: cells for group, cells in groups.items() if len(cells) > 1}
+        for (name, conditions), cells in several.items():
+            shared = set.intersection(*(set(others) for alike, others in several if alike == name))
+            words = [name, *(each for each in conditions if each not in shared)]
+            found[f"{', '.join(words)} ({study.name})"] = cells
+    return found
+
+
+def _named(spec: SweepSpec) -> str:
+    """Task and model as a sweep's title names them, without the arm."""
+    return title(spec.task) + spec.title.partition(f", {spec.arm}")[2].replace(", fixed", "")
+
+
+def _conditions(spec: SweepSpec) -> tuple[str, ...]:
+    """What must be equal to be compared, in words: the task's options, and the other fields."""
+    fields = {name: getattr(spec, name) for name in SETUP}
+    options = {**entry(spec.task).options, **fields.pop("task_options")}
+    values = [*options.items(), *fields.items()]
+    return tuple(f"{name.replace('_', ' ')} {'all' if value is None else value}" for name, value in values)
 
 
 def explorer(found: Setups) -> Page:

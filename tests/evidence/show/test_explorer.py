@@ -78,6 +78,44 @@ def test_the_plane_and_the_tuned_differences_are_those_of_the_tables(
     assert looks - {SURE}, "nothing is unsure"
 
 
+PLAIN = """
+name: mine
+defaults: {compute_type: float32, learning_rates: [1e-3, 1e-2], seeds: [0, 1, 2]}
+sweeps:
+"""
+PAIR = "arm: [frozen-pretrained, unfrozen-pretrained]"
+CROSSED = f"{PLAIN}  - {{task: bit-xor, task_options: [{{length: 5}}, {{length: 16}}], {PAIR}}}"
+LONGER = f"""{PLAIN}
+  - {{task: digits, {PAIR}, steps: [100, 400]}}
+  - {{task: digits, arm: unfrozen-random, steps: 400, batch_size: 16}}
+"""
+
+
+def made(folder: Path, text: str) -> dict[str, dict[str, Cell]]:
+    return setups([StudyCells(synthetic.finish(synthetic.workspace(folder, "mine", text)))])
+
+
+def test_what_is_not_the_same_task_is_another_setup(tmp_path: Path) -> None:
+    found = made(tmp_path, CROSSED)
+    assert list(found) == ["Bit XOR, length 5 (mine)", "Bit XOR, length 16 (mine)"]
+    for length, cells in zip((5, 16), found.values(), strict=True):
+        assert list(cells) == ["FP", "UP"]
+        assert {cell.spec.task_options["length"] for cell in cells.values() if cell.spec} == {length}
+    shown = json.loads(BeautifulSoup(explorer(found)._repr_html_(), "html.parser").select_one("script").string)  # type: ignore
+    assert {(each["task"], each["model"]) for each in shown} == {
+        ("Bit XOR", "tiny-lm, length 5 (mine)"), ("Bit XOR", "tiny-lm, length 16 (mine)"),
+    }  # fmt: skip
+
+
+def test_what_was_not_trained_alike_is_not_compared(tmp_path: Path) -> None:
+    found = made(tmp_path, LONGER)
+    assert {name: list(cells) for name, cells in found.items()} == {
+        "Digits, steps 100 (mine)": ["FP", "UP"], "Digits, steps 400 (mine)": ["FP", "UP"],
+    }  # fmt: skip
+    for steps, cells in zip((100, 400), found.values(), strict=True):
+        assert {cell.spec.steps for cell in cells.values() if cell.spec} == {steps}
+
+
 def test_too_few_seeds_are_no_comparison(tmp_path: Path) -> None:
     study = synthetic.workspace(tmp_path, study=synthetic.STUDY.replace("[0, 1, 2, 3, 4, 5, 6, 7]", "[0, 1]"))
     html = BeautifulSoup(explorer(setups([StudyCells(synthetic.finish(study))]))._repr_html_(), "html.parser")
