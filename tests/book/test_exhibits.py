@@ -32,6 +32,7 @@ MISPRINTS = definitions("book/misprints.md")
 MINILM = definitions("book/minilm.md")
 LEARNING_RATE = definitions("book/learning-rate.md")
 PRACTICE = definitions("book/practice.md")
+RERUN = definitions("book/rerun.md")
 TASKS = ("listops", "mnist", "cifar10", "cifar10-lra")
 
 
@@ -312,3 +313,15 @@ def test_whether_a_loss_is_the_rate_or_the_warm_up_that_is_missing() -> None:
     runs = warm_runs(0.5, 0.9)
     for part in (runs[runs["warmup"] == 0], runs[:0]):
         assert MINILM.warm_up(part) == "Nothing was run yet that could tell."
+
+
+def test_a_study_says_what_it_needs_beside_the_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    images, labels = np.zeros((20, 8, 8), np.uint8), np.arange(20) % 2
+    np.savez("mine.npz", x_train=images, y_train=labels, x_test=images, y_test=labels)
+    text = "name: mine\ndefaults: {learning_rates: [1e-3], seeds: [0], arm: frozen-random, compute_type: float32}\nsweeps:\n"
+    synthetic.workspace(tmp_path, "mine", f"{text}  - {{task: ['npz:mine.npz', mnist, digits]}}\n")
+    synthetic.workspace(tmp_path, "less", f"{text}  - {{task: digits}}\n")
+    line = RERUN.line("mine")
+    assert (line["sweeps"], line["needs"], line["time"]) == (3, "npz:mine.npz, MNIST", "see fpt plan mine")
+    assert RERUN.line("less")["needs"] == "nothing"
