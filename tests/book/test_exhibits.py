@@ -319,7 +319,8 @@ def test_a_study_says_what_it_needs_beside_the_package(tmp_path: Path, monkeypat
     monkeypatch.chdir(tmp_path)
     images, labels = np.zeros((20, 8, 8), np.uint8), np.arange(20) % 2
     np.savez("mine.npz", x_train=images, y_train=labels, x_test=images, y_test=labels)
-    text = "name: mine\ndefaults: {learning_rates: [1e-3], seeds: [0], arm: frozen-random, compute_type: float32}\nsweeps:\n"
+    fields = "learning_rates: [1e-3], seeds: [0], arm: frozen-random, compute_type: float32"
+    text = f"name: mine\ndefaults: {{{fields}}}\nsweeps:\n"
     synthetic.workspace(tmp_path, "mine", f"{text}  - {{task: ['npz:mine.npz', mnist, digits]}}\n")
     synthetic.workspace(tmp_path, "less", f"{text}  - {{task: digits}}\n")
     line = RERUN.line("mine")
