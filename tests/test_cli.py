@@ -391,6 +391,9 @@ def test_report_writes_one_file_where_it_is_told(tmp_path: Path, monkeypatch: py
 
 
 def test_report_refuses_what_it_cannot_show_or_write(study: Study) -> None:
+    assert "error: /proc cannot be written" in fpt(
+        "report", "mine", "--output", "/proc/a.html", code=2
+    )  # before it reads
     assert "the study mine has no results yet; the command fpt run mine makes them" in fpt("report", "mine", code=2)
     synthetic.finish(study.folder)
     for output in ("nowhere/a.html", "runs"):

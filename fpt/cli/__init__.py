@@ -19,7 +19,7 @@ import fpt
 from fpt.bench.cost import FOLDER, benches, costs
 from fpt.cli.show import SweepBars, console, plan_table, status_table, total_text
 from fpt.errors import FptError, SpecError
-from fpt.files import write_atomically
+from fpt.files import check_writable, write_atomically
 from fpt.sweeps import ledger
 from fpt.sweeps.ledger import sweep_state
 from fpt.sweeps.study import Study, load_study, study_folder
@@ -213,6 +213,7 @@ def report(
         path = wanted or opened_study.folder.absolute() / "report.html"
         if not path.parent.is_dir() or path.is_dir():
             raise FptError(f"--output {output}: must be a file in a folder that exists")
+        check_writable(path.parent)
         write_atomically(path, page_of(StudyCells(opened_study.folder)).encode())
     console.print(f"written: {path}", markup=False, soft_wrap=True)
 

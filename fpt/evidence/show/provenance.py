@@ -51,13 +51,16 @@ def record_table(study_folder: Path) -> Table:
     known = sweeps_table(study_folder).reindex(columns=list(RECORD))
     known["hash"] = known["sweep"].str[-8:]
     known["sweep"] = known["sweep"].map({spec.folder_name: spec.title for spec in load_study(study_folder).sweeps})
-    counts = ["runs", "threads", "wall_seconds"]
-    known[counts] = known[counts].astype(float).round().astype("Int64")  # of which some are missing where nothing ran
+    # Where nothing ran, values are missing: of some sweeps, or of all.
+    counts, words = ["runs", "diverged", "threads", "wall_seconds"], ["finished_utc", "data_checksum", "versions"]
+    known[counts] = known[counts].astype(float).round().astype("Int64")
+    known[words] = known[words].astype("string")
     known["finished_utc"] = known["finished_utc"].str[:10]
     known["data_checksum"] = known["data_checksum"].str[:8]
     known["versions"] = known["versions"].str.replace(r'[{}":]', "", regex=True)
     shown = known.rename(columns=RECORD)
     same = [column for column in shown.columns[1:] if shown[column].nunique() == 1]
-    words = "; ".join(f"{column} {shown[column].dropna().iloc[0]}" for column in same)
+    values = "; ".join(f"{column} {shown[column].dropna().iloc[0]}" for column in same)
+    every = "every finished sweep" if shown[same].isna().any(axis=None) else "every sweep"
     about = f"{text.whose(study_folder)} Hash: how the name of the folder ends; data: checksum."
-    return Table(shown.drop(columns=same), f"{about} For every sweep: {words}.")
+    return Table(shown.drop(columns=same), f"{about} For {every}: {values}.")

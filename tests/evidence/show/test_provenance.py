@@ -36,6 +36,7 @@ def test_the_record_of_every_sweep(study: Path) -> None:
     assert "steps 400" in shown.caption
     assert "commit 00000000" in shown.caption
     assert shown.frame["hash"].is_unique
+    assert "For every sweep: steps 400; status done; runs 32; diverged 0; " in shown.caption
 
 
 def test_a_commit_says_whether_the_code_had_changes(tmp_path: Path) -> None:
@@ -44,3 +45,13 @@ def test_a_commit_says_whether_the_code_had_changes(tmp_path: Path) -> None:
         git = [None, {"commit": "1234567890", "dirty": True}, {"commit": "0" * 40, "dirty": False}][number % 3]
         path.write_text(json.dumps(json.loads(path.read_text()) | {"git": git}))
     assert set(record_table(study).frame["commit"]) == {"", "12345678 + changes", "00000000"}
+
+
+def test_the_record_says_of_which_sweeps_it_speaks(tmp_path: Path) -> None:
+    study = synthetic.workspace(tmp_path)
+    nothing = record_table(study)
+    assert len(nothing.frame) == 6
+    assert nothing.caption.endswith("For every sweep: steps 400; status waiting.")
+    part = record_table(synthetic.finish(study, skip=("unfrozen-random",)))
+    assert part.frame["status"].value_counts().to_dict() == {"done": 4, "waiting": 2}
+    assert "For every finished sweep: steps 400; runs 32; diverged 0; " in part.caption
