@@ -19,8 +19,9 @@
 # tiny random model of each architecture is saved to disk and taken as a backbone. What is tried: that the hidden
 # states are those of the library's own model, with and without padding; that frozen tensors stay what they are to the
 # last bit; that a fleet computes what its runs compute one at a time; that a training that is loaded from a checkpoint
-# goes on as if it had not stopped. The defaults are three architectures, in seconds. All of the installed library's
-# causal and masked language models, written where the page of the models reads them:
+# goes on as if it had not stopped. The defaults are four architectures, of which one is to be refused, in
+# seconds. All of the installed library's causal and masked language models, written where the page of the models reads
+# them:
 #
 # ```sh
 # papermill notebooks/architectures.ipynb out.ipynb -p output runs/architectures/table.json -y 'names: []'
@@ -262,9 +263,9 @@ table["state"].value_counts().sort_index()
 
 # %%
 # What must hold of any architectures (nbval runs this).
-works = table[table["state"] == "works"]
-assert (works[["frozen", "fleet", "resume"]] == True).all().all()  # noqa: E712
-assert (works["parity"] < 1e-3).all()
+assert "failed" not in set(table["state"])  # what is not refused holds every check
 assert (table.loc[table["state"] != "works", "why"] != "").all()
-assert not set(table["architecture"]) & {"llama", "gpt_neox", "modernbert"} - set(works["architecture"])
+states = dict(zip(table["architecture"], table["state"], strict=True))
+assert {"works"} >= {states[name] for name in ("llama", "gpt_neox", "modernbert") if name in states}
+assert states.get("mamba", "refused") == "refused"
 assert not output or len(json.loads(Path(output).read_text())["architectures"]) == len(table)
