@@ -245,9 +245,10 @@ def label(spec: SweepSpec) -> str:
 
 def _chosen(states: list[SweepState], origin: Origin) -> Origin:
     """Whose results are read, by the rule of `load_runs`."""
-    if origin == "auto":
-        origin = cast(Origin, os.environ.get("FPT_ORIGIN", "auto"))
-    check_known("origin", origin, ["auto", "own", "published"])
+    source = ""
+    if origin == "auto" and (named := os.environ.get("FPT_ORIGIN")):
+        origin, source = cast(Origin, named), "the environment variable FPT_ORIGIN"
+    check_known("origin", origin, ["auto", "own", "published"], source)
     if origin != "auto":
         return origin
     complete, any_published = all(state.result for state in states), any(state.published for state in states)

@@ -20,6 +20,7 @@ from fpt.sweeps.study import Study
 from fpt.sweeps.study_file import NAME
 
 RESULT, PROGRESS, LOCK = "result.json", "progress.json", "lock"
+TABLES, IF_MEASURED = ("runs", "curves"), ("attention",)  # NAME.parquet of a sweep; and where it was asked for
 WEIGHTS = "weights.safetensors"  # kept for the sweeps that are pretrained by this one
 NOTEBOOK, NOTEBOOK_LOCK = "notebook.ipynb", "notebook-lock"
 PUBLISHED = "published"

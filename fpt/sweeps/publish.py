@@ -9,8 +9,7 @@ from fpt.errors import SpecError
 from fpt.sweeps import ledger
 from fpt.sweeps.study import Study
 
-FILES = ("notebook.ipynb", "runs.parquet", "curves.parquet", "result.json")
-IF_MEASURED = ("attention.parquet",)
+FILES = (ledger.NOTEBOOK, *(f"{name}.parquet" for name in ledger.TABLES), ledger.RESULT)
 SMOKE = "smoke"  # its few steps exercise the machinery and say nothing about the question
 
 
@@ -61,7 +60,8 @@ def _copy(folder: Path, published: Path) -> Path:
     target, part = published / folder.name, published / f".{folder.name}.part"
     shutil.rmtree(part, ignore_errors=True)
     part.mkdir(parents=True)
-    for name in (*FILES, *(name for name in IF_MEASURED if (folder / name).is_file())):
+    measured = (f"{name}.parquet" for name in ledger.IF_MEASURED)
+    for name in (*FILES, *(name for name in measured if (folder / name).is_file())):
         shutil.copyfile(folder / name, part / name)
     shutil.rmtree(target, ignore_errors=True)
     os.replace(part, target)

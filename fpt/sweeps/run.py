@@ -150,7 +150,7 @@ def run_sweep(
         with ledger.hold(folder / ledger.LOCK, spec):
             # another process may have finished it meanwhile
             info = ledger.read_result(folder, spec) or _train(spec, folder, task, template)
-    runs, curves = (pd.read_parquet(folder / f"{name}.parquet") for name in ("runs", "curves"))
+    runs, curves = (pd.read_parquet(folder / f"{name}.parquet") for name in ledger.TABLES)
     return Result(spec, folder, runs, curves, info)
 
 
@@ -174,9 +174,8 @@ def _train(spec: SweepSpec, folder: Path, task: "Task", template: "Template") ->
             )
         )  # fmt: skip
         rates = further_rates(spec, selection.by_seed(_joined(fleets, "runs")))
-    tables = {
-        name: _joined(fleets, name) for name in ("runs", "curves", "attention") if getattr(fleets[0], name) is not None
-    }
+    measured = (name for name in ledger.IF_MEASURED if getattr(fleets[0], name) is not None)
+    tables = {name: _joined(fleets, name) for name in (*ledger.TABLES, *measured)}
     best = selection.best_rate(selection.by_seed(tables["runs"]))
     # A process that was killed may have moved it already.
     if WEIGHTS in spec.measures and best is not None and kept(best).is_file():

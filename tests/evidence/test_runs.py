@@ -68,6 +68,11 @@ def test_own_results_only_when_complete(tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.setenv("FPT_ORIGIN", "published")
     assert set(load_runs(study)["origin"]) == {"published"}
     assert set(load_runs(study, "own")["origin"]) == {"own"}
+    monkeypatch.setenv("FPT_ORIGIN", "bogus")
+    with pytest.raises(
+        SpecError, match=r"origin 'bogus' \(the environment variable FPT_ORIGIN\).*auto, own, published"
+    ):
+        load_runs(study)
 
 
 def test_only_what_the_present_study_resolves_to(tmp_path: Path) -> None:

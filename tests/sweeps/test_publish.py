@@ -45,6 +45,13 @@ def test_finished_sweeps_are_copied(study: Study) -> None:
     assert publish(study) == written
 
 
+def test_what_a_sweep_measured_is_copied_with_it(study: Study) -> None:
+    measured = study.folder / study.sweeps[1].folder_name / "attention.parquet"
+    pd.DataFrame({"sweep": [measured.parent.name]}).to_parquet(measured)
+    copied = [path.name for path in publish(study) if (path / measured.name).is_file()]
+    assert copied == [measured.parent.name]
+
+
 @pytest.mark.parametrize("missing", [ledger.RESULT, ledger.NOTEBOOK])
 def test_an_incomplete_study_is_refused_unless_partial(study: Study, missing: str) -> None:
     name = study.sweeps[1].folder_name
