@@ -1,9 +1,10 @@
-"""One new task, backbone, arm, study and paper, each one entry in one place: what a page of the book promises."""
+"""One's own data, and a new task, backbone, arm, study and paper, each one entry in one place, as a page promises."""
 
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import synthetic
 import torch
@@ -45,6 +46,13 @@ name: mine
 defaults: {backbone: nano, steps: 2, learning_rates: [1e-3, 1e-2], extend: 0, seeds: [0], compute_type: float32}
 sweeps:
   - {task: parity, task_options: {length: 4}, arm: [readout-random, unfrozen-random]}
+"""
+
+OWN = """
+name: mine
+defaults: {steps: 2, learning_rates: [1e-3], extend: 0, seeds: [0], compute_type: float32}
+sweeps:
+  - {task: "npz:mine.npz", arm: frozen-random}
 """
 
 # A paper: one file, with its rows, tables, printed numbers, claims and rules.
@@ -104,6 +112,17 @@ def test_a_task() -> None:
     assert runs["test_accuracy"].between(0, 1).all()
     with pytest.raises(fpt.errors.SpecError, match="width"):
         fpt.tasks.load("parity", width=4)
+
+
+def test_data_of_ones_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    images, labels = np.arange(100 * 64, dtype=np.uint8).reshape(100, 8, 8), np.arange(100) % 2
+    np.savez("mine.npz", x_train=images, y_train=labels, x_test=images, y_test=labels)
+    (tmp_path / "study.yaml").write_text(OWN)
+    (spec,) = load_study(tmp_path).sweeps
+    result = fpt.sweeps.run_sweep(spec)
+    assert result.runs["test_accuracy"].between(0, 1).all()
+    assert result.info["data_checksum"] == fpt.tasks.npz_checksum("mine.npz")
 
 
 def test_a_backbone() -> None:

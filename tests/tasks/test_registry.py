@@ -1,6 +1,7 @@
 """Names, variants and options: what `check` refuses, and what every task in the table delivers."""
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -126,6 +127,10 @@ def test_npz_checksum_is_the_files(tmp_path: Path) -> None:
     assert len(fpt.tasks.npz_checksum(tmp_path / "a.npz")) == 64
     with pytest.raises(DataError, match=r"b\.npz"):
         fpt.tasks.npz_checksum(tmp_path / "b.npz")
+
+
+def test_names_can_begin_the_name_of_a_folder() -> None:
+    assert all(re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_-]*", name) for name in set(TASKS) - {"npz:PATH"})
 
 
 def test_names_and_checks_need_no_torch() -> None:
