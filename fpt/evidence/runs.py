@@ -245,12 +245,11 @@ def label(spec: SweepSpec) -> str:
 
 def _chosen(states: list[SweepState], origin: Origin) -> Origin:
     """Whose results are read, by the rule of `load_runs`."""
-    source = ""
-    if origin == "auto" and (named := os.environ.get("FPT_ORIGIN")):
-        origin, source = cast(Origin, named), "the environment variable FPT_ORIGIN"
-    check_known("origin", origin, ["auto", "own", "published"], source)
-    if origin != "auto":
-        return origin
+    asked = cast(Origin, os.environ.get("FPT_ORIGIN") or "auto") if origin == "auto" else origin
+    source = "" if asked == origin else "the environment variable FPT_ORIGIN"
+    check_known("origin", asked, ["auto", "own", "published"], source)
+    if asked != "auto":
+        return asked
     complete, any_published = all(state.result for state in states), any(state.published for state in states)
     return "own" if complete or not any_published else "published"
 

@@ -74,55 +74,34 @@ TASKS: dict[str, Entry] = {
     "digits": Entry("images:digits", "Handwritten digits, 8x8", classes=10, tokens=(16,)),
     "digits-lra": Entry("images:digits_lra", "Handwritten digits, pixel by pixel", classes=10, tokens=(64,)),
     "bit-xor": Entry(
-        "bits:bit_xor",
-        "Bit XOR",
-        options={"strings": 2, "length": 5},
-        classes=2,
+        "bits:bit_xor", "Bit XOR", options={"strings": 2, "length": 5}, classes=2,
         tokens=lambda strings, length: strings * length,
     ),
     "bit-memory": Entry(
-        "bits:bit_memory",
-        "Bit Memory",
-        options={"strings": 5, "length": 1000, "patch": 50},
-        classes=2,
+        "bits:bit_memory", "Bit Memory", options={"strings": 5, "length": 1000, "patch": 50}, classes=2,
         tokens=lambda strings, length, patch: (strings + 1) * length // patch,
     ),
     "listops": Entry(
-        "listops:listops",
-        "ListOps",
-        (*BOTH, "lra", "lra-released"),
-        {"train": 96_000, "heldout": 2_000},
-        LRA_LISTOPS,
-        LRA_ADVICE,
-        classes=10,
-        tokens=(2000, 512, 2000, 512),
+        "listops:listops", "ListOps", (*BOTH, "lra", "lra-released"), {"train": 96_000, "heldout": 2_000},
+        LRA_LISTOPS, LRA_ADVICE, classes=10, tokens=(2000, 512, 2000, 512),
     ),
     "listops-short": Entry(
         "listops:short", "ListOps, short", options={"train": 20_000, "heldout": 2_000}, classes=10, tokens=(64,)
     ),
     "mnist": Entry("images:mnist", "MNIST", BOTH, files=MNIST, classes=10, tokens=(64, 49)),
     "cifar10": Entry(
-        "images:cifar10",
-        "CIFAR-10",
-        (*BOTH, "augmented", "gray16", "gray16-released"),
-        files=CIFAR10,
-        classes=10,
+        "images:cifar10", "CIFAR-10", (*BOTH, "augmented", "gray16", "gray16-released"), files=CIFAR10, classes=10,
         tokens=(64,) * 5,
     ),
     "cifar10-lra": Entry(
         "images:cifar10_lra", "CIFAR-10 LRA", (*BOTH, "augmented"), files=CIFAR10, classes=10, tokens=(1024,) * 3
     ),
     "homology": Entry(
-        "homology:homology",
-        "Remote homology",
-        BOTH,
-        files=HOMOLOGY[:1],
-        advice=HOMOLOGY_ADVICE,
-        classes=1195,
+        "homology:homology", "Remote homology", BOTH, files=HOMOLOGY[:1], advice=HOMOLOGY_ADVICE, classes=1195,
         tokens=(1024, 1024),
     ),
     NPZ: Entry("images:npz", "Your own data", options={"patch": 4, "padded": False}),
-}
+}  # fmt: skip
 
 
 def entry(name: str, source: str = "") -> Entry:

@@ -35,31 +35,25 @@ def setups(studies: Iterable[StudyCells]) -> dict[str, dict[str, Cell]]:
     """
     found: dict[str, dict[str, Cell]] = {}
     for study in studies:
-        groups: dict[tuple[str, tuple[str, ...]], dict[str, Cell]] = {}
+        groups: dict[tuple[str, ...], dict[str, Cell]] = {}
         for tables in study.results.values():
             spec = tables.spec
             if arm := SHORT.get(spec.arm):
                 cell = Cell(table(ARMS), arm, spec.task, (), spec, tables, study=study.name)
-                groups.setdefault((_named(spec), _conditions(spec)), {}).setdefault(arm, cell)
-        several = {group: cells for group, cells in groups.items() if len(cells) > 1}
-        for (name, conditions), cells in several.items():
-            shared = set.intersection(*(set(others) for alike, others in several if alike == name))
-            words = [name, *(each for each in conditions if each not in shared)]
-            found[f"{', '.join(words)} ({study.name})"] = cells
+                groups.setdefault(_setup_words(spec), {}).setdefault(arm, cell)
+        several = {words: cells for words, cells in groups.items() if len(cells) > 1}
+        for (name, *more), cells in several.items():
+            shared = set.intersection(*(set(words) for words in several if words[0] == name))
+            found[f"{', '.join([name, *(each for each in more if each not in shared)])} ({study.name})"] = cells
     return found
 
 
-def _named(spec: SweepSpec) -> str:
-    """Task and model as a sweep's title names them, without the arm."""
-    return title(spec.task) + spec.title.partition(f", {spec.arm}")[2].replace(", fixed", "")
-
-
-def _conditions(spec: SweepSpec) -> tuple[str, ...]:
-    """What must be equal to be compared, in words: the task's options, and the other fields."""
+def _setup_words(spec: SweepSpec) -> tuple[str, ...]:
+    """Task and model, as the title names them; and all that must be equal to be compared, options and fields."""
+    name = title(spec.task) + spec.title.partition(f", {spec.arm}")[2].replace(", fixed", "")
     fields = {name: getattr(spec, name) for name in SETUP}
-    options = {**entry(spec.task).options, **fields.pop("task_options")}
-    values = [*options.items(), *fields.items()]
-    return tuple(f"{name.replace('_', ' ')} {'all' if value is None else value}" for name, value in values)
+    values = [*(entry(spec.task).options | fields.pop("task_options")).items(), *fields.items()]
+    return name, *(f"{field.replace('_', ' ')} {'all' if value is None else value}" for field, value in values)
 
 
 def explorer(found: Setups) -> Page:
