@@ -53,6 +53,14 @@ def read_json(path: Path) -> dict[str, Any] | None:
     return found if isinstance(found, dict) else None
 
 
+def from_workspace(path: str) -> Path:
+    """A path that a study names, from the workspace: the working directory, or the folder above it. The pages of the
+    book run in a folder of the workspace, and so do notebooks that are started by hand."""
+    named = Path(path).expanduser()
+    above = Path("..", named)  # the path itself, if it is absolute
+    return above if above.exists() and not named.exists() else named
+
+
 def check_writable(folder: Path) -> None:
     """Refuse (FptError) a folder in which no file can be made."""
     try:

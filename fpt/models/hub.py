@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from fpt.errors import SpecError, WeightsError, unknown
+from fpt.files import from_workspace
 from fpt.models.catalogue import BACKBONES, WIDTHS, Backbone
 from fpt.tasks import npz_checksum
 
@@ -49,7 +50,7 @@ def slug(name: str) -> str:
 def path_of(name: str) -> Path | None:
     """The folder that `hub:PATH` names; None for every other name."""
     inside = name.removeprefix(HUB)
-    return None if inside == name or PINNED.fullmatch(inside) else Path(inside).expanduser()
+    return None if inside == name or PINNED.fullmatch(inside) else from_workspace(inside)
 
 
 def checksum(folder: Path) -> str:

@@ -12,6 +12,7 @@ from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any
 
 from fpt.errors import DataError, SpecError, check_known, check_options
+from fpt.files import from_workspace
 
 if TYPE_CHECKING:
     from fpt.tasks.task import Task
@@ -130,7 +131,7 @@ def check(name: str, variant: str = "paper", options: Mapping[str, Any] | None =
 
 def npz_path(name: str) -> Path:
     """The file of a task `npz:PATH`."""
-    return Path(name.removeprefix("npz:")).expanduser()
+    return from_workspace(name.removeprefix("npz:"))
 
 
 def npz_checksum(path: str | os.PathLike[str]) -> str:

@@ -10,8 +10,8 @@ import synthetic
 from bs4 import BeautifulSoup
 from safetensors.numpy import save_file
 
-from fpt.errors import DataError
-from fpt.evidence import StudyCells, report
+from fpt.errors import DataError, SpecError
+from fpt.evidence import StudyCells, every_study, load_runs, report
 from fpt.evidence.show.numbers import interval, points
 from fpt.evidence.show.report import pairs_table
 from fpt.evidence.stats import paired
@@ -103,6 +103,21 @@ def test_own_data_and_an_own_model(own: Path) -> None:
     assert "frozen pretrained minus unfrozen random" in str(plane["aria-label"])
     assert "nan" not in page.get_text()
     assert str(own) not in html
+
+
+def test_own_data_and_an_own_model_are_found_from_the_pages_of_the_book(
+    own: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    study = StudyCells(synthetic.finish(synthetic.workspace(own, "mine", OWN)))
+    here = list(study.results)
+    (own / "book").mkdir()
+    monkeypatch.chdir(own / "book")
+    (found,) = every_study()
+    assert list(found.results) == here  # named by checksums of the files
+    assert len(here) == 2
+    monkeypatch.chdir(own.parent)
+    with pytest.raises(SpecError, match="no folder models/mine"):
+        load_runs(study.folder)
 
 
 def test_one_arm_has_nothing_to_be_compared_with(own: Path) -> None:
