@@ -7,7 +7,7 @@ import pandas as pd
 from fpt.evidence.cells import AT_PAPERS_RATE, NOT_AT_THIS_SCALE, NOT_RUN, THREE_SEEDS, TUNED, Cell, StudyCells
 from fpt.evidence.show import text
 from fpt.evidence.show.html import Table
-from fpt.evidence.show.numbers import known_in_words, percent, points, title
+from fpt.evidence.show.numbers import known_in_words, layers_in_words, percent, points, row_label, title
 from fpt.evidence.stats import mean_interval, sem
 from fpt.evidence.steps import steps_of
 from fpt.papers import paper_of
@@ -47,7 +47,10 @@ def beside_paper(table: PaperTable, study: StudyCells) -> Table:
     every = [cell for cells in panels.values() for cell in cells.values()]
     tried = {cell.row for cell in every if cell.spec}
     frame = _by_row(table, columns)
-    frame["row"] += ["" if row in tried else f": {NOT_AT_THIS_SCALE}" for row in table.rows]
+    frame["row"] = [
+        row_label(cell for cell in every if cell.row == row) if row in tried else f"{name}: {NOT_AT_THIS_SCALE}"
+        for row, name in zip(table.rows, frame["row"], strict=True)
+    ]
     return Table(_with_baselines(frame, table, known), _caption(table, every, BOTH))
 
 
@@ -186,4 +189,4 @@ def _caption(table: PaperTable, cells: Sequence[Cell], readings: Sequence[str]) 
         goals = dict.fromkeys(f"{title(spec.task)} {100 * spec.threshold:g}%" for spec in specs if spec.threshold)
         whose = f"{paper_of(table.paper).label(table.until)} after its last step" if table.until in table.rows else ""
         words.append(f"Goals: {whose or ', '.join(goals) or 'none'}. {text.resolution(specs)}")
-    return " ".join([*words, MARKS])
+    return " ".join(filter(None, [*words, layers_in_words(tried), MARKS]))

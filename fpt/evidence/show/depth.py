@@ -10,9 +10,8 @@ from fpt.evidence.cells import TUNED, Cell, StudyCells
 from fpt.evidence.show import plot
 from fpt.evidence.show.beside import ABSENT, MARKS, reading
 from fpt.evidence.show.html import Table
-from fpt.evidence.show.numbers import title
+from fpt.evidence.show.numbers import layers, title
 from fpt.evidence.stats import mean_interval
-from fpt.models import backbone
 from fpt.papers.schema import Table as PaperTable
 
 Depths = Mapping[str, Sequence[Cell]]  # model, task and study in words -> its cells of all depths
@@ -26,18 +25,18 @@ def by_depth(shown: PaperTable, studies: Iterable[StudyCells]) -> dict[str, list
             arms.setdefault((f"{title(cell.task)} ({study.name})", _arm(cell)), []).append(cell)
     found: dict[str, list[Cell]] = {}
     for (name, _), cells in arms.items():
-        if len(set(map(_layers, cells))) > 1:
+        if len(set(map(layers, cells))) > 1:
             found.setdefault(name, []).extend(cells)
     return found
 
 
 def depth_table(found: Depths) -> Table:
     """One row per arm on a task, one column per depth."""
-    depths = sorted({_layers(cell) for cells in found.values() for cell in cells})
+    depths = sorted({layers(cell) for cells in found.values() for cell in cells})
     rows: dict[tuple[str, str], dict[int, str]] = {}
     for name, cells in found.items():
         for cell in cells:
-            rows.setdefault((name, _arm(cell)), {})[_layers(cell)] = reading(cell, TUNED)
+            rows.setdefault((name, _arm(cell)), {})[layers(cell)] = reading(cell, TUNED)
     frame = pd.DataFrame(
         [(*row, *(shown.get(depth, ABSENT) for depth in depths)) for row, shown in rows.items()],
         columns=["task and study", "arm", *(f"{depth} layer{'s' * (depth > 1)}" for depth in depths)],
@@ -49,7 +48,7 @@ def depth_table(found: Depths) -> Table:
 def depth_figure(found: Depths) -> plot.Plot:
     """Tuned test accuracy over the number of layers, with 95% intervals over seeds: panels of tasks, lines of arms."""
     frames = [
-        pd.DataFrame({"accuracy": 100 * cell.values(), "layers": _layers(cell), "arm": _arm(cell), "of": name})
+        pd.DataFrame({"accuracy": 100 * cell.values(), "layers": layers(cell), "arm": _arm(cell), "of": name})
         for name, cells in found.items()
         for cell in cells
     ]
@@ -72,8 +71,3 @@ def depth_figure(found: Depths) -> plot.Plot:
 
 def _arm(cell: Cell) -> str:
     return plot.NAMES[plot.arm_of(cell)[:2]]
-
-
-def _layers(cell: Cell) -> int:
-    """Of the cell's model; 0 where there is no sweep."""
-    return int(cell.spec.backbone_options.get("layers") or backbone(cell.spec.backbone).layers) if cell.spec else 0

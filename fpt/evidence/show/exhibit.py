@@ -8,7 +8,7 @@ from fpt.evidence.show import text
 from fpt.evidence.show.beside import beside_paper, printed_table
 from fpt.evidence.show.figures import budget_figure
 from fpt.evidence.show.html import Folded, Page, Picture, Shown, explained, paragraph
-from fpt.evidence.show.numbers import title
+from fpt.evidence.show.numbers import layers_in_words, title
 from fpt.evidence.show.planes import crossing_figure, plane_figure
 from fpt.evidence.show.plot import arm_of, long_name
 from fpt.evidence.show.strips import attention_figure, strip_figure
@@ -174,7 +174,8 @@ def _compares(panels: Mapping[str, Mapping[str, Cell]]) -> bool:
 
 def _strips(shown: Table, panels: Mapping[str, Mapping[str, Cell]]) -> list[Picture]:
     """The table as a figure; nothing where no sweep has results."""
-    if shown.kind == "steps":
-        return [Picture(budget_figure(*panels.values()), f"{shown.title}. {CURVES}")]
     done = [cell for cells in panels.values() for cell in cells.values() if not cell.problem]
-    return [Picture(strip_figure(done, QUANTITY[shown.kind]), f"{shown.title}. {DOTS}")]
+    about = " ".join(filter(None, [f"{shown.title}.", layers_in_words(done)]))  # a paper's title may name other layers
+    if shown.kind == "steps":
+        return [Picture(budget_figure(*panels.values()), f"{about} {CURVES}")]
+    return [Picture(strip_figure(done, QUANTITY[shown.kind]), f"{about} {DOTS}")]

@@ -1,13 +1,14 @@
 """Numbers and names as text: percent, points, intervals, values of a cell, titles of tasks."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from fpt.evidence.baselines import COPYING, LINEAR, MAJORITY, OPERATOR, known_scores
 from fpt.evidence.cells import Cell
 from fpt.evidence.reading import Part
 from fpt.evidence.runs import rate_text
 from fpt.evidence.stats import Paired
+from fpt.models import backbone
 from fpt.papers.schema import LEVELS
 from fpt.tasks import TASKS
 
@@ -42,6 +43,49 @@ def known_in_words(task: str, variant: str = "paper") -> str:
 def title(task: str) -> str:
     """The task's name in tables and figures."""
     return TITLES.get(task) or (TASKS[task].title if task in TASKS else task)
+
+
+def layers(cell: Cell) -> int:
+    """Of the cell's model as it was trained; 0 where there is no sweep."""
+    return int(cell.spec.backbone_options.get("layers") or backbone(cell.spec.backbone).layers) if cell.spec else 0
+
+
+def papers_layers(cell: Cell) -> int:
+    """Of the model that the paper's row is about; those trained, in tables of this study and where a paper names no
+    model."""
+    fields = {**cell.paper.defaults, **cell.paper.rows[cell.row].fields}
+    for printed in cell.printed.values():
+        fields |= printed.fields
+    if cell.table.any_task or "backbone" not in fields:
+        return layers(cell)
+    return int(fields.get("layers") or backbone(fields["backbone"]).layers)
+
+
+def row_label(cells: Iterable[Cell]) -> str:
+    """One row of a table, as "24 layers, random (here 8 layers)": with the layers that were trained, where rows of this
+    table name theirs and these are others."""
+    cells = list(cells)
+    table, rows = cells[0].table, cells[0].paper.rows
+    printed = (each.fields for row in table.rows.values() for each in row.printed.values())
+    named = any("layers" in fields for fields in (*(rows[row].fields for row in table.rows), *printed))
+    others = sorted({layers(cell) for cell in cells if cell.spec and layers(cell) != papers_layers(cell)})
+    trained = f" (here {' or '.join(map(str, others))} layers)" if named and others else ""
+    return f"{cells[0].label}{trained}"
+
+
+def layers_in_words(cells: Iterable[Cell]) -> str:
+    """One sentence: how many layers were trained in the place of how many of the paper's; nothing where all are the
+    paper's."""
+    found: dict[tuple[int, int], dict[str, None]] = {}
+    for cell in cells:
+        if cell.spec and (both := (layers(cell), papers_layers(cell)))[0] != both[1]:
+            found.setdefault(both, {})[cell.study] = None
+    several = len({study for studies in found.values() for study in studies}) > 1
+    words = [
+        f"{here} in the place of the paper's {papers}" + (f" ({', '.join(studies)})" if several else "")
+        for (here, papers), studies in found.items()
+    ]
+    return f"Layers: {', '.join(words)}." if words else ""
 
 
 def difference(part: Part) -> str:

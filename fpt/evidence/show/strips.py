@@ -11,7 +11,7 @@ import seaborn as sns
 from fpt.evidence.attention import attention_maps
 from fpt.evidence.cells import AT_PAPERS_RATE, TUNED, Cell
 from fpt.evidence.show import plot
-from fpt.evidence.show.numbers import title
+from fpt.evidence.show.numbers import row_label, title
 
 READINGS = {TUNED: "tuned", AT_PAPERS_RATE: "at the paper's rate"}
 PALETTE = dict(zip(READINGS.values(), plot.OTHERS, strict=False))
@@ -21,7 +21,7 @@ NEEDED = "#F0E442"  # on blue
 def seeds_of(cell: Cell) -> pd.DataFrame:
     """A cell's seeds at both readings, a row each: what `strip_figure` draws."""
     both = [pd.DataFrame({"value": 100 * cell.values(at).dropna(), "reading": name}) for at, name in READINGS.items()]
-    return pd.concat(both).assign(task=title(cell.task), row=cell.label)
+    return pd.concat(both).assign(task=title(cell.task), row=row_label([cell]))
 
 
 @plot.drawn

@@ -1,5 +1,6 @@
 """Tables: what they say agrees with the runs; studies and setups stay apart."""
 
+import html
 from pathlib import Path
 
 import pandas as pd
@@ -14,6 +15,7 @@ from fpt.evidence import (
     across_studies,
     beside_paper,
     beside_published,
+    exhibit,
     load_runs,
     printed_table,
     summary,
@@ -25,7 +27,7 @@ from fpt.evidence.reading import Part
 from fpt.evidence.runs import SHORT
 from fpt.evidence.show import text
 from fpt.evidence.show.beside import printed_text
-from fpt.evidence.show.numbers import known_in_words
+from fpt.evidence.show.numbers import known_in_words, layers_in_words, row_label
 from fpt.evidence.show.tables import attention_table
 from fpt.evidence.stats import Paired, paired
 from fpt.evidence.verdicts import SUPPORTED, Verdict
@@ -61,6 +63,49 @@ def test_ours_is_the_mean_and_its_standard_error(study: Path, runs: pd.DataFrame
     assert shown.frame.set_index("row").loc["Frozen Pretrained", "Digits"] == " / ".join(both)
     assert shown.frame.set_index("row").loc["Unfrozen Pretrained", "Digits"].count("±") == 1  # tuned, it is 1e-3
     assert "1e-3" in shown.caption
+
+
+SHALLOWER = """
+paper: lu2021
+tables: [lu-section-3-1, lu-table-12]
+replace:
+  - {where: {backbone: gpt2}, with: {backbone: tiny-lm}}
+  - {where: {task: listops}, with: {task: digits}}
+  - {where: {task: [mnist, cifar10, cifar10-lra, homology]}, with: null}
+  - {where: {layers: 6}, with: null}
+  - {where: {layers: 24}, with: {layers: 8}}
+defaults: {random_init: matched, compute_type: float32, steps: 400, learning_rates: [1e-3, 1e-2],
+           seeds: [0, 1, 2, 3, 4, 5, 6, 7]}
+"""
+
+
+def test_rows_and_captions_say_the_layers_that_were_trained(tmp_path: Path) -> None:
+    folder = synthetic.workspace(tmp_path, "shallower", SHALLOWER)
+    found = StudyCells(synthetic.finish(folder, accuracy=lambda *_: 0.5))
+    of_lu = beside_paper(table("lu-section-3-1"), found)
+    assert of_lu.frame["row"].tolist()[:2] == ["full (here 4 layers)", "full, 3 layers"]
+    deep = beside_paper(table("lu-table-12"), found)
+    assert deep.frame["row"].tolist()[:-1] == [
+        "1 layer",
+        "3 layers",
+        "6 layers: not tested at this scale",
+        "output only, no dropout (here 4 layers)",
+        "output only, no dropout, random (here 4 layers)",
+        "24 layers, random (here 8 layers)",
+    ]
+    assert "Layers: 4 in the place of the paper's 12, 8 in the place of the paper's 24." in deep.caption
+    drawn = [html.unescape(exhibit(name, found)._repr_html_()) for name in ("lu-section-3-1", "lu-table-12")]
+    assert "of twelve layers and of three. Layers: 4 in the place of the paper's 12." in drawn[0]
+    assert "24 layers, random (here 8 layers), tuned: " in drawn[1]  # the figure's words
+
+
+def test_where_no_row_names_layers_the_caption_alone_says_them(study: Path) -> None:
+    found = StudyCells(study)
+    arms = found.by_task(TABLE_1)["digits"]
+    assert [row_label([cell]) for cell in arms.values()] == [cell.label for cell in arms.values()]
+    shown = across_studies(TABLE_1, [found])
+    assert "Layers: 4 in the place of the paper's 12." in shown.caption
+    assert layers_in_words(found.by_task(table("ours-arms"))["digits"].values()) == ""  # of this study's own tables
 
 
 def test_setups_are_never_averaged(tmp_path: Path) -> None:
