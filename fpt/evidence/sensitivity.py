@@ -19,6 +19,8 @@ from fpt.sweeps import selection
 
 MOST_SUBSETS = 100  # of one size; where there are more, so many are drawn
 BETWEEN_RATES = 2001  # points at which a curve over the rates is read
+# of the columns of `conclusions`, how those of single choices become one of all
+HOW: dict[str, Any] = {"subsets": "sum", "same": "mean", "otherwise": "mean", "first": "mean", "second": "mean"}
 Arm = np.ndarray[Any, Any]  # validation and test accuracy of an arm: 2 x seeds x rates
 
 
@@ -81,11 +83,13 @@ def conclusions(first: Cell, second: Cell) -> pd.DataFrame:
     """What fewer rates, or fewer seeds, would have concluded on the tuned first minus the second at the last budget.
 
     One row per number of rates (`of` "rates": at equal distances in the grid that both have) or of seeds (any of
-    them, at least 3): the share of these `subsets` concluding the `same` as all rates and seeds, and the `opposite`.
-    A conclusion is the sign of the mean, or none where its 95% t-interval over seeds includes 0.
+    them, at least 3): the share of these `subsets` concluding the `same` as all rates and seeds, the share that decides
+    `otherwise` (the opposite, or anything where all leave it open), and those that decide for the `first` arm and for
+    the `second`. A conclusion is the sign of the mean, or none where its 95% t-interval over seeds includes 0; `whole`
+    is that of all.
     """
     if first.tables is None or second.tables is None:
-        return pd.DataFrame(columns=["of", "kept", "subsets", "same", "opposite"])
+        return pd.DataFrame(columns=["of", "kept", "whole", *HOW])
     shared = shared_rates(first, second)
     seeds = first.tables.validation().index.intersection(second.tables.validation().index)
     arms = [_arm(cell, tables, shared, seeds) for cell, tables in ((first, first.tables), (second, second.tables))]
@@ -94,9 +98,9 @@ def conclusions(first: Cell, second: Cell) -> pd.DataFrame:
     parts = [("rates", len(some), _says(arms, some, rows)) for some in _evenly(len(shared))]
     parts += [("seeds", len(some), _says(arms, rates, some)) for some in _some(len(seeds))]
     said = pd.DataFrame(parts, columns=["of", "kept", "sign"])
-    said = said.assign(subsets=1, same=said["sign"] == whole, opposite=said["sign"] * whole < 0)
-    how: dict[str, Any] = {"subsets": "sum", "same": "mean", "opposite": "mean"}
-    return said.groupby(["of", "kept"], as_index=False).agg(how)
+    same, ahead, behind = (said["sign"] == sign for sign in (whole, 1, -1))
+    said = said.assign(subsets=1, same=same, otherwise=(ahead | behind) & ~same, first=ahead, second=behind)
+    return said.groupby(["of", "kept"], as_index=False).agg(HOW).assign(whole=whole)
 
 
 def _evenly(count: int) -> Iterator[range]:

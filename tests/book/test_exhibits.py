@@ -21,6 +21,7 @@ from fpt.evidence.show.numbers import difference
 from fpt.evidence.show.plot import HUES
 from fpt.evidence.verdicts import ASKED, CONTRADICTED, EDGE, SUPPORTED, Verdict
 from fpt.papers import claims, paper_of, table
+from fpt.sweeps import SweepSpec
 
 TABLE_1 = table("rothermel-table-1")
 FREEZING = definitions("book/lu-freezing.md")
@@ -171,6 +172,28 @@ def test_how_often_fewer_rates_and_seeds_agree(study: Path) -> None:
     assert titles == [f"{arms}, fewer {of}" for arms in ("UP - FP", "UR - FP") for of in ("rates", "seeds")]
     assert "Digits (laptop), UP - FP, seeds: 100% with 3" in figure.get_label()
     assert "no results" in LEARNING_RATE.agreement_figure({}).get_label()
+    (words,) = LEARNING_RATE.agreement_words(found).parts
+    assert "all rates and seeds together decide for UP. One shared rate decides for UP in 25% of" in plain(words)
+    assert "and for FP in 75%. With one seed less (7), 100% of the choices decide for UP too." in plain(words)
+
+
+def test_what_one_rate_decides_where_all_leave_it_open(tmp_path: Path) -> None:
+    """Tuned, both pretrained arms come to 86%; above 1e-3 the frozen one leads, below it loses."""
+    cliff = {"unfrozen-pretrained": {1e-4: 0.6, 1e-3: 0.86, 1e-2: 0.3, 1e-1: 0.2}}
+    slope = {1e-4: 0.5, 1e-3: 0.7, 1e-2: 0.86, 1e-1: 0.8}
+
+    def level(spec: SweepSpec, rate: float, seed: int) -> float:
+        return cliff.get(spec.arm, slope)[rate] + 0.002 * np.sin(seed + len(spec.arm))
+
+    found = setups([StudyCells(synthetic.finish(synthetic.workspace(tmp_path), accuracy=level))])
+    (words,) = LEARNING_RATE.agreement_words(found).parts
+    assert "all rates and seeds together leave it open. One shared rate decides for UP in 50% of" in plain(words)
+    assert "and for FP in 50%. With one seed less (7), 100% of the choices leave it open too." in plain(words)
+    figure = LEARNING_RATE.agreement_figure(
+        {name: {arm: cells[arm] for arm in ("UP", "FP")} for name, cells in found.items()}
+    )
+    shown = figure.data.set_index(["of", "kept", "says"])["share"]
+    assert shown["rates", 1, "decided otherwise"] == 1
 
 
 def test_what_to_take_from_this_counts_what_its_tables_show(study: Path) -> None:
@@ -192,6 +215,10 @@ def test_what_to_take_from_this_counts_what_its_tables_show(study: Path) -> None
         ["Digits (laptop)", "FR fixed"]
     ]
     assert "results of the study laptop" in PRACTICE.backbone_table(StudyCells(study)).parts[0]
+
+
+def plain(markup: str) -> str:
+    return BeautifulSoup(markup, "html.parser").get_text()
 
 
 def card(name: str, found: list[Verdict], other: list[Verdict] | None = None, **places: list[str]) -> BeautifulSoup:

@@ -102,7 +102,8 @@ def test_one_rate_can_say_the_opposite_of_all() -> None:
     second = made("b", means={1e-4: 70.0, 1e-3: 80.0, 1e-2: 75.0}, best=1e-3, beyond=False)
     found = conclusions(first, second).set_index(["of", "kept"])
     one, two, three = (found.loc[("rates", k)] for k in (1, 2, 3))
-    assert (one["subsets"], one["same"], one["opposite"]) == (3, pytest.approx(1 / 3), pytest.approx(2 / 3))
+    assert (one["subsets"], one["same"], one["otherwise"]) == (3, pytest.approx(1 / 3), pytest.approx(2 / 3))
+    assert (one["whole"], one["first"], one["second"]) == (1, pytest.approx(1 / 3), pytest.approx(2 / 3))
     assert (two["subsets"], two["same"]) == (3, pytest.approx(2 / 3))
     assert (three["subsets"], three["same"]) == (1, 1)
     assert found.loc["seeds"].index.tolist() == [3, 4, 5, 6, 7, 8]
@@ -114,7 +115,16 @@ def test_few_seeds_leave_open_what_many_decide() -> None:
     found = conclusions(first, second).set_index(["of", "kept"]).loc["seeds"]
     assert found.loc[8, "same"] == 1
     assert found.loc[3, "same"] < 0.8
-    assert (found["opposite"] == 0).all()
+    assert (found["otherwise"] == 0).all()
+
+
+def test_one_rate_can_decide_what_all_leave_open() -> None:
+    """Tuned, both arms come to 80%; at 1e-4 the first leads, at 1e-3 and 1e-2 the second."""
+    first = made(means={1e-4: 80.0, 1e-3: 60.0, 1e-2: 20.0}, best=1e-4, beyond=False)
+    second = made("b", means={1e-4: 60.0, 1e-3: 80.0, 1e-2: 75.0}, best=1e-3, beyond=False)
+    one = conclusions(first, second).set_index(["of", "kept"]).loc[("rates", 1)]
+    assert (one["whole"], one["same"], one["otherwise"]) == (0, 0, 1)
+    assert (one["first"], one["second"]) == (pytest.approx(1 / 3), pytest.approx(2 / 3))
 
 
 def test_what_was_not_run_says_nothing() -> None:
