@@ -205,8 +205,6 @@ def test_what_to_take_from_this_counts_what_its_tables_show(study: Path) -> None
     assert (row["FP"], row["UP"], row["UP / FP"]) == ("1e-2", "1e-3", "0.1 (0.1 to 0.1)")
     words, start = PRACTICE.comparisons(found, [("FP", "FR")], "", ("It is", "worse", "better")).parts
     assert "It is better in 1 of 1 setups." in words
-    few_do_not_count = [(True, 1), (False, 0), (False, -1)]
-    assert PRACTICE.counted(few_do_not_count, "low", "high") == "low in 1 and open in 1 of 2 setups."
     assert [*start.frame] == ["setup", "model", "steps", "FP - FR"]
     assert start.frame["setup"].tolist() == ["Digits (laptop)"]
     assert PRACTICE.first_rates({}) == PRACTICE.comparisons({}, [("FP", "FR")], "", ("", "", "")) == PRACTICE.NOTHING
@@ -215,6 +213,35 @@ def test_what_to_take_from_this_counts_what_its_tables_show(study: Path) -> None
         ["Digits (laptop)", "FR fixed"]
     ]
     assert "results of the study laptop" in PRACTICE.backbone_table(StudyCells(study)).parts[0]
+
+
+def test_what_is_counted_what_is_not_and_what_it_has_in_common(study: Path) -> None:
+    (cells,) = setups([StudyCells(study)]).values()
+    few = {"FP": SimpleNamespace(**dict.fromkeys(("spec", "task", "study")), is_exploratory=True)}
+    found = {"one": cells, "two": cells, "three": few, "four": cells}
+    assert PRACTICE.counted({"one": 0, "two": -1, "three": 1}, found, "low", "high") == (
+        "low in 1 and open in 1 of 2 setups. They are not independent: of these 2, 2 are tiny-lm on Digits, 2 come "
+        "from the study laptop and 2 are on Digits with the same seeds, and so with the same examples. Not counted "
+        "(fewer than 8 seeds): three. Not run with both arms: four."
+    )
+    assert PRACTICE.counted({"one": 1}, {"one": cells}, "low", "high") == "high in 1 of 1 setups."
+
+
+def test_a_setup_without_the_unfrozen_arm_is_shown_where_it_has_a_pair(study: Path) -> None:
+    ((name, cells),) = setups([StudyCells(study)]).items()
+    bare = {arm: cells[arm] for arm in ("FP", "FR", "UR")}
+    found = {name: cells, "bare": bare}
+    _, rates = PRACTICE.first_rates(found).parts
+    words, shown = PRACTICE.comparisons(
+        found, [("UP", "FP"), ("UR", "FP")], "", ("It is", "worse", "better"), PRACTICE.from_when
+    ).parts
+    assert len(rates.frame) == 1
+    assert "It is better in 1 of 1 setups. Not run with both arms: bare." in plain(words)
+    assert shown.frame["UP - FP"].tolist()[1:] == shown.frame["UP against FP"].tolist()[1:] == ["-"]
+    assert shown.frame["UR - FP"].tolist()[0] == shown.frame["UR - FP"].tolist()[1] != "-"
+    told = plain(PRACTICE.shown_and_left_out(found | {"no": {"UR": cells["UR"]}, "seen": cells}, found))
+    assert ": laptop. Left out, because there is no such model: no. Left out, because training shows all" in told
+    assert told.endswith(": seen.")
 
 
 def plain(markup: str) -> str:

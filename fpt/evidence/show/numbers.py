@@ -94,6 +94,18 @@ def difference(part: Part) -> str:
     return "" if math.isnan(test.mean) else f"{points(test.mean)} ({interval(test)})"
 
 
+def ratio_words(ratio: float, low: float, high: float) -> str:
+    """A ratio with its interval, as 0.3 (0.1 to 1); 0 and infinity bound nothing: 0.1 (0.1 or less)."""
+    if math.isnan(ratio):
+        return "-"
+    if low == 0 and math.isinf(high):
+        return f"{ratio:.2g} (no bound)"
+    around = (
+        f"{high:.2g} or less" if low == 0 else f"{low:.2g} or more" if math.isinf(high) else f"{low:.2g} to {high:.2g}"
+    )
+    return f"{ratio:.2g} ({around})"
+
+
 def facts(cells: Mapping[str, Cell]) -> dict[str, str]:
     """How the arms on one task are trained, as text: `steps`, `backbone`, `grid`, `seeds`; "(no result)" where there is
     no sweep."""

@@ -1,6 +1,7 @@
 """Tables: what they say agrees with the runs; studies and setups stay apart."""
 
 import html
+import math
 from pathlib import Path
 
 import pandas as pd
@@ -27,7 +28,7 @@ from fpt.evidence.reading import Part
 from fpt.evidence.runs import SHORT
 from fpt.evidence.show import text
 from fpt.evidence.show.beside import printed_text
-from fpt.evidence.show.numbers import known_in_words, layers_in_words, row_label
+from fpt.evidence.show.numbers import known_in_words, layers_in_words, ratio_words, row_label
 from fpt.evidence.show.tables import attention_table
 from fpt.evidence.stats import Paired, paired
 from fpt.evidence.verdicts import SUPPORTED, Verdict
@@ -106,6 +107,18 @@ def test_where_no_row_names_layers_the_caption_alone_says_them(study: Path) -> N
     shown = across_studies(TABLE_1, [found])
     assert "Layers: 4 in the place of the paper's 12." in shown.caption
     assert layers_in_words(found.by_task(table("ours-arms"))["digits"].values()) == ""  # of this study's own tables
+
+
+def test_a_ratio_that_an_end_of_a_grid_leaves_open_says_so() -> None:
+    ratios = [
+        (0.1, 0.03, 1.0),
+        (0.1, 0.0, 0.1),
+        (10.0, 10.0, math.inf),
+        (1.0, 0.0, math.inf),
+        (math.nan, 0.0, math.inf),
+    ]
+    said = ["0.1 (0.03 to 1)", "0.1 (0.1 or less)", "10 (10 or more)", "1 (no bound)", "-"]
+    assert [ratio_words(*each) for each in ratios] == said
 
 
 def test_setups_are_never_averaged(tmp_path: Path) -> None:
