@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from fpt.evidence.cells import TUNED, Cell, compared, shared_rates
-from fpt.evidence.reading import EDGE, INCONCLUSIVE, Part, Reading, seeds_to_decide, word_of
+from fpt.evidence.reading import EDGE, INCONCLUSIVE, SUPPORTED, Part, Reading, seeds_to_decide, word_of
 from fpt.evidence.runs import rate_text
 from fpt.evidence.stats import SIGNIFICANCE, Paired, holm
 
@@ -99,18 +99,25 @@ def crossing_of(first: Cell, second: Cell) -> Crossing:
 def crossing(reading: Reading) -> list[Part]:
     """The first row comes to lead the second within the budgets, both tuned.
 
-    Supported: ahead at some budget and behind at no later one. Contradicted: behind at the last, never ahead.
+    Supported: ahead at some budget and behind at no later one. Contradicted: behind at the last, never ahead. The part
+    has the difference at the budget that decides: of those ahead the clearest, else the last one.
     """
     first, second = (reading.rows[row] for row in reading.rule.rows)
     found = crossing_of(first, second)
     if not found.tests:
         return []
     supports, contradicts = found.p_values
-    words = f"{found.answer}; signs by budget {' '.join(found.signs.values())}"
     word = word_of(supports, contradicts, EDGE if BOUNDED in found.signs.values() else INCONCLUSIVE)
-    comparison, last = f"{first.label} - {second.label}, tuned, at the last budget", [*found.tests.values()][-1]
-    seeds = seeds_to_decide(last, len(found.tests)) if word == INCONCLUSIVE and last.sd > 0 else ""
-    return [Part(reading.task, comparison, last, word, words, supports, contradicts, seeds)]
+    ahead = [budget for budget, sign in found.signs.items() if sign == AHEAD] if word == SUPPORTED else []
+    shown = min(ahead, key=lambda budget: found.tests[budget].above(0)) if ahead else max(found.tests)
+    test = found.tests[shown]
+    which = (
+        "clearest of the budgets that decide" if len(ahead) > 1 else "budget that decides" if ahead else "last budget"
+    )
+    signs = ", ".join(f"{sign} after {budget:,}" for budget, sign in found.signs.items())
+    seeds = seeds_to_decide(test, len(found.tests)) if word == INCONCLUSIVE and test.sd > 0 else ""
+    comparison = f"{first.label} - {second.label}, tuned, after {shown:,} steps (the {which})"
+    return [Part(reading.task, comparison, test, word, f"{found.answer}; {signs} steps", supports, contradicts, seeds)]
 
 
 def plane_tests(first: Cell, second: Cell) -> Tests:

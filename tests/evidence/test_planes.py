@@ -95,16 +95,33 @@ def cross(first: pd.DataFrame, second: pd.DataFrame, **edges: Any) -> Crossing:
     return Crossing({budget: paired(first[budget], second[budget]) for budget in first}, **edges)
 
 
+DECIDES = {  # budget that is shown, and why it
+    "between two": (320, "the clearest of the budgets that decide"),
+    "from the first": (320, "the clearest of the budgets that decide"),
+    "first, then open": (10, "the budget that decides"),
+    "never": (320, "the last budget"),
+    "open": (320, "the last budget"),
+}
+
+
 @pytest.mark.parametrize("name", ANSWERS)
 def test_every_answer_of_the_crossing_with_its_verdict(name: str) -> None:
     leads, signs, words, verdict = ANSWERS[name]
     arms = tuned(leads)
     (part,) = crossing(reading("crossing", *arms))
-    assert part.note == f"{words}; signs by budget {' '.join(signs)}"
+    by_budget = ", ".join(f"{sign} after {budget}" for budget, sign in zip(BUDGETS, signs, strict=True))
+    assert part.note == f"{words}; {by_budget} steps"
     assert part.word == verdict
     assert ("seeds to detect a difference" in part.seeds) == (verdict == INCONCLUSIVE)
-    assert part.comparison == "UP - FP, tuned, at the last budget"
-    assert part.test.mean == pytest.approx(leads[-1] / 100, abs=0.005)
+
+
+@pytest.mark.parametrize("name", DECIDES)
+def test_a_crossing_names_the_budget_whose_difference_it_shows(name: str) -> None:
+    leads, *_ = ANSWERS[name]
+    (part,) = crossing(reading("crossing", *tuned(leads)))
+    budget, why = DECIDES[name]
+    assert part.comparison == f"UP - FP, tuned, after {budget} steps ({why})"
+    assert part.test.mean == pytest.approx(leads[BUDGETS.index(budget)] / 100, abs=0.005)
 
 
 def test_an_arm_that_trails_at_an_edge_decides_nothing() -> None:
