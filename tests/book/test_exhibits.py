@@ -19,7 +19,8 @@ from fpt.evidence.cells import Cell
 from fpt.evidence.show import text
 from fpt.evidence.show.numbers import difference
 from fpt.evidence.show.plot import HUES
-from fpt.evidence.verdicts import ASKED, CONTRADICTED, EDGE, SUPPORTED, Verdict
+from fpt.evidence.verdicts import ASKED, CONTRADICTED, EDGE, INCONCLUSIVE, SUPPORTED, Verdict
+from fpt.models import BACKBONES
 from fpt.papers import claims, paper_of, table
 from fpt.sweeps import SweepSpec
 
@@ -29,6 +30,7 @@ ROTHERMEL = definitions("book/rothermel.md")
 STATUS = definitions("book/status.md")
 CLAIMS = definitions("book/claims.md")
 SUMMARY = definitions("book/summary.md")
+RANDOM_INIT = definitions("book/random-init.md")
 MISPRINTS = definitions("book/misprints.md")
 MINILM = definitions("book/minilm.md")
 LEARNING_RATE = definitions("book/learning-rate.md")
@@ -346,6 +348,27 @@ def test_the_score_counts_every_claim_once() -> None:
     assert rows.loc["supported"].to_dict() == {by_runs: "1", ours: "1", without: ""}
     assert rows.loc["inconclusive"].to_dict() == {by_runs: "1", ours: "", without: ""}
     assert rows.loc["not tested"].to_dict() == {by_runs: "", ours: "", without: "1"}
+
+
+def test_which_arms_reach_a_linear_classifier(study: Path) -> None:
+    whole = text.whole([StudyCells(study)])
+    none = "Tuned arms that reach a linear classifier on the pixels (96.0% on Digits, 92.1% on MNIST): 0 of 4."
+    assert SUMMARY.as_good_as_linear(whole) == none
+    assert none in SUMMARY.not_this(BACKBONES["tiny-lm"], whole)
+    arms = dict(whole["Digits, laptop"])
+    arms["UP"] = SimpleNamespace(task="digits", values=lambda: pd.Series([0.95, 0.98]))
+    assert SUMMARY.as_good_as_linear({"Digits, laptop": arms}).endswith(": 1 of 4 (UP on Digits, laptop).")
+    assert SUMMARY.as_good_as_linear({}).endswith(": 0 of 0.")
+
+
+def test_a_claim_that_one_task_decides_names_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = verdict("P-05", CONTRADICTED, "a")
+    (part,) = found.parts
+    both = replace(found, parts=(replace(part, task="bit-memory"), replace(part, word=INCONCLUSIVE)))
+    monkeypatch.setitem(RANDOM_INIT.by_task.__globals__, "verdicts_on", lambda *_: [both])
+    assert RANDOM_INIT.by_task("P-05", []) == "By task, P-05 is contradicted on Bit Memory; inconclusive on Digits."
+    monkeypatch.setitem(RANDOM_INIT.by_task.__globals__, "verdicts_on", lambda *_: [found])
+    assert RANDOM_INIT.by_task("P-05", []) == ""
 
 
 def warm_runs(plain: float, warm: float, spread: float = 0.01) -> pd.DataFrame:
