@@ -1,5 +1,6 @@
 """The chapters as they are written: no results typed, every page listed, every citation known."""
 
+import json
 import re
 import subprocess
 import sys
@@ -10,7 +11,10 @@ import pytest
 import yaml
 
 from fpt.evidence import studies
+from fpt.evidence.verdicts import DEPENDS, DISAGREE, ON_TASK
 from fpt.papers import claims
+from fpt.sweeps.study import load_study
+from fpt.tasks import TASKS
 
 ROOT = Path(__file__).parents[2]
 CHAPTERS = sorted((ROOT / "book").glob("*.md"))
@@ -116,3 +120,28 @@ def test_chapters_read_results_only_through_evidence() -> None:
 def test_the_book_has_no_code_of_its_own() -> None:
     """Every computed sentence stands in fpt/evidence/show/text.py."""
     assert not list((ROOT / "book").glob("*.py"))
+
+
+@pytest.mark.parametrize("page", ["protocol", "claims"])
+def test_every_word_for_studies_that_disagree_is_defined(page: str) -> None:
+    written = re.findall(r"\*([^*\n]+)\*", (ROOT / "book" / f"{page}.md").read_text(encoding="utf-8"))
+    assert {DEPENDS, ON_TASK, DISAGREE} <= {word.lower() for word in written}
+
+
+def test_the_bench_says_whether_it_has_cached_features() -> None:
+    rows = [row for path in (ROOT / "runs/bench").glob("*.json") for row in json.loads(path.read_text())["rows"]]
+    words = (ROOT / "book/bench.md").read_text(encoding="utf-8")
+    assert rows
+    assert ("The published figures have no such cell" in words) == all(row["arm"] != "output-random" for row in rows)
+
+
+def test_the_checklist_names_the_images_that_digits_stand_in_for() -> None:
+    study = load_study(ROOT / "runs/laptop-lu2021")
+    cells = [each for table in study.tables for each in study.planned(table) if each.task == "digits"]
+    images = {task for cell in cells for task in cell.stands_for} & {"mnist", "cifar10"}
+    lines = (ROOT / "book/reforms.md").read_text(encoding="utf-8").splitlines()
+    rows = [line for line in lines if line.startswith(("| 3c.", "| 3g."))]
+    assert len(rows) == len(images) == 2
+    for row in rows:
+        words = row.partition("in for")[2]
+        assert all(TASKS[task].title in words for task in images), row
