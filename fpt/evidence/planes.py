@@ -108,15 +108,12 @@ def crossing(reading: Reading) -> list[Part]:
         return []
     supports, contradicts = found.p_values
     word = word_of(supports, contradicts, EDGE if BOUNDED in found.signs.values() else INCONCLUSIVE)
-    ahead = [budget for budget, sign in found.signs.items() if sign == AHEAD] if word == SUPPORTED else []
-    shown = min(ahead, key=lambda budget: found.tests[budget].above(0)) if ahead else max(found.tests)
-    test = found.tests[shown]
-    which = (
-        "clearest of the budgets that decide" if len(ahead) > 1 else "budget that decides" if ahead else "last budget"
-    )
+    ahead = [budget for budget, sign in found.signs.items() if (sign, word) == (AHEAD, SUPPORTED)]
+    shown = min(ahead, key=lambda budget: found.tests[budget].above(0), default=max(found.tests))
+    test, which = found.tests[shown], "the clearest that decides" if ahead else "the last budget"
     signs = ", ".join(f"{sign} after {budget:,}" for budget, sign in found.signs.items())
     seeds = seeds_to_decide(test, len(found.tests)) if word == INCONCLUSIVE and test.sd > 0 else ""
-    comparison = f"{first.label} - {second.label}, tuned, after {shown:,} steps (the {which})"
+    comparison = f"{first.label} - {second.label}, tuned, after {shown:,} steps ({which})"
     return [Part(reading.task, comparison, test, word, f"{found.answer}; {signs} steps", supports, contradicts, seeds)]
 
 

@@ -1,9 +1,8 @@
-"""What the whole grid of rates shows: how wide an arm's usable range is, how far apart the best rates of two arms are,
-and what fewer rates or seeds would have concluded."""
+"""What the whole grid of rates shows: how wide an arm's usable range is, and how far apart the best rates of two arms
+are. What fewer rates or seeds would have concluded stands on the book's page on the learning rate."""
 
 import math
-from collections.abc import Iterator, Sequence
-from itertools import combinations
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -11,16 +10,12 @@ import pandas as pd
 
 from fpt.evidence.baselines import chance
 from fpt.evidence.by_rate import pairs_of_rates, refuted
-from fpt.evidence.cells import Cell, shared_rates
+from fpt.evidence.cells import Cell
 from fpt.evidence.runs import SweepTables, same_rate
-from fpt.evidence.stats import MINIMUM_PAIRS, SIGNIFICANCE, paired
-from fpt.seeds import stream
+from fpt.evidence.stats import SIGNIFICANCE
 from fpt.sweeps import selection
 
-MOST_SUBSETS = 100  # of one size; where there are more, so many are drawn
 BETWEEN_RATES = 2001  # points at which a curve over the rates is read
-# of the columns of `conclusions`, how those of single choices become one of all
-HOW: dict[str, Any] = {"subsets": "sum", "same": "mean", "otherwise": "mean", "first": "mean", "second": "mean"}
 Arm = np.ndarray[Any, Any]  # validation and test accuracy of an arm: 2 x seeds x rates
 
 
@@ -35,7 +30,7 @@ def usable(cell: Cell, within: float) -> tuple["pd.Series[float]", bool]:
     if cell.tables is None:
         return pd.Series(dtype=float), False
     seeds, places = cell.tables.validation().index, np.log10(cell.rates)
-    arm = _arm(cell, cell.tables, cell.rates, seeds)
+    arm = accuracies(cell, cell.tables, cell.rates, seeds)
     width, at_end = _width(arm, places, within)
     left_out = pd.Series([_width(np.delete(arm, k, axis=1), places, within)[0] for k in range(len(seeds))], seeds)
     return width + (len(seeds) - 1) * (left_out.mean() - left_out), at_end
@@ -43,11 +38,11 @@ def usable(cell: Cell, within: float) -> tuple["pd.Series[float]", bool]:
 
 def _width(arm: Arm, places: Arm, within: float) -> tuple[float, bool]:
     between = np.linspace(places[0], places[-1], BETWEEN_RATES)
-    near = np.interp(between, places, arm[1].mean(axis=0)) >= _tuned(arm).mean() - within
+    near = np.interp(between, places, arm[1].mean(axis=0)) >= tuned(arm).mean() - within
     return float(near.mean() * (places[-1] - places[0])), bool(near[0] or near[-1])
 
 
-def _arm(cell: Cell, tables: SweepTables, rates: Sequence[float], seeds: "pd.Index[int]") -> Arm:
+def accuracies(cell: Cell, tables: SweepTables, rates: Sequence[float], seeds: "pd.Index[int]") -> Arm:
     """At the last budget, of those rates in ascending order and of those seeds."""
     validation = tables.validation().sort_index(axis=1)
     tested = cell.plane().reindex_like(validation).where(validation.notna(), chance(cell.task))
@@ -55,7 +50,7 @@ def _arm(cell: Cell, tables: SweepTables, rates: Sequence[float], seeds: "pd.Ind
     return np.stack([plane.loc[seeds, kept] for plane in (validation, tested)])
 
 
-def _tuned(arm: Arm) -> "pd.Series[float]":
+def tuned(arm: Arm) -> "pd.Series[float]":
     """By seed: test accuracy at the rate that the others choose; nan where none is eligible."""
     validation, tested = arm
     places = selection.choices(pd.DataFrame(validation)).to_numpy()  # rates by their places in the grid
@@ -77,51 +72,3 @@ def ratio(over: Cell, under: Cell, budget: int | None = None) -> tuple[float, fl
     if np.isnan(ratios).any():  # beyond the same end of both grids lie rates of any ratio
         return one / two, 0.0, math.inf
     return one / two, float(ratios.min()), float(ratios.max())
-
-
-def conclusions(first: Cell, second: Cell) -> pd.DataFrame:
-    """What fewer rates, or fewer seeds, would have concluded on the tuned first minus the second at the last budget.
-
-    One row per number of rates (`of` "rates": at equal distances in the grid that both have) or of seeds (any of
-    them, at least 3): the share of these `subsets` concluding the `same` as all rates and seeds, the share that decides
-    `otherwise` (the opposite, or anything where all leave it open), and those that decide for the `first` arm and for
-    the `second`. A conclusion is the sign of the mean, or none where its 95% t-interval over seeds includes 0; `whole`
-    is that of all.
-    """
-    if first.tables is None or second.tables is None:
-        return pd.DataFrame(columns=["of", "kept", "whole", *HOW])
-    shared = shared_rates(first, second)
-    seeds = first.tables.validation().index.intersection(second.tables.validation().index)
-    arms = [_arm(cell, tables, shared, seeds) for cell, tables in ((first, first.tables), (second, second.tables))]
-    rates, rows = range(len(shared)), range(len(seeds))
-    whole = _says(arms, rates, rows)
-    parts = [("rates", len(some), _says(arms, some, rows)) for some in _evenly(len(shared))]
-    parts += [("seeds", len(some), _says(arms, rates, some)) for some in _some(len(seeds))]
-    said = pd.DataFrame(parts, columns=["of", "kept", "sign"])
-    same, ahead, behind = (said["sign"] == sign for sign in (whole, 1, -1))
-    said = said.assign(subsets=1, same=same, otherwise=(ahead | behind) & ~same, first=ahead, second=behind)
-    return said.groupby(["of", "kept"], as_index=False).agg(HOW).assign(whole=whole)
-
-
-def _evenly(count: int) -> Iterator[range]:
-    """Places at equal distances among so many: all such choices."""
-    yield from (range(place, place + 1) for place in range(count))
-    for step in range(1, count):
-        yield from (range(start, end + 1, step) for start in range(count) for end in range(start + step, count, step))
-
-
-def _some(count: int) -> Iterator[tuple[int, ...]]:
-    """All choices among so many seeds, of 3 and more; where there are more than 100 of one size, so many are drawn."""
-    for size in range(MINIMUM_PAIRS, count + 1):
-        if math.comb(count, size) <= MOST_SUBSETS:
-            yield from combinations(range(count), size)
-        else:
-            rng = np.random.default_rng(stream(0, "subsets", count, size))
-            yield from (tuple(sorted(rng.choice(count, size, replace=False))) for _ in range(MOST_SUBSETS))
-
-
-def _says(arms: Sequence[Arm], rates: Sequence[int], seeds: Sequence[int]) -> int:
-    """The sign of the first arm minus the second, both tuned, at some places of rates and seeds; 0 where it is open."""
-    first, second = (_tuned(arm[:, list(seeds)][:, :, list(rates)]) for arm in arms)
-    test = paired(first, second)
-    return int(np.sign(test.mean)) if test.p < SIGNIFICANCE else 0

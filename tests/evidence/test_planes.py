@@ -96,9 +96,9 @@ def cross(first: pd.DataFrame, second: pd.DataFrame, **edges: Any) -> Crossing:
 
 
 DECIDES = {  # budget that is shown, and why it
-    "between two": (320, "the clearest of the budgets that decide"),
-    "from the first": (320, "the clearest of the budgets that decide"),
-    "first, then open": (10, "the budget that decides"),
+    "between two": (320, "the clearest that decides"),
+    "from the first": (320, "the clearest that decides"),
+    "first, then open": (10, "the clearest that decides"),
     "never": (320, "the last budget"),
     "open": (320, "the last budget"),
 }

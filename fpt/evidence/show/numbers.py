@@ -65,27 +65,21 @@ def row_label(cells: Iterable[Cell]) -> str:
     """One row of a table, as "24 layers, random (here 8 layers)": with the layers that were trained, where rows of this
     table name theirs and these are others."""
     cells = list(cells)
-    table, rows = cells[0].table, cells[0].paper.rows
-    printed = (each.fields for row in table.rows.values() for each in row.printed.values())
-    named = any("layers" in fields for fields in (*(rows[row].fields for row in table.rows), *printed))
+    named = any("layers" in cells[0].paper.rows[row].fields for row in cells[0].table.rows)
     others = sorted({layers(cell) for cell in cells if cell.spec and layers(cell) != papers_layers(cell)})
-    trained = f" (here {' or '.join(map(str, others))} layers)" if named and others else ""
-    return f"{cells[0].label}{trained}"
+    return cells[0].label + (f" (here {' or '.join(map(str, others))} layers)" if named and others else "")
 
 
 def layers_in_words(cells: Iterable[Cell]) -> str:
-    """One sentence: how many layers were trained in the place of how many of the paper's; nothing where all are the
-    paper's."""
-    found: dict[tuple[int, int], dict[str, None]] = {}
+    """One sentence: how many layers were trained in the place of how many of the paper's, by study; nothing where all
+    are the paper's."""
+    found: dict[str, dict[str, None]] = {}
     for cell in cells:
-        if cell.spec and (both := (layers(cell), papers_layers(cell)))[0] != both[1]:
-            found.setdefault(both, {})[cell.study] = None
-    several = len({study for studies in found.values() for study in studies}) > 1
-    words = [
-        f"{here} in the place of the paper's {papers}" + (f" ({', '.join(studies)})" if several else "")
-        for (here, papers), studies in found.items()
-    ]
-    return f"Layers: {', '.join(words)}." if words else ""
+        if cell.spec and layers(cell) != papers_layers(cell):
+            words = f"{layers(cell)} in the place of the paper's {papers_layers(cell)}"
+            found.setdefault(words, {})[cell.study] = None
+    told = ", ".join(f"{words} ({', '.join(studies)})" for words, studies in found.items())
+    return f"Layers: {told}." if told else ""
 
 
 def difference(part: Part) -> str:
@@ -96,14 +90,9 @@ def difference(part: Part) -> str:
 
 def ratio_words(ratio: float, low: float, high: float) -> str:
     """A ratio with its interval, as 0.3 (0.1 to 1); 0 and infinity bound nothing: 0.1 (0.1 or less)."""
-    if math.isnan(ratio):
-        return "-"
-    if low == 0 and math.isinf(high):
-        return f"{ratio:.2g} (no bound)"
-    around = (
-        f"{high:.2g} or less" if low == 0 else f"{low:.2g} or more" if math.isinf(high) else f"{low:.2g} to {high:.2g}"
-    )
-    return f"{ratio:.2g} ({around})"
+    bounds = {(1, 1): f"{low:.2g} to {high:.2g}", (1, 0): f"{low:.2g} or more", (0, 1): f"{high:.2g} or less"}
+    around = bounds.get((low > 0, math.isfinite(high)), "no bound")
+    return "-" if math.isnan(ratio) else f"{ratio:.2g} ({around})"
 
 
 def facts(cells: Mapping[str, Cell]) -> dict[str, str]:

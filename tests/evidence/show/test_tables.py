@@ -94,9 +94,12 @@ def test_rows_and_captions_say_the_layers_that_were_trained(tmp_path: Path) -> N
         "output only, no dropout, random (here 4 layers)",
         "24 layers, random (here 8 layers)",
     ]
-    assert "Layers: 4 in the place of the paper's 12, 8 in the place of the paper's 24." in deep.caption
+    assert (
+        "Layers: 4 in the place of the paper's 12 (shallower), 8 in the place of the paper's 24 (shallower)."
+        in deep.caption
+    )
     drawn = [html.unescape(exhibit(name, found)._repr_html_()) for name in ("lu-section-3-1", "lu-table-12")]
-    assert "of twelve layers and of three. Layers: 4 in the place of the paper's 12." in drawn[0]
+    assert "of twelve layers and of three. Layers: 4 in the place of the paper's 12 (shallower)." in drawn[0]
     assert "24 layers, random (here 8 layers), tuned: " in drawn[1]  # the figure's words
 
 
@@ -105,7 +108,7 @@ def test_where_no_row_names_layers_the_caption_alone_says_them(study: Path) -> N
     arms = found.by_task(TABLE_1)["digits"]
     assert [row_label([cell]) for cell in arms.values()] == [cell.label for cell in arms.values()]
     shown = across_studies(TABLE_1, [found])
-    assert "Layers: 4 in the place of the paper's 12." in shown.caption
+    assert "Layers: 4 in the place of the paper's 12 (laptop)." in shown.caption
     assert layers_in_words(found.by_task(table("ours-arms"))["digits"].values()) == ""  # of this study's own tables
 
 
