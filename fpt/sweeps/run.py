@@ -93,8 +93,14 @@ def check_measures(spec: SweepSpec, task: "Task") -> None:
         )
 
 
-def check_keeper(spec: SweepSpec, keeper: SweepSpec) -> None:
-    """Refuse (SpecError) a sweep whose pretrained weights another backbone, or another form of it, will keep."""
+def check_keeper(spec: SweepSpec, keeper: SweepSpec | None) -> None:
+    """Refuse (SpecError) a sweep for which no sweep will keep weights (`keeper` is the one it names, if it is of the
+    study), or one whose backbone is another one, or another form of it."""
+    if keeper is None or WEIGHTS not in keeper.measures or keeper.pretrained_by:
+        raise SpecError(
+            f"pretrained_by = {spec.pretrained_by!r}: there are no such weights, and it is no sweep still to be "
+            "trained that will keep its own; name one of this study with keep_as that is not pretrained by another"
+        )
     own, kept = (
         with_options(each.backbone, canonical(each.backbone_options, models.backbone(each.backbone).options))
         for each in (spec, keeper)
@@ -117,12 +123,11 @@ def check_all(specs: Sequence[SweepSpec], study: Path) -> None:
     folders = {spec.folder_name: spec for spec in specs}
     for spec in {str([getattr(spec, name) for name in (*DATA, *MODEL, *WORK)]): spec for spec in specs}.values():
         alike = spec
-        if spec.pretrained_by and not (study / spec.pretrained_by / ledger.WEIGHTS).is_file():
-            # Still to be trained; weights of its own would have the same shapes.
-            alike = spec.model_copy(update={"pretrained_by": None, "init": "random"})
         try:
-            if spec.pretrained_by in folders:
-                check_keeper(spec, folders[spec.pretrained_by])
+            if spec.pretrained_by and not (study / spec.pretrained_by / ledger.WEIGHTS).is_file():
+                check_keeper(spec, folders.get(spec.pretrained_by))
+                # Still to be trained; weights of its own would have the same shapes.
+                alike = spec.model_copy(update={"pretrained_by": None, "init": "random"})
             prepare(alike, folder=study, study=study)
         except FptError as error:
             raise type(error)(f"{error} (sweep {spec.folder_name} of {study})") from error

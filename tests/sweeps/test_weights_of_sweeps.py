@@ -162,9 +162,23 @@ def test_a_keeper_of_another_backbone_is_refused_before_it_is_trained(study: Pat
     assert not (study / keeper.folder_name).exists()
 
 
+def test_a_folder_name_under_which_no_weights_will_be_kept_is_refused_before_training(study: Path) -> None:
+    keeper, user = sweeps(study)
+    keeps_none = keeper.changed(measures=[])
+    later = user.changed(measures=["weights"])  # pretrained itself: sweeps of that kind run together
+    for specs in ([user], [keeps_none, user.changed(pretrained_by=keeps_none.folder_name)],
+                  [keeper, later, user.changed(pretrained_by=later.folder_name)]):  # fmt: skip
+        refused = specs[-1]
+        with pytest.raises(SpecError, match=rf"'{refused.pretrained_by}': .*keep_as.*sweep {refused.folder_name}"):
+            check_all(specs, study)
+    (study / "study.yaml").write_text(STUDY.replace("pretrained_by: bits", f"pretrained_by: {keeper.folder_name}"))
+    assert sweeps(study)[1].pretrained_by == keeper.folder_name  # it is one of the study's
+    check_all([keeper, user], study)
+
+
 def test_the_weights_that_are_there_are_checked(study: Path) -> None:
     keeper, user = sweeps(study)
-    check_all([user], study)  # its keeper is still to be trained
+    check_all([keeper, user], study)  # still to be trained
     (study / keeper.folder_name).mkdir()
     (study / keeper.folder_name / ledger.WEIGHTS).write_bytes(b"half of it")
     with pytest.raises(WeightsError, match=keeper.folder_name):
