@@ -73,9 +73,5 @@ def with_options(name: str, options: Mapping[str, Any]) -> str:
 
 
 def canonical(options: Mapping[str, Any], defaults: Mapping[str, Any]) -> dict[str, Any]:
-    """Options that differ from their default; a whole number given for a float is that float."""
-    return {
-        name: float(value) if isinstance(defaults.get(name), float) else value
-        for name, value in options.items()
-        if value != defaults.get(name)
-    }
+    """Options that differ from their default."""
+    return {name: value for name, value in options.items() if value != defaults.get(name)}
