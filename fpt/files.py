@@ -1,14 +1,16 @@
-"""Files that appear whole or not at all."""
+"""Files that appear whole or not at all, their checksums, and the folder of what can be made or fetched again."""
 
+import hashlib
 import json
 import os
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from typing import Any
 
-from fpt.errors import FptError
+from fpt.errors import DataError, FptError
 
 
 @contextmanager
@@ -59,6 +61,31 @@ def from_workspace(path: str) -> Path:
     named = Path(path).expanduser()
     above = Path("..", named)  # the path itself, if it is absolute
     return above if above.exists() and not named.exists() else named
+
+
+def sha256(path: str | os.PathLike[str], kind: type[FptError] = DataError) -> str:
+    """SHA-256 of a file (hex). Raises an error of this `kind` where it cannot be read."""
+    try:
+        with open(path, "rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError as error:
+        raise kind(f"{path}: cannot be read ({error.strerror}).") from error
+
+
+def known_sha256(path: Path) -> str:
+    """The same (DataError), read once for as long as the file's size and time of change stay as they are."""
+    state = (path.stat().st_size, path.stat().st_mtime_ns) if path.is_file() else None
+    return _known_sha256(path.absolute(), state)
+
+
+@cache
+def _known_sha256(path: Path, state: tuple[int, int] | None) -> str:
+    return sha256(path)
+
+
+def cache_folder() -> Path:
+    """Of data, weights and measurements: fpt in $XDG_CACHE_HOME, else ~/.cache/fpt."""
+    return Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "fpt"
 
 
 def check_writable(folder: Path) -> None:

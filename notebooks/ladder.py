@@ -33,7 +33,7 @@ options = {  # lists to look answers up in, and lists for each of validation and
     "listops": {"train": 40_000, "heldout": 30_000},
     "listops:released": {"train": 40_000, "heldout": 30_000},
 }
-data_dir = None  # else $FPT_DATA, else ~/.cache/fpt
+data_dir = None  # else $FPT_DATA, else the cache
 output = ""  # a path to write to; empty: nothing is written
 
 # %%

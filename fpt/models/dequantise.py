@@ -5,7 +5,6 @@ model.safetensors, in float32; beside it the latter's checksum. No torch before 
 """
 
 import fcntl
-import os
 import shutil
 import struct
 from contextlib import redirect_stderr
@@ -15,30 +14,29 @@ from pathlib import Path
 from safetensors import SafetensorError
 
 from fpt.errors import WeightsError
+from fpt.files import cache_folder, sha256
 from fpt.models.hub import FILES, WEIGHTS
-from fpt.tasks import npz_checksum
 
 CHECKSUM = f"{WEIGHTS}.sha256"
 
 
-def cached(sha256: str) -> Path:
-    """Where the weights of the GGUF file with that checksum are, or would be."""
-    cache = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
-    return Path(cache).expanduser() / "fpt" / "gguf" / sha256
+def cached(checksum: str) -> Path:
+    """Where the weights of the GGUF file with that SHA-256 are, or would be."""
+    return cache_folder() / "gguf" / checksum
 
 
-def dequantised(file: Path, sha256: str) -> Path:
-    """`cached(sha256)`, made from `file` where it is not there. One process makes it, others wait meanwhile.
+def dequantised(file: Path, expected: str) -> Path:
+    """`cached(expected)`, made from `file` where it is not there. One process makes it, others wait meanwhile.
 
     Raises WeightsError for a file of another checksum or one that cannot be read, where the package `gguf` is missing,
     and for a cache that cannot be written. Nothing half-written is left as a folder of that name.
     """
-    folder = cached(sha256)
+    folder = cached(expected)
     if _is_whole(folder):
         return folder
-    if (found := npz_checksum(file)) != sha256:
+    if (found := sha256(file, WeightsError)) != expected:
         raise WeightsError(
-            f"{file} is altered or incomplete: expected SHA-256 {sha256}, found {found}; install its package again"
+            f"{file} is altered or incomplete: expected SHA-256 {expected}, found {found}; install its package again"
         )
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
@@ -89,13 +87,13 @@ def _write(file: Path, folder: Path) -> None:
         tensors = load_gguf_checkpoint(file, return_tensors=True, model_to_load=model)["tensors"]
     config.save_pretrained(folder)
     save_file(tensors, folder / WEIGHTS, {"format": "pt"})
-    (folder / CHECKSUM).write_text(npz_checksum(folder / WEIGHTS))
+    (folder / CHECKSUM).write_text(sha256(folder / WEIGHTS, WeightsError))
 
 
 def check(folder: Path) -> None:
     """Refuse (WeightsError) a folder of the cache whose weights changed after they were made."""
     expected = (folder / CHECKSUM).read_text() if (folder / CHECKSUM).is_file() else "none"
-    if (found := npz_checksum(folder / WEIGHTS)) != expected:
+    if (found := sha256(folder / WEIGHTS, WeightsError)) != expected:
         raise WeightsError(
             f"{folder / WEIGHTS} was altered: expected SHA-256 {expected}, found {found}; remove {folder}, and it is "
             "made again"

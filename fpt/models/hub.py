@@ -9,14 +9,12 @@ import os
 import re
 from collections.abc import Mapping
 from dataclasses import replace
-from functools import cache
 from pathlib import Path
 from typing import Any
 
 from fpt.errors import SpecError, WeightsError, unknown
-from fpt.files import from_workspace
+from fpt.files import from_workspace, known_sha256
 from fpt.models.catalogue import BACKBONES, WIDTHS, Backbone
-from fpt.tasks import npz_checksum
 
 HUB = "hub:"
 CONFIG, WEIGHTS = FILES = ("config.json", "model.safetensors")
@@ -55,12 +53,7 @@ def path_of(name: str) -> Path | None:
 
 def checksum(folder: Path) -> str:
     """SHA-256 of config.json and of model.safetensors, one after the other: what a backbone is, wherever it lies."""
-    return "-".join(_checksum(folder / name, (folder / name).stat().st_mtime_ns) for name in FILES)
-
-
-@cache
-def _checksum(path: Path, changed: int) -> str:
-    return npz_checksum(path)
+    return "-".join(known_sha256(folder / name) for name in FILES)
 
 
 def _found(name: str) -> Backbone:

@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any
 from urllib.request import Request, urlopen
 
 from fpt.errors import WeightsError
+from fpt.files import sha256
 from fpt.models import Backbone, hub
 from fpt.models.dequantise import cached, dequantised
 from fpt.models.dequantise import check as check_cached
 from fpt.models.families import family
 from fpt.models.hub import CONFIG, FILES, WEIGHTS
-from fpt.tasks import npz_checksum
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -119,7 +119,7 @@ def commit(backbone: str) -> str | None:
 def checksum(backbone: str) -> str:
     """SHA-256 of the pretrained model.safetensors, or of the GGUF file that it was dequantised from, for the record."""
     gguf, folder = hub.backbone(backbone).gguf, fetch(backbone)
-    return gguf if gguf and folder == cached(gguf) else npz_checksum(folder / WEIGHTS)
+    return gguf if gguf and folder == cached(gguf) else sha256(folder / WEIGHTS, WeightsError)
 
 
 def missing(backbone: str, why: str = "are not on this machine and the hub does not answer") -> str:
@@ -157,7 +157,7 @@ def verify(backbone: str, folder: Path) -> None:
     entry, file = hub.backbone(backbone), folder / WEIGHTS
     if entry.gguf and folder == cached(entry.gguf):
         check_cached(folder)
-    elif entry.sha256 is not None and (found := npz_checksum(file)) != entry.sha256:
+    elif entry.sha256 is not None and (found := sha256(file, WeightsError)) != entry.sha256:
         raise WeightsError(
             f"{file} is not the file of backbone {backbone!r}: "
             f"expected SHA-256 {entry.sha256}, found {found}; the file was left as it is"

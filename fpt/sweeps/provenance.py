@@ -11,8 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import fpt
-from fpt import tasks
-from fpt.files import read_json
+from fpt.files import read_json, sha256
 from fpt.models import weights
 from fpt.papers import claim, rule_hash
 from fpt.papers.schema import RULES
@@ -52,7 +51,7 @@ def _weights_checksum(spec: SweepSpec, template: "Template") -> str | None:
     """SHA-256 of the file of the pretrained weights, whoever pretrained them."""
     if spec.init == "random":
         return None
-    return tasks.npz_checksum(template.weights) if template.weights else weights.checksum(spec.backbone)
+    return sha256(template.weights) if template.weights else weights.checksum(spec.backbone)
 
 
 def asked(folder: Path) -> dict[str, str]:

@@ -11,6 +11,7 @@ from pydantic import Field, ValidationError, ValidationInfo, field_validator, mo
 from fpt import models, tasks
 from fpt.documents import explained
 from fpt.errors import SpecError, check_known
+from fpt.files import known_sha256
 from fpt.models import hub
 from fpt.sweeps.fields import (
     Measures,
@@ -134,7 +135,7 @@ class SweepSpec(Recipe):
             options = canonical(fields.pop(name, {}), defaults)
             fields |= {name: options} if options else {}
         if self.task.startswith(NPZ):  # the data, not where they lie, are the task
-            fields["task"] = NPZ + tasks.npz_checksum(tasks.npz_path(self.task))
+            fields["task"] = NPZ + known_sha256(tasks.npz_path(self.task))
         if folder := hub.path_of(self.backbone):
             fields["backbone"] = hub.HUB + hub.checksum(folder)
         return fields

@@ -3,7 +3,6 @@
 This module stays free of torch, so that plans and spec hashes need none.
 """
 
-import hashlib
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -12,7 +11,7 @@ from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any
 
 from fpt.errors import DataError, SpecError, check_known, check_options
-from fpt.files import from_workspace
+from fpt.files import cache_folder, from_workspace
 
 if TYPE_CHECKING:
     from fpt.tasks.task import Task
@@ -134,19 +133,9 @@ def npz_path(name: str) -> Path:
     return from_workspace(name.removeprefix("npz:"))
 
 
-def npz_checksum(path: str | os.PathLike[str]) -> str:
-    """SHA-256 of a file (hex); for npz tasks it enters the hash of a sweep. Raises DataError if it is not
-    there."""
-    try:
-        with open(path, "rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
-    except OSError as error:
-        raise DataError(f"{path}: cannot be read ({error.strerror}).") from error
-
-
 def data_folder(data_dir: str | os.PathLike[str] | None = None) -> Path:
-    """Where data are looked for and downloaded to: `data_dir`, else $FPT_DATA, else ~/.cache/fpt."""
-    return Path(data_dir or os.environ.get("FPT_DATA") or "~/.cache/fpt").expanduser()
+    """Where data are looked for and downloaded to: `data_dir`, else $FPT_DATA, else the cache."""
+    return Path(data_dir or os.environ.get("FPT_DATA") or cache_folder()).expanduser()
 
 
 def load(name: str, data_dir: str | os.PathLike[str] | None = None, variant: str = "paper", **options: Any) -> "Task":

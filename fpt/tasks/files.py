@@ -17,7 +17,7 @@ import torch
 from numpy.typing import NDArray
 
 from fpt.errors import DataError
-from fpt.tasks import npz_checksum
+from fpt.files import sha256
 from fpt.tasks.arrays import Examples
 
 PARTS = ("train", "test")
@@ -38,7 +38,7 @@ def read_npz(path: Path, tested: bool = True) -> list[Examples]:
                 raise DataError(f"{path} has no {', '.join(missing)}; it has {', '.join(file) or 'nothing'}.")
             arrays = {name: file[name] for name in needed}
     except (OSError, EOFError, ValueError, TypeError, zipfile.BadZipFile, zlib.error) as error:
-        found = f" (SHA-256 {npz_checksum(path)})" if path.is_file() else ""
+        found = f" (SHA-256 {sha256(path)})" if path.is_file() else ""
         raise DataError(f"{path}{found} is truncated, altered or no .npz file of numbers: {error}") from error
     return examples(arrays, str(path))
 

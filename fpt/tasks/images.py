@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from fpt.errors import DataError, SpecError
-from fpt.tasks import npz_checksum
+from fpt.files import sha256
 from fpt.tasks.arrays import Examples, Finite, digest, hold_out, hold_out_equally, last_rows, symbols
 from fpt.tasks.files import Array, cifar10_arrays, examples, mnist_arrays, read_npz
 from fpt.tasks.pixels import Pixels
@@ -101,7 +101,7 @@ def npz(path: Path, variant: str, patch: int, padded: bool) -> Task:
     train, *official = read_npz(path, tested=False)
     sixth = max(1, len(train) // 6)
     data = Finite(train, official[0] if official else sixth, partial(hold_out, count=sixth))
-    card: dict[str, Any] = {"checksum": npz_checksum(path), "source": f"your own: {path.name}", "licence": "your own"}
+    card: dict[str, Any] = {"checksum": sha256(path), "source": f"your own: {path.name}", "licence": "your own"}
     if train.inputs.ndim > 2:
         if any(side % patch for side in train.inputs.shape[1:3]):
             shape = "x".join(map(str, train.inputs.shape[1:3]))
@@ -143,7 +143,7 @@ def downloaded(
         f"or put x_train, y_train, x_test, y_test into {path}; FPT_DATA names another folder."
     )
     if path.is_file():
-        (train, test), checksum = read_npz(path), npz_checksum(path)
+        (train, test), checksum = read_npz(path), sha256(path)
     else:
         train, test = examples(read(data_dir, advice), str(data_dir))
         checksum = digest(train.inputs, train.targets, test.inputs, test.targets)

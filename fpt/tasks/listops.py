@@ -20,8 +20,9 @@ from numpy.typing import NDArray
 from tqdm import tqdm
 
 from fpt.errors import DataError
+from fpt.files import sha256
 from fpt.seeds import stream
-from fpt.tasks import LRA_ADVICE, LRA_LISTOPS, npz_checksum
+from fpt.tasks import LRA_ADVICE, LRA_LISTOPS
 from fpt.tasks.arrays import Examples, Finite, digest, hold_out, in_rows, last_rows, symbols
 from fpt.tasks.task import Task
 from fpt.tasks.trees import Rules, trees
@@ -101,7 +102,7 @@ def cached(folder: Path, name: str, make: Callable[[], Corpus]) -> Corpus:
             folder.mkdir(parents=True, exist_ok=True)
             with tempfile.TemporaryDirectory(dir=folder) as scratch:
                 np.savez(Path(scratch) / path.name, **corpus._asdict())
-                found = npz_checksum(Path(scratch) / path.name)
+                found = sha256(Path(scratch) / path.name)
                 (Path(scratch) / record.name).write_text(found + "\n")
                 os.replace(Path(scratch) / path.name, path)
                 os.replace(Path(scratch) / record.name, record)
@@ -109,7 +110,7 @@ def cached(folder: Path, name: str, make: Callable[[], Corpus]) -> Corpus:
         expected = record.read_text().strip()
     except OSError as error:
         raise DataError(f"{name}: {folder} cannot be used ({error}); FPT_DATA names another folder.") from error
-    found = npz_checksum(path)
+    found = sha256(path)
     if found != expected:
         raise DataError(f"{path} was altered: expected SHA-256 {expected}, found {found}. Delete it to make it again.")
     with np.load(path, allow_pickle=False) as arrays:
@@ -174,7 +175,7 @@ def lra(data_dir: Path, train: int, heldout: int) -> Corpus:
 def _lra_file(path: Path, count: int) -> Corpus:
     if not path.is_file():
         raise DataError(f"{path} is missing. {LRA_ADVICE}")
-    corpus = cached(path.parent, f"{path.stem}-{npz_checksum(path)[:12]}", lambda: read_lra(path))
+    corpus = cached(path.parent, f"{path.stem}-{sha256(path)[:12]}", lambda: read_lra(path))
     if (found := len(corpus.answers)) != count:
         raise DataError(f"{path}: expected {count:,} lists (options train and heldout), found {found:,}.")
     return corpus

@@ -18,9 +18,8 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from fpt.errors import DataError, FptError
-from fpt.files import read_json, replaced, write_json
+from fpt.files import read_json, replaced, sha256, write_json
 from fpt.models.template import Template
-from fpt.tasks import npz_checksum
 from fpt.tasks.task import Task
 from fpt.training.recipe import Recipe
 
@@ -40,7 +39,7 @@ def identify(task: Task, template: Template, recipe: Recipe, place: torch.device
         "device": place.type,
         "task": [task.name, task.variant, dict(task.options), task.changes, task.checksum],
         "template": {name: getattr(template, name) for name in model},
-        "weights": template.weights and npz_checksum(template.weights),
+        "weights": template.weights and sha256(template.weights),
         "recipe": recipe.model_dump(),
     }
 
@@ -78,7 +77,7 @@ class Folder:
             return None
         try:
             sums = {self.path / name: expected for name, expected in json.loads(sign.read_text()).items()}
-            damaged = [file for file, expected in sums.items() if npz_checksum(file) != expected]
+            damaged = [file for file, expected in sums.items() if sha256(file) != expected]
         except (ValueError, DataError):  # a table is missing, or the sign is no JSON
             damaged = [sign]
         for file in damaged:
@@ -95,7 +94,7 @@ class Folder:
             file = self.path / f"{name}-{part}.parquet"
             with replaced(file) as partial:
                 table.to_parquet(partial, index=False)
-            sums[file.name] = npz_checksum(file)
+            sums[file.name] = sha256(file)
         write_json(self._sign(part), sums)
         self.drop(part)
 

@@ -9,7 +9,7 @@ from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
-from fpt.files import replaced
+from fpt.files import cache_folder, replaced
 
 # glibc gives big blocks back to the kernel at every free and faults them in again: 1.3 times slower, measured.
 KEEP_MEMORY = {"MALLOC_MMAP_THRESHOLD_": str(2**32), "MALLOC_TRIM_THRESHOLD_": str(2**32)}
@@ -31,7 +31,7 @@ def wide_products() -> str:
     """A library to preload, in which MKL's function says yes; empty where nothing is to be gained, and where there is
     no C compiler.
 
-    It is built once, into ~/.cache/fpt. Products differ in rounding, as between two machines.
+    It is built once, into the cache. Products differ in rounding, as between two machines.
     """
     try:
         processor = PROCESSOR.read_text()
@@ -39,7 +39,7 @@ def wide_products() -> str:
         return ""
     if sys.platform != "linux" or "AuthenticAMD" not in processor or "avx512f" not in processor:
         return ""
-    library, compiler = Path("~/.cache/fpt/mkl-avx512.so").expanduser(), shutil.which("cc")
+    library, compiler = cache_folder() / "mkl-avx512.so", shutil.which("cc")
     if compiler and not library.is_file():
         with suppress(OSError):  # a home folder that cannot be written
             library.parent.mkdir(parents=True, exist_ok=True)

@@ -15,7 +15,7 @@ import psutil
 import torch
 
 from fpt.errors import FptError
-from fpt.files import read_json, write_json
+from fpt.files import cache_folder, read_json, write_json
 from fpt.models.template import Template
 from fpt.training.recipe import Recipe
 
@@ -111,7 +111,7 @@ def chunks(values: Sequence[T], size: int) -> list[list[T]]:
 def dtype(compute_type: str, device: torch.device) -> torch.dtype:
     """`auto` becomes bfloat16 where its matmul is at least 1.5 times as fast as float32's, else float32.
 
-    Measured once per machine, and remembered in ~/.cache/fpt.
+    Measured once per machine, and remembered in the cache.
     """
     if compute_type == "auto":
         compute_type = remembered(device)
@@ -122,7 +122,7 @@ def remembered(device: torch.device) -> str:
     """The measured answer for this machine; measures and writes it where it is not known yet."""
     name = torch.cuda.get_device_name(device) if device.type == "cuda" else platform.processor() or platform.machine()
     key = f"{platform.node()} {name} torch {torch.__version__}"
-    path = Path("~/.cache/fpt/compute_type.json").expanduser()
+    path = cache_folder() / "compute_type.json"
     known = read_json(path) or {}
     if known.get(key) not in ("float32", "bfloat16"):
         known[key] = faster(device)

@@ -18,6 +18,7 @@ from transformers import AutoModel, AutoModelForCausalLM, AutoTokenizer, LlamaCo
 import fpt
 from fpt.cli.doctor import weights as found
 from fpt.errors import WeightsError
+from fpt.files import sha256
 from fpt.models import BACKBONES, dequantise, weights
 
 NAME, FILE = "small-smollm2", "model.gguf"
@@ -119,7 +120,7 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         "config": {**entry.config, **SIZES},
         "layers": 2,
         "package": f"small_package:{FILE}",
-        "gguf": fpt.tasks.npz_checksum(folder / FILE),
+        "gguf": sha256(folder / FILE),
         "hub": None,
     }
     monkeypatch.setitem(BACKBONES, NAME, replace(entry, **small))
@@ -166,15 +167,15 @@ def test_the_first_layers_and_the_last_norm(package: Path) -> None:
 def test_it_is_read_once_and_recorded_by_the_checksum_of_the_file(
     package: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    sha256 = str(BACKBONES[NAME].gguf)
+    checksum = str(BACKBONES[NAME].gguf)
     assert weights.local_folder(NAME) is None
     assert found(NAME) == (str(package), "dequantised at first use")  # and the doctor makes nothing
     folder = weights.fetch(NAME)
     assert sorted(path.name for path in folder.iterdir()) == [*weights.FILES, dequantise.CHECKSUM]
-    assert cache(tmp_path) == [sha256, "lock"]
+    assert cache(tmp_path) == [checksum, "lock"]
     monkeypatch.setattr(dequantise, "_write", lambda *_: pytest.fail("made twice"))
     assert weights.fetch(NAME) == folder == weights.local_folder(NAME)
-    assert weights.checksum(NAME) == sha256
+    assert weights.checksum(NAME) == checksum
     assert weights.commit(NAME) is None
     package.unlink()  # what was made stays, without the package
     assert weights.fetch(NAME) == folder
@@ -184,7 +185,7 @@ def test_it_is_read_once_and_recorded_by_the_checksum_of_the_file(
 def test_a_folder_of_ones_own_comes_first(package: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FPT_WEIGHTS", str(tmp_path / "mine"))
     small_model().save_pretrained(tmp_path / "mine" / NAME)
-    own = fpt.tasks.npz_checksum(tmp_path / "mine" / NAME / "model.safetensors")
+    own = sha256(tmp_path / "mine" / NAME / "model.safetensors")
     monkeypatch.setitem(BACKBONES, NAME, replace(BACKBONES[NAME], sha256=own))
     assert weights.fetch(NAME) == tmp_path / "mine" / NAME
     assert weights.checksum(NAME) == own  # which tells full precision from few bits
@@ -211,8 +212,8 @@ def test_a_file_that_the_reader_does_not_know_is_refused(
     harm: bytes, package: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     package.write_bytes(harm)
-    sha256 = fpt.tasks.npz_checksum(package)
-    monkeypatch.setitem(BACKBONES, NAME, replace(BACKBONES[NAME], gguf=sha256))
+    checksum = sha256(package)
+    monkeypatch.setitem(BACKBONES, NAME, replace(BACKBONES[NAME], gguf=checksum))
     with pytest.raises(WeightsError, match="cannot be read by the installed transformers and gguf"):
         weights.find(NAME)
     assert cache(tmp_path) == ["lock"]
@@ -246,12 +247,12 @@ def test_a_full_disk_leaves_nothing(
 
 
 def test_what_a_killed_process_left_is_cleared(package: Path, tmp_path: Path) -> None:
-    sha256 = str(BACKBONES[NAME].gguf)
-    partial = tmp_path / "cache" / "fpt" / "gguf" / f".{sha256}.part"
+    checksum = str(BACKBONES[NAME].gguf)
+    partial = tmp_path / "cache" / "fpt" / "gguf" / f".{checksum}.part"
     partial.mkdir(parents=True)
     (partial / "model.safetensors").write_bytes(b"half")
     weights.find(NAME)
-    assert cache(tmp_path) == [sha256, "lock"]
+    assert cache(tmp_path) == [checksum, "lock"]
 
 
 def test_a_cache_that_cannot_be_made_is_named(package: Path, tmp_path: Path) -> None:
@@ -283,12 +284,12 @@ def test_one_makes_it_while_others_wait(package: Path, tmp_path: Path, monkeypat
         write(file, folder)
 
     monkeypatch.setattr(dequantise, "_write", slowly)
-    sha256 = str(BACKBONES[NAME].gguf)
+    checksum = str(BACKBONES[NAME].gguf)
     with ThreadPoolExecutor(4) as pool:
-        folders = list(pool.map(dequantise.dequantised, [package] * 4, [sha256] * 4))
-    assert set(folders) == {dequantise.cached(sha256)}
+        folders = list(pool.map(dequantise.dequantised, [package] * 4, [checksum] * 4))
+    assert set(folders) == {dequantise.cached(checksum)}
     assert len(made) == 1
-    assert cache(tmp_path) == [sha256, "lock"]
+    assert cache(tmp_path) == [checksum, "lock"]
     weights.find(NAME)
 
 

@@ -18,6 +18,7 @@ from transformers import CONFIG_MAPPING, AutoModel
 import fpt.models
 import fpt.tasks
 from fpt.errors import FptError, SpecError, WeightsError
+from fpt.files import sha256
 from fpt.models import Backbone, hub, weights
 from fpt.models.families import family
 from fpt.models.layers import read_out
@@ -230,7 +231,7 @@ def test_a_sweep_records_checksum_and_is_named_by_it(saved, tmp_path):
     spec = spec_of(backbone, compute_type="float32")
     assert "/" not in spec.folder_name
     result = run_sweep(spec, tmp_path / "study" / spec.folder_name)
-    checksum = fpt.tasks.npz_checksum(tmp_path / "models/llama/model.safetensors")
+    checksum = sha256(tmp_path / "models/llama/model.safetensors")
     assert (result.info["weights_checksum"], result.info["weights_revision"]) == (checksum, None)
     assert resolve(spec.parameters()).hash == spec.hash
     named = spec.hash

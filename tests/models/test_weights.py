@@ -1,5 +1,6 @@
 """Bad names, missing and altered weights: a clear error before anything trains."""
 
+import errno
 import json
 import shutil
 from functools import partial
@@ -107,6 +108,21 @@ def test_altered_minilm_is_refused_and_left(monkeypatch, tmp_path):
     with pytest.raises(WeightsError, match=r"expected SHA-256 53aa5117.*found [0-9a-f]{64}"):
         weights.find("minilm")
     assert (folder / "model.safetensors").read_bytes() == b"not it"
+
+
+def test_weights_that_cannot_be_read_are_named(monkeypatch, tmp_path):
+    """A folder of the user's on a disk that fails."""
+    (tmp_path / "minilm").mkdir()
+    for file in weights.FILES:
+        (tmp_path / "minilm" / file).touch()
+
+    def failing(*_):
+        raise OSError(errno.EIO, "Input/output error")
+
+    monkeypatch.setenv("FPT_WEIGHTS", str(tmp_path))
+    monkeypatch.setattr("hashlib.file_digest", failing)
+    with pytest.raises(WeightsError, match=r"minilm/model\.safetensors: cannot be read \(Input/output error\)"):
+        weights.find("minilm")
 
 
 @pytest.mark.parametrize("damage", [{"config.json": b"{}"}, {"config.json": b"no"}, {"model.safetensors": b"garbage"}])

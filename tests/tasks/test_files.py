@@ -16,7 +16,8 @@ import pytest
 from torchvision.datasets import CIFAR10, MNIST
 
 from fpt.errors import DataError, SpecError
-from fpt.tasks import files, load, npz_checksum
+from fpt.files import sha256
+from fpt.tasks import files, load
 
 Arrays = dict[str, Any]
 
@@ -75,7 +76,7 @@ def test_mnist_from_its_original_files(idx: Path, fixtures: Path) -> None:
     assert (task.card["train"] + task.card["validation"], task.card["test"]) == (40, 20)
     assert packed.card["train"] == 250
     assert packed.split(0).validation.targets[:, 0].bincount().tolist() == [5] * 10
-    assert packed.checksum == npz_checksum(fixtures / "mnist.npz")
+    assert packed.checksum == sha256(fixtures / "mnist.npz")
     known = {image.numpy().tobytes() for image in packed.split(0).test.inputs}
     assert all(image.numpy().tobytes() in known for image in task.split(0).test.inputs)
 
@@ -181,7 +182,7 @@ def test_your_own_images(tmp_path: Path) -> None:
     task = load(f"npz:{tmp_path}/mine.npz")
     assert (task.tokens, task.width, task.classes, task.vocabulary) == (4, 16, 4, None)
     assert (task.card["train"], task.card["validation"], task.card["test"]) == (50, 10, 8)
-    assert task.checksum == npz_checksum(tmp_path / "mine.npz")
+    assert task.checksum == sha256(tmp_path / "mine.npz")
     assert load(f"npz:{tmp_path}/mine.npz", patch=2).tokens == 16
     assert str(tmp_path) not in task.source
     with pytest.raises(SpecError, match="patch 3 does not divide images of 8x8"):
@@ -258,10 +259,10 @@ def test_damaged_npz_files_are_refused_and_stay(
 ) -> None:
     path = tmp_path / f"{name}.npz"
     path.write_bytes(damage((fixtures / f"{name}.npz").read_bytes()))
-    before = npz_checksum(path)
+    before = sha256(path)
     with pytest.raises(DataError, match=f"{before}.*truncated, altered"):
         load(name, tmp_path)
-    assert npz_checksum(path) == before
+    assert sha256(path) == before
 
 
 def test_other_files_are_refused(tmp_path: Path) -> None:

@@ -8,12 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import lra_files
-import numpy as np
 import pytest
 import torch
 
 import fpt.tasks
-from fpt.errors import DataError, SpecError
+from fpt.errors import SpecError
 from fpt.tasks import TASKS, Entry, check, load
 from fpt.tasks.bits import bit_xor
 from fpt.tasks.task import Task
@@ -120,13 +119,8 @@ def test_the_data_folder_is_the_argument_or_fpt_data_or_the_cache(monkeypatch: p
     assert fpt.tasks.data_folder("here") == Path("here")
     monkeypatch.delenv("FPT_DATA")
     assert fpt.tasks.data_folder() == Path.home() / ".cache" / "fpt"
-
-
-def test_npz_checksum_is_the_files(tmp_path: Path) -> None:
-    np.savez(tmp_path / "a.npz", x=1)
-    assert len(fpt.tasks.npz_checksum(tmp_path / "a.npz")) == 64
-    with pytest.raises(DataError, match=r"b\.npz"):
-        fpt.tasks.npz_checksum(tmp_path / "b.npz")
+    monkeypatch.setenv("XDG_CACHE_HOME", "/elsewhere")
+    assert fpt.tasks.data_folder() == Path("/elsewhere/fpt")
 
 
 def test_names_can_begin_the_name_of_a_folder() -> None:

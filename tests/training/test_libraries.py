@@ -20,12 +20,12 @@ print(float((torch.bmm(left, right) - torch.bmm(left.double(), right.double())).
 
 @pytest.fixture
 def on(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
-    """A machine with this processor, an empty home, and this search path for programs."""
+    """A machine with this processor, an empty cache, and this search path for programs."""
 
     def processor(words: str, path: str | None = None) -> str:
         (tmp_path / "cpuinfo").write_text(words)
         monkeypatch.setattr(libraries, "PROCESSOR", tmp_path / "cpuinfo")
-        monkeypatch.setenv("HOME", str(tmp_path))
+        monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
         if path is not None:
             monkeypatch.setenv("PATH", path)
         libraries.wide_products.cache_clear()
@@ -60,6 +60,7 @@ def test_without_a_compiler_it_says_what_is_lost(on) -> None:
 def test_products_are_the_same(on) -> None:
     library = on(AMD.format("avx512f"))
     assert Path(library).is_file()
+    assert library == f"{os.environ['XDG_CACHE_HOME']}/fpt/mkl-avx512.so"
     built = Path(library).stat().st_mtime_ns
     assert on(AMD.format("avx512f")) == library
     assert Path(library).stat().st_mtime_ns == built, "it is built once"

@@ -127,14 +127,14 @@ def test_the_page_cache_of_a_container_is_free(monkeypatch, tmp_path):
 
 
 def test_auto_is_measured_once_and_remembered(monkeypatch, tmp_path):
-    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     calls = []
     monkeypatch.setattr(resources, "faster", lambda device: calls.append(device) or "bfloat16")
     cpu = torch.device("cpu")
     assert resources.dtype("auto", cpu) == resources.dtype("auto", cpu) == torch.bfloat16
     assert len(calls) == 1
-    assert list(json.loads((tmp_path / ".cache/fpt/compute_type.json").read_text()).values()) == ["bfloat16"]
-    (tmp_path / ".cache/fpt/compute_type.json").write_text('{"cut')
+    assert list(json.loads((tmp_path / "cache/fpt/compute_type.json").read_text()).values()) == ["bfloat16"]
+    (tmp_path / "cache/fpt/compute_type.json").write_text('{"cut')
     assert resources.dtype("auto", cpu) == torch.bfloat16
     assert len(calls) == 2
     assert resources.dtype("float32", cpu) == torch.float32
