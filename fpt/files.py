@@ -58,7 +58,7 @@ def read_json(path: Path) -> dict[str, Any] | None:
 def from_workspace(path: str) -> Path:
     """A path that a study names, from the workspace: the working directory, or the folder above it. The pages of the
     book run in a folder of the workspace, and so do notebooks that are started by hand."""
-    named = Path(path).expanduser()
+    named = Path(os.path.expanduser(path))  # of a user whom nobody knows it stays `~name`
     above = Path("..", named)  # the path itself, if it is absolute
     return above if above.exists() and not named.exists() else named
 
@@ -85,7 +85,7 @@ def _known_sha256(path: Path, state: tuple[int, int] | None) -> str:
 
 def cache_folder() -> Path:
     """Of data, weights and measurements: fpt in $XDG_CACHE_HOME, else ~/.cache/fpt."""
-    return Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "fpt"
+    return Path(os.path.expanduser(os.environ.get("XDG_CACHE_HOME") or "~/.cache"), "fpt")
 
 
 def check_writable(folder: Path) -> None:

@@ -77,7 +77,8 @@ def _found(name: str) -> Backbone:
 
 def _fetched(name: str, hub: str, revision: str) -> Path:
     """config.json of a model of the hub: $FPT_WEIGHTS, the hub's cache, the hub. Raises WeightsError."""
-    if (root := os.environ.get("FPT_WEIGHTS")) and (own := Path(root).expanduser() / slug(name) / CONFIG).is_file():
+    root = os.path.expanduser(os.environ.get("FPT_WEIGHTS", ""))
+    if root and (own := Path(root, slug(name), CONFIG)).is_file():
         return own
     from huggingface_hub import hf_hub_download
     from huggingface_hub.errors import HfHubHTTPError

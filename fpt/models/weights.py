@@ -49,7 +49,7 @@ def _places(backbone: str, make: bool) -> Iterator[Path]:
         yield entry.folder
         return
     if root := os.environ.get("FPT_WEIGHTS"):
-        yield Path(root).expanduser() / hub.slug(backbone)
+        yield Path(os.path.expanduser(root), hub.slug(backbone))
     if entry.gguf:
         yield dequantised(inside, entry.gguf) if make and inside else cached(entry.gguf)
     elif inside:

@@ -10,7 +10,7 @@ from fpt import models
 from fpt.errors import check_known, unknown
 from fpt.training.recipe import MEASURES
 
-SWEEP = re.compile(r"[A-Za-z0-9-]+\.[A-Za-z0-9_+-]+-[0-9a-f]{8}")
+SWEEP = re.compile(r"[A-Za-z0-9_-]+\.[A-Za-z0-9_+-]+-[0-9a-f]{8}")
 
 T = TypeVar("T", int, float, str)
 Option = bool | int | float | str

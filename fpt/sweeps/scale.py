@@ -75,7 +75,9 @@ def placed(fields: Fields, source: str) -> Fields:
     for name in [name for name in fields if name not in FIELDS]:
         check_known("study field", name, known, source)
         home = next(home for home, options in homes.items() if name in options)
-        found[home] = {**(found.get(home) or {}), name: fields[name]}
+        if not isinstance(given := found.get(home) or {}, Mapping):
+            raise SpecError(f"{home} = {given!r}: must be a mapping ({source})")
+        found[home] = {**given, name: fields[name]}
     return found
 
 

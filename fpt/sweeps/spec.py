@@ -193,10 +193,11 @@ class SweepSpec(Recipe):
 FIELDS = ["arm", *SweepSpec.model_fields]
 
 
-def resolve(fields: Mapping[str, Any], source: str = "") -> SweepSpec:
+def resolve(fields: Mapping[str, Any], source: str = "", hints: Mapping[str, str] = {}) -> SweepSpec:
     """The spec that `fields` describe, checked against the tasks and backbones that exist.
 
-    Raises SpecError naming the field as given, the value, the rule, and `source` (the study file, ...).
+    Raises SpecError naming the field as given, the value, the rule, and `source` (the study file, ...); `hints` are
+    added to pydantic's types of errors.
     """
     where = f" ({source})" if source else ""
     for name in fields:
@@ -205,7 +206,7 @@ def resolve(fields: Mapping[str, Any], source: str = "") -> SweepSpec:
         spec = SweepSpec(**fields)
     except ValidationError as error:
         findings = dict.fromkeys(
-            f"{explained(found)}{PAPERMILL.get(found['type'], '')}{where}" for found in error.errors(include_url=False)
+            f"{explained(found)}{hints.get(found['type'], '')}{where}" for found in error.errors(include_url=False)
         )
         raise SpecError("\n".join(findings)) from None
     except SpecError as error:
@@ -234,4 +235,4 @@ def parameters_to_spec(names: Mapping[str, Any], source: str = "notebook paramet
         if not name.startswith("_") and name not in ("In", "Out", "folder")
         if value is None or isinstance(value, plain)
     }
-    return resolve(fields, source)
+    return resolve(fields, source, PAPERMILL)

@@ -181,7 +181,7 @@ def _of_sweeps(file: StudyFile, label: str) -> Iterator[Request]:
         keep_as = entry.get("keep_as")
         if keep_as is not None and "pretrained_by" in entry:
             raise SpecError(f"keep_as = {keep_as!r}: a sweep that starts from kept weights keeps none ({source})")
-        if keep_as is not None and not re.fullmatch(r"[A-Za-z0-9_-]+", keep_as):
+        if keep_as is not None and not re.fullmatch(r"[A-Za-z0-9_-]+", str(keep_as)):
             raise SpecError(f"keep_as = {keep_as!r}: must be a name of letters, digits, - and _ ({source})")
         written = {name: value for name, value in entry.items() if name != "keep_as"}
         for task in alternatives({"task": written.get("task", file.defaults.get("task"))}, source):

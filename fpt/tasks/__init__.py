@@ -135,7 +135,7 @@ def npz_path(name: str) -> Path:
 
 def data_folder(data_dir: str | os.PathLike[str] | None = None) -> Path:
     """Where data are looked for and downloaded to: `data_dir`, else $FPT_DATA, else the cache."""
-    return Path(data_dir or os.environ.get("FPT_DATA") or cache_folder()).expanduser()
+    return Path(os.path.expanduser(data_dir or os.environ.get("FPT_DATA") or cache_folder()))
 
 
 def load(name: str, data_dir: str | os.PathLike[str] | None = None, variant: str = "paper", **options: Any) -> "Task":

@@ -234,7 +234,7 @@ def test_own_data_are_their_content(tmp_path: Any, monkeypatch: pytest.MonkeyPat
         ({"learning_rates": [-1e-3]}, ["learning_rates[0] = -0.001", "greater than 0"]),
         ({"learning_rates": []}, ["learning_rates = []", "at least one"]),
         ({"learning_rates": [1e-3, "1e-3"]}, ["learning_rates", "0.001", "more than once"]),
-        ({"learning_rates": 1e-3}, ["learning_rates = 0.001", "must be a list", "-y"]),
+        ({"learning_rates": 1e-3}, ["learning_rates = 0.001: must be a list (runs/mine"]),
         ({"learning_rates": ["fast"]}, ["learning_rates[0] = 'fast'", "must be a number"]),
         ({"learning_rates": [True]}, ["learning_rates", "true and false"]),
         ({"learning_rates": [0.0]}, ["learning_rates[0] = 0.0", "greater than 0"]),
@@ -285,6 +285,8 @@ def test_own_data_are_their_content(tmp_path: Any, monkeypatch: pytest.MonkeyPat
         ({"variant": "papr"}, ["variant", "'papr'", "paper"]),
         ({"task_options": {"length": 5}}, ["option", "'length'"]),
         ({"task": "bit-xor", "task_options": {"length": 0}}, ["length", "0"]),
+        ({"task": "npz:~nosuchuser/x.npz"}, ["no file ~nosuchuser/x.npz"]),
+        ({"backbone": "hub:~nosuchuser/x"}, ["there is no folder ~nosuchuser/x"]),
         ({"backbone": "gtp2"}, ["unknown backbone 'gtp2'", "gpt2"]),
         ({"backbone_options": {"layers": 99}}, ["layers=99", "has 4 layers", "with init 'random' give 1 to 48"]),
         ({"arm": "frozen-pretraned"}, ["unknown arm 'frozen-pretraned'", "Did you mean 'frozen-pretrained'"]),
@@ -314,6 +316,11 @@ def test_every_missing_field_is_named() -> None:
 def test_names_in_a_notebook_that_are_no_parameters_do_not_disturb() -> None:
     names = SPEC | {"In": [""], "Out": {}, "_": 3, "__name__": "__main__", "np": np, "exit": print, "folder": None}
     assert parameters_to_spec(names) == resolve(SPEC)
+
+
+def test_a_notebook_says_how_papermill_is_given_a_list() -> None:
+    with pytest.raises(SpecError, match=r"seeds = 0: must be a list \(papermill takes lists with -y, .*parameters\)"):
+        parameters_to_spec(SPEC | {"seeds": 0})
 
 
 def test_a_misspelt_notebook_parameter_is_refused() -> None:

@@ -470,6 +470,8 @@ def test_a_sweep_that_starts_from_kept_weights_keeps_none(tmp_path: Path) -> Non
         ({"pretrained_by": 1}, "pretrained_by = 1: must be text.*sweep 1"),
         ({"keep_as": {"a": 1}}, "keep_as = .*must be text.*sweep 1"),
         ({"keep_as": "a.b"}, "keep_as = 'a.b': must be a name"),
+        ({"keep_as": ["a", "b"]}, r"keep_as = \['a', 'b'\]: must be a name.*sweep 1"),
+        ({"task_options": 5, "length": 4, "task": "bit-xor"}, r"task_options = 5: must be a mapping .*sweep 1"),
         ({"measures": 5}, "measures = 5: must be a list of names.*sweep 1"),
         ({"measures": "attention"}, "measures = 'attention': must be a list of names"),
         ({"backbone": {"a": 1}}, "backbone = .*must be text"),

@@ -53,6 +53,14 @@ def test_names_become_folders_and_enter_the_hash(study: Path) -> None:
     assert sweeps(study)[1].hash != before
 
 
+def test_a_task_of_ones_own_may_have_an_underscore(study: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(fpt.tasks.TASKS, "my_task", fpt.tasks.TASKS["bit-memory"])
+    (study / "study.yaml").write_text(STUDY.replace("bit-memory", "my_task"))
+    keeper, user = sweeps(study)
+    assert keeper.task == "my_task"
+    assert user.pretrained_by == keeper.folder_name
+
+
 def test_the_backbone_starts_from_what_was_kept(study: Path) -> None:
     keeper, user = sweeps(study)
     with pytest.raises(WeightsError, match=r"run that sweep of the study first"):

@@ -117,6 +117,8 @@ def test_the_data_folder_is_the_argument_or_fpt_data_or_the_cache(monkeypatch: p
     monkeypatch.setenv("FPT_DATA", "/somewhere")
     assert fpt.tasks.data_folder() == Path("/somewhere")
     assert fpt.tasks.data_folder("here") == Path("here")
+    monkeypatch.setenv("FPT_DATA", "~nosuchuser/x")  # no home to expand: a folder that is not there
+    assert fpt.tasks.data_folder() == Path("~nosuchuser/x")
     monkeypatch.delenv("FPT_DATA")
     assert fpt.tasks.data_folder() == Path.home() / ".cache" / "fpt"
     monkeypatch.setenv("XDG_CACHE_HOME", "/elsewhere")
