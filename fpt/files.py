@@ -16,8 +16,9 @@ from fpt.errors import DataError, FptError
 @contextmanager
 def replaced(path: Path) -> Iterator[Path]:
     """A partial file to write; it takes the place of `path` at the end: after a crash at any moment the file is the
-    old one or the new one, never half of either. An error leaves the old one and removes the partial one."""
-    partial = path.with_name(f".{path.name}.part")
+    old one or the new one, never half of either. An error leaves the old one and removes the partial one. Each process
+    has a partial file of its own; that of a process that was killed stays, until `remove_partial`."""
+    partial = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
         yield partial
         _sync(partial)
@@ -25,6 +26,12 @@ def replaced(path: Path) -> Iterator[Path]:
         _sync(path.parent)
     finally:
         partial.unlink(missing_ok=True)  # there is none after the replacement
+
+
+def remove_partial(folder: Path) -> None:
+    """Remove the partial files of processes that were killed, where nobody else writes into the folder."""
+    for partial in folder.glob(".*.part"):
+        partial.unlink(missing_ok=True)
 
 
 def _sync(path: Path) -> None:

@@ -15,6 +15,7 @@ from pydantic import TypeAdapter
 
 from fpt import papers
 from fpt.evidence.cells import StudyCells
+from fpt.files import write_atomically
 from fpt.sweeps.ledger import RESULT
 from fpt.sweeps.study_file import FILE
 
@@ -43,9 +44,7 @@ def kept(kind: TypeAdapter[T], follows_from: Iterable[Path | str], make: Callabl
         return kind.validate_json(path.read_bytes())
     found = make()
     path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_suffix(f".{os.getpid()}")  # one a process
-    partial.write_bytes(kind.dump_json(found))
-    partial.replace(path)
+    write_atomically(path, kind.dump_json(found))
     return found
 
 

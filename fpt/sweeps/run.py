@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from fpt import models, tasks, training
 from fpt.errors import FptError, SpecError, WeightsError
-from fpt.files import check_writable, write_atomically, write_json
+from fpt.files import check_writable, remove_partial, write_atomically, write_json
 from fpt.models import weights
 from fpt.models.families import family
 from fpt.sweeps import ledger, selection
@@ -191,6 +191,7 @@ def _train(spec: SweepSpec, folder: Path, task: "Task", template: "Template") ->
     info = provenance(spec, folder, tables["runs"], task, template, fleets, clock)
     write_json(folder / ledger.RESULT, info)
     (folder / ledger.PROGRESS).unlink(missing_ok=True)
+    remove_partial(folder)
     shutil.rmtree(checkpoints, ignore_errors=True)  # a leftover costs nothing but room
     return info
 

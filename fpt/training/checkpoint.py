@@ -18,7 +18,7 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from fpt.errors import DataError, FptError
-from fpt.files import read_json, replaced, sha256, write_json
+from fpt.files import read_json, remove_partial, replaced, sha256, write_json
 from fpt.models.template import Template
 from fpt.tasks.task import Task
 from fpt.training.recipe import Recipe
@@ -50,6 +50,7 @@ class Folder:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.path.mkdir(parents=True, exist_ok=True)
+        remove_partial(self.path)  # which may be as large as the checkpoint
         self.next = time.monotonic() + EVERY
 
     def plan(self, identity: dict[str, Any]) -> dict[str, Any] | None:

@@ -244,6 +244,12 @@ def test_a_full_disk_is_an_error_that_says_so(task, small_backbones, tmp_path, m
     assert [path.read_bytes() for path in folder.path.iterdir()] == before  # the old one, and nothing half-written
 
 
+def test_what_a_killed_process_left_half_written_is_removed(tmp_path) -> None:
+    (tmp_path / ".part-0.safetensors.123.part").write_bytes(b"half")
+    Folder(tmp_path)
+    assert not list(tmp_path.iterdir())
+
+
 def test_too_small_a_disk_is_refused_before_the_start(task, small_backbones, tmp_path, monkeypatch) -> None:
     monkeypatch.setattr(shutil, "disk_usage", lambda _: shutil._ntuple_diskusage(10**9, 10**9, 1000))
     monkeypatch.setattr(Fleet, "step", lambda *_: pytest.fail("it began"))
