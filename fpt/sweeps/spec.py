@@ -42,8 +42,9 @@ PAPERMILL = {  # how lists and mappings are handed to the notebook
 class SweepSpec(Recipe):
     """One task x arm: the recipe of its runs, the grid of learning rates, and the seeds.
 
-    `arm` may be given instead of `init` and `trainable`. Lists are kept sorted, and what cannot matter (how a
-    pretrained arm would have been drawn at random) is set to its default: the same request is the same sweep.
+    `arm` may be given instead of `init` and `trainable`. Lists are kept sorted. Two fields that cannot matter are set:
+    `random_init` of a pretrained arm, and `extend` of a single rate. Others that change nothing make another sweep of
+    the same runs: `random_init` with init `statistics`, and `input_init` on a task of symbols.
     """
 
     task: str
