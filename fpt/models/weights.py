@@ -8,6 +8,7 @@ import os
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
+from http.client import HTTPException
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.request import Request, urlopen
@@ -147,7 +148,7 @@ def hub_answers(backbone: str) -> bool:
         urlopen(
             Request(hf_hub_url(entry.hub, CONFIG, revision=entry.revision), method="HEAD"), timeout=HUB_TIMEOUT
         ).close()
-    except OSError:  # urllib's errors are its subclasses
+    except (OSError, HTTPException):  # urllib's errors are subclasses of the first; the second: no HTTP
         return False
     return True
 

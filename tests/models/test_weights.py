@@ -4,6 +4,7 @@ import errno
 import json
 import shutil
 from functools import partial
+from http.client import BadStatusLine
 
 import huggingface_hub
 import pytest
@@ -63,6 +64,16 @@ def test_missing_weights_say_what_to_do(monkeypatch, tmp_path):
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     monkeypatch.setenv("FPT_WEIGHTS", str(tmp_path))
     with pytest.raises(WeightsError, match=r"openai-community/gpt2.*FPT_WEIGHTS.*tiny-lm"):
+        weights.find("gpt2")
+
+
+def test_a_network_that_answers_with_something_else_is_none(monkeypatch):
+    def sign_in(*_, **__):
+        raise BadStatusLine("Welcome! Please sign in")
+
+    monkeypatch.delenv("HF_HUB_OFFLINE")
+    monkeypatch.setattr(weights, "urlopen", sign_in)
+    with pytest.raises(WeightsError, match="the hub does not answer"):
         weights.find("gpt2")
 
 
