@@ -99,6 +99,9 @@ def npz(path: Path, variant: str, patch: int, padded: bool) -> Task:
     and is masked). A sixth of the training examples, stratified, is validation; where there are neither x_test nor
     y_test, the seed draws another sixth as test set. Raises DataError naming the array that is wrong."""
     train, *official = read_npz(path, tested=False)
+    if len(train) < (least := 2 if official else 3):
+        parts = "validation" if official else "validation and test"
+        raise DataError(f"{path}: x_train has {len(train)} examples; needed: {least} or more, for training, {parts}.")
     sixth = max(1, len(train) // 6)
     data = Finite(train, official[0] if official else sixth, partial(hold_out, count=sixth))
     card: dict[str, Any] = {"checksum": sha256(path), "source": f"your own: {path.name}", "licence": "your own"}

@@ -206,6 +206,20 @@ def test_without_a_test_set_of_its_own_the_seed_draws_one(padded: bool, tmp_path
         load("mnist", tmp_path)
 
 
+@pytest.mark.parametrize(("count", "test"), [(1, True), (1, False), (2, False)])
+def test_too_few_examples_to_be_divided_are_refused(count: int, test: bool, tmp_path: Path) -> None:
+    def save(count: int) -> None:
+        own = {"x_test": np.zeros((4, 8, 8), np.uint8), "y_test": np.zeros(4, int)} if test else {}
+        np.savez(tmp_path / "few.npz", x_train=np.zeros((count, 8, 8), np.uint8), y_train=np.zeros(count, int), **own)
+
+    least = 2 if test else 3
+    save(count)
+    with pytest.raises(DataError, match=rf"few\.npz: x_train has {count} examples; needed: {least} or more"):
+        load(f"npz:{tmp_path}/few.npz")
+    save(least)
+    assert load(f"npz:{tmp_path}/few.npz").split(0).batch(0, 1)
+
+
 def test_your_own_sequences(tmp_path: Path) -> None:
     np.savez_compressed(tmp_path / "mine.npz", **sequences())
     task = load(f"npz:{tmp_path}/mine.npz")
