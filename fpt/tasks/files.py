@@ -17,7 +17,7 @@ import torch
 from numpy.typing import NDArray
 
 from fpt.errors import DataError
-from fpt.files import sha256
+from fpt.files import sha256, write_atomically
 from fpt.tasks.arrays import Examples
 
 PARTS = ("train", "test")
@@ -97,9 +97,7 @@ def fetch(path: Path, md5: str, urls: Iterable[str], advice: str) -> Path:
             if (found := hashlib.md5(content).hexdigest()) != md5:
                 raise OSError(f"expected MD5 {md5}, found {found}")
             path.parent.mkdir(parents=True, exist_ok=True)
-            with tempfile.TemporaryDirectory(dir=path.parent) as scratch:  # its own, where several processes download
-                (Path(scratch) / path.name).write_bytes(content)
-                os.replace(Path(scratch) / path.name, path)
+            write_atomically(path, content)
             return path
         except (OSError, HTTPException) as error:
             reasons.append(f"{url}: {error}")

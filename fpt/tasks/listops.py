@@ -6,8 +6,6 @@ closing one.
 """
 
 import csv
-import os
-import tempfile
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from pathlib import Path
@@ -20,7 +18,7 @@ from numpy.typing import NDArray
 from tqdm import tqdm
 
 from fpt.errors import DataError
-from fpt.files import sha256
+from fpt.files import replaced, sha256, write_atomically
 from fpt.seeds import stream
 from fpt.tasks import LRA_ADVICE, LRA_LISTOPS
 from fpt.tasks.arrays import Examples, Finite, digest, hold_out, in_rows, last_rows, symbols
@@ -100,12 +98,9 @@ def cached(folder: Path, name: str, make: Callable[[], Corpus]) -> Corpus:
         if not (path.is_file() and record.is_file()):
             corpus = make()
             folder.mkdir(parents=True, exist_ok=True)
-            with tempfile.TemporaryDirectory(dir=folder) as scratch:
-                np.savez(Path(scratch) / path.name, **corpus._asdict())
-                found = sha256(Path(scratch) / path.name)
-                (Path(scratch) / record.name).write_text(found + "\n")
-                os.replace(Path(scratch) / path.name, path)
-                os.replace(Path(scratch) / record.name, record)
+            with replaced(path) as partial, partial.open("wb") as file:
+                np.savez(file, **corpus._asdict())
+            write_atomically(record, f"{sha256(path)}\n".encode())
             return corpus
         expected = record.read_text().strip()
     except OSError as error:
