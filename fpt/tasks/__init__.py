@@ -10,7 +10,7 @@ from pathlib import Path
 from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any
 
-from fpt.errors import DataError, SpecError, check_known, check_options
+from fpt.errors import SpecError, check_known, check_options
 from fpt.files import cache_folder, from_workspace
 
 if TYPE_CHECKING:
