@@ -7,7 +7,7 @@ from importlib import import_module
 from typing import Any
 
 PUBLIC = {  # module -> names that notebooks, pages and users rely on
-    "runs": "find_study load_curves load_runs studies sweeps_table",
+    "runs": "find_study load_runs studies sweeps_table",
     "cells": "StudyCells every_study study_cells",
     "verdicts": "all_verdicts overall",
     "baselines": "baseline_scores counted floor known_scores",

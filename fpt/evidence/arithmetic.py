@@ -10,17 +10,19 @@ from typing import Any, cast
 
 import numpy as np
 
+from fpt.errors import SpecError, check_known, unknown
 from fpt.evidence import sizes
 from fpt.evidence.reading import CONTRADICTED, NOT_TESTED, SUPPORTED
 from fpt.evidence.sizes import SIZES
-from fpt.papers import claim, paper_of, printed_at, table
-from fpt.papers.schema import ARITHMETIC, Claim, Comparison, Number
+from fpt.papers import claim, paper_of, table
+from fpt.papers.schema import Claim, Comparison, Number
 from fpt.tasks import CIFAR10, data_folder, entry
 
 Finding = tuple[bool | None, str]
 
 CLOSE = 1.2  # "about the same number": within this factor
 FROZEN = "what is attended to still moves with input, positions and layer-norm gains"
+GAP = ("train", "test")  # the places of what a gap prints
 MNIST_CLASSES = (5923, 6742, 5958, 6131, 5842, 5421, 5918, 6265, 5851, 5949)  # of the 60,000 training images
 CIFAR10_BATCHES = (  # images of each class in data_batch_1 to 5, counted
     (1005, 974, 1032, 1016, 999, 937, 1030, 1001, 1025, 981),
@@ -32,10 +34,11 @@ CIFAR10_BATCHES = (  # images of each class in data_batch_1 to 5, counted
 
 
 def computed(claim: Claim) -> tuple[str, str]:
-    """Verdict and note."""
+    """Verdict and note. Raises SpecError where the claim names a function that does not exist."""
     if claim.printed:
         holds, note = _compared(claim.printed)
     else:
+        check_known("function of fpt.evidence.arithmetic", claim.arithmetic, FUNCTIONS, f"claim {claim.id}")
         holds, note = FUNCTIONS[claim.arithmetic](claim)
     return NOT_TESTED if holds is None else SUPPORTED if holds else CONTRADICTED, note
 
@@ -45,8 +48,7 @@ def _compared(comparisons: Iterable[Comparison]) -> Finding:
     for each in comparisons:
         numbers = []
         for task in each.tasks:
-            sources = [claim(place.claim) if place.claim else table(place.table) for place in each.of]
-            first, second = (np.array(printed_at(*both, task)) for both in zip(each.of, sources, strict=True))
+            first, second = (printed_at(place, task) for place in each.of)
             apart = np.abs(first - second)
             found.append({"equal": apart <= each.by, "differ": apart > each.by, "below": first < second}[each.relation])
             numbers.append(f"{entry(task).title if task else ''} {_listed(first)} and {_listed(second)}".strip())
@@ -63,6 +65,25 @@ def _named(place: Number) -> str:
     what = "" if place.of == "value" else f"{place.of} of "
     less = f" less the best of {', '.join(others)}" if others else ""
     return f"{what}{label}{less} ({', '.join(re.findall('Table [0-9]+', read.where))})"
+
+
+def printed_at(place: Number, task: str) -> "np.ndarray[Any, Any]":
+    """The number printed there for a task, several where a claim has them. Raises SpecError where there is none."""
+    if place.claim:
+        return np.atleast_1d(claim(place.claim).numbers[place.number])
+    printed = {row: entry.printed[task] for row, entry in table(place.table).rows.items() if task in entry.printed}
+    if missing := {place.row, *place.minus} - {*printed}:
+        raise unknown(f"row of {place.table} on {task}", min(missing), printed)
+
+    def number(row: str) -> Any:
+        value: Any = printed[row].value
+        both = isinstance(value, tuple) and place.of in GAP
+        found = value[GAP.index(place.of)] if both else getattr(printed[row], place.of, None)
+        if not isinstance(found, int | float):
+            raise SpecError(f"{place.table}, row {row!r}: no number is printed as `of: {place.of}` on {task}")
+        return found
+
+    return np.atleast_1d(np.round(number(place.row) - max(map(number, place.minus), default=0), 6))
 
 
 def _listed(numbers: Iterable[float]) -> str:
@@ -278,4 +299,6 @@ def o24_printed_differences(_: Claim) -> Finding:
     return list(off.values()) == [0.1, 0.1], "; ".join(off)
 
 
-FUNCTIONS: dict[str, Callable[[Claim], Finding]] = {name: globals()[name] for name in ARITHMETIC}
+FUNCTIONS: dict[str, Callable[[Claim], Finding]] = {  # those named after a claim
+    name: function for name, function in globals().items() if re.match(r"[lor]\d\d_", name)
+}

@@ -192,13 +192,10 @@ def readings_of(rule: Rule, study: StudyCells) -> list[Reading]:
     readings = [Reading(rule, cells) for cells in study.by_task(table(rule.table)).values()]
     planned = [each for each in readings if all(row in each.cells and each.cells[row].spec for row in each.needed)]
     planned = [each for each in planned if _differ([cell.spec for cell in each.rows.values() if cell.spec])]
-    return [each for each in planned if not rule.tasks or _speaks_of(each.any_cell, rule.tasks)]
-
-
-def _speaks_of(cell: Cell, tasks: Sequence[str]) -> bool:
-    """Whether a cell says something of these tasks. One that stands for others beside them does not: it cannot tell
-    apart what the claim does."""
-    return cell.task in tasks or (len(cell.stands_for) > 0 and {*cell.stands_for} <= {*tasks})
+    if not rule.tasks:
+        return planned
+    # What stands for other tasks too cannot tell apart what the claim does.
+    return [each for each in planned if each.task in rule.tasks or {*each.any_cell.stands_for} <= {*rule.tasks}]
 
 
 def _differ(specs: Sequence[SweepSpec]) -> bool:

@@ -197,10 +197,13 @@ def load_sweeps(study: Study, origin: Origin = "auto") -> dict[str, SweepTables]
     return found
 
 
-def load_runs(study_folder: str | Path, origin: Origin = "auto") -> pd.DataFrame:
-    """One row per run of the study's finished sweeps; no rows (but all columns) where there are none.
+def load_runs(
+    study_folder: str | Path, origin: Origin = "auto", table: Literal["runs", "curves"] = "runs"
+) -> pd.DataFrame:
+    """One row per run of the study's finished sweeps, or per run and evaluation (`curves`); no rows (but all columns)
+    where there are none.
 
-    Columns: those of runs.parquet (accuracies are fractions), the resolved spec, `label` (FP, FR fixed, ...),
+    Columns: those of the parquet file (accuracies are fractions), the resolved spec, `label` (FP, FR fixed, ...),
     `setup` (what must be equal for two sweeps to be compared), `selected` (this run's rate is the tuned one of its
     seed: the best over the other seeds), `study`, `origin` ("own" or "published") and `commit` (of the code that ran).
     "auto" takes the reader's own results when they are complete, else the published ones, else the reader's unfinished
@@ -208,12 +211,10 @@ def load_runs(study_folder: str | Path, origin: Origin = "auto") -> pd.DataFrame
 
     Raises SpecError for a bad study file or origin, DataError for a table that cannot be read.
     """
-    return _tidy(study_folder, origin, "runs")
-
-
-def load_curves(study_folder: str | Path, origin: Origin = "auto") -> pd.DataFrame:
-    """One row per run and evaluation, with the same added columns as `load_runs`."""
-    return _tidy(study_folder, origin, "curves")
+    study = load_study(study_folder)
+    frames = [sweep.tidy(table).assign(study=study.folder.name) for sweep in load_sweeps(study, origin).values()]
+    empty = pd.DataFrame(columns=[*COLUMNS[table], *ADDED], dtype=object)
+    return pd.concat(frames, ignore_index=True) if frames else empty
 
 
 def sweeps_table(study_folder: str | Path, origin: Origin = "auto") -> pd.DataFrame:
@@ -252,13 +253,6 @@ def _chosen(states: list[SweepState], origin: Origin) -> Origin:
         return asked
     complete, any_published = all(state.result for state in states), any(state.published for state in states)
     return "own" if complete or not any_published else "published"
-
-
-def _tidy(study_folder: str | Path, origin: Origin, table: Literal["runs", "curves"]) -> pd.DataFrame:
-    study = load_study(study_folder)
-    frames = [sweep.tidy(table).assign(study=study.folder.name) for sweep in load_sweeps(study, origin).values()]
-    empty = pd.DataFrame(columns=[*COLUMNS[table], *ADDED], dtype=object)
-    return pd.concat(frames, ignore_index=True) if frames else empty
 
 
 def _table(path: Path) -> pd.DataFrame:

@@ -12,7 +12,7 @@ from fpt.models.families import layer_of
 from fpt.models.weights import local_folder, pretrained_state
 
 SIZES = {"small": "gpt2", "medium": "gpt2-medium", "large": "gpt2-large", "XL": "gpt2-xl"}
-DEFAULT_STD, REFERENCE_WIDTH = 0.02, 768
+DEFAULT_STD = 0.02
 LSTM = {"layers": 12, "residual": True, "positions": True}
 
 
@@ -56,11 +56,6 @@ def library_total(backbone: str) -> int:
 def lstm_parameters() -> dict[str, int]:
     """How many parameters train in a frozen 12-layer LSTM with residual connections and positions."""
     return {name: int(counts(name, **LSTM)["trainable"].sum()) for name in ("lstm", "lstm-released")}
-
-
-def matched_std(backbone: str) -> float:
-    """The default standard deviation of GPT-2's weights, matched to the width of the backbone."""
-    return float(DEFAULT_STD * (REFERENCE_WIDTH / shape(backbone)[1]) ** 0.5)
 
 
 def spread(backbone: str) -> pd.DataFrame:

@@ -2,24 +2,22 @@
 
 import hashlib
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from functools import cache
-from itertools import product
 from pathlib import Path
 from typing import Any
 
-from fpt.documents import line_of, read_document, read_model
+from fpt.documents import line_of, read_model
 from fpt.errors import SpecError, check_known, unknown
-from fpt.papers.schema import ALONE, ARITHMETIC, ATTENDS, BASELINES, PAIRS, Claim, Number, Paper, Printed, Rule, Table
+from fpt.papers.schema import ALONE, ATTENDS, BASELINES, PAIRS, Claim, Paper, Rule, Table
 
 MOST_PRIMARY = 6
-GAP = ("train", "test")  # the places of what a gap prints
 FOLDERS = [Path(__file__).parent]  # every .yaml file in them is a paper
 
 
 def load_paper(path: Path, label: str = "") -> Paper:
-    """Read and check one paper. Raises SpecError with file and line for everything in it that does not fit together;
-    `papers` does so for the numbers that claims compare, which may stand in another paper."""
+    """Read and check one paper. Raises SpecError with file and line for everything that does not fit together, but for
+    `printed` and `arithmetic`, which are read when the claim is decided: they may name what is in another paper."""
     label = label or path.name
     paper, node = read_model(Paper, path, label)
     for place, message in _contradictions(paper):
@@ -43,8 +41,6 @@ def _contradictions(paper: Paper) -> Iterator[tuple[list[Any], str]]:
         if table.until != "threshold" and table.until not in table.rows:
             yield ["tables", name, "until"], str(unknown("row", table.until, table.rows))
     for name, claim in paper.claims.items():
-        if claim.arithmetic and claim.arithmetic not in ARITHMETIC:
-            yield ["claims", name, "arithmetic"], str(unknown("function", claim.arithmetic, ARITHMETIC))
         for rule in claim.rule:
             yield from ((["claims", name, "rule"], message) for message in _rule_contradictions(paper, claim, rule))
 
@@ -81,26 +77,11 @@ def _rule_contradictions(paper: Paper, claim: Claim, rule: Rule) -> Iterator[str
         yield f"drop leads to a learning rate, level = {rule.level!r} is none"
 
 
-def _unprinted(paper: Paper, found: Sequence[Paper]) -> Iterator[tuple[list[Any], str]]:
-    """(place, message) of every number that a claim compares with another and that none of the papers prints."""
-    known = {name: each for other in found for name, each in (other.claims | other.tables).items()}
-    for name, claim in paper.claims.items():
-        for number, compared in enumerate(claim.printed):
-            for place, task in product(compared.of, compared.tasks):
-                try:
-                    check_known("claim or table", place.claim or place.table, known)
-                    printed_at(place, known[place.claim or place.table], task)
-                except SpecError as error:
-                    yield ["claims", name, "printed", number], str(error)
-
-
 @cache
 def papers() -> dict[str, Paper]:
-    """Every paper by name, in the order in which they are shown. Raises SpecError for a name that stands in two, and
-    for a number that a claim compares and that none of them prints."""
+    """Every paper by name, in the order in which they are shown. Raises SpecError for a name that stands in two."""
     paths = [path for folder in FOLDERS for path in sorted(folder.glob("*.yaml"))]
-    read = [(load_paper(path, label), path, label) for path in paths for label in [f"fpt/papers/{path.name}"]]
-    found = sorted((paper for paper, *_ in read), key=lambda paper: paper.place)
+    found = sorted((load_paper(path, f"fpt/papers/{path.name}") for path in paths), key=lambda paper: paper.place)
     owners: dict[str, str] = {}
     for paper in found:
         for name in (paper.name, *paper.tables, *paper.claims):
@@ -110,9 +91,6 @@ def papers() -> dict[str, Paper]:
     primary = [name for paper in found for name, claim in paper.claims.items() if claim.primary]
     if len(primary) > MOST_PRIMARY:
         raise SpecError(f"primary: {', '.join(primary)}; all papers together have at most {MOST_PRIMARY} such claims")
-    for paper, path, label in read:
-        for place, message in _unprinted(paper, found):
-            raise SpecError(f"{label}, line {line_of(read_document(path, label)[1], place)}: {message}")
     return {paper.name: paper for paper in found}
 
 
@@ -157,23 +135,3 @@ def table(name: str) -> Table:
     tables = {key: each for paper in papers().values() for key, each in paper.tables.items()}
     check_known("table", name, tables)
     return tables[name]
-
-
-def printed_at(place: Number, source: Table | Claim, task: str) -> list[float]:
-    """The number printed there for a task, several where a claim has them. Raises SpecError where there is none."""
-    try:
-        if isinstance(source, Claim):
-            found = source.numbers[place.number]
-            return [float(each) for each in (found if isinstance(found, list) else [found])]
-        for row in (place.row, *place.minus):
-            check_known(f"row of {source.id}", row, source.rows)
-        first, *others = (_in_cell(source.rows[row].printed[task], place.of) for row in (place.row, *place.minus))
-        return [round(first - max(others, default=0), 6)]
-    except (LookupError, TypeError, ValueError):
-        given = place.model_dump(exclude_defaults=True)
-        raise SpecError(f"no number is printed on {task or 'no task'} at {given}") from None
-
-
-def _in_cell(cell: Printed, of: str) -> Any:
-    value: Any = cell.value
-    return value[GAP.index(of)] if of in GAP else getattr(cell, of)

@@ -70,12 +70,6 @@ ATTENDS = {  # the scores of `attends`, in words
 LEVELS = tuple(f"exact to depth {depth}" for depth in range(10))  # of ListOps: deeper lists count as typical ones
 BASELINES = ("chance", "linear classifier", "majority class", "copy the visible bits", "outermost operator", *LEVELS)
 NEVER = "never"  # the only text that a table prints: of steps
-ARITHMETIC = (  # functions of fpt.evidence.arithmetic
-    "l19_lstm_parameters", "l29_trained_parameters", "l30_parameter_shares", "l32_spread_of_weights",
-    "l50_model_shapes", "l51_token_shapes", "l52_frozen_communication", "o01_transposed_digits", "o02_input_bias",
-    "o04_cifar10_width", "o05_mnist_size", "o06_six_strings", "r21_listops_data", "r24_batches_balanced",
-    "o26_batches_not_balanced", "r25_mnist_split", "r29_enlarged_positions", "o24_printed_differences",
-)  # fmt: skip
 PAIRS = {"inverts", "never_reaches", "fixed_and_tuned", "plane", "crossing"}
 
 
@@ -150,7 +144,7 @@ class Claim(_Strict):
     rule: Annotated[tuple[Rule, ...], BeforeValidator(_rules)] = ()  # several: all must hold
     documentary: str = ""
     primary: bool = False  # corrected together with the other primary claims, of which there are at most six
-    arithmetic: str = ""  # one of ARITHMETIC
+    arithmetic: str = ""  # function of fpt.evidence.arithmetic
     printed: tuple[Comparison, ...] = ()  # all must hold
 
     @model_validator(mode="after")

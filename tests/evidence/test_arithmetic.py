@@ -154,6 +154,12 @@ def test_the_counts_are_those_of_the_data() -> None:
     assert batches == [list(batch) for batch in arithmetic.CIFAR10_BATCHES]
 
 
+def test_an_unknown_function_is_named() -> None:
+    claim = Claim(id="T-01", says="so", where="there", arithmetic="o02_input_bia")
+    with pytest.raises(SpecError, match=r"o02_input_bia.*claim T-01.*Did you mean 'o02_input_bias'"):
+        computed(claim)
+
+
 def comparison(relation: str, row: str, other: str, **fields: Any) -> Claim:
     places = [{"table": "lu-table-2", "row": name} for name in (row, other)]  # cifar10: FPT 68.2, random 61.7
     entry = {"relation": relation, "of": places, "tasks": ["cifar10"], **fields}
@@ -184,5 +190,12 @@ def test_the_note_names_the_rows_their_tables_and_the_tasks() -> None:
 
 
 def test_a_number_that_no_table_prints_is_named() -> None:
-    with pytest.raises(SpecError, match=r"row of lu-table-2 'randon'.*Did you mean 'random'"):
+    with pytest.raises(SpecError, match=r"row of lu-table-2 on cifar10 'randon'.*Did you mean 'random'"):
         computed(comparison("equal", "FPT", "randon"))
+
+
+@pytest.mark.parametrize("of", ["train", "sem"])
+def test_a_part_of_a_number_that_is_not_printed_is_named(of: str) -> None:
+    entry = {"relation": "equal", "of": [{"table": "lu-table-2", "row": "FPT", "of": of}] * 2, "tasks": ["cifar10"]}
+    with pytest.raises(SpecError, match=rf"lu-table-2, row 'FPT': no number is printed as `of: {of}` on cifar10"):
+        computed(Claim(id="T-01", says="so", where="there", printed=[entry]))

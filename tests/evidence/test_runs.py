@@ -12,7 +12,7 @@ import pytest
 import synthetic
 
 from fpt.errors import DataError, SpecError
-from fpt.evidence import find_study, load_curves, load_runs, studies, sweeps_table
+from fpt.evidence import find_study, load_runs, studies, sweeps_table
 from fpt.evidence.cells import StudyCells, every_study
 from fpt.evidence.runs import label, load_sweeps, rate_text
 from fpt.papers import table
@@ -37,7 +37,7 @@ def test_one_row_per_run_with_its_spec(study: Path, runs: pd.DataFrame) -> None:
 
 
 def test_curves_carry_the_same_columns(study: Path, runs: pd.DataFrame) -> None:
-    curves = load_curves(study)
+    curves = load_runs(study, table="curves")
     steps = Recipe(steps=400).evaluation_steps()
     assert len(curves) == len(steps) * len(runs)
     only_runs = {"best_step", "diverged_at", "train_accuracy_last", "test_accuracy_exact", "test_accuracy_last"}
@@ -51,7 +51,7 @@ def test_no_results_give_the_columns_and_no_rows(tmp_path: Path) -> None:
     assert empty.empty
     assert {"label", "selected", "learning_rate", "origin"} <= set(empty.columns)
     assert list(sweeps_table(study)["status"]) == ["waiting"] * 6
-    assert load_curves(study).empty
+    assert load_runs(study, table="curves").empty
 
 
 def test_own_results_only_when_complete(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

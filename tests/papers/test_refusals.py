@@ -1,6 +1,5 @@
 """Rows and rules that cannot mean anything are refused when the file is read, with its line."""
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -72,11 +71,6 @@ def test_the_toy_paper_is_read(tmp_path: Path) -> None:
         ("beats: [FP, UP]", "kind: [a], beats: [FP, UP]", r"line 15: claims.T-01.rule.*: needs one kind of rule"),
         ("beats: [FP, UP]", "kind: foo, beats: [FP, UP]", r"line 15: claims.T-01.rule.*: needs one kind of rule"),
         ("beats: [FP, UP]", "kind: order, beats: [FP, UP]", r"line 15: claims.T-01.rule.*: there is no such field"),
-        (
-            "rule: {beats: [FP, UP], table: toy-table-1}",
-            "arithmetic: o02_input_bia",
-            r"line 15: unknown function 'o02_input_bia'. Did you mean 'o02_input_bias'\?",
-        ),
         ("beats: [FP, UP]", "inverts: [FP, UP, FP]", r"line 15: inverts compares two rows; the rule names FP, UP, FP"),
         ("beats: [FP, UP]", "reaches: FP", r"line 15: reaches needs a level in percent, level = '' is none"),
         (
@@ -117,55 +111,6 @@ def test_the_toy_paper_is_read(tmp_path: Path) -> None:
 def test_what_cannot_be_read_is_refused(tmp_path: Path, old: str, new: str, message: str) -> None:
     with pytest.raises(SpecError, match=rf"toy\.yaml, {message}"):
         _load(tmp_path, old, new)
-
-
-FP = "{table: toy-table-1, row: FP}"
-
-
-@pytest.fixture
-def only_toy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr(papers, "FOLDERS", [tmp_path])
-    papers.papers.cache_clear()
-    yield
-    papers.papers.cache_clear()
-
-
-def _compare(tmp_path: Path, places: str, tasks: str) -> None:
-    """The toy paper with a claim that compares two numbers, twice: of the second time these."""
-    compared = [f"of: [{FP}, {FP}], tasks: [digits]", f"of: [{places}]{f', tasks: {tasks}' if tasks else ''}"]
-    lines = ["numbers: {a: 90, text: none}", "printed:", *(f"  - {{relation: equal, {each}}}" for each in compared)]
-    (tmp_path / "toy.yaml").write_text(
-        PAPER.replace("rule: {beats: [FP, UP], table: toy-table-1}", "\n    ".join(lines))
-    )
-
-
-def test_numbers_of_tables_and_of_claims_are_compared(tmp_path: Path, only_toy: None) -> None:
-    _compare(tmp_path, f"{FP}, {{claim: T-01, number: a}}", "[digits]")
-    assert list(papers.papers()) == ["toy"]
-
-
-@pytest.mark.parametrize(
-    ("places", "tasks", "message"),
-    [
-        (f"{FP}, {{table: toy-table-2, row: FP}}", "[digits]", "unknown claim or table 'toy-table-2'"),
-        (f"{FP}, {{table: toy-table-1, row: UR}}", "[digits]", "unknown row of toy-table-1 'UR'"),
-        (f"{FP}, {{table: toy-table-1, row: FP, minus: [UR]}}", "[digits]", "unknown row of toy-table-1 'UR'"),
-        (f"{FP}, {{table: toy-table-1, row: UP}}", "[digits]", "no number is printed on digits at {.*'row': 'UP'}"),
-        (f"{FP}, {FP}", "[digit]", "no number is printed on digit at {'table': 'toy-table-1', 'row': 'FP'}"),
-        (f"{FP}, {FP}", "", "no number is printed on no task at {'table': 'toy-table-1', 'row': 'FP'}"),
-        (f"{FP}, {{table: toy-table-1, row: FP, of: train}}", "[digits]", "no number .*'of': 'train'"),
-        (f"{FP}, {{table: toy-table-1, row: FP, of: sem}}", "[digits]", "no number .*'of': 'sem'"),
-        (f"{FP}, {{claim: T-02, number: a}}", "[digits]", "unknown claim or table 'T-02'. Did you mean 'T-01'"),
-        (f"{FP}, {{claim: T-01, number: b}}", "[digits]", "no number is printed on digits at {.*'number': 'b'}"),
-        (f"{FP}, {{claim: T-01, number: text}}", "[digits]", "no number is printed on digits at {.*'number': 'text'}"),
-    ],
-)
-def test_a_comparison_of_what_is_not_printed_is_refused(
-    tmp_path: Path, only_toy: None, places: str, tasks: str, message: str
-) -> None:
-    _compare(tmp_path, places, tasks)
-    with pytest.raises(SpecError, match=rf"^fpt/papers/toy\.yaml, line 18: {message}"):
-        papers.papers()
 
 
 def test_steps_may_be_never(tmp_path: Path) -> None:
