@@ -10,7 +10,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from fpt.errors import SpecError, check_known, unknown
+from fpt.errors import check_known, unknown
 from fpt.evidence import sizes
 from fpt.evidence.reading import CONTRADICTED, NOT_TESTED, SUPPORTED
 from fpt.evidence.sizes import SIZES
@@ -76,12 +76,8 @@ def printed_at(place: Number, task: str) -> "np.ndarray[Any, Any]":
         raise unknown(f"row of {place.table} on {task}", min(missing), printed)
 
     def number(row: str) -> Any:
-        value: Any = printed[row].value
-        both = isinstance(value, tuple) and place.of in GAP
-        found = value[GAP.index(place.of)] if both else getattr(printed[row], place.of, None)
-        if not isinstance(found, int | float):
-            raise SpecError(f"{place.table}, row {row!r}: no number is printed as `of: {place.of}` on {task}")
-        return found
+        cell: Any = printed[row]
+        return cell.value[GAP.index(place.of)] if place.of in GAP else getattr(cell, place.of)
 
     return np.atleast_1d(np.round(number(place.row) - max(map(number, place.minus), default=0), 6))
 

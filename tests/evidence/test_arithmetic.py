@@ -192,10 +192,3 @@ def test_the_note_names_the_rows_their_tables_and_the_tasks() -> None:
 def test_a_number_that_no_table_prints_is_named() -> None:
     with pytest.raises(SpecError, match=r"row of lu-table-2 on cifar10 'randon'.*Did you mean 'random'"):
         computed(comparison("equal", "FPT", "randon"))
-
-
-@pytest.mark.parametrize("of", ["train", "sem"])
-def test_a_part_of_a_number_that_is_not_printed_is_named(of: str) -> None:
-    entry = {"relation": "equal", "of": [{"table": "lu-table-2", "row": "FPT", "of": of}] * 2, "tasks": ["cifar10"]}
-    with pytest.raises(SpecError, match=rf"lu-table-2, row 'FPT': no number is printed as `of: {of}` on cifar10"):
-        computed(Claim(id="T-01", says="so", where="there", printed=[entry]))
