@@ -122,7 +122,7 @@ def test_data_of_ones_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     (spec,) = load_study(tmp_path).sweeps
     result = fpt.sweeps.run_sweep(spec)
     assert result.runs["test_accuracy"].between(0, 1).all()
-    assert result.info["data_checksum"] == fpt.tasks.npz_checksum("mine.npz")
+    assert result.info["data_checksum"] == fpt.files.sha256("mine.npz")
 
 
 def test_a_backbone() -> None:

@@ -279,16 +279,18 @@ def test_a_card_says_how_its_claim_is_decided() -> None:
     assert "Computed without runs. 1 = 1" in card("O-02", [Verdict("O-02", SUPPORTED, note="1 = 1")]).get_text()
 
 
-OWN = "each at its own learning rate."
+OWN, PRINTED = "each at its own learning rate.", "all at the rate that the paper prints."
 IN_WORDS = {
     "L-21": "More steps to reach the threshold than “FPT”, 4 to 9 times as many: “pretrained on Bit Memory”. Read in "
-    f"section 3.4, Table 6, on Bit XOR, {OWN} Only the paper's own models on its own tasks decide it.",
+    f"section 3.4, Table 6, on Bit XOR, {PRINTED} Only the paper's own models on its own tasks decide it.",
     "R-08": "The best learning rate of “Unfrozen Pretrained” is at most 1/3 of that of “Frozen Pretrained”. Read in "
-    "Table 1, on most tasks that have these rows.",
+    "Table 1, on most of the tasks that have these rows.",
+    "L-38": "At the paper's learning rate “+ attention” loses more than 10 points against its own rate, or diverges. "
+    "Read in section 3.11, Table 13, on at least one of MNIST, CIFAR-10 and CIFAR-10 LRA.",
     "R-03": "“Unfrozen Pretrained” is above “Frozen Pretrained” and “Frozen Random” by more than 5 points. Read in "
     f"Table 1, on ListOps, CIFAR-10 and CIFAR-10 LRA, {OWN}",
     "P-03": "“Frozen Pretrained” is above “Unfrozen Pretrained” and “Unfrozen Random”. Read on every task that has "
-    "these rows, all at the rate that the paper prints.",
+    f"these rows, {PRINTED}",
     "L-49": "From the paper's learning rate to 1e-3, “FPT” loses more than 0 points. Read in section 3.2, Table 2, on "
     "Homology.",
     "B-04": "The computed score is the printed number: outermost operator. Read on ListOps.",
