@@ -210,11 +210,10 @@ def decides(reading: Reading) -> bool:
 
 
 def tasks_in_words(rules: Sequence[Rule], readings: Sequence[Reading]) -> list[str]:
-    """How many of the tasks that the rules name are run, where that is not all of them; what stands in for others."""
-    named, run = _named(rules), {each.task for each in readings}
-    words = [f"{len(named & run)} of its {len(named)} tasks run here"] if readings and named - run else []
+    """What stands in for which of the tasks that the rules name."""
+    named = _named(rules)
     others = {each.task: named & {*each.any_cell.stands_for} for each in readings if each.task not in named}
-    return words + [f"{task} stands in for {' and '.join(sorted(tasks))}" for task, tasks in others.items() if tasks]
+    return [f"{task} stands in for {' and '.join(sorted(tasks))}" for task, tasks in others.items() if tasks]
 
 
 def _named(rules: Sequence[Rule]) -> set[str]:

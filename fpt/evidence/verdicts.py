@@ -202,7 +202,8 @@ def _judged(claim: Claim, rules: Sequence[Rule], study: StudyCells) -> Verdict |
     if not readings:
         return None
     decisive = [each for each in readings if decides(each)]
-    parts = [(each.rule, part) for each in decisive for part in parts_of(each)]
+    found = [(each, parts_of(each)) for each in decisive]
+    parts = [(each.rule, part) for each, some in found for part in some]
     by_rule = [(rule, [part for of, part in parts if of == rule and part.word not in LEFT_OUT]) for rule in rules]
     tested = [(rule, some) for rule, some in by_rule if some]
     every = tuple(part for _, part in parts)
@@ -211,7 +212,8 @@ def _judged(claim: Claim, rules: Sequence[Rule], study: StudyCells) -> Verdict |
     notes += [] if decisive else ["decided only at the paper's scale"]
     notes += [f"{len(tested)} of its {len(rules)} rules tested here"] if 0 < len(tested) < len(rules) else []
     notes += tasks_in_words(rules, decisive)
-    used = decisive or readings
+    # What was tested; where nothing was, what would be.
+    used = [each for each, some in found if any(part.word not in LEFT_OUT for part in some)] or decisive or readings
     return Verdict(
         claim.id,
         word,

@@ -93,14 +93,8 @@ def check_measures(spec: SweepSpec, task: "Task") -> None:
         )
 
 
-def check_keeper(spec: SweepSpec, keeper: SweepSpec | None) -> None:
-    """Refuse (SpecError) a sweep for which no sweep will keep weights (`keeper` is the one it names, if it is of the
-    study), or one whose backbone is another one, or another form of it."""
-    if keeper is None or WEIGHTS not in keeper.measures or keeper.pretrained_by:
-        raise SpecError(
-            f"pretrained_by = {spec.pretrained_by!r}: there are no such weights, and it is no sweep still to be "
-            "trained that will keep its own; name one of this study with keep_as that is not pretrained by another"
-        )
+def check_keeper(spec: SweepSpec, keeper: SweepSpec) -> None:
+    """Refuse (SpecError) a sweep whose pretrained weights another backbone, or another form of it, will keep."""
     own, kept = (
         with_options(each.backbone, canonical(each.backbone_options, models.backbone(each.backbone).options))
         for each in (spec, keeper)
@@ -124,8 +118,16 @@ def check_all(specs: Sequence[SweepSpec], study: Path) -> None:
     for spec in {str([getattr(spec, name) for name in (*DATA, *MODEL, *WORK)]): spec for spec in specs}.values():
         alike = spec
         try:
+            keeper = folders.get(spec.pretrained_by or "")
+            if keeper:
+                check_keeper(spec, keeper)
             if spec.pretrained_by and not (study / spec.pretrained_by / ledger.WEIGHTS).is_file():
-                check_keeper(spec, folders.get(spec.pretrained_by))
+                if keeper is None or WEIGHTS not in keeper.measures or keeper.pretrained_by:
+                    raise SpecError(
+                        f"pretrained_by = {spec.pretrained_by!r}: there are no such weights, and it is no sweep still "
+                        "to be trained that will keep its own; name one of this study with keep_as that is not "
+                        "pretrained by another"
+                    )
                 # Still to be trained; weights of its own would have the same shapes.
                 alike = spec.model_copy(update={"pretrained_by": None, "init": "random"})
             prepare(alike, folder=study, study=study)
