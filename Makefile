@@ -24,9 +24,9 @@ SHIP = find runs -path '*/published/*/notebook.ipynb' | tar cf - -T - | tar xf -
 CHECKED = .test
 KEPT = book/_build/verdicts
 
-# Tests run in three processes, since many of them wait for other processes. The cells of a notebook stay together
-# (loadfile).
-PROCESSES ?= 3
+# Two for the tests and two for the book, since many wait for other processes. The cells of a notebook stay together
+# (loadfile); files are taken in the order given, long ones first.
+PROCESSES ?= 2
 
 # One thing at a time, also under `make -j`: sweeps and book share the cores by themselves.
 .NOTPARALLEL:
@@ -62,11 +62,11 @@ compare: $(STAMP)
 	  print(beside("runs/laptop").to_string(index=False))'
 	@echo "The book: $(CURDIR)/book/_build/html/index.html"
 
-# The book is built while tests run, since many of them wait for other processes.
-test: lint  ## style, types, tests, notebooks, the book; without what repeats a faster test
-	@$(MAKE) built-book >/dev/null & book=$$!; $(MAKE) unit; status=$$?; \
-	  wait $$book || { cat $(CHECKED)/build.log; exit 1; }; exit $$status
-	@$(MAKE) read-book
+# The book is built and read while the tests run, since many of these wait for other processes; what it printed follows.
+test: $(STAMP)  ## style, types, tests, notebooks, the book; without what repeats a faster test
+	@log=$$(mktemp); $(MAKE) test-book >$$log 2>&1 & book=$$!; \
+	  trap 'kill $$book 2>/dev/null; rm -f $$log' EXIT; trap 'exit 130' INT TERM; \
+	  $(MAKE) lint unit; status=$$?; wait $$book || status=$$?; cat $$log; exit $$status
 	@echo "All checks passed."
 
 lint: $(STAMP)  ## style, types, pairs of notebooks
@@ -75,7 +75,7 @@ lint: $(STAMP)  ## style, types, pairs of notebooks
 	$(BIN)/mypy
 
 unit: $(STAMP)  ## the tests, and every notebook against its own checks
-	$(BIN)/python -m pytest tests notebooks --nbval-lax --nbval-current-env -n $(PROCESSES) --dist loadfile
+	$(BIN)/python -m pytest notebooks tests --nbval-lax --nbval-current-env -n $(PROCESSES) --dist loadfile --no-loadscope-reorder
 
 # From published results only, so that the checks are the same in a fresh clone and after `make report`.
 test-book: built-book read-book  ## build the book from published results, and run its tests

@@ -45,9 +45,9 @@ clip = 1.0
 warmup = 0.0  # share of the steps
 dropout = 0.1
 evaluations = 3
-evaluation_examples = 100  # None: all
-budget_examples = 100  # None: all
-test_examples = 100  # None: all
+evaluation_examples = 20  # None: all
+budget_examples = 20  # None: all
+test_examples = 20  # None: all
 compute_type = "auto"
 folder = None  # runs/<study>/<sweep>; None: a fresh temporary folder
 

@@ -1,5 +1,7 @@
 """Small random models saved to disk: the real loading code on weights that need no network."""
 
+import copy
+import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -18,17 +20,31 @@ def stand_ins() -> dict[str, str]:
     return {f"small-{entry.family}": name for name, entry in BACKBONES.items() if entry.pretrained}
 
 
+class Copies(dict[str, torch.nn.Module]):
+    """Models that a test may change: each access copies one (all six at once would take as long as saving them)."""
+
+    def __getitem__(self, name: str) -> torch.nn.Module:
+        return copy.deepcopy(super().__getitem__(name))
+
+
+@pytest.fixture(scope="session")
+def saved_backbones(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, torch.nn.Module]]:
+    """Random weights of every small backbone, saved once (half a second); tests get copies."""
+    folder = tmp_path_factory.mktemp("weights")
+    return folder, {name: save_random(tiny(entry), folder / name).eval() for name, entry in stand_ins().items()}
+
+
 @pytest.fixture
-def small_backbones(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, torch.nn.Module]:
+def small_backbones(
+    saved_backbones: tuple[Path, dict[str, torch.nn.Module]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Copies:
     """Registers small-gpt2, small-bert, ... with random weights under FPT_WEIGHTS; returns the library's own models."""
-    models: dict[str, torch.nn.Module] = {}
+    folder, models = saved_backbones
+    shutil.copytree(folder, tmp_path, dirs_exist_ok=True)
     for name, backbone in stand_ins().items():
-        entry = tiny(backbone)
-        monkeypatch.setitem(BACKBONES, name, entry)
-        model = save_random(entry, tmp_path / name)
-        models[name] = model.eval()
+        monkeypatch.setitem(BACKBONES, name, tiny(backbone))
     monkeypatch.setenv("FPT_WEIGHTS", str(tmp_path))
-    return models
+    return Copies(models)
 
 
 @pytest.fixture

@@ -127,13 +127,13 @@ def _runs(spec: SweepSpec, accuracy: Accuracy) -> pd.DataFrame:
 
 def _curves(spec: SweepSpec, runs: pd.DataFrame) -> pd.DataFrame:
     """Every run climbs from chance with the square root of the steps; B at the budgets is what A is."""
-    frames = []
-    for step in spec.evaluation_steps():
-        value = 0.1 + (runs["validation_accuracy"] - 0.1) * (step / spec.steps) ** 0.5
-        tested = value if step in spec.budgets() else math.nan
-        frame = runs[["sweep", "learning_rate", "seed"]].assign(step=step, validation_loss=2.3 * (1 - value))
-        frames.append(frame.assign(validation_accuracy=value, test_accuracy=tested, train_accuracy=tested))
-    return pd.concat(frames, ignore_index=True)
+    steps = pd.DataFrame({"step": spec.evaluation_steps()})
+    rows = steps.merge(runs[["sweep", "learning_rate", "seed", "validation_accuracy"]], how="cross")
+    value = 0.1 + (rows["validation_accuracy"] - 0.1) * (rows["step"] / spec.steps) ** 0.5
+    tested = value.where(rows["step"].isin(spec.budgets()))
+    return rows.assign(
+        validation_loss=2.3 * (1 - value), validation_accuracy=value, test_accuracy=tested, train_accuracy=tested
+    )
 
 
 def _attention(runs: pd.DataFrame) -> pd.DataFrame:

@@ -77,7 +77,15 @@ def test_a_model_of_the_library_is_a_row(model_type, listops, monkeypatch, tmp_p
 
 
 def recipe(**changes: float) -> Recipe:
-    fields = {"steps": 2, "evaluations": 1, "evaluation_examples": 20, "compute_type": "float32", "dropout": 0.0}
+    fields = {
+        "steps": 2,
+        "evaluations": 1,
+        "evaluation_examples": 20,
+        "budget_examples": 30,
+        "test_examples": 60,
+        "compute_type": "float32",
+        "dropout": 0.0,
+    }
     return Recipe(**fields | changes)
 
 

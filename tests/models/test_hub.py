@@ -97,7 +97,15 @@ def digits() -> Task:
 
 
 def recipe(**changes: object) -> Recipe:
-    fields = {"steps": 6, "evaluations": 1, "evaluation_examples": 20, "compute_type": "float32", "dropout": 0.0}
+    fields = {
+        "steps": 6,
+        "evaluations": 1,
+        "evaluation_examples": 20,
+        "budget_examples": 30,
+        "test_examples": 60,
+        "compute_type": "float32",
+        "dropout": 0.0,
+    }
     return Recipe(**fields | changes)
 
 

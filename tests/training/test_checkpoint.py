@@ -41,7 +41,15 @@ def task():
 
 
 def recipe(**changes) -> Recipe:
-    fields = {"steps": 12, "evaluations": 4, "evaluation_examples": 40, "compute_type": "float32", "dropout": 0.1}
+    fields = {
+        "steps": 12,
+        "evaluations": 4,
+        "evaluation_examples": 40,
+        "budget_examples": 30,
+        "test_examples": 60,
+        "compute_type": "float32",
+        "dropout": 0.1,
+    }
     return Recipe(**fields | changes)
 
 

@@ -12,7 +12,15 @@ RATES, SEEDS = [1e-3, 1e-2], [0, 5]
 
 
 def recipe(**changes) -> Recipe:
-    fields = {"steps": 150, "evaluations": 3, "evaluation_examples": 60, "compute_type": "float32", "dropout": 0.0}
+    fields = {
+        "steps": 150,
+        "evaluations": 3,
+        "evaluation_examples": 60,
+        "budget_examples": 30,
+        "test_examples": 60,
+        "compute_type": "float32",
+        "dropout": 0.0,
+    }
     return Recipe(**fields | changes)
 
 

@@ -30,7 +30,16 @@ def digits() -> Task:
 
 def recipe(**changes) -> Recipe:
     return Recipe(
-        **{"steps": 6, "evaluations": 3, "evaluation_examples": 50, "compute_type": "float32", "dropout": 0.0} | changes
+        **{
+            "steps": 6,
+            "evaluations": 3,
+            "evaluation_examples": 50,
+            "budget_examples": 30,
+            "test_examples": 60,
+            "compute_type": "float32",
+            "dropout": 0.0,
+        }
+        | changes
     )
 
 
@@ -105,9 +114,14 @@ def without_key_bias(name: str, value: torch.Tensor) -> torch.Tensor:
 
 
 @pytest.mark.parametrize(
-    "arm", ["frozen-random", "unfrozen-pretrained", *map(slow, ("frozen-pretrained", "unfrozen-random"))]
+    ("backbone", "arm"),
+    [
+        ("small-gpt2", "frozen-random"),
+        ("small-bert", "unfrozen-pretrained"),
+        *(slow("small-gpt2", arm) for arm in ("frozen-pretrained", "unfrozen-pretrained", "unfrozen-random")),
+        *(slow("small-bert", arm) for arm in ("frozen-pretrained", "frozen-random", "unfrozen-random")),
+    ],
 )
-@pytest.mark.parametrize("backbone", ["small-gpt2", "small-bert"])
 @pytest.mark.parametrize(("kind", "of_tensors", "of_logits"), [slow("float32", 1e-5, 1e-4), ("float64", 1e-9, 1e-9)])
 def test_a_fleet_equals_the_plain_loop(kind, of_tensors, of_logits, backbone, arm, digits, small_backbones):
     """After 200 steps. At rates ten times as large the unfrozen arms of models this small are chaotic: what is
@@ -369,7 +383,8 @@ def test_the_test_set_is_scored_with_the_best_and_with_the_last_parameters(digit
 
     monkeypatch.setattr(loop, "Best", Spy)
     template = fpt.models.build(digits, "small-gpt2", "random", "all")
-    runs = train_fleet(digits, template, recipe(steps=40, evaluations=8), [3e-3, 1e-1], [0, 1]).runs
+    whole = recipe(steps=40, evaluations=8, test_examples=None)
+    runs = train_fleet(digits, template, whole, [3e-3, 1e-1], [0, 1]).runs
     fleet, best = kept["fleet"], kept["best"]
     tests = stack([split.test for split in fleet.splits])
     expected = pd.DataFrame(identity(fleet))
@@ -440,5 +455,5 @@ def test_progress_reaches_the_end(digits, small_backbones):
 
 def test_it_learns(digits):
     template = fpt.models.build(digits, "tiny-lm", "random", "all")
-    runs = train_fleet(digits, template, Recipe(steps=150, evaluations=3, evaluation_examples=100), [1e-3], [0]).runs
-    assert runs["test_accuracy"].item() > 0.4  # chance is 0.1
+    runs = train_fleet(digits, template, Recipe(steps=60, evaluations=3, evaluation_examples=100), [1e-3], [0]).runs
+    assert runs["test_accuracy"].item() > 0.3  # chance is 0.1

@@ -29,7 +29,16 @@ def digits() -> Task:
 
 def recipe(**changes) -> Recipe:
     return Recipe(
-        **{"steps": 4, "evaluations": 2, "evaluation_examples": 50, "compute_type": "float32", "dropout": 0.0} | changes
+        **{
+            "steps": 4,
+            "evaluations": 2,
+            "evaluation_examples": 50,
+            "budget_examples": 30,
+            "test_examples": 60,
+            "compute_type": "float32",
+            "dropout": 0.0,
+        }
+        | changes
     )
 
 

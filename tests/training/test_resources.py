@@ -27,7 +27,15 @@ def digits() -> Task:
 
 
 def recipe(**changes) -> Recipe:
-    fields = {"steps": 6, "evaluations": 3, "evaluation_examples": 50, "compute_type": "float32", "dropout": 0.0}
+    fields = {
+        "steps": 6,
+        "evaluations": 3,
+        "evaluation_examples": 50,
+        "budget_examples": 30,
+        "test_examples": 60,
+        "compute_type": "float32",
+        "dropout": 0.0,
+    }
     return Recipe(**fields | changes)
 
 
