@@ -274,8 +274,8 @@ def every_study(root: Path | None = None, also: str = "") -> list[StudyCells]:
 Point = tuple[Cell, str | float, int | None]  # a cell, and the rate and the budget at which it is read
 
 
-def compared(plus: Sequence[Point], minus: Sequence[Point] = (), less: float = 0.0) -> Paired:
-    """The sum of the values of some cells minus that of others and the number `less`, paired by seed.
+def compared(plus: Sequence[Point], minus: Sequence[Point] = (), less: float = 0.0, noise: float = 0.0) -> Paired:
+    """The sum of the values of some cells minus that of others and the number `less` (of variance `noise`), by seed.
 
     By sign flips where a run collapsed. What is read twice on one side brings the noise of its test set twice.
     """
@@ -284,7 +284,7 @@ def compared(plus: Sequence[Point], minus: Sequence[Point] = (), less: float = 0
     times = Counter((cell.row, at, budget) for cell, at, budget in plus)
     times.subtract((cell.row, at, budget) for cell, at, budget in minus)
     collapsed = any(cell.collapsed(at, budget).any() for (_, at, budget), cell in where.items())
-    noise = sum(times[place] ** 2 * cell.test_noise(*place[1:]) for place, cell in where.items())
+    noise += sum(times[place] ** 2 * cell.test_noise(*place[1:]) for place, cell in where.items())
     return paired(first, second, collapsed, noise)
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from fpt.evidence.baselines import Score
 from fpt.evidence.cells import AT_PAPERS_RATE, NOT_RUN, PAPER_SCALE, TUNED, Cell, Point, StudyCells, compared, total
 from fpt.evidence.stats import MINIMUM_PAIRS, POINT, SIGNIFICANCE, Paired, seeds_for_half_width, seeds_needed
 from fpt.papers import paper_of, table
@@ -18,6 +19,7 @@ EDGE, DIVERGED, NOT_TESTED = "inconclusive (edge)", "inconclusive (diverged)", "
 MARGIN, LISTOPS_MARGIN = 1 * POINT, 2 * POINT  # comparable: within so much
 MANY = "1,000 are not enough"
 BY_RATE = ("drop", "inverts", "orders_differ", "lower_rate", "plane")  # read on the whole grid
+NOTHING = Score(0.0)
 FEW_TASKS = 3  # that are named
 AT_BOTH = ("unstable", "fixed_and_tuned")
 
@@ -133,11 +135,11 @@ class Reading:
         *,
         equivalence: bool = False,
         at: tuple[str | float, str | float] | None = None,
-        less: float = 0.0,
+        less: Score = NOTHING,
         comparison: str = "",
         notes: Iterable[str] = (),
     ) -> Part:
-        """Rows `plus` minus rows `minus` and the number `less`, at the rule's rate [or each side at its own]."""
+        """Rows `plus` minus rows `minus` and the score `less`, at the rule's rate [or each side at its own]."""
         rates = at or (self.rule.at, self.rule.at)
         both = zip((plus, minus), rates, strict=True)
         sides: list[list[Point]] = [[(self.rows[row], rate, None) for row in rows] for rows, rate in both]
@@ -148,8 +150,8 @@ class Reading:
         lost = [f"{cell.label} ({n})" for side in sides for cell, rate, _ in side if (n := cell.diverged(rate))]
         return self.part(
             comparison or " - ".join(f"{gap}{self.label(row)}" for row in (*plus, *minus)),
-            compared(sides[0], sides[1], less), low, high, equivalence=equivalence, up=up, down=down,
-            notes=[*notes, *_collapsed(sides, less), *([f"diverged runs: {', '.join(lost)}"] if lost else [])],
+            compared(*sides, less.share, less.standard_error**2), low, high, equivalence=equivalence, up=up, down=down,
+            notes=[*notes, *_collapsed(sides, less.share), *([f"diverged runs: {', '.join(lost)}"] if lost else [])],
         )  # fmt: skip
 
 

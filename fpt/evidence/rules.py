@@ -6,7 +6,7 @@ from itertools import pairwise
 
 from fpt.evidence import by_rate, planes, steps
 from fpt.evidence.attention import maps_of, scores
-from fpt.evidence.baselines import LINEAR, known_scores
+from fpt.evidence.baselines import LINEAR, Score, known_scores
 from fpt.evidence.cells import Cell
 from fpt.evidence.reading import CONTRADICTED, INCONCLUSIVE, NOT_TESTED, SUPPORTED, Part, Reading
 from fpt.evidence.stats import POINT, paired
@@ -76,21 +76,20 @@ def _larger(reading: Reading, one: tuple[str, str], other: tuple[str, str]) -> P
 def near(reading: Reading) -> list[Part]:
     numbers = [(row, printed.value) for row, cell in reading.rows.items() for printed in cell.printed.values()]
     gaps = [(row, value[0] - value[1] if isinstance(value, tuple) else value) for row, value in numbers]
-    return [_within(reading, row, n / 100, f"{n:g} as printed") for row, n in gaps if isinstance(n, int | float)]
+    return [_within(reading, row, Score(n / 100), f"{n:g} as printed") for row, n in gaps if isinstance(n, int | float)]
 
 
 def linear(reading: Reading) -> list[Part]:
-    known = known_scores(reading.task)
-    if LINEAR not in known:
+    score = known_scores(reading.task).get(LINEAR)
+    if score is None:
         return [reading.untested(f"no {LINEAR} was fitted")]
-    score = known[LINEAR].share
-    return [_within(reading, row, score, f"linear classifier ({100 * score:.1f})") for row in reading.rule.rows]
+    return [_within(reading, row, score, f"linear classifier ({100 * score.share:.1f})") for row in reading.rule.rows]
 
 
-def _within(reading: Reading, row: str, number: float, words: str) -> Part:
-    """The row within the margin of a number."""
+def _within(reading: Reading, row: str, score: Score, words: str) -> Part:
+    """The row within the margin of a score, which has an error of its own where it was counted."""
     words = f"{reading.label(row)} - {words}"
-    return reading.contrast([row], (), -reading.margin, reading.margin, equivalence=True, less=number, comparison=words)
+    return reading.contrast([row], (), -reading.margin, reading.margin, equivalence=True, less=score, comparison=words)
 
 
 def reaches(reading: Reading) -> list[Part]:

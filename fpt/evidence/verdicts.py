@@ -73,9 +73,9 @@ def verdict(claim: Claim, study: StudyCells) -> Verdict | None:
     """By the runs of one study; None where it has the rows of none of the claim's rules on a common task.
 
     Every part must hold (intersection-union, each at 5%), or most or some tasks (partial conjunction); a contradiction
-    counts after Holm's correction over the parts. Of several rules all must hold, of those that the study can test;
-    while some of it is not run yet, nothing is supported. Primary claims are Holm-corrected together, those that the
-    study tests at one scale.
+    counts after Holm's correction over the rules, within each over tasks, and within these over the parts. Of several
+    rules all must hold, of those that the study can test; while some of it is not run yet, nothing is supported.
+    Primary claims are Holm-corrected together, those that the study tests at one scale.
     """
     found = _by_rules(claim, claim.rule, study)
     return _corrected(found, study) if found and claim.primary and found.word not in LEFT_OUT else found

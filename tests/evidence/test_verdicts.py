@@ -149,7 +149,12 @@ CASES: dict[str, tuple[dict[str, Any], str, dict[str, list[Made]]]] = {
 
 @pytest.fixture(autouse=True)
 def _linear_score(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fpt.evidence.rules.known_scores", lambda task: {"linear classifier": Score(0.8, 400)})
+    counted(monkeypatch, 1_000_000)
+
+
+def counted(monkeypatch: pytest.MonkeyPatch, examples: int) -> None:
+    """A linear classifier that reached 80% of so many examples."""
+    monkeypatch.setattr("fpt.evidence.rules.known_scores", lambda task: {"linear classifier": Score(0.8, examples)})
 
 
 def made(monkeypatch: pytest.MonkeyPatch, kind: str, word: str) -> tuple[Claim, MadeStudy]:
@@ -175,6 +180,16 @@ def test_every_kind_comes_to_each_verdict(monkeypatch: pytest.MonkeyPatch, kind:
     assert found.word == word, found
     assert found.parts
     assert all(part.task == "digits" and part.comparison for part in found.parts)
+
+
+def test_a_score_of_few_examples_has_an_error_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    counted(monkeypatch, 400)  # 2 points
+    found = verdict(*made(monkeypatch, "linear", S))
+    assert found is not None
+    assert found.word == I
+    (part,) = found.parts
+    assert part.test.noise == pytest.approx(0.02**2)
+    assert part.test.half_width > 0.02
 
 
 def ruled(

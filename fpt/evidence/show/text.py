@@ -56,7 +56,7 @@ def score(found: Mapping[str, Sequence[Verdict]]) -> str:
     tested = {name: verdicts for name, verdicts in made.items() if scale_words(verdicts)}
     rest = {name: verdicts for name, verdicts in made.items() if name not in tested}
     scales = listed(sorted({scale_words(verdicts) for verdicts in tested.values()}))
-    chance = expected_false(verdict for verdicts in tested.values() for verdict in verdicts)
+    chance = expected_false(verdict for verdicts in tested.values() for verdict in deciding(verdicts))
     by_chance = f"chance alone would decide about {chance:.1f} of the verdicts of single studies behind them"
     by_runs = f" at {scales} scale: {tally(tested)} ({by_chance})" if tested else ""
     first = f"The papers make {len(made)} claims. Runs tested {len(tested)} of them{by_runs}."
