@@ -140,17 +140,17 @@ class Reading:
         notes: Iterable[str] = (),
     ) -> Part:
         """Rows `plus` minus rows `minus` and the score `less`, at the rule's rate [or each side at its own]."""
-        rates = at or (self.rule.at, self.rule.at)
-        both = zip((plus, minus), rates, strict=True)
+        both = zip((plus, minus), at or (self.rule.at, self.rule.at), strict=True)
         sides: list[list[Point]] = [[(self.rows[row], rate, None) for row in rows] for rows, rate in both]
         up, down = ([cell.label for cell, rate, _ in side if rate == TUNED and cell.at_edge] for side in sides)
         if self.any_cell.table.kind != "accuracy":  # an edge bounds an accuracy alone
             up = down = [*up, *down]
         gap = "gap of " if self.any_cell.table.kind == "gap" else ""
         lost = [f"{cell.label} ({n})" for side in sides for cell, rate, _ in side if (n := cell.diverged(rate))]
+        test = compared(sides[0], sides[1], less.share, less.standard_error**2)
         return self.part(
             comparison or " - ".join(f"{gap}{self.label(row)}" for row in (*plus, *minus)),
-            compared(*sides, less.share, less.standard_error**2), low, high, equivalence=equivalence, up=up, down=down,
+            test, low, high, equivalence=equivalence, up=up, down=down,
             notes=[*notes, *_collapsed(sides, less.share), *([f"diverged runs: {', '.join(lost)}"] if lost else [])],
         )  # fmt: skip
 
