@@ -25,7 +25,7 @@ CHECKED = .test
 KEPT = book/_build/verdicts
 
 # Two for the tests and two for the book, since many wait for other processes. The cells of a notebook stay together
-# (loadfile); files are taken in the order given, long ones first.
+# (loadfile), in the order given: by number of tests, files with few long ones would come last.
 PROCESSES ?= 2
 
 # One thing at a time, also under `make -j`: sweeps and book share the cores by themselves.

@@ -1,10 +1,11 @@
-"""Small random models saved to disk: the real loading code on weights that need no network."""
+"""Small random models saved to disk, the real loading code on weights that need no network; and a short recipe."""
 
 import copy
 import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -13,11 +14,18 @@ import fpt.tasks
 from fpt.models import BACKBONES, tiny
 from fpt.models.weights import save_random
 from fpt.tasks.task import Task
+from fpt.training import Recipe
 
 
 def stand_ins() -> dict[str, str]:
     """{small-FAMILY: a pretrained backbone of the family}, of every family that has one."""
     return {f"small-{entry.family}": name for name, entry in BACKBONES.items() if entry.pretrained}
+
+
+def short_recipe(**changes: Any) -> Recipe:
+    """A few steps without dropout in float32, scored on a few examples."""
+    fields = {"steps": 6, "evaluations": 3, "evaluation_examples": 50, "budget_examples": 30, "test_examples": 60}
+    return Recipe(**fields | {"compute_type": "float32", "dropout": 0.0} | changes)
 
 
 class Copies(dict[str, torch.nn.Module]):

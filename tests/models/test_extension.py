@@ -1,12 +1,14 @@
 """A new model of the library is a row, a new family a file; what is misspelt in either is refused by name."""
 
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from textwrap import dedent
 
 import pytest
 import small_models
 import torch
+from small_models import short_recipe
 from torch.func import functional_call
 from torch.nn.functional import cross_entropy, embedding
 from transformers import AutoModel
@@ -19,7 +21,6 @@ from fpt.models.layers import read_out
 from fpt.models.template import Template
 from fpt.models.weights import save_random
 from fpt.tasks.task import Task
-from fpt.training import Recipe
 from fpt.training.fleet import Fleet
 
 WITHOUT_POSITIONS = tuple(group for group in fpt.models.TRANSFORMER if group != "positions")
@@ -76,17 +77,7 @@ def test_a_model_of_the_library_is_a_row(model_type, listops, monkeypatch, tmp_p
     assert (dropped != losses).all()  # attention weights, at least
 
 
-def recipe(**changes: float) -> Recipe:
-    fields = {
-        "steps": 2,
-        "evaluations": 1,
-        "evaluation_examples": 20,
-        "budget_examples": 30,
-        "test_examples": 60,
-        "compute_type": "float32",
-        "dropout": 0.0,
-    }
-    return Recipe(**fields | changes)
+recipe = partial(short_recipe, steps=2, evaluations=1, evaluation_examples=20)
 
 
 @pytest.fixture

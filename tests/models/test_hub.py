@@ -3,6 +3,7 @@
 import json
 import shutil
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import huggingface_hub
@@ -11,6 +12,7 @@ import torch
 from huggingface_hub.errors import LocalEntryNotFoundError
 from plain_loop import plain_losses
 from safetensors.torch import load_file, save_file
+from small_models import short_recipe
 from torch.func import functional_call
 from torch.nn.functional import embedding, linear
 from transformers import CONFIG_MAPPING, AutoModel
@@ -27,7 +29,6 @@ from fpt.sweeps.smoke import stand_ins
 from fpt.sweeps.spec import SweepSpec, resolve
 from fpt.sweeps.study import load_study
 from fpt.tasks.task import Task
-from fpt.training import Recipe
 from fpt.training.checkpoint import Folder
 from fpt.training.fleet import Fleet
 from fpt.training.loop import Training
@@ -96,17 +97,7 @@ def digits() -> Task:
     return fpt.tasks.load("digits")  # 16 tokens, without
 
 
-def recipe(**changes: object) -> Recipe:
-    fields = {
-        "steps": 6,
-        "evaluations": 1,
-        "evaluation_examples": 20,
-        "budget_examples": 30,
-        "test_examples": 60,
-        "compute_type": "float32",
-        "dropout": 0.0,
-    }
-    return Recipe(**fields | changes)
+recipe = partial(short_recipe, evaluations=1, evaluation_examples=20)
 
 
 @pytest.mark.parametrize("model_type", [*FIELDS, *FURTHER])

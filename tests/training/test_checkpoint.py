@@ -5,12 +5,14 @@ import random
 import shutil
 import signal
 import time
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 from forked import PROCESSES
+from small_models import short_recipe
 
 import fpt.models
 import fpt.tasks
@@ -40,17 +42,7 @@ def task():
     return fpt.tasks.load("digits")
 
 
-def recipe(**changes) -> Recipe:
-    fields = {
-        "steps": 12,
-        "evaluations": 4,
-        "evaluation_examples": 40,
-        "budget_examples": 30,
-        "test_examples": 60,
-        "compute_type": "float32",
-        "dropout": 0.1,
-    }
-    return Recipe(**fields | changes)
+recipe = partial(short_recipe, steps=12, evaluations=4, evaluation_examples=40, dropout=0.1)
 
 
 def model(task, policy="fpt"):

@@ -4,10 +4,11 @@ from functools import partial
 
 import pytest
 import torch
+from small_models import short_recipe
 
 import fpt.models
 import fpt.tasks
-from fpt.training import Recipe, resources
+from fpt.training import resources
 from fpt.training.evaluate import even, score
 from fpt.training.fleet import Fleet
 from fpt.training.loop import Training
@@ -21,17 +22,7 @@ def task():
     return fpt.tasks.load("digits")
 
 
-def recipe(**changes) -> Recipe:
-    fields = {
-        "steps": 12,
-        "evaluations": 4,
-        "evaluation_examples": 20,
-        "budget_examples": 30,
-        "test_examples": 60,
-        "compute_type": "float32",
-        "dropout": 0.1,
-    }
-    return Recipe(**fields | changes)
+recipe = partial(short_recipe, steps=12, evaluations=4, evaluation_examples=20, dropout=0.1)
 
 
 @pytest.fixture

@@ -1,16 +1,19 @@
 """Fleets of every family of backbones: the runs one at a time, what moves, dropout, precision, cost."""
 
+from functools import partial
+
 import pytest
 import torch
 from flop import needed_flop
 from plain_loop import plain_losses
+from small_models import short_recipe
 from torch.func import functional_call
 from torch.utils.flop_counter import FlopCounterMode
 
 import fpt.models
 import fpt.tasks
 from fpt.tasks.task import Task
-from fpt.training import Recipe, features, train_fleet
+from fpt.training import features, train_fleet
 from fpt.training.checkpoint import Folder
 from fpt.training.fleet import Fleet
 from fpt.training.loop import Training
@@ -31,17 +34,7 @@ def listops() -> Task:
     return fpt.tasks.load("listops-short", train=200, heldout=50)  # lengths, a mask, an embedding input layer
 
 
-def recipe(**changes) -> Recipe:
-    fields = {
-        "steps": 6,
-        "evaluations": 2,
-        "evaluation_examples": 50,
-        "budget_examples": 30,
-        "test_examples": 60,
-        "compute_type": "float32",
-        "dropout": 0.0,
-    }
-    return Recipe(**fields | changes)
+recipe = partial(short_recipe, evaluations=2)
 
 
 @pytest.mark.parametrize("arm", ARMS)

@@ -1,27 +1,20 @@
 """Output-only training on cached features: the same runs, and none of the work below the output layer."""
 
+from functools import partial
+
 import pytest
 import torch
+from small_models import short_recipe
 
 import fpt.models
 import fpt.tasks
-from fpt.training import Recipe, features, train_fleet
+from fpt.training import features, train_fleet
 from fpt.training.fleet import Fleet
 
 RATES, SEEDS = [1e-3, 1e-2], [0, 5]
 
 
-def recipe(**changes) -> Recipe:
-    fields = {
-        "steps": 150,
-        "evaluations": 3,
-        "evaluation_examples": 60,
-        "budget_examples": 30,
-        "test_examples": 60,
-        "compute_type": "float32",
-        "dropout": 0.0,
-    }
-    return Recipe(**fields | changes)
+recipe = partial(short_recipe, steps=150, evaluation_examples=60)
 
 
 @pytest.mark.parametrize("init", ["pretrained", "random"])

@@ -5,6 +5,7 @@ import pytest
 import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from small_models import short_recipe as recipe
 from torch.func import functional_call
 from torch.nn.functional import cross_entropy
 from torch.optim.lr_scheduler import LambdaLR
@@ -26,21 +27,6 @@ RATES, SEEDS = [1e-3, 1e-2], [0, 5]
 @pytest.fixture(scope="module")
 def digits() -> Task:
     return fpt.tasks.load("digits")
-
-
-def recipe(**changes) -> Recipe:
-    return Recipe(
-        **{
-            "steps": 6,
-            "evaluations": 3,
-            "evaluation_examples": 50,
-            "budget_examples": 30,
-            "test_examples": 60,
-            "compute_type": "float32",
-            "dropout": 0.0,
-        }
-        | changes
-    )
 
 
 def plain_loop(

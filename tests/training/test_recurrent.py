@@ -1,8 +1,11 @@
 """LSTMs in fleets: equal to one run after the other, with randomness that is a seed's own; what trains, and learns."""
 
+from functools import partial
+
 import pytest
 import torch
 from flop import needed_flop
+from small_models import short_recipe
 from torch.func import functional_call
 from torch.nn.functional import cross_entropy
 
@@ -11,7 +14,7 @@ import fpt.tasks
 from fpt.cli.doctor import findings
 from fpt.seeds import generator
 from fpt.tasks.task import Task
-from fpt.training import Recipe, evaluate, features, resources, train_fleet
+from fpt.training import evaluate, features, resources, train_fleet
 from fpt.training.fleet import Fleet, stack
 
 pytestmark = pytest.mark.usefixtures("small_lstms")
@@ -27,19 +30,7 @@ def digits() -> Task:
     return fpt.tasks.load("digits")
 
 
-def recipe(**changes) -> Recipe:
-    return Recipe(
-        **{
-            "steps": 4,
-            "evaluations": 2,
-            "evaluation_examples": 50,
-            "budget_examples": 30,
-            "test_examples": 60,
-            "compute_type": "float32",
-            "dropout": 0.0,
-        }
-        | changes
-    )
+recipe = partial(short_recipe, steps=4, evaluations=2)
 
 
 def plain_loop(task, template, recipe, rate, seed) -> tuple[list[float], dict[str, torch.Tensor]]:

@@ -8,12 +8,13 @@ from types import SimpleNamespace
 
 import pytest
 import torch
+from small_models import short_recipe as recipe
 
 import fpt.models
 import fpt.tasks
 from fpt.errors import FptError
 from fpt.tasks.task import Task
-from fpt.training import Recipe, loop, resources, train_fleet
+from fpt.training import loop, resources, train_fleet
 from fpt.training.libraries import faster_libraries
 
 CPU = torch.device("cpu")
@@ -24,19 +25,6 @@ RATES, SEEDS = [1e-3, 1e-2], [0, 5]
 @pytest.fixture(scope="module")
 def digits() -> Task:
     return fpt.tasks.load("digits")
-
-
-def recipe(**changes) -> Recipe:
-    fields = {
-        "steps": 6,
-        "evaluations": 3,
-        "evaluation_examples": 50,
-        "budget_examples": 30,
-        "test_examples": 60,
-        "compute_type": "float32",
-        "dropout": 0.0,
-    }
-    return Recipe(**fields | changes)
 
 
 @pytest.fixture
