@@ -27,7 +27,7 @@
 # %% tags=["parameters"]
 corpus = "../tests/data/novel.txt"  # UTF-8 text
 corpus_name = "an extract of one novel"  # for the model card
-held_out_from = 40_000  # byte offset: what follows is never trained on
+held_out_from = 48_000  # byte offset: what follows is never trained on
 order = None  # None: the corpus itself; 0 to 3: a text drawn from its statistics
 steps = 3
 batch_size = 4

@@ -3,6 +3,7 @@
 A file is named by a hash of all that its content follows from, so it is never out of date.
 """
 
+import fcntl
 import hashlib
 import os
 from collections.abc import Callable, Iterable
@@ -32,7 +33,7 @@ def is_on() -> bool:
 def kept(kind: TypeAdapter[T], follows_from: Iterable[Path | str], make: Callable[[], T]) -> T:
     """What `make` gives of these files and words, by the package as it is; made where it is not there yet.
 
-    Several processes may ask at once: a file appears whole, and what each of them would write is the same.
+    Of several processes that ask at once, one makes it and the others wait.
     """
     if not is_on():
         return make()
@@ -40,12 +41,12 @@ def kept(kind: TypeAdapter[T], follows_from: Iterable[Path | str], make: Callabl
     for each in sorted(follows_from, key=str):
         hashed.update(_digest(each) if isinstance(each, Path) else hashlib.sha256(each.encode()).digest())
     path = Path(os.environ["FPT_CACHE"]) / f"{hashed.hexdigest()[:32]}.json"
-    if path.is_file():
-        return kind.validate_json(path.read_bytes())
-    found = make()
     path.parent.mkdir(parents=True, exist_ok=True)
-    write_atomically(path, kind.dump_json(found))
-    return found
+    with open(path.with_suffix(".lock"), "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # which the kernel drops with the process
+        if not path.is_file():
+            write_atomically(path, kind.dump_json(make()))
+    return kind.validate_json(path.read_bytes())
 
 
 def files_of(study: StudyCells) -> list[Path]:

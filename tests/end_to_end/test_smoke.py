@@ -15,7 +15,7 @@ from fpt.sweeps.study import load_study
 
 ROOT = Path(__file__).parents[2]
 FPT = Path(sys.executable).with_name("fpt")
-ARMS = {"frozen-pretrained", "frozen-random", "unfrozen-pretrained", "unfrozen-random"}
+ARMS = {"frozen-pretrained", "frozen-random"}
 
 
 def command(*words: str, root: Path) -> str:

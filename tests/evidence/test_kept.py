@@ -1,5 +1,7 @@
 """What is kept is what would be computed, and follows everything that it depends on."""
 
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -32,7 +34,21 @@ def test_it_is_made_once_for_what_it_follows_from(tmp_path: Path, folder: Path) 
         source.write_text(content)
         found.append(kept.kept(NUMBERS, [source], lambda: next(made)))
     assert found == [[1], [1], [2], [1]]
-    assert sorted(path.suffix for path in folder.iterdir()) == [".json", ".json"]  # nothing half-written is left
+    kinds = sorted(path.suffix for path in folder.iterdir())
+    assert kinds == [".json", ".json", ".lock", ".lock"]  # nothing half-written is left
+
+
+def test_it_is_made_once_where_two_ask_at_once(folder: Path) -> None:
+    made = []
+
+    def make() -> list[int]:
+        made.append("once")
+        time.sleep(0.2)  # longer than the other needs to ask
+        return [1]
+
+    with ThreadPoolExecutor(2) as both:  # the lock is one of open files: threads wait as processes do
+        found = list(both.map(lambda _: kept.kept(NUMBERS, [], make), range(2)))
+    assert (found, made) == ([[1], [1]], ["once"])
 
 
 def test_another_package_or_paper_is_another_result(
@@ -62,7 +78,7 @@ def test_kept_verdicts_are_those_that_are_computed(
         return list(map(repr, both))
 
     made = found()
-    (file,) = folder.iterdir()
+    (file,) = folder.glob("*.json")
     with monkeypatch.context() as patch:
         patch.setattr(verdicts, "_judged", lambda *_: pytest.fail("computed again"))
         assert found() == made

@@ -33,7 +33,7 @@ def study(runs: Path, *sweeps: dict[str, Any], **document: Any) -> Study:
 @pytest.mark.parametrize(
     ("name", "sweeps"),
     [
-        ("smoke", 4),
+        ("smoke", 2),
         ("laptop", 4),
         ("scales", 9),
         ("depth-minilm", 12),
