@@ -179,7 +179,7 @@ def _by_rules(claim: Claim, rules: Sequence[Rule], study: StudyCells) -> Verdict
     """Made once for a study: a primary claim asks for all the others. Where a folder is named, once for all pages."""
     judged: dict[str, Verdict | None] = study.judged
     if kept.is_on() and not judged:
-        judged.update(kept.kept(JUDGED, kept.files_of(study), lambda: _every(study)))
+        judged.update(kept.kept(JUDGED, kept.files_of(study), lambda: _every(study)).items())
     if (key := _key(claim, rules)) not in judged:
         judged[key] = _judged(claim, rules, study)
     return judged[key]
