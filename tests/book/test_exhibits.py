@@ -19,7 +19,7 @@ from fpt.evidence.cells import Cell
 from fpt.evidence.show import text
 from fpt.evidence.show.numbers import difference
 from fpt.evidence.show.plot import HUES
-from fpt.evidence.verdicts import ASKED, CONTRADICTED, EDGE, INCONCLUSIVE, SUPPORTED, Verdict
+from fpt.evidence.verdicts import ASKED, CHANGED, CONTRADICTED, EDGE, INCONCLUSIVE, SUPPORTED, Verdict
 from fpt.models import BACKBONES
 from fpt.papers import claims, paper_of, table
 from fpt.sweeps import SweepSpec
@@ -361,6 +361,34 @@ def test_which_arms_reach_a_linear_classifier(study: Path) -> None:
     arms["UP"] = SimpleNamespace(task="digits", values=lambda: pd.Series([0.95, 0.98]))
     assert SUMMARY.as_good_as_linear({"Digits, laptop": arms}).endswith(": 1 of 4 (UP on Digits, laptop).")
     assert SUMMARY.as_good_as_linear({}).endswith(": 0 of 0.")
+
+
+def test_the_summary_says_what_each_study_says(study: Path) -> None:
+    cells = StudyCells(study)
+    table = SUMMARY.by_study(["P-05", "L-01", "L-04"], [cells])
+    assert table.caption == "At reduced scale."
+    assert SUMMARY.design(cells) == "laptop: tiny-lm on digits, 400 steps, 8 seeds."
+    rows = table.frame.to_dict("records")
+    assert [row["claim"] for row in rows] == ["P-05", "L-01", "L-04"]
+    assert (rows[0]["verdict"], rows[0]["laptop"]) == ("supported", "supported")
+    assert table.links[1] == "claims.html#l-01"
+
+
+def test_a_study_is_marked_by_how_it_came_to_the_claim() -> None:
+    found = [
+        Verdict("P-01", SUPPORTED, "before", asked=ASKED),
+        Verdict("P-01", SUPPORTED, "changed", asked=CHANGED),
+        Verdict("P-01", INCONCLUSIVE, "besides"),
+        Verdict("P-01", "not run yet", "later"),
+    ]
+    assert SUMMARY.what_studies_say(found) == {
+        "before": "supported, asked",
+        "changed": "supported, rule changed since",
+        "besides": "inconclusive",
+    }
+    few = [replace(found[0], exploratory=True)]
+    assert SUMMARY.what_studies_say(few) == {"before": "supported, asked, exploratory"}
+    assert SUMMARY.what_studies_say([*few, found[2]]) == {"besides": "inconclusive"}
 
 
 def test_a_claim_that_one_task_decides_names_it(monkeypatch: pytest.MonkeyPatch) -> None:
