@@ -80,7 +80,6 @@ unit: $(STAMP)  ## the tests, and every notebook against its own checks
 # From published results only, so that the checks are the same in a fresh clone and after `make report`.
 test-book: built-book read-book  ## build the book from published results, and run its tests
 
-built-book read-book: KEPT = $(CHECKED)/verdicts
 built-book: $(STAMP)
 	rm -rf $(CHECKED)
 	mkdir -p $(CHECKED)
