@@ -14,7 +14,7 @@ PUBLIC = {  # module -> names that notebooks, pages and users rely on
     "show.html": "Folded Page Picture Table",
     "show.figures": "budget_figure learning_rate_figure",
     "show.planes": "crossing_figure plane_figure",
-    "show.tables": "beside_published summary verdict_table",
+    "show.tables": "summary verdict_table",
     "show.provenance": "recipe_table record_table",
     "show.report": "report",
     "show.depth": "by_depth depth_figure depth_table",

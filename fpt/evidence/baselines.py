@@ -13,6 +13,7 @@ from typing import Any
 
 import pandas as pd
 
+from fpt.evidence.stats import sampling_noise
 from fpt.tasks import entry
 
 FILE = Path(__file__).with_name("baselines.json")
@@ -30,7 +31,7 @@ class Score:
 
     @property
     def standard_error(self) -> float:
-        return math.sqrt(self.share * (1 - self.share) / self.of) if self.of else 0.0
+        return math.sqrt(sampling_noise(self.share, self.of or math.nan))
 
     @property
     def interval(self) -> tuple[float, float]:

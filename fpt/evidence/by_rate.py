@@ -31,8 +31,8 @@ def unstable(reading: Reading) -> list[Part]:
 
 
 def drop(reading: Reading) -> list[Part]:
-    """At the paper's rate minus at the next one of the grid, or at the rate `level`; not tested where an arm is as far
-    below its best at the paper's rate already."""
+    """At the paper's rate minus at the next one of the grid, or at the rate `level`; not tested where an arm cannot
+    fall so far: it is as far below its best at the paper's rate already, or not as far above chance."""
     parts = []
     for row, cell in reading.rows.items():
         paper, named = cell.papers_rate or math.nan, reading.rule.level
@@ -40,8 +40,10 @@ def drop(reading: Reading) -> list[Part]:
         if not after or not any(same(rate, paper) for rate in cell.rates):
             continue
         limit, lost = reading.rule.by * POINT, float(cell.values().mean() - cell.values(paper).mean())
-        if lost > limit:  # what has fallen cannot fall as far again
-            parts.append(reading.untested(f"{cell.label} has lost {lost / POINT:.0f} points at {rate_text(paper)}"))
+        over = float(cell.values(paper).mean()) - chance(reading.task)  # nan where chance is not known
+        if lost > limit or over <= limit:
+            why = f"has lost {lost / POINT:.0f} points" if lost > limit else f"is {over / POINT:.0f} points over chance"
+            parts.append(reading.untested(f"{cell.label} {why} at {rate_text(paper)}"))
         else:
             words = f"{cell.label} at {rate_text(paper)} - at {rate_text(min(after))}"
             parts.append(reading.contrast([row], [row], limit, at=(paper, min(after)), comparison=words))

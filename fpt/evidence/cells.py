@@ -17,7 +17,7 @@ import pandas as pd
 
 from fpt.evidence.baselines import chance
 from fpt.evidence.runs import Origin, SweepTables, TableName, find_study, load_sweeps, same_rate, studies
-from fpt.evidence.stats import Paired, paired
+from fpt.evidence.stats import Paired, paired, sampling_noise
 from fpt.papers import paper_of
 from fpt.papers.schema import Paper, Printed, Table
 from fpt.sweeps import selection
@@ -178,17 +178,14 @@ class Cell:
         return self._picked(plane < plane.median() - least, at, budget).astype(bool)
 
     def test_noise(self, at: str | float = TUNED, budget: int | None = None) -> float:
-        """What a test set that is the same for all seeds adds to the variance of the mean of `values`: p (1 - p) / m,
-        m the images of the whole set; 0 where the seed draws it."""
-        test = self.tables.result["test"] if self.tables else {"drawn_by_seed": True}
-        if self.tables is None or test["drawn_by_seed"]:
+        """`sampling_noise` of a test set that is the same for all seeds, in the mean of `values`."""
+        if self.tables is None:
             return 0.0
         last = self.table.kind == "gap" and budget in (None, self.tables.spec.steps)
         values = self.values(at, budget)
         if last:
             values = self._picked(self.tables.plane(budget, "test_accuracy_last"), at, budget)
-        p = float(values.mean())
-        return p * (1 - p) / test["size"] if math.isfinite(p) else 0.0
+        return sampling_noise(float(values.mean()), self.tables.shared_test)
 
     def _rates(self, at: str | float, budget: int | None) -> "pd.Series[float]":
         """The rate by seed."""

@@ -11,7 +11,6 @@ from fpt.evidence.cells import AT_PAPERS_RATE, NOT_RUN, PAPER_SCALE, TUNED, Cell
 from fpt.evidence.stats import MINIMUM_PAIRS, POINT, SIGNIFICANCE, Paired, seeds_for_half_width, seeds_needed
 from fpt.papers import paper_of, table
 from fpt.papers.schema import Rule
-from fpt.sweeps import SweepSpec
 from fpt.sweeps.fields import with_options
 
 SUPPORTED, CONTRADICTED, INCONCLUSIVE = "supported", "contradicted", "inconclusive"
@@ -193,16 +192,13 @@ def readings_of(rule: Rule, study: StudyCells) -> list[Reading]:
     """A rule on every task on which the study has a sweep for each of its rows."""
     readings = [Reading(rule, cells) for cells in study.by_task(table(rule.table)).values()]
     planned = [each for each in readings if all(row in each.cells and each.cells[row].spec for row in each.needed)]
-    planned = [each for each in planned if _differ([cell.spec for cell in each.rows.values() if cell.spec])]
+    # No sweep is compared with itself: two rows of a paper may be one model in a study that sets its layers.
+    sweeps = [{cell.spec.folder_name for cell in each.rows.values() if cell.spec} for each in planned]
+    planned = [each for each, names in zip(planned, sweeps, strict=True) if len(names) == len(each.rows)]
     if not rule.tasks:
         return planned
     # What stands for other tasks too cannot tell apart what the claim does.
     return [each for each in planned if each.task in rule.tasks or {*each.any_cell.stands_for} <= {*rule.tasks}]
-
-
-def _differ(specs: Sequence[SweepSpec]) -> bool:
-    """No sweep is compared with itself: two rows of a paper may be one model in a study that sets its layers."""
-    return len({spec.folder_name for spec in specs}) == len(specs)
 
 
 def decides(reading: Reading) -> bool:

@@ -26,7 +26,7 @@ SETUP = (  # what must be equal to be compared
     *Recipe.model_fields,
 )  # fmt: skip
 SPEC = ("arm", *(name for name in SweepSpec.model_fields if name not in (*GRID, "measures")))
-ADDED = ("label", "setup", *SPEC, "selected_rate", "at_edge", "selected", "study", "origin", "commit")
+ADDED = ("label", "setup", *SPEC, "selected_rate", "at_edge", "selected", "study", "origin", "commit", "shared_test")
 RUN = ("sweep", "learning_rate", "seed")
 COLUMNS = {  # of the tables of a sweep, where there is none
     "runs": (*RUN, "best_step", "validation_accuracy", "train_accuracy", "test_accuracy", "test_accuracy_exact",
@@ -80,6 +80,12 @@ class SweepTables:
         return bool(self.result["at_edge"])
 
     @property
+    def shared_test(self) -> float:
+        """Examples of a test set that is the same for all seeds; nan where the seed draws it."""
+        test = self.result["test"]
+        return math.nan if test["drawn_by_seed"] else float(test["size"])
+
+    @property
     def commit(self) -> str:
         """Of the code that trained it, and whether that had changes; empty where it ran outside a checkout."""
         git = self.result["git"]
@@ -117,7 +123,7 @@ class SweepTables:
         row = {name: _flat(getattr(spec, name)) for name in SPEC}
         row |= {"pretrained_by": spec.pretrained_by or "", "threshold": spec.threshold or math.nan}
         row |= {"label": label(spec), "setup": json.dumps([row[name] for name in SETUP]), "origin": self.origin}
-        row |= {"selected_rate": rate, "at_edge": self.at_edge, "commit": self.commit}
+        row |= {"selected_rate": rate, "at_edge": self.at_edge, "commit": self.commit, "shared_test": self.shared_test}
         return frame.assign(**row, selected=_at_own(frame, self.choices()))
 
     def once(self, key: tuple[Any, ...], make: Callable[[], T]) -> T:
@@ -205,7 +211,8 @@ def load_runs(
 
     Columns: those of the parquet file (accuracies are fractions), the resolved spec, `label` (FP, FR fixed, ...),
     `setup` (what must be equal for two sweeps to be compared), `selected` (this run's rate is the tuned one of its
-    seed: the best over the other seeds), `study`, `origin` ("own" or "published") and `commit` (of the code that ran).
+    seed: the best over the other seeds), `study`, `origin` ("own" or "published"), `commit` (of the code that ran)
+    and `shared_test` (examples of a test set that is the same for all seeds; nan where the seed draws it).
     "auto" takes the reader's own results when they are complete, else the published ones, else the reader's unfinished
     study; the environment variable FPT_ORIGIN replaces "auto".
 

@@ -111,6 +111,12 @@ def mean_interval(values: "pd.Series[float]", noise: float = 0.0) -> tuple[float
     return mean, mean - half, mean + half
 
 
+def sampling_noise(share: float, images: float) -> float:
+    """The variance p (1 - p) / m that a test set of `images` adds to an accuracy (a fraction), 0 where one is nan."""
+    found = share * (1 - share) / images
+    return found if math.isfinite(found) else 0.0
+
+
 def sem(values: "pd.Series[float]") -> float:
     """Standard error of the mean: what the papers print, never an interval."""
     kept = values.dropna()

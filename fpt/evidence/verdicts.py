@@ -35,6 +35,7 @@ from fpt.tasks import CIFAR10, data_folder
 __all__ = ["CONTRADICTED", "DIVERGED", "EDGE", "INCONCLUSIVE", "NOT_TESTED", "SUPPORTED", "Part", "Verdict"]
 
 DOCUMENTARY = "documentary"
+IN_PART = "supported in part"
 DEPENDS, ON_TASK, DISAGREE = "depends on scale", "depends on setting", "studies disagree"
 ASKED, CHANGED = "asked before the runs", "rule changed since"
 UNDECIDED = (DIVERGED, EDGE, INCONCLUSIVE)  # the first of these names the verdict where several keep it open
@@ -59,6 +60,11 @@ class Verdict:
     contradicts: float = 1.0
     asked: str = ""  # ASKED or CHANGED, where every sweep that is read was run for this claim
     primary: bool = False
+
+    @property
+    def by_runs(self) -> bool:
+        """Whether the runs of a study tested the claim."""
+        return bool(self.study) and self.word not in LEFT_OUT
 
     @property
     def tasks(self) -> set[str]:
@@ -147,14 +153,15 @@ def all_verdicts(studies: Sequence[StudyCells]) -> dict[str, list[Verdict]]:
 def expected_false(found: Iterable[Verdict]) -> float:
     """How many of the verdicts that rest on runs would be false if no claim had an answer: one in twenty, and one in
     twenty for all primary claims of a study and scale together."""
-    tested = [each for each in found if each.study and each.word not in LEFT_OUT]
+    tested = [each for each in found if each.by_runs]
     families = {(each.study, each.scale) for each in tested if each.primary}
     return SIGNIFICANCE * (sum(not each.primary for each in tested) + len(families))
 
 
 def overall(found: Sequence[Verdict]) -> str:
     """One word: a decided one before the others; what many seeds say goes before what few do. Nothing is corrected over
-    studies.
+    studies. A claim holds wherever it is tested: one study contradicts it, and where some support it and others leave
+    it open, it is supported in part.
 
     Where studies disagree: that it depends on scale, if those of one scale agree; on the setting (task, model, steps),
     if those of one scale that disagree have no task in common; else that studies disagree.
@@ -166,7 +173,18 @@ def overall(found: Sequence[Verdict]) -> str:
         apart = all(not one.tasks & other.tasks for one, other in pairs if one.tasks and other.tasks)
         return DISAGREE if not apart else ON_TASK if pairs else DEPENDS
     words = {each.word for each in rest_on}
-    return next((word for word in STRENGTH if word in words), NOT_TESTED)
+    return IN_PART if yes and words & {*UNDECIDED} else next((word for word in STRENGTH if word in words), NOT_TESTED)
+
+
+def giving(found: Sequence[Verdict]) -> Sequence[Verdict]:
+    """The verdicts of runs that give `overall` its word; where studies disagree, all that rest on runs."""
+    word, tested = overall(found), by_runs(found)
+    return [each for each in tested if each.word == (SUPPORTED if word == IN_PART else word)] or tested
+
+
+def by_runs(found: Sequence[Verdict]) -> Sequence[Verdict]:
+    """Those among the deciding verdicts that rest on runs."""
+    return [each for each in deciding(found) if each.by_runs]
 
 
 def deciding(found: Sequence[Verdict]) -> Sequence[Verdict]:

@@ -41,16 +41,12 @@ def wide_products() -> str:
         return ""
     library, compiler = cache_folder() / "mkl-avx512.so", shutil.which("cc")
     if compiler and not library.is_file():
-        with suppress(OSError):  # a home folder that cannot be written
+        with suppress(OSError, subprocess.CalledProcessError):  # a home that cannot be written, a compiler that fails
             library.parent.mkdir(parents=True, exist_ok=True)
-            _build(compiler, library)
+            with replaced(library) as partial:
+                command = [compiler, "-shared", "-fPIC", "-x", "c", "-", "-o", str(partial)]
+                subprocess.run(command, input=IS_INTEL, text=True, check=True, capture_output=True)
     if not library.is_file():
         warnings.warn("float32 products take 2.6 times as long as with a C compiler (cc) on this machine", stacklevel=2)
         return ""
     return str(library)
-
-
-def _build(compiler: str, library: Path) -> None:
-    with replaced(library) as partial, suppress(subprocess.CalledProcessError):
-        command = [compiler, "-shared", "-fPIC", "-x", "c", "-", "-o", str(partial)]
-        subprocess.run(command, input=IS_INTEL, text=True, check=True, capture_output=True)

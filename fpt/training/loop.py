@@ -196,7 +196,7 @@ def train(
             measures.keep_weights(training.fleet, training.best.parameters, *keep)
         return training.tables(asked)
 
-    with resources.threads(plan["threads"]):
+    with resources.computing(plan["threads"]):
         make = partial(features.fleet, task, template, recipe)
         results = Job(make, plan, place, conclude, progress, folder).parts()
     tables = {name: in_order([each[name] for each in results]) for name in results[0]}

@@ -8,6 +8,7 @@ import os
 import re
 import time
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ from selenium import webdriver
 from selenium.webdriver.chrome.service import Service
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
+from selenium.webdriver.support.expected_conditions import staleness_of
 from selenium.webdriver.support.select import Select
 from selenium.webdriver.support.wait import WebDriverWait
 
@@ -174,6 +176,21 @@ def sort_by(browser: webdriver.Chrome, table: Any, head: str) -> list[str]:
     time.sleep(0.1)  # seconds: the script sorts a moment after the key
     cells = table.find_elements(By.CSS_SELECTOR, f"td:nth-child({names.index(head) + 1})")
     return [cell.get_attribute("textContent") for cell in cells]
+
+
+@contextmanager
+def without_scripts(browser: webdriver.Chrome) -> Iterator[None]:
+    """The page loaded again with its scripts off. The driver does not wait for such a page to load: this does."""
+    before = browser.find_element(By.TAG_NAME, "html")
+    browser.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": True})
+    try:
+        browser.refresh()
+        wait = WebDriverWait(browser, 30)
+        wait.until(staleness_of(before))
+        wait.until(lambda browser: browser.execute_script("return document.readyState") == "complete")
+        yield
+    finally:
+        browser.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": False})
 
 
 def test_tables_are_sorted_with_the_keyboard_by_their_numbers(browser: webdriver.Chrome, reported: Path) -> None:
@@ -424,12 +441,8 @@ def test_a_figure_stands_for_it_in_print_and_without_scripts(explorer: Explorer)
         assert browser.execute_script(STILL) == [False, True]
     finally:
         browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": ""})
-    try:
-        browser.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": True})
-        browser.refresh()
+    with without_scripts(browser):
         assert browser.execute_script(STILL) == [False, True]
-    finally:
-        browser.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": False})
 
 
 def test_the_script_is_small_and_names_no_host(html: Path) -> None:
@@ -508,13 +521,9 @@ def test_claims_are_reached_and_opened_by_keyboard(cards: webdriver.Chrome) -> N
 
 
 def test_without_scripts_the_claims_are_the_whole_list(cards: webdriver.Chrome) -> None:
-    try:
-        cards.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": True})
-        cards.refresh()
+    with without_scripts(cards):
         assert seen(cards) == list(claims())
         assert not cards.find_elements(By.CSS_SELECTOR, ".fpt-filter")
-    finally:
-        cards.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": False})
 
 
 def test_the_summary_fits_one_screen(browser: webdriver.Chrome, html: Path) -> None:

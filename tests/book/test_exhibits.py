@@ -19,6 +19,7 @@ from fpt.evidence.cells import Cell
 from fpt.evidence.show import text
 from fpt.evidence.show.numbers import difference
 from fpt.evidence.show.plot import HUES
+from fpt.evidence.stats import mean_interval
 from fpt.evidence.verdicts import ASKED, CHANGED, CONTRADICTED, EDGE, INCONCLUSIVE, SUPPORTED, Verdict
 from fpt.models import BACKBONES
 from fpt.papers import claims, paper_of, table
@@ -33,6 +34,7 @@ SUMMARY = definitions("book/summary.md")
 RANDOM_INIT = definitions("book/random-init.md")
 MISPRINTS = definitions("book/misprints.md")
 MINILM = definitions("book/minilm.md")
+BESIDE = definitions("book/beside.md")
 LEARNING_RATE = definitions("book/learning-rate.md")
 PRACTICE = definitions("book/practice.md")
 RERUN = definitions("book/rerun.md")
@@ -98,6 +100,20 @@ def test_accuracy_over_layers_has_a_line_an_arm(whole: list[Cell], shallow: list
     accuracy = whole[1].values()
     assert row["2 layers"] == row["4 layers"] == f"{100 * accuracy.mean():.1f} ± {100 * accuracy.sem():.1f}"
     assert list(row.index) == ["task and study", "2 layers", "4 layers"]
+
+
+def test_bars_over_layers_hold_the_noise_of_a_fixed_test_set(whole: list[Cell], shallow: list[Cell]) -> None:
+    def tested_on(cell: Cell, images: int) -> Cell:
+        assert cell.tables is not None
+        result = cell.tables.result | {"test": {"drawn_by_seed": False, "size": images}}
+        return replace(cell, tables=replace(cell.tables, result=result, _known={}))
+
+    cells = [tested_on(cell, 500) for cell in (whole[0], shallow[0])]
+    (axes,) = [axes for axes in depth_figure({"Digits": cells}).axes if axes.get_visible()]
+    (bars,) = [each for each in axes.containers if isinstance(each, ErrorbarContainer)]
+    _, low, high = mean_interval(cells[0].values(), cells[0].test_noise())
+    for segment in bars.lines[2][0].get_segments():
+        assert segment[:, 1].tolist() == pytest.approx([100 * low, 100 * high])
 
 
 def test_arms_stand_in_one_order_though_a_panel_lacks_some(whole: list[Cell], shallow: list[Cell]) -> None:
@@ -354,13 +370,19 @@ def test_the_score_counts_every_claim_once() -> None:
 
 def test_which_arms_reach_a_linear_classifier(study: Path) -> None:
     whole = text.whole([StudyCells(study)])
-    none = "Tuned arms that reach a linear classifier on the pixels (96.0% on Digits, 92.1% on MNIST): 0 of 4."
+    none = "Tuned arms that reach a linear classifier on the pixels (96.0% on Digits): 0 of 4."
     assert SUMMARY.as_good_as_linear(whole) == none
-    assert none in SUMMARY.not_this(BACKBONES["tiny-lm"], whole)
+    assert "4 layers of width 128" in SUMMARY.not_this(BACKBONES["tiny-lm"])
     arms = dict(whole["Digits, laptop"])
-    arms["UP"] = SimpleNamespace(task="digits", values=lambda: pd.Series([0.95, 0.98]))
-    assert SUMMARY.as_good_as_linear({"Digits, laptop": arms}).endswith(": 1 of 4 (UP on Digits, laptop).")
-    assert SUMMARY.as_good_as_linear({}).endswith(": 0 of 0.")
+    arms["UP"] = SimpleNamespace(task="digits", label="Unfrozen Pretrained", values=lambda: pd.Series([0.95, 0.98]))
+    one = SUMMARY.as_good_as_linear({"Digits, laptop": arms})
+    assert one.endswith(": 1 of 4 (Unfrozen Pretrained on Digits, laptop).")
+    assert SUMMARY.as_good_as_linear({}).endswith("pixels: 0 of 0.")
+    elsewhere = {arm: SimpleNamespace(task="cifar10-lra", label=arm, values=lambda: pd.Series([0.9])) for arm in arms}
+    found = SUMMARY.as_good_as_linear(
+        {"CIFAR-10 LRA, a": elsewhere, "ListOps, a": {"UP": SimpleNamespace(task="listops")}}
+    )
+    assert found.endswith("on CIFAR-10 LRA): 4 of 4.")  # no such classifier was fitted to lists
 
 
 def test_the_summary_says_what_each_study_says(study: Path) -> None:
@@ -371,7 +393,16 @@ def test_the_summary_says_what_each_study_says(study: Path) -> None:
     rows = table.frame.to_dict("records")
     assert [row["claim"] for row in rows] == ["P-05", "L-01", "L-04"]
     assert (rows[0]["verdict"], rows[0]["laptop"]) == ("supported", "supported")
+    assert rows[2]["laptop"].partition(",")[0].endswith(" (1 of 7 tasks)")
     assert table.links[1] == "claims.html#l-01"
+
+
+def test_the_summary_says_whether_both_papers_can_be_right() -> None:
+    open_, no = verdict("P-09", INCONCLUSIVE, "a"), verdict("P-09", CONTRADICTED, "b")
+    said = SUMMARY.both_right({"P-01": [verdict("P-01", SUPPORTED, "a")], "P-08": [], "P-09": [open_, no]})
+    assert "rate and budget (P-01): supported (studies: supported 1). " in said
+    assert "not tested against training all weights (P-08), " in said
+    assert said.endswith("contradicted (studies: inconclusive 1, contradicted 1) against training from scratch (P-09).")
 
 
 def test_a_study_is_marked_by_how_it_came_to_the_claim() -> None:
@@ -386,6 +417,10 @@ def test_a_study_is_marked_by_how_it_came_to_the_claim() -> None:
         "changed": "supported, rule changed since",
         "besides": "inconclusive",
     }
+    part = replace(verdict("P-05", CONTRADICTED, "a").parts[0], word=INCONCLUSIVE)
+    one = replace(verdict("P-05", CONTRADICTED, "a"), setting="tiny-lm, 2 tasks (2 of 7 tasks), 400 steps")
+    one = replace(one, parts=(replace(one.parts[0], task="bit-memory"), part))
+    assert SUMMARY.what_studies_say([one]) == {"a": "contradicted on Bit Memory (2 of 7 tasks)"}
     few = [replace(found[0], exploratory=True)]
     assert SUMMARY.what_studies_say(few) == {"before": "supported, asked, exploratory"}
     assert SUMMARY.what_studies_say([*few, found[2]]) == {"besides": "inconclusive"}
@@ -433,3 +468,41 @@ def test_a_study_says_what_it_needs_beside_the_package(tmp_path: Path, monkeypat
     line = RERUN.line("mine")
     assert (line["sweeps"], line["needs"], line["time"]) == (3, "npz:mine.npz, MNIST", "see fpt plan mine")
     assert RERUN.line("less")["needs"] == "nothing"
+
+
+def test_nothing_is_beside_nothing(tmp_path: Path) -> None:
+    assert BESIDE.beside_published(synthetic.workspace(tmp_path)).empty
+
+
+def test_yours_beside_the_published(tmp_path: Path) -> None:
+    study = synthetic.finish(synthetic.workspace(tmp_path), inside="published")
+    assert set(BESIDE.beside_published(study)["your accuracy"]) == {"-"}
+
+    def lower(spec: SweepSpec, rate: float, seed: int) -> float:
+        return synthetic.accuracy(spec, rate, seed) - 0.02
+
+    synthetic.finish(study, accuracy=lower)
+    frame = BESIDE.beside_published(study)
+    assert set(frame["difference"]) == {"-2.0"}
+    assert set(frame["equal seeds"]) == {"0 of 8"}
+    assert list(frame["your rate"]) == list(frame["published rate"])
+
+
+def test_runs_that_equal_the_published_are_counted(tmp_path: Path) -> None:
+    study = synthetic.finish(synthetic.workspace(tmp_path), inside="published")
+
+    def half(spec: SweepSpec, rate: float, seed: int) -> float:
+        return synthetic.accuracy(spec, rate, seed) + 0.01 * (seed % 2)
+
+    synthetic.finish(study, accuracy=half)
+    frame = BESIDE.beside_published(study)
+    assert set(frame["equal seeds"]) == {"4 of 8"}
+    assert set(frame["difference"]) == {"+0.5"}
+
+
+def test_equal_results_have_no_interval(tmp_path: Path) -> None:
+    study = synthetic.finish(synthetic.workspace(tmp_path), inside="published")
+    frame = BESIDE.beside_published(synthetic.finish(study))
+    assert set(zip(frame["difference"], frame["95% interval"], frame["equal seeds"], strict=True)) == {
+        ("+0.0", "-", "8 of 8")
+    }

@@ -120,6 +120,15 @@ def test_few_seeds_leave_open_what_many_decide() -> None:
     assert (found["otherwise"] == 0).all()
 
 
+def test_a_fixed_test_set_is_part_of_what_is_open() -> None:
+    first, second = made(means=81.5, sd=0.2), made("b", means=80.0, sd=0.2)
+    assert set(LEARNING_RATE.conclusions(first, second)["whole"]) == {1}
+    for arm in (first, second):
+        assert arm.tables is not None
+        arm.tables.result["test"] = {"drawn_by_seed": False, "size": 1000}
+    assert set(LEARNING_RATE.conclusions(first, second)["whole"]) == {0}
+
+
 def test_one_rate_can_decide_what_all_leave_open() -> None:
     """Tuned, both arms come to 80%; at 1e-4 the first leads, at 1e-3 and 1e-2 the second."""
     first = made(means={1e-4: 80.0, 1e-3: 60.0, 1e-2: 20.0}, best=1e-4, beyond=False)

@@ -25,6 +25,7 @@ from fpt.evidence.verdicts import (
     DIVERGED,
     DOCUMENTARY,
     EDGE,
+    IN_PART,
     INCONCLUSIVE,
     NOT_TESTED,
     ON_TASK,
@@ -539,7 +540,14 @@ def test_what_has_fallen_at_the_papers_rate_says_nothing_of_a_drop_beyond(monkey
     rows = {"a": Made({1e-4: 80, 1e-3: 50, 3e-3: 40}, best=1e-4)}
     found = ruled(monkeypatch, {"drop": "a", "by": 20}, rows)
     assert (found.word, [part.note for part in found.parts]) == (NOT_TESTED, ["a has lost 30 points at 1e-3"])
-    assert ruled(monkeypatch, {"drop": "a", "by": 40}, rows).word == C
+    assert ruled(monkeypatch, {"drop": "a", "by": 35}, rows).word == C
+
+
+def test_what_is_near_chance_cannot_fall(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = {"a": Made({1e-4: 29, 1e-3: 25, 3e-3: 22}, best=1e-4)}
+    found = ruled(monkeypatch, {"drop": "a", "by": 20}, rows)
+    assert (found.word, [part.note for part in found.parts]) == (NOT_TESTED, ["a is 15 points over chance at 1e-3"])
+    assert ruled(monkeypatch, {"drop": "a", "by": 10}, rows).word == C
 
 
 def test_no_study_compares_a_sweep_with_itself() -> None:
@@ -577,7 +585,7 @@ def test_studies_are_shown_each_and_never_pooled(monkeypatch: pytest.MonkeyPatch
 @pytest.mark.parametrize(
     ("words", "word"),
     [
-        ([], NOT_TESTED), ([S, S], S), ([I, C], C), ([S, EDGE], S), ([NOT_RUN, EDGE], EDGE),
+        ([], NOT_TESTED), ([S, S], S), ([I, C], C), ([S, EDGE], IN_PART), ([S, S, I], IN_PART), ([NOT_RUN, EDGE], EDGE),
         ([NOT_TESTED, NOT_RUN], NOT_RUN), ([NOT_TESTED, I], I),
     ],
 )  # fmt: skip

@@ -183,3 +183,24 @@ def test_fleets_on_cached_features_are_not_compiled(digits, small_backbones, mon
     monkeypatch.setattr(resources, "compiling_pays", lambda *_: True)
     head = fpt.models.build(digits, "small-gpt2", "random", "output")
     assert not train_fleet(digits, head, recipe(), RATES, SEEDS).compiled
+
+
+@pytest.mark.parametrize("before", [False, True])
+def test_subnormal_numbers_are_zero_while_a_fleet_trains_and_only_then(before, digits, small_backbones):
+    def subnormal():
+        return bool(torch.full((3,), 1e-38).mul(0.1).any())
+
+    if not torch.set_flush_denormal(before):
+        pytest.skip("this processor cannot")
+    try:
+        seen = []
+        model = fpt.models.build(digits, "small-gpt2", "random", "output")
+        train_fleet(digits, model, recipe(), RATES, SEEDS, progress=lambda *_: seen.append(subnormal()))
+        assert seen
+        assert not any(seen)
+        assert subnormal() is not before
+        with pytest.raises(ValueError, match="inside"), resources.computing(1):
+            raise ValueError("inside")
+        assert subnormal() is not before
+    finally:
+        torch.set_flush_denormal(False)

@@ -1,6 +1,7 @@
 """Accuracy over the number of layers (Rothermel et al. 2021, table 4): a table and a figure."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import pandas as pd
@@ -11,7 +12,7 @@ from fpt.evidence.show import plot
 from fpt.evidence.show.beside import ABSENT, MARKS, reading
 from fpt.evidence.show.html import Table
 from fpt.evidence.show.numbers import layers, title
-from fpt.evidence.stats import mean_interval
+from fpt.evidence.stats import mean_interval, sampling_noise
 from fpt.papers.schema import Table as PaperTable
 
 Depths = Mapping[str, Sequence[Cell]]  # model, task and study in words -> its cells of all depths
@@ -58,7 +59,8 @@ def depth_figure(found: Depths) -> plot.Plot:
     for axes, (name, part) in zip(panels, shown.groupby("of", sort=False), strict=False):
         look: dict[str, Any] = {"hue": "arm", "palette": plot.HUES, "style": "arm", "markers": plot.SHAPES}
         look |= {"hue_order": arms, "style_order": arms}
-        look |= {"errorbar": lambda values: mean_interval(values)[1:], "err_style": "bars", "dashes": False}
+        images = next(cell.tables.shared_test for cell in found[str(name)] if cell.tables)
+        look |= {"errorbar": partial(_bar, images=images), "err_style": "bars", "dashes": False}
         sns.lineplot(part, x="layers", y="accuracy", **look, ax=axes)
         axes.set(title=name, ylabel="test accuracy, tuned (%)", xticks=sorted(part["layers"].unique()))
     plot.shared_legend(figure, panels)
@@ -67,6 +69,11 @@ def depth_figure(found: Depths) -> plot.Plot:
     cells = [cell for cells in found.values() for cell in cells]
     shown = shown.rename(columns={"of": "task and study"}).rename_axis("seed").reset_index()
     return figure.describe(f"Test accuracy by the number of layers. {'; '.join(words)}.", shown, plot.runs_of(cells))
+
+
+def _bar(values: "pd.Series[float]", images: float) -> tuple[float, float]:
+    """The 95% interval of accuracies in percent; `images` as in `sampling_noise`."""
+    return mean_interval(values, 1e4 * sampling_noise(float(values.mean()) / 100, images))[1:]
 
 
 def _arm(cell: Cell) -> str:

@@ -23,7 +23,7 @@ QUANTITY = {
     "gap": "training minus test accuracy (points)",
     "attention": "part of the attention (%)",
 }
-PAIRED = "Compared by seed; differences of accuracies and of attention are in points."
+PAIRED = "Compared by seed; accuracies and attention in points. Matches and comparable allow for the claim's margin."
 DOTS = "Each dot is one seed: above where the rate is tuned, below at the paper's rate. The bar is their mean."
 CURVES = (
     "Test accuracy over the budget; each seed has the rate that the other seeds choose. The dotted line is the goal."

@@ -47,12 +47,10 @@ class Picture:
     caption: str
 
     def _repr_html_(self) -> str:
-        alt = str(self.figure.get_label())
+        alt = html.escape(str(self.figure.get_label()))
         if not alt:
             raise ValueError("a figure needs alt text: Plot.describe(...)")
-        image = (
-            f'<div class="fpt-scroll fpt-panels" role="img" aria-label="{html.escape(alt)}">{inline(self.figure)}</div>'
-        )
+        image = f'<div class="fpt-scroll fpt-panels" role="img" aria-label="{alt}">{inline(self.figure)}</div>'
         caption = f"{explained(self.caption)}<small>{source(self.figure)}</small>"
         return f'<figure class="fpt">{image}<figcaption>{caption}</figcaption></figure>'
 
@@ -142,9 +140,8 @@ class Folded:
     inside: Shown
 
     def _repr_html_(self) -> str:
-        return (
-            f'<details class="fpt"><summary>{html.escape(self.summary)}</summary>{self.inside._repr_html_()}</details>'
-        )
+        inside = self.inside._repr_html_()
+        return f'<details class="fpt"><summary>{html.escape(self.summary)}</summary>{inside}</details>'
 
 
 @dataclass

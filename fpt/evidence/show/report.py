@@ -19,7 +19,6 @@ from fpt.evidence.show.html import Page, Picture, Shown, Table, paragraph
 from fpt.evidence.show.numbers import interval, points
 from fpt.evidence.show.provenance import recipe_table, record_table
 from fpt.evidence.show.tables import summary
-from fpt.evidence.verdicts import LEFT_OUT
 from fpt.papers import claims
 
 STATIC = Path(__file__).with_name("static")
@@ -90,7 +89,7 @@ def pairs_table(found: Setups) -> pd.DataFrame:
 def _verdicts(study: StudyCells) -> list[Shown | str]:
     """Of all claims that runs decide, those that this study tests: first those for which it was run."""
     ruled = [name for name, claim in claims().items() if claim.rule]
-    tested = [each for each in verdicts_on(ruled, [study]) if each.study and each.word not in LEFT_OUT]
+    tested = [each for each in verdicts_on(ruled, [study]) if each.by_runs]
     found = sorted(tested, key=lambda each: not each.asked)
     none = paragraph("None: no rule of a claim finds its rows among these sweeps.")
     return [judged([each.claim for each in found], [study], page="") if found else none]

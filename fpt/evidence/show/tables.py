@@ -1,19 +1,18 @@
-"""Tables: results per sweep, a paper's table beside ours, claims and verdicts, yours beside the published."""
+"""Tables: results per sweep, a paper's table beside ours, claims and verdicts."""
 
 import math
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 
 import pandas as pd
 
 from fpt.evidence.attention import maps_of, scores
 from fpt.evidence.cells import AT_PAPERS_RATE, NOT_RUN, TUNED, Cell
 from fpt.evidence.reading import seeds_for_a_point
-from fpt.evidence.runs import load_runs, rate_text
+from fpt.evidence.runs import rate_text
 from fpt.evidence.show import text
 from fpt.evidence.show.html import Table
-from fpt.evidence.show.numbers import difference, interval, percent, points, title
-from fpt.evidence.stats import mean_interval, paired
+from fpt.evidence.show.numbers import difference, percent, title
+from fpt.evidence.stats import mean_interval, sampling_noise
 from fpt.evidence.verdicts import Verdict
 from fpt.sweeps import selection
 
@@ -29,10 +28,10 @@ def summary(runs: pd.DataFrame) -> pd.DataFrame:
             {
                 "task": task,
                 "arm": label,
-                "learning rate": _chosen(tuned) or "none eligible",
+                "learning rate": chosen(tuned) or "none eligible",
                 "edge of grid": "yes" if sweep["at_edge"].any() else "",
                 "within one SE": ", ".join(map(rate_text, flat)),
-                "test accuracy (95% interval)": _spread(tuned["test_accuracy"].astype(float)),
+                "test accuracy (95% interval)": _spread(tuned["test_accuracy"], sweep["shared_test"].iloc[0]),
                 "seeds": sweep["seed"].nunique(),
                 "diverged runs": int(sweep["diverged_at"].notna().sum()),
             }
@@ -40,7 +39,7 @@ def summary(runs: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def _chosen(tuned: pd.DataFrame) -> str:
+def chosen(tuned: pd.DataFrame) -> str:
     """The rates that the seeds choose for each other, with their number of seeds where there are several."""
     counts = tuned["learning_rate"].value_counts().sort_index()
     several = len(counts) > 1
@@ -65,8 +64,9 @@ def attention_table(cells: Mapping[str, Cell], caption: str) -> Table:
     return Table(pd.DataFrame(rows).fillna(""), caption)
 
 
-def _spread(values: "pd.Series[float]") -> str:
-    mean, low, high = mean_interval(values)
+def _spread(values: "pd.Series[float]", images: float = math.nan) -> str:
+    """Mean and interval; `images`: of a test set that is the same for all seeds."""
+    mean, low, high = mean_interval(values, sampling_noise(float(values.mean()), images))
     return percent(mean) if math.isnan(low) else f"{percent(mean)} ({percent(low)} to {percent(high)})"
 
 
@@ -89,26 +89,3 @@ def verdict_table(verdicts: Sequence[Verdict], caption: str = "") -> Table:
             rows.append(base | {"comparison": "all of it", "verdict": verdict.word, "note": verdict.note})
     rows += [{"claim": ", ".join(dict.fromkeys(names)), "verdict": why} for why, names in untried.items()]
     return Table(pd.DataFrame(rows).fillna(""), caption)
-
-
-def beside_published(study_folder: str | Path) -> pd.DataFrame:
-    """The reader's results beside the published ones, per sweep; differences in points, paired by seed.
-
-    Published results come from another machine: runs agree in distribution, not digit by digit.
-    """
-    own, published = (load_runs(study_folder, origin) for origin in ("own", "published"))
-    rows = []
-    for sweep in dict.fromkeys([*published["sweep"], *own["sweep"]]):
-        sides = {side: runs[runs["sweep"] == sweep] for side, runs in (("your", own), ("published", published))}
-        row = next(runs for runs in sides.values() if len(runs))[["task", "label"]].iloc[0].to_dict()
-        for side, runs in sides.items():
-            row[f"{side} rate"] = _chosen(runs[runs["selected"].astype(bool)]) or "-"
-            row[f"{side} accuracy"] = percent(_tuned(runs).mean())
-        test = paired(_tuned(sides["your"]), _tuned(sides["published"]))
-        rows.append(row | {"difference": points(test.mean), "95% interval": interval(test)})
-    return pd.DataFrame(rows).rename(columns={"label": "arm"})
-
-
-def _tuned(runs: pd.DataFrame) -> "pd.Series[float]":
-    """By seed: test accuracy at the rate that the other seeds choose."""
-    return runs[runs["selected"].astype(bool)].set_index("seed")["test_accuracy"].astype(float)

@@ -12,7 +12,7 @@ from fpt.evidence.planes import by_budget, crossing_of, plane_table, plane_tests
 from fpt.evidence.runs import SHORT, rate_text, sweeps_table
 from fpt.evidence.show.numbers import interval, known_in_words, percent, points, title
 from fpt.evidence.stats import SIGNIFICANCE, Paired
-from fpt.evidence.verdicts import LEFT_OUT, Verdict, deciding, expected_false, overall
+from fpt.evidence.verdicts import Verdict, by_runs, expected_false, giving, overall
 from fpt.papers import table
 from fpt.sweeps import SweepSpec
 
@@ -24,17 +24,18 @@ PLANES = ("plane-digits", "plane-minilm", "plane-mnist")  # studies of long runs
 
 def scale_words(verdicts: Iterable[Verdict]) -> str:
     """The scales of the studies that tested it; nothing where none did, or none was needed."""
-    return " and ".join(sorted({each.scale for each in verdicts if each.study and each.word not in LEFT_OUT}))
+    return " and ".join(sorted({each.scale for each in verdicts if each.by_runs}))
 
 
 def verdict_words(found: Sequence[Verdict]) -> str:
-    """The verdict over all studies; its scale, and the models, tasks and steps that give it, then those that leave it
-    open; whether it was asked before the runs, and whether few seeds decide it."""
-    word, tested = overall(found), [each for each in deciding(found) if each.study and each.word not in LEFT_OUT]
-    own = [each for each in tested if each.word == word] or tested
-    settings = [each.setting for each in own] + [f"{each.word} in {each.setting}" for each in tested if each not in own]
+    """The verdict over all studies; its scale, and the models, tasks and steps that give it, then the others with their
+    words; of each, whether it was asked before the runs; and whether few seeds decide it."""
+    own, word = giving(found), overall(found)
+    settings = [
+        f"{'' if word.startswith(each.word) else f'{each.word} in '}{each.setting}{each.asked and f', {each.asked}'}"
+        for each in sorted(by_runs(found), key=lambda each: each not in own)
+    ]
     words = [word] + ([f"at {scale_words(own)} scale ({'; '.join(dict.fromkeys(settings))})"] if own else [])
-    words += dict.fromkeys(each.asked for each in own if each.asked)
     return ", ".join(words + (["exploratory"] if own and all(each.exploratory for each in own) else []))
 
 
@@ -55,12 +56,11 @@ def score(found: Mapping[str, Sequence[Verdict]]) -> str:
     made = {name: verdicts for name, verdicts in found.items() if name[0] in MADE}
     tested = {name: verdicts for name, verdicts in made.items() if scale_words(verdicts)}
     rest = {name: verdicts for name, verdicts in made.items() if name not in tested}
-    scales = listed(sorted({scale_words(verdicts) for verdicts in tested.values()}))
-    chance = expected_false(verdict for verdicts in tested.values() for verdict in deciding(verdicts))
-    by_chance = f"chance alone would decide about {chance:.1f} of the verdicts of single studies behind them"
-    by_runs = f" at {scales} scale: {tally(tested)} ({by_chance})" if tested else ""
-    first = f"The papers make {len(made)} claims. Runs tested {len(tested)} of them{by_runs}."
-    return f"{first} Without runs: {tally(rest)}."
+    single = [each for verdicts in tested.values() for each in by_runs(verdicts)]
+    chance = f"{expected_false(single):.1f} of the {len(single)} verdicts of single studies behind them"
+    tallied = f" at {scale_words(single)} scale: {tally(tested)} (chance alone would decide about {chance})"
+    of_them = f"{len(tested)} of them{tallied if tested else ''}"
+    return f"The papers make {len(made)} claims. Runs tested {of_them}. Without runs: {tally(rest)}."
 
 
 def whose(study_folder: str | Path) -> str:
@@ -108,10 +108,9 @@ def plane(first: Cell, second: Cell) -> str:
 def crossing(first: Cell, second: Cell) -> str:
     """One sentence: from which budget on the first arm leads the second, each at its own rate."""
     found = crossing_of(first, second)
-    words = f"{first.label} against {second.label}, each at its own learning rate: {found.answer}."
-    if not found.band:
-        return words
-    return f"{words} For one budget alone, the 95% interval holds 0 after {steps_in_words(found.band)} steps."
+    words = f"{first.label} against {second.label}, each at its own rate, for all budgets together: {found.answer}."
+    band = f" For one budget alone, the 95% interval holds 0 after {steps_in_words(found.band)} steps."
+    return words + (band if found.band else "")
 
 
 def answers(cells: Mapping[str, Cell]) -> list[str]:
@@ -145,7 +144,9 @@ def short_answer(cells: Mapping[str, Cell]) -> str:
 def _at_papers_rate(first: Cell, second: Cell) -> tuple[str, str]:
     """The rate of Lu et al., and what the first arm gains over the second there at the last budget."""
     rate = first.papers_rate or math.nan
-    return f"{rate_text(rate)}, the rate of Lu et al.", _gain(by_budget(first, second, rate)[max(first.budgets)])
+    both = " against ".join(f"{percent(cell.values(rate).mean())}%" for cell in (first, second))
+    test = by_budget(first, second, rate)[max(first.budgets)]
+    return f"{rate_text(rate)}, the rate of Lu et al.", _gain(test, more=f"; {both}")
 
 
 def _at_the_end(first: Cell, second: Cell) -> str:
@@ -155,10 +156,10 @@ def _at_the_end(first: Cell, second: Cell) -> str:
     return _gain(found.tests[last], last not in found.band)
 
 
-def _gain(test: Paired, known: bool = True) -> str:
+def _gain(test: Paired, known: bool = True, more: str = "") -> str:
     clear = known and (test.low > 0 or test.high < 0)
     verb = ("gains" if test.mean > 0 else "loses") if clear else "makes no clear difference"
-    return f"{verb} ({points(test.mean)} points, {interval(test)})"
+    return f"{verb} ({points(test.mean)} points, {interval(test)}{more})"
 
 
 def arms(study: StudyCells, task: str) -> dict[str, Cell]:
@@ -199,6 +200,4 @@ def resolution(specs: Iterable[SweepSpec]) -> str:
     """One sentence: how far apart the steps are at which accuracy is known."""
     steps = [(spec.steps, pair) for spec in specs for pair in pairwise(spec.evaluation_steps())]
     gaps = [later / step - 1 for last, (step, later) in steps if 10 * step >= last]
-    return (
-        f"Budgets are a factor of two apart; later steps with validation are at most {max(gaps, default=0):.0%} apart."
-    )
+    return f"Budgets are a factor of two apart; later validations are at most {max(gaps, default=0):.0%} apart."

@@ -15,7 +15,6 @@ from fpt.evidence import (
     StudyCells,
     across_studies,
     beside_paper,
-    beside_published,
     exhibit,
     load_runs,
     printed_table,
@@ -30,7 +29,7 @@ from fpt.evidence.show import text
 from fpt.evidence.show.beside import printed_text
 from fpt.evidence.show.numbers import known_in_words, layers_in_words, ratio_words, row_label
 from fpt.evidence.show.tables import attention_table
-from fpt.evidence.stats import Paired, paired
+from fpt.evidence.stats import Paired, mean_interval, paired
 from fpt.evidence.verdicts import SUPPORTED, Verdict
 from fpt.papers import papers, table
 from fpt.papers.schema import Printed
@@ -167,7 +166,7 @@ def test_gaps_have_an_interval(study: Path) -> None:
 def test_steps_say_what_can_be_resolved(study: Path) -> None:
     caption = beside_paper(table("rothermel-table-2"), StudyCells(study)).caption
     assert "Goals: Frozen Pretrained after its last step." in caption
-    assert "Budgets are a factor of two apart; later steps with validation are at most " in caption
+    assert "Budgets are a factor of two apart; later validations are at most " in caption
 
 
 @pytest.mark.parametrize("skip", list(SHORT))
@@ -233,23 +232,18 @@ def test_the_rates_that_seeds_choose_for_each_other(study: Path) -> None:
     assert row["learning rate"] == "1e-3 (2 seeds), 1e-2 (6 seeds)"
 
 
+def test_a_fixed_test_set_widens_the_interval(study: Path) -> None:
+    arm = load_runs(study).query("label == 'FP'")
+    (own,), (wider,) = (summary(arm.assign(shared_test=images)).to_dict("records") for images in (math.nan, 1000))
+    spread = "test accuracy (95% interval)"
+    values = arm.loc[arm["selected"], "test_accuracy"]
+    mean, low, high = mean_interval(values, values.mean() * (1 - values.mean()) / 1000)
+    assert wider[spread] == f"{100 * mean:.1f} ({100 * low:.1f} to {100 * high:.1f})" != own[spread]
+
+
 def test_tables_of_no_runs(tmp_path: Path) -> None:
     study = synthetic.workspace(tmp_path)
     assert summary(load_runs(study)).empty
-    assert beside_published(study).empty
-
-
-def test_yours_beside_the_published(tmp_path: Path) -> None:
-    study = synthetic.finish(synthetic.workspace(tmp_path), inside="published")
-    assert set(beside_published(study)["your accuracy"]) == {"-"}
-
-    def lower(spec: SweepSpec, rate: float, seed: int) -> float:
-        return synthetic.accuracy(spec, rate, seed) - 0.02
-
-    synthetic.finish(study, accuracy=lower)
-    frame = beside_published(study)
-    assert set(frame["difference"]) == {"-2.0"}
-    assert list(frame["your rate"]) == list(frame["published rate"])
 
 
 def test_a_row_a_comparison_and_one_for_what_nobody_tried() -> None:

@@ -12,7 +12,7 @@ from fpt.evidence import StudyCells, facts
 from fpt.evidence.show import text
 from fpt.evidence.show.numbers import NONE
 from fpt.evidence.stats import Paired, paired
-from fpt.evidence.verdicts import CHANGED, CONTRADICTED, SUPPORTED, Part, Verdict
+from fpt.evidence.verdicts import ASKED, CHANGED, CONTRADICTED, INCONCLUSIVE, SUPPORTED, Part, Verdict
 
 
 def test_numbers_of_the_arms_with_results_and_without(study: Path, tmp_path: Path) -> None:
@@ -55,9 +55,9 @@ def test_sentences_on_the_plane_and_the_crossing(study: Path) -> None:
     assert "Unfrozen Pretrained is ahead at" in plane
     assert "(rate 1e-3)" in plane
     crossing = text.crossing(arms["FP"], arms["UP"])
-    assert (
-        crossing
-        == "Frozen Pretrained against Unfrozen Pretrained, each at its own learning rate: not within 400 steps."
+    assert crossing == (
+        "Frozen Pretrained against Unfrozen Pretrained, each at its own rate, for all budgets together: "
+        "not within 400 steps."
     )
     equal = text.crossing(arms["FP"], arms["FP"])
     assert "open at every budget. For one budget alone, the 95% interval holds 0 after 12, 25, 50, 100," in equal
@@ -73,12 +73,14 @@ def test_answers_with_their_intervals_or_that_nothing_is_decided(study: Path, tm
         rf"\d\d\.\d%\. Freezing loses {gain} {against} \w[\w ]* {gain} against training from scratch\.",
         tuned,
     )
-    assert re.match(rf"At 1e-3, the rate of Lu et al\., freezing loses {gain} {against}", of_lu)
+    seen = gain.replace(r"\)", r"; \d\d\.\d% against \d\d\.\d%\)")
+    assert re.match(rf"At 1e-3, the rate of Lu et al\., freezing loses {seen} {against} \w[\w ]* {seen}", of_lu)
+    assert f"{arms['FP'].values(1e-3).mean():.1%} against {arms['UP'].values(1e-3).mean():.1%})" in of_lu
     assert plane.startswith("With one rate for both: of ")
     assert re.fullmatch(rf"Among frozen models, pretraining gains {gain} against random weights\.", pretrained)
     short = text.short_answer(arms)
     assert short.startswith("Each at its own learning rate, freezing loses (-")
-    assert re.search(rf"At 1e-3, the rate of Lu et al\., it loses {gain}\.$", short)
+    assert re.search(rf"At 1e-3, the rate of Lu et al\., it loses {seen}\.$", short)
     assert text.whole([StudyCells(study)]) == {"Digits, laptop": arms}
     same = text.answers(arms | {"UP": arms["FP"], "UR": arms["FP"], "FR": arms["FP"]})
     assert [each.count("makes no clear difference (+0.0 points") for each in same] == [2, 2, 0, 1]
@@ -91,10 +93,14 @@ def test_a_verdict_in_words_has_its_scale_setting_and_whether_it_was_asked() -> 
     one = _verdict(("digits", SUPPORTED))
     assert text.verdict_words([one]) == "supported, at reduced scale (tiny-lm, 400 steps)"
     asked = replace(one, asked=CHANGED, exploratory=True)
-    assert text.verdict_words([asked]).endswith("400 steps), rule changed since, exploratory")
+    assert text.verdict_words([asked]).endswith("400 steps, rule changed since), exploratory")
     paper = replace(one, study="big", scale="paper", setting="gpt2, 400,000 steps", word=CONTRADICTED)
-    words = "depends on scale, at paper and reduced scale (tiny-lm, 400 steps; gpt2, 400,000 steps)"
+    words = "supported in tiny-lm, 400 steps; contradicted in gpt2, 400,000 steps"
+    words = f"depends on scale, at paper and reduced scale ({words})"
     assert text.verdict_words([one, paper]) == words
+    open_ = replace(one, study="open", setting="gpt2, 10 steps", word=INCONCLUSIVE)
+    words = "supported in part, at reduced scale (tiny-lm, 400 steps, asked before the runs; inconclusive in gpt2"
+    assert text.verdict_words([open_, replace(one, asked=ASKED)]).startswith(words)
     assert text.verdict_words([Verdict("R-21", SUPPORTED)]) == SUPPORTED
 
 
@@ -115,8 +121,8 @@ def test_the_score_counts_what_the_papers_say_and_not_what_is_said_about_them() 
     found = {"R-01": [_verdict(("digits", SUPPORTED))], "R-21": [Verdict("R-21", SUPPORTED)], "R-29": []}
     about = {"O-01": [Verdict("O-01", SUPPORTED)], "P-01": [_verdict(("digits", CONTRADICTED))]}
     assert text.score(found | about) == (
-        "The papers make 3 claims. Runs tested 1 of them at reduced scale: supported 1 (chance alone would "
-        "decide about 0.1 of the verdicts of single studies behind them). Without runs: supported 1, not tested 1."
+        "The papers make 3 claims. Runs tested 1 of them at reduced scale: supported 1 (chance alone would decide "
+        "about 0.1 of the 1 verdicts of single studies behind them). Without runs: supported 1, not tested 1."
     )
     assert text.score({}) == "The papers make 0 claims. Runs tested 0 of them. Without runs: none."
     assert text.tally(about) == "supported 1, contradicted 1"
