@@ -17,9 +17,9 @@ from pages import ROOT, definitions
 from fpt.evidence import StudyCells, by_depth, depth_figure, depth_table, setups, verdicts_on
 from fpt.evidence.cells import Cell
 from fpt.evidence.show import text
-from fpt.evidence.show.numbers import difference
+from fpt.evidence.show.numbers import difference, interval, points
 from fpt.evidence.show.plot import HUES
-from fpt.evidence.stats import mean_interval
+from fpt.evidence.stats import mean_interval, paired
 from fpt.evidence.verdicts import ASKED, CHANGED, CONTRADICTED, EDGE, INCONCLUSIVE, SUPPORTED, Verdict
 from fpt.models import BACKBONES
 from fpt.papers import claims, paper_of, table
@@ -362,7 +362,7 @@ def test_the_score_counts_every_claim_once() -> None:
     found = {"R-01": [verdict("R-01", SUPPORTED, "a")], "R-02": [], "O-02": [Verdict("O-02", SUPPORTED)]}
     found["R-03"] = [verdict("R-03", EDGE, "a")]
     rows = SUMMARY.score_table(found).frame.set_index("verdict")
-    by_runs, without, ours = "by runs, reduced scale", "without runs", "listed by us"
+    by_runs, without, ours = "by runs, reduced", "without runs", "ours"
     assert rows.loc["supported"].to_dict() == {by_runs: "1", ours: "1", without: ""}
     assert rows.loc["inconclusive"].to_dict() == {by_runs: "1", ours: "", without: ""}
     assert rows.loc["not tested"].to_dict() == {by_runs: "", ours: "", without: "1"}
@@ -370,7 +370,7 @@ def test_the_score_counts_every_claim_once() -> None:
 
 def test_which_arms_reach_a_linear_classifier(study: Path) -> None:
     whole = text.whole([StudyCells(study)])
-    none = "Tuned arms that reach a linear classifier on the pixels (96.0% on Digits): 0 of 4."
+    none = "Tuned arms that reach a linear classifier on the pixels: 0 of 4."
     assert SUMMARY.as_good_as_linear(whole) == none
     assert "4 layers of width 128" in SUMMARY.not_this(BACKBONES["tiny-lm"])
     arms = dict(whole["Digits, laptop"])
@@ -382,7 +382,7 @@ def test_which_arms_reach_a_linear_classifier(study: Path) -> None:
     found = SUMMARY.as_good_as_linear(
         {"CIFAR-10 LRA, a": elsewhere, "ListOps, a": {"UP": SimpleNamespace(task="listops")}}
     )
-    assert found.endswith("on CIFAR-10 LRA): 4 of 4.")  # no such classifier was fitted to lists
+    assert found.endswith("pixels: 4 of 4.")  # no such classifier was fitted to lists
 
 
 def test_the_summary_says_what_each_study_says(study: Path) -> None:
@@ -400,9 +400,27 @@ def test_the_summary_says_what_each_study_says(study: Path) -> None:
 def test_the_summary_says_whether_both_papers_can_be_right() -> None:
     open_, no = verdict("P-09", INCONCLUSIVE, "a"), verdict("P-09", CONTRADICTED, "b")
     said = SUMMARY.both_right({"P-01": [verdict("P-01", SUPPORTED, "a")], "P-08": [], "P-09": [open_, no]})
-    assert "rate and budget (P-01): supported (studies: supported 1). " in said
-    assert "not tested against training all weights (P-08), " in said
-    assert said.endswith("contradicted (studies: inconclusive 1, contradicted 1) against training from scratch (P-09).")
+    assert said == (
+        "The winner changes with the rate and the budget in 1 of 1 studies (P-01); freezing wins at 1e-3 and loses "
+        "tuned in 0 of 0 studies against training all weights (P-08), and in 0 of 2 studies against training from "
+        "scratch (P-09)."
+    )
+
+
+def test_the_summary_answers_in_planes_and_with_intervals(study: Path) -> None:
+    arms = text.whole([StudyCells(study)])["Digits, laptop"]
+    same = {**arms, "UP": arms["FP"]}
+    assert SUMMARY.short_answer({"a": arms, "b": same, "c": same}) == (
+        "Each at its own learning rate, freezing makes no clear difference in 2 and loses in 1 of 3 planes, against "
+        "training all weights. At 1e-3, the rate of Lu et al., it makes no clear difference in 2 and loses in 1."
+    )
+    (row,) = SUMMARY.gains({"a": arms}).frame.to_dict("records")
+    verb, test = text.gain(arms["FP"], arms["UP"])
+    assert verb == "loses"
+    assert row["tuned"] == f"{points(test.mean)} ({interval(test)})"
+    assert row["frozen - all trained"] == "Digits, tiny-lm, 400 steps"
+    at_one = paired(arms["FP"].values(1e-3), arms["UP"].values(1e-3))
+    assert row["at 1e-3"] == f"{points(at_one.mean)} ({interval(at_one)})"
 
 
 def test_a_study_is_marked_by_how_it_came_to_the_claim() -> None:

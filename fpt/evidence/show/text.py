@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
 
-from fpt.evidence.cells import FEW_SEEDS, Cell, StudyCells
+from fpt.evidence.cells import FEW_SEEDS, TUNED, Cell, StudyCells
 from fpt.evidence.planes import by_budget, crossing_of, plane_table, plane_tests, steps_in_words
 from fpt.evidence.runs import SHORT, rate_text, sweeps_table
 from fpt.evidence.show.numbers import interval, known_in_words, percent, points, title
@@ -122,44 +122,34 @@ def answers(cells: Mapping[str, Cell]) -> list[str]:
     frozen, full, scratch = cells["FP"], cells["UP"], cells["UR"]
     named = {"frozen": frozen, "all weights trained": full, "trained from scratch": scratch}
     tuned = ", ".join(f"{name} {percent(cell.values().mean())}%" for name, cell in named.items())
-    own, other = (_at_the_end(frozen, cell) for cell in (full, scratch))
-    (of_lu, at_one), (_, at_other) = (_at_papers_rate(frozen, cell) for cell in (full, scratch))
+    rate = frozen.papers_rate or math.nan
+    own, other = (_gains(frozen, cell) for cell in (full, scratch))
+    at_one, at_other = (_gains(frozen, cell, rate) for cell in (full, scratch))
     against = "{} against training all weights, and {} against training from scratch"
     return [
         f"Each at its own learning rate: {tuned}. Freezing {against.format(own, other)}.",
-        f"At {of_lu}, freezing {against.format(at_one, at_other)}.",
+        f"At {rate_text(rate)}, the rate of Lu et al., freezing {against.format(at_one, at_other)}.",
         f"With one rate for both: {plane(frozen, full)[0].lower()}{plane(frozen, full)[1:]}",
-        f"Among frozen models, pretraining {_at_the_end(frozen, cells['FR'])} against random weights.",
+        f"Among frozen models, pretraining {_gains(frozen, cells['FR'])} against random weights.",
     ]
 
 
-def short_answer(cells: Mapping[str, Cell]) -> str:
-    """Freezing against training all weights, each at its own learning rate and at that of Lu et al.; both were run."""
-    frozen, full = cells["FP"], cells["UP"]
-    tuned = f"Each at its own learning rate, freezing {_at_the_end(frozen, full)} against training all weights."
-    of_lu, gain = _at_papers_rate(frozen, full)
-    return f"{tuned} At {of_lu}, it {gain}."
+def _gains(first: Cell, second: Cell, at: str | float = TUNED) -> str:
+    """`gain` in one phrase; at one rate with both accuracies."""
+    verb, test = gain(first, second, at)
+    both = " against ".join(f"{percent(cell.values(at).mean())}%" for cell in (first, second))
+    return f"{verb} ({points(test.mean)} points, {interval(test)}{'' if at == TUNED else f'; {both}'})"
 
 
-def _at_papers_rate(first: Cell, second: Cell) -> tuple[str, str]:
-    """The rate of Lu et al., and what the first arm gains over the second there at the last budget."""
-    rate = first.papers_rate or math.nan
-    both = " against ".join(f"{percent(cell.values(rate).mean())}%" for cell in (first, second))
-    test = by_budget(first, second, rate)[max(first.budgets)]
-    return f"{rate_text(rate)}, the rate of Lu et al.", _gain(test, more=f"; {both}")
-
-
-def _at_the_end(first: Cell, second: Cell) -> str:
-    """What the first tuned arm gains over the second at the last budget, or that it is open."""
-    found = crossing_of(first, second)
-    *_, last = found.tests
-    return _gain(found.tests[last], last not in found.band)
-
-
-def _gain(test: Paired, known: bool = True, more: str = "") -> str:
-    clear = known and (test.low > 0 or test.high < 0)
+def gain(first: Cell, second: Cell, at: str | float = TUNED) -> tuple[str, Paired]:
+    """What the first arm gains over the second after the last step, each at its own rate [both at one], as a verb and a
+    number. It is not clear where the interval holds 0, or where the arm that trails is at an edge."""
+    tests = by_budget(first, second, at)
+    *_, last = tests
+    test, open_ = tests[last], crossing_of(first, second).band if at == TUNED else []
+    clear = last not in open_ and (test.low > 0 or test.high < 0)
     verb = ("gains" if test.mean > 0 else "loses") if clear else "makes no clear difference"
-    return f"{verb} ({points(test.mean)} points, {interval(test)}{more})"
+    return verb, test
 
 
 def arms(study: StudyCells, task: str) -> dict[str, Cell]:

@@ -10,7 +10,7 @@ import synthetic
 
 from fpt.evidence import StudyCells, facts
 from fpt.evidence.show import text
-from fpt.evidence.show.numbers import NONE
+from fpt.evidence.show.numbers import NONE, interval, points
 from fpt.evidence.stats import Paired, paired
 from fpt.evidence.verdicts import ASKED, CHANGED, CONTRADICTED, INCONCLUSIVE, SUPPORTED, Part, Verdict
 
@@ -78,9 +78,8 @@ def test_answers_with_their_intervals_or_that_nothing_is_decided(study: Path, tm
     assert f"{arms['FP'].values(1e-3).mean():.1%} against {arms['UP'].values(1e-3).mean():.1%})" in of_lu
     assert plane.startswith("With one rate for both: of ")
     assert re.fullmatch(rf"Among frozen models, pretraining gains {gain} against random weights\.", pretrained)
-    short = text.short_answer(arms)
-    assert short.startswith("Each at its own learning rate, freezing loses (-")
-    assert re.search(rf"At 1e-3, the rate of Lu et al\., it loses {seen}\.$", short)
+    verb, test = text.gain(arms["FP"], arms["UP"])
+    assert (verb, f"({points(test.mean)} points, {interval(test)})" in tuned) == ("loses", True)
     assert text.whole([StudyCells(study)]) == {"Digits, laptop": arms}
     same = text.answers(arms | {"UP": arms["FP"], "UR": arms["FP"], "FR": arms["FP"]})
     assert [each.count("makes no clear difference (+0.0 points") for each in same] == [2, 2, 0, 1]
