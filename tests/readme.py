@@ -7,12 +7,11 @@ from pathlib import Path
 
 import matplotlib as mpl
 from matplotlib.figure import Figure
+from pages import definitions
 
 from fpt.evidence import StudyCells, all_verdicts, find_study, plane_figure, studies
 from fpt.evidence.cells import Cell
 from fpt.evidence.show import text
-from fpt.evidence.show.numbers import title
-from fpt.sweeps.fields import with_options
 
 ROOT = Path(__file__).parents[1]
 README, FIGURE = ROOT / "README.md", ROOT / "book/_static/headline.svg"
@@ -25,30 +24,26 @@ def published() -> dict[str, StudyCells]:
     return {name: study for name, study in found.items() if study.results}
 
 
-def whole(found: Mapping[str, StudyCells]) -> list[dict[str, Cell]]:
-    """The arms of every plane that is whole, by arm; the first is the one that is drawn."""
-    return list(text.whole(found[name] for name in text.PLANES if name in found).values())
-
-
 def findings(found: Mapping[str, StudyCells]) -> str:
     """Should one freeze, and the score, in Markdown."""
     if not (planes := whole(found)):
         return "No study has results yet.\n"
-    score = text.score(all_verdicts(list(found.values())))
-    return "\n".join(["", *(line for arms in planes for line in about(arms)), score, "", ""])
+    summary, verdicts = definitions("book/summary.md"), all_verdicts(list(found.values()))
+    answer, table = summary.answer_of(planes, found.values(), verdicts), summary.gains(planes)
+    rows = [[*table.frame], ["---"] * len(table.frame.columns), *table.frame.to_numpy().tolist()]
+    lines = [f"| {' | '.join(row)} |" for row in rows]
+    score = text.score(verdicts)
+    return "\n".join(["", *(f"- {each}" for each in answer), "", *lines, "", f"{table.caption}.", "", score, "", ""])
 
 
-def about(arms: Mapping[str, Cell]) -> list[str]:
-    """Of what the findings are, and how freezing does when tuned and at the rate of Lu et al."""
-    cell, (tuned, of_lu, *_) = arms["FP"], text.answers(arms)
-    model = with_options(cell.spec.backbone, cell.spec.backbone_options) if cell.spec else ""
-    head = f"**{title(cell.task)}, {model}**, {max(cell.budgets):,} steps, {cell.seeds} seeds, 95% intervals:"
-    return [head, "", f"- {tuned}", f"- {of_lu}", ""]
+def whole(found: Mapping[str, StudyCells]) -> dict[str, dict[str, Cell]]:
+    """The arms of every plane that is whole, by arm; the first is the one that is drawn."""
+    return text.whole(found[name] for name in text.PLANES if name in found)
 
 
 def figure(found: Mapping[str, StudyCells]) -> Figure | None:
-    planes = whole(found)
-    return plane_figure(planes[0]["FP"], planes[0]["UP"]) if planes else None
+    first = next(iter(whole(found).values()), None)
+    return plane_figure(first["FP"], first["UP"]) if first else None
 
 
 def write() -> None:

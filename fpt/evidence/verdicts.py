@@ -70,6 +70,11 @@ class Verdict:
     def tasks(self) -> set[str]:
         return {part.task for part in self.parts if part.word not in LEFT_OUT}
 
+    @property
+    def decided_on(self) -> set[str]:
+        """The tasks that give its word; all that were tested where it needs them together."""
+        return {part.task for part in self.parts if part.word == self.word} or self.tasks
+
 
 COMPUTED = TypeAdapter(dict[str, tuple[str, str]])
 JUDGED = TypeAdapter(dict[str, Verdict | None], config=ConfigDict(ser_json_inf_nan="constants"))
@@ -151,8 +156,7 @@ def all_verdicts(studies: Sequence[StudyCells]) -> dict[str, list[Verdict]]:
 
 
 def expected_false(found: Iterable[Verdict]) -> float:
-    """How many of the verdicts that rest on runs would be false if no claim had an answer: one in twenty, and one in
-    twenty for all primary claims of a study and scale together."""
+    """How many verdicts of runs would be false if no claim had an answer: one in twenty, a study's primary ones once."""
     tested = [each for each in found if each.by_runs]
     families = {(each.study, each.scale) for each in tested if each.primary}
     return SIGNIFICANCE * (sum(not each.primary for each in tested) + len(families))
@@ -160,17 +164,16 @@ def expected_false(found: Iterable[Verdict]) -> float:
 
 def overall(found: Sequence[Verdict]) -> str:
     """One word: a decided one before the others; what many seeds say goes before what few do. Nothing is corrected over
-    studies. A claim holds wherever it is tested: one study contradicts it, and where some support it and others leave
-    it open, it is supported in part.
+    studies. One study contradicts a claim; where some support it and others leave it open, it is supported in part.
 
     Where studies disagree: that it depends on scale, if those of one scale agree; on the setting (task, model, steps),
-    if those of one scale that disagree have no task in common; else that studies disagree.
+    if no two of one scale decide it on the same task; else that studies disagree.
     """
     rest_on = deciding(found)
     yes, no = ([each for each in rest_on if each.word == word] for word in (SUPPORTED, CONTRADICTED))
     if yes and no:
         pairs = [(one, other) for one in yes for other in no if one.scale == other.scale]
-        apart = all(not one.tasks & other.tasks for one, other in pairs if one.tasks and other.tasks)
+        apart = all(not one.decided_on & other.decided_on for one, other in pairs if one.tasks and other.tasks)
         return DISAGREE if not apart else ON_TASK if pairs else DEPENDS
     words = {each.word for each in rest_on}
     return IN_PART if yes and words & {*UNDECIDED} else next((word for word in STRENGTH if word in words), NOT_TESTED)

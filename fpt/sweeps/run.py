@@ -234,10 +234,11 @@ def _progress(
     content = {"grid": "extension" if before else "as planned", "steps": spec.steps}
 
     def write(step: int, steps: int) -> None:
+        done = step * spec.steps / steps  # of the parts together, a part after the other
         counts = {
-            "step": round(step * spec.steps / steps),
-            "run_steps": done_before * steps + runs * step,
-            "run_steps_total": (done_before + runs) * steps,
+            "step": round(done),
+            "run_steps": done_before * spec.steps + round(runs * done),
+            "run_steps_total": (done_before + runs) * spec.steps,
         }
         times = {"started_utc": clock.started_utc, "seconds": round(clock.seconds, 1)}
         write_json(folder / ledger.PROGRESS, content | counts | times)

@@ -16,6 +16,7 @@ from pages import ROOT, definitions
 
 from fpt.evidence import StudyCells, by_depth, depth_figure, depth_table, setups, verdicts_on
 from fpt.evidence.cells import Cell
+from fpt.evidence.runs import rate_text
 from fpt.evidence.show import text
 from fpt.evidence.show.numbers import difference, interval, points
 from fpt.evidence.show.plot import HUES
@@ -362,7 +363,7 @@ def test_the_score_counts_every_claim_once() -> None:
     found = {"R-01": [verdict("R-01", SUPPORTED, "a")], "R-02": [], "O-02": [Verdict("O-02", SUPPORTED)]}
     found["R-03"] = [verdict("R-03", EDGE, "a")]
     rows = SUMMARY.score_table(found).frame.set_index("verdict")
-    by_runs, without, ours = "by runs, reduced", "without runs", "ours"
+    by_runs, without, ours = "by runs, reduced", "without runs", "X, O, B"
     assert rows.loc["supported"].to_dict() == {by_runs: "1", ours: "1", without: ""}
     assert rows.loc["inconclusive"].to_dict() == {by_runs: "1", ours: "", without: ""}
     assert rows.loc["not tested"].to_dict() == {by_runs: "", ours: "", without: "1"}
@@ -370,19 +371,16 @@ def test_the_score_counts_every_claim_once() -> None:
 
 def test_which_arms_reach_a_linear_classifier(study: Path) -> None:
     whole = text.whole([StudyCells(study)])
-    none = "Tuned arms that reach a linear classifier on the pixels: 0 of 4."
-    assert SUMMARY.as_good_as_linear(whole) == none
+    words = "As accurate as a linear classifier on the pixels, tuned: {} models."
+    assert SUMMARY.as_good_as_linear(whole) == words.format("0 of 4")
     assert "4 layers of width 128" in SUMMARY.not_this(BACKBONES["tiny-lm"])
     arms = dict(whole["Digits, laptop"])
-    arms["UP"] = SimpleNamespace(task="digits", label="Unfrozen Pretrained", values=lambda: pd.Series([0.95, 0.98]))
-    one = SUMMARY.as_good_as_linear({"Digits, laptop": arms})
-    assert one.endswith(": 1 of 4 (Unfrozen Pretrained on Digits, laptop).")
-    assert SUMMARY.as_good_as_linear({}).endswith("pixels: 0 of 0.")
-    elsewhere = {arm: SimpleNamespace(task="cifar10-lra", label=arm, values=lambda: pd.Series([0.9])) for arm in arms}
-    found = SUMMARY.as_good_as_linear(
-        {"CIFAR-10 LRA, a": elsewhere, "ListOps, a": {"UP": SimpleNamespace(task="listops")}}
-    )
-    assert found.endswith("pixels: 4 of 4.")  # no such classifier was fitted to lists
+    arms["UP"] = SimpleNamespace(task="digits", values=lambda: pd.Series([0.95, 0.98]))
+    assert SUMMARY.as_good_as_linear({"Digits, laptop": arms}) == words.format("1 of 4")
+    assert SUMMARY.as_good_as_linear({}) == words.format("0 of 0")
+    elsewhere = {arm: SimpleNamespace(task="cifar10-lra", values=lambda: pd.Series([0.9])) for arm in arms}
+    lists = {"UP": SimpleNamespace(task="listops")}  # no such classifier was fitted to lists
+    assert SUMMARY.as_good_as_linear({"a": elsewhere, "b": lists}) == words.format("4 of 4")
 
 
 def test_the_summary_says_what_each_study_says(study: Path) -> None:
@@ -397,23 +395,28 @@ def test_the_summary_says_what_each_study_says(study: Path) -> None:
     assert table.links[1] == "claims.html#l-01"
 
 
-def test_the_summary_says_whether_both_papers_can_be_right() -> None:
-    open_, no = verdict("P-09", INCONCLUSIVE, "a"), verdict("P-09", CONTRADICTED, "b")
-    said = SUMMARY.both_right({"P-01": [verdict("P-01", SUPPORTED, "a")], "P-08": [], "P-09": [open_, no]})
-    assert said == (
-        "The winner changes with the rate and the budget in 1 of 1 studies (P-01); freezing wins at 1e-3 and loses "
-        "tuned in 0 of 0 studies against training all weights (P-08), and in 0 of 2 studies against training from "
-        "scratch (P-09)."
+def test_the_answer_of_the_summary(study: Path) -> None:
+    cells = StudyCells(study)
+    whole, found = text.whole([cells]), {"P-01": [verdict("P-01", SUPPORTED, "a")], "P-02": []}
+    tuned, one_rate, changes = SUMMARY.answer_of(whole, [cells], found)
+    assert "clearly better than freezing in 1 of 1 setups (a model, a task, a study)" in tuned
+    assert one_rate == SUMMARY.one_rate_answer(whole.values())
+    assert changes == (
+        "With one rate for both, the winner changes with the rate and the budget in 1 of 1 studies (P-01). With each "
+        "model tuned, training all weights comes to lead as the budget grows in 0 of 0 studies (P-02)."
     )
 
 
-def test_the_summary_answers_in_planes_and_with_intervals(study: Path) -> None:
+def test_the_summary_counts_the_setups_of_the_page_for_practitioners(study: Path) -> None:
+    cells = {f"{name} (laptop)": arms for name, arms in text.whole([StudyCells(study)]).items()}
+    words = ("it is", "clearly worse", "clearly better")
+    said = PRACTICE.comparisons(cells, [("UP", "FP")], "", words)._repr_html_()
+    assert "clearly better in 1 of 1 setups" in said
+    assert "clearly better than freezing in 1 of 1 setups" in SUMMARY.tuned_answer(cells.values())
+
+
+def test_a_row_of_a_plane_has_its_two_differences(study: Path) -> None:
     arms = text.whole([StudyCells(study)])["Digits, laptop"]
-    same = {**arms, "UP": arms["FP"]}
-    assert SUMMARY.short_answer({"a": arms, "b": same, "c": same}) == (
-        "Each at its own learning rate, freezing makes no clear difference in 2 and loses in 1 of 3 planes, against "
-        "training all weights. At 1e-3, the rate of Lu et al., it makes no clear difference in 2 and loses in 1."
-    )
     (row,) = SUMMARY.gains({"a": arms}).frame.to_dict("records")
     verb, test = text.gain(arms["FP"], arms["UP"])
     assert verb == "loses"
@@ -421,6 +424,21 @@ def test_the_summary_answers_in_planes_and_with_intervals(study: Path) -> None:
     assert row["frozen - all trained"] == "Digits, tiny-lm, 400 steps"
     at_one = paired(arms["FP"].values(1e-3), arms["UP"].values(1e-3))
     assert row["at 1e-3"] == f"{points(at_one.mean)} ({interval(at_one)})"
+
+
+def test_the_answer_over_setups_and_planes(study: Path) -> None:
+    arms = text.arms(StudyCells(study), "digits")
+    swapped = arms | {"FP": arms["UP"], "UP": arms["FP"]}
+    assert SUMMARY.tuned_answer([arms, swapped, arms, arms | {"UP": arms["FP"]}, {"FP": arms["FP"]}]) == (
+        "Each with its own learning rate: training all weights of the pretrained model is clearly better than freezing "
+        "in 2 of 4 setups (a model, a task, a study) after the last step, clearly worse in 1, and open in 1."
+    )
+    one = SUMMARY.one_rate_answer([arms])
+    leads = [rate for rate in arms["FP"].rates if text.gain(arms["FP"], arms["UP"], rate)[0] == "gains"]
+    assert leads
+    assert f"in each of the 1 planes freezing clearly leads at {', '.join(map(rate_text, sorted(leads)))}, and" in one
+    assert one.endswith("At 1e-3, the rate of Lu et al., it loses in 1.")
+    assert "clearly leads at none, and clearly trails at none." in SUMMARY.one_rate_answer([arms, swapped])
 
 
 def test_a_study_is_marked_by_how_it_came_to_the_claim() -> None:

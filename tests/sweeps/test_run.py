@@ -200,6 +200,7 @@ def test_progress_of_a_fleet_in_parts_never_falls(tmp_path: Path, monkeypatch: p
         assert shares == sorted(shares)
         assert (shares[0], shares[-1]) == ((0 if not earlier else 4 / 6), 1)
         assert max(content["step"] for content in seen) == 5
+        assert {content["run_steps_total"] for content in seen} == {5 * (len(earlier) and 4) + 5 * 2}
 
 
 REAL: dict[str, Any] = {

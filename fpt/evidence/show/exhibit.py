@@ -78,9 +78,9 @@ def claim_list(names: Iterable[str], studies: Sequence[StudyCells], page: str = 
             words += f"; at the paper's rate {text.verdict_words(other)}"
         link = explained(f"{name}: {each.where}")
         link = f'<a href="{page}#{name.lower()}">{link}</a>' if page else link
-        word, rest = overall(found), words.removeprefix(overall(found))
-        verdict = f"<strong>{word}</strong>{explained(rest)}"
-        items.append(f"<li>{explained(each.says)} <em>({link})</em> {verdict}.</li>")
+        tested = "; ".join(dict.fromkeys(rule.part for rule in each.rule if rule.part))
+        rest = explained(f"{words.removeprefix(overall(found))}.{tested and f' As tested: {tested}.'}")
+        items.append(f"<li>{explained(each.says)} <em>({link})</em> <strong>{overall(found)}</strong>{rest}</li>")
     return Page([f"<ul>{''.join(items)}</ul>"])
 
 

@@ -12,13 +12,15 @@ from fpt.evidence.planes import by_budget, crossing_of, plane_table, plane_tests
 from fpt.evidence.runs import SHORT, rate_text, sweeps_table
 from fpt.evidence.show.numbers import interval, known_in_words, percent, points, title
 from fpt.evidence.stats import SIGNIFICANCE, Paired
-from fpt.evidence.verdicts import Verdict, by_runs, expected_false, giving, overall
+from fpt.evidence.verdicts import CONTRADICTED, SUPPORTED, Verdict, by_runs, expected_false, giving, overall
 from fpt.papers import table
 from fpt.sweeps import SweepSpec
 
 FEW_LABELS = 6  # if more sweeps are missing, they are not named: the page on the status has them
 MADE = ("L", "R")  # ids of claims that the papers make begin so
 ARMS = "ours-arms"  # the table of the four arms on every task that a study has
+GAINS, LOSES, OPEN = "gains", "loses", "makes no clear difference"
+ALL_SEEN = ("bit-xor",)  # tasks whose inputs are so few that training shows all of them
 PLANES = ("plane-digits", "plane-minilm", "plane-mnist")  # studies of long runs, in the order of the book and of README
 
 
@@ -28,13 +30,18 @@ def scale_words(verdicts: Iterable[Verdict]) -> str:
 
 
 def verdict_words(found: Sequence[Verdict]) -> str:
-    """The verdict over all studies; its scale, and the models, tasks and steps that give it, then the others with their
-    words; of each, whether it was asked before the runs; and whether few seeds decide it."""
+    """The verdict over all studies; its scale, and the models, tasks and steps that decide it; of each, whether it was
+    asked before the runs; then the names of the studies that leave it open; and whether few seeds decide it."""
     own, word = giving(found), overall(found)
+    decisive = [each for each in own if each.word in (SUPPORTED, CONTRADICTED) or len(own) == 1]
     settings = [
         f"{'' if word.startswith(each.word) else f'{each.word} in '}{each.setting}{each.asked and f', {each.asked}'}"
-        for each in sorted(by_runs(found), key=lambda each: each not in own)
+        for each in decisive
     ]
+    left = [each for each in by_runs(found) if each not in decisive]
+    for other in dict.fromkeys(each.word for each in left):
+        names = listed([each.study for each in left if each.word == other])
+        settings.append(f"{'' if other == word else f'{other} '}in {names}")
     words = [word] + ([f"at {scale_words(own)} scale ({'; '.join(dict.fromkeys(settings))})"] if own else [])
     return ", ".join(words + (["exploratory"] if own and all(each.exploratory for each in own) else []))
 
@@ -57,10 +64,10 @@ def score(found: Mapping[str, Sequence[Verdict]]) -> str:
     tested = {name: verdicts for name, verdicts in made.items() if scale_words(verdicts)}
     rest = {name: verdicts for name, verdicts in made.items() if name not in tested}
     single = [each for verdicts in tested.values() for each in by_runs(verdicts)]
-    chance = f"{expected_false(single):.1f} of the {len(single)} verdicts of single studies behind them"
-    tallied = f" at {scale_words(single)} scale: {tally(tested)} (chance alone would decide about {chance})"
-    of_them = f"{len(tested)} of them{tallied if tested else ''}"
-    return f"The papers make {len(made)} claims. Runs tested {of_them}. Without runs: {tally(rest)}."
+    chance = f"about {expected_false(single):.1f} of the {len(single)} verdicts of single studies behind them"
+    tallied = f" at {scale_words(single)} scale: {tally(tested)} (if no claim had an answer, {chance} would decide it)"
+    by_them = f"Runs tested {len(tested)} of them{tallied if tested else ''}."
+    return f"The papers make {len(made)} claims. {by_them} Without runs: {tally(rest)}."
 
 
 def whose(study_folder: str | Path) -> str:
@@ -71,8 +78,7 @@ def whose(study_folder: str | Path) -> str:
         return f"There are no results of the study {name} yet; the command fpt run {name} makes them."
     left = list(dict.fromkeys(sweeps.loc[sweeps["status"] != "done", "label"]))
     # Without its task a label tells nothing where the arm is there on one task and not on another.
-    tells = len(left) <= FEW_LABELS and not set(left) & set(done["label"])
-    named = f" (not {', '.join(left)})" if tells else ""
+    named = f" (not {', '.join(left)})" if len(left) <= FEW_LABELS and not set(left) & set(done["label"]) else ""
     part = f", {len(done)} of its {len(sweeps)} sweeps{named}" if left else ""
     device = ", ".join(sorted(set(done["device"].astype(str))))
     owner = "your own results" if done["origin"].iloc[0] == "own" else "the published results"
@@ -86,7 +92,7 @@ def design(study: StudyCells) -> str:
         return ""
     rates = ", ".join(map(rate_text, sorted({rate for each in study.results.values() for rate in each.rates})))
     seeds = " or ".join(map(str, sorted({len(spec.seeds) for spec in specs})))
-    words = f"Learning rates {rates}; {seeds} seeds. A seed's tuned rate is that of the others, by validation data."
+    words = f"Learning rates {rates}; {seeds} seeds. A seed's rate has the best validation accuracy of the others."
     few = sum(len(spec.seeds) < FEW_SEEDS for spec in specs)
     return words + (f" Exploratory: {few} of {len(specs)} sweeps have fewer than {FEW_SEEDS} seeds." if few else "")
 
@@ -123,18 +129,18 @@ def answers(cells: Mapping[str, Cell]) -> list[str]:
     named = {"frozen": frozen, "all weights trained": full, "trained from scratch": scratch}
     tuned = ", ".join(f"{name} {percent(cell.values().mean())}%" for name, cell in named.items())
     rate = frozen.papers_rate or math.nan
-    own, other = (_gains(frozen, cell) for cell in (full, scratch))
-    at_one, at_other = (_gains(frozen, cell, rate) for cell in (full, scratch))
+    own, other = (_gained(frozen, cell) for cell in (full, scratch))
+    at_one, at_other = (_gained(frozen, cell, rate) for cell in (full, scratch))
     against = "{} against training all weights, and {} against training from scratch"
     return [
         f"Each at its own learning rate: {tuned}. Freezing {against.format(own, other)}.",
         f"At {rate_text(rate)}, the rate of Lu et al., freezing {against.format(at_one, at_other)}.",
         f"With one rate for both: {plane(frozen, full)[0].lower()}{plane(frozen, full)[1:]}",
-        f"Among frozen models, pretraining {_gains(frozen, cells['FR'])} against random weights.",
+        f"Among frozen models, pretraining {_gained(frozen, cells['FR'])} against random weights.",
     ]
 
 
-def _gains(first: Cell, second: Cell, at: str | float = TUNED) -> str:
+def _gained(first: Cell, second: Cell, at: str | float = TUNED) -> str:
     """`gain` in one phrase; at one rate with both accuracies."""
     verb, test = gain(first, second, at)
     both = " against ".join(f"{percent(cell.values(at).mean())}%" for cell in (first, second))
@@ -148,8 +154,7 @@ def gain(first: Cell, second: Cell, at: str | float = TUNED) -> tuple[str, Paire
     *_, last = tests
     test, open_ = tests[last], crossing_of(first, second).band if at == TUNED else []
     clear = last not in open_ and (test.low > 0 or test.high < 0)
-    verb = ("gains" if test.mean > 0 else "loses") if clear else "makes no clear difference"
-    return verb, test
+    return ((GAINS if test.mean > 0 else LOSES) if clear else OPEN), test
 
 
 def arms(study: StudyCells, task: str) -> dict[str, Cell]:

@@ -9,8 +9,9 @@ import pytest
 import synthetic
 
 from fpt.evidence import StudyCells, facts
+from fpt.evidence.cells import Cell
 from fpt.evidence.show import text
-from fpt.evidence.show.numbers import NONE, interval, points
+from fpt.evidence.show.numbers import NONE
 from fpt.evidence.stats import Paired, paired
 from fpt.evidence.verdicts import ASKED, CHANGED, CONTRADICTED, INCONCLUSIVE, SUPPORTED, Part, Verdict
 
@@ -40,7 +41,7 @@ def test_an_arm_that_is_there_on_one_task_is_not_called_missing(monkeypatch: pyt
 
 def test_the_design_of_a_study_and_what_is_exploratory(study: Path, tmp_path: Path) -> None:
     words = "Learning rates 1e-4, 1e-3, 1e-2, 1e-1; 8 seeds. "
-    words += "A seed's tuned rate is that of the others, by validation data."
+    words += "A seed's rate has the best validation accuracy of the others."
     assert text.design(StudyCells(study)) == words
     few = synthetic.STUDY.replace("seeds: [0, 1, 2, 3, 4, 5, 6, 7]", "seeds: [0, 1, 2]")
     cells = StudyCells(synthetic.finish(synthetic.workspace(tmp_path, "few", few)))
@@ -63,7 +64,26 @@ def test_sentences_on_the_plane_and_the_crossing(study: Path) -> None:
     assert "open at every budget. For one budget alone, the 95% interval holds 0 after 12, 25, 50, 100," in equal
 
 
-def test_answers_with_their_intervals_or_that_nothing_is_decided(study: Path, tmp_path: Path) -> None:
+def test_what_is_gained_and_when_it_is_clear(study: Path, tmp_path: Path) -> None:
+    arms = text.arms(StudyCells(study), "digits")
+    frozen, full = arms["FP"], arms["UP"]
+    verb, test = text.gain(frozen, full)
+    assert (verb, test.high < 0) == ("loses", True)
+    assert test.mean == pytest.approx(float((frozen.values() - full.values()).mean()))
+    assert text.gain(full, frozen)[0] == "gains"
+    assert text.gain(frozen, frozen)[0] == "makes no clear difference"
+    assert text.whole([StudyCells(study)]) == {"Digits, laptop": arms}
+    assert text.whole([StudyCells(synthetic.workspace(tmp_path / "empty"))]) == {}
+
+
+def test_an_arm_at_an_edge_does_not_clearly_trail(study: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    arms = text.arms(StudyCells(study), "digits")
+    monkeypatch.setattr(Cell, "ends", lambda cell, budget=None: {"low"} if cell is arms["FP"] else set())
+    assert text.gain(arms["FP"], arms["UP"])[0] == "makes no clear difference"
+    assert text.gain(arms["FP"], arms["UP"], 1e-3)[0] == "loses"
+
+
+def test_answers_of_the_arms_have_their_intervals(study: Path, tmp_path: Path) -> None:
     arms = text.arms(StudyCells(study), "digits")
     tuned, of_lu, plane, pretrained = text.answers(arms)
     number = r"points, [+-]\d+\.\d to [+-]\d+\.\d\)"
@@ -78,13 +98,9 @@ def test_answers_with_their_intervals_or_that_nothing_is_decided(study: Path, tm
     assert f"{arms['FP'].values(1e-3).mean():.1%} against {arms['UP'].values(1e-3).mean():.1%})" in of_lu
     assert plane.startswith("With one rate for both: of ")
     assert re.fullmatch(rf"Among frozen models, pretraining gains {gain} against random weights\.", pretrained)
-    verb, test = text.gain(arms["FP"], arms["UP"])
-    assert (verb, f"({points(test.mean)} points, {interval(test)})" in tuned) == ("loses", True)
-    assert text.whole([StudyCells(study)]) == {"Digits, laptop": arms}
     same = text.answers(arms | {"UP": arms["FP"], "UR": arms["FP"], "FR": arms["FP"]})
     assert [each.count("makes no clear difference (+0.0 points") for each in same] == [2, 2, 0, 1]
     none = text.arms(StudyCells(synthetic.workspace(tmp_path)), "digits")
-    assert text.whole([StudyCells(synthetic.workspace(tmp_path / "empty"))]) == {}
     assert text.answers(none) == text.answers({}) == ["Not decided yet: not all of the arms were run."]
 
 
@@ -98,7 +114,7 @@ def test_a_verdict_in_words_has_its_scale_setting_and_whether_it_was_asked() -> 
     words = f"depends on scale, at paper and reduced scale ({words})"
     assert text.verdict_words([one, paper]) == words
     open_ = replace(one, study="open", setting="gpt2, 10 steps", word=INCONCLUSIVE)
-    words = "supported in part, at reduced scale (tiny-lm, 400 steps, asked before the runs; inconclusive in gpt2"
+    words = "supported in part, at reduced scale (tiny-lm, 400 steps, asked before the runs; inconclusive in open)"
     assert text.verdict_words([open_, replace(one, asked=ASKED)]).startswith(words)
     assert text.verdict_words([Verdict("R-21", SUPPORTED)]) == SUPPORTED
 
@@ -120,8 +136,9 @@ def test_the_score_counts_what_the_papers_say_and_not_what_is_said_about_them() 
     found = {"R-01": [_verdict(("digits", SUPPORTED))], "R-21": [Verdict("R-21", SUPPORTED)], "R-29": []}
     about = {"O-01": [Verdict("O-01", SUPPORTED)], "P-01": [_verdict(("digits", CONTRADICTED))]}
     assert text.score(found | about) == (
-        "The papers make 3 claims. Runs tested 1 of them at reduced scale: supported 1 (chance alone would decide "
-        "about 0.1 of the 1 verdicts of single studies behind them). Without runs: supported 1, not tested 1."
+        "The papers make 3 claims. Runs tested 1 of them at reduced scale: supported 1 (if no claim had an "
+        "answer, about 0.1 of the 1 verdicts of single studies behind them would decide it). Without runs: "
+        "supported 1, not tested 1."
     )
     assert text.score({}) == "The papers make 0 claims. Runs tested 0 of them. Without runs: none."
     assert text.tally(about) == "supported 1, contradicted 1"
