@@ -113,7 +113,7 @@
       lines.push(...(cell ? winner(one, other, cell) : ["nothing to compare."]));
       if (cell) {
         const [first, second] = chosen.arms.map((arm) => setup.arms[arm].points[steps_][rate_][2]);
-        lines.push(` Accuracies: ${first}% and ${second}%.`);
+        lines.push(` Accuracies (± standard error): ${first}% and ${second}%.`);
       }
       if (tuned) {
         const [mean, interval, sign] = tuned;

@@ -156,7 +156,7 @@ def all_verdicts(studies: Sequence[StudyCells]) -> dict[str, list[Verdict]]:
 
 
 def expected_false(found: Iterable[Verdict]) -> float:
-    """How many verdicts of runs would be false if no claim had an answer: one in twenty, a study's primary ones once."""
+    """How many verdicts of runs would be false if no claim had an answer: 1 in 20, a study's primary ones once."""
     tested = [each for each in found if each.by_runs]
     families = {(each.study, each.scale) for each in tested if each.primary}
     return SIGNIFICANCE * (sum(not each.primary for each in tested) + len(families))

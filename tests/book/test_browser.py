@@ -381,7 +381,7 @@ def test_sliders_move_the_winner(explorer: Explorer, arms: dict[str, dict[str, C
         assert f"{points(test.mean)} points (95% interval {interval(test)})" in said
         levels = [cell.values(row.rate, row.budget) for cell in (first, second)]
         first_level, second_level = (f"{100 * each.mean():.1f} ± {100 * sem(each):.1f}%" for each in levels)
-        assert f"Accuracies: {first_level} and {second_level}." in said
+        assert f"Accuracies (± standard error): {first_level} and {second_level}." in said
         own = tuned.tests[row.budget]
         assert f"Each at its own rate: {points(own.mean)} points ({interval(own)})" in said
     assert len(leaders) > 1

@@ -43,8 +43,8 @@ PLANE = (
 )
 CROSSING = (
     "The same two arms, tuned: at each budget, each seed has the rate that the other seeds choose. First: both arms. "
-    "Second: their difference, one dot for each seed, with its 95% interval. The signs + and - are certain for all "
-    "budgets together, 0 is not, and ? depends on an arm at an end of its grid. Shaded: the arms may cross here."
+    "Second: their difference, one dot for each seed, with its 95% interval. +, -: certain after correction for all "
+    "budgets. 0: not certain after it. ?: depends on an arm at an end of its grid. Shaded: the arms may cross here."
 )
 USUAL = ("FPT", "random")  # rows of nearly every table of Lu et al.
 

@@ -149,11 +149,11 @@ def _gained(first: Cell, second: Cell, at: str | float = TUNED) -> str:
 
 def gain(first: Cell, second: Cell, at: str | float = TUNED) -> tuple[str, Paired]:
     """What the first arm gains over the second after the last step, each at its own rate [both at one], as a verb and a
-    number. It is not clear where the interval holds 0, or where the arm that trails is at an edge."""
+    number. It is not clear where p is 0.05 or more, or where the arm that trails is at an edge."""
     tests = by_budget(first, second, at)
     *_, last = tests
     test, open_ = tests[last], crossing_of(first, second).band if at == TUNED else []
-    clear = last not in open_ and (test.low > 0 or test.high < 0)
+    clear = last not in open_ and test.p < SIGNIFICANCE  # of signs where a run has collapsed: then there is no interval
     return ((GAINS if test.mean > 0 else LOSES) if clear else OPEN), test
 
 
