@@ -402,7 +402,7 @@ def test_the_answer_of_the_summary(study: Path) -> None:
     assert "clearly better than freezing in 1 of 1 setups (a model, a task, a study)" in tuned
     assert one_rate == SUMMARY.one_rate_answer(whole.values())
     assert changes == (
-        "With one rate for both, the winner changes with the rate and the budget in 1 of 1 studies (P-01). With each "
+        "With one rate for both, each of the two leads at some rate and budget in 1 of 1 studies (P-01). With each "
         "model tuned, training all weights comes to lead as the budget grows in 0 of 0 studies (P-02)."
     )
 
