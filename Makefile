@@ -58,8 +58,8 @@ links: $(STAMP)  ## list every address outside the book that its pages link to, 
 	@grep -rhoE 'href="https?://[^"#]+' book/_build/html --include='*.html' | cut -c7- | sort | uniq -c | sort -rn
 
 compare: $(STAMP)
-	@$(BIN)/python -c 'from fpt.evidence import beside_published as beside; \
-	  print(beside("runs/laptop").to_string(index=False))'
+	@PYTHONPATH=tests $(BIN)/python -c 'from pages import definitions; \
+	  print(definitions("book/beside.md").beside_published("runs/laptop").to_string(index=False))'
 	@echo "The book: $(CURDIR)/book/_build/html/index.html"
 
 # The book is built and read while the tests run, since many of these wait for other processes; what it printed follows.
