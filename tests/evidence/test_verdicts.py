@@ -612,6 +612,16 @@ def test_what_studies_that_disagree_depend_on(yes: tuple[str, str], no: list[tup
     assert overall(found) == word
 
 
+def test_studies_that_decide_a_claim_on_different_tasks_may_share_one_that_is_open() -> None:
+    """As L-04 at the paper's rate: against on Bit Memory and open on digits, where another study is for it."""
+    parts = {task: Part(task, "", Paired(8), word) for task, word in (("bit-memory", C), ("digits", I))}
+    against = Verdict("T-01", C, "a", scale="reduced", parts=tuple(parts.values()))
+    for_it = Verdict("T-01", S, "b", scale="reduced", parts=(Part("digits", "", Paired(8), S),))
+    assert overall([against, for_it]) == ON_TASK
+    both = tuple(replace(part, word=C) for part in parts.values())
+    assert overall([replace(against, parts=both), for_it]) == DISAGREE
+
+
 def test_what_few_seeds_say_gives_way() -> None:
     few, many = Verdict("T-01", S, "one", exploratory=True), Verdict("T-01", C, "two")
     assert overall([few, many]) == C
