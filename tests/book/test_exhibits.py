@@ -371,16 +371,16 @@ def test_the_score_counts_every_claim_once() -> None:
 
 def test_which_arms_reach_a_linear_classifier(study: Path) -> None:
     whole = text.whole([StudyCells(study)])
-    words = "As accurate as a linear classifier on the pixels, tuned: {} models."
-    assert SUMMARY.as_good_as_linear(whole) == words.format("0 of 4")
+    words = "Of {1} tuned models of images, {0} reach the accuracy of a linear classifier on the pixels."
+    assert SUMMARY.as_good_as_linear(whole) == words.format(0, 4)
     assert "4 layers of width 128" in SUMMARY.not_this(BACKBONES["tiny-lm"])
     arms = dict(whole["Digits, laptop"])
     arms["UP"] = SimpleNamespace(task="digits", values=lambda: pd.Series([0.95, 0.98]))
-    assert SUMMARY.as_good_as_linear({"Digits, laptop": arms}) == words.format("1 of 4")
-    assert SUMMARY.as_good_as_linear({}) == words.format("0 of 0")
+    assert SUMMARY.as_good_as_linear({"Digits, laptop": arms}) == words.format(1, 4)
+    assert SUMMARY.as_good_as_linear({}) == words.format(0, 0)
     elsewhere = {arm: SimpleNamespace(task="cifar10-lra", values=lambda: pd.Series([0.9])) for arm in arms}
     lists = {"UP": SimpleNamespace(task="listops")}  # no such classifier was fitted to lists
-    assert SUMMARY.as_good_as_linear({"a": elsewhere, "b": lists}) == words.format("4 of 4")
+    assert SUMMARY.as_good_as_linear({"a": elsewhere, "b": lists}) == words.format(4, 4)
 
 
 def test_the_summary_says_what_each_study_says(study: Path) -> None:
@@ -397,13 +397,15 @@ def test_the_summary_says_what_each_study_says(study: Path) -> None:
 
 def test_the_answer_of_the_summary(study: Path) -> None:
     cells = StudyCells(study)
-    whole, found = text.whole([cells]), {"P-01": [verdict("P-01", SUPPORTED, "a")], "P-02": []}
-    tuned, one_rate, changes = SUMMARY.answer_of(whole, [cells], found)
-    assert "clearly better than freezing in 1 of 1 setups (a model, a task, a study)" in tuned
+    open_, no = verdict("P-02", INCONCLUSIVE, "a"), verdict("P-02", CONTRADICTED, "b")
+    whole, found = text.whole([cells]), {"P-01": [verdict("P-01", SUPPORTED, "a")], "P-02": [open_, no]}
+    tuned, one_rate, both = SUMMARY.answer_of(whole, [cells], found)
+    assert "clearly better than freezing in 1 of 1 setups after" in tuned
     assert one_rate == SUMMARY.one_rate_answer(whole.values())
-    assert changes == (
+    assert both == (
         "With one rate for both, each of the two leads at some rate and budget in 1 of 1 studies (P-01). With each "
-        "model tuned, training all weights comes to lead as the budget grows in 0 of 0 studies (P-02)."
+        "tuned, training all weights leads at some budget, and freezing at none later, in 0 of 2 studies (inconclusive "
+        "in 1, contradicted in 1) (P-02)."
     )
 
 
@@ -429,16 +431,20 @@ def test_a_row_of_a_plane_has_its_two_differences(study: Path) -> None:
 def test_the_answer_over_setups_and_planes(study: Path) -> None:
     arms = text.arms(StudyCells(study), "digits")
     swapped = arms | {"FP": arms["UP"], "UP": arms["FP"]}
-    assert SUMMARY.tuned_answer([arms, swapped, arms, arms | {"UP": arms["FP"]}, {"FP": arms["FP"]}]) == (
-        "Each with its own learning rate: training all weights of the pretrained model is clearly better than freezing "
-        "in 2 of 4 setups (a model, a task, a study) after the last step, clearly worse in 1, and open in 1."
+    setups = [arms, swapped, arms, arms | {"UP": arms["FP"]}, {"FP": arms["FP"]}]
+    assert SUMMARY.tuned_answer(setups) == (
+        "Each with its own learning rate, training all weights of the pretrained model is clearly better than freezing "
+        "in 2 of 4 setups after the last step, clearly worse in 1, and open in 1; at some budget of steps, freezing leads "
+        "in 1. (A setup is a model on a task in a study; they are not independent.)"
     )
     one = SUMMARY.one_rate_answer([arms])
     leads = [rate for rate in arms["FP"].rates if text.gain(arms["FP"], arms["UP"], rate)[0] == "gains"]
     assert leads
-    assert f"in each of the 1 planes freezing clearly leads at {', '.join(map(rate_text, sorted(leads)))}, and" in one
-    assert one.endswith("At 1e-3, the rate of Lu et al., it loses in 1.")
-    assert "clearly leads at none, and clearly trails at none." in SUMMARY.one_rate_answer([arms, swapped])
+    assert f"after the last step, freezing clearly leads at {', '.join(map(rate_text, sorted(leads)))}, and" in one
+    assert one.endswith(", in each of the 1 planes. At 1e-3, the rate of Lu et al., it loses in 1.")
+    assert "clearly leads at none, and clearly trails at none, in each of the 2 planes." in SUMMARY.one_rate_answer(
+        [arms, swapped]
+    )
 
 
 def test_a_study_is_marked_by_how_it_came_to_the_claim() -> None:

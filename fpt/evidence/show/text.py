@@ -65,7 +65,7 @@ def score(found: Mapping[str, Sequence[Verdict]]) -> str:
     rest = {name: verdicts for name, verdicts in made.items() if name not in tested}
     single = [each for verdicts in tested.values() for each in by_runs(verdicts)]
     chance = f"about {expected_false(single):.1f} of the {len(single)} verdicts of single studies behind them"
-    tallied = f" at {scale_words(single)} scale: {tally(tested)} (if no claim had an answer, {chance} would decide it)"
+    tallied = f" at {scale_words(single)} scale: {tally(tested)} (by chance alone, {chance} would be decided)"
     by_them = f"Runs tested {len(tested)} of them{tallied if tested else ''}."
     return f"The papers make {len(made)} claims. {by_them} Without runs: {tally(rest)}."
 

@@ -136,8 +136,8 @@ def test_the_score_counts_what_the_papers_say_and_not_what_is_said_about_them() 
     found = {"R-01": [_verdict(("digits", SUPPORTED))], "R-21": [Verdict("R-21", SUPPORTED)], "R-29": []}
     about = {"O-01": [Verdict("O-01", SUPPORTED)], "P-01": [_verdict(("digits", CONTRADICTED))]}
     assert text.score(found | about) == (
-        "The papers make 3 claims. Runs tested 1 of them at reduced scale: supported 1 (if no claim had an "
-        "answer, about 0.1 of the 1 verdicts of single studies behind them would decide it). Without runs: "
+        "The papers make 3 claims. Runs tested 1 of them at reduced scale: supported 1 (by chance alone, "
+        "about 0.1 of the 1 verdicts of single studies behind them would be decided). Without runs: "
         "supported 1, not tested 1."
     )
     assert text.score({}) == "The papers make 0 claims. Runs tested 0 of them. Without runs: none."
