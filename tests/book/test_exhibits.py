@@ -434,8 +434,8 @@ def test_the_answer_over_setups_and_planes(study: Path) -> None:
     setups = [arms, swapped, arms, arms | {"UP": arms["FP"]}, {"FP": arms["FP"]}]
     assert SUMMARY.tuned_answer(setups) == (
         "Each with its own learning rate, training all weights of the pretrained model is clearly better than freezing "
-        "in 2 of 4 setups after the last step, clearly worse in 1, and open in 1; at some budget of steps, freezing leads "
-        "in 1. (A setup is a model on a task in a study; they are not independent.)"
+        "in 2 of 4 setups after the last step, clearly worse in 1, and open in 1; at some budget of steps, freezing "
+        "leads in 1. (A setup is a model on a task in a study; they are not independent.)"
     )
     one = SUMMARY.one_rate_answer([arms])
     leads = [rate for rate in arms["FP"].rates if text.gain(arms["FP"], arms["UP"], rate)[0] == "gains"]
