@@ -403,9 +403,9 @@ def test_the_answer_of_the_summary(study: Path) -> None:
     assert "clearly better than freezing in 1 of 1 setups after" in tuned
     assert one_rate == SUMMARY.one_rate_answer(whole.values())
     assert both == (
-        "With one rate for both, each of the two leads at some rate and budget in 1 of 1 studies (P-01). With each "
-        "tuned, training all weights leads at some budget, and freezing at none later, in 0 of 2 studies (inconclusive "
-        "in 1, contradicted in 1) (P-02)."
+        "With one rate for both, each leads at some rate and budget in 1 of 1 studies (P-01). Each tuned, training all "
+        "weights leads at some budget, and freezing at none later, in 0 of 2 studies (inconclusive in 1, contradicted "
+        "in 1) (P-02)."
     )
 
 
@@ -435,7 +435,7 @@ def test_the_answer_over_setups_and_planes(study: Path) -> None:
     assert SUMMARY.tuned_answer(setups) == (
         "Each with its own learning rate, training all weights of the pretrained model is clearly better than freezing "
         "in 2 of 4 setups after the last step, clearly worse in 1, and open in 1; at some budget of steps, freezing "
-        "leads in 1. (A setup is a model on a task in a study; they are not independent.)"
+        "leads in 1. (A setup: a model, a task, a study. They are not independent.)"
     )
     one = SUMMARY.one_rate_answer([arms])
     leads = [rate for rate in arms["FP"].rates if text.gain(arms["FP"], arms["UP"], rate)[0] == "gains"]
