@@ -227,7 +227,7 @@ def test_what_to_take_from_this_counts_what_its_tables_show(study: Path) -> None
     assert [*start.frame] == ["setup", "model", "steps", "FP - FR"]
     assert start.frame["setup"].tolist() == ["Digits (laptop)"]
     assert PRACTICE.first_rates({}) == PRACTICE.comparisons({}, [("FP", "FR")], "", ("", "", "")) == PRACTICE.NOTHING
-    assert [PRACTICE.sign_of(*each) for each in ((0.1, 0.2), (-0.2, -0.1), (-0.1, 0.1))] == [1, -1, 0]
+    assert [PRACTICE.sign_of(*each) for each in ((1.1, 1.2), (0.2, 0.9), (0.9, 1.1))] == [1, -1, 0]
     assert PRACTICE.scale_table(StudyCells(study)).frame[["setup", "row"]].to_numpy().tolist() == [
         ["Digits (laptop)", "FR fixed"]
     ]

@@ -8,7 +8,7 @@ from itertools import pairwise
 from pathlib import Path
 
 from fpt.evidence.cells import FEW_SEEDS, TUNED, Cell, StudyCells
-from fpt.evidence.planes import by_budget, crossing_of, plane_table, plane_tests, steps_in_words
+from fpt.evidence.planes import Crossing, by_budget, crossing_of, plane_table, plane_tests, steps_in_words
 from fpt.evidence.runs import SHORT, rate_text, sweeps_table
 from fpt.evidence.show.numbers import interval, known_in_words, percent, points, title
 from fpt.evidence.stats import SIGNIFICANCE, Paired
@@ -31,7 +31,7 @@ def scale_words(verdicts: Iterable[Verdict]) -> str:
 
 def verdict_words(found: Sequence[Verdict]) -> str:
     """The verdict over all studies; its scale, and the models, tasks and steps that decide it; of each, whether it was
-    asked before the runs; then the names of the studies that leave it open; and whether few seeds decide it."""
+    asked before the runs; then the studies that leave it open, by their names; and whether few seeds decide it."""
     own, word = giving(found), overall(found)
     decisive = [each for each in own if each.word in (SUPPORTED, CONTRADICTED) or len(own) == 1]
     settings = [
@@ -39,9 +39,9 @@ def verdict_words(found: Sequence[Verdict]) -> str:
         for each in decisive
     ]
     left = [each for each in by_runs(found) if each not in decisive]
-    for other in dict.fromkeys(each.word for each in left):
-        names = listed([each.study for each in left if each.word == other])
-        settings.append(f"{'' if other == word else f'{other} '}in {names}")
+    for other, asked in dict.fromkeys((each.word, each.asked) for each in left):
+        names = listed([each.study for each in left if (each.word, each.asked) == (other, asked)])
+        settings.append(f"{'' if other == word else f'{other} '}in {names}{asked and f', {asked}'}")
     words = [word] + ([f"at {scale_words(own)} scale ({'; '.join(dict.fromkeys(settings))})"] if own else [])
     return ", ".join(words + (["exploratory"] if own and all(each.exploratory for each in own) else []))
 
@@ -149,12 +149,10 @@ def _gained(first: Cell, second: Cell, at: str | float = TUNED) -> str:
 
 def gain(first: Cell, second: Cell, at: str | float = TUNED) -> tuple[str, Paired]:
     """What the first arm gains over the second after the last step, each at its own rate [both at one], as a verb and a
-    number. It is not clear where p is 0.05 or more, or where the arm that trails is at an edge."""
-    tests = by_budget(first, second, at)
-    *_, last = tests
-    test, open_ = tests[last], crossing_of(first, second).band if at == TUNED else []
-    clear = last not in open_ and test.p < SIGNIFICANCE  # of signs where a run has collapsed: then there is no interval
-    return ((GAINS if test.mean > 0 else LOSES) if clear else OPEN), test
+    number. It is not clear where p is 0.05 or more, or where the tuned arm that trails is at an edge."""
+    found = crossing_of(first, second) if at == TUNED else Crossing(by_budget(first, second, at))
+    *_, (last, test) = found.tests.items()
+    return (OPEN if last in found.band else GAINS if test.mean > 0 else LOSES), test
 
 
 def arms(study: StudyCells, task: str) -> dict[str, Cell]:

@@ -116,6 +116,9 @@ def test_a_verdict_in_words_has_its_scale_setting_and_whether_it_was_asked() -> 
     open_ = replace(one, study="open", setting="gpt2, 10 steps", word=INCONCLUSIVE)
     words = "supported in part, at reduced scale (tiny-lm, 400 steps, asked before the runs; inconclusive in open)"
     assert text.verdict_words([open_, replace(one, asked=ASKED)]).startswith(words)
+    several = [replace(open_, study=name, asked=asked) for name, asked in (("x", ASKED), ("y", ""), ("z", ASKED))]
+    words = "inconclusive, at reduced scale (in x and z, asked before the runs; in y)"
+    assert text.verdict_words(several) == words
     assert text.verdict_words([Verdict("R-21", SUPPORTED)]) == SUPPORTED
 
 
