@@ -89,10 +89,11 @@ def difference(part: Part) -> str:
 
 
 def ratio_words(ratio: float, low: float, high: float) -> str:
-    """A ratio with its interval, as 0.3 (0.1 to 1); 0 and infinity bound nothing: 0.1 (0.1 or less)."""
-    bounds = {(1, 1): f"{low:.2g} to {high:.2g}", (1, 0): f"{low:.2g} or more", (0, 1): f"{high:.2g} or less"}
-    around = bounds.get((low > 0, math.isfinite(high)), "no bound")
-    return "-" if math.isnan(ratio) else f"{ratio:.2g} ({around})"
+    """A ratio of rates in half decades with its interval, as 0.3 (0.1 to 1), so that 1/3 and 3/10 read alike; 0 and
+    infinity bound nothing: 0.1 (0.1 or less)."""
+    ratio, low, high = (float(f"{each:.1g}") for each in (ratio, low, high))
+    bounds = {(1, 1): f"{low:g} to {high:g}", (1, 0): f"{low:g} or more", (0, 1): f"{high:g} or less"}
+    return "-" if math.isnan(ratio) else f"{ratio:g} ({bounds.get((low > 0, math.isfinite(high)), 'no bound')})"
 
 
 def facts(cells: Mapping[str, Cell]) -> dict[str, str]:

@@ -114,12 +114,13 @@ def test_where_no_row_names_layers_the_caption_alone_says_them(study: Path) -> N
 def test_a_ratio_that_an_end_of_a_grid_leaves_open_says_so() -> None:
     ratios = [
         (0.1, 0.03, 1.0),
+        (1e-4 / 3e-3, 0.01, 1e-3 / 3e-3),
         (0.1, 0.0, 0.1),
         (10.0, 10.0, math.inf),
         (1.0, 0.0, math.inf),
         (math.nan, 0.0, math.inf),
     ]
-    said = ["0.1 (0.03 to 1)", "0.1 (0.1 or less)", "10 (10 or more)", "1 (no bound)", "-"]
+    said = ["0.1 (0.03 to 1)", "0.03 (0.01 to 0.3)", "0.1 (0.1 or less)", "10 (10 or more)", "1 (no bound)", "-"]
     assert [ratio_words(*each) for each in ratios] == said
 
 
