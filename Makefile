@@ -83,7 +83,7 @@ test-book: built-book read-book  ## build the book from published results, and r
 built-book: $(STAMP)
 	rm -rf $(CHECKED)
 	mkdir -p $(CHECKED)
-	{ FPT_ORIGIN=published $(BOOK) $(CHECKED)/_build/html && $(SHIP) $(CHECKED)/_build/html; } \
+	{ export FPT_ORIGIN=published; $(BOOK) $(CHECKED)/_build/html && $(SHIP) $(CHECKED)/_build/html; } \
 	  >$(CHECKED)/build.log 2>&1 || { cat $(CHECKED)/build.log; exit 1; }
 
 read-book: $(STAMP)
