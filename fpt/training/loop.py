@@ -178,7 +178,7 @@ def train(
     """Train learning_rates x seeds, evaluate, keep each run's best parameters, test them at every budget.
 
     asked: of fpt.training.recipe.MEASURES. keep: a seed, and the file for the best parameters of its run at each rate.
-    progress(step, steps) is called at every evaluation and about every second. Fleets that do not fit in memory are
+    progress(run_steps, all) is called at every evaluation and about every second. Fleets that do not fit in memory are
     split; `parts` records it. With a folder for `checkpoints`, the same call after a crash goes on from the last one;
     on a CPU its tables are those of an uninterrupted call, bit for bit. Raises SpecError for an empty or repeated list,
     and for a batch larger than the training set; FptError where memory or disk are too small.
@@ -257,15 +257,15 @@ class Job:
         """Train one fleet to its end."""
         if self.folder and (tables := self.folder.tables(number)):
             return tables
-        parts = self.plan["parts"]
-        training = Training(self.make(*parts[number], self.place, self.plan["compiled"]))
+        training = Training(self.make(*self.plan["parts"][number], self.place, self.plan["compiled"]))
+        runs = [len(rates) * len(seeds) for rates, seeds in self.plan["parts"]]
         steps, reported = training.fleet.recipe.steps, time.monotonic()
         if self.folder and (state := self.folder.load(number, training.state())):
             training.load(state)
         while training.done < steps:
             evaluated = training.step()
             if self.progress and (evaluated or time.monotonic() - reported > 1):
-                self.progress(number * steps + training.done, len(parts) * steps)
+                self.progress(sum(runs[:number]) * steps + runs[number] * training.done, sum(runs) * steps)
                 reported = time.monotonic()
             if self.folder and self.folder.due() and training.done < steps:
                 self.folder.save(number, training.state())

@@ -16,7 +16,7 @@ from fpt.errors import FptError, SpecError
 from fpt.models.layers import Masks
 from fpt.models.template import Template
 from fpt.tasks.task import Task
-from fpt.training import Recipe, evaluate, loop, train_fleet
+from fpt.training import Recipe, evaluate, loop, resources, train_fleet
 from fpt.training.fleet import Fleet, stack
 from fpt.training.loop import Training, identity
 
@@ -436,6 +436,16 @@ def test_progress_reaches_the_end(digits, small_backbones):
         progress=lambda *at: seen.append(at),
     )
     assert seen[-1] == (6, 6)
+    assert seen == sorted(seen)
+
+
+def test_progress_counts_the_runs_of_every_part(digits, small_backbones, monkeypatch):
+    seen = []
+    template = fpt.models.build(digits, "small-gpt2")
+    monkeypatch.setattr(resources, "split", lambda *_: [([1e-3], [0, 1, 2]), ([1e-3], [3])])
+    train_fleet(digits, template, recipe(), [1e-3], [0, 1, 2, 3], progress=lambda *at: seen.append(at))
+    assert {18, 24} <= {done for done, _ in seen}  # 6 steps of 3 runs, then of 1
+    assert {total for _, total in seen} == {24}
     assert seen == sorted(seen)
 
 
