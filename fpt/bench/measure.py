@@ -90,11 +90,6 @@ def cell(text: str) -> SweepSpec:
     return resolve(fields | {"learning_rates": rates, "seeds": list(range(seeds))}, f"cell {text!r}")
 
 
-def is_compiled(text: str) -> bool:
-    """Whether a cell's fleet is to be compiled: the last word of HOW."""
-    return text.endswith("compiled")
-
-
 def measure(
     spec: SweepSpec, rounds: int = 5, seconds: float = 2.0, compared: bool = True, compiled: bool = False
 ) -> Row:
@@ -277,7 +272,7 @@ def bench(names: Sequence[str], quick: bool, runs: Path, log: Callable[[str], No
     for number, (name, spec) in enumerate(wanted, start=1):
         log(f"{number} of {len(wanted)}: {name}")
         try:
-            row = apart(measure, spec, rounds, seconds, True, is_compiled(name))
+            row = apart(measure, spec, rounds, seconds, True, name.endswith("compiled"))
         except FptError as error:
             log(str(error))
             continue

@@ -48,7 +48,7 @@ def _data(folder: Path) -> Iterator[Finding]:
             yield f"data: {task}", found, ""
         else:
             fetched = f"downloaded at first use; without a network, put {entry.files[0]} into the data folder"
-            yield f"data: {task}", "not here", entry.advice or fetched
+            yield f"data: {task}", MISSING, entry.advice or fetched
 
 
 def weights(backbone: str) -> tuple[str, str]:

@@ -5,8 +5,6 @@ from collections.abc import Mapping
 from functools import partial
 from itertools import combinations
 
-import numpy as np
-
 from fpt.evidence.baselines import chance
 from fpt.evidence.cells import AT_PAPERS_RATE, TUNED, Cell, compared, shared_rates
 from fpt.evidence.reading import DIVERGED, EDGE, INCONCLUSIVE, SUPPORTED, Part, Reading, word_of
@@ -15,7 +13,7 @@ from fpt.evidence.stats import POINT, SIGNIFICANCE, Paired
 from fpt.sweeps import selection
 
 ORDERS = (1e-5, 1e-3)  # the range of rates of `orders_differ` (Rothermel et al. 2021, section 4)
-SAME_RATE = 1 + selection.SAME_RATE
+SLACK = 1 + selection.SAME_RATE  # by which equal rates may differ
 
 
 def unstable(reading: Reading) -> list[Part]:
@@ -32,26 +30,23 @@ def unstable(reading: Reading) -> list[Part]:
 
 def drop(reading: Reading) -> list[Part]:
     """At the paper's rate minus at the next one of the grid, or at the rate `level`; not tested where an arm cannot
-    fall so far: it is as far below its best at the paper's rate already, or not as far above chance."""
+    fall so far: it is not as far above chance, or, before the next one, as far below its best already."""
     parts = []
     for row, cell in reading.rows.items():
         paper, named = cell.papers_rate or math.nan, reading.rule.level
-        after = [rate for rate in cell.rates if (rate > paper * SAME_RATE if named == "" else same(rate, float(named)))]
-        if not after or not any(same(rate, paper) for rate in cell.rates):
+        higher = [rate for rate in cell.rates if rate > paper * SLACK]
+        after = higher if named == "" else [rate for rate in cell.rates if same_rate(rate, float(named))]
+        if not after or not same_rate(cell.rates, paper).any():
             continue
         limit, lost = reading.rule.by * POINT, float(cell.values().mean() - cell.values(paper).mean())
         over = float(cell.values(paper).mean()) - chance(reading.task)  # nan where chance is not known
-        if lost > limit or over <= limit:
-            why = f"has lost {lost / POINT:.0f} points" if lost > limit else f"is {over / POINT:.0f} points over chance"
+        if (fallen := named == "" and lost > limit) or over <= limit:
+            why = f"has lost {lost / POINT:.0f} points" if fallen else f"is {over / POINT:.0f} points over chance"
             parts.append(reading.untested(f"{cell.label} {why} at {rate_text(paper)}"))
         else:
             words = f"{cell.label} at {rate_text(paper)} - at {rate_text(min(after))}"
             parts.append(reading.contrast([row], [row], limit, at=(paper, min(after)), comparison=words))
     return parts
-
-
-def same(one: float, other: float) -> bool:
-    return bool(same_rate(one, other))
 
 
 def lower_rate(reading: Reading) -> list[Part]:
@@ -71,9 +66,9 @@ def _ratio_of_rates(reading: Reading, first: str, other: str) -> Part:
     for low, high, p in pairs_of_rates(one, two):
         # beyond the same end of both grids lie rates of any ratio
         beyond = low == high and (low == 0 or math.isinf(low))
-        if beyond or high * SAME_RATE < reading.rule.by * low:
+        if beyond or high * SLACK < reading.rule.by * low:
             breaks.append(p)
-        if beyond or high * SAME_RATE >= reading.rule.by * low:
+        if beyond or high * SLACK >= reading.rule.by * low:
             keeps.append(p)
     edges = [reading.label(row) for row in (first, other) if reading.rows[row].at_edge]
     word = word_of(max(breaks), max(keeps), EDGE if edges else INCONCLUSIVE)
@@ -103,17 +98,12 @@ def _refuted(cell: Cell, tables: SweepTables, budget: int | None) -> dict[float,
     found = {}
     for rate in finite:
         tests = [compared([(cell, other, budget)], [(cell, rate, budget)]) for other in finite if other != rate]
-        found[rate] = min([1.0, *(len(tests) * _p(test.above(0)) for test in tests)])
-    if finite and same(finite[0], tables.rates[0]):
+        found[rate] = min([1.0, *(len(tests) * test.above(0) for test in tests)])
+    if finite and same_rate(finite[0], tables.rates[0]):
         found[0.0] = found[finite[0]]
-    if finite and same(finite[-1], tables.rates[-1]):
+    if finite and same_rate(finite[-1], tables.rates[-1]):
         found[math.inf] = found[finite[-1]]
     return found
-
-
-def _p(value: float) -> float:
-    """1 where there are too few pairs for a p-value."""
-    return float(np.nan_to_num(value, nan=1.0))
 
 
 def _set_words(refuted: Mapping[float, float]) -> str:
@@ -129,11 +119,11 @@ def inverts(reading: Reading) -> list[Part]:
     one of them has learned: come half of the way from chance to its best, in the mean over seeds."""
     first, second = reading.rule.rows
     paper, rates = reading.any_cell.papers_rate or math.nan, shared_rates(*reading.rows.values())
-    if not any(same(rate, paper) for rate in rates):
+    if not same_rate(rates, paper).any():
         return []
     parts = []
     for rate in rates:
-        if at_paper := same(rate, paper):
+        if at_paper := same_rate(rate, paper):
             above, under, limit = first, second, -reading.margin
         else:
             above, under, limit = second, first, 0.0
@@ -164,9 +154,7 @@ def orders_differ(reading: Reading) -> list[Part]:
     """Two rates differ if two rows change places between them, Bonferroni-corrected over the pairs of rows; they do
     not if every pair is in the same order at both."""
     low, high = ORDERS
-    within = [
-        rate for rate in shared_rates(*reading.rows.values()) if low <= rate * SAME_RATE and rate <= high * SAME_RATE
-    ]
+    within = [rate for rate in shared_rates(*reading.rows.values()) if low <= rate * SLACK and rate <= high * SLACK]
     return [_changed(reading, one, two) for one, two in combinations(within, 2)]
 
 
@@ -174,7 +162,7 @@ def _changed(reading: Reading, one: float, two: float) -> Part:
     change, equal = [], []
     for first, second in combinations(reading.rows.values(), 2):
         here, there = (compared([(first, rate, None)], [(second, rate, None)]) for rate in (one, two))
-        above, below = ([_p(each.above(0)) for each in (here, there)], [_p(each.below(0)) for each in (here, there)])
+        above, below = ([each.above(0) for each in (here, there)], [each.below(0) for each in (here, there)])
         change += [max(above[0], below[1]), max(below[0], above[1])]
         equal.append(2 * min(max(above), max(below)))
     supports, contradicts = min(1.0, len(change) * min(change)), min(1.0, max(equal))

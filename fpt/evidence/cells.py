@@ -1,7 +1,7 @@
 """Cells: a row of a paper's table on one task of one study, and what its runs measured.
 
-Only this module knows how runs become values by seed: what "tuned" means, at which budget, what a run that was never
-finite counts as, which runs collapsed, and what a fixed test set adds to the noise.
+How runs become values by seed: what "tuned" means, at which budget, which runs collapsed, and what a fixed test set
+adds to the noise.
 """
 
 import math
@@ -155,16 +155,13 @@ class Cell:
         """
         return pd.Series(dtype=float) if self.problem else self._picked(self.plane(budget), at, budget)
 
-    def tested(self, at: str | float = TUNED) -> pd.DataFrame:
-        """Test accuracy, budgets x seeds, each budget at its own rates."""
-        return self._over(self.budgets, lambda budget: self.values(at, budget))
-
     def validated(self, at: str | float = TUNED) -> pd.DataFrame:
         """The best validation accuracy so far, evaluation steps x seeds, each step at its own rates."""
         if self.tables is None or self.spec is None:
             return pd.DataFrame()
         by_step = self.tables.validation
-        return self._over(self.spec.evaluation_steps(), lambda step: self._picked(by_step(step), at, step))
+        found = {step: self._picked(by_step(step), at, step) for step in self.spec.evaluation_steps()}
+        return pd.DataFrame(found).T.rename_axis("step")
 
     def diverged(self, at: str | float = TUNED) -> int:
         """How many of the runs at this rate diverged."""
@@ -204,11 +201,6 @@ class Cell:
         seeds = np.flatnonzero(hits.any(axis=1))
         picked = plane.to_numpy()[seeds, hits.argmax(axis=1)[seeds]]
         return pd.Series(picked, plane.index.to_numpy()[seeds], dtype=float)
-
-    def _over(self, steps: Sequence[int], values: Callable[[int], "pd.Series[float]"]) -> pd.DataFrame:
-        if self.problem:
-            return pd.DataFrame()
-        return pd.DataFrame({step: values(step) for step in steps}).T.rename_axis("step")
 
 
 @dataclass(frozen=True)

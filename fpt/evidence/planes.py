@@ -6,13 +6,12 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
-import numpy as np
 import pandas as pd
 
 from fpt.evidence.cells import TUNED, Cell, compared, shared_rates
 from fpt.evidence.reading import EDGE, INCONCLUSIVE, SUPPORTED, Part, Reading, seeds_to_decide, word_of
 from fpt.evidence.runs import rate_text
-from fpt.evidence.stats import SIGNIFICANCE, Paired, holm
+from fpt.evidence.stats import MINIMUM_PAIRS, SIGNIFICANCE, Paired, holm
 
 AHEAD, BEHIND, OPEN, BOUNDED = "+", "-", "0", "?"
 
@@ -75,7 +74,7 @@ class Crossing:
         (*_, last), (first, second) = self.tests.items(), self.edges
         above = [test.above(0) for budget, test in self.tests.items() if budget not in second]
         below = [last[1].below(0)] if last[0] not in first else []
-        low, high = (float(np.nanmin([1.0, *(2 * len(self.tests) * p for p in tail)])) for tail in (above, below))
+        low, high = (min([1.0, *(2 * len(self.tests) * p for p in tail)]) for tail in (above, below))
         return low, high
 
 
@@ -127,7 +126,7 @@ def plane_table(tests: Tests) -> pd.DataFrame:
     """One row per rate and budget: `pairs`, the `mean` difference (fraction) and its 95% interval `low` to `high`, `p`
     (two-sided), `corrected` (Holm, over the plane), and `band`: the interval holds 0, the winner may change here."""
     rows = [(*place, test.n, test.mean, test.low, test.high, test.p) for place, test in tests.items()]
-    table = pd.DataFrame(rows, columns=["rate", "budget", "pairs", "mean", "low", "high", "p"]).fillna({"p": 1.0})
+    table = pd.DataFrame(rows, columns=["rate", "budget", "pairs", "mean", "low", "high", "p"])
     return table.assign(corrected=holm(list(table["p"])), band=table["p"] >= SIGNIFICANCE)
 
 
@@ -153,9 +152,9 @@ def _ahead_somewhere(reading: Reading, names: str, tests: Tests) -> Part:
     leads = table[table["mean"] > 0]
     supports = float(leads["corrected"].min()) if len(leads) else 1.0
     significant = int((leads["corrected"] < SIGNIFICANCE).sum())
-    behind = max(float(np.nan_to_num(test.below(reading.margin), nan=1.0)) for test in tests.values())
+    behind = max(test.below(reading.margin) for test in tests.values())
     contradicts = 1.0 if significant else behind
-    (rate, budget), test = min(tests.items(), key=lambda each: float(np.nan_to_num(each[1].above(0), nan=2.0)))
+    (rate, budget), test = min(tests.items(), key=lambda each: (each[1].n < MINIMUM_PAIRS, each[1].above(0)))
     note = f"the clearest of {len(tests)} pairs of rate and budget; significant at {significant} of them"
     word = word_of(supports, contradicts)
     seeds = seeds_to_decide(test, len(tests)) if word == INCONCLUSIVE and test.sd > 0 else ""

@@ -21,6 +21,7 @@ BY_RATE = ("drop", "inverts", "orders_differ", "lower_rate", "plane")  # read on
 NOTHING = Score(0.0)
 FEW_TASKS = 3  # that are named
 AT_BOTH = ("unstable", "fixed_and_tuned")
+OWN_RATES = (*BY_RATE, *AT_BOTH, "crossing", "baseline")  # kinds that say themselves at which rates they are read
 
 
 @dataclass(frozen=True)
@@ -85,7 +86,7 @@ class Reading:
             return NOT_TESTED, "not compared: trained for different numbers of steps"
         if len({cell.tables.result["compute_type"] for cell in rows if cell.tables}) > 1:
             return NOT_TESTED, "not compared: different number types"
-        if own := [c.label for c in rows if c.spec and (c.spec.pretrained_by or "").partition(".")[0] == c.task]:
+        if own := [c.label for c in rows if c.spec and c.spec.pretrained_on == c.task]:
             return NOT_TESTED, f"not compared: {own[0]} was pretrained on this very task"
         if never := [cell.label for cell in rows if TUNED in self.ats and cell.best_rate is None]:
             return DIVERGED, f"diverged at every rate: {', '.join(never)}"
@@ -112,12 +113,10 @@ class Reading:
         `up`, `down`: the rows for which a better rate may lie beyond the grid, so that the true difference may be
         larger, smaller than the one measured. A word stands if it is the same for all of them.
         """
-        supports = contradicts = 1.0
-        if test.n >= MINIMUM_PAIRS:
-            bounded = (len(up) > 0 and high < math.inf) or (len(down) > 0 and low > -math.inf)
-            inside = max(test.above(low), test.below(high))
-            supports = 1.0 if bounded else min(1.0, inside if equivalence else 2 * inside)
-            contradicts = min(1.0, 2 * min(1 if up else test.below(low), 1 if down else test.above(high)))
+        bounded = (len(up) > 0 and high < math.inf) or (len(down) > 0 and low > -math.inf)
+        inside = max(test.above(low), test.below(high))
+        supports = 1.0 if bounded else min(1.0, inside if equivalence else 2 * inside)
+        contradicts = min(1.0, 2 * min(1 if up else test.below(low), 1 if down else test.above(high)))
         edges = list(dict.fromkeys([*up, *down]))
         word = word_of(supports, contradicts, EDGE if edges else INCONCLUSIVE)
         at_edge = [f"edge of the grid: {', '.join(edges)}"] if edges else []
@@ -224,6 +223,12 @@ def _tasks(rule: Rule) -> set[str]:
     return set.intersection(*(set(read.on(row, paper_of(read.paper))) for row in rule.rows))
 
 
+def covered(rules: Sequence[Rule], readings: Sequence[Reading]) -> str:
+    """How many of the tasks that the rules name are here, as " (2 of 7 tasks)"; nothing where all are."""
+    named, here = _named(rules), {task for each in readings for task in (each.task, *each.any_cell.stands_for)}
+    return f" ({len(named & here)} of {len(named)} tasks)" if named - here else ""
+
+
 def setting(rules: Sequence[Rule], readings: Sequence[Reading]) -> str:
     """Models, tasks and steps, in words; of the tasks that the rules name how many, where these are not all."""
     specs = [cell.spec for reading in readings for cell in reading.rows.values() if cell.spec]
@@ -231,6 +236,4 @@ def setting(rules: Sequence[Rule], readings: Sequence[Reading]) -> str:
     models = dict.fromkeys(with_options(spec.backbone, spec.backbone_options) for spec in specs)
     tasks = dict.fromkeys(spec.task for spec in specs)
     few = ", ".join(tasks) if len(tasks) <= FEW_TASKS else f"{len(tasks)} tasks"
-    named, covered = _named(rules), {task for each in readings for task in (each.task, *each.any_cell.stands_for)}
-    part = f" ({len(named & covered)} of {len(named)} tasks)" if named - covered else ""
-    return f"{', '.join(models)}, {few}{part}, {steps} steps"
+    return f"{', '.join(models)}, {few}{covered(rules, readings)}, {steps} steps"

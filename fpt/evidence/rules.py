@@ -83,7 +83,7 @@ def linear(reading: Reading) -> list[Part]:
     score = known_scores(reading.task).get(LINEAR)
     if score is None:
         return [reading.untested(f"no {LINEAR} was fitted")]
-    return [_within(reading, row, score, f"linear classifier ({100 * score.share:.1f})") for row in reading.rule.rows]
+    return [_within(reading, row, score, f"{LINEAR} ({100 * score.share:.1f})") for row in reading.rule.rows]
 
 
 def _within(reading: Reading, row: str, score: Score, words: str) -> Part:

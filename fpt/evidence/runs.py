@@ -247,7 +247,7 @@ def label(spec: SweepSpec) -> str:
     words += [] if spec.random_init == "matched" else [spec.random_init]
     words += [] if spec.random_gain == 1 else [f"x{spec.random_gain:g}"]
     words += [] if spec.input_init == "orthogonal" else [f"{spec.input_init}-input"]
-    words += [f"by-{spec.pretrained_by.partition('.')[0]}"] if spec.pretrained_by else []
+    words += [f"by-{spec.pretrained_on}"] if spec.pretrained_by else []
     return " ".join(words)
 
 

@@ -27,7 +27,7 @@ class Paired:
     freedom (those of Welch and Satterthwaite are more: with few seeds noise would make an interval shorter).
     `exact`: the differences have no spread or a run collapsed; then there is no interval, and p-values come from
     flipping signs, or from the noise alone where that gives the larger one. Without enough pairs everything but `n` is
-    nan.
+    nan, and every p is 1.
     """
 
     n: int
@@ -42,7 +42,7 @@ class Paired:
     @property
     def p(self) -> float:
         """Two-sided p of a mean of 0."""
-        return float(np.minimum(1.0, 2 * np.minimum(self.above(0), self.below(0))))
+        return min(1.0, 2 * min(self.above(0), self.below(0)))
 
     @property
     def half_width(self) -> float:
@@ -59,7 +59,7 @@ class Paired:
 
     def _tail(self, limit: float, sign: int) -> float:
         if self.n < MINIMUM_PAIRS:
-            return math.nan
+            return 1.0
         if math.isinf(limit):
             return float(limit * sign > 0)
         beyond = sign * (self.mean - limit)
@@ -107,7 +107,7 @@ def mean_interval(values: "pd.Series[float]", noise: float = 0.0) -> tuple[float
     mean = float(kept.mean()) if len(kept) else math.nan
     if len(kept) < 2:
         return mean, math.nan, math.nan
-    half = 0.0 if np.ptp(kept) < NO_SPREAD else _half_width(float(kept.std(ddof=1)), len(kept), noise)
+    half = _half_width(0.0 if np.ptp(kept) < NO_SPREAD else float(kept.std(ddof=1)), len(kept), noise)
     return mean, mean - half, mean + half
 
 

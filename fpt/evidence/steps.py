@@ -4,8 +4,6 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
 from fpt.evidence.cells import TUNED, Cell, Point, compared, total
 from fpt.evidence.reading import EDGE, INCONCLUSIVE, Part, Reading, word_of
 from fpt.evidence.stats import SIGNIFICANCE, Paired, paired
@@ -78,8 +76,8 @@ def reach(cell: Cell, goal: Goal, at: str | float = TUNED, fine: bool = False) -
     else:
         tests = {step: compared([(cell, at, step)], last, level) for step in cell.budgets}
     own = any(each.row == cell.row for each, *_ in last) and not fine
-    above = [float(np.nan_to_num(test.above(-REACHED), nan=1.0)) for test in tests.values()]
-    below = [float(np.nan_to_num(test.below(-REACHED), nan=1.0)) for test in tests.values()]
+    above = [test.above(-REACHED) for test in tests.values()]
+    below = [test.below(-REACHED) for test in tests.values()]
     if own:  # at its last budget a row is where it comes to
         above[-1], below[-1] = 0.0, 1.0
     ends = [at == TUNED and bool(cell.ends(step)) for step in tests]

@@ -9,16 +9,16 @@ from fpt.evidence import kept
 from fpt.evidence.arithmetic import computed
 from fpt.evidence.cells import AT_PAPERS_RATE, NOT_RUN, PAPER_SCALE, REDUCED, TUNED, StudyCells
 from fpt.evidence.reading import (
-    AT_BOTH,
-    BY_RATE,
     CONTRADICTED,
     DIVERGED,
     EDGE,
     INCONCLUSIVE,
     NOT_TESTED,
+    OWN_RATES,
     SUPPORTED,
     Part,
     Reading,
+    covered,
     decides,
     readings_of,
     setting,
@@ -53,6 +53,7 @@ class Verdict:
     at: str = TUNED
     scale: str = REDUCED  # of the study's cells: paper or reduced
     setting: str = ""  # backbones, tasks and steps: no verdict holds beyond them
+    covered: str = ""  # how many of the tasks that the rules name the study has, where these are not all
     parts: tuple[Part, ...] = ()
     exploratory: bool = False
     note: str = ""
@@ -93,8 +94,7 @@ def verdict(claim: Claim, study: StudyCells) -> Verdict | None:
 
 
 def _corrected(found: Verdict, study: StudyCells) -> Verdict:
-    """A primary claim's verdict among the others of its study and scale. The smaller of its two p-values counts; both
-    are two-sided already, and no data give both."""
+    """A primary claim's verdict among the others of its study and scale, by the smaller of its two-sided p-values."""
     others = (
         _by_rules(each, each.rule, study) for each in claims().values() if each.primary and each.id != found.claim
     )
@@ -122,8 +122,7 @@ def _at_papers_rate(claim: Claim) -> tuple[Rule, ...]:
     """The claim's rules at the paper's rate; none where they are not read tuned."""
     if paper_of(claim.paper).tuned:
         return ()
-    fixed = (*BY_RATE, *AT_BOTH, "crossing", "baseline")
-    turned = [rule.at == TUNED and rule.kind not in fixed for rule in claim.rule]
+    turned = [rule.at == TUNED and rule.kind not in OWN_RATES for rule in claim.rule]
     moved = [rule.model_copy(update={"at": AT_PAPERS_RATE}) for rule in claim.rule]
     rules = (new if turn else old for old, new, turn in zip(claim.rule, moved, turned, strict=True))
     return tuple(rules) if any(turned) else ()
@@ -228,7 +227,7 @@ def _judged(claim: Claim, rules: Sequence[Rule], study: StudyCells) -> Verdict |
     tested = [(rule, some) for rule, some in by_rule if some]
     every = tuple(part for _, part in parts)
     word, supports, contradicts, remarks = _word(tested, every)
-    notes = [rule.part for rule in rules if rule.part]
+    notes = [rule.part for rule in [rule for rule, _ in tested] or rules if rule.part]
     notes += [] if decisive else ["decided only at the paper's scale"]
     notes += [f"{len(tested)} of its {len(rules)} rules tested here"] if 0 < len(tested) < len(rules) else []
     notes += tasks_in_words(rules, decisive)
@@ -241,6 +240,7 @@ def _judged(claim: Claim, rules: Sequence[Rule], study: StudyCells) -> Verdict |
         AT_PAPERS_RATE if all(rule.at == AT_PAPERS_RATE for rule in rules) else TUNED,
         PAPER_SCALE if all(cell.scale == PAPER_SCALE for each in used for cell in each.rows.values()) else REDUCED,
         setting(rules, used),
+        covered(rules, used),
         every,
         word not in LEFT_OUT and any(cell.is_exploratory for each in used for cell in each.rows.values()),
         "; ".join(dict.fromkeys([*notes, *remarks])),

@@ -12,7 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from fpt.errors import SpecError, WeightsError, unknown
+from fpt.errors import SpecError, WeightsError, check_known
 from fpt.files import from_workspace, known_sha256
 from fpt.models.catalogue import BACKBONES, WIDTHS, Backbone
 
@@ -35,8 +35,7 @@ def backbone(name: str, source: str = "") -> Backbone:
             return _found(name)
         except SpecError as error:
             raise SpecError(f"{error} (backbone {name!r}{f', {source}' if source else ''})") from error
-    if name not in list(BACKBONES):  # what is given may be of any type, and then has no place in a mapping
-        raise unknown("backbone", name, [*BACKBONES, "hub:owner/name@REVISION", "hub:PATH"], source)
+    check_known("backbone", name, [*BACKBONES, "hub:owner/name@REVISION", "hub:PATH"], source)
     return BACKBONES[name]
 
 

@@ -2,7 +2,7 @@
 
 A file `fpt/papers/NAME.yaml`:
 
-    name, title, authors, link
+    name, title, authors
     defaults:  fields of a sweep that hold for the whole paper (backbone, ...)
     rates:     the learning rate as printed, by `default`, backbone or task
     tasks:     the paper's tasks in its order, each with the fields of a sweep that it fixes (variant, steps, threshold)
@@ -32,7 +32,7 @@ RULES = 2  # raised when a rule comes to mean something else: what was asked bef
 
 Fields = dict[str, Any]  # fields of a sweep, and options of its task and backbone
 
-# The kinds of rules, each in words; fpt.evidence.rules holds a function for each.
+# The kinds of rules, each in words; fpt.evidence.rules names the function that reads each.
 KINDS: Mapping[str, str] = {
     "beats": "{first} is above {others}{more}",
     "matches_or_beats": "{first} is not below {others} by more than the margin",
@@ -61,7 +61,6 @@ KINDS: Mapping[str, str] = {
     "baseline": "the computed score is the printed number: {level}",
 }
 ALONE = {"near", "linear", "reaches", "small_gap", "unstable", "drop", "attends"}  # every other kind compares rows
-# These compare the first row with the second, and no others.
 ATTENDS = {  # the scores of `attends`, in words
     "needed": "{first} attends to the needed tokens more than twice an even spread, and more than untrained",
     "lead": "{first} attends to the needed string more than to any other, and more clearly than untrained",
@@ -70,6 +69,7 @@ ATTENDS = {  # the scores of `attends`, in words
 LEVELS = tuple(f"exact to depth {depth}" for depth in range(10))  # of ListOps: deeper lists count as typical ones
 BASELINES = ("chance", "linear classifier", "majority class", "copy the visible bits", "outermost operator", *LEVELS)
 NEVER = "never"  # the only text that a table prints: of steps
+# These compare the first row with the second, and no others.
 PAIRS = {"inverts", "never_reaches", "fixed_and_tuned", "plane", "crossing"}
 
 
@@ -251,7 +251,6 @@ class Paper(_Strict):
     place: int = 100  # among the papers, where they are shown
     tuned: bool = False  # what it says is said of tuned models: its claims are not read at one rate as well
     authors: str = ""
-    link: str = ""
     defaults: Fields = {}
     rates: dict[str, Annotated[float, Field(gt=0, allow_inf_nan=False)]] = {}
     tasks: dict[str, Fields] = {}

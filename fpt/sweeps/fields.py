@@ -56,8 +56,7 @@ Measures = Annotated[tuple[str, ...], AfterValidator(known_measures)]
 def split_arm(arm: Any) -> tuple[str, str | list[str]]:
     """Initialisation and trainable groups of an arm by name. Raises SpecError for an unknown one."""
     if arm in list(models.ARMS):
-        init, policy = models.ARMS[arm]
-        return init, policy
+        return models.ARMS[arm]
     trainable, _, init = str(arm).rpartition("-")
     groups = trainable.split("+")
     if init in models.INITS and trainable in models.POLICIES:

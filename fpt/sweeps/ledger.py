@@ -1,4 +1,4 @@
-"""The ledger: the state of each sweep's folder, who writes it, and files that appear whole or not at all."""
+"""The ledger: the state of each sweep's folder, and who writes it."""
 
 import fcntl
 import json

@@ -65,7 +65,7 @@ class SweepSpec(Recipe):
     seeds: Annotated[Seeds, Field(min_length=1)]
     # at most so many further rates at each end of the grid
     extend: Annotated[int, Field(ge=0, le=10, strict=True, validate_default=True)] = 3
-    threshold: Annotated[float, Field(gt=0, le=1)] | None = None  # validation accuracy that counts as converged
+    threshold: Annotated[float, Field(gt=0, le=1)] | None = None  # accuracy that counts as converged
 
     @model_validator(mode="before")
     @classmethod
@@ -76,7 +76,8 @@ class SweepSpec(Recipe):
         if "arm" not in data:
             return data
         if named := sorted({"init", "trainable"} & set(data)):
-            raise SpecError(f"give either arm or init and trainable, not arm and {' and '.join(named)}")
+            given = ", ".join(f"{name} = {data[name]!r}" for name in ("arm", *named))
+            raise SpecError(f"give either arm or init and trainable; given: {given}")
         init, trainable = split_arm(data.pop("arm"))
         return {**data, "init": init, "trainable": trainable}
 
@@ -160,6 +161,11 @@ class SweepSpec(Recipe):
         return f"{self.task.partition(':')[0]}.{self.arm}-{self.hash}"
 
     @property
+    def pretrained_on(self) -> str:
+        """The task of the sweep whose weights it starts from; empty where they are the backbone's own."""
+        return (self.pretrained_by or "").partition(".")[0]
+
+    @property
     def title(self) -> str:
         """Task and arm, and every field that is not its default and tells sweeps of a study apart."""
         words = [with_options(self.task, self.task_options), self.arm]
@@ -169,7 +175,7 @@ class SweepSpec(Recipe):
         words += [] if self.random_init == "matched" else [self.random_init]
         words += [] if self.random_gain == 1 else [f"gain {self.random_gain:g}"]
         words += [] if self.input_init == "orthogonal" else [f"{self.input_init} input"]
-        words += [f"pretrained by {self.pretrained_by.partition('.')[0]}"] if self.pretrained_by else []
+        words += [f"pretrained by {self.pretrained_on}"] if self.pretrained_by else []
         words += [] if self.data_fraction == 1 else [f"{100 * self.data_fraction:g}% of the data"]
         words += ["shuffled tokens"] if self.shuffle_tokens else []
         words += [f"warm-up {self.warmup:g}"] if self.warmup else []

@@ -107,7 +107,7 @@ TASKS: dict[str, Entry] = {
 def entry(name: str, source: str = "") -> Entry:
     """The entry of task `name`; `npz:` and any path share one. Raises SpecError for an unknown name."""
     key = NPZ if isinstance(name, str) and name.startswith("npz:") else name
-    check_known("task", key, list(TASKS), source)
+    check_known("task", key, TASKS, source)
     return TASKS[key]
 
 

@@ -6,7 +6,7 @@ features at every step. The rest is the same fleet, on another task and with ano
 
 from collections.abc import Sequence
 from copy import copy
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -76,10 +76,8 @@ def fleet(
     if not constant(task, template, recipe):
         return Fleet(task, template, recipe, rates, seeds, device, compiled)
     of_seeds = {seed: cached(Fleet(task, template, recipe, [1.0], [seed], device)) for seed in seeds}
-    kept = {each.name: getattr(task, each.name) for each in fields(Task)}
-    kept |= {"encode": lambda features, generator=None: features, "width": template.width, "vocabulary": None}
-    kept |= {"tokens": task.readout}
-    features = FeatureTask(**kept, of_seeds=of_seeds)
+    changed = {"encode": lambda features, generator=None: features, "width": template.width, "vocabulary": None}
+    features = FeatureTask(**{**vars(task), **changed, "tokens": task.readout}, of_seeds=of_seeds)
     head: Any = copy(template)
     head.task, head.module = features, OutputLayer(template)
     head.shapes = {name: template.shapes[name] for name in template.trainable}

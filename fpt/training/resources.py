@@ -100,7 +100,8 @@ def halve(part: Part) -> list[Part]:
         return [(rates, some) for some in chunks(seeds, (len(seeds) + 1) // 2)]
     if len(rates) > 1:
         return [(some, seeds) for some in chunks(rates, (len(rates) + 1) // 2)]
-    raise FptError("one run alone ran out of memory: take a smaller backbone, task or batch_size")
+    run = f"learning rate {rates[0]:g}, seed {seeds[0]}"
+    raise FptError(f"one run alone ({run}) ran out of memory: take a smaller backbone, task or batch_size")
 
 
 def chunks(values: Sequence[T], size: int) -> list[list[T]]:

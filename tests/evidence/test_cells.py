@@ -142,7 +142,6 @@ def test_what_was_not_run_has_no_values() -> None:
     for nothing in (Cell(table, "a", "digits"), cell(table, "a", Made(missing=True))):
         assert nothing.values().empty
         assert nothing.plane().empty
-        assert nothing.tested().empty
         assert nothing.validated().empty
         assert (nothing.ends(), nothing.diverged(), nothing.test_noise()) == (set(), 0, 0.0)
         assert not nothing.is_exploratory

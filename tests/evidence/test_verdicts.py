@@ -503,6 +503,8 @@ def test_a_drop_to_a_named_rate(monkeypatch: pytest.MonkeyPatch) -> None:
     made = {"a": Made({1e-3: 80, 3e-3: 79, 1e-2: 60})}
     assert ruled(monkeypatch, {"drop": "a", "by": 10}, made).word == C
     assert ruled(monkeypatch, {"drop": "a", "by": 10, "level": 1e-2}, made).word == S
+    rises = {"a": Made({1e-3: 80, 1e-2: 90}, beyond=False)}
+    assert ruled(monkeypatch, {"drop": "a", "level": 1e-2}, rises).word == C  # also where it is no end of a fall
     assert (
         ruled(monkeypatch, {"drop": "a", "by": 10}, {"a": Made({1e-4: 80, 1e-3: 70}, beyond=False)}).word == NOT_TESTED
     )

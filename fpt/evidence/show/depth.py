@@ -77,4 +77,4 @@ def _bar(values: "pd.Series[float]", images: float) -> tuple[float, float]:
 
 
 def _arm(cell: Cell) -> str:
-    return plot.NAMES[plot.arm_of(cell)[:2]]
+    return cell.spec.arm.replace("-", " ") if cell.spec else ""

@@ -31,12 +31,12 @@ def learning_rate_figure(runs: pd.DataFrame) -> plot.Plot:
     if runs.empty:
         return plot.nothing()
     figure, panels = plot.panels_of(runs["setup"].nunique())
-    words, told = [], [column for column in ("backbone", "study") if column in runs and runs[column].nunique() > 1]
+    words, differing = [], [column for column in ("backbone", "study") if column in runs and runs[column].nunique() > 1]
     never = runs["task"].map(chance)  # a run that was never finite counts as chance
     runs = runs.assign(accuracy=100 * runs["test_accuracy"].astype(float).fillna(never))
     for axes, (_, shown) in zip(panels, runs.groupby("setup", sort=False), strict=False):
         task, labels = str(shown["task"].iloc[0]), sorted(shown["label"].unique())
-        name = title(task) + (f" ({', '.join(shown[told].iloc[0])})" if told else "")
+        name = title(task) + (f" ({', '.join(shown[differing].iloc[0])})" if differing else "")
         for number, short in enumerate(labels):
             arm = shown[shown["label"] == short]
             _rate_line(axes, arm, short, 1.05 ** (number - (len(labels) - 1) / 2))
@@ -96,8 +96,7 @@ def tuned_lines(axes: "Axes", cells: Mapping[str, Cell]) -> pd.DataFrame:
     frames, budgets = [], sorted({budget for cell in cells.values() for budget in cell.budgets})
     for number, (row, cell) in enumerate(cells.items()):
         name, shift = plot.arm_of(cell) or row, 0.06 * (number - (len(cells) - 1) / 2)
-        tested = cell.tested().T
-        found = {step: mean_interval(tested[step], cell.test_noise(budget=step)) for step in cell.budgets}
+        found = {step: mean_interval(cell.values(budget=step), cell.test_noise(budget=step)) for step in cell.budgets}
         shown = 100 * pd.DataFrame(found, index=["accuracy", "low", "high"]).T.rename_axis("budget")
         around = [shown["accuracy"] - shown["low"], shown["high"] - shown["accuracy"]]
         places = [budgets.index(budget) + shift for budget in shown.index]

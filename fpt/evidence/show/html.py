@@ -9,15 +9,14 @@ from urllib.parse import quote
 
 import pandas as pd
 
-from fpt.evidence.runs import SHORT
-from fpt.evidence.show.plot import Plot
+from fpt.evidence.show.plot import NAMES, Plot
 from fpt.evidence.show.svg import inline
 
 SHORTEST = 16  # characters that a cell keeps on one line
 WIDE = 8  # columns; such a table is set smaller
 FEW = 3  # commits or studies that are named
 PLURAL = {"study": "studies", "commit": "commits"}
-ABBREVIATIONS = {short: arm.replace("-", " ") for arm, short in SHORT.items()} | {
+ABBREVIATIONS = NAMES | {
     "FPT": "frozen pretrained transformer",
     "LRA": "Long Range Arena",
     "LSTM": "long short-term memory",

@@ -78,8 +78,8 @@ def layers_in_words(cells: Iterable[Cell]) -> str:
         if cell.spec and layers(cell) != papers_layers(cell):
             words = f"{layers(cell)} in the place of the paper's {papers_layers(cell)}"
             found.setdefault(words, {})[cell.study] = None
-    told = ", ".join(f"{words} ({', '.join(studies)})" for words, studies in found.items())
-    return f"Layers: {told}." if told else ""
+    replaced = ", ".join(f"{words} ({', '.join(studies)})" for words, studies in found.items())
+    return f"Layers: {replaced}." if replaced else ""
 
 
 def difference(part: Part) -> str:

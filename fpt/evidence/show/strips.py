@@ -1,4 +1,4 @@
-"""Figures of tables: a strip for each row, a bar for each row, and maps of attention."""
+"""Figures of tables: a strip for each row, and maps of attention."""
 
 from collections.abc import Iterable
 from textwrap import fill

@@ -1,4 +1,4 @@
-"""Tables: results per sweep, a paper's table beside ours, claims and verdicts."""
+"""Tables: results per sweep, attention, claims and verdicts."""
 
 import math
 from collections.abc import Mapping, Sequence

@@ -114,7 +114,7 @@ def test_the_budget_figure_shows_what_is_tuned_at_each_budget(study: Path) -> No
     arms = text.arms(StudyCells(study), "digits")
     figure = budget_figure(arms, arms)
     assert len([axes for axes in figure.axes if axes.get_visible()]) == 2
-    tested = 100 * arms["UP"].tested().mean(axis=1)
+    tested = {budget: 100 * arms["UP"].values(budget=budget).mean() for budget in arms["UP"].budgets}
     line = ", ".join(f"{mean:.1f}% after {budget}" for budget, mean in tested.items())
     assert f"Digits, unfrozen pretrained: {line} steps" in figure.get_label()
 
@@ -188,7 +188,7 @@ def test_the_goal_of_steps_is_a_line(study: Path) -> None:
     cells = StudyCells(study).by_task(table("rothermel-table-2"))["digits"]
     (axes,) = [axes for axes in budget_figure(cells).axes if axes.get_visible()]
     (goal,) = [line for line in axes.lines if line.get_linestyle() == ":"]
-    assert goal.get_ydata()[0] == pytest.approx(100 * cells["FP"].tested().iloc[-1].mean())
+    assert goal.get_ydata()[0] == pytest.approx(100 * cells["FP"].values().mean())
 
 
 def test_attention_maps_share_one_scale(monkeypatch: pytest.MonkeyPatch) -> None:
