@@ -99,7 +99,7 @@ def code_lines(source: Path) -> int:
 
 def test_the_package_is_small() -> None:
     """Whoever adds finds something to take away first. The goal is 7,485, what it was before the second protocol."""
-    assert sum(map(code_lines, SOURCES)) <= 9_510
+    assert sum(map(code_lines, SOURCES)) <= 9_494
 
 
 @pytest.mark.parametrize("source", SOURCES, ids=MODULE_NAMES.get)

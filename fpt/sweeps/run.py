@@ -233,8 +233,8 @@ def _progress(
     runs, done_before = len(rates) * len(spec.seeds), sum(len(fleet.runs) for fleet in before)
     content = {"grid": "extension" if before else "as planned", "steps": spec.steps}
 
-    def write(step: int, steps: int) -> None:
-        done = step * spec.steps / steps  # of the parts together, a part after the other
+    def write(run_steps: int, of_all: int) -> None:
+        done = run_steps * spec.steps / of_all  # steps of a run, in the mean over all
         counts = {
             "step": round(done),
             "run_steps": done_before * spec.steps + round(runs * done),

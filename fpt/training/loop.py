@@ -178,7 +178,7 @@ def train(
     """Train learning_rates x seeds, evaluate, keep each run's best parameters, test them at every budget.
 
     asked: of fpt.training.recipe.MEASURES. keep: a seed, and the file for the best parameters of its run at each rate.
-    progress(run_steps, all) is called at every evaluation and about every second. Fleets that do not fit in memory are
+    progress(run_steps, of_all) is called at evaluations and about every second. Fleets that do not fit in memory are
     split; `parts` records it. With a folder for `checkpoints`, the same call after a crash goes on from the last one;
     on a CPU its tables are those of an uninterrupted call, bit for bit. Raises SpecError for an empty or repeated list,
     and for a batch larger than the training set; FptError where memory or disk are too small.

@@ -172,6 +172,21 @@ def test_without_its_files_a_cell_is_timed_on_random_images_of_the_same_shape(
         measure.load(cell("tiny-lm/homology/frozen-random/1"))
 
 
+def test_a_cell_is_compiled_where_its_name_ends_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[bool] = []
+
+    def apart(call: Callable[..., Any], *arguments: Any) -> Any:
+        if call is measure.measure:
+            asked.append(arguments[-1])
+            raise FptError("not measured here")
+        return EMPTY
+
+    monkeypatch.setattr(measure, "apart", apart)
+    names = [f"tiny-lm/digits/frozen-random/3{how}" for how in ("", "/compiled", "/float32", "/bfloat16+compiled")]
+    measure.bench(names, True, tmp_path, lambda line: None)
+    assert asked == [False, True, False, True]
+
+
 def test_a_cell_that_cannot_be_measured_is_logged_and_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def apart(call: Callable[..., Any], *arguments: Any) -> Any:
         if call is measure.measure:

@@ -187,7 +187,7 @@ class TestExtension:
 
 
 def test_progress_of_a_fleet_in_parts_never_falls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Parts are trained one after the other; the callback gets the steps of all of them."""
+    """Parts are trained one after the other; the callback gets the run-steps of all of them."""
     seen: list[dict[str, Any]] = []
     monkeypatch.setattr(execute, "write_json", lambda path, content: seen.append(content))
     before: Any = [fleet([1e-3, 1e-2], [0, 1], 5, best_at(1e-3))]
