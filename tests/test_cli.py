@@ -204,7 +204,10 @@ def test_plan_only(study: Study) -> None:
     output = fpt("plan", "mine", "--only", "rothermel-figure-1")
     assert "digits-lra" in output
     assert "1 of 1 sweeps to run" in output
-    assert "unknown table 'rothermel-table-2'" in fpt("plan", "mine", "--only", "rothermel-table-2", code=2)
+    assert "1 of 1 sweeps to run" in fpt("plan", "mine", "--only", "digits.unfrozen-*")
+    assert "unknown table, or name of sweeps, 'rothermel-table-2'" in fpt(
+        "plan", "mine", "--only", "rothermel-table-2", code=2
+    )
 
 
 def test_status_shows_every_state(study: Study) -> None:

@@ -58,7 +58,7 @@ def main(
 
 StudyName = Annotated[str, typer.Argument(metavar="STUDY", help="A folder below runs/ that holds a study.yaml.")]
 Root = Annotated[Path | None, typer.Option("--root", help="The folder with runs/ and notebooks/ (default: nearest).")]
-Only = Annotated[str | None, typer.Option("--only", metavar="ID", help="Only sweeps that feed this table or figure.")]
+Only = Annotated[str | None, typer.Option("--only", metavar="ID", help="Only this table, figure or sweep ('mnist.*').")]
 
 
 @contextlib.contextmanager
@@ -127,8 +127,7 @@ def run(
         raise SpecError(f"--address {address}: only --engine ray has an address")
     with opened(study, root) as opened_study:
         chosen = opened_study.serving(only)
-        states = [sweep_state(spec, opened_study.folder) for spec in chosen]
-        todo = [state.spec for state in states if not state.complete]
+        todo = [spec for spec in chosen if not sweep_state(spec, opened_study.folder).complete]
         console.print(f"{escape(opened_study.name)}: {len(chosen) - len(todo)} of {len(chosen)} sweeps done")
         if not todo:
             return

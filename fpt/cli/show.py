@@ -101,8 +101,7 @@ class SweepBars:
             if spec.hash not in self.live:
                 self.live[spec.hash] = self.bars.add_task(spec.title, total=None)
                 self._line("started", spec)
-            progress = sweep_state(spec, self.study).progress
-            if progress:
+            if progress := sweep_state(spec, self.study).progress:
                 done, total = progress["run_steps"], progress["run_steps_total"]
                 self.bars.update(self.live[spec.hash], completed=done, total=total)
         for spec in ended:

@@ -3,6 +3,7 @@
 The sweeps follow from the tables: fpt/sweeps/scale.py says how the fields of a cell come about.
 """
 
+import fnmatch
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -63,15 +64,18 @@ class Study:
         return _tables(self.file, study_label(self.folder))
 
     def serving(self, only: str | None) -> tuple[SweepSpec, ...]:
-        """The sweeps of the table or figure `only` (all of them if None), and those whose weights these start from.
+        """The sweeps of the table or figure `only`, or those with such a name (`*`: any characters), or all of them if
+        None; and those whose weights these start from.
 
-        Raises SpecError for a table that the study does not have.
+        Raises SpecError for what is neither a table that the study has nor the name of a sweep.
         """
         if only is None:
             return self.sweeps
-        known = {table.id: table for table in self.tables}
-        check_known("table", only, known, study_label(self.folder))
-        wanted = {planned.spec.folder_name for planned in self.planned(known[only]) if planned.spec}
+        wanted = set(fnmatch.filter([spec.folder_name for spec in self.sweeps], only))
+        if not wanted:
+            known = {table.id: table for table in self.tables}
+            check_known("table, or name of sweeps,", only, known, study_label(self.folder))
+            wanted = {planned.spec.folder_name for planned in self.planned(known[only]) if planned.spec}
         wanted |= {spec.pretrained_by for spec in self.sweeps if spec.folder_name in wanted and spec.pretrained_by}
         return tuple(spec for spec in self.sweeps if spec.folder_name in wanted)
 
@@ -116,8 +120,7 @@ class Study:
 
         None where there is none, and where `fields` make no sweep on the task that stands in for the paper's.
         """
-        wanted = fields.get("pretrained_by")
-        if wanted is not None:
+        if (wanted := fields.get("pretrained_by")) is not None:
             if wanted not in self.keepers:
                 return None
             fields = fields | {"pretrained_by": self.keepers[wanted]}

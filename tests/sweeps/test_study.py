@@ -221,9 +221,23 @@ class TestTables:
         alone = self.made(tmp_path, tables=["toy-table-2"])
         assert {spec.hash for spec in found.serving("toy-table-2")} == {spec.hash for spec in alone.sweeps}
         with pytest.raises(
-            SpecError, match=r"unknown table 'toy-table-3'.*study.yaml.*Known: toy-table-1, toy-table-2"
+            SpecError, match=r"unknown table, or .*'toy-table-3'.*study.yaml.*: toy-table-1, toy-table-2"
         ):
             found.serving("toy-table-3")
+
+    def test_sweeps_by_name(self, tmp_path: Path) -> None:
+        found = self.made(tmp_path)
+        assert found.serving("*.unfrozen-*") == tuple(spec for spec in found.sweeps if spec.trainable == "all")
+        plain, started = (
+            next(spec for spec in found.sweeps if bool(spec.pretrained_by) is kept) for kept in (False, True)
+        )
+        assert found.serving(plain.folder_name) == (plain,)
+        # with the one whose weights it starts from
+        served = found.serving(started.folder_name)
+        assert [spec.folder_name for spec in served] == [started.pretrained_by, started.folder_name]
+        for wrong in ("*.unfrozen", "MNIST.*", ""):
+            with pytest.raises(SpecError, match="unknown table, or name of sweeps"):
+                found.serving(wrong)
 
     def test_at_another_scale(self, tmp_path: Path) -> None:
         found = self.made(
