@@ -5,9 +5,9 @@
   const WIDTH = 360, HEIGHT = 270, LEFT = 38, RIGHT = 10, TOP = 24, BOTTOM = 40;  // of the chart, in its own units
   const SURE = "sure", OPEN = "open";
   const SIGNS = {
-    "+": ", sure for all budgets together", "-": ", sure for all budgets together",
-    "1": ", sure for this budget, but not for all budgets together", "0": ", open",
-    "?": ", open, as the one behind is at an end of its grid",
+    "+": ", significant for all budgets together", "-": ", significant for all budgets together",
+    "1": ", significant for this budget, but not for all budgets together", "0": ", undecided",
+    "?": ", undecided, as the one behind is at an end of its grid",
   };
   const FIRST_RATE = "1e-3";  // what both papers argue about
 
@@ -123,8 +123,8 @@
     }
 
     function winner(one, other, [mean, text, interval, look]) {
-      const leads = look === OPEN ? "no sure winner" : `${mean > 0 ? one : other} leads`;
-      const sure = look === OPEN ? "" : look === SURE ? ", sure for the whole plane" : ", not sure for the whole plane";
+      const leads = look === OPEN ? "no clear winner" : `${mean > 0 ? one : other} leads`;
+      const sure = look === OPEN ? "" : `, ${look === SURE ? "" : "not "}significant for the whole plane`;
       const difference = `. ${capital(one)} minus ${other}: ${text} points (95% interval ${interval})${sure}.`;
       return [html("strong", {}, leads), difference];
     }
@@ -264,7 +264,7 @@
         holder.className = look;
         button.textContent = text + (look === SURE ? "*" : "");
         const place_ = `at ${setup.rates[ofRate]} after ${steps(setup.budgets[ofBudget])}`;
-        const sure = { [SURE]: ", sure", [OPEN]: ", open" }[look] || "";
+        const sure = { [SURE]: ", significant", [OPEN]: ", undecided" }[look] || "";
         button.setAttribute("aria-label", `${button.textContent} points ${place_}${sure}`);
       } else {
         button.textContent = "–";

@@ -279,6 +279,7 @@ def bench(names: Sequence[str], quick: bool, runs: Path, log: Callable[[str], No
         rows = [old for old in rows if old.cell != row.cell] + [row]
         path.parent.mkdir(exist_ok=True)
         write_json(path, result.model_copy(update={"rows": rows}).model_dump(mode="json"))
+        log(f"written: {path}")
     return result.model_copy(update={"rows": rows})
 
 

@@ -16,7 +16,7 @@ from rich.table import Column, Table
 from typer.core import TyperGroup
 
 import fpt
-from fpt.bench.cost import FOLDER, benches, costs
+from fpt.bench.cost import benches, costs
 from fpt.cli.show import SweepBars, console, plan_table, status_table, total_text
 from fpt.errors import FptError, SpecError
 from fpt.files import check_writable, write_atomically
@@ -28,12 +28,12 @@ stderr = Console(stderr=True, highlight=False)
 
 
 class Commands(TyperGroup):
-    """Every FptError becomes its message and exit code 2, whatever the command."""
+    """Every FptError, and every refusal by the file system, becomes its message and exit code 2."""
 
     def invoke(self, ctx: Any) -> Any:
         try:
             return super().invoke(ctx)
-        except FptError as error:
+        except (FptError, FileExistsError, FileNotFoundError, NotADirectoryError, PermissionError) as error:
             stderr.print(f"error: {error}", style="red", markup=False, soft_wrap=True)
             raise typer.Exit(2) from None
 
@@ -222,7 +222,7 @@ def bench(
     quick: Annotated[bool, typer.Option("--quick", help="A few cells of the small model: under 3 minutes.")] = False,
     cell: Annotated[
         list[str] | None,
-        typer.Option(metavar="BACKBONE/TASK[:VARIANT]/ARM/RUNS", help="Only this cell; may be given more than once."),
+        typer.Option(metavar="BACKBONE[:LAYERS]/TASK[:VARIANT]/ARM/RUNS[/HOW]", help="Only this cell (repeatable)."),
     ] = None,
     root: Root = None,
 ) -> None:
@@ -239,7 +239,6 @@ def bench(
         for _, row in frame.iterrows():
             table.add_row(*row)
         console.print(table)
-    console.print(f"written: runs/{FOLDER}/{result.kind}.json")
 
 
 @app.command()
@@ -263,10 +262,6 @@ def doctor(root: Root = None) -> None:
 
     table = Table("what", "found", Column("how to get it", overflow="fold"), title="this machine")
     with contextlib.chdir(ledger.workspace(root)):
-        for what, found, remedy in findings():
-            table.add_row(what, found, remedy)
+        for row in findings():
+            table.add_row(*map(escape, row))
     console.print(table)
-
-
-if __name__ == "__main__":
-    app()

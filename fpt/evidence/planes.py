@@ -31,7 +31,7 @@ class Crossing:
 
     @cached_property
     def signs(self) -> dict[int, str]:
-        """By budget, all of them right with 95% (Bonferroni): the first arm is ahead +, behind -, neither for sure 0;
+        """By budget, all of them right with 95% (Bonferroni): the first arm is ahead +, behind -, neither 0;
         ? where the arm that trails is at an edge."""
         return {budget: self._sign(budget, len(self.tests)) for budget in self.tests}
 
@@ -60,8 +60,8 @@ class Crossing:
         if behind and behind[-1] == last:
             return f"not within {last:,} steps"
         if not ahead and not behind:
-            return "open at every budget"
-        rest = "; open at other budgets" if len(ahead or behind) < len(self.tests) else ""
+            return "undecided at every budget"
+        rest = "; undecided at other budgets" if len(ahead or behind) < len(self.tests) else ""
         return f"{'ahead' if ahead else 'behind'} at {steps_in_words(ahead or behind)} steps{rest}"
 
     @property

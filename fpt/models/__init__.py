@@ -36,12 +36,11 @@ POLICIES: dict[str, tuple[str, ...]] = {
     "fpt-attention": ("input", "output", "layer_norm", "positions", "attention"),  # Lu et al. section 3.11
     "fpt-feed-forward": ("input", "output", "layer_norm", "positions", "feed_forward"),
     "fpt-feed-forward-last-attention": ("input", "output", "layer_norm", "positions", "feed_forward", "last_attention"),
-    "fpt-no-layer-norm": ("input", "output", "positions"),  # Lu et al. section 3.13
 }
 
 # statistics: every tensor Gaussian, with the mean and standard deviation of the pretrained one (Lu et al. section 3.8).
 INITS = ("pretrained", "random", "statistics")
-INPUT_INITS = ("orthogonal", "default")  # of a linear input layer; default: PyTorch's own (Lu et al. section 3.12)
+INPUT_INITS = ("orthogonal", "default")  # linear input layer; default: PyTorch's weights, bias 0 (Lu et al. sec. 3.12)
 DEEPEST = 48  # layers: GPT-2 XL's
 WIDEST = 4096  # of options that set a width
 RANDOM_INITS = ("matched", "fixed", "scaled")

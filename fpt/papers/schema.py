@@ -54,16 +54,15 @@ KINDS: Mapping[str, str] = {
     "{first} at every lower rate at which one of them has learned",
     "fixed_and_tuned": "{first} is above {others} at the paper's learning rate, and below it where both are tuned",
     "orders_differ": "at each learning rate from 1e-5 to 1e-3, the order is another one: {rows}",
-    "plane": "at one learning rate for both, {first} is above {others} at some rate and budget of steps, and below it "
-    "at another",  # fpt.evidence.planes
-    "crossing": "each at its own learning rate, {first} comes to lead {others} within the budgets of steps",
+    "plane": "at one rate for both, {first} is above {others} at some rate and budget, and below it at another",
+    "crossing": "each at its own learning rate, {first} is above {others} at some budget, and below it at no later one",
     "attends": "in the first layer, {attention}",
     "baseline": "the computed score is the printed number: {level}",
 }
 ALONE = {"near", "linear", "reaches", "small_gap", "unstable", "drop", "attends"}  # every other kind compares rows
 ATTENDS = {  # the scores of `attends`, in words
     "needed": "{first} attends to the needed tokens more than twice an even spread, and more than untrained",
-    "lead": "{first} attends to the needed string more than to any other, and more clearly than untrained",
+    "lead": "{first} attends to the needed string more than to the mean of the others, and more so than untrained",
     "weaker": "{first} attends to the needed tokens more than an even spread, and less than {others}",
 }
 LEVELS = tuple(f"exact to depth {depth}" for depth in range(10))  # of ListOps: deeper lists count as typical ones

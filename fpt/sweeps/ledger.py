@@ -104,9 +104,9 @@ def hold(path: Path, spec: SweepSpec) -> Iterator[None]:
         _wait(path, lambda: not _try_lock(file.fileno(), fcntl.LOCK_EX))
         owner = read_json(path) or read_json(path.with_name(RESULT)) or {}
         if owner.get("hash", spec.hash) != spec.hash:
-            by = f"last written by process {owner.get('pid')} on {owner.get('host')}"
+            by = f", last written by process {owner['pid']} on {owner['host']}" if "pid" in owner else ""
             raise LockedError(
-                f"{path.parent} holds another sweep ({owner['hash']}, this one is {spec.hash}), {by}; "
+                f"{path.parent} holds another sweep ({owner['hash']}, this one is {spec.hash}){by}; "
                 "choose another folder, or remove that one"
             )
         file.truncate(0)

@@ -74,7 +74,8 @@ class Study:
         wanted = set(fnmatch.filter([spec.folder_name for spec in self.sweeps], only))
         if not wanted:
             known = {table.id: table for table in self.tables}
-            check_known("table, or name of sweeps,", only, known, study_label(self.folder))
+            names = (spec.folder_name for spec in self.sweeps)
+            check_known("table, or name of sweeps,", only, [*known, *names], study_label(self.folder))
             wanted = {planned.spec.folder_name for planned in self.planned(known[only]) if planned.spec}
         wanted |= {spec.pretrained_by for spec in self.sweeps if spec.folder_name in wanted and spec.pretrained_by}
         return tuple(spec for spec in self.sweeps if spec.folder_name in wanted)
@@ -136,7 +137,7 @@ class Study:
 def study_folder(runs: Path, name: str) -> Path:
     """`runs/<name>`; names are bare folder names, so that no study reaches outside `runs`."""
     existing = [path.parent.name for path in runs.glob(f"*/{FILE}") if NAME.fullmatch(path.parent.name)]
-    check_known("study", name, existing, f"folders of {runs.name} that hold a {FILE}")
+    check_known("study", name, existing, f"folders of {runs.name} with a {FILE}; names of A-Z a-z 0-9 . _ -")
     return runs / name
 
 
@@ -149,6 +150,8 @@ def load_study(folder: Path | str) -> Study:
     if not requests:
         raise SpecError(f"no sweeps: {label} needs a paper with tables, or an entry under sweeps")
     sweeps, keepers = _merged(requests)
+    for task in file.tasks:
+        check_known("task of the study", task, {spec.task for spec in sweeps}, f"tasks of {label}")
     _refuse_mixed_number_types(sweeps, label)
     study = Study(file.name or folder.name, folder, sweeps, file, keepers)
     _refuse_mistaken_rows(study)

@@ -58,8 +58,8 @@ def read_study(folder: Path, label: str) -> StudyFile:
     file, _ = read_model(StudyFile, folder / FILE, label)
     for name in file.asks:
         claim(name, f"asks of {label}")
-    for task in file.tasks:
-        tasks.entry(task, f"tasks of {label}")
+    if file.paper is None and (file.tables or file.cells):
+        raise SpecError(f"tables and cells are of a paper: name it under paper ({label})")
     options = [name for table in (tasks.TASKS, models.BACKBONES) for entry in table.values() for name in entry.options]
     known = [*FIELDS, "keep_as", *dict.fromkeys(options)]
     places: dict[str, Mapping[str, Any]] = {f"defaults of {label}": file.defaults}

@@ -30,7 +30,7 @@ OPERATORS: dict[int, tuple[str, Callable[[list[int]], int], int]] = {
     11: ("MIN", min, 0),
     12: ("MAX", max, 9),
     13: ("MED", lambda values: int(median(values)), 5),
-    14: ("SM", lambda values: sum(values) % 10, 0),
+    14: ("SM", lambda values: (values[0] + sum(values[1:])) % 10, 0),
 }
 CLOSE = 15
 WORDS = ("", *"0123456789", *(f"[{name}" for name, _, _ in OPERATORS.values()), "]")  # as they are written
@@ -56,7 +56,7 @@ class Corpus(NamedTuple):
 
 def evaluate(symbols: Iterable[int], exact: int = 99) -> int:
     """The value of a list, read left to right with a stack; lists nested `exact` deep or deeper count as
-    typical ones. Raises ValueError or IndexError unless it is one closed list of lists that are not empty."""
+    typical ones. Raises ValueError or IndexError unless it is one value whose lists are closed and not empty."""
     stack: list[tuple[int, list[int]]] = []
     values: list[int] = []
     for symbol in symbols:
@@ -148,7 +148,7 @@ def _read(source: str, target: str | None, where: str) -> tuple[bytes, int]:
     try:
         value = evaluate(text)
     except (ValueError, IndexError) as error:
-        raise DataError(f"{where}: {source!r:.60} is not one closed list of lists that are not empty.") from error
+        raise DataError(f"{where}: {source!r:.60} is not one value whose lists are closed and not empty.") from error
     if target != str(value):
         raise DataError(f"{where}: expected the answer {value}, found {target}.")
     if len(text) >= LONG.max_length:

@@ -79,7 +79,7 @@ def fleet(
     changed = {"encode": lambda features, generator=None: features, "width": template.width, "vocabulary": None}
     features = FeatureTask(**{**vars(task), **changed, "tokens": task.readout}, of_seeds=of_seeds)
     head: Any = copy(template)
-    head.task, head.module = features, OutputLayer(template)
+    head.task, head.module, head.initialise = features, OutputLayer(template), template.initialise
     head.shapes = {name: template.shapes[name] for name in template.trainable}
     return Fleet(features, head, recipe, rates, seeds, device)
 

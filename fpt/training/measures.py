@@ -52,8 +52,8 @@ def train_mode_accuracy(fleet: Fleet) -> Tensor:
     for step in steps:
         batch = fleet.batch(step - 1)
         logits = fleet.in_training(pieces, batch, step)
-        right = logits.argmax(-1) == batch.targets[:, None]
-        total += right.double().flatten(2).mean(2).flatten()
+        right = (logits.argmax(-1) == batch.targets[:, None]).double().where(logits.isfinite().all(-1), torch.nan)
+        total += right.flatten(2).mean(2).flatten()
     return total / len(steps)
 
 
@@ -72,18 +72,18 @@ def attention(fleet: Fleet, parameters: Tensor) -> pd.DataFrame:
     for place, seed in enumerate(fleet.seeds):
         examples, start = fleet.splits[place].test_sample(ATTENTION_EXAMPLES), fleet.template.initialise(seed)
         needed, untrained = task.relevant(examples), first_layer(fleet, start, examples)
+        visible = (untrained[:, -task.readout :] > 0).double().mean(0)  # trained attention may round to 0
         for number, rate in enumerate(fleet.rates):
             row = place * len(fleet.rates) + number
             after = first_layer(fleet, run_weights(fleet, row, parameters, start), examples)
             for trained, maps in ((False, untrained), (True, after)):
                 run = {"learning_rate": rate, "seed": seed, "trained": trained}
-                frames.append(pd.DataFrame(run | _scores(maps[:, -task.readout :], needed)))
+                frames.append(pd.DataFrame(run | _scores(maps[:, -task.readout :], needed, visible)))
     return pd.concat(frames, ignore_index=True)
 
 
-def _scores(maps: Tensor, needed: Tensor) -> dict[str, Any]:
+def _scores(maps: Tensor, needed: Tensor, visible: Tensor) -> dict[str, Any]:
     """Columns, a row for each query and key, means over examples of (n, queries, keys); queries are the last tokens."""
-    visible = (maps > 0).double().mean(0)
     chance = needed.double() / visible.sum(1, keepdim=True)
     columns = {"weight": maps.mean(0), "relevant": (maps * needed).mean(0), "chance": chance.mean(0)}
     queries, keys = torch.meshgrid(*map(torch.arange, maps.shape[1:]), indexing="ij")

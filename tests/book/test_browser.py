@@ -375,7 +375,7 @@ def test_sliders_move_the_winner(explorer: Explorer, arms: dict[str, dict[str, C
         explorer.move("budget", first.budgets.index(row.budget))
         explorer.move("rate", first.rates.index(row.rate))
         said = explorer.shown()["said"]
-        leads = "no sure winner" if row.band else f"{NAMES[pair[0] if row.mean > 0 else pair[1]]} leads"
+        leads = "no clear winner" if row.band else f"{NAMES[pair[0] if row.mean > 0 else pair[1]]} leads"
         leaders.add(leads)
         assert said.startswith(f"At learning rate {rate_text(row.rate)} after {row.budget:,} steps: {leads}.")
         assert f"{points(test.mean)} points (95% interval {interval(test)})" in said

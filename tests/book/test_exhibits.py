@@ -239,9 +239,9 @@ def test_what_is_counted_what_is_not_and_what_it_has_in_common(study: Path) -> N
     few = {"FP": SimpleNamespace(**dict.fromkeys(("spec", "task", "study")), is_exploratory=True)}
     found = {"one": cells, "two": cells, "three": few, "four": cells}
     assert PRACTICE.counted({"one": 0, "two": -1, "three": 1}, found, "low", "high") == (
-        "low in 1 and open in 1 of 2 setups. They are not independent: of these 2, 2 are tiny-lm on Digits, 2 come "
-        "from the study laptop and 2 are on Digits with the same seeds, and so with the same examples. Not counted "
-        "(fewer than 8 seeds): three. Not run with both arms: four."
+        "low in 1 and undecided in 1 of 2 setups. They are not independent: of these 2, 2 are tiny-lm on Digits, 2 "
+        "come from the study laptop and 2 are on Digits with the same seeds, and so with the same examples. Not "
+        "counted (fewer than 8 seeds): three. Not run with both arms: four."
     )
     assert PRACTICE.counted({"one": 1}, {"one": cells}, "low", "high") == "high in 1 of 1 setups."
 
@@ -371,9 +371,12 @@ def test_the_score_counts_every_claim_once() -> None:
 
 def test_which_arms_reach_a_linear_classifier(study: Path) -> None:
     whole = text.whole([StudyCells(study)])
-    words = "Of {1} tuned models of images, {0} reach the accuracy of a linear classifier on the pixels."
+    words = "{} of {} tuned image models reach the accuracy of a linear classifier on the pixels."
     assert SUMMARY.as_good_as_linear(whole) == words.format(0, 4)
-    assert "4 layers of width 128" in SUMMARY.not_this(BACKBONES["tiny-lm"])
+    said = SUMMARY.not_this(BACKBONES["tiny-lm"], whole)
+    assert "4 layers of width 128" in said
+    assert "train for 400 to 400 steps of 8 examples" in said
+    assert "few steps" in SUMMARY.not_this(BACKBONES["tiny-lm"], {})
     arms = dict(whole["Digits, laptop"])
     arms["UP"] = SimpleNamespace(task="digits", values=lambda: pd.Series([0.95, 0.98]))
     assert SUMMARY.as_good_as_linear({"Digits, laptop": arms}) == words.format(1, 4)
@@ -423,7 +426,7 @@ def test_a_row_of_a_plane_has_its_two_differences(study: Path) -> None:
     verb, test = text.gain(arms["FP"], arms["UP"])
     assert verb == "loses"
     assert row["tuned"] == f"{points(test.mean)} ({interval(test)})"
-    assert row["frozen - all trained"] == "Digits, tiny-lm, 400 steps"
+    assert row["setup"] == "Digits, tiny-lm, 400 steps"
     at_one = paired(arms["FP"].values(1e-3), arms["UP"].values(1e-3))
     assert row["at 1e-3"] == f"{points(at_one.mean)} ({interval(at_one)})"
 
@@ -434,8 +437,9 @@ def test_the_answer_over_setups_and_planes(study: Path) -> None:
     setups = [arms, swapped, arms, arms | {"UP": arms["FP"]}, {"FP": arms["FP"]}]
     assert SUMMARY.tuned_answer(setups) == (
         "Each with its own learning rate, training all weights of the pretrained model is clearly better than freezing "
-        "in 2 of 4 setups after the last step, clearly worse in 1, and open in 1; at some budget of steps, freezing "
-        "leads in 1. (A setup: a model, a task, a study. They are not independent.)"
+        "in 2 of 4 setups after the last step (2 after correction over budgets), clearly worse in 1, and undecided in "
+        "1; at some budget, freezing leads in 1, after correction. (Clearly: the 95% interval excludes 0. A setup: a "
+        "model, a task, a study of 8 seeds or more. They are not independent.)"
     )
     one = SUMMARY.one_rate_answer([arms])
     leads = [rate for rate in arms["FP"].rates if text.gain(arms["FP"], arms["UP"], rate)[0] == "gains"]

@@ -76,7 +76,7 @@ def tuned(leads: Sequence[float], edges: tuple[Collection[int], Collection[int]]
     return Arm("UP", {"tuned": first}, edges[0]), Arm("FP", {"tuned": second}, edges[1])
 
 
-AT_OTHERS = "steps; open at other budgets"
+AT_OTHERS = "steps; undecided at other budgets"
 ANSWERS: dict[str, tuple[Sequence[float], str, str, str]] = {  # leads by budget -> signs, words, verdict
     "between two": ([-5, -4, 0, 0, 3, 6], "--00++", "overtakes between 20 and 160 steps", SUPPORTED),
     "between neighbours": ([-5, -4, -3, 2, 3, 6], "---+++", "overtakes between 40 and 80 steps", SUPPORTED),
@@ -87,7 +87,7 @@ ANSWERS: dict[str, tuple[Sequence[float], str, str, str]] = {  # leads by budget
     "there and back": ([-2, 2, 0, 0, 3, -6], "-+00+-", "ahead and later behind: -+00+-", INCONCLUSIVE),
     "lost": ([3, 0, 0, 0, 0, -6], "+0000-", "ahead and later behind: +0000-", INCONCLUSIVE),
     "behind, then open": ([-3, -3, 0, 0, 0, 0], "--0000", f"behind at 10, 20 {AT_OTHERS}", INCONCLUSIVE),
-    "open": ([0, 0, 0, 0, 0, 0], "000000", "open at every budget", INCONCLUSIVE),
+    "open": ([0, 0, 0, 0, 0, 0], "000000", "undecided at every budget", INCONCLUSIVE),
 }
 
 

@@ -160,6 +160,15 @@ def test_a_vit_file_under_its_original_names_is_read(digits, small_backbones, tm
         assert torch.equal(weights[f"backbone.{name}"], library[name])
 
 
+def test_the_weights_of_a_wider_model_are_refused(digits, small_backbones, tmp_path):
+    config = small_backbones["small-gpt2"].config
+    type(small_backbones["small-gpt2"])(
+        type(config)(**{**config.to_dict(), "n_embd": 2 * config.n_embd})
+    ).save_pretrained(tmp_path / "small-gpt2")
+    with pytest.raises(WeightsError, match=r"lack \d+ tensors of backbone 'small-gpt2' in its shapes, h\.0\."):
+        fpt.models.build(digits, "small-gpt2").initialise(0)
+
+
 @pytest.mark.parametrize("backbone", SMALL)
 def test_a_file_that_lacks_a_tensor_is_refused(backbone, digits, small_backbones, tmp_path):
     path = tmp_path / backbone / "model.safetensors"

@@ -103,7 +103,8 @@ class TestFieldsOfATask:
     @pytest.mark.parametrize(
         ("tasks", "message"),
         [
-            ({"digit": {"steps": 3}}, r"unknown task 'digit'.*tasks of .*mine/study.yaml"),
+            ({"mnist": {"steps": 3}}, r"unknown task of the study 'mnist'.*tasks of .*mine/study.yaml"),
+            ({"digit": {"steps": 3}}, r"unknown task of the study 'digit'.*tasks of .*mine/study.yaml"),
             ({"digits": {"step": 3}}, r"unknown study field 'step'.*tasks of .*mine/study.yaml, digits"),
             ({"digits": 3}, r"line \d+: tasks.digits = 3: must be a mapping"),
             ([{"digits": {"steps": 3}}], "tasks = .*: must be a mapping"),
@@ -220,9 +221,7 @@ class TestTables:
         assert "attention" in next(spec for spec in found.serving("toy-table-1") if spec.task == "bit-xor").measures
         alone = self.made(tmp_path, tables=["toy-table-2"])
         assert {spec.hash for spec in found.serving("toy-table-2")} == {spec.hash for spec in alone.sweeps}
-        with pytest.raises(
-            SpecError, match=r"unknown table, or .*'toy-table-3'.*study.yaml.*: toy-table-1, toy-table-2"
-        ):
+        with pytest.raises(SpecError, match=r"unknown table, or .*'toy-table-3'.*study.yaml.*toy-table-1, toy-table-2"):
             found.serving("toy-table-3")
 
     def test_sweeps_by_name(self, tmp_path: Path) -> None:
@@ -342,6 +341,8 @@ GOOD = "learning_rates: [1e-3], seeds: [0], compute_type: float32"
         ("sweeps: {task: digits}", "sweeps = .*must be a list"),
         ("sweeps: [digits]", r"line 1: sweeps\[0\] = 'digits': must be a mapping"),
         ("defaults: [1]", "defaults = .*must be a mapping"),
+        (f"tables: [a]\nsweeps: [{{task: digits, {GOOD}}}]", "tables and cells are of a paper: name it under paper"),
+        (f"cells: {{FP/mnist: {{}}}}\nsweeps: [{{task: digits, {GOOD}}}]", "tables and cells are of a paper"),
         ("sweps: []", r"unknown field 'sweps'.*line 1.*Did you mean 'sweeps'"),
         ("sweeps: [{taks: digits}]", "unknown study field 'taks'.*sweep 1.*'task'"),
         ("defaults: {step: 3}\nsweeps: [{task: digits}]", "'step'.*defaults of.*'steps'"),

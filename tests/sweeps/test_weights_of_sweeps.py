@@ -114,6 +114,16 @@ def test_weights_that_a_killed_process_had_moved_are_found(study: Path, monkeypa
         assert (again / name).read_bytes() == (whole / name).read_bytes(), name
 
 
+def test_weights_are_kept_whole_where_only_the_output_layer_trains_on_features(study: Path) -> None:
+    text = STUDY.replace("arm: unfrozen-random", "arm: output-random").replace(
+        "defaults: {", "defaults: {dropout: 0.0, "
+    )
+    (study / "study.yaml").write_text(text)
+    keeper, user = sweeps(study)
+    run_sweep(keeper, study / keeper.folder_name)
+    assert len(run_sweep(user, study / user.folder_name).runs) >= 4
+
+
 def test_attention_adds_up_and_tells_what_matters(study: Path) -> None:
     keeper, _ = sweeps(study)
     folder = run_sweep(keeper, study / keeper.folder_name).folder

@@ -17,7 +17,7 @@ STUDY = load_study(Path(__file__).parents[2] / "runs" / "lu2021")
 CHOICES = sorted({(str(spec.trainable), spec.init): spec for spec in STUDY.sweeps}.items())
 RECIPE = Recipe(steps=2, batch_size=4, compute_type="float32")
 
-# Written without fpt.models.groups: what GPT-2 calls the parameters of a group.
+# Written without the package: what GPT-2 calls the parameters of a group.
 MEMBERS: dict[str, Callable[[str], bool]] = {
     "input": lambda name: name.startswith("input_layer."),
     "output": lambda name: name.startswith("output_layer."),

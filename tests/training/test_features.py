@@ -28,10 +28,8 @@ def test_cached_features_train_the_same_runs(name, init, small_backbones, monkey
     plain = train_fleet(task, template, recipe(), RATES, SEEDS)
     keys = ["learning_rate", "seed", "step"]
     assert cached.curves[keys].equals(plain.curves[keys])
-    for loss in ("validation_loss",):
-        torch.testing.assert_close(
-            torch.tensor(cached.curves[loss]), torch.tensor(plain.curves[loss]), rtol=1e-5, atol=1e-6
-        )
+    losses = (torch.tensor(result.curves["validation_loss"]) for result in (cached, plain))
+    torch.testing.assert_close(*losses, rtol=1e-5, atol=1e-6)
     assert (cached.runs["test_accuracy"] - plain.runs["test_accuracy"]).abs().max() <= 1 / 60 + 1e-9
     assert (cached.runs["validation_accuracy"] > 0).all()
 

@@ -58,6 +58,17 @@ def test_accuracy_in_training_mode_without_dropout_is_that_of_the_same_batches(
         )
         right.append((logits.argmax(-1) == batch.targets).double().mean().item())
     assert measures.train_mode_accuracy(fleet).item() == pytest.approx(sum(right) / 4)
+    fleet.parameters.fill_(torch.nan)
+    assert measures.train_mode_accuracy(fleet).isnan().all()  # a run that is not finite knows no class
+
+
+def test_chance_is_what_the_untrained_model_may_see(small_backbones: dict[str, torch.nn.Module]) -> None:
+    """Trained attention that is rounded to 0 is still allowed."""
+    fleet = fleet_of("small-gpt2", "bit-memory")
+    found = measures.attention(fleet, 1e4 * fleet.parameters)
+    assert (found.loc[found["trained"], "weight"] == 0).sum() > (found.loc[~found["trained"], "weight"] == 0).sum()
+    chance = found.pivot_table(index=["learning_rate", "seed", "query", "key"], columns="trained", values="chance")
+    assert (chance[False] == chance[True]).all()
 
 
 @given(st.integers(2, 4), st.integers(1, 6), st.integers(0, 2**31))

@@ -30,7 +30,7 @@ GAP_COLUMNS = {  # both accuracies are those of the last step, as the train-mode
 WHAT = {
     "accuracy": "test accuracy in percent, mean ± standard error over seeds",
     "steps": "the first budget of steps at which the mean test accuracy reaches the goal, with its 95% interval (from "
-    "0 where no budget is too short for sure; > where no budget suffices), and the first evaluation at which the mean "
+    "0: no budget is excluded as too short; >: no budget suffices), and the first evaluation at which the mean "
     "validation accuracy does",
     "gap": "accuracy in percent after the last step, on training data without dropout and on test data, and their "
     "difference in points with its 95% interval (the paper: training / test / difference)",

@@ -38,13 +38,13 @@ MAPS = (
 )
 PLANE = (
     "Test accuracy of the {} arm minus that of the {} arm, in points, by learning rate and budget. Blue: the first is "
-    "ahead. Orange: the second is ahead. Bold with a star: the sign is certain after correction for all pairs. "
-    "Hatched: the 95% interval of the pair holds 0. Neither: certain for this pair alone."
+    "ahead. Orange: the second is ahead. Bold with a star: significant after correction for all pairs. "
+    "Hatched: the 95% interval of the pair holds 0. Neither: significant for this pair alone."
 )
 CROSSING = (
     "The same two arms, tuned: at each budget, each seed has the rate that the other seeds choose. First: both arms. "
-    "Second: their difference, one dot for each seed, with its 95% interval. +, -: certain after correction for all "
-    "budgets. 0: not certain after it. ?: depends on an arm at an end of its grid. Shaded: the arms may cross here."
+    "Second: their difference, one dot for each seed, with its 95% interval. +, -: significant after correction for "
+    "all budgets. 0: not so. ?: depends on an arm at an end of its grid. Shaded: the arms may cross here."
 )
 USUAL = ("FPT", "random")  # rows of nearly every table of Lu et al.
 

@@ -28,7 +28,7 @@ PALETTE: Any = sns.blend_palette([plot.COLOURS["UP"], "white", plot.COLOURS["FP"
 def plane_figure(first: Cell, second: Cell) -> plot.Plot:
     """The first arm minus the second at each rate and budget, in points, at one rate for both.
 
-    Blue: the first leads. Bold with a star: the sign is sure after Holm's correction over the plane. Hatched: the 95%
+    Blue: the first leads. Bold with a star: significant after Holm's correction over the plane. Hatched: the 95%
     interval holds 0; where the winner changes without such a place, a heavy line. Rates rise upwards.
     """
     tests = {} if first.problem or second.problem else plane_tests(first, second)
@@ -52,14 +52,14 @@ def plane_figure(first: Cell, second: Cell) -> plot.Plot:
     lines = [f"at rate {rate_text(rate)}: {', '.join(words.loc[rate])}" for rate in mean.index]
     return figure.describe(
         f"{title(first.task)}: test accuracy of {names[0]} minus {names[1]} in points, by learning rate, after "
-        f"{', '.join(f'{budget:,}' for budget in mean)} steps; a star where the sign is sure. {'; '.join(lines)}.",
+        f"{', '.join(f'{budget:,}' for budget in mean)} steps; a star where it is significant. {'; '.join(lines)}.",
         rows.assign(**100 * rows[["mean", "low", "high"]]),
         plot.runs_of([first, second]),
     )
 
 
 def _mark(axes: "Axes", mean: Numbers, sure: Numbers, band: Numbers) -> None:
-    """What is sure in bold, the band hatched, and a line between neighbours of one rate with different winners."""
+    """Significant in bold, the band hatched, and a line between neighbours of one rate with different winners."""
     there, colours = ~np.isnan(mean), np.asarray(axes.collections[0].get_facecolor())
     for text, bold, colour in zip(axes.texts, sure[there], colours[there.flat], strict=True):
         text.set(
@@ -76,7 +76,7 @@ def _mark(axes: "Axes", mean: Numbers, sure: Numbers, band: Numbers) -> None:
 def crossing_figure(first: Cell, second: Cell) -> plot.Plot:
     """Two tuned arms over the budget, and the first minus the second with 95% intervals and the sign of each budget.
 
-    Signs: + and - are sure for all budgets together, 0 is open, ? has the arm that trails at an edge of its grid.
+    Signs: + and - are significant for all budgets together, 0 is not, ? has the arm that trails at an edge of its grid.
     Shaded: the budgets at which the arms may cross (those whose 95% interval holds 0).
     """
     found = None if first.problem or second.problem else crossing_of(first, second)

@@ -31,8 +31,8 @@ BUDGETS = "Test accuracy over the budget, each seed at the rate that the others 
 TUNED = "Each seed at the rate that the others choose: tuned test accuracy in percent."
 PAIRS = (
     "The same after the last step, an arm minus another: points of test accuracy, paired by seed. The sign is + or - "
-    "where it is sure for all budgets together, 0 where it is not, ? where the arm that trails is at an end of its "
-    "grid."
+    "where it is significant for all budgets together, 0 where it is not, ? where the arm that trails is at an end of "
+    "its grid."
 )
 
 

@@ -92,30 +92,30 @@ def design(study: StudyCells) -> str:
         return ""
     rates = ", ".join(map(rate_text, sorted({rate for each in study.results.values() for rate in each.rates})))
     seeds = " or ".join(map(str, sorted({len(spec.seeds) for spec in specs})))
-    words = f"Learning rates {rates}; {seeds} seeds. A seed's rate has the best validation accuracy of the others."
+    words = f"Learning rates {rates}; {seeds} seeds. Each seed takes the rate that is best for the others (validation)."
     few = sum(len(spec.seeds) < FEW_SEEDS for spec in specs)
     return words + (f" Exploratory: {few} of {len(specs)} sweeps have fewer than {FEW_SEEDS} seeds." if few else "")
 
 
 def plane(first: Cell, second: Cell) -> str:
-    """One sentence on the plane of two arms: how often each is ahead for sure, at one rate for both, and where."""
+    """One sentence on the plane of two arms: how often each is significantly ahead, at one rate for both, and where."""
     table = plane_table(plane_tests(first, second))
-    sure = table[table["corrected"] < SIGNIFICANCE]
+    clear = table[table["corrected"] < SIGNIFICANCE]
     words = []
-    for cell, ahead in ((first, sure[sure["mean"] > 0]), (second, sure[sure["mean"] < 0])):
+    for cell, ahead in ((first, clear[clear["mean"] > 0]), (second, clear[clear["mean"] < 0])):
         rates = [rate_text(rate) for rate in sorted(ahead["rate"].unique())]
         where = f" ({'rates' if len(rates) > 1 else 'rate'} {', '.join(rates)})" if rates else ""
         words.append(f"{cell.label} is ahead at {len(ahead)}{where}")
-    unsure, open_ = len(table) - len(sure), int(table["band"].sum())
+    alone, undecided = len(table) - len(clear), int(table["band"].sum())
     pairs = f"Of {len(table)} pairs of learning rate and budget, {' and '.join(words)}, after correction for all pairs."
-    return f"{pairs} Sure only by themselves: {unsure - open_}; open: {open_}."
+    return f"{pairs} Significant only without correction: {alone - undecided}; undecided: {undecided}."
 
 
 def crossing(first: Cell, second: Cell) -> str:
     """One sentence: from which budget on the first arm leads the second, each at its own rate."""
     found = crossing_of(first, second)
     words = f"{first.label} against {second.label}, each at its own rate, for all budgets together: {found.answer}."
-    band = f" For one budget alone, the 95% interval holds 0 after {steps_in_words(found.band)} steps."
+    band = f" Without correction, the 95% interval holds 0 only after {steps_in_words(found.band)} steps."
     return words + (band if found.band else "")
 
 
@@ -193,4 +193,4 @@ def resolution(specs: Iterable[SweepSpec]) -> str:
     """One sentence: how far apart the steps are at which accuracy is known."""
     steps = [(spec.steps, pair) for spec in specs for pair in pairwise(spec.evaluation_steps())]
     gaps = [later / step - 1 for last, (step, later) in steps if 10 * step >= last]
-    return f"Budgets are a factor of two apart; later validations are at most {max(gaps, default=0):.0%} apart."
+    return f"Budgets are a factor of two apart; after a tenth, validations at most {max(gaps, default=0):.0%}."

@@ -107,7 +107,7 @@ def _cluster(address: str | None) -> Iterator[Any]:
     try:
         import ray
     except ImportError:
-        raise FptError("--engine ray needs Ray, which is not installed: pip install 'fpt[ray]'") from None
+        raise FptError("--engine ray needs Ray, which is not installed: pip install -e '.[ray]'") from None
     address = address or os.environ.get("RAY_ADDRESS")
     if address and "://" in address:
         raise SpecError(f"address {address}: HOST:PORT of a cluster this machine is a node of, without a protocol")

@@ -167,7 +167,7 @@ def test_gaps_have_an_interval(study: Path) -> None:
 def test_steps_say_what_can_be_resolved(study: Path) -> None:
     caption = beside_paper(table("rothermel-table-2"), StudyCells(study)).caption
     assert "Goals: Frozen Pretrained after its last step." in caption
-    assert "Budgets are a factor of two apart; later validations are at most " in caption
+    assert "Budgets are a factor of two apart; after a tenth, validations at most " in caption
 
 
 @pytest.mark.parametrize("skip", list(SHORT))
