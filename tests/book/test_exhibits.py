@@ -438,8 +438,8 @@ def test_the_answer_over_setups_and_planes(study: Path) -> None:
     assert SUMMARY.tuned_answer(setups) == (
         "Each with its own learning rate, training all weights of the pretrained model is clearly better than freezing "
         "in 2 of 4 setups after the last step (2 after correction over budgets), clearly worse in 1, and undecided in "
-        "1; at some budget, freezing leads in 1, after correction. (Clearly: the 95% interval excludes 0. A setup: a "
-        "model, a task, a study of 8 seeds or more. They are not independent.)"
+        "1; at some budget, freezing leads in 1. (Clearly: the 95% interval excludes 0. Setups are a model, a task and "
+        "a study; not independent.)"
     )
     one = SUMMARY.one_rate_answer([arms])
     leads = [rate for rate in arms["FP"].rates if text.gain(arms["FP"], arms["UP"], rate)[0] == "gains"]
