@@ -126,7 +126,8 @@ def test_a_tiny_cell_from_end_to_end(
     names = [f"small-gpt2/bit-xor/{arm}/2" for arm in ("frozen-random", "unfrozen-random")]
     for name in (*names, names[0]):  # the last one replaces the first, the second is kept
         made = measure.bench([name], False, tmp_path, lines.append)
-    assert lines == [f"1 of 1: {name}" for name in (*names, names[0])]
+    written = f"written: {tmp_path / 'bench/cpu.json'}"
+    assert lines == [line for name in (*names, names[0]) for line in (f"1 of 1: {name}", written)]
     assert cost.benches(tmp_path) == [made]
     assert [row.arm for row in made.rows] == ["unfrozen-random", "frozen-random"]
     for row in made.rows:
