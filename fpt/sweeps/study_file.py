@@ -107,11 +107,11 @@ def _check_text(name: str, value: Any, place: str) -> None:
 
 def _check_replacements(file: StudyFile, label: str) -> None:
     """SpecError where `where` names what does not exist, and so would leave nothing out; and for lists in `with`."""
-    paper = paper_of(file.paper, label) if file.paper else None
     known: dict[str, Collection[str]] = {}
-    if paper:
-        tables = {**paper.tables, **paper_of("ours").tables}  # every study is read on ours as well
-        known = {"table": tables, "row": paper.rows, "task": {**tasks.TASKS, **paper.tasks}}
+    if file.paper:
+        paper, ours = paper_of(file.paper, label), paper_of("ours")  # every study is read on ours as well
+        known = {"table": {**paper.tables, **ours.tables}, "row": paper.rows, "task": {**tasks.TASKS, **paper.tasks}}
+        known["arm"] = {row.fields["arm"] for row in [*paper.rows.values(), *ours.rows.values()] if "arm" in row.fields}
     for number, replacement in enumerate(file.replace, 1):
         for name in {"backbone", *known} & replacement.where.keys():
             values, place = replacement.where[name], f"{label}, replace {number}, where"

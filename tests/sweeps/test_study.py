@@ -298,6 +298,10 @@ class TestTables:
             ({"replace": [{"where": {"backbne": "gpt2"}, "with": None}]}, r"'backbne'.*replace 1, where.*'backbone'"),
             ({"replace": [{"where": {"backbone": "gpt2"}}]}, r"study.yaml, line \d+: replace\[0\]\.with is missing"),
             ({"replace": {"backbone": {"gpt2": "tiny-lm"}}}, r"replace = .*must be a list"),
+            (
+                {"replace": [{"where": {"arm": ["unfrozen-random", "frozen-randm"]}, "with": None}]},
+                r"unknown arm 'frozen-randm'.*replace 1, where.*Did you mean 'frozen-random'",
+            ),
             ({"replace": [{"where": {"row": "ZZ"}, "with": None}]}, r"unknown row 'ZZ'.*replace 1, where"),
             ({"replace": [{"where": {"task": "mnst"}, "with": None}]}, r"unknown task 'mnst'.*Did you mean 'mnist'"),
             (
