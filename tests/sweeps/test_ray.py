@@ -140,5 +140,5 @@ def test_an_address_without_a_cluster_is_refused_at_once(workspace: Path, addres
 
 def test_without_ray_it_says_how_to_get_it(workspace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "ray", None)
-    with pytest.raises(FptError, match=r"pip install 'fpt\[ray\]'"):
+    with pytest.raises(FptError, match=r"pip install -e '.\[ray\]'"):
         Engine("ray").run([spec()])
