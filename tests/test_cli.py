@@ -369,6 +369,20 @@ def test_models_refuses_what_does_not_exist(study: Study, monkeypatch: pytest.Mo
     assert "remote_homology" in fpt("models", "--task", "homology", code=2)
 
 
+def test_what_the_file_system_refuses_is_an_error_without_a_traceback(
+    study: Study, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("fpt.sweeps.publish.publish", lambda *_: (study.folder / "study.yaml" / "new").mkdir())
+    output = fpt("publish", "mine", code=2)
+    assert "error: [Errno 20] Not a directory" in output
+    assert "study.yaml/new" in output
+
+
+def test_doctor_shows_a_path_as_it_is(study: Study, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FPT_DATA", "/a[/b]")
+    assert "/a[/b]" in fpt("doctor")
+
+
 def test_help_lists_the_commands() -> None:
     commands = {"plan", "run", "status", "publish", "report", "bench", "models", "doctor"}
     assert commands <= {line.strip("│ ").partition(" ")[0] for line in fpt("--help").splitlines()}

@@ -31,7 +31,7 @@ class Crossing:
 
     @cached_property
     def signs(self) -> dict[int, str]:
-        """By budget, all of them right with 95% (Bonferroni): the first arm is ahead +, behind -, neither 0;
+        """By budget, all of them right with 95% (Bonferroni): the first arm is ahead: +, behind: -, neither: 0;
         ? where the arm that trails is at an edge."""
         return {budget: self._sign(budget, len(self.tests)) for budget in self.tests}
 

@@ -176,7 +176,7 @@ class Template:
         """Pretrained tensors by the library's names, for all seeds: matrices times `random_gain`, our positions 0."""
         state = kept_state(self.weights) if self.weights else pretrained_state(self.backbone)
         family = self.module.family
-        wanted = {name.removeprefix("backbone."): size for name, size in self.shapes.items() if name[:9] == "backbone."}
+        wanted = {n.removeprefix("backbone."): size for n, size in self.shapes.items() if n.startswith("backbone.")}
         fitting = {name for name in state if name == family.positions or state[name].shape == wanted.get(name)}
         if lacking := sorted(wanted.keys() - fitting):
             what = f"{len(lacking)} tensors of backbone {self.backbone!r} in its shapes, {lacking[0]} for one"
