@@ -21,12 +21,12 @@ TITLES = {  # where there is little room
 
 def percent(value: float) -> str:
     """A fraction as percent text; "-" for nan."""
-    return "-" if math.isnan(value) else f"{100 * value:.1f}"
+    return "-" if math.isnan(value) else f"{round(100 * value, 9):.1f}"  # equal means print alike, however summed
 
 
 def points(value: float) -> str:
     """A difference of fractions in percentage points, as text with its sign; empty for nan."""
-    return "" if math.isnan(value) else f"{100 * value:+.1f}"
+    return "" if math.isnan(value) else f"{round(100 * value, 9):+.1f}"
 
 
 def interval(test: Paired) -> str:
