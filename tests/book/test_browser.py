@@ -30,7 +30,7 @@ from fpt.evidence import StudyCells, report, setups
 from fpt.evidence.cells import Cell
 from fpt.evidence.planes import crossing_of, plane_table, plane_tests
 from fpt.evidence.runs import rate_text
-from fpt.evidence.show.numbers import interval, points
+from fpt.evidence.show.numbers import interval, percent, points
 from fpt.evidence.stats import SIGNIFICANCE, sem
 from fpt.papers import claims
 
@@ -331,7 +331,7 @@ def expected_plane(first: Cell, second: Cell) -> dict[tuple[str, int], list[str]
     table = plane_table(plane_tests(first, second))
     return {
         (rate_text(row.rate), int(row.budget)): [
-            f"{100 * row.mean:+.1f}" + "*" * (row.corrected < SIGNIFICANCE),
+            points(row.mean) + "*" * (row.corrected < SIGNIFICANCE),
             "sure" if row.corrected < SIGNIFICANCE else "open" if row.band else "",
         ]
         for row in table.itertuples()
@@ -357,7 +357,7 @@ def test_the_numbers_are_those_of_the_tables(explorer: Explorer, arms: dict[str,
             for place, budget in enumerate(budgets):
                 explorer.move("budget", place)
                 means = {
-                    f"{NAMES[arm]} at {rate_text(rate)}: {100 * values.mean():.1f} ± {100 * sem(values):.1f}%"
+                    f"{NAMES[arm]} at {rate_text(rate)}: {percent(values.mean())} ± {percent(sem(values))}%"
                     for arm, cell in cells.items()
                     for rate, values in ((rate, cell.values(rate, budget)) for rate in cell.rates)
                 }
@@ -380,7 +380,7 @@ def test_sliders_move_the_winner(explorer: Explorer, arms: dict[str, dict[str, C
         assert said.startswith(f"At learning rate {rate_text(row.rate)} after {row.budget:,} steps: {leads}.")
         assert f"{points(test.mean)} points (95% interval {interval(test)})" in said
         levels = [cell.values(row.rate, row.budget) for cell in (first, second)]
-        first_level, second_level = (f"{100 * each.mean():.1f} ± {100 * sem(each):.1f}%" for each in levels)
+        first_level, second_level = (f"{percent(each.mean())} ± {percent(sem(each))}%" for each in levels)
         assert f"Accuracies (± standard error): {first_level} and {second_level}." in said
         own = tuned.tests[row.budget]
         assert f"Each at its own rate: {points(own.mean)} points ({interval(own)})" in said

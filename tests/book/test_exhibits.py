@@ -18,7 +18,7 @@ from fpt.evidence import StudyCells, by_depth, depth_figure, depth_table, setups
 from fpt.evidence.cells import Cell
 from fpt.evidence.runs import rate_text
 from fpt.evidence.show import text
-from fpt.evidence.show.numbers import difference, interval, points
+from fpt.evidence.show.numbers import difference, interval, percent, points
 from fpt.evidence.show.plot import HUES
 from fpt.evidence.stats import mean_interval, paired
 from fpt.evidence.verdicts import ASKED, CHANGED, CONTRADICTED, EDGE, INCONCLUSIVE, SUPPORTED, Verdict
@@ -99,7 +99,7 @@ def test_accuracy_over_layers_has_a_line_an_arm(whole: list[Cell], shallow: list
     assert "Digits, unfrozen random, 2 layers: " in figure.get_label()
     row = depth_table(found).frame.set_index("arm").loc["frozen pretrained"]
     accuracy = whole[1].values()
-    assert row["2 layers"] == row["4 layers"] == f"{100 * accuracy.mean():.1f} ± {100 * accuracy.sem():.1f}"
+    assert row["2 layers"] == row["4 layers"] == f"{percent(accuracy.mean())} ± {percent(accuracy.sem())}"
     assert list(row.index) == ["task and study", "2 layers", "4 layers"]
 
 

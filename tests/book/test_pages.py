@@ -13,7 +13,7 @@ from pages import definitions
 
 from fpt.evidence import StudyCells, known_scores, load_runs, verdicts_on
 from fpt.evidence.show import text
-from fpt.evidence.show.numbers import difference, points
+from fpt.evidence.show.numbers import difference, percent, points
 from fpt.evidence.verdicts import LEFT_OUT
 from fpt.papers import claims, table
 from fpt.sweeps import load_study
@@ -239,7 +239,7 @@ def test_every_printed_accuracy_on_listops_has_its_place(html: Path) -> None:
     )
     said = words(html / "book/listops.html")
     for name in ("majority class", "outermost operator", "exact to depth 1"):
-        assert f"{100 * known_scores('listops')[name].share:.1f}%" in said
+        assert f"{percent(known_scores('listops')[name].share)}%" in said
 
 
 def test_every_claim_has_a_card_a_verdict_and_an_address(html: Path, published: dict[str, StudyCells]) -> None:

@@ -156,7 +156,7 @@ def reading(cell: Cell, at: str, column: str = "") -> str:
     if cell.table.kind == "gap":
         mean, *around = map(points, mean_interval(values, cell.test_noise(at)))
         return f"{mean} ({' to '.join(around)}){marks}"
-    return percent(values.mean()) + (f" ± {100 * sem(values):.1f}" if values.count() > 1 else "") + marks
+    return percent(values.mean()) + (f" ± {percent(sem(values))}" if values.count() > 1 else "") + marks
 
 
 def _steps(cell: Cell, at: str) -> str:

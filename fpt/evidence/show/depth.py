@@ -11,7 +11,7 @@ from fpt.evidence.cells import TUNED, Cell, StudyCells
 from fpt.evidence.show import plot
 from fpt.evidence.show.beside import ABSENT, MARKS, reading
 from fpt.evidence.show.html import Table
-from fpt.evidence.show.numbers import layers, title
+from fpt.evidence.show.numbers import layers, percent, title
 from fpt.evidence.stats import mean_interval, sampling_noise
 from fpt.papers.schema import Table as PaperTable
 
@@ -65,7 +65,7 @@ def depth_figure(found: Depths) -> plot.Plot:
         axes.set(title=name, ylabel="test accuracy, tuned (%)", xticks=sorted(part["layers"].unique()))
     plot.shared_legend(figure, panels)
     means = shown.groupby(["of", "arm", "layers"], sort=False, as_index=False)["accuracy"].mean().to_numpy().tolist()
-    words = [f"{of}, {arm}, {layers} layers: {mean:.1f}%" for of, arm, layers, mean in means]
+    words = [f"{of}, {arm}, {layers} layers: {percent(mean / 100)}%" for of, arm, layers, mean in means]
     cells = [cell for cells in found.values() for cell in cells]
     shown = shown.rename(columns={"of": "task and study"}).rename_axis("seed").reset_index()
     return figure.describe(f"Test accuracy by the number of layers. {'; '.join(words)}.", shown, plot.runs_of(cells))

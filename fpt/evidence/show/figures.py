@@ -9,7 +9,7 @@ from fpt.evidence.baselines import chance, floor
 from fpt.evidence.cells import Cell
 from fpt.evidence.runs import rate_text
 from fpt.evidence.show import plot
-from fpt.evidence.show.numbers import title
+from fpt.evidence.show.numbers import percent, title
 from fpt.evidence.stats import mean_interval
 from fpt.evidence.steps import goal_of
 
@@ -86,7 +86,7 @@ def budget_figure(*setups: Mapping[str, Cell]) -> plot.Plot:
 def _lines_in_words(shown: pd.DataFrame) -> Iterator[str]:
     """The lines of one panel, one per arm."""
     for (task, arm), line in shown.groupby(["task", "arm"], sort=False):
-        means = [f"{mean:.1f}% after {budget:,}" for budget, mean in zip(line["budget"], line["accuracy"], strict=True)]
+        means = [f"{percent(each.accuracy / 100)}% after {each.budget:,}" for each in line.itertuples()]
         yield f"{task}, {arm}: {', '.join(means)} steps"
 
 
@@ -141,5 +141,5 @@ def _tuned(arm: pd.DataFrame) -> str:
     """The tuned accuracy with the rates chosen, and the means by rate."""
     tuned, means = arm[arm["selected"].astype(bool)], arm.groupby("learning_rate")["accuracy"].mean()
     rates = " or ".join(map(rate_text, sorted(tuned["learning_rate"].unique())))
-    words = f"tuned {tuned['accuracy'].mean():.1f}% at {rates}" if len(tuned) else "no learning rate was eligible"
-    return ", ".join([words, *(f"{mean:.1f}% at {rate_text(rate)}" for rate, mean in means.items())])
+    words = f"tuned {percent(tuned['accuracy'].mean() / 100)}% at {rates}" if len(tuned) else "no rate was eligible"
+    return ", ".join([words, *(f"{percent(mean / 100)}% at {rate_text(rate)}" for rate, mean in means.items())])

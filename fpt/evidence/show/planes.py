@@ -36,15 +36,15 @@ def plane_figure(first: Cell, second: Cell) -> plot.Plot:
         return plot.nothing()
     rows = plane_table(tests)
     table = rows.set_index(["rate", "budget"])
-    columns = (100 * table["mean"], table["corrected"] < SIGNIFICANCE, table["band"])
+    columns = (table["mean"], table["corrected"] < SIGNIFICANCE, table["band"])
     mean, sure, band = (values.unstack()[::-1] for values in columns)
-    words = mean.map("{:+.1f}".format) + sure.map({True: "*", False: ""}.get)
+    words = mean.map(points) + sure.map({True: "*", False: ""}.get)
     names = [plot.long_name(plot.arm_of(cell)) for cell in (first, second)]
     figure, (axes,) = plot.panels_of(1, 0.9 + 0.34 * len(mean), "", 0.8 + 0.56 * len(mean.columns))
-    most = float(np.nanmax([1.0, *mean.abs().to_numpy().flat]))
+    most = float(np.nanmax([1.0, *(100 * mean.abs()).to_numpy().flat]))
     look: dict[str, Any] = {"cmap": PALETTE, "vmin": -most, "vmax": most, "linewidths": 0.5, "linecolor": "white"}
     bar = {"label": f"{' - '.join(names)} (points)", "location": "bottom", "aspect": 30}
-    sns.heatmap(mean, annot=words, fmt="", annot_kws={"size": 9}, cbar_kws=bar, ax=axes, **look)
+    sns.heatmap(100 * mean, annot=words, fmt="", annot_kws={"size": 9}, cbar_kws=bar, ax=axes, **look)
     _mark(axes, mean.to_numpy(), sure.to_numpy(), band.to_numpy())
     axes.set(xlabel="budget (steps)", ylabel="learning rate", title=title(first.task))
     axes.set_xticklabels([f"{budget:,}" for budget in mean])

@@ -104,7 +104,7 @@ def test_every_run_of_an_arm_may_diverge(tmp_path: Path) -> None:
         return float("nan") if spec.trainable == "all" else synthetic.accuracy(spec, rate, seed)
 
     study = synthetic.finish(synthetic.workspace(tmp_path), accuracy=never)
-    assert "unfrozen random: no learning rate was eligible, 10.0% at 1e-4" in learning_rate_figure(
+    assert "unfrozen random: no rate was eligible, 10.0% at 1e-4" in learning_rate_figure(
         load_runs(study)
     ).get_label().replace("digits, ", "")  # chance
     assert "Digits, frozen pretrained: " in budget_figure(text.arms(StudyCells(study), "digits")).get_label()
