@@ -86,7 +86,7 @@ def budget_figure(*setups: Mapping[str, Cell]) -> plot.Plot:
 def _lines_in_words(shown: pd.DataFrame) -> Iterator[str]:
     """The lines of one panel, one per arm."""
     for (task, arm), line in shown.groupby(["task", "arm"], sort=False):
-        means = [f"{percent(each.accuracy / 100)}% after {each.budget:,}" for each in line.itertuples()]
+        means = [f"{percent(mean / 100)}% after {at:,}" for at, mean in line.set_index("budget")["accuracy"].items()]
         yield f"{task}, {arm}: {', '.join(means)} steps"
 
 
