@@ -16,7 +16,7 @@ from fpt import __version__, files
 from fpt.bench import cost
 from fpt.bench import measure as measuring
 from fpt.cli import app
-from fpt.errors import DataError
+from fpt.errors import DataError, FptError
 from fpt.models import BACKBONES, build
 from fpt.sweeps import SweepSpec, ledger
 from fpt.sweeps import run as execute
@@ -153,6 +153,20 @@ def test_plan_measures_each_kind_of_sweep_once(study: Study, monkeypatch: pytest
     assert "predicted (this machine)" in output
     assert "unknown" not in output
     assert not Path("runs/bench").exists()
+
+
+def test_plan_measures_what_it_can(study: Study, monkeypatch: pytest.MonkeyPatch) -> None:
+    finish(study, 2, "published")
+
+    def apart(call: Any, spec: SweepSpec, *arguments: Any) -> cost.Row:
+        if spec.arm == "frozen-random":
+            raise FptError("not measured, probably for want of memory")
+        return cost.Row.model_validate_json(json.dumps(bench_row(spec, seconds=60.0)))
+
+    monkeypatch.setattr(measuring, "apart", apart)
+    output = fpt("plan", "mine", "--measure")
+    assert "want of memory" in output
+    assert "predicted (this machine)" in output
 
 
 def bench_row(spec: SweepSpec, **changes: Any) -> dict[str, Any]:

@@ -269,13 +269,8 @@ def bench(names: Sequence[str], quick: bool, runs: Path, log: Callable[[str], No
     path = runs / FOLDER / f"{result.kind}.json"
     rows = read(path).rows_like(result) if path.is_file() else []
     wanted = wanted or [(name, cell(name)) for name in cells(quick, result.kind != "cpu")]
-    for number, (name, spec) in enumerate(wanted, start=1):
-        log(f"{number} of {len(wanted)}: {name}")
-        try:
-            row = apart(measure, spec, rounds, seconds, True, name.endswith("compiled"))
-        except FptError as error:
-            log(str(error))
-            continue
+    compared = [(name, (spec, rounds, seconds, True, name.endswith("compiled"))) for name, spec in wanted]
+    for row in _measured(compared, log):
         rows = [old for old in rows if old.cell != row.cell] + [row]
         path.parent.mkdir(exist_ok=True)
         write_json(path, result.model_copy(update={"rows": rows}).model_dump(mode="json"))
@@ -284,9 +279,18 @@ def bench(names: Sequence[str], quick: bool, runs: Path, log: Callable[[str], No
 
 
 def measure_here(specs: Sequence[SweepSpec], log: Callable[[str], None]) -> list[Row]:
-    """Rows made here and now, one for each workload of `specs`, with random weights."""
-    rows = []
-    for spec in {Workload.of(spec): spec for spec in specs}.values():
-        log(f"measuring {spec.title}")
-        rows.append(apart(measure, spec.model_copy(update={"init": "random"}), 3, 0.5, False))
-    return rows
+    """Rows made here and now, one for each workload of `specs`, with random weights. A workload for which memory does
+    not suffice is logged and left out."""
+    workloads = {Workload.of(spec): spec for spec in specs}.values()
+    alone = [(spec.title, (spec.model_copy(update={"init": "random"}), 3, 0.5, False)) for spec in workloads]
+    return list(_measured(alone, log))
+
+
+def _measured(wanted: Sequence[tuple[str, tuple[Any, ...]]], log: Callable[[str], None]) -> Iterator[Row]:
+    """The rows of `wanted`: titles, and the arguments of `measure`. One that cannot be measured is logged instead."""
+    for number, (title, arguments) in enumerate(wanted, start=1):
+        log(f"{number} of {len(wanted)}: {title}")
+        try:
+            yield apart(measure, *arguments)
+        except FptError as error:
+            log(str(error))
