@@ -73,7 +73,7 @@ def _ratio_of_rates(reading: Reading, first: str, other: str) -> Part:
     edges = [reading.label(row) for row in (first, other) if reading.rows[row].at_edge]
     word = word_of(max(breaks), max(keeps), EDGE if edges else INCONCLUSIVE)
     sets = [f"{reading.label(row)} {_set_words(found)}" for row, found in ((first, one), (other, two))]
-    note = "; ".join(["95% confidence sets", *([f"edge of the grid: {', '.join(edges)}"] if edges else [])])
+    note = "; ".join(["97.5% confidence sets", *([f"edge of the grid: {', '.join(edges)}"] if edges else [])])
     words = f"best rates: {', '.join(sets)}"
     return Part(reading.task, words, Paired(0), word, note, max(breaks), max(keeps))
 
@@ -107,8 +107,8 @@ def _refuted(cell: Cell, tables: SweepTables, budget: int | None) -> dict[float,
 
 
 def _set_words(refuted: Mapping[float, float]) -> str:
-    """The rates that are not refuted: 1e-3 or 1e-3 to 1e-2, and whether it ends with the grid."""
-    kept = sorted(rate for rate, p in refuted.items() if p >= SIGNIFICANCE)
+    """The rates that are not refuted, one of two such sets: 1e-3 or 1e-3 to 1e-2, and whether it ends with the grid."""
+    kept = sorted(rate for rate, p in refuted.items() if 2 * p >= SIGNIFICANCE)
     inside = [rate_text(rate) for rate in kept if rate and math.isfinite(rate)]
     beyond = " and ".join(word for word, end in (("lower", 0.0), ("higher", math.inf)) if end in kept)
     return " to ".join(dict.fromkeys([*inside[:1], *inside[-1:]])) + (f", or {beyond}" if beyond else "")

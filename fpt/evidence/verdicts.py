@@ -272,8 +272,8 @@ def _word(tested: Sequence[tuple[Rule, list[Part]]], every: Sequence[Part]) -> t
         return word, supports, contradicts, []
     lost = ["no contradiction is left after Holm's correction"] if CONTRADICTED in words else []
     lost += ["parts of it are not run yet"] if NOT_RUN in words else []
-    seeds = [part.seeds for part in every if part.word == INCONCLUSIVE and part.seeds]
-    return word, supports, contradicts, [*lost, *seeds[:1]]
+    needed = sorted((part.test.sd**2 / part.test.n + part.test.noise, part.seeds) for part in every if part.seeds)
+    return word, supports, contradicts, [*lost, *(seeds for _, seeds in needed[-1:])]  # all parts have to be decided
 
 
 def _combined(rule: Rule, parts: Sequence[Part]) -> tuple[float, float]:
