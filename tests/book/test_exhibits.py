@@ -505,7 +505,7 @@ def test_whether_a_loss_is_the_rate_or_the_warm_up_that_is_missing() -> None:
     assert "is -80.0 points from where it is tuned" in MINILM.warm_up(lost)
     runs = warm_runs(0.5, 0.9)
     for part in (runs[runs["warmup"] == 0], runs[:0]):
-        assert MINILM.warm_up(part) == "Nothing was run yet that could tell."
+        assert MINILM.warm_up(part) == "No run of MiniLM can tell yet."
 
 
 def test_a_study_says_what_it_needs_beside_the_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
