@@ -371,19 +371,19 @@ def test_the_score_counts_every_claim_once() -> None:
 
 def test_which_arms_reach_a_linear_classifier(study: Path) -> None:
     whole = text.whole([StudyCells(study)])
-    words = "{} of {} tuned image models reach the accuracy of a linear classifier on the pixels."
-    assert SUMMARY.as_good_as_linear(whole) == words.format(0, 4)
+    words = "{} of {} tuned image models {} the accuracy of a linear classifier on the pixels."
+    assert SUMMARY.as_good_as_linear(whole) == words.format(0, 4, "reach")
     said = SUMMARY.not_this(BACKBONES["tiny-lm"], whole)
     assert "4 layers of width 128" in said
     assert "train for 400 to 400 steps of 8 examples" in said
     assert "few steps" in SUMMARY.not_this(BACKBONES["tiny-lm"], {})
     arms = dict(whole["Digits, laptop"])
     arms["UP"] = SimpleNamespace(task="digits", values=lambda: pd.Series([0.95, 0.98]))
-    assert SUMMARY.as_good_as_linear({"Digits, laptop": arms}) == words.format(1, 4)
-    assert SUMMARY.as_good_as_linear({}) == words.format(0, 0)
+    assert SUMMARY.as_good_as_linear({"Digits, laptop": arms}) == words.format(1, 4, "reaches")
+    assert SUMMARY.as_good_as_linear({}) == words.format(0, 0, "reach")
     elsewhere = {arm: SimpleNamespace(task="cifar10-lra", values=lambda: pd.Series([0.9])) for arm in arms}
     lists = {"UP": SimpleNamespace(task="listops")}  # no such classifier was fitted to lists
-    assert SUMMARY.as_good_as_linear({"a": elsewhere, "b": lists}) == words.format(4, 4)
+    assert SUMMARY.as_good_as_linear({"a": elsewhere, "b": lists}) == words.format(4, 4, "reach")
 
 
 def test_the_summary_says_what_each_study_says(study: Path) -> None:
