@@ -3,9 +3,12 @@
 #   jupytext:
 #     cell_metadata_filter: tags,mystnb,-all
 #     formats: ipynb,py:percent
+#     notebook_metadata_filter: jupytext,kernelspec,-all
 #     text_representation:
 #       extension: .py
 #       format_name: percent
+#       format_version: '1.3'
+#       jupytext_version: 1.19.6
 #   kernelspec:
 #     display_name: Python 3 (ipykernel)
 #     language: python
@@ -34,7 +37,7 @@ import numpy as np
 import pandas as pd
 
 from fpt.evidence.planes import Crossing
-from fpt.evidence.stats import paired
+from fpt.evidence.stats import mean_interval, paired
 from fpt.sweeps.selection import best_rate, choices
 
 random = np.random.default_rng(seed)
@@ -194,6 +197,33 @@ tuned = pd.DataFrame(rows)
 tuned
 
 # %% [markdown]
+# ## Where the seeds choose different rates
+#
+# The rate that is best for the others is, of two that are nearly as good, more often the one at which a seed does
+# worse. So the tuned accuracy of one arm is apart here: studies whose seeds all choose one rate, and those whose seeds
+# do not. *Held*: the interval of this accuracy contains the best accuracy of the grid.
+
+
+# %%
+def one_arm(count):
+    """The tuned accuracy of one simulated arm, beside the truth."""
+    validation, test = arm(count, *ARMS[0])
+    mean, low, high = mean_interval(left_out(validation, test))
+    best = float(accuracies(*ARMS[0]).max())
+    agree = choices(validation).nunique() == 1
+    return {"seeds": count, "agree": agree, "error": 100 * (mean - best), "held": low <= best <= high}
+
+
+alone = pd.DataFrame([one_arm(count) for count in seeds for _ in range(simulations)])
+split = (
+    alone.groupby(["seeds", "agree"])
+    .agg(studies=("error", "size"), error=("error", "mean"), held=("held", share_of))
+    .rename(columns={"error": "error (points, mean)", "held": "held (%)"})
+    .round(2)
+)
+split
+
+# %% [markdown]
 # One crossing, as the pages show a real one: with 8 seeds, at a budget between two.
 
 # %%
@@ -212,4 +242,7 @@ decided = crossings["decided (%)"].str.split(" ").str[0].astype(float)
 assert (decided[crossings["slope"] == crossings["slope"].max()] > 50).all()  # with a steep slope, most of them
 assert set(tuned["how"]) == {"leave one out", "same runs, 3 choose", "3 choose, others confirm"}
 by_way = tuned.set_index(["how", "seeds"])["error (points, root mean square)"].unstack()
-assert (by_way.loc["leave one out"] <= 1.2 * by_way.loc["same runs, 3 choose"]).all()
+# Not with seeds that differ by 14 points: there, other seeds choose badly (protocol.md).
+assert seed_sd > 3 or (by_way.loc["leave one out"] <= 1.2 * by_way.loc["same runs, 3 choose"]).all()
+by_agreement = alone.groupby("agree")["error"].mean()
+assert by_agreement[False] < by_agreement[True]

@@ -35,12 +35,13 @@ from fpt.tasks import CIFAR10, data_folder
 __all__ = ["CONTRADICTED", "DIVERGED", "EDGE", "INCONCLUSIVE", "NOT_TESTED", "SUPPORTED", "Part", "Verdict"]
 
 DOCUMENTARY = "documentary"
-IN_PART = "supported in part"
+IN_PART, UNFINISHED = "supported in part", "not all run yet"
 DEPENDS, ON_TASK, DISAGREE = "depends on scale", "depends on setting", "studies disagree"
 ASKED, CHANGED = "asked before the runs", "rule changed since"
-UNDECIDED = (DIVERGED, EDGE, INCONCLUSIVE)  # the first of these names the verdict where several keep it open
+# The first of these names the verdict where several keep it open.
+UNDECIDED = (UNFINISHED, DIVERGED, EDGE, INCONCLUSIVE)
 LEFT_OUT = (NOT_RUN, NOT_TESTED)  # parts that say nothing
-STRENGTH = (SUPPORTED, CONTRADICTED, DOCUMENTARY, INCONCLUSIVE, EDGE, DIVERGED, NOT_RUN, NOT_TESTED)
+STRENGTH = (SUPPORTED, CONTRADICTED, DOCUMENTARY, INCONCLUSIVE, EDGE, DIVERGED, UNFINISHED, NOT_RUN, NOT_TESTED)
 
 
 @dataclass(frozen=True)
@@ -265,15 +266,14 @@ def _word(tested: Sequence[tuple[Rule, list[Part]]], every: Sequence[Part]) -> t
     if not judged:
         return (NOT_RUN if NOT_RUN in {part.word for part in every} else NOT_TESTED), 1.0, 1.0, []
     supports, contradicts = _all(judged)
-    words = {part.word for part in every}
-    supports = 1.0 if NOT_RUN in words else supports  # not before all parts are there; one of them may contradict
+    words = {UNFINISHED if part.word == NOT_RUN else part.word for part in every}
+    supports = 1.0 if UNFINISHED in words else supports  # not before all parts are there; one of them may contradict
     word = word_of(supports, contradicts, next((word for word in UNDECIDED if word in words), INCONCLUSIVE))
     if word in (SUPPORTED, CONTRADICTED):
         return word, supports, contradicts, []
     lost = ["no contradiction is left after Holm's correction"] if CONTRADICTED in words else []
-    lost += ["parts of it are not run yet"] if NOT_RUN in words else []
     needed = sorted((part.test.sd**2 / part.test.n + part.test.noise, part.seeds) for part in every if part.seeds)
-    return word, supports, contradicts, [*lost, *(seeds for _, seeds in needed[-1:])]  # all parts have to be decided
+    return word, supports, contradicts, [*lost, *(seeds for _, seeds in needed[-1:])]  # the widest needs the most
 
 
 def _combined(rule: Rule, parts: Sequence[Part]) -> tuple[float, float]:

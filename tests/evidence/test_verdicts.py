@@ -13,6 +13,7 @@ from made_cells import PAPER, Made, MadeStudy, claim, paper, study
 
 from fpt.evidence import StudyCells
 from fpt.evidence.baselines import Score
+from fpt.evidence.by_rate import _set_words, pairs_of_rates
 from fpt.evidence.cells import NOT_RUN
 from fpt.evidence.rules import KINDS
 from fpt.evidence.stats import Paired, holm
@@ -30,6 +31,7 @@ from fpt.evidence.verdicts import (
     NOT_TESTED,
     ON_TASK,
     SUPPORTED,
+    UNFINISHED,
     Part,
     Verdict,
     _all,
@@ -273,6 +275,14 @@ def test_ends_of_the_grid_bound_the_best_rate(
     assert ruled(monkeypatch, {"lower_rate": ["a", "b"], "by": 3}, {"a": first, "b": second}).word == word
 
 
+def test_printed_rates_are_those_of_the_pairs_that_decide() -> None:
+    """A pair of rates is refuted at 5%, each of the two at 2.5%."""
+    found = {1e-3: 1.0, 1e-2: 0.03, 1e-1: 0.02}
+    kept = {low for low, _, p in pairs_of_rates(found, {1.0: 1.0}) if p >= 0.05}
+    assert kept == {1e-3, 1e-2}
+    assert _set_words(found) == "1e-3 to 1e-2"
+
+
 def test_much_is_more_than_five_points(monkeypatch: pytest.MonkeyPatch) -> None:
     words = {points: ruled(monkeypatch, BEATS | {"by": 5}, {"a": Made(up(points), sd=2), "b": LOW}).word
              for points in (1, 5, 9)}  # fmt: skip
@@ -400,7 +410,7 @@ def test_only_the_tasks_that_the_rule_names(monkeypatch: pytest.MonkeyPatch) -> 
     assert verdict(claim(BEATS | {"tasks": ["bit-xor"]}), made) is None
 
 
-@pytest.mark.parametrize(("winner", "word"), [("a", I), ("b", C)])
+@pytest.mark.parametrize(("winner", "word"), [("a", UNFINISHED), ("b", C)])
 def test_nothing_is_supported_before_all_of_it_is_run(winner: str, word: str, monkeypatch: pytest.MonkeyPatch) -> None:
     rows = {"a": LOW, "b": LOW} | {winner: HIGH}
     missing = {"a": HIGH, "b": Made(missing=True)}
@@ -408,7 +418,6 @@ def test_nothing_is_supported_before_all_of_it_is_run(winner: str, word: str, mo
     found = verdict(claim(BEATS), made)
     assert found is not None
     assert found.word == word
-    assert ("parts of it are not run yet" in found.note) == (word == I)
 
 
 @pytest.mark.parametrize(
@@ -455,6 +464,9 @@ def test_an_open_verdict_gives_the_seeds_that_would_decide(monkeypatch: pytest.M
     found = ruled(monkeypatch, BEATS, {"a": NOISY, "b": LOW})
     one, three = (int(n) for n in re.findall(r"points?: (\d+)", found.note))
     assert 3 < three < one
+    rows = {"a": NOISY, "b": LOW, "c": replace(LOW, sd=6)}
+    first, second = (ruled(monkeypatch, {"beats": ["a", *others]}, rows) for others in ("bc", "cb"))
+    assert first.note == second.note == max(first.parts, key=lambda part: part.test.half_width).seeds
 
 
 def test_a_side_that_never_arrives_decides(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -588,7 +600,8 @@ def test_studies_are_shown_each_and_never_pooled(monkeypatch: pytest.MonkeyPatch
     ("words", "word"),
     [
         ([], NOT_TESTED), ([S, S], S), ([I, C], C), ([S, EDGE], IN_PART), ([S, S, I], IN_PART), ([NOT_RUN, EDGE], EDGE),
-        ([NOT_TESTED, NOT_RUN], NOT_RUN), ([NOT_TESTED, I], I),
+        ([NOT_TESTED, NOT_RUN], NOT_RUN), ([NOT_TESTED, I], I), ([S, UNFINISHED], IN_PART), ([UNFINISHED, I], I),
+        ([UNFINISHED, NOT_RUN], UNFINISHED),
     ],
 )  # fmt: skip
 def test_one_word_for_all_studies(words: list[str], word: str) -> None:
