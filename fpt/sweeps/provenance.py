@@ -18,6 +18,7 @@ from fpt.papers.schema import RULES
 from fpt.sweeps import ledger, selection
 from fpt.sweeps.spec import PROTOCOL, SweepSpec
 from fpt.sweeps.study_file import FILE, read_study, study_label
+from fpt.training.libraries import wide_products_are_on
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -54,11 +55,12 @@ def _weights_checksum(spec: SweepSpec, template: "Template") -> str | None:
     return sha256(template.weights) if template.weights else weights.checksum(spec.backbone)
 
 
-def asked(folder: Path) -> dict[str, str]:
-    """The claims for which the study around `folder` is run: {claim: hash of its rule as it is now}."""
+def asked(folder: Path) -> dict[str, Any]:
+    """What the study around `folder` is run for: `asks` ({claim: hash of its rule now}) and `plan`, in words."""
     if not (folder.parent / FILE).is_file():
-        return {}
-    return {name: rule_hash(claim(name)) for name in read_study(folder.parent, study_label(folder.parent)).asks}
+        return {"asks": {}, "plan": []}
+    file = read_study(folder.parent, study_label(folder.parent))
+    return {"asks": {name: rule_hash(claim(name)) for name in file.asks}, "plan": file.plan}
 
 
 def provenance(
@@ -79,7 +81,7 @@ def provenance(
         "hash": spec.hash,
         "protocol": PROTOCOL,
         "rules": RULES,
-        "asks": asked(folder),
+        **asked(folder),
         "grid": sorted(float(rate) for rate in validation.columns),
         "selected_rate": selection.best_rate(validation),
         "choices": {str(seed): None if math.isnan(rate) else float(rate) for seed, rate in chosen.items()},
@@ -96,6 +98,7 @@ def provenance(
         "weights_revision": None if spec.init == "random" or template.weights else weights.commit(spec.backbone),
         "compute_type": first.compute_type,
         "threads": first.threads,
+        "wide_products": wide_products_are_on(),
         "device": device_name(first.device),
         **software(),
         "fleets": [list(part) for fleet in fleets for part in fleet.parts],  # rates, seeds: split where memory is short

@@ -46,6 +46,7 @@ class StudyFile(BaseModel, frozen=True, extra="forbid"):
     cells: dict[str, Fields] = {}  # ROW/TASK of the paper -> fields
     sweeps: list[Fields] = []
     asks: list[str] = []  # the claims for which the study is run, written before it runs
+    plan: list[str] = []  # the same in words: contrast, direction, budget and pair; every result records them
 
 
 def study_label(folder: Path) -> str:

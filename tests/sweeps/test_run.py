@@ -53,7 +53,8 @@ def test_result_json_has_spec_and_provenance_and_no_place(trained: Trained, tmp_
     assert info["test"] == {"drawn_by_seed": True, "size": 400, "budget": 50, "last": 400}
     assert (info["data_checksum"], info["compute_type"], info["threads"]) == ("sum", "float32", 1)
     assert (info["fleets"], info["compiled"]) == ([[2, 3]], False)
-    assert (info["asks"], info["rules"]) == ({}, RULES)
+    assert (info["asks"], info["plan"], info["rules"]) == ({}, [], RULES)
+    assert info["wide_products"] is False  # FPT_PRELOAD=0 in tests
     assert {"version", "git", "device", "versions", "wall_seconds"} <= set(info)
     assert info["started_utc"] <= info["finished_utc"]
     assert str(tmp_path) not in text
@@ -68,10 +69,11 @@ def test_result_json_has_spec_and_provenance_and_no_place(trained: Trained, tmp_
 def test_what_the_study_asks_is_recorded_with_the_hash_of_its_rule(trained: Trained, tmp_path: Path) -> None:
     folder = tmp_path / "runs" / "mine"
     folder.mkdir(parents=True)
-    (folder / "study.yaml").write_text(yaml.safe_dump({"asks": ["R-01", "L-04"]}))
+    (folder / "study.yaml").write_text(yaml.safe_dump({"asks": ["R-01", "L-04"], "plan": ["FP - UP is above 0."]}))
     info = run_sweep(spec(), folder / spec().folder_name).info
     assert info["asks"] == {name: papers.rule_hash(papers.claim(name)) for name in ("R-01", "L-04")}
     assert len(set(info["asks"].values())) == 2
+    assert info["plan"] == ["FP - UP is above 0."]
 
 
 def test_a_done_folder_is_read_and_an_unfinished_one_starts_over(trained: Trained, tmp_path: Path) -> None:

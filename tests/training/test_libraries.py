@@ -22,10 +22,10 @@ print(float((torch.bmm(left, right) - torch.bmm(left.double(), right.double())).
 def on(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
     """A machine with this processor, an empty cache, and this search path for programs."""
 
-    def processor(words: str, path: str | None = None) -> str:
+    def processor(words: str, path: str | None = None, cache: Path = tmp_path / "cache") -> str:
         (tmp_path / "cpuinfo").write_text(words)
         monkeypatch.setattr(libraries, "PROCESSOR", tmp_path / "cpuinfo")
-        monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+        monkeypatch.setenv("XDG_CACHE_HOME", str(cache))
         if path is not None:
             monkeypatch.setenv("PATH", path)
         libraries.wide_products.cache_clear()
@@ -70,6 +70,17 @@ def test_products_are_the_same(on) -> None:
     found = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
     assert found.stderr == ""
     assert float(found.stdout) < 1e-4
+    asked = [sys.executable, "-c", "from fpt.training import libraries; print(libraries.wide_products_are_on())"]
+    for preload, answer in ((environment, "True"), (os.environ | {"LD_PRELOAD": ""}, "False")):
+        told = subprocess.run(asked, env=preload, capture_output=True, text=True, check=True)
+        assert told.stdout.strip() == answer
+
+
+@pytest.mark.parametrize("name", ["my dir", "a:b"])
+def test_a_path_that_cannot_be_preloaded_is_named(on, name: str, tmp_path: Path) -> None:
+    """The dynamic linker would take a path with a space or a colon for two."""
+    with pytest.warns(UserWarning, match=name):
+        assert on(AMD.format("avx512f"), cache=tmp_path / name) == ""
 
 
 def test_what_was_preloaded_already_stays(on, monkeypatch: pytest.MonkeyPatch) -> None:

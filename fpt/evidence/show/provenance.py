@@ -14,7 +14,8 @@ from fpt.sweeps.study import load_study
 RECORD = {  # of sweeps_table, and the columns that show it
     "sweep": "sweep", "steps": "steps", "status": "status", "runs": "runs", "diverged": "diverged",
     "wall_seconds": "seconds", "finished_utc": "finished", "hash": "hash", "version": "fpt", "commit": "commit",
-    "data_checksum": "data", "compute_type": "precision", "threads": "threads", "versions": "libraries",
+    "data_checksum": "data", "compute_type": "precision", "threads": "threads",
+    "wide_products": "MKL wide products", "versions": "libraries",
 }  # fmt: skip
 
 
@@ -57,6 +58,9 @@ def record_table(study_folder: Path) -> Table:
     known[words] = known[words].astype("string")
     known["finished_utc"] = known["finished_utc"].str[:10]
     known["data_checksum"] = known["data_checksum"].str[:8]
+    # Results from before fpt 0.4 do not tell.
+    told = known["wide_products"].map({True: "on", False: "off"}).astype("string")
+    known["wide_products"] = told.mask(told.isna() & known["finished_utc"].notna(), "not recorded")
     known["versions"] = known["versions"].str.replace(r'[{}":]', "", regex=True)
     shown = known.rename(columns=RECORD)
     same = [column for column in shown.columns[1:] if shown[column].nunique() == 1]

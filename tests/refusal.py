@@ -1,0 +1,48 @@
+"""What every refusal of bad input has in common; tests/bad_input/ has a table of bad inputs for each kind."""
+
+import shutil
+from pathlib import Path
+
+from typer.testing import CliRunner
+
+from fpt.cli import app
+
+ROOT = Path(__file__).parents[1]
+TRAINED = ("*.parquet", "*.safetensors", "result.json", "progress.json", "checkpoint")
+STUDY = """
+defaults:
+  {backbone: tiny-lm, steps: 3, evaluations: 3, evaluation_examples: 20, budget_examples: 20, test_examples: 20,
+   compute_type: float32, learning_rates: [1e-3, 1e-2], seeds: [0, 1], extend: 0}
+sweeps:
+  - {task: digits, arm: frozen-pretrained}
+"""
+
+
+def workspace(root: Path, study: str = STUDY, name: str = "mine") -> Path:
+    """A workspace in `root` with the notebooks and one study; returns the folder of the study."""
+    folder = root / "runs" / name
+    folder.mkdir(parents=True)
+    (folder / "study.yaml").write_text(study, encoding="utf-8")
+    shutil.copytree(ROOT / "notebooks", root / "notebooks")
+    return folder
+
+
+def trained(root: Path) -> set[Path]:
+    """Everything below `root` that only training leaves."""
+    return {path for pattern in TRAINED for path in root.rglob(pattern)}
+
+
+def refused(*words: str, named: tuple[str, ...], root: Path | None = None) -> str:
+    """The message of `fpt WORDS`, which must refuse: exit code 2, no traceback, all of `named` in the message, and
+    nothing trained below `root` [the working directory]."""
+    root = root or Path.cwd()
+    before = trained(root)
+    done = CliRunner().invoke(app, list(words))
+    message = " ".join(done.output.split())
+    assert done.exit_code == 2, f"{words}: exit code {done.exit_code}\n{done.output}"
+    assert isinstance(done.exception, SystemExit), f"{words}: {done.exception!r}"
+    assert "Traceback" not in message
+    for name in named:
+        assert name in message, f"{words}: {name!r} is not named in: {message}"
+    assert trained(root) == before, f"{words}: something was trained"
+    return message
