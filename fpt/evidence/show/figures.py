@@ -36,7 +36,9 @@ def learning_rate_figure(runs: pd.DataFrame) -> plot.Plot:
     runs = runs.assign(accuracy=100 * runs["test_accuracy"].astype(float).fillna(never))
     for axes, (_, shown) in zip(panels, runs.groupby("setup", sort=False), strict=False):
         task, labels = str(shown["task"].iloc[0]), sorted(shown["label"].unique())
-        name = title(task) + (f" ({', '.join(shown[differing].iloc[0])})" if differing else "")
+        told = _told(shown)
+        more = [told, *(each for each in shown[differing].iloc[0] if each not in told)]
+        name = title(task) + (f" ({', '.join(filter(None, more))})" if any(more) else "")
         for number, short in enumerate(labels):
             arm = shown[shown["label"] == short]
             _rate_line(axes, arm, short, 1.05 ** (number - (len(labels) - 1) / 2))
@@ -54,6 +56,11 @@ def learning_rate_figure(runs: pd.DataFrame) -> plot.Plot:
         runs[[name for name in DATA if name in runs]].rename(columns={"selected": "tuned"}),
         runs,
     )
+
+
+def _told(shown: pd.DataFrame) -> str:
+    """What tells the sweeps of a panel apart from others of their study: the brackets in their names."""
+    return str(shown["name"].iloc[0]).partition(" (")[2].removesuffix(")") if "name" in shown else ""
 
 
 @plot.drawn
