@@ -28,8 +28,8 @@ BAD = {
     # without effect
     "a cell that replace leaves out": (LESS + "cells: {UR/mnist: {seeds: [5]}}", ("cells", "UR/mnist", "replace 4")),
     "a cell of no chosen table": (
-        PAPER.replace("rothermel-table-1", "rothermel-table-4") + "cells: {FP/mnist: {seeds: [5]}}",
-        ("cells", "FP/mnist"),
+        PAPER + 'cells: {"FP, DistilGPT2/mnist": {seeds: [5]}}',
+        ("cells", "FP, DistilGPT2/mnist", "no table"),
     ),
     "a cell without a paper": (STUDY + "cells: {FP/mnist: {seeds: [5]}}", ("cells", "paper")),
     "a cell of an unknown row": (PAPER + "cells: {FX/mnist: {seeds: [5]}}", ("cells", "FX")),
@@ -52,7 +52,7 @@ BAD = {
     "unequal budgets by cells, none shared": (PAPER + "cells: {FP/mnist: {steps: 700}}", ("steps", "400", "700")),
     "unequal budgets by sweeps": (
         SWEEPS + "  - {task: digits, arm: frozen-pretrained}\n  - {task: digits, arm: frozen-random, steps: 6}\n",
-        ("steps", "after 3 steps", "after 6"),
+        ("steps", "after 3", "after 6"),
     ),
     # the document
     "an empty file": ("", ("empty",)),
