@@ -21,7 +21,7 @@ replace:
   - {where: {backbone: gpt2}, with: {backbone: tiny-lm}}
   - {where: {task: mnist}, with: {task: digits}}
   - {where: {task: [listops, cifar10, cifar10-lra]}, with: null}
-defaults: {backbone: tiny-lm, compute_type: float32, random_init: matched, steps: 400,
+defaults: {compute_type: float32, random_init: matched, steps: 400,
            learning_rates: [1e-4, 1e-3, 1e-2, 1e-1],
            seeds: [0, 1, 2, 3, 4, 5, 6, 7]}
 sweeps:

@@ -1,7 +1,7 @@
 """What the `fpt` command shows: tables of sweeps, predicted times, progress bars."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from rich.console import Console
@@ -11,6 +11,7 @@ from rich.table import Column, Table
 
 from fpt.bench.cost import Cost
 from fpt.sweeps import ledger
+from fpt.sweeps.labels import labels
 from fpt.sweeps.ledger import SweepState, sweep_state
 from fpt.sweeps.spec import SweepSpec
 from fpt.sweeps.study import Study
@@ -21,6 +22,12 @@ console = Console(highlight=False)
 def sweep_table(title: str, *columns: str) -> Table:
     """A table whose first column is never cut, because readers copy the names of sweeps from the screen."""
     return Table(Column("sweep", overflow="fold", ratio=1), *columns, title=escape(title))
+
+
+def arms_of(specs: Sequence[SweepSpec]) -> dict[str, str]:
+    """By folder name what tells the sweeps apart in words, where task and arm of two are the same; else nothing."""
+    arms = [spec.folder_name.rpartition("-")[0] for spec in specs]
+    return labels(specs) if len(set(arms)) < len(arms) else {}
 
 
 def runs_text(spec: SweepSpec) -> str:
@@ -34,13 +41,20 @@ def time_text(seconds: float) -> str:
 
 def plan_table(title: str, plan: Sequence[tuple[SweepState, Sequence[Cost]]]) -> Table:
     """Every sweep with its predicted times; the device is named if there is more than one."""
-    table = sweep_table(title, "state", "runs", "steps", "time")
+    arms = arms_of([state.spec for state, _ in plan])
+    table = sweep_table(title, *["arm"] * bool(arms), "state", "runs", "steps", "time")
     several = len({cost.device for _, costs in plan for cost in costs}) > 1
     for state, costs in plan:
         times = "; ".join(f"{time_text(cost.seconds)} {known(cost) if several else cost.source}" for cost in costs)
         spec = state.spec
-        table.add_row(spec.folder_name, state.state, runs_text(spec), f"{spec.steps:,}", escape(times or "unknown"))
+        row = [state.state, runs_text(spec), f"{spec.steps:,}", escape(times or "unknown")]
+        table.add_row(spec.folder_name, *_arm(arms, spec), *row)
     return table
+
+
+def _arm(arms: Mapping[str, str], spec: SweepSpec) -> list[str]:
+    """The cell of the column of arms, if there is one."""
+    return [escape(arms[spec.folder_name])] if arms else []
 
 
 def known(cost: Cost) -> str:
@@ -59,7 +73,8 @@ def total_text(plan: Sequence[tuple[SweepState, Sequence[Cost]]]) -> str:
 
 
 def status_table(study: Study) -> Table:
-    table = sweep_table(study.name, "state", "selected rate", "time", "published")
+    arms = arms_of(study.sweeps)
+    table = sweep_table(study.name, *["arm"] * bool(arms), "state", "selected rate", "time", "published")
     for spec in study.sweeps:
         state = sweep_state(spec, study.folder)
         rate = ""
@@ -71,10 +86,11 @@ def status_table(study: Study) -> Table:
             step = f"step {progress['step']:,} of {progress['steps']:,}"
             word = f"running {share:.0%} (grid {progress['grid']}, {step})"
         hours = time_text(state.result["wall_seconds"]) if state.result else ""
-        table.add_row(spec.folder_name, word, rate, hours, "yes" if state.published else "")
+        table.add_row(spec.folder_name, *_arm(arms, spec), word, rate, hours, "yes" if state.published else "")
     for inside in ("", ledger.PUBLISHED):
         for folder in ledger.stale_folders(study, inside):
-            table.add_row(folder.relative_to(study.folder).as_posix(), "stale", "", "", "", style="dim")
+            name = folder.relative_to(study.folder).as_posix()
+            table.add_row(name, *[""] * bool(arms), "stale", "", "", "", style="dim")
     return table
 
 

@@ -13,6 +13,9 @@ import numpy as np
 import pandas as pd
 
 from fpt.errors import DataError, SpecError, check_known
+from fpt.sweeps.labels import SHORT as SHORT
+from fpt.sweeps.labels import label as label
+from fpt.sweeps.labels import labels
 from fpt.sweeps.ledger import PUBLISHED, SweepState, sweep_state, workspace
 from fpt.sweeps.selection import SAME_RATE, by_seed, choices
 from fpt.sweeps.spec import GRID, SweepSpec
@@ -20,13 +23,14 @@ from fpt.sweeps.study import Study, load_study, study_folder
 from fpt.training.recipe import ATTENTION, Recipe
 
 Origin = Literal["auto", "own", "published"]
-SHORT = {"frozen-pretrained": "FP", "frozen-random": "FR", "unfrozen-pretrained": "UP", "unfrozen-random": "UR"}
 SETUP = (  # what must be equal to be compared
     "task", "variant", "task_options", "backbone", "backbone_options", "data_fraction", "shuffle_tokens",
     *Recipe.model_fields,
 )  # fmt: skip
 SPEC = ("arm", *(name for name in SweepSpec.model_fields if name not in (*GRID, "measures")))
-ADDED = ("label", "setup", *SPEC, "selected_rate", "at_edge", "selected", "study", "origin", "commit", "shared_test")
+ADDED = (
+    "label", "name", "setup", *SPEC, "selected_rate", "at_edge", "selected", "study", "origin", "commit", "shared_test",
+)  # fmt: skip
 RUN = ("sweep", "learning_rate", "seed")
 COLUMNS = {  # of the tables of a sweep, where there is none
     "runs": (*RUN, "best_step", "validation_accuracy", "train_accuracy", "test_accuracy", "test_accuracy_exact",
@@ -210,16 +214,21 @@ def load_runs(
     where there are none.
 
     Columns: those of the parquet file (accuracies are fractions), the resolved spec, `label` (FP, FR fixed, ...),
-    `setup` (what must be equal for two sweeps to be compared), `selected` (this run's rate is the tuned one of its
-    seed: the best over the other seeds), `study`, `origin` ("own" or "published"), `commit` (of the code that ran)
-    and `shared_test` (examples of a test set that is the same for all seeds; nan where the seed draws it).
+    `name` (the label, and in brackets what else tells it apart on this task of the study), `setup` (what must be equal
+    for two sweeps to be compared), `selected` (this run's rate is the tuned one of its seed: the best over the other
+    seeds), `study`, `origin` ("own" or "published"), `commit` (of the code that ran) and `shared_test` (examples of a
+    test set that is the same for all seeds; nan where the seed draws it).
     "auto" takes the reader's own results when they are complete, else the published ones, else the reader's unfinished
     study; the environment variable FPT_ORIGIN replaces "auto".
 
     Raises SpecError for a bad study file or origin, DataError for a table that cannot be read.
     """
     study = load_study(study_folder)
-    frames = [sweep.tidy(table).assign(study=study.folder.name) for sweep in load_sweeps(study, origin).values()]
+    names = labels(study.sweeps)
+    frames = [
+        sweep.tidy(table).assign(study=study.folder.name, name=names[folder])
+        for folder, sweep in load_sweeps(study, origin).items()
+    ]
     empty = pd.DataFrame(columns=[*COLUMNS[table], *ADDED], dtype=object)
     return pd.concat(frames, ignore_index=True) if frames else empty
 
@@ -228,7 +237,7 @@ def sweeps_table(study_folder: str | Path, origin: Origin = "auto") -> pd.DataFr
     """Status and provenance of every sweep of the study, finished or not: one row each."""
     study, rows = load_study(study_folder), []
     states = [sweep_state(spec, study.folder) for spec in study.sweeps]
-    finished, chosen = load_sweeps(study, origin), _chosen(states, origin)
+    finished, chosen, names = load_sweeps(study, origin), _chosen(states, origin), labels(study.sweeps)
     for state in states:
         status = "not published" if state.state == "done" else state.state  # own results, and published ones wanted
         row: dict[str, Any] = {"status": status, "origin": chosen}
@@ -237,18 +246,9 @@ def sweeps_table(study_folder: str | Path, origin: Origin = "auto") -> pd.DataFr
             diverged = int(sweep.runs["diverged_at"].notna().sum())
             row |= {"status": "done", "runs": len(sweep.runs), "diverged": diverged, "commit": sweep.commit}
         spec = state.spec
-        rows.append({"sweep": spec.folder_name, "task": spec.task, "label": label(spec), "steps": spec.steps, **row})
+        known = {"sweep": spec.folder_name, "task": spec.task, "label": label(spec), "name": names[spec.folder_name]}
+        rows.append({**known, "steps": spec.steps, **row})
     return pd.DataFrame(rows)
-
-
-def label(spec: SweepSpec) -> str:
-    """The short name of an arm: FP, FR, UP, UR; what else tells it apart is named, a default is not."""
-    words = [SHORT.get(spec.arm, spec.arm)]
-    words += [] if spec.random_init == "matched" else [spec.random_init]
-    words += [] if spec.random_gain == 1 else [f"x{spec.random_gain:g}"]
-    words += [] if spec.input_init == "orthogonal" else [f"{spec.input_init}-input"]
-    words += [f"by-{spec.pretrained_on}"] if spec.pretrained_by else []
-    return " ".join(words)
 
 
 def _chosen(states: list[SweepState], origin: Origin) -> Origin:

@@ -17,7 +17,7 @@ from fpt.errors import LockedError, SpecError
 from fpt.files import read_json
 from fpt.sweeps.spec import SweepSpec
 from fpt.sweeps.study import Study
-from fpt.sweeps.study_file import NAME
+from fpt.sweeps.study_file import FILE, NAME
 
 RESULT, PROGRESS, LOCK = "result.json", "progress.json", "lock"
 TABLES, IF_MEASURED = ("runs", "curves"), ("attention",)  # NAME.parquet of a sweep; and where it was asked for
@@ -63,9 +63,11 @@ def results_folder(folder: str | None) -> Path | None:
         raise SpecError(f"folder = {folder!r}: a path in the workspace is expected, runs/<study>/<sweep>")
     root = workspace()
     inside = Path(os.path.abspath(root / folder))
-    runs = (root / "runs").resolve()
-    parts = inside.resolve().relative_to(runs).parts if inside.resolve().is_relative_to(runs) else ()
-    if len(parts) != 2 or parts[1] == PUBLISHED or not (NAME.fullmatch(parts[0]) and FOLDER.fullmatch(parts[1])):
+    study, sweep = inside.parent, inside.name
+    # A study may be a link to where there is room, as runs/ may be; a sweep, and what is no study, may not.
+    ours = study.parent.resolve() == (root / "runs").resolve() and inside.resolve() == study.resolve() / sweep
+    ours = ours and (not study.is_symlink() or (study / FILE).is_file())
+    if not ours or sweep == PUBLISHED or not (NAME.fullmatch(study.name) and FOLDER.fullmatch(sweep)):
         raise SpecError(f"folder = {folder!r}: results go to runs/<study>/<sweep> in the workspace, and nowhere else")
     return inside.relative_to(Path.cwd()) if inside.is_relative_to(Path.cwd()) else inside
 

@@ -21,18 +21,9 @@ GRIDLESS = {"learning_rates": [1e-3], "seeds": [0]}  # where only what is traine
 def cell_fields(file: StudyFile, paper: Paper, table: Table, row: str, task: str, label: str) -> Fields | None:
     """The fields of one cell at the study's scale; None where `replace` leaves it out, or where the row is no sweep."""
     source = f"{label}, {table.id}/{row}/{task}"
-    if "arm" not in paper.rows[row].fields:
-        return None  # a model of the literature that nobody trains here
-    printed = table.rows[row].printed.get(task)
-    identity = {"task": task, **paper.rows[row].fields, **(printed.fields if printed else {})}
-    base = {**paper.defaults, **file.defaults}
-    seen = {**base, **paper.tasks.get(task, {}), **identity, "table": table.id, "row": row}
-    for replacement in file.replace:
-        if replacement.applies(seen):
-            if replacement.by is None:
-                return None
-            identity |= replacement.by
-            seen |= replacement.by
+    identity, _ = replaced(file, paper, table, row, task)
+    if identity is None:
+        return None
     of_task = paper.tasks.get(task, {}) if identity["task"] == task else {}
     layers = [
         (f"fpt/papers/{paper.name}.yaml", {**paper.defaults, **of_task}),
@@ -42,6 +33,24 @@ def cell_fields(file: StudyFile, paper: Paper, table: Table, row: str, task: str
         (f"row {row}", {**identity, "measures": table.measures}),
     ]
     return placed(layered(layers, source), source)
+
+
+def replaced(file: StudyFile, paper: Paper, table: Table, row: str, task: str) -> tuple[Fields | None, list[int]]:
+    """What the row fixes on a task once `replace` is done (None: left out, or no sweep), and which of `replace` did."""
+    if "arm" not in paper.rows[row].fields:
+        return None, []  # a model of the literature that nobody trains here
+    printed, applied = table.rows[row].printed.get(task), []
+    identity: Fields = {"task": task, **paper.rows[row].fields, **(printed.fields if printed else {})}
+    base = {**paper.defaults, **file.defaults}
+    seen = {**base, **paper.tasks.get(task, {}), **identity, "table": table.id, "row": row}
+    for number, replacement in enumerate(file.replace, 1):
+        if replacement.applies(seen):
+            applied.append(number)
+            if replacement.by is None:
+                return None, applied
+            identity |= replacement.by
+            seen |= replacement.by
+    return identity, applied
 
 
 def layered(layers: Sequence[tuple[str, Mapping[str, Any]]], source: str) -> Fields:

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Literal
 
 from fpt.errors import SpecError, check_known, unknown
-from fpt.papers import paper_of
-from fpt.papers.schema import Table
-from fpt.sweeps.scale import GRIDLESS, alternatives, cell_fields, is_papers, layered, placed, task_as_run
+from fpt.papers import paper_of, papers
+from fpt.papers.schema import Paper, Table
+from fpt.sweeps.scale import GRIDLESS, alternatives, cell_fields, is_papers, layered, placed, replaced, task_as_run
 from fpt.sweeps.spec import SweepSpec, resolve
 from fpt.sweeps.study_file import FILE, NAME, Fields, StudyFile, read_study, study_label
 from fpt.training.recipe import WEIGHTS
@@ -155,6 +155,9 @@ def load_study(folder: Path | str) -> Study:
     _refuse_mixed_number_types(sweeps, label)
     study = Study(file.name or folder.name, folder, sweeps, file, keepers)
     _refuse_mistaken_rows(study)
+    _refuse_dead_cells(study, label)
+    _refuse_dead_replacements(study, label)
+    _refuse_unequal_budgets(study, label)
     return study
 
 
@@ -165,19 +168,24 @@ def _of_tables(file: StudyFile, label: str) -> Iterator[Request]:
     """A request for every cell of the study's tables that is not left out."""
     if file.paper is None:
         return
-    chosen = [table.id for table in _tables(file, label)]
     paper = paper_of(file.paper)
+    for table, row, task in _chosen_cells(file, paper, label):
+        fields = cell_fields(file, paper, table, row, task, label)
+        if fields is not None:
+            names = (f"{row}/{task}",) if table.keeps(row, task) else ()
+            yield Request(fields, f"{label}, {table.id}/{row}/{task}", names)
+
+
+def _chosen_cells(file: StudyFile, paper: Paper, label: str) -> Iterator[tuple[Table, str, str]]:
+    """Table, row and task of every cell of the study's tables, and of those from whose weights they start."""
+    chosen = [table.id for table in _tables(file, label)]
     cells = [
         (table, row, task) for table in paper.tables.values() for row in table.rows for task in table.on(row, paper)
     ]
     wanted = {paper.rows[row].fields.get("pretrained_by") for table, row, _ in cells if table.id in chosen}
     for table, row, task in cells:
-        keeps = table.keeps(row, task)
-        if table.id not in chosen and not (keeps and f"{row}/{task}" in wanted):
-            continue
-        fields = cell_fields(file, paper, table, row, task, label)
-        if fields is not None:
-            yield Request(fields, f"{label}, {table.id}/{row}/{task}", (f"{row}/{task}",) if keeps else ())
+        if table.id in chosen or (table.keeps(row, task) and f"{row}/{task}" in wanted):
+            yield table, row, task
 
 
 def _of_sweeps(file: StudyFile, label: str) -> Iterator[Request]:
@@ -263,6 +271,71 @@ def _refuse_mistaken_rows(study: Study) -> None:
                     f"{planned.spec.title}; leave one out: replace where table and row, with null "
                     f"({study_label(study.folder)})"
                 )
+
+
+def _refuse_dead_cells(study: Study, label: str) -> None:
+    """SpecError where an entry under `cells` changes no sweep."""
+    file = study.file
+    for name in file.cells:
+        paper, (row, _, task) = paper_of(file.paper or ""), name.rpartition("/")
+        left_out: list[int] = []
+        for table, *cell in _chosen_cells(file, paper, label):
+            if cell == [row, task]:
+                identity, applied = replaced(file, paper, table, row, task)
+                if identity is not None:
+                    break
+                left_out += applied[-1:]
+        else:
+            why = "no table of the study has this cell"
+            if left_out:
+                numbers = " and ".join(map(str, sorted(set(left_out))))
+                why = f"replace {numbers} leaves it out (with: null)"
+            raise SpecError(f"cells: {name} changes no sweep, because {why}; remove one of them ({label})")
+
+
+def _refuse_dead_replacements(study: Study, label: str) -> None:
+    """SpecError where a `replace` describes no row of any table on any task that this study could show."""
+    file, run = study.file, dict.fromkeys(spec.task for spec in study.sweeps)
+    used: set[int] = set()
+    for paper in papers().values():
+        for table in paper.tables.values():
+            if paper.name == file.paper and table not in study.tables:
+                continue
+            for row in table.rows:
+                for task in run if table.any_task else table.on(row, paper):
+                    used |= {*replaced(file, paper, table, row, task)[1]}
+    if file.paper:
+        for cell in _chosen_cells(file, paper_of(file.paper), label):
+            used |= {*replaced(file, paper_of(file.paper), *cell)[1]}
+    for number, replacement in enumerate(file.replace, 1):
+        if number not in used:
+            raise SpecError(
+                f"replace {number}: no row of a table that is left has what its where says, {replacement.where!r}; "
+                f"remove it or correct it ({label})"
+            )
+
+
+def _refuse_unequal_budgets(study: Study, label: str) -> None:
+    """SpecError where rows of a table would be compared on one task after different numbers of steps."""
+    data: dict[tuple[str, ...], set[int]] = {}
+    for spec in study.sweeps:
+        data.setdefault(_data_of(spec), set()).add(spec.steps)
+    if all(len(steps) == 1 for steps in data.values()):
+        return
+    for table in [*study.tables, *paper_of("ours").tables.values()]:
+        first: dict[tuple[str, ...], SweepSpec] = {}
+        for spec in [planned.spec for planned in study.planned(table) if planned.spec]:
+            other = first.setdefault(_data_of(spec), spec)
+            if other.steps != spec.steps:
+                raise SpecError(
+                    f"steps: {table.id} compares {other.title} after {other.steps:,} steps with {spec.title} after "
+                    f"{spec.steps:,}; give both the same steps, or put them into two studies ({label})"
+                )
+
+
+def _data_of(spec: SweepSpec) -> tuple[str, ...]:
+    """The data of a sweep: other options of a task, such as its length, are another task."""
+    return spec.task, spec.variant, repr(sorted(spec.task_options.items()))
 
 
 def _tables(file: StudyFile, label: str) -> list[Table]:

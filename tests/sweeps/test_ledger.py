@@ -17,6 +17,7 @@ from fpt.errors import LockedError, SpecError
 from fpt.sweeps import Study, ledger, results_folder
 from fpt.sweeps.ledger import LOCK, PROGRESS, RESULT, hold, is_held, sweep_state
 from fpt.sweeps.study import load_study
+from fpt.sweeps.study_file import FILE
 
 ROOT = Path(__file__).parents[2]
 
@@ -166,11 +167,22 @@ def test_results_go_below_the_study_only(workspace: Path, monkeypatch: pytest.Mo
         for sweep in load_study(study.parent).sweeps:  # whatever the name of its arm
             assert results_folder(f"runs/mine/{sweep.folder_name}") == Path(f"runs/mine/{sweep.folder_name}")
     (workspace / "runs" / "link").symlink_to("/tmp")
+    (workspace / "runs" / "mine").mkdir(exist_ok=True)
+    (workspace / "runs" / "mine" / "away").symlink_to("/tmp")
     for folder in (
         "/elsewhere/x/y", "runs/mine", "runs", "runs/mine/a/b", "runs/../../x", "runs/mine/../../x", "mine/sweep", "",
-        "runs/mine/published", "runs/link/x", "runs/mine/.hidden",
+        "runs/mine/published", "runs/link/x", "runs/mine/.hidden", "runs/mine/away",
     ):  # fmt: skip
         with pytest.raises(SpecError, match="nowhere else"):
             results_folder(folder)
     monkeypatch.chdir(workspace / "notebooks")
     assert results_folder("runs/mine/sweep") == workspace / "runs/mine/sweep"
+
+
+def test_a_study_may_be_a_link(workspace: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+    there = tmp_path_factory.mktemp("scratch")
+    (there / FILE).write_text("sweeps: []")
+    (workspace / "runs" / "far").symlink_to(there)
+    assert results_folder("runs/far/sweep") == Path("runs/far/sweep")
+    with pytest.raises(SpecError, match="nowhere else"):
+        results_folder("runs/far/../../x")

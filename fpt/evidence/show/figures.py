@@ -1,6 +1,6 @@
 """Arms over the learning rate and over the budget. Colour and shape both name the arm."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
@@ -12,6 +12,7 @@ from fpt.evidence.show import plot
 from fpt.evidence.show.numbers import percent, title
 from fpt.evidence.stats import mean_interval
 from fpt.evidence.steps import goal_of
+from fpt.sweeps.labels import labels
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -36,7 +37,9 @@ def learning_rate_figure(runs: pd.DataFrame) -> plot.Plot:
     runs = runs.assign(accuracy=100 * runs["test_accuracy"].astype(float).fillna(never))
     for axes, (_, shown) in zip(panels, runs.groupby("setup", sort=False), strict=False):
         task, labels = str(shown["task"].iloc[0]), sorted(shown["label"].unique())
-        name = title(task) + (f" ({', '.join(shown[differing].iloc[0])})" if differing else "")
+        told = _told(shown)
+        more = [told, *(each for each in shown[differing].iloc[0] if each not in (*told.split(", "), "none"))]
+        name = title(task) + (f" ({', '.join(filter(None, more))})" if any(more) else "")
         for number, short in enumerate(labels):
             arm = shown[shown["label"] == short]
             _rate_line(axes, arm, short, 1.05 ** (number - (len(labels) - 1) / 2))
@@ -56,6 +59,21 @@ def learning_rate_figure(runs: pd.DataFrame) -> plot.Plot:
     )
 
 
+def _told(shown: pd.DataFrame) -> str:
+    """What tells the sweeps of a panel apart from others of their study."""
+    return _in_brackets(shown["name"]) if "name" in shown else ""
+
+
+def _names_of(cells: Mapping[str, Cell], names: Mapping[str, str]) -> list[str]:
+    return [names[cell.spec.folder_name] for cell in cells.values() if cell.spec]
+
+
+def _in_brackets(names: Iterable[str]) -> str:
+    """What all these names of sweeps say in brackets; nothing where they differ in it."""
+    told = {name.partition(" (")[2].removesuffix(")") for name in names}
+    return told.pop() if len(told) == 1 else ""
+
+
 @plot.drawn
 def budget_figure(*setups: Mapping[str, Cell]) -> plot.Plot:
     """Test accuracy over the budget, each seed at the rate that the others choose there: a panel per mapping of rows to
@@ -68,9 +86,10 @@ def budget_figure(*setups: Mapping[str, Cell]) -> plot.Plot:
     if not done:
         return plot.nothing()
     figure, panels = plot.panels_of(len(done))
-    frames = []
+    frames, names = [], labels(cell.spec for cells in done for cell in cells.values() if cell.spec)
     for axes, cells in zip(panels, done, strict=False):
-        task = title(next(iter(cells.values())).task)
+        task, told = title(next(iter(cells.values())).task), _in_brackets(_names_of(cells, names))
+        task += f" ({told})" if told else ""
         frames.append(tuned_lines(axes, cells).assign(task=task))
         axes.set(title=task, ylabel="test accuracy, tuned (%)")
         _goal_line(axes, next(iter(cells.values())))

@@ -6,9 +6,10 @@ from pathlib import Path
 import pandas as pd
 
 from fpt.evidence.cells import StudyCells
-from fpt.evidence.runs import SHORT, SweepTables, rate_text, same_rate, sweeps_table
+from fpt.evidence.runs import SweepTables, rate_text, same_rate, sweeps_table
 from fpt.evidence.show import text
 from fpt.evidence.show.html import Table
+from fpt.sweeps.labels import labels
 from fpt.sweeps.study import load_study
 
 RECORD = {  # of sweeps_table, and the columns that show it
@@ -26,7 +27,7 @@ def recipe_table(studies: Iterable[StudyCells]) -> pd.DataFrame:
             "study": study.name,
             "model": sweep.spec.backbone,
             "task": sweep.spec.task,
-            "arms": SHORT.get(sweep.spec.arm, sweep.spec.arm),
+            "arms": names[folder],
             "steps": f"{sweep.spec.steps:,}",
             "rates": ", ".join(map(rate_text, sweep.spec.learning_rates)),
             "extended to": ", ".join(map(rate_text, _further(sweep))),
@@ -35,7 +36,8 @@ def recipe_table(studies: Iterable[StudyCells]) -> pd.DataFrame:
             "tests": f"{sweep.spec.budget_examples or 'all'} at a budget, {sweep.spec.test_examples or 'all'} at last",
         }
         for study in studies
-        for sweep in study.results.values()
+        for names in [labels(study.study.sweeps)]
+        for folder, sweep in study.results.items()
     ]
     recipes = pd.DataFrame(rows).drop_duplicates()
     keys = [name for name in recipes if name != "arms"]

@@ -21,13 +21,13 @@ def summary(runs: pd.DataFrame) -> pd.DataFrame:
     """One row per sweep of `load_runs`: the rates that the seeds choose for each other, how flat the optimum is, and
     the tuned test accuracy with its 95% interval."""
     rows = []
-    for (task, label, _), sweep in runs.groupby(["task", "label", "sweep"], sort=False):
+    for (task, name, _), sweep in runs.groupby(["task", "name", "sweep"], sort=False):
         tuned = sweep[sweep["selected"].astype(bool)]
         flat = selection.within_one_se(selection.by_seed(sweep))
         rows.append(
             {
                 "task": task,
-                "arm": label,
+                "arm": name,
                 "learning rate": chosen(tuned) or "none eligible",
                 "edge of grid": "yes" if sweep["at_edge"].any() else "",
                 "within one SE": ", ".join(map(rate_text, flat)),

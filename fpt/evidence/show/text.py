@@ -76,9 +76,9 @@ def whose(study_folder: str | Path) -> str:
     done = sweeps[sweeps["status"] == "done"]
     if done.empty:
         return f"There are no results of the study {name} yet; the command fpt run {name} makes them."
-    left = list(dict.fromkeys(sweeps.loc[sweeps["status"] != "done", "label"]))
-    # Without its task a label tells nothing where the arm is there on one task and not on another.
-    named = f" (not {', '.join(left)})" if len(left) <= FEW_LABELS and not set(left) & set(done["label"]) else ""
+    left = list(dict.fromkeys(sweeps.loc[sweeps["status"] != "done", "name"]))
+    # Without its task a name tells nothing where the arm is there on one task and not on another.
+    named = f" (not {', '.join(left)})" if len(left) <= FEW_LABELS and not set(left) & set(done["name"]) else ""
     part = f", {len(done)} of its {len(sweeps)} sweeps{named}" if left else ""
     device = ", ".join(sorted(set(done["device"].astype(str))))
     owner = "your own results" if done["origin"].iloc[0] == "own" else "the published results"
@@ -125,6 +125,9 @@ def answers(cells: Mapping[str, Cell]) -> list[str]:
     with 95% intervals."""
     if any(arm not in cells or cells[arm].problem for arm in SHORT.values()):
         return ["Not decided yet: not all of the arms were run."]
+    if len(steps := {cell.spec.steps for cell in cells.values() if cell.spec}) > 1:
+        numbers = listed([f"{number:,}" for number in sorted(steps)])
+        return [f"Not compared: the arms were trained for different numbers of steps, {numbers}."]
     frozen, full, scratch = cells["FP"], cells["UP"], cells["UR"]
     named = {"frozen": frozen, "all weights trained": full, "trained from scratch": scratch}
     tuned = ", ".join(f"{name} {percent(cell.values().mean())}%" for name, cell in named.items())

@@ -11,7 +11,7 @@ from bs4 import BeautifulSoup
 from safetensors.numpy import save_file
 
 from fpt.errors import DataError, SpecError
-from fpt.evidence import StudyCells, every_study, load_runs, report
+from fpt.evidence import StudyCells, every_study, load_runs, report, summary
 from fpt.evidence.show.numbers import interval, points
 from fpt.evidence.show.report import pairs_table
 from fpt.evidence.stats import paired
@@ -138,3 +138,9 @@ def test_runs_that_all_diverged_and_sweeps_that_are_missing(tmp_path: Path) -> N
 def test_a_study_without_results_is_refused(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="the study laptop has no results yet; the command fpt run laptop makes them"):
         report(StudyCells(synthetic.workspace(tmp_path)))
+
+
+def test_no_two_rows_of_a_study_are_equal() -> None:
+    shown = summary(load_runs(Path(__file__).parents[3] / "runs" / "controls", "published"))
+    assert len(shown) > 20
+    assert not shown.duplicated(["task", "arm"]).any()

@@ -34,7 +34,7 @@ def test_whose_results_and_the_study_that_would_make_them(study: Path, tmp_path:
 
 
 def test_an_arm_that_is_there_on_one_task_is_not_called_missing(monkeypatch: pytest.MonkeyPatch) -> None:
-    rows = {"label": ["FP", "FP"], "status": ["done", "waiting"], "device": "a machine", "origin": "published"}
+    rows = {"name": ["FP", "FP"], "status": ["done", "waiting"], "device": "a machine", "origin": "published"}
     monkeypatch.setattr(text, "sweeps_table", lambda _: pd.DataFrame(rows))
     assert "the study two-tasks, 1 of its 2 sweeps, computed on a machine" in text.whose("two-tasks")
 

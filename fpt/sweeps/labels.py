@@ -1,0 +1,83 @@
+"""Short names of sweeps: of an arm alone, and of every sweep of a set so that none is taken for another."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from fpt.sweeps.spec import BUDGET, GRID, OF_THE_STUDY, SweepSpec
+
+SHORT = {"frozen-pretrained": "FP", "frozen-random": "FR", "unfrozen-pretrained": "UP", "unfrozen-random": "UR"}
+IN_LABEL = {"task", "init", "trainable", "random_init", "random_gain", "input_init", "pretrained_by"}
+HOW_LONG = {*GRID, *BUDGET}  # named only where nothing else tells two sweeps apart
+WORDS = {
+    "backbone": "{}", "compute_type": "{}", "shuffle_tokens": "shuffled tokens", "warmup": "warm-up {:g}",
+    "learning_rates": "rates {}", "seeds": "seeds {}",
+}  # fmt: skip
+
+
+def label(spec: SweepSpec) -> str:
+    """The short name of an arm: FP, FR, UP, UR; what else tells it apart is named, a default is not."""
+    words = [SHORT.get(spec.arm, spec.arm)]
+    words += [] if spec.random_init == "matched" else [spec.random_init]
+    words += [] if spec.random_gain == 1 else [f"x{spec.random_gain:g}"]
+    words += [] if spec.input_init == "orthogonal" else [f"{spec.input_init}-input"]
+    words += [f"by-{spec.pretrained_on}"] if spec.pretrained_by else []
+    return " ".join(words)
+
+
+def labels(specs: Iterable[SweepSpec]) -> dict[str, str]:
+    """By folder name, a label that no other of these sweeps on the same task has: the arm's, then in brackets every
+    field in which the sweeps on that task differ and that is not its default, as FP (layers 2, warm-up 0.1)."""
+    specs = list(specs)
+    groups: dict[Any, list[SweepSpec]] = {}
+    for spec in specs:
+        groups.setdefault(spec.task, []).append(spec)
+    told: dict[str, dict[str, str]] = {spec.folder_name: {} for spec in specs}
+    names = _add(told, groups, without=HOW_LONG)
+    names = _add(told, _alike(specs, names), without=set())
+    for several in _alike(specs, names).values():
+        if len(several) > 1:  # other measures, or weights of two sweeps on one task
+            names |= {spec.folder_name: f"{names[spec.folder_name]} {spec.hash}" for spec in several}
+    return names
+
+
+def _alike(specs: Iterable[SweepSpec], names: Mapping[str, str]) -> dict[Any, list[SweepSpec]]:
+    """The sweeps by task and name."""
+    groups: dict[Any, list[SweepSpec]] = {}
+    for spec in specs:
+        groups.setdefault((spec.task, names[spec.folder_name]), []).append(spec)
+    return groups
+
+
+def _add(told: dict[str, dict[str, str]], groups: Mapping[Any, list[SweepSpec]], without: set[str]) -> dict[str, str]:
+    """Tells of each sweep the fields in which those of its group differ; returns the names."""
+    for several in groups.values():
+        words = {spec.folder_name: _told(spec) for spec in several}
+        for folder, own in words.items():
+            told[folder] |= {
+                field: text
+                for field, text in own.items()
+                if field not in without and len({each.get(field) for each in words.values()}) > 1
+            }
+    everyone = [spec for several in groups.values() for spec in several]
+    own = {spec.folder_name: ", ".join(told[spec.folder_name].values()) for spec in everyone}
+    return {
+        spec.folder_name: label(spec) + f" ({own[spec.folder_name]})" * bool(own[spec.folder_name]) for spec in everyone
+    }
+
+
+def _told(spec: SweepSpec) -> dict[str, str]:
+    """Every field that is not its default and that the label does not say, in words."""
+    left_out = {*IN_LABEL, *OF_THE_STUDY, "measures"}
+    fields: dict[str, Any] = spec.model_dump(mode="json", exclude_defaults=True, exclude=left_out)
+    for name in ("backbone_options", "task_options"):
+        fields |= fields.pop(name, {})
+    return {name: _words(name, value) for name, value in fields.items()}
+
+
+def _words(name: str, value: Any) -> str:
+    if name == "data_fraction":
+        return f"{100 * value:g}% of the data"
+    if (name, value) in (("clip", None), ("backbone", "none")):
+        return {"clip": "no clipping", "backbone": "no backbone"}[name]
+    said = ", ".join(f"{each:g}" for each in value) if isinstance(value, list) else value
+    return WORDS.get(name, f"{name.replace('_', ' ')} {{}}").format(said)

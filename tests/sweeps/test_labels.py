@@ -1,0 +1,44 @@
+"""Names of sweeps: short, and no two of a study on one task alike."""
+
+from pathlib import Path
+
+import pytest
+
+from fpt.sweeps import load_study
+from fpt.sweeps.labels import labels
+from fpt.sweeps.spec import SweepSpec
+
+ROOT = Path(__file__).parents[2]
+
+
+def named(*fields: dict[str, object]) -> list[str]:
+    specs = [SweepSpec.model_validate({"task": "digits", "arm": "frozen-pretrained", "learning_rates": [1e-3],
+                                       "seeds": [0], **each}) for each in fields]  # fmt: skip
+    found = labels(specs)
+    return [found[spec.folder_name] for spec in specs]
+
+
+@pytest.mark.parametrize("study", sorted(path.parent.name for path in ROOT.glob("runs/*/study.yaml")))
+def test_no_two_sweeps_of_a_study_have_one_label_on_a_task(study: str) -> None:
+    sweeps = load_study(ROOT / "runs" / study).sweeps
+    found = labels(sweeps)
+    assert len({(spec.task, found[spec.folder_name]) for spec in sweeps}) == len(sweeps)
+
+
+def test_what_differs_is_named_and_nothing_else() -> None:
+    assert named({}, {"arm": "frozen-random"}) == ["FP", "FR"]
+    assert named({"warmup": 0.1}, {"arm": "frozen-random", "warmup": 0.1}) == ["FP", "FR"]
+    assert named({}, {"warmup": 0.1}, {"clip": None}) == ["FP", "FP (warm-up 0.1)", "FP (no clipping)"]
+    assert named({}, {"backbone_options": {"layers": 2}}, {"task": "bit-xor"}) == ["FP", "FP (layers 2)", "FP"]
+    (_, both) = named({}, {"backbone": "minilm", "data_fraction": 0.1})
+    assert "minilm" in both
+    assert "10% of the data" in both
+
+
+def test_grid_and_budget_are_named_where_nothing_else_differs() -> None:
+    assert named({}, {"arm": "frozen-random", "seeds": [1, 2]}) == ["FP", "FR"]
+    assert named({"seeds": [0]}, {"seeds": [1, 2]}) == ["FP (seeds 0)", "FP (seeds 1, 2)"]
+    assert named({}, {"steps": 500}) == ["FP", "FP (steps 500)"]
+    assert named({}, {"steps": 500}, {"warmup": 0.1}) == ["FP", "FP (steps 500)", "FP (warm-up 0.1)"]
+    first, second = named({}, {"measures": ["attention"]})
+    assert first != second
