@@ -19,6 +19,7 @@ def rows(task: str, backbone: str | None = None) -> Iterator[tuple[str, ...]]:
 
     loaded = tasks.load(task)
     for name in [backbone] if backbone else models.BACKBONES:
+        models.check(name, init="random")  # a model that is named by its folder is tried with real numbers
         with torch.device("meta"):  # counted without being allocated
             template = models.build(loaded, name, "random", "fpt")
         counts = template.report()[["trainable", "frozen"]]

@@ -12,13 +12,15 @@ import pandas as pd
 import torch
 from torch import Tensor, nn
 
-from fpt.errors import SpecError, WeightsError
+from fpt.errors import SpecError
 from fpt.models import GROUPS, POLICIES, groups_of, trainable_groups
 from fpt.models import backbone as lookup
 from fpt.models import initialise as draw
 from fpt.models.families import family_of, layer_of
+from fpt.models.families.library import BROKEN, broken
+from fpt.models.families.trial import check_length
 from fpt.models.layers import Dropout, Noise, Projection, read_out
-from fpt.models.weights import fetch, kept_state, pretrained_state
+from fpt.models.weights import check_tensors, kept_state, local_folder, pretrained_state
 from fpt.tasks.task import Task
 
 
@@ -117,8 +119,14 @@ class Template:
 
     def __post_init__(self) -> None:
         self.entry = lookup(self.backbone)
-        with torch.random.fork_rng(devices=[]):  # libraries initialise from the global generator; values are replaced
-            self.module = TransferModel(self.task, self.backbone, **self.options)
+        try:
+            # Libraries initialise from the global generator; values are replaced.
+            with torch.random.fork_rng(devices=[]):
+                self.module = TransferModel(self.task, self.backbone, **self.options)
+        except BROKEN as error:
+            raise broken(self.entry, self.task.tokens, error) from error
+        if self.entry.found is not None:
+            check_length(self.entry, self.task.tokens)
         self.module.requires_grad_(False)
         self.shapes = {name: parameter.shape for name, parameter in self.module.named_parameters()}
         self.groups = {name: self._group(name) for name in self.shapes}
@@ -177,10 +185,14 @@ class Template:
         state = kept_state(self.weights) if self.weights else pretrained_state(self.backbone)
         family = self.module.family
         wanted = {n.removeprefix("backbone."): size for n, size in self.shapes.items() if n.startswith("backbone.")}
-        fitting = {name for name in state if name == family.positions or state[name].shape == wanted.get(name)}
-        if lacking := sorted(wanted.keys() - fitting):
-            what = f"{len(lacking)} tensors of backbone {self.backbone!r} in its shapes, {lacking[0]} for one"
-            raise WeightsError(f"{self.weights or fetch(self.backbone)}: these weights lack {what}")
+        new = {family.positions} if family.new_positions and not self.weights else set()  # zeros, whatever the file has
+        check_tensors(
+            self.weights or local_folder(self.backbone),
+            state,
+            {name: shape for name, shape in wanted.items() if name not in new},
+            None if self.weights else self.entry.layers,
+            family.positions,
+        )
         if family.new_positions and not self.weights:
             state |= {str(family.positions): torch.zeros(self.shapes[f"backbone.{family.positions}"])}
         if self.random_gain != 1:

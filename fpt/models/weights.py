@@ -5,8 +5,9 @@ No torch before weights are read.
 
 import importlib.util
 import os
+import re
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from http.client import HTTPException
 from pathlib import Path
@@ -18,12 +19,15 @@ from fpt.files import sha256
 from fpt.models import Backbone, hub
 from fpt.models.dequantise import cached, dequantised
 from fpt.models.dequantise import check as check_cached
-from fpt.models.families import family
+from fpt.models.families import family, layer_of
 from fpt.models.hub import CONFIG, FILES, WEIGHTS
 
 if TYPE_CHECKING:
+    import torch
     from torch import Tensor, nn
 
+FLOATS = ("F16", "BF16", "F32", "F64")  # number types of weights, as safetensors writes them
+INDICES = ("BOOL", "U8", "I32", "I64")  # of masks and ids
 HUB_TIMEOUT = 10  # seconds to learn whether the hub answers at all
 
 
@@ -173,18 +177,102 @@ def pretrained_state(backbone: str) -> "dict[str, Tensor]":
     import torch
     from safetensors import SafetensorError
 
+    from fpt.models.families.library import BROKEN
+
     folder, entry = fetch(backbone), hub.backbone(backbone)
     kind = family(entry.family)
     options = {} if entry.found is None else {"config": kind.configuration(entry)}
     try:
+        types = _types(folder / WEIGHTS)
+        _check_types(folder / WEIGHTS, types, ())  # types that no mask or table of ids has
         with quiet_library():
             model, found = kind.load(
-                folder, dtype=torch.float32, use_safetensors=True, output_loading_info=True, **options
-            )
-    except (OSError, ValueError, LookupError, RuntimeError, SafetensorError) as error:
+                folder, dtype=torch.float32, use_safetensors=True, output_loading_info=True,
+                ignore_mismatched_sizes=True,  # refused below, by name
+                attn_implementation="eager", **options,
+            )  # fmt: skip
+    except (*BROKEN, SafetensorError) as error:
         raise WeightsError(f"the weights of backbone {backbone!r} in {folder} cannot be read: {error}") from error
+    names = [name for name, _ in model.named_parameters()]
+    _check_file(folder / WEIGHTS, types, names, found)
     # The library draws at random what it does not find.
     return {name: tensor for name, tensor in model.state_dict().items() if name not in found["missing_keys"]}
+
+
+def _types(file: Path) -> dict[str, str]:
+    """The type of the numbers of every tensor in a safetensors file, as its header says."""
+    from safetensors import safe_open
+
+    with safe_open(file, "pt") as opened:
+        return {name: opened.get_slice(name).get_dtype() for name in opened.keys()}  # noqa: SIM118 - no mapping
+
+
+def _check_types(file: Path, types: Mapping[str, str], parameters: Iterable[str]) -> None:
+    """Refuse (WeightsError) numbers that would be read as other ones: integers and 8-bit floats have scales elsewhere.
+
+    Masks and ids that older versions of the library saved beside the parameters are integers, and are not read.
+    """
+    inside = tuple(f".{name}" for name in parameters)
+    for name, kind in types.items():
+        if kind not in FLOATS and (kind not in INDICES or f".{name}".endswith(inside)):
+            raise WeightsError(
+                f"{file}: tensor {name} holds numbers of type {kind}, but weights are read in {', '.join(FLOATS)}; "
+                "save the model in one of these"
+            )
+
+
+def _check_file(file: Path, types: Mapping[str, str], names: Sequence[str], found: Mapping[str, Any]) -> None:
+    """Refuse (WeightsError) a file that does not hold what its config.json announces; heads may be left over."""
+    _check_types(file, types, names)
+    for name, given, expected in sorted(found["mismatched_keys"]):
+        raise WeightsError(
+            f"{file}: tensor {name} has the shape {tuple(given)}, but {CONFIG} announces {tuple(expected)}"
+        )
+    stacks = {_stack(name) for name in names} - {None}
+    for name in sorted(found["unexpected_keys"]):
+        stack = _stack(name)
+        if stack and any(f".{stack}".endswith(f".{known}") for known in stacks):
+            raise WeightsError(
+                f"{file}: tensor {name} lies in the layers, but {CONFIG} announces no such tensor. Correct {CONFIG}; "
+                "option layers takes the first layers of a model"
+            )
+
+
+def _stack(name: str) -> str | None:
+    """The list of layers that a tensor is in; None outside the layers."""
+    found = re.match(r"(.*?)\.\d+\.", name)
+    return found and found[1]
+
+
+def check_tensors(
+    file: Path | None,
+    state: "Mapping[str, Tensor]",
+    wanted: "Mapping[str, torch.Size]",
+    layers: int | None,
+    table: str | None,
+) -> None:
+    """Refuse (WeightsError) weights that are not those of a model with the parameters `wanted`, by name.
+
+    layers: how many the whole model has, of which `wanted` may be the first; None: the file has what is wanted and no
+    more. table: the parameter that may have any number of rows.
+    """
+    if lacking := sorted(wanted.keys() - state.keys()):
+        raise WeightsError(f"{file}: these weights lack {len(lacking)} tensors of the backbone, {lacking[0]} for one")
+    if layers is None:
+        more = state.keys() - wanted.keys()
+    else:
+        stacks = {_stack(name) for name in wanted} - {None}
+        more = {name for name in state if _stack(name) in stacks and (layer_of(name) or 0) >= layers}
+    if more:
+        raise WeightsError(f"{file}: tensor {min(more)} is in no layer of the backbone, and would not be used")
+    for name, expected in wanted.items():
+        tensor, skip = state[name], int(name == table)
+        if tensor.dim() != len(expected) or tensor.shape[skip:] != expected[skip:]:
+            raise WeightsError(
+                f"{file}: tensor {name} has the shape {tuple(tensor.shape)}, but the backbone takes {tuple(expected)}"
+            )
+        if not tensor.isfinite().all():
+            raise WeightsError(f"{file}: tensor {name} has values that are not finite")
 
 
 def kept_state(path: Path) -> "dict[str, Tensor]":
@@ -193,9 +281,10 @@ def kept_state(path: Path) -> "dict[str, Tensor]":
     from safetensors.torch import load_file
 
     try:
-        kept = load_file(path)
+        kept, types = load_file(path), _types(path)
     except (OSError, SafetensorError) as error:
         raise WeightsError(f"{path}: the weights that a sweep kept cannot be read: {error}") from error
+    _check_types(path, types, kept)
     prefix = "backbone."
     return {name.removeprefix(prefix): tensor for name, tensor in kept.items() if name.startswith(prefix)}
 

@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING, Any
 from unittest.mock import patch
 
 from fpt.errors import DataError, FptError
-from fpt.models import BACKBONES, tiny
+from fpt.models import BACKBONES, backbone, build, tiny
 from fpt.models.hub import slug
 from fpt.sweeps.run import run_sweep
 from fpt.sweeps.spec import SweepSpec, resolve
-from fpt.tasks import TASKS, Entry, function
+from fpt.tasks import TASKS, Entry, function, load
 
 if TYPE_CHECKING:
     from torch import Generator, Tensor
@@ -54,18 +54,38 @@ def smoke(
         raise DataError(f"--smoke reads the small data sets in {FIXTURES}, which {Path.cwd()} does not have")
     failures: list[tuple[SweepSpec, Exception]] = []
     reduced: dict[str, str] = {}  # folder name of a sweep -> that of its reduced form
-    with tempfile.TemporaryDirectory(prefix="fpt-smoke-") as name, stand_ins(specs, Path(name)):
+    with tempfile.TemporaryDirectory(prefix="fpt-smoke-") as name:
         data = Path(name) / "data"
         shutil.copytree(FIXTURES, data)  # ListOps is generated into the folder of data
-        for spec in sorted(specs, key=lambda spec: spec.pretrained_by is not None):
-            started(spec)
-            try:
-                small = reduced_form(spec, reduced)
-                reduced[spec.folder_name] = small.folder_name
-                run_sweep(small, Path(name) / study / small.folder_name, data)
-            except (FptError, RuntimeError, ValueError, LookupError, TypeError) as error:
-                failures.append((spec, error))
+        failures += whole_models(specs, data)
+        specs = [spec for spec in specs if all(spec is not failed for failed, _ in failures)]
+        with stand_ins(specs, Path(name)):
+            for spec in sorted(specs, key=lambda spec: spec.pretrained_by is not None):
+                started(spec)
+                try:
+                    small = reduced_form(spec, reduced)
+                    reduced[spec.folder_name] = small.folder_name
+                    run_sweep(small, Path(name) / study / small.folder_name, data)
+                except (FptError, RuntimeError, ValueError, LookupError, TypeError) as error:
+                    failures.append((spec, error))
     return failures
+
+
+def whole_models(specs: Sequence[SweepSpec], data: Path) -> Iterator[tuple[SweepSpec, FptError]]:
+    """The sweeps whose backbone, named by its folder or commit, cannot be built in its size for the task's length."""
+    import torch
+
+    for spec in specs:
+        if spec.backbone in BACKBONES:
+            continue
+        options: dict[str, Any] = dict(spec.backbone_options)
+        try:
+            backbone(spec.backbone)  # tried with real numbers
+            task = load(spec.task, data, spec.variant, **spec.task_options | FEW.get(spec.task, {}))
+            with torch.device("meta"):
+                build(task, spec.backbone, "random", spec.trainable, **options)
+        except FptError as error:
+            yield spec, error
 
 
 def reduced_form(spec: SweepSpec, reduced: dict[str, str]) -> SweepSpec:

@@ -165,7 +165,7 @@ def test_the_weights_of_a_wider_model_are_refused(digits, small_backbones, tmp_p
     type(small_backbones["small-gpt2"])(
         type(config)(**{**config.to_dict(), "n_embd": 2 * config.n_embd})
     ).save_pretrained(tmp_path / "small-gpt2")
-    with pytest.raises(WeightsError, match=r"lack \d+ tensors of backbone 'small-gpt2' in its shapes, h\.0\."):
+    with pytest.raises(WeightsError, match=r"small-gpt2: tensor .* has the shape .*32.*takes .*16"):
         fpt.models.build(digits, "small-gpt2").initialise(0)
 
 

@@ -12,11 +12,12 @@ from itertools import cycle, islice
 from typing import Any
 
 import torch
+from huggingface_hub.errors import StrictDataclassError
 from torch import Tensor, nn
 from transformers import CONFIG_MAPPING, AutoModel
 
 from fpt.errors import SpecError, check_known
-from fpt.models.catalogue import Backbone
+from fpt.models.catalogue import WIDTHS, Backbone
 from fpt.models.layers import replace_layers
 
 # The library's defaults name ids of each model's own vocabulary; a model that reads no ids has none.
@@ -48,6 +49,16 @@ WINDOWS = {
     "attention_chunk_size": 1,
     "keep_window_size": 1,
 }
+
+# Config fields of how long a sequence can be, and of heads, which a width is divided among.
+LENGTHS = ("max_position_embeddings", "n_positions", "n_ctx", "max_seq_len", "max_sequence_length")
+HEADS = ("num_attention_heads", "n_head", "n_heads", "num_heads", "num_key_value_heads", "head_dim")
+
+# What the library raises for configs and calls that it cannot take.
+BROKEN = (
+    ArithmeticError, AssertionError, AttributeError, ImportError, LookupError, OSError, RuntimeError, TypeError,
+    ValueError, StrictDataclassError,
+)  # fmt: skip
 
 Rows = Callable[[Tensor], Tensor]  # (batch, tokens, ...) -> (batch, read-out positions, ...)
 
@@ -174,7 +185,8 @@ def _as_read(kind: Any, given: Mapping[str, Any], layers: int, fields: Mapping[s
     names = getattr(kind, "attribute_map", {})
     layers = fields.get("num_hidden_layers", layers)
     fields = {names.get(name, name): value for name, value in fields.items() if name != "num_hidden_layers"}
-    kept = {name: value for name, value in given.items() if name not in ("dtype", "torch_dtype")}
+    # Number type and attention are ours, whatever the file asks for.
+    kept = {name: value for name, value in given.items() if not re.search("^(torch_)?dtype$|attn_implementation", name)}
     config = kind.from_dict({**kept, **fields})
     for name, value in vars(config).items():
         if isinstance(value, list) and len(value) == config.num_hidden_layers:
@@ -197,6 +209,17 @@ def check_window(entry: Backbone, config: Any, tokens: int) -> None:
             f"({' and '.join(f'{name} {given[name]}' for name in reach)}), and the task has {tokens}: take a shorter "
             "task or variant, or a model whose attention reaches all tokens"
         )
+
+
+def broken(entry: Backbone, tokens: int, error: Exception) -> SpecError:
+    """The error for a model that the library does not build or compute at this length, with its sizes."""
+    why = next(iter(str(error).strip().splitlines()), type(error).__name__)
+    names = (*WIDTHS, *HEADS, *LENGTHS, *WINDOWS)
+    sizes = [f"{name} {entry.config[name]}" for name in names if entry.config.get(name) is not None]
+    return SpecError(
+        f"{entry.title or entry.family!r} cannot be built for a task of {tokens} tokens: {why} "
+        f"(its configuration has {', '.join(sizes) or 'the default sizes'})"
+    )
 
 
 def cut_positions(entry: Backbone, table: nn.Module, leading: int, tokens: int) -> None:

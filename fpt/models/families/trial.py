@@ -7,31 +7,25 @@ table of positions.
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import cache
 from typing import Any
 
 import torch
-from huggingface_hub.errors import StrictDataclassError
 from torch import Tensor, nn
 from torch.func import functional_call, vmap
 from transformers import AutoModel
 
 from fpt.errors import SpecError
 from fpt.models.catalogue import Backbone
-from fpt.models.families.library import FAMILY, Family
+from fpt.models.families.library import BROKEN, FAMILY, LENGTHS, WINDOWS, Family, broken
 from fpt.models.layers import Projection
 
 DEPTH = 8  # layers that are tried: kinds of layers take turns of 8 at most
 TOKENS, RUNS = 7, 2
-LENGTHS = torch.tensor([7, 4, 1])  # of the padded examples
+PADDED = (7, 4, 1)  # lengths of the padded examples
 TOLERANCE = 1e-4  # relative; the library computes norms and angles in float32
-# What the library raises for configs and calls that it cannot take.
-BROKEN = (
-    ArithmeticError, AssertionError, AttributeError, ImportError, LookupError, OSError, RuntimeError, TypeError,
-    ValueError, StrictDataclassError,
-)  # fmt: skip
 # A field of a config.json -> what kind of model has it, for a message.
 KINDS = {
     "mamba|ssm_|state_size|conv_kernel|linear_key|linear_conv|rwkv|lru_": "recurrent in part",
@@ -55,13 +49,43 @@ def _tried(config: str, layers: int, title: str) -> tuple[tuple[str, ...], Mappi
         try:
             with torch.device("cpu"), torch.random.fork_rng(devices=[]):
                 torch.manual_seed(1)
-                return _try(family, replace(small, config=family.reduced(entry)))
+                return _try(
+                    family, replace(small, config=family.reduced(entry) | _room(entry, (*WINDOWS, *LENGTHS), TOKENS))
+                )
         except (SpecError, *BROKEN) as error:
             errors.append(error)
     failure = errors["'fpt'" in str(errors[0])]  # it takes no attention but the library's own
     kind = next((f"{kind}: " for fields, kind in KINDS.items() if re.search(fields, config)), "")
     why = next(iter(str(failure).strip().splitlines()), type(failure).__name__)
     raise SpecError(f"{title} cannot be a backbone: {kind}{why}") from failure
+
+
+def _room(entry: Backbone, fields: Iterable[str], tokens: int) -> dict[str, int]:
+    """The sizes of windows and tables, large enough for `tokens`: a task's length is compared with the real model's."""
+    sizes = {name: entry.config.get(name) for name in fields}
+    return {name: max(size, 4 * tokens) for name, size in sizes.items() if type(size) is int and size > 0}
+
+
+def check_length(entry: Backbone, tokens: int) -> None:
+    """Refuse (SpecError) a task that is longer than a table of positions that is no parameter.
+
+    A small model of the architecture, with the tables of the real one, computes one sequence of the task's length.
+    """
+    _check_length(json.dumps({**entry.config}), entry.layers, entry.title, json.dumps({**(entry.found or {})}), tokens)
+
+
+@cache
+def _check_length(config: str, layers: int, title: str, found: str, tokens: int) -> None:
+    entry = Backbone("library", json.loads(config), layers, title=title, found=json.loads(found))
+    family = replace(FAMILY, **(entry.found or {}))
+    small = replace(entry, layers=min(layers, 2))
+    try:
+        with torch.device("cpu"), torch.random.fork_rng(devices=[]), torch.no_grad():
+            small = replace(small, config=family.reduced(entry) | _room(entry, WINDOWS, tokens))  # checked before
+            model = family.build(small, tokens)
+            family.forward(model, torch.zeros(1, tokens, model.config.hidden_size), None, lambda hidden: hidden)
+    except BROKEN as error:
+        raise broken(entry, tokens, error) from error
 
 
 def _try(family: Family, entry: Backbone) -> tuple[tuple[str, ...], Mapping[str, Any]]:
@@ -78,14 +102,15 @@ def _try(family: Family, entry: Backbone) -> tuple[tuple[str, ...], Mapping[str,
     groups = {name: family.group_of(model, name) for name, _ in model.named_parameters()}
     values = dict(library.named_parameters())
     weights = [{name: values[name].detach() * (1 + run / 10) for name in groups} for run in range(RUNS)]
-    x = torch.randn(len(LENGTHS), TOKENS, library.get_input_embeddings().weight.shape[1], dtype=torch.float64)
-    for lengths in (None, LENGTHS):
+    padded = torch.tensor(PADDED)
+    x = torch.randn(len(PADDED), TOKENS, library.get_input_embeddings().weight.shape[1], dtype=torch.float64)
+    for lengths in (None, padded):
         ours = _at_once(model, weights, x, lengths)
         for run, computed in zip(weights, ours, strict=True):
             theirs = _last(library, run, x, lengths)
             if computed.shape != theirs.shape or not torch.allclose(computed, theirs, TOLERANCE, TOLERANCE):
-                padded = "without padding" if lengths is None else "with padding"
-                raise ValueError(f"several runs at once {padded} do not give what the library's own forward pass gives")
+                how = "without padding" if lengths is None else "with padding"
+                raise ValueError(f"several runs at once {how} do not give what the library's own forward pass gives")
     order = ("input", "output", *dict.fromkeys(groups.values()))
     return order, {"attention": family.attention, **_positions(model, groups, weights[0], x)}
 
