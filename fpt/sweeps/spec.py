@@ -1,8 +1,9 @@
 """What one sweep is: every field declared once, resolved, checked and hashed; its identity is known before it runs."""
 
+import ast
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -233,13 +234,22 @@ def resolve(fields: Mapping[str, Any], source: str = "", hints: Mapping[str, str
 def parameters_to_spec(names: Mapping[str, Any], source: str = "notebook parameters") -> SweepSpec:
     """The spec in a notebook's parameters, `names` being its globals() right after the parameters cell.
 
-    Reading the globals is what catches a misspelt parameter: papermill only warns of one, then defines it.
+    Reading the globals is what catches a misspelt parameter: papermill only warns of one, then defines it. In a
+    kernel only what its cells assign counts: start-up files of IPython may define anything.
     """
     plain = (bool, int, float, str, list, tuple, dict)
+    by_cells = assigned(names.get("In") or [])
     fields = {
         name: value
         for name, value in names.items()
         if not name.startswith("_") and name not in ("In", "Out", "folder")
+        if name in by_cells or not by_cells
         if value is None or isinstance(value, plain)
     }
     return resolve(fields, source, PAPERMILL)
+
+
+def assigned(cells: Iterable[str]) -> set[str]:
+    """The names that the sources of executed cells assign."""
+    nodes = (node for cell in cells for node in ast.walk(ast.parse(cell)))
+    return {node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
