@@ -306,7 +306,7 @@ def plain(values: Any) -> Any:
 
 
 def allowed(name: str, value: float) -> bool:
-    return isinstance(value, int) and 0 <= value < 2**31 if name == "seeds" else 0 < value < float("inf")
+    return isinstance(value, int) and 0 <= value < 2**63 if name == "seeds" else 0 < value < float("inf")
 
 
 def find_device(device: torch.device | str | None) -> torch.device:

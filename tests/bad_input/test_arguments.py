@@ -10,7 +10,7 @@ from refusal import trained
 
 import fpt
 from fpt.errors import SpecError
-from fpt.sweeps import parameters_to_spec
+from fpt.sweeps import check_parameters, parameters_to_spec
 from fpt.sweeps.engines.kernel import OwnPython
 from fpt.training.loop import check_lists, check_model, find_device
 
@@ -96,3 +96,13 @@ def test_the_kernel_is_this_python(tmp_path, monkeypatch):
     )
     monkeypatch.setenv("JUPYTER_PATH", str(tmp_path))
     assert Path(OwnPython(kernel_name="python3").kernel_spec.argv[0]) == Path(sys.executable)
+
+
+@pytest.mark.parametrize("injected", ["nosuch = 1", "steps = 'many'", "steps = True", "steps = 1.5"])
+def test_parameters_of_a_notebook(injected):
+    cells = ["", "steps = 3", injected, "check_parameters(globals(), steps=int)"]
+    names = {"In": cells, "DATA_DIR": "/data"}
+    for cell in cells[:-1]:
+        exec(cell, names)
+    with pytest.raises(SpecError, match=injected.split()[0]):
+        check_parameters(names, steps=int)
