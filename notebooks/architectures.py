@@ -34,6 +34,13 @@ limit = 120  # seconds for one architecture
 output = ""  # a path to write to; empty: nothing is written
 
 # %%
+from fpt.sweeps import check_parameters
+
+check_parameters(
+    globals(),
+    names=list[str], layers=int, limit=float, output=str,
+)  # fmt: skip
+
 import json
 import multiprocessing
 import re

@@ -33,6 +33,14 @@ validation_examples = 500  # of sample A
 seed = 0  # of the simulation
 
 # %%
+from fpt.sweeps import check_parameters
+
+check_parameters(
+    globals(),
+    simulations=int, seeds=list[int], rates=int, seed_sd=float,
+    test_examples=int, validation_examples=int, seed=int,
+)  # fmt: skip
+
 import numpy as np
 import pandas as pd
 

@@ -37,6 +37,13 @@ data_dir = None  # else $FPT_DATA, else the cache
 output = ""  # a path to write to; empty: nothing is written
 
 # %%
+from fpt.sweeps import check_parameters
+
+check_parameters(
+    globals(),
+    tasks=list[str], options=dict[str, dict[str, int]], data_dir=str | None, output=str,
+)  # fmt: skip
+
 import re
 import warnings
 from collections import Counter, defaultdict

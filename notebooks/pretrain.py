@@ -35,6 +35,14 @@ seed = 0
 output = None  # folder for the weights; None: a fresh temporary folder
 
 # %%
+from fpt.sweeps import check_parameters
+
+check_parameters(
+    globals(),
+    corpus=str, corpus_name=str, held_out_from=int, order=int | None,
+    steps=int, batch_size=int, seed=int, output=str | None,
+)  # fmt: skip
+
 import hashlib
 import json
 import math

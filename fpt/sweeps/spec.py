@@ -1,12 +1,14 @@
 """What one sweep is: every field declared once, resolved, checked and hashed; its identity is known before it runs."""
 
+import ast
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from itertools import takewhile
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, ValidationError, ValidationInfo, field_validator, model_validator
+from pydantic import ConfigDict, Field, ValidationError, ValidationInfo, create_model, field_validator, model_validator
 
 from fpt import models, tasks
 from fpt.documents import explained
@@ -233,13 +235,39 @@ def resolve(fields: Mapping[str, Any], source: str = "", hints: Mapping[str, str
 def parameters_to_spec(names: Mapping[str, Any], source: str = "notebook parameters") -> SweepSpec:
     """The spec in a notebook's parameters, `names` being its globals() right after the parameters cell.
 
-    Reading the globals is what catches a misspelt parameter: papermill only warns of one, then defines it.
+    Reading the globals is what catches a misspelt parameter: papermill only warns of one, then defines it. In a
+    kernel only what its cells assign counts: start-up files of IPython may define anything.
     """
     plain = (bool, int, float, str, list, tuple, dict)
+    by_cells = assigned(names.get("In") or [])
     fields = {
         name: value
         for name, value in names.items()
         if not name.startswith("_") and name not in ("In", "Out", "folder")
+        if name in by_cells or not by_cells
         if value is None or isinstance(value, plain)
     }
     return resolve(fields, source, PAPERMILL)
+
+
+def assigned(cells: Iterable[str]) -> set[str]:
+    """The names that the sources of executed cells assign."""
+    nodes = (node for cell in cells for node in ast.walk(ast.parse(cell)))
+    return {node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
+
+
+def check_parameters(names: Mapping[str, Any], **declared: Any) -> None:
+    """SpecError for a parameter that a notebook does not declare, and for a value that its type does not allow.
+
+    `names` are the globals() right after the parameters cell; `declared` the types of its parameters.
+    """
+    before = takewhile(lambda cell: "check_parameters" not in cell, names.get("In") or [])  # cells run again come later
+    given = {name: names[name] for name in sorted(assigned(before)) if name in names}
+    for name in given:
+        check_known("parameter", name, declared, "notebook parameters")
+    fields: dict[str, Any] = {name: (kind, ...) for name, kind in declared.items()}
+    try:
+        create_model("Parameters", __config__=ConfigDict(strict=True), **fields)(**given)
+    except ValidationError as error:
+        findings = [f"{explained(found)} (notebook parameters)" for found in error.errors(include_url=False)]
+        raise SpecError("\n".join(dict.fromkeys(findings))) from None

@@ -172,7 +172,7 @@ def train(
     asked: Sequence[str] = (),
     keep: tuple[int, Callable[[float], Path]] | None = None,
     progress: Progress | None = None,
-    checkpoints: Path | None = None,
+    checkpoints: Path | str | None = None,
     device: torch.device | str | None = None,
 ) -> FleetResult:
     """Train learning_rates x seeds, evaluate, keep each run's best parameters, test them at every budget.
@@ -180,12 +180,13 @@ def train(
     asked: of fpt.training.recipe.MEASURES. keep: a seed, and the file for the best parameters of its run at each rate.
     progress(run_steps, of_all) is called at evaluations and about every second. Fleets that do not fit in memory are
     split; `parts` records it. With a folder for `checkpoints`, the same call after a crash goes on from the last one;
-    on a CPU its tables are those of an uninterrupted call, bit for bit. Raises SpecError for an empty or repeated list,
-    and for a batch larger than the training set; FptError where memory or disk are too small.
+    on a CPU its tables are those of an uninterrupted call, bit for bit. Raises SpecError for arguments that are not
+    allowed, and for a batch larger than the training set; FptError where memory or disk are too small.
     """
-    place = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
-    check_lists(learning_rates, seeds)
-    folder = None if checkpoints is None else Folder(checkpoints)
+    place = find_device(device)
+    check_model(task, template)
+    learning_rates, seeds = check_lists(learning_rates, seeds)
+    folder = None if checkpoints is None else Folder(Path(checkpoints))
     made_by = identify(task, template, recipe, place)
     made_by |= {"rates": list(learning_rates), "seeds": list(seeds), "asked": list(asked)}
     plan = (folder.plan(made_by) if folder else None) or decide(template, recipe, made_by, place, folder)
@@ -196,7 +197,7 @@ def train(
             measures.keep_weights(training.fleet, training.best.parameters, *keep)
         return training.tables(asked)
 
-    with resources.computing(plan["threads"]):
+    with resources.computing(plan["threads"]), resources.own_modes(place):
         make = partial(features.fleet, task, template, recipe)
         results = Job(make, plan, place, conclude, progress, folder).parts()
     tables = {name: in_order([each[name] for each in results]) for name in results[0]}
@@ -281,10 +282,52 @@ def in_order(tables: list[pd.DataFrame]) -> pd.DataFrame:
     return pd.concat(tables).sort_values(keys, ignore_index=True)
 
 
-def check_lists(learning_rates: Sequence[float], seeds: Sequence[int]) -> None:
-    """SpecError for what no fleet can be made of."""
-    for name, values in {"learning_rates": learning_rates, "seeds": seeds}.items():
+def check_lists(learning_rates: Sequence[float], seeds: Sequence[int]) -> tuple[list[float], list[int]]:
+    """Both as lists of Python's numbers, NumPy's arrays too. SpecError for what no fleet can be made of."""
+    lists = {"learning_rates": plain(learning_rates), "seeds": plain(seeds)}
+    for name, values in lists.items():
+        if not isinstance(values, list):
+            raise SpecError(f"{name} = {values!r}: a list of numbers is needed")
+        wrong = [value for value in values if isinstance(value, bool) or not isinstance(value, int | float)]
+        wrong += [] if wrong else [value for value in values if not allowed(name, value)]
+        if wrong:
+            rule = "a whole number from 0" if name == "seeds" else "a finite number above 0"
+            raise SpecError(f"{name} = {values}: {wrong[0]!r} is not {rule}")
         if not values or len(set(values)) != len(values):
-            raise SpecError(f"{name} = {list(values)}: at least one is needed, and none twice")
-    if wrong := [rate for rate in learning_rates if not 0 < rate < float("inf")]:
-        raise SpecError(f"learning_rates = {list(learning_rates)}: {wrong[0]!r} is not a finite number above 0")
+            raise SpecError(f"{name} = {values}: at least one is needed, and none twice")
+    return [float(rate) for rate in lists["learning_rates"]], lists["seeds"]
+
+
+def plain(values: Any) -> Any:
+    """Arrays, tensors and their numbers as Python's, sequences as lists; anything else as it is."""
+    if hasattr(values, "tolist"):
+        return values.tolist()
+    return [plain(value) for value in values] if isinstance(values, list | tuple | range) else values
+
+
+def allowed(name: str, value: float) -> bool:
+    return isinstance(value, int) and 0 <= value < 2**63 if name == "seeds" else 0 < value < float("inf")
+
+
+def find_device(device: torch.device | str | None) -> torch.device:
+    """The device [CUDA if there is any, else the CPU]. SpecError for one that is not here."""
+    here = ["cpu", *(f"cuda:{index}" for index in range(torch.cuda.device_count()))]
+    try:
+        place = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
+    except (RuntimeError, TypeError):
+        place = None
+    if place is None or f"{place.type}:{place.index or 0}" not in ["cpu:0", *here]:
+        raise SpecError(f"device = {device!r}: this machine has {', '.join(here)}")
+    return place
+
+
+def check_model(task: Task, template: Template) -> None:
+    """SpecError for a model that was built for tokens or answers of another kind."""
+    for name, value, kind in (("task", task, Task), ("model", template, Template)):
+        if not isinstance(value, kind):
+            raise SpecError(f"{name} = {value!r}: must be a {kind.__name__} (fpt.tasks.load, fpt.models.build)")
+    if task.name != template.task.name or task.variant != template.task.variant:
+        raise SpecError(
+            f"the model was built for task {template.task.name} ({template.task.variant}), but the task to train on is "
+            f"{task.name} ({task.variant})"
+        )

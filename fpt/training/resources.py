@@ -188,6 +188,13 @@ def can_compile() -> bool:
 
 
 @contextmanager
+def own_modes(place: torch.device) -> Iterator[None]:
+    """Gradients on and autocast off, whatever the caller's modes: the recipe alone says in which type is computed."""
+    with torch.inference_mode(False), torch.enable_grad(), torch.autocast(place.type, enabled=False):
+        yield
+
+
+@contextmanager
 def computing(threads: int) -> Iterator[None]:
     """So many threads of torch, on which results depend; and numbers below 1.2e-38 (subnormal ones) are taken as zero.
     Afterwards as before.

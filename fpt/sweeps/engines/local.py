@@ -9,6 +9,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 import threading
 from collections.abc import Sequence
 from contextlib import suppress
@@ -128,7 +129,17 @@ def start(
 
 def main(parameters: dict[str, Any], folder: Path) -> int:
     """The worker: execute the notebook into `folder`, under its final name only once it is whole."""
-    threading.Thread(target=_end_with_driver, daemon=True).start()
+    profile = tempfile.mkdtemp(prefix="fpt-ipython-")  # empty: start-up files of the user would define parameters
+    threading.Thread(target=_end_with_driver, args=[profile], daemon=True).start()
+    try:
+        os.environ["IPYTHONDIR"] = profile
+        os.environ.pop("PYTHONSTARTUP", None)  # IPython runs it as well
+        return _work(parameters, folder)
+    finally:
+        shutil.rmtree(profile, ignore_errors=True)
+
+
+def _work(parameters: dict[str, Any], folder: Path) -> int:
     from nbclient.exceptions import DeadKernelError
     from papermill.exceptions import PapermillExecutionError
 
@@ -160,19 +171,27 @@ def execute_notebook(parameters: dict[str, Any], output: Path) -> None:
     known = papermill.inspect_notebook(SOURCE.as_posix())
     if unknown_names := sorted(set(parameters) - set(known)):
         raise SpecError(f"{SOURCE} has no parameters {', '.join(unknown_names)}; it has {', '.join(known)}")
+    from fpt.sweeps.engines.kernel import OwnPython
+
     # nbclient waits 4 s for late output, which a loaded machine misses; papermill makes that an error
     papermill.execute_notebook(
-        SOURCE.as_posix(), output.as_posix(), parameters=parameters, progress_bar=False, iopub_timeout=60
+        SOURCE.as_posix(),
+        output.as_posix(),
+        parameters=parameters,
+        progress_bar=False,
+        iopub_timeout=60,
+        kernel_manager_class=OwnPython,
     )
 
 
-def _end_with_driver() -> None:
+def _end_with_driver(profile: str) -> None:
     os.read(0, 1)  # returns when the driver closes the pipe, or dies
     import psutil
 
     for child in psutil.Process().children(recursive=True):
         with suppress(psutil.NoSuchProcess):
             child.kill()
+    shutil.rmtree(profile, ignore_errors=True)
     os._exit(LOST)
 
 
