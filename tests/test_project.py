@@ -148,6 +148,7 @@ def test_every_imported_library_is_declared() -> None:
 
 def test_the_conda_environment_agrees_with_pyproject() -> None:
     conda_names = {"torch": "pytorch", "matplotlib": "matplotlib-base", "huggingface-hub": "huggingface_hub"}
+    conda_names["jupyter-client"] = "jupyter_client"
     expected = {f"python{project()['project']['requires-python']}", "pip"}
     for line in project()["project"]["dependencies"]:
         name = re.split(r"[<>=]", line)[0]
