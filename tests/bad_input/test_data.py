@@ -84,6 +84,12 @@ def test_a_file_of_one_array(here: Path) -> None:
     refusal.refused("run", "mine", named=("mine.npy", "single array", "np.savez"))
 
 
+@pytest.mark.parametrize("command", ["plan", "status", "report", "run", "publish"])
+def test_a_study_whose_data_are_gone(command: str, here: Path) -> None:
+    refusal.workspace(here, study())
+    refusal.refused(command, "mine", named=("mine.npz", "runs/mine/study.yaml"))
+
+
 def test_padding_at_the_right_end_is_taken(here: Path) -> None:
     from fpt.tasks import load
 
