@@ -134,7 +134,7 @@ def _check_own(name: str, white: int, where: str) -> None:
     if white > BRIGHTEST:
         raise SpecError(f"{name}: option white is {white}{where}; images are uint8, at most {BRIGHTEST}.")
     if not npz_path(name).is_file():
-        raise SpecError(f"{name}{where}: no file {npz_path(name)}. Put it back, or write npz:PATH for another .npz file.")
+        raise SpecError(f"{name}{where}: no file {npz_path(name)}. Put it back, or name another: npz:PATH.")
 
 
 def npz_path(name: str) -> Path:
