@@ -3,9 +3,12 @@
 #   jupytext:
 #     cell_metadata_filter: tags,mystnb,-all
 #     formats: ipynb,py:percent
+#     notebook_metadata_filter: jupytext,kernelspec,-all
 #     text_representation:
 #       extension: .py
 #       format_name: percent
+#       format_version: '1.3'
+#       jupytext_version: 1.19.6
 #   kernelspec:
 #     display_name: Python 3 (ipykernel)
 #     language: python
@@ -32,8 +35,11 @@ arm = "frozen-pretrained"  # or <trainable>-<init>, such as output-random
 random_init = "matched"
 random_gain = 1.0
 input_init = "orthogonal"
+rank = 8  # of adapters (lora-pretrained and its like), as are alpha and targets
+alpha = 32.0
+targets = "both"  # or attention, feed_forward
 pretrained_by = None  # the folder name of a sweep of the same study that kept its weights
-measures = []  # any of attention, train-mode, weights
+measures = []  # any of adapter, attention, train-mode, weights
 data_fraction = 1.0  # of the training examples
 shuffle_tokens = False
 learning_rates = [1e-3, 1e-2]

@@ -12,7 +12,7 @@ from torch import Generator, Tensor
 
 import fpt
 from fpt import papers
-from fpt.models import ARMS, BACKBONES, POLICIES, TRANSFORMER, Backbone
+from fpt.models import ARMS, BACKBONES, POLICIES, TRANSFORMER, Arm, Backbone
 from fpt.sweeps.study import load_study
 from fpt.tasks import TASKS, Entry
 from fpt.tasks.arrays import Examples
@@ -96,7 +96,7 @@ def _extended(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(TASKS, "parity", PARITY)
     monkeypatch.setitem(BACKBONES, "nano", NANO)
     monkeypatch.setitem(POLICIES, "readout", ("output", "positions"))
-    monkeypatch.setitem(ARMS, "readout-random", ("random", "readout"))
+    monkeypatch.setitem(ARMS, "readout-random", Arm("random", "readout", "RR", "read-out, random", "#123456", "*"))
 
 
 def trained_groups(template: Any) -> set[str]:

@@ -30,6 +30,8 @@ class Workload(_Record):
     backbone: str
     backbone_options: dict[str, Any]
     trainable: str | list[str]  # a policy or parameter groups
+    rank: int = models.Adapters.rank
+    targets: str = models.Adapters.targets
     batch_size: int
     dropout: float
 

@@ -259,11 +259,11 @@ def r25_mnist_split(claim: Claim) -> Finding:
 
 
 def r29_enlarged_positions(_: Claim) -> Finding:
-    from fpt.models import ARMS
+    from fpt.models import ARMS, FOUR
 
-    learn = [arm for arm, (init, trainable) in ARMS.items() if new_positions_learn(init, trainable)]
-    note = f"tiny-lm with twice its positions: the new ones train in {len(learn)} of {len(ARMS)} arms"
-    return len(learn) == len(ARMS), note
+    learn = [name for name in FOUR if new_positions_learn(ARMS[name].init, str(ARMS[name].trainable))]
+    note = f"tiny-lm with twice its positions: the new ones train in {len(learn)} of {len(FOUR)} arms"
+    return len(learn) == len(FOUR), note
 
 
 def new_positions_learn(init: str, trainable: str | Sequence[str]) -> bool:

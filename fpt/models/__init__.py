@@ -1,6 +1,6 @@
 """What learns: backbones and where their weights come from, parameter groups, freezing policies, arms.
 
-This file is the table a new group policy or arm is added to, `catalogue.py` that of backbones; neither imports torch.
+`arms.py` is the table that a new policy or arm is added to, `catalogue.py` that of backbones; neither imports torch.
 """
 
 import warnings
@@ -10,6 +10,22 @@ from typing import TYPE_CHECKING, Any
 
 from fpt.errors import SpecError, check_known, check_options
 from fpt.models import hub
+from fpt.models.arms import ADAPTER as ADAPTER
+from fpt.models.arms import ADAPTERS as ADAPTERS
+from fpt.models.arms import ARMS as ARMS
+from fpt.models.arms import FOUR as FOUR
+from fpt.models.arms import GROUPS as GROUPS
+from fpt.models.arms import INITS as INITS
+from fpt.models.arms import PARTS as PARTS
+from fpt.models.arms import POLICIES as POLICIES
+from fpt.models.arms import TRAINABLE as TRAINABLE
+from fpt.models.arms import Adapters as Adapters
+from fpt.models.arms import Arm as Arm
+from fpt.models.arms import adapted as adapted
+from fpt.models.arms import arm as arm
+from fpt.models.arms import arm as named_arm
+from fpt.models.arms import check_adapters
+from fpt.models.arms import name_of as name_of
 from fpt.models.catalogue import BACKBONES as BACKBONES
 from fpt.models.catalogue import TRANSFORMER as TRANSFORMER
 from fpt.models.catalogue import Backbone as Backbone
@@ -23,35 +39,10 @@ if TYPE_CHECKING:
 with warnings.catch_warnings(action="ignore"):
     import tqdm.auto  # noqa: F401 - the hub's client imports it, and it asks for widgets, which a book cannot use
 
-GROUPS = ("input", "output", "layer_norm", "positions", "attention", "feed_forward", "recurrent")
-
-# Parts of a group that can be trained by themselves: Lu et al. 2021, Table 14, trains the last attention layer.
-PARTS = {"last_attention": "attention"}
-
-# Named choices of trainable groups. A policy takes those of its groups that the backbone has.
-POLICIES: dict[str, tuple[str, ...]] = {
-    "fpt": ("input", "output", "layer_norm", "positions"),  # Lu et al. 2021, section 2.2
-    "all": GROUPS,
-    "output": ("output",),  # Lu et al. section 3.9
-    "fpt-attention": ("input", "output", "layer_norm", "positions", "attention"),  # Lu et al. section 3.11
-    "fpt-feed-forward": ("input", "output", "layer_norm", "positions", "feed_forward"),
-    "fpt-feed-forward-last-attention": ("input", "output", "layer_norm", "positions", "feed_forward", "last_attention"),
-}
-
-# statistics: every tensor Gaussian, with the mean and standard deviation of the pretrained one (Lu et al. section 3.8).
-INITS = ("pretrained", "random", "statistics")
 INPUT_INITS = ("orthogonal", "default")  # linear input layer; default: PyTorch's weights, bias 0 (Lu et al. sec. 3.12)
 DEEPEST = 48  # layers: GPT-2 XL's
 WIDEST = 4096  # of options that set a width
 RANDOM_INITS = ("matched", "fixed", "scaled")
-
-# Rothermel et al. 2021, section 3: (initialisation, trainable groups).
-ARMS: dict[str, tuple[str, str]] = {
-    "frozen-pretrained": ("pretrained", "fpt"),
-    "frozen-random": ("random", "fpt"),
-    "unfrozen-pretrained": ("pretrained", "all"),
-    "unfrozen-random": ("random", "all"),
-}
 
 
 def groups_of(name: str, backbone_options: Mapping[str, Any] | None = None) -> tuple[str, ...]:
@@ -72,6 +63,7 @@ def trainable_groups(
     a policy that leaves nothing to train.
     """
     has = groups_of(backbone, backbone_options)
+    has += (ADAPTER,) if adapted(trainable) else ()
     if isinstance(trainable, str):
         check_known("trainable policy", trainable, POLICIES, source)
         _known_groups(POLICIES[trainable], f"policy {trainable!r}")
@@ -88,13 +80,13 @@ def trainable_groups(
             switch = f" (option {group})" if group in hub.backbone(backbone).groups else ""
             listed = ", ".join(has)
             raise SpecError(f"backbone {backbone!r} has no parameter group {group!r}{switch}{where}; it has {listed}")
-    return tuple(group for group in (*GROUPS, *PARTS) if group in trainable)
+    return tuple(group for group in TRAINABLE if group in trainable)
 
 
 def _known_groups(groups: Sequence[str], source: str) -> None:
     """Raises SpecError for a name that is neither a group nor a part of one."""
     for group in groups:
-        check_known("parameter group", group, [*GROUPS, *PARTS], source)
+        check_known("parameter group", group, TRAINABLE, source)
 
 
 def check(
@@ -103,8 +95,12 @@ def check(
     init: str = "pretrained",
     trainable: str | Sequence[str] = "fpt",
     source: str = "",
+    adapters: Mapping[str, Any] | None = None,
 ) -> None:
-    """Refuse an unknown backbone, option, initialisation, policy or group before anything is loaded (SpecError)."""
+    """Refuse an unknown backbone, option, initialisation, policy or group before anything is loaded (SpecError).
+
+    adapters: `rank`, `alpha`, `targets`, read where the groups hold adapters.
+    """
     where = f" ({source})" if source else ""
     entry, options = hub.backbone(backbone, source), backbone_options or {}
     _known_groups(entry.groups, f"backbone {backbone!r}")
@@ -124,6 +120,8 @@ def check(
     if options.get("zero_positions") and "positions" not in groups_of(backbone, options):
         raise SpecError(f"zero_positions{where}: backbone {backbone!r} has positions only with option positions")
     trainable_groups(trainable, backbone, source, backbone_options)
+    if adapted(trainable):
+        check_adapters(backbone, groups_of(backbone, options), adapters or {}, where)
 
 
 def build(
@@ -135,20 +133,34 @@ def build(
     random_gain: float = 1.0,
     input_init: str = "orthogonal",
     weights: Path | None = None,
+    *,
+    arm: str | None = None,
+    rank: int = Adapters.rank,
+    alpha: float = Adapters.alpha,
+    targets: str = Adapters.targets,
     **backbone_options: Any,
 ) -> "Template":
     """A template: `.initialise(seed)` gives weights, `.report()` the parameter counts by group.
 
-    `random_gain` multiplies the matrices of attention, feed-forward and recurrent layers, pretrained ones too.
-    `weights`: a safetensors file that a sweep kept, in the place of the backbone's own pretrained weights.
+    `arm` names both `init` and `trainable`, in their place. `random_gain` multiplies the matrices of attention,
+    feed-forward and recurrent layers, pretrained ones too. `weights`: a safetensors file that a sweep kept, in the
+    place of the backbone's own pretrained weights. `rank`, `alpha`, `targets` are of adapters (fpt.models.Adapters),
+    where the arm has them.
 
-    Raises SpecError (unknown names, a sequence longer than frozen positions allow) and WeightsError.
+    Raises SpecError (unknown names, a sequence longer than frozen positions allow, adapters that do not fit) and
+    WeightsError.
     """
     from fpt.models.template import Template
 
-    check(backbone, backbone_options, init, trainable)
+    if arm is not None:
+        init, trainable = (named := named_arm(arm)).init, named.trainable
+    wanted = {"rank": rank, "alpha": alpha, "targets": targets}
+    check(backbone, backbone_options, init, trainable, adapters=wanted)
     check_known("random_init", random_init, RANDOM_INITS)
     check_known("input_init", input_init, INPUT_INITS)
     if not 0 < random_gain < float("inf"):
         raise SpecError(f"random_gain={random_gain!r}: must be a finite number above 0")
-    return Template(task, backbone, init, trainable, random_init, random_gain, input_init, weights, backbone_options)
+    attached = Adapters(rank, alpha, targets) if adapted(trainable) else None  # type: ignore[arg-type]  # checked
+    return Template(
+        task, backbone, init, trainable, random_init, random_gain, input_init, weights, backbone_options, attached
+    )

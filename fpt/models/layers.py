@@ -19,7 +19,7 @@ class Projection(nn.Module):
     """`x @ weight + bias` with the product in `compute_type`, its bias and result in the type of `x` (float32).
 
     Replaces the library's Linear (weight (out, in)) and Conv1D (weight (in, out)); parameter names stay the same.
-    T5's have no bias.
+    T5's have no bias. With an adapter attached, `scale * (x @ A.T) @ B.T` is added, in the type of `x`.
     """
 
     def __init__(self, weight: Tensor, bias: Tensor | None, transposed: bool) -> None:
@@ -27,11 +27,23 @@ class Projection(nn.Module):
         self.weight, self.bias = weight, bias
         self.transposed = transposed  # Conv1D keeps (in, out)
         self.compute_type = torch.float32
+        self.scale = 0.0  # of the adapter; 0: there is none
+
+    def attach(self, rank: int, scale: float) -> None:
+        """Put an adapter beside the matrix: parameters `adapter_a` (rank, in) and `adapter_b` (out, rank)."""
+        wide, high = self.weight.shape if self.transposed else self.weight.shape[::-1]
+        self.adapter_a = nn.Parameter(torch.empty(rank, wide))
+        self.adapter_b = nn.Parameter(torch.empty(high, rank))
+        self.scale = scale
 
     def forward(self, x: Tensor) -> Tensor:
         weight = self.weight.t() if self.transposed else self.weight
         product = linear(x.to(self.compute_type), weight.to(self.compute_type)).to(x.dtype)
-        return product if self.bias is None else product.add_(self.bias)
+        if self.bias is not None:
+            product = product.add_(self.bias)
+        if self.scale:
+            product = product + self.scale * linear(linear(x, self.adapter_a), self.adapter_b)
+        return product
 
 
 class Dropout(nn.Module):

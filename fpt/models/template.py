@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from fpt.errors import SpecError
-from fpt.models import GROUPS, POLICIES, groups_of, trainable_groups
+from fpt.models import ADAPTER, POLICIES, TRAINABLE, Adapters, groups_of, lora, trainable_groups
 from fpt.models import backbone as lookup
 from fpt.models import initialise as draw
 from fpt.models.families import family_of, layer_of
@@ -116,6 +116,7 @@ class Template:
     input_init: str
     weights: Path | None  # file that a sweep kept, in the place of the backbone's own
     options: dict[str, Any]  # of the backbone, its layers among them
+    adapters: Adapters | None = None  # None: the arm has none
 
     def __post_init__(self) -> None:
         self.entry = lookup(self.backbone)
@@ -127,10 +128,13 @@ class Template:
             raise broken(self.entry, self.task.tokens, error) from error
         if self.entry.found is not None:
             check_length(self.entry, self.task.tokens)
+        if self.adapters:
+            lora.attach(self.module.backbone, self.module.family, self.backbone, self.adapters)
         self.module.requires_grad_(False)
         self.shapes = {name: parameter.shape for name, parameter in self.module.named_parameters()}
         self.groups = {name: self._group(name) for name in self.shapes}
-        if (found := set(self.groups.values())) != (declared := set(groups_of(self.backbone, self.options))):
+        declared, found = set(groups_of(self.backbone, self.options)), set(self.groups.values()) - {ADAPTER}
+        if found != declared:
             raise SpecError(
                 f"backbone {self.backbone!r} declares the parameter groups {', '.join(sorted(declared))}, "
                 f"but its model has {', '.join(sorted(found))}: correct `groups` in its row of fpt/models/catalogue.py"
@@ -143,6 +147,8 @@ class Template:
 
     def _group(self, name: str) -> str:
         part, _, inside = name.partition(".")
+        if lora.is_part(name):
+            return ADAPTER
         if part == "backbone":
             return self.module.family.group_of(self.module.backbone, inside)
         return part.removesuffix("_layer")  # input or output
@@ -184,7 +190,11 @@ class Template:
         """Pretrained tensors by the library's names, for all seeds: matrices times `random_gain`, our positions 0."""
         state = kept_state(self.weights) if self.weights else pretrained_state(self.backbone)
         family = self.module.family
-        wanted = {n.removeprefix("backbone."): size for n, size in self.shapes.items() if n.startswith("backbone.")}
+        wanted = {
+            name.removeprefix("backbone."): shape
+            for name, shape in self.shapes.items()
+            if name.startswith("backbone.") and not lora.is_part(name)
+        }
         new = {family.positions} if family.new_positions and not self.weights else set()  # zeros, whatever the file has
         check_tensors(
             self.weights or local_folder(self.backbone),
@@ -222,6 +232,8 @@ class Template:
             return draw.input_layer(shape, kind, seed, name)
         if group == "output":
             return draw.output_layer(shape, self.width, seed, name)
+        if group == ADAPTER:
+            return lora.initial(name, shape, seed)
         if self.init != "random":
             return self._pretrained(name.removeprefix("backbone."), shape, seed)
         return self._random(name, group, shape, seed)
@@ -260,7 +272,7 @@ class Template:
         sizes += [(what, "unused", count) for what, count in unused.items()]
         table = pd.DataFrame(sizes, columns=["group", "state", "parameters"])
         counts = table.pivot_table(values="parameters", index="group", columns="state", aggfunc="sum", fill_value=0)
-        rows = [group for group in (*GROUPS, *unused) if group in counts.index]
+        rows = [group for group in (*TRAINABLE, *unused) if group in counts.index]
         return counts.reindex(index=rows, columns=["trainable", "frozen", "unused"], fill_value=0).astype(int)
 
     @property

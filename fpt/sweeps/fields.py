@@ -7,7 +7,7 @@ from typing import Annotated, Any, TypeVar
 from pydantic import AfterValidator, Field
 
 from fpt import models
-from fpt.errors import check_known, unknown
+from fpt.errors import check_known
 from fpt.training.recipe import MEASURES
 
 SWEEP = re.compile(r"[A-Za-z0-9_-]+\.[A-Za-z0-9_+-]+-[0-9a-f]{8}")
@@ -51,19 +51,6 @@ Seeds = Annotated[tuple[Seed, ...], AfterValidator(distinct)]
 Trainable = Annotated[str | tuple[str, ...], AfterValidator(policy_or_groups)]
 SweepFolder = Annotated[str, AfterValidator(sweep_folder)]
 Measures = Annotated[tuple[str, ...], AfterValidator(known_measures)]
-
-
-def split_arm(arm: Any) -> tuple[str, str | list[str]]:
-    """Initialisation and trainable groups of an arm by name. Raises SpecError for an unknown one."""
-    if arm in list(models.ARMS):
-        return models.ARMS[arm]
-    trainable, _, init = str(arm).rpartition("-")
-    groups = trainable.split("+")
-    if init in models.INITS and trainable in models.POLICIES:
-        return init, trainable
-    if init in models.INITS and all(group in (*models.GROUPS, *models.PARTS) for group in groups):
-        return init, groups
-    raise unknown("arm", arm, models.ARMS)
 
 
 def with_options(name: str, options: Mapping[str, Any]) -> str:

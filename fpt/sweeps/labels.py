@@ -3,9 +3,10 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from fpt import models
 from fpt.sweeps.spec import BUDGET, GRID, OF_THE_STUDY, SweepSpec
 
-SHORT = {"frozen-pretrained": "FP", "frozen-random": "FR", "unfrozen-pretrained": "UP", "unfrozen-random": "UR"}
+SHORT = {name: models.ARMS[name].letters for name in models.FOUR}
 IN_LABEL = {"task", "init", "trainable", "random_init", "random_gain", "input_init", "pretrained_by"}
 HOW_LONG = {*GRID, *BUDGET}  # named only where nothing else tells two sweeps apart
 WORDS = {
@@ -15,8 +16,8 @@ WORDS = {
 
 
 def label(spec: SweepSpec) -> str:
-    """The short name of an arm: FP, FR, UP, UR; what else tells it apart is named, a default is not."""
-    words = [SHORT.get(spec.arm, spec.arm)]
+    """The letters of an arm: FP, FR, UP, UR, LP; what else tells it apart is named, a default is not."""
+    words = [models.arm(spec.arm).letters]
     words += [] if spec.random_init == "matched" else [spec.random_init]
     words += [] if spec.random_gain == 1 else [f"x{spec.random_gain:g}"]
     words += [] if spec.input_init == "orthogonal" else [f"{spec.input_init}-input"]

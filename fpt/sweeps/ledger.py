@@ -21,6 +21,7 @@ from fpt.sweeps.study_file import FILE, NAME
 
 RESULT, PROGRESS, LOCK = "result.json", "progress.json", "lock"
 TABLES, IF_MEASURED = ("runs", "curves"), ("attention",)  # NAME.parquet of a sweep; and where it was asked for
+ADAPTER = ("adapter_config.json", "adapter_model.safetensors")  # peft's files, where they were asked for
 WEIGHTS = "weights.safetensors"  # kept for the sweeps that are pretrained by this one
 NOTEBOOK, NOTEBOOK_LOCK = "notebook.ipynb", "notebook-lock"
 PUBLISHED = "published"

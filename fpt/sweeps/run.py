@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 from fpt import models, tasks, training
 from fpt.errors import FptError, SpecError, WeightsError
-from fpt.files import check_writable, remove_partial, write_atomically, write_json
+from fpt.files import check_writable, remove_partial, replaced, write_atomically, write_json
 from fpt.models import weights
 from fpt.models.families import family
 from fpt.sweeps import ledger, selection
 from fpt.sweeps.fields import canonical, with_options
 from fpt.sweeps.provenance import Clock, provenance
 from fpt.sweeps.spec import SweepSpec
-from fpt.training.recipe import ATTENTION, WEIGHTS
+from fpt.training.recipe import ADAPTER, ATTENTION, KEPT, WEIGHTS
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 CHECKPOINTS = "checkpoint"
 # The fields that `prepare` may refuse: sweeps that differ in others alone are checked once.
 DATA = ("task", "variant", "task_options", "batch_size")
-MODEL = ("backbone", "backbone_options", "init", "trainable", "pretrained_by")
+MODEL = ("backbone", "backbone_options", "init", "trainable", *models.ADAPTERS, "pretrained_by")
 WORK = ("measures", "runs", "extend", "data_fraction", "shuffle_tokens")
 
 
@@ -56,12 +56,12 @@ def prepare(
     task = task.shuffled() if spec.shuffle_tokens else task
     task = task.reduced(spec.data_fraction)
     task.split(spec.seeds[0]).batch(0, spec.batch_size)  # refuses a batch larger than the split
-    options: dict[str, Any] = dict(spec.backbone_options)
+    options: dict[str, Any] = {**spec.backbone_options, **spec.adapters}
     how = (spec.init, spec.trainable, spec.random_init, spec.random_gain, spec.input_init, kept_weights(spec, study))
     template = models.build(task, spec.backbone, *how, **options)
     check_measures(spec, task)
     # Fleets that extend the grid are no larger than the first, whose checkpoint is gone by then; kept weights stay.
-    kept = len(spec.learning_rates) + 2 * spec.extend if WEIGHTS in spec.measures else 0
+    kept = len(spec.learning_rates) + 2 * spec.extend if {*KEPT} & {*spec.measures} else 0
     training.check_room(template, spec.recipe, spec.runs, folder, kept)
     return task, template
 
@@ -80,7 +80,9 @@ def kept_weights(spec: SweepSpec, study: Path | None) -> Path | None:
 
 
 def check_measures(spec: SweepSpec, task: "Task") -> None:
-    """Refuse (SpecError) what cannot be measured with this task or backbone."""
+    """Refuse (SpecError) what cannot be measured with this task, arm or backbone."""
+    if ADAPTER in spec.measures and not models.adapted(spec.trainable):
+        raise SpecError(f"measures: adapter keeps what lora-pretrained and its like train; arm {spec.arm} has none")
     if ATTENTION not in spec.measures:
         return
     if task.relevant is None:
@@ -175,7 +177,7 @@ def _train(spec: SweepSpec, folder: Path, task: "Task", template: "Template") ->
             training.train_fleet(
                 task, template, spec.recipe, rates, spec.seeds,
                 asked=spec.measures,
-                keep=(spec.seeds[0], kept) if WEIGHTS in spec.measures else None,
+                keep=(spec.seeds[0], kept) if {*KEPT} & {*spec.measures} else None,
                 progress=_progress(spec, folder, fleets, rates, clock),
                 checkpoints=checkpoints / str(len(fleets)),
             )
@@ -184,9 +186,8 @@ def _train(spec: SweepSpec, folder: Path, task: "Task", template: "Template") ->
     measured = (name for name in ledger.IF_MEASURED if getattr(fleets[0], name) is not None)
     tables = {name: _joined(fleets, name) for name in (*ledger.TABLES, *measured)}
     best = selection.best_rate(selection.by_seed(tables["runs"]))
-    # A process that was killed may have moved it already.
-    if WEIGHTS in spec.measures and best is not None and kept(best).is_file():
-        os.replace(kept(best), folder / ledger.WEIGHTS)
+    if {*KEPT} & {*spec.measures} and best is not None:
+        keep(spec, template, kept(best), folder)
     for name, table in tables.items():
         table.insert(0, "sweep", spec.folder_name)
         write_atomically(folder / f"{name}.parquet", parquet(table))
@@ -224,6 +225,25 @@ def _joined(fleets: "Sequence[FleetResult]", name: str) -> "pd.DataFrame":
 def parquet(frame: "pd.DataFrame") -> bytes:
     """The table as parquet: equal tables give equal bytes, whatever the clock and the machine."""
     return frame.to_parquet(engine="pyarrow", index=False, compression="zstd")
+
+
+def keep(spec: SweepSpec, template: "Template", weights: Path, folder: Path) -> None:
+    """What the sweep is asked to keep, from the file of all weights of its best run: adapters as peft's, and whole
+    weights of the plain backbone, into which adapters are merged."""
+    if not weights.is_file():  # a process that was killed has moved it already
+        return
+    if template.adapters:
+        from safetensors.torch import load_file, save_file
+
+        from fpt.models import lora
+
+        tensors = load_file(weights)
+        if ADAPTER in spec.measures:
+            lora.save(template.module.backbone, template.adapters, tensors, spec.backbone, folder)
+        with replaced(weights) as partial:
+            save_file(lora.merged(template.module, tensors), partial)
+    if WEIGHTS in spec.measures:
+        os.replace(weights, folder / ledger.WEIGHTS)
 
 
 def _progress(

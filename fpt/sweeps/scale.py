@@ -32,7 +32,8 @@ def cell_fields(file: StudyFile, paper: Paper, table: Table, row: str, task: str
         (f"cells of {label}", file.cells.get(f"{row}/{task}", {})),
         (f"row {row}", {**identity, "measures": table.measures}),
     ]
-    return placed(layered(layers, source), source)
+    written = {**file.cells.get(f"{row}/{task}", {}), **identity}
+    return placed(effective(layered(layers, source), written), source)
 
 
 def replaced(file: StudyFile, paper: Paper, table: Table, row: str, task: str) -> tuple[Fields | None, list[int]]:
@@ -88,6 +89,16 @@ def placed(fields: Fields, source: str) -> Fields:
             raise SpecError(f"{home} = {given!r}: must be a mapping ({source})")
         found[home] = {**given, name: fields[name]}
     return found
+
+
+def effective(fields: Fields, written: Mapping[str, Any]) -> Fields:
+    """Without the fields that come from defaults and cannot matter for this arm; `resolve` refuses written ones."""
+    try:
+        trainable = models.arm(fields["arm"]).trainable if fields.get("arm") else fields.get("trainable") or "fpt"
+    except SpecError:
+        return fields  # an unknown arm, which is refused with its place
+    idle = () if models.adapted(trainable) else models.ADAPTERS
+    return {name: value for name, value in fields.items() if name not in idle or name in written}
 
 
 def alternatives(fields: Fields, source: str) -> Iterator[Fields]:

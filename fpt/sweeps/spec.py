@@ -24,10 +24,9 @@ from fpt.sweeps.fields import (
     SweepFolder,
     Trainable,
     canonical,
-    split_arm,
     with_options,
 )  # fmt: skip
-from fpt.training.recipe import Recipe
+from fpt.training.recipe import Count, Recipe
 
 PROTOCOL = 2  # raised when a default or the meaning of results changes: every sweep then has a new hash
 
@@ -59,6 +58,10 @@ class SweepSpec(Recipe):
     random_init: Literal[models.RANDOM_INITS] = "matched"  # type: ignore[valid-type]
     random_gain: Positive = 1.0
     input_init: Literal[models.INPUT_INITS] = "orthogonal"  # type: ignore[valid-type]
+    # of adapters: without effect, and refused, where the arm has none
+    rank: Count = models.Adapters.rank
+    alpha: Positive = models.Adapters.alpha
+    targets: Literal["attention", "feed_forward", "both"] = models.Adapters.targets
     pretrained_by: SweepFolder | None = None  # folder of a sweep of the same study
     measures: Measures = ()
     data_fraction: Annotated[float, Field(gt=0, le=1)] = 1.0  # of the training examples, drawn by the seed
@@ -80,8 +83,8 @@ class SweepSpec(Recipe):
         if named := sorted({"init", "trainable"} & set(data)):
             given = ", ".join(f"{name} = {data[name]!r}" for name in ("arm", *named))
             raise SpecError(f"give either arm or init and trainable; given: {given}")
-        init, trainable = split_arm(data.pop("arm"))
-        return {**data, "init": init, "trainable": trainable}
+        arm = models.arm(data.pop("arm"))
+        return {**data, "init": arm.init, "trainable": arm.trainable}
 
     @field_validator("*", mode="before")
     @classmethod
@@ -107,14 +110,24 @@ class SweepSpec(Recipe):
     def _fits_together(self) -> "SweepSpec":
         if self.pretrained_by is not None and self.init == "random":
             raise SpecError(f"pretrained_by = {self.pretrained_by!r}: needs init pretrained or statistics")
+        for name in self.idle():
+            if (value := getattr(self, name)) != type(self).model_fields[name].default:
+                raise SpecError(f"{name} = {value!r}: arm {self.arm} has no adapters, so that it would change nothing")
         return self
+
+    def idle(self) -> tuple[str, ...]:
+        """The fields that cannot matter for the groups that train."""
+        return () if models.adapted(self.trainable) else models.ADAPTERS
 
     @property
     def arm(self) -> str:
-        """One of the four arms of Rothermel et al., else `<trainable>-<init>` with groups joined by +."""
-        named = {resolved: name for name, resolved in models.ARMS.items()}
-        trainable = self.trainable if isinstance(self.trainable, str) else "+".join(self.trainable)
-        return named.get((self.init, trainable), f"{trainable}-{self.init}")
+        """Its name in fpt/models/arms.py, else `<trainable>-<init>` with groups joined by +."""
+        return models.name_of(self.init, self.trainable)
+
+    @property
+    def adapters(self) -> dict[str, Any]:
+        """`rank`, `alpha`, `targets`, for fpt.models.build."""
+        return {name: getattr(self, name) for name in models.ADAPTERS}
 
     @property
     def recipe(self) -> Recipe:
@@ -177,6 +190,11 @@ class SweepSpec(Recipe):
         words += [] if self.random_init == "matched" else [self.random_init]
         words += [] if self.random_gain == 1 else [f"gain {self.random_gain:g}"]
         words += [] if self.input_init == "orthogonal" else [f"{self.input_init} input"]
+        words += [
+            f"{name} {value}"
+            for name in models.ADAPTERS
+            if (value := getattr(self, name)) != type(self).model_fields[name].default
+        ]
         words += [f"pretrained by {self.pretrained_on}"] if self.pretrained_by else []
         words += [] if self.data_fraction == 1 else [f"{100 * self.data_fraction:g}% of the data"]
         words += ["shuffled tokens"] if self.shuffle_tokens else []
@@ -228,7 +246,7 @@ def resolve(fields: Mapping[str, Any], source: str = "", hints: Mapping[str, str
             "start with ~"
         )
     tasks.check(spec.task, spec.variant, spec.task_options, source)
-    models.check(spec.backbone, spec.backbone_options, spec.init, spec.trainable, source)
+    models.check(spec.backbone, spec.backbone_options, spec.init, spec.trainable, source, spec.adapters)
     return spec
 
 

@@ -14,7 +14,17 @@ from typing import Literal
 from fpt.errors import SpecError, check_known, unknown
 from fpt.papers import paper_of, papers
 from fpt.papers.schema import Paper, Table
-from fpt.sweeps.scale import GRIDLESS, alternatives, cell_fields, is_papers, layered, placed, replaced, task_as_run
+from fpt.sweeps.scale import (
+    GRIDLESS,
+    alternatives,
+    cell_fields,
+    effective,
+    is_papers,
+    layered,
+    placed,
+    replaced,
+    task_as_run,
+)  # fmt: skip
 from fpt.sweeps.spec import SweepSpec, resolve
 from fpt.sweeps.study_file import FILE, NAME, Fields, StudyFile, read_study, study_label
 from fpt.training.recipe import WEIGHTS
@@ -206,7 +216,7 @@ def _of_sweeps(file: StudyFile, label: str) -> Iterator[Request]:
             ]
             own = layered(layers, source)
             for fields in alternatives(own, source):
-                yield Request(placed(fields, source), source, (str(keep_as),) if keep_as else ())
+                yield Request(placed(effective(fields, written), source), source, (str(keep_as),) if keep_as else ())
 
 
 # --- what becomes of it

@@ -7,6 +7,7 @@ import time
 import warnings
 import zlib
 from contextlib import suppress
+from dataclasses import asdict
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -39,6 +40,7 @@ def identify(task: Task, template: Template, recipe: Recipe, place: torch.device
         "device": place.type,
         "task": [task.name, task.variant, dict(task.options), task.changes, task.checksum],
         "template": {name: getattr(template, name) for name in model},
+        "adapters": template.adapters and asdict(template.adapters),
         "weights": template.weights and sha256(template.weights),
         "recipe": recipe.model_dump(),
     }

@@ -9,7 +9,8 @@ Count = Annotated[int, Field(ge=1, lt=2**31, strict=True)]  # strict: True and 8
 
 
 # What a sweep can be asked for besides accuracies; fpt/training/measures.py says what each is.
-WEIGHTS, ATTENTION, TRAIN_MODE = MEASURES = ("weights", "attention", "train-mode")
+WEIGHTS, ATTENTION, TRAIN_MODE, ADAPTER = MEASURES = ("weights", "attention", "train-mode", "adapter")
+KEPT = (WEIGHTS, ADAPTER)  # files that the best run of the first seed leaves
 
 
 BUDGETS = 6  # reported budgets: all steps, half of them, and so on

@@ -20,7 +20,7 @@ CPU = torch.device("cpu")
 @pytest.mark.parametrize("arm", list(fpt.models.ARMS))
 def test_the_reference_learns_what_a_fleet_of_one_run_learns(arm: str) -> None:
     task = fpt.tasks.load("digits")
-    template = fpt.models.build(task, "tiny-lm", *fpt.models.ARMS[arm])
+    template = fpt.models.build(task, "tiny-lm", arm=arm)
     recipe = Recipe(compute_type="float32", dropout=0.0)
     # Key biases have no gradient but rounding's, which Adam turns into steps of full size: small ones where they train.
     rate = 1e-3 if template.trainable_groups == fpt.models.trainable_groups("fpt", "tiny-lm") else 2e-4

@@ -22,7 +22,7 @@ def digits():
 
 
 def test_all_arms_of_a_seed_share_their_input_and_output_layers(digits, small_backbones):
-    weights = [fpt.models.build(digits, "small-gpt2", *arm).initialise(3) for arm in fpt.models.ARMS.values()]
+    weights = [fpt.models.build(digits, "small-gpt2", arm=arm).initialise(3) for arm in fpt.models.FOUR]
     for name in ("input_layer.weight", "input_layer.bias", "output_layer.weight", "output_layer.bias"):
         assert all(torch.equal(values[name], weights[0][name]) for values in weights)
     assert not torch.equal(weights[0][MATRIX], weights[1][MATRIX])  # pretrained, random

@@ -42,7 +42,7 @@ recipe = partial(short_recipe, evaluations=2)
 @pytest.mark.parametrize("backbone", NEW)
 def test_a_fleet_has_the_losses_of_its_runs_one_at_a_time(backbone, name, arm, digits, listops, small_backbones):
     task = digits if name == "digits" else listops
-    template = fpt.models.build(task, backbone, *fpt.models.ARMS[arm])
+    template = fpt.models.build(task, backbone, arm=arm)
     expected = [plain_losses(task, template, rate, seed, 5) for seed in SEEDS for rate in RATES]
     fleet = Fleet(task, template, recipe(), RATES, SEEDS, CPU)
     actual = torch.stack([fleet.step(step) for step in range(1, 6)])
@@ -53,7 +53,7 @@ def test_a_fleet_has_the_losses_of_its_runs_one_at_a_time(backbone, name, arm, d
 @pytest.mark.parametrize("backbone", NEW)
 def test_exactly_the_named_parameters_change(backbone, arm, digits, small_backbones):
     """But for Longformer's global projections: no token attends globally, so they have no gradient."""
-    template = fpt.models.build(digits, backbone, *fpt.models.ARMS[arm])
+    template = fpt.models.build(digits, backbone, arm=arm)
     fleet = Fleet(digits, template, recipe(dropout=0.1), RATES, SEEDS, CPU)
     start = fleet.parameters.clone()
     frozen = {name: value.clone() for name, value in {**fleet.shared, **fleet.per_seed}.items()}
@@ -104,7 +104,7 @@ def test_dropout_is_everywhere_the_library_has_it(backbone, of_backbone, digits,
 def test_bfloat16_follows_float32_and_is_of_frozen_matrices_alone(backbone, arm, digits, small_backbones):
     curves = {}
     for kind in ("float32", "bfloat16"):
-        template = fpt.models.build(digits, backbone, *fpt.models.ARMS[arm])
+        template = fpt.models.build(digits, backbone, arm=arm)
         fleet = Fleet(digits, template, recipe(compute_type=kind), RATES, SEEDS, CPU)
         curves[kind] = torch.stack([fleet.step(step) for step in range(1, 7)])
     difference = (curves["bfloat16"] - curves["float32"]).abs()

@@ -115,7 +115,7 @@ def test_a_fleet_equals_the_plain_loop(kind, of_tensors, of_logits, backbone, ar
     rates, steps, kind = [3e-4, 1e-3], 200, getattr(torch, kind)
     # torch's fused Adam takes the clipping factor in float32 only
     settings = recipe(steps=steps, clip=1.0 if kind == torch.float32 else None)
-    template = fpt.models.build(digits, backbone, *fpt.models.ARMS[arm])
+    template = fpt.models.build(digits, backbone, arm=arm)
     fleet = Fleet(digits, template, settings, rates, SEEDS, CPU)
     if kind == torch.float64:
         fleet = in_double(fleet)
@@ -139,7 +139,7 @@ def test_a_fleet_equals_the_plain_loop(kind, of_tensors, of_logits, backbone, ar
 @pytest.mark.parametrize("arm", ["frozen-random", "unfrozen-pretrained"])
 def test_dropout_and_warmup_are_those_of_the_plain_loop(arm, changes, digits, small_backbones):
     warm = recipe(steps=30, **changes)
-    template = fpt.models.build(digits, "small-gpt2", *fpt.models.ARMS[arm])
+    template = fpt.models.build(digits, "small-gpt2", arm=arm)
     fleet = Fleet(digits, template, warm, RATES, SEEDS, CPU)
     for step in range(1, 31):
         fleet.step(step)
@@ -183,7 +183,7 @@ def test_listops_fleet_equals_the_plain_loop(small_backbones):
 
 @pytest.mark.parametrize("arm", list(fpt.models.ARMS))
 def test_exactly_the_named_parameters_change(arm, digits, small_backbones):
-    template = fpt.models.build(digits, "small-gpt2", *fpt.models.ARMS[arm])
+    template = fpt.models.build(digits, "small-gpt2", arm=arm)
     fleet = Fleet(digits, template, recipe(dropout=0.1), RATES, SEEDS, CPU)
     start = fleet.parameters.clone()
     frozen = {name: value.clone() for name, value in {**fleet.shared, **fleet.per_seed}.items()}
@@ -219,7 +219,7 @@ def test_bfloat16_follows_float32(arm, digits, small_backbones):
     for kind in ("float32", "bfloat16"):
         fleet = Fleet(
             digits,
-            fpt.models.build(digits, "small-gpt2", *fpt.models.ARMS[arm]),
+            fpt.models.build(digits, "small-gpt2", arm=arm),
             recipe(compute_type=kind),
             RATES,
             SEEDS,

@@ -9,21 +9,21 @@ import matplotlib as mpl
 import pandas as pd
 from matplotlib.figure import Figure
 
+from fpt import models
 from fpt.evidence.cells import Cell
-from fpt.evidence.runs import SHORT, label
+from fpt.evidence.runs import label
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-# Okabe-Ito: blues are frozen, oranges unfrozen; dark is pretrained, light is random.
-COLOURS = {"FP": "#0072B2", "FR": "#56B4E9", "UP": "#D55E00", "UR": "#E69F00"}
-MARKERS = {"FP": "o", "FR": "s", "UP": "^", "UR": "D"}
-NAMES = {short: arm.replace("-", " ") for arm, short in SHORT.items()}
+COLOURS = {arm.letters: arm.colour for arm in models.ARMS.values()}
+MARKERS = {arm.letters: arm.marker for arm in models.ARMS.values()}
+NAMES = {arm.letters: arm.label for arm in models.ARMS.values()}
 HUES, SHAPES = ({NAMES[short]: look for short, look in by.items()} for by in (COLOURS, MARKERS))  # by the long name
 # What is no arm has no arm's colour; 3:1 or nearly so on white and on black.
-OTHERS = ("#009E73", "#CC79A7", "#7A6FBE", "#8A8A2E", "#2F8F9D", "#A8506E", "#808080", "#B07A4A")
+OTHERS = ("#7A6FBE", "#8A8A2E", "#2F8F9D", "#A8506E", "#808080", "#B07A4A")
 INK = "black"  # what is black takes the colour of the page's text (`svg`)
-GREY = "#808080"  # legible on white and on black
+GREY = models.arms.GREY
 STYLE: dict[Any, Any] = {
     "font.size": 10,
     "axes.titlesize": 10.5,
@@ -122,11 +122,11 @@ def long_name(name: str) -> str:
 
 
 def colour_of(name: str) -> str:
-    return COLOURS.get(name[:2], GREY)
+    return COLOURS.get(name.split(" ")[0], GREY)
 
 
 def marker_of(name: str) -> str:
-    return MARKERS.get(name[:2], "P")
+    return MARKERS.get(name.split(" ")[0], "P")
 
 
 def arm_of(cell: Cell) -> str:

@@ -30,7 +30,7 @@ from fpt.sweeps.study_file import FILE
 TEMPORARY = "fpt-ray-"  # how the name of a workspace on a node begins, in its folder for temporary files
 # What comes back, in the order of writing: the last one says that all are there.
 TABLES = tuple(f"{name}.parquet" for name in (*ledger.TABLES, *ledger.IF_MEASURED))
-FILES = (engines.LOG, engines.FAILED, *TABLES, ledger.WEIGHTS, ledger.NOTEBOOK, ledger.RESULT)
+FILES = (engines.LOG, engines.FAILED, *TABLES, ledger.WEIGHTS, *ledger.ADAPTER, ledger.NOTEBOOK, ledger.RESULT)
 News = dict[str, Any]
 
 

@@ -1,0 +1,140 @@
+"""Arms: what a run starts from, and what of it trains. An arm with a name is one entry of ARMS; whatever names,
+tabulates or draws it reads it here. No torch.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from fpt.errors import SpecError, unknown
+
+# Groups of parameters that a model of a task may have, and one that is attached to it: LoRA's A and B.
+GROUPS = ("input", "output", "layer_norm", "positions", "attention", "feed_forward", "recurrent")
+ADAPTER = "adapter"
+
+# Parts of a group that can be trained by themselves: Lu et al. 2021, Table 14, trains the last attention layer.
+PARTS = {"last_attention": "attention"}
+TRAINABLE = (*GROUPS, ADAPTER, *PARTS)  # in the order of tables
+
+# Named choices of trainable groups. A policy takes those of its groups that the backbone has.
+POLICIES: dict[str, tuple[str, ...]] = {
+    "fpt": ("input", "output", "layer_norm", "positions"),  # Lu et al. 2021, section 2.2
+    "all": GROUPS,
+    "output": ("output",),  # Lu et al. section 3.9
+    "fpt-attention": ("input", "output", "layer_norm", "positions", "attention"),  # Lu et al. section 3.11
+    "fpt-feed-forward": ("input", "output", "layer_norm", "positions", "feed_forward"),
+    "fpt-feed-forward-last-attention": ("input", "output", "layer_norm", "positions", "feed_forward", "last_attention"),
+    "lora": ("input", "output", ADAPTER),  # Hu et al. 2021
+    "fpt-lora": ("input", "output", "layer_norm", "positions", ADAPTER),
+    "matrices": ("input", "output", "attention", "feed_forward"),  # what LoRA adapts, in full
+}
+
+# statistics: every tensor Gaussian, with the mean and standard deviation of the pretrained one (Lu et al. section 3.8).
+INITS = ("pretrained", "random", "statistics")
+
+GREY = "#808080"  # of what has no colour of its own; legible on white and on black
+
+
+@dataclass(frozen=True)
+class Arm:
+    """An initialisation, and a policy or groups that train. Figures draw it by letters, label, colour and marker."""
+
+    init: str
+    trainable: str | tuple[str, ...]
+    letters: str
+    label: str
+    colour: str = GREY
+    marker: str = "P"
+
+    @property
+    def groups(self) -> tuple[str, ...]:
+        """The groups that it asks for; a backbone may not have them all."""
+        return POLICIES[self.trainable] if isinstance(self.trainable, str) else self.trainable
+
+    @property
+    def adapted(self) -> bool:
+        """Whether adapters are attached to the backbone."""
+        return ADAPTER in self.groups
+
+
+# The colours are those of Okabe and Ito, and light tints of them. Blues are frozen, oranges unfrozen, greens adapted;
+# dark is pretrained, light is random.
+ARMS: dict[str, Arm] = {
+    # Rothermel et al. 2021, section 3
+    "frozen-pretrained": Arm("pretrained", "fpt", "FP", "frozen pretrained", "#0072B2", "o"),
+    "frozen-random": Arm("random", "fpt", "FR", "frozen random", "#56B4E9", "s"),
+    "unfrozen-pretrained": Arm("pretrained", "all", "UP", "unfrozen pretrained", "#D55E00", "^"),
+    "unfrozen-random": Arm("random", "all", "UR", "unfrozen random", "#E69F00", "D"),
+    # adapters (Hu et al. 2021), and what they are compared with
+    "lora-pretrained": Arm("pretrained", "lora", "LP", "LoRA pretrained", "#009E73", "v"),
+    "lora-random": Arm("random", "lora", "LR", "LoRA random", "#66C2A5", "<"),
+    "fpt-lora-pretrained": Arm("pretrained", "fpt-lora", "FLP", "frozen with LoRA, pretrained", "#5E8C31", ">"),
+    "matrices-pretrained": Arm("pretrained", "matrices", "MP", "matrices only, pretrained", "#CC79A7", "X"),
+}
+FOUR = ("frozen-pretrained", "frozen-random", "unfrozen-pretrained", "unfrozen-random")  # of Rothermel et al.
+
+
+@dataclass(frozen=True)
+class Adapters:
+    """LoRA (Hu et al. 2021): every matrix W that is a target becomes W + (alpha / rank) B A. A is (rank, in),
+    B (out, rank); both train in float32, and biases stay frozen. The fused query, key and value of GPT-2 are one
+    matrix, with one A and one B."""
+
+    rank: int = 8
+    alpha: float = 32.0
+    targets: Literal["attention", "feed_forward", "both"] = "both"
+
+    @property
+    def groups(self) -> tuple[str, ...]:
+        """The parameter groups whose matrices are adapted."""
+        return ("attention", "feed_forward") if self.targets == "both" else (self.targets,)
+
+
+ADAPTERS = ("rank", "alpha", "targets")  # its fields, which are fields of a sweep too
+
+
+def arm(name: str) -> Arm:
+    """The arm `name`: an entry of ARMS, or any combination by `<policy>-<init>` or `<group>+<group>-<init>`.
+
+    Raises SpecError for any other name.
+    """
+    if name in list(ARMS):  # a list as name is no key
+        return ARMS[name]
+    trainable, _, init = str(name).rpartition("-")
+    groups = tuple(trainable.split("+"))
+    if init in INITS and trainable in POLICIES:
+        return Arm(init, trainable, name, name)
+    if init in INITS and all(group in TRAINABLE for group in groups):
+        return Arm(init, groups, name, name)
+    raise unknown("arm", name, ARMS)
+
+
+def name_of(init: str, trainable: str | tuple[str, ...]) -> str:
+    """The name of an arm in ARMS, else `<trainable>-<init>` with groups joined by +."""
+    wanted = (init, trainable if isinstance(trainable, str) else set(trainable))
+    for name, entry in ARMS.items():
+        if wanted == (entry.init, entry.trainable if isinstance(entry.trainable, str) else set(entry.trainable)):
+            return name
+    return f"{trainable if isinstance(trainable, str) else '+'.join(trainable)}-{init}"
+
+
+def adapted(trainable: str | Sequence[str]) -> bool:
+    """Whether a policy, or a list of groups, trains adapters."""
+    return ADAPTER in (POLICIES.get(trainable, ()) if isinstance(trainable, str) else trainable)
+
+
+def check_adapters(backbone: str, groups: tuple[str, ...], fields: Mapping[str, Any], where: str = "") -> Adapters:
+    """The adapters of a backbone with these parameter groups. SpecError where it has no matrices to adapt."""
+    adapters = Adapters(**fields)
+    if adapters.targets not in ("attention", "feed_forward", "both"):
+        raise SpecError(f"targets = {adapters.targets!r}{where}: must be attention, feed_forward or both")
+    if isinstance(adapters.rank, bool) or not isinstance(adapters.rank, int) or adapters.rank < 1:
+        raise SpecError(f"rank = {adapters.rank!r}{where}: must be a whole number from 1")
+    if not 0 < adapters.alpha < float("inf"):
+        raise SpecError(f"alpha = {adapters.alpha!r}{where}: must be a finite number above 0")
+    if lacking := [group for group in adapters.groups if group not in groups]:
+        raise SpecError(
+            f"backbone {backbone!r}{where} has no group {lacking[0]}, whose matrices adapters are for; "
+            f"it has {', '.join(groups)}"
+        )
+    return adapters
