@@ -12,6 +12,8 @@ from torch import Generator, Tensor
 
 import fpt
 from fpt import papers
+from fpt.evidence import load_runs
+from fpt.evidence.show import plot
 from fpt.models import ARMS, BACKBONES, POLICIES, TRANSFORMER, Arm, Backbone
 from fpt.sweeps.study import load_study
 from fpt.tasks import TASKS, Entry
@@ -97,6 +99,25 @@ def _extended(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(BACKBONES, "nano", NANO)
     monkeypatch.setitem(POLICIES, "readout", ("output", "positions"))
     monkeypatch.setitem(ARMS, "readout-random", Arm("random", "readout", "RR", "read-out, random", "#123456", "*"))
+
+
+def test_an_arm_is_one_entry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It trains, is tabulated by its letters, and drawn in its colour."""
+    made_up = Arm("pretrained", ("output", "layer_norm"), "NP", "norms, pretrained", "#123456", "*")
+    monkeypatch.setitem(ARMS, "norms-pretrained", made_up)
+    (tmp_path / "study.yaml").write_text(
+        "defaults: {steps: 2, evaluations: 1, learning_rates: [1e-3], extend: 0, seeds: [0], compute_type: float32}\n"
+        "sweeps:\n  - {task: digits, arm: [norms-pretrained, frozen-pretrained]}\n"
+    )
+    study = load_study(tmp_path)
+    for spec in study.sweeps:
+        fpt.sweeps.run_sweep(spec, tmp_path / spec.folder_name)
+    runs = load_runs(tmp_path)
+    assert set(runs["label"]) == {"NP", "FP"}
+    assert study.sweeps[0].arm == "norms-pretrained"
+    _, model = fpt.sweeps.prepare(study.sweeps[0])
+    assert trained_groups(model) == {"output", "layer_norm"}
+    assert (plot.colour_of("NP"), plot.marker_of("NP"), plot.long_name("NP")) == ("#123456", "*", "norms, pretrained")
 
 
 def trained_groups(template: Any) -> set[str]:

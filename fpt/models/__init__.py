@@ -60,10 +60,17 @@ def trainable_groups(
     A policy takes those of its groups that the backbone has: of `none`, whose groups are `input` and `output`, `fpt`
     and `all` train these two. A list means every group it names.
     Raises SpecError for an unknown policy or group, for a group named by hand that the backbone does not have, and for
-    a policy that leaves nothing to train.
+    a policy that leaves nothing to train, and for adapters of a backbone that has no matrices for them.
     """
     has = groups_of(backbone, backbone_options)
-    has += (ADAPTER,) if adapted(trainable) else ()
+    if adapted(trainable):
+        if not {"attention", "feed_forward"} & {*has}:
+            where = f" ({source})" if source else ""
+            raise SpecError(
+                f"backbone {backbone!r}{where} takes no adapters: they are for matrices of attention and feed_forward, "
+                f"and it has {', '.join(has)}"
+            )
+        has += (ADAPTER,)
     if isinstance(trainable, str):
         check_known("trainable policy", trainable, POLICIES, source)
         _known_groups(POLICIES[trainable], f"policy {trainable!r}")

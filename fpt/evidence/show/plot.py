@@ -12,13 +12,15 @@ from matplotlib.figure import Figure
 from fpt import models
 from fpt.evidence.cells import Cell
 from fpt.evidence.runs import label
+from fpt.models import Arm
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-COLOURS = {arm.letters: arm.colour for arm in models.ARMS.values()}
-MARKERS = {arm.letters: arm.marker for arm in models.ARMS.values()}
-NAMES = {arm.letters: arm.label for arm in models.ARMS.values()}
+FOUR = [models.ARMS[name] for name in models.FOUR]
+COLOURS = {arm.letters: arm.colour for arm in FOUR}
+MARKERS = {arm.letters: arm.marker for arm in FOUR}
+NAMES = {arm.letters: arm.label for arm in FOUR}
 HUES, SHAPES = ({NAMES[short]: look for short, look in by.items()} for by in (COLOURS, MARKERS))  # by the long name
 # What is no arm has no arm's colour; 3:1 or nearly so on white and on black.
 OTHERS = ("#7A6FBE", "#8A8A2E", "#2F8F9D", "#A8506E", "#808080", "#B07A4A")
@@ -114,19 +116,24 @@ def runs_of(cells: Iterable[Cell]) -> pd.DataFrame:
     return pd.concat(frames) if frames else pd.DataFrame(columns=["sweep", "seed", "study", "commit"])
 
 
+def named(letters: str) -> Arm:
+    """The arm with these letters; a grey one for what has none."""
+    return next((arm for arm in models.ARMS.values() if arm.letters == letters), Arm("", "", letters, letters))
+
+
 def long_name(name: str) -> str:
     """FR fixed -> frozen random, fixed."""
     short, *rest = name.split(" ")
     words = [word.replace("x", "gain ", 1) if word.startswith("x") else word for word in rest]
-    return ", ".join([NAMES.get(short, short), *words])
+    return ", ".join([named(short).label, *words])
 
 
 def colour_of(name: str) -> str:
-    return COLOURS.get(name.split(" ")[0], GREY)
+    return named(name.split(" ")[0]).colour
 
 
 def marker_of(name: str) -> str:
-    return MARKERS.get(name.split(" ")[0], "P")
+    return named(name.split(" ")[0]).marker
 
 
 def arm_of(cell: Cell) -> str:

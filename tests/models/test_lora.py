@@ -1,0 +1,243 @@
+"""LoRA's adapters: peft's numbers, what trains, what is kept, what is refused."""
+
+from pathlib import Path
+from typing import Any
+
+import peft
+import pytest
+import torch
+from safetensors.torch import load_file
+from small_models import short_recipe
+from torch import Tensor, nn
+
+import fpt
+from fpt.errors import SpecError
+from fpt.models import lora
+from fpt.sweeps.spec import resolve
+from fpt.tasks.task import Task
+from fpt.training import train_fleet
+from fpt.training.fleet import Fleet
+from fpt.training.loop import Training
+
+CPU = torch.device("cpu")
+RATES, SEEDS = [1e-3, 1e-2], [0, 1]
+TARGETS = {
+    "small-gpt2": {"attention": ["c_attn", "attn.c_proj"], "feed_forward": ["c_fc", "mlp.c_proj"]},
+    "small-library": {
+        "attention": ["q_proj", "k_proj", "v_proj", "o_proj"],
+        "feed_forward": ["gate_proj", "up_proj", "down_proj"],
+    },
+}
+
+
+def with_peft(library: nn.Module, backbone: str, rank: int, alpha: int, targets: str) -> Any:
+    """The library's model with adapters of peft on the targets."""
+    groups = TARGETS[backbone]
+    modules = [*groups["attention"], *groups["feed_forward"]] if targets == "both" else groups[targets]
+    config = peft.LoraConfig(
+        r=rank, lora_alpha=alpha, lora_dropout=0.0, target_modules=modules, fan_in_fan_out=backbone == "small-gpt2"
+    )
+    return peft.get_peft_model(library, config)
+
+
+class Reference(nn.Module):
+    """Input layer, peft's model, output layer at the last token: what a reader would write."""
+
+    def __init__(self, backbone: Any, start: dict[str, Tensor]) -> None:
+        super().__init__()
+        self.backbone = backbone
+        self.input = nn.Linear(*start["input_layer.weight"].shape[::-1])
+        self.output = nn.Linear(*start["output_layer.weight"].shape[::-1])
+        layers = {"input_layer": self.input, "output_layer": self.output}
+        self.ours = {
+            f"{name}.{part}": getattr(layer, part) for name, layer in layers.items() for part in ("weight", "bias")
+        }
+        for name, parameter in backbone.named_parameters():
+            for peft_part, part in ((".lora_A.default.weight", lora.A), (".lora_B.default.weight", lora.B)):
+                if name.endswith(peft_part):
+                    inside = name.removeprefix("base_model.model.").removesuffix(peft_part)
+                    self.ours[f"backbone.{inside}{part}"] = parameter
+        with torch.no_grad():
+            for name, parameter in self.ours.items():
+                parameter.copy_(start[name])
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        hidden = self.backbone(inputs_embeds=self.input(tokens)).last_hidden_state
+        logits: Tensor = self.output(hidden[:, -1])
+        return logits
+
+
+@pytest.mark.parametrize("targets", ["attention", "feed_forward", "both"])
+@pytest.mark.parametrize("backbone", list(TARGETS))
+def test_three_steps_of_adam_are_those_of_peft(
+    backbone: str, targets: str, digits: Task, small_backbones: dict[str, Any]
+) -> None:
+    template = fpt.models.build(digits, backbone, arm="lora-pretrained", rank=4, alpha=16, targets=targets)
+    start = template.initialise(1)
+    reference = Reference(with_peft(small_backbones[backbone].eval(), backbone, 4, 16, targets), start)
+    assert set(reference.ours) == set(template.trainable)
+    fleet = Fleet(digits, template, short_recipe(clip=None), [1e-2], [1], CPU)
+    optimizer = torch.optim.Adam(reference.ours.values(), lr=1e-2)
+    for step in range(1, 4):
+        batch = fleet.batch(step - 1)
+        logits = reference(digits.encode(batch.inputs[0]))
+        ours = fleet.logits(fleet.cut(fleet.parameters), fleet.encode(batch.inputs), None, fleet.all_runs)
+        torch.testing.assert_close(ours[0, 0, :, 0], logits, rtol=1e-4, atol=1e-5)
+        loss = nn.functional.cross_entropy(logits, batch.targets[0, :, 0])
+        optimizer.zero_grad()
+        loss.backward()  # type: ignore[no-untyped-call]
+        optimizer.step()
+        fleet.step(step, batch)
+    flat = torch.cat([reference.ours[name].detach().flatten() for name in fleet.names])
+    torch.testing.assert_close(fleet.parameters[0], flat, rtol=1e-3, atol=1e-5)
+
+
+@pytest.mark.parametrize("arm", ["lora-pretrained", "lora-random", "fpt-lora-pretrained"])
+@pytest.mark.parametrize("backbone", ["small-gpt2", "small-bert", "small-library"])
+def test_a_fleet_equals_single_runs(backbone: str, arm: str, digits: Task, small_backbones: dict[str, Any]) -> None:
+    template = fpt.models.build(digits, backbone, arm=arm, rank=2)
+    recipe = short_recipe(dropout=0.1)
+    together = train_fleet(digits, template, recipe, RATES, SEEDS).curves
+    for rate in RATES:
+        for seed in SEEDS:
+            alone = train_fleet(digits, template, recipe, [rate], [seed]).curves
+            same = together[(together["learning_rate"] == rate) & (together["seed"] == seed)].reset_index(drop=True)
+            assert (alone["validation_loss"] - same["validation_loss"]).abs().max() < 1e-4
+
+
+def test_before_training_the_model_is_its_backbone(digits: Task, small_backbones: dict[str, Any]) -> None:
+    plain = Fleet(digits, fpt.models.build(digits, "small-gpt2"), short_recipe(), [1e-3], [0], CPU)
+    adapted = fpt.models.build(digits, "small-gpt2", arm="lora-pretrained")
+    fleet = Fleet(digits, adapted, short_recipe(), [1e-3], [0], CPU)
+    tokens = plain.encode(plain.batch(0).inputs)
+    first, second = (each.logits(each.cut(each.parameters), tokens, None, each.all_runs) for each in (plain, fleet))
+    assert torch.equal(first, second)
+    assert not fleet.per_seed  # frozen weights are held once, whatever the seeds
+
+
+def test_a_starts_within_the_fan_in_and_follows_the_seed(digits: Task, small_backbones: dict[str, Any]) -> None:
+    template = fpt.models.build(digits, "small-gpt2", arm="lora-pretrained", rank=16)
+    one, again, two = (template.initialise(seed) for seed in (0, 0, 1))
+    for name in template.trainable:
+        if name.endswith(lora.A):
+            bound = one[name].shape[1] ** -0.5
+            assert 0.8 * bound < one[name].abs().max() <= bound
+            assert torch.equal(one[name], again[name])
+            assert not torch.equal(one[name], two[name])
+
+
+def test_what_trains_is_counted(digits: Task, small_backbones: dict[str, Any]) -> None:
+    template = fpt.models.build(digits, "small-gpt2", arm="lora-pretrained", rank=3)
+    width, layers = template.width, template.layers
+    matrices = [(width, 3 * width), (width, width), (width, 4 * width), (4 * width, width)]
+    assert template.report().loc["adapter", "trainable"] == layers * sum(3 * (wide + high) for wide, high in matrices)
+
+
+@pytest.mark.parametrize(
+    ("backbone", "how", "named"),
+    [
+        ("lstm", {"init": "random", "trainable": "lora"}, ("lstm", "adapters", "recurrent")),
+        ("none", {"init": "random", "trainable": "lora"}, ("none", "adapters")),
+        ("small-gpt2", {"arm": "lora-pretrained", "rank": 17}, ("rank = 17", "c_attn", "16")),
+        ("small-gpt2", {"arm": "lora-pretrained", "rank": 0}, ("rank = 0",)),
+        ("small-gpt2", {"arm": "lora-pretrained", "alpha": -1.0}, ("alpha = -1.0",)),
+        ("small-gpt2", {"arm": "lora-pretrained", "targets": "all"}, ("targets = 'all'", "feed_forward")),
+    ],
+)
+def test_adapters_that_do_not_fit_are_refused(
+    backbone: str, how: dict[str, Any], named: tuple[str, ...], digits: Task, small_backbones: dict[str, Any]
+) -> None:
+    with pytest.raises(SpecError) as error:
+        fpt.models.build(digits, backbone, **how)
+    assert all(word in str(error.value) for word in named)
+
+
+def test_experts_take_no_adapters(digits: Task, tmp_path: Path) -> None:
+    from transformers import MixtralConfig, MixtralModel
+
+    config = MixtralConfig(
+        hidden_size=16, intermediate_size=16, num_hidden_layers=2, num_attention_heads=2, num_key_value_heads=1,
+        num_local_experts=2, vocab_size=11, sliding_window=None,
+    )  # fmt: skip
+    MixtralModel(config).save_pretrained(tmp_path)
+    name = f"hub:{tmp_path}"
+    with pytest.raises(SpecError, match="experts"):
+        fpt.models.build(digits, name, arm="lora-pretrained")
+    alone = fpt.models.build(digits, name, arm="lora-pretrained", targets="attention")
+    assert alone.report().loc["adapter", "trainable"] > 0
+
+
+FIELDS = {"task": "digits", "learning_rates": [1e-3], "seeds": [0]}
+
+
+def test_a_field_that_cannot_matter_is_refused() -> None:
+    with pytest.raises(SpecError, match="rank = 4"):
+        resolve({**FIELDS, "arm": "frozen-pretrained", "rank": 4})
+    assert (
+        resolve({**FIELDS, "arm": "frozen-pretrained"}).hash
+        == resolve({**FIELDS, "arm": "frozen-pretrained", "rank": 8}).hash
+    )
+    four, eight = (resolve({**FIELDS, "arm": "lora-pretrained", "rank": rank}) for rank in (4, 8))
+    assert four.hash != eight.hash
+    assert four.arm == "lora-pretrained"
+
+
+def test_defaults_of_a_study_reach_the_arms_that_have_adapters(tmp_path: Path) -> None:
+    (tmp_path / "study.yaml").write_text(
+        "defaults: {rank: 2, steps: 2, learning_rates: [1e-3], seeds: [0], compute_type: float32}\n"
+        "sweeps:\n  - {task: digits, arm: [frozen-pretrained, lora-pretrained, unfrozen-pretrained]}\n"
+    )
+    assert [spec.rank for spec in fpt.sweeps.load_study(tmp_path).sweeps] == [8, 2, 8]
+    (tmp_path / "study.yaml").write_text(
+        "defaults: {steps: 2, learning_rates: [1e-3], seeds: [0], compute_type: float32}\n"
+        "sweeps:\n  - {task: digits, rank: 2, arm: [frozen-pretrained, lora-pretrained]}\n"
+    )
+    with pytest.raises(SpecError, match="frozen-pretrained has no adapters"):
+        fpt.sweeps.load_study(tmp_path)
+
+
+def short(**fields: Any) -> Any:
+    recipe = {name: value for name, value in short_recipe(steps=4).model_dump().items() if value is not None}
+    return resolve({**FIELDS, "backbone": "small-gpt2", "rank": 2, **recipe, "clip": 1.0, **fields})
+
+
+def test_peft_loads_the_adapters_that_a_sweep_keeps(tmp_path: Path, small_backbones: dict[str, Any]) -> None:
+    spec = short(arm="lora-pretrained", measures=["adapter", "weights"], learning_rates=[3e-2])
+    folder = tmp_path / spec.folder_name
+    fpt.sweeps.run_sweep(spec, folder)
+    loaded = peft.PeftModel.from_pretrained(small_backbones["small-gpt2"], str(folder)).eval()
+    merged = small_backbones["small-gpt2"].eval()
+    kept = load_file(folder / "weights.safetensors")
+    assert not any(lora.is_part(name) for name in kept)
+    state = merged.state_dict()
+    state |= {name: tensor for full, tensor in kept.items() if (name := full.removeprefix("backbone.")) in state
+              if tensor.shape == state[name].shape}  # fmt: skip
+    merged.load_state_dict(state)
+    plain = small_backbones["small-gpt2"].eval()
+    x = torch.randn(3, 8, merged.config.hidden_size, generator=torch.Generator().manual_seed(0))
+    with torch.no_grad():
+        adapted, whole, before = (model(inputs_embeds=x).last_hidden_state for model in (loaded, merged, plain))
+    torch.testing.assert_close(adapted, whole, rtol=1e-4, atol=1e-5)
+    assert not torch.allclose(adapted, before, rtol=1e-3)
+
+
+def test_an_arm_without_adapters_keeps_none() -> None:
+    with pytest.raises(SpecError, match="adapter"):
+        fpt.sweeps.prepare(resolve({**FIELDS, "arm": "frozen-pretrained", "measures": ["adapter"]}))
+
+
+def test_going_on_gives_the_same_bytes(digits: Task, small_backbones: dict[str, Any]) -> None:
+    def training() -> Training:
+        template = fpt.models.build(digits, "small-gpt2", arm="lora-pretrained", rank=2)
+        return Training(Fleet(digits, template, short_recipe(dropout=0.1), RATES, SEEDS, CPU))
+
+    whole, first, second = training(), training(), training()
+    for _ in range(6):
+        whole.step()
+    for _ in range(3):
+        first.step()
+    second.load({name: tensor.clone() for name, tensor in first.state().items()})
+    for _ in range(3):
+        second.step()
+    for name, table in whole.tables().items():
+        assert table.equals(second.tables()[name]), name
