@@ -120,8 +120,9 @@ class Fleet:
         self.names = sorted(names, key=place)
         self.shapes = [shapes[name] for name in self.names]
         pieces: list[list[str]] = []
-        for (_, _, large), alike in groupby(self.names, place):
-            pieces += [[name] for name in alike] if large else [list(alike)]
+        for (_, _, large), group in groupby(self.names, place):
+            alike = list(group)
+            pieces += [[name] for name in alike] if large else [alike]
         self.within = [[shapes[name].numel() for name in piece] for piece in pieces]  # sizes of a piece's tensors
         self.pieces = [sum(sizes) for sizes in self.within]
         self.kinds = [
@@ -236,6 +237,7 @@ class Fleet:
 
     def _forward(self, pieces: Tensors, masks: Tensors, per_seed: Named, inputs: Named) -> Tensor:
         """`logits` of runs that are a rectangle of as many seeds as `inputs` are for."""
+
         def one(pieces: Tensors, masks: Tensors, frozen: Named, inputs: Named) -> Tensor:
             tensors = [
                 tensor

@@ -36,7 +36,7 @@ class Recipe(BaseModel):
     warmup: Annotated[float, Field(ge=0, lt=1)] = 0.0  # share of the steps over which the rate rises linearly
     # constant, or along half a cosine to a tenth of the rate at the last step, from the end of the warm-up on
     schedule: Literal["constant", "cosine"] = "constant"
-    # rate of the input and output layers, whatever that of the rest is; warm-up and schedule act on both. None: the same
+    # of the input and output layers, whatever that of the rest is; warm-up and schedule multiply both. None: the same
     head_rate: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
     weight_decay: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 0.0
     dropout: Annotated[float, Field(ge=0, lt=1)] = 0.1
