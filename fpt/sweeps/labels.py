@@ -11,6 +11,7 @@ IN_LABEL = {"task", "init", "trainable", "random_init", "random_gain", "input_in
 HOW_LONG = {*GRID, *BUDGET}  # named only where nothing else tells two sweeps apart
 WORDS = {
     "backbone": "{}", "compute_type": "{}", "shuffle_tokens": "shuffled tokens", "warmup": "warm-up {:g}",
+    "schedule": "{} schedule", "head_rate": "head rate {:g}", "weight_decay": "weight decay {:g}",
     "learning_rates": "rates {}", "seeds": "seeds {}",
 }  # fmt: skip
 

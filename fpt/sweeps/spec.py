@@ -199,6 +199,9 @@ class SweepSpec(Recipe):
         words += [] if self.data_fraction == 1 else [f"{100 * self.data_fraction:g}% of the data"]
         words += ["shuffled tokens"] if self.shuffle_tokens else []
         words += [f"warm-up {self.warmup:g}"] if self.warmup else []
+        words += [] if self.schedule == "constant" else [f"{self.schedule} schedule"]
+        words += [] if self.head_rate is None else [f"head rate {self.head_rate:g}"]
+        words += [f"weight decay {self.weight_decay:g}"] if self.weight_decay else []
         words += [] if self.clip == Recipe().clip else ["no clipping" if self.clip is None else f"clip {self.clip:g}"]
         words += [] if self.dropout == Recipe().dropout else [f"dropout {self.dropout:g}"]
         words += ["bfloat16"] if self.compute_type == "bfloat16" else []
@@ -247,6 +250,8 @@ def resolve(fields: Mapping[str, Any], source: str = "", hints: Mapping[str, str
         )
     tasks.check(spec.task, spec.variant, spec.task_options, source)
     models.check(spec.backbone, spec.backbone_options, spec.init, spec.trainable, source, spec.adapters)
+    groups = models.trainable_groups(spec.trainable, spec.backbone, source, spec.backbone_options)
+    spec.check_trainable(groups, source)
     return spec
 
 

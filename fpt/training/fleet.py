@@ -7,6 +7,7 @@ backward pass needs no batching rules. A run in a fleet equals the run alone, dr
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import chain, groupby
 from typing import Any
 
 import torch
@@ -20,7 +21,7 @@ from fpt.seeds import generator
 from fpt.tasks.arrays import Examples
 from fpt.tasks.task import Split, Task
 from fpt.training import resources
-from fpt.training.recipe import Recipe
+from fpt.training.recipe import HEAD, Recipe
 
 LARGE = 16_384  # numbers of a tensor that is a piece of its own
 CHANGED = ("parameters", "moments", "adam_steps", "alive", "diverged_at")  # tensors of a fleet, by every step
@@ -105,19 +106,37 @@ class Fleet:
                 self.per_seed[name] = torch.stack(values)
 
     def _lay_out(self, names: Sequence[str]) -> None:
-        """Columns of the matrix: small tensors first and together, then the large ones, each a piece of its own.
+        """Columns of the matrix: small tensors first and together, then the large ones, each a piece of its own; so for
+        the tensors of each of the optimizer's groups.
 
         Gradients are taken piece by piece: one for all columns would copy every gradient once more (Adam's time
         again, for an unfrozen GPT-2), and one for each small tensor would cost 20 µs each and step.
         """
         shapes = self.template.shapes
-        self.names = sorted(names, key=lambda name: shapes[name].numel() >= LARGE)
+
+        def place(name: str) -> tuple[bool, bool, bool]:
+            return (*self._update_of(name), shapes[name].numel() >= LARGE)
+
+        self.names = sorted(names, key=place)
         self.shapes = [shapes[name] for name in self.names]
-        sizes = [shape.numel() for shape in self.shapes]
-        small = sum(size for size in sizes if size < LARGE)
-        self.pieces = [small] * bool(small) + [size for size in sizes if size >= LARGE]
-        kinds = [self._kind(name) for name, size in zip(self.names, sizes, strict=True) if size >= LARGE]
-        self.kinds = [torch.float32] * bool(small) + kinds
+        pieces: list[list[str]] = []
+        for (_, _, large), group in groupby(self.names, place):
+            alike = list(group)
+            pieces += [[name] for name in alike] if large else [alike]
+        self.within = [[shapes[name].numel() for name in piece] for piece in pieces]  # sizes of a piece's tensors
+        self.pieces = [sum(sizes) for sizes in self.within]
+        self.kinds = [
+            self._kind(piece[0]) if size >= LARGE and len(piece) == 1 else torch.float32
+            for piece, size in zip(pieces, self.pieces, strict=True)
+        ]
+        self.updates = [self._update_of(piece[0]) for piece in pieces]
+
+    def _update_of(self, name: str) -> tuple[bool, bool]:
+        """Whether a tensor trains at the rate of the head, and whether it decays: the optimizer's groups."""
+        group, matrix = self.template.groups[name], len(self.template.shapes[name]) > 1
+        # The biases of all experts of a mixture are one tensor of two dimensions.
+        decays = matrix and group != "layer_norm" and not name.endswith("bias")
+        return self.recipe.head_rate is not None and group in HEAD, self.recipe.weight_decay > 0 and decays
 
     def _kind(self, name: str) -> torch.dtype:
         """The type in which a tensor is computed with: matrices of ours in the compute type, frozen or not. What the
@@ -136,14 +155,23 @@ class Fleet:
         return [piece.to(kind) for piece, kind in zip(pieces, self.kinds, strict=True)]
 
     def _make_optimizers(self) -> None:
-        """One Adam a run, on views of its row; moments and steps are matrices too (for checkpoints)."""
+        """One AdamW a run, on views of its row; moments and steps are matrices too (for checkpoints). Without weight
+        decay it is Adam."""
         runs = len(self.parameters)
         self.moments = self.parameters.new_zeros(2, *self.parameters.shape)
         self.adam_steps = torch.zeros(runs, len(self.pieces), device=self.device)
         self.optimizers = []
         for run in range(runs):
             row, first, second = (part.split(self.pieces) for part in (self.parameters[run], *self.moments[:, run]))
-            optimizer = torch.optim.Adam(list(row), lr=self.rates[run % len(self.rates)], fused=True)
+            groups = [
+                {
+                    "params": [piece for _, piece in alike],
+                    "initial_lr": self.recipe.head_rate if head else self.rates[run % len(self.rates)],
+                    "weight_decay": self.recipe.weight_decay if decays else 0.0,
+                }
+                for (head, decays), alike in groupby(zip(self.updates, row, strict=True), lambda pair: pair[0])
+            ]
+            optimizer = torch.optim.AdamW(groups, fused=True)
             for piece, *state in zip(row, self.adam_steps[run], first, second, strict=True):
                 optimizer.state[piece] = dict(zip(("step", "exp_avg", "exp_avg_sq"), state, strict=True))
             self.optimizers.append(optimizer)
@@ -209,10 +237,13 @@ class Fleet:
 
     def _forward(self, pieces: Tensors, masks: Tensors, per_seed: Named, inputs: Named) -> Tensor:
         """`logits` of runs that are a rectangle of as many seeds as `inputs` are for."""
-        small = [shape.numel() for shape in self.shapes if shape.numel() < LARGE]
 
         def one(pieces: Tensors, masks: Tensors, frozen: Named, inputs: Named) -> Tensor:
-            tensors = [*pieces[0].split(small), *pieces[1:]] if small else pieces
+            tensors = [
+                tensor
+                for piece, sizes in zip(pieces, self.within, strict=True)
+                for tensor in (piece.split(sizes) if len(sizes) > 1 else [piece])  # to split one would copy a gradient
+            ]
             named = {
                 name: piece.view(shape) for name, piece, shape in zip(self.names, tensors, self.shapes, strict=True)
             }
@@ -269,16 +300,18 @@ class Fleet:
         return losses.detach()
 
     def _update(self, gradients: Sequence[Tensor], norms: Tensor, step: int) -> None:
-        """Adam, on gradients clipped to norm `clip`; a diverged run keeps its last finite parameters."""
-        warm = min(1.0, step / (self.recipe.warmup * self.recipe.steps)) if self.recipe.warmup else 1.0
+        """AdamW, on gradients clipped to norm `clip`; a diverged run keeps its last finite parameters."""
+        share = self.recipe.share_of_rate(step)
         dead = (~self.alive).float()
         # Adam divides gradients by grad_scale and does nothing where found_inf is 1: no pass over them of our own.
         excess = torch.ones_like(norms) if self.recipe.clip is None else (norms + 1e-6) / self.recipe.clip
         for place, scale, *parts in zip(self.active.places, excess.clamp(min=1).float(), *gradients, strict=True):
             optimizer: Any = self.optimizers[place]
             optimizer.grad_scale, optimizer.found_inf = scale, dead[place]
-            optimizer.param_groups[0]["lr"] = self.rates[place % len(self.rates)] * warm
-            for piece, part in zip(optimizer.param_groups[0]["params"], parts, strict=True):
+            for group in optimizer.param_groups:
+                group["lr"] = group["initial_lr"] * share
+            pieces = chain.from_iterable(group["params"] for group in optimizer.param_groups)
+            for piece, part in zip(pieces, parts, strict=True):
                 piece.grad = part
             optimizer.step()
 

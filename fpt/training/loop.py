@@ -185,6 +185,7 @@ def train(
     """
     place = find_device(device)
     check_model(task, template)
+    recipe.check_trainable(template.trainable_groups)
     learning_rates, seeds = check_lists(learning_rates, seeds)
     folder = None if checkpoints is None else Folder(Path(checkpoints))
     made_by = identify(task, template, recipe, place)

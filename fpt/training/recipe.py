@@ -1,9 +1,12 @@
 """What all runs of a fleet share."""
 
 import math
+from collections.abc import Collection
 from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
+
+from fpt.errors import SpecError
 
 Count = Annotated[int, Field(ge=1, lt=2**31, strict=True)]  # strict: True and 8.0 are no counts
 
@@ -14,10 +17,17 @@ KEPT = (WEIGHTS, ADAPTER)  # files that the best run of the first seed leaves
 
 
 BUDGETS = 6  # reported budgets: all steps, half of them, and so on
+HEAD = ("input", "output")  # the groups that train at the rate of the head
+LAST_RATE = 0.1  # of the full rate: where a cosine schedule ends
 
 
 class Recipe(BaseModel):
-    """The training recipe: Adam with PyTorch's defaults, a constant learning rate (Lu et al. 2021, appendix C)."""
+    """The training recipe: Adam with PyTorch's defaults, a constant learning rate (Lu et al. 2021, appendix C).
+
+    Weight decay is decoupled (AdamW): a step also takes the rate times `weight_decay` off a tensor. It acts on matrices
+    and tables, those of tokens and positions included, as in nanoGPT and in the library's Trainer; not on layer norms,
+    on biases, or on any other tensor of fewer than two dimensions.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -25,6 +35,11 @@ class Recipe(BaseModel):
     batch_size: Count = 8  # Rothermel et al. 2021, section 3
     clip: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = 1.0  # global gradient norm of one run; None: off
     warmup: Annotated[float, Field(ge=0, lt=1)] = 0.0  # share of the steps over which the rate rises linearly
+    # constant, or along half a cosine to a tenth of the rate at the last step, from the end of the warm-up on
+    schedule: Literal["constant", "cosine"] = "constant"
+    # of the input and output layers, whatever that of the rest is; warm-up and schedule multiply both. None: the same
+    head_rate: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
+    weight_decay: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 0.0
     dropout: Annotated[float, Field(ge=0, lt=1)] = 0.1
     evaluations: Count = 20  # even in the logarithm of the step; the budgets come on top
     # Sizes of the samples that the seed draws; None: all examples.
@@ -37,11 +52,29 @@ class Recipe(BaseModel):
     def budgets(self) -> list[int]:
         """Steps at which runs are tested: N/32, N/16, ..., N, distinct, at least 1.
 
-        A run is there what a run of so many steps would be, since its rate is constant. With `warmup` it is not, and
-        the last step is the only budget.
+        A run is there what a run of so many steps would be, since its rate is constant. With `warmup` or a `schedule`
+        it is not, and the last step is the only budget.
         """
-        shares = [1] if self.warmup else [2**k for k in range(BUDGETS)]
+        shares = [2**k for k in range(BUDGETS)] if self.schedule == "constant" and not self.warmup else [1]
         return sorted({max(1, round(self.steps / share)) for share in shares})
+
+    def share_of_rate(self, step: int) -> float:
+        """By what the rates are multiplied at a step, from 1: warm-up and schedule. At its end the first is 1, and the
+        first step of a run without it has the full rate."""
+        warm = max(1.0, self.warmup * self.steps)
+        if step <= warm or self.schedule == "constant":
+            return min(1.0, step / warm)
+        return LAST_RATE + (1 - LAST_RATE) * (1 + math.cos(math.pi * (step - warm) / (self.steps - warm))) / 2
+
+    def check_trainable(self, groups: Collection[str], source: str = "") -> None:
+        """Refuse (SpecError) a rate for the head where what trains is all of the head, or none of it."""
+        head = [group for group in groups if group in HEAD]
+        if self.head_rate is not None and len(head) in (0, len(groups)):
+            where = f" ({source})" if source else ""
+            raise SpecError(
+                f"head_rate = {self.head_rate:g}: it is the rate of input and output, while learning_rates are those "
+                f"of the rest, so groups of both kinds must train; here only {', '.join(groups)} would{where}"
+            )
 
     def evaluation_steps(self) -> list[int]:
         """Steps after which every run is evaluated: even in the logarithm from a hundredth of the steps to the last

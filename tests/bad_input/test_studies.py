@@ -73,6 +73,12 @@ BAD = {
     "a fraction of a step": (field("steps: 2.5"), ("steps", "2.5")),
     "true for a number": (field("steps: true"), ("steps",)),
     "no steps": (field("steps: 0"), ("steps", "0")),
+    "a rate of the head where nothing else trains": (
+        field("head_rate: 1e-3").replace("frozen-pretrained", "output-pretrained"),
+        ("head_rate", "0.001", "sweep 1"),
+    ),
+    "an unknown schedule": (field("schedule: linear"), ("schedule", "linear", "cosine")),
+    "a negative weight decay": (field("weight_decay: -0.1"), ("weight_decay", "-0.1")),
     "a negative rate": (field("learning_rates: [-1e-3]"), ("learning_rates", "-0.001")),
     "a rate that is no number": (field("learning_rates: [.nan]"), ("learning_rates",)),
     "no rates": (field("learning_rates: []"), ("learning_rates",)),

@@ -28,6 +28,8 @@ def test_no_two_sweeps_of_a_study_have_one_label_on_a_task(study: str) -> None:
 def test_what_differs_is_named_and_nothing_else() -> None:
     assert named({}, {"arm": "frozen-random"}) == ["FP", "FR"]
     assert named({"warmup": 0.1}, {"arm": "frozen-random", "warmup": 0.1}) == ["FP", "FR"]
+    slowed = {"schedule": "cosine", "head_rate": 1e-3, "weight_decay": 0.01}
+    assert named({}, slowed) == ["FP", "FP (cosine schedule, head rate 0.001, weight decay 0.01)"]
     assert named({}, {"warmup": 0.1}, {"clip": None}) == ["FP", "FP (warm-up 0.1)", "FP (no clipping)"]
     assert named({}, {"backbone_options": {"layers": 2}}, {"task": "bit-xor"}) == ["FP", "FP (layers 2)", "FP"]
     (_, both) = named({}, {"backbone": "minilm", "data_fraction": 0.1})

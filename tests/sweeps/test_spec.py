@@ -41,6 +41,8 @@ fields = st.fixed_dictionaries(
         "shuffle_tokens": st.booleans(),
         "steps": st.integers(1, 10_000),
         "warmup": st.sampled_from([0, 0.0, 0.1]),
+        "schedule": st.sampled_from(["constant", "cosine"]),
+        "weight_decay": st.sampled_from([0, 0.0, 0.01]),
         "dropout": st.sampled_from([0, 0.1, 0.5]),
         "evaluation_examples": st.sampled_from([None, 100]),
         "budget_examples": st.sampled_from([None, 100]),
@@ -58,6 +60,7 @@ def test_hashes_are_frozen() -> None:
     memory = SPEC | {"task": "bit-memory", "task_options": {"strings": 3}, "random_init": "fixed"}
     memory |= {"data_fraction": 0.5, "shuffle_tokens": True, "warmup": 0.1}
     assert resolve(memory | {"trainable": ["output", "input"], "init": "random", "arm": None}).hash == "00bd3524"
+    assert resolve(SPEC | {"head_rate": 1e-3, "schedule": "cosine", "weight_decay": 0.01}).hash == "05adcc31"
 
 
 @given(fields, st.randoms(use_true_random=False))
@@ -114,6 +117,9 @@ def test_a_spec_survives_its_notebook_and_its_result_file(
         {"data_fraction": 0.5},
         {"shuffle_tokens": True},
         {"warmup": 0.1},
+        {"schedule": "cosine"},
+        {"head_rate": 1e-3},
+        {"weight_decay": 0.01},
         {"evaluation_examples": 100},
         {"budget_examples": 100},
         {"test_examples": 100},
@@ -172,7 +178,7 @@ def test_the_identity_is_what_is_trained_and_not_for_how_long(one: dict[str, Any
     mixed = {name: value for name, value in one.items() if name not in of_budget}
     mixed |= {name: value for name, value in other.items() if name in of_budget}
     assert resolve(mixed).identity == resolve(one).identity
-    recipe = {"warmup": 0.3, "dropout": 0.7, "clip": 3.0, "data_fraction": 0.3, "random_gain": 9}
+    recipe = {"warmup": 0.3, "dropout": 0.7, "clip": 3.0, "data_fraction": 0.3, "random_gain": 9, "weight_decay": 0.3}
     assert all(resolve(one | {name: value}).identity != resolve(one).identity for name, value in recipe.items())
 
 
@@ -209,6 +215,8 @@ def test_titles_and_folder_names() -> None:
     assert resolve(SPEC | words).title == (
         "digits, frozen-random, 25% of the data, shuffled tokens, warm-up 0.1, no clipping, bfloat16"
     )
+    words = {"schedule": "cosine", "head_rate": 1e-3, "weight_decay": 0.01}
+    assert resolve(SPEC | words).title == ("digits, frozen-random, cosine schedule, head rate 0.001, weight decay 0.01")
     assert resolve(SPEC | {"clip": 0.5, "compute_type": "float32"}).title == "digits, frozen-random, clip 0.5"
 
 
@@ -271,6 +279,20 @@ def test_the_defaults_of_own_data_are_part_of_no_hash(tmp_path: Any, monkeypatch
         ({"warmup": -0.1}, ["warmup = -0.1", "greater than or equal to 0"]),
         ({"warmup": "slow"}, ["warmup = 'slow'", "must be a number"]),
         ({"warmup": False}, ["warmup = False", "true and false"]),
+        ({"schedule": "linear"}, ["schedule = 'linear'", "constant", "cosine"]),
+        ({"schedule": None}, ["schedule = None"]),
+        ({"head_rate": 0}, ["head_rate = 0", "greater than 0"]),
+        ({"head_rate": math.inf}, ["head_rate = inf", "finite number"]),
+        ({"head_rate": "fast"}, ["head_rate = 'fast'", "must be a number"]),
+        ({"head_rate": [1e-3]}, ["head_rate = [0.001]"]),
+        ({"head_rate": True}, ["head_rate = True", "true and false"]),
+        ({"head_rate": 1e-3, "arm": "output-random"}, ["head_rate = 0.001", "only output"]),
+        ({"head_rate": 1e-3, "backbone": "none"}, ["head_rate = 0.001", "only input, output"]),
+        ({"head_rate": 1e-3, "arm": "layer_norm-random"}, ["head_rate = 0.001", "only layer_norm"]),
+        ({"weight_decay": -0.1}, ["weight_decay = -0.1", "greater than or equal to 0"]),
+        ({"weight_decay": math.inf}, ["weight_decay = inf", "finite number"]),
+        ({"weight_decay": None}, ["weight_decay = None", "must be a number"]),
+        ({"weight_decay": False}, ["weight_decay = False", "true and false"]),
         ({"budget_examples": 0}, ["budget_examples = 0", "greater than or equal to 1"]),
         ({"budget_examples": 2.0}, ["budget_examples = 2.0", "whole number"]),
         ({"test_examples": 0}, ["test_examples = 0", "greater than or equal to 1"]),

@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
+from fpt.errors import SpecError
 from fpt.training import Recipe
 
 
@@ -14,6 +15,8 @@ from fpt.training import Recipe
         {"steps": 0}, {"steps": 1.5}, {"steps": True}, {"batch_size": -1}, {"dropout": 1.0}, {"dropout": -0.1},
         {"clip": 0}, {"clip": float("inf")}, {"evaluations": 0}, {"evaluation_examples": 0}, {"budget_examples": 0},
         {"test_examples": True}, {"warmup": 1.0}, {"warmup": -0.1},
+        {"schedule": "linear"}, {"head_rate": 0}, {"head_rate": float("inf")}, {"weight_decay": -0.1},
+        {"weight_decay": float("nan")},
         {"compute_type": "fp8"}, {"step": 3},
     ],
 )  # fmt: skip
@@ -50,6 +53,29 @@ def test_half_of_a_run_has_the_same_budgets(steps, evaluations):
     assert whole[:-1] == Recipe(steps=steps).budgets()[1:]
 
 
-def test_with_a_warm_up_only_the_last_step_is_a_budget():
-    """A shorter run would have warmed up faster."""
-    assert Recipe(steps=6400, warmup=0.1).budgets() == [6400]
+@pytest.mark.parametrize("changes", [{"warmup": 0.1}, {"schedule": "cosine"}])
+def test_where_the_rate_changes_only_the_last_step_is_a_budget(changes):
+    """A shorter run would have warmed up, or slowed down, faster."""
+    assert Recipe(steps=6400, **changes).budgets() == [6400]
+
+
+@given(steps=st.integers(1, 500), warmup=st.sampled_from([0.0, 0.001, 0.1, 0.35, 0.99]))
+def test_the_rate_rises_to_the_full_one_and_falls_to_a_tenth(steps, warmup):
+    cosine = Recipe(steps=steps, warmup=warmup, schedule="cosine")
+    shares = [cosine.share_of_rate(step) for step in range(1, steps + 1)]
+    warm = int(max(1, warmup * steps))
+    assert shares[:warm] == sorted(shares[:warm])
+    assert shares[warm:] == sorted(shares[warm:], reverse=True)
+    assert 0 < min(shares) <= max(shares) <= 1
+    assert shares[-1] == pytest.approx(0.1 if steps > max(1, warmup * steps) else 1.0)
+    constant = cosine.model_copy(update={"schedule": "constant"})
+    assert [constant.share_of_rate(step) for step in range(1, warm + 1)] == shares[:warm]
+    assert constant.share_of_rate(steps) == 1
+
+
+@pytest.mark.parametrize("groups", [("input", "output"), ("output",), ("layer_norm", "positions")])
+def test_a_rate_of_the_head_needs_a_head_and_something_else(groups):
+    Recipe().check_trainable(groups)
+    Recipe(head_rate=1e-3).check_trainable(("output", "layer_norm"))
+    with pytest.raises(SpecError, match=f"head_rate = 0.001.*{', '.join(groups)}"):
+        Recipe(head_rate=1e-3).check_trainable(groups)
