@@ -6,10 +6,11 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import matplotlib as mpl
+from committed import studies
 from matplotlib.figure import Figure
 from pages import definitions
 
-from fpt.evidence import StudyCells, all_verdicts, find_study, plane_figure, studies
+from fpt.evidence import StudyCells, all_verdicts, plane_figure
 from fpt.evidence.cells import Cell
 from fpt.evidence.show import text
 
@@ -20,7 +21,7 @@ MARKS = re.compile(r"(?<=<!-- computed by `make readme` -->\n).*?(?=<!-- end -->
 
 def published() -> dict[str, StudyCells]:
     """The studies of this repository that have published results."""
-    found = {name: StudyCells(find_study(name, ROOT), "published") for name in studies(ROOT)}
+    found = {name: StudyCells(folder, "published") for name, folder in studies().items()}
     return {name: study for name, study in found.items() if study.results}
 
 

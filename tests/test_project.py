@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 import yaml
+from committed import tracked
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
@@ -25,18 +26,6 @@ ROOMS = ("papers", "tasks", "models", "training", "sweeps", "evidence", "bench",
 TIDY = {".py", ".md", ".toml", ".yml", ".yaml", ".cff", ".txt", ".bib", ".css", ""}  # written by hand
 TEXT = TIDY | {".json", ".ipynb", ".svg"}
 MODULE_NAMES = {source: str(source.relative_to(ROOT)) for source in SOURCES}
-
-
-@functools.cache
-def tracked() -> list[Path]:
-    """Files that git has or would take; outside a checkout, all but hidden folders and what was built."""
-    command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
-    listing = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
-    names = listing.stdout.split("\0")
-    if listing.returncode:
-        names = [str(path.relative_to(ROOT)) for path in ROOT.rglob("*")]
-        names = [name for name in names if not re.search(r"(^|/)(\.(?!ci|github)|_build|__pycache__)", name)]
-    return [ROOT / name for name in names if (ROOT / name).is_file()]
 
 
 @functools.cache
@@ -148,6 +137,7 @@ def test_every_imported_library_is_declared() -> None:
 
 def test_the_conda_environment_agrees_with_pyproject() -> None:
     conda_names = {"torch": "pytorch", "matplotlib": "matplotlib-base", "huggingface-hub": "huggingface_hub"}
+    conda_names["jupyter-client"] = "jupyter_client"
     expected = {f"python{project()['project']['requires-python']}", "pip"}
     for line in project()["project"]["dependencies"]:
         name = re.split(r"[<>=]", line)[0]

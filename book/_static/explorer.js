@@ -77,7 +77,7 @@
       rate.input.max = setup.rates.length - 1;
       about.textContent = setup.about;
       const shown = Object.values(setup.arms).flatMap(({ points }) => Object.values(points).flatMap(Object.values));
-      const all = [setup.floor, ...shown.map(([mean]) => mean).filter((mean) => mean !== null)];
+      const all = [setup.floor, ...shown.map(([mean]) => mean)].filter((mean) => mean !== null);
       [low, high] = [Math.min(...all), Math.max(...all)];
       tick = high - low > 50 ? 20 : 10;
       [low, high] = [tick * Math.floor(low / tick), tick * Math.ceil(high / tick)];
@@ -162,8 +162,10 @@
       for (const each of setup.rates) {
         parts.push(svg("text", { x: across(each), y: HEIGHT - BOTTOM + 16, "text-anchor": "middle" }, each));
       }
-      const floor = up(setup.floor);
-      parts.push(svg("line", { class: "floor", x1: LEFT, x2: WIDTH - RIGHT, y1: floor, y2: floor }));
+      if (setup.floor !== null) {
+        const floor = up(setup.floor);
+        parts.push(svg("line", { class: "floor", x1: LEFT, x2: WIDTH - RIGHT, y1: floor, y2: floor }));
+      }
       parts.push(svg("text", { x: 4, y: 12 }, "test accuracy (%)"));
       parts.push(svg("text", { x: WIDTH / 2, y: HEIGHT - 6, "text-anchor": "middle" }, "learning rate"));
       return parts;

@@ -16,7 +16,17 @@ import numpy as np
 import pandas as pd
 
 from fpt.evidence.baselines import chance
-from fpt.evidence.runs import Origin, SweepTables, TableName, find_study, load_sweeps, same_rate, studies
+from fpt.evidence.runs import (
+    Origin,
+    SweepTables,
+    TableName,
+    asked_origin,
+    find_study,
+    left_out,
+    load_sweeps,
+    same_rate,
+    study_names,
+)
 from fpt.evidence.stats import Paired, paired, sampling_noise
 from fpt.papers import paper_of
 from fpt.papers.schema import Paper, Printed, Table
@@ -255,9 +265,15 @@ def study_cells(name: str, root: Path | None = None) -> StudyCells:
 
 def every_study(root: Path | None = None, also: str = "") -> list[StudyCells]:
     """The studies of the workspace that have results, and the one named `also`: its claims are then not run yet, and
-    not untested, where it has none."""
-    found = [study_cells(name, root) for name in studies(root)]
-    return [each for each in found if each.results or each.name == also]
+    not untested, where it has none. A study that cannot be read is left out: a warning names it."""
+    asked_origin()  # a mistake there is no fault of the studies
+    found = []
+    for name in study_names(root):
+        with left_out(name):
+            cells = study_cells(name, root)
+            if cells.results or name == also:
+                found.append(cells)
+    return found
 
 
 Point = tuple[Cell, str | float, int | None]  # a cell, and the rate and the budget at which it is read

@@ -3,7 +3,9 @@
 import json
 import math
 import os
-from collections.abc import Callable
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -12,7 +14,7 @@ from typing import Any, Literal, TypeVar, cast
 import numpy as np
 import pandas as pd
 
-from fpt.errors import SpecError, check_known
+from fpt.errors import FptError, SpecError, check_known
 from fpt.sweeps.labels import SHORT as SHORT
 from fpt.sweeps.labels import label as label
 from fpt.sweeps.labels import labels
@@ -183,9 +185,29 @@ def find_study(name: str, root: Path | None = None) -> Path:
     return study_folder(workspace(root) / "runs", name)
 
 
-def studies(root: Path | None = None) -> list[str]:
-    """Names of the studies in the workspace: the folders of runs/ that hold a study.yaml."""
+def study_names(root: Path | None = None) -> list[str]:
+    """The folders of runs/ that hold a study.yaml, whatever is in it."""
     return sorted(path.parent.name for path in (workspace(root) / "runs").glob("*/study.yaml"))
+
+
+def studies(root: Path | None = None) -> list[str]:
+    """Names of the studies in the workspace, less those that cannot be read: a warning names each of these."""
+    found = []
+    for name in study_names(root):
+        with left_out(name):
+            load_study(find_study(name, root))
+            found.append(name)
+    return found
+
+
+@contextmanager
+def left_out(name: str) -> Iterator[None]:
+    """Where the study `name` cannot be read, a warning says why, once, and what is not about this study goes on: its
+    data or its model may be gone, which are part of what its sweeps are."""
+    try:
+        yield
+    except FptError as error:
+        warnings.warn(f"the study {name} is left out, since it cannot be read: {error}", stacklevel=1)
 
 
 def load_sweeps(study: Study, origin: Origin = "auto") -> dict[str, SweepTables]:
@@ -250,13 +272,18 @@ def sweeps_table(study_folder: str | Path, origin: Origin = "auto") -> pd.DataFr
 
 def _chosen(states: list[SweepState], origin: Origin) -> Origin:
     """Whose results are read, by the rule of `load_runs`."""
-    asked = cast(Origin, os.environ.get("FPT_ORIGIN") or "auto") if origin == "auto" else origin
-    source = "" if asked == origin else "the environment variable FPT_ORIGIN"
-    check_known("origin", asked, ["auto", "own", "published"], source)
-    if asked != "auto":
+    if (asked := asked_origin(origin)) != "auto":
         return asked
     complete, any_published = all(state.result for state in states), any(state.published for state in states)
     return "own" if complete or not any_published else "published"
+
+
+def asked_origin(origin: Origin = "auto") -> Origin:
+    """The origin, with FPT_ORIGIN in the place of "auto". Raises SpecError for an unknown one."""
+    asked = cast(Origin, os.environ.get("FPT_ORIGIN") or "auto") if origin == "auto" else origin
+    source = "" if asked == origin else "the environment variable FPT_ORIGIN"
+    check_known("origin", asked, ["auto", "own", "published"], source)
+    return asked
 
 
 def _flat(value: Any) -> Any:

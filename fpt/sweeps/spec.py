@@ -256,13 +256,14 @@ def assigned(cells: Iterable[str]) -> set[str]:
     return {node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
 
 
-def check_parameters(names: Mapping[str, Any], **declared: Any) -> None:
+def check_parameters(names: Mapping[str, Any], /, **declared: Any) -> None:
     """SpecError for a parameter that a notebook does not declare, and for a value that its type does not allow.
 
     `names` are the globals() right after the parameters cell; `declared` the types of its parameters.
     """
     before = takewhile(lambda cell: "check_parameters" not in cell, names.get("In") or [])  # cells run again come later
-    given = {name: names[name] for name in sorted(assigned(before)) if name in names}
+    wanted = sorted(assigned(before)) or declared  # no history of cells: a plain program, or nbval
+    given = {name: names[name] for name in wanted if name in names}
     for name in given:
         check_known("parameter", name, declared, "notebook parameters")
     fields: dict[str, Any] = {name: (kind, ...) for name, kind in declared.items()}

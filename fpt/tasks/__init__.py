@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 NPZ = "npz:PATH"
 MOST = 1_000_000  # a whole-number option; more would fill the memory before anything is trained
+BRIGHTEST = 255  # pixel of 8 bits
 MOST_BITS = 100_000  # of one example of a bit task
 MNIST = ("mnist.npz", "MNIST/raw/train-images-idx3-ubyte.gz")
 CIFAR10 = ("cifar10.npz", "cifar-10-batches-py", "cifar-10-python.tar.gz")
@@ -100,7 +101,7 @@ TASKS: dict[str, Entry] = {
         "homology:homology", "Remote homology", BOTH, files=HOMOLOGY[:1], advice=HOMOLOGY_ADVICE, classes=1195,
         tokens=(1024, 1024),
     ),
-    NPZ: Entry("images:npz", "Your own data", options={"patch": 4, "padded": False}),
+    NPZ: Entry("images:npz", "Your own data", options={"patch": 4, "padded": False, "white": BRIGHTEST}),
 }  # fmt: skip
 
 
@@ -124,8 +125,16 @@ def check(name: str, variant: str = "paper", options: Mapping[str, Any] | None =
         raise SpecError(f"{name}: patch {chosen['patch']} does not divide length {chosen['length']}{where}.")
     if (bits := chosen.get("strings", 1) * chosen.get("length", 1)) > MOST_BITS:
         raise SpecError(f"{name}: {bits:,} bits an example{where}; strings times length is at most {MOST_BITS:,}.")
-    if found is TASKS[NPZ] and not npz_path(name).is_file():
-        raise SpecError(f"{name}{where}: no file {npz_path(name)}; write npz:PATH with the path of an .npz file.")
+    if found is TASKS[NPZ]:
+        _check_own(name, chosen["white"], where)
+
+
+def _check_own(name: str, white: int, where: str) -> None:
+    """SpecError where there is no such file, or white is brighter than any pixel can be."""
+    if white > BRIGHTEST:
+        raise SpecError(f"{name}: option white is {white}{where}; images are uint8, at most {BRIGHTEST}.")
+    if not npz_path(name).is_file():
+        raise SpecError(f"{name}{where}: no file {npz_path(name)}. Put it back, or write npz:PATH for another .npz file.")
 
 
 def npz_path(name: str) -> Path:

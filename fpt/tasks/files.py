@@ -14,43 +14,66 @@ from urllib.request import urlopen
 
 import numpy as np
 import torch
+from numpy.lib.npyio import NpzFile
 from numpy.typing import NDArray
 
 from fpt.errors import DataError
 from fpt.files import sha256, write_atomically
+from fpt.tasks import BRIGHTEST
 from fpt.tasks.arrays import Examples
 
 PARTS = ("train", "test")
 NAMES = ("x_train", "y_train", "x_test", "y_test")
 PATIENCE = 20.0  # seconds without an answer from a server before we give up
 
+DARK = 15  # images no brighter than a fifteenth of white have another white: 16, or 1
+CHANNELS = 4  # at most
+RAGGED = "(Fill sequences of different lengths with 0 on the right, and give the option padded: true.)"
+
 Array = NDArray[Any]
 
 
-def read_npz(path: Path, tested: bool = True) -> list[Examples]:
+def read_npz(path: Path, tested: bool = True, white: int = BRIGHTEST) -> list[Examples]:
     """Training and test examples from x_train, y_train, x_test, y_test: see `examples`. Not `tested`: a file may lack
-    the last two. Nothing is unpickled."""
+    the last two. It holds nothing else. Nothing is unpickled."""
     try:
         # the stream is ours to close: NumPy leaves it open when the file is damaged
-        with open(path, "rb") as stream, np.load(stream, allow_pickle=False) as file:
+        with open(path, "rb") as stream, _archive(np.load(stream, allow_pickle=False)) as file:
             needed = NAMES if tested or not file.keys().isdisjoint(NAMES[2:]) else NAMES[:2]
             if missing := [name for name in needed if name not in file]:
                 raise DataError(f"{path} has no {', '.join(missing)}; it has {', '.join(file) or 'nothing'}.")
-            arrays = {name: file[name] for name in needed}
+            if unused := [name for name in file if name not in NAMES]:
+                raise DataError(f"{path}: {', '.join(unused)} would not be used; leave only {', '.join(NAMES)}.")
+            arrays = {name: _numbers(file, name) for name in needed}
     except (OSError, EOFError, ValueError, TypeError, zipfile.BadZipFile, zlib.error) as error:
         found = f" (SHA-256 {sha256(path)})" if path.is_file() else ""
         raise DataError(f"{path}{found} is truncated, altered or no .npz file of numbers: {error}") from error
-    return examples(arrays, str(path))
+    return examples(arrays, str(path), white)
+
+
+def _archive(loaded: Any) -> NpzFile:
+    """What NumPy loaded. Raises ValueError for a single array, which names nothing."""
+    if not isinstance(loaded, NpzFile):
+        raise ValueError("it is a single array (.npy); save x_train and y_train by name with np.savez")
+    return loaded
 
 
 LARGEST = 1_000_000  # symbol or label: every one has a row in the input or the output layer
 
 
-def examples(arrays: dict[str, Array], source: str) -> list[Examples]:
+def _numbers(file: NpzFile, name: str) -> Array:
+    """An array of the file. Raises ValueError naming it where it holds no numbers: its rows may differ in length."""
+    try:
+        return file[name]
+    except ValueError as error:
+        raise ValueError(f"{name}: {error}. {RAGGED if name.startswith('x') else ''}".rstrip()) from error
+
+
+def examples(arrays: dict[str, Array], source: str, white: int = BRIGHTEST) -> list[Examples]:
     """Checked training and test examples from the four arrays; of training alone from the first two.
 
-    Images are uint8 (n, h, w) or (n, h, w, channels); sequences integers (n, tokens), 0 or more; labels integers (n,),
-    each class from 0 on in y_train. Raises DataError naming the array.
+    Images are uint8 (n, h, w) or (n, h, w, channels), from 0, black, to `white`; sequences integers (n, tokens), 0 or
+    more; labels integers (n,), each class from 0 on in y_train. Raises DataError naming the array.
     """
     for name, array in arrays.items():
         inputs = name.startswith("x")
@@ -64,6 +87,8 @@ def examples(arrays: dict[str, Array], source: str) -> list[Examples]:
             raise DataError(f"{source}: {name} has the negative value {array.min()}; values start at 0.")
         if array.max() > LARGEST:
             raise DataError(f"{source}: {name} has the value {array.max()}; the largest allowed is {LARGEST:,}.")
+        if array.ndim > 2:
+            _check_images(array, f"{source}: {name}", white)
     parts = [(arrays[f"x_{part}"], arrays[f"y_{part}"]) for part in PARTS if f"x_{part}" in arrays]
     for part, (x, y) in zip(PARTS, parts, strict=False):
         if len(x) != len(y):
@@ -76,6 +101,23 @@ def examples(arrays: dict[str, Array], source: str) -> list[Examples]:
         listed = ", ".join(map(str, absent[:10]))
         raise DataError(f"{source}: y_train has no label {listed}; labels run from 0 to the number of classes minus 1.")
     return [_tensors(x, y) for x, y in parts]
+
+
+def _check_images(images: Array, place: str, white: int) -> None:
+    """DataError where the order of the axes, or the range of the pixels, cannot be what it is taken for."""
+    height, width, channels = (*images.shape[1:], 1)[:3]
+    if channels > min(CHANNELS, height, width):
+        raise DataError(
+            f"{place} has shape {images.shape}, read as {height}x{width} pixels of {channels} channels. The order is "
+            f"(images, height, width, channels), with at most {CHANNELS} channels."
+        )
+    if images.max() > white:
+        raise DataError(f"{place} has the value {images.max()}, but white is {white}.")
+    if DARK * int(images.max()) <= white:
+        raise DataError(
+            f"{place} has no value above {images.max()}, but white is {white}: it would be all but black. If white "
+            "is another value in your own data, name it, as in task_options: {white: 16}."
+        )
 
 
 def _tensors(inputs: Array, labels: Array) -> Examples:

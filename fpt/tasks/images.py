@@ -9,8 +9,9 @@ import torch
 
 from fpt.errors import DataError, SpecError
 from fpt.files import sha256
+from fpt.tasks import NPZ, TASKS
 from fpt.tasks.arrays import Examples, Finite, digest, hold_out, hold_out_equally, last_rows, symbols
-from fpt.tasks.files import Array, cifar10_arrays, examples, mnist_arrays, read_npz
+from fpt.tasks.files import PARTS, Array, cifar10_arrays, examples, mnist_arrays, read_npz
 from fpt.tasks.pixels import Pixels
 from fpt.tasks.task import Task
 
@@ -94,11 +95,12 @@ def cifar_task(data_dir: Path, variant: str, pixels: Pixels) -> Task:
     )
 
 
-def npz(path: Path, variant: str, patch: int, padded: bool) -> Task:
-    """Images (tokens of patch x patch pixels) or integer sequences (`padded`: 0 fills them on the right
-    and is masked). A sixth of the training examples, stratified, is validation; where there are neither x_test nor
-    y_test, the seed draws another sixth as test set. Raises DataError naming the array that is wrong."""
-    train, *official = read_npz(path, tested=False)
+def npz(path: Path, variant: str, patch: int, padded: bool, white: int) -> Task:
+    """Images (tokens of patch x patch pixels, divided by `white`) or integer sequences (`padded`: 0 fills them on the
+    right and is masked). A sixth of the training examples, stratified, is validation; where there are neither x_test
+    nor y_test, the seed draws another sixth as test set. Raises DataError naming the array that is wrong, SpecError
+    naming an option that changes nothing."""
+    train, *official = read_npz(path, tested=False, white=white)
     if len(train) < (least := 2 if official else 3):
         parts = "validation" if official else "validation and test"
         raise DataError(f"{path}: x_train has {len(train)} examples; needed: {least} or more, for training, {parts}.")
@@ -106,10 +108,14 @@ def npz(path: Path, variant: str, patch: int, padded: bool) -> Task:
     data = Finite(train, official[0] if official else sixth, partial(hold_out, count=sixth))
     card: dict[str, Any] = {"checksum": sha256(path), "source": f"your own: {path.name}", "licence": "your own"}
     if train.inputs.ndim > 2:
+        _refuse_unused({"padded": padded}, "sequences", f"{path} holds images")
         if any(side % patch for side in train.inputs.shape[1:3]):
             shape = "x".join(map(str, train.inputs.shape[1:3]))
             raise SpecError(f"npz: option patch {patch} does not divide images of {shape} pixels.")
-        return image_task(data, Pixels(patch), scaling="pixels divided by 255", **card)
+        return image_task(data, Pixels(patch, white), scaling=f"pixels divided by {white}", **card)
+    _refuse_unused({"patch": patch, "white": white}, "images", f"{path} holds sequences")
+    if padded:
+        _check_padding(dict(zip(PARTS, (train, *official), strict=False)), path)
     return Task(
         data=data.each(with_lengths) if padded else data,
         encode=symbols,
@@ -122,10 +128,33 @@ def npz(path: Path, variant: str, patch: int, padded: bool) -> Task:
     )
 
 
+def _refuse_unused(options: dict[str, Any], of: str, found: str) -> None:
+    """SpecError for an option that would change the identity of a sweep and none of its runs."""
+    for name, value in options.items():
+        if value != TASKS[NPZ].options[name]:
+            raise SpecError(f"npz: option {name} is {value}, but {found}, and it is an option of {of}; leave it out.")
+
+
+def _check_padding(parts: dict[str, Examples], path: Path) -> None:
+    """DataError for padding that is not at the right end alone, and for sequences of nothing else; SpecError where
+    nothing is padded."""
+    for name, part in parts.items():
+        real = part.inputs != 0
+        wrong = (real != (torch.arange(real.shape[1]) < real.sum(1, keepdim=True))).any(1) | ~real.any(1)
+        if wrong.any():
+            row = int(wrong.nonzero()[0])
+            shown = ", ".join(map(str, part.inputs[row, :10].tolist()))
+            raise DataError(
+                f"{path}: row {row} of x_{name} begins {shown}. With padded: true, 0 is no symbol and only fills on "
+                "the right, and a sequence has at least one symbol."
+            )
+    if all(bool((part.inputs != 0).all()) for part in parts.values()):
+        raise SpecError(f"npz: option padded is True, but {path} has no 0 that fills a sequence; leave it out.")
+
+
 def with_lengths(data: Examples) -> Examples:
-    """Symbol 0 at the right end is padding; a sequence keeps at least one token."""
-    place = torch.arange(1, data.inputs.shape[1] + 1)
-    return Examples(data.inputs, data.targets, ((data.inputs != 0) * place).amax(1).clamp(min=1))
+    """Symbol 0 is padding, at the right end."""
+    return Examples(data.inputs, data.targets, (data.inputs != 0).sum(1))
 
 
 def image_task(data: Finite, pixels: Pixels, **card: Any) -> Task:

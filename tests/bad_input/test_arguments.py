@@ -106,3 +106,10 @@ def test_parameters_of_a_notebook(injected):
         exec(cell, names)
     with pytest.raises(SpecError, match=injected.split()[0]):
         check_parameters(names, steps=int)
+
+
+def test_a_notebook_as_a_plain_program_has_its_own_values():
+    """Outside IPython there is no history of cells: what the program assigned is what is checked."""
+    check_parameters({"steps": 3, "other": "something else"}, steps=int)
+    with pytest.raises(SpecError, match="steps"):
+        check_parameters({"steps": "many"}, steps=int)

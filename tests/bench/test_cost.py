@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import committed
 import pytest
 
 from fpt.bench import cost
@@ -125,7 +126,7 @@ def test_nothing_is_known_where_nothing_was_measured() -> None:
 def test_a_known_cost_needs_no_torch() -> None:
     program = (
         "import sys, fpt.bench.cost as cost; from fpt.sweeps.study import load_study; from pathlib import Path\n"
-        "(bench,) = cost.benches(Path('runs'))\n"
+        "bench, *_ = cost.benches(Path('runs'))\n"
         "sweeps = [each.changed(compute_type='auto') for each in load_study(Path('runs/laptop')).sweeps]\n"
         "found = [cost.predict(spec, bench.rows) for spec in sweeps]\n"
         "sys.exit('torch' in sys.modules or not any(found))"
@@ -137,7 +138,7 @@ def test_a_known_cost_needs_no_torch() -> None:
 
 
 def test_the_committed_file_is_read() -> None:
-    (bench,) = cost.benches(ROOT / "runs")
+    (bench,) = map(cost.read, committed.benches())
     assert {row.backbone for row in bench.rows} >= {"tiny-lm", "gpt2", "minilm", "lstm"}
     assert len({row.cell for row in bench.rows}) == len(bench.rows)
     for row in bench.rows:

@@ -4,11 +4,12 @@ import socket
 from pathlib import Path
 from typing import Any
 
+import committed
 import pytest
 
 import fpt.models
 import fpt.tasks
-from fpt.bench.cost import Row, Workload, benches, estimate, predict
+from fpt.bench.cost import Row, Workload, estimate, predict, read
 from fpt.models import weights
 from fpt.sweeps.spec import SweepSpec, resolve
 from fpt.sweeps.study import load_study
@@ -149,7 +150,7 @@ def test_sample_sizes_are_those_of_the_task_where_a_row_has_it() -> None:
     "study", ["rothermel2021", "lu2021", "laptop-rothermel2021", "laptop-lu2021", "depth-minilm", "smollm2"]
 )
 def test_every_sweep_of_a_study_has_a_cost(study: str) -> None:
-    rows = benches(ROOT / "runs")[0].rows
+    rows = read(committed.benches()[0]).rows
     assert all(predict(each, rows) or estimate(each, rows) for each in load_study(ROOT / "runs" / study).sweeps)
 
 

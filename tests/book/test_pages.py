@@ -16,7 +16,6 @@ from fpt.evidence.show import text
 from fpt.evidence.show.numbers import difference, percent, points
 from fpt.evidence.verdicts import LEFT_OUT
 from fpt.papers import claims, table
-from fpt.sweeps import load_study
 
 pytestmark = pytest.mark.book
 
@@ -151,12 +150,11 @@ def test_a_study_without_results_says_so_in_one_line(html: Path, published: dict
             assert said.count(f"no results of the study {name} yet") == (name not in published), (page, name)
 
 
-def test_every_published_sweep_leads_to_its_executed_notebook(html: Path, workspace: Path) -> None:
+def test_every_published_sweep_leads_to_its_executed_notebook(html: Path, published: dict[str, StudyCells]) -> None:
     folders = {
-        f"../runs/{study.parent.name}/published/{spec.folder_name}/notebook.ipynb"
-        for study in workspace.glob("runs/*/study.yaml")
-        for spec in load_study(study.parent).sweeps
-        if (study.parent / "published" / spec.folder_name / "result.json").is_file()
+        f"../runs/{name}/published/{folder}/notebook.ipynb"
+        for name, study in published.items()
+        for folder in study.results
     }
     links = [str(link["href"]) for link in article(html / "book/status.html").select("figure.fpt a[href]")]
     assert sorted(links) == sorted(folders)  # that they lead somewhere is tested with all links

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 import yaml
+from committed import benches, studies
 
-from fpt.evidence import studies
 from fpt.evidence.verdicts import DEPENDS, DISAGREE, IN_PART, ON_TASK
 from fpt.papers import claims
 from fpt.sweeps.study import load_study
@@ -92,13 +92,13 @@ def test_no_name_in_a_chapter_is_unused_or_undefined(tmp_path: Path) -> None:
 def test_studies_that_a_chapter_reads_exist(chapter: Path) -> None:
     code = code_of(chapter)
     asked = re.findall(r"(?:study_cells|find_study)(?:, \(|\()([^)]*)\)", code)
-    assert {name for each in asked for name in re.findall(r'"([^"]+)"', each)} <= set(studies(ROOT))
+    assert {name for each in asked for name in re.findall(r'"([^"]+)"', each)} <= set(studies())
 
 
 def test_the_page_on_running_tells_what_every_study_is() -> None:
     told = re.search(r"^WHAT = \{(.*?)^\}", (ROOT / "book/rerun.md").read_text(), flags=re.DOTALL | re.MULTILINE)
     assert told
-    assert set(re.findall(r'^ +"([^"]+)":', told[1], flags=re.MULTILINE)) == set(studies(ROOT))
+    assert set(re.findall(r'^ +"([^"]+)":', told[1], flags=re.MULTILINE)) == set(studies())
 
 
 def test_every_claim_of_rothermel_et_al_stands_once_on_their_page() -> None:
@@ -129,7 +129,7 @@ def test_every_word_for_several_studies_is_defined(page: str) -> None:
 
 
 def test_the_bench_says_whether_it_has_cached_features() -> None:
-    rows = [row for path in (ROOT / "runs/bench").glob("*.json") for row in json.loads(path.read_text())["rows"]]
+    rows = [row for path in benches() for row in json.loads(path.read_text())["rows"]]
     words = (ROOT / "book/bench.md").read_text(encoding="utf-8")
     assert rows
     assert ("The published figures have no such cell" in words) == all(row["arm"] != "output-random" for row in rows)

@@ -6,6 +6,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import committed
 import pandas as pd
 import pytest
 from pages import definitions
@@ -95,9 +96,9 @@ def test_every_task_of_both_papers_and_ours_has_a_score() -> None:
         assert {"chance", MAJORITY, LINEAR} == set(known_scores(task)), task
 
 
-def test_what_is_published_is_on_the_data_that_sweeps_recorded(root: Path) -> None:
+def test_what_is_published_is_on_the_data_that_sweeps_recorded() -> None:
     recorded = set()
-    for path in root.glob("runs/*/published/*/result.json"):
+    for path in (each for each in committed.tracked() if each.match("runs/*/published/*/result.json")):
         result = json.loads(path.read_text())
         recorded.add((result["spec"]["task"], result["spec"]["variant"], result["data_checksum"]))
     known = {(line.task, line.variant): line.data_checksum for line in counted().itertuples() if not line.options}

@@ -4,6 +4,7 @@ import math
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,12 @@ from fpt.papers import table
 from fpt.sweeps import SweepSpec, load_study
 from fpt.training.recipe import Recipe
 
+ON_FILES = """
+defaults: {steps: 400, learning_rates: [1e-3], seeds: [0], compute_type: float32, arm: frozen-random}
+sweeps:
+  - {task: "npz:mine.npz"}
+  - {task: digits, backbone: "hub:model"}
+"""
 KEYS = ("seed", "learning_rate")
 
 
@@ -193,3 +200,35 @@ def test_every_study_is_those_with_results_and_one_that_is_asked_for(tmp_path: P
         synthetic.workspace(tmp_path, name)
     asked = {also: [each.name for each in every_study(tmp_path, also)] for also in ("", "planned", "done")}
     assert asked == {"": ["done"], "planned": ["done", "planned"], "done": ["done"]}
+
+
+@pytest.mark.parametrize(
+    ("spoil", "named"),
+    [
+        (lambda: Path("mine.npz").unlink(), "mine.npz"),
+        (lambda: shutil.rmtree("model"), "model"),
+        (lambda: Path("runs/mine/study.yaml").write_text("sweeps: ["), "not YAML"),
+        (lambda: Path("runs/mine/study.yaml").write_text("paper: toy2031"), "toy2031"),
+        (lambda: Path("runs/mine/study.yaml").write_bytes(b"\xff\xfe"), "UTF-8"),
+        (lambda: Path("runs/mine").rename("runs/my own study"), "my own study"),
+    ],
+)
+def test_a_study_that_cannot_be_read_is_named_and_costs_the_others_nothing(
+    spoil: Callable[[], object], named: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    synthetic.finish(synthetic.workspace(tmp_path, "good"))
+    Path("mine.npz").write_bytes(b"data")
+    Path("model").mkdir()
+    Path("model/config.json").write_text('{"model_type": "gpt2", "n_layer": 1, "n_embd": 8}')
+    Path("model/model.safetensors").write_bytes(b"weights")
+    synthetic.finish(synthetic.workspace(tmp_path, "mine", ON_FILES))
+    assert studies() == [each.name for each in every_study()] == ["good", "mine"]
+    spoil()
+    for read in (studies, lambda: [each.name for each in every_study()]):
+        with pytest.warns(UserWarning, match=named) as warned:
+            assert read() == ["good"]
+        assert len(warned) == 1
+    monkeypatch.setenv("FPT_ORIGIN", "mine")
+    with pytest.raises(SpecError, match="FPT_ORIGIN"):
+        every_study()

@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import committed
 import pytest
 from stand_in import spec
 
@@ -18,8 +19,6 @@ from fpt.sweeps import Study, ledger, results_folder
 from fpt.sweeps.ledger import LOCK, PROGRESS, RESULT, hold, is_held, sweep_state
 from fpt.sweeps.study import load_study
 from fpt.sweeps.study_file import FILE
-
-ROOT = Path(__file__).parents[2]
 
 HOLDER = """
 import sys, time
@@ -163,8 +162,8 @@ def test_the_workspace_is_the_nearest_folder_above(workspace: Path, monkeypatch:
 def test_results_go_below_the_study_only(workspace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert results_folder(None) is None
     assert results_folder("runs/mine/sweep") == Path("runs/mine/sweep")
-    for study in (ROOT / "runs").glob("*/study.yaml"):
-        for sweep in load_study(study.parent).sweeps:  # whatever the name of its arm
+    for study in committed.studies().values():
+        for sweep in load_study(study).sweeps:  # whatever the name of its arm
             assert results_folder(f"runs/mine/{sweep.folder_name}") == Path(f"runs/mine/{sweep.folder_name}")
     (workspace / "runs" / "link").symlink_to("/tmp")
     (workspace / "runs" / "mine").mkdir(exist_ok=True)

@@ -3,6 +3,7 @@
 from itertools import pairwise
 from pathlib import Path
 
+import committed
 import pytest
 
 from fpt import papers
@@ -86,7 +87,7 @@ def test_every_rule_of_a_paper_can_be_decided_by_its_study(name: str) -> None:
 
 
 def test_a_study_can_decide_what_it_asks_of_our_claims() -> None:
-    studies = [load_study(path.parent) for path in sorted(ROOT.glob("runs/*/study.yaml"))]
+    studies = [load_study(folder) for folder in committed.studies().values()]
     asked = [(study, papers.claim(name)) for study in studies for name in study.file.asks if name.startswith("P-")]
     assert len(asked) > 10
     for study, claim in asked:

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import committed
 import pandas as pd
 import pytest
 
@@ -11,7 +12,6 @@ from fpt.sweeps import Study, ledger
 from fpt.sweeps.publish import FILES, publish
 from fpt.sweeps.study import load_study
 
-ROOT = Path(__file__).parents[2]
 TEXT = """
 sweeps:
   - {task: digits, arm: [frozen-random, unfrozen-random], steps: 3, learning_rates: [1e-3, 1e-2],
@@ -106,6 +106,6 @@ def test_the_smoke_study_is_never_published(study: Study) -> None:
 
 
 def test_titles_tell_sweeps_of_a_study_apart() -> None:
-    for path in ROOT.glob("runs/*/study.yaml"):
-        titles = [sweep.title for sweep in load_study(path.parent).sweeps]
-        assert len(set(titles)) == len(titles), path
+    for name, folder in committed.studies().items():
+        titles = [sweep.title for sweep in load_study(folder).sweeps]
+        assert len(set(titles)) == len(titles), name

@@ -225,6 +225,16 @@ def test_own_data_are_their_content(tmp_path: Any, monkeypatch: pytest.MonkeyPat
     assert a.folder_name == f"npz.frozen-random-{a.hash}"
 
 
+def test_the_defaults_of_own_data_are_part_of_no_hash(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mine.npz").write_bytes(b"mine")
+    plain = resolve(SPEC | {"task": "npz:mine.npz"})
+    assert plain.hash == "4b884cf5"
+    named = {"patch": 4, "padded": False, "white": 255}
+    assert resolve(SPEC | {"task": "npz:mine.npz", "task_options": named}).hash == plain.hash
+    assert resolve(SPEC | {"task": "npz:mine.npz", "task_options": {"white": 16}}).hash != plain.hash
+
+
 @pytest.mark.parametrize(
     ("change", "words"),
     [

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import committed
 import pytest
 import yaml
 
@@ -51,14 +52,14 @@ def test_the_studies_of_this_repository(name: str, sweeps: int) -> None:
 
 
 def test_every_published_folder_still_resolves() -> None:
-    for path in ROOT.glob("runs/*/published"):
-        names = {spec.folder_name for spec in load_study(path.parent).sweeps}
-        assert {folder.name for folder in path.iterdir()} <= names, path
+    for study in committed.studies().values():
+        names = {spec.folder_name for spec in load_study(study).sweeps}
+        assert {folder.name for folder in (study / "published").glob("*")} <= names, study
 
 
 def test_every_spec_of_every_study_survives_its_notebook() -> None:
-    for path in ROOT.glob("runs/*/study.yaml"):
-        for spec in load_study(path.parent).sweeps:
+    for folder in committed.studies().values():
+        for spec in load_study(folder).sweeps:
             assert resolve(spec.parameters()).hash == spec.hash, spec.title
 
 

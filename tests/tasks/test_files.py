@@ -1,5 +1,6 @@
 """Readers, and what missing, truncated, altered and wrong files get."""
 
+import dataclasses
 import hashlib
 import io
 import pickle
@@ -13,11 +14,18 @@ from urllib.error import URLError
 
 import numpy as np
 import pytest
+import torch
+from sklearn.datasets import load_digits
 from torchvision.datasets import CIFAR10, MNIST
 
+import fpt.tasks
+from fpt import models
 from fpt.errors import DataError, SpecError
 from fpt.files import sha256
 from fpt.tasks import files, load
+from fpt.tasks.arrays import Finite
+from fpt.training import train_fleet
+from fpt.training.recipe import Recipe
 
 Arrays = dict[str, Any]
 
@@ -173,7 +181,7 @@ def images(n: int = 40, side: int = 8) -> Arrays:
 
 
 def sequences() -> Arrays:
-    x = np.array([[3, 1, 2, 0], [2, 0, 1, 0], [1, 2, 3, 4], [0, 0, 0, 0]] * 6, np.int16)
+    x = np.array([[3, 1, 2, 0], [2, 1, 1, 0], [1, 2, 3, 4], [1, 0, 0, 0]] * 6, np.int16)
     return {"x_train": x, "y_train": np.arange(24) % 2, "x_test": x[:4], "y_test": np.arange(4) % 2}
 
 
@@ -194,7 +202,7 @@ def test_your_own_images(tmp_path: Path) -> None:
 def test_without_a_test_set_of_its_own_the_seed_draws_one(padded: bool, tmp_path: Path) -> None:
     for name, arrays in (("images", images(60)), ("sequences", sequences())):
         np.savez(tmp_path / f"{name}.npz", x_train=arrays["x_train"], y_train=arrays["y_train"])
-        task = load(f"npz:{tmp_path}/{name}.npz", padded=padded)
+        task = load(f"npz:{tmp_path}/{name}.npz", padded=padded and name == "sequences")
         size = len(arrays["y_train"])
         assert task.test_drawn_by_seed
         sizes = task.card["train"], task.card["validation"], task.card["test"]
@@ -209,8 +217,9 @@ def test_without_a_test_set_of_its_own_the_seed_draws_one(padded: bool, tmp_path
 @pytest.mark.parametrize(("count", "test"), [(1, True), (1, False), (2, False)])
 def test_too_few_examples_to_be_divided_are_refused(count: int, test: bool, tmp_path: Path) -> None:
     def save(count: int) -> None:
-        own = {"x_test": np.zeros((4, 8, 8), np.uint8), "y_test": np.zeros(4, int)} if test else {}
-        np.savez(tmp_path / "few.npz", x_train=np.zeros((count, 8, 8), np.uint8), y_train=np.zeros(count, int), **own)
+        own = {"x_test": np.full((4, 8, 8), 255, np.uint8), "y_test": np.zeros(4, int)} if test else {}
+        x = np.full((count, 8, 8), 255, np.uint8)
+        np.savez(tmp_path / "few.npz", x_train=x, y_train=np.zeros(count, int), **own)
 
     least = 2 if test else 3
     save(count)
@@ -242,7 +251,7 @@ def test_your_own_sequences(tmp_path: Path) -> None:
     [
         ({"y_test": None}, "has no y_test"),
         ({"x_train": np.zeros((40, 8, 8), np.float32)}, "x_train is float32, but must be uint8"),
-        ({"x_test": np.zeros((8, 4, 4), np.uint8)}, "x_train and x_test have the shapes"),
+        ({"x_test": np.full((8, 4, 4), 255, np.uint8)}, "x_train and x_test have the shapes"),
         ({"x_train": np.zeros((0, 8, 8), np.uint8)}, r"x_train has shape \(0, 8, 8\)"),
         ({"x_train": np.zeros(40, np.uint8)}, r"x_train has shape \(40,\)"),
         ({"y_train": np.zeros((40, 1), int)}, r"y_train has shape \(40, 1\)"),
@@ -256,7 +265,14 @@ def test_your_own_sequences(tmp_path: Path) -> None:
             {"x_train": -np.ones((40, 5), int), "x_test": np.ones((8, 5), int)},
             "x_train has the negative value -1",
         ),
-        ({"y_train": np.array([{}] * 40)}, "no .npz file of numbers"),
+        ({"y_train": np.array([{}] * 40)}, "no .npz file of numbers: y_train"),
+        ({"x_train": np.array([[1], [1, 2]] * 20, object)}, "x_train.*different lengths with 0.*padded: true"),
+        ({"x_val": np.zeros(3)}, "x_val would not be used"),
+        ({"x_train": images()["x_train"] // 16}, "x_train has no value above 15, but white is 255.*white: 16"),
+        ({"x_test": np.eye(8, dtype=np.uint8)[None].repeat(8, 0)}, "x_test has no value above 1, but white is 255"),
+        ({"x_train": np.full((40, 3, 8, 8), 255, np.uint8)}, r"x_train .*3x8 pixels of 8 channels.*height, width"),
+        ({"x_train": np.full((40, 1, 4, 4), 255, np.uint8)}, r"x_train .*1x4 pixels of 4 channels.*height, width"),
+        ({"x_train": np.full((40, 3, 4, 4), 255, np.uint8)}, r"x_train .*3x4 pixels of 4 channels.*height, width"),
     ],
 )
 def test_wrong_arrays_are_named(change: Arrays, message: str, tmp_path: Path) -> None:
@@ -264,6 +280,52 @@ def test_wrong_arrays_are_named(change: Arrays, message: str, tmp_path: Path) ->
     np.savez(tmp_path / "mine.npz", **arrays)
     with pytest.raises(DataError, match=message):
         load(f"npz:{tmp_path}/mine.npz")
+
+
+def test_the_value_of_white_makes_the_digits_of_scikit_learn_the_task_digits(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bunch = load_digits()
+    np.savez(tmp_path / "digits.npz", x_train=bunch.images.astype(np.uint8), y_train=bunch.target)
+    own, ours = load(f"npz:{tmp_path}/digits.npz", patch=2, white=16), load("digits")
+    assert isinstance(own.data, Finite)
+    assert isinstance(ours.data, Finite)
+    assert torch.equal(own.encode(own.data.train.inputs), ours.encode(ours.data.train.inputs))
+    assert torch.equal(own.data.train.targets, ours.data.train.targets)
+    same = dataclasses.replace(own, data=ours.data)  # but for the sizes of the parts, which the seed divides
+    recipe = Recipe(steps=4, evaluations=1, compute_type="float32")
+    runs = [
+        train_fleet(task, models.build(task, backbone="tiny-lm", init="random"), recipe, [1e-2], [0]).runs
+        for task in (same, ours)
+    ]
+    assert runs[0].equals(runs[1])
+    with pytest.raises(DataError, match="x_train has the value 16, but white is 8"):
+        load(f"npz:{tmp_path}/digits.npz", patch=2, white=8)
+    with pytest.raises(SpecError, match="white is 256"):
+        load(f"npz:{tmp_path}/digits.npz", white=256)
+
+
+@pytest.mark.parametrize(
+    ("x", "options", "message"),
+    [
+        (images()["x_train"], {"padded": True}, "padded is True, but .* holds images"),
+        ([[1, 2, 3]], {"patch": 5}, "patch is 5, but .* holds sequences"),
+        ([[1, 2, 3]], {"white": 16}, "white is 16, but .* holds sequences"),
+        ([[1, 2, 3]], {"padded": True}, "padded is True, but .* has no 0"),
+        ([[1, 2, 0], [0, 1, 2]], {"padded": True}, "row 1 of x_train begins 0, 1, 2"),
+        ([[1, 0, 2], [0, 1, 2]], {"padded": True}, "row 0 of x_train begins 1, 0, 2"),
+        ([[1, 2, 0], [0, 0, 0]], {"padded": True}, "row 1 of x_train begins 0, 0, 0"),
+    ],
+)
+def test_options_without_effect_and_padding_elsewhere_are_refused(
+    x: Any, options: dict[str, Any], message: str, tmp_path: Path
+) -> None:
+    x = np.concatenate([np.asarray(x)] * 6)
+    np.savez(tmp_path / "mine.npz", x_train=x, y_train=np.arange(len(x)) % 2)
+    with pytest.raises((DataError, SpecError), match=message):
+        load(f"npz:{tmp_path}/mine.npz", **options)
+    options = {name: fpt.tasks.TASKS[fpt.tasks.NPZ].options[name] for name in options}
+    assert load(f"npz:{tmp_path}/mine.npz", **options).tokens
 
 
 @pytest.mark.parametrize("damage", [lambda data: data[:-200], lambda data: data[:900] + b"???" + data[903:]])

@@ -80,7 +80,7 @@ def _setup(name: str, cells: Mapping[str, Cell]) -> dict[str, Any]:
         "task": task,
         "model": (rest if backbone in rest else backbone + rest).removeprefix(", "),
         "about": f"Study {first.study}, {first.tables.origin if first.tables else 'no'} results, {first.seeds} seeds.",
-        "floor": round(100 * floor(first.task), 2),
+        "floor": _number(floor(first.task)),  # null: own data, of which no baseline is known
         "budgets": sorted({budget for cell in arms.values() for budget in cell.budgets}),
         "rates": [rate_text(rate) for rate in sorted({rate for cell in arms.values() for rate in cell.rates})],
         "arms": {arm: _arm(arm, cell) for arm, cell in arms.items()},
@@ -122,5 +122,5 @@ def _pair(arms: Mapping[str, Cell], one: str, other: str) -> dict[str, Any]:
 
 
 def _number(fraction: float) -> float | None:
-    """In percent, for a place in a figure."""
+    """In percent, for a place in a figure; null where it is not known."""
     return None if math.isnan(fraction) else round(100 * fraction, 2)

@@ -107,6 +107,18 @@ def test_what_is_not_the_same_task_is_another_setup(tmp_path: Path) -> None:
     }  # fmt: skip
 
 
+def test_own_data_in_the_place_of_a_papers_task_have_no_baseline(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("mine.npz").write_bytes(b"data")
+    found = made(tmp_path, synthetic.STUDY.replace("task: digits", "task: 'npz:mine.npz'"))
+    assert list(found) == ["npz:mine.npz (mine)"]
+    (shown,) = json.loads(BeautifulSoup(explorer(found)._repr_html_(), "html.parser").select_one("script").string)  # type: ignore
+    assert (shown["floor"], list(shown["arms"])) == (None, ["FP", "FR", "UP", "UR"])
+    assert all(pair["plane"] for pair in shown["pairs"])
+
+
 def test_what_was_not_trained_alike_is_not_compared(tmp_path: Path) -> None:
     found = made(tmp_path, LONGER)
     assert {name: list(cells) for name, cells in found.items()} == {
