@@ -19,7 +19,7 @@ class Projection(nn.Module):
     """`x @ weight + bias` with the product in `compute_type`, its bias and result in the type of `x` (float32).
 
     Replaces the library's Linear (weight (out, in)) and Conv1D (weight (in, out)); parameter names stay the same.
-    T5's have no bias. With an adapter attached, `scale * (x @ A.T) @ B.T` is added, in the type of `x`.
+    T5's have no bias. With an adapter attached, `scale * (x @ A.T) @ B.T` is added, a product in float32.
     """
 
     def __init__(self, weight: Tensor, bias: Tensor | None, transposed: bool) -> None:
@@ -42,7 +42,8 @@ class Projection(nn.Module):
         if self.bias is not None:
             product = product.add_(self.bias)
         if self.scale:
-            product = product + self.scale * linear(linear(x, self.adapter_a), self.adapter_b)
+            inside = linear(x.to(self.adapter_a.dtype), self.adapter_a)  # T5 hands on its hidden values in bfloat16
+            product = product + self.scale * linear(inside, self.adapter_b).to(product.dtype)
         return product
 
 

@@ -17,7 +17,7 @@ from fpt.training.fleet import Fleet
 CPU = torch.device("cpu")
 
 
-@pytest.mark.parametrize("arm", list(fpt.models.ARMS))
+@pytest.mark.parametrize("arm", fpt.models.FOUR)
 def test_the_reference_learns_what_a_fleet_of_one_run_learns(arm: str) -> None:
     task = fpt.tasks.load("digits")
     template = fpt.models.build(task, "tiny-lm", arm=arm)

@@ -111,6 +111,19 @@ def test_a_fleet_equals_single_runs(backbone: str, arm: str, digits: Task, small
             assert (alone["validation_loss"] - same["validation_loss"]).abs().max() < 1e-4
 
 
+@pytest.mark.parametrize("backbone", ["small-gpt2", "small-bert", "small-library", "small-t5"])
+def test_adapters_stay_float32_beside_matrices_in_bfloat16(
+    backbone: str, digits: Task, small_backbones: dict[str, Any]
+) -> None:
+    losses = {}
+    for kind in ("float32", "bfloat16"):
+        template = fpt.models.build(digits, backbone, arm="lora-pretrained", rank=2)
+        fleet = Fleet(digits, template, short_recipe(compute_type=kind), RATES, SEEDS, CPU)
+        assert all(piece.dtype == torch.float32 for piece in fleet.cut(fleet.parameters))
+        losses[kind] = torch.stack([fleet.step(step) for step in range(1, 5)])
+    assert 0 < (losses["float32"] - losses["bfloat16"]).abs().max() < 0.15
+
+
 def test_before_training_the_model_is_its_backbone(digits: Task, small_backbones: dict[str, Any]) -> None:
     plain = Fleet(digits, fpt.models.build(digits, "small-gpt2"), short_recipe(), [1e-3], [0], CPU)
     adapted = fpt.models.build(digits, "small-gpt2", arm="lora-pretrained")

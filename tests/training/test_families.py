@@ -21,7 +21,7 @@ from fpt.training.loop import Training
 CPU = torch.device("cpu")
 RATES, SEEDS = [3e-4, 1e-3], [0, 5]
 NEW = ["small-t5", "small-longformer", "small-vit"]  # the others are in test_fleet
-ARMS = list(fpt.models.ARMS)
+ARMS = fpt.models.FOUR  # adapters and single groups: tests/models/test_lora.py
 
 
 @pytest.fixture(scope="module")
