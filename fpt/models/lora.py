@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from safetensors.torch import save_file
@@ -14,6 +14,9 @@ from fpt.models.arms import Adapters
 from fpt.models.families.library import Family
 from fpt.models.initialise import uniform
 from fpt.models.layers import Projection
+
+if TYPE_CHECKING:
+    from fpt.models.template import Template
 
 A, B = ".adapter_a", ".adapter_b"  # ends of parameter names
 PREFIX = "backbone."
@@ -65,25 +68,27 @@ def merged(model: nn.Module, weights: Mapping[str, Tensor]) -> dict[str, Tensor]
     return result
 
 
-def save(model: nn.Module, adapters: Adapters, weights: Mapping[str, Tensor], base: str, folder: Path) -> None:
-    """Keep the adapters of a run in the two files of FILES, from which peft loads them onto the library's model `base`.
+def save(template: "Template", weights: Mapping[str, Tensor], folder: Path) -> None:
+    """Keep the adapters of a run in the two files of FILES, from which peft loads them onto the library's model.
 
-    `weights` are those of the run, by the names of its model.
+    `weights` are those of the run, by the names of its model; one without adapters leaves nothing.
     """
+    if template.adapters is None:
+        return
     inside = {name.removeprefix(PREFIX): tensor.contiguous() for name, tensor in weights.items() if is_part(name)}
     layers = sorted({name.removesuffix(A).removesuffix(B) for name in inside})
     names = {A: ".lora_A.weight", B: ".lora_B.weight"}
     tensors = {f"base_model.model.{layer}{names[part]}": inside[layer + part] for layer in layers for part in (A, B)}
     config = {
         "peft_type": "LORA",
-        "base_model_name_or_path": base,
+        "base_model_name_or_path": template.entry.hub or template.backbone,
         "inference_mode": True,
-        "r": adapters.rank,
-        "lora_alpha": adapters.alpha,
+        "r": template.adapters.rank,
+        "lora_alpha": template.adapters.alpha,
         "lora_dropout": 0.0,
         "bias": "none",
         "target_modules": layers,
-        "fan_in_fan_out": any(getattr(module, "transposed", False) for module in model.modules()),
+        "fan_in_fan_out": any(getattr(module, "transposed", False) for module in template.module.modules()),
     }
     config_file, tensors_file = (folder / name for name in FILES)
     with replaced(tensors_file) as partial:

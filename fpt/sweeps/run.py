@@ -235,18 +235,20 @@ def keep(spec: SweepSpec, template: "Template", weights: Path, folder: Path) -> 
     weights of the plain backbone, into which adapters are merged."""
     if not weights.is_file():  # a process that was killed has moved it already
         return
-    if template.adapters:
-        from safetensors.torch import load_file, save_file
-
-        from fpt.models import lora
-
-        tensors = load_file(weights)
-        if ADAPTER in spec.measures:
-            lora.save(template.module.backbone, template.adapters, tensors, spec.backbone, folder)
-        with replaced(weights) as partial:
-            save_file(lora.merged(template.module, tensors), partial)
-    if WEIGHTS in spec.measures:
+    if not models.adapted(spec.trainable):
         os.replace(weights, folder / ledger.WEIGHTS)
+        return
+    from safetensors.torch import load_file, save_file
+
+    from fpt.models import lora
+
+    tensors = load_file(weights)
+    if ADAPTER in spec.measures:
+        lora.save(template, tensors, folder)
+    if WEIGHTS in spec.measures:
+        with replaced(folder / ledger.WEIGHTS) as partial:
+            save_file(lora.merged(template.module, tensors), partial)
+    weights.unlink()  # last: a process that is killed before does it all again
 
 
 def _progress(

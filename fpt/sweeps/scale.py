@@ -13,6 +13,7 @@ from fpt.errors import SpecError, check_known
 from fpt.papers.schema import Paper, Table
 from fpt.sweeps.spec import FIELDS, SweepSpec, resolve
 from fpt.sweeps.study_file import Fields, StudyFile
+from fpt.training.recipe import HEAD
 
 LISTS = {"trainable", "measures", "learning_rates", "seeds"}
 GRIDLESS = {"learning_rates": [1e-3], "seeds": [0]}  # where only what is trained matters
@@ -95,9 +96,11 @@ def effective(fields: Fields, written: Mapping[str, Any]) -> Fields:
     """Without the fields that come from defaults and cannot matter for this arm; `resolve` refuses written ones."""
     try:
         trainable = models.arm(fields["arm"]).trainable if fields.get("arm") else fields.get("trainable") or "fpt"
+        groups = models.trainable_groups(trainable, fields.get("backbone", "tiny-lm"))
     except SpecError:
-        return fields  # an unknown arm, which is refused with its place
-    idle = () if models.adapted(trainable) else models.ADAPTERS
+        return fields  # an unknown name, which is refused with its place
+    idle = [] if models.ADAPTER in groups else [*models.ADAPTERS]
+    idle += [] if {*HEAD} & {*groups} and {*groups} - {*HEAD} else ["head_rate"]
     return {name: value for name, value in fields.items() if name not in idle or name in written}
 
 

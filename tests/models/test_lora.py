@@ -213,6 +213,14 @@ def test_defaults_of_a_study_reach_the_arms_that_have_adapters(tmp_path: Path) -
     )
     with pytest.raises(SpecError, match="frozen-pretrained has no adapters"):
         fpt.sweeps.load_study(tmp_path)
+    (tmp_path / "study.yaml").write_text(
+        "defaults: {head_rate: 1e-3, steps: 2, learning_rates: [1e-3], seeds: [0], compute_type: float32}\n"
+        "sweeps:\n  - {task: digits, arm: [output-pretrained, frozen-pretrained]}\n"
+        "  - {task: digits, rank: [1, 2], alpha: [8, 32], arm: lora-pretrained}\n"
+    )
+    sweeps = fpt.sweeps.load_study(tmp_path).sweeps
+    assert [spec.head_rate for spec in sweeps] == [None, *[1e-3] * 5]
+    assert [(spec.rank, spec.alpha) for spec in sweeps[2:]] == [(1, 8), (1, 32), (2, 8), (2, 32)]
 
 
 def short(**fields: Any) -> Any:
