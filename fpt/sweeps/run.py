@@ -212,9 +212,8 @@ def further_rates(spec: SweepSpec, validation: "pd.DataFrame") -> list[float]:
         "low": sum(rate < spec.learning_rates[0] for rate in grid),
         "high": sum(rate > spec.learning_rates[-1] for rate in grid),
     }
-    last = {"low": grid[0], "high": grid[-1]}
     found = selection.ends(selection.choices(validation), validation)
-    return sorted(selection.half_decade_beyond(last[end], end) for end in found if added[end] < spec.extend)
+    return sorted(selection.beyond(grid, end) for end in found if added[end] < spec.extend)
 
 
 def _joined(fleets: "Sequence[FleetResult]", name: str) -> "pd.DataFrame":

@@ -5,6 +5,8 @@ validation). Tables here hold validation accuracies, seeds x rates; nan where a 
 """
 
 import math
+from collections.abc import Sequence
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,6 +16,7 @@ if TYPE_CHECKING:
 
 SAME_RATE = 1e-6  # relative: rates went through YAML, JSON and parquet
 ONE_AND_THREE = (1.0, 3.0)  # first digits of a grid of half decades
+QUARTERS = (1.0, 1.8, 3.0, 5.6)  # and of quarter decades
 
 
 def by_seed(runs: "pd.DataFrame") -> "pd.DataFrame":
@@ -81,11 +84,19 @@ def within_one_se(validation: "pd.DataFrame") -> list[float]:
     ]
 
 
-def half_decade_beyond(rate: float, end: str) -> float:
-    """The next rate of the grid 1e-3, 3e-3, 1e-2, ... that is at least twice as high ("high") or half as high."""
+def beyond(rates: Sequence[float], end: str) -> float:
+    """The next rate after the highest ("high") or lowest one of a grid, in its own steps.
+
+    Half decades (1, 3, 10), unless every step of the grid is below a third of a decade: then quarters (1, 1.8, 3, 5.6).
+    """
+    ordered = sorted(rates)
+    steps = [math.log10(high / low) for low, high in pairwise(ordered)]
+    finest = bool(steps) and max(steps) < 1 / 3
+    digits, least = (QUARTERS, 1.5) if finest else (ONE_AND_THREE, 2.0)
+    rate = ordered[-1 if end == "high" else 0]
     decade = math.floor(math.log10(rate))
     # A product of powers of ten is not the number as it is written: 3e-05 and 3 * 10**-5 differ.
-    grid = [float(f"{digit:g}e{decade + k}") for k in (-2, -1, 0, 1, 2) for digit in ONE_AND_THREE]
+    grid = [float(f"{digit:g}e{decade + k}") for k in (-2, -1, 0, 1, 2) for digit in digits]
     if end == "high":
-        return min(each for each in grid if each >= 2 * rate * (1 - SAME_RATE))
-    return max(each for each in grid if each <= rate / 2 * (1 + SAME_RATE))
+        return min(each for each in grid if each >= least * rate * (1 - SAME_RATE))
+    return max(each for each in grid if each <= rate / least * (1 + SAME_RATE))

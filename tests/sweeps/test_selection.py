@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fpt.sweeps.selection import best_rate, by_seed, choices, eligible, ends, half_decade_beyond, within_one_se
+from fpt.sweeps.selection import best_rate, beyond, by_seed, choices, eligible, ends, within_one_se
 
 NAN = math.nan
 
@@ -124,11 +124,18 @@ def test_no_run_takes_part_in_choosing_its_own_rate(values: list[float], other: 
 )
 def test_half_decades_beyond_a_rate(rate: float, below: float, above: float) -> None:
     """As they are written: 3e-05, not 3 * 10**-5."""
-    assert half_decade_beyond(rate, "low") == below
-    assert half_decade_beyond(rate, "high") == above
+    assert beyond([rate], "low") == below
+    assert beyond([rate], "high") == above
+
+
+def test_a_grid_grows_in_its_own_steps() -> None:
+    assert beyond([1e-3, 1e-2, 3e-3], "high") == 3e-2
+    quarters = [3e-4, 5.6e-4, 1e-3, 1.8e-3]
+    assert (beyond(quarters, "low"), beyond(quarters, "high")) == (1.8e-4, 3e-3)
+    assert beyond([1e-3, 1.8e-3, 1e-2], "high") == 3e-2  # quarters in a part of it alone
 
 
 @given(st.floats(1e-8, 1e2))
 def test_a_rate_beyond_is_about_half_a_decade_away(rate: float) -> None:
-    assert 2 * (1 - 1e-5) <= half_decade_beyond(rate, "high") / rate <= 6.67
-    assert 2 * (1 - 1e-5) <= rate / half_decade_beyond(rate, "low") <= 6.67
+    assert 2 * (1 - 1e-5) <= beyond([rate], "high") / rate <= 6.67
+    assert 2 * (1 - 1e-5) <= rate / beyond([rate], "low") <= 6.67
