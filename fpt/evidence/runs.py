@@ -7,18 +7,19 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import cache, cached_property
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, TypeVar, cast
 
 import numpy as np
 import pandas as pd
 
-from fpt.errors import DataError, FptError, SpecError, check_known
+from fpt.errors import FptError, SpecError, check_known
 from fpt.sweeps.labels import SHORT as SHORT
 from fpt.sweeps.labels import label as label
 from fpt.sweeps.labels import labels
 from fpt.sweeps.ledger import PUBLISHED, SweepState, sweep_state, workspace
+from fpt.sweeps.record import COLUMNS, read_table
 from fpt.sweeps.selection import SAME_RATE, by_seed, choices
 from fpt.sweeps.spec import GRID, SweepSpec
 from fpt.sweeps.study import Study, load_study, study_folder
@@ -33,12 +34,6 @@ SPEC = ("arm", *(name for name in SweepSpec.model_fields if name not in (*GRID, 
 ADDED = (
     "label", "name", "setup", *SPEC, "selected_rate", "at_edge", "selected", "study", "origin", "commit", "shared_test",
 )  # fmt: skip
-RUN = ("sweep", "learning_rate", "seed")
-COLUMNS = {  # of the tables of a sweep, where there is none
-    "runs": (*RUN, "best_step", "validation_accuracy", "train_accuracy", "test_accuracy", "test_accuracy_exact",
-             "test_accuracy_last", "train_accuracy_last", "diverged_at"),
-    "curves": (*RUN, "step", "validation_loss", "validation_accuracy", "test_accuracy", "train_accuracy"),
-}  # fmt: skip
 TableName = Literal["runs", "attention"]
 T = TypeVar("T")
 
@@ -58,17 +53,19 @@ class SweepTables:
 
     @cached_property
     def runs(self) -> pd.DataFrame:
-        return _table(self.folder / "runs.parquet")
+        return self._table("runs")
 
     @cached_property
     def curves(self) -> pd.DataFrame:
-        return _table(self.folder / "curves.parquet")
+        return self._table("curves")
 
     @cached_property
     def attention(self) -> pd.DataFrame:
         """No rows where the sweep did not measure it."""
-        path = self.folder / "attention.parquet"
-        return _table(path) if ATTENTION in self.spec.measures else pd.DataFrame()
+        return self._table(ATTENTION) if ATTENTION in self.spec.measures else pd.DataFrame()
+
+    def _table(self, name: str) -> pd.DataFrame:
+        return read_table(self.folder, name, self.spec, self.result)
 
     @property
     def rates(self) -> list[float]:
@@ -287,24 +284,6 @@ def asked_origin(origin: Origin = "auto") -> Origin:
     source = "" if asked == origin else "the environment variable FPT_ORIGIN"
     check_known("origin", asked, ["auto", "own", "published"], source)
     return asked
-
-
-def _table(path: Path) -> pd.DataFrame:
-    """A table of a finished sweep; DataError where it is missing, damaged or another sweep's."""
-    try:
-        written = path.stat()
-        frame = _read(path, written.st_mtime_ns, written.st_size)
-    except (OSError, ValueError) as error:
-        raise DataError(f"{path} cannot be read ({error}): remove {path.parent} and run the study again") from None
-    if not set(frame["sweep"]) <= {path.parent.name}:
-        raise DataError(f"{path} belongs to another sweep: remove {path.parent} and run the study again")
-    return frame
-
-
-@cache
-def _read(path: Path, mtime_ns: int, size: int) -> pd.DataFrame:
-    """A parquet file, read once in a process for as long as it is the same file."""
-    return pd.read_parquet(path)
 
 
 def _flat(value: Any) -> Any:

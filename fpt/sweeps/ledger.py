@@ -15,15 +15,16 @@ from typing import Any
 
 from fpt.errors import LockedError, SpecError
 from fpt.files import read_json
+from fpt.sweeps.record import IF_MEASURED as IF_MEASURED
+from fpt.sweeps.record import PUBLISHED, RESULT, check_record, damaged, read_progress
+from fpt.sweeps.record import TABLES as TABLES
 from fpt.sweeps.spec import SweepSpec
 from fpt.sweeps.study import Study
 from fpt.sweeps.study_file import FILE, NAME
 
-RESULT, PROGRESS, LOCK = "result.json", "progress.json", "lock"
-TABLES, IF_MEASURED = ("runs", "curves"), ("attention",)  # NAME.parquet of a sweep; and where it was asked for
+PROGRESS, LOCK = "progress.json", "lock"
 WEIGHTS = "weights.safetensors"  # kept for the sweeps that are pretrained by this one
 NOTEBOOK, NOTEBOOK_LOCK = "notebook.ipynb", "notebook-lock"
-PUBLISHED = "published"
 FOLDER = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]*")  # of a sweep: an arm may join groups by +
 LOCK_WAIT = 30.0  # seconds: a killed driver's workers are gone long before
 
@@ -78,7 +79,7 @@ def sweep_state(spec: SweepSpec, study: Path) -> SweepState:
     result = read_result(folder, spec)
     running = result is None and is_held(folder / LOCK)
     state = "done" if result else "running" if running else "unfinished" if folder.is_dir() else "waiting"
-    progress = read_json(folder / PROGRESS) if running else None
+    progress = read_progress(folder / PROGRESS) if running else None
     return SweepState(spec, folder, state, result, progress, read_result(study / PUBLISHED / folder.name, spec))
 
 
@@ -90,9 +91,22 @@ def stale_folders(study: Study, inside: str = "") -> list[Path]:
 
 
 def read_result(folder: Path, spec: SweepSpec) -> dict[str, Any] | None:
-    """The folder's result.json if it answers this very spec; a sweep is done by this sign and no other."""
-    result = read_json(folder / RESULT)
-    return result if result and result.get("hash") == spec.hash else None
+    """The folder's result.json if it answers this very spec; a sweep is done by this sign and no other.
+
+    Raises DataError for one that no sweep wrote, or that its tables do not fit.
+    """
+    path = folder / RESULT
+    result = read_json(path)
+    if result is None:
+        if path.is_file():
+            raise damaged(path, "it holds no JSON object")
+        return None
+    if result.get("hash") != spec.hash:
+        if "hash" not in result or folder.name == spec.folder_name:
+            raise damaged(path, f"hash = {result.get('hash')!r}: {spec.hash!r} is expected")
+        return None
+    check_record(folder, spec, result)
+    return result
 
 
 @contextmanager

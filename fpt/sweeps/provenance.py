@@ -4,18 +4,19 @@ import math
 import platform
 import subprocess
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import fpt
-from fpt.files import read_json, sha256
+from fpt.files import sha256
 from fpt.models import weights
 from fpt.papers import claim, rule_hash
 from fpt.papers.schema import RULES
 from fpt.sweeps import ledger, selection
+from fpt.sweeps.record import read_progress
 from fpt.sweeps.spec import PROTOCOL, SweepSpec
 from fpt.sweeps.study_file import FILE, read_study, study_label
 from fpt.training.libraries import wide_products_are_on
@@ -35,8 +36,8 @@ class Clock:
     """When a sweep was started first, and the seconds of work on it, also those of a process that was killed."""
 
     def __init__(self, folder: Path) -> None:
-        before = read_json(folder / ledger.PROGRESS) or {}
-        self.started_utc = str(before.get("started_utc", now()))
+        before = read_progress(folder / ledger.PROGRESS) or {}
+        self.started_utc = str(before.get("started_utc") or now())
         self._began = time.perf_counter() - float(before.get("seconds", 0))
 
     @property
@@ -67,12 +68,13 @@ def provenance(
     spec: SweepSpec,
     folder: Path,
     runs: "pd.DataFrame",
+    tables: Mapping[str, str],
     task: "Task",
     template: "Template",
     fleets: "Sequence[FleetResult]",
     clock: Clock,
 ) -> dict[str, Any]:
-    """What result.json records of how the numbers came about."""
+    """What result.json records of how the numbers came about; `tables` are checksums. fpt.sweeps.record reads it."""
     validation, first = selection.by_seed(runs), fleets[0]
     chosen = selection.choices(validation)
     sizes = {"budget": spec.budget_examples, "last": spec.test_examples}
@@ -93,6 +95,7 @@ def provenance(
             "size": task.test_size,
             **{name: min(count or task.test_size, task.test_size) for name, count in sizes.items()},
         },
+        "tables": dict(tables),
         "data_checksum": task.checksum,
         "weights_checksum": _weights_checksum(spec, template),
         "weights_revision": None if spec.init == "random" or template.weights else weights.commit(spec.backbone),

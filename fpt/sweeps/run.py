@@ -1,5 +1,6 @@
 """One sweep from spec to results folder: the function that the notebook calls."""
 
+import hashlib
 import os
 import shutil
 import tempfile
@@ -16,6 +17,7 @@ from fpt.models.families import family
 from fpt.sweeps import ledger, selection
 from fpt.sweeps.fields import canonical, with_options
 from fpt.sweeps.provenance import Clock, provenance
+from fpt.sweeps.record import read_table
 from fpt.sweeps.spec import SweepSpec
 from fpt.training.recipe import ATTENTION, WEIGHTS
 
@@ -147,8 +149,6 @@ def run_sweep(
     again; one left unfinished goes on from its last checkpoint. Raises LockedError if another process still writes it,
     or if it holds another spec.
     """
-    import pandas as pd
-
     study = None if folder is None else Path(folder).parent
     folder = Path(tempfile.mkdtemp(prefix="fpt-"), spec.folder_name) if folder is None else Path(folder)
     info = ledger.read_result(folder, spec)
@@ -157,7 +157,7 @@ def run_sweep(
         with ledger.hold(folder / ledger.LOCK, spec):
             # another process may have finished it meanwhile
             info = ledger.read_result(folder, spec) or _train(spec, folder, task, template)
-    runs, curves = (pd.read_parquet(folder / f"{name}.parquet") for name in ledger.TABLES)
+    runs, curves = (read_table(folder, name, spec, info).copy() for name in ledger.TABLES)
     return Result(spec, folder, runs, curves, info)
 
 
@@ -187,10 +187,13 @@ def _train(spec: SweepSpec, folder: Path, task: "Task", template: "Template") ->
     # A process that was killed may have moved it already.
     if WEIGHTS in spec.measures and best is not None and kept(best).is_file():
         os.replace(kept(best), folder / ledger.WEIGHTS)
+    checksums = {}
     for name, table in tables.items():
         table.insert(0, "sweep", spec.folder_name)
-        write_atomically(folder / f"{name}.parquet", parquet(table))
-    info = provenance(spec, folder, tables["runs"], task, template, fleets, clock)
+        content = parquet(table)
+        checksums[name] = hashlib.sha256(content).hexdigest()
+        write_atomically(folder / f"{name}.parquet", content)
+    info = provenance(spec, folder, tables["runs"], checksums, task, template, fleets, clock)
     write_json(folder / ledger.RESULT, info)
     (folder / ledger.PROGRESS).unlink(missing_ok=True)
     remove_partial(folder)

@@ -1,0 +1,291 @@
+"""The record of a finished sweep, result.json, and its tables: what they must be to be believed.
+
+result.json holds the SHA-256 of every table. Whoever reads a finished sweep reads it through this file: `check_record`
+wherever a sweep counts as done, which imports neither pandas nor torch, and `read_table` where numbers are used.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from itertools import product
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from fpt.documents import explained
+from fpt.errors import DataError
+from fpt.files import known_sha256, read_json
+from fpt.sweeps import selection
+from fpt.sweeps.spec import GRID, SweepSpec
+from fpt.training.recipe import ATTENTION, Recipe
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+RESULT, PUBLISHED = "result.json", "published"
+TABLES, IF_MEASURED = ("runs", "curves"), (ATTENTION,)  # NAME.parquet of a sweep; and where it was asked for
+RUN = ("learning_rate", "seed")
+COLUMNS = {  # that a table has at least
+    "runs": ("sweep", *RUN, "best_step", "validation_accuracy", "train_accuracy", "test_accuracy",
+             "test_accuracy_exact", "test_accuracy_last", "train_accuracy_last", "diverged_at"),
+    "curves": ("sweep", *RUN, "step", "validation_loss", "validation_accuracy", "test_accuracy", "train_accuracy"),
+    "attention": ("sweep", *RUN, "trained", "query", "key", "weight", "relevant", "chance"),
+}  # fmt: skip
+KEYS = {"runs": RUN, "curves": (*RUN, "step"), "attention": (*RUN, "trained", "query", "key")}  # of one row
+SHARES = {"attention": ("weight", "relevant", "chance")}  # columns of values from 0 to 1; else the accuracies
+ROUNDING = 1e-4  # by which a sum of weights in single precision may be above 1
+AS_ASKED = (*GRID, *Recipe.model_fields)  # fields that say the same in a record and in its spec, in these words
+
+Count = Annotated[int, Field(ge=0)]
+Rate = Annotated[float, Field(gt=0)]
+Text = Annotated[str, Field(min_length=1)]
+Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+Time = Annotated[str, Field(pattern=r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$")]
+
+
+class _Strict(BaseModel):
+    """Of exactly these types; a later version may record more."""
+
+    model_config = ConfigDict(frozen=True, strict=True, extra="allow", allow_inf_nan=False)
+
+
+class Tested(_Strict):
+    """Test examples: of all, at every budget, at the last one."""
+
+    drawn_by_seed: bool
+    size: Count
+    budget: Count
+    last: Count
+
+
+class Git(_Strict):
+    """The code that trained."""
+
+    commit: Annotated[str, Field(pattern=r"^[0-9a-f]{7,64}$")]
+    dirty: bool
+
+
+class Record(_Strict):
+    """result.json, as fpt.sweeps.provenance writes it. What has a default was not recorded by every version."""
+
+    spec: dict[str, Any]
+    hash: Annotated[str, Field(pattern=r"^[0-9a-f]{8}$")]
+    protocol: int
+    rules: int
+    asks: dict[str, str]
+    plan: list[str] = []
+    grid: Annotated[list[Rate], Field(min_length=1)]
+    selected_rate: Rate | None
+    choices: dict[str, Rate | None]
+    at_edge: bool
+    within_one_se: list[Rate]
+    eligible: list[Rate]
+    test: Tested
+    tables: dict[str, Sha256]
+    data_checksum: Text
+    weights_checksum: Text | None
+    weights_revision: Text | None = None
+    compute_type: Literal["float32", "bfloat16"]
+    threads: Annotated[int, Field(ge=1)]
+    wide_products: bool | None = None
+    device: Text
+    version: Text
+    git: Git | None
+    versions: dict[str, Text]
+    fleets: list[Annotated[list[Count], Field(min_length=2, max_length=2)]]
+    compiled: bool
+    started_utc: Time
+    finished_utc: Time
+    wall_seconds: Annotated[float, Field(ge=0)]
+
+
+class Progress(_Strict):
+    """progress.json of a sweep that is being trained."""
+
+    grid: Text
+    steps: Annotated[int, Field(ge=1)]
+    step: Count
+    run_steps: Count
+    run_steps_total: Annotated[int, Field(ge=1)]
+    started_utc: Time | None = None
+    seconds: Annotated[float, Field(ge=0)] = 0.0
+
+
+def read_progress(path: Path) -> dict[str, Any] | None:
+    """The file's content; None where it is not there, or is not what a sweep at work writes."""
+    try:
+        return Progress.model_validate(read_json(path)).model_dump()
+    except ValidationError:
+        return None
+
+
+def check_record(folder: Path, spec: SweepSpec, found: Mapping[str, Any]) -> None:
+    """Refuse (DataError) a result.json of the sweep `spec` that is not what a sweep writes, and tables that are not
+    those which the sweep wrote."""
+    path = folder / RESULT
+    if "tables" not in found:
+        raise damaged(path, "tables is missing: the SHA-256 of each table is expected, without which none is believed")
+    try:
+        record = Record.model_validate(found)
+    except ValidationError as error:
+        raise damaged(path, explained(error.errors(include_url=False)[0])) from None
+    for finding in _contradictions(record, spec):
+        raise damaged(path, finding)
+    for name, recorded in record.tables.items():
+        table = folder / f"{name}.parquet"
+        if not table.is_file():
+            raise damaged(table, f"is missing, and {RESULT} records it")
+        if (now := known_sha256(table)) != recorded:
+            raise damaged(table, f"its SHA-256 is {now}, and {RESULT} records {recorded}")
+
+
+def damaged(path: Path, finding: str) -> DataError:
+    """The error for a file of a finished sweep, with what to do about it."""
+    folder = path.parent
+    again = f"remove {folder} and run the study again"
+    if folder.parent.name == PUBLISHED:
+        again = f"restore {folder}, as with git checkout, or remove it and publish the study again"
+    return DataError(f"{path}: {finding}. It was changed after the sweep wrote it, or is damaged: {again}")
+
+
+def _contradictions(record: Record, spec: SweepSpec) -> Iterator[str]:
+    """What a record says that cannot be so: by itself, or beside the spec that it answers."""
+    asked = spec.resolved()
+    for name in AS_ASKED:
+        if name in record.spec and record.spec[name] != asked[name]:
+            yield f"spec.{name} = {record.spec[name]!r}: {asked[name]!r} is expected, as in the study"
+    if record.hash != spec.hash:
+        yield f"hash = {record.hash!r}: {spec.hash!r} is expected"
+    if record.grid != sorted(set(record.grid)) or not set(spec.learning_rates) <= set(record.grid):
+        yield f"grid = {record.grid}: rates in ascending order are expected, those of the study among them"
+    for name in ("selected_rate", "within_one_se", "eligible", "choices"):
+        value = getattr(record, name)
+        rates = value if isinstance(value, list) else value.values() if isinstance(value, dict) else [value]
+        if unknown := [rate for rate in rates if rate is not None and rate not in record.grid]:
+            yield f"{name} holds {unknown[0]!r}: a rate of the grid {record.grid} is expected"
+    if set(record.choices) != {str(seed) for seed in spec.seeds}:
+        yield f"choices are of the seeds {', '.join(record.choices) or 'none'}: {list(spec.seeds)} are expected"
+    runs, trained = len(record.grid) * len(spec.seeds), sum(rates * seeds for rates, seeds in record.fleets)
+    if trained != runs:
+        yield f"fleets = {record.fleets}: fleets of {runs} runs are expected, rates times seeds"
+    tables = {*TABLES, *({*IF_MEASURED} & {*spec.measures})}
+    if set(record.tables) != tables:
+        yield f"tables = {sorted(record.tables)}: {sorted(tables)} are expected"
+
+
+@dataclass(frozen=True)
+class Expected:
+    """What the tables of a sweep must agree with."""
+
+    sweep: str
+    grid: tuple[float, ...]
+    seeds: tuple[int, ...]
+    steps: tuple[int, ...]
+    chosen: tuple[float | None, ...]  # by seed
+    selected_rate: float | None
+    at_edge: bool
+    eligible: tuple[float, ...]
+
+    @staticmethod
+    def of(spec: SweepSpec, result: Mapping[str, Any]) -> "Expected":
+        """By the hash of the record: the data of `spec` may have changed since it was read."""
+        return Expected(
+            f"{spec.folder_name.rpartition('-')[0]}-{result['hash']}",
+            tuple(map(float, result["grid"])),
+            tuple(spec.seeds),
+            tuple(spec.evaluation_steps()),
+            tuple(result["choices"][str(seed)] for seed in spec.seeds),
+            result["selected_rate"],
+            result["at_edge"],
+            tuple(result["eligible"]),
+        )
+
+
+def read_table(folder: Path, name: str, spec: SweepSpec, result: Mapping[str, Any]) -> "pd.DataFrame":
+    """A table of a finished sweep, by its name in `result`, which `check_record` let pass.
+
+    DataError where it cannot be read, or is not what the sweep must have written. The same file is read once.
+    """
+    path = folder / f"{name}.parquet"
+    try:
+        written = path.stat()
+        return _checked(path, (written.st_mtime_ns, written.st_size), name, Expected.of(spec, result))
+    except OSError as error:
+        raise damaged(path, f"cannot be read ({error.strerror or error})") from None
+
+
+@cache
+def _checked(path: Path, written: tuple[int, int], name: str, expected: Expected) -> "pd.DataFrame":
+    """A table, read and checked once in a process for as long as it is the same file."""
+    import pandas as pd
+
+    try:
+        frame = pd.read_parquet(path)
+    except ValueError as error:  # pyarrow's, for a file that is no parquet, is one
+        raise damaged(path, f"cannot be read ({error})") from None
+    for finding in _faults(name, frame, expected):
+        raise damaged(path, finding)
+    if name == "runs":
+        for finding in _other_choices(frame, expected):
+            raise damaged(path.with_name(RESULT), finding)
+    return frame
+
+
+def _faults(name: str, frame: "pd.DataFrame", expected: Expected) -> Iterator[str]:
+    """What is wrong with a table by itself, the first thing first."""
+    if missing := [column for column in COLUMNS[name] if column not in frame]:
+        yield f"has no column {missing[0]!r}; expected are {', '.join(COLUMNS[name])}"
+    if others := set(frame["sweep"]) - {expected.sweep}:
+        yield f"belongs to another sweep ({sorted(map(str, others))[0]} in its column sweep): expected is {expected.sweep}"
+    rows = list(zip(*(frame[column].tolist() for column in KEYS[name]), strict=True))
+    if len(set(rows)) < len(rows):
+        yield f"has {len(rows)} rows, of which {len(rows) - len(set(rows))} repeat another one ({', '.join(KEYS[name])})"
+    runs = {row[:2] for row in rows}
+    wanted = set(product(expected.grid, expected.seeds))
+    if runs != wanted:
+        some = sorted(runs ^ wanted, key=str)[0]
+        yield (
+            f"has {len(runs)} runs, of which {len(runs & wanted)} are expected: {len(expected.grid)} learning rates times "
+            f"{len(expected.seeds)} seeds; learning rate {some[0]} of seed {some[1]} is "
+            f"{'missing' if some in wanted else 'not among these'}"
+        )
+    if name == "curves" and set(rows) != set(product(expected.grid, expected.seeds, expected.steps)):
+        yield f"has {len(rows)} rows: expected is every run at each of the steps {', '.join(map(str, expected.steps))}"
+    yield from _no_shares(name, frame)
+
+
+def _no_shares(name: str, frame: "pd.DataFrame") -> Iterator[str]:
+    """Accuracies and weights that are no numbers from 0 to 1.
+
+    Only a run that diverged has no validation accuracy at its end. Another set may be beyond the range of numbers
+    where the validation set was not yet.
+    """
+    for column in SHARES.get(name) or [each for each in frame if "accuracy" in str(each)]:
+        if frame[column].dtype.kind != "f":
+            yield f"column {column!r} holds {frame[column].dtype}: numbers are expected"
+            continue
+        outside = frame[column][(frame[column] < 0) | (frame[column] > 1 + ROUNDING)]
+        if len(outside):
+            yield f"column {column!r} holds {outside.iloc[0]:g}: values between 0 and 1 are expected"
+    if name == "runs":
+        if frame["diverged_at"].dtype.kind not in "if":
+            yield f"column 'diverged_at' holds {frame['diverged_at'].dtype}: steps are expected"
+        lost = frame["validation_accuracy"].isna() & frame["diverged_at"].isna()
+        if lost.any():
+            yield f"{lost.sum()} runs have no validation accuracy, and did not diverge by column 'diverged_at'"
+
+
+def _other_choices(runs: "pd.DataFrame", expected: Expected) -> Iterator[str]:
+    """Where a record names other rates than those that its runs choose."""
+    validation = selection.by_seed(runs)
+    chosen = selection.choices(validation)
+    by_runs: dict[str, Callable[[], Any]] = {
+        "selected_rate": lambda: selection.best_rate(validation),
+        "chosen": lambda: tuple(None if rate != rate else float(rate) for rate in chosen.reindex(expected.seeds)),
+        "at_edge": lambda: bool(selection.ends(chosen, validation)),
+        "eligible": lambda: tuple(float(rate) for rate in selection.eligible(validation)),
+    }
+    for name, computed in by_runs.items():
+        if (recorded := getattr(expected, name)) != (found := computed()):
+            yield f"{'choices' if name == 'chosen' else name} = {recorded}: its runs give {found}"
