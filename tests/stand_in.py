@@ -1,6 +1,7 @@
 """A workspace with a stand-in for the sweep notebook, and a stand-in for training: no torch, no weights."""
 
 import math
+import os
 import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -26,6 +27,7 @@ STAND_IN = f"""
 import os, signal, time
 from pathlib import Path
 import fpt
+import synthetic
 from fpt import files
 from fpt.sweeps import ledger
 
@@ -47,12 +49,8 @@ with ledger.hold(place / ledger.LOCK, spec):
             grid="as planned", step=1, steps=4, run_steps=25, run_steps_total=100))
         time.sleep({LONG})
     found = (place / ledger.RESULT).exists()
-    files.write_json(place / ledger.RESULT, dict(
-        hash=spec.hash, selected_rate=1e-3, at_edge=True, wall_seconds=90, device="a machine", resumed=resumed,
-        found=found, threads=os.environ["OMP_NUM_THREADS"], gpu=os.environ.get("CUDA_VISIBLE_DEVICES"),
-        workers=os.environ.get("FPT_WORKERS")))
-    for name in ("runs", "curves"):
-        (place / (name + ".parquet")).touch()
+    synthetic.write(spec, place, resumed=resumed, found=found, threads=int(os.environ["OMP_NUM_THREADS"]),
+        gpu=os.environ.get("CUDA_VISIBLE_DEVICES"), workers=os.environ.get("FPT_WORKERS"))
 """
 
 
@@ -73,7 +71,7 @@ def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     notebook.cells = [parameters, nbformat.v4.new_code_cell(STAND_IN)]
     nbformat.write(notebook, tmp_path / "notebooks" / "sweep.ipynb")
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(map(str, (ROOT, ROOT / "tests"))))
     return tmp_path
 
 
@@ -85,15 +83,19 @@ def best_at(*peaks: float) -> Accuracy:
     return lambda rate, seed: 0.9 - 0.1 * abs(math.log10(rate / peaks[seed % len(peaks)]))
 
 
-def fleet(rates: Sequence[float], seeds: Sequence[int], steps: int, accuracy: Accuracy) -> Any:
-    """What train_fleet returns."""
+def fleet(
+    rates: Sequence[float], seeds: Sequence[int], steps: int, accuracy: Accuracy, evaluated: Sequence[int] = ()
+) -> Any:
+    """What train_fleet returns; it was evaluated at these steps [the last]."""
     keys = pd.DataFrame([{"learning_rate": rate, "seed": seed} for rate in rates for seed in seeds])
     values = pd.Series([accuracy(rate, seed) for rate in rates for seed in seeds])
     tested = dict.fromkeys(("train_accuracy", "test_accuracy"), values.where(values.isna(), 0.9))
     last = dict.fromkeys(("test_accuracy_exact", "test_accuracy_last", "train_accuracy_last"), 0.9)
     runs = keys.assign(best_step=steps, validation_accuracy=values, **tested, **last)
     runs["diverged_at"] = values.isna().astype("Int64").replace(0, pd.NA).mul(2)
-    curves = keys.assign(step=steps, validation_loss=1.0, validation_accuracy=values, **tested)
+    at = pd.DataFrame({"step": evaluated or [steps]})
+    curves = keys.assign(validation_loss=1.0, validation_accuracy=values, **tested).merge(at, how="cross")
+    curves.insert(2, "step", curves.pop("step"))
     return SimpleNamespace(
         runs=runs,
         curves=curves,
@@ -138,7 +140,7 @@ class Trained:
             for rate in learning_rates:
                 file(rate).write_text(f"seed {seed} at {rate:g}")
         progress(recipe.steps, recipe.steps)
-        return fleet(learning_rates, seeds, recipe.steps, self.accuracy)
+        return fleet(learning_rates, seeds, recipe.steps, self.accuracy, recipe.evaluation_steps())
 
 
 @pytest.fixture

@@ -4,10 +4,12 @@ import json
 import math
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from fpt.files import sha256
 from fpt.papers.schema import RULES
 from fpt.seeds import stream
 from fpt.sweeps import SweepSpec, load_study, selection
@@ -76,21 +78,26 @@ def finish(study: Path, inside: str = "", accuracy: Accuracy = accuracy, skip: t
     return study
 
 
-def write(spec: SweepSpec, folder: Path, accuracy: Accuracy = accuracy) -> None:
-    """A finished sweep: nan from `accuracy` means that the run diverged before its first evaluation."""
-    runs = _runs(spec, accuracy)
+def write(
+    spec: SweepSpec, folder: Path, accuracy: Accuracy = accuracy, added: tuple[float, ...] = (), **change: Any
+) -> None:
+    """A finished sweep: nan from `accuracy` means that the run diverged before its first evaluation. The grid was
+    extended by the rates `added`; `change` is of result.json."""
+    grid = sorted({*spec.learning_rates, *added})
+    runs = _runs(spec, grid, accuracy)
     validation = selection.by_seed(runs)
     chosen = selection.choices(validation)
-    folder.mkdir(parents=True)
-    runs.to_parquet(folder / "runs.parquet", index=False)
-    _curves(spec, runs).to_parquet(folder / "curves.parquet", index=False)
+    folder.mkdir(parents=True, exist_ok=True)
+    tables = {"runs": runs, "curves": _curves(spec, runs)}
     if ATTENTION in spec.measures:
-        _attention(runs).to_parquet(folder / "attention.parquet", index=False)
+        tables["attention"] = _attention(runs)
+    for name, frame in tables.items():
+        frame.to_parquet(folder / f"{name}.parquet", index=False)
     result = {
         "spec": spec.resolved() | {"arm": spec.arm},
         "hash": spec.hash,
         "protocol": 2,
-        "grid": list(spec.learning_rates),
+        "grid": grid,
         "selected_rate": selection.best_rate(validation),
         "choices": {str(seed): None if math.isnan(rate) else rate for seed, rate in chosen.items()},
         "at_edge": bool(selection.ends(chosen, validation)),
@@ -99,8 +106,9 @@ def write(spec: SweepSpec, folder: Path, accuracy: Accuracy = accuracy) -> None:
         "test": {"drawn_by_seed": True, "size": 1797, "budget": 150, "last": 300},
         "asks": {},
         "rules": RULES,
-        "fleets": [[len(spec.learning_rates), len(spec.seeds)]],
+        "fleets": [[len(grid), len(spec.seeds)]],
         "compiled": False,
+        "tables": {name: sha256(folder / f"{name}.parquet") for name in tables},
         "data_checksum": "0" * 64,
         "weights_checksum": "0" * 64,
         "compute_type": "float32",
@@ -113,11 +121,11 @@ def write(spec: SweepSpec, folder: Path, accuracy: Accuracy = accuracy) -> None:
         "finished_utc": "2026-01-01T00:01:00Z",
         "wall_seconds": 60.0,
     }
-    (folder / "result.json").write_text(json.dumps(result))
+    (folder / "result.json").write_text(json.dumps(result | change))
 
 
-def _runs(spec: SweepSpec, accuracy: Accuracy) -> pd.DataFrame:
-    values = [(rate, seed, accuracy(spec, rate, seed)) for rate in spec.learning_rates for seed in spec.seeds]
+def _runs(spec: SweepSpec, grid: list[float], accuracy: Accuracy) -> pd.DataFrame:
+    values = [(rate, seed, accuracy(spec, rate, seed)) for rate in grid for seed in spec.seeds]
     runs = pd.DataFrame(values, columns=["learning_rate", "seed", "validation_accuracy"])
     names = ("train_accuracy", "test_accuracy", "test_accuracy_exact", "test_accuracy_last", "train_accuracy_last")
     runs = runs.assign(**dict.fromkeys(names, runs["validation_accuracy"]), best_step=spec.steps)

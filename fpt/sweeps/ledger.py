@@ -16,8 +16,10 @@ from typing import Any
 from fpt.errors import LockedError, SpecError
 from fpt.files import read_json
 from fpt.sweeps.record import IF_MEASURED as IF_MEASURED
-from fpt.sweeps.record import PUBLISHED, RESULT, check_record, damaged, read_progress
+from fpt.sweeps.record import PUBLISHED as PUBLISHED
+from fpt.sweeps.record import RESULT as RESULT
 from fpt.sweeps.record import TABLES as TABLES
+from fpt.sweeps.record import check_record, damaged, read_progress
 from fpt.sweeps.spec import SweepSpec
 from fpt.sweeps.study import Study
 from fpt.sweeps.study_file import FILE, NAME

@@ -1,23 +1,26 @@
 """Copying finished sweeps to `published/`, which is committed."""
 
-import json
 import os
 import shutil
 from pathlib import Path
 
 from fpt.errors import SpecError
+from fpt.files import read_json
 from fpt.sweeps import ledger
+from fpt.sweeps.ledger import SweepState
+from fpt.sweeps.record import damaged, read_table
 from fpt.sweeps.study import Study
 
-FILES = (ledger.NOTEBOOK, *(f"{name}.parquet" for name in ledger.TABLES), ledger.RESULT)
+FILES = (ledger.NOTEBOOK, ledger.RESULT)  # and the tables that the latter names
 SMOKE = "smoke"  # its few steps exercise the machinery and say nothing about the question
 
 
 def publish(study: Study, partial: bool = False) -> list[Path]:
     """Copy the study's own finished sweeps to `published/`, each folder whole or not at all.
 
-    Published sweeps that the study no longer resolves to are removed. Raises SpecError for the smoke study,
-    and for one that is incomplete unless `partial`. Returns the folders written.
+    Published sweeps that the study no longer resolves to are removed. Raises SpecError for the smoke study, and for
+    one that is incomplete unless `partial`; DataError for results that were changed or damaged. Returns the folders
+    written.
     """
     if study.folder.name == SMOKE:
         raise SpecError(f"study {SMOKE!r} is not published: a few steps of training are no results")
@@ -29,39 +32,32 @@ def publish(study: Study, partial: bool = False) -> list[Path]:
             f"{len(missing)} of {len(states)} sweeps of {name} are not finished here: {listed}. "
             f"Finish them with `fpt run {name}`, or publish the others with --partial."
         )
-    complete = [state.folder for state in states if state.complete]
+    complete = [state for state in states if state.complete]
     if not complete:
         raise SpecError(f"no sweep of {study.folder.name} is finished here: there is nothing to publish")
-    for folder in complete:
-        _check_whole(folder)
+    files = {state.folder: _whole(state) for state in complete}
     published = study.folder / ledger.PUBLISHED
-    written = [_copy(folder, published) for folder in complete]
+    written = [_copy(folder, names, published) for folder, names in files.items()]
     for folder in ledger.stale_folders(study, ledger.PUBLISHED):
         shutil.rmtree(folder)
     return written
 
 
-def _check_whole(folder: Path) -> None:
-    """SpecError if a file of a finished sweep is missing or cannot be read any more."""
-    import pandas as pd
-
-    for name in FILES:
-        try:
-            if name.endswith(".parquet"):
-                if set(pd.read_parquet(folder / name)["sweep"]) != {folder.name}:
-                    raise ValueError("it is empty, or of another sweep")
-            else:
-                json.loads((folder / name).read_text(encoding="utf-8"))
-        except (OSError, ValueError, KeyError) as error:
-            raise SpecError(f"{folder / name} cannot be read ({error}): remove {folder} and run the study") from None
+def _whole(state: SweepState) -> list[str]:
+    """The files of a finished sweep, all of which were read. Raises DataError for the first that cannot be believed."""
+    result = state.result or {}
+    for name in result["tables"]:
+        read_table(state.folder, name, state.spec, result)
+    if read_json(notebook := state.folder / ledger.NOTEBOOK) is None:
+        raise damaged(notebook, "it holds no JSON object")
+    return [*FILES, *(f"{name}.parquet" for name in result["tables"])]
 
 
-def _copy(folder: Path, published: Path) -> Path:
+def _copy(folder: Path, names: list[str], published: Path) -> Path:
     target, part = published / folder.name, published / f".{folder.name}.part"
     shutil.rmtree(part, ignore_errors=True)
     part.mkdir(parents=True)
-    measured = (f"{name}.parquet" for name in ledger.IF_MEASURED)
-    for name in (*FILES, *(name for name in measured if (folder / name).is_file())):
+    for name in names:
         shutil.copyfile(folder / name, part / name)
     shutil.rmtree(target, ignore_errors=True)
     os.replace(part, target)

@@ -17,8 +17,8 @@ from fpt.documents import explained
 from fpt.errors import DataError
 from fpt.files import known_sha256, read_json
 from fpt.sweeps import selection
-from fpt.sweeps.spec import GRID, SweepSpec
-from fpt.training.recipe import ATTENTION, Recipe
+from fpt.sweeps.spec import SweepSpec
+from fpt.training.recipe import ATTENTION
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -35,7 +35,6 @@ COLUMNS = {  # that a table has at least
 KEYS = {"runs": RUN, "curves": (*RUN, "step"), "attention": (*RUN, "trained", "query", "key")}  # of one row
 SHARES = {"attention": ("weight", "relevant", "chance")}  # columns of values from 0 to 1; else the accuracies
 ROUNDING = 1e-4  # by which a sum of weights in single precision may be above 1
-AS_ASKED = (*GRID, *Recipe.model_fields)  # fields that say the same in a record and in its spec, in these words
 
 Count = Annotated[int, Field(ge=0)]
 Rate = Annotated[float, Field(gt=0)]
@@ -125,7 +124,7 @@ def check_record(folder: Path, spec: SweepSpec, found: Mapping[str, Any]) -> Non
     those which the sweep wrote."""
     path = folder / RESULT
     if "tables" not in found:
-        raise damaged(path, "tables is missing: the SHA-256 of each table is expected, without which none is believed")
+        raise damaged(path, "tables is missing: the SHA-256 of each table, which earlier versions did not record")
     try:
         record = Record.model_validate(found)
     except ValidationError as error:
@@ -151,10 +150,9 @@ def damaged(path: Path, finding: str) -> DataError:
 
 def _contradictions(record: Record, spec: SweepSpec) -> Iterator[str]:
     """What a record says that cannot be so: by itself, or beside the spec that it answers."""
-    asked = spec.resolved()
-    for name in AS_ASKED:
-        if name in record.spec and record.spec[name] != asked[name]:
-            yield f"spec.{name} = {record.spec[name]!r}: {asked[name]!r} is expected, as in the study"
+    for name, asked in (spec.resolved() | {"arm": spec.arm}).items():
+        if name in record.spec and record.spec[name] != asked:  # an earlier version may not have had the field
+            yield f"spec.{name} = {record.spec[name]!r}: {asked!r} is expected, as in the study"
     if record.hash != spec.hash:
         yield f"hash = {record.hash!r}: {spec.hash!r} is expected"
     if record.grid != sorted(set(record.grid)) or not set(spec.learning_rates) <= set(record.grid):
@@ -237,17 +235,17 @@ def _faults(name: str, frame: "pd.DataFrame", expected: Expected) -> Iterator[st
     if missing := [column for column in COLUMNS[name] if column not in frame]:
         yield f"has no column {missing[0]!r}; expected are {', '.join(COLUMNS[name])}"
     if others := set(frame["sweep"]) - {expected.sweep}:
-        yield f"belongs to another sweep ({sorted(map(str, others))[0]} in its column sweep): expected is {expected.sweep}"
+        yield f"its column sweep holds {sorted(map(str, others))[0]}: {expected.sweep} is expected"
     rows = list(zip(*(frame[column].tolist() for column in KEYS[name]), strict=True))
     if len(set(rows)) < len(rows):
-        yield f"has {len(rows)} rows, of which {len(rows) - len(set(rows))} repeat another one ({', '.join(KEYS[name])})"
+        yield f"has {len(rows)} rows, and {len(rows) - len(set(rows))} repeat the {', '.join(KEYS[name])} of another"
     runs = {row[:2] for row in rows}
     wanted = set(product(expected.grid, expected.seeds))
     if runs != wanted:
         some = sorted(runs ^ wanted, key=str)[0]
         yield (
-            f"has {len(runs)} runs, of which {len(runs & wanted)} are expected: {len(expected.grid)} learning rates times "
-            f"{len(expected.seeds)} seeds; learning rate {some[0]} of seed {some[1]} is "
+            f"has {len(runs)} runs, of which {len(runs & wanted)} are expected: {len(expected.grid)} learning rates "
+            f"times {len(expected.seeds)} seeds; learning rate {some[0]} of seed {some[1]} is "
             f"{'missing' if some in wanted else 'not among these'}"
         )
     if name == "curves" and set(rows) != set(product(expected.grid, expected.seeds, expected.steps)):

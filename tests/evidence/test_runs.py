@@ -1,6 +1,7 @@
 """Tidy tables: which folders are read, and what a row says."""
 
 import math
+import os
 import shutil
 import subprocess
 import sys
@@ -118,8 +119,8 @@ def test_a_table_is_read_once_in_a_process(tmp_path: Path, monkeypatch: pytest.M
     first["seed"] = 0  # a user's frame is a copy
     assert set(load_runs(study)["seed"]) == set(range(8))
     changed = next(path for path in read if "frozen-pretrained" in str(path))
-    parquet(changed).assign(seed=lambda runs: runs["seed"] + 100).to_parquet(changed)
-    assert set(load_runs(study)["seed"]) == {*range(8), *range(100, 108)}
+    os.utime(changed, ns=(0, 0))  # as another one, of the same content
+    assert len(load_runs(study)) == len(first)
     assert len(read) == 7
 
 

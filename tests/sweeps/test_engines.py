@@ -67,7 +67,7 @@ def test_threads_are_given_to_the_kernel(workspace: Path, engine: Engine) -> Non
     assert engine.run([spec()], threads=3) == []
     result = sweep_state(spec(), STUDY).result
     assert result
-    assert result["threads"] == "3"
+    assert result["threads"] == 3
 
 
 @BOTH
@@ -85,7 +85,7 @@ def test_workers_know_how_many_share_the_memory(
 @BOTH
 def test_a_worker_that_ends_without_a_word_is_reported_with_exit_code_and_log(workspace: Path, engine: Engine) -> None:
     source = Path("notebooks/sweep.ipynb")
-    source.write_text(source.read_text().replace("place / ledger.RESULT, dict", "place / ledger.PROGRESS, dict"))
+    source.write_text(source.read_text().replace("synthetic.write(spec, place", "dict(spec=spec, place=place"))
     (failure,) = engine.run([spec()])
     assert "exit code 0 and no result" in failure.reason
     assert failure.evidence == folder(spec()) / engines.LOG

@@ -6,6 +6,7 @@ from pathlib import Path
 import synthetic
 
 from fpt.evidence import every_study, recipe_table, record_table
+from fpt.sweeps import load_study
 
 
 def test_a_row_for_every_recipe_that_has_results(tmp_path: Path) -> None:
@@ -21,9 +22,9 @@ def test_a_row_for_every_recipe_that_has_results(tmp_path: Path) -> None:
 
 def test_a_recipe_names_the_rates_by_which_a_grid_was_extended(tmp_path: Path) -> None:
     study = synthetic.finish(synthetic.workspace(tmp_path))
-    for path in study.glob("digits.frozen-random*/result.json"):
-        record = json.loads(path.read_text())
-        path.write_text(json.dumps(record | {"grid": [*record["grid"], 0.3]}))
+    for spec in load_study(study).sweeps:
+        if spec.arm == "frozen-random":
+            synthetic.write(spec, study / spec.folder_name, added=(0.3,))
     rows = recipe_table(every_study(tmp_path))
     assert dict(zip(rows["extended to"], rows["rates"], strict=True)) == {
         "3e-1": "1e-4, 1e-3, 1e-2, 1e-1", "": "1e-4, 1e-3, 1e-2, 1e-1",
