@@ -85,7 +85,9 @@ def places(document: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...
 def changed_value(value: Any, data: DataObject) -> Any:
     """Another value in the place of one: of another type, another number, in a list, empty, ..."""
     number = isinstance(value, int | float) and not isinstance(value, bool)
-    near = [value + 1, value - 1, -value, value * 2, value / 2, float(value), str(value), value * 10**6] if number else []
+    near = (
+        [value + 1, value - 1, -value, value * 2, value / 2, float(value), str(value), value * 10**3] if number else []
+    )
     near += [value.upper(), value[:-1], value + " ", value * 2] if isinstance(value, str) else []
     near += [value[::-1], value * 2, value[:1], dict(enumerate(value))] if isinstance(value, list) else []
     near += [list(value), list(value.values()), str(value)] if isinstance(value, dict) else []
