@@ -9,14 +9,15 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import psutil
 import pytest
+from processes import all_gone, descendants, ending, eventually, kill
 
 from fpt.sweeps import SweepSpec
 from fpt.sweeps.engines import Failure
@@ -27,9 +28,9 @@ from fpt.sweeps.spec import resolve
 
 ROOT = Path(__file__).parents[1]
 STUDY = Path("runs/mine")
-PATIENCE = 600  # seconds: a busy machine is slow, not wrong; only a failure takes so long
 CORES = 3  # declared to Ray, which takes our word for it
 LOCAL = "local"
+WORKER = "fpt.sweeps.engines.local"  # the module, in its command line
 ON_RAY = (pytest.mark.ray, pytest.mark.slow)
 SHARED = pytest.param("ray", marks=ON_RAY)  # its nodes see the driver's workspace
 APART = pytest.param("ray, apart", marks=ON_RAY)  # they do not
@@ -51,11 +52,24 @@ class Engine:
                 patch.setattr(ray_engine, "_job", lambda *about: job(*about) | {"workspace": "/nowhere"})
             return ray_engine.run_ray(sweeps, STUDY, address=self.address, **options)
 
-    def start_driver(self, *sweeps: SweepSpec) -> "subprocess.Popen[bytes]":
+    @contextmanager
+    def start_driver(self, *sweeps: SweepSpec) -> Iterator["subprocess.Popen[bytes]"]:
+        """The engine at work on the sweeps in another process. At the end it is killed, and nobody may survive it."""
         command = [sys.executable, __file__, self.name, self.address or ""]
         command += [json.dumps(sweep.resolved()) for sweep in sweeps]
         # A shell starts background jobs with SIGINT ignored, and children inherit it: Ctrl-C is to mean Ctrl-C here.
-        return subprocess.Popen(command, preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler))
+        driver = subprocess.Popen(command, preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler))
+        with ending(driver):
+            try:
+                yield driver
+            finally:
+                members = relatives(driver, sweeps)
+                driver.kill()
+                driver.wait()
+                try:
+                    eventually(lambda: all_gone(members))
+                finally:
+                    kill(members)
 
 
 @pytest.fixture(scope="session")
@@ -72,8 +86,10 @@ def cluster() -> Iterator[Any]:
         # A killed node is noticed after 5 failed calls, every half second instead of every third.
         head = {"num_cpus": CORES, "include_dashboard": False, "_system_config": {"health_check_period_ms": 500}}
         started = Cluster(initialize_head=True, head_node_args=head)
-        yield started
-        started.shutdown()
+        try:
+            yield started
+        finally:
+            started.shutdown()
 
 
 @pytest.fixture
@@ -93,25 +109,25 @@ def kernel_pid(sweep: SweepSpec) -> int:
     return int((Path.home() / "stand-in" / sweep.folder_name / "pid").read_text())
 
 
-def eventually(happens: Callable[[], object]) -> None:
-    deadline = time.monotonic() + PATIENCE
-    while not happens():
-        assert time.monotonic() < deadline, "it did not happen in time"
-        time.sleep(0.1)
+def relatives(driver: "subprocess.Popen[bytes]", sweeps: Sequence[SweepSpec]) -> list[psutil.Process]:
+    """Workers and kernels that are alive, and whoever else the driver started."""
+    found = descendants(driver)
+    for sweep in sweeps:
+        with suppress(FileNotFoundError, psutil.NoSuchProcess):
+            kernel = psutil.Process(kernel_pid(sweep))
+            worker = kernel.parent()
+            if worker and WORKER in worker.cmdline():  # else the kernel's number is another's by now
+                found += [kernel, worker]
+    return found
 
 
 def family(driver: "subprocess.Popen[bytes]", sweeps: Sequence[SweepSpec]) -> list[psutil.Process]:
-    """Workers and kernels, once every kernel is at work and `fpt status` can tell how far it is."""
+    """`relatives`, once every kernel is at work and `fpt status` can tell how far it is."""
     eventually(lambda: driver.poll() is not None or all(sweep_state(sweep, STUDY).progress for sweep in sweeps))
     assert driver.poll() is None
-    kernels = [psutil.Process(kernel_pid(sweep)) for sweep in sweeps]
-    workers = [each.parent() for each in kernels]
-    assert all("fpt.sweeps.engines.local" in worker.cmdline() for worker in workers if worker)
-    return [*kernels, *filter(None, workers), *psutil.Process(driver.pid).children(recursive=True)]
-
-
-def all_gone(members: Sequence[psutil.Process]) -> bool:
-    return not any(member.is_running() and member.status() != psutil.STATUS_ZOMBIE for member in members)
+    members = relatives(driver, sweeps)
+    assert {kernel_pid(sweep) for sweep in sweeps} <= {member.pid for member in members}
+    return members
 
 
 def scratch() -> set[Path]:

@@ -3,24 +3,14 @@
 import hashlib
 import os
 import signal
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
-from forked import PROCESSES
+from forked import attempt
 
 from fpt import files
 from fpt.errors import DataError, WeightsError
 from fpt.files import cache_folder, known_sha256, remove_partial, replaced, sha256, write_atomically
-
-
-def attempt(function: Callable[..., None], *arguments: Any) -> int | None:
-    """The exit code of a process that calls the function."""
-    process = PROCESSES.Process(target=function, args=arguments)
-    process.start()
-    process.join()
-    return process.exitcode
 
 
 def test_a_checksum_is_the_files(tmp_path: Path) -> None:

@@ -186,12 +186,15 @@ def publish(
     ] = False,
     root: Root = None,
 ) -> None:
-    """Copy finished sweeps to runs/STUDY/published, which the book reads."""
+    """Copy finished sweeps to runs/STUDY/published, which the book reads. What STUDY has no longer goes to
+    runs/archive."""
     from fpt.sweeps import publish as publishing
 
     with opened(study, root) as opened_study:
-        written = publishing.publish(opened_study, partial)
+        written, archived = publishing.publish(opened_study, partial)
     console.print(f"{len(written)} sweeps published")
+    for folder in archived:
+        log(f"no longer in the study, moved to {folder}")
 
 
 @app.command()

@@ -2,6 +2,8 @@
 
 import os
 import shutil
+from datetime import UTC, datetime
+from itertools import count
 from pathlib import Path
 
 from fpt.errors import SpecError
@@ -10,17 +12,20 @@ from fpt.sweeps import ledger
 from fpt.sweeps.ledger import SweepState
 from fpt.sweeps.record import damaged, read_table
 from fpt.sweeps.study import Study
+from fpt.sweeps.study_file import FILE
 
 FILES = (ledger.NOTEBOOK, ledger.RESULT)  # and the tables that the latter names
+ARCHIVE, REASON = "archive", "reason.txt"  # runs/archive/STUDY/SWEEP: no study, and nothing reads it
 SMOKE = "smoke"  # its few steps exercise the machinery and say nothing about the question
 
 
-def publish(study: Study, partial: bool = False) -> list[Path]:
+def publish(study: Study, partial: bool = False) -> tuple[list[Path], list[Path]]:
     """Copy the study's own finished sweeps to `published/`, each folder whole or not at all.
 
-    Published sweeps that the study no longer resolves to are removed. Raises SpecError for the smoke study, and for
-    one that is incomplete unless `partial`; DataError for results that were changed or damaged. Returns the folders
-    written.
+    Published sweeps that the study no longer resolves to move to runs/archive/STUDY, each with a file that says why:
+    nothing that was published is ever lost. Raises SpecError for the smoke study, and for one that is incomplete
+    unless `partial`; DataError for results that were changed or damaged. Returns the folders written, and those in the
+    archive.
     """
     if study.folder.name == SMOKE:
         raise SpecError(f"study {SMOKE!r} is not published: a few steps of training are no results")
@@ -38,9 +43,7 @@ def publish(study: Study, partial: bool = False) -> list[Path]:
     files = {state.folder: _whole(state) for state in complete}
     published = study.folder / ledger.PUBLISHED
     written = [_copy(folder, names, published) for folder, names in files.items()]
-    for folder in ledger.stale_folders(study, ledger.PUBLISHED):
-        shutil.rmtree(folder)
-    return written
+    return written, [_archive(folder, study) for folder in ledger.stale_folders(study, ledger.PUBLISHED)]
 
 
 def _whole(state: SweepState) -> list[str]:
@@ -61,4 +64,18 @@ def _copy(folder: Path, names: list[str], published: Path) -> Path:
         shutil.copyfile(folder / name, part / name)
     shutil.rmtree(target, ignore_errors=True)
     os.replace(part, target)
+    return target
+
+
+def _archive(folder: Path, study: Study) -> Path:
+    """Move a published sweep to the archive, where a folder of the same name keeps its place."""
+    reason = (
+        f"{datetime.now(UTC):%Y-%m-%d}: moved here by fpt publish. {FILE} of {study.folder.name} has it no longer.\n"
+    )
+    (folder / REASON).write_text(reason, encoding="utf-8")
+    place = study.folder.parent / ARCHIVE / study.folder.name
+    place.mkdir(parents=True, exist_ok=True)
+    names = (f"{folder.name}.{number}" if number else folder.name for number in count())
+    target = next(place / name for name in names if not (place / name).exists())
+    shutil.move(folder, target)  # a study may be a link to another disk
     return target

@@ -282,7 +282,7 @@ def _other_choices(runs: "pd.DataFrame", expected: Expected) -> Iterator[str]:
         "selected_rate": lambda: selection.best_rate(validation),
         "chosen": lambda: tuple(None if rate != rate else float(rate) for rate in chosen.reindex(expected.seeds)),
         "at_edge": lambda: bool(selection.ends(chosen, validation)),
-        "eligible": lambda: tuple(float(rate) for rate in selection.eligible(validation)),
+        "eligible": lambda: tuple(float(rate) for rate in selection.eligible(validation).columns),
     }
     for name, computed in by_runs.items():
         if (recorded := getattr(expected, name)) != (found := computed()):

@@ -159,7 +159,7 @@ def test_tables(case: str, hidden: bool, folder: Path) -> None:
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_what_is_published_is_checked_as_well(command: str, folder: Path) -> None:
-    (copy,) = publish(load_study(folder.parent))
+    ((copy,), _) = publish(load_study(folder.parent))
     change(copy / ledger.RESULT, choices={})
     message = refusal.refused(command, "mine", named=(str(copy), "choices"))
     assert "git checkout" in message

@@ -1,16 +1,16 @@
 """The bench: clock and memory gauge, cells, and the file it writes."""
 
 import os
+import subprocess
 import sys
-import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-import psutil
 import pytest
 import torch
+from processes import all_gone, command_line, descendants, ending, eventually, kill
 
 from fpt.bench import cost, measure
 from fpt.bench.cost import Bench
@@ -23,7 +23,6 @@ RATES = {"float32_flop_per_second": 1e12, "bfloat16_flop_per_second": 1e12}
 EMPTY = Bench.model_validate({"device": "a processor", "kind": "cpu", "threads": 1, "ceiling": RATES, "rows": []})
 CPU = torch.device("cpu")
 FILES = Path(__file__).parents[1] / "data"
-PATIENCE = 400  # seconds: a busy machine is slow, not wrong
 
 
 def test_the_clock_counts_the_calls() -> None:
@@ -215,18 +214,21 @@ def test_a_bench_that_is_killed_leaves_no_process_behind(tmp_path: Path) -> None
     script.write_text(
         "import time\nfrom fpt.bench.measure import apart\n\nif __name__ == '__main__':\n    apart(time.sleep, 600)\n"
     )
-    bench = psutil.Popen([sys.executable, script])
-    deadline, children = time.monotonic() + PATIENCE, []
-    while not any("spawn_main" in " ".join(child.cmdline()) for child in children):
-        assert time.monotonic() < deadline
-        time.sleep(0.2)
-        children = bench.children()
-    bench.kill()
-    bench.wait()
-    _, alive = psutil.wait_procs(children, timeout=PATIENCE)
-    for child in alive:
-        child.kill()
-    assert not alive
+    bench = subprocess.Popen([sys.executable, script])
+
+    def measures() -> bool:
+        return any("spawn_main" in " ".join(command_line(child)) for child in descendants(bench))
+
+    with ending(bench):
+        eventually(lambda: measures() or bench.poll() is not None)
+        children = descendants(bench)
+        assert children
+        bench.kill()
+        bench.wait()
+        try:
+            eventually(lambda: all_gone(children))
+        finally:
+            kill(children)
 
 
 def test_the_ceiling_is_measured(monkeypatch: pytest.MonkeyPatch) -> None:

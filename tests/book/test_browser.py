@@ -6,7 +6,6 @@ Chromium without a window, led by Selenium; axe-core (tests/axe) looks for what 
 import json
 import os
 import re
-import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -17,6 +16,7 @@ import pandas as pd
 import pytest
 import synthetic
 from chromium import CHROMIUM, DRIVER
+from processes import PATIENCE
 from seaborn.utils import relative_luminance
 from selenium import webdriver
 from selenium.webdriver.chrome.service import Service
@@ -63,6 +63,11 @@ const numbers = (colour) => colour.match(/[0-9.]+/g).slice(0, 3).map(Number), pa
 const all = (of, property) => [...new Set([...document.querySelectorAll(`figure.fpt .fpt-panels svg ${of}`)].map(
   (each) => getComputedStyle(each)[property]))].filter((colour) => colour.startsWith("rgb")).map(numbers);
 return [numbers(page.color), numbers(page.backgroundColor), all("text", "fill"), all("path", "stroke")];
+"""
+NOTE_SORTED = """
+const [table] = arguments;
+table.isSorted = false;
+table.addEventListener("sort-end", () => { table.isSorted = true }, {once: true});
 """
 CARDS = "return [...document.querySelectorAll('details.claim:not([hidden])')].map((card) => card.id.toUpperCase())"
 WITHOUT_TRANSITIONS = """
@@ -171,9 +176,10 @@ def sort_by(browser: webdriver.Chrome, table: Any, head: str) -> list[str]:
     for _ in range(names.index(head)):
         browser.switch_to.active_element.send_keys(Keys.TAB)
     assert browser.execute_script(FOCUSED)[1] != "none"
+    browser.execute_script(NOTE_SORTED, table)
     browser.switch_to.active_element.send_keys(Keys.ENTER)
-    WebDriverWait(browser, 10).until(lambda _: table.find_elements(By.CSS_SELECTOR, "th[aria-sort]"))
-    time.sleep(0.1)  # seconds: the script sorts a moment after the key
+    # the script sorts a moment after the key
+    WebDriverWait(browser, PATIENCE).until(lambda _: browser.execute_script("return arguments[0].isSorted", table))
     cells = table.find_elements(By.CSS_SELECTOR, f"td:nth-child({names.index(head) + 1})")
     return [cell.get_attribute("textContent") for cell in cells]
 
@@ -185,7 +191,7 @@ def without_scripts(browser: webdriver.Chrome) -> Iterator[None]:
     browser.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": True})
     try:
         browser.refresh()
-        wait = WebDriverWait(browser, 30)
+        wait = WebDriverWait(browser, PATIENCE)
         wait.until(staleness_of(before))
         wait.until(lambda browser: browser.execute_script("return document.readyState") == "complete")
         yield
@@ -221,7 +227,7 @@ def test_frames_that_scroll_are_reached_with_the_keyboard(browser: webdriver.Chr
     browser.execute_script("for (const each of document.querySelectorAll('details')) each.open = true")
     for pixels in (WIDE, NARROW):
         wide(browser, pixels)
-        WebDriverWait(browser, 10).until(
+        WebDriverWait(browser, PATIENCE).until(
             lambda _: all(scrolls == (tab == 0) for scrolls, tab in browser.execute_script(SCROLLING))
         )
     assert any(scrolls for scrolls, _ in browser.execute_script(SCROLLING))
@@ -236,7 +242,7 @@ def test_the_data_of_a_figure_are_downloaded(browser: webdriver.Chrome, reported
     place = names.index("learning_rate_figure-laptop.csv")
     links[place].send_keys(Keys.ENTER)
     file = tmp_path / names[place]
-    WebDriverWait(browser, 30).until(lambda _: file.is_file() and file.stat().st_size > 0)
+    WebDriverWait(browser, PATIENCE).until(lambda _: file.is_file() and file.stat().st_size > 0)
     assert len(pd.read_csv(file)) == 6 * 4 * 8  # sweeps x rates x seeds
 
 
@@ -458,7 +464,7 @@ def test_the_script_is_small_and_names_no_host(html: Path) -> None:
 def cards(browser: webdriver.Chrome, html: Path) -> webdriver.Chrome:
     wide(browser, WIDE)
     browser.get((html / "book/claims.html").as_uri())
-    WebDriverWait(browser, 30).until(lambda browser: browser.find_elements(By.CLASS_NAME, "fpt-filter"))
+    WebDriverWait(browser, PATIENCE).until(lambda browser: browser.find_elements(By.CLASS_NAME, "fpt-filter"))
     return browser
 
 
@@ -497,7 +503,9 @@ def test_an_address_opens_its_claim_whatever_is_filtered(cards: webdriver.Chrome
     Select(cards.find_element(By.ID, "claims-paper")).select_by_visible_text("Lu et al. 2021")
     assert not cards.find_element(By.ID, "r-01").is_displayed()
     cards.execute_script("location.hash = 'r-01'")
-    WebDriverWait(cards, 5).until(lambda browser: browser.find_element(By.CSS_SELECTOR, "#r-01 dl").is_displayed())
+    WebDriverWait(cards, PATIENCE).until(
+        lambda browser: browser.find_element(By.CSS_SELECTOR, "#r-01 dl").is_displayed()
+    )
     assert seen(cards) == list(claims())
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pandas as pd
 import pytest
-from forked import PROCESSES
+from forked import attempt
 
 from fpt import files
 from fpt.sweeps import run as execute
@@ -48,26 +48,19 @@ def kill_at(moment: str, count: int) -> None:
     setattr(owner, name, killing)
 
 
-def sweep(folder: Path, moment: str, count: int) -> None:
+def sweep(folder: Path, moment: str = "", count: int = 0) -> None:
+    """In a process of its own: it is killed if a moment is given."""
     checkpoint.EVERY, checkpoint.SHARE = 0.0, 1.0  # after every step
     if moment:
         kill_at(moment, count)
     execute.run_sweep(resolve(SPEC), folder)
 
 
-def attempt(folder: Path, moment: str = "", count: int = 0) -> int | None:
-    """The sweep in a process of its own, killed if a moment is given; the process's exit code."""
-    process = PROCESSES.Process(target=sweep, args=(folder, moment, count))
-    process.start()
-    process.join()
-    return process.exitcode
-
-
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of the same sweep, never killed."""
     folder = tmp_path_factory.mktemp("whole") / "sweep"
-    assert attempt(folder) == 0
+    assert attempt(sweep, folder) == 0
     rates = pd.read_parquet(folder / "runs.parquet")["learning_rate"].nunique()
     assert rates > 2, "two rates, and those by which the grid was extended"
     return folder
@@ -83,13 +76,13 @@ def test_killed_again_and_again_it_ends_with_the_same_bytes(tmp_path: Path, whol
     draw, killed, number = random.Random(7), 0, 0
     while killed < kills:
         moment = list(MOMENTS)[killed % len(MOMENTS)]
-        ended = attempt(tmp_path / str(number), moment, draw.randint(1, MOMENTS[moment]))
+        ended = attempt(sweep, tmp_path / str(number), moment, draw.randint(1, MOMENTS[moment]))
         if ended == -signal.SIGKILL:
             killed += 1
             continue
         assert ended == 0
         assert contents(tmp_path / str(number)) == contents(whole)
         number += 1
-    assert attempt(tmp_path / str(number)) == 0
+    assert attempt(sweep, tmp_path / str(number)) == 0
     assert contents(tmp_path / str(number)) == contents(whole)
     assert {path.name for path in (tmp_path / str(number)).iterdir()} == {path.name for path in whole.iterdir()}

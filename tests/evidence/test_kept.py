@@ -1,15 +1,20 @@
 """What is kept is what would be computed, and follows everything that it depends on."""
 
-import time
+import fcntl
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Barrier
+from types import SimpleNamespace
+from typing import IO
 
 import pytest
 import synthetic
+from processes import PATIENCE
 from pydantic import TypeAdapter
 
 from fpt.evidence import StudyCells, at_papers_rate, kept, verdicts, verdicts_on
 from fpt.papers import claims
+from fpt.sweeps.ledger import is_held
 
 NUMBERS = TypeAdapter(list[int])
 
@@ -38,17 +43,23 @@ def test_it_is_made_once_for_what_it_follows_from(tmp_path: Path, folder: Path) 
     assert kinds == [".json", ".json", ".lock", ".lock"]  # nothing half-written is left
 
 
-def test_it_is_made_once_where_two_ask_at_once(folder: Path) -> None:
-    made = []
+def test_it_is_made_once_where_two_ask_at_once(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made, both_ask = [], Barrier(2, timeout=PATIENCE)
+
+    def flock(file: IO[str], how: int) -> None:
+        both_ask.wait()  # before either has it
+        fcntl.flock(file, how)
 
     def make() -> list[int]:
-        made.append("once")
-        time.sleep(0.2)  # longer than the other needs to ask
+        (lock,) = folder.glob("*.lock")
+        made.append(is_held(lock))
         return [1]
+
+    monkeypatch.setattr(kept, "fcntl", SimpleNamespace(flock=flock, LOCK_EX=fcntl.LOCK_EX))
 
     with ThreadPoolExecutor(2) as both:  # the lock is one of open files: threads wait as processes do
         found = list(both.map(lambda _: kept.kept(NUMBERS, [], make), range(2)))
-    assert (found, made) == ([[1], [1]], ["once"])
+    assert (found, made) == ([[1], [1]], [True])
 
 
 def test_another_package_or_paper_is_another_result(

@@ -1,17 +1,21 @@
 """GGUF files: a small one of the architecture of SmolLM2 made here, and the real one where its package is installed."""
 
+import fcntl
 import sys
-import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
+from threading import Barrier
+from types import SimpleNamespace
+from typing import IO
 
 import numpy as np
 import pytest
 import torch
 import transformers.modeling_gguf_pytorch_utils as library
 from gguf import GGMLQuantizationType, GGUFReader, GGUFWriter, dequantize, quantize
+from processes import PATIENCE
 from safetensors import SafetensorError
 from transformers import AutoModel, AutoModelForCausalLM, AutoTokenizer, LlamaConfig, LlamaForCausalLM
 
@@ -20,6 +24,7 @@ from fpt.cli.doctor import weights as found
 from fpt.errors import WeightsError
 from fpt.files import sha256
 from fpt.models import BACKBONES, dequantise, weights
+from fpt.sweeps.ledger import is_held
 
 NAME, FILE = "small-smollm2", "model.gguf"
 SIZES = {
@@ -276,19 +281,23 @@ def test_weights_that_are_nowhere_say_how_to_install_them(monkeypatch: pytest.Mo
 
 def test_one_makes_it_while_others_wait(package: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """In threads: the lock belongs to the opened file, and each of them opens its own, as processes do."""
-    write, made = dequantise._write, []
+    write, made, all_ask = dequantise._write, [], Barrier(4, timeout=PATIENCE)
 
-    def slowly(file: Path, folder: Path) -> None:
-        made.append(folder)
-        time.sleep(0.3)
+    def flock(file: IO[str], how: int) -> None:
+        all_ask.wait()  # each has seen that it is not there, and nobody makes it yet
+        fcntl.flock(file, how)
+
+    def noted(file: Path, folder: Path) -> None:
+        made.append(is_held(folder.parent / "lock"))
         write(file, folder)
 
-    monkeypatch.setattr(dequantise, "_write", slowly)
+    monkeypatch.setattr(dequantise, "fcntl", SimpleNamespace(flock=flock, LOCK_EX=fcntl.LOCK_EX))
+    monkeypatch.setattr(dequantise, "_write", noted)
     checksum = str(BACKBONES[NAME].gguf)
     with ThreadPoolExecutor(4) as pool:
         folders = list(pool.map(dequantise.dequantised, [package] * 4, [checksum] * 4))
     assert set(folders) == {dequantise.cached(checksum)}
-    assert len(made) == 1
+    assert made == [True]
     assert cache(tmp_path) == [checksum, "lock"]
     weights.find(NAME)
 

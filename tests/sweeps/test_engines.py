@@ -6,22 +6,20 @@ import shutil
 import signal
 from pathlib import Path
 
-import psutil
+import nbformat
 import pytest
 from engine_contract import (
     APART,
     CORES,
     LOCAL,
     ON_RAY,
-    PATIENCE,
     STUDY,
     Engine,
-    all_gone,
-    eventually,
     family,
     folder,
     kernel_pid,
 )
+from processes import PATIENCE, all_gone, descendants, eventually
 from stand_in import FAILING, LONG, LOST, LOST_ONCE, QUICK, ROOT, SLOW, spec
 
 from fpt.errors import LockedError, SpecError
@@ -32,6 +30,21 @@ from fpt.sweeps.study_file import FILE
 
 pytestmark = pytest.mark.timeout(2 * PATIENCE)
 BOTH = pytest.mark.parametrize("engine", [LOCAL, APART], indirect=True)  # on Ray the harder way of two
+STANDS_STILL = f"""
+import time
+from fpt.sweeps import run
+from fpt.training import checkpoint
+
+checkpoint.EVERY, checkpoint.SHARE = 0.0, float("inf")  # after every step
+write_json = run.write_json
+
+def stand_still(path, content):
+    write_json(path, content)
+    if content.get("step", 0) >= 30:
+        time.sleep({LONG})  # until it is killed, half-way
+
+run.write_json = stand_still
+"""
 
 
 @BOTH
@@ -160,11 +173,11 @@ def test_nobody_survives_the_driver_and_the_next_run_finishes(
     workspace: Path, engine: Engine, how: signal.Signals
 ) -> None:
     sweeps = [spec(SLOW), spec(SLOW, random_gain=2)][: len(os.sched_getaffinity(0)) if engine.name == LOCAL else 1]
-    driver = engine.start_driver(*sweeps)
-    members = family(driver, sweeps)
-    driver.send_signal(how)
-    driver.wait(timeout=PATIENCE)
-    eventually(lambda: all_gone(members))
+    with engine.start_driver(*sweeps) as driver:
+        members = family(driver, sweeps)
+        driver.send_signal(how)
+        driver.wait(timeout=PATIENCE)
+        eventually(lambda: all_gone(members))
     eventually(lambda: all(sweep_state(sweep, STUDY).state == "unfinished" for sweep in sweeps))
     source = Path("notebooks/sweep.ipynb")
     source.write_text(source.read_text().replace(f"time.sleep({LONG})", "time.sleep(0)"))
@@ -176,15 +189,22 @@ def test_nobody_survives_the_driver_and_the_next_run_finishes(
 def test_a_real_sweep_killed_in_training_is_trained_to_the_same_bytes(
     workspace: Path, engine: Engine, tmp_path: Path
 ) -> None:
-    shutil.copy(ROOT / "notebooks" / "sweep.ipynb", "notebooks")
+    notebook = nbformat.read(ROOT / "notebooks" / "sweep.ipynb", as_version=4)
+    first = next(number for number, cell in enumerate(notebook.cells) if "import fpt\n" in cell.source)
+    notebook.cells.insert(first, nbformat.v4.new_code_cell(STANDS_STILL))
+    nbformat.write(notebook, "notebooks/sweep.ipynb")
     few = {"evaluation_examples": 50, "budget_examples": 50, "test_examples": 50}
     real = spec(60, evaluations=30, extend=1, compute_type="float32", **few)
-    driver = engine.start_driver(real)
-    eventually(lambda: driver.poll() is not None or (sweep_state(real, STUDY).progress or {"step": 0})["step"] > 0)
-    members = psutil.Process(driver.pid).children(recursive=True)
-    driver.kill()
-    driver.wait()
-    eventually(lambda: all_gone(members) and sweep_state(real, STUDY).state == "unfinished")
+    with engine.start_driver(real) as driver:
+        eventually(
+            lambda: driver.poll() is not None or (sweep_state(real, STUDY).progress or {"step": 0})["step"] >= 30
+        )
+        members = descendants(driver)
+        assert members
+        driver.kill()
+        driver.wait()
+        eventually(lambda: all_gone(members) and sweep_state(real, STUDY).state == "unfinished")
+    shutil.copy(ROOT / "notebooks" / "sweep.ipynb", "notebooks")
     assert engine.run([real]) == []
     assert sweep_state(real, STUDY).complete
     undisturbed = run_sweep(real, tmp_path / "undisturbed").folder
@@ -194,38 +214,28 @@ def test_a_real_sweep_killed_in_training_is_trained_to_the_same_bytes(
 
 @BOTH
 def test_the_kernel_does_not_survive_its_worker(workspace: Path, engine: Engine) -> None:
-    driver = engine.start_driver(spec(SLOW))
-    members = family(driver, [spec(SLOW)])
-    first = psutil.Process(kernel_pid(spec(SLOW)))
-    worker = first.parent()
-    assert worker
-    try:
+    with engine.start_driver(spec(SLOW)) as driver:
+        members = family(driver, [spec(SLOW)])
+        first = next(member for member in members if member.pid == kernel_pid(spec(SLOW)))
+        worker = first.parent()
+        assert worker
         worker.kill()
         eventually(lambda: all_gone([first]))  # ipykernel looks after its parent every second
         eventually(lambda: kernel_pid(spec(SLOW)) != first.pid)
-        members = family(driver, [spec(SLOW)])
-    finally:
-        driver.kill()
-        driver.wait()
-    eventually(lambda: all_gone(members))
+        family(driver, [spec(SLOW)])  # tried again; nobody survives the driver
 
 
 @BOTH
 def test_a_folder_somebody_else_writes_is_left_alone(
     workspace: Path, engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    driver = engine.start_driver(spec(SLOW))
-    members = family(driver, [spec(SLOW)])
-    writer = json.loads((folder(spec(SLOW)) / ledger.LOCK).read_text())["pid"]
-    assert writer == (driver.pid if "apart" in engine.name else kernel_pid(spec(SLOW)))
-    monkeypatch.setattr(ledger, "LOCK_WAIT", 0.3)
-    try:
+    with engine.start_driver(spec(SLOW)) as driver:
+        family(driver, [spec(SLOW)])
+        writer = json.loads((folder(spec(SLOW)) / ledger.LOCK).read_text())["pid"]
+        assert writer == (driver.pid if "apart" in engine.name else kernel_pid(spec(SLOW)))
+        monkeypatch.setattr(ledger, "LOCK_WAIT", 0.3)
         with pytest.raises(LockedError, match=f"process {writer} on"):
             engine.run([spec(SLOW)])
-    finally:
-        driver.kill()
-        driver.wait()
-    eventually(lambda: all_gone(members))
 
 
 class TestSlots:

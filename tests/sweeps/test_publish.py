@@ -1,5 +1,6 @@
 """What is published, and what is refused."""
 
+import json
 from pathlib import Path
 
 import committed
@@ -7,9 +8,11 @@ import pytest
 import synthetic
 
 from fpt.errors import DataError, SpecError
+from fpt.evidence.runs import studies, study_names
+from fpt.files import sha256
 from fpt.sweeps import Study, ledger
-from fpt.sweeps.publish import FILES, publish
-from fpt.sweeps.study import load_study
+from fpt.sweeps.publish import FILES, REASON, publish
+from fpt.sweeps.study import load_study, study_folder
 
 TEXT = """
 sweeps:
@@ -32,14 +35,15 @@ def study(workspace: Path) -> Study:
 
 
 def test_finished_sweeps_are_copied(study: Study) -> None:
-    written = publish(study)
+    written, archived = publish(study)
+    assert not archived
     assert [path.name for path in written] == [sweep.folder_name for sweep in study.sweeps]
     for path in written:
         names = [*FILES, "runs.parquet", "curves.parquet"]
         assert sorted(file.name for file in path.iterdir()) == sorted(names)
         assert all((path / name).read_bytes() == (study.folder / path.name / name).read_bytes() for name in names)
     assert all(ledger.sweep_state(sweep, study.folder).published for sweep in study.sweeps)
-    assert publish(study) == written
+    assert publish(study) == (written, [])
 
 
 def test_what_a_sweep_measured_is_copied_with_it(study: Study) -> None:
@@ -47,7 +51,8 @@ def test_what_a_sweep_measured_is_copied_with_it(study: Study) -> None:
     synthetic.write(measuring, folder := study.folder / measuring.folder_name)
     (folder / ledger.NOTEBOOK).write_text("{}")
     sweeps = (study.sweeps[0], measuring)
-    copied = [path for path in publish(Study("mine", study.folder, sweeps)) if (path / "attention.parquet").is_file()]
+    written, _ = publish(Study("mine", study.folder, sweeps))
+    copied = [path for path in written if (path / "attention.parquet").is_file()]
     assert [path.name for path in copied] == [measuring.folder_name]
 
 
@@ -58,14 +63,47 @@ def test_an_incomplete_study_is_refused_unless_partial(study: Study, missing: st
     with pytest.raises(SpecError, match=f"1 of 4 sweeps of mine are not finished here: {name}.*--partial"):
         publish(study)
     assert not (study.folder / "published").exists()
-    assert len(publish(study, partial=True)) == 3
+    assert len(publish(study, partial=True)[0]) == 3
 
 
-def test_stale_published_sweeps_are_removed_and_others_kept(study: Study) -> None:
+def test_nothing_that_was_published_is_lost(study: Study) -> None:
+    """What the study has no longer goes to the archive with a reason, as often as it does."""
     publish(study)
-    (study.folder / "published" / "digits.old-00000000").mkdir()
-    kept = study.sweeps[0].folder_name
-    (study.folder / kept / ledger.RESULT).unlink()
+    gone, *rest = study.sweeps
+    less = Study("mine", study.folder, tuple(rest))
+    (first,) = publish(less)[1]
+    assert first == Path("runs/archive/mine", gone.folder_name)
+    assert {path.name for path in first.iterdir()} == {*FILES, "runs.parquet", "curves.parquet", REASON}
+    assert "study.yaml" in (first / REASON).read_text()
+    publish(study)
+    (again,) = publish(less)[1]
+    assert again.parent == first.parent
+    assert first.is_dir()
+    assert (again / "runs.parquet").read_bytes() == (first / "runs.parquet").read_bytes()
+    names = {path.name for path in (study.folder / "published").iterdir()}
+    assert names == {sweep.folder_name for sweep in rest}
+
+
+def test_the_archive_is_no_study(study: Study) -> None:
+    (study.folder / "published" / "digits.old-00000000").mkdir(parents=True)
+    publish(study)
+    assert studies() == study_names() == ["mine"]
+    with pytest.raises(SpecError, match="unknown study 'archive'"):
+        study_folder(Path("runs"), "archive")
+
+
+def test_what_the_archive_has_is_as_it_was_published() -> None:
+    """Each archived sweep says why it is there, and its tables are those of its record."""
+    archived = [path.parent for path in committed.tracked() if path.match(f"runs/archive/*/*/{REASON}")]
+    assert len(archived) >= 11
+    for folder in archived:
+        tables = json.loads((folder / ledger.RESULT).read_text())["tables"]
+        assert tables == {name: sha256(folder / f"{name}.parquet") for name in tables}
+
+
+def test_others_that_are_published_stay(study: Study) -> None:
+    publish(study)
+    (study.folder / study.sweeps[0].folder_name / ledger.RESULT).unlink()
     publish(study, partial=True)
     names = {path.name for path in (study.folder / "published").iterdir()}
     assert names == {sweep.folder_name for sweep in study.sweeps}
@@ -86,7 +124,7 @@ def test_an_empty_notebook_is_no_result(study: Study) -> None:
 
 
 def test_nothing_to_publish_leaves_what_is_published(study: Study) -> None:
-    written = publish(study)
+    written, _ = publish(study)
     for sweep in study.sweeps:
         (study.folder / sweep.folder_name / ledger.RESULT).unlink()
     with pytest.raises(SpecError, match="nothing to publish"):

@@ -4,11 +4,13 @@ import os
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import pytest
-from engine_contract import APART, CORES, PATIENCE, SHARED, STUDY, Engine, all_gone, eventually, family, folder, scratch
+from engine_contract import APART, CORES, SHARED, STUDY, WORKER, Engine, family, folder, scratch
+from processes import PATIENCE, all_gone, command_line, eventually
 from stand_in import QUICK, ROOT, SLOW_ONCE, spec
 
 from fpt.errors import FptError, SpecError
@@ -23,17 +25,15 @@ A_NODE_APART = pytest.mark.parametrize("engine", [APART], indirect=True)
 @pytest.fixture
 def add_gpu(cluster: Any) -> Iterator[Callable[[], Any]]:
     """Adds nodes of one declared GPU each, where sweeps go as long as there are any; removed at the end."""
-    added: list[Any] = []
 
     def add() -> Any:
-        added.append(cluster.add_node(num_cpus=CORES, num_gpus=1))
-        return added[-1]
+        node = cluster.add_node(num_cpus=CORES, num_gpus=1)
+        ends.callback(lambda: node in cluster.worker_nodes and cluster.remove_node(node))
+        return node
 
-    yield add
-    for node in added:
-        if node in cluster.worker_nodes:
-            cluster.remove_node(node)
-    cluster.wait_for_nodes(timeout=PATIENCE)
+    with ExitStack() as ends:  # each is removed, though the removal of another fails
+        ends.callback(cluster.wait_for_nodes, timeout=PATIENCE)
+        yield add
 
 
 @pytest.mark.parametrize("engine", [SHARED], indirect=True)
@@ -41,12 +41,12 @@ def test_a_lost_node_is_replaced_and_its_checkpoints_serve_where_the_folder_is_s
     workspace: Path, engine: Engine, cluster: Any, add_gpu: Callable[[], Any]
 ) -> None:
     sweep, lost = spec(SLOW_ONCE), add_gpu()
-    driver = engine.start_driver(sweep)
-    members = family(driver, [sweep])
-    add_gpu()
-    cluster.remove_node(lost, allow_graceful=False)
-    eventually(lambda: all_gone([each for each in members if each.pid != driver.pid]))
-    assert driver.wait(timeout=PATIENCE) == 0
+    with engine.start_driver(sweep) as driver:
+        members = family(driver, [sweep])
+        add_gpu()
+        cluster.remove_node(lost, allow_graceful=False)
+        eventually(lambda: all_gone(members))
+        assert driver.wait(timeout=PATIENCE) == 0
     state = sweep_state(sweep, STUDY)
     assert state.complete
     assert state.result
@@ -57,16 +57,15 @@ def test_a_lost_node_is_replaced_and_its_checkpoints_serve_where_the_folder_is_s
 @A_NODE_APART
 def test_a_lost_task_takes_its_worker_along_and_is_tried_again(workspace: Path, engine: Engine) -> None:
     sweep, before = spec(SLOW_ONCE), scratch()
-    driver = engine.start_driver(sweep)
-    members = family(driver, [sweep])
-    worker = next(member for member in members if "fpt.sweeps.engines.local" in member.cmdline())
-    assert len(scratch() - before) == 1
-    task = worker.parent()
-    assert task
-    task.kill()
-    eventually(lambda: all_gone([*members, task]) or driver.poll() is not None)
-    assert driver.wait(timeout=PATIENCE) == 0
-    assert all_gone(members)
+    with engine.start_driver(sweep) as driver:
+        members = family(driver, [sweep])
+        worker = next(member for member in members if WORKER in command_line(member))
+        assert len(scratch() - before) == 1
+        task = worker.parent()
+        assert task
+        task.kill()
+        eventually(lambda: all_gone([*members, task]))
+        assert driver.wait(timeout=PATIENCE) == 0
     state = sweep_state(sweep, STUDY)
     assert state.complete
     assert state.result

@@ -1,17 +1,23 @@
 """Checkpoints: what was killed goes on to the same bytes; what cannot be used or written says so."""
 
 import errno
+import math
 import random
 import shutil
 import signal
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
+from itertools import count
+from multiprocessing.connection import Connection
+from multiprocessing.context import ForkServerProcess
 from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
-from forked import PROCESSES
+from forked import PROCESSES, exit_code, forked
+from processes import PATIENCE
 from small_models import short_recipe
 
 import fpt.models
@@ -24,17 +30,41 @@ from fpt.training.loop import Training
 
 CPU = torch.device("cpu")
 RATES, SEEDS = [1e-3, 1e-2], [0, 5]
+LEASH = 7  # reports of a process that is killed; three such processes do not reach the last of 24 evaluations
 
 
-def train(place: Path, steps: Any) -> None:
-    """In a process of its own: trains, and puts into the queue which step it is at."""
-    checkpoint.EVERY, checkpoint.SHARE = 0.0, 0.5  # half of the time: many a kill hits a write
+def train(place: Path, steps: Connection, leash: int | None) -> None:
+    """In a process of its own: trains, and tells which step it is at; after `leash` such reports it stands still."""
+    checkpoint.EVERY, checkpoint.SHARE = 0.0, math.inf  # after every step: many a kill hits a write
+    reports = count(1)
+
+    def report(step: int, _: int) -> None:
+        steps.send(step)
+        if next(reports) == leash:
+            time.sleep(2 * PATIENCE)
+
     task = fpt.tasks.load("digits")
     model = fpt.models.build(task, "tiny-lm", "random", "fpt", layers=1)
     long = Recipe(steps=240, evaluations=24, evaluation_examples=40, budget_examples=40, test_examples=50, dropout=0.1)
-    result = train_fleet(task, model, long, RATES, SEEDS, progress=lambda step, _: steps.put(step), checkpoints=place)
+    result = train_fleet(task, model, long, RATES, SEEDS, progress=report, checkpoints=place)
     result.runs.to_parquet(place / "runs.parquet")
     result.curves.to_parquet(place / "curves.parquet")
+
+
+@contextmanager
+def training(place: Path, leash: int | None = None) -> Iterator[tuple[ForkServerProcess, Connection]]:
+    """A process that trains, and where it tells its steps."""
+    reader, writer = PROCESSES.Pipe(duplex=False)
+    with reader, writer, forked(train, place, writer, leash) as process:
+        writer.close()  # here: a process that has ended is the end of what is told
+        yield process, reader
+
+
+def next_step(steps: Connection) -> int:
+    """Waits for it. EOFError if the process has ended."""
+    assert steps.poll(PATIENCE), "it told nothing in time"
+    step: int = steps.recv()
+    return step
 
 
 @pytest.fixture
@@ -51,29 +81,17 @@ def model(task, policy="fpt"):
 
 def test_killed_at_random_moments_it_ends_with_the_same_bytes(tmp_path: Path) -> None:
     moments, firsts = random.Random(20), []
-
-    def start(folder: Path) -> tuple[Any, int]:
-        """A process, and the first step that it tells: its imports are over, it trains."""
-        steps = PROCESSES.SimpleQueue()
-        process = PROCESSES.Process(target=train, args=(folder, steps))
-        process.start()
-        return process, steps.get()
-
     for _ in range(3):
-        process, first = start(tmp_path / "killed")
-        time.sleep(moments.uniform(0.0, 0.3))
-        process.kill()
-        process.join()
-        assert process.exitcode == -signal.SIGKILL, "it was killed while it trained"
-        firsts.append(first)
-    last, first = start(tmp_path / "killed")
-    whole, _ = start(tmp_path / "whole")
-    for process in (last, whole):
-        process.join()
-        assert process.exitcode == 0
-    firsts.append(first)
-    assert firsts == sorted(firsts)
-    assert firsts[-1] > firsts[0], "it went on from where it was killed"
+        with training(tmp_path / "killed", LEASH) as (process, steps):
+            told = [next_step(steps) for _ in range(moments.randint(2, 4))]
+            time.sleep(moments.uniform(0.0, 0.1))  # anywhere between two reports; not past the leash
+            process.kill()
+            assert exit_code(process) == -signal.SIGKILL, "it was killed while it trained"
+        firsts.append(told[0])
+    with training(tmp_path / "killed") as (last, steps), training(tmp_path / "whole") as (whole, _):
+        firsts.append(next_step(steps))
+        assert [exit_code(last), exit_code(whole)] == [0, 0]
+    assert firsts == sorted(set(firsts)), "it went on from where it was killed"
     for name in ("runs.parquet", "curves.parquet"):
         assert (tmp_path / "killed" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
 

@@ -186,13 +186,16 @@ def execute_notebook(parameters: dict[str, Any], output: Path) -> None:
 
 def _end_with_driver(profile: str) -> None:
     os.read(0, 1)  # returns when the driver closes the pipe, or dies
-    import psutil
+    try:  # whatever fails here, nobody outlives the driver: a kernel ends within a second of its worker
+        import psutil
 
-    for child in psutil.Process().children(recursive=True):
-        with suppress(psutil.NoSuchProcess):
-            child.kill()
-    shutil.rmtree(profile, ignore_errors=True)
-    os._exit(LOST)
+        with suppress(psutil.Error):
+            for child in psutil.Process().children(recursive=True):
+                with suppress(psutil.Error):
+                    child.kill()
+        shutil.rmtree(profile, ignore_errors=True)
+    finally:
+        os._exit(LOST)
 
 
 if __name__ == "__main__":
