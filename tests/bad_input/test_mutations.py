@@ -35,7 +35,7 @@ from fpt.sweeps import load_study
 from fpt.sweeps.spec import SweepSpec
 from fpt.tasks import load
 
-CASES = 100  # of each kind
+CASES = 100  # of each kind of file
 STABLE = settings(
     max_examples=CASES,
     derandomize=True,
@@ -43,6 +43,7 @@ STABLE = settings(
     database=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
+FOR_EACH_MODEL = settings(STABLE, max_examples=1 + CASES // 3)
 SIZES = {"vocab_size": 20, "bos_token_id": 1, "eos_token_id": 2, "pad_token_id": 0}
 BERT = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 40}
 MODELS = {
@@ -86,7 +87,7 @@ def changed_value(value: Any, data: DataObject) -> Any:
     """Another value in the place of one: of another type, another number, in a list, empty, ..."""
     number = isinstance(value, int | float) and not isinstance(value, bool)
     near = (
-        [value + 1, value - 1, -value, value * 2, value / 2, float(value), str(value), value * 10**3] if number else []
+        [value + 1, value - 1, -value, value * 2, value / 2, float(value), str(value), value * 10**6] if number else []
     )
     near += [value.upper(), value[:-1], value + " ", value * 2] if isinstance(value, str) else []
     near += [value[::-1], value * 2, value[:1], dict(enumerate(value))] if isinstance(value, list) else []
@@ -167,8 +168,7 @@ def built() -> Any:
     try:
         with warnings.catch_warnings(action="ignore"):
             return build(load("digits"), "hub:model")
-    except FptError as error:
-        assert str(error)
+    except FptError:
         return None
 
 
@@ -188,7 +188,7 @@ def computes_what_the_library_computes(template: Any, folder: Path) -> None:
     assert torch.allclose(ours, theirs, 1e-3, 1e-4, equal_nan=True), (ours - theirs).abs().max()
 
 
-@STABLE
+@FOR_EACH_MODEL
 @given(data=st.data())
 def test_config(model: Path, data: DataObject) -> None:
     """A changed config.json is refused, or gives what the library computes from it."""
@@ -227,7 +227,7 @@ def read_by_numpy(content: bytes) -> dict[str, np.ndarray]:
     return found
 
 
-@STABLE
+@FOR_EACH_MODEL
 @given(data=st.data())
 def test_weights(model: Path, data: DataObject) -> None:
     """A changed model.safetensors is refused, or its numbers are those that NumPy reads in it."""
@@ -324,8 +324,7 @@ def check_study(folder: Path) -> None:
     try:
         with warnings.catch_warnings(action="ignore"):
             study = load_study(folder)
-    except FptError as error:
-        assert str(error)
+    except FptError:
         return
     document = YAML(typ="safe", pure=True).load((folder / "study.yaml").read_text(encoding="utf-8"))
     if document.get("paper"):
@@ -375,10 +374,9 @@ def tables_or_refused(folder: Path, expected: dict[str, pd.DataFrame]) -> None:
     for table, frame in expected.items():
         try:
             found = load_runs(folder, table=table)  # type: ignore[arg-type]
-        except FptError as error:
-            assert str(error)
-        else:
-            pd.testing.assert_frame_equal(found, frame)
+        except FptError:
+            continue
+        pd.testing.assert_frame_equal(found, frame)
 
 
 @STABLE
