@@ -240,8 +240,9 @@ def load_runs(
     "auto" takes the reader's own results when they are complete, else the published ones, else the reader's unfinished
     study; the environment variable FPT_ORIGIN replaces "auto".
 
-    Raises SpecError for a bad study file or origin, DataError for a table that cannot be read.
+    Raises SpecError for a bad study file, origin or table, DataError for a table that cannot be read.
     """
+    check_known("table", table, ["runs", "curves"], "load_runs")
     study = load_study(study_folder)
     names = labels(study.sweeps)
     frames = [

@@ -21,6 +21,7 @@ CONFIG, WEIGHTS = FILES = ("config.json", "model.safetensors")
 INDEX = "model.safetensors.index.json"  # of weights in several files
 PINNED = re.compile(r"([\w.-]+/[\w.-]+)@([0-9a-f]{40})")
 LAYERS = ("num_hidden_layers", "n_layer", "n_layers", "num_layers")
+MOST_LAYERS = 1_000  # a damaged number would otherwise be built until the memory is full
 REFUSED = {
     "auto_map": "its config.json has auto_map: it needs code from its own folder, which is never executed",
     "is_encoder_decoder": "it is an encoder and a decoder, and a backbone is one stack",
@@ -111,6 +112,8 @@ def _described(name: str, path: Path, home: Mapping[str, Any]) -> Backbone:
             f"{path} must say model_type, the number of layers ({', '.join(LAYERS)}) and the width "
             f"({', '.join(WIDTHS)}) of one model; it has {kind!r}, {layers!r} and {width!r}"
         )
+    if not 1 <= layers <= MOST_LAYERS:
+        raise SpecError(f"{path} announces {layers} layers: 1 to {MOST_LAYERS:,} are allowed")
     title = f"{title}, {kind} architecture, {layers} layers of width {width}"
     return tried(Backbone("library", config, layers, title=title, found={}, **home))
 

@@ -20,7 +20,7 @@ from fpt.models.families import family_of, layer_of
 from fpt.models.families.library import BROKEN, broken
 from fpt.models.families.trial import check_length
 from fpt.models.layers import Dropout, Noise, Projection, read_out
-from fpt.models.weights import check_tensors, kept_state, local_folder, pretrained_state
+from fpt.models.weights import check_header, check_tensors, kept_state, local_folder, pretrained_state
 from fpt.tasks.task import Task
 
 
@@ -120,6 +120,8 @@ class Template:
 
     def __post_init__(self) -> None:
         self.entry = lookup(self.backbone)
+        if self.entry.found is not None and self.init != "random" and self.weights is None:
+            check_header(self.backbone)
         try:
             # Libraries initialise from the global generator; values are replaced.
             with torch.random.fork_rng(devices=[]):

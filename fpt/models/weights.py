@@ -199,6 +199,30 @@ def pretrained_state(backbone: str) -> "dict[str, Tensor]":
     return {name: tensor for name, tensor in model.state_dict().items() if name not in found["missing_keys"]}
 
 
+def check_header(backbone: str) -> None:
+    """Refuse (WeightsError) a file with other shapes than config.json announces, before memory is taken for these."""
+    import torch
+    from safetensors import SafetensorError, safe_open
+
+    from fpt.models.families.library import BROKEN
+
+    file, entry = fetch(backbone) / WEIGHTS, hub.backbone(backbone)
+    kind = family(entry.family)
+    try:
+        with torch.device("meta"):
+            model: Any = kind.whole(kind.configuration(entry))
+        with safe_open(file, "pt") as opened:
+            shapes = {name: opened.get_slice(name).get_shape() for name in opened.keys()}  # noqa: SIM118 - no mapping
+    except (*BROKEN, SafetensorError):
+        return  # which is named where the model is built and read
+    for name, parameter in model.named_parameters():
+        given = shapes.get(name, shapes.get(f"{model.base_model_prefix}.{name}"))
+        if given is not None and list(given) != list(parameter.shape):
+            raise WeightsError(
+                f"{file}: tensor {name} has the shape {tuple(given)}, but {CONFIG} announces {tuple(parameter.shape)}"
+            )
+
+
 def _types(file: Path) -> dict[str, str]:
     """The type of the numbers of every tensor in a safetensors file, as its header says."""
     from safetensors import safe_open

@@ -10,6 +10,7 @@ from refusal import trained
 
 import fpt
 from fpt.errors import SpecError
+from fpt.evidence import load_runs
 from fpt.sweeps import check_parameters, parameters_to_spec
 from fpt.sweeps.engines.kernel import OwnPython
 from fpt.training.loop import check_lists, check_model, find_device
@@ -113,3 +114,15 @@ def test_a_notebook_as_a_plain_program_has_its_own_values():
     check_parameters({"steps": 3, "other": "something else"}, steps=int)
     with pytest.raises(SpecError, match="steps"):
         check_parameters({"steps": "many"}, steps=int)
+
+
+@pytest.mark.parametrize("folder", [None, 1, 1.5, [], {}, b"mine", "\0"])
+def test_the_folder_of_a_study_is_a_path(folder):
+    with pytest.raises(SpecError, match="path"):
+        load_runs(folder)
+
+
+@pytest.mark.parametrize("table", [None, 1, [], "x", "", "spec"])
+def test_tables_of_runs(table, root):
+    with pytest.raises(SpecError, match="curves"):
+        load_runs(root / "runs" / "mine", table=table)
