@@ -124,6 +124,15 @@ def write(
     (folder / "result.json").write_text(json.dumps(result | change))
 
 
+def rewrite(path: Path, frame: pd.DataFrame) -> None:
+    """Another table in the place of one of a finished sweep, and its checksum in the record."""
+    frame.to_parquet(path, index=False)
+    result = path.with_name("result.json")
+    record = json.loads(result.read_text())
+    record["tables"][path.stem] = sha256(path)
+    result.write_text(json.dumps(record))
+
+
 def _runs(spec: SweepSpec, grid: list[float], accuracy: Accuracy) -> pd.DataFrame:
     values = [(rate, seed, accuracy(spec, rate, seed)) for rate in grid for seed in spec.seeds]
     runs = pd.DataFrame(values, columns=["learning_rate", "seed", "validation_accuracy"])

@@ -87,7 +87,7 @@ def tensors(fleet: Fleet, row: int) -> dict[str, torch.Tensor]:
 )
 @pytest.mark.parametrize("arm", ["frozen-random", "unfrozen-pretrained"])
 def test_every_run_is_that_of_torchs_own_optimizer_and_schedulers(arm, changes, digits, small_backbones):
-    template = fpt.models.build(digits, "small-gpt2", *fpt.models.ARMS[arm])
+    template = fpt.models.build(digits, "small-gpt2", arm=arm)
     fleet = trained(Fleet(digits, template, recipe(**changes), RATES, SEEDS, CPU))
     for row, (seed, rate) in enumerate((seed, rate) for seed in SEEDS for rate in RATES):
         expected = by_hand(digits, template, recipe(**changes), rate, seed)

@@ -143,7 +143,7 @@ def test_a_heavy_line_where_the_winner_changes_between_two_budgets(tmp_path: Pat
         curves = pd.read_parquet(path)
         early = curves["step"] < 300
         curves["test_accuracy"] = curves["test_accuracy"].where(~early, curves["test_accuracy"] / 2)
-        curves.to_parquet(path, index=False)
+        synthetic.rewrite(path, curves)
     figure = plane_figure(*_arms(study, "FP", "UP"))
     lines = [line.get_xydata().tolist() for line in figure.axes[0].lines]
     assert lines == [[[5.0, 2.0], [5.0, 3.0]]]  # between 200 and 400 steps, in the third row from the top
