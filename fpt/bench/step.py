@@ -57,9 +57,7 @@ def sweep_cost(spec: SweepSpec) -> StepCost:
 
     task = tasks.load(spec.task, None, spec.variant, **spec.task_options)
     with torch.device("meta"):  # counted without being allocated
-        template = models.build(
-            task, spec.backbone, "random", spec.trainable, **spec.adapters, **spec.backbone_options
-        )
+        template = models.build(task, spec.backbone, "random", spec.trainable, **spec.adapters, **spec.backbone_options)
     template.init = spec.init  # only how frozen parameters are held depends on it
     return step_cost(template, spec.recipe)
 
