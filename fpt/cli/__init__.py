@@ -248,14 +248,40 @@ def bench(
 def models(
     task: Annotated[str, typer.Option(metavar="TASK", help="The task whose model is counted.")] = "digits",
     backbone: Annotated[str | None, typer.Option(metavar="NAME", help="Only this one.")] = None,
+    arm: Annotated[
+        str | None, typer.Option(metavar="ARM", help="What this arm trains of the backbone, and what a step takes.")
+    ] = None,
+    layers: Annotated[int | None, typer.Option(help="With --arm: the first so many layers.")] = None,
+    batch_size: Annotated[int | None, typer.Option(help="With --arm: examples of a step (default: 8).")] = None,
+    rank: Annotated[int | None, typer.Option(help="With --arm: the rank of its adapters (default: 8).")] = None,
+    targets: Annotated[
+        str | None, typer.Option(help="With --arm: its adapted groups, attention, feed_forward or both (default).")
+    ] = None,
 ) -> None:
     """List backbones: the size of their models of a task, how much of it is trained, where the weights come from."""
-    from fpt.cli.models import COLUMNS, rows
+    from fpt.cli.models import COLUMNS, OF_ARM, of_arm, rows
 
-    table = Table(*(Column(name, overflow="fold") for name in COLUMNS), title=escape(f"backbones on {task}"))
-    for row in rows(task, backbone):
-        table.add_row(*map(escape, row))
+    options = {"batch_size": batch_size, "rank": rank, "targets": targets}
+    given = {name: value for name, value in options.items() if value is not None}
+    given |= {"backbone_options": {"layers": layers}} if layers is not None else {}
+    if arm is None:
+        if given:
+            raise SpecError("--layers, --batch-size, --rank and --targets are about an arm: give --arm as well")
+        table = Table(*(Column(name, overflow="fold") for name in COLUMNS), title=escape(f"backbones on {task}"))
+        for row in rows(task, backbone):
+            table.add_row(*map(escape, row))
+        console.print(table)
+        return
+    if backbone is None:
+        raise SpecError(f"--arm {arm}: give --backbone as well, of which the arm trains a part")
+    counts, lines = of_arm({"task": task, "backbone": backbone, "arm": arm, **given})
+    right = [Column(name, justify="right") for name in OF_ARM[1:]]
+    table = Table(OF_ARM[0], *right, title=escape(f"parameters of {backbone} on {task}: {arm}"))
+    for row in counts:
+        table.add_row(*row)
     console.print(table)
+    for line in lines:
+        console.print(line, soft_wrap=True)
 
 
 @app.command()

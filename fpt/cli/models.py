@@ -1,12 +1,17 @@
-"""Backbones as models of a task, for `fpt models`: sizes, what is trained, and where pretrained weights come from."""
+"""Backbones as models of a task, for `fpt models`: sizes, what is trained, and where pretrained weights come from; and
+what one arm trains of one backbone, and what a step of it takes."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 from fpt import models, tasks
+from fpt.bench import sweep_cost
 from fpt.cli.doctor import ALTERED, MISSING, NONE, on_hub, weights
 from fpt.models.catalogue import Backbone
+from fpt.sweeps.spec import resolve
 
 COLUMNS = ("backbone", "layers", "width", "parameters", "trains frozen", "trains unfrozen", "weights", "here")
+OF_ARM = ("group", "trains", "stays frozen")
 
 
 def rows(task: str, backbone: str | None = None) -> Iterator[tuple[str, ...]]:
@@ -35,3 +40,28 @@ def source(entry: Backbone) -> str:
     package = (entry.package or "").partition(":")[0]
     places = [f"package {package}" + " (GGUF)" * bool(entry.gguf)] if package else []
     return "; ".join(places + ([f"hub {on_hub(entry)}"] if entry.hub else [])) if entry.pretrained else NONE
+
+
+def of_arm(fields: Mapping[str, Any]) -> tuple[list[tuple[str, ...]], list[str]]:
+    """What an arm trains of one backbone, for `fpt models --arm`: the parameters of each group that train and that do
+    not, and sentences about the memory and the FLOP of a step. `fields` are those of a sweep.
+
+    Raises SpecError for what does not fit together, and DataError where the task's data cannot be had.
+    """
+    spec = resolve({**fields, "learning_rates": [1e-3], "seeds": [0]}, "fpt models")  # which change no cost
+    cost = sweep_cost(spec)
+    groups = [group for group in models.TRAINABLE if group in cost.trainable or group in cost.frozen]
+    counts = [(group, cost.trainable.get(group, 0), cost.frozen.get(group, 0)) for group in groups]
+    counts.append(("all", sum(cost.trainable.values()), sum(cost.frozen.values())))
+    shared = f"{size(cost.seed_bytes)} for each seed, {size(cost.once_bytes)} once"
+    lines = [
+        f"Memory: {size(cost.run_bytes)} for each run; shared by runs: {shared}.",
+        f"A step of {spec.batch_size} examples: {cost.flop / 1e9:,.3g} GFLOP a run, {cost.forward / 1e9:,.3g} forward "
+        f"and {cost.backward / 1e9:,.3g} backward. Counted, not timed.",
+    ]
+    return [(group, f"{trained:,}", f"{frozen:,}") for group, trained, frozen in counts], lines
+
+
+def size(count: int) -> str:
+    """Bytes in MiB, or in GiB where they are many."""
+    return f"{count / 2**30:,.1f} GiB" if count >= 2**30 else f"{count / 2**20:,.1f} MiB"

@@ -22,6 +22,7 @@ from fpt.training.recipe import Recipe
 FLOAT = 4  # bytes
 STATES = 7  # parameters, gradient, two Adam moments, best so far; weights and gradient in the compute type, passing by
 KEPT_PER_LAYER = 29  # floats a token and unit of width that one block keeps for its backward pass
+KEPT_BY_ADAPTERS = 14  # more of them, where each matrix has one: its input, and the two products beside its own
 KEPT_PER_RECURRENT_LAYER = 46  # four gates a step, and their norms
 KEPT_PER_SCORE = 3.5  # floats an attention score: softmax, what is left of it, gradients passing by
 MASKS_PER_LAYER, MASKS_PER_SCORE = 2.5, 1.25  # floats of dropout masks and their bits
@@ -38,6 +39,7 @@ def run_bytes(template: Template, recipe: Recipe) -> int:
     """Predicted bytes of one run: trainable state and activations."""
     trainable = sum(template.shapes[name].numel() for name in template.trainable)
     kept = KEPT_PER_RECURRENT_LAYER if "recurrent" in template.groups.values() else KEPT_PER_LAYER
+    kept += KEPT_BY_ADAPTERS if template.adapters else 0
     return int(FLOAT * (STATES * trainable + per_block(template, recipe, kept, KEPT_PER_SCORE)))
 
 
