@@ -1,0 +1,176 @@
+"""Every command that a page prints, run as it stands there, in a workspace of its own."""
+
+import fnmatch
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import chdir
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple
+
+import click.testing
+import lra_files
+import numpy as np
+import pytest
+from committed import ROOT, studies, tracked
+from papermill.cli import papermill
+from refusal import workspace
+from typer.testing import CliRunner
+
+from fpt.bench import measure
+from fpt.bench.cost import Bench
+from fpt.cli import app
+from fpt.sweeps import load_study, run_sweep
+
+LANGUAGES = "sh|bash|shell|console"
+SHELL = re.compile(rf"^( *)(`{{3,}})(?:\{{code-block\}} *)?(?:{LANGUAGES})\n(.*?)^\1\2", re.DOTALL | re.MULTILINE)
+IN_PROCESS = {
+    "fpt": partial(CliRunner().invoke, app),
+    "papermill": partial(click.testing.CliRunner().invoke, papermill),
+}
+# What is not run, and why. Every pattern must fit a command of some page.
+NOT_RUN = {
+    "make *": "installs from the package index, trains, builds the book or runs these tests: CI does",
+    "*pip install *": "installs from the package index: CI does",
+    "*pip freeze *": "lists what is installed in the checkout's own environment",
+    "*pytest": "these tests",
+    "*pre-commit install": "writes into the checkout's own .git",
+    "ray start *": "needs a cluster; tests/sweeps/test_ray.py starts one",
+    "export RAY_*": "the cluster's processes read it",
+    "fpt run * --engine ray*": "needs a cluster; tests/sweeps/test_ray.py has one",
+    "#!/bin/bash*#SBATCH *": "needs Slurm",
+}
+LONG = ("papermill *", "*jupyter execute *", "fpt run *")  # each starts a notebook, but not `fpt run --smoke`
+# Whoever's study it is, and whatever the page trains it on: one sweep of a table, in seconds.
+STUDY = """
+paper: rothermel2021
+tables: [rothermel-table-1]
+replace:
+  - {where: {backbone: gpt2}, with: {backbone: tiny-lm}}
+  - {where: {task: mnist}, with: {task: digits}}
+  - {where: {task: [listops, cifar10, cifar10-lra]}, with: null}
+  - {where: {arm: [frozen-random, unfrozen-pretrained, unfrozen-random]}, with: null}
+defaults:
+  {steps: 2, evaluations: 2, evaluation_examples: 20, budget_examples: 20, test_examples: 20, compute_type: float32,
+   random_init: matched, learning_rates: [1e-3], seeds: [0, 1], extend: 0}
+"""
+
+
+class Command(NamedTuple):
+    folder: str  # where the block has gone by `cd`
+    line: str
+
+    def __str__(self) -> str:
+        return self.line
+
+
+def commands_of(block: str) -> Iterator[Command]:
+    """A script is one command; a line that ends in a backslash goes on in the next."""
+    if block.startswith("#!"):
+        yield Command(".", block)
+        return
+    folder = "."
+    for line in block.replace("\\\n", " ").splitlines():
+        words = shlex.split(line.removeprefix("$ "), comments=True)
+        if words[:1] == ["cd"]:
+            folder = words[1]
+        elif words:
+            without_comment = re.sub(r"\s+# .*", "", line.removeprefix("$ ")).strip()
+            yield Command(folder, re.sub(r"\s+", " ", without_comment))
+
+
+def printed() -> list[Command]:
+    """The commands of all pages, each once."""
+    pages = [path for path in tracked() if path.suffix == ".md" and path.parent in (ROOT, ROOT / "book")]
+    texts = [path.read_text(encoding="utf-8") for path in pages]
+    blocks = [
+        re.sub(rf"^{each[1]}", "", each[3], flags=re.MULTILINE) for text in texts for each in SHELL.finditer(text)
+    ]
+    return list(dict.fromkeys(command for block in blocks for command in commands_of(block)))
+
+
+def fits(command: Command, *patterns: str) -> bool:
+    return any(fnmatch.fnmatchcase(command.line, pattern) for pattern in patterns)
+
+
+def marked(command: Command) -> object:
+    slow = fits(command, *LONG) and "--smoke" not in command.line
+    return pytest.param(command, id=command.line, marks=[pytest.mark.slow] if slow else [])
+
+
+PRINTED = printed()
+RUN = [command for command in PRINTED if not fits(command, *NOT_RUN)]
+
+
+@pytest.fixture
+def clone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """What a page takes for granted: the notebooks, an environment, the studies it names (all of them tiny), an own
+    study `mine`, own data `mine.npz`, and Long Range Arena's files in the data folder."""
+    workspace(tmp_path, STUDY)
+    for name in {*studies(), "my-study"}:
+        (tmp_path / "runs" / name).mkdir()
+        (tmp_path / "runs" / name / "study.yaml").write_text(STUDY, encoding="utf-8")
+    (tmp_path / ".venv").symlink_to(sys.prefix)
+    images = np.random.default_rng(0).integers(0, 256, (400, 8, 8), dtype=np.uint8)
+    labels = np.arange(400) % 4
+    train, test = slice(300), slice(300, None)
+    np.savez(
+        tmp_path / "mine.npz", x_train=images[train], y_train=labels[train], x_test=images[test], y_test=labels[test]
+    )
+    (tmp_path / "data").mkdir()
+    lra_files.write(tmp_path / "data", 60, 20)
+    monkeypatch.setenv("FPT_DATA", str(tmp_path / "data"))
+    monkeypatch.setenv("PYTHONPATH", str(ROOT), prepend=os.pathsep)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def short_bench(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever is measured is a small cell, for a moment, in this process."""
+    rates = {"float32_flop_per_second": 1e12, "bfloat16_flop_per_second": 1e12}
+    made = Bench.model_validate({"device": "made up", "kind": "cpu", "threads": 1, "ceiling": rates, "rows": []})
+    once = partial(measure.measure, measure.cell("tiny-lm/bit-xor/frozen-random/2"), 1, 0.01)
+    monkeypatch.setattr(measure, "apart", lambda call, *arguments: call(*arguments))
+    monkeypatch.setattr(measure, "ceiling", lambda seconds: made)
+    monkeypatch.setattr(measure, "measure", lambda spec, rounds, seconds, *rest: once(*rest))
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder of a study whose sweeps are done."""
+    root = tmp_path_factory.mktemp("results")
+    folder = workspace(root, STUDY)
+    with chdir(root):
+        for spec in load_study(folder.relative_to(root)).sweeps:
+            run_sweep(spec, Path("runs/mine") / spec.folder_name)
+    return folder
+
+
+def test_pages_have_commands() -> None:
+    assert len(RUN) > 10
+
+
+@pytest.mark.parametrize("pattern", list(NOT_RUN))
+def test_what_is_not_run_is_on_some_page(pattern: str) -> None:
+    assert any(fits(command, pattern) for command in PRINTED)
+
+
+@pytest.mark.parametrize("command", [marked(command) for command in RUN])
+@pytest.mark.usefixtures("short_bench")
+def test_a_command_of_a_page_works(command: Command, clone: Path, results: Path) -> None:
+    if not fits(command, "fpt run *"):  # what shows results finds some
+        for folder in clone.glob("runs/*"):
+            shutil.copytree(results, folder, dirs_exist_ok=True)
+    program, *words = shlex.split(command.line)
+    if program in IN_PROCESS and command.folder == ".":
+        done = IN_PROCESS[program](words)
+        assert done.exit_code == 0, f"{command}: {done.exception!r}\n{done.output}"
+    else:
+        told = subprocess.run(["bash", "-ec", command.line], cwd=clone / command.folder, capture_output=True, text=True)
+        assert told.returncode == 0, f"{command}\n{told.stdout}\n{told.stderr}"
