@@ -109,12 +109,14 @@ RUN = [command for command in PRINTED if not fits(command, *NOT_RUN)]
 
 @pytest.fixture
 def clone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """What a page takes for granted: the notebooks, an environment, the studies it names (all of them tiny), an own
+    """What a page takes for granted: the notebooks, the small data sets, an environment, the studies it names (all of them tiny), an own
     study `mine`, own data `mine.npz`, and Long Range Arena's files in the data folder."""
     workspace(tmp_path, STUDY)
     for name in {*studies(), "my-study"}:
         (tmp_path / "runs" / name).mkdir()
         (tmp_path / "runs" / name / "study.yaml").write_text(STUDY, encoding="utf-8")
+    (tmp_path / "tests").mkdir()
+    (tmp_path / "tests" / "data").symlink_to(ROOT / "tests" / "data")
     (tmp_path / ".venv").symlink_to(sys.prefix)
     images = np.random.default_rng(0).integers(0, 256, (400, 8, 8), dtype=np.uint8)
     labels = np.arange(400) % 4
