@@ -9,7 +9,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import chdir
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -109,12 +109,14 @@ RUN = [command for command in PRINTED if not fits(command, *NOT_RUN)]
 
 @pytest.fixture
 def clone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """What a page takes for granted: the notebooks, an environment, the studies it names (all of them tiny), an own
-    study `mine`, own data `mine.npz`, and Long Range Arena's files in the data folder."""
+    """What a page takes for granted: the notebooks, the small data sets, an environment, the studies it names (all of
+    them tiny), an own study `mine`, own data `mine.npz`, and Long Range Arena's files in the data folder."""
     workspace(tmp_path, STUDY)
     for name in {*studies(), "my-study"}:
         (tmp_path / "runs" / name).mkdir()
         (tmp_path / "runs" / name / "study.yaml").write_text(STUDY, encoding="utf-8")
+    (tmp_path / "tests").mkdir()
+    (tmp_path / "tests" / "data").symlink_to(ROOT / "tests" / "data")
     (tmp_path / ".venv").symlink_to(sys.prefix)
     images = np.random.default_rng(0).integers(0, 256, (400, 8, 8), dtype=np.uint8)
     labels = np.arange(400) % 4
@@ -135,10 +137,10 @@ def short_bench(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever is measured is a small cell, for a moment, in this process."""
     rates = {"float32_flop_per_second": 1e12, "bfloat16_flop_per_second": 1e12}
     made = Bench.model_validate({"device": "made up", "kind": "cpu", "threads": 1, "ceiling": rates, "rows": []})
-    once = partial(measure.measure, measure.cell("tiny-lm/bit-xor/frozen-random/2"), 1, 0.01)
+    once = cache(partial(measure.measure, measure.cell("tiny-lm/bit-xor/frozen-random/2"), 1, 0.01))
     monkeypatch.setattr(measure, "apart", lambda call, *arguments: call(*arguments))
     monkeypatch.setattr(measure, "ceiling", lambda seconds: made)
-    monkeypatch.setattr(measure, "measure", lambda spec, rounds, seconds, *rest: once(*rest))
+    monkeypatch.setattr(measure, "measure", lambda spec, rounds, seconds, compared=True, compiled=False: once(compared))
 
 
 @pytest.fixture(scope="module")
