@@ -18,6 +18,7 @@ from typing import Any
 import psutil
 import pytest
 from processes import all_gone, descendants, ending, eventually, kill
+from stand_in import MODULES
 
 from fpt.sweeps import SweepSpec
 from fpt.sweeps.engines import Failure
@@ -26,7 +27,6 @@ from fpt.sweeps.engines.local import run_local
 from fpt.sweeps.ledger import sweep_state
 from fpt.sweeps.spec import resolve
 
-ROOT = Path(__file__).parents[1]
 STUDY = Path("runs/mine")
 CORES = 3  # declared to Ray, which takes our word for it
 LOCAL = "local"
@@ -81,7 +81,7 @@ def cluster() -> Iterator[Any]:
     with tempfile.TemporaryDirectory(prefix="ray-") as nodes, pytest.MonkeyPatch.context() as patch:
         patch.setenv("RAY_USAGE_STATS_ENABLED", "0")
         patch.setenv("RAY_kill_child_processes_on_worker_exit_with_raylet_subreaper", "1")
-        patch.setenv("PYTHONPATH", str(ROOT))
+        patch.setenv("PYTHONPATH", MODULES)
         patch.setenv("TMPDIR", nodes)
         # A killed node is noticed after 5 failed calls, every half second instead of every third.
         head = {"num_cpus": CORES, "include_dashboard": False, "_system_config": {"health_check_period_ms": 500}}

@@ -19,6 +19,7 @@ from fpt.sweeps import run as execute
 from fpt.sweeps.spec import resolve
 
 ROOT = Path(__file__).parents[1]
+MODULES = os.pathsep.join(map(str, (ROOT, ROOT / "tests")))  # PYTHONPATH wherever the stand-in runs
 
 # The number of steps says what the stand-in does.
 QUICK, SLOW, SLOW_ONCE, FAILING, LOST_ONCE, LOST = 3, 600, 601, 66, 137, 138
@@ -71,7 +72,7 @@ def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     notebook.cells = [parameters, nbformat.v4.new_code_cell(STAND_IN)]
     nbformat.write(notebook, tmp_path / "notebooks" / "sweep.ipynb")
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(map(str, (ROOT, ROOT / "tests"))))
+    monkeypatch.setenv("PYTHONPATH", MODULES)
     return tmp_path
 
 
