@@ -1,7 +1,7 @@
 """What one training step takes, counted and not timed: what trains, memory, and FLOP. Weights are not looked at."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from fpt import models, tasks
 from fpt.sweeps.spec import SweepSpec
@@ -56,8 +56,9 @@ def sweep_cost(spec: SweepSpec) -> StepCost:
     import torch
 
     task = tasks.load(spec.task, None, spec.variant, **spec.task_options)
+    options: dict[str, Any] = {**spec.adapters, **spec.backbone_options}
     with torch.device("meta"):  # counted without being allocated
-        template = models.build(task, spec.backbone, "random", spec.trainable, **spec.adapters, **spec.backbone_options)
+        template = models.build(task, spec.backbone, "random", spec.trainable, **options)
     template.init = spec.init  # only how frozen parameters are held depends on it
     return step_cost(template, spec.recipe)
 

@@ -262,7 +262,7 @@ def models(
     from fpt.cli.models import COLUMNS, OF_ARM, of_arm, rows
 
     options = {"batch_size": batch_size, "rank": rank, "targets": targets}
-    given = {name: value for name, value in options.items() if value is not None}
+    given: dict[str, Any] = {name: value for name, value in options.items() if value is not None}
     given |= {"backbone_options": {"layers": layers}} if layers is not None else {}
     if arm is None:
         if given:
