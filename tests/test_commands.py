@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 import click.testing
-import lra_files
 import numpy as np
 import pytest
 from committed import ROOT, studies, tracked
@@ -44,6 +43,7 @@ NOT_RUN = {
     "export RAY_*": "the cluster's processes read it",
     "fpt run * --engine ray*": "needs a cluster; tests/sweeps/test_ray.py has one",
     "#!/bin/bash*#SBATCH *": "needs Slurm",
+    "papermill * -p task listops -p variant lra": "needs the 96,000 lists of Long Range Arena; tests/tasks has small ones",
 }
 LONG = ("papermill *", "*jupyter execute *", "fpt run *")  # each starts a notebook, but not `fpt run --smoke`
 # Whoever's study it is, and whatever the page trains it on: one sweep of a table, in seconds.
@@ -125,7 +125,6 @@ def clone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         tmp_path / "mine.npz", x_train=images[train], y_train=labels[train], x_test=images[test], y_test=labels[test]
     )
     (tmp_path / "data").mkdir()
-    lra_files.write(tmp_path / "data", 60, 20)
     monkeypatch.setenv("FPT_DATA", str(tmp_path / "data"))
     monkeypatch.setenv("PYTHONPATH", str(ROOT), prepend=os.pathsep)
     monkeypatch.chdir(tmp_path)
