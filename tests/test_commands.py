@@ -43,7 +43,7 @@ NOT_RUN = {
     "export RAY_*": "the cluster's processes read it",
     "fpt run * --engine ray*": "needs a cluster; tests/sweeps/test_ray.py has one",
     "#!/bin/bash*#SBATCH *": "needs Slurm",
-    "papermill * -p task listops -p variant lra": "needs the 96,000 lists of Long Range Arena; tests/tasks has small ones",
+    "papermill * -p task listops -p variant lra": "needs the 96,000 lists of Long Range Arena",
 }
 LONG = ("papermill *", "*jupyter execute *", "fpt run *")  # each starts a notebook, but not `fpt run --smoke`
 # Whoever's study it is, and whatever the page trains it on: one sweep of a table, in seconds.
@@ -110,7 +110,7 @@ RUN = [command for command in PRINTED if not fits(command, *NOT_RUN)]
 @pytest.fixture
 def clone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """What a page takes for granted: the notebooks, the small data sets, an environment, the studies it names (all of
-    them tiny), an own study `mine`, own data `mine.npz`, and Long Range Arena's files in the data folder."""
+    them tiny), an own study `mine`, own data `mine.npz`, and an empty data folder."""
     workspace(tmp_path, STUDY)
     for name in {*studies(), "my-study"}:
         (tmp_path / "runs" / name).mkdir()
