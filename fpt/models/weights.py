@@ -215,7 +215,7 @@ def check_header(backbone: str) -> None:
             shapes = {name: opened.get_slice(name).get_shape() for name in opened.keys()}  # noqa: SIM118 - no mapping
     except (*BROKEN, SafetensorError):
         return  # which is named where the model is built and read
-    for name, parameter in model.named_parameters():
+    for name, parameter in sorted(dict(model.named_parameters()).items()):
         given = shapes.get(name, shapes.get(f"{model.base_model_prefix}.{name}"))
         if given is not None and list(given) != list(parameter.shape):
             raise WeightsError(
