@@ -52,7 +52,7 @@ def attach(model: nn.Module, family: Family, backbone: str, adapters: Adapters) 
 
 
 def initial(name: str, shape: torch.Size, seed: int) -> Tensor:
-    """A uniform within 1/sqrt(fan-in), B zero: the model is the backbone at first. This is peft's rule, with draws of our own."""
+    """A uniform within 1/sqrt(fan-in), B zero: the model is the backbone at first. Peft's rule, our own draws."""
     return torch.zeros(shape) if name.endswith(B) else uniform(shape, shape[1] ** -0.5, seed, name)
 
 
