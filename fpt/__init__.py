@@ -1,9 +1,9 @@
 """Do frozen language models compute? A replication study of two papers that contradict each other.
 
-The rooms, each of which imports only from those before it: `papers` (what the papers say), `tasks` (the data),
-`models` (what is trained), `training` (how), `sweeps` (which runs there are), `evidence` (what they show), `bench`
-(how fast they are) and `cli` (the command). They load on first use, and none of them imports torch
-before, so that `import fpt` is fast.
+The rooms, each of which imports only from those before it: `papers` (what the papers say), `tasks` (the data), `models`
+(what is trained), `training` (how), `sweeps` (which runs there are), `results` (what came out), `claims` (what it
+shows), `show` (how it looks), `bench` (how fast they are) and `cli` (the command). They load on first use, and none of
+them imports torch before, so that `import fpt` is fast.
 """
 
 from importlib import import_module
@@ -11,10 +11,10 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from fpt import bench, evidence, models, papers, sweeps, tasks, training
+    from fpt import bench, claims, models, papers, results, show, sweeps, tasks, training
 
 __version__ = "0.3.0"
-__all__ = ["bench", "evidence", "models", "papers", "sweeps", "tasks", "training"]
+__all__ = ["bench", "claims", "models", "papers", "results", "show", "sweeps", "tasks", "training"]
 
 
 def __getattr__(name: str) -> ModuleType:

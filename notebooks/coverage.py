@@ -44,8 +44,8 @@ check_parameters(
 import numpy as np
 import pandas as pd
 
-from fpt.evidence.planes import Crossing
-from fpt.evidence.stats import mean_interval, paired
+from fpt.claims.planes import Crossing
+from fpt.results.stats import mean_interval, paired
 from fpt.sweeps.selection import best_rate, choices
 
 random = np.random.default_rng(seed)

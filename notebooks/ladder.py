@@ -20,7 +20,7 @@
 # no download and take seconds. With `output` the numbers are written where pages and verdicts read them:
 #
 # ```sh
-# papermill notebooks/ladder.ipynb out.ipynb -p output fpt/evidence/baselines.json \
+# papermill notebooks/ladder.ipynb out.ipynb -p output fpt/results/baselines.json \
 #     -y 'tasks: [digits, digits-lra, mnist, cifar10, cifar10-lra, listops-short, listops, listops:released]'
 # ```
 #
@@ -57,8 +57,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import fpt
-from fpt.evidence import baseline_scores, counted
-from fpt.evidence.baselines import DIGITS, LINEAR, MAJORITY, OPERATOR, Score
+from fpt.results import baseline_scores, counted
+from fpt.results.baselines import DIGITS, LINEAR, MAJORITY, OPERATOR, Score
 from fpt.files import write_json
 from fpt.papers.schema import LEVELS
 from fpt.sweeps.provenance import now, software

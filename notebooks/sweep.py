@@ -114,9 +114,9 @@ table["chosen"] = [list(result.info["choices"].values()).count(rate) for rate in
 table
 
 # %%
-from fpt.evidence.runs import SweepTables
-from fpt.evidence.show.figures import learning_rate_figure
-from fpt.evidence.show.html import Picture
+from fpt.results.runs import SweepTables
+from fpt.show.figures import learning_rate_figure
+from fpt.show.html import Picture
 
 caption = "Every run of this sweep, at its last step. A mark is a run, the line goes through the means."
 Picture(learning_rate_figure(SweepTables(spec, result.folder, result.info, "own").tidy("runs")), caption)

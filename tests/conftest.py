@@ -13,7 +13,7 @@ import pytest
 from chromium import CHROMIUM, DRIVER
 from hypothesis import settings
 
-pytest_plugins = ("small_models",)
+pytest_plugins = ("made_study", "small_models")
 
 ROOT = Path(__file__).parents[1]
 settings.register_profile("fpt", deadline=None)  # a busy machine is slow, not wrong

@@ -9,11 +9,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from fpt.evidence.cells import PAPER_SCALE, Cell
-from fpt.evidence.runs import SweepTables
-from fpt.evidence.stats import paired
-from fpt.evidence.verdicts import Part, Verdict
+from fpt.claims.verdicts import Part, Verdict
 from fpt.papers.schema import RULES, Claim, Paper, Table
+from fpt.results.cells import PAPER_SCALE, Cell
+from fpt.results.runs import SweepTables
+from fpt.results.stats import paired
 from fpt.sweeps import SweepSpec
 
 RATES = (1e-4, 1e-3, 1e-2)

@@ -10,9 +10,10 @@ from committed import studies
 from matplotlib.figure import Figure
 from pages import definitions
 
-from fpt.evidence import StudyCells, all_verdicts, plane_figure
-from fpt.evidence.cells import Cell
-from fpt.evidence.show import text
+from fpt.claims import all_verdicts
+from fpt.results import StudyCells
+from fpt.results.cells import Cell
+from fpt.show import plane_figure, text
 
 ROOT = Path(__file__).parents[1]
 README, FIGURE = ROOT / "README.md", ROOT / "book/_static/headline.svg"

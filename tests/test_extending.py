@@ -12,9 +12,9 @@ from torch import Generator, Tensor
 
 import fpt
 from fpt import papers
-from fpt.evidence import load_runs
-from fpt.evidence.show import plot
 from fpt.models import ARMS, BACKBONES, POLICIES, TRANSFORMER, Arm, Backbone
+from fpt.results import load_runs
+from fpt.show import plot
 from fpt.sweeps.study import load_study
 from fpt.tasks import TASKS, Entry
 from fpt.tasks.arrays import Examples
@@ -183,10 +183,10 @@ def toy(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Path]:
 
 def test_a_paper_in_one_file_is_shown_and_decided(toy: Path) -> None:
     assert {spec.arm for spec in load_study(toy).sweeps} == {"frozen-pretrained", "unfrozen-pretrained"}
-    cells = fpt.evidence.StudyCells(synthetic.finish(toy))
-    found = fpt.evidence.verdicts_on(["T-01", "T-02"], [cells])
+    cells = fpt.results.StudyCells(synthetic.finish(toy))
+    found = fpt.show.verdicts_on(["T-01", "T-02"], [cells])
     assert [(each.claim, each.word) for each in found] == [("T-01", "contradicted"), ("T-02", "supported")]
-    html = fpt.evidence.exhibit("toy-table", cells)._repr_html_()
+    html = fpt.show.exhibit("toy-table", cells)._repr_html_()
     assert all(words in html for words in ("91.2", "T-01", "contradicted", "Digits (paper)"))
 
 
@@ -196,9 +196,9 @@ def test_the_rows_of_a_paper_are_run(toy: Path) -> None:
     study = load_study(toy)
     for spec in study.serving("toy-table"):
         fpt.sweeps.run_sweep(spec, toy / spec.folder_name)
-    cells = fpt.evidence.StudyCells(toy).by_task(papers.table("toy-table"))["digits"]
+    cells = fpt.results.StudyCells(toy).by_task(papers.table("toy-table"))["digits"]
     assert {row: len(cell.values("tuned")) for row, cell in cells.items()} == dict.fromkeys(("frozen", "full"), 5)
-    (verdict,) = fpt.evidence.verdicts_on(["T-02"], [fpt.evidence.StudyCells(toy)])
+    (verdict,) = fpt.show.verdicts_on(["T-02"], [fpt.results.StudyCells(toy)])
     assert (verdict.setting, verdict.scale, len(verdict.parts[0].test.differences)) == (
         "tiny-lm, digits, 2 steps",
         "paper",

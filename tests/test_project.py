@@ -22,7 +22,8 @@ import fpt
 
 ROOT = Path(__file__).parents[1]
 SOURCES = sorted((ROOT / "fpt").rglob("*.py"))
-ROOMS = ("papers", "tasks", "models", "training", "sweeps", "evidence", "bench", "cli")  # imports point only left
+# imports point only left
+ROOMS = ("papers", "tasks", "models", "training", "sweeps", "results", "claims", "show", "bench", "cli")
 TIDY = {".py", ".md", ".toml", ".yml", ".yaml", ".cff", ".txt", ".bib", ".css", ""}  # written by hand
 TEXT = TIDY | {".json", ".ipynb", ".svg"}
 MODULE_NAMES = {source: str(source.relative_to(ROOT)) for source in SOURCES}
@@ -102,7 +103,7 @@ def test_errors_are_raised_and_caught_by_name(source: Path) -> None:
 @pytest.mark.parametrize(
     "code",
     [
-        "import fpt, fpt.evidence, fpt.sweeps, fpt.tasks, fpt.models, fpt.training",
+        "import fpt, fpt.results, fpt.claims, fpt.show, fpt.sweeps, fpt.tasks, fpt.models, fpt.training",
         "from fpt.cli import app; app(['plan', 'laptop'], standalone_mode=False)",
         "from fpt.cli import app; app(['status', 'laptop'], standalone_mode=False)",
         "import tempfile; from fpt.cli import app\n"
@@ -114,7 +115,7 @@ def test_what_must_be_quick_does_not_import_torch(code: str) -> None:
 
 
 def test_the_rooms_load_on_first_use() -> None:
-    assert python("import fpt; fpt.tasks.load; fpt.evidence.load_runs; print('ok')") == "ok\n"
+    assert python("import fpt; fpt.tasks.load; fpt.results.load_runs; print('ok')") == "ok\n"
     with pytest.raises(AttributeError, match="no attribute 'task'"):
         fpt.task  # noqa: B018 - the access is the test
 

@@ -1,5 +1,5 @@
 // The explorer (book/explorer.md): choose task, model, two arms, budget and learning rate; see who leads.
-// Every number and interval was computed by fpt.evidence and lies in the page as JSON; here it is only placed.
+// Every number and interval was computed by fpt.results and lies in the page as JSON; here it is only placed.
 (() => {
   "use strict";
   const WIDTH = 360, HEIGHT = 270, LEFT = 38, RIGHT = 10, TOP = 24, BOTTOM = 40;  // of the chart, in its own units

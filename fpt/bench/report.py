@@ -4,9 +4,9 @@ met, and what the number type changes."""
 import pandas as pd
 
 from fpt.bench.cost import Bench
-from fpt.evidence.runs import SHORT, rate_text
-from fpt.evidence.show.numbers import interval, points
-from fpt.evidence.stats import paired
+from fpt.results.runs import SHORT, rate_text
+from fpt.results.stats import paired
+from fpt.show.numbers import interval, points
 
 # Decided before anything was measured: backbone, task, trainable groups, runs (None: the largest fleet that was
 # measured), ratio at least. Those of the processor are for two cores that multiply in bfloat16.

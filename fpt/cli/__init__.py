@@ -207,8 +207,8 @@ def report(
     root: Root = None,
 ) -> None:
     """Write one HTML page that shows a study: curves, planes, comparisons, verdicts on claims, provenance."""
-    from fpt.evidence import StudyCells
-    from fpt.evidence import report as page_of
+    from fpt.results import StudyCells
+    from fpt.show import report as page_of
 
     wanted = output and output.absolute()  # of the folder in which the command was given
     with opened(study, root) as opened_study:

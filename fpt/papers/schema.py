@@ -32,7 +32,7 @@ RULES = 2  # raised when a rule comes to mean something else: what was asked bef
 
 Fields = dict[str, Any]  # fields of a sweep, and options of its task and backbone
 
-# The kinds of rules, each in words; fpt.evidence.rules names the function that reads each.
+# The kinds of rules, each in words; fpt.claims.rules names the function that reads each.
 KINDS: Mapping[str, str] = {
     "beats": "{first} is above {others}{more}",
     "matches_or_beats": "{first} is not below {others} by more than the margin",
@@ -143,7 +143,7 @@ class Claim(_Strict):
     rule: Annotated[tuple[Rule, ...], BeforeValidator(_rules)] = ()  # several: all must hold
     documentary: str = ""
     primary: bool = False  # corrected together with the other primary claims, of which there are at most six
-    arithmetic: str = ""  # function of fpt.evidence.arithmetic
+    arithmetic: str = ""  # function of fpt.claims.arithmetic
     printed: tuple[Comparison, ...] = ()  # all must hold
 
     @model_validator(mode="after")

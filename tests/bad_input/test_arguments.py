@@ -10,7 +10,7 @@ from refusal import trained
 
 import fpt
 from fpt.errors import SpecError
-from fpt.evidence import load_runs
+from fpt.results import load_runs
 from fpt.sweeps import check_parameters, parameters_to_spec
 from fpt.sweeps.engines.kernel import OwnPython
 from fpt.training.loop import check_lists, check_model, find_device

@@ -28,9 +28,9 @@ from synthetic import write
 from transformers import CONFIG_MAPPING, AutoModel
 
 from fpt.errors import FptError
-from fpt.evidence import load_runs
 from fpt.models import build
 from fpt.models.weights import quiet_library
+from fpt.results import load_runs
 from fpt.sweeps import load_study
 from fpt.sweeps.spec import SweepSpec
 from fpt.tasks import load

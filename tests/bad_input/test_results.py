@@ -12,8 +12,8 @@ import refusal
 import synthetic
 
 from fpt.errors import DataError
-from fpt.evidence import load_runs
 from fpt.files import sha256, write_json
+from fpt.results import load_runs
 from fpt.sweeps import ledger, load_study
 from fpt.sweeps.publish import publish
 

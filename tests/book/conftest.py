@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
-from fpt.evidence import StudyCells, find_study, studies
+from fpt.results import StudyCells, find_study, studies
 
 
 @pytest.fixture(scope="session")

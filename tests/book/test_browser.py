@@ -26,13 +26,14 @@ from selenium.webdriver.support.expected_conditions import staleness_of
 from selenium.webdriver.support.select import Select
 from selenium.webdriver.support.wait import WebDriverWait
 
-from fpt.evidence import StudyCells, report, setups
-from fpt.evidence.cells import Cell
-from fpt.evidence.planes import crossing_of, plane_table, plane_tests
-from fpt.evidence.runs import rate_text
-from fpt.evidence.show.numbers import interval, percent, points
-from fpt.evidence.stats import SIGNIFICANCE, sem
+from fpt.claims.planes import crossing_of, plane_table, plane_tests
 from fpt.papers import claims
+from fpt.results import StudyCells
+from fpt.results.cells import Cell
+from fpt.results.runs import rate_text
+from fpt.results.stats import SIGNIFICANCE, sem
+from fpt.show import report, setups
+from fpt.show.numbers import interval, percent, points
 
 pytestmark = [pytest.mark.book, pytest.mark.browser, pytest.mark.timeout(1200)]  # half a minute, if nothing else runs
 

@@ -14,16 +14,16 @@ from made_cells import verdict
 from matplotlib.container import BarContainer, ErrorbarContainer
 from pages import ROOT, definitions
 
-from fpt.evidence import StudyCells, by_depth, depth_figure, depth_table, setups, verdicts_on
-from fpt.evidence.cells import Cell
-from fpt.evidence.runs import rate_text
-from fpt.evidence.show import text
-from fpt.evidence.show.numbers import difference, interval, percent, points
-from fpt.evidence.show.plot import HUES
-from fpt.evidence.stats import mean_interval, paired
-from fpt.evidence.verdicts import ASKED, CHANGED, CONTRADICTED, EDGE, INCONCLUSIVE, SUPPORTED, Verdict
+from fpt.claims.verdicts import ASKED, CHANGED, CONTRADICTED, EDGE, INCONCLUSIVE, SUPPORTED, Verdict
 from fpt.models import BACKBONES
 from fpt.papers import claims, paper_of, table
+from fpt.results import StudyCells
+from fpt.results.cells import Cell
+from fpt.results.runs import rate_text
+from fpt.results.stats import mean_interval, paired
+from fpt.show import by_depth, depth_figure, depth_table, setups, text, verdicts_on
+from fpt.show.numbers import difference, interval, percent, points
+from fpt.show.plot import HUES
 from fpt.sweeps import SweepSpec
 
 TABLE_1 = table("rothermel-table-1")

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pages import definitions
 
-from fpt.evidence.baselines import DIGITS, Score
 from fpt.papers import claim, papers
 from fpt.papers.schema import BASELINES, LEVELS
+from fpt.results.baselines import DIGITS, Score
 from fpt.tasks import load
 from fpt.tasks.listops import CLOSE, SYMBOLS, evaluate
 from fpt.tasks.trees import Rules, trees

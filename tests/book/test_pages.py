@@ -11,11 +11,11 @@ import pytest
 from bs4 import BeautifulSoup, Tag
 from pages import definitions
 
-from fpt.evidence import StudyCells, known_scores, load_runs, verdicts_on
-from fpt.evidence.show import text
-from fpt.evidence.show.numbers import difference, percent, points
-from fpt.evidence.verdicts import LEFT_OUT
+from fpt.claims.verdicts import LEFT_OUT
 from fpt.papers import claims, table
+from fpt.results import StudyCells, known_scores, load_runs
+from fpt.show import text, verdicts_on
+from fpt.show.numbers import difference, percent, points
 
 pytestmark = pytest.mark.book
 

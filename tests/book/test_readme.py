@@ -5,7 +5,7 @@ from xml.etree import ElementTree
 import pytest
 import readme
 
-from fpt.evidence import StudyCells
+from fpt.results import StudyCells
 
 pytestmark = pytest.mark.book
 

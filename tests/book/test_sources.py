@@ -11,7 +11,7 @@ import pytest
 import yaml
 from committed import benches, studies
 
-from fpt.evidence.verdicts import DEPENDS, DISAGREE, IN_PART, ON_TASK
+from fpt.claims.verdicts import DEPENDS, DISAGREE, IN_PART, ON_TASK
 from fpt.papers import claims
 from fpt.sweeps.study import load_study
 from fpt.tasks import TASKS
@@ -112,13 +112,13 @@ def test_the_bibliography_has_what_is_cited_and_no_more() -> None:
     assert cited == known
 
 
-def test_chapters_read_results_only_through_evidence() -> None:
+def test_chapters_read_only_through_the_package() -> None:
     for path in CHAPTERS:
         assert not re.search(r"read_parquet|result\.json\"|open\(", path.read_text()), path.name
 
 
 def test_the_book_has_no_code_of_its_own() -> None:
-    """Every computed sentence stands in fpt/evidence/show/text.py."""
+    """Every computed sentence stands in fpt/show/text.py."""
     assert not list((ROOT / "book").glob("*.py"))
 
 

@@ -48,14 +48,14 @@ def test_every_sweep_of_the_study_is_done(workspace: Path) -> None:
 
 
 def test_the_evidence_reads_them(workspace: Path) -> None:
-    runs = fpt.evidence.load_runs(workspace / "runs" / "smoke")
+    runs = fpt.results.load_runs(workspace / "runs" / "smoke")
     assert set(runs["arm"]) == ARMS
     assert set(runs["origin"]) == {"own"}
     assert runs["test_accuracy"].between(0, 1).all()
     assert runs.groupby(["arm", "learning_rate"])["seed"].apply(set).eq({0, 1}).all()
     chosen = {arm: sorted(rows["seed"]) for arm, rows in runs[runs["selected"]].groupby("arm")}
     assert chosen == {arm: [0, 1] for arm in ARMS}  # one rate for each seed
-    assert fpt.evidence.verdicts_on(["P-05"], [fpt.evidence.StudyCells(workspace / "runs" / "smoke")])
+    assert fpt.show.verdicts_on(["P-05"], [fpt.results.StudyCells(workspace / "runs" / "smoke")])
 
 
 def test_a_second_run_trains_nothing(workspace: Path) -> None:

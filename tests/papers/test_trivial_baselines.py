@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from fpt import papers
-from fpt.evidence import known_scores
-from fpt.evidence.verdicts import CONTRADICTED, INCONCLUSIVE, SUPPORTED, verdicts
+from fpt.claims.verdicts import CONTRADICTED, INCONCLUSIVE, SUPPORTED, verdicts
 from fpt.papers import claims, load_paper
 from fpt.papers.schema import Paper
+from fpt.results import known_scores
 
 FILE = Path(papers.__file__).with_name("baselines.yaml")
 

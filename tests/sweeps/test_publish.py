@@ -8,8 +8,8 @@ import pytest
 import synthetic
 
 from fpt.errors import DataError, SpecError
-from fpt.evidence.runs import studies, study_names
 from fpt.files import sha256
+from fpt.results.runs import studies, study_names
 from fpt.sweeps import Study, ledger
 from fpt.sweeps.publish import FILES, REASON, publish
 from fpt.sweeps.study import load_study, study_folder

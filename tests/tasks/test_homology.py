@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fpt.errors import DataError
-from fpt.evidence import baseline_scores
 from fpt.models.template import TransferModel
+from fpt.results import baseline_scores
 from fpt.tasks import HOMOLOGY, load
 from fpt.tasks.homology import RESIDUES, plain, wrapped
 

@@ -1,0 +1,300 @@
+"""Claims that need no training: printed numbers against each other, and against models and data as they are.
+
+Every function is named by the `arithmetic:` of a claim in fpt/papers and says whether what the claim `says` holds
+(None: it cannot be said on this machine), and by which numbers.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, cast
+
+import numpy as np
+
+from fpt.claims.reading import CONTRADICTED, NOT_TESTED, SUPPORTED
+from fpt.errors import check_known, unknown
+from fpt.papers import claim, paper_of, table
+from fpt.papers.schema import Claim, Comparison, Number
+from fpt.results import sizes
+from fpt.results.sizes import SIZES
+from fpt.tasks import CIFAR10, data_folder, entry
+
+Finding = tuple[bool | None, str]
+
+CLOSE = 1.2  # "about the same number": within this factor
+FROZEN = "what is attended to still moves with input, positions and layer-norm gains"
+GAP = ("train", "test")  # the places of what a gap prints
+MNIST_CLASSES = (5923, 6742, 5958, 6131, 5842, 5421, 5918, 6265, 5851, 5949)  # of the 60,000 training images
+CIFAR10_BATCHES = (  # images of each class in data_batch_1 to 5, counted
+    (1005, 974, 1032, 1016, 999, 937, 1030, 1001, 1025, 981),
+    (984, 1007, 1010, 995, 1010, 988, 1008, 1026, 987, 985),
+    (994, 1042, 965, 997, 990, 1029, 978, 1015, 961, 1029),
+    (1003, 963, 1041, 976, 1004, 1021, 1004, 981, 1024, 983),
+    (1014, 1014, 952, 1016, 997, 1025, 980, 977, 1003, 1022),
+)
+
+
+def computed(claim: Claim) -> tuple[str, str]:
+    """Verdict and note. Raises SpecError where the claim names a function that does not exist."""
+    if claim.printed:
+        holds, note = _compared(claim.printed)
+    else:
+        check_known("function of fpt.claims.arithmetic", claim.arithmetic, FUNCTIONS, f"claim {claim.id}")
+        holds, note = FUNCTIONS[claim.arithmetic](claim)
+    return NOT_TESTED if holds is None else SUPPORTED if holds else CONTRADICTED, note
+
+
+def _compared(comparisons: Iterable[Comparison]) -> Finding:
+    found, notes = [], []
+    for each in comparisons:
+        numbers = []
+        for task in each.tasks:
+            first, second = (printed_at(place, task) for place in each.of)
+            apart = np.abs(first - second)
+            found.append({"equal": apart <= each.by, "differ": apart > each.by, "below": first < second}[each.relation])
+            numbers.append(f"{entry(task).title if task else ''} {_listed(first)} and {_listed(second)}".strip())
+        notes.append(f"{_named(each.of[0])} against {_named(each.of[1])}: {', '.join(numbers)}")
+    return bool(np.concatenate(found).all()), "; ".join(notes)
+
+
+def _named(place: Number) -> str:
+    """The row and its table, e.g. "FPT (Table 1)", or the claim."""
+    if place.claim:
+        return place.claim
+    read = table(place.table)
+    label, *others = (paper_of(read.paper).label(row) for row in (place.row, *place.minus))
+    what = "" if place.of == "value" else f"{place.of} of "
+    less = f" less the best of {', '.join(others)}" if others else ""
+    return f"{what}{label}{less} ({', '.join(re.findall('Table [0-9]+', read.where))})"
+
+
+def printed_at(place: Number, task: str) -> "np.ndarray[Any, Any]":
+    """The number printed there for a task, several where a claim has them. Raises SpecError where there is none."""
+    if place.claim:
+        return np.atleast_1d(claim(place.claim).numbers[place.number])
+    printed = {row: entry.printed[task] for row, entry in table(place.table).rows.items() if task in entry.printed}
+    if missing := {place.row, *place.minus} - {*printed}:
+        raise unknown(f"row of {place.table} on {task}", min(missing), printed)
+
+    def number(row: str) -> Any:
+        cell: Any = printed[row]
+        return cell.value[GAP.index(place.of)] if place.of in GAP else getattr(cell, place.of)
+
+    return np.atleast_1d(np.round(number(place.row) - max(map(number, place.minus), default=0), 6))
+
+
+def _listed(numbers: Iterable[float]) -> str:
+    return ", ".join(f"{number:,.10g}" for number in numbers)
+
+
+def l19_lstm_parameters(claim: Claim) -> Finding:
+    base = int(sizes.counts("gpt2")["trainable"].sum())
+    ratios = [trained / base for trained in sizes.lstm_parameters().values()]
+    return all(1 / CLOSE < r < CLOSE for r in ratios), f"ratio {' and '.join(f'{r:.2f}' for r in ratios)}"
+
+
+def l29_trained_parameters(claim: Claim) -> Finding:
+    names = list(SIZES.values())[:3]
+    trained = zip(names, claim.numbers["trained_K"], strict=True)
+    near = [abs(sizes.trained_as_printed(n) / 1000 - k) < 2 for n, k in trained]
+    totals = [(sizes.library_total(n) / 1e6, m) for n, m in zip(names, claim.numbers["total_M"], strict=True)]
+    wrong = [f"{printed}M is {live:.1f}M" for live, printed in totals if abs(live / printed - 1) > 0.01]
+    parts = f"the trained ones {'hold' if all(near) else 'do not hold'} by the paper's formula"
+    return all(near) and not wrong, f"{parts}; totals: {', '.join(wrong) or 'they hold'}"
+
+
+def l30_parameter_shares(claim: Claim) -> Finding:
+    printed, counted = claim.numbers, sizes.by_formula("gpt2")
+    wrong = [f"{printed[group]:,} is {count:,}" for group, count in counted.items() if printed[group] != count]
+    shares = {"percent_base": "gpt2", "percent_xl": "gpt2-xl"}
+    percent = {key: 100 * sizes.trained_as_printed(name) / sizes.library_total(name) for key, name in shares.items()}
+    wrong += [f"{printed[key]}% is {share:.4f}%" for key, share in percent.items() if abs(share - printed[key]) > 5e-4]
+    return not wrong, f"not so: {', '.join(wrong)}; the others hold" if wrong else "all hold"
+
+
+def l32_spread_of_weights(claim: Claim) -> Finding:
+    found, default = sizes.spread("gpt2"), sizes.DEFAULT_STD
+    if found.empty:
+        return None, "needs the weights of GPT-2"
+    by_kind = {str(kind): part["std"] for kind, part in found.groupby("kind")}
+    differs = (abs(by_kind["weight"] / default - 1) > 0.1).mean() > 0.5 and (by_kind["bias"] > default / 100).all()
+    varies = all(part["std"].max() > 1.1 * part["std"].min() for _, part in found.groupby(["group", "kind"]))
+    ranges = [f"{kind} {std.min():.3f} to {std.max():.3f}" for kind, std in by_kind.items()]
+    return bool(differs and varies), f"gpt2: {', '.join(ranges)}; default {default:.3f}"
+
+
+def l50_model_shapes(claim: Claim) -> Finding:
+    shapes = {size: sizes.shape(SIZES[size]) for size in claim.numbers}
+    wrong = {size: found for size, found in shapes.items() if [*found] != claim.numbers[size]}
+    return not wrong, f"the library's models: {wrong or 'equal'}"
+
+
+def l51_token_shapes(claim: Claim) -> Finding:
+    printed = {task: [int(n) for n in re.findall(r"\d+", text)[:2]] for task, text in claim.numbers.items()}
+    ours = _token_shapes()
+    wrong = [f"{task} {_x(printed[task])} is {_x(ours[task])}" for task in printed if printed[task] != ours[task]]
+    return not wrong, f"as loaded here: {', '.join(wrong) or 'equal'}"
+
+
+def _x(numbers: list[int]) -> str:
+    return "x".join(map(str, numbers))
+
+
+def _token_shapes() -> dict[str, list[int]]:
+    """Tokens and their width (or number of symbols) of the tasks as they are loaded here; images are blank."""
+    import torch
+
+    from fpt.tasks import homology, listops, load
+    from fpt.tasks.pixels import Pixels
+
+    images = {
+        "mnist": (Pixels(4, pad=2), (28, 28)),
+        "cifar10": (Pixels(4), (32, 32, 3)),
+        "cifar10_lra": (Pixels(1, gray=True), (32, 32, 3)),
+    }
+    found = {
+        name: [*pixels(torch.zeros(1, *size, dtype=torch.uint8)).shape[1:]] for name, (pixels, size) in images.items()
+    }
+    bits = {name: load(name.replace("_", "-")) for name in ("bit_memory", "bit_xor")}
+    found |= {name: [task.tokens, task.width or 0] for name, task in bits.items()}
+    return found | {"listops": [listops.CUT, listops.CLOSE], "homology": [homology.LONGEST, len(homology.RESIDUES)]}
+
+
+def l52_frozen_communication(claim: Claim) -> Finding:
+    return not tokens_mix("fpt"), f"in GPT-2's layout, without frozen attention no token depends on another; {FROZEN}"
+
+
+def tokens_mix(trainable: str) -> bool:
+    """Whether a token's prediction depends on other tokens where every attention tensor that does not train is zero."""
+    import torch
+
+    from fpt.models import build
+    from fpt.tasks import load
+
+    task, source = load("digits"), torch.Generator().manual_seed(0)
+    template = build(task, backbone="tiny-lm", init="random", trainable=trainable)
+    for name, parameter in template.module.named_parameters():
+        silent = template.groups[name] == "attention" and name not in template.trainable
+        torch.nn.init.normal_(parameter, 0.0, 0.0 if silent else 0.1, generator=source)
+    tokens = torch.randn(1, task.tokens, task.width or 1, generator=source, requires_grad=True)
+    template.module.drop_with([])
+    (gradient,) = torch.autograd.grad(template.module(tokens)[..., 0].sum(), tokens)
+    return bool(gradient[:, :-1].any())
+
+
+def o01_transposed_digits(_: Claim) -> Finding:
+    pairs = [(claim("L-30").numbers[group], sizes.by_formula("gpt2")[group]) for group in ("layer_norm", "positions")]
+    same = all(one != two and sorted(str(one)) == sorted(str(two)) for one, two in pairs)
+    return same, ", ".join(f"{one:,} for {two:,}" for one, two in pairs)
+
+
+def o02_input_bias(_: Claim) -> Finding:
+    printed, width = claim("L-30").numbers, sizes.shape("gpt2")[1]
+    note = f"{printed['input']:,} = 17 x {width}, {printed['output']:,} = 10 x {width}"
+    return printed["input"] == 17 * width and printed["output"] == 10 * width, note
+
+
+def _tokens(task: str) -> list[int]:
+    return [int(n) for n in re.findall(r"\d+", claim("L-51").numbers[task])]
+
+
+def o04_cifar10_width(_: Claim) -> Finding:
+    width = _tokens("cifar10")[1]
+    return width != 4 * 4 * 3, f"{width} printed; a patch of 4x4 pixels in three colours has {4 * 4 * 3}"
+
+
+def o05_mnist_size(_: Claim) -> Finding:
+    tokens, _width, side, _side = _tokens("mnist")
+    note = f"{tokens} tokens of {side}x{side} pixels; 28x28 gives {7 * 7}"
+    return tokens == (side // 4) ** 2 != (28 // 4) ** 2, note
+
+
+def o06_six_strings(_: Claim) -> Finding:
+    tokens, width = _tokens("bit_memory")
+    return tokens * width == 6 * 1000, f"{tokens} x {width} / 1000 = {tokens * width / 1000:g} strings"
+
+
+def r21_listops_data(claim: Claim) -> Finding:
+    from fpt.tasks.listops import CLOSE, CUT, LONG, generate
+
+    lengths = generate(LONG, 200, "listops").lengths
+    cut = float((lengths > CUT).mean())
+    symbols, length = [CLOSE, CLOSE + 1], [CUT, LONG.max_length]
+    equal = claim.numbers == {"symbols": symbols, "length": length}
+    note = f"symbols {_listed(symbols)}, tokens {_listed(length)}; {cut:.0%} of 200 lists are longer than {CUT}"
+    return equal and cut > 0.5, note
+
+
+def _batches() -> tuple[list[list[int]], str]:
+    """Images of each class in the five training batches, counted where the data are on this machine."""
+    if not any((data_folder() / file).exists() for file in CIFAR10):
+        return [list(batch) for batch in CIFAR10_BATCHES], "as counted before: the data are not on this machine"
+    from fpt.tasks import load
+
+    data: Any = load("cifar10").data
+    labels = data.train.targets[:, 0]
+    return [labels[at : at + 10_000].bincount(minlength=10).tolist() for at in range(0, 50_000, 10_000)], "as counted"
+
+
+def r24_batches_balanced(_: Claim) -> Finding:
+    batches, how = _batches()
+    note = f"images of a class in batch 5: {min(batches[4]):,} to {max(batches[4]):,}, {how}"
+    return all(min(batch) == max(batch) for batch in batches), note
+
+
+def o26_batches_not_balanced(claim: Claim) -> Finding:
+    balanced, note = r24_batches_balanced(claim)
+    return not balanced, note
+
+
+def r25_mnist_split(claim: Claim) -> Finding:
+    import torch
+
+    from fpt.tasks.arrays import hold_out_equally
+
+    labels = torch.repeat_interleave(torch.arange(10), torch.tensor(MNIST_CLASSES))
+    train, validation = hold_out_equally(labels, 0, 1000)
+    held = labels[validation].bincount()
+    equal = claim.numbers == {"train": len(train), "val": len(validation)} and set(held.tolist()) == {1000}
+    return equal, f"{len(train):,} and {len(validation):,} images, {int(held.min()):,} a class, by the rule used here"
+
+
+def r29_enlarged_positions(_: Claim) -> Finding:
+    from fpt.models import ARMS, FOUR
+
+    learn = [name for name in FOUR if new_positions_learn(ARMS[name].init, str(ARMS[name].trainable))]
+    note = f"tiny-lm with twice its positions: the new ones train in {len(learn)} of {len(FOUR)} arms"
+    return len(learn) == len(FOUR), note
+
+
+def new_positions_learn(init: str, trainable: str | Sequence[str]) -> bool:
+    """Whether all positions train where a task has more tokens than tiny-lm was pretrained on."""
+    import torch
+
+    from fpt.models import BACKBONES, build, trainable_groups
+    from fpt.tasks import load
+
+    if "positions" not in trainable_groups(trainable, "tiny-lm"):
+        return False  # new ones would stay as they were drawn
+    task = load("bit-xor", length=BACKBONES["tiny-lm"].config["n_positions"])  # twice as many tokens
+    template = build(task, "tiny-lm", init, trainable)
+    weights = template.initialise(0)
+    (name,) = (name for name, group in template.groups.items() if group == "positions")
+    weights[name].requires_grad_()
+    logits = torch.func.functional_call(template.module, weights, torch.ones(1, task.tokens, 1))
+    (gradient,) = torch.autograd.grad(logits.square().sum(), weights[name])
+    return bool(gradient.any(1).all())
+
+
+def o24_printed_differences(_: Claim) -> Finding:
+    off = {}
+    for row, cells in table("rothermel-table-3").rows.items():
+        for task, printed in cells.printed.items():
+            training, test, gap = cast(tuple[float, ...], printed.value)
+            if error := round(abs(gap - (training - test)), 1):
+                off[f"{row} on {entry(task).title}: {gap} for {training} - {test} = {training - test:.1f}"] = error
+    return list(off.values()) == [0.1, 0.1], "; ".join(off)
+
+
+FUNCTIONS: dict[str, Callable[[Claim], Finding]] = {  # those named after a claim
+    name: function for name, function in globals().items() if re.match(r"[lor]\d\d_", name)
+}

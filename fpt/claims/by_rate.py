@@ -1,0 +1,170 @@
+"""The kinds of rules that are read on the whole grid of learning rates, with all seeds at every rate."""
+
+import math
+from collections.abc import Mapping
+from functools import partial
+from itertools import combinations
+
+from fpt.claims.reading import DIVERGED, EDGE, INCONCLUSIVE, SUPPORTED, Part, Reading, word_of
+from fpt.results.baselines import chance
+from fpt.results.cells import AT_PAPERS_RATE, TUNED, Cell, compared, shared_rates
+from fpt.results.runs import SweepTables, rate_text, same_rate
+from fpt.results.stats import POINT, SIGNIFICANCE, Paired
+from fpt.sweeps import selection
+
+ORDERS = (1e-5, 1e-3)  # the range of rates of `orders_differ` (Rothermel et al. 2021, section 4)
+SLACK = 1 + selection.SAME_RATE  # by which equal rates may differ
+
+
+def unstable(reading: Reading) -> list[Part]:
+    parts = []
+    for row, cell in reading.rows.items():
+        words = f"{cell.label}, tuned - at the paper's rate"
+        if lost := cell.diverged(AT_PAPERS_RATE):
+            parts.append(Part(reading.task, words, Paired(0), SUPPORTED, f"{lost} runs diverged", 0.0, 1.0))
+        else:
+            limit, at = reading.rule.by * POINT, (TUNED, AT_PAPERS_RATE)
+            parts.append(reading.contrast([row], [row], limit, at=at, comparison=words))
+    return parts
+
+
+def drop(reading: Reading) -> list[Part]:
+    """At the paper's rate minus at the next one of the grid, or at the rate `level`; not tested where an arm cannot
+    fall so far: it is not as far above chance, or, before the next one, as far below its best already."""
+    parts = []
+    for row, cell in reading.rows.items():
+        paper, named = cell.papers_rate or math.nan, reading.rule.level
+        higher = [rate for rate in cell.rates if rate > paper * SLACK]
+        after = higher if named == "" else [rate for rate in cell.rates if same_rate(rate, float(named))]
+        if not after or not same_rate(cell.rates, paper).any():
+            continue
+        limit, lost = reading.rule.by * POINT, float(cell.values().mean() - cell.values(paper).mean())
+        over = float(cell.values(paper).mean()) - chance(reading.task)  # nan where chance is not known
+        if (fallen := named == "" and lost > limit) or over <= limit:
+            why = f"has lost {lost / POINT:.0f} points" if fallen else f"is {over / POINT:.0f} points over chance"
+            parts.append(reading.untested(f"{cell.label} {why} at {rate_text(paper)}"))
+        else:
+            words = f"{cell.label} at {rate_text(paper)} - at {rate_text(min(after))}"
+            parts.append(reading.contrast([row], [row], limit, at=(paper, min(after)), comparison=words))
+    return parts
+
+
+def lower_rate(reading: Reading) -> list[Part]:
+    """The best rate of the first row is at most 1/`by` of that of every other one."""
+    first, *others = reading.rule.rows
+    return [_ratio_of_rates(reading, first, other) for other in others]
+
+
+def _ratio_of_rates(reading: Reading, first: str, other: str) -> Part:
+    """Which pair of rates is the best one of each row? The claim is supported where every pair that breaks it is
+    refuted, contradicted where every one that keeps it is. The true pair is among them, so the p-value is their largest
+    (intersection-union)."""
+    one, two = (refuted(reading.rows[row]) for row in (first, other))
+    if not one or not two:
+        return reading.untested("diverged at every rate", DIVERGED)
+    breaks, keeps = [0.0], [0.0]
+    for low, high, p in pairs_of_rates(one, two):
+        # beyond the same end of both grids lie rates of any ratio
+        beyond = low == high and (low == 0 or math.isinf(low))
+        if beyond or high * SLACK < reading.rule.by * low:
+            breaks.append(p)
+        if beyond or high * SLACK >= reading.rule.by * low:
+            keeps.append(p)
+    edges = [reading.label(row) for row in (first, other) if reading.rows[row].at_edge]
+    word = word_of(max(breaks), max(keeps), EDGE if edges else INCONCLUSIVE)
+    sets = [f"{reading.label(row)} {_set_words(found)}" for row, found in ((first, one), (other, two))]
+    note = "; ".join(["97.5% confidence sets", *([f"edge of the grid: {', '.join(edges)}"] if edges else [])])
+    words = f"best rates: {', '.join(sets)}"
+    return Part(reading.task, words, Paired(0), word, note, max(breaks), max(keeps))
+
+
+def pairs_of_rates(one: Mapping[float, float], two: Mapping[float, float]) -> list[tuple[float, float, float]]:
+    """(rate of the first, rate of the second, p of "they are not the best of both"), by what `refuted` gives: a pair is
+    refuted where one of its rates is (Bonferroni over the two)."""
+    return [(low, high, min(1.0, 2 * min(one[low], two[high]))) for low in one for high in two]
+
+
+def refuted(cell: Cell, budget: int | None = None) -> dict[float, float]:
+    """Rate -> p of "it is not the best at this budget": another rate beats it, one-sided and paired by seed,
+    Bonferroni-corrected over the others. Rates at which a run diverged are never chosen. 0 and infinity stand for the
+    rates below and above the grid, which are as good as its ends at best, if accuracy has one hump; none above an end
+    that diverged."""
+    tables = cell.tables
+    return tables.once(("refuted", cell.table.kind, budget), partial(_refuted, cell, tables, budget)) if tables else {}
+
+
+def _refuted(cell: Cell, tables: SweepTables, budget: int | None) -> dict[float, float]:
+    finite = [float(rate) for rate in selection.eligible(tables.validation(budget)).columns]
+    found = {}
+    for rate in finite:
+        tests = [compared([(cell, other, budget)], [(cell, rate, budget)]) for other in finite if other != rate]
+        found[rate] = min([1.0, *(len(tests) * test.above(0) for test in tests)])
+    if finite and same_rate(finite[0], tables.rates[0]):
+        found[0.0] = found[finite[0]]
+    if finite and same_rate(finite[-1], tables.rates[-1]):
+        found[math.inf] = found[finite[-1]]
+    return found
+
+
+def _set_words(refuted: Mapping[float, float]) -> str:
+    """The rates that are not refuted, one of two such sets: 1e-3 or 1e-3 to 1e-2, and whether it ends with the grid."""
+    kept = sorted(rate for rate, p in refuted.items() if 2 * p >= SIGNIFICANCE)
+    inside = [rate_text(rate) for rate in kept if rate and math.isfinite(rate)]
+    beyond = " and ".join(word for word, end in (("lower", 0.0), ("higher", math.inf)) if end in kept)
+    return " to ".join(dict.fromkeys([*inside[:1], *inside[-1:]])) + (f", or {beyond}" if beyond else "")
+
+
+def inverts(reading: Reading) -> list[Part]:
+    """The first row matches or beats the second at the paper's rate; the second beats it at every lower rate at which
+    one of them has learned: come half of the way from chance to its best, in the mean over seeds."""
+    first, second = reading.rule.rows
+    paper, rates = reading.any_cell.papers_rate or math.nan, shared_rates(*reading.rows.values())
+    if not same_rate(rates, paper).any():
+        return []
+    parts = []
+    for rate in rates:
+        if at_paper := same_rate(rate, paper):
+            above, under, limit = first, second, -reading.margin
+        else:
+            above, under, limit = second, first, 0.0
+        if at_paper or (rate < paper and any(_has_learned(reading, row, rate) for row in (first, second))):
+            words = f"{reading.label(above)} - {reading.label(under)} at {rate_text(rate)}"
+            parts.append(reading.contrast([above], [under], limit, at=(rate, rate), comparison=words))
+    return parts if len(parts) > 1 else []
+
+
+def _has_learned(reading: Reading, row: str, rate: float) -> bool:
+    cell = reading.rows[row]
+    best = max(cell.values(each).mean() for each in cell.rates)
+    return bool(cell.values(rate).mean() >= (chance(reading.task) + best) / 2)
+
+
+def fixed_and_tuned(reading: Reading) -> list[Part]:
+    first, second = reading.rule.rows
+    sides = ((first, second, AT_PAPERS_RATE, "paper's rate"), (second, first, TUNED, "tuned"))
+    return [
+        reading.contrast(
+            [above], [under], at=(at, at), comparison=f"{reading.label(above)} - {reading.label(under)}, {words}"
+        )
+        for above, under, at, words in sides
+    ]
+
+
+def orders_differ(reading: Reading) -> list[Part]:
+    """Two rates differ if two rows change places between them, Bonferroni-corrected over the pairs of rows; they do
+    not if every pair is in the same order at both."""
+    low, high = ORDERS
+    within = [rate for rate in shared_rates(*reading.rows.values()) if low <= rate * SLACK and rate <= high * SLACK]
+    return [_changed(reading, one, two) for one, two in combinations(within, 2)]
+
+
+def _changed(reading: Reading, one: float, two: float) -> Part:
+    change, equal = [], []
+    for first, second in combinations(reading.rows.values(), 2):
+        here, there = (compared([(first, rate, None)], [(second, rate, None)]) for rate in (one, two))
+        above, below = ([each.above(0) for each in (here, there)], [each.below(0) for each in (here, there)])
+        change += [max(above[0], below[1]), max(below[0], above[1])]
+        equal.append(2 * min(max(above), max(below)))
+    supports, contradicts = min(1.0, len(change) * min(change)), min(1.0, max(equal))
+    words = f"orders at {rate_text(one)} and {rate_text(two)}"
+    return Part(reading.task, words, Paired(0), word_of(supports, contradicts), "", supports, contradicts)

@@ -1,0 +1,162 @@
+"""Which of two arms wins, by learning rate and budget: the plane (P-01), and the budget at which a tuned arm overtakes
+another (P-02). Both come from the sweeps of the two arms: a run at a constant rate contains every shorter one.
+"""
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+import pandas as pd
+
+from fpt.claims.reading import EDGE, INCONCLUSIVE, SUPPORTED, Part, Reading, seeds_to_decide, word_of
+from fpt.results.cells import TUNED, Cell, compared, shared_rates
+from fpt.results.runs import rate_text
+from fpt.results.stats import MINIMUM_PAIRS, SIGNIFICANCE, Paired, holm
+
+AHEAD, BEHIND, OPEN, BOUNDED = "+", "-", "0", "?"
+
+Tests = Mapping[tuple[float, int], Paired]  # by rate and budget
+
+
+@dataclass(frozen=True)
+class Crossing:
+    """Where the first of two tuned arms overtakes the second, by paired differences at budgets in ascending order.
+
+    `edges`: budgets at which the first, the second arm is tuned to an end of its grid. Its accuracy is a lower bound
+    there, which decides nothing where that arm trails.
+    """
+
+    tests: Mapping[int, Paired]
+    edges: tuple[Collection[int], Collection[int]] = ((), ())
+
+    @cached_property
+    def signs(self) -> dict[int, str]:
+        """By budget, all of them right with 95% (Bonferroni): the first arm is ahead: +, behind: -, neither: 0;
+        ? where the arm that trails is at an edge."""
+        return {budget: self._sign(budget, len(self.tests)) for budget in self.tests}
+
+    @cached_property
+    def band(self) -> list[int]:
+        """C, the budgets whose own 95% interval holds 0: if the arms cross once, at one of the budgets, it is in C with
+        95%. A budget where the arm that trails is at an edge is in it too."""
+        return [budget for budget in self.tests if self._sign(budget) in (OPEN, BOUNDED)]
+
+    def _sign(self, budget: int, of: int = 1) -> str:
+        test, (first, second) = self.tests[budget], self.edges
+        for sign, p, trailing in ((AHEAD, test.above(0), second), (BEHIND, test.below(0), first)):
+            if 2 * of * p < SIGNIFICANCE:
+                return BOUNDED if budget in trailing else sign
+        return OPEN
+
+    @cached_property
+    def answer(self) -> str:
+        """By the signs together, in words that follow the name of the first arm."""
+        *_, last = [0, *self.tests]
+        ahead, behind = ([budget for budget, each in self.signs.items() if each == sign] for sign in (AHEAD, BEHIND))
+        if ahead and behind and behind[-1] < ahead[0]:
+            return f"overtakes between {behind[-1]:,} and {ahead[0]:,} steps"
+        if ahead and behind:
+            return f"ahead and later behind: {''.join(self.signs.values())}"
+        if behind and behind[-1] == last:
+            return f"not within {last:,} steps"
+        if not ahead and not behind:
+            return "undecided at every budget"
+        rest = "; undecided at other budgets" if len(ahead or behind) < len(self.tests) else ""
+        return f"{'ahead' if ahead else 'behind'} at {steps_in_words(ahead or behind)} steps{rest}"
+
+    @property
+    def p_values(self) -> tuple[float, float]:
+        """That the first arm overtakes or is ahead, and that it does not within the budgets; 1 where it is
+        ahead and later behind."""
+        signs = "".join(self.signs.values())
+        if AHEAD in signs and BEHIND in signs[signs.index(AHEAD) :]:
+            return 1.0, 1.0
+        (*_, last), (first, second) = self.tests.items(), self.edges
+        above = [test.above(0) for budget, test in self.tests.items() if budget not in second]
+        below = [last[1].below(0)] if last[0] not in first else []
+        low, high = (min([1.0, *(2 * len(self.tests) * p for p in tail)]) for tail in (above, below))
+        return low, high
+
+
+def steps_in_words(budgets: Iterable[int]) -> str:
+    """Budgets, as 1,000, 3,000."""
+    return ", ".join(f"{budget:,}" for budget in budgets)
+
+
+def by_budget(first: Cell, second: Cell, at: str | float = TUNED) -> dict[int, Paired]:
+    """The first minus the second at the budgets that both have, paired by seed, each seed at its own rate [at one]."""
+    shared = [budget for budget in first.budgets if budget in second.budgets]
+    return {budget: compared([(first, at, budget)], [(second, at, budget)]) for budget in shared}
+
+
+def crossing_of(first: Cell, second: Cell) -> Crossing:
+    """Of two arms, each seed at its own rate."""
+    first_edges, second_edges = ([budget for budget in cell.budgets if cell.ends(budget)] for cell in (first, second))
+    return Crossing(by_budget(first, second), (first_edges, second_edges))
+
+
+def crossing(reading: Reading) -> list[Part]:
+    """The first row comes to lead the second within the budgets, both tuned.
+
+    Supported: ahead at some budget and behind at no later one. Contradicted: behind at the last, never ahead. The part
+    has the difference at the budget that decides: of those ahead the clearest, else the last one.
+    """
+    first, second = (reading.rows[row] for row in reading.rule.rows)
+    found = crossing_of(first, second)
+    if not found.tests:
+        return []
+    supports, contradicts = found.p_values
+    word = word_of(supports, contradicts, EDGE if BOUNDED in found.signs.values() else INCONCLUSIVE)
+    ahead = [budget for budget, sign in found.signs.items() if (sign, word) == (AHEAD, SUPPORTED)]
+    shown = min(ahead, key=lambda budget: found.tests[budget].above(0), default=max(found.tests))
+    test, which = found.tests[shown], "the clearest that decides" if ahead else "the last budget"
+    signs = ", ".join(f"{sign} after {budget:,}" for budget, sign in found.signs.items())
+    seeds = seeds_to_decide(test, len(found.tests)) if word == INCONCLUSIVE and test.sd > 0 else ""
+    comparison = f"{first.label} - {second.label}, tuned, after {shown:,} steps ({which})"
+    return [Part(reading.task, comparison, test, word, f"{found.answer}; {signs} steps", supports, contradicts, seeds)]
+
+
+def plane_tests(first: Cell, second: Cell) -> Tests:
+    """At every rate and budget that both cells have, in ascending order: the first minus the second, paired by seed."""
+    rates = shared_rates(first, second)
+    return {(rate, budget): test for rate in rates for budget, test in by_budget(first, second, rate).items()}
+
+
+def plane_table(tests: Tests) -> pd.DataFrame:
+    """One row per rate and budget: `pairs`, the `mean` difference (fraction) and its 95% interval `low` to `high`, `p`
+    (two-sided), `corrected` (Holm, over the plane), and `band`: the interval holds 0, the winner may change here."""
+    rows = [(*place, test.n, test.mean, test.low, test.high, test.p) for place, test in tests.items()]
+    table = pd.DataFrame(rows, columns=["rate", "budget", "pairs", "mean", "low", "high", "p"])
+    return table.assign(corrected=holm(list(table["p"])), band=table["p"] >= SIGNIFICANCE)
+
+
+def plane(reading: Reading) -> list[Part]:
+    """Each row beats the other at some rate and budget, at one rate for both: a part a row.
+
+    Supported: at one of them or more, after Holm's correction over the plane (both parts must be). Contradicted: at
+    none of them so, and at each the upper end of its one-sided 95% interval is below the margin (intersection-union):
+    nowhere ahead by a margin. Else inconclusive, as where the intervals are wide.
+    """
+    first, second = (reading.rows[row] for row in reading.rule.rows)
+    tests = plane_tests(first, second)
+    if not tests:
+        return [reading.untested("no rate that both have")]
+    return [
+        _ahead_somewhere(reading, f"{first.label} - {second.label}", tests),
+        _ahead_somewhere(reading, f"{second.label} - {first.label}", plane_tests(second, first)),
+    ]
+
+
+def _ahead_somewhere(reading: Reading, names: str, tests: Tests) -> Part:
+    table = plane_table(tests)
+    leads = table[table["mean"] > 0]
+    supports = float(leads["corrected"].min()) if len(leads) else 1.0
+    significant = int((leads["corrected"] < SIGNIFICANCE).sum())
+    behind = max(test.below(reading.margin) for test in tests.values())
+    contradicts = 1.0 if significant else behind
+    (rate, budget), test = min(tests.items(), key=lambda each: (each[1].n < MINIMUM_PAIRS, each[1].above(0)))
+    note = f"the clearest of {len(tests)} pairs of rate and budget; significant at {significant} of them"
+    word = word_of(supports, contradicts)
+    seeds = seeds_to_decide(test, len(tests)) if word == INCONCLUSIVE and test.sd > 0 else ""
+    comparison = f"{names} at {rate_text(rate)} after {budget:,} steps"
+    return Part(reading.task, comparison, test, word, note, supports, contradicts, seeds)

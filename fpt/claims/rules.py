@@ -1,0 +1,147 @@
+"""The kinds of rules: what each of them tests on one task of one study, by a function of its name."""
+
+import math
+from collections.abc import Callable, Mapping
+from itertools import pairwise
+
+from fpt.claims import by_rate, planes, steps
+from fpt.claims.reading import CONTRADICTED, INCONCLUSIVE, NOT_TESTED, SUPPORTED, Part, Reading
+from fpt.papers import schema
+from fpt.papers.schema import LEVELS, Claim, Rule
+from fpt.results.attention import maps_of, scores
+from fpt.results.baselines import LINEAR, Score, known_scores
+from fpt.results.cells import Cell
+from fpt.results.stats import POINT, paired
+
+TOLERANCE = 0.5  # points, of a computed baseline
+
+
+def parts_of(reading: Reading) -> list[Part]:
+    """What the rule tests there; one part that says why, where it cannot."""
+    word, note = reading.problem()
+    parts = [] if word else KINDS[reading.rule.kind](reading)
+    return parts or [reading.untested(note or "not measured in this study", word or NOT_TESTED)]
+
+
+def tied(first: Cell, other: Cell) -> bool:
+    """Whether the paper prints the same for both rows, on all tasks for which the cells stand."""
+    both = [(first.printed[task].value, other.printed[task].value) for task in first.printed if task in other.printed]
+    return bool(both) and all(one == two for one, two in both)
+
+
+def _above(reading: Reading, above: str, under: str) -> Part:
+    """A tie in the paper is a tie in the rule."""
+    if tied(reading.rows[above], reading.rows[under]):
+        return reading.contrast([above], [under], -reading.margin, notes=["a tie in the paper"])
+    return reading.contrast([above], [under], reading.rule.by * POINT, reading.rule.to * POINT)
+
+
+def beats(reading: Reading) -> list[Part]:
+    first, *others = reading.rule.rows
+    return [_above(reading, first, other) for other in others]
+
+
+def matches_or_beats(reading: Reading) -> list[Part]:
+    first, *others = reading.rule.rows
+    return [reading.contrast([first], [other], -reading.margin) for other in others]
+
+
+def comparable(reading: Reading) -> list[Part]:
+    first, *others = reading.rule.rows
+    margin = reading.margin
+    return [reading.contrast([first], [other], -margin, margin, equivalence=True) for other in others]
+
+
+def order(reading: Reading) -> list[Part]:
+    return [_above(reading, above, under) for under, above in pairwise(reading.rule.rows)]
+
+
+def jump(reading: Reading) -> list[Part]:
+    """The first step minus each of the others."""
+    first, *others = ((end, start) for start, end in pairwise(reading.rule.rows))
+    return [_larger(reading, first, other) for other in others]
+
+
+def larger_difference(reading: Reading) -> list[Part]:
+    first, second, third, fourth = reading.rule.rows
+    return [_larger(reading, (first, second), (third, fourth))]
+
+
+def _larger(reading: Reading, one: tuple[str, str], other: tuple[str, str]) -> Part:
+    """One difference minus another one."""
+    words = " - ".join(f"({reading.label(above)} - {reading.label(under)})" for above, under in (one, other))
+    return reading.contrast([one[0], other[1]], [one[1], other[0]], comparison=words)
+
+
+def near(reading: Reading) -> list[Part]:
+    numbers = [(row, printed.value) for row, cell in reading.rows.items() for printed in cell.printed.values()]
+    gaps = [(row, value[0] - value[1] if isinstance(value, tuple) else value) for row, value in numbers]
+    return [_within(reading, row, Score(n / 100), f"{n:g} as printed") for row, n in gaps if isinstance(n, int | float)]
+
+
+def linear(reading: Reading) -> list[Part]:
+    score = known_scores(reading.task).get(LINEAR)
+    if score is None:
+        return [reading.untested(f"no {LINEAR} was fitted")]
+    return [_within(reading, row, score, f"{LINEAR} ({100 * score.share:.1f})") for row in reading.rule.rows]
+
+
+def _within(reading: Reading, row: str, score: Score, words: str) -> Part:
+    """The row within the margin of a score, which has an error of its own where it was counted."""
+    words = f"{reading.label(row)} - {words}"
+    return reading.contrast([row], (), -reading.margin, reading.margin, equivalence=True, less=score, comparison=words)
+
+
+def reaches(reading: Reading) -> list[Part]:
+    level = math.nextafter(float(reading.rule.level) / 100, 0)  # reached counts as reached
+    return [reading.contrast([row], (), level) for row in reading.rule.rows]
+
+
+def small_gap(reading: Reading) -> list[Part]:
+    return [reading.contrast([row], (), -math.inf, reading.margin) for row in reading.rule.rows]
+
+
+def smaller_gap(reading: Reading) -> list[Part]:
+    first, *others = reading.rule.rows
+    return [reading.contrast([other], [first], reading.rule.by * POINT) for other in others]
+
+
+def attends(reading: Reading) -> list[Part]:
+    """Scores of the first layer's attention (fpt.results.attention), above what `level` names."""
+    at = reading.rule.at
+    if any(maps_of(cell, at).empty for cell in reading.rows.values()):
+        return []
+    first, last = (reading.rows[row] for row in (reading.rule.rows[0], reading.rule.rows[-1]))
+    now, before = (scores(maps_of(first, at, trained)) for trained in (True, False))
+    other = scores(maps_of(last, at))["mass"]
+    tests = {
+        "needed": {
+            "twice an even spread": (now["mass"], 2 * now["chance"]),
+            "untrained": (now["mass"], before["mass"]),
+        },
+        "lead": {"other strings": (now["lead"], 0 * now["lead"]), "untrained": (now["lead"], before["lead"])},
+        "weaker": {"an even spread": (now["mass"], now["chance"]), f"less than {last.label}": (other, now["mass"])},
+    }[str(reading.rule.level)]
+    return [reading.part(f"{first.label}: {name}", paired(*pair)) for name, pair in tests.items()]
+
+
+def baseline_verdict(claim: Claim, rule: Rule, task: str) -> tuple[str, str]:
+    """A word and a note: supported where the computed score is the printed number within 0.5 points or two standard
+    errors of their difference; contradicted beyond twice that; not tested where it was not counted."""
+    name, scores = str(rule.level), known_scores(task)
+    if name not in scores:
+        return NOT_TESTED, f"{task}: {name} was not counted"
+    score, noise = 100 * scores[name].share, 100 * scores[name].standard_error
+    printed, error = claim.numbers["accuracy"], claim.numbers.get("se", 0.0)
+    if isinstance(printed, dict):
+        printed = printed[LEVELS.index(name)]
+    allowed = printed if isinstance(printed, list | tuple) else [printed]
+    away, close = min(abs(score - number) for number in allowed), max(TOLERANCE, 2 * math.hypot(error, noise))
+    word = SUPPORTED if away <= close else CONTRADICTED if away > 2 * close else INCONCLUSIVE
+    return word, f"{task}: {name} {score:.1f}, printed {' and '.join(f'{number:g}' for number in allowed)}"
+
+
+_FUNCTIONS = vars(by_rate) | vars(planes) | vars(steps) | globals()
+KINDS: Mapping[str, Callable[[Reading], list[Part]]] = {  # a kind is tested by the function of its name
+    kind: _FUNCTIONS[kind] for kind in schema.KINDS if kind in _FUNCTIONS
+}

@@ -1,0 +1,159 @@
+"""Steps to reach a goal: the first budget at which the mean curve of a row is there, with an interval by inversion."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from fpt.claims.reading import EDGE, INCONCLUSIVE, Part, Reading, word_of
+from fpt.results.cells import TUNED, Cell, Point, compared, total
+from fpt.results.stats import SIGNIFICANCE, Paired, paired
+
+REACHED = 1e-9  # what is equal to the goal has reached it
+
+
+Goal = float | Cell  # what is to be reached: an accuracy, or that of another row at its last budget, by seed
+
+
+@dataclass(frozen=True)
+class Reach:
+    """When a row reaches a goal, by p-values at ascending `steps`.
+
+    `there[k]`: that the mean curve is at the goal from steps[k] on; `short[k]`: that it is not until steps[k]. Both are
+    the largest p of all the steps that they speak of, so each is a confidence bound without a correction over steps:
+    where the curve crosses the goal, that step is among them.
+    """
+
+    steps: tuple[int, ...]
+    first: float  # the first step at which the mean is at the goal; infinite: at none
+    there: tuple[float, ...]
+    short: tuple[float, ...]
+    last: Paired  # the row minus the goal at the last step
+    edges: bool = False  # whether an end of a grid keeps something from being known
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """The last step until which the goal is not reached for sure (0: none) and the first from which it is
+        (infinite: none), together with 95%."""
+        level = SIGNIFICANCE / 2
+        low = [step for step, p in zip(self.steps, self.short, strict=True) if p < level]
+        high = [step for step, p in zip(self.steps, self.there, strict=True) if p < level]
+        return float(max(low, default=0)), float(min(high, default=math.inf))
+
+    @property
+    def words(self) -> str:
+        """200 (100 to 400), > 400."""
+        low, high = self.interval
+        first = f"{self.first:,.0f}" if math.isfinite(self.first) else f"> {self.steps[-1]:,}"
+        if low == self.steps[-1]:
+            return first
+        return f"{first} ({low:,.0f} to {f'{high:,.0f}' if math.isfinite(high) else f'> {self.steps[-1]:,}'})"
+
+
+def goal_of(cell: Cell) -> Goal | None:
+    """The goal of a cell's table: the sweep's threshold, or what the row `until` comes to; None where there is none."""
+    if cell.table.until != "threshold":
+        return cell.goal if cell.goal and not cell.goal.problem else None
+    return (cell.spec and cell.spec.threshold) or None
+
+
+def steps_of(cell: Cell, at: str | float = TUNED, fine: bool = False) -> Reach | None:
+    """When a cell of a table of steps reaches the table's goal; None where there is no goal, or nothing was run."""
+    goal = None if cell.problem else goal_of(cell)
+    return None if goal is None else reach(cell, goal, at, fine)
+
+
+def reach(cell: Cell, goal: Goal, at: str | float = TUNED, fine: bool = False) -> Reach:
+    """By test accuracy at the budgets, or (`fine`) by the best validation accuracy so far at every evaluation step.
+
+    At an end of the grid an accuracy is a lower bound: it does not show that the goal is not reached, and one at which
+    the goal is bounded does not show that it is.
+    """
+    last: list[Point] = [] if isinstance(goal, float) else [(goal, at, None)]
+    level = goal if isinstance(goal, float) else 0.0
+    if fine:
+        by_step = cell.validated(at).T
+        tests = {step: paired(by_step[step], total(last, level)) for step in map(int, by_step.columns)}
+    else:
+        tests = {step: compared([(cell, at, step)], last, level) for step in cell.budgets}
+    own = any(each.row == cell.row for each, *_ in last) and not fine
+    above = [test.above(-REACHED) for test in tests.values()]
+    below = [test.below(-REACHED) for test in tests.values()]
+    if own:  # at its last budget a row is where it comes to
+        above[-1], below[-1] = 0.0, 1.0
+    ends = [at == TUNED and bool(cell.ends(step)) for step in tests]
+    bounded = at == TUNED and any(each.at_edge for each, *_ in last) and not own
+    there = [1.0 if bounded else max(above[k:]) for k in range(len(tests))]
+    short = [1.0 if ends[k] else max(below[: k + 1]) for k in range(len(tests))]
+    first = next((float(step) for step, test in tests.items() if test.mean >= -REACHED), math.inf)
+    return Reach(tuple(tests), first, tuple(there), tuple(short), list(tests.values())[-1], bounded or any(ends))
+
+
+def slower(first: Reach, other: Reach, times: float) -> float:
+    """p of: `other` needs more than `times` the steps of `first` (a tie of both says nothing: it lies between steps).
+
+    There must be a step from which the first is there, and `times` as many until which the other is not: two bounds,
+    each of which errs with p, so twice the larger of them.
+    """
+    pairs = [
+        max(there, other.short[k])
+        for step, there in zip(first.steps, first.there, strict=True)
+        if (k := _at_least(other.steps, times * step * (1 - REACHED))) is not None
+    ]
+    return min(1.0, 2 * min(pairs, default=1.0))
+
+
+def _at_least(steps: Sequence[int], wanted: float) -> int | None:
+    """The place of the first step that is not less than `wanted`; None: there is none."""
+    return next((k for k, step in enumerate(steps) if step >= wanted), None)
+
+
+def faster(reading: Reading) -> list[Part]:
+    """The other rows need more steps to the table's goal than the first, `by` to `to` times as many.
+
+    Read at the budgets on test data; where `to` bounds the ratio, at every evaluation step on validation data, since
+    budgets are a factor of two apart.
+    """
+    at, by, to = reading.rule.at, max(reading.rule.by, 1.0), reading.rule.to
+    fine, found = math.isfinite(to), dict[str, Reach]()
+    for row, cell in reading.rows.items():
+        goal = goal_of(cell)
+        if goal is None:
+            return [reading.untested("no threshold is set in this study")]
+        found[row] = reach(cell, goal, at, fine)
+    first, *others = reading.rule.rows
+    parts = []
+    for other in others:
+        more, less = slower(found[first], found[other], by), slower(found[other], found[first], 1 / by)
+        if fine:
+            more = max(more, slower(found[other], found[first], 1 / to))
+            less = min(1.0, 2 * min(less, slower(found[first], found[other], to)))
+        words = f"steps of {reading.label(other)} / {reading.label(first)}"
+        parts.append(_by_steps(reading, words, {row: found[row] for row in (first, other)}, more, less, fine=fine))
+    return parts
+
+
+def never_reaches(reading: Reading) -> list[Part]:
+    """The first row does not come to the accuracy of the second at the last budget."""
+    first, second = (reading.rows[row] for row in reading.rule.rows)
+    found = reach(first, second, reading.rule.at)
+    supports, contradicts = (min(1.0, 2 * p[-1]) for p in (found.short, found.there))
+    words = f"{first.label} - {second.label}"
+    return [_by_steps(reading, words, {first.row: found}, supports, contradicts, found.last)]
+
+
+def _by_steps(
+    reading: Reading,
+    words: str,
+    found: Mapping[str, Reach],
+    supports: float,
+    contradicts: float,
+    test: Paired | None = None,
+    fine: bool = False,
+) -> Part:
+    """A part whose note gives the steps of each row, with their 95% intervals."""
+    steps = [f"{reading.label(row)} {each.words}" for row, each in found.items()]
+    note = f"steps{' on validation data' if fine else ''}: {', '.join(steps)}"
+    bounded = [reading.label(row) for row, each in found.items() if each.edges]
+    note += f"; edge of the grid: {', '.join(bounded)}" if bounded else ""
+    word = word_of(supports, contradicts, EDGE if bounded else INCONCLUSIVE)
+    return Part(reading.task, words, test or Paired(0), word, note, supports, contradicts)

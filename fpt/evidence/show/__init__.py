@@ -1,1 +1,0 @@
-"""What a reader sees: figures, tables, sentences, and their HTML."""

@@ -1,0 +1,101 @@
+"""What can be had without learning much: the scores that a result must be read against.
+
+Some are exact. The others are counted on data by notebooks/ladder.ipynb, which writes baselines.json beside this file:
+pages and verdicts read them there, without the data.
+"""
+
+import json
+import math
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from fpt.results.stats import sampling_noise
+from fpt.tasks import entry
+
+FILE = Path(__file__).with_name("baselines.json")
+MAJORITY, COPYING, LINEAR = "majority class", "copy the visible bits", "linear classifier"
+OPERATOR, DIGITS = "outermost operator", "operator and direct digits"  # of ListOps, below those that evaluate
+FLOOR = ("chance", MAJORITY, COPYING, OPERATOR)  # what needs no look at most of an example
+
+
+@dataclass(frozen=True)
+class Score:
+    """A share (a fraction) that was counted on `of` examples; it is exact where `of` is 0."""
+
+    share: float
+    of: int = 0
+
+    @property
+    def standard_error(self) -> float:
+        return math.sqrt(sampling_noise(self.share, self.of or math.nan))
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """95%, Wilson's; the share itself where it is exact."""
+        from statsmodels.stats.proportion import proportion_confint
+
+        if not self.of:
+            return self.share, self.share
+        low, high = proportion_confint(round(self.share * self.of), self.of, method="wilson")
+        return float(low), float(high)
+
+
+def baseline_scores(
+    task: str, variant: str = "paper", data_dir: str | Path | None = None, **options: Any
+) -> dict[str, Score]:
+    """Test accuracies of trivial strategies, computed from the data.
+
+    Guessing; Bit Memory: copying the visible half and guessing the rest; else always naming the commonest class of the
+    training set, scored on the test set. notebooks/ladder.ipynb adds linear classifiers, and the readers of ListOps.
+    Raises what `fpt.tasks.load` raises.
+    """
+    from fpt.tasks import load
+
+    loaded = load(task, data_dir, variant, **options)
+    found = {"chance": Score(1 / loaded.classes)}
+    if task.startswith("bit-"):
+        return _exact(task)
+    split = loaded.split(0)
+    commonest = split.train_sample(None).targets.flatten().mode().values
+    return found | {MAJORITY: Score(float((split.test.targets == commonest).double().mean()), len(split.test))}
+
+
+def known_scores(task: str, variant: str = "paper") -> dict[str, Score]:
+    """The same without the data, and with the linear classifier: what is exact, and what was counted on this variant,
+    else on the paper's."""
+    found = counted()
+    found = found[found["task"] == task]
+    wanted = variant.removeprefix("lra-")  # Long Range Arena's own lists follow the rules of ours
+    chosen = found[found["variant"] == (wanted if wanted in set(found["variant"]) else "paper")]
+    shares = zip(chosen["what"], chosen["share"], chosen["of"], strict=True)
+    return _exact(task) | {str(what): Score(float(share), int(of)) for what, share, of in shares}
+
+
+def floor(task: str) -> float:
+    """The best of the strategies that look at little of an example; nan where nothing is known of a task."""
+    return max((score.share for name, score in known_scores(task).items() if name in FLOOR), default=math.nan)
+
+
+def chance(task: str) -> float:
+    """The accuracy of guessing; nan for a task whose number of classes is in its data alone."""
+    classes = entry(task).classes
+    return 1 / classes if classes else math.nan
+
+
+@cache
+def counted(part: str = "scores") -> pd.DataFrame:
+    """The lines of baselines.json: its `scores`, or what is `left` of lists as released.
+
+    A line is a `share` of the `of` test examples of seed 0, learned from `train` examples, of a `task` as it was loaded
+    (`variant`, `options`, `data_checksum`).
+    """
+    return pd.DataFrame(json.loads(FILE.read_text(encoding="utf-8"))[part])
+
+
+def _exact(task: str) -> dict[str, Score]:
+    guessing = {} if math.isnan(chance(task)) else {"chance": Score(chance(task))}
+    return guessing | ({COPYING: Score(0.75)} if task == "bit-memory" else {})

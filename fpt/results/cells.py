@@ -1,0 +1,304 @@
+"""Cells: a row of a paper's table on one task of one study, and what its runs measured.
+
+How runs become values by seed: what "tuned" means, at which budget, which runs collapsed, and what a fixed test set
+adds to the noise.
+"""
+
+import math
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property, wraps
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+import pandas as pd
+
+from fpt.papers import paper_of
+from fpt.papers.schema import Paper, Printed, Table
+from fpt.results.baselines import chance
+from fpt.results.runs import (
+    Origin,
+    SweepTables,
+    TableName,
+    asked_origin,
+    find_study,
+    left_out,
+    load_sweeps,
+    same_rate,
+    study_names,
+)
+from fpt.results.stats import Paired, paired, sampling_noise
+from fpt.sweeps import selection
+from fpt.sweeps.ledger import RESULT
+from fpt.sweeps.spec import SweepSpec
+from fpt.sweeps.study import Study, load_study
+
+NOT_AT_THIS_SCALE, NOT_RUN = "not tested at this scale", "not run yet"
+TUNED, AT_PAPERS_RATE = "tuned", "paper"  # each seed at its left-out choice; all at the rate that the paper prints
+THREE_SEEDS = "three seeds"  # the first three choose their rate together and are reported (Rothermel et al., section 3)
+PAPER_SCALE, REDUCED = "paper", "reduced"
+FEW_SEEDS = 8  # with fewer a number is exploratory
+COLLAPSE = 0.3  # a run so far below the median of its own rate, at the same budget, has collapsed
+T = TypeVar("T")
+Reader = Callable[["Cell", str | float, int | None], T]
+
+
+def _once(read: Reader[T]) -> Callable[..., T]:
+    """A method that reads a sweep at a rate and a budget, made once for each: verdicts ask for the same many times."""
+
+    @wraps(read)
+    def remembered(cell: "Cell", at: str | float = TUNED, budget: int | None = None) -> T:
+        if cell.tables is None:
+            return read(cell, at, budget)
+        key = (read.__name__, cell.table.kind, cell.papers_rate if at == AT_PAPERS_RATE else at, budget)
+        return cell.tables.once(key, lambda: read(cell, at, budget))
+
+    return remembered
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A row on one task: without a sweep in the study (`spec` None), with one that was not run, or with results.
+
+    `task` is what was run, `stands_for` the paper's tasks in whose place it stands (itself, if it is the paper's).
+    Budgets are gradient steps, one of `budgets`; None is the last one. `at` is TUNED, AT_PAPERS_RATE, THREE_SEEDS or a
+    rate.
+    """
+
+    table: Table
+    row: str
+    task: str
+    stands_for: tuple[str, ...] = ()
+    spec: SweepSpec | None = None
+    tables: SweepTables | None = None
+    scale: str = REDUCED
+    study: str = ""
+    goal: "Cell | None" = None  # of a table of steps: the row whose last accuracy is to be reached
+
+    @property
+    def paper(self) -> Paper:
+        return paper_of(self.table.paper)
+
+    @property
+    def label(self) -> str:
+        return self.paper.label(self.row)
+
+    @property
+    def printed(self) -> dict[str, Printed]:
+        """What the paper prints for this row, by the task for which this one stands."""
+        entry = self.table.rows[self.row]
+        return {task: entry.printed[task] for task in self.stands_for if task in entry.printed}
+
+    @property
+    def problem(self) -> str:
+        """Why there is nothing to show; empty if there is something."""
+        return NOT_AT_THIS_SCALE if self.spec is None else NOT_RUN if self.tables is None else ""
+
+    @property
+    def seeds(self) -> int:
+        return 0 if self.tables is None else self.tables.runs["seed"].nunique()
+
+    @property
+    def is_exploratory(self) -> bool:
+        """Whether what is reported comes from few seeds."""
+        return not self.problem and self.seeds < FEW_SEEDS
+
+    @property
+    def at_edge(self) -> bool:
+        """Whether a tuned rate of the last budget is an end of the grid: the accuracy is a lower bound."""
+        return bool(self.ends())
+
+    @property
+    def best_rate(self) -> float | None:
+        """The rate with the best mean over all seeds, to be named; None where every rate diverged, or nothing ran."""
+        return None if self.tables is None else self.tables.selected_rate
+
+    @property
+    def rates(self) -> list[float]:
+        """The grid as it was trained, else as it is planned."""
+        return self.tables.rates if self.tables else list(self.spec.learning_rates) if self.spec else []
+
+    @property
+    def budgets(self) -> list[int]:
+        """The budgets that are reported, in steps, ascending."""
+        return [] if self.spec is None else self.spec.budgets()
+
+    @property
+    def papers_rate(self) -> float | None:
+        """The rate that the paper prints for this model and task."""
+        backbone = self.spec.backbone if self.spec else ""
+        return self.paper.rate(self.stands_for[0] if self.stands_for else self.task, backbone)
+
+    def choices(self, budget: int | None = None) -> "pd.Series[float]":
+        """By seed: the rate with the best mean validation accuracy over the other seeds; nan where there is none."""
+        return pd.Series(dtype=float) if self.tables is None else self.tables.choices(budget)
+
+    def ends(self, budget: int | None = None, at: str | float = TUNED) -> set[str]:
+        """The ends of the grid, "low" and "high", that some seed's choice at this budget is."""
+        return set() if self.tables is None else selection.ends(self._rates(at, budget), self.tables.validation(budget))
+
+    def plane(self, budget: int | None = None) -> pd.DataFrame:
+        """Test accuracy (fractions), seeds x rates; for a table of gaps, training minus test accuracy.
+
+        A run that was never finite counts as chance. Gaps are those of the last step; before the last budget those of
+        the parameters that are best by then.
+        """
+        if (tables := self.tables) is None:
+            return pd.DataFrame()
+        if self.table.kind != "gap":
+            return tables.once(("tested", budget), lambda: tables.plane(budget).fillna(chance(self.task)))
+        last = "_last" if budget in (None, tables.spec.steps) else ""
+        train, test = (tables.plane(budget, f"{of}_accuracy{last}") for of in ("train", "test"))
+        return train - test
+
+    def at(self, at: str | float = TUNED, table: TableName = "runs") -> pd.DataFrame:
+        """`SweepTables.at` each seed's rate: the rows of a table of the runs to which `values` belong."""
+        return pd.DataFrame() if self.tables is None else self.tables.at(table, self._rates(at, None))
+
+    @_once
+    def values(self, at: str | float = TUNED, budget: int | None = None) -> "pd.Series[float]":
+        """By seed: test accuracy, or training minus test.
+
+        Seeds without a run at this rate are left out. Raises SpecError for a budget that is not reported.
+        """
+        return pd.Series(dtype=float) if self.problem else self._picked(self.plane(budget), at, budget)
+
+    def validated(self, at: str | float = TUNED) -> pd.DataFrame:
+        """The best validation accuracy so far, evaluation steps x seeds, each step at its own rates."""
+        if self.tables is None or self.spec is None:
+            return pd.DataFrame()
+        by_step = self.tables.validation
+        found = {step: self._picked(by_step(step), at, step) for step in self.spec.evaluation_steps()}
+        return pd.DataFrame(found).T.rename_axis("step")
+
+    def diverged(self, at: str | float = TUNED) -> int:
+        """How many of the runs at this rate diverged."""
+        return 0 if self.problem else int(self.at(at)["diverged_at"].notna().sum())
+
+    @_once
+    def collapsed(self, at: str | float = TUNED, budget: int | None = None) -> "pd.Series[bool]":
+        """By seed: whether the run to which its value belongs lies 30 points below the median of its own rate; a gap
+        does not collapse."""
+        plane, least = self.plane(budget), math.inf if self.table.kind == "gap" else COLLAPSE
+        return self._picked(plane < plane.median() - least, at, budget).astype(bool)
+
+    def test_noise(self, at: str | float = TUNED, budget: int | None = None) -> float:
+        """`sampling_noise` of a test set that is the same for all seeds, in the mean of `values`."""
+        if self.tables is None:
+            return 0.0
+        last = self.table.kind == "gap" and budget in (None, self.tables.spec.steps)
+        values = self.values(at, budget)
+        if last:
+            values = self._picked(self.tables.plane(budget, "test_accuracy_last"), at, budget)
+        return sampling_noise(float(values.mean()), self.tables.shared_test)
+
+    def _rates(self, at: str | float, budget: int | None) -> "pd.Series[float]":
+        """The rate by seed."""
+        if at == TUNED:
+            return self.choices(budget)
+        if at == THREE_SEEDS:
+            three = self.tables.validation(budget).iloc[:3] if self.tables else pd.DataFrame()
+            return pd.Series(selection.best_rate(three), index=three.index, dtype=float)
+        rate = self.papers_rate if at == AT_PAPERS_RATE else float(at)
+        return pd.Series(math.nan if rate is None else rate, index=self.choices(budget).index, dtype=float)
+
+    def _picked(self, plane: pd.DataFrame, at: str | float, budget: int | None) -> "pd.Series[float]":
+        """By seed: the entry of the plane (seeds x rates) at the seed's rate."""
+        rates = self._rates(at, budget).reindex(plane.index).to_numpy(float)
+        hits = same_rate(plane.columns.to_numpy(float)[None, :], rates[:, None])
+        seeds = np.flatnonzero(hits.any(axis=1))
+        picked = plane.to_numpy()[seeds, hits.argmax(axis=1)[seeds]]
+        return pd.Series(picked, plane.index.to_numpy()[seeds], dtype=float)
+
+
+@dataclass(frozen=True)
+class StudyCells:
+    """The cells that one study gives to any table of any paper, read when they are first asked for."""
+
+    folder: Path
+    origin: Origin = "auto"
+    _known: dict[str, list[Cell]] = field(default_factory=dict, repr=False, compare=False)
+    judged: dict[str, Any] = field(default_factory=dict, repr=False, compare=False)  # verdicts, each made once
+
+    @property
+    def name(self) -> str:
+        return self.folder.name
+
+    @cached_property
+    def study(self) -> Study:
+        return load_study(self.folder)
+
+    @cached_property
+    def results(self) -> dict[str, SweepTables]:
+        """Finished sweeps by folder name. A study without any is not read: the paper's scale takes half a second."""
+        return load_sweeps(self.study, self.origin) if any(self.folder.rglob(RESULT)) else {}
+
+    def cells(self, table: Table) -> list[Cell]:
+        """Every row of the table on every task on which this study can show it: rows in the table's order."""
+        if table.id not in self._known:
+            cells = list(self._cells(table))
+            goals = {cell.task: cell for cell in cells if table.kind == "steps" and cell.row == table.until}
+            self._known[table.id] = [replace(cell, goal=goals.get(cell.task)) for cell in cells]
+        return self._known[table.id]
+
+    def _cells(self, table: Table) -> Iterable[Cell]:
+        for planned in self.study.planned(table):
+            results = self.results.get(planned.spec.folder_name) if planned.spec else None
+            yield Cell(
+                table, planned.row, planned.task, planned.stands_for, planned.spec, results, planned.scale, self.name
+            )
+
+    def by_task(self, table: Table) -> dict[str, dict[str, Cell]]:
+        """Task -> row -> cell, for the tasks on which at least one row has a sweep."""
+        found: dict[str, dict[str, Cell]] = {}
+        for cell in self.cells(table):
+            found.setdefault(cell.task, {})[cell.row] = cell
+        return {task: cells for task, cells in found.items() if any(cell.spec for cell in cells.values())}
+
+
+def study_cells(name: str, root: Path | None = None) -> StudyCells:
+    """The cells of the study `name` in the workspace around the working directory (or `root`)."""
+    return StudyCells(find_study(name, root))
+
+
+def every_study(root: Path | None = None, also: str = "") -> list[StudyCells]:
+    """The studies of the workspace that have results, and the one named `also`: its claims are then not run yet, and
+    not untested, where it has none. A study that cannot be read is left out: a warning names it."""
+    asked_origin()  # a mistake there is no fault of the studies
+    found = []
+    for name in study_names(root):
+        with left_out(name):
+            cells = study_cells(name, root)
+            if cells.results or name == also:
+                found.append(cells)
+    return found
+
+
+Point = tuple[Cell, str | float, int | None]  # a cell, and the rate and the budget at which it is read
+
+
+def compared(plus: Sequence[Point], minus: Sequence[Point] = (), less: float = 0.0, noise: float = 0.0) -> Paired:
+    """The sum of the values of some cells minus that of others and the number `less` (of variance `noise`), by seed.
+
+    By sign flips where a run collapsed. What is read twice on one side brings the noise of its test set twice.
+    """
+    first, second = total(plus), total(minus, less)
+    where = {(cell.row, at, budget): cell for cell, at, budget in (*plus, *minus)}
+    times = Counter((cell.row, at, budget) for cell, at, budget in plus)
+    times.subtract((cell.row, at, budget) for cell, at, budget in minus)
+    collapsed = any(cell.collapsed(at, budget).any() for (_, at, budget), cell in where.items())
+    noise += sum(times[place] ** 2 * cell.test_noise(*place[1:]) for place, cell in where.items())
+    return paired(first, second, collapsed, noise)
+
+
+def total(points: Sequence[Point], start: float = 0.0) -> Any:
+    """The sum of a number and of what cells have at these places, by seed; nan where one has no run."""
+    return sum((cell.values(at, budget) for cell, at, budget in points), start)
+
+
+def shared_rates(*cells: Cell) -> list[float]:
+    """The rates of the first cell's grid that all of them have, ascending."""
+    first, *others = (each.rates for each in cells)
+    return [rate for rate in sorted(first) if all(same_rate(grid, rate).any() for grid in others)]

@@ -1,0 +1,29 @@
+"""How results look: figures, tables, claim cards, the explorer, the report. Importing it imports no torch.
+
+A name is imported from its module when it is first asked for.
+"""
+
+from importlib import import_module
+from typing import Any
+
+PUBLIC = {  # module -> names that notebooks, pages and users rely on
+    "html": "Folded Page Picture Table",
+    "figures": "budget_figure learning_rate_figure",
+    "planes": "crossing_figure plane_figure",
+    "tables": "summary verdict_table",
+    "provenance": "recipe_table record_table",
+    "report_page": "report",
+    "depth": "by_depth depth_figure depth_table",
+    "numbers": "facts",
+    "beside": "across_studies beside_paper printed_table",
+    "explore": "explorer setups",
+    "exhibits": "at_papers_rate claim_list claims_of exhibit finding judged plane_exhibit verdicts_on",
+}
+_MODULES = {name: module for module, names in PUBLIC.items() for name in names.split()}
+__all__ = list(_MODULES)
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)

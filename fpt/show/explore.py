@@ -1,0 +1,126 @@
+"""The explorer: arms over learning rate, and who leads over rate and budget, for the reader to choose from. What its
+script (book/_static/explorer.js) draws and says is computed here, by the functions of the tables and figures."""
+
+import json
+import math
+from collections.abc import Iterable, Mapping
+from itertools import combinations
+from typing import Any
+
+from fpt.claims.planes import AHEAD, BEHIND, crossing_of, plane_table, plane_tests
+from fpt.papers import table
+from fpt.results.baselines import floor
+from fpt.results.cells import Cell, StudyCells
+from fpt.results.runs import SETUP, SHORT, rate_text
+from fpt.results.stats import SIGNIFICANCE, sem
+from fpt.show.exhibits import plane_picture
+from fpt.show.html import Page, paragraph
+from fpt.show.numbers import interval, percent, points, title
+from fpt.show.plot import COLOURS, MARKERS, NAMES
+from fpt.show.text import ARMS
+from fpt.sweeps.spec import SweepSpec
+from fpt.tasks import entry
+
+Setups = Mapping[str, Mapping[str, Cell]]  # model, task and study in words -> arm (FP, ...) -> its cell
+SURE, OPEN = "sure", "open"  # after Holm's correction over the plane; the 95% interval holds 0
+ALONE = "1"  # sure for this budget, but not for all budgets together
+START = ("FP", "UP")  # the pair that is shown first, and in print
+
+
+def setups(studies: Iterable[StudyCells]) -> dict[str, dict[str, Cell]]:
+    """Every model on every task of these studies that has results of two arms or more: the first sweep of each arm.
+
+    Arms are together where all that must be equal to compare them is. A name says so much of it that the setups of a
+    study are distinct.
+    """
+    found: dict[str, dict[str, Cell]] = {}
+    for study in studies:
+        groups: dict[tuple[str, ...], dict[str, Cell]] = {}
+        for tables in study.results.values():
+            spec = tables.spec
+            if arm := SHORT.get(spec.arm):
+                cell = Cell(table(ARMS), arm, spec.task, (), spec, tables, study=study.name)
+                groups.setdefault(_setup_words(spec), {}).setdefault(arm, cell)
+        several = {words: cells for words, cells in groups.items() if len(cells) > 1}
+        for (name, *more), cells in several.items():
+            shared = set.intersection(*(set(words) for words in several if words[0] == name))
+            found[f"{', '.join([name, *(each for each in more if each not in shared)])} ({study.name})"] = cells
+    return found
+
+
+def _setup_words(spec: SweepSpec) -> tuple[str, ...]:
+    """Task and model, as the title names them; and all that must be equal to be compared, options and fields."""
+    name = title(spec.task) + spec.title.partition(f", {spec.arm}")[2].replace(", fixed", "")
+    fields = {name: getattr(spec, name) for name in SETUP}
+    values = [*(entry(spec.task).options | fields.pop("task_options")).items(), *fields.items()]
+    return name, *(f"{field.replace('_', ' ')} {'all' if value is None else value}" for field, value in values)
+
+
+def explorer(found: Setups) -> Page:
+    """What to choose from, as JSON for the script, the setup with most runs first; and the plane of its pretrained arms
+    as a figure, for print and where scripts are off. One line where there are no results."""
+    if not found:
+        return Page([paragraph("Nothing was run yet.")])
+    ordered = sorted(found.items(), key=lambda each: -sum(len(cell.rates) * cell.seeds for cell in each[1].values()))
+    # Escaped, so that nothing in it ends the element.
+    data = json.dumps([_setup(name, cells) for name, cells in ordered], allow_nan=False).replace("<", "\\u003c")
+    script = f'<div class="fpt-explorer"><script type="application/json">{data}</script></div>'
+    first = ordered[0][1]
+    still = [plane_picture(*(first[arm] for arm in START))] if set(START) <= set(first) else []
+    return Page([script, '<div class="fpt-still">', *still, "</div>"])
+
+
+def _setup(name: str, cells: Mapping[str, Cell]) -> dict[str, Any]:
+    """One model on one task in one study, by arm and by pair of arms."""
+    arms = {arm: cells[arm] for arm in SHORT.values() if arm in cells}
+    first = next(iter(arms.values()))
+    task, backbone = title(first.task), first.spec.backbone if first.spec else ""
+    rest = name.removeprefix(task)
+    return {
+        "task": task,
+        "model": (rest if backbone in rest else backbone + rest).removeprefix(", "),
+        "about": f"Study {first.study}, {first.tables.origin if first.tables else 'no'} results, {first.seeds} seeds.",
+        "floor": _number(floor(first.task)),  # null: own data, of which no baseline is known
+        "budgets": sorted({budget for cell in arms.values() for budget in cell.budgets}),
+        "rates": [rate_text(rate) for rate in sorted({rate for cell in arms.values() for rate in cell.rates})],
+        "arms": {arm: _arm(arm, cell) for arm, cell in arms.items()},
+        "pairs": [_pair(arms, *pair) for pair in sorted(combinations(arms, 2), key=lambda pair: pair != START)],
+    }
+
+
+def _arm(arm: str, cell: Cell) -> dict[str, Any]:
+    """Name and look of an arm; at each budget and rate: the mean (percent), its standard error, and both as text."""
+    shown = {}
+    for budget in cell.budgets:
+        values = {rate: cell.values(rate, budget) for rate in cell.rates}
+        line = {rate_text(rate): (float(each.mean()), sem(each)) for rate, each in values.items()}
+        shown[budget] = {
+            rate: [_number(mean), _number(error) or 0, f"{percent(mean)} ± {percent(error)}"]
+            for rate, (mean, error) in line.items()
+        }
+    return {"name": NAMES[arm], "colour": COLOURS[arm], "marker": MARKERS[arm], "points": shown}
+
+
+def _pair(arms: Mapping[str, Cell], one: str, other: str) -> dict[str, Any]:
+    """The first arm minus the second in points, with its 95% interval: at one rate for both, by budget and rate, and
+    whether it is sure; each at its own rate, by budget, with its sign: that of all budgets together (`Crossing.signs`)
+    or ALONE. Nothing for too few seeds."""
+    tests, found = plane_tests(arms[one], arms[other]), crossing_of(arms[one], arms[other])
+    rows, plane = plane_table(tests), dict[int, dict[str, list[Any]]]()
+    for ((rate, budget), test), p, band in zip(tests.items(), rows["corrected"], rows["band"], strict=True):
+        sure = SURE if p < SIGNIFICANCE else OPEN if band else ""
+        if (mean := _number(test.mean)) is not None:
+            plane.setdefault(budget, {})[rate_text(rate)] = [mean, points(test.mean), interval(test), sure]
+    alone = [budget for budget, sign in found.signs.items() if sign not in (AHEAD, BEHIND) and budget not in found.band]
+    signs = found.signs | dict.fromkeys(alone, ALONE)
+    tuned = {
+        budget: [points(test.mean), interval(test), signs[budget]]
+        for budget, test in found.tests.items()
+        if test.differences
+    }
+    return {"arms": [one, other], "plane": plane, "tuned": tuned}
+
+
+def _number(fraction: float) -> float | None:
+    """In percent, for a place in a figure; null where it is not known."""
+    return None if math.isnan(fraction) else round(100 * fraction, 2)

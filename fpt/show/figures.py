@@ -1,0 +1,164 @@
+"""Arms over the learning rate and over the budget. Colour and shape both name the arm."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+
+from fpt.claims.steps import goal_of
+from fpt.results.baselines import chance, floor
+from fpt.results.cells import Cell
+from fpt.results.runs import rate_text
+from fpt.results.stats import mean_interval
+from fpt.show import plot
+from fpt.show.numbers import percent, title
+from fpt.sweeps.labels import labels
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+DATA = ("study", "task", "backbone", "steps", "label", "learning_rate", "seed", "accuracy", "selected", "diverged_at")
+
+
+@plot.drawn
+def learning_rate_figure(runs: pd.DataFrame) -> plot.Plot:
+    """Test accuracy after the last step against learning rate: a panel per setup, a mark per run, and a line through
+    the means.
+
+    `runs` as `load_runs` gives them, or `SweepTables.tidy` those of one sweep. Outlined marks are the runs at the rate
+    that the other seeds chose: their mean is the tuned accuracy; x marks runs that diverged (at their last finite
+    value). The best trivial strategy is drawn dotted. As in Rothermel et al. 2021, figures 1 to 3.
+    """
+    if runs.empty:
+        return plot.nothing()
+    figure, panels = plot.panels_of(runs["setup"].nunique())
+    words, differing = [], [column for column in ("backbone", "study") if column in runs and runs[column].nunique() > 1]
+    never = runs["task"].map(chance)  # a run that was never finite counts as chance
+    runs = runs.assign(accuracy=100 * runs["test_accuracy"].astype(float).fillna(never))
+    for axes, (_, shown) in zip(panels, runs.groupby("setup", sort=False), strict=False):
+        task, labels = str(shown["task"].iloc[0]), sorted(shown["label"].unique())
+        told = _told(shown)
+        more = [told, *(each for each in shown[differing].iloc[0] if each not in (*told.split(", "), "none"))]
+        name = title(task) + (f" ({', '.join(filter(None, more))})" if any(more) else "")
+        for number, short in enumerate(labels):
+            arm = shown[shown["label"] == short]
+            _rate_line(axes, arm, short, 1.05 ** (number - (len(labels) - 1) / 2))
+            words.append(f"{name}, {plot.long_name(short)}: {_tuned(arm)}")
+        axes.axhline(100 * floor(task), color=plot.GREY, linestyle=":", label="trivial baseline")
+        axes.set_xlim(shown["learning_rate"].min() / 1.5, shown["learning_rate"].max() * 1.5)  # one rate has no range
+        axes.set_xscale("log", subs=[])
+        rates = sorted(shown["learning_rate"].unique())
+        axes.set_xticks(rates, [rate_text(rate) for rate in rates])
+        axes.set(xlabel="learning rate", ylabel="test accuracy (%)", title=name)
+    diverged = int(runs["diverged_at"].notna().sum())
+    plot.shared_legend(figure, panels)
+    return figure.describe(
+        f"Test accuracy by learning rate. {'. '.join(words)}. {diverged} of {len(runs)} runs diverged.",
+        runs[[name for name in DATA if name in runs]].rename(columns={"selected": "tuned"}),
+        runs,
+    )
+
+
+def _told(shown: pd.DataFrame) -> str:
+    """What tells the sweeps of a panel apart from others of their study."""
+    return _in_brackets(shown["name"]) if "name" in shown else ""
+
+
+def _names_of(cells: Mapping[str, Cell], names: Mapping[str, str]) -> list[str]:
+    return [names[cell.spec.folder_name] for cell in cells.values() if cell.spec]
+
+
+def _in_brackets(names: Iterable[str]) -> str:
+    """What all these names of sweeps say in brackets; nothing where they differ in it."""
+    told = {name.partition(" (")[2].removesuffix(")") for name in names}
+    return told.pop() if len(told) == 1 else ""
+
+
+@plot.drawn
+def budget_figure(*setups: Mapping[str, Cell]) -> plot.Plot:
+    """Test accuracy over the budget, each seed at the rate that the others choose there: a panel per mapping of rows to
+    cells, e.g. `text.arms(study, task)`; means with 95% intervals.
+
+    The rate is constant, so a run of fewer steps is the beginning of a longer one.
+    """
+    done = [{row: cell for row, cell in cells.items() if not cell.problem} for cells in setups]
+    done = [cells for cells in done if cells]
+    if not done:
+        return plot.nothing()
+    figure, panels = plot.panels_of(len(done))
+    frames, names = [], labels(cell.spec for cells in done for cell in cells.values() if cell.spec)
+    for axes, cells in zip(panels, done, strict=False):
+        task, told = title(next(iter(cells.values())).task), _in_brackets(_names_of(cells, names))
+        task += f" ({told})" if told else ""
+        frames.append(tuned_lines(axes, cells).assign(task=task))
+        axes.set(title=task, ylabel="test accuracy, tuned (%)")
+        _goal_line(axes, next(iter(cells.values())))
+    plot.shared_legend(figure, panels)
+    words = [line for frame in frames for line in _lines_in_words(frame)]
+    return figure.describe(
+        f"Test accuracy by budget, each seed at the rate that the others choose. {'. '.join(words)}.",
+        pd.concat(frames, ignore_index=True),
+        plot.runs_of(cell for cells in done for cell in cells.values()),
+    )
+
+
+def _lines_in_words(shown: pd.DataFrame) -> Iterator[str]:
+    """The lines of one panel, one per arm."""
+    for (task, arm), line in shown.groupby(["task", "arm"], sort=False):
+        means = [f"{percent(mean / 100)}% after {at:,}" for at, mean in line.set_index("budget")["accuracy"].items()]
+        yield f"{task}, {arm}: {', '.join(means)} steps"
+
+
+def tuned_lines(axes: "Axes", cells: Mapping[str, Cell]) -> pd.DataFrame:
+    """One line per arm over the budgets, on a common axis. Returns what is drawn: `arm`, `budget`,
+    `accuracy` (percent) and its 95% interval `low` to `high`."""
+    frames, budgets = [], sorted({budget for cell in cells.values() for budget in cell.budgets})
+    for number, (row, cell) in enumerate(cells.items()):
+        name, shift = plot.arm_of(cell) or row, 0.06 * (number - (len(cells) - 1) / 2)
+        found = {step: mean_interval(cell.values(budget=step), cell.test_noise(budget=step)) for step in cell.budgets}
+        shown = 100 * pd.DataFrame(found, index=["accuracy", "low", "high"]).T.rename_axis("budget")
+        around = [shown["accuracy"] - shown["low"], shown["high"] - shown["accuracy"]]
+        places = [budgets.index(budget) + shift for budget in shown.index]
+        look: dict[str, Any] = {"color": plot.colour_of(name), "marker": plot.marker_of(name), "linewidth": 1.8}
+        axes.errorbar(places, shown["accuracy"], yerr=around, label=plot.long_name(name), **look)
+        frames.append(shown.reset_index().assign(arm=plot.long_name(name)))
+    budget_axis(axes, budgets)
+    return pd.concat(frames, ignore_index=True)
+
+
+def _goal_line(axes: "Axes", cell: Cell) -> None:
+    """What is to be reached in a table of steps."""
+    if cell.table.kind == "steps" and (goal := goal_of(cell)):
+        level = goal if isinstance(goal, float) else goal.values().mean()
+        axes.axhline(100 * level, color=plot.GREY, linestyle=":", label="goal")
+
+
+def budget_axis(axes: "Axes", budgets: Sequence[int]) -> None:
+    """Budgets at equal distances: each is twice the one before."""
+    axes.set_xticks(range(len(budgets)), [f"{budget:,}" for budget in budgets])
+    axes.set(xlabel="budget (steps)", xlim=(-0.5, len(budgets) - 0.5))
+
+
+def _rate_line(axes: "Axes", arm: pd.DataFrame, name: str, dodge: float) -> None:
+    """One arm of a panel: its runs, the line through their means, and those at the rates that the other seeds chose."""
+    arm = arm.assign(rate=arm["learning_rate"].astype(float) * dodge)
+    alive, tuned, colour = arm["diverged_at"].isna(), arm["selected"].astype(bool), plot.colour_of(name)
+    look: dict[str, Any] = {"facecolor": colour, "edgecolor": colour, "s": 20, "alpha": 0.6}
+    chosen = {"edgecolor": plot.INK, "s": 34, "alpha": 1.0, "zorder": 3}
+    for runs, mark, differs in (
+        (arm[alive & ~tuned], plot.marker_of(name), {}),
+        (arm[alive & tuned], plot.marker_of(name), chosen),
+        (arm[~alive], "X", {}),
+    ):
+        axes.scatter(runs["rate"], runs["accuracy"], marker=mark, **look | differs)
+    line = "-" if name in plot.COLOURS else "--" if "fixed" in name else ":"
+    look = {"marker": plot.marker_of(name), "markersize": 4, "linewidth": 1.8, "linestyle": line}
+    axes.plot(arm.groupby("rate")["accuracy"].mean(), color=colour, label=plot.long_name(name), **look)
+
+
+def _tuned(arm: pd.DataFrame) -> str:
+    """The tuned accuracy with the rates chosen, and the means by rate."""
+    tuned, means = arm[arm["selected"].astype(bool)], arm.groupby("learning_rate")["accuracy"].mean()
+    rates = " or ".join(map(rate_text, sorted(tuned["learning_rate"].unique())))
+    words = f"tuned {percent(tuned['accuracy'].mean() / 100)}% at {rates}" if len(tuned) else "no rate was eligible"
+    return ", ".join([words, *(f"{percent(mean / 100)}% at {rate_text(rate)}" for rate, mean in means.items())])

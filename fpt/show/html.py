@@ -1,0 +1,168 @@
+"""Figures and tables as accessible HTML: alt text and captions are computed with the figure, never typed."""
+
+import html
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+from urllib.parse import quote
+
+import pandas as pd
+
+from fpt.show.plot import NAMES, Plot
+from fpt.show.svg import inline
+
+SHORTEST = 16  # characters that a cell keeps on one line
+WIDE = 8  # columns; such a table is set smaller
+FEW = 3  # commits or studies that are named
+PLURAL = {"study": "studies", "commit": "commits"}
+ABBREVIATIONS = NAMES | {
+    "FPT": "frozen pretrained transformer",
+    "LRA": "Long Range Arena",
+    "LSTM": "long short-term memory",
+    "SE": "standard error",
+    "ViT": "vision transformer",
+}
+ABBREVIATED = re.compile(rf"\b({'|'.join(ABBREVIATIONS)})\b")
+RATE = re.compile(r"\b\d+e-\d+\b")
+NUMBER = re.compile(r"[<>]?\s*([+-]?\d[\d,]*(?:\.\d+)?(?:e[+-]?\d+)?)(?![\w.-])")  # at the start of a cell
+
+
+class Shown(Protocol):
+    """What a notebook shows as HTML."""
+
+    def _repr_html_(self) -> str: ...
+
+
+@dataclass
+class Picture:
+    """A figure with a caption that says what to see, where it comes from, and its data to download; notebooks show it
+    by returning it.
+
+    The figure's label is its alt text; ValueError if it has none.
+    """
+
+    figure: Plot
+    caption: str
+
+    def _repr_html_(self) -> str:
+        alt = html.escape(str(self.figure.get_label()))
+        if not alt:
+            raise ValueError("a figure needs alt text: Plot.describe(...)")
+        image = f'<div class="fpt-scroll fpt-panels" role="img" aria-label="{alt}">{inline(self.figure)}</div>'
+        caption = f"{explained(self.caption)}<small>{source(self.figure)}</small>"
+        return f'<figure class="fpt">{image}<figcaption>{caption}</figcaption></figure>'
+
+
+def source(figure: Plot) -> str:
+    """What drew a figure, from how many runs of which studies, trained by which commit of the code; and its data."""
+    name, parts = figure.function, [f"<code>{html.escape(figure.function)}</code>"]
+    if figure.runs is not None and len(figure.runs):
+        studies, commits = (_named(figure.runs, column) for column in ("study", "commit"))
+        parts.append(f"{len(figure.runs):,} runs{studies and f' of {studies}'}")
+        parts += [_seeds(figure.runs), commits and f"code at {commits}"]
+        name += f"-{figure.runs['study'].iloc[0]}" if studies else ""
+    if figure.data is not None:
+        csv = quote(figure.data.to_csv(index=False, float_format="%.6g"))
+        parts.append(f'<a download="{html.escape(name)}.csv" href="data:text/csv;charset=utf-8,{csv}">data (CSV)</a>')
+    return " · ".join(filter(None, parts))
+
+
+def _seeds(runs: pd.DataFrame) -> str:
+    """How many seeds the sweeps have, as "8 seeds" or "8 to 12 seeds"; nothing where the runs do not tell."""
+    if not {"sweep", "seed"} <= set(runs):
+        return ""
+    counts = runs.groupby("sweep")["seed"].nunique()
+    return f"{' to '.join(map(str, sorted({counts.min(), counts.max()})))} seeds"
+
+
+def _named(runs: pd.DataFrame, column: str) -> str:
+    """The values of a column, or how many they are; nothing where there is no such column."""
+    names = [str(name) for name in runs[column].unique() if name] if column in runs else []
+    return html.escape(", ".join(names) if len(names) <= FEW else f"{len(names)} {PLURAL[column]}")
+
+
+@dataclass
+class Table:
+    """A table of text with a caption; an empty column is not shown. A script of the page lets readers sort it: by the
+    number with which a cell begins, if most cells of the column begin with one.
+
+    A column `verdict` is bold. `links` are addresses, one per row or empty, to which the first column leads.
+    Raises ValueError for a column without a name: it would be an empty header.
+    """
+
+    frame: pd.DataFrame
+    caption: str = ""
+    links: Sequence[str] = ()
+
+    def __post_init__(self) -> None:
+        if not all(str(name).strip() for name in self.frame.columns):
+            raise ValueError("every column of a table needs a name")
+        filled = self.frame.map(_text).astype(bool).any()
+        if filled.any():
+            self.frame = self.frame.loc[:, filled]
+
+    def _repr_html_(self) -> str:
+        columns = [self._column(str(name), values) for name, values in self.frame.items()]
+        heads = "".join(f'<th scope="col">{explained(str(name))}</th>' for name in self.frame.columns)
+        rows = "".join(f"<tr>{''.join(cells)}</tr>" for cells in zip(*columns, strict=True))
+        kind = "dataframe wide" if len(columns) >= WIDE else "dataframe"
+        table = f'<table class="{kind}"><thead><tr>{heads}</tr></thead><tbody>{rows}</tbody></table>'
+        caption = f"<figcaption>{explained(self.caption)}</figcaption>" if self.caption else ""
+        return f'<figure class="fpt">{caption}<div class="fpt-scroll">{table}</div></figure>'
+
+    def _column(self, name: str, values: "pd.Series[Any]") -> list[str]:
+        """The cells of a column; with the number by which each is sorted, where it is a column of numbers."""
+        texts = [_text(value) for value in values]
+        numbers = [NUMBER.match(text) for text in texts]
+        cells = [self._cell(name, text) for text in texts]
+        if name == self.frame.columns[0] and self.links:
+            linked = zip(self.links, cells, strict=True)
+            cells = [f'<a href="{html.escape(to)}">{cell}</a>' if to else cell for to, cell in linked]
+        if 2 * sum(map(bool, numbers)) < sum(map(bool, texts)):
+            return [f"<td>{cell}</td>" for cell in cells]
+        keys = [each[1].replace(",", "") if each else "" for each in numbers]
+        return [f'<td data-sort="{key}">{cell}</td>' for key, cell in zip(keys, cells, strict=True)]
+
+    def _cell(self, column: str, value: str) -> str:
+        text = explained(value).replace(" ± ", "&nbsp;±&nbsp;")  # a number stays with its error
+        if column == "verdict" and text:
+            text = f"<strong>{text}</strong>"
+        return f'<span class="short">{text}</span>' if len(value) <= SHORTEST else text
+
+
+@dataclass
+class Folded:
+    """Something that a reader opens with a click."""
+
+    summary: str
+    inside: Shown
+
+    def _repr_html_(self) -> str:
+        inside = self.inside._repr_html_()
+        return f'<details class="fpt"><summary>{html.escape(self.summary)}</summary>{inside}</details>'
+
+
+@dataclass
+class Page:
+    """Tables, pictures and HTML text, one below the other."""
+
+    parts: Sequence[Shown | str]
+
+    def _repr_html_(self) -> str:
+        return "".join(part if isinstance(part, str) else part._repr_html_() for part in self.parts)
+
+
+def explained(text: str) -> str:
+    """Text as HTML in which abbreviations explain themselves and rates stay on one line."""
+    whole = RATE.sub(r'<span class="rate">\g<0></span>', html.escape(text))
+    return ABBREVIATED.sub(lambda found: f'<abbr title="{ABBREVIATIONS[found[1]]}">{found[1]}</abbr>', whole)
+
+
+def paragraph(text: str) -> str:
+    """Text as an HTML paragraph."""
+    return f"<p>{explained(text)}</p>"
+
+
+def _text(value: Any) -> str:
+    return "" if pd.isna(value) else str(value)

@@ -1,0 +1,125 @@
+"""The figures of two arms over rate and budget: the plane, and the tuned curves with the budgets where they cross."""
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+import seaborn as sns
+from seaborn.utils import relative_luminance
+
+from fpt.claims.planes import Crossing, crossing_of, plane_table, plane_tests
+from fpt.results.cells import Cell
+from fpt.results.runs import rate_text
+from fpt.results.stats import SIGNIFICANCE
+from fpt.show import plot
+from fpt.show.figures import budget_axis, tuned_lines
+from fpt.show.numbers import interval, points, title
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+Numbers = np.ndarray[Any, Any]
+PALE, DARK = "#999999", "#262626"  # on colours, which are the same on white and on black
+AS_FAR = 0.2  # the relative luminance of a colour on which dark and white text are read as well
+PALETTE: Any = sns.blend_palette([plot.COLOURS["UP"], "white", plot.COLOURS["FP"]], as_cmap=True)
+
+
+@plot.drawn
+def plane_figure(first: Cell, second: Cell) -> plot.Plot:
+    """The first arm minus the second at each rate and budget, in points, at one rate for both.
+
+    Blue: the first leads. Bold with a star: significant after Holm's correction over the plane. Hatched: the 95%
+    interval holds 0; where the winner changes without such a place, a heavy line. Rates rise upwards.
+    """
+    tests = {} if first.problem or second.problem else plane_tests(first, second)
+    if not tests:
+        return plot.nothing()
+    rows = plane_table(tests)
+    table = rows.set_index(["rate", "budget"])
+    columns = (table["mean"], table["corrected"] < SIGNIFICANCE, table["band"])
+    mean, sure, band = (values.unstack()[::-1] for values in columns)
+    words = mean.map(points) + sure.map({True: "*", False: ""}.get)
+    names = [plot.long_name(plot.arm_of(cell)) for cell in (first, second)]
+    figure, (axes,) = plot.panels_of(1, 0.9 + 0.34 * len(mean), "", 0.8 + 0.56 * len(mean.columns))
+    most = float(np.nanmax([1.0, *(100 * mean.abs()).to_numpy().flat]))
+    look: dict[str, Any] = {"cmap": PALETTE, "vmin": -most, "vmax": most, "linewidths": 0.5, "linecolor": "white"}
+    bar = {"label": f"{' - '.join(names)} (points)", "location": "bottom", "aspect": 30}
+    sns.heatmap(100 * mean, annot=words, fmt="", annot_kws={"size": 9}, cbar_kws=bar, ax=axes, **look)
+    _mark(axes, mean.to_numpy(), sure.to_numpy(), band.to_numpy())
+    axes.set(xlabel="budget (steps)", ylabel="learning rate", title=title(first.task))
+    axes.set_xticklabels([f"{budget:,}" for budget in mean])
+    axes.set_yticklabels([rate_text(rate) for rate in mean.index], rotation=0)
+    lines = [f"at rate {rate_text(rate)}: {', '.join(words.loc[rate])}" for rate in mean.index]
+    return figure.describe(
+        f"{title(first.task)}: test accuracy of {names[0]} minus {names[1]} in points, by learning rate, after "
+        f"{', '.join(f'{budget:,}' for budget in mean)} steps; a star where it is significant. {'; '.join(lines)}.",
+        rows.assign(**100 * rows[["mean", "low", "high"]]),
+        plot.runs_of([first, second]),
+    )
+
+
+def _mark(axes: "Axes", mean: Numbers, sure: Numbers, band: Numbers) -> None:
+    """Significant in bold, the band hatched, and a line between neighbours of one rate with different winners."""
+    there, colours = ~np.isnan(mean), np.asarray(axes.collections[0].get_facecolor())
+    for text, bold, colour in zip(axes.texts, sure[there], colours[there.flat], strict=True):
+        text.set(
+            fontweight="bold" if bold else "normal", color=DARK if relative_luminance(colour) > AS_FAR else "white"
+        )
+    for row, column in np.argwhere(there):
+        if band[row, column]:
+            axes.fill_between([column, column + 1], row, row + 1, facecolor="none", edgecolor=PALE, hatch="//", lw=0)
+        elif column and not band[row, column - 1] and mean[row, column] * mean[row, column - 1] < 0:
+            axes.plot([column, column], [row, row + 1], color=DARK, linewidth=3)
+
+
+@plot.drawn
+def crossing_figure(first: Cell, second: Cell) -> plot.Plot:
+    """Two tuned arms over the budget, and the first minus the second with 95% intervals and the sign of each budget.
+
+    Signs: + and - are significant for all budgets together, 0 is not, ? has the arm that trails at an edge of its grid.
+    Shaded: the budgets at which the arms may cross (those whose 95% interval holds 0).
+    """
+    found = None if first.problem or second.problem else crossing_of(first, second)
+    if found is None or not found.tests:
+        return plot.nothing()
+    figure, (left, right) = plot.panels_of(2)
+    curves = tuned_lines(left, {plot.arm_of(cell): cell for cell in (first, second)})
+    left.set(title=title(first.task), ylabel="test accuracy, tuned (%)")
+    names = [plot.long_name(plot.arm_of(cell)) for cell in (first, second)]
+    differences = _differences(right, found)
+    right.set(title=" - ".join(names), ylabel="difference (points)")
+    plot.shared_legend(figure, [left])
+    words = [
+        f"{points(test.mean)} ({interval(test)}) {found.signs[budget]} after {budget:,} steps"
+        for budget, test in found.tests.items()
+    ]
+    return figure.describe(
+        f"{title(first.task)}: test accuracy of {names[0]} minus {names[1]}, each at its own learning rate, in points "
+        f"with 95% intervals: {', '.join(words)}. {names[0].capitalize()}: {found.answer}.",
+        pd.concat([curves, differences.assign(arm=" - ".join(names))], ignore_index=True),
+        plot.runs_of([first, second]),
+    )
+
+
+def _differences(axes: "Axes", found: Crossing) -> pd.DataFrame:
+    """A dot per pair of runs, the mean, its interval and sign; budgets of the band are shaded. Returns what is drawn:
+    one row per pair, and one per mean with its interval, in points."""
+    rows: list[dict[str, Any]] = []
+    for place, (budget, test) in enumerate(found.tests.items()):
+        if not test.differences:  # too few seeds
+            continue
+        mean, low, high = (100 * value for value in (test.mean, test.low, test.high))
+        pairs, sign = [100 * each for each in test.differences], found.signs[budget]
+        axes.plot([place] * test.n, pairs, ".", color=plot.GREY, alpha=0.6)
+        look: dict[str, Any] = {"color": plot.INK, "marker": "D", "markersize": 5, "linewidth": 2}
+        axes.errorbar(place, mean, yerr=[[mean - low], [high - mean]], **look)
+        at: Any = {"xy": (place, 0.95), "xycoords": ("data", "axes fraction")}
+        axes.annotate(sign, **at, ha="center", weight="bold")
+        if budget in found.band:
+            axes.axvspan(place - 0.5, place + 0.5, color=plot.GREY, alpha=0.3, zorder=0, lw=0)
+        rows += [{"budget": budget, "pair": number, "points": each} for number, each in enumerate(pairs, 1)]
+        rows.append({"budget": budget, "points": mean, "low": low, "high": high, "sign": sign})
+    axes.axhline(0, color=plot.GREY, linewidth=1)
+    axes.margins(y=0.15)
+    budget_axis(axes, list(found.tests))
+    return pd.DataFrame(rows)

@@ -1,0 +1,141 @@
+"""What all figures share: colours, style, panels and legend; and what a page tells of a figure beside the picture."""
+
+import math
+from collections.abc import Callable, Iterable
+from functools import wraps
+from typing import TYPE_CHECKING, Any, ParamSpec
+
+import matplotlib as mpl
+import pandas as pd
+from matplotlib.figure import Figure
+
+from fpt import models
+from fpt.models import Arm
+from fpt.results.cells import Cell
+from fpt.results.runs import label
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+FOUR = [models.ARMS[name] for name in models.FOUR]
+COLOURS = {arm.letters: arm.colour for arm in FOUR}
+MARKERS = {arm.letters: arm.marker for arm in FOUR}
+NAMES = {arm.letters: arm.label for arm in FOUR}
+HUES, SHAPES = ({NAMES[short]: look for short, look in by.items()} for by in (COLOURS, MARKERS))  # by the long name
+# What is no arm has no arm's colour; 3:1 or nearly so on white and on black.
+OTHERS = ("#7A6FBE", "#8A8A2E", "#2F8F9D", "#A8506E", "#808080", "#B07A4A")
+INK = "black"  # what is black takes the colour of the page's text (`svg`)
+GREY = models.arms.GREY
+STYLE: dict[Any, Any] = {
+    "font.size": 10,
+    "axes.titlesize": 10.5,
+    "legend.frameon": False,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.axisbelow": True,
+    "grid.color": GREY,
+    "grid.alpha": 0.3,
+}
+ALONE, BESIDE, LONGEST = 4.6, 3.7, 22  # inches: a panel alone, one of two; characters of names in two columns
+P = ParamSpec("P")
+
+
+class Plot(Figure):
+    """A figure and what a page tells of it: its label is the alt text, computed from the same numbers."""
+
+    function = ""  # that drew it
+    data: pd.DataFrame | None = None  # what it draws
+    runs: pd.DataFrame | None = None  # that it comes from, a row a run: `study`, `sweep`, `seed`, `commit`
+
+    def describe(self, words: str, data: pd.DataFrame, runs: pd.DataFrame | None = None) -> "Plot":
+        """The figure with its alt text, what it draws, and the runs that this comes from (None: from no runs)."""
+        self.set_label(words)
+        self.data, self.runs = data, runs
+        return self
+
+
+def drawn(make: Callable[P, Plot]) -> Callable[P, Plot]:
+    """A function that draws a figure: it does so in the style of all, and is named by it."""
+
+    @wraps(make)
+    def made(*args: P.args, **options: P.kwargs) -> Plot:
+        with mpl.rc_context(STYLE):
+            figure = make(*args, **options)
+        figure.function = make.__name__
+        return figure
+
+    return made
+
+
+def panels_of(
+    count: int, height: float = 2.9, grid: str = "y", width: float = ALONE, sharey: bool = False
+) -> tuple[Plot, "list[Axes]"]:
+    """A figure of so many panels, two in a row, and the panels; inches: `height` of each, `width` of a single one."""
+    columns = min(count, 2)
+    rows = math.ceil(count / columns)
+    size = (width if columns == 1 else BESIDE * columns, height * rows + 0.8)
+    figure = Plot(figsize=size, layout="constrained")
+    with mpl.rc_context({"axes.grid": bool(grid), "axes.grid.axis": grid or "both"}):
+        panels = list(figure.subplots(rows, columns, sharey=sharey, squeeze=False).flat)
+    for axes in panels:
+        axes.tick_params(labelleft=True)  # also where the axis is shared: on a phone panels stand one below the other
+    for spare in panels[count:]:
+        spare.set_visible(False)
+    return figure, panels
+
+
+def shared_legend(figure: Figure, panels: "Iterable[Axes]") -> None:
+    """One legend below the panels, of everything that they label, in the place of theirs."""
+    found: dict[str, Any] = {}
+    for axes in panels:
+        lines, labels = axes.get_legend_handles_labels()
+        found |= dict(zip(labels, lines, strict=True))
+        if own := axes.get_legend():
+            own.remove()
+    columns = 2 if max(map(len, found), default=0) <= LONGEST else 1
+    figure.legend(list(found.values()), list(found), loc="outside lower center", ncols=columns)
+
+
+def nothing() -> Plot:
+    """An empty figure that says so."""
+    figure = Plot(figsize=(ALONE, 0.6), label="An empty figure: there are no results of this kind yet.")
+    axes = figure.subplots()
+    axes.set_axis_off()
+    axes.text(0.5, 0.5, "no results yet", ha="center", va="center")
+    return figure
+
+
+def runs_of(cells: Iterable[Cell]) -> pd.DataFrame:
+    """The runs behind some cells, a row a run, each once: `study`, `sweep`, `seed`, `commit`."""
+    sweeps = {cell.tables.folder: cell for cell in cells if cell.tables}
+    frames = [
+        each.tables.runs[["sweep", "seed"]].assign(study=each.study, commit=each.tables.commit)
+        for each in sweeps.values()
+        if each.tables
+    ]
+    return pd.concat(frames) if frames else pd.DataFrame(columns=["sweep", "seed", "study", "commit"])
+
+
+def named(letters: str) -> Arm:
+    """The arm with these letters; a grey one for what has none."""
+    return next((arm for arm in models.ARMS.values() if arm.letters == letters), Arm("", "", letters, letters))
+
+
+def long_name(name: str) -> str:
+    """FR fixed -> frozen random, fixed."""
+    short, *rest = name.split(" ")
+    words = [word.replace("x", "gain ", 1) if word.startswith("x") else word for word in rest]
+    return ", ".join([named(short).label, *words])
+
+
+def colour_of(name: str) -> str:
+    return named(name.split(" ")[0]).colour
+
+
+def marker_of(name: str) -> str:
+    return named(name.split(" ")[0]).marker
+
+
+def arm_of(cell: Cell) -> str:
+    """The short name of a cell's arm, which has the colour; empty where there is no sweep."""
+    return label(cell.spec) if cell.spec else ""

@@ -1,0 +1,72 @@
+"""How results came about, as tables: the recipes of studies, and the record of every sweep."""
+
+from collections.abc import Iterable
+from pathlib import Path
+
+import pandas as pd
+
+from fpt.results.cells import StudyCells
+from fpt.results.runs import SweepTables, rate_text, same_rate, sweeps_table
+from fpt.show import text
+from fpt.show.html import Table
+from fpt.sweeps.labels import labels
+from fpt.sweeps.study import load_study
+
+RECORD = {  # of sweeps_table, and the columns that show it
+    "sweep": "sweep", "steps": "steps", "status": "status", "runs": "runs", "diverged": "diverged",
+    "wall_seconds": "seconds", "finished_utc": "finished", "hash": "hash", "version": "fpt", "commit": "commit",
+    "data_checksum": "data", "compute_type": "precision", "threads": "threads",
+    "wide_products": "MKL wide products", "versions": "libraries",
+}  # fmt: skip
+
+
+def recipe_table(studies: Iterable[StudyCells]) -> pd.DataFrame:
+    """What was run, and what differs between studies: a row for every study, model, task and recipe with results."""
+    rows = [
+        {
+            "study": study.name,
+            "model": sweep.spec.backbone,
+            "task": sweep.spec.task,
+            "arms": names[folder],
+            "steps": f"{sweep.spec.steps:,}",
+            "rates": ", ".join(map(rate_text, sweep.spec.learning_rates)),
+            "extended to": ", ".join(map(rate_text, _further(sweep))),
+            "seeds": str(len(sweep.spec.seeds)),
+            "evaluations": f"{sweep.spec.evaluations}, each on {sweep.spec.evaluation_examples or 'all'} examples",
+            "tests": f"{sweep.spec.budget_examples or 'all'} at a budget, {sweep.spec.test_examples or 'all'} at last",
+        }
+        for study in studies
+        for names in [labels(study.study.sweeps)]
+        for folder, sweep in study.results.items()
+    ]
+    recipes = pd.DataFrame(rows).drop_duplicates()
+    keys = [name for name in recipes if name != "arms"]
+    return recipes.groupby(keys, sort=False)["arms"].agg(", ".join).reset_index() if rows else recipes
+
+
+def _further(sweep: SweepTables) -> list[float]:
+    """The rates by which a grid was extended."""
+    return [rate for rate in sweep.rates if not same_rate(sweep.spec.learning_rates, rate).any()]
+
+
+def record_table(study_folder: Path) -> Table:
+    """All that is known of a study's sweeps, a row each; a column with one value throughout is named in the caption."""
+    known = sweeps_table(study_folder).reindex(columns=list(RECORD))
+    known["hash"] = known["sweep"].str[-8:]
+    known["sweep"] = known["sweep"].map({spec.folder_name: spec.title for spec in load_study(study_folder).sweeps})
+    # Where nothing ran, values are missing: of some sweeps, or of all.
+    counts, words = ["runs", "diverged", "threads", "wall_seconds"], ["finished_utc", "data_checksum", "versions"]
+    known[counts] = known[counts].astype(float).round().astype("Int64")
+    known[words] = known[words].astype("string")
+    known["finished_utc"] = known["finished_utc"].str[:10]
+    known["data_checksum"] = known["data_checksum"].str[:8]
+    # Results from before fpt 0.4 do not tell.
+    told = known["wide_products"].map({True: "on", False: "off"}).astype("string")
+    known["wide_products"] = told.mask(told.isna() & known["finished_utc"].notna(), "not recorded")
+    known["versions"] = known["versions"].str.replace(r'[{}":]', "", regex=True)
+    shown = known.rename(columns=RECORD)
+    same = [column for column in shown.columns[1:] if shown[column].nunique() == 1]
+    values = "; ".join(f"{column} {shown[column].dropna().iloc[0]}" for column in same)
+    every = "every finished sweep" if shown[same].isna().any(axis=None) else "every sweep"
+    about = f"{text.whose(study_folder)} Hash: how the name of the folder ends; data: checksum."
+    return Table(shown.drop(columns=same), f"{about} For {every}: {values}.")

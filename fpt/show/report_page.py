@@ -1,0 +1,108 @@
+"""A study on a page of its own (`fpt report`): what was run and what it shows, by the functions of the book's pages."""
+
+from html import escape
+from itertools import combinations
+from pathlib import Path
+
+import pandas as pd
+
+import fpt
+from fpt.claims.planes import crossing_of
+from fpt.errors import DataError
+from fpt.papers import claims
+from fpt.results.cells import StudyCells
+from fpt.results.runs import load_runs
+from fpt.show import text
+from fpt.show.exhibits import judged, plane_of, verdicts_on
+from fpt.show.explore import START, Setups, setups
+from fpt.show.figures import budget_figure, learning_rate_figure
+from fpt.show.html import Page, Picture, Shown, Table, paragraph
+from fpt.show.numbers import interval, points
+from fpt.show.provenance import recipe_table, record_table
+from fpt.show.tables import summary
+
+STATIC = Path(__file__).with_name("static")
+RATES = (
+    "Test accuracy against learning rate, every run after its last step, a panel a setup. Cold hues are frozen, warm "
+    "hues train everything. Outlined: the runs at the rate that the other seeds chose, whose mean is the tuned "
+    "accuracy. x: a run that diverged. Dotted: the trivial baseline, where one is known."
+)
+BUDGETS = "Test accuracy over the budget, each seed at the rate that the others choose for it; bars are 95% intervals."
+TUNED = "Each seed at the rate that the others choose: tuned test accuracy in percent."
+PAIRS = (
+    "The same after the last step, an arm minus another: points of test accuracy, paired by seed. The sign is + or - "
+    "where it is significant for all budgets together, 0 where it is not, ? where the arm that trails is at an end of "
+    "its grid."
+)
+
+
+def report(study: StudyCells) -> str:
+    """The study as one HTML document that needs no other file and no network.
+
+    Raises DataError where the study has no results.
+    """
+    if not study.results:
+        raise DataError(f"the study {study.name} has no results yet; the command fpt run {study.name} makes them")
+    found, name = setups([study]), study.study.name
+    parts: list[Shown | str] = [
+        f"<h1>{escape(name)}</h1>",
+        paragraph(f"{text.whose(study.folder)} {text.design(study)}"),
+    ]
+    parts += [
+        "<h2>What was run</h2>",
+        Table(recipe_table([study]).drop(columns="study"), "A row a model, task and recipe."),
+    ]
+    parts += ["<h2>Accuracy over the learning rate</h2>", *_rates(study)]
+    parts += ["<h2>Tuned</h2>", *_tuned(found)] if found else []
+    for of, cells in found.items():
+        pair = START if set(START) <= set(cells) else tuple(cells)[:2]
+        parts += [f"<h2>Learning rate and budget: {escape(of)}</h2>", *plane_of(*(cells[arm] for arm in pair))]
+    parts += ["<h2>Claims that this study tests</h2>", *_verdicts(study)]
+    parts += ["<h2>Where this comes from</h2>", record_table(study.folder)]
+    parts.append(paragraph(f"Written by fpt report, version {fpt.__version__}."))
+    return document(name, Page(parts))
+
+
+def _rates(study: StudyCells) -> list[Shown | str]:
+    runs = load_runs(study.folder, study.origin)
+    return [Picture(learning_rate_figure(runs), RATES), Table(summary(runs), TUNED)]
+
+
+def _tuned(found: Setups) -> list[Shown | str]:
+    """The arms of every setup over the budget, and every two of them after the last step."""
+    return [Picture(budget_figure(*found.values()), BUDGETS), Table(pairs_table(found), PAIRS)]
+
+
+def pairs_table(found: Setups) -> pd.DataFrame:
+    """A row a setup and two of its arms: the tuned difference after the last budget that both have."""
+    rows = []
+    for name, cells in found.items():
+        for one, other in combinations(cells, 2):
+            compared = crossing_of(cells[one], cells[other])
+            for budget, test in list(compared.tests.items())[-1:]:
+                row = {"setup": name, "arms": f"{one} - {other}", "steps": f"{budget:,}", "pairs": test.n}
+                row |= {"difference": points(test.mean), "95% interval": interval(test)}
+                rows.append(row | {"sign": compared.signs[budget] if test.differences else ""})
+    return pd.DataFrame(rows)
+
+
+def _verdicts(study: StudyCells) -> list[Shown | str]:
+    """Of all claims that runs decide, those that this study tests: first those for which it was run."""
+    ruled = [name for name, claim in claims().items() if claim.rule]
+    tested = [each for each in verdicts_on(ruled, [study]) if each.by_runs]
+    found = sorted(tested, key=lambda each: not each.asked)
+    none = paragraph("None: no rule of a claim finds its rows among these sweeps.")
+    return [judged([each.claim for each in found], [study], page="") if found else none]
+
+
+def document(title: str, body: Page) -> str:
+    """A whole HTML document in the style of the book, with its scripts."""
+    css, js = (
+        "".join((STATIC / name).read_text(encoding="utf-8") for name in names)
+        for names in (("report.css", "fpt.css"), ("sortable.min.js", "fpt.js"))
+    )
+    return (
+        f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{escape(title)}</title>'
+        f'<meta name="viewport" content="width=device-width, initial-scale=1"><style>{css}</style></head>'
+        f'<body><main class="bd-content">{body._repr_html_()}</main><script>{js}</script></body></html>\n'
+    )

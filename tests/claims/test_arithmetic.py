@@ -1,0 +1,194 @@
+"""Every claim that is decided by arithmetic: its verdict on what is printed, and another on one altered number."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from fpt.claims import arithmetic
+from fpt.claims.arithmetic import FUNCTIONS, computed, new_positions_learn, tokens_mix
+from fpt.claims.reading import CONTRADICTED, NOT_TESTED, SUPPORTED
+from fpt.errors import SpecError
+from fpt.papers import claim as claim_of
+from fpt.papers import claims, table
+from fpt.papers.schema import Claim, Printed
+from fpt.results.sizes import counts
+
+MISPRINTED = {"L-19", "L-29", "L-30", "L-51", "R-24"}  # what is printed does not hold
+# claim -> one number, in a claim or in a table, with which the verdict is the other one
+IN_CLAIMS: dict[str, tuple[str, str, Any]] = {
+    "L-50": ("L-50", "large", [36, 1281, 20]),
+    "O-01": ("L-30", "layer_norm", 36685),
+    "O-02": ("L-30", "input", 12288),
+    "O-03": ("O-03", "section_2_2_M", 117),
+    "O-04": ("L-51", "cifar10", "64x48"),
+    "O-05": ("L-51", "mnist", "64x16 (28x28)"),
+    "O-06": ("L-51", "bit_memory", "100x50"),
+    "O-13": ("B-03", "accuracy", [11.0, 17.5]),
+    "R-21": ("R-21", "symbols", [15, 17]),
+    "R-25": ("R-25", "val", 6000),
+    "L-51": ("L-51", "cifar10", "64x48"),
+}
+IN_TABLES: dict[str, tuple[str, str, str, Any]] = {
+    "O-07": ("lu-table-8", "FPT, large", "cifar10", 70.0),
+    "O-08": ("lu-table-1", "full", "listops", 36),
+    "O-10": ("lu-table-5", "frozen LSTM + residual", "mnist", 71.0),
+    "O-12": ("lu-table-10", "read-out", "listops", 15),
+    "O-14": ("lu-table-18", "output + input", "cifar10", 61.5),
+    "O-15": ("lu-table-2", "random", "homology", 7.0),
+    "O-16": ("lu-table-7", "FPT", "cifar10-lra", [38.7, 38.6]),
+    "O-17": ("lu-table-21", "random", "listops", 34),
+    "O-19": ("lu-table-18", "output + input", "bit-memory", 93),
+    "O-20": ("rothermel-table-4", "UP", "mnist", {"is": 99.0, "sem": 0.1}),
+    "O-21": ("rothermel-table-1", "FR", "cifar10-lra", 63.0),
+    "O-22": ("rothermel-table-2", "UP", "listops", 180000),
+    "O-23": ("rothermel-table-4", "UR", "mnist", 98.5),
+    "O-24": ("rothermel-table-3", "FR", "cifar10", [62.9, 61.1, 1.8]),
+    "O-31": ("lu-table-9", "statistics", "cifar10-lra", 40),
+}
+COUNTED = {"L-19", "L-29", "L-30", "L-32", "L-52", "R-24", "R-29", "O-26"}  # tested below
+DECIDED = {name: claim for name, claim in claims().items() if claim.arithmetic or claim.printed}
+
+
+def test_every_claim_has_its_function_and_every_function_its_claim() -> None:
+    assert {claim.arithmetic for claim in DECIDED.values() if claim.arithmetic} == set(FUNCTIONS)
+    assert set(DECIDED) == {*IN_CLAIMS, *IN_TABLES, *COUNTED}
+
+
+@pytest.mark.parametrize("name", sorted(DECIDED.keys() - {"L-32"}))  # which needs the weights of GPT-2
+def test_the_verdict_on_what_is_printed(name: str) -> None:
+    word, note = computed(DECIDED[name])
+    assert word == (CONTRADICTED if name in MISPRINTED else SUPPORTED), note
+    assert note
+
+
+@pytest.mark.parametrize("name", sorted(IN_CLAIMS))
+def test_another_number_in_the_text_gives_another_verdict(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    where, key, number = IN_CLAIMS[name]
+    before = computed(DECIDED[name])[0]
+    other = claim_of(where).model_copy(deep=True)
+    other.numbers[key] = number
+    monkeypatch.setattr(arithmetic, "claim", lambda wanted: other if wanted == where else claim_of(wanted))
+    assert {before, computed(other if name == where else DECIDED[name])[0]} == {SUPPORTED, CONTRADICTED}
+
+
+@pytest.mark.parametrize("name", sorted(IN_TABLES))
+def test_another_number_in_a_table_gives_another_verdict(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    where, row, task, number = IN_TABLES[name]
+    other = table(where).model_copy(deep=True)
+    other.rows[row].printed[task] = Printed.model_validate(number)
+    monkeypatch.setattr(arithmetic, "table", lambda wanted: other if wanted == where else table(wanted))
+    assert computed(DECIDED[name])[0] == CONTRADICTED
+
+
+def test_counts_that_are_printed_right_are_supported() -> None:
+    sizes, shares = (claim_of(name).model_copy(deep=True) for name in ("L-29", "L-30"))
+    sizes.numbers["total_M"] = [124.4, 354.8, 774.0]
+    assert computed(sizes)[0] == SUPPORTED
+    sizes.numbers["trained_K"] = [106, 190, 310]
+    assert computed(sizes)[0] == CONTRADICTED
+    shares.numbers.update(layer_norm=36864, positions=49152)
+    assert computed(shares)[0] == SUPPORTED
+    shares.numbers["percent_xl"] = 0.03
+    word, note = computed(shares)
+    assert (word, "0.03%" in note) == (CONTRADICTED, True)
+
+
+def test_as_many_parameters_as_the_transformer(monkeypatch: pytest.MonkeyPatch) -> None:
+    base = int(counts("gpt2")["trainable"].sum())
+    monkeypatch.setattr(arithmetic.sizes, "lstm_parameters", lambda: {"lstm": base, "lstm-released": round(1.1 * base)})
+    assert computed(DECIDED["L-19"])[0] == SUPPORTED
+
+
+def test_tokens_mix_where_attention_trains() -> None:
+    assert not tokens_mix("fpt")
+    assert tokens_mix("all")
+
+
+@pytest.mark.parametrize("init", ["pretrained", "random"])
+def test_new_positions_learn_where_positions_train(init: str) -> None:
+    assert new_positions_learn(init, "fpt")
+    assert not new_positions_learn(init, ["input", "output", "layer_norm"])
+
+
+def test_an_arm_without_positions_would_be_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(arithmetic, "new_positions_learn", lambda init, trainable: trainable == "all")
+    word, note = computed(DECIDED["R-29"])
+    assert (word, "2 of 4 arms" in note) == (CONTRADICTED, True)
+
+
+@pytest.mark.parametrize(
+    ("weights", "word"),
+    [
+        (lambda backbone: pd.DataFrame(), NOT_TESTED),
+        (lambda backbone: flat(), CONTRADICTED),
+        (lambda backbone: flat().assign(std=[0.1 * (1 + number) for number in range(len(flat()))]), SUPPORTED),
+    ],
+    ids=["no weights", "weights as the default draws them", "weights that vary"],
+)
+def test_the_spread_of_weights(
+    weights: Callable[[str], pd.DataFrame], word: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(arithmetic.sizes, "spread", weights)
+    assert computed(DECIDED["L-32"])[0] == word
+
+
+def flat() -> pd.DataFrame:
+    stds = {"weight": 0.02, "bias": 0.0}
+    groups = ("attention", "feed_forward")
+    rows = [(layer, group, *std) for layer in range(3) for group in groups for std in stds.items()]
+    return pd.DataFrame(rows, columns=["layer", "group", "kind", "std"])
+
+
+def test_balanced_batches_would_be_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(arithmetic, "_batches", lambda: ([[1000] * 10] * 5, "made up"))
+    assert computed(DECIDED["R-24"])[0] == SUPPORTED
+    assert computed(DECIDED["O-26"])[0] == CONTRADICTED
+
+
+@pytest.mark.data
+def test_the_counts_are_those_of_the_data() -> None:
+    batches, how = arithmetic._batches()
+    assert how == "as counted"
+    assert batches == [list(batch) for batch in arithmetic.CIFAR10_BATCHES]
+
+
+def test_an_unknown_function_is_named() -> None:
+    claim = Claim(id="T-01", says="so", where="there", arithmetic="o02_input_bia")
+    with pytest.raises(SpecError, match=r"o02_input_bia.*claim T-01.*Did you mean 'o02_input_bias'"):
+        computed(claim)
+
+
+def comparison(relation: str, row: str, other: str, **fields: Any) -> Claim:
+    places = [{"table": "lu-table-2", "row": name} for name in (row, other)]  # cifar10: FPT 68.2, random 61.7
+    entry = {"relation": relation, "of": places, "tasks": ["cifar10"], **fields}
+    return Claim.model_validate({"says": "so", "where": "there", "printed": [entry]})
+
+
+@pytest.mark.parametrize(
+    ("relation", "row", "other", "by", "word"),
+    [
+        ("equal", "FPT", "random", 6.5, SUPPORTED),
+        ("equal", "FPT", "random", 6.4, CONTRADICTED),
+        ("differ", "FPT", "random", 6.4, SUPPORTED),
+        ("differ", "FPT", "random", 6.5, CONTRADICTED),
+        ("below", "random", "FPT", 0, SUPPORTED),
+        ("below", "FPT", "FPT", 0, CONTRADICTED),
+        ("below", "FPT", "random", 0, CONTRADICTED),
+    ],
+)
+def test_relations_of_printed_numbers(relation: str, row: str, other: str, by: float, word: str) -> None:
+    assert computed(comparison(relation, row, other, by=by))[0] == word
+
+
+def test_the_note_names_the_rows_their_tables_and_the_tasks() -> None:
+    _, note = computed(comparison("differ", "FPT", "random", by=6.4))
+    assert note == "FPT (Table 2) against random (Table 2): CIFAR-10 68.2 and 61.7"
+    _, note = computed(DECIDED["O-21"])
+    assert note.startswith("R-09 against Unfrozen Pretrained less the best of Frozen Pretrained, Frozen Random, ")
+
+
+def test_a_number_that_no_table_prints_is_named() -> None:
+    with pytest.raises(SpecError, match=r"row of lu-table-2 on cifar10 'randon'.*Did you mean 'random'"):
+        computed(comparison("equal", "FPT", "randon"))

@@ -1,0 +1,247 @@
+"""The plane and the crossing budget: every answer, every verdict, and what holds of all curves."""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from types import SimpleNamespace
+from typing import Any, cast
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+
+from fpt.claims.planes import Crossing, by_budget, crossing, crossing_of, plane, plane_table, plane_tests
+from fpt.claims.reading import CONTRADICTED, EDGE, INCONCLUSIVE, NOT_TESTED, SUPPORTED, Reading
+from fpt.papers.schema import Rule
+from fpt.results.stats import paired
+
+BUDGETS = [10, 20, 40, 80, 160, 320]
+RATES = [1e-4, 1e-3, 1e-2]
+SEEDS = 8
+
+
+def curves(means: Sequence[float], sd: float = 0.3, seed: int = 0, seeds: int = SEEDS) -> pd.DataFrame:
+    """Seeds x budgets around these means, in percent."""
+    noise = np.random.default_rng(seed).normal(0, sd, (seeds, len(means)))
+    return pd.DataFrame((np.array(means) + noise) / 100, columns=BUDGETS[: len(means)])
+
+
+@dataclass
+class Arm:
+    """What the plane asks of a cell: accuracies by rate (or tuned), and the budgets at which its grid ends."""
+
+    label: str
+    by_rate: Mapping[float | str, pd.DataFrame]
+    edges: Collection[int] = ()
+    noise: float = 0.0
+    task: str = "digits"
+    table: Any = field(default_factory=lambda: SimpleNamespace(kind="accuracy", until="threshold"))
+    budgets: Sequence[int] = tuple(BUDGETS)
+
+    @property
+    def row(self) -> str:
+        return self.label
+
+    @property
+    def rates(self) -> list[float]:
+        return [rate for rate in self.by_rate if not isinstance(rate, str)]
+
+    def values(self, at: float | str, budget: int) -> "pd.Series[float]":
+        (values,) = [frame for rate, frame in self.by_rate.items() if rate == at or np.isclose([rate], [at]).all()]
+        return values[budget]
+
+    def collapsed(self, at: float | str, budget: int) -> "pd.Series[bool]":
+        values = self.values(at, budget)
+        return values < values.median() - 0.3
+
+    def test_noise(self, at: float | str, budget: int) -> float:
+        return self.noise
+
+    def ends(self, budget: int) -> set[str]:
+        return {"high"} if budget in self.edges else set()
+
+
+def reading(kind: str, first: Arm, second: Arm) -> Reading:
+    rule = Rule.model_construct(kind=cast(Any, kind), rows=(first.label, second.label), at="tuned")
+    cells: Any = {arm.label: arm for arm in (first, second)}
+    return Reading(rule, cells)
+
+
+def tuned(leads: Sequence[float], edges: tuple[Collection[int], Collection[int]] = ((), ())) -> tuple[Arm, Arm]:
+    """UP and FP whose tuned difference has these means, in points."""
+    second = curves([50.0] * len(leads), seed=1)
+    first = second + curves(leads)
+    return Arm("UP", {"tuned": first}, edges[0]), Arm("FP", {"tuned": second}, edges[1])
+
+
+AT_OTHERS = "steps; undecided at other budgets"
+ANSWERS: dict[str, tuple[Sequence[float], str, str, str]] = {  # leads by budget -> signs, words, verdict
+    "between two": ([-5, -4, 0, 0, 3, 6], "--00++", "overtakes between 20 and 160 steps", SUPPORTED),
+    "between neighbours": ([-5, -4, -3, 2, 3, 6], "---+++", "overtakes between 40 and 80 steps", SUPPORTED),
+    "from the first": ([2, 4, 4, 4, 3, 6], "++++++", "ahead at 10, 20, 40, 80, 160, 320 steps", SUPPORTED),
+    "first, then open": ([2, 0, 0, 0, 0, 0], "+00000", f"ahead at 10 {AT_OTHERS}", SUPPORTED),
+    "by a later one": ([0, 0, 0, 4, 3, 6], "000+++", f"ahead at 80, 160, 320 {AT_OTHERS}", SUPPORTED),
+    "never": ([0, 0, 0, -1, -3, -6], "000---", "not within 320 steps", CONTRADICTED),
+    "there and back": ([-2, 2, 0, 0, 3, -6], "-+00+-", "ahead and later behind: -+00+-", INCONCLUSIVE),
+    "lost": ([3, 0, 0, 0, 0, -6], "+0000-", "ahead and later behind: +0000-", INCONCLUSIVE),
+    "behind, then open": ([-3, -3, 0, 0, 0, 0], "--0000", f"behind at 10, 20 {AT_OTHERS}", INCONCLUSIVE),
+    "open": ([0, 0, 0, 0, 0, 0], "000000", "undecided at every budget", INCONCLUSIVE),
+}
+
+
+def cross(first: pd.DataFrame, second: pd.DataFrame, **edges: Any) -> Crossing:
+    return Crossing({budget: paired(first[budget], second[budget]) for budget in first}, **edges)
+
+
+DECIDES = {  # budget that is shown, and why it
+    "between two": (320, "the clearest that decides"),
+    "from the first": (320, "the clearest that decides"),
+    "first, then open": (10, "the clearest that decides"),
+    "never": (320, "the last budget"),
+    "open": (320, "the last budget"),
+}
+
+
+@pytest.mark.parametrize("name", ANSWERS)
+def test_every_answer_of_the_crossing_with_its_verdict(name: str) -> None:
+    leads, signs, words, verdict = ANSWERS[name]
+    arms = tuned(leads)
+    (part,) = crossing(reading("crossing", *arms))
+    by_budget = ", ".join(f"{sign} after {budget}" for budget, sign in zip(BUDGETS, signs, strict=True))
+    assert part.note == f"{words}; {by_budget} steps"
+    assert part.word == verdict
+    assert ("seeds to detect a difference" in part.seeds) == (verdict == INCONCLUSIVE)
+
+
+@pytest.mark.parametrize("name", DECIDES)
+def test_a_crossing_names_the_budget_whose_difference_it_shows(name: str) -> None:
+    leads, *_ = ANSWERS[name]
+    (part,) = crossing(reading("crossing", *tuned(leads)))
+    budget, why = DECIDES[name]
+    assert part.comparison == f"UP - FP, tuned, after {budget} steps ({why})"
+    assert part.test.mean == pytest.approx(leads[BUDGETS.index(budget)] / 100, abs=0.005)
+
+
+def test_an_arm_that_trails_at_an_edge_decides_nothing() -> None:
+    """Its accuracy is a lower bound: a better rate may lie beyond the grid. The arm that leads may be at an edge."""
+    leads = [-5, -4, -3, 2, 3, 6]
+    signs = {sign: "".join(found.signs.values()) for sign, found in (
+        ("first", crossing_of(*cast(Any, tuned(leads, ((10, 20, 320), ()))))),
+        ("second", crossing_of(*cast(Any, tuned(leads, ((), (20, 160, 320)))))),
+    )}  # fmt: skip
+    assert signs == {"first": "??-+++", "second": "---+??"}
+    behind = [-5, -4, -3, -2, -3, -6]
+    (part,) = crossing(reading("crossing", *tuned(behind, ((320,), ()))))
+    assert (part.word, part.note.partition(";")[0]) == (EDGE, "behind at 10, 20, 40, 80, 160 steps")
+    found = crossing_of(*cast(Any, tuned(behind, ((320,), ()))))
+    assert found.band == [320]
+
+
+def test_the_band_is_wider_than_where_the_signs_are_open() -> None:
+    """The band is read at 95% at each budget, the signs at 95% for all of them together."""
+    lead = pd.DataFrame({10: [-1.0, -1.1, -0.9, -1.2], 20: [-0.1, 0.1, -0.3, 0.2], 40: [0.1, 0.9, 0.5, 0.8]})
+    found = cross(lead / 100, 0 * lead)
+    assert found.tests[40].p == pytest.approx(stats.ttest_1samp(lead[40], 0).pvalue)
+    assert SIGNIFICANT_AT_5_BUT_NOT_AT_1_7 < found.tests[40].p < 0.05
+    assert (found.band, "".join(found.signs.values())) == ([20], "-00")
+
+
+SIGNIFICANT_AT_5_BUT_NOT_AT_1_7 = 0.05 / 3
+
+
+def test_a_collapsed_run_is_compared_by_sign_flips_and_a_fixed_test_set_widens() -> None:
+    first, second = tuned([5] * 6)
+    plain = by_budget(cast(Any, first), cast(Any, second))[20]
+    first.by_rate["tuned"].loc[0, 10] = 0.1
+    noisy = by_budget(cast(Any, replace(first, noise=1e-4)), cast(Any, replace(second, noise=2e-4)))
+    assert noisy[10].exact
+    assert not noisy[20].exact
+    assert noisy[20].high - noisy[20].mean == pytest.approx(
+        stats.t.ppf(0.975, SEEDS - 1) * np.sqrt(plain.sd**2 / SEEDS + 3e-4)
+    )
+
+
+leads = st.lists(st.floats(-6, 6), min_size=1, max_size=6)
+
+
+@settings(deadline=None, max_examples=40)
+@given(leads, st.integers(0, 99), st.sets(st.sampled_from(BUDGETS)), st.sets(st.sampled_from(BUDGETS)))
+def test_whatever_the_curves(means: list[float], seed: int, first: set[int], second: set[int]) -> None:
+    one, other = curves(means, 2.0, seed), curves([0.0] * len(means), 2.0, seed + 1)
+    found, mirrored = cross(one, other, edges=(first, second)), cross(other, one, edges=(second, first))
+    swapped = str.maketrans("+-", "-+")
+    assert "".join(found.signs.values()).translate(swapped) == "".join(mirrored.signs.values())
+    assert found.band == mirrored.band
+    decided = {budget for budget, sign in found.signs.items() if sign in "+-"}
+    assert not decided & {*found.band}  # what holds for all budgets together holds for each
+    supports, contradicts = found.p_values
+    assert max(supports, contradicts) >= 0.05
+    before, ahead, after = "".join(found.signs.values()).partition("+")
+    assert (supports < 0.05) == (ahead == "+" and "-" not in after)
+    assert (contradicts < 0.05) == (ahead == "" and before.endswith("-"))
+
+
+def arms(by_rate: Mapping[float, Sequence[float]], sd: float = 0.3) -> tuple[Arm, Arm]:
+    """FP and UP whose differences at the rates have these means by budget, in points."""
+    second = {rate: curves([50.0] * 6, sd, place) for place, rate in enumerate(by_rate)}
+    first = {rate: second[rate] + curves(means, sd, 10 + place) for place, (rate, means) in enumerate(by_rate.items())}
+    return Arm("FP", cast(Any, first)), Arm("UP", cast(Any, second))
+
+
+PLANES: dict[str, tuple[Mapping[float, Sequence[float]], float, list[str]]] = {  # -> word of FP ahead, of UP ahead
+    "each somewhere": ({1e-4: [-3] * 6, 1e-3: [0] * 6, 1e-2: [5] * 6}, 0.3, [SUPPORTED, SUPPORTED]),
+    "one budget each": ({1e-3: [4, 0, 0, 0, 0, -4]}, 0.3, [SUPPORTED, SUPPORTED]),
+    "one arm everywhere": (dict.fromkeys(RATES, [-3] * 6), 0.3, [CONTRADICTED, SUPPORTED]),
+    "equal everywhere": (dict.fromkeys(RATES, [0] * 6), 0.2, [CONTRADICTED, CONTRADICTED]),
+    "wide intervals": (dict.fromkeys(RATES, [-3] * 5 + [0]), 6.0, [INCONCLUSIVE, INCONCLUSIVE]),
+}
+
+
+@pytest.mark.parametrize("name", PLANES)
+def test_the_plane_is_judged_side_by_side(name: str) -> None:
+    means, sd, words = PLANES[name]
+    parts = plane(reading("plane", *arms(means, sd)))
+    assert [part.word for part in parts] == words
+    assert [part.comparison.partition(" at ")[0] for part in parts] == ["FP - UP", "UP - FP"]
+
+
+def test_a_plane_names_its_clearest_place() -> None:
+    first, _ = plane(reading("plane", *arms({1e-4: [-3] * 6, 1e-3: [0, 0, 0, 0, 9, 0], 1e-2: [-1] * 6})))
+    assert first.comparison == "FP - UP at 1e-3 after 160 steps"
+    assert first.note == "the clearest of 18 pairs of rate and budget; significant at 1 of them"
+    assert first.test.mean == pytest.approx(0.09, abs=0.005)
+
+
+def test_what_one_place_shows_at_5_percent_is_no_verdict_of_a_plane() -> None:
+    """One in twenty places of two equal arms does; Holm's correction leaves none."""
+    cells = arms(dict.fromkeys(RATES, [0] * 6), 1.0)
+    table = plane_table(plane_tests(*cast(Any, cells)))
+    assert (table["p"] < 0.05).any()
+    assert [part.word for part in plane(reading("plane", *cells))] != [SUPPORTED, SUPPORTED]
+    assert (table["corrected"] >= 0.05).all()
+
+
+@settings(deadline=None, max_examples=10)
+@given(st.lists(st.floats(-4, 4), min_size=6, max_size=6), st.lists(st.floats(-4, 4), min_size=6, max_size=6))
+def test_the_table_of_a_plane(low: list[float], high: list[float]) -> None:
+    first, second = arms({1e-3: low, 1e-2: high}, 1.0)
+    table = plane_table(plane_tests(cast(Any, first), cast(Any, second)))
+    assert list(table["rate"]) == [1e-3] * 6 + [1e-2] * 6
+    assert list(table["budget"]) == BUDGETS * 2
+    difference = first.by_rate[1e-2][40] - second.by_rate[1e-2][40]
+    row = table[(table["rate"] == 1e-2) & (table["budget"] == 40)].iloc[0]
+    assert row["mean"] == pytest.approx(difference.mean())
+    assert row["band"] == (row["low"] <= 0 <= row["high"])
+    order = table["p"].sort_values()
+    by_hand = np.minimum(1, np.maximum.accumulate(order * np.arange(len(order), 0, -1)))
+    assert table["corrected"].loc[order.index].to_numpy() == pytest.approx(by_hand.to_numpy())
+
+
+def test_rates_that_only_one_arm_has_are_no_part_of_the_plane() -> None:
+    first, _ = arms(dict.fromkeys(RATES, [0] * 6))
+    other, _ = arms(dict.fromkeys([1e-3 * (1 + 1e-9), 1e-1], [0] * 6))
+    assert {rate for rate, _ in plane_tests(cast(Any, first), cast(Any, other))} == {1e-3}
+    _, lone = arms({3e-1: [0] * 6})
+    assert {part.word for part in plane(reading("plane", first, lone))} == {NOT_TESTED}

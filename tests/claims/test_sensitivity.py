@@ -1,0 +1,145 @@
+"""Widths, ratios and conclusions on made-up cells whose answers are known."""
+
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+from made_cells import RATES, Made, cell, paper
+from pages import definitions
+from scipy import stats
+
+from fpt.claims.sensitivity import ratio, usable
+from fpt.results.cells import Cell
+from fpt.results.stats import mean_interval
+
+LEARNING_RATE = definitions("book/learning-rate.md")
+TABLE = paper(["a", "b"]).tables["toy-table"]
+
+
+def made(row: str = "a", **fields: object) -> Cell:
+    return cell(TABLE, row, Made(**fields))  # type: ignore[arg-type]
+
+
+def test_the_usable_range_of_a_hump_is_as_wide_as_it_is() -> None:
+    """40 points lost in a decade to either side: 5 points are lost in an eighth of a decade."""
+    found = made(means={1e-4: 40.0, 1e-3: 80.0, 1e-2: 40.0}, sd=0.0)
+    for within in (0.01, 0.05):
+        width, at_end = usable(found, within)
+        assert width.tolist() == pytest.approx([2 * within / 0.4] * 8, abs=0.005)
+        assert not at_end
+
+
+def test_a_range_that_meets_an_end_says_so() -> None:
+    found = made(means={1e-3: 80.0, 1e-2: 80.0}, sd=0.0, beyond=False)
+    width, at_end = usable(found, 0.01)
+    assert (width.mean(), at_end) == (pytest.approx(1), True)
+
+
+def test_a_rate_at_which_runs_diverged_is_not_usable() -> None:
+    plain, lost = (made(means=dict.fromkeys(RATES, 80.0), sd=0.0, diverged=n) for n in ({}, {1e-2: 8}))
+    assert usable(lost, 0.05)[0].mean() < usable(plain, 0.05)[0].mean() - 0.8  # half of what is above 1e-3, and more
+
+
+def test_the_jackknife_of_a_mean_is_its_t_interval() -> None:
+    """A plateau between two steep flanks: the width follows the mean of the flank, nearly linearly."""
+    flank = [60.0, 62.0, 64.0, 66.0, 68.0, 70.0, 72.0, 74.0]
+    found = made(means={1e-4: flank, 1e-3: 80.0, 1e-2: 40.0}, sd=0.0)
+    width, _ = usable(found, 0.05)
+    mean, low, high = mean_interval(width)
+    slope = 0.05 / (0.80 - np.array(flank) / 100).mean()  # decades below the peak
+    assert mean == pytest.approx(slope + 0.05 / 0.4, abs=0.01)
+    expected = slope / (80 - np.mean(flank)) * np.std(flank, ddof=1) / math.sqrt(8) * stats.t.ppf(0.975, 7)
+    assert (high - low) / 2 == pytest.approx(expected, rel=0.1)
+
+
+def test_the_interval_of_a_width_covers_it() -> None:
+    rng, covered = np.random.default_rng(0), []
+    for _ in range(100):
+        noisy = {rate: list(mean + rng.normal(0, 3, 8)) for rate, mean in ((1e-4, 40), (1e-3, 80), (1e-2, 40))}
+        _, low, high = mean_interval(usable(made(means=noisy, sd=0.0), 0.05)[0])
+        covered.append(low < 2 * 0.05 / 0.4 < high)
+    assert np.mean(covered) > 0.9
+
+
+def test_the_mean_is_the_width_itself() -> None:
+    """Corrected for the jackknife's bias it could lie below zero."""
+    rng, between = np.random.default_rng(1), np.linspace(-4, -2, 5001)
+    for _ in range(10):
+        noisy = {rate: list(mean + rng.normal(0, 3, 8)) for rate, mean in ((1e-4, 79), (1e-3, 80), (1e-2, 70))}
+        found = made(means=noisy, sd=0.0)
+        curve = np.interp(between, [-4, -3, -2], found.plane()[[1e-4, 1e-3, 1e-2]].mean())
+        wide = 2 * np.mean(curve >= found.values().mean() - 0.01)
+        assert usable(found, 0.01)[0].mean() == pytest.approx(wide, abs=0.03)
+
+
+def test_the_ratio_of_best_rates_with_its_interval() -> None:
+    low = made(means={1e-4: 90.0, 1e-3: 70.0, 1e-2: 50.0}, best=1e-4)
+    high = made("b", means={1e-4: 50.0, 1e-3: 70.0, 1e-2: 90.0}, best=1e-2)
+    assert ratio(low, high) == pytest.approx((0.01, 0.01, 0.01))
+    assert ratio(high, low, 100) == pytest.approx((100, 100, 100))
+
+
+def test_rates_that_nothing_tells_apart_and_ends_leave_the_ratio_open() -> None:
+    flat, peak = made(sd=0.0), made("b", means={1e-4: 50.0, 1e-3: 90.0, 1e-2: 50.0})
+    assert ratio(flat, peak) == pytest.approx((1, 0.1, 10))
+    edge = made(means={1e-4: 50.0, 1e-3: 70.0, 1e-2: 90.0}, best=1e-2, beyond=False)
+    assert ratio(edge, peak) == pytest.approx((10, 10, math.inf))
+    assert ratio(peak, edge) == pytest.approx((0.1, 0, 0.1))
+    assert ratio(edge, edge) == pytest.approx((1, 0, math.inf))
+    assert math.isnan(ratio(made(best=None), peak)[0])
+
+
+def test_subsets_are_all_of_them_or_many() -> None:
+    assert sorted(map(tuple, LEARNING_RATE.evenly(3))) == [(0,), (0, 1), (0, 1, 2), (0, 2), (1,), (1, 2), (2,)]
+    sizes = pd.Series([len(some) for some in LEARNING_RATE.choices(12)]).value_counts()
+    assert sizes.loc[[3, 10, 11, 12]].tolist() == [LEARNING_RATE.MOST_SUBSETS, 66, 12, 1]
+    assert all(len(set(some)) == len(some) for some in LEARNING_RATE.choices(12))
+    assert list(LEARNING_RATE.choices(12)) == list(LEARNING_RATE.choices(12))
+
+
+def test_one_rate_can_say_the_opposite_of_all() -> None:
+    """The first arm is best at 1e-4 and wins tuned; at 1e-3 and 1e-2 alone it loses."""
+    first = made(means={1e-4: 90.0, 1e-3: 60.0, 1e-2: 20.0}, best=1e-4, beyond=False)
+    second = made("b", means={1e-4: 70.0, 1e-3: 80.0, 1e-2: 75.0}, best=1e-3, beyond=False)
+    found = LEARNING_RATE.conclusions(first, second).set_index(["of", "kept"])
+    one, two, three = (found.loc[("rates", k)] for k in (1, 2, 3))
+    assert (one["subsets"], one["same"], one["otherwise"]) == (3, pytest.approx(1 / 3), pytest.approx(2 / 3))
+    assert (one["whole"], one["first"], one["second"]) == (1, pytest.approx(1 / 3), pytest.approx(2 / 3))
+    assert (two["subsets"], two["same"]) == (3, pytest.approx(2 / 3))
+    assert (three["subsets"], three["same"]) == (1, 1)
+    assert found.loc["seeds"].index.tolist() == [3, 4, 5, 6, 7, 8]
+    assert (found.loc["seeds"]["same"] == 1).all()
+
+
+def test_few_seeds_leave_open_what_many_decide() -> None:
+    first, second = made(means=81.5, sd=1.5), made("b", means=80.0, sd=1.5)
+    found = LEARNING_RATE.conclusions(first, second).set_index(["of", "kept"]).loc["seeds"]
+    assert found.loc[8, "same"] == 1
+    assert found.loc[3, "same"] < 0.8
+    assert (found["otherwise"] == 0).all()
+
+
+def test_a_fixed_test_set_is_part_of_what_is_open() -> None:
+    first, second = made(means=81.5, sd=0.2), made("b", means=80.0, sd=0.2)
+    assert set(LEARNING_RATE.conclusions(first, second)["whole"]) == {1}
+    for arm in (first, second):
+        assert arm.tables is not None
+        arm.tables.result["test"] = {"drawn_by_seed": False, "size": 1000}
+    assert set(LEARNING_RATE.conclusions(first, second)["whole"]) == {0}
+
+
+def test_one_rate_can_decide_what_all_leave_open() -> None:
+    """Tuned, both arms come to 80%; at 1e-4 the first leads, at 1e-3 and 1e-2 the second."""
+    first = made(means={1e-4: 80.0, 1e-3: 60.0, 1e-2: 20.0}, best=1e-4, beyond=False)
+    second = made("b", means={1e-4: 60.0, 1e-3: 80.0, 1e-2: 75.0}, best=1e-3, beyond=False)
+    one = LEARNING_RATE.conclusions(first, second).set_index(["of", "kept"]).loc[("rates", 1)]
+    assert (one["whole"], one["same"], one["otherwise"]) == (0, 0, 1)
+    assert (one["first"], one["second"]) == (pytest.approx(1 / 3), pytest.approx(2 / 3))
+
+
+def test_what_was_not_run_says_nothing() -> None:
+    nothing = cell(TABLE, "b", Made(missing=True))
+    assert LEARNING_RATE.conclusions(made(), nothing).empty
+    assert usable(nothing, 0.01)[0].empty
+    assert math.isnan(ratio(made(), nothing)[0])

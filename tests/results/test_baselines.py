@@ -1,0 +1,174 @@
+"""Trivial scores: exact, counted from the data, and as they are published."""
+
+import json
+import math
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import committed
+import pandas as pd
+import pytest
+from pages import definitions
+from statsmodels.stats.proportion import proportion_confint
+
+from fpt.results.baselines import (
+    FILE,
+    LINEAR,
+    MAJORITY,
+    Score,
+    baseline_scores,
+    chance,
+    counted,
+    floor,
+    known_scores,
+)
+from fpt.tasks import TASKS, load
+
+NOTEBOOK = definitions("notebooks/ladder.py")
+
+
+def test_bits_are_exact() -> None:
+    assert baseline_scores("bit-memory") == {"chance": Score(0.5), "copy the visible bits": Score(0.75)}
+    assert baseline_scores("bit-xor") == {"chance": Score(0.5)}
+
+
+def test_copying_the_visible_bits_is_right_three_times_in_four() -> None:
+    test = load("bit-memory").split(0).test
+    visible, target = test.inputs[:, -1], test.targets
+    right = ((visible > 0).long() == target)[visible != 0].double()
+    assert right.mean() == 1
+    assert abs((visible == 0).double().mean() - 0.5) < 0.01  # these are guessed
+
+
+def test_the_majority_class_of_balanced_digits_is_about_a_tenth() -> None:
+    scores = baseline_scores("digits")
+    assert scores["chance"] == Score(0.1)
+    assert scores[MAJORITY].share == pytest.approx(0.1, abs=0.01)
+
+
+@pytest.mark.parametrize("task", ["digits", "digits-lra", "bit-xor", "bit-memory", "listops-short"])
+def test_chance_is_that_of_the_classes_of_the_task(task: str, tmp_path: Path) -> None:
+    options = {"train": 200, "heldout": 20} if task == "listops-short" else {}
+    assert chance(task) == 1 / load(task, tmp_path, **options).classes
+
+
+def test_only_data_of_ones_own_have_no_known_chance() -> None:
+    assert [name for name, entry in TASKS.items() if entry.classes is None] == ["npz:PATH"]
+    assert known_scores("npz:PATH") == {}
+    assert math.isnan(floor("npz:PATH"))
+
+
+def test_the_interval_of_a_share_is_wilsons() -> None:
+    low, high = Score(0.3, 200).interval
+    assert (low, high) == pytest.approx(proportion_confint(60, 200, method="wilson"))
+    centre, z = (low + high) / 2, 1.959964  # Wilson 1927: the interval's middle is drawn towards a half
+    assert centre == pytest.approx((0.3 + z**2 / 400) / (1 + z**2 / 200), abs=1e-6)
+    assert Score(0.75).interval == (0.75, 0.75)
+    assert Score(1.0, 10_000).interval[1] == 1
+
+
+# --- what is published
+
+
+def published(*tasks: str) -> list[Any]:
+    scores = counted()
+    return list(scores[scores["task"].isin(tasks)].itertuples())
+
+
+def test_the_file_says_what_computed_it_on_which_data() -> None:
+    content = json.loads(FILE.read_text())
+    assert {"version", "git", "versions", "computed_utc", "scores", "left"} == set(content)
+    assert content["git"]["dirty"] is False
+    for line in content["scores"] + content["left"]:
+        assert set(line) == {"task", "variant", "options", "what", "share", "of", "train", "data_checksum"}
+        assert 0 <= line["share"] <= 1
+        assert math.isclose(line["share"] * line["of"], round(line["share"] * line["of"]))
+        assert line["of"] >= 10_000 or line["task"].startswith("digits") or line["variant"] == "released"
+        assert len(line["data_checksum"]) == 64
+
+
+def test_every_task_of_both_papers_and_ours_has_a_score() -> None:
+    for task in set(TASKS) - {"npz:PATH", "homology"}:  # the data of homology are not downloaded
+        assert len(known_scores(task)) > (task == "bit-xor") - 1
+        assert 0.1 <= floor(task) <= 0.75, task
+    for task in ("digits", "digits-lra", "mnist", "cifar10", "cifar10-lra"):
+        assert {"chance", MAJORITY, LINEAR} == set(known_scores(task)), task
+
+
+def test_what_is_published_is_on_the_data_that_sweeps_recorded() -> None:
+    recorded = set()
+    for path in (each for each in committed.tracked() if each.match("runs/*/published/*/result.json")):
+        result = json.loads(path.read_text())
+        recorded.add((result["spec"]["task"], result["spec"]["variant"], result["data_checksum"]))
+    known = {(line.task, line.variant): line.data_checksum for line in counted().itertuples() if not line.options}
+    assert [each for each in recorded if known.get(each[:2], each[2]) != each[2]] == []
+    assert {task for task, _, _ in recorded} & {task for task, _ in known}
+
+
+@pytest.mark.parametrize("task", ["digits", "digits-lra"])
+def test_digits_come_out_again(task: str) -> None:
+    checked(task, tolerance=0.0025)  # an image of 400: libraries round differently
+
+
+@pytest.mark.data
+@pytest.mark.parametrize("task", ["mnist", "cifar10", "cifar10-lra"])
+@pytest.mark.timeout(3600)
+def test_images_come_out_again(task: str) -> None:
+    checked(task, tolerance=0.003)
+
+
+def checked(task: str, tolerance: float) -> None:
+    """A logistic regression that ends with its iterations differs a little by machine; what is counted does not."""
+    lines = {line.what: line for line in published(task)}
+    assert set(lines) == {MAJORITY, LINEAR}
+    assert {line.data_checksum for line in lines.values()} == {load(task).checksum}
+    assert baseline_scores(task)[MAJORITY] == known_scores(task)[MAJORITY]
+    assert NOTEBOOK.linear_score(load(task)).share == pytest.approx(lines[LINEAR].share, abs=tolerance)
+
+
+def test_short_lists_come_out_again(tmp_path: Path) -> None:
+    lines = published("listops-short")
+    options, checksum = lines[0].options, lines[0].data_checksum
+    assert load("listops-short", tmp_path, **options).checksum == checksum
+    found = baseline_scores("listops-short", data_dir=tmp_path, **options)
+    task = load("listops-short", tmp_path, **options)
+    assert found | NOTEBOOK.ladder_scores(task) == known_scores("listops-short")
+    assert found.items() <= known_scores("listops-short").items()
+
+
+@pytest.mark.data
+@pytest.mark.parametrize("variant", ["paper", "released"])
+@pytest.mark.timeout(1200)
+def test_long_lists_come_out_again(variant: str) -> None:
+    lines = [line for line in published("listops") if line.variant == variant]
+    ladder = NOTEBOOK.ladder_scores(load("listops", variant=variant, **lines[0].options))
+    assert {"chance": Score(0.1)} | ladder == known_scores("listops", variant)
+
+
+def test_a_variant_without_lines_of_its_own_has_those_of_the_paper() -> None:
+    assert known_scores("mnist", "released") == known_scores("mnist")
+    assert known_scores("listops", "lra") == known_scores("listops")
+    released = known_scores("listops", "released")
+    assert known_scores("listops", "lra-released") == released
+    assert list(released) == ["chance", MAJORITY, "outermost operator", "operator and direct digits"]
+
+
+def test_the_floor_is_what_needs_no_look_at_most_of_an_example() -> None:
+    assert floor("bit-memory") == 0.75
+    assert floor("digits") == known_scores("digits")[MAJORITY].share
+    assert floor("listops") == known_scores("listops")["outermost operator"].share
+
+
+def test_shares_of_what_is_left_are_consistent() -> None:
+    table: pd.DataFrame = counted("left").pivot(index="what", columns="task", values="share")
+    for task in ("listops", "listops-short"):
+        shares = table[task]
+        assert shares["right: cut, without brackets"] >= shares["certain: cut, without brackets"]
+        assert shares["looks like a list with another answer"] == 0  # as the page on ListOps says
+        assert shares["right: cut, with brackets"] >= 1 - shares["longer than the cut"]
+        for name in ("right: cut, without brackets", "right: whole, without brackets"):
+            assert shares[name] < shares["right: cut, with brackets"]
+    assert table["listops"]["right: whole, without brackets"] < floor("listops")  # as the page on ListOps says
+    ladder = known_scores("listops-short")
+    assert all(one.share <= two.share for one, two in pairwise(sorted(ladder.values(), key=lambda each: each.share)))

@@ -1,0 +1,240 @@
+"""What runs become by seed: tuned at every budget, edges, collapses, chance, test noise, and steps to a goal."""
+
+import math
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from made_cells import Made, cell, paper
+
+from fpt.claims.steps import Reach, reach, slower, steps_of
+from fpt.errors import SpecError
+from fpt.papers.schema import RULES
+from fpt.results.cells import AT_PAPERS_RATE, Cell, shared_rates
+from fpt.results.runs import SweepTables
+from fpt.sweeps import SweepSpec
+
+STEPS = 32  # budgets 1, 2, 4, 8, 16, 32
+RATES = (1e-4, 1e-3, 1e-2)
+Score = Callable[[float, int, int], float]  # of rate, seed and step
+
+
+@pytest.fixture(autouse=True)
+def _toy(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("fpt.papers.papers", lambda: {"toy": paper(["a", "b"])})
+
+
+def made(
+    validation: Score, test: Score | None = None, seeds: int = 3, diverged: dict[tuple[float, int], int] | None = None,
+    study: str = "made", kind: str = "accuracy",
+) -> Cell:  # fmt: skip
+    """A cell whose accuracies (fractions) are given by functions; test is validation plus a hundredth."""
+    test, diverged = test or (lambda *at: validation(*at) + 0.01), diverged or {}
+    spec = SweepSpec(task="digits", arm="frozen-random", steps=STEPS, learning_rates=RATES, seeds=range(seeds))
+    runs, curves = [], []
+    for rate in RATES:
+        for seed in range(seeds):
+            lost = diverged.get((rate, seed), 10**9)
+            alive = [step for step in spec.evaluation_steps() if step < lost]
+            key = {"learning_rate": rate, "seed": seed}
+            a = {step: validation(rate, seed, step) for step in alive}
+            for step in alive:
+                b = {"test_accuracy": test(rate, seed, step)} if step in spec.budgets() else {}
+                curves.append(key | {"step": step, "validation_accuracy": a[step], "train_accuracy": 0.9} | b)
+            best = test(rate, seed, alive[-1]) if alive else np.nan
+            runs.append(key | {"validation_accuracy": max(a.values(), default=np.nan), "test_accuracy": best,
+                               "train_accuracy": 0.9, "test_accuracy_last": best, "train_accuracy_last": 0.95,
+                               "diverged_at": lost if lost <= STEPS else None})  # fmt: skip
+    result = {"grid": list(RATES), "selected_rate": 1e-3, "at_edge": False, "asks": {}, "rules": RULES,
+              "compute_type": "float32", "test": {"drawn_by_seed": False, "size": 500}}  # fmt: skip
+    tables = SweepTables(spec, Path(), result, "own")
+    vars(tables).update(runs=pd.DataFrame(runs).astype({"diverged_at": "Int64"}), curves=pd.DataFrame(curves))
+    table = paper(["a", "b"], kind).tables["toy-table"]
+    return Cell(table, "a", "digits", ("digits",), spec, tables, study=study)
+
+
+def by_budget(rate: float, seed: int, step: int) -> float:
+    """High rates are best early, low ones late."""
+    return {1e-2: 0.5, 1e-3: 0.3 + step / 100, 1e-4: 0.1 + step / 50}[rate]
+
+
+def test_the_rate_of_a_seed_is_chosen_by_the_others_at_every_budget() -> None:
+    found = made(by_budget)
+    assert [set(found.choices(budget)) for budget in found.budgets] == [{1e-2}] * 5 + [{1e-4}]
+    assert found.values(budget=1).tolist() == pytest.approx([0.51] * 3)
+    assert found.values().tolist() == pytest.approx([0.1 + 32 / 50 + 0.01] * 3)
+    assert [found.ends(budget) for budget in (1, 32)] == [{"high"}, {"low"}]
+    assert found.at_edge
+    # seed 0 alone likes 1e-2; the others are not misled by it, and it is not by itself
+    lucky = made(lambda rate, seed, _: 0.8 if rate == 1e-3 else 1.0 if (rate, seed) == (1e-2, 0) else 0.75)
+    assert lucky.choices().to_dict() == {0: 1e-3, 1: 1e-2, 2: 1e-2}
+    assert lucky.values().to_dict() == pytest.approx({0: 0.81, 1: 0.76, 2: 0.76})
+
+
+def test_the_validation_accuracy_that_chooses_is_the_best_so_far() -> None:
+    found = made(lambda rate, _, step: 0.9 if (rate, step) == (1e-2, 2) else 0.5 if rate == 1e-3 else 0.2)
+    assert found.tables is not None
+    assert found.tables.validation(1).loc[0].tolist() == [0.2, 0.5, 0.2]
+    assert found.tables.validation(8).loc[0].tolist() == [0.2, 0.5, 0.9]
+    assert (set(found.choices(1)), set(found.choices(8))) == ({1e-3}, {1e-2})
+    assert found.validated().loc[[1, 2, 32], 0].tolist() == [0.5, 0.9, 0.9]
+
+
+def test_a_run_that_diverges_is_chosen_by_nobody_from_then_on_and_keeps_its_best() -> None:
+    found = made(by_budget, diverged={(1e-2, 0): 5})
+    assert found.choices(4).to_dict() == {0: 1e-2, 1: 1e-2, 2: 1e-2}
+    assert found.choices(8).to_dict() == {0: 1e-2, 1: 1e-3, 2: 1e-3}  # its own choice rests on the others
+    assert found.values(budget=8)[0] == found.values(1e-2, 8)[0] == pytest.approx(0.51)
+    assert (found.diverged(1e-2), found.diverged(1e-3), found.diverged()) == (1, 0, 0)
+
+
+def test_a_run_that_was_never_finite_counts_as_chance() -> None:
+    found = made(by_budget, diverged={(1e-2, 0): 1})
+    assert found.values(1e-2).tolist() == pytest.approx([0.1, 0.51, 0.51])
+    assert found.values(1e-2, 2).tolist() == pytest.approx([0.1, 0.51, 0.51])
+    assert made(by_budget, diverged={(1e-2, 0): 1}, kind="gap").values(1e-2).isna().sum() == 1
+
+
+def test_a_rate_is_one_that_was_run() -> None:
+    found = made(by_budget)
+    assert found.values(1e-3 * (1 + 1e-9)).equals(found.values(AT_PAPERS_RATE))
+    assert found.values(2e-3).empty
+    assert found.plane(4).shape == (3, 3)
+    with pytest.raises(SpecError, match=r"budget 5: .* is reported at \[1, 2, 4, 8, 16, 32\] steps"):
+        found.values(budget=5)
+
+
+def test_a_collapse_is_one_below_the_median_of_its_own_rate_at_that_budget() -> None:
+    def test(rate: float, seed: int, step: int) -> float:
+        return 0.2 if rate == 1e-4 else 0.4 if (seed, step) == (1, 32) else 0.8
+
+    # seed 0 is tuned to 1e-4, where all are low: it has not collapsed; seed 1 has, at the end
+    found = made(lambda rate, seed, _: {1e-4: 0.9, 1e-3: 0.8}.get(rate, 0.1), test)
+    assert found.collapsed().to_dict() == {0: False, 1: False, 2: False}
+    assert found.collapsed(1e-3).to_dict() == {0: False, 1: True, 2: False}
+    assert not found.collapsed(1e-3, 16).any()
+
+
+def test_gaps_are_those_of_the_last_parameters_and_earlier_of_the_best() -> None:
+    found = made(by_budget, kind="gap")
+    assert found.values(1e-2).tolist() == pytest.approx([0.95 - 0.51] * 3)
+    assert found.values(1e-2, 8).tolist() == pytest.approx([0.9 - 0.51] * 3)
+
+
+@pytest.mark.parametrize(("seeds", "few"), [(8, False), (7, True)])
+def test_few_seeds_are_exploratory(seeds: int, few: bool) -> None:
+    assert made(by_budget, seeds=seeds).is_exploratory == few
+
+
+def test_a_fixed_test_set_adds_noise_and_a_drawn_one_none() -> None:
+    found = made(by_budget)
+    assert found.test_noise(1e-2) == pytest.approx(0.51 * 0.49 / 500)
+    assert found.test_noise(1e-4, 1) == pytest.approx(0.13 * 0.87 / 500)
+    assert found.tables is not None
+    found.tables.result["test"]["drawn_by_seed"] = True
+    assert found.test_noise(1e-2) == 0
+
+
+def test_what_was_not_run_has_no_values() -> None:
+    table = paper(["a", "b"]).tables["toy-table"]
+    for nothing in (Cell(table, "a", "digits"), cell(table, "a", Made(missing=True))):
+        assert nothing.values().empty
+        assert nothing.plane().empty
+        assert nothing.validated().empty
+        assert (nothing.ends(), nothing.diverged(), nothing.test_noise()) == (set(), 0, 0.0)
+        assert not nothing.is_exploratory
+
+
+def steps(*arrives: float, top: float = 90) -> Cell:
+    return cell(paper(["a", "b"], "steps").tables["toy-table"], "a", Made(arrives=arrives, top=top))
+
+
+def test_steps_of_the_mean_with_their_interval() -> None:
+    found = steps(20, 60, 70)  # budgets 12, 25, 50, 100, 200, 400
+    first = steps_of(found)
+    assert first is not None
+    assert (first.first, first.interval) == (100, (50, 100))
+    assert first.words == "100 (50 to 100)"
+    assert first.there[-1] == pytest.approx(1 / 2**8)  # all at the goal, without spread
+    fine = steps_of(found, fine=True)
+    assert fine is not None
+    assert 70 <= fine.first <= 90  # the next evaluation
+    assert len(fine.steps) > 20
+    never = steps_of(steps(top=60))
+    assert never is not None
+    assert (never.words, never.interval) == ("> 400", (400, math.inf))
+
+
+def test_a_fixed_test_set_adds_noise_to_steps_too() -> None:
+    """What is compared with the goal are test accuracies."""
+    table = paper(["a", "b"], "steps").tables["toy-table"]
+    found = cell(table, "a", Made(top=60, result={"test": {"drawn_by_seed": False, "size": 100}}))
+    reached = steps_of(found)
+    assert reached is not None
+    assert reached.last.noise == pytest.approx(0.6 * 0.4 / 100, rel=0.02)
+
+
+def test_the_rates_that_all_cells_have_are_those_of_the_first() -> None:
+    table = paper(["a", "b"]).tables["toy-table"]
+    wide, narrow = (cell(table, "a", Made(dict.fromkeys(rates, 80.0), beyond=False)) for rates in (RATES, RATES[:2]))
+    shifted = cell(table, "b", Made(dict.fromkeys([rate * (1 + 1e-9) for rate in RATES], 80.0), beyond=False))
+    assert shared_rates(wide, shifted) == list(RATES)
+    assert shared_rates(shifted, narrow, wide) == pytest.approx(list(RATES[:2]))
+
+
+def noisy_reach(rng: np.random.Generator, crossing: float) -> Reach:
+    """Of a curve whose mean rises through the goal at `crossing`; each seed is off by its own 3 points and noise."""
+    budgets = np.array([12, 25, 50, 100, 200, 400])
+    off = rng.normal(0, 0.03, 8) + rng.normal(0, 0.02, (6, 8))
+    curve = pd.DataFrame(0.5 + 0.05 * np.log2(budgets / crossing)[:, None] + off, index=budgets)
+    return reach(Curve(curve), 0.5)  # type: ignore[arg-type]
+
+
+def test_the_interval_covers_the_step_at_which_the_mean_arrives() -> None:
+    rng = np.random.default_rng(0)
+    intervals = [noisy_reach(rng, 150).interval for _ in range(200)]
+    assert np.mean([low < 150 <= high for low, high in intervals]) > 0.94
+
+
+@pytest.mark.parametrize("other", [150, 200])
+def test_rows_that_arrive_together_are_seldom_said_to_differ(other: float) -> None:
+    """200: at a budget, where a curve that comes earlier and one that comes later are one test apart."""
+    rng = np.random.default_rng(1)
+    pairs = [(noisy_reach(rng, other), noisy_reach(rng, other)) for _ in range(100)]
+    wrong = [min(slower(one, two, 1), slower(two, one, 1)) < 0.05 for one, two in pairs]
+    assert np.mean(wrong) <= 0.05
+    pairs = [(noisy_reach(rng, 30), noisy_reach(rng, other)) for _ in range(20)]
+    assert np.mean([slower(one, two, 1) < 0.05 for one, two in pairs]) > 0.7  # and those that do not, often
+
+
+class Curve:
+    """What `reach` asks of a cell."""
+
+    at_edge = False
+
+    def __init__(self, curve: pd.DataFrame, row: str = "a") -> None:
+        self.curve, self.row, self.budgets = curve, row, list(curve.index)
+
+    def values(self, at: str, budget: int | None) -> "pd.Series[float]":
+        return self.curve.loc[budget or self.budgets[-1]]
+
+    def ends(self, budget: int) -> set[str]:
+        return set()
+
+    def collapsed(self, at: str, budget: int | None) -> "pd.Series[bool]":
+        return pd.Series(dtype=bool)
+
+    def test_noise(self, at: str, budget: int | None) -> float:
+        return 0.0
+
+
+def test_a_goal_that_another_row_sets_is_compared_by_seed() -> None:
+    curve = pd.DataFrame(
+        {seed: [0.3 + seed / 10, 0.5 + seed / 10 + seed % 2 / 1000] for seed in range(8)}, index=[1, 2]
+    )
+    goal = Curve(pd.DataFrame({seed: [0.45 + seed / 10] for seed in range(8)}, index=[2]), "b")
+    found = reach(Curve(curve), goal)  # type: ignore[arg-type]
+    assert (found.first, found.interval) == (2, (1, 2))  # seeds differ by far more than the rows
+    assert math.isfinite(found.last.low)

@@ -1,0 +1,235 @@
+"""Tidy tables: which folders are read, and what a row says."""
+
+import math
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+import synthetic
+
+from fpt.errors import DataError, SpecError
+from fpt.papers import table
+from fpt.results import find_study, load_runs, studies, sweeps_table
+from fpt.results.cells import StudyCells, every_study
+from fpt.results.runs import label, load_sweeps, rate_text
+from fpt.sweeps import SweepSpec, load_study
+from fpt.training.recipe import Recipe
+
+ON_FILES = """
+defaults: {steps: 400, learning_rates: [1e-3], seeds: [0], compute_type: float32, arm: frozen-random}
+sweeps:
+  - {task: "npz:mine.npz"}
+  - {task: digits, backbone: "hub:model"}
+"""
+KEYS = ("seed", "learning_rate")
+
+
+def test_one_row_per_run_with_its_spec(study: Path, runs: pd.DataFrame) -> None:
+    grid, seeds = 4, 8
+    assert len(runs) == 6 * grid * seeds
+    assert set(runs["label"]) == {"FP", "FR", "UP", "UR", "FR fixed", "UR fixed"}
+    assert set(runs["study"]) == {"laptop"}
+    assert set(runs["origin"]) == {"own"}
+    assert runs["setup"].nunique() == 1
+    assert runs[runs["selected"]].groupby(["label", "seed"]).size().eq(1).all()
+    assert runs["selected"].sum() == 6 * seeds
+    assert set(runs.loc[runs["selected"] & (runs["label"] == "FP"), "learning_rate"]) == {1e-2}
+    assert not {"stage", "reference"} & {*runs}
+    assert runs["shared_test"].isna().all()  # the seed draws the digits that are tested
+    assert not runs.duplicated(["sweep", "learning_rate", "seed"]).any()
+
+
+def test_curves_carry_the_same_columns(study: Path, runs: pd.DataFrame) -> None:
+    curves = load_runs(study, table="curves")
+    steps = Recipe(steps=400).evaluation_steps()
+    assert len(curves) == len(steps) * len(runs)
+    only_runs = {"best_step", "diverged_at", "train_accuracy_last", "test_accuracy_exact", "test_accuracy_last"}
+    assert {*runs} - {*curves} == only_runs
+    assert set(curves.loc[curves["test_accuracy"].notna(), "step"]) == set(Recipe(steps=400).budgets())
+
+
+def test_no_results_give_the_columns_and_no_rows(tmp_path: Path) -> None:
+    study = synthetic.workspace(tmp_path)
+    empty = load_runs(study)
+    assert empty.empty
+    assert {"label", "selected", "learning_rate", "origin"} <= set(empty.columns)
+    assert list(sweeps_table(study)["status"]) == ["waiting"] * 6
+    assert load_runs(study, table="curves").empty
+
+
+def test_own_results_only_when_complete(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    study = synthetic.finish(synthetic.workspace(tmp_path), skip=("unfrozen-random",))
+    assert set(load_runs(study)["origin"]) == {"own"}  # nothing published: better than nothing
+    synthetic.finish(study, inside="published")
+    assert set(load_runs(study)["origin"]) == {"published"}
+    assert load_runs(study)["label"].nunique() == 6
+    assert load_runs(study, "own")["label"].nunique() == 4
+    for spec in load_study(study).sweeps:
+        if spec.arm == "unfrozen-random":
+            synthetic.write(spec, study / spec.folder_name)
+    assert set(load_runs(study)["origin"]) == {"own"}
+    monkeypatch.setenv("FPT_ORIGIN", "published")
+    assert set(load_runs(study)["origin"]) == {"published"}
+    assert set(load_runs(study, "own")["origin"]) == {"own"}
+    monkeypatch.setenv("FPT_ORIGIN", "bogus")
+    with pytest.raises(
+        SpecError, match=r"origin 'bogus' \(the environment variable FPT_ORIGIN\).*auto, own, published"
+    ):
+        load_runs(study)
+
+
+def test_only_what_the_present_study_resolves_to(tmp_path: Path) -> None:
+    study = synthetic.finish(synthetic.workspace(tmp_path))
+    text = (study / "study.yaml").read_text()
+    (study / "study.yaml").write_text(text.replace("steps: 400", "steps: 500"))
+    assert load_runs(study).empty
+    (study / "study.yaml").write_text(text)
+    (first,) = [spec for spec in load_study(study).sweeps if spec.arm == "frozen-pretrained"]
+    (study / first.folder_name / "result.json").unlink()  # parquet files alone are no result
+    assert first.folder_name not in set(load_runs(study)["sweep"])
+
+
+def test_a_sweep_is_cut_once_by_the_rates_of_its_seeds(study: Path) -> None:
+    sweep = next(iter(load_sweeps(load_study(study)).values()))
+    rates = pd.Series({0: 1e-3 * (1 + 1e-9), 1: 1e-2})  # rates went through text
+    cut = sweep.at("runs", rates)
+    rows = sweep.runs[[pair in [(0, 1e-3), (1, 1e-2)] for pair in zip(*map(sweep.runs.get, KEYS), strict=True)]]
+    pd.testing.assert_series_equal(
+        cut["test_accuracy"].sort_index(), rows.set_index("seed")["test_accuracy"].sort_index()
+    )
+    assert sweep.at("runs", rates) is cut
+    assert sweep.at("runs", pd.Series({0: math.nan})).empty
+
+
+def test_a_table_is_read_once_in_a_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    study, read = synthetic.finish(synthetic.workspace(tmp_path)), []
+    parquet = pd.read_parquet
+    monkeypatch.setattr(pd, "read_parquet", lambda path: (read.append(path), parquet(path))[1])
+    first = load_runs(study)
+    for _ in range(3):
+        load_runs(study)
+        StudyCells(study).cells(table("rothermel-table-1"))[0].values()
+    assert len(read) == len(set(read)) == 6
+    first["seed"] = 0  # a user's frame is a copy
+    assert set(load_runs(study)["seed"]) == set(range(8))
+    changed = next(path for path in read if "frozen-pretrained" in str(path))
+    os.utime(changed, ns=(0, 0))  # as another one, of the same content
+    assert len(load_runs(study)) == len(first)
+    assert len(read) == 7
+
+
+def test_status_and_provenance_of_every_sweep(study: Path) -> None:
+    table = sweeps_table(study)
+    assert list(table["status"]) == ["done"] * 6
+    assert {"device", "data_checksum", "threads", "compute_type", "wall_seconds", "git"} <= set(table.columns)
+    assert table["runs"].eq(32).all()
+    assert table["hash"].is_unique
+
+
+def test_studies_are_found_from_inside_the_workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    study = synthetic.workspace(tmp_path)
+    monkeypatch.chdir(study)
+    assert studies() == ["laptop"]
+    assert find_study("laptop") == study
+    with pytest.raises(SpecError, match=r"laptpo.*laptop"):
+        find_study("laptpo")
+
+
+def test_bad_arguments_are_named(study: Path) -> None:
+    with pytest.raises(SpecError, match=r"origin 'mine'.*auto, own, published"):
+        load_runs(study, "mine")
+    with pytest.raises(SpecError, match=r"nowhere/study\.yaml"):
+        load_runs(study.parent / "nowhere")
+
+
+@pytest.mark.parametrize(
+    ("fields", "name"),
+    [
+        ({"arm": "frozen-pretrained"}, "FP"),
+        ({"arm": "unfrozen-random", "random_init": "fixed"}, "UR fixed"),
+        ({"arm": "frozen-random", "random_gain": 2.0}, "FR x2"),
+        ({"arm": "output-pretrained"}, "output-pretrained"),
+    ],
+)
+def test_labels(fields: dict[str, Any], name: str) -> None:
+    plain = {"task": "digits", "random_init": "matched", "learning_rates": [1e-3], "seeds": [0]}
+    assert label(SweepSpec(**plain | fields)) == name
+
+
+def test_rates_are_written_as_in_the_papers() -> None:
+    assert [rate_text(rate) for rate in (1e-3, 3e-5, 0.03, 1.0, 2.5e-4)] == [
+        "1e-3",
+        "3e-5",
+        "3e-2",
+        "1e0",
+        "2.5e-4",
+    ]
+
+
+def test_importing_it_does_not_import_torch() -> None:
+    code = "import sys, fpt.claims, fpt.results, fpt.show; sys.exit('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_own_results_that_are_not_published_are_not_done_where_published_ones_are_wanted(tmp_path: Path) -> None:
+    study = synthetic.finish(synthetic.workspace(tmp_path))
+    assert set(sweeps_table(study, "published")["status"]) == {"not published"}
+    assert set(sweeps_table(study, "own")["status"]) == {"done"}
+
+
+@pytest.mark.parametrize("damage", ["another", "cut"])
+def test_tables_that_are_not_the_sweeps_own_are_refused(tmp_path: Path, damage: str) -> None:
+    study = synthetic.finish(synthetic.workspace(tmp_path))
+    first, second = sorted(path for path in study.iterdir() if path.is_dir())[:2]
+    if damage == "another":
+        shutil.copyfile(first / "runs.parquet", second / "runs.parquet")
+    else:
+        (second / "runs.parquet").write_bytes(b"")
+    with pytest.raises(DataError, match=f"{second.name}.*remove .* and run the study"):
+        load_runs(study)
+
+
+def test_every_study_is_those_with_results_and_one_that_is_asked_for(tmp_path: Path) -> None:
+    synthetic.finish(synthetic.workspace(tmp_path, "done"))
+    for name in ("planned", "other"):
+        synthetic.workspace(tmp_path, name)
+    asked = {also: [each.name for each in every_study(tmp_path, also)] for also in ("", "planned", "done")}
+    assert asked == {"": ["done"], "planned": ["done", "planned"], "done": ["done"]}
+
+
+@pytest.mark.parametrize(
+    ("spoil", "named"),
+    [
+        (lambda: Path("mine.npz").unlink(), "mine.npz"),
+        (lambda: shutil.rmtree("model"), "model"),
+        (lambda: Path("runs/mine/study.yaml").write_text("sweeps: ["), "not YAML"),
+        (lambda: Path("runs/mine/study.yaml").write_text("paper: toy2031"), "toy2031"),
+        (lambda: Path("runs/mine/study.yaml").write_bytes(b"\xff\xfe"), "UTF-8"),
+        (lambda: Path("runs/mine").rename("runs/my own study"), "my own study"),
+    ],
+)
+def test_a_study_that_cannot_be_read_is_named_and_costs_the_others_nothing(
+    spoil: Callable[[], object], named: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    synthetic.finish(synthetic.workspace(tmp_path, "good"))
+    Path("mine.npz").write_bytes(b"data")
+    Path("model").mkdir()
+    Path("model/config.json").write_text('{"model_type": "gpt2", "n_layer": 1, "n_embd": 8}')
+    Path("model/model.safetensors").write_bytes(b"weights")
+    synthetic.finish(synthetic.workspace(tmp_path, "mine", ON_FILES))
+    assert studies() == [each.name for each in every_study()] == ["good", "mine"]
+    spoil()
+    for read in (studies, lambda: [each.name for each in every_study()]):
+        with pytest.warns(UserWarning, match=named) as warned:
+            assert read() == ["good"]
+        assert len(warned) == 1
+    monkeypatch.setenv("FPT_ORIGIN", "mine")
+    with pytest.raises(SpecError, match="FPT_ORIGIN"):
+        every_study()

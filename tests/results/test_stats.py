@@ -1,0 +1,230 @@
+"""Intervals, equivalence, flipped signs and the number of seeds, on data whose answer is known."""
+
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.stats
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fpt.results.stats import (
+    Paired,
+    holm,
+    mean_interval,
+    paired,
+    partial_conjunction,
+    seeds_for_half_width,
+    seeds_needed,
+    sem,
+)
+
+
+def series(values: list[float], seeds: range | None = None) -> "pd.Series[float]":
+    return pd.Series(values, index=list(seeds or range(len(values))), dtype=float)
+
+
+def test_a_paired_interval_is_the_textbook_one() -> None:
+    # differences 1, 2, 3 points: mean 2, standard deviation 1, t(0.975, 2) = 4.3027
+    test = paired(series([0.51, 0.62, 0.73]), series([0.50, 0.60, 0.70]))
+    assert (test.n, round(test.mean, 9), round(test.sd, 9)) == (3, 0.02, 0.01)
+    half = 4.302653 * 0.01 / math.sqrt(3)
+    assert test.low == pytest.approx(0.02 - half, abs=1e-7)
+    assert test.high == pytest.approx(0.02 + half, abs=1e-7)
+    assert 0.05 < test.p < 0.1
+    assert sorted(round(d, 4) for d in test.differences) == [0.01, 0.02, 0.03]
+
+
+def test_seeds_are_paired_by_value_not_by_place() -> None:
+    first, second = series([0.9, 0.8, 0.7], range(3)), series([0.7, 0.8, 0.9], range(3))
+    assert paired(first, second.iloc[::-1]).mean == pytest.approx(paired(first, second).mean)
+    assert paired(first, second[::-1].set_axis([0, 1, 2])).mean == pytest.approx(0.0)
+
+
+def test_a_missing_seed_and_a_nan_leave_their_pair_out() -> None:
+    first = series([0.9, 0.8, 0.7, 0.6], range(4))
+    second = series([0.8, math.nan, 0.6, 0.5, 0.1], range(5))
+    test = paired(first, second)
+    assert test.n == 3
+    assert test.mean == pytest.approx(0.1)
+
+
+@pytest.mark.parametrize("pairs", [0, 1, 2])
+def test_too_few_pairs_give_no_interval(pairs: int) -> None:
+    test = paired(series([0.9] * pairs), series([0.1] * pairs))
+    assert test.n == pairs
+    assert math.isnan(test.low)
+    assert test.p == test.above(0) == test.below(0) == 1.0
+
+
+@pytest.mark.parametrize("pairs", [3, 5, 8])
+def test_without_spread_the_signs_are_flipped(pairs: int) -> None:
+    apart = paired(series([1.0] * pairs), series([0.5] * pairs))
+    assert apart.exact
+    assert (apart.mean, apart.sd) == (0.5, 0.0)
+    assert apart.above(0) == pytest.approx(1 / 2**pairs)  # all of the signs one way
+    assert apart.p == pytest.approx(2 / 2**pairs)
+    assert apart.below(0) == 1.0
+    assert math.isnan(apart.low)
+    same = paired(series([1.0] * pairs), series([1.0] * pairs))
+    assert same.p == 1.0
+    assert max(same.above(-0.01), same.below(0.01)) == pytest.approx(1 / 2**pairs)
+
+
+def test_flipped_signs_by_hand() -> None:
+    test = paired(series([0.5, 0.2, -0.1]), series([0.0, 0.0, 0.0]), exact=True)
+    # sums of the eight choices of signs: 0.8, 0.6, 0.4, 0.2 and their negatives; 0.6 is the second largest
+    assert test.above(0) == pytest.approx(2 / 8)
+    assert test.p == pytest.approx(4 / 8)
+
+
+@pytest.mark.parametrize("pairs", [15, 16])
+def test_the_signs_of_up_to_16_pairs_are_all_flipped(pairs: int) -> None:
+    test = paired(series([0.1] * pairs), series([0.0] * pairs))
+    assert test.above(0) == 2.0**-pairs  # no p-value from drawn flips is an inverse power of two
+
+
+def test_of_more_pairs_a_bounded_number_of_signs_is_flipped_the_same_each_time() -> None:
+    apart = paired(series([0.1] * 20), series([0.0] * 20))
+    assert 1 <= apart.above(0) * (2**16 + 1) <= 3  # 2**-20 if all were flipped, which takes more than a gigabyte
+    values = series([0.3, 0.2, -0.2, -0.1] * 5)
+    test, again = (paired(values, 0 * values, exact=True) for _ in range(2))
+    assert test.above(0) == again.above(0)
+    # The sum is 1, of variance 20 * 0.045 under the null and in steps of 0.2: half a step for continuity.
+    assert test.above(0) == pytest.approx(scipy.stats.norm.sf((1 - 0.1) / math.sqrt(0.9)), abs=0.01)
+    assert test.above(0) + test.below(0) > 1  # what was found counts on both sides
+
+
+def test_the_interval_excludes_what_the_tests_exclude() -> None:
+    test = paired(series([0.51, 0.62, 0.73, 0.6]), series([0.50, 0.60, 0.70, 0.59]))
+    for limit in (test.low - 1e-6, test.low + 1e-6, test.high - 1e-6, test.high + 1e-6):
+        inside = test.low < limit < test.high
+        assert (2 * min(test.above(limit), test.below(limit)) > 0.05) == inside
+    assert (test.above(-math.inf), test.above(math.inf)) == (0.0, 1.0)
+    assert (test.below(-math.inf), test.below(math.inf)) == (1.0, 0.0)
+
+
+def test_equivalence_agrees_with_statsmodels() -> None:
+    from statsmodels.stats.weightstats import ttost_paired
+
+    rng = np.random.default_rng(0)
+    first, second = rng.uniform(0.8, 0.9, 8), rng.uniform(0.8, 0.9, 8)
+    test = paired(series(list(first)), series(list(second)))
+    assert max(test.above(-0.01), test.below(0.01)) == pytest.approx(ttost_paired(first, second, -0.01, 0.01)[0])
+
+
+def test_partial_conjunction_by_hand() -> None:
+    p_values = [0.9, 0.01, 0.02]
+    assert partial_conjunction(p_values, 1) == pytest.approx(0.03)  # Bonferroni
+    assert partial_conjunction(p_values, 2) == pytest.approx(0.04)
+    assert partial_conjunction(p_values, 3) == pytest.approx(0.9)  # all of them: the largest
+
+
+@given(st.floats(0.001, 0.5), st.floats(0.001, 0.2))
+@settings(max_examples=30)
+def test_more_noise_needs_more_seeds(difference: float, sd: float) -> None:
+    few, many = seeds_needed(difference, sd), seeds_needed(difference, 2 * sd)
+    assert few is None or few >= 3
+    assert many is None or few is not None
+    assert few is None or many is None or many >= few
+
+
+def test_seeds_needed_agrees_with_the_power_of_a_paired_t_test() -> None:
+    from statsmodels.stats.power import TTestPower
+
+    expected = math.ceil(TTestPower().solve_power(effect_size=0.8, alpha=0.05, power=0.8))
+    assert seeds_needed(0.008, 0.01) == expected
+    assert seeds_needed(1e-6, 0.1) is None  # more than 1,000
+    assert seeds_needed(0.1, 0.0) == 3
+
+
+@given(st.floats(0.001, 0.1), st.floats(0, 0.004))
+@settings(max_examples=30)
+def test_seeds_for_a_half_width_are_the_fewest(sd: float, noise: float) -> None:
+    def half_width(n: int) -> float:
+        return scipy.stats.t.ppf(0.975, n - 1) * math.sqrt(sd**2 / n + noise**2)
+
+    found = seeds_for_half_width(0.01, sd, noise**2)
+    if found is None:
+        assert half_width(1000) > 0.01
+    else:
+        assert half_width(found) <= 0.01 * (1 + 1e-9)
+        assert found == 3 or half_width(found - 1) > 0.01 * (1 - 1e-9)
+    assert seeds_for_half_width(0.01, sd, 0.01**2) is None  # the test set alone gives 1.96 points
+
+
+def test_one_arm_alone() -> None:
+    assert mean_interval(series([0.5, 0.5])) == (0.5, 0.5, 0.5)
+    assert mean_interval(series([0.5, 0.5]), 1e-4)[1] < 0.5  # equal scores on one test set still have its noise
+    mean, low, high = mean_interval(series([0.4, 0.5, 0.6, math.nan]))
+    assert mean == pytest.approx(0.5)
+    assert low == pytest.approx(0.5 - 4.302653 * 0.1 / math.sqrt(3), abs=1e-6)
+    assert high > mean
+    assert math.isnan(mean_interval(series([]))[0])
+    assert math.isnan(mean_interval(series([0.5]))[1])
+    assert sem(series([0.4, 0.5, 0.6])) == pytest.approx(0.1 / math.sqrt(3))
+    assert math.isnan(sem(series([0.4])))
+
+
+def test_the_default_has_no_numbers() -> None:
+    assert Paired(0).differences == ()
+
+
+def over_test_sets(noise: bool, sets: int = 400, images: int = 400, seeds: int = 8) -> float:
+    """How often the interval holds the difference of two equal models, over test sets drawn anew: each seed of a model
+    answers an image as most seeds of it do with 90%, and all seeds are scored on the same images."""
+    rng, held = np.random.default_rng(0), 0
+    for _ in range(sets):
+        usual = rng.random((2, images)) < 0.8  # what each model answers rightly, whatever the seed
+        flips = rng.random((2, seeds, images)) < 0.1
+        scores = (usual[:, None, :] ^ flips).mean(axis=2)
+        p = scores.mean(axis=1)
+        added = float((p * (1 - p)).sum() / images) if noise else 0.0
+        test = paired(series(list(scores[0])), series(list(scores[1])), noise=added)
+        held += test.low < 0 < test.high
+    return held / sets
+
+
+def test_a_fixed_test_set_is_part_of_the_interval() -> None:
+    assert over_test_sets(noise=False) < 0.7
+    assert over_test_sets(noise=True) > 0.94  # conservative: p (1 - p) counts the spread between seeds again
+
+
+def test_noise_widens_intervals_and_p_values_alike() -> None:
+    first, second = series([0.51, 0.62, 0.73, 0.6]), series([0.50, 0.60, 0.70, 0.59])
+    plain, noisy = paired(first, second), paired(first, second, noise=0.02**2)
+    assert noisy.high - noisy.low > plain.high - plain.low
+    assert plain.above(0) < noisy.above(0) < 0.5
+    for limit in (noisy.low - 1e-6, noisy.low + 1e-6, noisy.high - 1e-6, noisy.high + 1e-6):
+        assert (2 * min(noisy.above(limit), noisy.below(limit)) > 0.05) == (noisy.low < limit < noisy.high)
+    much = paired(first, second, noise=1.0)  # beside which the seeds do not count
+    assert (much.high - much.low) / 2 == pytest.approx(3.182446, abs=1e-3)  # t(0.975, 3)
+
+
+def test_flipped_signs_are_never_surer_than_the_noise_allows() -> None:
+    apart = [series([1.0] * 8), series([0.9] * 8)]
+    assert paired(*apart).above(0) == pytest.approx(1 / 2**8)
+    assert paired(*apart, noise=0.1**2).above(0) == pytest.approx(0.1587, abs=1e-4)  # one standard deviation
+
+
+def test_the_noise_of_the_test_set_sets_a_limit_to_what_seeds_can_show() -> None:
+    needed = seeds_needed(0.01, 0.01)
+    assert needed is not None
+    assert (seeds_needed(0.01, 0.01, noise=0.001**2) or 0) > needed
+    assert seeds_needed(0.01, 0.01, noise=0.01**2) is None
+
+
+def test_one_arm_on_a_fixed_test_set() -> None:
+    mean, low, high = mean_interval(series([0.4, 0.5, 0.6]), noise=0.05**2)
+    half = 4.302653 * math.sqrt(0.1**2 / 3 + 0.05**2)
+    assert (mean, low, high) == pytest.approx((0.5, 0.5 - half, 0.5 + half), abs=1e-6)
+
+
+def test_holm_agrees_with_statsmodels() -> None:
+    from statsmodels.stats.multitest import multipletests
+
+    p_values = [0.01, 0.04, 0.03, 0.005, 0.04, 0.9]
+    assert holm(p_values) == pytest.approx(multipletests(p_values, method="holm")[1])
+    assert holm([0.6, 0.7]) == [1.0, 1.0]
+    assert holm([]) == []

@@ -1,0 +1,153 @@
+"""What the explorer shows, as its script reads it: the numbers of the tables, and valid HTML around them."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import synthetic
+from bs4 import BeautifulSoup
+
+from fpt.claims.planes import crossing_of, plane_table, plane_tests
+from fpt.results import StudyCells
+from fpt.results.cells import Cell
+from fpt.results.runs import rate_text
+from fpt.results.stats import SIGNIFICANCE, sem
+from fpt.show import explorer, setups
+from fpt.show.explore import ALONE, OPEN, SURE
+from fpt.show.numbers import interval, points
+
+
+@pytest.fixture(scope="module")
+def arms(study: Path) -> dict[str, Cell]:
+    (found,) = setups([StudyCells(study)]).values()
+    return found
+
+
+@pytest.fixture(scope="module")
+def page(study: Path) -> BeautifulSoup:
+    return BeautifulSoup(explorer(setups([StudyCells(study)]))._repr_html_(), "html.parser")
+
+
+@pytest.fixture(scope="module")
+def setup(page: BeautifulSoup) -> dict[str, Any]:
+    (found,) = json.loads(page.select_one(".fpt-explorer script[type='application/json']").string)  # type: ignore
+    return found  # type: ignore[no-any-return]
+
+
+def test_there_is_a_setup_with_its_arms_pairs_rates_and_budgets(setup: dict[str, Any]) -> None:
+    assert (setup["task"], setup["model"]) == ("Digits", "tiny-lm (laptop)")
+    assert setup["about"] == "Study laptop, own results, 8 seeds."
+    assert list(setup["arms"]) == ["FP", "FR", "UP", "UR"]
+    assert setup["pairs"][0]["arms"] == ["FP", "UP"]
+    assert len(setup["pairs"]) == 6
+    assert setup["rates"] == ["1e-4", "1e-3", "1e-2", "1e-1"]
+    assert setup["budgets"] == sorted(setup["budgets"])
+
+
+def test_points_are_means_with_their_standard_errors(setup: dict[str, Any], arms: dict[str, Cell]) -> None:
+    for arm, cell in arms.items():
+        for budget in cell.budgets:
+            for rate in cell.rates:
+                values = cell.values(rate, budget)
+                mean, error, words = setup["arms"][arm]["points"][str(budget)][rate_text(rate)]
+                assert mean == pytest.approx(100 * values.mean(), abs=0.005)
+                assert error == pytest.approx(100 * sem(values), abs=0.005)
+                assert words == f"{100 * values.mean():.1f} ± {100 * sem(values):.1f}"
+
+
+def test_the_plane_and_the_tuned_differences_are_those_of_the_tables(
+    setup: dict[str, Any], arms: dict[str, Cell]
+) -> None:
+    looks = set()
+    for pair in setup["pairs"]:
+        first, second = (arms[arm] for arm in pair["arms"])
+        tests, found = plane_tests(first, second), crossing_of(first, second)
+        assert sum(map(len, pair["plane"].values())) == len(tests)
+        for row, test in zip(plane_table(tests).itertuples(), tests.values(), strict=True):
+            mean, text, around, look = pair["plane"][str(row.budget)][rate_text(row.rate)]
+            assert mean == pytest.approx(100 * row.mean, abs=0.005)
+            assert (text, around) == (points(test.mean), interval(test))
+            assert (look == SURE, look == OPEN) == (row.corrected < SIGNIFICANCE, row.band)
+            looks.add(look)
+        for budget, test in found.tests.items():
+            *numbers, sign = pair["tuned"][str(budget)]
+            assert numbers == [points(test.mean), interval(test)]
+            alone = found.signs[budget] == "0" and (test.low > 0 or test.high < 0)
+            assert sign == (ALONE if alone else found.signs[budget])
+    assert SURE in looks
+    assert looks - {SURE}, "nothing is unsure"
+
+
+PLAIN = """
+name: mine
+defaults: {compute_type: float32, learning_rates: [1e-3, 1e-2], seeds: [0, 1, 2]}
+sweeps:
+"""
+PAIR = "arm: [frozen-pretrained, unfrozen-pretrained]"
+CROSSED = f"{PLAIN}  - {{task: bit-xor, task_options: [{{length: 5}}, {{length: 16}}], {PAIR}}}"
+LONGER = f"""{PLAIN}
+  - {{task: digits, {PAIR}, steps: [100, 400]}}
+  - {{task: digits, arm: unfrozen-random, steps: 400, batch_size: 16}}
+"""
+
+
+def made(folder: Path, text: str) -> dict[str, dict[str, Cell]]:
+    return setups([StudyCells(synthetic.finish(synthetic.workspace(folder, "mine", text)))])
+
+
+def test_what_is_not_the_same_task_is_another_setup(tmp_path: Path) -> None:
+    found = made(tmp_path, CROSSED)
+    assert list(found) == ["Bit XOR, length 5 (mine)", "Bit XOR, length 16 (mine)"]
+    for length, cells in zip((5, 16), found.values(), strict=True):
+        assert list(cells) == ["FP", "UP"]
+        assert {cell.spec.task_options["length"] for cell in cells.values() if cell.spec} == {length}
+    shown = json.loads(BeautifulSoup(explorer(found)._repr_html_(), "html.parser").select_one("script").string)  # type: ignore
+    assert {(each["task"], each["model"]) for each in shown} == {
+        ("Bit XOR", "tiny-lm, length 5 (mine)"), ("Bit XOR", "tiny-lm, length 16 (mine)"),
+    }  # fmt: skip
+
+
+def test_own_data_in_the_place_of_a_papers_task_have_no_baseline(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("mine.npz").write_bytes(b"data")
+    found = made(tmp_path, synthetic.STUDY.replace("task: digits", "task: 'npz:mine.npz'"))
+    assert list(found) == ["npz:mine.npz (mine)"]
+    (shown,) = json.loads(BeautifulSoup(explorer(found)._repr_html_(), "html.parser").select_one("script").string)  # type: ignore
+    assert (shown["floor"], list(shown["arms"])) == (None, ["FP", "FR", "UP", "UR"])
+    assert all(pair["plane"] for pair in shown["pairs"])
+
+
+def test_what_was_not_trained_alike_is_not_compared(tmp_path: Path) -> None:
+    found = made(tmp_path, LONGER)
+    assert {name: list(cells) for name, cells in found.items()} == {
+        "Digits, steps 100 (mine)": ["FP", "UP"], "Digits, steps 400 (mine)": ["FP", "UP"],
+    }  # fmt: skip
+    for steps, cells in zip((100, 400), found.values(), strict=True):
+        assert {cell.spec.steps for cell in cells.values() if cell.spec} == {steps}
+
+
+def test_too_few_seeds_are_no_comparison(tmp_path: Path) -> None:
+    study = synthetic.workspace(tmp_path, study=synthetic.STUDY.replace("[0, 1, 2, 3, 4, 5, 6, 7]", "[0, 1]"))
+    html = BeautifulSoup(explorer(setups([StudyCells(synthetic.finish(study))]))._repr_html_(), "html.parser")
+    (shown,) = json.loads(html.select_one("script").string)  # type: ignore
+    assert [(pair["plane"], pair["tuned"]) for pair in shown["pairs"]] == [({}, {})] * 6
+    assert all(line for arm in shown["arms"].values() for line in arm["points"].values())
+
+
+def test_a_figure_stands_by_for_print(page: BeautifulSoup) -> None:
+    (image,) = page.select(".fpt-still figure.fpt [role=img]")
+    assert "frozen pretrained minus unfrozen pretrained" in str(image["aria-label"])
+
+
+def test_nothing_in_the_data_ends_its_element(study: Path) -> None:
+    named = {f"{name} </script>": cells for name, cells in setups([StudyCells(study)]).items()}
+    html = explorer(named)._repr_html_()
+    assert html.count("</script>") == 1
+    assert "\\u003c/script>" in html
+
+
+def test_without_results_the_page_says_so() -> None:
+    assert explorer({})._repr_html_() == "<p>Nothing was run yet.</p>"

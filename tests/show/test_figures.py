@@ -1,0 +1,246 @@
+"""Figures: what they draw agrees with the runs, and each describes itself."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pandas as pd
+import pytest
+import synthetic
+from made_cells import Made, cell, paper
+from matplotlib.collections import QuadMesh
+from seaborn.utils import relative_luminance
+
+from fpt.claims.planes import plane_table, plane_tests
+from fpt.papers import table
+from fpt.results import StudyCells, load_runs
+from fpt.results.baselines import floor
+from fpt.results.cells import Cell
+from fpt.show import budget_figure, crossing_figure, learning_rate_figure, plane_figure, text
+from fpt.show.html import Picture
+from fpt.show.plot import Plot, runs_of
+from fpt.show.strips import attention_figure, strip_figure
+from fpt.sweeps import SweepSpec
+
+Maker = Callable[[Path], Plot]
+
+
+def _arms(study: Path, *rows: str) -> list[Cell]:
+    return [text.arms(StudyCells(study), "digits")[row] for row in rows]
+
+
+FIGURES: dict[str, Maker] = {
+    "learning rate": lambda study: learning_rate_figure(load_runs(study)),
+    "budget": lambda study: budget_figure(text.arms(StudyCells(study), "digits")),
+    "plane": lambda study: plane_figure(*_arms(study, "FP", "UP")),
+    "crossing": lambda study: crossing_figure(*_arms(study, "UP", "FP")),
+}
+
+
+def test_the_best_trivial_strategy_is_a_dotted_line(study: Path) -> None:
+    axes, *_ = learning_rate_figure(load_runs(study)).axes
+    (line,) = [line for line in axes.lines if line.get_label() == "trivial baseline"]
+    assert set(line.get_ydata()) == {100 * floor("digits")}
+
+
+@pytest.mark.parametrize("name", FIGURES)
+@pytest.mark.parametrize("complete", [True, False])
+def test_figures_describe_themselves_with_and_without_results(
+    name: str, complete: bool, study: Path, tmp_path: Path
+) -> None:
+    figure = FIGURES[name](study if complete else synthetic.workspace(tmp_path))
+    assert "<svg " in Picture(figure, "What to see.")._repr_html_()
+    assert ("frozen pretrained" in figure.get_label(), "no results" in figure.get_label()) == (complete, not complete)
+
+
+def test_one_learning_rate_has_a_figure_without_a_warning(runs: pd.DataFrame) -> None:
+    arm = runs[runs["label"] == runs["label"].iloc[0]]
+    one = arm[arm["learning_rate"] == arm["selected_rate"]]
+    assert one["learning_rate"].nunique() == 1
+    low, high = learning_rate_figure(one).axes[0].get_xlim()
+    assert low < one["learning_rate"].iloc[0] < high
+
+
+def test_the_runs_of_one_sweep_have_a_figure(study: Path) -> None:
+    """As the notebook of a sweep draws it."""
+    (sweep, *_) = StudyCells(study).results.values()
+    assert learning_rate_figure(sweep.tidy("runs")).axes[0].get_title() == "Digits"
+
+
+def test_panels_of_several_backbones_name_them(runs: pd.DataFrame) -> None:
+    both = pd.concat([runs, runs.assign(backbone="lstm", setup="other")])
+    titles = [axes.get_title() for axes in learning_rate_figure(both).axes if axes.get_visible()]
+    assert titles == ["Digits (tiny-lm)", "Digits (lstm)"]
+
+
+def test_the_learning_rate_figure_shows_every_run(runs: pd.DataFrame) -> None:
+    axes = learning_rate_figure(runs).axes[0]
+    drawn = sum(len(collection.get_offsets()) for collection in axes.collections)
+    assert drawn == len(runs)
+    assert axes.get_xscale() == "log"
+    outlined = [c for c in axes.collections if (c.get_edgecolor()[:, :3] == 0).all() and len(c.get_offsets())]
+    assert sum(len(c.get_offsets()) for c in outlined) == runs["selected"].sum() == 6 * 8  # a run a seed of each sweep
+
+
+def test_diverged_runs_are_marked_not_dropped(tmp_path: Path) -> None:
+    def cliff(spec: SweepSpec, rate: float, seed: int) -> float:
+        return float("nan") if rate == 1e-1 and spec.trainable == "all" else synthetic.accuracy(spec, rate, seed)
+
+    runs = load_runs(synthetic.finish(synthetic.workspace(tmp_path), accuracy=cliff))
+    figure = learning_rate_figure(runs)
+    assert sum(len(c.get_offsets()) for c in figure.axes[0].collections) == len(runs)
+    assert "24 of 192 runs diverged" in figure.get_label()  # 3 unfrozen sweeps, 8 seeds each
+
+
+def test_every_run_of_an_arm_may_diverge(tmp_path: Path) -> None:
+    def never(spec: SweepSpec, rate: float, seed: int) -> float:
+        return float("nan") if spec.trainable == "all" else synthetic.accuracy(spec, rate, seed)
+
+    study = synthetic.finish(synthetic.workspace(tmp_path), accuracy=never)
+    assert "unfrozen random: no rate was eligible, 10.0% at 1e-4" in learning_rate_figure(
+        load_runs(study)
+    ).get_label().replace("digits, ", "")  # chance
+    assert "Digits, frozen pretrained: " in budget_figure(text.arms(StudyCells(study), "digits")).get_label()
+
+
+def test_the_budget_figure_shows_what_is_tuned_at_each_budget(study: Path) -> None:
+    arms = text.arms(StudyCells(study), "digits")
+    figure = budget_figure(arms, arms)
+    assert len([axes for axes in figure.axes if axes.get_visible()]) == 2
+    tested = {budget: 100 * arms["UP"].values(budget=budget).mean() for budget in arms["UP"].budgets}
+    line = ", ".join(f"{mean:.1f}% after {budget}" for budget, mean in tested.items())
+    assert f"Digits, unfrozen pretrained: {line} steps" in figure.get_label()
+
+
+def test_the_plane_shows_every_place_with_its_marks(study: Path) -> None:
+    first, second = _arms(study, "FP", "UP")
+    figure, table = plane_figure(first, second), plane_table(plane_tests(first, second))
+    axes = figure.axes[0]
+    assert [label.get_text() for label in axes.get_yticklabels()] == ["1e-1", "1e-2", "1e-3", "1e-4"]
+    assert [label.get_text() for label in axes.get_xticklabels()] == ["12", "25", "50", "100", "200", "400"]
+    assert len(axes.texts) == len(table) == 24
+    starred = [each for each in axes.texts if each.get_text().endswith("*")]
+    assert len(starred) == (table["corrected"] < 0.05).sum()
+    assert {each.get_fontweight() for each in starred} == {"bold"}
+    hatched = [each for each in axes.collections if each.get_hatch()]
+    assert len(hatched) == table["band"].sum()
+    at_the_end = table[(table["rate"] == 1e-2) & (table["budget"] == 400)].iloc[0]
+    assert f"at rate 1e-2: {axes.texts[6].get_text()}" in figure.get_label()
+    assert axes.texts[11].get_text() == f"{100 * at_the_end['mean']:+.1f}*"
+
+
+def test_a_heavy_line_where_the_winner_changes_between_two_budgets(tmp_path: Path) -> None:
+    """At 1e-3 the unfrozen arm is made to trail until half of the steps, and to lead from then on."""
+    study = synthetic.finish(synthetic.workspace(tmp_path))
+    for path in study.glob("digits.unfrozen-pretrained*/curves.parquet"):
+        curves = pd.read_parquet(path)
+        early = curves["step"] < 300
+        curves["test_accuracy"] = curves["test_accuracy"].where(~early, curves["test_accuracy"] / 2)
+        synthetic.rewrite(path, curves)
+    figure = plane_figure(*_arms(study, "FP", "UP"))
+    lines = [line.get_xydata().tolist() for line in figure.axes[0].lines]
+    assert lines == [[[5.0, 2.0], [5.0, 3.0]]]  # between 200 and 400 steps, in the third row from the top
+    words = str(crossing_figure(*_arms(study, "UP", "FP")).get_label())
+    assert words.endswith("Unfrozen pretrained: overtakes between 200 and 400 steps.")
+
+
+def test_the_crossing_shows_every_seed_and_a_sign_a_budget(study: Path) -> None:
+    figure = crossing_figure(*_arms(study, "UP", "FP"))
+    right = figure.axes[1]
+    assert [each.get_text() for each in right.texts] == ["+"] * 6
+    dots = [line for line in right.lines if line.get_marker() == "."]
+    assert [len(line.get_xdata()) for line in dots] == [8] * 6
+    assert "Unfrozen pretrained: ahead at 12, 25, 50, 100, 200, 400 steps." in figure.get_label()
+
+
+def test_strips_have_a_panel_a_task_and_a_dot_a_seed(study: Path) -> None:
+    arms = text.arms(StudyCells(study), "digits")
+    other = replace(arms["UR"], task="bit-xor")
+    figure = strip_figure([arms["FP"], arms["FR"], other], "points")
+    assert [axes.get_title() for axes in figure.axes] == ["Digits", "Bit XOR"]
+    rows = [[label.get_text() for label in axes.get_yticklabels()] for axes in figure.axes]
+    assert rows == [["Frozen Pretrained", "Frozen Random"], ["Unfrozen Random"]]
+    tuned = 100 * arms["FP"].values().mean()
+    assert f"Digits, Frozen Pretrained, tuned: {tuned:.1f}" in figure.get_label()
+    drawn = [sum(len(dots.get_offsets()) for dots in axes.collections) for axes in figure.axes]
+    assert drawn == [2 * 2 * 8, 2 * 8]
+    assert figure.data is not None
+    assert len(figure.data) == sum(drawn)
+
+
+def test_a_long_name_of_a_row_goes_on_in_the_next_line(study: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    cells = list(text.arms(StudyCells(study), "digits").values())
+    monkeypatch.setattr(Cell, "label", property(lambda cell: f"{cell.row}, residual connections and positions"))
+    (axes,) = [axes for axes in strip_figure(cells, "points").axes if axes.get_visible()]
+    names = [label.get_text() for label in axes.get_yticklabels()]
+    assert [name.replace("\n", " ") for name in names] == [cell.label for cell in cells]
+    assert max(len(line) for name in names for line in name.splitlines()) <= 28
+
+
+def test_the_goal_of_steps_is_a_line(study: Path) -> None:
+    cells = StudyCells(study).by_task(table("rothermel-table-2"))["digits"]
+    (axes,) = [axes for axes in budget_figure(cells).axes if axes.get_visible()]
+    (goal,) = [line for line in axes.lines if line.get_linestyle() == ":"]
+    assert goal.get_ydata()[0] == pytest.approx(100 * cells["FP"].values().mean())
+
+
+def test_attention_maps_share_one_scale(monkeypatch: pytest.MonkeyPatch) -> None:
+    toy = paper(["a", "b"], "attention")
+    monkeypatch.setattr("fpt.papers.papers", lambda: {"toy": toy})
+    made = {"a": Made(attention=(50, 30, 33)), "b": Made(attention=(10, 10, 33))}
+    figure = attention_figure([cell(toy.tables["toy-table"], *each) for each in made.items()], "words")
+    meshes = [axes.collections[0] for axes in figure.axes[:2]]
+    (low, high), other = (mesh.get_clim() for mesh in meshes)
+    assert (low, high) == other
+    assert low == 0
+    assert high == pytest.approx(0.9, abs=0.02)  # what row b leaves to the token that it does not need
+    assert len(figure.axes[0].collections[1].get_offsets()) == 1
+    assert figure.data is not None
+    assert set(figure.data["row"]) == {"a", "b"}
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_figures_have_their_data_and_the_runs_behind_them(name: str, study: Path) -> None:
+    figure = FIGURES[name](study)
+    assert figure.function == name.replace(" ", "_") + "_figure"
+    assert figure.data is not None
+    assert figure.runs is not None
+    arms = {"learning rate": 6, "budget": 4, "plane": 2, "crossing": 2}[name]
+    assert len(figure.runs) == arms * 4 * 8  # rates x seeds
+    assert set(figure.runs["study"]) == {"laptop"}
+    assert set(figure.runs["commit"]) == {"00000000"}
+
+
+def test_the_data_are_what_is_drawn(study: Path) -> None:
+    arms = text.arms(StudyCells(study), "digits")
+    by_budget = budget_figure(arms).data
+    assert by_budget is not None
+    last = by_budget[(by_budget["arm"] == "unfrozen pretrained") & (by_budget["budget"] == 400)].iloc[0]
+    assert last["accuracy"] == pytest.approx(100 * arms["UP"].values().mean())
+    assert last["low"] < last["accuracy"] < last["high"]
+    plane, tests = plane_figure(arms["FP"], arms["UP"]).data, plane_tests(arms["FP"], arms["UP"])
+    assert plane is not None
+    assert len(plane) == len(tests)
+    assert dict(zip(zip(plane["rate"], plane["budget"], strict=True), plane["mean"], strict=True)) == pytest.approx(
+        {place: 100 * test.mean for place, test in tests.items()}
+    )
+    both = crossing_figure(arms["UP"], arms["FP"]).data
+    assert both is not None
+    pairs = both[both["pair"].notna() & (both["budget"] == 400)]
+    expected = 100 * (arms["UP"].values() - arms["FP"].values())
+    assert sorted(pairs["points"]) == pytest.approx(sorted(expected))
+
+
+def test_runs_behind_cells_are_counted_once(study: Path, tmp_path: Path) -> None:
+    arms = text.arms(StudyCells(study), "digits")
+    assert len(runs_of([arms["FP"], arms["FP"]])) == len(arms["FP"].tables.runs)  # type: ignore[union-attr]
+    assert runs_of(text.arms(StudyCells(synthetic.workspace(tmp_path)), "digits").values()).empty
+
+
+def test_text_on_colours_can_be_read(study: Path) -> None:
+    """At least 4.5:1, by WCAG's formula."""
+    axes = plane_figure(*_arms(study, "FP", "UP")).axes[0]
+    (mesh,) = [each for each in axes.collections if isinstance(each, QuadMesh)]
+    light = [sorted(map(relative_luminance, pair)) for pair in
+             zip((text.get_color() for text in axes.texts), mesh.get_facecolor(), strict=True)]  # fmt: skip
+    assert min((high + 0.05) / (low + 0.05) for low, high in light) >= 4.4

@@ -1,0 +1,147 @@
+"""A study on a page of its own: whatever its data, its model and what of it was run."""
+
+import json
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+import synthetic
+from bs4 import BeautifulSoup
+from safetensors.numpy import save_file
+
+from fpt.errors import DataError, SpecError
+from fpt.results import StudyCells, every_study, load_runs
+from fpt.results.stats import paired
+from fpt.show import report, summary
+from fpt.show.numbers import interval, points
+from fpt.show.report_page import pairs_table
+
+OWN = """
+name: My <own> study
+defaults: {steps: 400, learning_rates: [1e-4, 1e-3, 1e-2], seeds: [0, 1, 2, 3], compute_type: float32}
+sweeps:
+  - {task: "npz:mine.npz", backbone: "hub:models/mine", arm: [frozen-pretrained, unfrozen-random]}
+"""
+ONE = OWN.replace("[frozen-pretrained, unfrozen-random]", "frozen-pretrained").replace('"npz:mine.npz"', "digits")
+CONFIG = {
+    "model_type": "llama", "hidden_size": 16, "intermediate_size": 32, "num_hidden_layers": 1,
+    "num_attention_heads": 2, "max_position_embeddings": 64,
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def page(study: Path) -> BeautifulSoup:
+    return BeautifulSoup(report(StudyCells(study)), "html.parser")
+
+
+@pytest.fixture
+def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A workspace with data and a model of the reader's, as its working directory."""
+    monkeypatch.chdir(tmp_path)
+    images, labels = np.zeros((20, 8, 8), np.uint8), np.arange(20) % 2
+    np.savez("mine.npz", x_train=images, y_train=labels, x_test=images, y_test=labels)
+    (tmp_path / "models/mine").mkdir(parents=True)
+    (tmp_path / "models/mine/config.json").write_text(json.dumps(CONFIG))
+    save_file({"norm.weight": np.ones(16, np.float32)}, tmp_path / "models/mine/model.safetensors")
+    return tmp_path
+
+
+def headings(page: BeautifulSoup) -> list[str]:
+    return [each.get_text() for each in page.select("h1, h2")]
+
+
+def test_the_page_has_every_part_and_needs_nothing_beside_it(page: BeautifulSoup) -> None:
+    assert headings(page) == [
+        "A made-up study", "What was run", "Accuracy over the learning rate", "Tuned",
+        "Learning rate and budget: Digits (laptop)", "Claims that this study tests", "Where this comes from",
+    ]  # fmt: skip
+    assert [each.name for each in page.select("[src], link, iframe, object")] == []
+    assert {str(link["href"]).partition(",")[0] for link in page.select("a")} == {"data:text/csv;charset=utf-8"}
+    style, script = (page.select_one(name).string or "" for name in ("style", "script"))  # type: ignore[union-attr]
+    assert not re.search(r"url\(|@import", style)
+    assert "sortable" in script
+    assert page.html is not None
+    assert page.html["lang"] == "en"
+
+
+def test_the_figures_are_those_of_the_book_with_words_and_sources(page: BeautifulSoup) -> None:
+    images = page.select("figure.fpt [role=img]")
+    assert len(images) == len(page.select("a[download]")) == 4
+    assert [small.code.get_text() for small in page.select("figcaption small") if small.code] == [
+        "learning_rate_figure", "budget_figure", "plane_figure", "crossing_figure",
+    ]  # fmt: skip
+    assert "frozen pretrained minus unfrozen pretrained" in str(images[2]["aria-label"])
+
+
+def test_claims_that_the_study_tests_have_their_verdict_and_no_others(page: BeautifulSoup) -> None:
+    listed = re.findall(r"\(([LPRX]-\d\d): ", " ".join(each.get_text() for each in page.select("li")))
+    assert {"R-01", "P-01", "P-02"} <= set(listed)
+    assert "L-22" not in listed  # attention, which was not measured
+    assert "not tested" not in " ".join(each.get_text() for each in page.select("li strong"))
+
+
+def test_tuned_differences_are_paired_by_seed(study: Path) -> None:
+    from fpt.show import setups
+
+    found = setups([StudyCells(study)])
+    rows = pairs_table(found).set_index("arms")
+    cells = found["Digits (laptop)"]
+    test = paired(cells["FP"].values(), cells["UP"].values())
+    row = rows.loc["FP - UP"]
+    assert (row["difference"], row["95% interval"], row["pairs"]) == (points(test.mean), interval(test), 8)
+    assert (row["sign"], row["steps"]) == ("-", "400")
+    assert len(rows) == 6
+
+
+def test_own_data_and_an_own_model(own: Path) -> None:
+    study = synthetic.finish(synthetic.workspace(own, "mine", OWN))
+    html = report(StudyCells(study))
+    page = BeautifulSoup(html, "html.parser")
+    assert headings(page)[0] == "My <own> study"
+    assert "Learning rate and budget: npz:mine.npz, hub:models/mine (mine)" in headings(page)
+    (plane,) = [each for each in page.select("[role=img]") if " minus " in str(each["aria-label"])[:90]][:1]
+    assert "frozen pretrained minus unfrozen random" in str(plane["aria-label"])
+    assert "nan" not in page.get_text()
+    assert str(own) not in html
+
+
+def test_own_data_and_an_own_model_are_found_from_the_pages_of_the_book(
+    own: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    study = StudyCells(synthetic.finish(synthetic.workspace(own, "mine", OWN)))
+    here = list(study.results)
+    (own / "book").mkdir()
+    monkeypatch.chdir(own / "book")
+    (found,) = every_study()
+    assert list(found.results) == here  # named by checksums of the files
+    assert len(here) == 2
+    monkeypatch.chdir(own.parent)
+    with pytest.raises(SpecError, match="no folder models/mine"):
+        load_runs(study.folder)
+
+
+def test_one_arm_has_nothing_to_be_compared_with(own: Path) -> None:
+    study = synthetic.finish(synthetic.workspace(own, "mine", ONE))
+    page = BeautifulSoup(report(StudyCells(study)), "html.parser")
+    assert not [each for each in headings(page) if each.startswith(("Tuned", "Learning rate and"))]
+    assert len(page.select("[role=img]")) == 1
+
+
+def test_runs_that_all_diverged_and_sweeps_that_are_missing(tmp_path: Path) -> None:
+    study = synthetic.workspace(tmp_path)
+    synthetic.finish(study, accuracy=lambda *_: float("nan"), skip=("frozen-random",))
+    words = BeautifulSoup(report(StudyCells(study)), "html.parser").get_text(" ")
+    assert "none eligible" in words
+    assert "of its 6 sweeps" in words
+
+
+def test_a_study_without_results_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="the study laptop has no results yet; the command fpt run laptop makes them"):
+        report(StudyCells(synthetic.workspace(tmp_path)))
+
+
+def test_no_two_rows_of_a_study_are_equal() -> None:
+    shown = summary(load_runs(Path(__file__).parents[2] / "runs" / "controls", "published"))
+    assert len(shown) > 20
+    assert not shown.duplicated(["task", "arm"]).any()
