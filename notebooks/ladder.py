@@ -3,9 +3,12 @@
 #   jupytext:
 #     cell_metadata_filter: tags,mystnb,-all
 #     formats: ipynb,py:percent
+#     notebook_metadata_filter: jupytext,kernelspec,-all
 #     text_representation:
 #       extension: .py
 #       format_name: percent
+#       format_version: '1.3'
+#       jupytext_version: 1.19.6
 #   kernelspec:
 #     display_name: Python 3 (ipykernel)
 #     language: python
@@ -57,10 +60,10 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import fpt
-from fpt.results import baseline_scores, counted
-from fpt.results.baselines import DIGITS, LINEAR, MAJORITY, OPERATOR, Score
 from fpt.files import write_json
 from fpt.papers.schema import LEVELS
+from fpt.results import baseline_scores, counted
+from fpt.results.baselines import DIGITS, LINEAR, MAJORITY, OPERATOR, Score
 from fpt.sweeps.provenance import now, software
 from fpt.tasks.listops import CLOSE, CUT, OPERATORS, evaluate
 

@@ -103,7 +103,7 @@ def write(
         "at_edge": bool(selection.ends(chosen, validation)),
         "within_one_se": selection.within_one_se(validation),
         "eligible": [float(rate) for rate in selection.eligible(validation)],
-        "test": {"drawn_by_seed": True, "size": 1797, "budget": 150, "last": 300},
+        "test": {"drawn_by_seed": False, "size": 10**9, "budget": 150, "last": 300},
         "asks": {},
         "rules": RULES,
         "fleets": [[len(grid), len(spec.seeds)]],

@@ -185,14 +185,14 @@ class Cell:
         return self._picked(plane < plane.median() - least, at, budget).astype(bool)
 
     def test_noise(self, at: str | float = TUNED, budget: int | None = None) -> float:
-        """`sampling_noise` of a test set that is the same for all seeds, in the mean of `values`."""
+        """`sampling_noise` in the mean of `values`: of a test set that seeds share, or a collection that they split."""
         if self.tables is None:
             return 0.0
         last = self.table.kind == "gap" and budget in (None, self.tables.spec.steps)
         values = self.values(at, budget)
         if last:
             values = self._picked(self.tables.plane(budget, "test_accuracy_last"), at, budget)
-        return sampling_noise(float(values.mean()), self.tables.shared_test)
+        return sampling_noise(float(values.mean()), self.tables.sampled_from)
 
     def _rates(self, at: str | float, budget: int | None) -> "pd.Series[float]":
         """The rate by seed."""

@@ -23,6 +23,7 @@ from fpt.sweeps.record import COLUMNS, read_table
 from fpt.sweeps.selection import SAME_RATE, by_seed, choices
 from fpt.sweeps.spec import GRID, SweepSpec
 from fpt.sweeps.study import Study, load_study, study_folder
+from fpt.tasks import NPZ, TASKS, entry
 from fpt.training.recipe import ATTENTION, Recipe
 
 Origin = Literal["auto", "own", "published"]
@@ -32,7 +33,8 @@ SETUP = (  # what must be equal to be compared
 )  # fmt: skip
 SPEC = ("arm", *(name for name in SweepSpec.model_fields if name not in (*GRID, "measures")))
 ADDED = (
-    "label", "name", "setup", *SPEC, "selected_rate", "at_edge", "selected", "study", "origin", "commit", "shared_test",
+    "label", "name", "setup", *SPEC, "selected_rate", "at_edge", "selected", "study", "origin", "commit",
+    "sampled_from",
 )  # fmt: skip
 TableName = Literal["runs", "attention"]
 T = TypeVar("T")
@@ -83,10 +85,16 @@ class SweepTables:
         return bool(self.result["at_edge"])
 
     @property
-    def shared_test(self) -> float:
-        """Examples of a test set that is the same for all seeds; nan where the seed draws it."""
-        test = self.result["test"]
-        return math.nan if test["drawn_by_seed"] else float(test["size"])
+    def sampled_from(self) -> float:
+        """How many examples stand for all that there could be: those of a test set that all seeds share, or of the
+        collection of which each seed tests a part. nan where every seed tests examples made for it.
+
+        Of the reader's own data only the part is known, which is the cautious reading.
+        """
+        test, task = self.result["test"], entry(self.spec.task)
+        if not test["drawn_by_seed"] or task is TASKS[NPZ]:
+            return float(test["size"])
+        return float(task.collection or math.nan)
 
     @property
     def commit(self) -> str:
@@ -126,7 +134,12 @@ class SweepTables:
         row = {name: _flat(getattr(spec, name)) for name in SPEC}
         row |= {"pretrained_by": spec.pretrained_by or "", "threshold": spec.threshold or math.nan}
         row |= {"label": label(spec), "setup": json.dumps([row[name] for name in SETUP]), "origin": self.origin}
-        row |= {"selected_rate": rate, "at_edge": self.at_edge, "commit": self.commit, "shared_test": self.shared_test}
+        row |= {
+            "selected_rate": rate,
+            "at_edge": self.at_edge,
+            "commit": self.commit,
+            "sampled_from": self.sampled_from,
+        }
         return frame.assign(**row, selected=_at_own(frame, self.choices()))
 
     def once(self, key: tuple[Any, ...], make: Callable[[], T]) -> T:
@@ -235,8 +248,8 @@ def load_runs(
     Columns: those of the parquet file (accuracies are fractions), the resolved spec, `label` (FP, FR fixed, ...),
     `name` (the label, and in brackets what else tells it apart on this task of the study), `setup` (what must be equal
     for two sweeps to be compared), `selected` (this run's rate is the tuned one of its seed: the best over the other
-    seeds), `study`, `origin` ("own" or "published"), `commit` (of the code that ran) and `shared_test` (examples of a
-    test set that is the same for all seeds; nan where the seed draws it).
+    seeds), `study`, `origin` ("own" or "published"), `commit` (of the code that ran) and `sampled_from`
+    (how many examples the test set, or the collection that the seeds split, has; nan where examples are made anew).
     "auto" takes the reader's own results when they are complete, else the published ones, else the reader's unfinished
     study; the environment variable FPT_ORIGIN replaces "auto".
 

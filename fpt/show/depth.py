@@ -59,7 +59,7 @@ def depth_figure(found: Depths) -> plot.Plot:
     for axes, (name, part) in zip(panels, shown.groupby("of", sort=False), strict=False):
         look: dict[str, Any] = {"hue": "arm", "palette": plot.HUES, "style": "arm", "markers": plot.SHAPES}
         look |= {"hue_order": arms, "style_order": arms}
-        images = next(cell.tables.shared_test for cell in found[str(name)] if cell.tables)
+        images = next(cell.tables.sampled_from for cell in found[str(name)] if cell.tables)
         look |= {"errorbar": partial(_bar, images=images), "err_style": "bars", "dashes": False}
         sns.lineplot(part, x="layers", y="accuracy", **look, ax=axes)
         axes.set(title=name, ylabel="test accuracy, tuned (%)", xticks=sorted(part["layers"].unique()))

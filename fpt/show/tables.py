@@ -31,7 +31,7 @@ def summary(runs: pd.DataFrame) -> pd.DataFrame:
                 "learning rate": chosen(tuned) or "none eligible",
                 "edge of grid": "yes" if sweep["at_edge"].any() else "",
                 "within one SE": ", ".join(map(rate_text, flat)),
-                "test accuracy (95% interval)": _spread(tuned["test_accuracy"], sweep["shared_test"].iloc[0]),
+                "test accuracy (95% interval)": _spread(tuned["test_accuracy"], sweep["sampled_from"].iloc[0]),
                 "seeds": sweep["seed"].nunique(),
                 "diverged runs": int(sweep["diverged_at"].notna().sum()),
             }

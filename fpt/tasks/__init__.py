@@ -20,6 +20,7 @@ NPZ = "npz:PATH"
 MOST = 1_000_000  # a whole-number option; more would fill the memory before anything is trained
 BRIGHTEST = 255  # pixel of 8 bits
 MOST_BITS = 100_000  # of one example of a bit task
+DIGITS = 1797  # images of scikit-learn
 MNIST = ("mnist.npz", "MNIST/raw/train-images-idx3-ubyte.gz")
 CIFAR10 = ("cifar10.npz", "cifar-10-batches-py", "cifar-10-python.tar.gz")
 LRA_LISTOPS = tuple(f"listops/basic_{part}.tsv" for part in ("train", "val", "test"))
@@ -53,6 +54,7 @@ class Entry:
     classes: int | None = None  # of one prediction; None: known from the data alone
     # of an example, by variant, or a function of the options: costs are estimated by them
     tokens: tuple[int, ...] | Callable[..., int] = ()
+    collection: int | None = None  # examples of which every seed tests another part; None: a test set, or new examples
 
     def __post_init__(self) -> None:
         if not self.variants:
@@ -72,8 +74,10 @@ class Entry:
 BOTH = ("paper", "released")  # as the paper says, and as its released code does
 
 TASKS: dict[str, Entry] = {
-    "digits": Entry("images:digits", "Handwritten digits, 8x8", classes=10, tokens=(16,)),
-    "digits-lra": Entry("images:digits_lra", "Handwritten digits, pixel by pixel", classes=10, tokens=(64,)),
+    "digits": Entry("images:digits", "Handwritten digits, 8x8", classes=10, tokens=(16,), collection=DIGITS),
+    "digits-lra": Entry(
+        "images:digits_lra", "Handwritten digits, pixel by pixel", classes=10, tokens=(64,), collection=DIGITS
+    ),
     "bit-xor": Entry(
         "bits:bit_xor", "Bit XOR", options={"strings": 2, "length": 5}, classes=2,
         tokens=lambda strings, length: strings * length,

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -128,13 +129,15 @@ def test_few_seeds_are_exploratory(seeds: int, few: bool) -> None:
     assert made(by_budget, seeds=seeds).is_exploratory == few
 
 
-def test_a_fixed_test_set_adds_noise_and_a_drawn_one_none() -> None:
+def test_the_images_that_all_seeds_share_add_noise_and_examples_made_anew_none() -> None:
     found = made(by_budget)
     assert found.test_noise(1e-2) == pytest.approx(0.51 * 0.49 / 500)
     assert found.test_noise(1e-4, 1) == pytest.approx(0.13 * 0.87 / 500)
     assert found.tables is not None
     found.tables.result["test"]["drawn_by_seed"] = True
-    assert found.test_noise(1e-2) == 0
+    assert found.test_noise(1e-2) == pytest.approx(0.51 * 0.49 / 1797)  # every seed splits the same images
+    lists = replace(found, tables=replace(found.tables, spec=found.tables.spec.model_copy(update={"task": "bit-xor"})))
+    assert lists.test_noise(1e-2) == 0
 
 
 def test_what_was_not_run_has_no_values() -> None:

@@ -41,7 +41,7 @@ def test_one_row_per_run_with_its_spec(study: Path, runs: pd.DataFrame) -> None:
     assert runs["selected"].sum() == 6 * seeds
     assert set(runs.loc[runs["selected"] & (runs["label"] == "FP"), "learning_rate"]) == {1e-2}
     assert not {"stage", "reference"} & {*runs}
-    assert runs["shared_test"].isna().all()  # the seed draws the digits that are tested
+    assert set(runs["sampled_from"]) == {10**9}
     assert not runs.duplicated(["sweep", "learning_rate", "seed"]).any()
 
 

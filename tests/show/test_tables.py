@@ -146,13 +146,13 @@ def test_three_seeds_choose_their_rate_and_are_reported(study: Path, runs: pd.Da
 
 def test_gaps_have_an_interval(study: Path) -> None:
     shown = beside_paper(table("rothermel-table-3"), StudyCells(study)).frame.set_index("row")
-    assert shown.loc["Frozen Pretrained", "Digits: training - test (95% interval)"] == "+0.0 (+0.0 to +0.0)"
+    assert shown.loc["Frozen Pretrained", "Digits: training - test (95% interval)"] == "+0.0 (-0.0 to +0.0)"
     assert shown.loc["Unfrozen Pretrained", "Digits: test"].startswith("9")
     line = across_studies(table("rothermel-table-3"), [StudyCells(study)]).frame.set_index("task and study")
     assert line.loc["MNIST (paper)", "Unfrozen Random"] == "99.9 / 98.6 / 1.3"
     train, test, difference = line.loc["Digits (laptop)", "Unfrozen Pretrained"].split(" / ")
     assert train == test == shown.loc["Unfrozen Pretrained", "Digits: test"]
-    assert difference == "+0.0 (+0.0 to +0.0)"
+    assert difference == "+0.0 (-0.0 to +0.0)"
 
 
 def test_steps_say_what_can_be_resolved(study: Path) -> None:
@@ -226,7 +226,7 @@ def test_the_rates_that_seeds_choose_for_each_other(study: Path) -> None:
 
 def test_a_fixed_test_set_widens_the_interval(study: Path) -> None:
     arm = load_runs(study).query("label == 'FP'")
-    (own,), (wider,) = (summary(arm.assign(shared_test=images)).to_dict("records") for images in (math.nan, 1000))
+    (own,), (wider,) = (summary(arm.assign(sampled_from=images)).to_dict("records") for images in (math.nan, 1000))
     spread = "test accuracy (95% interval)"
     values = arm.loc[arm["selected"], "test_accuracy"]
     mean, low, high = mean_interval(values, values.mean() * (1 - values.mean()) / 1000)

@@ -1,0 +1,232 @@
+"""Contrasts: one arm minus another in a study, as pages, findings and verdicts read them."""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from scipy import optimize
+
+from fpt.errors import SpecError, unknown
+from fpt.papers.schema import Table
+from fpt.results.baselines import known_scores
+from fpt.results.cells import TUNED, Cell, Point, compared, total
+from fpt.results.runs import find_study, load_sweeps, rate_text, same_rate
+from fpt.results.stats import MINIMUM_PAIRS, POINT, SIGNIFICANCE, Paired, mean_interval
+from fpt.sweeps.labels import labels
+from fpt.sweeps.selection import best_rate
+from fpt.sweeps.study import load_study
+
+ACCURACY = Table(title="Test accuracy", rows={})
+MINUS = "\N{MINUS SIGN}"
+COMMON = "common"  # the rate with the best mean over all seeds, the same for each of them
+
+
+@dataclass(frozen=True)
+class Contrast:
+    """One arm minus another: points of test accuracy, with a 95% interval over paired seeds.
+
+    `first`, `second`: the levels, in percent (of a difference of differences: the two leads, in points). `n`: pairs of
+    seeds. `p`: two-sided. `common`: the same with one rate for all seeds of an arm; None unless read tuned.
+    """
+
+    mean: float
+    low: float
+    high: float
+    n: int
+    first: float
+    second: float
+    p: float
+    common: "Contrast | None" = None
+
+    @property
+    def open(self) -> bool:
+        """Whether the interval holds 0."""
+        return self.low <= 0 <= self.high
+
+    @property
+    def most_lost(self) -> float:
+        """Points that the first arm loses at most ("no loss above"), by the lower end of the interval."""
+        return max(0.0, -self.low)
+
+    def __neg__(self) -> "Contrast":
+        """The second arm minus the first."""
+        common = -self.common if self.common else None
+        return Contrast(-self.mean, -self.high, -self.low, self.n, self.second, self.first, self.p, common)
+
+    @property
+    def cell(self) -> str:
+        """As a table shows it: 6.4 (3.3 to 9.5), signed where it is open."""
+        shown = [_number(each, self.open or self.mean < 0) for each in (self.mean, self.low, self.high)]
+        return f"{shown[0]} ({shown[1]} to {shown[2]})"
+
+    def __str__(self) -> str:
+        mean, interval = self.cell.split(" ", 1)
+        return f"{mean} points {interval}"
+
+
+@dataclass(frozen=True)
+class Level:
+    """The accuracy of one arm in percent, with a 95% interval over seeds. `rate`: the best one over all seeds."""
+
+    mean: float
+    low: float
+    high: float
+    n: int
+    rate: float | None
+
+    @property
+    def cell(self) -> str:
+        return f"{self.mean:.1f} ({self.low:.1f} to {self.high:.1f})"
+
+    def __str__(self) -> str:
+        return f"{self.mean:.1f}% ({self.low:.1f} to {self.high:.1f})"
+
+
+def contrast(
+    study: str,
+    first: str,
+    second: str,
+    *,
+    task: str = "",
+    at: str | float = TUNED,
+    budget: int | None = None,
+    minus: tuple[str, str] | None = None,
+    root: Path | None = None,
+) -> Contrast:
+    """The arm `first` minus the arm `second` in the published results of a study.
+
+    Arms are named as the study's tables name them: "FP", "FR (layers 1)". `task` is needed where the study has
+    several. `at`: "tuned" (each seed at the rate that is best on the other seeds) or a learning rate for both arms.
+    `budget`: gradient steps, one of those that are reported; the last one, if None. `minus`: two more arms, whose
+    difference is taken off.
+
+    Raises SpecError for a study, task, arm, rate or budget that is not there, or with fewer than three pairs of seeds.
+    """
+    arms = {name: _arm(study, name, task, root) for name in (first, second, *(minus or ()))}
+    found = _contrast(arms, first, second, at, budget, minus)
+    if at != TUNED:
+        return found
+    return Contrast(**{**vars(found), "common": _contrast(arms, first, second, COMMON, budget, minus)})
+
+
+def level(
+    study: str,
+    arm: str,
+    *,
+    task: str = "",
+    at: str | float = TUNED,
+    budget: int | None = None,
+    root: Path | None = None,
+) -> Level:
+    """The test accuracy of one arm in the published results of a study; arguments and errors as those of `contrast`."""
+    cell = _arm(study, arm, task, root)
+    values, noise = cell.values(_rate(cell, at, budget), budget), cell.test_noise(_rate(cell, at, budget), budget)
+    mean, low, high = (100 * each for each in mean_interval(values, noise))
+    return Level(mean, low, high, len(values), cell.best_rate)
+
+
+def baseline(task: str, name: str) -> float:
+    """The accuracy in percent of a strategy that needs no training of ours: "linear classifier", "majority class".
+
+    Raises SpecError for one that was not counted on this task.
+    """
+    known = known_scores(task)
+    if name not in known:
+        raise unknown(f"baseline of {task}", name, known)
+    return 100 * known[name].share
+
+
+def arms_of(study: str, root: Path | None = None) -> dict[tuple[str, str], Cell]:
+    """The published sweeps of a study as cells, by task and by the name that its tables give the arm."""
+    loaded = load_study(find_study(study, root))
+    names = labels(loaded.sweeps)
+    return {
+        (sweep.spec.task, names[folder]): Cell(
+            ACCURACY, names[folder], sweep.spec.task, spec=sweep.spec, tables=sweep, study=study
+        )
+        for folder, sweep in load_sweeps(loaded, "published").items()
+    }
+
+
+def _arm(study: str, name: str, task: str, root: Path | None) -> Cell:
+    cells = arms_of(study, root)
+    tasks = sorted({each for each, _ in cells})
+    if task and task not in tasks:
+        raise unknown(f"task with results in the study {study}", task, tasks)
+    if not task and len(tasks) != 1:
+        raise SpecError(f"the study {study} has results on {', '.join(tasks) or 'no task'}: name one as `task`")
+    here = {arm: cell for (each, arm), cell in cells.items() if each == (task or tasks[0])}
+    if name not in here:
+        raise unknown(f"arm with results in the study {study}", name, here)
+    return here[name]
+
+
+def _rate(cell: Cell, at: str | float, budget: int | None) -> str | float:
+    """Where a cell is read. SpecError for a rate at which it was not trained."""
+    if at == TUNED:
+        return TUNED
+    if at == COMMON:
+        return _common_rate(cell, budget)
+    if not same_rate(np.array(cell.rates), float(at)).any():
+        given = ", ".join(map(rate_text, cell.rates))
+        raise SpecError(f"{cell.study}, {cell.row}: it was not trained at {rate_text(at)}, but at {given}")
+    return float(at)
+
+
+def _common_rate(cell: Cell, budget: int | None) -> float:
+    """The rate with the best mean validation accuracy over all seeds at this budget; nan where every one diverged."""
+    if cell.tables is None:
+        return math.nan
+    found = best_rate(cell.tables.validation(budget))
+    return math.nan if found is None else found
+
+
+def _contrast(
+    arms: dict[str, Cell], first: str, second: str, at: str | float, budget: int | None, minus: tuple[str, str] | None
+) -> Contrast:
+    def point(name: str) -> Point:
+        return arms[name], _rate(arms[name], at, budget), budget
+
+    plus, less = [point(first)], [point(second)]
+    others = [point(name) for name in minus or ()]
+    test = compared([*plus, *others[1:]], [*less, *others[:1]])
+    if test.n < MINIMUM_PAIRS:
+        raise SpecError(f"{first} and {second} have {test.n} seeds in common; a contrast needs {MINIMUM_PAIRS}")
+    levels = [total(plus), total(less)]
+    if others:
+        levels = [total(plus) - total(less), total(others[:1]) - total(others[1:])]
+    both = levels[0].index.intersection(levels[1].index)
+    low, high = interval_of(test)
+    one, two = (100 * float(each.loc[both].mean()) for each in levels)
+    return Contrast(test.mean / POINT, low / POINT, high / POINT, test.n, one, two, test.p)
+
+
+def interval_of(test: Paired) -> tuple[float, float]:
+    """The 95% interval of a paired test; where it goes by sign flips, the means that they do not refuse.
+
+    Sign flips of fewer than six pairs refuse nothing at 2.5% a side: the interval has no ends then.
+    """
+    if not test.exact:
+        return test.low, test.high
+    if test.sd == 0 and not test.noise:
+        return test.mean, test.mean
+    reach = 10 * (float(np.ptp(test.differences)) + math.sqrt(test.noise))
+    return _end(test.above, test.mean, -reach), _end(test.below, test.mean, reach)
+
+
+def _end(p_value: Callable[[float], float], mean: float, reach: float) -> float:
+    """Where a one-sided p-value, which is large at the mean, falls to 2.5%; infinite where it never does."""
+    side = SIGNIFICANCE / 2
+    if p_value(mean + reach) > side:
+        return math.copysign(math.inf, reach)
+    return float(optimize.bisect(lambda limit: p_value(limit) - side, mean + reach, mean, xtol=1e-5 * POINT))
+
+
+def _number(points: float, signed: bool) -> str:
+    """With a true minus; a plus where asked for."""
+    text = f"{abs(points):.1f}"
+    if float(text) == 0:
+        return text
+    return (MINUS if points < 0 else "+" if signed else "") + text

@@ -1,0 +1,132 @@
+"""Contrasts of arms: against pandas and scipy on published results, and what their intervals mean."""
+
+import math
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+
+from fpt.errors import SpecError
+from fpt.results import arms_of, baseline, contrast, level
+from fpt.results.contrasts import interval_of
+from fpt.results.stats import SIGNIFICANCE, paired
+
+DIGITS = 1797
+
+
+def plane(root: Path, study: str, arm: str) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Validation and test accuracy by seed and rate, read without the package."""
+    (folder,) = (root / "runs" / study / "published").glob(f"*.{arm}-*")
+    runs = pd.read_parquet(folder / "runs.parquet")
+    return tuple(
+        runs.pivot(index="seed", columns="learning_rate", values=f"{of}_accuracy") for of in ("validation", "test")
+    )
+
+
+def tuned(validation: pd.DataFrame, test: pd.DataFrame) -> pd.Series:
+    """Test accuracy by seed, at the rate that is best on the other seeds."""
+    best = {seed: validation.drop(seed).mean().idxmax() for seed in validation.index}
+    return pd.Series({seed: test.loc[seed, rate] for seed, rate in best.items()})
+
+
+def test_a_tuned_contrast_is_that_of_thirty_lines_of_pandas(root: Path) -> None:
+    first, second = (tuned(*plane(root, "plane-digits", arm)) for arm in ("unfrozen-pretrained", "frozen-pretrained"))
+    found = contrast("plane-digits", "UP", "FP")
+    difference = 100 * (first - second)
+    images = sum(1e4 * each.mean() * (1 - each.mean()) / DIGITS for each in (first, second))
+    half = stats.t.ppf(0.975, len(difference) - 1) * math.sqrt(difference.var() / len(difference) + images)
+    assert found.mean == pytest.approx(difference.mean())
+    assert (found.low, found.high) == pytest.approx((difference.mean() - half, difference.mean() + half))
+    assert (found.first, found.second) == pytest.approx((100 * first.mean(), 100 * second.mean()))
+    assert found.n == len(difference)
+
+
+def test_at_a_rate_both_arms_are_read_there(root: Path) -> None:
+    (_, first), (_, second) = (plane(root, "plane-minilm", arm) for arm in ("frozen-pretrained", "unfrozen-pretrained"))
+    found = contrast("plane-minilm", "FP", "UP", at=1e-3)
+    assert found.mean == pytest.approx(100 * (first[1e-3] - second[1e-3]).mean())
+    assert found.common is None
+
+
+def test_the_common_rate_is_one_for_all_seeds(root: Path) -> None:
+    values = []
+    for arm in ("unfrozen-pretrained", "frozen-random"):
+        validation, test = plane(root, "smollm2", arm)
+        values.append(100 * test[validation.mean().idxmax()])
+    found = contrast("smollm2", "UP (layers 4)", "FR (layers 4)")
+    assert found.common is not None
+    assert found.common.mean == pytest.approx((values[0] - values[1]).mean())
+    assert found.common.mean != pytest.approx(found.mean)  # the rate alternates between seeds there
+
+
+def test_a_difference_of_differences_takes_the_other_lead_off() -> None:
+    arms = ("FP", "FR", "FP (shuffled tokens)", "FR (shuffled tokens)")
+    found = contrast("controls", *arms[:2], task="digits", minus=arms[2:])
+    leads = [contrast("controls", *pair, task="digits").mean for pair in (arms[:2], arms[2:])]
+    assert found.mean == pytest.approx(leads[0] - leads[1], abs=1e-9)
+    assert (found.first, found.second) == pytest.approx(leads)
+
+
+def test_turned_round_it_says_the_same() -> None:
+    one, other = contrast("plane-digits", "UP", "FP"), contrast("plane-digits", "FP", "UP")
+    assert vars(-one) | {"common": None} == pytest.approx(vars(other) | {"common": None})
+    assert one.open == other.open
+    assert other.most_lost == pytest.approx(one.high)
+
+
+def test_an_open_contrast_is_signed_and_a_clear_one_is_not() -> None:
+    assert contrast("plane-minilm", "FP", "UP", at=1e-3).cell == "49.0 (37.5 to 60.4)"
+    assert contrast("plane-minilm", "UP", "FP").cell == "+0.3 (\N{MINUS SIGN}1.2 to +1.9)"
+
+
+def test_a_level_has_its_own_interval_and_rate(root: Path) -> None:
+    validation, test = plane(root, "plane-mnist", "unfrozen-pretrained")
+    found = level("plane-mnist", "UP", at=1e-3)
+    assert found.mean == pytest.approx(100 * test[1e-3].mean())
+    assert found.low < found.mean < found.high
+    assert found.rate == pytest.approx(validation.mean().idxmax())
+
+
+@given(st.lists(st.floats(-0.5, 0.5), min_size=6, max_size=10, unique=True))
+def test_by_sign_flips_the_ends_are_where_the_test_refuses(differences: list[float]) -> None:
+    test = paired(pd.Series(differences), 0.0, exact=True)
+    low, high = interval_of(test)
+    step = 1e-6 + 1e-4 * np.ptp(differences)
+    assert low <= test.mean <= high
+    assert test.above(low - step) <= SIGNIFICANCE / 2
+    assert test.below(high + step) <= SIGNIFICANCE / 2
+    assert test.above(low + step) > SIGNIFICANCE / 2 or low + step >= test.mean
+
+
+def test_five_pairs_refuse_nothing_by_sign_flips() -> None:
+    assert interval_of(paired(pd.Series([1.0, 2, 3, 4, 5]), 0.0, exact=True)) == (-math.inf, math.inf)
+
+
+@pytest.mark.parametrize(
+    ("study", "arm", "options", "named"),
+    [
+        ("plane-digits", "FPP", {}, "Did you mean 'FP'"),
+        ("controls", "FP", {}, "name one as `task`"),
+        ("controls", "FP", {"task": "cifar10"}, "Known: digits, mnist"),
+        ("plane-digits", "FP", {"at": 2e-3}, "3e-5, 1e-4"),
+        ("plane-digits", "FP", {"budget": 17}, "188, 375"),
+        ("nothing", "FP", {}, "nothing"),
+    ],
+)
+def test_what_is_not_there_is_named(study: str, arm: str, options: dict[str, str], named: str) -> None:
+    with pytest.raises(SpecError, match=named):
+        contrast(study, arm, "FR", **options)
+
+
+def test_a_baseline_is_a_percentage() -> None:
+    assert 90 < baseline("mnist", "linear classifier") < 94
+    with pytest.raises(SpecError, match="linear"):
+        baseline("mnist", "liner classifier")
+
+
+def test_arms_are_named_as_in_the_tables() -> None:
+    assert {name for _, name in arms_of("plane-mnist")} == {"FP", "FR", "UP", "UR"}
