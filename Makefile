@@ -31,7 +31,7 @@ PROCESSES ?= 2
 # One thing at a time, also under `make -j`: sweeps and book share the cores by themselves.
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: help report study book compare site readme links test lint unit test-book built-book read-book \
+.PHONY: help report study book compare site readme guards links test lint unit test-book built-book read-book \
   test-all install clean
 
 help:  ## this list
@@ -53,6 +53,9 @@ site: $(STAMP)  ## the book from published results alone, and an archive of it i
 
 readme: $(STAMP)  ## write what README.md computes from published results
 	FPT_CACHE="$(CURDIR)/$(KEPT)" PYTHONPATH=tests $(BIN)/python -m readme
+
+guards: $(STAMP)  ## list the sentences of the book that no longer hold, without building it
+	$(BIN)/python -m fpt.show.guards book/*.md
 
 links: $(STAMP)  ## list every address outside the book that its pages link to, for a check by hand
 	@grep -rhoE 'href="https?://[^"#]+' book/_build/html --include='*.html' | cut -c7- | sort | uniq -c | sort -rn

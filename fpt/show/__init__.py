@@ -7,6 +7,7 @@ from importlib import import_module
 from typing import Any
 
 PUBLIC = {  # module -> names that notebooks, pages and users rely on
+    "said": "say",
     "html": "Folded Page Picture Table",
     "figures": "budget_figure learning_rate_figure",
     "planes": "crossing_figure plane_figure",
