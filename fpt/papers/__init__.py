@@ -9,7 +9,7 @@ from typing import Any
 
 from fpt.documents import line_of, read_model
 from fpt.errors import SpecError, check_known, unknown
-from fpt.papers.schema import ALONE, ATTENDS, BASELINES, PAIRS, Claim, Finding, Number, Paper, Rule, Table
+from fpt.papers.schema import ALONE, ATTENDS, BASELINES, PAIRS, Claim, Finding, Paper, Rule, Table
 
 MOST_PRIMARY = 6
 FOLDERS = [Path(__file__).parent]  # every .yaml file in them is a paper
@@ -110,8 +110,8 @@ def _check_findings(known: Mapping[str, Paper]) -> None:
             for name in finding.claims:
                 if owners.setdefault(name, finding.id) != finding.id:
                     raise SpecError(f"{source}: claim {name} is in the finding {owners[name]} already")
-            for place in (*finding.rule, *finding.printed):
-                check_known("table", place.table, tables, source)
+            for table in [rule.table for rule in finding.rule] + [number.table for number in finding.printed]:
+                check_known("table", table, tables, source)
             for rule in finding.rule:
                 for message in _rule_contradictions(tables[rule.table], rule):
                     raise SpecError(f"{source}: {message}")
@@ -151,7 +151,8 @@ def rules_of(finding: Finding) -> tuple[Rule, ...]:
 
 
 def printed_ranges(finding: Finding) -> dict[str, tuple[float, float]]:
-    """By paper: the least and the largest of what it prints for the contrast of a finding, over its tasks, in points."""
+    """By paper: the least and the largest number, over its tasks, that it prints for the contrast of a finding: points of
+    accuracy."""
     found: dict[str, list[float]] = {}
     for place in finding.printed:
         read = table(place.table)
