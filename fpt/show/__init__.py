@@ -7,15 +7,17 @@ from importlib import import_module
 from typing import Any
 
 PUBLIC = {  # module -> names that notebooks, pages and users rely on
+    "said": "say",
     "html": "Folded Page Picture Table",
     "figures": "budget_figure learning_rate_figure",
+    "charts": "by_budget by_rate dots plane",
     "planes": "crossing_figure plane_figure",
     "tables": "summary verdict_table",
     "provenance": "recipe_table record_table",
     "report_page": "report",
     "depth": "by_depth depth_figure depth_table",
     "numbers": "facts",
-    "beside": "across_studies beside_paper printed_table",
+    "printed": "across_studies beside_paper printed_table",
     "explore": "explorer setups",
     "exhibits": "at_papers_rate claim_list claims_of exhibit finding judged plane_exhibit verdicts_on",
 }

@@ -1,0 +1,48 @@
+"""Numbers for prose: what a page glues into its sentences."""
+
+from typing import Any
+
+from fpt.errors import SpecError
+from fpt.results.contrasts import MINUS, Contrast, Level
+from fpt.results.runs import rate_text
+
+
+def say(**shown: Any) -> None:
+    """Glue each value under its name, for `{glue:text}` in the page's prose.
+
+    Of a contrast `d`: d (6.4 points (3.3 to 9.5)), d.cell (without the unit), d.mean, d.low, d.high, d.most_lost,
+    d.first, d.second, d.n. Of a level `x`: x (96.9% (95.6 to 98.2)), x.cell, x.mean, x.low, x.high, x.rate. A
+    fraction of points has one decimal, a whole number its thousands; text stays as it is.
+
+    Raises SpecError for a value of another kind.
+    """
+    from myst_nb import glue
+
+    for name, value in shown.items():
+        for key, text in said(name, value).items():
+            glue(key, text, display=False)
+
+
+def said(name: str, value: Any) -> dict[str, str]:
+    """The texts of one value by the keys under which a page finds them."""
+    parts: tuple[str, ...]
+    if isinstance(value, Contrast):
+        parts = ("mean", "low", "high", "most_lost", "first", "second", "n")
+    elif isinstance(value, Level):
+        parts = ("mean", "low", "high", "n")
+    else:
+        return {name: text_of(name, value)}
+    found = {name: str(value), f"{name}.cell": value.cell}
+    found |= {f"{name}.{part}": text_of(name, getattr(value, part)) for part in parts}
+    if isinstance(value, Level) and value.rate is not None:
+        found[f"{name}.rate"] = rate_text(value.rate)
+    return found
+
+
+def text_of(name: str, value: Any) -> str:
+    """A number or a text as prose shows it. Raises SpecError for what is neither."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise SpecError(f"say({name}=...): {value!r} is no contrast, level, number or text")
+    return (f"{value:,}" if isinstance(value, int) else f"{value:,.1f}").replace("-", MINUS)

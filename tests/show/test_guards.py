@@ -1,0 +1,101 @@
+"""Guards of pages: what is found without building the book. And what `say` glues."""
+
+from pathlib import Path
+
+import pytest
+
+from fpt.errors import SpecError
+from fpt.results import contrast, level
+from fpt.show.guards import check, preview
+from fpt.show.said import said
+
+PAGE = """---
+kernelspec: {{}}
+---
+# A page
+Training all beats freezing by {{glue:text}}`d` points,
+and the best has {{glue:text}}`best`%.
+
+```{{code-cell}} ipython3
+:tags: [hide-cell]
+from fpt.show import say
+d, best = 3.25, 96.04
+{guards}
+say(d=d, best=best)
+```
+"""
+
+
+def page(folder: Path, *guards: str) -> Path:
+    path = folder / "page.md"
+    path.write_text(PAGE.format(guards="\n".join(guards)))
+    return path
+
+
+def test_a_guard_that_holds_is_not_listed(tmp_path: Path) -> None:
+    found, glued = check(page(tmp_path, 'assert d > 0, "Training all beats freezing"'))
+    assert found == []
+    assert glued == {"d": "3.2", "best": "96.0"}
+
+
+def test_every_guard_that_fails_is_listed_and_not_the_first_alone(tmp_path: Path) -> None:
+    made = page(
+        tmp_path, 'assert d < 0, "Training all"', 'assert best > 100, "the best has"', 'assert d > 0, "Training"'
+    )
+    found, _ = check(made)
+    assert [each.phrase for each in found] == ["Training all", "the best has"]
+
+
+def test_a_phrase_that_left_the_page_is_listed(tmp_path: Path) -> None:
+    found, _ = check(page(tmp_path, 'assert d > 0, "Freezing beats"'))
+    assert [each.phrase for each in found] == ["Freezing beats"]
+
+
+def test_a_phrase_may_go_over_the_end_of_a_line(tmp_path: Path) -> None:
+    found, _ = check(page(tmp_path, 'assert d > 0, "points, and the best"'.replace("points, and", "and the best has")))
+    assert [each.phrase for each in found] == ["and the best has the best"]
+
+
+def test_a_number_that_no_cell_says_is_listed(tmp_path: Path) -> None:
+    path = page(tmp_path)
+    path.write_text(path.read_text().replace("best=best", ""))
+    found, _ = check(path)
+    assert [each.phrase for each in found] == ["best"]
+
+
+def test_a_contrast_that_is_no_longer_there_is_listed(tmp_path: Path) -> None:
+    made = page(tmp_path, "from fpt.results import contrast", 'e = contrast("plane-digits", "FP", "XX")')
+    found, _ = check(made)
+    assert "XX" in found[0].phrase
+    assert "Known: FP" in found[0].why
+
+
+def test_the_preview_has_the_numbers(tmp_path: Path) -> None:
+    path = page(tmp_path)
+    _, glued = check(path)
+    assert "by 3.2 points" in preview(path, glued)
+    assert "code-cell" not in preview(path, glued)
+
+
+def test_a_contrast_is_said_with_its_parts() -> None:
+    found = contrast("plane-minilm", "UP", "FP")
+    parts = said("d", found)
+    assert parts["d"] == str(found)
+    assert parts["d.cell"] == found.cell
+    assert float(parts["d.first"]) == pytest.approx(found.first, abs=0.05)
+    assert parts["d.low"].startswith("\N{MINUS SIGN}")
+
+
+def test_a_level_is_said_with_its_rate() -> None:
+    assert said("x", level("plane-digits", "UP"))["x.rate"].count("e") == 1
+
+
+@pytest.mark.parametrize(("value", "text"), [(1600, "1,600"), (0.05, "0.1"), (-2.0, "\N{MINUS SIGN}2.0"), ("so", "so")])
+def test_numbers_are_written_as_prose_has_them(value: object, text: str) -> None:
+    assert said("x", value) == {"x": text}
+
+
+@pytest.mark.parametrize("value", [None, [1], True])
+def test_what_is_no_number_is_refused(value: object) -> None:
+    with pytest.raises(SpecError, match="no contrast"):
+        said("x", value)
