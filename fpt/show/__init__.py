@@ -8,6 +8,7 @@ from typing import Any
 
 PUBLIC = {  # module -> names that notebooks, pages and users rely on
     "said": "say",
+    "leads": "PAIRS Place by_compute leads_table newest rates_table signs",
     "html": "Folded Page Picture Table",
     "figures": "budget_figure learning_rate_figure",
     "planes": "crossing_figure plane_figure",
