@@ -104,7 +104,7 @@ def contrast(
 
     Raises SpecError for a study, task, arm, rate or budget that is not there, or with fewer than three pairs of seeds.
     """
-    arms = {name: _arm(study, name, task, root) for name in (first, second, *(minus or ()))}
+    arms = {name: cell_of(study, name, task, root) for name in (first, second, *(minus or ()))}
     found = _contrast(arms, first, second, at, budget, minus)
     if at != TUNED:
         return found
@@ -121,7 +121,7 @@ def level(
     root: Path | None = None,
 ) -> Level:
     """The test accuracy of one arm in the published results of a study; arguments and errors as those of `contrast`."""
-    cell = _arm(study, arm, task, root)
+    cell = cell_of(study, arm, task, root)
     values, noise = cell.values(_rate(cell, at, budget), budget), cell.test_noise(_rate(cell, at, budget), budget)
     mean, low, high = (100 * each for each in mean_interval(values, noise))
     return Level(mean, low, high, len(values), cell.best_rate)
@@ -150,7 +150,8 @@ def arms_of(study: str, root: Path | None = None) -> dict[tuple[str, str], Cell]
     }
 
 
-def _arm(study: str, name: str, task: str, root: Path | None) -> Cell:
+def cell_of(study: str, name: str, task: str = "", root: Path | None = None) -> Cell:
+    """One arm of a study's published results, by the name that its tables give it; errors as those of `contrast`."""
     cells = arms_of(study, root)
     tasks = sorted({each for each, _ in cells})
     if task and task not in tasks:

@@ -66,8 +66,8 @@ def attention_figure(cells: Iterable[Cell], words: str) -> plot.Plot:
         places = np.argwhere(each["needed"].unstack(fill_value=False).to_numpy())
         axes.scatter(places[:, 1] + 0.5, places[:, 0] + 0.5, s=16, color=NEEDED, edgecolor="#262626", linewidths=0.5)
         axes.set(xlabel="token attended to", ylabel="token that reads", title=row)
-        axes.tick_params(axis="x", labelsize=8, rotation=90)
-        axes.tick_params(axis="y", labelsize=8, rotation=0)
+        axes.tick_params(axis="x", labelsize=10, rotation=90)
+        axes.tick_params(axis="y", labelsize=10, rotation=0)
     bar: dict[str, Any] = {"location": "bottom", "label": "part of the attention", "aspect": 30, "shrink": 0.5}
     figure.colorbar(panels[0].collections[0], ax=panels, **bar)
     shown = pd.concat(maps, names=["row"]).reset_index()
