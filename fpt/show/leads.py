@@ -13,7 +13,7 @@ from fpt.claims.sensitivity import usable
 from fpt.errors import SpecError
 from fpt.results.baselines import LINEAR, floor, known_scores
 from fpt.results.cells import TUNED, Cell, compared
-from fpt.results.contrasts import MINUS, Contrast, arms_of, contrast, interval_of, level
+from fpt.results.contrasts import MINUS, Contrast, Level, arms_of, contrast, interval_of, level
 from fpt.results.runs import rate_text
 from fpt.results.stats import POINT, mean_interval
 from fpt.show import plot
@@ -47,6 +47,10 @@ class Place:
     def contrast(self, first: str, second: str, **how: Any) -> Contrast:
         """`fpt.results.contrast` of two arms here, with its arguments and errors."""
         return contrast(self.study, self.arm(first), self.arm(second), task=self.task, **how)
+
+    def level(self, arm: str, **how: Any) -> Level:
+        """`fpt.results.level` of an arm here, with its arguments and errors."""
+        return level(self.study, self.arm(arm), task=self.task, **how)
 
 
 PAIRS = {  # the longest published training of both arms on each task and model
@@ -107,8 +111,7 @@ def rates_table(places: Mapping[str, Place], arms: Mapping[str, float], caption:
     for name, place in places.items():
         row = {"task, model, steps": name}
         for arm, cell in place.cells(*arms).items():
-            tuned = level(place.study, place.arm(arm), task=place.task)
-            tried = level(place.study, place.arm(arm), task=place.task, at=arms[arm])
+            tuned, tried = place.level(arm), place.level(arm, at=arms[arm])
             row |= {
                 f"{arm} best at": rate_text(tuned.rate) if tuned.rate else NONE,
                 f"{arm} usable, decades": _decades(cell),
