@@ -17,7 +17,7 @@ PUBLIC = {  # module -> names that notebooks, pages and users rely on
     "report_page": "report",
     "depth": "by_depth depth_figure depth_table",
     "numbers": "facts",
-    "printed": "across_studies beside_paper printed_table",
+    "printed": "across_studies beside beside_paper printed_table",
     "explore": "explorer setups",
     "exhibits": "at_papers_rate claim_list claims_of exhibit finding judged plane_exhibit verdicts_on",
 }
