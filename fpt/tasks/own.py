@@ -212,9 +212,7 @@ def _labels(column: "pd.Series[Any]", path: Path) -> tuple[Tensor, int]:
             "predict, not a class. Cut it into classes first."
         )
     if len(counts) < 2:
-        raise DataError(
-            f"{path}: column {column.name} has the class {counts.index[0]} alone; needed are two or more."
-        )
+        raise DataError(f"{path}: column {column.name} has the class {counts.index[0]} alone; needed are two or more.")
     if counts.min() < LEAST:
         raise DataError(
             f"{path}: class {counts.idxmin()} of column {column.name} has {counts.min()} rows; needed are {LEAST} or "
