@@ -138,8 +138,9 @@ def _open(file: Path) -> Any:
     from PIL import Image, UnidentifiedImageError
 
     try:
-        image = Image.open(file)
-        image.load()
+        with open(file, "rb") as stream:  # ours to close: the library leaves it open when the image is damaged
+            image = Image.open(stream)
+            image.load()
     except (OSError, UnidentifiedImageError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
         raise DataError(f"{file} is no image that can be read: {error}") from error
     return image
