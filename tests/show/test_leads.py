@@ -13,7 +13,8 @@ ARMS = {"FP": "frozen", "UP": "all"}
 def test_a_lead_names_the_arm_that_leads_or_is_open():
     row = leads_table({"laptop": LAPTOP}, ARMS, 3e-3, "").frame.iloc[0]
     lead = contrast("laptop", "FP", "UP", at=3e-3)
-    assert lead.low > 0 and row["leads at 3e-3, points"] == f"frozen by {lead.cell}"
+    assert lead.low > 0
+    assert row["leads at 3e-3, points"] == f"frozen by {lead.cell}"
     assert row["frozen / all at 3e-3, %"] == f"{lead.first:.1f} / {lead.second:.1f}"
     assert row["leads tuned, points"] == f"open, {contrast('laptop', 'FP', 'UP').cell}"
     other = leads_table({"laptop": LAPTOP}, ARMS, 1e-4, "").frame.iloc[0]
@@ -21,8 +22,10 @@ def test_a_lead_names_the_arm_that_leads_or_is_open():
 
 
 def test_an_arm_that_is_not_published_is_said_to_be_missing():
-    row = leads_table({"new": Place("fresh-minilm", "mnist")}, {"FP": "frozen", "UR": "scratch"}, 1e-3, "").frame.iloc[0]
-    assert row["leads tuned, points"] == "not run yet" and row["frozen / scratch tuned, %"].endswith("\N{EN DASH}")
+    places, arms = {"new": Place("fresh-minilm", "mnist")}, {"FP": "frozen", "UR": "scratch"}
+    row = leads_table(places, arms, 1e-3, "").frame.iloc[0]
+    assert row["leads tuned, points"] == "not run yet"
+    assert row["frozen / scratch tuned, %"].endswith("\N{EN DASH}")
 
 
 def test_what_is_to_beat_is_there_without_a_linear_classifier():
@@ -57,7 +60,8 @@ def test_compute_scales_the_budget():
     data = by_compute("laptop", {"FP": 0.5, "UP": 1}, "").figure.data
     assert data is not None
     frozen = data[data["arm"] == "FP"]
-    assert (frozen["compute"] == 0.5 * frozen["budget"]).all() and frozen["accuracy"].between(0, 100).all()
+    assert (frozen["compute"] == 0.5 * frozen["budget"]).all()
+    assert frozen["accuracy"].between(0, 100).all()
 
 
 def test_the_newest_result_has_a_day(tmp_path):
