@@ -119,7 +119,7 @@ def compare(table: pd.DataFrame, point: float | None = None) -> pd.DataFrame:
             (first, second, test.n, levels[first], levels[second], test.mean, test.low, test.high, test.p, needed)
         )
     names = ["first", "second", "n", "level_first", "level_second", "mean", "low", "high", "p", "seeds"]
-    found = pd.DataFrame(rows, columns=names)
+    found = pd.DataFrame(rows, columns=names).astype({"seeds": float})
     if found.empty:
         raise SpecError(f"no two arms have {MINIMUM_PAIRS} seeds in common: fewer give no interval")
     return found.assign(p_holm=holm(list(found["p"])), point=step)

@@ -52,6 +52,14 @@ def test_a_smaller_difference_needs_more_seeds(frame: pd.DataFrame) -> None:
     assert (compare(table, 0.002)["seeds"] > compare(table, 0.01)["seeds"]).all()
 
 
+def test_more_than_a_thousand_seeds_are_said_so(frame: pd.DataFrame, tmp_path: Path) -> None:
+    path = tmp_path / "wide.csv"
+    frame.to_csv(path, index=False)
+    done = CliRunner().invoke(app, ["compare", str(path), "--point", "1e-6"], env={"COLUMNS": "200"})
+    assert done.exit_code == 0, done.output
+    assert "> 1,000" in done.output
+
+
 def test_columns_are_guessed_by_their_names(frame: pd.DataFrame) -> None:
     assert columns(frame, {}) == {"by": "method", "pair": "seed", "score": "accuracy"}
     renamed = frame.rename(columns={"accuracy": "mine"})
