@@ -17,16 +17,16 @@ import pandas as pd
 
 from fpt.claims import words
 from fpt.claims.arithmetic import computed
-from fpt.claims.reading import BY_RATE, CONTRADICTED, INCONCLUSIVE, NOT_TESTED, SUPPORTED, Part, Reading
+from fpt.claims.asked import CHANGED, EXPLORATORY, PLANNED, asked_as
+from fpt.claims.reading import BY_RATE, CONTRADICTED, INCONCLUSIVE, NOT_TESTED, SUPPORTED, Part, Reading, readings_of
 from fpt.claims.reading import decides as may_decide
-from fpt.claims.reading import readings_of
 from fpt.claims.rules import baseline_verdict, parts_of
 from fpt.claims.words import PairTest, Quantifier
 from fpt.errors import DataError
 from fpt.files import write_atomically
 from fpt.models import backbone as lookup
-from fpt.papers import claims, findings, papers, rule_hash, rules_of
-from fpt.papers.schema import RULES, Claim, Finding, Rule
+from fpt.papers import claims, findings, papers, rules_of
+from fpt.papers.schema import Claim, Finding, Rule
 from fpt.results.baselines import FLOOR, known_scores
 from fpt.results.cells import FEW_SEEDS, NOT_RUN, PAPER_SCALE, REDUCED, Cell, StudyCells
 from fpt.results.contrasts import ACCURACY, interval_of
@@ -44,8 +44,7 @@ COLUMNS = (
 DIGEST = "digest"  # the last column, filled in the first row alone: of the runs from which all was computed
 DIGITS = 4  # significant
 SPEAKS, ROBUSTNESS, AT_FLOOR = "speaks", "robustness", "floor"
-PLANNED, CHANGED, EXPLORATORY = "planned", "changed after results", "exploratory"
-EACH_WITH_FIRST = {"beats", "matches_or_beats", "comparable", "smaller_gap", "lower_rate", "faster"}
+EACH_WITH_FIRST = {"beats", "matches", "comparable", "smaller_gap", "lower_rate", "faster"}
 EACH_ALONE = {"near", "linear", "reaches", "small_gap", "unstable", "drop"}
 LIKENESS = {"comparable", "near", "linear"}
 ODDITY = "O-"  # claims of ours that a printed number is a slip
@@ -114,9 +113,7 @@ class Evidence:
     def may_speak(self) -> bool:
         """A constant rate, one for all weights, no weight decay, and enough seeds."""
         specs = [cell.spec for cell in self.cells if cell.spec]
-        plain = all(
-            spec.schedule == "constant" and spec.head_rate is None and not spec.weight_decay for spec in specs
-        )
+        plain = all(spec.schedule == "constant" and spec.head_rate is None and not spec.weight_decay for spec in specs)
         return bool(self.tested) and plain and self.seeds >= FEW_SEEDS
 
     @property
@@ -181,7 +178,9 @@ class Judge:
 
     def _rows(self, asked: Asked) -> list[dict[str, Any]]:
         """The summary of a claim or finding that runs decide, and a row a contrast."""
-        evidence = [each for rule in asked.rules for contrast in contrasts_of(rule) for each in self._of(asked, contrast)]
+        evidence = [
+            each for rule in asked.rules for contrast in contrasts_of(rule) for each in self._of(asked, contrast)
+        ]
         evidence = self._with_roles(evidence)
         shown = [_row(asked, each, part) for each in evidence for part in each.tested]
         return [self._summed(asked, evidence), *sorted(shown, key=_place)]
@@ -278,10 +277,10 @@ def planned_word(asked_by: Sequence[Claim], reading: Reading) -> str:
     records = [cell.tables.result for cell in reading.rows.values() if cell.tables]
     found = EXPLORATORY
     for claim in asked_by if records else ():
-        if all(claim.id in record["asks"] for record in records):
-            now = (rule_hash(claim), RULES)
-            if all((record["asks"][claim.id], record["rules"]) == now for record in records):
-                return PLANNED
+        given = {asked_as(claim, record) for record in records}
+        if given == {PLANNED}:
+            return PLANNED
+        if EXPLORATORY not in given:
             found = CHANGED
     return found
 

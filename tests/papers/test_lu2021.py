@@ -40,8 +40,9 @@ def test_nearly_every_cell_of_both_papers_was_transcribed_twice() -> None:
         for row, entry in table.rows.items()
         for task in entry.printed
     ]
-    twice = [place for place in cells if any(key.split()[0] == place[2] for key in first.get(place[0], {}).get(place[1], {}))]
-    assert len(twice) > 0.9 * len(cells)
+    known = {(name, row, key.split()[0]) for name, rows in first.items() for row, keys in rows.items() for key in keys}
+    assert known <= set(cells)
+    assert len(known) > 0.9 * len(cells)
 
 
 @pytest.mark.parametrize(
@@ -76,10 +77,8 @@ def test_a_number_that_is_changed_where_it_was_transcribed_is_found(part: str) -
     assert len(all_differences(changed, papers.papers())) == 1
 
 
-def test_few_claims_are_documentary_and_every_oddity_has_its_own_function(lu: Paper) -> None:
+def test_few_claims_are_documentary(lu: Paper) -> None:
     assert {name for name, claim in lu.claims.items() if claim.documentary} == NO_RUN_DECIDES
-    functions = {name: claim.arithmetic for name, claim in lu.claims.items() if claim.arithmetic}
-    assert all(function.startswith(name.lower().replace("-", "") + "_") for name, function in functions.items())
 
 
 def test_the_printed_rates_hold_for_lstms_before_tasks(lu: Paper) -> None:
@@ -181,6 +180,7 @@ def test_the_printed_numbers_keep_to_the_rules_but_where_the_paper_is_known_not_
         ("L-18", "mnist"),  # LSTM* above the transformer
         ("L-31", "cifar10"),  # which the claim says
         ("L-31", "cifar10-lra"),  # O-31
+        ("L-38", "mnist"),  # by 9 points, where some task must lose 10
         ("L-40", "bit-memory"),  # the input layer is best: O-19
         ("L-43", "bit-memory"),
     }
