@@ -7,7 +7,7 @@ robustness. A row without a pair is the summary of a claim, or (without a claim)
 import hashlib
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -18,8 +18,17 @@ import pandas as pd
 from fpt.claims import words
 from fpt.claims.arithmetic import computed
 from fpt.claims.asked import CHANGED, EXPLORATORY, PLANNED, asked_as
-from fpt.claims.reading import BY_RATE, CONTRADICTED, INCONCLUSIVE, NOT_TESTED, SUPPORTED, Part, Reading, readings_of
-from fpt.claims.reading import decides as may_decide
+from fpt.claims.reading import (
+    BY_RATE,
+    CONTRADICTED,
+    INCONCLUSIVE,
+    NOT_TESTED,
+    SUPPORTED,
+    Part,
+    Reading,
+    decides,
+    readings_of,
+)
 from fpt.claims.rules import baseline_verdict, parts_of
 from fpt.claims.words import PairTest, Quantifier
 from fpt.errors import DataError
@@ -33,7 +42,7 @@ from fpt.results.contrasts import ACCURACY, interval_of
 from fpt.results.pairs import pairs
 from fpt.results.runs import find_study, left_out, study_names
 from fpt.results.stats import MINIMUM_PAIRS, POINT, mean_interval
-from fpt.sweeps.ledger import PUBLISHED, workspace
+from fpt.sweeps.ledger import PUBLISHED, RESULT, workspace
 from fpt.sweeps.study_file import FILE as STUDY_FILE
 
 FILE = "verdicts.csv"
@@ -47,6 +56,13 @@ SPEAKS, ROBUSTNESS, AT_FLOOR = "speaks", "robustness", "floor"
 EACH_WITH_FIRST = {"beats", "matches", "comparable", "smaller_gap", "lower_rate", "faster"}
 EACH_ALONE = {"near", "linear", "reaches", "small_gap", "unstable", "drop"}
 LIKENESS = {"comparable", "near", "linear"}
+STRICTEST: tuple[Quantifier, ...] = (
+    "all",
+    "most",
+    "",
+    "some",
+)  # of several rules the first of these is that of a claim
+NOT_FROM_RESULTS = {"L-32": "needs the weights of GPT-2, which are not part of the results"}  # claim -> why
 ODDITY = "O-"  # claims of ours that a printed number is a slip
 
 
@@ -62,10 +78,10 @@ class Asked:
     @property
     def of(self) -> Quantifier:
         """The quantifier over pairs: of a likeness always `all`."""
-        every = {rule.of for rule in self.rules}
-        if self.is_likeness or "all" in every:
+        if self.is_likeness:
             return "all"
-        return next(iter(every))
+        named = {rule.of for rule in self.rules}
+        return next(of for of in STRICTEST if of in named)
 
     @property
     def is_likeness(self) -> bool:
@@ -155,6 +171,8 @@ class Judge:
         finding = next((found.id for found in findings().values() if claim.id in found.claims), "")
         if claim.documentary:
             return [_summary(claim.id, finding, word=words.READ, note=claim.documentary)]
+        if claim.id in NOT_FROM_RESULTS:
+            return [_summary(claim.id, finding, word=words.READ, note=NOT_FROM_RESULTS[claim.id])]
         if claim.arithmetic or claim.printed:
             word, note = computed(claim)
             return [_summary(claim.id, finding, word=in_print(claim, word), note=note)]
@@ -189,7 +207,7 @@ class Judge:
         """A contrast in every study that has it."""
         for study in self.studies:
             for reading in readings_of(contrast, study):
-                if may_decide(reading):
+                if decides(reading):
                     parts = self._tested(contrast, reading, study.name)
                     planned = planned_word(asked.asked_by, reading)
                     yield Evidence(contrast, reading, parts, study.name, pair_of(reading), planned)
@@ -203,8 +221,6 @@ class Judge:
 
     def _with_roles(self, evidence: Sequence[Evidence]) -> list[Evidence]:
         """The longest study that may speak does so for a contrast on a pair."""
-        from dataclasses import replace
-
         best: dict[tuple[Rule, str], Evidence] = {}
         for each in evidence:
             key = (each.contrast, each.pair)
@@ -427,10 +443,26 @@ def read(path: Path) -> pd.DataFrame:
 NUMBERS = ("layers", "steps", "seeds", "budget", "estimate", "low", "high", "p")
 
 
-def digest_of_runs(root: Path | None = None) -> str:
-    """Sixteen hex digits over every study file and every file of published results."""
+def summaries(table: pd.DataFrame) -> list[tuple[str, int, int]]:
+    """Word, and of how many claims and findings it is; words in the order of `words.WORDS`."""
+    ends = table[table["pair"] == ""]
+    of_claims, of_findings = (
+        ends[chosen]["word"].value_counts() for chosen in (ends["claim"] != "", ends["claim"] == "")
+    )
+    found = [(word, int(of_claims.get(word, 0)), int(of_findings.get(word, 0))) for word in words.WORDS]
+    return [each for each in found if any(each[1:])]
+
+
+def digest_of_runs(root: Path | None = None, study: str = "") -> str:
+    """Sixteen hex digits over every study file, and every record and table of published results; over the reader's own
+    results of a study, where one is named."""
     runs, hashed = workspace(root) / "runs", hashlib.sha256()
-    files = [*runs.glob(f"*/{STUDY_FILE}"), *runs.glob(f"*/{PUBLISHED}/*/*")]
+    where = f"{study}/*" if study else f"*/{PUBLISHED}/*"
+    files = [
+        *runs.glob(f"{study or '*'}/{STUDY_FILE}"),
+        *runs.glob(f"{where}/{RESULT}"),
+        *runs.glob(f"{where}/*.parquet"),
+    ]
     for path in sorted(files):
         hashed.update(f"{path.relative_to(runs).as_posix()}\n".encode())
         hashed.update(hashlib.sha256(path.read_bytes()).digest())

@@ -140,8 +140,8 @@ def rules_of(finding: Finding) -> tuple[Rule, ...]:
 
 
 def printed_ranges(finding: Finding) -> dict[str, tuple[float, float]]:
-    """By paper: the least and the largest number, over its tasks, that it prints for the contrast of a finding: points
-    of accuracy."""
+    """By paper: the least and the largest number, over its tasks, that it prints for the contrast of a finding, in
+    points of accuracy."""
     found: dict[str, list[float]] = {}
     for place in finding.printed:
         read = table(place.table)
