@@ -202,11 +202,11 @@ def test_the_claims_of_a_new_paper_are_judged_and_belong_to_its_findings(toy: Pa
     found = Judge([fpt.results.StudyCells(synthetic.finish(toy))], alone=True).table()
     ends = found[found["pair"] == ""]
     words = ends[ends["claim"] != ""].set_index("claim")["word"]
-    assert words[["T-01", "T-02", "T-03"]].tolist() == ["against, in 1 pair", "for, in 1 pair", "read, not tested"]
+    assert words[["T-01", "T-02", "T-03"]].tolist() == ["contradicted", "replicated", "read, not tested"]
     of_claims = ends[ends["claim"].str.startswith("T-")]
     assert of_claims["finding"].tolist() == ["toy-frozen", "toy-frozen", "toy-why"]
     of_findings = ends[ends["claim"] == ""].set_index("finding")["word"]
-    assert of_findings[["toy-frozen", "toy-why"]].tolist() == ["against, in 1 pair", "read, not tested"]
+    assert of_findings[["toy-frozen", "toy-why"]].tolist() == ["contradicted", "read, not tested"]
 
 
 def test_the_rows_of_a_paper_are_run(toy: Path) -> None:
