@@ -8,10 +8,12 @@ from typing import Any
 
 PUBLIC = {  # module -> names that notebooks, pages and users rely on
     "said": "say",
+    "leads": "PAIRS Place by_compute leads_table newest rates_table signs",
     "ladder": "printed_ladder printed_places",
     "html": "Folded Page Picture Table",
     "figures": "budget_figure learning_rate_figure",
     "charts": "by_budget by_rate dots plane",
+    "findings": "cards findings_table forest word",
     "planes": "crossing_figure plane_figure",
     "tables": "summary verdict_table",
     "provenance": "recipe_table record_table",
