@@ -12,6 +12,7 @@ PUBLIC = {  # module -> names that notebooks, pages and users rely on
     "html": "Folded Page Picture Table",
     "figures": "budget_figure learning_rate_figure",
     "charts": "by_budget by_rate dots plane",
+    "findings": "cards findings_table forest word",
     "planes": "crossing_figure plane_figure",
     "tables": "summary verdict_table",
     "provenance": "recipe_table record_table",
