@@ -32,9 +32,7 @@ ROTHERMEL = definitions("book/rothermel.md")
 STATUS = definitions("book/status.md")
 CLAIMS = definitions("book/claims.md")
 SUMMARY = definitions("book/summary.md")
-RANDOM_INIT = definitions("book/random-init.md")
 MISPRINTS = definitions("book/misprints.md")
-MINILM = definitions("book/minilm.md")
 BESIDE = definitions("book/beside.md")
 LEARNING_RATE = definitions("book/learning-rate.md")
 PRACTICE = definitions("book/practice.md")
@@ -470,42 +468,6 @@ def test_a_study_is_marked_by_how_it_came_to_the_claim() -> None:
     few = [replace(found[0], exploratory=True)]
     assert SUMMARY.what_studies_say(few) == {"before": "supported, asked, exploratory"}
     assert SUMMARY.what_studies_say([*few, found[2]]) == {"besides": "inconclusive"}
-
-
-def test_a_claim_that_one_task_decides_names_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    found = verdict("P-05", CONTRADICTED, "a")
-    (part,) = found.parts
-    both = replace(found, parts=(replace(part, task="bit-memory"), replace(part, word=INCONCLUSIVE)))
-    monkeypatch.setitem(RANDOM_INIT.by_task.__globals__, "verdicts_on", lambda *_: [both])
-    assert RANDOM_INIT.by_task("P-05", []) == "By task, P-05 is contradicted on Bit Memory; inconclusive on Digits."
-    monkeypatch.setitem(RANDOM_INIT.by_task.__globals__, "verdicts_on", lambda *_: [found])
-    assert RANDOM_INIT.by_task("P-05", []) == ""
-
-
-def warm_runs(plain: float, warm: float, spread: float = 0.01) -> pd.DataFrame:
-    """UP: 90% at 1e-4, and so much at 1e-3 without and with a warm-up."""
-    rows, source = [], np.random.default_rng(1)
-    for warmup, rate, mean in ((0.0, 1e-4, 0.9), (0.0, 1e-3, plain), (0.1, 1e-4, 0.9), (0.1, 1e-3, warm)):
-        arm = ("mnist", "unfrozen-pretrained", warmup, rate, rate == 1e-4)
-        rows += [(*arm, seed, source.normal(mean, spread)) for seed in range(6)]
-    columns = ["task", "arm", "warmup", "learning_rate", "selected", "seed", "test_accuracy"]
-    return pd.DataFrame(rows, columns=columns)
-
-
-def test_whether_a_loss_is_the_rate_or_the_warm_up_that_is_missing() -> None:
-    assert MINILM.warm_up(warm_runs(0.5, 0.52)).endswith("so most of the loss is the rate.")
-    assert MINILM.warm_up(warm_runs(0.5, 0.88)).endswith("so most of the loss is the warm-up that is missing.")
-    assert MINILM.warm_up(warm_runs(0.5, 0.7)).endswith("which leaves open what the loss is.")
-    assert "so nothing is lost at this rate" in MINILM.warm_up(warm_runs(0.9, 0.7))
-    words = MINILM.warm_up(warm_runs(0.5, 0.88, spread=1e-5))
-    assert "At 1e-3 and without a warm-up, unfrozen-pretrained is -40.0 points from where it is tuned (the" in words
-    assert "a warm-up changes that by +38.0 (+38.0 to +38.0), so" in words
-    lost = warm_runs(0.5, 0.52, spread=1e-5)
-    lost.loc[(lost["warmup"] == 0) & (lost["learning_rate"] == 1e-3), "test_accuracy"] = np.nan  # never finite: 10%
-    assert "is -80.0 points from where it is tuned" in MINILM.warm_up(lost)
-    runs = warm_runs(0.5, 0.9)
-    for part in (runs[runs["warmup"] == 0], runs[:0]):
-        assert MINILM.warm_up(part) == "No run of MiniLM can tell yet."
 
 
 def test_a_study_says_what_it_needs_beside_the_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

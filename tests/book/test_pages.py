@@ -24,11 +24,9 @@ RESULTS = {  # the pages of results, and the studies that they are about
     "plane": ["plane-digits", "plane-minilm", "plane-mnist", "laptop"],
     "rothermel": ["laptop-rothermel2021", "rothermel2021", "depth-minilm"],
     "learning-rate": ["laptop"],
-    "random-init": ["scales"],
+    "pretraining": ["scales"],
     "controls": ["controls"],
-    "minilm": ["plane-minilm", "minilm", "minilm-cifar10"],
-    "smollm2": ["smollm2"],
-    "other-tasks": ["laptop-rothermel2021", "laptop-lu2021"],
+    "other-models": ["plane-minilm", "minilm-cifar10", "smollm2"],
     "bench": ["precision"],
     **{f"lu-{name}": ["laptop-lu2021"] for name in ("transfer", "architecture", "efficiency", "attention", "freezing")},
 }
