@@ -179,7 +179,8 @@ def model_cards() -> Page:
             cards[name] = {"markov_order": None, **json.loads(card.read_text(encoding="utf-8"))}
     table = pd.DataFrame(cards, dtype=object)
     words = pd.DataFrame(
-        {name: [_in_words(str(key), value) for key, value in table[name].items()] for name in table}, table.index
+        {name: [_in_words(*each) for each in zip(table.index.astype(str), table[name], strict=True)] for name in table},
+        table.index,
     )
     words.index = words.index.str.replace("_", " ")
     same = words.nunique(axis=1) == 1
