@@ -17,6 +17,7 @@ PUBLIC = {  # module -> names that notebooks, pages and users rely on
     "tables": "summary verdict_table",
     "provenance": "recipe_table record_table",
     "report_page": "report",
+    "yours": "yours_beside_ours yours_table",
     "depth": "by_depth depth_figure depth_table",
     "numbers": "facts",
     "printed": "across_studies beside beside_paper printed_table",
