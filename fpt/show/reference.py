@@ -66,7 +66,7 @@ def task_card(name: str) -> Table:
         return _card(tasks.load(name, **options), options)
     train, test, shape = WHITE[name]
     with TemporaryDirectory() as folder:
-        arrays = {}
+        arrays: dict[str, Any] = {}
         for part, count in (("train", train), ("test", test)):
             arrays[f"x_{part}"] = np.full((count, *shape), 255, np.uint8)
             arrays[f"y_{part}"] = np.arange(count) % 10
@@ -178,7 +178,10 @@ def model_cards() -> Page:
         if folder and (card := files("fpt").joinpath(folder, "model_card.json")).is_file():
             cards[name] = {"markov_order": None, **json.loads(card.read_text(encoding="utf-8"))}
     table = pd.DataFrame(cards, dtype=object)
-    words = pd.DataFrame({name: [_in_words(*each) for each in table[name].items()] for name in table}, table.index)
+    words = pd.DataFrame(
+        {name: [_in_words(*each) for each in zip(table.index.astype(str), table[name], strict=True)] for name in table},
+        table.index,
+    )
     words.index = words.index.str.replace("_", " ")
     same = words.nunique(axis=1) == 1
     common = words.loc[same].iloc[:, 0].rename("value").rename_axis("property").reset_index()
