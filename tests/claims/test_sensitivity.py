@@ -1,4 +1,4 @@
-"""Widths, ratios and conclusions on made-up cells whose answers are known."""
+"""Widths and ratios on made-up cells whose answers are known."""
 
 import math
 
