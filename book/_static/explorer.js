@@ -1,4 +1,4 @@
-// The explorer (book/explorer.md): choose task, model, two arms, budget and learning rate; see who leads.
+// The explorer (book/map.md): choose task, model, two arms, budget and learning rate; see who leads.
 // Every number and interval was computed by fpt.results and lies in the page as JSON; here it is only placed.
 (() => {
   "use strict";

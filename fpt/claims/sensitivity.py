@@ -1,5 +1,5 @@
 """What the whole grid of rates shows: how wide an arm's usable range is, and how far apart the best rates of two arms
-are. What fewer rates or seeds would have concluded stands on the book's page on the learning rate."""
+are."""
 
 import math
 from collections.abc import Sequence
