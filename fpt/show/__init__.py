@@ -20,6 +20,7 @@ PUBLIC = {  # module -> names that notebooks, pages and users rely on
     "reference": "architectures_table arms_table backbones_table downloads model_cards parameters parameters_table "
     "records sizes_table slips_table studies_table task_card time_of",
     "report_page": "report",
+    "yours": "yours_beside_ours yours_table",
     "depth": "by_depth depth_figure depth_table",
     "numbers": "facts",
     "printed": "across_studies beside beside_paper printed_table",

@@ -11,8 +11,7 @@ from fpt.show import text
 from fpt.show.figures import budget_figure
 from fpt.show.html import Folded, Page, Picture, Shown, explained, paragraph
 from fpt.show.numbers import layers_in_words, title
-from fpt.show.planes import crossing_figure, plane_figure
-from fpt.show.plot import arm_of, long_name
+from fpt.show.planes import CROSSING, crossing_figure, plane_picture
 from fpt.show.printed import beside_paper, printed_table
 from fpt.show.strips import attention_figure, strip_figure
 from fpt.show.tables import attention_table, verdict_table
@@ -35,16 +34,6 @@ ATTENTION = (
 MAPS = (
     "tuned: mean attention over heads, examples and seeds. Darker means more, on one scale for all maps. Dots mark the "
     "tokens that the answer needs."
-)
-PLANE = (
-    "Test accuracy of the {} arm minus that of the {} arm, in points, by learning rate and budget. Blue: the first is "
-    "ahead. Orange: the second is ahead. Bold with a star: significant after correction for all pairs. "
-    "Hatched: the 95% interval of the pair holds 0. Neither: significant for this pair alone."
-)
-CROSSING = (
-    "The same two arms, tuned: at each budget, each seed has the rate that the other seeds choose. First: both arms. "
-    "Second: their difference, one dot for each seed, with its 95% interval. +, -: significant after correction for "
-    "all budgets. 0: not so. ?: depends on an arm at an end of its grid. Shaded: the arms may cross here."
 )
 USUAL = ("FPT", "random")  # rows of nearly every table of Lu et al.
 
@@ -123,11 +112,6 @@ def plane_of(first: Cell, second: Cell) -> list[Shown | str]:
         Picture(crossing_figure(second, first), CROSSING),
         paragraph(text.crossing(second, first)),
     ]
-
-
-def plane_picture(first: Cell, second: Cell) -> Picture:
-    """The plane of two arms with the caption that says what to see."""
-    return Picture(plane_figure(first, second), PLANE.format(*(long_name(arm_of(cell)) for cell in (first, second))))
 
 
 def exhibit(name: str, study: StudyCells, every: Sequence[StudyCells] = (), task: str = "") -> Page:

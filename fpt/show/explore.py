@@ -13,14 +13,14 @@ from fpt.results.baselines import floor
 from fpt.results.cells import Cell, StudyCells
 from fpt.results.runs import SETUP, SHORT, rate_text
 from fpt.results.stats import SIGNIFICANCE, sem
-from fpt.show.exhibits import plane_picture
 from fpt.show.html import Page, paragraph
 from fpt.show.numbers import interval, percent, points, title
+from fpt.show.planes import plane_picture
 from fpt.show.plot import COLOURS, MARKERS, NAMES
-from fpt.show.text import ARMS
 from fpt.sweeps.spec import SweepSpec
 from fpt.tasks import entry
 
+ARMS = "ours-arms"  # the table of the four arms on every task that a study has
 Setups = Mapping[str, Mapping[str, Cell]]  # model, task and study in words -> arm (FP, ...) -> its cell
 SURE, OPEN = "sure", "open"  # after Holm's correction over the plane; the 95% interval holds 0
 ALONE = "1"  # sure for this budget, but not for all budgets together

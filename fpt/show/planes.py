@@ -14,14 +14,32 @@ from fpt.results.runs import rate_text
 from fpt.results.stats import SIGNIFICANCE
 from fpt.show import plot
 from fpt.show.figures import budget_axis, tuned_lines
+from fpt.show.html import Picture
 from fpt.show.numbers import interval, points, title
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+PLANE = (
+    "Test accuracy of the {} arm minus that of the {} arm, in points, by learning rate and budget, at one rate for "
+    "both. A cell has the colour of the arm that leads. Star: significant after correction for all cells. Hatched: the "
+    "95% interval of the cell holds 0."
+)
+CROSSING = (
+    "The same two arms, each seed at the rate that the other seeds choose. First: both arms. Second: their difference, "
+    "a dot a seed, with 95% intervals. +, -: significant after correction for all budgets; 0: not so; ?: the arm that "
+    "trails is at an end of its grid. Shaded: the arms may cross here."
+)
 Numbers = np.ndarray[Any, Any]
 PALE, DARK = "#999999", "#262626"  # on colours, which are the same on white and on black
 AS_FAR = 0.2  # the relative luminance of a colour on which dark and white text are read as well
+
+
+def plane_picture(first: Cell, second: Cell) -> Picture:
+    """The plane of two arms with a caption that says what to see."""
+    return Picture(
+        plane_figure(first, second), PLANE.format(*(plot.long_name(plot.arm_of(each)) for each in (first, second)))
+    )
 
 
 @plot.drawn

@@ -7,19 +7,21 @@ from pathlib import Path
 import pandas as pd
 
 import fpt
+from fpt.claims.judge import Judge
 from fpt.claims.planes import crossing_of
 from fpt.errors import DataError
-from fpt.papers import claims
-from fpt.results.cells import StudyCells
+from fpt.papers import claim
+from fpt.results.cells import Cell, StudyCells
 from fpt.results.runs import load_runs
-from fpt.show import text
-from fpt.show.exhibits import judged, plane_of, verdicts_on
 from fpt.show.explore import START, Setups, setups
 from fpt.show.figures import budget_figure, learning_rate_figure
-from fpt.show.html import Page, Picture, Shown, Table, paragraph
+from fpt.show.findings import evidence_table, summaries
+from fpt.show.html import Folded, Page, Picture, Shown, Table, paragraph
 from fpt.show.numbers import interval, points
+from fpt.show.planes import CROSSING, crossing_figure, plane_picture
 from fpt.show.provenance import recipe_table, record_table
 from fpt.show.tables import summary
+from fpt.show.yours import yours_table
 
 STATIC = Path(__file__).with_name("static")
 RATES = (
@@ -46,8 +48,10 @@ def report(study: StudyCells) -> str:
     found, name = setups([study]), study.study.name
     parts: list[Shown | str] = [
         f"<h1>{escape(name)}</h1>",
-        paragraph(f"{text.whose(study.folder)} {text.design(study)}"),
+        paragraph(_what_is_shown(study)),
     ]
+    if yours := yours_table(study):
+        parts += ["<h2>Your numbers beside the published ones</h2>", yours]
     parts += [
         "<h2>What was run</h2>",
         Table(recipe_table([study]).drop(columns="study"), "A row a model, task and recipe."),
@@ -56,7 +60,7 @@ def report(study: StudyCells) -> str:
     parts += ["<h2>Tuned</h2>", *_tuned(found)] if found else []
     for of, cells in found.items():
         pair = START if set(START) <= set(cells) else tuple(cells)[:2]
-        parts += [f"<h2>Learning rate and budget: {escape(of)}</h2>", *plane_of(*(cells[arm] for arm in pair))]
+        parts += [f"<h2>Learning rate and budget: {escape(of)}</h2>", *_plane(*(cells[arm] for arm in pair))]
     parts += ["<h2>Claims that this study tests</h2>", *_verdicts(study)]
     parts += ["<h2>Where this comes from</h2>", record_table(study.folder)]
     parts.append(paragraph(f"Written by fpt report, version {fpt.__version__}."))
@@ -86,13 +90,36 @@ def pairs_table(found: Setups) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
+def _what_is_shown(study: StudyCells) -> str:
+    """Whose results these are, and how many sweeps have some."""
+    origins = [tables.origin for tables in study.results.values()]
+    counts = ", ".join(f"{origins.count(each)} {each}" for each in dict.fromkeys(origins))
+    return f"Results of {len(origins)} of its {len(study.study.sweeps)} sweeps: {counts}."
+
+
+def _plane(first: Cell, second: Cell) -> list[Shown | str]:
+    """Two arms over rate and budget, at one rate for both; then each at its own, the second minus the first."""
+    return [plane_picture(first, second), Picture(crossing_figure(second, first), CROSSING)]
+
+
 def _verdicts(study: StudyCells) -> list[Shown | str]:
-    """Of all claims that runs decide, those that this study tests: first those for which it was run."""
-    ruled = [name for name, claim in claims().items() if claim.rule]
-    tested = [each for each in verdicts_on(ruled, [study]) if each.by_runs]
-    found = sorted(tested, key=lambda each: not each.asked)
-    none = paragraph("None: no rule of a claim finds its rows among these sweeps.")
-    return [judged([each.claim for each in found], [study], page="") if found else none]
+    """The claims that this study tests, by this study alone, and the contrasts behind them."""
+    rows = Judge([study], alone=True).table()
+    said, tested = summaries(rows), rows[(rows["claim"] != "") & (rows["pair"] != "")]
+    if tested.empty:
+        return [paragraph("None: no rule of a claim finds its rows among these sweeps.")]
+    lines, parts = [], list[Shown | str]()
+    for name, own in tested.groupby("claim", sort=False):
+        lines.append(
+            {
+                "claim": name,
+                "says": claim(str(name)).says,
+                "verdict": said[str(name)].word,
+                "pairs": said[str(name)].counts,
+            }
+        )
+        parts.append(Folded(f"The contrasts of {name}", evidence_table(own)))
+    return [Table(pd.DataFrame(lines), "By this study alone, whatever its pairs and its number of seeds."), *parts]
 
 
 def document(title: str, body: Page) -> str:

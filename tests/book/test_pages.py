@@ -9,27 +9,14 @@ from urllib.parse import unquote, urlsplit
 import pandas as pd
 import pytest
 from bs4 import BeautifulSoup, Tag
-from pages import definitions
 
-from fpt.claims.verdicts import LEFT_OUT
-from fpt.papers import claims, table
+from fpt.papers import claims, findings
 from fpt.results import StudyCells, load_runs
-from fpt.show import printed_places, text, verdicts_on
-from fpt.show.numbers import difference, points
+from fpt.show import word
 
 pytestmark = pytest.mark.book
 
 NETWORK = re.compile(r"^(https?:)?//")
-RESULTS = {  # the pages of results, and the studies that they are about
-    "plane": ["plane-digits", "plane-minilm", "plane-mnist", "laptop"],
-    "rothermel": ["laptop-rothermel2021", "rothermel2021", "depth-minilm"],
-    "learning-rate": ["laptop"],
-    "pretraining": ["scales"],
-    "controls": ["controls"],
-    "other-models": ["plane-minilm", "minilm-cifar10", "smollm2"],
-    "bench": ["precision"],
-    **{f"lu-{name}": ["laptop-lu2021"] for name in ("transfer", "architecture", "efficiency", "attention", "freezing")},
-}
 
 
 @cache
@@ -66,15 +53,6 @@ def test_every_page_of_the_contents_is_there_and_says_something(html: Path, cont
         page = html / f"{name}.html"
         assert page.is_file(), name
         assert len(article(page).get_text(" ", strip=True)) > 300, name
-
-
-def test_the_first_page_is_the_summary(html: Path) -> None:
-    assert "book/summary.html" in (html / "index.html").read_text()
-
-
-def test_the_page_of_misprints_has_every_oddity(html: Path) -> None:
-    shown = set(re.findall(r"O-\d\d", words(html / "book" / "misprints.html")))
-    assert shown == {name for name in claims() if name.startswith("O-")}
 
 
 def test_every_image_has_words(html: Path) -> None:
@@ -135,38 +113,21 @@ def test_nothing_is_loaded_from_a_network(html: Path) -> None:
         assert not re.search(r"""(@import\s+|url\()["']?(https?:)?//""", text), style
 
 
-def test_no_run_was_executed_by_the_build(html: Path) -> None:
+def test_no_run_was_executed_by_the_build(html: Path, contents: list[str]) -> None:
     executed = html.parent / "jupyter_execute"
-    assert (executed / "book/summary.ipynb").is_file()
+    assert (executed / f"{contents[0]}.ipynb").is_file()
     assert [path.name for path in executed.iterdir()] == ["book"]
-
-
-def test_a_study_without_results_says_so_in_one_line(html: Path, published: dict[str, StudyCells]) -> None:
-    for page, names in RESULTS.items():
-        said = words(html / f"book/{page}.html")
-        for name in names:
-            assert said.count(f"no results of the study {name} yet") == (name not in published), (page, name)
-
-
-def test_every_published_sweep_leads_to_its_executed_notebook(html: Path, published: dict[str, StudyCells]) -> None:
-    folders = {
-        f"../runs/{name}/published/{folder}/notebook.ipynb"
-        for name, study in published.items()
-        for folder in study.results
-    }
-    links = [str(link["href"]) for link in article(html / "book/status.html").select("figure.fpt a[href]")]
-    assert sorted(links) == sorted(folders)  # that they lead somewhere is tested with all links
 
 
 def test_downloads_are_there(html: Path, published: dict[str, StudyCells]) -> None:
     files = {
         file.name: file
-        for page in (html / "book/data.html", html / "book/rerun.html")
-        for link in article(page).select("a.download[href]")
+        for page in sorted((html / "book").glob("*.html"))
+        for link in parsed(page).select("a.download[href]")
         for file in [(page.parent / unquote(str(link["href"]))).resolve()]
     }
     of_studies = {f"{name}-{table}" for name in published for table in ("runs.csv", "curves.parquet")}
-    assert {"rothermel2021.yaml", "sweep.ipynb"} | of_studies <= set(files)
+    assert of_studies <= set(files)
     assert all(file.stat().st_size > 300 for file in files.values())
     for name, study in published.items():
         assert len(pd.read_csv(files[f"{name}-runs.csv"])) == len(load_runs(study.folder, "published"))
@@ -178,88 +139,43 @@ def test_every_page_offers_its_notebook_or_source(html: Path, contents: list[str
         assert links, name
 
 
-def test_the_search_index_knows_the_chapters(html: Path) -> None:
-    index = (html / "searchindex.js").read_text(encoding="utf-8")
-    assert "book/learning-rate" in index
-    assert "budget" in index
+def test_the_first_page_is_the_root_of_the_contents(html: Path, contents: list[str]) -> None:
+    assert f"{contents[0]}.html" in (html / "index.html").read_text()
 
 
-def test_the_summary_leads_with_what_was_asked(html: Path, published: dict[str, StudyCells]) -> None:
-    said = words(html / "book/summary.html")
-    linked = re.findall(
-        r'<td><a href="claims.html#[a-z0-9-]+">.*?([A-Z]-\d\d)', (html / "book/summary.html").read_text()
-    )
-    asked = ["P-01", "P-02", "L-04", "R-01", "R-02", "R-06", "R-08", "R-27"]
-    assert list(dict.fromkeys(linked)) == [*asked, "X-01", "X-02", "X-03", "P-08", "P-09"]
-    planes = text.whole(published[name] for name in text.PLANES if name in published)
-    shown = planes or text.whole(published[name] for name in ("laptop",) if name in published)
-    assert (definitions("book/summary.md").one_rate_answer(shown.values()) if shown else "Not decided yet") in said
-    for arms in planes.values():
-        assert f"{points(text.gain(arms['FP'], arms['UP'])[1].mean)} (" in said
-    if not shown:
-        assert said.count("There are no results of the study plane-digits yet") == 1
-
-
-def test_pages_say_what_the_runs_say(html: Path, published: dict[str, StudyCells]) -> None:
-    shown = {"plane": ("P-01", "P-02"), "learning-rate": ("R-01", "P-03", "P-04", "P-05")}
-    for page, names in shown.items():
-        said = words(html / f"book/{page}.html")
-        for study in (published[name] for name in RESULTS[page] if name in published):
-            for part in (part for verdict in verdicts_on(names, [study]) for part in verdict.parts):
-                assert difference(part) in said
-                assert part.word in said
-
-
-def rows_of(html: Path, page: str, head: str) -> list[dict[str, str]]:
-    """The first table of the page that has this header, a mapping a row."""
-    shown = next(t for t in article(html / page).select("table") if head in [th.get_text() for th in t.select("th")])
-    heads = [cell.get_text() for cell in shown.select("th")]
-    return [
-        dict(zip(heads, [cell.get_text() for cell in row.select("td")], strict=True))
-        for row in shown.select("tbody tr")
-    ]
-
-
-def test_the_papers_numbers_are_those_of_the_paper(html: Path) -> None:
-    lines = rows_of(html, "book/rothermel.html", "Unfrozen Pretrained")
-    line = next(line for line in lines if line["task and study"] == "MNIST (paper)")
-    printed = table("rothermel-table-1").rows["UP"].printed["mnist"]
-    assert line["Unfrozen Pretrained"] == f"{printed.value:.1f}\N{NO-BREAK SPACE}±\N{NO-BREAK SPACE}{printed.sem:.1f}"
-
-
-def test_every_printed_accuracy_on_listops_has_its_place(html: Path) -> None:
-    expected = printed_places()
-    rows = rows_of(html, "book/listops.html", "on the ladder")
-    assert [(row["row"], row["on the ladder"]) for row in rows] == list(
-        zip(expected["row"], expected["on the ladder"], strict=True)
-    )
-
-
-def test_every_claim_has_a_card_a_verdict_and_an_address(html: Path, published: dict[str, StudyCells]) -> None:
+def test_every_claim_has_a_card_a_verdict_and_an_address(html: Path) -> None:
     cards = article(html / "book/claims.html").select("details.claim")
-    assert [str(card["id"]).upper() for card in cards] == list(claims())
-    assert sum(claims()[str(card["id"]).upper()].paper != "ours" for card in cards) == 131
+    assert sorted(str(card["id"]).upper() for card in cards) == sorted(claims())
     for card in cards:
-        name = str(card["id"]).upper()
-        words = " ".join(card.get_text(" ").split())
-        assert card["data-verdict"] in words, name
-        assert claims()[name].quote.split("$")[0][:40].split("\n")[0] in words, name
-        heads = [head.get_text() for head in card.select("dt")]
-        assert {"Where", "The rule"} <= set(heads), name
-        tested = [found for found in verdicts_on([name], list(published.values())) if found.parts and found.study]
-        for found in tested:
-            if found.word not in LEFT_OUT:
-                assert f"{found.study}: {found.word}" in words, name
-                assert all(difference(part) in words for part in found.parts), name
+        name, said = str(card["id"]).upper(), " ".join(card.get_text(" ").split())
+        assert str(card["data-verdict"]) in said, name
+        assert word(name).word == card["data-verdict"], name
+        assert claims()[name].quote.split("$")[0][:40].split("\n")[0] in said, name
 
 
-def test_links_to_claims_lead_to_their_cards(html: Path) -> None:
-    links = {
-        str(link["href"]).partition("claims.html#")[2]
-        for page in sorted((html / "book").glob("*.html"))
-        for link in parsed(page).select('a[href*="claims.html#"]')
+def test_every_finding_has_an_address(html: Path) -> None:
+    assert {f"finding-{name}" for name in findings()} <= addresses(html / "book/claims.html")
+
+
+def test_every_published_sweep_leads_to_its_executed_notebook(html: Path, published: dict[str, StudyCells]) -> None:
+    folders = {
+        f"../runs/{name}/published/{folder}/notebook.ipynb"
+        for name, study in published.items()
+        for folder in study.results
     }
-    assert {name.lower() for name in claims() if name.startswith(("R", "O", "P-0"))} <= links
+    links = {str(link["href"]) for page in (html / "book").glob("*.html") for link in parsed(page).select("td a[href]")}
+    assert folders <= links  # that they lead somewhere is tested with all links
+
+
+def test_the_search_index_knows_every_page(html: Path, contents: list[str]) -> None:
+    index = (html / "searchindex.js").read_text(encoding="utf-8")
+    assert [name for name in contents if f'"{name}"' not in index] == []
+
+
+def test_no_id_stands_twice_on_a_page(html: Path) -> None:
+    for page in sorted((html / "book").glob("*.html")):
+        ids = [str(tag["id"]) for tag in parsed(page).select("article [id]")]
+        assert sorted(ids) == sorted(set(ids)), page.name
 
 
 def test_no_figure_is_empty(html: Path) -> None:

@@ -85,3 +85,9 @@ def test_rates_that_nothing_tells_apart_and_ends_leave_the_ratio_open() -> None:
     assert ratio(peak, edge) == pytest.approx((0.1, 0, 0.1))
     assert ratio(edge, edge) == pytest.approx((1, 0, math.inf))
     assert math.isnan(ratio(made(best=None), peak)[0])
+
+
+def test_what_was_not_run_says_nothing() -> None:
+    nothing = cell(TABLE, "b", Made(missing=True))
+    assert usable(nothing, 0.01)[0].empty
+    assert math.isnan(ratio(made(), nothing)[0])

@@ -9,7 +9,7 @@ from typing import Any
 import committed
 import pandas as pd
 import pytest
-from pages import definitions
+from notebook_code import definitions
 from statsmodels.stats.proportion import proportion_confint
 
 from fpt.results.baselines import (

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from matplotlib.patches import Rectangle
-from pages import definitions
+from notebook_code import definitions
 
 from fpt.papers import claim, papers
 from fpt.papers.schema import BASELINES, LEVELS

@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +17,7 @@ from fpt.results.stats import paired
 from fpt.show import report, summary
 from fpt.show.numbers import interval, points
 from fpt.show.report_page import pairs_table
+from fpt.show.yours import yours_beside_ours, yours_table
 
 OWN = """
 name: My <own> study
@@ -75,10 +77,23 @@ def test_the_figures_are_those_of_the_book_with_words_and_sources(page: Beautifu
 
 
 def test_claims_that_the_study_tests_have_their_verdict_and_no_others(page: BeautifulSoup) -> None:
-    listed = re.findall(r"\(([LPRX]-\d\d): ", " ".join(each.get_text() for each in page.select("li")))
+    listed = [each.get_text().split()[-1] for each in page.select("summary")]
     assert {"R-01", "P-01", "P-02"} <= set(listed)
     assert "L-22" not in listed  # attention, which was not measured
-    assert "not tested" not in " ".join(each.get_text() for each in page.select("li strong"))
+    assert "not run" not in {each.get_text() for each in page.select("td strong")}
+
+
+def test_own_numbers_stand_beside_published_ones(study: Path, tmp_path: Path) -> None:
+    both = tmp_path / "runs" / "laptop"
+    shutil.copytree(study.parents[1], tmp_path, dirs_exist_ok=True)
+    assert yours_table(StudyCells(both)) is None
+    for sweep in [each.parent for each in both.glob("*/result.json")]:
+        shutil.copytree(sweep, both / "published" / sweep.name)
+    rows = yours_beside_ours(StudyCells(both))
+    assert list(rows["arm"]) == list(load_runs(both, "own")["label"].drop_duplicates())
+    assert set(rows["equal seeds"]) == {"8 of 8"}
+    assert list(rows["your accuracy"]) == list(rows["published accuracy"])
+    assert "Your numbers beside the published ones" in report(StudyCells(both))
 
 
 def test_tuned_differences_are_paired_by_seed(study: Path) -> None:

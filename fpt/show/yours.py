@@ -1,0 +1,53 @@
+"""A reader's own numbers beside the published ones."""
+
+import pandas as pd
+
+from fpt.results.cells import StudyCells
+from fpt.results.contrasts import interval_text
+from fpt.results.runs import load_runs
+from fpt.results.stats import POINT, paired
+from fpt.show.html import Table
+from fpt.show.numbers import percent
+from fpt.show.tables import chosen
+
+CAPTION = (
+    "Tuned test accuracy in percent, and yours minus published in points (95% interval over paired seeds). Another "
+    "processor changes the last digits, and training enlarges them: where the interval holds 0, the two agree."
+)
+
+
+def yours_beside_ours(study: StudyCells) -> pd.DataFrame:
+    """A row a sweep that has both own and published results; no row where there are none.
+
+    Runs are paired by seed. `equal seeds`: how many have the same accuracy to the last digit. Where all do, or where
+    there are fewer than three, the difference has no interval.
+    """
+    sides = {side: load_runs(study.folder, side) for side in ("published", "own")}
+    if any(runs.empty for runs in sides.values()):
+        return pd.DataFrame()
+    rows = []
+    for key, own in sides["own"].groupby(["task", "label", "sweep"], sort=False):
+        published = sides["published"]
+        published = published[published["sweep"] == key[2]]
+        if len(published):
+            rows.append({"task": key[0], "arm": key[1], **_compared(own, published)})
+    return pd.DataFrame(rows)
+
+
+def yours_table(study: StudyCells) -> Table | None:
+    """The same for a page; None where there are no own results beside published ones."""
+    rows = yours_beside_ours(study)
+    return None if rows.empty else Table(rows, CAPTION)
+
+
+def _compared(own: pd.DataFrame, published: pd.DataFrame) -> dict[str, str]:
+    row: dict[str, str] = {}
+    tuned = {}
+    for whose, runs in (("your", own), ("published", published)):
+        selected = runs[runs["selected"].astype(bool)]
+        tuned[whose] = selected.set_index("seed")["test_accuracy"].astype(float)
+        row |= {f"{whose} rate": chosen(selected) or "-", f"{whose} accuracy": percent(tuned[whose].mean())}
+    test = paired(tuned["your"], tuned["published"])
+    shown = interval_text(test.mean / POINT, test.low / POINT, test.high / POINT)
+    row["difference"] = shown if test.differences and not test.exact else f"{test.mean / POINT:.1f}"
+    return row | {"equal seeds": f"{test.differences.count(0.0)} of {test.n}"}
