@@ -192,10 +192,8 @@ def toy(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Path]:
 def test_a_paper_in_one_file_is_shown_and_decided(toy: Path) -> None:
     assert {spec.arm for spec in load_study(toy).sweeps} == {"frozen-pretrained", "unfrozen-pretrained"}
     cells = fpt.results.StudyCells(synthetic.finish(toy))
-    found = fpt.show.verdicts_on(["T-01", "T-02"], [cells])
-    assert [(each.claim, each.word) for each in found] == [("T-01", "contradicted"), ("T-02", "supported")]
-    html = fpt.show.exhibit("toy-table", cells)._repr_html_()
-    assert all(words in html for words in ("91.2", "T-01", "contradicted", "Digits (paper)"))
+    shown = fpt.show.beside_paper(fpt.papers.table("toy-table"), cells)._repr_html_()
+    assert all(words in shown for words in ("91.2", "Digits (paper)"))
 
 
 def test_the_claims_of_a_new_paper_are_judged_and_belong_to_its_findings(toy: Path) -> None:
