@@ -75,6 +75,11 @@ TINY_LM = {
     ),
 }
 
+# The same on the same novels, of other widths, 32 a head: width, and the weights' SHA-256
+WIDTHS_OF_TINY_LM = {
+    "tiny-lm-64": (64, "f47a6b8f4fd5c9ce50ff2e846c37444efaca1fc08e18df277a928476a6662f86"),
+}
+
 # name: title, layers, width (64 a head), owner and commit on the hub
 GPT2 = {
     "gpt2": ("GPT-2 base", 12, 768, "openai-community", "607a30d783dfa663caf39e06633721c8d4cfcd7e"),
@@ -95,6 +100,17 @@ BACKBONES: dict[str, Backbone] = {
             title=f"{name}, byte-level GPT-2 architecture, 4 layers of width 128, pretrained on {text}",
         )
         for name, (text, sha256) in TINY_LM.items()
+    },
+    **{
+        name: Backbone(
+            "gpt2",
+            {"n_embd": width, "n_head": width // 32, "n_positions": 256, "vocab_size": 256},
+            layers=4,
+            package=f"fpt:models/{name.replace('-', '_')}",
+            sha256=sha256,
+            title=f"{name}, byte-level GPT-2 architecture, 4 layers of width {width}, pretrained on English novels",
+        )
+        for name, (width, sha256) in WIDTHS_OF_TINY_LM.items()
     },
     "minilm": Backbone(
         "bert",
