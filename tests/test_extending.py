@@ -215,9 +215,8 @@ def test_the_rows_of_a_paper_are_run(toy: Path) -> None:
         fpt.sweeps.run_sweep(spec, toy / spec.folder_name)
     cells = fpt.results.StudyCells(toy).by_task(papers.table("toy-table"))["digits"]
     assert {row: len(cell.values("tuned")) for row, cell in cells.items()} == dict.fromkeys(("frozen", "full"), 5)
-    (verdict,) = fpt.show.verdicts_on(["T-02"], [fpt.results.StudyCells(toy)])
-    assert (verdict.setting, verdict.scale, len(verdict.parts[0].test.differences)) == (
-        "tiny-lm, digits, 2 steps",
-        "paper",
-        5,
-    )
+    rows = Judge([fpt.results.StudyCells(toy)], alone=True).table()
+    judged = rows[(rows["claim"] == "T-02") & (rows["pair"] != "")]
+    assert judged[["seeds", "steps", "scale", "task"]].drop_duplicates().to_numpy().tolist() == [
+        [5, 2, "paper", "digits"]
+    ]
