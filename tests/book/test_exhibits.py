@@ -27,7 +27,6 @@ from fpt.show.plot import HUES
 from fpt.sweeps import SweepSpec
 
 TABLE_1 = table("rothermel-table-1")
-FREEZING = definitions("book/lu-freezing.md")
 ROTHERMEL = definitions("book/rothermel.md")
 STATUS = definitions("book/status.md")
 CLAIMS = definitions("book/claims.md")
@@ -46,13 +45,6 @@ TASKS = ("listops", "mnist", "cifar10", "cifar10-lra")
 def study(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A complete study; tests only read it."""
     return synthetic.finish(synthetic.workspace(tmp_path_factory.mktemp("workspace")))
-
-
-def test_the_spread_of_the_weights_that_are_here_and_of_none() -> None:
-    figure = FREEZING.spread_figure(("tiny-lm", "gpt2"))  # no weights of gpt2 here
-    assert [axes.get_title() for axes in figure.axes if axes.get_visible()] == ["tiny-lm"]
-    assert "tiny-lm, attention weight: 0." in figure.get_label()
-    assert "no results" in FREEZING.spread_figure(("gpt2",)).get_label()
 
 
 def test_bars_stand_at_what_is_printed_and_at_ours(study: Path) -> None:
