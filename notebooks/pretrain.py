@@ -3,9 +3,12 @@
 #   jupytext:
 #     cell_metadata_filter: tags,mystnb,-all
 #     formats: ipynb,py:percent
+#     notebook_metadata_filter: jupytext,kernelspec,-all
 #     text_representation:
 #       extension: .py
 #       format_name: percent
+#       format_version: '1.3'
+#       jupytext_version: 1.19.6
 #   kernelspec:
 #     display_name: Python 3 (ipykernel)
 #     language: python
@@ -22,13 +25,15 @@
 #
 # Is it language that a result comes from, or any pretraining? With `order`, the model is trained instead on a text that
 # is drawn from the statistics of the corpus: characters that are independent (`order` 0), or each drawn given the
-# `order` characters before it. With another `seed`, the model starts from other weights and sees other windows.
+# `order` characters before it. With another `seed`, the model starts from other weights and sees other windows. With
+# another `width`, heads of the same width 32 read and write wider or narrower hidden states; everything else stays.
 
 # %% tags=["parameters"]
 corpus = "../tests/data/novel.txt"  # UTF-8 text
 corpus_name = "an extract of one novel"  # for the model card
 held_out_from = 48_000  # byte offset: what follows is never trained on
 order = None  # None: the corpus itself; 0 to 3: a text drawn from its statistics
+width = 128  # of the hidden states, a multiple of 32: one head for every 32
 steps = 3
 batch_size = 4
 seed = 0
@@ -40,7 +45,7 @@ from fpt.sweeps import check_parameters
 check_parameters(
     globals(),
     corpus=str, corpus_name=str, held_out_from=int, order=int | None,
-    steps=int, batch_size=int, seed=int, output=str | None,
+    width=int, steps=int, batch_size=int, seed=int, output=str | None,
 )  # fmt: skip
 
 import hashlib
@@ -63,6 +68,7 @@ from fpt.models.weights import quiet_library
 from fpt.seeds import generator, stream
 
 BYTES = 256  # the vocabulary: every byte of UTF-8 text is one token
+HEAD = 32  # width of an attention head, at every width of the model
 ORDERS = (0, 1, 2, 3)  # of a text drawn from statistics: how many characters the next one depends on
 
 from transformers import GPT2Config, GPT2LMHeadModel  # after fpt, which keeps the library from asking for widgets
@@ -76,8 +82,7 @@ from transformers import GPT2Config, GPT2LMHeadModel  # after fpt, which keeps t
 # %%
 class PretrainRecipe(BaseModel, frozen=True, extra="forbid"):
     layers: int = Field(4, ge=1)
-    width: int = Field(128, ge=1)
-    heads: int = Field(4, ge=1)
+    width: int = Field(128, ge=HEAD, multiple_of=HEAD)
     context: int = Field(256, ge=2)  # tokens (bytes)
     steps: int = Field(5_000, ge=1)
     batch_size: int = Field(16, ge=1)  # windows of `context` bytes a step
@@ -86,7 +91,7 @@ class PretrainRecipe(BaseModel, frozen=True, extra="forbid"):
     seed: int = Field(0, ge=0)
 
 
-recipe = PretrainRecipe(steps=steps, batch_size=batch_size, seed=seed)
+recipe = PretrainRecipe(width=width, steps=steps, batch_size=batch_size, seed=seed)
 
 # %% [markdown]
 # ## The text
@@ -160,7 +165,8 @@ print(f"{len(text.train):,} bytes to train on, {len(text.held_out):,} held out")
 def language_model(recipe: PretrainRecipe) -> GPT2LMHeadModel:
     """A fresh model; matrices N(0, 0.02 sqrt(768/width)), so that a layer's gain is GPT-2 base's."""
     config = GPT2Config(
-        vocab_size=BYTES, n_positions=recipe.context, n_embd=recipe.width, n_layer=recipe.layers, n_head=recipe.heads,
+        vocab_size=BYTES, n_positions=recipe.context,
+        n_embd=recipe.width, n_layer=recipe.layers, n_head=recipe.width // HEAD,
         resid_pdrop=0.0, embd_pdrop=0.0, attn_pdrop=0.0, use_cache=False, bos_token_id=None, eos_token_id=None,
         initializer_range=0.02 * math.sqrt(768 / recipe.width),
     )  # fmt: skip

@@ -394,7 +394,7 @@ def test_doctor_shows_a_path_as_it_is(study: Study, monkeypatch: pytest.MonkeyPa
 
 
 def test_help_lists_the_commands() -> None:
-    commands = {"plan", "run", "status", "publish", "report", "bench", "models", "doctor"}
+    commands = {"plan", "run", "status", "publish", "report", "compare", "bench", "models", "doctor"}
     assert commands <= {line.strip("│ ").partition(" ")[0] for line in fpt("--help").splitlines()}
 
 

@@ -42,7 +42,7 @@ document.addEventListener("DOMContentLoaded", () => {
 
   /** Opens the claim that the address names, whatever is filtered. */
   function follow() {
-    const card = cards.find((each) => each.id === location.hash.slice(1));
+    const card = cards.find((each) => each.id === location.hash.slice(1).toLowerCase());
     if (!card) return;
     if (card.hidden) {
       for (const [select] of selects) select.value = ALL;

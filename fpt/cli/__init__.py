@@ -221,6 +221,34 @@ def report(
 
 
 @app.command()
+def compare(
+    results: Annotated[Path, typer.Argument(metavar="RESULTS", help="A CSV, TSV or parquet file, a row a run.")],
+    by: Annotated[str | None, typer.Option(metavar="COLUMN", help="The column of arms (default: guessed).")] = None,
+    pair: Annotated[str | None, typer.Option(metavar="COLUMN", help="The column of seeds (default: guessed).")] = None,
+    score: Annotated[
+        str | None, typer.Option(metavar="COLUMN", help="The column of scores (default: guessed).")
+    ] = None,
+    unpaired: Annotated[bool, typer.Option("--unpaired", help="Leave out seeds that some arm lacks.")] = False,
+    point: Annotated[
+        float | None, typer.Option(min=1e-9, help="The difference to plan for (default: a percentage point).")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")] = False,
+) -> None:
+    """Compare the arms of any table of results, paired by seed: intervals, Holm's correction, seeds needed."""
+    from fpt.cli.show import compared_table
+    from fpt.results.compare import columns, read_results, scores_of
+    from fpt.results.compare import compare as contrasts
+
+    frame = read_results(results)
+    named = columns(frame, {"by": by, "pair": pair, "score": score})
+    found = contrasts(scores_of(frame, **named, unpaired=unpaired), point)
+    if as_json:
+        typer.echo(found.to_json(orient="records"))
+        return
+    console.print(compared_table(found, named))
+
+
+@app.command()
 def bench(
     quick: Annotated[bool, typer.Option("--quick", help="A few cells of the small model: under 3 minutes.")] = False,
     cell: Annotated[

@@ -1,8 +1,10 @@
 """What the `fpt` command shows: tables of sweeps, predicted times, progress bars."""
 
+import math
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.markup import escape
@@ -15,6 +17,9 @@ from fpt.sweeps.labels import labels
 from fpt.sweeps.ledger import SweepState, sweep_state
 from fpt.sweeps.spec import SweepSpec
 from fpt.sweeps.study import Study
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 console = Console(highlight=False)
 
@@ -130,3 +135,24 @@ class SweepBars:
 
     def _line(self, word: str, spec: SweepSpec) -> None:
         self.bars.console.print(f"{time.strftime('%H:%M:%S')} {word}: {spec.title}", markup=False)
+
+
+def compared_table(found: "pd.DataFrame", named: Mapping[str, str]) -> Table:
+    """What fpt.results.compare.compare gives, a row for each two arms."""
+    step = found["point"].iloc[0]
+    title = f"{named['score']} by {named['by']}, paired by {named['pair']}"
+    heads = ("n", "levels", "difference (95% interval)", "p", "p (Holm)", f"seeds to find {step:g}")
+    table = Table("first - second", *(Column(head, justify="right") for head in heads), title=escape(title))
+    for row in found.to_dict("records"):
+        seeds = "> 1,000" if math.isnan(row["seeds"]) else f"{row['seeds']:.0f}"
+        interval = "no spread" if math.isnan(row["low"]) else f"{row['low']:+.4g} to {row['high']:+.4g}"
+        table.add_row(
+            escape(f"{row['first']} - {row['second']}"),
+            str(row["n"]),
+            f"{row['level_first']:.4g} and {row['level_second']:.4g}",
+            f"{row['mean']:+.4g} ({interval})",
+            f"{row['p']:.2g}",
+            f"{row['p_holm']:.2g}",
+            seeds,
+        )
+    return table

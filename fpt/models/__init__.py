@@ -13,6 +13,7 @@ from fpt.models import hub
 from fpt.models.arms import ADAPTER as ADAPTER
 from fpt.models.arms import ADAPTERS as ADAPTERS
 from fpt.models.arms import ARMS as ARMS
+from fpt.models.arms import EMBEDDING as EMBEDDING
 from fpt.models.arms import FOUR as FOUR
 from fpt.models.arms import GROUPS as GROUPS
 from fpt.models.arms import INITS as INITS
@@ -45,24 +46,44 @@ WIDEST = 4096  # of options that set a width
 RANDOM_INITS = ("matched", "fixed", "scaled")
 
 
-def groups_of(name: str, backbone_options: Mapping[str, Any] | None = None) -> tuple[str, ...]:
-    """The groups that the backbone has; an option with the name of a group switches it on."""
+def groups_of(
+    name: str, backbone_options: Mapping[str, Any] | None = None, own_table: bool = False, source: str = ""
+) -> tuple[str, ...]:
+    """The groups that the backbone has; an option with the name of a group switches it on.
+
+    own_table: on a task without new layers, where its own table of symbols is a group. Raises SpecError for a backbone
+    that is no causal language model of bytes then.
+    """
     entry = hub.backbone(name)
     options = {**entry.options, **(backbone_options or {})}
-    return tuple(group for group in entry.groups if options.get(group, True))
+    groups = tuple(group for group in entry.groups if options.get(group, True))
+    if not own_table:
+        return groups
+    if not entry.predicts_bytes:
+        where = f" ({source})" if source else ""
+        able = ", ".join(each for each, row in BACKBONES.items() if row.predicts_bytes)
+        raise SpecError(
+            f"backbone {name!r}{where}: the task predicts the next byte by the model's own table, so it must be a "
+            f"causal language model of bytes; these are: {able}"
+        )
+    return (EMBEDDING, *(group for group in groups if group not in ("input", "output")))
 
 
 def trainable_groups(
-    trainable: str | Sequence[str], backbone: str, source: str = "", backbone_options: Mapping[str, Any] | None = None
+    trainable: str | Sequence[str],
+    backbone: str,
+    source: str = "",
+    backbone_options: Mapping[str, Any] | None = None,
+    own_table: bool = False,
 ) -> tuple[str, ...]:
     """The groups that a policy name, or a list of groups, trains in `backbone`.
 
     A policy takes those of its groups that the backbone has: of `none`, whose groups are `input` and `output`, `fpt`
-    and `all` train these two. A list means every group it names.
+    and `all` train these two. A list means every group it names. own_table: as of `groups_of`.
     Raises SpecError for an unknown policy or group, for a group named by hand that the backbone does not have, and for
     a policy that leaves nothing to train, and for adapters of a backbone that has no matrices for them.
     """
-    has = groups_of(backbone, backbone_options)
+    has = groups_of(backbone, backbone_options, own_table, source)
     if adapted(trainable):
         if not {"attention", "feed_forward"} & {*has}:
             where = f" ({source})" if source else ""
@@ -103,10 +124,11 @@ def check(
     trainable: str | Sequence[str] = "fpt",
     source: str = "",
     adapters: Mapping[str, Any] | None = None,
+    own_table: bool = False,
 ) -> None:
     """Refuse an unknown backbone, option, initialisation, policy or group before anything is loaded (SpecError).
 
-    adapters: `rank`, `alpha`, `targets`, read where the groups hold adapters.
+    adapters: `rank`, `alpha`, `targets`, read where the groups hold adapters. own_table: as of `groups_of`.
     """
     where = f" ({source})" if source else ""
     entry, options = hub.backbone(backbone, source), backbone_options or {}
@@ -126,7 +148,7 @@ def check(
         raise SpecError(f"width={width}{where}: must be 1 to {WIDEST}")
     if options.get("zero_positions") and "positions" not in groups_of(backbone, options):
         raise SpecError(f"zero_positions{where}: backbone {backbone!r} has positions only with option positions")
-    trainable_groups(trainable, backbone, source, backbone_options)
+    trainable_groups(trainable, backbone, source, backbone_options, own_table)
     if adapted(trainable):
         check_adapters(backbone, groups_of(backbone, options), adapters or {}, where)
 
@@ -162,7 +184,7 @@ def build(
     if arm is not None:
         init, trainable = (named := named_arm(arm)).init, named.trainable
     wanted = {"rank": rank, "alpha": alpha, "targets": targets}
-    check(backbone, backbone_options, init, trainable, adapters=wanted)
+    check(backbone, backbone_options, init, trainable, adapters=wanted, own_table=task.own_table)
     check_known("random_init", random_init, RANDOM_INITS)
     check_known("input_init", input_init, INPUT_INITS)
     if not 0 < random_gain < float("inf"):

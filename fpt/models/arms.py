@@ -8,8 +8,10 @@ from typing import Any, Literal
 
 from fpt.errors import SpecError, unknown
 
-# Groups of parameters that a model of a task may have, and one that is attached to it: LoRA's A and B.
-GROUPS = ("input", "output", "layer_norm", "positions", "attention", "feed_forward", "recurrent")
+# Groups of parameters that a model of a task may have, and one that is attached to it: LoRA's A and B. `embedding` is
+# the backbone's own table of symbols, which takes the place of `input` and `output` on text.
+EMBEDDING = "embedding"
+GROUPS = ("input", "output", EMBEDDING, "layer_norm", "positions", "attention", "feed_forward", "recurrent")
 ADAPTER = "adapter"
 
 # Parts of a group that can be trained by themselves: Lu et al. 2021, Table 14, trains the last attention layer.

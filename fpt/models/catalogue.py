@@ -5,6 +5,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from fpt.tasks import BYTES
+
 TRANSFORMER = ("input", "output", "layer_norm", "positions", "attention", "feed_forward")
 WIDTHS = ("n_embd", "hidden_size", "d_model", "width", "dim", "emb_dim")  # names of it in configs
 
@@ -29,6 +31,11 @@ class Backbone:
     pretrained: bool = True  # whether such weights exist
     # fields of its family that its trial found (fpt/models/families/trial.py); None: a row of this file
     found: Mapping[str, Any] | None = None
+
+    @property
+    def predicts_bytes(self) -> bool:
+        """Whether its own table can read bytes and predict the next one: a causal language model of 256 symbols."""
+        return self.family == "gpt2" and self.config.get("vocab_size") == BYTES
 
     @property
     def width(self) -> int:

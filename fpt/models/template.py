@@ -11,9 +11,10 @@ from typing import Any
 import pandas as pd
 import torch
 from torch import Tensor, nn
+from torch.nn.functional import linear
 
 from fpt.errors import SpecError
-from fpt.models import ADAPTER, POLICIES, TRAINABLE, Adapters, groups_of, lora, trainable_groups
+from fpt.models import ADAPTER, EMBEDDING, POLICIES, TRAINABLE, Adapters, groups_of, lora, trainable_groups
 from fpt.models import backbone as lookup
 from fpt.models import initialise as draw
 from fpt.models.families import family_of, layer_of
@@ -25,7 +26,7 @@ from fpt.tasks.task import Task
 
 
 class TransferModel(nn.Module):
-    """Input layer, backbone, output layer.
+    """Input layer, backbone, output layer; on a task with `own_table` the backbone's own table of symbols is both.
 
     tokens (batch, tokens, features) or symbols (batch, tokens), lengths (batch,)
     -> logits (batch, predictions, classes).
@@ -36,10 +37,16 @@ class TransferModel(nn.Module):
     def __init__(self, task: Task, backbone: str, layers: int = 0, **options: Any) -> None:
         super().__init__()
         self.family = family_of(entry := lookup(backbone))
-        self.backbone = self.family.build(entry, task.tokens, layers, **options)
+        self.own_table = task.own_table
+        self.backbone = self.family.build(entry, task.tokens, layers, task.own_table, **options)
         self.width: int = self.backbone.config.hidden_size
         self.heads: int = getattr(self.backbone.config, "num_attention_heads", 0)  # 0: no attention
         self.reach = task.tokens if self.heads else 0  # how many tokens one attends to
+        if not task.own_table:
+            self._add_layers(task)
+        self.readout, self.classes, self.mask_padding = task.readout, task.classes, task.mask_padding
+
+    def _add_layers(self, task: Task) -> None:
         width = self.width
         self.input_layer = (
             nn.Embedding(task.vocabulary, width) if task.vocabulary else nn.Linear(task.width or 1, width)
@@ -47,13 +54,17 @@ class TransferModel(nn.Module):
         # The released code drops out after a linear input layer, and not after an embedding table.
         self.input_dropout = nn.Identity() if task.vocabulary else Dropout()
         self.output_layer = nn.Linear(width, task.output_width)
-        self.readout, self.classes, self.mask_padding = task.readout, task.classes, task.mask_padding
 
     def forward(self, tokens: Tensor, lengths: Tensor | None = None) -> Tensor:
         lengths = lengths if self.mask_padding else None
-        embedded = self.input_dropout(self.input_layer(tokens))
         rows = partial(read_out, count=self.readout, lengths=lengths)
-        logits: Tensor = self.output_layer(self.family.forward(self.backbone, embedded, lengths, rows))
+        logits: Tensor
+        if self.own_table:
+            table = self.backbone.get_input_embeddings()
+            logits = linear(self.family.forward(self.backbone, table(tokens), lengths, rows), table.weight)
+        else:
+            embedded = self.input_dropout(self.input_layer(tokens))
+            logits = self.output_layer(self.family.forward(self.backbone, embedded, lengths, rows))
         return logits.reshape(len(logits), -1, self.classes)
 
     @property
@@ -135,13 +146,16 @@ class Template:
         self.module.requires_grad_(False)
         self.shapes = {name: parameter.shape for name, parameter in self.module.named_parameters()}
         self.groups = {name: self._group(name) for name in self.shapes}
-        declared, found = set(groups_of(self.backbone, self.options)), set(self.groups.values()) - {ADAPTER}
+        declared = set(groups_of(self.backbone, self.options, self.task.own_table))
+        found = set(self.groups.values()) - {ADAPTER}
         if found != declared:
             raise SpecError(
                 f"backbone {self.backbone!r} declares the parameter groups {', '.join(sorted(declared))}, "
                 f"but its model has {', '.join(sorted(found))}: correct `groups` in its row of fpt/models/catalogue.py"
             )
-        self.trainable_groups = trainable_groups(self.policy, self.backbone, backbone_options=self.options)
+        self.trainable_groups = trainable_groups(
+            self.policy, self.backbone, backbone_options=self.options, own_table=self.task.own_table
+        )
         self.width = self.module.width
         self.layers: int = self.options.get("layers") or self.entry.layers
         self.trainable = [name for name in self.shapes if self._trains(name)]
@@ -152,6 +166,8 @@ class Template:
         if lora.is_part(name):
             return ADAPTER
         if part == "backbone":
+            if inside == self.module.family.table:
+                return EMBEDDING
             return self.module.family.group_of(self.module.backbone, inside)
         return part.removesuffix("_layer")  # input or output
 
@@ -256,6 +272,10 @@ class Template:
             return rule(config, name, group, shape, seed, self.random_init, self.random_gain)
         if group == "positions":
             return draw.normal(shape, draw.STANDARD_DEVIATION, seed, name)
+        if group == EMBEDDING:
+            return draw.normal(
+                shape, draw.matrix_std(self.width, self.layers, self.random_init, 1.0, False), seed, name
+            )
         if name.endswith("bias"):
             return torch.zeros(shape)
         if group == "layer_norm":
@@ -286,7 +306,7 @@ class Template:
     @cached_property
     def dropouts(self) -> tuple[str, ...]:
         """The groups in which the model drops out. Where they are few, as in Llama, the recipe's rate means less."""
-        batch, device = self.task.split(0).batch(0, 1), self.module.output_layer.weight.device
+        batch, device = self.task.split(0).batch(0, 1), next(self.module.parameters()).device
         seen = self.module.dropped(self.task.encode(batch.inputs).to(device), batch.lengths)
         return tuple(dict.fromkeys(self._dropped_in(name) for name, _ in seen))
 

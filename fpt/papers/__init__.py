@@ -2,14 +2,14 @@
 
 import hashlib
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from fpt.documents import line_of, read_model
 from fpt.errors import SpecError, check_known, unknown
-from fpt.papers.schema import ALONE, ATTENDS, BASELINES, PAIRS, Claim, Paper, Rule, Table
+from fpt.papers.schema import ALONE, ATTENDS, BASELINES, PAIRS, Claim, Finding, Paper, Rule, Table
 
 MOST_PRIMARY = 6
 FOLDERS = [Path(__file__).parent]  # every .yaml file in them is a paper
@@ -42,10 +42,11 @@ def _contradictions(paper: Paper) -> Iterator[tuple[list[Any], str]]:
             yield ["tables", name, "until"], str(unknown("row", table.until, table.rows))
     for name, claim in paper.claims.items():
         for rule in claim.rule:
-            yield from ((["claims", name, "rule"], message) for message in _rule_contradictions(paper, claim, rule))
+            place = ["claims", name, "rule"]
+            yield from ((place, message) for message in _rule_contradictions(paper, rule, claim.numbers))
 
 
-def _rule_contradictions(paper: Paper, claim: Claim, rule: Rule) -> Iterator[str]:
+def _rule_contradictions(paper: Paper, rule: Rule, numbers: Any = None) -> Iterator[str]:
     yield from (str(unknown("task", task, paper.tasks)) for task in rule.tasks if task not in paper.tasks)
     names = {"attends": ATTENDS, "baseline": BASELINES}.get(rule.kind)
     if names and rule.level not in names:
@@ -55,8 +56,8 @@ def _rule_contradictions(paper: Paper, claim: Claim, rule: Rule) -> Iterator[str
     if rule.kind == "baseline":
         if not rule.tasks:
             yield "a baseline names its tasks"
-        if not isinstance(claim.numbers, dict) or "accuracy" not in claim.numbers:
-            yield f"a baseline is compared with an accuracy among the claim's numbers; numbers = {claim.numbers!r}"
+        if not isinstance(numbers, dict) or "accuracy" not in numbers:
+            yield f"a baseline is compared with an accuracy among the claim's numbers; numbers = {numbers!r}"
         return
     if rule.table not in paper.tables:
         yield str(unknown("table", rule.table, paper.tables))
@@ -84,14 +85,36 @@ def papers() -> dict[str, Paper]:
     found = sorted((load_paper(path, f"fpt/papers/{path.name}") for path in paths), key=lambda paper: paper.place)
     owners: dict[str, str] = {}
     for paper in found:
-        for name in (paper.name, *paper.tables, *paper.claims):
+        for name in (paper.name, *paper.tables, *paper.claims, *paper.findings):
             if name in owners:
                 raise SpecError(f"{name!r} stands in two papers, {owners[name]!r} and {paper.title!r}: rename one")
             owners[name] = paper.title
     primary = [name for paper in found for name, claim in paper.claims.items() if claim.primary]
     if len(primary) > MOST_PRIMARY:
         raise SpecError(f"primary: {', '.join(primary)}; all papers together have at most {MOST_PRIMARY} such claims")
-    return {paper.name: paper for paper in found}
+    by_name = {paper.name: paper for paper in found}
+    _check_findings(by_name)
+    return by_name
+
+
+def _check_findings(known: Mapping[str, Paper]) -> None:
+    """Raises SpecError for a finding that names what does not exist, or a claim that another finding has."""
+    tables = {name: paper for paper in known.values() for name in paper.tables}
+    claims = {name for paper in known.values() for name in paper.claims}
+    owners: dict[str, str] = {}
+    for paper in known.values():
+        for finding in paper.findings.values():
+            source = f"fpt/papers/{paper.name}.yaml, finding {finding.id}"
+            for name in [*finding.claims, *([finding.by] if finding.by else [])]:
+                check_known("claim", name, claims, source)
+            for name in finding.claims:
+                if owners.setdefault(name, finding.id) != finding.id:
+                    raise SpecError(f"{source}: claim {name} is in the finding {owners[name]} already")
+            for table in [rule.table for rule in finding.rule] + [number.table for number in finding.printed]:
+                check_known("table", table, tables, source)
+            for rule in finding.rule:
+                for message in _rule_contradictions(tables[rule.table], rule):
+                    raise SpecError(f"{source}: {message}")
 
 
 def paper_of(name: str, source: str = "") -> Paper:
@@ -109,6 +132,37 @@ def claim(name: str, source: str = "") -> Claim:
     """One claim by id. Raises SpecError for an unknown id."""
     check_known("claim", name, claims(), source)
     return claims()[name]
+
+
+def findings() -> dict[str, Finding]:
+    """Every finding of every paper by id, in the order in which a reader meets them."""
+    return {name: finding for paper in papers().values() for name, finding in paper.findings.items()}
+
+
+def finding_of(name: str) -> Finding | None:
+    """The finding to which the claim `name` belongs; None where it belongs to none."""
+    return next((finding for finding in findings().values() if name in finding.claims), None)
+
+
+def rules_of(finding: Finding) -> tuple[Rule, ...]:
+    """The rules of the contrast that answers a finding: its own, or those of the claim that it names; none where no
+    run answers it."""
+    return claim(finding.by).rule if finding.by else finding.rule
+
+
+def printed_ranges(finding: Finding) -> dict[str, tuple[float, float]]:
+    """By paper: the least and the largest number, over its tasks, that it prints for the contrast of a finding: points of
+    accuracy."""
+    found: dict[str, list[float]] = {}
+    for place in finding.printed:
+        read = table(place.table)
+        values = found.setdefault(read.paper, [])
+        for task, printed in read.rows[place.row].printed.items():
+            others = [read.rows[row].printed[task].value for row in place.minus if task in read.rows[row].printed]
+            numbers = [each for each in (printed.value, *others) if isinstance(each, int | float)]
+            if len(numbers) == 1 + len(place.minus):
+                values.append(round(numbers[0] - max(numbers[1:]), 6))
+    return {paper: (min(values), max(values)) for paper, values in found.items() if values}
 
 
 def rule_hash(claim: Claim) -> str:

@@ -20,6 +20,9 @@ A file `fpt/papers/NAME.yaml`:
                minus or over another row, of: train, test or difference of a gap; a list of rows is the best of them;
                {rates: NAME}, {tasks: FIELD}. `numbers` holds what no table prints. `primary: true` on the few claims
                that are corrected together
+    findings:  id -> question, the claims of any paper that answer it, and what answers it in one contrast: a `rule` as
+               that of a claim, `by: ID` (the rule of that claim), or `read: why` where no run answers. `printed` says
+               where the papers print the same contrast: a list of {table, row, minus}
 """
 
 import math
@@ -155,6 +158,26 @@ class Claim(_Strict):
         return self
 
 
+class Finding(_Strict):
+    """One question that a reader has: the contrast that answers it, and every claim that it covers."""
+
+    id: str = ""
+    paper: str = ""  # in whose file it stands; its claims may be of any paper
+    question: str
+    rule: Annotated[tuple[Rule, ...], BeforeValidator(_rules)] = ()
+    by: str = ""  # the claim whose rule gives the contrast
+    read: str = ""  # why no run answers it
+    claims: tuple[str, ...] = ()
+    printed: tuple[Number, ...] = ()  # where the papers print the contrast: a row minus others
+
+    @model_validator(mode="after")
+    def _is_answered_in_one_way(self) -> "Finding":
+        ways = [name for name in ("rule", "by", "read") if getattr(self, name)]
+        if len(ways) != 1:
+            raise ValueError(f"needs one of rule, by and read; it has {' and '.join(ways) or 'none of them'}")
+        return self
+
+
 def _gathered(data: Mapping[str, Any], rest: str, own: set[str]) -> dict[str, Any]:
     """What is not among the names `own` goes below the name `rest`."""
     parts: dict[str, Any] = {rest: {}}
@@ -256,12 +279,13 @@ class Paper(_Strict):
     rows: dict[str, Row] = {}
     tables: dict[str, Table] = {}
     claims: dict[str, Claim] = {}
+    findings: dict[str, Finding] = {}
 
     @model_validator(mode="before")
     @classmethod
     def _name_parts(cls, data: dict[str, Any]) -> dict[str, Any]:
-        """Tables and claims learn their ids and their paper; their shape is checked afterwards."""
-        for entries in (data.get("tables"), data.get("claims")):
+        """Tables, claims and findings learn their ids and their paper; their shape is checked afterwards."""
+        for entries in (data.get("tables"), data.get("claims"), data.get("findings")):
             for name, entry in entries.items() if isinstance(entries, dict) else ():
                 if isinstance(entry, dict):
                     entry.update(id=str(name), paper=str(data.get("name", "")))

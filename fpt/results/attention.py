@@ -7,7 +7,7 @@ import pandas as pd
 
 from fpt.errors import SpecError, unknown
 from fpt.results.cells import TUNED, Cell
-from fpt.results.contrasts import Level, arms_of
+from fpt.results.contrasts import Level, cell_of
 from fpt.results.stats import mean_interval
 
 Scores = dict[str, "pd.Series[float]"]
@@ -68,10 +68,7 @@ def attended(study: str, arm: str, *, task: str, score: str = "mass", trained: b
     `score`: one of `scores`: "mass", "chance" or "lead". `trained`: after training, else before it. Raises SpecError
     for a study, task, arm or score that is not there, and for an arm whose attention was not measured.
     """
-    arms = arms_of(study)
-    if (task, arm) not in arms:
-        raise unknown(f"task and arm with results in the study {study}", f"{task}, {arm}", map(", ".join, arms))
-    cell = arms[task, arm]
+    cell = cell_of(study, arm, task)
     maps = maps_of(cell, trained=trained)
     if maps.empty:
         raise SpecError(f"{study}, {task}, {arm}: its attention was not measured")

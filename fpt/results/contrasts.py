@@ -108,7 +108,7 @@ def contrast(
 
     Raises SpecError for a study, task, arm, rate or budget that is not there, or with fewer than three pairs of seeds.
     """
-    arms = {name: _arm(study, name, task, root, of) for name in (first, second, *(minus or ()))}
+    arms = {name: cell_of(study, name, task, root, of) for name in (first, second, *(minus or ()))}
     found = _contrast(arms, first, second, at, budget, minus)
     if at != TUNED:
         return found
@@ -127,7 +127,7 @@ def level(
 ) -> Level:
     """The test accuracy of one arm in the published results of a study, or its gap; arguments and errors as those of
     `contrast`."""
-    cell = _arm(study, arm, task, root, of)
+    cell = cell_of(study, arm, task, root, of)
     values, noise = cell.values(_rate(cell, at, budget), budget), cell.test_noise(_rate(cell, at, budget), budget)
     mean, low, high = (100 * each for each in mean_interval(values, noise))
     return Level(mean, low, high, len(values), cell.best_rate)
@@ -161,7 +161,8 @@ def arms_of(study: str, root: Path | None = None, of: str = "accuracy") -> dict[
     }
 
 
-def _arm(study: str, name: str, task: str, root: Path | None, of: str) -> Cell:
+def cell_of(study: str, name: str, task: str = "", root: Path | None = None, of: str = "accuracy") -> Cell:
+    """One arm of a study's published results, by the name that its tables give it; errors as those of `contrast`."""
     cells = arms_of(study, root, of)
     tasks = sorted({each for each, _ in cells})
     if task and task not in tasks:

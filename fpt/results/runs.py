@@ -24,7 +24,7 @@ from fpt.sweeps.selection import SAME_RATE, by_seed, choices
 from fpt.sweeps.spec import GRID, SweepSpec
 from fpt.sweeps.study import Study, load_study, study_folder
 from fpt.tasks import NPZ, TASKS, entry
-from fpt.training.recipe import ATTENTION, Recipe
+from fpt.training.recipe import ATTENTION, WINDOWS, Recipe
 
 Origin = Literal["auto", "own", "published"]
 SETUP = (  # what must be equal to be compared
@@ -65,6 +65,11 @@ class SweepTables:
     def attention(self) -> pd.DataFrame:
         """No rows where the sweep did not measure it."""
         return self._table(ATTENTION) if ATTENTION in self.spec.measures else pd.DataFrame()
+
+    @cached_property
+    def windows(self) -> pd.DataFrame:
+        """The loss of every window that was evaluated at the end; no rows where the sweep did not measure it."""
+        return self._table(WINDOWS) if WINDOWS in self.spec.measures else pd.DataFrame()
 
     def _table(self, name: str) -> pd.DataFrame:
         return read_table(self.folder, name, self.spec, self.result)

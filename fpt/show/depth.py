@@ -11,9 +11,9 @@ from fpt.papers.schema import Table as PaperTable
 from fpt.results.cells import TUNED, Cell, StudyCells
 from fpt.results.stats import mean_interval, sampling_noise
 from fpt.show import plot
-from fpt.show.beside import ABSENT, MARKS, reading
 from fpt.show.html import Table
 from fpt.show.numbers import layers, percent, title
+from fpt.show.printed import ABSENT, MARKS, reading
 
 Depths = Mapping[str, Sequence[Cell]]  # model, task and study in words -> its cells of all depths
 

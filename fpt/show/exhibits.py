@@ -8,12 +8,12 @@ from fpt.papers.schema import Table
 from fpt.results.attention import attention_maps
 from fpt.results.cells import Cell, StudyCells
 from fpt.show import text
-from fpt.show.beside import beside_paper, printed_table
 from fpt.show.figures import budget_figure
 from fpt.show.html import Folded, Page, Picture, Shown, explained, paragraph
 from fpt.show.numbers import layers_in_words, title
 from fpt.show.planes import crossing_figure, plane_figure
 from fpt.show.plot import arm_of, long_name
+from fpt.show.printed import beside_paper, printed_table
 from fpt.show.strips import attention_figure, strip_figure
 from fpt.show.tables import attention_table, verdict_table
 

@@ -9,6 +9,7 @@ from seaborn.utils import relative_luminance
 
 from fpt.claims.planes import Crossing, crossing_of, plane_table, plane_tests
 from fpt.results.cells import Cell
+from fpt.results.contrasts import MINUS
 from fpt.results.runs import rate_text
 from fpt.results.stats import SIGNIFICANCE
 from fpt.show import plot
@@ -21,15 +22,14 @@ if TYPE_CHECKING:
 Numbers = np.ndarray[Any, Any]
 PALE, DARK = "#999999", "#262626"  # on colours, which are the same on white and on black
 AS_FAR = 0.2  # the relative luminance of a colour on which dark and white text are read as well
-PALETTE: Any = sns.blend_palette([plot.COLOURS["UP"], "white", plot.COLOURS["FP"]], as_cmap=True)
 
 
 @plot.drawn
 def plane_figure(first: Cell, second: Cell) -> plot.Plot:
     """The first arm minus the second at each rate and budget, in points, at one rate for both.
 
-    Blue: the first leads. Bold with a star: significant after Holm's correction over the plane. Hatched: the 95%
-    interval holds 0; where the winner changes without such a place, a heavy line. Rates rise upwards.
+    A cell has the colour of the arm that leads. Bold with a star: significant after Holm's correction over the plane.
+    Hatched: the 95% interval holds 0; where the winner changes without such a place, a heavy line. Rates rise upwards.
     """
     tests = {} if first.problem or second.problem else plane_tests(first, second)
     if not tests:
@@ -38,13 +38,15 @@ def plane_figure(first: Cell, second: Cell) -> plot.Plot:
     table = rows.set_index(["rate", "budget"])
     columns = (table["mean"], table["corrected"] < SIGNIFICANCE, table["band"])
     mean, sure, band = (values.unstack()[::-1] for values in columns)
-    words = mean.map(points) + sure.map({True: "*", False: ""}.get)
+    words = mean.map(points).map(lambda each: each.replace("-", MINUS)) + sure.map({True: "*", False: ""}.get)
     names = [plot.long_name(plot.arm_of(cell)) for cell in (first, second)]
-    figure, (axes,) = plot.panels_of(1, 0.9 + 0.34 * len(mean), "", 0.8 + 0.56 * len(mean.columns))
+    figure, (axes,) = plot.panels_of(1, 0.9 + 0.34 * len(mean), "", 0.9 + 0.52 * len(mean.columns))
     most = float(np.nanmax([1.0, *(100 * mean.abs()).to_numpy().flat]))
-    look: dict[str, Any] = {"cmap": PALETTE, "vmin": -most, "vmax": most, "linewidths": 0.5, "linecolor": "white"}
-    bar = {"label": f"{' - '.join(names)} (points)", "location": "bottom", "aspect": 30}
-    sns.heatmap(100 * mean, annot=words, fmt="", annot_kws={"size": 9}, cbar_kws=bar, ax=axes, **look)
+    less, more = (plot.colour_of(plot.arm_of(cell)) for cell in (second, first))
+    palette: Any = sns.blend_palette([less, "white", more], as_cmap=True)
+    look: dict[str, Any] = {"cmap": palette, "vmin": -most, "vmax": most, "linewidths": 0.5, "linecolor": "white"}
+    bar = {"label": f"{f' {MINUS} '.join(names)} (points)", "location": "bottom", "aspect": 30}
+    sns.heatmap(100 * mean, annot=words, fmt="", annot_kws={"size": 10}, cbar_kws=bar, ax=axes, **look)
     _mark(axes, mean.to_numpy(), sure.to_numpy(), band.to_numpy())
     axes.set(xlabel="budget (steps)", ylabel="learning rate", title=title(first.task))
     axes.set_xticklabels([f"{budget:,}" for budget in mean])
@@ -87,7 +89,7 @@ def crossing_figure(first: Cell, second: Cell) -> plot.Plot:
     left.set(title=title(first.task), ylabel="test accuracy, tuned (%)")
     names = [plot.long_name(plot.arm_of(cell)) for cell in (first, second)]
     differences = _differences(right, found)
-    right.set(title=" - ".join(names), ylabel="difference (points)")
+    right.set(title=f" {MINUS} ".join(names), ylabel="difference (points)")
     plot.shared_legend(figure, [left])
     words = [
         f"{points(test.mean)} ({interval(test)}) {found.signs[budget]} after {budget:,} steps"

@@ -36,7 +36,9 @@ STYLE: dict[Any, Any] = {
     "grid.color": GREY,
     "grid.alpha": 0.3,
 }
-ALONE, BESIDE, LONGEST = 4.6, 3.7, 22  # inches: a panel alone, one of two; characters of names in two columns
+# Inches: a panel alone, one of two; characters of names in two columns. A phone shows a panel at nine tenths of this,
+# text of 10 points at 9.
+ALONE, BESIDE, LONGEST = 3.9, 3.7, 22
 P = ParamSpec("P")
 
 
@@ -61,7 +63,7 @@ def drawn(make: Callable[P, Plot]) -> Callable[P, Plot]:
     def made(*args: P.args, **options: P.kwargs) -> Plot:
         with mpl.rc_context(STYLE):
             figure = make(*args, **options)
-        figure.function = make.__name__
+        figure.function = make.__name__.lstrip("_")
         return figure
 
     return made

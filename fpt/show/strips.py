@@ -10,7 +10,7 @@ import seaborn as sns
 
 from fpt.results.attention import attended, attention_maps
 from fpt.results.cells import AT_PAPERS_RATE, TUNED, Cell
-from fpt.results.contrasts import arms_of
+from fpt.results.contrasts import cell_of
 from fpt.show import plot
 from fpt.show.html import Picture
 from fpt.show.numbers import row_label, title
@@ -68,8 +68,8 @@ def attention_figure(cells: Iterable[Cell], words: str) -> plot.Plot:
         places = np.argwhere(each["needed"].unstack(fill_value=False).to_numpy())
         axes.scatter(places[:, 1] + 0.5, places[:, 0] + 0.5, s=16, color=NEEDED, edgecolor="#262626", linewidths=0.5)
         axes.set(xlabel="token attended to", ylabel="token that reads", title=row)
-        axes.tick_params(axis="x", labelsize=8, rotation=90)
-        axes.tick_params(axis="y", labelsize=8, rotation=0)
+        axes.tick_params(axis="x", labelsize=10, rotation=90)
+        axes.tick_params(axis="y", labelsize=10, rotation=0)
     bar: dict[str, Any] = {"location": "bottom", "label": "part of the attention", "aspect": 30, "shrink": 0.5}
     figure.colorbar(panels[0].collections[0], ax=panels, **bar)
     shown = pd.concat(maps, names=["row"]).reset_index()
@@ -80,7 +80,6 @@ def attention_of(study: str, arms: Iterable[str], caption: str, *, task: str) ->
     """Where the first layer of some arms of a study looks, a panel an arm; arguments and errors as those of
     `fpt.results.attention.attended`."""
     shown = {arm: attended(study, arm, task=task) for arm in arms}
-    cells = arms_of(study)
     words = "; ".join(f"{arm} {share}" for arm, share in shown.items())
     alt = f"Attention of the first layer, with the part on the tokens that an answer needs: {words}."
-    return Picture(attention_figure([cells[task, arm] for arm in shown], alt), caption)
+    return Picture(attention_figure([cell_of(study, arm, task) for arm in shown], alt), caption)

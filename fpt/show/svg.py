@@ -8,7 +8,7 @@ import matplotlib as mpl
 from matplotlib.figure import Figure
 
 POINT = 4 / 3  # pixels
-PHONE, SHRINK = 343, 0.75  # pixels of a column of text; the smallest scale at which text of 10 points is read
+PHONE, SHRINK = 343, 0.9  # pixels of a column of text; the smallest scale at which text of 10 points is read
 NO_METADATA: dict[str, Any] = dict.fromkeys(("Creator", "Date", "Format", "Type"))
 COLOUR_BAR = "<colorbar>"  # matplotlib's label of its axes
 IN_A_PAGE = (  # what matplotlib writes for a file, and what it is in a page

@@ -18,21 +18,27 @@ from fpt.errors import DataError
 from fpt.files import known_sha256, read_json
 from fpt.sweeps import selection
 from fpt.sweeps.spec import SweepSpec
-from fpt.training.recipe import ATTENTION
+from fpt.training.recipe import ATTENTION, WINDOWS
 
 if TYPE_CHECKING:
     import pandas as pd
 
 RESULT, PUBLISHED = "result.json", "published"
-TABLES, IF_MEASURED = ("runs", "curves"), (ATTENTION,)  # NAME.parquet of a sweep; and where it was asked for
+TABLES, IF_MEASURED = ("runs", "curves"), (ATTENTION, WINDOWS)  # NAME.parquet of a sweep; and where it was asked for
 RUN = ("learning_rate", "seed")
 COLUMNS = {  # that a table has at least
     "runs": ("sweep", *RUN, "best_step", "validation_accuracy", "train_accuracy", "test_accuracy",
              "test_accuracy_exact", "test_accuracy_last", "train_accuracy_last", "diverged_at"),
     "curves": ("sweep", *RUN, "step", "validation_loss", "validation_accuracy", "test_accuracy", "train_accuracy"),
     "attention": ("sweep", *RUN, "trained", "query", "key", "weight", "relevant", "chance"),
+    "windows": ("sweep", *RUN, "part", "window", "loss"),
 }  # fmt: skip
-KEYS = {"runs": RUN, "curves": (*RUN, "step"), "attention": (*RUN, "trained", "query", "key")}  # of one row
+KEYS = {  # of one row
+    "runs": RUN,
+    "curves": (*RUN, "step"),
+    "attention": (*RUN, "trained", "query", "key"),
+    "windows": (*RUN, "part", "window"),
+}
 SHARES = {"attention": ("weight", "relevant", "chance")}  # columns of values from 0 to 1; else the accuracies
 ROUNDING = 1e-4  # by which a sum of weights in single precision may be above 1
 

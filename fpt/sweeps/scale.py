@@ -96,7 +96,8 @@ def effective(fields: Fields, written: Mapping[str, Any]) -> Fields:
     """Without the fields that come from defaults and cannot matter for this arm; `resolve` refuses written ones."""
     try:
         trainable = models.arm(fields["arm"]).trainable if fields.get("arm") else fields.get("trainable") or "fpt"
-        groups = models.trainable_groups(trainable, fields.get("backbone", "tiny-lm"))
+        own_table = tasks.entry(fields.get("task", "")).own_table
+        groups = models.trainable_groups(trainable, fields.get("backbone", "tiny-lm"), own_table=own_table)
     except SpecError:
         return fields  # an unknown name, which is refused with its place
     idle = [] if models.ADAPTER in groups else [*models.ADAPTERS]

@@ -249,8 +249,9 @@ def resolve(fields: Mapping[str, Any], source: str = "", hints: Mapping[str, str
             "start with ~"
         )
     tasks.check(spec.task, spec.variant, spec.task_options, source)
-    models.check(spec.backbone, spec.backbone_options, spec.init, spec.trainable, source, spec.adapters)
-    groups = models.trainable_groups(spec.trainable, spec.backbone, source, spec.backbone_options)
+    own_table = tasks.entry(spec.task).own_table
+    models.check(spec.backbone, spec.backbone_options, spec.init, spec.trainable, source, spec.adapters, own_table)
+    groups = models.trainable_groups(spec.trainable, spec.backbone, source, spec.backbone_options, own_table)
     spec.check_trainable(groups, source)
     return spec
 

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 NPZ = "npz:PATH"
 MOST = 1_000_000  # a whole-number option; more would fill the memory before anything is trained
 BRIGHTEST = 255  # pixel of 8 bits
+BYTES = 256  # symbols of text
 MOST_BITS = 100_000  # of one example of a bit task
 DIGITS = 1797  # images of scikit-learn
 MNIST = ("mnist.npz", "MNIST/raw/train-images-idx3-ubyte.gz")
@@ -55,6 +56,7 @@ class Entry:
     # of an example, by variant, or a function of the options: costs are estimated by them
     tokens: tuple[int, ...] | Callable[..., int] = ()
     collection: int | None = None  # examples of which every seed tests another part; None: a test set, or new examples
+    own_table: bool = False  # read and predicted by the backbone's own table of symbols, without new layers
 
     def __post_init__(self) -> None:
         if not self.variants:
@@ -105,6 +107,7 @@ TASKS: dict[str, Entry] = {
         "homology:homology", "Remote homology", BOTH, files=HOMOLOGY[:1], advice=HOMOLOGY_ADVICE, classes=1195,
         tokens=(1024, 1024),
     ),
+    "text": Entry("text:text", "Text: the next byte of programs", classes=BYTES, tokens=(64,), own_table=True),
     NPZ: Entry("images:npz", "Your own data", options={"patch": 4, "padded": False, "white": BRIGHTEST}),
 }  # fmt: skip
 

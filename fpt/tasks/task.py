@@ -22,7 +22,8 @@ class Task:
     tokens: longest sequence. Either width (features of a token; linear input layer) or vocabulary
     (symbols; embedding) is set. readout: last positions read; per_token: predictions at each; classes: of
     each prediction. mask_padding: padding is masked in bidirectional backbones and the read-out is at the
-    last real token; otherwise at the last position. data: Finite, or a function that draws examples (a
+    last real token; otherwise at the last position. own_table: the model's own table of symbols reads the tokens and
+    predicts the next one, in the place of new layers. data: Finite, or a function that draws examples (a
     stream). relevant: which tokens each read-out position needs, (n, readout, tokens), where that is known.
     """
 
@@ -39,6 +40,7 @@ class Task:
     readout: int = 1
     per_token: int = 1
     mask_padding: bool = False
+    own_table: bool = False
     relevant: Callable[[Examples], Tensor] | None = None
     name: str = ""
     variant: str = "paper"

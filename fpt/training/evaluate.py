@@ -49,15 +49,35 @@ def score(fleet: "Fleet", parameters: Tensor, examples: Examples, subset: "Subse
         part = examples[:, start : start + chunk]
         drawn = noise(part.inputs.shape[1])
         logits = fleet.logits(pieces, fleet.encode(part.inputs), part.lengths, subset, noise=drawn)
-        spread = part.targets[:, None].expand(logits.shape[:-1])
-        right = logits.argmax(-1) == spread
-        losses = cross_entropy(logits.flatten(0, 3), spread.flatten(), reduction="none").view(spread.shape)
-        for row, values in enumerate((losses.mean(3), right.double().mean(3), right.all(3))):
+        right = logits.argmax(-1) == part.targets[:, None]
+        for row, values in enumerate((each_loss(logits, part.targets).mean(3), right.double().mean(3), right.all(3))):
             totals[row] += values.double().sum(2).flatten()
     loss, accuracy, exact = (totals / count).unbind()
     # The argmax of NaN is a class like any other: what is not finite has no accuracy.
     finite = loss.isfinite()
     return Score(loss, accuracy.where(finite, torch.nan), exact.where(finite, torch.nan))
+
+
+@torch.no_grad()
+def losses(fleet: "Fleet", parameters: Tensor, examples: Examples) -> Tensor:
+    """Mean loss in nats of every example (runs, n): of examples of every seed (seeds, n, ...), without augmentation."""
+    pieces, runs = fleet.cut(parameters), fleet.all_runs
+    count = examples.targets.shape[1]
+    chunk = even(count, max(1, TOKENS_AT_ONCE // (fleet.task.tokens * len(runs.places))))
+    noise = fleet.noise(runs, "evaluation")
+    found = []
+    for start in range(0, count, chunk):
+        part = examples[:, start : start + chunk]
+        drawn = noise(part.inputs.shape[1])
+        logits = fleet.logits(pieces, fleet.encode(part.inputs), part.lengths, runs, noise=drawn)
+        found.append(each_loss(logits, part.targets).mean(3).flatten(0, 1))
+    return torch.cat(found, dim=1)
+
+
+def each_loss(logits: Tensor, targets: Tensor) -> Tensor:
+    """Cross-entropy (seeds, rates, n, predictions) of logits (seeds, rates, n, predictions, classes)."""
+    spread = targets[:, None].expand(logits.shape[:-1])
+    return cross_entropy(logits.flatten(0, 3), spread.flatten(), reduction="none").view(spread.shape)
 
 
 def even(count: int, most: int) -> int:

@@ -19,21 +19,23 @@ from fpt.training import features, measures, resources
 from fpt.training.checkpoint import Folder, Tables, check_disk, identify
 from fpt.training.evaluate import Best, score
 from fpt.training.fleet import Fleet, stack
-from fpt.training.recipe import ATTENTION, TRAIN_MODE, Recipe
+from fpt.training.recipe import ATTENTION, TRAIN_MODE, WINDOWS, Recipe
 
 Progress = Callable[[int, int], None]
 SCORES = ("validation_loss", "validation_accuracy")  # at every evaluation
+NUMBERED = ("step", "trained", "query", "key", "part", "window")  # columns of a table that number the rows of a run
 TESTED = ("test_accuracy", "test_accuracy_exact", "train_accuracy")  # at every budget
 
 
 @dataclass(frozen=True)
 class FleetResult:
-    """Tables of a fleet: `runs` (one row per run), `curves` (one per evaluation) and, if asked for, `attention`;
-    accuracies are fractions."""
+    """Tables of a fleet: `runs` (one row per run), `curves` (one per evaluation) and, if asked for, `attention` and
+    `windows`; accuracies are fractions."""
 
     runs: pd.DataFrame
     curves: pd.DataFrame
     attention: pd.DataFrame | None
+    windows: pd.DataFrame | None
     compute_type: str
     threads: int
     device: str
@@ -119,9 +121,20 @@ class Training:
         tables = {"runs": self._runs(), "curves": self._curves()}
         if ATTENTION in asked:
             tables["attention"] = measures.attention(self.fleet, self.best.parameters)
+        if WINDOWS in asked:
+            tables[WINDOWS] = self._windows()
         if TRAIN_MODE in asked:
             tables["runs"]["train_accuracy_train_mode"] = measures.train_mode_accuracy(self.fleet).cpu().numpy()
         return tables
+
+    def _windows(self) -> pd.DataFrame:
+        """On the samples that stop and select, and that are tested at the end."""
+        recipe, splits = self.fleet.recipe, self.fleet.splits
+        samples = {
+            "validation": [split.validation_sample(recipe.evaluation_examples) for split in splits],
+            "test": [split.test_sample(recipe.test_examples) for split in splits],
+        }
+        return measures.windows(self.fleet, samples)
 
     def _runs(self) -> pd.DataFrame:
         """One row per run: its scores at the end with its best parameters, and with its last ones."""
@@ -205,7 +218,13 @@ def train(
     parts = [(len(rates), len(some_seeds)) for rates, some_seeds in plan["parts"]]
     kept = {name: plan[name] for name in ("compute_type", "threads", "compiled")}
     return FleetResult(
-        tables["runs"], tables["curves"], tables.get("attention"), device=place.type, parts=parts, **kept
+        tables["runs"],
+        tables["curves"],
+        tables.get(ATTENTION),
+        tables.get(WINDOWS),
+        device=place.type,
+        parts=parts,
+        **kept,
     )
 
 
@@ -279,7 +298,7 @@ class Job:
 
 def in_order(tables: list[pd.DataFrame]) -> pd.DataFrame:
     """One table, its rows by run and then by what numbers the rows of a run."""
-    keys = [name for name in ("learning_rate", "seed", "step", "trained", "query", "key") if name in tables[0]]
+    keys = [name for name in ("learning_rate", "seed", *NUMBERED) if name in tables[0]]
     return pd.concat(tables).sort_values(keys, ignore_index=True)
 
 

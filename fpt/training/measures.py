@@ -1,4 +1,5 @@
-"""What else a fleet can be asked after its training: kept weights, first-layer attention, accuracy in training mode."""
+"""What else a fleet can be asked after its training: kept weights, first-layer attention, accuracy in training mode,
+the loss of every example that it is evaluated on."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -12,8 +13,8 @@ from torch import Tensor
 from fpt.errors import SpecError
 from fpt.files import replaced
 from fpt.tasks.arrays import Examples
-from fpt.training.evaluate import observed
-from fpt.training.fleet import Fleet
+from fpt.training.evaluate import losses, observed
+from fpt.training.fleet import Fleet, stack
 
 TRAIN_MODE_BATCHES = 100  # the released code of Lu et al. averages over 100 training batches
 ATTENTION_EXAMPLES = 500
@@ -55,6 +56,21 @@ def train_mode_accuracy(fleet: Fleet) -> Tensor:
         right = (logits.argmax(-1) == batch.targets[:, None]).double().where(logits.isfinite().all(-1), torch.nan)
         total += right.flatten(2).mean(2).flatten()
     return total / len(steps)
+
+
+def windows(fleet: Fleet, examples: dict[str, list[Examples]]) -> pd.DataFrame:
+    """Mean loss in nats a prediction, of every example, with the last parameters: on text, of a window in nats a byte.
+
+    `examples`: for each part, validation and test, those of every seed. A row for each run x part x window, numbered in
+    the order of the part; nan for a run that diverged.
+    """
+    rates, frames = len(fleet.rates), []
+    for part, of_seeds in examples.items():
+        found = losses(fleet, fleet.parameters, stack(of_seeds)).masked_fill(~fleet.alive[:, None], torch.nan)
+        for row, values in enumerate(found.cpu().numpy()):
+            run = {"learning_rate": fleet.rates[row % rates], "seed": fleet.seeds[row // rates], "part": part}
+            frames.append(pd.DataFrame(run | {"window": range(len(values)), "loss": values}))
+    return pd.concat(frames, ignore_index=True)
 
 
 def attention(fleet: Fleet, parameters: Tensor) -> pd.DataFrame:

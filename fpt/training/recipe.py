@@ -12,7 +12,8 @@ Count = Annotated[int, Field(ge=1, lt=2**31, strict=True)]  # strict: True and 8
 
 
 # What a sweep can be asked for besides accuracies; fpt/training/measures.py says what each is.
-WEIGHTS, ATTENTION, TRAIN_MODE, ADAPTER = MEASURES = ("weights", "attention", "train-mode", "adapter")
+MEASURES = ("weights", "attention", "train-mode", "adapter", "windows")
+WEIGHTS, ATTENTION, TRAIN_MODE, ADAPTER, WINDOWS = MEASURES
 KEPT = (WEIGHTS, ADAPTER)  # files that the best run of the first seed leaves
 
 

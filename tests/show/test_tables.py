@@ -21,8 +21,8 @@ from fpt.results.cells import THREE_SEEDS
 from fpt.results.runs import SHORT
 from fpt.results.stats import Paired, mean_interval, paired
 from fpt.show import across_studies, beside_paper, exhibit, printed_table, summary, text, verdict_table
-from fpt.show.beside import printed_text
 from fpt.show.numbers import known_in_words, layers_in_words, ratio_words, row_label
+from fpt.show.printed import printed_text
 from fpt.show.tables import attention_table
 from fpt.sweeps import SweepSpec
 

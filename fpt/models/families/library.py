@@ -90,6 +90,7 @@ class Family:
     new_positions: bool = False  # a table of ours, which starts from zeros where the rest is pretrained
     prepare: Callable[[Any, int], None] | None = None  # model, tokens: other changes, before our layers go in
     initial_value: Callable[..., Tensor] | None = None  # random values, where the rules are not GPT-2's
+    table: str | None = None  # of symbols, tied to the output; None: it cannot read and predict by itself
     first_attention: str | None = None  # the module that returns attention weights second, below a last layer
     whole: Callable[[Any], nn.Module] = AutoModel.from_config  # config -> the model that its authors published
     load: Callable[..., Any] = AutoModel.from_pretrained  # a folder -> the pretrained model, `output_loading_info`
@@ -126,12 +127,14 @@ class Family:
         }
         return {**entry.config, **tiny, **(few_tokens(entry.config) if entry.found is not None else {})}
 
-    def build(self, entry: Backbone, tokens: int, layers: int = 0, **options: Any) -> Any:
+    def build(self, entry: Backbone, tokens: int, layers: int = 0, own_table: bool = False, **options: Any) -> Any:
         """The library's model with `tokens` rows of positions and the first `layers` layers (0: all), untrained values.
 
-        Our layers are inside, and what the input layer replaces is not. Other options are fields of the config.
+        Our layers are inside, and what the input layer replaces is not, unless the model's `own_table` of symbols reads
+        and predicts. Other options are fields of the config.
         """
-        sizes = {"num_hidden_layers": layers or entry.layers, "vocab_size": 1, "use_cache": False}
+        sizes = {"num_hidden_layers": layers or entry.layers, "use_cache": False}
+        sizes |= {} if own_table else {"vocab_size": 1}
         sizes |= few_tokens(entry.config) if entry.found is not None else {}
         sizes |= {"max_position_embeddings": tokens} if self.has_table else {}
         config = self.configuration(entry, **{**self.fixed, **sizes, **options})
@@ -140,7 +143,8 @@ class Family:
         if self.config is None:
             check_window(entry, config, tokens)
         model: Any = self.model(config)
-        for path in token_tables(model) if self.replaced is None else self.replaced:
+        replaced = token_tables(model) if self.replaced is None else self.replaced
+        for path in () if own_table else replaced:
             parent, _, name = path.rpartition(".")
             delattr(model.get_submodule(parent), name)
         if getattr(model, "pooler", None) is not None and entry.found is not None:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
-from fpt import models
+from fpt import models, tasks
 from fpt.errors import SpecError
 from fpt.sweeps import ledger
 from fpt.sweeps.spec import SweepSpec
@@ -116,7 +116,9 @@ def to_do(specs: Sequence[SweepSpec], study: Path) -> list[SweepSpec]:
     specs = [spec for spec in specs if not ledger.sweep_state(spec, study).complete]  # another driver may have done it
 
     def groups(spec: SweepSpec) -> int:
-        return len(models.trainable_groups(spec.trainable, spec.backbone, backbone_options=spec.backbone_options))
+        own_table = tasks.entry(spec.task).own_table
+        options = spec.backbone_options
+        return len(models.trainable_groups(spec.trainable, spec.backbone, "", options, own_table))
 
     # Longest first: what trains everything takes twice as long, and would keep the other cores waiting at the end.
     return sorted(specs, key=groups, reverse=True)

@@ -1,0 +1,125 @@
+"""Paired contrasts for anybody's table of results: arms, seeds and scores, as `fpt compare` prints them."""
+
+from collections.abc import Mapping
+from itertools import combinations
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from fpt.errors import DataError, SpecError, unknown
+from fpt.results.stats import MINIMUM_PAIRS, holm, paired, seeds_needed
+
+GUESSED = {  # role -> names of columns, the likeliest first
+    "by": ("arm", "method", "model", "algorithm", "condition", "config", "variant", "group"),
+    "pair": ("seed", "run", "fold", "split", "replicate", "repeat", "trial"),
+    "score": ("score", "test_accuracy", "accuracy", "acc", "test_acc", "f1", "auc", "metric", "value"),
+}
+ENDINGS = (".csv", ".tsv", ".parquet")
+MOST_ARMS = 20  # 190 pairs; more are a grid, not arms
+FEW = 5  # seeds or columns that an error names
+
+
+def read_results(path: Path) -> pd.DataFrame:
+    """A table of results: CSV, TSV or parquet, by its ending.
+
+    Raises DataError for a file that is missing, empty, or no such table.
+    """
+    if path.suffix not in ENDINGS:
+        raise DataError(f"{path}: its name must end in {', '.join(ENDINGS)}")
+    if not path.is_file():
+        raise DataError(f"{path}: there is no such file")
+    try:
+        if path.suffix == ".parquet":
+            frame = pd.read_parquet(path)
+        else:
+            frame = pd.read_csv(path, sep="\t" if path.suffix == ".tsv" else ",")
+    except (ValueError, OSError) as error:  # pandas' own errors are ValueErrors
+        raise DataError(f"{path} cannot be read: {error}") from error
+    if frame.empty:
+        raise DataError(f"{path} has no rows")
+    return frame
+
+
+def columns(frame: pd.DataFrame, given: Mapping[str, str | None]) -> dict[str, str]:
+    """The columns of arms (`by`), of seeds (`pair`) and of scores (`score`): as given, else guessed by their names.
+
+    Raises SpecError for one that is not there, or that cannot be guessed.
+    """
+    found = {}
+    for role, names in GUESSED.items():
+        name = given.get(role)
+        if name is not None and name not in frame:
+            raise unknown("column", name, map(str, frame.columns), f"--{role}")
+        if name is None:
+            lower = {str(column).lower(): str(column) for column in frame.columns}
+            name = next((lower[each] for each in names if each in lower), None)
+        if name is None:
+            raise SpecError(
+                f"no column is named {', '.join(names)}: name one of {', '.join(map(str, frame.columns))} by --{role}"
+            )
+        found[role] = name
+    if len(set(found.values())) < len(found):
+        raise SpecError(f"arms, seeds and scores need three different columns; given: {', '.join(found.values())}")
+    return found
+
+
+def scores_of(frame: pd.DataFrame, by: str, pair: str, score: str, unpaired: bool = False) -> pd.DataFrame:
+    """Scores, seeds x arms. `unpaired`: leave out the seeds that some arm lacks.
+
+    Raises SpecError where a seed stands twice for an arm, or is missing for one; DataError for scores that are no
+    numbers.
+    """
+    if not pd.api.types.is_numeric_dtype(frame[score]):
+        raise DataError(f"column {score}: its scores must be numbers; the first is {frame[score].iloc[0]!r}")
+    if frame[[by, pair, score]].isna().any(axis=None):
+        row = int(frame[[by, pair, score]].isna().any(axis=1).to_numpy().argmax())
+        raise DataError(f"row {row + 1} has no {by}, {pair} or {score}; fill it, or take the row out")
+    arms = frame[by].nunique()
+    if not 2 <= arms <= MOST_ARMS:
+        raise SpecError(f"column {by} has {arms} different values; arms to compare are 2 to {MOST_ARMS}")
+    twice = frame[frame.duplicated([by, pair], keep=False)]
+    if len(twice):
+        arm, seed = twice[[by, pair]].iloc[0]
+        alike = twice[(twice[by] == arm) & (twice[pair] == seed)].drop(columns=[by, pair, score])
+        differ = [str(name) for name, values in alike.items() if values.nunique(dropna=False) > 1]
+        why = f"; these rows differ in {', '.join(differ[:FEW])}: compare one value at a time" if differ else ""
+        raise SpecError(f"{by} {arm} has several rows for {pair} {seed}{why}")
+    table = frame.pivot(index=pair, columns=by, values=score)
+    lacking = table[table.isna().any(axis=1)]
+    if len(lacking) and not unpaired:
+        seed, arm = lacking.index[0], lacking.columns[lacking.iloc[0].isna()][0]
+        raise SpecError(
+            f"{len(lacking)} of {len(table)} seeds are not in every arm; {pair} {seed} is missing for {arm}. "
+            "--unpaired leaves them out"
+        )
+    return table
+
+
+def compare(table: pd.DataFrame, point: float | None = None) -> pd.DataFrame:
+    """One row for each two arms: `first`, `second`, `n` (pairs of seeds), both means, the `mean` difference with its
+    95% t-interval `low` to `high`, `p` (two-sided), `p_holm` (corrected over all rows), and `seeds`, with which a
+    paired t-test at 5% finds a difference of one `point` with 80% power (nan: more than 1,000).
+
+    `point` is a percentage point where None: 0.01 if every score lies between 0 and 1, else 1.
+    Raises SpecError where no two arms have three seeds in common.
+    """
+    scores = table.to_numpy(float)
+    fractions = bool(np.nanmin(scores) >= 0 and np.nanmax(scores) <= 1)
+    step = point or (0.01 if fractions else 1.0)
+    rows = []
+    for first, second in combinations(table.columns, 2):
+        both = table[[first, second]].dropna()
+        test = paired(both[first], both[second])
+        if test.n < MINIMUM_PAIRS:
+            continue
+        needed = seeds_needed(step, test.sd) if test.sd > 0 else test.n
+        levels = both.mean()
+        rows.append(
+            (first, second, test.n, levels[first], levels[second], test.mean, test.low, test.high, test.p, needed)
+        )
+    names = ["first", "second", "n", "level_first", "level_second", "mean", "low", "high", "p", "seeds"]
+    found = pd.DataFrame(rows, columns=names).astype({"seeds": float})
+    if found.empty:
+        raise SpecError(f"no two arms have {MINIMUM_PAIRS} seeds in common: fewer give no interval")
+    return found.assign(p_holm=holm(list(found["p"])), point=step)

@@ -1,0 +1,203 @@
+"""The figures of one study that a page asks for by the names of its arms. Captions are the author's."""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from textwrap import fill
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from fpt.errors import SpecError
+from fpt.results.baselines import LINEAR, floor
+from fpt.results.cells import TUNED, Cell
+from fpt.results.contrasts import MINUS, Contrast, Level, baseline, cell_of, contrast, level
+from fpt.results.runs import rate_text
+from fpt.results.stats import mean_interval
+from fpt.show import plot
+from fpt.show.figures import budget_axis
+from fpt.show.html import Picture
+from fpt.show.planes import plane_figure
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+WIDEST = 20  # characters of a row's name in one line: a longer one would leave a phone no room for the panel
+ALL = 100.0  # points: no difference of accuracies is larger; an interval without an end is drawn to here
+LINES = ("--", ":", "-.")  # of baselines
+
+
+def dots(
+    study: str,
+    arms: Sequence[str],
+    caption: str,
+    *,
+    task: str = "",
+    at: str | float = TUNED,
+    budget: int | None = None,
+    baselines: Sequence[str] = (LINEAR,),
+) -> Picture:
+    """Test accuracy of some arms of a study, a row an arm: a dot a seed, the mean with its 95% interval.
+
+    Arms, `task`, `at` and `budget` as `fpt.results.contrast` reads them, with its errors. `baselines`: names that
+    `fpt.results.baseline` knows on this task, each a line.
+    """
+    cells = cells_of(study, arms, task)
+    levels = {name: level(study, name, task=task, at=at, budget=budget) for name in arms}
+    known = {name: baseline(_task(cells), name) for name in baselines}
+    return Picture(_dots(cells, levels, known, at, budget), caption)
+
+
+def by_rate(study: str, arms: Sequence[str], caption: str, *, task: str = "", budget: int | None = None) -> Picture:
+    """Test accuracy over the learning rate, a line an arm through the means of its seeds, with 95% intervals.
+
+    Arguments and errors as those of `dots`.
+    """
+    return Picture(_by_rate(cells_of(study, arms, task), budget), caption)
+
+
+def by_budget(study: str, first: str, second: str, caption: str, *, task: str = "") -> Picture:
+    """The first arm minus the second, each at its own rate, over the budgets that both have: points with 95% intervals.
+
+    Arguments and errors as those of `dots`.
+    """
+    cells = cells_of(study, (first, second), task)
+    shared = [budget for budget in cells[first].budgets if budget in cells[second].budgets]
+    found = {budget: contrast(study, first, second, task=task, budget=budget) for budget in shared}
+    return Picture(_by_budget(cells, found), caption)
+
+
+def plane(study: str, first: str, second: str, caption: str, *, task: str = "") -> Picture:
+    """The map of learning rate and budget: the first arm minus the second in points, at one rate for both.
+
+    A cell has the colour of the arm that leads. Star: significant after Holm's correction over the map. Hatched: the
+    95% interval holds 0. Arguments and errors as those of `dots`.
+    """
+    cells = cells_of(study, (first, second), task)
+    return Picture(plane_figure(cells[first], cells[second]), caption)
+
+
+def cells_of(study: str, arms: Iterable[str], task: str = "") -> dict[str, Cell]:
+    """Arms of a study by name, in this order. SpecError for none, and for one that is not there."""
+    found = {name: cell_of(study, name, task) for name in arms}
+    if not found:
+        raise SpecError(f"a figure of the study {study} needs at least one arm")
+    return found
+
+
+def arm_words(name: str) -> str:
+    """An arm as a figure names it: FR (layers 1) -> frozen random (1 layer)."""
+    words, bracket, rest = name.partition(" (")
+    counted = re.sub(r"\blayers (\d+)", lambda found: f"{found[1]} layer{'s' * (found[1] != '1')}", rest)
+    return plot.long_name(words) + bracket + counted
+
+
+def _task(cells: Mapping[str, Cell]) -> str:
+    return next(iter(cells.values())).task
+
+
+def _where(at: str | float) -> str:
+    return "each at its own rate" if at == TUNED else f"all at {rate_text(float(at))}"
+
+
+@plot.drawn
+def _dots(
+    cells: Mapping[str, Cell],
+    levels: Mapping[str, Level],
+    known: Mapping[str, float],
+    at: str | float,
+    budget: int | None,
+) -> plot.Plot:
+    figure, (axes,) = plot.panels_of(1, 0.4 + 0.45 * len(cells), "x")
+    rows: list[dict[str, Any]] = []
+    for place, (name, cell) in enumerate(cells.items()):
+        seeds, shown = 100 * cell.values(at, budget).dropna(), levels[name]
+        axes.plot(seeds, [place - 0.18] * len(seeds), ".", color=plot.colour_of(name), alpha=0.7, markersize=7)
+        _interval(axes, place + 0.12, shown, horizontal=True, color=plot.colour_of(name), marker=plot.marker_of(name))
+        rows += [{"arm": name, "seed": seed, "accuracy": each} for seed, each in seeds.items()]
+        rows.append({"arm": name, "accuracy": shown.mean, "low": shown.low, "high": shown.high})
+    for (name, share), line in zip(known.items(), LINES, strict=False):
+        axes.axvline(share, color=plot.GREY, linestyle=line, label=f"{name}, {share:.1f}%")
+    axes.set_yticks(range(len(cells)), [fill(arm_words(name), WIDEST) for name in cells])
+    axes.set(xlabel=f"test accuracy (%), {_where(at)}", ylim=(len(cells) - 0.5, -0.5))
+    if known:
+        plot.shared_legend(figure, [axes])
+    words = [f"{arm_words(name)} {shown}" for name, shown in levels.items()]
+    words += [f"{name} {share:.1f}%" for name, share in known.items()]
+    return figure.describe(
+        f"Test accuracy, {_where(at)}, mean and 95% interval: {'; '.join(words)}.",
+        pd.DataFrame(rows),
+        plot.runs_of(cells.values()),
+    )
+
+
+@plot.drawn
+def _by_rate(cells: Mapping[str, Cell], budget: int | None) -> plot.Plot:
+    figure, (axes,) = plot.panels_of(1)
+    lines = {name: _line(cell, budget) for name, cell in cells.items()}
+    for number, (name, line) in enumerate(lines.items()):
+        dodge = 1.04 ** (number - (len(lines) - 1) / 2)
+        around = [line["accuracy"] - line["low"], line["high"] - line["accuracy"]]
+        look: dict[str, Any] = {"color": plot.colour_of(name), "marker": plot.marker_of(name), "linewidth": 1.8}
+        axes.errorbar(dodge * line["rate"], line["accuracy"], yerr=around, label=arm_words(name), **look)
+    if not np.isnan(trivial := floor(_task(cells))):
+        axes.axhline(100 * trivial, color=plot.GREY, linestyle=":", label="trivial baseline")
+    rates = sorted({rate for line in lines.values() for rate in line["rate"]})
+    axes.set_xscale("log", subs=[])
+    axes.set_xticks(rates, [rate_text(rate) for rate in rates], rotation=45 if len(rates) > 6 else 0)
+    axes.set(xlabel="learning rate", ylabel="test accuracy (%)", xlim=(rates[0] / 1.5, rates[-1] * 1.5))
+    plot.shared_legend(figure, [axes])
+    words = [f"{arm_words(name)}: {_line_words(line)}" for name, line in lines.items()]
+    return figure.describe(
+        f"Test accuracy by learning rate, means over seeds. {'. '.join(words)}.",
+        pd.concat(lines, names=["arm"]).reset_index("arm"),
+        plot.runs_of(cells.values()),
+    )
+
+
+def _line(cell: Cell, budget: int | None) -> pd.DataFrame:
+    """By rate, in percent: `accuracy` and its 95% interval `low` to `high`."""
+    rows = []
+    for rate in cell.rates:
+        values, noise = cell.values(rate, budget), cell.test_noise(rate, budget)
+        rows.append([rate, *(100 * each for each in mean_interval(values, noise))])
+    return pd.DataFrame(rows, columns=["rate", "accuracy", "low", "high"]).sort_values("rate", ignore_index=True)
+
+
+def _line_words(line: pd.DataFrame) -> str:
+    means = zip(line["rate"], line["accuracy"], strict=True)
+    return ", ".join(f"{mean:.1f}% at {rate_text(rate)}" for rate, mean in means)
+
+
+@plot.drawn
+def _by_budget(cells: Mapping[str, Cell], found: Mapping[int, Contrast]) -> plot.Plot:
+    figure, (axes,) = plot.panels_of(1)
+    for place, each in enumerate(found.values()):
+        _interval(axes, place, each, horizontal=False, color=plot.INK, marker="D")
+    axes.axhline(0, color=plot.GREY, linewidth=1)
+    axes.margins(y=0.3)
+    for name, height, side in zip(cells, (0.98, 0.02), ("top", "bottom"), strict=True):
+        look: dict[str, Any] = {"va": side, "color": plot.colour_of(name), "weight": "bold"}
+        axes.text(0.02, height, f"{arm_words(name)} leads", transform=axes.transAxes, **look)
+    budget_axis(axes, list(found))
+    axes.set_ylabel(f"{f' {MINUS} '.join(cells)} (points)")
+    words = [f"{each} after {budget:,} steps" for budget, each in found.items()]
+    rows = [
+        {"budget": budget, "points": each.mean, "low": each.low, "high": each.high} for budget, each in found.items()
+    ]
+    return figure.describe(
+        f"{' minus '.join(map(arm_words, cells))}, each at its own rate, with 95% intervals: {', '.join(words)}.",
+        pd.DataFrame(rows),
+        plot.runs_of(cells.values()),
+    )
+
+
+def _interval(axes: "Axes", place: float, shown: Contrast | Level, *, horizontal: bool, **look: Any) -> None:
+    """A mean with its 95% interval, along the axis of the values; an end that is infinite is drawn to the last point
+    that a difference can have, outside of the panel."""
+    around = [[min(shown.mean - shown.low, ALL)], [min(shown.high - shown.mean, ALL)]]
+    look |= {"markersize": 6, "linewidth": 2, "linestyle": "none"}
+    if horizontal:
+        axes.errorbar(shown.mean, place, xerr=around, **look)
+    else:
+        axes.errorbar(place, shown.mean, yerr=around, **look)

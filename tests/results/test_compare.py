@@ -1,0 +1,129 @@
+"""`fpt compare`: paired contrasts of anybody's table."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+from statsmodels.stats.multitest import multipletests
+from typer.testing import CliRunner
+
+from fpt.cli import app
+from fpt.errors import DataError, SpecError
+from fpt.results.compare import columns, compare, read_results, scores_of
+
+SEEDS = 8
+
+
+@pytest.fixture
+def frame() -> pd.DataFrame:
+    rng = np.random.default_rng(0)
+    shared = rng.normal(0, 0.02, SEEDS)
+    levels = {"frozen": 0.80, "lora": 0.83, "full": 0.84}
+    rows = [
+        (arm, seed, level + shared[seed] + rng.normal(0, 0.005))
+        for arm, level in levels.items()
+        for seed in range(SEEDS)
+    ]
+    return pd.DataFrame(rows, columns=["method", "seed", "accuracy"])
+
+
+def test_it_agrees_with_scipy_and_statsmodels(frame: pd.DataFrame) -> None:
+    table = scores_of(frame, "method", "seed", "accuracy")
+    found = compare(table)
+    tests = [stats.ttest_rel(table[row.first], table[row.second]) for row in found.itertuples()]
+    assert found["p"].to_numpy() == pytest.approx([test.pvalue for test in tests])
+    assert found["low"].to_numpy() == pytest.approx([test.confidence_interval().low for test in tests])
+    assert found["p_holm"].to_numpy() == pytest.approx(multipletests(found["p"], method="holm")[1])
+    assert len(found) == 3
+
+
+def test_a_point_is_a_hundredth_of_fractions_and_one_of_percent(frame: pd.DataFrame) -> None:
+    percent = frame.assign(accuracy=100 * frame["accuracy"])
+    one, other = (compare(scores_of(each, "method", "seed", "accuracy")) for each in (frame, percent))
+    assert (one["point"].iloc[0], other["point"].iloc[0]) == (0.01, 1)
+    assert one["seeds"].tolist() == other["seeds"].tolist()
+
+
+def test_a_smaller_difference_needs_more_seeds(frame: pd.DataFrame) -> None:
+    table = scores_of(frame, "method", "seed", "accuracy")
+    assert (compare(table, 0.002)["seeds"] > compare(table, 0.01)["seeds"]).all()
+
+
+def test_more_than_a_thousand_seeds_are_said_so(frame: pd.DataFrame, tmp_path: Path) -> None:
+    path = tmp_path / "wide.csv"
+    frame.to_csv(path, index=False)
+    done = CliRunner().invoke(app, ["compare", str(path), "--point", "1e-6"], env={"COLUMNS": "200"})
+    assert done.exit_code == 0, done.output
+    assert "> 1,000" in done.output
+
+
+def test_columns_are_guessed_by_their_names(frame: pd.DataFrame) -> None:
+    assert columns(frame, {}) == {"by": "method", "pair": "seed", "score": "accuracy"}
+    renamed = frame.rename(columns={"accuracy": "mine"})
+    with pytest.raises(SpecError, match="--score"):
+        columns(renamed, {})
+    assert columns(renamed, {"score": "mine"})["score"] == "mine"
+    with pytest.raises(SpecError, match="Did you mean 'method'"):
+        columns(frame, {"by": "metod"})
+
+
+def test_seeds_that_an_arm_lacks_are_refused_unless_told(frame: pd.DataFrame) -> None:
+    short = frame.drop(index=3)
+    with pytest.raises(SpecError, match="seed 3 is missing for frozen"):
+        scores_of(short, "method", "seed", "accuracy")
+    found = compare(scores_of(short, "method", "seed", "accuracy", unpaired=True))
+    assert sorted(found["n"]) == [SEEDS - 1, SEEDS - 1, SEEDS]
+
+
+def test_rows_of_two_tasks_are_not_taken_for_one(frame: pd.DataFrame) -> None:
+    both = pd.concat([frame.assign(task="digits"), frame.assign(task="mnist")])
+    with pytest.raises(SpecError, match="differ in task"):
+        scores_of(both, "method", "seed", "accuracy")
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "named"),
+    [
+        ({"accuracy": "high"}, DataError, "must be numbers"),
+        ({"accuracy": np.nan}, DataError, "row 1 has no"),
+        ({"method": "one"}, SpecError, "has 1 different"),
+    ],
+)
+def test_what_cannot_be_compared_is_refused(
+    frame: pd.DataFrame, change: dict[str, object], error: type[Exception], named: str
+) -> None:
+    with pytest.raises(error, match=named):
+        scores_of(frame.assign(**change), "method", "seed", "accuracy")
+
+
+def test_two_seeds_give_no_interval(frame: pd.DataFrame) -> None:
+    with pytest.raises(SpecError, match="3 seeds"):
+        compare(scores_of(frame[frame["seed"] < 2], "method", "seed", "accuracy"))
+
+
+@pytest.mark.parametrize(
+    ("name", "content"), [("a.csv", ""), ("b.csv", "arm,seed,score\n"), ("c.txt", "x"), ("d.parquet", "x")]
+)
+def test_a_file_that_is_no_table_is_refused(tmp_path: Path, name: str, content: str) -> None:
+    (tmp_path / name).write_text(content)
+    with pytest.raises(DataError, match=name):
+        read_results(tmp_path / name)
+
+
+def test_the_command_prints_json_for_programs(frame: pd.DataFrame, tmp_path: Path) -> None:
+    frame.to_csv(tmp_path / "mine.csv", index=False)
+    done = CliRunner().invoke(app, ["compare", str(tmp_path / "mine.csv"), "--json"])
+    assert done.exit_code == 0, done.output
+    assert {row["first"] for row in json.loads(done.output)} == {"frozen", "full"}
+
+
+def test_the_command_prints_a_table_or_one_error(frame: pd.DataFrame, tmp_path: Path) -> None:
+    frame.to_csv(tmp_path / "mine.csv", index=False)
+    done = CliRunner().invoke(app, ["compare", str(tmp_path / "mine.csv")], env={"COLUMNS": "200"})
+    assert done.exit_code == 0, done.output
+    assert "lora" in done.output
+    missing = CliRunner().invoke(app, ["compare", str(tmp_path / "not.csv")])
+    assert missing.exit_code == 2

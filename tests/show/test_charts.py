@@ -1,0 +1,113 @@
+"""The figures that pages ask for by the names of arms: what they draw is what `contrast` and `level` say."""
+
+from collections.abc import Callable
+
+import pytest
+
+from fpt.errors import SpecError
+from fpt.models import ARMS
+from fpt.results import baseline, contrast, level
+from fpt.show import by_budget, by_rate, dots, plane
+from fpt.show.charts import arm_words
+from fpt.show.html import Picture
+
+STUDY = "plane-minilm"
+FIGURES: dict[str, Callable[[], Picture]] = {
+    "dots": lambda: dots(STUDY, ["FP", "UP"], "What to see."),
+    "by_rate": lambda: by_rate(STUDY, ["FP", "UP"], "What to see."),
+    "by_budget": lambda: by_budget(STUDY, "FP", "UP", "What to see."),
+    "plane": lambda: plane(STUDY, "FP", "UP", "What to see."),
+}
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_a_figure_has_data_runs_and_words_for_those_who_do_not_see_it(name: str) -> None:
+    shown = FIGURES[name]()
+    assert shown.figure.data is not None
+    assert shown.figure.runs is not None
+    assert min(len(shown.figure.data), len(shown.figure.runs)) > 1
+    assert "frozen pretrained" in shown.figure.get_label()
+    assert "unfrozen pretrained" in shown.figure.get_label()
+    assert "What to see." in shown._repr_html_()
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_text_is_nine_points_or_more_on_a_phone(name: str) -> None:
+    figure = FIGURES[name]().figure
+    figure.draw_without_rendering()
+    width = figure.get_size_inches()[0] * 96  # pixels
+    shrunk = min(1.0, max(0.9, 343 / width))
+    sizes = [text.get_fontsize() for text in figure.findobj(lambda each: hasattr(each, "get_fontsize"))]
+    assert min(sizes) * shrunk >= 9
+
+
+def test_dots_are_the_seeds_and_levels_of_the_arms() -> None:
+    data = FIGURES["dots"]().figure.data
+    assert data is not None
+    means = data[data["seed"].isna()].set_index("arm")["accuracy"]
+    assert dict(means) == {name: level(STUDY, name).mean for name in ("FP", "UP")}
+    seeds = data[data["seed"].notna()].groupby("arm")["accuracy"]
+    assert dict(seeds.mean()) == pytest.approx(dict(means))
+    assert dict(seeds.count()) == {"FP": 8, "UP": 8}
+
+
+def test_baselines_are_lines() -> None:
+    axes = FIGURES["dots"]().figure.axes[0]
+    assert [line.get_xdata()[0] for line in axes.lines if str(line.get_label()).startswith("linear")] == [
+        baseline("mnist", "linear classifier")
+    ]
+
+
+def test_an_arm_has_its_colour() -> None:
+    figure = by_rate(STUDY, ["FP", "UP"], "What to see.").figure
+    lines = {str(each.get_label()): each.lines[0].get_color() for each in figure.axes[0].containers}
+    assert lines == {
+        ARMS[f"{each}-pretrained"].label: ARMS[f"{each}-pretrained"].colour for each in ("frozen", "unfrozen")
+    }
+
+
+def test_a_line_has_the_levels_at_each_rate() -> None:
+    data = FIGURES["by_rate"]().figure.data
+    assert data is not None
+    drawn = data.set_index(["arm", "rate"]).loc[("UP", 1e-3)]
+    at = level(STUDY, "UP", at=1e-3)
+    assert (drawn["accuracy"], drawn["low"], drawn["high"]) == pytest.approx((at.mean, at.low, at.high))
+
+
+def test_budgets_have_the_tuned_contrasts() -> None:
+    data = FIGURES["by_budget"]().figure.data
+    assert data is not None
+    last = data.iloc[-1]
+    tuned = contrast(STUDY, "FP", "UP")
+    assert tuple(last[["points", "low", "high"]]) == pytest.approx((tuned.mean, tuned.low, tuned.high))
+
+
+def test_a_plane_has_the_contrast_of_each_rate_and_budget() -> None:
+    data = FIGURES["plane"]().figure.data
+    assert data is not None
+    budget = int(data["budget"].max())
+    at = contrast(STUDY, "FP", "UP", at=1e-3, budget=budget)
+    (drawn,) = data[(data["rate"] == 1e-3) & (data["budget"] == budget)]["mean"]
+    assert drawn == pytest.approx(at.mean)
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("FP", "frozen pretrained"),
+        ("FR (layers 1)", "frozen random (1 layer)"),
+        ("FR (layers 2, warm-up 0.1)", "frozen random (2 layers, warm-up 0.1)"),
+        ("FR fixed", "frozen random, fixed"),
+    ],
+)
+def test_an_arm_is_named_in_words(name: str, words: str) -> None:
+    assert arm_words(name) == words
+
+
+def test_what_is_not_there_is_refused() -> None:
+    with pytest.raises(SpecError, match="arm with results in the study plane-minilm"):
+        dots(STUDY, ["FP", "XP"], "")
+    with pytest.raises(SpecError, match="at least one arm"):
+        by_rate(STUDY, [], "")
+    with pytest.raises(SpecError, match="baseline of mnist"):
+        dots(STUDY, ["FP"], "", baselines=["a coin"])
