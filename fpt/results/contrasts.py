@@ -81,10 +81,11 @@ class Level:
 
     @property
     def cell(self) -> str:
-        return f"{self.mean:.1f} ({self.low:.1f} to {self.high:.1f})"
+        return f"{_number(self.mean, False)} ({_number(self.low, False)} to {_number(self.high, False)})"
 
     def __str__(self) -> str:
-        return f"{self.mean:.1f}% ({self.low:.1f} to {self.high:.1f})"
+        mean, interval = self.cell.split(" ", 1)
+        return f"{mean}% {interval}"
 
 
 def contrast(

@@ -11,6 +11,7 @@ PUBLIC = {  # module -> names that notebooks, pages and users rely on
     "html": "Folded Page Picture Table",
     "figures": "budget_figure learning_rate_figure",
     "charts": "by_budget by_rate dots plane",
+    "pairs": "Pair best_of less_evidence",
     "spread": "spread_of",
     "strips": "attention_of",
     "planes": "crossing_figure plane_figure",
