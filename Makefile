@@ -33,7 +33,7 @@ PROCESSES ?= 2
 # One thing at a time, also under `make -j`: sweeps and book share the cores by themselves.
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: help report study book compare site readme guards links test lint unit test-book built-book read-book \
+.PHONY: help report study book compare site guards links test lint unit test-book built-book read-book \
   test-all install clean
 
 help:  ## this list
@@ -52,9 +52,6 @@ site: $(STAMP)  ## the book from published results alone, and an archive of it i
 	FPT_ORIGIN=published $(MAKE) book
 	mkdir -p dist
 	$(BIN)/python -m zipfile -c dist/fpt-book-$$($(BIN)/python -c 'import fpt; print(fpt.__version__)').zip book/_build/html
-
-readme: $(STAMP)  ## write what README.md computes from published results
-	FPT_CACHE="$(CURDIR)/$(KEPT)" PYTHONPATH=tests $(BIN)/python -m readme
 
 guards: $(STAMP)  ## list the sentences of the book that no longer hold, without building it
 	$(BIN)/python -m fpt.show.guards book/*.md

@@ -1,4 +1,4 @@
-// The page of claims (book/claims.md): filters by paper, verdict and scale, and opens the claim of an address.
+// The page of claims (book/claims.md): filters by paper and verdict, and opens the claim of an address.
 // Without this script the page is the whole list, each claim to be opened.
 document.addEventListener("DOMContentLoaded", () => {
   "use strict";
@@ -6,12 +6,9 @@ document.addEventListener("DOMContentLoaded", () => {
   const cards = [...document.querySelectorAll("details.claim")];
   if (!cards.length) return;
 
-  /** The words of the heading above a claim, without the sign that links to it. */
-  const paperOf = (card) => card.closest("section").querySelector("h2").firstChild.textContent.trim();
   const READ = {
-    Paper: (card) => [paperOf(card)],
+    Paper: (card) => [card.dataset.paper],
     Verdict: (card) => [card.dataset.verdict],
-    Scale: (card) => card.dataset.scale.split(" and "),
   };
 
   const said = document.createElement("p");

@@ -5,11 +5,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from scipy import special
 
 from fpt.papers import paper_of, table
 from fpt.papers.schema import Rule
 from fpt.results.baselines import Score
 from fpt.results.cells import AT_PAPERS_RATE, NOT_RUN, PAPER_SCALE, TUNED, Cell, Point, StudyCells, compared, total
+from fpt.results.runs import rate_text
 from fpt.results.stats import MINIMUM_PAIRS, POINT, SIGNIFICANCE, Paired, seeds_for_half_width, seeds_needed
 from fpt.sweeps.fields import with_options
 
@@ -20,6 +22,7 @@ MANY = "1,000 are not enough"
 BY_RATE = ("drop", "inverts", "orders_differ", "lower_rate", "plane")  # read on the whole grid
 NOTHING = Score(0.0)
 FEW_TASKS = 3  # that are named
+NOISE_LIMIT = float(special.ndtri(1 - SIGNIFICANCE))  # standard errors from the mean to an end of a 90% interval
 AT_BOTH = ("unstable", "fixed_and_tuned")
 OWN_RATES = (*BY_RATE, *AT_BOTH, "crossing", "baseline")  # kinds that say themselves at which rates they are read
 
@@ -36,6 +39,13 @@ class Part:
     supports: float = 1.0  # p-values, 1 where an edge of the grid could change the word
     contradicts: float = 1.0
     seeds: str = ""  # with which it would be decided, where it is not
+    at: str = ""  # the learning rate, where the rule does not say it: "1e-3", "tuned and 1e-3"
+    margin: float = 0.0  # of a likeness, a fraction; 0: it is none
+
+    @property
+    def unreachable(self) -> bool:
+        """Whether a likeness cannot be shown with any number of seeds: the noise of the test set alone is too large."""
+        return bool(self.margin) and NOISE_LIMIT * math.sqrt(self.test.noise) >= self.margin
 
 
 @dataclass(frozen=True)
@@ -107,6 +117,7 @@ class Reading:
         up: Sequence[str] = (),
         down: Sequence[str] = (),
         notes: Iterable[str] = (),
+        at: str = "",
     ) -> Part:
         """Whether the mean lies between the limits: by its 95% interval, or by two one-sided tests.
 
@@ -122,7 +133,8 @@ class Reading:
         at_edge = [f"edge of the grid: {', '.join(edges)}"] if edges else []
         note = "; ".join([*notes, *at_edge, *_of_test(test)])
         seeds = seeds_to_decide(test) if word == INCONCLUSIVE and test.sd > 0 else ""
-        return Part(self.task, comparison, test, word, note, supports, contradicts, seeds)
+        margin = (high - low) / 2 if equivalence else 0.0
+        return Part(self.task, comparison, test, word, note, supports, contradicts, seeds, at, margin)
 
     def contrast(
         self,
@@ -150,7 +162,14 @@ class Reading:
             comparison or " - ".join(f"{gap}{self.label(row)}" for row in (*plus, *minus)),
             test, low, high, equivalence=equivalence, up=up, down=down,
             notes=[*notes, *_collapsed(sides, less.share), *([f"diverged runs: {', '.join(lost)}"] if lost else [])],
+            at=self.rates_in_words(at or (self.rule.at,)),
         )  # fmt: skip
+
+    def rates_in_words(self, ats: Iterable[str | float]) -> str:
+        """Where the learning rate is read: tuned, 1e-3, tuned and 1e-3."""
+        rates = {at: self.any_cell.papers_rate if at == AT_PAPERS_RATE else at for at in ats}
+        words = [TUNED if rate == TUNED else rate_text(rate) for rate in rates.values() if rate is not None]
+        return " and ".join(dict.fromkeys(words))
 
 
 def _collapsed(sides: Sequence[Sequence[Point]], less: float) -> list[str]:

@@ -281,7 +281,7 @@ def _combined(rule: Rule, parts: Sequence[Part]) -> tuple[float, float]:
     tasks = dict.fromkeys(part.task for part in parts)
     found = [_all([(part.supports, part.contradicts) for part in parts if part.task == task]) for task in tasks]
     supports, contradicts = zip(*found, strict=True)
-    count = {"all": len(found), "most": len(found) // 2 + 1, "some": 1}[rule.of]
+    count = {"all": len(found), "most": len(found) // 2 + 1, "some": 1}[rule.of or "all"]
     return partial_conjunction(supports, count), partial_conjunction(contradicts, len(found) - count + 1)
 
 

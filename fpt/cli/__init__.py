@@ -273,6 +273,30 @@ def bench(
 
 
 @app.command()
+def judge(
+    study: Annotated[
+        str | None, typer.Argument(metavar="[STUDY]", help="Your runs of this study (default: all published results).")
+    ] = None,
+    root: Root = None,
+) -> None:
+    """Say what the results show of every claim: runs/verdicts.csv, or of your own runs runs/STUDY/verdicts.csv."""
+    from fpt.claims.judge import FILE, digest_of_runs, summaries, write
+    from fpt.claims.judge import judge as judged
+
+    with contextlib.chdir(ledger.workspace(root)):
+        path = Path("runs", study, FILE) if study else Path("runs", FILE)
+        with console.status("judging"):
+            table = judged(Path(), study or "")
+            write(table, path, digest_of_runs(Path(), study or ""))
+    shown = Table(
+        "word", Column("claims", justify="right"), Column("findings", justify="right"), title=escape(str(path))
+    )
+    for word, of_claims, of_findings in summaries(table):
+        shown.add_row(word, str(of_claims), str(of_findings))
+    console.print(shown)
+
+
+@app.command()
 def models(
     task: Annotated[str, typer.Option(metavar="TASK", help="The task whose model is counted.")] = "digits",
     backbone: Annotated[str | None, typer.Option(metavar="NAME", help="Only this one.")] = None,

@@ -43,7 +43,7 @@ def _data(folder: Path) -> Iterator[Finding]:
     for task, entry in tasks.TASKS.items():
         found = next((name for name in entry.files if (folder / name).exists()), None)
         if not entry.files:
-            yield f"data: {task}", "a file of yours" if task == tasks.NPZ else "needs no download", ""
+            yield f"data: {task}", "a file of yours" if task in tasks.OWN.values() else "needs no download", ""
         elif found:
             yield f"data: {task}", found, ""
         else:

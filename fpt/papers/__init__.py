@@ -151,8 +151,8 @@ def rules_of(finding: Finding) -> tuple[Rule, ...]:
 
 
 def printed_ranges(finding: Finding) -> dict[str, tuple[float, float]]:
-    """By paper: the least and the largest number, over its tasks, that it prints for the contrast of a finding: points of
-    accuracy."""
+    """By paper: the least and the largest number, over its tasks, that it prints for the contrast of a finding, in
+    points of accuracy."""
     found: dict[str, list[float]] = {}
     for place in finding.printed:
         read = table(place.table)
@@ -167,8 +167,12 @@ def printed_ranges(finding: Finding) -> dict[str, tuple[float, float]]:
 
 def rule_hash(claim: Claim) -> str:
     """Twelve hex digits over what decides a claim: its rules, the tables that they read, what the rows there mean and
-    print, and the paper's rates. Not what is said of a rule (`part`)."""
-    parts: list[Any] = [[rule.model_dump(mode="json", exclude={"part"}), *_read_by(rule)] for rule in claim.rule]
+    print, and the paper's rates. Not what is said of a rule (`part`). A rule without a quantifier was written as one of
+    all tasks before it was read in general: that is no other question."""
+    parts: list[Any] = [
+        [rule.model_dump(mode="json", exclude={"part"}) | {"of": rule.of or "all"}, *_read_by(rule)]
+        for rule in claim.rule
+    ]
     text = json.dumps([parts, claim.numbers if not claim.rule or claim.rule[0].kind == "baseline" else None])
     return hashlib.sha256(text.encode()).hexdigest()[:12]
 

@@ -87,7 +87,7 @@ class Rule(_Strict):
     table: str = ""
     tasks: tuple[str, ...] = ()  # of the table; none: all that the rows have there
     at: Literal["tuned", "paper"] = "tuned"  # each row at its own tuned rates, or all at the rate that the paper prints
-    of: Literal["all", "most", "some"] = "all"  # of the tasks
+    of: Literal["", "all", "most", "some"] = ""  # of the pairs, where the claim says so; none: in general
     by: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 0.0
     to: float = math.inf
     level: float | str = ""  # percent, the name of a score, or the rate to which a drop leads

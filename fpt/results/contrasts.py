@@ -61,8 +61,7 @@ class Contrast:
     @property
     def cell(self) -> str:
         """As a table shows it: 6.4 (3.3 to 9.5), signed where it is open."""
-        shown = [_number(each, self.open or self.mean < 0) for each in (self.mean, self.low, self.high)]
-        return f"{shown[0]} ({shown[1]} to {shown[2]})"
+        return interval_text(self.mean, self.low, self.high)
 
     def __str__(self) -> str:
         mean, interval = self.cell.split(" ", 1)
@@ -235,6 +234,13 @@ def _end(p_value: Callable[[float], float], mean: float, reach: float) -> float:
     if p_value(mean + reach) > side:
         return math.copysign(math.inf, reach)
     return float(optimize.bisect(lambda limit: p_value(limit) - side, mean + reach, mean, xtol=1e-5 * POINT))
+
+
+def interval_text(mean: float, low: float, high: float) -> str:
+    """Points with their interval: 6.4 (3.3 to 9.5), signed where it holds 0."""
+    signed = low <= 0 <= high or mean < 0
+    shown = [_number(each, signed) for each in (mean, low, high)]
+    return f"{shown[0]} ({shown[1]} to {shown[2]})"
 
 
 def _number(points: float, signed: bool) -> str:

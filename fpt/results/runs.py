@@ -23,7 +23,7 @@ from fpt.sweeps.record import COLUMNS, read_table
 from fpt.sweeps.selection import SAME_RATE, by_seed, choices
 from fpt.sweeps.spec import GRID, SweepSpec
 from fpt.sweeps.study import Study, load_study, study_folder
-from fpt.tasks import NPZ, TASKS, entry
+from fpt.tasks import entry, own_kind
 from fpt.training.recipe import ATTENTION, WINDOWS, Recipe
 
 Origin = Literal["auto", "own", "published"]
@@ -96,10 +96,10 @@ class SweepTables:
 
         Of the reader's own data only the part is known, which is the cautious reading.
         """
-        test, task = self.result["test"], entry(self.spec.task)
-        if not test["drawn_by_seed"] or task is TASKS[NPZ]:
+        test = self.result["test"]
+        if not test["drawn_by_seed"] or own_kind(self.spec.task):
             return float(test["size"])
-        return float(task.collection or math.nan)
+        return float(entry(self.spec.task).collection or math.nan)
 
     @property
     def commit(self) -> str:

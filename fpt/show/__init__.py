@@ -8,19 +8,21 @@ from typing import Any
 
 PUBLIC = {  # module -> names that notebooks, pages and users rely on
     "said": "say",
+    "ladder": "printed_ladder printed_places",
     "html": "Folded Page Picture Table",
     "figures": "budget_figure learning_rate_figure",
     "charts": "by_budget by_rate dots plane",
     "pairs": "Pair best_of less_evidence",
     "spread": "spread_of",
     "strips": "attention_of",
+    "findings": "cards findings_table forest word",
     "planes": "crossing_figure plane_figure",
     "tables": "summary verdict_table",
     "provenance": "recipe_table record_table",
     "report_page": "report",
     "depth": "by_depth depth_figure depth_table",
     "numbers": "facts",
-    "printed": "across_studies beside_paper printed_table",
+    "printed": "across_studies beside beside_paper printed_table",
     "explore": "explorer setups",
     "exhibits": "at_papers_rate claim_list claims_of exhibit finding judged plane_exhibit verdicts_on",
 }

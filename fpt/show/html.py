@@ -25,7 +25,7 @@ ABBREVIATIONS = NAMES | {
 }
 ABBREVIATED = re.compile(rf"\b({'|'.join(ABBREVIATIONS)})\b")
 RATE = re.compile(r"\b\d+e-\d+\b")
-NUMBER = re.compile(r"[<>]?\s*([+-]?\d[\d,]*(?:\.\d+)?(?:e[+-]?\d+)?)(?![\w.-])")  # at the start of a cell
+NUMBER = re.compile(r"[<>]?\s*([+−-]?\d[\d,]*(?:\.\d+)?(?:e[+-]?\d+)?)(?![\w.-])")  # at the start of a cell
 
 
 class Shown(Protocol):
@@ -121,7 +121,7 @@ class Table:
             cells = [f'<a href="{html.escape(to)}">{cell}</a>' if to else cell for to, cell in linked]
         if 2 * sum(map(bool, numbers)) < sum(map(bool, texts)):
             return [f"<td>{cell}</td>" for cell in cells]
-        keys = [each[1].replace(",", "") if each else "" for each in numbers]
+        keys = [each[1].replace(",", "").replace("\N{MINUS SIGN}", "-") if each else "" for each in numbers]
         return [f'<td data-sort="{key}">{cell}</td>' for key, cell in zip(keys, cells, strict=True)]
 
     def _cell(self, column: str, value: str) -> str:

@@ -4,16 +4,20 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import pandas as pd
 
-from fpt.claims.steps import steps_of
-from fpt.papers import paper_of
+from fpt.claims.steps import goal_of, steps_of
+from fpt.errors import check_known
+from fpt.papers import paper_of, table
 from fpt.papers.schema import Printed
 from fpt.papers.schema import Table as PaperTable
 from fpt.results.cells import AT_PAPERS_RATE, NOT_AT_THIS_SCALE, NOT_RUN, THREE_SEEDS, TUNED, Cell, StudyCells
+from fpt.results.contrasts import MINUS
+from fpt.results.runs import find_study, study_names
 from fpt.results.stats import mean_interval, sem
 from fpt.show import text
 from fpt.show.html import Table
 from fpt.show.numbers import known_in_words, layers_in_words, percent, points, row_label, title
 
+UNITS = {"accuracy": ", %", "gap": ", points", "steps": ", steps"}  # of what a table of this kind shows
 BOTH = (TUNED, AT_PAPERS_RATE)
 EDGE_MARK, DIVERGED_MARK, ABSENT = "†", "‡", "–"
 MARKS = (
@@ -191,3 +195,47 @@ def _caption(table: PaperTable, cells: Sequence[Cell], readings: Sequence[str]) 
         whose = f"{paper_of(table.paper).label(table.until)} after its last step" if table.until in table.rows else ""
         words.append(f"Goals: {whose or ', '.join(goals) or 'none'}. {text.resolution(specs)}")
     return " ".join(filter(None, [*words, layers_in_words(tried), MARKS]))
+
+
+def beside(table_id: str, caption: str, *, studies: Sequence[str] = (), tasks: Sequence[str] = ()) -> Table:
+    """A table of a paper beside ours: a line a row of it on a task that we ran: what is printed, what we measured with
+    each seed at the rate that the others choose (accuracies with 95% intervals), and where.
+
+    `studies`: which published ones, all of them if none is named. `tasks`: which of the tasks that we ran, likewise.
+    Raises SpecError for an unknown table, study or task.
+    """
+    shown = table(table_id)
+    found = [StudyCells(find_study(name), "published") for name in studies or study_names()]
+    cells = [cell for study in found if study.results for cell in study.cells(shown) if not cell.problem]
+    cells = [cell for cell in cells if shown.kind != "steps" or goal_of(cell)]  # to no goal no number of steps leads
+    ran = list(dict.fromkeys(cell.task for cell in cells))
+    for task in tasks:
+        check_known(f"task of {table_id} with results", task, ran)
+    order = {task: place for place, task in enumerate(tasks or ran)}
+    kept = sorted((cell for cell in cells if cell.task in order), key=lambda cell: order[cell.task])
+    lines = [
+        {
+            "task": title(cell.task),
+            "row": row_label([cell]),
+            "printed": "; ".join(_printed_for(cell)),
+            f"ours{UNITS.get(shown.kind, '')}": _ours(cell).replace("-", MINUS),
+            "where": f"{cell.study}: {cell.spec.steps:,} steps, {cell.seeds} seeds" if cell.spec else "",
+        }
+        for cell in kept
+    ]
+    return Table(pd.DataFrame(lines), caption)
+
+
+def _printed_for(cell: Cell) -> Iterable[str]:
+    """What is printed for the row, with the paper's task where ours stands in its place."""
+    for task, printed in cell.printed.items():
+        if text := printed_text(printed):
+            yield text if task == cell.task else f"{text} ({title(task)})"
+
+
+def _ours(cell: Cell) -> str:
+    if cell.table.kind != "accuracy" or cell.best_rate is None:
+        return reading(cell, TUNED)
+    mean, low, high = mean_interval(cell.values(), cell.test_noise())
+    marks = EDGE_MARK * bool(cell.ends()) + DIVERGED_MARK * bool(cell.diverged())
+    return f"{percent(mean)} ({percent(low)} to {percent(high)}){marks}"

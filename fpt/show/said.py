@@ -1,5 +1,6 @@
 """Numbers for prose: what a page glues into its sentences."""
 
+from dataclasses import dataclass
 from typing import Any
 
 from fpt.errors import SpecError
@@ -7,12 +8,24 @@ from fpt.results.contrasts import MINUS, Contrast, Level
 from fpt.results.runs import rate_text
 
 
+@dataclass(frozen=True)
+class Word:
+    """The verdict on a claim or a finding: its word, and the counts of pairs behind it."""
+
+    word: str
+    counts: str
+
+    def __str__(self) -> str:
+        return f"{self.word} ({self.counts})" if self.counts else self.word
+
+
 def say(**shown: Any) -> None:
     """Glue each value under its name, for `{glue:text}` in the page's prose.
 
     Of a contrast `d`: d (6.4 points (3.3 to 9.5)), d.cell (without the unit), d.mean, d.low, d.high, d.most_lost,
-    d.first, d.second, d.n. Of a level `x`: x (96.9% (95.6 to 98.2)), x.cell, x.mean, x.low, x.high, x.rate. A
-    fraction of points has one decimal, a whole number its thousands; text stays as it is.
+    d.first, d.second, d.n. Of a level `x`: x (96.9% (95.6 to 98.2)), x.cell, x.mean, x.low, x.high, x.rate.
+    Of a verdict `w`: w (holds here (4 for, 0 against, 3 open)), w.word, w.counts. A fraction of points has one decimal,
+    a whole number its thousands; text stays as it is.
 
     Raises SpecError for a value of another kind.
     """
@@ -26,6 +39,8 @@ def say(**shown: Any) -> None:
 def said(name: str, value: Any) -> dict[str, str]:
     """The texts of one value by the keys under which a page finds them."""
     parts: tuple[str, ...]
+    if isinstance(value, Word):
+        return {name: str(value), f"{name}.word": value.word, f"{name}.counts": value.counts}
     if isinstance(value, Contrast):
         parts = ("mean", "low", "high", "most_lost", "first", "second", "n")
     elif isinstance(value, Level):
@@ -44,5 +59,5 @@ def text_of(name: str, value: Any) -> str:
     if isinstance(value, str):
         return value
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise SpecError(f"say({name}=...): {value!r} is no contrast, level, number or text")
+        raise SpecError(f"say({name}=...): {value!r} is no contrast, level, verdict, number or text")
     return (f"{value:,}" if isinstance(value, int) else f"{value:,.1f}").replace("-", MINUS)

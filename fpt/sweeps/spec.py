@@ -13,7 +13,6 @@ from pydantic import ConfigDict, Field, ValidationError, ValidationInfo, create_
 from fpt import models, tasks
 from fpt.documents import explained
 from fpt.errors import SpecError, check_known
-from fpt.files import known_sha256
 from fpt.models import hub
 from fpt.sweeps.fields import (
     Measures,
@@ -33,7 +32,6 @@ PROTOCOL = 2  # raised when a default or the meaning of results changes: every s
 OF_THE_STUDY = {"threshold"}  # how results are read: it changes no run
 GRID = ("learning_rates", "seeds", "extend")
 BUDGET = ("steps", "evaluations", "evaluation_examples", "budget_examples", "test_examples", "compute_type")
-NPZ = "npz:"
 PAPERMILL = {  # how lists and mappings are handed to the notebook
     "tuple_type": " (papermill takes lists with -y, as in -y '{learning_rates: [1e-3]}')",
     "dict_type": " (papermill takes mappings with -y, as in -y '{task_options: {length: 5}}')",
@@ -151,8 +149,8 @@ class SweepSpec(Recipe):
         ):
             options = canonical(fields.pop(name, {}), defaults)
             fields |= {name: options} if options else {}
-        if self.task.startswith(NPZ):  # the data, not where they lie, are the task
-            fields["task"] = NPZ + known_sha256(tasks.npz_path(self.task))
+        if kind := tasks.own_kind(self.task):  # the data, not where they lie, are the task
+            fields["task"] = f"{kind}:{tasks.own_checksum(self.task)}"
         if folder := hub.path_of(self.backbone):
             fields["backbone"] = hub.HUB + hub.checksum(folder)
         return fields
@@ -241,7 +239,7 @@ def resolve(fields: Mapping[str, Any], source: str = "", hints: Mapping[str, str
         raise SpecError("\n".join(findings)) from None
     except SpecError as error:
         raise SpecError(f"{error}{where}") from None
-    if spec.task.startswith(NPZ) and tasks.npz_path(spec.task).is_absolute():
+    if tasks.own_kind(spec.task) and tasks.own_path(spec.task).is_absolute():
         raise SpecError(f"task {spec.task!r}{where}: results record it, so the path must be relative to the workspace")
     if hub.path_of(spec.backbone) and Path(spec.backbone.removeprefix(hub.HUB)).is_absolute():
         raise SpecError(

@@ -105,11 +105,11 @@ class Study:
         return [planned for row in table.rows for planned in self._of_row(table, row)]
 
     def _of_row(self, table: Table, row: str) -> Iterator[Planned]:
-        paper, label = paper_of(table.paper), study_label(self.folder)
+        paper = paper_of(table.paper)
         own = dict.fromkeys(spec.task for spec in self.sweeps)
         found: dict[str, list[tuple[str, SweepSpec | None]]] = {}  # task as run -> the paper's tasks and their sweeps
         for task in own if table.any_task else table.on(row, paper):
-            fields = cell_fields(self.file, paper, table, row, task, label)
+            fields = self._fields(paper, table, row, task)
             spec = self.find(fields) if fields else None
             run = spec.task if spec else task_as_run(self.file, paper, table, task)
             found.setdefault(run, []).append((task, spec))
@@ -118,13 +118,23 @@ class Study:
             if len(specs) > 1 and table.paper == self.file.paper:
                 raise SpecError(
                     f"{table.id}: row {row!r} would be two sweeps on {run}, {specs[0].title} and {specs[1].title}; "
-                    f"leave one out: replace where table, row and task, with null ({label})"
+                    f"leave one out: replace where table, row and task, with null ({study_label(self.folder)})"
                 )
             stands_for = tuple(task for task, spec in cells if spec or not specs)
             whole = not table.any_task and all(
                 spec and is_papers(spec, paper, table, row, task) for task, spec in cells
             )
             yield Planned(row, run, stands_for, specs[0] if specs else None, "paper" if whole else "reduced")
+
+    def _fields(self, paper: Paper, table: Table, row: str, task: str) -> Fields | None:
+        """The fields of a cell; None where the study's own fields fit no such row of another paper's table: layers, and
+        a row without a backbone."""
+        try:
+            return cell_fields(self.file, paper, table, row, task, study_label(self.folder))
+        except SpecError:
+            if table.paper == self.file.paper:
+                raise
+            return None
 
     def find(self, fields: Fields) -> SweepSpec | None:
         """The study's sweep that trains what `fields` describe: the very one, else the only one of its identity.

@@ -3,6 +3,7 @@
 This module stays free of torch, so that plans and spec hashes need none.
 """
 
+import hashlib
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -11,12 +12,14 @@ from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any
 
 from fpt.errors import SpecError, check_known, check_options
-from fpt.files import cache_folder, from_workspace
+from fpt.files import cache_folder, from_workspace, known_sha256
 
 if TYPE_CHECKING:
     from fpt.tasks.task import Task
 
-NPZ = "npz:PATH"
+NPZ, FOLDER, CSV = "npz:PATH", "folder:PATH", "csv:PATH"
+OWN = {"npz": NPZ, "folder": FOLDER, "csv": CSV}  # your own data, by what stands before the colon
+IMAGES = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".tif", ".tiff", ".webp", ".pgm", ".ppm")
 MOST = 1_000_000  # a whole-number option; more would fill the memory before anything is trained
 BRIGHTEST = 255  # pixel of 8 bits
 BYTES = 256  # symbols of text
@@ -109,12 +112,15 @@ TASKS: dict[str, Entry] = {
     ),
     "text": Entry("text:text", "Text: the next byte of programs", classes=BYTES, tokens=(64,), own_table=True),
     NPZ: Entry("images:npz", "Your own data", options={"patch": 4, "padded": False, "white": BRIGHTEST}),
+    FOLDER: Entry("own:folder", "Your own images", options={"size": 32, "patch": 4}),
+    CSV: Entry("own:table", "Your own table", options={"target": "", "patch": 1, "bytes": 128}),
 }  # fmt: skip
 
 
 def entry(name: str, source: str = "") -> Entry:
-    """The entry of task `name`; `npz:` and any path share one. Raises SpecError for an unknown name."""
-    key = NPZ if isinstance(name, str) and name.startswith("npz:") else name
+    """The entry of task `name`; `npz:` and any path share one, as `folder:` and `csv:` do. Raises SpecError for an
+    unknown name."""
+    key = OWN.get(own_kind(name), name)
     check_known("task", key, TASKS, source)
     return TASKS[key]
 
@@ -132,21 +138,39 @@ def check(name: str, variant: str = "paper", options: Mapping[str, Any] | None =
         raise SpecError(f"{name}: patch {chosen['patch']} does not divide length {chosen['length']}{where}.")
     if (bits := chosen.get("strings", 1) * chosen.get("length", 1)) > MOST_BITS:
         raise SpecError(f"{name}: {bits:,} bits an example{where}; strings times length is at most {MOST_BITS:,}.")
-    if found is TASKS[NPZ]:
-        _check_own(name, chosen["white"], where)
-
-
-def _check_own(name: str, white: int, where: str) -> None:
-    """SpecError where there is no such file, or white is brighter than any pixel can be."""
-    if white > BRIGHTEST:
+    if kind := own_kind(name):
+        _check_own(name, kind, where)
+    if (white := chosen.get("white", 0)) > BRIGHTEST:
         raise SpecError(f"{name}: option white is {white}{where}; images are uint8, at most {BRIGHTEST}.")
-    if not npz_path(name).is_file():
-        raise SpecError(f"{name}{where}: no file {npz_path(name)}. Put it back, or name another: npz:PATH.")
 
 
-def npz_path(name: str) -> Path:
-    """The file of a task `npz:PATH`."""
-    return from_workspace(name.removeprefix("npz:"))
+def _check_own(name: str, kind: str, where: str) -> None:
+    """SpecError where there is no such file, or no such folder."""
+    path, what = own_path(name), "folder" if kind == "folder" else "file"
+    if not (path.is_dir() if kind == "folder" else path.is_file()):
+        raise SpecError(f"{name}{where}: no {what} {path}. Put it back, or name another: {OWN[kind]}.")
+
+
+def own_kind(name: object) -> str:
+    """What stands before the colon of a task of your own data: npz, folder or csv; empty for every other task."""
+    kind, colon, _ = name.partition(":") if isinstance(name, str) else ("", "", "")
+    return kind if colon and kind in OWN else ""
+
+
+def own_path(name: str) -> Path:
+    """The file or folder of a task `npz:PATH`, `folder:PATH` or `csv:PATH`."""
+    return from_workspace(name.partition(":")[2])
+
+
+def own_checksum(name: str) -> str:
+    """SHA-256 (hex) of your own data: of the file; of a folder over the names and the contents of its images."""
+    path = own_path(name)
+    if own_kind(name) != "folder":
+        return known_sha256(path)
+    total = hashlib.sha256()
+    for file in sorted(each for each in path.rglob("*") if each.suffix.lower() in IMAGES):
+        total.update(f"{file.relative_to(path).as_posix()} {known_sha256(file)}\n".encode())
+    return total.hexdigest()
 
 
 def data_folder(data_dir: str | os.PathLike[str] | None = None) -> Path:
@@ -162,7 +186,7 @@ def load(name: str, data_dir: str | os.PathLike[str] | None = None, variant: str
     check(name, variant, options, source="fpt.tasks.load")
     found = entry(name)
     chosen = {**found.options, **options}
-    place = npz_path(name) if found is TASKS[NPZ] else data_folder(data_dir)
+    place = own_path(name) if own_kind(name) else data_folder(data_dir)
     return replace(
         function(found)(place, variant, **chosen), name=name, variant=variant, options=chosen, title=found.title
     )

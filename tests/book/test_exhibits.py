@@ -11,7 +11,7 @@ import pytest
 import synthetic
 from bs4 import BeautifulSoup
 from made_cells import verdict
-from matplotlib.container import BarContainer, ErrorbarContainer
+from matplotlib.container import ErrorbarContainer
 from pages import ROOT, definitions
 
 from fpt.claims.verdicts import ASKED, CHANGED, CONTRADICTED, EDGE, INCONCLUSIVE, SUPPORTED, Verdict
@@ -27,7 +27,6 @@ from fpt.show.plot import HUES
 from fpt.sweeps import SweepSpec
 
 TABLE_1 = table("rothermel-table-1")
-ROTHERMEL = definitions("book/rothermel.md")
 STATUS = definitions("book/status.md")
 CLAIMS = definitions("book/claims.md")
 SUMMARY = definitions("book/summary.md")
@@ -45,29 +44,6 @@ TASKS = ("listops", "mnist", "cifar10", "cifar10-lra")
 def study(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A complete study; tests only read it."""
     return synthetic.finish(synthetic.workspace(tmp_path_factory.mktemp("workspace")))
-
-
-def test_bars_stand_at_what_is_printed_and_at_ours(study: Path) -> None:
-    cells, table_1 = StudyCells(study), table("rothermel-table-1")
-    (axes,) = ROTHERMEL.bar_figure(table_1, [cells]).axes
-    assert [label.get_text() for label in axes.get_yticklabels()][::4] == ["ListOps (paper)", "Digits (laptop)"]
-    bars = [[bar.get_width() for bar in each] for each in axes.containers if isinstance(each, BarContainer)]
-    printed = [[entry.printed[task].value for task in TASKS] for entry in table_1.rows.values()]
-    assert [each[:4] for each in bars] == printed
-    tuned = 100 * cells.by_task(table_1)["digits"]["FP"].values()
-    assert bars[1][4] == pytest.approx(tuned.mean())
-    (error,) = [each for each in axes.containers if isinstance(each, ErrorbarContainer)][1].lines[2]
-    assert np.ptp(error.get_segments()[4][:, 0]) == pytest.approx(2 * tuned.sem())
-    (alone,) = ROTHERMEL.bar_figure(table_1, []).axes
-    assert len(alone.get_yticklabels()) == 4
-
-
-def test_where_an_arm_was_not_run_there_is_no_bar_and_no_error(tmp_path: Path) -> None:
-    half = synthetic.finish(synthetic.workspace(tmp_path), skip=("frozen-random", "unfrozen-random"))
-    (axes,) = ROTHERMEL.bar_figure(table("rothermel-table-1"), [StudyCells(half)]).axes
-    assert [len(each) for each in axes.containers if isinstance(each, BarContainer)] == [4, 5, 4, 5]
-    errors = [each for each in axes.containers if isinstance(each, ErrorbarContainer)]
-    assert [len(each.lines[2][0].get_segments()) for each in errors] == [4, 5, 4, 5]
 
 
 @pytest.fixture(scope="module")
@@ -121,12 +97,6 @@ def test_an_arm_of_one_depth_is_left_out_and_an_absent_depth_is_marked(
     of_one_arm = SimpleNamespace(name="mine", cells=lambda _: [*whole, shallow[0]])
     assert by_depth(table("ours-arms"), [of_one_arm]) == {"Digits (mine)": [whole[0], shallow[0]]}
     assert list(depth_table({"Digits": [*whole[:2], shallow[0]]}).frame["2 layers"])[1:] == ["–"]
-
-
-def test_steps_beside_those_of_the_paper(study: Path) -> None:
-    rows = ROTHERMEL.steps_table(TABLE_1, [StudyCells(study)]).to_dict("records")
-    assert [row["steps"] for row in rows] == ["300,000", "400,000", "400,000", "300,000", "400"]
-    assert (rows[-1]["rates x seeds"], rows[-1]["share of the paper's"]) == ("4 x 8", "0.10%")
 
 
 def test_published_sweeps_lead_to_their_notebooks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

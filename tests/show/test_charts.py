@@ -7,7 +7,7 @@ import pytest
 from fpt.errors import SpecError
 from fpt.models import ARMS
 from fpt.results import baseline, contrast, level
-from fpt.show import by_budget, by_rate, dots, plane
+from fpt.show import beside, by_budget, by_rate, dots, plane
 from fpt.show.charts import arm_words
 from fpt.show.html import Picture
 
@@ -111,3 +111,12 @@ def test_what_is_not_there_is_refused() -> None:
         by_rate(STUDY, [], "")
     with pytest.raises(SpecError, match="baseline of mnist"):
         dots(STUDY, ["FP"], "", baselines=["a coin"])
+
+
+def test_a_printed_table_stands_beside_our_levels() -> None:
+    shown = beside("rothermel-table-1", "What to see.", studies=[STUDY]).frame.set_index("row")
+    assert set(shown["task"]) == {"MNIST"}
+    assert shown.loc["Unfrozen Pretrained", "ours, %"] == level(STUDY, "UP").cell
+    assert shown.loc["Unfrozen Pretrained", "printed"] == "99.0 ± 0.0"
+    with pytest.raises(SpecError, match="task of rothermel-table-1 with results"):
+        beside("rothermel-table-1", "", studies=[STUDY], tasks=["cifar10"])

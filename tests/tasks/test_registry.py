@@ -13,12 +13,12 @@ import torch
 
 import fpt.tasks
 from fpt.errors import SpecError
-from fpt.tasks import TASKS, Entry, check, load
+from fpt.tasks import OWN, TASKS, Entry, check, load
 from fpt.tasks.bits import bit_xor
 from fpt.tasks.task import Task
 
 SMALL: dict[str, dict[str, Any]] = {"listops": {"train": 40, "heldout": 10}}
-EVERY = [(name, variant) for name, entry in TASKS.items() for variant in entry.variants if name != "npz:PATH"]
+EVERY = [(name, variant) for name, entry in TASKS.items() for variant in entry.variants if name not in OWN.values()]
 
 
 @pytest.mark.parametrize(
@@ -126,7 +126,7 @@ def test_the_data_folder_is_the_argument_or_fpt_data_or_the_cache(monkeypatch: p
 
 
 def test_names_can_begin_the_name_of_a_folder() -> None:
-    assert all(re.fullmatch(r"[A-Za-z0-9_-]+", name) for name in set(TASKS) - {"npz:PATH"})
+    assert all(re.fullmatch(r"[A-Za-z0-9_-]+", name) for name in set(TASKS) - {*OWN.values()})
 
 
 def test_names_and_checks_need_no_torch() -> None:

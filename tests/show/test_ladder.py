@@ -8,16 +8,18 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from matplotlib.patches import Rectangle
 from pages import definitions
 
 from fpt.papers import claim, papers
 from fpt.papers.schema import BASELINES, LEVELS
 from fpt.results.baselines import DIGITS, Score
+from fpt.show import ladder
 from fpt.tasks import load
 from fpt.tasks.listops import CLOSE, SYMBOLS, evaluate
 from fpt.tasks.trees import Rules, trees
 
-NOTEBOOK, PAGE = definitions("notebooks/ladder.py"), definitions("book/listops.md")
+NOTEBOOK = definitions("notebooks/ladder.py")
 ROUND = {"low": Score(0.2), "middle": Score(0.4), "high": Score(1.0)}
 
 
@@ -87,11 +89,11 @@ def test_direct_digits_bound_what_the_list_says(seed: int) -> None:
     ],
 )
 def test_an_accuracy_stands_at_a_rung_or_between_two(accuracy: float, of: int, words: str) -> None:
-    assert PAGE.place(accuracy, ROUND, of) == words
+    assert ladder.place(accuracy, ROUND, of) == words
 
 
 def test_printed_accuracies_are_those_of_the_papers() -> None:
-    frame = PAGE.placed()
+    frame = ladder.printed_places()
     assert list(frame["accuracy"]) == sorted(frame["accuracy"], reverse=True)
     assert not frame.duplicated(["paper", "row", "accuracy"]).any()
     assert set(frame["paper"]) == {"Lu et al.", "Rothermel et al.", "Tay et al."}
@@ -110,7 +112,7 @@ def test_printed_accuracies_are_those_of_the_papers() -> None:
 
 def test_what_readers_of_the_papers_should_know() -> None:
     """What the page on ListOps says in words."""
-    frame = PAGE.placed()
+    frame = ladder.printed_places()
     assert set(frame["data"]) == {"paper", "released"}
     at = dict(zip(zip(frame["paper"], frame["accuracy"], strict=True), frame["on the ladder"], strict=True))
     lu = {place for (paper, _), place in at.items() if paper == "Lu et al."}
@@ -125,13 +127,13 @@ def test_what_readers_of_the_papers_should_know() -> None:
 
 def test_the_long_ladder_is_the_known_one() -> None:
     known = claim("B-05").numbers
-    ladder = PAGE.rungs()
+    rungs = ladder.rungs()
     for depth, percent in known["accuracy"].items():
         if depth:
-            low, high = ladder[LEVELS[depth]].interval
+            low, high = rungs[LEVELS[depth]].interval
             assert low - 0.011 < percent / 100 < high + 0.011  # theirs has an interval, too
-    assert ladder[LEVELS[9]].share == 1
-    assert set(ladder) <= set(BASELINES) | {DIGITS}
+    assert rungs[LEVELS[9]].share == 1
+    assert set(rungs) <= set(BASELINES) | {DIGITS}
 
 
 def test_a_share_counts_what_is_right() -> None:
@@ -143,10 +145,14 @@ def test_a_reader_of_every_level_is_the_evaluator() -> None:
     assert [evaluate(text, depth) for depth in range(4)] == [9, 5, 4, 8]
 
 
-def test_the_figure_names_every_printed_number() -> None:
-    figure = PAGE.ladder_figure()
-    words = figure.get_label()
-    assert "LSTM 17.1, at: majority class" in words
+def test_the_figure_counts_every_printed_number() -> None:
+    figure = ladder.printed_ladder("Where they stand.").figure
+    frame = ladder.printed_places()
+    assert "LSTM 17.1, at: majority class" in str(figure.get_label())
     (axes,) = figure.axes
-    names = [label.get_text() for label in axes.get_yticklabels()]
-    assert [name.rpartition(", ")[0] for name in names] == list(PAGE.placed()["row"])
+    boxes = [bar.get_bbox() for bar in axes.patches if isinstance(bar, Rectangle)]
+    assert sum(box.height for box in boxes) == len(frame)
+    tallest = max(boxes, key=lambda box: box.height)
+    assert tallest.x0 < 17 < tallest.x1
+    (legend,) = figure.legends
+    assert {text.get_text() for text in legend.get_texts()} == set(frame["paper"])

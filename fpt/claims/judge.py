@@ -1,0 +1,477 @@
+"""Verdicts as data: every contrast of every claim and finding, computed once from the runs, and the words they give.
+
+`runs/verdicts.csv` has a row for each contrast of a claim on a pair: the longest study speaks there, the others are
+robustness. A row without a pair is the summary of a claim, or (without a claim) of a finding.
+"""
+
+import hashlib
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from fpt.claims import words
+from fpt.claims.arithmetic import computed
+from fpt.claims.reading import (
+    BY_RATE,
+    CONTRADICTED,
+    INCONCLUSIVE,
+    NOT_TESTED,
+    SUPPORTED,
+    Part,
+    Reading,
+    decides,
+    readings_of,
+)
+from fpt.claims.rules import baseline_verdict, parts_of
+from fpt.claims.words import PairTest, Quantifier
+from fpt.errors import DataError
+from fpt.files import write_atomically
+from fpt.models import backbone as lookup
+from fpt.papers import claims, findings, papers, rule_hash, rules_of
+from fpt.papers.schema import RULES, Claim, Finding, Rule
+from fpt.results.baselines import FLOOR, known_scores
+from fpt.results.cells import FEW_SEEDS, NOT_RUN, PAPER_SCALE, REDUCED, Cell, StudyCells
+from fpt.results.contrasts import ACCURACY, interval_of
+from fpt.results.pairs import pairs
+from fpt.results.runs import find_study, left_out, study_names
+from fpt.results.stats import MINIMUM_PAIRS, POINT, mean_interval
+from fpt.sweeps.ledger import PUBLISHED, RESULT, workspace
+from fpt.sweeps.study_file import FILE as STUDY_FILE
+
+FILE = "verdicts.csv"
+COLUMNS = (
+    "claim", "finding", "pair", "role", "study", "backbone", "layers", "task", "steps", "seeds", "at", "budget",
+    "contrast", "unit", "estimate", "low", "high", "p", "word", "scale", "planned", "note",
+)  # fmt: skip
+DIGEST = "digest"  # the last column, filled in the first row alone: of the runs from which all was computed
+DIGITS = 4  # significant
+SPEAKS, ROBUSTNESS, AT_FLOOR = "speaks", "robustness", "floor"
+PLANNED, CHANGED, EXPLORATORY = "planned", "changed after results", "exploratory"
+EACH_WITH_FIRST = {"beats", "matches_or_beats", "comparable", "smaller_gap", "lower_rate", "faster"}
+EACH_ALONE = {"near", "linear", "reaches", "small_gap", "unstable", "drop"}
+LIKENESS = {"comparable", "near", "linear"}
+STRICTEST: tuple[Quantifier, ...] = (
+    "all",
+    "most",
+    "",
+    "some",
+)  # of several rules the first of these is that of a claim
+NOT_FROM_RESULTS = {"L-32": "needs the weights of GPT-2, which are not part of the results"}  # claim -> why
+ODDITY = "O-"  # claims of ours that a printed number is a slip
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What is judged: a claim, or the contrast that answers a finding."""
+
+    claim: str
+    finding: str
+    rules: tuple[Rule, ...]
+    asked_by: tuple[Claim, ...]  # claims whose records in the results say that the runs were made for it
+
+    @property
+    def of(self) -> Quantifier:
+        """The quantifier over pairs: of a likeness always `all`."""
+        if self.is_likeness:
+            return "all"
+        named = {rule.of for rule in self.rules}
+        return next(of for of in STRICTEST if of in named)
+
+    @property
+    def is_likeness(self) -> bool:
+        return any(rule.kind in LIKENESS for rule in self.rules)
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """One contrast on one task of one study."""
+
+    contrast: Rule
+    reading: Reading
+    parts: tuple[Part, ...]
+    study: str
+    pair: str
+    planned: str
+    role: str = ROBUSTNESS
+
+    @property
+    def tested(self) -> list[Part]:
+        return [part for part in self.parts if part.word not in (NOT_RUN, NOT_TESTED)]
+
+    @property
+    def is_missing(self) -> bool:
+        """Whether it is planned and was not run."""
+        return not self.tested and any(part.word == NOT_RUN for part in self.parts)
+
+    @property
+    def cells(self) -> list[Cell]:
+        return list(self.reading.rows.values())
+
+    @property
+    def steps(self) -> int:
+        return max(cell.spec.steps for cell in self.cells if cell.spec)
+
+    @property
+    def seeds(self) -> int:
+        return min(cell.seeds for cell in self.cells)
+
+    @property
+    def scale(self) -> str:
+        return PAPER_SCALE if all(cell.scale == PAPER_SCALE for cell in self.cells) else REDUCED
+
+    @property
+    def may_speak(self) -> bool:
+        """A constant rate, one for all weights, no weight decay, and enough seeds."""
+        specs = [cell.spec for cell in self.cells if cell.spec]
+        plain = all(spec.schedule == "constant" and spec.head_rate is None and not spec.weight_decay for spec in specs)
+        return bool(self.tested) and plain and self.seeds >= FEW_SEEDS
+
+    @property
+    def weight(self) -> tuple[Any, ...]:
+        """By which one of several speaks: the paper's own scale, then the longest, planned, with the most seeds."""
+        test = min(cell.tables.result["test"]["last"] for cell in self.cells if cell.tables)
+        return self.scale == PAPER_SCALE, self.steps, self.planned == PLANNED, self.seeds, test, self.study
+
+
+@dataclass
+class Judge:
+    """Reads the results of some studies once for all claims.
+
+    `alone`: a reader's own study, where every contrast that was run speaks, whatever its pair and its seeds.
+    """
+
+    studies: Sequence[StudyCells]
+    alone: bool = False
+    _parts: dict[tuple[Rule, str, str], tuple[Part, ...]] = field(default_factory=dict, repr=False)
+    _floor: dict[tuple[str, str], bool] = field(default_factory=dict, repr=False)
+
+    def table(self) -> pd.DataFrame:
+        """Every row, in the order of papers, claims and findings."""
+        rows = []
+        for paper in papers().values():
+            rows += self._of_paper(list(paper.claims.values()))
+        for finding in findings().values():
+            rows += self.of_finding(finding)
+        return pd.DataFrame(rows, columns=list(COLUMNS))
+
+    def of_finding(self, finding: Finding) -> list[dict[str, Any]]:
+        if finding.read:
+            return [_summary("", finding.id, word=words.READ, note=finding.read)]
+        by = [claims()[name] for name in dict.fromkeys([*([finding.by] if finding.by else []), *finding.claims])]
+        return self._rows(Asked("", finding.id, rules_of(finding), tuple(by)))
+
+    def of_claim(self, claim: Claim) -> list[dict[str, Any]]:
+        """The rows of one claim, its summary first; a primary claim's is not corrected for the others here."""
+        finding = next((found.id for found in findings().values() if claim.id in found.claims), "")
+        if claim.documentary:
+            return [_summary(claim.id, finding, word=words.READ, note=claim.documentary)]
+        if claim.id in NOT_FROM_RESULTS:
+            return [_summary(claim.id, finding, word=words.READ, note=NOT_FROM_RESULTS[claim.id])]
+        if claim.arithmetic or claim.printed:
+            word, note = computed(claim)
+            return [_summary(claim.id, finding, word=in_print(claim, word), note=note)]
+        if any(rule.kind == "baseline" for rule in claim.rule):
+            word, note = _by_baselines(claim)
+            return [_summary(claim.id, finding, word=in_print(claim, word), note=note)]
+        return self._rows(Asked(claim.id, finding, claim.rule, (claim,)))
+
+    def _of_paper(self, of_paper: Sequence[Claim]) -> list[dict[str, Any]]:
+        """The rows of a paper's claims; its primary claims are corrected together."""
+        found = {claim.id: self.of_claim(claim) for claim in of_paper}
+        primary = [claim.id for claim in of_paper if claim.primary]
+        alone = [found[name][0]["p"] for name in primary]
+        corrected = words.of_primary([1.0 if math.isnan(p) else p for p in alone])
+        for name, p, before in zip(primary, corrected, alone, strict=True):
+            summary = found[name][0]
+            if not math.isnan(before):
+                summary |= {"p": p, "word": words.after_correction(summary["word"], p)}
+                summary["note"] += f"; p = {before:.2g} alone, {p:.2g} among {len(primary)} primary claims (Holm)"
+        return [row for rows in found.values() for row in rows]
+
+    def _rows(self, asked: Asked) -> list[dict[str, Any]]:
+        """The summary of a claim or finding that runs decide, and a row a contrast."""
+        evidence = [
+            each for rule in asked.rules for contrast in contrasts_of(rule) for each in self._of(asked, contrast)
+        ]
+        evidence = self._with_roles(evidence)
+        shown = [_row(asked, each, part) for each in evidence for part in each.tested]
+        return [self._summed(asked, evidence), *sorted(shown, key=_place)]
+
+    def _of(self, asked: Asked, contrast: Rule) -> Iterable[Evidence]:
+        """A contrast in every study that has it."""
+        for study in self.studies:
+            for reading in readings_of(contrast, study):
+                if decides(reading):
+                    parts = self._tested(contrast, reading, study.name)
+                    planned = planned_word(asked.asked_by, reading)
+                    yield Evidence(contrast, reading, parts, study.name, pair_of(reading), planned)
+
+    def _tested(self, contrast: Rule, reading: Reading, study: str) -> tuple[Part, ...]:
+        """Its parts, computed once: claims and findings share contrasts."""
+        key = (contrast, study, reading.task)
+        if key not in self._parts:
+            self._parts[key] = tuple(parts_of(reading))
+        return self._parts[key]
+
+    def _with_roles(self, evidence: Sequence[Evidence]) -> list[Evidence]:
+        """The longest study that may speak does so for a contrast on a pair."""
+        best: dict[tuple[Rule, str], Evidence] = {}
+        for each in evidence:
+            key = (each.contrast, each.pair)
+            if self._may_speak(each) and (key not in best or each.weight > best[key].weight):
+                best[key] = each
+        roles = {id(each): AT_FLOOR if self._at_floor(each) else SPEAKS for each in best.values()}
+        return [replace(each, role=roles.get(id(each), ROBUSTNESS)) for each in evidence]
+
+    def _may_speak(self, evidence: Evidence) -> bool:
+        if self.alone:
+            return bool(evidence.tested)
+        return evidence.may_speak and pairs().counts(evidence.pair)
+
+    def _at_floor(self, evidence: Evidence) -> bool:
+        """Whether the best arm of the study on this task is not above what needs no look at most of an example."""
+        key = (evidence.study, evidence.reading.task)
+        if key not in self._floor:
+            study = next(each for each in self.studies if each.name == evidence.study)
+            self._floor[key] = at_floor(study, evidence.reading.task)
+        return self._floor[key]
+
+    def _summed(self, asked: Asked, evidence: Sequence[Evidence]) -> dict[str, Any]:
+        """The word of a claim over its pairs, with the counts."""
+        speaking = [each for each in evidence if each.role == SPEAKS]
+        paper_scale = [each for each in speaking if each.scale == PAPER_SCALE]
+        speaking = paper_scale or speaking
+        names = sorted({each.pair for each in speaking})
+        tests = [_pair_test([each for each in evidence if each.pair == name]) for name in names]
+        floor = {each.pair for each in evidence if each.role == AT_FLOOR} - {*names}
+        missing = {each.pair for each in evidence if each.is_missing and each.pair in pairs().pairs} - {*names} - floor
+        word = words.claim_word(tests, asked.of, asked.is_likeness)
+        if not tests and floor:
+            word = words.AT_FLOOR
+        notes = [words.counts(tests)] if tests else []
+        notes += [f"{len(floor)} {words.AT_FLOOR}"] if floor else []
+        notes += [f"{len(missing)} {words.NOT_RUN}"] if missing else []
+        p = words.two_sided(*words.over_pairs(tests, asked.of)) if tests else math.nan
+        return _summary(
+            asked.claim,
+            asked.finding,
+            word=words.at_papers_scale(word) if paper_scale else word,
+            p=p,
+            scale=(PAPER_SCALE if paper_scale else REDUCED) if speaking else "",
+            planned=_worst(each.planned for each in speaking),
+            note=", ".join(notes),
+            contrast="; ".join(dict.fromkeys(rule.part for rule in asked.rules if rule.part)),
+        )
+
+
+def contrasts_of(rule: Rule) -> list[Rule]:
+    """A rule as rules of one contrast each, so that each may be read in the study that is longest for it."""
+    if rule.kind in EACH_WITH_FIRST:
+        first, *others = rule.rows
+        return [rule.model_copy(update={"rows": (first, other)}) for other in others]
+    if rule.kind == "order":
+        return [rule.model_copy(update={"rows": both}) for both in pairwise(rule.rows)]
+    if rule.kind in EACH_ALONE:
+        return [rule.model_copy(update={"rows": (row,)}) for row in rule.rows]
+    return [rule]
+
+
+def pair_of(reading: Reading) -> str:
+    """The pair of the first row with a backbone."""
+    names = [cell.spec.backbone for cell in reading.rows.values() if cell.spec]
+    return pairs().name(next((name for name in names if name != "none"), names[0]), reading.task)
+
+
+def planned_word(asked_by: Sequence[Claim], reading: Reading) -> str:
+    """Whether the sweeps that are read were run for one of these claims, and with its rule as it stands now."""
+    records = [cell.tables.result for cell in reading.rows.values() if cell.tables]
+    found = EXPLORATORY
+    for claim in asked_by if records else ():
+        if all(claim.id in record["asks"] for record in records):
+            now = (rule_hash(claim), RULES)
+            if all((record["asks"][claim.id], record["rules"]) == now for record in records):
+                return PLANNED
+            found = CHANGED
+    return found
+
+
+def at_floor(study: StudyCells, task: str) -> bool:
+    """Whether no arm of a study on a task is above the best trivial baseline, by 95%, each arm tuned."""
+    trivial = [score for name, score in known_scores(task).items() if name in FLOOR]
+    if not trivial:
+        return False
+    floor = max(trivial, key=lambda score: score.share)
+    lows = []
+    for sweep in study.results.values():
+        if sweep.spec.task == task:
+            cell = Cell(ACCURACY, sweep.spec.folder_name, task, spec=sweep.spec, tables=sweep, study=study.name)
+            lows.append(mean_interval(cell.values(), cell.test_noise() + floor.standard_error**2)[1])
+    return not any(low > floor.share for low in lows)
+
+
+def in_print(claim: Claim, word: str) -> str:
+    """The word of a claim that no run decides: whether what is printed is consistent, or a slip."""
+    holds = {SUPPORTED: True, CONTRADICTED: False}.get(word)
+    if holds is None:
+        return words.TOO_CLOSE if word == INCONCLUSIVE else words.READ
+    is_slip = holds if claim.id.startswith(ODDITY) else not holds
+    return words.SLIP if is_slip else words.CONSISTENT
+
+
+def _by_baselines(claim: Claim) -> tuple[str, str]:
+    """By each baseline that the claim names: one that is off contradicts it."""
+    found = [baseline_verdict(claim, rule, task) for rule in claim.rule for task in rule.tasks]
+    given = {word for word, _ in found}
+    word = next((word for word in (CONTRADICTED, NOT_TESTED, INCONCLUSIVE) if word in given), SUPPORTED)
+    return word, "; ".join(dict.fromkeys(note for _, note in found))
+
+
+def _pair_test(evidence: Sequence[Evidence]) -> PairTest:
+    """All contrasts of a claim on one pair. While one of them is not run, nothing is for the claim."""
+    speaking = [each for each in evidence if each.role == SPEAKS]
+    tests = [_test(part) for each in speaking for part in each.tested]
+    found = words.of_contrasts(tests)
+    open_contrasts = {each.contrast for each in evidence if each.is_missing} - {each.contrast for each in speaking}
+    return PairTest(1.0, found.p_against, found.unreachable) if open_contrasts else found
+
+
+def _test(part: Part) -> PairTest:
+    """One-sided p-values. Those of a part are to be read at 5%: two-sided, or of both tests of a likeness together."""
+    return PairTest(part.supports / 2, part.contradicts / 2, part.unreachable)
+
+
+def _worst(planned: Iterable[str]) -> str:
+    found = set(planned)
+    return next((word for word in (EXPLORATORY, CHANGED, PLANNED) if word in found), "")
+
+
+def _summary(claim: str, finding: str, **fields: Any) -> dict[str, Any]:
+    empty: dict[str, Any] = dict.fromkeys(COLUMNS, "")
+    numbers = dict.fromkeys(("steps", "seeds", "budget", "layers", "estimate", "low", "high", "p"), math.nan)
+    return empty | numbers | {"claim": claim, "finding": finding} | fields
+
+
+def _row(asked: Asked, evidence: Evidence, part: Part) -> dict[str, Any]:
+    reading, test = evidence.reading, part.test
+    numbers: dict[str, Any] = {}
+    if test.n >= MINIMUM_PAIRS:
+        estimate = [each / POINT for each in (test.mean, *interval_of(test))]
+        numbers = {"unit": "points", **dict(zip(("estimate", "low", "high"), estimate, strict=True))}
+    one = _test(part)
+    spec = next(cell.spec for cell in evidence.cells if cell.spec)
+    at = part.at or ("every rate" if reading.rule.kind in BY_RATE else reading.rates_in_words(reading.ats))
+    return _summary(
+        asked.claim,
+        asked.finding,
+        pair=evidence.pair,
+        role=evidence.role,
+        study=evidence.study,
+        backbone=spec.backbone,
+        layers=_layers(spec.backbone, spec.backbone_options),
+        task=reading.task,
+        steps=evidence.steps,
+        budget=evidence.steps,
+        seeds=evidence.seeds,
+        at=at,
+        contrast=part.comparison,
+        p=words.two_sided(one.p_for, one.p_against),
+        word=one.word,
+        scale=evidence.scale,
+        planned=evidence.planned,
+        note=part.note,
+        **numbers,
+    )
+
+
+def _layers(backbone: str, options: Any) -> int:
+    return int(options.get("layers") or lookup(backbone).layers)
+
+
+def _place(row: dict[str, Any]) -> tuple[Any, ...]:
+    """Pairs by name; what speaks before robustness, the longest first."""
+    return row["pair"], row["role"] == ROBUSTNESS, -row["steps"], row["study"]
+
+
+def judge(root: Path | None = None, study: str = "") -> pd.DataFrame:
+    """The table of verdicts: from all published results, or from the reader's own runs of one study.
+
+    A study that cannot be read is left out: a warning names it. Raises SpecError for an unknown study.
+    """
+    if study:
+        return Judge([StudyCells(find_study(study, root))], alone=True).table()
+    found = []
+    for name in study_names(root):
+        with left_out(name):
+            cells = StudyCells(find_study(name, root), "published")
+            _ = cells.study, cells.results
+            found.append(cells)
+    return Judge(found).table()
+
+
+def write(table: pd.DataFrame, path: Path, digest: str) -> None:
+    """As CSV, with four significant digits; the digest stands in the last column of the first row."""
+    shown = table.map(_text)
+    shown[DIGEST] = [digest, *[""] * (len(table) - 1)][: len(table)]
+    write_atomically(path, shown.to_csv(index=False, lineterminator="\n").encode())
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, float | np.floating):
+        return "" if math.isnan(value) else f"{value + 0.0:.{DIGITS}g}"
+    return str(value)
+
+
+def read(path: Path) -> pd.DataFrame:
+    """A table of verdicts as it was written: text is never nan, and numbers that are not there are.
+
+    Raises DataError where there is none.
+    """
+    text = [name for name in (*COLUMNS, DIGEST) if name not in NUMBERS]
+    try:
+        table = pd.read_csv(path, dtype=dict.fromkeys(text, str))
+    except (OSError, ValueError) as error:
+        raise DataError(f"{path} cannot be read: {error}; `fpt judge` writes it") from None
+    return table.assign(**{name: table[name].fillna("") for name in text if name in table})
+
+
+NUMBERS = ("layers", "steps", "seeds", "budget", "estimate", "low", "high", "p")
+
+
+def summaries(table: pd.DataFrame) -> list[tuple[str, int, int]]:
+    """Word, and of how many claims and findings it is; words in the order of `words.WORDS`."""
+    ends = table[table["pair"] == ""]
+    of_claims, of_findings = (
+        ends[chosen]["word"].value_counts() for chosen in (ends["claim"] != "", ends["claim"] == "")
+    )
+    found = [(word, int(of_claims.get(word, 0)), int(of_findings.get(word, 0))) for word in words.WORDS]
+    return [each for each in found if any(each[1:])]
+
+
+def digest_of_runs(root: Path | None = None, study: str = "") -> str:
+    """Sixteen hex digits over every study file, and every record and table of published results; over the reader's own
+    results of a study, where one is named."""
+    runs, hashed = workspace(root) / "runs", hashlib.sha256()
+    where = f"{study}/*" if study else f"*/{PUBLISHED}/*"
+    files = [
+        *runs.glob(f"{study or '*'}/{STUDY_FILE}"),
+        *runs.glob(f"{where}/{RESULT}"),
+        *runs.glob(f"{where}/*.parquet"),
+    ]
+    for path in sorted(files):
+        hashed.update(f"{path.relative_to(runs).as_posix()}\n".encode())
+        hashed.update(hashlib.sha256(path.read_bytes()).digest())
+    return hashed.hexdigest()[:16]
+
+
+def check_digest(root: Path | None = None) -> None:
+    """Raises DataError where runs/verdicts.csv was computed from other results than those that are published here."""
+    path = workspace(root) / "runs" / FILE
+    given, found = str(read(path)[DIGEST].iloc[0]), digest_of_runs(root)
+    if given != found:
+        raise DataError(f"{path}: computed from other results (digest {given}, here {found}); run `fpt judge`")

@@ -1,0 +1,154 @@
+"""How many times the best learning rate of one arm is that of another, by the validation loss of the last step.
+
+The score of a rate is the mean over seeds of the logarithm of that loss. A parabola over the logarithm of the rate,
+through the rates within half a decade of the best one, has its lowest point at the arm's best rate. The ratio is that
+of two such points. Its interval is the jackknife's over seeds that both arms have (Tukey 1958): everything is chosen
+anew for each seed that is left out. It is made wider by what a parabola misses where a curve is steeper on one side.
+"""
+
+import math
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from scipy import special
+
+from fpt.errors import SpecError
+from fpt.results.contrasts import cell_of
+from fpt.results.runs import SweepTables
+from fpt.results.stats import MINIMUM_PAIRS, SIGNIFICANCE
+
+HALF_DECADE = 0.5
+ROUNDED = 0.03  # decades by which 1, 1.8, 3, 5.6 and 10 are off quarters of a decade
+# Decades at each end of the interval. A cubic term of half the quadratic one, in decades, moves the lowest point of the
+# parabola by so much.
+ASYMMETRY = 0.05
+LEAST = 3  # rates that a parabola needs
+TENFOLD = 10.0  # "LoRA Without Regret"
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Valley:
+    """The lowest point of one arm's curve: the parabola's, of the score `coefficients` in log10 of the rate.
+
+    `open`: why there is none, in words; empty where there is one. `window`: the rates that the parabola is fitted to.
+    """
+
+    rate: float = math.nan
+    window: tuple[float, ...] = ()
+    coefficients: tuple[float, ...] = ()
+    open: str = ""
+
+
+@dataclass(frozen=True)
+class RateRatio:
+    """The best rate of the first arm over that of the second, with a 95% interval over `n` seeds.
+
+    `first` and `second`: the curves of both arms. `open`: why the ratio is not known; its numbers are nan then, and it
+    excludes nothing.
+    """
+
+    first: Valley
+    second: Valley
+    n: int
+    ratio: float = math.nan
+    low: float = math.nan
+    high: float = math.nan
+    open: str = ""
+
+    def excludes(self, ratio: float) -> bool:
+        """Whether a ratio lies outside of the interval."""
+        return not self.open and not self.low <= ratio <= self.high
+
+    def within(self, least: float, most: float) -> bool:
+        """Whether the whole interval lies between two ratios."""
+        return not self.open and least <= self.low and self.high <= most
+
+    @property
+    def cell(self) -> str:
+        """As a table shows it: 2.4 (1.6 to 3.5)."""
+        return self.open or f"{self.ratio:.2g} ({self.low:.2g} to {self.high:.2g})"
+
+
+def of_arms(study: str, first: str, second: str, *, task: str = "", root: Path | None = None) -> RateRatio:
+    """The ratio of two arms in the published results of a study, named as its tables name them.
+
+    Raises SpecError for a study, task or arm that is not there, and with fewer than three seeds in common.
+    """
+    planes = []
+    for name in (first, second):
+        tables = cell_of(study, name, task, root).tables
+        if tables is None:
+            raise SpecError(f"the study {study} has no results of {name}")
+        planes.append(last_losses(tables))
+    return rate_ratio(*planes)
+
+
+def last_losses(tables: SweepTables) -> pd.DataFrame:
+    """Validation loss in nats of the last step, seeds x rates; nan where a run diverged."""
+    curves = tables.curves[tables.curves["step"] == tables.spec.steps]
+    plane = curves.pivot(index="seed", columns="learning_rate", values="validation_loss")
+    lost = tables.runs.pivot(index="seed", columns="learning_rate", values="diverged_at").notna()
+    return plane.where(np.isfinite(plane)).mask(lost.reindex_like(plane))
+
+
+def rate_ratio(first: pd.DataFrame, second: pd.DataFrame) -> RateRatio:
+    """Of validation losses above 0, seeds x rates. Raises SpecError with fewer than three seeds in common."""
+    seeds = first.index.intersection(second.index)
+    if len(seeds) < MINIMUM_PAIRS:
+        raise SpecError(f"the arms have {len(seeds)} seeds in common; a ratio of rates needs {MINIMUM_PAIRS}")
+    arms = [_Arm.of(plane.loc[seeds]) for plane in (first, second)]
+    valleys = [arm.valley() for arm in arms]
+    found = RateRatio(valleys[0], valleys[1], len(seeds))
+    left_out = [[arm.valley(k) for arm in arms] for k in range(len(seeds))]
+    reasons = [each.open for pair in (valleys, *left_out) for each in pair if each.open]
+    if reasons:
+        return RateRatio(found.first, found.second, found.n, open=reasons[0])
+    middle = _decades(valleys)
+    spread = np.array([_decades(pair) for pair in left_out])
+    error = math.sqrt((len(seeds) - 1) / len(seeds) * float(((spread - spread.mean()) ** 2).sum()))
+    half = error * float(special.stdtrit(len(seeds) - 1, 1 - SIGNIFICANCE / 2)) + ASYMMETRY
+    ends = [10 ** (middle + side * half) for side in (0, -1, 1)]
+    return RateRatio(found.first, found.second, found.n, *ends)
+
+
+def _decades(valleys: list[Valley]) -> float:
+    return math.log10(valleys[0].rate / valleys[1].rate)
+
+
+@dataclass(frozen=True)
+class _Arm:
+    """Scores of an arm: places (rates,) in log10, scores (seeds, rates)."""
+
+    places: Floats
+    scores: Floats
+
+    @staticmethod
+    def of(losses: pd.DataFrame) -> "_Arm":
+        ordered = losses.sort_index(axis=1)
+        return _Arm(np.log10(ordered.columns.to_numpy(float)), np.log(ordered.to_numpy(float)))
+
+    def valley(self, without: int | None = None) -> Valley:
+        """Of all seeds, or of all but one."""
+        scores = self.scores if without is None else np.delete(self.scores, without, axis=0)
+        means = scores.mean(0)  # nan where a seed diverged
+        if np.isnan(means).all():
+            return Valley(open="some run diverged at every rate")
+        best = self.places[np.nanargmin(means)]
+        reach = HALF_DECADE - ROUNDED
+        if self.places[0] > best - reach or self.places[-1] < best + reach:
+            return Valley(open="the best rate is less than half a decade from an end of the grid")
+        inside = np.abs(self.places - best) <= HALF_DECADE + ROUNDED
+        rates = tuple(float(10**place) for place in self.places[inside])
+        if np.isnan(means[inside]).any():
+            return Valley(window=rates, open="a run diverged within half a decade of the best rate")
+        if len(rates) < LEAST:
+            return Valley(window=rates, open=f"fewer than {LEAST} rates within half a decade of the best one")
+        curvature, slope, height = np.polyfit(self.places[inside], means[inside], 2)
+        if curvature <= 0:
+            return Valley(window=rates, open="the curve has no lowest point")
+        return Valley(10 ** (-slope / (2 * curvature)), rates, (curvature, slope, height))

@@ -1,0 +1,264 @@
+"""What the verdicts say, as pages show it: a finding over its pairs, all findings in one table, claims as cards.
+
+Everything is read from runs/verdicts.csv, which `fpt judge` writes.
+"""
+
+import html
+from collections.abc import Mapping, Sequence
+from textwrap import fill
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+
+from fpt.claims.judge import FILE, read
+from fpt.errors import check_known
+from fpt.papers import claim, findings, paper_of, papers, printed_ranges
+from fpt.papers.schema import Claim, Finding
+from fpt.results.contrasts import MINUS, interval_text
+from fpt.show import plot
+from fpt.show.html import Page, Picture, Table, explained
+from fpt.show.numbers import title
+from fpt.show.said import Word
+from fpt.sweeps.ledger import workspace
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+Row = Mapping[Any, Any]  # of runs/verdicts.csv
+SPEAKS, ROBUSTNESS, FLOOR = "speaks", "robustness", "floor"  # roles of a row
+PLANNED = "planned"
+LOOK: Mapping[str, dict[str, Any]] = {  # by what the legend says of a row
+    "counted, planned": {"marker": "o", "markersize": 8, "color": plot.INK},
+    "counted, not planned": {"marker": "o", "markersize": 8, "color": plot.INK, "markerfacecolor": "none"},
+    "not counted: robustness": {"marker": "o", "markersize": 5, "color": plot.GREY, "markerfacecolor": "none"},
+    "not counted: at floor": {"marker": "x", "markersize": 6, "color": plot.GREY},
+}
+ALL = 100.0  # points: an interval without an end is drawn to here
+WIDEST = 22  # characters of a row's name in one line
+MARKS = {"holds here": "yes", "for, in 1 pair": "yes", "does not hold here": "no", "against, in 1 pair": "no"}
+
+
+def verdict_rows() -> pd.DataFrame:
+    """runs/verdicts.csv of the workspace. Raises DataError where there is none."""
+    return read(workspace() / "runs" / FILE)
+
+
+def word(name: str, rows: pd.DataFrame | None = None) -> Word:
+    """The verdict on a claim ("R-03") or a finding ("train-all"), from runs/verdicts.csv or from `rows` of that kind.
+
+    Raises SpecError for a name that is neither.
+    """
+    found = summaries(verdict_rows() if rows is None else rows)
+    check_known("claim or finding", name, found)
+    return found[name]
+
+
+def summaries(rows: pd.DataFrame) -> dict[str, Word]:
+    """The verdict on every claim and every finding, by its id."""
+    shown = rows[rows["pair"] == ""]
+    names = shown["claim"].where(shown["claim"] != "", shown["finding"])
+    return {name: Word(*each) for name, *each in zip(names, shown["word"], shown["note"], strict=True)}
+
+
+def forest(finding_id: str, caption: str, rows: pd.DataFrame | None = None) -> Picture:
+    """The contrast of a finding, a row a pair, with 95% intervals, in points.
+
+    Large: pairs that are counted, filled where the runs were made for the question. Small and grey: robustness, and
+    pairs at floor. Bands: from the least to the largest number that a paper prints for this contrast.
+    Raises SpecError for an unknown finding.
+    """
+    check_known("finding", finding_id, findings())
+    finding = findings()[finding_id]
+    return Picture(_forest(finding, pairs_of(finding_id, verdict_rows() if rows is None else rows)), caption)
+
+
+def pairs_of(finding_id: str, rows: pd.DataFrame) -> pd.DataFrame:
+    """The contrast of a finding, a row a pair and study: counted ones first, the largest effect at the top.
+
+    Where a finding compares an arm with several others, the row is the contrast that is least in favour: it decides.
+    """
+    shown = rows[(rows["claim"] == "") & (rows["finding"] == finding_id) & (rows["pair"] != "")]
+    shown = shown[shown["estimate"].notna()].sort_values("estimate", kind="stable")
+    several = shown["study"].where(shown["role"] != SPEAKS, "")  # a pair is counted once, its other studies are shown
+    shown = shown.assign(several=several).drop_duplicates(["pair", "role", "several"])
+    shown = shown.assign(place=shown["role"].map([SPEAKS, ROBUSTNESS, FLOOR].index))
+    return shown.sort_values(["place", "estimate"], ascending=[True, False], kind="stable", ignore_index=True)
+
+
+def row_name(row: Row) -> str:
+    """A pair in words, "MNIST, minilm"; where it is not counted with its study, which tells it apart."""
+    words = f"{title(row['task'])}, {row['backbone']}"
+    return words if row["role"] == SPEAKS else f"{words} ({row['study']})"
+
+
+@plot.drawn
+def _forest(finding: Finding, rows: pd.DataFrame) -> plot.Plot:
+    if rows.empty:
+        return plot.nothing()
+    names = [row_name(row) for row in rows.to_dict("records")]
+    figure, (axes,) = plot.panels_of(1, 0.5 + 0.42 * len(rows), "x")
+    drawn: set[str] = set()
+    for place, row in enumerate(rows.to_dict("records")):
+        kind = _kind(row)
+        around = [[min(row["estimate"] - row["low"], ALL)], [min(row["high"] - row["estimate"], ALL)]]
+        axes.errorbar(row["estimate"], place, xerr=around, label="" if kind in drawn else kind, ls="none", **LOOK[kind])
+        drawn.add(kind)
+    axes.axvline(0, color=plot.GREY, linewidth=1)
+    _bands(axes, finding)
+    axes.set_yticks(range(len(rows)), [fill(name, WIDEST, break_on_hyphens=False) for name in names])
+    contrasts = list(dict.fromkeys(rows["contrast"]))
+    axes.set(ylim=(len(rows) - 0.5, -0.5), xlabel=_axis(contrasts))
+    plot.shared_legend(figure, [axes])
+    told = zip(names, rows.to_dict("records"), strict=True)
+    words = [f"{name} {_cell(row)}, {_kind(row)}" for name, row in told]
+    columns = ["pair", "role", "study", "contrast", "at", "estimate", "low", "high", "seeds", "steps", "planned"]
+    return figure.describe(
+        f"{finding.question} {'; '.join(contrasts)}, in points with 95% intervals: {'; '.join(words)}.", rows[columns]
+    )
+
+
+def _kind(row: Row) -> str:
+    counted, robust, floor = "counted", "not counted: robustness", "not counted: at floor"
+    if row["role"] == SPEAKS:
+        return f"{counted}, {'planned' if row['planned'] == PLANNED else 'not planned'}"
+    return floor if row["role"] == FLOOR else robust
+
+
+def _axis(contrasts: Sequence[str]) -> str:
+    words = contrasts[0].replace(" - ", f" {MINUS} ") if len(contrasts) == 1 else "the contrast least in favour"
+    return fill(f"{words} (points)", 40)
+
+
+def _bands(axes: "Axes", finding: Finding) -> None:
+    """What the papers print, from the least to the largest."""
+    for (paper, (low, high)), colour in zip(printed_ranges(finding).items(), plot.OTHERS, strict=False):
+        said = f"{whose(paper)} print {low:.1f} to {high:.1f}".replace("-", MINUS)
+        axes.axvspan(low, high, color=colour, alpha=0.2, zorder=0, lw=0, label=said)
+
+
+def _cell(row: Row) -> str:
+    return interval_text(row["estimate"], row["low"], row["high"])
+
+
+def whose(paper: str) -> str:
+    """A paper as a sentence names it: Lu et al."""
+    authors = paper_of(paper).authors.split(", ")
+    return f"{authors[0].split()[-1]}{' et al.' * (len(authors) > 1)}" if authors[0] else paper_of(paper).title
+
+
+def findings_table(*ids: str, rows: pd.DataFrame | None = None, page: str = "claims.html") -> Table:
+    """A row a finding: the question, what the papers print and what we measured (points), the counts, the word.
+
+    `ids`: which ones, in this order; all, if none is named. The question leads to its place on the page of claims.
+    Raises SpecError for an unknown finding.
+    """
+    rows = verdict_rows() if rows is None else rows
+    names, said, lines = ids or tuple(findings()), summaries(rows), []
+    for name in names:
+        check_known("finding", name, findings())
+        finding = findings()[name]
+        lines.append(
+            {
+                "question": finding.question,
+                "papers, points": _printed(finding),
+                "ours, points": _measured(pairs_of(name, rows)),
+                "pairs": said[name].counts if finding.read == "" else "",
+                "verdict": said[name].word,
+            }
+        )
+    return Table(pd.DataFrame(lines), links=[f"{page}#finding-{name}" for name in names])
+
+
+def _printed(finding: Finding) -> str:
+    ranges = printed_ranges(finding).items()
+    return "; ".join(f"{whose(paper)} {_range(low, high)}" for paper, (low, high) in ranges)
+
+
+def _measured(rows: pd.DataFrame) -> str:
+    """The counted contrast with its interval; of several pairs the least and the largest."""
+    counted = rows[rows["role"] == SPEAKS]
+    if counted.empty:
+        return ""
+    if len(counted) == 1:
+        return _cell(counted.iloc[0].to_dict())
+    return _range(counted["estimate"].min(), counted["estimate"].max())
+
+
+def _range(low: float, high: float) -> str:
+    """Points, from the least to the largest."""
+    signed = "+" if low < 0 else ""
+    return f"{low:{signed}.1f} to {high:{signed}.1f}".replace("-", MINUS)
+
+
+def cards(paper: str = "", rows: pd.DataFrame | None = None) -> Page:
+    """The claims of a paper as cards to be opened, below the finding to which they belong; those of all papers, if none
+    is named: then each finding has the address #finding-ID. Headings are of the third level.
+
+    Raises SpecError for an unknown paper.
+    """
+    if paper:
+        check_known("paper", paper, papers())
+    rows = verdict_rows() if rows is None else rows
+    said = summaries(rows)
+    parts = []
+    for finding in findings().values():
+        own = [claim(name) for name in finding.claims if paper in ("", claim(name).paper)]
+        if own:
+            parts += [
+                _finding(finding, said, address=not paper),
+                *(_card(each, said, rows) for each in own),
+                "</section>",
+            ]
+    return Page(['<div class="fpt-claims">', *parts, "</div>"])
+
+
+def _finding(finding: Finding, said: Mapping[str, Word], address: bool) -> str:
+    """The head of a finding's section, which stays open."""
+    place = f' id="finding-{finding.id}"' if address else ""
+    return f"<section{place}><h3>{explained(finding.question)}</h3><p>{_marked(said[finding.id])}</p>"
+
+
+def _marked(said: Word) -> str:
+    """A word in bold, with its counts, and a colour for those that decide."""
+    counts = f" <small>{explained(said.counts)}</small>" if said.counts else ""
+    return f'<strong class="{MARKS.get(said.word, "open")}">{explained(said.word)}</strong>{counts}'
+
+
+def _card(shown: Claim, said: Mapping[str, Word], rows: pd.DataFrame) -> str:
+    """One claim: its verdict, the quotation and its place, how it is decided, and its contrasts."""
+    own = rows[(rows["claim"] == shown.id) & (rows["pair"] != "")]
+    decided_by = "; ".join(rule.part for rule in shown.rule if rule.part)
+    entries = {
+        "Quotation": f"<q>{html.escape(shown.quote)}</q>" if shown.quote else "",
+        "Where": explained(shown.where),
+        "Remark": explained(shown.note),
+        "As tested": explained(decided_by),
+        "Contrasts": evidence_table(own)._repr_html_() if len(own) else "",
+    }
+    body = "".join(f"<dt>{head}</dt><dd>{entry}</dd>" for head, entry in entries.items() if entry)
+    verdict, anchor = said[shown.id], shown.id.lower()
+    counts = verdict if len(own) else Word(verdict.word, "")
+    body += "" if len(own) or not verdict.counts else f"<dt>What shows it</dt><dd>{explained(verdict.counts)}</dd>"
+    return (
+        f'<details class="claim" id="{anchor}" data-paper="{html.escape(whose(shown.paper))}" '
+        f'data-verdict="{html.escape(verdict.word)}"><summary><b>{shown.id}</b> {explained(shown.says)} '
+        f'<span class="verdict">{_marked(counts)}</span></summary><dl>{body}</dl>'
+        f'<p><a href="#{anchor}">Address of {shown.id}</a></p></details>'
+    )
+
+
+def evidence_table(rows: pd.DataFrame) -> Table:
+    """Contrasts of a claim, a row each: the pair, what is compared, points with the 95% interval, the word."""
+    lines = []
+    for row in rows.to_dict("records"):
+        counted = "" if row["role"] == SPEAKS else f" ({'at floor' if row['role'] == FLOOR else 'robustness'})"
+        lines.append(
+            {
+                "pair": row_name(row),
+                "contrast": ", ".join(filter(None, [row["contrast"], row["at"]])),
+                "points (95% interval)": "" if pd.isna(row["estimate"]) else _cell(row),
+                "word": f"{row['word']}{counted}",
+                "made for it": row["planned"],
+            }
+        )
+    return Table(pd.DataFrame(lines))

@@ -1,0 +1,275 @@
+"""Your own data as people have them: a folder of images by class, and a table of numbers or of texts.
+
+`npz:PATH` (arrays) is in fpt.tasks.images. Nothing here is downloaded, and nothing is unpickled.
+"""
+
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import torch
+from torch import Generator, Tensor
+
+from fpt.errors import DataError, SpecError, unknown
+from fpt.files import sha256
+from fpt.tasks import IMAGES, own_checksum
+from fpt.tasks.arrays import Examples, Finite, hold_out, symbols
+from fpt.tasks.files import PARTS, Array, examples
+from fpt.tasks.images import image_task, with_lengths
+from fpt.tasks.pixels import Pixels
+from fpt.tasks.task import Task
+
+TARGETS = ("target", "label", "class", "y")  # columns that are taken for the target, the likeliest first
+LEAST = 3  # examples of a class: one each for training, validation and test
+MOST_CLASSES = 1000  # a target with more values, most of them once, is a number to predict, not a class
+MOST_COLUMNS = 10_000  # tokens beyond that fill the memory of every model here
+BYTES = 257  # 0 fills, a byte b is the symbol b + 1
+FEW = 5  # names that an error lists
+
+
+def folder(path: Path, variant: str, size: int, patch: int) -> Task:
+    """A folder of images: CLASS/*.png, or train/CLASS/*.png and test/CLASS/*.png, as torchvision's ImageFolder reads.
+
+    Images are resized to `size` x `size` pixels and become tokens of `patch` x `patch`; they stay gray where all of
+    them are, else they become RGB. A sixth of the training images, stratified, is validation; without test/ the seed
+    draws another sixth as test set.
+
+    Raises DataError for a folder without classes, a class with too few images, and an image that cannot be read;
+    SpecError for a patch that does not divide the size.
+    """
+    if size % patch:
+        raise SpecError(f"folder: option patch {patch} does not divide size {size}.")
+    parts = PARTS if all((path / part).is_dir() for part in PARTS) else ("",)
+    classes = _classes(path / parts[0])
+    for part in parts[1:]:
+        if (others := _classes(path / part)) != classes:
+            differ = sorted({*others} ^ {*classes})
+            raise DataError(f"{path}: train/ and test/ have other classes; in one of them alone: {_few(differ)}.")
+    files = [_files(path / part, classes) for part in parts]
+    _check_classes(path, classes, files, official=len(parts) > 1)
+    gray = all(_is_gray(file) for part in files for file, _ in part)
+    arrays: dict[str, Array] = {}
+    sides = set[tuple[int, int]]()
+    for name, found in zip(PARTS, files, strict=False):
+        arrays[f"x_{name}"] = np.stack([_pixels(file, size, gray, sides) for file, _ in found])
+        arrays[f"y_{name}"] = np.array([label for _, label in found])
+    train, *official = examples(arrays, str(path))
+    sixth = max(1, len(train) // 6)
+    return image_task(
+        Finite(train, official[0] if official else sixth, partial(hold_out, count=sixth)),
+        Pixels(patch),
+        checksum=own_checksum(f"folder:{path}"),
+        source=f"your own: {path.name}",
+        licence="your own",
+        scaling=f"{_resized(sides, size)}{'gray' if gray else 'RGB'}, pixels divided by 255",
+    )
+
+
+def table(path: Path, variant: str, target: str, patch: int, bytes: int) -> Task:
+    """A table, one row an example: CSV, TSV or parquet. `target` names the column of classes ("": one that is called
+    target, label, class or y).
+
+    The numeric columns, each standardised over all rows, become a sequence of tokens of `patch` columns. Constant
+    columns and columns of text are left out, and the data card says so. A table whose only other column is text is a
+    task of texts: at most so many of their `bytes`, cut at the end.
+
+    Raises DataError naming the column for missing values, a target that is no class, a class with too few rows, columns
+    of one name, and a table without rows or usable columns.
+    """
+    frame = _read(path)
+    name = _target(frame, target, path)
+    labels, classes = _labels(frame[name], path)
+    inputs = frame.drop(columns=name)
+    card: dict[str, Any] = {"checksum": sha256(path), "source": f"your own: {path.name}", "licence": "your own"}
+    numeric = inputs.select_dtypes(["number", "bool"])
+    text = [str(column) for column in inputs if column not in numeric]
+    if numeric.empty and len(text) == 1:
+        return _texts(inputs[text[0]], labels, classes, bytes, path, card)
+    values, said = _numbers(numeric, text, patch, path)
+    data = _split(Examples(torch.from_numpy(values), labels))
+    tokens = values.shape[1] // patch
+    scaling = f"columns standardised over all rows{said}"
+    return Task(data, Columns(patch), tokens=tokens, width=patch, classes=classes, scaling=scaling, **card)
+
+
+class Columns:
+    """Stored numbers (n, columns) float32 -> tokens (n, columns / patch, patch)."""
+
+    def __init__(self, patch: int) -> None:
+        self.patch = patch
+
+    def __call__(self, inputs: Tensor, generator: Generator | None = None) -> Tensor:
+        return inputs.reshape(len(inputs), -1, self.patch)
+
+
+def _classes(path: Path) -> list[str]:
+    """The classes of a folder, sorted: its folders that do not start with a dot."""
+    found = sorted(entry.name for entry in path.iterdir() if entry.is_dir() and not entry.name.startswith("."))
+    if len(found) < 2:
+        here = f"it has {found[0]!r} alone" if found else "it has none"
+        raise DataError(f"{path}: needed are two folders of images or more, one a class; {here}.")
+    return found
+
+
+def _files(path: Path, classes: list[str]) -> list[tuple[Path, int]]:
+    """Every image below the folders of the classes, and its label."""
+    found = []
+    for label, name in enumerate(classes):
+        images = sorted(file for file in (path / name).rglob("*") if file.suffix.lower() in IMAGES)
+        found += [(file, label) for file in images]
+    return found
+
+
+def _check_classes(path: Path, classes: list[str], files: list[list[tuple[Path, int]]], official: bool) -> None:
+    """DataError for a class with too few images to be in every part."""
+    for place, part in enumerate(files):
+        counts = np.bincount([label for _, label in part], minlength=len(classes))
+        least = (2 if place == 0 else 1) if official else LEAST
+        if (counts < least).any():
+            few = int(counts.argmin())
+            where = f"{path}/{PARTS[place]}" if official else str(path)
+            raise DataError(f"{where}: class {classes[few]!r} has {counts[few]} images; needed are {least} or more.")
+
+
+def _open(file: Path) -> Any:
+    """A decoded image. Raises DataError naming the file."""
+    from PIL import Image, UnidentifiedImageError
+
+    try:
+        with open(file, "rb") as stream:  # ours to close: the library leaves it open when the image is damaged
+            image = Image.open(stream)
+            image.load()
+    except (OSError, UnidentifiedImageError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
+        raise DataError(f"{file} is no image that can be read: {error}") from error
+    return image
+
+
+def _is_gray(file: Path) -> bool:
+    return _open(file).mode in ("1", "L", "I;16", "I", "F")
+
+
+def _pixels(file: Path, size: int, gray: bool, sides: set[tuple[int, int]]) -> Array:
+    """uint8 (size, size), or (size, size, 3); the image's own size is added to `sides`."""
+    image = _open(file)
+    sides.add(image.size)
+    return np.asarray(image.convert("L" if gray else "RGB").resize((size, size)), dtype=np.uint8)
+
+
+def _resized(sides: set[tuple[int, int]], size: int) -> str:
+    if sides == {(size, size)}:
+        return ""
+    shown = [f"{width}x{height}" for width, height in sorted(sides)]
+    was = shown[0] if len(shown) == 1 else f"{len(shown)} sizes from {shown[0]} to {shown[-1]}"
+    return f"resized to {size}x{size} from {was}; "
+
+
+def _read(path: Path) -> pd.DataFrame:
+    """The table. Raises DataError for one that cannot be read, has no rows, or has two columns of one name."""
+    try:
+        if path.suffix == ".parquet":
+            frame = pd.read_parquet(path)
+        else:
+            separator = "\t" if path.suffix == ".tsv" else ","
+            heads = pd.read_csv(path, sep=separator, header=None, nrows=1, dtype=str).iloc[0].tolist()
+            frame = pd.read_csv(path, sep=separator)
+            if len(set(heads)) < len(heads):
+                twice = sorted({str(head) for head in heads if heads.count(head) > 1})
+                raise DataError(f"{path}: several columns are named {_few(twice)}; give each a name of its own.")
+    except (ValueError, OSError) as error:
+        raise DataError(f"{path} is no table that can be read: {error}") from error
+    if frame.empty:
+        raise DataError(f"{path} has no rows.")
+    if frame.shape[1] > MOST_COLUMNS:
+        raise DataError(f"{path} has {frame.shape[1]:,} columns; at most {MOST_COLUMNS:,} are a sequence here.")
+    return frame
+
+
+def _target(frame: pd.DataFrame, target: str, path: Path) -> str:
+    names = [str(name) for name in frame.columns]
+    if target and target not in names:
+        raise unknown("column", target, names, f"target of {path}")
+    found = target or next((name for name in TARGETS if name in names), "")
+    if not found:
+        raise SpecError(f"{path}: name the column of classes as `target`; it has {_few(names)}.")
+    if len(names) < 2:
+        raise DataError(f"{path} has the column {found} alone; needed are columns to predict it from.")
+    return found
+
+
+def _labels(column: "pd.Series[Any]", path: Path) -> tuple[Tensor, int]:
+    """Labels (n, 1) from 0 on, in the order of their sorted names, and how many classes there are."""
+    if column.isna().any():
+        row = int(column.isna().to_numpy().argmax()) + 1
+        raise DataError(
+            f"{path}: column {column.name} has no value in row {row}, of {int(column.isna().sum())} such rows."
+        )
+    counts = column.value_counts()
+    continuous = pd.api.types.is_float_dtype(column) and bool((column % 1 != 0).any())
+    if continuous or len(counts) > min(MOST_CLASSES, len(column) // 2):
+        raise DataError(
+            f"{path}: column {column.name} has {len(counts):,} different values in {len(column):,} rows: a number to "
+            "predict, not a class. Cut it into classes first."
+        )
+    if len(counts) < 2:
+        raise DataError(f"{path}: column {column.name} has the class {counts.index[0]} alone; needed are two or more.")
+    if counts.min() < LEAST:
+        raise DataError(
+            f"{path}: class {counts.idxmin()} of column {column.name} has {counts.min()} rows; needed are {LEAST} or "
+            "more."
+        )
+    classes = sorted(counts.index, key=str)
+    codes = pd.Categorical(column, categories=classes).codes.astype(np.int64)
+    return torch.from_numpy(codes)[:, None], len(classes)
+
+
+def _numbers(numeric: pd.DataFrame, text: list[str], patch: int, path: Path) -> tuple[Array, str]:
+    """Standardised columns (n, columns) float32, filled with zeros to whole patches; and what was left out."""
+    lacking = [str(name) for name in numeric if not np.isfinite(numeric[name].astype(float)).all()]
+    if lacking:
+        raise DataError(f"{path}: column {_few(lacking)} has missing or infinite values; fill them, or take it out.")
+    values = numeric.astype(float)
+    constant = [str(name) for name in values if values[name].nunique() == 1]
+    kept = values.drop(columns=constant)
+    if kept.empty:
+        raise DataError(f"{path} has no column of numbers that differ; it has {_few([*constant, *text])}.")
+    scaled = ((kept - kept.mean()) / kept.std()).to_numpy(np.float32)
+    fill = -scaled.shape[1] % patch
+    said = [f"{fill} of zeros to fill the last patch"] if fill else []
+    said += [f"left out as constant: {_few(constant)}"] if constant else []
+    said += [f"left out as text: {_few(text)}"] if text else []
+    return np.pad(scaled, ((0, 0), (0, fill))), "".join(f"; {each}" for each in said)
+
+
+def _texts(
+    column: "pd.Series[Any]", labels: Tensor, classes: int, length: int, path: Path, card: dict[str, Any]
+) -> Task:
+    """Texts as their bytes in UTF-8."""
+    empty = column.isna() | (column.astype(str).str.len() == 0)
+    if empty.any():
+        raise DataError(f"{path}: column {column.name} has no text in row {int(empty.to_numpy().argmax()) + 1}.")
+    encoded = [str(text).encode()[:length] for text in column]
+    longest = max(map(len, encoded))
+    rows = np.zeros((len(encoded), longest), np.int64)
+    for place, each in enumerate(encoded):
+        rows[place, : len(each)] = np.frombuffer(each, np.uint8).astype(np.int64) + 1
+    cut = sum(len(str(text).encode()) > length for text in column)
+    data = _split(Examples(torch.from_numpy(rows), labels)).each(with_lengths)
+    said = f"; {cut:,} of {len(rows):,} texts are cut at {length} bytes" if cut else ""
+    return Task(
+        data, symbols, tokens=longest, vocabulary=BYTES, classes=classes, mask_padding=True,
+        scaling=f"none: bytes of UTF-8{said}", **card,
+    )  # fmt: skip
+
+
+def _split(data: Examples) -> Finite:
+    sixth = max(1, len(data) // 6)
+    return Finite(data, sixth, partial(hold_out, count=sixth))
+
+
+def _few(names: Any) -> str:
+    """The first names of a list, and how many more there are."""
+    every = list(names)
+    more = f" and {len(every) - FEW:,} more" if len(every) > FEW else ""
+    return ", ".join(every[:FEW]) + more

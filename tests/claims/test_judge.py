@@ -1,0 +1,196 @@
+"""Verdicts as data: which study speaks, what counts, every word on made-up data; and runs/verdicts.csv as committed."""
+
+import shutil
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from made_cells import Made, MadeStudy, claim, paper, study
+from typer.testing import CliRunner
+
+from fpt.claims import judge, words
+from fpt.claims.judge import AT_FLOOR, FILE, ROBUSTNESS, SPEAKS, Judge
+from fpt.claims.reading import CONTRADICTED, INCONCLUSIVE, NOT_TESTED, SUPPORTED
+from fpt.cli import app
+from fpt.errors import DataError, SpecError
+from fpt.papers.schema import Claim
+from fpt.results.pairs import Pairs
+
+ROWS = ("FP", "UP")
+HIGH, LOW, WIDE = Made(85.0), Made(80.0), Made(80.5, sd=4.0)
+PAIRS = ("digits", "digits-lra", "listops-short")
+FINE = {"drawn_by_seed": False, "size": 200, "budget": 100, "last": 200}  # a test set so small that its noise is large
+COLUMNS_THAT_ARE_EXACT = ("claim", "finding", "pair", "role", "study", "task", "word", "scale", "planned")
+
+
+def made(monkeypatch: pytest.MonkeyPatch, rows: Mapping[str, tuple[Made, Made]], name: str = "made") -> MadeStudy:
+    """A study of two arms on some tasks."""
+    toy = paper(ROWS)
+    found = study(monkeypatch, toy, *[(task, dict(zip(ROWS, both, strict=True))) for task, both in rows.items()])
+    cells = [cell for by_row in found.tasks.values() for cell in by_row.values()]
+    results = {f"{cell.task} {cell.row}": cell.tables for cell in cells if cell.tables}
+    found.name, found.results = name, results  # type: ignore[attr-defined]
+    return found
+
+
+def judged(studies: list[Any], rule: Mapping[str, Any] | None = None, alone: bool = False) -> pd.DataFrame:
+    """The rows of a claim; the first is its summary."""
+    rows = Judge(studies, alone).of_claim(claim(rule or {"beats": list(ROWS)}))
+    return pd.DataFrame(rows)
+
+
+@pytest.mark.parametrize(
+    ("pairs", "word"),
+    [
+        ([(HIGH, LOW)] * 3, words.HOLDS),
+        ([(LOW, HIGH)] * 3, words.HOLDS_NOT),
+        ([(HIGH, LOW), (LOW, HIGH), (HIGH, LOW)], words.MIXED),
+        ([(WIDE, LOW)] * 3, words.TOO_CLOSE),
+        ([(HIGH, LOW)], words.ONE_FOR),
+        ([(LOW, HIGH)], words.ONE_AGAINST),
+        ([(Made(8.0), Made(5.0))], words.AT_FLOOR),
+        ([(HIGH, Made(missing=True))], words.NOT_RUN),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_every_word_of_a_claim(pairs: list[tuple[Made, Made]], word: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = judged([made(monkeypatch, dict(zip(PAIRS, pairs, strict=False)))])
+    assert found["word"][0] == word
+    assert (found["pair"][1:] != "").all()
+
+
+def test_a_likeness_that_the_test_set_hides(monkeypatch: pytest.MonkeyPatch) -> None:
+    noisy = Made(80.0, result={"test": FINE})
+    rule = {"comparable": list(ROWS)}
+    assert judged([made(monkeypatch, {"digits": (noisy, noisy)})], rule)["word"][0] == words.NOT_SHOWABLE
+    exact = Made(80.0, sd=0.1)
+    assert judged([made(monkeypatch, {"digits": (exact, exact)})], rule)["word"][0] == words.ONE_FOR
+
+
+def test_a_row_has_its_numbers_in_points(monkeypatch: pytest.MonkeyPatch) -> None:
+    row = judged([made(monkeypatch, {"digits": (HIGH, LOW)})]).iloc[1]
+    assert (row["pair"], row["role"], row["word"], row["unit"]) == ("tiny-lm/digits", SPEAKS, words.FOR, "points")
+    assert row["low"] < row["estimate"] < row["high"]
+    assert row["estimate"] == pytest.approx(5, abs=1)
+    assert (row["steps"], row["seeds"], row["at"]) == (400, 8, "tuned")
+
+
+def test_the_longest_study_speaks(monkeypatch: pytest.MonkeyPatch) -> None:
+    longer = {"fields": {"steps": 800}}
+    one = made(monkeypatch, {"digits": (replace(HIGH, **longer), replace(LOW, **longer))}, "long")
+    other = made(monkeypatch, {"digits": (LOW, HIGH)}, "short")
+    found = judged([other, one])
+    assert found["word"][0] == words.ONE_FOR
+    assert dict(zip(found["study"][1:], found["role"][1:], strict=True)) == {"long": SPEAKS, "short": ROBUSTNESS}
+
+
+@pytest.mark.parametrize(
+    "less",
+    [{"seeds": 6}, {"fields": {"schedule": "cosine"}}, {"fields": {"weight_decay": 0.1}}],
+    ids=["few seeds", "a schedule", "weight decay"],
+)
+def test_what_is_robustness_alone(less: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    found = judged([made(monkeypatch, {"digits": (replace(HIGH, **less), replace(LOW, **less))})])
+    assert list(found["role"][1:]) == [ROBUSTNESS]
+    assert found["word"][0] == words.NOT_RUN
+
+
+def test_a_pair_that_is_not_listed_is_robustness(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(judge, "pairs", lambda: Pairs(pairs={}))
+    rows = {"digits": (HIGH, LOW)}
+    assert list(judged([made(monkeypatch, rows)])["role"][1:]) == [ROBUSTNESS]
+    assert list(judged([made(monkeypatch, rows)], alone=True)["role"][1:]) == [SPEAKS]
+
+
+def test_a_pair_at_floor_is_shown_and_not_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = judged([made(monkeypatch, {"digits": (Made(8.0), Made(5.0)), "digits-lra": (HIGH, LOW)})])
+    assert sorted(found["role"][1:]) == [AT_FLOOR, SPEAKS]
+    assert found["word"][0] == words.ONE_FOR
+    assert "1 at floor" in found["note"][0]
+
+
+def test_nothing_is_for_a_pair_while_a_contrast_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    toy = paper(("FP", "UP", "UR"))
+    rows = {"FP": HIGH, "UP": LOW, "UR": Made(missing=True)}
+    found = study(monkeypatch, toy, rows)
+    found.results = {}  # type: ignore[attr-defined]
+    monkeypatch.setattr(judge, "at_floor", lambda *_: False)
+    assert judged([found], {"beats": ["FP", "UP", "UR"]})["word"][0] == words.TOO_CLOSE
+    assert judged([found], {"beats": ["UP", "FP", "UR"]})["word"][0] == words.ONE_AGAINST
+
+
+def test_primary_claims_are_corrected_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    runs = made(monkeypatch, {"digits": (Made(80.6, sd=0.4), LOW)})
+    one = claim({"beats": list(ROWS)})
+    alone = Judge([runs]).of_claim(one)[0]
+    others = [one.model_copy(update={"id": f"T-{k:02}", "primary": True}) for k in range(1, 4)]
+    toy = paper(ROWS).model_copy(update={"claims": {each.id: each for each in others}})
+    monkeypatch.setattr("fpt.papers.papers", lambda: {"toy": toy})
+    monkeypatch.setattr(judge, "papers", lambda: {"toy": toy})
+    table = Judge([runs]).table()
+    assert list(table[table["pair"] == ""]["p"]) == pytest.approx([3 * alone["p"]] * 3)
+
+
+@pytest.mark.parametrize(
+    ("name", "word", "said"),
+    [
+        ("L-19", SUPPORTED, words.CONSISTENT), ("L-19", CONTRADICTED, words.SLIP),
+        ("O-01", SUPPORTED, words.SLIP), ("O-01", CONTRADICTED, words.CONSISTENT),
+        ("L-19", NOT_TESTED, words.READ), ("B-01", INCONCLUSIVE, words.TOO_CLOSE),
+    ],
+)  # fmt: skip
+def test_words_without_runs(name: str, word: str, said: str) -> None:
+    given = Claim(id=name, says="so", where="there", documentary="read")
+    assert judge.in_print(given, word) == said
+
+
+def test_a_readers_own_study(study: Path, tmp_path: Path) -> None:
+    """`fpt judge STUDY` writes beside the runs, and another digest where they changed."""
+    root = tmp_path / "workspace"
+    shutil.copytree(study.parents[1], root)
+    result = CliRunner().invoke(app, ["judge", study.name, "--root", str(root)])
+    assert result.exit_code == 0, result.output
+    table = judge.read(root / "runs" / study.name / FILE)
+    assert not (root / "runs" / FILE).exists()
+    assert set(table["study"]) <= {"", study.name}
+    assert table["digest"][0] == judge.digest_of_runs(root, study.name)
+    with (root / "runs" / study.name / "study.yaml").open("a") as file:
+        file.write("# changed\n")
+    assert table["digest"][0] != judge.digest_of_runs(root, study.name)
+
+
+def test_an_unknown_study_is_refused(study: Path) -> None:
+    result = CliRunner().invoke(app, ["judge", "nowhere", "--root", str(study.parents[1])])
+    assert result.exit_code == 2
+    with pytest.raises(SpecError, match="nowhere"):
+        judge.judge(study.parents[1], "nowhere")
+
+
+def test_a_digest_that_does_not_fit_is_refused(study: Path, tmp_path: Path) -> None:
+    root = tmp_path / "workspace"
+    shutil.copytree(study.parents[1], root)
+    with pytest.raises(DataError, match="fpt judge"):
+        judge.check_digest(root)
+    table = pd.DataFrame([dict.fromkeys(judge.COLUMNS, "")])
+    judge.write(table, root / "runs" / FILE, judge.digest_of_runs(root))
+    judge.check_digest(root)
+    judge.write(table, root / "runs" / FILE, "0" * 16)
+    with pytest.raises(DataError, match="other results"):
+        judge.check_digest(root)
+
+
+def test_what_is_committed_follows_from_what_is_published(root: Path) -> None:
+    """Words exactly, numbers to their four digits. Where it fails, run `fpt judge` and read the diff."""
+    judge.check_digest(root)
+    kept = judge.read(root / "runs" / FILE)
+    made_now = judge.judge(root).map(judge._text)
+    assert len(kept) == len(made_now)
+    for name in COLUMNS_THAT_ARE_EXACT:
+        assert list(kept[name]) == list(made_now[name]), name
+    for name in judge.NUMBERS:
+        numbers = pd.to_numeric(made_now[name]).to_numpy(float)
+        np.testing.assert_allclose(kept[name].to_numpy(float), numbers, rtol=2e-3, atol=1e-12, err_msg=name)

@@ -1,0 +1,50 @@
+"""The list of pairs: what counts, and what a file that is wrong gets."""
+
+from pathlib import Path
+
+import pytest
+
+from fpt.errors import SpecError
+from fpt.results import studies
+from fpt.results.pairs import pairs
+from fpt.results.runs import find_study, load_sweeps
+from fpt.sweeps.study import load_study
+
+TEXT = """
+families: {backbones: {small-seed1: small}, tasks: {wide: narrow}}
+pairs:
+  small/early: {listed: 2026-01-01 10:00, by: one, started: 2026-01-01 11:00}
+  small/late: {listed: 2026-01-02 10:00, by: one, started: 2026-01-01 11:00}
+  small/never: {listed: 2026-01-01 10:00, by: one}
+"""
+
+
+def made(folder: Path, text: str) -> Path:
+    (folder / "pairs.yaml").write_text(text)
+    return folder / "pairs.yaml"
+
+
+def test_a_pair_counts_where_it_was_listed_before_its_results(tmp_path: Path) -> None:
+    found = pairs(made(tmp_path, TEXT))
+    counting = [name for name in (*found.pairs, "small/unlisted") if found.counts(name)]
+    assert counting == ["small/early", "small/never"]
+    assert found.name("small-seed1", "wide") == "small/narrow"
+    assert found.listed("small/late")
+
+
+def test_a_file_that_is_wrong_names_its_line(tmp_path: Path) -> None:
+    with pytest.raises(SpecError, match=r"pairs\.yaml, line 4: pairs"):
+        pairs(made(tmp_path, TEXT.replace("2026-01-01 10:00", "some day", 1)))
+
+
+def test_every_published_result_is_of_a_pair_that_was_listed_before_it(root: Path) -> None:
+    known = pairs()
+    for name in studies(root):
+        for sweep in load_sweeps(load_study(find_study(name, root)), "published").values():
+            if sweep.spec.backbone == "none":
+                continue
+            pair = known.pairs[known.name(sweep.spec.backbone, sweep.spec.task)]
+            started = sweep.result["started_utc"][:16]
+            assert pair.listed.isoformat(timespec="minutes") < started, sweep.folder
+            assert pair.started is not None, sweep.folder
+            assert pair.started.isoformat(timespec="minutes") <= started, sweep.folder

@@ -1,0 +1,108 @@
+"""The ratio of best rates: parabolas whose lowest point is known, every reason to leave it open, and the simulation."""
+
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from fpt.errors import SpecError
+from fpt.results.rate_ratio import last_losses, of_arms, rate_ratio
+from fpt.results.rate_ratio_simulated import table
+
+GRID = 10.0 ** np.arange(-4.5, -1.4, 0.25)
+
+
+def valley(place: float, seeds: int = 4, grid: np.ndarray = GRID, curvature: float = 0.1) -> pd.DataFrame:
+    """Losses whose logarithm is a parabola with its lowest point at 10^place; a seed has a level of its own."""
+    score = curvature * (np.log10(grid) - place) ** 2
+    return pd.DataFrame(np.exp(score + 0.1 * np.arange(seeds)[:, None]), range(seeds), grid)
+
+
+def lost_at(rate: float) -> pd.DataFrame:
+    """The same with its lowest point at 1e-3, and one run that diverged at a rate."""
+    plane = valley(-3.0)
+    plane.loc[1, rate] = math.nan
+    return plane
+
+
+@pytest.mark.parametrize(("first", "second"), [(-2.6, -3.1), (-3.1, -3.1), (-3.4, -2.4)])
+def test_of_exact_parabolas_the_ratio_is_exact_and_the_interval_what_the_rule_adds(first, second):
+    found = rate_ratio(valley(first), valley(second))
+    assert found.ratio == pytest.approx(10 ** (first - second))
+    assert math.log10(found.high / found.ratio) == pytest.approx(0.05)
+    assert math.log10(found.ratio / found.low) == pytest.approx(0.05)
+    assert found.first.rate == pytest.approx(10**first)
+    assert found.excludes(10.0**3)
+    assert not found.excludes(found.ratio)
+    assert found.within(found.low, found.high)
+
+
+def test_the_interval_is_the_jackknifes_over_paired_seeds():
+    places = np.array([-3.0, -2.9, -3.1, -2.95])
+    moved = pd.concat([valley(place, 4).iloc[[seed]] for seed, place in enumerate(places)])
+    found = rate_ratio(moved, valley(-3.0))
+    error = places.std(ddof=1) / 2  # the lowest point of a mean of equally curved parabolas is the mean of theirs
+    assert math.log10(found.high / found.ratio) == pytest.approx(3.182446 * error + 0.05)
+    both = rate_ratio(moved, moved * 1.1)  # seeds that move both arms alike say nothing against the ratio
+    assert both.high / both.ratio == pytest.approx(10**0.05)
+
+
+def test_seeds_that_only_one_arm_has_are_left_out():
+    assert rate_ratio(valley(-3.0, 6), valley(-2.9, 4)).n == 4
+    with pytest.raises(SpecError, match="2 seeds"):
+        rate_ratio(valley(-3.0, 6), valley(-3.0, 2))
+
+
+def test_a_grid_as_it_is_written_has_two_rates_on_each_side():
+    written = np.array([1e-4, 1.8e-4, 3e-4, 5.6e-4, 1e-3, 1.8e-3, 3e-3, 5.6e-3, 1e-2])
+    for place in np.log10(written[2:-2]):
+        assert len(rate_ratio(valley(place, grid=written), valley(-3.0)).first.window) == 5
+
+
+OPEN = {
+    "an end of the grid": valley(-4.3),
+    "no lowest point": valley(-3.0),
+    "diverged": lost_at(GRID[7]),
+    "fewer than": valley(-3.0, grid=np.array([1e-4, 1e-3, 1e-2])),
+}
+
+
+@pytest.mark.parametrize("reason", OPEN)
+def test_a_curve_without_a_lowest_point_inside_leaves_the_ratio_open(reason):
+    curve = OPEN[reason]
+    if reason == "no lowest point":  # the best rate is so by chance alone: to both sides the curve bends down
+        curve = valley(-3.0, curvature=0.0) + 1.0
+        curve.iloc[:, 4:9] += np.array([0.01, 0.05, 0.0, 0.05, 0.01]) - 1.0
+    found = rate_ratio(curve, valley(-3.0))
+    assert reason in found.open
+    assert math.isnan(found.ratio)
+    assert not any(found.excludes(ratio) for ratio in (0.1, 1, 10))
+    assert not found.within(0, math.inf)
+
+
+def test_a_run_that_diverged_far_from_the_best_rate_changes_nothing():
+    whole = rate_ratio(valley(-3.0), valley(-3.2))
+    lost = lost_at(GRID[-1])
+    assert rate_ratio(lost, valley(-3.2)) == whole
+
+
+def test_of_published_runs_the_losses_are_those_of_the_last_step():
+    from fpt.results.contrasts import cell_of
+
+    tables = cell_of("plane-minilm", "FP").tables
+    plane, curves = last_losses(tables), tables.curves
+    row = curves[(curves["step"] == tables.spec.steps) & (curves["seed"] == plane.index[0])]
+    assert plane.iloc[0].tolist() == row.sort_values("learning_rate")["validation_loss"].tolist()
+    assert of_arms("plane-minilm", "FP", "UP").n == len(plane)
+
+
+@pytest.mark.slow
+def test_on_made_curves_the_interval_holds_the_ratio_and_tells_two_from_ten():
+    found = table(300)
+    assert found["covered"].min() >= 0.93, found.to_string()
+    assert found["open"].max() <= 0.07
+    two = found[found["ratio"] == 2].set_index("scenario")
+    assert two["excludes 10"].min() >= 0.93, found.to_string()
+    assert two.loc["as in the pilot", "excludes 1"] >= 0.9
+    assert found[found["ratio"] == 1].set_index("scenario").loc["as in the pilot", "excludes 2"] >= 0.9

@@ -1,0 +1,127 @@
+"""What the verdicts say, as pages show it: rows of runs/verdicts.csv, and nothing that is not there."""
+
+import pandas as pd
+import pytest
+from bs4 import BeautifulSoup
+
+from fpt.claims.judge import COLUMNS
+from fpt.errors import SpecError
+from fpt.papers import claims, findings, printed_ranges
+from fpt.show import cards, findings_table, forest, word
+from fpt.show.findings import FLOOR, ROBUSTNESS, SPEAKS, pairs_of, verdict_rows
+from fpt.show.said import said
+
+ID = "train-all"
+
+
+def _row(pair: str, role: str, estimate: float, **other: object) -> dict[str, object]:
+    fields = {
+        "finding": ID,
+        "pair": pair,
+        "role": role,
+        "estimate": estimate,
+        "low": estimate - 1,
+        "high": estimate + 1,
+    }
+    text = {"study": "made", "backbone": "tiny-lm", "task": "digits", "contrast": "UP - FP", "word": "for"}
+    return dict.fromkeys(COLUMNS, "") | text | fields | other
+
+
+@pytest.fixture(scope="module")
+def made() -> pd.DataFrame:
+    """Three pairs that are counted (one planned), robustness, a floor, and the summaries of everything."""
+    names = [{"claim": name} for name in claims()] + [{"finding": name} for name in findings()]
+    summaries = [dict.fromkeys(COLUMNS, "") | each | {"word": "holds here", "note": "3 for"} for each in names]
+    shown = [
+        _row("tiny-lm/digits", SPEAKS, 2.0, planned="planned"),
+        _row("tiny-lm/mnist", SPEAKS, 5.0, task="mnist"),
+        _row("minilm/mnist", SPEAKS, -4.0, task="mnist", backbone="minilm"),
+        _row("tiny-lm/digits", ROBUSTNESS, 9.0, study="other"),
+        _row("tiny-lm/listops-short", FLOOR, 0.5, task="listops-short"),
+    ]
+    return pd.DataFrame([*summaries, *shown]).replace({"estimate": {"": None}, "low": {"": None}, "high": {"": None}})
+
+
+def test_a_forest_has_a_row_a_pair_counted_ones_first_by_effect(made: pd.DataFrame) -> None:
+    rows = pairs_of(ID, made)
+    assert list(zip(rows["role"], rows["estimate"], strict=True)) == [
+        (SPEAKS, 5.0), (SPEAKS, 2.0), (SPEAKS, -4.0), (ROBUSTNESS, 9.0), (FLOOR, 0.5),
+    ]  # fmt: skip
+
+
+def test_of_several_contrasts_on_a_pair_the_least_in_favour_is_shown(made: pd.DataFrame) -> None:
+    other = pd.DataFrame([_row("tiny-lm/digits", SPEAKS, -7.0, contrast="UP - UR", study="another")])
+    rows = pairs_of(ID, pd.concat([made, other]))
+    assert list(rows.loc[rows["role"] == SPEAKS, "estimate"]) == [5.0, -4.0, -7.0]
+
+
+def test_filled_where_planned_hollow_where_not_and_the_printed_range_as_a_band(made: pd.DataFrame) -> None:
+    axes = forest(ID, "What to see.", made).figure.axes[0]
+    marks = [bar.lines[0] for bar in axes.containers]
+    assert [mark.get_markerfacecolor() == "none" for mark in marks] == [True, False, True, True, False]
+    assert [mark.get_marker() for mark in marks] == ["o", "o", "o", "o", "x"]
+    ((low, high),) = printed_ranges(findings()[ID]).values()
+    band = axes.patches[0].get_bbox()
+    assert (band.x0, band.x1) == (low, high)
+
+
+def test_an_interval_without_an_end_is_drawn(made: pd.DataFrame) -> None:
+    rows = made.assign(low=made["low"].mask(made["estimate"] == 5.0, float("-inf")))
+    assert "<svg " in forest(ID, "What to see.", rows)._repr_html_()
+
+
+@pytest.mark.parametrize("name", findings())
+def test_every_finding_has_a_figure_that_describes_itself(name: str) -> None:
+    shown = forest(name, "What to see.")
+    assert "What to see." in shown._repr_html_()
+    assert shown.figure.get_label()
+
+
+def test_the_table_has_a_row_a_finding_with_its_word_and_address() -> None:
+    table, rows = findings_table(), verdict_rows()
+    assert list(table.frame["question"]) == [finding.question for finding in findings().values()]
+    assert table.links == [f"claims.html#finding-{name}" for name in findings()]
+    summaries = rows[(rows["pair"] == "") & (rows["claim"] == "")].set_index("finding")["word"]
+    assert list(table.frame["verdict"]) == [summaries[name] for name in findings()]
+    assert list(findings_table("cliff", ID).frame["question"]) == [findings()[each].question for each in ("cliff", ID)]
+
+
+def test_ours_is_one_interval_or_the_range_over_pairs(made: pd.DataFrame) -> None:
+    assert list(findings_table(ID, rows=made).frame["ours, points"]) == ["\u22124.0 to +5.0"]
+    one = made[(made["pair"] == "") | (made["estimate"] == 2.0)]
+    assert list(findings_table(ID, rows=one).frame["ours, points"]) == ["2.0 (1.0 to 3.0)"]
+
+
+def test_a_word_goes_into_prose(made: pd.DataFrame) -> None:
+    found = word(ID, made)
+    assert (str(found), found.word, found.counts) == ("holds here (3 for)", "holds here", "3 for")
+    assert said("w", found) == {"w": "holds here (3 for)", "w.word": "holds here", "w.counts": "3 for"}
+    assert word("R-03", made).word == "holds here"
+
+
+def test_every_claim_has_one_card_below_its_finding() -> None:
+    page = BeautifulSoup(cards()._repr_html_(), "html.parser")
+    ids = [card["id"] for card in page.select("details.claim")]
+    assert sorted(ids) == sorted(name.lower() for name in claims())
+    for card in page.select("details.claim"):
+        section = card.find_parent("section")
+        assert section is not None
+        assert str(card["id"]).upper() in findings()[str(section["id"]).removeprefix("finding-")].claims
+        assert card["data-verdict"] == word(str(card["id"]).upper()).word
+    everything = [element["id"] for element in page.select("[id]")]
+    assert len(everything) == len(set(everything))
+
+
+def test_cards_of_one_paper_are_its_own() -> None:
+    page = BeautifulSoup(cards("lu2021")._repr_html_(), "html.parser")
+    own = {name.lower() for name, claim in claims().items() if claim.paper == "lu2021"}
+    assert {card["id"] for card in page.select("details.claim")} == own
+    assert not page.select("section[id]")
+
+
+def test_unknown_names_are_refused(made: pd.DataFrame) -> None:
+    for ask in (lambda: forest("nothing", "", made), lambda: word("Z-99", made), lambda: findings_table("nothing")):
+        with pytest.raises(SpecError, match="unknown"):
+            ask()
+    with pytest.raises(SpecError, match="unknown paper"):
+        cards("nobody2021")

@@ -1,0 +1,216 @@
+"""Your own data: folders of images, tables of numbers and of texts. What becomes of them, and what is refused."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from PIL import Image
+from sklearn.datasets import load_digits, load_wine
+
+from fpt.errors import DataError, FptError, SpecError
+from fpt.sweeps.spec import resolve
+from fpt.tasks import load, own_checksum
+
+EACH = 6  # images of a class
+
+
+def image(path: Path, shade: int = 200, size: tuple[int, int] = (10, 8), mode: str = "L") -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    colour: Any = shade if mode == "L" else (shade, 10, 10)
+    Image.new(mode, size, colour).save(path)
+
+
+def cut(path: Path) -> None:
+    """An image of which the end is missing."""
+    noise = np.random.default_rng(0).integers(0, 255, (64, 64), np.uint8)
+    Image.fromarray(noise).save(path)
+    path.write_bytes(path.read_bytes()[:2000])
+
+
+@pytest.fixture
+def images(tmp_path: Path) -> Path:
+    for name, shade in (("cats", 100), ("dogs", 220)):
+        for number in range(EACH):
+            image(tmp_path / "mine" / name / f"{number}.png", shade + number)
+    return tmp_path / "mine"
+
+
+@pytest.fixture
+def wine(tmp_path: Path) -> Path:
+    data = load_wine(as_frame=True)
+    data.frame.to_csv(tmp_path / "wine.csv", index=False)
+    return tmp_path / "wine.csv"
+
+
+def test_a_folder_of_digits_is_the_task_digits(tmp_path: Path) -> None:
+    digits = load_digits()
+    for number in range(300):
+        pixels = (digits.images[number] * 15.9375).round().astype(np.uint8)  # 16 is 255
+        path = tmp_path / "digits" / str(digits.target[number]) / f"{number:04}.png"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        Image.fromarray(pixels).save(path)
+    task, ours = load(f"folder:{tmp_path}/digits", size=8, patch=2), load("digits")
+    assert (task.tokens, task.width, task.classes) == (ours.tokens, ours.width, ours.classes)
+    (row,) = (digits.target[:300] == 0).nonzero()[0][:1]
+    mine = task.encode(task.data.train.inputs[:1])  # of class 0, by name
+    theirs = ours.encode(torch.tensor(digits.images[row : row + 1], dtype=torch.uint8))
+    assert torch.allclose(mine, theirs, atol=1 / 255)
+
+
+def test_images_are_resized_and_the_card_says_so(images: Path) -> None:
+    image(images / "cats" / "wide.png", size=(40, 20))
+    task = load(f"folder:{images}", size=16)
+    assert (task.tokens, task.width, task.classes) == (16, 16, 2)
+    assert "resized to 16x16 from 2 sizes from 10x8 to 40x20" in task.scaling
+    assert "gray" in task.scaling
+
+
+def test_one_image_in_colour_makes_all_of_them_rgb(images: Path) -> None:
+    image(images / "cats" / "red.png", mode="RGB")
+    assert load(f"folder:{images}").width == 4 * 4 * 3
+
+
+def test_train_and_test_are_taken_as_they_are(tmp_path: Path, images: Path) -> None:
+    images.rename(tmp_path / "train")
+    for name in ("cats", "dogs"):
+        image(tmp_path / "both" / "test" / name / "a.png")
+    (tmp_path / "train").rename(tmp_path / "both" / "train")
+    task = load(f"folder:{tmp_path}/both")
+    assert not task.test_drawn_by_seed
+    assert len(task.split(0).test) == 2
+
+
+def test_without_a_test_folder_the_seed_draws_one(images: Path) -> None:
+    task = load(f"folder:{images}")
+    first, second = task.split(0), task.split(1)
+    assert task.test_drawn_by_seed
+    assert not torch.equal(first.test.inputs, second.test.inputs)
+    assert len(first.test) + len(first.validation) + (first.train_size or 0) == 2 * EACH
+
+
+def test_the_content_is_the_identity_and_not_the_place(images: Path, tmp_path: Path, monkeypatch: Any) -> None:
+    monkeypatch.chdir(tmp_path)
+    fields = {"backbone": "tiny-lm", "arm": "frozen-pretrained", "steps": 4, "seeds": [0], "learning_rates": [1e-3]}
+    before = resolve({"task": "folder:mine", **fields}).hash
+    images.rename(tmp_path / "moved")
+    assert resolve({"task": "folder:moved", **fields}).hash == before
+    image(tmp_path / "moved" / "cats" / "0.png", 7)
+    assert resolve({"task": "folder:moved", **fields}).hash != before
+    assert own_checksum("folder:moved") == load("folder:moved").checksum
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda at: [file.unlink() for file in (at / "cats").iterdir()], "class 'cats' has 0 images"),
+        (lambda at: (at / "dogs").rename(at.parent / "dogs"), "it has 'cats' alone"),
+        (lambda at: (at / "cats" / "3.png").write_bytes(b"\x89PNG\r\n\x1a\nno"), r"3\.png is no image"),
+        (lambda at: cut(at / "cats" / "3.png"), r"3\.png is no image"),
+        (lambda at: image(at / "birds" / "0.png"), "class 'birds' has 1 images; needed are 3"),
+    ],
+)
+def test_a_folder_that_is_no_task_is_refused(images: Path, change: Any, message: str) -> None:
+    change(images)
+    with pytest.raises(DataError, match=message):
+        load(f"folder:{images}")
+
+
+def test_an_empty_folder_and_a_missing_one_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="it has none"):
+        load(f"folder:{tmp_path}")
+    with pytest.raises(SpecError, match="no folder"):
+        load(f"folder:{tmp_path}/nowhere")
+    with pytest.raises(SpecError, match="does not divide"):
+        load(f"folder:{tmp_path}", size=30)
+
+
+def test_a_table_becomes_a_sequence_of_its_columns(wine: Path) -> None:
+    task = load(f"csv:{wine}", target="target")
+    assert (task.tokens, task.width, task.classes) == (13, 1, 3)
+    tokens = task.encode(task.data.train.inputs)
+    assert tokens.mean(0).abs().max() < 1e-5
+    assert torch.allclose(tokens.std(0), torch.ones(13, 1), atol=1e-4)
+    assert load(f"csv:{wine}").classes == 3  # a column named target is found
+
+
+def test_columns_fill_whole_patches(wine: Path) -> None:
+    task = load(f"csv:{wine}", patch=4)
+    assert (task.tokens, task.width) == (4, 4)
+    assert "3 of zeros" in task.scaling
+
+
+def test_parquet_is_read_as_the_csv_is(wine: Path, tmp_path: Path) -> None:
+    pd.read_csv(wine).to_parquet(tmp_path / "wine.parquet")
+    one, other = load(f"csv:{wine}"), load(f"csv:{tmp_path}/wine.parquet")
+    assert torch.equal(one.data.train.inputs, other.data.train.inputs)
+
+
+def test_what_is_left_out_is_named(wine: Path) -> None:
+    frame = pd.read_csv(wine).assign(always=1, note="red")
+    frame.to_csv(wine, index=False)
+    task = load(f"csv:{wine}", target="target")
+    assert task.tokens == 13
+    assert "left out as constant: always" in task.scaling
+    assert "left out as text: note" in task.scaling
+
+
+def test_texts_are_their_bytes(tmp_path: Path) -> None:
+    texts = [f"{'good' if row % 2 else 'bad'} film {'ß' * (row % 3)}" for row in range(30)]
+    frame = pd.DataFrame({"text": texts, "label": ["pos" if row % 2 else "neg" for row in range(30)]})
+    frame.to_csv(tmp_path / "films.csv", index=False)
+    task = load(f"csv:{tmp_path}/films.csv", bytes=12)
+    assert (task.vocabulary, task.classes, task.mask_padding) == (257, 2, True)
+    assert task.tokens == 12
+    row = int((task.data.train.targets[:, 0] == 0).nonzero()[0])
+    stored = task.data.train.inputs[row]
+    assert bytes((stored[stored > 0] - 1).tolist()).startswith(b"bad film")
+    assert "cut at 12 bytes" in task.scaling
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda t: t.assign(ash=t["ash"].where(t.index != 4)), "column ash has missing"),
+        (lambda t: t.assign(ash=np.inf), "column ash has missing or infinite"),
+        (lambda t: t.assign(target=t["target"].where(t.index != 4)), "column target has no value in row 5"),
+        (lambda t: t.assign(target=np.linspace(0, 1, len(t))), "a number to predict"),
+        (lambda t: t.assign(target=1), "has the class 1 alone"),
+        (lambda t: t.assign(target=t["target"].where(t.index != 4, 7)), "class 7 of column target has 1 rows"),
+        (lambda t: t[["target"]], "has the column target alone"),
+        (lambda t: t.iloc[:0], "has no rows"),
+        (lambda t: t[["target"]].assign(a=1, b=2), "no column of numbers that differ"),
+    ],
+)
+def test_a_table_that_is_no_task_is_refused(wine: Path, change: Any, message: str) -> None:
+    change(pd.read_csv(wine)).to_csv(wine, index=False)
+    with pytest.raises(DataError, match=message):
+        load(f"csv:{wine}", target="target")
+
+
+def test_columns_of_one_name_and_too_many_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "twice.csv"
+    path.write_text("a,a,target\n" + "1,2,0\n2,3,1\n" * 6)
+    with pytest.raises(DataError, match="several columns are named a"):
+        load(f"csv:{path}")
+    path.write_text(",".join(f"c{n}" for n in range(10_001)) + "\n" + ",".join("1" * 10_001) + "\n")
+    with pytest.raises(DataError, match="10,001 columns"):
+        load(f"csv:{path}", target="c0")
+
+
+@pytest.mark.parametrize("content", ["", "\x00\x01", "a,target\n1,0\n1,2,3,4\n"])
+def test_a_file_that_is_no_table_is_refused(tmp_path: Path, content: str) -> None:
+    (tmp_path / "x.csv").write_text(content)
+    with pytest.raises(FptError):
+        load(f"csv:{tmp_path}/x.csv", target="target")
+
+
+def test_a_target_is_named_by_the_reader_where_none_is_called_so(wine: Path) -> None:
+    pd.read_csv(wine).rename(columns={"target": "kind"}).to_csv(wine, index=False)
+    with pytest.raises(SpecError, match="name the column of classes"):
+        load(f"csv:{wine}")
+    with pytest.raises(SpecError, match="Did you mean 'kind'"):
+        load(f"csv:{wine}", target="kinds")
+    assert load(f"csv:{wine}", target="kind").classes == 3

@@ -1,0 +1,60 @@
+"""Every number that README.md says of results is what the published runs say."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from fpt.results import baseline, contrast, level
+
+README = Path(__file__).parents[1] / "README.md"
+FIRST_SCREEN = README.read_text(encoding="utf-8").partition("\n## ")[0]
+ROWS = {  # row of the table -> study and arms
+    "MNIST, 2 layers of MiniLM, 1,600 steps": ("plane-minilm", "FP", "UP"),
+    "the same, eight new seeds": ("fresh-minilm", "FP", "UP"),
+    "CIFAR-10, 2 layers of MiniLM, 800 steps": ("minilm-cifar10", "FP", "UP"),
+    "MNIST, 4 layers of SmolLM2, 400 steps": ("smollm2", "FP (layers 4)", "UP (layers 4)"),
+    "MNIST, tiny-lm, 3,000 steps": ("plane-mnist", "FP", "UP"),
+    "handwritten digits, tiny-lm, 6,000 steps": ("plane-digits", "FP", "UP"),
+}
+
+
+def _table() -> dict[str, list[str]]:
+    lines = [line.strip("| ").split(" | ") for line in FIRST_SCREEN.splitlines() if line.startswith("|")]
+    return {name: cells for name, *cells in lines[2:]}
+
+
+def test_the_first_screen_is_short() -> None:
+    assert len(FIRST_SCREEN.rstrip().splitlines()) <= 25
+
+
+def test_every_row_of_the_table_is_known() -> None:
+    assert list(_table()) == list(ROWS)
+
+
+@pytest.mark.parametrize("row", ROWS)
+def test_a_row_is_what_the_runs_say(row: str) -> None:
+    study, *arms = ROWS[row]
+    expected = []
+    for at in (1e-3, "tuned"):
+        found = contrast(study, *arms, at=at)
+        expected += [found.cell if found.open else f"**{found.cell}**", f"{found.first:.1f}, {found.second:.1f}"]
+    task = "digits" if "digits" in row else "cifar10" if "CIFAR" in row else "mnist"
+    assert _table()[row] == [*expected, f"{baseline(task, 'linear classifier'):.1f}"]
+
+
+def test_the_sentences_hold() -> None:
+    fixed, tuned = (contrast("plane-minilm", "FP", "UP", at=at) for at in (1e-3, "tuned"))
+    levels = [fixed.first, fixed.second, tuned.first, tuned.second]
+    assert re.findall(r"\d+\.\d%", FIRST_SCREEN) == [f"{each:.1f}%" for each in levels]
+    all_tuned = [contrast(study, *arms) for study, *arms in ROWS.values()]
+    assert not any(each.low > 0 for each in all_tuned)
+    assert sum(each.high < 0 for each in all_tuned) == 2, "full training wins in two"
+
+
+def test_one_tuned_arm_is_above_a_linear_classifier() -> None:
+    above = []
+    for row, (study, *arms) in ROWS.items():
+        linear = float(_table()[row][-1])
+        above += [(study, arm) for arm in arms if level(study, arm).mean > linear]
+    assert above == [("plane-digits", "UP")]
