@@ -18,8 +18,9 @@ from fpt.sweeps.labels import labels
 from fpt.sweeps.selection import best_rate
 from fpt.sweeps.study import load_study
 
+ACCURACY = Table(title="Test accuracy", rows={})
 MEASURED = {
-    "accuracy": Table(title="Test accuracy", rows={}),
+    "accuracy": ACCURACY,
     "gap": Table(title="Training minus test accuracy", rows={}, kind="gap"),
 }
 MINUS = "\N{MINUS SIGN}"

@@ -55,13 +55,14 @@ def less_evidence(pairs: Sequence[Pair], first: str, second: str, caption: str) 
             {
                 "pair": pair.name,
                 f"one rate: {first} / {second} ahead, %": f"{_share(said, 'first')} / {_share(said, 'second')}",
-                "three rates say the same, %": f"{100 * said.loc[('rates', 3), 'same']:.0f}",
-                "three seeds say the same, %": f"{100 * said.loc[('seeds', 3), 'same']:.0f}",
+                "three rates say the same, %": _share(said, "same", "rates", 3),
+                "three seeds say the same, %": _share(said, "same", "seeds", 3),
                 f"seeds with {first} ahead": f"{int(ahead.sum())} of {len(ahead)}",
             }
         )
     return Table(pd.DataFrame(rows), caption)
 
 
-def _share(said: pd.DataFrame, arm: str) -> str:
-    return f"{100 * said.loc[('rates', 1), arm]:.0f}"
+def _share(said: pd.DataFrame, what: str, of: str = "rates", kept: int = 1) -> str:
+    """In percent: of the choices of so many rates or seeds, those that say so."""
+    return f"{100 * float(said[what].loc[(of, kept)]):.0f}"

@@ -30,16 +30,14 @@ def spread_figure(backbones: Sequence[str]) -> plot.Plot:
     for axes, (name, frame) in zip(panels, spreads.items(), strict=False):
         shown = frame.assign(layer=frame["layer"] + 1, part=frame["group"].str.replace("_", "-") + " " + frame["kind"])
         colours = plot.OTHERS[: shown["part"].nunique()]
-        sns.lineplot(
-            shown, x="layer", y="std", hue="part", palette=colours, style="part", markers=True, errorbar=None, ax=axes
-        )
+        look = {"hue": "part", "palette": colours, "style": "part", "markers": True}
+        sns.lineplot(shown, x="layer", y="std", **look, errorbar=None, ax=axes)
         ranges = shown.groupby("part")["std"].agg(["min", "max"])
         words += [f"{name}, {part}: {low:.3f} to {high:.3f}" for part, (low, high) in ranges.iterrows()]
         matched = DEFAULT_STD * (shape("gpt2")[1] / shape(name)[1]) ** 0.5
         for value, style in ((DEFAULT_STD, ":"), (matched, "--")):
             axes.axhline(value, color=plot.GREY, linestyle=style, linewidth=1)
         axes.set(title=name, ylabel="standard deviation", ylim=(0, None), xticks=sorted(shown["layer"].unique()))
-        axes.get_legend().remove()
     plot.shared_legend(figure, panels)
     return figure.describe(
         f"Standard deviation of pretrained weights and biases by layer. {'; '.join(words)}.",
