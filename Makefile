@@ -60,8 +60,7 @@ links: $(STAMP)  ## list every address outside the book that its pages link to, 
 	@grep -rhoE 'href="https?://[^"#]+' book/_build/html --include='*.html' | cut -c7- | sort | uniq -c | sort -rn
 
 compare: $(STAMP)
-	@PYTHONPATH=tests $(BIN)/python -c 'from pages import definitions; \
-	  print(definitions("book/beside.md").beside_published("runs/laptop").to_string(index=False))'
+	$(BIN)/fpt report laptop
 	@echo "The book: $(CURDIR)/book/_build/html/index.html"
 
 # The book is built and read while the tests run, since many of these wait for other processes; what it printed follows.

@@ -250,7 +250,7 @@ decided = crossings["decided (%)"].str.split(" ").str[0].astype(float)
 assert (decided[crossings["slope"] == crossings["slope"].max()] > 50).all()  # with a steep slope, most of them
 assert set(tuned["how"]) == {"leave one out", "same runs, 3 choose", "3 choose, others confirm"}
 by_way = tuned.set_index(["how", "seeds"])["error (points, root mean square)"].unstack()
-# Not with seeds that differ by 14 points: there, other seeds choose badly (protocol.md).
+# Not with seeds that differ by 14 points: there, other seeds choose badly (method.md).
 assert seed_sd > 3 or (by_way.loc["leave one out"] <= 1.2 * by_way.loc["same runs, 3 choose"]).all()
 by_agreement = alone.groupby("agree")["error"].mean()
 assert by_agreement[False] < by_agreement[True]

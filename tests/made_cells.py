@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from fpt.claims.registry import OWN
 from fpt.claims.verdicts import Part, Verdict
 from fpt.papers.schema import RULES, Claim, Paper, Table
 from fpt.results.cells import PAPER_SCALE, Cell
@@ -172,10 +173,19 @@ def study(
 
 
 def claim(*rules: Mapping[str, Any]) -> Claim:
+    """A claim on the toy table. A kind that is a function of its own is written like the others: {"drop": "a"}."""
     return Claim.model_validate(
         {"id": "T-01", "paper": "toy", "says": "so", "where": "there",
-         "rule": [{"table": "toy-table", **rule} for rule in rules]}
+         "rule": [{"table": "toy-table", **_written(rule)} for rule in rules]}
     )  # fmt: skip
+
+
+def _written(rule: Mapping[str, Any]) -> dict[str, Any]:
+    """As in the file of a paper."""
+    for name in set(rule) & set(OWN):
+        rows = [rule[name]] if isinstance(rule[name], str) else rule[name]
+        return {"function": name, "rows": rows, "words": "so", **{key: rule[key] for key in rule if key != name}}
+    return dict(rule)
 
 
 def verdict(claim: str, word: str, study: str) -> Verdict:

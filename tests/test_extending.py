@@ -12,6 +12,7 @@ from torch import Generator, Tensor
 
 import fpt
 from fpt import papers
+from fpt.claims.judge import Judge
 from fpt.models import ARMS, BACKBONES, POLICIES, TRANSFORMER, Arm, Backbone
 from fpt.results import load_runs
 from fpt.show import plot
@@ -83,6 +84,13 @@ claims:
     says: Full beats frozen at the paper's rate.
     where: Table 1
     rule: {beats: [full, frozen], table: toy-table, at: paper}
+  T-03:
+    says: Nobody knows why.
+    where: Section 9
+    documentary: a sentence without a number
+findings:
+  toy-frozen: {question: Is it better to freeze?, by: T-01, claims: [T-01, T-02]}
+  toy-why: {question: Why?, read: a sentence without a number, claims: [T-03]}
 """
 PAPERS_STUDY = """
 name: toy
@@ -188,6 +196,17 @@ def test_a_paper_in_one_file_is_shown_and_decided(toy: Path) -> None:
     assert [(each.claim, each.word) for each in found] == [("T-01", "contradicted"), ("T-02", "supported")]
     html = fpt.show.exhibit("toy-table", cells)._repr_html_()
     assert all(words in html for words in ("91.2", "T-01", "contradicted", "Digits (paper)"))
+
+
+def test_the_claims_of_a_new_paper_are_judged_and_belong_to_its_findings(toy: Path) -> None:
+    found = Judge([fpt.results.StudyCells(synthetic.finish(toy))], alone=True).table()
+    ends = found[found["pair"] == ""]
+    words = ends[ends["claim"] != ""].set_index("claim")["word"]
+    assert words[["T-01", "T-02", "T-03"]].tolist() == ["contradicted", "replicated", "read, not tested"]
+    of_claims = ends[ends["claim"].str.startswith("T-")]
+    assert of_claims["finding"].tolist() == ["toy-frozen", "toy-frozen", "toy-why"]
+    of_findings = ends[ends["claim"] == ""].set_index("finding")["word"]
+    assert of_findings[["toy-frozen", "toy-why"]].tolist() == ["contradicted", "read, not tested"]
 
 
 def test_the_rows_of_a_paper_are_run(toy: Path) -> None:

@@ -1,12 +1,12 @@
 """Claims that need no training: printed numbers against each other, and against models and data as they are.
 
-Every function is named by the `arithmetic:` of a claim in fpt/papers and says whether what the claim `says` holds
-(None: it cannot be said on this machine), and by which numbers.
+A claim with `arithmetic: true` in fpt/papers has a function here, entered under its id by `@computes`. It says whether
+what the claim `says` holds (None: it cannot be said on this machine), and by which numbers.
 """
 
 import re
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 import numpy as np
 
@@ -19,6 +19,9 @@ from fpt.results.sizes import SIZES
 from fpt.tasks import CIFAR10, data_folder, entry
 
 Finding = tuple[bool | None, str]
+F = TypeVar("F", bound=Callable[[Claim], Finding])
+
+FUNCTIONS: "dict[str, Callable[[Claim], Finding]]" = {}  # by the claim that each decides
 
 CLOSE = 1.2  # "about the same number": within this factor
 FROZEN = "what is attended to still moves with input, positions and layer-norm gains"
@@ -33,13 +36,23 @@ CIFAR10_BATCHES = (  # images of each class in data_batch_1 to 5, counted
 )
 
 
+def computes(name: str) -> Callable[[F], F]:
+    """Enters the function that decides the claim of this id."""
+
+    def enter(function: F) -> F:
+        FUNCTIONS[name] = function
+        return function
+
+    return enter
+
+
 def computed(claim: Claim) -> tuple[str, str]:
-    """Verdict and note. Raises SpecError where the claim names a function that does not exist."""
+    """Verdict and note. Raises SpecError where no function is entered for the claim."""
     if claim.printed:
         holds, note = _compared(claim.printed)
     else:
-        check_known("function of fpt.claims.arithmetic", claim.arithmetic, FUNCTIONS, f"claim {claim.id}")
-        holds, note = FUNCTIONS[claim.arithmetic](claim)
+        check_known("claim under @computes in fpt.claims.arithmetic", claim.id, FUNCTIONS)
+        holds, note = FUNCTIONS[claim.id](claim)
     return NOT_TESTED if holds is None else SUPPORTED if holds else CONTRADICTED, note
 
 
@@ -86,13 +99,15 @@ def _listed(numbers: Iterable[float]) -> str:
     return ", ".join(f"{number:,.10g}" for number in numbers)
 
 
-def l19_lstm_parameters(claim: Claim) -> Finding:
+@computes("L-19")
+def lstm_parameters(claim: Claim) -> Finding:
     base = int(sizes.counts("gpt2")["trainable"].sum())
     ratios = [trained / base for trained in sizes.lstm_parameters().values()]
     return all(1 / CLOSE < r < CLOSE for r in ratios), f"ratio {' and '.join(f'{r:.2f}' for r in ratios)}"
 
 
-def l29_trained_parameters(claim: Claim) -> Finding:
+@computes("L-29")
+def trained_parameters(claim: Claim) -> Finding:
     names = list(SIZES.values())[:3]
     trained = zip(names, claim.numbers["trained_K"], strict=True)
     near = [abs(sizes.trained_as_printed(n) / 1000 - k) < 2 for n, k in trained]
@@ -102,7 +117,8 @@ def l29_trained_parameters(claim: Claim) -> Finding:
     return all(near) and not wrong, f"{parts}; totals: {', '.join(wrong) or 'they hold'}"
 
 
-def l30_parameter_shares(claim: Claim) -> Finding:
+@computes("L-30")
+def parameter_shares(claim: Claim) -> Finding:
     printed, counted = claim.numbers, sizes.by_formula("gpt2")
     wrong = [f"{printed[group]:,} is {count:,}" for group, count in counted.items() if printed[group] != count]
     shares = {"percent_base": "gpt2", "percent_xl": "gpt2-xl"}
@@ -111,7 +127,8 @@ def l30_parameter_shares(claim: Claim) -> Finding:
     return not wrong, f"not so: {', '.join(wrong)}; the others hold" if wrong else "all hold"
 
 
-def l32_spread_of_weights(claim: Claim) -> Finding:
+@computes("L-32")
+def spread_of_weights(claim: Claim) -> Finding:
     found, default = sizes.spread("gpt2"), sizes.DEFAULT_STD
     if found.empty:
         return None, "needs the weights of GPT-2"
@@ -122,13 +139,15 @@ def l32_spread_of_weights(claim: Claim) -> Finding:
     return bool(differs and varies), f"gpt2: {', '.join(ranges)}; default {default:.3f}"
 
 
-def l50_model_shapes(claim: Claim) -> Finding:
+@computes("L-50")
+def model_shapes(claim: Claim) -> Finding:
     shapes = {size: sizes.shape(SIZES[size]) for size in claim.numbers}
     wrong = {size: found for size, found in shapes.items() if [*found] != claim.numbers[size]}
     return not wrong, f"the library's models: {wrong or 'equal'}"
 
 
-def l51_token_shapes(claim: Claim) -> Finding:
+@computes("L-51")
+def token_shapes(claim: Claim) -> Finding:
     printed = {task: [int(n) for n in re.findall(r"\d+", text)[:2]] for task, text in claim.numbers.items()}
     ours = _token_shapes()
     wrong = [f"{task} {_x(printed[task])} is {_x(ours[task])}" for task in printed if printed[task] != ours[task]]
@@ -159,7 +178,8 @@ def _token_shapes() -> dict[str, list[int]]:
     return found | {"listops": [listops.CUT, listops.CLOSE], "homology": [homology.LONGEST, len(homology.RESIDUES)]}
 
 
-def l52_frozen_communication(claim: Claim) -> Finding:
+@computes("L-52")
+def frozen_communication(claim: Claim) -> Finding:
     return not tokens_mix("fpt"), f"in GPT-2's layout, without frozen attention no token depends on another; {FROZEN}"
 
 
@@ -181,13 +201,15 @@ def tokens_mix(trainable: str) -> bool:
     return bool(gradient[:, :-1].any())
 
 
-def o01_transposed_digits(_: Claim) -> Finding:
+@computes("O-01")
+def transposed_digits(_: Claim) -> Finding:
     pairs = [(claim("L-30").numbers[group], sizes.by_formula("gpt2")[group]) for group in ("layer_norm", "positions")]
     same = all(one != two and sorted(str(one)) == sorted(str(two)) for one, two in pairs)
     return same, ", ".join(f"{one:,} for {two:,}" for one, two in pairs)
 
 
-def o02_input_bias(_: Claim) -> Finding:
+@computes("O-02")
+def input_bias(_: Claim) -> Finding:
     printed, width = claim("L-30").numbers, sizes.shape("gpt2")[1]
     note = f"{printed['input']:,} = 17 x {width}, {printed['output']:,} = 10 x {width}"
     return printed["input"] == 17 * width and printed["output"] == 10 * width, note
@@ -197,23 +219,27 @@ def _tokens(task: str) -> list[int]:
     return [int(n) for n in re.findall(r"\d+", claim("L-51").numbers[task])]
 
 
-def o04_cifar10_width(_: Claim) -> Finding:
+@computes("O-04")
+def cifar10_width(_: Claim) -> Finding:
     width = _tokens("cifar10")[1]
     return width != 4 * 4 * 3, f"{width} printed; a patch of 4x4 pixels in three colours has {4 * 4 * 3}"
 
 
-def o05_mnist_size(_: Claim) -> Finding:
+@computes("O-05")
+def mnist_size(_: Claim) -> Finding:
     tokens, _width, side, _side = _tokens("mnist")
     note = f"{tokens} tokens of {side}x{side} pixels; 28x28 gives {7 * 7}"
     return tokens == (side // 4) ** 2 != (28 // 4) ** 2, note
 
 
-def o06_six_strings(_: Claim) -> Finding:
+@computes("O-06")
+def six_strings(_: Claim) -> Finding:
     tokens, width = _tokens("bit_memory")
     return tokens * width == 6 * 1000, f"{tokens} x {width} / 1000 = {tokens * width / 1000:g} strings"
 
 
-def r21_listops_data(claim: Claim) -> Finding:
+@computes("R-21")
+def listops_data(claim: Claim) -> Finding:
     from fpt.tasks.listops import CLOSE, CUT, LONG, generate
 
     lengths = generate(LONG, 200, "listops").lengths
@@ -235,18 +261,21 @@ def _batches() -> tuple[list[list[int]], str]:
     return [labels[at : at + 10_000].bincount(minlength=10).tolist() for at in range(0, 50_000, 10_000)], "as counted"
 
 
-def r24_batches_balanced(_: Claim) -> Finding:
+@computes("R-24")
+def batches_balanced(_: Claim) -> Finding:
     batches = _batches()[0]
     note = f"images of a class in batch 5: {min(batches[4]):,} to {max(batches[4]):,}"
     return all(min(batch) == max(batch) for batch in batches), note
 
 
-def o26_batches_not_balanced(claim: Claim) -> Finding:
-    balanced, note = r24_batches_balanced(claim)
+@computes("O-26")
+def batches_not_balanced(claim: Claim) -> Finding:
+    balanced, note = batches_balanced(claim)
     return not balanced, note
 
 
-def r25_mnist_split(claim: Claim) -> Finding:
+@computes("R-25")
+def mnist_split(claim: Claim) -> Finding:
     import torch
 
     from fpt.tasks.arrays import hold_out_equally
@@ -258,7 +287,8 @@ def r25_mnist_split(claim: Claim) -> Finding:
     return equal, f"{len(train):,} and {len(validation):,} images, {int(held.min()):,} a class, by the rule used here"
 
 
-def r29_enlarged_positions(_: Claim) -> Finding:
+@computes("R-29")
+def enlarged_positions(_: Claim) -> Finding:
     from fpt.models import ARMS, FOUR
 
     learn = [name for name in FOUR if new_positions_learn(ARMS[name].init, str(ARMS[name].trainable))]
@@ -285,7 +315,8 @@ def new_positions_learn(init: str, trainable: str | Sequence[str]) -> bool:
     return bool(gradient.any(1).all())
 
 
-def o24_printed_differences(_: Claim) -> Finding:
+@computes("O-24")
+def printed_differences(_: Claim) -> Finding:
     off = {}
     for row, cells in table("rothermel-table-3").rows.items():
         for task, printed in cells.printed.items():
@@ -293,8 +324,3 @@ def o24_printed_differences(_: Claim) -> Finding:
             if error := round(abs(gap - (training - test)), 1):
                 off[f"{row} on {entry(task).title}: {gap} for {training} - {test} = {training - test:.1f}"] = error
     return list(off.values()) == [0.1, 0.1], "; ".join(off)
-
-
-FUNCTIONS: dict[str, Callable[[Claim], Finding]] = {  # those named after a claim
-    name: function for name, function in globals().items() if re.match(r"[lor]\d\d_", name)
-}

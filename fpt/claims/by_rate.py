@@ -6,6 +6,7 @@ from functools import partial
 from itertools import combinations
 
 from fpt.claims.reading import DIVERGED, EDGE, INCONCLUSIVE, SUPPORTED, Part, Reading, word_of
+from fpt.claims.registry import decides
 from fpt.results.baselines import chance
 from fpt.results.cells import AT_PAPERS_RATE, TUNED, Cell, compared, shared_rates
 from fpt.results.runs import SweepTables, rate_text, same_rate
@@ -16,11 +17,14 @@ ORDERS = (1e-5, 1e-3)  # the range of rates of `orders_differ` (Rothermel et al.
 SLACK = 1 + selection.SAME_RATE  # by which equal rates may differ
 
 
+@decides("L-08", "X-04")
 def unstable(reading: Reading) -> list[Part]:
     parts = []
     for row, cell in reading.rows.items():
         words = f"{cell.label}, tuned - at the paper's rate"
-        if lost := cell.diverged(AT_PAPERS_RATE):
+        if same_rate(cell.choices(), cell.papers_rate or math.nan).all():
+            parts.append(reading.untested(f"the paper's rate is the tuned one of {cell.label} for every seed"))
+        elif lost := cell.diverged(AT_PAPERS_RATE):
             parts.append(Part(reading.task, words, Paired(0), SUPPORTED, f"{lost} runs diverged", 0.0, 1.0))
         else:
             limit, at = reading.rule.by * POINT, (TUNED, AT_PAPERS_RATE)
@@ -28,6 +32,7 @@ def unstable(reading: Reading) -> list[Part]:
     return parts
 
 
+@decides("L-49", "R-07")
 def drop(reading: Reading) -> list[Part]:
     """At the paper's rate minus at the next one of the grid, or at the rate `level`; not tested where an arm cannot
     fall so far: it is not as far above chance, or, before the next one, as far below its best already."""
@@ -49,6 +54,7 @@ def drop(reading: Reading) -> list[Part]:
     return parts
 
 
+@decides("R-08")
 def lower_rate(reading: Reading) -> list[Part]:
     """The best rate of the first row is at most 1/`by` of that of every other one."""
     first, *others = reading.rule.rows
@@ -114,6 +120,7 @@ def _set_words(refuted: Mapping[float, float]) -> str:
     return " to ".join(dict.fromkeys([*inside[:1], *inside[-1:]])) + (f", or {beyond}" if beyond else "")
 
 
+@decides("R-04", "R-06")
 def inverts(reading: Reading) -> list[Part]:
     """The first row matches or beats the second at the paper's rate; the second beats it at every lower rate at which
     one of them has learned: come half of the way from chance to its best, in the mean over seeds."""
@@ -139,6 +146,7 @@ def _has_learned(reading: Reading, row: str, rate: float) -> bool:
     return bool(cell.values(rate).mean() >= (chance(reading.task) + best) / 2)
 
 
+@decides("P-08", "P-09", "X-02")
 def fixed_and_tuned(reading: Reading) -> list[Part]:
     first, second = reading.rule.rows
     sides = ((first, second, AT_PAPERS_RATE, "paper's rate"), (second, first, TUNED, "tuned"))
@@ -150,6 +158,7 @@ def fixed_and_tuned(reading: Reading) -> list[Part]:
     ]
 
 
+@decides("R-05")
 def orders_differ(reading: Reading) -> list[Part]:
     """Two rates differ if two rows change places between them, Bonferroni-corrected over the pairs of rows; they do
     not if every pair is in the same order at both."""

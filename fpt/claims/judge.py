@@ -17,6 +17,7 @@ import pandas as pd
 
 from fpt.claims import words
 from fpt.claims.arithmetic import computed
+from fpt.claims.asked import CHANGED, EXPLORATORY, PLANNED, asked_as
 from fpt.claims.reading import (
     BY_RATE,
     CONTRADICTED,
@@ -33,8 +34,8 @@ from fpt.claims.words import PairTest, Quantifier
 from fpt.errors import DataError
 from fpt.files import write_atomically
 from fpt.models import backbone as lookup
-from fpt.papers import claims, findings, papers, rule_hash, rules_of
-from fpt.papers.schema import RULES, Claim, Finding, Rule
+from fpt.papers import claims, findings, papers, rules_of
+from fpt.papers.schema import Claim, Finding, Rule
 from fpt.results.baselines import FLOOR, known_scores
 from fpt.results.cells import FEW_SEEDS, NOT_RUN, PAPER_SCALE, REDUCED, Cell, StudyCells
 from fpt.results.contrasts import ACCURACY, interval_of
@@ -52,8 +53,7 @@ COLUMNS = (
 DIGEST = "digest"  # the last column, filled in the first row alone: of the runs from which all was computed
 DIGITS = 4  # significant
 SPEAKS, ROBUSTNESS, AT_FLOOR = "speaks", "robustness", "floor"
-PLANNED, CHANGED, EXPLORATORY = "planned", "changed after results", "exploratory"
-EACH_WITH_FIRST = {"beats", "matches_or_beats", "comparable", "smaller_gap", "lower_rate", "faster"}
+EACH_WITH_FIRST = {"beats", "matches", "comparable", "smaller_gap", "lower_rate", "faster"}
 EACH_ALONE = {"near", "linear", "reaches", "small_gap", "unstable", "drop"}
 LIKENESS = {"comparable", "near", "linear"}
 STRICTEST: tuple[Quantifier, ...] = (
@@ -293,10 +293,10 @@ def planned_word(asked_by: Sequence[Claim], reading: Reading) -> str:
     records = [cell.tables.result for cell in reading.rows.values() if cell.tables]
     found = EXPLORATORY
     for claim in asked_by if records else ():
-        if all(claim.id in record["asks"] for record in records):
-            now = (rule_hash(claim), RULES)
-            if all((record["asks"][claim.id], record["rules"]) == now for record in records):
-                return PLANNED
+        given = {asked_as(claim, record) for record in records}
+        if given == {PLANNED}:
+            return PLANNED
+        if EXPLORATORY not in given:
             found = CHANGED
     return found
 

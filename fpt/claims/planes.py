@@ -9,6 +9,7 @@ from functools import cached_property
 import pandas as pd
 
 from fpt.claims.reading import EDGE, INCONCLUSIVE, SUPPORTED, Part, Reading, seeds_to_decide, word_of
+from fpt.claims.registry import decides
 from fpt.results.cells import TUNED, Cell, compared, shared_rates
 from fpt.results.runs import rate_text
 from fpt.results.stats import MINIMUM_PAIRS, SIGNIFICANCE, Paired, holm
@@ -95,6 +96,7 @@ def crossing_of(first: Cell, second: Cell) -> Crossing:
     return Crossing(by_budget(first, second), (first_edges, second_edges))
 
 
+@decides("P-02")
 def crossing(reading: Reading) -> list[Part]:
     """The first row comes to lead the second within the budgets, both tuned.
 
@@ -130,6 +132,7 @@ def plane_table(tests: Tests) -> pd.DataFrame:
     return table.assign(corrected=holm(list(table["p"])), band=table["p"] >= SIGNIFICANCE)
 
 
+@decides("P-01")
 def plane(reading: Reading) -> list[Part]:
     """Each row beats the other at some rate and budget, at one rate for both: a part a row.
 

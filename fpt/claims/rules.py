@@ -1,16 +1,17 @@
-"""The kinds of rules: what each of them tests on one task of one study, by a function of its name."""
+"""What each kind of rule tests on one task of one study, and the rules of single claims that need no more than that."""
 
 import math
-from collections.abc import Callable, Mapping
 from itertools import pairwise
 
-from fpt.claims import by_rate, planes, steps
+import pandas as pd
+
+from fpt.claims import by_rate, planes, steps  # noqa: F401  # their functions are entered
 from fpt.claims.reading import CONTRADICTED, INCONCLUSIVE, NOT_TESTED, SUPPORTED, Part, Reading
-from fpt.papers import schema
+from fpt.claims.registry import decides, function_of, kind
 from fpt.papers.schema import LEVELS, Claim, Rule
 from fpt.results.attention import maps_of, scores
 from fpt.results.baselines import LINEAR, Score, known_scores
-from fpt.results.cells import Cell
+from fpt.results.cells import TUNED, Cell
 from fpt.results.stats import POINT, paired
 
 TOLERANCE = 0.5  # points, of a computed baseline
@@ -19,7 +20,7 @@ TOLERANCE = 0.5  # points, of a computed baseline
 def parts_of(reading: Reading) -> list[Part]:
     """What the rule tests there; one part that says why, where it cannot."""
     word, note = reading.problem()
-    parts = [] if word else KINDS[reading.rule.kind](reading)
+    parts = [] if word else function_of(reading.rule.kind)(reading)
     return parts or [reading.untested(note or "not measured in this study", word or NOT_TESTED)]
 
 
@@ -36,32 +37,38 @@ def _above(reading: Reading, above: str, under: str) -> Part:
     return reading.contrast([above], [under], reading.rule.by * POINT, reading.rule.to * POINT)
 
 
+@kind
 def beats(reading: Reading) -> list[Part]:
     first, *others = reading.rule.rows
     return [_above(reading, first, other) for other in others]
 
 
-def matches_or_beats(reading: Reading) -> list[Part]:
+@kind
+def matches(reading: Reading) -> list[Part]:
     first, *others = reading.rule.rows
     return [reading.contrast([first], [other], -reading.margin) for other in others]
 
 
+@kind
 def comparable(reading: Reading) -> list[Part]:
     first, *others = reading.rule.rows
     margin = reading.margin
     return [reading.contrast([first], [other], -margin, margin, equivalence=True) for other in others]
 
 
+@kind
 def order(reading: Reading) -> list[Part]:
     return [_above(reading, above, under) for under, above in pairwise(reading.rule.rows)]
 
 
+@decides("L-39", "L-42")
 def jump(reading: Reading) -> list[Part]:
     """The first step minus each of the others."""
     first, *others = ((end, start) for start, end in pairwise(reading.rule.rows))
     return [_larger(reading, first, other) for other in others]
 
 
+@decides("L-54", "L-56", "P-29", "P-33")
 def larger_difference(reading: Reading) -> list[Part]:
     first, second, third, fourth = reading.rule.rows
     return [_larger(reading, (first, second), (third, fourth))]
@@ -73,17 +80,32 @@ def _larger(reading: Reading, one: tuple[str, str], other: tuple[str, str]) -> P
     return reading.contrast([one[0], other[1]], [one[1], other[0]], comparison=words)
 
 
+@kind
 def near(reading: Reading) -> list[Part]:
     numbers = [(row, printed.value) for row, cell in reading.rows.items() for printed in cell.printed.values()]
     gaps = [(row, value[0] - value[1] if isinstance(value, tuple) else value) for row, value in numbers]
     return [_within(reading, row, Score(n / 100), f"{n:g} as printed") for row, n in gaps if isinstance(n, int | float)]
 
 
+@decides("L-13")
 def linear(reading: Reading) -> list[Part]:
     score = known_scores(reading.task).get(LINEAR)
     if score is None:
         return [reading.untested(f"no {LINEAR} was fitted")]
     return [_within(reading, row, score, f"{LINEAR} ({100 * score.share:.1f})") for row in reading.rule.rows]
+
+
+@decides("P-20", "P-21")
+def above_linear(reading: Reading) -> list[Part]:
+    """Each row minus a linear classifier on the inputs, which has an error of its own."""
+    score = known_scores(reading.task).get(LINEAR)
+    if score is None:
+        return [reading.untested(f"no {LINEAR} was fitted")]
+    words = f"{LINEAR} ({100 * score.share:.1f})"
+    return [
+        reading.contrast([row], (), less=score, comparison=f"{reading.label(row)} - {words}")
+        for row in reading.rule.rows
+    ]
 
 
 def _within(reading: Reading, row: str, score: Score, words: str) -> Part:
@@ -92,20 +114,40 @@ def _within(reading: Reading, row: str, score: Score, words: str) -> Part:
     return reading.contrast([row], (), -reading.margin, reading.margin, equivalence=True, less=score, comparison=words)
 
 
+@decides("L-06", "L-07", "L-37")
 def reaches(reading: Reading) -> list[Part]:
     level = math.nextafter(float(reading.rule.level) / 100, 0)  # reached counts as reached
     return [reading.contrast([row], (), level) for row in reading.rule.rows]
 
 
+@decides("L-26")
 def small_gap(reading: Reading) -> list[Part]:
     return [reading.contrast([row], (), -math.inf, reading.margin) for row in reading.rule.rows]
 
 
+@kind
 def smaller_gap(reading: Reading) -> list[Part]:
     first, *others = reading.rule.rows
     return [reading.contrast([other], [first], reading.rule.by * POINT) for other in others]
 
 
+@decides("L-27", "R-16", "X-03")
+def underfits(reading: Reading) -> list[Part]:
+    """Training accuracy after the last step, tuned: that of every other row is above that of the first."""
+    first, *others = (reading.rows[row] for row in reading.rule.rows)
+    own = _training(first)
+    return [
+        reading.part(f"training accuracy of {other.label} - {first.label}", paired(_training(other), own))
+        for other in others
+    ]
+
+
+def _training(cell: Cell) -> "pd.Series[float]":
+    """By seed; a run that was never finite has none."""
+    return cell.at(TUNED)["train_accuracy_last"].astype(float)
+
+
+@decides("L-22", "L-23", "L-24")
 def attends(reading: Reading) -> list[Part]:
     """Scores of the first layer's attention (fpt.results.attention), above what `level` names."""
     at = reading.rule.at
@@ -139,9 +181,3 @@ def baseline_verdict(claim: Claim, rule: Rule, task: str) -> tuple[str, str]:
     away, close = min(abs(score - number) for number in allowed), max(TOLERANCE, 2 * math.hypot(error, noise))
     word = SUPPORTED if away <= close else CONTRADICTED if away > 2 * close else INCONCLUSIVE
     return word, f"{task}: {name} {score:.1f}, printed {' and '.join(f'{number:g}' for number in allowed)}"
-
-
-_FUNCTIONS = vars(by_rate) | vars(planes) | vars(steps) | globals()
-KINDS: Mapping[str, Callable[[Reading], list[Part]]] = {  # a kind is tested by the function of its name
-    kind: _FUNCTIONS[kind] for kind in schema.KINDS if kind in _FUNCTIONS
-}

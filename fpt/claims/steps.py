@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from fpt.claims.reading import EDGE, INCONCLUSIVE, Part, Reading, word_of
+from fpt.claims.registry import decides, kind
 from fpt.results.cells import TUNED, Cell, Point, compared, total
 from fpt.results.stats import SIGNIFICANCE, Paired, paired
 
@@ -107,6 +108,7 @@ def _at_least(steps: Sequence[int], wanted: float) -> int | None:
     return next((k for k, step in enumerate(steps) if step >= wanted), None)
 
 
+@kind
 def faster(reading: Reading) -> list[Part]:
     """The other rows need more steps to the table's goal than the first, `by` to `to` times as many.
 
@@ -132,6 +134,7 @@ def faster(reading: Reading) -> list[Part]:
     return parts
 
 
+@decides("R-12", "R-13")
 def never_reaches(reading: Reading) -> list[Part]:
     """The first row does not come to the accuracy of the second at the last budget."""
     first, second = (reading.rows[row] for row in reading.rule.rows)

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from pydantic import ConfigDict, TypeAdapter
 
 from fpt.claims.arithmetic import computed
+from fpt.claims.asked import PLANNED, asked_as
 from fpt.claims.reading import (
     CONTRADICTED,
     DIVERGED,
@@ -25,8 +26,8 @@ from fpt.claims.reading import (
 )
 from fpt.claims.rules import baseline_verdict, parts_of
 from fpt.models.weights import local_folder
-from fpt.papers import claims, paper_of, rule_hash
-from fpt.papers.schema import RULES, Claim, Rule
+from fpt.papers import claims, paper_of
+from fpt.papers.schema import Claim, Rule
 from fpt.results import kept
 from fpt.results.cells import AT_PAPERS_RATE, NOT_RUN, PAPER_SCALE, REDUCED, TUNED, StudyCells
 from fpt.results.stats import SIGNIFICANCE, holm, partial_conjunction
@@ -256,8 +257,7 @@ def _asked(claim: Claim, readings: Sequence[Reading]) -> str:
     records = [cell.tables.result for each in readings for cell in each.rows.values() if cell.tables]
     if not records or not all(claim.id in record["asks"] for record in records):
         return ""
-    now = (rule_hash(claim), RULES)
-    return ASKED if all((record["asks"][claim.id], record["rules"]) == now for record in records) else CHANGED
+    return ASKED if {asked_as(claim, record) for record in records} == {PLANNED} else CHANGED
 
 
 def _word(tested: Sequence[tuple[Rule, list[Part]]], every: Sequence[Part]) -> tuple[str, float, float, list[str]]:

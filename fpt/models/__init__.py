@@ -128,7 +128,7 @@ def check(
 ) -> None:
     """Refuse an unknown backbone, option, initialisation, policy or group before anything is loaded (SpecError).
 
-    adapters: `rank`, `alpha`, `targets`, read where the groups hold adapters. own_table: as of `groups_of`.
+    adapters: `rank`, `alpha`, `targets`, `zero`, read where the groups hold adapters. own_table: as of `groups_of`.
     """
     where = f" ({source})" if source else ""
     entry, options = hub.backbone(backbone, source), backbone_options or {}
@@ -167,14 +167,15 @@ def build(
     rank: int = Adapters.rank,
     alpha: float = Adapters.alpha,
     targets: str = Adapters.targets,
+    zero: str = Adapters.zero,
     **backbone_options: Any,
 ) -> "Template":
     """A template: `.initialise(seed)` gives weights, `.report()` the parameter counts by group.
 
     `arm` names both `init` and `trainable`, in their place. `random_gain` multiplies the matrices of attention,
     feed-forward and recurrent layers, pretrained ones too. `weights`: a safetensors file that a sweep kept, in the
-    place of the backbone's own pretrained weights. `rank`, `alpha`, `targets` are of adapters (fpt.models.Adapters),
-    where the arm has them.
+    place of the backbone's own pretrained weights. `rank`, `alpha`, `targets`, `zero` are of adapters
+    (fpt.models.Adapters), where the arm has them.
 
     Raises SpecError (unknown names, a sequence longer than frozen positions allow, adapters that do not fit) and
     WeightsError.
@@ -183,13 +184,13 @@ def build(
 
     if arm is not None:
         init, trainable = (named := named_arm(arm)).init, named.trainable
-    wanted = {"rank": rank, "alpha": alpha, "targets": targets}
+    wanted = {"rank": rank, "alpha": alpha, "targets": targets, "zero": zero}
     check(backbone, backbone_options, init, trainable, adapters=wanted, own_table=task.own_table)
     check_known("random_init", random_init, RANDOM_INITS)
     check_known("input_init", input_init, INPUT_INITS)
     if not 0 < random_gain < float("inf"):
         raise SpecError(f"random_gain={random_gain!r}: must be a finite number above 0")
-    attached = Adapters(rank, alpha, targets) if adapted(trainable) else None  # type: ignore[arg-type]  # checked
+    attached = Adapters(rank, alpha, targets, zero) if adapted(trainable) else None  # type: ignore[arg-type]  # checked
     return Template(
         task, backbone, init, trainable, random_init, random_gain, input_init, weights, backbone_options, attached
     )

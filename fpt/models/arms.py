@@ -80,11 +80,12 @@ FOUR = ("frozen-pretrained", "frozen-random", "unfrozen-pretrained", "unfrozen-r
 class Adapters:
     """LoRA (Hu et al. 2021): every matrix W that is a target becomes W + (alpha / rank) B A. A is (rank, in),
     B (out, rank); both train in float32, and biases stay frozen. The fused query, key and value of GPT-2 are one
-    matrix, with one A and one B."""
+    matrix, with one A and one B. `zero`: the matrix that starts from zeros; the other starts at random."""
 
     rank: int = 8
     alpha: float = 32.0
     targets: Literal["attention", "feed_forward", "both"] = "both"
+    zero: Literal["A", "B"] = "B"
 
     @property
     def groups(self) -> tuple[str, ...]:
@@ -92,7 +93,7 @@ class Adapters:
         return ("attention", "feed_forward") if self.targets == "both" else (self.targets,)
 
 
-ADAPTERS = ("rank", "alpha", "targets")  # its fields, which are fields of a sweep too
+ADAPTERS = ("rank", "alpha", "targets", "zero")  # its fields, which are fields of a sweep too
 
 
 def arm(name: str) -> Arm:
@@ -130,6 +131,8 @@ def check_adapters(backbone: str, groups: tuple[str, ...], fields: Mapping[str, 
     adapters = Adapters(**fields)
     if adapters.targets not in ("attention", "feed_forward", "both"):
         raise SpecError(f"targets = {adapters.targets!r}{where}: must be attention, feed_forward or both")
+    if adapters.zero not in ("A", "B"):
+        raise SpecError(f"zero = {adapters.zero!r}{where}: must be A or B, the matrix that starts from zeros")
     if isinstance(adapters.rank, bool) or not isinstance(adapters.rank, int) or adapters.rank < 1:
         raise SpecError(f"rank = {adapters.rank!r}{where}: must be a whole number from 1")
     if not 0 < adapters.alpha < float("inf"):

@@ -51,9 +51,11 @@ def attach(model: nn.Module, family: Family, backbone: str, adapters: Adapters) 
         module.attach(adapters.rank, adapters.alpha / adapters.rank)
 
 
-def initial(name: str, shape: torch.Size, seed: int) -> Tensor:
-    """A uniform within 1/sqrt(fan-in), B zero: the model is the backbone at first. Peft's rule, our own draws."""
-    return torch.zeros(shape) if name.endswith(B) else uniform(shape, shape[1] ** -0.5, seed, name)
+def initial(adapters: Adapters, name: str, shape: torch.Size, seed: int) -> Tensor:
+    """One of both zero, so that the model is the backbone at first; the other uniform within 1/sqrt(fan-in). Where B is
+    zero, that is peft's rule, with our own draws."""
+    zero = A if adapters.zero == "A" else B
+    return torch.zeros(shape) if name.endswith(zero) else uniform(shape, shape[1] ** -0.5, seed, name)
 
 
 def merged(model: nn.Module, weights: Mapping[str, Tensor]) -> dict[str, Tensor]:

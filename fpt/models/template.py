@@ -250,8 +250,8 @@ class Template:
             return draw.input_layer(shape, kind, seed, name)
         if group == "output":
             return draw.output_layer(shape, self.width, seed, name)
-        if group == ADAPTER:
-            return lora.initial(name, shape, seed)
+        if self.adapters and group == ADAPTER:
+            return lora.initial(self.adapters, name, shape, seed)
         if self.init != "random":
             return self._pretrained(name.removeprefix("backbone."), shape, seed)
         return self._random(name, group, shape, seed)

@@ -9,9 +9,9 @@ from typing import Any
 
 from fpt.documents import line_of, read_model
 from fpt.errors import SpecError, check_known, unknown
-from fpt.papers.schema import ALONE, ATTENDS, BASELINES, PAIRS, Claim, Finding, Paper, Rule, Table
+from fpt.papers.deciding import source_of
+from fpt.papers.schema import BASELINES, Claim, Finding, Paper, Rule, Table
 
-MOST_PRIMARY = 6
 FOLDERS = [Path(__file__).parent]  # every .yaml file in them is a paper
 
 
@@ -48,9 +48,8 @@ def _contradictions(paper: Paper) -> Iterator[tuple[list[Any], str]]:
 
 def _rule_contradictions(paper: Paper, rule: Rule, numbers: Any = None) -> Iterator[str]:
     yield from (str(unknown("task", task, paper.tasks)) for task in rule.tasks if task not in paper.tasks)
-    names = {"attends": ATTENDS, "baseline": BASELINES}.get(rule.kind)
-    if names and rule.level not in names:
-        yield str(unknown(f"level of {rule.kind}", rule.level, names))
+    if rule.kind == "baseline" and rule.level not in BASELINES:
+        yield str(unknown("level of baseline", rule.level, BASELINES))
     if rule.to <= rule.by:
         yield f"to = {rule.to:g} must be above by = {rule.by:g}"
     if rule.kind == "baseline":
@@ -64,18 +63,11 @@ def _rule_contradictions(paper: Paper, rule: Rule, numbers: Any = None) -> Itera
         return
     rows = paper.tables[rule.table].rows
     yield from (str(unknown(f"row of {rule.table}", row, rows)) for row in rule.rows if row not in rows)
-    needed = 1 if rule.kind in ALONE else 3 if rule.kind == "jump" else 2
-    named = f"the rule names {', '.join(rule.rows) or 'no row'}"
+    needed = 1 if rule.is_own or rule.kind == "near" else 2
     if len(set(rule.rows)) < needed:
-        yield f"{rule.kind} needs {needed} different rows; {named}"
-    if rule.kind in PAIRS and len(rule.rows) > 2:
-        yield f"{rule.kind} compares two rows; {named}"
-    if rule.kind == "larger_difference" and len(rule.rows) != 4:
-        yield f"{rule.kind} compares four rows; {named}"
-    if rule.kind == "reaches" and isinstance(rule.level, str):
-        yield f"reaches needs a level in percent, level = {rule.level!r} is none"
-    if rule.kind == "drop" and isinstance(rule.level, str) and rule.level:
-        yield f"drop leads to a learning rate, level = {rule.level!r} is none"
+        yield f"{rule.kind} needs {needed} different rows; the rule names {', '.join(rule.rows) or 'no row'}"
+    if rule.is_own and not rule.words:
+        yield f"a rule that the function {rule.kind} decides says what it asks: words"
 
 
 @cache
@@ -89,9 +81,6 @@ def papers() -> dict[str, Paper]:
             if name in owners:
                 raise SpecError(f"{name!r} stands in two papers, {owners[name]!r} and {paper.title!r}: rename one")
             owners[name] = paper.title
-    primary = [name for paper in found for name, claim in paper.claims.items() if claim.primary]
-    if len(primary) > MOST_PRIMARY:
-        raise SpecError(f"primary: {', '.join(primary)}; all papers together have at most {MOST_PRIMARY} such claims")
     by_name = {paper.name: paper for paper in found}
     _check_findings(by_name)
     return by_name
@@ -166,11 +155,10 @@ def printed_ranges(finding: Finding) -> dict[str, tuple[float, float]]:
 
 
 def rule_hash(claim: Claim) -> str:
-    """Twelve hex digits over what decides a claim: its rules, the tables that they read, what the rows there mean and
-    print, and the paper's rates. Not what is said of a rule (`part`). A rule without a quantifier was written as one of
-    all tasks before it was read in general: that is no other question."""
+    """Twelve hex digits over what decides a claim: its rules, the functions that evaluate them, the tables that they
+    read, what the rows there mean and print, and the paper's rates. Not what is said of a rule (`part`, `words`)."""
     parts: list[Any] = [
-        [rule.model_dump(mode="json", exclude={"part"}) | {"of": rule.of or "all"}, *_read_by(rule)]
+        [rule.model_dump(mode="json", exclude={"part", "words"}), source_of(rule.kind), *_read_by(rule)]
         for rule in claim.rule
     ]
     text = json.dumps([parts, claim.numbers if not claim.rule or claim.rule[0].kind == "baseline" else None])

@@ -13,13 +13,12 @@ A file `fpt/papers/NAME.yaml`:
                {is: 72.1, sem: 0.1, mark: "†", literature: "Tay et al.", keep: true} and fields in which the cell
                differs from its row. `ours: why` explains a row that the paper does not print, with the `tasks` on
                which we run it; `drawn: [tasks]` a row that the paper draws in a figure.
-    claims:    id -> says, quote, where, and one of rule, documentary (why), arithmetic (a function), printed: what
+    claims:    id -> says, quote, where, and one of rule, documentary (why), `arithmetic: true`, printed: what
                holds of numbers, {relation: equal, differ or below, of: [a, b], tasks, by: tolerance}, each a cell
                {table, row, minus: the best of other rows, of: sem, train or test} or {claim, number}.
-               `reports` says where its numbers are printed, by their names or tasks: {table, row}, with task or tasks,
-               minus or over another row, of: train, test or difference of a gap; a list of rows is the best of them;
-               {rates: NAME}, {tasks: FIELD}. `numbers` holds what no table prints. `primary: true` on the few claims
-               that are corrected together
+               `numbers` holds what no table prints. `primary: true` on the few claims of a paper that are corrected
+               together. A rule: {beats: [rows], table, of: all, most or some, where the claim says so}; one that serves
+               one or two claims: {function: NAME, rows, table, words: the rule in a sentence}
     findings:  id -> question, the claims of any paper that answer it, and what answers it in one contrast: a `rule` as
                that of a claim, `by: ID` (the rule of that claim), or `read: why` where no run answers. `printed` says
                where the papers print the same contrast: a list of {table, row, minus}
@@ -35,44 +34,20 @@ RULES = 2  # raised when a rule comes to mean something else: what was asked bef
 
 Fields = dict[str, Any]  # fields of a sweep, and options of its task and backbone
 
-# The kinds of rules, each in words; fpt.claims.rules names the function that reads each.
+# The kinds of rules that many claims share, each in words. What serves one or two claims is a function of its own.
 KINDS: Mapping[str, str] = {
     "beats": "{first} is above {others}{more}",
-    "matches_or_beats": "{first} is not below {others} by more than the margin",
+    "matches": "{first} is not below {others} by more than the margin",
     "comparable": "{first} is within the margin of {others}",  # two one-sided tests
     "order": "from worst to best, each above the one before: {rows}",
-    "jump": "in the order {rows}, the first step is the largest",
-    "larger_difference": "{first} minus {second} is more than {third} minus {fourth}",
     "near": "within the margin of the printed number: {rows}",
-    "linear": "within the margin of a linear classifier on the inputs: {rows}",
-    "reaches": "at least {level} percent: {rows}",
     "faster": "more steps to reach {goal} than {first}{times}: {others}",
-    "never_reaches": "{first} does not come to the last accuracy of {others}",
-    "small_gap": "training accuracy is less than the margin above test accuracy: {rows}",
     "smaller_gap": "the gap between training and test accuracy of {first} is smaller than that of {others}{more}",
-    "unstable": "at the paper's learning rate {rows} loses more than {by} points against its own rate, or diverges",
-    "drop": "from the paper's learning rate to {next}, {rows} loses more than {by} points",
-    "lower_rate": "the best learning rate of {first} is at most {ratio} that of {others}",
-    "inverts": "{first} is not below {others} by more than the margin at the paper's learning rate; {others} is above "
-    "{first} at every lower rate at which one of them has learned",
-    "fixed_and_tuned": "{first} is above {others} at the paper's learning rate, and below it where both are tuned",
-    "orders_differ": "at each learning rate from 1e-5 to 1e-3, the order is another one: {rows}",
-    "plane": "at one rate for both, {first} is above {others} at some rate and budget, and below it at another",
-    "crossing": "each at its own learning rate, {first} is above {others} at some budget, and below it at no later one",
-    "attends": "in the first layer, {attention}",
     "baseline": "the computed score is the printed number: {level}",
-}
-ALONE = {"near", "linear", "reaches", "small_gap", "unstable", "drop", "attends"}  # every other kind compares rows
-ATTENDS = {  # the scores of `attends`, in words
-    "needed": "{first} attends to the needed tokens more than twice an even spread, and more than untrained",
-    "lead": "{first} attends to the needed string more than to the mean of the others, and more so than untrained",
-    "weaker": "{first} attends to the needed tokens more than an even spread, and less than {others}",
 }
 LEVELS = tuple(f"exact to depth {depth}" for depth in range(10))  # of ListOps: deeper lists count as typical ones
 BASELINES = ("chance", "linear classifier", "majority class", "copy the visible bits", "outermost operator", *LEVELS)
 NEVER = "never"  # the only text that a table prints: of steps
-# These compare the first row with the second, and no others.
-PAIRS = {"inverts", "never_reaches", "fixed_and_tuned", "plane", "crossing"}
 
 
 class _Strict(BaseModel):
@@ -82,7 +57,8 @@ class _Strict(BaseModel):
 class Rule(_Strict):
     """How cells decide a claim: a kind, the rows that it names, and the table and tasks on which they are read."""
 
-    kind: str  # one of KINDS
+    kind: str  # one of KINDS, or the name of a function of fpt.claims that decides this claim
+    words: str = ""  # the rule in a sentence, where a function of its own decides it
     rows: tuple[str, ...] = ()
     table: str = ""
     tasks: tuple[str, ...] = ()  # of the table; none: all that the rows have there
@@ -97,15 +73,22 @@ class Rule(_Strict):
     @model_validator(mode="before")
     @classmethod
     def _kind_as_key(cls, data: Any) -> Any:
-        """`{beats: [FPT, random], table: ...}` in the file."""
-        if not isinstance(data, Mapping) or data.get("kind") in list(KINDS):
+        """In the file `{beats: [FPT, random], table: ...}`, or `{function: drop, rows: [FPT], words: ..., ...}`."""
+        if not isinstance(data, Mapping) or (isinstance(data.get("kind"), str) and not {*KINDS} & {*data}):
             return data
-        kinds = [key for key in data if key in KINDS]
+        kinds = [key for key in (*KINDS, "function") if key in data]
         if len(kinds) != 1 or "kind" in data:
-            raise ValueError(f"needs one kind of rule, one of {', '.join(KINDS)}")
+            raise ValueError(f"needs one kind of rule, one of {', '.join(KINDS)}, or the function that decides it")
         rest = {key: value for key, value in data.items() if key != kinds[0]}
-        rows = data[kinds[0]]
-        return {"kind": kinds[0], "rows": [rows] if isinstance(rows, str) else rows, **rest}
+        named = data[kinds[0]]
+        if kinds == ["function"]:
+            return {"kind": named, **rest}
+        return {"kind": kinds[0], "rows": [named] if isinstance(named, str) else named, **rest}
+
+    @property
+    def is_own(self) -> bool:
+        """Whether a function of its own decides it."""
+        return self.kind not in KINDS
 
 
 def _rules(value: Any) -> Any:
@@ -142,11 +125,10 @@ class Claim(_Strict):
     where: str
     note: str = ""
     numbers: Any = None  # printed outside tables; as in the paper, percent for accuracies
-    reports: dict[str, Any] = {}  # where in the tables the claim's numbers are printed
     rule: Annotated[tuple[Rule, ...], BeforeValidator(_rules)] = ()  # several: all must hold
     documentary: str = ""
-    primary: bool = False  # corrected together with the other primary claims, of which there are at most six
-    arithmetic: str = ""  # function of fpt.claims.arithmetic
+    primary: bool = False  # corrected together with the other primary claims of its paper
+    arithmetic: bool = False  # whether a function of fpt.claims.arithmetic decides it, entered under its id
     printed: tuple[Comparison, ...] = ()  # all must hold
 
     @model_validator(mode="after")

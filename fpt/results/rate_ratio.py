@@ -112,8 +112,8 @@ def rate_ratio(first: pd.DataFrame, second: pd.DataFrame) -> RateRatio:
     spread = np.array([_decades(pair) for pair in left_out])
     error = math.sqrt((len(seeds) - 1) / len(seeds) * float(((spread - spread.mean()) ** 2).sum()))
     half = error * float(special.stdtrit(len(seeds) - 1, 1 - SIGNIFICANCE / 2)) + ASYMMETRY
-    ends = [10 ** (middle + side * half) for side in (0, -1, 1)]
-    return RateRatio(found.first, found.second, found.n, *ends)
+    ratio, low, high = (10 ** (middle + side * half) for side in (0, -1, 1))
+    return RateRatio(found.first, found.second, found.n, ratio, low, high)
 
 
 def _decades(valleys: list[Valley]) -> float:

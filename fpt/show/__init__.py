@@ -8,6 +8,7 @@ from typing import Any
 
 PUBLIC = {  # module -> names that notebooks, pages and users rely on
     "said": "say",
+    "leads": "PAIRS Place by_compute leads_table newest rates_table signs",
     "ladder": "printed_ladder printed_places",
     "html": "Folded Page Picture Table",
     "figures": "budget_figure learning_rate_figure",
@@ -19,6 +20,8 @@ PUBLIC = {  # module -> names that notebooks, pages and users rely on
     "planes": "crossing_figure plane_figure",
     "tables": "summary verdict_table",
     "provenance": "recipe_table record_table",
+    "reference": "architectures_table arms_table backbones_table downloads model_cards parameters parameters_table "
+    "records sizes_table slips_table studies_table task_card time_of",
     "report_page": "report",
     "depth": "by_depth depth_figure depth_table",
     "numbers": "facts",

@@ -60,6 +60,7 @@ class SweepSpec(Recipe):
     rank: Count = models.Adapters.rank
     alpha: Positive = models.Adapters.alpha
     targets: Literal["attention", "feed_forward", "both"] = models.Adapters.targets
+    zero: Literal["A", "B"] = models.Adapters.zero
     pretrained_by: SweepFolder | None = None  # folder of a sweep of the same study
     measures: Measures = ()
     data_fraction: Annotated[float, Field(gt=0, le=1)] = 1.0  # of the training examples, drawn by the seed
@@ -124,7 +125,7 @@ class SweepSpec(Recipe):
 
     @property
     def adapters(self) -> dict[str, Any]:
-        """`rank`, `alpha`, `targets`, for fpt.models.build."""
+        """`rank`, `alpha`, `targets`, `zero`, for fpt.models.build."""
         return {name: getattr(self, name) for name in models.ADAPTERS}
 
     @property

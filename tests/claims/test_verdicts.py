@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from made_cells import PAPER, Made, MadeStudy, claim, paper, study
 
+from fpt.claims import registry
 from fpt.claims.by_rate import _set_words, pairs_of_rates
-from fpt.claims.rules import KINDS
 from fpt.claims.verdicts import (
     ASKED,
     CHANGED,
@@ -38,6 +38,7 @@ from fpt.claims.verdicts import (
     verdict,
     verdicts,
 )
+from fpt.errors import SpecError
 from fpt.papers import claims, rule_hash, schema
 from fpt.papers.schema import RULES, Claim, Rule
 from fpt.results import StudyCells
@@ -65,13 +66,14 @@ LOWER, PEAK, HIGHER = (  # best at 1e-4, 1e-3, 1e-2
 # kind -> (rule, kind of table, {word: the rows, first to last})
 CASES: dict[str, tuple[dict[str, Any], str, dict[str, list[Made]]]] = {
     "beats": ({}, "accuracy", {S: [A, B], C: [B, A], I: [NOISY, B]}),
-    "matches_or_beats": ({}, "accuracy", {S: [Made(AT), B], C: [B, A], I: [Made(up(-1), sd=3), B]}),
+    "matches": ({}, "accuracy", {S: [Made(AT), B], C: [B, A], I: [Made(up(-1), sd=3), B]}),
     "comparable": ({}, "accuracy", {S: [Made(AT, sd=0.2), B], C: [A, B], I: [NOISY, B]}),
     "order": ({}, "accuracy", {S: [B, A, Made(up(9))], C: [A, B, Made(up(9))], I: [B, A, Made(up(5))]}),
     "jump": (
         {}, "accuracy",
         {S: [B, Made(up(9)), Made(up(10))], C: [B, Made(up(1)), Made(up(10))], I: [B, Made(up(5)), Made(up(10))]},
     ),
+    "above_linear": ({}, "accuracy", {S: [A], C: [Made(up(-5))], I: [NOISY]}),
     "larger_difference": (
         {}, "accuracy",
         {S: [A, B, Made(up(1)), Made(AT)], C: [B, B, A, Made(AT)], I: [NOISY, B, Made(AT), Made(AT)]},
@@ -95,6 +97,14 @@ CASES: dict[str, tuple[dict[str, Any], str, dict[str, list[Made]]]] = {
             S: [Made(train=81), Made(train=90)],
             C: [Made(train=90), Made(train=81)],
             I: [Made(sd=3), Made(train=81, sd=3)],
+        },
+    ),
+    "underfits": (
+        {}, "gap",
+        {
+            S: [Made(train=81), Made(train=90)],
+            C: [Made(train=90), Made(train=81)],
+            I: [Made(train=81, sd=3), Made(train=81.2, sd=3)],
         },
     ),
     "unstable": (
@@ -169,10 +179,27 @@ def made(monkeypatch: pytest.MonkeyPatch, kind: str, word: str) -> tuple[Claim, 
     return claim({kind: names, **rule}), study(monkeypatch, toy, rows, scale=PAPER if kind == "near" else "reduced")
 
 
+KINDS = sorted(registry.KINDS | registry.OWN)
+
+
 def test_a_function_for_every_kind_of_rule() -> None:
-    assert set(KINDS) == set(schema.KINDS) - {"baseline"}
+    assert set(registry.KINDS) == set(schema.KINDS) - {"baseline"}
     assert set(CASES) == set(KINDS)
     assert all(set(cases) == {S, C, I} for _, _, cases in CASES.values())
+
+
+def test_a_function_of_its_own_serves_the_claims_that_name_it() -> None:
+    found: dict[str, set[str]] = {name: set() for name in registry.OWN}
+    for name, each in claims().items():
+        for rule in each.rule:
+            if rule.is_own:
+                found[rule.kind].add(name)
+    assert found == {name: set(served) for name, served in registry.CLAIMS.items()}
+
+
+def test_an_unknown_function_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(SpecError, match=r"unknown function of fpt.claims 'dropp'.*Did you mean 'drop'"):
+        ruled(monkeypatch, {"function": "dropp", "rows": ["a"], "words": "so"}, {"a": Made(AT)})
 
 
 @pytest.mark.parametrize("word", [S, C, I])
@@ -218,8 +245,8 @@ EDGES = [  # rule, rows, which of them are at an edge (their accuracy may be hig
     (COMPARABLE, (SAME, LOW), "b", EDGE),
     (COMPARABLE, (HIGH, LOW), "a", C),
     (COMPARABLE, (HIGH, LOW), "b", EDGE),
-    ({"matches_or_beats": ["a", "b"]}, (SAME, LOW), "a", S),
-    ({"matches_or_beats": ["a", "b"]}, (SAME, LOW), "b", EDGE),
+    ({"matches": ["a", "b"]}, (SAME, LOW), "a", S),
+    ({"matches": ["a", "b"]}, (SAME, LOW), "b", EDGE),
     ({"beats": ["a", "b"], "by": 3, "to": 8}, (HIGH, LOW), "a", EDGE),  # it may be more than 8
     ({"reaches": "a", "level": 82}, (HIGH, LOW), "a", S),
     ({"reaches": "a", "level": 99}, (HIGH, LOW), "a", EDGE),
@@ -526,7 +553,7 @@ def test_a_run_that_diverges_is_unstable(monkeypatch: pytest.MonkeyPatch) -> Non
     found = ruled(monkeypatch, {"unstable": "a", "by": 10}, {"a": Made(80, best=1e-4, diverged={1e-3: 1})})
     assert (found.word, found.parts[0].note) == (S, "1 runs diverged")
     paper_is_best = ruled(monkeypatch, {"unstable": "a", "by": 10}, {"a": Made(80)})
-    assert paper_is_best.word == C
+    assert paper_is_best.word == NOT_TESTED  # one cell: not compared with itself
 
 
 def test_rates_at_which_nothing_is_learned_do_not_count_as_lower(monkeypatch: pytest.MonkeyPatch) -> None:

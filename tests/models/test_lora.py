@@ -268,3 +268,13 @@ def test_going_on_gives_the_same_bytes(digits: Task, small_backbones: dict[str, 
         second.step()
     for name, table in whole.tables().items():
         assert table.equals(second.tables()[name]), name
+
+
+def test_either_matrix_may_start_from_zeros(digits: Task) -> None:
+    for zero, name in (("A", "adapter_a"), ("B", "adapter_b")):
+        template = fpt.models.build(digits, "tiny-lm", arm="lora-pretrained", zero=zero)
+        start = {key: value for key, value in template.initialise(0).items() if ".adapter_" in key}
+        assert {key.endswith(name) for key, value in start.items() if not value.any()} == {True}
+        assert sum(key.endswith(name) for key in start) == sum(not value.any() for value in start.values())
+    with pytest.raises(SpecError, match="zero"):
+        fpt.models.build(digits, "tiny-lm", arm="lora-pretrained", zero="C")

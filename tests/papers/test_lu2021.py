@@ -1,13 +1,12 @@
 """Lu et al. 2021 as data: complete, equal to what was transcribed, and as consistent as the paper is."""
 
-import copy
 import itertools
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
-from double_entry import all_differences, differences, transcribed
+from double_entry import all_differences, transcribed
 
 from fpt import papers
 from fpt.papers import load_paper
@@ -15,7 +14,7 @@ from fpt.papers.schema import Paper, Rule
 
 FILE = Path(papers.__file__).with_name("lu2021.yaml")
 TASKS = ["bit-memory", "bit-xor", "listops", "mnist", "cifar10", "cifar10-lra", "homology"]
-NO_RUN_DECIDES = {"L-09", "L-25", "L-48", "O-09", "O-11", "O-18", "O-30"}
+NO_RUN_DECIDES = {"L-09", "L-25", "L-48", "O-09", "O-11", "O-18", "O-30", "O-33"}
 
 
 @pytest.fixture(scope="module")
@@ -24,58 +23,62 @@ def lu() -> Paper:
 
 
 def test_every_claim_is_there_once_and_in_order(lu: Paper) -> None:
-    odd = [*range(1, 20), 30, 31]
-    assert list(lu.claims) == [*(f"L-{n:02}" for n in range(1, 53)), *(f"O-{n:02}" for n in odd)]
+    odd = [*range(1, 20), *range(30, 34)]
+    assert list(lu.claims) == [*(f"L-{n:02}" for n in range(1, 58)), *(f"O-{n:02}" for n in odd)]
 
 
-def test_every_claim_states_the_numbers_that_were_transcribed(lu: Paper) -> None:
-    assert all_differences(lu, {"lu2021": lu}) == []
+def test_every_number_is_the_one_that_was_transcribed() -> None:
+    assert all_differences(transcribed(), papers.papers()) == []
+
+
+def test_nearly_every_cell_of_both_papers_was_transcribed_twice() -> None:
+    first = transcribed()["tables"]
+    cells = [
+        (name, row, task)
+        for paper in papers.papers().values()
+        for name, table in paper.tables.items()
+        for row, entry in table.rows.items()
+        for task in entry.printed
+    ]
+    known = {(name, row, key.split()[0]) for name, rows in first.items() for row, keys in rows.items() for key in keys}
+    assert known <= set(cells)
+    assert len(known) > 0.9 * len(cells)
 
 
 @pytest.mark.parametrize(
-    ("claim", "table", "row", "task"),
+    ("table", "row", "task"),
     [
-        ("L-01", "lu-table-1", "FPT", "cifar10"),
-        ("L-04", "lu-table-1", "full", "homology"),
-        ("L-05", "lu-table-1", "LSTM", "listops"),
-        ("L-21", "lu-table-6", "random", "bit-xor"),
-        ("L-26", "lu-table-7", "Linformer", "cifar10-lra"),
-        ("L-39", "lu-table-15", "output only", "mnist"),
-        ("O-10", "lu-table-5", "frozen LSTM + residual", "listops"),
+        ("lu-table-1", "FPT", "cifar10"),
+        ("lu-table-1", "LSTM", "listops"),
+        ("lu-table-6", "random", "bit-xor"),
+        ("lu-table-7", "Linformer", "cifar10-lra"),
+        ("lu-table-15", "output only", "mnist"),
+        ("lu-table-5", "frozen LSTM + residual", "listops"),
     ],
 )
-def test_a_number_that_is_changed_in_a_table_is_found(lu: Paper, claim: str, table: str, row: str, task: str) -> None:
-    printed = lu.tables[table].rows[row].printed[task]
-    assert printed.value is not None
-    other = (1.5, 2.5) if isinstance(printed.value, tuple) else 1.5
-    rows = lu.tables[table].rows
-    entry = rows[row].model_copy(
-        update={"printed": rows[row].printed | {task: printed.model_copy(update={"value": other})}}
-    )
-    changed = lu.model_copy(
-        update={"tables": lu.tables | {table: lu.tables[table].model_copy(update={"rows": rows | {row: entry}})}}
-    )
-    assert differences(lu.claims[claim], transcribed()[claim], {"lu2021": changed})
+def test_a_number_that_is_changed_in_a_table_is_found(lu: Paper, table: str, row: str, task: str) -> None:
+    changed = lu.model_copy(deep=True)
+    printed = changed.tables[table].rows[row].printed
+    other = (1.5, 2.5) if isinstance(printed[task].value, tuple) else 1.5
+    printed[task] = printed[task].model_copy(update={"value": other})
+    found = all_differences(transcribed(), papers.papers() | {"lu2021": changed})
+    assert any(line.startswith(f"{table}, {row}, {task}") for line in found)
 
 
-def test_a_number_that_is_changed_where_it_was_transcribed_is_found(lu: Paper) -> None:
-    found = []
-    for name, reported in transcribed().items():
-        if name in lu.claims and isinstance(reported, dict):
-            changed = copy.deepcopy(reported)
-            place = changed
-            while isinstance(place[next(iter(place))], dict):
-                place = place[next(iter(place))]
-            place[next(iter(place))] = "another"
-            assert differences(lu.claims[name], changed, {"lu2021": lu}), name
-            found.append(name)
-    assert len(found) > 25
+@pytest.mark.parametrize("part", ["tables", "differences", "recipes", "numbers"])
+def test_a_number_that_is_changed_where_it_was_transcribed_is_found(part: str) -> None:
+    changed = transcribed()
+    place = changed[part][0] if isinstance(changed[part], list) else changed[part]
+    key = "is" if "is" in place else next(iter(place))
+    while isinstance(place[key], dict):
+        place = place[key]
+        key = next(iter(place))
+    place[key] = -1.5
+    assert len(all_differences(changed, papers.papers())) == 1
 
 
-def test_few_claims_are_documentary_and_every_oddity_has_its_own_function(lu: Paper) -> None:
+def test_few_claims_are_documentary(lu: Paper) -> None:
     assert {name for name, claim in lu.claims.items() if claim.documentary} == NO_RUN_DECIDES
-    functions = {name: claim.arithmetic for name, claim in lu.claims.items() if claim.arithmetic}
-    assert all(function.startswith(name.lower().replace("-", "") + "_") for name, function in functions.items())
 
 
 def test_the_printed_rates_hold_for_lstms_before_tasks(lu: Paper) -> None:
@@ -177,6 +180,7 @@ def test_the_printed_numbers_keep_to_the_rules_but_where_the_paper_is_known_not_
         ("L-18", "mnist"),  # LSTM* above the transformer
         ("L-31", "cifar10"),  # which the claim says
         ("L-31", "cifar10-lra"),  # O-31
+        ("L-38", "mnist"),  # by 9 points, where some task must lose 10
         ("L-40", "bit-memory"),  # the input layer is best: O-19
         ("L-43", "bit-memory"),
     }

@@ -103,7 +103,7 @@ def test_the_printed_rate_of_a_backbone_goes_before_that_of_a_task(toy: Paper) -
             "",
             "line 27: claims.T-02: needs one of rule, documentary, arithmetic and printed;",
         ),
-        ("documentary: it is", "documentary: it is\n    arithmetic: o", "line 27: claims.T-02: needs one of rule,"),
+        ("documentary: it is", "documentary: it is\n    arithmetic: true", "line 27: claims.T-02: needs one of rule,"),
         ("    says: It is written.\n", "", "line 27: claims.T-02.says is missing"),
         ("where: nowhere", "were: nowhere", "line 23: claims.T-01.where is missing"),
         ("where: nowhere", "where: [1]", "line 25: claims.T-01.where = [1]: must be text"),

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -13,7 +12,7 @@ from fpt.papers.schema import Paper, Rule
 FILE = Path(papers.__file__).with_name("rothermel2021.yaml")
 ARMS = ["FR", "FP", "UR", "UP"]
 TASKS = ["listops", "mnist", "cifar10", "cifar10-lra"]
-NO_RUN_DECIDES = {"R-22", "R-23", "R-26", "R-28", "X-09", "X-11", "O-25", "O-27", "O-28", "O-29"}
+NO_RUN_DECIDES = {"R-22", "R-23", "R-26", "R-28", "X-09", "X-11", "O-25", "O-27", "O-28", "O-29", "O-35"}
 
 
 @pytest.fixture(scope="module")
@@ -26,7 +25,7 @@ def _ids(letter: str, first: int, last: int) -> list[str]:
 
 
 def test_every_claim_is_there_once_and_in_order(rothermel: Paper) -> None:
-    assert list(rothermel.claims) == [*_ids("R", 1, 29), *_ids("X", 1, 12), *_ids("O", 20, 29)]
+    assert list(rothermel.claims) == [*_ids("R", 1, 30), *_ids("X", 1, 12), *_ids("O", 20, 29), "O-34", "O-35"]
 
 
 def test_few_claims_are_documentary(rothermel: Paper) -> None:
@@ -34,10 +33,10 @@ def test_few_claims_are_documentary(rothermel: Paper) -> None:
 
 
 def test_each_oddity_that_the_printed_numbers_show_is_arithmetic(rothermel: Paper) -> None:
-    found = {name: claim.arithmetic for name, claim in rothermel.claims.items() if claim.arithmetic}
-    assert set(found) == {"R-21", "R-24", "R-25", "R-29", "O-24", "O-26"}
-    assert {name for name, claim in rothermel.claims.items() if claim.printed} == {"O-20", "O-21", "O-22", "O-23"}
-    assert all(function.startswith(name.lower().replace("-", "") + "_") for name, function in found.items())
+    computed = {name for name, claim in rothermel.claims.items() if claim.arithmetic}
+    assert computed == {"R-21", "R-24", "R-25", "R-29", "O-24", "O-26"}
+    compared = {name for name, claim in rothermel.claims.items() if claim.printed}
+    assert compared == {"O-20", "O-21", "O-22", "O-23", "O-34"}
 
 
 @pytest.mark.parametrize("table", ["rothermel-table-1", "rothermel-table-2", "rothermel-table-3"])
@@ -114,7 +113,7 @@ def test_what_is_near_a_printed_number_is_printed_and_at_the_papers_scale(rother
 
 def test_unfrozen_pretrained_is_compared_with_every_other_arm(rothermel: Paper) -> None:
     (rule,) = rothermel.claims["R-01"].rule
-    assert (rule.kind, rule.rows[0], sorted(rule.rows), rule.tasks) == ("matches_or_beats", "UP", sorted(ARMS), ())
+    assert (rule.kind, rule.rows[0], sorted(rule.rows), rule.tasks) == ("matches", "UP", sorted(ARMS), ())
     large = [(rule.rows[0], rule.rows[1:], rule.by, rule.tasks) for rule in rothermel.claims["R-03"].rule]
     images = ("listops", "cifar10", "cifar10-lra")
     assert large == [
@@ -128,27 +127,6 @@ def test_unfrozen_pretrained_is_compared_with_every_other_arm(rothermel: Paper) 
 def test_the_captions_of_figures_1_and_2_are_read_on_their_tasks(rothermel: Paper) -> None:
     for rule in rothermel.claims["R-04"].rule:
         assert (rule.kind, rule.tasks) == ("inverts", ("cifar10-lra", "listops"))
-
-
-def _leaves(reports: Any) -> Iterator[dict[str, Any]]:
-    if isinstance(reports, dict) and "table" in reports:
-        yield reports
-    elif isinstance(reports, dict | list):
-        for part in reports.values() if isinstance(reports, dict) else reports:
-            yield from _leaves(part)
-
-
-def test_reports_point_at_printed_cells(rothermel: Paper) -> None:
-    leaves = [leaf for claim in rothermel.claims.values() for leaf in _leaves(claim.reports)]
-    own = [leaf for leaf in leaves if leaf["table"] in rothermel.tables]
-    assert len(own) > 30
-    assert all(leaf["table"].startswith("lu-table-") for leaf in leaves if leaf not in own)
-    for leaf in own:
-        assert set(leaf) <= {"table", "row", "minus", "task", "tasks", "of"}
-        for key in {"row", "minus"} & set(leaf):
-            for row in [leaf[key]] if isinstance(leaf[key], str) else leaf[key]:
-                printed = rothermel.tables[leaf["table"]].rows[row].printed
-                assert {*leaf.get("tasks", ()), leaf.get("task", next(iter(printed)))} <= set(printed)
 
 
 def test_the_derived_numbers_follow_from_the_table(rothermel: Paper) -> None:

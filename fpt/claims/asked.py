@@ -1,0 +1,62 @@
+"""Whether runs were made for a claim, with its rule as it stands now.
+
+The record of a sweep (result.json) has a hash of the rule of each claim that it was run for. `asked.yaml` has the text
+of every rule that was asked so, taken from the git history: what counts is the text, not how a hash is made.
+"""
+
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from fpt.documents import read_document
+from fpt.papers import rule_hash
+from fpt.papers.schema import RULES, Claim, Rule
+
+FILE = Path(__file__).with_name("asked.yaml")
+PLANNED, CHANGED, EXPLORATORY = "planned", "changed after results", "exploratory"
+RENAMED = {"matches_or_beats": "matches"}  # kinds that were called otherwise
+SAID = {"part", "words"}  # of a rule, and decides nothing
+
+
+def asked_as(claim: Claim, record: Mapping[str, Any]) -> str:
+    """Whether the sweep of a result.json was run for a claim: EXPLORATORY: it was not; PLANNED: with the rule of today;
+    CHANGED: the rule, or how it is evaluated, is another one since."""
+    given = record["asks"].get(claim.id)
+    if given is None:
+        return EXPLORATORY
+    if record["rules"] != RULES:
+        return CHANGED
+    if given == rule_hash(claim):
+        return PLANNED
+    known = asked().get(claim.id, {}).get(given)
+    if known is None or record.get("started_utc", "") < known.get("evaluated_anew", ""):
+        return CHANGED
+    return PLANNED if rules_as_text(known["rule"]) == [_text(rule) for rule in claim.rule] else CHANGED
+
+
+@cache
+def asked() -> dict[str, dict[str, Any]]:
+    """Claim -> hash in the records -> the rule, as it was written, and when it was first asked."""
+    content: dict[str, dict[str, Any]] = read_document(FILE, FILE.name)[0]
+    return content
+
+
+def rules_as_text(written: Any) -> list[dict[str, Any]]:
+    """Rules of any time in the fields of today, so that they can be compared."""
+    return [_text(_read(rule)) for rule in (written if isinstance(written, list) else [written])]
+
+
+def _read(written: Mapping[str, Any]) -> Rule:
+    """{reaches: FPT, level: 99.9, table: ...}: what is no field of a rule is its kind."""
+    (kind,) = (key for key in written if key not in Rule.model_fields)
+    rows = written[kind]
+    rest = {key: value for key, value in written.items() if key != kind}
+    return Rule.model_validate(
+        {"kind": RENAMED.get(kind, kind), "rows": [rows] if isinstance(rows, str) else rows, **rest}
+    )
+
+
+def _text(rule: Rule) -> dict[str, Any]:
+    """What a rule asks. One without a quantifier was written as one of all tasks before it was read in general."""
+    return rule.model_dump(exclude=SAID) | {"of": rule.of or "all"}

@@ -1,0 +1,194 @@
+"""Two arms beside each other over several studies: the lead of one at a shared rate and tuned, and the rates to try."""
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from fpt.claims.sensitivity import usable
+from fpt.errors import SpecError
+from fpt.results.baselines import LINEAR, floor, known_scores
+from fpt.results.cells import TUNED, Cell, compared
+from fpt.results.contrasts import MINUS, Contrast, Level, arms_of, contrast, interval_of, level
+from fpt.results.runs import rate_text
+from fpt.results.stats import POINT, mean_interval
+from fpt.show import plot
+from fpt.show.html import Picture, Table
+from fpt.sweeps.ledger import PUBLISHED, RESULT, workspace
+
+NONE = "\N{EN DASH}"
+NOT_RUN = "not run yet"
+AHEAD, BEHIND, OPEN = "+", "-", "0"
+WITHIN = 5  # points below its tuned accuracy that leave a rate usable
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where arms are compared: a study, one of its tasks, and what its tables add to the name of an arm."""
+
+    study: str
+    task: str
+    more: str = ""  # as "layers 4"
+
+    def arm(self, letters: str) -> str:
+        """The name of an arm in the study's tables."""
+        return f"{letters} ({self.more})" if self.more else letters
+
+    def cells(self, *arms: str) -> dict[str, Cell]:
+        """Those of the arms that are published, by their letters."""
+        found = arms_of(self.study)
+        named = {letters: (self.task, self.arm(letters)) for letters in arms}
+        return {letters: found[key] for letters, key in named.items() if key in found}
+
+    def contrast(self, first: str, second: str, **how: Any) -> Contrast:
+        """`fpt.results.contrast` of two arms here, with its arguments and errors."""
+        return contrast(self.study, self.arm(first), self.arm(second), task=self.task, **how)
+
+    def level(self, arm: str, **how: Any) -> Level:
+        """`fpt.results.level` of an arm here, with its arguments and errors."""
+        return level(self.study, self.arm(arm), task=self.task, **how)
+
+
+PAIRS = {  # the longest published training of both arms on each task and model
+    "MNIST, MiniLM, 1,600": Place("plane-minilm", "mnist"),
+    "CIFAR-10, MiniLM, 800": Place("minilm-cifar10", "cifar10"),
+    "MNIST, tiny-lm, 3,000": Place("plane-mnist", "mnist"),
+    "digits by pixel, tiny-lm, 1,500": Place("laptop-rothermel2021", "digits-lra"),
+    "MNIST, SmolLM2, 400": Place("smollm2", "mnist", "layers 4"),
+    "ListOps, tiny-lm, 1,500": Place("laptop-rothermel2021", "listops-short"),
+    "digits, tiny-lm, 6,000": Place("plane-digits", "digits"),
+}
+
+
+def leads_table(places: Mapping[str, Place], arms: Mapping[str, str], rate: float, caption: str) -> Table:
+    """A row a place: the levels of two arms and the lead, both at one rate and each at its own; and what to beat.
+
+    `arms`: the two arms and what the table calls them. Percent and points of test accuracy after the last step. An arm
+    that is not published leaves its level empty. To beat: a linear classifier where there is one, else the best guess
+    that reads only a part of the input.
+    """
+    words = " / ".join(arms.values())
+    rows = []
+    for name, place in places.items():
+        row = {"task, model, steps": name}
+        for at, head in ((rate, f"at {rate_text(rate)}"), (TUNED, "tuned")):
+            row |= {f"{words} {head}, %": _levels(place, arms, at), f"leads {head}, points": _lead(place, arms, at)}
+        rows.append(row | {"to beat, %": _to_beat(place.task)})
+    return Table(pd.DataFrame(rows), caption)
+
+
+def _to_beat(task: str) -> str:
+    known = known_scores(task)
+    return f"{100 * (known[LINEAR].share if LINEAR in known else floor(task)):.1f}"
+
+
+def _levels(place: Place, arms: Iterable[str], at: str | float) -> str:
+    found = place.cells(*arms)
+    shown = [f"{100 * found[arm].values(at).mean():.1f}" if arm in found else NONE for arm in arms]
+    return " / ".join(shown)
+
+
+def _lead(place: Place, arms: Mapping[str, str], at: str | float) -> str:
+    """Who leads and by how much, in the direction of the one that leads; an open lead has the sign of the first."""
+    first, second = arms
+    if len(place.cells(first, second)) < len(arms):
+        return NOT_RUN
+    found = place.contrast(first, second, at=at)
+    if found.open:
+        return f"open, {found.cell}"
+    leader, lead = (first, found) if found.mean > 0 else (second, -found)
+    return f"{arms[leader]} by {lead.cell}"
+
+
+def rates_table(places: Mapping[str, Place], arms: Mapping[str, float], caption: str) -> Table:
+    """A row a place: for each arm its best rate, how many decades of rates are usable, and what the rate to try first
+    (`arms`: arm -> rate) gives up against the tuned rate, in points of the means."""
+    rows = []
+    for name, place in places.items():
+        row = {"task, model, steps": name}
+        for arm, cell in place.cells(*arms).items():
+            tuned, tried = place.level(arm), place.level(arm, at=arms[arm])
+            row |= {
+                f"{arm} best at": rate_text(tuned.rate) if tuned.rate else NONE,
+                f"{arm} usable, decades": _decades(cell),
+                f"{arm} at {rate_text(arms[arm])}, points": _signed(tried.mean - tuned.mean),
+            }
+        rows.append(row)
+    return Table(pd.DataFrame(rows).fillna(NONE), caption)
+
+
+def _decades(cell: Cell) -> str:
+    """The width of the usable range; "or more" where it meets an end of the grid."""
+    by_seed, at_end = usable(cell, WITHIN * POINT)
+    return f"{mean_interval(by_seed)[0]:.1f}{' or more' if at_end else ''}"
+
+
+def _signed(points: float) -> str:
+    return f"{points:+.1f}".replace("-", MINUS)
+
+
+def signs(study: str, first: str, second: str, *, task: str = "") -> dict[float, str]:
+    """By rate that both arms have, a sign a budget in ascending order: + where the 95% interval of the first minus the
+    second lies above 0, - where below, 0 where it holds 0. SpecError for an arm that is not there."""
+    cells = {name: cell for (where, name), cell in arms_of(study).items() if task in ("", where)}
+    if missing := {first, second} - set(cells):
+        raise SpecError(f"the study {study} has no published arm {sorted(missing)[0]}, but {', '.join(cells)}")
+    one, two = cells[first], cells[second]
+    budgets = [budget for budget in one.budgets if budget in two.budgets]
+    shared = [rate for rate in one.rates if rate in two.rates]
+    return {rate: "".join(_sign(one, two, rate, budget) for budget in budgets) for rate in shared}
+
+
+def _sign(first: Cell, second: Cell, rate: float, budget: int) -> str:
+    low, high = interval_of(compared([(first, rate, budget)], [(second, rate, budget)]))
+    if low > 0:
+        return AHEAD
+    return BEHIND if high < 0 else OPEN
+
+
+def by_compute(study: str, arms: Mapping[str, float], caption: str, *, task: str = "") -> Picture:
+    """Tuned test accuracy over compute, a line an arm with 95% intervals. `arms`: arm -> the FLOP of one of its steps
+    as a share of those of the arm that all are measured in."""
+    return Picture(_by_compute(study, dict(arms), task), caption)
+
+
+@plot.drawn
+def _by_compute(study: str, arms: Mapping[str, float], task: str) -> plot.Plot:
+    cells = {name: cell for (where, name), cell in arms_of(study).items() if name in arms and task in ("", where)}
+    figure, (axes,) = plot.panels_of(1)
+    rows = []
+    for name, share in arms.items():
+        for budget in cells[name].budgets:
+            found = level(study, name, task=cells[name].task, budget=budget)
+            rows.append([name, budget, budget * share, found.mean, found.low, found.high])
+    shown = pd.DataFrame(rows, columns=["arm", "budget", "compute", "accuracy", "low", "high"])
+    for name in arms:
+        line = shown[shown["arm"] == name]
+        around = [line["accuracy"] - line["low"], line["high"] - line["accuracy"]]
+        look: dict[str, Any] = {"color": plot.colour_of(name), "marker": plot.marker_of(name)}
+        axes.errorbar(line["compute"], line["accuracy"], yerr=around, label=plot.long_name(name), **look)
+    ticks = cells[next(iter(arms))].budgets
+    axes.set_xscale("log", subs=[])
+    axes.set_xticks(ticks, [f"{budget:,}" for budget in ticks])
+    axes.set(xlabel="compute, in steps of full training", ylabel="test accuracy (%), tuned")
+    plot.shared_legend(figure, [axes])
+    words = [
+        f"{plot.long_name(name)} {accuracy:.1f}% after {compute:,.0f}"
+        for name, compute, accuracy in zip(shown["arm"], shown["compute"], shown["accuracy"], strict=True)
+    ]
+    return figure.describe(
+        f"Tuned test accuracy over compute, in steps of full training: {'; '.join(words)}.",
+        shown,
+        plot.runs_of(cells.values()),
+    )
+
+
+def newest(root: Path | None = None) -> str:
+    """The day of the newest published result, as 26 November 2026; empty where nothing is published."""
+    records = (workspace(root) / "runs").glob(f"*/{PUBLISHED}/*/{RESULT}")
+    days = [date.fromisoformat(json.loads(each.read_bytes())["finished_utc"][:10]) for each in records]
+    return f"{max(days):%-d %B %Y}" if days else ""

@@ -1,0 +1,331 @@
+"""Tables of the reference pages: tasks, models, studies, misprints, and the results to download."""
+
+import json
+from collections.abc import Sequence
+from importlib.resources import files
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from fpt.papers import claims, paper_of
+from fpt.results import find_study, known_scores, load_runs, studies, sweeps_table
+from fpt.show.html import Folded, Page, Table
+from fpt.show.provenance import record_table
+from fpt.sweeps import load_study
+from fpt.sweeps.ledger import PUBLISHED, workspace
+from fpt.sweeps.spec import SweepSpec
+
+STAND_INS = ("laptop-rothermel2021", "laptop-lu2021")  # whose options the cards of tasks show
+WHITE = {"mnist": (60_000, 10_000, (28, 28)), "cifar10": (50_000, 10_000, (32, 32, 3))}  # train, test, image
+MILLION = 1e6
+ABOUT = {  # study -> what it is, in the order in which a reader may want them
+    "smoke": "a few steps of everything, to see that it works",
+    "laptop": "four arms on digits: what make report trains",
+    "plane-digits": "the map of rate and budget on digits",
+    "plane-minilm": "the same for the first two layers of a public model, on MNIST",
+    "fresh-minilm": "its difference at the rate of Lu et al., with new seeds",
+    "long-minilm": "four arms of the same, for twice as many steps",
+    "minilm-cifar10": "its first two layers on colour images",
+    "plane-mnist": "the map for tiny-lm on MNIST",
+    "long-mnist": "four arms of tiny-lm on MNIST, for twice as many steps",
+    "smollm2": "a modern language model: its first layers on MNIST",
+    "recipe": "frozen and trained in full with warm-up, cosine and weight decay",
+    "lora-text": "LoRA's best rate at three widths, on text",
+    "lora-digits": "LoRA beside freezing and training in full, on digits",
+    "lora-minilm": "LoRA's best rate beside that of full training, on MNIST",
+    "alpha": "LoRA's scale",
+    "heads": "a rate of its own for input and output layers",
+    "scales": "the scale of frozen matrices",
+    "controls": "less than the backbone, other pretrainings, shuffled tokens, warm-up, no clipping, fewer data",
+    "laptop-rothermel2021": "every table of Rothermel et al. at the size of a laptop",
+    "laptop-lu2021": "what the claims of Lu et al. need, at the size of a laptop",
+    "depth-minilm": "the first layers of a public model and all of them, on digits",
+    "minilm": "a public model, whole, with and without warm-up",
+    "precision": "bfloat16 beside float32",
+    "rothermel2021": "Rothermel et al. at the paper's size, on GPUs",
+    "lu2021": "Lu et al. at the paper's size, on GPUs",
+}
+
+
+# --- tasks
+
+
+def task_card(name: str) -> Table:
+    """What a task consists of, from the data that sweeps train on, with its baselines.
+
+    MNIST and CIFAR-10 need a download: their cards come from as many white images, with the checksum that the published
+    sweeps recorded.
+    """
+    from fpt import tasks
+
+    options = _options_of(name)
+    if name not in WHITE:
+        return _card(tasks.load(name, **options), options)
+    train, test, shape = WHITE[name]
+    with TemporaryDirectory() as folder:
+        arrays = {}
+        for part, count in (("train", train), ("test", test)):
+            arrays[f"x_{part}"] = np.full((count, *shape), 255, np.uint8)
+            arrays[f"y_{part}"] = np.arange(count) % 10
+        np.savez_compressed(Path(folder, f"{name}.npz"), **arrays)
+        return _card(tasks.load(name, folder), options, checksum=_recorded_checksum(name))
+
+
+def _options_of(task: str) -> dict[str, Any]:
+    for study in STAND_INS:
+        for spec in load_study(find_study(study)).sweeps:
+            if spec.task == task:
+                return spec.task_options
+    return {}
+
+
+def _recorded_checksum(task: str) -> str:
+    for study in studies():
+        table = sweeps_table(find_study(study), PUBLISHED)
+        if "data_checksum" not in table:  # nothing was run
+            continue
+        known = table.loc[(table["task"] == task) & (table["status"] == "done"), "data_checksum"]
+        if len(known):
+            return str(known.iloc[0])
+    return "not recorded yet"
+
+
+def _card(task: Any, options: dict[str, Any], **changes: str) -> Table:
+    rows = {key: f"{value:,}" if isinstance(value, int) else value for key, value in (task.card | changes).items()}
+    rows["train"] = rows["train"] or "a stream, drawn anew at every step"
+    rows["options"] = ", ".join(f"{key} {value}" for key, value in options.items())
+    rows["checksum"] = f"{rows['checksum'][:16]}..."
+    scores = known_scores(task.name, task.variant)
+    rows["baselines"] = ", ".join(f"{name} {100 * score.share:.1f}%" for name, score in scores.items())
+    title = rows.pop("task")
+    filled = [(key, value) for key, value in rows.items() if value]
+    return Table(pd.DataFrame(filled, columns=["property", title]))
+
+
+# --- models
+
+
+def arms_table() -> Table:
+    """Every arm: how its weights start, and which groups of parameters train."""
+    from fpt.models import ARMS
+
+    rows = [
+        {"arm": name, "letters": arm.letters, "weights start": arm.init, "groups that train": ", ".join(arm.groups)}
+        for name, arm in ARMS.items()
+    ]
+    return Table(pd.DataFrame(rows))
+
+
+def parameters(backbone: str, trainable: str) -> pd.DataFrame:
+    """Parameters of a backbone on digits by group: trainable, frozen, unused; counted on a model without values."""
+    import torch
+
+    from fpt import models, tasks
+
+    task = tasks.load("digits")
+    with torch.device("meta"):
+        return models.build(task, backbone=backbone, init="random", trainable=trainable).report()
+
+
+def parameters_table(backbone: str, caption: str) -> Table:
+    """The groups of a frozen backbone on digits, and what trains when it is unfrozen."""
+    rows = parameters(backbone, "fpt")
+    rows["trainable when unfrozen"] = parameters(backbone, "all")["trainable"]
+    rows.loc["all"] = rows.sum()
+    return Table(rows.map(lambda count: f"{count:,}").reset_index(names="group"), caption)
+
+
+def backbones_table() -> Table:
+    """Every backbone and where its weights come from."""
+    from fpt.models import BACKBONES
+
+    here = {True: "in the package", False: "still to be trained"}
+    rows = []
+    for name, entry in BACKBONES.items():
+        own = here[entry.sha256 is not None] if entry.pretrained else "random alone"
+        rows.append({"backbone": name, "what it is": entry.title, "weights": entry.hub or own})
+    return Table(pd.DataFrame(rows))
+
+
+def sizes_table(caption: str) -> Table:
+    """Parameters of the backbones on digits, in millions: in use, trained by frozen arms, and by group."""
+    from fpt.models import BACKBONES
+
+    rows = []
+    for name in BACKBONES:
+        if name.startswith("tiny-lm-"):  # further checkpoints of tiny-lm
+            continue
+        counts = parameters(name, "fpt")
+        used = counts["trainable"] + counts["frozen"]
+        sizes = {"in use": used.sum(), "trains frozen": counts["trainable"].sum()}
+        for group in ("attention", "feed_forward", "recurrent", "layer_norm", "positions"):
+            sizes[group.replace("_", " ")] = used.get(group, 0)
+        sizes["unused"] = counts["unused"].sum()
+        rows.append({"backbone": name} | {key: f"{size / MILLION:,.2f}" for key, size in sizes.items()})
+    return Table(pd.DataFrame(rows), caption)
+
+
+def model_cards() -> Page:
+    """What the model cards of our own checkpoints have in common, and what differs."""
+    from fpt.models import BACKBONES
+
+    cards = {}
+    for name, entry in BACKBONES.items():
+        folder = (entry.package or "").partition("fpt:")[2]
+        if folder and (card := files("fpt").joinpath(folder, "model_card.json")).is_file():
+            cards[name] = {"markov_order": None, **json.loads(card.read_text(encoding="utf-8"))}
+    table = pd.DataFrame(cards, dtype=object)
+    words = pd.DataFrame({name: [_in_words(*each) for each in table[name].items()] for name in table}, table.index)
+    words.index = words.index.str.replace("_", " ")
+    same = words.nunique(axis=1) == 1
+    common = words.loc[same].iloc[:, 0].rename("value").rename_axis("property").reset_index()
+    parts = [Table(common, "What all checkpoints share. Bits per character: on held-out text, from the named byte on.")]
+    if not same.all():
+        parts.append(Table(words[~same].T.reset_index(names="checkpoint"), "What differs between the checkpoints."))
+    return Page(parts)
+
+
+def _in_words(name: str, value: Any) -> str:
+    if name.endswith("sha256"):
+        return f"{value[:12]}..."
+    if value is None:
+        return "the novels themselves"
+    return f"{value:,}" if isinstance(value, int) else str(value)
+
+
+def architectures_table() -> Folded:
+    """What became of every causal and masked language model of the library in `notebooks/architectures`."""
+    order = ["works", "failed", "refused", "not built", "no answer"]
+    content = json.loads((workspace() / "runs/architectures/table.json").read_text(encoding="utf-8"))
+    tried = pd.DataFrame(content["architectures"])[["architecture", "kind", "state", "groups", "dropout", "why"]]
+    tried = tried.replace({"groups": "_", "dropout": "_"}, " ", regex=True)
+    tried = tried.rename(columns={"dropout": "drops out in", "why": "why not"})
+    tried = tried.sort_values("state", key=lambda states: states.map(order.index), kind="stable")
+    counts = ", ".join(f"{count} {state}" for state, count in tried["state"].value_counts().items())
+    caption = f"Architectures of transformers {content['transformers']} and torch {content['torch']}: {counts}."
+    return Folded(caption, Table(tried, caption))
+
+
+# --- studies
+
+
+def studies_table(caption: str) -> Table:
+    """Every study of this workspace: what it is, what it needs, and what its published sweeps took."""
+    names = sorted(studies(), key=lambda name: list(ABOUT).index(name) if name in ABOUT else len(ABOUT))
+    rows = []
+    for name in names:
+        specs = load_study(find_study(name)).sweeps
+        rows.append(
+            {
+                "study": name,
+                "what it is": ABOUT.get(name, "yours"),
+                "sweeps": len(specs),
+                "needs": _needs(specs),
+                "time": time_of(name) or f"see fpt plan {name}",
+            }
+        )
+    return Table(pd.DataFrame(rows), caption)
+
+
+def time_of(study: str) -> str:
+    """What the published sweeps of a study took on one core; empty where none is published."""
+    table = sweeps_table(find_study(study), PUBLISHED)
+    done = table[table["status"] == "done"]
+    if done.empty:
+        return ""
+    minutes = (done["wall_seconds"] * done["threads"]).sum() / 60
+    part = "" if len(done) == len(table) else f" ({len(done)} of {len(table)} sweeps)"
+    return (f"{minutes:.0f} minutes" if minutes < 100 else f"{minutes / 60:.1f} hours") + part
+
+
+def _needs(specs: Sequence[SweepSpec]) -> str:
+    """Data and weights that are not in the package."""
+    from fpt.models import BACKBONES
+    from fpt.tasks import TASKS, entry
+
+    found = []
+    for task in dict.fromkeys(spec.task for spec in specs):
+        if task not in TASKS:
+            found.append(task)
+        elif entry(task).files:
+            found.append(entry(task).title)
+    for name in sorted({spec.backbone for spec in specs if spec.init != "random"}):
+        if name not in BACKBONES or BACKBONES[name].hub:
+            found.append(f"weights of {name}")
+    return ", ".join(found) or "nothing"
+
+
+def records() -> Page:
+    """The record of every sweep, a folded table a study; the names of published sweeps lead to their notebooks."""
+    parts = []
+    for name in studies():
+        folder = find_study(name)
+        table = sweeps_table(folder, PUBLISHED)
+        done = int((table["status"] == "done").sum())
+        if not done:
+            continue
+        shown = record_table(folder)
+        paths = [folder / PUBLISHED / spec.folder_name / "notebook.ipynb" for spec in load_study(folder).sweeps]
+        shown.links = [_beside_the_pages(path) if path.is_file() else "" for path in paths]
+        parts.append(Folded(f"{name}: {done} of {len(table)} sweeps", shown))
+    return Page(parts)
+
+
+def _beside_the_pages(path: Path) -> str:
+    return f"../{path.relative_to(workspace()).as_posix()}"
+
+
+def downloads(folder: Path | str) -> str:
+    """Write the runs and curves of every published study into a folder; lines of Markdown that link them."""
+    folder = Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    lines = []
+    for name in studies():
+        runs = load_runs(find_study(name), PUBLISHED)
+        if runs.empty:
+            continue
+        curves = load_runs(find_study(name), PUBLISHED, table="curves")
+        runs.to_csv(folder / f"{name}-runs.csv", index=False)
+        runs.to_parquet(folder / f"{name}-runs.parquet", index=False)
+        curves.to_parquet(folder / f"{name}-curves.parquet", index=False)
+        links = [
+            f"{{download}}`{table} ({kind}) <{folder.as_posix()}/{name}-{table}.{kind}>`"
+            for table, kind in (("runs", "csv"), ("runs", "parquet"), ("curves", "parquet"))
+        ]
+        lines.append(f"- `{name}` ({len(runs):,} runs, {len(curves):,} evaluations): {', '.join(links)}")
+    return "\n".join(lines)
+
+
+# --- what no run decides
+
+
+def slips_table(paper: str, kind: str, caption: str) -> Table:
+    """Claims of a paper that no run decides, a row each. `kind`: "oddity", "counted" or "read"."""
+    from fpt.claims.verdicts import verdicts
+
+    rows, links = [], []
+    for name, claim in paper_of(paper).claims.items():
+        if claim.rule or kind != _kind_of(name, bool(claim.documentary)):
+            continue
+        found = verdicts(claim, [])[0]
+        rows.append(
+            {
+                "id": name,
+                "as we read it": claims()[name].says,
+                "where": claim.where,
+                "quotation": claim.quote and f"“{claim.quote}”",
+                "verdict": found.word if kind == "counted" else "",
+                "what shows it": f"read: {found.note}" if claim.documentary else found.note,
+            }
+        )
+        links.append(f"claims.html#{name.lower()}")
+    return Table(pd.DataFrame(rows), caption, links=links)
+
+
+def _kind_of(name: str, documentary: bool) -> str:
+    if name.startswith("O-"):
+        return "oddity"
+    return "read" if documentary else "counted"
