@@ -192,10 +192,8 @@ def toy(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Path]:
 def test_a_paper_in_one_file_is_shown_and_decided(toy: Path) -> None:
     assert {spec.arm for spec in load_study(toy).sweeps} == {"frozen-pretrained", "unfrozen-pretrained"}
     cells = fpt.results.StudyCells(synthetic.finish(toy))
-    found = fpt.show.verdicts_on(["T-01", "T-02"], [cells])
-    assert [(each.claim, each.word) for each in found] == [("T-01", "contradicted"), ("T-02", "supported")]
-    html = fpt.show.exhibit("toy-table", cells)._repr_html_()
-    assert all(words in html for words in ("91.2", "T-01", "contradicted", "Digits (paper)"))
+    shown = fpt.show.beside_paper(fpt.papers.table("toy-table"), cells)._repr_html_()
+    assert all(words in shown for words in ("91.2", "Digits (paper)"))
 
 
 def test_the_claims_of_a_new_paper_are_judged_and_belong_to_its_findings(toy: Path) -> None:
@@ -217,9 +215,8 @@ def test_the_rows_of_a_paper_are_run(toy: Path) -> None:
         fpt.sweeps.run_sweep(spec, toy / spec.folder_name)
     cells = fpt.results.StudyCells(toy).by_task(papers.table("toy-table"))["digits"]
     assert {row: len(cell.values("tuned")) for row, cell in cells.items()} == dict.fromkeys(("frozen", "full"), 5)
-    (verdict,) = fpt.show.verdicts_on(["T-02"], [fpt.results.StudyCells(toy)])
-    assert (verdict.setting, verdict.scale, len(verdict.parts[0].test.differences)) == (
-        "tiny-lm, digits, 2 steps",
-        "paper",
-        5,
-    )
+    rows = Judge([fpt.results.StudyCells(toy)], alone=True).table()
+    judged = rows[(rows["claim"] == "T-02") & (rows["pair"] != "")]
+    assert judged[["seeds", "steps", "scale", "task"]].drop_duplicates().to_numpy().tolist() == [
+        [5, 2, "paper", "digits"]
+    ]

@@ -1,8 +1,9 @@
-"""What the whole grid of rates shows: how wide an arm's usable range is, and how far apart the best rates of two arms
-are."""
+"""What the whole grid of rates shows: how wide an arm's usable range is, how far apart the best rates of two arms are,
+and what fewer rates or seeds would have concluded."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -10,12 +11,16 @@ import pandas as pd
 
 from fpt.claims.by_rate import pairs_of_rates, refuted
 from fpt.results.baselines import chance
-from fpt.results.cells import Cell
+from fpt.results.cells import Cell, shared_rates
 from fpt.results.runs import SweepTables, same_rate
-from fpt.results.stats import SIGNIFICANCE
+from fpt.results.stats import MINIMUM_PAIRS, SIGNIFICANCE, paired
+from fpt.seeds import stream
 from fpt.sweeps import selection
 
 BETWEEN_RATES = 2001  # points at which a curve over the rates is read
+MOST_SUBSETS = 100  # of one size; where there are more, so many are drawn
+# of the columns of `conclusions`, how those of single choices become one of all
+HOW = {"subsets": "sum", "same": "mean", "otherwise": "mean", "first": "mean", "second": "mean"}
 Arm = np.ndarray[Any, Any]  # validation and test accuracy of an arm: 2 x seeds x rates
 
 
@@ -72,3 +77,53 @@ def ratio(over: Cell, under: Cell, budget: int | None = None) -> tuple[float, fl
     if np.isnan(ratios).any():  # beyond the same end of both grids lie rates of any ratio
         return one / two, 0.0, math.inf
     return one / two, float(ratios.min()), float(ratios.max())
+
+
+def conclusions(first: Cell, second: Cell) -> pd.DataFrame:
+    """What fewer rates, or fewer seeds, would have concluded on the tuned first minus the second at the last budget.
+
+    One row per number of rates (`of` "rates": at equal distances in the grid that both have) or of seeds (any of
+    them, at least 3): the share of these `subsets` concluding the `same` as all rates and seeds, the share that decides
+    `otherwise` (the opposite, or anything where all leave it open), and those that decide for the `first` arm and for
+    the `second`. A conclusion is the sign of the mean, or none where its 95% t-interval (over seeds, and over the
+    images of a fixed test set) includes 0; `whole` is that of all.
+    """
+    if first.tables is None or second.tables is None:
+        return pd.DataFrame(columns=["of", "kept", "whole", *HOW])
+    shared = shared_rates(first, second)
+    seeds = first.tables.validation().index.intersection(second.tables.validation().index)
+    arms = [accuracies(first, first.tables, shared, seeds), accuracies(second, second.tables, shared, seeds)]
+    rates, rows = range(len(shared)), range(len(seeds))
+    noise = first.test_noise() + second.test_noise()
+    whole = says(arms, rates, rows, noise)
+    parts = [("rates", len(some), says(arms, some, rows, noise)) for some in evenly(len(shared))]
+    parts += [("seeds", len(some), says(arms, rates, some, noise)) for some in choices(len(seeds))]
+    said = pd.DataFrame(parts, columns=["of", "kept", "sign"])
+    same, ahead, behind = (said["sign"] == sign for sign in (whole, 1, -1))
+    said = said.assign(subsets=1, same=same, otherwise=(ahead | behind) & ~same, first=ahead, second=behind)
+    return said.groupby(["of", "kept"], as_index=False).agg(HOW).assign(whole=whole)
+
+
+def evenly(count: int) -> Iterator[Sequence[int]]:
+    """Places at equal distances among so many: all such choices."""
+    yield from (range(place, place + 1) for place in range(count))
+    for step in range(1, count):
+        yield from (range(start, end + 1, step) for start in range(count) for end in range(start + step, count, step))
+
+
+def choices(count: int) -> Iterator[Sequence[int]]:
+    """All choices among so many seeds, of 3 and more; where there are more than 100 of one size, so many are drawn."""
+    for size in range(MINIMUM_PAIRS, count + 1):
+        if math.comb(count, size) <= MOST_SUBSETS:
+            yield from combinations(range(count), size)
+        else:
+            rng = np.random.default_rng(stream(0, "subsets", count, size))
+            yield from (tuple(sorted(rng.choice(count, size, replace=False))) for _ in range(MOST_SUBSETS))
+
+
+def says(arms: Sequence[Arm], rates: Sequence[int], seeds: Sequence[int], noise: float = 0.0) -> int:
+    """The sign of the first arm minus the second, both tuned, at some places of rates and seeds; 0 where it is open.
+    `noise` is the variance of a test set that is the same for all seeds."""
+    first, second = (tuned(arm[:, list(seeds)][:, :, list(rates)]) for arm in arms)
+    test = paired(first, second, noise=noise)
+    return int(np.sign(test.mean)) if test.p < SIGNIFICANCE else 0

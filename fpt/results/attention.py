@@ -5,7 +5,10 @@ from collections.abc import Iterable
 import numpy as np
 import pandas as pd
 
+from fpt.errors import SpecError, unknown
 from fpt.results.cells import TUNED, Cell
+from fpt.results.contrasts import Level, cell_of
+from fpt.results.stats import mean_interval
 
 Scores = dict[str, "pd.Series[float]"]
 
@@ -57,3 +60,20 @@ def attention_maps(cells: Iterable[Cell]) -> dict[str, pd.DataFrame]:
     """Row -> `aligned` maps after training, each seed at its own rate, of the rows that were measured."""
     found = {cell.label: maps_of(cell) for cell in cells}
     return {label: aligned(maps) for label, maps in found.items() if len(maps)}
+
+
+def attended(study: str, arm: str, *, task: str, score: str = "mass", trained: bool = True) -> Level:
+    """Where the first layer of an arm looks, in percent of its attention, with a 95% interval over seeds.
+
+    `score`: one of `scores`: "mass", "chance" or "lead". `trained`: after training, else before it. Raises SpecError
+    for a study, task, arm or score that is not there, and for an arm whose attention was not measured.
+    """
+    cell = cell_of(study, arm, task)
+    maps = maps_of(cell, trained=trained)
+    if maps.empty:
+        raise SpecError(f"{study}, {task}, {arm}: its attention was not measured")
+    found = scores(maps)
+    if score not in found:
+        raise unknown("score of attention", score, found)
+    mean, low, high = (100 * each for each in mean_interval(found[score]))
+    return Level(mean, low, high, len(found[score]), cell.best_rate)

@@ -83,7 +83,8 @@ class Cell:
 
     @property
     def label(self) -> str:
-        return self.paper.label(self.row)
+        """The row as its paper prints it; an arm of a study, which no paper prints, by its name."""
+        return self.paper.label(self.row) if self.table.paper else self.row
 
     @property
     def printed(self) -> dict[str, Printed]:

@@ -19,6 +19,10 @@ from fpt.sweeps.selection import best_rate
 from fpt.sweeps.study import load_study
 
 ACCURACY = Table(title="Test accuracy", rows={})
+MEASURED = {
+    "accuracy": ACCURACY,
+    "gap": Table(title="Training minus test accuracy", rows={}, kind="gap"),
+}
 MINUS = "\N{MINUS SIGN}"
 COMMON = "common"  # the rate with the best mean over all seeds, the same for each of them
 
@@ -77,10 +81,11 @@ class Level:
 
     @property
     def cell(self) -> str:
-        return f"{self.mean:.1f} ({self.low:.1f} to {self.high:.1f})"
+        return f"{_number(self.mean, False)} ({_number(self.low, False)} to {_number(self.high, False)})"
 
     def __str__(self) -> str:
-        return f"{self.mean:.1f}% ({self.low:.1f} to {self.high:.1f})"
+        mean, interval = self.cell.split(" ", 1)
+        return f"{mean}% {interval}"
 
 
 def contrast(
@@ -92,6 +97,7 @@ def contrast(
     at: str | float = TUNED,
     budget: int | None = None,
     minus: tuple[str, str] | None = None,
+    of: str = "accuracy",
     root: Path | None = None,
 ) -> Contrast:
     """The arm `first` minus the arm `second` in the published results of a study.
@@ -99,11 +105,11 @@ def contrast(
     Arms are named as the study's tables name them: "FP", "FR (layers 1)". `task` is needed where the study has
     several. `at`: "tuned" (each seed at the rate that is best on the other seeds) or a learning rate for both arms.
     `budget`: gradient steps, one of those that are reported; the last one, if None. `minus`: two more arms, whose
-    difference is taken off.
+    difference is taken off. `of`: "accuracy" on test data, or "gap", training minus test accuracy.
 
     Raises SpecError for a study, task, arm, rate or budget that is not there, or with fewer than three pairs of seeds.
     """
-    arms = {name: cell_of(study, name, task, root) for name in (first, second, *(minus or ()))}
+    arms = {name: cell_of(study, name, task, root, of) for name in (first, second, *(minus or ()))}
     found = _contrast(arms, first, second, at, budget, minus)
     if at != TUNED:
         return found
@@ -117,10 +123,12 @@ def level(
     task: str = "",
     at: str | float = TUNED,
     budget: int | None = None,
+    of: str = "accuracy",
     root: Path | None = None,
 ) -> Level:
-    """The test accuracy of one arm in the published results of a study; arguments and errors as those of `contrast`."""
-    cell = cell_of(study, arm, task, root)
+    """The test accuracy of one arm in the published results of a study, or its gap; arguments and errors as those of
+    `contrast`."""
+    cell = cell_of(study, arm, task, root, of)
     values, noise = cell.values(_rate(cell, at, budget), budget), cell.test_noise(_rate(cell, at, budget), budget)
     mean, low, high = (100 * each for each in mean_interval(values, noise))
     return Level(mean, low, high, len(values), cell.best_rate)
@@ -137,21 +145,26 @@ def baseline(task: str, name: str) -> float:
     return 100 * known[name].share
 
 
-def arms_of(study: str, root: Path | None = None) -> dict[tuple[str, str], Cell]:
-    """The published sweeps of a study as cells, by task and by the name that its tables give the arm."""
+def arms_of(study: str, root: Path | None = None, of: str = "accuracy") -> dict[tuple[str, str], Cell]:
+    """The published sweeps of a study as cells, by task and by the name that its tables give the arm.
+
+    `of`: what a cell's values are, "accuracy" on test data or "gap". Raises SpecError for anything else.
+    """
+    if of not in MEASURED:
+        raise unknown("quantity", of, MEASURED)
     loaded = load_study(find_study(study, root))
     names = labels(loaded.sweeps)
     return {
         (sweep.spec.task, names[folder]): Cell(
-            ACCURACY, names[folder], sweep.spec.task, spec=sweep.spec, tables=sweep, study=study
+            MEASURED[of], names[folder], sweep.spec.task, spec=sweep.spec, tables=sweep, study=study
         )
         for folder, sweep in load_sweeps(loaded, "published").items()
     }
 
 
-def cell_of(study: str, name: str, task: str = "", root: Path | None = None) -> Cell:
+def cell_of(study: str, name: str, task: str = "", root: Path | None = None, of: str = "accuracy") -> Cell:
     """One arm of a study's published results, by the name that its tables give it; errors as those of `contrast`."""
-    cells = arms_of(study, root)
+    cells = arms_of(study, root, of)
     tasks = sorted({each for each, _ in cells})
     if task and task not in tasks:
         raise unknown(f"task with results in the study {study}", task, tasks)

@@ -13,6 +13,9 @@ PUBLIC = {  # module -> names that notebooks, pages and users rely on
     "html": "Folded Page Picture Table",
     "figures": "budget_figure learning_rate_figure",
     "charts": "by_budget by_rate dots plane",
+    "pairs": "Pair best_of less_evidence",
+    "spread": "spread_of",
+    "strips": "attention_of",
     "findings": "cards findings_table forest word",
     "planes": "crossing_figure plane_figure",
     "tables": "summary verdict_table",
@@ -22,10 +25,8 @@ PUBLIC = {  # module -> names that notebooks, pages and users rely on
     "report_page": "report",
     "yours": "yours_beside_ours yours_table",
     "depth": "by_depth depth_figure depth_table",
-    "numbers": "facts",
     "printed": "across_studies beside beside_paper printed_table",
     "explore": "explorer setups",
-    "exhibits": "at_papers_rate claim_list claims_of exhibit finding judged plane_exhibit verdicts_on",
 }
 _MODULES = {name: module for module, names in PUBLIC.items() for name in names.split()}
 __all__ = list(_MODULES)

@@ -77,7 +77,7 @@ def _in_brackets(names: Iterable[str]) -> str:
 @plot.drawn
 def budget_figure(*setups: Mapping[str, Cell]) -> plot.Plot:
     """Test accuracy over the budget, each seed at the rate that the others choose there: a panel per mapping of rows to
-    cells, e.g. `text.arms(study, task)`; means with 95% intervals.
+    cells, e.g. `study.by_task(table)[task]`; means with 95% intervals.
 
     The rate is constant, so a run of fewer steps is the beginning of a longer one.
     """

@@ -12,8 +12,8 @@ import pandas as pd
 
 from fpt.claims.judge import FILE, read
 from fpt.errors import check_known
-from fpt.papers import claim, findings, paper_of, papers, printed_ranges
-from fpt.papers.schema import Claim, Finding
+from fpt.papers import claim, findings, paper_of, papers, printed_ranges, table
+from fpt.papers.schema import KINDS, Claim, Finding, Rule
 from fpt.results.contrasts import MINUS, interval_text
 from fpt.show import plot
 from fpt.show.html import Page, Picture, Table, explained
@@ -227,12 +227,13 @@ def _marked(said: Word) -> str:
 def _card(shown: Claim, said: Mapping[str, Word], rows: pd.DataFrame) -> str:
     """One claim: its verdict, the quotation and its place, how it is decided, and its contrasts."""
     own = rows[(rows["claim"] == shown.id) & (rows["pair"] != "")]
-    decided_by = "; ".join(rule.part for rule in shown.rule if rule.part)
+    parts = "; ".join(rule.part for rule in shown.rule if rule.part)
     entries = {
         "Quotation": f"<q>{html.escape(shown.quote)}</q>" if shown.quote else "",
         "Where": explained(shown.where),
         "Remark": explained(shown.note),
-        "As tested": explained(decided_by),
+        "Rule": explained(" ".join(map(rule_words, shown.rule))),
+        "As tested": explained(parts),
         "Contrasts": evidence_table(own)._repr_html_() if len(own) else "",
     }
     body = "".join(f"<dt>{head}</dt><dd>{entry}</dd>" for head, entry in entries.items() if entry)
@@ -245,6 +246,26 @@ def _card(shown: Claim, said: Mapping[str, Word], rows: pd.DataFrame) -> str:
         f'<span class="verdict">{_marked(counts)}</span></summary><dl>{body}</dl>'
         f'<p><a href="#{anchor}">Address of {shown.id}</a></p></details>'
     )
+
+
+def rule_words(rule: Rule) -> str:
+    """What decides a claim, as a sentence: of which rows, and at which learning rates."""
+    if rule.is_own or not rule.table:
+        return rule.words
+    read = table(rule.table)
+    first, *others = (f"“{paper_of(read.paper).label(row)}”" for row in rule.rows)
+    much = f"{rule.by:g}" if rule.by else ""
+    words = KINDS[rule.kind].format(
+        first=first,
+        others=" and ".join(others),
+        rows=", ".join([first, *others]),
+        more=f" by more than {much} points" if much else "",
+        times=f", {much} times as many" if much else "",
+        goal="the goal" if read.until == "threshold" else f"where “{read.until}” ends",
+        level=rule.level,
+    )
+    rate = "each at its own learning rate" if rule.at == "tuned" else "all at the rate that the paper prints"
+    return f"{words[0].upper()}{words[1:]}; {rate}."
 
 
 def evidence_table(rows: pd.DataFrame) -> Table:

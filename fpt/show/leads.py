@@ -56,8 +56,8 @@ class Place:
 PAIRS = {  # the longest published training of both arms on each task and model
     "MNIST, MiniLM, 1,600": Place("plane-minilm", "mnist"),
     "CIFAR-10, MiniLM, 800": Place("minilm-cifar10", "cifar10"),
-    "MNIST, tiny-lm, 3,000": Place("plane-mnist", "mnist"),
     "digits by pixel, tiny-lm, 1,500": Place("laptop-rothermel2021", "digits-lra"),
+    "MNIST, tiny-lm, 3,000": Place("plane-mnist", "mnist"),
     "MNIST, SmolLM2, 400": Place("smollm2", "mnist", "layers 4"),
     "ListOps, tiny-lm, 1,500": Place("laptop-rothermel2021", "listops-short"),
     "digits, tiny-lm, 6,000": Place("plane-digits", "digits"),

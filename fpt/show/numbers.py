@@ -1,7 +1,7 @@
 """Numbers and names as text: percent, points, intervals, values of a cell, titles of tasks."""
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
 from fpt.claims.reading import Part
 from fpt.models import backbone
@@ -12,7 +12,6 @@ from fpt.results.runs import rate_text
 from fpt.results.stats import Paired
 from fpt.tasks import TASKS
 
-NONE = "(no result)"
 SHOWN = ("chance", MAJORITY, COPYING, LINEAR, OPERATOR, LEVELS[1])  # of the baselines, in tables
 TITLES = {  # where there is little room
     "homology": "Homology", "digits": "Digits", "digits-lra": "Digits, by pixel", "listops-short": "ListOps, short",
@@ -82,6 +81,12 @@ def layers_in_words(cells: Iterable[Cell]) -> str:
     return f"Layers: {replaced}." if replaced else ""
 
 
+def papers_rates(cells: Iterable[Cell]) -> str:
+    """The rates that the paper prints for these cells."""
+    rates = {cell.papers_rate for cell in cells if cell.papers_rate is not None}
+    return " or ".join(rate_text(rate) for rate in sorted(rates, reverse=True)) or "none"
+
+
 def difference(part: Part) -> str:
     """The tested difference with its interval, in points."""
     test = part.test
@@ -94,15 +99,3 @@ def ratio_words(ratio: float, low: float, high: float) -> str:
     ratio, low, high = (float(f"{each:.1g}") for each in (ratio, low, high))
     bounds = {(1, 1): f"{low:g} to {high:g}", (1, 0): f"{low:g} or more", (0, 1): f"{high:g} or less"}
     return "-" if math.isnan(ratio) else f"{ratio:g} ({bounds.get((low > 0, math.isfinite(high)), 'no bound')})"
-
-
-def facts(cells: Mapping[str, Cell]) -> dict[str, str]:
-    """How the arms on one task are trained, as text: `steps`, `backbone`, `grid`, `seeds`; "(no result)" where there is
-    no sweep."""
-    spec = next((cell.spec for cell in cells.values() if cell.spec), None)
-    return {
-        "steps": f"{spec.steps:,}" if spec else NONE,
-        "backbone": spec.backbone if spec else NONE,
-        "grid": ", ".join(map(rate_text, spec.learning_rates)) if spec else NONE,
-        "seeds": str(len(spec.seeds)) if spec else NONE,
-    }

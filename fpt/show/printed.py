@@ -1,6 +1,7 @@
 """A paper's table beside ours: the cells of studies, and the numbers as they are printed."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import pairwise
 
 import pandas as pd
 
@@ -13,9 +14,9 @@ from fpt.results.cells import AT_PAPERS_RATE, NOT_AT_THIS_SCALE, NOT_RUN, THREE_
 from fpt.results.contrasts import MINUS
 from fpt.results.runs import find_study, study_names
 from fpt.results.stats import mean_interval, sem
-from fpt.show import text
 from fpt.show.html import Table
-from fpt.show.numbers import known_in_words, layers_in_words, percent, points, row_label, title
+from fpt.show.numbers import known_in_words, layers_in_words, papers_rates, percent, points, row_label, title
+from fpt.sweeps.spec import SweepSpec
 
 UNITS = {"accuracy": ", %", "gap": ", points", "steps": ", steps"}  # of what a table of this kind shows
 BOTH = (TUNED, AT_PAPERS_RATE)
@@ -186,15 +187,22 @@ def _caption(table: PaperTable, cells: Sequence[Cell], readings: Sequence[str]) 
     tried = [cell for cell in cells if not cell.problem]
     words = [f"{table.where or table.title}: {WHAT.get(table.kind, '')}."]
     if AT_PAPERS_RATE in readings and any(cell.papers_rate is not None for cell in tried):
-        words.append(f"Tuned / at the paper's rate ({text.papers_rates(tried)}); one number: equal, or not run at it.")
+        words.append(f"Tuned / at the paper's rate ({papers_rates(tried)}); one number: equal, or not run at it.")
     if THREE_SEEDS in readings:
         words.append("The first three seeds of a study choose their rate together and are reported.")
     specs = [cell.spec for cell in tried if cell.spec]
     if table.kind == "steps" and specs:
         goals = dict.fromkeys(f"{title(spec.task)} {100 * spec.threshold:g}%" for spec in specs if spec.threshold)
         whose = f"{paper_of(table.paper).label(table.until)} after its last step" if table.until in table.rows else ""
-        words.append(f"Goals: {whose or ', '.join(goals) or 'none'}. {text.resolution(specs)}")
+        words.append(f"Goals: {whose or ', '.join(goals) or 'none'}. {_resolution(specs)}")
     return " ".join(filter(None, [*words, layers_in_words(tried), MARKS]))
+
+
+def _resolution(specs: Iterable[SweepSpec]) -> str:
+    """How far apart the steps are at which accuracy is known."""
+    steps = [(spec.steps, pair) for spec in specs for pair in pairwise(spec.evaluation_steps())]
+    gaps = [later / step - 1 for last, (step, later) in steps if 10 * step >= last]
+    return f"Budgets are a factor of two apart; after a tenth, validations at most {max(gaps, default=0):.0%}."
 
 
 def beside(table_id: str, caption: str, *, studies: Sequence[str] = (), tasks: Sequence[str] = ()) -> Table:

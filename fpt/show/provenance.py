@@ -7,7 +7,6 @@ import pandas as pd
 
 from fpt.results.cells import StudyCells
 from fpt.results.runs import SweepTables, rate_text, same_rate, sweeps_table
-from fpt.show import text
 from fpt.show.html import Table
 from fpt.sweeps.labels import labels
 from fpt.sweeps.study import load_study
@@ -68,5 +67,5 @@ def record_table(study_folder: Path) -> Table:
     same = [column for column in shown.columns[1:] if shown[column].nunique() == 1]
     values = "; ".join(f"{column} {shown[column].dropna().iloc[0]}" for column in same)
     every = "every finished sweep" if shown[same].isna().any(axis=None) else "every sweep"
-    about = f"{text.whose(study_folder)} Hash: how the name of the folder ends; data: checksum."
+    about = "Hash: how the name of the folder ends; data: checksum."
     return Table(shown.drop(columns=same), f"{about} For {every}: {values}.")

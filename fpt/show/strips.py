@@ -8,9 +8,11 @@ import numpy as np
 import pandas as pd
 import seaborn as sns
 
-from fpt.results.attention import attention_maps
+from fpt.results.attention import attended, attention_maps
 from fpt.results.cells import AT_PAPERS_RATE, TUNED, Cell
+from fpt.results.contrasts import cell_of
 from fpt.show import plot
+from fpt.show.html import Picture
 from fpt.show.numbers import row_label, title
 
 READINGS = {TUNED: "tuned", AT_PAPERS_RATE: "at the paper's rate"}
@@ -72,3 +74,12 @@ def attention_figure(cells: Iterable[Cell], words: str) -> plot.Plot:
     figure.colorbar(panels[0].collections[0], ax=panels, **bar)
     shown = pd.concat(maps, names=["row"]).reset_index()
     return figure.describe(words, shown, plot.runs_of(cells))
+
+
+def attention_of(study: str, arms: Iterable[str], caption: str, *, task: str) -> Picture:
+    """Where the first layer of some arms of a study looks, a panel an arm; arguments and errors as those of
+    `fpt.results.attention.attended`."""
+    shown = {arm: attended(study, arm, task=task) for arm in arms}
+    words = "; ".join(f"{arm} {share}" for arm, share in shown.items())
+    alt = f"Attention of the first layer, with the part on the tokens that an answer needs: {words}."
+    return Picture(attention_figure([cell_of(study, arm, task) for arm in shown], alt), caption)

@@ -11,9 +11,8 @@ from fpt.results.attention import maps_of, scores
 from fpt.results.cells import AT_PAPERS_RATE, NOT_RUN, TUNED, Cell
 from fpt.results.runs import rate_text
 from fpt.results.stats import mean_interval, sampling_noise
-from fpt.show import text
 from fpt.show.html import Table
-from fpt.show.numbers import difference, percent, title
+from fpt.show.numbers import difference, papers_rates, percent, title
 from fpt.sweeps import selection
 
 
@@ -56,7 +55,7 @@ def attention_table(cells: Mapping[str, Cell], caption: str) -> Table:
         after, before = scores(maps_of(cell)), scores(maps_of(cell, trained=False))
         at_paper = maps_of(cell, AT_PAPERS_RATE)
         line = {"weights": cell.label, TUNED: _spread(after["mass"])}
-        line[f"at {text.papers_rates([cell])}"] = _spread(scores(at_paper)["mass"]) if len(at_paper) else NOT_RUN
+        line[f"at {papers_rates([cell])}"] = _spread(scores(at_paper)["mass"]) if len(at_paper) else NOT_RUN
         line |= {"untrained": _spread(before["mass"]), "even spread": percent(before["chance"].mean())}
         if after["lead"].notna().any():
             line |= {"least lead": _spread(after["lead"]), "least lead, untrained": _spread(before["lead"])}

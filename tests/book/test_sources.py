@@ -20,14 +20,7 @@ RESULTS = (
     "freeze", "advice", "map", "pretraining", "lora", "controls", "other-models", "listops", "lu", "lu-ablations",
     "rothermel",
 )  # fmt: skip
-# Pages that the new ones replace; each leaves with the page that takes its place.
-OLD = {
-    "claims", "learning-rate", "lu-freezing", "minilm", "other-tasks", "practice", "random-init", "report", "rothermel",
-    "smollm2", "summary",
-}  # fmt: skip
-REPLACED = {path for path in CHAPTERS if path.stem in OLD and "\ndef " in path.read_text(encoding="utf-8")}
-WRITTEN = [path for path in CHAPTERS if path not in REPLACED]
-PAGES_OF_RESULTS = [path for path in WRITTEN if path.stem in RESULTS]
+PAGES_OF_RESULTS = [path for path in CHAPTERS if path.stem in RESULTS]
 # A result has a unit. Levels of the statistics, margins and shares of the design may be named.
 TYPED = re.compile(r"\d+(?:\.\d+)?\s*(?:%|points?\b|percent\b)")
 DESIGN = {"95%", "90%", "80%", "5%", "2.5%", "10%", "1 point", "2 points", "30 points", "20 points", "100%", "0 points"}
@@ -62,7 +55,7 @@ def test_no_result_is_typed(chapter: Path) -> None:
     assert not set(TYPED.findall(prose(chapter))) - DESIGN
 
 
-@pytest.mark.parametrize("chapter", WRITTEN, ids=by_name)
+@pytest.mark.parametrize("chapter", CHAPTERS, ids=by_name)
 def test_cells_have_no_code_that_belongs_into_the_package(chapter: Path) -> None:
     kinds = (ast.FunctionDef, ast.ClassDef, ast.If)
     found = [node for code in cells(chapter.read_text(encoding="utf-8")) for node in ast.walk(ast.parse(code))]
@@ -87,7 +80,7 @@ def test_no_heading_has_a_number(chapter: Path) -> None:
 
 
 @pytest.mark.book
-@pytest.mark.parametrize("chapter", WRITTEN, ids=by_name)
+@pytest.mark.parametrize("chapter", CHAPTERS, ids=by_name)
 def test_every_guard_of_a_page_holds_and_every_name_is_glued(chapter: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT / "book")
     broken, _ = check(chapter)
@@ -127,7 +120,7 @@ def test_no_name_in_a_chapter_is_unused_or_undefined(tmp_path: Path) -> None:
 
 
 def test_claims_that_pages_name_exist() -> None:
-    named = {name for path in CHAPTERS for name in re.findall(r"\b([A-Z]-\d\d)\b", prose(path))}
+    named = {name for path in CHAPTERS for name in re.findall(r"\b([BLOPRSX]-\d\d)\b", prose(path))}
     assert named <= set(claims())
 
 

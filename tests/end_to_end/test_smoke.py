@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 
 import fpt
+from fpt.claims.judge import Judge
 from fpt.sweeps.study import load_study
 
 ROOT = Path(__file__).parents[2]
@@ -55,7 +56,8 @@ def test_the_evidence_reads_them(workspace: Path) -> None:
     assert runs.groupby(["arm", "learning_rate"])["seed"].apply(set).eq({0, 1}).all()
     chosen = {arm: sorted(rows["seed"]) for arm, rows in runs[runs["selected"]].groupby("arm")}
     assert chosen == {arm: [0, 1] for arm in ARMS}  # one rate for each seed
-    assert fpt.show.verdicts_on(["P-05"], [fpt.results.StudyCells(workspace / "runs" / "smoke")])
+    judged = Judge([fpt.results.StudyCells(workspace / "runs" / "smoke")], alone=True).table()
+    assert "P-05" in set(judged.loc[judged["pair"] != "", "claim"])
 
 
 def test_a_second_run_trains_nothing(workspace: Path) -> None:

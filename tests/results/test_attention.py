@@ -4,7 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from fpt.results.attention import aligned, scores
+from fpt.errors import SpecError
+from fpt.results.attention import aligned, attended, scores
 
 TOKENS = {"bit-xor": (10, 5), "bit-memory": (16, 4)}  # all, and those that are queries
 
@@ -40,3 +41,23 @@ def test_strings_are_put_in_order_by_the_one_that_matches() -> None:
     assert weights.loc[15, "other 1"] == weights.loc[15, "query 1"] == pytest.approx(0.4 / 12)
     xor = aligned(maps("bit-xor", 0.6))["needed"].unstack(fill_value=False)
     assert list(xor.columns[xor.loc[7]]) == [2, 7]
+
+
+def test_an_arms_attention_is_a_level_in_percent() -> None:
+    shown = attended("laptop-lu2021", "FP", task="bit-memory", score="lead")
+    before = attended("laptop-lu2021", "FP", task="bit-memory", score="lead", trained=False)
+    assert -100 < before.mean < shown.low < shown.mean < shown.high < 100
+    assert shown.n == before.n == 8
+
+
+@pytest.mark.parametrize(
+    ("arm", "task", "score", "wrong"),
+    [
+        ("UX", "bit-memory", "mass", "UX"),
+        ("FP", "bit-memory", "weight", "weight"),
+        ("FP", "digits", "mass", "measured"),
+    ],
+)
+def test_what_was_not_measured_is_refused(arm: str, task: str, score: str, wrong: str) -> None:
+    with pytest.raises(SpecError, match=wrong):
+        attended("laptop-lu2021", arm, task=task, score=score)

@@ -130,3 +130,18 @@ def test_a_baseline_is_a_percentage() -> None:
 
 def test_arms_are_named_as_in_the_tables() -> None:
     assert {name for _, name in arms_of("plane-mnist")} == {"FP", "FR", "UP", "UR"}
+
+
+def test_a_gap_is_training_minus_test_accuracy_after_the_last_step(root: Path) -> None:
+    values = []
+    for arm in ("unfrozen-pretrained", "frozen-pretrained"):
+        (folder,) = (root / "runs" / "plane-mnist" / "published").glob(f"*.{arm}-*")
+        runs = pd.read_parquet(folder / "runs.parquet").assign(
+            gap=lambda frame: 100 * (frame["train_accuracy_last"] - frame["test_accuracy_last"])
+        )
+        values.append(runs[runs["learning_rate"] == 1e-3].set_index("seed")["gap"])
+    found = contrast("plane-mnist", "UP", "FP", at=1e-3, of="gap")
+    assert found.mean == pytest.approx((values[0] - values[1]).mean())
+    assert level("plane-mnist", "FP", at=1e-3, of="gap").mean == pytest.approx(values[1].mean())
+    with pytest.raises(SpecError, match="accuracy, gap"):
+        level("plane-mnist", "FP", of="loss")

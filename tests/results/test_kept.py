@@ -15,7 +15,6 @@ from pydantic import TypeAdapter
 from fpt.claims import verdicts
 from fpt.papers import claims
 from fpt.results import StudyCells, kept
-from fpt.show import at_papers_rate, verdicts_on
 from fpt.sweeps.ledger import is_held
 
 NUMBERS = TypeAdapter(list[int])
@@ -87,7 +86,10 @@ def test_kept_verdicts_are_those_that_are_computed(
 
     def found() -> list[str]:
         cells = StudyCells(study)
-        both = [verdicts.verdicts(claims()[name], [cells]) for name in by_runs], at_papers_rate(by_runs, [cells])
+        both = (
+            [verdicts.verdicts(claims()[name], [cells]) for name in by_runs],
+            [verdicts.other_reading(claims()[name], cells) for name in by_runs],
+        )
         return list(map(repr, both))
 
     made = found()
@@ -103,9 +105,9 @@ def test_kept_verdicts_are_those_that_are_computed(
 def test_new_results_are_judged_anew(tmp_path: Path, folder: Path) -> None:
     study = synthetic.workspace(tmp_path)
     synthetic.finish(study, skip=("unfrozen-random", "unfrozen-pretrained", "frozen-random"))
-    few = verdicts_on(["R-02"], [StudyCells(study)])
+    few = verdicts.verdicts(claims()["R-02"], [StudyCells(study)])
     synthetic.finish(study, skip=("frozen-pretrained",))
-    more = verdicts_on(["R-02"], [StudyCells(study)])
+    more = verdicts.verdicts(claims()["R-02"], [StudyCells(study)])
     assert [each.word for each in few] == ["not run yet"]
     assert [each.word for each in more] == ["supported"]
 

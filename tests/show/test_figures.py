@@ -16,7 +16,7 @@ from fpt.papers import table
 from fpt.results import StudyCells, load_runs
 from fpt.results.baselines import floor
 from fpt.results.cells import Cell
-from fpt.show import budget_figure, crossing_figure, learning_rate_figure, plane_figure, text
+from fpt.show import budget_figure, crossing_figure, learning_rate_figure, plane_figure
 from fpt.show.html import Picture
 from fpt.show.plot import Plot, runs_of
 from fpt.show.strips import attention_figure, strip_figure
@@ -25,13 +25,18 @@ from fpt.sweeps import SweepSpec
 Maker = Callable[[Path], Plot]
 
 
+def four(study: StudyCells) -> dict[str, Cell]:
+    """The four arms on digits."""
+    return study.by_task(table("ours-arms"))["digits"]
+
+
 def _arms(study: Path, *rows: str) -> list[Cell]:
-    return [text.arms(StudyCells(study), "digits")[row] for row in rows]
+    return [four(StudyCells(study))[row] for row in rows]
 
 
 FIGURES: dict[str, Maker] = {
     "learning rate": lambda study: learning_rate_figure(load_runs(study)),
-    "budget": lambda study: budget_figure(text.arms(StudyCells(study), "digits")),
+    "budget": lambda study: budget_figure(four(StudyCells(study))),
     "plane": lambda study: plane_figure(*_arms(study, "FP", "UP")),
     "crossing": lambda study: crossing_figure(*_arms(study, "UP", "FP")),
 }
@@ -100,11 +105,11 @@ def test_every_run_of_an_arm_may_diverge(tmp_path: Path) -> None:
     assert "unfrozen random: no rate was eligible, 10.0% at 1e-4" in learning_rate_figure(
         load_runs(study)
     ).get_label().replace("digits, ", "")  # chance
-    assert "Digits, frozen pretrained: " in budget_figure(text.arms(StudyCells(study), "digits")).get_label()
+    assert "Digits, frozen pretrained: " in budget_figure(four(StudyCells(study))).get_label()
 
 
 def test_the_budget_figure_shows_what_is_tuned_at_each_budget(study: Path) -> None:
-    arms = text.arms(StudyCells(study), "digits")
+    arms = four(StudyCells(study))
     figure = budget_figure(arms, arms)
     assert len([axes for axes in figure.axes if axes.get_visible()]) == 2
     tested = {budget: 100 * arms["UP"].values(budget=budget).mean() for budget in arms["UP"].budgets}
@@ -154,7 +159,7 @@ def test_the_crossing_shows_every_seed_and_a_sign_a_budget(study: Path) -> None:
 
 
 def test_strips_have_a_panel_a_task_and_a_dot_a_seed(study: Path) -> None:
-    arms = text.arms(StudyCells(study), "digits")
+    arms = four(StudyCells(study))
     other = replace(arms["UR"], task="bit-xor")
     figure = strip_figure([arms["FP"], arms["FR"], other], "points")
     assert [axes.get_title() for axes in figure.axes] == ["Digits", "Bit XOR"]
@@ -169,7 +174,7 @@ def test_strips_have_a_panel_a_task_and_a_dot_a_seed(study: Path) -> None:
 
 
 def test_a_long_name_of_a_row_goes_on_in_the_next_line(study: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    cells = list(text.arms(StudyCells(study), "digits").values())
+    cells = list(four(StudyCells(study)).values())
     monkeypatch.setattr(Cell, "label", property(lambda cell: f"{cell.row}, residual connections and positions"))
     (axes,) = [axes for axes in strip_figure(cells, "points").axes if axes.get_visible()]
     names = [label.get_text() for label in axes.get_yticklabels()]
@@ -212,7 +217,7 @@ def test_figures_have_their_data_and_the_runs_behind_them(name: str, study: Path
 
 
 def test_the_data_are_what_is_drawn(study: Path) -> None:
-    arms = text.arms(StudyCells(study), "digits")
+    arms = four(StudyCells(study))
     by_budget = budget_figure(arms).data
     assert by_budget is not None
     last = by_budget[(by_budget["arm"] == "unfrozen pretrained") & (by_budget["budget"] == 400)].iloc[0]
@@ -232,9 +237,9 @@ def test_the_data_are_what_is_drawn(study: Path) -> None:
 
 
 def test_runs_behind_cells_are_counted_once(study: Path, tmp_path: Path) -> None:
-    arms = text.arms(StudyCells(study), "digits")
+    arms = four(StudyCells(study))
     assert len(runs_of([arms["FP"], arms["FP"]])) == len(arms["FP"].tables.runs)  # type: ignore[union-attr]
-    assert runs_of(text.arms(StudyCells(synthetic.workspace(tmp_path)), "digits").values()).empty
+    assert runs_of(four(StudyCells(synthetic.workspace(tmp_path))).values()).empty
 
 
 def test_text_on_colours_can_be_read(study: Path) -> None:

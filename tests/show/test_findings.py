@@ -8,7 +8,7 @@ from fpt.claims.judge import COLUMNS
 from fpt.errors import SpecError
 from fpt.papers import claims, findings, printed_ranges
 from fpt.show import cards, findings_table, forest, word
-from fpt.show.findings import FLOOR, ROBUSTNESS, SPEAKS, pairs_of, verdict_rows
+from fpt.show.findings import FLOOR, ROBUSTNESS, SPEAKS, pairs_of, rule_words, verdict_rows
 from fpt.show.said import said
 
 ID = "train-all"
@@ -110,6 +110,14 @@ def test_every_claim_has_one_card_below_its_finding() -> None:
         assert card["data-verdict"] == word(str(card["id"]).upper()).word
     everything = [element["id"] for element in page.select("[id]")]
     assert len(everything) == len(set(everything))
+
+
+@pytest.mark.parametrize("name", [name for name, claim in claims().items() if claim.rule])
+def test_every_rule_has_words_without_a_gap(name: str) -> None:
+    for rule in claims()[name].rule:
+        words = rule_words(rule)
+        assert "{" not in words
+        assert bool(words) == (rule.kind != "baseline")
 
 
 def test_cards_of_one_paper_are_its_own() -> None:
