@@ -14,17 +14,15 @@ PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
 INSTALL ?= $(BIN)/python -m pip install
 
 # Jupyter Book's own command builds one page after the other; what it would run, told to use every core.
-# Several pages show the same verdicts: they are computed once, and kept until what they follow from changes.
 # SITE is the address at which the book will stand, for the preview images of its pages.
 SITE ?=
 # A page is executed again when it, or what it is computed from, has changed (book/_ext/outdated.py). After a warning
 # every page is, so that the next build warns again.
 BOOK = $(BIN)/jupyter-book config sphinx . --config $(CURDIR)/_config.yml --toc $(CURDIR)/book/_toc.yml >/dev/null && \
-  PYTHONPATH=book/_ext FPT_CACHE="$(CURDIR)/$(KEPT)" $(BIN)/sphinx-build -b html -j auto -W --keep-going -q $(if $(SITE),-D ogp_site_url=$(SITE)) .
+  PYTHONPATH=book/_ext $(BIN)/sphinx-build -b html -j auto -W --keep-going -q $(if $(SITE),-D ogp_site_url=$(SITE)) .
 # Executed notebooks lie beside the pages, which link them; building the book does not read them.
 SHIP = find runs -path '*/published/*/notebook.ipynb' | tar cf - -T - | tar xf - -C
 CHECKED = .test
-KEPT = book/_build/verdicts
 
 # Two for the tests and two for the book, since many wait for other processes. The cells of a notebook stay together
 # (loadfile), in the order given: by number of tests, files with few long ones would come last.
@@ -44,12 +42,11 @@ report: study book compare  ## train the laptop study on this machine, build the
 study: $(STAMP)
 	$(BIN)/fpt run laptop
 
-book: $(STAMP)  ## build the book from the runs that are there
+book: $(STAMP)  ## build the book from the published results
 	$(BOOK) book/_build/html || { rm -rf book/_build/html/.doctrees; exit 1; }
 	$(SHIP) book/_build/html
 
-site: $(STAMP)  ## the book from published results alone, and an archive of it in dist/
-	FPT_ORIGIN=published $(MAKE) book
+site: book  ## the book, and an archive of it in dist/
 	mkdir -p dist
 	$(BIN)/python -m zipfile -c dist/fpt-book-$$($(BIN)/python -c 'import fpt; print(fpt.__version__)').zip book/_build/html
 
@@ -78,17 +75,16 @@ lint: $(STAMP)  ## style, types, pairs of notebooks
 unit: $(STAMP)  ## the tests, and every notebook against its own checks
 	$(BIN)/python -m pytest notebooks tests --nbval-lax --nbval-current-env -n $(PROCESSES) --dist loadfile --no-loadscope-reorder
 
-# From published results only, so that the checks are the same in a fresh clone and after `make report`.
-test-book: built-book read-book  ## build the book from published results, and run its tests
+test-book: built-book read-book  ## build the book, and run its tests
 
 built-book: $(STAMP)
 	rm -rf $(CHECKED)
 	mkdir -p $(CHECKED)
-	{ export FPT_ORIGIN=published; $(BOOK) $(CHECKED)/_build/html && $(SHIP) $(CHECKED)/_build/html; } \
+	{ $(BOOK) $(CHECKED)/_build/html && $(SHIP) $(CHECKED)/_build/html; } \
 	  >$(CHECKED)/build.log 2>&1 || { cat $(CHECKED)/build.log; exit 1; }
 
 read-book: $(STAMP)
-	FPT_CACHE="$(CURDIR)/$(KEPT)" FPT_BOOK="$(CURDIR)/$(CHECKED)/_build/html" \
+	FPT_BOOK="$(CURDIR)/$(CHECKED)/_build/html" \
 	  $(BIN)/python -m pytest tests/book -m book -n $(PROCESSES)
 
 test-all: $(STAMP)  ## with the slow tests, as in CI: on Ray, compiled, every model and number type, every sweep of the papers

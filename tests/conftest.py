@@ -37,7 +37,7 @@ os.environ.update(
     OMP_NUM_THREADS="1",
     FPT_PRELOAD="0",  # workers compute as this process does, to the last bit
 )
-for variable in ("FPT_ORIGIN", "FPT_WEIGHTS", "XDG_CACHE_HOME"):
+for variable in ("FPT_WEIGHTS", "XDG_CACHE_HOME"):
     os.environ.pop(variable, None)
 
 

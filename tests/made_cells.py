@@ -151,7 +151,6 @@ class MadeStudy:
 
     tasks: dict[str, dict[str, Cell]]
     name: str = "made"
-    judged: dict[str, Any] = field(default_factory=dict)
 
     def by_task(self, table: Table) -> dict[str, dict[str, Cell]]:
         return self.tasks

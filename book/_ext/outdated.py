@@ -8,7 +8,7 @@ from typing import Any
 
 ROOT = Path(__file__).parents[2]
 PLACES = ("book/_ext", "book/_templates", "book/_toc.yml", "fpt", "runs")
-SETTINGS = ("FPT_DATA", "FPT_ORIGIN", "FPT_WEIGHTS")
+SETTINGS = ("FPT_DATA", "FPT_WEIGHTS")
 READS_EVERY_PAGE = "book/claims"  # it lists the places where each claim is shown
 
 

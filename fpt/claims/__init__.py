@@ -6,8 +6,7 @@ A name is imported from its module when it is first asked for.
 from importlib import import_module
 from typing import Any
 
-PUBLIC = {  # module -> names that notebooks, pages and users rely on
-    "verdicts": "all_verdicts overall",
+PUBLIC: dict[str, str] = {  # module -> names that notebooks, pages and users rely on
 }
 _MODULES = {name: module for module, names in PUBLIC.items() for name in names.split()}
 __all__ = list(_MODULES)

@@ -63,6 +63,7 @@ STRICTEST: tuple[Quantifier, ...] = (
     "some",
 )  # of several rules the first of these is that of a claim
 NOT_FROM_RESULTS = {"L-32": "needs the weights of GPT-2, which are not part of the results"}  # claim -> why
+ITS_OWN_SCALE = "its own scale alone"  # why a claim about the paper's own models has no row
 ODDITY = "O-"  # claims of ours that a printed number is a slip
 
 
@@ -262,6 +263,8 @@ class Judge:
         notes = [words.counts(tests)] if tests else []
         notes += [f"{len(floor)} {words.AT_FLOOR}"] if floor else []
         notes += [f"{len(missing)} {words.NOT_RUN}"] if missing else []
+        if any(rule.only_paper_scale or rule.kind == "near" for rule in asked.rules) and not evidence:
+            notes.append(ITS_OWN_SCALE)
         p = words.two_sided(*words.over_pairs(tests, asked.of)) if tests else math.nan
         return _summary(
             asked.claim,

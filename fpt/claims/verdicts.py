@@ -3,8 +3,6 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from pydantic import ConfigDict, TypeAdapter
-
 from fpt.claims.arithmetic import computed
 from fpt.claims.asked import PLANNED, asked_as
 from fpt.claims.reading import (
@@ -13,7 +11,6 @@ from fpt.claims.reading import (
     EDGE,
     INCONCLUSIVE,
     NOT_TESTED,
-    OWN_RATES,
     SUPPORTED,
     Part,
     Reading,
@@ -25,24 +22,19 @@ from fpt.claims.reading import (
     word_of,
 )
 from fpt.claims.rules import baseline_verdict, parts_of
-from fpt.models.weights import local_folder
-from fpt.papers import claims, paper_of
+from fpt.papers import claims
 from fpt.papers.schema import Claim, Rule
-from fpt.results import kept
 from fpt.results.cells import AT_PAPERS_RATE, NOT_RUN, PAPER_SCALE, REDUCED, TUNED, StudyCells
-from fpt.results.stats import SIGNIFICANCE, holm, partial_conjunction
-from fpt.tasks import CIFAR10, data_folder
+from fpt.results.stats import holm, partial_conjunction
 
 __all__ = ["CONTRADICTED", "DIVERGED", "EDGE", "INCONCLUSIVE", "NOT_TESTED", "SUPPORTED", "Part", "Verdict"]
 
 DOCUMENTARY = "documentary"
-IN_PART, UNFINISHED = "supported in part", "not all run yet"
-DEPENDS, ON_TASK, DISAGREE = "depends on scale", "depends on setting", "studies disagree"
+UNFINISHED = "not all run yet"
 ASKED, CHANGED = "asked before the runs", "rule changed since"
 # The first of these names the verdict where several keep it open.
 UNDECIDED = (UNFINISHED, DIVERGED, EDGE, INCONCLUSIVE)
 LEFT_OUT = (NOT_RUN, NOT_TESTED)  # parts that say nothing
-STRENGTH = (SUPPORTED, CONTRADICTED, DOCUMENTARY, INCONCLUSIVE, EDGE, DIVERGED, UNFINISHED, NOT_RUN, NOT_TESTED)
 
 
 @dataclass(frozen=True)
@@ -64,24 +56,6 @@ class Verdict:
     asked: str = ""  # ASKED or CHANGED, where every sweep that is read was run for this claim
     primary: bool = False
 
-    @property
-    def by_runs(self) -> bool:
-        """Whether the runs of a study tested the claim."""
-        return bool(self.study) and self.word not in LEFT_OUT
-
-    @property
-    def tasks(self) -> set[str]:
-        return {part.task for part in self.parts if part.word not in LEFT_OUT}
-
-    @property
-    def decided_on(self) -> set[str]:
-        """The tasks that give its word; all that were tested where it needs them together."""
-        return {part.task for part in self.parts if part.word == self.word} or self.tasks
-
-
-COMPUTED = TypeAdapter(dict[str, tuple[str, str]])
-JUDGED = TypeAdapter(dict[str, Verdict | None], config=ConfigDict(ser_json_inf_nan="constants"))
-
 
 def verdict(claim: Claim, study: StudyCells) -> Verdict | None:
     """By the runs of one study; None where it has the rows of none of the claim's rules on a common task.
@@ -91,15 +65,13 @@ def verdict(claim: Claim, study: StudyCells) -> Verdict | None:
     rules all must hold, of those that the study can test; while some of it is not run yet, nothing is supported.
     Primary claims are Holm-corrected together, those that the study tests at one scale.
     """
-    found = _by_rules(claim, claim.rule, study)
+    found = _judged(claim, claim.rule, study)
     return _corrected(found, study) if found and claim.primary and found.word not in LEFT_OUT else found
 
 
 def _corrected(found: Verdict, study: StudyCells) -> Verdict:
     """A primary claim's verdict among the others of its study and scale, by the smaller of its two-sided p-values."""
-    others = (
-        _by_rules(each, each.rule, study) for each in claims().values() if each.primary and each.id != found.claim
-    )
+    others = (_judged(each, each.rule, study) for each in claims().values() if each.primary and each.id != found.claim)
     tested = [each for each in others if each and each.scale == found.scale and each.word not in LEFT_OUT]
     p, *_ = holm([min(each.supports, each.contradicts) for each in (found, *tested)])
     supports, contradicts = max(found.supports, p), max(found.contradicts, p)
@@ -112,110 +84,16 @@ def _corrected(found: Verdict, study: StudyCells) -> Verdict:
     )
 
 
-def other_reading(claim: Claim, study: StudyCells) -> Verdict | None:
-    """The same at the paper's learning rate; None where the claim is not read tuned, or says that it is about tuned
-    models. Nobody asked for it before the runs, and it is not corrected for other claims."""
-    rules = _at_papers_rate(claim)
-    found = _by_rules(claim, rules, study) if rules else None
-    return found and replace(found, asked="")
-
-
-def _at_papers_rate(claim: Claim) -> tuple[Rule, ...]:
-    """The claim's rules at the paper's rate; none where they are not read tuned."""
-    if paper_of(claim.paper).tuned:
-        return ()
-    turned = [rule.at == TUNED and rule.kind not in OWN_RATES for rule in claim.rule]
-    moved = [rule.model_copy(update={"at": AT_PAPERS_RATE}) for rule in claim.rule]
-    rules = (new if turn else old for old, new, turn in zip(claim.rule, moved, turned, strict=True))
-    return tuple(rules) if any(turned) else ()
-
-
 def verdicts(claim: Claim, studies: Iterable[StudyCells]) -> list[Verdict]:
     """One for each study that can decide the claim, never pooled; one without a study if none is needed."""
     if claim.documentary:
         return [Verdict(claim.id, DOCUMENTARY, note=claim.documentary)]
     if claim.arithmetic or claim.printed:
-        word, note = _computed(claim)
+        word, note = computed(claim)
         return [Verdict(claim.id, word, note=note)]
     if any(rule.kind == "baseline" for rule in claim.rule):
         return [_by_baselines(claim)]
     return [found for study in studies if (found := verdict(claim, study)) is not None]
-
-
-def _computed(claim: Claim) -> tuple[str, str]:
-    """`computed`, or kept with all such claims; weights and data that they read are here as they should be, or not."""
-    if not kept.is_on():
-        return computed(claim)
-    here = [str(local_folder("gpt2")), *(name for name in CIFAR10 if (data_folder() / name).exists())]
-    all_such = [each for each in claims().values() if each.arithmetic or each.printed]
-    return kept.kept(COMPUTED, here, lambda: {each.id: computed(each) for each in all_such})[claim.id]
-
-
-def all_verdicts(studies: Sequence[StudyCells]) -> dict[str, list[Verdict]]:
-    """The verdicts on every claim of every paper, by id."""
-    return {name: verdicts(claim, studies) for name, claim in claims().items()}
-
-
-def expected_false(found: Iterable[Verdict]) -> float:
-    """How many verdicts of runs would be false if no claim had an answer: 1 in 20, a study's primary ones once."""
-    tested = [each for each in found if each.by_runs]
-    families = {(each.study, each.scale) for each in tested if each.primary}
-    return SIGNIFICANCE * (sum(not each.primary for each in tested) + len(families))
-
-
-def overall(found: Sequence[Verdict]) -> str:
-    """One word: a decided one before the others; what many seeds say goes before what few do. Nothing is corrected over
-    studies. One study contradicts a claim; where some support it and others leave it open, it is supported in part.
-
-    Where studies disagree: that it depends on scale, if those of one scale agree; on the setting (task, model, steps),
-    if no two of one scale decide it on the same task; else that studies disagree.
-    """
-    rest_on = deciding(found)
-    yes, no = ([each for each in rest_on if each.word == word] for word in (SUPPORTED, CONTRADICTED))
-    if yes and no:
-        pairs = [(one, other) for one in yes for other in no if one.scale == other.scale]
-        apart = all(not one.decided_on & other.decided_on for one, other in pairs if one.tasks and other.tasks)
-        return DISAGREE if not apart else ON_TASK if pairs else DEPENDS
-    words = {each.word for each in rest_on}
-    return IN_PART if yes and words & {*UNDECIDED} else next((word for word in STRENGTH if word in words), NOT_TESTED)
-
-
-def giving(found: Sequence[Verdict]) -> Sequence[Verdict]:
-    """The verdicts of runs that give `overall` its word; where studies disagree, all that rest on runs."""
-    word, tested = overall(found), by_runs(found)
-    return [each for each in tested if each.word == (SUPPORTED if word == IN_PART else word)] or tested
-
-
-def by_runs(found: Sequence[Verdict]) -> Sequence[Verdict]:
-    """Those among the deciding verdicts that rest on runs."""
-    return [each for each in deciding(found) if each.by_runs]
-
-
-def deciding(found: Sequence[Verdict]) -> Sequence[Verdict]:
-    """The verdicts that `overall` rests on: those of studies with enough seeds, where one of these tested the claim."""
-    enough = [each for each in found if each.word not in LEFT_OUT and not each.exploratory]
-    return enough or found
-
-
-def _by_rules(claim: Claim, rules: Sequence[Rule], study: StudyCells) -> Verdict | None:
-    """Made once for a study: a primary claim asks for all the others. Where a folder is named, once for all pages."""
-    judged: dict[str, Verdict | None] = study.judged
-    if kept.is_on() and not judged:
-        judged.update(kept.kept(JUDGED, kept.files_of(study), lambda: _every(study)).items())
-    if (key := _key(claim, rules)) not in judged:
-        judged[key] = _judged(claim, rules, study)
-    return judged[key]
-
-
-def _every(study: StudyCells) -> dict[str, Verdict | None]:
-    """On every claim, as it says it and at the paper's rate."""
-    by_runs = [claim for claim in claims().values() if any(rule.table for rule in claim.rule)]
-    both = [(claim, rules) for claim in by_runs for rules in (claim.rule, _at_papers_rate(claim)) if rules]
-    return {_key(claim, rules): _judged(claim, rules, study) for claim, rules in both}
-
-
-def _key(claim: Claim, rules: Sequence[Rule]) -> str:
-    return f"{claim.id} {rules}"
 
 
 def _judged(claim: Claim, rules: Sequence[Rule], study: StudyCells) -> Verdict | None:

@@ -22,7 +22,6 @@ from fpt.results.runs import (
     Origin,
     SweepTables,
     TableName,
-    asked_origin,
     find_study,
     left_out,
     load_sweeps,
@@ -221,7 +220,6 @@ class StudyCells:
     folder: Path
     origin: Origin = "auto"
     _known: dict[str, list[Cell]] = field(default_factory=dict, repr=False, compare=False)
-    judged: dict[str, Any] = field(default_factory=dict, repr=False, compare=False)  # verdicts, each made once
 
     @property
     def name(self) -> str:
@@ -264,14 +262,14 @@ def study_cells(name: str, root: Path | None = None) -> StudyCells:
     return StudyCells(find_study(name, root))
 
 
-def every_study(root: Path | None = None, also: str = "") -> list[StudyCells]:
+def every_study(root: Path | None = None, also: str = "", origin: Origin = "auto") -> list[StudyCells]:
     """The studies of the workspace that have results, and the one named `also`: its claims are then not run yet, and
-    not untested, where it has none. A study that cannot be read is left out: a warning names it."""
-    asked_origin()  # a mistake there is no fault of the studies
+    not untested, where it has none. A study that cannot be read is left out: a warning names it. Origins as in
+    `load_runs`."""
     found = []
     for name in study_names(root):
         with left_out(name):
-            cells = study_cells(name, root)
+            cells = StudyCells(find_study(name, root), origin)
             if cells.results or name == also:
                 found.append(cells)
     return found

@@ -2,7 +2,6 @@
 
 import json
 import math
-import os
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -256,7 +255,7 @@ def load_runs(
     seeds), `study`, `origin` ("own" or "published"), `commit` (of the code that ran) and `sampled_from`
     (how many examples the test set, or the collection that the seeds split, has; nan where examples are made anew).
     "auto" takes the reader's own results when they are complete, else the published ones, else the reader's unfinished
-    study; the environment variable FPT_ORIGIN replaces "auto".
+    study.
 
     Raises SpecError for a bad study file, origin or table, DataError for a table that cannot be read.
     """
@@ -291,18 +290,11 @@ def sweeps_table(study_folder: str | Path, origin: Origin = "auto") -> pd.DataFr
 
 def _chosen(states: list[SweepState], origin: Origin) -> Origin:
     """Whose results are read, by the rule of `load_runs`."""
-    if (asked := asked_origin(origin)) != "auto":
-        return asked
+    check_known("origin", origin, ["auto", "own", "published"])
+    if origin != "auto":
+        return origin
     complete, any_published = all(state.result for state in states), any(state.published for state in states)
     return "own" if complete or not any_published else "published"
-
-
-def asked_origin(origin: Origin = "auto") -> Origin:
-    """The origin, with FPT_ORIGIN in the place of "auto". Raises SpecError for an unknown one."""
-    asked = cast(Origin, os.environ.get("FPT_ORIGIN") or "auto") if origin == "auto" else origin
-    source = "" if asked == origin else "the environment variable FPT_ORIGIN"
-    check_known("origin", asked, ["auto", "own", "published"], source)
-    return asked
 
 
 def _flat(value: Any) -> Any:

@@ -58,7 +58,7 @@ def test_results_that_come_or_go_count_as_well(build: Build, tmp_path: Path, cha
     assert build() == set(PAGES)
 
 
-@pytest.mark.parametrize("setting", ["FPT_DATA", "FPT_ORIGIN", "FPT_WEIGHTS"])
+@pytest.mark.parametrize("setting", ["FPT_DATA", "FPT_WEIGHTS"])
 def test_the_environment_counts(build: Build, monkeypatch: pytest.MonkeyPatch, setting: str) -> None:
     monkeypatch.setenv(setting, "other")
     assert build() == set(PAGES)

@@ -17,24 +17,17 @@ from fpt.claims.verdicts import (
     ASKED,
     CHANGED,
     CONTRADICTED,
-    DEPENDS,
-    DISAGREE,
     DIVERGED,
     DOCUMENTARY,
     EDGE,
-    IN_PART,
     INCONCLUSIVE,
     NOT_TESTED,
-    ON_TASK,
     SUPPORTED,
     UNFINISHED,
     Part,
     Verdict,
     _all,
     _word,
-    expected_false,
-    other_reading,
-    overall,
     verdict,
     verdicts,
 )
@@ -563,20 +556,6 @@ def test_rates_at_which_nothing_is_learned_do_not_count_as_lower(monkeypatch: py
     assert (found.word, len(found.parts)) == (S, 2)
 
 
-def test_the_reading_at_the_papers_rate(monkeypatch: pytest.MonkeyPatch) -> None:
-    rows = {"a": Made({1e-4: 70, 1e-3: 80}), "b": Made({1e-4: 90, 1e-3: 60}, best=1e-4)}
-    made = study(monkeypatch, paper(["a", "b"]), rows)
-    tuned, other = verdict(claim(BEATS), made), other_reading(claim(BEATS), made)
-    assert tuned is not None
-    assert other is not None
-    assert (tuned.word, tuned.at, other.word, other.at) == (C, "tuned", S, "paper")
-    baseline = {"baseline": [], "level": "chance", "tasks": ["bit-xor"]}
-    for rule in (BEATS | {"at": "paper"}, {"fixed_and_tuned": ["a", "b"]}, {"inverts": ["a", "b"]}, baseline):
-        assert other_reading(claim(rule), made) is None
-    about_tuned_models = paper(["a", "b"]).model_copy(update={"tuned": True})
-    assert other_reading(claim(BEATS), study(monkeypatch, about_tuned_models, rows)) is None
-
-
 def test_what_has_fallen_at_the_papers_rate_says_nothing_of_a_drop_beyond(monkeypatch: pytest.MonkeyPatch) -> None:
     rows = {"a": Made({1e-4: 80, 1e-3: 50, 3e-3: 40}, best=1e-4)}
     found = ruled(monkeypatch, {"drop": "a", "by": 20}, rows)
@@ -616,58 +595,10 @@ def test_a_verdict_says_for_how_many_of_the_tasks_it_was_tested() -> None:
 def test_studies_are_shown_each_and_never_pooled(monkeypatch: pytest.MonkeyPatch) -> None:
     toy, rows = paper(["a", "b"]), {"a": HIGH, "b": LOW}
     yes = study(monkeypatch, toy, rows)
-    no, none = replace(study(monkeypatch, toy, {"a": LOW, "b": HIGH}), name="other"), replace(yes, tasks={}, judged={})
+    no, none = replace(study(monkeypatch, toy, {"a": LOW, "b": HIGH}), name="other"), replace(yes, tasks={})
     found = verdicts(claim(BEATS), [yes, no, none])
     assert [(each.study, each.word) for each in found] == [("made", S), ("other", C)]
     assert found[0].setting == "tiny-lm, digits, 400 steps"
-    assert overall(found) == DISAGREE
-
-
-@pytest.mark.parametrize(
-    ("words", "word"),
-    [
-        ([], NOT_TESTED), ([S, S], S), ([I, C], C), ([S, EDGE], IN_PART), ([S, S, I], IN_PART), ([NOT_RUN, EDGE], EDGE),
-        ([NOT_TESTED, NOT_RUN], NOT_RUN), ([NOT_TESTED, I], I), ([S, UNFINISHED], IN_PART), ([UNFINISHED, I], I),
-        ([UNFINISHED, NOT_RUN], UNFINISHED),
-    ],
-)  # fmt: skip
-def test_one_word_for_all_studies(words: list[str], word: str) -> None:
-    assert overall([Verdict("T-01", each) for each in words]) == word
-
-
-@pytest.mark.parametrize(
-    ("yes", "no", "word"),
-    [  # scale and task of a verdict that supports, of those that contradict
-        ((PAPER, "mnist"), [("reduced", "mnist")], DEPENDS),
-        ((PAPER, "mnist"), [("reduced", "digits")], DEPENDS),
-        (("reduced", "mnist"), [("reduced", "digits")], ON_TASK),
-        (("reduced", "mnist"), [("reduced", "mnist")], DISAGREE),
-        (("reduced", "mnist"), [("reduced", "digits"), ("reduced", "mnist")], DISAGREE),
-        (("reduced", "mnist"), [("reduced", "digits"), (PAPER, "mnist")], ON_TASK),
-    ],
-)
-def test_what_studies_that_disagree_depend_on(yes: tuple[str, str], no: list[tuple[str, str]], word: str) -> None:
-    found = [
-        Verdict("T-01", each, "study", scale=scale, parts=(Part(task, "", Paired(8), each),))
-        for each, (scale, task) in [(S, yes), *((C, other) for other in no)]
-    ]
-    assert overall(found) == word
-
-
-def test_studies_that_decide_a_claim_on_different_tasks_may_share_one_that_is_open() -> None:
-    """As L-04 at the paper's rate: against on Bit Memory and open on digits, where another study is for it."""
-    parts = {task: Part(task, "", Paired(8), word) for task, word in (("bit-memory", C), ("digits", I))}
-    against = Verdict("T-01", C, "a", scale="reduced", parts=tuple(parts.values()))
-    for_it = Verdict("T-01", S, "b", scale="reduced", parts=(Part("digits", "", Paired(8), S),))
-    assert overall([against, for_it]) == ON_TASK
-    both = tuple(replace(part, word=C) for part in parts.values())
-    assert overall([replace(against, parts=both), for_it]) == DISAGREE
-
-
-def test_what_few_seeds_say_gives_way() -> None:
-    few, many = Verdict("T-01", S, "one", exploratory=True), Verdict("T-01", C, "two")
-    assert overall([few, many]) == C
-    assert overall([few]) == S
 
 
 def test_a_claim_knows_whether_it_was_asked(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -702,7 +633,6 @@ def test_primary_claims_are_corrected_together(monkeypatch: pytest.MonkeyPatch) 
     found = verdict(primary, made)
     assert found is not None
     assert (found.word, found.supports) == (S, alone.supports)  # of those that the study tests
-    assert expected_false([found, alone, alone, Verdict("L", S), Verdict("L", NOT_RUN, "x")]) == pytest.approx(0.15)
 
 
 def test_a_comparison_at_rates_takes_those_that_both_have(monkeypatch: pytest.MonkeyPatch) -> None:

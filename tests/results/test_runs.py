@@ -63,7 +63,7 @@ def test_no_results_give_the_columns_and_no_rows(tmp_path: Path) -> None:
     assert load_runs(study, table="curves").empty
 
 
-def test_own_results_only_when_complete(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_own_results_only_when_complete(tmp_path: Path) -> None:
     study = synthetic.finish(synthetic.workspace(tmp_path), skip=("unfrozen-random",))
     assert set(load_runs(study)["origin"]) == {"own"}  # nothing published: better than nothing
     synthetic.finish(study, inside="published")
@@ -74,14 +74,7 @@ def test_own_results_only_when_complete(tmp_path: Path, monkeypatch: pytest.Monk
         if spec.arm == "unfrozen-random":
             synthetic.write(spec, study / spec.folder_name)
     assert set(load_runs(study)["origin"]) == {"own"}
-    monkeypatch.setenv("FPT_ORIGIN", "published")
-    assert set(load_runs(study)["origin"]) == {"published"}
-    assert set(load_runs(study, "own")["origin"]) == {"own"}
-    monkeypatch.setenv("FPT_ORIGIN", "bogus")
-    with pytest.raises(
-        SpecError, match=r"origin 'bogus' \(the environment variable FPT_ORIGIN\).*auto, own, published"
-    ):
-        load_runs(study)
+    assert set(load_runs(study, "published")["origin"]) == {"published"}
 
 
 def test_only_what_the_present_study_resolves_to(tmp_path: Path) -> None:
@@ -201,6 +194,10 @@ def test_every_study_is_those_with_results_and_one_that_is_asked_for(tmp_path: P
         synthetic.workspace(tmp_path, name)
     asked = {also: [each.name for each in every_study(tmp_path, also)] for also in ("", "planned", "done")}
     assert asked == {"": ["done"], "planned": ["done", "planned"], "done": ["done"]}
+    assert every_study(tmp_path, origin="published") == []
+    synthetic.finish(tmp_path / "runs/done", inside="published")
+    (found,) = every_study(tmp_path, origin="published")
+    assert {sweep.origin for sweep in found.results.values()} == {"published"}
 
 
 @pytest.mark.parametrize(
@@ -230,6 +227,3 @@ def test_a_study_that_cannot_be_read_is_named_and_costs_the_others_nothing(
         with pytest.warns(UserWarning, match=named) as warned:
             assert read() == ["good"]
         assert len(warned) == 1
-    monkeypatch.setenv("FPT_ORIGIN", "mine")
-    with pytest.raises(SpecError, match="FPT_ORIGIN"):
-        every_study()
