@@ -53,7 +53,7 @@ class Place:
         return level(self.study, self.arm(arm), task=self.task, **how)
 
 
-PAIRS = {  # the longest published training of both arms on each task and model
+PAIRS = {  # the longest published training of all four arms on each task and model
     "MNIST, MiniLM, 1,600": Place("plane-minilm", "mnist"),
     "CIFAR-10, MiniLM, 800": Place("minilm-cifar10", "cifar10"),
     "digits by pixel, tiny-lm, 1,500": Place("laptop-rothermel2021", "digits-lra"),

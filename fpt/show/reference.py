@@ -42,8 +42,6 @@ ABOUT = {  # study -> what it is, in the order in which a reader may want them
     "controls": "less than the backbone, other pretrainings, shuffled tokens, warm-up, no clipping, fewer data",
     "laptop-rothermel2021": "every table of Rothermel et al. at the size of a laptop",
     "laptop-lu2021": "what the claims of Lu et al. need, at the size of a laptop",
-    "depth-minilm": "the first layers of a public model and all of them, on digits",
-    "minilm": "a public model, whole, with and without warm-up",
     "precision": "bfloat16 beside float32",
     "rothermel2021": "Rothermel et al. at the paper's size, on GPUs",
     "lu2021": "Lu et al. at the paper's size, on GPUs",

@@ -146,9 +146,7 @@ def test_sample_sizes_are_those_of_the_task_where_a_row_has_it() -> None:
     assert found < alone / 10
 
 
-@pytest.mark.parametrize(
-    "study", ["rothermel2021", "lu2021", "laptop-rothermel2021", "laptop-lu2021", "depth-minilm", "smollm2"]
-)
+@pytest.mark.parametrize("study", ["rothermel2021", "lu2021", "laptop-rothermel2021", "laptop-lu2021", "smollm2"])
 def test_every_sweep_of_a_study_has_a_cost(study: str) -> None:
     rows = read(committed.benches()[0]).rows
     assert all(predict(each, rows) or estimate(each, rows) for each in load_study(ROOT / "runs" / study).sweeps)
