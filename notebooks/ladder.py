@@ -19,12 +19,13 @@
 # # Baselines and the ladder of ListOps
 #
 # What can be had without learning much, counted on the data: always naming the commonest class, a logistic regression
-# on the pixels, and for ListOps a ladder of exact readers that understand more and more of a list. The defaults need
-# no download and take seconds. With `output` the numbers are written where pages and verdicts read them:
+# on the pixels, on text the commonest byte after each byte, and for ListOps a ladder of exact readers that understand
+# more and more of a list. The defaults need no download and take seconds. With `output` the numbers are written where
+# pages and verdicts read them:
 #
 # ```sh
 # papermill notebooks/ladder.ipynb out.ipynb -p output fpt/results/baselines.json \
-#     -y 'tasks: [digits, digits-lra, mnist, cifar10, cifar10-lra, listops-short, listops, listops:released]'
+#     -y 'tasks: [digits, digits-lra, mnist, cifar10, cifar10-lra, listops-short, listops, listops:released, text]'
 # ```
 #
 # MNIST and CIFAR-10 are downloaded then, and long lists generated.
@@ -54,6 +55,7 @@ from operator import eq
 from pathlib import Path
 
 import pandas as pd
+import torch
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
@@ -63,7 +65,7 @@ import fpt
 from fpt.files import write_json
 from fpt.papers.schema import LEVELS
 from fpt.results import baseline_scores, counted
-from fpt.results.baselines import DIGITS, LINEAR, MAJORITY, OPERATOR, Score
+from fpt.results.baselines import BIGRAM, DIGITS, LINEAR, MAJORITY, OPERATOR, Score
 from fpt.sweeps.provenance import now, software
 from fpt.tasks.listops import CLOSE, CUT, OPERATORS, evaluate
 
@@ -163,6 +165,17 @@ def linear_score(task):
         return Score(float(model.fit(x, y).score(x_test, y_test)), len(y_test))
 
 
+def bigram_score(task):
+    """How often the commonest byte after the byte before is right, over the bytes of the test split."""
+    split = task.split(0)
+    train, test = split.train_sample(None), split.test
+    counts = torch.zeros(task.classes, task.classes, dtype=torch.long)
+    seen = (train.inputs.flatten().long(), train.targets.flatten())
+    counts.index_put_(seen, torch.ones_like(seen[1]), accumulate=True)
+    guesses = counts.argmax(1)[test.inputs.long()]
+    return Score(float((guesses == test.targets).double().mean()), test.targets.numel())
+
+
 # %% [markdown]
 # ## Accuracies
 #
@@ -179,6 +192,8 @@ for name in tasks:
         found[LINEAR] = linear_score(loaded)
     if task.startswith("listops"):
         found |= ladder_scores(loaded)
+    if task == "text":
+        found[BIGRAM] = bigram_score(loaded)
     scores += lines(loaded, found)
     if task.startswith("listops") and not variant:
         whole_lists.append(loaded)

@@ -101,6 +101,7 @@ def fleet(
         runs=runs,
         curves=curves,
         attention=None,
+        windows=None,
         compute_type="float32",
         threads=1,
         device="cpu",

@@ -156,10 +156,15 @@ class Judge:
         """Every row, in the order of papers, claims and findings."""
         rows = []
         for paper in papers().values():
-            rows += self._of_paper(list(paper.claims.values()))
+            rows += self._of_paper([claim for claim in paper.claims.values() if self._reads(claim)])
         for finding in findings().values():
             rows += self.of_finding(finding)
         return pd.DataFrame(rows, columns=list(COLUMNS))
+
+    def _reads(self, claim: Claim) -> bool:
+        """A reader's own study changes nothing about what is computed without runs."""
+        without_runs = claim.arithmetic or bool(claim.printed) or any(rule.kind == "baseline" for rule in claim.rule)
+        return not (self.alone and without_runs)
 
     def of_finding(self, finding: Finding) -> list[dict[str, Any]]:
         if finding.read:

@@ -18,13 +18,14 @@ from fpt.tasks import entry
 
 FILE = Path(__file__).with_name("baselines.json")
 MAJORITY, COPYING, LINEAR = "majority class", "copy the visible bits", "linear classifier"
+BIGRAM = "the byte before"  # of text: the commonest byte after it
 OPERATOR, DIGITS = "outermost operator", "operator and direct digits"  # of ListOps, below those that evaluate
-FLOOR = ("chance", MAJORITY, COPYING, OPERATOR)  # what needs no look at most of an example
+FLOOR = ("chance", MAJORITY, COPYING, OPERATOR, BIGRAM)  # what needs no look at most of an example
 
 
 @dataclass(frozen=True)
 class Score:
-    """A share (a fraction) that was counted on `of` examples; it is exact where `of` is 0."""
+    """A share (a fraction) that was counted on `of` predictions, one or several an example; exact where `of` is 0."""
 
     share: float
     of: int = 0
@@ -61,7 +62,8 @@ def baseline_scores(
         return _exact(task)
     split = loaded.split(0)
     commonest = split.train_sample(None).targets.flatten().mode().values
-    return found | {MAJORITY: Score(float((split.test.targets == commonest).double().mean()), len(split.test))}
+    answers = split.test.targets
+    return found | {MAJORITY: Score(float((answers == commonest).double().mean()), answers.numel())}
 
 
 def known_scores(task: str, variant: str = "paper") -> dict[str, Score]:

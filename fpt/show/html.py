@@ -49,7 +49,8 @@ class Picture:
         alt = html.escape(str(self.figure.get_label()))
         if not alt:
             raise ValueError("a figure needs alt text: Plot.describe(...)")
-        image = f'<div class="fpt-scroll fpt-panels" role="img" aria-label="{alt}">{inline(self.figure)}</div>'
+        drawn = inline(self.figure, self.caption)
+        image = f'<div class="fpt-scroll fpt-panels" role="img" aria-label="{alt}">{drawn}</div>'
         caption = f"{explained(self.caption)}<small>{source(self.figure)}</small>"
         return f'<figure class="fpt">{image}<figcaption>{caption}</figcaption></figure>'
 

@@ -20,10 +20,11 @@ IN_A_PAGE = (  # what matplotlib writes for a file, and what it is in a page
 )
 
 
-def inline(figure: Figure) -> str:
+def inline(figure: Figure, caption: str = "") -> str:
     """An SVG element for each panel, and one in a line of its own for each colour bar and legend.
 
-    The figure keeps its layout from now on. The same figure gives the same text, and its ids are no other figure's.
+    The figure keeps its layout from now on. The same figure and caption give the same text; its ids are no other
+    figure's, nor those of the same figure below another caption.
     """
     parts = [part for part in (*figure.axes, *figure.legends) if part.get_visible()]
     figure.draw_without_rendering()  # the places of all parts, before some are hidden
@@ -32,7 +33,7 @@ def inline(figure: Figure) -> str:
     for part in parts:
         for other in parts:
             other.set_visible(other is part)
-        svg = _element(figure, f"{figure.get_label()} {len(drawn)}")
+        svg = _element(figure, f"{figure.get_label()} {caption} {len(drawn)}")
         is_key = part in figure.legends or part.get_label() == COLOUR_BAR
         drawn.append(f'<div class="key">{svg}</div>' if is_key else svg)
     for part in parts:

@@ -21,7 +21,7 @@ def definitions(notebook: Path) -> dict[str, Any]:
     """What the source of a notebook imports and defines, by name, without its work."""
     module = ast.parse(notebook.read_text())
     kinds = (ast.Import, ast.ImportFrom, ast.FunctionDef, ast.ClassDef)
-    constants = {"BYTES", "ORDERS"}
+    constants = {"BYTES", "HEAD", "ORDERS"}
     module.body = [
         line
         for line in module.body
