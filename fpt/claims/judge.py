@@ -263,7 +263,7 @@ class Judge:
         notes = [words.counts(tests)] if tests else []
         notes += [f"{len(floor)} {words.AT_FLOOR}"] if floor else []
         notes += [f"{len(missing)} {words.NOT_RUN}"] if missing else []
-        if any(rule.only_paper_scale or rule.kind == "near" for rule in asked.rules) and not evidence:
+        if not notes and any(rule.only_paper_scale or rule.kind == "near" for rule in asked.rules):
             notes.append(ITS_OWN_SCALE)
         p = words.two_sided(*words.over_pairs(tests, asked.of)) if tests else math.nan
         return _summary(

@@ -71,6 +71,13 @@ def test_a_likeness_that_the_test_set_hides(monkeypatch: pytest.MonkeyPatch) -> 
     assert judged([made(monkeypatch, {"digits": (exact, exact)})], rule)["word"][0] == words.ONE_FOR
 
 
+def test_a_claim_about_the_papers_own_scale_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Reduced runs neither decide it nor leave its summary without a reason."""
+    summary = judged([made(monkeypatch, {"digits": (HIGH, LOW)})], {"beats": list(ROWS), "only_paper_scale": True})
+    assert list(summary["word"]) == [words.NOT_RUN]
+    assert summary["note"][0] == judge.ITS_OWN_SCALE
+
+
 def test_a_row_has_its_numbers_in_points(monkeypatch: pytest.MonkeyPatch) -> None:
     row = judged([made(monkeypatch, {"digits": (HIGH, LOW)})]).iloc[1]
     assert (row["pair"], row["role"], row["word"], row["unit"]) == ("tiny-lm/digits", SPEAKS, words.FOR, "points")
