@@ -1,18 +1,1 @@
-"""What the results say about the claims of the papers. Importing it imports no torch.
-
-A name is imported from its module when it is first asked for.
-"""
-
-from importlib import import_module
-from typing import Any
-
-PUBLIC: dict[str, str] = {  # module -> names that notebooks, pages and users rely on
-}
-_MODULES = {name: module for module, names in PUBLIC.items() for name in names.split()}
-__all__ = list(_MODULES)
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _MODULES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)
+"""What the results say about the claims of the papers: rules, words, the table of verdicts. It imports no torch."""
