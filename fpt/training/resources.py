@@ -22,7 +22,7 @@ from fpt.training.recipe import Recipe
 FLOAT = 4  # bytes
 STATES = 7  # parameters, gradient, two Adam moments, best so far; weights and gradient in the compute type, passing by
 KEPT_PER_LAYER = 29  # floats a token and unit of width that one block keeps for its backward pass
-KEPT_BY_ADAPTERS = 14  # more of them with adapters: chosen to lie above what tiny-lm was measured to take, not derived
+KEPT_BY_ADAPTERS = 20  # more of them with adapters: chosen to lie above what tiny-lm was measured to take, not derived
 KEPT_PER_RECURRENT_LAYER = 46  # four gates a step, and their norms
 KEPT_PER_SCORE = 3.5  # floats an attention score: softmax, what is left of it, gradients passing by
 MASKS_PER_LAYER, MASKS_PER_SCORE = 2.5, 1.25  # floats of dropout masks and their bits
