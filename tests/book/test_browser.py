@@ -58,7 +58,7 @@ return [place.getBoundingClientRect().top, Math.max(0, bar.getBoundingClientRect
 """
 RATES = """
 const all = (of) => [...document.querySelectorAll(`article ${of}`)];
-const paragraphs = all("p, li").filter((each) => !each.closest("figure, details, nav"));
+const paragraphs = all("p, li").filter((each) => !each.closest("figure, details, nav, .fpt-explorer"));
 const bare = paragraphs.flatMap((each) => {
   const copy = each.cloneNode(true);
   for (const inside of copy.querySelectorAll(".rate, code, pre, p, li, .math")) inside.remove();
@@ -68,7 +68,13 @@ const rates = all(".rate"), torn = rates.filter((each) => each.getClientRects().
 return [rates.length, torn.map((each) => each.textContent), bare,
   all("abbr").filter((each) => each.title.length > 5).map((each) => each.textContent)];
 """
-PROSE = "return [...document.querySelectorAll('article p')].map((each) => each.textContent).join(' ')"
+PROSE = """
+return [...document.querySelectorAll("article p")].map((each) => {
+  const copy = each.cloneNode(true);
+  for (const inside of copy.querySelectorAll("code, .math")) inside.remove();
+  return copy.textContent;
+}).join(" ");
+"""
 TOP = "return document.querySelector(arguments[0]).getBoundingClientRect().top"
 FOCUSED = """
 const here = document.activeElement, {outlineStyle, outlineWidth} = getComputedStyle(here);
