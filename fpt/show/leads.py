@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
+from matplotlib.ticker import NullLocator
 
 from fpt.claims.sensitivity import usable
 from fpt.errors import SpecError
@@ -174,6 +175,7 @@ def _by_compute(study: str, arms: Mapping[str, float], task: str) -> plot.Plot:
     ticks = cells[next(iter(arms))].budgets
     axes.set_xscale("log", subs=[])
     axes.set_xticks(ticks, [f"{budget:,}" for budget in ticks])
+    axes.xaxis.set_minor_locator(NullLocator())  # powers of ten would lie on them
     axes.set(xlabel="compute, in steps of full training", ylabel="test accuracy (%), tuned")
     plot.shared_legend(figure, [axes])
     words = [
