@@ -1,5 +1,6 @@
 """The winner's weights in the forms that other libraries read, and the lines that load them."""
 
+import copy
 import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -55,10 +56,8 @@ architecture takes its input in a way of its own, so the library's model alone d
 """
 NUMBERS = 'linear(tokens, layers["input_layer.weight"], layers["input_layer.bias"])'
 SYMBOLS = 'embedding(tokens, layers["input_layer.weight"])'
-WHOLE, ADAPTED = (
-    "AutoModel.from_pretrained(folder).eval()",
-    ('PeftModel.from_pretrained(AutoModel.from_pretrained("{base}"), folder).eval()'),
-)
+WHOLE = "AutoModel.from_pretrained(folder).eval()"
+ADAPTED = 'PeftModel.from_pretrained(AutoModel.from_pretrained("{base}", dtype=torch.float32), folder).eval()'
 
 
 def keep_winner(cell: "Cell", template: "Template", study: Path) -> Path:
@@ -96,8 +95,7 @@ def _write_model(source: Path, folder: Path, template: "Template", tensors: "dic
         for name in ADAPTER_FILES:
             shutil.copyfile(source / name, folder / name)
         return True
-    import copy
-
+    from safetensors.torch import save_file
     from transformers import AutoModel
 
     config = copy.deepcopy(template.module.backbone.config)
@@ -107,8 +105,9 @@ def _write_model(source: Path, folder: Path, template: "Template", tensors: "dic
     own = {name.removeprefix("backbone."): value for name, value in tensors.items() if name.startswith("backbone.")}
     if any(name not in state or state[name].shape != value.shape for name, value in own.items()):
         return False
-    model.load_state_dict(state | own)
-    model.save_pretrained(folder)
+    whole = {name: tensor.contiguous() for name, tensor in (state | own).items()}
+    save_file(whole, folder / hub.WEIGHTS, {"format": "pt"})
+    config.save_pretrained(folder)
     return True
 
 

@@ -52,7 +52,7 @@ def arms_frame(advice: Advice) -> pd.DataFrame:
             "arm": words.label(arm.arm),
             "best rate": rate_text(arm.rate) if arm.rate else "none",
             "usable": usable[0] if len(usable) == 1 else " to ".join([*usable[:1], *usable[-1:]]),
-            "accuracy, %": interval_text(arm.accuracy, arm.low, arm.high),
+            "accuracy, %": interval_text(arm.accuracy, max(0.0, arm.low), min(100.0, arm.high)),
             "GFLOP a step": f"{arm.flop / 1e9:,.2g}",
             "memory, MiB": f"{arm.memory / 2**20:,.0f}",
         }
@@ -67,7 +67,7 @@ def pairs_frame(advice: Advice) -> pd.DataFrame:
             "first - second": f"{words.label(pair.first)} - {words.label(pair.second)}",
             "points": interval_text(pair.mean, pair.low, pair.high),
             "told apart": "yes" if pair.told else "no",
-            f"seeds for {advice.tolerance:g} points": _seeds(pair),
+            f"seeds to find {advice.tolerance:g}": _seeds(pair),
         }
         for pair in advice.pairs
     ]

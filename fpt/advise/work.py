@@ -194,17 +194,23 @@ def _check_same(wanted: Request) -> None:
 
 def _check_possible(wanted: Request, templates: "dict[str, Template]", machine: Machine, compute_type: str) -> None:
     """Refuse what the fastest products of this machine could not do in the time, before a single step is timed."""
-    from fpt.bench.measure import ceiling
     from fpt.bench.step import step_cost
 
     recipe = wanted.spec(wanted.arms[0], [1e-3], [0], 1, compute_type).recipe
     asked = [template for arm, template in templates.items() if arm != IF_TIME or wanted.named]
     flop = sum(step_cost(template, recipe).flop for template in asked)
-    rate: float = getattr(ceiling(0.2).ceiling, f"{compute_type}_flop_per_second")
     steps = len(COARSE) * schedule.SEEDS[-1] * (schedule.LEAST_PILOT + schedule.LEAST)
-    needed = flop * steps / rate
+    needed = flop * steps / product_rate(compute_type)
     if needed > 60 * wanted.minutes:
         schedule.check_time(0, needed, wanted.minutes, wanted.backbone, schedule.LEAST)
+
+
+def product_rate(compute_type: str) -> float:
+    """FLOP a second of this machine's best products in a number type."""
+    from fpt.bench.measure import ceiling
+
+    rate: float = getattr(ceiling(0.2).ceiling, f"{compute_type}_flop_per_second")
+    return rate
 
 
 def timed(specs: Sequence[SweepSpec], threads: int) -> dict[str, Row]:

@@ -1,6 +1,7 @@
 """Steps and seeds that fit into the time, and the rates of the fine grid."""
 
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -68,7 +69,7 @@ def test_the_fine_grid_is_in_half_decades_around_the_best_rate(best: float) -> N
     rates = fine_rates(best)
     assert best in rates
     assert len(rates) == 1 + schedule.BELOW + schedule.ABOVE
-    assert all(2.9 < high / low < 3.5 for low, high in zip(rates, rates[1:], strict=False))
+    assert all(2.9 < high / low < 3.5 for low, high in pairwise(rates))
     assert min(rates) < best < max(rates)
 
 
