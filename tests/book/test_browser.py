@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qsl
 
 import pandas as pd
 import pytest
@@ -51,6 +52,7 @@ return {
   said: root.querySelector(".said").textContent,
 }
 """
+TOP = "return document.querySelector(arguments[0]).getBoundingClientRect().top"
 FOCUSED = """
 const here = document.activeElement, {outlineStyle, outlineWidth} = getComputedStyle(here);
 return [here.id || here.className.baseVal || here.tagName.toLowerCase(), outlineStyle, parseFloat(outlineWidth)];
@@ -438,6 +440,41 @@ def test_the_keyboard_alone_suffices(explorer: Explorer) -> None:
     assert explorer.browser.execute_script(FOCUSED)[0] == "explorer-pair"
     explorer.press(Keys.ARROW_DOWN)
     assert explorer.choices("pair")[1] in explorer.shown()["said"].lower()
+
+
+def test_an_address_chooses_what_is_shown(explorer: Explorer, html: Path) -> None:
+    browser = explorer.browser
+    browser.get_log("browser")
+    browser.get((html / "book/map.html").as_uri() + "#study=plane-digits&arms=FP,UR&rate=3e-3&budget=750")
+    assert explorer.shown()["said"].startswith("At learning rate 3e-3 after 750 steps: ")
+    assert Select(explorer.control("pair")).first_selected_option.text == "frozen pretrained minus unfrozen random"
+    assert "plane-digits" in browser.find_element(By.CSS_SELECTOR, ".fpt-explorer .about").text
+    assert 0 <= browser.execute_script(TOP, ".fpt-explorer") < 200, "the explorer is in view"
+    for link in browser.find_elements(By.CSS_SELECTOR, "article a[href^='#study=']"):
+        asked = dict(parse_qsl(str(link.get_dom_attribute("href"))[1:]))
+        browser.execute_script("arguments[0].click()", link)
+        WebDriverWait(browser, PATIENCE).until(
+            lambda _, study=asked["study"]: study in browser.find_element(By.CSS_SELECTOR, ".fpt-explorer .about").text
+        )
+        assert explorer.shown()["said"].startswith(f"At learning rate {asked['rate']} after ")
+    before = explorer.shown()
+    browser.execute_script("location.hash = 'study=no-such-study&rate=7'")
+    assert explorer.shown() == before
+    assert [each for each in browser.get_log("browser") if each["level"] == "SEVERE"] == []
+
+
+def test_on_a_phone_its_map_comes_first(explorer: Explorer) -> None:
+    order = [".fpt-explorer .plane", ".fpt-explorer .controls"]
+    tops = [explorer.browser.execute_script(TOP, each) for each in order]
+    assert tops[0] > tops[1]
+    wide(explorer.browser, NARROW)
+    WebDriverWait(explorer.browser, PATIENCE).until(
+        lambda browser: browser.execute_script(TOP, order[0]) < browser.execute_script(TOP, order[1])
+    )
+    still = "return document.querySelector('article figure.fpt svg').getBoundingClientRect().top"
+    assert explorer.browser.execute_script(still) < explorer.browser.execute_script(TOP, order[0]), (
+        "below the static map"
+    )
 
 
 def test_a_figure_stands_for_it_in_print_and_without_scripts(explorer: Explorer) -> None:

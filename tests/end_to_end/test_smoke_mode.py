@@ -21,7 +21,7 @@ from fpt.tasks import TASKS, load
 from fpt.training.recipe import WEIGHTS
 
 ROOT = Path(__file__).parents[2]
-NAMES = ("lu2021", "rothermel2021", "laptop-rothermel2021", "smollm2")
+NAMES = ("lu2021", "rothermel2021", "laptop-rothermel2021", "smollm2", "controls")
 STUDIES = {name: load_study(ROOT / "runs" / name) for name in NAMES}
 STUDY = STUDIES["lu2021"]
 Place = tuple[str, str]  # a study and a task

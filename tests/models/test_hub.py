@@ -6,11 +6,11 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
+import contract
 import huggingface_hub
 import pytest
 import torch
 from huggingface_hub.errors import LocalEntryNotFoundError
-from plain_loop import plain_losses
 from safetensors.torch import load_file, save_file
 from small_models import short_recipe
 from torch.func import functional_call
@@ -29,9 +29,7 @@ from fpt.sweeps.smoke import stand_ins
 from fpt.sweeps.spec import SweepSpec, resolve
 from fpt.sweeps.study import load_study
 from fpt.tasks.task import Task
-from fpt.training.checkpoint import Folder
 from fpt.training.fleet import Fleet
-from fpt.training.loop import Training
 
 CPU = torch.device("cpu")
 RATES, SEEDS = [1e-3, 1e-2], [0, 5]
@@ -132,33 +130,12 @@ def test_the_forward_pass_is_the_librarys(model_type, name, saved, digits, listo
 
 
 @pytest.mark.parametrize("model_type", FIELDS)
-def test_frozen_tensors_stay_a_fleet_is_its_runs_and_resuming_changes_nothing(model_type, saved, digits, tmp_path):
+def test_a_model_of_the_library_keeps_the_contract(model_type, saved, digits, listops, tmp_path):
     template = fpt.models.build(digits, saved(model_type))
-    whole, first, second = (Training(Fleet(digits, template, recipe(dropout=0.1), RATES, SEEDS, CPU)) for _ in range(3))
-    frozen = {name: value.clone() for name, value in whole.fleet.shared.items()}
-    start = whole.fleet.parameters.clone()
-    for training, steps in ((whole, 6), (first, 4)):
-        for _ in range(steps):
-            training.step()
-    Folder(tmp_path).save(0, first.state())
-    second.load(Folder(tmp_path).load(0, second.state()))
-    for _ in range(2):
-        second.step()
-    for name, tensor in whole.state().items():
-        torch.testing.assert_close(second.state()[name], tensor, rtol=0, atol=0, msg=name)
-    assert frozen.keys() | set(template.trainable) == template.shapes.keys()
-    assert all(torch.equal(whole.fleet.shared[name], value) for name, value in frozen.items())
-    pieces = (whole.fleet.parameters != start).split([shape.numel() for shape in whole.fleet.shapes], dim=1)
-    assert all(piece.any(1).all() for piece in pieces)
-
-
-@pytest.mark.parametrize("model_type", FIELDS)
-def test_a_fleet_has_the_losses_of_its_runs_one_at_a_time(model_type, saved, listops):
-    template = fpt.models.build(listops, saved(model_type), "pretrained", "all")
-    fleet = Fleet(listops, template, recipe(), RATES, SEEDS, CPU)
-    actual = torch.stack([fleet.step(step) for step in range(1, 4)]).T
-    expected = [plain_losses(listops, template, rate, seed, 3) for seed in SEEDS for rate in RATES]
-    torch.testing.assert_close(actual, torch.tensor(expected), rtol=1e-4, atol=1e-5)
+    contract.only_the_named_parameters_change(digits, template, ("input", "output", "layer_norm"))
+    contract.going_on_gives_the_same_bytes(digits, template, tmp_path / "checkpoints")
+    whole = fpt.models.build(listops, f"hub:models/{model_type}", "pretrained", "all")
+    contract.a_fleet_is_its_runs_one_at_a_time(listops, whole)
 
 
 def test_experts_of_a_mixture_are_float32_beside_products_in_bfloat16(saved, digits):

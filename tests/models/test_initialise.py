@@ -1,6 +1,7 @@
 """What a run starts from: pairing between arms, the three random recipes, the gain."""
 
 import math
+from pathlib import Path
 
 import pytest
 import torch
@@ -161,3 +162,36 @@ def test_output_layer_is_uniform_within_its_bound(digits):
     for name in ("output_layer.weight", "output_layer.bias"):
         assert values[name].abs().max() <= bound
     assert values["output_layer.weight"].std().item() == pytest.approx(bound / math.sqrt(3), rel=0.05)
+
+
+def test_statistics_only_keeps_mean_and_deviation_of_every_tensor(small_backbones: dict[str, torch.nn.Module]) -> None:
+    task = fpt.tasks.load("digits")
+    kept = fpt.models.build(task, "small-gpt2").initialise(0)
+    drawn = fpt.models.build(task, "small-gpt2", "statistics").initialise(0)
+    for name, tensor in kept.items():
+        if name.startswith(("input_layer", "output_layer")):
+            assert torch.equal(drawn[name], tensor)  # they are new in every arm
+            continue
+        assert not torch.equal(drawn[name], tensor), name
+        error = tensor.std().item() * 4 / tensor.numel() ** 0.5
+        assert abs(drawn[name].mean() - tensor.mean()) < error, name
+        if tensor.numel() > 200:
+            assert drawn[name].std() == pytest.approx(tensor.std().item(), rel=0.2), name
+
+
+def test_another_seed_draws_other_numbers_with_the_same_statistics(small_backbones: dict[str, torch.nn.Module]) -> None:
+    template = fpt.models.build(fpt.tasks.load("digits"), "small-gpt2", "statistics")
+    first, second = template.initialise(0), template.initialise(1)
+    assert not torch.equal(first["backbone.h.0.attn.c_attn.weight"], second["backbone.h.0.attn.c_attn.weight"])
+
+
+def test_the_default_input_layer_is_pytorchs_and_not_orthogonal() -> None:
+    task = fpt.tasks.load("mnist", Path(__file__).parents[1] / "data")
+    weights = {
+        kind: fpt.models.build(task, "tiny-lm", "random", input_init=kind).initialise(0)["input_layer.weight"]
+        for kind in fpt.models.INPUT_INITS
+    }
+    gram = weights["orthogonal"].T @ weights["orthogonal"]
+    torch.testing.assert_close(gram, 1.41**2 * torch.eye(16), atol=1e-4, rtol=0)
+    assert weights["default"].abs().max() <= 1 / 4  # uniform within 1/sqrt(16)
+    assert weights["default"].std() == pytest.approx(0.25 / 3**0.5, rel=0.05)

@@ -15,9 +15,7 @@ from fpt.errors import SpecError
 from fpt.models import lora
 from fpt.sweeps.spec import resolve
 from fpt.tasks.task import Task
-from fpt.training import train_fleet
 from fpt.training.fleet import Fleet
-from fpt.training.loop import Training
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*is_gradient_checkpointing:FutureWarning")  # peft's own call
 CPU = torch.device("cpu")
@@ -96,32 +94,6 @@ def test_three_steps_of_adam_are_those_of_peft(
         fleet.step(step, batch)
     flat = torch.cat([reference.ours[name].detach().flatten() for name in fleet.names])
     torch.testing.assert_close(fleet.parameters[0], flat, rtol=1e-3, atol=1e-5)
-
-
-@pytest.mark.parametrize("arm", ["lora-pretrained", "lora-random", "fpt-lora-pretrained"])
-@pytest.mark.parametrize("backbone", ["small-gpt2", "small-bert", "small-library"])
-def test_a_fleet_equals_single_runs(backbone: str, arm: str, digits: Task, small_backbones: dict[str, Any]) -> None:
-    template = fpt.models.build(digits, backbone, arm=arm, rank=2)
-    recipe = short_recipe(dropout=0.1)
-    together = train_fleet(digits, template, recipe, RATES, SEEDS).curves
-    for rate in RATES:
-        for seed in SEEDS:
-            alone = train_fleet(digits, template, recipe, [rate], [seed]).curves
-            same = together[(together["learning_rate"] == rate) & (together["seed"] == seed)].reset_index(drop=True)
-            assert (alone["validation_loss"] - same["validation_loss"]).abs().max() < 1e-4
-
-
-@pytest.mark.parametrize("backbone", ["small-gpt2", "small-bert", "small-library", "small-t5"])
-def test_adapters_stay_float32_beside_matrices_in_bfloat16(
-    backbone: str, digits: Task, small_backbones: dict[str, Any]
-) -> None:
-    losses = {}
-    for kind in ("float32", "bfloat16"):
-        template = fpt.models.build(digits, backbone, arm="lora-pretrained", rank=2)
-        fleet = Fleet(digits, template, short_recipe(compute_type=kind), RATES, SEEDS, CPU)
-        assert all(piece.dtype == torch.float32 for piece in fleet.cut(fleet.parameters))
-        losses[kind] = torch.stack([fleet.step(step) for step in range(1, 5)])
-    assert 0 < (losses["float32"] - losses["bfloat16"]).abs().max() < 0.15
 
 
 def test_before_training_the_model_is_its_backbone(digits: Task, small_backbones: dict[str, Any]) -> None:
@@ -251,23 +223,6 @@ def test_peft_loads_the_adapters_that_a_sweep_keeps(tmp_path: Path, small_backbo
 def test_an_arm_without_adapters_keeps_none() -> None:
     with pytest.raises(SpecError, match="adapter"):
         fpt.sweeps.prepare(resolve({**FIELDS, "arm": "frozen-pretrained", "measures": ["adapter"]}))
-
-
-def test_going_on_gives_the_same_bytes(digits: Task, small_backbones: dict[str, Any]) -> None:
-    def training() -> Training:
-        template = fpt.models.build(digits, "small-gpt2", arm="lora-pretrained", rank=2)
-        return Training(Fleet(digits, template, short_recipe(dropout=0.1), RATES, SEEDS, CPU))
-
-    whole, first, second = training(), training(), training()
-    for _ in range(6):
-        whole.step()
-    for _ in range(3):
-        first.step()
-    second.load({name: tensor.clone() for name, tensor in first.state().items()})
-    for _ in range(3):
-        second.step()
-    for name, table in whole.tables().items():
-        assert table.equals(second.tables()[name]), name
 
 
 def test_either_matrix_may_start_from_zeros(digits: Task) -> None:

@@ -96,27 +96,6 @@ def test_killed_at_random_moments_it_ends_with_the_same_bytes(tmp_path: Path) ->
         assert (tmp_path / "killed" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
 
 
-@pytest.mark.parametrize("policy", ["fpt", "all"])
-def test_a_training_that_is_loaded_goes_on_bit_for_bit(policy, task, small_backbones, tmp_path) -> None:
-    def fresh() -> Training:
-        return Training(Fleet(task, model(task, policy), recipe(), [1e-3, 1e30], SEEDS, CPU))
-
-    whole, first, second = fresh(), fresh(), fresh()
-    for _ in range(12):
-        whole.step()
-    for _ in range(7):  # past an evaluation, at which the wild runs left
-        first.step()
-    assert len(first.fleet.active.places) == 2
-    Folder(tmp_path).save(0, first.state())
-    state = Folder(tmp_path).load(0, second.state())
-    assert state is not None
-    second.load(state)
-    for _ in range(5):
-        second.step()
-    for name, tensor in whole.state().items():
-        torch.testing.assert_close(second.state()[name], tensor, rtol=0, atol=0, equal_nan=True, msg=name)
-
-
 def test_finished_parts_are_not_trained_again(task, small_backbones, tmp_path, monkeypatch) -> None:
     arguments = (task, model(task), recipe(), RATES, SEEDS)
     once = train_fleet(*arguments, checkpoints=tmp_path)

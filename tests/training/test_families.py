@@ -14,14 +14,11 @@ import fpt.models
 import fpt.tasks
 from fpt.tasks.task import Task
 from fpt.training import features, train_fleet
-from fpt.training.checkpoint import Folder
 from fpt.training.fleet import Fleet
-from fpt.training.loop import Training
 
 CPU = torch.device("cpu")
 RATES, SEEDS = [3e-4, 1e-3], [0, 5]
 NEW = ["small-t5", "small-longformer", "small-vit"]  # the others are in test_fleet
-ARMS = fpt.models.FOUR  # adapters and single groups: tests/models/test_lora.py
 
 
 @pytest.fixture(scope="module")
@@ -35,37 +32,6 @@ def listops() -> Task:
 
 
 recipe = partial(short_recipe, evaluations=2)
-
-
-@pytest.mark.parametrize("arm", ARMS)
-@pytest.mark.parametrize("name", ["digits", "listops"])
-@pytest.mark.parametrize("backbone", NEW)
-def test_a_fleet_has_the_losses_of_its_runs_one_at_a_time(backbone, name, arm, digits, listops, small_backbones):
-    task = digits if name == "digits" else listops
-    template = fpt.models.build(task, backbone, arm=arm)
-    expected = [plain_losses(task, template, rate, seed, 5) for seed in SEEDS for rate in RATES]
-    fleet = Fleet(task, template, recipe(), RATES, SEEDS, CPU)
-    actual = torch.stack([fleet.step(step) for step in range(1, 6)])
-    torch.testing.assert_close(actual, torch.tensor(expected).T, rtol=1e-4, atol=1e-5)
-
-
-@pytest.mark.parametrize("arm", ARMS)
-@pytest.mark.parametrize("backbone", NEW)
-def test_exactly_the_named_parameters_change(backbone, arm, digits, small_backbones):
-    """But for Longformer's global projections: no token attends globally, so they have no gradient."""
-    template = fpt.models.build(digits, backbone, arm=arm)
-    fleet = Fleet(digits, template, recipe(dropout=0.1), RATES, SEEDS, CPU)
-    start = fleet.parameters.clone()
-    frozen = {name: value.clone() for name, value in {**fleet.shared, **fleet.per_seed}.items()}
-    for step in range(1, 3):
-        fleet.step(step)
-    for name, value in {**fleet.shared, **fleet.per_seed}.items():
-        assert torch.equal(value, frozen[name]), name
-    pieces = (fleet.parameters != start).split([shape.numel() for shape in fleet.shapes], dim=1)
-    still = {name for name, piece in zip(fleet.names, pieces, strict=True) if not piece.any(1).all()}
-    assert still == {name for name in fleet.names if "_global." in name}
-    assert bool(still) == (backbone == "small-longformer" and "unfrozen" in arm)
-    assert frozen.keys() | set(template.trainable) == template.shapes.keys()
 
 
 def test_large_tensors_that_take_no_part_have_no_gradient(digits, small_backbones, monkeypatch):
@@ -97,36 +63,6 @@ def test_dropout_is_everywhere_the_library_has_it(backbone, of_backbone, digits,
     assert torch.equal(losses[:, 0], losses[:, 1])  # the same weights, and masks that are the seed's
     plain = Fleet(digits, template, recipe(), RATES, SEEDS, CPU).step(1).view(2, 2)
     assert (losses != plain).all()
-
-
-@pytest.mark.parametrize("arm", ARMS)
-@pytest.mark.parametrize("backbone", NEW)
-def test_bfloat16_follows_float32_and_is_of_frozen_matrices_alone(backbone, arm, digits, small_backbones):
-    curves = {}
-    for kind in ("float32", "bfloat16"):
-        template = fpt.models.build(digits, backbone, arm=arm)
-        fleet = Fleet(digits, template, recipe(compute_type=kind), RATES, SEEDS, CPU)
-        curves[kind] = torch.stack([fleet.step(step) for step in range(1, 7)])
-    difference = (curves["bfloat16"] - curves["float32"]).abs()
-    assert 0 < difference.max() < 0.15  # not the same computation, and close to it
-    for name, value in {**fleet.shared, **fleet.per_seed}.items():
-        matrix = template.groups[name] in ("attention", "feed_forward") and not name.endswith("bias")
-        assert value.dtype == (torch.bfloat16 if matrix else torch.float32), name
-
-
-@pytest.mark.parametrize("backbone", ["small-bert", *NEW, "small-lstm", "small-lstm-released"])
-def test_a_training_that_is_loaded_goes_on_bit_for_bit(backbone, digits, small_backbones, small_lstms, tmp_path):
-    template = fpt.models.build(digits, backbone, "random", "all")
-    whole, first, second = (Training(Fleet(digits, template, recipe(dropout=0.1), RATES, SEEDS, CPU)) for _ in range(3))
-    for training, steps in ((whole, 6), (first, 4)):
-        for _ in range(steps):
-            training.step()
-    Folder(tmp_path).save(0, first.state())
-    second.load(Folder(tmp_path).load(0, second.state()))
-    for _ in range(2):
-        second.step()
-    for name, tensor in whole.state().items():
-        torch.testing.assert_close(second.state()[name], tensor, rtol=0, atol=0, msg=name)
 
 
 @pytest.mark.parametrize("backbone", NEW)

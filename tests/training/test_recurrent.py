@@ -6,13 +6,10 @@ import pytest
 import torch
 from flop import needed_flop
 from small_models import short_recipe
-from torch.func import functional_call
-from torch.nn.functional import cross_entropy
 
 import fpt.models
 import fpt.tasks
 from fpt.cli.doctor import findings
-from fpt.seeds import generator
 from fpt.tasks.task import Task
 from fpt.training import evaluate, features, resources, train_fleet
 from fpt.training.fleet import Fleet, stack
@@ -33,60 +30,6 @@ def digits() -> Task:
 recipe = partial(short_recipe, steps=4, evaluations=2)
 
 
-def plain_loop(task, template, recipe, rate, seed) -> tuple[list[float], dict[str, torch.Tensor]]:
-    """Losses and weights of one run without a fleet; the same noise by its documented stream."""
-    weights = {name: value.clone() for name, value in template.initialise(seed).items()}
-    trainable = [weights[name].requires_grad_() for name in template.trainable]
-    optimizer = torch.optim.Adam(trainable, lr=rate)
-    losses, noise = [], template.module.noise
-    for step in range(1, recipe.steps + 1):
-        batch = task.split(seed).batch(step - 1, recipe.batch_size)
-        numbers = noise and torch.randn(recipe.batch_size, *noise.shape, generator=generator(seed, "noise", step))
-        template.module.drop_with([], numbers)
-        logits = functional_call(template.module, weights, (task.encode(batch.inputs), batch.lengths))
-        loss = cross_entropy(logits.flatten(0, 1), batch.targets.flatten())
-        losses.append(loss.item())
-        optimizer.zero_grad()
-        loss.backward()
-        torch.nn.utils.clip_grad_norm_(trainable, recipe.clip)
-        optimizer.step()
-    return losses, {name: value.detach() for name, value in weights.items()}
-
-
-@pytest.mark.parametrize("trainable", ["fpt", "all"])
-@pytest.mark.parametrize("backbone", BOTH)
-def test_a_fleet_equals_one_run_after_the_other(backbone, trainable, digits):
-    template = fpt.models.build(digits, backbone, "random", trainable, residual=True, positions=True)
-    settings = recipe(steps=8)
-    fleet = Fleet(digits, template, settings, RATES, SEEDS, CPU)
-    actual = torch.stack([fleet.step(step) for step in range(1, 9)], 1)
-    for row, (seed, rate) in enumerate((seed, rate) for seed in SEEDS for rate in RATES):
-        losses, weights = plain_loop(digits, template, settings, rate, seed)
-        torch.testing.assert_close(actual[row], torch.tensor(losses), rtol=0, atol=1e-5)
-        flat = torch.cat([weights[name].flatten() for name in fleet.names])
-        torch.testing.assert_close(fleet.parameters[row], flat, rtol=1e-3, atol=1e-4)
-
-
-@pytest.mark.parametrize(
-    "trainable",
-    ["fpt", "all", "output", ["recurrent"], ["layer_norm"], ["positions"], ["input", "recurrent"]],
-)
-@pytest.mark.parametrize("backbone", BOTH)
-def test_exactly_the_trainable_groups_change(backbone, trainable, digits):
-    template = fpt.models.build(digits, backbone, "random", trainable, positions=True)
-    fleet = Fleet(digits, template, recipe(dropout=0.1), RATES, SEEDS, CPU)
-    start = fleet.parameters.clone()
-    frozen = {name: value.clone() for name, value in fleet.per_seed.items()}
-    for step in range(1, 4):
-        fleet.step(step)
-    assert not fleet.shared
-    assert all(torch.equal(value, frozen[name]) for name, value in fleet.per_seed.items())
-    pieces = (fleet.parameters != start).split([shape.numel() for shape in fleet.shapes], dim=1)
-    assert all(piece.any(1).all() for piece in pieces)
-    expected = {name for name, group in template.groups.items() if group in template.trainable_groups}
-    assert set(fleet.names) == expected == template.shapes.keys() - frozen.keys()
-
-
 def test_every_forward_pass_of_the_released_cell_starts_elsewhere(digits):
     """In training at every step, at evaluation for every example; from streams of the seed, whatever the fleet."""
     template = fpt.models.build(digits, "small-lstm-released", "random", ["output"])
@@ -104,32 +47,6 @@ def test_every_forward_pass_of_the_released_cell_starts_elsewhere(digits):
     assert (one != other).all()  # the second copy has another start
     assert not features.constant(digits, template, recipe())
     assert features.constant(digits, fpt.models.build(digits, "small-lstm", "random", ["output"]), recipe())
-
-
-@pytest.mark.parametrize("backbone", BOTH)
-def test_the_same_fleet_twice_and_a_part_of_it(backbone, digits):
-    template = fpt.models.build(digits, backbone, "random", "fpt")
-    before = torch.get_rng_state()
-    one, other = (train_fleet(digits, template, recipe(dropout=0.1), RATES, SEEDS) for _ in range(2))
-    assert one.runs.equals(other.runs)
-    assert one.curves.equals(other.curves)
-    assert torch.equal(before, torch.get_rng_state())
-    whole = train_fleet(digits, template, recipe(), RATES, SEEDS).curves.query("learning_rate == 1e-3 and seed == 5")
-    alone = train_fleet(digits, template, recipe(), [1e-3], [5]).curves
-    assert alone["validation_loss"].tolist() == pytest.approx(whole["validation_loss"].tolist(), abs=1e-5)
-
-
-@pytest.mark.parametrize("backbone", BOTH)
-def test_bfloat16_follows_float32(backbone, digits):
-    template = fpt.models.build(digits, backbone, "random", "fpt")
-    losses = {}
-    for kind in ("float32", "bfloat16"):
-        fleet = Fleet(digits, template, recipe(compute_type=kind), RATES, SEEDS, CPU)
-        losses[kind] = torch.stack([fleet.step(step) for step in range(1, 5)])
-    kinds = {name: value.dtype for name, value in fleet.per_seed.items()}
-    assert kinds["backbone.layers.0.h2h.weight"] == torch.bfloat16
-    assert kinds["backbone.layers.0.h2h.bias"] == torch.float32
-    assert 0 < (losses["float32"] - losses["bfloat16"]).abs().max() < 0.1
 
 
 def test_flop_and_what_there_is_to_compare_with(digits):
