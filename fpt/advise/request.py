@@ -42,6 +42,7 @@ class Request:
     minutes: float = 10.0
     tolerance: float = 1.0
     named: bool = False  # whether the reader named the arms
+    steps: int | None = None  # at most; None: as many as fit
 
     @property
     def study(self) -> Path:
@@ -75,6 +76,7 @@ def request(
     name: str | None,
     options: Mapping[str, Any],
     root: Path,
+    steps: int | None = None,
 ) -> Request:
     """The request of a command given in the working directory; paths in it become relative to the workspace `root`.
 
@@ -95,7 +97,7 @@ def request(
     title = name or re.sub(r"[^A-Za-z0-9]+", "-", Path(data).stem).strip("-").lower()
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_-]*", title):
         raise SpecError(f"--name {title!r}: letters, digits, - and _ name a study; give one by --name")
-    return Request(title, task, given, _model_of(backbone, root), chosen, minutes, tolerance, bool(arms))
+    return Request(title, task, given, _model_of(backbone, root), chosen, minutes, tolerance, bool(arms), steps)
 
 
 def _task_of(data: str, root: Path) -> str:

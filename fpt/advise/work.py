@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import pandas as pd
 from pydantic import ValidationError
 
+from fpt import models
 from fpt.advise import schedule
 from fpt.advise.baselines import baselines
 from fpt.advise.request import IF_TIME, SAMPLES, Request, prepared
@@ -58,6 +59,11 @@ class Work:
         """Seconds for sweeps: of the time that was given, less what passed and what the end takes."""
         whole = 60 * self.wanted.minutes * (1 - schedule.KEPT_BACK) - schedule.REPORT
         return whole - (time.monotonic() - self.began)
+
+    @property
+    def most(self) -> int:
+        """Steps that the reader allows."""
+        return self.wanted.steps or schedule.MOST_STEPS
 
     def run(self) -> None:
         """Both studies, to their end. What an earlier call of the same request did is kept.
@@ -123,8 +129,8 @@ class Work:
             return machine.wall(schedule.with_steps(specs, steps), rows)
 
         found = schedule.most_steps(wall, schedule.PILOT_SHARE * self.left)
-        steps = min(MOST_PILOT, max(schedule.LEAST_PILOT, found))
-        return steps, schedule.most_steps(wall, self.left - wall(steps))
+        steps = min(MOST_PILOT, self.most, max(schedule.LEAST_PILOT, found))
+        return steps, min(self.most, schedule.most_steps(wall, self.left - wall(steps)))
 
     def plan_fine(self, machine: Machine) -> None:
         """Run the coarse grid, see how long it took, and write the study that fits into the time that is left."""
@@ -143,7 +149,10 @@ class Work:
 
         def fit(seeds: int) -> int:
             chosen = specs(seeds)
-            return schedule.most_steps(lambda steps: machine.wall(schedule.with_steps(chosen, steps), rows), self.left)
+            fitting = schedule.most_steps(
+                lambda steps: machine.wall(schedule.with_steps(chosen, steps), rows), self.left
+            )
+            return min(self.most, fitting)
 
         seeds, steps = schedule.seeds_and_steps(fit)
         needed = machine.wall(specs(seeds), rows) + 60 * wanted.minutes - self.left
@@ -154,7 +163,7 @@ class Work:
             f"The fine grid around the best rates of {wanted.pilot.name}. {self.left / 60:.1f} minutes were left;",
             f"by the pace of the coarse grid {seeds} seeds and {steps:,} steps take {wall / 60:.1f}. Change either.",
         ]
-        measures = {spec.arm: ADAPTED if "lora" in spec.arm else WHOLE for spec in specs(seeds)}
+        measures = {spec.arm: ADAPTED if models.arm(spec.arm).adapted else WHOLE for spec in specs(seeds)}
         write_study(wanted, wanted.study, specs(seeds, steps), notes, measures)
 
 

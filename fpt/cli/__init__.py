@@ -264,6 +264,7 @@ def advise(
     name: Annotated[str | None, typer.Option(metavar="NAME", help="Of the study, runs/advise-NAME.")] = None,
     size: Annotated[int | None, typer.Option(min=1, help="Of images: the side to which they are resized.")] = None,
     patch: Annotated[int | None, typer.Option(min=1, help="Pixels of a side, or columns, in a token.")] = None,
+    steps: Annotated[int | None, typer.Option(min=50, help="At most so many (default: as many as fit).")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")] = False,
     root: Root = None,
 ) -> None:
@@ -278,7 +279,7 @@ def advise(
 
     place = ledger.workspace(root)
     options = {"target": target, "size": size, "patch": patch}
-    wanted = request(data, backbone, arms, minutes, tolerance, name, options, place)
+    wanted = request(data, backbone, arms, minutes, tolerance, name, options, place, steps)
     with contextlib.chdir(place):
         Work(wanted, _nothing if as_json else log, SweepBars if not as_json else SilentBars).run()
         found = finished(wanted)
