@@ -207,8 +207,12 @@ def report(
     ] = None,
     root: Root = None,
 ) -> None:
-    """Write one HTML page that shows a study: curves, planes, comparisons, verdicts on claims, provenance."""
+    """Write one HTML page that shows a study: curves, planes, comparisons, verdicts on claims, provenance.
+
+    Of your own results where there are some, else of the published ones.
+    """
     from fpt.results import StudyCells
+    from fpt.results.runs import has_own
     from fpt.show import report as page_of
 
     wanted = output and output.absolute()  # of the folder in which the command was given
@@ -217,7 +221,8 @@ def report(
         if not path.parent.is_dir() or path.is_dir():
             raise FptError(f"--output {output}: must be a file in a folder that exists")
         check_writable(path.parent)
-        write_atomically(path, page_of(StudyCells(opened_study.folder)).encode())
+        origin = "own" if has_own(opened_study) else "published"
+        write_atomically(path, page_of(StudyCells(opened_study.folder, origin)).encode())
     console.print(f"written: {path}", markup=False, soft_wrap=True)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 PUBLIC = {  # module -> names that notebooks, pages and users rely on
     "runs": "find_study load_runs studies sweeps_table",
-    "cells": "StudyCells every_study study_cells",
+    "cells": "StudyCells every_study",
     "contrasts": "arms_of baseline contrast level",
     "baselines": "baseline_scores counted floor known_scores",
 }
