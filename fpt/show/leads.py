@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
-from matplotlib.ticker import NullLocator
 
 from fpt.claims.sensitivity import usable
 from fpt.errors import SpecError
@@ -176,7 +175,7 @@ def compute_figure(cells: Mapping[str, Cell], arms: Mapping[str, float]) -> plot
     ticks = cells[next(iter(arms))].budgets
     axes.set_xscale("log", subs=[])
     axes.set_xticks(ticks, [f"{budget:,}" for budget in ticks])
-    axes.xaxis.set_minor_locator(NullLocator())  # powers of ten would lie on them
+    axes.minorticks_off()  # powers of ten would lie on them
     axes.set(xlabel="compute, in steps of full training", ylabel="test accuracy (%), tuned")
     plot.shared_legend(figure, [axes])
     words = [
