@@ -22,6 +22,7 @@ from fpt.results.baselines import (
     counted,
     floor,
     known_scores,
+    untouched_loss,
 )
 from fpt.tasks import OWN, TASKS, load
 
@@ -172,3 +173,13 @@ def test_shares_of_what_is_left_are_consistent() -> None:
     assert table["listops"]["right: whole, without brackets"] < floor("listops")  # as the page on ListOps says
     ladder = known_scores("listops-short")
     assert all(one.share <= two.share for one, two in pairwise(sorted(ladder.values(), key=lambda each: each.share)))
+
+
+def test_an_untouched_model_of_bytes_knows_more_than_the_byte_before_it() -> None:
+    narrow, wide = (untouched_loss("text", name) for name in ("tiny-lm-64", "tiny-lm"))
+    assert narrow is not None
+    assert wide is not None
+    assert 0 < wide < narrow < math.log(256)
+    assert known_scores("text")["untouched tiny-lm"].share > known_scores("text")["the byte before"].share
+    assert untouched_loss("text", "gpt2") is None
+    assert untouched_loss("digits", "tiny-lm") is None
