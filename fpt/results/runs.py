@@ -93,11 +93,13 @@ class SweepTables:
         """How many examples stand for all that there could be: those of a test set that all seeds share, or of the
         collection of which each seed tests a part. nan where every seed tests examples made for it.
 
-        Of the reader's own data only the part is known, which is the cautious reading.
+        Of the reader's own data an earlier version recorded the part alone, which is the cautious reading.
         """
         test = self.result["test"]
-        if not test["drawn_by_seed"] or own_kind(self.spec.task):
+        if not test["drawn_by_seed"]:
             return float(test["size"])
+        if own_kind(self.spec.task):
+            return float(test.get("collection") or test["size"])
         return float(entry(self.spec.task).collection or math.nan)
 
     @property

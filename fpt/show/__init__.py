@@ -8,6 +8,7 @@ from typing import Any
 
 PUBLIC = {  # module -> names that notebooks, pages and users rely on
     "said": "say",
+    "kept": "from_notebook",
     "leads": "PAIRS Place by_compute leads_table newest rates_table signs",
     "ladder": "printed_ladder printed_places",
     "html": "Folded Page Picture Table",

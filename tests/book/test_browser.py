@@ -28,7 +28,7 @@ from selenium.webdriver.support.select import Select
 from selenium.webdriver.support.wait import WebDriverWait
 
 from fpt.claims.planes import crossing_of, plane_table, plane_tests
-from fpt.papers import claims
+from fpt.papers import claims, findings
 from fpt.results import StudyCells
 from fpt.results.cells import Cell
 from fpt.results.runs import rate_text
@@ -51,6 +51,29 @@ return {
     row.querySelector("th").textContent, all(row, "td").map((cell) => [cell.textContent, look(cell)])]),
   said: root.querySelector(".said").textContent,
 }
+"""
+UNDER_THE_BAR = """
+const bar = document.querySelector(".bd-header-article"), place = document.getElementById(arguments[0]);
+return [place.getBoundingClientRect().top, Math.max(0, bar.getBoundingClientRect().bottom)];
+"""
+RATES = """
+const all = (of) => [...document.querySelectorAll(`article ${of}`)];
+const paragraphs = all("p, li").filter((each) => !each.closest("figure, details, nav, .fpt-explorer"));
+const bare = paragraphs.flatMap((each) => {
+  const copy = each.cloneNode(true);
+  for (const inside of copy.querySelectorAll(".rate, code, pre, p, li, .math")) inside.remove();
+  return copy.textContent.match(/\\b\\d+(\\.\\d+)?e-\\d+\\b/g) || [];
+});
+const rates = all(".rate"), torn = rates.filter((each) => each.getClientRects().length > 1);
+return [rates.length, torn.map((each) => each.textContent), bare,
+  all("abbr").filter((each) => each.title.length > 5).map((each) => each.textContent)];
+"""
+PROSE = """
+return [...document.querySelectorAll("article p")].map((each) => {
+  const copy = each.cloneNode(true);
+  for (const inside of copy.querySelectorAll("code, .math")) inside.remove();
+  return copy.textContent;
+}).join(" ");
 """
 TOP = "return document.querySelector(arguments[0]).getBoundingClientRect().top"
 FOCUSED = """
@@ -528,10 +551,11 @@ def test_claims_are_filtered_by_paper_and_verdict(cards: webdriver.Chrome) -> No
             assert section.find_elements(By.CSS_SELECTOR, "details.claim:not([hidden])")
 
 
-def test_an_address_opens_its_claim_whatever_is_filtered(cards: webdriver.Chrome) -> None:
+@pytest.mark.parametrize("address", ["r-01", "R-01"])
+def test_an_address_opens_its_claim_whatever_is_filtered(cards: webdriver.Chrome, address: str) -> None:
     Select(cards.find_element(By.ID, "claims-paper")).select_by_visible_text("Lu et al.")
     assert not cards.find_element(By.ID, "r-01").is_displayed()
-    cards.execute_script("location.hash = 'r-01'")
+    cards.execute_script("location.hash = arguments[0]", address)
     WebDriverWait(cards, PATIENCE).until(
         lambda browser: browser.find_element(By.CSS_SELECTOR, "#r-01 dl").is_displayed()
     )
@@ -554,6 +578,57 @@ def test_claims_are_reached_and_opened_by_keyboard(cards: webdriver.Chrome) -> N
     ]
     cards.switch_to.active_element.send_keys(Keys.ENTER)
     assert cards.execute_script("return document.querySelector('details.claim').open") is True
+
+
+def test_a_finding_and_a_claim_have_an_address_that_no_bar_hides(browser: webdriver.Chrome, html: Path) -> None:
+    wide(browser, WIDE)
+    page = (html / "book/claims.html").as_uri()
+    for address, place in [(f"finding-{list(findings())[5]}",) * 2, ("L-04", "l-04"), ("p-02", "p-02")]:
+        browser.get("about:blank")
+        browser.get(f"{page}#{address}")
+        top, bar = WebDriverWait(browser, PATIENCE).until(lambda _, place=place: settled(browser, place))
+        assert bar <= top < 300, address
+
+
+def settled(browser: webdriver.Chrome, place: str) -> list[float] | None:
+    """Where a place is in the window, and where the bar at its top ends, once the page was scrolled to it."""
+    tops: list[float] = browser.execute_script(UNDER_THE_BAR, place)
+    return tops if tops[0] < 1000 else None
+
+
+def test_printing_opens_what_is_folded_but_no_code(cards: webdriver.Chrome) -> None:
+    folded = "return [...document.querySelectorAll('article details')].map((each) => [each.open, "
+    folded += "each.matches('.hide'), each.getBoundingClientRect().height > 0])"
+    before = cards.execute_script(folded)
+    assert {opened for opened, _, _ in before} == {False}
+    cards.execute_script(f"addEventListener('beforeprint', () => {{ window.printed = (() => {{ {folded} }})() }})")
+    cards.execute_cdp_cmd("Page.printToPDF", {"pageRanges": "1"})
+    printed = cards.execute_script("return window.printed")
+    assert all(opened != code for opened, code, _ in printed)
+    assert len(printed) > len(claims())
+    assert cards.execute_script(folded) == before, "and as it was afterwards"
+    try:
+        cards.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
+        assert not any(shown for _, code, shown in cards.execute_script(folded) if code), "no code on paper"
+    finally:
+        cards.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": ""})
+
+
+def test_rates_stay_on_one_line_and_abbreviations_explain_themselves(
+    browser: webdriver.Chrome, html: Path, contents: list[str]
+) -> None:
+    wide(browser, NARROW)
+    seen_rates, explained = 0, set()
+    for name in contents:
+        browser.get((html / f"{name}.html").as_uri())
+        rates, torn, bare, words = browser.execute_script(RATES)
+        assert torn == [], name
+        assert bare == [], name
+        seen_rates += rates
+        explained |= set(words)
+        assert "FP" not in re.findall(r"\w+", browser.execute_script(PROSE)) or "FP" in words, name
+    assert seen_rates > 50
+    assert {"FP", "FPT", "LSTM"} <= explained
 
 
 def test_without_scripts_the_claims_are_the_whole_list(cards: webdriver.Chrome) -> None:

@@ -39,8 +39,8 @@ def article(path: Path) -> Tag:
 def words(path: Path) -> str:
     """What the page says, with single spaces."""
     page = article(path)
-    for rate in page.select(".rate"):  # inside a sentence
-        rate.unwrap()
+    for inside in page.select(".rate, abbr"):  # a sentence
+        inside.unwrap()
     page.smooth()
     return " ".join(page.get_text(" ").split())
 
