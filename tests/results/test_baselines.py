@@ -79,7 +79,7 @@ def published(*tasks: str) -> list[Any]:
 
 def test_the_file_says_what_computed_it_on_which_data() -> None:
     content = json.loads(FILE.read_text())
-    assert {"version", "git", "versions", "computed_utc", "scores", "left"} == set(content)
+    assert {"version", "git", "versions", "computed_utc", "scores", "left", "losses"} == set(content)
     assert content["git"]["dirty"] is False
     for line in content["scores"] + content["left"]:
         assert set(line) == {"task", "variant", "options", "what", "share", "of", "train", "data_checksum"}
@@ -87,6 +87,9 @@ def test_the_file_says_what_computed_it_on_which_data() -> None:
         assert math.isclose(line["share"] * line["of"], round(line["share"] * line["of"]))
         assert line["of"] >= 10_000 or line["task"].startswith("digits") or line["variant"] == "released"
         assert len(line["data_checksum"]) == 64
+    for line in content["losses"]:
+        assert set(line) == {"task", "backbone", "nats", "data_checksum"}
+        assert {line["data_checksum"]} == {each.data_checksum for each in published(line["task"])}
 
 
 def test_every_task_of_both_papers_and_ours_has_a_score() -> None:
