@@ -28,12 +28,14 @@ stderr = Console(stderr=True, highlight=False)
 
 
 class Commands(TyperGroup):
-    """Every FptError, and every refusal by the file system, becomes its message and exit code 2."""
+    """Every FptError, and every refusal by the system, such as a full disk, becomes its message and exit code 2."""
 
     def invoke(self, ctx: Any) -> Any:
         try:
             return super().invoke(ctx)
-        except (FptError, FileExistsError, FileNotFoundError, NotADirectoryError, PermissionError) as error:
+        except BrokenPipeError:
+            raise  # whoever reads what is printed wants no more: click ends in silence
+        except (FptError, OSError) as error:
             stderr.print(f"error: {error}", style="red", markup=False, soft_wrap=True)
             raise typer.Exit(2) from None
 
