@@ -31,7 +31,7 @@ PROCESSES ?= 2
 # One thing at a time, also under `make -j`: sweeps and book share the cores by themselves.
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: help report study book compare site guards links test lint unit test-book built-book read-book \
+.PHONY: help report study book compare site pdf guards links test lint unit test-book built-book read-book \
   test-all install clean
 
 help:  ## this list
@@ -49,6 +49,21 @@ book: $(STAMP)  ## build the book from the published results
 site: book  ## the book, and an archive of it in dist/
 	mkdir -p dist
 	$(BIN)/python -m zipfile -c dist/fpt-book-$$($(BIN)/python -c 'import fpt; print(fpt.__version__)').zip book/_build/html
+
+# What is read on paper: the answer, the advice and the map. Any Chrome prints them.
+CHROMIUM ?= $(shell for c in chromium chromium-browser google-chrome google-chrome-stable; do \
+	command -v $$c && break; done)
+PRINTED = freeze advice map
+
+pdf: book  ## the opening page, the advice and the map as PDF in dist/ (needs Chromium or Chrome)
+	@test -n "$(CHROMIUM)" || { \
+	  echo "make pdf prints with Chromium or Chrome, and found neither. Install one (Debian: apt-get install chromium),"; \
+	  echo "or name it: make pdf CHROMIUM=/path/to/chrome"; exit 1; }
+	mkdir -p dist
+	for page in $(PRINTED); do \
+	  "$(CHROMIUM)" --headless --no-sandbox --disable-gpu --no-pdf-header-footer --virtual-time-budget=10000 \
+	    --print-to-pdf="$(CURDIR)/dist/$$page.pdf" "file://$(CURDIR)/book/_build/html/book/$$page.html" || exit 1; \
+	done
 
 guards: $(STAMP)  ## list the sentences of the book that no longer hold, without building it
 	$(BIN)/python -m fpt.show.guards book/*.md

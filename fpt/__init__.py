@@ -2,8 +2,8 @@
 
 The rooms, each of which imports only from those before it: `papers` (what the papers say), `tasks` (the data), `models`
 (what is trained), `training` (how), `sweeps` (which runs there are), `results` (what came out), `claims` (what it
-shows), `show` (how it looks), `bench` (how fast they are) and `cli` (the command). They load on first use, and none of
-them imports torch before, so that `import fpt` is fast.
+shows), `show` (how it looks), `bench` (how fast they are), `advise` (what to do with your own data) and `cli` (the
+command). They load on first use, and none of them imports torch before, so that `import fpt` is fast.
 """
 
 from importlib import import_module

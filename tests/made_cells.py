@@ -11,11 +11,9 @@ import pandas as pd
 import pytest
 
 from fpt.claims.registry import OWN
-from fpt.claims.verdicts import Part, Verdict
 from fpt.papers.schema import RULES, Claim, Paper, Table
 from fpt.results.cells import PAPER_SCALE, Cell
 from fpt.results.runs import SweepTables
-from fpt.results.stats import paired
 from fpt.sweeps import SweepSpec
 
 RATES = (1e-4, 1e-3, 1e-2)
@@ -185,12 +183,6 @@ def _written(rule: Mapping[str, Any]) -> dict[str, Any]:
         rows = [rule[name]] if isinstance(rule[name], str) else rule[name]
         return {"function": name, "rows": rows, "words": "so", **{key: rule[key] for key in rule if key != name}}
     return dict(rule)
-
-
-def verdict(claim: str, word: str, study: str) -> Verdict:
-    test = paired(pd.Series([0.8, 0.9, 0.85]), pd.Series([0.7, 0.75, 0.77]))
-    part = Part("digits", "UP - FP", test, word, "a note")
-    return Verdict(claim, word, study, setting="tiny-lm, 400 steps", parts=(part,))
 
 
 PAPER = PAPER_SCALE

@@ -148,7 +148,7 @@ class Trained:
 @pytest.fixture
 def trained(monkeypatch: pytest.MonkeyPatch) -> Trained:
     stand_in = Trained()
-    task = SimpleNamespace(checksum="sum", test_drawn_by_seed=True, test_size=400)
+    task = SimpleNamespace(checksum="sum", test_drawn_by_seed=True, test_size=400, collection=1797)
     monkeypatch.setattr(execute.training, "train_fleet", stand_in)
     monkeypatch.setattr(execute, "prepare", lambda *_, **__: (task, None))
     return stand_in

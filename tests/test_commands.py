@@ -43,6 +43,7 @@ NOT_RUN = {
     "export RAY_*": "the cluster's processes read it",
     "fpt run * --engine ray*": "needs a cluster; tests/sweeps/test_ray.py has one",
     "#!/bin/bash*#SBATCH *": "needs Slurm",
+    "fpt advise *": "times this machine and trains for minutes; tests/advise has its parts",
     "papermill * -p task listops -p variant lra": "needs the 96,000 lists of Long Range Arena",
 }
 LONG = ("papermill *", "*jupyter execute *", "fpt run *")  # each starts a notebook, but not `fpt run --smoke`

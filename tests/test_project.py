@@ -23,7 +23,7 @@ import fpt
 ROOT = Path(__file__).parents[1]
 SOURCES = sorted((ROOT / "fpt").rglob("*.py"))
 # imports point only left
-ROOMS = ("papers", "tasks", "models", "training", "sweeps", "results", "claims", "show", "bench", "cli")
+ROOMS = ("papers", "tasks", "models", "training", "sweeps", "results", "claims", "show", "bench", "advise", "cli")
 TIDY = {".py", ".md", ".toml", ".yml", ".yaml", ".cff", ".txt", ".bib", ".css", ""}  # written by hand
 TEXT = TIDY | {".json", ".ipynb", ".svg"}
 MODULE_NAMES = {source: str(source.relative_to(ROOT)) for source in SOURCES}

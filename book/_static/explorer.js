@@ -1,5 +1,6 @@
 // The explorer (book/map.md): choose task, model, two arms, budget and learning rate; see who leads.
 // Every number and interval was computed by fpt.results and lies in the page as JSON; here it is only placed.
+// An address chooses too: #study=plane-digits&task=digits&arms=FP,UR&rate=3e-3&budget=750, of which only study is needed.
 (() => {
   "use strict";
   const WIDTH = 360, HEIGHT = 270, LEFT = 38, RIGHT = 10, TOP = 24, BOTTOM = 40;  // of the chart, in its own units
@@ -238,7 +239,7 @@
 
     function drawPlane() {
       const most = Math.max(1, ...Object.values(chosen.plane).flatMap(Object.values).map(([mean]) => Math.abs(mean)));
-      heads[1].textContent = `${capital(pairWords(chosen.arms))}, points of test accuracy`;
+      heads[1].textContent = `${setup.task}, ${setup.model}: ${pairWords(chosen.arms)}, points of test accuracy`;
       const head = html("tr", {}, html("th", { scope: "col" }, "rate"));
       for (const each of setup.budgets) head.append(html("th", { scope: "col" }, each.toLocaleString("en-US")));
       cells = new Map();
@@ -299,14 +300,43 @@
       });
     }
 
+    // --- from the address
+
+    /** What the address asks for; what it does not name, or names wrongly, stays as it is at first. */
+    function follow() {
+      const asked = new URLSearchParams(location.hash.slice(1));
+      const named_ = (each) => each.study === asked.get("study") && [each.name, null].includes(asked.get("task"));
+      const wanted = setups.find(named_);
+      if (!wanted) return;
+      task.input.selectedIndex = tasks.indexOf(wanted.task);
+      chooseTask();
+      model.input.selectedIndex = setups.filter((each) => each.task === wanted.task).indexOf(wanted);
+      chooseModel();
+      const either = (found, other) => (found < 0 ? other : found);
+      const arms = asked.get("arms") || "FP,UP";
+      pair.input.selectedIndex = either(wanted.pairs.findIndex((each) => each.arms.join() === arms), 0);
+      place = [
+        either(wanted.budgets.indexOf(Number(asked.get("budget"))), place[0]),
+        either(wanted.rates.indexOf(asked.get("rate")), place[1]),
+      ];
+      choosePair();
+      root.scrollIntoView();
+    }
+
     // --- together
 
     const controls = [task, model, pair, budget, rate];
-    root.append(
-      html("div", { class: "controls" }, ...controls.map((each) => each.block)), said,
-      html("div", { class: "sides" },
-        html("figure", {}, heads[0], chart, legend), html("figure", {}, heads[1], planeBox)), about,
-    );
+    const map = html("figure", {}, heads[1], planeBox), narrow = matchMedia("(max-width: 600px)");
+    const sides = html("div", { class: "sides" }, html("figure", {}, heads[0], chart, legend), map);
+    root.append(html("div", { class: "controls" }, ...controls.map((each) => each.block)), said, sides, about);
+
+    /** On a phone the map comes first, for the eye and for the keyboard. */
+    function arrange() {
+      if (narrow.matches) root.prepend(map);
+      else sides.append(map);
+    }
+    narrow.addEventListener("change", arrange);
+    arrange();
     fill(task.input, tasks);
     task.input.addEventListener("change", chooseTask);
     model.input.addEventListener("change", chooseModel);
@@ -316,6 +346,8 @@
     }
     chooseTask();
     root.classList.add("on");
+    follow();
+    addEventListener("hashchange", follow);
   }
 
   function begin() {

@@ -10,7 +10,6 @@ from typing import Any, TypeVar, cast
 
 import numpy as np
 
-from fpt.claims.reading import CONTRADICTED, NOT_TESTED, SUPPORTED
 from fpt.errors import check_known, unknown
 from fpt.papers import claim, paper_of, table
 from fpt.papers.schema import Claim, Comparison, Number
@@ -46,14 +45,12 @@ def computes(name: str) -> Callable[[F], F]:
     return enter
 
 
-def computed(claim: Claim) -> tuple[str, str]:
-    """Verdict and note. Raises SpecError where no function is entered for the claim."""
+def computed(claim: Claim) -> Finding:
+    """Whether what the claim says holds, and a note. Raises SpecError where no function is entered for the claim."""
     if claim.printed:
-        holds, note = _compared(claim.printed)
-    else:
-        check_known("claim under @computes in fpt.claims.arithmetic", claim.id, FUNCTIONS)
-        holds, note = FUNCTIONS[claim.id](claim)
-    return NOT_TESTED if holds is None else SUPPORTED if holds else CONTRADICTED, note
+        return _compared(claim.printed)
+    check_known("claim under @computes in fpt.claims.arithmetic", claim.id, FUNCTIONS)
+    return FUNCTIONS[claim.id](claim)
 
 
 def _compared(comparisons: Iterable[Comparison]) -> Finding:

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from functools import partial
 from itertools import combinations
 
-from fpt.claims.reading import DIVERGED, EDGE, INCONCLUSIVE, SUPPORTED, Part, Reading, word_of
+from fpt.claims.reading import Part, Reading
 from fpt.claims.registry import decides
 from fpt.results.baselines import chance
 from fpt.results.cells import AT_PAPERS_RATE, TUNED, Cell, compared, shared_rates
@@ -25,7 +25,7 @@ def unstable(reading: Reading) -> list[Part]:
         if same_rate(cell.choices(), cell.papers_rate or math.nan).all():
             parts.append(reading.untested(f"the paper's rate is the tuned one of {cell.label} for every seed"))
         elif lost := cell.diverged(AT_PAPERS_RATE):
-            parts.append(Part(reading.task, words, Paired(0), SUPPORTED, f"{lost} runs diverged", 0.0, 1.0))
+            parts.append(Part(reading.task, words, Paired(0), 0.0, 1.0, f"{lost} runs diverged"))
         else:
             limit, at = reading.rule.by * POINT, (TUNED, AT_PAPERS_RATE)
             parts.append(reading.contrast([row], [row], limit, at=at, comparison=words))
@@ -67,7 +67,7 @@ def _ratio_of_rates(reading: Reading, first: str, other: str) -> Part:
     (intersection-union)."""
     one, two = (refuted(reading.rows[row]) for row in (first, other))
     if not one or not two:
-        return reading.untested("diverged at every rate", DIVERGED)
+        return reading.undecided("diverged at every rate")
     breaks, keeps = [0.0], [0.0]
     for low, high, p in pairs_of_rates(one, two):
         # beyond the same end of both grids lie rates of any ratio
@@ -77,11 +77,10 @@ def _ratio_of_rates(reading: Reading, first: str, other: str) -> Part:
         if beyond or high * SLACK >= reading.rule.by * low:
             keeps.append(p)
     edges = [reading.label(row) for row in (first, other) if reading.rows[row].at_edge]
-    word = word_of(max(breaks), max(keeps), EDGE if edges else INCONCLUSIVE)
     sets = [f"{reading.label(row)} {_set_words(found)}" for row, found in ((first, one), (other, two))]
     note = "; ".join(["97.5% confidence sets", *([f"edge of the grid: {', '.join(edges)}"] if edges else [])])
     words = f"best rates: {', '.join(sets)}"
-    return Part(reading.task, words, Paired(0), word, note, max(breaks), max(keeps))
+    return Part(reading.task, words, Paired(0), max(breaks), max(keeps), note)
 
 
 def pairs_of_rates(one: Mapping[float, float], two: Mapping[float, float]) -> list[tuple[float, float, float]]:
@@ -176,4 +175,4 @@ def _changed(reading: Reading, one: float, two: float) -> Part:
         equal.append(2 * min(max(above), max(below)))
     supports, contradicts = min(1.0, len(change) * min(change)), min(1.0, max(equal))
     words = f"orders at {rate_text(one)} and {rate_text(two)}"
-    return Part(reading.task, words, Paired(0), word_of(supports, contradicts), "", supports, contradicts)
+    return Part(reading.task, words, Paired(0), supports, contradicts)

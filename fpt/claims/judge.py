@@ -18,17 +18,7 @@ import pandas as pd
 from fpt.claims import words
 from fpt.claims.arithmetic import computed
 from fpt.claims.asked import CHANGED, EXPLORATORY, PLANNED, asked_as
-from fpt.claims.reading import (
-    BY_RATE,
-    CONTRADICTED,
-    INCONCLUSIVE,
-    NOT_TESTED,
-    SUPPORTED,
-    Part,
-    Reading,
-    decides,
-    readings_of,
-)
+from fpt.claims.reading import BY_RATE, Part, Reading, decides, readings_of
 from fpt.claims.rules import baseline_verdict, parts_of
 from fpt.claims.words import PairTest, Quantifier
 from fpt.errors import DataError
@@ -103,12 +93,12 @@ class Evidence:
 
     @property
     def tested(self) -> list[Part]:
-        return [part for part in self.parts if part.word not in (NOT_RUN, NOT_TESTED)]
+        return [part for part in self.parts if not part.missing]
 
     @property
     def is_missing(self) -> bool:
         """Whether it is planned and was not run."""
-        return not self.tested and any(part.word == NOT_RUN for part in self.parts)
+        return not self.tested and any(part.missing == NOT_RUN for part in self.parts)
 
     @property
     def cells(self) -> list[Cell]:
@@ -180,11 +170,11 @@ class Judge:
         if claim.id in NOT_FROM_RESULTS:
             return [_summary(claim.id, finding, word=words.READ, note=NOT_FROM_RESULTS[claim.id])]
         if claim.arithmetic or claim.printed:
-            word, note = computed(claim)
-            return [_summary(claim.id, finding, word=in_print(claim, word), note=note)]
+            holds, note = computed(claim)
+            return [_summary(claim.id, finding, word=in_print(claim, holds), note=note)]
         if any(rule.kind == "baseline" for rule in claim.rule):
             word, note = _by_baselines(claim)
-            return [_summary(claim.id, finding, word=in_print(claim, word), note=note)]
+            return [_summary(claim.id, finding, word=word, note=note)]
         return self._rows(Asked(claim.id, finding, claim.rule, (claim,)))
 
     def _of_paper(self, of_paper: Sequence[Claim]) -> list[dict[str, Any]]:
@@ -323,11 +313,10 @@ def at_floor(study: StudyCells, task: str) -> bool:
     return not any(low > floor.share for low in lows)
 
 
-def in_print(claim: Claim, word: str) -> str:
+def in_print(claim: Claim, holds: bool | None) -> str:
     """The word of a claim that no run decides: whether what is printed is consistent, or a slip."""
-    holds = {SUPPORTED: True, CONTRADICTED: False}.get(word)
     if holds is None:
-        return words.TOO_CLOSE if word == INCONCLUSIVE else words.READ
+        return words.READ
     is_slip = holds if claim.id.startswith(ODDITY) else not holds
     return words.SLIP if is_slip else words.CONSISTENT
 
@@ -336,7 +325,7 @@ def _by_baselines(claim: Claim) -> tuple[str, str]:
     """By each baseline that the claim names: one that is off contradicts it."""
     found = [baseline_verdict(claim, rule, task) for rule in claim.rule for task in rule.tasks]
     given = {word for word, _ in found}
-    word = next((word for word in (CONTRADICTED, NOT_TESTED, INCONCLUSIVE) if word in given), SUPPORTED)
+    word = next((word for word in (words.SLIP, words.READ, words.TOO_CLOSE) if word in given), words.CONSISTENT)
     return word, "; ".join(dict.fromkeys(note for _, note in found))
 
 
@@ -412,7 +401,7 @@ def judge(root: Path | None = None, study: str = "") -> pd.DataFrame:
     A study that cannot be read is left out: a warning names it. Raises SpecError for an unknown study.
     """
     if study:
-        return Judge([StudyCells(find_study(study, root))], alone=True).table()
+        return Judge([StudyCells(find_study(study, root), "own")], alone=True).table()
     found = []
     for name in study_names(root):
         with left_out(name):

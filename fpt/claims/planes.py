@@ -8,7 +8,7 @@ from functools import cached_property
 
 import pandas as pd
 
-from fpt.claims.reading import EDGE, INCONCLUSIVE, SUPPORTED, Part, Reading, seeds_to_decide, word_of
+from fpt.claims.reading import Part, Reading
 from fpt.claims.registry import decides
 from fpt.results.cells import TUNED, Cell, compared, shared_rates
 from fpt.results.runs import rate_text
@@ -108,14 +108,12 @@ def crossing(reading: Reading) -> list[Part]:
     if not found.tests:
         return []
     supports, contradicts = found.p_values
-    word = word_of(supports, contradicts, EDGE if BOUNDED in found.signs.values() else INCONCLUSIVE)
-    ahead = [budget for budget, sign in found.signs.items() if (sign, word) == (AHEAD, SUPPORTED)]
+    ahead = [budget for budget, sign in found.signs.items() if sign == AHEAD and supports < SIGNIFICANCE]
     shown = min(ahead, key=lambda budget: found.tests[budget].above(0), default=max(found.tests))
     test, which = found.tests[shown], "the clearest that decides" if ahead else "the last budget"
     signs = ", ".join(f"{sign} after {budget:,}" for budget, sign in found.signs.items())
-    seeds = seeds_to_decide(test, len(found.tests)) if word == INCONCLUSIVE and test.sd > 0 else ""
     comparison = f"{first.label} - {second.label}, tuned, after {shown:,} steps ({which})"
-    return [Part(reading.task, comparison, test, word, f"{found.answer}; {signs} steps", supports, contradicts, seeds)]
+    return [Part(reading.task, comparison, test, supports, contradicts, f"{found.answer}; {signs} steps")]
 
 
 def plane_tests(first: Cell, second: Cell) -> Tests:
@@ -159,7 +157,5 @@ def _ahead_somewhere(reading: Reading, names: str, tests: Tests) -> Part:
     contradicts = 1.0 if significant else behind
     (rate, budget), test = min(tests.items(), key=lambda each: (each[1].n < MINIMUM_PAIRS, each[1].above(0)))
     note = f"the clearest of {len(tests)} pairs of rate and budget; significant at {significant} of them"
-    word = word_of(supports, contradicts)
-    seeds = seeds_to_decide(test, len(tests)) if word == INCONCLUSIVE and test.sd > 0 else ""
     comparison = f"{names} at {rate_text(rate)} after {budget:,} steps"
-    return Part(reading.task, comparison, test, word, note, supports, contradicts, seeds)
+    return Part(reading.task, comparison, test, supports, contradicts, note)

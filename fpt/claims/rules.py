@@ -6,8 +6,9 @@ from itertools import pairwise
 import pandas as pd
 
 from fpt.claims import by_rate, planes, steps  # noqa: F401  # their functions are entered
-from fpt.claims.reading import CONTRADICTED, INCONCLUSIVE, NOT_TESTED, SUPPORTED, Part, Reading
+from fpt.claims.reading import Part, Reading
 from fpt.claims.registry import decides, function_of, kind
+from fpt.claims.words import CONSISTENT, READ, SLIP, TOO_CLOSE
 from fpt.papers.schema import LEVELS, Claim, Rule
 from fpt.results.attention import maps_of, scores
 from fpt.results.baselines import LINEAR, Score, known_scores
@@ -19,9 +20,9 @@ TOLERANCE = 0.5  # points, of a computed baseline
 
 def parts_of(reading: Reading) -> list[Part]:
     """What the rule tests there; one part that says why, where it cannot."""
-    word, note = reading.problem()
-    parts = [] if word else function_of(reading.rule.kind)(reading)
-    return parts or [reading.untested(note or "not measured in this study", word or NOT_TESTED)]
+    if (problem := reading.problem()) is not None:
+        return [problem]
+    return function_of(reading.rule.kind)(reading) or [reading.untested("not measured in this study")]
 
 
 def tied(first: Cell, other: Cell) -> bool:
@@ -168,16 +169,20 @@ def attends(reading: Reading) -> list[Part]:
 
 
 def baseline_verdict(claim: Claim, rule: Rule, task: str) -> tuple[str, str]:
-    """A word and a note: supported where the computed score is the printed number within 0.5 points or two standard
-    errors of their difference; contradicted beyond twice that; not tested where it was not counted."""
+    """A word and a note: consistent where the computed score is the printed number within 0.5 points or two standard
+    errors of their difference; a slip beyond twice that; only read where it was not counted."""
     name, scores = str(rule.level), known_scores(task)
     if name not in scores:
-        return NOT_TESTED, f"{task}: {name} was not counted"
+        return READ, f"{task}: {name} was not counted"
     score, noise = 100 * scores[name].share, 100 * scores[name].standard_error
     printed, error = claim.numbers["accuracy"], claim.numbers.get("se", 0.0)
     if isinstance(printed, dict):
         printed = printed[LEVELS.index(name)]
     allowed = printed if isinstance(printed, list | tuple) else [printed]
     away, close = min(abs(score - number) for number in allowed), max(TOLERANCE, 2 * math.hypot(error, noise))
-    word = SUPPORTED if away <= close else CONTRADICTED if away > 2 * close else INCONCLUSIVE
+    word = TOO_CLOSE
+    if away <= close:
+        word = CONSISTENT
+    elif away > 2 * close:
+        word = SLIP
     return word, f"{task}: {name} {score:.1f}, printed {' and '.join(f'{number:g}' for number in allowed)}"

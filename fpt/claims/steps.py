@@ -4,7 +4,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from fpt.claims.reading import EDGE, INCONCLUSIVE, Part, Reading, word_of
+from fpt.claims.reading import Part, Reading
 from fpt.claims.registry import decides, kind
 from fpt.results.cells import TUNED, Cell, Point, compared, total
 from fpt.results.stats import SIGNIFICANCE, Paired, paired
@@ -158,5 +158,4 @@ def _by_steps(
     note = f"steps{' on validation data' if fine else ''}: {', '.join(steps)}"
     bounded = [reading.label(row) for row, each in found.items() if each.edges]
     note += f"; edge of the grid: {', '.join(bounded)}" if bounded else ""
-    word = word_of(supports, contradicts, EDGE if bounded else INCONCLUSIVE)
-    return Part(reading.task, words, test or Paired(0), word, note, supports, contradicts)
+    return Part(reading.task, words, test or Paired(0), supports, contradicts, note)

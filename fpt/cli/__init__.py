@@ -1,6 +1,7 @@
 """Plan, run, watch, report and publish studies; list backbones; show what this machine has and how fast it is."""
 
 import contextlib
+import json
 import time
 from collections.abc import Iterator
 from enum import StrEnum
@@ -17,7 +18,7 @@ from typer.core import TyperGroup
 
 import fpt
 from fpt.bench.cost import benches, costs
-from fpt.cli.show import SweepBars, console, plan_table, status_table, total_text
+from fpt.cli.show import SilentBars, SweepBars, console, plan_table, status_table, total_text
 from fpt.errors import FptError, SpecError
 from fpt.files import check_writable, write_atomically
 from fpt.sweeps import ledger
@@ -208,8 +209,12 @@ def report(
     ] = None,
     root: Root = None,
 ) -> None:
-    """Write one HTML page that shows a study: curves, planes, comparisons, verdicts on claims, provenance."""
+    """Write one HTML page that shows a study: curves, planes, comparisons, verdicts on claims, provenance.
+
+    Of your own results where there are some, else of the published ones.
+    """
     from fpt.results import StudyCells
+    from fpt.results.runs import Origin, has_own
     from fpt.show import report as page_of
 
     wanted = output and output.absolute()  # of the folder in which the command was given
@@ -218,7 +223,8 @@ def report(
         if not path.parent.is_dir() or path.is_dir():
             raise FptError(f"--output {output}: must be a file in a folder that exists")
         check_writable(path.parent)
-        write_atomically(path, page_of(StudyCells(opened_study.folder)).encode())
+        origin: Origin = "own" if has_own(opened_study) else "published"
+        write_atomically(path, page_of(StudyCells(opened_study.folder, origin)).encode())
     console.print(f"written: {path}", markup=False, soft_wrap=True)
 
 
@@ -248,6 +254,51 @@ def compare(
         typer.echo(found.to_json(orient="records"))
         return
     console.print(compared_table(found, named))
+
+
+@app.command()
+def advise(
+    data: Annotated[
+        str, typer.Argument(metavar="DATA", help="Images in folders by class, a CSV, parquet or npz file.")
+    ],
+    backbone: Annotated[str, typer.Option(metavar="NAME", help="A name of fpt models, or hub:FOLDER.")] = "tiny-lm",
+    arms: Annotated[
+        str | None, typer.Option(metavar="LIST", help="frozen, lora, full, scratch (default: all that fit the time).")
+    ] = None,
+    minutes: Annotated[float, typer.Option(min=0.1, max=10_000, help="How long it may take.")] = 10.0,
+    target: Annotated[str | None, typer.Option(metavar="COLUMN", help="Of a table: the column of classes.")] = None,
+    tolerance: Annotated[float, typer.Option(min=0.01, max=100, help="Points of accuracy that do not matter.")] = 1.0,
+    name: Annotated[str | None, typer.Option(metavar="NAME", help="Of the study, runs/advise-NAME.")] = None,
+    size: Annotated[int | None, typer.Option(min=1, help="Of images: the side to which they are resized.")] = None,
+    patch: Annotated[int | None, typer.Option(min=1, help="Pixels of a side, or columns, in a token.")] = None,
+    steps: Annotated[int | None, typer.Option(min=50, help="At most so many (default: as many as fit).")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")] = False,
+    root: Root = None,
+) -> None:
+    """Should you freeze? Train frozen, LoRA and full on your data for some minutes, and say which arm to take and why.
+
+    It writes an ordinary study, runs/advise-NAME, that `fpt run` can run again. If it was killed, start it again.
+    """
+    from fpt.advise.report import finished
+    from fpt.advise.request import request
+    from fpt.advise.work import Work
+    from fpt.cli.show import advice_screen
+
+    place = ledger.workspace(root)
+    options = {"target": target, "size": size, "patch": patch}
+    wanted = request(data, backbone, arms, minutes, tolerance, name, options, place, steps)
+    with contextlib.chdir(place):
+        Work(wanted, _nothing if as_json else log, SweepBars if not as_json else SilentBars).run()
+        found = finished(wanted)
+    if as_json:
+        typer.echo(json.dumps(found.as_json(), indent=1, allow_nan=False))
+        return
+    for shown in advice_screen(found):
+        console.print(shown, soft_wrap=isinstance(shown, str))
+
+
+def _nothing(line: str) -> None:
+    """A program reads what is printed: nothing else is."""
 
 
 @app.command()

@@ -2,7 +2,7 @@
 
 import math
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,6 +20,8 @@ from fpt.sweeps.study import Study
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from fpt.advise.verdict import Advice
 
 console = Console(highlight=False)
 
@@ -135,6 +137,42 @@ class SweepBars:
 
     def _line(self, word: str, spec: SweepSpec) -> None:
         self.bars.console.print(f"{time.strftime('%H:%M:%S')} {word}: {spec.title}", markup=False)
+
+
+class SilentBars:
+    """The same where a program reads what is printed."""
+
+    def __init__(self, specs: Sequence[SweepSpec], study: Path) -> None:
+        pass
+
+    def __enter__(self) -> "SilentBars":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    def watch(self, running: Sequence[SweepSpec], ended: Sequence[SweepSpec]) -> None:
+        pass
+
+
+def advice_screen(advice: "Advice") -> Iterator[Table | str]:
+    """What `fpt advise` says, on one screen: the recommendation, arms, what can be told apart, warnings."""
+    from fpt.advise import words
+    from fpt.advise.report import arms_frame, pairs_frame
+
+    yield f"[bold]{escape(words.recommended(advice))}[/bold]"
+    title = f"{advice.study}: {advice.steps:,} steps, {advice.seeds} seeds, each arm at its own rate"
+    frames = {title: arms_frame(advice), "what can be told apart (points, 95% intervals)": pairs_frame(advice)}
+    for title, frame in frames.items():
+        first, *others = frame.columns
+        table = Table(first, *(Column(name, justify="right") for name in others), title=escape(title))
+        for _, row in frame.iterrows():
+            table.add_row(*map(escape, row))
+        yield table
+    for line in words.warnings(advice):
+        yield f"[yellow]warning:[/yellow] {escape(line)}"
+    yield escape(f"kept: {advice.winner}; README.md there says how to load it")
+    yield escape(f"page: runs/{advice.study}/report.html; again, or changed: fpt run {advice.study}")
 
 
 def compared_table(found: "pd.DataFrame", named: Mapping[str, str]) -> Table:

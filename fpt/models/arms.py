@@ -73,6 +73,12 @@ ARMS: dict[str, Arm] = {
     "fpt-lora-pretrained": Arm("pretrained", "fpt-lora", "FLP", "frozen with LoRA, pretrained", "#5E8C31", ">"),
     "matrices-pretrained": Arm("pretrained", "matrices", "MP", "matrices only, pretrained", "#CC79A7", "X"),
 }
+# What else than a frozen arm a policy without an arm of its own trains, as figures say it.
+TOO = {
+    "fpt-attention": "attention trained too",
+    "fpt-feed-forward": "feed-forward trained too",
+    "fpt-feed-forward-last-attention": "feed-forward and last attention trained too",
+}
 FOUR = ("frozen-pretrained", "frozen-random", "unfrozen-pretrained", "unfrozen-random")  # of Rothermel et al.
 
 
@@ -106,7 +112,7 @@ def arm(name: str) -> Arm:
     trainable, _, init = str(name).rpartition("-")
     groups = tuple(trainable.split("+"))
     if init in INITS and trainable in POLICIES:
-        return Arm(init, trainable, name, name)
+        return Arm(init, trainable, name, f"frozen {init}, {TOO[trainable]}" if trainable in TOO else name)
     if init in INITS and all(group in TRAINABLE for group in groups):
         return Arm(init, groups, name, name)
     raise unknown("arm", name, ARMS)

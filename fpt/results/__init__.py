@@ -1,7 +1,7 @@
 """What came out: runs as tidy tables, cells of a paper's tables, paired statistics. Importing it imports no torch."""
 
 from fpt.results.baselines import baseline_scores, counted, floor, known_scores
-from fpt.results.cells import StudyCells, every_study, study_cells
+from fpt.results.cells import StudyCells, every_study
 from fpt.results.contrasts import arms_of, baseline, contrast, level
 from fpt.results.runs import find_study, load_runs, studies, sweeps_table
 
@@ -19,6 +19,5 @@ __all__ = [
     "level",
     "load_runs",
     "studies",
-    "study_cells",
     "sweeps_table",
 ]

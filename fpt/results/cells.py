@@ -36,7 +36,6 @@ from fpt.sweeps.study import Study, load_study
 
 NOT_AT_THIS_SCALE, NOT_RUN = "not tested at this scale", "not run yet"
 TUNED, AT_PAPERS_RATE = "tuned", "paper"  # each seed at its left-out choice; all at the rate that the paper prints
-THREE_SEEDS = "three seeds"  # the first three choose their rate together and are reported (Rothermel et al., section 3)
 PAPER_SCALE, REDUCED = "paper", "reduced"
 FEW_SEEDS = 8  # with fewer a number is exploratory
 COLLAPSE = 0.3  # a run so far below the median of its own rate, at the same budget, has collapsed
@@ -62,8 +61,7 @@ class Cell:
     """A row on one task: without a sweep in the study (`spec` None), with one that was not run, or with results.
 
     `task` is what was run, `stands_for` the paper's tasks in whose place it stands (itself, if it is the paper's).
-    Budgets are gradient steps, one of `budgets`; None is the last one. `at` is TUNED, AT_PAPERS_RATE, THREE_SEEDS or a
-    rate.
+    Budgets are gradient steps, one of `budgets`; None is the last one. `at` is TUNED, AT_PAPERS_RATE or a rate.
     """
 
     table: Table
@@ -101,11 +99,6 @@ class Cell:
     @property
     def seeds(self) -> int:
         return 0 if self.tables is None else self.tables.runs["seed"].nunique()
-
-    @property
-    def is_exploratory(self) -> bool:
-        """Whether what is reported comes from few seeds."""
-        return not self.problem and self.seeds < FEW_SEEDS
 
     @property
     def at_edge(self) -> bool:
@@ -202,9 +195,6 @@ class Cell:
         """The rate by seed."""
         if at == TUNED:
             return self.choices(budget)
-        if at == THREE_SEEDS:
-            three = self.tables.validation(budget).iloc[:3] if self.tables else pd.DataFrame()
-            return pd.Series(selection.best_rate(three), index=three.index, dtype=float)
         rate = self.papers_rate if at == AT_PAPERS_RATE else float(at)
         return pd.Series(math.nan if rate is None else rate, index=self.choices(budget).index, dtype=float)
 
@@ -219,10 +209,11 @@ class Cell:
 
 @dataclass(frozen=True)
 class StudyCells:
-    """The cells that one study gives to any table of any paper, read when they are first asked for."""
+    """The cells that one study gives to any table of any paper, read when they are first asked for; origins as in
+    `load_runs`."""
 
     folder: Path
-    origin: Origin = "auto"
+    origin: Origin | None = None
     _known: dict[str, list[Cell]] = field(default_factory=dict, repr=False, compare=False)
 
     @property
@@ -268,12 +259,7 @@ class StudyCells:
         return {task: cells for task, cells in found.items() if any(cell.spec for cell in cells.values())}
 
 
-def study_cells(name: str, root: Path | None = None) -> StudyCells:
-    """The cells of the study `name` in the workspace around the working directory (or `root`)."""
-    return StudyCells(find_study(name, root))
-
-
-def every_study(root: Path | None = None, also: str = "", origin: Origin = "auto") -> list[StudyCells]:
+def every_study(root: Path | None = None, also: str = "", origin: Origin | None = None) -> list[StudyCells]:
     """The studies of the workspace that have results, and the one named `also`: its claims are then not run yet, and
     not untested, where it has none. A study that cannot be read is left out: a warning names it. Origins as in
     `load_runs`."""

@@ -247,10 +247,12 @@ def interval_text(mean: float, low: float, high: float) -> str:
 
 
 def _number(points: float, signed: bool) -> str:
-    """With a true minus; a plus where asked for."""
+    """With a true minus; a plus where asked for. A second digit where one would hide on which side of 0 it lies."""
     text = f"{abs(points):.1f}"
     if float(text) == 0:
-        return text
+        text = f"{abs(points):.2f}"
+    if float(text) == 0:
+        return "0.0"
     if points < 0:
         return MINUS + text
     return f"+{text}" if signed else text

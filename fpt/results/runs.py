@@ -25,7 +25,7 @@ from fpt.sweeps.study import Study, load_study, study_folder
 from fpt.tasks import entry, own_kind
 from fpt.training.recipe import ATTENTION, WINDOWS, Recipe
 
-Origin = Literal["auto", "own", "published"]
+Origin = Literal["published", "own"]
 SETUP = (  # what must be equal to be compared
     "task", "variant", "task_options", "backbone", "backbone_options", "data_fraction", "shuffle_tokens",
     *Recipe.model_fields,
@@ -93,11 +93,13 @@ class SweepTables:
         """How many examples stand for all that there could be: those of a test set that all seeds share, or of the
         collection of which each seed tests a part. nan where every seed tests examples made for it.
 
-        Of the reader's own data only the part is known, which is the cautious reading.
+        Of the reader's own data an earlier version recorded the part alone, which is the cautious reading.
         """
         test = self.result["test"]
-        if not test["drawn_by_seed"] or own_kind(self.spec.task):
+        if not test["drawn_by_seed"]:
             return float(test["size"])
+        if own_kind(self.spec.task):
+            return float(test.get("collection") or test["size"])
         return float(entry(self.spec.task).collection or math.nan)
 
     @property
@@ -227,7 +229,7 @@ def left_out(name: str) -> Iterator[None]:
         warnings.warn(f"the study {name} is left out, since it cannot be read: {error}", stacklevel=1)
 
 
-def load_sweeps(study: Study, origin: Origin = "auto") -> dict[str, SweepTables]:
+def load_sweeps(study: Study, origin: Origin | None = None) -> dict[str, SweepTables]:
     """The finished sweeps by folder name, in the order of the study; origins as in `load_runs`.
 
     Raises SpecError for an unknown origin.
@@ -244,7 +246,7 @@ def load_sweeps(study: Study, origin: Origin = "auto") -> dict[str, SweepTables]
 
 
 def load_runs(
-    study_folder: str | Path, origin: Origin = "auto", table: Literal["runs", "curves"] = "runs"
+    study_folder: str | Path, origin: Origin | None = None, table: Literal["runs", "curves"] = "runs"
 ) -> pd.DataFrame:
     """One row per run of the study's finished sweeps, or per run and evaluation (`curves`); no rows (but all columns)
     where there are none.
@@ -254,8 +256,7 @@ def load_runs(
     for two sweeps to be compared), `selected` (this run's rate is the tuned one of its seed: the best over the other
     seeds), `study`, `origin` ("own" or "published"), `commit` (of the code that ran) and `sampled_from`
     (how many examples the test set, or the collection that the seeds split, has; nan where examples are made anew).
-    "auto" takes the reader's own results when they are complete, else the published ones, else the reader's unfinished
-    study.
+    `origin` says which of them are read; without it the published ones, or the reader's own where a study has none.
 
     Raises SpecError for a bad study file, origin or table, DataError for a table that cannot be read.
     """
@@ -270,7 +271,7 @@ def load_runs(
     return pd.concat(frames, ignore_index=True) if frames else empty
 
 
-def sweeps_table(study_folder: str | Path, origin: Origin = "auto") -> pd.DataFrame:
+def sweeps_table(study_folder: str | Path, origin: Origin | None = None) -> pd.DataFrame:
     """Status and provenance of every sweep of the study, finished or not: one row each."""
     study, rows = load_study(study_folder), []
     states = [sweep_state(spec, study.folder) for spec in study.sweeps]
@@ -288,13 +289,17 @@ def sweeps_table(study_folder: str | Path, origin: Origin = "auto") -> pd.DataFr
     return pd.DataFrame(rows)
 
 
-def _chosen(states: list[SweepState], origin: Origin) -> Origin:
+def _chosen(states: list[SweepState], origin: Origin | None) -> Origin:
     """Whose results are read, by the rule of `load_runs`."""
-    check_known("origin", origin, ["auto", "own", "published"])
-    if origin != "auto":
-        return origin
-    complete, any_published = all(state.result for state in states), any(state.published for state in states)
-    return "own" if complete or not any_published else "published"
+    if origin is None:
+        return "published" if any(state.published for state in states) else "own"
+    check_known("origin", origin, ["published", "own"])
+    return origin
+
+
+def has_own(study: Study) -> bool:
+    """Whether the reader has results of some sweep of the study."""
+    return any(sweep_state(spec, study.folder).result for spec in study.sweeps)
 
 
 def _flat(value: Any) -> Any:

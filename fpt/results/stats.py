@@ -136,13 +136,6 @@ def holm(p_values: Sequence[float]) -> list[float]:
     return found
 
 
-def seeds_for_half_width(half_width: float, sd: float, noise: float = 0.0) -> int | None:
-    """Pairs with which the 95% interval of a mean is that narrow; None: more than 1,000, or with no number of them, as
-    `seeds_needed`."""
-    numbers = range(MINIMUM_PAIRS, MOST_SEEDS + 1)
-    return next((n for n in numbers if _half_width(sd, n, noise) <= half_width), None)
-
-
 def seeds_needed(difference: float, sd: float, noise: float = 0.0, of: int = 1) -> int | None:
     """Pairs with which a two-sided paired t-test at 5% (for `of` tests together) finds `difference`; None: more than
     1,000, or with no number of them, where the noise of the test set alone is too large."""

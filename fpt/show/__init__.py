@@ -8,6 +8,7 @@ from typing import Any
 
 PUBLIC = {  # module -> names that notebooks, pages and users rely on
     "said": "say",
+    "kept": "from_notebook",
     "leads": "PAIRS Place by_compute leads_table newest rates_table signs",
     "ladder": "printed_ladder printed_places",
     "html": "Folded Page Picture Table",
@@ -15,17 +16,16 @@ PUBLIC = {  # module -> names that notebooks, pages and users rely on
     "charts": "by_budget by_rate dots plane",
     "pairs": "Pair best_of less_evidence",
     "spread": "spread_of",
-    "strips": "attention_of",
+    "attention": "attention_of",
     "findings": "cards findings_table forest word",
     "planes": "crossing_figure plane_figure",
-    "tables": "summary verdict_table",
+    "tables": "summary",
     "provenance": "recipe_table record_table",
     "reference": "architectures_table arms_table backbones_table downloads model_cards parameters parameters_table "
     "records sizes_table slips_table studies_table task_card time_of",
     "report_page": "report",
     "yours": "yours_beside_ours yours_table",
-    "depth": "by_depth depth_figure depth_table",
-    "printed": "across_studies beside beside_paper printed_table",
+    "printed": "beside",
     "explore": "explorer setups",
 }
 _MODULES = {name: module for module, names in PUBLIC.items() for name in names.split()}

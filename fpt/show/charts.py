@@ -108,7 +108,9 @@ def _dots(
     at: str | float,
     budget: int | None,
 ) -> plot.Plot:
-    figure, (axes,) = plot.panels_of(1, 0.4 + 0.45 * len(cells), "x")
+    wrapped = [fill(arm_words(name), WIDEST) for name in cells]
+    lines = 1 + max(name.count("\n") for name in wrapped)
+    figure, (axes,) = plot.panels_of(1, 0.4 + (0.13 + 0.16 * max(2, lines)) * len(cells), "x")
     rows: list[dict[str, Any]] = []
     for place, (name, cell) in enumerate(cells.items()):
         seeds, shown = 100 * cell.values(at, budget).dropna(), levels[name]
@@ -118,7 +120,7 @@ def _dots(
         rows.append({"arm": name, "accuracy": shown.mean, "low": shown.low, "high": shown.high})
     for (name, share), line in zip(known.items(), LINES, strict=False):
         axes.axvline(share, color=plot.GREY, linestyle=line, label=f"{name}, {share:.1f}%")
-    axes.set_yticks(range(len(cells)), [fill(arm_words(name), WIDEST) for name in cells])
+    axes.set_yticks(range(len(cells)), wrapped)
     axes.set(xlabel=f"test accuracy (%), {_where(at)}", ylim=(len(cells) - 0.5, -0.5))
     if known:
         plot.shared_legend(figure, [axes])

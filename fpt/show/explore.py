@@ -1,5 +1,6 @@
 """The explorer: arms over learning rate, and who leads over rate and budget, for the reader to choose from. What its
-script (book/_static/explorer.js) draws and says is computed here, by the functions of the tables and figures."""
+script (book/_static/explorer.js) draws and says is computed here, by the functions of the tables and figures. The
+script also reads a choice from the address: map.html#study=plane-digits&arms=FP,UR&rate=3e-3&budget=750."""
 
 import json
 import math
@@ -77,6 +78,8 @@ def _setup(name: str, cells: Mapping[str, Cell]) -> dict[str, Any]:
     task, backbone = title(first.task), first.spec.backbone if first.spec else ""
     rest = name.removeprefix(task)
     return {
+        "study": first.study,  # with the name of the task, what an address calls it by
+        "name": first.task,
         "task": task,
         "model": (rest if backbone in rest else backbone + rest).removeprefix(", "),
         "about": f"Study {first.study}, {first.tables.origin if first.tables else 'no'} results, {first.seeds} seeds.",

@@ -35,6 +35,7 @@ LOOK: Mapping[str, dict[str, Any]] = {  # by what the legend says of a row
 }
 ALL = 100.0  # points: an interval without an end is drawn to here
 WIDEST = 22  # characters of a row's name in one line
+LINE = 0.16  # inches that a line of a row's name takes
 MARKS = {"holds here": "yes", "for, in 1 pair": "yes", "does not hold here": "no", "against, in 1 pair": "no"}
 
 
@@ -96,7 +97,9 @@ def _forest(finding: Finding, rows: pd.DataFrame) -> plot.Plot:
     if rows.empty:
         return plot.nothing()
     names = [row_name(row) for row in rows.to_dict("records")]
-    figure, (axes,) = plot.panels_of(1, 0.5 + 0.42 * len(rows), "x")
+    wrapped = [fill(name, WIDEST, break_on_hyphens=False) for name in names]
+    lines = 1 + max(name.count("\n") for name in wrapped)
+    figure, (axes,) = plot.panels_of(1, 0.5 + (0.12 + LINE * max(2, lines)) * len(rows), "x")
     drawn: set[str] = set()
     for place, row in enumerate(rows.to_dict("records")):
         kind = _kind(row)
@@ -105,7 +108,7 @@ def _forest(finding: Finding, rows: pd.DataFrame) -> plot.Plot:
         drawn.add(kind)
     axes.axvline(0, color=plot.GREY, linewidth=1)
     _bands(axes, finding)
-    axes.set_yticks(range(len(rows)), [fill(name, WIDEST, break_on_hyphens=False) for name in names])
+    axes.set_yticks(range(len(rows)), wrapped)
     contrasts = list(dict.fromkeys(rows["contrast"]))
     axes.set(ylim=(len(rows) - 0.5, -0.5), xlabel=_axis(contrasts))
     plot.shared_legend(figure, [axes])

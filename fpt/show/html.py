@@ -17,14 +17,18 @@ WIDE = 8  # columns; such a table is set smaller
 FEW = 3  # commits or studies that are named
 PLURAL = {"study": "studies", "commit": "commits"}
 ABBREVIATIONS = NAMES | {
+    "FLOP": "floating-point operations",
     "FPT": "frozen pretrained transformer",
     "LRA": "Long Range Arena",
     "LSTM": "long short-term memory",
+    "MKL": "Intel's Math Kernel Library",
     "SE": "standard error",
+    "TAPE": "Tasks Assessing Protein Embeddings",
+    "TOST": "two one-sided tests",
     "ViT": "vision transformer",
 }
 ABBREVIATED = re.compile(rf"\b({'|'.join(ABBREVIATIONS)})\b")
-RATE = re.compile(r"\b\d+e-\d+\b")
+RATE = re.compile(r"\b\d+(?:\.\d+)?e-\d+\b")
 NUMBER = re.compile(r"[<>]?\s*([+−-]?\d[\d,]*(?:\.\d+)?(?:e[+-]?\d+)?)(?![\w.-])")  # at the start of a cell
 
 

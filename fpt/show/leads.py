@@ -153,18 +153,19 @@ def _sign(first: Cell, second: Cell, rate: float, budget: int) -> str:
 def by_compute(study: str, arms: Mapping[str, float], caption: str, *, task: str = "") -> Picture:
     """Tuned test accuracy over compute, a line an arm with 95% intervals. `arms`: arm -> the FLOP of one of its steps
     as a share of those of the arm that all are measured in."""
-    return Picture(_by_compute(study, dict(arms), task), caption)
+    known = {name: cell for (where, name), cell in arms_of(study).items() if task in ("", where)}
+    return Picture(compute_figure({name: known[name] for name in arms}, arms), caption)
 
 
 @plot.drawn
-def _by_compute(study: str, arms: Mapping[str, float], task: str) -> plot.Plot:
-    cells = {name: cell for (where, name), cell in arms_of(study).items() if name in arms and task in ("", where)}
+def compute_figure(cells: Mapping[str, Cell], arms: Mapping[str, float]) -> plot.Plot:
+    """What `by_compute` shows, of these cells by arm."""
     figure, (axes,) = plot.panels_of(1)
     rows = []
     for name, share in arms.items():
         for budget in cells[name].budgets:
-            found = level(study, name, task=cells[name].task, budget=budget)
-            rows.append([name, budget, budget * share, found.mean, found.low, found.high])
+            found = mean_interval(cells[name].values(budget=budget), cells[name].test_noise(budget=budget))
+            rows.append([name, budget, budget * share, *(100 * each for each in found)])
     shown = pd.DataFrame(rows, columns=["arm", "budget", "compute", "accuracy", "low", "high"])
     for name in arms:
         line = shown[shown["arm"] == name]

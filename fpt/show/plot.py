@@ -120,6 +120,8 @@ def runs_of(cells: Iterable[Cell]) -> pd.DataFrame:
 
 def named(letters: str) -> Arm:
     """The arm with these letters; a grey one for what has none."""
+    if letters.rpartition("-")[0] in models.arms.TOO:
+        return models.arm(letters)
     return next((arm for arm in models.ARMS.values() if arm.letters == letters), Arm("", "", letters, letters))
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pandas as pd
 
 from fpt.results.cells import StudyCells
-from fpt.results.runs import SweepTables, rate_text, same_rate, sweeps_table
+from fpt.results.runs import Origin, SweepTables, rate_text, same_rate, sweeps_table
 from fpt.show.html import Table
 from fpt.sweeps.labels import labels
 from fpt.sweeps.study import load_study
@@ -48,9 +48,12 @@ def _further(sweep: SweepTables) -> list[float]:
     return [rate for rate in sweep.rates if not same_rate(sweep.spec.learning_rates, rate).any()]
 
 
-def record_table(study_folder: Path) -> Table:
-    """All that is known of a study's sweeps, a row each; a column with one value throughout is named in the caption."""
-    known = sweeps_table(study_folder).reindex(columns=list(RECORD))
+def record_table(study_folder: Path, origin: Origin | None = None) -> Table:
+    """All that is known of a study's sweeps, a row each; a column with one value throughout is named in the caption.
+
+    Origins as in `load_runs`.
+    """
+    known = sweeps_table(study_folder, origin).reindex(columns=list(RECORD))
     known["hash"] = known["sweep"].str[-8:]
     known["sweep"] = known["sweep"].map({spec.folder_name: spec.title for spec in load_study(study_folder).sweeps})
     # Where nothing ran, values are missing: of some sweeps, or of all.

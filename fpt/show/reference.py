@@ -12,6 +12,7 @@ import pandas as pd
 
 from fpt.papers import claims, paper_of
 from fpt.results import find_study, known_scores, load_runs, studies, sweeps_table
+from fpt.show.findings import summaries, verdict_rows
 from fpt.show.html import Folded, Page, Table
 from fpt.show.provenance import record_table
 from fpt.sweeps import load_study
@@ -305,21 +306,19 @@ def downloads(folder: Path | str) -> str:
 
 def slips_table(paper: str, kind: str, caption: str) -> Table:
     """Claims of a paper that no run decides, a row each. `kind`: "oddity", "counted" or "read"."""
-    from fpt.claims.verdicts import verdicts
-
-    rows, links = [], []
+    found, rows, links = summaries(verdict_rows()), [], []
     for name, claim in paper_of(paper).claims.items():
         if claim.rule or kind != _kind_of(name, bool(claim.documentary)):
             continue
-        found = verdicts(claim, [])[0]
+        said = found[name]
         rows.append(
             {
                 "id": name,
                 "as we read it": claims()[name].says,
                 "where": claim.where,
                 "quotation": claim.quote and f"“{claim.quote}”",
-                "verdict": found.word if kind == "counted" else "",
-                "what shows it": f"read: {found.note}" if claim.documentary else found.note,
+                "verdict": said.word if kind == "counted" else "",
+                "what shows it": f"read: {said.counts}" if claim.documentary else said.counts,
             }
         )
         links.append(f"claims.html#{name.lower()}")

@@ -62,7 +62,7 @@ def report(study: StudyCells) -> str:
         pair = START if set(START) <= set(cells) else tuple(cells)[:2]
         parts += [f"<h2>Learning rate and budget: {escape(of)}</h2>", *_plane(*(cells[arm] for arm in pair))]
     parts += ["<h2>Claims that this study tests</h2>", *_verdicts(study)]
-    parts += ["<h2>Where this comes from</h2>", record_table(study.folder)]
+    parts += ["<h2>Where this comes from</h2>", record_table(study.folder, study.origin)]
     parts.append(paragraph(f"Written by fpt report, version {fpt.__version__}."))
     return document(name, Page(parts))
 

@@ -26,6 +26,7 @@ from fpt.sweeps.study import Study
 from fpt.sweeps.study_file import FILE, NAME
 
 PROGRESS, LOCK = "progress.json", "lock"
+WINNER = "winner"  # of `fpt advise`: a folder beside those of the sweeps
 ADAPTER = ("adapter_config.json", "adapter_model.safetensors")  # peft's files, where they were asked for
 WEIGHTS = "weights.safetensors"  # kept for the sweeps that are pretrained by this one
 NOTEBOOK, NOTEBOOK_LOCK = "notebook.ipynb", "notebook-lock"
@@ -94,7 +95,7 @@ def sweep_state(spec: SweepSpec, study: Path) -> SweepState:
 
 def stale_folders(study: Study, inside: str = "") -> list[Path]:
     """Folders that the present study.yaml does not resolve to: own or (inside=PUBLISHED) published ones."""
-    names = {spec.folder_name for spec in study.sweeps} | {PUBLISHED}
+    names = {spec.folder_name for spec in study.sweeps} | {PUBLISHED, WINNER}
     folders = sorted(path for path in (study.folder / inside).glob("*") if path.is_dir())
     return [path for path in folders if path.name not in names and not path.name.startswith(".")]
 

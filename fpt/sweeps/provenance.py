@@ -93,6 +93,7 @@ def provenance(
         "test": {
             "drawn_by_seed": task.test_drawn_by_seed,
             "size": task.test_size,
+            "collection": task.collection,
             **{name: min(count or task.test_size, task.test_size) for name, count in sizes.items()},
         },
         "tables": dict(tables),

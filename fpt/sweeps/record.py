@@ -64,6 +64,7 @@ class Tested(_Strict):
     size: Count
     budget: Count
     last: Count
+    collection: Count | None = None  # examples of which every seed tests another part; None: a test set, or new ones
 
 
 class Git(_Strict):

@@ -3,6 +3,7 @@
 `npz:PATH` (arrays) is in fpt.tasks.images. Nothing here is downloaded, and nothing is unpickled.
 """
 
+import csv
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -174,18 +175,25 @@ def _read(path: Path) -> pd.DataFrame:
             frame = pd.read_parquet(path)
         else:
             separator = "\t" if path.suffix == ".tsv" else ","
-            heads = pd.read_csv(path, sep=separator, header=None, nrows=1, dtype=str).iloc[0].tolist()
+            with path.open(encoding="utf-8-sig", newline="") as file:
+                heads = next(csv.reader(file, delimiter=separator), [])
+            _check_heads(heads, path)  # before the whole is read: of very many columns that takes minutes
             frame = pd.read_csv(path, sep=separator)
-            if len(set(heads)) < len(heads):
-                twice = sorted({str(head) for head in heads if heads.count(head) > 1})
-                raise DataError(f"{path}: several columns are named {_few(twice)}; give each a name of its own.")
-    except (ValueError, OSError) as error:
+    except (ValueError, OSError, csv.Error) as error:
         raise DataError(f"{path} is no table that can be read: {error}") from error
     if frame.empty:
         raise DataError(f"{path} has no rows.")
-    if frame.shape[1] > MOST_COLUMNS:
-        raise DataError(f"{path} has {frame.shape[1]:,} columns; at most {MOST_COLUMNS:,} are a sequence here.")
+    _check_heads(list(map(str, frame.columns)), path)
     return frame
+
+
+def _check_heads(heads: list[str], path: Path) -> None:
+    """DataError for too many columns, and for two of one name."""
+    if len(heads) > MOST_COLUMNS:
+        raise DataError(f"{path} has {len(heads):,} columns; at most {MOST_COLUMNS:,} are a sequence here.")
+    if len(set(heads)) < len(heads):
+        twice = sorted({head for head in heads if heads.count(head) > 1})
+        raise DataError(f"{path}: several columns are named {_few(twice)}; give each a name of its own.")
 
 
 def _target(frame: pd.DataFrame, target: str, path: Path) -> str:

@@ -69,6 +69,11 @@ class Task:
         return size if self.data.divide else size - size // 2
 
     @property
+    def collection(self) -> int | None:
+        """Examples of which every seed tests another part; None where there is a test set, or a stream."""
+        return len(self.data.train) if isinstance(self.data, Finite) and self.test_drawn_by_seed else None
+
+    @property
     def changes(self) -> dict[str, Any]:
         """What `reduced` and `shuffled` made of the task: with its name, variant and options it identifies examples."""
         fraction = self.data.fraction if isinstance(self.data, Finite) else 1.0

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qsl
 
 import pandas as pd
 import pytest
@@ -27,7 +28,7 @@ from selenium.webdriver.support.select import Select
 from selenium.webdriver.support.wait import WebDriverWait
 
 from fpt.claims.planes import crossing_of, plane_table, plane_tests
-from fpt.papers import claims
+from fpt.papers import claims, findings
 from fpt.results import StudyCells
 from fpt.results.cells import Cell
 from fpt.results.runs import rate_text
@@ -51,6 +52,30 @@ return {
   said: root.querySelector(".said").textContent,
 }
 """
+UNDER_THE_BAR = """
+const bar = document.querySelector(".bd-header-article"), place = document.getElementById(arguments[0]);
+return [place.getBoundingClientRect().top, Math.max(0, bar.getBoundingClientRect().bottom)];
+"""
+RATES = """
+const all = (of) => [...document.querySelectorAll(`article ${of}`)];
+const paragraphs = all("p, li").filter((each) => !each.closest("figure, details, nav, .fpt-explorer"));
+const bare = paragraphs.flatMap((each) => {
+  const copy = each.cloneNode(true);
+  for (const inside of copy.querySelectorAll(".rate, code, pre, p, li, .math")) inside.remove();
+  return copy.textContent.match(/\\b\\d+(\\.\\d+)?e-\\d+\\b/g) || [];
+});
+const rates = all(".rate"), torn = rates.filter((each) => each.getClientRects().length > 1);
+return [rates.length, torn.map((each) => each.textContent), bare,
+  all("abbr").filter((each) => each.title.length > 5).map((each) => each.textContent)];
+"""
+PROSE = """
+return [...document.querySelectorAll("article p")].map((each) => {
+  const copy = each.cloneNode(true);
+  for (const inside of copy.querySelectorAll("code, .math")) inside.remove();
+  return copy.textContent;
+}).join(" ");
+"""
+TOP = "return document.querySelector(arguments[0]).getBoundingClientRect().top"
 FOCUSED = """
 const here = document.activeElement, {outlineStyle, outlineWidth} = getComputedStyle(here);
 return [here.id || here.className.baseVal || here.tagName.toLowerCase(), outlineStyle, parseFloat(outlineWidth)];
@@ -440,6 +465,41 @@ def test_the_keyboard_alone_suffices(explorer: Explorer) -> None:
     assert explorer.choices("pair")[1] in explorer.shown()["said"].lower()
 
 
+def test_an_address_chooses_what_is_shown(explorer: Explorer, html: Path) -> None:
+    browser = explorer.browser
+    browser.get_log("browser")
+    browser.get((html / "book/map.html").as_uri() + "#study=plane-digits&arms=FP,UR&rate=3e-3&budget=750")
+    assert explorer.shown()["said"].startswith("At learning rate 3e-3 after 750 steps: ")
+    assert Select(explorer.control("pair")).first_selected_option.text == "frozen pretrained minus unfrozen random"
+    assert "plane-digits" in browser.find_element(By.CSS_SELECTOR, ".fpt-explorer .about").text
+    assert 0 <= browser.execute_script(TOP, ".fpt-explorer") < 200, "the explorer is in view"
+    for link in browser.find_elements(By.CSS_SELECTOR, "article a[href^='#study=']"):
+        asked = dict(parse_qsl(str(link.get_dom_attribute("href"))[1:]))
+        browser.execute_script("arguments[0].click()", link)
+        WebDriverWait(browser, PATIENCE).until(
+            lambda _, study=asked["study"]: study in browser.find_element(By.CSS_SELECTOR, ".fpt-explorer .about").text
+        )
+        assert explorer.shown()["said"].startswith(f"At learning rate {asked['rate']} after ")
+    before = explorer.shown()
+    browser.execute_script("location.hash = 'study=no-such-study&rate=7'")
+    assert explorer.shown() == before
+    assert [each for each in browser.get_log("browser") if each["level"] == "SEVERE"] == []
+
+
+def test_on_a_phone_its_map_comes_first(explorer: Explorer) -> None:
+    order = [".fpt-explorer .plane", ".fpt-explorer .controls"]
+    tops = [explorer.browser.execute_script(TOP, each) for each in order]
+    assert tops[0] > tops[1]
+    wide(explorer.browser, NARROW)
+    WebDriverWait(explorer.browser, PATIENCE).until(
+        lambda browser: browser.execute_script(TOP, order[0]) < browser.execute_script(TOP, order[1])
+    )
+    still = "return document.querySelector('article figure.fpt svg').getBoundingClientRect().top"
+    assert explorer.browser.execute_script(still) < explorer.browser.execute_script(TOP, order[0]), (
+        "below the static map"
+    )
+
+
 def test_a_figure_stands_for_it_in_print_and_without_scripts(explorer: Explorer) -> None:
     browser = explorer.browser
     assert browser.execute_script(STILL) == [True, False]
@@ -491,10 +551,11 @@ def test_claims_are_filtered_by_paper_and_verdict(cards: webdriver.Chrome) -> No
             assert section.find_elements(By.CSS_SELECTOR, "details.claim:not([hidden])")
 
 
-def test_an_address_opens_its_claim_whatever_is_filtered(cards: webdriver.Chrome) -> None:
+@pytest.mark.parametrize("address", ["r-01", "R-01"])
+def test_an_address_opens_its_claim_whatever_is_filtered(cards: webdriver.Chrome, address: str) -> None:
     Select(cards.find_element(By.ID, "claims-paper")).select_by_visible_text("Lu et al.")
     assert not cards.find_element(By.ID, "r-01").is_displayed()
-    cards.execute_script("location.hash = 'r-01'")
+    cards.execute_script("location.hash = arguments[0]", address)
     WebDriverWait(cards, PATIENCE).until(
         lambda browser: browser.find_element(By.CSS_SELECTOR, "#r-01 dl").is_displayed()
     )
@@ -517,6 +578,57 @@ def test_claims_are_reached_and_opened_by_keyboard(cards: webdriver.Chrome) -> N
     ]
     cards.switch_to.active_element.send_keys(Keys.ENTER)
     assert cards.execute_script("return document.querySelector('details.claim').open") is True
+
+
+def test_a_finding_and_a_claim_have_an_address_that_no_bar_hides(browser: webdriver.Chrome, html: Path) -> None:
+    wide(browser, WIDE)
+    page = (html / "book/claims.html").as_uri()
+    for address, place in [(f"finding-{list(findings())[5]}",) * 2, ("L-04", "l-04"), ("p-02", "p-02")]:
+        browser.get("about:blank")
+        browser.get(f"{page}#{address}")
+        top, bar = WebDriverWait(browser, PATIENCE).until(lambda _, place=place: settled(browser, place))
+        assert bar <= top < 300, address
+
+
+def settled(browser: webdriver.Chrome, place: str) -> list[float] | None:
+    """Where a place is in the window, and where the bar at its top ends, once the page was scrolled to it."""
+    tops: list[float] = browser.execute_script(UNDER_THE_BAR, place)
+    return tops if tops[0] < 1000 else None
+
+
+def test_printing_opens_what_is_folded_but_no_code(cards: webdriver.Chrome) -> None:
+    folded = "return [...document.querySelectorAll('article details')].map((each) => [each.open, "
+    folded += "each.matches('.hide'), each.getBoundingClientRect().height > 0])"
+    before = cards.execute_script(folded)
+    assert {opened for opened, _, _ in before} == {False}
+    cards.execute_script(f"addEventListener('beforeprint', () => {{ window.printed = (() => {{ {folded} }})() }})")
+    cards.execute_cdp_cmd("Page.printToPDF", {"pageRanges": "1"})
+    printed = cards.execute_script("return window.printed")
+    assert all(opened != code for opened, code, _ in printed)
+    assert len(printed) > len(claims())
+    assert cards.execute_script(folded) == before, "and as it was afterwards"
+    try:
+        cards.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
+        assert not any(shown for _, code, shown in cards.execute_script(folded) if code), "no code on paper"
+    finally:
+        cards.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": ""})
+
+
+def test_rates_stay_on_one_line_and_abbreviations_explain_themselves(
+    browser: webdriver.Chrome, html: Path, contents: list[str]
+) -> None:
+    wide(browser, NARROW)
+    seen_rates, explained = 0, set()
+    for name in contents:
+        browser.get((html / f"{name}.html").as_uri())
+        rates, torn, bare, words = browser.execute_script(RATES)
+        assert torn == [], name
+        assert bare == [], name
+        seen_rates += rates
+        explained |= set(words)
+        assert "FP" not in re.findall(r"\w+", browser.execute_script(PROSE)) or "FP" in words, name
+    assert seen_rates > 50
+    assert {"FP", "FPT", "LSTM"} <= explained
 
 
 def test_without_scripts_the_claims_are_the_whole_list(cards: webdriver.Chrome) -> None:

@@ -74,7 +74,7 @@ def test_no_table_is_wider_than_its_page(html: Path, contents: list[str]) -> Non
         options.add_argument(f"--{argument}")
     driver = webdriver.Chrome(options=options, service=Service(DRIVER))
     try:
-        for width in (390, 1280, 1400, 1920):
+        for width in (390, 1280, 1400, 1600, 1920):
             view = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False}
             driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", view)
             for name in contents:

@@ -1,10 +1,11 @@
 """The built book, page by page, whatever is published. Published results only, so that the checks are the same on every
 machine."""
 
+import json
 import re
 from functools import cache
 from pathlib import Path
-from urllib.parse import unquote, urlsplit
+from urllib.parse import parse_qsl, unquote, urlsplit
 
 import pandas as pd
 import pytest
@@ -38,8 +39,8 @@ def article(path: Path) -> Tag:
 def words(path: Path) -> str:
     """What the page says, with single spaces."""
     page = article(path)
-    for rate in page.select(".rate"):  # inside a sentence
-        rate.unwrap()
+    for inside in page.select(".rate, abbr"):  # a sentence
+        inside.unwrap()
     page.smooth()
     return " ".join(page.get_text(" ").split())
 
@@ -91,6 +92,21 @@ def test_no_library_speaks_on_a_chapter(html: Path) -> None:
         assert not parsed(page).select(".output.stderr"), page
 
 
+def is_on_the_explorer(file: Path, fragment: str) -> bool:
+    """Whether the page has an explorer that can show all that the address asks for."""
+    asked = dict(parse_qsl(fragment, strict_parsing=True))
+    data = parsed(file).select_one(".fpt-explorer script")
+    assert data is not None, file
+    found = [each for each in json.loads(data.string or "") if each["study"] == asked["study"]]
+    return any(
+        asked.get("task", each["name"]) == each["name"]
+        and asked.get("rate", each["rates"][0]) in each["rates"]
+        and int(asked.get("budget", each["budgets"][0])) in each["budgets"]
+        and asked.get("arms", "FP,UP") in [",".join(pair["arms"]) for pair in each["pairs"]]
+        for each in found
+    )
+
+
 def test_internal_links_lead_somewhere(html: Path) -> None:
     for page in pages(html):
         for link in parsed(page).select("a[href]"):
@@ -99,7 +115,9 @@ def test_internal_links_lead_somewhere(html: Path) -> None:
                 continue
             file = (page.parent / unquote(target.path)).resolve() if target.path else page
             assert file.is_file(), f"{page.name}: {link['href']}"
-            if target.fragment and file.suffix == ".html" and target.fragment != "top":
+            if "=" in target.fragment:
+                assert is_on_the_explorer(file, target.fragment), f"{page.name}: {link['href']}"
+            elif target.fragment and file.suffix == ".html" and target.fragment != "top":
                 assert unquote(target.fragment) in addresses(file), f"{page.name}: {link['href']}"
 
 

@@ -37,6 +37,7 @@ def prose(chapter: Path) -> str:
 def sentences(chapter: Path) -> list[str]:
     """The sentences of the paragraphs and items; what is glued, linked or quoted as code is one word."""
     text = re.sub(r"\{[\w:]+\}`[^`]*`|`[^`]*`|\[[^]]*\]\([^)]*\)", "Word", prose(chapter))
+    text = re.sub(r"</?a\b[^>]*>", "", text)  # an address on the explorer
     text = re.sub(r'"[^"]*"|“[^”]*”', "word", text)  # of a paper
     text = re.sub(r"^#.*$", "", text, flags=re.MULTILINE)
     blocks = re.split(r"\n\s*\n|\n(?=\s*(?:[-*]|\d+\.)\s)", text)

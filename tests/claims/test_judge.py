@@ -13,10 +13,11 @@ from made_cells import Made, MadeStudy, claim, paper, study
 from typer.testing import CliRunner
 
 from fpt.claims import judge, words
+from fpt.claims.asked import CHANGED, EXPLORATORY, PLANNED
 from fpt.claims.judge import AT_FLOOR, FILE, ROBUSTNESS, SPEAKS, Judge
-from fpt.claims.reading import CONTRADICTED, INCONCLUSIVE, NOT_TESTED, SUPPORTED
 from fpt.cli import app
 from fpt.errors import DataError, SpecError
+from fpt.papers import rule_hash
 from fpt.papers.schema import Claim
 from fpt.results.pairs import Pairs
 
@@ -143,16 +144,30 @@ def test_primary_claims_are_corrected_together(monkeypatch: pytest.MonkeyPatch) 
 
 
 @pytest.mark.parametrize(
-    ("name", "word", "said"),
+    ("name", "holds", "said"),
     [
-        ("L-19", SUPPORTED, words.CONSISTENT), ("L-19", CONTRADICTED, words.SLIP),
-        ("O-01", SUPPORTED, words.SLIP), ("O-01", CONTRADICTED, words.CONSISTENT),
-        ("L-19", NOT_TESTED, words.READ), ("B-01", INCONCLUSIVE, words.TOO_CLOSE),
+        ("L-19", True, words.CONSISTENT), ("L-19", False, words.SLIP),
+        ("O-01", True, words.SLIP), ("O-01", False, words.CONSISTENT),
+        ("L-19", None, words.READ),
     ],
 )  # fmt: skip
-def test_words_without_runs(name: str, word: str, said: str) -> None:
+def test_words_without_runs(name: str, holds: bool | None, said: str) -> None:
     given = Claim(id=name, says="so", where="there", documentary="read")
-    assert judge.in_print(given, word) == said
+    assert judge.in_print(given, holds) == said
+
+
+@pytest.mark.parametrize(
+    ("asks", "word"),
+    [({"T-01": "today"}, PLANNED), ({"T-01": "another"}, CHANGED), ({}, EXPLORATORY)],
+)
+def test_whether_runs_were_made_for_a_claim_stands_beside_it(
+    asks: dict[str, str], word: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made(monkeypatch, {"digits": (HIGH, LOW)})
+    today = {"today": rule_hash(claim({"beats": list(ROWS)}))}
+    result = {"asks": {name: today.get(given, given) for name, given in asks.items()}}
+    found = judged([made(monkeypatch, {"digits": (replace(HIGH, result=result), replace(LOW, result=result))})])
+    assert list(found["planned"]) == [word, word]
 
 
 def test_a_readers_own_study(study: Path, tmp_path: Path) -> None:

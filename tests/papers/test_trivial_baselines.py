@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from fpt import papers
-from fpt.claims.verdicts import CONTRADICTED, INCONCLUSIVE, SUPPORTED, verdicts
+from fpt.claims.judge import Judge
+from fpt.claims.words import CONSISTENT, SLIP, TOO_CLOSE
 from fpt.papers import claims, load_paper
 from fpt.papers.schema import Paper
 from fpt.results import known_scores
@@ -32,10 +33,10 @@ def test_every_score_named_is_known(baselines: Paper) -> None:
 
 
 def test_every_claim_is_decided() -> None:
-    found = {name: verdicts(claim, [])[0] for name, claim in claims().items() if claim.paper == "baselines"}
-    assert {each.word for each in found.values()} <= {SUPPORTED, INCONCLUSIVE, CONTRADICTED}
-    assert found["B-01"].word == found["B-02"].word == found["B-07"].word == SUPPORTED
-    assert "exact to depth 6" in found["B-05"].note
+    found = {name: Judge([]).of_claim(claim)[0] for name, claim in claims().items() if claim.paper == "baselines"}
+    assert {each["word"] for each in found.values()} <= {CONSISTENT, TOO_CLOSE, SLIP}
+    assert {found[name]["word"] for name in ("B-01", "B-02", "B-07")} == {CONSISTENT}
+    assert "exact to depth 6" in found["B-05"]["note"]
 
 
 def test_a_claim_on_a_baseline_can_fail(baselines: Paper) -> None:
@@ -43,4 +44,4 @@ def test_a_claim_on_a_baseline_can_fail(baselines: Paper) -> None:
         numbers = claim.numbers["accuracy"]
         shifted = {k: v + 5 for k, v in numbers.items()} if isinstance(numbers, dict) else float(np.max(numbers)) + 5
         wrong = claim.model_copy(update={"numbers": {**claim.numbers, "accuracy": shifted}})
-        assert verdicts(wrong, [])[0].word == CONTRADICTED
+        assert Judge([]).of_claim(wrong)[0]["word"] == SLIP

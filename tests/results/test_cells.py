@@ -124,11 +124,6 @@ def test_gaps_are_those_of_the_last_parameters_and_earlier_of_the_best() -> None
     assert found.values(1e-2, 8).tolist() == pytest.approx([0.9 - 0.51] * 3)
 
 
-@pytest.mark.parametrize(("seeds", "few"), [(8, False), (7, True)])
-def test_few_seeds_are_exploratory(seeds: int, few: bool) -> None:
-    assert made(by_budget, seeds=seeds).is_exploratory == few
-
-
 def test_the_images_that_all_seeds_share_add_noise_and_examples_made_anew_none() -> None:
     found = made(by_budget)
     assert found.test_noise(1e-2) == pytest.approx(0.51 * 0.49 / 500)
@@ -147,7 +142,6 @@ def test_what_was_not_run_has_no_values() -> None:
         assert nothing.plane().empty
         assert nothing.validated().empty
         assert (nothing.ends(), nothing.diverged(), nothing.test_noise()) == (set(), 0, 0.0)
-        assert not nothing.is_exploratory
 
 
 def steps(*arrives: float, top: float = 90) -> Cell:

@@ -98,6 +98,8 @@ def test_a_plane_has_the_contrast_of_each_rate_and_budget() -> None:
         ("FR (layers 1)", "frozen random (1 layer)"),
         ("FR (layers 2, warm-up 0.1)", "frozen random (2 layers, warm-up 0.1)"),
         ("FR fixed", "frozen random, fixed"),
+        ("fpt-attention-random (layers 1)", "frozen random, attention trained too (1 layer)"),
+        ("output-pretrained", "output-pretrained"),
     ],
 )
 def test_an_arm_is_named_in_words(name: str, words: str) -> None:

@@ -1,7 +1,6 @@
 """Figures: what they draw agrees with the runs, and each describes itself."""
 
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 import pandas as pd
@@ -17,9 +16,9 @@ from fpt.results import StudyCells, load_runs
 from fpt.results.baselines import floor
 from fpt.results.cells import Cell
 from fpt.show import budget_figure, crossing_figure, learning_rate_figure, plane_figure
+from fpt.show.attention import attention_figure
 from fpt.show.html import Picture
 from fpt.show.plot import Plot, runs_of
-from fpt.show.strips import attention_figure, strip_figure
 from fpt.sweeps import SweepSpec
 
 Maker = Callable[[Path], Plot]
@@ -156,30 +155,6 @@ def test_the_crossing_shows_every_seed_and_a_sign_a_budget(study: Path) -> None:
     dots = [line for line in right.lines if line.get_marker() == "."]
     assert [len(line.get_xdata()) for line in dots] == [8] * 6
     assert "Unfrozen pretrained: ahead at 12, 25, 50, 100, 200, 400 steps." in figure.get_label()
-
-
-def test_strips_have_a_panel_a_task_and_a_dot_a_seed(study: Path) -> None:
-    arms = four(StudyCells(study))
-    other = replace(arms["UR"], task="bit-xor")
-    figure = strip_figure([arms["FP"], arms["FR"], other], "points")
-    assert [axes.get_title() for axes in figure.axes] == ["Digits", "Bit XOR"]
-    rows = [[label.get_text() for label in axes.get_yticklabels()] for axes in figure.axes]
-    assert rows == [["Frozen Pretrained", "Frozen Random"], ["Unfrozen Random"]]
-    tuned = 100 * arms["FP"].values().mean()
-    assert f"Digits, Frozen Pretrained, tuned: {tuned:.1f}" in figure.get_label()
-    drawn = [sum(len(dots.get_offsets()) for dots in axes.collections) for axes in figure.axes]
-    assert drawn == [2 * 2 * 8, 2 * 8]
-    assert figure.data is not None
-    assert len(figure.data) == sum(drawn)
-
-
-def test_a_long_name_of_a_row_goes_on_in_the_next_line(study: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    cells = list(four(StudyCells(study)).values())
-    monkeypatch.setattr(Cell, "label", property(lambda cell: f"{cell.row}, residual connections and positions"))
-    (axes,) = [axes for axes in strip_figure(cells, "points").axes if axes.get_visible()]
-    names = [label.get_text() for label in axes.get_yticklabels()]
-    assert [name.replace("\n", " ") for name in names] == [cell.label for cell in cells]
-    assert max(len(line) for name in names for line in name.splitlines()) <= 28
 
 
 def test_the_goal_of_steps_is_a_line(study: Path) -> None:

@@ -242,15 +242,15 @@ class TestSlots:
     def test_without_gpus_one_for_every_threads_cores(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
         monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(8)), raising=False)
-        assert local._slots(None) == ([""] * 8, 1)
-        assert local._slots(4) == ([""] * 2, 4)
-        assert local._slots(99) == ([""], 99)
+        assert local.free_slots(None) == ([""] * 8, 1)
+        assert local.free_slots(4) == ([""] * 2, 4)
+        assert local.free_slots(99) == ([""], 99)
 
     def test_one_for_every_gpu_that_may_be_used(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "2,5")
         monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(8)), raising=False)
-        assert local._slots(None) == (["2", "5"], 4)
-        assert local._slots(1) == (["2", "5"], 1)
+        assert local.free_slots(None) == (["2", "5"], 4)
+        assert local.free_slots(1) == (["2", "5"], 1)
 
     def test_gpus_are_counted_without_torch(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         program = tmp_path / "nvidia-smi"

@@ -20,3 +20,15 @@ document.addEventListener("DOMContentLoaded", () => {
   });
   for (const frame of document.querySelectorAll(".fpt-scroll")) frames.observe(frame);
 });
+
+// On paper nothing can be opened: what is folded is open there, and as before afterwards. Cells stay folded.
+{
+  let opened = [];
+  addEventListener("beforeprint", () => {
+    opened = [...document.querySelectorAll("details:not([open], .hide)")];
+    for (const each of opened) each.open = true;
+  });
+  addEventListener("afterprint", () => {
+    for (const each of opened) each.open = false;
+  });
+}

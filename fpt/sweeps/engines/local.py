@@ -68,7 +68,7 @@ def run_local(
     before any start as `to_do` does.
     """
     specs = engines.to_do(specs, study)
-    slots, threads = _slots(threads)
+    slots, threads = free_slots(threads)
     beside = min(len(slots), len(specs))
 
     def begin(spec: SweepSpec, number: int) -> Worker | None:
@@ -77,7 +77,7 @@ def run_local(
     return engines.schedule(begin, specs, watch)
 
 
-def _slots(threads: int | None) -> tuple[list[str], int]:
+def free_slots(threads: int | None) -> tuple[list[str], int]:
     """One slot per GPU, named by its index; without GPUs one unnamed slot for every `threads` cores."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     if devices := _devices():

@@ -1,7 +1,6 @@
-"""Figures of tables: a strip for each row, and maps of attention."""
+"""Maps of attention: where the first layer of an arm looks."""
 
 from collections.abc import Iterable
-from textwrap import fill
 from typing import Any
 
 import numpy as np
@@ -9,47 +8,12 @@ import pandas as pd
 import seaborn as sns
 
 from fpt.results.attention import attended, attention_maps
-from fpt.results.cells import AT_PAPERS_RATE, TUNED, Cell
+from fpt.results.cells import Cell
 from fpt.results.contrasts import cell_of
 from fpt.show import plot
 from fpt.show.html import Picture
-from fpt.show.numbers import row_label, title
 
-READINGS = {TUNED: "tuned", AT_PAPERS_RATE: "at the paper's rate"}
-PALETTE = dict(zip(READINGS.values(), plot.OTHERS, strict=False))
 NEEDED = "#F0E442"  # on blue
-
-
-def seeds_of(cell: Cell) -> pd.DataFrame:
-    """A cell's seeds at both readings, a row each: what `strip_figure` draws."""
-    both = [pd.DataFrame({"value": 100 * cell.values(at).dropna(), "reading": name}) for at, name in READINGS.items()]
-    return pd.concat(both).assign(task=title(cell.task), row=row_label([cell]))
-
-
-@plot.drawn
-def strip_figure(cells: Iterable[Cell], quantity: str) -> plot.Plot:
-    """A paper's table: a panel per task, a line per row, a dot per seed (above: tuned; below: at the paper's
-    rate).
-
-    The bar is their mean. `cells` have results.
-    """
-    cells = list(cells)
-    shown = pd.concat(map(seeds_of, cells), ignore_index=True)
-    rows = {task: list(part["row"].unique()) for task, part in shown.groupby("task", sort=False)}
-    figure, panels = plot.panels_of(len(rows), 0.34 * max(map(len, rows.values())) + 0.7, "x")
-    for axes, (task, part) in zip(panels, shown.groupby("task", sort=False), strict=False):
-        look: dict[str, Any] = {"x": "value", "y": "row", "order": rows[task], "hue": "reading", "hue_order": PALETTE}
-        look |= {"palette": PALETTE, "ax": axes}
-        sns.stripplot(part, **look, dodge=True, jitter=False, size=4, alpha=0.7)
-        middle = {"errorbar": None, "linestyle": "none", "legend": False}
-        sns.pointplot(part, **look | middle, dodge=0.4, marker="|", markersize=9, markeredgewidth=2)
-        axes.set(xlabel=quantity, ylabel="", title=task)
-        # In lines of 28 characters: a long name in one line would leave the panel no room on a phone.
-        axes.set_yticks(range(len(rows[task])), [fill(row, 28) for row in rows[task]])
-    plot.shared_legend(figure, panels)
-    parts = shown.groupby(["task", "row", "reading"], sort=False)["value"]
-    words = [f"{task}, {row}, {reading}: {seeds.mean():,.1f}" for (task, row, reading), seeds in parts]
-    return figure.describe(f"{quantity}, mean over seeds. {'; '.join(words)}.", shown, plot.runs_of(cells))
 
 
 @plot.drawn

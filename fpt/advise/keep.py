@@ -1,0 +1,134 @@
+"""The winner's weights in the forms that other libraries read, and the lines that load them."""
+
+import copy
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from fpt.errors import WeightsError
+from fpt.files import replaced, write_atomically
+from fpt.models import hub
+from fpt.models.lora import FILES as ADAPTER_FILES
+from fpt.models.weights import local_folder
+from fpt.sweeps.ledger import WEIGHTS, WINNER
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from fpt.models.template import Template
+    from fpt.results.cells import Cell
+
+LAYERS, README = "layers.safetensors", "README.md"
+PLAIN = ("gpt2", "bert", "library")  # families whose forward pass is the library's own
+TEXT = """# {title}
+
+One run of `{arm}` on `{task}`: seed {seed}, learning rate {rate:g}, the step with the best validation accuracy. The
+input and output layers, which are new, are in `{layers}`. To load it:
+
+```python
+import fpt
+import torch
+from safetensors.torch import load_file
+from torch.nn.functional import embedding, linear
+from transformers import AutoModel
+{imports}
+folder = "{folder}"
+task = fpt.tasks.load("{task}"{options})  # how your data become tokens
+model = {load}
+layers = load_file(folder + "/{layers}")
+examples = task.split({seed}).test
+tokens = task.encode(examples.inputs)
+lengths = torch.full((len(tokens),), task.tokens) if examples.lengths is None else examples.lengths
+mask = torch.arange(tokens.shape[1]) < lengths[:, None]
+with torch.no_grad():
+    embedded = {embed}
+    hidden = model(inputs_embeds=embedded, attention_mask=mask.long()).last_hidden_state
+    last = hidden[torch.arange(len(tokens)), lengths - 1]
+    logits = linear(last, layers["output_layer.weight"], layers["output_layer.bias"])
+predicted = logits.argmax(-1)
+```
+"""
+OWN = """# {title}
+
+One run of `{arm}` on `{task}`: seed {seed}, learning rate {rate:g}, the step with the best validation accuracy.
+`{weights}` holds every tensor under the names of `fpt.models.build(task, "{backbone}").module`, adapters merged: this
+architecture takes its input in a way of its own, so the library's model alone does not read it.
+"""
+NUMBERS = 'linear(tokens, layers["input_layer.weight"], layers["input_layer.bias"])'
+SYMBOLS = 'embedding(tokens, layers["input_layer.weight"])'
+WHOLE = "AutoModel.from_pretrained(folder).eval()"
+ADAPTED = 'PeftModel.from_pretrained(AutoModel.from_pretrained("{base}", dtype=torch.float32), folder).eval()'
+
+
+def keep_winner(cell: "Cell", template: "Template", study: Path) -> Path:
+    """Write the best run of an arm to the folder `winner` of its study: adapters as peft's files, or the whole model as
+    the library's, the new layers beside them, and a README.md with the lines that load it.
+
+    Raises WeightsError where the sweep kept nothing.
+    """
+    from safetensors.torch import load_file, save_file
+
+    if cell.spec is None or cell.tables is None:
+        raise WeightsError(f"{cell.row} has no results, so that nothing of it can be kept")
+    source, folder = study / cell.spec.folder_name, study / WINNER
+    if not (source / WEIGHTS).is_file():
+        raise WeightsError(f"{source} kept no weights: its sweep needs measures: [weights] in {study}/study.yaml")
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir()
+    tensors = load_file(source / WEIGHTS)
+    plain = template.entry.family in PLAIN and _write_model(source, folder, template, tensors)
+    if plain:
+        new = {name: tensor for name, tensor in tensors.items() if not name.startswith("backbone.")}
+        with replaced(folder / LAYERS) as partial:
+            save_file(new, partial)
+    else:
+        shutil.copyfile(source / WEIGHTS, folder / WEIGHTS)
+    write_atomically(folder / README, _readme(cell, template, folder, TEXT if plain else OWN).encode())
+    return folder
+
+
+def _write_model(source: Path, folder: Path, template: "Template", tensors: "dict[str, Tensor]") -> bool:
+    """Adapters, or the library's model with its config; False where its tensors would not fit the library's."""
+    if (source / ADAPTER_FILES[1]).is_file():
+        if not local_folder(template.backbone):
+            return False
+        for name in ADAPTER_FILES:
+            shutil.copyfile(source / name, folder / name)
+        return True
+    from safetensors.torch import save_file
+    from transformers import AutoModel
+
+    config = copy.deepcopy(template.module.backbone.config)
+    config._attn_implementation = "eager"
+    model: Any = AutoModel.from_config(config)
+    state = model.state_dict()
+    own = {name.removeprefix("backbone."): value for name, value in tensors.items() if name.startswith("backbone.")}
+    if any(name not in state or state[name].shape != value.shape for name, value in own.items()):
+        return False
+    whole = {name: tensor.contiguous() for name, tensor in (state | own).items()}
+    save_file(whole, folder / hub.WEIGHTS, {"format": "pt"})
+    config.save_pretrained(folder)
+    return True
+
+
+def _readme(cell: "Cell", template: "Template", folder: Path, text: str) -> str:
+    spec = cell.spec
+    if spec is None:
+        raise WeightsError(f"{cell.row} has no sweep")
+    adapted = (folder / ADAPTER_FILES[1]).is_file()
+    base = hub.path_of(spec.backbone) or local_folder(spec.backbone) if adapted else ""
+    return text.format(
+        title=folder.parent.name,
+        arm=spec.arm,
+        task=spec.task,
+        seed=spec.seeds[0],
+        rate=cell.best_rate,
+        layers=LAYERS,
+        weights=WEIGHTS,
+        backbone=spec.backbone,
+        folder=folder.as_posix(),
+        options="".join(f", {name}={value!r}" for name, value in spec.task_options.items()),
+        imports="from peft import PeftModel\n" if adapted else "",
+        load=ADAPTED.format(base=base) if adapted else WHOLE,
+        embed=SYMBOLS if template.task.vocabulary else NUMBERS,
+    )

@@ -1,0 +1,105 @@
+"""The advice as tables and as one HTML page, and everything that the end of the command writes."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from html import escape
+from pathlib import Path
+
+import pandas as pd
+
+from fpt import models
+from fpt.advise import words
+from fpt.advise.keep import keep_winner
+from fpt.advise.request import Request, prepared
+from fpt.advise.verdict import Advice, Pair, advice, cells_of
+from fpt.files import write_atomically
+from fpt.results.cells import Cell
+from fpt.results.contrasts import interval_text
+from fpt.results.runs import load_runs, rate_text
+from fpt.show.figures import budget_figure, learning_rate_figure
+from fpt.show.html import Page, Picture, Shown, Table, paragraph
+from fpt.show.leads import compute_figure
+from fpt.show.planes import plane_picture
+from fpt.show.provenance import record_table
+from fpt.show.report_page import BUDGETS, RATES, document
+
+COMPUTE = "Accuracy over compute: the unit is a step of the dearest arm. Bars are 95% intervals."
+ARMS = "Each arm at its own rates: accuracy on test data with 95% interval, cost of a step and memory of one run."
+PAIRS = "One arm minus another, in points. The last column: seeds that would find a difference of the tolerance."
+BASELINES = "Without training of ours, on the same test examples."
+MANY = "more than 1,000"
+
+
+def finished(wanted: Request) -> Advice:
+    """Read the finished study of a request, keep the winner, and write advice.json's page `report.html`."""
+    cells = cells_of(wanted)
+    found = advice(wanted, cells)
+    best = found.advised if found.advised in cells else max(found.arms, key=lambda each: each.accuracy).arm
+    spec = cells[best].spec
+    kind = spec.compute_type if spec else "float32"
+    _, templates = prepared(replace(wanted, arms=(best,)), kind)
+    found = replace(found, winner=keep_winner(cells[best], templates[best], wanted.study).as_posix())
+    write_atomically(wanted.study / "report.html", page(found, cells, wanted.study).encode())
+    return found
+
+
+def arms_frame(advice: Advice) -> pd.DataFrame:
+    """A row an arm, as text, the cheapest first."""
+    rows = []
+    for arm in advice.arms:
+        usable = [rate_text(rate) for rate in arm.usable]
+        row = {
+            "arm": words.label(arm.arm),
+            "best rate": rate_text(arm.rate) if arm.rate else "none",
+            "usable": usable[0] if len(usable) == 1 else " to ".join([*usable[:1], *usable[-1:]]),
+            "accuracy, %": interval_text(arm.accuracy, max(0.0, arm.low), min(100.0, arm.high)),
+            "GFLOP a step": f"{arm.flop / 1e9:,.2g}",
+            "memory, MiB": f"{arm.memory / 2**20:,.0f}",
+        }
+        rows.append(row)
+    return pd.DataFrame(rows)
+
+
+def pairs_frame(advice: Advice) -> pd.DataFrame:
+    """A row for each two arms, as text."""
+    rows = [
+        {
+            "first - second": f"{words.label(pair.first)} - {words.label(pair.second)}",
+            "points": interval_text(pair.mean, pair.low, pair.high),
+            "told apart": "yes" if pair.told else "no",
+            f"seeds to find {advice.tolerance:g}": _seeds(pair),
+        }
+        for pair in advice.pairs
+    ]
+    return pd.DataFrame(rows)
+
+
+def _seeds(pair: Pair) -> str:
+    return MANY if pair.needed is None else str(pair.needed)
+
+
+def page(advice: Advice, cells: Mapping[str, Cell], study: Path) -> str:
+    """One HTML document that needs no other file: the advice, curves, the plane, arms over compute, provenance."""
+    named = {models.ARMS[arm].letters if arm in models.ARMS else arm: cell for arm, cell in cells.items()}
+    dearest = max(arm.flop for arm in advice.arms)
+    shares = {arm.letters: arm.flop / dearest for arm in advice.arms}
+    baselines = pd.DataFrame([{"baseline": name, "%": f"{score:.1f}"} for name, score in advice.baselines.items()])
+    parts: list[Shown | str] = [
+        f"<h1>{escape(advice.study)}</h1>",
+        f"<p><b>{escape(words.recommended(advice))}</b></p>",
+        *(paragraph(escape(line)) for line in words.warnings(advice)),
+        Table(arms_frame(advice), ARMS),
+        Table(pairs_frame(advice), PAIRS),
+        Table(baselines, BASELINES),
+        "<h2>Accuracy over the learning rate</h2>",
+        Picture(learning_rate_figure(load_runs(study, "own")), RATES),
+        "<h2>Accuracy over the budget</h2>",
+        Picture(budget_figure(named), BUDGETS),
+        "<h2>Accuracy over compute</h2>",
+        Picture(compute_figure(named, shares), COMPUTE),
+    ]
+    pair = [name for name in ("FP", "UP") if name in named]
+    if len(pair) == len(("FP", "UP")):
+        parts += ["<h2>Learning rate and budget</h2>", plane_picture(*(named[name] for name in pair))]
+    parts += ["<h2>Where this comes from</h2>", record_table(study)]
+    return document(advice.study, Page(parts))

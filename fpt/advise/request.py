@@ -1,0 +1,147 @@
+"""What `fpt advise` is asked for, refused before any training where it cannot be."""
+
+import os
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from fpt import models, tasks
+from fpt.errors import SpecError
+from fpt.models import hub
+from fpt.sweeps.spec import SweepSpec, resolve
+
+if TYPE_CHECKING:
+    from fpt.models.template import Template
+    from fpt.tasks.task import Task
+
+NAMES = {  # as practitioners call the arms
+    "frozen": "frozen-pretrained",
+    "lora": "lora-pretrained",
+    "full": "unfrozen-pretrained",
+    "scratch": "unfrozen-random",
+}
+IF_TIME = "unfrozen-random"  # from scratch, unless the reader names the arms
+TABLES = (".csv", ".tsv", ".parquet")
+OPTIONS = ("target", "size", "patch", "bytes")  # of own data, where the task has them
+STUDY = "advise-"  # the study is runs/advise-NAME
+BATCH = 8  # as in the study of the papers, so that rates can be compared with theirs
+SAMPLES = {"evaluations": 12, "evaluation_examples": 300, "budget_examples": 200, "test_examples": 2000}
+
+
+@dataclass(frozen=True)
+class Request:
+    """Data as a task, a backbone and arms; how long it may take; `tolerance` in points of accuracy."""
+
+    name: str
+    task: str
+    options: Mapping[str, Any]
+    backbone: str
+    arms: tuple[str, ...]
+    minutes: float = 10.0
+    tolerance: float = 1.0
+    named: bool = False  # whether the reader named the arms
+    steps: int | None = None  # at most; None: as many as fit
+
+    @property
+    def study(self) -> Path:
+        """In the workspace, which is the working directory."""
+        return Path("runs", STUDY + self.name)
+
+    @property
+    def pilot(self) -> Path:
+        """The study of the coarse grid."""
+        return Path("runs", f"{STUDY}{self.name}-pilot")
+
+    @property
+    def asked(self) -> dict[str, Any]:
+        """What makes another study, as JSON: all but the time and how results are read."""
+        fields = asdict(self)
+        return {name: fields[name] for name in ("task", "options", "backbone")} | {"arms": list(self.arms)}
+
+    def spec(self, arm: str, rates: Sequence[float], seeds: Sequence[int], steps: int, compute_type: str) -> SweepSpec:
+        """One arm's sweep. Raises SpecError for what does not fit together."""
+        fields = {"task": self.task, "task_options": dict(self.options), "backbone": self.backbone, "arm": arm}
+        grid = {"learning_rates": list(rates), "seeds": list(seeds), "extend": 0, "steps": steps}
+        return resolve({**fields, **grid, **SAMPLES, "batch_size": BATCH, "compute_type": compute_type}, "fpt advise")
+
+
+def request(
+    data: str,
+    backbone: str,
+    arms: str | None,
+    minutes: float,
+    tolerance: float,
+    name: str | None,
+    options: Mapping[str, Any],
+    root: Path,
+    steps: int | None = None,
+) -> Request:
+    """The request of a command given in the working directory; paths in it become relative to the workspace `root`.
+
+    `data`: a folder of images, an npz file, a table, or the name of a task. Raises SpecError for what does not exist.
+    """
+    task = _task_of(data, root)
+    known = tasks.entry(task).options
+    given = {key: value for key, value in options.items() if value is not None}
+    for key in given:
+        if key not in known:
+            raise SpecError(f"--{key}: {task} has no such option; it has {', '.join(known) or 'none'}")
+    names = [each.strip() for each in arms.split(",")] if arms else list(NAMES)
+    chosen = tuple(dict.fromkeys(NAMES.get(each, each) for each in names))
+    for each in chosen:
+        models.arm(each)
+    if len(chosen) < 2:
+        raise SpecError(f"--arms {arms}: two arms or more are compared; known are {', '.join(NAMES)}, or any arm")
+    title = name or re.sub(r"[^A-Za-z0-9]+", "-", Path(data).stem).strip("-").lower()
+    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_-]*", title):
+        raise SpecError(f"--name {title!r}: letters, digits, - and _ name a study; give one by --name")
+    return Request(title, task, given, _model_of(backbone, root), chosen, minutes, tolerance, bool(arms), steps)
+
+
+def _task_of(data: str, root: Path) -> str:
+    """The task that a path, or the name of a task, means."""
+    path = Path(os.path.expanduser(data))
+    if tasks.own_kind(data) or (data in tasks.TASKS and not path.exists()):
+        return data
+    kinds = {".npz": "npz"} | dict.fromkeys(TABLES, "csv")
+    kind = "folder" if path.is_dir() else kinds.get(path.suffix.lower(), "")
+    if not path.exists():
+        raise SpecError(f"{data}: there is no such file or folder, and no task of this name")
+    if not kind:
+        raise SpecError(f"{data}: a folder of images by class, or a file {', '.join(kinds)}, is what can be read")
+    return f"{kind}:{_from(root, path)}"
+
+
+def _model_of(backbone: str, root: Path) -> str:
+    """The backbone, a path in it from the workspace."""
+    inside = backbone.removeprefix(hub.HUB)
+    if inside == backbone or hub.PINNED.fullmatch(inside) or inside.startswith("~"):
+        return backbone
+    return hub.HUB + _from(root, Path(inside))
+
+
+def _from(root: Path, path: Path) -> str:
+    return Path(os.path.relpath(path.absolute(), root.absolute())).as_posix()
+
+
+def prepared(wanted: Request, compute_type: str) -> "tuple[Task, dict[str, Template]]":
+    """The task and the model of every arm. What can be refused before training is refused here: data, model, window,
+    memory, and a task that is not a class an example.
+
+    Raises FptError.
+    """
+    from fpt.sweeps.run import prepare
+    from fpt.training import check_room
+
+    first, *others = (wanted.spec(arm, [1e-3], [0], 1, compute_type) for arm in wanted.arms)
+    task, template = prepare(first)
+    if task.predictions != 1 or task.own_table:
+        raise SpecError(f"task {wanted.task}: one class an example can be advised on; it has {task.predictions}")
+    found = {first.arm: template}
+    for spec in others:
+        options: dict[str, Any] = {**spec.backbone_options, **spec.adapters}
+        found[spec.arm] = models.build(task, spec.backbone, spec.init, spec.trainable, **options)
+        check_room(found[spec.arm], spec.recipe, 1, None)
+    return task, found

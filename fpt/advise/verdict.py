@@ -1,0 +1,219 @@
+"""What the runs of a study tell a reader: levels, what can be told apart, the recommendation, as data."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from itertools import combinations
+from typing import Any, Literal
+
+import pandas as pd
+
+from fpt.advise.request import Request
+from fpt.advise.work import read_baselines
+from fpt.bench.step import sweep_cost
+from fpt.errors import DataError
+from fpt.results.baselines import LINEAR, MAJORITY
+from fpt.results.cells import TUNED, Cell, compared
+from fpt.results.contrasts import ACCURACY, interval_of
+from fpt.results.runs import load_sweeps
+from fpt.results.stats import POINT, SIGNIFICANCE, Paired, mean_interval, paired, sampling_noise, seeds_needed
+from fpt.sweeps.labels import labels
+from fpt.sweeps.study import load_study
+
+Reason = Literal["nothing", "baseline", "cheapest", "best and cheapest", "clear", "open", "open, more data"]
+
+
+@dataclass(frozen=True)
+class ArmResult:
+    """An arm at its tuned rates. Accuracies in percent with a 95% interval; `usable`: the rates whose validation
+    accuracy is within the tolerance of the best; FLOP of a step and bytes of one run, counted."""
+
+    arm: str
+    letters: str
+    rate: float | None
+    usable: tuple[float, ...]
+    accuracy: float
+    low: float
+    high: float
+    seeds: int
+    flop: int
+    memory: int
+    ends: tuple[str, ...]  # of the grid, that a tuned rate is
+    rising: bool  # from half of the steps to all of them
+    diverged: int
+
+
+@dataclass(frozen=True)
+class Pair:
+    """One arm minus another, in points. `told`: its interval does not hold 0. `needed`: seeds that would find a
+    difference of the tolerance; None: no number up to 1,000."""
+
+    first: str
+    second: str
+    mean: float
+    low: float
+    high: float
+    told: bool
+    needed: int | None
+
+
+@dataclass(frozen=True)
+class Advice:
+    """Everything that is said. `advised`: an arm or a baseline, empty where nothing can be told. `other`: what it is
+    compared with; `lost`: points that it may lose against that; `needed`: seeds that would tell."""
+
+    study: str
+    task: str
+    backbone: str
+    steps: int
+    seeds: int
+    tolerance: float
+    arms: tuple[ArmResult, ...]
+    baselines: dict[str, float]
+    pairs: tuple[Pair, ...]
+    reason: Reason
+    advised: str
+    other: str
+    lost: float
+    needed: int | None
+    beats_linear: bool
+    winner: str = ""  # the folder of what was kept
+
+    def arm(self, name: str) -> ArmResult:
+        return next(each for each in self.arms if each.arm == name)
+
+    def as_json(self) -> dict[str, Any]:
+        """Plain JSON values; null for what is not known, or has no bound."""
+        plain: dict[str, Any] = _plain(asdict(self))
+        return plain
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _plain(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(each) for each in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def cells_of(wanted: Request) -> dict[str, Cell]:
+    """The finished sweeps of the study, by arm. Raises DataError where there are fewer than two."""
+    study = load_study(wanted.study)
+    names = labels(study.sweeps)
+    found = {
+        sweep.spec.arm: Cell(
+            ACCURACY, names[folder], sweep.spec.task, spec=sweep.spec, tables=sweep, study=study.folder.name
+        )
+        for folder, sweep in load_sweeps(study, "own").items()
+    }
+    if len(found) < 2:
+        raise DataError(f"{wanted.study} has results of {len(found)} arms: run fpt advise again")
+    return found
+
+
+def advice(wanted: Request, cells: Mapping[str, Cell]) -> Advice:
+    """What the study of a request says; `cells` are its arms."""
+    arms = sorted((_arm(name, cell, wanted.tolerance) for name, cell in cells.items()), key=_cost)
+    pairs = [_pair(one, other, cells, wanted.tolerance) for one, other in combinations([each.arm for each in arms], 2)]
+    seeds = sorted(set.union(*({*cell.values().index} for cell in cells.values())))
+    known = read_baselines(wanted.study, range(max(seeds) + 1)).loc[seeds]
+    leads = {str(name): _beats(cells, known[name]) for name in known}
+    first = next(iter(cells.values()))
+    found: dict[str, Any] = {
+        "study": wanted.study.name,
+        "task": wanted.task,
+        "backbone": wanted.backbone,
+        "steps": first.spec.steps if first.spec else 0,
+        "seeds": len(seeds),
+        "tolerance": wanted.tolerance,
+        "arms": tuple(arms),
+        "baselines": {str(name): 100 * float(values.mean()) for name, values in known.items()},
+        "pairs": tuple(pairs),
+        "beats_linear": leads[LINEAR],
+    }
+    return Advice(**found, **recommendation(arms, pairs, found["baselines"], leads, wanted.tolerance))
+
+
+def recommendation(
+    arms: list[ArmResult], pairs: list[Pair], known: Mapping[str, float], leads: Mapping[str, bool], tolerance: float
+) -> dict[str, Any]:
+    """`reason`, `advised`, `other`, `lost`, `needed`: the cheapest arm whose loss against the best is ruled out above
+    the tolerance. `arms` by cost; `leads`: whether some arm is shown to beat each baseline."""
+    best = max(arms, key=lambda each: each.accuracy)
+    said = {"advised": best.arm, "other": "", "lost": 0.0, "needed": None}
+    if not leads[MAJORITY]:
+        return said | {"reason": "nothing", "advised": ""}
+    simple = max((name for name in known if name != MAJORITY), key=lambda name: known[name])
+    if known[simple] >= best.accuracy and not leads[simple]:
+        return said | {"reason": "baseline", "advised": simple, "other": best.arm}
+    cheaper = arms[: arms.index(best)]
+    if not cheaper:
+        return said | {"reason": "best and cheapest"}
+    losses = {each.arm: _loss(each.arm, best.arm, pairs) for each in cheaper}
+    for arm, loss in losses.items():
+        if loss.high <= tolerance:
+            return said | {"reason": "cheapest", "advised": arm, "other": best.arm, "lost": max(0.0, loss.high)}
+    open_ones = {arm: loss for arm, loss in losses.items() if not loss.told}
+    if not open_ones:
+        nearest = min(losses, key=lambda arm: losses[arm].mean)
+        return said | {"reason": "clear", "other": nearest, "lost": losses[nearest].mean}
+    arm, loss = next(iter(open_ones.items()))
+    reason = "open" if loss.needed else "open, more data"
+    return said | {"reason": reason, "other": arm, "lost": loss.high, "needed": loss.needed}
+
+
+def _cost(arm: ArmResult) -> tuple[int, int]:
+    return arm.flop, arm.memory
+
+
+def _loss(arm: str, best: str, pairs: list[Pair]) -> Pair:
+    """The best arm minus this one."""
+    pair = next(each for each in pairs if {each.first, each.second} == {arm, best})
+    if pair.first == best:
+        return pair
+    return Pair(best, arm, -pair.mean, -pair.high, -pair.low, pair.told, pair.needed)
+
+
+def _arm(name: str, cell: Cell, tolerance: float) -> ArmResult:
+    if cell.spec is None or cell.tables is None:
+        raise DataError(f"{name} has no results: run fpt advise again")
+    values, noise = cell.values(), cell.test_noise()
+    mean, low, high = (each / POINT for each in mean_interval(values, noise))
+    means = cell.tables.validation().dropna(axis=1).mean()
+    usable = tuple(float(rate) for rate in means.index[means >= means.max() - tolerance * POINT - 1e-12])
+    cost = sweep_cost(cell.spec)
+    memory = cost.run_bytes + cost.seed_bytes + cost.once_bytes
+    ends, diverged = tuple(sorted(cell.ends())), int(cell.tables.runs["diverged_at"].notna().sum())
+    letters = cell.row.partition(" ")[0]
+    return ArmResult(
+        name, letters, cell.best_rate, usable, mean, low, high, len(values), cost.flop, memory, ends, _rising(cell),
+        diverged,
+    )  # fmt: skip
+
+
+def _rising(cell: Cell) -> bool:
+    """Whether the second half of the steps gained: paired by seed, on the same test examples."""
+    if len(cell.budgets) < 2:
+        return False
+    gain = paired(cell.values(), cell.values(budget=cell.budgets[-2]))
+    return gain.low > 0 or (gain.exact and gain.mean > 0)
+
+
+def _pair(first: str, second: str, cells: Mapping[str, Cell], tolerance: float) -> Pair:
+    test = compared([(cells[first], TUNED, None)], [(cells[second], TUNED, None)])
+    low, high = interval_of(test)
+    needed = seeds_needed(tolerance * POINT, test.sd, test.noise) if math.isfinite(test.sd) else None
+    told = not low <= 0 <= high
+    return Pair(first, second, test.mean / POINT, low / POINT, high / POINT, told, needed)
+
+
+def _beats(cells: Mapping[str, Cell], baseline: "pd.Series[float]") -> bool:
+    """Whether some arm is shown to be above a baseline, on the same test examples: one-sided, corrected over arms."""
+    limit = SIGNIFICANCE / 2 / len(cells)
+    return any(_against(cell, baseline).above(0) < limit for cell in cells.values())
+
+
+def _against(cell: Cell, baseline: "pd.Series[float]") -> Paired:
+    sampled = cell.tables.sampled_from if cell.tables else math.nan
+    noise = cell.test_noise() + sampling_noise(float(baseline.mean()), sampled)
+    return paired(cell.values(), baseline, bool(cell.collapsed().any()), noise)

@@ -1,0 +1,57 @@
+"""What is said, a sentence for each outcome. Written by hand; the data choose among them."""
+
+from fpt import models
+from fpt.advise.verdict import Advice
+
+RECOMMENDED = {
+    "nothing": "Nothing can be told: no arm is shown to beat naming the commonest class ({majority:.1f}%). "
+    "Check the labels first.",
+    "baseline": "Use the {advised}: it has {simple:.1f}%, no arm is shown to beat it, and it trains in seconds.",
+    "cheapest": "Train {advised}: it is cheaper than {other}, and a loss above {tolerance:g} points is ruled out "
+    "(at most {lost:.1f}).",
+    "best and cheapest": "Train {advised}: no arm is more accurate, and none is cheaper.",
+    "clear": "Train {advised}: every cheaper arm loses against it, {other} by {lost:.1f} points.",
+    "open": "Too close to call: {other} is cheaper than {advised} and may lose up to {lost:.1f} points. {needed} seeds "
+    "would tell a loss of {tolerance:g}. Until then train {advised}.",
+    "open, more data": "Too close to call: {other} is cheaper than {advised} and may lose up to {lost:.1f} points. "
+    "More seeds alone cannot tell a loss of {tolerance:g} on so few examples. Until then train {advised}.",
+}
+NO_BOUND = (
+    "Too close to call: {other} is cheaper than {advised}, and some runs collapsed, so its loss has no bound yet. "
+    "Six seeds or more would give one. Until then train {advised}."
+)
+LINEAR = "No arm is shown to beat the linear classifier ({linear:.1f}%)."
+END = "{arm}: its best rate is an end of the grid. A better one may lie beyond it."
+RISING = "{arm}: accuracy still rose in the second half of the steps. Train longer before you believe this."
+DIVERGED = "{arm}: {count} runs diverged."
+
+
+def label(arm: str) -> str:
+    """An arm as a figure names it; a baseline by its own name."""
+    return models.ARMS[arm].label if arm in models.ARMS else arm
+
+
+def recommended(advice: Advice) -> str:
+    """The recommendation with its reason."""
+    text = RECOMMENDED[advice.reason]
+    if advice.reason.startswith("open") and advice.lost == float("inf"):
+        text = NO_BOUND
+    return text.format(
+        advised=label(advice.advised),
+        other=label(advice.other),
+        tolerance=advice.tolerance,
+        lost=advice.lost,
+        needed=advice.needed,
+        majority=advice.baselines["majority class"],
+        simple=advice.baselines.get(advice.advised, 0.0),
+    )
+
+
+def warnings(advice: Advice) -> list[str]:
+    """What should make a reader doubt."""
+    found = [] if advice.beats_linear else [LINEAR.format(linear=advice.baselines["linear classifier"])]
+    for arm in advice.arms:
+        found += [END.format(arm=label(arm.arm))] if arm.ends else []
+        found += [RISING.format(arm=label(arm.arm))] if arm.rising else []
+        found += [DIVERGED.format(arm=label(arm.arm), count=arm.diverged)] if arm.diverged else []
+    return found

@@ -1,0 +1,306 @@
+"""From a request to two finished studies: timing, the coarse grid, the fine grid. A call that was killed goes on."""
+
+import json
+import time
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+import pandas as pd
+from pydantic import ValidationError
+
+from fpt import models
+from fpt.advise import schedule
+from fpt.advise.baselines import baselines
+from fpt.advise.request import IF_TIME, SAMPLES, Request, prepared
+from fpt.advise.schedule import COARSE, PILOT_SEEDS, Machine
+from fpt.bench.cost import Row
+from fpt.errors import DataError, FptError, SpecError
+from fpt.files import check_writable, read_json, write_atomically, write_json
+from fpt.results.runs import load_sweeps, rate_text
+from fpt.sweeps.ledger import sweep_state
+from fpt.sweeps.spec import SweepSpec
+from fpt.sweeps.study import load_study
+from fpt.sweeps.study_file import FILE
+
+if TYPE_CHECKING:
+    from fpt.models.template import Template
+    from fpt.tasks.task import Task
+
+ASKED, TIMING, BASELINES = "advise.json", "timing.json", "baselines.json"  # beside study.yaml
+ENOUGH_FOR_SCRATCH = 400  # steps; where fewer fit, training from scratch is left out
+MOST_PILOT = 2000  # steps
+ADAPTED, WHOLE = ["adapter", "weights"], ["weights"]  # what is kept of the best run
+
+
+class Watching(Protocol):
+    """Bars of the sweeps that are running."""
+
+    def watch(self, running: Sequence[SweepSpec], ended: Sequence[SweepSpec]) -> None: ...
+
+
+Bars = Callable[[Sequence[SweepSpec], Path], AbstractContextManager[Watching]]
+
+
+@dataclass
+class Work:
+    """One call of the command: what is wanted, when it began, where sweeps run, and how it is shown."""
+
+    wanted: Request
+    log: Callable[[str], None]
+    bars: Bars
+    began: float = field(default_factory=time.monotonic)
+
+    @property
+    def left(self) -> float:
+        """Seconds for sweeps: of the time that was given, less what passed and what the end takes."""
+        whole = 60 * self.wanted.minutes * (1 - schedule.KEPT_BACK) - schedule.REPORT
+        return whole - (time.monotonic() - self.began)
+
+    @property
+    def most(self) -> int:
+        """Steps that the reader allows."""
+        return self.wanted.steps or schedule.MOST_STEPS
+
+    def run(self) -> None:
+        """Both studies, to their end. What an earlier call of the same request did is kept.
+
+        Raises FptError before any training for what cannot be run, or not in the time; and where a sweep fails.
+        """
+        _check_same(self.wanted)
+        compute_type = _compute_type(self.wanted)
+        task, templates = prepared(self.wanted, compute_type)
+        machine = machine_of(len(templates))
+        _check_possible(self.wanted, templates, machine, compute_type)
+        self.wanted.study.mkdir(parents=True, exist_ok=True)
+        write_json(self.wanted.study / ASKED, self.wanted.asked)
+        self.beat(task, schedule.SEEDS[-1])
+        if not (self.wanted.study / FILE).is_file():
+            if not (self.wanted.pilot / FILE).is_file():
+                self.plan_pilot(machine, compute_type)
+            self.plan_fine(machine)
+        opened = load_study(self.wanted.study)
+        self.beat(task, len(opened.sweeps[0].seeds))
+        train(self.wanted.study, machine.threads, self.bars)
+
+    def beat(self, task: "Task", seeds: int) -> None:
+        """Count the baselines of the first so many seeds, unless they are there."""
+        path = self.wanted.study / BASELINES
+        if (read_json(path) or {}).get("seeds", 0) >= seeds:
+            return
+        found = baselines(task, range(seeds), SAMPLES["test_examples"])
+        path.parent.mkdir(parents=True, exist_ok=True)
+        scores = {str(name): [float(each) for each in values] for name, values in found.items()}
+        write_json(path, {"seeds": seeds, "test accuracy by seed": scores})
+        for name, values in found.items():
+            self.log(f"{name}: {100 * values.mean():.1f}%")
+
+    def plan_pilot(self, machine: Machine, compute_type: str) -> None:
+        """Time a few steps of every arm, and write the study of the coarse grid."""
+        wanted = self.wanted
+        specs = [wanted.spec(arm, COARSE, PILOT_SEEDS, schedule.LEAST_PILOT, compute_type) for arm in wanted.arms]
+        self.log(f"timing a few steps of {len(specs)} arms")
+        rows = timed(specs, machine.threads)
+        steps, forecast = self.forecast(specs, rows, machine)
+        if forecast < ENOUGH_FOR_SCRATCH and not wanted.named:
+            specs = [spec for spec in specs if spec.arm != IF_TIME]
+            self.log(f"left out, since few steps fit: {IF_TIME}")
+            steps, forecast = self.forecast(specs, rows, machine)
+        needed = machine.wall(schedule.with_steps(specs, schedule.LEAST_PILOT), rows)
+        needed += machine.wall(schedule.with_steps(specs, schedule.LEAST), rows)
+        schedule.check_time(forecast, needed, wanted.minutes, wanted.backbone, schedule.LEAST)
+        specs = schedule.with_steps(specs, steps)
+        wall = machine.wall(specs, rows)
+        grid = f"{len(COARSE)} rates, {len(PILOT_SEEDS)} seeds, {steps:,} steps"
+        self.log(f"coarse grid: {grid}: {wall / 60:.1f} minutes")
+        self.log(f"then the fine grid: {(self.left - wall) / 60:.1f} minutes, about {forecast:,} steps")
+        wanted.pilot.mkdir(parents=True, exist_ok=True)
+        write_json(wanted.pilot / TIMING, {"rows": {arm: row.model_dump(mode="json") for arm, row in rows.items()}})
+        notes = ["The coarse grid: it says where the fine one lies."]
+        write_study(wanted, wanted.pilot, specs, notes, {})
+
+    def forecast(self, specs: Sequence[SweepSpec], rows: dict[str, Row], machine: Machine) -> tuple[int, int]:
+        """Steps of the coarse grid, and those that the fine one will then have with the fewest seeds."""
+
+        def wall(steps: int) -> float:
+            return machine.wall(schedule.with_steps(specs, steps), rows)
+
+        found = schedule.most_steps(wall, schedule.PILOT_SHARE * self.left)
+        steps = min(MOST_PILOT, self.most, max(schedule.LEAST_PILOT, found))
+        return steps, min(self.most, schedule.most_steps(wall, self.left - wall(steps)))
+
+    def plan_fine(self, machine: Machine) -> None:
+        """Run the coarse grid, see how long it took, and write the study that fits into the time that is left."""
+        wanted, pilot = self.wanted, load_study(self.wanted.pilot)
+        began, waiting = time.monotonic(), [not sweep_state(spec, pilot.folder).complete for spec in pilot.sweeps]
+        train(wanted.pilot, machine.threads, self.bars)
+        seconds = time.monotonic() - began if all(waiting) else None
+        rows = read_timing(wanted.pilot)
+        machine = retimed(wanted.pilot, rows, machine, seconds)
+        best = {sweep.spec.arm: sweep.selected_rate for sweep in load_sweeps(pilot, "own").values()}
+
+        def specs(seeds: int, steps: int = schedule.LEAST) -> list[SweepSpec]:
+            kind = pilot.sweeps[0].compute_type
+            grids = {arm: schedule.fine_rates(rate or min(COARSE)) for arm, rate in best.items()}
+            return [wanted.spec(arm, grid, range(seeds), steps, kind) for arm, grid in grids.items()]
+
+        def fit(seeds: int) -> int:
+            chosen = specs(seeds)
+            fitting = schedule.most_steps(
+                lambda steps: machine.wall(schedule.with_steps(chosen, steps), rows), self.left
+            )
+            return min(self.most, fitting)
+
+        seeds, steps = schedule.seeds_and_steps(fit)
+        needed = machine.wall(specs(seeds), rows) + 60 * wanted.minutes - self.left
+        schedule.check_time(steps, needed, wanted.minutes, wanted.backbone, schedule.LEAST)
+        wall = machine.wall(specs(seeds, steps), rows)
+        self.log(f"fine grid: {seeds} seeds, {steps:,} steps: {wall / 60:.1f} minutes")
+        notes = [
+            f"The fine grid around the best rates of {wanted.pilot.name}. {self.left / 60:.1f} minutes were left;",
+            f"by the pace of the coarse grid {seeds} seeds and {steps:,} steps take {wall / 60:.1f}. Change either.",
+        ]
+        measures = {spec.arm: ADAPTED if models.arm(spec.arm).adapted else WHOLE for spec in specs(seeds)}
+        write_study(wanted, wanted.study, specs(seeds, steps), notes, measures)
+
+
+def machine_of(arms: int) -> Machine:
+    """Sweeps run side by side, and share the cores that are left."""
+    from fpt.sweeps.engines.local import free_slots
+
+    slots, threads = free_slots(None)
+    if slots and not slots[0]:  # cores, no GPUs
+        slots, threads = free_slots(max(1, len(slots) // arms))
+    return Machine(len(slots), threads)
+
+
+def _compute_type(wanted: Request) -> str:
+    """The faster number type of this machine, or that of the study which is there."""
+    from fpt.training import resources
+    from fpt.training.loop import find_device
+
+    for folder in (wanted.study, wanted.pilot):
+        if (folder / FILE).is_file():
+            return load_study(folder).sweeps[0].compute_type
+    return str(resources.dtype("auto", find_device(None))).removeprefix("torch.")
+
+
+def _check_same(wanted: Request) -> None:
+    """Refuse a name under which something else was asked, and a folder that cannot be written."""
+    check_writable(Path("runs"))
+    path = wanted.study / ASKED
+    before = read_json(path)
+    if before is not None and before != wanted.asked:
+        differ = [f"{key} was {before.get(key)!r}" for key, value in wanted.asked.items() if before.get(key) != value]
+        why = "; ".join(differ)
+        raise SpecError(f"{wanted.study} is of another request ({why}): give another --name, or remove it")
+    if before is None and (wanted.study / FILE).is_file():
+        raise SpecError(f"{wanted.study} is a study that fpt advise did not write: give another --name")
+
+
+def _check_possible(wanted: Request, templates: "dict[str, Template]", machine: Machine, compute_type: str) -> None:
+    """Refuse what the fastest products of this machine could not do in the time, before a single step is timed."""
+    from fpt.bench.step import step_cost
+
+    recipe = wanted.spec(wanted.arms[0], [1e-3], [0], 1, compute_type).recipe
+    asked = [template for arm, template in templates.items() if arm != IF_TIME or wanted.named]
+    flop = sum(step_cost(template, recipe).flop for template in asked)
+    steps = len(COARSE) * schedule.SEEDS[-1] * (schedule.LEAST_PILOT + schedule.LEAST)
+    needed = flop * steps / product_rate(compute_type)
+    if needed > 60 * wanted.minutes:
+        schedule.check_time(0, needed, wanted.minutes, wanted.backbone, schedule.LEAST)
+
+
+def product_rate(compute_type: str) -> float:
+    """FLOP a second of this machine's best products in a number type."""
+    from fpt.bench.measure import ceiling
+
+    rate: float = getattr(ceiling(0.2).ceiling, f"{compute_type}_flop_per_second")
+    return rate
+
+
+def timed(specs: Sequence[SweepSpec], threads: int) -> dict[str, Row]:
+    """Seconds of a step and of an evaluation of every arm, in a process like that of a sweep."""
+    from fpt.bench.measure import apart
+
+    rows: list[Row] = apart(_measured, threads, *specs)
+    return {spec.arm: row for spec, row in zip(specs, rows, strict=True)}
+
+
+def _measured(threads: int, *specs: SweepSpec) -> list[Row]:
+    import torch
+
+    from fpt.bench.measure import measure
+
+    torch.set_num_threads(threads)
+    return [measure(spec, 3, 0.4, False) for spec in specs]
+
+
+def read_timing(pilot: Path) -> dict[str, Row]:
+    """What was timed for the coarse grid, by arm. Raises DataError where the file is not there, or damaged."""
+    path = pilot / TIMING
+    try:
+        return {arm: Row.model_validate_json(json.dumps(row)) for arm, row in (read_json(path) or {})["rows"].items()}
+    except (LookupError, AttributeError, ValidationError):
+        raise DataError(f"{path} is missing or damaged: remove {pilot}, and start again") from None
+
+
+def retimed(pilot: Path, rows: dict[str, Row], machine: Machine, seconds: float | None) -> Machine:
+    """The machine as the coarse grid found it. `seconds`: of all its sweeps; None where an earlier call began them."""
+    found = {sweep.spec.arm: sweep for sweep in load_sweeps(load_study(pilot), "own").values()}
+    walls = {arm: float(sweep.result["wall_seconds"]) for arm, sweep in found.items()}
+    factors = {arm: wall / machine.seconds(found[arm].spec, rows[arm]) for arm, wall in walls.items()}
+    overhead = machine.overhead
+    if seconds is not None:
+        rounds = -(-len(walls) // machine.slots)
+        overhead = max(1.0, (seconds - schedule.makespan(list(walls.values()), machine.slots)) / rounds)
+    return replace(machine, overhead=overhead, factors=factors)
+
+
+def train(study: Path, threads: int, bars: Bars) -> None:
+    """Run what is not done of a study, as `fpt run` does. Raises FptError where a sweep fails."""
+    from fpt.sweeps.engines import in_order
+    from fpt.sweeps.engines.local import run_local
+    from fpt.sweeps.run import check_all
+
+    todo = [spec for spec in load_study(study).sweeps if not sweep_state(spec, study).complete]
+    if not todo:
+        return
+    check_all(todo, study)
+    with bars(todo, study) as shown:
+        failures = in_order(partial(run_local, threads=threads, watch=shown.watch), todo, study)
+    if failures:
+        first = failures[0]
+        raise FptError(f"{first.spec.title} failed: {first.reason} (see {first.evidence})")
+
+
+def write_study(
+    wanted: Request, folder: Path, specs: Sequence[SweepSpec], notes: Sequence[str], measures: dict[str, list[str]]
+) -> None:
+    """An ordinary study.yaml: what its sweeps share under defaults, and a line an arm."""
+    first = specs[0]
+    shared: dict[str, Any] = {"task": wanted.task, "backbone": wanted.backbone}
+    shared |= {"task_options": dict(wanted.options)} if wanted.options else {}
+    shared |= {"compute_type": first.compute_type, "batch_size": first.batch_size, "steps": first.steps, **SAMPLES}
+    shared |= {"extend": 0, "seeds": list(first.seeds)}
+    lines = [f"# Written by fpt advise. To run it again, or changed: fpt run {folder.name}", *(f"# {n}" for n in notes)]
+    rule = f"The cheapest arm whose loss against the best is ruled out above {wanted.tolerance:g} points is advised."
+    lines += [f"name: {folder.name}", f"plan: [{json.dumps(rule)}]"]
+    lines += ["defaults:", *(f"  {name}: {json.dumps(value)}" for name, value in shared.items()), "sweeps:"]
+    for spec in specs:
+        rates = ", ".join(map(rate_text, spec.learning_rates))
+        kept = f", measures: {json.dumps(measures[spec.arm])}" if spec.arm in measures else ""
+        lines.append(f"  - {{arm: {spec.arm}, learning_rates: [{rates}]{kept}}}")
+    folder.mkdir(parents=True, exist_ok=True)
+    write_atomically(folder / FILE, ("\n".join(lines) + "\n").encode())
+
+
+def read_baselines(study: Path, seeds: Sequence[int]) -> pd.DataFrame:
+    """Test accuracy of the baselines, seeds x names. Raises DataError where the file is not what `fpt advise` wrote."""
+    scores = (read_json(study / BASELINES) or {}).get("test accuracy by seed")
+    if not isinstance(scores, dict) or any(len(values) < len(seeds) for values in scores.values()):
+        raise DataError(f"{study / BASELINES} is missing or damaged: run fpt advise again")
+    return pd.DataFrame({name: values[: len(seeds)] for name, values in scores.items()}, index=list(seeds))

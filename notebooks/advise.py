@@ -1,0 +1,98 @@
+# ---
+# jupyter:
+#   jupytext:
+#     cell_metadata_filter: tags,mystnb,-all
+#     formats: ipynb,py:percent
+#     notebook_metadata_filter: jupytext,kernelspec,-all
+#     text_representation:
+#       extension: .py
+#       format_name: percent
+#       format_version: '1.3'
+#       jupytext_version: 1.19.6
+#   kernelspec:
+#     display_name: Python 3 (ipykernel)
+#     language: python
+#     name: python3
+# ---
+
+# %% [markdown]
+# # Should you freeze, on your own data?
+#
+# What the command `fpt advise` does, on scikit-learn's wine table as a CSV file. The defaults are tiny: they show that
+# it works, not which arm is best. With more minutes and `steps = None` it is the real thing.
+
+# %% tags=["parameters"]
+table = "wine"  # or breast_cancer
+backbone = "tiny-lm"
+arms = "frozen,full"
+patch = 13  # columns in a token
+minutes = 30.0  # at most
+steps = 50  # at most; None: as many as fit
+
+# %%
+import contextlib
+import shutil
+import tempfile
+from pathlib import Path
+
+from sklearn import datasets
+
+from fpt.advise import report, words
+from fpt.advise.request import request
+from fpt.advise.work import Work
+from fpt.cli.show import SilentBars
+from fpt.show.html import Table
+from fpt.sweeps import ledger
+
+# %% [markdown]
+# ## The data, in a workspace of their own
+
+# %%
+place = Path(tempfile.mkdtemp(prefix="fpt-advise-"))
+(place / "runs").mkdir()
+shutil.copytree(ledger.workspace() / "notebooks", place / "notebooks")
+frame = getattr(datasets, f"load_{table}")(as_frame=True).frame
+frame.to_csv(place / f"{table}.csv", index=False)
+frame.groupby("target").size()
+
+# %% [markdown]
+# ## The run
+#
+# First the numbers to beat, then a coarse grid of rates, then the fine one.
+
+# %%
+with contextlib.chdir(place):
+    wanted = request(f"{table}.csv", backbone, arms, minutes, 1.0, None, {"patch": patch}, place, steps)
+    Work(wanted, print, SilentBars).run()
+    advice = report.finished(wanted)
+
+# %% [markdown]
+# ## What it says
+
+# %%
+print(words.recommended(advice))
+for line in words.warnings(advice):
+    print("warning:", line)
+
+# %% tags=["arms"]
+Table(report.arms_frame(advice), f"{advice.steps} steps, {advice.seeds} seeds, each arm at its own rates.")
+
+# %% tags=["pairs"]
+Table(report.pairs_frame(advice), "One arm minus another, in points.")
+
+# %% tags=["baselines"]
+{name: round(share, 1) for name, share in advice.baselines.items()}
+
+# %% [markdown]
+# The study that it wrote is an ordinary one.
+
+# %%
+print((place / wanted.study / "study.yaml").read_text())
+
+# %%
+# What must hold (nbval runs this).
+assert {arm.arm for arm in advice.arms} == {"frozen-pretrained", "unfrozen-pretrained"}
+assert all(arm.seeds >= 4 for arm in advice.arms)
+assert advice.advised or advice.reason == "nothing"
+assert (place / advice.winner / "README.md").is_file()
+shutil.rmtree(place)

@@ -1,0 +1,52 @@
+"""The numbers to beat, on the same test examples as our runs."""
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from fpt.advise.baselines import TREES, baselines
+from fpt.results.baselines import LINEAR, MAJORITY
+from fpt.tasks import load
+
+ROWS = 300
+
+
+def table(path: Path, rule: str) -> str:
+    """Three columns and a class that follows from them, or from nothing."""
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(ROWS, 3))
+    rules = {"linear": x[:, 0] + x[:, 1] > 0, "product": x[:, 0] * x[:, 1] > 0, "noise": rng.random(ROWS) < 0.5}
+    frame = pd.DataFrame(x, columns=list("abc")).assign(label=rules[rule].astype(int))
+    frame.to_csv(path / f"{rule}.csv", index=False)
+    return f"csv:{path / f'{rule}.csv'}"
+
+
+@pytest.mark.parametrize(("rule", "best", "least"), [("linear", LINEAR, 0.95), ("product", TREES, 0.85)])
+def test_what_is_best_on_a_table(tmp_path: Path, rule: str, best: str, least: float) -> None:
+    found = baselines(load(table(tmp_path, rule)), range(3)).mean()
+    assert found.idxmax() == best
+    assert found[best] > least
+
+
+def test_noise_is_not_learned(tmp_path: Path) -> None:
+    found = baselines(load(table(tmp_path, "noise")), range(4)).mean()
+    assert found.between(0.35, 0.65).all()
+
+
+def test_the_majority_class_is_that_of_the_training_examples(tmp_path: Path) -> None:
+    task = load(table(tmp_path, "linear"))
+    found = baselines(task, [7])
+    split = task.split(7)
+    commonest = split.train_sample(None).targets.flatten().mode().values
+    assert found.loc[7, MAJORITY] == pytest.approx(float((split.test.targets == commonest).double().mean()))
+
+
+def test_texts_are_read_by_their_symbols(tmp_path: Path) -> None:
+    words = ["good", "fine", "bad", "ugly"] * 30
+    frame = pd.DataFrame({"text": [f"this is {word}, {number}" for number, word in enumerate(words)]})
+    frame.assign(label=["plus", "plus", "minus", "minus"] * 30).to_csv(tmp_path / "texts.csv", index=False)
+    found = baselines(load(f"csv:{tmp_path / 'texts.csv'}"), range(2)).mean()
+    assert found[LINEAR] > 0.9
+    assert TREES not in found

@@ -1,0 +1,101 @@
+"""What a finished study says, the page, and the winner that other libraries load."""
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from bs4 import BeautifulSoup
+from safetensors.torch import load_file
+from torch.func import functional_call
+
+import fpt
+from fpt.advise.keep import keep_winner
+from fpt.advise.report import finished
+from fpt.advise.request import Request, prepared
+from fpt.advise.verdict import cells_of
+from fpt.advise.work import write_study
+from fpt.errors import DataError
+from fpt.sweeps import ledger, load_study
+
+from .conftest import table, train, wanted_in
+
+CODE = re.compile(r"```python\n(.*?)```", re.DOTALL)
+peft_warns = pytest.mark.filterwarnings("ignore:.*is_gradient_checkpointing:FutureWarning")  # peft's own call
+
+
+def test_it_is_an_ordinary_study(wanted: Request) -> None:
+    study = load_study(wanted.study)
+    assert {spec.arm for spec in study.sweeps} == set(wanted.arms)
+    assert all(ledger.sweep_state(spec, study.folder).state == "done" for spec in study.sweeps)
+
+
+def test_a_table_on_which_a_linear_classifier_is_best_is_told_so(wanted: Request) -> None:
+    found = finished(wanted)
+    assert (found.reason, found.advised) == ("baseline", "linear classifier")
+    assert not found.beats_linear
+    page = BeautifulSoup((wanted.study / "report.html").read_text(), "html.parser")
+    assert "linear classifier" in page.select_one("b").get_text()
+    assert len(page.select("figure")) >= 4
+    assert not page.select("script[src], link[href]")  # it needs no other file
+    assert json.loads(json.dumps(found.as_json(), allow_nan=False))["arms"][0]["arm"] in wanted.arms
+    assert ledger.stale_folders(load_study(wanted.study)) == []  # the winner's folder is none
+    flop = [arm.flop for arm in found.arms]
+    assert flop == sorted(flop)
+    assert found.arms[-1].arm == "unfrozen-pretrained"
+    assert {arm.seeds for arm in found.arms} == {4}
+    assert len(found.pairs) == 3
+
+
+def test_on_labels_of_pure_noise_nothing_can_be_told(place: Path) -> None:
+    found = finished(train(place, noise=True, arms="frozen,full"))
+    assert (found.reason, found.advised) == ("nothing", "")
+
+
+def logits_of(wanted: Request, arm: str) -> tuple[Any, torch.Tensor]:
+    """By our own model, with the weights that the sweep kept: the task, and logits of the test examples of seed 0."""
+    cell = cells_of(wanted)[arm]
+    task = fpt.tasks.load(wanted.task, **wanted.options)
+    template = fpt.models.build(task, wanted.backbone, "pretrained", "all")
+    weights = load_file(wanted.study / cell.spec.folder_name / ledger.WEIGHTS)
+    examples = task.split(0).test
+    with torch.no_grad():
+        found = functional_call(template.module, weights, (task.encode(examples.inputs), examples.lengths))
+    return cell, found[:, 0]
+
+
+def check_winner(wanted: Request, arm: str) -> None:
+    """The lines in the README.md of the winner give the logits of our own model."""
+    cell, expected = logits_of(wanted, arm)
+    _, templates = prepared(wanted, "float32")
+    folder = keep_winner(cell, templates[arm], wanted.study)
+    (code,) = CODE.findall((folder / "README.md").read_text())
+    space: dict[str, Any] = {}
+    exec(code, space)
+    torch.testing.assert_close(space["logits"], expected, rtol=1e-4, atol=1e-4)
+    assert (folder / "adapter_config.json").is_file() == arm.startswith("lora")
+
+
+@peft_warns
+@pytest.mark.parametrize("arm", ["unfrozen-pretrained", "lora-pretrained"])
+def test_the_lines_in_its_readme_load_the_winner_and_predict_the_same(arm: str, wanted: Request) -> None:
+    check_winner(wanted, arm)
+
+
+@peft_warns
+@pytest.mark.parametrize("backbone", ["small-bert", "small-library"])
+def test_and_so_they_do_of_other_families(backbone: str, place: Path, small_backbones: dict[str, Any]) -> None:
+    wanted = train(place, arms="lora,full", backbone=backbone, seeds=3, steps=4)
+    for arm in wanted.arms:
+        check_winner(wanted, arm)
+
+
+def test_a_study_without_results_is_refused(place: Path) -> None:
+    table(place / "mine.csv")
+    wanted = wanted_in(place)
+    specs = [wanted.spec(arm, [1e-3], [0], 4, "float32") for arm in wanted.arms]
+    write_study(wanted, wanted.study, specs, [], {})
+    with pytest.raises(DataError, match="results of 0 arms"):
+        finished(wanted)

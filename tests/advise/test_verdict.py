@@ -1,0 +1,101 @@
+"""The recommendation: the cheapest arm whose loss against the best is ruled out above the tolerance."""
+
+import math
+from typing import Any
+
+import pytest
+
+from fpt.advise.verdict import Advice, ArmResult, Pair, recommendation
+from fpt.advise.words import RECOMMENDED, label, recommended, warnings
+
+FROZEN, LORA, FULL = "frozen-pretrained", "lora-pretrained", "unfrozen-pretrained"
+KNOWN = {"majority class": 10.0, "linear classifier": 50.0, "boosted trees": 40.0}
+
+
+def arm(name: str, accuracy: float, cost: int, **change: Any) -> ArmResult:
+    fields = {"rate": 1e-3, "usable": (1e-3,), "low": accuracy - 1, "high": accuracy + 1, "seeds": 4, "memory": 1}
+    fields |= {"ends": (), "rising": False, "diverged": 0}
+    return ArmResult(arm=name, letters="X", accuracy=accuracy, flop=cost, **fields | change)
+
+
+def pair(first: str, second: str, mean: float, reach: float, needed: int | None = 20) -> Pair:
+    return Pair(first, second, mean, mean - reach, mean + reach, abs(mean) > reach, needed)
+
+
+def said(frozen: float, full: float, reach: float, needed: int | None = 20, beaten: tuple[str, ...] = tuple(KNOWN)):
+    arms = [arm(FROZEN, frozen, 1), arm(FULL, full, 2)]
+    leads = {name: name in beaten for name in KNOWN}
+    return recommendation(arms, [pair(FROZEN, FULL, frozen - full, reach, needed)], KNOWN, leads, 1.0)
+
+
+CASES = [  # frozen, full, reach of the interval, seeds needed, baselines that are beaten; reason, advised, lost
+    ((80, 80.2, 0.5, 20, tuple(KNOWN)), "cheapest", FROZEN, 0.7),
+    ((80, 81.2, 0.1, 20, tuple(KNOWN)), "clear", FULL, 1.2),
+    ((80, 80.5, 0.4, 20, tuple(KNOWN)), "cheapest", FROZEN, 0.9),  # a loss that is told, and small
+    ((80, 81, 3, 20, tuple(KNOWN)), "open", FULL, 4.0),
+    ((80, 81, 3, None, tuple(KNOWN)), "open, more data", FULL, 4.0),
+    ((81, 80, 3, 20, tuple(KNOWN)), "best and cheapest", FROZEN, 0.0),
+    ((10, 12, 5, 20, ()), "nothing", "", 0.0),
+    ((45, 48, 1, 20, ("majority class",)), "baseline", "linear classifier", 0.0),
+    ((49, 50.5, 1, 20, ("majority class",)), "clear", FULL, 1.5),  # not below the linear classifier: a warning alone
+]
+
+
+@pytest.mark.parametrize(("given", "reason", "advised", "lost"), CASES)
+def test_what_is_recommended(given: Any, reason: str, advised: str, lost: float) -> None:
+    found = said(*given)
+    assert (found["reason"], found["advised"]) == (reason, advised)
+    assert found["lost"] == pytest.approx(lost)
+
+
+def test_the_order_of_a_pair_changes_nothing() -> None:
+    arms = [arm(FROZEN, 80, 1), arm(FULL, 80.2, 2)]
+    leads = dict.fromkeys(KNOWN, True)
+    one, other = pair(FROZEN, FULL, -0.2, 0.5), pair(FULL, FROZEN, 0.2, 0.5)
+    assert recommendation(arms, [one], KNOWN, leads, 1.0) == recommendation(arms, [other], KNOWN, leads, 1.0)
+
+
+def test_of_two_cheaper_arms_the_cheapest_that_loses_little_is_taken() -> None:
+    arms = [arm(FROZEN, 70, 1), arm(LORA, 80, 2), arm(FULL, 80.1, 3)]
+    pairs = [pair(FROZEN, LORA, -10, 1), pair(FROZEN, FULL, -10.1, 1), pair(LORA, FULL, -0.1, 0.5)]
+    found = recommendation(arms, pairs, KNOWN, dict.fromkeys(KNOWN, True), 1.0)
+    assert (found["reason"], found["advised"], found["other"]) == ("cheapest", LORA, FULL)
+
+
+def advice(**change: Any) -> Advice:
+    arms = (arm(FROZEN, 80, 1), arm(FULL, 81, 2))
+    fields: dict[str, Any] = {
+        "study": "advise-x", "task": "digits", "backbone": "tiny-lm", "steps": 100, "seeds": 4, "tolerance": 1.0,
+        "arms": arms, "baselines": KNOWN, "pairs": (), "reason": "open", "advised": FULL, "other": FROZEN, "lost": 4.0,
+        "needed": 33, "beats_linear": True,
+    }  # fmt: skip
+    return Advice(**fields | change)
+
+
+@pytest.mark.parametrize("reason", RECOMMENDED)
+def test_every_reason_has_a_sentence_that_names_what_is_advised(reason: Any) -> None:
+    advised = {"nothing": "", "baseline": "boosted trees"}.get(reason, FULL)
+    text = recommended(advice(reason=reason, advised=advised))
+    assert label(advised) in text
+    assert "{" not in text
+
+
+def test_a_loss_without_a_bound_is_said_so() -> None:
+    assert "no bound" in recommended(advice(lost=math.inf))
+    assert "inf" not in recommended(advice(reason="open, more data", lost=math.inf))
+
+
+def test_doubts_are_said_and_no_others() -> None:
+    assert warnings(advice()) == []
+    doubtful = (arm(FROZEN, 80, 1, ends=("low",), rising=True), arm(FULL, 81, 2, diverged=3))
+    found = warnings(advice(arms=doubtful, beats_linear=False))
+    assert len(found) == 4
+    assert "50.0%" in found[0]
+    assert [line.startswith(label(FROZEN)) for line in found[1:]] == [True, True, False]
+
+
+def test_json_has_no_numbers_that_json_lacks() -> None:
+    found = advice(lost=math.inf, arms=(arm(FROZEN, math.nan, 1),)).as_json()
+    assert found["lost"] is None
+    assert found["arms"][0]["accuracy"] is None
+    assert found["arms"][0]["usable"] == [1e-3]

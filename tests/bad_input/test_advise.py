@@ -1,0 +1,110 @@
+"""Data and models that `fpt advise` refuses, each by name and before any training."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from PIL import Image
+from refusal import ROOT, refused
+from safetensors.torch import save_file
+
+from fpt.advise import work
+
+ROWS = 40
+
+
+def images(**classes: int) -> None:
+    for name, count in classes.items():
+        Path("data", name).mkdir(parents=True)
+        for number in range(count):
+            Image.new("L", (8, 8), 40 + number).save(f"data/{name}/{number}.png")
+
+
+def broken() -> None:
+    images(cats=9, dogs=9)
+    Path("data/cats/4.png").write_bytes(Path("data/cats/4.png").read_bytes()[:40])
+
+
+def table(**columns: object) -> None:
+    frame = pd.DataFrame({"x": np.arange(ROWS) % 7, "label": np.arange(ROWS) % 2} | columns)
+    frame.to_csv("data.csv", index=False)
+
+
+def text(content: str) -> Callable[[], object]:
+    return lambda: Path("data.csv").write_text(content)
+
+
+def wide() -> None:
+    """200,000 columns in two rows a class."""
+    names = ",".join(f"c{number}" for number in range(200_000))
+    row = ",".join("1" * 200_000)
+    Path("data.csv").write_text(f"{names},label\n" + f"{row},0\n{row},1\n")
+
+
+def short_window() -> None:
+    """A model that reads 8 tokens at most, and data of 16."""
+    table(**{f"c{number}": np.random.default_rng(number).normal(size=ROWS) for number in range(15)})
+    config = {"model_type": "opt", "hidden_size": 16, "word_embed_proj_dim": 16, "ffn_dim": 32, "num_hidden_layers": 1,
+              "num_attention_heads": 2, "max_position_embeddings": 8, "vocab_size": 11}  # fmt: skip
+    Path("model").mkdir()
+    Path("model/config.json").write_text(json.dumps(config))
+    save_file({"decoder.embed_tokens.weight": torch.zeros(11, 16)}, "model/model.safetensors")
+
+
+NONE = np.where(np.arange(ROWS) == 5, np.nan, np.arange(ROWS) % 2)
+CASES: dict[str, tuple[Callable[[], object], str, tuple[str, ...]]] = {
+    "nothing there": (lambda: None, "data", ("data", "no such file")),
+    "an empty folder": (lambda: Path("data").mkdir(), "data", ("data", "two folders")),
+    "one class": (lambda: images(cats=9), "data", ("'cats' alone",)),
+    "a class with one image": (lambda: images(cats=9, dogs=1), "data", ("'dogs'", "1 images", "3")),
+    "a broken image in the middle": (broken, "data", ("data/cats/4.png",)),
+    "labels without a value": (lambda: table(label=NONE), "data.csv", ("label", "row 6")),
+    "a header only": (text("x,label\n"), "data.csv", ("no rows",)),
+    "an empty file": (text(""), "data.csv", ("data.csv",)),
+    "columns of one name": (text("x,x,label\n1,2,0\n3,4,1\n"), "data.csv", ("several columns", "x")),
+    "200,000 columns": (wide, "data.csv", ("200,001", "10,000")),
+    "a continuous target": (lambda: table(label=np.linspace(0, 1, ROWS)), "data.csv", ("label", "not a class")),
+    "one class in a table": (lambda: table(label=np.zeros(ROWS, int)), "data.csv", ("class 0 alone",)),
+    "a window shorter than the data": (short_window, "data.csv --backbone hub:model", ("16 tokens", "8")),
+    "another kind of file": (lambda: Path("data.pdf").write_text("x"), "data.pdf", ("data.pdf", ".csv")),
+    "an option of another kind of data": (table, "data.csv --size 8", ("--size", "target")),
+    "no such column": (table, "data.csv --target lable", ("lable", "label")),
+    "one arm": (table, "data.csv --arms full", ("full", "two arms")),
+    "no such arm": (table, "data.csv --arms full,frozne", ("frozne",)),
+    "no such model": (table, "data.csv --backbone tiny-ml", ("tiny-ml", "tiny-lm")),
+    "a name that is no folder": (table, "data.csv --name ../there", ("--name",)),
+}
+
+
+@pytest.fixture(autouse=True)
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A workspace as working directory."""
+    (tmp_path / "runs").mkdir()
+    (tmp_path / "notebooks").symlink_to(ROOT / "notebooks")
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_it_is_refused_by_name_and_nothing_is_written(case: str) -> None:
+    make, words, named = CASES[case]
+    make()
+    refused("advise", *words.split(), named=named)
+    assert not list(Path("runs").iterdir())
+
+
+def test_a_minute_for_a_model_that_needs_ten_for_a_step(monkeypatch: pytest.MonkeyPatch) -> None:
+    table()
+    monkeypatch.setattr(work, "product_rate", lambda compute_type: 1e3)  # FLOP a second: of a very slow machine
+    refused("advise", "data.csv", "--minutes", "1", named=("--minutes 1", "tiny-lm", "minutes"))
+    assert not list(Path("runs").iterdir())
+
+
+def test_another_request_of_the_same_name() -> None:
+    table()
+    Path("runs/advise-data").mkdir()
+    Path("runs/advise-data/advise.json").write_text(json.dumps({"task": "csv:other.csv"}))
+    refused("advise", "data.csv", named=("runs/advise-data", "csv:other.csv", "--name"))
