@@ -155,8 +155,8 @@ MUTANTS = [
     Mutant("results/cells.py", "fillna(chance(self.task))", "fillna(0.0)", CELLS),
     Mutant(
         "results/contrasts.py",
-        "Contrast(-self.mean, -self.high, -self.low",
-        "Contrast(-self.mean, -self.low, -self.high",
+        "-self.mean, -self.high, -self.low,",
+        "-self.mean, -self.low, -self.high,",
         "tests/results/test_contrasts.py",
     ),
 ]
