@@ -1,5 +1,6 @@
 """YAML files that people write (papers, studies), read strictly: errors name file, line, field, value and rule."""
 
+import re
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -7,11 +8,12 @@ from pydantic import BaseModel, ValidationError
 from ruamel.yaml import YAML
 from ruamel.yaml.constructor import ConstructorError, DuplicateKeyError
 from ruamel.yaml.error import YAMLError
-from ruamel.yaml.nodes import MappingNode, Node, SequenceNode
+from ruamel.yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
 from fpt.errors import SpecError, check_known
 
 Model = TypeVar("Model", bound=BaseModel)
+LEADING_ZERO = re.compile(r"[-+]?0[0-9]+")
 
 RULES = {  # pydantic's types of errors, in the words of a study
     "missing": "is missing",
@@ -65,6 +67,7 @@ def read_document(path: Path, label: str) -> tuple[Any, Node]:
     try:
         yaml = YAML(typ="safe", pure=True)
         node = yaml.compose(text)
+        _refuse_leading_zeros(node, label)
         content = yaml.constructor.construct_document(node) if node else None
     except RecursionError:
         raise SpecError(f"{label} cannot be read: it is nested too deeply") from None
@@ -78,13 +81,26 @@ def read_document(path: Path, label: str) -> tuple[Any, Node]:
     return content, node
 
 
+def _refuse_leading_zeros(node: Node | None, label: str) -> None:
+    """SpecError for a whole number such as 010: ten in YAML 1.2, eight in YAML 1.1, which papermill reads."""
+    if isinstance(node, ScalarNode) and str(node.tag).endswith(":int") and LEADING_ZERO.fullmatch(node.value):
+        raise SpecError(f"{label}, line {node.start_mark.line + 1}: {node.value} may be ten or eight: leave out the 0")
+    inside = node.value if isinstance(node, MappingNode | SequenceNode) else ()
+    for each in inside:
+        for part in each if isinstance(each, tuple) else (each,):
+            _refuse_leading_zeros(part, label)
+
+
 def explained(found: Any) -> str:
     """One finding of pydantic as `field = value: rule`."""
     rule = RULES.get(found["type"], found["msg"].removeprefix("Value error, ").replace("Input should", "must"))
     name, *inside = [str(part) for part in found["loc"]] or [""]
     name += "".join(f"[{part}]" if part.isdigit() else f".{part}" for part in inside)
-    whole = found["type"] == "value_error" and isinstance(found["input"], dict)  # the line shows it
-    given = "" if found["type"] == "missing" else ":" if whole else f" = {found['input']!r}:"
+    given = f" = {found['input']!r}:"
+    if found["type"] == "missing":
+        given = ""
+    elif found["type"] == "value_error" and isinstance(found["input"], dict):
+        given = ":"  # the line shows it
     return f"{name}{given} {rule}".strip()
 
 

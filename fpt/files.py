@@ -63,11 +63,20 @@ def read_json(path: Path) -> dict[str, Any] | None:
 
 
 def from_workspace(path: str) -> Path:
-    """A path that a study names, from the workspace: the working directory, or the folder above it. The pages of the
-    book run in a folder of the workspace, and so do notebooks that are started by hand."""
-    named = Path(os.path.expanduser(path))  # of a user whom nobody knows it stays `~name`
-    above = Path("..", named)  # the path itself, if it is absolute
-    return above if above.exists() and not named.exists() else named
+    """A path that a study names, from the workspace around the working directory: the book's pages and notebooks run in
+    a folder inside it. What the working directory itself has of that name comes first."""
+    named = Path(os.path.expanduser(path))  # `~name` of an unknown user stays as it is
+    if named.is_absolute() or named.exists() or (root := workspace_around(Path.cwd())) in (None, Path.cwd()):
+        return named
+    return Path(os.path.relpath(root / named))
+
+
+def workspace_around(folder: Path) -> Path | None:
+    """The nearest folder, at this one or above it, that holds runs/ and notebooks/."""
+    for each in (folder, *folder.parents):
+        if (each / "runs").is_dir() and (each / "notebooks").is_dir():
+            return each
+    return None
 
 
 def sha256(path: str | os.PathLike[str], kind: type[FptError] = DataError) -> str:
@@ -92,13 +101,20 @@ def _known_sha256(path: Path, state: tuple[int, int] | None) -> str:
 
 def cache_folder() -> Path:
     """Of data, weights and measurements: fpt in $XDG_CACHE_HOME, else ~/.cache/fpt."""
-    return Path(os.path.expanduser(os.environ.get("XDG_CACHE_HOME") or "~/.cache"), "fpt")
+    named = os.environ.get("XDG_CACHE_HOME")
+    return Path(os.path.expanduser(named) if named else home() / ".cache", "fpt")
+
+
+def home() -> Path:
+    """The user's home; a temporary folder for a user that the system does not know, as in some containers."""
+    found = os.path.expanduser("~")
+    return Path(tempfile.gettempdir(), f"fpt-home-{os.getuid()}") if found.startswith("~") else Path(found)
 
 
 def check_writable(folder: Path) -> None:
     """Refuse (FptError) a folder in which no file can be made."""
     try:
         with tempfile.TemporaryFile(dir=folder) as file:
-            file.write(b"0")  # a disk may be full
+            file.write(bytes(2**16))  # a disk may be full
     except OSError as error:
         raise FptError(f"{folder} cannot be written: {error.strerror}") from None

@@ -65,11 +65,15 @@ import fpt
 from fpt.files import write_json
 from fpt.papers.schema import LEVELS
 from fpt.results import baseline_scores, counted
-from fpt.results.baselines import BIGRAM, DIGITS, LINEAR, MAJORITY, OPERATOR, Score
+from fpt.results.baselines import BIGRAM, DIGITS, LINEAR, MAJORITY, OPERATOR, UNTOUCHED, Score
 from fpt.sweeps.provenance import now, software
 from fpt.tasks.listops import CLOSE, CUT, OPERATORS, evaluate
+from fpt.training.evaluate import score as score_of
+from fpt.training.fleet import Fleet, stack
+from fpt.training.recipe import Recipe
 
 PIXELS = ("digits", "mnist", "cifar10")
+MODELS_OF_BYTES = ("tiny-lm-64", "tiny-lm")
 
 
 def lines(task, scores):
@@ -176,13 +180,23 @@ def bigram_score(task):
     return Score(float((guesses == test.targets).double().mean()), test.targets.numel())
 
 
+def untouched(task, backbone):
+    """Accuracy, and loss in nats a prediction, of a pretrained model that trains nothing, over the test split."""
+    template = fpt.models.build(task, backbone, arm="unfrozen-pretrained")
+    recipe = Recipe(dropout=0.0, compute_type="float32")
+    fleet = Fleet(task, template, recipe, [1e-3], [0], torch.device("cpu"))
+    test = task.split(0).test
+    found = score_of(fleet, fleet.parameters, stack([test]))
+    return Score(found.accuracy.item(), test.targets.numel()), found.loss.item()
+
+
 # %% [markdown]
 # ## Accuracies
 #
 # On the test examples of seed 0, with what was learned from its training examples.
 
 # %%
-scores, whole_lists = [], []
+scores, losses, whole_lists = [], [], []
 for name in tasks:
     task, _, variant = name.partition(":")
     chosen = {"variant": variant or "paper", "data_dir": data_dir, **options.get(name, {})}
@@ -194,6 +208,9 @@ for name in tasks:
         found |= ladder_scores(loaded)
     if task == "text":
         found[BIGRAM] = bigram_score(loaded)
+        for backbone in MODELS_OF_BYTES:
+            found[UNTOUCHED.format(backbone)], nats = untouched(loaded, backbone)
+            losses.append({"task": task, "backbone": backbone, "nats": nats, "data_checksum": loaded.checksum})
     scores += lines(loaded, found)
     if task.startswith("listops") and not variant:
         whole_lists.append(loaded)
@@ -266,7 +283,7 @@ shown(remains)
 
 # %%
 if output:
-    write_json(Path(output), {**software(), "computed_utc": now(), "scores": scores, "left": remains})
+    write_json(Path(output), {**software(), "computed_utc": now(), "scores": scores, "left": remains, "losses": losses})
 
 # %%
 # What must hold at any scale (nbval runs this).
@@ -278,4 +295,8 @@ for name in {line["task"] for line in scores if line["task"].startswith("listops
 known = pd.concat([counted(), counted("left")]).reindex(columns=pd.DataFrame(scores).columns)
 both = pd.DataFrame(scores + remains).merge(known, on=["task", "variant", "what", "of", "data_checksum"])
 assert ((both["share_x"] - both["share_y"]).abs() <= both["what"].eq(LINEAR) * 0.005).all()
+again = pd.DataFrame(losses, columns=counted("losses").columns).merge(
+    counted("losses"), on=["task", "backbone", "data_checksum"]
+)
+assert ((again["nats_x"] / again["nats_y"] - 1).abs() < 1e-4).all()
 print(f"{len(both)} of {len(scores + remains)} lines were published, and are the same.")

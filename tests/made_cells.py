@@ -42,6 +42,7 @@ class Made:
     top: float = 90.0  # where a run ends that does not arrive
     attention: tuple[float, float, float] | None = None  # on the needed tokens: after, before, even spread
     diverged: Mapping[float, int] = field(default_factory=dict)  # rate -> how many runs, before they were evaluated
+    losses: tuple[float, float] | None = None  # log10 of the rate with the least loss, and that loss in nats
     fields: Mapping[str, Any] = field(default_factory=dict)
     result: Mapping[str, Any] = field(default_factory=dict)
     seeds: int = SEEDS
@@ -84,7 +85,9 @@ def cell(table: Table, row: str, made: Made, task: str = "digits", scale: str = 
     result = {"grid": sorted(rates), "selected_rate": best, "at_edge": made.edge, "test": TEST, "asks": {},
               "rules": RULES, "compute_type": "float32", "git": None}  # fmt: skip
     tables = SweepTables(spec, Path(), {**result, **made.result}, "own")
+    windows = [each for key in keys if made.losses for each in _windows(made, *key)]
     vars(tables).update(  # what is otherwise read from its folder
+        windows=pd.DataFrame(windows),
         runs=pd.DataFrame(runs).astype({"diverged_at": "Int64"}),
         curves=pd.DataFrame(curves),
         attention=pd.DataFrame(maps),
@@ -127,8 +130,21 @@ def _curve(made: Made, spec: SweepSpec, kind: str, rate: float, seed: int, noise
         then = _test(made, kind, rate, seed, noise, step / spec.steps)
         tested = {"test_accuracy": then, "train_accuracy": made.train / 100} if step in spec.budgets() else {}
         a = then if kind == "steps" and rate == made.best else _validation(made, rate) * (step / spec.steps) ** 0.5
-        rows.append({"learning_rate": rate, "seed": seed, "step": step, "validation_accuracy": a} | tested)
+        loss = {"validation_loss": _loss(made, rate, noise)} if made.losses else {}
+        rows.append({"learning_rate": rate, "seed": seed, "step": step, "validation_accuracy": a} | loss | tested)
     return rows
+
+
+def _loss(made: Made, rate: float, noise: float) -> float:
+    """Its logarithm is a parabola over that of the rate."""
+    place, least = made.losses or (0.0, 1.0)
+    return float(least * np.exp(0.3 * (np.log10(rate) - place) ** 2 + noise))
+
+
+def _windows(made: Made, rate: float, seed: int, noise: float) -> list[dict[str, Any]]:
+    """Four windows, one harder than the other."""
+    key = {"learning_rate": rate, "seed": seed, "part": "test"}
+    return [key | {"window": place, "loss": _loss(made, rate, noise) + place / 10} for place in range(4)]
 
 
 def _maps(rate: float, seed: int, shares: tuple[float, float, float], noise: float) -> list[dict[str, Any]]:

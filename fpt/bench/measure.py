@@ -65,7 +65,9 @@ ON_GPU = (("tiny-lm", "digits", "21"), ("gpt2", "mnist", "9 3 1"), ("gpt2", f"di
 
 def cells(quick: bool, cuda: bool) -> list[str]:
     """The cells of a whole bench of this kind of device, or of the short one."""
-    blocks = QUICK if quick else ON_GPU if cuda else ON_CPU
+    blocks: Sequence[tuple[str, str, str]] = ON_GPU if cuda else ON_CPU
+    if quick:
+        blocks = QUICK
     words = [cell for block in blocks for cell in product(*map(str.split, block))]
     arms = ("frozen-random", "unfrozen-random")
     return [f"{b}/{t}/{arm}/{r}" for b, t, r in words for arm in arms] + ([] if quick else [OUTPUT_ONLY])
@@ -158,7 +160,10 @@ def in_turns(calls: Sequence[Call], rounds: int, seconds: float, device: torch.d
     for call in calls:  # the first one prepares
         call()
     counts = [max(1, min(200, round(seconds / clock(call, 1, device)))) for call in calls]
-    return [[clock(call, times, device) for call, times in zip(calls, counts, strict=True)] for _ in range(rounds)]
+    found = []
+    for _ in range(rounds):
+        found.append([clock(call, times, device) for call, times in zip(calls, counts, strict=True)])
+    return found
 
 
 @contextmanager

@@ -50,7 +50,9 @@ def bench_targets(bench: Bench) -> pd.DataFrame:
         best = max(fitting, key=lambda row: (row.runs, row.ratio or 0), default=None)
         named = {"backbone": backbone, "task": task, "arm": ARMS[trainable], "runs": str(best.runs) if best else ""}
         ratio = best.ratio if best else None
-        met = "not measured" if ratio is None else "yes" if ratio >= wanted else "no"
+        met = "not measured"
+        if ratio is not None:
+            met = "yes" if ratio >= wanted else "no"
         rows.append(named | {"at least": f"{wanted:.2f}", "measured": f"{ratio:.2f}" if ratio else "-", "met": met})
     return pd.DataFrame(rows)
 

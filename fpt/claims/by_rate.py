@@ -5,7 +5,9 @@ from collections.abc import Mapping
 from functools import partial
 from itertools import combinations
 
-from fpt.claims.reading import Part, Reading
+import numpy as np
+
+from fpt.claims.reading import DECADES, Part, Reading, decades
 from fpt.claims.registry import decides
 from fpt.results.baselines import chance
 from fpt.results.cells import AT_PAPERS_RATE, TUNED, Cell, compared, shared_rates
@@ -78,9 +80,27 @@ def _ratio_of_rates(reading: Reading, first: str, other: str) -> Part:
             keeps.append(p)
     edges = [reading.label(row) for row in (first, other) if reading.rows[row].at_edge]
     sets = [f"{reading.label(row)} {_set_words(found)}" for row, found in ((first, one), (other, two))]
-    note = "; ".join(["97.5% confidence sets", *([f"edge of the grid: {', '.join(edges)}"] if edges else [])])
-    words = f"best rates: {', '.join(sets)}"
-    return Part(reading.task, words, Paired(0), max(breaks), max(keeps), note)
+    at_edge = [f"edge of the grid: {', '.join(edges)}"] if edges else []
+    note = "; ".join([f"best rates by 97.5% confidence sets: {', '.join(sets)}", *at_edge])
+    words = f"best rate of {reading.label(other)} / {reading.label(first)}"
+    estimate = decades(*ratio_of_best(reading.rows[other], reading.rows[first]))
+    return Part(reading.task, words, Paired(0), max(breaks), max(keeps), note, unit=DECADES, ratio=estimate)
+
+
+def ratio_of_best(over: Cell, under: Cell, budget: int | None = None) -> tuple[float, float, float]:
+    """The best rate of one arm over that of another, by mean validation accuracy (nan where all rates diverged), and
+    its 95% interval: the ratios of all pairs that are not refuted as the best. 0 and infinity: an end of a grid bounds
+    nothing."""
+    one, two = (selection.best_rate(each.tables.validation(budget)) if each.tables else None for each in (over, under))
+    pairs = pairs_of_rates(refuted(over, budget), refuted(under, budget))
+    kept = np.array([(above, below) for above, below, p in pairs if p >= SIGNIFICANCE])
+    if one is None or two is None or not len(kept):
+        return math.nan, 0.0, math.inf
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratios = kept[:, 0] / kept[:, 1]
+    if np.isnan(ratios).any():  # beyond the same end of both grids lie rates of any ratio
+        return one / two, 0.0, math.inf
+    return one / two, float(ratios.min()), float(ratios.max())
 
 
 def pairs_of_rates(one: Mapping[float, float], two: Mapping[float, float]) -> list[tuple[float, float, float]]:
@@ -137,6 +157,28 @@ def inverts(reading: Reading) -> list[Part]:
             words = f"{reading.label(above)} - {reading.label(under)} at {rate_text(rate)}"
             parts.append(reading.contrast([above], [under], limit, at=(rate, rate), comparison=words))
     return parts if len(parts) > 1 else []
+
+
+@decides("R-31")
+def inverts_somewhere(reading: Reading) -> list[Part]:
+    """The first row matches or beats the second at the paper's rate; the second beats it at one lower rate or more,
+    Bonferroni-corrected over those at which one of them has learned. The part has the rate that is clearest."""
+    first, second = reading.rule.rows
+    paper, rates = reading.any_cell.papers_rate or math.nan, shared_rates(*reading.rows.values())
+    lower = [rate for rate in rates if rate * SLACK < paper]
+    lower = [rate for rate in lower if any(_has_learned(reading, row, rate) for row in (first, second))]
+    if not lower or not same_rate(rates, paper).any():
+        return []
+    one, two = reading.rows[first], reading.rows[second]
+    tests = {rate: compared([(two, rate, None)], [(one, rate, None)]) for rate in lower}
+    clearest = min(tests, key=lambda rate: tests[rate].above(0))
+    supports = min(1.0, 2 * len(tests) * tests[clearest].above(0))
+    contradicts = min(1.0, 2 * max(test.below(0) for test in tests.values()))
+    words = f"{two.label} - {one.label} at {rate_text(clearest)}"
+    note = f"the clearest of {len(tests)} lower rates"
+    at = f"{one.label} - {two.label} at {rate_text(paper)}"
+    at_paper = reading.contrast([first], [second], -reading.margin, at=(paper, paper), comparison=at)
+    return [at_paper, Part(reading.task, words, tests[clearest], supports, contradicts, note, rate_text(clearest))]
 
 
 def _has_learned(reading: Reading, row: str, rate: float) -> bool:

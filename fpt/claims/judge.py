@@ -28,10 +28,10 @@ from fpt.papers import claims, findings, papers, rules_of
 from fpt.papers.schema import Claim, Finding, Rule
 from fpt.results.baselines import FLOOR, known_scores
 from fpt.results.cells import FEW_SEEDS, NOT_RUN, PAPER_SCALE, REDUCED, Cell, StudyCells
-from fpt.results.contrasts import ACCURACY, interval_of
+from fpt.results.contrasts import ACCURACY
 from fpt.results.pairs import pairs
 from fpt.results.runs import find_study, left_out, study_names
-from fpt.results.stats import MINIMUM_PAIRS, POINT, mean_interval
+from fpt.results.stats import mean_interval
 from fpt.sweeps.ledger import PUBLISHED, RESULT, workspace
 from fpt.sweeps.study_file import FILE as STUDY_FILE
 
@@ -45,7 +45,7 @@ DIGITS = 4  # significant
 SPEAKS, ROBUSTNESS, AT_FLOOR = "speaks", "robustness", "floor"
 EACH_WITH_FIRST = {"beats", "matches", "comparable", "smaller_gap", "lower_rate", "faster"}
 EACH_ALONE = {"near", "linear", "reaches", "small_gap", "unstable", "drop"}
-LIKENESS = {"comparable", "near", "linear"}
+LIKENESS = {"comparable", "near", "linear", "same_loss", "ratio_slope"}
 STRICTEST: tuple[Quantifier, ...] = (
     "all",
     "most",
@@ -53,6 +53,7 @@ STRICTEST: tuple[Quantifier, ...] = (
     "some",
 )  # of several rules the first of these is that of a claim
 NOT_FROM_RESULTS = {"L-32": "needs the weights of GPT-2, which are not part of the results"}  # claim -> why
+NO_STUDY = "no study has its rows"
 ITS_OWN_SCALE = "its own scale alone"  # why a claim about the paper's own models has no row
 ODDITY = "O-"  # claims of ours that a printed number is a slip
 
@@ -76,7 +77,8 @@ class Asked:
 
     @property
     def is_likeness(self) -> bool:
-        return any(rule.kind in LIKENESS for rule in self.rules)
+        bounded = any(rule.kind == "rate_ratio" and math.isfinite(rule.to) for rule in self.rules)
+        return bounded or any(rule.kind in LIKENESS for rule in self.rules)
 
 
 @dataclass(frozen=True)
@@ -252,9 +254,11 @@ class Judge:
             word = words.AT_FLOOR
         notes = [words.counts(tests)] if tests else []
         notes += [f"{len(floor)} {words.AT_FLOOR}"] if floor else []
-        notes += [f"{len(missing)} {words.NOT_RUN}"] if missing else []
+        notes += [f"{len(missing)} {words.NOT_RUN}"] if missing and notes else []
         if not notes and any(rule.only_paper_scale or rule.kind == "near" for rule in asked.rules):
             notes.append(ITS_OWN_SCALE)
+        if not notes:
+            notes.append(_why_not_run(evidence))
         p = words.two_sided(*words.over_pairs(tests, asked.of)) if tests else math.nan
         return _summary(
             asked.claim,
@@ -343,6 +347,14 @@ def _test(part: Part) -> PairTest:
     return PairTest(part.supports / 2, part.contradicts / 2, part.unreachable)
 
 
+def _why_not_run(evidence: Sequence[Evidence]) -> str:
+    """The studies that would decide and were not run; where all were, why none of them does."""
+    if studies := sorted({each.study for each in evidence if each.is_missing}):
+        return f"not run: {', '.join(studies)}"
+    found = dict.fromkeys(f"{each.study}: {part.note}" for each in evidence for part in each.parts if part.missing)
+    return "; ".join(found) or NO_STUDY
+
+
 def _worst(planned: Iterable[str]) -> str:
     found = set(planned)
     return next((word for word in (EXPLORATORY, CHANGED, PLANNED) if word in found), "")
@@ -355,11 +367,10 @@ def _summary(claim: str, finding: str, **fields: Any) -> dict[str, Any]:
 
 
 def _row(asked: Asked, evidence: Evidence, part: Part) -> dict[str, Any]:
-    reading, test = evidence.reading, part.test
+    reading = evidence.reading
     numbers: dict[str, Any] = {}
-    if test.n >= MINIMUM_PAIRS:
-        estimate = [each / POINT for each in (test.mean, *interval_of(test))]
-        numbers = {"unit": "points", **dict(zip(("estimate", "low", "high"), estimate, strict=True))}
+    if (estimate := part.estimate) is not None:
+        numbers = {"unit": part.unit, **dict(zip(("estimate", "low", "high"), estimate, strict=True))}
     one = _test(part)
     spec = next(cell.spec for cell in evidence.cells if cell.spec)
     at = part.at or ("every rate" if reading.rule.kind in BY_RATE else reading.rates_in_words(reading.ats))

@@ -12,12 +12,17 @@ from fpt.papers import table
 from fpt.papers.schema import Rule
 from fpt.results.baselines import Score
 from fpt.results.cells import AT_PAPERS_RATE, NOT_RUN, PAPER_SCALE, TUNED, Cell, Point, StudyCells, compared, total
+from fpt.results.contrasts import interval_of
 from fpt.results.runs import rate_text
 from fpt.results.stats import MINIMUM_PAIRS, POINT, SIGNIFICANCE, Paired
 
 NOT_TESTED = "not tested"
+# Units: points of accuracy; a ratio in log10; loss a prediction; of a ratio in width.
+POINTS, DECADES, NATS, EXPONENT = "points", "decades", "nats", "exponent"
 MARGIN, LISTOPS_MARGIN = 1 * POINT, 2 * POINT  # comparable: within so much
-BY_RATE = ("drop", "inverts", "orders_differ", "lower_rate", "plane")  # read on the whole grid
+BY_RATE = (  # read on the whole grid
+    "drop", "inverts", "inverts_somewhere", "orders_differ", "lower_rate", "plane", "rate_ratio", "ratio_slope",
+)  # fmt: skip
 NOTHING = Score(0.0)
 NOISE_LIMIT = float(special.ndtri(1 - SIGNIFICANCE))  # standard errors from the mean to an end of a 90% interval
 AT_BOTH = ("unstable", "fixed_and_tuned")
@@ -37,11 +42,22 @@ class Part:
     at: str = ""  # the learning rate, where the rule does not say it: "1e-3", "tuned and 1e-3"
     margin: float = 0.0  # of a likeness, a fraction; 0: it is none
     missing: str = ""  # why it says nothing: not run, not tested
+    unit: str = POINTS  # of the estimate
+    ratio: tuple[float, float, float] | None = None  # an estimate that is no mean over seeds, with its 95% interval
 
     @property
     def word(self) -> str:
         """For, against or open; why it says nothing, where it does not."""
         return self.missing or pair_word(self.supports / 2, self.contradicts / 2)
+
+    @property
+    def estimate(self) -> tuple[float, float, float] | None:
+        """The estimate with its 95% interval, in its unit; None where there is none."""
+        if self.ratio is not None or self.test.n < MINIMUM_PAIRS:
+            return self.ratio
+        scale = POINT if self.unit == POINTS else 1.0
+        low, high = interval_of(self.test)
+        return self.test.mean / scale, low / scale, high / scale
 
     @property
     def unreachable(self) -> bool:
@@ -123,6 +139,7 @@ class Reading:
         down: Sequence[str] = (),
         notes: Iterable[str] = (),
         at: str = "",
+        unit: str = POINTS,
     ) -> Part:
         """Whether the mean lies between the limits: by its 95% interval, or by two one-sided tests.
 
@@ -137,7 +154,7 @@ class Reading:
         at_edge = [f"edge of the grid: {', '.join(edges)}"] if edges else []
         note = "; ".join([*notes, *at_edge, *_of_test(test)])
         margin = (high - low) / 2 if equivalence else 0.0
-        return Part(self.task, comparison, test, supports, contradicts, note, at, margin)
+        return Part(self.task, comparison, test, supports, contradicts, note, at, margin, unit=unit)
 
     def contrast(
         self,
@@ -206,3 +223,10 @@ def decides(reading: Reading) -> bool:
     """What is printed of the paper's own models is tested on these alone."""
     only = reading.rule.only_paper_scale or reading.rule.kind == "near"
     return not only or all(cell.scale == PAPER_SCALE for cell in reading.rows.values())
+
+
+def decades(ratio: float, low: float, high: float) -> tuple[float, float, float] | None:
+    """A ratio with its interval in log10, for a table; None where it is not known."""
+    if not 0 < ratio < math.inf:
+        return None
+    return math.log10(ratio), math.log10(low) if low > 0 else -math.inf, math.log10(high)

@@ -5,7 +5,7 @@ from itertools import pairwise
 
 import pandas as pd
 
-from fpt.claims import by_rate, planes, steps  # noqa: F401  # their functions are entered
+from fpt.claims import by_rate, losses, planes, steps  # noqa: F401  # their functions are entered
 from fpt.claims.reading import Part, Reading
 from fpt.claims.registry import decides, function_of, kind
 from fpt.claims.words import CONSISTENT, READ, SLIP, TOO_CLOSE

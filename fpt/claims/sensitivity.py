@@ -1,5 +1,5 @@
-"""What the whole grid of rates shows: how wide an arm's usable range is, how far apart the best rates of two arms are,
-and what fewer rates or seeds would have concluded."""
+"""What the whole grid of rates shows: how wide an arm's usable range is, and what fewer rates or seeds would have
+concluded."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from fpt.claims.by_rate import pairs_of_rates, refuted
 from fpt.results.baselines import chance
 from fpt.results.cells import Cell, shared_rates
 from fpt.results.runs import SweepTables, same_rate
@@ -61,22 +60,6 @@ def tuned(arm: Arm) -> "pd.Series[float]":
     places = selection.choices(pd.DataFrame(validation)).to_numpy()  # rates by their places in the grid
     picked = tested[np.arange(len(tested)), np.nan_to_num(places).astype(int)]
     return pd.Series(np.where(np.isnan(places), np.nan, picked))
-
-
-def ratio(over: Cell, under: Cell, budget: int | None = None) -> tuple[float, float, float]:
-    """The best rate of one arm over that of another, by mean validation accuracy (nan where all rates diverged), and
-    its 95% interval: the ratios of all pairs that are not refuted as the best (`by_rate.refuted`). 0 and infinity: an
-    end of a grid bounds nothing."""
-    one, two = (selection.best_rate(each.tables.validation(budget)) if each.tables else None for each in (over, under))
-    pairs = pairs_of_rates(refuted(over, budget), refuted(under, budget))
-    kept = np.array([(above, below) for above, below, p in pairs if p >= SIGNIFICANCE])
-    if one is None or two is None or not len(kept):
-        return math.nan, 0.0, math.inf
-    with np.errstate(divide="ignore", invalid="ignore"):
-        ratios = kept[:, 0] / kept[:, 1]
-    if np.isnan(ratios).any():  # beyond the same end of both grids lie rates of any ratio
-        return one / two, 0.0, math.inf
-    return one / two, float(ratios.min()), float(ratios.max())
 
 
 def conclusions(first: Cell, second: Cell) -> pd.DataFrame:

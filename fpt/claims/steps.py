@@ -2,9 +2,9 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from fpt.claims.reading import Part, Reading
+from fpt.claims.reading import DECADES, Part, Reading, decades
 from fpt.claims.registry import decides, kind
 from fpt.results.cells import TUNED, Cell, Point, compared, total
 from fpt.results.stats import SIGNIFICANCE, Paired, paired
@@ -35,7 +35,10 @@ class Reach:
     def interval(self) -> tuple[float, float]:
         """The last step until which the goal is not reached for sure (0: none) and the first from which it is
         (infinite: none), together with 95%."""
-        level = SIGNIFICANCE / 2
+        return self.bounds(SIGNIFICANCE / 2)
+
+    def bounds(self, level: float) -> tuple[float, float]:
+        """The same with one-sided tests at this level."""
         low = [step for step, p in zip(self.steps, self.short, strict=True) if p < level]
         high = [step for step, p in zip(self.steps, self.there, strict=True) if p < level]
         return float(max(low, default=0)), float(min(high, default=math.inf))
@@ -89,6 +92,16 @@ def reach(cell: Cell, goal: Goal, at: str | float = TUNED, fine: bool = False) -
     return Reach(tuple(tests), first, tuple(there), tuple(short), list(tests.values())[-1], bounded or any(ends))
 
 
+def ratio_of_steps(over: Reach, under: Reach) -> tuple[float, float, float]:
+    """The steps of one row over those of another, with a 95% interval by bounds of each at half of the level. Nothing
+    bounds it where a row is never there."""
+    one, two = (each.bounds(SIGNIFICANCE / 4) for each in (over, under))
+    low = one[0] / two[1]
+    high = one[1] / two[0] if two[0] and math.isfinite(one[1]) else math.inf
+    known = math.isfinite(over.first) and math.isfinite(under.first)
+    return over.first / under.first if known else math.nan, low, high
+
+
 def slower(first: Reach, other: Reach, times: float) -> float:
     """p of: `other` needs more than `times` the steps of `first` (a tie of both says nothing: it lies between steps).
 
@@ -130,7 +143,9 @@ def faster(reading: Reading) -> list[Part]:
             more = max(more, slower(found[other], found[first], 1 / to))
             less = min(1.0, 2 * min(less, slower(found[first], found[other], to)))
         words = f"steps of {reading.label(other)} / {reading.label(first)}"
-        parts.append(_by_steps(reading, words, {row: found[row] for row in (first, other)}, more, less, fine=fine))
+        part = _by_steps(reading, words, {row: found[row] for row in (first, other)}, more, less, fine=fine)
+        estimate = decades(*ratio_of_steps(found[other], found[first]))
+        parts.append(replace(part, unit=DECADES, ratio=estimate))
     return parts
 
 

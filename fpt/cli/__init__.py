@@ -29,12 +29,14 @@ stderr = Console(stderr=True, highlight=False)
 
 
 class Commands(TyperGroup):
-    """Every FptError, and every refusal by the file system, becomes its message and exit code 2."""
+    """Every FptError, and every refusal by the system, such as a full disk, becomes its message and exit code 2."""
 
     def invoke(self, ctx: Any) -> Any:
         try:
             return super().invoke(ctx)
-        except (FptError, FileExistsError, FileNotFoundError, NotADirectoryError, PermissionError) as error:
+        except BrokenPipeError:
+            raise  # whoever reads what is printed wants no more: click ends in silence
+        except (FptError, OSError) as error:
             stderr.print(f"error: {error}", style="red", markup=False, soft_wrap=True)
             raise typer.Exit(2) from None
 
@@ -212,7 +214,7 @@ def report(
     Of your own results where there are some, else of the published ones.
     """
     from fpt.results import StudyCells
-    from fpt.results.runs import has_own
+    from fpt.results.runs import Origin, has_own
     from fpt.show import report as page_of
 
     wanted = output and output.absolute()  # of the folder in which the command was given
@@ -221,7 +223,7 @@ def report(
         if not path.parent.is_dir() or path.is_dir():
             raise FptError(f"--output {output}: must be a file in a folder that exists")
         check_writable(path.parent)
-        origin = "own" if has_own(opened_study) else "published"
+        origin: Origin = "own" if has_own(opened_study) else "published"
         write_atomically(path, page_of(StudyCells(opened_study.folder, origin)).encode())
     console.print(f"written: {path}", markup=False, soft_wrap=True)
 

@@ -37,9 +37,14 @@ def rows(task: str, backbone: str | None = None) -> Iterator[tuple[str, ...]]:
 
 def source(entry: Backbone) -> str:
     """Every place that the pretrained weights of a backbone come from, in the order in which they are looked for."""
-    package = (entry.package or "").partition(":")[0]
-    places = [f"package {package}" + " (GGUF)" * bool(entry.gguf)] if package else []
-    return "; ".join(places + ([f"hub {on_hub(entry)}"] if entry.hub else [])) if entry.pretrained else NONE
+    if not entry.pretrained:
+        return NONE
+    places = []
+    if package := (entry.package or "").partition(":")[0]:
+        places.append(f"package {package} (GGUF)" if entry.gguf else f"package {package}")
+    if entry.hub:
+        places.append(f"hub {on_hub(entry)}")
+    return "; ".join(places)
 
 
 def of_arm(fields: Mapping[str, Any]) -> tuple[list[tuple[str, ...]], list[str]]:

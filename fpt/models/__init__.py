@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fpt.errors import SpecError, check_known, check_options
-from fpt.models import hub
+from fpt.models import arms, hub
 from fpt.models.arms import ADAPTER as ADAPTER
 from fpt.models.arms import ADAPTERS as ADAPTERS
 from fpt.models.arms import ARMS as ARMS
@@ -24,7 +24,6 @@ from fpt.models.arms import Adapters as Adapters
 from fpt.models.arms import Arm as Arm
 from fpt.models.arms import adapted as adapted
 from fpt.models.arms import arm as arm
-from fpt.models.arms import arm as named_arm
 from fpt.models.arms import check_adapters
 from fpt.models.arms import name_of as name_of
 from fpt.models.catalogue import BACKBONES as BACKBONES
@@ -153,7 +152,7 @@ def check(
         check_adapters(backbone, groups_of(backbone, options), adapters or {}, where)
 
 
-def build(
+def build(  # noqa: PLR0913 - every choice of a model, by its name
     task: "Task",
     backbone: str = "gpt2",
     init: str = "pretrained",
@@ -183,7 +182,8 @@ def build(
     from fpt.models.template import Template
 
     if arm is not None:
-        init, trainable = (named := named_arm(arm)).init, named.trainable
+        named = arms.arm(arm)
+        init, trainable = named.init, named.trainable
     wanted = {"rank": rank, "alpha": alpha, "targets": targets, "zero": zero}
     check(backbone, backbone_options, init, trainable, adapters=wanted, own_table=task.own_table)
     check_known("random_init", random_init, RANDOM_INITS)
@@ -192,5 +192,14 @@ def build(
         raise SpecError(f"random_gain={random_gain!r}: must be a finite number above 0")
     attached = Adapters(rank, alpha, targets, zero) if adapted(trainable) else None  # type: ignore[arg-type]  # checked
     return Template(
-        task, backbone, init, trainable, random_init, random_gain, input_init, weights, backbone_options, attached
+        task,
+        backbone,
+        init,
+        policy=trainable,
+        random_init=random_init,
+        random_gain=random_gain,
+        input_init=input_init,
+        weights=weights,
+        options=backbone_options,
+        adapters=attached,
     )

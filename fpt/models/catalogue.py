@@ -78,6 +78,7 @@ TINY_LM = {
 # The same on the same novels, of other widths, 32 a head: width, and the weights' SHA-256
 WIDTHS_OF_TINY_LM = {
     "tiny-lm-64": (64, "f47a6b8f4fd5c9ce50ff2e846c37444efaca1fc08e18df277a928476a6662f86"),
+    "tiny-lm-256": (256, "fb42a374fa3d548885e6b373eca8a68216881f4f6edb5ed9789cb516f341b0eb"),
 }
 
 # name: title, layers, width (64 a head), owner and commit on the hub

@@ -81,17 +81,23 @@ def _fetched(name: str, hub: str, revision: str) -> Path:
     if root and (own := Path(root, slug(name), CONFIG)).is_file():
         return own
     from huggingface_hub import hf_hub_download
-    from huggingface_hub.errors import HfHubHTTPError
 
-    broken: type[Exception] = HfHubHTTPError.__mro__[1]  # any failure of the HTTP library that the hub's client uses
     try:
         return Path(hf_hub_download(hub, CONFIG, revision=revision))
-    except (OSError, ValueError, RuntimeError, broken) as error:
+    except failures() as error:
         raise WeightsError(
             f"backbone {name!r}: {CONFIG} is not on this machine and could not be downloaded ({error}). Either connect "
             f"to the network once, or set FPT_WEIGHTS to a folder that holds {slug(name)}/{CONFIG} and "
             f"{slug(name)}/{WEIGHTS}"
         ) from error
+
+
+def failures() -> tuple[type[Exception], ...]:
+    """What the hub's client raises where a file cannot be had: no connection, an address that is none (HF_ENDPOINT), a
+    proxy for which a package is missing. The base of its HTTP library's errors depends on its version."""
+    from huggingface_hub.errors import HfHubHTTPError
+
+    return OSError, ValueError, RuntimeError, ImportError, HfHubHTTPError.__mro__[1]
 
 
 def _described(name: str, path: Path, home: Mapping[str, Any]) -> Backbone:
@@ -106,7 +112,7 @@ def _described(name: str, path: Path, home: Mapping[str, Any]) -> Backbone:
         if config.get(key):
             raise SpecError(f"{why} ({path})")
     kind, title = config.get("model_type"), name.removeprefix(HUB)
-    layers, width = (next((config[key] for key in keys if key in config), None) for keys in (LAYERS, WIDTHS))
+    layers, width = _first(config, LAYERS), _first(config, WIDTHS)
     if not isinstance(kind, str) or not isinstance(layers, int) or not isinstance(width, int):
         raise SpecError(
             f"{path} must say model_type, the number of layers ({', '.join(LAYERS)}) and the width "
@@ -116,6 +122,11 @@ def _described(name: str, path: Path, home: Mapping[str, Any]) -> Backbone:
         raise SpecError(f"{path} announces {layers} layers: 1 to {MOST_LAYERS:,} are allowed")
     title = f"{title}, {kind} architecture, {layers} layers of width {width}"
     return tried(Backbone("library", config, layers, title=title, found={}, **home))
+
+
+def _first(config: Mapping[str, Any], keys: tuple[str, ...]) -> Any:
+    """The value of the first of the keys that there is, else None."""
+    return next((config[key] for key in keys if key in config), None)
 
 
 def tiny(name: str) -> Backbone:

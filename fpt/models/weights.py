@@ -36,8 +36,10 @@ def local_folder(backbone: str, make: bool = False) -> Path | None:
 
     make: a GGUF file that is here counts, too, and is dequantised (WeightsError where that fails).
     """
-    folders = _places(backbone, make)
-    return next((folder for folder in folders if all((folder / name).is_file() for name in FILES)), None)
+    for folder in _places(backbone, make):
+        if all((folder / name).is_file() for name in FILES):
+            return folder
+    return None
 
 
 def packaged(backbone: str) -> Path | None:
@@ -94,16 +96,14 @@ def download(backbone: str) -> Path:
     Raises WeightsError where that fails; what was fetched of a model that the cache did not know is removed.
     """
     from huggingface_hub import constants, hf_hub_download
-    from huggingface_hub.errors import HfHubHTTPError
 
     entry = hub.backbone(backbone)
     owner, revision = str(entry.hub), entry.revision
     place = Path(constants.HF_HUB_CACHE) / f"models--{owner.replace('/', '--')}"
     known = place.exists()
-    broken: type[Exception] = HfHubHTTPError.__mro__[1]  # any failure of the HTTP library that the hub's client uses
     try:
         paths = [Path(hf_hub_download(owner, name, revision=revision)) for name in FILES]
-    except (OSError, RuntimeError, broken) as error:
+    except hub.failures() as error:
         if known or local_folder(backbone):  # another revision's, or another process had more luck
             for part in place.glob("blobs/*.incomplete"):
                 part.unlink(missing_ok=True)
@@ -142,16 +142,20 @@ def missing(backbone: str, why: str = "are not on this machine and the hub does 
 
 
 def hub_answers(backbone: str) -> bool:
-    """Whether the model can be downloaded from here, asked once and briefly."""
+    """Whether the model can be downloaded from here, asked once and briefly.
+
+    Raises WeightsError for an HF_ENDPOINT that is no address.
+    """
     entry = hub.backbone(backbone)
     if entry.hub is None or os.environ.get("HF_HUB_OFFLINE", "").lower() in {"1", "on", "yes", "true"}:
         return False
     from huggingface_hub import hf_hub_url
 
+    address = hf_hub_url(entry.hub, CONFIG, revision=entry.revision)
+    if not address.startswith(("https://", "http://")):
+        raise WeightsError(f"HF_ENDPOINT: {address} is no address of the web; it must begin with https://")
     try:
-        urlopen(
-            Request(hf_hub_url(entry.hub, CONFIG, revision=entry.revision), method="HEAD"), timeout=HUB_TIMEOUT
-        ).close()
+        urlopen(Request(address, method="HEAD"), timeout=HUB_TIMEOUT).close()
     except (OSError, HTTPException):  # urllib's errors are subclasses of the first; the second: no HTTP
         return False
     return True
@@ -218,9 +222,13 @@ def check_header(backbone: str) -> None:
     for name, parameter in sorted(dict(model.named_parameters()).items()):
         given = shapes.get(name, shapes.get(f"{model.base_model_prefix}.{name}"))
         if given is not None and list(given) != list(parameter.shape):
-            raise WeightsError(
-                f"{file}: tensor {name} has the shape {tuple(given)}, but {CONFIG} announces {tuple(parameter.shape)}"
-            )
+            raise _misshapen(file, name, given, parameter.shape)
+
+
+def _misshapen(file: Path, name: str, given: Sequence[int], announced: Sequence[int]) -> WeightsError:
+    return WeightsError(
+        f"{file}: tensor {name} has the shape {tuple(given)}, but {CONFIG} announces {tuple(announced)}"
+    )
 
 
 def _types(file: Path) -> dict[str, str]:
@@ -249,9 +257,7 @@ def _check_file(file: Path, types: Mapping[str, str], names: Sequence[str], foun
     """Refuse (WeightsError) a file that does not hold what its config.json announces; heads may be left over."""
     _check_types(file, types, names)
     for name, given, expected in sorted(found["mismatched_keys"]):
-        raise WeightsError(
-            f"{file}: tensor {name} has the shape {tuple(given)}, but {CONFIG} announces {tuple(expected)}"
-        )
+        raise _misshapen(file, name, given, expected)
     stacks = {_stack(name) for name in names} - {None}
     for name in sorted(found["unexpected_keys"]):
         stack = _stack(name)

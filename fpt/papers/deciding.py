@@ -6,7 +6,7 @@ from functools import cache
 from pathlib import Path
 
 CLAIMS = Path(__file__).parents[1] / "claims"
-FILES = ("rules.py", "by_rate.py", "steps.py", "planes.py")
+FILES = ("rules.py", "by_rate.py", "steps.py", "planes.py", "losses.py")
 Definition = ast.FunctionDef | ast.ClassDef | ast.Assign | ast.AnnAssign
 
 

@@ -43,6 +43,7 @@ KINDS: Mapping[str, str] = {
     "near": "within the margin of the printed number: {rows}",
     "faster": "more steps to reach {goal} than {first}{times}: {others}",
     "smaller_gap": "the gap between training and test accuracy of {first} is smaller than that of {others}{more}",
+    "rate_ratio": "the best learning rate of {first}, by validation loss, is {least} to {most} times that of {others}",
     "baseline": "the computed score is the printed number: {level}",
 }
 LEVELS = tuple(f"exact to depth {depth}" for depth in range(10))  # of ListOps: deeper lists count as typical ones

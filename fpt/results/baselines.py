@@ -19,6 +19,7 @@ from fpt.tasks import entry
 FILE = Path(__file__).with_name("baselines.json")
 MAJORITY, COPYING, LINEAR = "majority class", "copy the visible bits", "linear classifier"
 BIGRAM = "the byte before"  # of text: the commonest byte after it
+UNTOUCHED = "untouched {}"  # of text: a pretrained model of bytes, as it is
 OPERATOR, DIGITS = "outermost operator", "operator and direct digits"  # of ListOps, below those that evaluate
 FLOOR = ("chance", MAJORITY, COPYING, OPERATOR, BIGRAM)  # what needs no look at most of an example
 
@@ -77,6 +78,14 @@ def known_scores(task: str, variant: str = "paper") -> dict[str, Score]:
     return _exact(task) | {str(what): Score(float(share), int(of)) for what, share, of in shares}
 
 
+def untouched_loss(task: str, backbone: str) -> float | None:
+    """The loss of a pretrained model before any training here, in nats a prediction, over the whole test part; None
+    where it was not counted."""
+    found = counted("losses")
+    own = found[(found["task"] == task) & (found["backbone"] == backbone)]
+    return float(own["nats"].iloc[0]) if len(own) else None
+
+
 def floor(task: str) -> float:
     """The best of the strategies that look at little of an example; nan where nothing is known of a task."""
     return max((score.share for name, score in known_scores(task).items() if name in FLOOR), default=math.nan)
@@ -90,7 +99,7 @@ def chance(task: str) -> float:
 
 @cache
 def counted(part: str = "scores") -> pd.DataFrame:
-    """The lines of baselines.json: its `scores`, or what is `left` of lists as released.
+    """The lines of baselines.json: its `scores`, what is `left` of lists as released, or `losses` of untouched models.
 
     A line is a `share` of the `of` test examples of seed 0, learned from `train` examples, of a `task` as it was loaded
     (`variant`, `options`, `data_checksum`).

@@ -92,7 +92,9 @@ class Cell:
     @property
     def problem(self) -> str:
         """Why there is nothing to show; empty if there is something."""
-        return NOT_AT_THIS_SCALE if self.spec is None else NOT_RUN if self.tables is None else ""
+        if self.spec is None:
+            return NOT_AT_THIS_SCALE
+        return NOT_RUN if self.tables is None else ""
 
     @property
     def seeds(self) -> int:
@@ -111,7 +113,9 @@ class Cell:
     @property
     def rates(self) -> list[float]:
         """The grid as it was trained, else as it is planned."""
-        return self.tables.rates if self.tables else list(self.spec.learning_rates) if self.spec else []
+        if self.tables:
+            return self.tables.rates
+        return list(self.spec.learning_rates) if self.spec else []
 
     @property
     def budgets(self) -> list[int]:
@@ -237,7 +241,14 @@ class StudyCells:
         for planned in self.study.planned(table):
             results = self.results.get(planned.spec.folder_name) if planned.spec else None
             yield Cell(
-                table, planned.row, planned.task, planned.stands_for, planned.spec, results, planned.scale, self.name
+                table,
+                planned.row,
+                planned.task,
+                stands_for=planned.stands_for,
+                spec=planned.spec,
+                tables=results,
+                scale=planned.scale,
+                study=self.name,
             )
 
     def by_task(self, table: Table) -> dict[str, dict[str, Cell]]:

@@ -57,7 +57,9 @@ class Contrast:
     def __neg__(self) -> "Contrast":
         """The second arm minus the first."""
         common = -self.common if self.common else None
-        return Contrast(-self.mean, -self.high, -self.low, self.n, self.second, self.first, self.p, common)
+        return Contrast(
+            -self.mean, -self.high, -self.low, self.n, first=self.second, second=self.first, p=self.p, common=common
+        )
 
     @property
     def cell(self) -> str:
@@ -251,4 +253,6 @@ def _number(points: float, signed: bool) -> str:
         text = f"{abs(points):.2f}"
     if float(text) == 0:
         return "0.0"
-    return (MINUS if points < 0 else "+" if signed else "") + text
+    if points < 0:
+        return MINUS + text
+    return f"+{text}" if signed else text

@@ -7,6 +7,7 @@ anew for each seed that is left out. It is made wider by what a parabola misses 
 """
 
 import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -59,6 +60,21 @@ class RateRatio:
     low: float = math.nan
     high: float = math.nan
     open: str = ""
+    error: float = math.nan  # the jackknife's standard error, in decades
+
+    def above(self, ratio: float) -> float:
+        """One-sided p of "the ratio is at most this one"; 1 where it is open. The interval holds what neither `above`
+        nor `below` refuses at 2.5%."""
+        return self._beyond(math.log10(self.ratio / ratio))
+
+    def below(self, ratio: float) -> float:
+        """One-sided p of "the ratio is at least this one"; 1 where it is open."""
+        return self._beyond(math.log10(ratio / self.ratio))
+
+    def _beyond(self, decades: float) -> float:
+        if self.open or decades <= ASYMMETRY:
+            return 1.0
+        return _tail(decades - ASYMMETRY, self.error, self.n)
 
     def excludes(self, ratio: float) -> bool:
         """Whether a ratio lies outside of the interval."""
@@ -108,12 +124,90 @@ def rate_ratio(first: pd.DataFrame, second: pd.DataFrame) -> RateRatio:
     reasons = [each.open for pair in (valleys, *left_out) for each in pair if each.open]
     if reasons:
         return RateRatio(found.first, found.second, found.n, open=reasons[0])
-    middle = _decades(valleys)
-    spread = np.array([_decades(pair) for pair in left_out])
-    error = math.sqrt((len(seeds) - 1) / len(seeds) * float(((spread - spread.mean()) ** 2).sum()))
+    middle, error = _decades(valleys), jackknife_error([_decades(pair) for pair in left_out])
     half = error * float(special.stdtrit(len(seeds) - 1, 1 - SIGNIFICANCE / 2)) + ASYMMETRY
     ratio, low, high = (10 ** (middle + side * half) for side in (0, -1, 1))
-    return RateRatio(found.first, found.second, found.n, ratio, low, high)
+    return RateRatio(found.first, found.second, found.n, ratio, low, high, error=error)
+
+
+def jackknife_error(left_out: Sequence[float]) -> float:
+    """The standard error of an estimate by what it is with each seed left out (Tukey 1958)."""
+    spread = np.array(left_out)
+    return math.sqrt((len(spread) - 1) / len(spread) * float(((spread - spread.mean()) ** 2).sum()))
+
+
+def _tail(away: float, error: float, seeds: int) -> float:
+    """p of a t-test; without any spread a difference is certain."""
+    return float(special.stdtr(seeds - 1, -away / error)) if error > 0 else 0.0
+
+
+@dataclass(frozen=True)
+class Slope:
+    """How the logarithm of a ratio of best rates goes with that of the width: an exponent, with a 95% interval.
+
+    0: the ratio is the same at every width; 1: it grows as the width. `open`: why it is not known; it excludes nothing
+    then. `n`: seeds that all arms have.
+    """
+
+    n: int
+    exponent: float = math.nan
+    low: float = math.nan
+    high: float = math.nan
+    open: str = ""
+    error: float = math.nan
+    slack: float = math.nan  # by which the asymmetry of the curves widens each end
+
+    def excludes(self, exponent: float) -> bool:
+        """Whether an exponent lies outside of the interval."""
+        return not self.open and not self.low <= exponent <= self.high
+
+    def above(self, exponent: float) -> float:
+        """One-sided p of "the exponent is at most this one"; 1 where it is open."""
+        return self._beyond(self.exponent - exponent)
+
+    def below(self, exponent: float) -> float:
+        """One-sided p of "the exponent is at least this one"; 1 where it is open."""
+        return self._beyond(exponent - self.exponent)
+
+    def _beyond(self, away: float) -> float:
+        return 1.0 if self.open or away <= self.slack else _tail(away - self.slack, self.error, self.n)
+
+    @property
+    def cell(self) -> str:
+        """As a table shows it: 0.9 (0.6 to 1.2)."""
+        return self.open or f"{self.exponent:.2g} ({self.low:.2g} to {self.high:.2g})"
+
+
+def slope(by_width: Mapping[float, tuple[pd.DataFrame, pd.DataFrame]]) -> Slope:
+    """The exponent of the ratio of two arms in width, by least squares over the logarithms.
+
+    `by_width`: validation losses above 0 of the first and of the second arm, seeds x rates, for each width. The
+    interval is the jackknife's over seeds that all arms have: a seed is left out of every width at once. It is made
+    wider by what `ASYMMETRY` between the two outermost widths does to the slope: curves that are steeper on one side
+    are so at every width, which moves all ratios alike.
+    Raises SpecError with fewer than two widths, or three seeds in common.
+    """
+    if len(by_width) < 2:
+        raise SpecError(f"{len(by_width)} widths: the exponent of a ratio in width needs two")
+    planes = [plane for both in by_width.values() for plane in both]
+    seeds = sorted(set.intersection(*(set(plane.index) for plane in planes)))
+    if len(seeds) < MINIMUM_PAIRS:
+        raise SpecError(f"the arms have {len(seeds)} seeds in common; an exponent needs {MINIMUM_PAIRS}")
+    arms = [tuple(_Arm.of(plane.loc[seeds]) for plane in both) for both in by_width.values()]
+    widths = np.log10(np.array(list(by_width), dtype=float))
+    valleys = [[arm.valley() for arm in both] for both in arms]
+    left_out = [[[arm.valley(k) for arm in both] for both in arms] for k in range(len(seeds))]
+    reasons = [each.open for found in (valleys, *left_out) for both in found for each in both if each.open]
+    if reasons:
+        return Slope(len(seeds), open=reasons[0])
+    middle, error = _exponent(widths, valleys), jackknife_error([_exponent(widths, found) for found in left_out])
+    slack = ASYMMETRY / float(widths.max() - widths.min())
+    half = error * float(special.stdtrit(len(seeds) - 1, 1 - SIGNIFICANCE / 2)) + slack
+    return Slope(len(seeds), middle, middle - half, middle + half, error=error, slack=slack)
+
+
+def _exponent(widths: Floats, valleys: list[list[Valley]]) -> float:
+    return float(np.polyfit(widths, [_decades(both) for both in valleys], 1)[0])
 
 
 def _decades(valleys: list[Valley]) -> float:

@@ -86,7 +86,7 @@ def paired(
     if np.ptp(difference) < NO_SPREAD:  # the t statistic is 0/0 or infinite
         exact, sd = True, 0.0
     half = math.nan if exact else _half_width(sd, n, noise)
-    return Paired(n, mean, sd, mean - half, mean + half, each, exact, noise)
+    return Paired(n, mean, sd, mean - half, mean + half, differences=each, exact=exact, noise=noise)
 
 
 def _standard_error(sd: float, n: int, noise: float) -> float:
@@ -130,9 +130,9 @@ def partial_conjunction(p_values: Sequence[float], least: int) -> float:
 
 def holm(p_values: Sequence[float]) -> list[float]:
     """p-values corrected over all of them (Holm 1979)."""
-    order = np.argsort(p_values, kind="stable")
-    raised = np.asarray(p_values, float)[order] * np.arange(len(order), 0, -1)
-    found: list[float] = np.minimum(1.0, np.maximum.accumulate(raised))[np.argsort(order)].tolist()
+    from statsmodels.stats.multitest import multipletests
+
+    found: list[float] = multipletests(p_values, method="holm")[1].tolist() if len(p_values) else []
     return found
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from fpt.claims.judge import FILE, read
+from fpt.claims.reading import DECADES, EXPONENT, NATS, POINTS
 from fpt.errors import check_known
 from fpt.papers import claim, findings, paper_of, papers, printed_ranges, table
 from fpt.papers.schema import KINDS, Claim, Finding, Rule
@@ -33,7 +34,8 @@ LOOK: Mapping[str, dict[str, Any]] = {  # by what the legend says of a row
     "not counted: robustness": {"marker": "o", "markersize": 5, "color": plot.GREY, "markerfacecolor": "none"},
     "not counted: at floor": {"marker": "x", "markersize": 6, "color": plot.GREY},
 }
-ALL = 100.0  # points: an interval without an end is drawn to here
+ALL = {POINTS: 100.0, DECADES: 3.0, NATS: 10.0, EXPONENT: 3.0}  # an interval without an end is drawn to here
+AXIS = {POINTS: "points", DECADES: "log10 of the ratio", NATS: "nats a byte", EXPONENT: "exponent"}
 WIDEST = 22  # characters of a row's name in one line
 LINE = 0.16  # inches that a line of a row's name takes
 MARKS = {"holds here": "yes", "for, in 1 pair": "yes", "does not hold here": "no", "against, in 1 pair": "no"}
@@ -103,21 +105,21 @@ def _forest(finding: Finding, rows: pd.DataFrame) -> plot.Plot:
     drawn: set[str] = set()
     for place, row in enumerate(rows.to_dict("records")):
         kind = _kind(row)
-        around = [[min(row["estimate"] - row["low"], ALL)], [min(row["high"] - row["estimate"], ALL)]]
+        most = ALL[row["unit"]]
+        around = [[min(row["estimate"] - row["low"], most)], [min(row["high"] - row["estimate"], most)]]
         axes.errorbar(row["estimate"], place, xerr=around, label="" if kind in drawn else kind, ls="none", **LOOK[kind])
         drawn.add(kind)
     axes.axvline(0, color=plot.GREY, linewidth=1)
     _bands(axes, finding)
     axes.set_yticks(range(len(rows)), wrapped)
-    contrasts = list(dict.fromkeys(rows["contrast"]))
-    axes.set(ylim=(len(rows) - 0.5, -0.5), xlabel=_axis(contrasts))
+    contrasts, unit = list(dict.fromkeys(rows["contrast"])), str(rows["unit"].iloc[0])
+    axes.set(ylim=(len(rows) - 0.5, -0.5), xlabel=_axis(contrasts, unit))
     plot.shared_legend(figure, [axes])
     told = zip(names, rows.to_dict("records"), strict=True)
     words = [f"{name} {_cell(row)}, {_kind(row)}" for name, row in told]
     columns = ["pair", "role", "study", "contrast", "at", "estimate", "low", "high", "seeds", "steps", "planned"]
-    return figure.describe(
-        f"{finding.question} {'; '.join(contrasts)}, in points with 95% intervals: {'; '.join(words)}.", rows[columns]
-    )
+    what = f"{finding.question} {'; '.join(contrasts)}, {AXIS[unit]} with 95% intervals"
+    return figure.describe(f"{what}: {'; '.join(words)}.", rows[columns])
 
 
 def _kind(row: Row) -> str:
@@ -127,9 +129,9 @@ def _kind(row: Row) -> str:
     return floor if row["role"] == FLOOR else robust
 
 
-def _axis(contrasts: Sequence[str]) -> str:
+def _axis(contrasts: Sequence[str], unit: str) -> str:
     words = contrasts[0].replace(" - ", f" {MINUS} ") if len(contrasts) == 1 else "the contrast least in favour"
-    return fill(f"{words} (points)", 40)
+    return fill(f"{words} ({AXIS[unit]})", 40)
 
 
 def _bands(axes: "Axes", finding: Finding) -> None:
@@ -140,7 +142,15 @@ def _bands(axes: "Axes", finding: Finding) -> None:
 
 
 def _cell(row: Row) -> str:
-    return interval_text(row["estimate"], row["low"], row["high"])
+    """The estimate with its interval: points as a number alone, a ratio as "3.2 times (1 to 10)"."""
+    if row["unit"] == POINTS:
+        return interval_text(row["estimate"], row["low"], row["high"])
+    if row["unit"] == NATS:
+        return f"{row['estimate']:+.3f} nats ({row['low']:+.3f} to {row['high']:+.3f})".replace("-", MINUS)
+    if row["unit"] == EXPONENT:
+        return f"exponent {row['estimate']:.2f} ({row['low']:.2f} to {row['high']:.2f})".replace("-", MINUS)
+    middle, low, high = (f"{10 ** row[name]:.2g}" for name in ("estimate", "low", "high"))
+    return f"{middle} times ({low} to {high})".replace("inf", "any")
 
 
 def whose(paper: str) -> str:
@@ -184,7 +194,10 @@ def _measured(rows: pd.DataFrame) -> str:
         return ""
     if len(counted) == 1:
         return _cell(counted.iloc[0].to_dict())
-    return _range(counted["estimate"].min(), counted["estimate"].max())
+    least, most = counted["estimate"].min(), counted["estimate"].max()
+    if counted["unit"].iloc[0] == DECADES:
+        return f"{10**least:.2g} to {10**most:.2g} times"
+    return _range(least, most)
 
 
 def _range(low: float, high: float) -> str:
@@ -266,13 +279,20 @@ def rule_words(rule: Rule) -> str:
         times=f", {much} times as many" if much else "",
         goal="the goal" if read.until == "threshold" else f"where “{read.until}” ends",
         level=rule.level,
+        least=f"{rule.by:g}",
+        most=f"{rule.to:g}".replace("inf", "any number of"),
     )
     rate = "each at its own learning rate" if rule.at == "tuned" else "all at the rate that the paper prints"
     return f"{words[0].upper()}{words[1:]}; {rate}."
 
 
+def _with_unit(row: Row) -> str:
+    """4.4 points (2.2 to 6.6); 3.2 times (1 to 10)."""
+    return _cell(row).replace(" (", " points (", 1) if row["unit"] == POINTS else _cell(row)
+
+
 def evidence_table(rows: pd.DataFrame) -> Table:
-    """Contrasts of a claim, a row each: the pair, what is compared, points with the 95% interval, the word."""
+    """Contrasts of a claim, a row each: the pair, what is compared, the estimate with the 95% interval, the word."""
     lines = []
     for row in rows.to_dict("records"):
         counted = "" if row["role"] == SPEAKS else f" ({'at floor' if row['role'] == FLOOR else 'robustness'})"
@@ -280,7 +300,7 @@ def evidence_table(rows: pd.DataFrame) -> Table:
             {
                 "pair": row_name(row),
                 "contrast": ", ".join(filter(None, [row["contrast"], row["at"]])),
-                "points (95% interval)": "" if pd.isna(row["estimate"]) else _cell(row),
+                "estimate (95% interval)": "" if pd.isna(row["estimate"]) else _with_unit(row),
                 "word": f"{row['word']}{counted}",
                 "made for it": row["planned"],
             }

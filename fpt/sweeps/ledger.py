@@ -5,6 +5,7 @@ import json
 import os
 import re
 import socket
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -13,8 +14,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from fpt.errors import LockedError, SpecError
-from fpt.files import read_json
+from fpt.errors import FptError, LockedError, SpecError
+from fpt.files import read_json, workspace_around
 from fpt.sweeps.record import IF_MEASURED as IF_MEASURED
 from fpt.sweeps.record import PUBLISHED as PUBLISHED
 from fpt.sweeps.record import RESULT as RESULT
@@ -53,9 +54,9 @@ class SweepState:
 def workspace(root: Path | str | None = None) -> Path:
     """`root`, else the nearest folder at or above the working directory, that holds runs/ and notebooks/."""
     start = Path.cwd() if root is None else Path(root).absolute()
-    for folder in [start, *start.parents] if root is None else [start]:
-        if (folder / "runs").is_dir() and (folder / "notebooks").is_dir():
-            return folder
+    found = workspace_around(start)
+    if found and (root is None or found == start):
+        return found
     where = "at or above the working directory" if root is None else f"as --root ({root})"
     raise SpecError(f"no workspace {where}: a folder that holds runs/ and notebooks/; name one with --root")
 
@@ -82,7 +83,12 @@ def sweep_state(spec: SweepSpec, study: Path) -> SweepState:
     folder = study / spec.folder_name
     result = read_result(folder, spec)
     running = result is None and is_held(folder / LOCK)
-    state = "done" if result else "running" if running else "unfinished" if folder.is_dir() else "waiting"
+    if result:
+        state = "done"
+    elif running:
+        state = "running"
+    else:
+        state = "unfinished" if folder.is_dir() else "waiting"
     progress = read_progress(folder / PROGRESS) if running else None
     return SweepState(spec, folder, state, result, progress, read_result(study / PUBLISHED / folder.name, spec))
 
@@ -160,6 +166,18 @@ def _wait(path: Path, blocked: Callable[[], bool]) -> None:
                 f"still after {LOCK_WAIT:g} s; wait for it, or end that process"
             )
         time.sleep(0.2)
+
+
+def check_locks(folder: Path) -> None:
+    """Refuse (FptError) a folder on a file system that has no locks, as some of clusters."""
+    with tempfile.TemporaryFile(dir=folder) as file:
+        try:
+            _try_lock(file.fileno(), fcntl.LOCK_EX)
+        except OSError as error:
+            raise FptError(
+                f"{folder}: this file system has no locks ({error.strerror}), and without them two processes could "
+                "write one sweep. Make the study's folder a link to another disk, or mount this one with flock"
+            ) from error
 
 
 def _try_lock(descriptor: int, kind: int) -> bool:

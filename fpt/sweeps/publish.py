@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from itertools import count
 from pathlib import Path
 
-from fpt.errors import SpecError
+from fpt.errors import FptError, SpecError
 from fpt.files import read_json
 from fpt.sweeps import ledger
 from fpt.sweeps.ledger import SweepState
@@ -24,8 +24,8 @@ def publish(study: Study, partial: bool = False) -> tuple[list[Path], list[Path]
 
     Published sweeps that the study no longer resolves to move to runs/archive/STUDY, each with a file that says why:
     nothing that was published is ever lost. Raises SpecError for the smoke study, and for one that is incomplete
-    unless `partial`; DataError for results that were changed or damaged. Returns the folders written, and those in the
-    archive.
+    unless `partial`; DataError for results that were changed or damaged; FptError for a disk that takes no more.
+    Returns the folders written, and those in the archive.
     """
     if study.folder.name == SMOKE:
         raise SpecError(f"study {SMOKE!r} is not published: a few steps of training are no results")
@@ -57,13 +57,21 @@ def _whole(state: SweepState) -> list[str]:
 
 
 def _copy(folder: Path, names: list[str], published: Path) -> Path:
+    """FptError where the disk is full or read-only: what was published before is then still there."""
     target, part = published / folder.name, published / f".{folder.name}.part"
     shutil.rmtree(part, ignore_errors=True)
-    part.mkdir(parents=True)
-    for name in names:
-        shutil.copyfile(folder / name, part / name)
-    shutil.rmtree(target, ignore_errors=True)
-    os.replace(part, target)
+    try:
+        part.mkdir(parents=True)
+        for name in names:
+            shutil.copyfile(folder / name, part / name)
+        shutil.rmtree(target, ignore_errors=True)
+        os.replace(part, target)
+    except OSError as error:
+        raise FptError(
+            f"{published} cannot be written: {error.strerror}. {target.name} is not published anew"
+        ) from error
+    finally:
+        shutil.rmtree(part, ignore_errors=True)  # there is none after the replacement
     return target
 
 

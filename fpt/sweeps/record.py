@@ -4,12 +4,13 @@ result.json holds the SHA-256 of every table. Whoever reads a finished sweep rea
 wherever a sweep counts as done, which imports neither pandas nor torch, and `read_table` where numbers are used.
 """
 
+import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from itertools import product
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -23,7 +24,8 @@ from fpt.training.recipe import ATTENTION, WINDOWS
 if TYPE_CHECKING:
     import pandas as pd
 
-RESULT, PUBLISHED = "result.json", "published"
+RESULT: Final = "result.json"
+PUBLISHED: Final = "published"
 TABLES, IF_MEASURED = ("runs", "curves"), (ATTENTION, WINDOWS)  # NAME.parquet of a sweep; and where it was asked for
 RUN = ("learning_rate", "seed")
 COLUMNS = {  # that a table has at least
@@ -155,6 +157,13 @@ def damaged(path: Path, finding: str) -> DataError:
     return DataError(f"{path}: {finding}. It was changed after the sweep wrote it, or is damaged: {again}")
 
 
+def _listed(value: Any) -> list[Any]:
+    """The values of a list, of a mapping, or the one value."""
+    if isinstance(value, dict):
+        return list(value.values())
+    return value if isinstance(value, list) else [value]
+
+
 def _contradictions(record: Record, spec: SweepSpec) -> Iterator[str]:
     """What a record says that cannot be so: by itself, or beside the spec that it answers."""
     for name, asked in (spec.resolved() | {"arm": spec.arm}).items():
@@ -165,9 +174,7 @@ def _contradictions(record: Record, spec: SweepSpec) -> Iterator[str]:
     if record.grid != sorted(set(record.grid)) or not set(spec.learning_rates) <= set(record.grid):
         yield f"grid = {record.grid}: rates in ascending order are expected, those of the study among them"
     for name in ("selected_rate", "within_one_se", "eligible", "choices"):
-        value = getattr(record, name)
-        rates = value if isinstance(value, list) else value.values() if isinstance(value, dict) else [value]
-        if unknown := [rate for rate in rates if rate is not None and rate not in record.grid]:
+        if unknown := [rate for rate in _listed(getattr(record, name)) if rate not in (None, *record.grid)]:
             yield f"{name} holds {unknown[0]!r}: a rate of the grid {record.grid} is expected"
     if set(record.choices) != {str(seed) for seed in spec.seeds}:
         yield f"choices are of the seeds {', '.join(record.choices) or 'none'}: {list(spec.seeds)} are expected"
@@ -196,14 +203,14 @@ class Expected:
     def of(spec: SweepSpec, result: Mapping[str, Any]) -> "Expected":
         """By the hash of the record: the data of `spec` may have changed since it was read."""
         return Expected(
-            f"{spec.folder_name.rpartition('-')[0]}-{result['hash']}",
-            tuple(map(float, result["grid"])),
-            tuple(spec.seeds),
-            tuple(spec.evaluation_steps()),
-            tuple(result["choices"][str(seed)] for seed in spec.seeds),
-            result["selected_rate"],
-            result["at_edge"],
-            tuple(result["eligible"]),
+            sweep=f"{spec.folder_name.rpartition('-')[0]}-{result['hash']}",
+            grid=tuple(map(float, result["grid"])),
+            seeds=tuple(spec.seeds),
+            steps=tuple(spec.evaluation_steps()),
+            chosen=tuple(result["choices"][str(seed)] for seed in spec.seeds),
+            selected_rate=result["selected_rate"],
+            at_edge=result["at_edge"],
+            eligible=tuple(result["eligible"]),
         )
 
 
@@ -287,7 +294,7 @@ def _other_choices(runs: "pd.DataFrame", expected: Expected) -> Iterator[str]:
     chosen = selection.choices(validation)
     by_runs: dict[str, Callable[[], Any]] = {
         "selected_rate": lambda: selection.best_rate(validation),
-        "chosen": lambda: tuple(None if rate != rate else float(rate) for rate in chosen.reindex(expected.seeds)),
+        "chosen": lambda: tuple(None if math.isnan(rate) else float(rate) for rate in chosen.reindex(expected.seeds)),
         "at_edge": lambda: bool(selection.ends(chosen, validation)),
         "eligible": lambda: tuple(float(rate) for rate in selection.eligible(validation).columns),
     }

@@ -118,6 +118,7 @@ def check_all(specs: Sequence[SweepSpec], study: Path) -> None:
     for backbone in sorted({spec.backbone for spec in specs if spec.init != "random" and not spec.pretrained_by}):
         weights.find(backbone)
     check_writable(study)
+    ledger.check_locks(study)
     folders = {spec.folder_name: spec for spec in specs}
     for spec in {str([getattr(spec, name) for name in (*DATA, *MODEL, *WORK)]): spec for spec in specs}.values():
         alike = spec

@@ -8,7 +8,16 @@ from itertools import takewhile
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import ConfigDict, Field, ValidationError, ValidationInfo, create_model, field_validator, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    ValidationError,
+    ValidationInfo,
+    create_model,
+    field_validator,
+    model_validator,
+)
 
 from fpt import models, tasks
 from fpt.documents import explained
@@ -70,6 +79,10 @@ class SweepSpec(Recipe):
     # at most so many further rates at each end of the grid
     extend: Annotated[int, Field(ge=0, le=10, strict=True, validate_default=True)] = 3
     threshold: Annotated[float, Field(gt=0, le=1)] | None = None  # accuracy that counts as converged
+
+    def __init__(self, **fields: Any) -> None:
+        """`resolve` makes specs, and says where a bad field stands: pydantic's errors stay what they are here."""
+        BaseModel.__init__(self, **fields)
 
     @model_validator(mode="before")
     @classmethod
@@ -201,7 +214,8 @@ class SweepSpec(Recipe):
         words += [] if self.schedule == "constant" else [f"{self.schedule} schedule"]
         words += [] if self.head_rate is None else [f"head rate {self.head_rate:g}"]
         words += [f"weight decay {self.weight_decay:g}"] if self.weight_decay else []
-        words += [] if self.clip == Recipe().clip else ["no clipping" if self.clip is None else f"clip {self.clip:g}"]
+        if self.clip != Recipe().clip:
+            words.append("no clipping" if self.clip is None else f"clip {self.clip:g}")
         words += [] if self.dropout == Recipe().dropout else [f"dropout {self.dropout:g}"]
         words += ["bfloat16"] if self.compute_type == "bfloat16" else []
         return ", ".join(words)

@@ -174,7 +174,12 @@ def own_checksum(name: str) -> str:
 
 
 def data_folder(data_dir: str | os.PathLike[str] | None = None) -> Path:
-    """Where data are looked for and downloaded to: `data_dir`, else $FPT_DATA, else the cache."""
+    """Where data are looked for and downloaded to: `data_dir`, else $FPT_DATA, else the cache.
+
+    Raises SpecError for a `data_dir` that is no path.
+    """
+    if not isinstance(data_dir, str | os.PathLike | None):
+        raise SpecError(f"data_dir = {data_dir!r}: must be a path")
     return Path(os.path.expanduser(data_dir or os.environ.get("FPT_DATA") or cache_folder()))
 
 

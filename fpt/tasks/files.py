@@ -4,6 +4,7 @@ import gzip
 import hashlib
 import os
 import tempfile
+import time
 import zipfile
 import zlib
 from collections.abc import Iterable
@@ -16,6 +17,7 @@ import numpy as np
 import torch
 from numpy.lib.npyio import NpzFile
 from numpy.typing import NDArray
+from tqdm import tqdm
 
 from fpt.errors import DataError
 from fpt.files import sha256, write_atomically
@@ -25,6 +27,7 @@ from fpt.tasks.arrays import Examples
 PARTS = ("train", "test")
 NAMES = ("x_train", "y_train", "x_test", "y_test")
 PATIENCE = 20.0  # seconds without an answer from a server before we give up
+SLOWEST = 5_000  # bytes a second in the mean, after so many seconds: CIFAR-10 would take nine hours
 
 DARK = 15  # images no brighter than a fifteenth of white have another white: 16, or 1
 CHANNELS = 4  # at most
@@ -76,19 +79,7 @@ def examples(arrays: dict[str, Array], source: str, white: int = BRIGHTEST) -> l
     more; labels integers (n,), each class from 0 on in y_train. Raises DataError naming the array.
     """
     for name, array in arrays.items():
-        inputs = name.startswith("x")
-        if array.ndim not in ((2, 3, 4) if inputs else (1,)) or 0 in array.shape:
-            allowed = "2 (sequences), 3 or 4 (images)" if inputs else "1"
-            raise DataError(f"{source}: {name} has shape {array.shape}; needed: {allowed} dimensions, no 0.")
-        if array.dtype.kind not in "iu" or (array.ndim > 2 and array.dtype != np.uint8):
-            kind = "uint8" if array.ndim > 2 else "an integer type"
-            raise DataError(f"{source}: {name} is {array.dtype}, but must be {kind}.")
-        if array.min() < 0:
-            raise DataError(f"{source}: {name} has the negative value {array.min()}; values start at 0.")
-        if array.max() > LARGEST:
-            raise DataError(f"{source}: {name} has the value {array.max()}; the largest allowed is {LARGEST:,}.")
-        if array.ndim > 2:
-            _check_images(array, f"{source}: {name}", white)
+        _check_array(array, name.startswith("x"), f"{source}: {name}", white)
     parts = [(arrays[f"x_{part}"], arrays[f"y_{part}"]) for part in PARTS if f"x_{part}" in arrays]
     for part, (x, y) in zip(PARTS, parts, strict=False):
         if len(x) != len(y):
@@ -101,6 +92,22 @@ def examples(arrays: dict[str, Array], source: str, white: int = BRIGHTEST) -> l
         listed = ", ".join(map(str, absent[:10]))
         raise DataError(f"{source}: y_train has no label {listed}; labels run from 0 to the number of classes minus 1.")
     return [_tensors(x, y) for x, y in parts]
+
+
+def _check_array(array: Array, inputs: bool, place: str, white: int) -> None:
+    """DataError for an array of another shape, type or range than inputs, or labels, may have."""
+    if array.ndim not in ((2, 3, 4) if inputs else (1,)) or 0 in array.shape:
+        allowed = "2 (sequences), 3 or 4 (images)" if inputs else "1"
+        raise DataError(f"{place} has shape {array.shape}; needed: {allowed} dimensions, no 0.")
+    if array.dtype.kind not in "iu" or (array.ndim > 2 and array.dtype != np.uint8):
+        kind = "uint8" if array.ndim > 2 else "an integer type"
+        raise DataError(f"{place} is {array.dtype}, but must be {kind}.")
+    if array.min() < 0:
+        raise DataError(f"{place} has the negative value {array.min()}; values start at 0.")
+    if array.max() > LARGEST:
+        raise DataError(f"{place} has the value {array.max()}; the largest allowed is {LARGEST:,}.")
+    if array.ndim > 2:
+        _check_images(array, place, white)
 
 
 def _check_images(images: Array, place: str, white: int) -> None:
@@ -134,8 +141,7 @@ def fetch(path: Path, md5: str, urls: Iterable[str], advice: str) -> Path:
     reasons = []
     for url in () if path.is_file() else urls:
         try:
-            with urlopen(url, timeout=PATIENCE) as answer:
-                content = answer.read()
+            content = download(url, path.name)
             if (found := hashlib.md5(content).hexdigest()) != md5:
                 raise OSError(f"expected MD5 {md5}, found {found}")
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -153,6 +159,21 @@ def fetch(path: Path, md5: str, urls: Iterable[str], advice: str) -> Path:
     return path
 
 
+def download(url: str, name: str) -> bytes:
+    """What the address answers; a terminal sees a bar. OSError for a server that is silent, or all but silent."""
+    began, parts = time.monotonic(), []
+    with (
+        urlopen(url, timeout=PATIENCE) as answer,
+        tqdm(desc=f"downloading {name}", unit="B", unit_scale=True, disable=None, leave=False) as bar,
+    ):
+        while part := answer.read1(2**16):  # what has come, not so many bytes
+            parts.append(part)
+            bar.update(len(part))
+            if (waited := time.monotonic() - began) > PATIENCE and sum(map(len, parts)) < SLOWEST * waited:
+                raise OSError(f"it sent fewer than {SLOWEST:,} bytes a second for {waited:.0f} s")
+    return b"".join(parts)
+
+
 def read_idx(path: Path) -> Array:
     """The array in a gzipped idx file (MNIST's format), unsigned bytes."""
     content = gzip.decompress(path.read_bytes())
@@ -165,10 +186,11 @@ def mnist_arrays(data_dir: Path, advice: str) -> dict[str, Array]:
     from torchvision.datasets import MNIST
 
     raw = data_dir / "MNIST" / "raw"
-    return {
-        array: read_idx(fetch(raw / name, md5, [mirror + name for mirror in MNIST.mirrors], advice))
-        for array, (name, md5) in zip(NAMES, MNIST.resources, strict=True)
-    }
+    found = {}
+    for array, (name, md5) in zip(NAMES, MNIST.resources, strict=True):
+        urls = [mirror + name for mirror in MNIST.mirrors]
+        found[array] = read_idx(fetch(raw / name, md5, urls, advice))
+    return found
 
 
 def cifar10_arrays(data_dir: Path, advice: str) -> dict[str, Array]:

@@ -127,7 +127,9 @@ def _check_classes(path: Path, classes: list[str], files: list[list[tuple[Path, 
     """DataError for a class with too few images to be in every part."""
     for place, part in enumerate(files):
         counts = np.bincount([label for _, label in part], minlength=len(classes))
-        least = (2 if place == 0 else 1) if official else LEAST
+        least = LEAST
+        if official:
+            least = 2 if place == 0 else 1
         if (counts < least).any():
             few = int(counts.argmin())
             where = f"{path}/{PARTS[place]}" if official else str(path)

@@ -176,6 +176,6 @@ def check_disk(template: Template, runs: int, folder: Path, kept: int = 0) -> No
     if need > free:
         weights = f" and weights of {kept} runs" if kept else ""
         raise FptError(
-            f"checkpoints of {runs} runs of {template.backbone!r}{weights} need {need / 2**30:.1f} GiB, "
-            f"{free / 2**30:.1f} GiB are free at {folder}: make room, or take fewer rates or seeds"
+            f"checkpoints of {runs} runs of {template.backbone!r}{weights} need {need / 2**20:,.1f} MiB, "
+            f"{free / 2**20:,.1f} MiB are free at {folder}: make room, or take fewer rates or seeds"
         )

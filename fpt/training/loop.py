@@ -268,7 +268,10 @@ class Job:
                 self.folder.write_plan(self.plan)
             try:
                 results.append(self.part(number))
-            except torch.OutOfMemoryError:  # the prediction was too low: halve the fleet and go on
+            except (RuntimeError, MemoryError) as error:
+                if not resources.ran_out(error):
+                    raise
+                # The prediction was too low: halve the fleet and go on.
                 self.plan["parts"][number : number + 1] = resources.halve(self.plan["parts"][number])
                 if self.folder:
                     self.folder.drop(number)

@@ -2,10 +2,11 @@
 
 import math
 from collections.abc import Collection
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from fpt.documents import explained
 from fpt.errors import SpecError
 
 Count = Annotated[int, Field(ge=1, lt=2**31, strict=True)]  # strict: True and 8.0 are no counts
@@ -31,6 +32,13 @@ class Recipe(BaseModel):
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
+
+    def __init__(self, **fields: Any) -> None:
+        """Raises SpecError for a field that there is not, and for a value that is not allowed."""
+        try:
+            super().__init__(**fields)
+        except ValidationError as error:
+            raise SpecError("\n".join(f"{explained(found)} (Recipe)" for found in error.errors())) from None
 
     steps: Count = 1000  # gradient steps
     batch_size: Count = 8  # Rothermel et al. 2021, section 3

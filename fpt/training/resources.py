@@ -3,6 +3,7 @@
 import functools
 import os
 import platform
+import resource
 import sys
 import time
 import warnings
@@ -31,7 +32,7 @@ SHARE = 0.8  # of the free memory that a fleet may take
 BFLOAT16_PAYS = 1.5  # bfloat16 must be so many times as fast to be chosen
 COMPILING_PAYS = 1e13  # multiplications of the forward passes, six to ten minutes of one core
 
-Part = tuple[list[float], list[int]]  # learning rates, seeds
+FleetGrid = tuple[list[float], list[int]]  # the learning rates and the seeds of one fleet
 T = TypeVar("T")
 
 
@@ -58,11 +59,25 @@ def per_block(template: Template, recipe: Recipe, of_width: float, of_score: flo
 
 
 def free_bytes(device: torch.device) -> int:
-    """Bytes free on the device; of main memory, within the limit of a container, the part of one of FPT_WORKERS."""
+    """Bytes free on the device; of main memory, within the limits of a container and of this process, the part of one
+    of FPT_WORKERS."""
     if device.type == "cuda":
         return torch.cuda.mem_get_info(device)[0]
-    free: int = min(psutil.virtual_memory().available, container_bytes())
-    return free // int(os.environ.get("FPT_WORKERS", "1"))
+    shared: int = min(psutil.virtual_memory().available, container_bytes())
+    return min(shared // int(os.environ.get("FPT_WORKERS", "1")), process_bytes())
+
+
+def process_bytes() -> int:
+    """Bytes that this process may still take within its own limit (`ulimit -v`)."""
+    limit, _ = resource.getrlimit(resource.RLIMIT_AS)
+    if limit == resource.RLIM_INFINITY:
+        return sys.maxsize
+    return max(0, limit - int(psutil.Process().memory_info().vms))
+
+
+def ran_out(error: BaseException) -> bool:
+    """Whether an error says that memory was short: on a GPU, and on a CPU, where torch has no type for it."""
+    return isinstance(error, torch.OutOfMemoryError | MemoryError) or "DefaultCPUAllocator" in str(error)
 
 
 def container_bytes() -> int:
@@ -78,7 +93,9 @@ def container_bytes() -> int:
     return limit - used + int(statistics.get("inactive_file", 0))
 
 
-def split(template: Template, recipe: Recipe, rates: list[float], seeds: list[int], device: torch.device) -> list[Part]:
+def split(
+    template: Template, recipe: Recipe, rates: list[float], seeds: list[int], device: torch.device
+) -> list[FleetGrid]:
     """Fleets that each fit: all rates of as many seeds as fit, else single seeds with as many rates as fit.
 
     Raises FptError where not even one run fits.
@@ -95,7 +112,7 @@ def split(template: Template, recipe: Recipe, rates: list[float], seeds: list[in
     return [(some, [seed]) for seed in seeds for some in chunks(rates, (free - shared) // run)]
 
 
-def halve(part: Part) -> list[Part]:
+def halve(part: FleetGrid) -> list[FleetGrid]:
     """Two fleets in the place of one that ran out of memory; raises FptError where one run alone did."""
     rates, seeds = part
     if len(seeds) > 1:
@@ -148,7 +165,9 @@ def faster(device: torch.device, size: int = 768, rows: int = 2048) -> str:
 def speedup(device: torch.device, size: int, rows: int) -> float:
     """How many times as fast as in float32 a product is in bfloat16: types take turns, and the best of each counts."""
     best = {torch.float32: float("inf"), torch.bfloat16: float("inf")}
-    pairs = {kind: [torch.ones(n, size, dtype=kind, device=device) for n in (rows, size)] for kind in best}
+    pairs = {}
+    for kind in best:
+        pairs[kind] = [torch.ones(n, size, dtype=kind, device=device) for n in (rows, size)]
     for _ in range(7):
         for kind, (left, right) in pairs.items():
             start = time.perf_counter()

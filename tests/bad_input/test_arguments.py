@@ -126,3 +126,14 @@ def test_the_folder_of_a_study_is_a_path(folder):
 def test_tables_of_runs(table, root):
     with pytest.raises(SpecError, match="curves"):
         load_runs(root / "runs" / "mine", table=table)
+
+
+def test_fields_of_a_recipe():
+    with pytest.raises(SpecError, match=r"steps = 0.*\n.*nosuch = 3"):
+        fpt.training.Recipe(steps=0, nosuch=3)
+
+
+@pytest.mark.parametrize("folder", [3, ["data"], b"data"])
+def test_the_folder_of_data_is_a_path(folder):
+    with pytest.raises(SpecError, match="data_dir"):
+        fpt.tasks.load("mnist", folder)

@@ -79,6 +79,14 @@ def test_a_claim_about_the_papers_own_scale_says_so(monkeypatch: pytest.MonkeyPa
     assert summary["note"][0] == judge.ITS_OWN_SCALE
 
 
+def test_the_summary_of_a_claim_without_runs_names_the_study_that_would_decide(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(judge, "pairs", lambda: Pairs(pairs={}))
+    found = judged([made(monkeypatch, {"digits": (HIGH, Made(missing=True))}, "planned")])
+    assert list(found["word"]) == [words.NOT_RUN]
+    assert "planned" in found["note"][0]
+    assert judged([made(monkeypatch, {})])["note"][0] == judge.NO_STUDY
+
+
 def test_a_row_has_its_numbers_in_points(monkeypatch: pytest.MonkeyPatch) -> None:
     row = judged([made(monkeypatch, {"digits": (HIGH, LOW)})]).iloc[1]
     assert (row["pair"], row["role"], row["word"], row["unit"]) == ("tiny-lm/digits", SPEAKS, words.FOR, "points")

@@ -5,13 +5,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from made_cells import PAPER, Made, MadeStudy, claim, paper, study
 
 from fpt.claims import judge, registry, words
 from fpt.claims.by_rate import _set_words, pairs_of_rates
 from fpt.claims.judge import SPEAKS, Judge
-from fpt.claims.reading import NOT_TESTED, Part, decides, readings_of
+from fpt.claims.reading import DECADES, NATS, NOT_TESTED, Part, decides, readings_of
 from fpt.claims.rules import baseline_verdict, parts_of
 from fpt.claims.words import AGAINST, FOR, OPEN, PairTest
 from fpt.errors import SpecError
@@ -37,6 +38,15 @@ LOWER, PEAK, HIGHER = (  # best at 1e-4, 1e-3, 1e-2
     Made(dict(zip(AT, means, strict=True)), best=best)
     for means, best in (((90, 80, 60), 1e-4), ((70, 90, 70), 1e-3), ((60, 80, 90), 1e-2))
 )
+QUARTERS = dict.fromkeys((float(rate) for rate in 10.0 ** np.arange(-4.5, -1.4, 0.25)), 80)
+
+
+def loss(place: float = -3.0, least: float = 1.5, sd: float = 0.4, backbone: str = "tiny-lm") -> Made:
+    """An arm whose loss is least at 10^place."""
+    own = {"backbone": backbone}
+    return Made(QUARTERS, sd, best=list(QUARTERS)[6], beyond=False, losses=(place, least), fields=own)
+
+
 # kind -> (rule, kind of table, {word: the rows, first to last})
 CASES: dict[str, tuple[dict[str, Any], str, dict[str, list[Made]]]] = {
     "beats": ({}, "accuracy", {FOR: [A, B], AGAINST: [B, A], OPEN: [NOISY, B]}),
@@ -118,6 +128,14 @@ CASES: dict[str, tuple[dict[str, Any], str, dict[str, list[Made]]]] = {
             OPEN: [Made({1e-4: [60, 80], 1e-3: 80}), Made({1e-4: 71, 1e-3: 60})],
         },
     ),
+    "inverts_somewhere": (
+        {}, "accuracy",
+        {
+            FOR: [Made({1e-4: 60, 3e-4: 80, 1e-3: 80}), Made({1e-4: 80, 3e-4: 80, 1e-3: 60})],
+            AGAINST: [Made({1e-4: 80, 3e-4: 80, 1e-3: 80}), Made({1e-4: 70, 3e-4: 75, 1e-3: 60})],
+            OPEN: [Made({1e-4: [60, 80], 1e-3: 80}), Made({1e-4: 71, 1e-3: 60})],
+        },
+    ),
     "fixed_and_tuned": (
         {}, "accuracy",
         {
@@ -134,6 +152,34 @@ CASES: dict[str, tuple[dict[str, Any], str, dict[str, list[Made]]]] = {
             OPEN: [Made({1e-4: 80, 1e-3: 80}, sd=3), Made({1e-4: 80, 1e-3: 80}, sd=3)],
         },
     ),
+    "rate_ratio": (
+        {"by": 0.5, "to": 2}, "accuracy",
+        {FOR: [loss(), loss()], AGAINST: [loss(-2.0), loss()], OPEN: [loss(-2.72), loss()]},
+    ),
+    "ratio_slope": (
+        {}, "accuracy",
+        {
+            FOR: [loss(), loss(), loss(backbone="tiny-lm-64"), loss(backbone="tiny-lm-64")],
+            AGAINST: [loss(-2.0), loss(), loss(backbone="tiny-lm-64"), loss(backbone="tiny-lm-64")],
+            OPEN: [loss(-2.92), loss(), loss(backbone="tiny-lm-64"), loss(backbone="tiny-lm-64")],
+        },
+    ),
+    "lower": (
+        {}, "accuracy",
+        {
+            FOR: [loss(least=1.4), loss()],
+            AGAINST: [loss(), loss(least=1.4)],
+            OPEN: [loss(sd=3), loss(sd=3)],
+        },
+    ),
+    "same_loss": (
+        {"by": 5}, "accuracy",
+        {
+            FOR: [loss(), loss(), loss()],
+            AGAINST: [loss(least=1.8), loss(), loss()],
+            OPEN: [loss(least=1.57, sd=3), loss(sd=3), loss()],
+        },
+    ),
     "attends": (
         {"level": "needed"}, "attention",
         {
@@ -146,7 +192,8 @@ CASES: dict[str, tuple[dict[str, Any], str, dict[str, list[Made]]]] = {
 
 
 @pytest.fixture(autouse=True)
-def _linear_score(monkeypatch: pytest.MonkeyPatch) -> None:
+def _counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("fpt.claims.losses.untouched_loss", lambda task, backbone: 3.0)
     counted(monkeypatch, 1_000_000)
 
 
@@ -560,3 +607,50 @@ def test_a_baseline_that_was_not_counted_is_read_alone(monkeypatch: pytest.Monke
 def on_a_baseline(numbers: Any, level: str, task: str) -> Claim:
     rule = {"baseline": [], "level": level, "tasks": [task]}
     return Claim.model_validate({"id": "B", "says": "so", "where": "there", "numbers": numbers, "rule": rule})
+
+
+def test_ratios_of_rates_and_of_steps_have_an_estimate(monkeypatch: pytest.MonkeyPatch) -> None:
+    (rates,) = ruled(monkeypatch, {"lower_rate": ["a", "b"], "by": 3}, {"a": LOWER, "b": HIGHER}).parts
+    assert (rates.unit, rates.estimate) == (DECADES, pytest.approx((2, 2, 2)))
+    rows = {"a": Made(arrives=[60, 65, 70]), "b": Made(arrives=[220, 225, 230])}
+    (steps,) = ruled(monkeypatch, {"faster": ["a", "b"]}, rows, "steps").parts
+    assert steps.unit == DECADES
+    assert steps.estimate is not None
+    assert steps.estimate == pytest.approx([math.log10(times) for times in (4, 2, 8)])
+    never = ruled(monkeypatch, {"faster": ["a", "b"]}, rows | {"b": Made(top=80)}, "steps").parts[0]
+    assert never.estimate is None
+
+
+def test_a_ratio_of_rates_says_what_it_excludes(monkeypatch: pytest.MonkeyPatch) -> None:
+    adapted = replace(loss(-2.7), fields={"arm": "lora-pretrained"})
+    (part,) = ruled(monkeypatch, {"rate_ratio": ["a", "b"], "by": 5, "to": 20}, {"a": adapted, "b": loss()}).parts
+    assert part.word == AGAINST
+    assert part.note == "excludes 1, 10"  # and not width / (2 alpha), which is 2
+    assert part.estimate is not None
+    assert part.estimate[0] == pytest.approx(0.3, abs=0.02)
+
+
+def test_a_ratio_with_one_bound_is_no_likeness(monkeypatch: pytest.MonkeyPatch) -> None:
+    rule = {"rate_ratio": ["a", "b"], "by": 1}
+    assert ruled(monkeypatch, rule, {"a": loss(-2.5), "b": loss()}).word == FOR
+    assert ruled(monkeypatch, rule, {"a": loss(-3.5), "b": loss()}).word == AGAINST
+    open_end = ruled(monkeypatch, rule, {"a": loss(-4.4), "b": loss()}).parts[0]
+    assert (open_end.word, open_end.estimate) == (OPEN, None)
+    assert "end of the grid" in open_end.note
+
+
+def test_losses_are_compared_window_by_window(monkeypatch: pytest.MonkeyPatch) -> None:
+    (part,) = ruled(monkeypatch, {"lower": ["a", "b"]}, {"a": loss(least=1.4), "b": loss()}).parts
+    assert part.unit == NATS
+    assert part.estimate is not None
+    assert part.estimate[0] == pytest.approx(0.1, abs=0.02)
+    assert part.test.noise == pytest.approx(0, abs=1e-12)  # that a window is hard for both is no noise
+    assert ruled(monkeypatch, {"lower": ["a", "b"]}, {"a": HIGH, "b": LOW}).word == NOT_TESTED
+
+
+def test_a_model_that_gains_nothing_leaves_a_share_of_the_gain_open(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("fpt.claims.losses.untouched_loss", lambda task, backbone: 1.0)
+    rule = {"same_loss": ["a", "b"], "by": 5}
+    assert ruled(monkeypatch, rule, {"a": loss(), "b": loss()}).word == OPEN
+    monkeypatch.setattr("fpt.claims.losses.untouched_loss", lambda task, backbone: None)
+    assert ruled(monkeypatch, rule, {"a": loss(), "b": loss()}).word == NOT_TESTED

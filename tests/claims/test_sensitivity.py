@@ -8,7 +8,8 @@ import pytest
 from made_cells import RATES, Made, cell, paper
 from scipy import stats
 
-from fpt.claims.sensitivity import MOST_SUBSETS, choices, conclusions, evenly, ratio, usable
+from fpt.claims.by_rate import ratio_of_best as ratio
+from fpt.claims.sensitivity import MOST_SUBSETS, choices, conclusions, evenly, usable
 from fpt.results.cells import Cell
 from fpt.results.stats import mean_interval
 

@@ -146,27 +146,6 @@ def test_symbols_of_different_lengths(backbone):
     assert torch.equal(together, padded)
 
 
-GROUPS = {
-    "input_layer.weight": "input",
-    "output_layer.bias": "output",
-    "backbone.positions.weight": "positions",
-    "backbone.layers.1.i2h.weight": "recurrent",
-    "backbone.layers.1.h2h.bias": "recurrent",
-    "backbone.layers.0.norm_i2h.weight": "layer_norm",
-    "backbone.layers.0.norm_h2h.bias": "layer_norm",
-    "backbone.layers.0.norm_cell.weight": "layer_norm",
-}
-
-
-@pytest.mark.parametrize("backbone", BOTH)
-def test_groups(backbone, digits):
-    template = fpt.models.build(digits, backbone, "random", "fpt", positions=True)
-    assert {name: template.groups[name] for name in GROUPS} == GROUPS
-    assert template.trainable_groups == ("input", "output", "layer_norm", "positions")
-    assert fpt.models.build(digits, backbone, "random", "fpt").trainable_groups == ("input", "output", "layer_norm")
-    assert fpt.models.build(digits, backbone, "random", "all").trainable_groups[-1] == "recurrent"
-
-
 @pytest.mark.parametrize("backbone", ["lstm", "lstm-released"])
 @pytest.mark.parametrize(("layers", "norms", "total"), [(0, 41_472, 14_215_680), (12, 165_888, 56_862_720)])
 def test_parameter_counts(backbone, layers, norms, total, digits):
@@ -212,18 +191,13 @@ def test_random_values(backbone, gain, digits):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"init": "pretrained"}, r"'lstm' has no pretrained weights \(a study\); use init 'random'"),
         ({"trainable": ["positions"]}, r"'lstm' has no parameter group 'positions' \(option positions\) \(a study\)"),
-        ({"trainable": ["attention"]}, r"'lstm' has no parameter group 'attention' \(a study\)"),
-        ({"backbone_options": {"layers": 49}}, r"layers=49 \(a study\).*'lstm' has 3 layers.*give 1 to 48"),
         (
             {"backbone_options": {"zero_positions": True}},
             r"zero_positions \(a study\).*'lstm'.* only with option positions",
         ),
         ({"backbone_options": {"zero_positions": 1}}, r"option zero_positions is 1 \(a study\).*must be bool"),
         ({"backbone_options": {"width": 0}}, r"width=0 \(a study\): must be 1 to 4096"),
-        ({"backbone_options": {"width": 10**9}}, r"width=1000000000 \(a study\): must be 1 to 4096"),
-        ({"backbone_options": {"residual": 1}}, r"option residual is 1.*must be bool"),
         ({"backbone_options": {"bidirectional": True}}, r"bidirectional.*layers, positions, residual, width"),
     ],
 )

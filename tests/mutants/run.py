@@ -28,7 +28,7 @@ LOOP = "tests/training/test_loop.py tests/training/test_fleet.py"
 RESUME = "tests/training/test_optimizer.py tests/training/test_contract.py"
 INITIAL = "tests/models/test_initialise.py"
 LAYERS = "tests/models/test_layers.py tests/training/test_optimizer.py tests/models/test_families.py"
-ARMS = "tests/models/test_initialise.py tests/training/test_contract.py"
+ARMS = "tests/training/test_contract.py"
 LORA = "tests/models/test_lora.py"
 SELECTION = "tests/sweeps/test_selection.py"
 RUN = "tests/sweeps/test_run.py"
@@ -58,7 +58,7 @@ MUTANTS = [
     # models: what a run starts from, and what of it trains
     Mutant("models/initialise.py", "sqrt(REFERENCE_WIDTH / width)", "sqrt(width / REFERENCE_WIDTH)", INITIAL),
     Mutant("models/initialise.py", "std /= math.sqrt(2 * layers)", "std /= math.sqrt(layers)", INITIAL),
-    Mutant("models/initialise.py", "return table.mean() + normal(", "return normal(", ARMS),
+    Mutant("models/initialise.py", "return table.mean() + normal(", "return normal(", INITIAL),
     Mutant("models/layers.py", "mul_(1 / (1 - self.rate))", "mul_(1.0)", LAYERS),
     Mutant("models/layers.py", 'stream(seed, "dropout", step)', 'stream(seed, "dropout")', LAYERS),
     Mutant("models/layers.py", ">= lengths[:, None]", "> lengths[:, None]", "tests/models/test_families.py"),
@@ -155,8 +155,8 @@ MUTANTS = [
     Mutant("results/cells.py", "fillna(chance(self.task))", "fillna(0.0)", CELLS),
     Mutant(
         "results/contrasts.py",
-        "Contrast(-self.mean, -self.high, -self.low",
-        "Contrast(-self.mean, -self.low, -self.high",
+        "-self.mean, -self.high, -self.low,",
+        "-self.mean, -self.low, -self.high,",
         "tests/results/test_contrasts.py",
     ),
 ]

@@ -92,20 +92,16 @@ def test_the_printed_rate_of_a_backbone_goes_before_that_of_a_task(toy: Paper) -
         ("      UR: {digits: [95, 91]}", "      UP: {digits: 95}", "line 16: unknown row 'UP'. Known: FP, UR."),
         ("digits: [95, 91]", "digit: 95", "line 16: unknown task 'digit'. Did you mean 'digits'?"),
         ("{drawn: [digits]}", "{drawn: [mnist]}", "line 20: unknown task 'mnist'"),
-        ("{drawn: [digits]}", "{tasks: [digits]}", "line 20: row 'UR': the paper prints nothing there"),
         ("title: One figure", "title: F\n    until: UP", "line 19: unknown row 'UP'"),
         ("table: toy-table-1", "table: toy-table-2", "line 26: unknown table 'toy-table-2'"),
         ("beats: [FP, UR], ", "", "line 26: claims.T-01.rule[0]: needs one kind of rule, one of beats,"),
-        ("beats: [FP, UR]", "beat: [FP, UR]", "line 26: claims.T-01.rule[0]: needs one kind of rule"),
         ("beats: [FP, UR]", "beats: [FP, UR], order: [FP, UR]", "line 26: claims.T-01.rule[0]: needs one kind"),
         (
             "    documentary: it is\n",
             "",
             "line 27: claims.T-02: needs one of rule, documentary, arithmetic and printed;",
         ),
-        ("documentary: it is", "documentary: it is\n    arithmetic: true", "line 27: claims.T-02: needs one of rule,"),
         ("    says: It is written.\n", "", "line 27: claims.T-02.says is missing"),
-        ("where: nowhere", "were: nowhere", "line 23: claims.T-01.where is missing"),
         ("where: nowhere", "where: [1]", "line 25: claims.T-01.where = [1]: must be text"),
         ("FP: {arm: frozen-pretrained}", "FP:", "line 9: rows.FP = None: must be a mapping"),
         ("UR: {digits: [95, 91]}", "UR: 95", "line 16: tables.toy-table-1.rows.UR = 95: must map tasks"),
@@ -113,7 +109,6 @@ def test_the_printed_rate_of_a_backbone_goes_before_that_of_a_task(toy: Paper) -
         ("title: Toy\n", "", "line 1: title is missing"),
         ("title: Toy\n", "title: Toy\ntitle: Again\n", 'line 3: found duplicate key "title"'),
         ("title: Toy\n", "title: !!python/tuple [1]\n", "line 2: could not determine a constructor for the tag"),
-        ("title: Toy\n", "title: !own Toy\n", "line 2: could not determine a constructor for the tag '!own'"),
     ],
 )
 def test_what_does_not_fit_together_is_refused_with_its_line(tmp_path: Path, old: str, new: str, message: str) -> None:

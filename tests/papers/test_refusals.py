@@ -43,7 +43,6 @@ def test_the_toy_paper_is_read(tmp_path: Path) -> None:
     ("old", "new", "message"),
     [
         ("beats: [FP, UP]", "beats: [FP]", r"line 15: beats needs 2 different rows; the rule names FP"),
-        ("beats: [FP, UP]", "beats: [FP, FP]", r"line 15: beats needs 2 different rows; the rule names FP, FP"),
         (
             "beats: [FP, UP]",
             "function: drop, words: so",
@@ -74,8 +73,6 @@ def test_the_toy_paper_is_read(tmp_path: Path) -> None:
             r"line 16: a baseline is compared with an accuracy .* numbers = \{'chance': 10\}",
         ),
         ("beats: [FP, UP]", "kind: [a], beats: [FP, UP]", r"line 15: claims.T-01.rule.*: needs one kind of rule"),
-        ("beats: [FP, UP]", "kind: foo, beats: [FP, UP]", r"line 15: claims.T-01.rule.*: needs one kind of rule"),
-        ("beats: [FP, UP]", "kind: order, beats: [FP, UP]", r"line 15: claims.T-01.rule.*: needs one kind of rule"),
         (
             "beats: [FP, UP]",
             "beats: [FP, UP], by: -1",
@@ -87,7 +84,6 @@ def test_the_toy_paper_is_read(tmp_path: Path) -> None:
             r"line 4: rates.default = 0: must be",
         ),
         ("beats: [FP, UP]", "beats: [FP, UP], by: 5, to: 5", r"line 15: to = 5 must be above by = 5"),
-        ("beats: [FP, UP]", "beats: [FP, UP], by: 5, to: 3", r"line 15: to = 3 must be above by = 5"),
         (
             "beats: [FP, UP], table: toy-table-1",
             "baseline: [], level: chanse, tasks: [digits]",
@@ -95,11 +91,8 @@ def test_the_toy_paper_is_read(tmp_path: Path) -> None:
         ),
         ("beats: [FP, UP], table: toy-table-1", "baseline: [], level: chance", r"line 15: a baseline names its tasks"),
         ("{digits: 90}", "{digits: about 90}", r"line 9: .*'about 90' is no number: text is 'never' alone"),
-        ("{digits: 90}", '{digits: {is: "90"}}', r"line 9: .*'90' is no number: text is 'never' alone"),
         ("where: nowhere", "where: nowhere\n    primary: perhaps", r"line 15: claims.T-01.primary = 'perhaps'"),
         ("{ours: T-01, tasks: [digits]}", "{ours: T-01}", r"line 10: row 'UP' stands on no task of the paper"),
-        ("{ours: T-01, tasks: [digits]}", "{ours: T-01, tasks: [mnist]}", r"line 10: unknown task 'mnist'"),
-        ("{ours: T-01, tasks: [digits]}", "{}", r"line 10: row 'UP': the paper prints nothing there"),
     ],
 )
 def test_what_cannot_be_read_is_refused(tmp_path: Path, old: str, new: str, message: str) -> None:

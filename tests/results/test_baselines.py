@@ -22,6 +22,7 @@ from fpt.results.baselines import (
     counted,
     floor,
     known_scores,
+    untouched_loss,
 )
 from fpt.tasks import OWN, TASKS, load
 
@@ -78,7 +79,7 @@ def published(*tasks: str) -> list[Any]:
 
 def test_the_file_says_what_computed_it_on_which_data() -> None:
     content = json.loads(FILE.read_text())
-    assert {"version", "git", "versions", "computed_utc", "scores", "left"} == set(content)
+    assert {"version", "git", "versions", "computed_utc", "scores", "left", "losses"} == set(content)
     assert content["git"]["dirty"] is False
     for line in content["scores"] + content["left"]:
         assert set(line) == {"task", "variant", "options", "what", "share", "of", "train", "data_checksum"}
@@ -86,6 +87,9 @@ def test_the_file_says_what_computed_it_on_which_data() -> None:
         assert math.isclose(line["share"] * line["of"], round(line["share"] * line["of"]))
         assert line["of"] >= 10_000 or line["task"].startswith("digits") or line["variant"] == "released"
         assert len(line["data_checksum"]) == 64
+    for line in content["losses"]:
+        assert set(line) == {"task", "backbone", "nats", "data_checksum"}
+        assert {line["data_checksum"]} == {each.data_checksum for each in published(line["task"])}
 
 
 def test_every_task_of_both_papers_and_ours_has_a_score() -> None:
@@ -172,3 +176,13 @@ def test_shares_of_what_is_left_are_consistent() -> None:
     assert table["listops"]["right: whole, without brackets"] < floor("listops")  # as the page on ListOps says
     ladder = known_scores("listops-short")
     assert all(one.share <= two.share for one, two in pairwise(sorted(ladder.values(), key=lambda each: each.share)))
+
+
+def test_an_untouched_model_of_bytes_knows_more_than_the_byte_before_it() -> None:
+    narrow, wide = (untouched_loss("text", name) for name in ("tiny-lm-64", "tiny-lm"))
+    assert narrow is not None
+    assert wide is not None
+    assert 0 < wide < narrow < math.log(256)
+    assert known_scores("text")["untouched tiny-lm"].share > known_scores("text")["the byte before"].share
+    assert untouched_loss("text", "gpt2") is None
+    assert untouched_loss("digits", "tiny-lm") is None

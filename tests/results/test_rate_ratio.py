@@ -7,8 +7,8 @@ import pandas as pd
 import pytest
 
 from fpt.errors import SpecError
-from fpt.results.rate_ratio import last_losses, of_arms, rate_ratio
-from fpt.results.rate_ratio_simulated import table
+from fpt.results.rate_ratio import last_losses, of_arms, rate_ratio, slope
+from fpt.results.rate_ratio_simulated import Made, table
 
 GRID = 10.0 ** np.arange(-4.5, -1.4, 0.25)
 
@@ -95,6 +95,62 @@ def test_of_published_runs_the_losses_are_those_of_the_last_step():
     row = curves[(curves["step"] == tables.spec.steps) & (curves["seed"] == plane.index[0])]
     assert plane.iloc[0].tolist() == row.sort_values("learning_rate")["validation_loss"].tolist()
     assert of_arms("plane-minilm", "FP", "UP").n == len(plane)
+
+
+def test_the_p_values_are_those_of_the_interval():
+    moved = pd.concat([valley(place, 4).iloc[[seed]] for seed, place in enumerate((-3.0, -2.9, -3.1, -2.95))])
+    found = rate_ratio(moved, valley(-3.3))
+    assert found.above(found.low) == pytest.approx(0.025)
+    assert found.below(found.high) == pytest.approx(0.025)
+    assert found.above(found.ratio) == found.below(found.ratio) == 1
+    none = rate_ratio(valley(-4.4), valley(-3.0))
+    assert none.above(0.001) == none.below(1000) == 1
+
+
+@pytest.mark.parametrize("exponent", [0.0, 0.5, 1.0])
+def test_of_exact_parabolas_the_exponent_is_exact(exponent):
+    widths = (64, 128, 256)
+    found = slope({width: (valley(-3.2 + exponent * math.log10(width / 64)), valley(-3.2)) for width in widths})
+    assert found.exponent == pytest.approx(exponent)
+    assert found.high - found.exponent == pytest.approx(0.05 / math.log10(4))
+    assert [each for each in (0.0, 0.5, 1.0) if found.excludes(each)] == [
+        each for each in (0.0, 0.5, 1.0) if each != exponent
+    ]
+
+
+def test_an_exponent_that_cannot_be_known():
+    both = (valley(-3.0), valley(-3.0))
+    with pytest.raises(SpecError, match="two"):
+        slope({128: both})
+    with pytest.raises(SpecError, match="2 seeds"):
+        slope({64: both, 128: (valley(-3.0, 2), valley(-3.0))})
+    found = slope({64: both, 128: (valley(-4.4), valley(-3.0))})
+    assert "end of the grid" in found.open
+    assert not found.excludes(0)
+    assert found.above(-9) == found.below(9) == 1
+
+
+def exponents(true: float, trials: int) -> list:
+    """What the rule says of made curves of three widths whose ratio goes with this power of the width."""
+    random, found = np.random.default_rng(0), []
+    noise = Made(curvature=0.06, skew=0.02, of_seed=0.01, of_run=0.004, of_place=0.03)
+    for _ in range(trials):
+        levels = 0.5 + noise.of_seed * random.standard_normal(8)
+        planes = {}
+        for width in (64, 128, 256):
+            places = (-3.2 + true * math.log10(width / 64), -3.2)
+            planes[width] = tuple(noise.losses(place, GRID, levels, random) for place in places)
+        found.append(slope(planes))
+    return found
+
+
+@pytest.mark.parametrize("true", [0.0, 0.5, 1.0])
+def test_on_made_curves_the_interval_holds_the_exponent(true):
+    found = exponents(true, 40)
+    assert sum(not each.excludes(true) for each in found) >= 36
+    far = 1.0 if true < 0.75 else 0.0
+    if true != 0.5:
+        assert sum(each.excludes(far) for each in found) >= 30
 
 
 @pytest.mark.slow

@@ -8,7 +8,7 @@ from fpt.claims.judge import COLUMNS
 from fpt.errors import SpecError
 from fpt.papers import claims, findings, printed_ranges
 from fpt.show import cards, findings_table, forest, word
-from fpt.show.findings import FLOOR, ROBUSTNESS, SPEAKS, pairs_of, rule_words, verdict_rows
+from fpt.show.findings import FLOOR, ROBUSTNESS, SPEAKS, evidence_table, pairs_of, rule_words, verdict_rows
 from fpt.show.said import said
 
 ID = "train-all"
@@ -23,7 +23,14 @@ def _row(pair: str, role: str, estimate: float, **other: object) -> dict[str, ob
         "low": estimate - 1,
         "high": estimate + 1,
     }
-    text = {"study": "made", "backbone": "tiny-lm", "task": "digits", "contrast": "UP - FP", "word": "for"}
+    text = {
+        "study": "made",
+        "backbone": "tiny-lm",
+        "task": "digits",
+        "contrast": "UP - FP",
+        "word": "for",
+        "unit": "points",
+    }
     return dict.fromkeys(COLUMNS, "") | text | fields | other
 
 
@@ -133,3 +140,11 @@ def test_unknown_names_are_refused(made: pd.DataFrame) -> None:
             ask()
     with pytest.raises(SpecError, match="unknown paper"):
         cards("nobody2021")
+
+
+def test_a_ratio_is_shown_as_times(made: pd.DataFrame) -> None:
+    ratios = made.assign(unit=made["unit"].replace("points", "decades"))
+    ratios["low"] = ratios["low"].mask(ratios["estimate"] == 5.0, float("-inf"))
+    shown = evidence_table(ratios[ratios["pair"] != ""]).frame["estimate (95% interval)"]
+    assert list(shown[:2]) == ["1e+02 times (10 to 1e+03)", "1e+05 times (0 to 1e+06)"]
+    assert "log10 of the ratio" in forest(ID, "", rows=ratios).figure.axes[0].get_xlabel()

@@ -103,11 +103,9 @@ class TestFieldsOfATask:
     @pytest.mark.parametrize(
         ("tasks", "message"),
         [
-            ({"mnist": {"steps": 3}}, r"unknown task of the study 'mnist'.*tasks of .*mine/study.yaml"),
             ({"digit": {"steps": 3}}, r"unknown task of the study 'digit'.*tasks of .*mine/study.yaml"),
             ({"digits": {"step": 3}}, r"unknown study field 'step'.*tasks of .*mine/study.yaml, digits"),
             ({"digits": 3}, r"line \d+: tasks.digits = 3: must be a mapping"),
-            ([{"digits": {"steps": 3}}], "tasks = .*: must be a mapping"),
         ],
     )
     def test_bad_ones(self, tmp_path: Path, tasks: object, message: str) -> None:
@@ -298,7 +296,6 @@ class TestTables:
             ({"tables": ["toy-table-9"]}, r"unknown table of toy 'toy-table-9'.*mine/study.yaml"),
             ({"replace": [{"where": {"backbne": "gpt2"}, "with": None}]}, r"'backbne'.*replace 1, where.*'backbone'"),
             ({"replace": [{"where": {"backbone": "gpt2"}}]}, r"study.yaml, line \d+: replace\[0\]\.with is missing"),
-            ({"replace": {"backbone": {"gpt2": "tiny-lm"}}}, r"replace = .*must be a list"),
             (
                 {"replace": [{"where": {"arm": ["unfrozen-random", "frozen-randm"]}, "with": None}]},
                 r"unknown arm 'frozen-randm'.*replace 1, where.*Did you mean 'frozen-random'",
@@ -335,39 +332,27 @@ GOOD = "learning_rates: [1e-3], seeds: [0], compute_type: float32"
     ("text", "words"),
     [
         ("", "empty"),
-        ("# nothing\n", "empty"),
         ("a: [", "not YAML"),
-        ("\t- x", "not YAML"),
         ("just words", "must be a mapping"),
-        ("[1, 2]", "must be a mapping"),
         ("name: x", "no sweeps"),
-        ("sweeps: []", "no sweeps"),
-        ("sweeps:", "no sweeps"),
         ("sweeps: {task: digits}", "sweeps = .*must be a list"),
         ("sweeps: [digits]", r"line 1: sweeps\[0\] = 'digits': must be a mapping"),
         ("defaults: [1]", "defaults = .*must be a mapping"),
         (f"tables: [a]\nsweeps: [{{task: digits, {GOOD}}}]", "tables and cells are of a paper: name it under paper"),
-        (f"cells: {{FP/mnist: {{}}}}\nsweeps: [{{task: digits, {GOOD}}}]", "tables and cells are of a paper"),
         ("sweps: []", r"unknown field 'sweps'.*line 1.*Did you mean 'sweeps'"),
         ("sweeps: [{taks: digits}]", "unknown study field 'taks'.*sweep 1.*'task'"),
         ("defaults: {step: 3}\nsweeps: [{task: digits}]", "'step'.*defaults of.*'steps'"),
         ("sweeps: [!!python/object/apply:os.system [ls]]", "constructor for the tag.*os.system"),
-        ("sweeps: !mine []", "constructor for the tag '!mine'"),
         ("sweeps: [{task: digits, task: mnist}]", 'line 1: found duplicate key "task"'),
-        ("name: a\nname: b", 'line 2: found duplicate key "name"'),
         (f"sweeps: [{{task: [], {GOOD}}}]", r"task = \[\].*empty"),
         (f"sweeps: [{{task: [digits, digitz], {GOOD}}}]", "unknown task 'digitz'.*sweep 1"),
-        (f"sweeps: [{{task: digits, dropout: 1.5, {GOOD}}}]", "dropout = 1.5.*sweep 1"),
         (f"sweeps: [{{task: digits, steps: 1e3, {GOOD}}}]", "steps = 1000.0.*whole number"),
         (f"sweeps: [{{task: digits, extend: [0, 11], {GOOD}}}]", "extend = 11.*less than or equal to 10.*sweep 1"),
-        (f"sweeps: [{{task: digits, confirmation_seeds: [10], {GOOD}}}]", "unknown study field 'confirmation_seeds'"),
         (
             f"defaults: {{reference_rates: [1e-3]}}\nsweeps: [{{task: digits, {GOOD}}}]",
             "'reference_rates'.*defaults of",
         ),
         (f"asks: [R-01, P-1]\nsweeps: [{{task: digits, {GOOD}}}]", "unknown claim 'P-1'.*asks of .*mean 'P-\\d\\d'"),
-        (f"asks: R-01\nsweeps: [{{task: digits, {GOOD}}}]", "asks = 'R-01': must be a list"),
-        (f"asks: [1]\nsweeps: [{{task: digits, {GOOD}}}]", r"asks\[0\] = 1: must be text"),
         ("a: &x [1]\nb: 1", "unknown field 'a'"),
         ("--- 1\n--- 2", "not YAML"),
     ],
@@ -432,11 +417,6 @@ class TestNumberTypes:
         both = {"arm": ["frozen-random", "unfrozen-random"], "compute_type": ["float32", "bfloat16"]}
         assert len({spec.hash for spec in self.made(tmp_path, both).sweeps}) == 4
 
-    @pytest.mark.parametrize("kind", ["float32", "bfloat16"])
-    def test_one_of_them_for_all(self, tmp_path: Path, kind: str) -> None:
-        found = self.made(tmp_path, {"arm": ["frozen-random", "unfrozen-random"]}, compute_type=kind)
-        assert [spec.compute_type for spec in found.sweeps] == [kind] * 2
-
     def test_the_tables_of_a_paper_do_not_name_one_for_the_study(self, tmp_path: Path) -> None:
         defaults = {"learning_rates": [1e-3], "seeds": [0]}
         with pytest.raises(SpecError, match="a study names its number type"):
@@ -490,11 +470,8 @@ def test_a_sweep_that_starts_from_kept_weights_keeps_none(tmp_path: Path) -> Non
         ({"pretrained_by": 1}, "pretrained_by = 1: must be text.*sweep 1"),
         ({"keep_as": {"a": 1}}, "keep_as = .*must be text.*sweep 1"),
         ({"keep_as": "a.b"}, "keep_as = 'a.b': must be a name"),
-        ({"keep_as": ["a", "b"]}, r"keep_as = \['a', 'b'\]: must be a name.*sweep 1"),
         ({"task_options": 5, "length": 4, "task": "bit-xor"}, r"task_options = 5: must be a mapping .*sweep 1"),
         ({"measures": 5}, "measures = 5: must be a list of names.*sweep 1"),
-        ({"measures": "attention"}, "measures = 'attention': must be a list of names"),
-        ({"backbone": {"a": 1}}, "backbone = .*must be text"),
         ({"task": [["digits"]]}, "task = .*must be text"),
     ],
 )

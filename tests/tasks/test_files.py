@@ -18,7 +18,6 @@ import torch
 from sklearn.datasets import load_digits
 from torchvision.datasets import CIFAR10, MNIST
 
-import fpt.tasks
 from fpt import models
 from fpt.errors import DataError, SpecError
 from fpt.files import sha256
@@ -267,12 +266,6 @@ def test_your_own_sequences(tmp_path: Path) -> None:
         ),
         ({"y_train": np.array([{}] * 40)}, "no .npz file of numbers: y_train"),
         ({"x_train": np.array([[1], [1, 2]] * 20, object)}, "x_train.*different lengths with 0.*padded: true"),
-        ({"x_val": np.zeros(3)}, "x_val would not be used"),
-        ({"x_train": images()["x_train"] // 16}, "x_train has no value above 15, but white is 255.*white: 16"),
-        ({"x_test": np.eye(8, dtype=np.uint8)[None].repeat(8, 0)}, "x_test has no value above 1, but white is 255"),
-        ({"x_train": np.full((40, 3, 8, 8), 255, np.uint8)}, r"x_train .*3x8 pixels of 8 channels.*height, width"),
-        ({"x_train": np.full((40, 1, 4, 4), 255, np.uint8)}, r"x_train .*1x4 pixels of 4 channels.*height, width"),
-        ({"x_train": np.full((40, 3, 4, 4), 255, np.uint8)}, r"x_train .*3x4 pixels of 4 channels.*height, width"),
     ],
 )
 def test_wrong_arrays_are_named(change: Arrays, message: str, tmp_path: Path) -> None:
@@ -303,29 +296,6 @@ def test_the_value_of_white_makes_the_digits_of_scikit_learn_the_task_digits(
         load(f"npz:{tmp_path}/digits.npz", patch=2, white=8)
     with pytest.raises(SpecError, match="white is 256"):
         load(f"npz:{tmp_path}/digits.npz", white=256)
-
-
-@pytest.mark.parametrize(
-    ("x", "options", "message"),
-    [
-        (images()["x_train"], {"padded": True}, "padded is True, but .* holds images"),
-        ([[1, 2, 3]], {"patch": 5}, "patch is 5, but .* holds sequences"),
-        ([[1, 2, 3]], {"white": 16}, "white is 16, but .* holds sequences"),
-        ([[1, 2, 3]], {"padded": True}, "padded is True, but .* has no 0"),
-        ([[1, 2, 0], [0, 1, 2]], {"padded": True}, "row 1 of x_train begins 0, 1, 2"),
-        ([[1, 0, 2], [0, 1, 2]], {"padded": True}, "row 0 of x_train begins 1, 0, 2"),
-        ([[1, 2, 0], [0, 0, 0]], {"padded": True}, "row 1 of x_train begins 0, 0, 0"),
-    ],
-)
-def test_options_without_effect_and_padding_elsewhere_are_refused(
-    x: Any, options: dict[str, Any], message: str, tmp_path: Path
-) -> None:
-    x = np.concatenate([np.asarray(x)] * 6)
-    np.savez(tmp_path / "mine.npz", x_train=x, y_train=np.arange(len(x)) % 2)
-    with pytest.raises((DataError, SpecError), match=message):
-        load(f"npz:{tmp_path}/mine.npz", **options)
-    options = {name: fpt.tasks.TASKS[fpt.tasks.NPZ].options[name] for name in options}
-    assert load(f"npz:{tmp_path}/mine.npz", **options).tokens
 
 
 @pytest.mark.parametrize("damage", [lambda data: data[:-200], lambda data: data[:900] + b"???" + data[903:]])

@@ -25,20 +25,14 @@ EVERY = [(name, variant) for name, entry in TASKS.items() for variant in entry.v
     ("name", "variant", "options", "message"),
     [
         ("digitz", "paper", {}, "unknown task 'digitz'.*Did you mean 'digits'.*mnist"),
-        (7, "paper", {}, "unknown task 7"),
         ("mnist", "relaesed", {}, "unknown variant of mnist 'relaesed'.*Did you mean 'released'.*paper"),
-        ("digits", "released", {}, "unknown variant of digits 'released'"),
         ("bit-xor", "paper", {"lenght": 5}, "unknown option of bit-xor 'lenght'.*Did you mean 'length'"),
         ("bit-xor", "paper", {"length": "5"}, "option length is '5'.*must be int"),
-        ("bit-xor", "paper", {"length": True}, "option length is True.*must be int"),
         ("bit-xor", "paper", {"length": 0}, "option length is 0.*at least 1"),
-        ("bit-xor", "paper", {"length": 10**9}, "option length is 1000000000.*at most 1,000,000"),
         ("bit-memory", "paper", {"length": 10**5, "strings": 2}, "200,000 bits an example.*at most 100,000"),
         ("listops", "paper", {"train": 10**8}, "option train is 100000000.*at most 1,000,000"),
         ("bit-memory", "paper", {"patch": 3}, "patch 3 does not divide length 1000"),
-        ("bit-memory", "paper", {"length": 10, "patch": 50}, "patch 50 does not divide length 10"),
         ("npz:nowhere.npz", "paper", {}, "no file nowhere.npz"),
-        ("npz:", "paper", {}, "no file"),
     ],
 )
 def test_what_does_not_exist_is_refused(name: Any, variant: str, options: dict[str, Any], message: str) -> None:

@@ -250,7 +250,7 @@ def test_what_a_killed_process_left_half_written_is_removed(tmp_path) -> None:
 def test_too_small_a_disk_is_refused_before_the_start(task, small_backbones, tmp_path, monkeypatch) -> None:
     monkeypatch.setattr(shutil, "disk_usage", lambda _: shutil._ntuple_diskusage(10**9, 10**9, 1000))
     monkeypatch.setattr(Fleet, "step", lambda *_: pytest.fail("it began"))
-    with pytest.raises(FptError, match=r"4 runs of 'small-gpt2' need 0\.\d GiB, 0\.0 GiB are free"):
+    with pytest.raises(FptError, match=r"4 runs of 'small-gpt2' need \d\.\d MiB, 0\.0 MiB are free"):
         train_fleet(task, model(task, "all"), recipe(), RATES, SEEDS, checkpoints=tmp_path)
 
 

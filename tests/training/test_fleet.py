@@ -16,9 +16,9 @@ from fpt.errors import FptError, SpecError
 from fpt.models.layers import Masks
 from fpt.models.template import Template
 from fpt.tasks.task import Task
-from fpt.training import Recipe, evaluate, loop, resources, train_fleet
+from fpt.training import Recipe, evaluate, resources, train_fleet
 from fpt.training.fleet import Fleet, stack
-from fpt.training.loop import Training, identity
+from fpt.training.loop import Training
 
 CPU = torch.device("cpu")
 RATES, SEEDS = [1e-3, 1e-2], [0, 5]
@@ -265,29 +265,6 @@ def test_whole_string_accuracy_is_at_most_bit_accuracy(small_backbones):
 def test_a_batch_larger_than_the_training_set(digits, small_backbones):
     with pytest.raises(SpecError, match=r"2000.*1097"):
         train_fleet(digits, fpt.models.build(digits, "small-gpt2"), recipe(batch_size=2000), [1e-3], [0])
-
-
-def test_the_test_set_is_scored_with_the_best_and_with_the_last_parameters(digits, small_backbones, monkeypatch):
-    kept = {}
-
-    class Spy(evaluate.Best):
-        def __init__(self, fleet):
-            super().__init__(fleet)
-            kept.update(fleet=fleet, best=self)
-
-    monkeypatch.setattr(loop, "Best", Spy)
-    template = fpt.models.build(digits, "small-gpt2", "random", "all")
-    whole = recipe(steps=40, evaluations=8, test_examples=None)
-    runs = train_fleet(digits, template, whole, [3e-3, 1e-1], [0, 1]).runs
-    fleet, best = kept["fleet"], kept["best"]
-    tests = stack([split.test for split in fleet.splits])
-    expected = pd.DataFrame(identity(fleet))
-    expected["best"] = evaluate.score(fleet, best.parameters, tests).accuracy.tolist()
-    expected["last"] = evaluate.score(fleet, fleet.parameters, tests).accuracy.tolist()
-    expected = expected.sort_values(["learning_rate", "seed"], ignore_index=True)
-    assert (expected["best"] != expected["last"]).any()
-    assert runs["test_accuracy"].tolist() == expected["best"].tolist()
-    assert runs["test_accuracy_last"].tolist() == expected["last"].tolist()
 
 
 def test_dropout_acts_in_training_and_not_in_evaluation(digits, small_backbones):

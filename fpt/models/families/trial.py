@@ -101,13 +101,15 @@ def _try(family: Family, entry: Backbone) -> tuple[tuple[str, ...], Mapping[str,
             module.compute_type = torch.float64
     groups = {name: family.group_of(model, name) for name, _ in model.named_parameters()}
     values = dict(library.named_parameters())
-    weights = [{name: values[name].detach() * (1 + run / 10) for name in groups} for run in range(RUNS)]
+    weights = []
+    for run in range(RUNS):
+        weights.append({name: values[name].detach() * (1 + run / 10) for name in groups})
     padded = torch.tensor(PADDED)
     x = torch.randn(len(PADDED), TOKENS, library.get_input_embeddings().weight.shape[1], dtype=torch.float64)
     for lengths in (None, padded):
         ours = _at_once(model, weights, x, lengths)
-        for run, computed in zip(weights, ours, strict=True):
-            theirs = _last(library, run, x, lengths)
+        for of_run, computed in zip(weights, ours, strict=True):
+            theirs = _last(library, of_run, x, lengths)
             if computed.shape != theirs.shape or not torch.allclose(computed, theirs, TOLERANCE, TOLERANCE):
                 how = "without padding" if lengths is None else "with padding"
                 raise ValueError(f"several runs at once {how} do not give what the library's own forward pass gives")

@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import Literal
 
 from fpt import models, tasks
-from fpt.errors import SpecError
+from fpt.errors import FptError, SpecError
+from fpt.files import check_writable
 from fpt.sweeps import ledger
 from fpt.sweeps.spec import SweepSpec
 
@@ -136,8 +137,17 @@ def settle(attempt: Attempt, code: int) -> Failure | Literal["again"] | None:
     if failed.is_file() and (error := _notebook_error(failed)):
         return Failure(spec, error, failed)
     lines = log.read_text(errors="replace").strip().splitlines() if log.is_file() else []
-    last = lines[-1] if lines else f"{log} is empty"
+    last = lines[-1] if lines else _silence(log)
     return Failure(spec, f"its worker ended with exit code {code} and no result of this sweep: {last}", log)
+
+
+def _silence(log: Path) -> str:
+    """Why a worker that failed wrote nothing: most often a disk that filled while it trained."""
+    try:
+        check_writable(log.parent)
+    except FptError as error:
+        return f"{error}. Make room and start the command again: it goes on from the last checkpoint"
+    return f"{log} is empty"
 
 
 def _notebook_error(path: Path) -> str | None:

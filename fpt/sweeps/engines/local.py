@@ -11,6 +11,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import warnings
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -18,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from fpt.errors import SpecError
-from fpt.files import write_json
+from fpt.files import home, write_json
 from fpt.sweeps import engines, ledger
 from fpt.sweeps.engines import FAILED, LOG, LOST, OWN_ERROR, SOURCE, Attempt, Failure, Watch
 from fpt.sweeps.spec import SweepSpec
@@ -26,6 +27,7 @@ from fpt.training.libraries import faster_libraries
 
 PARTIAL = "notebook.partial.ipynb"
 WORKERS = "FPT_WORKERS"  # read by fpt.training.resources
+DRIVER_WAIT = 20  # seconds: a driver that hangs never answers
 
 
 @dataclass(eq=False)
@@ -91,8 +93,18 @@ def _devices() -> list[str]:
         return [name for name in visible.split(",") if name.strip() not in ("", "-1")]
     if shutil.which("nvidia-smi") is None:
         return []
-    listed = subprocess.run(["nvidia-smi", "-L"], capture_output=True, text=True, check=False, timeout=60)
-    return [str(index) for index, _ in enumerate(line for line in listed.stdout.splitlines() if line.startswith("GPU"))]
+    try:
+        listed = subprocess.run(["nvidia-smi", "-L"], capture_output=True, text=True, check=False, timeout=DRIVER_WAIT)
+    except subprocess.TimeoutExpired:
+        warnings.warn(
+            f"nvidia-smi has not answered in {DRIVER_WAIT} s: sweeps run on the CPU. If the GPU works, name it: "
+            "CUDA_VISIBLE_DEVICES=0",
+            stacklevel=2,
+        )
+        os.environ["CUDA_VISIBLE_DEVICES"] = ""  # workers would wait for the same driver
+        return []
+    devices = [line for line in listed.stdout.splitlines() if line.startswith("GPU")]
+    return [str(index) for index in range(len(devices))]
 
 
 def start(
@@ -111,6 +123,7 @@ def start(
     folder.mkdir(parents=True, exist_ok=True)
     (folder / FAILED).unlink(missing_ok=True)
     environment = os.environ | {"OMP_NUM_THREADS": str(threads), "JUPYTER_PREFER_ENV_PATH": "1"} | faster_libraries()
+    environment.setdefault("HOME", str(home()))  # Jupyter does without none
     environment["TORCHINDUCTOR_COMPILE_THREADS"] = str(threads)  # else as many processes as there are cores
     environment |= {"CUDA_VISIBLE_DEVICES": slot} if slot else {WORKERS: str(beside)}
     command = [sys.executable, "-m", "fpt.sweeps.engines.local", json.dumps(spec.parameters()), name.as_posix()]

@@ -1,0 +1,45 @@
+"""Valleys: loss over the learning rate, with the best rates of arms and the interval of their ratio."""
+
+import numpy as np
+import pytest
+from made_cells import Made, cell, paper
+
+from fpt.errors import SpecError
+from fpt.results.rate_ratio import last_losses, rate_ratio
+from fpt.show import valleys
+from fpt.show.best_rates import valleys_figure
+
+GRID = dict.fromkeys((float(rate) for rate in 10.0 ** np.arange(-4.5, -1.4, 0.25)), 80.0)
+
+
+@pytest.fixture
+def cells(monkeypatch: pytest.MonkeyPatch) -> dict[str, object]:
+    """LoRA best at 2e-3, full training at 1e-3."""
+    toy = paper(["LP", "UP"])
+    monkeypatch.setattr("fpt.papers.papers", lambda: {"toy": toy})
+    places = {"LP": -2.7, "UP": -3.0}
+    made = {name: Made(GRID, best=1e-3, beyond=False, losses=(place, 1.5)) for name, place in places.items()}
+    return {name: cell(toy.tables["toy-table"], name, each) for name, each in made.items()}
+
+
+def test_both_lowest_points_and_the_interval_of_their_ratio(cells) -> None:
+    figure = valleys_figure(cells)
+    found = rate_ratio(*(last_losses(each.tables) for each in cells.values()))
+    (axes,) = figure.axes[:1]
+    diamonds = [line.get_xdata()[0] for line in axes.lines if line.get_marker() == "D" and len(line.get_xdata()) == 1]
+    assert diamonds == pytest.approx([found.first.rate, found.second.rate])
+    assert diamonds == pytest.approx([2e-3, 1e-3], rel=0.05)
+    assert found.cell in figure.get_label()
+    assert found.cell in " ".join(text.get_text() for legend in figure.legends for text in legend.texts)
+    assert figure.data is not None
+    assert len(figure.data) == 2 * len(GRID)
+    lowest = figure.data.loc[figure.data.groupby("arm")["loss"].idxmin()]
+    assert (lowest["low"] < lowest["loss"]).all()
+    assert (lowest["loss"] < lowest["high"]).all()
+
+
+def test_one_arm_and_an_arm_without_runs_are_refused(cells) -> None:
+    with pytest.raises(SpecError, match="two arms"):
+        valleys_figure({"LP": cells["LP"]})
+    with pytest.raises(SpecError, match="plane-minilm"):
+        valleys("plane-minilm", ["LP", "UP"], "")
