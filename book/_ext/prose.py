@@ -10,8 +10,7 @@ from sphinx.transforms.post_transforms import SphinxPostTransform
 from fpt.show.html import ABBREVIATIONS, RATE
 
 WORD = re.compile(rf"(?P<rate>{RATE.pattern})|\b(?P<abbreviation>{'|'.join(ABBREVIATIONS)})\b")
-# Headings are repeated in the contents, and code is what it is.
-LEFT = (nodes.title, nodes.literal, nodes.literal_block, nodes.raw, nodes.math, nodes.abbreviation)
+LEFT = (nodes.literal, nodes.literal_block, nodes.raw, nodes.math, nodes.abbreviation)
 
 
 class Explain(SphinxPostTransform):
@@ -23,7 +22,8 @@ class Explain(SphinxPostTransform):
         met: set[str] = set()
         for text in list(self.document.findall(nodes.Text)):
             if not any(isinstance(above, LEFT) for above in parents(text)):
-                text.parent.replace(text, marked(text.astext(), met))
+                heading = isinstance(text.parent, nodes.title)  # where an abbreviation stays as it is
+                text.parent.replace(text, marked(text.astext(), set(ABBREVIATIONS) if heading else met))
 
 
 def parents(node: nodes.Node) -> list[nodes.Node]:

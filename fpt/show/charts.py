@@ -86,10 +86,10 @@ def cells_of(study: str, arms: Iterable[str], task: str = "") -> dict[str, Cell]
 
 
 def arm_words(name: str) -> str:
-    """An arm as a figure names it: FR (layers 1) -> frozen random (1 layer)."""
+    """An arm as a figure names it: FR (layers 1, residual True) -> frozen random (1 layer, residual)."""
     words, bracket, rest = name.partition(" (")
     counted = re.sub(r"\blayers (\d+)", lambda found: f"{found[1]} layer{'s' * (found[1] != '1')}", rest)
-    return plot.long_name(words) + bracket + counted
+    return plot.long_name(words) + bracket + counted.replace(" True", "").replace("lstm", "LSTM")
 
 
 def _task(cells: Mapping[str, Cell]) -> str:

@@ -175,6 +175,7 @@ def compute_figure(cells: Mapping[str, Cell], arms: Mapping[str, float]) -> plot
     ticks = cells[next(iter(arms))].budgets
     axes.set_xscale("log", subs=[])
     axes.set_xticks(ticks, [f"{budget:,}" for budget in ticks])
+    axes.minorticks_off()  # powers of ten would lie on them
     axes.set(xlabel="compute, in steps of full training", ylabel="test accuracy (%), tuned")
     plot.shared_legend(figure, [axes])
     words = [

