@@ -11,10 +11,10 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from fpt import bench, claims, models, papers, results, show, sweeps, tasks, training
+    from fpt import advise, bench, claims, models, papers, results, show, sweeps, tasks, training
 
 __version__ = "0.3.0"
-__all__ = ["bench", "claims", "models", "papers", "results", "show", "sweeps", "tasks", "training"]
+__all__ = ["advise", "bench", "claims", "models", "papers", "results", "show", "sweeps", "tasks", "training"]
 
 
 def __getattr__(name: str) -> ModuleType:

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from fpt.models import PARTS
 from fpt.models.families import layer_of
+from fpt.models.layers import Projection
 from fpt.models.template import Template
 from fpt.tasks.task import Task
 from fpt.training.checkpoint import Folder
@@ -109,6 +110,8 @@ def bfloat16_follows_float32(task: Task, template: Template) -> None:
     matrices = [name for name in inside if len(template.shapes[name]) > 1]
     for name, value in frozen_of(fleet).items():
         assert value.dtype == (torch.bfloat16 if name in matrices else torch.float32), name
+    products = [module for module in template.module.modules() if isinstance(module, Projection)]
+    assert {module.compute_type for module in products} <= {torch.bfloat16}
     assert fleet.parameters.dtype == torch.float32
     assert losses["bfloat16"].dtype == torch.float32
     difference = (losses["float32"] - losses["bfloat16"]).abs().max()

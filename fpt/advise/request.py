@@ -27,7 +27,8 @@ TABLES = (".csv", ".tsv", ".parquet")
 OPTIONS = ("target", "size", "patch", "bytes")  # of own data, where the task has them
 STUDY = "advise-"  # the study is runs/advise-NAME
 BATCH = 8  # as in the study of the papers, so that rates can be compared with theirs
-SAMPLES = {"evaluations": 12, "evaluation_examples": 300, "budget_examples": 200, "test_examples": 2000}
+SAMPLES = {"evaluations": 8, "evaluation_examples": 200, "budget_examples": 100, "test_examples": 1000}
+PILOT_SAMPLES = {"evaluations": 4, "evaluation_examples": 200, "budget_examples": 20, "test_examples": 20}
 
 
 @dataclass(frozen=True)
@@ -60,11 +61,19 @@ class Request:
         fields = asdict(self)
         return {name: fields[name] for name in ("task", "options", "backbone")} | {"arms": list(self.arms)}
 
-    def spec(self, arm: str, rates: Sequence[float], seeds: Sequence[int], steps: int, compute_type: str) -> SweepSpec:
+    def spec(
+        self,
+        arm: str,
+        rates: Sequence[float],
+        seeds: Sequence[int],
+        steps: int,
+        compute_type: str,
+        samples: Mapping[str, int] = SAMPLES,
+    ) -> SweepSpec:
         """One arm's sweep. Raises SpecError for what does not fit together."""
         fields = {"task": self.task, "task_options": dict(self.options), "backbone": self.backbone, "arm": arm}
         grid = {"learning_rates": list(rates), "seeds": list(seeds), "extend": 0, "steps": steps}
-        return resolve({**fields, **grid, **SAMPLES, "batch_size": BATCH, "compute_type": compute_type}, "fpt advise")
+        return resolve({**fields, **grid, **samples, "batch_size": BATCH, "compute_type": compute_type}, "fpt advise")
 
 
 def request(

@@ -15,7 +15,7 @@ from pydantic import ValidationError
 from fpt import models
 from fpt.advise import schedule
 from fpt.advise.baselines import baselines
-from fpt.advise.request import IF_TIME, SAMPLES, Request, prepared
+from fpt.advise.request import IF_TIME, PILOT_SAMPLES, SAMPLES, Request, prepared
 from fpt.advise.schedule import COARSE, PILOT_SEEDS, Machine
 from fpt.bench.cost import Row
 from fpt.errors import DataError, FptError, SpecError
@@ -81,7 +81,7 @@ class Work:
         if not (self.wanted.study / FILE).is_file():
             if not (self.wanted.pilot / FILE).is_file():
                 self.plan_pilot(machine, compute_type)
-            self.plan_fine(machine)
+            self.plan_fine(machine, templates)
         opened = load_study(self.wanted.study)
         self.beat(task, len(opened.sweeps[0].seeds))
         train(self.wanted.study, machine.threads, self.bars)
@@ -101,7 +101,8 @@ class Work:
     def plan_pilot(self, machine: Machine, compute_type: str) -> None:
         """Time a few steps of every arm, and write the study of the coarse grid."""
         wanted = self.wanted
-        specs = [wanted.spec(arm, COARSE, PILOT_SEEDS, schedule.LEAST_PILOT, compute_type) for arm in wanted.arms]
+        grid = (COARSE, PILOT_SEEDS, schedule.LEAST_PILOT, compute_type, PILOT_SAMPLES)
+        specs = [wanted.spec(arm, *grid) for arm in wanted.arms]
         self.log(f"timing a few steps of {len(specs)} arms")
         rows = timed(specs, machine.threads)
         steps, forecast = self.forecast(specs, rows, machine)
@@ -110,12 +111,12 @@ class Work:
             self.log(f"left out, since few steps fit: {IF_TIME}")
             steps, forecast = self.forecast(specs, rows, machine)
         needed = machine.wall(schedule.with_steps(specs, schedule.LEAST_PILOT), rows)
-        needed += machine.wall(schedule.with_steps(specs, schedule.LEAST), rows)
+        needed += machine.wall(as_fine(specs, schedule.LEAST), rows) + 60 * wanted.minutes - self.left
         schedule.check_time(forecast, needed, wanted.minutes, wanted.backbone, schedule.LEAST)
         specs = schedule.with_steps(specs, steps)
         wall = machine.wall(specs, rows)
-        grid = f"{len(COARSE)} rates, {len(PILOT_SEEDS)} seeds, {steps:,} steps"
-        self.log(f"coarse grid: {grid}: {wall / 60:.1f} minutes")
+        planned = f"{len(COARSE)} rates, {len(PILOT_SEEDS)} seeds, {steps:,} steps"
+        self.log(f"coarse grid: {planned}: {wall / 60:.1f} minutes")
         self.log(f"then the fine grid: {(self.left - wall) / 60:.1f} minutes, about {forecast:,} steps")
         wanted.pilot.mkdir(parents=True, exist_ok=True)
         write_json(wanted.pilot / TIMING, {"rows": {arm: row.model_dump(mode="json") for arm, row in rows.items()}})
@@ -130,9 +131,10 @@ class Work:
 
         found = schedule.most_steps(wall, schedule.PILOT_SHARE * self.left)
         steps = min(MOST_PILOT, self.most, max(schedule.LEAST_PILOT, found))
-        return steps, min(self.most, schedule.most_steps(wall, self.left - wall(steps)))
+        left = self.left - wall(steps)
+        return steps, min(self.most, schedule.most_steps(lambda fine: machine.wall(as_fine(specs, fine), rows), left))
 
-    def plan_fine(self, machine: Machine) -> None:
+    def plan_fine(self, machine: Machine, templates: "dict[str, Template]") -> None:
         """Run the coarse grid, see how long it took, and write the study that fits into the time that is left."""
         wanted, pilot = self.wanted, load_study(self.wanted.pilot)
         began, waiting = time.monotonic(), [not sweep_state(spec, pilot.folder).complete for spec in pilot.sweeps]
@@ -155,6 +157,9 @@ class Work:
             return min(self.most, fitting)
 
         seeds, steps = schedule.seeds_and_steps(fit)
+        if paying := [spec for spec in specs(seeds, steps) if _is_compiled(templates[spec.arm], spec)]:
+            rows |= timed(paying, machine.threads, compiled=True)
+            seeds, steps = schedule.seeds_and_steps(fit)
         needed = machine.wall(specs(seeds), rows) + 60 * wanted.minutes - self.left
         schedule.check_time(steps, needed, wanted.minutes, wanted.backbone, schedule.LEAST)
         wall = machine.wall(specs(seeds, steps), rows)
@@ -165,6 +170,11 @@ class Work:
         ]
         measures = {spec.arm: ADAPTED if models.arm(spec.arm).adapted else WHOLE for spec in specs(seeds)}
         write_study(wanted, wanted.study, specs(seeds, steps), notes, measures)
+
+
+def as_fine(specs: Sequence[SweepSpec], steps: int) -> list[SweepSpec]:
+    """Sweeps of the coarse grid with the evaluations of the fine one, and so many steps."""
+    return [spec.model_copy(update={**SAMPLES, "steps": steps}) for spec in specs]
 
 
 def machine_of(arms: int) -> Machine:
@@ -222,21 +232,29 @@ def product_rate(compute_type: str) -> float:
     return rate
 
 
-def timed(specs: Sequence[SweepSpec], threads: int) -> dict[str, Row]:
+def _is_compiled(template: "Template", spec: SweepSpec) -> bool:
+    """Whether a fleet of this sweep is so long that it is compiled first: its steps are then faster."""
+    from fpt.training import resources
+    from fpt.training.loop import find_device
+
+    return resources.compiling_pays(template, spec.recipe, spec.runs, find_device(None))
+
+
+def timed(specs: Sequence[SweepSpec], threads: int, compiled: bool = False) -> dict[str, Row]:
     """Seconds of a step and of an evaluation of every arm, in a process like that of a sweep."""
     from fpt.bench.measure import apart
 
-    rows: list[Row] = apart(_measured, threads, *specs)
+    rows: list[Row] = apart(_measured, threads, compiled, *specs)
     return {spec.arm: row for spec, row in zip(specs, rows, strict=True)}
 
 
-def _measured(threads: int, *specs: SweepSpec) -> list[Row]:
+def _measured(threads: int, compiled: bool, *specs: SweepSpec) -> list[Row]:
     import torch
 
     from fpt.bench.measure import measure
 
     torch.set_num_threads(threads)
-    return [measure(spec, 3, 0.4, False) for spec in specs]
+    return [measure(spec, 3, 0.4, False, compiled) for spec in specs]
 
 
 def read_timing(pilot: Path) -> dict[str, Row]:
@@ -284,7 +302,8 @@ def write_study(
     first = specs[0]
     shared: dict[str, Any] = {"task": wanted.task, "backbone": wanted.backbone}
     shared |= {"task_options": dict(wanted.options)} if wanted.options else {}
-    shared |= {"compute_type": first.compute_type, "batch_size": first.batch_size, "steps": first.steps, **SAMPLES}
+    shared |= {"compute_type": first.compute_type, "batch_size": first.batch_size, "steps": first.steps}
+    shared |= {name: getattr(first, name) for name in SAMPLES}
     shared |= {"extend": 0, "seeds": list(first.seeds)}
     lines = [f"# Written by fpt advise. To run it again, or changed: fpt run {folder.name}", *(f"# {n}" for n in notes)]
     rule = f"The cheapest arm whose loss against the best is ruled out above {wanted.tolerance:g} points is advised."

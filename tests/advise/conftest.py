@@ -46,7 +46,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def wanted(whole: Path, monkeypatch: pytest.MonkeyPatch) -> Request:
     """The request whose study is finished, its workspace being the working directory."""
     monkeypatch.chdir(whole)
-    return wanted_in(whole)
+    return request_of(whole)
 
 
 def table(path: Path, noise: bool = False, rows: int = 240) -> None:
@@ -57,15 +57,21 @@ def table(path: Path, noise: bool = False, rows: int = 240) -> None:
     pd.DataFrame(x, columns=list("abc")).assign(label=label).to_csv(path, index=False)
 
 
-def wanted_in(place: Path, arms: str = "frozen,lora,full", backbone: str = "tiny-lm") -> Request:
+def request_of(
+    place: Path,
+    arms: str = "frozen,lora,full",
+    backbone: str = "tiny-lm",
+    minutes: float = 10,
+    steps: int | None = None,
+) -> Request:
     """The request on mine.csv of this workspace, which is the working directory."""
-    return request("mine.csv", backbone, arms, 10, 1.0, None, {"patch": 3}, place)
+    return request("mine.csv", backbone, arms, minutes, 1.0, None, {"patch": 3}, place, steps)
 
 
 def train(place: Path, noise: bool = False, steps: int = 6, seeds: int = 4, **given: Any) -> Request:
     """Writes mine.csv and the study of a request, and trains it."""
     table(place / "mine.csv", noise)
-    wanted = wanted_in(place, **given)
+    wanted = request_of(place, **given)
     specs = [wanted.spec(arm, [1e-3, 1e-2], range(seeds), steps, "float32") for arm in wanted.arms]
     measures = {spec.arm: work.ADAPTED if "lora" in spec.arm else work.WHOLE for spec in specs}
     work.write_study(wanted, wanted.study, specs, ["for a test"], measures)

@@ -20,7 +20,7 @@ from fpt.advise.work import write_study
 from fpt.errors import DataError
 from fpt.sweeps import ledger, load_study
 
-from .conftest import table, train, wanted_in
+from .conftest import request_of, table, train
 
 CODE = re.compile(r"```python\n(.*?)```", re.DOTALL)
 peft_warns = pytest.mark.filterwarnings("ignore:.*is_gradient_checkpointing:FutureWarning")  # peft's own call
@@ -94,7 +94,7 @@ def test_and_so_they_do_of_other_families(backbone: str, place: Path, small_back
 
 def test_a_study_without_results_is_refused(place: Path) -> None:
     table(place / "mine.csv")
-    wanted = wanted_in(place)
+    wanted = request_of(place)
     specs = [wanted.spec(arm, [1e-3], [0], 4, "float32") for arm in wanted.arms]
     write_study(wanted, wanted.study, specs, [], {})
     with pytest.raises(DataError, match="results of 0 arms"):

@@ -1,0 +1,112 @@
+"""From a request to two studies: what is planned, in which order, and what a second call does not do again."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fpt.advise import schedule, work
+from fpt.advise.request import Request
+from fpt.advise.schedule import Machine
+from fpt.advise.work import Work, read_timing, retimed
+from fpt.bench.cost import Row, Workload
+from fpt.cli.show import SilentBars
+from fpt.errors import DataError, SpecError
+from fpt.results.runs import load_sweeps
+from fpt.sweeps import SweepSpec, load_study, run_sweep
+from fpt.sweeps.ledger import sweep_state
+
+from .conftest import request_of, table
+
+
+def row(spec: SweepSpec, seconds: float = 1e-4) -> Row:
+    return Row(
+        **Workload.of(spec).model_dump(), arm=spec.arm, compute_type=spec.compute_type, tokens=1, runs=8, held=(40, 40),
+        seconds=seconds, evaluation_seconds=1e-5, peak_gib=0.1, flop=1,
+    )  # fmt: skip
+
+
+@pytest.fixture
+def calls(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Small grids, made-up timings, and sweeps that are trained in this process; what was called."""
+    found: list[str] = []
+
+    def timed(specs: Sequence[SweepSpec], threads: int, compiled: bool = False) -> dict[str, Row]:
+        found.append("timed compiled" if compiled else "timed")
+        return {spec.arm: row(spec) for spec in specs}
+
+    def train(study: Path, threads: int, bars: Any) -> None:
+        found.append(study.name)
+        for spec in load_study(study).sweeps:
+            run_sweep(spec, study / spec.folder_name)
+
+    monkeypatch.setattr(work, "timed", timed)
+    monkeypatch.setattr(work, "train", train)
+    monkeypatch.setattr(work, "product_rate", lambda compute_type: 1e15)
+    monkeypatch.setattr(work, "COARSE", (3e-3, 3e-2))
+    monkeypatch.setattr(schedule, "SEEDS", (4,))
+    monkeypatch.setattr(schedule, "LEAST", 4)
+    monkeypatch.setattr(schedule, "LEAST_PILOT", 4)
+    return found
+
+
+def begin(wanted: Request) -> list[str]:
+    said: list[str] = []
+    Work(wanted, said.append, SilentBars).run()
+    return said
+
+
+def test_the_numbers_to_beat_come_first_then_the_coarse_grid_then_the_fine_one(place: Path, calls: list[str]) -> None:
+    table(place / "mine.csv")
+    wanted = request_of(place, arms="frozen,full", steps=4)
+    said = begin(wanted)
+    assert calls == ["timed", "advise-mine-pilot", "advise-mine"]
+    assert said[0].startswith("majority class")
+    pilot, fine = load_study(wanted.pilot), load_study(wanted.study)
+    assert all(sweep_state(spec, fine.folder).state == "done" for spec in fine.sweeps)
+    best = {each.spec.arm: each.selected_rate for each in load_sweeps(pilot, "own").values()}
+    assert all(best[spec.arm] in spec.learning_rates for spec in fine.sweeps)
+    assert not set(pilot.sweeps[0].seeds) & set(fine.sweeps[0].seeds)
+    calls.clear()
+    written = (wanted.study / "study.yaml").read_bytes()
+    begin(wanted)
+    assert calls == ["advise-mine"]  # nothing is timed or planned again
+    assert (wanted.study / "study.yaml").read_bytes() == written
+    with pytest.raises(SpecError, match="another request"):
+        begin(request_of(place, arms="frozen,lora", steps=4))
+
+
+def test_what_is_planned_for_no_time_is_refused(place: Path, calls: list[str]) -> None:
+    table(place / "mine.csv")
+    with pytest.raises(SpecError, match=r"--minutes 0\.1"):
+        begin(request_of(place, minutes=0.1))
+    assert calls == ["timed"]
+
+
+def test_arms_that_will_be_compiled_are_timed_so(
+    place: Path, calls: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table(place / "mine.csv")
+    monkeypatch.setattr(work, "_is_compiled", lambda template, spec: True)
+    begin(request_of(place, arms="frozen,full", steps=4))
+    assert calls == ["timed", "advise-mine-pilot", "timed compiled", "advise-mine"]
+
+
+def test_the_coarse_grid_says_how_fast_the_machine_is(wanted: Request) -> None:
+    study = load_study(wanted.study)
+    rows = {spec.arm: row(spec) for spec in study.sweeps}
+    walls = {each.spec.arm: each.result["wall_seconds"] for each in load_sweeps(study, "own").values()}
+    machine = retimed(wanted.study, rows, Machine(slots=1, threads=1), None)
+    for spec in study.sweeps:
+        assert machine.seconds(spec, rows[spec.arm]) == pytest.approx(walls[spec.arm])
+    assert machine.overhead == schedule.OVERHEAD
+    timed = retimed(wanted.study, rows, Machine(slots=1, threads=1), sum(walls.values()) + 30)
+    assert timed.overhead == pytest.approx(30 / len(walls))
+
+
+def test_timings_that_are_damaged_are_named(tmp_path: Path) -> None:
+    for content in ("", "{}", '{"rows": {"frozen-pretrained": {}}}', '{"rows": 3}'):
+        (tmp_path / work.TIMING).write_text(content)
+        with pytest.raises(DataError, match="start again"):
+            read_timing(tmp_path)
