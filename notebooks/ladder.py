@@ -73,7 +73,7 @@ from fpt.training.fleet import Fleet, stack
 from fpt.training.recipe import Recipe
 
 PIXELS = ("digits", "mnist", "cifar10")
-MODELS_OF_BYTES = ("tiny-lm-64", "tiny-lm")
+MODELS_OF_BYTES = ("tiny-lm-64", "tiny-lm", "tiny-lm-256")
 
 
 def lines(task, scores):
