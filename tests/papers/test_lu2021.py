@@ -32,7 +32,7 @@ def test_the_printed_numbers_are_those_that_were_transcribed_twice() -> None:
     """Two people's transcriptions agreed. Whoever corrects a number compares it with the paper, and freezes the new
     sum."""
     found = {name: _sum(papers.paper_of(name)) for name in ("lu2021", "rothermel2021")}
-    assert found == {"lu2021": "f93757743cdfb4b7", "rothermel2021": "d2fcaddde81321c1"}
+    assert found == {"lu2021": "ba1c98bf364af2bc", "rothermel2021": "3a6840e39c5aed60"}
 
 
 def _sum(paper: Paper) -> str:
@@ -46,7 +46,7 @@ def _sum(paper: Paper) -> str:
         },
         "rates": dict(paper.rates),
         "tasks": {name: dict(fields) for name, fields in paper.tasks.items()},
-        "claims": {name: claim.numbers for name, claim in paper.claims.items()},
+        "claims": {name: claim.numbers for name, claim in paper.claims.items() if claim.numbers},
     }
     return hashlib.sha256(json.dumps(numbers, sort_keys=True).encode()).hexdigest()[:16]
 

@@ -50,7 +50,7 @@ def test_result_json_has_spec_and_provenance_and_no_place(trained: Trained, tmp_
     assert (info["selected_rate"], info["at_edge"], info["eligible"]) == (1e-2, True, [1e-3, 1e-2])
     assert info["grid"] == [1e-3, 1e-2]
     assert info["choices"] == {"0": 1e-2, "1": 1e-3, "2": 1e-3}  # each by the other two; a tie goes to the smaller rate
-    assert info["test"] == {"drawn_by_seed": True, "size": 400, "budget": 50, "last": 400}
+    assert info["test"] == {"drawn_by_seed": True, "size": 400, "budget": 50, "last": 400, "collection": 1797}
     assert (info["data_checksum"], info["compute_type"], info["threads"]) == ("sum", "float32", 1)
     assert (info["fleets"], info["compiled"]) == ([[2, 3]], False)
     assert (info["asks"], info["plan"], info["rules"]) == ({}, [], RULES)
