@@ -8,10 +8,14 @@ import sys
 import tempfile
 from collections import Counter
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from chromium import CHROMIUM, DRIVER
 from hypothesis import settings
+
+if TYPE_CHECKING:
+    from fpt.tasks.task import Task
 
 pytest_plugins = ("made_study", "small_models")
 
@@ -73,3 +77,10 @@ def pytest_unconfigure() -> None:
 def root() -> Path:
     """The repository."""
     return ROOT
+
+
+@pytest.fixture(scope="session")
+def digits() -> "Task":
+    import fpt.tasks  # after the environment is set above
+
+    return fpt.tasks.load("digits")

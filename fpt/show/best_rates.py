@@ -41,21 +41,18 @@ def valleys_figure(cells: Mapping[str, Cell]) -> plot.Plot:
     lowest = {first: ratios[others[0]].first} | {name: found.second for name, found in ratios.items()}
     figure, (axes,) = plot.panels_of(1)
     lines = {name: _line(plane) for name, plane in planes.items()}
+    looks = plot.looks_of(lines)
     for number, (name, line) in enumerate(lines.items()):
-        look: dict[str, Any] = {"color": plot.colour_of(name), "marker": plot.marker_of(name), "linewidth": 1.8}
         around = [line["loss"] - line["low"], line["high"] - line["loss"]]
-        look |= {"label": _named(name, ratios, first)}
-        axes.errorbar(DODGE**number * line["rate"], line["loss"], yerr=around, **look)
+        words = _named(name, ratios, first)
+        axes.errorbar(DODGE**number * line["rate"], line["loss"], yerr=around, label=words, **looks[name])
         _draw(axes, lowest[name], plot.colour_of(name))
-    rates = sorted({rate for line in lines.values() for rate in line["rate"]})
-    axes.set_xscale("log", subs=[])
-    axes.set_xticks(rates, [rate_text(rate) for rate in rates], rotation=45 if len(rates) > 6 else 0)
-    axes.set(xlabel="learning rate", ylabel="validation loss (nats)", xlim=(rates[0] / 1.5, rates[-1] * 1.5))
+    plot.rate_axis(axes, pd.concat(lines.values())["rate"], "validation loss (nats)")
     plot.shared_legend(figure, [axes])
     best = [f"{arm_words(name)} {each.open or rate_text(each.rate)}" for name, each in lowest.items()]
-    words = [f"{arm_words(first)} over {arm_words(name)} {found.cell}" for name, found in ratios.items()]
+    over = [f"{arm_words(first)} over {arm_words(name)} {found.cell}" for name, found in ratios.items()]
     return figure.describe(
-        f"Validation loss by learning rate. Best rates: {'; '.join(best)}. Ratios: {'; '.join(words)}.",
+        f"Validation loss by learning rate. Best rates: {'; '.join(best)}. Ratios: {'; '.join(over)}.",
         pd.concat(lines, names=["arm"]).reset_index("arm"),
         plot.runs_of(cells.values()),
     )

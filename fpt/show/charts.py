@@ -137,17 +137,14 @@ def _dots(
 def _by_rate(cells: Mapping[str, Cell], budget: int | None) -> plot.Plot:
     figure, (axes,) = plot.panels_of(1)
     lines = {name: _line(cell, budget) for name, cell in cells.items()}
+    looks = plot.looks_of(lines)
     for number, (name, line) in enumerate(lines.items()):
         dodge = 1.04 ** (number - (len(lines) - 1) / 2)
         around = [line["accuracy"] - line["low"], line["high"] - line["accuracy"]]
-        look: dict[str, Any] = {"color": plot.colour_of(name), "marker": plot.marker_of(name), "linewidth": 1.8}
-        axes.errorbar(dodge * line["rate"], line["accuracy"], yerr=around, label=arm_words(name), **look)
+        axes.errorbar(dodge * line["rate"], line["accuracy"], yerr=around, label=arm_words(name), **looks[name])
     if not np.isnan(trivial := floor(_task(cells))):
         axes.axhline(100 * trivial, color=plot.GREY, linestyle=":", label="trivial baseline")
-    rates = sorted({rate for line in lines.values() for rate in line["rate"]})
-    axes.set_xscale("log", subs=[])
-    axes.set_xticks(rates, [rate_text(rate) for rate in rates], rotation=45 if len(rates) > 6 else 0)
-    axes.set(xlabel="learning rate", ylabel="test accuracy (%)", xlim=(rates[0] / 1.5, rates[-1] * 1.5))
+    plot.rate_axis(axes, pd.concat(lines.values())["rate"], "test accuracy (%)")
     plot.shared_legend(figure, [axes])
     words = [f"{arm_words(name)}: {_line_words(line)}" for name, line in lines.items()]
     return figure.describe(

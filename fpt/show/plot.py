@@ -1,6 +1,7 @@
 """What all figures share: colours, style, panels and legend; and what a page tells of a figure beside the picture."""
 
 import math
+from collections import Counter
 from collections.abc import Callable, Iterable
 from functools import wraps
 from typing import TYPE_CHECKING, Any, ParamSpec
@@ -12,7 +13,7 @@ from matplotlib.figure import Figure
 from fpt import models
 from fpt.models import Arm
 from fpt.results.cells import Cell
-from fpt.results.runs import label
+from fpt.results.runs import label, rate_text
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -24,6 +25,7 @@ NAMES = {arm.letters: arm.label for arm in FOUR}
 HUES, SHAPES = ({NAMES[short]: look for short, look in by.items()} for by in (COLOURS, MARKERS))  # by the long name
 # What is no arm has no arm's colour; 3:1 or nearly so on white and on black.
 OTHERS = ("#7A6FBE", "#8A8A2E", "#2F8F9D", "#A8506E", "#808080", "#B07A4A")
+VARIANTS = (":", "-.")  # lines of further variants of one arm; dashed are parabolas
 INK = "black"  # what is black takes the colour of the page's text (`svg`)
 GREY = models.arms.GREY
 STYLE: dict[Any, Any] = {
@@ -138,6 +140,31 @@ def colour_of(name: str) -> str:
 
 def marker_of(name: str) -> str:
     return named(name.split(" ")[0]).marker
+
+
+def looks_of(names: Iterable[str]) -> dict[str, dict[str, Any]]:
+    """Colour, marker and line of each arm of a figure.
+
+    Further variants of one arm, such as "LP (rank 1)" after "LP", are hollow, with lines of their own.
+    """
+    looks: dict[str, dict[str, Any]] = {}
+    met: Counter[str] = Counter()
+    for name in names:
+        arm = name.split(" ")[0]
+        look = {"color": colour_of(name), "marker": marker_of(name), "linewidth": 1.8}
+        if met[arm]:
+            look |= {"linestyle": VARIANTS[(met[arm] - 1) % len(VARIANTS)], "markerfacecolor": "none"}
+        looks[name] = look
+        met[arm] += 1
+    return looks
+
+
+def rate_axis(axes: "Axes", rates: Iterable[float], of: str) -> None:
+    """Learning rates on a logarithmic axis, with what is drawn over them."""
+    rates = sorted(set(rates))
+    axes.set_xscale("log", subs=[])
+    axes.set_xticks(rates, [rate_text(rate) for rate in rates], rotation=45 if len(rates) > 6 else 0)
+    axes.set(xlabel="learning rate", ylabel=of, xlim=(rates[0] / 1.5, rates[-1] * 1.5))
 
 
 def arm_of(cell: Cell) -> str:

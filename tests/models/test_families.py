@@ -19,16 +19,10 @@ from fpt.models import BACKBONES
 from fpt.models.families import family, names
 from fpt.models.families.longformer import band_mask
 from fpt.models.layers import read_out
-from fpt.tasks.task import Task
 
 LIBRARY = [name for name, entry in BACKBONES.items() if entry.pretrained]  # the LSTMs are ours
 SMALL = list(small_models.stand_ins())
 OPTIONS = {"listops-short": {"train": 200, "heldout": 50}, "bit-xor": {}, "digits": {}}
-
-
-@pytest.fixture(scope="module")
-def digits() -> Task:
-    return fpt.tasks.load("digits")
 
 
 def oracle(name: str, library: torch.nn.Module, weights: dict, tokens: int) -> torch.nn.Module:

@@ -29,11 +29,6 @@ TARGETS = {
 }
 
 
-@pytest.fixture(scope="module")
-def digits() -> Task:
-    return fpt.tasks.load("digits")
-
-
 def with_peft(library: nn.Module, backbone: str, rank: int, alpha: int, targets: str) -> Any:
     """The library's model with adapters of peft on the targets."""
     groups = TARGETS[backbone]

@@ -13,17 +13,11 @@ from fpt.errors import SpecError
 from fpt.models.families.lstm import UnbiasedLayerNorm
 from fpt.sweeps.run import prepare
 from fpt.sweeps.spec import resolve
-from fpt.tasks.task import Task
 
 pytestmark = pytest.mark.usefixtures("small_lstms")
 
 WIDTH = 16
 BOTH = ["small-lstm", "small-lstm-released"]
-
-
-@pytest.fixture(scope="module")
-def digits() -> Task:
-    return fpt.tasks.load("digits")
 
 
 def perturbed(template, seed=0) -> dict[str, torch.Tensor]:

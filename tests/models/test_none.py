@@ -16,11 +16,6 @@ CPU = torch.device("cpu")
 
 
 @pytest.fixture(scope="module")
-def digits() -> Task:
-    return fpt.tasks.load("digits")
-
-
-@pytest.fixture(scope="module")
 def listops() -> Task:
     return fpt.tasks.load("listops-short", train=200, heldout=50)
 

@@ -12,12 +12,6 @@ import fpt.tasks
 from fpt.models.layers import read_out
 from fpt.models.template import Template
 from fpt.models.weights import fetch
-from fpt.tasks.task import Task
-
-
-@pytest.fixture(scope="module")
-def digits() -> Task:
-    return fpt.tasks.load("digits")
 
 
 def predict(template: Template, weights: dict, inputs: torch.Tensor, lengths=None) -> torch.Tensor:

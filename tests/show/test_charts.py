@@ -7,7 +7,7 @@ import pytest
 from fpt.errors import SpecError
 from fpt.models import ARMS
 from fpt.results import baseline, contrast, level
-from fpt.show import beside, by_budget, by_rate, dots, plane
+from fpt.show import beside, by_budget, by_rate, dots, plane, plot
 from fpt.show.charts import arm_words
 from fpt.show.html import Picture
 
@@ -123,3 +123,9 @@ def test_a_printed_table_stands_beside_our_levels() -> None:
     assert shown.loc["Unfrozen Pretrained", "printed"] == "99.0 ± 0.0"
     with pytest.raises(SpecError, match="task of rothermel-table-1 with results"):
         beside("rothermel-table-1", "", studies=[STUDY], tasks=["cifar10"])
+
+
+def test_variants_of_one_arm_have_its_colour_and_another_line() -> None:
+    looks = plot.looks_of(["UP", "LP", "LP (rank 1)", "LP (rank 2)"])
+    assert looks["LP"]["color"] == looks["LP (rank 1)"]["color"] != looks["UP"]["color"]
+    assert len({look.get("linestyle") for name, look in looks.items() if name != "UP"}) == 3

@@ -22,11 +22,6 @@ NEW = ["small-t5", "small-longformer", "small-vit"]  # the others are in test_fl
 
 
 @pytest.fixture(scope="module")
-def digits() -> Task:
-    return fpt.tasks.load("digits")
-
-
-@pytest.fixture(scope="module")
 def listops() -> Task:
     return fpt.tasks.load("listops-short", train=200, heldout=50)  # lengths, a mask, an embedding input layer
 

@@ -24,11 +24,6 @@ CPU = torch.device("cpu")
 RATES, SEEDS = [1e-3, 1e-2], [0, 5]
 
 
-@pytest.fixture(scope="module")
-def digits() -> Task:
-    return fpt.tasks.load("digits")
-
-
 def plain_loop(
     task: Task, template: Template, recipe: Recipe, rate: float, seed: int, kind: torch.dtype = torch.float32
 ) -> dict[str, torch.Tensor]:

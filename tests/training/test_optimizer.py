@@ -27,11 +27,6 @@ ALL = {"head_rate": 1e-2, "schedule": "cosine", "weight_decay": 0.5}
 recipe = partial(short_recipe, steps=STEPS)
 
 
-@pytest.fixture(scope="module")
-def digits() -> Task:
-    return fpt.tasks.load("digits")
-
-
 def schedules(optimizer: torch.optim.Optimizer, recipe: Recipe) -> list[LRScheduler]:
     """torch's schedulers, of an optimizer with one rate: `eta_min` is of all of its groups."""
     if recipe.schedule == "constant":

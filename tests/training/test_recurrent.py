@@ -10,7 +10,6 @@ from small_models import short_recipe
 import fpt.models
 import fpt.tasks
 from fpt.cli.doctor import findings
-from fpt.tasks.task import Task
 from fpt.training import evaluate, features, resources, train_fleet
 from fpt.training.fleet import Fleet, stack
 
@@ -20,11 +19,6 @@ CPU = torch.device("cpu")
 WIDTH = 16
 BOTH = ["small-lstm", "small-lstm-released"]
 RATES, SEEDS = [1e-3, 1e-2], [0, 5]
-
-
-@pytest.fixture(scope="module")
-def digits() -> Task:
-    return fpt.tasks.load("digits")
 
 
 recipe = partial(short_recipe, steps=4, evaluations=2)

@@ -13,18 +13,12 @@ from small_models import short_recipe as recipe
 import fpt.models
 import fpt.tasks
 from fpt.errors import FptError
-from fpt.tasks.task import Task
 from fpt.training import loop, resources, train_fleet
 from fpt.training.libraries import faster_libraries
 
 CPU = torch.device("cpu")
 SLOW = pytest.mark.slow
 RATES, SEEDS = [1e-3, 1e-2], [0, 5]
-
-
-@pytest.fixture(scope="module")
-def digits() -> Task:
-    return fpt.tasks.load("digits")
 
 
 @pytest.fixture
