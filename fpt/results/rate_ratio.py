@@ -80,10 +80,6 @@ class RateRatio:
         """Whether a ratio lies outside of the interval."""
         return not self.open and not self.low <= ratio <= self.high
 
-    def within(self, least: float, most: float) -> bool:
-        """Whether the whole interval lies between two ratios."""
-        return not self.open and least <= self.low and self.high <= most
-
     @property
     def cell(self) -> str:
         """As a table shows it: 2.4 (1.6 to 3.5)."""
