@@ -84,3 +84,10 @@ def digits() -> "Task":
     import fpt.tasks  # after the environment is set above
 
     return fpt.tasks.load("digits")
+
+
+@pytest.fixture(scope="session")
+def listops() -> "Task":
+    import fpt.tasks
+
+    return fpt.tasks.load("listops-short", train=200, heldout=50)  # lengths, a mask, an embedding input layer

@@ -64,11 +64,6 @@ WORDS = [("tiny-lm", arm) for arm in ("frozen-pretrained", "unfrozen-random")]  
 
 
 @pytest.fixture(scope="module")
-def listops() -> Task:
-    return fpt.tasks.load("listops-short", train=200, heldout=50)  # lengths, a mask, an embedding input layer
-
-
-@pytest.fixture(scope="module")
 def text() -> Task:
     return fpt.tasks.load("text")
 

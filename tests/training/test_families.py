@@ -12,18 +12,12 @@ from torch.utils.flop_counter import FlopCounterMode
 
 import fpt.models
 import fpt.tasks
-from fpt.tasks.task import Task
 from fpt.training import features, train_fleet
 from fpt.training.fleet import Fleet
 
 CPU = torch.device("cpu")
 RATES, SEEDS = [3e-4, 1e-3], [0, 5]
 NEW = ["small-t5", "small-longformer", "small-vit"]  # the others are in test_fleet
-
-
-@pytest.fixture(scope="module")
-def listops() -> Task:
-    return fpt.tasks.load("listops-short", train=200, heldout=50)  # lengths, a mask, an embedding input layer
 
 
 recipe = partial(short_recipe, evaluations=2)
