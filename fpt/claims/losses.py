@@ -7,10 +7,10 @@ import pandas as pd
 
 from fpt.claims.reading import DECADES, EXPONENT, NATS, Part, Reading, decades
 from fpt.claims.registry import decides, kind
-from fpt.models import adapted, backbone
+from fpt.models import backbone
 from fpt.results.baselines import untouched_loss
 from fpt.results.losses import lower_loss, tuned_losses
-from fpt.results.rate_ratio import TENFOLD, RateRatio, last_losses, slope
+from fpt.results.rate_ratio import TENFOLD, RateRatio, last_losses, ratio_in_theory, slope
 from fpt.results.rate_ratio import rate_ratio as ratio_of
 from fpt.results.stats import MINIMUM_PAIRS, POINT, Paired
 
@@ -67,8 +67,7 @@ def _excluded(reading: Reading, found: RateRatio) -> str:
     """Which of 1, width / (2 alpha) and 10 the interval excludes."""
     first, second = (reading.rows[row].spec for row in reading.rule.rows)
     named = {"1": 1.0, "10": TENFOLD}
-    if first and second and adapted(first.trainable) and not adapted(second.trainable):
-        theory = backbone(first.backbone).width / (2 * first.alpha)
+    if first and second and (theory := ratio_in_theory(first, second)):
         named[f"width / (2 alpha) = {theory:g}"] = theory
     excluded = [name for name, ratio in named.items() if found.excludes(ratio)]
     return f"excludes {', '.join(excluded) or 'none of ' + ', '.join(named)}"

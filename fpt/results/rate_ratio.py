@@ -17,9 +17,11 @@ from numpy.typing import NDArray
 from scipy import special
 
 from fpt.errors import SpecError
+from fpt.models import adapted, backbone
 from fpt.results.contrasts import cell_of
 from fpt.results.runs import SweepTables
 from fpt.results.stats import MINIMUM_PAIRS, SIGNIFICANCE
+from fpt.sweeps.spec import SweepSpec
 
 HALF_DECADE = 0.5
 ROUNDED = 0.03  # decades by which 1, 1.8, 3, 5.6 and 10 are off quarters of a decade
@@ -98,6 +100,16 @@ def of_arms(study: str, first: str, second: str, *, task: str = "", root: Path |
             raise SpecError(f"the study {study} has no results of {name}")
         planes.append(last_losses(tables))
     return rate_ratio(*planes)
+
+
+def ratio_in_theory(first: SweepSpec, second: SweepSpec) -> float | None:
+    """Width / (2 alpha), the ratio that the theory of Schulman et al. 2025 gives for LoRA over full training.
+
+    None for any other two arms.
+    """
+    if not adapted(first.trainable) or adapted(second.trainable):
+        return None
+    return backbone(first.backbone).width / (2 * first.alpha)
 
 
 def last_losses(tables: SweepTables) -> pd.DataFrame:

@@ -14,7 +14,7 @@ PUBLIC = {  # module -> names that notebooks, pages and users rely on
     "html": "Folded Page Picture Table",
     "figures": "budget_figure learning_rate_figure",
     "charts": "by_budget by_rate dots plane",
-    "best_rates": "valleys",
+    "best_rates": "rate_ratios valleys",
     "pairs": "Pair best_of less_evidence",
     "spread": "spread_of",
     "attention": "attention_of",

@@ -9,7 +9,7 @@ import pandas as pd
 
 from fpt.errors import SpecError
 from fpt.results.cells import Cell
-from fpt.results.rate_ratio import RateRatio, Valley, last_losses, rate_ratio
+from fpt.results.rate_ratio import TENFOLD, RateRatio, Valley, last_losses, rate_ratio, ratio_in_theory
 from fpt.results.runs import rate_text
 from fpt.results.stats import mean_interval
 from fpt.show import plot
@@ -17,6 +17,7 @@ from fpt.show.charts import arm_words, cells_of
 from fpt.show.html import Picture
 
 BETWEEN = 50  # points at which a parabola is drawn
+TICKS = (0.5, 1, 2, 5, 10, 20)  # ratios
 DODGE = 1.03  # by which the marks of two arms stand apart
 
 
@@ -83,3 +84,54 @@ def _draw(axes: Any, valley: Valley, colour: str) -> None:
     lowest = math.exp(float(np.polyval(valley.coefficients, math.log10(valley.rate))))
     look: dict[str, Any] = {"marker": "D", "markersize": 9, "markeredgecolor": plot.INK, "linestyle": "none"}
     axes.plot([valley.rate], [lowest], color=colour, **look)
+
+
+def rate_ratios(study: str, pairs: Mapping[str, tuple[str, str]], caption: str, *, task: str = "") -> Picture:
+    """How many times the best rate of one arm is that of another, a row a pair, with 95% intervals.
+
+    `pairs`: name of a row -> first and second arm, named as `fpt.results.contrast` reads them, with its errors. A line
+    stands at ten, a cross at width / (2 alpha). A row whose ratio is open has no dot, and its reason in the alt text.
+    """
+    return Picture(rate_ratios_figure({name: cells_of(study, arms, task) for name, arms in pairs.items()}), caption)
+
+
+@plot.drawn
+def rate_ratios_figure(rows: Mapping[str, Mapping[str, Cell]]) -> plot.Plot:
+    """The figure of `rate_ratios`: for each row its two arms. Raises SpecError for an arm without results."""
+    found = {name: _ratio(*cells.values()) for name, cells in rows.items()}
+    theory = {name: _theory(*cells.values()) for name, cells in rows.items()}
+    figure, (axes,) = plot.panels_of(1, 0.6 + 0.42 * len(rows), "x")
+    for place, (name, each) in enumerate(found.items()):
+        look: dict[str, Any] = {"color": plot.colour_of(next(iter(rows[name]))), "marker": "o", "linewidth": 1.8}
+        axes.errorbar(each.ratio, place, xerr=[[each.ratio - each.low], [each.high - each.ratio]], **look)
+        axes.plot(theory[name], place, "x", color=plot.INK, markersize=8)
+    axes.axvline(TENFOLD, color=plot.GREY, linestyle="--", label="ten times")
+    axes.plot([], [], "x", color=plot.INK, label="width / (2 alpha)")
+    axes.set_xscale("log", subs=[])
+    axes.set_xticks(TICKS, [f"{tick:g}" for tick in TICKS])
+    axes.set_yticks(range(len(rows)), list(rows))
+    axes.set(xlabel="ratio of best rates", xlim=(TICKS[0], TICKS[-1]), ylim=(len(rows) - 0.5, -0.5))
+    plot.shared_legend(figure, [axes])
+    table = pd.DataFrame(
+        {"row": name, "ratio": each.ratio, "low": each.low, "high": each.high, "width / (2 alpha)": theory[name]}
+        for name, each in found.items()
+    )
+    words = [f"{name}: {each.cell}" for name, each in found.items()]
+    cells = [cell for arms in rows.values() for cell in arms.values()]
+    return figure.describe(f"Ratio of best learning rates, {'; '.join(words)}.", table, plot.runs_of(cells))
+
+
+def _ratio(first: Cell, second: Cell) -> RateRatio:
+    return rate_ratio(_losses(first), _losses(second))
+
+
+def _losses(cell: Cell) -> pd.DataFrame:
+    if cell.tables is None:
+        raise SpecError(f"the study {cell.study} has no results of {cell.row}")
+    return last_losses(cell.tables)
+
+
+def _theory(first: Cell, second: Cell) -> float:
+    """Nan where the theory says nothing."""
+    known = ratio_in_theory(first.spec, second.spec) if first.spec and second.spec else None
+    return math.nan if known is None else known

@@ -1,5 +1,7 @@
 """Valleys: loss over the learning rate, with the best rates of arms and the interval of their ratio."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from made_cells import Made, cell, paper
@@ -7,8 +9,9 @@ from made_cells import Made, cell, paper
 from fpt.errors import SpecError
 from fpt.results.rate_ratio import last_losses, rate_ratio
 from fpt.show import valleys
-from fpt.show.best_rates import valleys_figure
+from fpt.show.best_rates import rate_ratios_figure, valleys_figure
 
+ARM = {"LP": "lora", "UP": "unfrozen"}
 GRID = dict.fromkeys((float(rate) for rate in 10.0 ** np.arange(-4.5, -1.4, 0.25)), 80.0)
 
 
@@ -18,7 +21,10 @@ def cells(monkeypatch: pytest.MonkeyPatch) -> dict[str, object]:
     toy = paper(["LP", "UP"])
     monkeypatch.setattr("fpt.papers.papers", lambda: {"toy": toy})
     places = {"LP": -2.7, "UP": -3.0}
-    made = {name: Made(GRID, best=1e-3, beyond=False, losses=(place, 1.5)) for name, place in places.items()}
+    made = {
+        name: Made(GRID, best=1e-3, beyond=False, losses=(place, 1.5), fields={"arm": f"{ARM[name]}-pretrained"})
+        for name, place in places.items()
+    }
     return {name: cell(toy.tables["toy-table"], name, each) for name, each in made.items()}
 
 
@@ -43,3 +49,24 @@ def test_one_arm_and_an_arm_without_runs_are_refused(cells) -> None:
         valleys_figure({"LP": cells["LP"]})
     with pytest.raises(SpecError, match="plane-minilm"):
         valleys("plane-minilm", ["LP", "UP"], "")
+
+
+def test_ratios_stand_in_rows_with_their_intervals_beside_ten_and_the_theory(cells) -> None:
+    figure = rate_ratios_figure({"width 128": cells, "other way": dict(reversed(cells.items()))})
+    found = rate_ratio(*(last_losses(each.tables) for each in cells.values()))
+    assert figure.data is not None
+    table = figure.data.set_index("row")
+    drawn = table.loc["width 128", ["ratio", "low", "high"]].tolist()
+    assert drawn == pytest.approx([found.ratio, found.low, found.high])
+    assert table.loc["other way", "ratio"] == pytest.approx(1 / found.ratio)
+    assert table["width / (2 alpha)"].tolist()[0] == pytest.approx(2)  # tiny-lm: 128; alpha: 32
+    assert np.isnan(table["width / (2 alpha)"].tolist()[1])
+    assert found.cell in figure.get_label()
+
+
+def test_an_open_ratio_has_its_reason_and_an_arm_without_runs_is_refused(cells, monkeypatch) -> None:
+    losses = last_losses(cells["LP"].tables)
+    monkeypatch.setattr("fpt.show.best_rates.last_losses", lambda tables: losses.iloc[:, :2])
+    assert "end of the grid" in rate_ratios_figure({"short": cells}).get_label()
+    with pytest.raises(SpecError, match="LP"):
+        rate_ratios_figure({"none": {**cells, "LP": replace(cells["LP"], tables=None)}})
