@@ -2,7 +2,7 @@
 
 A file `fpt/papers/NAME.yaml`:
 
-    name, title, authors
+    name, title, authors; `own_scale: false` where the fields below are ours, since the paper's models cannot run here
     defaults:  fields of a sweep that hold for the whole paper (backbone, ...)
     rates:     the learning rate as printed, by `default`, backbone or task
     tasks:     the paper's tasks in its order, each with the fields of a sweep that it fixes (variant, steps, threshold)
@@ -255,6 +255,7 @@ class Paper(_Strict):
     title: str
     place: int = 100  # among the papers, where they are shown
     tuned: bool = False  # what it says is said of tuned models: its claims are not read at one rate as well
+    own_scale: bool = True  # False: no sweep is at the paper's scale
     authors: str = ""
     defaults: Fields = {}
     rates: dict[str, Annotated[float, Field(gt=0, allow_inf_nan=False)]] = {}

@@ -126,6 +126,8 @@ def task_as_run(file: StudyFile, paper: Paper, table: Table, task: str) -> str:
 
 def is_papers(spec: SweepSpec, paper: Paper, table: Table, row: str, task: str) -> bool:
     """Whether this is the paper's own model on its own task with at least its budget."""
+    if not paper.own_scale:
+        return False
     fields = cell_fields(StudyFile(), paper, table, row, task, paper.name)
     if fields is None or spec.steps < int(fields.get("steps", 0)):
         return False

@@ -109,3 +109,10 @@ def test_the_released_data_of_lu_et_al_have_rows_of_their_own() -> None:
     found = {(spec.task, spec.variant, spec.arm) for spec in sweeps}
     tasks, arms = ("mnist", "cifar10", "cifar10-lra", "homology"), ARMS - {"unfrozen-pretrained"}
     assert found == {(task, how, arm) for task in tasks for how in ("paper", "released") for arm in arms}
+
+
+def test_a_stand_in_for_a_papers_models_is_not_at_its_scale() -> None:
+    study = load_study(ROOT / "runs" / "lora-text")
+    cells = study.planned(papers.paper_of("schulman2025").tables["schulman-text"])
+    assert {planned.spec is None for planned in cells} == {False}
+    assert {planned.scale for planned in cells} == {"reduced"}
