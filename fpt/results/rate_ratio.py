@@ -93,13 +93,28 @@ def of_arms(study: str, first: str, second: str, *, task: str = "", root: Path |
 
     Raises SpecError for a study, task or arm that is not there, and with fewer than three seeds in common.
     """
-    planes = []
-    for name in (first, second):
-        tables = cell_of(study, name, task, root).tables
-        if tables is None:
-            raise SpecError(f"the study {study} has no results of {name}")
-        planes.append(last_losses(tables))
-    return rate_ratio(*planes)
+    return rate_ratio(*(_results(study, name, task, root)[0] for name in (first, second)))
+
+
+def slope_of_arms(study: str, pairs: Sequence[tuple[str, str]], *, task: str = "", root: Path | None = None) -> "Slope":
+    """The exponent in width of the ratio of two arms, a pair for each width, named as the study's tables name them.
+
+    Raises SpecError for a study, task or arm that is not there, for fewer than two widths, and with fewer than three
+    seeds in common.
+    """
+    by_width = {}
+    for first, second in pairs:
+        (plane, width), (other, _) = (_results(study, name, task, root) for name in (first, second))
+        by_width[width] = plane, other
+    return slope(by_width)
+
+
+def _results(study: str, name: str, task: str, root: Path | None) -> tuple[pd.DataFrame, float]:
+    """The losses of an arm, and the width of its backbone."""
+    tables = cell_of(study, name, task, root).tables
+    if tables is None:
+        raise SpecError(f"the study {study} has no results of {name}")
+    return last_losses(tables), float(backbone(tables.spec.backbone).width)
 
 
 def ratio_in_theory(first: SweepSpec, second: SweepSpec) -> float | None:

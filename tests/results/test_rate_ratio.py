@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from fpt.errors import SpecError
-from fpt.results.rate_ratio import last_losses, of_arms, rate_ratio, slope
+from fpt.results.rate_ratio import last_losses, of_arms, rate_ratio, slope, slope_of_arms
 from fpt.results.rate_ratio_simulated import Made, table
 
 GRID = 10.0 ** np.arange(-4.5, -1.4, 0.25)
@@ -160,3 +160,16 @@ def test_on_made_curves_the_interval_holds_the_ratio_and_tells_two_from_ten():
     assert two["excludes 10"].min() >= 0.93, found.to_string()
     assert two.loc["as in the pilot", "excludes 1"] >= 0.9
     assert found[found["ratio"] == 1].set_index("scenario").loc["as in the pilot", "excludes 2"] >= 0.9
+
+
+def test_the_exponent_of_arms_is_that_of_their_losses_by_the_width_of_their_backbones(monkeypatch):
+    arms = {"LP 64": (-3.0, 64.0), "UP 64": (-3.3, 64.0), "LP": (-2.9, 128.0), "UP": (-3.35, 128.0)}
+    made = {name: (valley(place), width) for name, (place, width) in arms.items()}
+    monkeypatch.setattr("fpt.results.rate_ratio._results", lambda study, name, task, root: made[name])
+    found = slope_of_arms("made", [("LP 64", "UP 64"), ("LP", "UP")])
+    assert found.exponent == pytest.approx(0.15 / math.log10(2))
+    with pytest.raises(SpecError, match="two"):
+        slope_of_arms("made", [("LP 64", "UP 64")])
+    monkeypatch.undo()
+    with pytest.raises(SpecError, match="FP"):
+        slope_of_arms("lora-text", [("FP", "UP")])
