@@ -5,7 +5,7 @@ The sweeps follow from the tables: fpt/sweeps/scale.py says how the fields of a 
 
 import fnmatch
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -30,6 +30,7 @@ from fpt.sweeps.study_file import FILE, NAME, Fields, StudyFile, read_study, stu
 from fpt.training.recipe import WEIGHTS
 
 Scale = Literal["paper", "reduced"]
+Place = tuple[str, str, str]  # table, row and task of the study's paper
 
 
 @dataclass(frozen=True)
@@ -45,11 +46,13 @@ class Planned:
 
 @dataclass(frozen=True)
 class Request:
-    """The fields of one sweep that is wanted, where they were written, and under which names others start from it."""
+    """The fields of one sweep that is wanted, where they were written, under which names others start from it, and the
+    cell for which it is made."""
 
     fields: Fields
     source: str
     names: tuple[str, ...] = ()
+    cell: Place | None = None
 
     @cached_property
     def key(self) -> str:
@@ -67,6 +70,7 @@ class Study:
     sweeps: tuple[SweepSpec, ...]
     file: StudyFile = field(default_factory=StudyFile, repr=False)
     keepers: Mapping[str, str] = field(default_factory=dict, repr=False)  # name of kept weights -> folder of the sweep
+    cells: Mapping[Place, SweepSpec] = field(default_factory=dict, repr=False)  # of its own tables
 
     @property
     def tables(self) -> list[Table]:
@@ -98,7 +102,8 @@ class Study:
         return found
 
     def planned(self, table: Table) -> list[Planned]:
-        """Every row of any paper's table on the tasks that the study runs: the sweep is found by what the row means.
+        """Every row of any paper's table on the tasks that the study runs. A sweep knows for which cells of the study's
+        own tables it was made; for other tables it is found by what a row means.
 
         Raises SpecError where tasks of the paper that are one task here would be two sweeps of a row.
         """
@@ -109,8 +114,7 @@ class Study:
         own = dict.fromkeys(spec.task for spec in self.sweeps)
         found: dict[str, list[tuple[str, SweepSpec | None]]] = {}  # task as run -> the paper's tasks and their sweeps
         for task in own if table.any_task else table.on(row, paper):
-            fields = self._fields(paper, table, row, task)
-            spec = self.find(fields) if fields else None
+            spec = self.cells.get((table.id, row, task)) or self._alike(paper, table, row, task)
             run = spec.task if spec else task_as_run(self.file, paper, table, task)
             found.setdefault(run, []).append((task, spec))
         for run, cells in found.items():
@@ -126,27 +130,22 @@ class Study:
             )
             yield Planned(row, run, stands_for, specs[0] if specs else None, "paper" if whole else "reduced")
 
-    def _fields(self, paper: Paper, table: Table, row: str, task: str) -> Fields | None:
-        """The fields of a cell; None where the study's own fields fit no such row of another paper's table: layers, and
-        a row without a backbone."""
-        try:
-            return cell_fields(self.file, paper, table, row, task, study_label(self.folder))
-        except SpecError:
-            if table.paper == self.file.paper:
-                raise
-            return None
+    def _alike(self, paper: Paper, table: Table, row: str, task: str) -> SweepSpec | None:
+        """The study's sweep that trains what a row means here: the very one, else the only one of its identity.
 
-    def find(self, fields: Fields) -> SweepSpec | None:
-        """The study's sweep that trains what `fields` describe: the very one, else the only one of its identity.
-
-        None where there is none, and where `fields` make no sweep on the task that stands in for the paper's.
+        None where there is none, and where the row does not fit the model or task of the study: eight layers of a model
+        that has four.
         """
-        if (wanted := fields.get("pretrained_by")) is not None:
-            if wanted not in self.keepers:
-                return None
-            fields = fields | {"pretrained_by": self.keepers[wanted]}
+        label = study_label(self.folder)
         try:
-            spec = resolve({**GRIDLESS, **fields, "measures": []}, study_label(self.folder))
+            fields = cell_fields(self.file, paper, table, row, task, label)
+            if fields is None:
+                return None
+            if (wanted := fields.get("pretrained_by")) is not None:
+                if wanted not in self.keepers:
+                    return None
+                fields["pretrained_by"] = self.keepers[wanted]
+            spec = resolve({**GRIDLESS, **fields, "measures": []}, label)
         except SpecError:
             return None
         alike = self._by_identity.get(spec.identity, [])
@@ -172,10 +171,11 @@ def load_study(folder: Path | str) -> Study:
     if not requests:
         raise SpecError(f"no sweeps: {label} needs a paper with tables, or an entry under sweeps")
     sweeps, keepers = _merged(requests)
+    cells = {request.cell: sweeps[request.key] for request in requests if request.cell}
     for task in file.tasks:
-        check_known("task of the study", task, {spec.task for spec in sweeps}, f"tasks of {label}")
-    _refuse_mixed_number_types(sweeps, label)
-    study = Study(file.name or folder.name, folder, sweeps, file, keepers)
+        check_known("task of the study", task, {spec.task for spec in sweeps.values()}, f"tasks of {label}")
+    _refuse_mixed_number_types(sweeps.values(), label)
+    study = Study(file.name or folder.name, folder, tuple(sweeps.values()), file, keepers, cells)
     _refuse_mistaken_rows(study)
     _refuse_dead_cells(study, label)
     _refuse_dead_replacements(study, label)
@@ -195,7 +195,7 @@ def _of_tables(file: StudyFile, label: str) -> Iterator[Request]:
         fields = cell_fields(file, paper, table, row, task, label)
         if fields is not None:
             names = (f"{row}/{task}",) if table.keeps(row, task) else ()
-            yield Request(fields, f"{label}, {table.id}/{row}/{task}", names)
+            yield Request(fields, f"{label}, {table.id}/{row}/{task}", names, (table.id, row, task))
 
 
 def _chosen_cells(file: StudyFile, paper: Paper, label: str) -> Iterator[tuple[Table, str, str]]:
@@ -234,8 +234,9 @@ def _of_sweeps(file: StudyFile, label: str) -> Iterator[Request]:
 # --- what becomes of it
 
 
-def _merged(requests: list[Request]) -> tuple[tuple[SweepSpec, ...], dict[str, str]]:
-    """The sweeps, each once with everything that is measured of it; folders of those that keep weights, by name."""
+def _merged(requests: list[Request]) -> tuple[dict[str, SweepSpec], dict[str, str]]:
+    """The sweeps by key, each once with everything that is measured of it; folders of those that keep weights, by
+    name."""
     named: dict[str, str] = {}
     for request in requests:
         for name in request.names:
@@ -259,10 +260,10 @@ def _merged(requests: list[Request]) -> tuple[tuple[SweepSpec, ...], dict[str, s
         spec = sweeps.setdefault(request.key, resolve(fields, request.source))
         keepers |= dict.fromkeys(request.names, spec.folder_name)
     order = dict.fromkeys(request.key for request in requests)
-    return tuple(sweeps[key] for key in order), keepers
+    return {key: sweeps[key] for key in order}, keepers
 
 
-def _refuse_mixed_number_types(sweeps: Sequence[SweepSpec], label: str) -> None:
+def _refuse_mixed_number_types(sweeps: Iterable[SweepSpec], label: str) -> None:
     """SpecError unless the study names its number type; it may compare two, with the same sweeps in each."""
     by_type: dict[str, set[str]] = {}
     for spec in sweeps:

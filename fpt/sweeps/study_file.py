@@ -1,7 +1,7 @@
 """The file study.yaml: its shape, and every name in it checked before anything is made of it."""
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ from fpt.sweeps.spec import FIELDS
 FILE = "study.yaml"
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 Fields = dict[str, Any]
+EXIST: dict[str, Callable[[str, str], Any]] = {"task": tasks.entry, "backbone": models.backbone}
 NAMES = ("task", "variant", "backbone", "arm", "init", "keep_as", "pretrained_by")  # fields that hold text
 
 
@@ -119,8 +120,11 @@ def _check_replacements(file: StudyFile, label: str) -> None:
             for value in values if isinstance(values, list) else [values]:
                 models.backbone(value, place) if name == "backbone" else check_known(name, value, known[name], place)
         for name, value in (replacement.by or {}).items():
+            place = f"{label}, replace {number}, with"
             if isinstance(value, list) and name in NAMES:
-                raise SpecError(f"{name} = {value!r}: one value stands in for others ({label}, replace {number}, with)")
+                raise SpecError(f"{name} = {value!r}: one value stands in for others ({place})")
+            if name in EXIST:  # refused here, or it would only seem not to fit the rows of other papers
+                EXIST[name](value, place)
 
 
 def _check_cell(cell: str, file: StudyFile, label: str) -> None:

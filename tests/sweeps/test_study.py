@@ -12,8 +12,10 @@ from fpt import papers
 from fpt.errors import SpecError
 from fpt.papers.schema import Paper
 from fpt.sweeps import Study, load_study
+from fpt.sweeps.scale import GRIDLESS, cell_fields
 from fpt.sweeps.spec import resolve
 from fpt.sweeps.study import study_folder
+from fpt.sweeps.study_file import StudyFile
 
 ROOT = Path(__file__).parents[2]
 DEFAULTS = {"learning_rates": [1e-3, 1e-2], "seeds": [0], "compute_type": "float32"}
@@ -54,6 +56,16 @@ def test_every_published_folder_still_resolves() -> None:
     for study in committed.studies().values():
         names = {spec.folder_name for spec in load_study(study).sweeps}
         assert {folder.name for folder in (study / "published").glob("*")} <= names, study
+
+
+def test_every_row_of_every_paper_is_a_sweep_that_exists() -> None:
+    """So a row without a sweep in a study does not fit its models and tasks, and has no mistake of its own."""
+    for paper in papers.papers().values():
+        for table in paper.tables.values():
+            for row, task in [(row, task) for row in table.rows for task in table.on(row, paper) or ["digits"]]:
+                fields = cell_fields(StudyFile(), paper, table, row, task, paper.name)
+                if fields is not None:
+                    resolve(fields | GRIDLESS | {"pretrained_by": None, "measures": []}, f"{table.id}/{row}/{task}")
 
 
 def test_every_spec_of_every_study_survives_its_notebook() -> None:
@@ -305,6 +317,10 @@ class TestTables:
             (
                 {"replace": [{"where": {"task": "mnist"}, "with": {"task": ["digits", "bit-xor"]}}]},
                 r"task = \['digits', 'bit-xor'\]: one value stands in for others.*replace 1, with",
+            ),
+            (
+                {"replace": [{"where": {"backbone": "gpt2"}, "with": {"backbone": "tiny-ml"}}]},
+                r"unknown backbone 'tiny-ml'.*replace 1, with.*Did you mean 'tiny-lm'",
             ),
             ({"cells": {"UR/listops": {"steps": 3}}}, r"unknown task 'listops'.*cells of .*mine/study.yaml"),
             ({"cells": {"UX/mnist": {"steps": 3}}}, r"unknown row 'UX'.*cells of .*mine/study.yaml"),
