@@ -167,6 +167,7 @@ def build(  # noqa: PLR0913 - every choice of a model, by its name
     alpha: float = Adapters.alpha,
     targets: str = Adapters.targets,
     zero: str = Adapters.zero,
+    entry: Backbone | None = None,
     **backbone_options: Any,
 ) -> "Template":
     """A template: `.initialise(seed)` gives weights, `.report()` the parameter counts by group.
@@ -174,7 +175,8 @@ def build(  # noqa: PLR0913 - every choice of a model, by its name
     `arm` names both `init` and `trainable`, in their place. `random_gain` multiplies the matrices of attention,
     feed-forward and recurrent layers, pretrained ones too. `weights`: a safetensors file that a sweep kept, in the
     place of the backbone's own pretrained weights. `rank`, `alpha`, `targets`, `zero` are of adapters
-    (fpt.models.Adapters), where the arm has them.
+    (fpt.models.Adapters), where the arm has them. `entry`: a smaller model of the architecture, in the place of the
+    backbone's own row.
 
     Raises SpecError (unknown names, a sequence longer than frozen positions allow, adapters that do not fit) and
     WeightsError.
@@ -202,4 +204,5 @@ def build(  # noqa: PLR0913 - every choice of a model, by its name
         weights=weights,
         options=backbone_options,
         adapters=attached,
+        entry=entry or hub.backbone(backbone),
     )

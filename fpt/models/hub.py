@@ -15,6 +15,7 @@ from typing import Any
 from fpt.errors import SpecError, WeightsError, check_known
 from fpt.files import from_workspace, known_sha256
 from fpt.models.catalogue import BACKBONES, WIDTHS, Backbone
+from fpt.tasks import BYTES
 
 HUB = "hub:"
 CONFIG, WEIGHTS = FILES = ("config.json", "model.safetensors")
@@ -137,9 +138,10 @@ def tiny(name: str) -> Backbone:
     from fpt.models.families import family
 
     entry = backbone(name)
+    symbols = {"vocab_size": BYTES} if entry.predicts_bytes else {}  # it reads and predicts them by its own table
     return replace(
         entry,
-        config=family(entry.family).reduced(entry),
+        config=family(entry.family).reduced(entry) | symbols,
         layers=2,
         hub=None,
         revision=None,

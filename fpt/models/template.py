@@ -14,8 +14,7 @@ from torch import Tensor, nn
 from torch.nn.functional import linear
 
 from fpt.errors import SpecError
-from fpt.models import ADAPTER, EMBEDDING, POLICIES, TRAINABLE, Adapters, groups_of, lora, trainable_groups
-from fpt.models import backbone as lookup
+from fpt.models import ADAPTER, EMBEDDING, POLICIES, TRAINABLE, Adapters, Backbone, groups_of, lora, trainable_groups
 from fpt.models import initialise as draw
 from fpt.models.families import family_of, layer_of
 from fpt.models.families.library import BROKEN, broken
@@ -34,9 +33,9 @@ class TransferModel(nn.Module):
 
     backbone: Any  # a library model: its class is the family's
 
-    def __init__(self, task: Task, backbone: str, layers: int = 0, **options: Any) -> None:
+    def __init__(self, task: Task, entry: Backbone, layers: int = 0, **options: Any) -> None:
         super().__init__()
-        self.family = family_of(entry := lookup(backbone))
+        self.family = family_of(entry)
         self.own_table = task.own_table
         self.backbone = self.family.build(entry, task.tokens, layers, task.own_table, **options)
         self.width: int = self.backbone.config.hidden_size
@@ -127,16 +126,16 @@ class Template:
     input_init: str
     weights: Path | None  # file that a sweep kept, in the place of the backbone's own
     options: dict[str, Any]  # of the backbone, its layers among them
-    adapters: Adapters | None = None  # None: the arm has none
+    adapters: Adapters | None  # None: the arm has none
+    entry: Backbone  # that of `backbone`, or a smaller one
 
     def __post_init__(self) -> None:
-        self.entry = lookup(self.backbone)
         if self.entry.found is not None and self.init != "random" and self.weights is None:
             check_header(self.backbone)
         try:
             # Libraries initialise from the global generator; values are replaced.
             with torch.random.fork_rng(devices=[]):
-                self.module = TransferModel(self.task, self.backbone, **self.options)
+                self.module = TransferModel(self.task, self.entry, **self.options)
         except BROKEN as error:
             raise broken(self.entry, self.task.tokens, error) from error
         if self.entry.found is not None:

@@ -54,17 +54,38 @@ def prepare(
     With a folder, its disk must have room for the checkpoints. `study`: the folder of the study, where a sweep that is
     pretrained by another one finds the weights.
     """
-    task = tasks.load(spec.task, data_dir, spec.variant, **spec.task_options)
+    loaded = tasks.load(spec.task, data_dir, spec.variant, **spec.task_options)
+    task, template = fitted(spec, loaded, kept_weights(spec, study))
+    # Fleets that extend the grid are no larger than the first, whose checkpoint is gone by then; kept weights stay.
+    kept = len(spec.learning_rates) + 2 * spec.extend if {*KEPT} & {*spec.measures} else 0
+    training.check_room(template, spec.recipe, spec.runs, folder, kept)
+    return task, template
+
+
+def fitted(
+    spec: SweepSpec, task: "Task", kept: Path | None, entry: models.Backbone | None = None
+) -> "tuple[Task, Template]":
+    """The task as the sweep trains on it, and its template; refuses what does not fit together (an FptError).
+
+    kept: the file of the weights that another sweep kept for this one. entry: as of `fpt.models.build`.
+    """
     task = task.shuffled() if spec.shuffle_tokens else task
     task = task.reduced(spec.data_fraction)
     task.split(spec.seeds[0]).batch(0, spec.batch_size)  # refuses a batch larger than the split
     options: dict[str, Any] = {**spec.backbone_options, **spec.adapters}
-    how = (spec.init, spec.trainable, spec.random_init, spec.random_gain, spec.input_init, kept_weights(spec, study))
-    template = models.build(task, spec.backbone, *how, **options)
+    template = models.build(
+        task,
+        spec.backbone,
+        spec.init,
+        spec.trainable,
+        random_init=spec.random_init,
+        random_gain=spec.random_gain,
+        input_init=spec.input_init,
+        weights=kept,
+        entry=entry,
+        **options,
+    )
     check_measures(spec, task)
-    # Fleets that extend the grid are no larger than the first, whose checkpoint is gone by then; kept weights stay.
-    kept = len(spec.learning_rates) + 2 * spec.extend if {*KEPT} & {*spec.measures} else 0
-    training.check_room(template, spec.recipe, spec.runs, folder, kept)
     return task, template
 
 

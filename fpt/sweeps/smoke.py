@@ -4,27 +4,23 @@ It shows that a sweep can be prepared, trained, measured and written. Its result
 nothing about the question.
 """
 
-import os
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from unittest.mock import patch
 
 from fpt.errors import DataError, FptError
 from fpt.models import BACKBONES, backbone, build, tiny
-from fpt.models.hub import slug
-from fpt.sweeps.run import run_sweep
+from fpt.sweeps.run import fitted, kept_weights, run_sweep
 from fpt.sweeps.spec import SweepSpec, resolve
-from fpt.tasks import TASKS, Entry, function, load
+from fpt.tasks import load
 
 if TYPE_CHECKING:
     from torch import Generator, Tensor
 
+    from fpt.models.template import Template
     from fpt.tasks.arrays import Examples
     from fpt.tasks.task import Task
 
@@ -59,15 +55,15 @@ def smoke(
         shutil.copytree(FIXTURES, data)  # ListOps is generated into the folder of data
         failures += whole_models(specs, data)
         specs = [spec for spec in specs if all(spec is not failed for failed, _ in failures)]
-        with stand_ins(specs, Path(name)):
-            for spec in sorted(specs, key=lambda spec: spec.pretrained_by is not None):
-                started(spec)
-                try:
-                    small = reduced_form(spec, reduced)
-                    reduced[spec.folder_name] = small.folder_name
-                    run_sweep(small, Path(name) / study / small.folder_name, data)
-                except (FptError, RuntimeError, ValueError, LookupError, TypeError) as error:
-                    failures.append((spec, error))
+        for spec in sorted(specs, key=lambda spec: spec.pretrained_by is not None):
+            started(spec)
+            try:
+                small = reduced_form(spec, reduced)
+                reduced[spec.folder_name] = small.folder_name
+                folder = Path(name) / study / small.folder_name
+                run_sweep(small, folder, prepared=prepared(small, data, folder))
+            except (FptError, RuntimeError, ValueError, LookupError, TypeError) as error:
+                failures.append((spec, error))
     return failures
 
 
@@ -104,31 +100,25 @@ def reduced_form(spec: SweepSpec, reduced: dict[str, str]) -> SweepSpec:
     return resolve(dict(spec) | SMALL | fields, "reduced for --smoke")
 
 
-@contextmanager
-def stand_ins(specs: Sequence[SweepSpec], folder: Path) -> Iterator[None]:
-    """Tiny models, with random weights in the place of pretrained ones, and tasks with short sequences."""
-    from fpt.models.families import family
-    from fpt.models.weights import save_random
+def prepared(spec: SweepSpec, data: Path, folder: Path) -> "tuple[Task, Template]":
+    """The task with short sequences, and a tiny model with random weights in the place of pretrained ones."""
+    from safetensors.torch import save_file
 
-    weights = folder / "weights"
-    with patch.dict(BACKBONES), patch.dict(TASKS), patch.dict(os.environ, FPT_WEIGHTS=str(weights)):
-        for name in {spec.backbone for spec in specs}:
-            entry = tiny(name)
-            if family(entry.family).has_table:  # frozen positions must reach as far as the real model's
-                entry = replace(entry, config={**entry.config, "max_position_embeddings": 2 * TOKENS})
-            if any(spec.backbone == name and spec.init != "random" for spec in specs):
-                save_random(entry, weights / slug(name))
-            BACKBONES[name] = entry
-        for name in {spec.task for spec in specs} & set(TASKS):
-            TASKS[name] = replace(TASKS[name], loader=partial(cut, TASKS[name]))
-        yield
+    task, entry = cut(load(spec.task, data, spec.variant, **spec.task_options)), tiny(spec.backbone)
+    weights = kept_weights(spec, folder.parent)
+    if weights is None and spec.init != "random":
+        options: dict[str, Any] = dict(spec.backbone_options)
+        untrained = build(task, spec.backbone, "random", "all", entry=entry, **options)
+        folder.parent.mkdir(exist_ok=True)
+        weights = folder.parent / f"{folder.name}.safetensors"
+        save_file(untrained.initialise(0), weights)
+    return fitted(spec, task, weights, entry)
 
 
-def cut(entry: Entry, place: Path, variant: str, **options: Any) -> "Task":
-    """The task of `entry`, whose sequences end after TOKENS tokens."""
+def cut(task: "Task") -> "Task":
+    """The task, whose sequences end after TOKENS tokens."""
     from fpt.tasks.arrays import Finite
 
-    task = function(entry)(place, variant, **options)
     if task.tokens <= TOKENS or not isinstance(task.data, Finite):
         return task
 

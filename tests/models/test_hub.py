@@ -24,8 +24,7 @@ from fpt.files import sha256
 from fpt.models import Backbone, hub, weights
 from fpt.models.families import family
 from fpt.models.layers import read_out
-from fpt.sweeps import run_sweep
-from fpt.sweeps.smoke import stand_ins
+from fpt.sweeps import run_sweep, smoke
 from fpt.sweeps.spec import SweepSpec, resolve
 from fpt.sweeps.study import load_study
 from fpt.tasks.task import Task
@@ -232,12 +231,10 @@ def test_other_starts_and_depths(fields, saved):
 
 @pytest.mark.parametrize("model_type", [*FIELDS, "gpt_neo"])
 def test_a_tiny_one_stands_in(model_type, saved, tmp_path, monkeypatch):
-    backbone, before = saved(model_type), dict(fpt.models.BACKBONES)
-    with stand_ins([spec_of(backbone)], tmp_path / "smoke"):
-        template = fpt.models.build(fpt.tasks.load("digits"), backbone)
-        assert (template.width, template.layers, template.entry.config["model_type"]) == (16, 2, model_type)
-        assert template.initialise(0).keys() == template.shapes.keys()
-    assert dict(fpt.models.BACKBONES) == before
+    spec = spec_of(saved(model_type))
+    _, template = smoke.prepared(spec, tmp_path, tmp_path / "study" / spec.folder_name)
+    assert (template.width, template.layers, template.entry.config["model_type"]) == (16, 2, model_type)
+    assert template.initialise(0).keys() == template.shapes.keys()
 
 
 def test_a_study_puts_it_in_the_place_of_another(saved, tmp_path):

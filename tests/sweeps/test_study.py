@@ -62,10 +62,11 @@ def test_every_row_of_every_paper_is_a_sweep_that_exists() -> None:
     """So a row without a sweep in a study does not fit its models and tasks, and has no mistake of its own."""
     for paper in papers.papers().values():
         for table in paper.tables.values():
-            for row, task in [(row, task) for row in table.rows for task in table.on(row, paper) or ["digits"]]:
-                fields = cell_fields(StudyFile(), paper, table, row, task, paper.name)
-                if fields is not None:
-                    resolve(fields | GRIDLESS | {"pretrained_by": None, "measures": []}, f"{table.id}/{row}/{task}")
+            for row in table.rows:
+                for task in table.on(row, paper) or ["digits"]:
+                    fields = cell_fields(StudyFile(), paper, table, row, task, paper.name)
+                    if fields is not None:
+                        resolve(fields | GRIDLESS | {"pretrained_by": None, "measures": []}, f"{table.id}/{row}/{task}")
 
 
 def test_every_spec_of_every_study_survives_its_notebook() -> None:

@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fpt.errors import DataError
+from fpt.models import BACKBONES
 from fpt.models.template import TransferModel
 from fpt.results import baseline_scores
 from fpt.tasks import HOMOLOGY, load
@@ -68,7 +69,7 @@ def test_paper_reads_the_last_residue_of_every_protein(fixtures: Path) -> None:
 def test_what_paper_pads_with_reaches_no_logit(backbone: str, fixtures: Path) -> None:
     """Its filler is the number of A: nothing may depend on it, in a causal model or in a bidirectional one."""
     task = load("homology", fixtures)
-    model, batch = TransferModel(task, backbone, layers=1).eval(), task.split(0).batch(0, 2)
+    model, batch = TransferModel(task, BACKBONES[backbone], layers=1).eval(), task.split(0).batch(0, 2)
     assert batch.lengths is not None
     other = batch.inputs.clone()
     for row, length in zip(other, batch.lengths.tolist(), strict=True):
