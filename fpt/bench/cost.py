@@ -91,6 +91,10 @@ class Row(Workload):
         """What tells rows of a device apart."""
         return self.workload, self.arm, self.runs, self.compute_type, self.compiled
 
+    def serves(self, spec: SweepSpec, workload: Workload) -> bool:
+        """Whether it was measured for this workload, of the sweep `spec`, in the number type of the sweep."""
+        return self.workload == workload and spec.compute_type in ("auto", self.compute_type)
+
     @property
     def ratio(self) -> float | None:
         """Reference / fleet, of the medians over the rounds."""
@@ -169,57 +173,48 @@ def costs(state: SweepState, figures: Mapping[str, Sequence[Row]]) -> list[Cost]
         return [Cost(state.result["wall_seconds"], "measured")]
     if state.published:
         return [Cost(state.published["wall_seconds"], "measured", state.published["device"])]
-    predicted = {device: predict(state.spec, rows) for device, rows in figures.items()}
-    if found := [Cost(seconds, "predicted", device) for device, seconds in predicted.items() if seconds is not None]:
-        return found
-    estimated = {device: estimate(state.spec, rows) for device, rows in figures.items() if rows}
-    return [Cost(seconds, "estimated", device) for device, seconds in estimated.items() if seconds is not None]
+    found = [cost for device, rows in figures.items() if (cost := forecast(state.spec, rows, device)) is not None]
+    return [cost for cost in found if cost.source == "predicted"] or found
 
 
-def predict(spec: SweepSpec, rows: Sequence[Row]) -> float | None:
-    """Seconds of a sweep, by the row of its workload whose fleet is nearest in size; None where no row fits, and where
-    most of the work is features that are computed once, which no row has.
+def forecast(spec: SweepSpec, rows: Sequence[Row], device: str = "") -> Cost | None:
+    """The time by the row of the sweep's workload, else of the nearest one of its kind in proportion to tokens and
+    weights: of its family, then by width, number type, tokens and runs.
+
+    Features that are computed once are a forward pass of every example, once a seed. None for a task of unknown length
+    whose workload was not measured, and where no row is of its kind.
     """
     workload = Workload.of(spec)
-    fitting = [row for row in rows if _of_type(row, spec) and row.workload == workload]
-    if not fitting or workload.kind == "features":
-        return None
-    row = min(fitting, key=lambda row: abs(row.runs - spec.runs))
-    return seconds_of(spec, row.held, row.seconds, row.evaluation_seconds)
+    family = models.backbone(spec.backbone).family
+    length = tasks.entry(spec.task).length(spec.variant, spec.task_options)
 
+    def distance(row: Row) -> tuple[bool, bool, float, bool, float, int]:
+        return (
+            not row.serves(spec, workload),
+            models.backbone(row.backbone).family != family,
+            abs(math.log(row.width / workload.width)),
+            spec.compute_type not in ("auto", row.compute_type),
+            abs(math.log(row.tokens / length)) if length else 0,
+            abs(row.runs - spec.runs),
+        )
 
-def _of_type(row: Row, spec: SweepSpec) -> bool:
-    """Whether a row has the number type of the sweep, if that is decided yet."""
-    return spec.compute_type in ("auto", row.compute_type)
-
-
-def estimate(spec: SweepSpec, rows: Sequence[Row]) -> float | None:
-    """Seconds of a sweep whose workload was not measured: those of the nearest row of its kind, in proportion to tokens
-    and weights. Architecture comes first (tokens of an LSTM wait for each other), then width, number type, and tokens.
-    Features that are computed once are a forward pass of every example, once a seed.
-
-    None for a task of unknown length, and where no row is of its kind.
-    """
-    workload = Workload.of(spec)
-    tokens = tasks.entry(spec.task).length(spec.variant, spec.task_options)
     kind = "frozen" if workload.kind == "features" else workload.kind
-    alike = [row for row in rows if row.backbone in models.BACKBONES and row.kind == kind]
-    if tokens is None or not alike:
+    alike = [row for row in rows if row.backbone in (*models.BACKBONES, spec.backbone) and row.kind == kind]
+    near = min(alike, key=distance, default=None)
+    if near is None:
         return None
-
-    def distance(row: Row) -> tuple[bool, float, bool, float]:
-        recurrent = ["recurrent" in models.backbone(each.backbone).groups for each in (row, workload)]
-        widths, lengths = row.width / workload.width, row.tokens / tokens
-        return recurrent[0] != recurrent[1], abs(math.log(widths)), not _of_type(row, spec), abs(math.log(lengths))
-
-    near = min(alike, key=distance)
-    held = next((row.held for row in rows if row.task == spec.task), near.held)
+    exact = near.serves(spec, workload)
+    tokens = near.tokens if exact else length
+    if tokens is None:
+        return None
+    held = next((row.held for row in (near, *rows) if row.task == spec.task), near.held)
     scale = tokens * workload.weights / (near.tokens * near.weights)
+    evaluation = near.evaluation_seconds * scale
     if workload.kind == "features":
         examples = workload.task_options.get("train", TRAINING * held[0]) + sum(held)
-        return len(spec.seeds) * float(examples) * near.evaluation_seconds * scale
+        return Cost(len(spec.seeds) * examples * evaluation, "estimated", device)
     step = near.seconds * scale * spec.batch_size / near.batch_size
-    return seconds_of(spec, held, step, near.evaluation_seconds * scale)
+    return Cost(seconds_of(spec, held, step, evaluation), "predicted" if exact else "estimated", device)
 
 
 def seconds_of(spec: SweepSpec, held: tuple[int, int], step: float, evaluation: float) -> float:

@@ -10,7 +10,7 @@ import committed
 import pytest
 
 from fpt.bench import cost
-from fpt.bench.cost import Cost, Row, Workload, costs, predict
+from fpt.bench.cost import Cost, Row, Workload, costs, forecast
 from fpt.errors import DataError
 from fpt.sweeps.ledger import SweepState
 from fpt.sweeps.spec import SweepSpec, resolve
@@ -93,6 +93,11 @@ def test_how_weights_were_drawn_costs_nothing_and_named_defaults_are_defaults() 
     assert predict(spec(arm="input+output-pretrained"), [groups]) is not None
 
 
+def predict(of: SweepSpec, rows: list[Row]) -> float | None:
+    found = forecast(of, rows)
+    return found.seconds if found and found.source == "predicted" else None
+
+
 # --- the best source
 
 
@@ -128,7 +133,7 @@ def test_a_known_cost_needs_no_torch() -> None:
         "import sys, fpt.bench.cost as cost; from fpt.sweeps.study import load_study; from pathlib import Path\n"
         "bench, *_ = cost.benches(Path('runs'))\n"
         "sweeps = [each.changed(compute_type='auto') for each in load_study(Path('runs/laptop')).sweeps]\n"
-        "found = [cost.predict(spec, bench.rows) for spec in sweeps]\n"
+        "found = [cost.forecast(spec, bench.rows) for spec in sweeps]\n"
         "sys.exit('torch' in sys.modules or not any(found))"
     )
     assert subprocess.run([sys.executable, "-c", program], cwd=ROOT).returncode == 0

@@ -9,7 +9,7 @@ import pytest
 
 import fpt.models
 import fpt.tasks
-from fpt.bench.cost import Row, Workload, estimate, predict, read
+from fpt.bench.cost import Row, Workload, forecast, read
 from fpt.models import weights
 from fpt.sweeps.spec import SweepSpec, resolve
 from fpt.sweeps.study import load_study
@@ -51,6 +51,11 @@ def row(of: SweepSpec, seconds: float = 1.0) -> Row:
     )
 
 
+def estimate(of: SweepSpec, rows: list[Row]) -> float | None:
+    found = forecast(of, rows)
+    return found and found.seconds
+
+
 def test_a_task_whose_length_nobody_says_has_no_estimate(monkeypatch: pytest.MonkeyPatch) -> None:
     def download(*_: Any) -> Any:
         raise OSError("there is no network")
@@ -86,12 +91,6 @@ def test_every_task_has_an_estimate_without_data(task: str, nothing_here: None) 
     assert (estimate(pretrained, [row(spec())]) or 0) > 0
 
 
-def test_a_sweep_that_was_measured_is_estimated_at_what_was_measured() -> None:
-    for arm in ("frozen-random", "unfrozen-random"):
-        known = predict(spec(arm=arm), [row(spec(arm=arm))])
-        assert estimate(spec(arm=arm), [row(spec(arm=arm))]) == pytest.approx(known)
-
-
 def test_the_nearest_width_of_the_same_kind_decides() -> None:
     rows = [row(spec(), 9.0), row(spec(backbone="gpt2"), 4.0), row(spec(arm="unfrozen-random"), 9.0)]
     steps = 2 * 100 * 2.0  # of both runs: distilgpt2 has 6 of the 12 layers of GPT-2
@@ -125,7 +124,7 @@ def test_features_are_one_forward_pass_of_every_example_and_seed() -> None:
     rows = [row(spec())]  # half a second an example, 10,000 of them validate
     once = {"arm": "output-random", "dropout": 0.0}
     assert estimate(spec(**once), rows) == estimate(spec(**once, steps=7), rows) == pytest.approx(2 * 70_000 * 0.5)
-    assert predict(spec(**once), [row(spec(**once))]) is None
+    assert estimate(spec(**once), [row(spec(**once))]) is None
     lists = estimate(spec(task="listops", variant="released", **once), rows)
     assert lists == pytest.approx(2 * (96_000 + 20_000) * 0.5 * 512 / 64)
 
@@ -150,7 +149,7 @@ def test_sample_sizes_are_those_of_the_task_where_a_row_has_it() -> None:
 @pytest.mark.parametrize("study", ["rothermel2021", "lu2021", "laptop-rothermel2021", "laptop-lu2021", "smollm2"])
 def test_every_sweep_of_a_study_has_a_cost(study: str) -> None:
     rows = read(committed.benches()[0]).rows
-    assert all(predict(each, rows) or estimate(each, rows) for each in load_study(ROOT / "runs" / study).sweeps)
+    assert all(forecast(each, rows) for each in load_study(ROOT / "runs" / study).sweeps)
 
 
 def test_every_sweep_of_the_paper_is_of_a_known_kind() -> None:
@@ -158,7 +157,7 @@ def test_every_sweep_of_the_paper_is_of_a_known_kind() -> None:
     assert kinds == {"features", "frozen", "matrices"}
 
 
-def test_recurrent_sweeps_go_by_recurrent_rows_where_there_are_any() -> None:
+def test_a_row_of_the_family_goes_before_one_of_the_width() -> None:
     transformer, recurrent = row(spec(backbone="gpt2"), 1.0), row(spec(backbone="lstm"), 10.0)
     with_its_like = estimate(spec(backbone="lstm-released"), [transformer, recurrent])
     without = estimate(spec(backbone="lstm-released"), [transformer])
