@@ -25,14 +25,13 @@ def asked_as(claim: Claim, record: Mapping[str, Any]) -> str:
     given = record["asks"].get(claim.id)
     if given is None:
         return EXPLORATORY
-    if record["rules"] != RULES:
+    known = asked().get(claim.id, {}).get(given, {})
+    if record["rules"] != RULES or record.get("started_utc", "") < known.get("evaluated_anew", ""):
         return CHANGED
     if given == rule_hash(claim):
         return PLANNED
-    known = asked().get(claim.id, {}).get(given)
-    if known is None or record.get("started_utc", "") < known.get("evaluated_anew", ""):
-        return CHANGED
-    return PLANNED if rules_as_text(known["rule"]) == [_text(rule) for rule in claim.rule] else CHANGED
+    same = "rule" in known and rules_as_text(known["rule"]) == [_text(rule) for rule in claim.rule]
+    return PLANNED if same else CHANGED
 
 
 @cache

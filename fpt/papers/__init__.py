@@ -9,7 +9,6 @@ from typing import Any
 
 from fpt.documents import line_of, read_model
 from fpt.errors import SpecError, check_known, unknown
-from fpt.papers.deciding import source_of
 from fpt.papers.schema import BASELINES, Claim, Finding, Paper, Rule, Table
 
 FOLDERS = [Path(__file__).parent]  # every .yaml file in them is a paper
@@ -155,11 +154,11 @@ def printed_ranges(finding: Finding) -> dict[str, tuple[float, float]]:
 
 
 def rule_hash(claim: Claim) -> str:
-    """Twelve hex digits over what decides a claim: its rules, the functions that evaluate them, the tables that they
-    read, what the rows there mean and print, and the paper's rates. Not what is said of a rule (`part`, `words`)."""
+    """Twelve hex digits over what decides a claim: its rules, the tables that they read, what the rows there mean and
+    print, and the paper's rates. Not what is said of a rule (`part`, `words`), and not the functions that evaluate it:
+    a record has their commit."""
     parts: list[Any] = [
-        [rule.model_dump(mode="json", exclude={"part", "words"}), source_of(rule.kind), *_read_by(rule)]
-        for rule in claim.rule
+        [rule.model_dump(mode="json", exclude={"part", "words"}), *_read_by(rule)] for rule in claim.rule
     ]
     text = json.dumps([parts, claim.numbers if not claim.rule or claim.rule[0].kind == "baseline" else None])
     return hashlib.sha256(text.encode()).hexdigest()[:12]

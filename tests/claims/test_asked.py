@@ -8,7 +8,7 @@ import pytest
 
 from fpt import papers
 from fpt.claims.asked import CHANGED, EXPLORATORY, PLANNED, asked, asked_as, rules_as_text
-from fpt.papers import claims, deciding, rule_hash
+from fpt.papers import claims, rule_hash
 from fpt.papers.schema import RULES
 
 RECORDS = sorted((Path(__file__).parents[2] / "runs").glob("*/published/*/result.json"))
@@ -55,29 +55,15 @@ def test_runs_before_another_evaluation_of_the_same_text_were_asked_otherwise() 
     assert asked_as(claims()["R-07"], record("R-07", given)) == PLANNED
 
 
+def test_another_evaluation_counts_also_where_the_hash_is_that_of_today(monkeypatch: pytest.MonkeyPatch) -> None:
+    claim = claims()["R-07"]
+    given = rule_hash(claim)
+    known = {"R-07": {given: {"evaluated_anew": "2026-11-25T00:00"}}}
+    monkeypatch.setattr("fpt.claims.asked.asked", lambda: known)
+    assert asked_as(claim, record("R-07", given, "2026-11-24T00:00:00Z")) == CHANGED
+    assert asked_as(claim, record("R-07", given)) == PLANNED
+
+
 def test_the_hash_of_today_is_that_of_the_same_question() -> None:
     for name, claim in claims().items():
         assert asked_as(claim, record(name, rule_hash(claim))) == PLANNED
-
-
-def test_the_source_of_a_rule_has_what_it_calls_and_no_more(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    source = 'LIMIT = 2\n\n\n@kind\ndef beats(reading):\n    """Text."""\n    return above(reading)\n\n\n'
-    helper = "def above(reading):\n    return LIMIT\n\n\ndef other(reading):\n    return 1\n"
-
-    def source_of(text: str) -> tuple[str, ...]:
-        (tmp_path / "rules.py").write_text(text)
-        monkeypatch.setattr(deciding, "CLAIMS", tmp_path)
-        monkeypatch.setattr(deciding, "FILES", ("rules.py",))
-        deciding._known.cache_clear()
-        deciding.source_of.cache_clear()
-        return deciding.source_of("beats")
-
-    plain = source_of(source + helper)
-    assert len(plain) == 3  # beats, above, LIMIT
-    assert source_of((source + helper).replace("Text", "Other text")) == plain
-    assert source_of((source + helper).replace("return 1", "return 2")) == plain
-    assert source_of((source + helper).replace("LIMIT = 2", "LIMIT = 3")) != plain
-    deciding._known.cache_clear()
-    monkeypatch.undo()
-    deciding._known.cache_clear()
-    deciding.source_of.cache_clear()

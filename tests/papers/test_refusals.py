@@ -135,8 +135,6 @@ def test_the_hash_of_a_rule_is_that_of_what_decides(monkeypatch: pytest.MonkeyPa
     }
     assert len(changed) == 6
     assert plain not in changed
-    monkeypatch.setattr(papers, "source_of", lambda kind: ("another function",))
-    assert hash_of() != plain
 
 
 def test_a_name_stands_in_one_paper(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
