@@ -117,10 +117,10 @@ table
 # %%
 from fpt.results.runs import SweepTables
 from fpt.show.figures import learning_rate_figure
-from fpt.show.html import Picture
+from fpt.show.html import CaptionedFigure
 
 caption = "Every run of this sweep, at its last step. A mark is a run, the line goes through the means."
-Picture(learning_rate_figure(SweepTables(spec, result.folder, result.info, "own").tidy("runs")), caption)
+CaptionedFigure(learning_rate_figure(SweepTables(spec, result.folder, result.info, "own").tidy("runs")), caption)
 
 # %% [markdown]
 # ## Where this comes from

@@ -12,7 +12,7 @@ import pytest
 
 from fpt.claims.registry import OWN
 from fpt.papers.schema import RULES, Claim, Paper, Table
-from fpt.results.cells import PAPER_SCALE, Cell
+from fpt.results.cells import PAPER_SCALE, TableCell
 from fpt.results.runs import SweepTables
 from fpt.sweeps import SweepSpec
 
@@ -69,13 +69,15 @@ def paper(rows: Sequence[str], kind: str = "accuracy", printed: Any = None, unti
     )  # fmt: skip
 
 
-def cell(table: Table, row: str, made: Made, task: str = "digits", scale: str = "reduced", study: str = "made") -> Cell:
+def cell(
+    table: Table, row: str, made: Made, task: str = "digits", scale: str = "reduced", study: str = "made"
+) -> TableCell:
     place, rates = list(table.rows).index(row), made.grid
     fields: dict[str, Any] = {"task": task, "arm": ARMS[place % 4], "steps": STEPS, "threshold": 0.9,
                               "learning_rates": list(rates), "seeds": list(range(made.seeds))}  # fmt: skip
     spec = SweepSpec(**fields | dict(made.fields))
     if made.missing:
-        return Cell(table, row, task, (task,), spec, None, scale, study)
+        return TableCell(table, row, task, (task,), spec, None, scale, study)
     rng = np.random.default_rng(place)
     keys = [(rate, seed, rng.normal(0, made.sd) / 100) for rate in sorted(rates) for seed in range(made.seeds)]
     runs = [_run(made, spec, table.kind, *key) for key in keys]
@@ -92,7 +94,7 @@ def cell(table: Table, row: str, made: Made, task: str = "digits", scale: str = 
         curves=pd.DataFrame(curves),
         attention=pd.DataFrame(maps),
     )
-    return Cell(table, row, task, (task,), spec, tables, scale, study)
+    return TableCell(table, row, task, (task,), spec, tables, scale, study)
 
 
 def _validation(made: Made, rate: float) -> float:
@@ -163,10 +165,10 @@ def _maps(rate: float, seed: int, shares: tuple[float, float, float], noise: flo
 class MadeStudy:
     """What the engine reads of a StudyCells."""
 
-    tasks: dict[str, dict[str, Cell]]
+    tasks: dict[str, dict[str, TableCell]]
     name: str = "made"
 
-    def by_task(self, table: Table) -> dict[str, dict[str, Cell]]:
+    def by_task(self, table: Table) -> dict[str, dict[str, TableCell]]:
         return self.tasks
 
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from fpt.models.template import Template
-    from fpt.results.cells import Cell
+    from fpt.results.cells import TableCell
 
 LAYERS, README = "layers.safetensors", "README.md"
 PLAIN = ("gpt2", "bert", "library")  # families whose forward pass is the library's own
@@ -60,7 +60,7 @@ WHOLE = "AutoModel.from_pretrained(folder).eval()"
 ADAPTED = 'PeftModel.from_pretrained(AutoModel.from_pretrained("{base}", dtype=torch.float32), folder).eval()'
 
 
-def keep_winner(cell: "Cell", template: "Template", study: Path) -> Path:
+def keep_winner(cell: "TableCell", template: "Template", study: Path) -> Path:
     """Write the best run of an arm to the folder `winner` of its study: adapters as peft's files, or the whole model as
     the library's, the new layers beside them, and a README.md with the lines that load it.
 
@@ -111,7 +111,7 @@ def _write_model(source: Path, folder: Path, template: "Template", tensors: "dic
     return True
 
 
-def _readme(cell: "Cell", template: "Template", folder: Path, text: str) -> str:
+def _readme(cell: "TableCell", template: "Template", folder: Path, text: str) -> str:
     spec = cell.spec
     if spec is None:
         raise WeightsError(f"{cell.row} has no sweep")

@@ -13,13 +13,13 @@ from fpt.advise.keep import keep_winner
 from fpt.advise.request import Request, prepared
 from fpt.advise.verdict import Advice, Pair, advice, cells_of
 from fpt.files import write_atomically
-from fpt.results.cells import Cell
+from fpt.results.cells import TableCell
 from fpt.results.contrasts import interval_text
 from fpt.results.runs import load_runs, rate_text
 from fpt.show.figures import budget_figure, learning_rate_figure
-from fpt.show.html import Page, Picture, Shown, Table, paragraph
+from fpt.show.html import CaptionedFigure, Displayable, Page, Table, paragraph
 from fpt.show.leads import compute_figure
-from fpt.show.planes import plane_picture
+from fpt.show.planes import captioned_plane
 from fpt.show.provenance import record_table
 from fpt.show.report_page import BUDGETS, RATES, document
 
@@ -78,13 +78,13 @@ def _seeds(pair: Pair) -> str:
     return MANY if pair.needed is None else str(pair.needed)
 
 
-def page(advice: Advice, cells: Mapping[str, Cell], study: Path) -> str:
+def page(advice: Advice, cells: Mapping[str, TableCell], study: Path) -> str:
     """One HTML document that needs no other file: the advice, curves, the plane, arms over compute, provenance."""
     named = {models.ARMS[arm].letters if arm in models.ARMS else arm: cell for arm, cell in cells.items()}
     dearest = max(arm.flop for arm in advice.arms)
     shares = {arm.letters: arm.flop / dearest for arm in advice.arms}
     baselines = pd.DataFrame([{"baseline": name, "%": f"{score:.1f}"} for name, score in advice.baselines.items()])
-    parts: list[Shown | str] = [
+    parts: list[Displayable | str] = [
         f"<h1>{escape(advice.study)}</h1>",
         f"<p><b>{escape(words.recommended(advice))}</b></p>",
         *(paragraph(escape(line)) for line in words.warnings(advice)),
@@ -92,14 +92,14 @@ def page(advice: Advice, cells: Mapping[str, Cell], study: Path) -> str:
         Table(pairs_frame(advice), PAIRS),
         Table(baselines, BASELINES),
         "<h2>Accuracy over the learning rate</h2>",
-        Picture(learning_rate_figure(load_runs(study, "own")), RATES),
+        CaptionedFigure(learning_rate_figure(load_runs(study, "own")), RATES),
         "<h2>Accuracy over the budget</h2>",
-        Picture(budget_figure(named), BUDGETS),
+        CaptionedFigure(budget_figure(named), BUDGETS),
         "<h2>Accuracy over compute</h2>",
-        Picture(compute_figure(named, shares), COMPUTE),
+        CaptionedFigure(compute_figure(named, shares), COMPUTE),
     ]
     pair = [name for name in ("FP", "UP") if name in named]
     if len(pair) == len(("FP", "UP")):
-        parts += ["<h2>Learning rate and budget</h2>", plane_picture(*(named[name] for name in pair))]
+        parts += ["<h2>Learning rate and budget</h2>", captioned_plane(*(named[name] for name in pair))]
     parts += ["<h2>Where this comes from</h2>", record_table(study)]
     return document(advice.study, Page(parts))

@@ -13,7 +13,7 @@ from fpt.advise.work import read_baselines
 from fpt.bench.step import sweep_cost
 from fpt.errors import DataError
 from fpt.results.baselines import LINEAR, MAJORITY
-from fpt.results.cells import TUNED, Cell, compared
+from fpt.results.cells import TUNED, TableCell, compared
 from fpt.results.contrasts import ACCURACY, interval_of
 from fpt.results.runs import load_sweeps
 from fpt.results.stats import POINT, SIGNIFICANCE, Paired, mean_interval, paired, sampling_noise, seeds_needed
@@ -96,12 +96,12 @@ def _plain(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def cells_of(wanted: Request) -> dict[str, Cell]:
+def cells_of(wanted: Request) -> dict[str, TableCell]:
     """The finished sweeps of the study, by arm. Raises DataError where there are fewer than two."""
     study = load_study(wanted.study)
     names = labels(study.sweeps)
     found = {
-        sweep.spec.arm: Cell(
+        sweep.spec.arm: TableCell(
             ACCURACY, names[folder], sweep.spec.task, spec=sweep.spec, tables=sweep, study=study.folder.name
         )
         for folder, sweep in load_sweeps(study, "own").items()
@@ -111,7 +111,7 @@ def cells_of(wanted: Request) -> dict[str, Cell]:
     return found
 
 
-def advice(wanted: Request, cells: Mapping[str, Cell]) -> Advice:
+def advice(wanted: Request, cells: Mapping[str, TableCell]) -> Advice:
     """What the study of a request says; `cells` are its arms."""
     arms = sorted((_arm(name, cell, wanted.tolerance) for name, cell in cells.items()), key=_cost)
     pairs = [_pair(one, other, cells, wanted.tolerance) for one, other in combinations([each.arm for each in arms], 2)]
@@ -174,7 +174,7 @@ def _loss(arm: str, best: str, pairs: list[Pair]) -> Pair:
     return Pair(best, arm, -pair.mean, -pair.high, -pair.low, pair.told, pair.needed)
 
 
-def _arm(name: str, cell: Cell, tolerance: float) -> ArmResult:
+def _arm(name: str, cell: TableCell, tolerance: float) -> ArmResult:
     if cell.spec is None or cell.tables is None:
         raise DataError(f"{name} has no results: run fpt advise again")
     values, noise = cell.values(), cell.test_noise()
@@ -191,7 +191,7 @@ def _arm(name: str, cell: Cell, tolerance: float) -> ArmResult:
     )  # fmt: skip
 
 
-def _rising(cell: Cell) -> bool:
+def _rising(cell: TableCell) -> bool:
     """Whether the second half of the steps gained: paired by seed, on the same test examples."""
     if len(cell.budgets) < 2:
         return False
@@ -199,7 +199,7 @@ def _rising(cell: Cell) -> bool:
     return gain.low > 0 or (gain.exact and gain.mean > 0)
 
 
-def _pair(first: str, second: str, cells: Mapping[str, Cell], tolerance: float) -> Pair:
+def _pair(first: str, second: str, cells: Mapping[str, TableCell], tolerance: float) -> Pair:
     test = compared([(cells[first], TUNED, None)], [(cells[second], TUNED, None)])
     low, high = interval_of(test)
     needed = seeds_needed(tolerance * POINT, test.sd, test.noise) if math.isfinite(test.sd) else None
@@ -207,13 +207,13 @@ def _pair(first: str, second: str, cells: Mapping[str, Cell], tolerance: float) 
     return Pair(first, second, test.mean / POINT, low / POINT, high / POINT, told, needed)
 
 
-def _beats(cells: Mapping[str, Cell], baseline: "pd.Series[float]") -> bool:
+def _beats(cells: Mapping[str, TableCell], baseline: "pd.Series[float]") -> bool:
     """Whether some arm is shown to be above a baseline, on the same test examples: one-sided, corrected over arms."""
     limit = SIGNIFICANCE / 2 / len(cells)
     return any(_against(cell, baseline).above(0) < limit for cell in cells.values())
 
 
-def _against(cell: Cell, baseline: "pd.Series[float]") -> Paired:
+def _against(cell: TableCell, baseline: "pd.Series[float]") -> Paired:
     sampled = cell.tables.sampled_from if cell.tables else math.nan
     noise = cell.test_noise() + sampling_noise(float(baseline.mean()), sampled)
     return paired(cell.values(), baseline, bool(cell.collapsed().any()), noise)

@@ -12,7 +12,7 @@ import numpy as np
 
 from fpt.errors import check_known, unknown
 from fpt.papers import claim, paper_of, table
-from fpt.papers.schema import Claim, Comparison, Number
+from fpt.papers.schema import Claim, Number, Relation
 from fpt.results import sizes
 from fpt.results.sizes import SIZES
 from fpt.tasks import CIFAR10, data_folder, entry
@@ -53,9 +53,9 @@ def computed(claim: Claim) -> Finding:
     return FUNCTIONS[claim.id](claim)
 
 
-def _compared(comparisons: Iterable[Comparison]) -> Finding:
+def _compared(relations: Iterable[Relation]) -> Finding:
     found, notes = [], []
-    for each in comparisons:
+    for each in relations:
         numbers = []
         for task in each.tasks:
             first, second = (printed_at(place, task) for place in each.of)

@@ -7,10 +7,10 @@ from itertools import combinations
 
 import numpy as np
 
-from fpt.claims.reading import DECADES, Part, Reading, decades
+from fpt.claims.case import DECADES, Case, Comparison, decades
 from fpt.claims.registry import decides
 from fpt.results.baselines import chance
-from fpt.results.cells import AT_PAPERS_RATE, TUNED, Cell, compared, shared_rates
+from fpt.results.cells import AT_PAPERS_RATE, TUNED, TableCell, compared, shared_rates
 from fpt.results.runs import SweepTables, rate_text, same_rate
 from fpt.results.stats import POINT, SIGNIFICANCE, Paired
 from fpt.sweeps import selection
@@ -20,74 +20,74 @@ SLACK = 1 + selection.SAME_RATE  # by which equal rates may differ
 
 
 @decides("L-08", "X-04")
-def unstable(reading: Reading) -> list[Part]:
-    parts = []
-    for row, cell in reading.rows.items():
+def unstable(case: Case) -> list[Comparison]:
+    comparisons = []
+    for row, cell in case.rows.items():
         words = f"{cell.label}, tuned - at the paper's rate"
         if same_rate(cell.choices(), cell.papers_rate or math.nan).all():
-            parts.append(reading.untested(f"the paper's rate is the tuned one of {cell.label} for every seed"))
+            comparisons.append(case.untested(f"the paper's rate is the tuned one of {cell.label} for every seed"))
         elif lost := cell.diverged(AT_PAPERS_RATE):
-            parts.append(Part(reading.task, words, Paired(0), 0.0, 1.0, f"{lost} runs diverged"))
+            comparisons.append(Comparison(case.task, words, Paired(0), 0.0, 1.0, f"{lost} runs diverged"))
         else:
-            limit, at = reading.rule.by * POINT, (TUNED, AT_PAPERS_RATE)
-            parts.append(reading.contrast([row], [row], limit, at=at, comparison=words))
-    return parts
+            limit, at = case.rule.by * POINT, (TUNED, AT_PAPERS_RATE)
+            comparisons.append(case.contrast([row], [row], limit, at=at, label=words))
+    return comparisons
 
 
 @decides("L-49", "R-07")
-def drop(reading: Reading) -> list[Part]:
+def drop(case: Case) -> list[Comparison]:
     """At the paper's rate minus at the next one of the grid, or at the rate `level`; not tested where an arm cannot
     fall so far: it is not as far above chance, or, before the next one, as far below its best already."""
-    parts = []
-    for row, cell in reading.rows.items():
-        paper, named = cell.papers_rate or math.nan, reading.rule.level
+    comparisons = []
+    for row, cell in case.rows.items():
+        paper, named = cell.papers_rate or math.nan, case.rule.level
         higher = [rate for rate in cell.rates if rate > paper * SLACK]
         after = higher if named == "" else [rate for rate in cell.rates if same_rate(rate, float(named))]
         if not after or not same_rate(cell.rates, paper).any():
             continue
-        limit, lost = reading.rule.by * POINT, float(cell.values().mean() - cell.values(paper).mean())
-        over = float(cell.values(paper).mean()) - chance(reading.task)  # nan where chance is not known
+        limit, lost = case.rule.by * POINT, float(cell.values().mean() - cell.values(paper).mean())
+        over = float(cell.values(paper).mean()) - chance(case.task)  # nan where chance is not known
         if (fallen := named == "" and lost > limit) or over <= limit:
             why = f"has lost {lost / POINT:.0f} points" if fallen else f"is {over / POINT:.0f} points over chance"
-            parts.append(reading.untested(f"{cell.label} {why} at {rate_text(paper)}"))
+            comparisons.append(case.untested(f"{cell.label} {why} at {rate_text(paper)}"))
         else:
             words = f"{cell.label} at {rate_text(paper)} - at {rate_text(min(after))}"
-            parts.append(reading.contrast([row], [row], limit, at=(paper, min(after)), comparison=words))
-    return parts
+            comparisons.append(case.contrast([row], [row], limit, at=(paper, min(after)), label=words))
+    return comparisons
 
 
 @decides("R-08")
-def lower_rate(reading: Reading) -> list[Part]:
+def lower_rate(case: Case) -> list[Comparison]:
     """The best rate of the first row is at most 1/`by` of that of every other one."""
-    first, *others = reading.rule.rows
-    return [_ratio_of_rates(reading, first, other) for other in others]
+    first, *others = case.rule.rows
+    return [_ratio_of_rates(case, first, other) for other in others]
 
 
-def _ratio_of_rates(reading: Reading, first: str, other: str) -> Part:
+def _ratio_of_rates(case: Case, first: str, other: str) -> Comparison:
     """Which pair of rates is the best one of each row? The claim is supported where every pair that breaks it is
     refuted, contradicted where every one that keeps it is. The true pair is among them, so the p-value is their largest
     (intersection-union)."""
-    one, two = (refuted(reading.rows[row]) for row in (first, other))
+    one, two = (refuted(case.rows[row]) for row in (first, other))
     if not one or not two:
-        return reading.undecided("diverged at every rate")
+        return case.undecided("diverged at every rate")
     breaks, keeps = [0.0], [0.0]
     for low, high, p in pairs_of_rates(one, two):
         # beyond the same end of both grids lie rates of any ratio
         beyond = low == high and (low == 0 or math.isinf(low))
-        if beyond or high * SLACK < reading.rule.by * low:
+        if beyond or high * SLACK < case.rule.by * low:
             breaks.append(p)
-        if beyond or high * SLACK >= reading.rule.by * low:
+        if beyond or high * SLACK >= case.rule.by * low:
             keeps.append(p)
-    edges = [reading.label(row) for row in (first, other) if reading.rows[row].at_edge]
-    sets = [f"{reading.label(row)} {_set_words(found)}" for row, found in ((first, one), (other, two))]
+    edges = [case.label(row) for row in (first, other) if case.rows[row].at_edge]
+    sets = [f"{case.label(row)} {_set_words(found)}" for row, found in ((first, one), (other, two))]
     at_edge = [f"edge of the grid: {', '.join(edges)}"] if edges else []
     note = "; ".join([f"best rates by 97.5% confidence sets: {', '.join(sets)}", *at_edge])
-    words = f"best rate of {reading.label(other)} / {reading.label(first)}"
-    estimate = decades(*ratio_of_best(reading.rows[other], reading.rows[first]))
-    return Part(reading.task, words, Paired(0), max(breaks), max(keeps), note, unit=DECADES, ratio=estimate)
+    words = f"best rate of {case.label(other)} / {case.label(first)}"
+    estimate = decades(*ratio_of_best(case.rows[other], case.rows[first]))
+    return Comparison(case.task, words, Paired(0), max(breaks), max(keeps), note, unit=DECADES, ratio=estimate)
 
 
-def ratio_of_best(over: Cell, under: Cell, budget: int | None = None) -> tuple[float, float, float]:
+def ratio_of_best(over: TableCell, under: TableCell, budget: int | None = None) -> tuple[float, float, float]:
     """The best rate of one arm over that of another, by mean validation accuracy (nan where all rates diverged), and
     its 95% interval: the ratios of all pairs that are not refuted as the best. 0 and infinity: an end of a grid bounds
     nothing."""
@@ -109,7 +109,7 @@ def pairs_of_rates(one: Mapping[float, float], two: Mapping[float, float]) -> li
     return [(low, high, min(1.0, 2 * min(one[low], two[high]))) for low in one for high in two]
 
 
-def refuted(cell: Cell, budget: int | None = None) -> dict[float, float]:
+def refuted(cell: TableCell, budget: int | None = None) -> dict[float, float]:
     """Rate -> p of "it is not the best at this budget": another rate beats it, one-sided and paired by seed,
     Bonferroni-corrected over the others. Rates at which a run diverged are never chosen. 0 and infinity stand for the
     rates below and above the grid, which are as good as its ends at best, if accuracy has one hump; none above an end
@@ -118,7 +118,7 @@ def refuted(cell: Cell, budget: int | None = None) -> dict[float, float]:
     return tables.once(("refuted", cell.table.kind, budget), partial(_refuted, cell, tables, budget)) if tables else {}
 
 
-def _refuted(cell: Cell, tables: SweepTables, budget: int | None) -> dict[float, float]:
+def _refuted(cell: TableCell, tables: SweepTables, budget: int | None) -> dict[float, float]:
     finite = [float(rate) for rate in selection.eligible(tables.validation(budget)).columns]
     found = {}
     for rate in finite:
@@ -140,36 +140,36 @@ def _set_words(refuted: Mapping[float, float]) -> str:
 
 
 @decides("R-04", "R-06")
-def inverts(reading: Reading) -> list[Part]:
+def inverts(case: Case) -> list[Comparison]:
     """The first row matches or beats the second at the paper's rate; the second beats it at every lower rate at which
     one of them has learned: come half of the way from chance to its best, in the mean over seeds."""
-    first, second = reading.rule.rows
-    paper, rates = reading.any_cell.papers_rate or math.nan, shared_rates(*reading.rows.values())
+    first, second = case.rule.rows
+    paper, rates = case.any_cell.papers_rate or math.nan, shared_rates(*case.rows.values())
     if not same_rate(rates, paper).any():
         return []
-    parts = []
+    comparisons = []
     for rate in rates:
         if at_paper := same_rate(rate, paper):
-            above, under, limit = first, second, -reading.margin
+            above, under, limit = first, second, -case.margin
         else:
             above, under, limit = second, first, 0.0
-        if at_paper or (rate < paper and any(_has_learned(reading, row, rate) for row in (first, second))):
-            words = f"{reading.label(above)} - {reading.label(under)} at {rate_text(rate)}"
-            parts.append(reading.contrast([above], [under], limit, at=(rate, rate), comparison=words))
-    return parts if len(parts) > 1 else []
+        if at_paper or (rate < paper and any(_has_learned(case, row, rate) for row in (first, second))):
+            words = f"{case.label(above)} - {case.label(under)} at {rate_text(rate)}"
+            comparisons.append(case.contrast([above], [under], limit, at=(rate, rate), label=words))
+    return comparisons if len(comparisons) > 1 else []
 
 
 @decides("R-31")
-def inverts_somewhere(reading: Reading) -> list[Part]:
+def inverts_somewhere(case: Case) -> list[Comparison]:
     """The first row matches or beats the second at the paper's rate; the second beats it at one lower rate or more,
-    Bonferroni-corrected over those at which one of them has learned. The part has the rate that is clearest."""
-    first, second = reading.rule.rows
-    paper, rates = reading.any_cell.papers_rate or math.nan, shared_rates(*reading.rows.values())
+    Bonferroni-corrected over those at which one of them has learned. The comparison has the rate that is clearest."""
+    first, second = case.rule.rows
+    paper, rates = case.any_cell.papers_rate or math.nan, shared_rates(*case.rows.values())
     lower = [rate for rate in rates if rate * SLACK < paper]
-    lower = [rate for rate in lower if any(_has_learned(reading, row, rate) for row in (first, second))]
+    lower = [rate for rate in lower if any(_has_learned(case, row, rate) for row in (first, second))]
     if not lower or not same_rate(rates, paper).any():
         return []
-    one, two = reading.rows[first], reading.rows[second]
+    one, two = case.rows[first], case.rows[second]
     tests = {rate: compared([(two, rate, None)], [(one, rate, None)]) for rate in lower}
     clearest = min(tests, key=lambda rate: tests[rate].above(0))
     supports = min(1.0, 2 * len(tests) * tests[clearest].above(0))
@@ -177,44 +177,42 @@ def inverts_somewhere(reading: Reading) -> list[Part]:
     words = f"{two.label} - {one.label} at {rate_text(clearest)}"
     note = f"the clearest of {len(tests)} lower rates"
     at = f"{one.label} - {two.label} at {rate_text(paper)}"
-    at_paper = reading.contrast([first], [second], -reading.margin, at=(paper, paper), comparison=at)
-    return [at_paper, Part(reading.task, words, tests[clearest], supports, contradicts, note, rate_text(clearest))]
+    at_paper = case.contrast([first], [second], -case.margin, at=(paper, paper), label=at)
+    return [at_paper, Comparison(case.task, words, tests[clearest], supports, contradicts, note, rate_text(clearest))]
 
 
-def _has_learned(reading: Reading, row: str, rate: float) -> bool:
-    cell = reading.rows[row]
+def _has_learned(case: Case, row: str, rate: float) -> bool:
+    cell = case.rows[row]
     best = max(cell.values(each).mean() for each in cell.rates)
-    return bool(cell.values(rate).mean() >= (chance(reading.task) + best) / 2)
+    return bool(cell.values(rate).mean() >= (chance(case.task) + best) / 2)
 
 
 @decides("P-08", "P-09", "X-02")
-def fixed_and_tuned(reading: Reading) -> list[Part]:
-    first, second = reading.rule.rows
+def fixed_and_tuned(case: Case) -> list[Comparison]:
+    first, second = case.rule.rows
     sides = ((first, second, AT_PAPERS_RATE, "paper's rate"), (second, first, TUNED, "tuned"))
     return [
-        reading.contrast(
-            [above], [under], at=(at, at), comparison=f"{reading.label(above)} - {reading.label(under)}, {words}"
-        )
+        case.contrast([above], [under], at=(at, at), label=f"{case.label(above)} - {case.label(under)}, {words}")
         for above, under, at, words in sides
     ]
 
 
 @decides("R-05")
-def orders_differ(reading: Reading) -> list[Part]:
+def orders_differ(case: Case) -> list[Comparison]:
     """Two rates differ if two rows change places between them, Bonferroni-corrected over the pairs of rows; they do
     not if every pair is in the same order at both."""
     low, high = ORDERS
-    within = [rate for rate in shared_rates(*reading.rows.values()) if low <= rate * SLACK and rate <= high * SLACK]
-    return [_changed(reading, one, two) for one, two in combinations(within, 2)]
+    within = [rate for rate in shared_rates(*case.rows.values()) if low <= rate * SLACK and rate <= high * SLACK]
+    return [_changed(case, one, two) for one, two in combinations(within, 2)]
 
 
-def _changed(reading: Reading, one: float, two: float) -> Part:
+def _changed(case: Case, one: float, two: float) -> Comparison:
     change, equal = [], []
-    for first, second in combinations(reading.rows.values(), 2):
+    for first, second in combinations(case.rows.values(), 2):
         here, there = (compared([(first, rate, None)], [(second, rate, None)]) for rate in (one, two))
         above, below = ([each.above(0) for each in (here, there)], [each.below(0) for each in (here, there)])
         change += [max(above[0], below[1]), max(below[0], above[1])]
         equal.append(2 * min(max(above), max(below)))
     supports, contradicts = min(1.0, len(change) * min(change)), min(1.0, max(equal))
     words = f"orders at {rate_text(one)} and {rate_text(two)}"
-    return Part(reading.task, words, Paired(0), supports, contradicts)
+    return Comparison(case.task, words, Paired(0), supports, contradicts)

@@ -18,8 +18,8 @@ import pandas as pd
 from fpt.claims import words
 from fpt.claims.arithmetic import computed
 from fpt.claims.asked import CHANGED, EXPLORATORY, PLANNED, asked_as
-from fpt.claims.reading import BY_RATE, Part, Reading, decides, readings_of
-from fpt.claims.rules import baseline_verdict, parts_of
+from fpt.claims.case import BY_RATE, Case, Comparison, cases_of, decides
+from fpt.claims.rules import baseline_verdict, comparisons_of
 from fpt.claims.words import PairTest, Quantifier
 from fpt.errors import DataError
 from fpt.files import write_atomically
@@ -27,7 +27,7 @@ from fpt.models import backbone as lookup
 from fpt.papers import claims, findings, papers, rules_of
 from fpt.papers.schema import Claim, Finding, Rule
 from fpt.results.baselines import FLOOR, known_scores
-from fpt.results.cells import FEW_SEEDS, NOT_RUN, PAPER_SCALE, REDUCED, Cell, StudyCells
+from fpt.results.cells import FEW_SEEDS, NOT_RUN, PAPER_SCALE, REDUCED, StudyCells, TableCell
 from fpt.results.contrasts import ACCURACY
 from fpt.results.pairs import pairs
 from fpt.results.runs import find_study, left_out, study_names
@@ -86,25 +86,25 @@ class Evidence:
     """One contrast on one task of one study."""
 
     contrast: Rule
-    reading: Reading
-    parts: tuple[Part, ...]
+    case: Case
+    comparisons: tuple[Comparison, ...]
     study: str
     pair: str
     planned: str
     role: str = ROBUSTNESS
 
     @property
-    def tested(self) -> list[Part]:
-        return [part for part in self.parts if not part.missing]
+    def tested(self) -> list[Comparison]:
+        return [comparison for comparison in self.comparisons if not comparison.missing]
 
     @property
     def is_missing(self) -> bool:
         """Whether it is planned and was not run."""
-        return not self.tested and any(part.missing == NOT_RUN for part in self.parts)
+        return not self.tested and any(comparison.missing == NOT_RUN for comparison in self.comparisons)
 
     @property
-    def cells(self) -> list[Cell]:
-        return list(self.reading.rows.values())
+    def cells(self) -> list[TableCell]:
+        return list(self.case.rows.values())
 
     @property
     def steps(self) -> int:
@@ -141,7 +141,7 @@ class Judge:
 
     studies: Sequence[StudyCells]
     alone: bool = False
-    _parts: dict[tuple[Rule, str, str], tuple[Part, ...]] = field(default_factory=dict, repr=False)
+    _comparisons: dict[tuple[Rule, str, str], tuple[Comparison, ...]] = field(default_factory=dict, repr=False)
     _floor: dict[tuple[str, str], bool] = field(default_factory=dict, repr=False)
 
     def table(self) -> pd.DataFrame:
@@ -198,24 +198,24 @@ class Judge:
             each for rule in asked.rules for contrast in contrasts_of(rule) for each in self._of(asked, contrast)
         ]
         evidence = self._with_roles(evidence)
-        shown = [_row(asked, each, part) for each in evidence for part in each.tested]
+        shown = [_row(asked, each, comparison) for each in evidence for comparison in each.tested]
         return [self._summed(asked, evidence), *sorted(shown, key=_place)]
 
     def _of(self, asked: Asked, contrast: Rule) -> Iterable[Evidence]:
         """A contrast in every study that has it."""
         for study in self.studies:
-            for reading in readings_of(contrast, study):
-                if decides(reading):
-                    parts = self._tested(contrast, reading, study.name)
-                    planned = planned_word(asked.asked_by, reading)
-                    yield Evidence(contrast, reading, parts, study.name, pair_of(reading), planned)
+            for case in cases_of(contrast, study):
+                if decides(case):
+                    comparisons = self._tested(contrast, case, study.name)
+                    planned = planned_word(asked.asked_by, case)
+                    yield Evidence(contrast, case, comparisons, study.name, pair_of(case), planned)
 
-    def _tested(self, contrast: Rule, reading: Reading, study: str) -> tuple[Part, ...]:
-        """Its parts, computed once: claims and findings share contrasts."""
-        key = (contrast, study, reading.task)
-        if key not in self._parts:
-            self._parts[key] = tuple(parts_of(reading))
-        return self._parts[key]
+    def _tested(self, contrast: Rule, case: Case, study: str) -> tuple[Comparison, ...]:
+        """Its comparisons, computed once: claims and findings share contrasts."""
+        key = (contrast, study, case.task)
+        if key not in self._comparisons:
+            self._comparisons[key] = tuple(comparisons_of(case))
+        return self._comparisons[key]
 
     def _with_roles(self, evidence: Sequence[Evidence]) -> list[Evidence]:
         """The longest study that may speak does so for a contrast on a pair."""
@@ -234,10 +234,10 @@ class Judge:
 
     def _at_floor(self, evidence: Evidence) -> bool:
         """Whether the best arm of the study on this task is not above what needs no look at most of an example."""
-        key = (evidence.study, evidence.reading.task)
+        key = (evidence.study, evidence.case.task)
         if key not in self._floor:
             study = next(each for each in self.studies if each.name == evidence.study)
-            self._floor[key] = at_floor(study, evidence.reading.task)
+            self._floor[key] = at_floor(study, evidence.case.task)
         return self._floor[key]
 
     def _summed(self, asked: Asked, evidence: Sequence[Evidence]) -> dict[str, Any]:
@@ -284,15 +284,15 @@ def contrasts_of(rule: Rule) -> list[Rule]:
     return [rule]
 
 
-def pair_of(reading: Reading) -> str:
+def pair_of(case: Case) -> str:
     """The pair of the first row with a backbone."""
-    names = [cell.spec.backbone for cell in reading.rows.values() if cell.spec]
-    return pairs().name(next((name for name in names if name != "none"), names[0]), reading.task)
+    names = [cell.spec.backbone for cell in case.rows.values() if cell.spec]
+    return pairs().name(next((name for name in names if name != "none"), names[0]), case.task)
 
 
-def planned_word(asked_by: Sequence[Claim], reading: Reading) -> str:
+def planned_word(asked_by: Sequence[Claim], case: Case) -> str:
     """Whether the sweeps that are read were run for one of these claims, and with its rule as it stands now."""
-    records = [cell.tables.result for cell in reading.rows.values() if cell.tables]
+    records = [cell.tables.result for cell in case.rows.values() if cell.tables]
     found = EXPLORATORY
     for claim in asked_by if records else ():
         given = {asked_as(claim, record) for record in records}
@@ -312,7 +312,7 @@ def at_floor(study: StudyCells, task: str) -> bool:
     lows = []
     for sweep in study.results.values():
         if sweep.spec.task == task:
-            cell = Cell(ACCURACY, sweep.spec.folder_name, task, spec=sweep.spec, tables=sweep, study=study.name)
+            cell = TableCell(ACCURACY, sweep.spec.folder_name, task, spec=sweep.spec, tables=sweep, study=study.name)
             lows.append(mean_interval(cell.values(), cell.test_noise() + floor.standard_error**2)[1])
     return not any(low > floor.share for low in lows)
 
@@ -336,22 +336,24 @@ def _by_baselines(claim: Claim) -> tuple[str, str]:
 def _pair_test(evidence: Sequence[Evidence]) -> PairTest:
     """All contrasts of a claim on one pair. While one of them is not run, nothing is for the claim."""
     speaking = [each for each in evidence if each.role == SPEAKS]
-    tests = [_test(part) for each in speaking for part in each.tested]
+    tests = [_test(comparison) for each in speaking for comparison in each.tested]
     found = words.of_contrasts(tests)
     open_contrasts = {each.contrast for each in evidence if each.is_missing} - {each.contrast for each in speaking}
     return PairTest(1.0, found.p_against, found.unreachable) if open_contrasts else found
 
 
-def _test(part: Part) -> PairTest:
-    """One-sided p-values. Those of a part are to be read at 5%: two-sided, or of both tests of a likeness together."""
-    return PairTest(part.supports / 2, part.contradicts / 2, part.unreachable)
+def _test(comparison: Comparison) -> PairTest:
+    """One-sided p-values. Those of a comparison are read at 5%: two-sided, or of both tests of a likeness together."""
+    return PairTest(comparison.supports / 2, comparison.contradicts / 2, comparison.unreachable)
 
 
 def _why_not_run(evidence: Sequence[Evidence]) -> str:
     """The studies that would decide and were not run; where all were, why none of them does."""
     if studies := sorted({each.study for each in evidence if each.is_missing}):
         return f"not run: {', '.join(studies)}"
-    found = dict.fromkeys(f"{each.study}: {part.note}" for each in evidence for part in each.parts if part.missing)
+    found = dict.fromkeys(
+        f"{each.study}: {comparison.note}" for each in evidence for comparison in each.comparisons if comparison.missing
+    )
     return "; ".join(found) or NO_STUDY
 
 
@@ -366,14 +368,14 @@ def _summary(claim: str, finding: str, **fields: Any) -> dict[str, Any]:
     return empty | numbers | {"claim": claim, "finding": finding} | fields
 
 
-def _row(asked: Asked, evidence: Evidence, part: Part) -> dict[str, Any]:
-    reading = evidence.reading
+def _row(asked: Asked, evidence: Evidence, comparison: Comparison) -> dict[str, Any]:
+    case = evidence.case
     numbers: dict[str, Any] = {}
-    if (estimate := part.estimate) is not None:
-        numbers = {"unit": part.unit, **dict(zip(("estimate", "low", "high"), estimate, strict=True))}
-    one = _test(part)
+    if (estimate := comparison.estimate) is not None:
+        numbers = {"unit": comparison.unit, **dict(zip(("estimate", "low", "high"), estimate, strict=True))}
+    one = _test(comparison)
     spec = next(cell.spec for cell in evidence.cells if cell.spec)
-    at = part.at or ("every rate" if reading.rule.kind in BY_RATE else reading.rates_in_words(reading.ats))
+    at = comparison.at or ("every rate" if case.rule.kind in BY_RATE else case.rates_in_words(case.ats))
     return _summary(
         asked.claim,
         asked.finding,
@@ -382,17 +384,17 @@ def _row(asked: Asked, evidence: Evidence, part: Part) -> dict[str, Any]:
         study=evidence.study,
         backbone=spec.backbone,
         layers=_layers(spec.backbone, spec.backbone_options),
-        task=reading.task,
+        task=case.task,
         steps=evidence.steps,
         budget=evidence.steps,
         seeds=evidence.seeds,
         at=at,
-        contrast=part.comparison,
+        contrast=comparison.label,
         p=words.two_sided(one.p_for, one.p_against),
         word=one.word,
         scale=evidence.scale,
         planned=evidence.planned,
-        note=part.note,
+        note=comparison.note,
         **numbers,
     )
 

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 
 import pandas as pd
 
-from fpt.claims.reading import DECADES, EXPONENT, NATS, Part, Reading, decades
+from fpt.claims.case import DECADES, EXPONENT, NATS, Case, Comparison, decades
 from fpt.claims.registry import decides, kind
 from fpt.models import backbone
 from fpt.results.baselines import untouched_loss
@@ -19,20 +19,20 @@ EXPONENTS = (0.0, 0.5, 1.0)  # of ten times for every model, of the other power,
 
 
 @kind
-def rate_ratio(reading: Reading) -> list[Part]:
+def rate_ratio(case: Case) -> list[Comparison]:
     """The best rate of the first row over that of the second, by validation loss, lies between `by` and `to`.
 
     A likeness where both bound it: two one-sided tests, together at 5%. Read by fpt.results.rate_ratio.
     """
-    first, second = reading.rule.rows
-    planes = [_losses(reading, row) for row in (first, second)]
+    first, second = case.rule.rows
+    planes = [_losses(case, row) for row in (first, second)]
     if too_few(planes):
         return []
     found = ratio_of(*planes)
-    words = f"best rate of {reading.label(first)} / {reading.label(second)}"
+    words = f"best rate of {case.label(first)} / {case.label(second)}"
     if found.open:
-        return [Part(reading.task, words, Paired(0), note=found.open, unit=DECADES)]
-    least, most = reading.rule.by, reading.rule.to
+        return [Comparison(case.task, words, Paired(0), note=found.open, unit=DECADES)]
+    least, most = case.rule.by, case.rule.to
     above, below = found.above(least) if least else 0.0, found.below(most) if math.isfinite(most) else 0.0
     both = bool(least) and math.isfinite(most)
     supports = min(1.0, max(above, below) * (1 if both else 2))
@@ -40,13 +40,13 @@ def rate_ratio(reading: Reading) -> list[Part]:
     contradicts = min(1.0, 2 * min(against))
     estimate = decades(found.ratio, found.low, found.high)
     return [
-        Part(
-            reading.task,
+        Comparison(
+            case.task,
             words,
             Paired(0),
             supports,
             contradicts,
-            _excluded(reading, found),
+            _excluded(case, found),
             unit=DECADES,
             ratio=estimate,
         )
@@ -58,14 +58,14 @@ def too_few(planes: Iterable[pd.DataFrame]) -> bool:
     return len(set.intersection(*(set(plane.index) for plane in planes))) < MINIMUM_PAIRS
 
 
-def _losses(reading: Reading, row: str) -> pd.DataFrame:
-    tables = reading.rows[row].tables
+def _losses(case: Case, row: str) -> pd.DataFrame:
+    tables = case.rows[row].tables
     return last_losses(tables) if tables else pd.DataFrame()
 
 
-def _excluded(reading: Reading, found: RateRatio) -> str:
+def _excluded(case: Case, found: RateRatio) -> str:
     """Which of 1, width / (2 alpha) and 10 the interval excludes."""
-    first, second = (reading.rows[row].spec for row in reading.rule.rows)
+    first, second = (case.rows[row].spec for row in case.rule.rows)
     named = {"1": 1.0, "10": TENFOLD}
     if first and second and (theory := ratio_in_theory(first, second)):
         named[f"width / (2 alpha) = {theory:g}"] = theory
@@ -74,62 +74,62 @@ def _excluded(reading: Reading, found: RateRatio) -> str:
 
 
 @decides("S-03")
-def ratio_slope(reading: Reading) -> list[Part]:
+def ratio_slope(case: Case) -> list[Comparison]:
     """The ratio of best rates is the same at every width: its exponent in width is nearer to 0 than to one half.
 
     Rows: an arm and full training at each of the widths, two by two.
     """
-    rows = reading.rule.rows
+    rows = case.rule.rows
     by_width = {}
     for first, second in zip(rows[::2], rows[1::2], strict=True):
-        spec = reading.rows[first].spec
-        planes = _losses(reading, first), _losses(reading, second)
+        spec = case.rows[first].spec
+        planes = _losses(case, first), _losses(case, second)
         if spec is None or too_few(planes):
             return []
         by_width[float(backbone(spec.backbone).width)] = planes
     found = slope(by_width)
-    words = f"exponent in width of the ratio of best rates, {reading.label(rows[0])} / {reading.label(rows[1])}"
+    words = f"exponent in width of the ratio of best rates, {case.label(rows[0])} / {case.label(rows[1])}"
     if found.open:
-        return [Part(reading.task, words, Paired(0), note=found.open, unit=EXPONENT)]
+        return [Comparison(case.task, words, Paired(0), note=found.open, unit=EXPONENT)]
     inside = max(found.above(-SAME), found.below(SAME))
     outside = min(1.0, 2 * min(found.below(-SAME), found.above(SAME)))
     excluded = [f"{each:g}" for each in EXPONENTS if found.excludes(each)]
     note = f"excludes {', '.join(excluded) or 'none of 0, 0.5, 1'}"
     estimate = (found.exponent, found.low, found.high)
-    return [Part(reading.task, words, Paired(0), inside, outside, note, unit=EXPONENT, ratio=estimate)]
+    return [Comparison(case.task, words, Paired(0), inside, outside, note, unit=EXPONENT, ratio=estimate)]
 
 
 @decides("S-05", "X-15")
-def lower(reading: Reading) -> list[Part]:
+def lower(case: Case) -> list[Comparison]:
     """The first row ends with a lower test loss than each of the others, each at its own rate."""
-    first, *others = reading.rule.rows
-    parts = []
+    first, *others = case.rule.rows
+    comparisons = []
     for other in others:
-        if test := _compared(reading, first, other):
-            parts.append(reading.part(f"loss of {reading.label(other)} - {reading.label(first)}", test, unit=NATS))
-    return parts
+        if test := _compared(case, first, other):
+            comparisons.append(case.comparison(f"loss of {case.label(other)} - {case.label(first)}", test, unit=NATS))
+    return comparisons
 
 
 @decides("S-01", "S-06")
-def same_loss(reading: Reading) -> list[Part]:
+def same_loss(case: Case) -> list[Comparison]:
     """Two rows end within `by` percent of what the last row gains over the untouched model, in test loss."""
-    first, second, *_ = reading.rule.rows
-    full = reading.rule.rows[-1]
-    cell = reading.rows[full]
+    first, second, *_ = case.rule.rows
+    full = case.rule.rows[-1]
+    cell = case.rows[full]
     before = untouched_loss(cell.task, cell.spec.backbone) if cell.spec else None
-    test = _compared(reading, first, second)
+    test = _compared(case, first, second)
     if test is None or before is None or cell.tables is None:
-        return [reading.untested("the loss of the untouched model was not counted")] if before is None else []
+        return [case.untested("the loss of the untouched model was not counted")] if before is None else []
     gain = before - float(tuned_losses(cell.tables).to_numpy().mean())
-    margin = reading.rule.by * POINT * gain
+    margin = case.rule.by * POINT * gain
     if margin <= 0:
-        return [reading.undecided(f"{reading.label(full)} gains nothing over the untouched model")]
-    words = f"loss of {reading.label(second)} - {reading.label(first)}"
-    note = f"margin {margin:.3f}: {reading.rule.by:g}% of a gain of {gain:.3f} nats"
-    return [reading.part(words, test, -margin, margin, equivalence=True, notes=[note], unit=NATS)]
+        return [case.undecided(f"{case.label(full)} gains nothing over the untouched model")]
+    words = f"loss of {case.label(second)} - {case.label(first)}"
+    note = f"margin {margin:.3f}: {case.rule.by:g}% of a gain of {gain:.3f} nats"
+    return [case.comparison(words, test, -margin, margin, equivalence=True, notes=[note], unit=NATS)]
 
 
-def _compared(reading: Reading, first: str, other: str) -> Paired | None:
+def _compared(case: Case, first: str, other: str) -> Paired | None:
     """None where an arm has no losses."""
-    test = lower_loss(reading.rows[first], reading.rows[other])
+    test = lower_loss(case.rows[first], case.rows[other])
     return test if test.n else None

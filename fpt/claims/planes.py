@@ -8,9 +8,9 @@ from functools import cached_property
 
 import pandas as pd
 
-from fpt.claims.reading import Part, Reading
+from fpt.claims.case import Case, Comparison
 from fpt.claims.registry import decides
-from fpt.results.cells import TUNED, Cell, compared, shared_rates
+from fpt.results.cells import TUNED, TableCell, compared, shared_rates
 from fpt.results.runs import rate_text
 from fpt.results.stats import MINIMUM_PAIRS, SIGNIFICANCE, Paired, holm
 
@@ -84,26 +84,26 @@ def steps_in_words(budgets: Iterable[int]) -> str:
     return ", ".join(f"{budget:,}" for budget in budgets)
 
 
-def by_budget(first: Cell, second: Cell, at: str | float = TUNED) -> dict[int, Paired]:
+def by_budget(first: TableCell, second: TableCell, at: str | float = TUNED) -> dict[int, Paired]:
     """The first minus the second at the budgets that both have, paired by seed, each seed at its own rate [at one]."""
     shared = [budget for budget in first.budgets if budget in second.budgets]
     return {budget: compared([(first, at, budget)], [(second, at, budget)]) for budget in shared}
 
 
-def crossing_of(first: Cell, second: Cell) -> Crossing:
+def crossing_of(first: TableCell, second: TableCell) -> Crossing:
     """Of two arms, each seed at its own rate."""
     first_edges, second_edges = ([budget for budget in cell.budgets if cell.ends(budget)] for cell in (first, second))
     return Crossing(by_budget(first, second), (first_edges, second_edges))
 
 
 @decides("P-02")
-def crossing(reading: Reading) -> list[Part]:
+def crossing(case: Case) -> list[Comparison]:
     """The first row comes to lead the second within the budgets, both tuned.
 
-    Supported: ahead at some budget and behind at no later one. Contradicted: behind at the last, never ahead. The part
-    has the difference at the budget that decides: of those ahead the clearest, else the last one.
+    Supported: ahead at some budget and behind at no later one. Contradicted: behind at the last, never ahead. The
+    difference is that at the budget that decides: of those ahead the clearest, else the last one.
     """
-    first, second = (reading.rows[row] for row in reading.rule.rows)
+    first, second = (case.rows[row] for row in case.rule.rows)
     found = crossing_of(first, second)
     if not found.tests:
         return []
@@ -112,11 +112,11 @@ def crossing(reading: Reading) -> list[Part]:
     shown = min(ahead, key=lambda budget: found.tests[budget].above(0), default=max(found.tests))
     test, which = found.tests[shown], "the clearest that decides" if ahead else "the last budget"
     signs = ", ".join(f"{sign} after {budget:,}" for budget, sign in found.signs.items())
-    comparison = f"{first.label} - {second.label}, tuned, after {shown:,} steps ({which})"
-    return [Part(reading.task, comparison, test, supports, contradicts, f"{found.answer}; {signs} steps")]
+    label = f"{first.label} - {second.label}, tuned, after {shown:,} steps ({which})"
+    return [Comparison(case.task, label, test, supports, contradicts, f"{found.answer}; {signs} steps")]
 
 
-def plane_tests(first: Cell, second: Cell) -> Tests:
+def plane_tests(first: TableCell, second: TableCell) -> Tests:
     """At every rate and budget that both cells have, in ascending order: the first minus the second, paired by seed."""
     rates = shared_rates(first, second)
     return {(rate, budget): test for rate in rates for budget, test in by_budget(first, second, rate).items()}
@@ -131,31 +131,31 @@ def plane_table(tests: Tests) -> pd.DataFrame:
 
 
 @decides("P-01")
-def plane(reading: Reading) -> list[Part]:
-    """Each row beats the other at some rate and budget, at one rate for both: a part a row.
+def plane(case: Case) -> list[Comparison]:
+    """Each row beats the other at some rate and budget, at one rate for both: a comparison a row.
 
-    Supported: at one of them or more, after Holm's correction over the plane (both parts must be). Contradicted: at
-    none of them so, and at each the upper end of its one-sided 95% interval is below the margin (intersection-union):
-    nowhere ahead by a margin. Else inconclusive, as where the intervals are wide.
+    Supported: at one of them or more, after Holm's correction over the plane (both comparisons must be). Contradicted:
+    at none of them so, and at each the upper end of its one-sided 95% interval is below the margin
+    (intersection-union): nowhere ahead by a margin. Else inconclusive, as where the intervals are wide.
     """
-    first, second = (reading.rows[row] for row in reading.rule.rows)
+    first, second = (case.rows[row] for row in case.rule.rows)
     tests = plane_tests(first, second)
     if not tests:
-        return [reading.untested("no rate that both have")]
+        return [case.untested("no rate that both have")]
     return [
-        _ahead_somewhere(reading, f"{first.label} - {second.label}", tests),
-        _ahead_somewhere(reading, f"{second.label} - {first.label}", plane_tests(second, first)),
+        _ahead_somewhere(case, f"{first.label} - {second.label}", tests),
+        _ahead_somewhere(case, f"{second.label} - {first.label}", plane_tests(second, first)),
     ]
 
 
-def _ahead_somewhere(reading: Reading, names: str, tests: Tests) -> Part:
+def _ahead_somewhere(case: Case, names: str, tests: Tests) -> Comparison:
     table = plane_table(tests)
     leads = table[table["mean"] > 0]
     supports = float(leads["corrected"].min()) if len(leads) else 1.0
     significant = int((leads["corrected"] < SIGNIFICANCE).sum())
-    behind = max(test.below(reading.margin) for test in tests.values())
+    behind = max(test.below(case.margin) for test in tests.values())
     contradicts = 1.0 if significant else behind
     (rate, budget), test = min(tests.items(), key=lambda each: (each[1].n < MINIMUM_PAIRS, each[1].above(0)))
     note = f"the clearest of {len(tests)} pairs of rate and budget; significant at {significant} of them"
-    comparison = f"{names} at {rate_text(rate)} after {budget:,} steps"
-    return Part(reading.task, comparison, test, supports, contradicts, note)
+    label = f"{names} at {rate_text(rate)} after {budget:,} steps"
+    return Comparison(case.task, label, test, supports, contradicts, note)

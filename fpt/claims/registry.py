@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from fpt.errors import check_known
 
 if TYPE_CHECKING:
-    from fpt.claims.reading import Part, Reading
+    from fpt.claims.case import Case, Comparison
 
-    Decides = Callable[[Reading], list[Part]]
+    Decides = Callable[[Case], list[Comparison]]
 
 F = TypeVar("F", bound=Callable[..., Any])
 

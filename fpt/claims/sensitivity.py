@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from fpt.results.baselines import chance
-from fpt.results.cells import Cell, shared_rates
+from fpt.results.cells import TableCell, shared_rates
 from fpt.results.runs import SweepTables, same_rate
 from fpt.results.stats import MINIMUM_PAIRS, SIGNIFICANCE, paired
 from fpt.seeds import stream
@@ -23,7 +23,7 @@ HOW = {"subsets": "sum", "same": "mean", "otherwise": "mean", "first": "mean", "
 Arm = np.ndarray[Any, Any]  # validation and test accuracy of an arm: 2 x seeds x rates
 
 
-def usable(cell: Cell, within: float) -> tuple["pd.Series[float]", bool]:
+def usable(cell: TableCell, within: float) -> tuple["pd.Series[float]", bool]:
     """The decades of rates at which the mean test accuracy is at most `within` (a fraction) below the tuned one; and
     whether they meet an end of the grid, beyond which there may be more.
 
@@ -46,7 +46,7 @@ def _width(arm: Arm, places: Arm, within: float) -> tuple[float, bool]:
     return float(near.mean() * (places[-1] - places[0])), bool(near[0] or near[-1])
 
 
-def accuracies(cell: Cell, tables: SweepTables, rates: Sequence[float], seeds: "pd.Index[int]") -> Arm:
+def accuracies(cell: TableCell, tables: SweepTables, rates: Sequence[float], seeds: "pd.Index[int]") -> Arm:
     """At the last budget, of those rates in ascending order and of those seeds."""
     validation = tables.validation().sort_index(axis=1)
     tested = cell.plane().reindex_like(validation).where(validation.notna(), chance(cell.task))
@@ -62,7 +62,7 @@ def tuned(arm: Arm) -> "pd.Series[float]":
     return pd.Series(np.where(np.isnan(places), np.nan, picked))
 
 
-def conclusions(first: Cell, second: Cell) -> pd.DataFrame:
+def conclusions(first: TableCell, second: TableCell) -> pd.DataFrame:
     """What fewer rates, or fewer seeds, would have concluded on the tuned first minus the second at the last budget.
 
     One row per number of rates (`of` "rates": at equal distances in the grid that both have) or of seeds (any of

@@ -4,15 +4,15 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from fpt.claims.reading import DECADES, Part, Reading, decades
+from fpt.claims.case import DECADES, Case, Comparison, decades
 from fpt.claims.registry import decides, kind
-from fpt.results.cells import TUNED, Cell, Point, compared, total
+from fpt.results.cells import TUNED, Point, TableCell, compared, total
 from fpt.results.stats import SIGNIFICANCE, Paired, paired
 
 REACHED = 1e-9  # what is equal to the goal has reached it
 
 
-Goal = float | Cell  # what is to be reached: an accuracy, or that of another row at its last budget, by seed
+Goal = float | TableCell  # what is to be reached: an accuracy, or that of another row at its last budget, by seed
 
 
 @dataclass(frozen=True)
@@ -53,20 +53,20 @@ class Reach:
         return f"{first} ({low:,.0f} to {f'{high:,.0f}' if math.isfinite(high) else f'> {self.steps[-1]:,}'})"
 
 
-def goal_of(cell: Cell) -> Goal | None:
+def goal_of(cell: TableCell) -> Goal | None:
     """The goal of a cell's table: the sweep's threshold, or what the row `until` comes to; None where there is none."""
     if cell.table.until != "threshold":
         return cell.goal if cell.goal and not cell.goal.problem else None
     return (cell.spec and cell.spec.threshold) or None
 
 
-def steps_of(cell: Cell, at: str | float = TUNED, fine: bool = False) -> Reach | None:
+def steps_of(cell: TableCell, at: str | float = TUNED, fine: bool = False) -> Reach | None:
     """When a cell of a table of steps reaches the table's goal; None where there is no goal, or nothing was run."""
     goal = None if cell.problem else goal_of(cell)
     return None if goal is None else reach(cell, goal, at, fine)
 
 
-def reach(cell: Cell, goal: Goal, at: str | float = TUNED, fine: bool = False) -> Reach:
+def reach(cell: TableCell, goal: Goal, at: str | float = TUNED, fine: bool = False) -> Reach:
     """By test accuracy at the budgets, or (`fine`) by the best validation accuracy so far at every evaluation step.
 
     At an end of the grid an accuracy is a lower bound: it does not show that the goal is not reached, and one at which
@@ -122,55 +122,55 @@ def _at_least(steps: Sequence[int], wanted: float) -> int | None:
 
 
 @kind
-def faster(reading: Reading) -> list[Part]:
+def faster(case: Case) -> list[Comparison]:
     """The other rows need more steps to the table's goal than the first, `by` to `to` times as many.
 
     Read at the budgets on test data; where `to` bounds the ratio, at every evaluation step on validation data, since
     budgets are a factor of two apart.
     """
-    at, by, to = reading.rule.at, max(reading.rule.by, 1.0), reading.rule.to
+    at, by, to = case.rule.at, max(case.rule.by, 1.0), case.rule.to
     fine, found = math.isfinite(to), dict[str, Reach]()
-    for row, cell in reading.rows.items():
+    for row, cell in case.rows.items():
         goal = goal_of(cell)
         if goal is None:
-            return [reading.untested("no threshold is set in this study")]
+            return [case.untested("no threshold is set in this study")]
         found[row] = reach(cell, goal, at, fine)
-    first, *others = reading.rule.rows
-    parts = []
+    first, *others = case.rule.rows
+    comparisons = []
     for other in others:
         more, less = slower(found[first], found[other], by), slower(found[other], found[first], 1 / by)
         if fine:
             more = max(more, slower(found[other], found[first], 1 / to))
             less = min(1.0, 2 * min(less, slower(found[first], found[other], to)))
-        words = f"steps of {reading.label(other)} / {reading.label(first)}"
-        part = _by_steps(reading, words, {row: found[row] for row in (first, other)}, more, less, fine=fine)
+        words = f"steps of {case.label(other)} / {case.label(first)}"
+        comparison = _by_steps(case, words, {row: found[row] for row in (first, other)}, more, less, fine=fine)
         estimate = decades(*ratio_of_steps(found[other], found[first]))
-        parts.append(replace(part, unit=DECADES, ratio=estimate))
-    return parts
+        comparisons.append(replace(comparison, unit=DECADES, ratio=estimate))
+    return comparisons
 
 
 @decides("R-12", "R-13")
-def never_reaches(reading: Reading) -> list[Part]:
+def never_reaches(case: Case) -> list[Comparison]:
     """The first row does not come to the accuracy of the second at the last budget."""
-    first, second = (reading.rows[row] for row in reading.rule.rows)
-    found = reach(first, second, reading.rule.at)
+    first, second = (case.rows[row] for row in case.rule.rows)
+    found = reach(first, second, case.rule.at)
     supports, contradicts = (min(1.0, 2 * p[-1]) for p in (found.short, found.there))
     words = f"{first.label} - {second.label}"
-    return [_by_steps(reading, words, {first.row: found}, supports, contradicts, found.last)]
+    return [_by_steps(case, words, {first.row: found}, supports, contradicts, found.last)]
 
 
 def _by_steps(
-    reading: Reading,
+    case: Case,
     words: str,
     found: Mapping[str, Reach],
     supports: float,
     contradicts: float,
     test: Paired | None = None,
     fine: bool = False,
-) -> Part:
-    """A part whose note gives the steps of each row, with their 95% intervals."""
-    steps = [f"{reading.label(row)} {each.words}" for row, each in found.items()]
+) -> Comparison:
+    """A comparison whose note gives the steps of each row, with their 95% intervals."""
+    steps = [f"{case.label(row)} {each.words}" for row, each in found.items()]
     note = f"steps{' on validation data' if fine else ''}: {', '.join(steps)}"
-    bounded = [reading.label(row) for row, each in found.items() if each.edges]
+    bounded = [case.label(row) for row, each in found.items() if each.edges]
     note += f"; edge of the grid: {', '.join(bounded)}" if bounded else ""
-    return Part(reading.task, words, test or Paired(0), supports, contradicts, note)
+    return Comparison(case.task, words, test or Paired(0), supports, contradicts, note)

@@ -1,4 +1,4 @@
-"""How parts become words: of a pair, of a claim over its pairs, and of primary claims together.
+"""How comparisons become words: of a pair, of a claim over its pairs, and of primary claims together.
 
 All p-values here are one-sided, at the level of 2.5%: `p_for` is small where the contrast is for the claim, `p_against`
 where it is against it. Of a likeness, `p_for` is half of the larger of its two one-sided tests, so that the tests

@@ -107,7 +107,7 @@ class Number(_Strict):
     number: str = ""
 
 
-class Comparison(_Strict):
+class Relation(_Strict):
     """A relation of two printed numbers that holds on each of the tasks."""
 
     relation: Literal["equal", "differ", "below"]
@@ -130,7 +130,7 @@ class Claim(_Strict):
     documentary: str = ""
     primary: bool = False  # corrected together with the other primary claims of its paper
     arithmetic: bool = False  # whether a function of fpt.claims.arithmetic decides it, entered under its id
-    printed: tuple[Comparison, ...] = ()  # all must hold
+    printed: tuple[Relation, ...] = ()  # all must hold
 
     @model_validator(mode="after")
     def _is_decided_in_one_way(self) -> "Claim":

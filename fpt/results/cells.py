@@ -40,14 +40,14 @@ PAPER_SCALE, REDUCED = "paper", "reduced"
 FEW_SEEDS = 8  # with fewer a number is exploratory
 COLLAPSE = 0.3  # a run so far below the median of its own rate, at the same budget, has collapsed
 T = TypeVar("T")
-Reader = Callable[["Cell", str | float, int | None], T]
+Reader = Callable[["TableCell", str | float, int | None], T]
 
 
 def _once(read: Reader[T]) -> Callable[..., T]:
     """A method that reads a sweep at a rate and a budget, made once for each: verdicts ask for the same many times."""
 
     @wraps(read)
-    def remembered(cell: "Cell", at: str | float = TUNED, budget: int | None = None) -> T:
+    def remembered(cell: "TableCell", at: str | float = TUNED, budget: int | None = None) -> T:
         if cell.tables is None:
             return read(cell, at, budget)
         key = (read.__name__, cell.table.kind, cell.papers_rate if at == AT_PAPERS_RATE else at, budget)
@@ -57,7 +57,7 @@ def _once(read: Reader[T]) -> Callable[..., T]:
 
 
 @dataclass(frozen=True)
-class Cell:
+class TableCell:
     """A row on one task: without a sweep in the study (`spec` None), with one that was not run, or with results.
 
     `task` is what was run, `stands_for` the paper's tasks in whose place it stands (itself, if it is the paper's).
@@ -72,7 +72,7 @@ class Cell:
     tables: SweepTables | None = None
     scale: str = REDUCED
     study: str = ""
-    goal: "Cell | None" = None  # of a table of steps: the row whose last accuracy is to be reached
+    goal: "TableCell | None" = None  # of a table of steps: the row whose last accuracy is to be reached
 
     @property
     def paper(self) -> Paper:
@@ -214,7 +214,7 @@ class StudyCells:
 
     folder: Path
     origin: Origin | None = None
-    _known: dict[str, list[Cell]] = field(default_factory=dict, repr=False, compare=False)
+    _known: dict[str, list[TableCell]] = field(default_factory=dict, repr=False, compare=False)
 
     @property
     def name(self) -> str:
@@ -229,7 +229,7 @@ class StudyCells:
         """Finished sweeps by folder name. A study without any is not read: the paper's scale takes half a second."""
         return load_sweeps(self.study, self.origin) if any(self.folder.rglob(RESULT)) else {}
 
-    def cells(self, table: Table) -> list[Cell]:
+    def cells(self, table: Table) -> list[TableCell]:
         """Every row of the table on every task on which this study can show it: rows in the table's order."""
         if table.id not in self._known:
             cells = list(self._cells(table))
@@ -237,10 +237,10 @@ class StudyCells:
             self._known[table.id] = [replace(cell, goal=goals.get(cell.task)) for cell in cells]
         return self._known[table.id]
 
-    def _cells(self, table: Table) -> Iterable[Cell]:
+    def _cells(self, table: Table) -> Iterable[TableCell]:
         for planned in self.study.planned(table):
             results = self.results.get(planned.spec.folder_name) if planned.spec else None
-            yield Cell(
+            yield TableCell(
                 table,
                 planned.row,
                 planned.task,
@@ -251,9 +251,9 @@ class StudyCells:
                 study=self.name,
             )
 
-    def by_task(self, table: Table) -> dict[str, dict[str, Cell]]:
+    def by_task(self, table: Table) -> dict[str, dict[str, TableCell]]:
         """Task -> row -> cell, for the tasks on which at least one row has a sweep."""
-        found: dict[str, dict[str, Cell]] = {}
+        found: dict[str, dict[str, TableCell]] = {}
         for cell in self.cells(table):
             found.setdefault(cell.task, {})[cell.row] = cell
         return {task: cells for task, cells in found.items() if any(cell.spec for cell in cells.values())}
@@ -272,7 +272,7 @@ def every_study(root: Path | None = None, also: str = "", origin: Origin | None 
     return found
 
 
-Point = tuple[Cell, str | float, int | None]  # a cell, and the rate and the budget at which it is read
+Point = tuple[TableCell, str | float, int | None]  # a cell, and the rate and the budget at which it is read
 
 
 def compared(plus: Sequence[Point], minus: Sequence[Point] = (), less: float = 0.0, noise: float = 0.0) -> Paired:
@@ -294,7 +294,7 @@ def total(points: Sequence[Point], start: float = 0.0) -> Any:
     return sum((cell.values(at, budget) for cell, at, budget in points), start)
 
 
-def shared_rates(*cells: Cell) -> list[float]:
+def shared_rates(*cells: TableCell) -> list[float]:
     """The rates of the first cell's grid that all of them have, ascending."""
     first, *others = (each.rates for each in cells)
     return [rate for rate in sorted(first) if all(same_rate(grid, rate).any() for grid in others)]

@@ -11,7 +11,7 @@ from scipy import optimize
 from fpt.errors import SpecError, unknown
 from fpt.papers.schema import Table
 from fpt.results.baselines import known_scores
-from fpt.results.cells import TUNED, Cell, Point, compared, total
+from fpt.results.cells import TUNED, Point, TableCell, compared, total
 from fpt.results.runs import find_study, load_sweeps, rate_text, same_rate
 from fpt.results.stats import MINIMUM_PAIRS, POINT, SIGNIFICANCE, Paired, mean_interval
 from fpt.sweeps.labels import labels
@@ -147,7 +147,7 @@ def baseline(task: str, name: str) -> float:
     return 100 * known[name].share
 
 
-def arms_of(study: str, root: Path | None = None, of: str = "accuracy") -> dict[tuple[str, str], Cell]:
+def arms_of(study: str, root: Path | None = None, of: str = "accuracy") -> dict[tuple[str, str], TableCell]:
     """The published sweeps of a study as cells, by task and by the name that its tables give the arm.
 
     `of`: what a cell's values are, "accuracy" on test data or "gap". Raises SpecError for anything else.
@@ -157,14 +157,14 @@ def arms_of(study: str, root: Path | None = None, of: str = "accuracy") -> dict[
     loaded = load_study(find_study(study, root))
     names = labels(loaded.sweeps)
     return {
-        (sweep.spec.task, names[folder]): Cell(
+        (sweep.spec.task, names[folder]): TableCell(
             MEASURED[of], names[folder], sweep.spec.task, spec=sweep.spec, tables=sweep, study=study
         )
         for folder, sweep in load_sweeps(loaded, "published").items()
     }
 
 
-def cell_of(study: str, name: str, task: str = "", root: Path | None = None, of: str = "accuracy") -> Cell:
+def cell_of(study: str, name: str, task: str = "", root: Path | None = None, of: str = "accuracy") -> TableCell:
     """One arm of a study's published results, by the name that its tables give it; errors as those of `contrast`."""
     cells = arms_of(study, root, of)
     tasks = sorted({each for each, _ in cells})
@@ -178,7 +178,7 @@ def cell_of(study: str, name: str, task: str = "", root: Path | None = None, of:
     return here[name]
 
 
-def _rate(cell: Cell, at: str | float, budget: int | None) -> str | float:
+def _rate(cell: TableCell, at: str | float, budget: int | None) -> str | float:
     """Where a cell is read. SpecError for a rate at which it was not trained."""
     if at == TUNED:
         return TUNED
@@ -190,7 +190,7 @@ def _rate(cell: Cell, at: str | float, budget: int | None) -> str | float:
     return float(at)
 
 
-def _common_rate(cell: Cell, budget: int | None) -> float:
+def _common_rate(cell: TableCell, budget: int | None) -> float:
     """The rate with the best mean validation accuracy over all seeds at this budget; nan where every one diverged."""
     if cell.tables is None:
         return math.nan
@@ -199,7 +199,12 @@ def _common_rate(cell: Cell, budget: int | None) -> float:
 
 
 def _contrast(
-    arms: dict[str, Cell], first: str, second: str, at: str | float, budget: int | None, minus: tuple[str, str] | None
+    arms: dict[str, TableCell],
+    first: str,
+    second: str,
+    at: str | float,
+    budget: int | None,
+    minus: tuple[str, str] | None,
 ) -> Contrast:
     def point(name: str) -> Point:
         return arms[name], _rate(arms[name], at, budget), budget

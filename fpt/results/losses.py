@@ -8,7 +8,7 @@ import math
 
 import pandas as pd
 
-from fpt.results.cells import Cell
+from fpt.results.cells import TableCell
 from fpt.results.rate_ratio import last_losses
 from fpt.results.runs import SweepTables, same_rate
 from fpt.results.stats import Paired, paired
@@ -30,7 +30,7 @@ def _tuned(tables: SweepTables) -> pd.DataFrame:
     return test[own].pivot(index="seed", columns="window", values="loss")
 
 
-def lower_loss(first: Cell, other: Cell) -> Paired:
+def lower_loss(first: TableCell, other: TableCell) -> Paired:
     """The loss of the other arm minus that of the first, in nats, paired by seed; positive where the first is better.
 
     The windows are the same for all seeds, so their sampling is a part of the noise: the variance, over windows, of the

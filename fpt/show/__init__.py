@@ -11,7 +11,7 @@ PUBLIC = {  # module -> names that notebooks, pages and users rely on
     "kept": "from_notebook",
     "leads": "PAIRS Place by_compute leads_table newest rates_table signs",
     "ladder": "printed_ladder printed_places",
-    "html": "Folded Page Picture Table",
+    "html": "Folded Page CaptionedFigure Table",
     "figures": "budget_figure learning_rate_figure",
     "charts": "by_budget by_rate dots plane",
     "best_rates": "rate_ratios valleys",

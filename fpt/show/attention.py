@@ -8,16 +8,16 @@ import pandas as pd
 import seaborn as sns
 
 from fpt.results.attention import attended, attention_maps
-from fpt.results.cells import Cell
+from fpt.results.cells import TableCell
 from fpt.results.contrasts import cell_of
 from fpt.show import plot
-from fpt.show.html import Picture
+from fpt.show.html import CaptionedFigure
 
 NEEDED = "#F0E442"  # on blue
 
 
 @plot.drawn
-def attention_figure(cells: Iterable[Cell], words: str) -> plot.Plot:
+def attention_figure(cells: Iterable[TableCell], words: str) -> plot.Plot:
     """Mean attention, query x key, one panel per row, on one scale; dots mark what every query needs.
 
     `cells` were measured (`attention.attention_maps`); `words` is the alt text.
@@ -40,10 +40,10 @@ def attention_figure(cells: Iterable[Cell], words: str) -> plot.Plot:
     return figure.describe(words, shown, plot.runs_of(cells))
 
 
-def attention_of(study: str, arms: Iterable[str], caption: str, *, task: str) -> Picture:
+def attention_of(study: str, arms: Iterable[str], caption: str, *, task: str) -> CaptionedFigure:
     """Where the first layer of some arms of a study looks, a panel an arm; arguments and errors as those of
     `fpt.results.attention.attended`."""
     shown = {arm: attended(study, arm, task=task) for arm in arms}
     words = "; ".join(f"{arm} {share}" for arm, share in shown.items())
     alt = f"Attention of the first layer, with the part on the tokens that an answer needs: {words}."
-    return Picture(attention_figure([cell_of(study, arm, task) for arm in shown], alt), caption)
+    return CaptionedFigure(attention_figure([cell_of(study, arm, task) for arm in shown], alt), caption)

@@ -8,31 +8,31 @@ import numpy as np
 import pandas as pd
 
 from fpt.errors import SpecError
-from fpt.results.cells import Cell
+from fpt.results.cells import TableCell
 from fpt.results.rate_ratio import TENFOLD, RateRatio, Valley, last_losses, rate_ratio, ratio_in_theory
 from fpt.results.runs import rate_text
 from fpt.results.stats import mean_interval
 from fpt.show import plot
 from fpt.show.charts import arm_words, cells_of
-from fpt.show.html import Picture
+from fpt.show.html import CaptionedFigure
 
 BETWEEN = 50  # points at which a parabola is drawn
 TICKS = (0.5, 1, 2, 5, 10, 20)  # ratios
 DODGE = 1.03  # by which the marks of two arms stand apart
 
 
-def valleys(study: str, arms: Sequence[str], caption: str, *, task: str = "") -> Picture:
+def valleys(study: str, arms: Sequence[str], caption: str, *, task: str = "") -> CaptionedFigure:
     """Validation loss of the last step over the learning rate, a line an arm through the means of its seeds.
 
     Dashed: the parabola near the lowest point; a diamond: that point, the best rate. The legend gives the best rate of
     the first arm over that of each other one, with its 95% interval (`fpt.results.rate_ratio`). Arms and `task` as
     `fpt.results.contrast` reads them, with its errors. Raises SpecError for fewer than two arms.
     """
-    return Picture(valleys_figure(cells_of(study, arms, task)), caption)
+    return CaptionedFigure(valleys_figure(cells_of(study, arms, task)), caption)
 
 
 @plot.drawn
-def valleys_figure(cells: Mapping[str, Cell]) -> plot.Plot:
+def valleys_figure(cells: Mapping[str, TableCell]) -> plot.Plot:
     """The figure of `valleys`: two arms or more that have results, by name."""
     planes = {name: last_losses(cell.tables) for name, cell in cells.items() if cell.tables}
     if len(planes) < 2:
@@ -86,17 +86,19 @@ def _draw(axes: Any, valley: Valley, colour: str) -> None:
     axes.plot([valley.rate], [lowest], color=colour, **look)
 
 
-def rate_ratios(study: str, pairs: Mapping[str, tuple[str, str]], caption: str, *, task: str = "") -> Picture:
+def rate_ratios(study: str, pairs: Mapping[str, tuple[str, str]], caption: str, *, task: str = "") -> CaptionedFigure:
     """How many times the best rate of one arm is that of another, a row a pair, with 95% intervals.
 
     `pairs`: name of a row -> first and second arm, named as `fpt.results.contrast` reads them, with its errors. A line
     stands at ten, a cross at width / (2 alpha). A row whose ratio is open has no dot, and its reason in the alt text.
     """
-    return Picture(rate_ratios_figure({name: cells_of(study, arms, task) for name, arms in pairs.items()}), caption)
+    return CaptionedFigure(
+        rate_ratios_figure({name: cells_of(study, arms, task) for name, arms in pairs.items()}), caption
+    )
 
 
 @plot.drawn
-def rate_ratios_figure(rows: Mapping[str, Mapping[str, Cell]]) -> plot.Plot:
+def rate_ratios_figure(rows: Mapping[str, Mapping[str, TableCell]]) -> plot.Plot:
     """The figure of `rate_ratios`: for each row its two arms. Raises SpecError for an arm without results."""
     found = {name: _ratio(*cells.values()) for name, cells in rows.items()}
     theory = {name: _theory(*cells.values()) for name, cells in rows.items()}
@@ -121,17 +123,17 @@ def rate_ratios_figure(rows: Mapping[str, Mapping[str, Cell]]) -> plot.Plot:
     return figure.describe(f"Ratio of best learning rates, {'; '.join(words)}.", table, plot.runs_of(cells))
 
 
-def _ratio(first: Cell, second: Cell) -> RateRatio:
+def _ratio(first: TableCell, second: TableCell) -> RateRatio:
     return rate_ratio(_losses(first), _losses(second))
 
 
-def _losses(cell: Cell) -> pd.DataFrame:
+def _losses(cell: TableCell) -> pd.DataFrame:
     if cell.tables is None:
         raise SpecError(f"the study {cell.study} has no results of {cell.row}")
     return last_losses(cell.tables)
 
 
-def _theory(first: Cell, second: Cell) -> float:
+def _theory(first: TableCell, second: TableCell) -> float:
     """Nan where the theory says nothing."""
     known = ratio_in_theory(first.spec, second.spec) if first.spec and second.spec else None
     return math.nan if known is None else known

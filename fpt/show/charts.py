@@ -10,13 +10,13 @@ import pandas as pd
 
 from fpt.errors import SpecError
 from fpt.results.baselines import LINEAR, floor
-from fpt.results.cells import TUNED, Cell
+from fpt.results.cells import TUNED, TableCell
 from fpt.results.contrasts import MINUS, Contrast, Level, baseline, cell_of, contrast, level
 from fpt.results.runs import rate_text
 from fpt.results.stats import mean_interval
 from fpt.show import plot
 from fpt.show.figures import budget_axis
-from fpt.show.html import Picture
+from fpt.show.html import CaptionedFigure
 from fpt.show.planes import plane_figure
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ def dots(
     at: str | float = TUNED,
     budget: int | None = None,
     baselines: Sequence[str] = (LINEAR,),
-) -> Picture:
+) -> CaptionedFigure:
     """Test accuracy of some arms of a study, a row an arm: a dot a seed, the mean with its 95% interval.
 
     Arms, `task`, `at` and `budget` as `fpt.results.contrast` reads them, with its errors. `baselines`: names that
@@ -45,18 +45,20 @@ def dots(
     cells = cells_of(study, arms, task)
     levels = {name: level(study, name, task=task, at=at, budget=budget) for name in arms}
     known = {name: baseline(_task(cells), name) for name in baselines}
-    return Picture(_dots(cells, levels, known, at, budget), caption)
+    return CaptionedFigure(_dots(cells, levels, known, at, budget), caption)
 
 
-def by_rate(study: str, arms: Sequence[str], caption: str, *, task: str = "", budget: int | None = None) -> Picture:
+def by_rate(
+    study: str, arms: Sequence[str], caption: str, *, task: str = "", budget: int | None = None
+) -> CaptionedFigure:
     """Test accuracy over the learning rate, a line an arm through the means of its seeds, with 95% intervals.
 
     Arguments and errors as those of `dots`.
     """
-    return Picture(_by_rate(cells_of(study, arms, task), budget), caption)
+    return CaptionedFigure(_by_rate(cells_of(study, arms, task), budget), caption)
 
 
-def by_budget(study: str, first: str, second: str, caption: str, *, task: str = "") -> Picture:
+def by_budget(study: str, first: str, second: str, caption: str, *, task: str = "") -> CaptionedFigure:
     """The first arm minus the second, each at its own rate, over the budgets that both have: points with 95% intervals.
 
     Arguments and errors as those of `dots`.
@@ -64,20 +66,20 @@ def by_budget(study: str, first: str, second: str, caption: str, *, task: str = 
     cells = cells_of(study, (first, second), task)
     shared = [budget for budget in cells[first].budgets if budget in cells[second].budgets]
     found = {budget: contrast(study, first, second, task=task, budget=budget) for budget in shared}
-    return Picture(_by_budget(cells, found), caption)
+    return CaptionedFigure(_by_budget(cells, found), caption)
 
 
-def plane(study: str, first: str, second: str, caption: str, *, task: str = "") -> Picture:
+def plane(study: str, first: str, second: str, caption: str, *, task: str = "") -> CaptionedFigure:
     """The map of learning rate and budget: the first arm minus the second in points, at one rate for both.
 
     A cell has the colour of the arm that leads. Star: significant after Holm's correction over the map. Hatched: the
     95% interval holds 0. Arguments and errors as those of `dots`.
     """
     cells = cells_of(study, (first, second), task)
-    return Picture(plane_figure(cells[first], cells[second]), caption)
+    return CaptionedFigure(plane_figure(cells[first], cells[second]), caption)
 
 
-def cells_of(study: str, arms: Iterable[str], task: str = "") -> dict[str, Cell]:
+def cells_of(study: str, arms: Iterable[str], task: str = "") -> dict[str, TableCell]:
     """Arms of a study by name, in this order. SpecError for none, and for one that is not there."""
     found = {name: cell_of(study, name, task) for name in arms}
     if not found:
@@ -92,7 +94,7 @@ def arm_words(name: str) -> str:
     return plot.long_name(words) + bracket + counted.replace(" True", "").replace("lstm", "LSTM")
 
 
-def _task(cells: Mapping[str, Cell]) -> str:
+def _task(cells: Mapping[str, TableCell]) -> str:
     return next(iter(cells.values())).task
 
 
@@ -102,7 +104,7 @@ def _where(at: str | float) -> str:
 
 @plot.drawn
 def _dots(
-    cells: Mapping[str, Cell],
+    cells: Mapping[str, TableCell],
     levels: Mapping[str, Level],
     known: Mapping[str, float],
     at: str | float,
@@ -134,7 +136,7 @@ def _dots(
 
 
 @plot.drawn
-def _by_rate(cells: Mapping[str, Cell], budget: int | None) -> plot.Plot:
+def _by_rate(cells: Mapping[str, TableCell], budget: int | None) -> plot.Plot:
     figure, (axes,) = plot.panels_of(1)
     lines = {name: _line(cell, budget) for name, cell in cells.items()}
     looks = plot.looks_of(lines)
@@ -154,7 +156,7 @@ def _by_rate(cells: Mapping[str, Cell], budget: int | None) -> plot.Plot:
     )
 
 
-def _line(cell: Cell, budget: int | None) -> pd.DataFrame:
+def _line(cell: TableCell, budget: int | None) -> pd.DataFrame:
     """By rate, in percent: `accuracy` and its 95% interval `low` to `high`."""
     rows = []
     for rate in cell.rates:
@@ -169,7 +171,7 @@ def _line_words(line: pd.DataFrame) -> str:
 
 
 @plot.drawn
-def _by_budget(cells: Mapping[str, Cell], found: Mapping[int, Contrast]) -> plot.Plot:
+def _by_budget(cells: Mapping[str, TableCell], found: Mapping[int, Contrast]) -> plot.Plot:
     figure, (axes,) = plot.panels_of(1)
     for place, each in enumerate(found.values()):
         _interval(axes, place, each, horizontal=False, color=plot.INK, marker="D")

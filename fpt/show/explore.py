@@ -11,36 +11,36 @@ from typing import Any
 from fpt.claims.planes import AHEAD, BEHIND, crossing_of, plane_table, plane_tests
 from fpt.papers import table
 from fpt.results.baselines import floor
-from fpt.results.cells import Cell, StudyCells
+from fpt.results.cells import StudyCells, TableCell
 from fpt.results.runs import SETUP, SHORT, rate_text
 from fpt.results.stats import SIGNIFICANCE, sem
 from fpt.show.html import Page, paragraph
 from fpt.show.numbers import interval, percent, points, title
-from fpt.show.planes import plane_picture
+from fpt.show.planes import captioned_plane
 from fpt.show.plot import COLOURS, MARKERS, NAMES
 from fpt.sweeps.spec import SweepSpec
 from fpt.tasks import entry
 
 ARMS = "ours-arms"  # the table of the four arms on every task that a study has
-Setups = Mapping[str, Mapping[str, Cell]]  # model, task and study in words -> arm (FP, ...) -> its cell
+Setups = Mapping[str, Mapping[str, TableCell]]  # model, task and study in words -> arm (FP, ...) -> its cell
 SURE, OPEN = "sure", "open"  # after Holm's correction over the plane; the 95% interval holds 0
 ALONE = "1"  # sure for this budget, but not for all budgets together
 START = ("FP", "UP")  # the pair that is shown first, and in print
 
 
-def setups(studies: Iterable[StudyCells]) -> dict[str, dict[str, Cell]]:
+def setups(studies: Iterable[StudyCells]) -> dict[str, dict[str, TableCell]]:
     """Every model on every task of these studies that has results of two arms or more: the first sweep of each arm.
 
     Arms are together where all that must be equal to compare them is. A name says so much of it that the setups of a
     study are distinct.
     """
-    found: dict[str, dict[str, Cell]] = {}
+    found: dict[str, dict[str, TableCell]] = {}
     for study in studies:
-        groups: dict[tuple[str, ...], dict[str, Cell]] = {}
+        groups: dict[tuple[str, ...], dict[str, TableCell]] = {}
         for tables in study.results.values():
             spec = tables.spec
             if arm := SHORT.get(spec.arm):
-                cell = Cell(table(ARMS), arm, spec.task, (), spec, tables, study=study.name)
+                cell = TableCell(table(ARMS), arm, spec.task, (), spec, tables, study=study.name)
                 groups.setdefault(_setup_words(spec), {}).setdefault(arm, cell)
         several = {words: cells for words, cells in groups.items() if len(cells) > 1}
         for (name, *more), cells in several.items():
@@ -67,11 +67,11 @@ def explorer(found: Setups) -> Page:
     data = json.dumps([_setup(name, cells) for name, cells in ordered], allow_nan=False).replace("<", "\\u003c")
     script = f'<div class="fpt-explorer"><script type="application/json">{data}</script></div>'
     first = ordered[0][1]
-    still = [plane_picture(*(first[arm] for arm in START))] if set(START) <= set(first) else []
+    still = [captioned_plane(*(first[arm] for arm in START))] if set(START) <= set(first) else []
     return Page([script, '<div class="fpt-still">', *still, "</div>"])
 
 
-def _setup(name: str, cells: Mapping[str, Cell]) -> dict[str, Any]:
+def _setup(name: str, cells: Mapping[str, TableCell]) -> dict[str, Any]:
     """One model on one task in one study, by arm and by pair of arms."""
     arms = {arm: cells[arm] for arm in SHORT.values() if arm in cells}
     first = next(iter(arms.values()))
@@ -91,7 +91,7 @@ def _setup(name: str, cells: Mapping[str, Cell]) -> dict[str, Any]:
     }
 
 
-def _arm(arm: str, cell: Cell) -> dict[str, Any]:
+def _arm(arm: str, cell: TableCell) -> dict[str, Any]:
     """Name and look of an arm; at each budget and rate: the mean (percent), its standard error, and both as text."""
     shown = {}
     for budget in cell.budgets:
@@ -104,7 +104,7 @@ def _arm(arm: str, cell: Cell) -> dict[str, Any]:
     return {"name": NAMES[arm], "colour": COLOURS[arm], "marker": MARKERS[arm], "points": shown}
 
 
-def _pair(arms: Mapping[str, Cell], one: str, other: str) -> dict[str, Any]:
+def _pair(arms: Mapping[str, TableCell], one: str, other: str) -> dict[str, Any]:
     """The first arm minus the second in points, with its 95% interval: at one rate for both, by budget and rate, and
     whether it is sure; each at its own rate, by budget, with its sign: that of all budgets together (`Crossing.signs`)
     or ALONE. Nothing for too few seeds."""

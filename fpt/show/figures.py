@@ -7,7 +7,7 @@ import pandas as pd
 
 from fpt.claims.steps import goal_of
 from fpt.results.baselines import chance, floor
-from fpt.results.cells import Cell
+from fpt.results.cells import TableCell
 from fpt.results.runs import rate_text
 from fpt.results.stats import mean_interval
 from fpt.show import plot
@@ -64,7 +64,7 @@ def _told(shown: pd.DataFrame) -> str:
     return _in_brackets(shown["name"]) if "name" in shown else ""
 
 
-def _names_of(cells: Mapping[str, Cell], names: Mapping[str, str]) -> list[str]:
+def _names_of(cells: Mapping[str, TableCell], names: Mapping[str, str]) -> list[str]:
     return [names[cell.spec.folder_name] for cell in cells.values() if cell.spec]
 
 
@@ -75,7 +75,7 @@ def _in_brackets(names: Iterable[str]) -> str:
 
 
 @plot.drawn
-def budget_figure(*setups: Mapping[str, Cell]) -> plot.Plot:
+def budget_figure(*setups: Mapping[str, TableCell]) -> plot.Plot:
     """Test accuracy over the budget, each seed at the rate that the others choose there: a panel per mapping of rows to
     cells, e.g. `study.by_task(table)[task]`; means with 95% intervals.
 
@@ -109,7 +109,7 @@ def _lines_in_words(shown: pd.DataFrame) -> Iterator[str]:
         yield f"{task}, {arm}: {', '.join(means)} steps"
 
 
-def tuned_lines(axes: "Axes", cells: Mapping[str, Cell]) -> pd.DataFrame:
+def tuned_lines(axes: "Axes", cells: Mapping[str, TableCell]) -> pd.DataFrame:
     """One line per arm over the budgets, on a common axis. Returns what is drawn: `arm`, `budget`,
     `accuracy` (percent) and its 95% interval `low` to `high`."""
     frames, budgets = [], sorted({budget for cell in cells.values() for budget in cell.budgets})
@@ -126,7 +126,7 @@ def tuned_lines(axes: "Axes", cells: Mapping[str, Cell]) -> pd.DataFrame:
     return pd.concat(frames, ignore_index=True)
 
 
-def _goal_line(axes: "Axes", cell: Cell) -> None:
+def _goal_line(axes: "Axes", cell: TableCell) -> None:
     """What is to be reached in a table of steps."""
     if cell.table.kind == "steps" and (goal := goal_of(cell)):
         level = goal if isinstance(goal, float) else goal.values().mean()

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
+from fpt.claims.case import DECADES, EXPONENT, NATS, POINTS
 from fpt.claims.judge import FILE, read
-from fpt.claims.reading import DECADES, EXPONENT, NATS, POINTS
 from fpt.errors import check_known
 from fpt.papers import claim, findings, paper_of, papers, printed_ranges, table
 from fpt.papers.schema import KINDS, Claim, Finding, Rule
 from fpt.results.contrasts import MINUS, interval_text
 from fpt.show import plot
-from fpt.show.html import Page, Picture, Table, explained
+from fpt.show.html import CaptionedFigure, Page, Table, explained
 from fpt.show.numbers import title
 from fpt.show.said import Word
 from fpt.sweeps.ledger import workspace
@@ -63,7 +63,7 @@ def summaries(rows: pd.DataFrame) -> dict[str, Word]:
     return {name: Word(*each) for name, *each in zip(names, shown["word"], shown["note"], strict=True)}
 
 
-def forest(finding_id: str, caption: str, rows: pd.DataFrame | None = None) -> Picture:
+def forest(finding_id: str, caption: str, rows: pd.DataFrame | None = None) -> CaptionedFigure:
     """The contrast of a finding, a row a pair, with 95% intervals, in points.
 
     Large: pairs that are counted, filled where the runs were made for the question. Small and grey: robustness, and
@@ -72,7 +72,7 @@ def forest(finding_id: str, caption: str, rows: pd.DataFrame | None = None) -> P
     """
     check_known("finding", finding_id, findings())
     finding = findings()[finding_id]
-    return Picture(_forest(finding, pairs_of(finding_id, verdict_rows() if rows is None else rows)), caption)
+    return CaptionedFigure(_forest(finding, pairs_of(finding_id, verdict_rows() if rows is None else rows)), caption)
 
 
 def pairs_of(finding_id: str, rows: pd.DataFrame) -> pd.DataFrame:

@@ -32,14 +32,14 @@ RATE = re.compile(r"\b\d+(?:\.\d+)?e-\d+\b")
 NUMBER = re.compile(r"[<>]?\s*([+−-]?\d[\d,]*(?:\.\d+)?(?:e[+-]?\d+)?)(?![\w.-])")  # at the start of a cell
 
 
-class Shown(Protocol):
+class Displayable(Protocol):
     """What a notebook shows as HTML."""
 
     def _repr_html_(self) -> str: ...
 
 
 @dataclass
-class Picture:
+class CaptionedFigure:
     """A figure with a caption that says what to see, where it comes from, and its data to download; notebooks show it
     by returning it.
 
@@ -141,7 +141,7 @@ class Folded:
     """Something that a reader opens with a click."""
 
     summary: str
-    inside: Shown
+    inside: Displayable
 
     def _repr_html_(self) -> str:
         inside = self.inside._repr_html_()
@@ -150,9 +150,9 @@ class Folded:
 
 @dataclass
 class Page:
-    """Tables, pictures and HTML text, one below the other."""
+    """Tables, figures and HTML text, one below the other."""
 
-    parts: Sequence[Shown | str]
+    parts: Sequence[Displayable | str]
 
     def _repr_html_(self) -> str:
         return "".join(part if isinstance(part, str) else part._repr_html_() for part in self.parts)

@@ -11,7 +11,7 @@ from fpt.claims.arithmetic import GAP
 from fpt.papers import claim, paper_of, papers
 from fpt.papers.schema import LEVELS, Paper, Table
 from fpt.results.baselines import DIGITS, MAJORITY, OPERATOR, Score, known_scores
-from fpt.show.html import Picture
+from fpt.show.html import CaptionedFigure
 from fpt.show.plot import GREY, OTHERS, Plot, drawn, panels_of, shared_legend
 from fpt.tasks import TASKS
 
@@ -88,9 +88,9 @@ def _authors(paper: Paper) -> str:
     return f"{paper.authors.partition(',')[0].split(' ')[-1]} et al."
 
 
-def printed_ladder(caption: str) -> Picture:
+def printed_ladder(caption: str) -> CaptionedFigure:
     """How many accuracies on ListOps the papers print in each percent, between the rungs of the ladder."""
-    return Picture(_ladder_figure(), caption)
+    return CaptionedFigure(_ladder_figure(), caption)
 
 
 @drawn

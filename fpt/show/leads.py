@@ -12,12 +12,12 @@ import pandas as pd
 from fpt.claims.sensitivity import usable
 from fpt.errors import SpecError
 from fpt.results.baselines import LINEAR, floor, known_scores
-from fpt.results.cells import TUNED, Cell, compared
+from fpt.results.cells import TUNED, TableCell, compared
 from fpt.results.contrasts import MINUS, Contrast, Level, arms_of, contrast, interval_of, level
 from fpt.results.runs import rate_text
 from fpt.results.stats import POINT, mean_interval
 from fpt.show import plot
-from fpt.show.html import Picture, Table
+from fpt.show.html import CaptionedFigure, Table
 from fpt.sweeps.ledger import PUBLISHED, RESULT, workspace
 
 NONE = "\N{EN DASH}"
@@ -38,7 +38,7 @@ class Place:
         """The name of an arm in the study's tables."""
         return f"{letters} ({self.more})" if self.more else letters
 
-    def cells(self, *arms: str) -> dict[str, Cell]:
+    def cells(self, *arms: str) -> dict[str, TableCell]:
         """Those of the arms that are published, by their letters."""
         found = arms_of(self.study)
         named = {letters: (self.task, self.arm(letters)) for letters in arms}
@@ -121,7 +121,7 @@ def rates_table(places: Mapping[str, Place], arms: Mapping[str, float], caption:
     return Table(pd.DataFrame(rows).fillna(NONE), caption)
 
 
-def _decades(cell: Cell) -> str:
+def _decades(cell: TableCell) -> str:
     """The width of the usable range; "or more" where it meets an end of the grid."""
     by_seed, at_end = usable(cell, WITHIN * POINT)
     return f"{mean_interval(by_seed)[0]:.1f}{' or more' if at_end else ''}"
@@ -143,22 +143,22 @@ def signs(study: str, first: str, second: str, *, task: str = "") -> dict[float,
     return {rate: "".join(_sign(one, two, rate, budget) for budget in budgets) for rate in shared}
 
 
-def _sign(first: Cell, second: Cell, rate: float, budget: int) -> str:
+def _sign(first: TableCell, second: TableCell, rate: float, budget: int) -> str:
     low, high = interval_of(compared([(first, rate, budget)], [(second, rate, budget)]))
     if low > 0:
         return AHEAD
     return BEHIND if high < 0 else OPEN
 
 
-def by_compute(study: str, arms: Mapping[str, float], caption: str, *, task: str = "") -> Picture:
+def by_compute(study: str, arms: Mapping[str, float], caption: str, *, task: str = "") -> CaptionedFigure:
     """Tuned test accuracy over compute, a line an arm with 95% intervals. `arms`: arm -> the FLOP of one of its steps
     as a share of those of the arm that all are measured in."""
     known = {name: cell for (where, name), cell in arms_of(study).items() if task in ("", where)}
-    return Picture(compute_figure({name: known[name] for name in arms}, arms), caption)
+    return CaptionedFigure(compute_figure({name: known[name] for name in arms}, arms), caption)
 
 
 @plot.drawn
-def compute_figure(cells: Mapping[str, Cell], arms: Mapping[str, float]) -> plot.Plot:
+def compute_figure(cells: Mapping[str, TableCell], arms: Mapping[str, float]) -> plot.Plot:
     """What `by_compute` shows, of these cells by arm."""
     figure, (axes,) = plot.panels_of(1)
     rows = []

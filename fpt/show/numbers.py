@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterable
 
 from fpt.models import backbone
-from fpt.results.cells import Cell
+from fpt.results.cells import TableCell
 from fpt.results.stats import Paired
 from fpt.tasks import TASKS
 
@@ -33,12 +33,12 @@ def title(task: str) -> str:
     return TITLES.get(task) or (TASKS[task].title if task in TASKS else task)
 
 
-def layers(cell: Cell) -> int:
+def layers(cell: TableCell) -> int:
     """Of the cell's model as it was trained; 0 where there is no sweep."""
     return int(cell.spec.backbone_options.get("layers") or backbone(cell.spec.backbone).layers) if cell.spec else 0
 
 
-def papers_layers(cell: Cell) -> int:
+def papers_layers(cell: TableCell) -> int:
     """Of the model that the paper's row is about; those trained, in tables of this study and where a paper names no
     model."""
     fields = {**cell.paper.defaults, **cell.paper.rows[cell.row].fields}
@@ -49,7 +49,7 @@ def papers_layers(cell: Cell) -> int:
     return int(fields.get("layers") or backbone(fields["backbone"]).layers)
 
 
-def row_label(cells: Iterable[Cell]) -> str:
+def row_label(cells: Iterable[TableCell]) -> str:
     """One row of a table, as "24 layers, random (here 8 layers)": with the layers that were trained, where rows of this
     table name theirs and these are others."""
     cells = list(cells)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import pandas as pd
 
 from fpt.claims.sensitivity import conclusions
-from fpt.results.cells import Cell
+from fpt.results.cells import TableCell
 from fpt.results.contrasts import cell_of, level
 from fpt.results.runs import rate_text
 from fpt.show.html import Table
@@ -23,7 +23,7 @@ class Pair:
     task: str = ""
     suffix: str = ""
 
-    def cell(self, arm: str) -> Cell:
+    def cell(self, arm: str) -> TableCell:
         return cell_of(self.study, arm + self.suffix, self.task)
 
 

@@ -8,13 +8,13 @@ import seaborn as sns
 from seaborn.utils import relative_luminance
 
 from fpt.claims.planes import Crossing, crossing_of, plane_table, plane_tests
-from fpt.results.cells import Cell
+from fpt.results.cells import TableCell
 from fpt.results.contrasts import MINUS
 from fpt.results.runs import rate_text
 from fpt.results.stats import SIGNIFICANCE
 from fpt.show import plot
 from fpt.show.figures import budget_axis, tuned_lines
-from fpt.show.html import Picture
+from fpt.show.html import CaptionedFigure
 from fpt.show.numbers import interval, points, title
 
 if TYPE_CHECKING:
@@ -35,15 +35,15 @@ PALE, DARK = "#999999", "#262626"  # on colours, which are the same on white and
 AS_FAR = 0.2  # the relative luminance of a colour on which dark and white text are read as well
 
 
-def plane_picture(first: Cell, second: Cell) -> Picture:
+def captioned_plane(first: TableCell, second: TableCell) -> CaptionedFigure:
     """The plane of two arms with a caption that says what to see."""
-    return Picture(
+    return CaptionedFigure(
         plane_figure(first, second), PLANE.format(*(plot.long_name(plot.arm_of(each)) for each in (first, second)))
     )
 
 
 @plot.drawn
-def plane_figure(first: Cell, second: Cell) -> plot.Plot:
+def plane_figure(first: TableCell, second: TableCell) -> plot.Plot:
     """The first arm minus the second at each rate and budget, in points, at one rate for both.
 
     A cell has the colour of the arm that leads. Bold with a star: significant after Holm's correction over the plane.
@@ -93,7 +93,7 @@ def _mark(axes: "Axes", mean: Numbers, sure: Numbers, band: Numbers) -> None:
 
 
 @plot.drawn
-def crossing_figure(first: Cell, second: Cell) -> plot.Plot:
+def crossing_figure(first: TableCell, second: TableCell) -> plot.Plot:
     """Two tuned arms over the budget, and the first minus the second with 95% intervals and the sign of each budget.
 
     Signs: + and - are significant for all budgets together, 0 is not, ? has the arm that trails at an edge of its grid.

@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 
 from fpt import models
 from fpt.models import Arm
-from fpt.results.cells import Cell
+from fpt.results.cells import TableCell
 from fpt.results.runs import label, rate_text
 
 if TYPE_CHECKING:
@@ -109,7 +109,7 @@ def nothing() -> Plot:
     return figure
 
 
-def runs_of(cells: Iterable[Cell]) -> pd.DataFrame:
+def runs_of(cells: Iterable[TableCell]) -> pd.DataFrame:
     """The runs behind some cells, a row a run, each once: `study`, `sweep`, `seed`, `commit`."""
     sweeps = {cell.tables.folder: cell for cell in cells if cell.tables}
     frames = [
@@ -167,6 +167,6 @@ def rate_axis(axes: "Axes", rates: Iterable[float], of: str) -> None:
     axes.set(xlabel="learning rate", ylabel=of, xlim=(rates[0] / 1.5, rates[-1] * 1.5))
 
 
-def arm_of(cell: Cell) -> str:
+def arm_of(cell: TableCell) -> str:
     """The short name of a cell's arm, which has the colour; empty where there is no sweep."""
     return label(cell.spec) if cell.spec else ""

@@ -8,7 +8,7 @@ from fpt.claims.steps import goal_of, steps_of
 from fpt.errors import check_known
 from fpt.papers import table
 from fpt.papers.schema import Printed
-from fpt.results.cells import TUNED, Cell, StudyCells
+from fpt.results.cells import TUNED, StudyCells, TableCell
 from fpt.results.contrasts import MINUS
 from fpt.results.runs import find_study, study_names
 from fpt.results.stats import mean_interval
@@ -59,14 +59,14 @@ def beside(table_id: str, caption: str, *, studies: Sequence[str] = (), tasks: S
     return Table(pd.DataFrame(lines), caption)
 
 
-def _printed_for(cell: Cell) -> Iterable[str]:
+def _printed_for(cell: TableCell) -> Iterable[str]:
     """What is printed for the row, with the paper's task where ours stands in its place."""
     for task, printed in cell.printed.items():
         if text := printed_text(printed):
             yield text if task == cell.task else f"{text} ({title(task)})"
 
 
-def _ours(cell: Cell) -> str:
+def _ours(cell: TableCell) -> str:
     """One number with its 95% interval, marked where its rate ends the grid or a run diverged."""
     if cell.best_rate is None:
         return "diverged"
@@ -78,7 +78,7 @@ def _ours(cell: Cell) -> str:
     return f"{mean} ({low} to {high}){marks}"
 
 
-def _steps(cell: Cell) -> str:
+def _steps(cell: TableCell) -> str:
     """To the goal of the table, at the budgets and on validation."""
     by_test, by_validation = (steps_of(cell, TUNED, fine) for fine in (False, True))
     if by_test is None or by_validation is None:

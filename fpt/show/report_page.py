@@ -11,14 +11,14 @@ from fpt.claims.judge import Judge
 from fpt.claims.planes import crossing_of
 from fpt.errors import DataError
 from fpt.papers import claim
-from fpt.results.cells import Cell, StudyCells
+from fpt.results.cells import StudyCells, TableCell
 from fpt.results.runs import load_runs
 from fpt.show.explore import START, Setups, setups
 from fpt.show.figures import budget_figure, learning_rate_figure
 from fpt.show.findings import evidence_table, summaries
-from fpt.show.html import Folded, Page, Picture, Shown, Table, paragraph
+from fpt.show.html import CaptionedFigure, Displayable, Folded, Page, Table, paragraph
 from fpt.show.numbers import interval, points
-from fpt.show.planes import CROSSING, crossing_figure, plane_picture
+from fpt.show.planes import CROSSING, captioned_plane, crossing_figure
 from fpt.show.provenance import recipe_table, record_table
 from fpt.show.tables import summary
 from fpt.show.yours import yours_table
@@ -46,7 +46,7 @@ def report(study: StudyCells) -> str:
     if not study.results:
         raise DataError(f"the study {study.name} has no results yet; the command fpt run {study.name} makes them")
     found, name = setups([study]), study.study.name
-    parts: list[Shown | str] = [
+    parts: list[Displayable | str] = [
         f"<h1>{escape(name)}</h1>",
         paragraph(_what_is_shown(study)),
     ]
@@ -67,14 +67,14 @@ def report(study: StudyCells) -> str:
     return document(name, Page(parts))
 
 
-def _rates(study: StudyCells) -> list[Shown | str]:
+def _rates(study: StudyCells) -> list[Displayable | str]:
     runs = load_runs(study.folder, study.origin)
-    return [Picture(learning_rate_figure(runs), RATES), Table(summary(runs), TUNED)]
+    return [CaptionedFigure(learning_rate_figure(runs), RATES), Table(summary(runs), TUNED)]
 
 
-def _tuned(found: Setups) -> list[Shown | str]:
+def _tuned(found: Setups) -> list[Displayable | str]:
     """The arms of every setup over the budget, and every two of them after the last step."""
-    return [Picture(budget_figure(*found.values()), BUDGETS), Table(pairs_table(found), PAIRS)]
+    return [CaptionedFigure(budget_figure(*found.values()), BUDGETS), Table(pairs_table(found), PAIRS)]
 
 
 def pairs_table(found: Setups) -> pd.DataFrame:
@@ -97,18 +97,18 @@ def _what_is_shown(study: StudyCells) -> str:
     return f"Results of {len(origins)} of its {len(study.study.sweeps)} sweeps: {counts}."
 
 
-def _plane(first: Cell, second: Cell) -> list[Shown | str]:
+def _plane(first: TableCell, second: TableCell) -> list[Displayable | str]:
     """Two arms over rate and budget, at one rate for both; then each at its own, the second minus the first."""
-    return [plane_picture(first, second), Picture(crossing_figure(second, first), CROSSING)]
+    return [captioned_plane(first, second), CaptionedFigure(crossing_figure(second, first), CROSSING)]
 
 
-def _verdicts(study: StudyCells) -> list[Shown | str]:
+def _verdicts(study: StudyCells) -> list[Displayable | str]:
     """The claims that this study tests, by this study alone, and the contrasts behind them."""
     rows = Judge([study], alone=True).table()
     said, tested = summaries(rows), rows[(rows["claim"] != "") & (rows["pair"] != "")]
     if tested.empty:
         return [paragraph("None: no rule of a claim finds its rows among these sweeps.")]
-    lines, parts = [], list[Shown | str]()
+    lines, parts = [], list[Displayable | str]()
     for name, own in tested.groupby("claim", sort=False):
         lines.append(
             {

@@ -7,16 +7,16 @@ import seaborn as sns
 
 from fpt.results.sizes import DEFAULT_STD, shape, spread
 from fpt.show import plot
-from fpt.show.html import Picture
+from fpt.show.html import CaptionedFigure
 
 
-def spread_of(backbones: Sequence[str], caption: str) -> Picture:
+def spread_of(backbones: Sequence[str], caption: str) -> CaptionedFigure:
     """Standard deviation of pretrained weights and biases by layer, a panel a model.
 
     Models whose weights are not on this machine are left out. Grey: the library's default at any width (dotted), and
     matched to the width (dashed).
     """
-    return Picture(spread_figure(backbones), caption)
+    return CaptionedFigure(spread_figure(backbones), caption)
 
 
 @plot.drawn

@@ -30,7 +30,7 @@ from selenium.webdriver.support.wait import WebDriverWait
 from fpt.claims.planes import crossing_of, plane_table, plane_tests
 from fpt.papers import claims, findings
 from fpt.results import StudyCells
-from fpt.results.cells import Cell
+from fpt.results.cells import TableCell
 from fpt.results.runs import rate_text
 from fpt.results.stats import SIGNIFICANCE, sem
 from fpt.show import report, setups, word
@@ -342,11 +342,11 @@ def explorer(browser: webdriver.Chrome, html: Path) -> Explorer:
 
 
 @pytest.fixture(scope="module")
-def arms(published: dict[str, StudyCells]) -> dict[str, dict[str, Cell]]:
+def arms(published: dict[str, StudyCells]) -> dict[str, dict[str, TableCell]]:
     return setups(published.values())
 
 
-def cells_of(arms: Mapping[str, dict[str, Cell]], task: str, model: str) -> dict[str, Cell]:
+def cells_of(arms: Mapping[str, dict[str, TableCell]], task: str, model: str) -> dict[str, TableCell]:
     """Of what is chosen: a model other than the usual one is named in its setup."""
     return arms.get(f"{task}, {model}") or arms[task + model.removeprefix("tiny-lm")]
 
@@ -358,7 +358,7 @@ def pair_of(words: str) -> tuple[str, str]:
     return short[one], short[other]
 
 
-def expected_plane(first: Cell, second: Cell) -> dict[tuple[str, int], list[str]]:
+def expected_plane(first: TableCell, second: TableCell) -> dict[tuple[str, int], list[str]]:
     """By rate and budget: the text of a cell, and whether it is sure or open."""
     table = plane_table(plane_tests(first, second))
     return {
@@ -370,7 +370,7 @@ def expected_plane(first: Cell, second: Cell) -> dict[tuple[str, int], list[str]
     }
 
 
-def test_the_numbers_are_those_of_the_tables(explorer: Explorer, arms: dict[str, dict[str, Cell]]) -> None:
+def test_the_numbers_are_those_of_the_tables(explorer: Explorer, arms: dict[str, dict[str, TableCell]]) -> None:
     compared = 0
     for task in explorer.choices("task"):
         explorer.choose("task", task)
@@ -397,7 +397,7 @@ def test_the_numbers_are_those_of_the_tables(explorer: Explorer, arms: dict[str,
     assert compared > 0
 
 
-def test_sliders_move_the_winner(explorer: Explorer, arms: dict[str, dict[str, Cell]]) -> None:
+def test_sliders_move_the_winner(explorer: Explorer, arms: dict[str, dict[str, TableCell]]) -> None:
     task, model, words = (explorer.choices(name)[0] for name in ("task", "model", "pair"))
     cells, pair = cells_of(arms, task, model), pair_of(words)
     first, second = (cells[arm] for arm in pair)

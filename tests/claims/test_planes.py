@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
+from fpt.claims.case import NOT_TESTED, Case
 from fpt.claims.planes import Crossing, by_budget, crossing, crossing_of, plane, plane_table, plane_tests
-from fpt.claims.reading import NOT_TESTED, Reading
 from fpt.claims.words import AGAINST, FOR, OPEN
 from fpt.papers.schema import Rule
 from fpt.results.stats import paired
@@ -64,10 +64,10 @@ class Arm:
         return {"high"} if budget in self.edges else set()
 
 
-def reading(kind: str, first: Arm, second: Arm) -> Reading:
+def case(kind: str, first: Arm, second: Arm) -> Case:
     rule = Rule.model_construct(kind=cast(Any, kind), rows=(first.label, second.label), at="tuned")
     cells: Any = {arm.label: arm for arm in (first, second)}
-    return Reading(rule, cells)
+    return Case(rule, cells)
 
 
 def tuned(leads: Sequence[float], edges: tuple[Collection[int], Collection[int]] = ((), ())) -> tuple[Arm, Arm]:
@@ -109,19 +109,19 @@ DECIDES = {  # budget that is shown, and why it
 def test_every_answer_of_the_crossing_with_its_verdict(name: str) -> None:
     leads, signs, words, verdict = ANSWERS[name]
     arms = tuned(leads)
-    (part,) = crossing(reading("crossing", *arms))
+    (comparison,) = crossing(case("crossing", *arms))
     by_budget = ", ".join(f"{sign} after {budget}" for budget, sign in zip(BUDGETS, signs, strict=True))
-    assert part.note == f"{words}; {by_budget} steps"
-    assert part.word == verdict
+    assert comparison.note == f"{words}; {by_budget} steps"
+    assert comparison.word == verdict
 
 
 @pytest.mark.parametrize("name", DECIDES)
 def test_a_crossing_names_the_budget_whose_difference_it_shows(name: str) -> None:
     leads, *_ = ANSWERS[name]
-    (part,) = crossing(reading("crossing", *tuned(leads)))
+    (comparison,) = crossing(case("crossing", *tuned(leads)))
     budget, why = DECIDES[name]
-    assert part.comparison == f"UP - FP, tuned, after {budget} steps ({why})"
-    assert part.test.mean == pytest.approx(leads[BUDGETS.index(budget)] / 100, abs=0.005)
+    assert comparison.label == f"UP - FP, tuned, after {budget} steps ({why})"
+    assert comparison.test.mean == pytest.approx(leads[BUDGETS.index(budget)] / 100, abs=0.005)
 
 
 def test_an_arm_that_trails_at_an_edge_decides_nothing() -> None:
@@ -133,8 +133,8 @@ def test_an_arm_that_trails_at_an_edge_decides_nothing() -> None:
     )}  # fmt: skip
     assert signs == {"first": "??-+++", "second": "---+??"}
     behind = [-5, -4, -3, -2, -3, -6]
-    (part,) = crossing(reading("crossing", *tuned(behind, ((320,), ()))))
-    assert (part.word, part.note.partition(";")[0]) == (OPEN, "behind at 10, 20, 40, 80, 160 steps")
+    (comparison,) = crossing(case("crossing", *tuned(behind, ((320,), ()))))
+    assert (comparison.word, comparison.note.partition(";")[0]) == (OPEN, "behind at 10, 20, 40, 80, 160 steps")
     found = crossing_of(*cast(Any, tuned(behind, ((320,), ()))))
     assert found.band == [320]
 
@@ -202,14 +202,14 @@ PLANES: dict[str, tuple[Mapping[float, Sequence[float]], float, list[str]]] = { 
 @pytest.mark.parametrize("name", PLANES)
 def test_the_plane_is_judged_side_by_side(name: str) -> None:
     means, sd, words = PLANES[name]
-    parts = plane(reading("plane", *arms(means, sd)))
-    assert [part.word for part in parts] == words
-    assert [part.comparison.partition(" at ")[0] for part in parts] == ["FP - UP", "UP - FP"]
+    comparisons = plane(case("plane", *arms(means, sd)))
+    assert [comparison.word for comparison in comparisons] == words
+    assert [comparison.label.partition(" at ")[0] for comparison in comparisons] == ["FP - UP", "UP - FP"]
 
 
 def test_a_plane_names_its_clearest_place() -> None:
-    first, _ = plane(reading("plane", *arms({1e-4: [-3] * 6, 1e-3: [0, 0, 0, 0, 9, 0], 1e-2: [-1] * 6})))
-    assert first.comparison == "FP - UP at 1e-3 after 160 steps"
+    first, _ = plane(case("plane", *arms({1e-4: [-3] * 6, 1e-3: [0, 0, 0, 0, 9, 0], 1e-2: [-1] * 6})))
+    assert first.label == "FP - UP at 1e-3 after 160 steps"
     assert first.note == "the clearest of 18 pairs of rate and budget; significant at 1 of them"
     assert first.test.mean == pytest.approx(0.09, abs=0.005)
 
@@ -219,7 +219,7 @@ def test_what_one_place_shows_at_5_percent_is_no_verdict_of_a_plane() -> None:
     cells = arms(dict.fromkeys(RATES, [0] * 6), 1.0)
     table = plane_table(plane_tests(*cast(Any, cells)))
     assert (table["p"] < 0.05).any()
-    assert [part.word for part in plane(reading("plane", *cells))] != [FOR, FOR]
+    assert [comparison.word for comparison in plane(case("plane", *cells))] != [FOR, FOR]
     assert (table["corrected"] >= 0.05).all()
 
 
@@ -244,4 +244,4 @@ def test_rates_that_only_one_arm_has_are_no_part_of_the_plane() -> None:
     other, _ = arms(dict.fromkeys([1e-3 * (1 + 1e-9), 1e-1], [0] * 6))
     assert {rate for rate, _ in plane_tests(cast(Any, first), cast(Any, other))} == {1e-3}
     _, lone = arms({3e-1: [0] * 6})
-    assert {part.word for part in plane(reading("plane", first, lone))} == {NOT_TESTED}
+    assert {comparison.word for comparison in plane(case("plane", first, lone))} == {NOT_TESTED}

@@ -11,9 +11,9 @@ from made_cells import PAPER, Made, MadeStudy, claim, paper, study
 
 from fpt.claims import judge, registry, words
 from fpt.claims.by_rate import _set_words, pairs_of_rates
+from fpt.claims.case import DECADES, NATS, NOT_TESTED, Comparison, cases_of, decides
 from fpt.claims.judge import SPEAKS, Judge
-from fpt.claims.reading import DECADES, NATS, NOT_TESTED, Part, decides, readings_of
-from fpt.claims.rules import baseline_verdict, parts_of
+from fpt.claims.rules import baseline_verdict, comparisons_of
 from fpt.claims.words import AGAINST, FOR, OPEN, PairTest
 from fpt.errors import SpecError
 from fpt.papers import claims, schema
@@ -255,33 +255,37 @@ def test_every_kind_comes_to_each_word_on_a_pair(monkeypatch: pytest.MonkeyPatch
 def test_a_score_of_few_examples_has_an_error_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
     counted(monkeypatch, 400)  # 2 points
     of_claim, runs = made(monkeypatch, "linear", FOR)
-    (part,) = parts_in(of_claim, runs)
-    assert part.word == OPEN
-    assert part.test.noise == pytest.approx(0.02**2)
-    assert part.test.half_width > 0.02
+    (comparison,) = comparisons_in(of_claim, runs)
+    assert comparison.word == OPEN
+    assert comparison.test.noise == pytest.approx(0.02**2)
+    assert comparison.test.half_width > 0.02
 
 
 @dataclass(frozen=True)
 class Ruled:
     """What a rule says of one task."""
 
-    parts: list[Part]
+    comparisons: list[Comparison]
 
     @property
     def word(self) -> str:
-        """For, against or open, over its parts; why they say nothing, where none does."""
-        tests = [PairTest(part.supports / 2, part.contradicts / 2) for part in self.parts if not part.missing]
-        return words.of_contrasts(tests).word if tests else self.parts[0].missing
+        """For, against or open, over its comparisons; why they say nothing, where none does."""
+        tests = [
+            PairTest(comparison.supports / 2, comparison.contradicts / 2)
+            for comparison in self.comparisons
+            if not comparison.missing
+        ]
+        return words.of_contrasts(tests).word if tests else self.comparisons[0].missing
 
 
-def parts_in(of_claim: Claim, runs: Any) -> list[Part]:
-    """The parts of a claim's rules in one study."""
-    parts = []
+def comparisons_in(of_claim: Claim, runs: Any) -> list[Comparison]:
+    """The comparisons of a claim's rules in one study."""
+    comparisons = []
     for rule in of_claim.rule:
-        readings = readings_of(rule, runs) if rule.table else []
-        for each in filter(decides, readings):
-            parts += parts_of(each)
-    return parts
+        cases = cases_of(rule, runs) if rule.table else []
+        for each in filter(decides, cases):
+            comparisons += comparisons_of(each)
+    return comparisons
 
 
 def ruled(
@@ -289,7 +293,7 @@ def ruled(
 ) -> Ruled:
     """One rule on one task of a made study."""
     toy = paper(list(rows), kind, more.pop("printed", None), more.pop("until", "threshold"))
-    return Ruled(parts_in(claim(rule), study(monkeypatch, toy, (more.pop("task", "digits"), rows), **more)))
+    return Ruled(comparisons_in(claim(rule), study(monkeypatch, toy, (more.pop("task", "digits"), rows), **more)))
 
 
 BEATS = {"beats": ["a", "b"]}
@@ -321,7 +325,7 @@ def test_a_verdict_at_an_edge_stands_if_every_value_above_gives_the_same(
     made = {name: replace(row, edge=name in edges) for name, row in zip("ab", rows, strict=True)}
     found = ruled(monkeypatch, rule, made)
     assert found.word == word
-    assert all("edge of the grid" in part.note for part in found.parts) or rule.get("at") == "paper"
+    assert all("edge of the grid" in comparison.note for comparison in found.comparisons) or rule.get("at") == "paper"
 
 
 @pytest.mark.parametrize("edges", ["a", "b"])
@@ -383,7 +387,7 @@ def test_a_tie_in_the_paper_is_a_tie_in_the_rule(monkeypatch: pytest.MonkeyPatch
     for rule in (BEATS, {"order": ["b", "a"]}):
         assert ruled(monkeypatch, rule, rows, printed=tie).word == FOR
         assert ruled(monkeypatch, rule, rows, printed=lead).word == AGAINST
-    assert "a tie in the paper" in ruled(monkeypatch, BEATS, rows, printed=tie).parts[0].note
+    assert "a tie in the paper" in ruled(monkeypatch, BEATS, rows, printed=tie).comparisons[0].note
     worse = rows | {"a": Made(up(-5))}
     assert ruled(monkeypatch, BEATS, worse, printed=tie).word == AGAINST
 
@@ -398,18 +402,18 @@ def test_numbers_of_the_paper_are_tested_at_its_scale_alone(monkeypatch: pytest.
     printed = {"a": {"digits": 80}}
     for rule in ({"near": "a"}, {"beats": ["a", "b"], "only_paper_scale": True}):
         rows = {"a": Made(up(-9)), "b": LOW}
-        assert ruled(monkeypatch, rule, rows, printed=printed).parts == []
+        assert ruled(monkeypatch, rule, rows, printed=printed).comparisons == []
         assert ruled(monkeypatch, rule, rows, printed=printed, scale=PAPER).word == AGAINST
 
 
 def test_a_collapsed_run_gets_no_t_test(monkeypatch: pytest.MonkeyPatch) -> None:
     rows = {"a": Made({1e-3: [85, 85, 20, 85, 85, 85, 85, 85]}), "b": LOW}
-    part = ruled(monkeypatch, BEATS, rows).parts[0]
-    assert part.test.exact
-    assert math.isnan(part.test.low)
-    assert "1 collapsed runs, medians 8" in part.note
-    assert "p by sign flips" in part.note
-    assert part.word == OPEN  # one pair in eight the other way
+    comparison = ruled(monkeypatch, BEATS, rows).comparisons[0]
+    assert comparison.test.exact
+    assert math.isnan(comparison.test.low)
+    assert "1 collapsed runs, medians 8" in comparison.note
+    assert "p by sign flips" in comparison.note
+    assert comparison.word == OPEN  # one pair in eight the other way
     ahead = ruled(monkeypatch, BEATS, {"a": rows["a"], "b": Made(19)})
     assert ahead.word == FOR
 
@@ -417,29 +421,29 @@ def test_a_collapsed_run_gets_no_t_test(monkeypatch: pytest.MonkeyPatch) -> None
 def test_runs_without_spread_are_tested_by_their_signs(monkeypatch: pytest.MonkeyPatch) -> None:
     rows = {"a": Made(90, sd=0), "b": Made(80, sd=0)}
     found = ruled(monkeypatch, BEATS, rows)
-    assert (found.word, found.parts[0].supports) == (FOR, pytest.approx(2 / 2**8))
+    assert (found.word, found.comparisons[0].supports) == (FOR, pytest.approx(2 / 2**8))
     few = {row: replace(made, seeds=3) for row, made in rows.items()}
     assert ruled(monkeypatch, BEATS, few).word == OPEN  # three pairs: p = 1/4
 
 
 def test_a_run_that_was_never_finite_counts_as_chance(monkeypatch: pytest.MonkeyPatch) -> None:
     rows = {"a": Made(80), "b": Made(60, diverged={1e-3: 8})}
-    part = ruled(monkeypatch, BEATS | {"at": "paper"}, rows).parts[0]
-    assert part.test.mean == pytest.approx(0.7, abs=0.005)  # digits: one of ten
-    assert "diverged runs: b (8)" in part.note
-    assert part.word == FOR
+    comparison = ruled(monkeypatch, BEATS | {"at": "paper"}, rows).comparisons[0]
+    assert comparison.test.mean == pytest.approx(0.7, abs=0.005)  # digits: one of ten
+    assert "diverged runs: b (8)" in comparison.note
+    assert comparison.word == FOR
 
 
 def test_no_rate_that_stayed_finite(monkeypatch: pytest.MonkeyPatch) -> None:
     found = ruled(monkeypatch, BEATS, {"a": HIGH, "b": Made(best=None)})
-    assert (found.word, found.parts[0].note) == (OPEN, "diverged at every rate: b")
+    assert (found.word, found.comparisons[0].note) == (OPEN, "diverged at every rate: b")
 
 
 def test_only_the_tasks_that_the_rule_names(monkeypatch: pytest.MonkeyPatch) -> None:
     rows = {"a": HIGH, "b": LOW}
     made = study(monkeypatch, paper(["a", "b"]), ("digits", rows), ("mnist", rows))
-    assert [part.task for part in parts_in(claim(BEATS | {"tasks": ["mnist"]}), made)] == ["mnist"]
-    assert parts_in(claim(BEATS | {"tasks": ["bit-xor"]}), made) == []
+    assert [comparison.task for comparison in comparisons_in(claim(BEATS | {"tasks": ["mnist"]}), made)] == ["mnist"]
+    assert comparisons_in(claim(BEATS | {"tasks": ["bit-xor"]}), made) == []
 
 
 @pytest.mark.parametrize(
@@ -458,7 +462,7 @@ def test_rows_that_cannot_be_compared(
 ) -> None:
     found = ruled(monkeypatch, BEATS | {"at": "paper"}, {"a": HIGH, "b": Made(**changed)})
     assert found.word == word
-    assert note in found.parts[0].note
+    assert note in found.comparisons[0].note
 
 
 def test_a_fixed_test_set_is_part_of_the_noise(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -468,10 +472,10 @@ def test_a_fixed_test_set_is_part_of_the_noise(monkeypatch: pytest.MonkeyPatch) 
     found = ruled(monkeypatch, BEATS, {"a": replace(lead, result=fixed), "b": replace(behind, result=fixed)})
     assert found.word == OPEN
     expected = (0.815 * 0.185 + 0.8 * 0.2) / 400
-    assert found.parts[0].test.noise == pytest.approx(expected, rel=0.01)
+    assert found.comparisons[0].test.noise == pytest.approx(expected, rel=0.01)
     twice = {"jump": ["a", "b", "c"]}  # b counts twice
     rows = {row: replace(made, result=fixed) for row, made in zip("abc", (LOW, HIGH, LOW), strict=True)}
-    noise = ruled(monkeypatch, twice, rows).parts[0].test.noise
+    noise = ruled(monkeypatch, twice, rows).comparisons[0].test.noise
     assert noise == pytest.approx((4 * 0.85 * 0.15 + 2 * 0.8 * 0.2) / 400, rel=0.01)
 
 
@@ -479,7 +483,7 @@ def test_a_side_that_never_arrives_decides(monkeypatch: pytest.MonkeyPatch) -> N
     always, never = Made(arrives=[100, 90, 80]), Made(top=80)
     steps = {"faster": ["a", "b"]}
     found = ruled(monkeypatch, steps, {"a": always, "b": never}, "steps")
-    assert (found.word, found.parts[0].note) == (FOR, "steps: a 100 (50 to 100), b > 400")
+    assert (found.word, found.comparisons[0].note) == (FOR, "steps: a 100 (50 to 100), b > 400")
     assert ruled(monkeypatch, steps, {"a": never, "b": always}, "steps").word == AGAINST
     assert ruled(monkeypatch, steps, {"a": never, "b": never}, "steps").word == OPEN
     # how many times is open where the slower never arrives: at most 5 times cannot be said
@@ -493,14 +497,14 @@ def test_steps_to_the_last_accuracy_of_a_row(monkeypatch: pytest.MonkeyPatch) ->
     assert ruled(monkeypatch, {"faster": ["a", "c"]}, rows, "steps", until="b").word == FOR
     assert ruled(monkeypatch, {"faster": ["c", "a"]}, rows, "steps", until="b").word == AGAINST
     own = ruled(monkeypatch, {"faster": ["a", "b"]}, rows, "steps", until="b")
-    assert (own.word, own.parts[0].note) == (FOR, "steps: a 100 (50 to 100), b 400 (200 to 400)")
+    assert (own.word, own.comparisons[0].note) == (FOR, "steps: a 100 (50 to 100), b 400 (200 to 400)")
 
 
 def test_how_many_times_as_many_is_read_on_validation_data(monkeypatch: pytest.MonkeyPatch) -> None:
     rows = {"a": Made(arrives=[60, 65]), "b": Made(arrives=[220, 225])}
     found = ruled(monkeypatch, {"faster": ["a", "b"], "by": 2, "to": 5}, rows, "steps")
     assert found.word == FOR
-    assert found.parts[0].note.startswith("steps on validation data: a ")
+    assert found.comparisons[0].note.startswith("steps on validation data: a ")
     assert ruled(monkeypatch, {"faster": ["a", "b"], "by": 5, "to": 9}, rows, "steps").word == AGAINST
     assert ruled(monkeypatch, {"faster": ["a", "b"], "by": 1, "to": 2}, rows, "steps").word == AGAINST
 
@@ -530,7 +534,7 @@ def test_a_drop_to_a_named_rate(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_run_that_diverges_is_unstable(monkeypatch: pytest.MonkeyPatch) -> None:
     found = ruled(monkeypatch, {"unstable": "a", "by": 10}, {"a": Made(80, best=1e-4, diverged={1e-3: 1})})
-    assert (found.word, found.parts[0].note) == (FOR, "1 runs diverged")
+    assert (found.word, found.comparisons[0].note) == (FOR, "1 runs diverged")
     paper_is_best = ruled(monkeypatch, {"unstable": "a", "by": 10}, {"a": Made(80)})
     assert paper_is_best.word == NOT_TESTED  # one cell: not compared with itself
 
@@ -539,28 +543,34 @@ def test_rates_at_which_nothing_is_learned_do_not_count_as_lower(monkeypatch: py
     rule = {"inverts": ["a", "b"]}
     rows = {"a": Made({1e-6: 11, 1e-4: 60, 1e-3: 80}), "b": Made({1e-6: 10, 1e-4: 80, 1e-3: 60})}
     found = ruled(monkeypatch, rule, rows)
-    assert (found.word, len(found.parts)) == (FOR, 2)
+    assert (found.word, len(found.comparisons)) == (FOR, 2)
 
 
 def test_what_has_fallen_at_the_papers_rate_says_nothing_of_a_drop_beyond(monkeypatch: pytest.MonkeyPatch) -> None:
     rows = {"a": Made({1e-4: 80, 1e-3: 50, 3e-3: 40}, best=1e-4)}
     found = ruled(monkeypatch, {"drop": "a", "by": 20}, rows)
-    assert (found.word, [part.note for part in found.parts]) == (NOT_TESTED, ["a has lost 30 points at 1e-3"])
+    assert (found.word, [comparison.note for comparison in found.comparisons]) == (
+        NOT_TESTED,
+        ["a has lost 30 points at 1e-3"],
+    )
     assert ruled(monkeypatch, {"drop": "a", "by": 35}, rows).word == AGAINST
 
 
 def test_what_is_near_chance_cannot_fall(monkeypatch: pytest.MonkeyPatch) -> None:
     rows = {"a": Made({1e-4: 29, 1e-3: 25, 3e-3: 22}, best=1e-4)}
     found = ruled(monkeypatch, {"drop": "a", "by": 20}, rows)
-    assert (found.word, [part.note for part in found.parts]) == (NOT_TESTED, ["a is 15 points over chance at 1e-3"])
+    assert (found.word, [comparison.note for comparison in found.comparisons]) == (
+        NOT_TESTED,
+        ["a is 15 points over chance at 1e-3"],
+    )
     assert ruled(monkeypatch, {"drop": "a", "by": 10}, rows).word == AGAINST
 
 
 def test_no_study_compares_a_sweep_with_itself() -> None:
     """plane-minilm gives every row two layers: what compares two layers with the whole model is not tested there."""
     runs, every = StudyCells(ROOT / "runs/plane-minilm", "published"), claims().values()
-    assert parts_in(claims()["P-10"], runs) == []
-    compared = [part.comparison for each in every for part in parts_in(each, runs)]
+    assert comparisons_in(claims()["P-10"], runs) == []
+    compared = [comparison.label for each in every for comparison in comparisons_in(each, runs)]
     assert "Unfrozen Pretrained - Frozen Pretrained" in compared
     assert not [each for each in compared if "layers" in each]
 
@@ -568,15 +578,18 @@ def test_no_study_compares_a_sweep_with_itself() -> None:
 def test_what_stands_for_several_tasks_says_nothing_where_a_claim_tells_them_apart() -> None:
     """In laptop-lu2021 digits stand for MNIST and CIFAR-10 alike; in plane-digits for MNIST alone."""
     both, one = (StudyCells(ROOT / "runs" / name, "published") for name in ("laptop-lu2021", "plane-digits"))
-    assert parts_in(claims()["L-16"], both)  # on MNIST and CIFAR-10
-    assert parts_in(claims()["R-10"], both) == []  # on MNIST
-    assert parts_in(claims()["R-10"], one)
+    assert comparisons_in(claims()["L-16"], both)  # on MNIST and CIFAR-10
+    assert comparisons_in(claims()["R-10"], both) == []  # on MNIST
+    assert comparisons_in(claims()["R-10"], one)
 
 
 def test_a_comparison_at_rates_takes_those_that_both_have(monkeypatch: pytest.MonkeyPatch) -> None:
     rows = {"a": Made({1e-5: 80, 1e-4: 60, 1e-3: 80}), "b": Made({1e-4: 80, 1e-3: 60})}
     found = ruled(monkeypatch, {"inverts": ["a", "b"]}, rows)
-    assert (found.word, [part.comparison for part in found.parts]) == (FOR, ["b - a at 1e-4", "a - b at 1e-3"])
+    assert (found.word, [comparison.label for comparison in found.comparisons]) == (
+        FOR,
+        ["b - a at 1e-4", "a - b at 1e-3"],
+    )
 
 
 @pytest.mark.parametrize(
@@ -610,41 +623,43 @@ def on_a_baseline(numbers: Any, level: str, task: str) -> Claim:
 
 
 def test_ratios_of_rates_and_of_steps_have_an_estimate(monkeypatch: pytest.MonkeyPatch) -> None:
-    (rates,) = ruled(monkeypatch, {"lower_rate": ["a", "b"], "by": 3}, {"a": LOWER, "b": HIGHER}).parts
+    (rates,) = ruled(monkeypatch, {"lower_rate": ["a", "b"], "by": 3}, {"a": LOWER, "b": HIGHER}).comparisons
     assert (rates.unit, rates.estimate) == (DECADES, pytest.approx((2, 2, 2)))
     rows = {"a": Made(arrives=[60, 65, 70]), "b": Made(arrives=[220, 225, 230])}
-    (steps,) = ruled(monkeypatch, {"faster": ["a", "b"]}, rows, "steps").parts
+    (steps,) = ruled(monkeypatch, {"faster": ["a", "b"]}, rows, "steps").comparisons
     assert steps.unit == DECADES
     assert steps.estimate is not None
     assert steps.estimate == pytest.approx([math.log10(times) for times in (4, 2, 8)])
-    never = ruled(monkeypatch, {"faster": ["a", "b"]}, rows | {"b": Made(top=80)}, "steps").parts[0]
+    never = ruled(monkeypatch, {"faster": ["a", "b"]}, rows | {"b": Made(top=80)}, "steps").comparisons[0]
     assert never.estimate is None
 
 
 def test_a_ratio_of_rates_says_what_it_excludes(monkeypatch: pytest.MonkeyPatch) -> None:
     adapted = replace(loss(-2.7), fields={"arm": "lora-pretrained"})
-    (part,) = ruled(monkeypatch, {"rate_ratio": ["a", "b"], "by": 5, "to": 20}, {"a": adapted, "b": loss()}).parts
-    assert part.word == AGAINST
-    assert part.note == "excludes 1, 10"  # and not width / (2 alpha), which is 2
-    assert part.estimate is not None
-    assert part.estimate[0] == pytest.approx(0.3, abs=0.02)
+    (comparison,) = ruled(
+        monkeypatch, {"rate_ratio": ["a", "b"], "by": 5, "to": 20}, {"a": adapted, "b": loss()}
+    ).comparisons
+    assert comparison.word == AGAINST
+    assert comparison.note == "excludes 1, 10"  # and not width / (2 alpha), which is 2
+    assert comparison.estimate is not None
+    assert comparison.estimate[0] == pytest.approx(0.3, abs=0.02)
 
 
 def test_a_ratio_with_one_bound_is_no_likeness(monkeypatch: pytest.MonkeyPatch) -> None:
     rule = {"rate_ratio": ["a", "b"], "by": 1}
     assert ruled(monkeypatch, rule, {"a": loss(-2.5), "b": loss()}).word == FOR
     assert ruled(monkeypatch, rule, {"a": loss(-3.5), "b": loss()}).word == AGAINST
-    open_end = ruled(monkeypatch, rule, {"a": loss(-4.4), "b": loss()}).parts[0]
+    open_end = ruled(monkeypatch, rule, {"a": loss(-4.4), "b": loss()}).comparisons[0]
     assert (open_end.word, open_end.estimate) == (OPEN, None)
     assert "end of the grid" in open_end.note
 
 
 def test_losses_are_compared_window_by_window(monkeypatch: pytest.MonkeyPatch) -> None:
-    (part,) = ruled(monkeypatch, {"lower": ["a", "b"]}, {"a": loss(least=1.4), "b": loss()}).parts
-    assert part.unit == NATS
-    assert part.estimate is not None
-    assert part.estimate[0] == pytest.approx(0.1, abs=0.02)
-    assert part.test.noise == pytest.approx(0, abs=1e-12)  # that a window is hard for both is no noise
+    (comparison,) = ruled(monkeypatch, {"lower": ["a", "b"]}, {"a": loss(least=1.4), "b": loss()}).comparisons
+    assert comparison.unit == NATS
+    assert comparison.estimate is not None
+    assert comparison.estimate[0] == pytest.approx(0.1, abs=0.02)
+    assert comparison.test.noise == pytest.approx(0, abs=1e-12)  # that a window is hard for both is no noise
     assert ruled(monkeypatch, {"lower": ["a", "b"]}, {"a": HIGH, "b": LOW}).word == NOT_TESTED
 
 

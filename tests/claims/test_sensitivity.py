@@ -10,13 +10,13 @@ from scipy import stats
 
 from fpt.claims.by_rate import ratio_of_best as ratio
 from fpt.claims.sensitivity import MOST_SUBSETS, choices, conclusions, evenly, usable
-from fpt.results.cells import Cell
+from fpt.results.cells import TableCell
 from fpt.results.stats import mean_interval
 
 TABLE = paper(["a", "b"]).tables["toy-table"]
 
 
-def made(row: str = "a", **fields: object) -> Cell:
+def made(row: str = "a", **fields: object) -> TableCell:
     return cell(TABLE, row, Made(**fields))  # type: ignore[arg-type]
 
 

@@ -13,7 +13,7 @@ from made_cells import Made, cell, paper
 from fpt.claims.steps import Reach, reach, slower, steps_of
 from fpt.errors import SpecError
 from fpt.papers.schema import RULES
-from fpt.results.cells import AT_PAPERS_RATE, Cell, shared_rates
+from fpt.results.cells import AT_PAPERS_RATE, TableCell, shared_rates
 from fpt.results.runs import SweepTables
 from fpt.sweeps import SweepSpec
 
@@ -30,7 +30,7 @@ def _toy(monkeypatch: pytest.MonkeyPatch) -> None:
 def made(
     validation: Score, test: Score | None = None, seeds: int = 3, diverged: dict[tuple[float, int], int] | None = None,
     study: str = "made", kind: str = "accuracy",
-) -> Cell:  # fmt: skip
+) -> TableCell:  # fmt: skip
     """A cell whose accuracies (fractions) are given by functions; test is validation plus a hundredth."""
     test, diverged = test or (lambda *at: validation(*at) + 0.01), diverged or {}
     spec = SweepSpec(task="digits", arm="frozen-random", steps=STEPS, learning_rates=RATES, seeds=range(seeds))
@@ -53,7 +53,7 @@ def made(
     tables = SweepTables(spec, Path(), result, "own")
     vars(tables).update(runs=pd.DataFrame(runs).astype({"diverged_at": "Int64"}), curves=pd.DataFrame(curves))
     table = paper(["a", "b"], kind).tables["toy-table"]
-    return Cell(table, "a", "digits", ("digits",), spec, tables, study=study)
+    return TableCell(table, "a", "digits", ("digits",), spec, tables, study=study)
 
 
 def by_budget(rate: float, seed: int, step: int) -> float:
@@ -137,14 +137,14 @@ def test_the_images_that_all_seeds_share_add_noise_and_examples_made_anew_none()
 
 def test_what_was_not_run_has_no_values() -> None:
     table = paper(["a", "b"]).tables["toy-table"]
-    for nothing in (Cell(table, "a", "digits"), cell(table, "a", Made(missing=True))):
+    for nothing in (TableCell(table, "a", "digits"), cell(table, "a", Made(missing=True))):
         assert nothing.values().empty
         assert nothing.plane().empty
         assert nothing.validated().empty
         assert (nothing.ends(), nothing.diverged(), nothing.test_noise()) == (set(), 0, 0.0)
 
 
-def steps(*arrives: float, top: float = 90) -> Cell:
+def steps(*arrives: float, top: float = 90) -> TableCell:
     return cell(paper(["a", "b"], "steps").tables["toy-table"], "a", Made(arrives=arrives, top=top))
 
 

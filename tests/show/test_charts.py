@@ -9,10 +9,10 @@ from fpt.models import ARMS
 from fpt.results import baseline, contrast, level
 from fpt.show import beside, by_budget, by_rate, dots, plane, plot
 from fpt.show.charts import arm_words
-from fpt.show.html import Picture
+from fpt.show.html import CaptionedFigure
 
 STUDY = "plane-minilm"
-FIGURES: dict[str, Callable[[], Picture]] = {
+FIGURES: dict[str, Callable[[], CaptionedFigure]] = {
     "dots": lambda: dots(STUDY, ["FP", "UP"], "What to see."),
     "by_rate": lambda: by_rate(STUDY, ["FP", "UP"], "What to see."),
     "by_budget": lambda: by_budget(STUDY, "FP", "UP", "What to see."),

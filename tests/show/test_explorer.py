@@ -10,7 +10,7 @@ from bs4 import BeautifulSoup
 
 from fpt.claims.planes import crossing_of, plane_table, plane_tests
 from fpt.results import StudyCells
-from fpt.results.cells import Cell
+from fpt.results.cells import TableCell
 from fpt.results.runs import rate_text
 from fpt.results.stats import SIGNIFICANCE, sem
 from fpt.show import explorer, setups
@@ -19,7 +19,7 @@ from fpt.show.numbers import interval, points
 
 
 @pytest.fixture(scope="module")
-def arms(study: Path) -> dict[str, Cell]:
+def arms(study: Path) -> dict[str, TableCell]:
     (found,) = setups([StudyCells(study)]).values()
     return found
 
@@ -45,7 +45,7 @@ def test_there_is_a_setup_with_its_arms_pairs_rates_and_budgets(setup: dict[str,
     assert setup["budgets"] == sorted(setup["budgets"])
 
 
-def test_points_are_means_with_their_standard_errors(setup: dict[str, Any], arms: dict[str, Cell]) -> None:
+def test_points_are_means_with_their_standard_errors(setup: dict[str, Any], arms: dict[str, TableCell]) -> None:
     for arm, cell in arms.items():
         for budget in cell.budgets:
             for rate in cell.rates:
@@ -57,7 +57,7 @@ def test_points_are_means_with_their_standard_errors(setup: dict[str, Any], arms
 
 
 def test_the_plane_and_the_tuned_differences_are_those_of_the_tables(
-    setup: dict[str, Any], arms: dict[str, Cell]
+    setup: dict[str, Any], arms: dict[str, TableCell]
 ) -> None:
     looks = set()
     for pair in setup["pairs"]:
@@ -92,7 +92,7 @@ LONGER = f"""{PLAIN}
 """
 
 
-def made(folder: Path, text: str) -> dict[str, dict[str, Cell]]:
+def made(folder: Path, text: str) -> dict[str, dict[str, TableCell]]:
     return setups([StudyCells(synthetic.finish(synthetic.workspace(folder, "mine", text)))])
 
 

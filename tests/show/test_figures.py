@@ -14,22 +14,22 @@ from fpt.claims.planes import plane_table, plane_tests
 from fpt.papers import table
 from fpt.results import StudyCells, load_runs
 from fpt.results.baselines import floor
-from fpt.results.cells import Cell
+from fpt.results.cells import TableCell
 from fpt.show import budget_figure, crossing_figure, learning_rate_figure, plane_figure
 from fpt.show.attention import attention_figure
-from fpt.show.html import Picture
+from fpt.show.html import CaptionedFigure
 from fpt.show.plot import Plot, runs_of
 from fpt.sweeps import SweepSpec
 
 Maker = Callable[[Path], Plot]
 
 
-def four(study: StudyCells) -> dict[str, Cell]:
+def four(study: StudyCells) -> dict[str, TableCell]:
     """The four arms on digits."""
     return study.by_task(table("ours-arms"))["digits"]
 
 
-def _arms(study: Path, *rows: str) -> list[Cell]:
+def _arms(study: Path, *rows: str) -> list[TableCell]:
     return [four(StudyCells(study))[row] for row in rows]
 
 
@@ -53,7 +53,7 @@ def test_figures_describe_themselves_with_and_without_results(
     name: str, complete: bool, study: Path, tmp_path: Path
 ) -> None:
     figure = FIGURES[name](study if complete else synthetic.workspace(tmp_path))
-    assert "<svg " in Picture(figure, "What to see.")._repr_html_()
+    assert "<svg " in CaptionedFigure(figure, "What to see.")._repr_html_()
     assert ("frozen pretrained" in figure.get_label(), "no results" in figure.get_label()) == (complete, not complete)
 
 

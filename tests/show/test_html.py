@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 from bs4 import BeautifulSoup, Tag
 
-from fpt.show import Folded, Page, Picture, Table
+from fpt.show import CaptionedFigure, Folded, Page, Table
 from fpt.show.html import ABBREVIATIONS, explained, source
 from fpt.show.plot import Plot, drawn
 
@@ -21,7 +21,7 @@ def line(runs: pd.DataFrame | None = None) -> Plot:
 
 
 def picture() -> Tag:
-    found = BeautifulSoup(Picture(line(), "What FP is to <see>.")._repr_html_(), "html.parser").figure
+    found = BeautifulSoup(CaptionedFigure(line(), "What FP is to <see>.")._repr_html_(), "html.parser").figure
     assert found is not None
     return found
 
@@ -38,7 +38,7 @@ def test_html_is_escaped_and_a_picture_needs_words() -> None:
     assert "a &amp; b" in html
     assert "x &lt; y" in html
     with pytest.raises(ValueError, match="alt text"):
-        Picture(Plot(), "no words")._repr_html_()
+        CaptionedFigure(Plot(), "no words")._repr_html_()
 
 
 def test_a_picture_is_an_image_with_words_a_caption_and_its_data() -> None:

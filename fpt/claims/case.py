@@ -1,4 +1,4 @@
-"""A rule read on one task of one study: the values of its rows, and the words of comparison."""
+"""A case of a rule, one task of one study: the values of its rows, and how they are compared."""
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
@@ -11,7 +11,7 @@ from fpt.claims.words import pair_word
 from fpt.papers import table
 from fpt.papers.schema import Rule
 from fpt.results.baselines import Score
-from fpt.results.cells import AT_PAPERS_RATE, NOT_RUN, PAPER_SCALE, TUNED, Cell, Point, StudyCells, compared, total
+from fpt.results.cells import AT_PAPERS_RATE, NOT_RUN, PAPER_SCALE, TUNED, Point, StudyCells, TableCell, compared, total
 from fpt.results.contrasts import interval_of
 from fpt.results.runs import rate_text
 from fpt.results.stats import MINIMUM_PAIRS, POINT, SIGNIFICANCE, Paired
@@ -30,11 +30,11 @@ OWN_RATES = (*BY_RATE, *AT_BOTH, "crossing", "baseline")  # kinds that say thems
 
 
 @dataclass(frozen=True)
-class Part:
+class Comparison:
     """One comparison that a rule makes on one task, at the level of 5%."""
 
     task: str  # as it was run
-    comparison: str  # "FPT - random"
+    label: str  # "FPT - random"
     test: Paired
     supports: float = 1.0  # p-values, 1 where an edge of the grid could change the word
     contradicts: float = 1.0
@@ -66,11 +66,11 @@ class Part:
 
 
 @dataclass(frozen=True)
-class Reading:
-    """A rule on one task: `cells` are all rows of its table there."""
+class Case:
+    """A rule on one task of one study: `cells` are all rows of its table there."""
 
     rule: Rule
-    cells: Mapping[str, Cell]
+    cells: Mapping[str, TableCell]
 
     @property
     def needed(self) -> list[str]:
@@ -79,14 +79,14 @@ class Reading:
         return [*self.rule.rows, *([until] if self.rule.kind == "faster" and until != "threshold" else [])]
 
     @property
-    def rows(self) -> dict[str, Cell]:
+    def rows(self) -> dict[str, TableCell]:
         return {row: self.cells[row] for row in self.needed}
 
     def label(self, row: str) -> str:
         return self.rows[row].label
 
     @property
-    def any_cell(self) -> Cell:
+    def any_cell(self) -> TableCell:
         return self.cells[self.rule.rows[0]]
 
     @property
@@ -104,7 +104,7 @@ class Reading:
             return ()
         return (TUNED, AT_PAPERS_RATE) if self.rule.kind in AT_BOTH else (self.rule.at,)
 
-    def problem(self) -> Part | None:
+    def problem(self) -> Comparison | None:
         """Why the rows are not compared here; None if they are."""
         rows = self.rows.values()
         if missing := [cell.label for cell in rows if cell.problem]:
@@ -120,16 +120,16 @@ class Reading:
         off = AT_PAPERS_RATE in self.ats and not all(len(cell.at(AT_PAPERS_RATE)) for cell in rows)
         return self.untested("not run at the paper's rate") if off else None
 
-    def untested(self, why: str, word: str = NOT_TESTED) -> Part:
-        return Part(self.task, "", Paired(0), note=why, missing=word)
+    def untested(self, why: str, word: str = NOT_TESTED) -> Comparison:
+        return Comparison(self.task, "", Paired(0), note=why, missing=word)
 
-    def undecided(self, why: str) -> Part:
+    def undecided(self, why: str) -> Comparison:
         """Runs that were made leave it open, whatever their number."""
-        return Part(self.task, "", Paired(0), note=why)
+        return Comparison(self.task, "", Paired(0), note=why)
 
-    def part(
+    def comparison(
         self,
-        comparison: str,
+        label: str,
         test: Paired,
         low: float = 0.0,
         high: float = math.inf,
@@ -140,7 +140,7 @@ class Reading:
         notes: Iterable[str] = (),
         at: str = "",
         unit: str = POINTS,
-    ) -> Part:
+    ) -> Comparison:
         """Whether the mean lies between the limits: by its 95% interval, or by two one-sided tests.
 
         `up`, `down`: the rows for which a better rate may lie beyond the grid, so that the true difference may be
@@ -154,7 +154,7 @@ class Reading:
         at_edge = [f"edge of the grid: {', '.join(edges)}"] if edges else []
         note = "; ".join([*notes, *at_edge, *_of_test(test)])
         margin = (high - low) / 2 if equivalence else 0.0
-        return Part(self.task, comparison, test, supports, contradicts, note, at, margin, unit=unit)
+        return Comparison(self.task, label, test, supports, contradicts, note, at, margin, unit=unit)
 
     def contrast(
         self,
@@ -166,9 +166,9 @@ class Reading:
         equivalence: bool = False,
         at: tuple[str | float, str | float] | None = None,
         less: Score = NOTHING,
-        comparison: str = "",
+        label: str = "",
         notes: Iterable[str] = (),
-    ) -> Part:
+    ) -> Comparison:
         """Rows `plus` minus rows `minus` and the score `less`, at the rule's rate [or each side at its own]."""
         both = zip((plus, minus), at or (self.rule.at, self.rule.at), strict=True)
         sides: list[list[Point]] = [[(self.rows[row], rate, None) for row in rows] for rows, rate in both]
@@ -178,8 +178,8 @@ class Reading:
         gap = "gap of " if self.any_cell.table.kind == "gap" else ""
         lost = [f"{cell.label} ({n})" for side in sides for cell, rate, _ in side if (n := cell.diverged(rate))]
         test = compared(sides[0], sides[1], less.share, less.standard_error**2)
-        return self.part(
-            comparison or " - ".join(f"{gap}{self.label(row)}" for row in (*plus, *minus)),
+        return self.comparison(
+            label or " - ".join(f"{gap}{self.label(row)}" for row in (*plus, *minus)),
             test, low, high, equivalence=equivalence, up=up, down=down,
             notes=[*notes, *_collapsed(sides, less.share), *([f"diverged runs: {', '.join(lost)}"] if lost else [])],
             at=self.rates_in_words(at or (self.rule.at,)),
@@ -206,10 +206,10 @@ def _of_test(test: Paired) -> list[str]:
     return ["p by sign flips"] if test.exact else []
 
 
-def readings_of(rule: Rule, study: StudyCells) -> list[Reading]:
+def cases_of(rule: Rule, study: StudyCells) -> list[Case]:
     """A rule on every task on which the study has a sweep for each of its rows."""
-    readings = [Reading(rule, cells) for cells in study.by_task(table(rule.table)).values()]
-    planned = [each for each in readings if all(row in each.cells and each.cells[row].spec for row in each.needed)]
+    cases = [Case(rule, cells) for cells in study.by_task(table(rule.table)).values()]
+    planned = [each for each in cases if all(row in each.cells and each.cells[row].spec for row in each.needed)]
     # No sweep is compared with itself: two rows of a paper may be one model in a study that sets its layers.
     sweeps = [{cell.spec.folder_name for cell in each.rows.values() if cell.spec} for each in planned]
     planned = [each for each, names in zip(planned, sweeps, strict=True) if len(names) == len(each.rows)]
@@ -219,10 +219,10 @@ def readings_of(rule: Rule, study: StudyCells) -> list[Reading]:
     return [each for each in planned if each.task in rule.tasks or {*each.any_cell.stands_for} <= {*rule.tasks}]
 
 
-def decides(reading: Reading) -> bool:
+def decides(case: Case) -> bool:
     """What is printed of the paper's own models is tested on these alone."""
-    only = reading.rule.only_paper_scale or reading.rule.kind == "near"
-    return not only or all(cell.scale == PAPER_SCALE for cell in reading.rows.values())
+    only = case.rule.only_paper_scale or case.rule.kind == "near"
+    return not only or all(cell.scale == PAPER_SCALE for cell in case.rows.values())
 
 
 def decades(ratio: float, low: float, high: float) -> tuple[float, float, float] | None:
