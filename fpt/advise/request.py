@@ -106,7 +106,17 @@ def request(
     title = name or re.sub(r"[^A-Za-z0-9]+", "-", Path(data).stem).strip("-").lower()
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_-]*", title):
         raise SpecError(f"--name {title!r}: letters, digits, - and _ name a study; give one by --name")
-    return Request(title, task, given, _model_of(backbone, root), chosen, minutes, tolerance, bool(arms), steps)
+    return Request(
+        title,
+        task,
+        given,
+        _model_of(backbone, root),
+        chosen,
+        minutes=minutes,
+        tolerance=tolerance,
+        named=bool(arms),
+        steps=steps,
+    )
 
 
 def _task_of(data: str, root: Path) -> str:

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from itertools import combinations
 from typing import Any, Literal
 
@@ -114,7 +114,8 @@ def cells_of(wanted: Request) -> dict[str, TableCell]:
 def advice(wanted: Request, cells: Mapping[str, TableCell]) -> Advice:
     """What the study of a request says; `cells` are its arms."""
     arms = sorted((_arm(name, cell, wanted.tolerance) for name, cell in cells.items()), key=_cost)
-    pairs = [_pair(one, other, cells, wanted.tolerance) for one, other in combinations([each.arm for each in arms], 2)]
+    names = [each.arm for each in arms]
+    pairs = [_pair(one, other, cells, wanted.tolerance) for one, other in combinations(names, 2)]
     seeds = sorted(set.union(*({*cell.values().index} for cell in cells.values())))
     known = read_baselines(wanted.study, range(max(seeds) + 1)).loc[seeds]
     leads = {str(name): _beats(cells, known[name]) for name in known}
@@ -171,7 +172,7 @@ def _loss(arm: str, best: str, pairs: list[Pair]) -> Pair:
     pair = next(each for each in pairs if {each.first, each.second} == {arm, best})
     if pair.first == best:
         return pair
-    return Pair(best, arm, -pair.mean, -pair.high, -pair.low, pair.told, pair.needed)
+    return replace(pair, first=best, second=arm, mean=-pair.mean, low=-pair.high, high=-pair.low)
 
 
 def _arm(name: str, cell: TableCell, tolerance: float) -> ArmResult:
@@ -186,9 +187,20 @@ def _arm(name: str, cell: TableCell, tolerance: float) -> ArmResult:
     ends, diverged = tuple(sorted(cell.ends())), int(cell.tables.runs["diverged_at"].notna().sum())
     letters = cell.row.partition(" ")[0]
     return ArmResult(
-        name, letters, cell.best_rate, usable, mean, low, high, len(values), cost.flop, memory, ends, _rising(cell),
-        diverged,
-    )  # fmt: skip
+        arm=name,
+        letters=letters,
+        rate=cell.best_rate,
+        usable=usable,
+        accuracy=mean,
+        low=low,
+        high=high,
+        seeds=len(values),
+        flop=cost.flop,
+        memory=memory,
+        ends=ends,
+        rising=_rising(cell),
+        diverged=diverged,
+    )
 
 
 def _rising(cell: TableCell) -> bool:
@@ -202,9 +214,10 @@ def _rising(cell: TableCell) -> bool:
 def _pair(first: str, second: str, cells: Mapping[str, TableCell], tolerance: float) -> Pair:
     test = compared([(cells[first], TUNED, None)], [(cells[second], TUNED, None)])
     low, high = interval_of(test)
+    mean = test.mean / POINT
     needed = seeds_needed(tolerance * POINT, test.sd, test.noise) if math.isfinite(test.sd) else None
     told = not low <= 0 <= high
-    return Pair(first, second, test.mean / POINT, low / POINT, high / POINT, told, needed)
+    return Pair(first, second, mean, low=low / POINT, high=high / POINT, told=told, needed=needed)
 
 
 def _beats(cells: Mapping[str, TableCell], baseline: "pd.Series[float]") -> bool:

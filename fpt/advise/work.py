@@ -93,7 +93,7 @@ class Work:
             return
         found = baselines(task, range(seeds), SAMPLES["test_examples"])
         path.parent.mkdir(parents=True, exist_ok=True)
-        scores = {str(name): [float(each) for each in values] for name, values in found.items()}
+        scores = {str(name): values.tolist() for name, values in found.items()}
         write_json(path, {"seeds": seeds, "test accuracy by seed": scores})
         for name, values in found.items():
             self.log(f"{name}: {100 * values.mean():.1f}%")

@@ -145,7 +145,7 @@ def model_shapes(claim: Claim) -> Finding:
 
 @computes("L-51")
 def token_shapes(claim: Claim) -> Finding:
-    printed = {task: [int(n) for n in re.findall(r"\d+", text)[:2]] for task, text in claim.numbers.items()}
+    printed = {task: list(map(int, re.findall(r"\d+", text)[:2])) for task, text in claim.numbers.items()}
     ours = _token_shapes()
     wrong = [f"{task} {_x(printed[task])} is {_x(ours[task])}" for task in printed if printed[task] != ours[task]]
     return not wrong, f"as loaded here: {', '.join(wrong) or 'equal'}"

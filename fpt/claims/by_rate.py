@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import partial
 from itertools import combinations
 
@@ -27,7 +28,7 @@ def unstable(case: Case) -> list[Comparison]:
         if same_rate(cell.choices(), cell.papers_rate or math.nan).all():
             comparisons.append(case.untested(f"the paper's rate is the tuned one of {cell.label} for every seed"))
         elif lost := cell.diverged(AT_PAPERS_RATE):
-            comparisons.append(Comparison(case.task, words, Paired(0), 0.0, 1.0, f"{lost} runs diverged"))
+            comparisons.append(Comparison(case.task, words, Paired(0), supports=0.0, note=f"{lost} runs diverged"))
         else:
             limit, at = case.rule.by * POINT, (TUNED, AT_PAPERS_RATE)
             comparisons.append(case.contrast([row], [row], limit, at=at, label=words))
@@ -84,7 +85,9 @@ def _ratio_of_rates(case: Case, first: str, other: str) -> Comparison:
     note = "; ".join([f"best rates by 97.5% confidence sets: {', '.join(sets)}", *at_edge])
     words = f"best rate of {case.label(other)} / {case.label(first)}"
     estimate = decades(*ratio_of_best(case.rows[other], case.rows[first]))
-    return Comparison(case.task, words, Paired(0), max(breaks), max(keeps), note, unit=DECADES, ratio=estimate)
+    supports, contradicts = max(breaks), max(keeps)
+    found = Comparison(case.task, words, Paired(0), supports=supports, contradicts=contradicts, note=note)
+    return replace(found, unit=DECADES, ratio=estimate)
 
 
 def ratio_of_best(over: TableCell, under: TableCell, budget: int | None = None) -> tuple[float, float, float]:
@@ -153,7 +156,7 @@ def inverts(case: Case) -> list[Comparison]:
             above, under, limit = first, second, -case.margin
         else:
             above, under, limit = second, first, 0.0
-        if at_paper or (rate < paper and any(_has_learned(case, row, rate) for row in (first, second))):
+        if at_paper or (rate < paper and _some_learned(case, rate)):
             words = f"{case.label(above)} - {case.label(under)} at {rate_text(rate)}"
             comparisons.append(case.contrast([above], [under], limit, at=(rate, rate), label=words))
     return comparisons if len(comparisons) > 1 else []
@@ -165,8 +168,7 @@ def inverts_somewhere(case: Case) -> list[Comparison]:
     Bonferroni-corrected over those at which one of them has learned. The comparison has the rate that is clearest."""
     first, second = case.rule.rows
     paper, rates = case.any_cell.papers_rate or math.nan, shared_rates(*case.rows.values())
-    lower = [rate for rate in rates if rate * SLACK < paper]
-    lower = [rate for rate in lower if any(_has_learned(case, row, rate) for row in (first, second))]
+    lower = [rate for rate in rates if rate * SLACK < paper and _some_learned(case, rate)]
     if not lower or not same_rate(rates, paper).any():
         return []
     one, two = case.rows[first], case.rows[second]
@@ -178,11 +180,15 @@ def inverts_somewhere(case: Case) -> list[Comparison]:
     note = f"the clearest of {len(tests)} lower rates"
     at = f"{one.label} - {two.label} at {rate_text(paper)}"
     at_paper = case.contrast([first], [second], -case.margin, at=(paper, paper), label=at)
-    return [at_paper, Comparison(case.task, words, tests[clearest], supports, contradicts, note, rate_text(clearest))]
+    found = Comparison(case.task, words, tests[clearest], supports=supports, contradicts=contradicts, note=note)
+    return [at_paper, replace(found, at=rate_text(clearest))]
 
 
-def _has_learned(case: Case, row: str, rate: float) -> bool:
-    cell = case.rows[row]
+def _some_learned(case: Case, rate: float) -> bool:
+    return any(_has_learned(case, cell, rate) for cell in case.rows.values())
+
+
+def _has_learned(case: Case, cell: TableCell, rate: float) -> bool:
     best = max(cell.values(each).mean() for each in cell.rates)
     return bool(cell.values(rate).mean() >= (chance(case.task) + best) / 2)
 
@@ -215,4 +221,4 @@ def _changed(case: Case, one: float, two: float) -> Comparison:
         equal.append(2 * min(max(above), max(below)))
     supports, contradicts = min(1.0, len(change) * min(change)), min(1.0, max(equal))
     words = f"orders at {rate_text(one)} and {rate_text(two)}"
-    return Comparison(case.task, words, Paired(0), supports, contradicts)
+    return Comparison(case.task, words, Paired(0), supports=supports, contradicts=contradicts)

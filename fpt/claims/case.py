@@ -86,6 +86,14 @@ class Case:
         return self.rows[row].label
 
     @property
+    def is_planned(self) -> bool:
+        """Whether every row has a sweep of its own. No sweep is compared with itself: two rows of a paper may be one
+        model in a study that sets its layers."""
+        specs = [self.cells[row].spec for row in {*self.needed} & self.cells.keys()]
+        names = {spec.folder_name for spec in specs if spec}
+        return len(names) == len({*self.needed})
+
+    @property
     def any_cell(self) -> TableCell:
         return self.cells[self.rule.rows[0]]
 
@@ -147,14 +155,24 @@ class Case:
         larger, smaller than the one measured. A word stands if it is the same for all of them.
         """
         bounded = (len(up) > 0 and high < math.inf) or (len(down) > 0 and low > -math.inf)
-        inside = max(test.above(low), test.below(high))
-        supports = 1.0 if bounded else min(1.0, inside if equivalence else 2 * inside)
+        inside = max(test.above(low), test.below(high)) * (1 if equivalence else 2)
+        supports = 1.0 if bounded else min(1.0, inside)
         contradicts = min(1.0, 2 * min(1 if up else test.below(low), 1 if down else test.above(high)))
         edges = list(dict.fromkeys([*up, *down]))
         at_edge = [f"edge of the grid: {', '.join(edges)}"] if edges else []
         note = "; ".join([*notes, *at_edge, *_of_test(test)])
         margin = (high - low) / 2 if equivalence else 0.0
-        return Comparison(self.task, label, test, supports, contradicts, note, at, margin, unit=unit)
+        return Comparison(
+            self.task,
+            label,
+            test,
+            supports=supports,
+            contradicts=contradicts,
+            note=note,
+            at=at,
+            margin=margin,
+            unit=unit,
+        )
 
     def contrast(
         self,
@@ -170,9 +188,9 @@ class Case:
         notes: Iterable[str] = (),
     ) -> Comparison:
         """Rows `plus` minus rows `minus` and the score `less`, at the rule's rate [or each side at its own]."""
-        both = zip((plus, minus), at or (self.rule.at, self.rule.at), strict=True)
-        sides: list[list[Point]] = [[(self.rows[row], rate, None) for row in rows] for rows, rate in both]
-        up, down = ([cell.label for cell, rate, _ in side if rate == TUNED and cell.at_edge] for side in sides)
+        plus_at, minus_at = at or (self.rule.at, self.rule.at)
+        sides = self._points(plus, plus_at), self._points(minus, minus_at)
+        up, down = map(_at_edge, sides)
         if self.any_cell.table.kind != "accuracy":  # an edge bounds an accuracy alone
             up = down = [*up, *down]
         gap = "gap of " if self.any_cell.table.kind == "gap" else ""
@@ -185,11 +203,19 @@ class Case:
             at=self.rates_in_words(at or (self.rule.at,)),
         )  # fmt: skip
 
+    def _points(self, rows: Sequence[str], rate: str | float) -> list[Point]:
+        return [(self.rows[row], rate, None) for row in rows]
+
     def rates_in_words(self, ats: Iterable[str | float]) -> str:
         """Where the learning rate is read: tuned, 1e-3, tuned and 1e-3."""
         rates = {at: self.any_cell.papers_rate if at == AT_PAPERS_RATE else at for at in ats}
         words = [TUNED if rate == TUNED else rate_text(rate) for rate in rates.values() if rate is not None]
         return " and ".join(dict.fromkeys(words))
+
+
+def _at_edge(side: Sequence[Point]) -> list[str]:
+    """The rows whose tuned rate is an end of the grid."""
+    return [cell.label for cell, rate, _ in side if rate == TUNED and cell.at_edge]
 
 
 def _collapsed(sides: Sequence[Sequence[Point]], less: float) -> list[str]:
@@ -209,10 +235,7 @@ def _of_test(test: Paired) -> list[str]:
 def cases_of(rule: Rule, study: StudyCells) -> list[Case]:
     """A rule on every task on which the study has a sweep for each of its rows."""
     cases = [Case(rule, cells) for cells in study.by_task(table(rule.table)).values()]
-    planned = [each for each in cases if all(row in each.cells and each.cells[row].spec for row in each.needed)]
-    # No sweep is compared with itself: two rows of a paper may be one model in a study that sets its layers.
-    sweeps = [{cell.spec.folder_name for cell in each.rows.values() if cell.spec} for each in planned]
-    planned = [each for each, names in zip(planned, sweeps, strict=True) if len(names) == len(each.rows)]
+    planned = [each for each in cases if each.is_planned]
     if not rule.tasks:
         return planned
     # What stands for other tasks too cannot tell apart what the claim does.

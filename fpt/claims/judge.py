@@ -194,10 +194,8 @@ class Judge:
 
     def _rows(self, asked: Asked) -> list[dict[str, Any]]:
         """The summary of a claim or finding that runs decide, and a row a contrast."""
-        evidence = [
-            each for rule in asked.rules for contrast in contrasts_of(rule) for each in self._of(asked, contrast)
-        ]
-        evidence = self._with_roles(evidence)
+        contrasts = [contrast for rule in asked.rules for contrast in contrasts_of(rule)]
+        evidence = self._with_roles([each for contrast in contrasts for each in self._of(asked, contrast)])
         shown = [_row(asked, each, comparison) for each in evidence for comparison in each.tested]
         return [self._summed(asked, evidence), *sorted(shown, key=_place)]
 
@@ -206,9 +204,14 @@ class Judge:
         for study in self.studies:
             for case in cases_of(contrast, study):
                 if decides(case):
-                    comparisons = self._tested(contrast, case, study.name)
-                    planned = planned_word(asked.asked_by, case)
-                    yield Evidence(contrast, case, comparisons, study.name, pair_of(case), planned)
+                    yield Evidence(
+                        contrast,
+                        case,
+                        comparisons=self._tested(contrast, case, study.name),
+                        study=study.name,
+                        pair=pair_of(case),
+                        planned=planned_word(asked.asked_by, case),
+                    )
 
     def _tested(self, contrast: Rule, case: Case, study: str) -> tuple[Comparison, ...]:
         """Its comparisons, computed once: claims and findings share contrasts."""
@@ -246,10 +249,11 @@ class Judge:
         paper_scale = [each for each in speaking if each.scale == PAPER_SCALE]
         speaking = paper_scale or speaking
         names = sorted({each.pair for each in speaking})
-        tests = [_pair_test([each for each in evidence if each.pair == name]) for name in names]
+        tests = [_pair_test(name, evidence) for name in names]
         floor = {each.pair for each in evidence if each.role == AT_FLOOR} - {*names}
         missing = {each.pair for each in evidence if each.is_missing and each.pair in pairs().pairs} - {*names} - floor
         word = words.claim_word(tests, asked.of, asked.is_likeness)
+        scale = PAPER_SCALE if paper_scale else REDUCED
         if not tests and floor:
             word = words.AT_FLOOR
         notes = [words.counts(tests)] if tests else []
@@ -265,7 +269,7 @@ class Judge:
             asked.finding,
             word=words.at_papers_scale(word) if paper_scale else word,
             p=p,
-            scale=(PAPER_SCALE if paper_scale else REDUCED) if speaking else "",
+            scale=scale if speaking else "",
             planned=_worst(each.planned for each in speaking),
             note=", ".join(notes),
             contrast="; ".join(dict.fromkeys(rule.part for rule in asked.rules if rule.part)),
@@ -333,8 +337,9 @@ def _by_baselines(claim: Claim) -> tuple[str, str]:
     return word, "; ".join(dict.fromkeys(note for _, note in found))
 
 
-def _pair_test(evidence: Sequence[Evidence]) -> PairTest:
+def _pair_test(pair: str, evidence: Sequence[Evidence]) -> PairTest:
     """All contrasts of a claim on one pair. While one of them is not run, nothing is for the claim."""
+    evidence = [each for each in evidence if each.pair == pair]
     speaking = [each for each in evidence if each.role == SPEAKS]
     tests = [_test(comparison) for each in speaking for comparison in each.tested]
     found = words.of_contrasts(tests)

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterable
+from dataclasses import replace
 
 import pandas as pd
 
@@ -44,9 +45,9 @@ def rate_ratio(case: Case) -> list[Comparison]:
             case.task,
             words,
             Paired(0),
-            supports,
-            contradicts,
-            _excluded(case, found),
+            supports=supports,
+            contradicts=contradicts,
+            note=_excluded(case, found),
             unit=DECADES,
             ratio=estimate,
         )
@@ -96,7 +97,8 @@ def ratio_slope(case: Case) -> list[Comparison]:
     excluded = [f"{each:g}" for each in EXPONENTS if found.excludes(each)]
     note = f"excludes {', '.join(excluded) or 'none of 0, 0.5, 1'}"
     estimate = (found.exponent, found.low, found.high)
-    return [Comparison(case.task, words, Paired(0), inside, outside, note, unit=EXPONENT, ratio=estimate)]
+    compared = Comparison(case.task, words, Paired(0), supports=inside, contradicts=outside, note=note)
+    return [replace(compared, unit=EXPONENT, ratio=estimate)]
 
 
 @decides("S-05", "X-15")

@@ -53,7 +53,7 @@ class Crossing:
     def answer(self) -> str:
         """By the signs together, in words that follow the name of the first arm."""
         *_, last = [0, *self.tests]
-        ahead, behind = ([budget for budget, each in self.signs.items() if each == sign] for sign in (AHEAD, BEHIND))
+        ahead, behind = self._budgets(AHEAD), self._budgets(BEHIND)
         if ahead and behind and behind[-1] < ahead[0]:
             return f"overtakes between {behind[-1]:,} and {ahead[0]:,} steps"
         if ahead and behind:
@@ -65,6 +65,9 @@ class Crossing:
         rest = "; undecided at other budgets" if len(ahead or behind) < len(self.tests) else ""
         return f"{'ahead' if ahead else 'behind'} at {steps_in_words(ahead or behind)} steps{rest}"
 
+    def _budgets(self, sign: str) -> list[int]:
+        return [budget for budget, each in self.signs.items() if each == sign]
+
     @property
     def p_values(self) -> tuple[float, float]:
         """That the first arm overtakes or is ahead, and that it does not within the budgets; 1 where it is
@@ -75,8 +78,8 @@ class Crossing:
         (*_, last), (first, second) = self.tests.items(), self.edges
         above = [test.above(0) for budget, test in self.tests.items() if budget not in second]
         below = [last[1].below(0)] if last[0] not in first else []
-        low, high = (min([1.0, *(2 * len(self.tests) * p for p in tail)]) for tail in (above, below))
-        return low, high
+        times = 2 * len(self.tests)  # two-sided, and Bonferroni's correction over the budgets
+        return min([1.0, *(times * p for p in above)]), min([1.0, *(times * p for p in below)])
 
 
 def steps_in_words(budgets: Iterable[int]) -> str:
@@ -92,8 +95,12 @@ def by_budget(first: TableCell, second: TableCell, at: str | float = TUNED) -> d
 
 def crossing_of(first: TableCell, second: TableCell) -> Crossing:
     """Of two arms, each seed at its own rate."""
-    first_edges, second_edges = ([budget for budget in cell.budgets if cell.ends(budget)] for cell in (first, second))
-    return Crossing(by_budget(first, second), (first_edges, second_edges))
+    return Crossing(by_budget(first, second), (_edges(first), _edges(second)))
+
+
+def _edges(cell: TableCell) -> list[int]:
+    """The budgets at which some tuned rate is an end of the grid."""
+    return [budget for budget in cell.budgets if cell.ends(budget)]
 
 
 @decides("P-02")
@@ -113,7 +120,8 @@ def crossing(case: Case) -> list[Comparison]:
     test, which = found.tests[shown], "the clearest that decides" if ahead else "the last budget"
     signs = ", ".join(f"{sign} after {budget:,}" for budget, sign in found.signs.items())
     label = f"{first.label} - {second.label}, tuned, after {shown:,} steps ({which})"
-    return [Comparison(case.task, label, test, supports, contradicts, f"{found.answer}; {signs} steps")]
+    note = f"{found.answer}; {signs} steps"
+    return [Comparison(case.task, label, test, supports=supports, contradicts=contradicts, note=note)]
 
 
 def plane_tests(first: TableCell, second: TableCell) -> Tests:
@@ -158,4 +166,4 @@ def _ahead_somewhere(case: Case, names: str, tests: Tests) -> Comparison:
     (rate, budget), test = min(tests.items(), key=lambda each: (each[1].n < MINIMUM_PAIRS, each[1].above(0)))
     note = f"the clearest of {len(tests)} pairs of rate and budget; significant at {significant} of them"
     label = f"{names} at {rate_text(rate)} after {budget:,} steps"
-    return Comparison(case.task, label, test, supports, contradicts, note)
+    return Comparison(case.task, label, test, supports=supports, contradicts=contradicts, note=note)

@@ -47,10 +47,13 @@ class Reach:
     def words(self) -> str:
         """200 (100 to 400), > 400."""
         low, high = self.interval
-        first = f"{self.first:,.0f}" if math.isfinite(self.first) else f"> {self.steps[-1]:,}"
+        first = self._in_words(self.first)
         if low == self.steps[-1]:
             return first
-        return f"{first} ({low:,.0f} to {f'{high:,.0f}' if math.isfinite(high) else f'> {self.steps[-1]:,}'})"
+        return f"{first} ({low:,.0f} to {self._in_words(high)})"
+
+    def _in_words(self, steps: float) -> str:
+        return f"{steps:,.0f}" if math.isfinite(steps) else f"> {self.steps[-1]:,}"
 
 
 def goal_of(cell: TableCell) -> Goal | None:
@@ -89,7 +92,14 @@ def reach(cell: TableCell, goal: Goal, at: str | float = TUNED, fine: bool = Fal
     there = [1.0 if bounded else max(above[k:]) for k in range(len(tests))]
     short = [1.0 if ends[k] else max(below[: k + 1]) for k in range(len(tests))]
     first = next((float(step) for step, test in tests.items() if test.mean >= -REACHED), math.inf)
-    return Reach(tuple(tests), first, tuple(there), tuple(short), list(tests.values())[-1], bounded or any(ends))
+    return Reach(
+        steps=tuple(tests),
+        first=first,
+        there=tuple(there),
+        short=tuple(short),
+        last=list(tests.values())[-1],
+        edges=bounded or any(ends),
+    )
 
 
 def ratio_of_steps(over: Reach, under: Reach) -> tuple[float, float, float]:
@@ -156,7 +166,8 @@ def never_reaches(case: Case) -> list[Comparison]:
     found = reach(first, second, case.rule.at)
     supports, contradicts = (min(1.0, 2 * p[-1]) for p in (found.short, found.there))
     words = f"{first.label} - {second.label}"
-    return [_by_steps(case, words, {first.row: found}, supports, contradicts, found.last)]
+    compared = _by_steps(case, words, {first.row: found}, supports, contradicts)
+    return [replace(compared, test=found.last)]
 
 
 def _by_steps(
@@ -165,7 +176,6 @@ def _by_steps(
     found: Mapping[str, Reach],
     supports: float,
     contradicts: float,
-    test: Paired | None = None,
     fine: bool = False,
 ) -> Comparison:
     """A comparison whose note gives the steps of each row, with their 95% intervals."""
@@ -173,4 +183,4 @@ def _by_steps(
     note = f"steps{' on validation data' if fine else ''}: {', '.join(steps)}"
     bounded = [case.label(row) for row, each in found.items() if each.edges]
     note += f"; edge of the grid: {', '.join(bounded)}" if bounded else ""
-    return Comparison(case.task, words, test or Paired(0), supports, contradicts, note)
+    return Comparison(case.task, words, Paired(0), supports=supports, contradicts=contradicts, note=note)

@@ -86,7 +86,7 @@ def claim_word(tests: Sequence[PairTest], of: Quantifier = "", likeness: bool = 
     if len(tests) == 1:
         word = {FOR: ONE_FOR, AGAINST: ONE_AGAINST}.get(tests[0].word, TOO_CLOSE)
     elif of:
-        word = HOLDS if p_for < LEVEL else HOLDS_NOT if p_against < LEVEL else TOO_CLOSE
+        word = {FOR: HOLDS, AGAINST: HOLDS_NOT, OPEN: TOO_CLOSE}[pair_word(p_for, p_against)]
     else:
         word = _in_general(tests, p_for, p_against)
     open_pairs = [test for test in tests if test.word == OPEN]

@@ -286,7 +286,17 @@ def advise(
 
     place = ledger.workspace(root)
     options = {"target": target, "size": size, "patch": patch}
-    wanted = request(data, backbone, arms, minutes, tolerance, name, options, place, steps)
+    wanted = request(
+        data,
+        backbone,
+        arms,
+        minutes=minutes,
+        tolerance=tolerance,
+        name=name,
+        options=options,
+        root=place,
+        steps=steps,
+    )
     with contextlib.chdir(place):
         Work(wanted, _nothing if as_json else log, SweepBars if not as_json else SilentBars).run()
         found = finished(wanted)

@@ -341,5 +341,6 @@ class Template:
 def _outermost(name: str, used: set[str]) -> str:
     """The largest part of a model that holds parameter `name` and none that is `used`; whole layers go together."""
     parts = accumulate(name.split("."), "{}.{}".format)
-    part = next(part for part in parts if not any(f"{other}.".startswith(f"{part}.") for other in used))
+    holding_used = {part for other in used for part in accumulate(other.split("."), "{}.{}".format)}
+    part = next(part for part in parts if part not in holding_used)
     return "layers beyond the first" if part.rpartition(".")[2].isdigit() else part

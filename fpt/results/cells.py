@@ -256,7 +256,8 @@ class StudyCells:
         found: dict[str, dict[str, TableCell]] = {}
         for cell in self.cells(table):
             found.setdefault(cell.task, {})[cell.row] = cell
-        return {task: cells for task, cells in found.items() if any(cell.spec for cell in cells.values())}
+        planned = {cell.task for cell in self.cells(table) if cell.spec}
+        return {task: cells for task, cells in found.items() if task in planned}
 
 
 def every_study(root: Path | None = None, also: str = "", origin: Origin | None = None) -> list[StudyCells]:
@@ -296,5 +297,7 @@ def total(points: Sequence[Point], start: float = 0.0) -> Any:
 
 def shared_rates(*cells: TableCell) -> list[float]:
     """The rates of the first cell's grid that all of them have, ascending."""
-    first, *others = (each.rates for each in cells)
-    return [rate for rate in sorted(first) if all(same_rate(grid, rate).any() for grid in others)]
+    shared, *others = (sorted(each.rates) for each in cells)
+    for grid in others:
+        shared = [rate for rate in shared if same_rate(grid, rate).any()]
+    return shared

@@ -220,7 +220,15 @@ def _contrast(
     both = levels[0].index.intersection(levels[1].index)
     low, high = interval_of(test)
     one, two = (100 * float(each.loc[both].mean()) for each in levels)
-    return Contrast(test.mean / POINT, low / POINT, high / POINT, test.n, one, two, test.p)
+    return Contrast(
+        test.mean / POINT,
+        low=low / POINT,
+        high=high / POINT,
+        n=test.n,
+        first=one,
+        second=two,
+        p=test.p,
+    )
 
 
 def interval_of(test: Paired) -> tuple[float, float]:

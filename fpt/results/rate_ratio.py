@@ -8,7 +8,7 @@ anew for each seed that is left out. It is made wider by what a parabola misses 
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -141,16 +141,16 @@ def rate_ratio(first: pd.DataFrame, second: pd.DataFrame) -> RateRatio:
     if len(seeds) < MINIMUM_PAIRS:
         raise SpecError(f"the arms have {len(seeds)} seeds in common; a ratio of rates needs {MINIMUM_PAIRS}")
     arms = [_Arm.of(plane.loc[seeds]) for plane in (first, second)]
-    valleys = [arm.valley() for arm in arms]
+    valleys = _valleys(arms)
     found = RateRatio(valleys[0], valleys[1], len(seeds))
-    left_out = [[arm.valley(k) for arm in arms] for k in range(len(seeds))]
+    left_out = [_valleys(arms, without=k) for k in range(len(seeds))]
     reasons = [each.open for pair in (valleys, *left_out) for each in pair if each.open]
     if reasons:
-        return RateRatio(found.first, found.second, found.n, open=reasons[0])
+        return replace(found, open=reasons[0])
     middle, error = _decades(valleys), jackknife_error([_decades(pair) for pair in left_out])
     half = error * float(special.stdtrit(len(seeds) - 1, 1 - SIGNIFICANCE / 2)) + ASYMMETRY
     ratio, low, high = (10 ** (middle + side * half) for side in (0, -1, 1))
-    return RateRatio(found.first, found.second, found.n, ratio, low, high, error=error)
+    return replace(found, ratio=ratio, low=low, high=high, error=error)
 
 
 def jackknife_error(left_out: Sequence[float]) -> float:
@@ -216,11 +216,11 @@ def slope(by_width: Mapping[float, tuple[pd.DataFrame, pd.DataFrame]]) -> Slope:
     seeds = sorted(set.intersection(*(set(plane.index) for plane in planes)))
     if len(seeds) < MINIMUM_PAIRS:
         raise SpecError(f"the arms have {len(seeds)} seeds in common; an exponent needs {MINIMUM_PAIRS}")
-    arms = [tuple(_Arm.of(plane.loc[seeds]) for plane in both) for both in by_width.values()]
+    arms = [_Arm.of(plane.loc[seeds]) for plane in planes]
     widths = np.log10(np.array(list(by_width), dtype=float))
-    valleys = [[arm.valley() for arm in both] for both in arms]
-    left_out = [[[arm.valley(k) for arm in both] for both in arms] for k in range(len(seeds))]
-    reasons = [each.open for found in (valleys, *left_out) for both in found for each in both if each.open]
+    valleys = _valleys(arms)
+    left_out = [_valleys(arms, without=k) for k in range(len(seeds))]
+    reasons = [each.open for found in (valleys, *left_out) for each in found if each.open]
     if reasons:
         return Slope(len(seeds), open=reasons[0])
     middle, error = _exponent(widths, valleys), jackknife_error([_exponent(widths, found) for found in left_out])
@@ -229,12 +229,18 @@ def slope(by_width: Mapping[float, tuple[pd.DataFrame, pd.DataFrame]]) -> Slope:
     return Slope(len(seeds), middle, middle - half, middle + half, error=error, slack=slack)
 
 
-def _exponent(widths: Floats, valleys: list[list[Valley]]) -> float:
-    return float(np.polyfit(widths, [_decades(both) for both in valleys], 1)[0])
+def _exponent(widths: Floats, valleys: list[Valley]) -> float:
+    """`valleys`: at each width those of the first and the second arm."""
+    ratios = [_decades(both) for both in zip(valleys[::2], valleys[1::2], strict=True)]
+    return float(np.polyfit(widths, ratios, 1)[0])
 
 
-def _decades(valleys: list[Valley]) -> float:
+def _decades(valleys: Sequence[Valley]) -> float:
     return math.log10(valleys[0].rate / valleys[1].rate)
+
+
+def _valleys(arms: "Sequence[_Arm]", without: int | None = None) -> list[Valley]:
+    return [arm.valley(without) for arm in arms]
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,7 @@ holds the ratio, and which others it excludes.
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -82,15 +83,16 @@ def table(trials: int = 100) -> pd.DataFrame:
             random = np.random.default_rng(stream(0, "rate ratio", scenario, str(ratio)))
             found = simulated(ratio, first, second, SEEDS, trials, random)
             known = [each.high / each.low for each in found if not each.open]
-            row = {
+            row: dict[str, Any] = {
                 "scenario": scenario,
                 "ratio": ratio,
                 "covered": share([not each.excludes(ratio) for each in found]),
                 "open": share([bool(each.open) for each in found]),
                 "factor": math.sqrt(float(np.median(known))) if known else math.nan,
             }
-            excluded = {f"excludes {other:g}": share([each.excludes(other) for each in found]) for other in RATIOS}
-            rows.append(row | excluded)
+            for other in RATIOS:
+                row[f"excludes {other:g}"] = share([each.excludes(other) for each in found])
+            rows.append(row)
     return pd.DataFrame(rows)
 
 

@@ -40,7 +40,7 @@ def setups(studies: Iterable[StudyCells]) -> dict[str, dict[str, TableCell]]:
         for tables in study.results.values():
             spec = tables.spec
             if arm := SHORT.get(spec.arm):
-                cell = TableCell(table(ARMS), arm, spec.task, (), spec, tables, study=study.name)
+                cell = TableCell(table(ARMS), arm, spec.task, spec=spec, tables=tables, study=study.name)
                 groups.setdefault(_setup_words(spec), {}).setdefault(arm, cell)
         several = {words: cells for words, cells in groups.items() if len(cells) > 1}
         for (name, *more), cells in several.items():
@@ -77,6 +77,7 @@ def _setup(name: str, cells: Mapping[str, TableCell]) -> dict[str, Any]:
     first = next(iter(arms.values()))
     task, backbone = title(first.task), first.spec.backbone if first.spec else ""
     rest = name.removeprefix(task)
+    rates = sorted({rate for cell in arms.values() for rate in cell.rates})
     return {
         "study": first.study,  # with the name of the task, what an address calls it by
         "name": first.task,
@@ -85,7 +86,7 @@ def _setup(name: str, cells: Mapping[str, TableCell]) -> dict[str, Any]:
         "about": f"Study {first.study}, {first.tables.origin if first.tables else 'no'} results, {first.seeds} seeds.",
         "floor": _number(floor(first.task)),  # null: own data, of which no baseline is known
         "budgets": sorted({budget for cell in arms.values() for budget in cell.budgets}),
-        "rates": [rate_text(rate) for rate in sorted({rate for cell in arms.values() for rate in cell.rates})],
+        "rates": [rate_text(rate) for rate in rates],
         "arms": {arm: _arm(arm, cell) for arm, cell in arms.items()},
         "pairs": [_pair(arms, *pair) for pair in sorted(combinations(arms, 2), key=lambda pair: pair != START)],
     }
@@ -111,7 +112,8 @@ def _pair(arms: Mapping[str, TableCell], one: str, other: str) -> dict[str, Any]
     tests, found = plane_tests(arms[one], arms[other]), crossing_of(arms[one], arms[other])
     rows, plane = plane_table(tests), dict[int, dict[str, list[Any]]]()
     for ((rate, budget), test), p, band in zip(tests.items(), rows["corrected"], rows["band"], strict=True):
-        sure = SURE if p < SIGNIFICANCE else OPEN if band else ""
+        unsure = OPEN if band else ""
+        sure = SURE if p < SIGNIFICANCE else unsure
         if (mean := _number(test.mean)) is not None:
             plane.setdefault(budget, {})[rate_text(rate)] = [mean, points(test.mean), interval(test), sure]
     alone = [budget for budget, sign in found.signs.items() if sign not in (AHEAD, BEHIND) and budget not in found.band]

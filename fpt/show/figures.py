@@ -74,6 +74,10 @@ def _in_brackets(names: Iterable[str]) -> str:
     return told.pop() if len(told) == 1 else ""
 
 
+def _with_results(cells: Mapping[str, TableCell]) -> dict[str, TableCell]:
+    return {row: cell for row, cell in cells.items() if not cell.problem}
+
+
 @plot.drawn
 def budget_figure(*setups: Mapping[str, TableCell]) -> plot.Plot:
     """Test accuracy over the budget, each seed at the rate that the others choose there: a panel per mapping of rows to
@@ -81,8 +85,7 @@ def budget_figure(*setups: Mapping[str, TableCell]) -> plot.Plot:
 
     The rate is constant, so a run of fewer steps is the beginning of a longer one.
     """
-    done = [{row: cell for row, cell in cells.items() if not cell.problem} for cells in setups]
-    done = [cells for cells in done if cells]
+    done = [cells for cells in map(_with_results, setups) if cells]
     if not done:
         return plot.nothing()
     figure, panels = plot.panels_of(len(done))
@@ -151,9 +154,15 @@ def _rate_line(axes: "Axes", arm: pd.DataFrame, name: str, dodge: float) -> None
         (arm[~alive], "X", {}),
     ):
         axes.scatter(runs["rate"], runs["accuracy"], marker=mark, **look | differs)
-    line = "-" if name in plot.COLOURS else "--" if "fixed" in name else ":"
-    look = {"marker": plot.marker_of(name), "markersize": 4, "linewidth": 1.8, "linestyle": line}
+    look = {"marker": plot.marker_of(name), "markersize": 4, "linewidth": 1.8, "linestyle": _line_of(name)}
     axes.plot(arm.groupby("rate")["accuracy"].mean(), color=colour, label=plot.long_name(name), **look)
+
+
+def _line_of(name: str) -> str:
+    """How the line of an arm is drawn: an arm as it is in the papers, at a fixed scale, and any other."""
+    if name in plot.COLOURS:
+        return "-"
+    return "--" if "fixed" in name else ":"
 
 
 def _tuned(arm: pd.DataFrame) -> str:

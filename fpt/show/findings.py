@@ -291,11 +291,14 @@ def _with_unit(row: Row) -> str:
     return _cell(row).replace(" (", " points (", 1) if row["unit"] == POINTS else _cell(row)
 
 
+ROLES = {SPEAKS: "", FLOOR: " (at floor)"}  # what follows the word of a contrast
+
+
 def evidence_table(rows: pd.DataFrame) -> Table:
     """Contrasts of a claim, a row each: the pair, what is compared, the estimate with the 95% interval, the word."""
     lines = []
     for row in rows.to_dict("records"):
-        counted = "" if row["role"] == SPEAKS else f" ({'at floor' if row['role'] == FLOOR else 'robustness'})"
+        counted = ROLES.get(row["role"], " (robustness)")
         lines.append(
             {
                 "pair": row_name(row),

@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import date
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -140,7 +141,10 @@ def signs(study: str, first: str, second: str, *, task: str = "") -> dict[float,
     one, two = cells[first], cells[second]
     budgets = [budget for budget in one.budgets if budget in two.budgets]
     shared = [rate for rate in one.rates if rate in two.rates]
-    return {rate: "".join(_sign(one, two, rate, budget) for budget in budgets) for rate in shared}
+    found = dict.fromkeys(shared, "")
+    for rate, budget in product(shared, budgets):
+        found[rate] += _sign(one, two, rate, budget)
+    return found
 
 
 def _sign(first: TableCell, second: TableCell, rate: float, budget: int) -> str:

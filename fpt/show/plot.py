@@ -22,7 +22,8 @@ FOUR = [models.ARMS[name] for name in models.FOUR]
 COLOURS = {arm.letters: arm.colour for arm in FOUR}
 MARKERS = {arm.letters: arm.marker for arm in FOUR}
 NAMES = {arm.letters: arm.label for arm in FOUR}
-HUES, SHAPES = ({NAMES[short]: look for short, look in by.items()} for by in (COLOURS, MARKERS))  # by the long name
+HUES = {arm.label: arm.colour for arm in FOUR}
+SHAPES = {arm.label: arm.marker for arm in FOUR}
 # What is no arm has no arm's colour; 3:1 or nearly so on white and on black.
 OTHERS = ("#7A6FBE", "#8A8A2E", "#2F8F9D", "#A8506E", "#808080", "#B07A4A")
 VARIANTS = (":", "-.")  # lines of further variants of one arm; dashed are parabolas

@@ -25,9 +25,13 @@ def printed_text(printed: Printed | None) -> str:
         return ""
     values = printed.value if isinstance(printed.value, tuple) else (printed.value,)
     digits = "g" if printed.sem is None else ".1f"
-    shown = [each if isinstance(each, str) else format(each, ",.0f" if each >= 500 else digits) for each in values]
+    shown = [each if isinstance(each, str) else _number(each, digits) for each in values]
     error = "" if printed.sem is None else f" ± {printed.sem:.1f}"
     return " / ".join(shown) + printed.mark + error
+
+
+def _number(value: float, digits: str) -> str:
+    return format(value, ",.0f" if value >= 500 else digits)
 
 
 def beside(table_id: str, caption: str, *, studies: Sequence[str] = (), tasks: Sequence[str] = ()) -> Table:

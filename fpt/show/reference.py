@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Sequence
+from functools import partial
 from importlib.resources import files
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -177,10 +178,7 @@ def model_cards() -> Page:
         if folder and (card := files("fpt").joinpath(folder, "model_card.json")).is_file():
             cards[name] = {"markov_order": None, **json.loads(card.read_text(encoding="utf-8"))}
     table = pd.DataFrame(cards, dtype=object)
-    words = pd.DataFrame(
-        {name: [_in_words(*each) for each in zip(table.index.astype(str), table[name], strict=True)] for name in table},
-        table.index,
-    )
+    words = table.apply(lambda row: row.map(partial(_in_words, str(row.name))), axis=1)
     words.index = words.index.str.replace("_", " ")
     same = words.nunique(axis=1) == 1
     common = words.loc[same].iloc[:, 0].rename("value").rename_axis("property").reset_index()

@@ -122,12 +122,14 @@ def _verdicts(study: StudyCells) -> list[Displayable | str]:
     return [Table(pd.DataFrame(lines), "By this study alone, whatever its pairs and its number of seeds."), *parts]
 
 
+def _static(*names: str) -> str:
+    """Files of fpt/show/static, one after the other."""
+    return "".join((STATIC / name).read_text(encoding="utf-8") for name in names)
+
+
 def document(title: str, body: Page) -> str:
     """A whole HTML document in the style of the book, with its scripts."""
-    css, js = (
-        "".join((STATIC / name).read_text(encoding="utf-8") for name in names)
-        for names in (("report.css", "fpt.css"), ("sortable.min.js", "fpt.js"))
-    )
+    css, js = _static("report.css", "fpt.css"), _static("sortable.min.js", "fpt.js")
     return (
         f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{escape(title)}</title>'
         f'<meta name="viewport" content="width=device-width, initial-scale=1"><style>{css}</style></head>'

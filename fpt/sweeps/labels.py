@@ -1,6 +1,7 @@
 """Short names of sweeps: of an arm alone, and of every sweep of a set so that none is taken for another."""
 
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 from fpt import models
@@ -52,19 +53,21 @@ def _alike(specs: Iterable[SweepSpec], names: Mapping[str, str]) -> dict[Any, li
 
 def _add(told: dict[str, dict[str, str]], groups: Mapping[Any, list[SweepSpec]], without: set[str]) -> dict[str, str]:
     """Tells of each sweep the fields in which those of its group differ; returns the names."""
+    names = {}
     for several in groups.values():
         words = {spec.folder_name: _told(spec) for spec in several}
-        for folder, own in words.items():
-            told[folder] |= {
-                field: text
-                for field, text in own.items()
-                if field not in without and len({each.get(field) for each in words.values()}) > 1
-            }
-    everyone = [spec for several in groups.values() for spec in several]
-    own = {spec.folder_name: ", ".join(told[spec.folder_name].values()) for spec in everyone}
-    return {
-        spec.folder_name: label(spec) + f" ({own[spec.folder_name]})" * bool(own[spec.folder_name]) for spec in everyone
-    }
+        differ = _differing(words.values()) - without
+        for spec in several:
+            own = told[spec.folder_name]
+            own |= {field: text for field, text in words[spec.folder_name].items() if field in differ}
+            names[spec.folder_name] = label(spec) + (f" ({', '.join(own.values())})" if own else "")
+    return names
+
+
+def _differing(words: Collection[Mapping[str, str]]) -> set[str]:
+    """The fields in which not all of these are equal."""
+    counted = Counter(item for each in words for item in each.items())
+    return {field for (field, _), count in counted.items() if count < len(words)}
 
 
 def _told(spec: SweepSpec) -> dict[str, str]:

@@ -90,7 +90,8 @@ def sweep_state(spec: SweepSpec, study: Path) -> SweepState:
     else:
         state = "unfinished" if folder.is_dir() else "waiting"
     progress = read_progress(folder / PROGRESS) if running else None
-    return SweepState(spec, folder, state, result, progress, read_result(study / PUBLISHED / folder.name, spec))
+    published = read_result(study / PUBLISHED / folder.name, spec)
+    return SweepState(spec, folder, state, result=result, progress=progress, published=published)
 
 
 def stale_folders(study: Study, inside: str = "") -> list[Path]:

@@ -141,7 +141,7 @@ def check_all(specs: Sequence[SweepSpec], study: Path) -> None:
     check_writable(study)
     ledger.check_locks(study)
     folders = {spec.folder_name: spec for spec in specs}
-    for spec in {str([getattr(spec, name) for name in (*DATA, *MODEL, *WORK)]): spec for spec in specs}.values():
+    for spec in {_checked_as(spec): spec for spec in specs}.values():
         alike = spec
         try:
             keeper = folders.get(spec.pretrained_by or "")
@@ -159,6 +159,11 @@ def check_all(specs: Sequence[SweepSpec], study: Path) -> None:
             prepare(alike, folder=study, study=study)
         except FptError as error:
             raise type(error)(f"{error} (sweep {spec.folder_name} of {study})") from error
+
+
+def _checked_as(spec: SweepSpec) -> str:
+    """Equal for sweeps of which one need be checked."""
+    return str([getattr(spec, name) for name in (*DATA, *MODEL, *WORK)])
 
 
 def run_sweep(
@@ -216,7 +221,16 @@ def _train(spec: SweepSpec, folder: Path, task: "Task", template: "Template") ->
         content = parquet(table)
         checksums[name] = hashlib.sha256(content).hexdigest()
         write_atomically(folder / f"{name}.parquet", content)
-    info = provenance(spec, folder, tables["runs"], checksums, task, template, fleets, clock)
+    info = provenance(
+        spec,
+        folder,
+        tables["runs"],
+        checksums=checksums,
+        task=task,
+        template=template,
+        fleets=fleets,
+        clock=clock,
+    )
     write_json(folder / ledger.RESULT, info)
     (folder / ledger.PROGRESS).unlink(missing_ok=True)
     remove_partial(folder)

@@ -263,7 +263,15 @@ def resolve(fields: Mapping[str, Any], source: str = "", hints: Mapping[str, str
         )
     tasks.check(spec.task, spec.variant, spec.task_options, source)
     own_table = tasks.entry(spec.task).own_table
-    models.check(spec.backbone, spec.backbone_options, spec.init, spec.trainable, source, spec.adapters, own_table)
+    models.check(
+        spec.backbone,
+        spec.backbone_options,
+        spec.init,
+        spec.trainable,
+        source=source,
+        adapters=spec.adapters,
+        own_table=own_table,
+    )
     groups = models.trainable_groups(spec.trainable, spec.backbone, source, spec.backbone_options, own_table)
     spec.check_trainable(groups, source)
     return spec

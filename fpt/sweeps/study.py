@@ -175,7 +175,7 @@ def load_study(folder: Path | str) -> Study:
     for task in file.tasks:
         check_known("task of the study", task, {spec.task for spec in sweeps.values()}, f"tasks of {label}")
     _refuse_mixed_number_types(sweeps.values(), label)
-    study = Study(file.name or folder.name, folder, tuple(sweeps.values()), file, keepers, cells)
+    study = Study(file.name or folder.name, folder, tuple(sweeps.values()), file, keepers=keepers, cells=cells)
     _refuse_mistaken_rows(study)
     _refuse_dead_cells(study, label)
     _refuse_dead_replacements(study, label)

@@ -5,7 +5,7 @@ torch.func.vmap (outer over seeds, inner over rates) of functional_call, so libr
 backward pass needs no batching rules. A run in a fleet equals the run alone, dropout included.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, groupby
 from typing import Any
@@ -94,7 +94,7 @@ class Fleet:
         """Trainable tensors become a matrix (runs, parameters); frozen ones are held once, or once a seed."""
         weights = [self.template.initialise(seed) for seed in self.seeds]
         self._lay_out(self.template.trainable)
-        flat = torch.stack([torch.cat([values[name].flatten() for name in self.names]) for values in weights])
+        flat = torch.stack([self._row(values) for values in weights])
         self.parameters = flat.repeat_interleave(len(self.rates), dim=0).to(self.device)
         self.shared: dict[str, Tensor] = {}
         self.per_seed: dict[str, Tensor] = {}
@@ -104,6 +104,10 @@ class Fleet:
                 self.shared[name] = values[0]
             else:
                 self.per_seed[name] = torch.stack(values)
+
+    def _row(self, values: Mapping[str, Tensor]) -> Tensor:
+        """The trainable tensors of one run, one after the other."""
+        return torch.cat([values[name].flatten() for name in self.names])
 
     def _lay_out(self, names: Sequence[str]) -> None:
         """Columns of the matrix: small tensors first and together, then the large ones, each a piece of its own; so for
@@ -120,10 +124,12 @@ class Fleet:
         self.names = sorted(names, key=place)
         self.shapes = [shapes[name] for name in self.names]
         pieces: list[list[str]] = []
+        self.within: list[list[int]] = []  # sizes of a piece's tensors
         for (_, _, large), group in groupby(self.names, place):
             alike = list(group)
             pieces += [[name] for name in alike] if large else [alike]
-        self.within = [[shapes[name].numel() for name in piece] for piece in pieces]  # sizes of a piece's tensors
+        for piece in pieces:
+            self.within.append([shapes[name].numel() for name in piece])
         self.pieces = [sum(sizes) for sizes in self.within]
         self.kinds = [
             self._kind(piece[0]) if size >= LARGE and len(piece) == 1 else torch.float32
@@ -163,18 +169,23 @@ class Fleet:
         self.optimizers = []
         for run in range(runs):
             row, first, second = (part.split(self.pieces) for part in (self.parameters[run], *self.moments[:, run]))
-            groups = [
-                {
-                    "params": [piece for _, piece in alike],
-                    "initial_lr": self.recipe.head_rate if head else self.rates[run % len(self.rates)],
-                    "weight_decay": self.recipe.weight_decay if decays else 0.0,
-                }
-                for (head, decays), alike in groupby(zip(self.updates, row, strict=True), lambda pair: pair[0])
-            ]
-            optimizer = torch.optim.AdamW(groups, fused=True)
+            optimizer = torch.optim.AdamW(self._groups(row, self.rates[run % len(self.rates)]), fused=True)
             for piece, *state in zip(row, self.adam_steps[run], first, second, strict=True):
                 optimizer.state[piece] = dict(zip(("step", "exp_avg", "exp_avg_sq"), state, strict=True))
             self.optimizers.append(optimizer)
+
+    def _groups(self, row: Sequence[Tensor], rate: float) -> list[dict[str, Any]]:
+        """The optimizer's groups of a run: pieces that lie together and train alike."""
+        groups = []
+        for (head, decays), alike in groupby(zip(self.updates, row, strict=True), lambda pair: pair[0]):
+            groups.append(
+                {
+                    "params": [piece for _, piece in alike],
+                    "initial_lr": self.recipe.head_rate if head else rate,
+                    "weight_decay": self.recipe.weight_decay if decays else 0.0,
+                }
+            )
+        return groups
 
     def state(self) -> dict[str, Tensor]:
         """All that a step changes, as the tensors themselves; the position in the data is the number of steps."""

@@ -214,7 +214,9 @@ def train(
     with resources.computing(plan["threads"]), resources.own_modes(place):
         make = partial(features.fleet, task, template, recipe)
         results = Job(make, plan, place, conclude, progress, folder).parts()
-    tables = {name: in_order([each[name] for each in results]) for name in results[0]}
+    tables = {}
+    for name in results[0]:
+        tables[name] = in_order([each[name] for each in results])
     parts = [(len(rates), len(some_seeds)) for rates, some_seeds in plan["parts"]]
     kept = {name: plan[name] for name in ("compute_type", "threads", "compiled")}
     return FleetResult(

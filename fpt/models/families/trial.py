@@ -128,7 +128,9 @@ def _last(model: nn.Module, weights: Mapping[str, Tensor], x: Tensor, lengths: T
 
 def _at_once(model: nn.Module, weights: list[dict[str, Tensor]], x: Tensor, lengths: Tensor | None) -> Tensor:
     """(runs, examples, width), as a fleet computes it, gradients included."""
-    stacked = {name: torch.stack([run[name] for run in weights]).requires_grad_() for name in weights[0]}
+    stacked = {}
+    for name in weights[0]:
+        stacked[name] = torch.stack([run[name] for run in weights]).requires_grad_()
     computed: Tensor = vmap(lambda named: _last(model, named, x, lengths))(stacked)
     gradients = torch.autograd.grad(computed.sum(), list(stacked.values()), allow_unused=True)
     if not all(gradient is None or gradient.isfinite().all() for gradient in gradients):

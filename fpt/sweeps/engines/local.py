@@ -137,7 +137,7 @@ def start(
             cwd=root,
             start_new_session=True,  # Ctrl-C reaches the driver alone, which then ends its workers in order
         )
-    return Worker(spec, folder, number, process, slot, slots)
+    return Worker(spec, folder, number, process=process, slot=slot, free=slots)
 
 
 def main(parameters: dict[str, Any], folder: Path) -> int:
