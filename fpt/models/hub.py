@@ -95,10 +95,10 @@ def _fetched(name: str, hub: str, revision: str) -> Path:
 
 def failures() -> tuple[type[Exception], ...]:
     """What the hub's client raises where a file cannot be had: no connection, an address that is none (HF_ENDPOINT), a
-    proxy for which a package is missing. The base of its HTTP library's errors depends on its version."""
-    from huggingface_hub.errors import HfHubHTTPError
+    proxy for which a package is missing."""
+    from huggingface_hub.errors import HTTPError  # of its HTTP library, which depends on its version
 
-    return OSError, ValueError, RuntimeError, ImportError, HfHubHTTPError.__mro__[1]
+    return OSError, ValueError, RuntimeError, ImportError, HTTPError
 
 
 def _described(name: str, path: Path, home: Mapping[str, Any]) -> Backbone:

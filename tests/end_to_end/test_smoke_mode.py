@@ -21,7 +21,7 @@ from fpt.tasks.task import Task
 from fpt.training.recipe import WEIGHTS
 
 ROOT = Path(__file__).parents[2]
-NAMES = ("lu2021", "rothermel2021", "laptop-rothermel2021", "smollm2", "controls", "lora-text")
+NAMES = ("lu2021", "rothermel2021", "laptop-rothermel2021", "smollm2", "controls")
 STUDIES = {name: load_study(ROOT / "runs" / name) for name in NAMES}
 STUDY = STUDIES["lu2021"]
 WIDTH = 16  # of every tiny model
@@ -96,6 +96,13 @@ def run(chosen: list[SweepSpec], study: str) -> None:
 def test_one_sweep_of_each_kind_trains_what_it_says(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(smoke, "run_sweep", watched)
     run(FIRST[place], place[0])
+
+
+def test_what_is_read_and_predicted_by_the_models_own_table_is_tried() -> None:
+    sweeps = load_study(ROOT / "runs" / "lora-text").sweeps
+    first = {spec.arm: spec for spec in reversed(sweeps)}
+    assert {"lora-pretrained", "unfrozen-pretrained"} <= first.keys()
+    assert smoke.smoke(list(first.values()), "lora-text") == []
 
 
 @pytest.mark.slow
