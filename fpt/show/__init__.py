@@ -1,39 +1,46 @@
-"""How results look: figures, tables, claim cards, the explorer, the report. Importing it imports no torch.
+"""How results look: figures, tables, claim cards, the explorer, the report. Importing it imports no torch."""
 
-A name is imported from its module when it is first asked for.
-"""
+from fpt.show.attention import attention_of
+from fpt.show.best_rates import rate_ratios, valleys
+from fpt.show.charts import by_budget, by_rate, dots, plane
+from fpt.show.explore import explorer, setups
+from fpt.show.figures import budget_figure, learning_rate_figure
+from fpt.show.findings import cards, findings_table, forest, word
+from fpt.show.html import CaptionedFigure, Folded, Page, Table
+from fpt.show.kept import from_notebook
+from fpt.show.ladder import printed_ladder, printed_places
+from fpt.show.leads import PAIRS, Place, by_compute, leads_table, newest, rates_table, signs
+from fpt.show.pairs import Pair, best_of, less_evidence
+from fpt.show.planes import crossing_figure, plane_figure
+from fpt.show.printed import beside
+from fpt.show.provenance import recipe_table, record_table
+from fpt.show.reference import (
+    architectures_table,
+    arms_table,
+    backbones_table,
+    downloads,
+    model_cards,
+    parameters,
+    parameters_table,
+    records,
+    sizes_table,
+    slips_table,
+    studies_table,
+    task_card,
+    time_of,
+)
+from fpt.show.report_page import report
+from fpt.show.said import say
+from fpt.show.spread import spread_of
+from fpt.show.tables import summary
+from fpt.show.yours import yours_beside_ours, yours_table
 
-from importlib import import_module
-from typing import Any
-
-PUBLIC = {  # module -> names that notebooks, pages and users rely on
-    "said": "say",
-    "kept": "from_notebook",
-    "leads": "PAIRS Place by_compute leads_table newest rates_table signs",
-    "ladder": "printed_ladder printed_places",
-    "html": "Folded Page CaptionedFigure Table",
-    "figures": "budget_figure learning_rate_figure",
-    "charts": "by_budget by_rate dots plane",
-    "best_rates": "rate_ratios valleys",
-    "pairs": "Pair best_of less_evidence",
-    "spread": "spread_of",
-    "attention": "attention_of",
-    "findings": "cards findings_table forest word",
-    "planes": "crossing_figure plane_figure",
-    "tables": "summary",
-    "provenance": "recipe_table record_table",
-    "reference": "architectures_table arms_table backbones_table downloads model_cards parameters parameters_table "
-    "records sizes_table slips_table studies_table task_card time_of",
-    "report_page": "report",
-    "yours": "yours_beside_ours yours_table",
-    "printed": "beside",
-    "explore": "explorer setups",
-}
-_MODULES = {name: module for module, names in PUBLIC.items() for name in names.split()}
-__all__ = list(_MODULES)
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _MODULES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)
+__all__ = [
+    "PAIRS", "CaptionedFigure", "Folded", "Page", "Pair", "Place", "Table", "architectures_table", "arms_table",
+    "attention_of", "backbones_table", "beside", "best_of", "budget_figure", "by_budget", "by_compute", "by_rate",
+    "cards", "crossing_figure", "dots", "downloads", "explorer", "findings_table", "forest", "from_notebook",
+    "leads_table", "learning_rate_figure", "less_evidence", "model_cards", "newest", "parameters", "parameters_table",
+    "plane", "plane_figure", "printed_ladder", "printed_places", "rate_ratios", "rates_table", "recipe_table",
+    "record_table", "records", "report", "say", "setups", "signs", "sizes_table", "slips_table", "spread_of",
+    "studies_table", "summary", "task_card", "time_of", "valleys", "word", "yours_beside_ours", "yours_table",
+]  # fmt: skip
