@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import special
 
+from fpt import tasks
 from fpt.claims.words import pair_word
 from fpt.papers import table
 from fpt.papers.schema import Rule
@@ -19,7 +20,6 @@ from fpt.results.stats import MINIMUM_PAIRS, POINT, SIGNIFICANCE, Paired
 NOT_TESTED = "not tested"
 # Units: points of accuracy; a ratio in log10; loss a prediction; of a ratio in width.
 POINTS, DECADES, NATS, EXPONENT = "points", "decades", "nats", "exponent"
-MARGIN, LISTOPS_MARGIN = 1 * POINT, 2 * POINT  # comparable: within so much
 BY_RATE = (  # read on the whole grid
     "drop", "inverts", "inverts_somewhere", "orders_differ", "lower_rate", "plane", "rate_ratio", "ratio_slope",
 )  # fmt: skip
@@ -103,7 +103,8 @@ class Case:
 
     @property
     def margin(self) -> float:
-        return LISTOPS_MARGIN if self.task.startswith("listops") else MARGIN
+        """Accuracies within it are comparable, a fraction."""
+        return tasks.entry(self.task).margin * POINT
 
     @property
     def ats(self) -> tuple[str, ...]:

@@ -248,6 +248,16 @@ class Table(_Strict):
         return printed is not None and printed.keep
 
 
+def _named(entries: Any, paper: str) -> Any:
+    """Each entry with its id and its paper."""
+    if not isinstance(entries, dict):
+        return entries
+    return {
+        name: entry | {"id": str(name), "paper": paper} if isinstance(entry, dict) else entry
+        for name, entry in entries.items()
+    }
+
+
 class Paper(_Strict):
     """Everything that one paper says; the head of this file describes it."""
 
@@ -269,11 +279,8 @@ class Paper(_Strict):
     @classmethod
     def _name_parts(cls, data: dict[str, Any]) -> dict[str, Any]:
         """Tables, claims and findings learn their ids and their paper; their shape is checked afterwards."""
-        for entries in (data.get("tables"), data.get("claims"), data.get("findings")):
-            for name, entry in entries.items() if isinstance(entries, dict) else ():
-                if isinstance(entry, dict):
-                    entry.update(id=str(name), paper=str(data.get("name", "")))
-        return data
+        paper = str(data.get("name", ""))
+        return data | {part: _named(data[part], paper) for part in ("tables", "claims", "findings") if part in data}
 
     def label(self, row: str) -> str:
         """The row as it is printed."""

@@ -50,8 +50,8 @@ def setups(studies: Iterable[StudyCells]) -> dict[str, dict[str, TableCell]]:
 
 
 def _setup_words(spec: SweepSpec) -> tuple[str, ...]:
-    """Task and model, as the title names them; and all that must be equal to be compared, options and fields."""
-    name = title(spec.task) + spec.title.partition(f", {spec.arm}")[2].replace(", fixed", "")
+    """Task and model with what tells sweeps apart, and all that must be equal to be compared, options and fields."""
+    name = ", ".join([title(spec.task), *(word for word in spec.details if word != "fixed")])
     fields = {name: getattr(spec, name) for name in SETUP}
     values = [*(entry(spec.task).options | fields.pop("task_options")).items(), *fields.items()]
     return name, *(f"{field.replace('_', ' ')} {'all' if value is None else value}" for field, value in values)

@@ -194,9 +194,13 @@ class SweepSpec(Recipe):
 
     @property
     def title(self) -> str:
-        """Task and arm, and every field that is not its default and tells sweeps of a study apart."""
-        words = [with_options(self.task, self.task_options), self.arm]
-        words += [] if self.variant == "paper" else [f"variant {self.variant}"]
+        """Task and arm, and the `details`."""
+        return ", ".join([with_options(self.task, self.task_options), self.arm, *self.details])
+
+    @property
+    def details(self) -> list[str]:
+        """In words, every field but task and arm that is not its default and tells sweeps of a study apart."""
+        words = [] if self.variant == "paper" else [f"variant {self.variant}"]
         if self.backbone != "tiny-lm" or self.backbone_options:
             words.append(with_options(self.backbone, self.backbone_options))
         words += [] if self.random_init == "matched" else [self.random_init]
@@ -218,7 +222,7 @@ class SweepSpec(Recipe):
             words.append("no clipping" if self.clip is None else f"clip {self.clip:g}")
         words += [] if self.dropout == Recipe().dropout else [f"dropout {self.dropout:g}"]
         words += ["bfloat16"] if self.compute_type == "bfloat16" else []
-        return ", ".join(words)
+        return words
 
     def resolved(self) -> dict[str, Any]:
         """Every field as plain JSON values, without those that are the study's and change no run."""

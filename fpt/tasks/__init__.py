@@ -59,6 +59,7 @@ class Entry:
     # of an example, by variant, or a function of the options: costs are estimated by them
     tokens: tuple[int, ...] | Callable[..., int] = ()
     collection: int | None = None  # examples of which every seed tests another part; None: a test set, or new examples
+    margin: float = 1.0  # points of accuracy within which two arms are comparable
     own_table: bool = False  # read and predicted by the backbone's own table of symbols, without new layers
 
     def __post_init__(self) -> None:
@@ -93,10 +94,11 @@ TASKS: dict[str, Entry] = {
     ),
     "listops": Entry(
         "listops:listops", "ListOps", (*BOTH, "lra", "lra-released"), {"train": 96_000, "heldout": 2_000},
-        LRA_LISTOPS, LRA_ADVICE, classes=10, tokens=(2000, 512, 2000, 512),
+        LRA_LISTOPS, LRA_ADVICE, classes=10, tokens=(2000, 512, 2000, 512), margin=2.0,
     ),
     "listops-short": Entry(
-        "listops:short", "ListOps, short", options={"train": 20_000, "heldout": 2_000}, classes=10, tokens=(64,)
+        "listops:short", "ListOps, short", options={"train": 20_000, "heldout": 2_000}, classes=10, tokens=(64,),
+        margin=2.0,
     ),
     "mnist": Entry("images:mnist", "MNIST", BOTH, files=MNIST, classes=10, tokens=(64, 49)),
     "cifar10": Entry(
