@@ -23,31 +23,6 @@ from fpt.sweeps.spec import SweepSpec
 STAND_INS = ("laptop-rothermel2021", "laptop-lu2021")  # whose options the cards of tasks show
 WHITE = {"mnist": (60_000, 10_000, (28, 28)), "cifar10": (50_000, 10_000, (32, 32, 3))}  # train, test, image
 MILLION = 1e6
-ABOUT = {  # study -> what it is, in the order in which a reader may want them
-    "smoke": "a few steps of everything, to see that it works",
-    "laptop": "four arms on digits: what make report trains",
-    "plane-digits": "the map of rate and budget on digits",
-    "plane-minilm": "the same for the first two layers of a public model, on MNIST",
-    "fresh-minilm": "its difference at the rate of Lu et al., with new seeds",
-    "long-minilm": "four arms of the same, for twice as many steps",
-    "minilm-cifar10": "its first two layers on colour images",
-    "plane-mnist": "the map for tiny-lm on MNIST",
-    "long-mnist": "four arms of tiny-lm on MNIST, for twice as many steps",
-    "smollm2": "a modern language model: its first layers on MNIST",
-    "recipe": "frozen and trained in full with warm-up, cosine and weight decay",
-    "lora-text": "LoRA's best rate at three widths, on text",
-    "lora-digits": "LoRA beside freezing and training in full, on digits",
-    "lora-minilm": "LoRA's best rate beside that of full training, on MNIST",
-    "alpha": "LoRA's scale",
-    "heads": "a rate of its own for input and output layers",
-    "scales": "the scale of frozen matrices",
-    "controls": "less than the backbone, other pretrainings, shuffled tokens, warm-up, no clipping, fewer data",
-    "laptop-rothermel2021": "every table of Rothermel et al. at the size of a laptop",
-    "laptop-lu2021": "what the claims of Lu et al. need, at the size of a laptop",
-    "precision": "bfloat16 beside float32",
-    "rothermel2021": "Rothermel et al. at the paper's size, on GPUs",
-    "lu2021": "Lu et al. at the paper's size, on GPUs",
-}
 
 
 # --- tasks
@@ -214,16 +189,15 @@ def architectures_table() -> Folded:
 
 def studies_table(caption: str) -> Table:
     """Every study of this workspace: what it is, what it needs, and what its published sweeps took."""
-    names = sorted(studies(), key=lambda name: list(ABOUT).index(name) if name in ABOUT else len(ABOUT))
     rows = []
-    for name in names:
-        specs = load_study(find_study(name)).sweeps
+    for name in studies():
+        study = load_study(find_study(name))
         rows.append(
             {
                 "study": name,
-                "what it is": ABOUT.get(name, "yours"),
-                "sweeps": len(specs),
-                "needs": _needs(specs),
+                "what it is": study.file.about,
+                "sweeps": len(study.sweeps),
+                "needs": _needs(study.sweeps),
                 "time": time_of(name) or f"see fpt plan {name}",
             }
         )

@@ -39,6 +39,7 @@ class StudyFile(BaseModel, frozen=True, extra="forbid"):
     """The shape of study.yaml."""
 
     name: str | None = None
+    about: str = ""  # what it is, in half a sentence
     paper: str | None = None
     tables: list[str] | None = None  # of the paper; None: all
     replace: list[Replacement] = []
