@@ -11,8 +11,9 @@ import pytest
 import torch
 
 import fpt.tasks
-from fpt.models import BACKBONES, tiny
-from fpt.models.weights import save_random
+from fpt.models import BACKBONES, Backbone, tiny
+from fpt.models.families import family
+from fpt.models.weights import quiet_library
 from fpt.tasks.task import Task
 from fpt.training import Recipe
 
@@ -26,6 +27,18 @@ def short_recipe(**changes: Any) -> Recipe:
     """A few steps without dropout in float32, scored on a few examples."""
     fields = {"steps": 6, "evaluations": 3, "evaluation_examples": 50, "budget_examples": 30, "test_examples": 60}
     return Recipe(**fields | {"compute_type": "float32", "dropout": 0.0} | changes)
+
+
+def save_random(entry: Backbone, folder: Path) -> torch.nn.Module:
+    """Save the library's whole model of `entry` with random values in every tensor, to stand in for pretrained ones."""
+    with torch.random.fork_rng(devices=[]), quiet_library():
+        torch.manual_seed(1)
+        kind = family(entry.family)
+        model: Any = kind.whole(kind.configuration(entry))
+        for parameter in model.parameters():  # biases and layer norms too, so that a swapped one shows
+            torch.nn.init.normal_(parameter, std=0.3)
+        model.save_pretrained(folder)
+    return model  # type: ignore[no-any-return]
 
 
 class Copies(dict[str, torch.nn.Module]):

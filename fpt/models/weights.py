@@ -16,7 +16,7 @@ from urllib.request import Request, urlopen
 
 from fpt.errors import WeightsError
 from fpt.files import sha256
-from fpt.models import Backbone, hub
+from fpt.models import hub
 from fpt.models.dequantise import cached, dequantised
 from fpt.models.dequantise import check as check_cached
 from fpt.models.families import family, layer_of
@@ -24,7 +24,7 @@ from fpt.models.hub import CONFIG, FILES, WEIGHTS
 
 if TYPE_CHECKING:
     import torch
-    from torch import Tensor, nn
+    from torch import Tensor
 
 FLOATS = ("F16", "BF16", "F32", "F64")  # number types of weights, as safetensors writes them
 INDICES = ("BOOL", "U8", "I32", "I64")  # of masks and ids
@@ -317,20 +317,6 @@ def kept_state(path: Path) -> "dict[str, Tensor]":
     _check_types(path, types, kept)
     prefix = "backbone."
     return {name.removeprefix(prefix): tensor for name, tensor in kept.items() if name.startswith(prefix)}
-
-
-def save_random(entry: Backbone, folder: Path) -> "nn.Module":
-    """Save the library's whole model of `entry` with random values in every tensor, to stand in for pretrained ones."""
-    import torch
-
-    with torch.random.fork_rng(devices=[]), quiet_library():
-        torch.manual_seed(1)
-        kind = family(entry.family)
-        model: Any = kind.whole(kind.configuration(entry))
-        for parameter in model.parameters():  # biases and layer norms too, so that a swapped one shows
-            torch.nn.init.normal_(parameter, std=0.3)
-        model.save_pretrained(folder)
-    return model  # type: ignore[no-any-return]
 
 
 @contextmanager

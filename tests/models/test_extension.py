@@ -19,7 +19,6 @@ from fpt.errors import SpecError
 from fpt.models import BACKBONES, POLICIES, Backbone, families
 from fpt.models.layers import read_out
 from fpt.models.template import Template
-from fpt.models.weights import save_random
 from fpt.tasks.task import Task
 from fpt.training.fleet import Fleet
 
@@ -57,7 +56,7 @@ def test_a_model_of_the_library_is_a_row(model_type, listops, monkeypatch, tmp_p
     """Pretrained weights are read, the hidden states are the library's, and fleets compute what single runs do."""
     monkeypatch.setitem(BACKBONES, "mine", row(model_type))
     monkeypatch.setenv("FPT_WEIGHTS", str(tmp_path))
-    library = save_random(BACKBONES["mine"], tmp_path / "mine").eval()
+    library = small_models.save_random(BACKBONES["mine"], tmp_path / "mine").eval()
     library.config._attn_implementation = "eager"
     template = fpt.models.build(listops, "mine")
     weights, examples = template.initialise(0), listops.split(0).validation[:8]
