@@ -1,12 +1,10 @@
-"""Speed as tables of text and sentences, for a page or a terminal: what `fpt bench` measured, whether the targets are
-met, and what the number type changes."""
+"""Speed as tables of text and sentences, for a page or a terminal: what `fpt bench` measured, and whether the targets
+are met."""
 
 import pandas as pd
 
 from fpt.bench.cost import Bench
-from fpt.results.runs import SHORT, rate_text
-from fpt.results.stats import paired
-from fpt.show.numbers import interval, points
+from fpt.results.runs import SHORT
 
 # Decided before anything was measured: backbone, task, trainable groups, runs (None: the largest fleet that was
 # measured), ratio at least. Those of the processor are for two cores that multiply in bfloat16.
@@ -54,34 +52,6 @@ def bench_targets(bench: Bench) -> pd.DataFrame:
         if ratio is not None:
             met = "yes" if ratio >= wanted else "no"
         rows.append(named | {"at least": f"{wanted:.2f}", "measured": f"{ratio:.2f}" if ratio else "-", "met": met})
-    return pd.DataFrame(rows)
-
-
-def precision_table(runs: pd.DataFrame) -> pd.DataFrame:
-    """Test accuracies with bfloat16 and with float32 products, paired by seed, as text: one row per task, arm and
-    rate that both have. `spread` is the standard deviation over seeds with float32; `within` says whether the mean
-    difference is."""
-    rows = []
-    for (task, arm, rate), cell in runs.groupby(["task", "label", "learning_rate"], sort=False):
-        values = cell.pivot(index="seed", columns="compute_type", values="test_accuracy")
-        if values.shape[1] < 2:  # one grid was extended further than the other
-            continue
-        half, single = values["bfloat16"], values["float32"]
-        test, spread = paired(half, single), single.std()
-        rows.append(
-            {
-                "task": task,
-                "arm": arm,
-                "rate": rate_text(rate),
-                "seeds": str(test.n),
-                "bfloat16": f"{100 * half.mean():.1f}",
-                "float32": f"{100 * single.mean():.1f}",
-                "difference": points(test.mean),
-                "95% interval": interval(test),
-                "spread": f"{100 * spread:.1f}",
-                "within": "yes" if abs(test.mean) <= spread else "no",
-            }
-        )
     return pd.DataFrame(rows)
 
 

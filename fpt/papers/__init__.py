@@ -127,11 +127,6 @@ def findings() -> dict[str, Finding]:
     return {name: finding for paper in papers().values() for name, finding in paper.findings.items()}
 
 
-def finding_of(name: str) -> Finding | None:
-    """The finding to which the claim `name` belongs; None where it belongs to none."""
-    return next((finding for finding in findings().values() if name in finding.claims), None)
-
-
 def rules_of(finding: Finding) -> tuple[Rule, ...]:
     """The rules of the contrast that answers a finding: its own, or those of the claim that it names; none where no
     run answers it."""

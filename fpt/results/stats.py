@@ -44,11 +44,6 @@ class Paired:
         """Two-sided p of a mean of 0."""
         return min(1.0, 2 * min(self.above(0), self.below(0)))
 
-    @property
-    def half_width(self) -> float:
-        """Of the interval; nan where there is none."""
-        return (self.high - self.low) / 2
-
     def above(self, limit: float) -> float:
         """One-sided p: small where the mean is above `limit`."""
         return self._tail(limit, 1)

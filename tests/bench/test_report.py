@@ -3,11 +3,10 @@
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
 import pytest
 
 from fpt.bench.cost import Bench, benches
-from fpt.bench.report import bench_table, bench_targets, bench_words, precision_table
+from fpt.bench.report import bench_table, bench_targets, bench_words
 
 FROZEN: dict[str, Any] = {
     "backbone": "gpt2", "task": "mnist", "variant": "paper", "task_options": {}, "backbone_options": {"layers": 0},
@@ -76,30 +75,3 @@ def test_nothing_measured_is_no_rows(tmp_path: Path) -> None:
 def test_tables_are_text(kind: str) -> None:
     for table in (bench_table(bench(kind)), bench_targets(bench(kind))):
         assert table.map(lambda value: isinstance(value, str)).all(axis=None)
-
-
-def test_the_number_types_are_compared_seed_by_seed() -> None:
-    accuracy = {"bfloat16": [0.70, 0.72, 0.75], "float32": [0.71, 0.71, 0.74]}
-    rows = [
-        {"task": "digits", "label": "FP", "learning_rate": 1e-3, "seed": seed, "compute_type": kind,
-         "test_accuracy": value}
-        for kind, values in accuracy.items()
-        for seed, value in zip((10, 11, 12), values, strict=True)
-    ]  # fmt: skip
-    (row,) = precision_table(pd.DataFrame(rows)).to_dict("records")
-    assert (row["bfloat16"], row["float32"], row["seeds"]) == ("72.3", "72.0", "3")
-    assert (row["difference"], row["spread"], row["within"]) == ("+0.3", "1.7", "yes")
-    far = pd.DataFrame(rows)
-    far.loc[far["compute_type"] == "bfloat16", "test_accuracy"] -= 0.1
-    assert precision_table(far)["within"].tolist() == ["no"]
-
-
-def test_a_rate_that_one_number_type_alone_has_is_no_comparison() -> None:
-    rows = [
-        {"task": "digits", "label": "FP", "learning_rate": rate, "seed": seed, "compute_type": kind,
-         "test_accuracy": 0.7}
-        for kind, rates in {"bfloat16": [1e-3], "float32": [1e-3, 3e-3]}.items()
-        for rate in rates
-        for seed in (10, 11, 12)
-    ]  # fmt: skip
-    assert precision_table(pd.DataFrame(rows))["rate"].tolist() == ["1e-3"]

@@ -258,7 +258,7 @@ def test_a_score_of_few_examples_has_an_error_of_its_own(monkeypatch: pytest.Mon
     (comparison,) = comparisons_in(of_claim, runs)
     assert comparison.word == OPEN
     assert comparison.test.noise == pytest.approx(0.02**2)
-    assert comparison.test.half_width > 0.02
+    assert comparison.test.high - comparison.test.low > 2 * 0.02
 
 
 @dataclass(frozen=True)
