@@ -225,7 +225,7 @@ def _train(spec: SweepSpec, folder: Path, task: "Task", template: "Template") ->
         spec,
         folder,
         tables["runs"],
-        checksums=checksums,
+        tables=checksums,
         task=task,
         template=template,
         fleets=fleets,
