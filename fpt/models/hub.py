@@ -96,7 +96,8 @@ def _fetched(name: str, hub: str, revision: str) -> Path:
 def failures() -> tuple[type[Exception], ...]:
     """What the hub's client raises where a file cannot be had: no connection, an address that is none (HF_ENDPOINT), a
     proxy for which a package is missing."""
-    from huggingface_hub.errors import HTTPError  # of its HTTP library, which depends on its version
+    # of its HTTP library, which depends on its version
+    from huggingface_hub.errors import HTTPError  # type: ignore[attr-defined]
 
     return OSError, ValueError, RuntimeError, ImportError, HTTPError
 
