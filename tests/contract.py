@@ -5,7 +5,7 @@ import re
 from pathlib import Path
 
 import torch
-from plain_loop import plain_losses
+from plain_loop import plain_run
 from small_models import short_recipe
 from torch import Tensor
 
@@ -54,14 +54,21 @@ def frozen_of(fleet: Fleet) -> dict[str, Tensor]:
     return {**fleet.shared, **fleet.per_seed}
 
 
+def the_named_parameters_train(template: Template, groups: tuple[str, ...]) -> set[str]:
+    """Those of the groups, and no others; their names."""
+    named = {name for name in template.shapes if trains(name, groups, template.layers)}
+    assert set(template.trainable) == named
+    return named
+
+
 def only_the_named_parameters_change(task: Task, template: Template, groups: tuple[str, ...]) -> None:
     """And each of them, in every run. Longformer's global projections have no gradient: no token attends globally."""
+    named = the_named_parameters_train(template, groups)
     fleet = fleet_of(task, template, dropout=0.1)
     start, frozen = fleet.parameters.clone(), {name: value.clone() for name, value in frozen_of(fleet).items()}
     for step in (1, 2):
         fleet.step(step)
-    named = {name for name in template.shapes if trains(name, groups, template.layers)}
-    assert set(fleet.names) == set(template.trainable) == named
+    assert set(fleet.names) == named
     assert named.isdisjoint(frozen)
     assert named | frozen.keys() == template.shapes.keys()
     assert all(torch.equal(value, frozen[name]) for name, value in frozen_of(fleet).items())
@@ -71,18 +78,20 @@ def only_the_named_parameters_change(task: Task, template: Template, groups: tup
 
 
 def a_fleet_is_its_runs_one_at_a_time(task: Task, template: Template, steps: int = 3) -> None:
-    """No library's batching rule, and no run beside it, changes a loss."""
-    fleet = fleet_of(task, template)
+    """No library's batching rule, and no run beside it, changes a loss. The middle two of four runs would tell a fleet
+    whose rows are the other way round: by seed, then by rate."""
+    fleet, short = fleet_of(task, template), short_recipe(steps=steps)
     together = torch.stack([fleet.step(step) for step in range(1, steps + 1)]).T
-    alone = [plain_losses(task, template, rate, seed, steps) for seed in SEEDS for rate in RATES]
-    torch.testing.assert_close(together, torch.tensor(alone), rtol=1e-4, atol=1e-5)
+    alone = [plain_run(task, template, short, RATES[1 - n], SEEDS[n])[1] for n in (0, 1)]
+    torch.testing.assert_close(together[1:3], torch.tensor(alone), rtol=1e-4, atol=1e-5)
 
 
 def going_on_gives_the_same_bytes(task: Task, template: Template, folder: Path) -> None:
     """From a checkpoint on the disk, past an evaluation at which a run that had diverged left."""
 
     def training() -> Training:
-        how = short_recipe(dropout=0.1, evaluation_examples=10, test_examples=10, budget_examples=10)
+        few = dict.fromkeys(("evaluation_examples", "test_examples", "budget_examples"), 10)
+        how = short_recipe(dropout=0.1, schedule="cosine", weight_decay=0.1, **few)
         return Training(Fleet(task, template, how, [*RATES, WILD], SEEDS, CPU))
 
     whole, first, second = training(), training(), training()
@@ -105,7 +114,7 @@ def bfloat16_follows_float32(task: Task, template: Template) -> None:
     losses = {}
     for kind in ("float32", "bfloat16"):
         fleet = fleet_of(task, template, compute_type=kind)
-        losses[kind] = torch.stack([fleet.step(step) for step in range(1, 5)])
+        losses[kind] = torch.stack([fleet.step(step) for step in (1, 2)])
     inside = [name for name in template.shapes if group_of(name) in ("attention", "feed_forward", "recurrent")]
     matrices = [name for name in inside if len(template.shapes[name]) > 1]
     for name, value in frozen_of(fleet).items():

@@ -1,31 +1,118 @@
-"""One run, trained in a plain loop: what fleets are compared with."""
+"""One run, trained in a plain loop with torch's own optimizers and schedulers: what fleets are compared with."""
 
 import torch
+from torch import Tensor
 from torch.func import functional_call
 from torch.nn.functional import cross_entropy
+from torch.optim.lr_scheduler import CosineAnnealingLR, LambdaLR, LinearLR, LRScheduler, SequentialLR
 
+from fpt.models.layers import Masks
 from fpt.models.template import Template
 from fpt.seeds import generator
 from fpt.tasks.task import Task
+from fpt.training import Recipe
+from fpt.training.fleet import Fleet
 
-BATCH = 8  # as in the recipe
+# What a recipe can ask of an optimizer beside the rate of the grid
+ALL = {"head_rate": 1e-2, "schedule": "cosine", "weight_decay": 0.5}
 
 
-def plain_losses(task: Task, template: Template, rate: float, seed: int, steps: int) -> list[float]:
-    """One run as anybody would write it; what the model draws at every step comes from its documented stream."""
-    weights = {name: value.clone() for name, value in template.initialise(seed).items()}
-    trainable = [weights[name].requires_grad_() for name in template.trainable]
-    optimizer, split, losses = torch.optim.Adam(trainable, lr=rate), task.split(seed), []
-    noise = template.module.noise
-    for step in range(steps):
-        batch = split.batch(step, BATCH)
-        drawn = noise and torch.randn(BATCH, *noise.shape, generator=generator(seed, "noise", step + 1))
-        template.module.drop_with([], drawn)
-        logits = functional_call(template.module, weights, (task.encode(batch.inputs), batch.lengths))
+def plain_run(
+    task: Task, template: Template, recipe: Recipe, rate: float, seed: int, kind: torch.dtype = torch.float32
+) -> tuple[dict[str, Tensor], list[float]]:
+    """The weights at the end and the loss of every step: AdamW, clip_grad_norm_, one batch after the other. What the
+    model draws at a step comes from its documented stream."""
+    weights = {name: value.to(kind, copy=True) for name, value in template.initialise(seed).items()}
+    trained = {name: weights[name].requires_grad_() for name in template.trainable}
+    module, split, losses = template.module, task.split(seed), []
+    module.drop_with([])
+    module.set_compute_type(kind)
+    masks, acting = _masks(task, template, recipe), _acting(template, recipe, trained, rate)
+    for step in range(recipe.steps):
+        batch = split.batch(step, recipe.batch_size)
+        noise = module.noise and torch.randn(
+            recipe.batch_size, *module.noise.shape, generator=generator(seed, "noise", step + 1)
+        )
+        module.drop_with([mask[0] for mask in masks.draw([seed], step + 1)], noise)
+        logits = functional_call(module, weights, (encoded(task, batch.inputs, kind), batch.lengths))
         loss = cross_entropy(logits.flatten(0, 1), batch.targets.flatten())
-        optimizer.zero_grad()
+        for value in trained.values():
+            value.grad = None
         loss.backward()
-        torch.nn.utils.clip_grad_norm_(trainable, 1.0)
-        optimizer.step()
+        if recipe.clip:
+            torch.nn.utils.clip_grad_norm_(list(trained.values()), recipe.clip)
+        for each in acting:
+            each.step()
         losses.append(loss.item())
-    return losses
+    return {name: value.detach() for name, value in weights.items()}, losses
+
+
+def encoded(task: Task, inputs: Tensor, kind: torch.dtype) -> Tensor:
+    tokens = task.encode(inputs)
+    return tokens.to(kind) if tokens.is_floating_point() else tokens
+
+
+def _masks(task: Task, template: Template, recipe: Recipe) -> Masks:
+    batch = task.split(0).batch(0, recipe.batch_size)
+    shapes = template.module.dropout_shapes(task.encode(batch.inputs), batch.lengths) if recipe.dropout else []
+    return Masks(shapes, recipe.dropout, torch.device("cpu"))
+
+
+def _acting(
+    template: Template, recipe: Recipe, trained: dict[str, Tensor], rate: float
+) -> list[torch.optim.Optimizer | LRScheduler]:
+    """An optimizer for the head and one for the rest, each with what decays and what does not; and their schedulers."""
+    optimizers: list[torch.optim.Optimizer] = []
+    for head in (True, False):
+        own = {name: value for name, value in trained.items() if head == name.startswith(("input_", "output_"))}
+        kept = {name for name, value in own.items() if template.groups[name] == "layer_norm" or value.dim() < 2}
+        groups = [
+            {"params": [own[name] for name in sorted(kept)], "weight_decay": 0.0},
+            {"params": [own[name] for name in sorted(own.keys() - kept)], "weight_decay": recipe.weight_decay},
+        ]
+        optimizers.append(torch.optim.AdamW(groups, lr=(head and recipe.head_rate) or rate))
+    return [*optimizers, *(_scheduler(optimizer, recipe) for optimizer in optimizers)]
+
+
+def _scheduler(optimizer: torch.optim.Optimizer, recipe: Recipe) -> LRScheduler:
+    """Of an optimizer with one rate: `eta_min` is of all of its groups."""
+    warm = recipe.warmup * recipe.steps
+    if recipe.schedule == "constant":
+        return LambdaLR(optimizer, lambda done: min(1.0, (done + 1) / warm) if warm else 1.0)
+    first, lowest = max(1, round(warm)), 0.1 * optimizer.param_groups[0]["lr"]
+    rise = LinearLR(optimizer, 1 / first, total_iters=first - 1)
+    fall = CosineAnnealingLR(optimizer, recipe.steps - first, eta_min=lowest)
+    return SequentialLR(optimizer, [rise, fall], [first - 1]) if first > 1 else fall
+
+
+def trained(fleet: Fleet, steps: int) -> Fleet:
+    """The fleet after so many steps."""
+    for step in range(1, steps + 1):
+        fleet.step(step)
+    return fleet
+
+
+def run_of(fleet: Fleet, row: int) -> dict[str, Tensor]:
+    """The trained tensors of one run."""
+    pieces = fleet.parameters[row].split([shape.numel() for shape in fleet.shapes])
+    return {name: piece.view(shape) for name, piece, shape in zip(fleet.names, pieces, fleet.shapes, strict=True)}
+
+
+def apart(fleet: Fleet, row: int, expected: dict[str, Tensor]) -> float:
+    """The largest distance of a trained tensor of a run from the expected one, relative to its norm."""
+    found = []
+    for name, value in run_of(fleet, row).items():
+        one, other = (_without_key_bias(name, each) for each in (value, expected[name]))
+        if other.numel():
+            found.append(float((one - other).norm() / other.norm().clamp(min=1e-30)))
+    return max(found)
+
+
+def _without_key_bias(name: str, value: Tensor) -> Tensor:
+    """Key biases have no gradient but rounding's (softmax ignores them), which Adam turns into steps of full size."""
+    if name.endswith("attention.self.key.bias"):
+        return value[:0]
+    if name.endswith("c_attn.bias"):  # GPT-2 keeps query, key and value in one bias: its middle third is the key's
+        first, _, last = value.chunk(3)
+        return torch.cat([first, last])
+    return value

@@ -1,30 +1,12 @@
 """What every refusal of bad input has in common; tests/bad_input/ has a table of bad inputs for each kind."""
 
-import shutil
 from pathlib import Path
 
 from typer.testing import CliRunner
 
 from fpt.cli import app
 
-ROOT = Path(__file__).parents[1]
 TRAINED = ("*.parquet", "*.safetensors", "result.json", "progress.json", "checkpoint")
-STUDY = """
-defaults:
-  {backbone: tiny-lm, steps: 3, evaluations: 3, evaluation_examples: 20, budget_examples: 20, test_examples: 20,
-   compute_type: float32, learning_rates: [1e-3, 1e-2], seeds: [0, 1], extend: 0}
-sweeps:
-  - {task: digits, arm: frozen-pretrained}
-"""
-
-
-def workspace(root: Path, study: str = STUDY, name: str = "mine") -> Path:
-    """A workspace in `root` with the notebooks and one study; returns the folder of the study."""
-    folder = root / "runs" / name
-    folder.mkdir(parents=True)
-    (folder / "study.yaml").write_text(study, encoding="utf-8")
-    shutil.copytree(ROOT / "notebooks", root / "notebooks")
-    return folder
 
 
 def trained(root: Path) -> set[Path]:

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 import torch
+from transformers import CONFIG_MAPPING, AutoModel
 
 import fpt.tasks
 from fpt.models import BACKBONES, Backbone, tiny
@@ -29,16 +30,27 @@ def short_recipe(**changes: Any) -> Recipe:
     return Recipe(**fields | {"compute_type": "float32", "dropout": 0.0} | changes)
 
 
+def save_model(folder: Path, model_type: str, **fields: Any) -> torch.nn.Module:
+    """The library's model of these config fields, as the library saves it."""
+    config = CONFIG_MAPPING[model_type].from_dict(fields)
+    return _saved(folder, lambda: AutoModel.from_config(config, attn_implementation="eager"), std=0.2)
+
+
 def save_random(entry: Backbone, folder: Path) -> torch.nn.Module:
-    """Save the library's whole model of `entry` with random values in every tensor, to stand in for pretrained ones."""
+    """The library's whole model of `entry`, to stand in for a pretrained one."""
+    kind = family(entry.family)
+    return _saved(folder, lambda: kind.whole(kind.configuration(entry)), std=0.3)
+
+
+def _saved(folder: Path, make: Callable[[], Any], std: float) -> torch.nn.Module:
+    """With random values in every tensor: biases and layer norms too, so that a swapped one shows."""
     with torch.random.fork_rng(devices=[]), quiet_library():
         torch.manual_seed(1)
-        kind = family(entry.family)
-        model: Any = kind.whole(kind.configuration(entry))
-        for parameter in model.parameters():  # biases and layer norms too, so that a swapped one shows
-            torch.nn.init.normal_(parameter, std=0.3)
+        model = make()
+        for parameter in model.parameters():
+            torch.nn.init.normal_(parameter, std=std)
         model.save_pretrained(folder)
-    return model  # type: ignore[no-any-return]
+    return model.eval()
 
 
 class Copies(dict[str, torch.nn.Module]):

@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import small_studies
+from small_studies import OF_A_PAPER
 
 from fpt.files import sha256
 from fpt.papers.schema import RULES
@@ -15,19 +17,13 @@ from fpt.seeds import stream
 from fpt.sweeps import SweepSpec, load_study, selection
 from fpt.training.recipe import ATTENTION
 
-STUDY = """
-name: A made-up study
-paper: rothermel2021
-tables: [rothermel-table-1]
-replace:
-  - {where: {backbone: gpt2}, with: {backbone: tiny-lm}}
-  - {where: {task: mnist}, with: {task: digits}}
-  - {where: {task: [listops, cifar10, cifar10-lra]}, with: null}
-defaults: {compute_type: float32, random_init: matched, steps: 400,
+STUDY = f"""
+name: A made-up study{OF_A_PAPER}
+defaults: {{compute_type: float32, random_init: matched, steps: 400,
            learning_rates: [1e-4, 1e-3, 1e-2, 1e-1],
-           seeds: [0, 1, 2, 3, 4, 5, 6, 7]}
+           seeds: [0, 1, 2, 3, 4, 5, 6, 7]}}
 sweeps:
-  - {task: digits, arm: [frozen-random, unfrozen-random], random_init: fixed}
+  - {{task: digits, arm: [frozen-random, unfrozen-random], random_init: fixed}}
 """
 TABLE = """
 name: A made-up study of a table
@@ -63,11 +59,7 @@ def accuracy(spec: SweepSpec, rate: float, seed: int) -> float:
 
 def workspace(root: Path, name: str = "laptop", study: str = STUDY) -> Path:
     """A workspace with one study and no results; returns the study's folder."""
-    (root / "notebooks").mkdir(parents=True, exist_ok=True)
-    folder = root / "runs" / name
-    folder.mkdir(parents=True)
-    (folder / "study.yaml").write_text(study)
-    return folder
+    return small_studies.workspace(root, study, name, notebooks=False)
 
 
 def finish(study: Path, inside: str = "", accuracy: Accuracy = accuracy, skip: tuple[str, ...] = ()) -> Path:

@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 from committed import ROOT, studies, tracked
 from papermill.cli import papermill
-from refusal import workspace
+from small_studies import ONE_ARM, workspace
 from typer.testing import CliRunner
 
 from fpt.bench import measure
@@ -47,19 +47,6 @@ NOT_RUN = {
     "papermill * -p task listops -p variant lra": "needs the 96,000 lists of Long Range Arena",
 }
 LONG = ("papermill *", "*jupyter execute *", "fpt run *")  # each starts a notebook, but not `fpt run --smoke`
-# Whoever's study it is, and whatever the page trains it on: one sweep of a table, in seconds.
-STUDY = """
-paper: rothermel2021
-tables: [rothermel-table-1]
-replace:
-  - {where: {backbone: gpt2}, with: {backbone: tiny-lm}}
-  - {where: {task: mnist}, with: {task: digits}}
-  - {where: {task: [listops, cifar10, cifar10-lra]}, with: null}
-  - {where: {arm: [frozen-random, unfrozen-pretrained, unfrozen-random]}, with: null}
-defaults:
-  {steps: 2, evaluations: 2, evaluation_examples: 20, budget_examples: 20, test_examples: 20, compute_type: float32,
-   random_init: matched, learning_rates: [1e-3], seeds: [0, 1], extend: 0}
-"""
 
 
 class Command(NamedTuple):
@@ -112,10 +99,10 @@ RUN = [command for command in PRINTED if not fits(command, *NOT_RUN)]
 def clone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """What a page takes for granted: the notebooks, the small data sets, an environment, the studies it names (all of
     them tiny), an own study `mine`, own data `mine.npz`, a table of results `runs.csv`, and an empty data folder."""
-    workspace(tmp_path, STUDY)
+    workspace(tmp_path, ONE_ARM)  # one sweep, whoever's study it is
     for name in {*studies(), "my-study"}:
         (tmp_path / "runs" / name).mkdir()
-        (tmp_path / "runs" / name / "study.yaml").write_text(STUDY, encoding="utf-8")
+        (tmp_path / "runs" / name / "study.yaml").write_text(ONE_ARM, encoding="utf-8")
     (tmp_path / "tests").mkdir()
     (tmp_path / "tests" / "data").symlink_to(ROOT / "tests" / "data")
     (tmp_path / ".venv").symlink_to(sys.prefix)
@@ -149,7 +136,7 @@ def short_bench(monkeypatch: pytest.MonkeyPatch) -> None:
 def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder of a study whose sweeps are done."""
     root = tmp_path_factory.mktemp("results")
-    folder = workspace(root, STUDY)
+    folder = workspace(root, ONE_ARM)
     with chdir(root):
         for spec in load_study(folder.relative_to(root)).sweeps:
             run_sweep(spec, Path("runs/mine") / spec.folder_name)

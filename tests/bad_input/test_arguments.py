@@ -18,20 +18,13 @@ from fpt.training.loop import check_lists, check_model, find_device
 MODES = [lambda: torch.autocast("cpu", torch.bfloat16), torch.no_grad, torch.inference_mode]
 LISTS = [
     ([1e-3], [0.5], "0.5"),
-    ([1e-3], [-1], "-1"),
     ([1e-3], [True], "True"),
-    ([1e-3], ["0"], "'0'"),
     ([1e-3], 0, "seeds"),
-    ([1e-3], [], "seeds"),
     ([1e-3], [0, 0], "seeds"),
     ([1e-3], np.array([0.5]), "0.5"),
-    ([1e-3], [[0]], "[0]"),
     ([0.0], [0], "0.0"),
-    ([-1e-3], [0], "-0.001"),
     ([float("nan")], [0], "nan"),
-    ([float("inf")], [0], "inf"),
     (["1e-3"], [0], "'1e-3'"),
-    (1e-3, [0], "learning_rates"),
     ([], [0], "learning_rates"),
     (np.array([1e-3, 1e-3]), [0], "learning_rates"),
 ]

@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 import refusal
+import small_studies
 import synthetic
-import torch
 
 import fpt
 from fpt import files
@@ -24,9 +24,6 @@ from fpt.models import weights
 from fpt.sweeps import engines, ledger, load_study
 from fpt.sweeps.engines import local
 from fpt.tasks import files as data_files
-from fpt.training.fleet import Fleet
-
-CPU = torch.device("cpu")
 
 
 def full(*_: Any, **__: Any) -> Any:
@@ -36,7 +33,7 @@ def full(*_: Any, **__: Any) -> Any:
 @pytest.fixture
 def study(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A study whose sweep is finished."""
-    folder = refusal.workspace(tmp_path)
+    folder = small_studies.workspace(tmp_path)
     monkeypatch.chdir(tmp_path)
     for spec in load_study(folder).sweeps:
         synthetic.write(spec, folder / spec.folder_name)
@@ -93,27 +90,6 @@ except RuntimeError as error:
 def test_the_limit_of_a_process_counts_and_torchs_error_is_known() -> None:
     done = subprocess.run([sys.executable, "-c", LIMITED], capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["True", "True"]
-
-
-def test_a_fleet_that_runs_out_of_memory_on_a_cpu_is_halved(
-    small_backbones: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    task = fpt.tasks.load("digits")
-    how = fpt.training.Recipe(steps=1, evaluations=1, evaluation_examples=9, budget_examples=9, test_examples=9)
-    real = Fleet.step
-
-    def step(fleet: Fleet, *arguments: Any) -> Any:
-        if len(fleet.seeds) > 1:
-            raise RuntimeError("[enforce fail at alloc_cpu.cpp:1] . DefaultCPUAllocator: can't allocate memory")
-        if fleet.seeds == [9]:
-            raise RuntimeError("another error")
-        return real(fleet, *arguments)
-
-    monkeypatch.setattr(Fleet, "step", step)
-    model = fpt.models.build(task, "small-gpt2")
-    assert fpt.training.train_fleet(task, model, how, [1e-3], [0, 1]).parts == [(1, 1), (1, 1)]
-    with pytest.raises(RuntimeError, match="another error"):
-        fpt.training.train_fleet(task, model, how, [1e-3], [9])
 
 
 # --- locks, drivers, home

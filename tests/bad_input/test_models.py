@@ -5,13 +5,10 @@ from refusal import refused
 
 ROWS = [
     ("rank above a matrix", "--backbone tiny-lm --arm lora-pretrained --rank 200", ("rank = 200", "128 x 384")),
-    ("rank 0", "--backbone tiny-lm --arm lora-pretrained --rank 0", ("rank",)),
     ("a backbone without matrices", "--backbone lstm --arm lora-random", ("'lstm'", "adapters", "recurrent")),
-    ("no backbone at all", "--backbone none --arm lora-random", ("'none'", "adapters")),
     ("rank of an arm without", "--backbone tiny-lm --arm frozen-random --rank 4", ("rank = 4", "frozen-random")),
     ("targets that do not exist", "--backbone tiny-lm --arm lora-random --targets all", ("targets", "feed_forward")),
     ("an arm that does not exist", "--backbone tiny-lm --arm lora", ("unknown arm", "lora-pretrained")),
-    ("more layers than there are", "--backbone tiny-lm --arm lora-pretrained --layers 9", ("layers=9", "1 to 4")),
     ("no examples", "--backbone tiny-lm --arm lora-random --batch-size 0", ("batch_size",)),
     ("rank without an arm", "--backbone tiny-lm --rank 4", ("--rank", "--arm")),
     ("an arm of every backbone", "--arm lora-random", ("--backbone",)),

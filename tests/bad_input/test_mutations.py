@@ -8,6 +8,7 @@ import copy
 import itertools
 import json
 import math
+import os
 import shutil
 import struct
 import warnings
@@ -24,8 +25,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from hypothesis.strategies import DataObject
 from ruamel.yaml import YAML
+from small_models import save_model
 from synthetic import write
-from transformers import CONFIG_MAPPING, AutoModel
+from transformers import AutoModel
 
 from fpt.errors import FptError
 from fpt.models import build
@@ -35,7 +37,7 @@ from fpt.sweeps import load_study
 from fpt.sweeps.spec import SweepSpec
 from fpt.tasks import load
 
-CASES = 100  # of each kind of file
+CASES = 100 if os.environ.get("FPT_SLOW") else 40  # of each kind of file
 STABLE = settings(
     max_examples=CASES,
     derandomize=True,
@@ -147,14 +149,9 @@ def mutated_bytes(content: bytes, data: DataObject) -> bytes:
 @pytest.fixture(scope="module", params=MODELS)
 def good(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of a small model of the library."""
-    folder = tmp_path_factory.mktemp(request.param)
-    with torch.random.fork_rng(devices=[]), quiet_library():
-        torch.manual_seed(1)
-        model = AutoModel.from_config(CONFIG_MAPPING[request.param].from_dict(SIZES | MODELS[request.param]))
-        for parameter in model.parameters():
-            torch.nn.init.normal_(parameter, std=0.3)
-        model.save_pretrained(folder / "model")
-    return folder / "model"
+    folder = tmp_path_factory.mktemp(request.param) / "model"
+    save_model(folder, request.param, **SIZES | MODELS[request.param])
+    return folder
 
 
 @pytest.fixture

@@ -9,6 +9,7 @@ from typing import Any
 import pandas as pd
 import pytest
 import refusal
+import small_studies
 import synthetic
 
 from fpt.errors import DataError
@@ -17,79 +18,50 @@ from fpt.results import load_runs
 from fpt.sweeps import ledger, load_study
 from fpt.sweeps.publish import publish
 
-STUDY = refusal.STUDY.replace("extend: 0", "extend: 1")
+STUDY = small_studies.PLAIN.replace("extend: 0", "extend: 1")
 COMMANDS = ("plan", "status", "report", "publish", "run")
 GRID = [1e-3, 1e-2]
 MISSING = object()
 RECORDS = {  # what result.json says, and what the refusal must name
     "no grid": ({"grid": MISSING}, ("grid", "missing")),
-    "an empty grid": ({"grid": []}, ("grid",)),
     "a rate as text": ({"grid": ["fast", 1e-2]}, ("grid", "fast")),
-    "a grid that lacks a rate of the study": ({"grid": [1e-3]}, ("grid", "[0.001]")),
-    "a rate that was never trained": ({"grid": [*GRID, 0.1], "selected_rate": 0.1}, ("fleets",)),
-    "the same, and fleets to match": ({"grid": [*GRID, 0.1], "fleets": [[3, 2]]}, ("runs.parquet", "0.1", "missing")),
-    "a grid out of order": ({"grid": GRID[::-1]}, ("grid", "ascending")),
     "a rate that is no number": ({"grid": [1e-3, float("nan")]}, ("grid", "nan")),
-    "no selected rate": ({"selected_rate": MISSING}, ("selected_rate", "missing")),
-    "a selected rate as text": ({"selected_rate": "fast"}, ("selected_rate", "fast")),
+    "a part of test": ({"test": {"size": 5}}, ("test.drawn_by_seed", "missing")),
+    "a checksum that is none": ({"tables": {"runs": "abc", "curves": "0" * 64}}, ("tables.runs", "abc")),
+    "a grid that lacks a rate of the study": ({"grid": [1e-3]}, ("grid", "[0.001]")),
+    "a grid out of order": ({"grid": GRID[::-1]}, ("grid", "ascending")),
+    "a rate that was never trained": ({"grid": [*GRID, 0.1]}, ("fleets",)),
+    "the same, and fleets to match": ({"grid": [*GRID, 0.1], "fleets": [[3, 2]]}, ("runs.parquet", "0.1", "missing")),
     "a selected rate beside the grid": ({"selected_rate": 2e-3}, ("selected_rate", "0.002")),
     "another selected rate": ({"selected_rate": 1e-3}, ("selected_rate", "0.001", "0.01")),
-    "no rate, where one is eligible": ({"selected_rate": None}, ("selected_rate", "None", "0.01")),
-    "no choices": ({"choices": {}}, ("choices", "none", "[0, 1]")),
     "choices of other seeds": ({"choices": {"0": 1e-2, "7": 1e-2}}, ("choices", "7", "[0, 1]")),
     "other choices": ({"choices": {"0": 1e-3, "1": 1e-2}}, ("choices", "0.001")),
     "another edge": ({"at_edge": False}, ("at_edge", "False", "True")),
-    "an edge as text": ({"at_edge": "yes"}, ("at_edge", "yes")),
     "other eligible rates": ({"eligible": [1e-2]}, ("eligible", "0.001")),
-    "no test": ({"test": None}, ("test", "None")),
-    "a part of test": ({"test": {"size": 5}}, ("test.drawn_by_seed", "missing")),
-    "a commit as text": ({"git": "abc"}, ("git", "abc")),
-    "a count as text": ({"threads": "3"}, ("threads", "3")),
-    "negative seconds": ({"wall_seconds": -1}, ("wall_seconds", "-1")),
-    "a list for a mapping": ({"versions": []}, ("versions",)),
     "another spec": ({"spec": {"steps": 4000}}, ("spec.steps", "4000", "3")),
     "another hash": ({"hash": "00000000"}, ("hash", "00000000")),
-    "a number as the hash": ({"hash": 5}, ("hash", "5")),
     "no hash": ({"hash": MISSING}, ("hash", "None")),
     "no tables": ({"tables": MISSING}, ("tables", "missing")),
     "a table too few": ({"tables": {"runs": "0" * 64}}, ("tables", "curves")),
-    "a checksum that is none": ({"tables": {"runs": "abc", "curves": "0" * 64}}, ("tables.runs", "abc")),
-    "another checksum": ({"tables": {"runs": "0" * 64, "curves": "0" * 64}}, ("runs.parquet", "SHA-256", "0" * 64)),
 }
+# With the checksum of the changed table in the record
 TABLES: dict[str, tuple[str, Callable[[pd.DataFrame], pd.DataFrame], tuple[str, ...]]] = {
     "half of the runs": ("runs", lambda rows: rows.iloc[:2], ("2 runs", "missing")),
-    "no runs": ("runs", lambda rows: rows.iloc[:0], ("0 runs", "missing")),
     "doubled runs": ("runs", lambda rows: pd.concat([rows, rows]), ("8 rows", "repeat")),
     "percent": ("runs", lambda rows: rows.assign(test_accuracy=rows["test_accuracy"] * 100), ("test_accuracy", "1")),
     "negative": ("runs", lambda rows: rows.assign(train_accuracy=-0.1), ("train_accuracy", "-0.1")),
     "words": ("runs", lambda rows: rows.assign(test_accuracy="good"), ("test_accuracy",)),
     "no numbers": ("runs", lambda rows: rows.assign(validation_accuracy=float("nan")), ("validation accuracy",)),
-    "other seeds": ("runs", lambda rows: rows.assign(seed=rows["seed"] + 100), ("seed",)),
-    "other rates": ("runs", lambda rows: rows.assign(learning_rate=rows["learning_rate"] * 2), ("learning rate",)),
     "no accuracy": ("runs", lambda rows: rows.drop(columns="test_accuracy"), ("test_accuracy",)),
-    "no sweep": ("runs", lambda rows: rows.drop(columns="sweep"), ("sweep",)),
     "another's": ("runs", lambda rows: rows.assign(sweep="digits.other-00000000"), ("digits.other-00000000",)),
     "dates of divergence": ("runs", lambda rows: rows.assign(diverged_at="never"), ("diverged_at",)),
-    "other validation": (
-        "runs",
-        lambda rows: rows.assign(validation_accuracy=rows["validation_accuracy"].to_numpy()[::-1]),
-        ("result.json", "selected_rate"),
-    ),
-    "no curves": ("curves", lambda rows: rows.iloc[:0], ("0 runs",)),
     "a step too few": ("curves", lambda rows: rows[rows["step"] > 1], ("step",)),
-    "other steps": ("curves", lambda rows: rows.assign(step=rows["step"] + 1), ("step",)),
-    "curves in percent": ("curves", lambda rows: rows.assign(validation_accuracy=50.0), ("validation_accuracy", "50")),
 }
 FILES: dict[str, tuple[str, Callable[[bytes], bytes | None], tuple[str, ...]]] = {
-    "an empty record": ("result.json", lambda _: b"", ("result.json",)),
-    "half of a record": ("result.json", lambda whole: whole[:99], ("result.json",)),
     "a list as the record": ("result.json", lambda _: b"[]", ("result.json",)),
     "a record that is no text": ("result.json", lambda _: b"\xff\xfe", ("result.json",)),
-    "no runs": ("runs.parquet", lambda _: None, ("runs.parquet", "missing")),
     "no curves": ("curves.parquet", lambda _: None, ("curves.parquet", "missing")),
-    "half of a table": ("curves.parquet", lambda whole: whole[:50], ("curves.parquet", "SHA-256")),
     "a byte more": ("runs.parquet", lambda whole: whole + b"0", ("runs.parquet", "SHA-256")),
-    "a pointer to a table": ("runs.parquet", lambda _: b"version https://git-lfs", ("runs.parquet", "SHA-256")),
 }
 
 
@@ -97,7 +69,7 @@ FILES: dict[str, tuple[str, Callable[[bytes], bytes | None], tuple[str, ...]]] =
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The only sweep of runs/mine, done; its best rate is the higher one."""
     monkeypatch.chdir(tmp_path)
-    refusal.workspace(tmp_path, STUDY)
+    small_studies.workspace(tmp_path, STUDY)
     study = Path("runs/mine")
     (sweep,) = load_study(study).sweeps
     synthetic.write(sweep, study / sweep.folder_name, lambda _, rate, seed: 0.5 + 10 * rate)
@@ -110,8 +82,9 @@ def change(path: Path, **fields: Any) -> None:
     write_json(path, {name: value for name, value in record.items() if value is not MISSING})
 
 
-def no_one_believes(folder: Path, named: tuple[str, ...], commands: tuple[str, ...] = COMMANDS) -> None:
-    for command in commands:
+def is_not_believed(folder: Path, named: tuple[str, ...], *commands: str) -> None:
+    """Publishing reads everything there is; the record is read by every command."""
+    for command in commands or ("publish",):
         refusal.refused(command, "mine", named=(str(folder), *named))
     assert not (folder.parent / "published").exists()
     assert not (folder.parent / "report.html").exists()
@@ -119,17 +92,11 @@ def no_one_believes(folder: Path, named: tuple[str, ...], commands: tuple[str, .
         (load_runs(folder.parent), load_runs(folder.parent, table="curves"))
 
 
-def of_record(case: str) -> tuple[str, ...]:
-    """What finds a record that its runs alone contradict: status and plan do not read them."""
-    alone = ("another selected rate", "no rate, where", "other choices", "another edge", "other eligible", "the same")
-    return ("report", "publish") if case.startswith(alone) else COMMANDS
-
-
 @pytest.mark.parametrize("case", RECORDS)
 def test_records(case: str, folder: Path) -> None:
     fields, named = RECORDS[case]
     change(folder / ledger.RESULT, **fields)
-    no_one_believes(folder, named, of_record(case))
+    is_not_believed(folder, named)
 
 
 @pytest.mark.parametrize("case", FILES)
@@ -139,22 +106,17 @@ def test_files(case: str, folder: Path) -> None:
     (folder / name).unlink()
     if content is not None:
         (folder / name).write_bytes(content)
-    no_one_believes(folder, named)
+    is_not_believed(folder, named, *COMMANDS)
 
 
 @pytest.mark.parametrize("case", TABLES)
-@pytest.mark.parametrize("hidden", [False, True])
-def test_tables(case: str, hidden: bool, folder: Path) -> None:
-    """A table that was written anew; `hidden`: its new checksum stands in the record."""
+def test_tables(case: str, folder: Path) -> None:
     name, edit, named = TABLES[case]
     path = folder / f"{name}.parquet"
     edit(pd.read_parquet(path)).to_parquet(path, index=False)
-    if not hidden:
-        no_one_believes(folder, (path.name, "SHA-256"))
-        return
     tables = json.loads((folder / ledger.RESULT).read_text())["tables"]
     change(folder / ledger.RESULT, tables=tables | {name: sha256(path)})
-    no_one_believes(folder, named, ("publish",) if name == "curves" else ("report", "publish"))
+    is_not_believed(folder, named)
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -173,10 +135,7 @@ def test_a_table_that_changes_while_it_is_used(folder: Path) -> None:
         load_runs(folder.parent)
 
 
-@pytest.mark.parametrize(
-    "content",
-    ["", "{", "[]", "{}", '{"step": 1}', '{"grid": "as planned", "steps": 3, "step": 1, "run_steps": 2}'],
-)
+@pytest.mark.parametrize("content", ["", "[]", '{"grid": "as planned", "steps": 3, "step": 1, "run_steps": 2}'])
 def test_progress_that_no_sweep_wrote_is_none(content: str, folder: Path) -> None:
     """It is not a result, so nothing is refused: the sweep is shown as running."""
     (folder / ledger.RESULT).unlink()

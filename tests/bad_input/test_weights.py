@@ -7,15 +7,15 @@ from typing import Any
 
 import pytest
 import torch
-from refusal import STUDY, refused, workspace
+from refusal import refused
 from safetensors.torch import load_file, save_file
+from small_models import save_model
+from small_studies import PLAIN, workspace
 from torch import Tensor
-from transformers import CONFIG_MAPPING, AutoModel
 from typer.testing import CliRunner
 
 from fpt.cli import app
 from fpt.models import build
-from fpt.models.weights import quiet_library
 from fpt.tasks import load
 
 SIZES = {"vocab_size": 20, "bos_token_id": 1, "eos_token_id": 2, "pad_token_id": 0}
@@ -24,22 +24,14 @@ LLAMA = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2, "i
 LONG = {
     "gptj": {"n_embd": 32, "n_layer": 2, "n_head": 2, "rotary_dim": 4, "n_positions": 16},
     "mpt": {"d_model": 32, "n_layers": 2, "n_heads": 2, "max_seq_len": 16},
-    "roformer": {**LLAMA, "max_position_embeddings": 16},
-    "gpt_neo": {
-        "hidden_size": 32, "num_layers": 2, "num_heads": 2, "window_size": 4,
-        "attention_types": [[["global", "local"], 1]],
-    },
-}  # fmt: skip
+}
 MATRIX = "h.1.mlp.c_fc.weight"
 State = dict[str, Tensor]
 
 
 def save(model_type: str, **fields: Any) -> Path:
-    """A small model of the library, saved in the folder `model`."""
-    with torch.random.fork_rng(devices=[]), quiet_library():
-        torch.manual_seed(1)
-        config = CONFIG_MAPPING[model_type].from_dict(SIZES | fields)
-        AutoModel.from_config(config).save_pretrained("model")
+    """A small model of the library, in the folder `model`."""
+    save_model(Path("model"), model_type, **SIZES | fields)
     return Path("model")
 
 
@@ -72,7 +64,7 @@ def without(name: str) -> Callable[[State], State]:
 
 def study(task: str = "digits", arm: str = "unfrozen-pretrained") -> str:
     return (
-        STUDY.replace("tiny-lm", '"hub:model"')
+        PLAIN.replace("tiny-lm", '"hub:model"')
         .replace("task: digits", f"task: {task}")
         .replace("frozen-pretrained", arm)
     )
@@ -88,23 +80,12 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     ("change", "named"),
     [
         (filled(MATRIX, float("nan")), (MATRIX, "not finite")),
-        (filled("h.0.ln_1.bias", float("inf")), ("h.0.ln_1.bias", "not finite")),
-        (filled("wpe.weight", float("-inf")), ("wpe.weight", "not finite")),
-        (typed(torch.int8), ("I8", "tensor ")),
         (typed(torch.int8, MATRIX), ("I8", MATRIX)),
-        (typed(torch.uint8, MATRIX), ("U8", MATRIX)),
-        (typed(torch.int32, MATRIX), ("I32", MATRIX)),
-        (typed(torch.int64, MATRIX), ("I64", MATRIX)),
-        (typed(torch.bool, MATRIX), ("BOOL", MATRIX)),
         (typed(torch.float8_e4m3fn, MATRIX), ("F8_E4M3", MATRIX)),
-        (typed(torch.float8_e5m2, MATRIX), ("F8_E5M2", MATRIX)),
         (typed(torch.complex64, MATRIX), (MATRIX,)),
         (added("h.0.attn.lora_A.weight"), ("h.0.attn.lora_A.weight",)),
-        (added("transformer.h.1.mlp.c_fc.scale"), ("h.1.mlp.c_fc.scale",)),
         (added("h.2.ln_1.weight", torch.ones(32)), ("h.2.ln_1.weight",)),
         (added("wpe.weight", torch.zeros(32, 32)), ("wpe.weight", "(32, 32)", "(64, 32)")),
-        (added("wte.weight", torch.zeros(7, 32)), ("wte.weight", "(7, 32)", "(20, 32)")),
-        (added(MATRIX, torch.zeros(32, 64)), (MATRIX, "(32, 64)", "(32, 128)")),
         (without(MATRIX), (MATRIX, "lack")),
     ],
 )  # fmt: skip
@@ -121,8 +102,6 @@ def test_weights_that_are_not_what_is_announced(change, named, here):
         ({"n_layer": 3}, ("h.2.", "lack")),
         ({"n_head": 3}, ("n_head 3", "n_embd 32")),
         ({"n_positions": 32}, ("wpe.weight", "(64, 32)", "(32, 32)")),
-        ({"n_inner": 64}, ("mlp.c_fc.bias", "(128,)", "(64,)")),
-        ({"quantization_config": {"bits": 4}}, ("quantised",)),
     ],
 )
 def test_a_configuration_that_the_weights_do_not_fit(fields, named, here):
@@ -136,22 +115,22 @@ def test_a_configuration_that_the_weights_do_not_fit(fields, named, here):
     [
         ("gptj", "digits-lra", ("n_positions 16", "64")),
         ("mpt", "digits-lra", ("max_seq_len 16", "64")),
-        ("roformer", "digits-lra", ("max_position_embeddings 16", "64")),
-        ("gpt_neo", "digits", ("window_size 4", "16")),
     ],
 )
-@pytest.mark.parametrize("words", [("run", "mine"), ("run", "mine", "--smoke")])
-def test_a_task_longer_than_the_model_reaches(model_type, task, named, words, here, root):
+def test_a_task_longer_than_the_model_reaches(model_type, task, named, here):
     save(model_type, **LONG[model_type])
+    workspace(here, study(task))
+    refused("run", "mine", named=named)
+
+
+def test_a_dry_run_does_not_reach_further(here, root):
+    save("mpt", **LONG["mpt"])
     (here / "tests").mkdir()
     (here / "tests" / "data").symlink_to(root / "tests" / "data")
-    workspace(here, study(task))
-    if "--smoke" in words:
-        done = CliRunner().invoke(app, list(words))
-        assert done.exit_code != 0
-        assert all(name in " ".join(done.output.split()) for name in named), done.output
-    else:
-        refused(*words, named=named)
+    workspace(here, study("digits-lra"))
+    done = CliRunner().invoke(app, ["run", "mine", "--smoke"])
+    assert done.exit_code != 0
+    assert "max_seq_len 16" in " ".join(done.output.split())
 
 
 @pytest.mark.parametrize("key", ["_attn_implementation", "attn_implementation"])

@@ -1,15 +1,14 @@
 """The text that a control is pretrained on: characters drawn from the statistics of a corpus."""
 
-import ast
 from collections import Counter
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from notebook_code import definitions
 
 from fpt.errors import DataError
 
@@ -17,23 +16,8 @@ ROOT = Path(__file__).parents[2]
 NOVEL = ROOT / "tests" / "data" / "novel.txt"
 
 
-def definitions(notebook: Path) -> dict[str, Any]:
-    """What the source of a notebook imports and defines, by name, without its work."""
-    module = ast.parse(notebook.read_text())
-    kinds = (ast.Import, ast.ImportFrom, ast.FunctionDef, ast.ClassDef)
-    constants = {"BYTES", "HEAD", "ORDERS"}
-    module.body = [
-        line
-        for line in module.body
-        if isinstance(line, kinds) or (isinstance(line, ast.Assign) and ast.unparse(line.targets[0]) in constants)
-    ]
-    names: dict[str, Any] = {"__name__": __name__}
-    exec(compile(module, str(notebook), "exec"), names)
-    return names
-
-
-PRETRAIN = definitions(ROOT / "notebooks" / "pretrain.py")
-ORDERS, drawn_text, read_corpus = PRETRAIN["ORDERS"], PRETRAIN["drawn_text"], PRETRAIN["read_corpus"]
+PRETRAIN = definitions("notebooks/pretrain.py")
+ORDERS, drawn_text, read_corpus = PRETRAIN.ORDERS, PRETRAIN.drawn_text, PRETRAIN.read_corpus
 
 
 def grams(text: str, length: int) -> Counter[str]:

@@ -120,16 +120,14 @@ def test_the_plan_of_the_first_start_is_kept(task, small_backbones, tmp_path, mo
         torch.set_num_threads(threads)
 
 
-@pytest.mark.parametrize("damage", ["cut", "flipped", "garbage"])
+@pytest.mark.parametrize("damage", ["flipped", "garbage"])
 def test_a_damaged_checkpoint_is_reported_and_not_used(damage, task, small_backbones, tmp_path) -> None:
     training = Training(Fleet(task, model(task), recipe(), RATES, SEEDS, CPU))
     training.step()
     Folder(tmp_path).save(0, training.state())
     (file,) = tmp_path.glob("*.safetensors")
     content = bytearray(file.read_bytes())
-    if damage == "cut":
-        content = content[: len(content) // 2]
-    elif damage == "flipped":
+    if damage == "flipped":
         content[-100] ^= 1
     else:
         content = bytearray(b"no checkpoint at all")
@@ -140,8 +138,7 @@ def test_a_damaged_checkpoint_is_reported_and_not_used(damage, task, small_backb
     assert (tmp_path / "part-0.safetensors.damaged").read_bytes() == content
 
 
-@pytest.mark.parametrize("name", ["runs", "curves"])
-@pytest.mark.parametrize("damage", ["cut", "flipped"])
+@pytest.mark.parametrize(("name", "damage"), [("runs", "cut"), ("curves", "flipped")])
 def test_a_damaged_table_is_put_aside_and_its_part_starts_over(name, damage, task, small_backbones, tmp_path) -> None:
     arguments = (task, model(task), recipe(), RATES, SEEDS)
     whole = train_fleet(*arguments, checkpoints=tmp_path)

@@ -5,14 +5,13 @@ from functools import partial
 import pytest
 import torch
 from flop import needed_flop
-from plain_loop import plain_losses
+from plain_loop import plain_run
 from small_models import short_recipe
 from torch.func import functional_call
 from torch.utils.flop_counter import FlopCounterMode
 
 import fpt.models
 import fpt.tasks
-from fpt.training import features, train_fleet
 from fpt.training.fleet import Fleet
 
 CPU = torch.device("cpu")
@@ -30,7 +29,7 @@ def test_large_tensors_that_take_no_part_have_no_gradient(digits, small_backbone
     fleet = Fleet(digits, template, recipe(), RATES, SEEDS, CPU)
     assert len(fleet.pieces) > 10
     losses = torch.stack([fleet.step(step) for step in range(1, 4)]).T
-    expected = [plain_losses(digits, template, rate, seed, 3) for seed in SEEDS for rate in RATES]
+    expected = [plain_run(digits, template, recipe(steps=3), rate, seed)[1] for seed in SEEDS for rate in RATES]
     torch.testing.assert_close(losses, torch.tensor(expected), rtol=1e-4, atol=1e-5)
 
 
@@ -52,17 +51,6 @@ def test_dropout_is_everywhere_the_library_has_it(backbone, of_backbone, digits,
     assert torch.equal(losses[:, 0], losses[:, 1])  # the same weights, and masks that are the seed's
     plain = Fleet(digits, template, recipe(), RATES, SEEDS, CPU).step(1).view(2, 2)
     assert (losses != plain).all()
-
-
-@pytest.mark.parametrize("backbone", NEW)
-def test_output_only_training_on_cached_features(backbone, listops, small_backbones, monkeypatch):
-    template = fpt.models.build(listops, backbone, "random", "output")
-    cached = train_fleet(listops, template, recipe(), RATES, SEEDS)
-    monkeypatch.setattr(features, "constant", lambda *_: False)
-    plain = train_fleet(listops, template, recipe(), RATES, SEEDS)
-    for loss in ("validation_loss",):
-        one, other = (torch.tensor(result.curves[loss]) for result in (cached, plain))
-        torch.testing.assert_close(one, other, rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.parametrize("trainable", ["fpt", "all", "fpt-attention"])

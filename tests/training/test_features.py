@@ -9,20 +9,19 @@ from small_models import short_recipe
 import fpt.models
 import fpt.tasks
 from fpt.training import features, train_fleet
-from fpt.training.fleet import Fleet
 
 RATES, SEEDS = [1e-3, 1e-2], [0, 5]
 
+recipe = partial(short_recipe, steps=40, evaluation_examples=60)
 
-recipe = partial(short_recipe, steps=150, evaluation_examples=60)
 
-
-@pytest.mark.parametrize("init", ["pretrained", "random"])
-@pytest.mark.parametrize("name", ["digits", "listops-short"])
-def test_cached_features_train_the_same_runs(name, init, small_backbones, monkeypatch):
-    options = {"train": 200, "heldout": 60} if name == "listops-short" else {}
-    task = fpt.tasks.load(name, **options)  # listops: an embedding table, lengths, a padding mask
-    template = fpt.models.build(task, "small-bert", "random" if name == "listops-short" else init, "output")
+@pytest.mark.parametrize(
+    ("backbone", "init"),
+    [("small-gpt2", "pretrained"), *((f"small-{each}", "random") for each in ("bert", "t5", "longformer", "vit"))],
+)
+def test_cached_features_train_the_same_runs(backbone, init, digits, listops, small_backbones, monkeypatch):
+    task = digits if init == "pretrained" else listops  # longer than the pretrained positions
+    template = fpt.models.build(task, backbone, init, "output")
     cached = train_fleet(task, template, recipe(), RATES, SEEDS)
     monkeypatch.setattr(features, "constant", lambda *_: False)
     plain = train_fleet(task, template, recipe(), RATES, SEEDS)
@@ -30,16 +29,14 @@ def test_cached_features_train_the_same_runs(name, init, small_backbones, monkey
     assert cached.curves[keys].equals(plain.curves[keys])
     losses = (torch.tensor(result.curves["validation_loss"]) for result in (cached, plain))
     torch.testing.assert_close(*losses, rtol=1e-5, atol=1e-6)
-    assert (cached.runs["test_accuracy"] - plain.runs["test_accuracy"]).abs().max() <= 1 / 60 + 1e-9
-    assert (cached.runs["validation_accuracy"] > 0).all()
+    assert (cached.runs["test_accuracy"] - plain.runs["test_accuracy"]).abs().max() <= 1 / 50 + 1e-9
 
 
-def test_the_backbone_runs_once_for_each_example_and_seed(small_backbones, monkeypatch):
-    task = fpt.tasks.load("digits")
-    template = fpt.models.build(task, "small-gpt2", "pretrained", "output")
+def test_the_backbone_runs_once_for_each_example_and_seed(digits, small_backbones, monkeypatch):
+    template = fpt.models.build(digits, "small-gpt2", "pretrained", "output")
     rows = []
     template.module.backbone.h[0].register_forward_pre_hook(lambda _, arguments: rows.append(len(arguments[0])))
-    train_fleet(task, template, recipe(steps=300), RATES, SEEDS)
+    train_fleet(digits, template, recipe(steps=300), RATES, SEEDS)
     assert sum(rows) == len(SEEDS) * (1397 + 400)
 
 
@@ -61,14 +58,3 @@ def test_augmented_images_are_not_cached(small_backbones, shaped_task):
     assert not features.constant(task, template, recipe())
     plain = shaped_task("cifar10", "paper")
     assert features.constant(plain, fpt.models.build(plain, "small-gpt2", "random", "output"), recipe())
-
-
-def test_output_only_with_dropout_learns_too(small_backbones):
-    task = fpt.tasks.load("digits")
-    template = fpt.models.build(task, "small-gpt2", "pretrained", "output")
-    runs = train_fleet(task, template, recipe(dropout=0.1, steps=4, evaluations=1), RATES, SEEDS).runs
-    assert runs["test_accuracy"].notna().all()
-    fleet = Fleet(task, template, recipe(dropout=0.5), RATES, [0], torch.device("cpu"))
-    losses = fleet.step(1)
-    assert losses[0] == losses[1]  # the same weights, and a mask that is the seed's
-    assert fleet.step(1)[0] != losses[0]  # which have moved
