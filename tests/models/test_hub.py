@@ -11,8 +11,7 @@ import huggingface_hub
 import pytest
 import torch
 from huggingface_hub.errors import LocalEntryNotFoundError
-from safetensors.torch import load_file, save_file
-from small_models import short_recipe
+from small_models import save_model, short_recipe
 from torch.func import functional_call
 from torch.nn.functional import embedding, linear
 from transformers import CONFIG_MAPPING, AutoModel
@@ -27,7 +26,6 @@ from fpt.models.layers import read_out
 from fpt.sweeps import run_sweep, smoke
 from fpt.sweeps.spec import SweepSpec, resolve
 from fpt.sweeps.study import load_study
-from fpt.tasks.task import Task
 from fpt.training.fleet import Fleet
 
 CPU = torch.device("cpu")
@@ -48,6 +46,8 @@ FURTHER = {
     "gpt_neo": {"num_layers": 3, "num_heads": 4, "attention_types": [[["global", "local"], 1], [["global"], 1]],
                 "max_position_embeddings": 80},
     "gemma2": {"attn_logit_softcapping": 1.0, "head_dim": 8},
+    "mistral": {"num_key_value_heads": 2, "sliding_window": 64},
+    "qwen3": {"num_key_value_heads": 2, "head_dim": 8},
 }  # fmt: skip
 POSITIONS = {"opt": 2, "roberta": 2, "gpt_neo": 0}  # rows before the first token's
 DROPOUTS = {
@@ -58,40 +58,17 @@ DROPOUTS = {
 }
 
 
-def save(model_type: str, folder: Path, **changes: object) -> torch.nn.Module:
-    """The library's own model with random values everywhere, saved as the library saves it."""
-    config = CONFIG_MAPPING[model_type].from_dict(
-        {**SIZES, **FIELDS.get(model_type, {}), **FURTHER.get(model_type, {}), **changes}
-    )
-    with torch.random.fork_rng(devices=[]), weights.quiet_library():
-        torch.manual_seed(1)
-        model = AutoModel.from_config(config, attn_implementation="eager")
-        for parameter in model.parameters():
-            torch.nn.init.normal_(parameter, std=0.2)
-        model.save_pretrained(folder)
-    return model.eval()
-
-
 @pytest.fixture
 def saved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., str]:
     """Saves a model of a type in the working directory, and gives its name as a backbone."""
     monkeypatch.chdir(tmp_path)
 
     def write(model_type: str = "llama", **changes: object) -> str:
-        save(model_type, tmp_path / "models" / model_type, **changes)
+        fields = {**SIZES, **FIELDS.get(model_type, {}), **FURTHER.get(model_type, {}), **changes}
+        save_model(tmp_path / "models" / model_type, model_type, **fields)
         return f"hub:models/{model_type}"
 
     return write
-
-
-@pytest.fixture(scope="module")
-def listops() -> Task:
-    return fpt.tasks.load("listops-short", train=200, heldout=50)  # 64 tokens, with padding
-
-
-@pytest.fixture(scope="module")
-def digits() -> Task:
-    return fpt.tasks.load("digits")  # 16 tokens, without
 
 
 recipe = partial(short_recipe, evaluations=1, evaluation_examples=20)
@@ -114,21 +91,15 @@ def test_the_forward_pass_is_the_librarys(model_type, name, saved, digits, listo
         expected = linear(hidden, values["output_layer.weight"], values["output_layer.bias"])
         actual = functional_call(template.module, values, (tokens, examples.lengths))
     torch.testing.assert_close(actual, expected, rtol=1e-4, atol=1e-4)
-    groups = {
-        "input",
-        "output",
-        "layer_norm",
-        "attention",
-        "feed_forward",
-        *(["positions"] if model_type in POSITIONS else []),
-    }
-    assert set(template.groups.values()) == groups
+    groups = {"input", "output", "layer_norm", "attention", "feed_forward"}
+    assert set(template.groups.values()) - {"positions"} == groups
+    assert ("positions" in template.groups.values()) == (model_type in POSITIONS)
     if model_type in POSITIONS:  # of the table the rows that the task uses
         table = values[f"backbone.{template.module.family.positions}"]
         assert len(table) == POSITIONS[model_type] + task.tokens
 
 
-@pytest.mark.parametrize("model_type", FIELDS)
+@pytest.mark.parametrize("model_type", ["gpt_neox", "modernbert"])
 def test_a_model_of_the_library_keeps_the_contract(model_type, saved, digits, listops, tmp_path):
     template = fpt.models.build(digits, saved(model_type))
     contract.only_the_named_parameters_change(digits, template, ("input", "output", "layer_norm"))
@@ -177,12 +148,8 @@ def test_the_report_says_where_a_model_drops_out(model_type, saved, digits):
 
 
 def test_where_the_models_of_the_papers_drop_out(digits):
-    assert fpt.models.build(digits, "tiny-lm", "random").dropouts == (
-        "input",
-        "embeddings",
-        "attention",
-        "feed_forward",
-    )
+    template = fpt.models.build(digits, "tiny-lm", "random")
+    assert template.dropouts == ("input", "embeddings", "attention", "feed_forward")
 
 
 def test_the_report_counts_the_whole_model(saved, digits):
@@ -301,7 +268,6 @@ def test_a_model_that_is_nowhere_is_refused_with_what_helps(monkeypatch, tmp_pat
     [
         ("hub:some/model", r"no folder some/model.*hub:owner/name@REVISION, where REVISION is a commit of 40"),
         ("hub:some/model@main", r"hub:owner/name@REVISION.*40 hexadecimal"),
-        ("hub:../nowhere", r"no folder \.\./nowhere.*config\.json and model\.safetensors"),
         ("hub:~/nowhere-at-all", r"no folder /.*nowhere-at-all.*config\.json"),
         ("hub:", r"config\.json and model\.safetensors"),
         ("hubb:x", r"unknown backbone 'hubb:x'.*hub:PATH"),
@@ -351,15 +317,6 @@ def test_weights_in_several_files_are_refused(saved):
     Path("models/llama/model.safetensors.index.json").write_text("{}")
     with pytest.raises(SpecError, match=r"lacks model\.safetensors.*several files.*max_shard_size"):
         fpt.models.check(backbone)
-
-
-def test_weights_that_lack_a_tensor_are_refused(saved, digits):
-    backbone, path = saved(), Path("models/llama/model.safetensors")
-    state = load_file(path)
-    del state["layers.1.mlp.up_proj.weight"]
-    save_file(state, path, {"format": "pt"})
-    with pytest.raises(WeightsError, match=r"lack 1 tensors.*layers\.1\.mlp\.up_proj\.weight"):
-        fpt.models.build(digits, backbone)
 
 
 @pytest.mark.parametrize(

@@ -125,18 +125,17 @@ def test_layer_norm_of_the_released_code():
 
 
 @pytest.mark.parametrize("backbone", BOTH)
-def test_symbols_of_different_lengths(backbone):
+def test_symbols_of_different_lengths(backbone, listops):
     """Read at the last real token: what comes after it changes nothing."""
-    task = fpt.tasks.load("listops-short", train=200, heldout=50)
-    template = fpt.models.build(task, backbone, "random", "fpt")
-    weights, rows = template.initialise(0), task.split(0).validation[:16]
+    template = fpt.models.build(listops, backbone, "random", "fpt")
+    weights, rows = template.initialise(0), listops.split(0).validation[:16]
     template.module.drop_with([])
     with torch.no_grad():
-        together = functional_call(template.module, weights, (task.encode(rows.inputs), rows.lengths))
+        together = functional_call(template.module, weights, (listops.encode(rows.inputs), rows.lengths))
         other = rows.inputs.clone()
-        other[torch.arange(task.tokens) >= rows.lengths[:, None]] = 3
+        other[torch.arange(listops.tokens) >= rows.lengths[:, None]] = 3
         assert not torch.equal(other, rows.inputs)
-        padded = functional_call(template.module, weights, (task.encode(other), rows.lengths))
+        padded = functional_call(template.module, weights, (listops.encode(other), rows.lengths))
     assert torch.equal(together, padded)
 
 
@@ -182,24 +181,6 @@ def test_random_values(backbone, gain, digits):
     assert 0.95 / math.sqrt(768) < fixed["backbone.layers.0.i2h.weight"].abs().max() <= 1 / math.sqrt(768)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"trainable": ["positions"]}, r"'lstm' has no parameter group 'positions' \(option positions\) \(a study\)"),
-        (
-            {"backbone_options": {"zero_positions": True}},
-            r"zero_positions \(a study\).*'lstm'.* only with option positions",
-        ),
-        ({"backbone_options": {"zero_positions": 1}}, r"option zero_positions is 1 \(a study\).*must be bool"),
-        ({"backbone_options": {"width": 0}}, r"width=0 \(a study\): must be 1 to 4096"),
-        ({"backbone_options": {"bidirectional": True}}, r"bidirectional.*layers, positions, residual, width"),
-    ],
-)
-def test_bad_choices(arguments, message):
-    with pytest.raises(SpecError, match=message):
-        fpt.models.check("lstm", **({"init": "random"} | arguments), source="a study")
-
-
 def test_a_sweep_with_options():
     fields = {"task": "digits", "backbone": "lstm", "init": "random", "trainable": ["output", "positions"]}
     fields |= {"learning_rates": [1e-3], "seeds": [0]}
@@ -209,9 +190,3 @@ def test_a_sweep_with_options():
     assert (template.trainable_groups, template.layers) == (("output", "positions"), 12)
     with pytest.raises(SpecError, match=r"option positions"):
         resolve(fields)
-
-
-def test_there_are_no_pretrained_weights(digits):
-    with pytest.raises(SpecError, match="no pretrained weights"):
-        fpt.models.build(digits, "lstm-released")
-    fpt.models.check("lstm", {"positions": True, "layers": 12}, "random", ["positions"])

@@ -1,23 +1,15 @@
 """No backbone: the mean over the real tokens, against plain loops; its groups, its fleet, what is refused."""
 
-import pytest
 import torch
 from torch.func import functional_call
 from torch.nn.functional import linear
 
 import fpt.models
 import fpt.tasks
-from fpt.errors import SpecError
-from fpt.tasks.task import Task
 from fpt.training import Recipe
 from fpt.training.fleet import Fleet
 
 CPU = torch.device("cpu")
-
-
-@pytest.fixture(scope="module")
-def listops() -> Task:
-    return fpt.tasks.load("listops-short", train=200, heldout=50)
 
 
 def logits(template, weights, examples) -> torch.Tensor:
@@ -96,16 +88,3 @@ def test_dropout_is_that_of_the_input_alone(digits):
     ]
     assert first[0].isfinite()
     assert first[0] != first[1]
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"init": "pretrained"}, r"'none' has no pretrained weights \(a study\); use init 'random'"),
-        ({"trainable": ["attention"]}, r"'none' has no parameter group 'attention' \(a study\); it has input, output"),
-        ({"backbone_options": {"layers": 2}}, r"unknown option of backbone 'none' 'layers' \(a study\).*width"),
-    ],
-)
-def test_bad_choices(arguments, message):
-    with pytest.raises(SpecError, match=message):
-        fpt.models.check("none", **({"init": "random"} | arguments), source="a study")

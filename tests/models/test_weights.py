@@ -19,34 +19,26 @@ from fpt.models import BACKBONES, weights
 
 
 @pytest.mark.parametrize(
-    ("arguments", "message"),
+    ("backbone", "choice", "message"),
     [
-        ({"backbone": "gtp2"}, r"unknown backbone 'gtp2'.*Did you mean 'gpt2'"),
-        (
-            {"backbone": "gpt2", "backbone_options": {"layer": 2}},
-            r"option of backbone 'gpt2' 'layer'.*layers",
-        ),
-        ({"backbone": "gpt2", "backbone_options": {"layers": 13}}, r"layers=13.*12 layers"),
-        ({"backbone": "gpt2", "backbone_options": {"layers": "2"}}, r"option layers is '2'.*must be int"),
-        ({"backbone": "gpt2", "backbone_options": {"layers": True}}, r"option layers is True.*must be int"),
-        ({"backbone": "gpt2", "init": "pretraind"}, r"unknown init 'pretraind'.*'pretrained'"),
-        ({"backbone": "gpt2", "trainable": "ftp"}, r"unknown trainable policy 'ftp'.*fpt"),
-        (
-            {"backbone": "gpt2", "trainable": ["input", "atention"]},
-            r"unknown parameter group 'atention'.*'attention'",
-        ),
-        ({"backbone": "gpt2", "trainable": ["recurrent"]}, r"'gpt2' has no parameter group 'recurrent'"),
-        ({"backbone": "gpt2", "trainable": []}, r"empty list"),
+        ("gtp2", {}, r"unknown backbone 'gtp2' \(a study\).*Did you mean 'gpt2'"),
+        ("gpt2", {"backbone_options": {"layer": 2}}, r"option of backbone 'gpt2' 'layer'.*layers"),
+        ("gpt2", {"init": "pretrained", "backbone_options": {"layers": 13}}, r"layers=13.*12 layers"),
+        ("gpt2", {"backbone_options": {"layers": True}}, r"option layers is True.*must be int"),
+        ("lstm", {"backbone_options": {"width": 0}}, r"width=0 \(a study\): must be 1 to 4096"),
+        ("lstm", {"backbone_options": {"zero_positions": True}}, r"zero_positions.* only with option positions"),
+        ("gpt2", {"init": "pretraind"}, r"unknown init 'pretraind'.*'pretrained'"),
+        ("none", {"init": "pretrained"}, r"'none' has no pretrained weights \(a study\); use init 'random'"),
+        ("gpt2", {"trainable": "ftp"}, r"unknown trainable policy 'ftp'.*fpt"),
+        ("gpt2", {"trainable": ["input", "atention"]}, r"unknown parameter group 'atention'.*'attention'"),
+        ("gpt2", {"trainable": ["recurrent"]}, r"'gpt2' has no parameter group 'recurrent'"),
+        ("lstm", {"trainable": ["positions"]}, r"'lstm' has no parameter group 'positions' \(option positions\)"),
+        ("gpt2", {"trainable": []}, r"empty list"),
     ],
 )
-def test_bad_choices(arguments, message):
+def test_bad_choices(backbone, choice, message):
     with pytest.raises(SpecError, match=message):
-        fpt.models.check(**arguments)
-
-
-def test_the_source_of_a_bad_choice_is_named():
-    with pytest.raises(SpecError, match=r"runs/x/study\.yaml"):
-        fpt.models.check("gtp2", source="runs/x/study.yaml")
+        fpt.models.check(backbone, **({"init": "random"} | choice), source="a study")
 
 
 def test_a_policy_takes_the_groups_that_exist(monkeypatch):

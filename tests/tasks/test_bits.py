@@ -1,5 +1,7 @@
 """Bit tasks against plain Python."""
 
+from itertools import combinations
+
 import pytest
 import torch
 from hypothesis import given, settings
@@ -36,13 +38,7 @@ def test_memory_queries_one_of_its_strings(seed: int, strings: int, length: int)
 
 def test_memory_shapes_and_masking() -> None:
     task = load("bit-memory")
-    assert (task.tokens, task.width, task.readout, task.per_token, task.output_width) == (
-        120,
-        50,
-        20,
-        50,
-        100,
-    )
+    assert (task.tokens, task.width, task.readout, task.per_token, task.output_width) == (120, 50, 20, 50, 100)
     batch = task.split(0).batch(0, 8)
     query = batch.inputs[:, -1]
     assert abs((query == 0).float().mean() - 0.5) < 0.03
@@ -66,52 +62,13 @@ def test_streams_are_fresh_and_independent(name: str) -> None:
     split = task.split(0)
     assert split.train_size is None
     assert len(split.validation) == len(split.test) == len(split.train_sample()) == 2_000
-    parts = [
-        split.validation,
-        split.test,
-        split.train_sample(2_000),
-        split.batch(0, 2_000),
-        split.batch(1, 2_000),
-    ]
-    for one in range(5):
-        for two in range(one):
-            assert not torch.equal(parts[one].inputs, parts[two].inputs)
+    batches = [split.batch(step, 2_000) for step in (0, 1)]
+    for one, two in combinations([split.validation, split.test, split.train_sample(2_000), *batches], 2):
+        assert not torch.equal(one.inputs, two.inputs)
 
 
 def test_the_first_bits_are_the_same_on_every_machine() -> None:
-    assert load("bit-xor").split(0).batch(0, 2).inputs.flatten().tolist() == [
-        0,
-        1,
-        0,
-        1,
-        0,
-        0,
-        1,
-        0,
-        1,
-        1,
-        1,
-        0,
-        1,
-        0,
-        1,
-        0,
-        0,
-        1,
-        0,
-        1,
-    ]
-    assert load("bit-memory").split(0).batch(0, 1).inputs[0, 5, :12].tolist() == [
-        0,
-        0,
-        0,
-        0,
-        0,
-        1,
-        0,
-        -1,
-        -1,
-        0,
-        1,
-        1,
-    ]
+    xor = load("bit-xor").split(0).batch(0, 2).inputs.flatten().tolist()
+    assert "".join(map(str, xor)) == "01010010111010100101"
+    memory = load("bit-memory").split(0).batch(0, 1).inputs[0, 5, :12].tolist()
+    assert memory == [0, 0, 0, 0, 0, 1, 0, -1, -1, 0, 1, 1]

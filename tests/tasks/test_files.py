@@ -1,6 +1,5 @@
 """Readers, and what missing, truncated, altered and wrong files get."""
 
-import dataclasses
 import hashlib
 import io
 import pickle
@@ -18,13 +17,10 @@ import torch
 from sklearn.datasets import load_digits
 from torchvision.datasets import CIFAR10, MNIST
 
-from fpt import models
-from fpt.errors import DataError, SpecError
+from fpt.errors import DataError, FptError, SpecError
 from fpt.files import sha256
 from fpt.tasks import files, load
 from fpt.tasks.arrays import Finite
-from fpt.training import train_fleet
-from fpt.training.recipe import Recipe
 
 Arrays = dict[str, Any]
 
@@ -145,20 +141,18 @@ def test_a_download_is_checked_before_it_is_written(tmp_path: Path, monkeypatch:
 
 
 @pytest.mark.usefixtures("offline")
-@pytest.mark.parametrize("damage", [lambda data: data[:-9], lambda data: data[:40] + b"?" + data[41:]])
-def test_altered_downloads_name_both_sums_and_stay(idx: Path, batches: Path, damage: Callable[[bytes], bytes]) -> None:
+def test_altered_downloads_name_both_sums_and_stay(idx: Path, batches: Path) -> None:
     load("cifar10", batches)  # unpacks
     cases = [
         ("mnist", idx, idx / "MNIST" / "raw" / "train-images-idx3-ubyte.gz"),
         ("cifar10", batches, batches / CIFAR10.base_folder / "data_batch_3"),
     ]
     for name, folder, path in cases:
-        expected = md5(path)
-        path.write_bytes(damage(path.read_bytes()))
-        before = path.read_bytes()
+        expected, altered = md5(path), path.read_bytes()[:-9]
+        path.write_bytes(altered)
         with pytest.raises(DataError, match=f"expected MD5 {expected}, found {md5(path)}"):
             load(name, folder)
-        assert path.read_bytes() == before
+        assert path.read_bytes() == altered
     (batches / CIFAR10.base_folder / "data_batch_3").unlink()
     with pytest.raises(DataError, match="data_batch_3 is missing"):
         load("cifar10", batches)
@@ -231,13 +225,7 @@ def test_too_few_examples_to_be_divided_are_refused(count: int, test: bool, tmp_
 def test_your_own_sequences(tmp_path: Path) -> None:
     np.savez_compressed(tmp_path / "mine.npz", **sequences())
     task = load(f"npz:{tmp_path}/mine.npz")
-    assert (task.tokens, task.width, task.vocabulary, task.classes, task.mask_padding) == (
-        4,
-        None,
-        5,
-        2,
-        False,
-    )
+    assert (task.tokens, task.width, task.vocabulary, task.classes, task.mask_padding) == (4, None, 5, 2, False)
     padded = load(f"npz:{tmp_path}/mine.npz", padded=True)
     assert padded.mask_padding
     test = padded.split(0).test
@@ -249,23 +237,21 @@ def test_your_own_sequences(tmp_path: Path) -> None:
     ("change", "message"),
     [
         ({"y_test": None}, "has no y_test"),
+        ({"x_val": np.zeros(3)}, "x_val would not be used"),
         ({"x_train": np.zeros((40, 8, 8), np.float32)}, "x_train is float32, but must be uint8"),
         ({"x_test": np.full((8, 4, 4), 255, np.uint8)}, "x_train and x_test have the shapes"),
         ({"x_train": np.zeros((0, 8, 8), np.uint8)}, r"x_train has shape \(0, 8, 8\)"),
-        ({"x_train": np.zeros(40, np.uint8)}, r"x_train has shape \(40,\)"),
         ({"y_train": np.zeros((40, 1), int)}, r"y_train has shape \(40, 1\)"),
         ({"y_train": np.arange(39) % 4}, "x_train has 40 rows, but y_train has 39"),
         ({"y_train": np.arange(40) % 4 - 1}, "y_train has the negative value -1"),
         ({"y_train": np.arange(40) / 4}, "y_train is float64, but must be an integer type"),
-        ({"y_train": np.arange(40) % 2 * 2, "y_test": np.zeros(8, int)}, "y_train has no label 1"),
         ({"y_test": np.arange(8)}, "y_train has no label 4, 5, 6, 7"),
         ({"y_train": np.r_[np.arange(39) % 4, 2**40]}, "y_train has the value 1099511627776; the largest allowed"),
-        (
-            {"x_train": -np.ones((40, 5), int), "x_test": np.ones((8, 5), int)},
-            "x_train has the negative value -1",
-        ),
         ({"y_train": np.array([{}] * 40)}, "no .npz file of numbers: y_train"),
         ({"x_train": np.array([[1], [1, 2]] * 20, object)}, "x_train.*different lengths with 0.*padded: true"),
+        ({"x_train": images()["x_train"] // 17}, "x_train has no value above 15, but white is 255"),
+        ({"x_train": np.full((40, 4, 8, 8), 255, np.uint8)}, r"4x8 pixels of 8 channels.*height, width, channels"),
+        ({"x_train": np.full((40, 1, 4, 4), 255, np.uint8)}, r"1x4 pixels of 4 channels.*height, width, channels"),
     ],
 )
 def test_wrong_arrays_are_named(change: Arrays, message: str, tmp_path: Path) -> None:
@@ -275,9 +261,26 @@ def test_wrong_arrays_are_named(change: Arrays, message: str, tmp_path: Path) ->
         load(f"npz:{tmp_path}/mine.npz")
 
 
-def test_the_value_of_white_makes_the_digits_of_scikit_learn_the_task_digits(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("x", "options", "message"),
+    [
+        (images()["x_train"], {"padded": True}, "padded is True, but .* holds images"),
+        (images()["x_train"], {"white": 16}, "x_train has the value 255, but white is 16"),
+        (sequences()["x_train"], {"patch": 5}, "patch is 5, but .* holds sequences"),
+        (np.ones((24, 4), int), {"padded": True}, "no 0 that fills a sequence"),
+        (np.array([[0, 1, 2]] * 24), {"padded": True}, "row 0 of x_train begins 0, 1, 2"),
+        (np.array([[1, 2, 0]] * 23 + [[0, 0, 0]]), {"padded": True}, "row 23 of x_train begins 0, 0, 0"),
+    ],
+)
+def test_an_option_that_does_not_fit_the_array_is_refused(
+    x: Any, options: Arrays, message: str, tmp_path: Path
 ) -> None:
+    np.savez(tmp_path / "mine.npz", x_train=x, y_train=np.arange(len(x)) % 2)
+    with pytest.raises(FptError, match=message):
+        load(f"npz:{tmp_path}/mine.npz", **options)
+
+
+def test_the_value_of_white_makes_the_digits_of_scikit_learn_the_task_digits(tmp_path: Path) -> None:
     bunch = load_digits()
     np.savez(tmp_path / "digits.npz", x_train=bunch.images.astype(np.uint8), y_train=bunch.target)
     own, ours = load(f"npz:{tmp_path}/digits.npz", patch=2, white=16), load("digits")
@@ -285,29 +288,19 @@ def test_the_value_of_white_makes_the_digits_of_scikit_learn_the_task_digits(
     assert isinstance(ours.data, Finite)
     assert torch.equal(own.encode(own.data.train.inputs), ours.encode(ours.data.train.inputs))
     assert torch.equal(own.data.train.targets, ours.data.train.targets)
-    same = dataclasses.replace(own, data=ours.data)  # but for the sizes of the parts, which the seed divides
-    recipe = Recipe(steps=4, evaluations=1, compute_type="float32")
-    runs = [
-        train_fleet(task, models.build(task, backbone="tiny-lm", init="random"), recipe, [1e-2], [0]).runs
-        for task in (same, ours)
-    ]
-    assert runs[0].equals(runs[1])
-    with pytest.raises(DataError, match="x_train has the value 16, but white is 8"):
-        load(f"npz:{tmp_path}/digits.npz", patch=2, white=8)
     with pytest.raises(SpecError, match="white is 256"):
         load(f"npz:{tmp_path}/digits.npz", white=256)
 
 
 @pytest.mark.parametrize("damage", [lambda data: data[:-200], lambda data: data[:900] + b"???" + data[903:]])
-@pytest.mark.parametrize("name", ["mnist", "cifar10"])
 def test_damaged_npz_files_are_refused_and_stay(
-    name: str, damage: Callable[[bytes], bytes], fixtures: Path, tmp_path: Path
+    damage: Callable[[bytes], bytes], fixtures: Path, tmp_path: Path
 ) -> None:
-    path = tmp_path / f"{name}.npz"
-    path.write_bytes(damage((fixtures / f"{name}.npz").read_bytes()))
+    path = tmp_path / "mnist.npz"
+    path.write_bytes(damage((fixtures / "mnist.npz").read_bytes()))
     before = sha256(path)
     with pytest.raises(DataError, match=f"{before}.*truncated, altered"):
-        load(name, tmp_path)
+        load("mnist", tmp_path)
     assert sha256(path) == before
 
 

@@ -12,8 +12,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fpt.errors import DataError
-from fpt.models import BACKBONES
-from fpt.models.template import TransferModel
 from fpt.results import baseline_scores
 from fpt.tasks import HOMOLOGY, load
 from fpt.tasks.homology import RESIDUES, plain, wrapped
@@ -63,21 +61,6 @@ def test_paper_reads_the_last_residue_of_every_protein(fixtures: Path) -> None:
             assert "".join(RESIDUES[symbol] for symbol in row[:length]) == record["primary"]
             assert set(row[length:]) <= {0}
     assert torch.equal(task.split(1).validation.inputs, split.validation.inputs)  # TAPE's own validation file
-
-
-@pytest.mark.parametrize("backbone", ["tiny-lm", "minilm"])
-def test_what_paper_pads_with_reaches_no_logit(backbone: str, fixtures: Path) -> None:
-    """Its filler is the number of A: nothing may depend on it, in a causal model or in a bidirectional one."""
-    task = load("homology", fixtures)
-    model, batch = TransferModel(task, BACKBONES[backbone], layers=1).eval(), task.split(0).batch(0, 2)
-    assert batch.lengths is not None
-    other = batch.inputs.clone()
-    for row, length in zip(other, batch.lengths.tolist(), strict=True):
-        row[length:] = RESIDUES.index("X")
-    with torch.no_grad():
-        logits, same = (model(task.encode(rows), batch.lengths) for rows in (batch.inputs, other))
-    assert logits.shape == (2, 1, 1_195)
-    assert torch.equal(logits, same)
 
 
 def test_released_wraps_pads_and_tests_on_the_validation_file(fixtures: Path) -> None:
@@ -150,21 +133,11 @@ def test_the_checksum_sees_what_the_symbols_alone_do_not(folder: Path) -> None:
     ("record", "message"),
     [
         ({"fold_label": 1}, "primary is None, but must be a string of residues"),
-        (protein(""), "primary is '', but must be a string of residues"),
-        ({"primary": [1, 2], "fold_label": 1}, r"primary is \[1, 2\], but must be a string of residues"),
-        ({"primary": "ACD"}, "fold_label is None, but must be a whole number from 0 to 1194"),
         (protein("ACD", 1_195), "fold_label is 1195, but must be a whole number from 0 to 1194"),
-        (protein("ACD", -1), "fold_label is -1,"),
-        ({"primary": "ACD", "fold_label": 1.0}, "fold_label is 1.0,"),
         ({"primary": "ACD", "fold_label": True}, "fold_label is True,"),
-        ({"primary": "ACD", "fold_label": [4]}, r"fold_label is \[4\],"),
         (protein("ACJD"), "primary has 'J' at 2, which is no residue; these are ABCDEFGHIKLMNOPQRSTUVWXYZ"),
-        (protein("acd"), "primary has 'a' at 0"),
-        (protein("AC D"), "primary has ' ' at 2"),
-        (protein("ACÄ"), "primary has 'Ä' at 2"),
         (protein("ACD", protein_length=4), "protein_length is 4, but primary has 3 residues"),
         ("ACD", "is 'ACD', but must be an object with primary and fold_label"),
-        (None, "is 'None', but must be an object"),
     ],
 )
 def test_wrong_records_are_named(record: object, message: str, folder: Path) -> None:
@@ -177,22 +150,19 @@ def test_wrong_records_are_named(record: object, message: str, folder: Path) -> 
     "damage",
     [
         lambda data: data[:-40],
-        lambda data: data[:300] + b'"' + data[301:],
         lambda data: b"\xff" + data,
-        lambda data: b"",
         lambda data: b"[" * 100_000,
     ],
 )
-@pytest.mark.parametrize("part", ["train", "valid", "test_fold_holdout"])
-def test_damaged_files_are_refused_and_stay(part: str, damage: Callable[[bytes], bytes], folder: Path) -> None:
-    path = folder / "remote_homology" / f"remote_homology_{part}.json"
+def test_damaged_files_are_refused_and_stay(damage: Callable[[bytes], bytes], folder: Path) -> None:
+    path = folder / "remote_homology" / "remote_homology_valid.json"
     path.write_bytes(damaged := damage(path.read_bytes()))
     with pytest.raises(DataError, match=f"{path.name} is truncated, altered or no JSON"):
         load("homology", folder)
     assert path.read_bytes() == damaged
 
 
-@pytest.mark.parametrize("content", [[], {}, {"primary": "ACD", "fold_label": 1}, 5, None])
+@pytest.mark.parametrize("content", [[], {"primary": "ACD", "fold_label": 1}, None])
 def test_what_is_no_list_of_records_is_refused(content: object, folder: Path) -> None:
     write(folder, content, "valid")
     with pytest.raises(DataError, match=r"remote_homology_valid\.json holds no list of records"):

@@ -167,10 +167,6 @@ def theirs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_lists_are_written_as_binary_trees() -> None:
-    assert lra_files.written("[MAX 2 [MIN 4 7 ] ]") == "( ( ( [MAX 2 ) ( ( ( [MIN 4 ) 7 ) ] ) ) ] )"
-
-
 def test_long_range_arenas_files_are_read(theirs: Path) -> None:
     task, ours = load("listops", theirs, "lra", **LRA), load("listops", theirs, **LRA)
     assert (task.tokens, task.vocabulary, task.mask_padding, task.test_drawn_by_seed) == (2_000, 16, True, False)
@@ -198,12 +194,8 @@ def test_long_range_arenas_files_are_parsed_once(theirs: Path, monkeypatch: pyte
     ("row", "message"),
     [
         ("( ( [MAX 2 ) ] )\t3", r"basic_val.tsv, line 2: expected the answer 2, found 3"),
-        ("( ( [MAX 2 ) ] )\ttwo", r"line 2: expected the answer 2, found two"),
-        ("( ( [MAX 2 ) ] )", r"line 2: expected the answer 2, found None"),
         ("( ( [MAX 2 ) 9\t9", r"line 2: .* lists are closed"),
-        ("[MAX 2 ] ]\t2", r"line 2: .* lists are closed"),
         ("[MAX ]\t2", r"line 2: .* closed and not empty"),
-        ("[SM ]\t0", r"line 2: .* closed and not empty"),
         ("3 4\t3", r"line 2: .* is not one value"),
         ("[AVG 2 4 ]\t3", r"line 2: '\[AVG' is none of 0 1 2 3 4 5 6 7 8 9 \[MIN"),
         (f"[MAX {'1 ' * 1998}]\t1", r"line 2: 2,000 tokens; .* fewer than 2,000"),
@@ -251,16 +243,3 @@ def test_partial_readers() -> None:
     assert [value(text, exact) for exact in (1, 2, 3)] == [5, 4, 8]
     assert parse(text) == 8
     assert value("[MED 3 4 ]", 1) == parse("[MED 3 4 ]") == 3  # the median is cut to a whole number
-
-
-def test_the_short_task() -> None:
-    task = load("listops-short")
-    assert (task.tokens, task.vocabulary, task.card["train"]) == (64, 16, 20_000)
-
-
-def test_released_is_tested_on_its_validation_set(folder: Path) -> None:
-    task = load("listops", folder, "released", train=600, heldout=200)
-    split, other = task.split(0), task.split(1)
-    assert (split.train_size, len(split.validation), len(split.test), task.test_size) == (600, 100, 100, 100)
-    assert "half of it, drawn by the seed, is validation" in task.card["test set"]
-    assert not torch.equal(split.test.inputs, other.test.inputs)

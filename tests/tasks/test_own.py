@@ -83,14 +83,6 @@ def test_train_and_test_are_taken_as_they_are(tmp_path: Path, images: Path) -> N
     assert len(task.split(0).test) == 2
 
 
-def test_without_a_test_folder_the_seed_draws_one(images: Path) -> None:
-    task = load(f"folder:{images}")
-    first, second = task.split(0), task.split(1)
-    assert task.test_drawn_by_seed
-    assert not torch.equal(first.test.inputs, second.test.inputs)
-    assert len(first.test) + len(first.validation) + (first.train_size or 0) == 2 * EACH
-
-
 def test_the_content_is_the_identity_and_not_the_place(images: Path, tmp_path: Path, monkeypatch: Any) -> None:
     monkeypatch.chdir(tmp_path)
     fields = {"backbone": "tiny-lm", "arm": "frozen-pretrained", "steps": 4, "seeds": [0], "learning_rates": [1e-3]}
@@ -107,9 +99,7 @@ def test_the_content_is_the_identity_and_not_the_place(images: Path, tmp_path: P
     [
         (lambda at: [file.unlink() for file in (at / "cats").iterdir()], "class 'cats' has 0 images"),
         (lambda at: (at / "dogs").rename(at.parent / "dogs"), "it has 'cats' alone"),
-        (lambda at: (at / "cats" / "3.png").write_bytes(b"\x89PNG\r\n\x1a\nno"), r"3\.png is no image"),
         (lambda at: cut(at / "cats" / "3.png"), r"3\.png is no image"),
-        (lambda at: image(at / "birds" / "0.png"), "class 'birds' has 1 images; needed are 3"),
     ],
 )
 def test_a_folder_that_is_no_task_is_refused(images: Path, change: Any, message: str) -> None:
@@ -174,7 +164,6 @@ def test_texts_are_their_bytes(tmp_path: Path) -> None:
     ("change", "message"),
     [
         (lambda t: t.assign(ash=t["ash"].where(t.index != 4)), "column ash has missing"),
-        (lambda t: t.assign(ash=np.inf), "column ash has missing or infinite"),
         (lambda t: t.assign(target=t["target"].where(t.index != 4)), "column target has no value in row 5"),
         (lambda t: t.assign(target=np.linspace(0, 1, len(t))), "a number to predict"),
         (lambda t: t.assign(target=1), "has the class 1 alone"),

@@ -119,13 +119,12 @@ def test_another_task_has_no_table_to_train(task):
 SMALL = {
     "task": "text", "learning_rates": [3e-4, 1e-3], "seeds": [0, 1, 2], "extend": 0, "steps": 4, "batch_size": 2,
     "dropout": 0.0, "compute_type": "float32", "evaluation_examples": 24, "budget_examples": 8, "test_examples": 16,
-    "measures": ["windows"],
+    "backbone_options": {"layers": 1}, "measures": ["windows"],
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("arm", ["lora-pretrained", "unfrozen-pretrained"])
-def test_the_losses_of_windows_are_those_of_the_curves_and_come_out_again(arm, tmp_path):
-    spec = resolve({**SMALL, "arm": arm})
+def test_the_losses_of_windows_are_those_of_the_curves_and_come_out_again(tmp_path):
+    spec = resolve({**SMALL, "arm": "lora-pretrained"})
     first, second = (run_sweep(spec, tmp_path / str(n) / spec.folder_name) for n in range(2))
     for name in ("runs", "curves", "windows"):
         one, other = ((each.folder / f"{name}.parquet").read_bytes() for each in (first, second))
