@@ -20,23 +20,8 @@ def rothermel() -> Paper:
     return load_paper(FILE)
 
 
-def _ids(letter: str, first: int, last: int) -> list[str]:
-    return [f"{letter}-{number:02}" for number in range(first, last + 1)]
-
-
-def test_every_claim_is_there_once_and_in_order(rothermel: Paper) -> None:
-    assert list(rothermel.claims) == [*_ids("R", 1, 31), *_ids("X", 1, 12), *_ids("O", 20, 29), "O-34", "O-35"]
-
-
 def test_few_claims_are_documentary(rothermel: Paper) -> None:
     assert {name for name, claim in rothermel.claims.items() if claim.documentary} == NO_RUN_DECIDES
-
-
-def test_each_oddity_that_the_printed_numbers_show_is_arithmetic(rothermel: Paper) -> None:
-    computed = {name for name, claim in rothermel.claims.items() if claim.arithmetic}
-    assert computed == {"R-21", "R-24", "R-25", "R-29", "O-24", "O-26"}
-    compared = {name for name, claim in rothermel.claims.items() if claim.printed}
-    assert compared == {"O-20", "O-21", "O-22", "O-23", "O-34"}
 
 
 @pytest.mark.parametrize("table", ["rothermel-table-1", "rothermel-table-2", "rothermel-table-3"])
@@ -44,11 +29,6 @@ def test_the_four_arms_are_printed_on_all_four_tasks(rothermel: Paper, table: st
     rows = rothermel.tables[table].rows
     assert sorted(rows) == sorted(ARMS)
     assert all(list(row.printed) == TASKS for row in rows.values())
-
-
-def test_the_steps_are_those_of_table_5(rothermel: Paper) -> None:
-    steps = {"listops": 300_000, "mnist": 400_000, "cifar10": 400_000, "cifar10-lra": 300_000}
-    assert {task: fields["steps"] for task, fields in rothermel.tasks.items()} == steps
 
 
 def test_table_2_prints_steps_within_the_budget_or_never(rothermel: Paper) -> None:
@@ -61,17 +41,6 @@ def test_table_2_prints_steps_within_the_budget_or_never(rothermel: Paper) -> No
             else:
                 assert isinstance(printed.value, float)
                 assert 0 < printed.value < rothermel.tasks[task]["steps"]
-
-
-def test_two_printed_differences_of_table_3_are_off_by_a_tenth(rothermel: Paper) -> None:
-    wrong = {}
-    for name, row in rothermel.tables["rothermel-table-3"].rows.items():
-        for task, printed in row.printed.items():
-            assert isinstance(printed.value, tuple)
-            train, test, difference = printed.value
-            if (error := round(difference - (train - test), 6)) != 0:
-                wrong[name, task] = error
-    assert wrong == {("FR", "cifar10"): 0.1, ("UP", "cifar10"): 0.1}  # O-24
 
 
 def test_table_4_prints_the_numbers_of_table_1_for_gpt2(rothermel: Paper) -> None:
@@ -111,24 +80,6 @@ def test_what_is_near_a_printed_number_is_printed_and_at_the_papers_scale(rother
             assert set(rule.tasks) <= set(rothermel.tables[rule.table].rows[row].printed)
 
 
-def test_unfrozen_pretrained_is_compared_with_every_other_arm(rothermel: Paper) -> None:
-    (rule,) = rothermel.claims["R-01"].rule
-    assert (rule.kind, rule.rows[0], sorted(rule.rows), rule.tasks) == ("matches", "UP", sorted(ARMS), ())
-    large = [(rule.rows[0], rule.rows[1:], rule.by, rule.tasks) for rule in rothermel.claims["R-03"].rule]
-    images = ("listops", "cifar10", "cifar10-lra")
-    assert large == [
-        ("UP", ("FP", "FR"), 5, images),
-        ("UR", ("FP", "FR"), 5, images),
-        ("UP", ("FP", "FR"), 0, ("mnist",)),
-        ("UR", ("FP", "FR"), 0, ("mnist",)),
-    ]
-
-
-def test_the_captions_of_figures_1_and_2_are_read_on_their_tasks(rothermel: Paper) -> None:
-    for rule in rothermel.claims["R-04"].rule:
-        assert (rule.kind, rule.tasks) == ("inverts", ("cifar10-lra", "listops"))
-
-
 def test_the_derived_numbers_follow_from_the_table(rothermel: Paper) -> None:
     rows = rothermel.tables["rothermel-table-1"].rows
 
@@ -140,7 +91,3 @@ def test_the_derived_numbers_follow_from_the_table(rothermel: Paper) -> None:
     assert difference("UR", "FP") == [11.5, 0.2, 11.5, 7.3]
     assert difference("UP", "UR")[-1] == 5.8  # O-21: the text has 4.8
     assert rothermel.claims["R-09"].numbers == {"text": 4.8}
-
-
-def test_the_rate_of_lu_et_al_holds_for_every_task_and_size(rothermel: Paper) -> None:
-    assert {rothermel.rate(task, name) for task in TASKS for name in ("gpt2", "distilgpt2")} == {1e-3}

@@ -52,14 +52,6 @@ def test_a_smaller_difference_needs_more_seeds(frame: pd.DataFrame) -> None:
     assert (compare(table, 0.002)["seeds"] > compare(table, 0.01)["seeds"]).all()
 
 
-def test_more_than_a_thousand_seeds_are_said_so(frame: pd.DataFrame, tmp_path: Path) -> None:
-    path = tmp_path / "wide.csv"
-    frame.to_csv(path, index=False)
-    done = CliRunner().invoke(app, ["compare", str(path), "--point", "1e-6"], env={"COLUMNS": "200"})
-    assert done.exit_code == 0, done.output
-    assert "> 1,000" in done.output
-
-
 def test_columns_are_guessed_by_their_names(frame: pd.DataFrame) -> None:
     assert columns(frame, {}) == {"by": "method", "pair": "seed", "score": "accuracy"}
     renamed = frame.rename(columns={"accuracy": "mine"})
@@ -113,17 +105,16 @@ def test_a_file_that_is_no_table_is_refused(tmp_path: Path, name: str, content: 
         read_results(tmp_path / name)
 
 
-def test_the_command_prints_json_for_programs(frame: pd.DataFrame, tmp_path: Path) -> None:
-    frame.to_csv(tmp_path / "mine.csv", index=False)
-    done = CliRunner().invoke(app, ["compare", str(tmp_path / "mine.csv"), "--json"])
-    assert done.exit_code == 0, done.output
-    assert {row["first"] for row in json.loads(done.output)} == {"frozen", "full"}
+def test_the_command_prints_a_table_or_json_or_one_error(frame: pd.DataFrame, tmp_path: Path) -> None:
+    path = str(tmp_path / "mine.csv")
+    frame.to_csv(path, index=False)
 
+    def command(*words: str, code: int = 0) -> str:
+        done = CliRunner().invoke(app, ["compare", *words], env={"COLUMNS": "200"})
+        assert done.exit_code == code, done.output
+        return done.output
 
-def test_the_command_prints_a_table_or_one_error(frame: pd.DataFrame, tmp_path: Path) -> None:
-    frame.to_csv(tmp_path / "mine.csv", index=False)
-    done = CliRunner().invoke(app, ["compare", str(tmp_path / "mine.csv")], env={"COLUMNS": "200"})
-    assert done.exit_code == 0, done.output
-    assert "lora" in done.output
-    missing = CliRunner().invoke(app, ["compare", str(tmp_path / "not.csv")])
-    assert missing.exit_code == 2
+    assert "lora" in command(path)
+    assert "> 1,000" in command(path, "--point", "1e-6")
+    assert {row["first"] for row in json.loads(command(path, "--json"))} == {"frozen", "full"}
+    command(str(tmp_path / "not.csv"), code=2)

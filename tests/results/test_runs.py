@@ -2,9 +2,6 @@
 
 import math
 import os
-import shutil
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,7 +10,7 @@ import pandas as pd
 import pytest
 import synthetic
 
-from fpt.errors import DataError, SpecError
+from fpt.errors import SpecError
 from fpt.papers import table
 from fpt.results import find_study, load_runs, studies, sweeps_table
 from fpt.results.cells import StudyCells, every_study
@@ -130,13 +127,6 @@ def test_studies_are_found_from_inside_the_workspace(tmp_path: Path, monkeypatch
         find_study("laptpo")
 
 
-def test_bad_arguments_are_named(study: Path) -> None:
-    with pytest.raises(SpecError, match=r"origin 'mine'.*own, published"):
-        load_runs(study, "mine")
-    with pytest.raises(SpecError, match=r"nowhere/study\.yaml"):
-        load_runs(study.parent / "nowhere")
-
-
 @pytest.mark.parametrize(
     ("fields", "name"),
     [
@@ -152,36 +142,14 @@ def test_labels(fields: dict[str, Any], name: str) -> None:
 
 
 def test_rates_are_written_as_in_the_papers() -> None:
-    assert [rate_text(rate) for rate in (1e-3, 3e-5, 0.03, 1.0, 2.5e-4)] == [
-        "1e-3",
-        "3e-5",
-        "3e-2",
-        "1e0",
-        "2.5e-4",
-    ]
-
-
-def test_importing_it_does_not_import_torch() -> None:
-    code = "import sys, fpt.claims, fpt.results, fpt.show; sys.exit('torch' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+    found = [rate_text(rate) for rate in (1e-3, 3e-5, 0.03, 1.0, 2.5e-4)]
+    assert found == ["1e-3", "3e-5", "3e-2", "1e0", "2.5e-4"]
 
 
 def test_own_results_that_are_not_published_are_not_done_where_published_ones_are_wanted(tmp_path: Path) -> None:
     study = synthetic.finish(synthetic.workspace(tmp_path))
     assert set(sweeps_table(study, "published")["status"]) == {"not published"}
     assert set(sweeps_table(study, "own")["status"]) == {"done"}
-
-
-@pytest.mark.parametrize("damage", ["another", "cut"])
-def test_tables_that_are_not_the_sweeps_own_are_refused(tmp_path: Path, damage: str) -> None:
-    study = synthetic.finish(synthetic.workspace(tmp_path))
-    first, second = sorted(path for path in study.iterdir() if path.is_dir())[:2]
-    if damage == "another":
-        shutil.copyfile(first / "runs.parquet", second / "runs.parquet")
-    else:
-        (second / "runs.parquet").write_bytes(b"")
-    with pytest.raises(DataError, match=f"{second.name}.*remove .* and run the study"):
-        load_runs(study)
 
 
 def test_every_study_is_those_with_results_and_one_that_is_asked_for(tmp_path: Path) -> None:
@@ -200,10 +168,7 @@ def test_every_study_is_those_with_results_and_one_that_is_asked_for(tmp_path: P
     ("spoil", "named"),
     [
         (lambda: Path("mine.npz").unlink(), "mine.npz"),
-        (lambda: shutil.rmtree("model"), "model"),
         (lambda: Path("runs/mine/study.yaml").write_text("sweeps: ["), "not YAML"),
-        (lambda: Path("runs/mine/study.yaml").write_text("paper: toy2031"), "toy2031"),
-        (lambda: Path("runs/mine/study.yaml").write_bytes(b"\xff\xfe"), "UTF-8"),
         (lambda: Path("runs/mine").rename("runs/my own study"), "my own study"),
     ],
 )

@@ -26,7 +26,6 @@ from fpt.errors import LockedError, SpecError
 from fpt.sweeps import engines, ledger, run_sweep
 from fpt.sweeps.engines import local
 from fpt.sweeps.ledger import sweep_state
-from fpt.sweeps.study_file import FILE
 
 pytestmark = pytest.mark.timeout(2 * PATIENCE)
 BOTH = pytest.mark.parametrize("engine", [LOCAL, APART], indirect=True)  # on Ray the harder way of two
@@ -60,19 +59,6 @@ def test_a_sweep_is_done_with_its_notebook_and_without_leftovers(workspace: Path
         assert json.loads(text)["metadata"]["papermill"]["output_path"] == f"{folder(sweep)}/notebook.ipynb"
     assert sum(ended for _, ended in seen) == 3
     assert max(running for running, _ in seen) <= (len(os.sched_getaffinity(0)) if engine.name == LOCAL else CORES)
-
-
-@pytest.mark.parametrize("engine", [LOCAL], indirect=True)
-def test_a_study_may_be_a_link_to_another_place(
-    workspace: Path, engine: Engine, tmp_path_factory: pytest.TempPathFactory
-) -> None:
-    there = tmp_path_factory.mktemp("scratch")
-    (there / FILE).touch()
-    shutil.rmtree(STUDY, ignore_errors=True)
-    STUDY.symlink_to(there)
-    assert engine.run([spec()]) == []
-    assert sweep_state(spec(), STUDY).complete
-    assert (there / spec().folder_name / ledger.RESULT).is_file()
 
 
 @BOTH

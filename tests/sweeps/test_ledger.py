@@ -127,19 +127,6 @@ def test_a_folder_of_another_spec_is_refused(workspace: Path) -> None:
         pass
 
 
-def test_files_are_replaced_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = tmp_path / "file"
-    files.write_atomically(path, b"old")
-
-    def crash(*_: object) -> None:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(os, "replace", crash)
-    with pytest.raises(KeyboardInterrupt):
-        files.write_atomically(path, b"new")
-    assert path.read_bytes() == b"old"
-
-
 def test_the_workspace_is_the_nearest_folder_above(workspace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert ledger.workspace() == workspace
     monkeypatch.chdir(workspace / "runs" / "mine")

@@ -2,7 +2,6 @@
 
 import math
 
-import numpy as np
 import pandas as pd
 import pytest
 from hypothesis import given
@@ -101,14 +100,6 @@ def test_leaving_one_out_is_choosing_without_it(rows: list[list[float]]) -> None
     found = table(*rows, rates=(1e-4, 3e-4, 1e-3, 3e-3))
     expected = [best_rate(found.drop(index=seed)) for seed in found.index]
     assert [None if math.isnan(rate) else rate for rate in choices(found)] == expected
-
-
-@given(st.lists(st.floats(0.2, 0.8), min_size=8, max_size=8), st.floats(0, 1))
-def test_no_run_takes_part_in_choosing_its_own_rate(values: list[float], other: float) -> None:
-    found = table(*np.array(values).reshape(4, 2).tolist(), rates=(1e-3, 1e-2))
-    changed = found.copy()
-    changed.loc[2] = [other, 1 - other]
-    assert choices(changed)[2] == choices(found)[2]
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,6 @@ from fpt.errors import SpecError
 from fpt.models import POLICIES
 from fpt.sweeps import SweepSpec, parameters_to_spec
 from fpt.sweeps.spec import PROTOCOL, resolve
-from fpt.training import Recipe
 
 SPEC: dict[str, Any] = {
     "task": "digits",
@@ -41,6 +40,8 @@ fields = st.fixed_dictionaries(
         "shuffle_tokens": st.booleans(),
         "steps": st.integers(1, 10_000),
         "warmup": st.sampled_from([0, 0.0, 0.1]),
+        "batch_size": st.sampled_from([8, 4]),
+        "compute_type": st.sampled_from(["auto", "float32"]),
         "schedule": st.sampled_from(["constant", "cosine"]),
         "weight_decay": st.sampled_from([0, 0.0, 0.01]),
         "dropout": st.sampled_from([0, 0.1, 0.5]),
@@ -88,10 +89,15 @@ def plain(spec: SweepSpec) -> SweepSpec:
     return spec.model_copy(update={"backbone_options": options})
 
 
-@given(fields, fields)
-def test_equal_hashes_only_for_equal_sweeps(one: dict[str, Any], other: dict[str, Any]) -> None:
-    first, second = (plain(resolve(each)) for each in (one, other))
-    assert (first.hash == second.hash) == (first == second)
+@settings(max_examples=200)
+@given(fields, fields, st.data())
+def test_equal_hashes_only_for_equal_sweeps(one: dict[str, Any], other: dict[str, Any], data: st.DataObject) -> None:
+    """Where one field differs, and where all may."""
+    name = data.draw(st.sampled_from(sorted(other)))
+    first = plain(resolve(one))
+    for changed in (one | {name: other[name]}, other):
+        second = plain(resolve(changed))
+        assert (first.hash == second.hash) == (first == second)
 
 
 groups = st.lists(
@@ -112,36 +118,6 @@ def test_a_spec_survives_its_notebook_and_its_result_file(
     spec = resolve(given_fields | parts)
     assert parameters_to_spec(json.loads(json.dumps(spec.parameters()))) == spec
     assert resolve(json.loads(json.dumps(spec.resolved()))).hash == spec.hash
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"steps": 999},
-        {"learning_rates": [1e-3]},
-        {"seeds": [0]},
-        {"extend": 2},
-        {"data_fraction": 0.5},
-        {"shuffle_tokens": True},
-        {"warmup": 0.1},
-        {"schedule": "cosine"},
-        {"head_rate": 1e-3},
-        {"weight_decay": 0.01},
-        {"evaluation_examples": 100},
-        {"budget_examples": 100},
-        {"test_examples": 100},
-        {"arm": "unfrozen-random"},
-        {"random_init": "fixed"},
-        {"random_gain": 2},
-        {"task": "digits-lra"},
-        {"dropout": 0.2},
-        {"clip": None},
-        {"compute_type": "float32"},
-        {"backbone_options": {"layers": 2}},
-    ],
-)
-def test_what_matters_changes_the_hash(change: dict[str, Any]) -> None:
-    assert resolve(SPEC | change).hash != resolve(SPEC).hash
 
 
 def test_options_at_their_default_do_not_matter() -> None:
@@ -171,10 +147,6 @@ def test_a_single_rate_is_no_grid_that_could_be_extended(extend: int) -> None:
     assert resolve(alone).extend == 0
     assert resolve(alone).hash == resolve(alone | {"extend": extend}).hash
     assert resolve(SPEC).extend == 3
-
-
-def test_runs_are_those_of_the_grid() -> None:
-    assert resolve(SPEC).runs == 6
 
 
 @given(fields, fields)
@@ -208,12 +180,6 @@ def test_a_list_of_groups_that_is_a_policy_is_that_policy(policy: str) -> None:
     assert by_groups.hash == resolve(by_groups.parameters()).hash
 
 
-def test_a_changed_spec_has_a_hash_of_its_own() -> None:
-    spec = resolve(SPEC)
-    before = spec.hash
-    assert spec.model_copy(update={"steps": 7}).hash == spec.changed(steps=7).hash != before
-
-
 def test_titles_and_folder_names() -> None:
     spec = resolve(SPEC | {"random_init": "fixed", "random_gain": 0.5})
     assert spec.title == "digits, frozen-random, fixed, gain 0.5"
@@ -225,10 +191,6 @@ def test_titles_and_folder_names() -> None:
     words = {"schedule": "cosine", "head_rate": 1e-3, "weight_decay": 0.01}
     assert resolve(SPEC | words).title == ("digits, frozen-random, cosine schedule, head rate 0.001, weight decay 0.01")
     assert resolve(SPEC | {"clip": 0.5, "compute_type": "float32"}).title == "digits, frozen-random, clip 0.5"
-
-
-def test_recipe_is_part_of_the_spec() -> None:
-    assert resolve(SPEC | {"steps": 7, "dropout": 0.0}).recipe == Recipe(steps=7, dropout=0.0)
 
 
 def test_own_data_are_their_content(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -255,37 +217,19 @@ def test_the_defaults_of_own_data_are_part_of_no_hash(tmp_path: Any, monkeypatch
     [
         ({"learning_rates": [1e-3, 0]}, ["learning_rates[1] = 0", "greater than 0"]),
         ({"learning_rates": [math.nan]}, ["learning_rates[0] = nan", "finite number"]),
-        ({"learning_rates": []}, ["learning_rates = []", "at least one"]),
         ({"learning_rates": [1e-3, "1e-3"]}, ["learning_rates", "0.001", "more than once"]),
         ({"learning_rates": 1e-3}, ["learning_rates = 0.001: must be a list (runs/mine"]),
         ({"learning_rates": ["fast"]}, ["learning_rates[0] = 'fast'", "must be a number"]),
-        ({"seeds": []}, ["seeds = []", "at least one"]),
-        ({"seeds": [1, 1]}, ["seeds = [1, 1]", "1 given more than once"]),
         ({"seeds": [-1]}, ["seeds[0] = -1", "greater than or equal to 0"]),
         ({"seeds": [0.5]}, ["seeds[0] = 0.5", "whole number"]),
-        ({"extend": -1}, ["extend = -1", "greater than or equal to 0"]),
         ({"extend": 11}, ["extend = 11", "less than or equal to 10"]),
-        ({"data_fraction": 0}, ["data_fraction = 0", "greater than 0"]),
-        ({"data_fraction": 1.5}, ["data_fraction = 1.5", "less than or equal to 1"]),
         ({"shuffle_tokens": 1}, ["shuffle_tokens = 1", "must be true or false"]),
-        ({"warmup": 1}, ["warmup = 1", "less than 1"]),
         ({"schedule": "linear"}, ["schedule = 'linear'", "constant", "cosine"]),
-        ({"head_rate": 0}, ["head_rate = 0", "greater than 0"]),
         ({"head_rate": 1e-3, "arm": "output-random"}, ["head_rate = 0.001", "only output"]),
-        ({"head_rate": 1e-3, "backbone": "none"}, ["head_rate = 0.001", "only input, output"]),
-        ({"head_rate": 1e-3, "arm": "layer_norm-random"}, ["head_rate = 0.001", "only layer_norm"]),
-        ({"weight_decay": -0.1}, ["weight_decay = -0.1", "greater than or equal to 0"]),
-        ({"budget_examples": 0}, ["budget_examples = 0", "greater than or equal to 1"]),
-        ({"test_examples": 0}, ["test_examples = 0", "greater than or equal to 1"]),
         ({"selection_seeds": [0]}, ["unknown study field 'selection_seeds'"]),
-        ({"steps": 0}, ["steps = 0", "greater than or equal to 1"]),
         ({"steps": 2.5}, ["steps = 2.5", "whole number"]),
-        ({"evaluations": 0}, ["evaluations = 0"]),
         ({"dropout": 1}, ["dropout = 1", "less than 1"]),
         ({"clip": "none"}, ["clip = 'none'", "must be a number"]),
-        ({"compute_type": "float16"}, ["compute_type = 'float16'", "bfloat16"]),
-        ({"random_init": "mached"}, ["random_init = 'mached'", "matched"]),
-        ({"random_gain": 0}, ["random_gain = 0", "greater than 0"]),
         ({"task": "digit"}, ["unknown task 'digit'", "Did you mean 'digits'", "mnist"]),
         ({"task": 3}, ["task = 3", "must be text"]),
         ({"variant": "papr"}, ["variant", "'papr'", "paper"]),
@@ -295,10 +239,8 @@ def test_the_defaults_of_own_data_are_part_of_no_hash(tmp_path: Any, monkeypatch
         ({"arm": "frozen-pretraned"}, ["unknown arm 'frozen-pretraned'", "Did you mean 'frozen-pretrained'"]),
         ({"init": "random"}, ["either arm or init and trainable"]),
         ({"arm": None, "init": "rand", "trainable": "fpt"}, ["unknown init 'rand'", "random"]),
-        ({"arm": None, "init": "random", "trainable": "ftp"}, ["'ftp'", "fpt"]),
         ({"arm": None, "init": "random", "trainable": []}, ["trainable is an empty list", "at least one of"]),
         ({"learning_rate": [1e-3]}, ["unknown study field 'learning_rate'", "Did you mean 'learning_rates'"]),
-        ({"folder": "elsewhere"}, ["unknown study field 'folder'"]),
     ],
 )
 def test_bad_fields_are_refused_in_the_words_of_the_study(change: dict[str, Any], words: list[str]) -> None:

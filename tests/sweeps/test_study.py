@@ -17,7 +17,6 @@ from fpt.sweeps.spec import resolve
 from fpt.sweeps.study import study_folder
 from fpt.sweeps.study_file import StudyFile
 
-ROOT = Path(__file__).parents[2]
 DEFAULTS = {"learning_rates": [1e-3, 1e-2], "seeds": [0], "compute_type": "float32"}
 ARMS = ["frozen-pretrained", "frozen-random", "unfrozen-pretrained", "unfrozen-random"]
 
@@ -31,25 +30,6 @@ def write(runs: Path, name: str = "mine", text: str | None = None, **document: A
 
 def study(runs: Path, *sweeps: dict[str, Any], **document: Any) -> Study:
     return load_study(write(runs, defaults=DEFAULTS, sweeps=list(sweeps), **document))
-
-
-@pytest.mark.parametrize(
-    ("name", "sweeps"),
-    [
-        ("smoke", 2),
-        ("laptop", 4),
-        ("scales", 9),
-        ("smollm2", 8),
-        ("controls", 37),
-        ("laptop-lu2021", 76),
-        ("laptop-rothermel2021", 28),
-        ("lu2021", 244),
-        ("rothermel2021", 32),
-    ],
-)
-def test_the_studies_of_this_repository(name: str, sweeps: int) -> None:
-    found = load_study(ROOT / "runs" / name)
-    assert len(found.sweeps) == len({spec.folder_name for spec in found.sweeps}) == sweeps
 
 
 def test_every_published_folder_still_resolves() -> None:
@@ -67,12 +47,6 @@ def test_every_row_of_every_paper_is_a_sweep_that_exists() -> None:
                     fields = cell_fields(StudyFile(), paper, table, row, task, paper.name)
                     if fields is not None:
                         resolve(fields | GRIDLESS | {"pretrained_by": None, "measures": []}, f"{table.id}/{row}/{task}")
-
-
-def test_every_spec_of_every_study_survives_its_notebook() -> None:
-    for folder in committed.studies().values():
-        for spec in load_study(folder).sweeps:
-            assert resolve(spec.parameters()).hash == spec.hash, spec.title
 
 
 def test_lists_are_crossed(tmp_path: Path) -> None:
@@ -112,19 +86,6 @@ class TestFieldsOfATask:
         )
         found = [(spec.task, spec.steps, spec.threshold) for spec in load_study(folder).sweeps]
         assert found == [("digits", 5, None), ("bit-xor", 7, 0.9), ("digits-lra", 9, None)]
-
-    @pytest.mark.parametrize(
-        ("tasks", "message"),
-        [
-            ({"digit": {"steps": 3}}, r"unknown task of the study 'digit'.*tasks of .*mine/study.yaml"),
-            ({"digits": {"step": 3}}, r"unknown study field 'step'.*tasks of .*mine/study.yaml, digits"),
-            ({"digits": 3}, r"line \d+: tasks.digits = 3: must be a mapping"),
-        ],
-    )
-    def test_bad_ones(self, tmp_path: Path, tasks: object, message: str) -> None:
-        folder = write(tmp_path, "mine", defaults=DEFAULTS, tasks=tasks, sweeps=[{"task": "digits"}])
-        with pytest.raises(SpecError, match=message):
-            load_study(folder)
 
     def test_a_threshold_changes_no_run(self, tmp_path: Path) -> None:
         sweeps = [{"task": "digits", "arm": "frozen-random"}]
@@ -306,7 +267,6 @@ class TestTables:
         ("document", "message"),
         [
             ({"paper": "toi"}, r"unknown paper 'toi'.*mine/study.yaml.*Did you mean 'toy'"),
-            ({"tables": ["toy-table-9"]}, r"unknown table of toy 'toy-table-9'.*mine/study.yaml"),
             ({"replace": [{"where": {"backbne": "gpt2"}, "with": None}]}, r"'backbne'.*replace 1, where.*'backbone'"),
             ({"replace": [{"where": {"backbone": "gpt2"}}]}, r"study.yaml, line \d+: replace\[0\]\.with is missing"),
             (
@@ -314,7 +274,6 @@ class TestTables:
                 r"unknown arm 'frozen-randm'.*replace 1, where.*Did you mean 'frozen-random'",
             ),
             ({"replace": [{"where": {"row": "ZZ"}, "with": None}]}, r"unknown row 'ZZ'.*replace 1, where"),
-            ({"replace": [{"where": {"task": "mnst"}, "with": None}]}, r"unknown task 'mnst'.*Did you mean 'mnist'"),
             (
                 {"replace": [{"where": {"task": "mnist"}, "with": {"task": ["digits", "bit-xor"]}}]},
                 r"task = \['digits', 'bit-xor'\]: one value stands in for others.*replace 1, with",
@@ -324,7 +283,6 @@ class TestTables:
                 r"unknown backbone 'tiny-ml'.*replace 1, with.*Did you mean 'tiny-lm'",
             ),
             ({"cells": {"UR/listops": {"steps": 3}}}, r"unknown task 'listops'.*cells of .*mine/study.yaml"),
-            ({"cells": {"UX/mnist": {"steps": 3}}}, r"unknown row 'UX'.*cells of .*mine/study.yaml"),
             (
                 {"defaults": {"init": "random"}},
                 r"defaults of .*: init random.*row FP: arm frozen-pretrained|row FP.*init",
@@ -348,30 +306,48 @@ GOOD = "learning_rates: [1e-3], seeds: [0], compute_type: float32"
 @pytest.mark.parametrize(
     ("text", "words"),
     [
+        # the document
         ("", "empty"),
         ("a: [", "not YAML"),
+        ("--- 1\n--- 2", "not YAML"),
+        ("name: 2021-13-45\nsweeps: []", "is not YAML"),
+        (f"name: {'9' * 5000}\nsweeps: []", "is not YAML"),
+        ("sweeps: " + "[" * 500 + "]" * 500, "nested too deeply"),
         ("just words", "must be a mapping"),
-        ("name: x", "no sweeps"),
-        ("sweeps: {task: digits}", "sweeps = .*must be a list"),
-        ("sweeps: [digits]", r"line 1: sweeps\[0\] = 'digits': must be a mapping"),
-        ("defaults: [1]", "defaults = .*must be a mapping"),
-        (f"tables: [a]\nsweeps: [{{task: digits, {GOOD}}}]", "tables and cells are of a paper: name it under paper"),
-        ("sweps: []", r"unknown field 'sweps'.*line 1.*Did you mean 'sweeps'"),
-        ("sweeps: [{taks: digits}]", "unknown study field 'taks'.*sweep 1.*'task'"),
-        ("defaults: {step: 3}\nsweeps: [{task: digits}]", "'step'.*defaults of.*'steps'"),
         ("sweeps: [!!python/object/apply:os.system [ls]]", "constructor for the tag.*os.system"),
         ("sweeps: [{task: digits, task: mnist}]", 'line 1: found duplicate key "task"'),
-        (f"sweeps: [{{task: [], {GOOD}}}]", r"task = \[\].*empty"),
-        (f"sweeps: [{{task: [digits, digitz], {GOOD}}}]", "unknown task 'digitz'.*sweep 1"),
-        (f"sweeps: [{{task: digits, steps: 1e3, {GOOD}}}]", "steps = 1000.0.*whole number"),
-        (f"sweeps: [{{task: digits, extend: [0, 11], {GOOD}}}]", "extend = 11.*less than or equal to 10.*sweep 1"),
+        # its fields
+        ("name: x", "no sweeps"),
+        ("sweps: []", r"unknown field 'sweps'.*line 1.*Did you mean 'sweeps'"),
+        ("sweeps: [digits]", r"line 1: sweeps\[0\] = 'digits': must be a mapping"),
+        ("tasks: {digits: 3}", r"line 1: tasks.digits = 3: must be a mapping"),
+        (f"tables: [a]\nsweeps: [{{task: digits, {GOOD}}}]", "tables and cells are of a paper: name it under paper"),
+        ("defaults: {step: 3}\nsweeps: [{task: digits}]", "'step'.*defaults of.*'steps'"),
         (
-            f"defaults: {{reference_rates: [1e-3]}}\nsweeps: [{{task: digits, {GOOD}}}]",
-            "'reference_rates'.*defaults of",
+            f"tasks: {{digit: {{steps: 3}}}}\nsweeps: [{{task: digits, {GOOD}}}]",
+            r"unknown task of the study 'digit'.*tasks of",
         ),
+        ("tasks: {digits: {step: 3}}\nsweeps: [{task: digits}]", r"unknown study field 'step'.*tasks of .*, digits"),
         (f"asks: [R-01, P-1]\nsweeps: [{{task: digits, {GOOD}}}]", "unknown claim 'P-1'.*asks of .*mean 'P-\\d\\d'"),
-        ("a: &x [1]\nb: 1", "unknown field 'a'"),
-        ("--- 1\n--- 2", "not YAML"),
+        # a sweep
+        ("sweeps: [{taks: digits}]", "unknown study field 'taks'.*sweep 1.*'task'"),
+        ("sweeps: [{task: digits, learning_rates: [1e-3], seeds: [99999999999999999999]}]", r"seeds\[0\] = 9999"),
+        (f"sweeps: [{{task: [], {GOOD}}}]", r"task = \[\].*empty"),
+        (f"sweeps: [{{task: [[digits]], {GOOD}}}]", "task = .*must be text"),
+        (f"sweeps: [{{task: digits, arm: [frozen-random, null], {GOOD}}}]", "arm = .*empty"),
+        (f"sweeps: [{{task: digits, extend: [0, 11], {GOOD}}}]", "extend = 11.*less than or equal to 10.*sweep 1"),
+        (f"sweeps: [{{task: digits, measures: 5, {GOOD}}}]", "measures = 5: must be a list of names.*sweep 1"),
+        (f"sweeps: [{{task: bit-xor, task_options: 5, {GOOD}}}]", "task_options = 5: must be a mapping .*sweep 1"),
+        (f"sweeps: [{{task: digits, keep_as: a.b, {GOOD}}}]", "keep_as = 'a.b': must be a name"),
+        (f"sweeps: [{{task: digits, pretrained_by: 1, {GOOD}}}]", "pretrained_by = 1: must be text.*sweep 1"),
+        (
+            f"sweeps: [{{task: digits, keep_as: mine, pretrained_by: bits, {GOOD}}}]",
+            "keep_as = 'mine': a sweep that starts from kept weights keeps none.*sweep 1",
+        ),
+        (
+            f"defaults: {{arm: unfrozen-pretrained}}\nsweeps: [{{task: digits, init: random, {GOOD}}}]",
+            r"defaults of .*: arm unfrozen-pretrained; .*sweep 1: init random",
+        ),
     ],
 )
 def test_bad_files(tmp_path: Path, text: str, words: str) -> None:
@@ -404,29 +380,14 @@ class TestNumberTypes:
         fields = {"task": "digits", "learning_rates": [1e-3], "seeds": [0]}
         return load_study(write(runs, defaults=fields | defaults, sweeps=list(sweeps)))
 
-    @pytest.mark.parametrize(
-        "sweeps",
-        [
-            [{"arm": "frozen-random"}],
-            [{"arm": "frozen-random", "compute_type": "auto"}],
-            [{"arm": "frozen-random", "compute_type": "float32"}, {"arm": "unfrozen-random"}],
-            [{"arm": "frozen-random", "compute_type": ["float32", "auto"]}],
-        ],
-    )
-    def test_one_that_depends_on_the_machine_is_refused(self, tmp_path: Path, sweeps: list[dict[str, Any]]) -> None:
+    @pytest.mark.parametrize("compute_type", [{}, {"compute_type": ["float32", "auto"]}])
+    def test_one_that_depends_on_the_machine_is_refused(self, tmp_path: Path, compute_type: dict[str, Any]) -> None:
         message = r"compute_type: a study names its number type, float32 or bfloat16.*under defaults.*mine/study.yaml"
         with pytest.raises(SpecError, match=message):
-            self.made(tmp_path, *sweeps)
+            self.made(tmp_path, {"arm": "frozen-random"} | compute_type)
 
-    @pytest.mark.parametrize(
-        "sweeps",
-        [
-            [{"arm": "frozen-random"}, {"arm": "unfrozen-random", "compute_type": "bfloat16"}],
-            [{"arm": ["frozen-random", "unfrozen-random"]}, {"arm": "unfrozen-random", "compute_type": "bfloat16"}],
-            [{"arm": "frozen-random"}, {"arm": "frozen-random", "compute_type": "bfloat16", "warmup": 0.1}],
-        ],
-    )
-    def test_arms_of_different_types_are_refused(self, tmp_path: Path, sweeps: list[dict[str, Any]]) -> None:
+    def test_arms_of_different_types_are_refused(self, tmp_path: Path) -> None:
+        sweeps = [{"arm": "frozen-random"}, {"arm": "unfrozen-random", "compute_type": "bfloat16"}]
         with pytest.raises(SpecError, match=r"bfloat16 and float32 are mixed.*cannot be compared.*mine/study.yaml"):
             self.made(tmp_path, *sweeps, compute_type="float32")
 
@@ -440,7 +401,7 @@ class TestNumberTypes:
             load_study(write(tmp_path, paper="rothermel2021", tables=["rothermel-table-1"], defaults=defaults))
 
 
-@pytest.mark.parametrize("name", ["../mine", "mine/", "/etc", ".", "..", "", "lapto", ".hidden"])
+@pytest.mark.parametrize("name", ["../mine", "mine/", "/etc", "", "lapto", ".hidden"])
 def test_a_study_is_a_folder_of_runs(tmp_path: Path, name: str) -> None:
     write(tmp_path, "mine", sweeps=[])
     write(tmp_path, "laptop", sweeps=[])
@@ -449,66 +410,9 @@ def test_a_study_is_a_folder_of_runs(tmp_path: Path, name: str) -> None:
     assert study_folder(tmp_path, "laptop") == tmp_path / "laptop"
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("sweeps: " + "[" * 500 + "]" * 500, "nested too deeply"),
-        ("sweeps: [{task: digits, arm: [frozen-random, null]}]", "arm = .*empty"),
-        ("sweeps: [{task: digits, learning_rates: [1e-3], seeds: [99999999999999999999]}]", r"seeds\[0\] = 9999"),
-    ],
-)
-def test_odd_shapes(tmp_path: Path, text: str, message: str) -> None:
-    with pytest.raises(SpecError, match=message):
-        load_study(write(tmp_path, text=text))
-
-
-def test_an_arm_and_its_parts_are_never_mixed(tmp_path: Path) -> None:
-    defaults = DEFAULTS | {"arm": "unfrozen-pretrained"}
-    message = r"defaults of .*: arm unfrozen-pretrained; .*sweep 1: init random"
-    with pytest.raises(SpecError, match=message):
-        load_study(write(tmp_path, defaults=defaults, sweeps=[{"task": "digits", "init": "random"}]))
-    with pytest.raises(SpecError, match=r"sweep 1: arm frozen-random; defaults of .*: trainable all"):
-        load_study(
-            write(
-                tmp_path, defaults=DEFAULTS | {"trainable": "all"}, sweeps=[{"task": "digits", "arm": "frozen-random"}]
-            )
-        )
-
-
-def test_a_sweep_that_starts_from_kept_weights_keeps_none(tmp_path: Path) -> None:
-    sweep = {"task": "digits", "keep_as": "mine", "pretrained_by": "bits"}
-    with pytest.raises(SpecError, match=r"keep_as = 'mine': a sweep that starts from kept weights keeps none.*sweep 1"):
-        study(tmp_path, sweep)
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"pretrained_by": 1}, "pretrained_by = 1: must be text.*sweep 1"),
-        ({"keep_as": {"a": 1}}, "keep_as = .*must be text.*sweep 1"),
-        ({"keep_as": "a.b"}, "keep_as = 'a.b': must be a name"),
-        ({"task_options": 5, "length": 4, "task": "bit-xor"}, r"task_options = 5: must be a mapping .*sweep 1"),
-        ({"measures": 5}, "measures = 5: must be a list of names.*sweep 1"),
-        ({"task": [["digits"]]}, "task = .*must be text"),
-    ],
-)
-def test_values_of_another_kind(tmp_path: Path, change: dict[str, Any], message: str) -> None:
-    with pytest.raises(SpecError, match=message):
-        study(tmp_path, {"task": "digits", "arm": "frozen-random", **change})
-
-
 def test_options_are_named_like_fields(tmp_path: Path) -> None:
     found = study(tmp_path, {"task": "bit-xor", "arm": "frozen-random", "length": [4, 6], "layers": 2})
     assert [(spec.task_options, spec.backbone_options) for spec in found.sweeps] == [
         ({"length": 4}, {"layers": 2}),
         ({"length": 6}, {"layers": 2}),
     ]
-
-
-@pytest.mark.parametrize("value", ["2021-13-45", "9" * 5000])
-def test_what_yaml_cannot_turn_into_a_value_is_no_traceback(tmp_path: Path, value: str) -> None:
-    folder = tmp_path / "runs" / "odd"
-    folder.mkdir(parents=True)
-    (folder / "study.yaml").write_text(f"name: {value}\nsweeps: []")
-    with pytest.raises(SpecError, match="is not YAML"):
-        load_study(folder)
