@@ -26,12 +26,6 @@ CODE = re.compile(r"```python\n(.*?)```", re.DOTALL)
 peft_warns = pytest.mark.filterwarnings("ignore:.*is_gradient_checkpointing:FutureWarning")  # peft's own call
 
 
-def test_it_is_an_ordinary_study(wanted: Request) -> None:
-    study = load_study(wanted.study)
-    assert {spec.arm for spec in study.sweeps} == set(wanted.arms)
-    assert all(ledger.sweep_state(spec, study.folder).state == "done" for spec in study.sweeps)
-
-
 def test_a_table_on_which_a_linear_classifier_is_best_is_told_so(wanted: Request) -> None:
     found = finished(wanted)
     assert (found.reason, found.advised) == ("baseline", "linear classifier")

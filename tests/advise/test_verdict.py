@@ -80,11 +80,6 @@ def test_every_reason_has_a_sentence_that_names_what_is_advised(reason: Any) -> 
     assert "{" not in text
 
 
-def test_a_loss_without_a_bound_is_said_so() -> None:
-    assert "no bound" in recommended(advice(lost=math.inf))
-    assert "inf" not in recommended(advice(reason="open, more data", lost=math.inf))
-
-
 def test_doubts_are_said_and_no_others() -> None:
     assert warnings(advice()) == []
     doubtful = (arm(FROZEN, 80, 1, ends=("low",), rising=True), arm(FULL, 81, 2, diverged=3))

@@ -69,24 +69,11 @@ def test_a_cell_names_layers_and_number_type() -> None:
         cell("tiny-lm/digits/frozen-random/3/float16")
 
 
-def test_the_cells_cover_every_length_and_several_widths() -> None:
-    whole = [cell(text) for text in cells(False, True)]
-    found = [spec for spec in whole if spec.backbone == "gpt2" and spec.trainable == "fpt"]
-    tokens = {TASKS[each.task].length(each.variant, each.task_options) for each in found}
-    assert tokens == {10, 16, 49, 64, 120, 512, 1024, 2000}
-    backbones = {text.split("/")[0] for text in cells(False, False)}
-    assert backbones == {"tiny-lm", "minilm", "minilm:2", "gpt2", "lstm"}  # for estimates
-    assert {text.split("/")[0] for text in cells(True, False)} == {"tiny-lm"}
-
-
 @pytest.mark.parametrize(
     ("text", "message"),
     [
         ("tiny-lm/digits", "must be BACKBONE"),
-        ("tiny-lm/digits/frozen-random/none", "must be BACKBONE"),
-        ("tiny-lm/digits/frozen-random/0", "must be BACKBONE"),
         ("gpt-2/digits/frozen-random/3", r"unknown backbone 'gpt-2' .*Did you mean 'gpt2'"),
-        ("gpt2/mnits/frozen-random/3", "unknown task 'mnits'"),
         ("gpt2/mnist:relased/frozen-random/3", "unknown variant of mnist 'relased'"),
         ("gpt2/mnist/frozen/3", "unknown arm 'frozen'"),
     ],

@@ -239,15 +239,6 @@ def test_tables_are_sorted_with_the_keyboard_by_their_numbers(browser: webdriver
     assert table.find_element(By.CSS_SELECTOR, "th[aria-sort]").get_attribute("aria-sort") == "descending"
 
 
-def test_tables_of_the_book_are_sorted_too(browser: webdriver.Chrome, html: Path) -> None:
-    wide(browser, WIDE)
-    browser.get((html / "book/freeze.html").as_uri())
-    table = browser.find_element(By.XPATH, "//table[contains(@class, 'sortable')][.//th[contains(., 'question')]]")
-    up = sort_by(browser, table, "question")
-    assert up == sorted(up)
-    assert sort_by(browser, table, "question") == up[::-1]
-
-
 def test_frames_that_scroll_are_reached_with_the_keyboard(browser: webdriver.Chrome, reported: Path) -> None:
     browser.get(reported.as_uri())
     browser.execute_script("for (const each of document.querySelectorAll('details')) each.open = true")
@@ -287,16 +278,6 @@ def test_figures_have_the_colour_of_the_text_around_them(browser: webdriver.Chro
     assert text in strokes  # axes
     on_colours = ([255, 255, 255], [38, 38, 38])  # in the cells of the plane, which are the same in both
     assert all(fill == text or fill in on_colours for fill in fills)
-
-
-def test_figures_of_the_book_too(browser: webdriver.Chrome, html: Path) -> None:
-    browser.get((html / "book/listops.html").as_uri())
-    for theme in ("light", "dark"):
-        browser.execute_script("document.documentElement.dataset.theme = arguments[0]", theme)
-        text, background, fills, strokes = browser.execute_script(COLOURS_OF_FIGURES)
-        assert contrast(text, background) > 7
-        assert fills == [text]
-        assert text in strokes
 
 
 def contrast(one: list[int], other: list[int]) -> float:
@@ -417,14 +398,6 @@ def test_sliders_move_the_winner(explorer: Explorer, arms: dict[str, dict[str, T
         own = tuned.tests[row.budget]
         assert f"Each at its own rate: {points(own.mean)} points ({interval(own)})" in said
     assert len(leaders) > 1
-
-
-def test_a_model_and_a_pair_change_what_is_said(explorer: Explorer) -> None:
-    before, pairs = explorer.shown()["said"], explorer.choices("pair")
-    explorer.choose("pair", pairs[-1])
-    after = explorer.shown()["said"]
-    assert pairs[-1] in after.lower()
-    assert after != before
 
 
 def test_the_keyboard_alone_suffices(explorer: Explorer) -> None:

@@ -41,16 +41,6 @@ def test_text_is_nine_points_or_more_on_a_phone(name: str) -> None:
     assert min(sizes) * shrunk >= 9
 
 
-def test_dots_are_the_seeds_and_levels_of_the_arms() -> None:
-    data = FIGURES["dots"]().figure.data
-    assert data is not None
-    means = data[data["seed"].isna()].set_index("arm")["accuracy"]
-    assert dict(means) == {name: level(STUDY, name).mean for name in ("FP", "UP")}
-    seeds = data[data["seed"].notna()].groupby("arm")["accuracy"]
-    assert dict(seeds.mean()) == pytest.approx(dict(means))
-    assert dict(seeds.count()) == {"FP": 8, "UP": 8}
-
-
 def test_baselines_are_lines() -> None:
     axes = FIGURES["dots"]().figure.axes[0]
     assert [line.get_xdata()[0] for line in axes.lines if str(line.get_label()).startswith("linear")] == [
@@ -66,29 +56,18 @@ def test_an_arm_has_its_colour() -> None:
     }
 
 
-def test_a_line_has_the_levels_at_each_rate() -> None:
-    data = FIGURES["by_rate"]().figure.data
-    assert data is not None
-    drawn = data.set_index(["arm", "rate"]).loc[("UP", 1e-3)]
-    at = level(STUDY, "UP", at=1e-3)
+def test_the_data_of_each_figure_are_those_of_its_arms_rates_and_budgets() -> None:
+    data = {name: make().figure.data for name, make in FIGURES.items()}
+    seeds = data["dots"].dropna(subset="seed").groupby("arm")["accuracy"]
+    assert dict(seeds.mean()) == pytest.approx({name: level(STUDY, name).mean for name in ("FP", "UP")})
+    drawn, at = data["by_rate"].set_index(["arm", "rate"]).loc[("UP", 1e-3)], level(STUDY, "UP", at=1e-3)
     assert (drawn["accuracy"], drawn["low"], drawn["high"]) == pytest.approx((at.mean, at.low, at.high))
-
-
-def test_budgets_have_the_tuned_contrasts() -> None:
-    data = FIGURES["by_budget"]().figure.data
-    assert data is not None
-    last = data.iloc[-1]
     tuned = contrast(STUDY, "FP", "UP")
+    last = data["by_budget"].iloc[-1]
     assert tuple(last[["points", "low", "high"]]) == pytest.approx((tuned.mean, tuned.low, tuned.high))
-
-
-def test_a_plane_has_the_contrast_of_each_rate_and_budget() -> None:
-    data = FIGURES["plane"]().figure.data
-    assert data is not None
-    budget = int(data["budget"].max())
-    at = contrast(STUDY, "FP", "UP", at=1e-3, budget=budget)
-    (drawn,) = data[(data["rate"] == 1e-3) & (data["budget"] == budget)]["mean"]
-    assert drawn == pytest.approx(at.mean)
+    place = data["plane"].set_index(["rate", "budget"])["mean"]
+    budget = place.index.get_level_values("budget").max()
+    assert place[1e-3, budget] == pytest.approx(contrast(STUDY, "FP", "UP", at=1e-3, budget=budget).mean)
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from fpt.results.cells import TableCell
 from fpt.show import budget_figure, crossing_figure, learning_rate_figure, plane_figure
 from fpt.show.attention import attention_figure
 from fpt.show.html import CaptionedFigure
-from fpt.show.plot import Plot, runs_of
+from fpt.show.plot import Plot
 from fpt.sweeps import SweepSpec
 
 Maker = Callable[[Path], Plot]
@@ -57,24 +57,10 @@ def test_figures_describe_themselves_with_and_without_results(
     assert ("frozen pretrained" in figure.get_label(), "no results" in figure.get_label()) == (complete, not complete)
 
 
-def test_one_learning_rate_has_a_figure_without_a_warning(runs: pd.DataFrame) -> None:
-    arm = runs[runs["label"] == runs["label"].iloc[0]]
-    one = arm[arm["learning_rate"] == arm["selected_rate"]]
-    assert one["learning_rate"].nunique() == 1
-    low, high = learning_rate_figure(one).axes[0].get_xlim()
-    assert low < one["learning_rate"].iloc[0] < high
-
-
 def test_the_runs_of_one_sweep_have_a_figure(study: Path) -> None:
     """As the notebook of a sweep draws it."""
     (sweep, *_) = StudyCells(study).results.values()
     assert learning_rate_figure(sweep.tidy("runs")).axes[0].get_title() == "Digits"
-
-
-def test_panels_of_several_backbones_name_them(runs: pd.DataFrame) -> None:
-    both = pd.concat([runs, runs.assign(backbone="lstm", setup="other")])
-    titles = [axes.get_title() for axes in learning_rate_figure(both).axes if axes.get_visible()]
-    assert titles == ["Digits (tiny-lm)", "Digits (lstm)"]
 
 
 def test_the_learning_rate_figure_shows_every_run(runs: pd.DataFrame) -> None:
@@ -189,32 +175,6 @@ def test_figures_have_their_data_and_the_runs_behind_them(name: str, study: Path
     assert len(figure.runs) == arms * 4 * 8  # rates x seeds
     assert set(figure.runs["study"]) == {"laptop"}
     assert set(figure.runs["commit"]) == {"00000000"}
-
-
-def test_the_data_are_what_is_drawn(study: Path) -> None:
-    arms = four(StudyCells(study))
-    by_budget = budget_figure(arms).data
-    assert by_budget is not None
-    last = by_budget[(by_budget["arm"] == "unfrozen pretrained") & (by_budget["budget"] == 400)].iloc[0]
-    assert last["accuracy"] == pytest.approx(100 * arms["UP"].values().mean())
-    assert last["low"] < last["accuracy"] < last["high"]
-    plane, tests = plane_figure(arms["FP"], arms["UP"]).data, plane_tests(arms["FP"], arms["UP"])
-    assert plane is not None
-    assert len(plane) == len(tests)
-    assert dict(zip(zip(plane["rate"], plane["budget"], strict=True), plane["mean"], strict=True)) == pytest.approx(
-        {place: 100 * test.mean for place, test in tests.items()}
-    )
-    both = crossing_figure(arms["UP"], arms["FP"]).data
-    assert both is not None
-    pairs = both[both["pair"].notna() & (both["budget"] == 400)]
-    expected = 100 * (arms["UP"].values() - arms["FP"].values())
-    assert sorted(pairs["points"]) == pytest.approx(sorted(expected))
-
-
-def test_runs_behind_cells_are_counted_once(study: Path, tmp_path: Path) -> None:
-    arms = four(StudyCells(study))
-    assert len(runs_of([arms["FP"], arms["FP"]])) == len(arms["FP"].tables.runs)  # type: ignore[union-attr]
-    assert runs_of(four(StudyCells(synthetic.workspace(tmp_path))).values()).empty
 
 
 def test_text_on_colours_can_be_read(study: Path) -> None:

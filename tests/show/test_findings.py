@@ -72,11 +72,6 @@ def test_filled_where_planned_hollow_where_not_and_the_printed_range_as_a_band(m
     assert (band.x0, band.x1) == (low, high)
 
 
-def test_an_interval_without_an_end_is_drawn(made: pd.DataFrame) -> None:
-    rows = made.assign(low=made["low"].mask(made["estimate"] == 5.0, float("-inf")))
-    assert "<svg " in forest(ID, "What to see.", rows)._repr_html_()
-
-
 @pytest.mark.parametrize("name", findings())
 def test_every_finding_has_a_figure_that_describes_itself(name: str) -> None:
     shown = forest(name, "What to see.")
@@ -125,13 +120,6 @@ def test_every_rule_has_words_without_a_gap(name: str) -> None:
         words = rule_words(rule)
         assert "{" not in words
         assert bool(words) == (rule.kind != "baseline")
-
-
-def test_cards_of_one_paper_are_its_own() -> None:
-    page = BeautifulSoup(cards("lu2021")._repr_html_(), "html.parser")
-    own = {name.lower() for name, claim in claims().items() if claim.paper == "lu2021"}
-    assert {card["id"] for card in page.select("details.claim")} == own
-    assert not page.select("section[id]")
 
 
 def test_unknown_names_are_refused(made: pd.DataFrame) -> None:

@@ -51,11 +51,6 @@ def test_a_phrase_that_left_the_page_is_listed(tmp_path: Path) -> None:
     assert [each.phrase for each in found] == ["Freezing beats"]
 
 
-def test_a_phrase_may_go_over_the_end_of_a_line(tmp_path: Path) -> None:
-    found, _ = check(page(tmp_path, 'assert d > 0, "points, and the best"'.replace("points, and", "and the best has")))
-    assert [each.phrase for each in found] == ["and the best has the best"]
-
-
 def test_a_number_that_no_cell_says_is_listed(tmp_path: Path) -> None:
     path = page(tmp_path)
     path.write_text(path.read_text().replace("best=best", ""))

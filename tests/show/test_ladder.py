@@ -110,21 +110,6 @@ def test_printed_accuracies_are_those_of_the_papers() -> None:
     assert known.loc["Unfrozen Random", "accuracy"].tolist() == [57.6, 57.5]  # type: ignore[union-attr]
 
 
-def test_what_readers_of_the_papers_should_know() -> None:
-    """What the page on ListOps says in words."""
-    frame = ladder.printed_places()
-    assert set(frame["data"]) == {"paper", "released"}
-    at = dict(zip(zip(frame["paper"], frame["accuracy"], strict=True), frame["on the ladder"], strict=True))
-    lu = {place for (paper, _), place in at.items() if paper == "Lu et al."}
-    assert not [place for place in lu if "depth" in place]
-    assert at["Lu et al.", 38.4] == f"at: {DIGITS}"  # FPT: the digits that follow the first symbol, if any
-    assert at["Lu et al.", 36.0] == at["Tay et al.", 36.37] == "at: outermost operator"
-    assert at["Lu et al.", 17.0] == at["Lu et al.", 17.1] == "at: majority class"
-    assert at["Lu et al.", 12.0] == "above chance, below majority class"
-    assert at["Rothermel et al.", 56.3] == at["Rothermel et al.", 57.6] == "at: exact to depth 1"
-    assert at["Rothermel et al.", 46.1] == f"at: {DIGITS}"
-
-
 def test_the_long_ladder_is_the_known_one() -> None:
     known = claim("B-05").numbers
     rungs = ladder.rungs()
@@ -134,15 +119,6 @@ def test_the_long_ladder_is_the_known_one() -> None:
             assert low - 0.011 < percent / 100 < high + 0.011  # theirs has an interval, too
     assert rungs[LEVELS[9]].share == 1
     assert set(rungs) <= set(BASELINES) | {DIGITS}
-
-
-def test_a_share_counts_what_is_right() -> None:
-    assert NOTEBOOK.share([1, 2, 3], [1, 0, 3]) == Score(2 / 3, 3)
-
-
-def test_a_reader_of_every_level_is_the_evaluator() -> None:
-    text = symbols("[MAX 2 [MED 1 [SM 9 9 ] 9 ] [MIN 4 6 ] ]")
-    assert [evaluate(text, depth) for depth in range(4)] == [9, 5, 4, 8]
 
 
 def test_the_figure_counts_every_printed_number() -> None:

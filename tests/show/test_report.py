@@ -11,7 +11,7 @@ import synthetic
 from bs4 import BeautifulSoup
 from safetensors.numpy import save_file
 
-from fpt.errors import DataError, SpecError
+from fpt.errors import SpecError
 from fpt.results import StudyCells, every_study, load_runs
 from fpt.results.stats import paired
 from fpt.show import report, summary
@@ -25,7 +25,6 @@ defaults: {steps: 400, learning_rates: [1e-4, 1e-3, 1e-2], seeds: [0, 1, 2, 3], 
 sweeps:
   - {task: "npz:mine.npz", backbone: "hub:models/mine", arm: [frozen-pretrained, unfrozen-random]}
 """
-ONE = OWN.replace("[frozen-pretrained, unfrozen-random]", "frozen-pretrained").replace('"npz:mine.npz"', "digits")
 CONFIG = {
     "model_type": "llama", "hidden_size": 16, "intermediate_size": 32, "num_hidden_layers": 1,
     "num_attention_heads": 2, "max_position_embeddings": 64,
@@ -136,24 +135,12 @@ def test_own_data_and_an_own_model_are_found_from_the_pages_of_the_book(
         load_runs(study.folder)
 
 
-def test_one_arm_has_nothing_to_be_compared_with(own: Path) -> None:
-    study = synthetic.finish(synthetic.workspace(own, "mine", ONE))
-    page = BeautifulSoup(report(StudyCells(study)), "html.parser")
-    assert not [each for each in headings(page) if each.startswith(("Tuned", "Learning rate and"))]
-    assert len(page.select("[role=img]")) == 1
-
-
 def test_runs_that_all_diverged_and_sweeps_that_are_missing(tmp_path: Path) -> None:
     study = synthetic.workspace(tmp_path)
     synthetic.finish(study, accuracy=lambda *_: float("nan"), skip=("frozen-random",))
     words = BeautifulSoup(report(StudyCells(study)), "html.parser").get_text(" ")
     assert "none eligible" in words
     assert "of its 6 sweeps" in words
-
-
-def test_a_study_without_results_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="the study laptop has no results yet; the command fpt run laptop makes them"):
-        report(StudyCells(synthetic.workspace(tmp_path)))
 
 
 def test_no_two_rows_of_a_study_are_equal() -> None:

@@ -86,11 +86,6 @@ def test_a_fixed_test_set_widens_the_interval(study: Path) -> None:
     assert wider[spread] == f"{100 * mean:.1f} ({100 * low:.1f} to {100 * high:.1f})" != own[spread]
 
 
-def test_tables_of_no_runs(tmp_path: Path) -> None:
-    study = synthetic.workspace(tmp_path)
-    assert summary(load_runs(study)).empty
-
-
 def test_steps_are_those_of_the_mean_with_their_interval(monkeypatch: pytest.MonkeyPatch) -> None:
     toy = paper(["a", "b", "c"], "steps", until="a")
     rows = {"a": Made(arrives=[200]), "b": Made(arrives=[100]), "c": Made(top=50)}
