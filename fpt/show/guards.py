@@ -10,11 +10,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from unittest.mock import patch
 
 import typer
 
 from fpt.errors import FptError
+from fpt.show.said import collected
 
 CELL = re.compile(r"^```\{code-cell\}[^\n]*\n(?P<code>.*?)^```$", re.MULTILINE | re.DOTALL)
 OPTIONS = re.compile(r"\A(?:---\n.*?\n---\n|(?::[\w-]+:[^\n]*\n)*)", re.DOTALL)
@@ -55,9 +55,8 @@ def check(path: Path) -> tuple[list[Broken], dict[str, str]]:
     """What is broken on a page, and what it glues: name -> text. It runs the page's code, in this process."""
     text = path.read_text(encoding="utf-8")
     shown, broken = prose(text), list[Broken]()
-    glued: dict[str, str] = {}
     space: dict[str, Any] = {"__name__": "__main__"}
-    with patch("myst_nb.glue", lambda name, value, display=True: glued.update({name: str(value)})):
+    with collected() as glued:
         for code in cells(text):
             for statement in ast.parse(code).body:
                 broken += _run(path.name, statement, space, shown)

@@ -1,11 +1,16 @@
 """Numbers for prose: what a page glues into its sentences."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any
 
 from fpt.errors import SpecError
 from fpt.results.contrasts import MINUS, Contrast, Level
 from fpt.results.runs import rate_text
+
+INSTEAD: ContextVar[dict[str, str] | None] = ContextVar("instead", default=None)  # of the page, where it is checked
 
 
 @dataclass(frozen=True)
@@ -29,11 +34,27 @@ def say(**shown: Any) -> None:
 
     Raises SpecError for a value of another kind.
     """
+    texts: dict[str, str] = {}
+    for name, value in shown.items():
+        texts |= said(name, value)
+    if (instead := INSTEAD.get()) is not None:
+        instead |= texts
+        return
     from myst_nb import glue
 
-    for name, value in shown.items():
-        for key, text in said(name, value).items():
-            glue(key, text, display=False)
+    for key, text in texts.items():
+        glue(key, text, display=False)
+
+
+@contextmanager
+def collected() -> Iterator[dict[str, str]]:
+    """What `say` is given inside goes into this mapping, and into no page."""
+    texts: dict[str, str] = {}
+    before = INSTEAD.set(texts)
+    try:
+        yield texts
+    finally:
+        INSTEAD.reset(before)
 
 
 def said(name: str, value: Any) -> dict[str, str]:
