@@ -19,13 +19,14 @@
 # # Should you freeze, on your own data?
 #
 # What the command `fpt advise` does, on scikit-learn's wine table as a CSV file. The defaults are tiny: they show that
-# it works, not which arm is best. With more minutes and `steps = None` it is the real thing.
+# it works, not which arm is best. With more minutes and `steps = None` it is the real thing. With `data = "digits"` and
+# `options = {"size": 8, "patch": 2}` the data are a folder of PNG images, one folder a class.
 
 # %% tags=["parameters"]
-table = "wine"  # or breast_cancer
+data = "wine"  # or breast_cancer, a CSV file, too; or digits, a folder of images
+options = {"patch": 13}  # columns in a token
 backbone = "tiny-lm"
 arms = "frozen,full"
-patch = 13  # columns in a token
 minutes = 30.0  # at most
 steps = 50  # at most; None: as many as fit
 
@@ -35,6 +36,8 @@ import shutil
 import tempfile
 from pathlib import Path
 
+import numpy as np
+from PIL import Image
 from sklearn import datasets
 
 from fpt.advise import report, words
@@ -51,9 +54,16 @@ from fpt.sweeps import ledger
 place = Path(tempfile.mkdtemp(prefix="fpt-advise-"))
 (place / "runs").mkdir()
 shutil.copytree(ledger.workspace() / "notebooks", place / "notebooks")
-frame = getattr(datasets, f"load_{table}")(as_frame=True).frame
-frame.to_csv(place / f"{table}.csv", index=False)
-frame.groupby("target").size()
+frame = getattr(datasets, f"load_{data}")(as_frame=True).frame
+if data == "digits":
+    for row, (label, pixels) in enumerate(zip(frame.pop("target"), frame.to_numpy(), strict=True)):
+        folder = place / data / str(label)
+        folder.mkdir(parents=True, exist_ok=True)
+        image = (pixels.reshape(8, 8) * 255 / 16).round().astype(np.uint8)  # 16 is white
+        Image.fromarray(image).save(folder / f"{row:04}.png")
+else:
+    frame.to_csv(place / f"{data}.csv", index=False)
+sorted(path.relative_to(place).as_posix() for path in place.glob(f"{data}*"))
 
 # %% [markdown]
 # ## The run
@@ -62,7 +72,8 @@ frame.groupby("target").size()
 
 # %%
 with contextlib.chdir(place):
-    wanted = request(f"{table}.csv", backbone, arms, minutes, 1.0, None, {"patch": patch}, place, steps)
+    (path,) = Path().glob(f"{data}*")
+    wanted = request(path.name, backbone, arms, minutes, 1.0, None, options, place, steps)
     Work(wanted, print, SilentBars).run()
     advice = report.finished(wanted)
 

@@ -26,7 +26,7 @@ NAMES = {
     "adapter": r"\.adapter_[ab]$",
     "input": r"^input_layer\.",
     "output": r"^output_layer\.",
-    "embedding": r"\bwte\b",
+    "embedding": r"\bwte\b|embed_tokens|word_embeddings",
     "positions": r"\bwpe\b|position|token_type|relative_attention_bias",
     "layer_norm": r"\bln_|norm",
     "recurrent": r"\b[ih]2h\b",

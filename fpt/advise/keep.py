@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from fpt.errors import WeightsError
 from fpt.files import replaced, write_atomically
-from fpt.models import hub
+from fpt.models import hub, tokens
 from fpt.models.lora import FILES as ADAPTER_FILES
 from fpt.models.weights import local_folder
 from fpt.sweeps.ledger import WEIGHTS, WINNER
@@ -17,13 +17,15 @@ if TYPE_CHECKING:
 
     from fpt.models.template import Template
     from fpt.results.cells import TableCell
+    from fpt.tasks.task import Task
 
 LAYERS, README = "layers.safetensors", "README.md"
 PLAIN = ("gpt2", "bert", "library")  # families whose forward pass is the library's own
 TEXT = """# {title}
 
-One run of `{arm}` on `{task}`: seed {seed}, learning rate {rate:g}, the step with the best validation accuracy. The
-input and output layers, which are new, are in `{layers}`. To load it:
+One run of `{arm}` on `{task}`: seed {seed}, learning rate {rate:g}, the step with the best validation accuracy.
+`{layers}` holds what is new: the output layer and, unless the model's own embeddings read its own tokens, the input
+layer. To load it:
 
 ```python
 import fpt
@@ -33,7 +35,7 @@ from torch.nn.functional import embedding, linear
 from transformers import AutoModel
 {imports}
 folder = "{folder}"
-task = fpt.tasks.load("{task}"{options})  # how your data become tokens
+task = {task_of}  # how your data become tokens
 model = {load}
 layers = load_file(folder + "/{layers}")
 examples = task.split({seed}).test
@@ -54,8 +56,10 @@ One run of `{arm}` on `{task}`: seed {seed}, learning rate {rate:g}, the step wi
 `{weights}` holds every tensor under the names of `fpt.models.build(task, "{backbone}").module`, adapters merged: this
 architecture takes its input in a way of its own, so the library's model alone does not read it.
 """
+TASK, OWN_TOKENS = 'fpt.tasks.load("{task}"{options})', 'fpt.models.load_task("{task}", "{backbone}"{options})'
 NUMBERS = 'linear(tokens, layers["input_layer.weight"], layers["input_layer.bias"])'
 SYMBOLS = 'embedding(tokens, layers["input_layer.weight"])'
+OWN_TABLE = "model.get_input_embeddings()(tokens)"
 WHOLE = "AutoModel.from_pretrained(folder).eval()"
 ADAPTED = 'PeftModel.from_pretrained(AutoModel.from_pretrained("{base}", dtype=torch.float32), folder).eval()'
 
@@ -83,6 +87,9 @@ def keep_winner(cell: "TableCell", template: "Template", study: Path) -> Path:
             save_file(new, partial)
     else:
         shutil.copyfile(source / WEIGHTS, folder / WEIGHTS)
+    if template.task.own_table:
+        for file in tokens.files(Path(hub.path_of(template.backbone) or "")):
+            shutil.copyfile(file, folder / file.name)
     write_atomically(folder / README, _readme(cell, template, folder, TEXT if plain else OWN).encode())
     return folder
 
@@ -112,11 +119,12 @@ def _write_model(source: Path, folder: Path, template: "Template", tensors: "dic
 
 
 def _readme(cell: "TableCell", template: "Template", folder: Path, text: str) -> str:
-    spec = cell.spec
+    spec, own = cell.spec, template.task.own_table
     if spec is None:
         raise WeightsError(f"{cell.row} has no sweep")
     adapted = (folder / ADAPTER_FILES[1]).is_file()
     base = hub.path_of(spec.backbone) or local_folder(spec.backbone) if adapted else ""
+    options = "".join(f", {name}={value!r}" for name, value in spec.task_options.items())
     return text.format(
         title=folder.parent.name,
         arm=spec.arm,
@@ -127,8 +135,15 @@ def _readme(cell: "TableCell", template: "Template", folder: Path, text: str) ->
         weights=WEIGHTS,
         backbone=spec.backbone,
         folder=folder.as_posix(),
-        options="".join(f", {name}={value!r}" for name, value in spec.task_options.items()),
+        task_of=(OWN_TOKENS if own else TASK).format(task=spec.task, backbone=spec.backbone, options=options),
         imports="from peft import PeftModel\n" if adapted else "",
         load=ADAPTED.format(base=base) if adapted else WHOLE,
-        embed=SYMBOLS if template.task.vocabulary else NUMBERS,
+        embed=_embedding(template.task),
     )
+
+
+def _embedding(task: "Task") -> str:
+    """The line of the README.md by which the tokens of a task become what the layers read."""
+    if task.own_table:
+        return OWN_TABLE
+    return SYMBOLS if task.vocabulary else NUMBERS

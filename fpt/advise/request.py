@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from fpt import models, tasks
 from fpt.errors import SpecError
-from fpt.models import hub
+from fpt.models import hub, tokens
 from fpt.sweeps.spec import SweepSpec, resolve
 
 if TYPE_CHECKING:
@@ -24,7 +24,6 @@ NAMES = {  # as practitioners call the arms
 }
 IF_TIME = "unfrozen-random"  # from scratch, unless the reader names the arms
 TABLES = (".csv", ".tsv", ".parquet")
-OPTIONS = ("target", "size", "patch", "bytes")  # of own data, where the task has them
 STUDY = "advise-"  # the study is runs/advise-NAME
 BATCH = 8  # as in the study of the papers, so that rates can be compared with theirs
 SAMPLES = {"evaluations": 8, "evaluation_examples": 200, "budget_examples": 100, "test_examples": 1000}
@@ -103,6 +102,9 @@ def request(
         models.arm(each)
     if len(chosen) < 2:
         raise SpecError(f"--arms {arms}: two arms or more are compared; known are {', '.join(NAMES)}, or any arm")
+    model = _model_of(backbone, root)
+    if tasks.own_kind(task) == "csv":
+        given = _reading(task, model, given, root)
     title = name or re.sub(r"[^A-Za-z0-9]+", "-", Path(data).stem).strip("-").lower()
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_-]*", title):
         raise SpecError(f"--name {title!r}: letters, digits, - and _ name a study; give one by --name")
@@ -110,7 +112,7 @@ def request(
         title,
         task,
         given,
-        _model_of(backbone, root),
+        model,
         chosen,
         minutes=minutes,
         tolerance=tolerance,
@@ -141,6 +143,26 @@ def _model_of(backbone: str, root: Path) -> str:
     return hub.HUB + _from(root, Path(inside))
 
 
+def _reading(task: str, backbone: str, given: Mapping[str, Any], root: Path) -> dict[str, Any]:
+    """The options of a table. Texts are read by the model's own tokenizer where its folder has one and nothing else is
+    asked for; without it, the most `tokens` of a text are its most bytes."""
+    from fpt.tasks.own import holds_texts
+
+    path = _inside(root, task)
+    if not path.is_file() or not holds_texts(path, given.get("target", "")):
+        return dict(given)
+    own = hub.path_of(backbone) is not None and tokens.files(_inside(root, backbone))
+    how = given.get("tokenizer", tasks.BY_MODEL if own else tasks.BY_BYTES)
+    if how == tasks.BY_MODEL:
+        return {**given, "tokenizer": how}
+    return {"bytes" if name == "tokens" else name: value for name, value in given.items()}
+
+
+def _inside(root: Path, name: str) -> Path:
+    """The path that the name of a task or a backbone has after its colon, from the working directory."""
+    return Path(os.path.relpath(root / os.path.expanduser(name.partition(":")[2])))
+
+
 def _from(root: Path, path: Path) -> str:
     return Path(os.path.relpath(path.absolute(), root.absolute())).as_posix()
 
@@ -156,7 +178,7 @@ def prepared(wanted: Request, compute_type: str) -> "tuple[Task, dict[str, Templ
 
     first, *others = (wanted.spec(arm, [1e-3], [0], 1, compute_type) for arm in wanted.arms)
     task, template = prepare(first)
-    if task.predictions != 1 or task.own_table:
+    if task.predictions != 1 or task.own_table == tasks.PREDICTS:
         raise SpecError(f"task {wanted.task}: one class an example can be advised on; it has {task.predictions}")
     found = {first.arm: template}
     for spec in others:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import pandas as pd
 from pydantic import ValidationError
 
-from fpt import models
+from fpt import models, tasks
 from fpt.advise import schedule
 from fpt.advise.baselines import baselines
 from fpt.advise.request import IF_TIME, PILOT_SAMPLES, SAMPLES, Request, prepared
@@ -20,6 +20,7 @@ from fpt.advise.schedule import COARSE, PILOT_SEEDS, Machine
 from fpt.bench.cost import Row
 from fpt.errors import DataError, FptError, SpecError
 from fpt.files import check_writable, read_json, write_atomically, write_json
+from fpt.models import hub, tokens
 from fpt.results.runs import load_sweeps, rate_text
 from fpt.sweeps.ledger import sweep_state
 from fpt.sweeps.spec import SweepSpec
@@ -75,6 +76,8 @@ class Work:
         task, templates = prepared(self.wanted, compute_type)
         machine = machine_of(len(templates))
         _check_possible(self.wanted, templates, machine, compute_type)
+        for line in reading(task, self.wanted.backbone):
+            self.log(line)
         self.wanted.study.mkdir(parents=True, exist_ok=True)
         write_json(self.wanted.study / ASKED, self.wanted.asked)
         self.beat(task, schedule.SEEDS[-1])
@@ -175,6 +178,19 @@ class Work:
 def as_fine(specs: Sequence[SweepSpec], steps: int) -> list[SweepSpec]:
     """Sweeps of the coarse grid with the evaluations of the fine one, and so many steps."""
     return [spec.model_copy(update={**SAMPLES, "steps": steps}) for spec in specs]
+
+
+def reading(task: "Task", backbone: str) -> list[str]:
+    """How the data become tokens; and of texts, whose embeddings read them, or why they are bytes."""
+    tokens_of = f"{task.tokens:,} tokens" if task.tokens > 1 else "one token"
+    lines = [f"an example becomes {tokens_of}: {task.scaling.removeprefix('none: ')}"]
+    if task.own_table:
+        return [*lines, f"the embeddings of {backbone} are the input, frozen in every arm; from scratch, random ones"]
+    folder = hub.path_of(backbone)
+    lacking = backbone.startswith(hub.HUB) and not (folder and tokens.files(folder))
+    if lacking and tasks.own_kind(task.name) == "csv" and task.vocabulary:
+        lines.append(f"texts are read as bytes, by a new input layer: {backbone} is no folder with a tokenizer")
+    return lines
 
 
 def machine_of(arms: int) -> Machine:

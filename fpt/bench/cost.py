@@ -49,7 +49,7 @@ class Workload(_Record):
     def kind(self) -> Literal["features", "frozen", "matrices"]:
         """What a step computes: the output layer alone, on features that are computed once; or gradients as well, of
         matrices or of none."""
-        own_table = tasks.entry(self.task).own_table
+        own_table = tasks.own_table(self.task, self.task_options)
         groups = models.trainable_groups(self.trainable, self.backbone, "", self.backbone_options, own_table)
         if groups == ("output",) and self.dropout == 0:
             return "features"

@@ -138,8 +138,9 @@ def measure(
 def load(spec: SweepSpec) -> tuple[Task, Literal["real", "random"]]:
     """The spec's task; where the files of MNIST or CIFAR-10 are missing, on random images, as many and of the same
     shape: that takes the same time. Raises DataError where other data are missing."""
+    options: dict[str, Any] = dict(spec.task_options)
     try:
-        return tasks.load(spec.task, None, spec.variant, **spec.task_options), "real"
+        return models.load_task(spec.task, spec.backbone, None, spec.variant, **options), "real"
     except DataError:
         name = spec.task.partition("-")[0]
         if name not in IMAGES:
@@ -152,7 +153,7 @@ def load(spec: SweepSpec) -> tuple[Task, Literal["real", "random"]]:
         arrays[f"y_{part}"] = np.arange(size, dtype=np.uint8) % 10
     with TemporaryDirectory() as folder:
         np.savez(Path(folder, f"{name}.npz"), **arrays)
-        return tasks.load(spec.task, folder, spec.variant, **spec.task_options), "random"
+        return tasks.load(spec.task, folder, spec.variant, **options), "random"
 
 
 def in_turns(calls: Sequence[Call], rounds: int, seconds: float, device: torch.device) -> list[list[float]]:

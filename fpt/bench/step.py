@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from fpt import models, tasks
+from fpt import models
 from fpt.sweeps.spec import SweepSpec
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ def sweep_cost(spec: SweepSpec) -> StepCost:
     """
     import torch
 
-    task = tasks.load(spec.task, None, spec.variant, **spec.task_options)
+    task = models.load_task(spec.task, spec.backbone, None, spec.variant, **spec.task_options)
     options: dict[str, Any] = {**spec.adapters, **spec.backbone_options}
     with torch.device("meta"):  # counted without being allocated
         template = models.build(task, spec.backbone, "random", spec.trainable, **options)

@@ -259,7 +259,8 @@ def compare(
 @app.command()
 def advise(
     data: Annotated[
-        str, typer.Argument(metavar="DATA", help="Images in folders by class, a CSV, parquet or npz file.")
+        str,
+        typer.Argument(metavar="DATA", help="Images in folders by class, a CSV, TSV, parquet or npz file."),
     ],
     backbone: Annotated[str, typer.Option(metavar="NAME", help="A name of fpt models, or hub:FOLDER.")] = "tiny-lm",
     arms: Annotated[
@@ -271,13 +272,20 @@ def advise(
     name: Annotated[str | None, typer.Option(metavar="NAME", help="Of the study, runs/advise-NAME.")] = None,
     size: Annotated[int | None, typer.Option(min=1, help="Of images: the side to which they are resized.")] = None,
     patch: Annotated[int | None, typer.Option(min=1, help="Pixels of a side, or columns, in a token.")] = None,
+    tokenizer: Annotated[
+        str | None,
+        typer.Option(metavar="own|bytes", help="Of texts (default: the model's own, where hub:FOLDER has one)."),
+    ] = None,
+    tokens: Annotated[int | None, typer.Option(min=1, help="Of texts: at most so many of each (default: 128).")] = None,
     steps: Annotated[int | None, typer.Option(min=50, help="At most so many (default: as many as fit).")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")] = False,
     root: Root = None,
 ) -> None:
     """Should you freeze? Train frozen, LoRA and full on your data for some minutes, and say which arm to take and why.
 
-    It writes an ordinary study, runs/advise-NAME, that `fpt run` can run again. If it was killed, start it again.
+    Texts are read by the tokenizer of --backbone hub:FOLDER and its embeddings, which stay frozen; without a tokenizer
+    there, as bytes. It writes an ordinary study, runs/advise-NAME, that `fpt run` can run again. If it was killed,
+    start it again.
     """
     from fpt.advise.report import finished
     from fpt.advise.request import request
@@ -285,7 +293,7 @@ def advise(
     from fpt.cli.show import advice_screen
 
     place = ledger.workspace(root)
-    options = {"target": target, "size": size, "patch": patch}
+    options = {"target": target, "size": size, "patch": patch, "tokenizer": tokenizer, "tokens": tokens}
     wanted = request(
         data,
         backbone,

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fpt.errors import SpecError, check_known, check_options
-from fpt.models import arms, hub
+from fpt.models import arms, hub, tokens
 from fpt.models.arms import ADAPTER as ADAPTER
 from fpt.models.arms import ADAPTERS as ADAPTERS
 from fpt.models.arms import ARMS as ARMS
@@ -31,6 +31,8 @@ from fpt.models.catalogue import TRANSFORMER as TRANSFORMER
 from fpt.models.catalogue import Backbone as Backbone
 from fpt.models.hub import backbone as backbone
 from fpt.models.hub import tiny as tiny
+from fpt.models.tokens import load_task as load_task
+from fpt.tasks import READS, OwnTable
 
 if TYPE_CHECKING:
     from fpt.models.template import Template
@@ -46,18 +48,22 @@ RANDOM_INITS = ("matched", "fixed", "scaled")
 
 
 def groups_of(
-    name: str, backbone_options: Mapping[str, Any] | None = None, own_table: bool = False, source: str = ""
+    name: str, backbone_options: Mapping[str, Any] | None = None, own_table: OwnTable = "", source: str = ""
 ) -> tuple[str, ...]:
     """The groups that the backbone has; an option with the name of a group switches it on.
 
-    own_table: on a task without new layers, where its own table of symbols is a group. Raises SpecError for a backbone
-    that is no causal language model of bytes then.
+    own_table: on a task whose symbols its own table reads (fpt.tasks.own_table): the table is a group then. Raises
+    SpecError where it must predict them, too, and the backbone is no causal language model of bytes; and where it reads
+    those of its own tokenizer, and has none.
     """
     entry = hub.backbone(name)
     options = {**entry.options, **(backbone_options or {})}
     groups = tuple(group for group in entry.groups if options.get(group, True))
     if not own_table:
         return groups
+    if own_table == READS:
+        tokens.check(name, source)
+        return (EMBEDDING, *(group for group in groups if group != "input"))
     if not entry.predicts_bytes:
         where = f" ({source})" if source else ""
         able = ", ".join(each for each, row in BACKBONES.items() if row.predicts_bytes)
@@ -73,12 +79,13 @@ def trainable_groups(
     backbone: str,
     source: str = "",
     backbone_options: Mapping[str, Any] | None = None,
-    own_table: bool = False,
+    own_table: OwnTable = "",
 ) -> tuple[str, ...]:
     """The groups that a policy name, or a list of groups, trains in `backbone`.
 
     A policy takes those of its groups that the backbone has: of `none`, whose groups are `input` and `output`, `fpt`
-    and `all` train these two. A list means every group it names. own_table: as of `groups_of`.
+    and `all` train these two. A list means every group it names. own_table: as of `groups_of`; a table that reads alone
+    stays frozen, unless a list names it.
     Raises SpecError for an unknown policy or group, for a group named by hand that the backbone does not have, and for
     a policy that leaves nothing to train, and for adapters of a backbone that has no matrices for them.
     """
@@ -94,7 +101,8 @@ def trainable_groups(
     if isinstance(trainable, str):
         check_known("trainable policy", trainable, POLICIES, source)
         _known_groups(POLICIES[trainable], f"policy {trainable!r}")
-        if not (existing := tuple(group for group in POLICIES[trainable] if PARTS.get(group, group) in has)):
+        able = tuple(group for group in has if own_table != READS or group != EMBEDDING)
+        if not (existing := tuple(group for group in POLICIES[trainable] if PARTS.get(group, group) in able)):
             groups = ", ".join(POLICIES[trainable])
             raise SpecError(f"policy {trainable!r} trains {groups}, but backbone {backbone!r} has {', '.join(has)}")
         return existing
@@ -123,7 +131,7 @@ def check(
     trainable: str | Sequence[str] = "fpt",
     source: str = "",
     adapters: Mapping[str, Any] | None = None,
-    own_table: bool = False,
+    own_table: OwnTable = "",
 ) -> None:
     """Refuse an unknown backbone, option, initialisation, policy or group before anything is loaded (SpecError).
 

@@ -9,7 +9,8 @@ from typing import Any, Literal
 from fpt.errors import SpecError, unknown
 
 # Groups of parameters that a model of a task may have, and one that is attached to it: LoRA's A and B. `embedding` is
-# the backbone's own table of symbols, which takes the place of `input` and `output` on text.
+# the backbone's own table of symbols, which takes the place of `input` and `output` on text, and of `input` alone where
+# its own tokenizer reads your texts. Then no policy trains it, and a list of groups that names it does.
 EMBEDDING = "embedding"
 GROUPS = ("input", "output", EMBEDDING, "layer_norm", "positions", "attention", "feed_forward", "recurrent")
 ADAPTER = "adapter"

@@ -21,11 +21,13 @@ from fpt.models.families.library import BROKEN, broken
 from fpt.models.families.trial import check_length
 from fpt.models.layers import Dropout, Noise, Projection, read_out
 from fpt.models.weights import check_header, check_tensors, kept_state, local_folder, pretrained_state
+from fpt.tasks import PREDICTS
 from fpt.tasks.task import Task
 
 
 class TransferModel(nn.Module):
-    """Input layer, backbone, output layer; on a task with `own_table` the backbone's own table of symbols is both.
+    """Input layer, backbone, output layer; on a task with `own_table` the backbone's own table of symbols is the first,
+    or both.
 
     tokens (batch, tokens, features) or symbols (batch, tokens), lengths (batch,)
     -> logits (batch, predictions, classes).
@@ -37,19 +39,22 @@ class TransferModel(nn.Module):
         super().__init__()
         self.family = family_of(entry)
         self.own_table = task.own_table
-        self.backbone = self.family.build(entry, task.tokens, layers, task.own_table, **options)
+        self.backbone = self.family.build(entry, task.tokens, layers, bool(task.own_table), **options)
         self.width: int = self.backbone.config.hidden_size
         self.heads: int = getattr(self.backbone.config, "num_attention_heads", 0)  # 0: no attention
         self.reach = task.tokens if self.heads else 0  # how many tokens one attends to
-        if not task.own_table:
-            self._add_layers(task)
+        if task.own_table != PREDICTS:
+            self._add_layers(task, entry)
         self.readout, self.classes, self.mask_padding = task.readout, task.classes, task.mask_padding
 
-    def _add_layers(self, task: Task) -> None:
+    def _add_layers(self, task: Task, entry: Backbone) -> None:
         width = self.width
-        self.input_layer = (
-            nn.Embedding(task.vocabulary, width) if task.vocabulary else nn.Linear(task.width or 1, width)
-        )
+        if task.own_table:
+            check_table(task, entry, self.backbone.get_input_embeddings().weight)
+        elif task.vocabulary:
+            self.input_layer: nn.Module = nn.Embedding(task.vocabulary, width)
+        else:
+            self.input_layer = nn.Linear(task.width or 1, width)
         # The released code drops out after a linear input layer, and not after an embedding table.
         self.input_dropout = nn.Identity() if task.vocabulary else Dropout()
         self.output_layer = nn.Linear(width, task.output_width)
@@ -57,13 +62,10 @@ class TransferModel(nn.Module):
     def forward(self, tokens: Tensor, lengths: Tensor | None = None) -> Tensor:
         lengths = lengths if self.mask_padding else None
         rows = partial(read_out, count=self.readout, lengths=lengths)
-        logits: Tensor
-        if self.own_table:
-            table = self.backbone.get_input_embeddings()
-            logits = linear(self.family.forward(self.backbone, table(tokens), lengths, rows), table.weight)
-        else:
-            embedded = self.input_dropout(self.input_layer(tokens))
-            logits = self.output_layer(self.family.forward(self.backbone, embedded, lengths, rows))
+        table: Any = self.backbone.get_input_embeddings() if self.own_table else None
+        embedded = table(tokens) if self.own_table else self.input_dropout(self.input_layer(tokens))
+        hidden = self.family.forward(self.backbone, embedded, lengths, rows)
+        logits: Tensor = linear(hidden, table.weight) if self.own_table == PREDICTS else self.output_layer(hidden)
         return logits.reshape(len(logits), -1, self.classes)
 
     @property
@@ -336,6 +338,15 @@ class Template:
             counts["positions before the first token's"] = before * width
             counts["positions beyond the task's tokens"] = max(0, rows - before - used_rows) * width
         return {what: count for what, count in counts.items() if count}
+
+
+def check_table(task: Task, entry: Backbone, table: Tensor) -> None:
+    """Refuse (SpecError) a tokenizer that has more ids than the backbone's table of embeddings (rows, width)."""
+    if (task.vocabulary or 0) > len(table):
+        raise SpecError(
+            f"the tokenizer of {entry.title!r} has {task.vocabulary:,} tokens, and its table of embeddings "
+            f"{len(table):,} rows: take the tokenizer that belongs to it, or read bytes (tokenizer bytes)"
+        )
 
 
 def _outermost(name: str, used: set[str]) -> str:

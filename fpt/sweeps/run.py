@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fpt import models, tasks, training
+from fpt import models, training
 from fpt.errors import FptError, SpecError, WeightsError
 from fpt.files import check_writable, remove_partial, replaced, write_atomically, write_json
 from fpt.models import weights
@@ -54,7 +54,7 @@ def prepare(
     With a folder, its disk must have room for the checkpoints. `study`: the folder of the study, where a sweep that is
     pretrained by another one finds the weights.
     """
-    loaded = tasks.load(spec.task, data_dir, spec.variant, **spec.task_options)
+    loaded = models.load_task(spec.task, spec.backbone, data_dir, spec.variant, **spec.task_options)
     task, template = fitted(spec, loaded, kept_weights(spec, study))
     # Fleets that extend the grid are no larger than the first, whose checkpoint is gone by then; kept weights stay.
     kept = len(spec.learning_rates) + 2 * spec.extend if {*KEPT} & {*spec.measures} else 0

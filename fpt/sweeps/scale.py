@@ -96,7 +96,7 @@ def effective(fields: Fields, written: Mapping[str, Any]) -> Fields:
     """Without the fields that come from defaults and cannot matter for this arm; `resolve` refuses written ones."""
     try:
         trainable = models.arm(fields["arm"]).trainable if fields.get("arm") else fields.get("trainable") or "fpt"
-        own_table = tasks.entry(fields.get("task", "")).own_table
+        own_table = tasks.own_table(fields.get("task", ""), fields.get("task_options") or {})
         groups = models.trainable_groups(trainable, fields.get("backbone", "tiny-lm"), own_table=own_table)
     except SpecError:
         return fields  # an unknown name, which is refused with its place

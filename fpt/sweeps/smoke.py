@@ -12,10 +12,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fpt.errors import DataError, FptError
-from fpt.models import BACKBONES, backbone, build, tiny
+from fpt.models import BACKBONES, backbone, build, load_task, tiny
+from fpt.models.families import family
 from fpt.sweeps.run import fitted, kept_weights, run_sweep
 from fpt.sweeps.spec import SweepSpec, resolve
-from fpt.tasks import load
+from fpt.tasks import READS
 
 if TYPE_CHECKING:
     from torch import Generator, Tensor
@@ -78,7 +79,8 @@ def whole_models(specs: Sequence[SweepSpec], data: Path) -> Iterator[tuple[Sweep
         options: dict[str, Any] = dict(spec.backbone_options)
         try:
             backbone(spec.backbone)  # tried with real numbers
-            task = load(spec.task, data, spec.variant, **spec.task_options | FEW.get(spec.task, {}))
+            options_of_task = spec.task_options | FEW.get(spec.task, {})
+            task = load_task(spec.task, spec.backbone, data, spec.variant, **options_of_task)
             with torch.device("meta"):
                 build(task, spec.backbone, "random", spec.trainable, **options)
         except FptError as error:
@@ -105,7 +107,10 @@ def prepared(spec: SweepSpec, data: Path, folder: Path) -> "tuple[Task, Template
     """The task with short sequences, and a tiny model with random weights in the place of pretrained ones."""
     from safetensors.torch import save_file
 
-    task, entry = cut(load(spec.task, data, spec.variant, **spec.task_options)), tiny(spec.backbone)
+    task, entry = cut(load_task(spec.task, spec.backbone, data, spec.variant, **spec.task_options)), tiny(spec.backbone)
+    if task.own_table == READS:
+        whole = family(entry.family).configuration(backbone(spec.backbone))  # its tokenizer has the tokens of all of it
+        entry = replace(entry, config={**entry.config, "vocab_size": whole.vocab_size})
     weights = kept_weights(spec, folder.parent)
     if weights is None and spec.init != "random":
         options: dict[str, Any] = dict(spec.backbone_options)

@@ -22,7 +22,7 @@ from pydantic import (
 from fpt import models, tasks
 from fpt.documents import explained
 from fpt.errors import SpecError, check_known
-from fpt.models import hub
+from fpt.models import hub, tokens
 from fpt.sweeps.fields import (
     Measures,
     Options,
@@ -167,6 +167,8 @@ class SweepSpec(Recipe):
             fields["task"] = f"{kind}:{tasks.own_checksum(self.task)}"
         if folder := hub.path_of(self.backbone):
             fields["backbone"] = hub.HUB + hub.checksum(folder)
+            if tasks.own_table(self.task, self.task_options) == tasks.READS:
+                fields["task_options"]["tokenizer"] = tokens.checksum(folder)
         return fields
 
     @property
@@ -266,7 +268,7 @@ def resolve(fields: Mapping[str, Any], source: str = "", hints: Mapping[str, str
             "start with ~"
         )
     tasks.check(spec.task, spec.variant, spec.task_options, source)
-    own_table = tasks.entry(spec.task).own_table
+    own_table = tasks.own_table(spec.task, spec.task_options)
     models.check(
         spec.backbone,
         spec.backbone_options,

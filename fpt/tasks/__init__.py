@@ -9,16 +9,22 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from pkgutil import resolve_name
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from fpt.errors import SpecError, check_known, check_options
 from fpt.files import cache_folder, from_workspace, known_sha256
 
 if TYPE_CHECKING:
+    from fpt.tasks.own import Reader
     from fpt.tasks.task import Task
 
 NPZ, FOLDER, CSV = "npz:PATH", "folder:PATH", "csv:PATH"
 OWN = {"npz": NPZ, "folder": FOLDER, "csv": CSV}  # your own data, by what stands before the colon
+TOKENIZERS = BY_BYTES, BY_MODEL = "bytes", "own"  # what makes symbols of your own texts
+# What a backbone's own table of symbols does in the place of new layers: it reads, or reads and predicts the next one
+OwnTable = Literal["", "reads", "predicts"]
+READS: Final = "reads"
+PREDICTS: Final = "predicts"
 IMAGES = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".tif", ".tiff", ".webp", ".pgm", ".ppm")
 MOST = 1_000_000  # a whole-number option; more would fill the memory before anything is trained
 BRIGHTEST = 255  # pixel of 8 bits
@@ -60,7 +66,7 @@ class Entry:
     tokens: tuple[int, ...] | Callable[..., int] = ()
     collection: int | None = None  # examples of which every seed tests another part; None: a test set, or new examples
     margin: float = 1.0  # points of accuracy within which two arms are comparable
-    own_table: bool = False  # read and predicted by the backbone's own table of symbols, without new layers
+    own_table: OwnTable = ""  # whatever the options
 
     def __post_init__(self) -> None:
         if not self.variants:
@@ -112,10 +118,13 @@ TASKS: dict[str, Entry] = {
         "homology:homology", "Remote homology", BOTH, files=HOMOLOGY[:1], advice=HOMOLOGY_ADVICE, classes=1195,
         tokens=(1024, 1024),
     ),
-    "text": Entry("text:text", "Text: the next byte of programs", classes=BYTES, tokens=(64,), own_table=True),
+    "text": Entry("text:text", "Text: the next byte of programs", classes=BYTES, tokens=(64,), own_table="predicts"),
     NPZ: Entry("images:npz", "Your own data", options={"patch": 4, "padded": False, "white": BRIGHTEST}),
     FOLDER: Entry("own:folder", "Your own images", options={"size": 32, "patch": 4}),
-    CSV: Entry("own:table", "Your own table", options={"target": "", "patch": 1, "bytes": 128}),
+    CSV: Entry(
+        "own:table", "Your own table",
+        options={"target": "", "patch": 1, "bytes": 128, "tokenizer": BY_BYTES, "tokens": 128},
+    ),
 }  # fmt: skip
 
 
@@ -125,6 +134,15 @@ def entry(name: str, source: str = "") -> Entry:
     key = OWN.get(own_kind(name), name)
     check_known("task", key, TASKS, source)
     return TASKS[key]
+
+
+def own_table(name: str, options: Mapping[str, Any]) -> OwnTable:
+    """What the backbone's own table does on this task: it reads texts that its own tokenizer made symbols of.
+
+    Raises SpecError for an unknown name.
+    """
+    found = entry(name)
+    return READS if options.get("tokenizer") == BY_MODEL else found.own_table
 
 
 def check(name: str, variant: str = "paper", options: Mapping[str, Any] | None = None, source: str = "") -> None:
@@ -142,6 +160,8 @@ def check(name: str, variant: str = "paper", options: Mapping[str, Any] | None =
         raise SpecError(f"{name}: {bits:,} bits an example{where}; strings times length is at most {MOST_BITS:,}.")
     if kind := own_kind(name):
         _check_own(name, kind, where)
+    if "tokenizer" in chosen:
+        check_known(f"tokenizer of {name}", chosen["tokenizer"], TOKENIZERS, source)
     if (white := chosen.get("white", 0)) > BRIGHTEST:
         raise SpecError(f"{name}: option white is {white}{where}; images are uint8, at most {BRIGHTEST}.")
 
@@ -185,18 +205,28 @@ def data_folder(data_dir: str | os.PathLike[str] | None = None) -> Path:
     return Path(os.path.expanduser(data_dir or os.environ.get("FPT_DATA") or cache_folder()))
 
 
-def load(name: str, data_dir: str | os.PathLike[str] | None = None, variant: str = "paper", **options: Any) -> "Task":
+def load(
+    name: str,
+    data_dir: str | os.PathLike[str] | None = None,
+    variant: str = "paper",
+    *,
+    reader: "Reader | None" = None,
+    **options: Any,
+) -> "Task":
     """The task `name`. It holds no seed: `task.split(seed)` does.
 
-    Raises SpecError for what does not exist, DataError for data that are missing, truncated or altered.
+    reader: a model's own tokenizer, for option `tokenizer: own`; fpt.models.load_task gives it. Raises SpecError for
+    what does not exist, DataError for data that are missing, truncated or altered.
     """
     check(name, variant, options, source="fpt.tasks.load")
     found = entry(name)
     chosen = {**found.options, **options}
+    if chosen.get("tokenizer") == BY_MODEL and reader is None:
+        raise SpecError(f"{name}: tokenizer own is a model's: load the task by fpt.models.load_task(task, backbone).")
     place = own_path(name) if own_kind(name) else data_folder(data_dir)
-    return replace(
-        function(found)(place, variant, **chosen), name=name, variant=variant, options=chosen, title=found.title
-    )
+    given = {"reader": reader} if reader else {}
+    task = function(found)(place, variant, **chosen, **given)
+    return replace(task, name=name, variant=variant, options=chosen, title=found.title)
 
 
 def function(found: Entry) -> Callable[..., "Task"]:

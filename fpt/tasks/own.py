@@ -4,6 +4,8 @@
 """
 
 import csv
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -15,10 +17,10 @@ from torch import Generator, Tensor
 
 from fpt.errors import DataError, SpecError, unknown
 from fpt.files import sha256
-from fpt.tasks import IMAGES, own_checksum
+from fpt.tasks import CSV, IMAGES, READS, TASKS, own_checksum
 from fpt.tasks.arrays import Examples, Finite, hold_out, symbols
 from fpt.tasks.files import PARTS, Array, examples
-from fpt.tasks.images import image_task, with_lengths
+from fpt.tasks.images import image_task
 from fpt.tasks.pixels import Pixels
 from fpt.tasks.task import Task
 
@@ -28,6 +30,21 @@ MOST_CLASSES = 1000  # a target with more values, most of them once, is a number
 MOST_COLUMNS = 10_000  # tokens beyond that fill the memory of every model here
 BYTES = 257  # 0 fills, a byte b is the symbol b + 1
 FEW = 5  # names that an error lists
+
+
+@dataclass(frozen=True)
+class Read:
+    """Texts as symbols below `vocabulary`: a row a text, cut at the end; how many symbols each has in all; and in words
+    what symbols are, and their plural."""
+
+    rows: Sequence[Any]
+    lengths: Sequence[int]
+    vocabulary: int
+    what: str
+    unit: str
+
+
+Reader = Callable[[Sequence[str], int], Read]  # texts, and the most symbols that are kept of one
 
 
 def folder(path: Path, variant: str, size: int, patch: int) -> Task:
@@ -68,31 +85,56 @@ def folder(path: Path, variant: str, size: int, patch: int) -> Task:
     )
 
 
-def table(path: Path, variant: str, target: str, patch: int, bytes: int) -> Task:
+def table(
+    path: Path,
+    variant: str,
+    target: str,
+    patch: int,
+    bytes: int,
+    tokenizer: str,
+    tokens: int,
+    reader: Reader | None = None,
+) -> Task:
     """A table, one row an example: CSV, TSV or parquet. `target` names the column of classes ("": one that is called
     target, label, class or y).
 
     The numeric columns, each standardised over all rows, become a sequence of tokens of `patch` columns. Constant
     columns and columns of text are left out, and the data card says so. A table whose only other column is text is a
-    task of texts: at most so many of their `bytes`, cut at the end.
+    task of texts: at most so many of their `bytes`, cut at the end. With `tokenizer` own, at most so many `tokens` of
+    the tokenizer of the model, which is the `reader`, and the model's own table of embeddings is the input layer.
 
     Raises DataError naming the column for missing values, a target that is no class, a class with too few rows, columns
-    of one name, and a table without rows or usable columns.
+    of one name, and a table without rows or usable columns; SpecError for an option that would change nothing.
     """
     frame = _read(path)
     name = _target(frame, target, path)
     labels, classes = _labels(frame[name], path)
-    inputs = frame.drop(columns=name)
+    numeric, text = _inputs(frame, name)
     card: dict[str, Any] = {"checksum": sha256(path), "source": f"your own: {path.name}", "licence": "your own"}
-    numeric = inputs.select_dtypes(["number", "bool"])
-    text = [str(column) for column in inputs if column not in numeric]
-    if numeric.empty and len(text) == 1:
-        return _texts(inputs[text[0]], labels, classes, bytes, path, card)
+    card |= {"own_table": READS} if reader else {}
+    if _is_texts(numeric, text):
+        read, most, idle = (reader, tokens, {"bytes": bytes}) if reader else (read_bytes, bytes, {"tokens": tokens})
+        _refuse_unused(path, idle, f"texts are read by tokenizer {tokenizer}")
+        return _texts(frame[text[0]], labels, classes, lambda texts: read(texts, most), path, card)
+    _refuse_unused(path, {"tokenizer": tokenizer, "tokens": tokens}, "it is no table of texts")
     values, said = _numbers(numeric, text, patch, path)
     data = _split(Examples(torch.from_numpy(values), labels))
     tokens = values.shape[1] // patch
     scaling = f"columns standardised over all rows{said}"
     return Task(data, Columns(patch), tokens=tokens, width=patch, classes=classes, scaling=scaling, **card)
+
+
+def holds_texts(path: Path, target: str) -> bool:
+    """Whether a table is a task of texts. Raises DataError and SpecError as `table` does."""
+    frame = _read(path)
+    return _is_texts(*_inputs(frame, _target(frame, target, path)))
+
+
+def read_bytes(texts: Sequence[str], most: int) -> Read:
+    """Texts as their bytes in UTF-8: 0 fills, a byte b is the symbol b + 1."""
+    encoded = [text.encode() for text in texts]
+    rows = [np.frombuffer(each[:most], np.uint8).astype(np.int64) + 1 for each in encoded]
+    return Read(rows, [len(each) for each in encoded], BYTES, "bytes of UTF-8", "bytes")
 
 
 class Columns:
@@ -253,24 +295,49 @@ def _numbers(numeric: pd.DataFrame, text: list[str], patch: int, path: Path) -> 
 
 
 def _texts(
-    column: "pd.Series[Any]", labels: Tensor, classes: int, length: int, path: Path, card: dict[str, Any]
+    column: "pd.Series[Any]",
+    labels: Tensor,
+    classes: int,
+    read: Callable[[Sequence[str]], Read],
+    path: Path,
+    card: dict[str, Any],
 ) -> Task:
-    """Texts as their bytes in UTF-8."""
+    """Texts as symbols, filled with 0 to the longest that is kept."""
     empty = column.isna() | (column.astype(str).str.len() == 0)
     if empty.any():
         raise DataError(f"{path}: column {column.name} has no text in row {int(empty.to_numpy().argmax()) + 1}.")
-    encoded = [str(text).encode()[:length] for text in column]
-    longest = max(map(len, encoded))
-    rows = np.zeros((len(encoded), longest), np.int64)
-    for place, each in enumerate(encoded):
-        rows[place, : len(each)] = np.frombuffer(each, np.uint8).astype(np.int64) + 1
-    cut = sum(len(str(text).encode()) > length for text in column)
-    data = _split(Examples(torch.from_numpy(rows), labels)).each(with_lengths)
-    said = f"; {cut:,} of {len(rows):,} texts are cut at {length} bytes" if cut else ""
+    found = read([str(text) for text in column])
+    kept = np.array([len(row) for row in found.rows])
+    if not kept.all():
+        row = int(kept.argmin()) + 1
+        raise DataError(f"{path}: the tokenizer finds no token in the text of row {row}, column {column.name}.")
+    rows = np.zeros((len(kept), kept.max()), np.int64)
+    rows[np.arange(rows.shape[1]) < kept[:, None]] = np.concatenate(found.rows)
+    cut = int((np.array(found.lengths) > kept).sum())
+    said = f"{cut:,} of {len(rows):,} texts are cut at" if cut else "no text is cut: the longest has"
     return Task(
-        data, symbols, tokens=longest, vocabulary=BYTES, classes=classes, mask_padding=True,
-        scaling=f"none: bytes of UTF-8{said}", **card,
+        _split(Examples(torch.from_numpy(rows), labels, torch.from_numpy(kept))), symbols, tokens=rows.shape[1],
+        vocabulary=found.vocabulary, classes=classes, mask_padding=True,
+        scaling=f"none: {found.what}; {said} {rows.shape[1]:,} {found.unit}; shorter ones are padded", **card,
     )  # fmt: skip
+
+
+def _inputs(frame: pd.DataFrame, target: str) -> tuple[pd.DataFrame, list[str]]:
+    """The columns of numbers, and the names of all others but the target."""
+    inputs = frame.drop(columns=target)
+    numeric = inputs.select_dtypes(["number", "bool"])
+    return numeric, [str(column) for column in inputs if column not in numeric]
+
+
+def _is_texts(numeric: pd.DataFrame, others: list[str]) -> bool:
+    return numeric.empty and len(others) == 1
+
+
+def _refuse_unused(path: Path, options: dict[str, Any], why: str) -> None:
+    """SpecError for an option that would change the identity of a sweep and none of its runs."""
+    for name, value in options.items():
+        if value != TASKS[CSV].options[name]:
+            raise SpecError(f"{path}: option {name} is {value}, but {why}: leave it out.")
 
 
 def _split(data: Examples) -> Finite:

@@ -10,6 +10,7 @@ from torch import Generator, Tensor
 
 from fpt.errors import SpecError
 from fpt.seeds import generator
+from fpt.tasks import OwnTable
 from fpt.tasks.arrays import Draw, Encoder, Examples, Finite, stratified
 
 STREAM_EXAMPLES = 2_000  # evaluation examples of a stream, each for validation and test
@@ -22,9 +23,10 @@ class Task:
     tokens: longest sequence. Either width (features of a token; linear input layer) or vocabulary
     (symbols; embedding) is set. readout: last positions read; per_token: predictions at each; classes: of
     each prediction. mask_padding: padding is masked in bidirectional backbones and the read-out is at the
-    last real token; otherwise at the last position. own_table: the model's own table of symbols reads the tokens and
-    predicts the next one, in the place of new layers. data: Finite, or a function that draws examples (a
-    stream). relevant: which tokens each read-out position needs, (n, readout, tokens), where that is known.
+    last real token; otherwise at the last position. own_table: whether the model's own table of symbols reads the
+    tokens, in the place of a new input layer, and predicts the next one, in the place of both new layers. data: Finite,
+    or a function that draws examples (a stream). relevant: which tokens each read-out position needs, (n, readout,
+    tokens), where that is known.
     """
 
     data: Finite | Draw
@@ -40,7 +42,7 @@ class Task:
     readout: int = 1
     per_token: int = 1
     mask_padding: bool = False
-    own_table: bool = False
+    own_table: OwnTable = ""
     relevant: Callable[[Examples], Tensor] | None = None
     name: str = ""
     variant: str = "paper"

@@ -14,8 +14,8 @@ from fpt.advise import work
 from fpt.advise.baselines import baselines
 from fpt.advise.request import Request, request
 from fpt.files import write_json
+from fpt.models import load_task
 from fpt.sweeps import load_study, run_sweep
-from fpt.tasks import load
 
 ROOT = Path(__file__).parents[2]
 
@@ -71,11 +71,15 @@ def request_of(
 def train(place: Path, noise: bool = False, steps: int = 6, seeds: int = 4, **given: Any) -> Request:
     """Writes mine.csv and the study of a request, and trains it."""
     table(place / "mine.csv", noise)
-    wanted = request_of(place, **given)
+    return carried_out(request_of(place, **given), steps, seeds)
+
+
+def carried_out(wanted: Request, steps: int = 6, seeds: int = 4) -> Request:
+    """Writes the study of a request, and trains it."""
     specs = [wanted.spec(arm, [1e-3, 1e-2], range(seeds), steps, "float32") for arm in wanted.arms]
     measures = {spec.arm: work.ADAPTED if "lora" in spec.arm else work.WHOLE for spec in specs}
     work.write_study(wanted, wanted.study, specs, ["for a test"], measures)
-    found = baselines(load(wanted.task, **wanted.options), range(seeds))
+    found = baselines(load_task(wanted.task, wanted.backbone, **wanted.options), range(seeds))
     scores = {str(name): list(values) for name, values in found.items()}
     write_json(wanted.study / work.BASELINES, {"seeds": seeds, "test accuracy by seed": scores})
     for spec in load_study(wanted.study).sweeps:

@@ -5,22 +5,24 @@ import re
 from pathlib import Path
 from typing import Any
 
+import own_tokenizer
 import pytest
 import torch
 from bs4 import BeautifulSoup
 from safetensors.torch import load_file
 from torch.func import functional_call
+from transformers import AutoTokenizer
 
 import fpt
 from fpt.advise.keep import keep_winner
 from fpt.advise.report import finished
-from fpt.advise.request import Request, prepared
+from fpt.advise.request import Request, prepared, request
 from fpt.advise.verdict import cells_of
 from fpt.advise.work import write_study
 from fpt.errors import DataError
 from fpt.sweeps import ledger, load_study
 
-from .conftest import request_of, table, train
+from .conftest import carried_out, request_of, table, train
 
 CODE = re.compile(r"```python\n(.*?)```", re.DOTALL)
 peft_warns = pytest.mark.filterwarnings("ignore:.*is_gradient_checkpointing:FutureWarning")  # peft's own call
@@ -51,7 +53,7 @@ def test_on_labels_of_pure_noise_nothing_can_be_told(place: Path) -> None:
 def logits_of(wanted: Request, arm: str) -> tuple[Any, torch.Tensor]:
     """By our own model, with the weights that the sweep kept: the task, and logits of the test examples of seed 0."""
     cell = cells_of(wanted)[arm]
-    task = fpt.tasks.load(wanted.task, **wanted.options)
+    task = fpt.models.load_task(wanted.task, wanted.backbone, **wanted.options)
     template = fpt.models.build(task, wanted.backbone, "pretrained", "all")
     weights = load_file(wanted.study / cell.spec.folder_name / ledger.WEIGHTS)
     examples = task.split(0).test
@@ -84,6 +86,19 @@ def test_and_so_they_do_of_other_families(backbone: str, place: Path, small_back
     wanted = train(place, arms="lora,full", backbone=backbone, seeds=3, steps=4)
     for arm in wanted.arms:
         check_winner(wanted, arm)
+
+
+@peft_warns
+def test_and_so_they_do_where_its_own_tokenizer_reads_texts(place: Path) -> None:
+    texts, model = Path("texts.csv"), Path("model")
+    own_tokenizer.texts().to_csv(texts, index=False)
+    own_tokenizer.save(model)
+    wanted = request(str(texts), f"hub:{model}", "lora,full", 10, 1.0, None, {"tokens": 12}, place)
+    carried_out(wanted, steps=4, seeds=3)
+    for arm in wanted.arms:
+        check_winner(wanted, arm)
+        assert len(AutoTokenizer.from_pretrained(wanted.study / "winner")) == own_tokenizer.TOKENS
+    assert finished(wanted).baselines["linear classifier"] == 100  # the first word says the class
 
 
 def test_a_study_without_results_is_refused(place: Path) -> None:

@@ -90,7 +90,7 @@ class Family:
     new_positions: bool = False  # a table of ours, which starts from zeros where the rest is pretrained
     prepare: Callable[[Any, int], None] | None = None  # model, tokens: other changes, before our layers go in
     initial_value: Callable[..., Tensor] | None = None  # random values, where the rules are not GPT-2's
-    table: str | None = None  # of symbols, tied to the output; None: it cannot read and predict by itself
+    table: str | None = None  # of symbols, which alone says what the layers read of one; None: there is none
     first_attention: str | None = None  # the module that returns attention weights second, below a last layer
     whole: Callable[[Any], nn.Module] = AutoModel.from_config  # config -> the model that its authors published
     load: Callable[..., Any] = AutoModel.from_pretrained  # a folder -> the pretrained model, `output_loading_info`
@@ -131,11 +131,11 @@ class Family:
         """The library's model with `tokens` rows of positions and the first `layers` layers (0: all), untrained values.
 
         Our layers are inside, and what the input layer replaces is not, unless the model's `own_table` of symbols reads
-        and predicts. Other options are fields of the config.
+        in its place. Other options are fields of the config.
         """
         sizes = {"num_hidden_layers": layers or entry.layers, "use_cache": False}
-        sizes |= {} if own_table else {"vocab_size": 1}
-        sizes |= few_tokens(entry.config) if entry.found is not None else {}
+        if not own_table:
+            sizes |= few_tokens(entry.config) if entry.found is not None else {"vocab_size": 1}
         sizes |= {"max_position_embeddings": tokens} if self.has_table else {}
         config = self.configuration(entry, **{**self.fixed, **sizes, **options})
         config._attn_implementation = self.attention

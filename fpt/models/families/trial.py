@@ -1,12 +1,13 @@
 """Whether a model of the library that has no row can be a backbone: a small one of its architecture is built, and
 computed for two runs at once, before anything is trained.
 
-What does not equal the library's own forward pass is refused. What is found: the groups of its parameters, and its
-table of positions.
+What does not equal the library's own forward pass is refused. What is found: the groups of its parameters, its table
+of positions, and its table of tokens, where that alone says what the layers read of a token.
 """
 
 import json
 import re
+from bisect import bisect_left
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import cache
@@ -19,7 +20,17 @@ from transformers import AutoModel
 
 from fpt.errors import SpecError
 from fpt.models.catalogue import Backbone
-from fpt.models.families.library import BROKEN, FAMILY, LENGTHS, WINDOWS, Family, broken
+from fpt.models.families.library import (
+    BROKEN,
+    FAMILY,
+    FEW_TOKENS,
+    LENGTHS,
+    WINDOWS,
+    Family,
+    broken,
+    check_window,
+    token_tables,
+)
 from fpt.models.layers import Projection
 
 DEPTH = 8  # layers that are tried: kinds of layers take turns of 8 at most
@@ -88,6 +99,21 @@ def _check_length(config: str, layers: int, title: str, found: str, tokens: int)
         raise broken(entry, tokens, error) from error
 
 
+def longest(entry: Backbone, most: int) -> int:
+    """How many tokens, up to `most`, a sequence of this model can have."""
+    config = replace(FAMILY, **(entry.found or {})).configuration(entry)
+
+    def too_long(tokens: int) -> bool:
+        try:
+            check_window(entry, config, tokens)
+            check_length(entry, tokens)
+        except SpecError:
+            return True
+        return False
+
+    return bisect_left(range(1, most), True, key=too_long) if too_long(most) else most
+
+
 def _try(family: Family, entry: Backbone) -> tuple[tuple[str, ...], Mapping[str, Any]]:
     """Groups, and the fields of the family that were found."""
     config = family.configuration(entry)
@@ -114,7 +140,8 @@ def _try(family: Family, entry: Backbone) -> tuple[tuple[str, ...], Mapping[str,
                 how = "without padding" if lengths is None else "with padding"
                 raise ValueError(f"several runs at once {how} do not give what the library's own forward pass gives")
     order = ("input", "output", *dict.fromkeys(groups.values()))
-    return order, {"attention": family.attention, **_positions(model, groups, weights[0], x)}
+    found = _positions(model, groups, weights[0], x) | _table(library)
+    return order, {"attention": family.attention, **found}
 
 
 def _last(model: nn.Module, weights: Mapping[str, Tensor], x: Tensor, lengths: Tensor | None) -> Tensor:
@@ -138,7 +165,7 @@ def _at_once(model: nn.Module, weights: list[dict[str, Tensor]], x: Tensor, leng
     return computed.detach()
 
 
-def _positions(model: nn.Module, groups: dict[str, str], weights: dict[str, Tensor], x: Tensor) -> Mapping[str, Any]:
+def _positions(model: nn.Module, groups: dict[str, str], weights: dict[str, Tensor], x: Tensor) -> dict[str, Any]:
     """The table of which each token uses one row, and how many rows lie before the first token's, if there is one."""
     tables = [name for name, group in groups.items() if group == "positions" and weights[name].dim() == 2]
     if not tables:
@@ -150,3 +177,18 @@ def _positions(model: nn.Module, groups: dict[str, str], weights: dict[str, Tens
         if len(rows) == TOKENS:
             return {"positions": name, "leading": rows[0]}
     return {}
+
+
+def _table(library: Any) -> dict[str, Any]:
+    """The table of tokens, if the library makes of ids what it makes of their rows in it: some models add to these."""
+    table, pad = library.get_input_embeddings(), getattr(library.config, "pad_token_id", None)
+    # Not that of padding: where RoBERTa sees it, no position is counted.
+    ids = torch.tensor([[number for number in range(FEW_TOKENS) if number != pad][:TOKENS]])
+    try:
+        with torch.no_grad():
+            of_rows = library(inputs_embeds=table(ids)).last_hidden_state
+            of_ids = library(input_ids=ids).last_hidden_state
+    except BROKEN:
+        return {}
+    alike = torch.allclose(of_rows, of_ids, TOLERANCE, TOLERANCE)
+    return {"table": f"{token_tables(library)[0]}.weight"} if alike else {}

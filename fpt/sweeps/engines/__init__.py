@@ -117,7 +117,7 @@ def to_do(specs: Sequence[SweepSpec], study: Path) -> list[SweepSpec]:
     specs = [spec for spec in specs if not ledger.sweep_state(spec, study).complete]  # another driver may have done it
 
     def groups(spec: SweepSpec) -> int:
-        own_table = tasks.entry(spec.task).own_table
+        own_table = tasks.own_table(spec.task, spec.task_options)
         options = spec.backbone_options
         return len(models.trainable_groups(spec.trainable, spec.backbone, "", options, own_table))
 

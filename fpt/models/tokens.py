@@ -1,0 +1,127 @@
+"""A model's own tokenizer: its files, beside config.json in the folder `hub:PATH`, and what it makes of texts.
+
+No torch before texts are read. Nothing is downloaded, and nothing of a tokenizer is executed but the library's code.
+"""
+
+import hashlib
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from textwrap import shorten
+from typing import TYPE_CHECKING, Any
+
+from fpt import tasks
+from fpt.errors import SpecError, WeightsError
+from fpt.files import known_sha256
+from fpt.models import hub
+
+if TYPE_CHECKING:
+    from fpt.tasks.own import Read, Reader
+    from fpt.tasks.task import Task
+
+FILES = (
+    "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json", "vocab.json",
+    "vocab.txt", "merges.txt", "tokenizer.model", "spiece.model", "sentencepiece.bpe.model", "tekken.json",
+)  # fmt: skip
+LONG = 160  # characters of the library's own messages, which are pages
+INSTEAD = "or read bytes: tokenizer bytes"
+
+
+def files(folder: Path) -> list[Path]:
+    """The files of the tokenizer in a folder; none where it has no tokenizer."""
+    return [folder / name for name in FILES if (folder / name).is_file()]
+
+
+def checksum(folder: Path) -> str:
+    """SHA-256 (hex) over the names and the contents of these files: what a tokenizer is, wherever it lies."""
+    total = hashlib.sha256()
+    for file in files(folder):
+        total.update(f"{file.name} {known_sha256(file)}\n".encode())
+    return total.hexdigest()
+
+
+def check(backbone: str, source: str = "") -> None:
+    """Refuse (SpecError) a backbone that has no tokenizer of its own, or reads more than its table of embeddings."""
+    where, folder = f" ({source})" if source else "", hub.path_of(backbone)
+    if folder is None:
+        raise SpecError(
+            f"tokenizer own{where}: backbone {backbone!r} is no folder hub:PATH, whose tokenizer could be read; name "
+            f"one, {INSTEAD}"
+        )
+    if not files(folder):
+        raise SpecError(f"tokenizer own{where}: {folder} has no {FILES[0]}; put it there, {INSTEAD}")
+    if not (hub.backbone(backbone).found or {}).get("table"):
+        raise SpecError(
+            f"tokenizer own{where}: backbone {backbone!r} makes more of its tokens than one table of embeddings says; "
+            f"take another model, {INSTEAD}"
+        )
+
+
+def load_task(
+    name: str,
+    backbone: str,
+    data_dir: str | os.PathLike[str] | None = None,
+    variant: str = "paper",
+    **options: Any,
+) -> "Task":
+    """The task `name` as this backbone reads it: with option `tokenizer: own` by its own tokenizer, and otherwise
+    fpt.tasks.load.
+
+    Raises what fpt.tasks.load raises, SpecError for a backbone without a tokenizer, and WeightsError for a tokenizer
+    that cannot be read.
+    """
+    own = tasks.own_table(name, options) == tasks.READS
+    return tasks.load(name, data_dir, variant, reader=reader(backbone) if own else None, **options)
+
+
+def reader(backbone: str) -> "Reader":
+    """What reads texts as tokens of the backbone's own tokenizer, its special tokens included. What is kept of a text
+    fits into the model's window."""
+    check(backbone)
+
+    def read(texts: Sequence[str], most: int) -> "Read":
+        from fpt.models.families.trial import longest
+        from fpt.tasks.own import Read
+
+        tokenizer = _loaded(Path(hub.path_of(backbone) or ""))
+        lengths = [len(ids) for ids in _ids(tokenizer, texts)]
+        kept = longest(hub.backbone(backbone), min(most, max(lengths)))
+        if kept <= (special := tokenizer.num_special_tokens_to_add()):
+            raise SpecError(
+                f"tokenizer own: {kept} tokens of a text are kept, and {special} of them are special ones of "
+                f"{backbone!r}: give a larger option tokens, {INSTEAD}"
+            )
+        rows = _ids(tokenizer, texts, truncation=True, max_length=kept)
+        vocabulary = max(tokenizer.get_vocab().values()) + 1
+        what = f"tokens of the model's own tokenizer ({vocabulary:,} different ones), read by its own embeddings"
+        return Read(rows, lengths, vocabulary, what, "tokens")
+
+    return read
+
+
+def _loaded(folder: Path) -> Any:
+    """The library's tokenizer. WeightsError for files that are damaged, and where the vocabulary is missing."""
+    from transformers import AutoTokenizer
+
+    from fpt.models.weights import quiet_library
+
+    try:
+        with quiet_library():
+            tokenizer: Any = AutoTokenizer.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
+    except Exception as error:  # the library's compiled part raises this very type
+        why = shorten(str(error), LONG) or type(error).__name__
+        raise WeightsError(
+            f"the tokenizer in {folder} cannot be read: {why}. Save it again by its save_pretrained, {INSTEAD}"
+        ) from error
+    if {*tokenizer.get_vocab().values()} <= {*tokenizer.all_special_ids}:
+        raise WeightsError(f"the tokenizer in {folder} has no vocabulary: put its {FILES[0]} there, {INSTEAD}")
+    tokenizer.truncation_side = "right"
+    return tokenizer
+
+
+def _ids(tokenizer: Any, texts: Sequence[str], **how: Any) -> list[list[int]]:
+    """Ids of each text. Quietly: the library warns of texts that are longer than its model_max_length."""
+    found: list[list[int]] = tokenizer(
+        list(texts), return_attention_mask=False, return_token_type_ids=False, verbose=False, **how
+    )["input_ids"]
+    return found
