@@ -27,7 +27,9 @@ def save_tokenizer(folder: Path, tokens: int = TOKENS) -> None:
     """As the library saves one that was trained on the texts; it puts <s> before a text and </s> after it."""
     tokenizer = Tokenizer(models.BPE(unk_token="<unk>"))
     tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
-    tokenizer.train_from_iterator(texts()["text"], trainers.BpeTrainer(vocab_size=tokens, special_tokens=SPECIAL))
+    tokenizer.train_from_iterator(
+        texts()["text"], trainers.BpeTrainer(vocab_size=tokens, special_tokens=SPECIAL, show_progress=False)
+    )
     more = [f"<{number}>" for number in range(tokens - tokenizer.get_vocab_size())]
     tokenizer.add_tokens(more)
     ends = [(name, tokenizer.token_to_id(name)) for name in ("<s>", "</s>")]

@@ -93,7 +93,7 @@ def reader(backbone: str) -> "Reader":
             )
         rows = _ids(tokenizer, texts, truncation=True, max_length=kept)
         vocabulary = max(tokenizer.get_vocab().values()) + 1
-        what = f"tokens of the model's own tokenizer ({vocabulary:,} different ones), read by its own embeddings"
+        what = f"the model's own tokens ({vocabulary:,} different ones), read by its own embeddings"
         return Read(rows, lengths, vocabulary, what, "tokens")
 
     return read

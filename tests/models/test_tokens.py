@@ -97,7 +97,7 @@ def test_from_scratch_the_table_is_random_and_the_seeds_own(place: Path) -> None
 
 
 def test_the_card_says_what_is_read_and_what_is_cut(place: Path) -> None:
-    assert "own tokenizer" in task_of().scaling
+    assert "own tokens" in task_of().scaling
     assert "no text is cut" in task_of().scaling
     assert "36 of 60 texts are cut at 9 tokens" in task_of(tokens=9).scaling
     assert "bytes of UTF-8" in fpt.models.load_task(DATA, MODEL).scaling
