@@ -103,12 +103,15 @@ def _loaded(folder: Path) -> Any:
     """The library's tokenizer. WeightsError for files that are damaged, and where the vocabulary is missing."""
     from transformers import AutoTokenizer
 
+    from fpt.models.families.library import BROKEN
     from fpt.models.weights import quiet_library
 
     try:
         with quiet_library():
             tokenizer: Any = AutoTokenizer.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
-    except Exception as error:  # the library's compiled part raises this very type
+    except Exception as error:
+        if type(error) is not Exception and not isinstance(error, BROKEN):  # the compiled part raises the very type
+            raise
         why = shorten(str(error), LONG) or type(error).__name__
         raise WeightsError(
             f"the tokenizer in {folder} cannot be read: {why}. Save it again by its save_pretrained, {INSTEAD}"

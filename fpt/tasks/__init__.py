@@ -166,6 +166,13 @@ def check(name: str, variant: str = "paper", options: Mapping[str, Any] | None =
         raise SpecError(f"{name}: option white is {white}{where}; images are uint8, at most {BRIGHTEST}.")
 
 
+def refuse_unused(kind: str, options: Mapping[str, Any], why: str) -> None:
+    """SpecError for an option of NPZ or CSV that would change the identity of a sweep and none of its runs."""
+    for name, value in options.items():
+        if value != TASKS[kind].options[name]:
+            raise SpecError(f"{kind.partition(':')[0]}: option {name} is {value}, but {why}; leave it out.")
+
+
 def _check_own(name: str, kind: str, where: str) -> None:
     """SpecError where there is no such file, or no such folder."""
     path, what = own_path(name), "folder" if kind == "folder" else "file"

@@ -9,7 +9,7 @@ import torch
 
 from fpt.errors import DataError, SpecError
 from fpt.files import sha256
-from fpt.tasks import NPZ, TASKS
+from fpt.tasks import NPZ, refuse_unused
 from fpt.tasks.arrays import Examples, Finite, digest, hold_out, hold_out_equally, last_rows, symbols
 from fpt.tasks.files import PARTS, Array, cifar10_arrays, examples, mnist_arrays, read_npz
 from fpt.tasks.pixels import Pixels
@@ -108,12 +108,12 @@ def npz(path: Path, variant: str, patch: int, padded: bool, white: int) -> Task:
     data = Finite(train, official[0] if official else sixth, partial(hold_out, count=sixth))
     card: dict[str, Any] = {"checksum": sha256(path), "source": f"your own: {path.name}", "licence": "your own"}
     if train.inputs.ndim > 2:
-        _refuse_unused({"padded": padded}, "sequences", f"{path} holds images")
+        refuse_unused(NPZ, {"padded": padded}, f"{path} holds images, and it is an option of sequences")
         if any(side % patch for side in train.inputs.shape[1:3]):
             shape = "x".join(map(str, train.inputs.shape[1:3]))
             raise SpecError(f"npz: option patch {patch} does not divide images of {shape} pixels.")
         return image_task(data, Pixels(patch, white), scaling=f"pixels divided by {white}", **card)
-    _refuse_unused({"patch": patch, "white": white}, "images", f"{path} holds sequences")
+    refuse_unused(NPZ, {"patch": patch, "white": white}, f"{path} holds sequences, and it is an option of images")
     if padded:
         _check_padding(dict(zip(PARTS, (train, *official), strict=False)), path)
     return Task(
@@ -126,13 +126,6 @@ def npz(path: Path, variant: str, patch: int, padded: bool, white: int) -> Task:
         scaling="none: symbols",
         **card,
     )
-
-
-def _refuse_unused(options: dict[str, Any], of: str, found: str) -> None:
-    """SpecError for an option that would change the identity of a sweep and none of its runs."""
-    for name, value in options.items():
-        if value != TASKS[NPZ].options[name]:
-            raise SpecError(f"npz: option {name} is {value}, but {found}, and it is an option of {of}; leave it out.")
 
 
 def _check_padding(parts: dict[str, Examples], path: Path) -> None:

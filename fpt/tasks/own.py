@@ -17,7 +17,7 @@ from torch import Generator, Tensor
 
 from fpt.errors import DataError, SpecError, unknown
 from fpt.files import sha256
-from fpt.tasks import CSV, IMAGES, READS, TASKS, own_checksum
+from fpt.tasks import CSV, IMAGES, READS, own_checksum, refuse_unused
 from fpt.tasks.arrays import Examples, Finite, hold_out, symbols
 from fpt.tasks.files import PARTS, Array, examples
 from fpt.tasks.images import image_task
@@ -114,9 +114,9 @@ def table(
     card |= {"own_table": READS} if reader else {}
     if _is_texts(numeric, text):
         read, most, idle = (reader, tokens, {"bytes": bytes}) if reader else (read_bytes, bytes, {"tokens": tokens})
-        _refuse_unused(path, idle, f"texts are read by tokenizer {tokenizer}")
+        refuse_unused(CSV, idle, f"the texts of {path} are read by tokenizer {tokenizer}")
         return _texts(frame[text[0]], labels, classes, lambda texts: read(texts, most), path, card)
-    _refuse_unused(path, {"tokenizer": tokenizer, "tokens": tokens}, "it is no table of texts")
+    refuse_unused(CSV, {"tokenizer": tokenizer, "tokens": tokens}, f"{path} is no table of texts")
     values, said = _numbers(numeric, text, patch, path)
     data = _split(Examples(torch.from_numpy(values), labels))
     tokens = values.shape[1] // patch
@@ -331,13 +331,6 @@ def _inputs(frame: pd.DataFrame, target: str) -> tuple[pd.DataFrame, list[str]]:
 
 def _is_texts(numeric: pd.DataFrame, others: list[str]) -> bool:
     return numeric.empty and len(others) == 1
-
-
-def _refuse_unused(path: Path, options: dict[str, Any], why: str) -> None:
-    """SpecError for an option that would change the identity of a sweep and none of its runs."""
-    for name, value in options.items():
-        if value != TASKS[CSV].options[name]:
-            raise SpecError(f"{path}: option {name} is {value}, but {why}: leave it out.")
 
 
 def _split(data: Examples) -> Finite:
