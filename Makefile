@@ -13,13 +13,15 @@ PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
 # What installs. To use another installer: make report INSTALL="uv pip install --python .venv/bin/python"
 INSTALL ?= $(BIN)/python -m pip install
 
-# Jupyter Book's own command builds one page after the other; what it would run, told to use every core.
+# Jupyter Book's own command builds one page after the other; what it would run, told to build several at a time. Four
+# keep two cores busy: a page waits for its kernel, and a few are long.
+PAGES ?= 4
 # SITE is the address at which the book will stand, for the preview images of its pages.
 SITE ?=
 # A page is executed again when it, or what it is computed from, has changed (book/_ext/outdated.py). After a warning
 # every page is, so that the next build warns again.
 BOOK = $(BIN)/jupyter-book config sphinx . --config $(CURDIR)/_config.yml --toc $(CURDIR)/book/_toc.yml >/dev/null && \
-  PYTHONPATH=book/_ext $(BIN)/sphinx-build -b html -j auto -W --keep-going -q $(if $(SITE),-D ogp_site_url=$(SITE)) .
+  PYTHONPATH=book/_ext $(BIN)/sphinx-build -b html -j $(PAGES) -W --keep-going -q $(if $(SITE),-D ogp_site_url=$(SITE)) .
 # Executed notebooks lie beside the pages, which link them; building the book does not read them.
 SHIP = find runs -path '*/published/*/notebook.ipynb' | tar cf - -T - | tar xf - -C
 CHECKED = .test

@@ -88,10 +88,15 @@ def sha256(path: str | os.PathLike[str], kind: type[FptError] = DataError) -> st
         raise kind(f"{path}: cannot be read ({error.strerror}).") from error
 
 
+def state_of(path: Path) -> tuple[int, int] | None:
+    """Size and time of change of a file: while they stay, it is taken for the same. None where there is no file."""
+    found = path.stat() if path.is_file() else None
+    return found and (found.st_size, found.st_mtime_ns)
+
+
 def known_sha256(path: Path) -> str:
     """The same (DataError), read once for as long as the file's size and time of change stay as they are."""
-    state = (path.stat().st_size, path.stat().st_mtime_ns) if path.is_file() else None
-    return _known_sha256(path.absolute(), state)
+    return _known_sha256(path.absolute(), state_of(path))
 
 
 @cache

@@ -3,20 +3,23 @@
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 import numpy as np
-from scipy import optimize
 
 from fpt.errors import SpecError, unknown
+from fpt.files import state_of
 from fpt.papers.schema import Table
 from fpt.results.baselines import known_scores
 from fpt.results.cells import TUNED, Point, TableCell, compared, total
-from fpt.results.runs import find_study, load_sweeps, rate_text, same_rate
+from fpt.results.runs import SweepTables, find_study, load_sweeps, rate_text, same_rate
 from fpt.results.stats import MINIMUM_PAIRS, POINT, SIGNIFICANCE, Paired, mean_interval
 from fpt.sweeps.labels import labels
+from fpt.sweeps.ledger import PUBLISHED, RESULT
 from fpt.sweeps.selection import best_rate
 from fpt.sweeps.study import load_study
+from fpt.sweeps.study_file import FILE
 
 ACCURACY = Table(title="Test accuracy", rows={})
 MEASURED = {
@@ -154,14 +157,23 @@ def arms_of(study: str, root: Path | None = None, of: str = "accuracy") -> dict[
     """
     if of not in MEASURED:
         raise unknown("quantity", of, MEASURED)
-    loaded = load_study(find_study(study, root))
-    names = labels(loaded.sweeps)
+    folder = find_study(study, root)
+    files = (folder / FILE, *folder.glob(f"{PUBLISHED}/*/{RESULT}"))
     return {
-        (sweep.spec.task, names[folder]): TableCell(
-            MEASURED[of], names[folder], sweep.spec.task, spec=sweep.spec, tables=sweep, study=study
+        (sweep.spec.task, name): TableCell(
+            MEASURED[of], name, sweep.spec.task, spec=sweep.spec, tables=sweep, study=study
         )
-        for folder, sweep in load_sweeps(loaded, "published").items()
+        for name, sweep in _published(folder, tuple((file, state_of(file)) for file in files))
     }
+
+
+@cache
+def _published(folder: Path, states: tuple[tuple[Path, tuple[int, int] | None], ...]) -> list[tuple[str, SweepTables]]:
+    """The published sweeps of a study with their names, read once in a process for as long as its file and their
+    records are the same: a page asks for hundreds of contrasts of a few studies."""
+    study = load_study(folder)
+    names = labels(study.sweeps)
+    return [(names[name], sweep) for name, sweep in load_sweeps(study, "published").items()]
 
 
 def cell_of(study: str, name: str, task: str = "", root: Path | None = None, of: str = "accuracy") -> TableCell:
@@ -249,6 +261,8 @@ def _end(p_value: Callable[[float], float], mean: float, reach: float) -> float:
     side = SIGNIFICANCE / 2
     if p_value(mean + reach) > side:
         return math.copysign(math.inf, reach)
+    from scipy import optimize
+
     return float(optimize.bisect(lambda limit: p_value(limit) - side, mean + reach, mean, xtol=1e-5 * POINT))
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
-from scipy import special, stats
+from scipy import special
 
 from fpt.seeds import stream
 
@@ -60,11 +60,13 @@ class Paired:
         beyond = sign * (self.mean - limit)
         if not self.exact:
             return float(special.stdtr(self.n - 1, -beyond / _standard_error(self.sd, self.n, self.noise)))
+        from scipy import stats  # half a second that most readers of results do not need
+
         flips = stats.permutation_test(
             (sign * (np.array(self.differences) - limit),), np.mean, permutation_type="samples", n_resamples=MOST_FLIPS,
             alternative="greater", rng=stream(0, "flips"),
         )  # fmt: skip
-        of_noise = float(stats.norm.sf(beyond / math.sqrt(self.noise))) if self.noise else 0.0
+        of_noise = float(special.ndtr(-beyond / math.sqrt(self.noise))) if self.noise else 0.0
         return max(float(flips.pvalue), of_noise)
 
 
@@ -114,8 +116,8 @@ def sampling_noise(share: float, images: float) -> float:
 
 def sem(values: "pd.Series[float]") -> float:
     """Standard error of the mean: what the papers print, never an interval."""
-    kept = values.dropna()
-    return float(stats.sem(kept)) if len(kept) > 1 else math.nan
+    kept = values.dropna().to_numpy(float)
+    return float(kept.std(ddof=1)) / math.sqrt(len(kept)) if len(kept) > 1 else math.nan
 
 
 def partial_conjunction(p_values: Sequence[float], least: int) -> float:
@@ -124,10 +126,11 @@ def partial_conjunction(p_values: Sequence[float], least: int) -> float:
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
-    """p-values corrected over all of them (Holm 1979)."""
-    from statsmodels.stats.multitest import multipletests
-
-    found: list[float] = multipletests(p_values, method="holm")[1].tolist() if len(p_values) else []
+    """p-values corrected over all of them (Holm 1979): what statsmodels gives, which takes 50 ms a call."""
+    given = np.array(p_values, dtype=float)
+    order = given.argsort(kind="stable")
+    stepped = np.maximum.accumulate(given[order] * np.arange(len(given), 0, -1))
+    found: list[float] = np.minimum(1.0, stepped)[order.argsort()].tolist()
     return found
 
 

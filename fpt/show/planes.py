@@ -4,8 +4,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
-import seaborn as sns
-from seaborn.utils import relative_luminance
 
 from fpt.claims.planes import Crossing, crossing_of, plane_table, plane_tests
 from fpt.results.cells import TableCell
@@ -49,6 +47,8 @@ def plane_figure(first: TableCell, second: TableCell) -> plot.Plot:
     A cell has the colour of the arm that leads. Bold with a star: significant after Holm's correction over the plane.
     Hatched: the 95% interval holds 0; where the winner changes without such a place, a heavy line. Rates rise upwards.
     """
+    import seaborn as sns  # which most figures do not need
+
     tests = {} if first.problem or second.problem else plane_tests(first, second)
     if not tests:
         return plot.nothing()
@@ -56,7 +56,7 @@ def plane_figure(first: TableCell, second: TableCell) -> plot.Plot:
     table = rows.set_index(["rate", "budget"])
     columns = (table["mean"], table["corrected"] < SIGNIFICANCE, table["band"])
     mean, sure, band = (values.unstack()[::-1] for values in columns)
-    words = mean.map(points).map(lambda each: each.replace("-", MINUS)) + sure.map({True: "*", False: ""}.get)
+    words = mean.map(points) + sure.map({True: "*", False: ""}.get)
     names = [plot.long_name(plot.arm_of(cell)) for cell in (first, second)]
     figure, (axes,) = plot.panels_of(1, 0.9 + 0.34 * len(mean), "", 0.9 + 0.52 * len(mean.columns))
     most = float(np.nanmax([1.0, *(100 * mean.abs()).to_numpy().flat]))
@@ -80,6 +80,8 @@ def plane_figure(first: TableCell, second: TableCell) -> plot.Plot:
 
 def _mark(axes: "Axes", mean: Numbers, sure: Numbers, band: Numbers) -> None:
     """Significant in bold, the band hatched, and a line between neighbours of one rate with different winners."""
+    from seaborn.utils import relative_luminance
+
     there, colours = ~np.isnan(mean), np.asarray(axes.collections[0].get_facecolor())
     for text, bold, colour in zip(axes.texts, sure[there], colours[there.flat], strict=True):
         text.set(

@@ -6,10 +6,10 @@ from pathlib import Path
 import pandas as pd
 
 from fpt.results.cells import StudyCells
-from fpt.results.runs import Origin, SweepTables, rate_text, same_rate, sweeps_table
+from fpt.results.runs import Origin, SweepTables, rate_text, same_rate, study_of, sweeps_table
 from fpt.show.html import Table
 from fpt.sweeps.labels import labels
-from fpt.sweeps.study import load_study
+from fpt.sweeps.study import Study
 
 RECORD = {  # of sweeps_table, and the columns that show it
     "sweep": "sweep", "steps": "steps", "status": "status", "runs": "runs", "diverged": "diverged",
@@ -48,14 +48,15 @@ def _further(sweep: SweepTables) -> list[float]:
     return [rate for rate in sweep.rates if not same_rate(sweep.spec.learning_rates, rate).any()]
 
 
-def record_table(study_folder: Path, origin: Origin | None = None) -> Table:
+def record_table(study_folder: Path | Study, origin: Origin | None = None) -> Table:
     """All that is known of a study's sweeps, a row each; a column with one value throughout is named in the caption.
 
     Origins as in `load_runs`.
     """
-    known = sweeps_table(study_folder, origin).reindex(columns=list(RECORD))
+    study = study_of(study_folder)
+    known = sweeps_table(study, origin).reindex(columns=list(RECORD))
     known["hash"] = known["sweep"].str[-8:]
-    known["sweep"] = known["sweep"].map({spec.folder_name: spec.title for spec in load_study(study_folder).sweeps})
+    known["sweep"] = known["sweep"].map({spec.folder_name: spec.title for spec in study.sweeps})
     # Where nothing ran, values are missing: of some sweeps, or of all.
     counts, words = ["runs", "diverged", "threads", "wall_seconds"], ["finished_utc", "data_checksum", "versions"]
     known[counts] = known[counts].astype(float).round().astype("Int64")

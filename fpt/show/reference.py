@@ -12,13 +12,15 @@ import numpy as np
 import pandas as pd
 
 from fpt.papers import claims, paper_of
-from fpt.results import find_study, known_scores, load_runs, studies, sweeps_table
+from fpt.results import find_study, known_scores, load_runs, sweeps_table
+from fpt.results.runs import load_sweeps, loaded_studies
 from fpt.show.findings import summaries, verdict_rows
 from fpt.show.html import Folded, Page, Table
 from fpt.show.provenance import record_table
 from fpt.sweeps import load_study
 from fpt.sweeps.ledger import PUBLISHED, workspace
 from fpt.sweeps.spec import SweepSpec
+from fpt.sweeps.study import Study
 
 STAND_INS = ("laptop-rothermel2021", "laptop-lu2021")  # whose options the cards of tasks show
 WHITE = {"mnist": (60_000, 10_000, (28, 28)), "cifar10": (50_000, 10_000, (32, 32, 3))}  # train, test, image
@@ -45,7 +47,7 @@ def task_card(name: str) -> Table:
         for part, count in (("train", train), ("test", test)):
             arrays[f"x_{part}"] = np.full((count, *shape), 255, np.uint8)
             arrays[f"y_{part}"] = np.arange(count) % 10
-        np.savez_compressed(Path(folder, f"{name}.npz"), **arrays)
+        np.savez(Path(folder, f"{name}.npz"), **arrays)
         return _card(tasks.load(name, folder), options, checksum=_recorded_checksum(name))
 
 
@@ -58,13 +60,10 @@ def _options_of(task: str) -> dict[str, Any]:
 
 
 def _recorded_checksum(task: str) -> str:
-    for study in studies():
-        table = sweeps_table(find_study(study), PUBLISHED)
-        if "data_checksum" not in table:  # nothing was run
-            continue
-        known = table.loc[(table["task"] == task) & (table["status"] == "done"), "data_checksum"]
-        if len(known):
-            return str(known.iloc[0])
+    for study in loaded_studies():
+        for sweep in load_sweeps(study, PUBLISHED).values():
+            if sweep.spec.task == task:
+                return str(sweep.result["data_checksum"])
     return "not recorded yet"
 
 
@@ -190,15 +189,14 @@ def architectures_table() -> Folded:
 def studies_table(caption: str) -> Table:
     """Every study of this workspace: what it is, what it needs, and what its published sweeps took."""
     rows = []
-    for name in studies():
-        study = load_study(find_study(name))
+    for study in loaded_studies():
         rows.append(
             {
-                "study": name,
+                "study": study.folder.name,
                 "what it is": study.file.about,
                 "sweeps": len(study.sweeps),
                 "needs": _needs(study.sweeps),
-                "time": time_of(name) or f"see fpt plan {name}",
+                "time": _time(study) or f"see fpt plan {study.folder.name}",
             }
         )
     return Table(pd.DataFrame(rows), caption)
@@ -206,7 +204,11 @@ def studies_table(caption: str) -> Table:
 
 def time_of(study: str) -> str:
     """What the published sweeps of a study took on one core; empty where none is published."""
-    table = sweeps_table(find_study(study), PUBLISHED)
+    return _time(load_study(find_study(study)))
+
+
+def _time(study: Study) -> str:
+    table = sweeps_table(study, PUBLISHED)
     done = table[table["status"] == "done"]
     if done.empty:
         return ""
@@ -235,16 +237,15 @@ def _needs(specs: Sequence[SweepSpec]) -> str:
 def records() -> Page:
     """The record of every sweep, a folded table a study; the names of published sweeps lead to their notebooks."""
     parts = []
-    for name in studies():
-        folder = find_study(name)
-        table = sweeps_table(folder, PUBLISHED)
+    for study in loaded_studies():
+        table = sweeps_table(study, PUBLISHED)
         done = int((table["status"] == "done").sum())
         if not done:
             continue
-        shown = record_table(folder)
-        paths = [folder / PUBLISHED / spec.folder_name / "notebook.ipynb" for spec in load_study(folder).sweeps]
+        shown = record_table(study)
+        paths = [study.folder / PUBLISHED / spec.folder_name / "notebook.ipynb" for spec in study.sweeps]
         shown.links = [_beside_the_pages(path) if path.is_file() else "" for path in paths]
-        parts.append(Folded(f"{name}: {done} of {len(table)} sweeps", shown))
+        parts.append(Folded(f"{study.folder.name}: {done} of {len(table)} sweeps", shown))
     return Page(parts)
 
 
@@ -257,11 +258,11 @@ def downloads(folder: Path | str) -> str:
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     lines = []
-    for name in studies():
-        runs = load_runs(find_study(name), PUBLISHED)
+    for study in loaded_studies():
+        name, runs = study.folder.name, load_runs(study, PUBLISHED)
         if runs.empty:
             continue
-        curves = load_runs(find_study(name), PUBLISHED, table="curves")
+        curves = load_runs(study, PUBLISHED, table="curves")
         runs.to_csv(folder / f"{name}-runs.csv", index=False)
         runs.to_parquet(folder / f"{name}-runs.parquet", index=False)
         curves.to_parquet(folder / f"{name}-curves.parquet", index=False)

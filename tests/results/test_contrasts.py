@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+import synthetic
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
@@ -61,6 +62,19 @@ def test_the_common_rate_is_one_for_all_seeds(root: Path) -> None:
     assert found.common is not None
     assert found.common.mean == pytest.approx((values[0] - values[1]).mean())
     assert found.common.mean != pytest.approx(found.mean)  # the rate alternates between seeds there
+
+
+def test_a_study_is_read_once_until_it_is_published_anew(tmp_path: Path) -> None:
+    study = synthetic.workspace(tmp_path)
+    synthetic.finish(study, "published", skip=("unfrozen-random",))
+    before = arms_of("laptop", tmp_path)
+    level_before = before["digits", "FP"].values().mean()
+    assert ("digits", "UR") not in before
+    assert all(arms_of("laptop", tmp_path)[name].tables is cell.tables for name, cell in before.items())
+    synthetic.finish(study, "published", lambda spec, rate, seed: synthetic.accuracy(spec, rate, seed) / 2)
+    after = arms_of("laptop", tmp_path)
+    assert ("digits", "UR") in after
+    assert after["digits", "FP"].values().mean() == pytest.approx(level_before / 2, abs=0.01)
 
 
 def test_a_difference_of_differences_takes_the_other_lead_off() -> None:
