@@ -345,7 +345,6 @@
       slider.input.addEventListener("input", () => choosePlace(Number(budget.input.value), Number(rate.input.value)));
     }
     chooseTask();
-    root.classList.add("on");
     follow();
     addEventListener("hashchange", follow);
   }

@@ -15,8 +15,7 @@ from fpt.results.cells import StudyCells, TableCell
 from fpt.results.runs import SETUP, SHORT, rate_text
 from fpt.results.stats import SIGNIFICANCE, sem
 from fpt.show.html import Page, paragraph
-from fpt.show.numbers import interval, percent, points, title
-from fpt.show.planes import captioned_plane
+from fpt.show.numbers import interval, model, percent, points, title
 from fpt.show.plot import COLOURS, MARKERS, NAMES
 from fpt.sweeps.spec import SweepSpec
 from fpt.tasks import entry
@@ -25,7 +24,8 @@ ARMS = "ours-arms"  # the table of the four arms on every task that a study has
 Setups = Mapping[str, Mapping[str, TableCell]]  # model, task and study in words -> arm (FP, ...) -> its cell
 SURE, OPEN = "sure", "open"  # after Holm's correction over the plane; the 95% interval holds 0
 ALONE = "1"  # sure for this budget, but not for all budgets together
-START = ("FP", "UP")  # the pair that is shown first, and in print
+START = ("FP", "UP")  # the pair that is shown first
+WITHOUT = "Moving the rate needs a script, and scripts are off."
 
 
 def setups(studies: Iterable[StudyCells]) -> dict[str, dict[str, TableCell]]:
@@ -51,31 +51,30 @@ def setups(studies: Iterable[StudyCells]) -> dict[str, dict[str, TableCell]]:
 
 def _setup_words(spec: SweepSpec) -> tuple[str, ...]:
     """Task and model with what tells sweeps apart, and all that must be equal to be compared, options and fields."""
-    name = ", ".join([title(spec.task), *(word for word in spec.details if word != "fixed")])
+    details = (word.replace(spec.backbone, model(spec.backbone), 1) for word in spec.details if word != "fixed")
+    name = ", ".join([title(spec.task), *details])
     fields = {name: getattr(spec, name) for name in SETUP}
     values = [*(entry(spec.task).options | fields.pop("task_options")).items(), *fields.items()]
     return name, *(f"{field.replace('_', ' ')} {'all' if value is None else value}" for field, value in values)
 
 
 def explorer(found: Setups) -> Page:
-    """What to choose from, as JSON for the script, the setup with most runs first; and the plane of its pretrained arms
-    as a figure, for print and where scripts are off. One line where there are no results."""
+    """What to choose from, as JSON for the script, the setup with most runs first; a line in its place where scripts
+    are off, and where there are no results."""
     if not found:
         return Page([paragraph("Nothing was run yet.")])
     ordered = sorted(found.items(), key=lambda each: -sum(len(cell.rates) * cell.seeds for cell in each[1].values()))
     # Escaped, so that nothing in it ends the element.
     data = json.dumps([_setup(name, cells) for name, cells in ordered], allow_nan=False).replace("<", "\\u003c")
-    script = f'<div class="fpt-explorer"><script type="application/json">{data}</script></div>'
-    first = ordered[0][1]
-    still = [captioned_plane(*(first[arm] for arm in START))] if set(START) <= set(first) else []
-    return Page([script, '<div class="fpt-still">', *still, "</div>"])
+    script = f'<script type="application/json">{data}</script>'
+    return Page(['<div class="fpt-explorer">', script, f"<noscript>{paragraph(WITHOUT)}</noscript></div>"])
 
 
 def _setup(name: str, cells: Mapping[str, TableCell]) -> dict[str, Any]:
     """One model on one task in one study, by arm and by pair of arms."""
     arms = {arm: cells[arm] for arm in SHORT.values() if arm in cells}
     first = next(iter(arms.values()))
-    task, backbone = title(first.task), first.spec.backbone if first.spec else ""
+    task, backbone = title(first.task), model(first.spec.backbone) if first.spec else ""
     rest = name.removeprefix(task)
     rates = sorted({rate for cell in arms.values() for rate in cell.rates})
     return {

@@ -40,9 +40,10 @@ def learning_rate_figure(runs: pd.DataFrame) -> plot.Plot:
         told = _told(shown)
         more = [told, *(each for each in shown[differing].iloc[0] if each not in (*told.split(", "), "none"))]
         name = title(task) + (f" ({', '.join(filter(None, more))})" if any(more) else "")
+        looks = plot.looks_of(labels)
         for number, short in enumerate(labels):
             arm = shown[shown["label"] == short]
-            _rate_line(axes, arm, short, 1.05 ** (number - (len(labels) - 1) / 2))
+            _rate_line(axes, arm, short, 1.05 ** (number - (len(labels) - 1) / 2), looks[short])
             words.append(f"{name}, {plot.long_name(short)}: {_tuned(arm)}")
         axes.axhline(100 * floor(task), color=plot.GREY, linestyle=":", label="trivial baseline")
         axes.set_xlim(shown["learning_rate"].min() / 1.5, shown["learning_rate"].max() * 1.5)  # one rate has no range
@@ -116,14 +117,15 @@ def tuned_lines(axes: "Axes", cells: Mapping[str, TableCell]) -> pd.DataFrame:
     """One line per arm over the budgets, on a common axis. Returns what is drawn: `arm`, `budget`,
     `accuracy` (percent) and its 95% interval `low` to `high`."""
     frames, budgets = [], sorted({budget for cell in cells.values() for budget in cell.budgets})
-    for number, (row, cell) in enumerate(cells.items()):
-        name, shift = plot.arm_of(cell) or row, 0.06 * (number - (len(cells) - 1) / 2)
+    names = [plot.arm_of(cell) or row for row, cell in cells.items()]
+    looks = plot.looks_of(names)
+    for number, (name, cell) in enumerate(zip(names, cells.values(), strict=True)):
+        shift = 0.06 * (number - (len(cells) - 1) / 2)
         found = {step: mean_interval(cell.values(budget=step), cell.test_noise(budget=step)) for step in cell.budgets}
         shown = 100 * pd.DataFrame(found, index=["accuracy", "low", "high"]).T.rename_axis("budget")
         around = [shown["accuracy"] - shown["low"], shown["high"] - shown["accuracy"]]
         places = [budgets.index(budget) + shift for budget in shown.index]
-        look: dict[str, Any] = {"color": plot.colour_of(name), "marker": plot.marker_of(name), "linewidth": 1.8}
-        axes.errorbar(places, shown["accuracy"], yerr=around, label=plot.long_name(name), **look)
+        axes.errorbar(places, shown["accuracy"], yerr=around, label=plot.long_name(name), **looks[name])
         frames.append(shown.reset_index().assign(arm=plot.long_name(name)))
     budget_axis(axes, budgets)
     return pd.concat(frames, ignore_index=True)
@@ -142,27 +144,20 @@ def budget_axis(axes: "Axes", budgets: Sequence[int]) -> None:
     axes.set(xlabel="budget (steps)", xlim=(-0.5, len(budgets) - 0.5))
 
 
-def _rate_line(axes: "Axes", arm: pd.DataFrame, name: str, dodge: float) -> None:
+def _rate_line(axes: "Axes", arm: pd.DataFrame, name: str, dodge: float, look: Mapping[str, Any]) -> None:
     """One arm of a panel: its runs, the line through their means, and those at the rates that the other seeds chose."""
     arm = arm.assign(rate=arm["learning_rate"].astype(float) * dodge)
-    alive, tuned, colour = arm["diverged_at"].isna(), arm["selected"].astype(bool), plot.colour_of(name)
-    look: dict[str, Any] = {"facecolor": colour, "edgecolor": colour, "s": 20, "alpha": 0.6}
+    alive, tuned, colour = arm["diverged_at"].isna(), arm["selected"].astype(bool), look["color"]
+    fill = look.get("markerfacecolor", colour)
+    dot: dict[str, Any] = {"facecolor": fill, "edgecolor": colour, "s": 20, "alpha": 0.6}
     chosen = {"edgecolor": plot.INK, "s": 34, "alpha": 1.0, "zorder": 3}
-    for runs, mark, differs in (
-        (arm[alive & ~tuned], plot.marker_of(name), {}),
-        (arm[alive & tuned], plot.marker_of(name), chosen),
-        (arm[~alive], "X", {}),
+    for runs, differs in (
+        (arm[alive & ~tuned], {"marker": look["marker"]}),
+        (arm[alive & tuned], {"marker": look["marker"], **chosen}),
+        (arm[~alive], {"marker": "X", "facecolor": colour}),
     ):
-        axes.scatter(runs["rate"], runs["accuracy"], marker=mark, **look | differs)
-    look = {"marker": plot.marker_of(name), "markersize": 4, "linewidth": 1.8, "linestyle": _line_of(name)}
-    axes.plot(arm.groupby("rate")["accuracy"].mean(), color=colour, label=plot.long_name(name), **look)
-
-
-def _line_of(name: str) -> str:
-    """How the line of an arm is drawn: an arm as it is in the papers, at a fixed scale, and any other."""
-    if name in plot.COLOURS:
-        return "-"
-    return "--" if "fixed" in name else ":"
+        axes.scatter(runs["rate"], runs["accuracy"], **dot | differs)
+    axes.plot(arm.groupby("rate")["accuracy"].mean(), label=plot.long_name(name), markersize=4, **look)
 
 
 def _tuned(arm: pd.DataFrame) -> str:

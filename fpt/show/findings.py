@@ -18,7 +18,7 @@ from fpt.papers.schema import KINDS, Claim, Finding, Rule
 from fpt.results.contrasts import MINUS, interval_text
 from fpt.show import plot
 from fpt.show.html import CaptionedFigure, Page, Table, explained
-from fpt.show.numbers import title
+from fpt.show.numbers import model, title
 from fpt.show.said import Word
 from fpt.sweeps.ledger import workspace
 
@@ -89,8 +89,8 @@ def pairs_of(finding_id: str, rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def row_name(row: Row) -> str:
-    """A pair in words, "MNIST, minilm"; where it is not counted with its study, which tells it apart."""
-    words = f"{title(row['task'])}, {row['backbone']}"
+    """A pair in words, "MNIST, MiniLM"; where it is not counted with its study, which tells it apart."""
+    words = f"{title(row['task'])}, {model(row['backbone'])}"
     return words if row["role"] == SPEAKS else f"{words} ({row['study']})"
 
 

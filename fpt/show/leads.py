@@ -171,11 +171,11 @@ def compute_figure(cells: Mapping[str, TableCell], arms: Mapping[str, float]) ->
             found = mean_interval(cells[name].values(budget=budget), cells[name].test_noise(budget=budget))
             rows.append([name, budget, budget * share, *(100 * each for each in found)])
     shown = pd.DataFrame(rows, columns=["arm", "budget", "compute", "accuracy", "low", "high"])
+    looks = plot.looks_of(arms)
     for name in arms:
         line = shown[shown["arm"] == name]
         around = [line["accuracy"] - line["low"], line["high"] - line["accuracy"]]
-        look: dict[str, Any] = {"color": plot.colour_of(name), "marker": plot.marker_of(name)}
-        axes.errorbar(line["compute"], line["accuracy"], yerr=around, label=plot.long_name(name), **look)
+        axes.errorbar(line["compute"], line["accuracy"], yerr=around, label=plot.long_name(name), **looks[name])
     ticks = cells[next(iter(arms))].budgets
     axes.set_xscale("log", subs=[])
     axes.set_xticks(ticks, [f"{budget:,}" for budget in ticks])

@@ -5,12 +5,14 @@ from collections.abc import Iterable
 
 from fpt.models import backbone
 from fpt.results.cells import TableCell
+from fpt.results.contrasts import MINUS
 from fpt.results.stats import Paired
 from fpt.tasks import TASKS
 
 TITLES = {  # where there is little room
     "homology": "Homology", "digits": "Digits", "digits-lra": "Digits, by pixel", "listops-short": "ListOps, short",
 }  # fmt: skip
+MODELS = {"minilm": "MiniLM", "smollm2": "SmolLM2"}  # as their authors write them
 
 
 def percent(value: float) -> str:
@@ -19,18 +21,23 @@ def percent(value: float) -> str:
 
 
 def points(value: float) -> str:
-    """A difference of fractions in percentage points, as text with its sign; empty for nan."""
-    return "" if math.isnan(value) else f"{round(100 * value, 9):+.1f}"
+    """A difference of fractions in percentage points, as text with its sign, a true minus; empty for nan."""
+    return "" if math.isnan(value) else f"{round(100 * value, 9):+.1f}".replace("-", MINUS)
 
 
 def interval(test: Paired) -> str:
-    """-1.2 to 3.4, in points; "-" where there are too few pairs."""
+    """-1.2 to +3.4, in points; "-" where there are too few pairs."""
     return "-" if math.isnan(test.low) else f"{points(test.low)} to {points(test.high)}"
 
 
 def title(task: str) -> str:
     """The task's name in tables and figures."""
     return TITLES.get(task) or (TASKS[task].title if task in TASKS else task)
+
+
+def model(backbone: str) -> str:
+    """A backbone's name in tables and figures."""
+    return MODELS.get(backbone, backbone)
 
 
 def layers(cell: TableCell) -> int:

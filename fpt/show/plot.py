@@ -150,7 +150,7 @@ def looks_of(names: Iterable[str]) -> dict[str, dict[str, Any]]:
     """
     looks: dict[str, dict[str, Any]] = {}
     met: Counter[str] = Counter()
-    for name in names:
+    for name in dict.fromkeys(names):
         arm = name.split(" ")[0]
         look = {"color": colour_of(name), "marker": marker_of(name), "linewidth": 1.8}
         if met[arm]:

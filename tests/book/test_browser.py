@@ -31,6 +31,7 @@ from fpt.claims.planes import crossing_of, plane_table, plane_tests
 from fpt.papers import claims, findings
 from fpt.results import StudyCells
 from fpt.results.cells import TableCell
+from fpt.results.contrasts import MINUS
 from fpt.results.runs import rate_text
 from fpt.results.stats import SIGNIFICANCE, sem
 from fpt.show import report, setups, word
@@ -80,8 +81,10 @@ FOCUSED = """
 const here = document.activeElement, {outlineStyle, outlineWidth} = getComputedStyle(here);
 return [here.id || here.className.baseVal || here.tagName.toLowerCase(), outlineStyle, parseFloat(outlineWidth)];
 """
-STILL = "const [one, other] = ['.fpt-explorer', '.fpt-still svg'].map((each) => document.querySelector(each));"
-STILL += "return [one.getBoundingClientRect().height > 0, other.getBoundingClientRect().height > 0]"
+MOVES = """
+return [".fpt-explorer .plane", ".fpt-explorer p", "section:has(.fpt-explorer) > h2"].map(
+  (each) => (document.querySelector(each)?.getBoundingClientRect().height || 0) > 0);
+"""
 SCROLLING = "return [...document.querySelectorAll('.fpt-scroll')].map((each) => "
 SCROLLING += "[each.scrollWidth > each.clientWidth, each.tabIndex])"
 COLOURS_OF_FIGURES = """
@@ -89,6 +92,15 @@ const numbers = (colour) => colour.match(/[0-9.]+/g).slice(0, 3).map(Number), pa
 const all = (of, property) => [...new Set([...document.querySelectorAll(`figure.fpt .fpt-panels svg ${of}`)].map(
   (each) => getComputedStyle(each)[property]))].filter((colour) => colour.startsWith("rgb")).map(numbers);
 return [numbers(page.color), numbers(page.backgroundColor), all("text", "fill"), all("path", "stroke")];
+"""
+WIDE_TABLES = """
+for (const each of document.querySelectorAll("article details")) each.open = true;
+const frames = [...document.querySelectorAll(".fpt-scroll, .pst-scrollable-table-container")];
+const tables = frames.filter((each) => each.querySelector("table"));
+const hidden = [...document.querySelectorAll("table.cards td")].filter(
+  (each) => each.textContent.trim() && !each.getClientRects().length);
+return [tables.filter((each) => each.scrollWidth > each.clientWidth + 1).map((each) => each.textContent.slice(0, 80)),
+  hidden.length, document.querySelectorAll("table.cards").length];
 """
 NOTE_SORTED = """
 const [table] = arguments;
@@ -233,7 +245,7 @@ def test_tables_are_sorted_with_the_keyboard_by_their_numbers(browser: webdriver
     before = [cell.get_attribute("textContent") for cell in table.find_elements(By.CSS_SELECTOR, "td:nth-child(5)")]
     up = sort_by(browser, table, "difference")
     assert table.find_element(By.CSS_SELECTOR, "th[aria-sort]").get_attribute("aria-sort") == "ascending"
-    assert up == sorted(before, key=float)
+    assert up == sorted(before, key=lambda text: float(text.replace(MINUS, "-")))
     assert up != sorted(before), "sorted as text"
     assert sort_by(browser, table, "difference") == up[::-1]
     assert table.find_element(By.CSS_SELECTOR, "th[aria-sort]").get_attribute("aria-sort") == "descending"
@@ -248,6 +260,17 @@ def test_frames_that_scroll_are_reached_with_the_keyboard(browser: webdriver.Chr
             lambda _: all(scrolls == (tab == 0) for scrolls, tab in browser.execute_script(SCROLLING))
         )
     assert any(scrolls for scrolls, _ in browser.execute_script(SCROLLING))
+
+
+def test_tables_fit_a_phone_with_all_that_they_say(browser: webdriver.Chrome, html: Path, contents: list[str]) -> None:
+    wide(browser, NARROW)
+    cards = 0
+    for name in contents:
+        browser.get((html / f"{name}.html").as_uri())
+        scrolling, hidden, found = browser.execute_script(WIDE_TABLES)
+        assert (scrolling, hidden) == ([], 0), name
+        cards += found
+    assert cards > 0
 
 
 def test_the_data_of_a_figure_are_downloaded(browser: webdriver.Chrome, reported: Path, tmp_path: Path) -> None:
@@ -473,16 +496,16 @@ def test_on_a_phone_its_map_comes_first(explorer: Explorer) -> None:
     )
 
 
-def test_a_figure_stands_for_it_in_print_and_without_scripts(explorer: Explorer) -> None:
+def test_it_is_left_out_on_paper_and_a_line_stands_for_it_without_scripts(explorer: Explorer) -> None:
     browser = explorer.browser
-    assert browser.execute_script(STILL) == [True, False]
+    assert browser.execute_script(MOVES) == [True, True, True]
     try:
         browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
-        assert browser.execute_script(STILL) == [False, True]
+        assert browser.execute_script(MOVES) == [False, False, False]
     finally:
         browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": ""})
     with without_scripts(browser):
-        assert browser.execute_script(STILL) == [False, True]
+        assert browser.execute_script(MOVES) == [False, True, True]
 
 
 def test_the_script_is_small_and_names_no_host(html: Path) -> None:

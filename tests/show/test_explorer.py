@@ -128,9 +128,8 @@ def test_what_was_not_trained_alike_is_not_compared(tmp_path: Path) -> None:
         assert {cell.spec.steps for cell in cells.values() if cell.spec} == {steps}
 
 
-def test_a_figure_stands_by_for_print(page: BeautifulSoup) -> None:
-    (image,) = page.select(".fpt-still figure.fpt [role=img]")
-    assert "frozen pretrained minus unfrozen pretrained" in str(image["aria-label"])
+def test_a_line_stands_by_where_scripts_are_off(page: BeautifulSoup) -> None:
+    assert [line.name for line in page.select(".fpt-explorer noscript > *")] == ["p"]
 
 
 def test_nothing_in_the_data_ends_its_element(study: Path) -> None:

@@ -1,6 +1,15 @@
 // Tables and figures: a header that sorts is a button, and a frame that scrolls can be reached with the keyboard.
 // The sorting is done by sortable.min.js (sortable-tablesort 4.1.7, sortable.LICENSE).
+// A table of five columns or more is set as cards on a phone (fpt.css): there a cell names its column.
 document.addEventListener("DOMContentLoaded", () => {
+  for (const table of document.querySelectorAll("figure.fpt table, .pst-scrollable-table-container table")) {
+    const heads = [...(table.tHead?.rows[0].cells || [])].map((head) => head.textContent.trim());
+    if (heads.length < 5) continue;
+    table.classList.add("cards");
+    for (const cell of table.querySelectorAll("tbody td")) {
+      if (cell.textContent.trim()) cell.dataset.label = heads[cell.cellIndex];
+    }
+  }
   for (const table of document.querySelectorAll("figure.fpt table")) {
     if (table.tBodies[0].rows.length < 2) continue;
     table.classList.add("sortable", "asc", "n-last");
