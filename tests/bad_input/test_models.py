@@ -1,5 +1,7 @@
 """What `fpt models --arm` refuses."""
 
+from pathlib import Path
+
 import pytest
 from refusal import refused
 
@@ -16,5 +18,6 @@ ROWS = [
 
 
 @pytest.mark.parametrize(("command", "named"), [row[1:] for row in ROWS], ids=[row[0] for row in ROWS])
-def test_is_refused(command: str, named: tuple[str, ...]) -> None:
+def test_is_refused(command: str, named: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)  # other tests may train in the repository meanwhile
     refused("models", *command.split(), named=named)
