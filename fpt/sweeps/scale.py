@@ -96,7 +96,8 @@ def effective(fields: Fields, written: Mapping[str, Any]) -> Fields:
     """Without the fields that come from defaults and cannot matter for this arm; `resolve` refuses written ones."""
     try:
         trainable = models.arm(fields["arm"]).trainable if fields.get("arm") else fields.get("trainable") or "fpt"
-        own_table = tasks.own_table(fields.get("task", ""), fields.get("task_options") or {})
+        options = fields.get("task_options")  # of any type yet
+        own_table = tasks.own_table(fields.get("task", ""), options if isinstance(options, Mapping) else {})
         groups = models.trainable_groups(trainable, fields.get("backbone", "tiny-lm"), own_table=own_table)
     except SpecError:
         return fields  # an unknown name, which is refused with its place
