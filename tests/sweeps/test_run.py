@@ -256,7 +256,9 @@ def test_equal_tables_are_equal_bytes(tmp_path: Path) -> None:
 def test_what_was_prepared_is_not_loaded_again(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     loads: list[str] = []
     load, build = execute.models.load_task, execute.models.build
-    monkeypatch.setattr(execute.models, "load_task", lambda *about, **how: (loads.append("data"), load(*about, **how))[1])
+    monkeypatch.setattr(
+        execute.models, "load_task", lambda *about, **how: (loads.append("data"), load(*about, **how))[1]
+    )
     monkeypatch.setattr(execute.models, "build", lambda *about, **how: (loads.append("model"), build(*about, **how))[1])
     small = spec(**REAL | {"extend": 0})
     prepared = execute.prepare(small)
