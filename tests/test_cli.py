@@ -1,13 +1,14 @@
 """The command line: what is shown, which exit codes, and what it must not need."""
 
-import json
 import shutil
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
+import made_rows
 import pytest
+import small_studies
 import synthetic
 from typer.testing import CliRunner
 
@@ -45,9 +46,7 @@ tasks:
 @pytest.fixture
 def study(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Study:
     """runs/mine in a workspace that is the working directory, with a wide terminal."""
-    (tmp_path / "runs" / "mine").mkdir(parents=True)
-    shutil.copytree(ROOT / "notebooks", tmp_path / "notebooks")
-    (tmp_path / "runs" / "mine" / "study.yaml").write_text(TEXT)
+    small_studies.workspace(tmp_path, TEXT)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("fpt.cli.console.width", 200)
     return load_study(Path("runs/mine"))
@@ -69,51 +68,42 @@ def fpt(*words: str, code: int = 0) -> str:
     return done.output
 
 
+def planned(study: Study, number: int) -> str:
+    """The line of `fpt plan` for a sweep of the study."""
+    return next(line for line in fpt("plan", "mine").splitlines() if study.sweeps[number].hash in line)
+
+
 def test_plan_knows_only_measured_times(study: Study) -> None:
     finish(study, 0)
     finish(study, 1, "published", wall_seconds=7200)
-    output = fpt("plan", "mine")
-    rows = {spec.hash: next(line for line in output.splitlines() if spec.hash in line) for spec in study.sweeps}
-    own, published, unknown = (rows[spec.hash] for spec in study.sweeps)
+    own, published, unknown = (planned(study, number) for number in range(3))
     assert "done" in own
     assert "1.5 min" in own
     assert "waiting" in published
     assert "2.0 h measured (a machine)" in published
     assert "unknown" in unknown
-    runs = {number: rows[spec.hash].split("│")[3].strip() for number, spec in enumerate(study.sweeps)}
-    assert runs == {0: "6+", 1: "6+", 2: "1"}  # of one rate there is nothing to extend
-    assert "2 of 3 sweeps to run: 2.0 h measured (a machine), 1 of unknown time" in output
+    runs = [line.split("│")[3].strip() for line in (own, published, unknown)]
+    assert runs == ["6+", "6+", "1"]  # of one rate there is nothing to extend
+    assert "2 of 3 sweeps to run: 2.0 h measured (a machine), 1 of unknown time" in fpt("plan", "mine")
 
 
-def test_plan_predicts_from_the_figures_of_a_bench(study: Study) -> None:
+def test_plan_predicts_and_estimates_from_the_figures_of_a_bench(study: Study) -> None:
     finish(study, 0)
-    row = bench_row(study.sweeps[1], seconds=2.0)
-    bench_file([row])
-    output = fpt("plan", "mine")
-    rows = {spec.hash: next(line for line in output.splitlines() if spec.hash in line) for spec in study.sweeps}
-    own, known, unknown = (rows[spec.hash] for spec in study.sweeps)
+    row = made_rows.fields(study.sweeps[1], seconds=2.0)
+    made_rows.write(Path("runs"), row)
+    own, known, unknown = (planned(study, number) for number in range(3))
     assert "1.5 min" in own  # a result's own wall time is better than any figure
     assert "predicted" not in own
     # all three steps are evaluated and budgets; tested are test and training examples, twice at the end
     evaluations = 3 * 300 + 3 * (400 + 400) + (400 + 400)
     assert f"{6 * (3 * 2.0 + evaluations * 0.01) / 60:.1f} min predicted" in known
     assert "unknown" in unknown  # no row of a frozen model
-    assert "min predicted (a processor, threads: 2), 1 of unknown time" in output
-
-
-def test_plan_estimates_what_was_not_measured(study: Study) -> None:
-    finish(study, 0)
-    bench_file([bench_row(study.sweeps[1], task="mnist", tokens=64, flop=10**9)])
-    output = fpt("plan", "mine")
-    rows = {spec.hash: next(line for line in output.splitlines() if spec.hash in line) for spec in study.sweeps}
-    assert "min estimated" in rows[study.sweeps[1].hash]
-    assert "unknown" in rows[study.sweeps[2].hash]
-    assert "min estimated (a processor, threads: 2), 1 of unknown time" in output
-    twice = json.loads(Path("runs/bench/cpu.json").read_text()) | {"device": "another", "kind": "h200"}
-    Path("runs/bench/h200.json").write_text(json.dumps(twice))
-    line = next(line for line in fpt("plan", "mine").splitlines() if study.sweeps[1].hash in line)
-    assert "estimated (a processor, threads: 2)" in line
-    assert "estimated (another, threads: 2)" in line
+    assert "min predicted (a processor, threads: 2), 1 of unknown time" in fpt("plan", "mine")
+    of_another_task = row | {"task": "mnist", "tokens": 64}
+    made_rows.write(Path("runs"), of_another_task)
+    made_rows.write(Path("runs"), of_another_task, device="another", kind="h200")
+    assert "estimated (a processor, threads: 2)" in planned(study, 1)
+    assert "estimated (another, threads: 2)" in planned(study, 1)
 
 
 def test_plan_does_not_load_a_task_of_yours(study: Study, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -121,7 +111,7 @@ def test_plan_does_not_load_a_task_of_yours(study: Study, monkeypatch: pytest.Mo
         raise DataError("the loader was called")
 
     monkeypatch.setitem(TASKS, "mine", Entry(download, "Mine"))
-    bench_file([bench_row(study.sweeps[1])])
+    made_rows.write(Path("runs"), made_rows.fields(study.sweeps[1]))
     (study.folder / "study.yaml").write_text(TEXT.replace("task: digits,", "task: mine,"))
     output = fpt("plan", "mine")
     assert "3 of 3 sweeps to run" in output
@@ -129,19 +119,21 @@ def test_plan_does_not_load_a_task_of_yours(study: Study, monkeypatch: pytest.Mo
 
 
 def test_plan_refuses_a_damaged_bench(study: Study) -> None:
-    bench_file([]).write_text("{}")
+    made_rows.write(Path("runs")).write_text("{}")
     assert "cpu.json is not what fpt bench writes" in fpt("plan", "mine", code=2)
 
 
 def test_plan_measures_each_kind_of_sweep_once(study: Study, monkeypatch: pytest.MonkeyPatch) -> None:
     finish(study, 2, "published")
-    measured = []
+    measured: list[str] = []
 
     def apart(call: Any, spec: SweepSpec, *arguments: Any) -> cost.Row:
         assert call is measuring.measure
         assert spec.init == "random"
         measured.append(spec.arm)
-        return cost.Row.model_validate_json(json.dumps(bench_row(spec, seconds=60.0)))
+        if len(measured) > 2 and spec.arm == "frozen-random":
+            raise FptError("not measured, probably for want of memory")
+        return made_rows.row(spec, seconds=60.0)
 
     monkeypatch.setattr(measuring, "apart", apart)
     output = fpt("plan", "mine", "--measure")
@@ -149,39 +141,9 @@ def test_plan_measures_each_kind_of_sweep_once(study: Study, monkeypatch: pytest
     assert "predicted (this machine)" in output
     assert "unknown" not in output
     assert not Path("runs/bench").exists()
-
-
-def test_plan_measures_what_it_can(study: Study, monkeypatch: pytest.MonkeyPatch) -> None:
-    finish(study, 2, "published")
-
-    def apart(call: Any, spec: SweepSpec, *arguments: Any) -> cost.Row:
-        if spec.arm == "frozen-random":
-            raise FptError("not measured, probably for want of memory")
-        return cost.Row.model_validate_json(json.dumps(bench_row(spec, seconds=60.0)))
-
-    monkeypatch.setattr(measuring, "apart", apart)
     output = fpt("plan", "mine", "--measure")
     assert "want of memory" in output
     assert "predicted (this machine)" in output
-
-
-def bench_row(spec: SweepSpec, **changes: Any) -> dict[str, Any]:
-    """What `fpt bench` would say of the fleets of a sweep: 10 ms an example."""
-    row = {
-        "arm": spec.arm, "compute_type": "float32", "tokens": 16, "runs": 1, "held": [300, 400], "seconds": 1.0,
-        "evaluation_seconds": 0.01, "peak_gib": 1.0, "flop": 1, "reference_seconds": 1.0,
-        "ratios": [1.0],
-    }  # fmt: skip
-    return cost.Workload.of(spec).model_dump() | row | changes
-
-
-def bench_file(rows: list[dict[str, Any]]) -> Path:
-    ceiling = dict.fromkeys(("float32_flop_per_second", "bfloat16_flop_per_second"), 1e9)
-    path = Path("runs/bench/cpu.json")
-    path.parent.mkdir(exist_ok=True)
-    content = {"device": "a processor", "kind": "cpu", "threads": 2, "ceiling": ceiling, "rows": rows}
-    path.write_text(json.dumps(content))
-    return path
 
 
 def test_bench_shows_what_it_measured_and_whether_targets_are_met(
@@ -190,8 +152,8 @@ def test_bench_shows_what_it_measured_and_whether_targets_are_met(
     def measured(names: list[str], quick: bool, runs: Path, log: Any) -> cost.Bench:
         log("1 of 1: a cell")
         assert (names, quick) == (["tiny-lm/digits/frozen-random/21"], True)
-        row = bench_row(study.sweeps[0], runs=21, reference_seconds=6.04)
-        return cost.read(bench_file([row]))
+        row = made_rows.fields(study.sweeps[0], runs=21, reference_seconds=6.04, ratios=[6.0])
+        return cost.read(made_rows.write(runs, row))
 
     monkeypatch.setattr(measuring, "bench", measured)
     output = fpt("bench", "--quick", "--cell", "tiny-lm/digits/frozen-random/21")

@@ -88,7 +88,7 @@ def test_every_module_is_in_a_known_room() -> None:
     "code",
     [
         "import fpt, fpt.results, fpt.claims, fpt.show, fpt.sweeps, fpt.tasks, fpt.models, fpt.training",
-        "from fpt.cli import app; app(['plan', 'laptop'], standalone_mode=False)",
+        "from fpt.cli import app; app(['plan', 'lu2021'], standalone_mode=False)",
         "from fpt.cli import app; app(['status', 'laptop'], standalone_mode=False)",
         "import tempfile; from fpt.cli import app\n"
         "app(['report', 'laptop', '--output', tempfile.mkdtemp() + '/r.html'], standalone_mode=False)",

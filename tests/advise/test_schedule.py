@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from made_rows import row
 
 from fpt.advise import schedule
 from fpt.advise.schedule import Machine, check_time, fine_rates, makespan, most_steps, seeds_and_steps, with_steps
-from fpt.bench.cost import Row, Workload
 from fpt.errors import SpecError
 from fpt.sweeps.spec import SweepSpec, resolve
 
@@ -20,13 +20,6 @@ ARMS = ("frozen-pretrained", "lora-pretrained", "unfrozen-pretrained")
 def spec(arm: str, **change: Any) -> SweepSpec:
     fields = {"task": "digits", "arm": arm, "learning_rates": schedule.COARSE, "seeds": range(4), "extend": 0}
     return resolve(fields | change)
-
-
-def row(of: SweepSpec, seconds: float = 1e-3, evaluation: float = 1e-5) -> Row:
-    return Row(
-        **Workload.of(of).model_dump(), arm=of.arm, compute_type="float32", tokens=16, runs=16, held=(300, 400),
-        seconds=seconds, evaluation_seconds=evaluation, peak_gib=0.1, flop=1,
-    )  # fmt: skip
 
 
 @given(seconds=st.lists(st.floats(0.1, 100), min_size=1, max_size=6), slots=st.integers(1, 4))
@@ -46,7 +39,7 @@ def test_the_most_steps_fit_and_more_do_not(budget: float, cost: float) -> None:
 
 def test_a_machine_that_became_slower_gets_fewer_steps() -> None:
     specs = [spec(arm) for arm in ARMS]
-    rows = {each.arm: row(each) for each in specs}
+    rows = {each.arm: row(each, seconds=1e-3, evaluation_seconds=1e-5) for each in specs}
     quick = Machine(slots=2, threads=1, overhead=10)
     slow = replace(quick, factors=dict.fromkeys(ARMS, 2.0))
 

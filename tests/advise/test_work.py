@@ -4,13 +4,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import made_rows
 import pytest
 
 from fpt.advise import schedule, work
 from fpt.advise.request import Request
 from fpt.advise.schedule import Machine
 from fpt.advise.work import Work, read_timing, retimed
-from fpt.bench.cost import Row, Workload
+from fpt.bench.cost import Row
 from fpt.cli.show import SilentBars
 from fpt.errors import DataError, SpecError
 from fpt.results.runs import load_sweeps
@@ -20,11 +21,8 @@ from fpt.sweeps.ledger import sweep_state
 from .conftest import request_of, table
 
 
-def row(spec: SweepSpec, seconds: float = 1e-4) -> Row:
-    return Row(
-        **Workload.of(spec).model_dump(), arm=spec.arm, compute_type=spec.compute_type, tokens=1, runs=8, held=(40, 40),
-        seconds=seconds, evaluation_seconds=1e-5, peak_gib=0.1, flop=1,
-    )  # fmt: skip
+def row(spec: SweepSpec) -> Row:
+    return made_rows.row(spec, tokens=1, runs=8, held=(40, 40), seconds=1e-4, evaluation_seconds=1e-5)
 
 
 @pytest.fixture
