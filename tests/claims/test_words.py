@@ -133,15 +133,6 @@ def test_a_claim_that_half_of_its_pairs_show_is_found_in_3_of_4() -> None:
 
 
 @pytest.mark.slow
-def test_votes_without_simes_would_name_directions_by_chance() -> None:
-    """Why Simes: some pair for and none against, of seven without an effect, is common."""
-    rng = np.random.default_rng(1)
-    z = rng.normal(size=(20_000, 7))
-    one_way = (z > 1.96).any(axis=1) ^ (z < -1.96).any(axis=1)
-    assert one_way.mean() > 0.25
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize("noise", [0.002, 0.004])
 def test_a_likeness_on_the_margin_is_called_one_in_1_of_20(noise: float) -> None:
     """TOST at 5% on one pair whose true difference is the margin."""
