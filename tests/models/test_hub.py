@@ -12,6 +12,7 @@ import pytest
 import torch
 from huggingface_hub.errors import LocalEntryNotFoundError
 from small_models import save_model, short_recipe
+from small_studies import ONE_ARM, workspace
 from torch.func import functional_call
 from torch.nn.functional import embedding, linear
 from transformers import CONFIG_MAPPING, AutoModel
@@ -145,11 +146,8 @@ def test_a_policy_takes_the_groups_that_there_are_and_the_others_are_named(saved
 @pytest.mark.parametrize("model_type", DROPOUTS)
 def test_the_report_says_where_a_model_drops_out(model_type, saved, digits):
     assert fpt.models.build(digits, saved(model_type)).dropouts == ("input", *DROPOUTS[model_type])
-
-
-def test_where_the_models_of_the_papers_drop_out(digits):
-    template = fpt.models.build(digits, "tiny-lm", "random")
-    assert template.dropouts == ("input", "embeddings", "attention", "feed_forward")
+    of_a_paper = fpt.models.build(digits, "tiny-lm", "random")
+    assert of_a_paper.dropouts == ("input", "embeddings", "attention", "feed_forward")
 
 
 def test_the_report_counts_the_whole_model(saved, digits):
@@ -205,19 +203,9 @@ def test_a_tiny_one_stands_in(model_type, saved, tmp_path, monkeypatch):
 
 
 def test_a_study_puts_it_in_the_place_of_another(saved, tmp_path):
-    folder = tmp_path / "runs" / "mine"
-    folder.mkdir(parents=True)
-    (folder / "study.yaml").write_text(
-        "paper: rothermel2021\ntables: [rothermel-table-1]\n"
-        "defaults: {compute_type: float32, learning_rates: [1e-3], seeds: [0], layers: 2}\n"
-        f"replace: [{{where: {{backbone: gpt2}}, with: {{backbone: '{saved()}'}}}},\n"
-        "          {where: {task: mnist}, with: {task: digits}},\n"
-        "          {where: {task: [listops, cifar10, cifar10-lra]}, with: null}]\n"
-    )
-    sweeps = load_study(folder).sweeps
-    assert {(spec.backbone, spec.backbone_options["layers"], spec.task) for spec in sweeps} == {
-        ("hub:models/llama", 2, "digits")
-    }
+    study = ONE_ARM.replace("backbone: tiny-lm", f"backbone: '{saved()}'").replace("steps: 2", "layers: 2")
+    (spec,) = load_study(workspace(tmp_path, study, notebooks=False)).sweeps
+    assert (spec.backbone, spec.backbone_options["layers"], spec.task) == ("hub:models/llama", 2, "digits")
 
 
 # --- the hub
