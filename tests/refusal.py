@@ -14,11 +14,10 @@ def trained(root: Path) -> set[Path]:
     return {path for pattern in TRAINED for path in root.rglob(pattern)}
 
 
-def refused(*words: str, named: tuple[str, ...], root: Path | None = None) -> str:
+def refused(*words: str, named: tuple[str, ...]) -> str:
     """The message of `fpt WORDS`, which must refuse: exit code 2, no traceback, all of `named` in the message, and
-    nothing trained below `root` [the working directory]."""
-    root = root or Path.cwd()
-    before = trained(root)
+    nothing trained below the working directory."""
+    before = trained(Path.cwd())
     done = CliRunner().invoke(app, list(words))
     message = " ".join(done.output.split())
     assert done.exit_code == 2, f"{words}: exit code {done.exit_code}\n{done.output}"
@@ -26,5 +25,5 @@ def refused(*words: str, named: tuple[str, ...], root: Path | None = None) -> st
     assert "Traceback" not in message
     for name in named:
         assert name in message, f"{words}: {name!r} is not named in: {message}"
-    assert trained(root) == before, f"{words}: something was trained"
+    assert trained(Path.cwd()) == before, f"{words}: something was trained"
     return message

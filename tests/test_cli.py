@@ -369,13 +369,16 @@ def test_smoke_goes_without_engines(study: Study, option: list[str]) -> None:
     assert "--smoke runs in this process alone" in fpt("run", "mine", "--smoke", *option, code=2)
 
 
-def test_report_writes_one_file_where_it_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    folder = synthetic.finish(synthetic.workspace(tmp_path / "workspace"))
-    monkeypatch.chdir(tmp_path)
-    fpt("report", "laptop", "--root", "workspace", "--output", "mine.html")
-    assert "<h1>A made-up study</h1>" in (tmp_path / "mine.html").read_text()
-    assert "report.html" in fpt("report", "laptop", "--root", "workspace").replace("\n", "")
-    assert (folder / "report.html").read_text() == (tmp_path / "mine.html").read_text()
+def test_report_writes_one_file_where_it_is_told(study: Study, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    synthetic.finish(study.folder)
+    root = Path.cwd()
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    monkeypatch.chdir(elsewhere)
+    fpt("report", "mine", "--root", str(root), "--output", "mine.html")
+    assert "<h1>My study</h1>" in (elsewhere / "mine.html").read_text()
+    assert "report.html" in fpt("report", "mine", "--root", str(root)).replace("\n", "")
+    assert (root / "runs/mine/report.html").read_text() == (elsewhere / "mine.html").read_text()
 
 
 def test_report_refuses_what_it_cannot_show_or_write(study: Study) -> None:
