@@ -4,6 +4,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterable
 from functools import wraps
+from textwrap import fill
 from typing import TYPE_CHECKING, Any, ParamSpec
 
 import matplotlib as mpl
@@ -40,8 +41,8 @@ STYLE: dict[Any, Any] = {
     "grid.alpha": 0.3,
 }
 # Inches: a panel alone, one of two; characters of names in two columns. A phone shows a panel at nine tenths of this,
-# text of 10 points at 9.
-ALONE, BESIDE, LONGEST = 3.9, 3.7, 22
+# text of 10 points at 9. A longer name in one column goes on in the next line.
+ALONE, BESIDE, LONGEST, LINE = 3.9, 3.7, 22, 38
 P = ParamSpec("P")
 
 
@@ -98,7 +99,8 @@ def shared_legend(figure: Figure, panels: "Iterable[Axes]") -> None:
         if own := axes.get_legend():
             own.remove()
     columns = 2 if max(map(len, found), default=0) <= LONGEST else 1
-    figure.legend(list(found.values()), list(found), loc="outside lower center", ncols=columns)
+    names = [fill(name, LINE) for name in found]
+    figure.legend(list(found.values()), names, loc="outside lower center", ncols=columns)
 
 
 def nothing() -> Plot:

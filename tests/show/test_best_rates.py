@@ -10,6 +10,7 @@ from fpt.errors import SpecError
 from fpt.results.rate_ratio import last_losses, rate_ratio
 from fpt.show import valleys
 from fpt.show.best_rates import rate_ratios_figure, valleys_figure
+from fpt.show.plot import LINE
 
 ARM = {"LP": "lora", "UP": "unfrozen"}
 GRID = dict.fromkeys((float(rate) for rate in 10.0 ** np.arange(-4.5, -1.4, 0.25)), 80.0)
@@ -36,7 +37,9 @@ def test_both_lowest_points_and_the_interval_of_their_ratio(cells) -> None:
     assert diamonds == pytest.approx([found.first.rate, found.second.rate])
     assert diamonds == pytest.approx([2e-3, 1e-3], rel=0.05)
     assert found.cell in figure.get_label()
-    assert found.cell in " ".join(text.get_text() for legend in figure.legends for text in legend.texts)
+    texts = [text.get_text() for legend in figure.legends for text in legend.texts]
+    assert found.cell in " ".join(texts).replace("\n", " ")
+    assert max(len(line) for text in texts for line in text.splitlines()) <= LINE, "a phone shows it"
     assert figure.data is not None
     assert len(figure.data) == 2 * len(GRID)
     lowest = figure.data.loc[figure.data.groupby("arm")["loss"].idxmin()]
