@@ -97,7 +97,7 @@ class TestFieldsOfATask:
 PAPER = """
 name: toy
 title: A paper of one table
-defaults: {backbone: gpt2, random_init: fixed}
+defaults: {backbone: gpt2, random_init: fixed, steps: 30}
 rates: {default: 1e-2, lstm: 3e-3}
 tasks: {mnist: {steps: 50, variant: released}, cifar10: {steps: 70}, bit-xor: {steps: 20, threshold: 0.9}}
 rows:
