@@ -86,7 +86,7 @@ class Level:
 
     @property
     def cell(self) -> str:
-        return f"{_number(self.mean, False)} ({_number(self.low, False)} to {_number(self.high, False)})"
+        return f"{points_text(self.mean, False)} ({points_text(self.low, False)} to {points_text(self.high, False)})"
 
     def __str__(self) -> str:
         mean, interval = self.cell.split(" ", 1)
@@ -269,12 +269,12 @@ def _end(p_value: Callable[[float], float], mean: float, reach: float) -> float:
 def interval_text(mean: float, low: float, high: float) -> str:
     """Points with their interval: 6.4 (3.3 to 9.5), signed where it holds 0."""
     signed = low <= 0 <= high or mean < 0
-    shown = [_number(each, signed) for each in (mean, low, high)]
+    shown = [points_text(each, signed) for each in (mean, low, high)]
     return f"{shown[0]} ({shown[1]} to {shown[2]})"
 
 
-def _number(points: float, signed: bool) -> str:
-    """With a true minus; a plus where asked for. A second digit where one would hide on which side of 0 it lies."""
+def points_text(points: float, signed: bool) -> str:
+    """Points with a true minus, and a plus where asked for; a second digit where one hides the side of 0."""
     text = f"{abs(points):.1f}"
     if float(text) == 0:
         text = f"{abs(points):.2f}"

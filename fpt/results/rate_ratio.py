@@ -18,6 +18,7 @@ from scipy import special
 
 from fpt.errors import SpecError
 from fpt.models import adapted, backbone
+from fpt.results.cells import TableCell
 from fpt.results.contrasts import cell_of
 from fpt.results.runs import SweepTables
 from fpt.results.stats import MINIMUM_PAIRS, SIGNIFICANCE
@@ -93,7 +94,7 @@ def of_arms(study: str, first: str, second: str, *, task: str = "", root: Path |
 
     Raises SpecError for a study, task or arm that is not there, and with fewer than three seeds in common.
     """
-    return rate_ratio(*(_results(study, name, task, root)[0] for name in (first, second)))
+    return rate_ratio(*(losses_of(cell_of(study, name, task, root)) for name in (first, second)))
 
 
 def slope_of_arms(study: str, pairs: Sequence[tuple[str, str]], *, task: str = "", root: Path | None = None) -> "Slope":
@@ -104,17 +105,20 @@ def slope_of_arms(study: str, pairs: Sequence[tuple[str, str]], *, task: str = "
     """
     by_width = {}
     for first, second in pairs:
-        (plane, width), (other, _) = (_results(study, name, task, root) for name in (first, second))
-        by_width[width] = plane, other
+        cells = [cell_of(study, name, task, root) for name in (first, second)]
+        by_width[_width(cells[0])] = losses_of(cells[0]), losses_of(cells[1])
     return slope(by_width)
 
 
-def _results(study: str, name: str, task: str, root: Path | None) -> tuple[pd.DataFrame, float]:
-    """The losses of an arm, and the width of its backbone."""
-    tables = cell_of(study, name, task, root).tables
-    if tables is None:
-        raise SpecError(f"the study {study} has no results of {name}")
-    return last_losses(tables), float(backbone(tables.spec.backbone).width)
+def _width(cell: TableCell) -> float:
+    return float(backbone(cell.spec.backbone).width) if cell.spec else math.nan
+
+
+def losses_of(cell: TableCell) -> pd.DataFrame:
+    """`last_losses` of an arm. Raises SpecError for one without results."""
+    if cell.tables is None:
+        raise SpecError(f"the study {cell.study} has no results of {cell.row}")
+    return last_losses(cell.tables)
 
 
 def ratio_in_theory(first: SweepSpec, second: SweepSpec) -> float | None:

@@ -114,12 +114,6 @@ def sampling_noise(share: float, images: float) -> float:
     return found if math.isfinite(found) else 0.0
 
 
-def sem(values: "pd.Series[float]") -> float:
-    """Standard error of the mean: what the papers print, never an interval."""
-    kept = values.dropna().to_numpy(float)
-    return float(kept.std(ddof=1)) / math.sqrt(len(kept)) if len(kept) > 1 else math.nan
-
-
 def partial_conjunction(p_values: Sequence[float], least: int) -> float:
     """p of "at least `least` of these hypotheses hold" (Benjamini and Heller 2008, after Bonferroni)."""
     return min(1.0, (len(p_values) - least + 1) * sorted(p_values)[least - 1])

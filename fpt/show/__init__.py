@@ -1,7 +1,7 @@
 """How results look: figures, tables, claim cards, the explorer, the report. Importing it imports no torch."""
 
 from fpt.show.attention import attention_of
-from fpt.show.best_rates import rate_ratios, valleys
+from fpt.show.best_rates import lora_ratios, rate_ratios, valleys
 from fpt.show.charts import by_budget, by_rate, dots, plane
 from fpt.show.explore import explorer, setups
 from fpt.show.figures import budget_figure, learning_rate_figure
@@ -39,8 +39,9 @@ __all__ = [
     "PAIRS", "CaptionedFigure", "Folded", "Page", "Pair", "Place", "Table", "architectures_table", "arms_table",
     "attention_of", "backbones_table", "beside", "best_of", "budget_figure", "by_budget", "by_compute", "by_rate",
     "cards", "crossing_figure", "dots", "downloads", "explorer", "findings_table", "forest", "from_notebook",
-    "leads_table", "learning_rate_figure", "less_evidence", "model_cards", "newest", "parameters", "parameters_table",
-    "plane", "plane_figure", "printed_ladder", "printed_places", "rate_ratios", "rates_table", "recipe_table",
-    "record_table", "records", "report", "say", "setups", "signs", "sizes_table", "slips_table", "spread_of",
-    "studies_table", "summary", "task_card", "time_of", "valleys", "word", "yours_beside_ours", "yours_table",
+    "leads_table", "learning_rate_figure", "less_evidence", "lora_ratios", "model_cards", "newest", "parameters",
+    "parameters_table", "plane", "plane_figure", "printed_ladder", "printed_places", "rate_ratios", "rates_table",
+    "recipe_table", "record_table", "records", "report", "say", "setups", "signs", "sizes_table", "slips_table",
+    "spread_of", "studies_table", "summary", "task_card", "time_of", "valleys", "word", "yours_beside_ours",
+    "yours_table",
 ]  # fmt: skip

@@ -9,16 +9,36 @@ import pandas as pd
 
 from fpt.errors import SpecError
 from fpt.results.cells import TableCell
-from fpt.results.rate_ratio import TENFOLD, RateRatio, Valley, last_losses, rate_ratio, ratio_in_theory
+from fpt.results.rate_ratio import (
+    TENFOLD,
+    RateRatio,
+    Valley,
+    last_losses,
+    losses_of,
+    of_arms,
+    rate_ratio,
+    ratio_in_theory,
+)
 from fpt.results.runs import rate_text
 from fpt.results.stats import mean_interval
 from fpt.show import plot
 from fpt.show.charts import arm_words, cells_of
 from fpt.show.html import CaptionedFigure
 
+LORA_TEXT = "lora-text"
+LORA_WIDTHS = {  # LoRA and full training there, by the width of the model
+    64: ("LP (tiny-lm-64)", "UP (tiny-lm-64)"),
+    128: ("LP", "UP"),
+    256: ("LP (tiny-lm-256)", "UP (tiny-lm-256)"),
+}
 BETWEEN = 50  # points at which a parabola is drawn
 TICKS = (0.5, 1, 2, 5, 10, 20)  # ratios
 DODGE = 1.03  # by which the marks of two arms stand apart
+
+
+def lora_ratios() -> dict[int, RateRatio]:
+    """By the width of tiny-lm: how many times the best rate of full training LoRA's is, in the study lora-text."""
+    return {width: of_arms(LORA_TEXT, *arms) for width, arms in LORA_WIDTHS.items()}
 
 
 def valleys(study: str, arms: Sequence[str], caption: str, *, task: str = "") -> CaptionedFigure:
@@ -124,13 +144,7 @@ def rate_ratios_figure(rows: Mapping[str, Mapping[str, TableCell]]) -> plot.Plot
 
 
 def _ratio(first: TableCell, second: TableCell) -> RateRatio:
-    return rate_ratio(_losses(first), _losses(second))
-
-
-def _losses(cell: TableCell) -> pd.DataFrame:
-    if cell.tables is None:
-        raise SpecError(f"the study {cell.study} has no results of {cell.row}")
-    return last_losses(cell.tables)
+    return rate_ratio(losses_of(first), losses_of(second))
 
 
 def _theory(first: TableCell, second: TableCell) -> float:

@@ -8,12 +8,14 @@ from collections.abc import Iterable, Mapping
 from itertools import combinations
 from typing import Any
 
+import pandas as pd
+
 from fpt.claims.planes import AHEAD, BEHIND, crossing_of, plane_table, plane_tests
 from fpt.papers import table
 from fpt.results.baselines import floor
 from fpt.results.cells import StudyCells, TableCell
 from fpt.results.runs import SETUP, SHORT, rate_text
-from fpt.results.stats import SIGNIFICANCE, sem
+from fpt.results.stats import SIGNIFICANCE
 from fpt.show.html import Page, paragraph
 from fpt.show.numbers import interval, model, percent, points, title
 from fpt.show.plot import COLOURS, MARKERS, NAMES
@@ -95,11 +97,10 @@ def _arm(arm: str, cell: TableCell) -> dict[str, Any]:
     """Name and look of an arm; at each budget and rate: the mean (percent), its standard error, and both as text."""
     shown = {}
     for budget in cell.budgets:
-        values = {rate: cell.values(rate, budget) for rate in cell.rates}
-        line = {rate_text(rate): (float(each.mean()), sem(each)) for rate, each in values.items()}
+        scores = pd.DataFrame({rate_text(rate): cell.values(rate, budget) for rate in cell.rates})
         shown[budget] = {
-            rate: [_number(mean), _number(error) or 0, f"{percent(mean)} ± {percent(error)}"]
-            for rate, (mean, error) in line.items()
+            str(rate): [_number(mean), _number(error) or 0, f"{percent(mean)} ± {percent(error)}"]
+            for rate, mean, error in zip(scores, scores.mean(), scores.sem(), strict=True)
         }
     return {"name": NAMES[arm], "colour": COLOURS[arm], "marker": MARKERS[arm], "points": shown}
 

@@ -15,7 +15,7 @@ from fpt.claims.judge import FILE, read
 from fpt.errors import check_known
 from fpt.papers import claim, findings, paper_of, papers, printed_ranges, table
 from fpt.papers.schema import KINDS, Claim, Finding, Rule
-from fpt.results.contrasts import MINUS, interval_text
+from fpt.results.contrasts import MINUS, interval_text, points_text
 from fpt.show import plot
 from fpt.show.html import CaptionedFigure, Page, Table, explained
 from fpt.show.numbers import model, title
@@ -202,8 +202,7 @@ def _measured(rows: pd.DataFrame) -> str:
 
 def _range(low: float, high: float) -> str:
     """Points, from the least to the largest."""
-    signed = "+" if low < 0 else ""
-    return f"{low:{signed}.1f} to {high:{signed}.1f}".replace("-", MINUS)
+    return f"{points_text(low, low < 0)} to {points_text(high, low < 0)}"
 
 
 def cards(paper: str = "", rows: pd.DataFrame | None = None) -> Page:

@@ -18,6 +18,7 @@ import pytest
 import synthetic
 from chromium import CHROMIUM, DRIVER
 from processes import PATIENCE
+from scipy.stats import sem
 from seaborn.utils import relative_luminance
 from selenium import webdriver
 from selenium.webdriver.chrome.service import Service
@@ -33,7 +34,7 @@ from fpt.results import StudyCells
 from fpt.results.cells import TableCell
 from fpt.results.contrasts import MINUS
 from fpt.results.runs import rate_text
-from fpt.results.stats import SIGNIFICANCE, sem
+from fpt.results.stats import SIGNIFICANCE
 from fpt.show import report, setups, word
 from fpt.show.numbers import interval, percent, points
 

@@ -162,14 +162,16 @@ def test_on_made_curves_the_interval_holds_the_ratio_and_tells_two_from_ten():
     assert found[found["ratio"] == 1].set_index("scenario").loc["as in the pilot", "excludes 2"] >= 0.9
 
 
-def test_the_exponent_of_arms_is_that_of_their_losses_by_the_width_of_their_backbones(monkeypatch):
-    arms = {"LP 64": (-3.0, 64.0), "UP 64": (-3.3, 64.0), "LP": (-2.9, 128.0), "UP": (-3.35, 128.0)}
-    made = {name: (valley(place), width) for name, (place, width) in arms.items()}
-    monkeypatch.setattr("fpt.results.rate_ratio._results", lambda study, name, task, root: made[name])
-    found = slope_of_arms("made", [("LP 64", "UP 64"), ("LP", "UP")])
-    assert found.exponent == pytest.approx(0.15 / math.log10(2))
+def test_of_published_runs_the_exponent_is_that_of_their_losses_by_width():
+    from fpt.results.contrasts import cell_of
+
+    arms = {64: ("LP (tiny-lm-64)", "UP (tiny-lm-64)"), 256: ("LP (tiny-lm-256)", "UP (tiny-lm-256)")}
+    planes = {}
+    for width, both in arms.items():
+        first, second = (last_losses(cell_of("lora-text", name).tables) for name in both)
+        planes[width] = first, second
+    assert slope_of_arms("lora-text", list(arms.values())) == slope(planes)
     with pytest.raises(SpecError, match="two"):
-        slope_of_arms("made", [("LP 64", "UP 64")])
-    monkeypatch.undo()
+        slope_of_arms("lora-text", [arms[64]])
     with pytest.raises(SpecError, match="FP"):
         slope_of_arms("lora-text", [("FP", "UP")])

@@ -15,7 +15,6 @@ from fpt.results.stats import (
     paired,
     partial_conjunction,
     seeds_needed,
-    sem,
 )
 
 
@@ -148,8 +147,6 @@ def test_one_arm_alone() -> None:
     assert high > mean
     assert math.isnan(mean_interval(series([]))[0])
     assert math.isnan(mean_interval(series([0.5]))[1])
-    assert sem(series([0.4, 0.5, 0.6])) == pytest.approx(0.1 / math.sqrt(3))
-    assert math.isnan(sem(series([0.4])))
 
 
 def over_test_sets(noise: bool, sets: int = 400, images: int = 400, seeds: int = 8) -> float:

@@ -69,7 +69,8 @@ def test_ratios_stand_in_rows_with_their_intervals_beside_ten_and_the_theory(cel
 
 def test_an_open_ratio_has_its_reason_and_an_arm_without_runs_is_refused(cells, monkeypatch) -> None:
     losses = last_losses(cells["LP"].tables)
-    monkeypatch.setattr("fpt.show.best_rates.last_losses", lambda tables: losses.iloc[:, :2])
+    monkeypatch.setattr("fpt.show.best_rates.losses_of", lambda cell: losses.iloc[:, :2])
     assert "end of the grid" in rate_ratios_figure({"short": cells}).get_label()
+    monkeypatch.undo()
     with pytest.raises(SpecError, match="LP"):
         rate_ratios_figure({"none": {**cells, "LP": replace(cells["LP"], tables=None)}})

@@ -7,12 +7,13 @@ from typing import Any
 import pytest
 import synthetic
 from bs4 import BeautifulSoup
+from scipy.stats import sem
 
 from fpt.claims.planes import crossing_of, plane_table, plane_tests
 from fpt.results import StudyCells
 from fpt.results.cells import TableCell
 from fpt.results.runs import rate_text
-from fpt.results.stats import SIGNIFICANCE, sem
+from fpt.results.stats import SIGNIFICANCE
 from fpt.show import explorer, setups
 from fpt.show.explore import ALONE, OPEN, SURE
 from fpt.show.numbers import interval, points
