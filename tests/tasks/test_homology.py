@@ -54,7 +54,6 @@ def test_paper_reads_the_last_residue_of_every_protein(fixtures: Path) -> None:
         assert examples.inputs.shape == (len(truth), 1_024)
         assert examples.inputs.dtype == torch.uint8
         assert examples.targets[:, 0].tolist() == [record["fold_label"] for record in truth]
-        assert examples.lengths is not None
         assert examples.lengths.tolist() == [record["protein_length"] for record in truth]
         for row, record in zip(examples.inputs.tolist(), truth, strict=True):
             length = record["protein_length"]
@@ -88,26 +87,18 @@ def test_both_encodings_can_be_read_back(residues: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("variant", "limit", "kept"), [("paper", "1,024", [1_024, 1_023, 7]), ("released", "1,022", [7])]
+    ("variant", "limit", "kept"), [("paper", "1,024", [1_024, 1_023, 1_022]), ("released", "1,022", [1_022])]
 )
 def test_too_long_sequences_are_dropped_one_by_one(folder: Path, variant: str, limit: str, kept: list[int]) -> None:
-    write(folder, [protein("ACDEFGHIKL" * 200), *(protein("W" * length) for length in (1_024, 1_023, 7))])
+    write(folder, [protein("ACDEFGHIKL" * 200), *(protein("W" * length) for length in (1_024, 1_023, 1_022))])
     task = load("homology", folder, variant)
     split = task.split(0)
-    assert split.train_size == len(kept)
+    train = split.train_sample()
     held = split.validation if variant == "paper" else [*split.validation.targets, *split.test.targets]
     assert len(held) == len(records(folder, "valid"))  # the boundary moves with what is dropped
     assert f"dropped as longer than {limit} residues: {4 - len(kept)} of 4, 0 of 12" in task.scaling
-    lengths = split.train_sample().lengths
-    if variant == "paper":
-        assert lengths is not None
-        assert lengths.tolist() == kept
-
-
-def test_1022_residues_fill_the_released_tokens(folder: Path) -> None:
-    write(folder, [protein("W" * 1_022)])
-    row = load("homology", folder, "released").split(0).train_sample().inputs[0].tolist()
-    assert (row[0], row[-1], set(row[1:-1])) == (2, 3, {IUPAC.index("W")})
+    assert (train.inputs > 0).sum(1).tolist() == (kept if variant == "paper" else [1_024])  # with <cls> and <sep>
+    assert variant == "released" or train.lengths.tolist() == kept
 
 
 def test_fields_that_nothing_reads_change_nothing(folder: Path, fixtures: Path) -> None:
@@ -147,41 +138,33 @@ def test_wrong_records_are_named(record: object, message: str, folder: Path) -> 
 
 
 @pytest.mark.parametrize(
-    "damage",
+    ("damage", "message"),
     [
-        lambda data: data[:-40],
-        lambda data: b"\xff" + data,
-        lambda data: b"[" * 100_000,
+        (lambda data: data[:-40], " is truncated, altered or no JSON"),
+        (lambda data: b"\xff" + data, " is truncated, altered or no JSON"),
+        (lambda data: b"[" * 100_000, " is truncated, altered or no JSON"),
+        (lambda data: b"[]", " holds no list of records"),
+        (lambda data: json.dumps(protein("ACD")).encode(), " holds no list of records"),
+        (lambda data: b"null", " holds no list of records"),
+        (lambda data: json.dumps([protein("A" * 1_025)]).encode(), ": none of its sequences has at most 1,024"),
+        (lambda data: None, r" is missing\. .*data_raw_pytorch.*FPT_DATA"),
     ],
 )
-def test_damaged_files_are_refused_and_stay(damage: Callable[[bytes], bytes], folder: Path) -> None:
-    path = folder / "remote_homology" / "remote_homology_valid.json"
-    path.write_bytes(damaged := damage(path.read_bytes()))
-    with pytest.raises(DataError, match=f"{path.name} is truncated, altered or no JSON"):
-        load("homology", folder)
-    assert path.read_bytes() == damaged
-
-
-@pytest.mark.parametrize("content", [[], {"primary": "ACD", "fold_label": 1}, None])
-def test_what_is_no_list_of_records_is_refused(content: object, folder: Path) -> None:
-    write(folder, content, "valid")
-    with pytest.raises(DataError, match=r"remote_homology_valid\.json holds no list of records"):
-        load("homology", folder)
-
-
-def test_a_file_of_too_long_sequences_only(folder: Path) -> None:
-    write(folder, [protein("A" * 1_025)], "test_fold_holdout")
-    with pytest.raises(DataError, match=r"test_fold_holdout\.json: none of its sequences has at most 1,024 residues"):
-        load("homology", folder)
-    assert load("homology", folder, "released").card["test"] == 6  # it does not read that file
-
-
 @pytest.mark.parametrize("name", HOMOLOGY)
-def test_missing_files_say_where_to_get_them(name: str, folder: Path) -> None:
-    (folder / name).unlink()
-    with pytest.raises(DataError, match=rf"{Path(name).name} is missing\. .*data_raw_pytorch.*FPT_DATA"):
+def test_files_that_cannot_be_used_are_refused_and_stay(
+    name: str, damage: Callable[[bytes], bytes | None], message: str, folder: Path
+) -> None:
+    path = folder / name
+    damaged = damage(path.read_bytes())
+    path.unlink() if damaged is None else path.write_bytes(damaged)
+    with pytest.raises(DataError, match=path.name + message):
         load("homology", folder)
-    assert not (folder / name).exists()
+    assert (path.read_bytes() if path.exists() else None) == damaged
+
+
+def test_released_does_not_read_the_file_of_held_out_folds(folder: Path) -> None:
+    (folder / "remote_homology" / "remote_homology_test_fold_holdout.json").unlink()
+    assert load("homology", folder, "released").card["test"] == 6
 
 
 def test_its_baseline(fixtures: Path) -> None:

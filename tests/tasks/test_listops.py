@@ -3,7 +3,8 @@
 import re
 import shutil
 import statistics
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import lra_files
@@ -15,7 +16,7 @@ from hypothesis import strategies as st
 
 from fpt.errors import DataError
 from fpt.tasks import listops, load
-from fpt.tasks.arrays import Examples, Finite
+from fpt.tasks.arrays import Examples
 from fpt.tasks.task import Task
 from fpt.tasks.trees import OPERATOR, Rules, grow, trees
 
@@ -32,7 +33,6 @@ def paper(folder: Path) -> Task:
 
 def stored(task: Task) -> Examples:
     """All examples, in the order in which they were generated."""
-    assert isinstance(task.data, Finite)
     return task.data.train
 
 
@@ -48,17 +48,11 @@ def parse(text: str) -> int:
         values = []
         while (value := read(words)) is not None:
             values.append(value)
-        rules = {
-            "[MIN": min,
-            "[MAX": max,
-            "[MED": lambda v: int(statistics.median(v)),
-            "[SM": lambda v: sum(v) % 10,
-        }
+        rules = {"[MIN": min, "[MAX": max, "[MED": statistics.median, "[SM": lambda v: sum(v) % 10}
         return int(rules[word](values))
 
     value = read(iter(text.split()))
-    if value is None:
-        raise ValueError(text)
+    assert value is not None
     return value
 
 
@@ -115,7 +109,6 @@ def test_examples_are_unique_and_every_one_is_used_once(paper: Task) -> None:
 def test_paper_keeps_brackets_and_says_where_the_padding_starts(paper: Task) -> None:
     assert (paper.tokens, paper.vocabulary, paper.classes, paper.mask_padding) == (2_000, 16, 10, True)
     test = paper.split(0).test
-    assert test.lengths is not None
     for row, length, target in zip(test.inputs, test.lengths.tolist(), test.targets[:, 0].tolist(), strict=True):
         assert 500 < length < 2_000
         assert (row[:length] > 0).all()
@@ -137,22 +130,22 @@ def test_released_drops_brackets_and_cuts(paper: Task, folder: Path) -> None:
 
 
 def test_the_cache_is_used_and_verified(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    first = load("listops", tmp_path, train=20, heldout=5)
+    few = partial(load, "listops", tmp_path, train=20, heldout=5)
+    first = few().checksum
     path = tmp_path / "listops" / "listops-30.npz"
     assert sorted(file.name for file in path.parent.iterdir()) == ["listops-30.npz", "listops-30.sha256"]
     with monkeypatch.context() as patch:
         patch.delattr(listops, "generate")
-        assert load("listops", tmp_path, train=20, heldout=5).checksum == first.checksum
+        assert few().checksum == first
     whole = path.read_bytes()
     for damaged in (whole[:-10], whole[:500] + b"?" + whole[501:]):
         path.write_bytes(damaged)
         with pytest.raises(DataError, match=r"altered: expected SHA-256 [0-9a-f]{64}, found [0-9a-f]{64}"):
-            load("listops", tmp_path, train=20, heldout=5)
+            few()
         assert path.read_bytes() == damaged
-    path.unlink()
-    assert load("listops", tmp_path, train=20, heldout=5).checksum == first.checksum
-    path.with_suffix(".sha256").unlink()  # killed between the two: generated again
-    assert load("listops", tmp_path, train=20, heldout=5).checksum == first.checksum
+    for lost in (path, path.with_suffix(".sha256")):  # the second: killed between the two
+        lost.unlink()
+        assert few().checksum == first
 
 
 # --- Long Range Arena's own files
@@ -176,6 +169,8 @@ def test_long_range_arenas_files_are_read(theirs: Path) -> None:
     assert torch.equal(split.validation.inputs, all_ours.inputs[30:40])
     assert torch.equal(split.test.targets, all_ours.targets[40:])
     assert "basic_train" in task.card["source"]
+    with pytest.raises(DataError, match=r"basic_train.tsv: expected 96,000 lists .*, found 30"):
+        load("listops", theirs, "lra")
     released, generated = (load("listops", theirs, name, **LRA) for name in ("lra-released", "released"))
     assert (released.tokens, released.vocabulary, released.mask_padding) == (512, 15, False)
     halves = [released.split(1), generated.split(1)]
@@ -190,42 +185,36 @@ def test_long_range_arenas_files_are_parsed_once(theirs: Path, monkeypatch: pyte
     assert load("listops", theirs, "lra", **LRA).checksum == before
 
 
+HEAD = b"Source\tTarget\n"
+
+
+def as_line_2(row: str) -> Callable[[bytes], bytes]:
+    return lambda content: b"\n".join([HEAD.strip(), row.encode(), *content.splitlines()[2:]])
+
+
 @pytest.mark.parametrize(
-    ("row", "message"),
+    ("change", "message"),
     [
-        ("( ( [MAX 2 ) ] )\t3", r"basic_val.tsv, line 2: expected the answer 2, found 3"),
-        ("( ( [MAX 2 ) 9\t9", r"line 2: .* lists are closed"),
-        ("[MAX ]\t2", r"line 2: .* closed and not empty"),
-        ("3 4\t3", r"line 2: .* is not one value"),
-        ("[AVG 2 4 ]\t3", r"line 2: '\[AVG' is none of 0 1 2 3 4 5 6 7 8 9 \[MIN"),
-        (f"[MAX {'1 ' * 1998}]\t1", r"line 2: 2,000 tokens; .* fewer than 2,000"),
+        (as_line_2("( ( [MAX 2 ) ] )\t3"), r", line 2: expected the answer 2, found 3"),
+        (as_line_2("( ( [MAX 2 ) 9\t9"), r", line 2: .* lists are closed"),
+        (as_line_2("[MAX ]\t2"), r", line 2: .* closed and not empty"),
+        (as_line_2("3 4\t3"), r", line 2: .* is not one value"),
+        (as_line_2("[AVG 2 4 ]\t3"), r", line 2: '\[AVG' is none of 0 1 2 3 4 5 6 7 8 9 \[MIN"),
+        (as_line_2(f"[MAX {'1 ' * 1998}]\t1"), r", line 2: 2,000 tokens; .* fewer than 2,000"),
+        (lambda content: b"Text\tLabel\n", r".* columns are \['Text', 'Label'\], but must be Source and Target"),
+        (lambda content: b"\xff\xfe", " cannot be read as text"),
+        (lambda content: HEAD, r": expected 10 lists .*, found 0"),
+        (lambda content: None, r" is missing.*listops-1000.*FPT_DATA"),
     ],
 )
-def test_a_line_that_is_wrong_is_named(row: str, message: str, theirs: Path, tmp_path: Path) -> None:
+def test_a_file_that_is_wrong_is_named_with_its_line(
+    change: Callable[[bytes], bytes | None], message: str, theirs: Path, tmp_path: Path
+) -> None:
     shutil.copytree(theirs / "listops", tmp_path / "listops", ignore=shutil.ignore_patterns("*.npz", "*.sha256"))
     file = tmp_path / "listops" / "basic_val.tsv"
-    lines = file.read_text().splitlines()
-    file.write_text("\n".join([lines[0], row, *lines[2:]]) + "\n")
-    with pytest.raises(DataError, match=message):
-        load("listops", tmp_path, "lra", **LRA)
-
-
-def test_files_that_are_missing_short_or_other_files_are_named(theirs: Path, tmp_path: Path) -> None:
-    shutil.copytree(theirs / "listops", tmp_path / "listops", ignore=shutil.ignore_patterns("*.npz", "*.sha256"))
-    with pytest.raises(DataError, match=r"basic_train.tsv: expected 96,000 lists .*, found 30"):
-        load("listops", tmp_path, "lra")
-    file = tmp_path / "listops" / "basic_test.tsv"
-    file.write_text("Text\tLabel\n")
-    with pytest.raises(DataError, match=r"its columns are \['Text', 'Label'\], but must be Source and Target"):
-        load("listops", tmp_path, "lra", **LRA)
-    file.write_bytes(b"\xff\xfe")
-    with pytest.raises(DataError, match=r"basic_test.tsv cannot be read as text"):
-        load("listops", tmp_path, "lra", **LRA)
-    file.write_text("Source\tTarget\n")
-    with pytest.raises(DataError, match=r"basic_test.tsv: expected 10 lists .*, found 0"):
-        load("listops", tmp_path, "lra", **LRA)
-    file.unlink()
-    with pytest.raises(DataError, match=r"basic_test.tsv is missing.*listops-1000.*FPT_DATA"):
+    changed = change(file.read_bytes())
+    file.unlink() if changed is None else file.write_bytes(changed)
+    with pytest.raises(DataError, match="basic_val.tsv" + message):
         load("listops", tmp_path, "lra", **LRA)
 
 

@@ -45,6 +45,8 @@ def test_every_task_keeps_its_promises(name: str, variant: str, fixtures: Path, 
         lra_files.write(folder, **SMALL[name])
     task = load(name, folder, variant, **SMALL.get(name, {}))
     assert (task.name, task.variant, task.title) == (name, variant, TASKS[name].title)
+    assert TASKS[name].variants[0] == "paper"  # the default
+    assert re.fullmatch(r"[A-Za-z0-9_-]+", name)  # it begins the name of a folder
     assert TASKS[name].length(variant, task.options) == task.tokens
     assert (task.width is None) != (task.vocabulary is None)
     split, again, other = (task.split(seed) for seed in (0, 0, 1))
@@ -67,10 +69,6 @@ def test_every_task_keeps_its_promises(name: str, variant: str, fixtures: Path, 
     assert task.readout <= task.tokens
     json.dumps(task.card)
     assert load(name, folder, variant, **SMALL.get(name, {})).checksum == task.checksum
-
-
-def test_the_default_variant_is_the_first_and_the_papers() -> None:
-    assert all(entry.variants[0] == "paper" for entry in TASKS.values())
 
 
 @pytest.mark.parametrize(
@@ -102,7 +100,3 @@ def test_the_data_folder_is_the_argument_or_fpt_data_or_the_cache(monkeypatch: p
     assert fpt.tasks.data_folder() == Path.home() / ".cache" / "fpt"
     monkeypatch.setenv("XDG_CACHE_HOME", "/elsewhere")
     assert fpt.tasks.data_folder() == Path("/elsewhere/fpt")
-
-
-def test_names_can_begin_the_name_of_a_folder() -> None:
-    assert all(re.fullmatch(r"[A-Za-z0-9_-]+", name) for name in set(TASKS) - {*OWN.values()})
