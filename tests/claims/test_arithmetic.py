@@ -83,17 +83,18 @@ def test_another_number_in_a_table_gives_another_verdict(name: str, monkeypatch:
     assert computed(DECIDED[name])[0] is False
 
 
-def test_counts_that_are_printed_right_are_supported() -> None:
-    sizes, shares = (claim_of(name).model_copy(deep=True) for name in ("L-29", "L-30"))
-    sizes.numbers["total_M"] = [124.4, 354.8, 774.0]
-    assert computed(sizes)[0] is True
-    sizes.numbers["trained_K"] = [106, 190, 310]
-    assert computed(sizes)[0] is False
-    shares.numbers.update(layer_norm=36864, positions=49152)
-    assert computed(shares)[0] is True
-    shares.numbers["percent_xl"] = 0.03
-    holds, note = computed(shares)
-    assert (holds, "0.03%" in note) == (False, True)
+@pytest.mark.parametrize(
+    ("name", "right", "wrong"),
+    [
+        ("L-29", {"total_M": [124.4, 354.8, 774.0]}, {"trained_K": [106, 190, 310]}),
+        ("L-30", {"layer_norm": 36864, "positions": 49152}, {"percent_xl": 0.03}),
+    ],
+)
+def test_counts_that_are_printed_right_are_supported(name: str, right: dict[str, Any], wrong: dict[str, Any]) -> None:
+    printed = claim_of(name).model_copy(deep=True)
+    for numbers, answer in ((right, True), (wrong, False)):
+        printed.numbers.update(numbers)
+        assert computed(printed)[0] is answer
 
 
 def test_as_many_parameters_as_the_transformer(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -102,13 +103,9 @@ def test_as_many_parameters_as_the_transformer(monkeypatch: pytest.MonkeyPatch) 
     assert computed(DECIDED["L-19"])[0] is True
 
 
-def test_tokens_mix_where_attention_trains() -> None:
-    assert not tokens_mix("fpt")
-    assert tokens_mix("all")
-
-
 @pytest.mark.parametrize("init", ["pretrained", "random"])
-def test_new_positions_learn_where_positions_train(init: str) -> None:
+def test_tokens_mix_where_attention_trains_and_new_positions_learn_where_positions_do(init: str) -> None:
+    assert (tokens_mix("fpt"), tokens_mix("all")) == (False, True)
     assert new_positions_learn(init, "fpt")
     assert not new_positions_learn(init, ["input", "output", "layer_norm"])
 

@@ -3,6 +3,7 @@
 import json
 import math
 import random
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,12 +16,7 @@ from fpt.models import POLICIES
 from fpt.sweeps import SweepSpec, parameters_to_spec
 from fpt.sweeps.spec import PROTOCOL, resolve
 
-SPEC: dict[str, Any] = {
-    "task": "digits",
-    "arm": "frozen-random",
-    "learning_rates": [1e-3, 1e-2],
-    "seeds": [0, 1, 10],
-}
+SPEC: dict[str, Any] = {"task": "digits", "arm": "frozen-random", "learning_rates": [1e-3, 1e-2], "seeds": [0, 1, 10]}
 
 rates = st.lists(st.floats(1e-7, 1.0), min_size=1, max_size=5, unique=True)
 seeds = st.lists(st.integers(0, 99), min_size=1, max_size=4, unique=True)
@@ -122,33 +118,23 @@ def test_a_spec_survives_its_notebook_and_its_result_file(
     assert resolve(json.loads(json.dumps(spec.resolved()))).hash == spec.hash
 
 
-def test_options_at_their_default_do_not_matter() -> None:
-    plain = SPEC | {"task": "bit-xor"}
-    assert resolve(plain | {"task_options": {"length": 5}}).hash == resolve(plain).hash
-    assert resolve(plain | {"task_options": {"length": 6}}).hash != resolve(plain).hash
+ALONE, PRETRAINED = {"learning_rates": [1e-3]}, {"arm": "frozen-pretrained"}
 
 
-def test_how_a_pretrained_arm_would_have_been_drawn_does_not_matter() -> None:
-    pretrained = SPEC | {"arm": "frozen-pretrained"}
-    drawn = resolve(pretrained | {"random_init": "fixed"})
-    assert drawn == resolve(pretrained)
-    assert drawn.title == "digits, frozen-pretrained"
-
-
-def test_a_gain_is_of_pretrained_matrices_too() -> None:
-    pretrained = SPEC | {"arm": "frozen-pretrained"}
-    louder = resolve(pretrained | {"random_gain": 4})
-    assert louder.hash != resolve(pretrained).hash
-    assert louder.title == "digits, frozen-pretrained, gain 4"
-
-
-@pytest.mark.parametrize("extend", [0, 2, 3])
-def test_a_single_rate_is_no_grid_that_could_be_extended(extend: int) -> None:
-    alone = SPEC | {"learning_rates": [1e-3]}
-    assert resolve(alone | {"extend": extend}) == resolve(alone)
-    assert resolve(alone).extend == 0
-    assert resolve(alone).hash == resolve(alone | {"extend": extend}).hash
-    assert resolve(SPEC).extend == 3
+@pytest.mark.parametrize(
+    ("plain", "change", "same"),
+    [
+        ({"task": "bit-xor"}, {"task_options": {"length": 5}}, True),  # its default
+        ({"task": "bit-xor"}, {"task_options": {"length": 6}}, False),
+        (PRETRAINED, {"random_init": "fixed"}, True),  # how it would have been drawn
+        (PRETRAINED, {"random_gain": 4}, False),  # a gain is of pretrained matrices too
+        (ALONE, {"extend": 0}, True),  # a single rate is no grid that could be extended
+        (ALONE, {"extend": 2}, True),
+        ({}, {"extend": 2}, False),
+    ],
+)
+def test_what_changes_nothing_is_no_other_sweep(plain: dict[str, Any], change: dict[str, Any], same: bool) -> None:
+    assert (resolve(SPEC | plain | change).hash == resolve(SPEC | plain).hash) is same
 
 
 @given(fields, fields)
@@ -191,27 +177,21 @@ def test_titles_and_folder_names() -> None:
         "digits, frozen-random, 25% of the data, shuffled tokens, warm-up 0.1, no clipping, bfloat16"
     )
     words = {"schedule": "cosine", "head_rate": 1e-3, "weight_decay": 0.01}
-    assert resolve(SPEC | words).title == ("digits, frozen-random, cosine schedule, head rate 0.001, weight decay 0.01")
+    assert resolve(SPEC | words).title == "digits, frozen-random, cosine schedule, head rate 0.001, weight decay 0.01"
     assert resolve(SPEC | {"clip": 0.5, "compute_type": "float32"}).title == "digits, frozen-random, clip 0.5"
 
 
-def test_own_data_are_their_content(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_own_data_are_their_content_and_what_differs_from_the_defaults(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
-    for name, value in (("a", 0), ("b", 0), ("c", 1)):
-        np.savez(f"{name}.npz", x_train=np.full((2, 4), value))
+    for name, content in (("a", b"mine"), ("b", b"mine"), ("c", b"another's")):
+        Path(f"{name}.npz").write_bytes(content)
     a, b, c = (resolve(SPEC | {"task": f"npz:{name}.npz"}) for name in "abc")
-    assert a.hash == b.hash != c.hash
+    assert a.hash == b.hash == "4b884cf5" != c.hash
     assert a.folder_name == f"npz.frozen-random-{a.hash}"
-
-
-def test_the_defaults_of_own_data_are_part_of_no_hash(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "mine.npz").write_bytes(b"mine")
-    plain = resolve(SPEC | {"task": "npz:mine.npz"})
-    assert plain.hash == "4b884cf5"
-    named = {"patch": 4, "padded": False, "white": 255}
-    assert resolve(SPEC | {"task": "npz:mine.npz", "task_options": named}).hash == plain.hash
-    assert resolve(SPEC | {"task": "npz:mine.npz", "task_options": {"white": 16}}).hash != plain.hash
+    for options, same in (({"patch": 4, "padded": False, "white": 255}, True), ({"white": 16}, False)):
+        assert (a.changed(task_options=options).hash == a.hash) is same
 
 
 @pytest.mark.parametrize(
@@ -228,12 +208,8 @@ def test_the_defaults_of_own_data_are_part_of_no_hash(tmp_path: Any, monkeypatch
         ({"shuffle_tokens": 1}, ["shuffle_tokens = 1", "must be true or false"]),
         ({"schedule": "linear"}, ["schedule = 'linear'", "constant", "cosine"]),
         ({"head_rate": 1e-3, "arm": "output-random"}, ["head_rate = 0.001", "only output"]),
-        ({"selection_seeds": [0]}, ["unknown study field 'selection_seeds'"]),
-        ({"steps": 2.5}, ["steps = 2.5", "whole number"]),
-        ({"dropout": 1}, ["dropout = 1", "less than 1"]),
-        ({"clip": "none"}, ["clip = 'none'", "must be a number"]),
         ({"task": "digit"}, ["unknown task 'digit'", "Did you mean 'digits'", "mnist"]),
-        ({"task": 3}, ["task = 3", "must be text"]),
+        ({"task": "npz:/elsewhere/mine.npz"}, ["mine.npz", "relative to the workspace"]),
         ({"variant": "papr"}, ["variant", "'papr'", "paper"]),
         ({"task_options": {"length": 5}}, ["option", "'length'"]),
         ({"backbone": "gtp2"}, ["unknown backbone 'gtp2'", "gpt2"]),
@@ -269,11 +245,6 @@ def test_a_notebook_says_how_papermill_is_given_a_list() -> None:
         parameters_to_spec(SPEC | {"seeds": 0})
 
 
-def test_a_misspelt_notebook_parameter_is_refused() -> None:
-    with pytest.raises(SpecError, match=r"'step'.*notebook parameters.*'steps'"):
-        parameters_to_spec(SPEC | {"step": 3})
-
-
 @settings(max_examples=200)
 @given(st.dictionaries(st.text(max_size=8) | st.sampled_from(sorted(SPEC)), st.recursive(
     st.none() | st.booleans() | st.floats() | st.integers() | st.text(max_size=5),
@@ -285,9 +256,3 @@ def test_whatever_is_given_the_answer_is_a_spec_or_a_spec_error(change: dict[str
     except SpecError:
         return
     assert len(spec.hash) == 8
-
-
-def test_an_npz_task_names_no_folder_of_this_machine(tmp_path):
-    np.savez(tmp_path / "mine.npz", x_train=np.zeros((2, 4)))
-    with pytest.raises(SpecError, match=r"mine\.npz.*relative to the workspace"):
-        resolve(SPEC | {"task": f"npz:{tmp_path / 'mine.npz'}"})
