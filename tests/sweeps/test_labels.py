@@ -27,6 +27,8 @@ def test_no_two_sweeps_of_a_study_have_one_label_on_a_task(study: str) -> None:
 
 def test_what_differs_is_named_and_nothing_else() -> None:
     assert named({}, {"arm": "frozen-random"}) == ["FP", "FR"]
+    fixed, louder = {"arm": "unfrozen-random", "random_init": "fixed"}, {"arm": "frozen-random", "random_gain": 2.0}
+    assert named(fixed, louder, {"arm": "output-pretrained"}) == ["UR fixed", "FR x2", "output-pretrained"]
     assert named({"warmup": 0.1}, {"arm": "frozen-random", "warmup": 0.1}) == ["FP", "FR"]
     slowed = {"schedule": "cosine", "head_rate": 1e-3, "weight_decay": 0.01}
     assert named({}, slowed) == ["FP", "FP (cosine schedule, head rate 0.001, weight decay 0.01)"]

@@ -39,7 +39,6 @@ def holder(workspace: Path) -> Iterator["subprocess.Popen[str]"]:
     command = [sys.executable, "-c", HOLDER, f"runs/mine/sweep/{LOCK}", json.dumps(spec().resolved())]
     process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     with ending(process):
-        assert process.stdout
         assert process.stdout.readline() == "held\n"
         yield process
 
@@ -57,7 +56,6 @@ def test_the_states_of_a_folder(workspace: Path) -> None:
         files.write_json(folder / PROGRESS, progress)
         running = sweep_state(spec(), study)
         assert running.state == "running"
-        assert running.progress is not None
         assert running.progress.items() >= progress.items()
     assert sweep_state(spec(), study).state == "unfinished"
     done(folder)
@@ -71,8 +69,7 @@ def test_published_results_are_seen_but_are_not_own(workspace: Path) -> None:
     done(Path("runs/mine/published") / spec().folder_name, device="there")
     state = sweep_state(spec(), Path("runs/mine"))
     assert state.state == "waiting"
-    assert state.published is not None
-    assert state.published["device"] == "there"
+    assert (state.published or {})["device"] == "there"
 
 
 def test_folders_that_the_study_no_longer_resolves_to_are_stale(workspace: Path) -> None:
@@ -105,13 +102,7 @@ def test_a_lock_dies_with_its_holder(holder: "subprocess.Popen[str]", monkeypatc
     with hold(path, spec()):
         assert json.loads(path.read_text())["pid"] == os.getpid()
     ledger.wait_until_free(path.parent)
-
-
-def test_observers_do_not_hold_up_each_other(holder: "subprocess.Popen[str]") -> None:
-    holder.kill()
-    holder.wait()
-    path = Path("runs/mine/sweep") / LOCK
-    assert not any(is_held(path) for _ in range(3))
+    assert not any(is_held(path) for _ in range(3))  # observers do not hold up each other
     assert not is_held(path.with_name("never"))
 
 
@@ -139,29 +130,25 @@ def test_the_workspace_is_the_nearest_folder_above(workspace: Path, monkeypatch:
         ledger.workspace()
 
 
-def test_results_go_below_the_study_only(workspace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_results_go_below_the_study_only(
+    workspace: Path, monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
+) -> None:
     assert results_folder(None) is None
     assert results_folder("runs/mine/sweep") == Path("runs/mine/sweep")
     for study in committed.studies().values():
         for sweep in load_study(study).sweeps:  # whatever the name of its arm
             assert results_folder(f"runs/mine/{sweep.folder_name}") == Path(f"runs/mine/{sweep.folder_name}")
-    (workspace / "runs" / "link").symlink_to("/tmp")
-    (workspace / "runs" / "mine").mkdir(exist_ok=True)
-    (workspace / "runs" / "mine" / "away").symlink_to("/tmp")
+    for link in ("link", "mine/away"):
+        (workspace / "runs" / link).symlink_to("/tmp")
+    there = tmp_path_factory.mktemp("scratch")
+    (there / FILE).write_text("sweeps: []")
+    (workspace / "runs" / "far").symlink_to(there)
+    assert results_folder("runs/far/sweep") == Path("runs/far/sweep")  # a study may be a link
     for folder in (
         "/elsewhere/x/y", "runs/mine", "runs", "runs/mine/a/b", "runs/../../x", "runs/mine/../../x", "mine/sweep", "",
-        "runs/mine/published", "runs/link/x", "runs/mine/.hidden", "runs/mine/away",
+        "runs/mine/published", "runs/link/x", "runs/mine/.hidden", "runs/mine/away", "runs/far/../../x",
     ):  # fmt: skip
         with pytest.raises(SpecError, match="nowhere else"):
             results_folder(folder)
     monkeypatch.chdir(workspace / "notebooks")
     assert results_folder("runs/mine/sweep") == workspace / "runs/mine/sweep"
-
-
-def test_a_study_may_be_a_link(workspace: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
-    there = tmp_path_factory.mktemp("scratch")
-    (there / FILE).write_text("sweeps: []")
-    (workspace / "runs" / "far").symlink_to(there)
-    assert results_folder("runs/far/sweep") == Path("runs/far/sweep")
-    with pytest.raises(SpecError, match="nowhere else"):
-        results_folder("runs/far/../../x")

@@ -49,7 +49,6 @@ def test_a_lost_node_is_replaced_and_its_checkpoints_serve_where_the_folder_is_s
         assert driver.wait(timeout=PATIENCE) == 0
     state = sweep_state(sweep, STUDY)
     assert state.complete
-    assert state.result
     assert state.result["resumed"]
     assert engines.LOG not in os.listdir(state.folder)
 
@@ -62,13 +61,11 @@ def test_a_lost_task_takes_its_worker_along_and_is_tried_again(workspace: Path, 
         worker = next(member for member in members if WORKER in command_line(member))
         assert len(scratch() - before) == 1
         task = worker.parent()
-        assert task
         task.kill()
         eventually(lambda: all_gone([*members, task]))
         assert driver.wait(timeout=PATIENCE) == 0
     state = sweep_state(sweep, STUDY)
     assert state.complete
-    assert state.result
     assert not state.result["resumed"]  # the first attempt's workspace is out of reach
 
 
@@ -87,7 +84,6 @@ def test_more_sweeps_than_gpus_take_turns(workspace: Path, engine: Engine, add_g
     assert scratch() <= before
     for sweep in sweeps:
         result = sweep_state(sweep, STUDY).result
-        assert result
         assert result["gpu"] == "0"
 
 
@@ -101,7 +97,6 @@ def test_a_real_sweep_gives_the_same_bytes_as_here(workspace: Path, engine: Engi
     here = run_sweep(real, tmp_path / "here")
     state = sweep_state(real, STUDY)
     assert state.complete
-    assert state.result
     assert list(state.result["asks"]) == ["R-01"]  # the node was told
     for name in ("runs.parquet", "curves.parquet"):
         assert (folder(real) / name).read_bytes() == (here.folder / name).read_bytes()

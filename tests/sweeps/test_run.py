@@ -26,22 +26,16 @@ from fpt.training.fleet import Fleet
 NAN = math.nan
 
 
-def test_every_rate_is_trained_with_every_seed(trained: Trained, tmp_path: Path) -> None:
-    chosen = spec(seeds=[5, 0, 7])
+def test_every_rate_is_trained_with_every_seed_and_recorded(trained: Trained, tmp_path: Path) -> None:
+    trained.accuracy = best_at(1e-3, 1e-2, 1e-2)
+    chosen = spec(seeds=[2, 0, 1], budget_examples=50)
     result = run_sweep(chosen, tmp_path / "sweep")
-    assert trained.calls == [{"rates": [1e-3, 1e-2], "seeds": [0, 5, 7], "checkpoints": "0"}]
-    assert result.info["selected_rate"] == 1e-3
+    assert trained.calls == [{"rates": [1e-3, 1e-2], "seeds": [0, 1, 2], "checkpoints": "0"}]
     assert list(result.runs.columns[:3]) == ["sweep", "learning_rate", "seed"]
     assert result.runs["sweep"].eq(chosen.folder_name).all()
     assert len(result.runs) == 6
     assert list(result.curves.columns[:4]) == ["sweep", "learning_rate", "seed", "step"]
     assert str(result.runs["diverged_at"].dtype) == "Int64"
-
-
-def test_result_json_has_spec_and_provenance_and_no_place(trained: Trained, tmp_path: Path) -> None:
-    trained.accuracy = best_at(1e-3, 1e-2, 1e-2)
-    chosen = spec(seeds=[0, 1, 2], budget_examples=50)
-    run_sweep(chosen, tmp_path / "sweep")
     text = (tmp_path / "sweep" / "result.json").read_text()
     info = json.loads(text)
     assert info["spec"] == chosen.resolved() | {"arm": "frozen-random"}
@@ -57,12 +51,8 @@ def test_result_json_has_spec_and_provenance_and_no_place(trained: Trained, tmp_
     assert {"version", "git", "device", "versions", "wall_seconds"} <= set(info)
     assert info["started_utc"] <= info["finished_utc"]
     assert str(tmp_path) not in text
-    assert sorted(path.name for path in (tmp_path / "sweep").iterdir()) == [
-        "curves.parquet",
-        "lock",
-        "result.json",
-        "runs.parquet",
-    ]
+    files = {path.name for path in (tmp_path / "sweep").iterdir()}
+    assert files == {"curves.parquet", "lock", "result.json", "runs.parquet"}
 
 
 def test_what_the_study_asks_is_recorded_with_the_hash_of_its_rule(trained: Trained, tmp_path: Path) -> None:
@@ -86,6 +76,18 @@ def test_a_done_folder_is_read_and_an_unfinished_one_starts_over(trained: Traine
     assert len(trained.calls) == 2
 
 
+LOW = [1e-5, 1e-4, 1e-3]
+EXTENSIONS = [  # peaks of seeds, grid, extend; rates that are added fleet by fleet, the best rate, whether at an end
+    ([1e-2], LOW, 3, [[3e-3], [1e-2], [3e-2]], 1e-2, False),  # upwards until the best rate is inside
+    ([1.0], LOW, 2, [[3e-3], [1e-2]], 1e-2, True),  # at most so many rates at an end
+    # both ends at once, each as far as it needs: each of two seeds chooses the peak of the other
+    ([3e-4, 1e-1], [1e-3, 3e-3, 1e-2], 3, [[3e-4, 3e-2], [1e-4, 1e-1], [3e-1]], 3e-4, False),
+    ([1e-5], [1e-3, 1e-2], 1, [[3e-4]], 3e-4, True),  # downwards
+    ([1.0], [1e-4, 1e-3], 0, [], 1e-3, True),  # not where the study says so
+    ([1.0], [1e-3], 3, [], 1e-3, False),  # one rate is no grid
+]
+
+
 class TestExtension:
     """A grid grows by half a decade where a tuned rate is its end."""
 
@@ -98,29 +100,18 @@ class TestExtension:
         assert result.info["fleets"] == [[len(rates), 2] for rates in trained.rates]
         return trained.rates
 
-    def test_upwards_until_the_best_rate_is_inside(self, trained: Trained, tmp_path: Path) -> None:
-        grid = [1e-5, 1e-4, 1e-3]
-        assert self.grid(trained, tmp_path, best_at(1e-2), learning_rates=grid) == [grid, [3e-3], [1e-2], [3e-2]]
+    @pytest.mark.parametrize("case", EXTENSIONS)
+    def test_at_the_ends_that_seeds_choose(self, case: tuple[Any, ...], trained: Trained, tmp_path: Path) -> None:
+        peaks, rates, extend, added, best, at_edge = case
+        assert self.grid(trained, tmp_path, best_at(*peaks), learning_rates=rates, extend=extend) == [rates, *added]
         info = read_json(tmp_path / ledger.RESULT) or {}
-        assert (info["selected_rate"], info["at_edge"], info["choices"]) == (1e-2, False, {"0": 1e-2, "1": 1e-2})
-
-    def test_at_most_so_many_rates_at_an_end(self, trained: Trained, tmp_path: Path) -> None:
-        rates = self.grid(trained, tmp_path, best_at(1.0), learning_rates=[1e-5, 1e-4, 1e-3], extend=2)
-        assert rates[1:] == [[3e-3], [1e-2]]
-        info = read_json(tmp_path / ledger.RESULT) or {}
-        assert (info["selected_rate"], info["at_edge"]) == (1e-2, True)
-
-    def test_both_ends_at_once_and_each_as_far_as_it_needs(self, trained: Trained, tmp_path: Path) -> None:
-        """With two seeds each chooses the peak of the other; the low one is found first."""
-        rates = self.grid(trained, tmp_path, best_at(3e-4, 1e-1), learning_rates=[1e-3, 3e-3, 1e-2])
-        assert rates[1:] == [[3e-4, 3e-2], [1e-4, 1e-1], [3e-1]]
+        assert (info["selected_rate"], info["at_edge"]) == (best, at_edge)
 
     def test_one_seed_is_enough(self, trained: Trained, tmp_path: Path) -> None:
         """The best rate over all seeds is inside, one seed's choice is not."""
-        grid = [1e-4, 1e-3, 1e-2]
         heights = {1e-4: (0.5, 0.2), 1e-3: (0.9, 0.6), 1e-2: (0.1, 0.7), 3e-2: (0.1, 0.2)}
-        rates = self.grid(trained, tmp_path, lambda rate, seed: heights[rate][seed], learning_rates=grid)
-        assert rates == [grid, [3e-2]]
+        rates = self.grid(trained, tmp_path, lambda rate, seed: heights[rate][seed], learning_rates=[1e-4, 1e-3, 1e-2])
+        assert rates[1:] == [[3e-2]]
         assert (read_json(tmp_path / ledger.RESULT) or {})["selected_rate"] == 1e-3
 
     @pytest.mark.parametrize("seed_that_diverged", [0, 1])
@@ -130,35 +121,24 @@ class TestExtension:
 
         assert self.grid(trained, tmp_path, accuracy, learning_rates=[1e-4, 3e-4, 1e-3])[1:] == [[3e-3], [1e-2]]
 
-    def test_downwards_past_no_such_thing(self, trained: Trained, tmp_path: Path) -> None:
-        rates = self.grid(trained, tmp_path, best_at(1e-5), learning_rates=[1e-3, 1e-2], extend=1)
-        assert rates[1:] == [[3e-4]]
-
-    @pytest.mark.parametrize("change", [{"extend": 0}, {"learning_rates": [1e-3]}])
-    def test_off(self, change: dict[str, Any], trained: Trained, tmp_path: Path) -> None:
-        chosen = {"learning_rates": [1e-4, 1e-3]} | change
-        assert self.grid(trained, tmp_path, best_at(1.0), **chosen) == [chosen["learning_rates"]]
-
-    def test_nothing_beyond_where_every_rate_diverged(self, trained: Trained, tmp_path: Path) -> None:
-        assert self.grid(trained, tmp_path, lambda rate, seed: NAN) == [[1e-3, 1e-2]]
+    def test_where_every_rate_diverged_nothing_lies_beyond_and_no_weights_are_kept(
+        self, trained: Trained, tmp_path: Path
+    ) -> None:
+        assert self.grid(trained, tmp_path, lambda rate, seed: NAN, measures=["weights"]) == [[1e-3, 1e-2]]
         info = read_json(tmp_path / ledger.RESULT) or {}
         assert info["choices"] == {"0": None, "1": None}
         assert (info["selected_rate"], info["at_edge"], info["eligible"]) == (None, False, [])
+        assert not (tmp_path / ledger.WEIGHTS).exists()
 
     def test_each_fleet_has_its_own_checkpoints_and_all_seeds(self, trained: Trained, tmp_path: Path) -> None:
-        self.grid(trained, tmp_path, best_at(1e-2), learning_rates=[1e-5, 1e-4, 1e-3])
+        self.grid(trained, tmp_path, best_at(1e-2), learning_rates=LOW)
         assert [call["checkpoints"] for call in trained.calls] == ["0", "1", "2", "3"]
         assert all(call["seeds"] == [0, 1] for call in trained.calls)
         assert not (tmp_path / execute.CHECKPOINTS).exists()
 
     def test_kept_weights_are_of_the_first_seed_at_the_best_rate(self, trained: Trained, tmp_path: Path) -> None:
-        rates = [1e-4, 1e-3]
-        self.grid(trained, tmp_path, best_at(1e-2, 1e-2), learning_rates=rates, measures=["weights"])
+        self.grid(trained, tmp_path, best_at(1e-2, 1e-2), learning_rates=[1e-4, 1e-3], measures=["weights"])
         assert (tmp_path / ledger.WEIGHTS).read_text() == "seed 0 at 0.01"
-
-    def test_without_a_rate_that_stayed_finite_no_weights_are_kept(self, trained: Trained, tmp_path: Path) -> None:
-        self.grid(trained, tmp_path, lambda rate, seed: NAN, measures=["weights"])
-        assert not (tmp_path / ledger.WEIGHTS).exists()
 
     def test_progress_is_counted_in_run_steps(
         self, trained: Trained, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -275,20 +255,14 @@ def test_what_was_prepared_is_not_loaded_again(monkeypatch: pytest.MonkeyPatch, 
 class TestData:
     """What a spec says of the data reaches the task that is trained."""
 
-    @pytest.mark.parametrize(
-        ("change", "words"),
-        [
-            ({"task": "bit-xor", "data_fraction": 0.5}, "data_fraction = 0.5: .*no fixed training set"),
-            ({"data_fraction": 0.05, "batch_size": 64}, "batch_size 64 is over the split"),
-        ],
-    )
-    def test_what_a_task_does_not_admit_is_refused_before_training(
-        self, change: dict[str, Any], words: str, tmp_path: Path
-    ) -> None:
+    def test_what_a_task_does_not_admit_is_refused_before_training(self, tmp_path: Path) -> None:
+        refused, words = (
+            spec(task="bit-xor", data_fraction=0.5, compute_type="float32"),
+            "data_fraction = 0.5: .*no fixed",
+        )
         with pytest.raises(SpecError, match=words):
-            run_sweep(spec(**change), tmp_path / "sweep")
+            run_sweep(refused, tmp_path / "sweep")
         assert not (tmp_path / "sweep").exists()
-        refused = spec(**{"compute_type": "float32"} | change)
         with pytest.raises(SpecError, match=f"{words}.*sweep {refused.folder_name}"):
             check_all([refused, spec(compute_type="float32")], tmp_path)  # of those alike the last one is checked
 
@@ -311,13 +285,11 @@ class TestChecksBeforeTraining:
             check_all([spec(), spec(arm="frozen-pretrained")], tmp_path)
         check_all([spec(compute_type="float32")], tmp_path)  # random arms need none
 
-    def test_data(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    def test_data_and_disk(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         monkeypatch.setenv("FPT_DATA", str(tmp_path))
         (tmp_path / "mnist.npz").write_bytes(b"PK half of it")
         with pytest.raises(DataError, match="mnist"):
             check_all([spec(), spec(task="mnist")], tmp_path)
-
-    def test_disk(self, tmp_path: Path) -> None:
         with pytest.raises(FptError, match="cannot be written"):
             check_all([spec()], tmp_path / "missing")
 
@@ -331,18 +303,24 @@ class TestChecksBeforeTraining:
         assert asked == [0, 2 + 2 * 2, 2]
 
 
-class TestProvenance:
-    def test_no_checkout(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setenv("PATH", "/nonexistent")
-        assert provenance.git_state() is None
+PACKAGE = Path(provenance.__file__).resolve().parents[2]
 
-    def test_somebody_elses_checkout(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        answer = SimpleNamespace(stdout="/somewhere/else\n")
-        monkeypatch.setattr(provenance.subprocess, "run", lambda *_, **__: answer)
-        assert provenance.git_state() is None
 
-    def test_checkout(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        root = Path(provenance.__file__).resolve().parents[2]
-        answers = iter([f"{root}\n", "abc\n", " M README.md\n"])
-        monkeypatch.setattr(provenance.subprocess, "run", lambda *_, **__: SimpleNamespace(stdout=next(answers)))
-        assert provenance.git_state() == {"commit": "abc", "dirty": True}
+@pytest.mark.parametrize(
+    ("answers", "state"),
+    [
+        (["/somewhere/else\n"], None),  # somebody else's checkout
+        ([f"{PACKAGE}\n", "abc\n", " M README.md\n"], {"commit": "abc", "dirty": True}),
+    ],
+)
+def test_the_state_of_git_is_that_of_our_own_checkout(
+    answers: list[str], state: dict[str, Any] | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given = iter(answers)
+    monkeypatch.setattr(provenance.subprocess, "run", lambda *_, **__: SimpleNamespace(stdout=next(given)))
+    assert provenance.git_state() == state
+
+
+def test_without_git_there_is_no_state_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "/nonexistent")
+    assert provenance.git_state() is None

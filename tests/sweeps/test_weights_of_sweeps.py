@@ -43,22 +43,17 @@ def sweeps(study: Path) -> tuple[SweepSpec, SweepSpec]:
     return keeper, user
 
 
-def test_names_become_folders_and_enter_the_hash(study: Path) -> None:
+def test_names_become_folders_and_enter_the_hash(study: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(fpt.tasks.TASKS, "my_task", fpt.tasks.TASKS["bit-memory"])  # with an underscore
+    text = STUDY.replace("bit-memory", "my_task")
+    (study / "study.yaml").write_text(text)
     keeper, user = sweeps(study)
-    assert keeper.measures == ("attention", "weights")
+    assert (keeper.task, keeper.measures) == ("my_task", ("attention", "weights"))
     assert user.pretrained_by == keeper.folder_name
     before = user.hash
-    (study / "study.yaml").write_text(STUDY.replace("steps: 4", "steps: 6"))
+    (study / "study.yaml").write_text(text.replace("steps: 4", "steps: 6"))
     assert sweeps(study)[1].pretrained_by != user.pretrained_by
     assert sweeps(study)[1].hash != before
-
-
-def test_a_task_of_ones_own_may_have_an_underscore(study: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(fpt.tasks.TASKS, "my_task", fpt.tasks.TASKS["bit-memory"])
-    (study / "study.yaml").write_text(STUDY.replace("bit-memory", "my_task"))
-    keeper, user = sweeps(study)
-    assert keeper.task == "my_task"
-    assert user.pretrained_by == keeper.folder_name
 
 
 def test_the_backbone_starts_from_what_was_kept(study: Path) -> None:
@@ -116,10 +111,8 @@ def test_weights_that_a_killed_process_had_moved_are_found(study: Path, monkeypa
 
 
 def test_weights_are_kept_whole_where_only_the_output_layer_trains_on_features(study: Path) -> None:
-    text = STUDY.replace("arm: unfrozen-random", "arm: output-random").replace(
-        "defaults: {", "defaults: {dropout: 0.0, "
-    )
-    (study / "study.yaml").write_text(text)
+    text = STUDY.replace("arm: unfrozen-random", "arm: output-random")
+    (study / "study.yaml").write_text(text.replace("defaults: {", "defaults: {dropout: 0.0, "))
     keeper, user = sweeps(study)
     run_sweep(keeper, study / keeper.folder_name)
     assert len(run_sweep(user, study / user.folder_name).runs) >= 4
@@ -144,25 +137,21 @@ def test_attention_adds_up_and_tells_what_matters(study: Path) -> None:
     assert sums["chance"].xs(5, level="query").to_list() == pytest.approx([2 / 6] * times, abs=1e-6)
 
 
-class TestOrder:
-    def test_who_needs_weights_comes_after_who_keeps_them(self, study: Path) -> None:
-        order: list[str] = []
+def test_who_needs_weights_comes_after_who_keeps_them(study: Path) -> None:
+    order: list[str] = []
 
-        def engine(specs: Any, folder: Path) -> list[engines.Failure]:
-            for spec in specs:
-                order.append(spec.task)
-                run_sweep(spec, folder / spec.folder_name)
-            return []
+    def engine(specs: Any, folder: Path) -> list[engines.Failure]:
+        for spec in specs:
+            order.append(spec.task)
+            run_sweep(spec, folder / spec.folder_name)
+        return []
 
-        keeper, user = sweeps(study)
-        assert engines.in_order(engine, [user, keeper], study) == []
-        assert order == ["bit-memory", "bit-xor"]
-
-    def test_without_weights_it_fails_and_says_whose(self, study: Path) -> None:
-        keeper, user = sweeps(study)
-        (failure,) = engines.in_order(lambda *_: [], [keeper, user], study)
-        assert failure.spec == user
-        assert keeper.folder_name in failure.reason
+    keeper, user = sweeps(study)
+    (failure,) = engines.in_order(lambda *_: [], [keeper, user], study)  # which trains nothing
+    assert failure.spec == user
+    assert keeper.folder_name in failure.reason
+    assert engines.in_order(engine, [user, keeper], study) == []
+    assert order == ["bit-memory", "bit-xor"]
 
 
 @pytest.mark.parametrize("other", ["backbone: small-bert", "backbone_options: {layers: 1}"])
@@ -211,13 +200,14 @@ def test_bad_requests(change: dict[str, Any], message: str) -> None:
         resolve(fields, "a study")
 
 
-def test_two_sweeps_of_one_name(study: Path) -> None:
-    (study / "study.yaml").write_text(STUDY.replace("arm: unfrozen-random", "arm: [unfrozen-random, frozen-random]"))
-    with pytest.raises(SpecError, match="more than one sweep has this name"):
-        load_study(study)
-
-
-def test_a_name_that_nobody_keeps(study: Path) -> None:
-    (study / "study.yaml").write_text(STUDY.replace("pretrained_by: bits", "pretrained_by: bit"))
-    with pytest.raises(SpecError, match=r"Did you mean 'bits'"):
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("arm: unfrozen-random", "arm: [unfrozen-random, frozen-random]", "more than one sweep has this name"),
+        ("pretrained_by: bits", "pretrained_by: bit", "Did you mean 'bits'"),
+    ],
+)
+def test_a_name_that_is_nobodys_or_of_two(study: Path, old: str, new: str, message: str) -> None:
+    (study / "study.yaml").write_text(STUDY.replace(old, new))
+    with pytest.raises(SpecError, match=message):
         load_study(study)
