@@ -1,9 +1,10 @@
 """Cells of a toy paper whose numbers are chosen, for the engine of verdicts."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -159,6 +160,49 @@ def _maps(rate: float, seed: int, shares: tuple[float, float, float], noise: flo
             key = {"learning_rate": rate, "seed": seed, "trained": trained, "query": 2, "key": place}
             rows.append(key | {"weight": weight, "relevant": weight * needed, "chance": chance / 100 * needed})
     return rows
+
+
+@dataclass
+class Arm:
+    """What contrasts by budget ask of a cell: accuracies (seeds x budgets) by rate or tuned, and the budgets at which
+    its grid ends."""
+
+    row: str
+    by_rate: Mapping[float | str, pd.DataFrame]
+    edges: Collection[int] = ()
+    noise: float = 0.0
+    task: str = "digits"
+    table: Any = field(default_factory=lambda: SimpleNamespace(kind="accuracy", until="threshold"))
+
+    @property
+    def label(self) -> str:
+        return self.row
+
+    @property
+    def budgets(self) -> list[int]:
+        return list(next(iter(self.by_rate.values())))
+
+    @property
+    def rates(self) -> list[float]:
+        return [rate for rate in self.by_rate if not isinstance(rate, str)]
+
+    @property
+    def at_edge(self) -> bool:
+        return bool(self.ends(self.budgets[-1]))
+
+    def values(self, at: float | str, budget: int | None) -> "pd.Series[float]":
+        (values,) = [frame for rate, frame in self.by_rate.items() if rate == at or np.isclose([rate], [at]).all()]
+        return values[budget or self.budgets[-1]]
+
+    def collapsed(self, at: float | str, budget: int | None) -> "pd.Series[bool]":
+        values = self.values(at, budget)
+        return values < values.median() - 0.3
+
+    def test_noise(self, at: float | str, budget: int | None) -> float:
+        return self.noise
+
+    def ends(self, budget: int) -> set[str]:
+        return {"high"} if budget in self.edges else set()
 
 
 @dataclass

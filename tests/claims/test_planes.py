@@ -1,8 +1,7 @@
 """The plane and the crossing budget: every answer, every verdict, and what holds of all curves."""
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from types import SimpleNamespace
+from dataclasses import replace
 from typing import Any, cast
 
 import numpy as np
@@ -10,6 +9,7 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from made_cells import Arm
 from scipy import stats
 
 from fpt.claims.case import NOT_TESTED, Case
@@ -29,44 +29,9 @@ def curves(means: Sequence[float], sd: float = 0.3, seed: int = 0, seeds: int = 
     return pd.DataFrame((np.array(means) + noise) / 100, columns=BUDGETS[: len(means)])
 
 
-@dataclass
-class Arm:
-    """What the plane asks of a cell: accuracies by rate (or tuned), and the budgets at which its grid ends."""
-
-    label: str
-    by_rate: Mapping[float | str, pd.DataFrame]
-    edges: Collection[int] = ()
-    noise: float = 0.0
-    task: str = "digits"
-    table: Any = field(default_factory=lambda: SimpleNamespace(kind="accuracy", until="threshold"))
-    budgets: Sequence[int] = tuple(BUDGETS)
-
-    @property
-    def row(self) -> str:
-        return self.label
-
-    @property
-    def rates(self) -> list[float]:
-        return [rate for rate in self.by_rate if not isinstance(rate, str)]
-
-    def values(self, at: float | str, budget: int) -> "pd.Series[float]":
-        (values,) = [frame for rate, frame in self.by_rate.items() if rate == at or np.isclose([rate], [at]).all()]
-        return values[budget]
-
-    def collapsed(self, at: float | str, budget: int) -> "pd.Series[bool]":
-        values = self.values(at, budget)
-        return values < values.median() - 0.3
-
-    def test_noise(self, at: float | str, budget: int) -> float:
-        return self.noise
-
-    def ends(self, budget: int) -> set[str]:
-        return {"high"} if budget in self.edges else set()
-
-
 def case(kind: str, first: Arm, second: Arm) -> Case:
-    rule = Rule.model_construct(kind=cast(Any, kind), rows=(first.label, second.label), at="tuned")
-    cells: Any = {arm.label: arm for arm in (first, second)}
+    rule = Rule.model_construct(kind=cast(Any, kind), rows=(first.row, second.row), at="tuned")
+    cells: Any = {arm.row: arm for arm in (first, second)}
     return Case(rule, cells)
 
 

@@ -123,7 +123,6 @@ def test_a_fixed_test_set_is_part_of_what_is_open() -> None:
     first, second = made(means=81.5, sd=0.2), made("b", means=80.0, sd=0.2)
     assert set(conclusions(first, second)["whole"]) == {1}
     for arm in (first, second):
-        assert arm.tables is not None
         arm.tables.result["test"] = {"drawn_by_seed": False, "size": 1000}
     assert set(conclusions(first, second)["whole"]) == {0}
 

@@ -67,16 +67,11 @@ def test_every_field_of_a_study_and_of_a_sweep() -> None:
     assert set(NAMED["Fields of a sweep"]) == {*FIELDS, "keep_as"}
 
 
-def test_every_field_of_a_benchmark() -> None:
-    bench = json.loads((RUNS / "bench" / "cpu.json").read_text())
-    of_each = {name for row in bench["rows"] for name in row}
-    assert set(NAMED["bench/cpu.json"]) == {*bench, *(f"rows.{name}" for name in of_each)}
-
-
-def test_every_field_of_the_architectures() -> None:
-    table = json.loads((RUNS / "architectures" / "table.json").read_text())
-    of_each = {name for row in table["architectures"] for name in row}
-    assert set(NAMED["architectures/table.json"]) == {*table, *(f"architectures.{name}" for name in of_each)}
+@pytest.mark.parametrize(("file", "rows"), [("bench/cpu.json", "rows"), ("architectures/table.json", "architectures")])
+def test_every_field_of_a_benchmark_and_of_the_architectures(file: str, rows: str) -> None:
+    table = json.loads((RUNS / file).read_text())
+    of_each = {f"{rows}.{name}" for row in table[rows] for name in row}
+    assert set(NAMED[file]) == {*table, *of_each}
 
 
 def test_every_committed_file() -> None:

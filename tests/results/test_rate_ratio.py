@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 
 from fpt.errors import SpecError
+from fpt.results.contrasts import cell_of
 from fpt.results.rate_ratio import last_losses, of_arms, rate_ratio, slope, slope_of_arms
 from fpt.results.rate_ratio_simulated import Made, table
 
@@ -86,8 +87,6 @@ def test_a_run_that_diverged_far_from_the_best_rate_changes_nothing():
 
 
 def test_of_published_runs_the_losses_are_those_of_the_last_step():
-    from fpt.results.contrasts import cell_of
-
     tables = cell_of("plane-minilm", "FP").tables
     plane, curves = last_losses(tables), tables.curves
     row = curves[(curves["step"] == tables.spec.steps) & (curves["seed"] == plane.index[0])]
@@ -163,8 +162,6 @@ def test_on_made_curves_the_interval_holds_the_ratio_and_tells_two_from_ten():
 
 
 def test_of_published_runs_the_exponent_is_that_of_their_losses_by_width():
-    from fpt.results.contrasts import cell_of
-
     arms = {64: ("LP (tiny-lm-64)", "UP (tiny-lm-64)"), 256: ("LP (tiny-lm-256)", "UP (tiny-lm-256)")}
     planes = {}
     for width, both in arms.items():

@@ -4,7 +4,6 @@ import math
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 import pytest
@@ -14,8 +13,8 @@ from fpt.errors import SpecError
 from fpt.papers import table
 from fpt.results import find_study, load_runs, studies, sweeps_table
 from fpt.results.cells import StudyCells, every_study
-from fpt.results.runs import label, load_sweeps, rate_text
-from fpt.sweeps import SweepSpec, load_study
+from fpt.results.runs import load_sweeps, rate_text
+from fpt.sweeps import load_study
 from fpt.training.recipe import Recipe
 
 ON_FILES = """
@@ -63,6 +62,8 @@ def test_no_results_give_the_columns_and_no_rows(tmp_path: Path) -> None:
 def test_published_results_are_read_where_there_are_some(tmp_path: Path) -> None:
     study = synthetic.finish(synthetic.workspace(tmp_path), skip=("unfrozen-random",))
     assert set(load_runs(study)["origin"]) == {"own"}
+    assert set(sweeps_table(study, "published")["status"]) == {"not published", "waiting"}
+    assert set(sweeps_table(study, "own")["status"]) == {"done", "waiting"}
     synthetic.finish(study, inside="published")
     assert set(load_runs(study)["origin"]) == {"published"}
     assert load_runs(study)["label"].nunique() == 6
@@ -127,29 +128,9 @@ def test_studies_are_found_from_inside_the_workspace(tmp_path: Path, monkeypatch
         find_study("laptpo")
 
 
-@pytest.mark.parametrize(
-    ("fields", "name"),
-    [
-        ({"arm": "frozen-pretrained"}, "FP"),
-        ({"arm": "unfrozen-random", "random_init": "fixed"}, "UR fixed"),
-        ({"arm": "frozen-random", "random_gain": 2.0}, "FR x2"),
-        ({"arm": "output-pretrained"}, "output-pretrained"),
-    ],
-)
-def test_labels(fields: dict[str, Any], name: str) -> None:
-    plain = {"task": "digits", "random_init": "matched", "learning_rates": [1e-3], "seeds": [0]}
-    assert label(SweepSpec(**plain | fields)) == name
-
-
 def test_rates_are_written_as_in_the_papers() -> None:
     found = [rate_text(rate) for rate in (1e-3, 3e-5, 0.03, 1.0, 2.5e-4)]
     assert found == ["1e-3", "3e-5", "3e-2", "1e0", "2.5e-4"]
-
-
-def test_own_results_that_are_not_published_are_not_done_where_published_ones_are_wanted(tmp_path: Path) -> None:
-    study = synthetic.finish(synthetic.workspace(tmp_path))
-    assert set(sweeps_table(study, "published")["status"]) == {"not published"}
-    assert set(sweeps_table(study, "own")["status"]) == {"done"}
 
 
 def test_every_study_is_those_with_results_and_one_that_is_asked_for(tmp_path: Path) -> None:
