@@ -67,16 +67,17 @@ def next_step(steps: Connection) -> int:
     return step
 
 
-@pytest.fixture
-def task():
-    return fpt.tasks.load("digits")
-
-
 recipe = partial(short_recipe, steps=12, evaluations=4, evaluation_examples=40, dropout=0.1)
 
 
-def model(task, policy="fpt"):
-    return fpt.models.build(task, "small-gpt2", "random", policy)
+def model(task, policy="fpt", **options):
+    return fpt.models.build(task, "small-gpt2", "random", policy, **options)
+
+
+@pytest.fixture
+def fleet(digits, small_backbones):
+    """What a fleet is trained from."""
+    return digits, model(digits), recipe(), RATES, SEEDS
 
 
 def test_killed_at_random_moments_it_ends_with_the_same_bytes(tmp_path: Path) -> None:
@@ -96,107 +97,88 @@ def test_killed_at_random_moments_it_ends_with_the_same_bytes(tmp_path: Path) ->
         assert (tmp_path / "killed" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
 
 
-def test_finished_parts_are_not_trained_again(task, small_backbones, tmp_path, monkeypatch) -> None:
-    arguments = (task, model(task), recipe(), RATES, SEEDS)
-    once = train_fleet(*arguments, checkpoints=tmp_path)
+def test_finished_parts_are_not_trained_again(fleet, tmp_path, monkeypatch) -> None:
+    once = train_fleet(*fleet, checkpoints=tmp_path)
     monkeypatch.setattr(Fleet, "step", lambda *_: pytest.fail("trained again"))
-    again = train_fleet(*arguments, checkpoints=tmp_path)
+    again = train_fleet(*fleet, checkpoints=tmp_path)
     assert again.runs.equals(once.runs)
     assert again.curves.equals(once.curves)
 
 
-def test_the_plan_of_the_first_start_is_kept(task, small_backbones, tmp_path, monkeypatch) -> None:
-    arguments = (task, model(task), recipe(), RATES, SEEDS)
+def test_the_plan_of_the_first_start_is_kept(fleet, tmp_path, monkeypatch) -> None:
     monkeypatch.setattr(checkpoint.Folder, "finish", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
     with pytest.raises(KeyboardInterrupt):
-        train_fleet(*arguments, checkpoints=tmp_path)
+        train_fleet(*fleet, checkpoints=tmp_path)
     monkeypatch.undo()
     threads = torch.get_num_threads()
     try:
         torch.set_num_threads(threads + 1)
-        resumed = train_fleet(*arguments, checkpoints=tmp_path)
-        assert resumed.threads == threads  # the order of sums depends on it
+        assert train_fleet(*fleet, checkpoints=tmp_path).threads == threads  # the order of sums depends on it
     finally:
         torch.set_num_threads(threads)
 
 
-@pytest.mark.parametrize("damage", ["flipped", "garbage"])
-def test_a_damaged_checkpoint_is_reported_and_not_used(damage, task, small_backbones, tmp_path) -> None:
-    training = Training(Fleet(task, model(task), recipe(), RATES, SEEDS, CPU))
-    training.step()
-    Folder(tmp_path).save(0, training.state())
-    (file,) = tmp_path.glob("*.safetensors")
-    content = bytearray(file.read_bytes())
-    if damage == "flipped":
-        content[-100] ^= 1
-    else:
-        content = bytearray(b"no checkpoint at all")
-    file.write_bytes(content)
-    with pytest.warns(UserWarning, match=r"part-0.safetensors cannot be used.*starts over"):
-        resumed = train_fleet(task, model(task), recipe(), RATES, SEEDS, checkpoints=tmp_path)
-    assert resumed.runs.equals(train_fleet(task, model(task), recipe(), RATES, SEEDS).runs)
-    assert (tmp_path / "part-0.safetensors.damaged").read_bytes() == content
+DAMAGED = [  # a file of the first part, and its bytes
+    ("part-0.safetensors", lambda content: content[:-100] + bytes([content[-100] ^ 1]) + content[-99:]),
+    ("part-0.safetensors", lambda content: b"no checkpoint at all"),
+    ("runs-0.parquet", lambda content: content[: len(content) // 2]),
+    ("curves-0.parquet", lambda content: content[:200] + bytes([content[200] ^ 1]) + content[201:]),
+]
 
 
-@pytest.mark.parametrize(("name", "damage"), [("runs", "cut"), ("curves", "flipped")])
-def test_a_damaged_table_is_put_aside_and_its_part_starts_over(name, damage, task, small_backbones, tmp_path) -> None:
-    arguments = (task, model(task), recipe(), RATES, SEEDS)
-    whole = train_fleet(*arguments, checkpoints=tmp_path)
-    file = tmp_path / f"{name}-0.parquet"
-    content = bytearray(file.read_bytes())
-    if damage == "cut":
-        content = content[: len(content) // 2]
+@pytest.mark.parametrize(("name", "damage"), DAMAGED)
+def test_a_damaged_file_is_put_aside_and_its_part_starts_over(name, damage, fleet, tmp_path) -> None:
+    whole = train_fleet(*fleet, checkpoints=tmp_path / "whole")
+    if name.startswith("part"):
+        training = Training(Fleet(*fleet, CPU))
+        training.step()
+        Folder(tmp_path).save(0, training.state())
     else:
-        content[200] ^= 1
-    file.write_bytes(content)
-    with pytest.warns(UserWarning, match=rf"{name}-0.parquet cannot be used.*{name}-0.parquet.damaged.*starts over"):
-        again = train_fleet(*arguments, checkpoints=tmp_path)
+        train_fleet(*fleet, checkpoints=tmp_path)
+    file = tmp_path / name
+    file.write_bytes(content := damage(file.read_bytes()))
+    with pytest.warns(UserWarning, match=rf"{name} cannot be used.*{name}.damaged.*starts over"):
+        again = train_fleet(*fleet, checkpoints=tmp_path)
     assert again.runs.equals(whole.runs)
     assert again.curves.equals(whole.curves)
-    assert (tmp_path / f"{name}-0.parquet.damaged").read_bytes() == content
+    assert (tmp_path / f"{name}.damaged").read_bytes() == content
 
 
 @pytest.mark.parametrize(
     "other",
     [
-        {"recipe": {"dropout": 0.5}},
-        {"recipe": {"test_examples": 50}},
-        {"policy": "all"},
-        {"random_gain": 2.0},
-        {"change": "reduced"},
-        {"change": "shuffled"},
+        lambda task: (task, model(task), recipe(dropout=0.5)),
+        lambda task: (task, model(task), recipe(test_examples=50)),
+        lambda task: (task, model(task, "all"), recipe()),
+        lambda task: (task, model(task, random_gain=2.0), recipe()),
+        lambda task: (task.reduced(0.5), model(task), recipe()),
+        lambda task: (task.shuffled(), model(task), recipe()),
     ],
-    ids=lambda other: str(next(iter(other.values()))),
+    ids=["dropout", "test examples", "policy", "gain", "reduced", "shuffled"],
 )
-def test_checkpoints_of_another_fleet_are_not_used(other, task, small_backbones, tmp_path) -> None:
-    train_fleet(task, model(task), recipe(), RATES, SEEDS, checkpoints=tmp_path)
-    task = {"reduced": lambda: task.reduced(0.5), "shuffled": task.shuffled}.get(other.get("change"), lambda: task)()
-    template = model(task, other.get("policy", "fpt"))
-    if "random_gain" in other:
-        template = fpt.models.build(task, "small-gpt2", "random", random_gain=other["random_gain"])
-    arguments = (task, template, recipe(**other.get("recipe", {})), RATES, SEEDS)
+def test_checkpoints_of_another_fleet_are_not_used(other, fleet, digits, tmp_path) -> None:
+    train_fleet(*fleet, checkpoints=tmp_path)
+    arguments = (*other(digits), RATES, SEEDS)
     with pytest.warns(UserWarning, match="another fleet"):
         again = train_fleet(*arguments, checkpoints=tmp_path)
     assert again.runs.equals(train_fleet(*arguments).runs)
 
 
-def test_checkpoints_of_another_version_are_not_used(task, small_backbones, tmp_path, monkeypatch) -> None:
-    arguments = (task, model(task), recipe(), RATES, SEEDS)
-    train_fleet(*arguments, checkpoints=tmp_path)
+def test_checkpoints_of_another_version_are_not_used(fleet, tmp_path, monkeypatch) -> None:
+    train_fleet(*fleet, checkpoints=tmp_path)
     monkeypatch.setattr(checkpoint, "version", lambda name: "0.0")
     with pytest.warns(UserWarning, match="another version"):
-        train_fleet(*arguments, checkpoints=tmp_path)
+        train_fleet(*fleet, checkpoints=tmp_path)
 
 
-def test_a_checkpoint_with_other_tensors_is_not_used(task, small_backbones, tmp_path) -> None:
-    training = Training(Fleet(task, model(task), recipe(), RATES, SEEDS, CPU))
-    state = training.state()
+def test_a_checkpoint_with_other_tensors_is_not_used(fleet, tmp_path) -> None:
+    state = Training(Fleet(*fleet, CPU)).state()
     Folder(tmp_path).save(0, {**state, "more": torch.zeros(1)})
     with pytest.warns(UserWarning, match="other tensors"):
         assert Folder(tmp_path).load(0, state) is None
 
 
-def test_out_of_memory_after_a_checkpoint_the_halves_start_anew(task, small_backbones, tmp_path, monkeypatch) -> None:
+def test_out_of_memory_after_a_checkpoint_the_halves_start_anew(fleet, tmp_path, monkeypatch) -> None:
     monkeypatch.setattr(checkpoint, "EVERY", 0.0)
     real = Fleet.step
 
@@ -206,27 +188,14 @@ def test_out_of_memory_after_a_checkpoint_the_halves_start_anew(task, small_back
         return real(fleet, number, *others)
 
     monkeypatch.setattr(Fleet, "step", step)
-    result = train_fleet(task, model(task), recipe(), RATES, SEEDS, checkpoints=tmp_path)
+    result = train_fleet(*fleet, checkpoints=tmp_path)
     assert result.parts == [(2, 1), (2, 1)]
     assert result.runs["best_step"].notna().all()
 
 
-def test_checkpoints_that_are_there_count_as_room(task, small_backbones, tmp_path, monkeypatch) -> None:
-    (tmp_path / "0").mkdir()
-    (tmp_path / "0" / "part-0.safetensors").write_bytes(bytes(10**6))
-    monkeypatch.setattr(shutil, "disk_usage", lambda _: shutil._ntuple_diskusage(10**9, 10**9, 1000))
-    template = model(task)
-    checkpoint.check_disk(template, 1, tmp_path)
-    with pytest.raises(FptError, match="make room"):
-        checkpoint.check_disk(template, 1000, tmp_path)
-    with pytest.raises(FptError, match="checkpoints of 1 runs of 'small-gpt2' and weights of 100 runs need"):
-        checkpoint.check_disk(template, 1, tmp_path, 100)
-
-
-def test_a_full_disk_is_an_error_that_says_so(task, small_backbones, tmp_path, monkeypatch) -> None:
-    training = Training(Fleet(task, model(task), recipe(), RATES, SEEDS, CPU))
-    folder = Folder(tmp_path / "checkpoint")
-    folder.save(0, training.state())
+def test_a_full_disk_is_an_error_that_says_so(fleet, tmp_path, monkeypatch) -> None:
+    state, folder = Training(Fleet(*fleet, CPU)).state(), Folder(tmp_path / "checkpoint")
+    folder.save(0, state)
     before = [path.read_bytes() for path in folder.path.iterdir()]
 
     def full(*_):
@@ -234,7 +203,7 @@ def test_a_full_disk_is_an_error_that_says_so(task, small_backbones, tmp_path, m
 
     monkeypatch.setattr(checkpoint, "save_file", full)
     with pytest.raises(FptError, match=r"a checkpoint of [\d,]+ bytes cannot be written.*No space left"):
-        folder.save(0, training.state())
+        folder.save(0, state)
     assert [path.read_bytes() for path in folder.path.iterdir()] == before  # the old one, and nothing half-written
 
 
@@ -244,11 +213,16 @@ def test_what_a_killed_process_left_half_written_is_removed(tmp_path) -> None:
     assert not list(tmp_path.iterdir())
 
 
-def test_too_small_a_disk_is_refused_before_the_start(task, small_backbones, tmp_path, monkeypatch) -> None:
+def test_too_small_a_disk_is_refused_before_the_start(fleet, digits, tmp_path, monkeypatch) -> None:
     monkeypatch.setattr(shutil, "disk_usage", lambda _: shutil._ntuple_diskusage(10**9, 10**9, 1000))
     monkeypatch.setattr(Fleet, "step", lambda *_: pytest.fail("it began"))
-    with pytest.raises(FptError, match=r"4 runs of 'small-gpt2' need \d\.\d MiB, 0\.0 MiB are free"):
-        train_fleet(task, model(task, "all"), recipe(), RATES, SEEDS, checkpoints=tmp_path)
+    with pytest.raises(FptError, match=r"4 runs of 'small-gpt2' need \d\.\d MiB, 0\.0 MiB are free.*make room"):
+        train_fleet(digits, model(digits, "all"), *fleet[2:], checkpoints=tmp_path / "sweep")
+    (tmp_path / "0").mkdir()
+    (tmp_path / "0" / "part-0.safetensors").write_bytes(bytes(10**6))
+    checkpoint.check_disk(fleet[1], 1, tmp_path)  # checkpoints that are there count as room
+    with pytest.raises(FptError, match="checkpoints of 1 runs of 'small-gpt2' and weights of 100 runs need"):
+        checkpoint.check_disk(fleet[1], 1, tmp_path, 100)
 
 
 def test_writing_takes_a_small_share_of_the_time(tmp_path, monkeypatch) -> None:

@@ -74,7 +74,6 @@ def test_chance_is_what_the_untrained_model_may_see(small_backbones: dict[str, t
 @given(st.integers(2, 4), st.integers(1, 6), st.integers(0, 2**31))
 def test_the_xor_of_relevant_bits_is_the_target(strings: int, length: int, seed: int) -> None:
     task = fpt.tasks.load("bit-xor", strings=strings, length=length)
-    assert task.relevant is not None
     examples = task.split(seed).batch(0, 5)
     needed = task.relevant(examples)
     bits = task.encode(examples.inputs)[:, :, 0]
@@ -84,7 +83,6 @@ def test_the_xor_of_relevant_bits_is_the_target(strings: int, length: int, seed:
 @given(st.integers(1, 4), st.integers(1, 3), st.integers(3, 6), st.integers(0, 2**31))
 def test_the_relevant_string_is_the_target(strings: int, tokens: int, patch: int, seed: int) -> None:
     task = fpt.tasks.load("bit-memory", strings=strings, length=tokens * patch, patch=patch)
-    assert task.relevant is not None
     examples = task.split(seed).batch(0, 5)
     needed = task.relevant(examples)
     assert needed.shape == (5, tokens, (strings + 1) * tokens)
