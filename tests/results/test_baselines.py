@@ -102,19 +102,15 @@ def test_what_is_published_is_on_the_data_that_sweeps_recorded() -> None:
     assert {task for task, _, _ in recorded} & {task for task, _ in known}
 
 
-@pytest.mark.parametrize("task", ["digits", "digits-lra"])
-def test_digits_come_out_again(task: str) -> None:
-    checked(task, tolerance=0.0025)  # an image of 400: libraries round differently
+WHOLE = [pytest.mark.data, pytest.mark.timeout(3600)]
 
 
-@pytest.mark.data
-@pytest.mark.parametrize("task", ["mnist", "cifar10", "cifar10-lra"])
-@pytest.mark.timeout(3600)
-def test_images_come_out_again(task: str) -> None:
-    checked(task, tolerance=0.003)
-
-
-def checked(task: str, tolerance: float) -> None:
+@pytest.mark.parametrize(
+    ("task", "tolerance"),  # an image of the 400 digits: libraries round differently
+    [("digits", 0.0025), ("digits-lra", 0.0025)]
+    + [pytest.param(task, 0.003, marks=WHOLE) for task in ("mnist", "cifar10", "cifar10-lra")],
+)
+def test_images_come_out_again(task: str, tolerance: float) -> None:
     """A logistic regression that ends with its iterations differs a little by machine; what is counted does not."""
     lines = {line.what: line for line in published(task)}
     assert set(lines) == {MAJORITY, LINEAR}
@@ -158,8 +154,6 @@ def test_the_floor_is_what_needs_no_look_at_most_of_an_example() -> None:
 
 def test_an_untouched_model_of_bytes_knows_more_than_the_byte_before_it() -> None:
     narrow, wide = (untouched_loss("text", name) for name in ("tiny-lm-64", "tiny-lm"))
-    assert narrow is not None
-    assert wide is not None
     assert 0 < wide < narrow < math.log(256)
     assert known_scores("text")["untouched tiny-lm"].share > known_scores("text")["the byte before"].share
     assert untouched_loss("text", "gpt2") is None

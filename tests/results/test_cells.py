@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from made_cells import Made, cell, paper
+from made_cells import Arm, Made, cell, paper
 
 from fpt.claims.steps import Reach, reach, slower, steps_of
 from fpt.errors import SpecError
@@ -76,7 +76,6 @@ def test_the_rate_of_a_seed_is_chosen_by_the_others_at_every_budget() -> None:
 
 def test_the_validation_accuracy_that_chooses_is_the_best_so_far() -> None:
     found = made(lambda rate, _, step: 0.9 if (rate, step) == (1e-2, 2) else 0.5 if rate == 1e-3 else 0.2)
-    assert found.tables is not None
     assert found.tables.validation(1).loc[0].tolist() == [0.2, 0.5, 0.2]
     assert found.tables.validation(8).loc[0].tolist() == [0.2, 0.5, 0.9]
     assert (set(found.choices(1)), set(found.choices(8))) == ({1e-3}, {1e-2})
@@ -128,7 +127,6 @@ def test_the_images_that_all_seeds_share_add_noise_and_examples_made_anew_none()
     found = made(by_budget)
     assert found.test_noise(1e-2) == pytest.approx(0.51 * 0.49 / 500)
     assert found.test_noise(1e-4, 1) == pytest.approx(0.13 * 0.87 / 500)
-    assert found.tables is not None
     found.tables.result["test"]["drawn_by_seed"] = True
     assert found.test_noise(1e-2) == pytest.approx(0.51 * 0.49 / 1797)  # every seed splits the same images
     lists = replace(found, tables=replace(found.tables, spec=found.tables.spec.model_copy(update={"task": "bit-xor"})))
@@ -151,16 +149,13 @@ def steps(*arrives: float, top: float = 90) -> TableCell:
 def test_steps_of_the_mean_with_their_interval() -> None:
     found = steps(20, 60, 70)  # budgets 12, 25, 50, 100, 200, 400
     first = steps_of(found)
-    assert first is not None
     assert (first.first, first.interval) == (100, (50, 100))
     assert first.words == "100 (50 to 100)"
     assert first.there[-1] == pytest.approx(1 / 2**8)  # all at the goal, without spread
     fine = steps_of(found, fine=True)
-    assert fine is not None
     assert 70 <= fine.first <= 90  # the next evaluation
     assert len(fine.steps) > 20
     never = steps_of(steps(top=60))
-    assert never is not None
     assert (never.words, never.interval) == ("> 400", (400, math.inf))
 
 
@@ -169,7 +164,6 @@ def test_a_fixed_test_set_adds_noise_to_steps_too() -> None:
     table = paper(["a", "b"], "steps").tables["toy-table"]
     found = cell(table, "a", Made(top=60, result={"test": {"drawn_by_seed": False, "size": 100}}))
     reached = steps_of(found)
-    assert reached is not None
     assert reached.last.noise == pytest.approx(0.6 * 0.4 / 100, rel=0.02)
 
 
@@ -185,8 +179,8 @@ def noisy_reach(rng: np.random.Generator, crossing: float) -> Reach:
     """Of a curve whose mean rises through the goal at `crossing`; each seed is off by its own 3 points and noise."""
     budgets = np.array([12, 25, 50, 100, 200, 400])
     off = rng.normal(0, 0.03, 8) + rng.normal(0, 0.02, (6, 8))
-    curve = pd.DataFrame(0.5 + 0.05 * np.log2(budgets / crossing)[:, None] + off, index=budgets)
-    return reach(Curve(curve), 0.5)  # type: ignore[arg-type]
+    curve = pd.DataFrame((0.5 + 0.05 * np.log2(budgets / crossing)[:, None] + off).T, columns=budgets)
+    return reach(Arm("a", {"tuned": curve}), 0.5)  # type: ignore[arg-type]
 
 
 def test_the_interval_covers_the_step_at_which_the_mean_arrives() -> None:
@@ -206,32 +200,10 @@ def test_rows_that_arrive_together_are_seldom_said_to_differ(other: float) -> No
     assert np.mean([slower(one, two, 1) < 0.05 for one, two in pairs]) > 0.7  # and those that do not, often
 
 
-class Curve:
-    """What `reach` asks of a cell."""
-
-    at_edge = False
-
-    def __init__(self, curve: pd.DataFrame, row: str = "a") -> None:
-        self.curve, self.row, self.budgets = curve, row, list(curve.index)
-
-    def values(self, at: str, budget: int | None) -> "pd.Series[float]":
-        return self.curve.loc[budget or self.budgets[-1]]
-
-    def ends(self, budget: int) -> set[str]:
-        return set()
-
-    def collapsed(self, at: str, budget: int | None) -> "pd.Series[bool]":
-        return pd.Series(dtype=bool)
-
-    def test_noise(self, at: str, budget: int | None) -> float:
-        return 0.0
-
-
 def test_a_goal_that_another_row_sets_is_compared_by_seed() -> None:
-    curve = pd.DataFrame(
-        {seed: [0.3 + seed / 10, 0.5 + seed / 10 + seed % 2 / 1000] for seed in range(8)}, index=[1, 2]
-    )
-    goal = Curve(pd.DataFrame({seed: [0.45 + seed / 10] for seed in range(8)}, index=[2]), "b")
-    found = reach(Curve(curve), goal)  # type: ignore[arg-type]
+    seeds = pd.Series(range(8))
+    curve = pd.DataFrame({1: 0.3 + seeds / 20, 2: 0.5 + seeds / 20 + seeds % 2 / 1000})
+    goal = Arm("b", {"tuned": pd.DataFrame({2: 0.45 + seeds / 20})})
+    found = reach(Arm("a", {"tuned": curve}), goal)  # type: ignore[arg-type]
     assert (found.first, found.interval) == (2, (1, 2))  # seeds differ by far more than the rows
     assert math.isfinite(found.last.low)

@@ -22,6 +22,9 @@ def series(values: list[float], seeds: range | None = None) -> "pd.Series[float]
     return pd.Series(values, index=list(seeds or range(len(values))), dtype=float)
 
 
+UNEVEN = series([0.51, 0.62, 0.73, 0.6]), series([0.50, 0.60, 0.70, 0.59])
+
+
 def test_a_paired_interval_is_the_textbook_one() -> None:
     # differences 1, 2, 3 points: mean 2, standard deviation 1, t(0.975, 2) = 4.3027
     test = paired(series([0.51, 0.62, 0.73]), series([0.50, 0.60, 0.70]))
@@ -93,11 +96,11 @@ def test_of_more_pairs_a_bounded_number_of_signs_is_flipped_the_same_each_time()
     assert test.above(0) + test.below(0) > 1  # what was found counts on both sides
 
 
-def test_the_interval_excludes_what_the_tests_exclude() -> None:
-    test = paired(series([0.51, 0.62, 0.73, 0.6]), series([0.50, 0.60, 0.70, 0.59]))
+@pytest.mark.parametrize("noise", [0.0, 0.02**2])
+def test_the_interval_excludes_what_the_tests_exclude(noise: float) -> None:
+    test = paired(*UNEVEN, noise=noise)
     for limit in (test.low - 1e-6, test.low + 1e-6, test.high - 1e-6, test.high + 1e-6):
-        inside = test.low < limit < test.high
-        assert (2 * min(test.above(limit), test.below(limit)) > 0.05) == inside
+        assert (2 * min(test.above(limit), test.below(limit)) > 0.05) == (test.low < limit < test.high)
     assert (test.above(-math.inf), test.above(math.inf)) == (0.0, 1.0)
     assert (test.below(-math.inf), test.below(math.inf)) == (1.0, 0.0)
 
@@ -170,13 +173,10 @@ def test_a_fixed_test_set_is_part_of_the_interval() -> None:
 
 
 def test_noise_widens_intervals_and_p_values_alike() -> None:
-    first, second = series([0.51, 0.62, 0.73, 0.6]), series([0.50, 0.60, 0.70, 0.59])
-    plain, noisy = paired(first, second), paired(first, second, noise=0.02**2)
+    plain, noisy = paired(*UNEVEN), paired(*UNEVEN, noise=0.02**2)
     assert noisy.high - noisy.low > plain.high - plain.low
     assert plain.above(0) < noisy.above(0) < 0.5
-    for limit in (noisy.low - 1e-6, noisy.low + 1e-6, noisy.high - 1e-6, noisy.high + 1e-6):
-        assert (2 * min(noisy.above(limit), noisy.below(limit)) > 0.05) == (noisy.low < limit < noisy.high)
-    much = paired(first, second, noise=1.0)  # beside which the seeds do not count
+    much = paired(*UNEVEN, noise=1.0)  # beside which the seeds do not count
     assert (much.high - much.low) / 2 == pytest.approx(3.182446, abs=1e-3)  # t(0.975, 3)
 
 
@@ -188,7 +188,6 @@ def test_flipped_signs_are_never_surer_than_the_noise_allows() -> None:
 
 def test_the_noise_of_the_test_set_sets_a_limit_to_what_seeds_can_show() -> None:
     needed = seeds_needed(0.01, 0.01)
-    assert needed is not None
     assert (seeds_needed(0.01, 0.01, noise=0.001**2) or 0) > needed
     assert seeds_needed(0.01, 0.01, noise=0.01**2) is None
 

@@ -22,10 +22,7 @@ def test_a_seed_does_not_choose_its_own_rate() -> None:
     found = table([0.1, 0.2, 1.0], [0.1, 0.5, 0.4], [0.1, 0.5, 0.4])
     assert best_rate(found) == 1e-2
     assert choices(found).tolist() == [1e-3, 1e-2, 1e-2]
-
-
-def test_a_seed_alone_chooses_on_itself() -> None:
-    assert choices(table([0.1, 0.3, 0.2])).tolist() == [1e-3]
+    assert choices(table([0.1, 0.3, 0.2])).tolist() == [1e-3]  # a seed alone chooses on itself
 
 
 def test_ties_go_to_the_smaller_rate_whatever_the_order_of_addition() -> None:
@@ -50,25 +47,16 @@ def test_nothing_is_eligible_where_every_rate_diverged() -> None:
 
 
 def test_ends_of_the_grid() -> None:
-    low, high = table([0.9, 0.5, 0.1], [0.9, 0.5, 0.1]), table([0.1, 0.5, 0.9], [0.1, 0.5, 0.9])
-    both = table([0.1, 0.2, 0.9], [0.9, 0.3, 0.1])
-    assert ends(choices(low), low) == {"low"}
-    assert ends(choices(high), high) == {"high"}
-    assert ends(choices(both), both) == {"low", "high"}
-    inside = table([0.1, 0.9, 0.2], [0.1, 0.9, 0.2])
-    assert ends(choices(inside), inside) == set()
-
-
-def test_beyond_a_rate_that_diverged_there_is_nothing_better_to_find() -> None:
-    found = table([0.1, 0.5, NAN], [0.1, 0.5, 0.9], [0.1, 0.5, 0.9])
-    assert choices(found)[0] == 1e-2
-    assert ends(choices(found), found) == set()
-
-
-def test_a_single_rate_is_not_chosen() -> None:
-    alone = table([0.1], [0.2], rates=(1e-3,))
-    assert choices(alone).tolist() == [1e-3, 1e-3]
-    assert ends(choices(alone), alone) == set()
+    low, high = [0.9, 0.5, 0.1], [0.1, 0.5, 0.9]
+    for found, expected in (
+        (table(low, low), {"low"}),
+        (table(high, high), {"high"}),
+        (table([0.1, 0.2, 0.9], [0.9, 0.3, 0.1]), {"low", "high"}),
+        (table([0.1, 0.9, 0.2], [0.1, 0.9, 0.2]), set()),
+        (table([0.1, 0.5, NAN], high, high), set()),  # beyond a rate that diverged nothing better is to be found
+        (table([0.1], [0.2], rates=(1e-3,)), set()),  # a single rate is not chosen
+    ):
+        assert ends(choices(found), found) == expected
 
 
 def test_within_one_standard_error_of_the_best() -> None:
