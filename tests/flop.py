@@ -11,8 +11,7 @@ def needed_flop(template: Template, batch_size: int, last_rows: int | None = Non
     the output layer alone trains. Attention scores and the sums they weigh are two products of activations, with two
     gradients each. The last block needs keys and values at every token, everything else only at `last_rows` tokens
     (None: the task's read-out where the family's forward pass stops there, else all). Causal masks are not discounted,
-    padding neither; layer norms, softmax, GELU and Adam are not counted, as is the custom. Recurrent layers need every
-    token, the last one too.
+    padding neither; layer norms, softmax, GELU and Adam are not counted, as is the custom.
     """
     task, trained = template.task, template.trainable_groups
     forward = trained == ("output",)  # alone: no gradient passes through the backbone
@@ -30,7 +29,7 @@ def needed_flop(template: Template, batch_size: int, last_rows: int | None = Non
         return 2 * weights * (1 if forward else 3 if group in trained else 2)
 
     flop = above * products("attention") + (rows + last) * products("attention") // 2  # half makes keys and values
-    flop += (above + last) * products("feed_forward") + (above + rows) * products("recurrent")
+    flop += (above + last) * products("feed_forward")
     flop += (1 if forward else 3) * 2 * 2 * template.module.reach * template.width * (above + last)
     flop += (1 if forward else 2) * 2 * rows * template.width * (task.width or 0)  # a table is no product
     return flop + output_layer

@@ -23,11 +23,11 @@ ROOT = Path(__file__).parents[2]
 OUTCOMES = {0: "survived", 1: "killed"}  # exit codes of pytest
 
 ARRAYS, BATCHES = "tests/tasks/test_arrays.py", "tests/tasks/test_arrays.py tests/tasks/test_bits.py"
-FLEET = "tests/training/test_optimizer.py tests/training/test_fleet.py"
+FLEET = "tests/training/test_fleet.py"
 LOOP = "tests/training/test_loop.py tests/training/test_fleet.py"
 RESUME = "tests/training/test_contract.py"
 INITIAL = "tests/models/test_initialise.py"
-LAYERS = "tests/models/test_layers.py tests/training/test_optimizer.py tests/models/test_families.py"
+LAYERS = "tests/models/test_layers.py tests/models/test_families.py tests/training/test_fleet.py"
 ARMS = "tests/training/test_contract.py"
 LORA = "tests/models/test_lora.py"
 SELECTION = "tests/sweeps/test_selection.py"

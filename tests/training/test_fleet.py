@@ -1,18 +1,26 @@
-"""A fleet against the plain loop, and what must never change: frozen tensors, neighbours, the caller's generator."""
+"""A fleet against the plain loop, compiled or not, of every family; and what must never change: frozen tensors,
+neighbours, the caller's generator."""
+
+from functools import partial
 
 import pandas as pd
 import pytest
 import torch
+from flop import needed_flop
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from plain_loop import ALL, apart, plain_run, trained
 from small_models import short_recipe as recipe
+from torch.func import functional_call
+from torch.utils.flop_counter import FlopCounterMode
 
 import fpt.models
 import fpt.tasks
-from fpt.errors import FptError
-from fpt.training import evaluate, resources, train_fleet
-from fpt.training.fleet import Fleet, stack
+from fpt.cli.doctor import findings
+from fpt.errors import FptError, SpecError
+from fpt.training import features, resources, train_fleet
+from fpt.training.evaluate import even, score
+from fpt.training.fleet import LARGE, Fleet, stack
 from fpt.training.loop import Training
 
 CPU = torch.device("cpu")
@@ -95,14 +103,6 @@ def test_a_run_is_itself_in_every_fleet(rates, seeds, kind, data, digits, small_
     torch.testing.assert_close(among.parameters[row], alone.parameters[0], rtol=rtol, atol=atol)
 
 
-def test_frozen_tensors_are_held_once_or_once_a_seed(digits, small_backbones):
-    pretrained = Fleet(digits, fpt.models.build(digits, "small-gpt2"), recipe(), RATES, SEEDS, CPU)
-    assert not pretrained.per_seed
-    random = Fleet(digits, fpt.models.build(digits, "small-gpt2", "random"), recipe(), RATES, SEEDS, CPU)
-    assert all(len(value) == len(SEEDS) for value in random.per_seed.values())
-    assert "backbone.h.0.attn.c_attn.weight" in random.per_seed
-
-
 @pytest.mark.parametrize("dropout", [0.0, 0.1])
 def test_diverged_runs_leave_at_the_next_evaluation(dropout, digits, small_backbones):
     template = fpt.models.build(digits, "small-gpt2", "random", "all")
@@ -173,17 +173,6 @@ def test_whole_string_accuracy_is_at_most_bit_accuracy(small_backbones):
     assert 0 < runs["test_accuracy_exact"].item() < runs["test_accuracy"].item() < 1
 
 
-def test_dropout_acts_in_training_and_not_in_evaluation(digits, small_backbones):
-    template = fpt.models.build(digits, "small-gpt2")
-    losses, scores = [], []
-    for rate in (0.0, 0.5):
-        fleet = Fleet(digits, template, recipe(dropout=rate), RATES, SEEDS, CPU)
-        scores.append(evaluate.score(fleet, fleet.parameters, stack([split.test for split in fleet.splits])))
-        losses.append(fleet.step(1))
-    assert (losses[0] != losses[1]).all()
-    assert torch.equal(scores[0].loss, scores[1].loss)
-
-
 @pytest.mark.parametrize(
     "error",
     [
@@ -214,15 +203,7 @@ def test_a_fleet_that_runs_out_of_memory_is_halved(error, digits, small_backbone
         train_fleet(digits, template, recipe(), [1e-3], [9])
 
 
-def test_progress_reaches_the_end(digits, small_backbones):
-    seen = []
-    template = fpt.models.build(digits, "small-gpt2")
-    train_fleet(digits, template, recipe(), [1e-3], [0], progress=lambda *at: seen.append(at))
-    assert seen[-1] == (6, 6)
-    assert seen == sorted(seen)
-
-
-def test_progress_counts_the_runs_of_every_part(digits, small_backbones, monkeypatch):
+def test_progress_counts_the_runs_of_every_part_to_the_end(digits, small_backbones, monkeypatch):
     seen = []
     template = fpt.models.build(digits, "small-gpt2")
     monkeypatch.setattr(resources, "split", lambda *_: [([1e-3], [0, 1, 2]), ([1e-3], [3])])
@@ -230,3 +211,165 @@ def test_progress_counts_the_runs_of_every_part(digits, small_backbones, monkeyp
     assert {18, 24} <= {done for done, _ in seen}  # 6 steps of 3 runs, then of 1
     assert {total for _, total in seen} == {24}
     assert seen == sorted(seen)
+
+
+@pytest.mark.parametrize("policy", ["fpt", "all"])
+def test_with_the_defaults_it_is_adam_with_one_group_bit_for_bit(policy, digits):
+    """The layout and the numbers are those of the recipe before it had these fields."""
+    template = fpt.models.build(digits, "tiny-lm", "random", policy, layers=1)
+    fleet = Fleet(digits, template, recipe(steps=20, dropout=0.1, warmup=0.25), [*RATES, 1e30], SEEDS, CPU)
+    sizes = {name: template.shapes[name].numel() for name in template.trainable}
+    assert fleet.names == sorted(template.trainable, key=lambda name: sizes[name] >= LARGE)
+    large = [size for size in sizes.values() if size >= LARGE]
+    assert fleet.pieces == [sum(sizes.values()) - sum(large), *large]
+    assert all(len(optimizer.param_groups) == 1 for optimizer in fleet.optimizers)
+    other = Fleet(digits, template, fleet.recipe, fleet.rates, SEEDS, CPU)
+    for run, optimizer in enumerate(other.optimizers):
+        (group,) = optimizer.param_groups
+        adam = torch.optim.Adam(group["params"], lr=1.0, fused=True)
+        adam.state.update(optimizer.state)
+        adam.param_groups[0]["initial_lr"] = fleet.rates[run % 3]
+        other.optimizers[run] = adam
+    for each in (fleet, other):
+        trained(each, 6)
+    assert fleet.alive.tolist() == [True, True, False] * 2
+    for name, tensor in fleet.state().items():
+        assert torch.equal(tensor, other.state()[name]), name
+
+
+def calls(fleet: Fleet) -> list[int]:
+    """How many runs each call of the compiled function had, from now on."""
+    seen, function = [], fleet._forward_all
+    assert function != fleet._forward
+    fleet._forward_all = lambda pieces, *others: (seen.append(len(pieces[0])), function(pieces, *others))[1]
+    return seen
+
+
+@pytest.mark.parametrize(
+    ("backbone", "init", "policy", "changes", "compiled"),
+    [
+        ("small-gpt2", "random", "all", ALL, False),  # traced, and interpreted
+        slow("small-gpt2", "pretrained", "fpt", {}, True),  # a minute of the C++ compiler, where there is one
+        slow("small-bert", "random", "all", {}, True),
+    ],
+)
+def test_a_compiled_fleet_computes_the_same(
+    backbone, init, policy, changes, compiled, digits, small_backbones, monkeypatch
+):
+    if not (compiled and resources.can_compile()):
+        monkeypatch.setattr(torch, "compile", partial(torch.compile, backend="aot_eager"))
+    template = fpt.models.build(digits, backbone, init, policy, layers=1 if policy == "all" else 2)
+    how = recipe(steps=12, dropout=0.1, **changes)
+    plain, quick = (Fleet(digits, template, how, RATES, SEEDS, CPU, flag) for flag in (False, True))
+    seen = calls(quick)
+    for step in range(1, 6):
+        torch.testing.assert_close(quick.step(step), plain.step(step), rtol=0, atol=1e-5)
+    quick.load({name: tensor.clone() for name, tensor in quick.state().items()})  # as after a crash
+    torch.testing.assert_close(quick.step(6), plain.step(6), rtol=0, atol=1e-5)
+    assert seen == [4] * 6
+    examples = Training(quick).validation
+    for fleet in (plain, quick):
+        fleet.active = fleet.subset(torch.tensor([[0], [3]]))  # others than all of them are not compiled
+    torch.testing.assert_close(quick.step(7), plain.step(7), rtol=0, atol=1e-5)
+    assert len(seen) == 6
+    whole, part = (score(quick, quick.parameters, examples, subset) for subset in (quick.all_runs, quick.active))
+    torch.testing.assert_close(whole.loss[[0, 3]], part.loss, rtol=0, atol=1e-6)
+
+
+def test_runs_leave_a_compiled_fleet_when_they_are_half_of_it(digits, small_backbones, monkeypatch) -> None:
+    monkeypatch.setattr(torch, "compile", lambda function, **_: function)
+    template = fpt.models.build(digits, "small-gpt2", "random")
+    rates = [1e-3, 3e-3, 1e-2, 3e-2]
+    for flag, lost, left in ((False, [3], 3), (True, [3], 4), (True, [2, 3], 2)):
+        fleet = Fleet(digits, template, recipe(), rates, [0], CPU, flag)
+        fleet.alive[lost] = False
+        fleet.release()
+        assert len(fleet.active.places) == left
+
+
+@pytest.mark.parametrize(
+    ("count", "most", "size"), [(300, 12, 12), (300, 51, 50), (10_000, 25, 25), (397, 50, 50), (5, 8, 5)]
+)
+def test_parts_divide_the_examples_where_they_can(count, most, size) -> None:
+    assert even(count, most) == size
+
+
+def test_a_rate_of_the_head_alone_is_refused_before_anything_is_written(digits, small_backbones, tmp_path):
+    template = fpt.models.build(digits, "small-gpt2", "random", "output")
+    with pytest.raises(SpecError, match=r"head_rate = 0\.01"):
+        train_fleet(digits, template, recipe(head_rate=1e-2), RATES, SEEDS, checkpoints=tmp_path / "none")
+    assert not (tmp_path / "none").exists()
+
+
+@pytest.mark.usefixtures("small_lstms")
+def test_every_forward_pass_of_the_released_cell_starts_elsewhere(digits):
+    """In training at every step, at evaluation for every example; from streams of the seed, whatever the fleet."""
+    template = fpt.models.build(digits, "small-lstm-released", "random", ["output"])
+    fleet = Fleet(digits, template, recipe(), RATES, SEEDS, CPU)
+    first, second = (fleet.noise(fleet.active, step)(8) for step in (1, 2))
+    assert first.shape == (2, 8, 2, 2, 16)
+    assert not torch.equal(first, second)
+    assert not torch.equal(first[0], first[1])
+    together = fleet.noise(fleet.active, "evaluation")(20)
+    draw = fleet.noise(fleet.active, "evaluation")
+    assert torch.equal(together, torch.cat([draw(7), draw(13)], 1))
+    example = stack([split.test[:1] for split in fleet.splits])
+    twice = stack([split.test[torch.tensor([0, 0])] for split in fleet.splits])
+    one, other = (score(fleet, fleet.parameters, part).loss for part in (example, twice))
+    assert (one != other).all()  # the second copy has another start
+    assert not features.constant(digits, template, recipe())
+    assert features.constant(digits, fpt.models.build(digits, "small-lstm", "random", ["output"]), recipe())
+
+
+def test_loops_over_time_are_not_compiled_and_no_weights_are_looked_for(digits):
+    template = fpt.models.build(digits, "lstm", "random", "fpt")
+    assert not resources.compiling_pays(template, recipe(steps=10**9), 100, CPU)
+    assert ("weights: lstm", "none exist", "") in findings()
+
+
+def test_large_tensors_that_take_no_part_have_no_gradient(digits, small_backbones, monkeypatch):
+    """In a Longformer of real size each global projection is a piece of its own, of which a gradient is asked."""
+    monkeypatch.setattr("fpt.training.fleet.LARGE", 256)
+    template, rates = fpt.models.build(digits, "small-longformer", "random", "all"), [3e-4, 1e-3]
+    fleet = Fleet(digits, template, recipe(), rates, SEEDS, CPU)
+    assert len(fleet.pieces) > 10
+    losses = torch.stack([fleet.step(step) for step in range(1, 4)]).T
+    expected = [plain_run(digits, template, recipe(steps=3), rate, seed)[1] for seed in SEEDS for rate in rates]
+    torch.testing.assert_close(losses, torch.tensor(expected), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("backbone", "of_backbone"),
+    # a block: attention, its output, the feed-forward layer; T5 inside that as well, before the blocks and after them
+    [("gpt2", 1 + 3 * 2), ("bert", 1 + 3 * 2), ("t5", 2 + 4 * 2), ("longformer", 1 + 3 * 2), ("vit", 1 + 3 * 2)],
+)
+def test_dropout_is_everywhere_the_library_has_it_and_in_training_alone(backbone, of_backbone, digits, small_backbones):
+    template = fpt.models.build(digits, f"small-{backbone}", "random")
+    tokens = digits.encode(digits.split(0).batch(0, 3).inputs)
+    shapes = template.module.dropout_shapes(tokens, None)
+    assert len(shapes) == 1 + of_backbone  # after the input layer
+    # of the last block of these only what is read out: three rows, or three times two heads of them
+    reads_out = sum(shape in {(3, 1, 16), (3, 2, 1, 16), (3, 1, 32)} for shape in shapes)
+    assert reads_out == (3 if backbone in ("gpt2", "bert") else 0)
+    fleet, plain = (Fleet(digits, template, recipe(dropout=rate), RATES, SEEDS, CPU) for rate in (0.5, 0.0))
+    drawn = stack([split.test_sample(30) for split in fleet.splits])
+    assert torch.equal(*(score(each, each.parameters, drawn).loss for each in (fleet, plain)))  # not in evaluation
+    losses = fleet.step(1).view(2, 2)
+    assert torch.equal(losses[:, 0], losses[:, 1])  # the same weights, and masks that are the seed's
+    assert (losses != plain.step(1).view(2, 2)).all()
+
+
+@pytest.mark.parametrize("trainable", ["fpt", "all", "fpt-attention"])
+@pytest.mark.parametrize("name", ["bit-xor", "digits"])
+@pytest.mark.parametrize("backbone", ["small-bert", "small-t5", "small-longformer", "small-vit"])
+def test_the_formula_counts_what_is_computed(backbone, name, trainable, small_backbones):
+    task = fpt.tasks.load(name)
+    template = fpt.models.build(task, backbone, "random", trainable)
+    weights = {key: value.clone() for key, value in template.initialise(0).items()}
+    leaves = [weights[key].requires_grad_() for key in template.trainable]
+    template.module.drop_with([])
+    with FlopCounterMode(display=False) as counter:
+        tokens = task.encode(task.split(0).batch(0, 4).inputs)
+        loss = functional_call(template.module, weights, (tokens, None)).sum()
+        torch.autograd.grad(loss, leaves, allow_unused=True)
+    assert counter.get_total_flops() == needed_flop(template, 4)
