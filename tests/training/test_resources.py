@@ -96,51 +96,50 @@ def test_memory_is_predicted_and_not_much_more_than_is_measured(arm, kind, runs)
     assert 1 <= float(found.stdout) <= 1.75
 
 
-def test_memory_is_shared_with_other_workers_and_within_a_container(monkeypatch, tmp_path):
-    monkeypatch.setattr(resources.psutil, "virtual_memory", lambda: SimpleNamespace(available=900))
-    monkeypatch.setattr(resources, "CONTAINER", tmp_path)
-    monkeypatch.setenv("FPT_WORKERS", "3")
-    assert resources.free_bytes(CPU) == 300
-    (tmp_path / "memory.max").write_text("max\n")
-    (tmp_path / "memory.current").write_text("100\n")
-    (tmp_path / "memory.stat").write_text("anon 60\ninactive_file 0\nactive_file 40\n")
-    assert resources.free_bytes(CPU) == 300
-    (tmp_path / "memory.max").write_text("700\n")
-    assert resources.free_bytes(CPU) == 200
-
-
-def test_the_page_cache_of_a_container_is_free(monkeypatch, tmp_path):
-    monkeypatch.setattr(resources.psutil, "virtual_memory", lambda: SimpleNamespace(available=10_000))
+@pytest.mark.parametrize(
+    ("machine", "workers", "container", "free"),
+    [
+        (900, 3, None, 300),  # shared with other workers
+        (900, 3, ("max", 100, 0), 300),
+        (900, 3, ("700", 100, 0), 200),  # within a container
+        (10_000, None, ("1000", 900, 600), 700),  # whose page cache is free
+    ],
+)
+def test_memory_that_is_free(machine, workers, container, free, monkeypatch, tmp_path):
+    monkeypatch.setattr(resources.psutil, "virtual_memory", lambda: SimpleNamespace(available=machine))
     monkeypatch.setattr(resources, "CONTAINER", tmp_path)
     monkeypatch.delenv("FPT_WORKERS", raising=False)
-    for name, content in (("max", "1000"), ("current", "900"), ("stat", "anon 200\ninactive_file 600\n")):
-        (tmp_path / f"memory.{name}").write_text(content)
-    assert resources.free_bytes(CPU) == 700
+    if workers:
+        monkeypatch.setenv("FPT_WORKERS", str(workers))
+    if container:
+        most, taken, cached = container
+        for name, text in (("max", most), ("current", taken), ("stat", f"active_file 40\ninactive_file {cached}")):
+            (tmp_path / f"memory.{name}").write_text(f"{text}\n")
+    assert resources.free_bytes(CPU) == free
 
 
 def test_auto_is_measured_once_and_remembered(monkeypatch, tmp_path):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     calls = []
     monkeypatch.setattr(resources, "faster", lambda device: calls.append(device) or "bfloat16")
-    cpu = torch.device("cpu")
-    assert resources.dtype("auto", cpu) == resources.dtype("auto", cpu) == torch.bfloat16
+    assert resources.dtype("auto", CPU) == resources.dtype("auto", CPU) == torch.bfloat16
     assert len(calls) == 1
     assert list(json.loads((tmp_path / "cache/fpt/compute_type.json").read_text()).values()) == ["bfloat16"]
     (tmp_path / "cache/fpt/compute_type.json").write_text('{"cut')
-    assert resources.dtype("auto", cpu) == torch.bfloat16
+    assert resources.dtype("auto", CPU) == torch.bfloat16
     assert len(calls) == 2
-    assert resources.dtype("float32", cpu) == torch.float32
+    assert resources.dtype("float32", CPU) == torch.float32
 
 
 def test_a_home_that_cannot_be_written_is_no_error(monkeypatch, tmp_path):
     (tmp_path / ".cache").write_text("a file where a folder should be")
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setattr(resources, "faster", lambda device: "float32")
-    assert resources.dtype("auto", torch.device("cpu")) == torch.float32
+    assert resources.dtype("auto", CPU) == torch.float32
 
 
 def test_the_measurement_answers():
-    assert resources.faster(torch.device("cpu"), size=64, rows=64) in ("float32", "bfloat16")
+    assert resources.faster(CPU, size=64, rows=64) in ("float32", "bfloat16")
 
 
 @pytest.mark.parametrize(
