@@ -80,6 +80,12 @@ def root() -> Path:
 
 
 @pytest.fixture(scope="session")
+def fixtures() -> Path:
+    """Real images in the layouts that users have, proteins, and a novel."""
+    return ROOT / "tests" / "data"
+
+
+@pytest.fixture(scope="session")
 def digits() -> "Task":
     import fpt.tasks  # after the environment is set above
 

@@ -14,7 +14,15 @@ import numpy as np
 import pytest
 import torch
 import transformers.modeling_gguf_pytorch_utils as library
-from gguf import GGMLQuantizationType, GGUFReader, GGUFWriter, dequantize, quantize
+from gguf import (
+    MODEL_ARCH,
+    GGMLQuantizationType,
+    GGUFReader,
+    GGUFWriter,
+    dequantize,
+    get_tensor_name_map,
+    quantize,
+)
 from processes import PATIENCE
 from safetensors import SafetensorError
 from transformers import AutoModel, AutoModelForCausalLM, AutoTokenizer, LlamaConfig, LlamaForCausalLM
@@ -25,31 +33,15 @@ from fpt.files import sha256
 from fpt.models import BACKBONES, dequantise, weights
 from fpt.sweeps.ledger import is_held
 
-NAME, FILE = "small-smollm2", "model.gguf"
+NAME, FILE, F32 = "small-smollm2", "model.gguf", GGMLQuantizationType.F32
 SIZES = {
-    "hidden_size": 64,
-    "num_attention_heads": 4,
-    "num_key_value_heads": 2,
-    "intermediate_size": 96,
-    "vocab_size": 32,
+    "hidden_size": 64, "num_attention_heads": 4, "num_key_value_heads": 2, "intermediate_size": 96, "vocab_size": 32,
     "max_position_embeddings": 40,
-}
+}  # fmt: skip
 ROPE = {"rope_type": "default", "rope_theta": 100_000.0}
 Spoil = Callable[[Path, pytest.MonkeyPatch], object]
-LAYER = {
-    "attn_norm": "input_layernorm",
-    "attn_q": "self_attn.q_proj",
-    "attn_k": "self_attn.k_proj",
-    "attn_v": "self_attn.v_proj",
-    "attn_output": "self_attn.o_proj",
-    "ffn_norm": "post_attention_layernorm",
-    "ffn_gate": "mlp.gate_proj",
-    "ffn_up": "mlp.up_proj",
-    "ffn_down": "mlp.down_proj",
-}
-NAMES = {"token_embd": "embed_tokens", "output_norm": "norm"} | {
-    f"blk.{n}.{own}": f"layers.{n}.{theirs}" for n in range(2) for own, theirs in LAYER.items()
-}
+TENSORS = get_tensor_name_map(MODEL_ARCH.LLAMA, 2)
+HEADS = {"q_proj": SIZES["num_attention_heads"], "k_proj": SIZES["num_key_value_heads"]}
 
 
 def small_model() -> LlamaForCausalLM:
@@ -80,35 +72,31 @@ def write_gguf(path: Path, model: LlamaForCausalLM) -> None:
     writer.add_rope_dimension_count(16)
     writer.add_layer_norm_rms_eps(1e-5)
     writer.add_vocab_size(SIZES["vocab_size"])
-    for own, theirs in NAMES.items():
-        values = model.model.get_parameter(f"{theirs}.weight").detach().numpy()
-        heads = {"attn_q": 4, "attn_k": 2}.get(own.rpartition(".")[2])
-        values = permuted(values, heads) if heads else values
-        kind = kind_of(values)
-        packed = values if kind is GGMLQuantizationType.F32 else quantize(values, kind)
-        writer.add_tensor(f"{own}.weight", packed, raw_dtype=kind)
+    for name, parameter in model.model.named_parameters():
+        values, kind = parameter.detach().numpy(), kind_of(name)
+        if heads := HEADS.get(name.split(".")[-2]):
+            values = permuted(values, heads)
+        packed = values if kind is F32 else quantize(values, kind)
+        writer.add_tensor(TENSORS.get_name(f"model.{name}", (".weight",)), packed, raw_dtype=kind)
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
     writer.write_tensors_to_file()
     writer.close()
 
 
-def kind_of(values: np.ndarray) -> GGMLQuantizationType:
-    if values.ndim == 1:
-        return GGMLQuantizationType.F32
-    return GGMLQuantizationType.Q8_0 if len(values) == SIZES["vocab_size"] else GGMLQuantizationType.Q4_1
+def kind_of(name: str) -> GGMLQuantizationType:
+    if "norm" in name:
+        return F32
+    return GGMLQuantizationType.Q8_0 if "embed_tokens" in name else GGMLQuantizationType.Q4_1
 
 
 def rounded(model: LlamaForCausalLM) -> dict[str, torch.Tensor]:
     """What is left of the values in so many bits: rows are quantised each by themselves, in whatever order."""
-    values = {f"{name}.weight": model.model.get_parameter(f"{name}.weight").detach().numpy() for name in NAMES.values()}
-    kinds = {name: kind_of(array) for name, array in values.items()}
-    return {
-        name: torch.from_numpy(
-            array if kinds[name] is GGMLQuantizationType.F32 else dequantize(quantize(array, kinds[name]), kinds[name])
-        )
-        for name, array in values.items()
-    }
+    found = {}
+    for name, parameter in model.model.named_parameters():
+        values, kind = parameter.detach().numpy(), kind_of(name)
+        found[name] = torch.from_numpy(values if kind is F32 else dequantize(quantize(values, kind), kind))
+    return found
 
 
 @pytest.fixture
@@ -121,14 +109,9 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.syspath_prepend(folder.parent)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     entry = BACKBONES["smollm2"]
-    small = {
-        "config": {**entry.config, **SIZES},
-        "layers": 2,
-        "package": f"small_package:{FILE}",
-        "gguf": sha256(folder / FILE),
-        "hub": None,
-    }
-    monkeypatch.setitem(BACKBONES, NAME, replace(entry, **small))
+    of_file = {"package": f"small_package:{FILE}", "gguf": sha256(folder / FILE), "hub": None}
+    small = replace(entry, config={**entry.config, **SIZES}, layers=2, **of_file)
+    monkeypatch.setitem(BACKBONES, NAME, small)
     return folder / FILE
 
 
@@ -141,8 +124,8 @@ def test_the_weights_are_those_of_the_file(package: Path) -> None:
     assert state.keys() == expected.keys()
     assert all(torch.equal(state[name], expected[name]) for name in expected)
     assert {tensor.dtype for tensor in state.values()} == {torch.float32}
-    assert not any(torch.equal(state[name], tensor) for name, tensor in small_model().model.state_dict().items()
-                   if tensor.ndim > 1)  # fmt: skip
+    exact = {name for name, tensor in small_model().model.state_dict().items() if torch.equal(state[name], tensor)}
+    assert exact == {name for name in state if "norm" in name}
 
 
 def test_it_is_read_once_and_recorded_by_the_checksum_of_the_file(
@@ -187,24 +170,20 @@ def full(error: Exception) -> Spoil:
     return lambda package, monkeypatch: monkeypatch.setattr(dequantise, "_write", write)
 
 
+def no_library(package: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(library, "is_gguf_available", lambda: False)
+
+
 @pytest.mark.parametrize(
     ("spoil", "message", "left"),
     [
         (lambda package, _: package.unlink(), r"are not on this machine.*pip install -e '.\[smollm2\]'", []),
         (lambda package, _: package.write_bytes(b"GGUF"), r"model\.gguf is altered .*: expected SHA-256 .*install", []),
+        (lambda package, _: (package.parents[2] / "cache").touch(), r"kept in .*Not a directory.*XDG_CACHE_HOME", []),
         (unknown, "cannot be read by the installed transformers and gguf", ["lock"]),
-        (
-            lambda _, monkeypatch: monkeypatch.setattr(library, "is_gguf_available", lambda: False),
-            r"is read by the package gguf: pip install -e '.\[smollm2\]'",
-            ["lock"],
-        ),
-        (full(OSError(28, "No space left on device")), r"cannot be kept in .*No space.*XDG_CACHE_HOME", ["lock"]),
-        (full(SafetensorError("I/O error: no space")), r"cannot be kept in .*no space.*XDG_CACHE_HOME", ["lock"]),
-        (
-            lambda package, _: (package.parents[2] / "cache").write_text("a file"),
-            r"cannot be kept in .*Not a directory.*XDG_CACHE_HOME",
-            [],
-        ),
+        (no_library, r"is read by the package gguf: pip install -e '.\[smollm2\]'", ["lock"]),
+        (full(OSError(28, "No space left on device")), r"kept in .*No space.*XDG_CACHE_HOME", ["lock"]),
+        (full(SafetensorError("I/O error: no space")), r"kept in .*no space.*XDG_CACHE_HOME", ["lock"]),
     ],
 )
 def test_what_cannot_be_used_is_refused_and_leaves_nothing(
@@ -234,16 +213,9 @@ def test_a_damaged_cache_is_refused(name: str, package: Path) -> None:
     assert found(NAME)[0] == str(folder)
 
 
-def test_what_a_killed_process_left_is_cleared(package: Path, tmp_path: Path) -> None:
-    checksum = str(BACKBONES[NAME].gguf)
-    partial = tmp_path / "cache" / "fpt" / "gguf" / f".{checksum}.part"
-    partial.mkdir(parents=True)
-    (partial / "model.safetensors").write_bytes(b"half")
-    weights.find(NAME)
-    assert cache(tmp_path) == [checksum, "lock"]
-
-
-def test_one_makes_it_while_others_wait(package: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_makes_it_while_others_wait_and_clears_what_a_killed_process_left(
+    package: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """In threads: the lock belongs to the opened file, and each of them opens its own, as processes do."""
     write, made, all_ask = dequantise._write, [], Barrier(4, timeout=PATIENCE)
 
@@ -258,12 +230,14 @@ def test_one_makes_it_while_others_wait(package: Path, tmp_path: Path, monkeypat
     monkeypatch.setattr(dequantise, "fcntl", SimpleNamespace(flock=flock, LOCK_EX=fcntl.LOCK_EX))
     monkeypatch.setattr(dequantise, "_write", noted)
     checksum = str(BACKBONES[NAME].gguf)
+    partial = tmp_path / "cache" / "fpt" / "gguf" / f".{checksum}.part"
+    partial.mkdir(parents=True)
+    (partial / "model.safetensors").write_bytes(b"half")
     with ThreadPoolExecutor(4) as pool:
         folders = list(pool.map(dequantise.dequantised, [package] * 4, [checksum] * 4))
     assert set(folders) == {dequantise.cached(checksum)}
     assert made == [True]
     assert cache(tmp_path) == [checksum, "lock"]
-    weights.find(NAME)
 
 
 # --- the real file, where its package is installed

@@ -114,10 +114,8 @@ def test_experts_of_a_mixture_are_float32_beside_products_in_bfloat16(saved, dig
     template = fpt.models.build(digits, saved("mixtral", num_key_value_heads=2, num_local_experts=4))
     fleet = Fleet(digits, template, recipe(compute_type="bfloat16"), RATES, SEEDS, CPU)
     assert fleet.step(1).isfinite().all()
-    types = {template.groups[name]: set() for name in fleet.shared}
-    for name, value in fleet.shared.items():
-        types[template.groups[name]].add(value.dtype)
-    assert types == {"attention": {torch.bfloat16}, "feed_forward": {torch.float32}}
+    types = {(template.groups[name], value.dtype) for name, value in fleet.shared.items()}
+    assert types == {("attention", torch.bfloat16), ("feed_forward", torch.float32)}
 
 
 @pytest.mark.parametrize("model_type", ["olmo_hybrid", "qwen3_moe"])
@@ -182,20 +180,15 @@ def test_a_sweep_records_checksum_and_is_named_by_it(saved, tmp_path):
     assert spec_of("hub:elsewhere", compute_type="float32").hash != named
 
 
-@pytest.mark.parametrize(
-    "fields", [{"init": "statistics"}, {"arm": "unfrozen-random", "backbone_options": {"layers": 1}}]
-)
-def test_other_starts_and_depths(fields, saved):
-    spec = spec_of(saved("modernbert"), **fields)
-    template = fpt.models.build(
-        fpt.tasks.load("digits"), spec.backbone, spec.init, spec.trainable, **dict(spec.backbone_options)
-    )
+@pytest.mark.parametrize("fields", [{"init": "statistics"}, {"arm": "unfrozen-random", "layers": 1}])
+def test_other_starts_and_depths(fields, saved, digits):
+    template = fpt.models.build(digits, saved("modernbert"), **fields)
     assert all(value.isfinite().all() for value in template.initialise(0).values())
-    assert template.layers == spec.backbone_options.get("layers", 3)
+    assert template.layers == fields.get("layers", 3)
 
 
 @pytest.mark.parametrize("model_type", [*FIELDS, "gpt_neo"])
-def test_a_tiny_one_stands_in(model_type, saved, tmp_path, monkeypatch):
+def test_a_tiny_one_stands_in(model_type, saved, tmp_path):
     spec = spec_of(saved(model_type))
     _, template = smoke.prepared(spec, tmp_path, tmp_path / "study" / spec.folder_name)
     assert (template.width, template.layers, template.entry.config["model_type"]) == (16, 2, model_type)
@@ -213,28 +206,28 @@ def test_a_study_puts_it_in_the_place_of_another(saved, tmp_path):
 NAME = "hub:some/model@" + "0123456789" * 4
 
 
-def test_a_model_of_the_hub_is_read_from_the_folder_of_weights(saved, tmp_path, monkeypatch, digits):
+@pytest.mark.parametrize("cached", [False, True])
+def test_a_model_of_the_hub_is_read_from_the_folder_of_weights_or_the_cache(
+    cached, saved, tmp_path, monkeypatch, digits
+):
     saved()
-    shutil.move("models/llama", tmp_path / "weights" / hub.slug(NAME))
-    monkeypatch.setenv("FPT_WEIGHTS", str(tmp_path / "weights"))
+    revision = NAME.rpartition("@")[2]
+    snapshots = tmp_path / "cache" / "some" / "model" / "snapshots"
+
+    def download(repository: str, name: str, revision: str, **_: object) -> str:
+        return str(tmp_path / "cache" / repository / "snapshots" / revision / name)
+
+    if cached:
+        for name in ("try_to_load_from_cache", "hf_hub_download"):
+            monkeypatch.setattr(huggingface_hub, name, download)
+    else:
+        monkeypatch.setenv("FPT_WEIGHTS", str(tmp_path / "weights"))
+    shutil.move("models/llama", snapshots / revision if cached else tmp_path / "weights" / hub.slug(NAME))
     template = fpt.models.build(digits, NAME)
-    assert (template.entry.hub, template.entry.revision) == ("some/model", "0123456789" * 4)
     assert template.initialise(0).keys() == template.shapes.keys()
+    assert (template.entry.hub, template.entry.revision) == ("some/model", revision)
+    assert weights.commit(NAME) == (revision if cached else None)
     assert "/" not in spec_of(NAME).folder_name
-
-
-def test_a_model_of_the_hub_is_read_from_its_cache_at_its_revision(saved, tmp_path, monkeypatch, digits):
-    saved()
-    folder = tmp_path / "cache" / "models--some--model" / "snapshots" / NAME.rpartition("@")[2]
-    shutil.move("models/llama", folder)
-
-    def cached(owner: str, name: str, revision: str, **_: object) -> str:
-        return str(tmp_path / "cache" / f"models--{owner.replace('/', '--')}" / "snapshots" / revision / name)
-
-    monkeypatch.setattr(huggingface_hub, "try_to_load_from_cache", cached)
-    monkeypatch.setattr(huggingface_hub, "hf_hub_download", cached)
-    fpt.models.build(digits, NAME).initialise(0)
-    assert weights.commit(NAME) == NAME.rpartition("@")[2]
 
 
 def test_a_model_that_is_nowhere_is_refused_with_what_helps(monkeypatch, tmp_path):
@@ -274,37 +267,52 @@ def test_a_path_of_one_machine_is_no_name_in_a_study(saved, tmp_path):
         spec_of(f"hub:{tmp_path / 'models/llama'}")
 
 
+def configured(**changes: object) -> Callable[[Path], object]:
+    """Writes these fields into a folder's config.json, and leaves the weights as they are."""
+
+    def write(folder: Path) -> None:
+        file = folder / "config.json"
+        file.write_text(json.dumps(json.loads(file.read_text()) | changes))
+
+    return write
+
+
+def in_several_files(folder: Path) -> None:
+    (folder / "model.safetensors").rename(folder / "model-00001-of-00002.safetensors")
+    (folder / "model.safetensors.index.json").write_text("{}")
+
+
 @pytest.mark.parametrize(
-    ("changes", "message"),
+    ("spoil", "message"),
     [
-        ({"auto_map": {"AutoModel": "modeling.Mine"}}, r"auto_map.*never executed"),
-        ({"quantization_config": {"bits": 4}}, r"quantised"),
-        ({"is_encoder_decoder": True}, r"an encoder and a decoder"),
-        ({"num_hidden_layers": None}, r"number of layers"),
-        ({"model_type": "lama"}, r"'lama'.*'llama'"),
-        ({"hidden_act": "none-such"}, r"cannot be a backbone.*none-such"),
+        (configured(auto_map={"AutoModel": "modeling.Mine"}), r"auto_map.*never executed"),
+        (configured(quantization_config={"bits": 4}), r"quantised"),
+        (configured(is_encoder_decoder=True), r"an encoder and a decoder"),
+        (configured(num_hidden_layers=None), r"number of layers"),
+        (configured(model_type="lama"), r"'lama'.*'llama'"),
+        (configured(hidden_act="none-such"), r"cannot be a backbone.*none-such"),
+        (lambda folder: (folder / "config.json").write_text("["), r"config\.json holds no JSON object"),
+        (in_several_files, r"lacks model\.safetensors.*several files.*max_shard_size"),
     ],
 )
-def test_a_config_that_cannot_be_used_is_refused(changes, message, saved):
-    backbone, path = saved(), Path("models/llama/config.json")
-    path.write_text(json.dumps(json.loads(path.read_text()) | changes))
+def test_a_folder_that_cannot_be_used_is_refused(spoil, message, saved):
+    backbone = saved()
+    spoil(Path("models/llama"))
     with pytest.raises(SpecError, match=message):
         fpt.models.check(backbone)
 
 
-def test_a_config_that_is_no_json_is_refused(saved):
-    backbone = saved()
-    Path("models/llama/config.json").write_text("[")
-    with pytest.raises(SpecError, match=r"config\.json holds no JSON object"):
-        fpt.models.check(backbone)
-
-
-def test_weights_in_several_files_are_refused(saved):
-    backbone = saved()
-    Path("models/llama/model.safetensors").rename("models/llama/model-00001-of-00002.safetensors")
-    Path("models/llama/model.safetensors.index.json").write_text("{}")
-    with pytest.raises(SpecError, match=r"lacks model\.safetensors.*several files.*max_shard_size"):
-        fpt.models.check(backbone)
+@pytest.mark.parametrize(
+    ("model_type", "changes", "message"),
+    [
+        ("mamba", {}, r"recurrent in part"),
+        ("electra", {"embedding_size": 8}, r"'embeddings_project\.weight' of ElectraModel is in no group"),
+        ("bloom", {}, r"cannot be a backbone.*autograd\.Function"),
+    ],
+)
+def test_what_fleets_cannot_compute_is_refused_with_the_reason(model_type, changes, message, saved):
+    with pytest.raises(SpecError, match=message):
+        fpt.models.check(saved(model_type, **changes))
 
 
 @pytest.mark.parametrize(
@@ -322,24 +330,8 @@ def test_a_task_that_is_too_long_is_refused_with_both_numbers(model_type, change
     with pytest.raises(SpecError, match=numbers):
         fpt.models.build(listops, backbone)
     fpt.models.build(digits, backbone)
-
-
-def test_layers_without_a_window_are_not_refused(saved, listops):
-    backbone = saved("modernbert", local_attention=64)  # the first layer attends to all tokens
-    fpt.models.build(listops, backbone, layers=1)
-
-
-@pytest.mark.parametrize(
-    ("model_type", "changes", "message"),
-    [
-        ("mamba", {}, r"recurrent in part"),
-        ("electra", {"embedding_size": 8}, r"'embeddings_project\.weight' of ElectraModel is in no group"),
-        ("bloom", {}, r"cannot be a backbone.*autograd\.Function"),
-    ],
-)
-def test_what_fleets_cannot_compute_is_refused_with_the_reason(model_type, changes, message, saved):
-    with pytest.raises(SpecError, match=message):
-        fpt.models.check(saved(model_type, **changes))
+    if model_type == "modernbert":  # its first layer attends to all tokens
+        fpt.models.build(listops, backbone, layers=1)
 
 
 def test_what_differs_from_the_library_is_refused(saved, monkeypatch):

@@ -12,7 +12,6 @@ from huggingface_hub import constants, try_to_load_from_cache
 from huggingface_hub.errors import HfHubHTTPError
 
 import fpt.models
-import fpt.tasks
 from fpt.cli.doctor import findings
 from fpt.errors import SpecError, WeightsError
 from fpt.models import BACKBONES, weights
@@ -53,7 +52,6 @@ def test_a_policy_takes_the_groups_that_exist(monkeypatch):
 
 
 def test_missing_weights_say_what_to_do(monkeypatch, tmp_path):
-    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     monkeypatch.setenv("FPT_WEIGHTS", str(tmp_path))
     with pytest.raises(WeightsError, match=r"openai-community/gpt2.*FPT_WEIGHTS.*tiny-lm"):
         weights.find("gpt2")
@@ -69,71 +67,63 @@ def test_a_network_that_answers_with_something_else_is_none(monkeypatch):
         weights.find("gpt2")
 
 
-def test_weights_on_disk_need_no_network(small_backbones, monkeypatch):
-    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+def test_weights_on_disk_or_in_the_package_need_no_network(small_backbones):
     assert weights.find("small-gpt2").name == "small-gpt2"
-
-
-def test_tiny_lm_is_in_the_package():
     assert weights.find("tiny-lm").name == "tiny_lm"
 
 
-@pytest.mark.parametrize(
-    ("name", "seed", "order"),
-    [
-        ("tiny-lm", 0, None),
-        ("tiny-lm-seed1", 1, None),
-        ("tiny-lm-seed2", 2, None),
-        ("tiny-lm-markov", 0, 2),
-        ("tiny-lm-iid", 0, 0),
-    ],
-)
-def test_checkpoints_of_our_own_have_one_recipe_and_differ_as_their_names_say(name, seed, order):
+CHECKPOINTS = {  # of our own: the seed, and the order of the Markov chain that wrote the text
+    "tiny-lm": (0, None), "tiny-lm-seed1": (1, None), "tiny-lm-seed2": (2, None), "tiny-lm-markov": (0, 2),
+    "tiny-lm-iid": (0, 0),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CHECKPOINTS)
+def test_checkpoints_of_our_own_have_one_recipe_and_differ_as_their_names_say(name):
     """One that has no checksum in the catalogue is not in the package yet."""
-    folder, expected = weights.local_folder(name), BACKBONES[name].sha256
+    folder, expected, (seed, order) = weights.local_folder(name), BACKBONES[name].sha256, CHECKPOINTS[name]
     assert (folder is None) == (expected is None)
     if folder:
         card, first = (json.loads((each / "model_card.json").read_text()) for each in (folder, weights.find("tiny-lm")))
         assert weights.checksum(name) == card["weights_sha256"] == expected
         assert (card["seed"], card.get("markov_order")) == (seed, order)
-        assert all(
-            card[key] == first[key] for key in ("corpus", "held_out_from", "steps", "batch_size", "learning_rate")
-        )
+        same = ("corpus", "held_out_from", "steps", "batch_size", "learning_rate")
+        assert all(card[key] == first[key] for key in same)
         assert (card["corpus_sha256"] == first["corpus_sha256"]) == (order is None)
 
 
-def test_altered_minilm_is_refused_and_left(monkeypatch, tmp_path):
-    folder = tmp_path / "minilm"
-    folder.mkdir()
-    (folder / "config.json").write_text("{}")
-    (folder / "model.safetensors").write_bytes(b"not it")
+@pytest.fixture
+def minilm(monkeypatch, tmp_path):
+    """A folder of the user's that has other files than MiniLM's."""
     monkeypatch.setenv("FPT_WEIGHTS", str(tmp_path))
-    with pytest.raises(WeightsError, match=r"expected SHA-256 53aa5117.*found [0-9a-f]{64}"):
-        weights.find("minilm")
-    assert (folder / "model.safetensors").read_bytes() == b"not it"
-
-
-def test_weights_that_cannot_be_read_are_named(monkeypatch, tmp_path):
-    """A folder of the user's on a disk that fails."""
     (tmp_path / "minilm").mkdir()
     for file in weights.FILES:
-        (tmp_path / "minilm" / file).touch()
+        (tmp_path / "minilm" / file).write_bytes(b"not it")
+    return tmp_path / "minilm"
 
+
+def test_altered_minilm_is_refused_and_left(minilm):
+    with pytest.raises(WeightsError, match=r"expected SHA-256 53aa5117.*found [0-9a-f]{64}"):
+        weights.find("minilm")
+    assert (minilm / "model.safetensors").read_bytes() == b"not it"
+
+
+def test_weights_on_a_disk_that_fails_are_named(minilm, monkeypatch):
     def failing(*_):
         raise OSError(errno.EIO, "Input/output error")
 
-    monkeypatch.setenv("FPT_WEIGHTS", str(tmp_path))
     monkeypatch.setattr("hashlib.file_digest", failing)
     with pytest.raises(WeightsError, match=r"minilm/model\.safetensors: cannot be read \(Input/output error\)"):
         weights.find("minilm")
 
 
-@pytest.mark.parametrize("damage", [{"config.json": b"{}"}, {"config.json": b"no"}, {"model.safetensors": b"garbage"}])
-def test_damaged_weights_are_named(damage, small_backbones, tmp_path):
-    for name, content in damage.items():
-        (tmp_path / "small-gpt2" / name).write_bytes(content)
+@pytest.mark.parametrize(
+    ("name", "content"), [("config.json", b"{}"), ("config.json", b"no"), ("model.safetensors", b"garbage")]
+)
+def test_damaged_weights_are_named(name, content, digits, small_backbones, tmp_path):
+    (tmp_path / "small-gpt2" / name).write_bytes(content)
     with pytest.raises(WeightsError, match=r"'small-gpt2' in .*cannot be read"):
-        fpt.models.build(fpt.tasks.load("digits"), "small-gpt2")
+        fpt.models.build(digits, "small-gpt2")
 
 
 # --- downloads
@@ -141,60 +131,50 @@ def test_damaged_weights_are_named(damage, small_backbones, tmp_path):
 
 @pytest.fixture
 def hub(monkeypatch, tmp_path):
-    """An empty cache of the hub's client, and a hub that answers."""
+    """What an empty cache of the hub's client has of gpt2, and a hub that answers."""
     monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "hub"))
     monkeypatch.setattr(weights, "hub_answers", lambda backbone: True)
-    return tmp_path / "hub"
-
-
-def breaking(hub, error: Exception):
-    """A download that gets as far as config.json and a part of the weights."""
-
-    def download(name: str, file: str, **_: object) -> str:
-        folder = hub / "models--openai-community--gpt2"
-        (folder / "blobs").mkdir(parents=True, exist_ok=True)
-        (folder / "snapshots" / "abc").mkdir(parents=True, exist_ok=True)
-        if file == "config.json":
-            (folder / "snapshots" / "abc" / file).write_text("{}")
-            return str(folder / "snapshots" / "abc" / file)
-        (folder / "blobs" / "abc.1.incomplete").write_bytes(b"half")
-        raise error
-
-    return download
+    return tmp_path / "hub" / "models--openai-community--gpt2"
 
 
 HTTP_ERROR = HfHubHTTPError.__mro__[1]
 
 
+@pytest.mark.parametrize("older", [False, True])
 @pytest.mark.parametrize("error", [ConnectionResetError("reset"), OSError("No space left"), HTTP_ERROR("closed early")])
-def test_a_download_that_breaks_off_leaves_nothing(error, hub, monkeypatch):
-    monkeypatch.setattr(huggingface_hub, "hf_hub_download", breaking(hub, error))
-    with pytest.raises(WeightsError, match=rf"'gpt2' could not be downloaded from openai-community/gpt2.*{error}"):
-        fpt.models.build(fpt.tasks.load("digits"), "gpt2")
-    assert not list(hub.glob("*"))
+def test_a_download_that_breaks_off_leaves_what_was_there_and_nothing_else(error, older, hub, monkeypatch):
+    """It gets as far as config.json and a part of the weights."""
+    other = hub / "snapshots" / "older" / "model.safetensors"
+    if older:
+        other.parent.mkdir(parents=True)
+        other.write_bytes(b"of the user")
 
+    def download(name: str, file: str, **_: object) -> str:
+        for folder in (hub / "blobs", hub / "snapshots" / "abc"):
+            folder.mkdir(parents=True, exist_ok=True)
+        if file == "config.json":
+            (hub / "snapshots" / "abc" / file).write_text("{}")
+            return str(hub / "snapshots" / "abc" / file)
+        (hub / "blobs" / "abc.1.incomplete").write_bytes(b"half")
+        raise error
 
-def test_a_download_that_breaks_off_leaves_what_was_there(hub, monkeypatch):
-    other = hub / "models--openai-community--gpt2" / "snapshots" / "older" / "model.safetensors"
-    other.parent.mkdir(parents=True)
-    other.write_bytes(b"of the user")
-    monkeypatch.setattr(huggingface_hub, "hf_hub_download", breaking(hub, OSError("reset")))
-    with pytest.raises(WeightsError, match=r"could not be downloaded.*FPT_WEIGHTS"):
+    monkeypatch.setattr(huggingface_hub, "hf_hub_download", download)
+    message = rf"'gpt2' could not be downloaded from openai-community/gpt2.*{error}.*FPT_WEIGHTS"
+    with pytest.raises(WeightsError, match=message):
         weights.fetch("gpt2")
-    assert other.read_bytes() == b"of the user"
     assert not list(hub.rglob("*.incomplete"))
+    assert (other.read_bytes() == b"of the user") if older else not list(hub.parent.glob("*"))
 
 
 def test_a_pinned_revision_is_asked_for_and_recorded(hub, small_backbones, monkeypatch, tmp_path):
     pinned = BACKBONES["gpt2"].revision
     assert pinned is not None
-    snapshot = hub / "models--openai-community--gpt2" / "snapshots" / pinned
     asked = []
 
     def download(name: str, file: str, revision: str | None = None) -> str:
         asked.append((name, file, revision))
-        shutil.copytree(tmp_path / "small-gpt2", snapshot, dirs_exist_ok=True)
-        return str(snapshot / file)
+        shutil.copytree(tmp_path / "small-gpt2", hub / "snapshots" / pinned, dirs_exist_ok=True)
+        return str(hub / "snapshots" / pinned / file)
 
     monkeypatch.setattr(huggingface_hub, "hf_hub_download", download)
     assert weights.commit("gpt2") == pinned
@@ -203,18 +183,15 @@ def test_a_pinned_revision_is_asked_for_and_recorded(hub, small_backbones, monke
     assert weights.commit("small-gpt2") is None  # a folder of the user's
 
 
-def test_what_is_cached_of_another_revision_does_not_count(hub, monkeypatch, tmp_path):
-    def place(revision: str) -> None:
-        folder = hub / "models--openai-community--gpt2" / "snapshots" / revision
-        folder.mkdir(parents=True)
+def test_what_is_cached_of_another_revision_does_not_count(hub, monkeypatch):
+    cached = partial(try_to_load_from_cache, cache_dir=hub.parent)
+    monkeypatch.setattr(huggingface_hub, "try_to_load_from_cache", cached)
+    pinned = BACKBONES["gpt2"].revision
+    for revision, found in (("0" * 40, None), (pinned, hub / "snapshots" / pinned)):
+        (hub / "snapshots" / revision).mkdir(parents=True)
         for file in weights.FILES:
-            (folder / file).touch()
-
-    monkeypatch.setattr(huggingface_hub, "try_to_load_from_cache", partial(try_to_load_from_cache, cache_dir=hub))
-    place("0" * 40)
-    assert weights.local_folder("gpt2") is None
-    place(str(BACKBONES["gpt2"].revision))
-    assert weights.local_folder("gpt2").name == BACKBONES["gpt2"].revision
+            (hub / "snapshots" / revision / file).touch()
+        assert weights.local_folder("gpt2") == found
 
 
 def test_the_doctor_says_which_revisions_are_not_pinned():
