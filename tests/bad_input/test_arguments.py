@@ -1,6 +1,7 @@
 """Arguments of the Python interface that are not allowed, and settings of the caller that must not change a result."""
 
 import sys
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -16,17 +17,25 @@ from fpt.sweeps.engines.kernel import OwnPython
 from fpt.training.loop import check_lists, check_model, find_device
 
 MODES = [lambda: torch.autocast("cpu", torch.bfloat16), torch.no_grad, torch.inference_mode]
+RATES, SEEDS = [1e-3], [0]
 LISTS = [
-    ([1e-3], [0.5], "0.5"),
-    ([1e-3], [True], "True"),
-    ([1e-3], 0, "seeds"),
-    ([1e-3], [0, 0], "seeds"),
-    ([1e-3], np.array([0.5]), "0.5"),
-    ([0.0], [0], "0.0"),
-    ([float("nan")], [0], "nan"),
-    (["1e-3"], [0], "'1e-3'"),
-    ([], [0], "learning_rates"),
-    (np.array([1e-3, 1e-3]), [0], "learning_rates"),
+    (RATES, [0.5], "0.5"),
+    (RATES, [True], "True"),
+    (RATES, 0, "seeds"),
+    (RATES, [0, 0], "seeds"),
+    (RATES, np.array([0.5]), "0.5"),
+    ([0.0], SEEDS, "0.0"),
+    ([float("nan")], SEEDS, "nan"),
+    (["1e-3"], SEEDS, "'1e-3'"),
+    ([], SEEDS, "learning_rates"),
+    (np.array([1e-3, 1e-3]), SEEDS, "learning_rates"),
+]
+REFUSED = [
+    *((partial(check_lists, rates, seeds), named) for rates, seeds, named in LISTS),
+    *((partial(find_device, device), "cpu") for device in ("gpu", "cuda:99", "meta", 1.5)),
+    *((partial(load_runs, folder), "path") for folder in (None, 1, 1.5, [], {}, b"mine", "\0")),
+    *((partial(load_runs, "runs/mine", table=table), "curves") for table in (None, 1, [], "x", "", "spec")),
+    *((partial(fpt.tasks.load, "mnist", folder), "data_dir") for folder in (3, ["data"], b"data")),
 ]
 
 
@@ -37,17 +46,11 @@ def parts():
     return task, fpt.models.build(task, "tiny-lm", "random"), fpt.training.Recipe(**settings, compute_type="float32")
 
 
-@pytest.mark.parametrize(("rates", "seeds", "named"), LISTS)
-def test_lists(rates, seeds, named):
+@pytest.mark.parametrize(("call", "named"), REFUSED)
+def test_arguments_that_are_refused(call, named):
     with pytest.raises(SpecError) as refusal:
-        check_lists(rates, seeds)
+        call()
     assert named in str(refusal.value)
-
-
-@pytest.mark.parametrize("device", ["gpu", "cuda:99", "meta", 1.5])
-def test_devices(device):
-    with pytest.raises(SpecError, match="cpu"):
-        find_device(device)
 
 
 def test_a_model_of_another_task(parts, tmp_path):
@@ -83,7 +86,6 @@ def test_what_a_start_up_file_defines_is_no_parameter():
 
 
 def test_the_kernel_is_this_python(tmp_path, monkeypatch):
-
     (tmp_path / "kernels/python3").mkdir(parents=True)
     (tmp_path / "kernels/python3/kernel.json").write_text(
         '{"argv": ["/nonexistent/python"], "display_name": "x", "language": "python"}'
@@ -109,24 +111,6 @@ def test_a_notebook_as_a_plain_program_has_its_own_values():
         check_parameters({"steps": "many"}, steps=int)
 
 
-@pytest.mark.parametrize("folder", [None, 1, 1.5, [], {}, b"mine", "\0"])
-def test_the_folder_of_a_study_is_a_path(folder):
-    with pytest.raises(SpecError, match="path"):
-        load_runs(folder)
-
-
-@pytest.mark.parametrize("table", [None, 1, [], "x", "", "spec"])
-def test_tables_of_runs(table, root):
-    with pytest.raises(SpecError, match="curves"):
-        load_runs(root / "runs" / "mine", table=table)
-
-
 def test_fields_of_a_recipe():
     with pytest.raises(SpecError, match=r"steps = 0.*\n.*nosuch = 3"):
         fpt.training.Recipe(steps=0, nosuch=3)
-
-
-@pytest.mark.parametrize("folder", [3, ["data"], b"data"])
-def test_the_folder_of_data_is_a_path(folder):
-    with pytest.raises(SpecError, match="data_dir"):
-        fpt.tasks.load("mnist", folder)

@@ -3,7 +3,6 @@ to refuse in them is tested beside their readers (tests/tasks/test_files.py)."""
 
 from pathlib import Path
 
-import numpy as np
 import pytest
 import refusal
 import small_studies
@@ -17,11 +16,6 @@ STUDY = small_studies.PLAIN.replace(
 def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     small_studies.workspace(tmp_path, STUDY)
     monkeypatch.chdir(tmp_path)
-
-
-def test_images_that_are_all_but_black() -> None:
-    np.savez("mine.npz", x_train=np.ones((60, 8, 8), np.uint8), y_train=np.arange(60) % 3)
-    refusal.refused("run", "mine", named=("mine.npz", "x_train", "white", "255"))
 
 
 @pytest.mark.parametrize("command", ["plan", "status", "report", "run", "publish"])

@@ -7,10 +7,6 @@ import torch
 from torch.func import functional_call
 
 import fpt.models
-import fpt.tasks
-from fpt.errors import SpecError
-from fpt.sweeps.run import prepare
-from fpt.sweeps.spec import resolve
 
 pytestmark = pytest.mark.usefixtures("small_lstms")
 
@@ -168,14 +164,3 @@ def test_random_values(backbone, gain, digits):
         assert torch.equal(value, torch.zeros_like(value) if name == "backbone.positions.weight" else values[name])
     fixed = fpt.models.build(digits, backbone, "random", random_init="fixed").initialise(3)
     assert 0.95 / math.sqrt(768) < fixed["backbone.layers.0.i2h.weight"].abs().max() <= 1 / math.sqrt(768)
-
-
-def test_a_sweep_with_options():
-    fields = {"task": "digits", "backbone": "lstm", "init": "random", "trainable": ["output", "positions"]}
-    fields |= {"learning_rates": [1e-3], "seeds": [0]}
-    spec = resolve(fields | {"backbone_options": {"positions": True, "layers": 12}})
-    assert spec.hash != resolve(fields | {"backbone_options": {"positions": True}}).hash
-    _, template = prepare(spec)
-    assert (template.trainable_groups, template.layers) == (("output", "positions"), 12)
-    with pytest.raises(SpecError, match=r"option positions"):
-        resolve(fields)

@@ -138,7 +138,7 @@ def test_a_sweep_of_it_works_with_a_tiny_stand_in(place: Path) -> None:
     ("change", "error", "message"),
     [
         (lambda at: own_tokenizer.save_tokenizer(at, own_tokenizer.ROWS + 1), SpecError, "65 tokens.* 64 rows"),
-        (lambda at: (at / "tokenizer.json").write_text('{"version"'), WeightsError, "cannot be read"),
+        (lambda at: (at / "tokenizer.json").write_text("{"), WeightsError, "cannot be read.*bytes"),
         (lambda at: own_tokenizer.spoil(at, model={"type": "BPE"}), WeightsError, "cannot be read"),
         (lambda at: (at / "tokenizer.json").unlink(), WeightsError, "cannot be read"),
         (lambda at: own_tokenizer.no_vocabulary(at), WeightsError, "no vocabulary"),
