@@ -9,6 +9,7 @@ import pandas as pd
 
 from fpt.errors import DataError, SpecError, unknown
 from fpt.results.stats import MINIMUM_PAIRS, holm, paired, seeds_needed
+from fpt.tasks.tables import FEW, MISSING, read_table
 
 GUESSED = {  # role -> names of columns, the likeliest first
     "by": ("arm", "method", "model", "algorithm", "condition", "config", "variant", "group"),
@@ -17,7 +18,6 @@ GUESSED = {  # role -> names of columns, the likeliest first
 }
 ENDINGS = (".csv", ".tsv", ".parquet")
 MOST_ARMS = 20  # 190 pairs; more are a grid, not arms
-FEW = 5  # seeds or columns that an error names
 
 
 def read_results(path: Path) -> pd.DataFrame:
@@ -25,20 +25,11 @@ def read_results(path: Path) -> pd.DataFrame:
 
     Raises DataError for a file that is missing, empty, or no such table.
     """
-    if path.suffix not in ENDINGS:
+    if path.suffix.lower() not in ENDINGS:
         raise DataError(f"{path}: its name must end in {', '.join(ENDINGS)}")
     if not path.is_file():
         raise DataError(f"{path}: there is no such file")
-    try:
-        if path.suffix == ".parquet":
-            frame = pd.read_parquet(path)
-        else:
-            frame = pd.read_csv(path, sep="\t" if path.suffix == ".tsv" else ",")
-    except (ValueError, OSError) as error:  # pandas' own errors are ValueErrors
-        raise DataError(f"{path} cannot be read: {error}") from error
-    if frame.empty:
-        raise DataError(f"{path} has no rows")
-    return frame
+    return read_table(path)
 
 
 def columns(frame: pd.DataFrame, given: Mapping[str, str | None]) -> dict[str, str]:
@@ -71,10 +62,14 @@ def scores_of(frame: pd.DataFrame, by: str, pair: str, score: str, unpaired: boo
     numbers.
     """
     if not pd.api.types.is_numeric_dtype(frame[score]):
-        raise DataError(f"column {score}: its scores must be numbers; the first is {frame[score].iloc[0]!r}")
+        others = frame[score][frame[score].notna() & pd.to_numeric(frame[score].astype(str), errors="coerce").isna()]
+        raise DataError(f"column {score}: its scores must be numbers; one is {[*others, *frame[score]][0]!r}")
     if frame[[by, pair, score]].isna().any(axis=None):
         row = int(frame[[by, pair, score]].isna().any(axis=1).to_numpy().argmax())
-        raise DataError(f"row {row + 1} has no {by}, {pair} or {score}; fill it, or take the row out")
+        raise DataError(f"row {row + 1} has no {by}, {pair} or {score} {MISSING}; fill it, or take the row out")
+    frame = frame.astype({score: float, by: str if pd.api.types.is_bool_dtype(frame[by]) else frame[by].dtype})
+    if (endless := np.isinf(frame[score].to_numpy())).any():
+        raise DataError(f"row {int(endless.argmax()) + 1}: {score} must be finite; take the row out")
     arms = frame[by].nunique()
     if not 2 <= arms <= MOST_ARMS:
         raise SpecError(f"column {by} has {arms} different values; arms to compare are 2 to {MOST_ARMS}")

@@ -197,9 +197,15 @@ def own_checksum(name: str) -> str:
     if own_kind(name) != "folder":
         return known_sha256(path)
     total = hashlib.sha256()
-    for file in sorted(each for each in path.rglob("*") if each.suffix.lower() in IMAGES):
+    for file in images_below(path):
         total.update(f"{file.relative_to(path).as_posix()} {known_sha256(file)}\n".encode())
     return total.hexdigest()
+
+
+def images_below(path: Path) -> list[Path]:
+    """Every image in a folder and the folders in it, sorted. What is hidden is no image: programs keep copies there."""
+    found = [file for file in path.rglob("*") if file.suffix.lower() in IMAGES]
+    return sorted(file for file in found if not any(part.startswith(".") for part in file.relative_to(path).parts))
 
 
 def data_folder(data_dir: str | os.PathLike[str] | None = None) -> Path:

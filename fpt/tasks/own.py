@@ -3,7 +3,6 @@
 `npz:PATH` (arrays) is in fpt.tasks.images. Nothing here is downloaded, and nothing is unpickled.
 """
 
-import csv
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -17,19 +16,19 @@ from torch import Generator, Tensor
 
 from fpt.errors import DataError, SpecError, unknown
 from fpt.files import sha256
-from fpt.tasks import CSV, IMAGES, READS, own_checksum, refuse_unused
+from fpt.tasks import CSV, READS, images_below, own_checksum, refuse_unused
 from fpt.tasks.arrays import Examples, Finite, hold_out, symbols
 from fpt.tasks.files import PARTS, Array, examples
 from fpt.tasks.images import image_task
 from fpt.tasks.pixels import Pixels
+from fpt.tasks.tables import MISSING, few, read_table
 from fpt.tasks.task import Task
 
 TARGETS = ("target", "label", "class", "y")  # columns that are taken for the target, the likeliest first
 LEAST = 3  # examples of a class: one each for training, validation and test
 MOST_CLASSES = 1000  # a target with more values, most of them once, is a number to predict, not a class
-MOST_COLUMNS = 10_000  # tokens beyond that fill the memory of every model here
+SPLITS = {"train", "training", "test", "testing", "val", "valid", "validation", "dev"}  # parts of data, no classes
 BYTES = 257  # 0 fills, a byte b is the symbol b + 1
-FEW = 5  # names that an error lists
 
 
 @dataclass(frozen=True)
@@ -61,10 +60,12 @@ def folder(path: Path, variant: str, size: int, patch: int) -> Task:
         raise SpecError(f"folder: option patch {patch} does not divide size {size}.")
     parts = PARTS if all((path / part).is_dir() for part in PARTS) else ("",)
     classes = _classes(path / parts[0])
+    if {name.lower() for name in classes} <= SPLITS:
+        raise DataError(f"{path}: {few(classes)} are parts of data, no classes; name the two parts train/ and test/.")
     for part in parts[1:]:
         if (others := _classes(path / part)) != classes:
             differ = sorted({*others} ^ {*classes})
-            raise DataError(f"{path}: train/ and test/ have other classes; in one of them alone: {_few(differ)}.")
+            raise DataError(f"{path}: train/ and test/ have other classes; in one of them alone: {few(differ)}.")
     files = [_files(path / part, classes) for part in parts]
     _check_classes(path, classes, files, official=len(parts) > 1)
     gray = all(_is_gray(file) for part in files for file, _ in part)
@@ -81,7 +82,7 @@ def folder(path: Path, variant: str, size: int, patch: int) -> Task:
         checksum=own_checksum(f"folder:{path}"),
         source=f"your own: {path.name}",
         licence="your own",
-        scaling=f"{_resized(sides, size)}{'gray' if gray else 'RGB'}, pixels divided by 255",
+        scaling=f"{_resized(sides, size)}{'gray' if gray else 'RGB'}, pixels divided by 255{_unread(path, parts)}",
     )
 
 
@@ -160,9 +161,14 @@ def _files(path: Path, classes: list[str]) -> list[tuple[Path, int]]:
     """Every image below the folders of the classes, and its label."""
     found = []
     for label, name in enumerate(classes):
-        images = sorted(file for file in (path / name).rglob("*") if file.suffix.lower() in IMAGES)
-        found += [(file, label) for file in images]
+        found += [(file, label) for file in images_below(path / name)]
     return found
+
+
+def _unread(path: Path, parts: Sequence[str]) -> str:
+    """The folders beside train/ and test/, in words."""
+    others = [name for name in _classes(path) if name not in parts] if len(parts) > 1 else []
+    return f"; not read: {few(others)}" if others else ""
 
 
 def _check_classes(path: Path, classes: list[str], files: list[list[tuple[Path, int]]], official: bool) -> None:
@@ -179,20 +185,25 @@ def _check_classes(path: Path, classes: list[str], files: list[list[tuple[Path, 
 
 
 def _open(file: Path) -> Any:
-    """A decoded image. Raises DataError naming the file."""
-    from PIL import Image, UnidentifiedImageError
+    """A decoded image, upright, of at most 8 bits a channel. Raises DataError naming the file."""
+    from PIL import Image, ImageOps, UnidentifiedImageError
 
     try:
         with open(file, "rb") as stream:  # ours to close: the library leaves it open when the image is damaged
-            image = Image.open(stream)
-            image.load()
+            stored = Image.open(stream)
+            stored.load()
+            image = ImageOps.exif_transpose(stored)
     except (OSError, UnidentifiedImageError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
         raise DataError(f"{file} is no image that can be read: {error}") from error
+    if image.mode in ("I", "F"):
+        raise DataError(f"{file} has pixels of 32 bits, and which value is white is not known; save it with 8 or 16.")
+    if image.mode.startswith("I;16"):  # converted by the library, all above 255 would be white
+        return Image.fromarray((np.asarray(image) >> 8).astype(np.uint8))
     return image
 
 
 def _is_gray(file: Path) -> bool:
-    return _open(file).mode in ("1", "L", "I;16", "I", "F")
+    return _open(file).mode in ("1", "L")
 
 
 def _pixels(file: Path, size: int, gray: bool, sides: set[tuple[int, int]]) -> Array:
@@ -211,31 +222,13 @@ def _resized(sides: set[tuple[int, int]], size: int) -> str:
 
 
 def _read(path: Path) -> pd.DataFrame:
-    """The table. Raises DataError for one that cannot be read, has no rows, or has two columns of one name."""
-    try:
-        if path.suffix == ".parquet":
-            frame = pd.read_parquet(path)
-        else:
-            separator = "\t" if path.suffix == ".tsv" else ","
-            with path.open(encoding="utf-8-sig", newline="") as file:
-                heads = next(csv.reader(file, delimiter=separator), [])
-            _check_heads(heads, path)  # before the whole is read: of very many columns that takes minutes
-            frame = pd.read_csv(path, sep=separator)
-    except (ValueError, OSError, csv.Error) as error:
-        raise DataError(f"{path} is no table that can be read: {error}") from error
-    if frame.empty:
-        raise DataError(f"{path} has no rows.")
-    _check_heads(list(map(str, frame.columns)), path)
+    """The table. Raises DataError where a column has no name: it is often the number of the row, which tells the class
+    in sorted data."""
+    frame = read_table(path)
+    for place, name in enumerate(frame, 1):
+        if str(name).startswith("Unnamed: "):
+            raise DataError(f"{path}: column {place} has no name; name it, or take it out.")
     return frame
-
-
-def _check_heads(heads: list[str], path: Path) -> None:
-    """DataError for too many columns, and for two of one name."""
-    if len(heads) > MOST_COLUMNS:
-        raise DataError(f"{path} has {len(heads):,} columns; at most {MOST_COLUMNS:,} are a sequence here.")
-    if len(set(heads)) < len(heads):
-        twice = sorted({head for head in heads if heads.count(head) > 1})
-        raise DataError(f"{path}: several columns are named {_few(twice)}; give each a name of its own.")
 
 
 def _target(frame: pd.DataFrame, target: str, path: Path) -> str:
@@ -244,7 +237,7 @@ def _target(frame: pd.DataFrame, target: str, path: Path) -> str:
         raise unknown("column", target, names, f"target of {path}")
     found = target or next((name for name in TARGETS if name in names), "")
     if not found:
-        raise SpecError(f"{path}: name the column of classes as `target`; it has {_few(names)}.")
+        raise SpecError(f"{path}: name the column of classes as `target`; it has {few(names)}.")
     if len(names) < 2:
         raise DataError(f"{path} has the column {found} alone; needed are columns to predict it from.")
     return found
@@ -255,9 +248,13 @@ def _labels(column: "pd.Series[Any]", path: Path) -> tuple[Tensor, int]:
     if column.isna().any():
         row = int(column.isna().to_numpy().argmax()) + 1
         raise DataError(
-            f"{path}: column {column.name} has no value in row {row}, of {int(column.isna().sum())} such rows."
+            f"{path}: column {column.name} has no value in row {row}, of {int(column.isna().sum())} such rows "
+            f"{MISSING}."
         )
+    if not column.map(pd.api.types.is_hashable).all():
+        raise DataError(f"{path}: column {column.name} holds lists; needed is one class a row.")
     counts = column.value_counts()
+    counts = counts[counts > 0]  # parquet may list classes that no row has
     continuous = pd.api.types.is_float_dtype(column) and bool((column % 1 != 0).any())
     if continuous or len(counts) > min(MOST_CLASSES, len(column) // 2):
         raise DataError(
@@ -280,17 +277,17 @@ def _numbers(numeric: pd.DataFrame, text: list[str], patch: int, path: Path) -> 
     """Standardised columns (n, columns) float32, filled with zeros to whole patches; and what was left out."""
     lacking = [str(name) for name in numeric if not np.isfinite(numeric[name].astype(float)).all()]
     if lacking:
-        raise DataError(f"{path}: column {_few(lacking)} has missing or infinite values; fill them, or take it out.")
+        raise DataError(f"{path}: column {few(lacking)} has missing or infinite values; fill them, or take it out.")
     values = numeric.astype(float)
     constant = [str(name) for name in values if values[name].nunique() == 1]
     kept = values.drop(columns=constant)
     if kept.empty:
-        raise DataError(f"{path} has no column of numbers that differ; it has {_few([*constant, *text])}.")
+        raise DataError(f"{path} has no column of numbers that differ; it has {few([*constant, *text])}.")
     scaled = ((kept - kept.mean()) / kept.std()).to_numpy(np.float32)
     fill = -scaled.shape[1] % patch
     said = [f"{fill} of zeros to fill the last patch"] if fill else []
-    said += [f"left out as constant: {_few(constant)}"] if constant else []
-    said += [f"left out as text: {_few(text)}"] if text else []
+    said += [f"left out as constant: {few(constant)}"] if constant else []
+    said += [f"left out as text: {few(text)}"] if text else []
     return np.pad(scaled, ((0, 0), (0, fill))), "".join(f"; {each}" for each in said)
 
 
@@ -305,7 +302,9 @@ def _texts(
     """Texts as symbols, filled with 0 to the longest that is kept."""
     empty = column.isna() | (column.astype(str).str.len() == 0)
     if empty.any():
-        raise DataError(f"{path}: column {column.name} has no text in row {int(empty.to_numpy().argmax()) + 1}.")
+        raise DataError(
+            f"{path}: column {column.name} has no text in row {int(empty.to_numpy().argmax()) + 1} {MISSING}."
+        )
     found = read([str(text) for text in column])
     kept = np.array([len(row) for row in found.rows])
     if not kept.all():
@@ -325,7 +324,7 @@ def _texts(
 def _inputs(frame: pd.DataFrame, target: str) -> tuple[pd.DataFrame, list[str]]:
     """The columns of numbers, and the names of all others but the target."""
     inputs = frame.drop(columns=target)
-    numeric = inputs.select_dtypes(["number", "bool"])
+    numeric = inputs.select_dtypes(["number", "bool"], exclude=["timedelta"])
     return numeric, [str(column) for column in inputs if column not in numeric]
 
 
@@ -336,10 +335,3 @@ def _is_texts(numeric: pd.DataFrame, others: list[str]) -> bool:
 def _split(data: Examples) -> Finite:
     sixth = max(1, len(data) // 6)
     return Finite(data, sixth, partial(hold_out, count=sixth))
-
-
-def _few(names: Any) -> str:
-    """The first names of a list, and how many more there are."""
-    every = list(names)
-    more = f" and {len(every) - FEW:,} more" if len(every) > FEW else ""
-    return ", ".join(every[:FEW]) + more

@@ -71,6 +71,8 @@ def test_seeds_that_an_arm_lacks_are_refused_unless_told(frame: pd.DataFrame) ->
     ("change", "error", "named"),
     [
         (lambda rows: rows.assign(accuracy="high"), DataError, "must be numbers"),
+        (lambda rows: rows.assign(accuracy=["0.5", "crashed", *rows["method"][2:]]), DataError, "one is 'crashed'"),
+        (lambda rows: rows.assign(accuracy=rows["accuracy"] / (rows.index != 1)), DataError, "row 2: accuracy must be"),
         (lambda rows: rows.assign(accuracy=np.nan), DataError, "row 1 has no"),
         (lambda rows: rows.assign(method="one"), SpecError, "has 1 different"),
         (lambda rows: rows[rows["seed"] < 2], SpecError, "3 seeds"),
@@ -82,8 +84,24 @@ def test_what_cannot_be_compared_is_refused(frame: pd.DataFrame, change: Any, er
         compare(scores_of(change(frame), "method", "seed", "accuracy"))
 
 
+@pytest.mark.parametrize("kind", ["uint8", "bool", "Int64"])
+def test_scores_of_any_type_and_arms_that_are_true_or_false(frame: pd.DataFrame, kind: str) -> None:
+    two = frame[frame["method"] != "lora"].assign(full=lambda rows: rows["method"] == "full")
+    scores = (two["full"] & (two["seed"] > 0)).astype(kind)
+    (found,) = compare(scores_of(two.assign(accuracy=scores), "full", "seed", "accuracy")).to_dict("records")
+    assert (found["first"], found["second"], found["mean"]) == ("False", "True", pytest.approx(-7 / 8))
+
+
 @pytest.mark.parametrize(
-    ("name", "content"), [("a.csv", ""), ("b.csv", "arm,seed,score\n"), ("c.txt", "x"), ("d.parquet", "x")]
+    ("name", "content"),
+    [
+        ("a.csv", ""),
+        ("b.csv", "arm,seed,score\n"),
+        ("c.txt", "x"),
+        ("d.parquet", "x"),
+        ("e.csv", "arm,seed,score\na,0,0,5\na,1,0,6\n"),  # a decimal comma
+        ("f.csv", "arm,seed,score,score\na,0,1,2\n"),
+    ],
 )
 def test_a_file_that_is_no_table_is_refused(tmp_path: Path, name: str, content: str) -> None:
     (tmp_path / name).write_text(content)
@@ -94,6 +112,7 @@ def test_a_file_that_is_no_table_is_refused(tmp_path: Path, name: str, content: 
 def test_the_command_prints_a_table_or_json_or_one_error(frame: pd.DataFrame, tmp_path: Path) -> None:
     path = str(tmp_path / "mine.csv")
     frame.to_csv(path, index=False)
+    frame.to_csv(tmp_path / "MINE.CSV", index=False)
 
     def command(*words: str, code: int = 0) -> str:
         done = CliRunner().invoke(app, ["compare", *words], env={"COLUMNS": "200"})
@@ -101,6 +120,7 @@ def test_the_command_prints_a_table_or_json_or_one_error(frame: pd.DataFrame, tm
         return done.output
 
     assert "lora" in command(path)
+    assert "lora" in command(str(tmp_path / "MINE.CSV"))
     assert "> 1,000" in command(path, "--point", "1e-6")
     assert {row["first"] for row in json.loads(command(path, "--json"))} == {"frozen", "full"}
     command(str(tmp_path / "not.csv"), code=2)

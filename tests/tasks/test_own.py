@@ -24,6 +24,16 @@ def image(path: Path, shade: int = 200, size: tuple[int, int] = (10, 8), mode: s
     Image.new(mode, size, colour).save(path)
 
 
+def among(folder: Path, *names: str) -> None:
+    """Move the classes of a folder into each of these folders in it."""
+    classes = sorted(folder.iterdir())
+    for name in names:
+        for each in classes:
+            shutil.copytree(each, folder / name / each.name)
+    for each in classes:
+        shutil.rmtree(each)
+
+
 def cut(path: Path) -> None:
     """An image of which the end is missing."""
     noise = np.random.default_rng(0).integers(0, 255, (64, 64), np.uint8)
@@ -74,13 +84,34 @@ def test_one_image_in_colour_makes_all_of_them_rgb(images: Path) -> None:
     assert load(f"folder:{images}").width == 4 * 4 * 3
 
 
+def test_pixels_of_16_bits_are_scaled_and_a_turned_image_is_turned_back(images: Path) -> None:
+    place, before = images / "cats" / "0.png", load(f"folder:{images}", size=2, patch=1).data.train.inputs
+    pixels = np.array([[0, 1000], [30_000, 65_535]], np.uint16)
+    turned = Image.Exif()
+    turned[0x0112] = 6  # by a quarter
+    Image.fromarray(pixels).save(place, exif=turned)
+    after = load(f"folder:{images}", size=2, patch=1).data.train.inputs
+    assert after[1:].equal(before[1:])
+    assert after[0].tolist() == [[117, 0], [255, 3]]
+
+
+def test_hidden_files_are_no_images(images: Path) -> None:
+    before = load(f"folder:{images}")
+    (images / "cats" / "._0.png").write_bytes(b"what macOS writes")
+    shutil.copytree(images / "cats", images / "cats" / ".ipynb_checkpoints")
+    after = load(f"folder:{images}")
+    assert (len(after.data.train), after.checksum) == (2 * EACH, before.checksum)
+
+
 def test_train_and_test_are_taken_as_they_are(tmp_path: Path, images: Path) -> None:
     images.rename(tmp_path / "train")
     for name in ("cats", "dogs"):
         image(tmp_path / "both" / "test" / name / "a.png")
     (tmp_path / "train").rename(tmp_path / "both" / "train")
+    image(tmp_path / "both" / "val" / "cats" / "a.png")
     task = load(f"folder:{tmp_path}/both")
     assert not task.test_drawn_by_seed
+    assert "not read: val" in task.scaling
     assert len(task.split(0).test) == 2
 
 
@@ -102,6 +133,8 @@ def test_the_content_is_the_identity_and_not_the_place(images: Path, tmp_path: P
         (lambda at: (at / "dogs").rename(at.parent / "dogs"), {}, DataError, "it has 'cats' alone"),
         (lambda at: [shutil.rmtree(folder) for folder in at.iterdir()], {}, DataError, "it has none"),
         (lambda at: cut(at / "cats" / "3.png"), {}, DataError, r"3\.png is no image"),
+        (lambda at: among(at, "train", "val"), {}, DataError, "train, val are parts of data, no classes"),
+        (lambda at: Image.new("F", (8, 8)).save(at / "cats" / "a.tif"), {}, DataError, r"a\.tif has pixels of 32 bits"),
         (shutil.rmtree, {}, SpecError, "no folder"),
         (lambda at: None, {"size": 30}, SpecError, "does not divide"),
     ],
@@ -132,8 +165,11 @@ def test_columns_fill_whole_patches_and_what_is_left_out_is_named(wine: Path) ->
 
 
 def test_parquet_is_read_as_the_csv_is(wine: Path, tmp_path: Path) -> None:
-    pd.read_csv(wine).to_parquet(tmp_path / "wine.parquet")
-    one, other = load(f"csv:{wine}"), load(f"csv:{tmp_path}/wine.parquet")
+    frame = pd.read_csv(wine)
+    frame["target"] = pd.Categorical(frame["target"], categories=range(4))  # no row has class 3
+    frame.assign(waited=pd.Timedelta(1, "s")).to_parquet(tmp_path / "WINE.PARQUET")
+    one, other = load(f"csv:{wine}"), load(f"csv:{tmp_path}/WINE.PARQUET")
+    assert "left out as text: waited" in other.scaling
     assert torch.equal(one.data.train.inputs, other.data.train.inputs)
 
 
@@ -158,7 +194,9 @@ def test_texts_are_their_bytes(tmp_path: Path) -> None:
         (lambda t: t.assign(target=t["target"].where(t.index != 4, 7)), "class 7 of column target has 1 rows"),
         (lambda t: t.assign(target=np.linspace(0, 1, len(t))), "a number to predict"),
         (lambda t: t.assign(target=1), "has the class 1 alone"),
+        (lambda t: t.assign(target=t["target"].map(["None", "a", "b"].__getitem__)), "None, null and the like count"),
         (lambda t: t[["target"]], "has the column target alone"),
+        (lambda t: t.rename(columns={"ash": ""}), "column 3 has no name"),
         (lambda t: t.iloc[:0], "has no rows"),
         (lambda t: t[["target"]].assign(a=1, b=2), "no column of numbers that differ"),
         (lambda t: t.set_axis(["ash", *t.columns[1:]], axis=1), "several columns are named ash"),
@@ -171,11 +209,17 @@ def test_a_table_that_is_no_task_is_refused(wine: Path, change: Any, message: st
         load(f"csv:{wine}", target="target")
 
 
-@pytest.mark.parametrize("content", ["", "\x00\x01", "a,target\n1,0\n1,2,3,4\n"])
+@pytest.mark.parametrize("content", ["", "\x00\x01", "a,target\n1,0\n1,2,3,4\n", "a,target\n" + "1,5,0\n1,6,1\n" * 3])
 def test_a_file_that_is_no_table_is_refused(tmp_path: Path, content: str) -> None:
     (tmp_path / "x.csv").write_text(content)
     with pytest.raises(FptError):
         load(f"csv:{tmp_path}/x.csv", target="target")
+
+
+def test_a_class_of_lists_is_refused(tmp_path: Path) -> None:
+    pd.DataFrame({"a": range(6), "target": [[0], [1]] * 3}).to_parquet(tmp_path / "x.parquet")
+    with pytest.raises(DataError, match="holds lists"):
+        load(f"csv:{tmp_path}/x.parquet")
 
 
 def test_a_target_is_named_by_the_reader_where_none_is_called_so(wine: Path) -> None:

@@ -1,0 +1,63 @@
+"""Tables as people have them: CSV, TSV and parquet files. This module stays free of torch."""
+
+import csv
+from collections.abc import Iterable
+from pathlib import Path
+
+import pandas as pd
+
+from fpt.errors import DataError
+
+MOST_COLUMNS = 10_000  # tokens beyond that fill the memory of every model here
+FEW = 5  # names that an error lists
+MISSING = "(NA, None, null and the like count as missing)"
+
+
+def read_table(path: Path) -> pd.DataFrame:
+    """A table, by the ending of its name.
+
+    Raises DataError for one that cannot be read, has no rows, two columns of one name, or rows with more fields than
+    the header.
+    """
+    ending = path.suffix.lower()
+    try:
+        if ending == ".parquet":
+            frame = pd.read_parquet(path)
+        else:
+            separator = "\t" if ending == ".tsv" else ","
+            with path.open(encoding="utf-8-sig", newline="") as file:
+                heads = next(csv.reader(file, delimiter=separator), [])
+            _check_heads(heads, path)  # before the whole is read: of very many columns that takes minutes
+            frame = pd.read_csv(path, sep=separator)
+            _check_fields(frame, path)
+    except (ValueError, OSError, csv.Error) as error:  # pandas' own errors are ValueErrors
+        raise DataError(f"{path} is no table that can be read: {error}") from error
+    if frame.empty:
+        raise DataError(f"{path} has no rows.")
+    _check_heads(list(map(str, frame.columns)), path)
+    return frame
+
+
+def _check_heads(heads: list[str], path: Path) -> None:
+    """DataError for too many columns, and for two of one name."""
+    if len(heads) > MOST_COLUMNS:
+        raise DataError(f"{path} has {len(heads):,} columns; at most {MOST_COLUMNS:,} are a sequence here.")
+    if len(set(heads)) < len(heads):
+        twice = sorted({head for head in heads if heads.count(head) > 1})
+        raise DataError(f"{path}: several columns are named {few(twice)}; give each a name of its own.")
+
+
+def _check_fields(frame: pd.DataFrame, path: Path) -> None:
+    """DataError for rows with more fields than the header: pandas takes the first ones for names of rows, and every
+    column is another one. Names of rows, as R writes them, are all different."""
+    if frame.index.nlevels > 1 or not frame.index.is_unique:
+        raise DataError(
+            f"{path}: its rows have more fields than the header. A decimal comma, or a comma in a text, needs quotes."
+        )
+
+
+def few(names: Iterable[str]) -> str:
+    """The first names of a list, and how many more there are."""
+    every = list(names)
+    more = f" and {len(every) - FEW:,} more" if len(every) > FEW else ""
+    return ", ".join(every[:FEW]) + more
