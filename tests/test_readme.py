@@ -53,12 +53,10 @@ def test_the_sentences_hold() -> None:
     assert sum(each.high < 0 for each in all_tuned) == 2, "full training wins in two"
 
 
-def test_one_tuned_arm_is_above_a_linear_classifier() -> None:
-    above = []
+def test_no_tuned_arm_is_shown_to_beat_a_linear_classifier() -> None:
     for row, (study, *arms) in ROWS.items():
         linear = float(_table()[row][-1])
-        above += [(study, arm) for arm in arms if level(study, arm).mean > linear]
-    assert above == [("plane-digits", "UP")]
+        assert not [arm for arm in arms if level(study, arm).low > linear]
 
 
 def test_loras_best_rates_are_what_the_runs_say() -> None:

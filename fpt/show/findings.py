@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from fpt.claims.case import DECADES, EXPONENT, NATS, POINTS
-from fpt.claims.judge import FILE, read
+from fpt.claims.judge import FILE, Asked, read
 from fpt.errors import check_known
 from fpt.papers import claim, findings, paper_of, papers, printed_ranges, table
 from fpt.papers.schema import KINDS, Claim, Finding, Rule
@@ -36,6 +36,12 @@ LOOK: Mapping[str, dict[str, Any]] = {  # by what the legend says of a row
 }
 ALL = {POINTS: 100.0, DECADES: 3.0, NATS: 10.0, EXPONENT: 3.0}  # an interval without an end is drawn to here
 AXIS = {POINTS: "points", DECADES: "log10 of the ratio", NATS: "nats a byte", EXPONENT: "exponent"}
+OVER_PAIRS = {  # how a rule goes over pairs
+    "": "Over all pairs together.",
+    "all": "On every pair.",
+    "most": "On most pairs.",
+    "some": "On one pair at least.",
+}
 WIDEST = 22  # characters of a row's name in one line
 LINE = 0.16  # inches that a line of a row's name takes
 MARKS = {"holds here": "yes", "for, in 1 pair": "yes", "does not hold here": "no", "against, in 1 pair": "no"}
@@ -173,8 +179,8 @@ def findings_table(*ids: str, rows: pd.DataFrame | None = None, page: str = "cla
         lines.append(
             {
                 "question": finding.question,
-                "papers, points": _printed(finding),
-                "ours, points": _measured(pairs_of(name, rows)),
+                "papers": _printed(finding),
+                "ours": _measured(pairs_of(name, rows)),
                 "pairs": said[name].counts if finding.read == "" else "",
                 "verdict": said[name].word,
             }
@@ -243,11 +249,12 @@ def _card(shown: Claim, said: Mapping[str, Word], rows: pd.DataFrame) -> str:
     """One claim: its verdict, the quotation and its place, how it is decided, and its contrasts."""
     own = rows[(rows["claim"] == shown.id) & (rows["pair"] != "")]
     parts = "; ".join(rule.part for rule in shown.rule if rule.part)
+    over = [OVER_PAIRS[Asked(shown.id, "", shown.rule, (shown,)).of]] if len(own) else []
     entries = {
         "Quotation": f"<q>{html.escape(shown.quote)}</q>" if shown.quote else "",
         "Where": explained(shown.where),
         "Remark": explained(shown.note),
-        "Rule": explained(" ".join(map(rule_words, shown.rule))),
+        "Rule": explained(" ".join([*map(rule_words, shown.rule), *over])),
         "As tested": explained(parts),
         "Contrasts": evidence_table(own)._repr_html_() if len(own) else "",
     }

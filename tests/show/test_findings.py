@@ -89,9 +89,9 @@ def test_the_table_has_a_row_a_finding_with_its_word_and_address() -> None:
 
 
 def test_ours_is_one_interval_or_the_range_over_pairs(made: pd.DataFrame) -> None:
-    assert list(findings_table(ID, rows=made).frame["ours, points"]) == ["\u22124.0 to +5.0"]
+    assert list(findings_table(ID, rows=made).frame["ours"]) == ["\u22124.0 to +5.0"]
     one = made[(made["pair"] == "") | (made["estimate"] == 2.0)]
-    assert list(findings_table(ID, rows=one).frame["ours, points"]) == ["2.0 (1.0 to 3.0)"]
+    assert list(findings_table(ID, rows=one).frame["ours"]) == ["2.0 (1.0 to 3.0)"]
 
 
 def test_a_word_goes_into_prose(made: pd.DataFrame) -> None:
