@@ -270,7 +270,9 @@ def advise(
     target: Annotated[str | None, typer.Option(metavar="COLUMN", help="Of a table: the column of classes.")] = None,
     tolerance: Annotated[float, typer.Option(min=0.01, max=100, help="Points of accuracy that do not matter.")] = 1.0,
     name: Annotated[str | None, typer.Option(metavar="NAME", help="Of the study, runs/advise-NAME.")] = None,
-    size: Annotated[int | None, typer.Option(min=1, help="Of images: the side to which they are resized.")] = None,
+    size: Annotated[
+        int | None, typer.Option(min=1, max=1024, help="Of images: the side to which they are resized.")
+    ] = None,
     patch: Annotated[int | None, typer.Option(min=1, help="Pixels of a side, or columns, in a token.")] = None,
     tokenizer: Annotated[
         str | None,
