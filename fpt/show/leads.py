@@ -53,6 +53,11 @@ class Place:
         """`fpt.results.level` of an arm here, with its arguments and errors."""
         return level(self.study, self.arm(arm), task=self.task, **how)
 
+    def leads_at(self, first: str, second: str) -> list[int]:
+        """The budgets, in steps, at which the first arm leads the second: each tuned there, each interval alone."""
+        budgets = self.cells(first)[first].budgets
+        return [budget for budget in budgets if self.contrast(first, second, budget=budget).low > 0]
+
 
 PAIRS = {  # the longest published training of all four arms on each task and model
     "MNIST, MiniLM, 1,600": Place("plane-minilm", "mnist"),

@@ -69,3 +69,11 @@ def test_the_newest_result_has_a_day(tmp_path):
     for folder in ("runs", "notebooks"):
         (tmp_path / folder).mkdir()
     assert newest(tmp_path) == ""
+
+
+def test_budgets_at_which_an_arm_leads_are_those_whose_interval_is_above_0() -> None:
+    place = PAIRS["MNIST, tiny-lm, 3,000"]
+    frozen, trained = place.leads_at("FP", "UP"), place.leads_at("UP", "FP")
+    assert 375 in frozen
+    assert 3000 in trained
+    assert not {*frozen} & {*trained}
