@@ -9,6 +9,7 @@ from typing import Any
 ROOT = Path(__file__).parents[2]
 PLACES = ("book/_ext", "book/_templates", "book/_toc.yml", "fpt", "runs")
 SETTINGS = ("FPT_DATA", "FPT_WEIGHTS")
+REPORT = "report.html"  # `fpt report` writes it after the book, from what the book reads; no page reads it
 READS_EVERY_PAGE = "book/claims"  # it lists the places where each claim is shown
 
 
@@ -19,7 +20,7 @@ def computed_from() -> str:
     libraries = sorted({f"{each.name} {each.version}" for each in distributions()})
     hashed = hashlib.sha256(repr((libraries, list(map(os.environ.get, SETTINGS)))).encode())
     within = (path for place in PLACES for path in (ROOT / place, *(ROOT / place).rglob("*")))
-    for path in sorted(path for path in within if path.is_file() and path.suffix != ".pyc"):
+    for path in sorted(path for path in within if path.is_file() and path.suffix != ".pyc" and path.name != REPORT):
         hashed.update(f"{path.relative_to(ROOT)} {hashlib.sha256(path.read_bytes()).hexdigest()}".encode())
     return hashed.hexdigest()
 

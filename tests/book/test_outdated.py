@@ -52,6 +52,11 @@ def test_results_that_come_or_go_count_as_well(build: Build, tmp_path: Path, cha
     assert build() == set(PAGES)
 
 
+def test_a_report_written_after_the_book_does_not(build: Build, tmp_path: Path) -> None:
+    (tmp_path / "runs/a/report.html").write_text("as `make report` ends")
+    assert build() == set()
+
+
 @pytest.mark.parametrize("setting", ["FPT_DATA", "FPT_WEIGHTS"])
 def test_the_environment_counts(build: Build, monkeypatch: pytest.MonkeyPatch, setting: str) -> None:
     monkeypatch.setenv(setting, "other")
