@@ -1,8 +1,6 @@
 """Arguments of the Python interface that are not allowed, and settings of the caller that must not change a result."""
 
-import sys
 from functools import partial
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,7 +11,6 @@ import fpt
 from fpt.errors import SpecError
 from fpt.results import load_runs
 from fpt.sweeps import check_parameters, parameters_to_spec
-from fpt.sweeps.engines.kernel import OwnPython
 from fpt.training.loop import check_lists, check_model, find_device
 
 MODES = [lambda: torch.autocast("cpu", torch.bfloat16), torch.no_grad, torch.inference_mode]
@@ -83,15 +80,6 @@ def test_what_a_start_up_file_defines_is_no_parameter():
     spec = parameters_to_spec(names)
     assert spec.threshold is None
     assert spec.steps != 7
-
-
-def test_the_kernel_is_this_python(tmp_path, monkeypatch):
-    (tmp_path / "kernels/python3").mkdir(parents=True)
-    (tmp_path / "kernels/python3/kernel.json").write_text(
-        '{"argv": ["/nonexistent/python"], "display_name": "x", "language": "python"}'
-    )
-    monkeypatch.setenv("JUPYTER_PATH", str(tmp_path))
-    assert Path(OwnPython(kernel_name="python3").kernel_spec.argv[0]) == Path(sys.executable)
 
 
 @pytest.mark.parametrize("injected", ["nosuch = 1", "steps = 'many'", "steps = True", "steps = 1.5"])
