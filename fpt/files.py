@@ -94,9 +94,12 @@ def state_of(path: Path) -> tuple[int, int] | None:
     return found and (found.st_size, found.st_mtime_ns)
 
 
-def known_sha256(path: Path) -> str:
-    """The same (DataError), read once for as long as the file's size and time of change stay as they are."""
-    return _known_sha256(path.absolute(), state_of(path))
+def known_sha256(path: Path, kind: type[FptError] = DataError) -> str:
+    """The same, read once for as long as the file's size and time of change stay as they are."""
+    try:
+        return _known_sha256(path.absolute(), state_of(path))
+    except DataError as error:
+        raise kind(str(error)) from error
 
 
 @cache

@@ -60,7 +60,7 @@ from fpt.errors import FptError
 from fpt.files import write_json
 from fpt.models import Backbone
 from fpt.models.families import family
-from fpt.models.families.trial import BROKEN
+from fpt.models.families.library import BROKEN
 from fpt.models.layers import read_out
 from fpt.models.weights import quiet_library
 from fpt.training.checkpoint import Folder

@@ -301,6 +301,7 @@ def test_doctor_says_what_is_here_and_how_to_get_the_rest(
     assert "remote_homology.tar.gz" in output.replace("│", "").replace("\n", "").replace(" ", "")
     assert "tiny_lm" in rows["weights: tiny-lm"]
     assert "openai-community/gpt2" in rows["weights: gpt2"]
+    assert "none exist" in rows["weights: lstm"]
 
 
 def listed(*words: str) -> dict[str, list[str]]:

@@ -145,7 +145,7 @@ def check(
     check_known("init", init, INITS, source)
     if init != "random" and not entry.pretrained:
         raise SpecError(f"backbone {backbone!r} has no pretrained weights{where}; use init 'random'")
-    deepest = DEEPEST if init == "random" else entry.layers  # random weights can be drawn for any depth
+    deepest = max(DEEPEST, entry.layers) if init == "random" else entry.layers  # random weights: of any depth
     if not 0 <= layers <= deepest:
         raise SpecError(
             f"layers={layers}{where}: backbone {backbone!r} has {entry.layers} layers; "
@@ -198,7 +198,7 @@ def build(  # noqa: PLR0913 - every choice of a model, by its name
     check(backbone, backbone_options, init, trainable, adapters=wanted, own_table=task.own_table)
     check_known("random_init", random_init, RANDOM_INITS)
     check_known("input_init", input_init, INPUT_INITS)
-    if not 0 < random_gain < float("inf"):
+    if not arms.is_positive(random_gain):
         raise SpecError(f"random_gain={random_gain!r}: must be a finite number above 0")
     attached = Adapters(rank, alpha, targets, zero) if adapted(trainable) else None  # type: ignore[arg-type]  # checked
     return Template(

@@ -3,8 +3,8 @@ tabulates or draws it reads it here. No torch.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Literal
+from dataclasses import dataclass, fields
+from typing import Any, Literal, get_args
 
 from fpt.errors import SpecError, unknown
 
@@ -83,6 +83,10 @@ TOO = {
 FOUR = ("frozen-pretrained", "frozen-random", "unfrozen-pretrained", "unfrozen-random")  # of Rothermel et al.
 
 
+Targets = Literal["attention", "feed_forward", "both"]
+Zero = Literal["A", "B"]
+
+
 @dataclass(frozen=True)
 class Adapters:
     """LoRA (Hu et al. 2021): every matrix W that is a target becomes W + (alpha / rank) B A. A is (rank, in),
@@ -91,8 +95,8 @@ class Adapters:
 
     rank: int = 8
     alpha: float = 32.0
-    targets: Literal["attention", "feed_forward", "both"] = "both"
-    zero: Literal["A", "B"] = "B"
+    targets: Targets = "both"
+    zero: Zero = "B"
 
     @property
     def groups(self) -> tuple[str, ...]:
@@ -100,7 +104,7 @@ class Adapters:
         return ("attention", "feed_forward") if self.targets == "both" else (self.targets,)
 
 
-ADAPTERS = ("rank", "alpha", "targets", "zero")  # its fields, which are fields of a sweep too
+ADAPTERS = tuple(field.name for field in fields(Adapters))  # fields of a sweep too
 
 
 def arm(name: str) -> Arm:
@@ -133,16 +137,21 @@ def adapted(trainable: str | Sequence[str]) -> bool:
     return ADAPTER in (POLICIES.get(trainable, ()) if isinstance(trainable, str) else trainable)
 
 
-def check_adapters(backbone: str, groups: tuple[str, ...], fields: Mapping[str, Any], where: str = "") -> Adapters:
+def is_positive(value: object) -> bool:
+    """Whether it is a finite number above 0."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < float("inf")
+
+
+def check_adapters(backbone: str, groups: tuple[str, ...], given: Mapping[str, Any], where: str = "") -> Adapters:
     """The adapters of a backbone with these parameter groups. SpecError where it has no matrices to adapt."""
-    adapters = Adapters(**fields)
-    if adapters.targets not in ("attention", "feed_forward", "both"):
+    adapters = Adapters(**given)
+    if adapters.targets not in get_args(Targets):
         raise SpecError(f"targets = {adapters.targets!r}{where}: must be attention, feed_forward or both")
-    if adapters.zero not in ("A", "B"):
+    if adapters.zero not in get_args(Zero):
         raise SpecError(f"zero = {adapters.zero!r}{where}: must be A or B, the matrix that starts from zeros")
     if isinstance(adapters.rank, bool) or not isinstance(adapters.rank, int) or adapters.rank < 1:
         raise SpecError(f"rank = {adapters.rank!r}{where}: must be a whole number from 1")
-    if not 0 < adapters.alpha < float("inf"):
+    if not is_positive(adapters.alpha):
         raise SpecError(f"alpha = {adapters.alpha!r}{where}: must be a finite number above 0")
     if lacking := [group for group in adapters.groups if group not in groups]:
         raise SpecError(

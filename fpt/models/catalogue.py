@@ -29,7 +29,7 @@ class Backbone:
     options: Mapping[str, Any] = field(default_factory=lambda: {"layers": 0})  # 0: all layers
     title: str = ""
     pretrained: bool = True  # whether such weights exist
-    # fields of its family that its trial found (fpt/models/families/trial.py); None: a row of this file
+    # fields of its family that its trial found (fpt/models/trial.py); None: a row of this file
     found: Mapping[str, Any] | None = None
 
     @property

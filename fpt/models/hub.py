@@ -60,8 +60,8 @@ def checksum(folder: Path) -> str:
 def _found(name: str) -> Backbone:
     """A backbone by its config.json."""
     if (folder := path_of(name)) is None:
-        owner, revision = name.removeprefix(HUB).split("@")
-        return _described(name, _fetched(name, owner, revision), {"hub": owner, "revision": revision})
+        repository, revision = name.removeprefix(HUB).split("@")
+        return _described(name, _fetched(name, repository, revision), {"hub": repository, "revision": revision})
     if not folder.is_dir():
         raise SpecError(
             f"there is no folder {folder}; give hub: and a folder that holds {' and '.join(FILES)}, or a model of the "
@@ -104,7 +104,7 @@ def failures() -> tuple[type[Exception], ...]:
 
 def _described(name: str, path: Path, home: Mapping[str, Any]) -> Backbone:
     """The backbone of this config.json; SpecError for one that cannot be used, whatever the task."""
-    from fpt.models.families.trial import tried
+    from fpt.models.trial import tried
 
     try:
         config = dict(json.loads(path.read_text(encoding="utf-8")))

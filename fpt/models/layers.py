@@ -83,7 +83,10 @@ class Noise(nn.Module):
 
 
 class Masks:
-    """Dropout masks of seeds at a step, a function of both and of nothing else: 16 random bits for each element.
+    """Dropout masks of seeds at a step, a function of both and of the kind of device: 16 random bits for each element.
+
+    They are drawn on the device, and a GPU's generator gives other numbers than a CPU's. All other draws are made on
+    the host and are the same everywhere.
 
     torch's own dropout takes a call of the global generator an element, five times as long on a CPU. The memory
     is taken once: masks of one step are overwritten by those of the next.

@@ -18,8 +18,8 @@ from fpt.models import ADAPTER, EMBEDDING, POLICIES, TRAINABLE, Adapters, Backbo
 from fpt.models import initialise as draw
 from fpt.models.families import family_of, layer_of
 from fpt.models.families.library import BROKEN, broken
-from fpt.models.families.trial import check_length
 from fpt.models.layers import Dropout, Noise, Projection, read_out
+from fpt.models.trial import check_length
 from fpt.models.weights import check_header, check_tensors, kept_state, local_folder, pretrained_state
 from fpt.tasks import PREDICTS
 from fpt.tasks.task import Task
@@ -175,8 +175,11 @@ class Template:
     @cached_property
     def residual(self) -> set[str]:
         """Matrices that write into the residual stream: in every layer the last of attention and of feed-forward."""
-        matrices = [name for name, group in self.groups.items() if group in ("attention", "feed_forward")]
-        return set({(self.groups[name], layer_of(name)): name for name in matrices if name.endswith("weight")}.values())
+        last = {}
+        for name, group in self.groups.items():
+            if group in ("attention", "feed_forward") and name.endswith("weight"):
+                last[group, layer_of(name)] = name  # later ones take the place of earlier ones
+        return set(last.values())
 
     def _is_matrix(self, name: str) -> bool:
         """Whether `random_gain` multiplies it: biases, layer norms and tables stay."""
@@ -307,8 +310,8 @@ class Template:
     @cached_property
     def dropouts(self) -> tuple[str, ...]:
         """The groups in which the model drops out. Where they are few, as in Llama, the recipe's rate means less."""
-        batch, device = self.task.split(0).batch(0, 1), next(self.module.parameters()).device
-        seen = self.module.dropped(self.task.encode(batch.inputs).to(device), batch.lengths)
+        batch = self.task.split(0).batch(0, 1).to(next(self.module.parameters()).device)
+        seen = self.module.dropped(self.task.encode(batch.inputs), batch.lengths)
         return tuple(dict.fromkeys(self._dropped_in(name) for name, _ in seen))
 
     def _dropped_in(self, name: str) -> str:

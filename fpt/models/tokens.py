@@ -80,7 +80,7 @@ def reader(backbone: str) -> "Reader":
     check(backbone)
 
     def read(texts: Sequence[str], most: int) -> "Read":
-        from fpt.models.families.trial import longest
+        from fpt.models.trial import longest
         from fpt.tasks.own import Read
 
         tokenizer = _loaded(Path(hub.path_of(backbone) or ""))

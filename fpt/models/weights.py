@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.request import Request, urlopen
 
 from fpt.errors import WeightsError
-from fpt.files import sha256
+from fpt.files import known_sha256
 from fpt.models import hub
 from fpt.models.dequantise import cached, dequantised
 from fpt.models.dequantise import check as check_cached
@@ -98,18 +98,18 @@ def download(backbone: str) -> Path:
     from huggingface_hub import constants, hf_hub_download
 
     entry = hub.backbone(backbone)
-    owner, revision = str(entry.hub), entry.revision
-    place = Path(constants.HF_HUB_CACHE) / f"models--{owner.replace('/', '--')}"
+    repository, revision = str(entry.hub), entry.revision
+    place = Path(constants.HF_HUB_CACHE) / f"models--{repository.replace('/', '--')}"
     known = place.exists()
     try:
-        paths = [Path(hf_hub_download(owner, name, revision=revision)) for name in FILES]
+        paths = [Path(hf_hub_download(repository, name, revision=revision)) for name in FILES]
     except hub.failures() as error:
         if known or local_folder(backbone):  # another revision's, or another process had more luck
             for part in place.glob("blobs/*.incomplete"):
                 part.unlink(missing_ok=True)
         else:
             shutil.rmtree(place, ignore_errors=True)
-        why = f"could not be downloaded from {owner} (revision {revision or 'main'}): {error}"
+        why = f"could not be downloaded from {repository} (revision {revision or 'main'}): {error}"
         raise WeightsError(missing(backbone, why)) from error
     verify(backbone, paths[0].parent)  # one snapshot holds both
     return paths[0].parent
@@ -124,7 +124,7 @@ def commit(backbone: str) -> str | None:
 def checksum(backbone: str) -> str:
     """SHA-256 of the pretrained model.safetensors, or of the GGUF file that it was dequantised from, for the record."""
     gguf, folder = hub.backbone(backbone).gguf, fetch(backbone)
-    return gguf if gguf and folder == cached(gguf) else sha256(folder / WEIGHTS, WeightsError)
+    return gguf if gguf and folder == cached(gguf) else known_sha256(folder / WEIGHTS, WeightsError)
 
 
 def missing(backbone: str, why: str = "are not on this machine and the hub does not answer") -> str:
@@ -166,7 +166,7 @@ def verify(backbone: str, folder: Path) -> None:
     entry, file = hub.backbone(backbone), folder / WEIGHTS
     if entry.gguf and folder == cached(entry.gguf):
         check_cached(folder)
-    elif entry.sha256 is not None and (found := sha256(file, WeightsError)) != entry.sha256:
+    elif entry.sha256 is not None and (found := known_sha256(file, WeightsError)) != entry.sha256:
         raise WeightsError(
             f"{file} is not the file of backbone {backbone!r}: "
             f"expected SHA-256 {entry.sha256}, found {found}; the file was left as it is"

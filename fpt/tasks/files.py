@@ -31,6 +31,7 @@ SLOWEST = 5_000  # bytes a second in the mean, after so many seconds: CIFAR-10 w
 
 DARK = 15  # images no brighter than a fifteenth of white have another white: 16, or 1
 CHANNELS = 4  # at most
+LARGEST = 1_000_000  # symbol or label: every one has a row in the input or the output layer
 RAGGED = "(Fill sequences of different lengths with 0 on the right, and give the option padded: true.)"
 
 Array = NDArray[Any]
@@ -59,9 +60,6 @@ def _archive(loaded: Any) -> NpzFile:
     if not isinstance(loaded, NpzFile):
         raise ValueError("it is a single array (.npy); save x_train and y_train by name with np.savez")
     return loaded
-
-
-LARGEST = 1_000_000  # symbol or label: every one has a row in the input or the output layer
 
 
 def _numbers(file: NpzFile, name: str) -> Array:
@@ -161,15 +159,16 @@ def fetch(path: Path, md5: str, urls: Iterable[str], advice: str) -> Path:
 
 def download(url: str, name: str) -> bytes:
     """What the address answers; a terminal sees a bar. OSError for a server that is silent, or all but silent."""
-    began, parts = time.monotonic(), []
+    began, parts, received = time.monotonic(), [], 0
     with (
         urlopen(url, timeout=PATIENCE) as answer,
         tqdm(desc=f"downloading {name}", unit="B", unit_scale=True, disable=None, leave=False) as bar,
     ):
         while part := answer.read1(2**16):  # what has come, not so many bytes
             parts.append(part)
+            received += len(part)
             bar.update(len(part))
-            if (waited := time.monotonic() - began) > PATIENCE and sum(map(len, parts)) < SLOWEST * waited:
+            if (waited := time.monotonic() - began) > PATIENCE and received < SLOWEST * waited:
                 raise OSError(f"it sent fewer than {SLOWEST:,} bytes a second for {waited:.0f} s")
     return b"".join(parts)
 

@@ -99,7 +99,9 @@ def homology(data_dir: Path, variant: str) -> Task:
     Raises DataError as `read` does.
     """
     paper = variant == "paper"
-    limit, notes, kept = LONGEST if paper else LONGEST - 2, list[str](), list[list[Protein]]()
+    limit = LONGEST if paper else LONGEST - 2
+    notes: list[str] = []
+    kept: list[list[Protein]] = []
     for name in (TRAIN, VALIDATION, FOLD_HOLDOUT) if paper else (TRAIN, VALIDATION):
         every = read(data_dir / name)
         kept.append([protein for protein in every if len(protein.residues) <= limit])

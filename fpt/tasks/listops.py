@@ -54,12 +54,12 @@ class Corpus(NamedTuple):
     answers: NDArray[np.uint8]
 
 
-def evaluate(symbols: Iterable[int], exact: int = 99) -> int:
+def evaluate(written: Iterable[int], exact: int = 99) -> int:
     """The value of a list, read left to right with a stack; lists nested `exact` deep or deeper count as
     typical ones. Raises ValueError or IndexError unless it is one value whose lists are closed and not empty."""
     stack: list[tuple[int, list[int]]] = []
     values: list[int] = []
-    for symbol in symbols:
+    for symbol in written:
         if symbol < 11:
             values.append(symbol - 1)
         elif symbol < CLOSE:
@@ -98,7 +98,7 @@ def cached(folder: Path, name: str, make: Callable[[], Corpus]) -> Corpus:
         if not (path.is_file() and record.is_file()):
             corpus = make()
             folder.mkdir(parents=True, exist_ok=True)
-            with replaced(path) as partial, partial.open("wb") as file:
+            with replaced(path) as part, part.open("wb") as file:
                 np.savez(file, **corpus._asdict())
             write_atomically(record, f"{sha256(path)}\n".encode())
             return corpus
@@ -176,9 +176,9 @@ def _lra_file(path: Path, count: int) -> Corpus:
     return corpus
 
 
-def decode(symbols: Iterable[int]) -> str:
+def decode(written: Iterable[int]) -> str:
     """Symbols as Long Range Arena writes them, without parentheses: [MAX 2 9 [MIN 4 7 ] 0 ]."""
-    return " ".join(WORDS[symbol] for symbol in symbols if symbol)
+    return " ".join(WORDS[symbol] for symbol in written if symbol)
 
 
 def listops(data_dir: Path, variant: str, train: int, heldout: int) -> Task:

@@ -16,7 +16,7 @@ from torch import Generator, Tensor
 
 from fpt.errors import DataError, SpecError, unknown
 from fpt.files import sha256
-from fpt.tasks import CSV, READS, images_below, own_checksum, refuse_unused
+from fpt.tasks import BYTES, CSV, READS, images_below, own_checksum, refuse_unused
 from fpt.tasks.arrays import Examples, Finite, hold_out, symbols
 from fpt.tasks.files import PARTS, Array, examples
 from fpt.tasks.images import image_task
@@ -28,7 +28,7 @@ TARGETS = ("target", "label", "class", "y")  # columns that are taken for the ta
 LEAST = 3  # examples of a class: one each for training, validation and test
 MOST_CLASSES = 1000  # a target with more values, most of them once, is a number to predict, not a class
 SPLITS = {"train", "training", "test", "testing", "val", "valid", "validation", "dev"}  # parts of data, no classes
-BYTES = 257  # 0 fills, a byte b is the symbol b + 1
+PADDED_BYTES = BYTES + 1  # 0 fills, a byte b is the symbol b + 1
 
 
 @dataclass(frozen=True)
@@ -135,7 +135,7 @@ def read_bytes(texts: Sequence[str], most: int) -> Read:
     """Texts as their bytes in UTF-8: 0 fills, a byte b is the symbol b + 1."""
     encoded = [text.encode() for text in texts]
     rows = [np.frombuffer(each[:most], np.uint8).astype(np.int64) + 1 for each in encoded]
-    return Read(rows, [len(each) for each in encoded], BYTES, "bytes of UTF-8", "bytes")
+    return Read(rows, [len(each) for each in encoded], PADDED_BYTES, "bytes of UTF-8", "bytes")
 
 
 class Columns:
@@ -179,9 +179,11 @@ def _check_classes(path: Path, classes: list[str], files: list[list[tuple[Path, 
         if official:
             least = 2 if place == 0 else 1
         if (counts < least).any():
-            few = int(counts.argmin())
+            rarest = int(counts.argmin())
             where = f"{path}/{PARTS[place]}" if official else str(path)
-            raise DataError(f"{where}: class {classes[few]!r} has {counts[few]} images; needed are {least} or more.")
+            raise DataError(
+                f"{where}: class {classes[rarest]!r} has {counts[rarest]} images; needed are {least} or more."
+            )
 
 
 def _open(file: Path) -> Any:

@@ -23,8 +23,8 @@ class Task:
     tokens: longest sequence. Either width (features of a token; linear input layer) or vocabulary
     (symbols; embedding) is set. readout: last positions read; per_token: predictions at each; classes: of
     each prediction. mask_padding: padding is masked in bidirectional backbones and the read-out is at the
-    last real token; otherwise at the last position. own_table: whether the model's own table of symbols reads the
-    tokens, in the place of a new input layer, and predicts the next one, in the place of both new layers. data: Finite,
+    last real token; otherwise at the last position. own_table: '' for new input and output layers; 'reads': the model's
+    own table of symbols in the place of the new input layer; 'predicts': in the place of both. data: Finite,
     or a function that draws examples (a stream). relevant: which tokens each read-out position needs, (n, readout,
     tokens), where that is known.
     """

@@ -50,10 +50,11 @@ def trim(levels: list[Level], rules: Rules) -> list[Level]:
     lengths = sizes_of(levels)[0]
     keep = (lengths > rules.min_length) & (lengths < rules.max_length)
     number = keep.cumsum() - 1
-    return [
-        Level(x.symbol[keep[x.tree]], number[x.tree[keep[x.tree]]], x.args[keep[x.tree[x.symbol >= OPERATOR]]])
-        for x in levels
-    ]
+    kept = []
+    for symbol, tree, args in levels:
+        stays = keep[tree]
+        kept.append(Level(symbol[stays], number[tree[stays]], args[stays[symbol >= OPERATOR]]))
+    return kept
 
 
 def sizes_of(levels: list[Level]) -> list[Ints]:

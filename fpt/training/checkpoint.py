@@ -20,14 +20,19 @@ from torch import Tensor
 
 from fpt.errors import DataError, FptError
 from fpt.files import read_json, remove_partial, replaced, sha256, write_json
+from fpt.models import weights
 from fpt.models.template import Template
 from fpt.tasks.task import Task
-from fpt.training.recipe import Recipe
+from fpt.training.recipe import ATTENTION, WINDOWS, Recipe
+from fpt.training.resources import FLOAT
 
 EVERY = 5.0  # seconds between checkpoints at least
 SHARE = 0.05  # of the time that writing them may take
 COPIES = 4  # of the trainable parameters of a run: they, the best so far, two Adam moments
-FLOAT = 4  # bytes
+PLAN = "plan.json"
+TABLES = ("runs", "curves", ATTENTION, WINDOWS)
+# What a fleet writes into its folder
+OURS = (PLAN, "finished-[0-9]*.json", "part-[0-9]*.safetensors", *(f"{name}-[0-9]*.parquet" for name in TABLES))
 
 Tables = dict[str, pd.DataFrame]  # runs, curves, and what was measured besides
 
@@ -41,9 +46,16 @@ def identify(task: Task, template: Template, recipe: Recipe, place: torch.device
         "task": [task.name, task.variant, dict(task.options), task.changes, task.checksum],
         "template": {name: getattr(template, name) for name in model},
         "adapters": template.adapters and asdict(template.adapters),
-        "weights": template.weights and sha256(template.weights),
+        "weights": weights_of(template),
         "recipe": recipe.model_dump(),
     }
+
+
+def weights_of(template: Template) -> str | None:
+    """SHA-256 of the file that pretrained weights come from; None: there is none."""
+    if template.weights:
+        return sha256(template.weights)
+    return None if template.init == "random" else weights.checksum(template.backbone)
 
 
 class Folder:
@@ -56,8 +68,8 @@ class Folder:
         self.next = time.monotonic() + EVERY
 
     def plan(self, identity: dict[str, Any]) -> dict[str, Any] | None:
-        """What was decided at the start, if it was decided for the same `identity`; else the folder is emptied."""
-        file = self.path / "plan.json"
+        """What was decided at the start, if it was decided for the same `identity`; else our files are removed."""
+        file = self.path / PLAN
         if not file.is_file():
             return None
         plan = read_json(file)
@@ -66,12 +78,13 @@ class Folder:
         other = "it was made for another fleet, by another version, or on another kind of device"
         reason = other if plan else "its plan cannot be read"
         warnings.warn(f"{self.path}: {reason}; this fleet starts over", stacklevel=2)
-        shutil.rmtree(self.path)
-        self.path.mkdir()
+        for pattern in OURS:
+            for file in (*self.path.glob(pattern), *self.path.glob(f"{pattern}.damaged")):
+                file.unlink()
         return None
 
     def write_plan(self, plan: dict[str, Any]) -> None:
-        write_json(self.path / "plan.json", plan)
+        write_json(self.path / PLAN, plan)
 
     def tables(self, part: int) -> Tables | None:
         """The tables of a finished part. A damaged one is put aside with a warning, and the part starts over."""
@@ -174,8 +187,8 @@ def check_disk(template: Template, runs: int, folder: Path, kept: int = 0) -> No
     with suppress(FileNotFoundError):  # another process has just finished with one
         free += sum(file.stat().st_size for file in folder.rglob("*-*.safetensors"))
     if need > free:
-        weights = f" and weights of {kept} runs" if kept else ""
+        beside = f" and weights of {kept} runs" if kept else ""
         raise FptError(
-            f"checkpoints of {runs} runs of {template.backbone!r}{weights} need {need / 2**20:,.1f} MiB, "
+            f"checkpoints of {runs} runs of {template.backbone!r}{beside} need {need / 2**20:,.1f} MiB, "
             f"{free / 2**20:,.1f} MiB are free at {folder}: make room, or take fewer rates or seeds"
         )

@@ -1,19 +1,15 @@
 """Scores of a fleet's runs, and each run's best parameters so far (early stopping by validation accuracy)."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 from torch.func import functional_call
 from torch.nn import Module
-from torch.nn.functional import cross_entropy
 
 from fpt.tasks.arrays import Examples
-
-if TYPE_CHECKING:
-    from fpt.training.fleet import Fleet, Subset
+from fpt.training.fleet import Fleet, Subset, each_loss
 
 TOKENS_AT_ONCE = 16_384  # tokens x runs in one forward pass without gradients
 
@@ -31,53 +27,44 @@ class Score:
 
 
 @torch.no_grad()
-def score(fleet: "Fleet", parameters: Tensor, examples: Examples, subset: "Subset | None" = None) -> Score:
+def score(fleet: Fleet, parameters: Tensor, examples: Examples, subset: Subset | None = None) -> Score:
     """Evaluate `parameters` (runs, parameters) on examples of every seed (seeds, n, ...), without augmentation.
 
     With a subset, its runs only, in its order.
     """
     subset = subset or fleet.all_runs
-    pieces = fleet.cut(fleet.of(subset, parameters))
-    runs = len(subset.places)
-    if subset is not fleet.all_runs:
-        examples = examples[torch.tensor(subset.seeds, device=fleet.device)]
-    count = examples.targets.shape[1]
-    chunk = even(count, max(1, TOKENS_AT_ONCE // (fleet.task.tokens * runs)))
-    noise = fleet.noise(subset, "evaluation")
-    totals = torch.zeros(3, runs, dtype=torch.float64, device=fleet.device)
-    for start in range(0, count, chunk):
-        part = examples[:, start : start + chunk]
-        drawn = noise(part.inputs.shape[1])
-        logits = fleet.logits(pieces, fleet.encode(part.inputs), part.lengths, subset, noise=drawn)
+    totals = torch.zeros(3, len(subset.places), dtype=torch.float64, device=fleet.device)
+    for part, logits in passes(fleet, parameters, examples, subset):
         right = logits.argmax(-1) == part.targets[:, None]
-        for row, values in enumerate((each_loss(logits, part.targets).mean(3), right.double().mean(3), right.all(3))):
-            totals[row] += values.double().sum(2).flatten()
-    loss, accuracy, exact = (totals / count).unbind()
+        found = (each_loss(logits, part.targets).mean(3), right.double().mean(3), right.all(3))
+        totals += torch.stack([values.double().sum(2).flatten() for values in found])
+    loss, accuracy, exact = (totals / examples.targets.shape[1]).unbind()
     # The argmax of NaN is a class like any other: what is not finite has no accuracy.
     finite = loss.isfinite()
     return Score(loss, accuracy.where(finite, torch.nan), exact.where(finite, torch.nan))
 
 
 @torch.no_grad()
-def losses(fleet: "Fleet", parameters: Tensor, examples: Examples) -> Tensor:
+def losses(fleet: Fleet, parameters: Tensor, examples: Examples) -> Tensor:
     """Mean loss in nats of every example (runs, n): of examples of every seed (seeds, n, ...), without augmentation."""
-    pieces, runs = fleet.cut(parameters), fleet.all_runs
-    count = examples.targets.shape[1]
-    chunk = even(count, max(1, TOKENS_AT_ONCE // (fleet.task.tokens * len(runs.places))))
-    noise = fleet.noise(runs, "evaluation")
     found = []
-    for start in range(0, count, chunk):
-        part = examples[:, start : start + chunk]
-        drawn = noise(part.inputs.shape[1])
-        logits = fleet.logits(pieces, fleet.encode(part.inputs), part.lengths, runs, noise=drawn)
+    for part, logits in passes(fleet, parameters, examples, fleet.all_runs):
         found.append(each_loss(logits, part.targets).mean(3).flatten(0, 1))
     return torch.cat(found, dim=1)
 
 
-def each_loss(logits: Tensor, targets: Tensor) -> Tensor:
-    """Cross-entropy (seeds, rates, n, predictions) of logits (seeds, rates, n, predictions, classes)."""
-    spread = targets[:, None].expand(logits.shape[:-1])
-    return cross_entropy(logits.flatten(0, 3), spread.flatten(), reduction="none").view(spread.shape)
+def passes(fleet: Fleet, parameters: Tensor, examples: Examples, subset: Subset) -> Iterator[tuple[Examples, Tensor]]:
+    """The examples of the subset's seeds, as many at a time as a forward pass takes, and their logits."""
+    pieces = fleet.cut(fleet.of(subset, parameters))
+    if subset is not fleet.all_runs:
+        examples = examples[torch.tensor(subset.seeds, device=fleet.device)]
+    count = examples.targets.shape[1]
+    chunk = even(count, max(1, TOKENS_AT_ONCE // (fleet.task.tokens * len(subset.places))))
+    noise = fleet.noise(subset, "evaluation")
+    for start in range(0, count, chunk):
+        part = examples[:, start : start + chunk]
+        drawn = noise(part.inputs.shape[1])
+        yield part, fleet.logits(pieces, fleet.encode(part.inputs), part.lengths, subset, noise=drawn)
 
 
 def even(count: int, most: int) -> int:
@@ -88,7 +75,7 @@ def even(count: int, most: int) -> int:
 
 @torch.no_grad()
 def observed(
-    fleet: "Fleet", weights: dict[str, Tensor], examples: Examples, size: int, layer: Module, see: Callable[..., Tensor]
+    fleet: Fleet, weights: dict[str, Tensor], examples: Examples, size: int, layer: Module, see: Callable[..., Tensor]
 ) -> Tensor:
     """What `see` (layer, inputs, output) finds at a layer in a model with these weights, `size` examples at a time."""
     found: list[Tensor] = []
@@ -109,7 +96,7 @@ class Best:
     A run that was never finite at an evaluation keeps step 0 and has no accuracy (NaN).
     """
 
-    def __init__(self, fleet: "Fleet") -> None:
+    def __init__(self, fleet: Fleet) -> None:
         runs = len(fleet.parameters)
         self.parameters = fleet.parameters.clone()
         self.step = torch.zeros(runs, dtype=torch.int64, device=fleet.device)

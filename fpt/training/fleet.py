@@ -31,6 +31,20 @@ Named = dict[str, Tensor]
 
 
 @dataclass(frozen=True)
+class Piece:
+    """Columns of the parameter matrix that lie together: of tensors that train alike."""
+
+    sizes: list[int]  # of its tensors
+    kind: torch.dtype  # that it is computed with in
+    head: bool  # it trains at the rate of the head
+    decays: bool
+
+    @property
+    def size(self) -> int:
+        return sum(self.sizes)
+
+
+@dataclass(frozen=True)
 class Subset:
     """The runs that a computation is about, as a rectangle: in each row the runs of one seed."""
 
@@ -76,11 +90,10 @@ class Fleet:
         self.all_runs = self.active = self.subset(torch.arange(runs, device=device).view(len(self.seeds), -1))
         self._make_optimizers()
         self.masks = self._make_masks()
+        self._compiled: Callable[..., Tensor] | None = None
         if compiled:
             torch.compiler.reset()  # it keeps few shapes, and those of another fleet would count too
-            self._forward_all = torch.compile(self._forward, dynamic=False)
-        else:
-            self._forward_all = self._forward
+            self._compiled = torch.compile(self._forward, dynamic=False)
 
     def _make_masks(self) -> Masks:
         """All rates of a seed, and all arms with the same shapes, drop out the same."""
@@ -94,16 +107,17 @@ class Fleet:
         """Trainable tensors become a matrix (runs, parameters); frozen ones are held once, or once a seed."""
         weights = [self.template.initialise(seed) for seed in self.seeds]
         self._lay_out(self.template.trainable)
-        flat = torch.stack([self._row(values) for values in weights])
-        self.parameters = flat.repeat_interleave(len(self.rates), dim=0).to(self.device)
+        flat = torch.stack([self._row(values) for values in weights]).to(self.device)
+        self.parameters = flat.repeat_interleave(len(self.rates), dim=0)
         self.shared: dict[str, Tensor] = {}
         self.per_seed: dict[str, Tensor] = {}
-        for name in self.template.shapes.keys() - set(self.names):
-            values = [seed_weights[name].to(self.device, self._kind(name)) for seed_weights in weights]
-            if all(seed_weights[name] is weights[0][name] for seed_weights in weights):
-                self.shared[name] = values[0]
+        trained = set(self.names)
+        for name in (name for name in self.template.shapes if name not in trained):
+            values, kind = [of_seed.pop(name) for of_seed in weights], self._kind(name)  # a seed's copy is not kept
+            if all(value is values[0] for value in values):
+                self.shared[name] = values[0].to(self.device, kind)
             else:
-                self.per_seed[name] = torch.stack(values)
+                self.per_seed[name] = torch.stack(values).to(self.device, kind)
 
     def _row(self, values: Mapping[str, Tensor]) -> Tensor:
         """The trainable tensors of one run, one after the other."""
@@ -123,19 +137,12 @@ class Fleet:
 
         self.names = sorted(names, key=place)
         self.shapes = [shapes[name] for name in self.names]
-        pieces: list[list[str]] = []
-        self.within: list[list[int]] = []  # sizes of a piece's tensors
-        for (_, _, large), group in groupby(self.names, place):
+        self.pieces: list[Piece] = []
+        for (head, decays, large), group in groupby(self.names, place):
             alike = list(group)
-            pieces += [[name] for name in alike] if large else [alike]
-        for piece in pieces:
-            self.within.append([shapes[name].numel() for name in piece])
-        self.pieces = [sum(sizes) for sizes in self.within]
-        self.kinds = [
-            self._kind(piece[0]) if size >= LARGE and len(piece) == 1 else torch.float32
-            for piece, size in zip(pieces, self.pieces, strict=True)
-        ]
-        self.updates = [self._update_of(piece[0]) for piece in pieces]
+            for piece in [[name] for name in alike] if large else [alike]:
+                kind = self._kind(piece[0]) if large else torch.float32
+                self.pieces.append(Piece([shapes[name].numel() for name in piece], kind, head, decays))
 
     def _update_of(self, name: str) -> tuple[bool, bool]:
         """Whether a tensor trains at the rate of the head, and whether it decays: the optimizer's groups."""
@@ -155,20 +162,20 @@ class Fleet:
 
     def cut(self, parameters: Tensor) -> Tensors:
         """Rows of the parameter matrix in pieces, each in its type: cast here once, not at every use."""
-        pieces = parameters.split(self.pieces, dim=1)
+        rows = parameters.split([piece.size for piece in self.pieces], dim=1)
         if self.compute_type == torch.float32:
-            return list(pieces)
-        return [piece.to(kind) for piece, kind in zip(pieces, self.kinds, strict=True)]
+            return list(rows)
+        return [row.to(piece.kind) for row, piece in zip(rows, self.pieces, strict=True)]
 
     def _make_optimizers(self) -> None:
         """One AdamW a run, on views of its row; moments and steps are matrices too (for checkpoints). Without weight
         decay it is Adam."""
-        runs = len(self.parameters)
+        runs, sizes = len(self.parameters), [piece.size for piece in self.pieces]
         self.moments = self.parameters.new_zeros(2, *self.parameters.shape)
         self.adam_steps = torch.zeros(runs, len(self.pieces), device=self.device)
         self.optimizers = []
         for run in range(runs):
-            row, first, second = (part.split(self.pieces) for part in (self.parameters[run], *self.moments[:, run]))
+            row, first, second = (part.split(sizes) for part in (self.parameters[run], *self.moments[:, run]))
             optimizer = torch.optim.AdamW(self._groups(row, self.rates[run % len(self.rates)]), fused=True)
             for piece, *state in zip(row, self.adam_steps[run], first, second, strict=True):
                 optimizer.state[piece] = dict(zip(("step", "exp_avg", "exp_avg_sq"), state, strict=True))
@@ -177,10 +184,11 @@ class Fleet:
     def _groups(self, row: Sequence[Tensor], rate: float) -> list[dict[str, Any]]:
         """The optimizer's groups of a run: pieces that lie together and train alike."""
         groups = []
-        for (head, decays), alike in groupby(zip(self.updates, row, strict=True), lambda pair: pair[0]):
+        pairs = zip(self.pieces, row, strict=True)
+        for (head, decays), alike in groupby(pairs, lambda pair: (pair[0].head, pair[0].decays)):
             groups.append(
                 {
-                    "params": [piece for _, piece in alike],
+                    "params": [part for _, part in alike],
                     "initial_lr": self.recipe.head_rate if head else rate,
                     "weight_decay": self.recipe.weight_decay if decays else 0.0,
                 }
@@ -242,7 +250,7 @@ class Fleet:
         masks [(seeds, ...)], noise (seeds, batch, ...).
         """
         # Compiled for all runs alone: every other number of runs would be compiled anew.
-        forward = self._forward_all if subset is self.all_runs else self._forward
+        forward = self._compiled if self._compiled and subset is self.all_runs else self._forward
         optional = {name: part for name, part in (("lengths", lengths), ("noise", noise)) if part is not None}
         return forward(list(pieces), list(masks), subset.per_seed, {"tokens": tokens, **optional})
 
@@ -252,8 +260,8 @@ class Fleet:
         def one(pieces: Tensors, masks: Tensors, frozen: Named, inputs: Named) -> Tensor:
             tensors = [
                 tensor
-                for piece, sizes in zip(pieces, self.within, strict=True)
-                for tensor in (piece.split(sizes) if len(sizes) > 1 else [piece])  # to split one would copy a gradient
+                for part, piece in zip(pieces, self.pieces, strict=True)
+                for tensor in (part.split(piece.sizes) if len(piece.sizes) > 1 else [part])  # else a gradient is copied
             ]
             named = {
                 name: piece.view(shape) for name, piece, shape in zip(self.names, tensors, self.shapes, strict=True)
@@ -297,11 +305,12 @@ class Fleet:
         return self.logits(pieces, self.encode(batch.inputs, step), batch.lengths, subset, masks, noise)
 
     def step(self, step: int, batch: Examples | None = None) -> Tensor:
-        """Gradient step number `step` (from 1) of the active runs: their losses, detached. No host synchronisation."""
+        """Gradient step number `step` (from 1) of the active runs: their losses, detached. The host waits
+        for the device only where a batch, its augmentation or noise is drawn on the host."""
         batch = batch or self.batch(step - 1)
         subset = self.active
         leaves = [piece.requires_grad_() for piece in self.cut(self.of(subset, self.parameters).detach())]
-        losses = run_losses(self.in_training(leaves, batch, step), batch.targets)
+        losses = each_loss(self.in_training(leaves, batch, step), batch.targets).flatten(2).mean(2).flatten()
         # Longformer's global projections take no part: theirs are zero.
         found = torch.autograd.grad(losses.sum(), leaves, materialize_grads=True)
         gradients = [gradient.to(self.parameters.dtype) for gradient in found]
@@ -327,9 +336,7 @@ class Fleet:
             optimizer.step()
 
 
-def run_losses(logits: Tensor, targets: Tensor) -> Tensor:
-    """Mean cross-entropy of each run (runs,) over its batch and predictions, from float32 logits."""
-    rates = logits.shape[1]
-    spread = targets[:, None].expand(-1, rates, -1, -1)
-    losses = cross_entropy(logits.flatten(0, 3), spread.flatten(), reduction="none")
-    return losses.view(len(logits) * rates, -1).mean(1)
+def each_loss(logits: Tensor, targets: Tensor) -> Tensor:
+    """Cross-entropy (seeds, rates, n, predictions) of float32 logits (seeds, rates, n, predictions, classes)."""
+    spread = targets[:, None].expand(logits.shape[:-1])
+    return cross_entropy(logits.flatten(0, 3), spread.flatten(), reduction="none").view(spread.shape)

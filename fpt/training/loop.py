@@ -1,5 +1,6 @@
 """A fleet from its first step to its tables: evaluations, early stopping, checkpoints, splits where memory is short."""
 
+import gc
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -148,13 +149,18 @@ class Training:
 
     def _last(self) -> dict[str, Tensor]:
         """Scores with the last parameters, which in many runs are the best ones."""
-        columns = {f"{name}_last": self.tested[-1, TESTED.index(name)].clone() for name in TESTED[::2]}
-        others = (self.best.step != self.stops[-1]).nonzero()
-        if len(others):
-            subset = self.fleet.subset(others)
-            for column, sample in zip(columns.values(), self._samples(-1 % len(self.budgets)), strict=True):
-                column[others[:, 0]] = score(self.fleet, self.fleet.parameters, sample, subset).accuracy
-        return columns
+        fleet, names = self.fleet, ("test_accuracy", "train_accuracy")
+        columns = {name: self.tested[-1, TESTED.index(name)].clone() for name in names}
+        samples = dict(zip(names, self._samples(len(self.budgets) - 1), strict=True))
+        moved = self.best.step != self.stops[-1]
+        for of_seed in fleet.all_runs.rows:  # its frozen tensors are there once for all its runs
+            rows = of_seed[moved[of_seed]]
+            if not len(rows):
+                continue
+            subset = fleet.subset(rows[None])
+            for name, sample in samples.items():
+                columns[name][rows] = score(fleet, fleet.parameters, sample, subset).accuracy
+        return {f"{name}_last": value for name, value in columns.items()}
 
     def _curves(self) -> pd.DataFrame:
         """One row per run and evaluation; test scores are nan at steps that are not budgets."""
@@ -193,7 +199,8 @@ def train(
     asked: of fpt.training.recipe.MEASURES. keep: a seed, and the file for the best parameters of its run at each rate.
     progress(run_steps, of_all) is called at evaluations and about every second. Fleets that do not fit in memory are
     split; `parts` records it. With a folder for `checkpoints`, the same call after a crash goes on from the last one;
-    on a CPU its tables are those of an uninterrupted call, bit for bit. Raises SpecError for arguments that are not
+    on a CPU its tables are those of an uninterrupted call, bit for bit. Another call removes those checkpoints from the
+    folder, and nothing else that lies there. Raises SpecError for arguments that are not
     allowed, and for a batch larger than the training set; FptError where memory or disk are too small.
     """
     place = find_device(device)
@@ -201,8 +208,8 @@ def train(
     recipe.check_trainable(template.trainable_groups)
     learning_rates, seeds = check_lists(learning_rates, seeds)
     folder = None if checkpoints is None else Folder(Path(checkpoints))
-    made_by = identify(task, template, recipe, place)
-    made_by |= {"rates": list(learning_rates), "seeds": list(seeds), "asked": list(asked)}
+    made_by = {"rates": list(learning_rates), "seeds": list(seeds), "asked": list(asked)}
+    made_by |= identify(task, template, recipe, place) if folder else {}
     plan = (folder.plan(made_by) if folder else None) or decide(template, recipe, made_by, place, folder)
     recipe = recipe.model_copy(update={"compute_type": plan["compute_type"]})
 
@@ -266,6 +273,7 @@ class Job:
         """Train every part; one that runs out of memory becomes two, in the plan too."""
         results: list[Tables] = []
         while (number := len(results)) < len(self.plan["parts"]):
+            gc.collect()  # a compiled fleet is a cycle, and its memory is needed
             if self.folder:
                 self.folder.write_plan(self.plan)
             try:
@@ -335,7 +343,7 @@ def allowed(name: str, value: float) -> bool:
 
 
 def find_device(device: torch.device | str | None) -> torch.device:
-    """The device [CUDA if there is any, else the CPU]. SpecError for one that is not here."""
+    """The device; None: CUDA if there is any, else the CPU. SpecError for one that is not here."""
     here = ["cpu", *(f"cuda:{index}" for index in range(torch.cuda.device_count()))]
     try:
         place = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))

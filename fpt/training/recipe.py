@@ -68,8 +68,8 @@ class Recipe(BaseModel):
         return sorted({max(1, round(self.steps / share)) for share in shares})
 
     def share_of_rate(self, step: int) -> float:
-        """By what the rates are multiplied at a step, from 1: warm-up and schedule. At its end the first is 1, and the
-        first step of a run without it has the full rate."""
+        """The factor on every rate at step 1, 2, ...: it rises to 1 over the warm-up, then stays 1 or follows the
+        schedule. Without a warm-up the first step has the full rate."""
         warm = max(1.0, self.warmup * self.steps)
         if step <= warm or self.schedule == "constant":
             return min(1.0, step / warm)

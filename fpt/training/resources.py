@@ -10,7 +10,7 @@ import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import psutil
 import torch
@@ -31,6 +31,9 @@ CONTAINER = Path("/sys/fs/cgroup")  # version 2
 SHARE = 0.8  # of the free memory that a fleet may take
 BFLOAT16_PAYS = 1.5  # bfloat16 must be so many times as fast to be chosen
 COMPILING_PAYS = 1e13  # multiplications of the forward passes, six to ten minutes of one core
+
+# In errors of memory that have no type of their own: on a CPU, of cuBLAS, and of CUDA outside torch's allocator
+SHORT = ("DefaultCPUAllocator", "CUBLAS_STATUS_ALLOC_FAILED", "CUDA error: out of memory")
 
 FleetGrid = tuple[list[float], list[int]]  # the learning rates and the seeds of one fleet
 T = TypeVar("T")
@@ -61,8 +64,9 @@ def per_block(template: Template, recipe: Recipe, of_width: float, of_score: flo
 def free_bytes(device: torch.device) -> int:
     """Bytes free on the device; of main memory, within the limits of a container and of this process, the part of one
     of FPT_WORKERS."""
-    if device.type == "cuda":
-        return torch.cuda.mem_get_info(device)[0]
+    if device.type == "cuda":  # what torch keeps of freed tensors counts as taken there
+        kept = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
+        return torch.cuda.mem_get_info(device)[0] + kept
     shared: int = min(psutil.virtual_memory().available, container_bytes())
     return min(shared // int(os.environ.get("FPT_WORKERS", "1")), process_bytes())
 
@@ -77,7 +81,7 @@ def process_bytes() -> int:
 
 def ran_out(error: BaseException) -> bool:
     """Whether an error says that memory was short: on a GPU, and on a CPU, where torch has no type for it."""
-    return isinstance(error, torch.OutOfMemoryError | MemoryError) or "DefaultCPUAllocator" in str(error)
+    return isinstance(error, torch.OutOfMemoryError | MemoryError) or any(words in str(error) for words in SHORT)
 
 
 def container_bytes() -> int:
@@ -145,7 +149,8 @@ def remembered(device: torch.device) -> str:
     path = cache_folder() / "compute_type.json"
     known = read_json(path) or {}
     if known.get(key) not in ("float32", "bfloat16"):
-        known[key] = faster(device)
+        with own_modes(device):
+            known[key] = faster(device)
         with suppress(OSError):  # a home folder that cannot be written only costs a measurement next time
             path.parent.mkdir(parents=True, exist_ok=True)
             write_json(path, known)
@@ -210,9 +215,33 @@ def can_compile() -> bool:
 
 @contextmanager
 def own_modes(place: torch.device) -> Iterator[None]:
-    """Gradients on and autocast off, whatever the caller's modes: the recipe alone says in which type is computed."""
-    with torch.inference_mode(False), torch.enable_grad(), torch.autocast(place.type, enabled=False):
+    """Gradients on, autocast and TF32 off, whatever the caller's modes: the recipe alone says in which type is
+    computed. Afterwards as before."""
+    with (
+        torch.inference_mode(False),
+        torch.enable_grad(),
+        torch.autocast(place.type, enabled=False),
+        float32_products(),
+    ):
         yield
+
+
+@contextmanager
+def float32_products() -> Iterator[None]:
+    """Products of float32 numbers in float32, not in TF32. Afterwards as before."""
+    matmul: Any = torch.backends.cuda.matmul
+    try:
+        before = torch.get_float32_matmul_precision()
+    except RuntimeError:  # the caller set torch's newer fp32_precision, which only that attribute tells
+        before, newer = "", matmul.fp32_precision
+    torch.set_float32_matmul_precision("highest")
+    try:
+        yield
+    finally:
+        if before:
+            torch.set_float32_matmul_precision(before)
+        else:
+            matmul.fp32_precision = newer
 
 
 @contextmanager

@@ -17,7 +17,7 @@ import fpt.models
 import fpt.tasks
 from fpt.errors import SpecError, WeightsError
 from fpt.models import BACKBONES
-from fpt.models.families import family
+from fpt.models.families import family, names
 from fpt.models.families.longformer import band_mask
 from fpt.models.layers import read_out
 
@@ -267,3 +267,15 @@ def test_a_tiny_one_of_every_backbone(backbone, digits, monkeypatch):
 def test_a_tiny_one_of_nothing() -> None:
     with pytest.raises(SpecError, match=r"unknown backbone 'gtp2'.*Did you mean 'gpt2'"):
         fpt.models.tiny("gtp2")
+
+
+def test_every_file_of_the_folder_is_a_family_of_its_own():
+    assert len({id(family(name)) for name in names()}) == len(names())
+
+
+def test_where_a_model_drops_out_is_told_wherever_it_lies(listops, small_backbones):
+    template = fpt.models.build(listops, "small-bert", "random")
+    here = template.dropouts
+    del template.dropouts
+    template.module.to("meta")  # as after training on a GPU
+    assert template.dropouts == here

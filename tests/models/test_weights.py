@@ -3,6 +3,7 @@
 import errno
 import json
 import shutil
+from dataclasses import replace
 from functools import partial
 from http.client import BadStatusLine
 
@@ -198,3 +199,18 @@ def test_the_doctor_says_which_revisions_are_not_pinned():
     found = {what: f"{state} {advice}" for what, state, advice in findings()}
     assert "revision 607a30d7" in found["weights: gpt2"]
     assert "revision not pinned" in found["weights: longformer"]
+
+
+def test_random_weights_of_a_deep_model_may_have_all_of_its_layers(monkeypatch):
+    monkeypatch.setitem(BACKBONES, "deep", replace(BACKBONES["gpt2"], layers=62))
+    fpt.models.check("deep", {"layers": 62}, "random")
+    with pytest.raises(SpecError, match=r"layers=63.*give 1 to 62"):
+        fpt.models.check("deep", {"layers": 63}, "random")
+    fpt.models.check("gpt2", {"layers": 48}, "random")
+
+
+@pytest.mark.parametrize("value", ["8", None, True, 0, float("inf"), float("nan")])
+@pytest.mark.parametrize("name", ["alpha", "random_gain"])
+def test_what_is_no_number_above_0_is_refused(name, value, digits):
+    with pytest.raises(SpecError, match=rf"{name} ?= ?{value!r}.*finite number above 0"):
+        fpt.models.build(digits, "tiny-lm", arm="lora-random", **{name: value})

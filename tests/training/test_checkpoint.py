@@ -18,6 +18,7 @@ import pytest
 import torch
 from forked import PROCESSES, exit_code, forked
 from processes import PATIENCE
+from safetensors.torch import load_file, save_file
 from small_models import short_recipe
 
 import fpt.models
@@ -241,3 +242,33 @@ def test_writing_takes_a_small_share_of_the_time(tmp_path, monkeypatch) -> None:
     monkeypatch.setattr(checkpoint, "save_file", slow)
     folder.save(0, {"a": torch.zeros(3)})
     assert folder.next - clock[0] == pytest.approx(3.0 / checkpoint.SHARE)
+
+
+@pytest.mark.parametrize("damaged", [False, True])
+def test_of_the_files_in_its_folder_a_fleet_removes_its_own_alone(damaged, fleet, tmp_path) -> None:
+    place = tmp_path / "checkpoints"
+    train_fleet(*fleet, checkpoints=place)
+    (place / "part-0.safetensors.damaged").write_text("put aside")
+    theirs = ["thesis.tex", "results-2026.parquet", "figures/part-1.png"]
+    for name in theirs:
+        (place / name).parent.mkdir(exist_ok=True)
+        (place / name).write_text("mine")
+    if damaged:
+        (place / "plan.json").write_text('{"cut')
+    with pytest.warns(UserWarning, match="starts over"):
+        assert Folder(place).plan({"of": "another fleet"}) is None
+    left = {path.relative_to(place).as_posix() for path in place.rglob("*")}
+    assert left == {"figures", *theirs}
+
+
+def test_checkpoints_of_other_weights_under_the_same_name_are_not_used(fleet, digits, tmp_path) -> None:
+    def train():
+        template = fpt.models.build(digits, "small-gpt2", "pretrained")
+        return train_fleet(digits, template, recipe(steps=2), RATES, SEEDS, checkpoints=tmp_path / "checkpoints")
+
+    before, file = train(), tmp_path / "small-gpt2" / "model.safetensors"
+    weights = {name: 2 * tensor for name, tensor in load_file(file).items()}
+    save_file(weights, file, {"format": "pt"})
+    with pytest.warns(UserWarning, match="another fleet"):
+        after = train()
+    assert not after.runs.equals(before.runs)

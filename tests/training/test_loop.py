@@ -17,7 +17,7 @@ from fpt.tasks.task import FiniteSplit, Task
 from fpt.training import Recipe, train_fleet
 from fpt.training.evaluate import score
 from fpt.training.fleet import Fleet, stack
-from fpt.training.loop import identity
+from fpt.training.loop import Training, identity
 
 RATES, SEEDS, WILD = [1e-3, 3e-2], [0, 5], 1e30
 KEYS = ["learning_rate", "seed"]
@@ -164,3 +164,23 @@ def test_a_run_that_diverges_keeps_its_best_until_then(
     assert run["validation_accuracy"] == before.loc[before.index <= 5, "validation_accuracy"].max()
     assert own.loc[[8, 16], ["test_accuracy", "train_accuracy"]].notna().all(axis=None)
     pd.testing.assert_frame_equal(found.runs[~wrecked], calm.runs[~wrecked], rtol=1e-6)
+
+
+def test_frozen_weights_are_not_copied_for_every_run_whose_last_step_is_not_its_best(
+    digits: Task, small_backbones: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    frozen = fpt.models.build(digits, "small-gpt2", "random")
+    training = Training(Fleet(digits, frozen, recipe(), [*RATES, 1e-2], SEEDS, torch.device("cpu")))
+    training.best.step[1:] = 1
+    copies, real = [], Fleet.subset
+
+    def subset(fleet: Fleet, rows: torch.Tensor) -> Any:
+        found = real(fleet, rows)
+        copies.extend(len(values) for values in found.per_seed.values())
+        return found
+
+    monkeypatch.setattr(Fleet, "subset", subset)
+    last = training.tables()["runs"]["test_accuracy_last"]
+    assert copies
+    assert max(copies) <= len(SEEDS)
+    assert last[1:].gt(0).all(), "scored"

@@ -138,8 +138,12 @@ def test_a_home_that_cannot_be_written_is_no_error(monkeypatch, tmp_path):
     assert resources.dtype("auto", CPU) == torch.float32
 
 
-def test_the_measurement_answers():
-    assert resources.faster(CPU, size=64, rows=64) in ("float32", "bfloat16")
+def test_the_best_time_of_each_number_type_counts(monkeypatch):
+    """Types take turns; the clock is asked before and after."""
+    durations = iter([6.0, 3.0, 4.0, 9.0, *(8.0, 2.0) * 5])
+    times = (time for duration in durations for time in (0.0, duration))
+    monkeypatch.setattr(resources, "time", SimpleNamespace(perf_counter=lambda: next(times)))
+    assert resources.speedup(CPU, 64, 64) == 2.0
 
 
 @pytest.mark.parametrize(
@@ -199,3 +203,64 @@ def test_subnormal_numbers_are_zero_while_a_fleet_trains_and_only_then(before, d
         assert subnormal() is not before
     finally:
         torch.set_flush_denormal(False)
+
+
+def test_memory_that_torch_keeps_on_a_gpu_is_free(monkeypatch):
+    sizes = {"mem_get_info": (100, 1000), "memory_reserved": 700, "memory_allocated": 450}
+    for name, found in sizes.items():
+        monkeypatch.setattr(torch.cuda, name, lambda device, found=found: found)
+    assert resources.free_bytes(torch.device("cuda")) == 350
+
+
+@pytest.mark.parametrize(
+    ("error", "short"),
+    [
+        (MemoryError(), True),
+        (RuntimeError("DefaultCPUAllocator: can't allocate memory"), True),
+        (RuntimeError("CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`"), True),
+        (RuntimeError("CUDA error: out of memory"), True),
+        (RuntimeError("CUDA error: an illegal memory access was encountered"), False),
+    ],
+)
+def test_errors_that_say_memory_was_short(error, short):
+    assert resources.ran_out(error) is short
+
+
+@pytest.fixture
+def precision():
+    """The caller's precision of products is `high`: TF32 on a GPU."""
+    torch.set_float32_matmul_precision("high")
+    yield torch.get_float32_matmul_precision
+    torch.set_float32_matmul_precision("highest")
+
+
+def test_products_are_float32_while_a_fleet_trains_and_only_then(precision, digits, small_backbones, monkeypatch):
+    seen = []
+    model = fpt.models.build(digits, "small-gpt2", "random", "output")
+    train_fleet(digits, model, recipe(), RATES, SEEDS, progress=lambda *_: seen.append(precision()))
+    assert seen
+    assert {*seen} == {"highest"}
+    assert precision() == "high"
+    with pytest.raises(ValueError, match="inside"), resources.own_modes(CPU):
+        raise ValueError("inside")
+    assert precision() == "high"
+
+
+def test_number_types_are_compared_in_products_of_float32(precision, monkeypatch, tmp_path):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    seen = []
+    monkeypatch.setattr(resources, "faster", lambda device: seen.append(precision()) or "float32")
+    resources.dtype("auto", CPU)
+    assert seen == ["highest"]
+
+
+@pytest.mark.skipif(not hasattr(torch.backends.mkldnn, "matmul"), reason="this torch has no fp32_precision")
+def test_torchs_newer_setting_of_the_precision_counts_too():
+    matmul = torch.backends.cuda.matmul
+    try:
+        matmul.fp32_precision = "tf32"
+        with resources.own_modes(CPU):
+            assert matmul.fp32_precision == "ieee"
+        assert matmul.fp32_precision == "tf32"
+    finally:
+        torch.set_float32_matmul_precision("highest")
