@@ -14,10 +14,13 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from fpt import tasks
 from fpt.documents import explained
 from fpt.errors import DataError
 from fpt.files import known_sha256, read_json
+from fpt.models import hub
 from fpt.sweeps import selection
+from fpt.sweeps.fields import canonical
 from fpt.sweeps.spec import SweepSpec
 from fpt.training.recipe import ATTENTION, WINDOWS
 
@@ -164,11 +167,21 @@ def _listed(value: Any) -> list[Any]:
     return value if isinstance(value, list) else [value]
 
 
+def _named(fields: Mapping[str, Any], spec: SweepSpec) -> dict[str, Any]:
+    """The fields by which a record and its spec must agree: options that differ from their default, and not where your
+    own data or your own model lie, whose content the hash holds."""
+    moved = {"task": tasks.own_kind(spec.task), "backbone": hub.path_of(spec.backbone)}
+    kept = {name: value for name, value in fields.items() if not moved.get(name)}
+    options = {name: value for name, value in kept.items() if isinstance(value, dict) and name in spec.option_defaults}
+    return kept | {name: canonical(value, spec.option_defaults[name]) for name, value in options.items()}
+
+
 def _contradictions(record: Record, spec: SweepSpec) -> Iterator[str]:
     """What a record says that cannot be so: by itself, or beside the spec that it answers."""
-    for name, asked in (spec.resolved() | {"arm": spec.arm}).items():
-        if name in record.spec and record.spec[name] != asked:  # an earlier version may not have had the field
-            yield f"spec.{name} = {record.spec[name]!r}: {asked!r} is expected, as in the study"
+    found = _named(record.spec, spec)
+    for name, asked in _named(spec.resolved() | {"arm": spec.arm}, spec).items():
+        if name in found and found[name] != asked:  # an earlier version may not have had the field
+            yield f"spec.{name} = {found[name]!r}: {asked!r} is expected, as in the study"
     if record.hash != spec.hash:
         yield f"hash = {record.hash!r}: {spec.hash!r} is expected"
     if record.grid != sorted(set(record.grid)) or not set(spec.learning_rates) <= set(record.grid):

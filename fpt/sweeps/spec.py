@@ -154,13 +154,16 @@ class SweepSpec(Recipe):
         """The same sweep with other fields, checked anew. Raises SpecError."""
         return resolve({**dict(self), **fields})
 
+    @property
+    def option_defaults(self) -> dict[str, Mapping[str, Any]]:
+        """What the options of the task and of the backbone are where a study does not name them."""
+        task, backbone = tasks.entry(self.task), models.backbone(self.backbone)
+        return {"task_options": task.options, "backbone_options": backbone.options}
+
     def _differing(self, without: set[str]) -> dict[str, Any]:
         """The fields that differ from their default, as JSON values; options in their canonical form."""
         fields = self.model_dump(mode="json", exclude_defaults=True, exclude=without)
-        for name, defaults in (
-            ("task_options", tasks.entry(self.task).options),
-            ("backbone_options", models.backbone(self.backbone).options),
-        ):
+        for name, defaults in self.option_defaults.items():
             options = canonical(fields.pop(name, {}), defaults)
             fields |= {name: options} if options else {}
         if kind := tasks.own_kind(self.task):  # the data, not where they lie, are the task
