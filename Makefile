@@ -70,7 +70,7 @@ pdf: book  ## the opening page, the advice and the map as PDF in dist/ (needs Ch
 guards: $(STAMP)  ## list the sentences of the book that no longer hold, without building it
 	$(BIN)/python -m fpt.show.guards book/*.md
 
-links: $(STAMP)  ## list every address outside the book that its pages link to, for a check by hand
+links: book  ## list every address outside the book that its pages link to, for a check by hand
 	@grep -rhoE 'href="https?://[^"#]+' book/_build/html --include='*.html' | cut -c7- | sort | uniq -c | sort -rn
 
 compare: $(STAMP)

@@ -1,4 +1,4 @@
-"""Do frozen language models compute? A replication study of two papers that contradict each other.
+"""Do frozen language models compute? A replication study of three papers, two of which contradict each other.
 
 The rooms, each of which imports only from those before it: `papers` (what the papers say), `tasks` (the data), `models`
 (what is trained), `training` (how), `sweeps` (which runs there are), `results` (what came out), `claims` (what it

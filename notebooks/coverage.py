@@ -118,9 +118,7 @@ for count in seeds:
                 "budgets in C": round(float(found["C"].mean()), 1),
                 "no false sign (%)": share_of(found["clean"]),
                 "decided (%)": share_of(found["decided"]),
-                "rightly (% of these)": share_of(found.loc[found["decided"], "right"])
-                if found["decided"].any()
-                else "",
+                "rightly (% of these)": share_of(right) if len(right) else "",
             }
         )
 crossings = pd.DataFrame(rows)

@@ -28,6 +28,13 @@ learning_rates, seeds = [3e-4, 3e-3], [0]
 steps, batch_size = 200, 8
 
 # %%
+from fpt.sweeps import check_parameters
+
+check_parameters(
+    globals(),
+    weights=str, learning_rates=list[float], seeds=list[int], steps=int, batch_size=int,
+)  # fmt: skip
+
 import warnings
 
 import pandas as pd

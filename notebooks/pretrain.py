@@ -68,6 +68,7 @@ from fpt.models.weights import quiet_library
 from fpt.seeds import generator, stream
 
 BYTES = 256  # the vocabulary: every byte of UTF-8 text is one token
+CONTEXT = 256  # tokens of a window
 HEAD = 32  # width of an attention head, at every width of the model
 ORDERS = (0, 1, 2, 3)  # of a text drawn from statistics: how many characters the next one depends on
 
@@ -83,7 +84,7 @@ from transformers import GPT2Config, GPT2LMHeadModel  # after fpt, which keeps t
 class PretrainRecipe(BaseModel, frozen=True, extra="forbid"):
     layers: int = Field(4, ge=1)
     width: int = Field(128, ge=HEAD, multiple_of=HEAD)
-    context: int = Field(256, ge=2)  # tokens (bytes)
+    context: int = Field(CONTEXT, ge=2)  # tokens (bytes)
     steps: int = Field(5_000, ge=1)
     batch_size: int = Field(16, ge=1)  # windows of `context` bytes a step
     learning_rate: float = Field(2e-3, gt=0)  # peak; linear warm-up over 2% of the steps, cosine to a tenth
@@ -111,7 +112,7 @@ def read_corpus(path: str | Path, held_out_from: int, order: int | None = None) 
     """Read UTF-8 text; `held_out_from` is a byte offset (the beginning of a novel in the shipped models' corpus).
 
     With an `order`, a text drawn from its statistics takes its place (`drawn_text`). Raises DataError for another order
-    than ORDERS, where the file is missing, or where either part is shorter than two windows of 256 bytes.
+    than ORDERS, where the file is missing or no text, or where either part is shorter than two windows.
     """
     if order is not None and order not in ORDERS:
         raise DataError(f"order={order!r} of the drawn text: allowed are {ORDERS}, or None for the text itself")
@@ -120,10 +121,13 @@ def read_corpus(path: str | Path, held_out_from: int, order: int | None = None) 
         raise DataError(f"corpus {path} does not exist; give the path of a UTF-8 text file")
     raw = path.read_bytes()
     if order is not None:
-        raw = drawn_text(raw.decode(), order).encode()
-    if not 2 * BYTES <= held_out_from <= len(raw) - 2 * BYTES:
+        try:
+            raw = drawn_text(raw.decode(), order).encode()
+        except UnicodeDecodeError as error:
+            raise DataError(f"corpus {path} is no UTF-8 text: {error}") from None
+    if not 2 * CONTEXT <= held_out_from <= len(raw) - 2 * CONTEXT:
         raise DataError(
-            f"held_out_from={held_out_from} leaves under {2 * BYTES} bytes on one side of the {len(raw)} of {path}"
+            f"held_out_from={held_out_from} leaves under {2 * CONTEXT} bytes on one side of the {len(raw)} of {path}"
         )
     data = torch.from_numpy(np.frombuffer(raw, dtype=np.uint8).copy())
     return Corpus(data[:held_out_from], data[held_out_from:], hashlib.sha256(raw).hexdigest())

@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Any
 from fpt.errors import WeightsError
 from fpt.files import replaced, write_atomically
 from fpt.models import hub, tokens
-from fpt.models.lora import FILES as ADAPTER_FILES
+from fpt.models.arms import ADAPTER_FILES
 from fpt.models.weights import local_folder
 from fpt.sweeps.ledger import WEIGHTS, WINNER
 
 if TYPE_CHECKING:
     from torch import Tensor
 
+    from fpt.advise.verdict import Finished
     from fpt.models.template import Template
-    from fpt.results.cells import TableCell
     from fpt.tasks.task import Task
 
 LAYERS, README = "layers.safetensors", "README.md"
@@ -64,7 +64,7 @@ WHOLE = "AutoModel.from_pretrained(folder).eval()"
 ADAPTED = 'PeftModel.from_pretrained(AutoModel.from_pretrained("{base}", dtype=torch.float32), folder).eval()'
 
 
-def keep_winner(cell: "TableCell", template: "Template", study: Path) -> Path:
+def keep_winner(sweep: "Finished", template: "Template", study: Path) -> Path:
     """Write the best run of an arm to the folder `winner` of its study: adapters as peft's files, or the whole model as
     the library's, the new layers beside them, and a README.md with the lines that load it.
 
@@ -72,9 +72,7 @@ def keep_winner(cell: "TableCell", template: "Template", study: Path) -> Path:
     """
     from safetensors.torch import load_file, save_file
 
-    if cell.spec is None or cell.tables is None:
-        raise WeightsError(f"{cell.row} has no results, so that nothing of it can be kept")
-    source, folder = study / cell.spec.folder_name, study / WINNER
+    source, folder = study / sweep.spec.folder_name, study / WINNER
     if not (source / WEIGHTS).is_file():
         raise WeightsError(f"{source} kept no weights: its sweep needs measures: [weights] in {study}/study.yaml")
     shutil.rmtree(folder, ignore_errors=True)
@@ -90,7 +88,7 @@ def keep_winner(cell: "TableCell", template: "Template", study: Path) -> Path:
     if template.task.own_table:
         for file in tokens.files(Path(hub.path_of(template.backbone) or "")):
             shutil.copyfile(file, folder / file.name)
-    write_atomically(folder / README, _readme(cell, template, folder, TEXT if plain else OWN).encode())
+    write_atomically(folder / README, _readme(sweep, template, folder, TEXT if plain else OWN).encode())
     return folder
 
 
@@ -118,10 +116,8 @@ def _write_model(source: Path, folder: Path, template: "Template", tensors: "dic
     return True
 
 
-def _readme(cell: "TableCell", template: "Template", folder: Path, text: str) -> str:
-    spec, own = cell.spec, template.task.own_table
-    if spec is None:
-        raise WeightsError(f"{cell.row} has no sweep")
+def _readme(sweep: "Finished", template: "Template", folder: Path, text: str) -> str:
+    spec, own = sweep.spec, template.task.own_table
     adapted = (folder / ADAPTER_FILES[1]).is_file()
     base = hub.path_of(spec.backbone) or local_folder(spec.backbone) if adapted else ""
     options = "".join(f", {name}={value!r}" for name, value in spec.task_options.items())
@@ -130,7 +126,7 @@ def _readme(cell: "TableCell", template: "Template", folder: Path, text: str) ->
         arm=spec.arm,
         task=spec.task,
         seed=spec.seeds[0],
-        rate=cell.best_rate,
+        rate=sweep.cell.best_rate,
         layers=LAYERS,
         weights=WEIGHTS,
         backbone=spec.backbone,

@@ -11,9 +11,8 @@ from fpt import models
 from fpt.advise import words
 from fpt.advise.keep import keep_winner
 from fpt.advise.request import Request, prepared
-from fpt.advise.verdict import Advice, Pair, advice, cells_of
+from fpt.advise.verdict import Advice, Finished, Pair, advice, most_accurate, sweeps_of
 from fpt.files import write_atomically
-from fpt.results.cells import TableCell
 from fpt.results.contrasts import interval_text
 from fpt.results.runs import load_runs, rate_text
 from fpt.show.figures import budget_figure, learning_rate_figure
@@ -27,19 +26,17 @@ COMPUTE = "Accuracy over compute: the unit is a step of the dearest arm. Bars ar
 ARMS = "Each arm at its own rates: accuracy on test data with 95% interval, cost of a step and memory of one run."
 PAIRS = "One arm minus another, in points. The last column: seeds that would find a difference of the tolerance."
 BASELINES = "Without training of ours, on the same test examples."
-MANY = "more than 1,000"
+MANY, NONE = "more than 1,000", "none"
 
 
 def finished(wanted: Request) -> Advice:
-    """Read the finished study of a request, keep the winner, and write advice.json's page `report.html`."""
-    cells = cells_of(wanted)
-    found = advice(wanted, cells)
-    best = found.advised if found.advised in cells else max(found.arms, key=lambda each: each.accuracy).arm
-    spec = cells[best].spec
-    kind = spec.compute_type if spec else "float32"
-    _, templates = prepared(replace(wanted, arms=(best,)), kind)
-    found = replace(found, winner=keep_winner(cells[best], templates[best], wanted.study).as_posix())
-    write_atomically(wanted.study / "report.html", page(found, cells, wanted.study).encode())
+    """Read the finished study of a request, keep the winner, and write the page `report.html` beside study.yaml."""
+    sweeps = sweeps_of(wanted)
+    found = advice(wanted, sweeps)
+    best = sweeps[found.advised if found.advised in sweeps else most_accurate(found.arms).arm]
+    _, templates = prepared(replace(wanted, arms=(best.spec.arm,)), best.spec.compute_type)
+    found = replace(found, winner=keep_winner(best, templates[best.spec.arm], wanted.study).as_posix())
+    write_atomically(wanted.study / "report.html", page(found, sweeps, wanted.study).encode())
     return found
 
 
@@ -47,12 +44,12 @@ def arms_frame(advice: Advice) -> pd.DataFrame:
     """A row an arm, as text, the cheapest first."""
     rows = []
     for arm in advice.arms:
-        usable = [rate_text(rate) for rate in arm.usable]
+        usable = [rate_text(rate) for rate in arm.usable] or [NONE]
         row = {
             "arm": words.label(arm.arm),
-            "best rate": rate_text(arm.rate) if arm.rate else "none",
+            "best rate": rate_text(arm.rate) if arm.rate else NONE,
             "usable": usable[0] if len(usable) == 1 else " to ".join([*usable[:1], *usable[-1:]]),
-            "accuracy, %": interval_text(arm.accuracy, max(0.0, arm.low), min(100.0, arm.high)),
+            "accuracy, %": interval_text(arm.accuracy, max(0.0, arm.low), min(100.0, arm.high)) if arm.seeds else NONE,
             "GFLOP a step": f"{arm.flop / 1e9:,.2g}",
             "memory, MiB": f"{arm.memory / 2**20:,.0f}",
         }
@@ -78,11 +75,12 @@ def _seeds(pair: Pair) -> str:
     return MANY if pair.needed is None else str(pair.needed)
 
 
-def page(advice: Advice, cells: Mapping[str, TableCell], study: Path) -> str:
+def page(advice: Advice, sweeps: Mapping[str, Finished], study: Path) -> str:
     """One HTML document that needs no other file: the advice, curves, the plane, arms over compute, provenance."""
-    named = {models.ARMS[arm].letters if arm in models.ARMS else arm: cell for arm, cell in cells.items()}
+    shown = [arm for arm in advice.arms if arm.seeds]
+    named = {models.ARMS[arm.arm].letters if arm.arm in models.ARMS else arm.arm: sweeps[arm.arm].cell for arm in shown}
     dearest = max(arm.flop for arm in advice.arms)
-    shares = {arm.letters: arm.flop / dearest for arm in advice.arms}
+    shares = {arm.letters: arm.flop / dearest for arm in shown}
     baselines = pd.DataFrame([{"baseline": name, "%": f"{score:.1f}"} for name, score in advice.baselines.items()])
     parts: list[Displayable | str] = [
         f"<h1>{escape(advice.study)}</h1>",

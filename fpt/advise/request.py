@@ -24,6 +24,7 @@ NAMES = {  # as practitioners call the arms
 }
 IF_TIME = "unfrozen-random"  # from scratch, unless the reader names the arms
 TABLES = (".csv", ".tsv", ".parquet")
+CONTENT = "content"  # of `asked`: task and backbone by the checksums of your own files
 STUDY = "advise-"  # the study is runs/advise-NAME
 BATCH = 8  # as in the study of the papers, so that rates can be compared with theirs
 SAMPLES = {"evaluations": 8, "evaluation_examples": 200, "budget_examples": 100, "test_examples": 1000}
@@ -56,9 +57,11 @@ class Request:
 
     @property
     def asked(self) -> dict[str, Any]:
-        """What makes another study, as JSON: all but the time and how results are read."""
+        """What makes another study, as JSON: all but the time and how results are read. Raises FptError for data or a
+        model that are not there."""
         fields = asdict(self)
-        return {name: fields[name] for name in ("task", "options", "backbone")} | {"arms": list(self.arms)}
+        named = {name: fields[name] for name in ("name", "task", "options", "backbone")} | {"arms": list(self.arms)}
+        return named | {CONTENT: self.spec(self.arms[0], [1e-3], [0], 1, "float32").identity}
 
     def spec(
         self,
@@ -182,7 +185,6 @@ def prepared(wanted: Request, compute_type: str) -> "tuple[Task, dict[str, Templ
         raise SpecError(f"task {wanted.task}: one class an example can be advised on; it has {task.predictions}")
     found = {first.arm: template}
     for spec in others:
-        options: dict[str, Any] = {**spec.backbone_options, **spec.adapters}
-        found[spec.arm] = models.build(task, spec.backbone, spec.init, spec.trainable, **options)
+        found[spec.arm] = models.build(task, spec.backbone, spec.init, spec.trainable, **spec.model_options)
         check_room(found[spec.arm], spec.recipe, 1, None)
     return task, found

@@ -1,7 +1,7 @@
 """What the runs of a study tell a reader: levels, what can be told apart, the recommendation, as data."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import combinations
 from typing import Any, Literal
@@ -15,18 +15,32 @@ from fpt.errors import DataError
 from fpt.results.baselines import LINEAR, MAJORITY
 from fpt.results.cells import TUNED, TableCell, compared
 from fpt.results.contrasts import ACCURACY, interval_of
-from fpt.results.runs import load_sweeps
+from fpt.results.runs import SweepTables, load_sweeps
 from fpt.results.stats import POINT, SIGNIFICANCE, Paired, mean_interval, paired, sampling_noise, seeds_needed
 from fpt.sweeps.labels import labels
+from fpt.sweeps.spec import SweepSpec
 from fpt.sweeps.study import load_study
 
 Reason = Literal["nothing", "baseline", "cheapest", "best and cheapest", "clear", "open", "open, more data"]
 
 
 @dataclass(frozen=True)
+class Finished:
+    """A finished sweep of the study: its tables, and the arm as the figures read it."""
+
+    tables: SweepTables
+    cell: TableCell
+
+    @property
+    def spec(self) -> SweepSpec:
+        return self.tables.spec
+
+
+@dataclass(frozen=True)
 class ArmResult:
     """An arm at its tuned rates. Accuracies in percent with a 95% interval; `usable`: the rates whose validation
-    accuracy is within the tolerance of the best; FLOP of a step and bytes of one run, counted."""
+    accuracy is within the tolerance of the best; FLOP of a step and bytes of one run, counted. Where every rate
+    diverged, `seeds` is 0 and accuracies are nan."""
 
     arm: str
     letters: str
@@ -96,35 +110,40 @@ def _plain(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def cells_of(wanted: Request) -> dict[str, TableCell]:
+def sweeps_of(wanted: Request) -> dict[str, Finished]:
     """The finished sweeps of the study, by arm. Raises DataError where there are fewer than two."""
     study = load_study(wanted.study)
     names = labels(study.sweeps)
-    found = {
-        sweep.spec.arm: TableCell(
-            ACCURACY, names[folder], sweep.spec.task, spec=sweep.spec, tables=sweep, study=study.folder.name
-        )
-        for folder, sweep in load_sweeps(study, "own").items()
-    }
+    found = {}
+    for folder, sweep in load_sweeps(study, "own").items():
+        spec = sweep.spec
+        cell = TableCell(ACCURACY, names[folder], spec.task, spec=spec, tables=sweep, study=study.folder.name)
+        found[spec.arm] = Finished(sweep, cell)
     if len(found) < 2:
         raise DataError(f"{wanted.study} has results of {len(found)} arms: run fpt advise again")
     return found
 
 
-def advice(wanted: Request, cells: Mapping[str, TableCell]) -> Advice:
-    """What the study of a request says; `cells` are its arms."""
-    arms = sorted((_arm(name, cell, wanted.tolerance) for name, cell in cells.items()), key=_cost)
-    names = [each.arm for each in arms]
+def advice(wanted: Request, sweeps: Mapping[str, Finished]) -> Advice:
+    """What the study of a request says; `sweeps` are its arms. Raises DataError where every run of all of them
+    diverged."""
+    arms = sorted((_arm(name, sweep, wanted.tolerance) for name, sweep in sweeps.items()), key=_cost)
+    names = [each.arm for each in arms if each.seeds]
+    if not names:
+        raise DataError(
+            f"{wanted.study}: every rate of every arm diverged. Look for huge values in {wanted.task}, or lower "
+            f"learning_rates in {wanted.study}/study.yaml and start again"
+        )
+    cells = {name: sweeps[name].cell for name in names}
     pairs = [_pair(one, other, cells, wanted.tolerance) for one, other in combinations(names, 2)]
     seeds = sorted(set.union(*({*cell.values().index} for cell in cells.values())))
     known = read_baselines(wanted.study, range(max(seeds) + 1)).loc[seeds]
-    leads = {str(name): _beats(cells, known[name]) for name in known}
-    first = next(iter(cells.values()))
+    leads = {str(name): _beats(sweeps, known[name]) for name in known}
     found: dict[str, Any] = {
         "study": wanted.study.name,
         "task": wanted.task,
         "backbone": wanted.backbone,
-        "steps": first.spec.steps if first.spec else 0,
+        "steps": sweeps[names[0]].spec.steps,
         "seeds": len(seeds),
         "tolerance": wanted.tolerance,
         "arms": tuple(arms),
@@ -140,14 +159,14 @@ def recommendation(
 ) -> dict[str, Any]:
     """`reason`, `advised`, `other`, `lost`, `needed`: the cheapest arm whose loss against the best is ruled out above
     the tolerance. `arms` by cost; `leads`: whether some arm is shown to beat each baseline."""
-    best = max(arms, key=lambda each: each.accuracy)
+    best = most_accurate(arms)
     said = {"advised": best.arm, "other": "", "lost": 0.0, "needed": None}
     if not leads[MAJORITY]:
         return said | {"reason": "nothing", "advised": ""}
     simple = max((name for name in known if name != MAJORITY), key=lambda name: known[name])
     if known[simple] >= best.accuracy and not leads[simple]:
         return said | {"reason": "baseline", "advised": simple, "other": best.arm}
-    cheaper = arms[: arms.index(best)]
+    cheaper = [each for each in arms[: arms.index(best)] if each.seeds]
     if not cheaper:
         return said | {"reason": "best and cheapest"}
     losses = {each.arm: _loss(each.arm, best.arm, pairs) for each in cheaper}
@@ -163,6 +182,11 @@ def recommendation(
     return said | {"reason": reason, "other": arm, "lost": loss.high, "needed": loss.needed}
 
 
+def most_accurate(arms: Sequence[ArmResult]) -> ArmResult:
+    """The best of the arms that have values."""
+    return max((each for each in arms if each.seeds), key=lambda each: each.accuracy)
+
+
 def _cost(arm: ArmResult) -> tuple[int, int]:
     return arm.flop, arm.memory
 
@@ -175,16 +199,15 @@ def _loss(arm: str, best: str, pairs: list[Pair]) -> Pair:
     return replace(pair, first=best, second=arm, mean=-pair.mean, low=-pair.high, high=-pair.low)
 
 
-def _arm(name: str, cell: TableCell, tolerance: float) -> ArmResult:
-    if cell.spec is None or cell.tables is None:
-        raise DataError(f"{name} has no results: run fpt advise again")
+def _arm(name: str, sweep: Finished, tolerance: float) -> ArmResult:
+    cell, tables = sweep.cell, sweep.tables
     values, noise = cell.values(), cell.test_noise()
     mean, low, high = (each / POINT for each in mean_interval(values, noise))
-    means = cell.tables.validation().dropna(axis=1).mean()
+    means = tables.validation().dropna(axis=1).mean()
     usable = tuple(float(rate) for rate in means.index[means >= means.max() - tolerance * POINT - 1e-12])
-    cost = sweep_cost(cell.spec)
+    cost = sweep_cost(sweep.spec)
     memory = cost.run_bytes + cost.seed_bytes + cost.once_bytes
-    ends, diverged = tuple(sorted(cell.ends())), int(cell.tables.runs["diverged_at"].notna().sum())
+    ends, diverged = tuple(sorted(cell.ends())), int(tables.runs["diverged_at"].notna().sum())
     letters = cell.row.partition(" ")[0]
     return ArmResult(
         arm=name,
@@ -216,17 +239,17 @@ def _pair(first: str, second: str, cells: Mapping[str, TableCell], tolerance: fl
     low, high = interval_of(test)
     mean = test.mean / POINT
     needed = seeds_needed(tolerance * POINT, test.sd, test.noise) if math.isfinite(test.sd) else None
-    told = not low <= 0 <= high
+    told = low > 0 or high < 0
     return Pair(first, second, mean, low=low / POINT, high=high / POINT, told=told, needed=needed)
 
 
-def _beats(cells: Mapping[str, TableCell], baseline: "pd.Series[float]") -> bool:
+def _beats(sweeps: Mapping[str, Finished], baseline: "pd.Series[float]") -> bool:
     """Whether some arm is shown to be above a baseline, on the same test examples: one-sided, corrected over arms."""
-    limit = SIGNIFICANCE / 2 / len(cells)
-    return any(_against(cell, baseline).above(0) < limit for cell in cells.values())
+    limit = SIGNIFICANCE / 2 / len(sweeps)
+    return any(_against(sweep, baseline).above(0) < limit for sweep in sweeps.values())
 
 
-def _against(cell: TableCell, baseline: "pd.Series[float]") -> Paired:
-    sampled = cell.tables.sampled_from if cell.tables else math.nan
-    noise = cell.test_noise() + sampling_noise(float(baseline.mean()), sampled)
+def _against(sweep: Finished, baseline: "pd.Series[float]") -> Paired:
+    cell = sweep.cell
+    noise = cell.test_noise() + sampling_noise(float(baseline.mean()), sweep.tables.sampled_from)
     return paired(cell.values(), baseline, bool(cell.collapsed().any()), noise)

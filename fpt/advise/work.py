@@ -15,7 +15,7 @@ from pydantic import ValidationError
 from fpt import models, tasks
 from fpt.advise import schedule
 from fpt.advise.baselines import baselines
-from fpt.advise.request import IF_TIME, PILOT_SAMPLES, SAMPLES, Request, prepared
+from fpt.advise.request import CONTENT, IF_TIME, PILOT_SAMPLES, SAMPLES, Request, prepared
 from fpt.advise.schedule import COARSE, PILOT_SEEDS, Machine
 from fpt.bench.cost import Row
 from fpt.errors import DataError, FptError, SpecError
@@ -85,8 +85,11 @@ class Work:
             if not (self.wanted.pilot / FILE).is_file():
                 self.plan_pilot(machine, compute_type)
             self.plan_fine(machine, templates)
-        opened = load_study(self.wanted.study)
-        self.beat(task, len(opened.sweeps[0].seeds))
+        else:
+            both = f"{self.wanted.study} and {self.wanted.pilot}"
+            self.log(f"planned already: --minutes and --steps change nothing. For a new plan remove {both}")
+        planned = load_study(self.wanted.study).sweeps
+        self.beat(task, max(seed for spec in planned for seed in spec.seeds) + 1)
         train(self.wanted.study, machine.threads, self.bars)
 
     def beat(self, task: "Task", seeds: int) -> None:
@@ -122,6 +125,7 @@ class Work:
         self.log(f"coarse grid: {planned}: {wall / 60:.1f} minutes")
         self.log(f"then the fine grid: {(self.left - wall) / 60:.1f} minutes, about {forecast:,} steps")
         wanted.pilot.mkdir(parents=True, exist_ok=True)
+        write_json(wanted.pilot / ASKED, wanted.asked)
         write_json(wanted.pilot / TIMING, {"rows": {arm: row.model_dump(mode="json") for arm, row in rows.items()}})
         notes = ["The coarse grid: it says where the fine one lies."]
         write_study(wanted, wanted.pilot, specs, notes, {})
@@ -140,9 +144,10 @@ class Work:
     def plan_fine(self, machine: Machine, templates: "dict[str, Template]") -> None:
         """Run the coarse grid, see how long it took, and write the study that fits into the time that is left."""
         wanted, pilot = self.wanted, load_study(self.wanted.pilot)
-        began, waiting = time.monotonic(), [not sweep_state(spec, pilot.folder).complete for spec in pilot.sweeps]
+        untouched = all(sweep_state(spec, pilot.folder).state == "waiting" for spec in pilot.sweeps)
+        began = time.monotonic()
         train(wanted.pilot, machine.threads, self.bars)
-        seconds = time.monotonic() - began if all(waiting) else None
+        seconds = time.monotonic() - began if untouched else None
         rows = read_timing(wanted.pilot)
         machine = retimed(wanted.pilot, rows, machine, seconds)
         best = {sweep.spec.arm: sweep.selected_rate for sweep in load_sweeps(pilot, "own").values()}
@@ -217,14 +222,15 @@ def _compute_type(wanted: Request) -> str:
 def _check_same(wanted: Request) -> None:
     """Refuse a name under which something else was asked, and a folder that cannot be written."""
     check_writable(Path("runs"))
-    path = wanted.study / ASKED
-    before = read_json(path)
-    if before is not None and before != wanted.asked:
-        differ = [f"{key} was {before.get(key)!r}" for key, value in wanted.asked.items() if before.get(key) != value]
-        why = "; ".join(differ)
-        raise SpecError(f"{wanted.study} is of another request ({why}): give another --name, or remove it")
-    if before is None and (wanted.study / FILE).is_file():
-        raise SpecError(f"{wanted.study} is a study that fpt advise did not write: give another --name")
+    asked, either = wanted.asked, f"give another --name, or remove {wanted.study} and {wanted.pilot}"
+    for folder in (wanted.study, wanted.pilot):
+        before = read_json(folder / ASKED)
+        if before is None and (folder / FILE).is_file():
+            raise SpecError(f"{folder} is a study that fpt advise did not write: {either}")
+        if before is None or before == asked:
+            continue
+        why = [f"{key} was {before.get(key)!r}" for key in asked if key != CONTENT and before.get(key) != asked[key]]
+        raise SpecError(f"{folder} is of another request ({'; '.join(why) or 'its files have changed'}): {either}")
 
 
 def _check_possible(wanted: Request, templates: "dict[str, Template]", machine: Machine, compute_type: str) -> None:
@@ -242,9 +248,12 @@ def _check_possible(wanted: Request, templates: "dict[str, Template]", machine: 
 
 def product_rate(compute_type: str) -> float:
     """FLOP a second of this machine's best products in a number type."""
+    import torch
+
     from fpt.bench.measure import ceiling
 
     rate: float = getattr(ceiling(0.2).ceiling, f"{compute_type}_flop_per_second")
+    torch.cuda.empty_cache()  # else this process holds a gibibyte beside the sweeps; without a GPU it does nothing
     return rate
 
 

@@ -8,7 +8,7 @@ import os
 import re
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
@@ -28,7 +28,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from fpt import models, tasks
 from fpt.bench.cost import FOLDER, Bench, Ceiling, Row, Workload, read
-from fpt.bench.reference import COMPARABLE, Reference
+from fpt.bench.reference import Reference, comparable
 from fpt.errors import DataError, FptError, SpecError
 from fpt.files import check_writable, write_json
 from fpt.sweeps.provenance import device_name, now, software
@@ -97,13 +97,13 @@ def measure(
 ) -> Row:
     """The fleet of the spec's grid beside the reference, in turns of about `seconds`.
 
-    A row that is not `compared`, or whose backbone is of a family that the reference does not run, has no reference and
-    no ratio. Raises FptError where not even one run fits in memory.
+    A row that is not `compared`, or whose arm, task or family of backbones the reference does not run, has no reference
+    and no ratio. Raises FptError where not even one run fits in memory.
     """
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     workload, recipe = Workload.of(spec), spec.recipe
     task, inputs = load(spec)
-    template = models.build(task, spec.backbone, spec.init, spec.trainable, **workload.backbone_options)
+    template = models.build(task, spec.backbone, spec.init, spec.trainable, **spec.model_options)
     rates, seeds = resources.split(template, recipe, list(spec.learning_rates), list(spec.seeds), device)[0]
     runs, steps = len(rates) * len(seeds), count(1)
     with peak_memory(device) as peak:
@@ -112,7 +112,7 @@ def measure(
         with FlopCounterMode(display=False) as counter:
             fleet.step(next(steps))
     sides: list[Call] = [lambda: fleet.step(next(steps))]
-    if compared and models.backbone(spec.backbone).family in COMPARABLE:
+    if compared and comparable(template):
         sides.append(Reference(template, recipe, rates[0], seeds[0], device).step)
     turns = in_turns(sides, rounds, seconds, device)
     own, *other = (median(times) for times in zip(*turns, strict=True))
@@ -174,6 +174,8 @@ def peak_memory(device: torch.device) -> Iterator[list[int]]:
     On a GPU torch.cuda.max_memory_allocated; on a CPU the largest resident memory of this process, sampled every 5 ms,
     less what was resident before. `fpt bench` gives every cell a fresh process, so nothing freed earlier is reused.
     """
+    if device.type == "cuda":
+        torch.cuda.reset_peak_memory_stats(device)
     stop, process = threading.Event(), psutil.Process()
     found, before = [0], process.memory_info().rss
 
@@ -188,7 +190,7 @@ def peak_memory(device: torch.device) -> Iterator[list[int]]:
     finally:
         stop.set()
         watcher.join()
-    if device.type == "cuda":  # since the process began: it measures one cell
+    if device.type == "cuda":
         found[0] = torch.cuda.max_memory_allocated(device)
 
 
@@ -253,12 +255,29 @@ def apart(call: Callable[..., T], *arguments: Any) -> T:
     environment = faster_libraries()
     if any(isinstance(each, SweepSpec) and each.compute_type != "float32" for each in arguments):
         environment["LD_PRELOAD"] = ""
-    os.environ.update(environment)
-    with ProcessPoolExecutor(1, mp_context=get_context("spawn"), initializer=_end_with_parent) as pool:
+    with (
+        _environment(environment),
+        ProcessPoolExecutor(1, mp_context=get_context("spawn"), initializer=_end_with_parent) as pool,
+    ):
         try:
             return pool.submit(call, *arguments).result()
         except (BrokenProcessPool, torch.OutOfMemoryError) as error:
             raise FptError(f"not measured, probably for want of memory: {error}") from None
+
+
+@contextmanager
+def _environment(changes: Mapping[str, str]) -> Iterator[None]:
+    """These variables, for the processes that are started inside."""
+    before = {name: os.environ.get(name) for name in changes}
+    os.environ.update(changes)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
 
 
 def bench(names: Sequence[str], quick: bool, runs: Path, log: Callable[[str], None]) -> Bench:

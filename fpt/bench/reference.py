@@ -27,6 +27,11 @@ from fpt.training.recipe import Recipe
 COMPARABLE = ("gpt2", "bert")
 
 
+def comparable(template: Template) -> bool:
+    """Whether the reference runs this model: it has neither adapters nor a table of symbols of the model's own."""
+    return template.entry.family in COMPARABLE and not template.adapters and not template.task.own_table
+
+
 class Stream(IterableDataset[tuple[Tensor, Tensor, Tensor]]):
     """(tokens, targets, length) of one example after the other, each encoded by itself, in the order of the split."""
 

@@ -1,7 +1,7 @@
 """What one training step takes, counted and not timed: what trains, memory, and FLOP. Weights are not looked at."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from fpt import models
 from fpt.sweeps.spec import SweepSpec
@@ -56,9 +56,8 @@ def sweep_cost(spec: SweepSpec) -> StepCost:
     import torch
 
     task = models.load_task(spec.task, spec.backbone, None, spec.variant, **spec.task_options)
-    options: dict[str, Any] = {**spec.adapters, **spec.backbone_options}
     with torch.device("meta"):  # counted without being allocated
-        template = models.build(task, spec.backbone, "random", spec.trainable, **options)
+        template = models.build(task, spec.backbone, "random", spec.trainable, **spec.model_options)
     template.init = spec.init  # only how frozen parameters are held depends on it
     return step_cost(template, spec.recipe)
 

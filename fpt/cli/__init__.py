@@ -112,7 +112,10 @@ class Engine(StrEnum):
 def run(
     study: StudyName,
     only: Only = None,
-    threads: Annotated[int | None, typer.Option(min=1, help="Threads of each sweep (default: 1).")] = None,
+    threads: Annotated[
+        int | None,
+        typer.Option(min=1, help="Threads of each sweep (default: 1; beside a GPU, its share of the cores)."),
+    ] = None,
     engine: Annotated[Engine, typer.Option(help="This machine alone, or a Ray cluster.")] = Engine.LOCAL,
     address: Annotated[str | None, typer.Option(help="HOST:PORT of the cluster (default: one that runs here)")] = None,
     smoke: Annotated[

@@ -14,6 +14,7 @@ from fpt.errors import SpecError, unknown
 EMBEDDING = "embedding"
 GROUPS = ("input", "output", EMBEDDING, "layer_norm", "positions", "attention", "feed_forward", "recurrent")
 ADAPTER = "adapter"
+ADAPTER_FILES = ("adapter_config.json", "adapter_model.safetensors")  # of kept adapters, as peft's
 
 # Parts of a group that can be trained by themselves: Lu et al. 2021, Table 14, trains the last attention layer.
 PARTS = {"last_attention": "attention"}

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from fpt.errors import SpecError
 from fpt.files import replaced, write_json
-from fpt.models.arms import Adapters
+from fpt.models.arms import ADAPTER_FILES, Adapters
 from fpt.models.families.library import Family
 from fpt.models.initialise import uniform
 from fpt.models.layers import Projection
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
 A, B = ".adapter_a", ".adapter_b"  # ends of parameter names
 PREFIX = "backbone."
-FILES = ("adapter_config.json", "adapter_model.safetensors")  # peft's
 
 
 def is_part(name: str) -> bool:
@@ -71,7 +70,7 @@ def merged(model: nn.Module, weights: Mapping[str, Tensor]) -> dict[str, Tensor]
 
 
 def save(template: "Template", weights: Mapping[str, Tensor], folder: Path) -> None:
-    """Keep the adapters of a run in the two files of FILES, from which peft loads them onto the library's model.
+    """Keep the adapters of a run in the two ADAPTER_FILES, from which peft loads them onto the library's model.
 
     `weights` are those of the run, by the names of its model; one without adapters leaves nothing.
     """
@@ -92,7 +91,7 @@ def save(template: "Template", weights: Mapping[str, Tensor], folder: Path) -> N
         "target_modules": layers,
         "fan_in_fan_out": any(getattr(module, "transposed", False) for module in template.module.modules()),
     }
-    config_file, tensors_file = (folder / name for name in FILES)
+    config_file, tensors_file = (folder / name for name in ADAPTER_FILES)
     with replaced(tensors_file) as partial:
         save_file(tensors, partial, {"format": "pt"})
     write_json(config_file, config)

@@ -18,7 +18,7 @@ from fpt.sweeps.labels import SHORT as SHORT
 from fpt.sweeps.labels import label as label
 from fpt.sweeps.labels import labels
 from fpt.sweeps.ledger import PUBLISHED, SweepState, sweep_state, workspace
-from fpt.sweeps.record import COLUMNS, read_table
+from fpt.sweeps.record import TABLES, read_table
 from fpt.sweeps.selection import SAME_RATE, by_seed, choices
 from fpt.sweeps.spec import GRID, SweepSpec
 from fpt.sweeps.study import Study, load_study, study_folder
@@ -272,7 +272,7 @@ def load_runs(
         sweep.tidy(table).assign(study=study.folder.name, name=names[folder])
         for folder, sweep in load_sweeps(study, origin).items()
     ]
-    empty = pd.DataFrame(columns=[*COLUMNS[table], *ADDED], dtype=object)
+    empty = pd.DataFrame(columns=[*TABLES[table].columns, *ADDED], dtype=object)
     return pd.concat(frames, ignore_index=True) if frames else empty
 
 

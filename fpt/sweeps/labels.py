@@ -5,16 +5,12 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 from fpt import models
+from fpt.sweeps.fields import in_words
 from fpt.sweeps.spec import BUDGET, GRID, OF_THE_STUDY, SweepSpec
 
 SHORT = {name: models.ARMS[name].letters for name in models.FOUR}
 IN_LABEL = {"task", "init", "trainable", "random_init", "random_gain", "input_init", "pretrained_by"}
 HOW_LONG = {*GRID, *BUDGET}  # named only where nothing else tells two sweeps apart
-WORDS = {
-    "backbone": "{}", "compute_type": "{}", "shuffle_tokens": "shuffled tokens", "warmup": "warm-up {:g}",
-    "schedule": "{} schedule", "head_rate": "head rate {:g}", "weight_decay": "weight decay {:g}",
-    "learning_rates": "rates {}", "seeds": "seeds {}",
-}  # fmt: skip
 
 
 def label(spec: SweepSpec) -> str:
@@ -76,13 +72,4 @@ def _told(spec: SweepSpec) -> dict[str, str]:
     fields: dict[str, Any] = spec.model_dump(mode="json", exclude_defaults=True, exclude=left_out)
     for name in ("backbone_options", "task_options"):
         fields |= fields.pop(name, {})
-    return {name: _words(name, value) for name, value in fields.items()}
-
-
-def _words(name: str, value: Any) -> str:
-    if name == "data_fraction":
-        return f"{100 * value:g}% of the data"
-    if (name, value) in (("clip", None), ("backbone", "none")):
-        return {"clip": "no clipping", "backbone": "no backbone"}[name]
-    said = ", ".join(f"{each:g}" for each in value) if isinstance(value, list) else value
-    return WORDS.get(name, f"{name.replace('_', ' ')} {{}}").format(said)
+    return {name: in_words(name, value) for name, value in fields.items()}

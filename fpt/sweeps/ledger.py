@@ -16,10 +16,8 @@ from typing import Any
 
 from fpt.errors import FptError, LockedError, SpecError
 from fpt.files import read_json, workspace_around
-from fpt.sweeps.record import IF_MEASURED as IF_MEASURED
 from fpt.sweeps.record import PUBLISHED as PUBLISHED
 from fpt.sweeps.record import RESULT as RESULT
-from fpt.sweeps.record import TABLES as TABLES
 from fpt.sweeps.record import check_record, damaged, read_progress
 from fpt.sweeps.spec import SweepSpec
 from fpt.sweeps.study import Study
@@ -27,7 +25,6 @@ from fpt.sweeps.study_file import FILE, NAME
 
 PROGRESS, LOCK = "progress.json", "lock"
 WINNER = "winner"  # of `fpt advise`: a folder beside those of the sweeps
-ADAPTER = ("adapter_config.json", "adapter_model.safetensors")  # peft's files, where they were asked for
 WEIGHTS = "weights.safetensors"  # kept for the sweeps that are pretrained by this one
 NOTEBOOK, NOTEBOOK_LOCK = "notebook.ipynb", "notebook-lock"
 FOLDER = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]*")  # of a sweep: an arm may join groups by +

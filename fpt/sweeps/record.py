@@ -14,34 +14,54 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from fpt import tasks
 from fpt.documents import explained
 from fpt.errors import DataError
 from fpt.files import known_sha256, read_json
+from fpt.models import hub
 from fpt.sweeps import selection
+from fpt.sweeps.fields import canonical
 from fpt.sweeps.spec import SweepSpec
-from fpt.training.recipe import ATTENTION, WINDOWS
+from fpt.training.recipe import ATTENTION, MEASURES, WINDOWS
 
 if TYPE_CHECKING:
     import pandas as pd
 
 RESULT: Final = "result.json"
 PUBLISHED: Final = "published"
-TABLES, IF_MEASURED = ("runs", "curves"), (ATTENTION, WINDOWS)  # NAME.parquet of a sweep; and where it was asked for
 RUN = ("learning_rate", "seed")
-COLUMNS = {  # that a table has at least
-    "runs": ("sweep", *RUN, "best_step", "validation_accuracy", "train_accuracy", "test_accuracy",
-             "test_accuracy_exact", "test_accuracy_last", "train_accuracy_last", "diverged_at"),
-    "curves": ("sweep", *RUN, "step", "validation_loss", "validation_accuracy", "test_accuracy", "train_accuracy"),
-    "attention": ("sweep", *RUN, "trained", "query", "key", "weight", "relevant", "chance"),
-    "windows": ("sweep", *RUN, "part", "window", "loss"),
+
+
+@dataclass(frozen=True)
+class Shape:
+    """A table: what tells a row from all others, the other columns that it has at least, and those of them whose values
+    are from 0 to 1 beside the accuracies."""
+
+    key: tuple[str, ...]
+    values: tuple[str, ...]
+    shares: tuple[str, ...] = ()
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return ("sweep", *self.key, *self.values)
+
+
+TABLES = {  # NAME.parquet of a sweep
+    "runs": Shape(
+        RUN,
+        ("best_step", "validation_accuracy", "train_accuracy", "test_accuracy", "test_accuracy_exact",
+         "test_accuracy_last", "train_accuracy_last", "diverged_at"),
+    ),
+    "curves": Shape(
+        (*RUN, "step"), ("validation_loss", "validation_accuracy", "test_accuracy", "train_accuracy")
+    ),
+    ATTENTION: Shape(
+        (*RUN, "trained", "query", "key"), ("weight", "relevant", "chance"), shares=("weight", "relevant", "chance")
+    ),
+    WINDOWS: Shape((*RUN, "part", "window"), ("loss",)),
 }  # fmt: skip
-KEYS = {  # of one row
-    "runs": RUN,
-    "curves": (*RUN, "step"),
-    "attention": (*RUN, "trained", "query", "key"),
-    "windows": (*RUN, "part", "window"),
-}
-SHARES = {"attention": ("weight", "relevant", "chance")}  # columns of values from 0 to 1; else the accuracies
+IF_MEASURED = tuple(name for name in TABLES if name in MEASURES)
+ALWAYS = tuple(name for name in TABLES if name not in MEASURES)
 ROUNDING = 1e-4  # by which a sum of weights in single precision may be above 1
 
 Count = Annotated[int, Field(ge=0)]
@@ -164,11 +184,21 @@ def _listed(value: Any) -> list[Any]:
     return value if isinstance(value, list) else [value]
 
 
+def _named(fields: Mapping[str, Any], spec: SweepSpec) -> dict[str, Any]:
+    """The fields by which a record and its spec must agree: options that differ from their default, and not where your
+    own data or your own model lie, whose content the hash holds."""
+    moved = {"task": tasks.own_kind(spec.task), "backbone": hub.path_of(spec.backbone)}
+    kept = {name: value for name, value in fields.items() if not moved.get(name)}
+    options = {name: value for name, value in kept.items() if isinstance(value, dict) and name in spec.option_defaults}
+    return kept | {name: canonical(value, spec.option_defaults[name]) for name, value in options.items()}
+
+
 def _contradictions(record: Record, spec: SweepSpec) -> Iterator[str]:
     """What a record says that cannot be so: by itself, or beside the spec that it answers."""
-    for name, asked in (spec.resolved() | {"arm": spec.arm}).items():
-        if name in record.spec and record.spec[name] != asked:  # an earlier version may not have had the field
-            yield f"spec.{name} = {record.spec[name]!r}: {asked!r} is expected, as in the study"
+    found = _named(record.spec, spec)
+    for name, asked in _named(spec.resolved() | {"arm": spec.arm}, spec).items():
+        if name in found and found[name] != asked:  # an earlier version may not have had the field
+            yield f"spec.{name} = {found[name]!r}: {asked!r} is expected, as in the study"
     if record.hash != spec.hash:
         yield f"hash = {record.hash!r}: {spec.hash!r} is expected"
     if record.grid != sorted(set(record.grid)) or not set(spec.learning_rates) <= set(record.grid):
@@ -181,7 +211,7 @@ def _contradictions(record: Record, spec: SweepSpec) -> Iterator[str]:
     runs, trained = len(record.grid) * len(spec.seeds), sum(rates * seeds for rates, seeds in record.fleets)
     if trained != runs:
         yield f"fleets = {record.fleets}: fleets of {runs} runs are expected, rates times seeds"
-    tables = {*TABLES, *({*IF_MEASURED} & {*spec.measures})}
+    tables = {*ALWAYS, *({*IF_MEASURED} & {*spec.measures})}
     if set(record.tables) != tables:
         yield f"tables = {sorted(record.tables)}: {sorted(tables)} are expected"
 
@@ -246,13 +276,14 @@ def _checked(path: Path, written: tuple[int, int], name: str, expected: Expected
 
 def _faults(name: str, frame: "pd.DataFrame", expected: Expected) -> Iterator[str]:
     """What is wrong with a table by itself, the first thing first."""
-    if missing := [column for column in COLUMNS[name] if column not in frame]:
-        yield f"has no column {missing[0]!r}; expected are {', '.join(COLUMNS[name])}"
+    shape = TABLES[name]
+    if missing := [column for column in shape.columns if column not in frame]:
+        yield f"has no column {missing[0]!r}; expected are {', '.join(shape.columns)}"
     if others := set(frame["sweep"]) - {expected.sweep}:
         yield f"its column sweep holds {sorted(map(str, others))[0]}: {expected.sweep} is expected"
-    rows = list(zip(*(frame[column].tolist() for column in KEYS[name]), strict=True))
+    rows = list(zip(*(frame[column].tolist() for column in shape.key), strict=True))
     if len(set(rows)) < len(rows):
-        yield f"has {len(rows)} rows, and {len(rows) - len(set(rows))} repeat the {', '.join(KEYS[name])} of another"
+        yield f"has {len(rows)} rows, and {len(rows) - len(set(rows))} repeat the {', '.join(shape.key)} of another"
     runs = {row[:2] for row in rows}
     wanted = set(product(expected.grid, expected.seeds))
     if runs != wanted:
@@ -273,7 +304,7 @@ def _no_shares(name: str, frame: "pd.DataFrame") -> Iterator[str]:
     Only a run that diverged has no validation accuracy at its end. Another set may be beyond the range of numbers
     where the validation set was not yet.
     """
-    for column in SHARES.get(name) or [each for each in frame if "accuracy" in str(each)]:
+    for column in [*TABLES[name].shares, *(each for each in frame if "accuracy" in str(each))]:
         if frame[column].dtype.kind != "f":
             yield f"column {column!r} holds {frame[column].dtype}: numbers are expected"
             continue

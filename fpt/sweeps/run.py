@@ -17,9 +17,9 @@ from fpt.models.families import family
 from fpt.sweeps import ledger, selection
 from fpt.sweeps.fields import canonical, with_options
 from fpt.sweeps.provenance import Clock, provenance
-from fpt.sweeps.record import read_table
+from fpt.sweeps.record import ALWAYS, IF_MEASURED, read_table
 from fpt.sweeps.spec import SweepSpec
-from fpt.training.recipe import ADAPTER, ATTENTION, KEPT, WEIGHTS
+from fpt.training.recipe import ADAPTER, ATTENTION, WEIGHTS
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -57,7 +57,7 @@ def prepare(
     loaded = models.load_task(spec.task, spec.backbone, data_dir, spec.variant, **spec.task_options)
     task, template = fitted(spec, loaded, kept_weights(spec, study))
     # Fleets that extend the grid are no larger than the first, whose checkpoint is gone by then; kept weights stay.
-    kept = len(spec.learning_rates) + 2 * spec.extend if {*KEPT} & {*spec.measures} else 0
+    kept = len(spec.learning_rates) + 2 * spec.extend if spec.keeps else 0
     training.check_room(template, spec.recipe, spec.runs, folder, kept)
     return task, template
 
@@ -72,7 +72,6 @@ def fitted(
     task = task.shuffled() if spec.shuffle_tokens else task
     task = task.reduced(spec.data_fraction)
     task.split(spec.seeds[0]).batch(0, spec.batch_size)  # refuses a batch larger than the split
-    options: dict[str, Any] = {**spec.backbone_options, **spec.adapters}
     template = models.build(
         task,
         spec.backbone,
@@ -83,7 +82,7 @@ def fitted(
         input_init=spec.input_init,
         weights=kept,
         entry=entry,
-        **options,
+        **spec.model_options,
     )
     check_measures(spec, task)
     return task, template
@@ -186,7 +185,7 @@ def run_sweep(
         with ledger.hold(folder / ledger.LOCK, spec):
             # another process may have finished it meanwhile
             info = ledger.read_result(folder, spec) or _train(spec, folder, task, template)
-    runs, curves = (read_table(folder, name, spec, info).copy() for name in ledger.TABLES)
+    runs, curves = (read_table(folder, name, spec, info).copy() for name in ALWAYS)
     return Result(spec, folder, runs, curves, info)
 
 
@@ -204,16 +203,16 @@ def _train(spec: SweepSpec, folder: Path, task: "Task", template: "Template") ->
             training.train_fleet(
                 task, template, spec.recipe, rates, spec.seeds,
                 asked=spec.measures,
-                keep=(spec.seeds[0], kept) if {*KEPT} & {*spec.measures} else None,
+                keep=(spec.seeds[0], kept) if spec.keeps else None,
                 progress=_progress(spec, folder, fleets, rates, clock),
                 checkpoints=checkpoints / str(len(fleets)),
             )
         )  # fmt: skip
         rates = further_rates(spec, selection.by_seed(_joined(fleets, "runs")))
-    measured = (name for name in ledger.IF_MEASURED if getattr(fleets[0], name) is not None)
-    tables = {name: _joined(fleets, name) for name in (*ledger.TABLES, *measured)}
+    measured = (name for name in IF_MEASURED if getattr(fleets[0], name) is not None)
+    tables = {name: _joined(fleets, name) for name in (*ALWAYS, *measured)}
     best = selection.best_rate(selection.by_seed(tables["runs"]))
-    if {*KEPT} & {*spec.measures} and best is not None:
+    if spec.keeps and best is not None:
         keep(spec, template, kept(best), folder)
     checksums = {}
     for name, table in tables.items():

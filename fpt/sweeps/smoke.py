@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fpt.errors import DataError, FptError
+from fpt.errors import DataError, FptError, WeightsError
 from fpt.models import BACKBONES, backbone, build, load_task, tiny
 from fpt.models.families import family
 from fpt.sweeps.run import fitted, kept_weights, run_sweep
@@ -50,7 +50,7 @@ def smoke(
     if not FIXTURES.is_dir():
         raise DataError(f"--smoke reads the small data sets in {FIXTURES}, which {Path.cwd()} does not have")
     failures: list[tuple[SweepSpec, Exception]] = []
-    reduced: dict[str, str] = {}  # folder name of a sweep -> that of its reduced form
+    reduced: dict[str, str] = {}  # folder name of a sweep that works -> that of its reduced form
     with tempfile.TemporaryDirectory(prefix="fpt-smoke-") as name:
         data = Path(name) / "data"
         shutil.copytree(FIXTURES, data)  # ListOps is generated into the folder of data
@@ -60,10 +60,14 @@ def smoke(
         for spec in sorted(specs, key=lambda spec: spec.pretrained_by is not None):
             started(spec)
             try:
+                if spec.pretrained_by and spec.pretrained_by not in reduced:
+                    raise WeightsError(
+                        f"it starts from the weights of {spec.pretrained_by}, which failed or is left out"
+                    )
                 small = reduced_form(spec, reduced)
-                reduced[spec.folder_name] = small.folder_name
                 folder = Path(name) / study / small.folder_name
                 run_sweep(small, folder, prepared=prepared(small, data, folder))
+                reduced[spec.folder_name] = small.folder_name
             except (FptError, RuntimeError, ValueError, LookupError, TypeError) as error:
                 failures.append((spec, error))
     return failures

@@ -3,7 +3,7 @@
 import ast
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from itertools import takewhile
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -32,9 +32,10 @@ from fpt.sweeps.fields import (
     SweepFolder,
     Trainable,
     canonical,
+    in_words,
     with_options,
 )  # fmt: skip
-from fpt.training.recipe import Count, Recipe
+from fpt.training.recipe import KEPT, Count, Recipe
 
 PROTOCOL = 2  # raised when a default or the meaning of results changes: every sweep then has a new hash
 
@@ -142,6 +143,16 @@ class SweepSpec(Recipe):
         return {name: getattr(self, name) for name in models.ADAPTERS}
 
     @property
+    def model_options(self) -> dict[str, Any]:
+        """The options of fpt.models.build: those of the backbone, and of adapters."""
+        return {**self.backbone_options, **self.adapters}
+
+    @property
+    def keeps(self) -> bool:
+        """Whether the best run leaves a file of weights."""
+        return bool({*KEPT} & {*self.measures})
+
+    @property
     def recipe(self) -> Recipe:
         return Recipe(**{name: getattr(self, name) for name in Recipe.model_fields})
 
@@ -154,13 +165,16 @@ class SweepSpec(Recipe):
         """The same sweep with other fields, checked anew. Raises SpecError."""
         return resolve({**dict(self), **fields})
 
+    @property
+    def option_defaults(self) -> dict[str, Mapping[str, Any]]:
+        """What the options of the task and of the backbone are where a study does not name them."""
+        task, backbone = tasks.entry(self.task), models.backbone(self.backbone)
+        return {"task_options": task.options, "backbone_options": backbone.options}
+
     def _differing(self, without: set[str]) -> dict[str, Any]:
         """The fields that differ from their default, as JSON values; options in their canonical form."""
         fields = self.model_dump(mode="json", exclude_defaults=True, exclude=without)
-        for name, defaults in (
-            ("task_options", tasks.entry(self.task).options),
-            ("backbone_options", models.backbone(self.backbone).options),
-        ):
+        for name, defaults in self.option_defaults.items():
             options = canonical(fields.pop(name, {}), defaults)
             fields |= {name: options} if options else {}
         if kind := tasks.own_kind(self.task):  # the data, not where they lie, are the task
@@ -202,29 +216,25 @@ class SweepSpec(Recipe):
     @property
     def details(self) -> list[str]:
         """In words, every field but task and arm that is not its default and tells sweeps of a study apart."""
-        words = [] if self.variant == "paper" else [f"variant {self.variant}"]
+        words = self._said("variant")
         if self.backbone != "tiny-lm" or self.backbone_options:
             words.append(with_options(self.backbone, self.backbone_options))
         words += [] if self.random_init == "matched" else [self.random_init]
         words += [] if self.random_gain == 1 else [f"gain {self.random_gain:g}"]
         words += [] if self.input_init == "orthogonal" else [f"{self.input_init} input"]
-        words += [
-            f"{name} {value}"
-            for name in models.ADAPTERS
-            if (value := getattr(self, name)) != type(self).model_fields[name].default
-        ]
+        words += self._said(*models.ADAPTERS)
         words += [f"pretrained by {self.pretrained_on}"] if self.pretrained_by else []
-        words += [] if self.data_fraction == 1 else [f"{100 * self.data_fraction:g}% of the data"]
-        words += ["shuffled tokens"] if self.shuffle_tokens else []
-        words += [f"warm-up {self.warmup:g}"] if self.warmup else []
-        words += [] if self.schedule == "constant" else [f"{self.schedule} schedule"]
-        words += [] if self.head_rate is None else [f"head rate {self.head_rate:g}"]
-        words += [f"weight decay {self.weight_decay:g}"] if self.weight_decay else []
-        if self.clip != Recipe().clip:
-            words.append("no clipping" if self.clip is None else f"clip {self.clip:g}")
+        words += self._said(
+            "data_fraction", "shuffle_tokens", "warmup", "schedule", "head_rate", "weight_decay", "clip"
+        )
         words += [] if self.dropout == Recipe().dropout else [f"dropout {self.dropout:g}"]
         words += ["bfloat16"] if self.compute_type == "bfloat16" else []
         return words
+
+    def _said(self, *names: str) -> list[str]:
+        """Of these fields, those that are not their default, in words."""
+        fields = type(self).model_fields
+        return [in_words(name, value) for name in names if (value := getattr(self, name)) != fields[name].default]
 
     def resolved(self) -> dict[str, Any]:
         """Every field as plain JSON values, without those that are the study's and change no run."""
@@ -290,7 +300,7 @@ def parameters_to_spec(names: Mapping[str, Any], source: str = "notebook paramet
     kernel only what its cells assign counts: start-up files of IPython may define anything.
     """
     plain = (bool, int, float, str, list, tuple, dict)
-    by_cells = assigned(names.get("In") or [])
+    by_cells = _assigned(names, before="parameters_to_spec")
     fields = {
         name: value
         for name, value in names.items()
@@ -301,8 +311,10 @@ def parameters_to_spec(names: Mapping[str, Any], source: str = "notebook paramet
     return resolve(fields, source, PAPERMILL)
 
 
-def assigned(cells: Iterable[str]) -> set[str]:
-    """The names that the sources of executed cells assign."""
+def _assigned(names: Mapping[str, Any], before: str) -> set[str]:
+    """The names that the executed cells of a notebook assign before the first that makes this call: a notebook that is
+    used has run cells again, and those below."""
+    cells = takewhile(lambda cell: before not in cell, names.get("In") or [])
     nodes = (node for cell in cells for node in ast.walk(ast.parse(cell)))
     return {node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
 
@@ -312,8 +324,8 @@ def check_parameters(names: Mapping[str, Any], /, **declared: Any) -> None:
 
     `names` are the globals() right after the parameters cell; `declared` the types of its parameters.
     """
-    before = takewhile(lambda cell: "check_parameters" not in cell, names.get("In") or [])  # cells run again come later
-    wanted = sorted(assigned(before)) or declared  # no history of cells: a plain program, or nbval
+    # without a history of cells it is a plain program, or nbval
+    wanted = sorted(_assigned(names, before="check_parameters")) or declared
     given = {name: names[name] for name in wanted if name in names}
     for name in given:
         check_known("parameter", name, declared, "notebook parameters")

@@ -301,19 +301,15 @@ def _refuse_dead_cells(study: Study, label: str) -> None:
     file = study.file
     for name in file.cells:
         paper, (row, _, task) = paper_of(file.paper or ""), name.rpartition("/")
-        left_out: list[int] = []
-        for table, *cell in _chosen_cells(file, paper, label):
-            if cell == [row, task]:
-                identity, applied = replaced(file, paper, table, row, task)
-                if identity is not None:
-                    break
-                left_out += applied[-1:]
-        else:
-            why = "no table of the study has this cell"
-            if left_out:
-                numbers = " and ".join(map(str, sorted(set(left_out))))
-                why = f"replace {numbers} leaves it out (with: null)"
-            raise SpecError(f"cells: {name} changes no sweep, because {why}; remove one of them ({label})")
+        tables = [table for table, *cell in _chosen_cells(file, paper, label) if cell == [row, task]]
+        found = [replaced(file, paper, table, row, task) for table in tables]
+        if any(identity is not None for identity, _ in found):
+            continue
+        left_out = sorted({applied[-1] for _, applied in found if applied})
+        why = "no table of the study has this cell"
+        if left_out:
+            why = f"replace {' and '.join(map(str, left_out))} leaves it out (with: null)"
+        raise SpecError(f"cells: {name} changes no sweep, because {why}; remove one of them ({label})")
 
 
 def _refuse_dead_replacements(study: Study, label: str) -> None:

@@ -15,12 +15,14 @@ from transformers import AutoTokenizer
 
 import fpt
 from fpt.advise.keep import keep_winner
-from fpt.advise.report import finished
+from fpt.advise.report import arms_frame, finished
 from fpt.advise.request import Request, prepared, request
-from fpt.advise.verdict import cells_of
-from fpt.advise.work import write_study
+from fpt.advise.verdict import sweeps_of
+from fpt.advise.words import warnings
+from fpt.advise.work import BASELINES, WHOLE, write_study
 from fpt.errors import DataError
-from fpt.sweeps import ledger, load_study
+from fpt.files import write_json
+from fpt.sweeps import ledger, load_study, run_sweep
 
 from .conftest import carried_out, request_of, table, train
 
@@ -50,23 +52,53 @@ def test_on_labels_of_pure_noise_nothing_can_be_told(place: Path) -> None:
     assert (found.reason, found.advised) == ("nothing", "")
 
 
+def with_rates(place: Path, rates: dict[str, float]) -> Request:
+    """A trained study in which each arm has one rate."""
+    table(place / "mine.csv")
+    wanted = request_of(place, arms=",".join(rates))
+    specs = [
+        wanted.spec(arm, [rate], range(3), 4, "float32") for arm, rate in zip(wanted.arms, rates.values(), strict=True)
+    ]
+    write_study(wanted, wanted.study, specs, [], dict.fromkeys(wanted.arms, WHOLE))
+    scores = {"majority class": [0.1] * 3, "linear classifier": [0.2] * 3}
+    write_json(wanted.study / BASELINES, {"seeds": 3, "test accuracy by seed": scores})
+    for spec in load_study(wanted.study).sweeps:
+        run_sweep(spec, wanted.study / spec.folder_name)
+    return wanted
+
+
+def test_an_arm_whose_every_rate_diverged_is_shown_and_never_advised(place: Path) -> None:
+    found = finished(with_rates(place, {"frozen": 1e30, "full": 1e-3}))
+    assert found.advised == "unfrozen-pretrained"
+    assert found.pairs == ()
+    assert any("3 runs diverged" in line for line in warnings(found))
+    shown = arms_frame(found)
+    assert "nan" not in shown.to_csv()
+    assert len(shown) == 2
+
+
+def test_where_every_rate_of_every_arm_diverged_it_says_so(place: Path) -> None:
+    with pytest.raises(DataError, match="every rate of every arm diverged"):
+        finished(with_rates(place, {"frozen": 1e30, "full": 1e30}))
+
+
 def logits_of(wanted: Request, arm: str) -> tuple[Any, torch.Tensor]:
     """By our own model, with the weights that the sweep kept: the task, and logits of the test examples of seed 0."""
-    cell = cells_of(wanted)[arm]
+    sweep = sweeps_of(wanted)[arm]
     task = fpt.models.load_task(wanted.task, wanted.backbone, **wanted.options)
     template = fpt.models.build(task, wanted.backbone, "pretrained", "all")
-    weights = load_file(wanted.study / cell.spec.folder_name / ledger.WEIGHTS)
+    weights = load_file(wanted.study / sweep.spec.folder_name / ledger.WEIGHTS)
     examples = task.split(0).test
     with torch.no_grad():
         found = functional_call(template.module, weights, (task.encode(examples.inputs), examples.lengths))
-    return cell, found[:, 0]
+    return sweep, found[:, 0]
 
 
 def check_winner(wanted: Request, arm: str) -> None:
     """The lines in the README.md of the winner give the logits of our own model."""
-    cell, expected = logits_of(wanted, arm)
+    sweep, expected = logits_of(wanted, arm)
     _, templates = prepared(wanted, "float32")
-    folder = keep_winner(cell, templates[arm], wanted.study)
+    folder = keep_winner(sweep, templates[arm], wanted.study)
     (code,) = CODE.findall((folder / "README.md").read_text())
     space: dict[str, Any] = {}
     exec(code, space)

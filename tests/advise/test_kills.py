@@ -1,62 +1,82 @@
-"""A study that `fpt advise` wrote, killed at random five times and started again, ends with the bytes of one that was
-left alone: tables and kept weights."""
+"""`fpt advise`, killed before each of its writes in turn and started again, ends with what one ends with that was left
+alone: both studies, tables, baselines, the winner."""
 
 import os
-import random
 import shutil
 import signal
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
+import made_rows
 import pytest
 from forked import attempt
 
-from fpt.advise import work
-from fpt.sweeps import load_study, run_sweep
+from fpt.advise import keep, report, schedule, work
+from fpt.advise.work import Work
+from fpt.bench.cost import Row
+from fpt.cli.show import SilentBars
+from fpt.sweeps import SweepSpec, load_study, run_sweep
 from fpt.sweeps.ledger import WEIGHTS
-from fpt.training import checkpoint, fleet
 
 from .conftest import request_of, table
 
-KILLS, STEPS = 5, 40
-KEPT = ("runs.parquet", "curves.parquet", WEIGHTS)
-STUDY = Path("runs/advise-mine")
+STUDY, PILOT, WINNER = "advise-mine", "advise-mine-pilot", "winner"
+# A folder and its file, in the order in which they are written.
+WRITES = (
+    (STUDY, work.ASKED), (STUDY, work.BASELINES), (PILOT, work.ASKED), (PILOT, work.TIMING), (PILOT, "study.yaml"),
+    (STUDY, "study.yaml"), (WINNER, keep.README), (STUDY, "report.html"),
+)  # fmt: skip
+KEPT = ("runs.parquet", "curves.parquet", WEIGHTS, work.BASELINES, work.ASKED, keep.README, "model.safetensors")
 
 
-def sweeps(place: Path, steps: int = 0) -> None:
-    """In a process of its own: what is left of the study; it is killed after so many gradient steps, if any."""
-    os.chdir(place)
-    checkpoint.EVERY, checkpoint.SHARE = 0.0, 1.0  # after every step
-    original, left = fleet.Fleet.step, [steps]
+def timed(specs: Sequence[SweepSpec], threads: int, compiled: bool = False) -> dict[str, Row]:
+    made = {"tokens": 1, "runs": 8, "held": (40, 40), "seconds": 1e-4, "evaluation_seconds": 1e-5}
+    return {spec.arm: made_rows.row(spec, **made) for spec in specs}
 
-    def step(self: fleet.Fleet, *arguments: object) -> object:
-        left[0] -= 1
-        if left[0] == 0:
+
+def train(study: Path, threads: int, bars: Any) -> None:
+    for spec in load_study(study).sweeps:
+        run_sweep(spec, study / spec.folder_name)
+
+
+def killing(write: Callable[..., None], at: tuple[str, str]) -> Callable[..., None]:
+    def instead(path: Path, content: Any) -> None:
+        if (path.parent.name, path.name) == at:
             os.kill(os.getpid(), signal.SIGKILL)
-        return original(self, *arguments)  # type: ignore[arg-type]
+        write(path, content)
 
-    fleet.Fleet.step = step  # type: ignore[assignment,method-assign]
-    for spec in load_study(STUDY).sweeps:
-        run_sweep(spec, STUDY / spec.folder_name)
+    return instead
+
+
+def advise(place: Path, at: tuple[str, str] = ("", "")) -> None:
+    """In a process of its own, with made-up timings: it is killed before it writes this file, if any."""
+    os.chdir(place)
+    for name, value in {"timed": timed, "train": train, "product_rate": lambda kind: 1e15, "COARSE": (3e-3,)}.items():
+        setattr(work, name, value)
+    schedule.SEEDS, schedule.LEAST, schedule.LEAST_PILOT = (4,), 4, 4  # type: ignore[assignment,misc]
+    for module, name in ((work, "write_json"), (work, "write_atomically"), (keep, "write_atomically"),
+                         (report, "write_atomically")):  # fmt: skip
+        setattr(module, name, killing(getattr(module, name), at))
+    wanted = request_of(place, arms="frozen,full", steps=4)
+    Work(wanted, lambda line: None, SilentBars).run()
+    report.finished(wanted)
 
 
 def contents(place: Path) -> dict[str, bytes]:
-    return {
-        str(path.relative_to(place)): path.read_bytes() for name in KEPT for path in place.glob(f"{STUDY}/*/{name}")
-    }
+    runs = place / "runs"
+    return {str(path.relative_to(runs)): path.read_bytes() for name in KEPT for path in runs.rglob(name)}
 
 
 @pytest.mark.slow
-def test_five_kills_change_no_byte(place: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_whenever_it_is_killed_it_goes_on(place: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
     table(place / "mine.csv")
-    wanted = request_of(place, arms="frozen,full")
-    specs = [wanted.spec(arm, [1e-3], range(4), STEPS, "float32") for arm in wanted.arms]
-    work.write_study(wanted, wanted.study, specs, [], dict.fromkeys(wanted.arms, work.WHOLE))
     alone = tmp_path_factory.mktemp("alone") / "workspace"
     shutil.copytree(place, alone)
-    assert attempt(sweeps, alone) == 0
-    source = random.Random(0)
-    for _ in range(KILLS):
-        assert attempt(sweeps, place, source.randint(1, 2 * STEPS // KILLS)) == -signal.SIGKILL
-    assert attempt(sweeps, place) == 0
-    assert len(contents(alone)) == len(wanted.arms) * len(KEPT)
-    assert contents(place) == contents(alone)
+    assert attempt(advise, alone) == 0
+    for at in WRITES:
+        assert attempt(advise, place, at) == -signal.SIGKILL, at
+    assert attempt(advise, place) == 0
+    found = contents(alone)
+    assert {Path(name).name for name in found} == {*KEPT}
+    assert contents(place) == found

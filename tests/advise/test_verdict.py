@@ -1,6 +1,7 @@
 """The recommendation: the cheapest arm whose loss against the best is ruled out above the tolerance."""
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -60,6 +61,15 @@ def test_of_two_cheaper_arms_the_cheapest_that_loses_little_is_taken() -> None:
     pairs = [pair(FROZEN, LORA, -10, 1), pair(FROZEN, FULL, -10.1, 1), pair(LORA, FULL, -0.1, 0.5)]
     found = recommendation(arms, pairs, KNOWN, dict.fromkeys(KNOWN, True), 1.0)
     assert (found["reason"], found["advised"], found["other"]) == ("cheapest", LORA, FULL)
+
+
+@pytest.mark.parametrize("lost", [FROZEN, LORA, FULL])
+def test_an_arm_whose_every_rate_diverged_is_no_candidate(lost: str) -> None:
+    whole = [arm(FROZEN, 79, 1), arm(LORA, 80, 2), arm(FULL, 80.1, 3)]
+    arms = [replace(each, accuracy=math.nan, seeds=0) if each.arm == lost else each for each in whole]
+    names = [each.arm for each in arms if each.seeds]
+    found = recommendation(arms, [pair(*names, -0.2, 0.1)], KNOWN, dict.fromkeys(KNOWN, True), 1.0)
+    assert (found["reason"], found["advised"], found["other"]) == ("cheapest", *names)
 
 
 def advice(**change: Any) -> Advice:

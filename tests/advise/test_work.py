@@ -1,6 +1,8 @@
 """From a request to two studies: what is planned, in which order, and what a second call does not do again."""
 
+import shutil
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +10,7 @@ import made_rows
 import pytest
 
 from fpt.advise import schedule, work
+from fpt.advise.report import finished
 from fpt.advise.request import Request
 from fpt.advise.schedule import Machine
 from fpt.advise.work import Work, read_timing, retimed
@@ -74,6 +77,59 @@ def test_the_numbers_to_beat_come_first_then_the_coarse_grid_then_the_fine_one(p
     assert (wanted.study / "study.yaml").read_bytes() == written
     with pytest.raises(SpecError, match="another request"):
         begin(request_of(place, arms="frozen,lora", steps=4))
+
+
+def planned(place: Path, calls: list[str]) -> Request:
+    """A request that was carried out."""
+    table(place / "mine.csv")
+    wanted = request_of(place, arms="frozen,full", steps=4)
+    begin(wanted)
+    calls.clear()
+    return wanted
+
+
+def test_what_another_request_measured_is_not_taken_for_this_one(place: Path, calls: list[str]) -> None:
+    """Not even its coarse grid, where only the study was removed."""
+    wanted = planned(place, calls)
+    both = f"remove {wanted.study} and {wanted.pilot}"
+    for gone in (False, True):
+        if gone:
+            shutil.rmtree(wanted.study)
+        with pytest.raises(SpecError, match=f"another request.*{both}"):
+            begin(replace(wanted, arms=wanted.arms[::-1]))
+    with pytest.raises(SpecError, match=f"{wanted.pilot} is of another request"):
+        begin(replace(wanted, name="mine-pilot"))
+    table(place / "mine.csv", rows=120)
+    with pytest.raises(SpecError, match="its files have changed"):
+        begin(wanted)
+    assert calls == []
+
+
+def test_a_plan_that_is_there_is_kept_and_may_be_changed_by_hand(place: Path, calls: list[str]) -> None:
+    wanted = planned(place, calls)
+    path = wanted.study / "study.yaml"
+    path.write_text(path.read_text().replace("seeds: [0, 1, 2, 3]", "seeds: [4, 5, 6]"))
+    said = begin(replace(wanted, minutes=100.0, steps=8))
+    assert calls == ["advise-mine"]
+    assert any("--minutes" in line and str(wanted.pilot) in line for line in said)
+    assert finished(wanted).seeds == 3  # with baselines of the same
+
+
+def test_a_coarse_grid_that_was_begun_before_tells_no_overhead(
+    place: Path, calls: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: list[float | None] = []
+    retimed = work.retimed
+
+    def recorded(pilot: Path, rows: dict[str, Row], machine: Machine, seconds: float | None) -> Machine:
+        told.append(seconds)
+        return retimed(pilot, rows, machine, seconds)
+
+    monkeypatch.setattr(work, "retimed", recorded)
+    wanted = planned(place, calls)
+    shutil.rmtree(wanted.study)
+    begin(wanted)
+    assert [seconds is None for seconds in told] == [False, True]
 
 
 def test_what_is_planned_for_no_time_is_refused(place: Path, calls: list[str]) -> None:

@@ -127,6 +127,19 @@ def test_without_a_reference_it_is_timed_alone(monkeypatch: pytest.MonkeyPatch, 
         assert row.seconds > 0
 
 
+@pytest.mark.parametrize("cell_of", ["tiny-lm/digits/lora-random/2", "tiny-lm/text/frozen-random/2"])
+def test_what_the_reference_cannot_run_is_timed_alone(cell_of: str) -> None:
+    assert measure.measure(cell(cell_of), 1, 0.01).ratios == []
+
+
+def test_adapters_are_timed_as_the_sweep_has_them() -> None:
+    one, both = (
+        cell("tiny-lm/digits/lora-random/1").changed(rank=rank, targets=targets, batch_size=1)
+        for rank, targets in ((1, "attention"), (16, "both"))
+    )
+    assert measure.measure(one, 1, 0.01).flop < measure.measure(both, 1, 0.01).flop
+
+
 def test_without_its_files_a_cell_is_timed_on_random_images_of_the_same_shape(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shaped_task: Callable[[str, str], Any]
 ) -> None:
@@ -176,6 +189,14 @@ def test_a_cell_that_cannot_be_measured_is_logged_and_left_out(tmp_path: Path) -
     first, second = (f"tiny-lm/digits/{arm}/21" for arm in ("frozen-random", "unfrozen-random"))
     assert lines[:3] == [f"1 of 6: {first}", "killed", f"2 of 6: {second}"]
     assert not list(tmp_path.iterdir())
+
+
+def test_the_environment_of_what_was_measured_is_gone_afterwards(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LD_PRELOAD", "")
+    before = dict(os.environ)
+    monkeypatch.setattr(measure, "faster_libraries", lambda: {"LD_PRELOAD": "", "FPT_TESTED": "1"})
+    assert measure.apart(os.getenv, "FPT_TESTED") == "1"
+    assert dict(os.environ) == before
 
 
 def test_a_process_that_is_killed_is_an_error_of_ours() -> None:

@@ -1,4 +1,5 @@
-"""A sweep that is killed at any moment, extension of its grid included, ends with the same bytes."""
+"""A sweep that is killed at any moment, extension of its grid included, ends with the same bytes, and keeps the
+same weights."""
 
 import os
 import random
@@ -12,6 +13,7 @@ from forked import attempt
 
 from fpt import files
 from fpt.sweeps import run as execute
+from fpt.sweeps.ledger import WEIGHTS
 from fpt.sweeps.spec import resolve
 from fpt.training import checkpoint, fleet, loop
 
@@ -30,7 +32,7 @@ MOMENTS = {"training": 60, "evaluation": 30, "checkpoint": 60, "extension": 3, "
 SPEC = {
     "task": "digits", "arm": "frozen-random", "backbone_options": {"layers": 1}, "compute_type": "float32",
     "learning_rates": [1e-4, 3e-4], "seeds": [0, 1], "extend": 2, "steps": 24, "evaluations": 3,
-    "evaluation_examples": 40, "budget_examples": 20, "test_examples": 60,
+    "evaluation_examples": 40, "budget_examples": 20, "test_examples": 60, "measures": ["weights"],
 }  # fmt: skip
 
 
@@ -67,7 +69,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def contents(folder: Path) -> dict[str, bytes]:
-    return {path.name: path.read_bytes() for path in folder.glob("*.parquet")}
+    return {path.name: path.read_bytes() for path in (*folder.glob("*.parquet"), folder / WEIGHTS)}
 
 
 @pytest.mark.parametrize("kills", [5, pytest.param(30, marks=pytest.mark.slow)])

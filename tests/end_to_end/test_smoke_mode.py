@@ -9,7 +9,7 @@ import pytest
 from safetensors.torch import load_file
 from torch import Tensor
 
-from fpt.errors import DataError
+from fpt.errors import DataError, WeightsError
 from fpt.models import BACKBONES, build
 from fpt.models.template import Template
 from fpt.sweeps import ledger, smoke
@@ -152,6 +152,14 @@ def test_a_failure_is_reported_and_the_others_go_on(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(smoke, "run_sweep", sometimes)
     failures = smoke.smoke([first, second], "lu2021")
     assert [(spec, str(error)) for spec, error in failures] == [(first, "the loss is a banana")]
+
+
+def test_a_sweep_without_its_keeper_says_so() -> None:
+    alone = next(spec for spec in STUDY.sweeps if spec.pretrained_by and spec.task == "bit-xor")
+    ((spec, error),) = smoke.smoke([alone], "lu2021")
+    assert spec is alone
+    assert isinstance(error, WeightsError)
+    assert str(alone.pretrained_by) in str(error)
 
 
 def test_its_results_are_no_results_of_the_study(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -88,3 +88,10 @@ def test_the_drawn_text_takes_the_place_of_the_corpus() -> None:
 def test_what_is_refused(path: str | Path, held_out_from: int, order: int | None, message: str) -> None:
     with pytest.raises(DataError, match=message):
         read_corpus(path, held_out_from, order)
+
+
+def test_a_text_that_is_none_is_refused_by_name(tmp_path: Path) -> None:
+    path = tmp_path / "latin.txt"
+    path.write_bytes("é".encode("latin-1") * 2000)
+    with pytest.raises(DataError, match=r"latin\.txt is no UTF-8 text"):
+        read_corpus(path, 1000, 1)

@@ -23,8 +23,8 @@ from processes import PATIENCE, all_gone, descendants, eventually
 from stand_in import FAILING, LONG, LOST, LOST_ONCE, QUICK, ROOT, SLOW, spec
 
 from fpt.errors import LockedError, SpecError
-from fpt.sweeps import engines, ledger, run_sweep
-from fpt.sweeps.engines import local
+from fpt.sweeps import SweepSpec, engines, ledger, run_sweep
+from fpt.sweeps.engines import local, ray
 from fpt.sweeps.ledger import sweep_state
 
 pytestmark = pytest.mark.timeout(2 * PATIENCE)
@@ -213,6 +213,28 @@ def test_a_folder_somebody_else_writes_is_left_alone(
         monkeypatch.setattr(ledger, "LOCK_WAIT", 0.3)
         with pytest.raises(LockedError, match=f"process {writer} on"):
             engine.run([spec(SLOW)])
+
+
+def test_own_data_are_read_where_a_node_sees_the_workspace_and_named_where_it_does_not(
+    workspace: Path, monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    Path("mine.npz").write_bytes(b"mine")
+    (STUDY / "sign").touch()
+    job = ray._job(spec(task="npz:mine.npz"), STUDY) | {"sign": "sign", "share": {"num_cpus": 1}}
+    seen: list[Path] = []
+
+    def start(sweep: SweepSpec, study: Path, *_: object, root: Path, **__: object) -> None:
+        seen.append(root / study / sweep.folder_name)  # of the content of the file
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(ray.local, "start", start)
+    monkeypatch.setattr(ray, "_beside", lambda job: 1)
+    monkeypatch.chdir(tmp_path_factory.mktemp("elsewhere"))
+    with pytest.raises(KeyboardInterrupt):
+        next(ray.sweep_on_node(job))
+    assert [place.parent for place in seen] == [workspace / STUDY]
+    with pytest.raises(SpecError, match=r"npz:mine\.npz"):
+        next(ray.sweep_on_node(job | {"workspace": "/nowhere"}))
 
 
 class TestSlots:

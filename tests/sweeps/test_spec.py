@@ -8,12 +8,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+import synthetic
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fpt.errors import SpecError
 from fpt.models import POLICIES
 from fpt.sweeps import SweepSpec, parameters_to_spec
+from fpt.sweeps.ledger import read_result
 from fpt.sweeps.spec import PROTOCOL, resolve
 
 SPEC: dict[str, Any] = {"task": "digits", "arm": "frozen-random", "learning_rates": [1e-3, 1e-2], "seeds": [0, 1, 10]}
@@ -192,6 +194,9 @@ def test_own_data_are_their_content_and_what_differs_from_the_defaults(
     assert a.folder_name == f"npz.frozen-random-{a.hash}"
     for options, same in (({"patch": 4, "padded": False, "white": 255}, True), ({"white": 16}, False)):
         assert (a.changed(task_options=options).hash == a.hash) is same
+    synthetic.write(a, Path("a"))
+    for moved in (b, a.changed(task_options={"patch": 4}), a.changed(backbone_options={"layers": 0})):
+        assert read_result(Path("a"), moved), moved.title  # the same sweep, in other words
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ import torch
 
 import fpt.models
 import fpt.tasks
-from fpt.sweeps.record import COLUMNS
+from fpt.sweeps.record import TABLES
 from fpt.tasks.arrays import Examples
 from fpt.tasks.task import FiniteSplit, Task
 from fpt.training import Recipe, train_fleet
@@ -87,8 +87,8 @@ def test_every_number_is_what_it_is_by_hand(changes: dict[str, Any], digits: Tas
     assert (runs["best_step"] < how.steps).any(), "for some runs the last parameters are not the best ones"
     assert (runs["test_accuracy"] != runs["test_accuracy_last"]).any()
     assert found.runs["diverged_at"].isna().all()
-    assert {"sweep", *found.runs} == {*COLUMNS["runs"]}
-    assert {"sweep", *found.curves} == {*COLUMNS["curves"]}
+    assert {"sweep", *found.runs} == {*TABLES["runs"].columns}
+    assert {"sweep", *found.curves} == {*TABLES["curves"].columns}
 
 
 def test_a_curve_contains_every_shorter_run(digits: Task, model: Any) -> None:

@@ -13,24 +13,27 @@ import signal
 import socket
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, chdir, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import fpt
+from fpt import tasks
 from fpt.errors import FptError, SpecError
 from fpt.files import write_atomically
-from fpt.sweeps import engines, ledger
+from fpt.models import hub
+from fpt.models.arms import ADAPTER_FILES
+from fpt.sweeps import engines, ledger, record
 from fpt.sweeps.engines import Attempt, Failure, Watch, local
 from fpt.sweeps.spec import SweepSpec, resolve
 from fpt.sweeps.study_file import FILE
 
 TEMPORARY = "fpt-ray-"  # how the name of a workspace on a node begins, in its folder for temporary files
 # What comes back, in the order of writing: the last one says that all are there.
-TABLES = tuple(f"{name}.parquet" for name in (*ledger.TABLES, *ledger.IF_MEASURED))
-FILES = (engines.LOG, engines.FAILED, *TABLES, ledger.WEIGHTS, *ledger.ADAPTER, ledger.NOTEBOOK, ledger.RESULT)
+TABLES = tuple(f"{name}.parquet" for name in record.TABLES)
+FILES = (engines.LOG, engines.FAILED, *TABLES, ledger.WEIGHTS, *ADAPTER_FILES, ledger.NOTEBOOK, ledger.RESULT)
 News = dict[str, Any]
 
 
@@ -162,13 +165,22 @@ def sweep_on_node(job: News) -> Iterator[News]:
     Yields first {"away": whether it is a temporary one}, then, if so, {"files": its progress} whenever that changes,
     and at last {"code": the worker's exit code, "files": by name}.
     """
-    spec, study = resolve(job["parameters"]), Path(job["study"])
-    if spec.hash != job["hash"]:
-        raise SpecError(f"a node has fpt {fpt.__version__}, the driver {job['version']}, and they differ on this sweep")
-    root = Path(job["workspace"])
-    _heed_children()
+    root, study = Path(job["workspace"]), Path(job["study"])
+    away = not (root / study / job["sign"]).is_file()
+    if away and (lacking := _lacking(job["parameters"])):
+        raise SpecError(
+            f"{lacking} is in the driver's workspace {root}, which this node does not see; put the workspace where all "
+            "nodes see it under this path, or use --engine local"
+        )
     with ExitStack() as stack:
-        if away := not (root / study / job["sign"]).is_file():
+        if not away:
+            stack.enter_context(chdir(root))  # the study's own data and models are named from there
+        spec = resolve(job["parameters"])
+        if spec.hash != job["hash"]:
+            version = f"a node has fpt {fpt.__version__}, the driver {job['version']}"
+            raise SpecError(f"{version}, and they differ on this sweep")
+        _heed_children()
+        if away:
             root = stack.enter_context(_temporary_workspace(spec))
             for name, content in job["files"].items():
                 (root / name).parent.mkdir(parents=True, exist_ok=True)
@@ -185,6 +197,14 @@ def sweep_on_node(job: News) -> Iterator[News]:
             time.sleep(engines.POLL)
         end = {"code": worker.process.returncode, "files": _contents(worker.folder, FILES)}
     yield end  # last of all: once the driver has it, nothing keeps this process from being shut down
+
+
+def _lacking(parameters: Mapping[str, Any]) -> str:
+    """The task or the backbone that is a path in the workspace; empty where neither is."""
+    backbone = parameters["backbone"]
+    if tasks.own_kind(parameters["task"]):
+        return str(parameters["task"])
+    return str(backbone) if hub.path_of(backbone) and not backbone.startswith(f"{hub.HUB}~") else ""
 
 
 def _beside(job: News) -> int:
