@@ -10,21 +10,20 @@ from typing import Any, TypeVar, cast
 
 import numpy as np
 
-from fpt.errors import check_known, unknown
-from fpt.papers import claim, paper_of, table
+from fpt.errors import check_known
+from fpt.papers import claim, paper_of, printed_number, table
 from fpt.papers.schema import Claim, Number, Relation
 from fpt.results import sizes
 from fpt.results.sizes import SIZES
 from fpt.tasks import CIFAR10, data_folder, entry
 
-Finding = tuple[bool | None, str]
-F = TypeVar("F", bound=Callable[[Claim], Finding])
+Outcome = tuple[bool | None, str]
+F = TypeVar("F", bound=Callable[[Claim], Outcome])
 
-FUNCTIONS: "dict[str, Callable[[Claim], Finding]]" = {}  # by the claim that each decides
+FUNCTIONS: "dict[str, Callable[[Claim], Outcome]]" = {}  # by the claim that each decides
 
 CLOSE = 1.2  # "about the same number": within this factor
 FROZEN = "what is attended to still moves with input, positions and layer-norm gains"
-GAP = ("train", "test")  # the places of what a gap prints
 MNIST_CLASSES = (5923, 6742, 5958, 6131, 5842, 5421, 5918, 6265, 5851, 5949)  # of the 60,000 training images
 CIFAR10_BATCHES = (  # images of each class in data_batch_1 to 5, counted
     (1005, 974, 1032, 1016, 999, 937, 1030, 1001, 1025, 981),
@@ -45,7 +44,7 @@ def computes(name: str) -> Callable[[F], F]:
     return enter
 
 
-def computed(claim: Claim) -> Finding:
+def computed(claim: Claim) -> Outcome:
     """Whether what the claim says holds, and a note. Raises SpecError where no function is entered for the claim."""
     if claim.printed:
         return _compared(claim.printed)
@@ -53,14 +52,19 @@ def computed(claim: Claim) -> Finding:
     return FUNCTIONS[claim.id](claim)
 
 
-def _compared(relations: Iterable[Relation]) -> Finding:
+def _compared(relations: Iterable[Relation]) -> Outcome:
     found, notes = [], []
     for each in relations:
         numbers = []
         for task in each.tasks:
             first, second = (printed_at(place, task) for place in each.of)
             apart = np.abs(first - second)
-            found.append({"equal": apart <= each.by, "differ": apart > each.by, "below": first < second}[each.relation])
+            if each.relation == "equal":
+                found.append(apart <= each.by)
+            if each.relation == "differ":
+                found.append(apart > each.by)
+            if each.relation == "below":
+                found.append(first < second)
             numbers.append(f"{entry(task).title if task else ''} {_listed(first)} and {_listed(second)}".strip())
         notes.append(f"{_named(each.of[0])} against {_named(each.of[1])}: {', '.join(numbers)}")
     return bool(np.concatenate(found).all()), "; ".join(notes)
@@ -81,15 +85,7 @@ def printed_at(place: Number, task: str) -> "np.ndarray[Any, Any]":
     """The number printed there for a task, several where a claim has them. Raises SpecError where there is none."""
     if place.claim:
         return np.atleast_1d(claim(place.claim).numbers[place.number])
-    printed = {row: entry.printed[task] for row, entry in table(place.table).rows.items() if task in entry.printed}
-    if missing := {place.row, *place.minus} - {*printed}:
-        raise unknown(f"row of {place.table} on {task}", min(missing), printed)
-
-    def number(row: str) -> Any:
-        cell: Any = printed[row]
-        return cell.value[GAP.index(place.of)] if place.of in GAP else getattr(cell, place.of)
-
-    return np.atleast_1d(np.round(number(place.row) - max(map(number, place.minus), default=0), 6))
+    return np.atleast_1d(printed_number(place, task))
 
 
 def _listed(numbers: Iterable[float]) -> str:
@@ -97,14 +93,14 @@ def _listed(numbers: Iterable[float]) -> str:
 
 
 @computes("L-19")
-def lstm_parameters(claim: Claim) -> Finding:
+def lstm_parameters(claim: Claim) -> Outcome:
     base = int(sizes.counts("gpt2")["trainable"].sum())
     ratios = [trained / base for trained in sizes.lstm_parameters().values()]
     return all(1 / CLOSE < r < CLOSE for r in ratios), f"ratio {' and '.join(f'{r:.2f}' for r in ratios)}"
 
 
 @computes("L-29")
-def trained_parameters(claim: Claim) -> Finding:
+def trained_parameters(claim: Claim) -> Outcome:
     names = list(SIZES.values())[:3]
     trained = zip(names, claim.numbers["trained_K"], strict=True)
     near = [abs(sizes.trained_as_printed(n) / 1000 - k) < 2 for n, k in trained]
@@ -115,7 +111,7 @@ def trained_parameters(claim: Claim) -> Finding:
 
 
 @computes("L-30")
-def parameter_shares(claim: Claim) -> Finding:
+def parameter_shares(claim: Claim) -> Outcome:
     printed, counted = claim.numbers, sizes.by_formula("gpt2")
     wrong = [f"{printed[group]:,} is {count:,}" for group, count in counted.items() if printed[group] != count]
     shares = {"percent_base": "gpt2", "percent_xl": "gpt2-xl"}
@@ -125,7 +121,7 @@ def parameter_shares(claim: Claim) -> Finding:
 
 
 @computes("L-32")
-def spread_of_weights(claim: Claim) -> Finding:
+def spread_of_weights(claim: Claim) -> Outcome:
     found, default = sizes.spread("gpt2"), sizes.DEFAULT_STD
     if found.empty:
         return None, "needs the weights of GPT-2"
@@ -137,14 +133,14 @@ def spread_of_weights(claim: Claim) -> Finding:
 
 
 @computes("L-50")
-def model_shapes(claim: Claim) -> Finding:
+def model_shapes(claim: Claim) -> Outcome:
     shapes = {size: sizes.shape(SIZES[size]) for size in claim.numbers}
     wrong = {size: found for size, found in shapes.items() if [*found] != claim.numbers[size]}
     return not wrong, f"the library's models: {wrong or 'equal'}"
 
 
 @computes("L-51")
-def token_shapes(claim: Claim) -> Finding:
+def token_shapes(claim: Claim) -> Outcome:
     printed = {task: list(map(int, re.findall(r"\d+", text)[:2])) for task, text in claim.numbers.items()}
     ours = _token_shapes()
     wrong = [f"{task} {_x(printed[task])} is {_x(ours[task])}" for task in printed if printed[task] != ours[task]]
@@ -176,7 +172,7 @@ def _token_shapes() -> dict[str, list[int]]:
 
 
 @computes("L-52")
-def frozen_communication(claim: Claim) -> Finding:
+def frozen_communication(claim: Claim) -> Outcome:
     return not tokens_mix("fpt"), f"in GPT-2's layout, without frozen attention no token depends on another; {FROZEN}"
 
 
@@ -199,14 +195,14 @@ def tokens_mix(trainable: str) -> bool:
 
 
 @computes("O-01")
-def transposed_digits(_: Claim) -> Finding:
+def transposed_digits(_: Claim) -> Outcome:
     pairs = [(claim("L-30").numbers[group], sizes.by_formula("gpt2")[group]) for group in ("layer_norm", "positions")]
     same = all(one != two and sorted(str(one)) == sorted(str(two)) for one, two in pairs)
     return same, ", ".join(f"{one:,} for {two:,}" for one, two in pairs)
 
 
 @computes("O-02")
-def input_bias(_: Claim) -> Finding:
+def input_bias(_: Claim) -> Outcome:
     printed, width = claim("L-30").numbers, sizes.shape("gpt2")[1]
     note = f"{printed['input']:,} = 17 x {width}, {printed['output']:,} = 10 x {width}"
     return printed["input"] == 17 * width and printed["output"] == 10 * width, note
@@ -217,26 +213,26 @@ def _tokens(task: str) -> list[int]:
 
 
 @computes("O-04")
-def cifar10_width(_: Claim) -> Finding:
+def cifar10_width(_: Claim) -> Outcome:
     width = _tokens("cifar10")[1]
     return width != 4 * 4 * 3, f"{width} printed; a patch of 4x4 pixels in three colours has {4 * 4 * 3}"
 
 
 @computes("O-05")
-def mnist_size(_: Claim) -> Finding:
+def mnist_size(_: Claim) -> Outcome:
     tokens, _width, side, _side = _tokens("mnist")
     note = f"{tokens} tokens of {side}x{side} pixels; 28x28 gives {7 * 7}"
     return tokens == (side // 4) ** 2 != (28 // 4) ** 2, note
 
 
 @computes("O-06")
-def six_strings(_: Claim) -> Finding:
+def six_strings(_: Claim) -> Outcome:
     tokens, width = _tokens("bit_memory")
     return tokens * width == 6 * 1000, f"{tokens} x {width} / 1000 = {tokens * width / 1000:g} strings"
 
 
 @computes("R-21")
-def listops_data(claim: Claim) -> Finding:
+def listops_data(claim: Claim) -> Outcome:
     from fpt.tasks.listops import CLOSE, CUT, LONG, generate
 
     lengths = generate(LONG, 200, "listops").lengths
@@ -247,32 +243,35 @@ def listops_data(claim: Claim) -> Finding:
     return equal and cut > 0.5, note
 
 
-def _batches() -> tuple[list[list[int]], str]:
+def _batches() -> Sequence[Sequence[int]]:
     """Images of each class in the five training batches, counted where the data are on this machine."""
-    if not any((data_folder() / file).exists() for file in CIFAR10):
-        return [list(batch) for batch in CIFAR10_BATCHES], "as counted before: the data are not on this machine"
+    return counted_batches() if any((data_folder() / file).exists() for file in CIFAR10) else CIFAR10_BATCHES
+
+
+def counted_batches() -> list[list[int]]:
+    """The same from the data. Raises what `fpt.tasks.load` raises."""
     from fpt.tasks import load
 
     data: Any = load("cifar10").data
     labels = data.train.targets[:, 0]
-    return [labels[at : at + 10_000].bincount(minlength=10).tolist() for at in range(0, 50_000, 10_000)], "as counted"
+    return [labels[at : at + 10_000].bincount(minlength=10).tolist() for at in range(0, 50_000, 10_000)]
 
 
 @computes("R-24")
-def batches_balanced(_: Claim) -> Finding:
-    batches = _batches()[0]
+def batches_balanced(_: Claim) -> Outcome:
+    batches = _batches()
     note = f"images of a class in batch 5: {min(batches[4]):,} to {max(batches[4]):,}"
     return all(min(batch) == max(batch) for batch in batches), note
 
 
 @computes("O-26")
-def batches_not_balanced(claim: Claim) -> Finding:
+def batches_not_balanced(claim: Claim) -> Outcome:
     balanced, note = batches_balanced(claim)
     return not balanced, note
 
 
 @computes("R-25")
-def mnist_split(claim: Claim) -> Finding:
+def mnist_split(claim: Claim) -> Outcome:
     import torch
 
     from fpt.tasks.arrays import hold_out_equally
@@ -285,7 +284,7 @@ def mnist_split(claim: Claim) -> Finding:
 
 
 @computes("R-29")
-def enlarged_positions(_: Claim) -> Finding:
+def enlarged_positions(_: Claim) -> Outcome:
     from fpt.models import ARMS, FOUR
 
     learn = [name for name in FOUR if new_positions_learn(ARMS[name].init, str(ARMS[name].trainable))]
@@ -313,7 +312,7 @@ def new_positions_learn(init: str, trainable: str | Sequence[str]) -> bool:
 
 
 @computes("O-24")
-def printed_differences(_: Claim) -> Finding:
+def printed_differences(_: Claim) -> Outcome:
     off = {}
     for row, cells in table("rothermel-table-3").rows.items():
         for task, printed in cells.printed.items():

@@ -5,18 +5,21 @@ of every rule that was asked so, taken from the git history: what counts is the 
 """
 
 from collections.abc import Mapping
+from datetime import date
 from functools import cache
 from pathlib import Path
 from typing import Any
 
+from fpt.claims.rules import is_likeness
 from fpt.documents import read_document
 from fpt.papers import rule_hash
-from fpt.papers.schema import RULES, Claim, Rule
+from fpt.papers.schema import RULES, Claim, Quantifier, Rule
 
 FILE = Path(__file__).with_name("asked.yaml")
 PLANNED, CHANGED, EXPLORATORY = "planned", "changed after results", "exploratory"
 RENAMED = {"matches_or_beats": "matches"}  # kinds that were called otherwise
 SAID = {"part", "words"}  # of a rule, and decides nothing
+IN_GENERAL = date(2026, 11, 27)  # a rule without a quantifier that was asked before asked for all tasks
 
 
 def asked_as(claim: Claim, record: Mapping[str, Any]) -> str:
@@ -30,7 +33,7 @@ def asked_as(claim: Claim, record: Mapping[str, Any]) -> str:
         return CHANGED
     if given == rule_hash(claim):
         return PLANNED
-    same = "rule" in known and rules_as_text(known["rule"]) == [_text(rule) for rule in claim.rule]
+    same = "rule" in known and rules_as_text(known) == [_text(rule) for rule in claim.rule]
     return PLANNED if same else CHANGED
 
 
@@ -41,9 +44,10 @@ def asked() -> dict[str, dict[str, Any]]:
     return content
 
 
-def rules_as_text(written: Any) -> list[dict[str, Any]]:
-    """Rules of any time in the fields of today, so that they can be compared."""
-    return [_text(_read(rule)) for rule in (written if isinstance(written, list) else [written])]
+def rules_as_text(entry: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The rules of an entry in the fields of today, so that they can be compared."""
+    written = entry["rule"] if isinstance(entry["rule"], list) else [entry["rule"]]
+    return [_text(_read(rule), "all" if entry["first"] < IN_GENERAL else "") for rule in written]
 
 
 def _read(written: Mapping[str, Any]) -> Rule:
@@ -56,6 +60,6 @@ def _read(written: Mapping[str, Any]) -> Rule:
     )
 
 
-def _text(rule: Rule) -> dict[str, Any]:
-    """What a rule asks. One without a quantifier was written as one of all tasks before it was read in general."""
-    return rule.model_dump(exclude=SAID) | {"of": rule.of or "all"}
+def _text(rule: Rule, unsaid: Quantifier = "") -> dict[str, Any]:
+    """What a rule asks. `unsaid`: how one without a quantifier was read; a likeness is always one of all."""
+    return rule.model_dump(exclude=SAID) | {"of": "all" if is_likeness(rule) else rule.of or unsaid}

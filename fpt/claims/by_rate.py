@@ -9,7 +9,7 @@ from itertools import combinations
 import numpy as np
 
 from fpt.claims.case import DECADES, Case, Comparison, decades
-from fpt.claims.registry import decides
+from fpt.claims.registry import ALONE, AT_BOTH, EVERY_RATE, WITH_FIRST, decides
 from fpt.results.baselines import chance
 from fpt.results.cells import AT_PAPERS_RATE, TUNED, TableCell, compared, shared_rates
 from fpt.results.runs import SweepTables, rate_text, same_rate
@@ -20,22 +20,33 @@ ORDERS = (1e-5, 1e-3)  # the range of rates of `orders_differ` (Rothermel et al.
 SLACK = 1 + selection.SAME_RATE  # by which equal rates may differ
 
 
-@decides("L-08", "X-04")
+@decides("X-04", splits=ALONE, at=AT_BOTH)
+def loses_at_papers_rate(case: Case) -> list[Comparison]:
+    """Each row, tuned, minus the same at the paper's rate."""
+    return [_lost_at_papers_rate(case, row) for row in case.rows]
+
+
+@decides("L-08", splits=ALONE, at=AT_BOTH)
 def unstable(case: Case) -> list[Comparison]:
+    """The same; a run that diverged at the paper's rate is enough."""
     comparisons = []
     for row, cell in case.rows.items():
-        words = f"{cell.label}, tuned - at the paper's rate"
-        if same_rate(cell.choices(), cell.papers_rate or math.nan).all():
-            comparisons.append(case.untested(f"the paper's rate is the tuned one of {cell.label} for every seed"))
-        elif lost := cell.diverged(AT_PAPERS_RATE):
-            comparisons.append(Comparison(case.task, words, Paired(0), supports=0.0, note=f"{lost} runs diverged"))
-        else:
-            limit, at = case.rule.by * POINT, (TUNED, AT_PAPERS_RATE)
-            comparisons.append(case.contrast([row], [row], limit, at=at, label=words))
+        found, lost = _lost_at_papers_rate(case, row), cell.diverged(AT_PAPERS_RATE)
+        if lost and not found.missing:
+            found = Comparison(found.label, Paired(0), supports=0.0, note=f"{lost} runs diverged")
+        comparisons.append(found)
     return comparisons
 
 
-@decides("L-49", "R-07")
+def _lost_at_papers_rate(case: Case, row: str) -> Comparison:
+    cell = case.rows[row]
+    if same_rate(cell.choices(), cell.papers_rate or math.nan).all():
+        return case.untested(f"the paper's rate is the tuned one of {cell.label} for every seed")
+    words = f"{cell.label}, tuned - at the paper's rate"
+    return case.contrast([row], [row], case.rule.by * POINT, at=(TUNED, AT_PAPERS_RATE), label=words)
+
+
+@decides("L-49", "R-07", splits=ALONE, at=EVERY_RATE)
 def drop(case: Case) -> list[Comparison]:
     """At the paper's rate minus at the next one of the grid, or at the rate `level`; not tested where an arm cannot
     fall so far: it is not as far above chance, or, before the next one, as far below its best already."""
@@ -57,7 +68,7 @@ def drop(case: Case) -> list[Comparison]:
     return comparisons
 
 
-@decides("R-08")
+@decides("R-08", splits=WITH_FIRST, at=EVERY_RATE)
 def lower_rate(case: Case) -> list[Comparison]:
     """The best rate of the first row is at most 1/`by` of that of every other one."""
     first, *others = case.rule.rows
@@ -86,7 +97,7 @@ def _ratio_of_rates(case: Case, first: str, other: str) -> Comparison:
     words = f"best rate of {case.label(other)} / {case.label(first)}"
     estimate = decades(*ratio_of_best(case.rows[other], case.rows[first]))
     supports, contradicts = max(breaks), max(keeps)
-    found = Comparison(case.task, words, Paired(0), supports=supports, contradicts=contradicts, note=note)
+    found = Comparison(words, Paired(0), supports=supports, contradicts=contradicts, note=note)
     return replace(found, unit=DECADES, ratio=estimate)
 
 
@@ -142,7 +153,7 @@ def _set_words(refuted: Mapping[float, float]) -> str:
     return " to ".join(dict.fromkeys([*inside[:1], *inside[-1:]])) + (f", or {beyond}" if beyond else "")
 
 
-@decides("R-04", "R-06")
+@decides("R-04", "R-06", at=EVERY_RATE)
 def inverts(case: Case) -> list[Comparison]:
     """The first row matches or beats the second at the paper's rate; the second beats it at every lower rate at which
     one of them has learned: come half of the way from chance to its best, in the mean over seeds."""
@@ -162,7 +173,7 @@ def inverts(case: Case) -> list[Comparison]:
     return comparisons if len(comparisons) > 1 else []
 
 
-@decides("R-31")
+@decides("R-31", at=EVERY_RATE)
 def inverts_somewhere(case: Case) -> list[Comparison]:
     """The first row matches or beats the second at the paper's rate; the second beats it at one lower rate or more,
     Bonferroni-corrected over those at which one of them has learned. The comparison has the rate that is clearest."""
@@ -180,7 +191,7 @@ def inverts_somewhere(case: Case) -> list[Comparison]:
     note = f"the clearest of {len(tests)} lower rates"
     at = f"{one.label} - {two.label} at {rate_text(paper)}"
     at_paper = case.contrast([first], [second], -case.margin, at=(paper, paper), label=at)
-    found = Comparison(case.task, words, tests[clearest], supports=supports, contradicts=contradicts, note=note)
+    found = Comparison(words, tests[clearest], supports=supports, contradicts=contradicts, note=note)
     return [at_paper, replace(found, at=rate_text(clearest))]
 
 
@@ -193,7 +204,7 @@ def _has_learned(case: Case, cell: TableCell, rate: float) -> bool:
     return bool(cell.values(rate).mean() >= (chance(case.task) + best) / 2)
 
 
-@decides("P-08", "P-09", "X-02")
+@decides("P-08", "P-09", "X-02", at=AT_BOTH)
 def fixed_and_tuned(case: Case) -> list[Comparison]:
     first, second = case.rule.rows
     sides = ((first, second, AT_PAPERS_RATE, "paper's rate"), (second, first, TUNED, "tuned"))
@@ -203,7 +214,7 @@ def fixed_and_tuned(case: Case) -> list[Comparison]:
     ]
 
 
-@decides("R-05")
+@decides("R-05", at=EVERY_RATE)
 def orders_differ(case: Case) -> list[Comparison]:
     """Two rates differ if two rows change places between them, Bonferroni-corrected over the pairs of rows; they do
     not if every pair is in the same order at both."""
@@ -221,4 +232,4 @@ def _changed(case: Case, one: float, two: float) -> Comparison:
         equal.append(2 * min(max(above), max(below)))
     supports, contradicts = min(1.0, len(change) * min(change)), min(1.0, max(equal))
     words = f"orders at {rate_text(one)} and {rate_text(two)}"
-    return Comparison(case.task, words, Paired(0), supports=supports, contradicts=contradicts)
+    return Comparison(words, Paired(0), supports=supports, contradicts=contradicts)

@@ -8,6 +8,7 @@ import numpy as np
 from scipy import special
 
 from fpt import tasks
+from fpt.claims.registry import entry_of
 from fpt.claims.words import pair_word
 from fpt.papers import table
 from fpt.papers.schema import Rule
@@ -20,20 +21,14 @@ from fpt.results.stats import MINIMUM_PAIRS, POINT, SIGNIFICANCE, Paired
 NOT_TESTED = "not tested"
 # Units: points of accuracy; a ratio in log10; loss a prediction; of a ratio in width.
 POINTS, DECADES, NATS, EXPONENT = "points", "decades", "nats", "exponent"
-BY_RATE = (  # read on the whole grid
-    "drop", "inverts", "inverts_somewhere", "orders_differ", "lower_rate", "plane", "rate_ratio", "ratio_slope",
-)  # fmt: skip
 NOTHING = Score(0.0)
 NOISE_LIMIT = float(special.ndtri(1 - SIGNIFICANCE))  # standard errors from the mean to an end of a 90% interval
-AT_BOTH = ("unstable", "fixed_and_tuned")
-OWN_RATES = (*BY_RATE, *AT_BOTH, "crossing", "baseline")  # kinds that say themselves at which rates they are read
 
 
 @dataclass(frozen=True)
 class Comparison:
     """One comparison that a rule makes on one task, at the level of 5%."""
 
-    task: str  # as it was run
     label: str  # "FPT - random"
     test: Paired
     supports: float = 1.0  # p-values, 1 where an edge of the grid could change the word
@@ -44,6 +39,7 @@ class Comparison:
     missing: str = ""  # why it says nothing: not run, not tested
     unit: str = POINTS  # of the estimate
     ratio: tuple[float, float, float] | None = None  # an estimate that is no mean over seeds, with its 95% interval
+    budget: int = 0  # steps at which it is read; 0: the last
 
     @property
     def word(self) -> str:
@@ -108,10 +104,9 @@ class Case:
 
     @property
     def ats(self) -> tuple[str, ...]:
-        """Where the learning rate is read."""
-        if self.rule.kind in BY_RATE:
-            return ()
-        return (TUNED, AT_PAPERS_RATE) if self.rule.kind in AT_BOTH else (self.rule.at,)
+        """Where the learning rate is read; empty: at every one."""
+        at = entry_of(self.rule.kind).at
+        return (self.rule.at,) if at is None else at
 
     def problem(self) -> Comparison | None:
         """Why the rows are not compared here; None if they are."""
@@ -130,11 +125,11 @@ class Case:
         return self.untested("not run at the paper's rate") if off else None
 
     def untested(self, why: str, word: str = NOT_TESTED) -> Comparison:
-        return Comparison(self.task, "", Paired(0), note=why, missing=word)
+        return Comparison("", Paired(0), note=why, missing=word)
 
     def undecided(self, why: str) -> Comparison:
         """Runs that were made leave it open, whatever their number."""
-        return Comparison(self.task, "", Paired(0), note=why)
+        return Comparison("", Paired(0), note=why)
 
     def comparison(
         self,
@@ -164,7 +159,6 @@ class Case:
         note = "; ".join([*notes, *at_edge, *_of_test(test)])
         margin = (high - low) / 2 if equivalence else 0.0
         return Comparison(
-            self.task,
             label,
             test,
             supports=supports,

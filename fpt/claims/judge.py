@@ -5,6 +5,7 @@ robustness. A row without a pair is the summary of a claim, or (without a claim)
 """
 
 import hashlib
+import json
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
@@ -18,20 +19,21 @@ import pandas as pd
 from fpt.claims import words
 from fpt.claims.arithmetic import computed
 from fpt.claims.asked import CHANGED, EXPLORATORY, PLANNED, asked_as
-from fpt.claims.case import BY_RATE, Case, Comparison, cases_of, decides
-from fpt.claims.rules import baseline_verdict, comparisons_of
-from fpt.claims.words import PairTest, Quantifier
+from fpt.claims.case import Case, Comparison, cases_of, decides
+from fpt.claims.registry import ALONE, IN_ORDER, WITH_FIRST, entry_of
+from fpt.claims.rules import baseline_verdict, comparisons_of, is_likeness
+from fpt.claims.words import PairTest
 from fpt.errors import DataError
 from fpt.files import write_atomically
 from fpt.models import backbone as lookup
-from fpt.papers import claims, findings, papers, rules_of
-from fpt.papers.schema import Claim, Finding, Rule
+from fpt.papers import claims, findings, paper_of, papers, rules_of, table
+from fpt.papers.schema import Claim, Finding, Quantifier, Rule
 from fpt.results.baselines import FLOOR, known_scores
 from fpt.results.cells import FEW_SEEDS, NOT_RUN, PAPER_SCALE, REDUCED, StudyCells, TableCell
 from fpt.results.contrasts import ACCURACY
 from fpt.results.pairs import pairs
 from fpt.results.runs import find_study, left_out, study_names
-from fpt.results.stats import mean_interval
+from fpt.results.stats import holm, mean_interval
 from fpt.sweeps.ledger import PUBLISHED, RESULT, workspace
 from fpt.sweeps.study_file import FILE as STUDY_FILE
 
@@ -40,18 +42,14 @@ COLUMNS = (
     "claim", "finding", "pair", "role", "study", "backbone", "layers", "task", "steps", "seeds", "at", "budget",
     "contrast", "unit", "estimate", "low", "high", "p", "word", "scale", "planned", "note",
 )  # fmt: skip
+NUMBERS = ("layers", "steps", "seeds", "budget", "estimate", "low", "high", "p")
 DIGEST = "digest"  # the last column, filled in the first row alone: of the runs from which all was computed
 DIGITS = 4  # significant
 SPEAKS, ROBUSTNESS, AT_FLOOR = "speaks", "robustness", "floor"
-EACH_WITH_FIRST = {"beats", "matches", "comparable", "smaller_gap", "lower_rate", "faster"}
-EACH_ALONE = {"near", "linear", "reaches", "small_gap", "unstable", "drop"}
-LIKENESS = {"comparable", "near", "linear", "same_loss", "ratio_slope"}
-STRICTEST: tuple[Quantifier, ...] = (
-    "all",
-    "most",
-    "",
-    "some",
-)  # of several rules the first of these is that of a claim
+LABELS = (EXPLORATORY, CHANGED, PLANNED)  # beside a word, the weakest first
+# Of several rules the first of these is that of a claim.
+STRICTEST: tuple[Quantifier, ...] = ("all", "most", "", "some")
+DIFFERENCES = ("beats", "matches", "comparable", "order")  # kinds that compare two rows, each with a limit of its own
 NOT_FROM_RESULTS = {"L-32": "needs the weights of GPT-2, which are not part of the results"}  # claim -> why
 NO_STUDY = "no study has its rows"
 ITS_OWN_SCALE = "its own scale alone"  # why a claim about the paper's own models has no row
@@ -75,10 +73,14 @@ class Asked:
         named = {rule.of for rule in self.rules}
         return next(of for of in STRICTEST if of in named)
 
+    def of_contrast(self, contrast: Rule) -> list[Claim]:
+        """The claims that ask for this contrast, whatever the limit: of those of a finding, some ask the opposite."""
+        wanted = _compared(contrast)
+        return [each for each in self.asked_by if any(wanted & _compared(rule) for rule in each.rule)]
+
     @property
     def is_likeness(self) -> bool:
-        bounded = any(rule.kind == "rate_ratio" and math.isfinite(rule.to) for rule in self.rules)
-        return bounded or any(rule.kind in LIKENESS for rule in self.rules)
+        return any(map(is_likeness, self.rules))
 
 
 @dataclass(frozen=True)
@@ -127,9 +129,9 @@ class Evidence:
 
     @property
     def weight(self) -> tuple[Any, ...]:
-        """By which one of several speaks: the paper's own scale, then the longest, planned, with the most seeds."""
+        """By which one of several speaks: the paper's own scale, then the longest, asked before, the most seeds."""
         test = min(cell.tables.result["test"]["last"] for cell in self.cells if cell.tables)
-        return self.scale == PAPER_SCALE, self.steps, self.planned == PLANNED, self.seeds, test, self.study
+        return self.scale == PAPER_SCALE, self.steps, LABELS.index(self.planned), self.seeds, test, self.study
 
 
 @dataclass
@@ -184,12 +186,13 @@ class Judge:
         found = {claim.id: self.of_claim(claim) for claim in of_paper}
         primary = [claim.id for claim in of_paper if claim.primary]
         alone = [found[name][0]["p"] for name in primary]
-        corrected = words.of_primary([1.0 if math.isnan(p) else p for p in alone])
+        corrected = holm([1.0 if math.isnan(p) else p for p in alone])
         for name, p, before in zip(primary, corrected, alone, strict=True):
             summary = found[name][0]
             if not math.isnan(before):
                 summary |= {"p": p, "word": words.after_correction(summary["word"], p)}
-                summary["note"] += f"; p = {before:.2g} alone, {p:.2g} among {len(primary)} primary claims (Holm)"
+                if len(primary) > 1:
+                    summary["note"] += f"; p = {before:.2g} alone, {p:.2g} among {len(primary)} primary claims (Holm)"
         return [row for rows in found.values() for row in rows]
 
     def _rows(self, asked: Asked) -> list[dict[str, Any]]:
@@ -210,7 +213,7 @@ class Judge:
                         comparisons=self._tested(contrast, case, study.name),
                         study=study.name,
                         pair=pair_of(case),
-                        planned=planned_word(asked.asked_by, case),
+                        planned=planned_word(asked.of_contrast(contrast), case),
                     )
 
     def _tested(self, contrast: Rule, case: Case, study: str) -> tuple[Comparison, ...]:
@@ -249,20 +252,19 @@ class Judge:
         paper_scale = [each for each in speaking if each.scale == PAPER_SCALE]
         speaking = paper_scale or speaking
         names = sorted({each.pair for each in speaking})
-        tests = [_pair_test(name, evidence) for name in names]
+        tests = [_pair_test(asked, [each for each in evidence if each.pair == name]) for name in names]
         floor = {each.pair for each in evidence if each.role == AT_FLOOR} - {*names}
         missing = {each.pair for each in evidence if each.is_missing and each.pair in pairs().pairs} - {*names} - floor
         word = words.claim_word(tests, asked.of, asked.is_likeness)
-        scale = PAPER_SCALE if paper_scale else REDUCED
         if not tests and floor:
             word = words.AT_FLOOR
-        notes = [words.counts(tests)] if tests else []
-        notes += [f"{len(floor)} {words.AT_FLOOR}"] if floor else []
-        notes += [f"{len(missing)} {words.NOT_RUN}"] if missing and notes else []
-        if not notes and any(rule.only_paper_scale or rule.kind == "near" for rule in asked.rules):
-            notes.append(ITS_OWN_SCALE)
-        if not notes:
-            notes.append(_why_not_run(evidence))
+        if tests or floor:
+            note = _counts(tests, len(floor), len(missing))
+        elif any(rule.only_paper_scale or rule.kind == "near" for rule in asked.rules):
+            note = ITS_OWN_SCALE
+        else:
+            note = _why_not_run(evidence)
+        scale = PAPER_SCALE if paper_scale else REDUCED
         p = words.two_sided(*words.over_pairs(tests, asked.of)) if tests else math.nan
         return _summary(
             asked.claim,
@@ -271,21 +273,35 @@ class Judge:
             p=p,
             scale=scale if speaking else "",
             planned=_worst(each.planned for each in speaking),
-            note=", ".join(notes),
+            note=note,
             contrast="; ".join(dict.fromkeys(rule.part for rule in asked.rules if rule.part)),
         )
 
 
 def contrasts_of(rule: Rule) -> list[Rule]:
     """A rule as rules of one contrast each, so that each may be read in the study that is longest for it."""
-    if rule.kind in EACH_WITH_FIRST:
-        first, *others = rule.rows
-        return [rule.model_copy(update={"rows": (first, other)}) for other in others]
+    first, *others = rule.rows
+    apart: dict[str, list[tuple[str, ...]]] = {
+        WITH_FIRST: [(first, other) for other in others],
+        IN_ORDER: list(pairwise(rule.rows)),
+        ALONE: [(row,) for row in rule.rows],
+    }
+    return [rule.model_copy(update={"rows": rows}) for rows in apart.get(entry_of(rule.kind).splits, [rule.rows])]
+
+
+def _compared(rule: Rule) -> set[tuple[str, ...]]:
+    """What a rule compares, whatever the limit: what is measured at which rates, and the models of two rows, the one
+    that is to be above first; of one row, where it is compared with itself."""
+    if not rule.table:
+        return set()
+    read = table(rule.table)
+    fields = [json.dumps(paper_of(read.paper).rows[row].fields, sort_keys=True) for row in rule.rows]
+    of_kind = "difference" if rule.kind in DIFFERENCES else rule.kind
     if rule.kind == "order":
-        return [rule.model_copy(update={"rows": both}) for both in pairwise(rule.rows)]
-    if rule.kind in EACH_ALONE:
-        return [rule.model_copy(update={"rows": (row,)}) for row in rule.rows]
-    return [rule]
+        sides = {(above, under) for under, above in pairwise(fields)}
+    else:
+        sides = {(fields[0], other) for other in fields[1:] or [""]}
+    return {(of_kind, read.kind, rule.at, *both) for both in sides}
 
 
 def pair_of(case: Case) -> str:
@@ -298,7 +314,9 @@ def planned_word(asked_by: Sequence[Claim], case: Case) -> str:
     """Whether the sweeps that are read were run for one of these claims, and with its rule as it stands now."""
     records = [cell.tables.result for cell in case.rows.values() if cell.tables]
     found = EXPLORATORY
-    for claim in asked_by if records else ():
+    if min(cell.seeds for cell in case.rows.values()) < FEW_SEEDS:
+        return found
+    for claim in asked_by:
         given = {asked_as(claim, record) for record in records}
         if given == {PLANNED}:
             return PLANNED
@@ -337,19 +355,29 @@ def _by_baselines(claim: Claim) -> tuple[str, str]:
     return word, "; ".join(dict.fromkeys(note for _, note in found))
 
 
-def _pair_test(pair: str, evidence: Sequence[Evidence]) -> PairTest:
-    """All contrasts of a claim on one pair. While one of them is not run, nothing is for the claim."""
-    evidence = [each for each in evidence if each.pair == pair]
+def _pair_test(asked: Asked, evidence: Sequence[Evidence]) -> PairTest:
+    """All contrasts of a claim on one pair. Nothing is for the claim while one of them is planned and not run, or while
+    a rule has some of its contrasts there and not the others."""
     speaking = [each for each in evidence if each.role == SPEAKS]
-    tests = [_test(comparison) for each in speaking for comparison in each.tested]
-    found = words.of_contrasts(tests)
-    open_contrasts = {each.contrast for each in evidence if each.is_missing} - {each.contrast for each in speaking}
-    return PairTest(1.0, found.p_against, found.unreachable) if open_contrasts else found
+    found = words.of_contrasts([_test(comparison) for each in speaking for comparison in each.tested])
+    spoken = {each.contrast for each in speaking}
+    missing = {each.contrast for each in evidence if each.is_missing} - spoken
+    parts = [set(contrasts_of(rule)) for rule in asked.rules]
+    in_part = any(part & spoken and not part <= spoken for part in parts)
+    return PairTest(1.0, found.p_against, found.unreachable) if missing or in_part else found
 
 
 def _test(comparison: Comparison) -> PairTest:
     """One-sided p-values. Those of a comparison are read at 5%: two-sided, or of both tests of a likeness together."""
     return PairTest(comparison.supports / 2, comparison.contradicts / 2, comparison.unreachable)
+
+
+def _counts(tests: Sequence[PairTest], floor: int, missing: int) -> str:
+    """4 for, 0 against, 3 open, 1 at floor, 2 not run."""
+    notes = [words.counts(tests)] if tests else []
+    notes += [f"{floor} {words.AT_FLOOR}"] if floor else []
+    notes += [f"{missing} {words.NOT_RUN}"] if missing else []
+    return ", ".join(notes)
 
 
 def _why_not_run(evidence: Sequence[Evidence]) -> str:
@@ -364,13 +392,12 @@ def _why_not_run(evidence: Sequence[Evidence]) -> str:
 
 def _worst(planned: Iterable[str]) -> str:
     found = set(planned)
-    return next((word for word in (EXPLORATORY, CHANGED, PLANNED) if word in found), "")
+    return next((word for word in LABELS if word in found), "")
 
 
 def _summary(claim: str, finding: str, **fields: Any) -> dict[str, Any]:
     empty: dict[str, Any] = dict.fromkeys(COLUMNS, "")
-    numbers = dict.fromkeys(("steps", "seeds", "budget", "layers", "estimate", "low", "high", "p"), math.nan)
-    return empty | numbers | {"claim": claim, "finding": finding} | fields
+    return empty | dict.fromkeys(NUMBERS, math.nan) | {"claim": claim, "finding": finding} | fields
 
 
 def _row(asked: Asked, evidence: Evidence, comparison: Comparison) -> dict[str, Any]:
@@ -380,7 +407,7 @@ def _row(asked: Asked, evidence: Evidence, comparison: Comparison) -> dict[str, 
         numbers = {"unit": comparison.unit, **dict(zip(("estimate", "low", "high"), estimate, strict=True))}
     one = _test(comparison)
     spec = next(cell.spec for cell in evidence.cells if cell.spec)
-    at = comparison.at or ("every rate" if case.rule.kind in BY_RATE else case.rates_in_words(case.ats))
+    at = comparison.at or (case.rates_in_words(case.ats) if case.ats else "every rate")
     return _summary(
         asked.claim,
         asked.finding,
@@ -391,12 +418,12 @@ def _row(asked: Asked, evidence: Evidence, comparison: Comparison) -> dict[str, 
         layers=_layers(spec.backbone, spec.backbone_options),
         task=case.task,
         steps=evidence.steps,
-        budget=evidence.steps,
+        budget=comparison.budget or evidence.steps,
         seeds=evidence.seeds,
         at=at,
         contrast=comparison.label,
         p=words.two_sided(one.p_for, one.p_against),
-        word=one.word,
+        word=comparison.word,
         scale=evidence.scale,
         planned=evidence.planned,
         note=comparison.note,
@@ -455,9 +482,6 @@ def read(path: Path) -> pd.DataFrame:
     return table.assign(**{name: table[name].fillna("") for name in text if name in table})
 
 
-NUMBERS = ("layers", "steps", "seeds", "budget", "estimate", "low", "high", "p")
-
-
 def summaries(table: pd.DataFrame) -> list[tuple[str, int, int]]:
     """Word, and of how many claims and findings it is; words in the order of `words.WORDS`."""
     ends = table[table["pair"] == ""]
@@ -469,15 +493,13 @@ def summaries(table: pd.DataFrame) -> list[tuple[str, int, int]]:
 
 
 def digest_of_runs(root: Path | None = None, study: str = "") -> str:
-    """Sixteen hex digits over every study file, and every record and table of published results; over the reader's own
-    results of a study, where one is named."""
+    """Sixteen hex digits over every record and table of published results, and the files of their studies; over the
+    reader's own results of a study, where one is named."""
     runs, hashed = workspace(root) / "runs", hashlib.sha256()
     where = f"{study}/*" if study else f"*/{PUBLISHED}/*"
-    files = [
-        *runs.glob(f"{study or '*'}/{STUDY_FILE}"),
-        *runs.glob(f"{where}/{RESULT}"),
-        *runs.glob(f"{where}/*.parquet"),
-    ]
+    results = [*runs.glob(f"{where}/{RESULT}"), *runs.glob(f"{where}/*.parquet")]
+    folders = [runs / study] if study else {path.parents[2] for path in results}
+    files = [*results, *(folder / STUDY_FILE for folder in folders)]
     for path in sorted(files):
         hashed.update(f"{path.relative_to(runs).as_posix()}\n".encode())
         hashed.update(hashlib.sha256(path.read_bytes()).digest())

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pandas as pd
 
 from fpt.claims.case import DECADES, EXPONENT, NATS, Case, Comparison, decades
-from fpt.claims.registry import decides, kind
+from fpt.claims.registry import EVERY_RATE, decides, kind
 from fpt.models import backbone
 from fpt.results.baselines import untouched_loss
 from fpt.results.losses import lower_loss, tuned_losses
@@ -19,7 +19,7 @@ SAME = 0.25  # exponents so close are the same: half of the way from 0 to one ha
 EXPONENTS = (0.0, 0.5, 1.0)  # of ten times for every model, of the other power, of width / (2 alpha)
 
 
-@kind
+@kind(at=EVERY_RATE)
 def rate_ratio(case: Case) -> list[Comparison]:
     """The best rate of the first row over that of the second, by validation loss, lies between `by` and `to`.
 
@@ -32,7 +32,7 @@ def rate_ratio(case: Case) -> list[Comparison]:
     found = ratio_of(*planes)
     words = f"best rate of {case.label(first)} / {case.label(second)}"
     if found.open:
-        return [Comparison(case.task, words, Paired(0), note=found.open, unit=DECADES)]
+        return [Comparison(words, Paired(0), note=found.open, unit=DECADES)]
     least, most = case.rule.by, case.rule.to
     above, below = found.above(least) if least else 0.0, found.below(most) if math.isfinite(most) else 0.0
     both = bool(least) and math.isfinite(most)
@@ -42,7 +42,6 @@ def rate_ratio(case: Case) -> list[Comparison]:
     estimate = decades(found.ratio, found.low, found.high)
     return [
         Comparison(
-            case.task,
             words,
             Paired(0),
             supports=supports,
@@ -74,7 +73,7 @@ def _excluded(case: Case, found: RateRatio) -> str:
     return f"excludes {', '.join(excluded) or 'none of ' + ', '.join(named)}"
 
 
-@decides("S-03")
+@decides("S-03", at=EVERY_RATE, likeness=True)
 def ratio_slope(case: Case) -> list[Comparison]:
     """The ratio of best rates is the same at every width: its exponent in width is nearer to 0 than to one half.
 
@@ -91,13 +90,13 @@ def ratio_slope(case: Case) -> list[Comparison]:
     found = slope(by_width)
     words = f"exponent in width of the ratio of best rates, {case.label(rows[0])} / {case.label(rows[1])}"
     if found.open:
-        return [Comparison(case.task, words, Paired(0), note=found.open, unit=EXPONENT)]
+        return [Comparison(words, Paired(0), note=found.open, unit=EXPONENT)]
     inside = max(found.above(-SAME), found.below(SAME))
     outside = min(1.0, 2 * min(found.below(-SAME), found.above(SAME)))
     excluded = [f"{each:g}" for each in EXPONENTS if found.excludes(each)]
-    note = f"excludes {', '.join(excluded) or 'none of 0, 0.5, 1'}"
+    note = f"excludes {', '.join(excluded) or 'none of ' + ', '.join(f'{each:g}' for each in EXPONENTS)}"
     estimate = (found.exponent, found.low, found.high)
-    compared = Comparison(case.task, words, Paired(0), supports=inside, contradicts=outside, note=note)
+    compared = Comparison(words, Paired(0), supports=inside, contradicts=outside, note=note)
     return [replace(compared, unit=EXPONENT, ratio=estimate)]
 
 
@@ -112,7 +111,7 @@ def lower(case: Case) -> list[Comparison]:
     return comparisons
 
 
-@decides("S-01", "S-06")
+@decides("S-01", "S-06", likeness=True)
 def same_loss(case: Case) -> list[Comparison]:
     """Two rows end within `by` percent of what the last row gains over the untouched model, in test loss."""
     first, second, *_ = case.rule.rows
@@ -122,9 +121,9 @@ def same_loss(case: Case) -> list[Comparison]:
     test = _compared(case, first, second)
     if test is None or before is None or cell.tables is None:
         return [case.untested("the loss of the untouched model was not counted")] if before is None else []
-    gain = before - float(tuned_losses(cell.tables).to_numpy().mean())
+    gain = before - float(tuned_losses(cell.tables).dropna(how="all").to_numpy().mean())
     margin = case.rule.by * POINT * gain
-    if margin <= 0:
+    if not margin > 0:
         return [case.undecided(f"{case.label(full)} gains nothing over the untouched model")]
     words = f"loss of {case.label(second)} - {case.label(first)}"
     note = f"margin {margin:.3f}: {case.rule.by:g}% of a gain of {gain:.3f} nats"

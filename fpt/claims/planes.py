@@ -9,7 +9,7 @@ from functools import cached_property
 import pandas as pd
 
 from fpt.claims.case import Case, Comparison
-from fpt.claims.registry import decides
+from fpt.claims.registry import EVERY_RATE, decides
 from fpt.results.cells import TUNED, TableCell, compared, shared_rates
 from fpt.results.runs import rate_text
 from fpt.results.stats import MINIMUM_PAIRS, SIGNIFICANCE, Paired, holm
@@ -52,13 +52,12 @@ class Crossing:
     @cached_property
     def answer(self) -> str:
         """By the signs together, in words that follow the name of the first arm."""
-        *_, last = [0, *self.tests]
         ahead, behind = self._budgets(AHEAD), self._budgets(BEHIND)
         if ahead and behind and behind[-1] < ahead[0]:
             return f"overtakes between {behind[-1]:,} and {ahead[0]:,} steps"
         if ahead and behind:
             return f"ahead and later behind: {''.join(self.signs.values())}"
-        if behind and behind[-1] == last:
+        if behind and behind[-1] == (last := max(self.tests)):
             return f"not within {last:,} steps"
         if not ahead and not behind:
             return "undecided at every budget"
@@ -75,9 +74,9 @@ class Crossing:
         signs = "".join(self.signs.values())
         if AHEAD in signs and BEHIND in signs[signs.index(AHEAD) :]:
             return 1.0, 1.0
-        (*_, last), (first, second) = self.tests.items(), self.edges
+        last, (first, second) = max(self.tests), self.edges
         above = [test.above(0) for budget, test in self.tests.items() if budget not in second]
-        below = [last[1].below(0)] if last[0] not in first else []
+        below = [self.tests[last].below(0)] if last not in first else []
         times = 2 * len(self.tests)  # two-sided, and Bonferroni's correction over the budgets
         return min([1.0, *(times * p for p in above)]), min([1.0, *(times * p for p in below)])
 
@@ -121,7 +120,7 @@ def crossing(case: Case) -> list[Comparison]:
     signs = ", ".join(f"{sign} after {budget:,}" for budget, sign in found.signs.items())
     label = f"{first.label} - {second.label}, tuned, after {shown:,} steps ({which})"
     note = f"{found.answer}; {signs} steps"
-    return [Comparison(case.task, label, test, supports=supports, contradicts=contradicts, note=note)]
+    return [Comparison(label, test, supports=supports, contradicts=contradicts, note=note, budget=shown)]
 
 
 def plane_tests(first: TableCell, second: TableCell) -> Tests:
@@ -138,13 +137,13 @@ def plane_table(tests: Tests) -> pd.DataFrame:
     return table.assign(corrected=holm(list(table["p"])), band=table["p"] >= SIGNIFICANCE)
 
 
-@decides("P-01")
+@decides("P-01", at=EVERY_RATE)
 def plane(case: Case) -> list[Comparison]:
     """Each row beats the other at some rate and budget, at one rate for both: a comparison a row.
 
     Supported: at one of them or more, after Holm's correction over the plane (both comparisons must be). Contradicted:
     at none of them so, and at each the upper end of its one-sided 95% interval is below the margin
-    (intersection-union): nowhere ahead by a margin. Else inconclusive, as where the intervals are wide.
+    (intersection-union): nowhere ahead by a margin. Else open, as where the intervals are wide.
     """
     first, second = (case.rows[row] for row in case.rule.rows)
     tests = plane_tests(first, second)
@@ -166,4 +165,5 @@ def _ahead_somewhere(case: Case, names: str, tests: Tests) -> Comparison:
     (rate, budget), test = min(tests.items(), key=lambda each: (each[1].n < MINIMUM_PAIRS, each[1].above(0)))
     note = f"the clearest of {len(tests)} pairs of rate and budget; significant at {significant} of them"
     label = f"{names} at {rate_text(rate)} after {budget:,} steps"
-    return Comparison(case.task, label, test, supports=supports, contradicts=contradicts, note=note)
+    at = rate_text(rate)
+    return Comparison(label, test, supports=supports, contradicts=contradicts, note=note, at=at, budget=budget)

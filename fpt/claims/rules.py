@@ -7,8 +7,9 @@ import pandas as pd
 
 from fpt.claims import by_rate, losses, planes, steps  # noqa: F401  # their functions are entered
 from fpt.claims.case import Case, Comparison
-from fpt.claims.registry import decides, function_of, kind
+from fpt.claims.registry import ALONE, IN_ORDER, WITH_FIRST, decides, entry_of, kind
 from fpt.claims.words import CONSISTENT, READ, SLIP, TOO_CLOSE
+from fpt.errors import check_known
 from fpt.papers.schema import LEVELS, Claim, Rule
 from fpt.results.attention import maps_of, scores
 from fpt.results.baselines import LINEAR, Score, known_scores
@@ -22,7 +23,12 @@ def comparisons_of(case: Case) -> list[Comparison]:
     """What the rule tests there; one comparison that says why, where it cannot."""
     if (problem := case.problem()) is not None:
         return [problem]
-    return function_of(case.rule.kind)(case) or [case.untested("not measured in this study")]
+    return entry_of(case.rule.kind).function(case) or [case.untested("not measured in this study")]
+
+
+def is_likeness(rule: Rule) -> bool:
+    """Whether a rule asks that two things are alike: within a margin, or a ratio between two bounds."""
+    return entry_of(rule.kind).likeness or (rule.kind == "rate_ratio" and math.isfinite(rule.to))
 
 
 def tied(first: TableCell, other: TableCell) -> bool:
@@ -38,26 +44,26 @@ def _above(case: Case, above: str, under: str) -> Comparison:
     return case.contrast([above], [under], case.rule.by * POINT, case.rule.to * POINT)
 
 
-@kind
+@kind(splits=WITH_FIRST)
 def beats(case: Case) -> list[Comparison]:
     first, *others = case.rule.rows
     return [_above(case, first, other) for other in others]
 
 
-@kind
+@kind(splits=WITH_FIRST)
 def matches(case: Case) -> list[Comparison]:
     first, *others = case.rule.rows
     return [case.contrast([first], [other], -case.margin) for other in others]
 
 
-@kind
+@kind(splits=WITH_FIRST, likeness=True)
 def comparable(case: Case) -> list[Comparison]:
     first, *others = case.rule.rows
     margin = case.margin
     return [case.contrast([first], [other], -margin, margin, equivalence=True) for other in others]
 
 
-@kind
+@kind(splits=IN_ORDER)
 def order(case: Case) -> list[Comparison]:
     return [_above(case, above, under) for under, above in pairwise(case.rule.rows)]
 
@@ -81,14 +87,14 @@ def _larger(case: Case, one: tuple[str, str], other: tuple[str, str]) -> Compari
     return case.contrast([one[0], other[1]], [one[1], other[0]], label=words)
 
 
-@kind
+@kind(splits=ALONE, likeness=True)
 def near(case: Case) -> list[Comparison]:
     numbers = [(row, printed.value) for row, cell in case.rows.items() for printed in cell.printed.values()]
     gaps = [(row, value[0] - value[1] if isinstance(value, tuple) else value) for row, value in numbers]
     return [_within(case, row, Score(n / 100), f"{n:g} as printed") for row, n in gaps if isinstance(n, int | float)]
 
 
-@decides("L-13")
+@decides("L-13", splits=ALONE, likeness=True)
 def linear(case: Case) -> list[Comparison]:
     score = known_scores(case.task).get(LINEAR)
     if score is None:
@@ -112,18 +118,18 @@ def _within(case: Case, row: str, score: Score, words: str) -> Comparison:
     return case.contrast([row], (), -case.margin, case.margin, equivalence=True, less=score, label=words)
 
 
-@decides("L-06", "L-07", "L-37")
+@decides("L-06", "L-07", "L-37", splits=ALONE)
 def reaches(case: Case) -> list[Comparison]:
     level = math.nextafter(float(case.rule.level) / 100, 0)  # reached counts as reached
     return [case.contrast([row], (), level) for row in case.rule.rows]
 
 
-@decides("L-26")
+@decides("L-26", splits=ALONE)
 def small_gap(case: Case) -> list[Comparison]:
     return [case.contrast([row], (), -math.inf, case.margin) for row in case.rule.rows]
 
 
-@kind
+@kind(splits=WITH_FIRST)
 def smaller_gap(case: Case) -> list[Comparison]:
     first, *others = case.rule.rows
     return [case.contrast([other], [first], case.rule.by * POINT) for other in others]
@@ -161,8 +167,11 @@ def attends(case: Case) -> list[Comparison]:
         },
         "lead": {"other strings": (now["lead"], 0 * now["lead"]), "untrained": (now["lead"], before["lead"])},
         "weaker": {"an even spread": (now["mass"], now["chance"]), f"less than {last.label}": (other, now["mass"])},
-    }[str(case.rule.level)]
-    return [case.comparison(f"{first.label}: {name}", paired(*pair)) for name, pair in tests.items()]
+    }
+    check_known("level of attends", str(case.rule.level), tests)
+    return [
+        case.comparison(f"{first.label}: {name}", paired(*pair)) for name, pair in tests[str(case.rule.level)].items()
+    ]
 
 
 def baseline_verdict(claim: Claim, rule: Rule, task: str) -> tuple[str, str]:

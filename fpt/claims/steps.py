@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from fpt.claims.case import DECADES, Case, Comparison, decades
-from fpt.claims.registry import decides, kind
+from fpt.claims.registry import WITH_FIRST, decides, kind
 from fpt.results.cells import TUNED, Point, TableCell, compared, total
 from fpt.results.stats import SIGNIFICANCE, Paired, paired
 
@@ -90,7 +90,7 @@ def reach(cell: TableCell, goal: Goal, at: str | float = TUNED, fine: bool = Fal
     ends = [at == TUNED and bool(cell.ends(step)) for step in tests]
     bounded = at == TUNED and any(each.at_edge for each, *_ in last) and not own
     there = [1.0 if bounded else max(above[k:]) for k in range(len(tests))]
-    short = [1.0 if ends[k] else max(below[: k + 1]) for k in range(len(tests))]
+    short = [1.0 if any(ends[: k + 1]) else max(below[: k + 1]) for k in range(len(tests))]
     first = next((float(step) for step, test in tests.items() if test.mean >= -REACHED), math.inf)
     return Reach(
         steps=tuple(tests),
@@ -131,7 +131,7 @@ def _at_least(steps: Sequence[int], wanted: float) -> int | None:
     return next((k for k, step in enumerate(steps) if step >= wanted), None)
 
 
-@kind
+@kind(splits=WITH_FIRST)
 def faster(case: Case) -> list[Comparison]:
     """The other rows need more steps to the table's goal than the first, `by` to `to` times as many.
 
@@ -183,4 +183,4 @@ def _by_steps(
     note = f"steps{' on validation data' if fine else ''}: {', '.join(steps)}"
     bounded = [case.label(row) for row, each in found.items() if each.edges]
     note += f"; edge of the grid: {', '.join(bounded)}" if bounded else ""
-    return Comparison(case.task, words, Paired(0), supports=supports, contradicts=contradicts, note=note)
+    return Comparison(words, Paired(0), supports=supports, contradicts=contradicts, note=note)

@@ -7,9 +7,9 @@ together keep their 5%.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
 
-from fpt.results.stats import SIGNIFICANCE, holm, partial_conjunction
+from fpt.papers.schema import Quantifier
+from fpt.results.stats import SIGNIFICANCE, partial_conjunction
 
 FOR, AGAINST, OPEN = "for", "against", "open"
 HOLDS, HOLDS_NOT, MIXED, TOO_CLOSE = "holds here", "does not hold here", "mixed", "too close to call"
@@ -20,8 +20,6 @@ SLIP, CONSISTENT, READ = "slip in print", "consistent in print", "read, not test
 DECIDED = (HOLDS, HOLDS_NOT, MIXED, ONE_FOR, ONE_AGAINST, REPLICATED, CONTRADICTED)
 WORDS = (*DECIDED, TOO_CLOSE, NOT_SHOWABLE, AT_FLOOR, NOT_RUN, SLIP, CONSISTENT, READ)
 LEVEL = SIGNIFICANCE / 2  # one-sided
-
-Quantifier = Literal["", "all", "most", "some"]  # of the pairs; none: what the claim says in general
 
 
 @dataclass(frozen=True)
@@ -112,12 +110,6 @@ def counts(tests: Sequence[PairTest]) -> str:
 
 def two_sided(p_for: float, p_against: float) -> float:
     return min(1.0, 2 * min(p_for, p_against))
-
-
-def of_primary(p_values: Sequence[float]) -> list[float]:
-    """Two-sided p-values of a paper's primary claims, corrected over all of its fixed list (Holm 1979): 1 where a claim
-    was not tested."""
-    return holm(p_values)
 
 
 def after_correction(word: str, p: float) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 
 from fpt.documents import line_of, read_model
 from fpt.errors import SpecError, check_known, unknown
-from fpt.papers.schema import BASELINES, Claim, Finding, Paper, Rule, Table
+from fpt.papers.schema import BASELINES, GAP, Claim, Finding, Number, Paper, Rule, Table
 
 FOLDERS = [Path(__file__).parent]  # every .yaml file in them is a paper
 
@@ -100,9 +100,17 @@ def _check_findings(known: Mapping[str, Paper]) -> None:
                     raise SpecError(f"{source}: claim {name} is in the finding {owners[name]} already")
             for table in [rule.table for rule in finding.rule] + [number.table for number in finding.printed]:
                 check_known("table", table, tables, source)
+            for place in finding.printed:
+                _check_place(place, tables[place.table].tables[place.table], source)
             for rule in finding.rule:
                 for message in _rule_contradictions(tables[rule.table], rule):
                     raise SpecError(f"{source}: {message}")
+
+
+def _check_place(place: Number, read: Table, source: str) -> None:
+    """Raises SpecError for a printed number of a row that its table does not have."""
+    for row in (place.row, *place.minus):
+        check_known(f"row of {place.table}", row, read.rows, source)
 
 
 def paper_of(name: str, source: str = "") -> Paper:
@@ -140,12 +148,24 @@ def printed_ranges(finding: Finding) -> dict[str, tuple[float, float]]:
     for place in finding.printed:
         read = table(place.table)
         values = found.setdefault(read.paper, [])
-        for task, printed in read.rows[place.row].printed.items():
-            others = [read.rows[row].printed[task].value for row in place.minus if task in read.rows[row].printed]
-            numbers = [each for each in (printed.value, *others) if isinstance(each, int | float)]
-            if len(numbers) == 1 + len(place.minus):
-                values.append(round(numbers[0] - max(numbers[1:]), 6))
+        cells = [read.rows[row].printed for row in (place.row, *place.minus)]
+        for task in cells[0]:
+            if all(task in each and isinstance(each[task].value, int | float) for each in cells):
+                values.append(printed_number(place, task))
     return {paper: (min(values), max(values)) for paper, values in found.items() if values}
+
+
+def printed_number(place: Number, task: str) -> float:
+    """What a table prints there for a task, less the best of `minus`. Raises SpecError where a row has none."""
+    printed = {row: entry.printed[task] for row, entry in table(place.table).rows.items() if task in entry.printed}
+    if missing := {place.row, *place.minus} - {*printed}:
+        raise unknown(f"row of {place.table} on {task}", min(missing), printed)
+
+    def number(row: str) -> Any:
+        cell: Any = printed[row]
+        return cell.value[GAP.index(place.of)] if place.of in GAP else getattr(cell, place.of)
+
+    return float(round(number(place.row) - max(map(number, place.minus), default=0.0), 6))
 
 
 def rule_hash(claim: Claim) -> str:

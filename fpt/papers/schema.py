@@ -49,6 +49,8 @@ KINDS: Mapping[str, str] = {
 LEVELS = tuple(f"exact to depth {depth}" for depth in range(10))  # of ListOps: deeper lists count as typical ones
 BASELINES = ("chance", "linear classifier", "majority class", "copy the visible bits", "outermost operator", *LEVELS)
 NEVER = "never"  # the only text that a table prints: of steps
+GAP = ("train", "test")  # the places of what a gap prints
+Quantifier = Literal["", "all", "most", "some"]  # of the pairs; none: what the claim says in general
 
 
 class _Strict(BaseModel):
@@ -64,7 +66,7 @@ class Rule(_Strict):
     table: str = ""
     tasks: tuple[str, ...] = ()  # of the table; none: all that the rows have there
     at: Literal["tuned", "paper"] = "tuned"  # each row at its own tuned rates, or all at the rate that the paper prints
-    of: Literal["", "all", "most", "some"] = ""  # of the pairs, where the claim says so; none: in general
+    of: Quantifier = ""
     by: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 0.0
     to: float = math.inf
     level: float | str = ""  # percent, the name of a score, or the rate to which a drop leads

@@ -13,15 +13,16 @@ from typing import Any
 
 import pandas as pd
 
+from fpt.papers.schema import BASELINES
 from fpt.results.stats import sampling_noise
 from fpt.tasks import entry
 
 FILE = Path(__file__).with_name("baselines.json")
-MAJORITY, COPYING, LINEAR = "majority class", "copy the visible bits", "linear classifier"
+CHANCE, LINEAR, MAJORITY, COPYING, OPERATOR, *_ = BASELINES
 BIGRAM = "the byte before"  # of text: the commonest byte after it
 UNTOUCHED = "untouched {}"  # of text: a pretrained model of bytes, as it is
-OPERATOR, DIGITS = "outermost operator", "operator and direct digits"  # of ListOps, below those that evaluate
-FLOOR = ("chance", MAJORITY, COPYING, OPERATOR, BIGRAM)  # what needs no look at most of an example
+DIGITS = "operator and direct digits"  # of ListOps, below those that evaluate
+FLOOR = (CHANCE, MAJORITY, COPYING, OPERATOR, BIGRAM)  # what needs no look at most of an example
 
 
 @dataclass(frozen=True)
@@ -57,19 +58,19 @@ def baseline_scores(
     """
     from fpt.tasks import load
 
-    loaded = load(task, data_dir, variant, **options)
-    found = {"chance": Score(1 / loaded.classes)}
     if task.startswith("bit-"):
         return _exact(task)
+    loaded = load(task, data_dir, variant, **options)
     split = loaded.split(0)
     commonest = split.train_sample(None).targets.flatten().mode().values
     answers = split.test.targets
-    return found | {MAJORITY: Score(float((answers == commonest).double().mean()), answers.numel())}
+    majority = Score(float((answers == commonest).double().mean()), answers.numel())
+    return {CHANCE: Score(1 / loaded.classes), MAJORITY: majority}
 
 
 def known_scores(task: str, variant: str = "paper") -> dict[str, Score]:
-    """The same without the data, and with the linear classifier: what is exact, and what was counted on this variant,
-    else on the paper's."""
+    """Test accuracies of all baselines of a task, without its data: those that are exact, and those that were counted
+    on this variant, else on the paper's."""
     found = counted()
     found = found[found["task"] == task]
     wanted = variant.removeprefix("lra-")  # Long Range Arena's own lists follow the rules of ours
@@ -108,5 +109,5 @@ def counted(part: str = "scores") -> pd.DataFrame:
 
 
 def _exact(task: str) -> dict[str, Score]:
-    guessing = {} if math.isnan(chance(task)) else {"chance": Score(chance(task))}
+    guessing = {} if math.isnan(chance(task)) else {CHANCE: Score(chance(task))}
     return guessing | ({COPYING: Score(0.75)} if task == "bit-memory" else {})

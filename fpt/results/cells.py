@@ -185,10 +185,10 @@ class TableCell:
         """`sampling_noise` in the mean of `values`: of a test set that seeds share, or a collection that they split."""
         if self.tables is None:
             return 0.0
-        last = self.table.kind == "gap" and budget in (None, self.tables.spec.steps)
         values = self.values(at, budget)
-        if last:
-            values = self._picked(self.tables.plane(budget, "test_accuracy_last"), at, budget)
+        if self.table.kind == "gap":
+            last = "_last" if budget in (None, self.tables.spec.steps) else ""
+            values = self._picked(self.tables.plane(budget, f"test_accuracy{last}"), at, budget)
         return sampling_noise(float(values.mean()), self.tables.sampled_from)
 
     def _rates(self, at: str | float, budget: int | None) -> "pd.Series[float]":

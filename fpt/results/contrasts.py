@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
@@ -60,9 +60,8 @@ class Contrast:
     def __neg__(self) -> "Contrast":
         """The second arm minus the first."""
         common = -self.common if self.common else None
-        return Contrast(
-            -self.mean, -self.high, -self.low, self.n, first=self.second, second=self.first, p=self.p, common=common
-        )
+        sides = {"first": self.second, "second": self.first}
+        return replace(self, mean=-self.mean, low=-self.high, high=-self.low, common=common, **sides)
 
     @property
     def cell(self) -> str:
@@ -76,7 +75,8 @@ class Contrast:
 
 @dataclass(frozen=True)
 class Level:
-    """The accuracy of one arm in percent, with a 95% interval over seeds. `rate`: the best one over all seeds."""
+    """The accuracy of one arm in percent, with a 95% interval over seeds. `rate`: the best one over all seeds at its
+    budget."""
 
     mean: float
     low: float
@@ -118,7 +118,7 @@ def contrast(
     found = _contrast(arms, first, second, at, budget, minus)
     if at != TUNED:
         return found
-    return Contrast(**{**vars(found), "common": _contrast(arms, first, second, COMMON, budget, minus)})
+    return replace(found, common=_contrast(arms, first, second, COMMON, budget, minus))
 
 
 def level(
@@ -136,7 +136,7 @@ def level(
     cell = cell_of(study, arm, task, root, of)
     values, noise = cell.values(_rate(cell, at, budget), budget), cell.test_noise(_rate(cell, at, budget), budget)
     mean, low, high = (100 * each for each in mean_interval(values, noise))
-    return Level(mean, low, high, len(values), cell.best_rate)
+    return Level(mean, low, high, len(values), _best_rate(cell, budget))
 
 
 def baseline(task: str, name: str) -> float:
@@ -203,11 +203,14 @@ def _rate(cell: TableCell, at: str | float, budget: int | None) -> str | float:
 
 
 def _common_rate(cell: TableCell, budget: int | None) -> float:
-    """The rate with the best mean validation accuracy over all seeds at this budget; nan where every one diverged."""
-    if cell.tables is None:
-        return math.nan
-    found = best_rate(cell.tables.validation(budget))
+    """The same; nan where every one diverged."""
+    found = _best_rate(cell, budget)
     return math.nan if found is None else found
+
+
+def _best_rate(cell: TableCell, budget: int | None) -> float | None:
+    """The rate with the best mean validation accuracy over all seeds at this budget; None where every one diverged."""
+    return best_rate(cell.tables.validation(budget)) if cell.tables else None
 
 
 def _contrast(

@@ -17,7 +17,8 @@ from fpt.sweeps import selection
 
 def tuned_losses(tables: SweepTables) -> pd.DataFrame:
     """Test loss in nats, seeds x windows: each seed at the rate whose mean validation loss over the other seeds is
-    least. Rates at which a run diverged are not chosen; no rows where no rate is left, or no window was measured."""
+    least. A rate at which another seed diverged is not chosen; a seed that diverged at its own has nan. No rows where
+    no rate is left, or no window was measured."""
     return tables.once(("tuned losses",), lambda: _tuned(tables))
 
 

@@ -47,9 +47,6 @@ class Pairs(_Strict):
         family = self.families.backbones.get(backbone, backbone)
         return f"{family}/{self.families.tasks.get(task, task)}"
 
-    def listed(self, name: str) -> bool:
-        return name in self.pairs
-
     def counts(self, name: str) -> bool:
         """Whether the pair is listed, and was so before its results."""
         return name in self.pairs and self.pairs[name].counts

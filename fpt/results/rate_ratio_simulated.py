@@ -51,8 +51,8 @@ def simulated(
     for _ in range(trials):
         levels = 0.5 + first.of_seed * random.standard_normal(seeds)
         places = np.array([math.log10(ratio), 0.0]) - 3.0
-        shift = random.uniform(-0.125, 0.125, 2) + random.uniform(-0.125, 0.125)
-        grids = [10 ** (place + off + np.arange(-4, 5) / 4) for place, off in zip(places, shift, strict=True)]
+        shift = random.uniform(-0.125, 0.125, 2)
+        grids = [10 ** (place + off + np.arange(-3, 4) / 4) for place, off in zip(places, shift, strict=True)]
         arms = [
             made.losses(place, rates, levels, random)
             for made, place, rates in zip((first, second), places, grids, strict=True)

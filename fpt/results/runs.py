@@ -14,9 +14,7 @@ import numpy as np
 import pandas as pd
 
 from fpt.errors import FptError, SpecError, check_known
-from fpt.sweeps.labels import SHORT as SHORT
-from fpt.sweeps.labels import label as label
-from fpt.sweeps.labels import labels
+from fpt.sweeps.labels import label, labels
 from fpt.sweeps.ledger import PUBLISHED, SweepState, sweep_state, workspace
 from fpt.sweeps.record import TABLES, read_table
 from fpt.sweeps.selection import SAME_RATE, by_seed, choices

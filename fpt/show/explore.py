@@ -14,11 +14,12 @@ from fpt.claims.planes import AHEAD, BEHIND, crossing_of, plane_table, plane_tes
 from fpt.papers import table
 from fpt.results.baselines import floor
 from fpt.results.cells import StudyCells, TableCell
-from fpt.results.runs import SETUP, SHORT, rate_text
+from fpt.results.runs import SETUP, rate_text
 from fpt.results.stats import SIGNIFICANCE
 from fpt.show.html import Page, paragraph
 from fpt.show.numbers import interval, model, percent, points, title
 from fpt.show.plot import COLOURS, MARKERS, NAMES
+from fpt.sweeps.labels import SHORT
 from fpt.sweeps.spec import SweepSpec
 from fpt.tasks import entry
 

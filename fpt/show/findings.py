@@ -4,6 +4,7 @@ Everything is read from runs/verdicts.csv, which `fpt judge` writes.
 """
 
 import html
+import math
 from collections.abc import Mapping, Sequence
 from textwrap import fill
 from typing import TYPE_CHECKING, Any
@@ -276,13 +277,12 @@ def rule_words(rule: Rule) -> str:
         return rule.words
     read = table(rule.table)
     first, *others = (f"“{paper_of(read.paper).label(row)}”" for row in rule.rows)
-    much = f"{rule.by:g}" if rule.by else ""
     words = KINDS[rule.kind].format(
         first=first,
         others=" and ".join(others),
         rows=", ".join([first, *others]),
-        more=f" by more than {much} points" if much else "",
-        times=f", {much} times as many" if much else "",
+        more=_bounds(rule, " by {} points", " by more than {} points"),
+        times=_bounds(rule, ", {} times as many", ", {} times as many"),
         goal="the goal" if read.until == "threshold" else f"where “{read.until}” ends",
         level=rule.level,
         least=f"{rule.by:g}",
@@ -290,6 +290,13 @@ def rule_words(rule: Rule) -> str:
     )
     rate = "each at its own learning rate" if rule.at == "tuned" else "all at the rate that the paper prints"
     return f"{words[0].upper()}{words[1:]}; {rate}."
+
+
+def _bounds(rule: Rule, between: str, above: str) -> str:
+    """By how much, where a rule says it."""
+    if math.isfinite(rule.to):
+        return between.format(f"{rule.by:g} to {rule.to:g}")
+    return above.format(f"{rule.by:g}") if rule.by else ""
 
 
 def _with_unit(row: Row) -> str:

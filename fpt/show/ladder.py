@@ -7,9 +7,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from fpt.claims.arithmetic import GAP
 from fpt.papers import claim, paper_of, papers
-from fpt.papers.schema import LEVELS, Paper, Table
+from fpt.papers.schema import GAP, LEVELS, Paper, Table
 from fpt.results.baselines import DIGITS, MAJORITY, OPERATOR, Score, known_scores
 from fpt.show.html import CaptionedFigure
 from fpt.show.plot import GREY, OTHERS, Plot, drawn, panels_of, shared_legend

@@ -14,7 +14,8 @@ from matplotlib.figure import Figure
 from fpt import models
 from fpt.models import Arm
 from fpt.results.cells import TableCell
-from fpt.results.runs import label, rate_text
+from fpt.results.runs import rate_text
+from fpt.sweeps.labels import label
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

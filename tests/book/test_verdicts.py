@@ -15,9 +15,10 @@ EXTENSIONS = Path(__file__).parents[2] / "book/_ext"
 def test_verdicts_of_other_results_end_the_build(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(EXTENSIONS)
     monkeypatch.setattr("verdicts.ROOT", tmp_path)
-    for folder in ("runs/mine", "notebooks"):
+    for folder in ("runs/mine/published/a", "notebooks"):
         (tmp_path / folder).mkdir(parents=True)
     (tmp_path / "notebooks/sweep.ipynb").touch()
+    (tmp_path / "runs/mine/published/a/result.json").touch()
     (tmp_path / "runs/mine/study.yaml").write_text("name: mine\n")
     (tmp_path / "index.rst").write_text("A\n=\n")
 

@@ -6,6 +6,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
+from fpt import papers
 from fpt.claims import arithmetic
 from fpt.claims.arithmetic import FUNCTIONS, computed, new_positions_learn, tokens_mix
 from fpt.errors import SpecError
@@ -79,7 +80,8 @@ def test_another_number_in_a_table_gives_another_verdict(name: str, monkeypatch:
     where, row, task, number = IN_TABLES[name]
     other = table(where).model_copy(deep=True)
     other.rows[row].printed[task] = Printed.model_validate(number)
-    monkeypatch.setattr(arithmetic, "table", lambda wanted: other if wanted == where else table(wanted))
+    for module in (arithmetic, papers):
+        monkeypatch.setattr(module, "table", lambda wanted: other if wanted == where else table(wanted))
     assert computed(DECIDED[name])[0] is False
 
 
@@ -140,16 +142,14 @@ def flat() -> pd.DataFrame:
 
 
 def test_balanced_batches_would_be_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(arithmetic, "_batches", lambda: ([[1000] * 10] * 5, "made up"))
+    monkeypatch.setattr(arithmetic, "_batches", lambda: [[1000] * 10] * 5)
     assert computed(DECIDED["R-24"])[0] is True
     assert computed(DECIDED["O-26"])[0] is False
 
 
 @pytest.mark.data
 def test_the_counts_are_those_of_the_data() -> None:
-    batches, how = arithmetic._batches()
-    assert how == "as counted"
-    assert batches == [list(batch) for batch in arithmetic.CIFAR10_BATCHES]
+    assert arithmetic.counted_batches() == [list(batch) for batch in arithmetic.CIFAR10_BATCHES]
 
 
 def test_a_claim_without_its_function_is_named() -> None:

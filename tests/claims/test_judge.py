@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+import synthetic
 from made_cells import Made, MadeStudy, claim, paper, study
 from typer.testing import CliRunner
 
@@ -221,6 +222,67 @@ def test_what_is_committed_follows_from_what_is_published(root: Path) -> None:
     assert len(kept) == len(made_now)
     for name in COLUMNS_THAT_ARE_EXACT:
         assert list(kept[name]) == list(made_now[name]), name
+    notes = (table.loc[table["pair"] == "", "note"].str.partition("; p =")[0] for table in (kept, made_now))
+    assert len(set(map(tuple, notes))) == 1  # a study that nobody ran changes nothing else
     for name in judge.NUMBERS:
         numbers = pd.to_numeric(made_now[name]).to_numpy(float)
         np.testing.assert_allclose(kept[name].to_numpy(float), numbers, rtol=2e-3, atol=1e-12, err_msg=name)
+
+
+def test_nothing_is_for_a_pair_that_has_some_contrasts_of_a_rule_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rules of which nothing is planned there do not count."""
+    found = study(monkeypatch, paper(("FP", "UP", "UR")), {"FP": HIGH, "UP": LOW})
+    found.results = {}  # type: ignore[attr-defined]
+    monkeypatch.setattr(judge, "at_floor", lambda *_: False)
+    assert judged([found], {"beats": ["FP", "UP", "UR"]})["word"][0] == words.TOO_CLOSE
+    assert judged([found], {"beats": ["UP", "FP", "UR"]})["word"][0] == words.ONE_AGAINST
+    apart = claim({"beats": ["FP", "UP"]}, {"beats": ["FP", "UR"]})
+    assert Judge([found]).of_claim(apart)[0]["word"] == words.ONE_FOR  # type: ignore[list-item]
+
+
+def test_a_study_that_is_not_published_changes_no_digest(tmp_path: Path) -> None:
+    published = synthetic.finish(synthetic.workspace(tmp_path), "published")
+    before = judge.digest_of_runs(tmp_path)
+    synthetic.workspace(tmp_path, "mine")
+    assert judge.digest_of_runs(tmp_path) == before
+    with (published / "study.yaml").open("a") as file:
+        file.write("# changed\n")
+    assert judge.digest_of_runs(tmp_path) != before
+
+
+def test_of_the_claims_of_a_finding_those_that_ask_its_contrast_make_it_planned(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    made(monkeypatch, {"digits": (HIGH, LOW)})
+    same, ordered = claim({"matches": ["FP", "UP"]}), claim({"order": ["UP", "FP"]})
+    opposite, at_one_rate = claim({"beats": ["UP", "FP"]}), claim({"beats": ["FP", "UP"], "at": "paper"})
+    (rule,) = claim({"beats": ["FP", "UP"]}).rule
+    asked = judge.Asked("", "better", (rule,), (same, opposite, ordered, at_one_rate))
+    assert asked.of_contrast(rule) == [same, ordered]
+
+
+def test_a_row_of_a_plane_has_the_rate_and_the_budget_of_its_estimate(monkeypatch: pytest.MonkeyPatch) -> None:
+    runs = made(monkeypatch, {"digits": (HIGH, LOW)})
+    for row in judged([runs], {"plane": list(ROWS)})[1:].to_dict("records"):
+        assert row["contrast"].endswith(f" at {row['at']} after {int(row['budget'])} steps")
+    (row,) = judged([runs], {"crossing": list(ROWS)})[1:].to_dict("records")
+    assert f"tuned, after {int(row['budget'])} steps" in row["contrast"]
+    assert row["at"] == "tuned"
+
+
+def test_fewer_than_eight_seeds_are_exploratory(monkeypatch: pytest.MonkeyPatch) -> None:
+    made(monkeypatch, {"digits": (HIGH, LOW)})
+    asks = {"T-01": rule_hash(claim({"beats": list(ROWS)}))}
+    for seeds, word in ((8, PLANNED), (7, EXPLORATORY)):
+        both = [replace(each, seeds=seeds, result={"asks": asks}) for each in (HIGH, LOW)]
+        found = judged([made(monkeypatch, {"digits": (both[0], both[1])})])
+        assert found["planned"][1] == word
+
+
+def test_a_primary_claim_that_is_the_only_one_is_not_corrected(monkeypatch: pytest.MonkeyPatch) -> None:
+    runs = made(monkeypatch, {"digits": (HIGH, LOW)})
+    only = claim({"beats": list(ROWS)}).model_copy(update={"primary": True})
+    toy = paper(ROWS).model_copy(update={"claims": {only.id: only}})
+    monkeypatch.setattr("fpt.papers.papers", lambda: {"toy": toy})
+    monkeypatch.setattr(judge, "papers", lambda: {"toy": toy})
+    assert Judge([runs]).table()["note"][0] == "1 for, 0 against, 0 open"  # type: ignore[list-item]

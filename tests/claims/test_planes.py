@@ -210,3 +210,10 @@ def test_rates_that_only_one_arm_has_are_no_part_of_the_plane() -> None:
     assert {rate for rate, _ in plane_tests(cast(Any, first), cast(Any, other))} == {1e-3}
     _, lone = arms({3e-1: [0] * 6})
     assert {comparison.word for comparison in plane(case("plane", first, lone))} == {NOT_TESTED}
+
+
+def test_a_comparison_has_the_budget_and_the_rate_of_its_difference() -> None:
+    (crossed,) = crossing(case("crossing", *tuned(ANSWERS["first, then open"][0])))
+    assert crossed.budget == 10
+    ahead, _ = plane(case("plane", *arms({1e-4: [-3] * 6, 1e-3: [0, 0, 0, 0, 9, 0], 1e-2: [-1] * 6})))
+    assert (ahead.at, ahead.budget) == ("1e-3", 160)

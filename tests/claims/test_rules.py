@@ -21,6 +21,7 @@ from fpt.papers.schema import Claim
 from fpt.results import StudyCells
 from fpt.results.baselines import Score
 from fpt.results.cells import NOT_RUN
+from fpt.results.losses import tuned_losses
 
 ROOT = Path(__file__).parents[2]
 AT = {1e-4: 80, 1e-3: 80, 1e-2: 80}
@@ -86,6 +87,10 @@ CASES = {
     "smaller_gap": case([SMALL_GAP, LARGE_GAP], [LARGE_GAP, SMALL_GAP], [Made(sd=3), UNSURE_GAP], "gap"),
     "underfits": case([SMALL_GAP, LARGE_GAP], [LARGE_GAP, SMALL_GAP], [UNSURE_GAP, Made(train=81.2, sd=3)], "gap"),
     "unstable": case(
+        *([by_rate(80, mean, 50, best=1e-4, sd=sd)] for mean, sd in ((50, 0.4), (78, 0.4), (66, 3))),
+        by=10,
+    ),
+    "loses_at_papers_rate": case(
         *([by_rate(80, mean, 50, best=1e-4, sd=sd)] for mean, sd in ((50, 0.4), (78, 0.4), (66, 3))),
         by=10,
     ),
@@ -161,7 +166,7 @@ def test_a_function_of_its_own_serves_the_claims_that_name_it() -> None:
         for rule in each.rule:
             if rule.is_own:
                 found[rule.kind].add(name)
-    assert found == {name: set(served) for name, served in registry.CLAIMS.items()}
+    assert found == {name: set(entry.claims) for name, entry in registry.OWN.items()}
 
 
 def test_an_unknown_function_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -363,6 +368,7 @@ DROPS: list[Any] = [
     ({"drop": "a", "by": 20}, (NEAR_CHANCE,), NOT_TESTED, {"note": "a is 15 points over chance at 1e-3"}),
     ({"drop": "a", "by": 10}, (NEAR_CHANCE,), AGAINST, {}),
     ({"unstable": "a", "by": 10}, (Made(80, best=1e-4, diverged={1e-3: 1}),), FOR, {"note": "1 runs diverged"}),
+    ({"loses_at_papers_rate": "a", "by": 10}, (Made(80, best=1e-4, diverged={1e-3: 1}),), OPEN, {"note": "a (1)"}),
     ({"unstable": "a", "by": 10}, (Made(80),), NOT_TESTED, {}),  # one cell: not compared with itself
 ]
 
@@ -413,8 +419,9 @@ def test_a_collapsed_run_gets_no_t_test(monkeypatch: pytest.MonkeyPatch) -> None
 def test_only_the_tasks_that_the_rule_names(monkeypatch: pytest.MonkeyPatch) -> None:
     rows = {"a": HIGH, "b": LOW}
     made = study(monkeypatch, paper(["a", "b"]), ("digits", rows), ("mnist", rows))
-    assert [comparison.task for comparison in comparisons_in(claim(BEATS | {"tasks": ["mnist"]}), made)] == ["mnist"]
-    assert comparisons_in(claim(BEATS | {"tasks": ["bit-xor"]}), made) == []
+    for tasks in (["mnist"], ["bit-xor"]):
+        (rule,) = claim(BEATS | {"tasks": tasks}).rule
+        assert [each.task for each in cases_of(rule, made)] == [task for task in tasks if task in made.tasks]  # type: ignore[arg-type]
 
 
 def test_a_fixed_test_set_is_part_of_the_noise(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -527,3 +534,18 @@ def test_a_model_that_gains_nothing_leaves_a_share_of_the_gain_open(monkeypatch:
     assert ruled(monkeypatch, rule, {"a": loss(), "b": loss()}).word == OPEN
     monkeypatch.setattr("fpt.claims.losses.untouched_loss", lambda task, backbone: None)
     assert ruled(monkeypatch, rule, {"a": loss(), "b": loss()}).word == NOT_TESTED
+
+
+def test_a_seed_that_diverged_takes_no_part_in_the_gain(monkeypatch: pytest.MonkeyPatch) -> None:
+    def lost(tables: Any) -> Any:
+        found = tuned_losses(tables).copy()
+        found.iloc[0] = math.nan
+        return found
+
+    monkeypatch.setattr("fpt.claims.losses.tuned_losses", lost)
+    assert ruled(monkeypatch, {"same_loss": ["a", "b", "c"], "by": 5}, dict.fromkeys("abc", loss())).word == FOR
+
+
+def test_an_unknown_level_of_attention_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(SpecError, match=r"unknown level of attends 'need'.*Did you mean 'needed'"):
+        ruled(monkeypatch, {"attends": "a", "level": "need"}, {"a": STRONG}, "attention")

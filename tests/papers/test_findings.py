@@ -97,3 +97,15 @@ def test_a_finding_is_answered_in_one_way(tmp_path: Path, ways: str) -> None:
 def test_a_finding_knows_its_id_and_its_paper() -> None:
     found: Finding = findings()["cliff"]
     assert (found.id, found.paper) == ("cliff", "ours")
+
+
+@pytest.mark.parametrize("place", ["{table: toy-table-1, row: UX}", "{table: toy-table-1, row: FP, minus: [UX]}"])
+def test_a_printed_place_without_its_row_is_refused(folder: Path, place: str) -> None:
+    (folder / "toy.yaml").write_text(TOY.replace("by: T-01, ", f"by: T-01, printed: [{place}], "))
+    with pytest.raises(SpecError, match=r"unknown row of toy-table-1 'UX' .*finding better"):
+        findings()
+
+
+def test_a_row_alone_may_be_what_is_printed(folder: Path) -> None:
+    (folder / "toy.yaml").write_text(TOY.replace("by: T-01, ", "by: T-01, printed: [{table: toy-table-1, row: FP}], "))
+    assert printed_ranges(findings()["better"]) == {"toy": (90, 90)}

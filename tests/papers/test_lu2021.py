@@ -131,7 +131,6 @@ def test_the_printed_numbers_keep_to_the_rules_but_where_the_paper_is_known_not_
     assert broken == {
         ("L-11", "homology"),  # Bit Memory below random: O-15
         ("L-18", "mnist"),  # LSTM* above the transformer
-        ("L-31", "cifar10"),  # which the claim says
         ("L-31", "cifar10-lra"),  # O-31
         ("L-38", "mnist"),  # by 9 points, where some task must lose 10
         ("L-40", "bit-memory"),  # the input layer is best: O-19

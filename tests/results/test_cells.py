@@ -207,3 +207,16 @@ def test_a_goal_that_another_row_sets_is_compared_by_seed() -> None:
     found = reach(Arm("a", {"tuned": curve}), goal)  # type: ignore[arg-type]
     assert (found.first, found.interval) == (2, (1, 2))  # seeds differ by far more than the rows
     assert math.isfinite(found.last.low)
+
+
+def test_the_noise_of_a_gap_is_that_of_its_test_accuracy_at_every_budget() -> None:
+    found = made(lambda *_: 0.96, kind="gap")  # training accuracy is 0.9: the gap is negative
+    assert found.test_noise(1e-2, 8) == pytest.approx(0.97 * 0.03 / 500)
+    assert found.test_noise(1e-2) == pytest.approx(0.97 * 0.03 / 500)
+
+
+def test_an_edge_at_an_early_budget_leaves_open_that_the_goal_was_not_reached_by_then() -> None:
+    curve = pd.DataFrame({step: np.full(8, 0.5) + np.arange(8) / 1000 for step in (10, 20, 40)})
+    found = reach(Arm("a", {"tuned": curve}, edges=(20,)), 0.9)  # type: ignore[arg-type]
+    assert [p < 0.05 for p in found.short] == [True, False, False]
+    assert found.interval == (10, math.inf)

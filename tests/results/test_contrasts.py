@@ -13,7 +13,7 @@ from scipy import stats
 
 from fpt.errors import SpecError
 from fpt.results import arms_of, baseline, contrast, level
-from fpt.results.contrasts import interval_of
+from fpt.results.contrasts import cell_of, interval_of
 from fpt.results.stats import SIGNIFICANCE, paired
 
 DIGITS = 1797
@@ -158,3 +158,10 @@ def test_a_gap_is_training_minus_test_accuracy_after_the_last_step(root: Path) -
     assert level("plane-mnist", "FP", at=1e-3, of="gap").mean == pytest.approx(values[1].mean())
     with pytest.raises(SpecError, match="accuracy, gap"):
         level("plane-mnist", "FP", of="loss")
+
+
+def test_the_rate_of_a_level_is_the_best_one_at_its_budget() -> None:
+    cell = cell_of("plane-minilm", "FR")
+    found = {budget: level("plane-minilm", "FR", budget=budget).rate for budget in cell.budgets}
+    assert found == {budget: cell.tables.validation(budget).mean().idxmax() for budget in cell.budgets}
+    assert len(set(found.values())) > 1

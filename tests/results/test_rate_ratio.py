@@ -9,7 +9,7 @@ import pytest
 from fpt.errors import SpecError
 from fpt.results.contrasts import cell_of
 from fpt.results.rate_ratio import last_losses, of_arms, rate_ratio, slope, slope_of_arms
-from fpt.results.rate_ratio_simulated import Made, table
+from fpt.results.rate_ratio_simulated import Made, simulated, table
 
 GRID = 10.0 ** np.arange(-4.5, -1.4, 0.25)
 
@@ -172,3 +172,12 @@ def test_of_published_runs_the_exponent_is_that_of_their_losses_by_width():
         slope_of_arms("lora-text", [arms[64]])
     with pytest.raises(SpecError, match="FP"):
         slope_of_arms("lora-text", [("FP", "UP")])
+
+
+def test_made_grids_have_three_rates_to_each_side_of_where_the_valley_was_thought_to_be(monkeypatch):
+    exact, seen = Made(curvature=0.1, skew=0, of_seed=0, of_run=0, of_place=0), []
+    monkeypatch.setattr("fpt.results.rate_ratio_simulated.rate_ratio", lambda *arms: seen.extend(arms))
+    simulated(2.0, exact, exact, 3, 50, np.random.default_rng(0))
+    middles = np.log10([arm.columns[3] for arm in seen]) - np.tile([math.log10(2) - 3, -3], 50)
+    assert {len(arm.columns) for arm in seen} == {7}
+    assert 0.1 < np.abs(middles).max() <= 0.125

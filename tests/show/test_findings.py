@@ -1,5 +1,7 @@
 """What the verdicts say, as pages show it: rows of runs/verdicts.csv, and nothing that is not there."""
 
+import math
+
 import pandas as pd
 import pytest
 from bs4 import BeautifulSoup
@@ -120,6 +122,12 @@ def test_every_rule_has_words_without_a_gap(name: str) -> None:
         words = rule_words(rule)
         assert "{" not in words
         assert bool(words) == (rule.kind != "baseline")
+
+
+def test_a_rule_with_two_bounds_names_both() -> None:
+    bounded = {name: [rule for rule in claims()[name].rule if math.isfinite(rule.to)] for name in ("L-21", "L-46")}
+    assert [", 4 to 9 times as many" in rule_words(rule) for rule in bounded["L-21"]] == [True]
+    assert [" by 5 to 9 points" in rule_words(rule) for rule in bounded["L-46"]] == [True, True]
 
 
 def test_unknown_names_are_refused(made: pd.DataFrame) -> None:
