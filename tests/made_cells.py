@@ -9,11 +9,10 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-import pytest
 
 from fpt.claims.registry import OWN
-from fpt.papers.schema import RULES, Claim, Paper, Table
-from fpt.results.cells import PAPER_SCALE, TableCell
+from fpt.papers.schema import RULES, Claim, Paper
+from fpt.results.cells import TableCell
 from fpt.results.runs import SweepTables
 from fpt.sweeps import SweepSpec
 
@@ -51,13 +50,13 @@ class Made:
     missing: bool = False  # planned, not run
 
     @property
-    def grid(self) -> dict[float, float | Sequence[float]]:
+    def grid(self):
         means = dict(self.means) if isinstance(self.means, Mapping) else dict.fromkeys(RATES, self.means)
         low = {min(means) / BEYOND: 10.0} if self.beyond else {}
         return low | means | ({max(means) * BEYOND: 10.0} if self.beyond and not self.edge else {})
 
 
-def paper(rows: Sequence[str], kind: str = "accuracy", printed: Any = None, until: str = "threshold") -> Paper:
+def paper(rows, kind="accuracy", printed=None, until="threshold"):
     """A paper `toy` with one table, `toy-table`: `printed` is row -> task -> number."""
     entries = {row: {"ours": "a toy", **(printed or {}).get(row, {})} for row in rows}
     table = {"id": "toy-table", "paper": "toy", "title": "Toy", "kind": kind, "until": until, "rows": entries}
@@ -70,11 +69,9 @@ def paper(rows: Sequence[str], kind: str = "accuracy", printed: Any = None, unti
     )  # fmt: skip
 
 
-def cell(
-    table: Table, row: str, made: Made, task: str = "digits", scale: str = "reduced", study: str = "made"
-) -> TableCell:
+def cell(table, row, made, task="digits", scale="reduced", study="made"):
     place, rates = list(table.rows).index(row), made.grid
-    fields: dict[str, Any] = {"task": task, "arm": ARMS[place % 4], "steps": STEPS, "threshold": 0.9,
+    fields = {"task": task, "arm": ARMS[place % 4], "steps": STEPS, "threshold": 0.9,
                               "learning_rates": list(rates), "seeds": list(range(made.seeds))}  # fmt: skip
     spec = SweepSpec(**fields | dict(made.fields))
     if made.missing:
@@ -84,25 +81,26 @@ def cell(
     runs = [_run(made, spec, table.kind, *key) for key in keys]
     curves = [each for key in keys for each in _curve(made, spec, table.kind, *key)]
     maps = [each for rate, seed, noise in keys if made.attention for each in _maps(rate, seed, made.attention, noise)]
-    best = max(rates) if made.edge else made.best
-    result = {"grid": sorted(rates), "selected_rate": best, "at_edge": made.edge, "test": TEST, "asks": {},
-              "rules": RULES, "compute_type": "float32", "git": None}  # fmt: skip
-    tables = SweepTables(spec, Path(), {**result, **made.result}, "own")
     windows = [each for key in keys if made.losses for each in _windows(made, *key)]
-    vars(tables).update(  # what is otherwise read from its folder
-        windows=pd.DataFrame(windows),
-        runs=pd.DataFrame(runs).astype({"diverged_at": "Int64"}),
-        curves=pd.DataFrame(curves),
-        attention=pd.DataFrame(maps),
-    )
+    result = {"grid": sorted(rates), "selected_rate": max(rates) if made.edge else made.best, "at_edge": made.edge}
+    tables = swept(spec, result | dict(made.result), runs=runs, curves=curves, attention=maps, windows=windows)
     return TableCell(table, row, task, (task,), spec, tables, scale, study)
 
 
-def _validation(made: Made, rate: float) -> float:
+def swept(spec, result, **rows):
+    """A sweep that is done, with what is otherwise read from its folder."""
+    plain = {"at_edge": False, "test": TEST, "asks": {}, "rules": RULES, "compute_type": "float32", "git": None}
+    tables = SweepTables(spec, Path(), plain | result, "own")
+    vars(tables).update({name: pd.DataFrame(each) for name, each in rows.items()})
+    vars(tables)["runs"] = tables.runs.astype({"diverged_at": "Int64"})
+    return tables
+
+
+def _validation(made, rate):
     return 0.9 if rate == (max(made.grid) if made.edge else made.best) else 0.0
 
 
-def _test(made: Made, kind: str, rate: float, seed: int, noise: float, share: float) -> float:
+def _test(made, kind, rate, seed, noise, share):
     """Test accuracy after a share of the steps."""
     mean = made.grid[rate]
     level = (mean[seed % len(mean)] if isinstance(mean, Sequence) else mean) / 100 + noise
@@ -112,12 +110,12 @@ def _test(made: Made, kind: str, rate: float, seed: int, noise: float, share: fl
     return 0.9 if share * STEPS >= arrives else (made.top / 100 + noise) * share
 
 
-def _lost(made: Made, rate: float, seed: int) -> int | None:
+def _lost(made, rate, seed):
     """The step at which the run diverged."""
     return STEPS if made.best is None else 5 if seed < made.diverged.get(rate, 0) else None
 
 
-def _run(made: Made, spec: SweepSpec, kind: str, rate: float, seed: int, noise: float) -> dict[str, Any]:
+def _run(made, spec, kind, rate, seed, noise):
     lost = _lost(made, rate, seed)
     accuracy = np.nan if lost == 5 else _test(made, kind, rate, seed, noise, 1.0)
     return {"sweep": spec.folder_name, "learning_rate": rate, "seed": seed, "diverged_at": lost,
@@ -127,7 +125,7 @@ def _run(made: Made, spec: SweepSpec, kind: str, rate: float, seed: int, noise: 
             }  # fmt: skip
 
 
-def _curve(made: Made, spec: SweepSpec, kind: str, rate: float, seed: int, noise: float) -> list[dict[str, Any]]:
+def _curve(made, spec, kind, rate, seed, noise):
     rows = []
     for step in spec.evaluation_steps() if _lost(made, rate, seed) != 5 else []:
         then = _test(made, kind, rate, seed, noise, step / spec.steps)
@@ -138,19 +136,19 @@ def _curve(made: Made, spec: SweepSpec, kind: str, rate: float, seed: int, noise
     return rows
 
 
-def _loss(made: Made, rate: float, noise: float) -> float:
+def _loss(made, rate, noise):
     """Its logarithm is a parabola over that of the rate."""
     place, least = made.losses or (0.0, 1.0)
     return float(least * np.exp(0.3 * (np.log10(rate) - place) ** 2 + noise))
 
 
-def _windows(made: Made, rate: float, seed: int, noise: float) -> list[dict[str, Any]]:
+def _windows(made, rate, seed, noise):
     """Four windows, one harder than the other."""
     key = {"learning_rate": rate, "seed": seed, "part": "test"}
     return [key | {"window": place, "loss": _loss(made, rate, noise) + place / 10} for place in range(4)]
 
 
-def _maps(rate: float, seed: int, shares: tuple[float, float, float], noise: float) -> list[dict[str, Any]]:
+def _maps(rate, seed, shares, noise):
     """Two strings of one token, and a query that needs the first."""
     after, before, chance = shares
     rows = []
@@ -175,33 +173,33 @@ class Arm:
     table: Any = field(default_factory=lambda: SimpleNamespace(kind="accuracy", until="threshold"))
 
     @property
-    def label(self) -> str:
+    def label(self):
         return self.row
 
     @property
-    def budgets(self) -> list[int]:
+    def budgets(self):
         return list(next(iter(self.by_rate.values())))
 
     @property
-    def rates(self) -> list[float]:
+    def rates(self):
         return [rate for rate in self.by_rate if not isinstance(rate, str)]
 
     @property
-    def at_edge(self) -> bool:
+    def at_edge(self):
         return bool(self.ends(self.budgets[-1]))
 
-    def values(self, at: float | str, budget: int | None) -> "pd.Series[float]":
+    def values(self, at, budget):
         (values,) = [frame for rate, frame in self.by_rate.items() if rate == at or np.isclose([rate], [at]).all()]
         return values[budget or self.budgets[-1]]
 
-    def collapsed(self, at: float | str, budget: int | None) -> "pd.Series[bool]":
+    def collapsed(self, at, budget):
         values = self.values(at, budget)
         return values < values.median() - 0.3
 
-    def test_noise(self, at: float | str, budget: int | None) -> float:
+    def test_noise(self, at, budget):
         return self.noise
 
-    def ends(self, budget: int) -> set[str]:
+    def ends(self, budget):
         return {"high"} if budget in self.edges else set()
 
 
@@ -212,14 +210,11 @@ class MadeStudy:
     tasks: dict[str, dict[str, TableCell]]
     name: str = "made"
 
-    def by_task(self, table: Table) -> dict[str, dict[str, TableCell]]:
+    def by_task(self, table):
         return self.tasks
 
 
-def study(
-    monkeypatch: pytest.MonkeyPatch, toy: Paper, *tasks: Mapping[str, Made] | tuple[str, Mapping[str, Made]],
-    scale: str = "reduced",
-) -> MadeStudy:  # fmt: skip
+def study(monkeypatch, toy, *tasks, scale="reduced"):
     """One study of the toy paper: a mapping of rows for each task, of digits where no task is named."""
     monkeypatch.setattr("fpt.papers.papers", lambda: {"toy": toy})
     table = toy.tables["toy-table"]
@@ -231,7 +226,7 @@ def study(
     return MadeStudy(found)
 
 
-def claim(*rules: Mapping[str, Any]) -> Claim:
+def claim(*rules):
     """A claim on the toy table. A kind that is a function of its own is written like the others: {"drop": "a"}."""
     return Claim.model_validate(
         {"id": "T-01", "paper": "toy", "says": "so", "where": "there",
@@ -239,12 +234,9 @@ def claim(*rules: Mapping[str, Any]) -> Claim:
     )  # fmt: skip
 
 
-def _written(rule: Mapping[str, Any]) -> dict[str, Any]:
+def _written(rule):
     """As in the file of a paper."""
     for name in set(rule) & set(OWN):
         rows = [rule[name]] if isinstance(rule[name], str) else rule[name]
         return {"function": name, "rows": rows, "words": "so", **{key: rule[key] for key in rule if key != name}}
     return dict(rule)
-
-
-PAPER = PAPER_SCALE

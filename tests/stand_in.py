@@ -3,7 +3,7 @@
 import math
 import os
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import SimpleNamespace
@@ -13,8 +13,8 @@ import jupytext
 import nbformat
 import pandas as pd
 import pytest
+import synthetic
 
-from fpt.sweeps import SweepSpec
 from fpt.sweeps import run as execute
 from fpt.sweeps.spec import resolve
 
@@ -55,14 +55,14 @@ with ledger.hold(place / ledger.LOCK, spec):
 """
 
 
-def spec(steps: int = QUICK, **change: Any) -> SweepSpec:
+def spec(steps=QUICK, **change):
     """The stand-in's spec; a random arm, so that no weights are looked for."""
-    fields: dict[str, Any] = {"task": "digits", "arm": "frozen-random", "learning_rates": [1e-3, 1e-2]}
+    fields = {"task": "digits", "arm": "frozen-random", "learning_rates": [1e-3, 1e-2]}
     return resolve(fields | {"seeds": [0, 1], "extend": 0, "steps": steps} | change)
 
 
 @pytest.fixture
-def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def workspace(tmp_path, monkeypatch):
     """The working directory: runs/mine, and notebooks/sweep.ipynb with the real parameters cell."""
     shutil.rmtree(Path.home() / "stand-in", ignore_errors=True)
     (tmp_path / "runs" / "mine").mkdir(parents=True)
@@ -79,24 +79,17 @@ def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 Accuracy = Callable[[float, int], float]  # of a rate and a seed; nan: the run diverged
 
 
-def best_at(*peaks: float) -> Accuracy:
+def best_at(*peaks):
     """Validation accuracy that falls by 10 points a decade away from the peak of a seed; seeds take turns."""
     return lambda rate, seed: 0.9 - 0.1 * abs(math.log10(rate / peaks[seed % len(peaks)]))
 
 
-def fleet(
-    rates: Sequence[float], seeds: Sequence[int], steps: int, accuracy: Accuracy, evaluated: Sequence[int] = ()
-) -> Any:
+def fleet(rates, seeds, steps, accuracy, evaluated=()):
     """What train_fleet returns; it was evaluated at these steps [the last]."""
-    keys = pd.DataFrame([{"learning_rate": rate, "seed": seed} for rate in rates for seed in seeds])
-    values = pd.Series([accuracy(rate, seed) for rate in rates for seed in seeds])
-    tested = dict.fromkeys(("train_accuracy", "test_accuracy"), values.where(values.isna(), 0.9))
-    last = dict.fromkeys(("test_accuracy_exact", "test_accuracy_last", "train_accuracy_last"), 0.9)
-    runs = keys.assign(best_step=steps, validation_accuracy=values, **tested, **last)
-    runs["diverged_at"] = values.isna().astype("Int64").replace(0, pd.NA).mul(2)
+    runs = synthetic.runs_of(rates, seeds, steps, accuracy)
     at = pd.DataFrame({"step": evaluated or [steps]})
-    curves = keys.assign(validation_loss=1.0, validation_accuracy=values, **tested).merge(at, how="cross")
-    curves.insert(2, "step", curves.pop("step"))
+    keys, values = ["learning_rate", "seed"], ["validation_accuracy", "train_accuracy", "test_accuracy"]
+    curves = runs[keys].merge(at, how="cross").merge(runs[keys + values]).assign(validation_loss=1.0)
     return SimpleNamespace(
         runs=runs,
         curves=curves,
@@ -118,23 +111,11 @@ class Trained:
     calls: list[dict[str, Any]] = field(default_factory=list)
 
     @property
-    def rates(self) -> list[list[float]]:
+    def rates(self):
         """Of every call."""
         return [call["rates"] for call in self.calls]
 
-    def __call__(
-        self,
-        task: Any,
-        template: Any,
-        recipe: Any,
-        learning_rates: Sequence[float],
-        seeds: Sequence[int],
-        *,
-        progress: Callable[[int, int], None],
-        checkpoints: Path,
-        keep: Any = None,
-        asked: Sequence[str] = (),
-    ) -> Any:
+    def __call__(self, task, template, recipe, learning_rates, seeds, *, progress, checkpoints, keep=None, asked=()):
         checkpoints.mkdir(parents=True)
         self.calls.append({"rates": list(learning_rates), "seeds": list(seeds), "checkpoints": checkpoints.name})
         if keep:
@@ -146,7 +127,7 @@ class Trained:
 
 
 @pytest.fixture
-def trained(monkeypatch: pytest.MonkeyPatch) -> Trained:
+def trained(monkeypatch):
     stand_in = Trained()
     task = SimpleNamespace(checksum="sum", test_drawn_by_seed=True, test_size=400, collection=1797)
     monkeypatch.setattr(execute.training, "train_fleet", stand_in)

@@ -2,9 +2,7 @@
 
 import json
 import math
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -14,7 +12,7 @@ from small_studies import OF_A_PAPER
 from fpt.files import sha256
 from fpt.papers.schema import RULES
 from fpt.seeds import stream
-from fpt.sweeps import SweepSpec, load_study, selection
+from fpt.sweeps import load_study, selection
 from fpt.training.recipe import ATTENTION
 
 STUDY = f"""
@@ -46,10 +44,8 @@ PEAKS = {  # the learning rate at which each arm is best, and how good it is the
     "unfrozen-random": (1e-3, 0.88),
 }
 
-Accuracy = Callable[[SweepSpec, float, int], float]
 
-
-def accuracy(spec: SweepSpec, rate: float, seed: int) -> float:
+def accuracy(spec, rate, seed):
     """A hump over the learning rate, 8 points lower a decade away for frozen arms, 40 for unfrozen ones."""
     best, top = PEAKS[spec.arm]
     width = 0.08 if spec.trainable == "fpt" else 0.4
@@ -57,12 +53,12 @@ def accuracy(spec: SweepSpec, rate: float, seed: int) -> float:
     return round(float(np.clip(top - width * abs(math.log10(rate / best)) + noise, 0.1, 1)), 4)
 
 
-def workspace(root: Path, name: str = "laptop", study: str = STUDY) -> Path:
+def workspace(root, name="laptop", study=STUDY):
     """A workspace with one study and no results; returns the study's folder."""
     return small_studies.workspace(root, study, name, notebooks=False)
 
 
-def finish(study: Path, inside: str = "", accuracy: Accuracy = accuracy, skip: tuple[str, ...] = ()) -> Path:
+def finish(study, inside="", accuracy=accuracy, skip=()):
     """Write results for every sweep of the study whose arm is not in `skip`."""
     for spec in load_study(study).sweeps:
         if spec.arm not in skip:
@@ -70,13 +66,11 @@ def finish(study: Path, inside: str = "", accuracy: Accuracy = accuracy, skip: t
     return study
 
 
-def write(
-    spec: SweepSpec, folder: Path, accuracy: Accuracy = accuracy, added: tuple[float, ...] = (), **change: Any
-) -> None:
+def write(spec, folder, accuracy=accuracy, added=(), **change):
     """A finished sweep: nan from `accuracy` means that the run diverged before its first evaluation. The grid was
     extended by the rates `added`; `change` is of result.json."""
     grid = sorted({*spec.learning_rates, *added})
-    runs = _runs(spec, grid, accuracy)
+    runs = runs_of(grid, spec.seeds, spec.steps, partial(accuracy, spec)).assign(sweep=spec.folder_name)
     validation = selection.by_seed(runs)
     chosen = selection.choices(validation)
     folder.mkdir(parents=True, exist_ok=True)
@@ -116,7 +110,7 @@ def write(
     (folder / "result.json").write_text(json.dumps(result | change))
 
 
-def rewrite(path: Path, frame: pd.DataFrame) -> None:
+def rewrite(path, frame):
     """Another table in the place of one of a finished sweep, and its checksum in the record."""
     frame.to_parquet(path, index=False)
     result = path.with_name("result.json")
@@ -125,16 +119,16 @@ def rewrite(path: Path, frame: pd.DataFrame) -> None:
     result.write_text(json.dumps(record))
 
 
-def _runs(spec: SweepSpec, grid: list[float], accuracy: Accuracy) -> pd.DataFrame:
-    values = [(rate, seed, accuracy(spec, rate, seed)) for rate in grid for seed in spec.seeds]
+def runs_of(rates, seeds, steps, accuracy):
+    """A row a run of this accuracy, wherever it is measured; nan means that it diverged before its evaluation."""
+    values = [(rate, seed, accuracy(rate, seed)) for rate in rates for seed in seeds]
     runs = pd.DataFrame(values, columns=["learning_rate", "seed", "validation_accuracy"])
     names = ("train_accuracy", "test_accuracy", "test_accuracy_exact", "test_accuracy_last", "train_accuracy_last")
-    runs = runs.assign(**dict.fromkeys(names, runs["validation_accuracy"]), best_step=spec.steps)
     diverged = runs["validation_accuracy"].isna().map({True: 1, False: None}).astype("Int64")
-    return runs.assign(diverged_at=diverged, sweep=spec.folder_name)
+    return runs.assign(**dict.fromkeys(names, runs["validation_accuracy"]), best_step=steps, diverged_at=diverged)
 
 
-def _curves(spec: SweepSpec, runs: pd.DataFrame) -> pd.DataFrame:
+def _curves(spec, runs):
     """Every run climbs from chance with the square root of the steps; B at the budgets is what A is."""
     steps = pd.DataFrame({"step": spec.evaluation_steps()})
     rows = steps.merge(runs[["sweep", "learning_rate", "seed", "validation_accuracy"]], how="cross")
@@ -145,7 +139,7 @@ def _curves(spec: SweepSpec, runs: pd.DataFrame) -> pd.DataFrame:
     )
 
 
-def _attention(runs: pd.DataFrame) -> pd.DataFrame:
+def _attention(runs):
     """Two queries after two keys, of which each needs the one at its own place; training turns to it."""
     rows = [
         {"trained": trained, "query": query, "key": key, "chance": (key == query - 2) / 4}

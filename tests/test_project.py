@@ -3,20 +3,18 @@
 import ast
 import functools
 import re
-import subprocess
 import sys
 import tomllib
-from collections.abc import Iterator
 from importlib.metadata import packages_distributions
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
 from committed import tracked
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
+from processes import python
 
 import fpt
 
@@ -30,11 +28,11 @@ MODULE_NAMES = {source: str(source.relative_to(ROOT)) for source in SOURCES}
 
 
 @functools.cache
-def tree(source: Path) -> ast.Module:
+def tree(source):
     return ast.parse(source.read_text(encoding="utf-8"))
 
 
-def imports(source: Path) -> Iterator[str]:
+def imports(source):
     """Every module that a file imports, at any depth, by its full name."""
     for node in ast.walk(tree(source)):
         if isinstance(node, ast.Import):
@@ -44,15 +42,8 @@ def imports(source: Path) -> Iterator[str]:
             yield from (f"{node.module}.{alias.name}" for alias in node.names)
 
 
-def python(code: str) -> str:
-    """What `code` prints in a fresh interpreter."""
-    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=600)
-    assert done.returncode == 0, done.stderr
-    return done.stdout
-
-
 @functools.cache
-def project() -> dict[str, Any]:
+def project():
     return tomllib.loads((ROOT / "pyproject.toml").read_text())
 
 
@@ -60,7 +51,7 @@ def project() -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("source", SOURCES, ids=MODULE_NAMES.get)
-def test_functions_fit_a_screen(source: Path) -> None:
+def test_functions_fit_a_screen(source):
     for node in ast.walk(tree(source)):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             lines = (node.end_lineno or 0) - node.lineno + 1
@@ -68,7 +59,7 @@ def test_functions_fit_a_screen(source: Path) -> None:
 
 
 @pytest.mark.parametrize("source", SOURCES, ids=MODULE_NAMES.get)
-def test_imports_point_only_left(source: Path) -> None:
+def test_imports_point_only_left(source):
     room = source.relative_to(ROOT / "fpt").parts[0].removesuffix(".py")
     if room == "__init__":
         return  # names the rooms, and loads none
@@ -79,7 +70,7 @@ def test_imports_point_only_left(source: Path) -> None:
             assert target in allowed, f"{room} imports {name}"
 
 
-def test_every_module_is_in_a_known_room() -> None:
+def test_every_module_is_in_a_known_room():
     rooms = {source.relative_to(ROOT / "fpt").parts[0].removesuffix(".py") for source in SOURCES}
     assert rooms <= {*ROOMS, "__init__", "documents", "errors", "files", "seeds"}
 
@@ -94,11 +85,11 @@ def test_every_module_is_in_a_known_room() -> None:
         "app(['report', 'fresh-minilm', '--output', tempfile.mkdtemp() + '/r.html'], standalone_mode=False)",
     ],
 )
-def test_what_must_be_quick_does_not_import_torch(code: str) -> None:
+def test_what_must_be_quick_does_not_import_torch(code):
     assert python(f"import sys\n{code}\nprint('torch' in sys.modules)").splitlines()[-1] == "False"
 
 
-def test_the_rooms_load_on_first_use() -> None:
+def test_the_rooms_load_on_first_use():
     assert python("import fpt; fpt.tasks.load; fpt.results.load_runs; print('ok')") == "ok\n"
     with pytest.raises(AttributeError, match="no attribute 'task'"):
         fpt.task  # noqa: B018 - the access is the test
@@ -107,7 +98,7 @@ def test_the_rooms_load_on_first_use() -> None:
 # --- what is declared
 
 
-def test_every_imported_library_is_declared() -> None:
+def test_every_imported_library_is_declared():
     declared = {canonicalize_name(Requirement(line).name) for line in project()["project"]["dependencies"]}
     optional = {"ray"}  # imported only by the engine of that name
     known = packages_distributions()
@@ -120,7 +111,7 @@ def test_every_imported_library_is_declared() -> None:
             assert owners & declared, f"{source.name} imports {module}, which pyproject.toml does not declare"
 
 
-def test_the_conda_environment_agrees_with_pyproject() -> None:
+def test_the_conda_environment_agrees_with_pyproject():
     conda_names = {"torch": "pytorch", "matplotlib": "matplotlib-base", "huggingface-hub": "huggingface_hub"}
     conda_names["jupyter-client"] = "jupyter_client"
     expected = {f"python{project()['project']['requires-python']}", "pip"}
@@ -131,7 +122,7 @@ def test_the_conda_environment_agrees_with_pyproject() -> None:
     assert sorted(listed) == sorted(expected)
 
 
-def test_constraints_pin_every_dependency_within_its_bounds() -> None:
+def test_constraints_pin_every_dependency_within_its_bounds():
     lines = [line for line in (ROOT / "constraints.txt").read_text().splitlines() if not line.startswith("#")]
     pins = {}
     for line in lines:
@@ -144,7 +135,7 @@ def test_constraints_pin_every_dependency_within_its_bounds() -> None:
         assert requirement.specifier.contains(pins[canonicalize_name(requirement.name)]), text
 
 
-def test_versions_agree() -> None:
+def test_versions_agree():
     citation = yaml.safe_load((ROOT / "CITATION.cff").read_text())
     newest = re.search(r"^## (\S+)", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
     assert citation["version"] == fpt.__version__
@@ -155,14 +146,14 @@ def test_versions_agree() -> None:
 # --- what is committed
 
 
-def test_committed_files_are_small() -> None:
+def test_committed_files_are_small():
     for path in tracked():
         assert path.stat().st_size <= 8e6, path
     fixtures = [path for path in tracked() if (ROOT / "tests" / "data") in path.parents]
     assert sum(path.stat().st_size for path in fixtures) < 1e6
 
 
-def test_committed_text_carries_no_trace_of_a_machine() -> None:
+def test_committed_text_carries_no_trace_of_a_machine():
     traces = {
         "an absolute path": re.compile(r"(?<![\w.:/}])/(?:home|root|Users|work|tmp|opt|var|private)/[\w.-]"),
         "a package registry": re.compile(r"python[h]osted|pypi\.[o]rg|npm[j]s|anaconda\.[o]rg|deb\.[d]ebian"),
@@ -175,7 +166,7 @@ def test_committed_text_carries_no_trace_of_a_machine() -> None:
                 assert found is None, f"{path.relative_to(ROOT)} names {what}: {text[found.start() :][:80]!r}"
 
 
-def test_files_written_by_hand_are_tidy() -> None:
+def test_files_written_by_hand_are_tidy():
     for path in tracked():
         if path.suffix in TIDY and path.name != "novel.txt" and (ROOT / "runs") not in path.parents:
             text = path.read_bytes().decode("utf-8")
@@ -187,7 +178,7 @@ def test_files_written_by_hand_are_tidy() -> None:
                 yaml.safe_load(text)
 
 
-def test_the_readme_lists_the_rooms_in_order() -> None:
+def test_the_readme_lists_the_rooms_in_order():
     readme = (ROOT / "README.md").read_text()
     places = [readme.index(f"`fpt/{room}") for room in ROOMS]
     assert all(before < after for before, after in pairwise(places))

@@ -16,13 +16,10 @@ from fpt.training.loop import check_lists, check_model, find_device
 MODES = [lambda: torch.autocast("cpu", torch.bfloat16), torch.no_grad, torch.inference_mode]
 RATES, SEEDS = [1e-3], [0]
 LISTS = [
-    (RATES, [0.5], "0.5"),
     (RATES, [True], "True"),
     (RATES, 0, "seeds"),
-    (RATES, [0, 0], "seeds"),
     (RATES, np.array([0.5]), "0.5"),
     ([0.0], SEEDS, "0.0"),
-    ([float("nan")], SEEDS, "nan"),
     (["1e-3"], SEEDS, "'1e-3'"),
     ([], SEEDS, "learning_rates"),
     (np.array([1e-3, 1e-3]), SEEDS, "learning_rates"),
@@ -105,8 +102,3 @@ def test_a_notebook_as_a_plain_program_has_its_own_values():
     check_parameters({"steps": 3, "other": "something else"}, steps=int)
     with pytest.raises(SpecError, match="steps"):
         check_parameters({"steps": "many"}, steps=int)
-
-
-def test_fields_of_a_recipe():
-    with pytest.raises(SpecError, match=r"steps = 0.*\n.*nosuch = 3"):
-        fpt.training.Recipe(steps=0, nosuch=3)

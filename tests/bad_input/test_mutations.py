@@ -12,20 +12,17 @@ import os
 import shutil
 import struct
 import warnings
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
 import pyarrow.parquet as pq
 import pytest
+import small_models
 import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from hypothesis.strategies import DataObject
 from ruamel.yaml import YAML
-from small_models import save_model
 from synthetic import write
 from transformers import AutoModel
 
@@ -46,12 +43,10 @@ STABLE = settings(
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 FOR_EACH_MODEL = settings(STABLE, max_examples=1 + CASES // 3)
-SIZES = {"vocab_size": 20, "bos_token_id": 1, "eos_token_id": 2, "pad_token_id": 0}
-BERT = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 40}
 MODELS = {
-    "gpt2": {"n_embd": 32, "n_layer": 2, "n_head": 2, "n_positions": 64},
-    "llama": BERT | {"num_key_value_heads": 1},
-    "bert": BERT | {"max_position_embeddings": 64},
+    "gpt2": small_models.GPT2,
+    "llama": small_models.BERT | {"num_key_value_heads": 1},
+    "bert": small_models.BERT | {"max_position_embeddings": 64},
 }
 STUDY = {
     "name": "A study",
@@ -76,7 +71,7 @@ ODD = [
 ]  # fmt: skip
 
 
-def places(document: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+def places(document, path=()):
     """The path of every value inside a document, the document's own left out."""
     pairs = document.items() if isinstance(document, dict) else enumerate(document)
     for key, value in pairs:
@@ -85,7 +80,7 @@ def places(document: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...
             yield from places(value, (*path, key))
 
 
-def changed_value(value: Any, data: DataObject) -> Any:
+def changed_value(value, data):
     """Another value in the place of one: of another type, another number, in a list, empty, ..."""
     number = isinstance(value, int | float) and not isinstance(value, bool)
     near = (
@@ -97,7 +92,7 @@ def changed_value(value: Any, data: DataObject) -> Any:
     return data.draw(st.sampled_from([*near, [value], {"value": value}, str(value), *ODD]))
 
 
-def mutated(document: Any, data: DataObject) -> Any:
+def mutated(document, data):
     """The document with one to three changes: a value dropped, changed, copied to another place, renamed, nested."""
     document = copy.deepcopy(document)
     for _ in range(data.draw(st.integers(1, 3))):
@@ -126,7 +121,7 @@ def mutated(document: Any, data: DataObject) -> Any:
     return document
 
 
-def mutated_bytes(content: bytes, data: DataObject) -> bytes:
+def mutated_bytes(content, data):
     """One to three bits flipped, bytes lost, or bytes put in between."""
     changed = bytearray(content)
     for _ in range(data.draw(st.integers(1, 3))):
@@ -147,20 +142,20 @@ def mutated_bytes(content: bytes, data: DataObject) -> bytes:
 
 
 @pytest.fixture(scope="module", params=MODELS)
-def good(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def good(request, tmp_path_factory):
     """The folder of a small model of the library."""
     folder = tmp_path_factory.mktemp(request.param) / "model"
-    save_model(folder, request.param, **SIZES | MODELS[request.param])
+    small_models.save_model(folder, request.param, **MODELS[request.param])
     return folder
 
 
 @pytest.fixture
-def model(good: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def model(good, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     return Path(shutil.copytree(good, tmp_path / "model"))
 
 
-def built() -> Any:
+def built():
     """The template of hub:model; None where it is refused."""
     try:
         with warnings.catch_warnings(action="ignore"):
@@ -169,14 +164,14 @@ def built() -> Any:
         return None
 
 
-def library_output(folder: Path, x: torch.Tensor) -> torch.Tensor:
+def library_output(folder, x):
     """What the library itself computes from the folder."""
     with warnings.catch_warnings(action="ignore"), quiet_library(), torch.random.fork_rng(devices=[]), torch.no_grad():
         theirs = AutoModel.from_pretrained(folder, attn_implementation="eager", dtype=torch.float32).eval()
         return theirs(inputs_embeds=x).last_hidden_state
 
 
-def computes_what_the_library_computes(template: Any, folder: Path) -> None:
+def computes_what_the_library_computes(template, folder):
     values = {n.removeprefix("backbone."): v for n, v in template.initialise(0).items() if n.startswith("backbone.")}
     x = torch.randn(2, template.task.tokens, template.width, generator=torch.Generator().manual_seed(1))
     with torch.no_grad():
@@ -187,7 +182,7 @@ def computes_what_the_library_computes(template: Any, folder: Path) -> None:
 
 @FOR_EACH_MODEL
 @given(data=st.data())
-def test_config(model: Path, data: DataObject) -> None:
+def test_config(model, data):
     """A changed config.json is refused, or gives what the library computes from it."""
     path = model / "config.json"
     original = path.read_bytes()
@@ -201,18 +196,18 @@ def test_config(model: Path, data: DataObject) -> None:
         path.write_bytes(original)
 
 
-def parts_of(content: bytes) -> tuple[dict[str, Any], bytes]:
+def parts_of(content):
     """Header and numbers of a safetensors file."""
     (length,) = struct.unpack("<Q", content[:8])
     return json.loads(content[8 : 8 + length]), content[8 + length :]
 
 
-def joined(header: Any, numbers: bytes) -> bytes:
+def joined(header, numbers):
     text = json.dumps(header).encode()
     return struct.pack("<Q", len(text)) + text + numbers
 
 
-def read_by_numpy(content: bytes) -> dict[str, np.ndarray]:
+def read_by_numpy(content):
     header, numbers = parts_of(content)
     types = {"F64": "<f8", "F32": "<f4", "F16": "<f2"}
     found = {}
@@ -226,7 +221,7 @@ def read_by_numpy(content: bytes) -> dict[str, np.ndarray]:
 
 @FOR_EACH_MODEL
 @given(data=st.data())
-def test_weights(model: Path, data: DataObject) -> None:
+def test_weights(model, data):
     """A changed model.safetensors is refused, or its numbers are those that NumPy reads in it."""
     path = model / "model.safetensors"
     original = path.read_bytes()
@@ -243,7 +238,7 @@ def test_weights(model: Path, data: DataObject) -> None:
         path.write_bytes(original)
 
 
-def numbers_are_those_of_the_file(template: Any, written: dict[str, np.ndarray]) -> None:
+def numbers_are_those_of_the_file(template, written):
     for name, tensor in template.initialise(0).items():
         part, _, inside = name.partition(".")
         if part == "backbone":
@@ -254,7 +249,7 @@ def numbers_are_those_of_the_file(template: Any, written: dict[str, np.ndarray])
 # --- studies
 
 
-def stated_combinations(document: dict[str, Any]) -> list[dict[str, Any]]:
+def stated_combinations(document):
     """The fields of every sweep that a study without a paper states, its lists multiplied out."""
     found = []
     for entry in document["sweeps"]:
@@ -274,17 +269,17 @@ def stated_combinations(document: dict[str, Any]) -> list[dict[str, Any]]:
     return found
 
 
-def listed(value: Any) -> list[Any]:
+def listed(value):
     return value if isinstance(value, list) else [value]
 
 
-def is_as_stated(spec: SweepSpec, fields: dict[str, Any], folders: set[str]) -> bool:
+def is_as_stated(spec, fields, folders):
     """Whether the spec has every field as it was written, and of the same type."""
     said = {name: value for name, value in fields.items() if value is not None}
     return all(states(spec, name, value, folders) for name, value in said.items())
 
 
-def states(spec: SweepSpec, name: str, value: Any, folders: set[str]) -> bool:
+def states(spec, name, value, folders):
     if name == "keep_as":
         return "weights" in spec.measures
     if name == "pretrained_by":
@@ -308,7 +303,7 @@ def states(spec: SweepSpec, name: str, value: Any, folders: set[str]) -> bool:
     return same(found, value)
 
 
-def same(found: Any, stated: Any) -> bool:
+def same(found, stated):
     """Equal, and both numbers, both text or both true or false: true is no 1, and "1" is no number."""
     if isinstance(stated, list):
         return len(found) == len(stated) and all(map(same, found, stated))
@@ -316,7 +311,7 @@ def same(found: Any, stated: Any) -> bool:
     return bool(found == stated) and (numbers or type(found) is type(stated))
 
 
-def check_study(folder: Path) -> None:
+def check_study(folder):
     """The study is refused, or is what an independent reading of its file says."""
     try:
         with warnings.catch_warnings(action="ignore"):
@@ -333,14 +328,14 @@ def check_study(folder: Path) -> None:
         assert any(is_as_stated(spec, fields, folders) for fields in stated), f"nobody asked for {spec}"
 
 
-def as_yaml(document: Any, path: Path) -> None:
+def as_yaml(document, path):
     yaml = YAML(typ="safe", pure=True)
     yaml.dump(document, path)
 
 
 @STABLE
 @given(data=st.data())
-def test_study(tmp_path: Path, data: DataObject) -> None:
+def test_study(tmp_path, data):
     """A changed study.yaml is refused, or every field that it states is the sweep's."""
     path = tmp_path / "study.yaml"
     if data.draw(st.integers(0, 4)):
@@ -355,7 +350,7 @@ def test_study(tmp_path: Path, data: DataObject) -> None:
 
 
 @pytest.fixture(scope="module")
-def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def finished(tmp_path_factory):
     """A study with one finished sweep."""
     folder = tmp_path_factory.mktemp("runs") / "mine"
     folder.mkdir()
@@ -366,11 +361,11 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def tables_or_refused(folder: Path, expected: dict[str, pd.DataFrame]) -> None:
+def tables_or_refused(folder, expected):
     """Both tables are as they were written, or the first that is not is refused."""
     for table, frame in expected.items():
         try:
-            found = load_runs(folder, table=table)  # type: ignore[arg-type]
+            found = load_runs(folder, table=table)
         except FptError:
             continue
         pd.testing.assert_frame_equal(found, frame)
@@ -378,7 +373,7 @@ def tables_or_refused(folder: Path, expected: dict[str, pd.DataFrame]) -> None:
 
 @STABLE
 @given(data=st.data())
-def test_result(finished: Path, data: DataObject) -> None:
+def test_result(finished, data):
     """A changed result.json is refused, or the tables and what they say of the choices are the good ones."""
     path = next(finished.glob("*/result.json"))
     original, expected = path.read_bytes(), {name: load_runs(finished, table=name) for name in ("runs", "curves")}
@@ -393,7 +388,7 @@ def test_result(finished: Path, data: DataObject) -> None:
 
 @STABLE
 @given(data=st.data())
-def test_tables(finished: Path, data: DataObject) -> None:
+def test_tables(finished, data):
     """A changed table is refused, whether its bytes changed, its footer, or it is another table of the same shape."""
     path = data.draw(st.sampled_from(sorted(finished.glob("*/*.parquet"))))
     original, expected = path.read_bytes(), {name: load_runs(finished, table=name) for name in ("runs", "curves")}

@@ -1,23 +1,20 @@
 """Verdicts as data: which study speaks, what counts, every word on made-up data; and runs/verdicts.csv as committed."""
 
 import shutil
-from collections.abc import Mapping
 from dataclasses import replace
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
 import synthetic
-from made_cells import Made, MadeStudy, claim, paper, study
+from made_cells import Made, claim, paper, study
 from typer.testing import CliRunner
 
 from fpt.claims import judge, words
 from fpt.claims.asked import CHANGED, EXPLORATORY, PLANNED
 from fpt.claims.judge import AT_FLOOR, FILE, ROBUSTNESS, SPEAKS, Judge
 from fpt.cli import app
-from fpt.errors import DataError, SpecError
+from fpt.errors import DataError
 from fpt.papers import rule_hash
 from fpt.papers.schema import Claim
 from fpt.results.pairs import Pairs
@@ -29,17 +26,17 @@ FINE = {"drawn_by_seed": False, "size": 200, "budget": 100, "last": 200}  # a te
 COLUMNS_THAT_ARE_EXACT = ("claim", "finding", "pair", "role", "study", "task", "word", "scale", "planned")
 
 
-def made(monkeypatch: pytest.MonkeyPatch, rows: Mapping[str, tuple[Made, Made]], name: str = "made") -> MadeStudy:
+def made(monkeypatch, rows, name="made"):
     """A study of two arms on some tasks."""
     toy = paper(ROWS)
     found = study(monkeypatch, toy, *[(task, dict(zip(ROWS, both, strict=True))) for task, both in rows.items()])
     cells = [cell for by_row in found.tasks.values() for cell in by_row.values()]
     results = {f"{cell.task} {cell.row}": cell.tables for cell in cells if cell.tables}
-    found.name, found.results = name, results  # type: ignore[attr-defined]
+    found.name, found.results = name, results
     return found
 
 
-def judged(studies: list[Any], rule: Mapping[str, Any] | None = None, alone: bool = False) -> pd.DataFrame:
+def judged(studies, rule=None, alone=False):
     """The rows of a claim; the first is its summary."""
     rows = Judge(studies, alone).of_claim(claim(rule or {"beats": list(ROWS)}))
     return pd.DataFrame(rows)
@@ -52,20 +49,18 @@ def judged(studies: list[Any], rule: Mapping[str, Any] | None = None, alone: boo
         ([(LOW, HIGH)] * 3, words.HOLDS_NOT),
         ([(HIGH, LOW), (LOW, HIGH), (HIGH, LOW)], words.MIXED),
         ([(WIDE, LOW)] * 3, words.TOO_CLOSE),
-        ([(HIGH, LOW)], words.ONE_FOR),
-        ([(LOW, HIGH)], words.ONE_AGAINST),
         ([(Made(8.0), Made(5.0))], words.AT_FLOOR),
         ([(HIGH, Made(missing=True))], words.NOT_RUN),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_every_word_of_a_claim(pairs: list[tuple[Made, Made]], word: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_word_of_a_claim_over_its_pairs(pairs, word, monkeypatch):
     found = judged([made(monkeypatch, dict(zip(PAIRS, pairs, strict=False)))])
     assert found["word"][0] == word
     assert (found["pair"][1:] != "").all()
 
 
-def test_a_likeness_that_the_test_set_hides(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_likeness_that_the_test_set_hides(monkeypatch):
     noisy = Made(80.0, result={"test": FINE})
     rule = {"comparable": list(ROWS)}
     assert judged([made(monkeypatch, {"digits": (noisy, noisy)})], rule)["word"][0] == words.NOT_SHOWABLE
@@ -73,14 +68,14 @@ def test_a_likeness_that_the_test_set_hides(monkeypatch: pytest.MonkeyPatch) -> 
     assert judged([made(monkeypatch, {"digits": (exact, exact)})], rule)["word"][0] == words.ONE_FOR
 
 
-def test_a_claim_about_the_papers_own_scale_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_claim_about_the_papers_own_scale_says_so(monkeypatch):
     """Reduced runs neither decide it nor leave its summary without a reason."""
     summary = judged([made(monkeypatch, {"digits": (HIGH, LOW)})], {"beats": list(ROWS), "only_paper_scale": True})
     assert list(summary["word"]) == [words.NOT_RUN]
     assert summary["note"][0] == judge.ITS_OWN_SCALE
 
 
-def test_the_summary_of_a_claim_without_runs_names_the_study_that_would_decide(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_summary_of_a_claim_without_runs_names_the_study_that_would_decide(monkeypatch):
     monkeypatch.setattr(judge, "pairs", lambda: Pairs(pairs={}))
     found = judged([made(monkeypatch, {"digits": (HIGH, Made(missing=True))}, "planned")])
     assert list(found["word"]) == [words.NOT_RUN]
@@ -88,7 +83,7 @@ def test_the_summary_of_a_claim_without_runs_names_the_study_that_would_decide(m
     assert judged([made(monkeypatch, {})])["note"][0] == judge.NO_STUDY
 
 
-def test_a_row_has_its_numbers_in_points(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_row_has_its_numbers_in_points(monkeypatch):
     row = judged([made(monkeypatch, {"digits": (HIGH, LOW)})]).iloc[1]
     assert (row["pair"], row["role"], row["word"], row["unit"]) == ("tiny-lm/digits", SPEAKS, words.FOR, "points")
     assert row["low"] < row["estimate"] < row["high"]
@@ -96,7 +91,7 @@ def test_a_row_has_its_numbers_in_points(monkeypatch: pytest.MonkeyPatch) -> Non
     assert (row["steps"], row["seeds"], row["at"]) == (400, 8, "tuned")
 
 
-def test_the_longest_study_speaks(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_longest_study_speaks(monkeypatch):
     longer = {"fields": {"steps": 800}}
     one = made(monkeypatch, {"digits": (replace(HIGH, **longer), replace(LOW, **longer))}, "long")
     other = made(monkeypatch, {"digits": (LOW, HIGH)}, "short")
@@ -110,37 +105,37 @@ def test_the_longest_study_speaks(monkeypatch: pytest.MonkeyPatch) -> None:
     [{"seeds": 6}, {"fields": {"schedule": "cosine"}}, {"fields": {"weight_decay": 0.1}}],
     ids=["few seeds", "a schedule", "weight decay"],
 )
-def test_what_is_robustness_alone(less: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_robustness_alone(less, monkeypatch):
     found = judged([made(monkeypatch, {"digits": (replace(HIGH, **less), replace(LOW, **less))})])
     assert list(found["role"][1:]) == [ROBUSTNESS]
     assert found["word"][0] == words.NOT_RUN
 
 
-def test_a_pair_that_is_not_listed_is_robustness(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_pair_that_is_not_listed_is_robustness(monkeypatch):
     monkeypatch.setattr(judge, "pairs", lambda: Pairs(pairs={}))
     rows = {"digits": (HIGH, LOW)}
     assert list(judged([made(monkeypatch, rows)])["role"][1:]) == [ROBUSTNESS]
     assert list(judged([made(monkeypatch, rows)], alone=True)["role"][1:]) == [SPEAKS]
 
 
-def test_a_pair_at_floor_is_shown_and_not_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_pair_at_floor_is_shown_and_not_counted(monkeypatch):
     found = judged([made(monkeypatch, {"digits": (Made(8.0), Made(5.0)), "digits-lra": (HIGH, LOW)})])
     assert sorted(found["role"][1:]) == [AT_FLOOR, SPEAKS]
     assert found["word"][0] == words.ONE_FOR
     assert "1 at floor" in found["note"][0]
 
 
-def test_nothing_is_for_a_pair_while_a_contrast_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nothing_is_for_a_pair_while_a_contrast_is_missing(monkeypatch):
     toy = paper(("FP", "UP", "UR"))
     rows = {"FP": HIGH, "UP": LOW, "UR": Made(missing=True)}
     found = study(monkeypatch, toy, rows)
-    found.results = {}  # type: ignore[attr-defined]
+    found.results = {}
     monkeypatch.setattr(judge, "at_floor", lambda *_: False)
     assert judged([found], {"beats": ["FP", "UP", "UR"]})["word"][0] == words.TOO_CLOSE
     assert judged([found], {"beats": ["UP", "FP", "UR"]})["word"][0] == words.ONE_AGAINST
 
 
-def test_primary_claims_are_corrected_together(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_primary_claims_are_corrected_together(monkeypatch):
     runs = made(monkeypatch, {"digits": (Made(80.6, sd=0.4), LOW)})
     one = claim({"beats": list(ROWS)})
     alone = Judge([runs]).of_claim(one)[0]
@@ -160,7 +155,7 @@ def test_primary_claims_are_corrected_together(monkeypatch: pytest.MonkeyPatch) 
         ("L-19", None, words.READ),
     ],
 )  # fmt: skip
-def test_words_without_runs(name: str, holds: bool | None, said: str) -> None:
+def test_words_without_runs(name, holds, said):
     given = Claim(id=name, says="so", where="there", documentary="read")
     assert judge.in_print(given, holds) == said
 
@@ -169,9 +164,7 @@ def test_words_without_runs(name: str, holds: bool | None, said: str) -> None:
     ("asks", "word"),
     [({"T-01": "today"}, PLANNED), ({"T-01": "another"}, CHANGED), ({}, EXPLORATORY)],
 )
-def test_whether_runs_were_made_for_a_claim_stands_beside_it(
-    asks: dict[str, str], word: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_whether_runs_were_made_for_a_claim_stands_beside_it(asks, word, monkeypatch):
     made(monkeypatch, {"digits": (HIGH, LOW)})
     today = {"today": rule_hash(claim({"beats": list(ROWS)}))}
     result = {"asks": {name: today.get(given, given) for name, given in asks.items()}}
@@ -179,7 +172,7 @@ def test_whether_runs_were_made_for_a_claim_stands_beside_it(
     assert list(found["planned"]) == [word, word]
 
 
-def test_a_readers_own_study(study: Path, tmp_path: Path) -> None:
+def test_a_readers_own_study(study, tmp_path):
     """`fpt judge STUDY` writes beside the runs, and another digest where they changed."""
     root = tmp_path / "workspace"
     shutil.copytree(study.parents[1], root)
@@ -194,14 +187,7 @@ def test_a_readers_own_study(study: Path, tmp_path: Path) -> None:
     assert table["digest"][0] != judge.digest_of_runs(root, study.name)
 
 
-def test_an_unknown_study_is_refused(study: Path) -> None:
-    result = CliRunner().invoke(app, ["judge", "nowhere", "--root", str(study.parents[1])])
-    assert result.exit_code == 2
-    with pytest.raises(SpecError, match="nowhere"):
-        judge.judge(study.parents[1], "nowhere")
-
-
-def test_a_digest_that_does_not_fit_is_refused(study: Path, tmp_path: Path) -> None:
+def test_a_digest_that_does_not_fit_is_refused(study, tmp_path):
     root = tmp_path / "workspace"
     shutil.copytree(study.parents[1], root)
     with pytest.raises(DataError, match="fpt judge"):
@@ -214,7 +200,7 @@ def test_a_digest_that_does_not_fit_is_refused(study: Path, tmp_path: Path) -> N
         judge.check_digest(root)
 
 
-def test_what_is_committed_follows_from_what_is_published(root: Path) -> None:
+def test_what_is_committed_follows_from_what_is_published(root):
     """Words exactly, numbers to their four digits. Where it fails, run `fpt judge` and read the diff."""
     judge.check_digest(root)
     kept = judge.read(root / "runs" / FILE)
@@ -240,7 +226,7 @@ def test_nothing_is_for_a_pair_that_has_some_contrasts_of_a_rule_alone(monkeypat
     assert Judge([found]).of_claim(apart)[0]["word"] == words.ONE_FOR  # type: ignore[list-item]
 
 
-def test_a_study_that_is_not_published_changes_no_digest(tmp_path: Path) -> None:
+def test_a_study_that_is_not_published_changes_no_digest(tmp_path):
     published = synthetic.finish(synthetic.workspace(tmp_path), "published")
     before = judge.digest_of_runs(tmp_path)
     synthetic.workspace(tmp_path, "mine")

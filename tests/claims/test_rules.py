@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from made_cells import PAPER, Made, MadeStudy, claim, paper, study
+from made_cells import Made, claim, paper, study
 
 from fpt.claims import judge, registry, words
 from fpt.claims.by_rate import _set_words, pairs_of_rates
@@ -20,14 +20,14 @@ from fpt.papers import claims, schema
 from fpt.papers.schema import Claim
 from fpt.results import StudyCells
 from fpt.results.baselines import Score
-from fpt.results.cells import NOT_RUN
+from fpt.results.cells import NOT_RUN, PAPER_SCALE
 from fpt.results.losses import tuned_losses
 
 ROOT = Path(__file__).parents[2]
 AT = {1e-4: 80, 1e-3: 80, 1e-2: 80}
 
 
-def up(points: float) -> dict[float, float]:
+def up(points):
     return {rate: mean + points for rate, mean in AT.items()}
 
 
@@ -35,7 +35,7 @@ A, B = Made(up(5)), Made(AT)
 NOISY = Made(up(0.5), sd=3)
 
 
-def by_rate(*means: Any, **more: Any) -> Made:
+def by_rate(*means, **more):
     """Accuracies at 1e-4, 1e-3 and, where there is a third, 1e-2."""
     return Made(dict(zip(AT, means, strict=False)), **more)
 
@@ -44,7 +44,7 @@ LOWER, PEAK, HIGHER = by_rate(90, 80, 60, best=1e-4), by_rate(70, 90, 70), by_ra
 QUARTERS = dict.fromkeys((float(rate) for rate in 10.0 ** np.arange(-4.5, -1.4, 0.25)), 80)
 
 
-def loss(place: float = -3.0, least: float = 1.5, sd: float = 0.4, backbone: str = "tiny-lm") -> Made:
+def loss(place=-3.0, least=1.5, sd=0.4, backbone="tiny-lm"):
     """An arm whose loss is least at 10^place."""
     own = {"backbone": backbone}
     return Made(QUARTERS, sd, best=list(QUARTERS)[6], beyond=False, losses=(place, least), fields=own)
@@ -53,7 +53,7 @@ def loss(place: float = -3.0, least: float = 1.5, sd: float = 0.4, backbone: str
 Case = tuple[dict[str, Any], str, dict[str, list[Made]]]  # rule, kind of table, {word: the rows, first to last}
 
 
-def case(holds: list[Made], against: list[Made], hidden: list[Made], table: str = "accuracy", **rule: Any) -> Case:
+def case(holds, against, hidden, table="accuracy", **rule):
     return rule, table, {FOR: holds, AGAINST: against, OPEN: hidden}
 
 
@@ -127,23 +127,25 @@ CASES = {
 
 
 @pytest.fixture(autouse=True)
-def _counted(monkeypatch: pytest.MonkeyPatch) -> None:
+def _counted(monkeypatch):
     monkeypatch.setattr("fpt.claims.losses.untouched_loss", lambda task, backbone: 3.0)
     counted(monkeypatch, 1_000_000)
 
 
-def counted(monkeypatch: pytest.MonkeyPatch, examples: int) -> None:
+def counted(monkeypatch, examples):
     """A linear classifier that reached 80% of so many examples."""
     monkeypatch.setattr("fpt.claims.rules.known_scores", lambda task: {"linear classifier": Score(0.8, examples)})
 
 
-def made(monkeypatch: pytest.MonkeyPatch, kind: str, word: str) -> tuple[Claim, MadeStudy]:
+def made(monkeypatch, kind, word):
     rule, of_table, cases = CASES[kind]
     names = [f"row {n}" for n in range(len(cases[word]))]
     printed = {"row 0": {"digits": 80}} if kind == "near" else None
     rows = dict(zip(names, cases[word], strict=True))
     toy = paper(names, of_table, printed)
-    return claim({kind: names, **rule}), study(monkeypatch, toy, rows, scale=PAPER if kind == "near" else "reduced")
+    return claim({kind: names, **rule}), study(
+        monkeypatch, toy, rows, scale=PAPER_SCALE if kind == "near" else "reduced"
+    )
 
 
 SAID = {  # by the word of its only pair: those of a claim
@@ -154,14 +156,14 @@ SAID = {  # by the word of its only pair: those of a claim
 KINDS = sorted(registry.KINDS | registry.OWN)
 
 
-def test_a_function_for_every_kind_of_rule() -> None:
+def test_a_function_for_every_kind_of_rule():
     assert set(registry.KINDS) == set(schema.KINDS) - {"baseline"}
     assert set(CASES) == set(KINDS)
     assert all(set(cases) == {FOR, AGAINST, OPEN} for _, _, cases in CASES.values())
 
 
-def test_a_function_of_its_own_serves_the_claims_that_name_it() -> None:
-    found: dict[str, set[str]] = {name: set() for name in registry.OWN}
+def test_a_function_of_its_own_serves_the_claims_that_name_it():
+    found = {name: set() for name in registry.OWN}
     for name, each in claims().items():
         for rule in each.rule:
             if rule.is_own:
@@ -169,17 +171,17 @@ def test_a_function_of_its_own_serves_the_claims_that_name_it() -> None:
     assert found == {name: set(entry.claims) for name, entry in registry.OWN.items()}
 
 
-def test_an_unknown_function_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unknown_function_is_named(monkeypatch):
     with pytest.raises(SpecError, match=r"unknown function of fpt.claims 'dropp'.*Did you mean 'drop'"):
         ruled(monkeypatch, {"function": "dropp", "rows": ["a"], "words": "so"}, {"a": Made(AT)})
 
 
 @pytest.mark.parametrize("word", [FOR, AGAINST, OPEN])
 @pytest.mark.parametrize("kind", KINDS)
-def test_every_kind_comes_to_each_word_on_a_pair(monkeypatch: pytest.MonkeyPatch, kind: str, word: str) -> None:
+def test_every_kind_comes_to_each_word_on_a_pair(monkeypatch, kind, word):
     monkeypatch.setattr(judge, "at_floor", lambda *_: False)
     of_claim, runs = made(monkeypatch, kind, word)
-    summary, *rows = Judge([runs]).of_claim(of_claim)  # type: ignore[list-item]
+    summary, *rows = Judge([runs]).of_claim(of_claim)
     assert summary["word"] in SAID[word]
     assert rows
     assert {(row["pair"], row["role"]) for row in rows} == {("tiny-lm/digits", SPEAKS)}
@@ -187,7 +189,7 @@ def test_every_kind_comes_to_each_word_on_a_pair(monkeypatch: pytest.MonkeyPatch
     assert all(row["contrast"] for row in rows)
 
 
-def test_a_score_of_few_examples_has_an_error_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_score_of_few_examples_has_an_error_of_its_own(monkeypatch):
     counted(monkeypatch, 400)  # 2 points
     of_claim, runs = made(monkeypatch, "linear", FOR)
     (comparison,) = comparisons_in(of_claim, runs)
@@ -203,7 +205,7 @@ class Ruled:
     comparisons: list[Comparison]
 
     @property
-    def word(self) -> str:
+    def word(self):
         """For, against or open, over its comparisons; why they say nothing, where none does."""
         tests = [
             PairTest(comparison.supports / 2, comparison.contradicts / 2)
@@ -213,7 +215,7 @@ class Ruled:
         return words.of_contrasts(tests).word if tests else self.comparisons[0].missing
 
 
-def comparisons_in(of_claim: Claim, runs: Any) -> list[Comparison]:
+def comparisons_in(of_claim, runs):
     """The comparisons of a claim's rules in one study."""
     comparisons = []
     for rule in of_claim.rule:
@@ -223,9 +225,7 @@ def comparisons_in(of_claim: Claim, runs: Any) -> list[Comparison]:
     return comparisons
 
 
-def ruled(
-    monkeypatch: pytest.MonkeyPatch, rule: dict[str, Any], rows: dict[str, Made], kind: str = "accuracy", **more: Any
-) -> Ruled:
+def ruled(monkeypatch, rule, rows, kind="accuracy", **more):
     """One rule on one task of a made study."""
     toy = paper(list(rows), kind, more.pop("printed", None), more.pop("until", "threshold"))
     return Ruled(comparisons_in(claim(rule), study(monkeypatch, toy, (more.pop("task", "digits"), rows), **more)))
@@ -254,9 +254,7 @@ EDGES = [  # rule, rows, which of them are at an edge (their accuracy may be hig
 
 
 @pytest.mark.parametrize(("rule", "rows", "edges", "word"), EDGES)
-def test_a_verdict_at_an_edge_stands_if_every_value_above_gives_the_same(
-    rule: dict[str, Any], rows: tuple[Made, Made], edges: str, word: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_verdict_at_an_edge_stands_if_every_value_above_gives_the_same(rule, rows, edges, word, monkeypatch):
     made = {name: replace(row, edge=name in edges) for name, row in zip("ab", rows, strict=True)}
     found = ruled(monkeypatch, rule, made)
     assert found.word == word
@@ -264,7 +262,7 @@ def test_a_verdict_at_an_edge_stands_if_every_value_above_gives_the_same(
 
 
 @pytest.mark.parametrize("edges", ["a", "b"])
-def test_an_edge_does_not_bound_a_gap_and_bounds_steps_from_above(edges: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_edge_does_not_bound_a_gap_and_bounds_steps_from_above(edges, monkeypatch):
     gaps = {"a": Made(train=81), "b": Made(train=90)}
     steps = {"a": Made(arrives=[60, 100, 80]), "b": Made(arrives=[180, 300, 240])}
     for rule, kind, rows in (({"smaller_gap": ["a", "b"]}, "gap", gaps), ({"faster": ["a", "b"]}, "steps", steps)):
@@ -329,8 +327,8 @@ INCOMPARABLE = [
 ]
 FASTER, ALWAYS, NEVER = {"faster": ["a", "b"]}, Made(arrives=[100, 90, 80]), Made(top=80)
 FEW, MANY = Made(arrives=[60, 65]), Made(arrives=[220, 225])
-TO_B: dict[str, Any] = {"kind": "steps", "until": "b"}  # to the last accuracy of that row
-STEPS: list[Any] = [
+TO_B = {"kind": "steps", "until": "b"}  # to the last accuracy of that row
+STEPS = [
     (FASTER, (ALWAYS, NEVER), FOR, {"kind": "steps", "note": "steps: a 100 (50 to 100), b > 400"}),
     (FASTER, (NEVER, ALWAYS), AGAINST, {"kind": "steps"}),
     (FASTER, (NEVER, NEVER), OPEN, {"kind": "steps"}),
@@ -357,7 +355,7 @@ ATTENTION = [
 ]
 FALLS, FALLEN = Made({1e-3: 80, 3e-3: 79, 1e-2: 60}), Made({1e-4: 80, 1e-3: 50, 3e-3: 40}, best=1e-4)
 NEAR_CHANCE = Made({1e-4: 29, 1e-3: 25, 3e-3: 22}, best=1e-4)
-DROPS: list[Any] = [
+DROPS = [
     ({"drop": "a", "by": 10}, (FALLS,), AGAINST, {}),
     ({"drop": "a", "by": 10, "level": 1e-2}, (FALLS,), FOR, {}),  # at a named rate
     ({"drop": "a", "level": 1e-2}, (Made({1e-3: 80, 1e-2: 90}, beyond=False),), AGAINST, {}),  # it rises there
@@ -378,9 +376,7 @@ DROPS: list[Any] = [
     [*ENDS, *RATIOS, *MARGINS, *INCOMPARABLE, *STEPS, *ATTENTION, *DROPS],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_what_a_rule_says_of_rows(
-    rule: dict[str, Any], rows: tuple[Made, ...], word: str, more: dict[str, Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_a_rule_says_of_rows(rule, rows, word, more, monkeypatch):
     more = dict(more)
     note = more.pop("note", "")
     found = ruled(monkeypatch, rule, dict(zip("abc", rows, strict=False)), **more)
@@ -388,7 +384,7 @@ def test_what_a_rule_says_of_rows(
     assert all(note in comparison.note for comparison in found.comparisons)
 
 
-def test_printed_rates_are_those_of_the_pairs_that_decide() -> None:
+def test_printed_rates_are_those_of_the_pairs_that_decide():
     """A pair of rates is refuted at 5%, each of the two at 2.5%."""
     found = {1e-3: 1.0, 1e-2: 0.03, 1e-1: 0.02}
     kept = {low for low, _, p in pairs_of_rates(found, {1.0: 1.0}) if p >= 0.05}
@@ -396,15 +392,15 @@ def test_printed_rates_are_those_of_the_pairs_that_decide() -> None:
     assert _set_words(found) == "1e-3 to 1e-2"
 
 
-def test_numbers_of_the_paper_are_tested_at_its_scale_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_numbers_of_the_paper_are_tested_at_its_scale_alone(monkeypatch):
     printed = {"a": {"digits": 80}}
     for rule in ({"near": "a"}, {"beats": ["a", "b"], "only_paper_scale": True}):
         rows = {"a": Made(up(-9)), "b": LOW}
         assert ruled(monkeypatch, rule, rows, printed=printed).comparisons == []
-        assert ruled(monkeypatch, rule, rows, printed=printed, scale=PAPER).word == AGAINST
+        assert ruled(monkeypatch, rule, rows, printed=printed, scale=PAPER_SCALE).word == AGAINST
 
 
-def test_a_collapsed_run_gets_no_t_test(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_collapsed_run_gets_no_t_test(monkeypatch):
     rows = {"a": Made({1e-3: [85, 85, 20, 85, 85, 85, 85, 85]}), "b": LOW}
     comparison = ruled(monkeypatch, BEATS, rows).comparisons[0]
     assert comparison.test.exact
@@ -416,7 +412,7 @@ def test_a_collapsed_run_gets_no_t_test(monkeypatch: pytest.MonkeyPatch) -> None
     assert ahead.word == FOR
 
 
-def test_only_the_tasks_that_the_rule_names(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_the_tasks_that_the_rule_names(monkeypatch):
     rows = {"a": HIGH, "b": LOW}
     made = study(monkeypatch, paper(["a", "b"]), ("digits", rows), ("mnist", rows))
     for tasks in (["mnist"], ["bit-xor"]):
@@ -424,7 +420,7 @@ def test_only_the_tasks_that_the_rule_names(monkeypatch: pytest.MonkeyPatch) -> 
         assert [each.task for each in cases_of(rule, made)] == [task for task in tasks if task in made.tasks]  # type: ignore[arg-type]
 
 
-def test_a_fixed_test_set_is_part_of_the_noise(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_fixed_test_set_is_part_of_the_noise(monkeypatch):
     lead, behind = Made(up(1.5)), Made(AT)
     assert ruled(monkeypatch, BEATS, {"a": lead, "b": behind}).word == FOR
     fixed = {"test": {"drawn_by_seed": False, "size": 400}}
@@ -445,15 +441,13 @@ def test_a_fixed_test_set_is_part_of_the_noise(monkeypatch: pytest.MonkeyPatch) 
         ({1e-5: 80, 1e-4: 60, 1e-3: 80}, {1e-4: 80, 1e-3: 60}),  # 1e-5 is of one arm alone
     ],
 )
-def test_a_comparison_at_rates_takes_those_that_both_have_and_learn_at(
-    first: dict[float, float], second: dict[float, float], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_comparison_at_rates_takes_those_that_both_have_and_learn_at(first, second, monkeypatch):
     found = ruled(monkeypatch, {"inverts": ["a", "b"]}, {"a": Made(first), "b": Made(second)})
     assert found.word == FOR
     assert [comparison.label for comparison in found.comparisons] == ["b - a at 1e-4", "a - b at 1e-3"]
 
 
-def test_no_study_compares_a_sweep_with_itself() -> None:
+def test_no_study_compares_a_sweep_with_itself():
     """plane-minilm gives every row two layers: what compares two layers with the whole model is not tested there."""
     runs, every = StudyCells(ROOT / "runs/plane-minilm", "published"), claims().values()
     assert comparisons_in(claims()["P-10"], runs) == []
@@ -462,7 +456,7 @@ def test_no_study_compares_a_sweep_with_itself() -> None:
     assert not [each for each in compared if "layers" in each]
 
 
-def test_what_stands_for_several_tasks_says_nothing_where_a_claim_tells_them_apart() -> None:
+def test_what_stands_for_several_tasks_says_nothing_where_a_claim_tells_them_apart():
     """In laptop-lu2021 digits stand for MNIST and CIFAR-10 alike; in plane-digits for MNIST alone."""
     both, one = (StudyCells(ROOT / "runs" / name, "published") for name in ("laptop-lu2021", "plane-digits"))
     assert comparisons_in(claims()["L-16"], both)  # on MNIST and CIFAR-10
@@ -480,13 +474,13 @@ def test_what_stands_for_several_tasks_says_nothing_where_a_claim_tells_them_apa
         ({1: 50, 2: 60}, words.CONSISTENT),
     ],
 )
-def test_a_baseline_is_the_printed_number(numbers: Any, word: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_baseline_is_the_printed_number(numbers, word, monkeypatch):
     monkeypatch.setattr("fpt.claims.rules.known_scores", lambda task: {"exact to depth 1": Score(0.5)})
     given = on_a_baseline({"accuracy": numbers, "se": 0.5}, "exact to depth 1", "bit-xor")
     assert Judge([]).of_claim(given)[0]["word"] == word
 
 
-def test_a_baseline_that_was_not_counted_is_read_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_baseline_that_was_not_counted_is_read_alone(monkeypatch):
     monkeypatch.setattr("fpt.claims.rules.known_scores", lambda task: {})
     given = on_a_baseline({"accuracy": 92}, "linear classifier", "mnist")
     assert baseline_verdict(given, given.rule[0], "mnist") == (
@@ -495,12 +489,12 @@ def test_a_baseline_that_was_not_counted_is_read_alone(monkeypatch: pytest.Monke
     )
 
 
-def on_a_baseline(numbers: Any, level: str, task: str) -> Claim:
+def on_a_baseline(numbers, level, task):
     rule = {"baseline": [], "level": level, "tasks": [task]}
     return Claim.model_validate({"id": "B", "says": "so", "where": "there", "numbers": numbers, "rule": rule})
 
 
-def test_ratios_of_rates_and_of_steps_have_an_estimate(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ratios_of_rates_and_of_steps_have_an_estimate(monkeypatch):
     (rates,) = ruled(monkeypatch, {"lower_rate": ["a", "b"], "by": 3}, {"a": LOWER, "b": HIGHER}).comparisons
     assert (rates.unit, rates.estimate) == (DECADES, pytest.approx((2, 2, 2)))
     rows = {"a": Made(arrives=[60, 65, 70]), "b": Made(arrives=[220, 225, 230])}
@@ -511,7 +505,7 @@ def test_ratios_of_rates_and_of_steps_have_an_estimate(monkeypatch: pytest.Monke
     assert never.estimate is None
 
 
-def test_a_ratio_of_rates_says_what_it_excludes(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_ratio_of_rates_says_what_it_excludes(monkeypatch):
     adapted = replace(loss(-2.7), fields={"arm": "lora-pretrained"})
     (comparison,) = ruled(
         monkeypatch, {"rate_ratio": ["a", "b"], "by": 5, "to": 20}, {"a": adapted, "b": loss()}
@@ -521,14 +515,14 @@ def test_a_ratio_of_rates_says_what_it_excludes(monkeypatch: pytest.MonkeyPatch)
     assert comparison.estimate[0] == pytest.approx(0.3, abs=0.02)
 
 
-def test_losses_are_compared_window_by_window(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_losses_are_compared_window_by_window(monkeypatch):
     (comparison,) = ruled(monkeypatch, {"lower": ["a", "b"]}, {"a": loss(least=1.4), "b": loss()}).comparisons
     assert comparison.unit == NATS
     assert comparison.estimate[0] == pytest.approx(0.1, abs=0.02)
     assert comparison.test.noise == pytest.approx(0, abs=1e-12)  # that a window is hard for both is no noise
 
 
-def test_a_model_that_gains_nothing_leaves_a_share_of_the_gain_open(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_model_that_gains_nothing_leaves_a_share_of_the_gain_open(monkeypatch):
     monkeypatch.setattr("fpt.claims.losses.untouched_loss", lambda task, backbone: 1.0)
     rule = {"same_loss": ["a", "b"], "by": 5}
     assert ruled(monkeypatch, rule, {"a": loss(), "b": loss()}).word == OPEN

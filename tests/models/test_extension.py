@@ -6,7 +6,7 @@ from textwrap import dedent
 
 import pytest
 import torch
-from small_models import save_random, short_recipe
+from small_models import BERT, save_random, short_recipe
 
 import fpt.models
 import fpt.tasks
@@ -15,11 +15,10 @@ from fpt.models import BACKBONES, POLICIES, Backbone, families
 from fpt.training.fleet import Fleet
 
 WITHOUT_POSITIONS = tuple(group for group in fpt.models.TRANSFORMER if group != "positions")
-SIZES = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 32, "vocab_size": 11}
 
 
 def row(**changes: object) -> Backbone:
-    return Backbone("library", {"model_type": "llama", **SIZES, **changes}, layers=2, groups=WITHOUT_POSITIONS)
+    return Backbone("library", {"model_type": "llama", **BERT, **changes}, layers=2, groups=WITHOUT_POSITIONS)
 
 
 def test_a_model_of_the_library_is_a_row(listops, monkeypatch, tmp_path):

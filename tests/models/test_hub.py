@@ -2,7 +2,6 @@
 
 import json
 import shutil
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
@@ -11,21 +10,23 @@ import huggingface_hub
 import pytest
 import torch
 from huggingface_hub.errors import LocalEntryNotFoundError
-from small_models import save_model, short_recipe
+from small_models import added, configured, edited, save_model, short_recipe, typed
 from small_studies import ONE_ARM, workspace
 from torch.func import functional_call
 from torch.nn.functional import embedding, linear
 from transformers import CONFIG_MAPPING, AutoModel
+from typer.testing import CliRunner
 
 import fpt.models
 import fpt.tasks
+from fpt.cli import app
 from fpt.errors import FptError, SpecError, WeightsError
 from fpt.files import sha256
 from fpt.models import Backbone, hub, weights
 from fpt.models.families import family
 from fpt.models.layers import read_out
 from fpt.sweeps import run_sweep, smoke
-from fpt.sweeps.spec import SweepSpec, resolve
+from fpt.sweeps.spec import resolve
 from fpt.sweeps.study import load_study
 from fpt.training.fleet import Fleet
 
@@ -60,11 +61,11 @@ DROPOUTS = {
 
 
 @pytest.fixture
-def saved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., str]:
+def saved(tmp_path, monkeypatch):
     """Saves a model of a type in the working directory, and gives its name as a backbone."""
     monkeypatch.chdir(tmp_path)
 
-    def write(model_type: str = "llama", **changes: object) -> str:
+    def write(model_type="llama", **changes):
         fields = {**SIZES, **FIELDS.get(model_type, {}), **FURTHER.get(model_type, {}), **changes}
         save_model(tmp_path / "models" / model_type, model_type, **fields)
         return f"hub:models/{model_type}"
@@ -156,10 +157,28 @@ def test_the_report_counts_the_whole_model(saved, digits):
     assert report.loc["layers beyond the first", "unused"] > 0
 
 
+@pytest.mark.parametrize("key", ["_attn_implementation", "attn_implementation"])
+def test_the_attention_that_a_file_asks_for_is_ours_anyway(key, saved, digits):
+    backbone = saved("llama")
+    configured(**{key: "flash_attention_2"})(Path("models/llama"))
+    assert all(value.isfinite().all() for value in fpt.models.build(digits, backbone).initialise(0).values())
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float64])
+def test_other_floats_and_unused_heads_are_read(dtype, saved, digits):
+    backbone, folder = saved("gpt2", n_positions=64), Path("models/gpt2")
+    edited(typed(dtype))(folder)
+    edited(added("score.weight", torch.zeros(3, 24)))(folder)
+    mask = torch.ones(1, 1, 64, 64, dtype=torch.uint8)  # of older versions of the library
+    edited(added("h.0.attn.bias", mask))(folder)
+    template = fpt.models.build(digits, backbone, layers=1)
+    assert all(value.isfinite().all() for value in template.initialise(0).values())
+
+
 # --- wherever a backbone's name does
 
 
-def spec_of(backbone: str, **fields: object) -> SweepSpec:
+def spec_of(backbone, **fields):
     few = {"steps": 2, "evaluations": 1, "evaluation_examples": 4, "budget_examples": 4, "test_examples": 4}
     return resolve({"task": "digits", "backbone": backbone, "learning_rates": [1e-3], "seeds": [0], **few, **fields})
 
@@ -201,6 +220,11 @@ def test_a_study_puts_it_in_the_place_of_another(saved, tmp_path):
     assert (spec.backbone, spec.backbone_options["layers"], spec.task) == ("hub:models/llama", 2, "digits")
 
 
+def test_it_is_listed(saved):
+    done = CliRunner().invoke(app, ["models", "--backbone", saved()])
+    assert done.exit_code == 0, done.output
+
+
 # --- the hub
 
 NAME = "hub:some/model@" + "0123456789" * 4
@@ -214,7 +238,7 @@ def test_a_model_of_the_hub_is_read_from_the_folder_of_weights_or_the_cache(
     revision = NAME.rpartition("@")[2]
     snapshots = tmp_path / "cache" / "some" / "model" / "snapshots"
 
-    def download(repository: str, name: str, revision: str, **_: object) -> str:
+    def download(repository, name, revision, **_):
         return str(tmp_path / "cache" / repository / "snapshots" / revision / name)
 
     if cached:
@@ -231,7 +255,7 @@ def test_a_model_of_the_hub_is_read_from_the_folder_of_weights_or_the_cache(
 
 
 def test_a_model_that_is_nowhere_is_refused_with_what_helps(monkeypatch, tmp_path):
-    def nowhere(*_: object, **__: object) -> str:
+    def nowhere(*_, **__):
         raise LocalEntryNotFoundError("no network")
 
     monkeypatch.setattr(huggingface_hub, "hf_hub_download", nowhere)
@@ -267,17 +291,7 @@ def test_a_path_of_one_machine_is_no_name_in_a_study(saved, tmp_path):
         spec_of(f"hub:{tmp_path / 'models/llama'}")
 
 
-def configured(**changes: object) -> Callable[[Path], object]:
-    """Writes these fields into a folder's config.json, and leaves the weights as they are."""
-
-    def write(folder: Path) -> None:
-        file = folder / "config.json"
-        file.write_text(json.dumps(json.loads(file.read_text()) | changes))
-
-    return write
-
-
-def in_several_files(folder: Path) -> None:
+def in_several_files(folder):
     (folder / "model.safetensors").rename(folder / "model-00001-of-00002.safetensors")
     (folder / "model.safetensors.index.json").write_text("{}")
 
@@ -323,6 +337,8 @@ def test_what_fleets_cannot_compute_is_refused_with_the_reason(model_type, chang
         ("mistral", {"sliding_window": 32}, r"32 tokens.*sliding_window 32.*has 64: .*shorter"),
         ("modernbert", {"local_attention": 64}, r"32 tokens.*local_attention 64.*has 64: .*shorter"),
         ("gpt_neo", {"window_size": 32}, r"32 tokens.*window_size 32.*has 64: .*shorter"),
+        ("gptj", {"rotary_dim": 4, "n_positions": 16}, r"64 tokens.*n_positions 16"),
+        ("mpt", {"max_seq_len": 16}, r"64 tokens.*max_seq_len 16"),
     ],
 )
 def test_a_task_that_is_too_long_is_refused_with_both_numbers(model_type, changes, numbers, saved, listops, digits):

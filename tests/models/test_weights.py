@@ -1,6 +1,5 @@
 """Bad names, missing and altered weights: a clear error before anything trains."""
 
-import errno
 import json
 import shutil
 from dataclasses import replace
@@ -109,15 +108,6 @@ def test_altered_minilm_is_refused_and_left(minilm):
     assert (minilm / "model.safetensors").read_bytes() == b"not it"
 
 
-def test_weights_on_a_disk_that_fails_are_named(minilm, monkeypatch):
-    def failing(*_):
-        raise OSError(errno.EIO, "Input/output error")
-
-    monkeypatch.setattr("hashlib.file_digest", failing)
-    with pytest.raises(WeightsError, match=r"minilm/model\.safetensors: cannot be read \(Input/output error\)"):
-        weights.find("minilm")
-
-
 @pytest.mark.parametrize(
     ("name", "content"), [("config.json", b"{}"), ("config.json", b"no"), ("model.safetensors", b"garbage")]
 )
@@ -150,7 +140,7 @@ def test_a_download_that_breaks_off_leaves_what_was_there_and_nothing_else(error
         other.parent.mkdir(parents=True)
         other.write_bytes(b"of the user")
 
-    def download(name: str, file: str, **_: object) -> str:
+    def download(name, file, **_):
         for folder in (hub / "blobs", hub / "snapshots" / "abc"):
             folder.mkdir(parents=True, exist_ok=True)
         if file == "config.json":
@@ -172,7 +162,7 @@ def test_a_pinned_revision_is_asked_for_and_recorded(hub, small_backbones, monke
     assert pinned is not None
     asked = []
 
-    def download(name: str, file: str, revision: str | None = None) -> str:
+    def download(name, file, revision=None):
         asked.append((name, file, revision))
         shutil.copytree(tmp_path / "small-gpt2", hub / "snapshots" / pinned, dirs_exist_ok=True)
         return str(hub / "snapshots" / pinned / file)

@@ -1,12 +1,12 @@
-"""A paper's file: what is read from it, and every refusal with file and line."""
-
-from pathlib import Path
+"""A paper's file: what is read from it, and every refusal with file and line. What no document may be is refused by the
+reader that papers and studies share: tests/sweeps/test_study.py."""
 
 import pytest
 
+from fpt import papers
 from fpt.errors import SpecError
-from fpt.papers import load_paper
-from fpt.papers.schema import Paper
+from fpt.papers import findings, load_paper, printed_ranges, rules_of
+from fpt.sweeps.study_file import read_study
 
 PAPER = """\
 name: toy
@@ -39,108 +39,208 @@ claims:
     says: It is written.
     where: nowhere
     documentary: it is
+findings:
+  better: {question: Is one better?, by: T-01, claims: [T-01]}
+  written: {question: Is it written?, read: it is, claims: [T-02]}
 """
 
 
-def _write(tmp_path: Path, old: str = "", new: str = "") -> Path:
-    assert old in PAPER
-    path = tmp_path / "toy.yaml"
-    path.write_text(PAPER.replace(old, new, 1) if old else PAPER, encoding="utf-8")
-    return path
+@pytest.fixture
+def write(tmp_path):
+    """Writes the paper, with one change, and returns its file."""
+
+    def write(old="", new=""):
+        assert old in PAPER
+        path = tmp_path / "toy.yaml"
+        path.write_text(PAPER.replace(old, new, 1) if old else PAPER, encoding="utf-8")
+        return path
+
+    return write
 
 
 @pytest.fixture
-def toy(tmp_path: Path) -> Paper:
-    return load_paper(_write(tmp_path))
+def toy(write):
+    return load_paper(write())
 
 
-def test_a_cell_knows_its_number_its_error_and_the_fields_in_which_it_differs(toy: Paper) -> None:
+@pytest.fixture
+def alone(tmp_path, monkeypatch):
+    """The papers of the test's folder are the only ones."""
+    monkeypatch.setattr(papers, "FOLDERS", [tmp_path])
+    papers.papers.cache_clear()
+    yield
+    papers.papers.cache_clear()
+
+
+def test_a_cell_knows_its_number_its_error_and_the_fields_in_which_it_differs(toy):
     rows = toy.tables["toy-table-1"].rows
     cell = rows["FP"].printed["digits"]
     assert (cell.value, cell.sem, cell.fields) == (90, 0.5, {"layers": 2})
     assert rows["UR"].printed["digits"].value == (95, 91)
 
 
-def test_a_row_stands_on_its_tasks_in_the_order_of_the_paper(toy: Paper) -> None:
+def test_a_row_stands_on_its_tasks_in_the_order_of_the_paper(toy):
     assert toy.tables["toy-table-1"].on("FP", toy) == ["bit-xor", "digits"]
     assert toy.tables["toy-figure-1"].on("FP", toy) == ["bit-xor", "digits"]
     assert toy.tables["toy-figure-1"].on("UR", toy) == ["digits"]
 
 
-def test_tables_and_claims_know_their_ids_and_their_paper(toy: Paper) -> None:
-    assert [(table.id, table.paper) for table in toy.tables.values()] == [
-        ("toy-table-1", "toy"),
-        ("toy-figure-1", "toy"),
-    ]
-    assert [(claim.id, claim.paper) for claim in toy.claims.values()] == [("T-01", "toy"), ("T-02", "toy")]
+def test_tables_claims_and_findings_know_their_ids_and_their_paper(toy):
+    for part in (toy.tables, toy.claims, toy.findings):
+        assert [(each.id, each.paper) for each in part.values()] == [(name, "toy") for name in part]
 
 
-def test_a_row_is_called_by_its_label_and_else_by_its_name(toy: Paper) -> None:
+def test_a_row_is_called_by_its_label_and_else_by_its_name(toy):
     assert [toy.label(row) for row in toy.rows] == ["FP", "full"]
     assert toy.rows["UR"].fields == {"arm": "unfrozen-random", "layers": 3}
 
 
-def test_the_printed_rate_of_a_backbone_goes_before_that_of_a_task(toy: Paper) -> None:
+def test_the_printed_rate_of_a_backbone_goes_before_that_of_a_task(toy):
     assert toy.rate("bit-xor", "gpt2") == 1e-3
     assert toy.rate("digits", "gpt2") == 1e-4
     assert toy.rate("digits", "lstm-released") == 3e-4
 
 
+RULE = "beats: [FP, UR], table: toy-table-1"
+
+
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
+        # rows, tables, tasks
         ("      UR: {digits: [95, 91]}", "      UP: {digits: 95}", "line 16: unknown row 'UP'. Known: FP, UR."),
-        ("digits: [95, 91]", "digit: 95", "line 16: unknown task 'digit'. Did you mean 'digits'?"),
-        ("{drawn: [digits]}", "{drawn: [mnist]}", "line 20: unknown task 'mnist'"),
         ("title: One figure", "title: F\n    until: UP", "line 19: unknown row 'UP'"),
-        ("table: toy-table-1", "table: toy-table-2", "line 26: unknown table 'toy-table-2'"),
-        ("beats: [FP, UR], ", "", "line 26: claims.T-01.rule[0]: needs one kind of rule, one of beats,"),
-        (
-            "    documentary: it is\n",
-            "",
-            "line 27: claims.T-02: needs one of rule, documentary, arithmetic and printed;",
-        ),
+        ("digits: [95, 91]", "digit: 95", "line 16: unknown task 'digit'. Did you mean 'digits'?"),
         ("FP: {arm: frozen-pretrained}", "FP:", "line 9: rows.FP = None: must be a mapping"),
         ("UR: {digits: [95, 91]}", "UR: 95", "line 16: tables.toy-table-1.rows.UR = 95: must map tasks"),
-        ("lstm: 3e-4", "lstm: low", "line 4: rates.lstm = 'low': must be a number"),
-        ("title: Toy\n", "title: Toy\ntitle: Again\n", 'line 3: found duplicate key "title"'),
-        ("title: Toy\n", "title: !!python/tuple [1]\n", "line 2: could not determine a constructor for the tag"),
+        ("{digits: [95, 91]}", "{digits: about 95}", "line 16: tables.toy-table-1.rows.UR.printed.digits"),
+        (", tasks: [digits, bit-xor]", "", "line 21: row 'FP' stands on no task of the paper"),
+        ("lstm: 3e-4", "lstm: 0", "line 4: rates.lstm = 0: must be greater than 0"),
+        # claims
+        ("    documentary: it is\n", "", "line 27: claims.T-02: needs one of rule, documentary, arithmetic and "),
+        ("beats: [FP, UR], ", "", "line 26: claims.T-01.rule[0]: needs one kind of rule, one of beats,"),
+        ("table: toy-table-1", "table: toy-table-2", "line 26: unknown table 'toy-table-2'"),
+        ("[FP, UR]", "[FP, UP]", "line 26: unknown row of toy-table-1 'UP'"),
+        ("[FP, UR]", "[FP]", "line 26: beats needs 2 different rows; the rule names FP"),
+        ("beats: [FP, UR]", "function: drop, rows: [FP]", "line 26: a rule that the function drop decides says what"),
+        ("[FP, UR]", "[FP, UR], by: -1", "line 26: claims.T-01.rule[0].by = -1: must be greater than or equal to 0"),
+        ("[FP, UR]", "[FP, UR], by: 5, to: 5", "line 26: to = 5 must be above by = 5"),
+        (RULE, "baseline: [], level: chance", "line 26: a baseline names its tasks"),
+        (RULE, "baseline: [], level: chance, tasks: [digits]", "line 26: a baseline is compared with an accuracy"),
+        (
+            RULE,
+            "baseline: [], level: chanse, tasks: [digits]",
+            "line 26: unknown level of baseline 'chanse'. Did you mean 'chance'?",
+        ),
+        # findings: one way of answering
+        ("by: T-01, ", "", "line 32: findings.better: needs one of rule, by and read"),
+        ("by: T-01, ", "by: T-01, read: both, ", "line 32: findings.better: needs one of rule, by and read"),
     ],
 )
-def test_what_does_not_fit_together_is_refused_with_its_line(tmp_path: Path, old: str, new: str, message: str) -> None:
+def test_what_does_not_fit_together_is_refused_with_its_line(write, old, new, message):
     with pytest.raises(SpecError) as refused:
-        load_paper(_write(tmp_path, old, new))
+        load_paper(write(old, new))
     assert str(refused.value).startswith(f"toy.yaml, {message}")
     assert "{" not in str(refused.value)
 
 
+def test_steps_may_be_never(write):
+    load_paper(write("[95, 91]", "never"))
+
+
+def test_a_table_of_any_task_needs_no_tasks(write):
+    load_paper(write(", tasks: [digits, bit-xor]}\n", "}\n    any_task: true\n"))
+
+
+def test_the_hash_of_a_rule_is_that_of_what_decides(write, monkeypatch):
+    def hash_of(old="", new=""):
+        toy = load_paper(write(old, new))
+        monkeypatch.setattr(papers, "papers", lambda: {"toy": toy})
+        return papers.rule_hash(toy.claims["T-01"])
+
+    plain = hash_of()
+    assert len(plain) == 12
+    for old, new in (  # what is said of it decides nothing
+        ("One is better.", "It is better."),
+        ("table: toy-table-1}", "table: toy-table-1, part: most of it}"),
+        ("{digits: [95, 91]}", "{digits: [95, 91], ours: T-02}"),
+        ("title: Toy", "title: A toy"),
+    ):
+        assert hash_of(old, new) == plain, new
+    changed = {
+        hash_of(old, new)
+        for old, new in (
+            ("beats: [FP, UR]", "beats: [UR, FP]"),
+            ("beats: [FP, UR]", "beats: [FP, UR], by: 5"),
+            ("{is: 90,", "{is: 91,"),
+            ("arm: unfrozen-random", "arm: unfrozen-pretrained"),
+            ("title: One table", "title: One table\n    kind: gap"),
+            ("rates: {default: 1e-3,", "rates: {default: 3e-3,"),
+        )
+    }
+    assert len(changed) == 6
+    assert plain not in changed
+
+
+def test_a_name_stands_in_one_paper(write, tmp_path, monkeypatch):
+    write("  T-02:", "  R-01:")
+    monkeypatch.setattr(papers, "FOLDERS", [*papers.FOLDERS, tmp_path])
+    papers.papers.cache_clear()
+    with pytest.raises(SpecError, match=r"'R-01' stands in two papers, .* and 'Toy'"):
+        papers.papers()
+
+
 @pytest.mark.parametrize(
-    ("text", "message"),
+    ("old", "new", "place"),
     [
-        ("", "toy.yaml is empty"),
-        ("# nothing\n", "toy.yaml is empty"),
-        ("name: [toy\n", "toy.yaml is not YAML: "),
-        ("- name\n", "toy.yaml must be a mapping with the fields name, title,"),
-        ("[" * 500 + "]" * 500, "toy.yaml cannot be read: it is nested too deeply"),
+        ("layers: 3", "lairs: 3", "row UR"),
+        ("layers: 2", "lairs: 2", "toy-table-1/FP/digits"),
+        ("digits: {}", "digits: {lairs: 3}", "task digits"),
+        ("backbone: gpt2", "lairs: 3", "defaults of fpt/papers/toy.yaml"),
     ],
 )
-def test_a_file_that_is_no_paper_is_refused(tmp_path: Path, text: str, message: str) -> None:
-    path = tmp_path / "toy.yaml"
-    path.write_text(text, encoding="utf-8")
-    with pytest.raises(SpecError) as refused:
-        load_paper(path)
-    assert str(refused.value).startswith(message)
+def test_a_misspelt_field_is_refused_where_no_study_uses_it(write, tmp_path, monkeypatch, old, new, place):
+    toy = load_paper(write(old, new))
+    monkeypatch.setattr(papers, "papers", lambda: {"toy": toy})
+    (tmp_path / "study.yaml").write_text("paper: toy\ntables: []\n")
+    with pytest.raises(SpecError, match=rf"unknown study field 'lairs' \(.*{place}\). Did you mean 'layers'"):
+        read_study(tmp_path, "runs/toy/study.yaml")
 
 
-def test_a_field_that_does_not_exist_is_refused_with_its_line(tmp_path: Path) -> None:
-    with pytest.raises(SpecError, match=r"unknown field 'titel' \(toy.yaml, line 2\). Did you mean 'title'"):
-        load_paper(_write(tmp_path, "title: Toy", "titel: Toy\ntitle: Toy"))
+@pytest.mark.usefixtures("alone")
+def test_findings_of_a_paper_stand_in_its_file(write):
+    write()
+    assert list(findings()) == ["better", "written"]
+    assert "T-02" in findings()["written"].claims
+    assert [rule.rows for rule in rules_of(findings()["better"])] == [("FP", "UR")]
 
 
-def test_a_file_that_is_missing_or_no_text_is_refused(tmp_path: Path) -> None:
-    path = tmp_path / "toy.yaml"
-    with pytest.raises(SpecError, match=r"^toy\.yaml does not exist or cannot be read$"):
-        load_paper(path)
-    path.write_bytes(b"name: \xff\xfe\n")
-    with pytest.raises(SpecError, match=r"^toy\.yaml is not YAML: it is not UTF-8 text$"):
-        load_paper(path)
+@pytest.mark.usefixtures("alone")
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("claims: [T-02]", "claims: [T-03]", r"finding written.*T-03|T-03.*finding written"),
+        ("claims: [T-02]", "claims: [T-01]", r"finding written: claim T-01 is in the finding better already"),
+        ("by: T-01, ", "by: T-09, ", r"T-09"),
+        ("by: T-01, ", "rule: {beats: [FP, UP], table: toy-table-1}, ", r"finding better: unknown row .*'UP'"),
+        ("by: T-01, ", "rule: {beats: [FP, UR], table: toy-table-2}, ", r"unknown table 'toy-table-2'"),
+    ],
+)
+def test_a_finding_that_names_what_does_not_exist_is_refused(write, old, new, message):
+    write(old, new)
+    with pytest.raises(SpecError, match=message):
+        findings()
+
+
+@pytest.mark.usefixtures("alone")
+@pytest.mark.parametrize("place", ["{table: toy-table-1, row: UX}", "{table: toy-table-1, row: FP, minus: [UX]}"])
+def test_a_printed_place_without_its_row_is_refused(write, place):
+    write("by: T-01, ", f"by: T-01, printed: [{place}], ")
+    with pytest.raises(SpecError, match=r"unknown row of toy-table-1 'UX' .*finding better"):
+        findings()
+
+
+@pytest.mark.usefixtures("alone")
+def test_a_row_alone_may_be_what_is_printed(write):
+    write("by: T-01, ", "by: T-01, printed: [{table: toy-table-1, row: FP}], ")
+    assert printed_ranges(findings()["better"]) == {"toy": (90, 100)}

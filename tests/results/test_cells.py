@@ -1,36 +1,28 @@
 """What runs become by seed: tuned at every budget, edges, collapses, chance, test noise, and steps to a goal."""
 
 import math
-from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
-from made_cells import Arm, Made, cell, paper
+from made_cells import Arm, Made, cell, paper, swept
 
-from fpt.claims.steps import Reach, reach, slower, steps_of
+from fpt.claims.steps import reach, slower, steps_of
 from fpt.errors import SpecError
-from fpt.papers.schema import RULES
 from fpt.results.cells import AT_PAPERS_RATE, TableCell, shared_rates
-from fpt.results.runs import SweepTables
 from fpt.sweeps import SweepSpec
 
 STEPS = 32  # budgets 1, 2, 4, 8, 16, 32
 RATES = (1e-4, 1e-3, 1e-2)
-Score = Callable[[float, int, int], float]  # of rate, seed and step
 
 
 @pytest.fixture(autouse=True)
-def _toy(monkeypatch: pytest.MonkeyPatch) -> None:
+def _toy(monkeypatch):
     monkeypatch.setattr("fpt.papers.papers", lambda: {"toy": paper(["a", "b"])})
 
 
-def made(
-    validation: Score, test: Score | None = None, seeds: int = 3, diverged: dict[tuple[float, int], int] | None = None,
-    study: str = "made", kind: str = "accuracy",
-) -> TableCell:  # fmt: skip
+def made(validation, test=None, seeds=3, diverged=None, study="made", kind="accuracy"):
     """A cell whose accuracies (fractions) are given by functions; test is validation plus a hundredth."""
     test, diverged = test or (lambda *at: validation(*at) + 0.01), diverged or {}
     spec = SweepSpec(task="digits", arm="frozen-random", steps=STEPS, learning_rates=RATES, seeds=range(seeds))
@@ -48,20 +40,18 @@ def made(
             runs.append(key | {"validation_accuracy": max(a.values(), default=np.nan), "test_accuracy": best,
                                "train_accuracy": 0.9, "test_accuracy_last": best, "train_accuracy_last": 0.95,
                                "diverged_at": lost if lost <= STEPS else None})  # fmt: skip
-    result = {"grid": list(RATES), "selected_rate": 1e-3, "at_edge": False, "asks": {}, "rules": RULES,
-              "compute_type": "float32", "test": {"drawn_by_seed": False, "size": 500}}  # fmt: skip
-    tables = SweepTables(spec, Path(), result, "own")
-    vars(tables).update(runs=pd.DataFrame(runs).astype({"diverged_at": "Int64"}), curves=pd.DataFrame(curves))
+    fixed = {"test": {"drawn_by_seed": False, "size": 500}}
+    tables = swept(spec, {"grid": list(RATES), "selected_rate": 1e-3} | fixed, runs=runs, curves=curves)
     table = paper(["a", "b"], kind).tables["toy-table"]
     return TableCell(table, "a", "digits", ("digits",), spec, tables, study=study)
 
 
-def by_budget(rate: float, seed: int, step: int) -> float:
+def by_budget(rate, seed, step):
     """High rates are best early, low ones late."""
     return {1e-2: 0.5, 1e-3: 0.3 + step / 100, 1e-4: 0.1 + step / 50}[rate]
 
 
-def test_the_rate_of_a_seed_is_chosen_by_the_others_at_every_budget() -> None:
+def test_the_rate_of_a_seed_is_chosen_by_the_others_at_every_budget():
     found = made(by_budget)
     assert [set(found.choices(budget)) for budget in found.budgets] == [{1e-2}] * 5 + [{1e-4}]
     assert found.values(budget=1).tolist() == pytest.approx([0.51] * 3)
@@ -74,7 +64,7 @@ def test_the_rate_of_a_seed_is_chosen_by_the_others_at_every_budget() -> None:
     assert lucky.values().to_dict() == pytest.approx({0: 0.81, 1: 0.76, 2: 0.76})
 
 
-def test_the_validation_accuracy_that_chooses_is_the_best_so_far() -> None:
+def test_the_validation_accuracy_that_chooses_is_the_best_so_far():
     found = made(lambda rate, _, step: 0.9 if (rate, step) == (1e-2, 2) else 0.5 if rate == 1e-3 else 0.2)
     assert found.tables.validation(1).loc[0].tolist() == [0.2, 0.5, 0.2]
     assert found.tables.validation(8).loc[0].tolist() == [0.2, 0.5, 0.9]
@@ -82,7 +72,7 @@ def test_the_validation_accuracy_that_chooses_is_the_best_so_far() -> None:
     assert found.validated().loc[[1, 2, 32], 0].tolist() == [0.5, 0.9, 0.9]
 
 
-def test_a_run_that_diverges_is_chosen_by_nobody_from_then_on_and_keeps_its_best() -> None:
+def test_a_run_that_diverges_is_chosen_by_nobody_from_then_on_and_keeps_its_best():
     found = made(by_budget, diverged={(1e-2, 0): 5})
     assert found.choices(4).to_dict() == {0: 1e-2, 1: 1e-2, 2: 1e-2}
     assert found.choices(8).to_dict() == {0: 1e-2, 1: 1e-3, 2: 1e-3}  # its own choice rests on the others
@@ -90,14 +80,14 @@ def test_a_run_that_diverges_is_chosen_by_nobody_from_then_on_and_keeps_its_best
     assert (found.diverged(1e-2), found.diverged(1e-3), found.diverged()) == (1, 0, 0)
 
 
-def test_a_run_that_was_never_finite_counts_as_chance() -> None:
+def test_a_run_that_was_never_finite_counts_as_chance():
     found = made(by_budget, diverged={(1e-2, 0): 1})
     assert found.values(1e-2).tolist() == pytest.approx([0.1, 0.51, 0.51])
     assert found.values(1e-2, 2).tolist() == pytest.approx([0.1, 0.51, 0.51])
     assert made(by_budget, diverged={(1e-2, 0): 1}, kind="gap").values(1e-2).isna().sum() == 1
 
 
-def test_a_rate_is_one_that_was_run() -> None:
+def test_a_rate_is_one_that_was_run():
     found = made(by_budget)
     assert found.values(1e-3 * (1 + 1e-9)).equals(found.values(AT_PAPERS_RATE))
     assert found.values(2e-3).empty
@@ -106,8 +96,8 @@ def test_a_rate_is_one_that_was_run() -> None:
         found.values(budget=5)
 
 
-def test_a_collapse_is_one_below_the_median_of_its_own_rate_at_that_budget() -> None:
-    def test(rate: float, seed: int, step: int) -> float:
+def test_a_collapse_is_one_below_the_median_of_its_own_rate_at_that_budget():
+    def test(rate, seed, step):
         return 0.2 if rate == 1e-4 else 0.4 if (seed, step) == (1, 32) else 0.8
 
     # seed 0 is tuned to 1e-4, where all are low: it has not collapsed; seed 1 has, at the end
@@ -117,13 +107,13 @@ def test_a_collapse_is_one_below_the_median_of_its_own_rate_at_that_budget() -> 
     assert not found.collapsed(1e-3, 16).any()
 
 
-def test_gaps_are_those_of_the_last_parameters_and_earlier_of_the_best() -> None:
+def test_gaps_are_those_of_the_last_parameters_and_earlier_of_the_best():
     found = made(by_budget, kind="gap")
     assert found.values(1e-2).tolist() == pytest.approx([0.95 - 0.51] * 3)
     assert found.values(1e-2, 8).tolist() == pytest.approx([0.9 - 0.51] * 3)
 
 
-def test_the_images_that_all_seeds_share_add_noise_and_examples_made_anew_none() -> None:
+def test_the_images_that_all_seeds_share_add_noise_and_examples_made_anew_none():
     found = made(by_budget)
     assert found.test_noise(1e-2) == pytest.approx(0.51 * 0.49 / 500)
     assert found.test_noise(1e-4, 1) == pytest.approx(0.13 * 0.87 / 500)
@@ -133,7 +123,7 @@ def test_the_images_that_all_seeds_share_add_noise_and_examples_made_anew_none()
     assert lists.test_noise(1e-2) == 0
 
 
-def test_what_was_not_run_has_no_values() -> None:
+def test_what_was_not_run_has_no_values():
     table = paper(["a", "b"]).tables["toy-table"]
     for nothing in (TableCell(table, "a", "digits"), cell(table, "a", Made(missing=True))):
         assert nothing.values().empty
@@ -142,11 +132,11 @@ def test_what_was_not_run_has_no_values() -> None:
         assert (nothing.ends(), nothing.diverged(), nothing.test_noise()) == (set(), 0, 0.0)
 
 
-def steps(*arrives: float, top: float = 90) -> TableCell:
+def steps(*arrives, top=90):
     return cell(paper(["a", "b"], "steps").tables["toy-table"], "a", Made(arrives=arrives, top=top))
 
 
-def test_steps_of_the_mean_with_their_interval() -> None:
+def test_steps_of_the_mean_with_their_interval():
     found = steps(20, 60, 70)  # budgets 12, 25, 50, 100, 200, 400
     first = steps_of(found)
     assert (first.first, first.interval) == (100, (50, 100))
@@ -159,7 +149,7 @@ def test_steps_of_the_mean_with_their_interval() -> None:
     assert (never.words, never.interval) == ("> 400", (400, math.inf))
 
 
-def test_a_fixed_test_set_adds_noise_to_steps_too() -> None:
+def test_a_fixed_test_set_adds_noise_to_steps_too():
     """What is compared with the goal are test accuracies."""
     table = paper(["a", "b"], "steps").tables["toy-table"]
     found = cell(table, "a", Made(top=60, result={"test": {"drawn_by_seed": False, "size": 100}}))
@@ -167,7 +157,7 @@ def test_a_fixed_test_set_adds_noise_to_steps_too() -> None:
     assert reached.last.noise == pytest.approx(0.6 * 0.4 / 100, rel=0.02)
 
 
-def test_the_rates_that_all_cells_have_are_those_of_the_first() -> None:
+def test_the_rates_that_all_cells_have_are_those_of_the_first():
     table = paper(["a", "b"]).tables["toy-table"]
     wide, narrow = (cell(table, "a", Made(dict.fromkeys(rates, 80.0), beyond=False)) for rates in (RATES, RATES[:2]))
     shifted = cell(table, "b", Made(dict.fromkeys([rate * (1 + 1e-9) for rate in RATES], 80.0), beyond=False))
@@ -175,22 +165,22 @@ def test_the_rates_that_all_cells_have_are_those_of_the_first() -> None:
     assert shared_rates(shifted, narrow, wide) == pytest.approx(list(RATES[:2]))
 
 
-def noisy_reach(rng: np.random.Generator, crossing: float) -> Reach:
+def noisy_reach(rng, crossing):
     """Of a curve whose mean rises through the goal at `crossing`; each seed is off by its own 3 points and noise."""
     budgets = np.array([12, 25, 50, 100, 200, 400])
     off = rng.normal(0, 0.03, 8) + rng.normal(0, 0.02, (6, 8))
     curve = pd.DataFrame((0.5 + 0.05 * np.log2(budgets / crossing)[:, None] + off).T, columns=budgets)
-    return reach(Arm("a", {"tuned": curve}), 0.5)  # type: ignore[arg-type]
+    return reach(Arm("a", {"tuned": curve}), 0.5)
 
 
-def test_the_interval_covers_the_step_at_which_the_mean_arrives() -> None:
+def test_the_interval_covers_the_step_at_which_the_mean_arrives():
     rng = np.random.default_rng(0)
     intervals = [noisy_reach(rng, 150).interval for _ in range(200)]
     assert np.mean([low < 150 <= high for low, high in intervals]) > 0.94
 
 
 @pytest.mark.parametrize("other", [150, 200])
-def test_rows_that_arrive_together_are_seldom_said_to_differ(other: float) -> None:
+def test_rows_that_arrive_together_are_seldom_said_to_differ(other):
     """200: at a budget, where a curve that comes earlier and one that comes later are one test apart."""
     rng = np.random.default_rng(1)
     pairs = [(noisy_reach(rng, other), noisy_reach(rng, other)) for _ in range(100)]
@@ -200,11 +190,11 @@ def test_rows_that_arrive_together_are_seldom_said_to_differ(other: float) -> No
     assert np.mean([slower(one, two, 1) < 0.05 for one, two in pairs]) > 0.7  # and those that do not, often
 
 
-def test_a_goal_that_another_row_sets_is_compared_by_seed() -> None:
+def test_a_goal_that_another_row_sets_is_compared_by_seed():
     seeds = pd.Series(range(8))
     curve = pd.DataFrame({1: 0.3 + seeds / 20, 2: 0.5 + seeds / 20 + seeds % 2 / 1000})
     goal = Arm("b", {"tuned": pd.DataFrame({2: 0.45 + seeds / 20})})
-    found = reach(Arm("a", {"tuned": curve}), goal)  # type: ignore[arg-type]
+    found = reach(Arm("a", {"tuned": curve}), goal)
     assert (found.first, found.interval) == (2, (1, 2))  # seeds differ by far more than the rows
     assert math.isfinite(found.last.low)
 

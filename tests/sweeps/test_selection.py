@@ -12,33 +12,28 @@ from fpt.sweeps.selection import best_rate, beyond, by_seed, choices, eligible, 
 NAN = math.nan
 
 
-def table(*rows: list[float], rates: tuple[float, ...] = (1e-4, 1e-3, 1e-2)) -> pd.DataFrame:
+def table(*rows, rates=(1e-4, 1e-3, 1e-2)):
     """A row a seed, a column a rate."""
     return pd.DataFrame(list(rows), index=range(len(rows)), columns=list(rates))
 
 
-def test_a_seed_does_not_choose_its_own_rate() -> None:
-    """Seed 0 alone prefers 1e-2; the others, without it, prefer 1e-3."""
-    found = table([0.1, 0.2, 1.0], [0.1, 0.5, 0.4], [0.1, 0.5, 0.4])
-    assert best_rate(found) == 1e-2
-    assert choices(found).tolist() == [1e-3, 1e-2, 1e-2]
-    assert choices(table([0.1, 0.3, 0.2])).tolist() == [1e-3]  # a seed alone chooses on itself
+def test_a_seed_alone_chooses_on_itself():
+    assert choices(table([0.1, 0.3, 0.2])).tolist() == [1e-3]
 
 
-def test_ties_go_to_the_smaller_rate_whatever_the_order_of_addition() -> None:
+def test_ties_go_to_the_smaller_rate_whatever_the_order_of_addition():
     found = table([0.1, 0.3, 0.2], [0.2, 0.1, 0.3], [0.3, 0.2, 0.1])
     assert best_rate(found) == 1e-4
     assert table([0.1, 0.1, 0.1])[[1e-2, 1e-4, 1e-3]].pipe(best_rate) == 1e-4
 
 
-def test_a_rate_at_which_another_seed_diverged_is_not_eligible() -> None:
+def test_a_rate_at_which_a_seed_diverged_is_not_eligible():
     found = table([0.5, 0.6, 0.9], [0.5, 0.6, NAN], [0.5, 0.6, 0.9])
     assert best_rate(found) == 1e-3
-    assert choices(found).tolist() == [1e-3, 1e-2, 1e-3]  # of the others of seed 1 all stayed finite
     assert eligible(found).columns.tolist() == [1e-4, 1e-3]
 
 
-def test_nothing_is_eligible_where_every_rate_diverged() -> None:
+def test_nothing_is_eligible_where_every_rate_diverged():
     found = table([NAN, NAN, NAN], [NAN, NAN, NAN])
     assert best_rate(found) is None
     assert choices(found).isna().all()
@@ -46,7 +41,7 @@ def test_nothing_is_eligible_where_every_rate_diverged() -> None:
     assert ends(choices(found), found) == set()
 
 
-def test_ends_of_the_grid() -> None:
+def test_ends_of_the_grid():
     low, high = [0.9, 0.5, 0.1], [0.1, 0.5, 0.9]
     for found, expected in (
         (table(low, low), {"low"}),
@@ -59,14 +54,14 @@ def test_ends_of_the_grid() -> None:
         assert ends(choices(found), found) == expected
 
 
-def test_within_one_standard_error_of_the_best() -> None:
+def test_within_one_standard_error_of_the_best():
     found = table([0.50, 0.60, 0.1], [0.58, 0.70, 0.1])  # the best mean is 0.65, its standard error 0.05
     assert within_one_se(found) == [1e-3]
     found[1e-4] += 0.07
     assert within_one_se(found) == [1e-4, 1e-3]
 
 
-def test_runs_that_diverged_or_have_no_accuracy_are_not_finite() -> None:
+def test_runs_that_diverged_or_have_no_accuracy_are_not_finite():
     runs = pd.DataFrame(
         {
             "learning_rate": [1e-3, 1e-2, 1e-3, 1e-2],
@@ -83,7 +78,7 @@ ROW = st.lists(st.sampled_from([0.1, 0.25, 0.5, 0.9, NAN]), min_size=4, max_size
 
 
 @given(st.lists(ROW, min_size=2, max_size=6))
-def test_leaving_one_out_is_choosing_without_it(rows: list[list[float]]) -> None:
+def test_leaving_one_out_is_choosing_without_it(rows):
     """The oracle: drop the seed, take the best rate of what is left."""
     found = table(*rows, rates=(1e-4, 3e-4, 1e-3, 3e-3))
     expected = [best_rate(found.drop(index=seed)) for seed in found.index]
@@ -101,13 +96,13 @@ def test_leaving_one_out_is_choosing_without_it(rows: list[list[float]]) -> None
         (1e-2, 3e-3, 3e-2),
     ],
 )
-def test_half_decades_beyond_a_rate(rate: float, below: float, above: float) -> None:
+def test_half_decades_beyond_a_rate(rate, below, above):
     """As they are written: 3e-05, not 3 * 10**-5."""
     assert beyond([rate], "low") == below
     assert beyond([rate], "high") == above
 
 
-def test_a_grid_grows_in_its_own_steps() -> None:
+def test_a_grid_grows_in_its_own_steps():
     assert beyond([1e-3, 1e-2, 3e-3], "high") == 3e-2
     quarters = [3e-4, 5.6e-4, 1e-3, 1.8e-3]
     assert (beyond(quarters, "low"), beyond(quarters, "high")) == (1.8e-4, 3e-3)
@@ -115,6 +110,6 @@ def test_a_grid_grows_in_its_own_steps() -> None:
 
 
 @given(st.floats(1e-8, 1e2))
-def test_a_rate_beyond_is_about_half_a_decade_away(rate: float) -> None:
+def test_a_rate_beyond_is_about_half_a_decade_away(rate):
     assert 2 * (1 - 1e-5) <= beyond([rate], "high") / rate <= 6.67
     assert 2 * (1 - 1e-5) <= rate / beyond([rate], "low") <= 6.67

@@ -2,9 +2,7 @@
 
 import json
 import math
-import random
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -18,7 +16,7 @@ from fpt.sweeps import SweepSpec, parameters_to_spec
 from fpt.sweeps.ledger import read_result
 from fpt.sweeps.spec import PROTOCOL, resolve
 
-SPEC: dict[str, Any] = {"task": "digits", "arm": "frozen-random", "learning_rates": [1e-3, 1e-2], "seeds": [0, 1, 10]}
+SPEC = {"task": "digits", "arm": "frozen-random", "learning_rates": [1e-3, 1e-2], "seeds": [0, 1, 10]}
 
 rates = st.lists(st.floats(1e-7, 1.0), min_size=1, max_size=5, unique=True)
 seeds = st.lists(st.integers(0, 99), min_size=1, max_size=4, unique=True)
@@ -51,7 +49,7 @@ fields = st.fixed_dictionaries(
 )
 
 
-def test_hashes_are_frozen() -> None:
+def test_hashes_are_frozen():
     """A change here orphans every result that exists: then PROTOCOL must be raised, and people told why."""
     assert PROTOCOL == 2
     assert resolve(SPEC).hash == "5bb8aa9b"
@@ -66,7 +64,7 @@ def test_hashes_are_frozen() -> None:
 
 
 @given(fields, st.randoms(use_true_random=False))
-def test_order_of_fields_and_of_lists_does_not_matter(given_fields: dict[str, Any], rng: random.Random) -> None:
+def test_order_of_fields_and_of_lists_does_not_matter(given_fields, rng):
     shuffled = list(given_fields.items())
     rng.shuffle(shuffled)
     other = {k: rng.sample(v, len(v)) if isinstance(v, list) else v for k, v in shuffled}
@@ -75,7 +73,7 @@ def test_order_of_fields_and_of_lists_does_not_matter(given_fields: dict[str, An
 
 
 @given(fields)
-def test_fields_at_their_default_do_not_matter(given_fields: dict[str, Any]) -> None:
+def test_fields_at_their_default_do_not_matter(given_fields):
     defaults = {
         name: field.get_default()
         for name, field in SweepSpec.model_fields.items()
@@ -84,7 +82,7 @@ def test_fields_at_their_default_do_not_matter(given_fields: dict[str, Any]) -> 
     assert resolve(defaults | given_fields).hash == resolve(given_fields).hash
 
 
-def plain(spec: SweepSpec) -> SweepSpec:
+def plain(spec):
     """The same sweep without options that are named at their default: `layers: 0` is all layers."""
     options = {name: value for name, value in spec.backbone_options.items() if (name, value) != ("layers", 0)}
     return spec.model_copy(update={"backbone_options": options})
@@ -92,7 +90,7 @@ def plain(spec: SweepSpec) -> SweepSpec:
 
 @settings(max_examples=40)
 @given(fields, fields)
-def test_equal_hashes_only_for_equal_sweeps(one: dict[str, Any], other: dict[str, Any]) -> None:
+def test_equal_hashes_only_for_equal_sweeps(one, other):
     """Where any one field differs, and where all may."""
     first = plain(resolve(one))
     for changed in (*(one | {name: value} for name, value in other.items()), other):
@@ -111,9 +109,7 @@ groups = st.lists(
     st.sampled_from(["pretrained", "random", "statistics"]),
     st.none() | st.sampled_from(sorted(POLICIES)) | groups,
 )
-def test_a_spec_survives_its_notebook_and_its_result_file(
-    given_fields: dict[str, Any], init: str, trainable: str | list[str] | None
-) -> None:
+def test_a_spec_survives_its_notebook_and_its_result_file(given_fields, init, trainable):
     parts = {} if trainable is None else {"arm": None, "init": init, "trainable": trainable}
     spec = resolve(given_fields | parts)
     assert parameters_to_spec(json.loads(json.dumps(spec.parameters()))) == spec
@@ -135,12 +131,12 @@ ALONE, PRETRAINED = {"learning_rates": [1e-3]}, {"arm": "frozen-pretrained"}
         ({}, {"extend": 2}, False),
     ],
 )
-def test_what_changes_nothing_is_no_other_sweep(plain: dict[str, Any], change: dict[str, Any], same: bool) -> None:
+def test_what_changes_nothing_is_no_other_sweep(plain, change, same):
     assert (resolve(SPEC | plain | change).hash == resolve(SPEC | plain).hash) is same
 
 
 @given(fields, fields)
-def test_the_identity_is_what_is_trained_and_not_for_how_long(one: dict[str, Any], other: dict[str, Any]) -> None:
+def test_the_identity_is_what_is_trained_and_not_for_how_long(one, other):
     """The other sweep differs in its grid, its seeds, its budget and what is measured, and in nothing else."""
     of_budget = {"learning_rates", "seeds", "extend", "steps", "evaluation_examples", "budget_examples",
                  "test_examples", "measures"}  # fmt: skip
@@ -151,7 +147,7 @@ def test_the_identity_is_what_is_trained_and_not_for_how_long(one: dict[str, Any
     assert all(resolve(one | {name: value}).identity != resolve(one).identity for name, value in recipe.items())
 
 
-def test_arms_have_names_both_ways() -> None:
+def test_arms_have_names_both_ways():
     assert resolve(SPEC).arm == "frozen-random"
     by_hand = resolve(SPEC | {"arm": None, "init": "random", "trainable": "fpt"})
     assert by_hand == resolve(SPEC)
@@ -161,7 +157,7 @@ def test_arms_have_names_both_ways() -> None:
 
 
 @pytest.mark.parametrize("policy", sorted(POLICIES))
-def test_a_list_of_groups_that_is_a_policy_is_that_policy(policy: str) -> None:
+def test_a_list_of_groups_that_is_a_policy_is_that_policy(policy):
     by_name, by_groups = (
         resolve(SPEC | {"arm": None, "init": "random", "trainable": trainable})
         for trainable in (policy, list(reversed(POLICIES[policy])))
@@ -170,7 +166,7 @@ def test_a_list_of_groups_that_is_a_policy_is_that_policy(policy: str) -> None:
     assert by_groups.hash == resolve(by_groups.parameters()).hash
 
 
-def test_titles_and_folder_names() -> None:
+def test_titles_and_folder_names():
     spec = resolve(SPEC | {"random_init": "fixed", "random_gain": 0.5})
     assert spec.title == "digits, frozen-random, fixed, gain 0.5"
     assert spec.folder_name == f"digits.frozen-random-{spec.hash}"
@@ -183,9 +179,7 @@ def test_titles_and_folder_names() -> None:
     assert resolve(SPEC | {"clip": 0.5, "compute_type": "float32"}).title == "digits, frozen-random, clip 0.5"
 
 
-def test_own_data_are_their_content_and_what_differs_from_the_defaults(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_own_data_are_their_content_and_what_differs_from_the_defaults(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for name, content in (("a", b"mine"), ("b", b"mine"), ("c", b"another's")):
         Path(f"{name}.npz").write_bytes(content)
@@ -215,18 +209,13 @@ def test_own_data_are_their_content_and_what_differs_from_the_defaults(
         ({"head_rate": 1e-3, "arm": "output-random"}, ["head_rate = 0.001", "only output"]),
         ({"task": "digit"}, ["unknown task 'digit'", "Did you mean 'digits'", "mnist"]),
         ({"task": "npz:/elsewhere/mine.npz"}, ["mine.npz", "relative to the workspace"]),
-        ({"variant": "papr"}, ["variant", "'papr'", "paper"]),
-        ({"task_options": {"length": 5}}, ["option", "'length'"]),
         ({"backbone": "gtp2"}, ["unknown backbone 'gtp2'", "gpt2"]),
-        ({"backbone_options": {"layers": 99}}, ["layers=99", "has 4 layers", "with init 'random' give 1 to 48"]),
         ({"arm": "frozen-pretraned"}, ["unknown arm 'frozen-pretraned'", "Did you mean 'frozen-pretrained'"]),
         ({"init": "random"}, ["either arm or init and trainable"]),
-        ({"arm": None, "init": "rand", "trainable": "fpt"}, ["unknown init 'rand'", "random"]),
-        ({"arm": None, "init": "random", "trainable": []}, ["trainable is an empty list", "at least one of"]),
         ({"learning_rate": [1e-3]}, ["unknown study field 'learning_rate'", "Did you mean 'learning_rates'"]),
     ],
 )
-def test_bad_fields_are_refused_in_the_words_of_the_study(change: dict[str, Any], words: list[str]) -> None:
+def test_bad_fields_are_refused_in_the_words_of_the_study(change, words):
     with pytest.raises(SpecError) as caught:
         resolve(SPEC | change, "runs/mine/study.yaml, sweep 1")
     message = str(caught.value)
@@ -235,17 +224,17 @@ def test_bad_fields_are_refused_in_the_words_of_the_study(change: dict[str, Any]
     assert "https" not in message
 
 
-def test_every_missing_field_is_named() -> None:
+def test_every_missing_field_is_named():
     with pytest.raises(SpecError, match=r"learning_rates is missing.*\n.*seeds is missing"):
         resolve({"task": "digits"}, "here")
 
 
-def test_names_in_a_notebook_that_are_no_parameters_do_not_disturb() -> None:
+def test_names_in_a_notebook_that_are_no_parameters_do_not_disturb():
     names = SPEC | {"In": [""], "Out": {}, "_": 3, "__name__": "__main__", "np": np, "exit": print, "folder": None}
     assert parameters_to_spec(names) == resolve(SPEC)
 
 
-def test_a_notebook_says_how_papermill_is_given_a_list() -> None:
+def test_a_notebook_says_how_papermill_is_given_a_list():
     with pytest.raises(SpecError, match=r"seeds = 0: must be a list \(papermill takes lists with -y, .*parameters\)"):
         parameters_to_spec(SPEC | {"seeds": 0})
 
@@ -255,7 +244,7 @@ def test_a_notebook_says_how_papermill_is_given_a_list() -> None:
     st.none() | st.booleans() | st.floats() | st.integers() | st.text(max_size=5),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=2),
 )))  # fmt: skip
-def test_whatever_is_given_the_answer_is_a_spec_or_a_spec_error(change: dict[str, Any]) -> None:
+def test_whatever_is_given_the_answer_is_a_spec_or_a_spec_error(change):
     try:
         spec = resolve(SPEC | change)
     except SpecError:

@@ -1,9 +1,6 @@
 """study.yaml: tables of a paper at a scale, lists, defaults, and what a bad file gets."""
 
-from collections.abc import Callable, Iterator
 from itertools import product
-from pathlib import Path
-from typing import Any
 
 import committed
 import pytest
@@ -11,8 +8,7 @@ import yaml
 
 from fpt import papers
 from fpt.errors import SpecError
-from fpt.papers.schema import Paper
-from fpt.sweeps import Study, load_study
+from fpt.sweeps import load_study
 from fpt.sweeps.scale import GRIDLESS, cell_fields
 from fpt.sweeps.spec import resolve
 from fpt.sweeps.study import study_folder
@@ -21,24 +17,24 @@ from fpt.sweeps.study_file import StudyFile
 DEFAULTS = {"learning_rates": [1e-3, 1e-2], "seeds": [0], "compute_type": "float32"}
 
 
-def write(runs: Path, name: str = "mine", text: str | None = None, **document: Any) -> Path:
+def write(runs, name="mine", text=None, **document):
     folder = runs / name
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "study.yaml").write_text(yaml.safe_dump(document) if text is None else text)
     return folder
 
 
-def study(runs: Path, *sweeps: dict[str, Any], **document: Any) -> Study:
+def study(runs, *sweeps, **document):
     return load_study(write(runs, defaults=DEFAULTS, sweeps=list(sweeps), **document))
 
 
-def test_every_published_folder_still_resolves() -> None:
+def test_every_published_folder_still_resolves():
     for study in committed.studies().values():
         names = {spec.folder_name for spec in load_study(study).sweeps}
         assert {folder.name for folder in (study / "published").glob("*")} <= names, study
 
 
-def test_every_row_of_every_paper_is_a_sweep_that_exists() -> None:
+def test_every_row_of_every_paper_is_a_sweep_that_exists():
     """So a row without a sweep in a study does not fit its models and tasks, and has no mistake of its own."""
     for paper in papers.papers().values():
         for table in paper.tables.values():
@@ -49,26 +45,26 @@ def test_every_row_of_every_paper_is_a_sweep_that_exists() -> None:
                         resolve(fields | GRIDLESS | {"pretrained_by": None, "measures": []}, f"{table.id}/{row}/{task}")
 
 
-def test_lists_are_crossed_and_options_are_named_like_fields(tmp_path: Path) -> None:
+def test_lists_are_crossed_and_options_are_named_like_fields(tmp_path):
     lists = {"task": ["bit-memory", "bit-xor"], "strings": [3, 4], "random_gain": [0.5, 2]}
     found = study(tmp_path, {**lists, "arm": ["frozen-random"], "layers": 2})
     assert {(s.task, s.task_options["strings"], s.random_gain) for s in found.sweeps} == {*product(*lists.values())}
     assert all(s.backbone_options == {"layers": 2} for s in found.sweeps)
 
 
-def test_equal_sweeps_become_one_that_measures_all(tmp_path: Path) -> None:
+def test_equal_sweeps_become_one_that_measures_all(tmp_path):
     one = {"task": "bit-xor", "arm": "frozen-random"}
     found = study(tmp_path, one, {**one, "measures": ["train-mode"]}, {**one, "measures": ["attention"]})
     (spec,) = found.sweeps
     assert spec.measures == ("attention", "train-mode")
 
 
-def test_rates_without_a_point_are_numbers(tmp_path: Path) -> None:
+def test_rates_without_a_point_are_numbers(tmp_path):
     folder = write(tmp_path, text=f"sweeps: [{{task: digits, {GOOD}}}]".replace("1e-3", "1e-3, 3E-5"))
     assert load_study(folder).sweeps[0].learning_rates == (3e-5, 1e-3)
 
 
-def test_name_claims_and_threshold_change_no_run(tmp_path: Path) -> None:
+def test_name_claims_and_threshold_change_no_run(tmp_path):
     plain = study(tmp_path, {"task": "digits"})
     asking = study(tmp_path, {"task": "digits", "threshold": 0.5}, name="My study", asks=["R-01", "L-04"])
     assert (plain.name, asking.name) == ("mine", "My study")
@@ -76,7 +72,7 @@ def test_name_claims_and_threshold_change_no_run(tmp_path: Path) -> None:
     assert [spec.hash for spec in asking.sweeps] == [spec.hash for spec in plain.sweeps]
 
 
-def test_fields_of_a_task_stand_between_the_defaults_and_what_a_sweep_says(tmp_path: Path) -> None:
+def test_fields_of_a_task_stand_between_the_defaults_and_what_a_sweep_says(tmp_path):
     folder = write(
         tmp_path,
         defaults=DEFAULTS | {"steps": 5, "arm": "frozen-random"},
@@ -126,19 +122,19 @@ SMALL = [
 
 
 @pytest.fixture(scope="module")
-def others() -> dict[str, Paper]:
+def others():
     return papers.papers()
 
 
 @pytest.fixture
-def toy(tmp_path: Path, others: dict[str, Paper], monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str], None]]:
+def toy(tmp_path, others, monkeypatch):
     """Puts a paper beside the others, which are read once."""
     folder, load_paper = tmp_path / "papers", papers.load_paper
     folder.mkdir()
     monkeypatch.setattr(papers, "FOLDERS", [*papers.FOLDERS, folder])
     monkeypatch.setattr(papers, "load_paper", lambda path, label: others.get(path.stem) or load_paper(path, label))
 
-    def put(text: str = PAPER) -> None:
+    def put(text=PAPER):
         (folder / "toy.yaml").write_text(text)
         papers.papers.cache_clear()
 
@@ -149,11 +145,11 @@ def toy(tmp_path: Path, others: dict[str, Paper], monkeypatch: pytest.MonkeyPatc
 
 @pytest.mark.usefixtures("toy")
 class TestTables:
-    def made(self, runs: Path, **document: Any) -> Study:
+    def made(self, runs, **document):
         defaults = DEFAULTS | document.pop("defaults", {})
         return load_study(write(runs, defaults=defaults, paper="toy", **document))
 
-    def test_rows_times_tasks_give_the_sweeps(self, tmp_path: Path) -> None:
+    def test_rows_times_tasks_give_the_sweeps(self, tmp_path):
         found = self.made(tmp_path)
         assert [(spec.task, spec.backbone, spec.arm, spec.steps) for spec in found.sweeps] == [
             ("mnist", "gpt2", "frozen-pretrained", 50),
@@ -168,12 +164,12 @@ class TestTables:
         assert {spec.variant for spec in found.sweeps if spec.task == "mnist"} == {"released"}
         assert {spec.random_init for spec in found.sweeps if spec.init == "random"} == {"fixed"}
 
-    def test_the_rate_that_the_paper_prints_is_no_field_of_a_sweep(self, tmp_path: Path) -> None:
+    def test_the_rate_that_the_paper_prints_is_no_field_of_a_sweep(self, tmp_path):
         """It may lie beside the grid: cells say what is known at it."""
         rates = {spec.backbone: spec.learning_rates for spec in self.made(tmp_path).sweeps}
         assert rates == dict.fromkeys(("gpt2", "gpt2-large", "lstm"), (1e-3, 1e-2))
 
-    def test_one_table_trains_the_sweeps_of_the_whole(self, tmp_path: Path) -> None:
+    def test_one_table_trains_the_sweeps_of_the_whole(self, tmp_path):
         found = self.made(tmp_path)
         assert [spec.title for spec in found.serving("toy-table-2")] == [
             "bit-xor, frozen-pretrained, gpt2",
@@ -189,7 +185,7 @@ class TestTables:
         with pytest.raises(SpecError, match=r"unknown table, or .*'toy-table-3'.*study.yaml.*toy-table-1, toy-table-2"):
             found.serving("toy-table-3")
 
-    def test_sweeps_by_name(self, tmp_path: Path) -> None:
+    def test_sweeps_by_name(self, tmp_path):
         found = self.made(tmp_path)
         assert found.serving("*.unfrozen-*") == tuple(spec for spec in found.sweeps if spec.trainable == "all")
         plain, started = (
@@ -203,7 +199,7 @@ class TestTables:
             with pytest.raises(SpecError, match="unknown table, or name of sweeps"):
                 found.serving(wrong)
 
-    def test_at_another_scale(self, tmp_path: Path) -> None:
+    def test_at_another_scale(self, tmp_path):
         found = self.made(
             tmp_path,
             tables=["toy-table-1"],
@@ -220,7 +216,7 @@ class TestTables:
         ]
         assert {spec.variant for spec in found.sweeps} == {"paper"}
 
-    def test_what_stands_for_what(self, tmp_path: Path) -> None:
+    def test_what_stands_for_what(self, tmp_path):
         found = self.made(tmp_path, replace=SMALL, defaults={"steps": 500})
         planned = {(each.row, each.task): each for each in found.planned(papers.table("toy-table-1"))}
         assert planned["FP", "digits"].stands_for == ("mnist",)  # the large model on CIFAR-10 is left out
@@ -233,7 +229,7 @@ class TestTables:
         scales = {(each.row, each.task): each.scale for each in short.planned(papers.table("toy-table-1"))}
         assert (scales["UR", "mnist"], scales["UR", "cifar10"]) == ("paper", "reduced")  # 70 steps are the paper's
 
-    def test_tables_of_other_papers_are_read_by_what_their_rows_mean(self, tmp_path: Path) -> None:
+    def test_tables_of_other_papers_are_read_by_what_their_rows_mean(self, tmp_path):
         found = self.made(tmp_path, replace=SMALL, defaults={"random_init": "matched"})
         rows = {
             (each.row, each.task): each.spec and each.spec.title
@@ -260,9 +256,7 @@ class TestTables:
             ),
         ],
     )
-    def test_rows_and_sweeps_that_are_not_one_to_one_are_refused(
-        self, tmp_path: Path, toy: Callable[[str], None], old: str, new: str, replace: list[Any], message: str
-    ) -> None:
+    def test_rows_and_sweeps_that_are_not_one_to_one_are_refused(self, tmp_path, toy, old, new, replace, message):
         toy(PAPER.replace(old, new))
         with pytest.raises(SpecError, match=f"toy-table-1: {message}"):
             self.made(tmp_path, replace=replace)
@@ -275,21 +269,18 @@ class TestTables:
             ({"replace": [{"where": {"backbone": "gpt2"}}]}, r"study.yaml, line \d+: replace\[0\]\.with is missing"),
             ({"replace": [{"where": {"row": ["UR", "ZZ"]}, "with": None}]}, r"unknown row 'ZZ'.*replace 1, where"),
             (
-                {"replace": [{"where": {"task": "mnist"}, "with": {"task": ["digits", "bit-xor"]}}]},
-                r"task = \['digits', 'bit-xor'\]: one value stands in for others.*replace 1, with",
+                {"replace": [{"where": {}, "with": {"task": ["digits", "mnist"]}}]},
+                r"task = \['digits'.*replace 1, with",
             ),
-            (
-                {"replace": [{"where": {"backbone": "gpt2"}, "with": {"backbone": "tiny-ml"}}]},
-                r"unknown backbone 'tiny-ml'.*replace 1, with.*Did you mean 'tiny-lm'",
-            ),
+            ({"replace": [{"where": {}, "with": {"backbone": "tiny-ml"}}]}, r"'tiny-ml'.*replace 1, with.*'tiny-lm'"),
             ({"cells": {"UR/listops": {"steps": 3}}}, r"unknown task 'listops'.*cells of .*mine/study.yaml"),
             (
                 {"defaults": {"steps": 0}, "tables": ["toy-table-2"]},
-                r"steps = 0.*mine/study.yaml, toy-table-1/UR/bit-xor",
+                "steps = 0.*mine/study.yaml, toy-table-1/UR/bit-xor",
             ),
         ],
     )
-    def test_bad_ones(self, tmp_path: Path, document: dict[str, Any], message: str) -> None:
+    def test_bad_ones(self, tmp_path, document, message):
         with pytest.raises(SpecError, match=message):
             load_study(
                 write(tmp_path, **{"paper": "toy", **document, "defaults": DEFAULTS | document.get("defaults", {})})
@@ -297,6 +288,7 @@ class TestTables:
 
 
 GOOD = "learning_rates: [1e-3], seeds: [0], compute_type: float32"
+OTHER = GOOD.replace("float32", "bfloat16")
 
 
 @pytest.mark.parametrize(
@@ -325,29 +317,20 @@ GOOD = "learning_rates: [1e-3], seeds: [0], compute_type: float32"
         (f"sweeps: [{{task: digits, arm: [frozen-random, null], {GOOD}}}]", "arm = .*empty"),
         (f"sweeps: [{{task: digits, extend: [0, 11], {GOOD}}}]", "extend = 11.*less than or equal to 10.*sweep 1"),
         ("sweeps: [{task: digits, learning_rates: [1e-3], seeds: [0]}]", "a study names its number type.*defaults"),
-        (
-            "paper: rothermel2021\ntables: [rothermel-table-1]\ndefaults: {learning_rates: [1e-3], seeds: [0]}",
-            "a study names its number type",
-        ),
-        (
-            f"sweeps: [{{task: digits, {GOOD}}}, {{task: mnist, {GOOD.replace('float32', 'bfloat16')}}}]",
-            "bfloat16 and float32 are mixed.*cannot be compared",
-        ),
+        ("paper: rothermel2021\ndefaults: {learning_rates: [1e-3], seeds: [0]}", "a study names its number type"),
+        (f"sweeps: [{{task: digits, {GOOD}}}, {{task: mnist, {OTHER}}}]", "bfloat16 and float32 are mixed"),
         (f"sweeps: [{{task: digits, measures: 5, {GOOD}}}]", "measures = 5: must be a list of names.*sweep 1"),
         (f"sweeps: [{{task: bit-xor, task_options: 5, {GOOD}}}]", "task_options = 5: must be a mapping .*sweep 1"),
         (f"sweeps: [{{task: digits, keep_as: a.b, {GOOD}}}]", "keep_as = 'a.b': must be a name"),
         (f"sweeps: [{{task: digits, pretrained_by: 1, {GOOD}}}]", "pretrained_by = 1: must be text.*sweep 1"),
-        (
-            f"sweeps: [{{task: digits, keep_as: mine, pretrained_by: bits, {GOOD}}}]",
-            "keep_as = 'mine': a sweep that starts from kept weights keeps none.*sweep 1",
-        ),
+        (f"sweeps: [{{task: digits, keep_as: mine, pretrained_by: bits, {GOOD}}}]", "keep_as = 'mine'.*sweep 1"),
         (
             f"defaults: {{arm: unfrozen-pretrained}}\nsweeps: [{{task: digits, init: random, {GOOD}}}]",
-            r"defaults of .*: arm unfrozen-pretrained; .*sweep 1: init random",
+            "arm unfro.*init random",
         ),
     ],
 )
-def test_bad_files(tmp_path: Path, text: str, words: str) -> None:
+def test_bad_files(tmp_path, text, words):
     folder = write(tmp_path, text=text)
     with pytest.raises(SpecError, match=words) as caught:
         load_study(folder)
@@ -355,7 +338,7 @@ def test_bad_files(tmp_path: Path, text: str, words: str) -> None:
     assert not list(folder.glob("*/"))
 
 
-def test_a_file_that_is_no_text_or_not_there(tmp_path: Path) -> None:
+def test_a_file_that_is_no_text_or_not_there(tmp_path):
     folder = write(tmp_path)
     (folder / "study.yaml").write_bytes(b"\xff\xfe\x00")
     with pytest.raises(SpecError, match="not YAML"):
@@ -364,13 +347,13 @@ def test_a_file_that_is_no_text_or_not_there(tmp_path: Path) -> None:
         load_study(tmp_path / "other")
 
 
-def test_the_same_sweeps_in_two_number_types_are_a_comparison(tmp_path: Path) -> None:
+def test_the_same_sweeps_in_two_number_types_are_a_comparison(tmp_path):
     both = {"arm": ["frozen-random", "unfrozen-random"], "compute_type": ["float32", "bfloat16"]}
     assert len({spec.hash for spec in study(tmp_path, {"task": "digits", **both}).sweeps}) == 4
 
 
 @pytest.mark.parametrize("name", ["../mine", "mine/", "/etc", "", "lapto", ".hidden"])
-def test_a_study_is_a_folder_of_runs(tmp_path: Path, name: str) -> None:
+def test_a_study_is_a_folder_of_runs(tmp_path, name):
     write(tmp_path, "mine", sweeps=[])
     write(tmp_path, "laptop", sweeps=[])
     with pytest.raises(SpecError, match=r"unknown study .*Known: laptop, mine"):

@@ -68,21 +68,6 @@ def test_the_loss_is_that_of_the_librarys_own_causal_model(task):
     assert ours.accuracy.item() == pytest.approx(right.item(), abs=1e-12)
 
 
-@pytest.mark.parametrize(
-    ("arm", "groups"),
-    [
-        ("unfrozen-pretrained", ("embedding", "layer_norm", "positions", "attention", "feed_forward")),
-        ("matrices-pretrained", ("attention", "feed_forward")),
-        ("lora-pretrained", ("adapter",)),
-    ],
-)
-def test_no_layer_is_new_and_the_table_trains_with_everything_alone(task, arm, groups):
-    template = fpt.models.build(task, "tiny-lm", arm=arm)
-    assert template.trainable_groups == groups
-    assert not {"input", "output"} & set(template.groups.values())
-    assert template.groups["backbone.wte.weight"] == "embedding"
-
-
 def test_a_random_table_has_the_width_of_the_model(task):
     template = fpt.models.build(task, "tiny-lm", "random", "all")
     first, second = (template.initialise(seed)["backbone.wte.weight"] for seed in (0, 1))

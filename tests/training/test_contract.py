@@ -62,7 +62,8 @@ FURTHER = [(backbone, arm) for backbone in OF for arm in OTHERS if fits(arm, bac
 CHEAP = [(backbone, arm) for backbone, arm in NAMED if arm in ("frozen-random", "unfrozen-random", "lora-random")]
 # What bfloat16 does to a product does not depend on which matrices train
 TYPES = [pytest.param(*pair, marks=[] if pair in CHEAP else pytest.mark.slow) for pair in NAMED]
-WORDS = [("tiny-lm", arm) for arm in ("frozen-pretrained", "unfrozen-random")]  # of bytes, by its own table
+# of bytes, by its own table
+WORDS = [("tiny-lm", f"{arm}-pretrained") for arm in ("frozen", "matrices", "lora")] + [("tiny-lm", "unfrozen-random")]
 
 
 @pytest.fixture(scope="module")
