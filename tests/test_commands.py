@@ -28,6 +28,7 @@ from fpt.sweeps import load_study, run_sweep
 
 LANGUAGES = "sh|bash|shell|console"
 SHELL = re.compile(rf"^( *)(`{{3,}})(?:\{{code-block\}} *)?(?:{LANGUAGES})\n(.*?)^\1\2", re.DOTALL | re.MULTILINE)
+STUDY_RUN = re.compile(r"^fpt run ([\w-]+)")
 IN_PROCESS = {
     "fpt": partial(CliRunner().invoke, app),
     "papermill": partial(click.testing.CliRunner().invoke, papermill),
@@ -91,8 +92,13 @@ def marked(command: Command) -> object:
     return pytest.param(command, id=command.line, marks=[pytest.mark.slow] if slow else [])
 
 
+def alike(command: Command) -> str:
+    """Commands that differ in the study alone are one: every study is ONE_ARM here."""
+    return f"{command.folder}: {STUDY_RUN.sub('fpt run STUDY', command.line)}"
+
+
 PRINTED = printed()
-RUN = [command for command in PRINTED if not fits(command, *NOT_RUN)]
+RUN = list({alike(command): command for command in PRINTED if not fits(command, *NOT_RUN)}.values())
 
 
 @pytest.fixture
@@ -145,6 +151,11 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_pages_have_commands() -> None:
     assert len(RUN) > 10
+
+
+def test_a_study_that_a_page_runs_is_there() -> None:
+    named = {found[1] for command in PRINTED if (found := STUDY_RUN.match(command.line))}
+    assert named <= {*studies(), "mine", "my-study"}
 
 
 @pytest.mark.parametrize("pattern", list(NOT_RUN))

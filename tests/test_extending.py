@@ -47,12 +47,6 @@ name: mine
 defaults: {backbone: nano, steps: 2, learning_rates: [1e-3, 1e-2], extend: 0, seeds: [0], compute_type: float32}
 sweeps:
   - {task: parity, task_options: {length: 4}, arm: [readout-random, unfrozen-random]}
-"""
-
-OWN = """
-name: mine
-defaults: {steps: 2, learning_rates: [1e-3], extend: 0, seeds: [0], compute_type: float32}
-sweeps:
   - {task: "npz:mine.npz", arm: frozen-random}
 """
 
@@ -131,28 +125,24 @@ def trained_groups(template: Any) -> set[str]:
     return set(report.index[report["trainable"] > 0])
 
 
-def test_data_of_ones_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_study_of_own_data_and_of_a_new_task_backbone_policy_and_arm(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     images, labels = np.arange(100 * 64, dtype=np.uint8).reshape(100, 8, 8), np.arange(100) % 2
     np.savez("mine.npz", x_train=images, y_train=labels, x_test=images, y_test=labels)
-    (tmp_path / "study.yaml").write_text(OWN)
-    (spec,) = load_study(tmp_path).sweeps
-    result = fpt.sweeps.run_sweep(spec)
-    assert result.runs["test_accuracy"].between(0, 1).all()
-    assert result.info["data_checksum"] == fpt.files.sha256("mine.npz")
-
-
-def test_a_study_of_a_new_task_backbone_policy_and_arm(tmp_path: Path) -> None:
-    (tmp_path / "study.yaml").write_text(STUDY)
+    Path("study.yaml").write_text(STUDY)
     sweeps = load_study(tmp_path).sweeps
-    assert [spec.arm for spec in sweeps] == ["readout-random", "unfrozen-random"]
-    for spec, trained in zip(sweeps, ({"output", "positions"}, set(TRANSFORMER)), strict=True):
+    assert [spec.arm for spec in sweeps] == ["readout-random", "unfrozen-random", "frozen-random"]
+    for spec, trained in zip(sweeps[:2], ({"output", "positions"}, set(TRANSFORMER)), strict=True):
         task, template = fpt.sweeps.prepare(spec)
         assert (task.title, task.tokens, template.layers) == ("Parity of a bit string", 4, 1)
         assert trained_groups(template) == trained
-        runs = fpt.sweeps.run_sweep(spec).runs
-        assert set(runs["learning_rate"]) == {1e-3, 1e-2}
-        assert runs["test_accuracy"].between(0, 1).all()
+    results = [fpt.sweeps.run_sweep(spec) for spec in sweeps]
+    for result in results:
+        assert set(result.runs["learning_rate"]) == {1e-3, 1e-2}
+        assert result.runs["test_accuracy"].between(0, 1).all()
+    assert results[-1].info["data_checksum"] == fpt.files.sha256("mine.npz")
 
 
 @pytest.fixture

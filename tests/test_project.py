@@ -2,7 +2,9 @@
 
 import ast
 import functools
+import os
 import re
+import subprocess
 import sys
 import tomllib
 from importlib.metadata import packages_distributions
@@ -182,3 +184,29 @@ def test_the_readme_lists_the_rooms_in_order():
     readme = (ROOT / "README.md").read_text()
     places = [readme.index(f"`fpt/{room}") for room in ROOMS]
     assert all(before < after for before, after in pairwise(places))
+
+
+# --- what `make` does beside the commands that CI runs
+
+
+def make(target: str) -> str:
+    """What `make target` prints in the environment as it is: nothing is installed."""
+    command = ["make", f"VENV={sys.prefix}", f"--assume-old={sys.prefix}/.fpt-installed", target]
+    alone = {name: value for name, value in os.environ.items() if name not in ("MAKEFLAGS", "MAKELEVEL")}
+    done = subprocess.run(command, cwd=ROOT, env=alone, capture_output=True, text=True, timeout=600)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_make_report_ends_with_the_places_of_the_report_and_the_book() -> None:
+    """`make compare` is its last part."""
+    *_, report, book = make("compare").splitlines()
+    assert report.endswith(f"{ROOT}/runs/laptop/report.html")
+    assert book == f"The book: {ROOT}/book/_build/html/index.html"
+
+
+def test_what_is_printed_are_pages_and_the_list_names_the_command() -> None:
+    (printed,) = re.findall(r"^PRINTED = (.*)$", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
+    assert len(printed.split()) == 3
+    assert all((ROOT / "book" / f"{page}.md").is_file() for page in printed.split())
+    assert "make pdf " in make("help")

@@ -2,20 +2,21 @@
 machine."""
 
 import json
-import re
+from collections import Counter
 from functools import cache
 from pathlib import Path
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 import pandas as pd
 import pytest
+import yaml
 from bs4 import BeautifulSoup, Tag
 
 from fpt.results import StudyCells, load_runs
 
 pytestmark = pytest.mark.book
-
-NETWORK = re.compile(r"^(https?:)?//")
+ROOT = Path(__file__).parents[2]
+MOVED: dict[str, str] = yaml.safe_load((ROOT / "_config.yml").read_text())["sphinx"]["config"]["redirects"]
 
 
 @cache
@@ -32,15 +33,6 @@ def article(path: Path) -> Tag:
     found = parsed(path).select_one("article.bd-article")
     assert found is not None, path
     return found
-
-
-def words(path: Path) -> str:
-    """What the page says, with single spaces."""
-    page = article(path)
-    for inside in page.select(".rate, abbr"):  # a sentence
-        inside.unwrap()
-    page.smooth()
-    return " ".join(page.get_text(" ").split())
 
 
 def pages(html: Path) -> list[Path]:
@@ -77,13 +69,6 @@ def test_no_pasted_number_is_blank(html: Path) -> None:
         assert text not in ("nan", "(no result)", "not tested"), f"{page.name}: published results are incomplete"
 
 
-def test_no_error_reached_a_page(html: Path) -> None:
-    for page in pages(html):
-        text = article(page).get_text() if parsed(page).select_one("article.bd-article") else ""
-        assert "Traceback (most recent call last)" not in text, page
-        assert not parsed(page).select(".system-message, .problematic"), page
-
-
 def test_no_library_speaks_on_a_chapter(html: Path) -> None:
     """Warnings name files of the machine that built the book."""
     for page in sorted((html / "book").glob("*.html")):
@@ -117,16 +102,6 @@ def test_internal_links_lead_somewhere(html: Path) -> None:
                 assert is_on_the_explorer(file, target.fragment), f"{page.name}: {link['href']}"
             elif target.fragment and file.suffix == ".html" and target.fragment != "top":
                 assert unquote(target.fragment) in addresses(file), f"{page.name}: {link['href']}"
-
-
-def test_nothing_is_loaded_from_a_network(html: Path) -> None:
-    for page in pages(html):
-        loads = [tag.get("src") for tag in parsed(page).select("script[src], img[src], iframe[src], source[src]")]
-        loads += [tag.get("href") for tag in parsed(page).select("link[href]:not([rel~=canonical])")]
-        assert not [url for url in loads if NETWORK.match(str(url))], page
-    for style in html.rglob("*.css"):
-        text = style.read_text(encoding="utf-8", errors="ignore")
-        assert not re.search(r"""(@import\s+|url\()["']?(https?:)?//""", text), style
 
 
 def test_no_run_was_executed_by_the_build(html: Path, contents: list[str]) -> None:
@@ -178,3 +153,52 @@ def test_no_figure_is_empty(html: Path) -> None:
     for page in sorted((html / "book").glob("*.html")):
         for image in parsed(page).select("article.bd-article figure.fpt [role=img]"):
             assert "no results" not in str(image["aria-label"]), page
+
+
+def test_rates_abbreviations_and_frames_of_tables_are_marked(html: Path, contents: list[str]) -> None:
+    """As test_browser.py looks for them."""
+    found = [parsed(html / f"{name}.html") for name in contents]
+    assert sum(len(page.select("article .rate")) for page in found) > 50
+    assert {"FP", "FPT", "LSTM"} <= {tag.get_text() for page in found for tag in page.select("article abbr")}
+    assert sum(len(page.select("article .fpt-scroll table")) for page in found) > 10
+
+
+# --- the frame: what a page says to search engines, old addresses, and what stands once on a page
+
+
+def test_every_page_has_one_title_a_description_and_a_preview(html: Path, contents: list[str]) -> None:
+    described = []
+    for name in contents:
+        head = parsed(html / f"{name}.html").select_one("head")
+        assert head is not None, name
+        title = head.select_one("title")
+        assert title is not None, name
+        one, _, other = title.get_text().partition(" \u2014 ")
+        assert one.strip() != other.strip(), name
+        (text,) = [str(tag["content"]) for tag in head.select("meta[name=description]")]
+        assert len(text) > 50, name
+        described.append(text)
+        (image,) = [str(tag["content"]) for tag in head.select('meta[property="og:image"]')]
+        assert (html / image).is_file(), name
+    assert len(set(described)) == len(contents)
+
+
+def test_the_icon_is_there(html: Path, contents: list[str]) -> None:
+    (icon,) = parsed(html / f"{contents[0]}.html").select("link[rel=icon]")
+    assert (html / contents[0]).parent.joinpath(str(icon["href"])).is_file()
+
+
+def test_no_address_stands_twice_on_a_page(html: Path, contents: list[str]) -> None:
+    for name in contents:
+        counts = Counter(str(tag["id"]) for tag in parsed(html / f"{name}.html").select("article [id]"))
+        assert [each for each, count in counts.items() if count > 1] == [], name
+
+
+@pytest.mark.parametrize("old", MOVED)
+def test_an_old_address_leads_to_a_page(html: Path, contents: list[str], old: str) -> None:
+    assert old not in contents
+    page, _, place = MOVED[old].partition("#")
+    leads = html / "book" / page
+    assert f"book/{Path(page).stem}" in contents
+    assert MOVED[old] in (html / f"{old}.html").read_text(encoding="utf-8")
+    assert not place or parsed(leads).select(f"[id='{place}']"), MOVED[old]

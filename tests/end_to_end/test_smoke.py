@@ -60,12 +60,6 @@ def test_the_evidence_reads_them(workspace: Path) -> None:
     assert "P-05" in set(judged.loc[judged["pair"] != "", "claim"])
 
 
-def test_a_second_run_trains_nothing(workspace: Path) -> None:
-    before = {path: path.stat().st_mtime_ns for path in workspace.rglob("runs/smoke/*/*")}
-    command("run", "smoke", root=workspace)
-    assert {path: path.stat().st_mtime_ns for path in workspace.rglob("runs/smoke/*/*")} == before
-
-
 @pytest.mark.slow  # of a sweep alone: test_kills.py
 def test_a_lost_sweep_is_trained_again_to_the_same_bytes(workspace: Path) -> None:
     folder = folders(workspace)[0]

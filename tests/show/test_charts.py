@@ -1,55 +1,53 @@
-"""The figures that pages ask for by the names of arms: what they draw is what `contrast` and `level` say."""
+"""Figures and tables that pages ask for by the names of arms, or of pairs of model and task: what they show is what
+`contrast` and `level` say."""
 
-from collections.abc import Callable
+from dataclasses import replace
 
+import numpy as np
 import pytest
+from made_cells import Made, cell, paper
 
+from fpt.claims.sensitivity import conclusions
 from fpt.errors import SpecError
 from fpt.models import ARMS
-from fpt.results import baseline, contrast, level
-from fpt.show import beside, by_budget, by_rate, dots, plane, plot
+from fpt.results import arms_of, baseline, contrast, level
+from fpt.results.rate_ratio import last_losses, rate_ratio
+from fpt.show import (
+    PAIRS,
+    Pair,
+    Place,
+    beside,
+    best_of,
+    by_budget,
+    by_compute,
+    by_rate,
+    dots,
+    leads_table,
+    less_evidence,
+    newest,
+    plane,
+    plot,
+    rates_table,
+    signs,
+    valleys,
+)
+from fpt.show.best_rates import rate_ratios_figure, valleys_figure
 from fpt.show.charts import arm_words
-from fpt.show.html import CaptionedFigure
+from fpt.show.plot import LINE
 
 STUDY = "plane-minilm"
-FIGURES: dict[str, Callable[[], CaptionedFigure]] = {
-    "dots": lambda: dots(STUDY, ["FP", "UP"], "What to see."),
-    "by_rate": lambda: by_rate(STUDY, ["FP", "UP"], "What to see."),
-    "by_budget": lambda: by_budget(STUDY, "FP", "UP", "What to see."),
-    "plane": lambda: plane(STUDY, "FP", "UP", "What to see."),
-}
-
-
-@pytest.mark.parametrize("name", FIGURES)
-def test_a_figure_has_data_runs_and_words_for_those_who_do_not_see_it(name: str) -> None:
-    shown = FIGURES[name]()
-    assert shown.figure.data is not None
-    assert shown.figure.runs is not None
-    assert min(len(shown.figure.data), len(shown.figure.runs)) > 1
-    assert "frozen pretrained" in shown.figure.get_label()
-    assert "unfrozen pretrained" in shown.figure.get_label()
-    assert "What to see." in shown._repr_html_()
-
-
-@pytest.mark.parametrize("name", FIGURES)
-def test_text_is_nine_points_or_more_on_a_phone(name: str) -> None:
-    figure = FIGURES[name]().figure
-    figure.draw_without_rendering()
-    width = figure.get_size_inches()[0] * 96  # pixels
-    shrunk = min(1.0, max(0.9, 343 / width))
-    sizes = [text.get_fontsize() for text in figure.findobj(lambda each: hasattr(each, "get_fontsize"))]
-    assert min(sizes) * shrunk >= 9
+SEEN = "What to see."
 
 
 def test_baselines_are_lines() -> None:
-    axes = FIGURES["dots"]().figure.axes[0]
+    axes = dots(STUDY, ["FP", "UP"], SEEN).figure.axes[0]
     assert [line.get_xdata()[0] for line in axes.lines if str(line.get_label()).startswith("linear")] == [
         baseline("mnist", "linear classifier")
     ]
 
 
 def test_an_arm_has_its_colour() -> None:
-    figure = by_rate(STUDY, ["FP", "UP"], "What to see.").figure
+    figure = by_rate(STUDY, ["FP", "UP"], SEEN).figure
     lines = {str(each.get_label()): each.lines[0].get_color() for each in figure.axes[0].containers}
     assert lines == {
         ARMS[f"{each}-pretrained"].label: ARMS[f"{each}-pretrained"].colour for each in ("frozen", "unfrozen")
@@ -57,15 +55,17 @@ def test_an_arm_has_its_colour() -> None:
 
 
 def test_the_data_of_each_figure_are_those_of_its_arms_rates_and_budgets() -> None:
-    data = {name: make().figure.data for name, make in FIGURES.items()}
-    seeds = data["dots"].dropna(subset="seed").groupby("arm")["accuracy"]
+    seeds = dots(STUDY, ["FP", "UP"], SEEN).figure.data.dropna(subset="seed").groupby("arm")["accuracy"]
     assert dict(seeds.mean()) == pytest.approx({name: level(STUDY, name).mean for name in ("FP", "UP")})
-    drawn, at = data["by_rate"].set_index(["arm", "rate"]).loc[("UP", 1e-3)], level(STUDY, "UP", at=1e-3)
+    drawn, at = (
+        by_rate(STUDY, ["FP", "UP"], SEEN).figure.data.set_index(["arm", "rate"]).loc[("UP", 1e-3)],
+        level(STUDY, "UP", at=1e-3),
+    )
     assert (drawn["accuracy"], drawn["low"], drawn["high"]) == pytest.approx((at.mean, at.low, at.high))
     tuned = contrast(STUDY, "FP", "UP")
-    last = data["by_budget"].iloc[-1]
+    last = by_budget(STUDY, "FP", "UP", SEEN).figure.data.iloc[-1]
     assert tuple(last[["points", "low", "high"]]) == pytest.approx((tuned.mean, tuned.low, tuned.high))
-    place = data["plane"].set_index(["rate", "budget"])["mean"]
+    place = plane(STUDY, "FP", "UP", SEEN).figure.data.set_index(["rate", "budget"])["mean"]
     budget = place.index.get_level_values("budget").max()
     assert place[1e-3, budget] == pytest.approx(contrast(STUDY, "FP", "UP", at=1e-3, budget=budget).mean)
 
@@ -73,8 +73,6 @@ def test_the_data_of_each_figure_are_those_of_its_arms_rates_and_budgets() -> No
 @pytest.mark.parametrize(
     ("name", "words"),
     [
-        ("FP", "frozen pretrained"),
-        ("FR (layers 1)", "frozen random (1 layer)"),
         ("FR (layers 2, warm-up 0.1)", "frozen random (2 layers, warm-up 0.1)"),
         ("FR fixed", "frozen random, fixed"),
         ("fpt-attention-random (layers 1)", "frozen random, attention trained too (1 layer)"),
@@ -96,7 +94,7 @@ def test_what_is_not_there_is_refused() -> None:
 
 
 def test_a_printed_table_stands_beside_our_levels() -> None:
-    shown = beside("rothermel-table-1", "What to see.", studies=[STUDY]).frame.set_index("row")
+    shown = beside("rothermel-table-1", SEEN, studies=[STUDY]).frame.set_index("row")
     assert set(shown["task"]) == {"MNIST"}
     assert shown.loc["Unfrozen Pretrained", "ours, %"] == level(STUDY, "UP").cell
     assert shown.loc["Unfrozen Pretrained", "printed"] == "99.0 ± 0.0"
@@ -108,3 +106,167 @@ def test_variants_of_one_arm_have_its_colour_and_another_line() -> None:
     looks = plot.looks_of(["UP", "LP", "LP (rank 1)", "LP (rank 2)"])
     assert looks["LP"]["color"] == looks["LP (rank 1)"]["color"] != looks["UP"]["color"]
     assert len({look.get("linestyle") for name, look in looks.items() if name != "UP"}) == 3
+
+
+# --- pairs of model and task, a row each
+
+ROWS = [Pair("MNIST", "plane-mnist"), Pair("SmolLM2", "smollm2", suffix=" (layers 4)")]
+
+
+def test_an_arm_stands_with_its_level_and_its_best_rate() -> None:
+    shown = best_of(ROWS, "caption").frame.set_index("pair")
+    frozen = level("plane-mnist", "FP")
+    assert shown.loc["MNIST", "FP, %"].split(" (")[0] == f"{frozen.mean:.1f}"
+    assert shown.loc["SmolLM2", "UR, %"].endswith("(1e-4)")
+
+
+def test_all_that_less_evidence_says_is_a_share_of_what_all_says() -> None:
+    shown = less_evidence(ROWS, "UP", "FP", "caption").frame.set_index("pair").loc["MNIST"]
+    one = [int(each) for each in shown["one rate: UP / FP ahead, %"].split(" / ")]
+    assert min(one) > 0
+    assert sum(one) <= 100
+    ahead, seeds = map(int, shown["seeds with UP ahead"].split(" of "))
+    assert (seeds, ahead > seeds / 2) == (contrast("plane-mnist", "UP", "FP").n, True)
+    said = conclusions(ROWS[0].cell("UP"), ROWS[0].cell("FP")).set_index(["of", "kept"])
+    assert float(shown["three seeds say the same, %"]) == pytest.approx(100 * said.loc[("seeds", 3), "same"], abs=0.5)
+
+
+# --- leads of two arms, the rates to try, signs over a map, accuracy over compute
+
+LAPTOP = Place("laptop", "digits")
+NAMED = {"FP": "frozen", "UP": "all"}
+
+
+def test_a_lead_names_the_arm_that_leads_or_is_open():
+    row = leads_table({"laptop": LAPTOP}, NAMED, 3e-3, "").frame.iloc[0]
+    lead = contrast("laptop", "FP", "UP", at=3e-3)
+    assert lead.low > 0
+    assert row["leads at 3e-3, points"] == f"frozen by {lead.cell}"
+    assert row["frozen / all at 3e-3, %"] == f"{lead.first:.1f} / {lead.second:.1f}"
+    assert row["leads tuned, points"] == f"open, {contrast('laptop', 'FP', 'UP').cell}"
+    other = leads_table({"laptop": LAPTOP}, NAMED, 1e-4, "").frame.iloc[0]
+    assert other["leads at 1e-4, points"] == f"all by {(-contrast('laptop', 'FP', 'UP', at=1e-4)).cell}"
+
+
+def test_an_arm_that_is_not_published_is_said_to_be_missing():
+    places, arms = {"new": Place("fresh-minilm", "mnist")}, {"FP": "frozen", "UR": "scratch"}
+    row = leads_table(places, arms, 1e-3, "").frame.iloc[0]
+    assert row["leads tuned, points"] == "not run yet"
+    assert row["frozen / scratch tuned, %"].endswith("\N{EN DASH}")
+
+
+def test_what_is_to_beat_is_there_without_a_linear_classifier():
+    lists = leads_table({"lists": PAIRS["ListOps, tiny-lm, 1,500"]}, NAMED, 1e-3, "").frame.iloc[0]
+    assert float(lists["to beat, %"]) > 30  # a guess from one operator
+
+
+def test_every_pair_has_both_arms():
+    for place in PAIRS.values():
+        assert set(place.cells("FP", "UP", "FR", "UR")) == {"FP", "UP", "FR", "UR"}
+
+
+def test_rates_to_try_stand_beside_the_best_ones():
+    row = rates_table({"laptop": LAPTOP}, {"FP": 3e-3, "UP": 3e-4}, "").frame.iloc[0]
+    assert (row["FP best at"], row["UP best at"]) == ("3e-3", "3e-4")
+    assert {"FP at 3e-3, points", "UP usable, decades"} <= set(row.index)
+
+
+def test_signs_are_those_of_the_contrasts():
+    found = signs("laptop", "FP", "UP")
+    budgets = arms_of("laptop")["digits", "FP"].budgets
+    assert all(len(row) == len(budgets) for row in found.values())
+    for rate, row in found.items():
+        for budget, sign in zip(budgets[-2:], row[-2:], strict=True):
+            each = contrast("laptop", "FP", "UP", at=rate, budget=budget)
+            assert sign == ("0" if each.open else "+" if each.mean > 0 else "-")
+    with pytest.raises(SpecError, match="UX"):
+        signs("laptop", "FP", "UX")
+
+
+def test_compute_scales_the_budget():
+    data = by_compute("laptop", {"FP": 0.5, "UP": 1}, "").figure.data
+    assert data is not None
+    frozen = data[data["arm"] == "FP"]
+    assert (frozen["compute"] == 0.5 * frozen["budget"]).all()
+    assert frozen["accuracy"].between(0, 100).all()
+
+
+def test_the_newest_result_has_a_day(tmp_path):
+    assert newest().split()[-1].isdigit()
+    for folder in ("runs", "notebooks"):
+        (tmp_path / folder).mkdir()
+    assert newest(tmp_path) == ""
+
+
+def test_budgets_at_which_an_arm_leads_are_those_whose_interval_is_above_0() -> None:
+    place = PAIRS["MNIST, tiny-lm, 3,000"]
+    frozen, trained = place.leads_at("FP", "UP"), place.leads_at("UP", "FP")
+    assert 375 in frozen
+    assert 3000 in trained
+    assert not {*frozen} & {*trained}
+
+
+# --- valleys: loss over the rate, and the interval of the ratio of two best rates
+
+ARM = {"LP": "lora", "UP": "unfrozen"}
+GRID = dict.fromkeys((float(rate) for rate in 10.0 ** np.arange(-4.5, -1.4, 0.25)), 80.0)
+
+
+@pytest.fixture
+def cells(monkeypatch):
+    """LoRA best at 2e-3, full training at 1e-3."""
+    toy = paper(["LP", "UP"])
+    monkeypatch.setattr("fpt.papers.papers", lambda: {"toy": toy})
+    places = {"LP": -2.7, "UP": -3.0}
+    made = {
+        name: Made(GRID, best=1e-3, beyond=False, losses=(place, 1.5), fields={"arm": f"{ARM[name]}-pretrained"})
+        for name, place in places.items()
+    }
+    return {name: cell(toy.tables["toy-table"], name, each) for name, each in made.items()}
+
+
+def test_both_lowest_points_and_the_interval_of_their_ratio(cells) -> None:
+    figure = valleys_figure(cells)
+    found = rate_ratio(*(last_losses(each.tables) for each in cells.values()))
+    (axes,) = figure.axes[:1]
+    diamonds = [line.get_xdata()[0] for line in axes.lines if line.get_marker() == "D" and len(line.get_xdata()) == 1]
+    assert diamonds == pytest.approx([found.first.rate, found.second.rate])
+    assert diamonds == pytest.approx([2e-3, 1e-3], rel=0.05)
+    assert found.cell in figure.get_label()
+    texts = [text.get_text() for legend in figure.legends for text in legend.texts]
+    assert found.cell in " ".join(texts).replace("\n", " ")
+    assert max(len(line) for text in texts for line in text.splitlines()) <= LINE, "a phone shows it"
+    assert figure.data is not None
+    assert len(figure.data) == 2 * len(GRID)
+    lowest = figure.data.loc[figure.data.groupby("arm")["loss"].idxmin()]
+    assert (lowest["low"] < lowest["loss"]).all()
+    assert (lowest["loss"] < lowest["high"]).all()
+
+
+def test_one_arm_and_an_arm_without_runs_are_refused(cells) -> None:
+    with pytest.raises(SpecError, match="two arms"):
+        valleys_figure({"LP": cells["LP"]})
+    with pytest.raises(SpecError, match="plane-minilm"):
+        valleys("plane-minilm", ["LP", "UP"], "")
+
+
+def test_ratios_stand_in_rows_with_their_intervals_beside_ten_and_the_theory(cells) -> None:
+    figure = rate_ratios_figure({"width 128": cells, "other way": dict(reversed(cells.items()))})
+    found = rate_ratio(*(last_losses(each.tables) for each in cells.values()))
+    assert figure.data is not None
+    table = figure.data.set_index("row")
+    drawn = table.loc["width 128", ["ratio", "low", "high"]].tolist()
+    assert drawn == pytest.approx([found.ratio, found.low, found.high])
+    assert table.loc["other way", "ratio"] == pytest.approx(1 / found.ratio)
+    assert table["width / (2 alpha)"].tolist()[0] == pytest.approx(2)  # tiny-lm: 128; alpha: 32
+    assert np.isnan(table["width / (2 alpha)"].tolist()[1])
+    assert found.cell in figure.get_label()
+
+
+def test_an_open_ratio_has_its_reason_and_an_arm_without_runs_is_refused(cells, monkeypatch) -> None:
+    losses = last_losses(cells["LP"].tables)
+    monkeypatch.setattr("fpt.show.best_rates.losses_of", lambda cell: losses.iloc[:, :2])
+    assert "end of the grid" in rate_ratios_figure({"short": cells}).get_label()
+    monkeypatch.undo()
+    with pytest.raises(SpecError, match="LP"):
+        rate_ratios_figure({"none": {**cells, "LP": replace(cells["LP"], tables=None)}})

@@ -1,5 +1,6 @@
 """Figures: what they draw agrees with the runs, and each describes itself."""
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -15,10 +16,20 @@ from fpt.papers import table
 from fpt.results import StudyCells, load_runs
 from fpt.results.baselines import floor
 from fpt.results.cells import TableCell
-from fpt.show import budget_figure, crossing_figure, learning_rate_figure, plane_figure
+from fpt.show import (
+    budget_figure,
+    by_budget,
+    by_rate,
+    crossing_figure,
+    dots,
+    learning_rate_figure,
+    plane,
+    plane_figure,
+)
 from fpt.show.attention import attention_figure
 from fpt.show.html import CaptionedFigure
 from fpt.show.plot import Plot
+from fpt.show.spread import spread_figure
 from fpt.sweeps import SweepSpec
 
 Maker = Callable[[Path], Plot]
@@ -33,28 +44,67 @@ def _arms(study: Path, *rows: str) -> list[TableCell]:
     return [four(StudyCells(study))[row] for row in rows]
 
 
-FIGURES: dict[str, Maker] = {
-    "learning rate": lambda study: learning_rate_figure(load_runs(study)),
-    "budget": lambda study: budget_figure(four(StudyCells(study))),
-    "plane": lambda study: plane_figure(*_arms(study, "FP", "UP")),
-    "crossing": lambda study: crossing_figure(*_arms(study, "UP", "FP")),
+MADE: dict[str, Maker] = {
+    "learning_rate_figure": lambda study: learning_rate_figure(load_runs(study)),
+    "budget_figure": lambda study: budget_figure(four(StudyCells(study))),
+    "plane_figure": lambda study: plane_figure(*_arms(study, "FP", "UP")),
+    "crossing_figure": lambda study: crossing_figure(*_arms(study, "UP", "FP")),
 }
+NAMED = ("plane-minilm", "FP", "UP", "")  # published
+CHARTS: dict[str, Maker] = {
+    "dots": lambda _: dots(NAMED[0], NAMED[1:3], "").figure,
+    "by_rate": lambda _: by_rate(NAMED[0], NAMED[1:3], "").figure,
+    "by_budget": lambda _: by_budget(*NAMED).figure,
+    "plane": lambda _: plane(*NAMED).figure,
+}
+FIGURES = MADE | CHARTS
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_a_figure_has_data_runs_and_words_for_those_who_do_not_see_it(name: str, study: Path) -> None:
+    figure = FIGURES[name](study)
+    assert figure.data is not None
+    assert figure.runs is not None
+    assert min(len(figure.data), len(figure.runs)) > 1
+    assert {"frozen pretrained", "unfrozen pretrained"} <= {
+        *re.findall(r"(?:un)?frozen pretrained", figure.get_label())
+    }
+    html = CaptionedFigure(figure, "What to see.")._repr_html_()
+    assert "<svg " in html
+    assert "What to see." in html
+
+
+@pytest.mark.parametrize(("name", "arms"), [*zip(MADE, (6, 4, 2, 2), strict=True)])
+def test_the_runs_behind_a_figure_are_those_of_its_arms(name: str, arms: int, study: Path) -> None:
+    figure = MADE[name](study)
+    assert figure.function == name
+    assert figure.runs is not None
+    assert len(figure.runs) == arms * 4 * 8  # rates x seeds
+    assert set(figure.runs["study"]) == {"laptop"}
+    assert set(figure.runs["commit"]) == {"00000000"}
+
+
+@pytest.mark.parametrize("name", MADE)
+def test_a_figure_without_results_says_so(name: str, tmp_path: Path) -> None:
+    figure = MADE[name](synthetic.workspace(tmp_path))
+    assert "<svg " in CaptionedFigure(figure, "What to see.")._repr_html_()
+    assert "no results" in figure.get_label()
+
+
+@pytest.mark.parametrize("name", CHARTS)
+def test_text_is_nine_points_or_more_on_a_phone(name: str, study: Path) -> None:
+    figure = CHARTS[name](study)
+    figure.draw_without_rendering()
+    width = figure.get_size_inches()[0] * 96  # pixels
+    shrunk = min(1.0, max(0.9, 343 / width))
+    sizes = [text.get_fontsize() for text in figure.findobj(lambda each: hasattr(each, "get_fontsize"))]
+    assert min(sizes) * shrunk >= 9
 
 
 def test_the_best_trivial_strategy_is_a_dotted_line(study: Path) -> None:
     axes, *_ = learning_rate_figure(load_runs(study)).axes
     (line,) = [line for line in axes.lines if line.get_label() == "trivial baseline"]
     assert set(line.get_ydata()) == {100 * floor("digits")}
-
-
-@pytest.mark.parametrize("name", FIGURES)
-@pytest.mark.parametrize("complete", [True, False])
-def test_figures_describe_themselves_with_and_without_results(
-    name: str, complete: bool, study: Path, tmp_path: Path
-) -> None:
-    figure = FIGURES[name](study if complete else synthetic.workspace(tmp_path))
-    assert "<svg " in CaptionedFigure(figure, "What to see.")._repr_html_()
-    assert ("frozen pretrained" in figure.get_label(), "no results" in figure.get_label()) == (complete, not complete)
 
 
 def test_the_runs_of_one_sweep_have_a_figure(study: Path) -> None:
@@ -165,18 +215,6 @@ def test_attention_maps_share_one_scale(monkeypatch: pytest.MonkeyPatch) -> None
     assert set(figure.data["row"]) == {"a", "b"}
 
 
-@pytest.mark.parametrize("name", FIGURES)
-def test_figures_have_their_data_and_the_runs_behind_them(name: str, study: Path) -> None:
-    figure = FIGURES[name](study)
-    assert figure.function == name.replace(" ", "_") + "_figure"
-    assert figure.data is not None
-    assert figure.runs is not None
-    arms = {"learning rate": 6, "budget": 4, "plane": 2, "crossing": 2}[name]
-    assert len(figure.runs) == arms * 4 * 8  # rates x seeds
-    assert set(figure.runs["study"]) == {"laptop"}
-    assert set(figure.runs["commit"]) == {"00000000"}
-
-
 def test_text_on_colours_can_be_read(study: Path) -> None:
     """At least 4.5:1, by WCAG's formula."""
     axes = plane_figure(*_arms(study, "FP", "UP")).axes[0]
@@ -184,3 +222,10 @@ def test_text_on_colours_can_be_read(study: Path) -> None:
     light = [sorted(map(relative_luminance, pair)) for pair in
              zip((text.get_color() for text in axes.texts), mesh.get_facecolor(), strict=True)]  # fmt: skip
     assert min((high + 0.05) / (low + 0.05) for low, high in light) >= 4.4
+
+
+def test_models_whose_weights_are_here_have_a_panel_of_their_spread_and_others_none() -> None:
+    figure = spread_figure(("tiny-lm", "gpt2"))  # no weights of gpt2 here
+    assert [axes.get_title() for axes in figure.axes if axes.get_visible()] == ["tiny-lm"]
+    assert "tiny-lm, attention weight: 0." in figure.get_label()
+    assert "no results" in spread_figure(("gpt2",)).get_label()

@@ -61,11 +61,11 @@ def test_where_a_figure_comes_from() -> None:
         return BeautifulSoup(source(line(pd.DataFrame(columns))), "html.parser").get_text()
 
     assert BeautifulSoup(source(line()), "html.parser").get_text() == "line · data (CSV)"
-    assert words(sweep=["a", "a"], commit=["12345678"] * 2) == "line · 2 runs · code at 12345678 · data (CSV)"
+    seeds = {"sweep": ["s", "s", "t"], "seed": [7, 8, 8]}
+    assert words(**seeds, commit=["12345678"] * 3) == "line · 3 runs · 1 to 2 seeds · code at 12345678 · data (CSV)"
     many = words(study=list("abcde"), commit=list("vwxyz"))
     assert many == "line · 5 runs of 5 studies · code at 5 commits · data (CSV)"
     assert words(study=["a"] * 3, sweep=["s"] * 3, seed=[7, 8, 8]) == "line · 3 runs of a · 2 seeds · data (CSV)"
-    assert words(sweep=["s", "s", "t"], seed=[7, 8, 8]) == "line · 3 runs · 1 to 2 seeds · data (CSV)"
     assert 'download="line-a.csv"' in source(line(pd.DataFrame({"study": ["a"], "commit": ["b"]})))
 
 

@@ -2,11 +2,9 @@
 
 import json
 import os
-import shutil
 import signal
 from pathlib import Path
 
-import nbformat
 import pytest
 from engine_contract import (
     APART,
@@ -19,31 +17,16 @@ from engine_contract import (
     folder,
     kernel_pid,
 )
-from processes import PATIENCE, all_gone, descendants, eventually
-from stand_in import FAILING, LONG, LOST, LOST_ONCE, QUICK, ROOT, SLOW, spec
+from processes import PATIENCE, all_gone, eventually
+from stand_in import FAILING, LONG, LOST, LOST_ONCE, QUICK, SLOW, spec
 
 from fpt.errors import LockedError, SpecError
-from fpt.sweeps import SweepSpec, engines, ledger, run_sweep
+from fpt.sweeps import SweepSpec, engines, ledger
 from fpt.sweeps.engines import local, ray
 from fpt.sweeps.ledger import sweep_state
 
 pytestmark = pytest.mark.timeout(2 * PATIENCE)
 BOTH = pytest.mark.parametrize("engine", [LOCAL, APART], indirect=True)  # on Ray the harder way of two
-STANDS_STILL = f"""
-import time
-from fpt.sweeps import run
-from fpt.training import checkpoint
-
-checkpoint.EVERY, checkpoint.SHARE = 0.0, float("inf")  # after every step
-write_json = run.write_json
-
-def stand_still(path, content):
-    write_json(path, content)
-    if content.get("step", 0) >= 30:
-        time.sleep({LONG})  # until it is killed, half-way
-
-run.write_json = stand_still
-"""
 
 
 @BOTH
@@ -160,34 +143,6 @@ def test_nobody_survives_the_driver_and_the_next_run_finishes(
     source = Path("notebooks/sweep.ipynb")
     source.write_text(source.read_text().replace(f"time.sleep({LONG})", "time.sleep(0)"))
     assert engine.run(sweeps) == []
-
-
-@pytest.mark.slow  # without an engine: tests/end_to_end/test_kills.py
-@pytest.mark.parametrize("engine", [LOCAL], indirect=True)
-def test_a_real_sweep_killed_in_training_is_trained_to_the_same_bytes(
-    workspace: Path, engine: Engine, tmp_path: Path
-) -> None:
-    notebook = nbformat.read(ROOT / "notebooks" / "sweep.ipynb", as_version=4)
-    first = next(number for number, cell in enumerate(notebook.cells) if "import fpt\n" in cell.source)
-    notebook.cells.insert(first, nbformat.v4.new_code_cell(STANDS_STILL))
-    nbformat.write(notebook, "notebooks/sweep.ipynb")
-    few = {"evaluation_examples": 50, "budget_examples": 50, "test_examples": 50}
-    real = spec(60, evaluations=30, extend=1, compute_type="float32", **few)
-    with engine.start_driver(real) as driver:
-        eventually(
-            lambda: driver.poll() is not None or (sweep_state(real, STUDY).progress or {"step": 0})["step"] >= 30
-        )
-        members = descendants(driver)
-        assert members
-        driver.kill()
-        driver.wait()
-        eventually(lambda: all_gone(members) and sweep_state(real, STUDY).state == "unfinished")
-    shutil.copy(ROOT / "notebooks" / "sweep.ipynb", "notebooks")
-    assert engine.run([real]) == []
-    assert sweep_state(real, STUDY).complete
-    undisturbed = run_sweep(real, tmp_path / "undisturbed").folder
-    for name in ("runs.parquet", "curves.parquet"):
-        assert (folder(real) / name).read_bytes() == (undisturbed / name).read_bytes()
 
 
 @BOTH

@@ -1,72 +1,24 @@
-"""Checkpoints: what was killed goes on to the same bytes; what cannot be used or written says so."""
+"""Checkpoints: what is done is not done again; what cannot be used or written says so."""
 
 import errno
-import math
-import random
 import shutil
-import signal
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from functools import partial
-from itertools import count
-from multiprocessing.connection import Connection
-from multiprocessing.context import ForkServerProcess
-from pathlib import Path
 
 import pytest
 import torch
-from forked import PROCESSES, exit_code, forked
-from processes import PATIENCE
 from safetensors.torch import load_file, save_file
 from small_models import short_recipe
 
 import fpt.models
-import fpt.tasks
 from fpt.errors import FptError
-from fpt.training import Recipe, checkpoint, train_fleet
+from fpt.training import checkpoint, train_fleet
 from fpt.training.checkpoint import Folder
 from fpt.training.fleet import Fleet
 from fpt.training.loop import Training
 
 CPU = torch.device("cpu")
 RATES, SEEDS = [1e-3, 1e-2], [0, 5]
-LEASH = 7  # reports of a process that is killed; three such processes do not reach the last of 24 evaluations
-
-
-def train(place: Path, steps: Connection, leash: int | None) -> None:
-    """In a process of its own: trains, and tells which step it is at; after `leash` such reports it stands still."""
-    checkpoint.EVERY, checkpoint.SHARE = 0.0, math.inf  # after every step: many a kill hits a write
-    reports = count(1)
-
-    def report(step: int, _: int) -> None:
-        steps.send(step)
-        if next(reports) == leash:
-            time.sleep(2 * PATIENCE)
-
-    task = fpt.tasks.load("digits")
-    model = fpt.models.build(task, "tiny-lm", "random", "fpt", layers=1)
-    long = Recipe(steps=240, evaluations=24, evaluation_examples=40, budget_examples=40, test_examples=50, dropout=0.1)
-    result = train_fleet(task, model, long, RATES, SEEDS, progress=report, checkpoints=place)
-    result.runs.to_parquet(place / "runs.parquet")
-    result.curves.to_parquet(place / "curves.parquet")
-
-
-@contextmanager
-def training(place: Path, leash: int | None = None) -> Iterator[tuple[ForkServerProcess, Connection]]:
-    """A process that trains, and where it tells its steps."""
-    reader, writer = PROCESSES.Pipe(duplex=False)
-    with reader, writer, forked(train, place, writer, leash) as process:
-        writer.close()  # here: a process that has ended is the end of what is told
-        yield process, reader
-
-
-def next_step(steps: Connection) -> int:
-    """Waits for it. EOFError if the process has ended."""
-    assert steps.poll(PATIENCE), "it told nothing in time"
-    step: int = steps.recv()
-    return step
-
 
 recipe = partial(short_recipe, steps=12, evaluations=4, evaluation_examples=40, dropout=0.1)
 
@@ -79,23 +31,6 @@ def model(task, policy="fpt", **options):
 def fleet(digits, small_backbones):
     """What a fleet is trained from."""
     return digits, model(digits), recipe(), RATES, SEEDS
-
-
-def test_killed_at_random_moments_it_ends_with_the_same_bytes(tmp_path: Path) -> None:
-    moments, firsts = random.Random(20), []
-    for _ in range(3):
-        with training(tmp_path / "killed", LEASH) as (process, steps):
-            told = [next_step(steps) for _ in range(moments.randint(2, 4))]
-            time.sleep(moments.uniform(0.0, 0.1))  # anywhere between two reports; not past the leash
-            process.kill()
-            assert exit_code(process) == -signal.SIGKILL, "it was killed while it trained"
-        firsts.append(told[0])
-    with training(tmp_path / "killed") as (last, steps), training(tmp_path / "whole") as (whole, _):
-        firsts.append(next_step(steps))
-        assert [exit_code(last), exit_code(whole)] == [0, 0]
-    assert firsts == sorted(set(firsts)), "it went on from where it was killed"
-    for name in ("runs.parquet", "curves.parquet"):
-        assert (tmp_path / "killed" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
 
 
 def test_finished_parts_are_not_trained_again(fleet, tmp_path, monkeypatch) -> None:

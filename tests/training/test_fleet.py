@@ -8,7 +8,6 @@ from functools import partial
 import pandas as pd
 import pytest
 import torch
-from flop import needed_flop
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from plain_loop import ALL, apart, plain_run, trained
@@ -46,15 +45,7 @@ def slow(*values):
     return pytest.param(*values, marks=pytest.mark.slow)
 
 
-@pytest.mark.parametrize(
-    ("backbone", "arm"),
-    [
-        ("small-gpt2", "frozen-random"),
-        ("small-bert", "unfrozen-pretrained"),
-        *(slow("small-gpt2", arm) for arm in ("frozen-pretrained", "unfrozen-pretrained", "unfrozen-random")),
-        *(slow("small-bert", arm) for arm in ("frozen-pretrained", "frozen-random", "unfrozen-random")),
-    ],
-)
+@pytest.mark.parametrize(("backbone", "arm"), [("small-gpt2", "frozen-random"), ("small-bert", "unfrozen-pretrained")])
 def test_a_fleet_equals_the_plain_loop(backbone, arm, digits, small_backbones):
     """In double precision, after 100 steps. At rates ten times as large the unfrozen arms of models this small are
     chaotic: what is rounding here becomes a difference in the first digit there, in a plain loop as well."""
@@ -72,8 +63,6 @@ def test_a_fleet_equals_the_plain_loop(backbone, arm, digits, small_backbones):
     [
         {"dropout": 0.3},
         {"warmup": 0.9, "clip": None},
-        slow({"warmup": 0.01}),
-        *(slow({name: value}) for name, value in ALL.items()),
         ALL,
         ALL | {"warmup": 0.25, "dropout": 0.1},
     ],
@@ -157,15 +146,6 @@ def test_neighbours_of_a_diverged_run_are_bit_for_bit_unchanged(digits, small_ba
     assert last.isfinite().all()
     wild.step(13)
     assert torch.equal(wild.parameters[1], last), "it moves and decays no more"
-
-
-def test_the_same_fleet_twice_is_bit_for_bit_the_same(digits, small_backbones):
-    template = fpt.models.build(digits, "small-gpt2", "random")
-    before = torch.get_rng_state()
-    results = [train_fleet(digits, template, recipe(dropout=0.1), RATES, SEEDS) for _ in range(2)]
-    assert results[0].runs.equals(results[1].runs)
-    assert results[0].curves.equals(results[1].curves)
-    assert torch.equal(before, torch.get_rng_state())  # the caller's generator was not touched
 
 
 def test_whole_string_accuracy_is_at_most_bit_accuracy(small_backbones):
@@ -357,6 +337,31 @@ def test_dropout_is_everywhere_the_library_has_it_and_in_training_alone(backbone
     losses = fleet.step(1).view(2, 2)
     assert torch.equal(losses[:, 0], losses[:, 1])  # the same weights, and masks that are the seed's
     assert (losses != plain.step(1).view(2, 2)).all()
+
+
+def needed_flop(template, batch_size):
+    """FLOP that one step of one run needs, by a formula; a multiplication and its addition are two.
+
+    A product of n rows with a matrix of w weights takes 2 n w FLOP forward, as much again for the gradient of its
+    inputs, and as much again for the gradient of its weights where they train. Attention scores and the sums they weigh
+    are two products of activations, with two gradients each. The last block needs keys and values at every token,
+    everything else only where BERT's is read out. Masks are not discounted; layer norms, softmax, GELU and Adam are not
+    counted, as is the custom.
+    """
+    task, trains = template.task, template.trainable_groups
+    rows, read = batch_size * task.tokens, task.readout if template.entry.family == "bert" else task.tokens
+    above, last = (template.layers - 1) * rows, batch_size * read  # rows of all blocks but the last, and of it
+
+    def products(group):
+        """FLOP a row of one block's matrices of a group; no token of Longformer attends globally."""
+        names = [name for name, its in template.groups.items() if its == group and "_global." not in name]
+        sizes = [template.shapes[name].numel() for name in names if len(template.shapes[name]) == 2]
+        return 2 * sum(sizes) // template.layers * (3 if group in trains else 2)
+
+    flop = above * products("attention") + (rows + last) * products("attention") // 2  # half makes keys and values
+    flop += (above + last) * (products("feed_forward") + 3 * 2 * 2 * template.module.reach * template.width)
+    flop += 2 * 2 * rows * template.width * (task.width or 0)  # of the input layer; a table is no product
+    return flop + 3 * 2 * batch_size * task.readout * template.width * task.output_width
 
 
 @pytest.mark.parametrize("trainable", ["fpt", "all", "fpt-attention"])

@@ -106,7 +106,9 @@ def test_a_curve_contains_every_shorter_run(digits: Task, model: Any) -> None:
 
 @pytest.mark.parametrize("sample", ["test_sample", "train_sample"])
 def test_what_reports_selects_nothing(sample: str, digits: Task, model: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Other test (or training) examples: other accuracies of them, and the same runs in every other number."""
+    """Other test (or training) examples: other accuracies of them, and the same runs in every other number; the
+    caller's generator is left alone."""
+    generator = torch.get_rng_state()
     before = train_fleet(digits, model, recipe(), RATES, SEEDS)
     draw = getattr(FiniteSplit, sample)
 
@@ -122,6 +124,7 @@ def test_what_reports_selects_nothing(sample: str, digits: Task, model: Any, mon
         assert of_it
         assert all((one[column] != other[column]).any() for column in of_it)
         pd.testing.assert_frame_equal(one.drop(columns=of_it), other.drop(columns=of_it), check_exact=True)
+    assert torch.equal(generator, torch.get_rng_state())
 
 
 def test_a_run_that_was_never_finite_has_no_accuracy_anywhere(digits: Task, model: Any) -> None:

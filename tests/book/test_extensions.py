@@ -1,0 +1,81 @@
+"""What the book's own extensions of Sphinx do: which pages are executed again, and verdicts that end the build."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from sphinx.application import Sphinx
+from sphinx.errors import ConfigError
+
+from fpt.claims import judge
+
+EXTENSIONS = Path(__file__).parents[2] / "book/_ext"
+PAGES = ("index", "book/claims", "book/plane")
+RESULTS, CODE, CONTENTS = "runs/a/result.json", "fpt/train.py", "book/_toc.yml"
+Build = Callable[[str], set[str]]
+
+
+@pytest.fixture
+def build(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Build:
+    """Builds a small book in `tmp_path` with one of the extensions, and returns the pages that it read."""
+    monkeypatch.syspath_prepend(EXTENSIONS)
+    for file in [*(f"{page}.rst" for page in PAGES), RESULTS, CODE, CONTENTS]:
+        (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / file).write_text(":orphan:\n\nA\n=\n")
+
+    def once(extension: str) -> set[str]:
+        read: set[str] = set()
+        monkeypatch.setattr(f"{extension}.ROOT", tmp_path)
+        config = {"extensions": [extension]}
+        app = Sphinx(tmp_path, None, tmp_path / "html", tmp_path / "html/.doctrees", "html", config, status=None)
+        app.connect("source-read", lambda app, page, source: read.add(page))
+        app.build()
+        return read
+
+    return once
+
+
+def changed(file: str) -> Callable[[Path], object]:
+    return lambda root: (root / file).write_text(":orphan:\n\nOther\n=====\n")
+
+
+ALL = {*PAGES}
+CHANGES = [  # one after the other, and the pages that are executed again
+    (changed(RESULTS), ALL),
+    (lambda root: None, set()),
+    (changed(CODE), ALL),
+    (changed(CONTENTS), ALL),
+    (changed("runs/a/runs.parquet"), ALL),  # results that come
+    (lambda root: (root / RESULTS).unlink(), ALL),  # and go
+    (changed("runs/a/report.html"), set()),  # as `make report` ends
+    (changed("book/plane.rst"), {"book/plane", "book/claims"}),  # and the page that reads every page
+]
+
+
+def test_a_page_is_executed_again_when_what_it_reads_changed(build: Build, tmp_path: Path) -> None:
+    assert build("outdated") == ALL
+    for number, (change, again) in enumerate(CHANGES):
+        change(tmp_path)
+        assert build("outdated") == again, number
+
+
+@pytest.mark.parametrize("setting", ["FPT_DATA", "FPT_WEIGHTS"])
+def test_the_environment_counts(build: Build, monkeypatch: pytest.MonkeyPatch, setting: str) -> None:
+    assert build("outdated") == ALL
+    monkeypatch.setenv(setting, "other")
+    assert build("outdated") == ALL
+
+
+def test_verdicts_of_other_results_end_the_build(build: Build, tmp_path: Path) -> None:
+    for file in ("runs/mine/published/a/result.json", "notebooks/sweep.ipynb"):
+        (tmp_path / file).parent.mkdir(parents=True)
+        (tmp_path / file).touch()
+    study = tmp_path / "runs/mine/study.yaml"
+    study.write_text("name: mine\n")
+    table = pd.DataFrame([dict.fromkeys(judge.COLUMNS, "")])
+    judge.write(table, tmp_path / "runs" / judge.FILE, judge.digest_of_runs(tmp_path))
+    assert build("verdicts") == ALL
+    study.write_text("name: yours\n")
+    with pytest.raises(ConfigError, match="fpt judge"):
+        build("verdicts")
