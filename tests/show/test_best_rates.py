@@ -47,6 +47,22 @@ def test_both_lowest_points_and_the_interval_of_their_ratio(cells) -> None:
     assert (lowest["loss"] < lowest["high"]).all()
 
 
+def test_an_open_ratio_is_no_number_of_times_in_the_legend(cells, monkeypatch) -> None:
+    monkeypatch.setattr("fpt.show.best_rates.last_losses", lambda tables: last_losses(tables).iloc[:, :2])
+    figure = valleys_figure(cells)
+    (_, text) = [text.get_text().replace("\n", " ") for text in figure.legends[0].texts]
+    assert "end of the grid" in text
+    assert "times" not in text
+
+
+def test_no_ratio_is_drawn_outside_of_the_panel(cells, monkeypatch) -> None:
+    found = rate_ratio(*(last_losses(each.tables) for each in cells.values()))
+    monkeypatch.setattr("fpt.show.best_rates.rate_ratio", lambda *_: replace(found, ratio=30.0, low=0.2, high=60.0))
+    least, most = rate_ratios_figure({"wide": cells}).axes[0].get_xlim()
+    assert least < 0.2
+    assert most > 60
+
+
 def test_one_arm_and_an_arm_without_runs_are_refused(cells) -> None:
     with pytest.raises(SpecError, match="two arms"):
         valleys_figure({"LP": cells["LP"]})

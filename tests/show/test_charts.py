@@ -6,9 +6,8 @@ import pytest
 
 from fpt.errors import SpecError
 from fpt.models import ARMS
-from fpt.results import baseline, contrast, level
-from fpt.show import beside, by_budget, by_rate, dots, plane, plot
-from fpt.show.charts import arm_words
+from fpt.results import baseline, contrast, known_scores, level
+from fpt.show import by_budget, by_rate, dots, plane, plot
 from fpt.show.html import CaptionedFigure
 
 STUDY = "plane-minilm"
@@ -48,6 +47,13 @@ def test_baselines_are_lines() -> None:
     ]
 
 
+def test_no_baseline_is_left_out_however_many_there_are() -> None:
+    names = list(known_scores("listops-short"))[:4]
+    axes = dots("laptop-rothermel2021", ["FP"], "", task="listops-short", baselines=names).figure.axes[0]
+    assert len(names) == 4
+    assert [str(line.get_label()).split(",")[0] for line in axes.lines if "%" in str(line.get_label())] == names
+
+
 def test_an_arm_has_its_colour() -> None:
     figure = by_rate(STUDY, ["FP", "UP"], "What to see.").figure
     lines = {str(each.get_label()): each.lines[0].get_color() for each in figure.axes[0].containers}
@@ -83,7 +89,7 @@ def test_the_data_of_each_figure_are_those_of_its_arms_rates_and_budgets() -> No
     ],
 )
 def test_an_arm_is_named_in_words(name: str, words: str) -> None:
-    assert arm_words(name) == words
+    assert plot.arm_words(name) == words
 
 
 def test_what_is_not_there_is_refused() -> None:
@@ -93,15 +99,6 @@ def test_what_is_not_there_is_refused() -> None:
         by_rate(STUDY, [], "")
     with pytest.raises(SpecError, match="baseline of mnist"):
         dots(STUDY, ["FP"], "", baselines=["a coin"])
-
-
-def test_a_printed_table_stands_beside_our_levels() -> None:
-    shown = beside("rothermel-table-1", "What to see.", studies=[STUDY]).frame.set_index("row")
-    assert set(shown["task"]) == {"MNIST"}
-    assert shown.loc["Unfrozen Pretrained", "ours, %"] == level(STUDY, "UP").cell
-    assert shown.loc["Unfrozen Pretrained", "printed"] == "99.0 ± 0.0"
-    with pytest.raises(SpecError, match="task of rothermel-table-1 with results"):
-        beside("rothermel-table-1", "", studies=[STUDY], tasks=["cifar10"])
 
 
 def test_variants_of_one_arm_have_its_colour_and_another_line() -> None:

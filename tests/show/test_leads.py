@@ -56,6 +56,22 @@ def test_signs_are_those_of_the_contrasts():
         signs("laptop", "FP", "UX")
 
 
+def test_arms_of_several_tasks_or_without_results_are_refused() -> None:
+    study = "laptop-rothermel2021"
+    with pytest.raises(SpecError, match="name one as `task`"):
+        signs(study, "FP", "UP")
+    with pytest.raises(SpecError, match="name one as `task`"):
+        by_compute(study, {"FP": 0.5, "UP": 1}, "")
+    with pytest.raises(SpecError, match="UX"):
+        by_compute("laptop", {"UX": 1}, "")
+
+
+def test_compute_is_counted_in_steps_of_the_arm_that_is_the_unit() -> None:
+    shown = by_compute("smollm2", {"FP (layers 4)": 0.5, "UP (layers 4)": 1}, "", task="mnist").figure
+    assert shown.axes[0].get_xlabel() == "compute, in steps of unfrozen pretrained (4 layers)"
+    assert "frozen pretrained (4 layers) " in shown.get_label()
+
+
 def test_compute_scales_the_budget():
     data = by_compute("laptop", {"FP": 0.5, "UP": 1}, "").figure.data
     assert data is not None
