@@ -50,7 +50,7 @@ def arms_frame(advice: Advice) -> pd.DataFrame:
             "best rate": rate_text(arm.rate) if arm.rate else NONE,
             "usable": usable[0] if len(usable) == 1 else " to ".join([*usable[:1], *usable[-1:]]),
             "accuracy, %": interval_text(arm.accuracy, max(0.0, arm.low), min(100.0, arm.high)) if arm.seeds else NONE,
-            "GFLOP a step": f"{arm.flop / 1e9:,.2g}",
+            "GFLOP a step": f"{float(f'{arm.flop / 1e9:.2g}'):,.10g}",
             "memory, MiB": f"{arm.memory / 2**20:,.0f}",
         }
         rows.append(row)
@@ -85,7 +85,7 @@ def page(advice: Advice, sweeps: Mapping[str, Finished], study: Path) -> str:
     parts: list[Displayable | str] = [
         f"<h1>{escape(advice.study)}</h1>",
         f"<p><b>{escape(words.recommended(advice))}</b></p>",
-        *(paragraph(escape(line)) for line in words.warnings(advice)),
+        *(paragraph(line) for line in words.warnings(advice)),
         Table(arms_frame(advice), ARMS),
         Table(pairs_frame(advice), PAIRS),
         Table(baselines, BASELINES),

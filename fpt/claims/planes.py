@@ -11,6 +11,7 @@ import pandas as pd
 from fpt.claims.case import Case, Comparison
 from fpt.claims.registry import EVERY_RATE, decides
 from fpt.results.cells import TUNED, TableCell, compared, shared_rates
+from fpt.results.contrasts import interval_of
 from fpt.results.runs import rate_text
 from fpt.results.stats import MINIMUM_PAIRS, SIGNIFICANCE, Paired, holm
 
@@ -132,7 +133,7 @@ def plane_tests(first: TableCell, second: TableCell) -> Tests:
 def plane_table(tests: Tests) -> pd.DataFrame:
     """One row per rate and budget: `pairs`, the `mean` difference (fraction) and its 95% interval `low` to `high`, `p`
     (two-sided), `corrected` (Holm, over the plane), and `band`: the interval holds 0, the winner may change here."""
-    rows = [(*place, test.n, test.mean, test.low, test.high, test.p) for place, test in tests.items()]
+    rows = [(*place, test.n, test.mean, *interval_of(test), test.p) for place, test in tests.items()]
     table = pd.DataFrame(rows, columns=["rate", "budget", "pairs", "mean", "low", "high", "p"])
     return table.assign(corrected=holm(list(table["p"])), band=table["p"] >= SIGNIFICANCE)
 

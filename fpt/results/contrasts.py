@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from decimal import ROUND_HALF_UP, Decimal
 from functools import cache
 from pathlib import Path
 
@@ -276,12 +277,23 @@ def interval_text(mean: float, low: float, high: float) -> str:
     return f"{shown[0]} ({shown[1]} to {shown[2]})"
 
 
+def rounded(value: float, digits: int, sign: str = "") -> str:
+    """A number as text, halves away from zero, with thousands; `sign` "+": with its sign.
+
+    Pages round what was computed, cards the digits that a table keeps of it: binary halves would go either way.
+    """
+    if not math.isfinite(value):
+        return f"{value:{sign}}"
+    exact = Decimal(str(round(value, 9)))  # equal means print alike, however they were summed
+    return f"{exact.quantize(Decimal(1).scaleb(-digits), ROUND_HALF_UP) + 0:{sign},}"  # + 0: no minus before 0
+
+
 def points_text(points: float, signed: bool) -> str:
     """Points with a true minus, and a plus where asked for; a second digit where one hides the side of 0."""
-    text = f"{abs(points):.1f}"
-    if float(text) == 0:
-        text = f"{abs(points):.2f}"
-    if float(text) == 0:
+    text = rounded(abs(points), 1)
+    if text == "0.0":
+        text = rounded(abs(points), 2)
+    if text == "0.00":
         return "0.0"
     if points < 0:
         return MINUS + text

@@ -20,7 +20,7 @@ from fpt.errors import SpecError
 from fpt.models import adapted, backbone
 from fpt.results.cells import TableCell
 from fpt.results.contrasts import cell_of
-from fpt.results.runs import SweepTables
+from fpt.results.runs import SweepTables, rate_text
 from fpt.results.stats import MINIMUM_PAIRS, SIGNIFICANCE
 from fpt.sweeps.spec import SweepSpec
 
@@ -46,6 +46,11 @@ class Valley:
     window: tuple[float, ...] = ()
     coefficients: tuple[float, ...] = ()
     open: str = ""
+
+    @property
+    def words(self) -> str:
+        """The rate with two digits: 1.3e-3."""
+        return rate_text(f"{self.rate:.1e}")
 
 
 @dataclass(frozen=True)

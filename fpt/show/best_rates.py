@@ -22,7 +22,7 @@ from fpt.results.rate_ratio import (
 from fpt.results.runs import rate_text
 from fpt.results.stats import mean_interval
 from fpt.show import plot
-from fpt.show.charts import arm_words, cells_of
+from fpt.show.charts import cells_of
 from fpt.show.html import CaptionedFigure
 
 LORA_TEXT = "lora-text"
@@ -70,8 +70,8 @@ def valleys_figure(cells: Mapping[str, TableCell]) -> plot.Plot:
         _draw(axes, lowest[name], plot.colour_of(name))
     plot.rate_axis(axes, pd.concat(lines.values())["rate"], "validation loss (nats)")
     plot.shared_legend(figure, [axes])
-    best = [f"{arm_words(name)} {each.open or rate_text(each.rate)}" for name, each in lowest.items()]
-    over = [f"{arm_words(first)} over {arm_words(name)} {found.cell}" for name, found in ratios.items()]
+    best = [f"{plot.arm_words(name)} {each.open or rate_text(each.rate)}" for name, each in lowest.items()]
+    over = [f"{plot.arm_words(first)} over {plot.arm_words(name)} {found.cell}" for name, found in ratios.items()]
     return figure.describe(
         f"Validation loss by learning rate. Best rates: {'; '.join(best)}. Ratios: {'; '.join(over)}.",
         pd.concat(lines, names=["arm"]).reset_index("arm"),
@@ -82,8 +82,9 @@ def valleys_figure(cells: Mapping[str, TableCell]) -> plot.Plot:
 def _named(name: str, ratios: Mapping[str, RateRatio], first: str) -> str:
     """An arm in the legend; of all but the first with the ratio."""
     if name == first:
-        return arm_words(name)
-    return f"{arm_words(name)}: best rate of {arm_words(first)} is {ratios[name].cell} times"
+        return plot.arm_words(name)
+    over, found = f"best rate of {plot.arm_words(first)}", ratios[name]
+    return f"{plot.arm_words(name)}: {over} {f'not compared: {found.open}' if found.open else f'is {found.cell} times'}"
 
 
 def _line(plane: pd.DataFrame) -> pd.DataFrame:
@@ -132,12 +133,15 @@ def rate_ratios_figure(rows: Mapping[str, Mapping[str, TableCell]]) -> plot.Plot
     axes.set_xscale("log", subs=[])
     axes.set_xticks(TICKS, [f"{tick:g}" for tick in TICKS])
     axes.set_yticks(range(len(rows)), list(rows))
-    axes.set(xlabel="ratio of best rates", xlim=(TICKS[0], TICKS[-1]), ylim=(len(rows) - 0.5, -0.5))
-    plot.shared_legend(figure, [axes])
     table = pd.DataFrame(
         {"row": name, "ratio": each.ratio, "low": each.low, "high": each.high, "width / (2 alpha)": theory[name]}
         for name, each in found.items()
     )
+    drawn = np.ravel(table.drop(columns="row"))
+    drawn = drawn[np.isfinite(drawn)]
+    around = min([TICKS[0], *(drawn / DODGE)]), max([TICKS[-1], *(drawn * DODGE)])
+    axes.set(xlabel="ratio of best rates", xlim=around, ylim=(len(rows) - 0.5, -0.5))
+    plot.shared_legend(figure, [axes])
     words = [f"{name}: {each.cell}" for name, each in found.items()]
     cells = [cell for arms in rows.values() for cell in arms.values()]
     return figure.describe(f"Ratio of best learning rates, {'; '.join(words)}.", table, plot.runs_of(cells))

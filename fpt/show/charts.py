@@ -1,15 +1,14 @@
 """The figures of one study that a page asks for by the names of its arms. Captions are the author's."""
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import cycle
 from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import pandas as pd
 
 from fpt.errors import SpecError
-from fpt.results.baselines import LINEAR, floor
+from fpt.results.baselines import LINEAR
 from fpt.results.cells import TUNED, TableCell
 from fpt.results.contrasts import MINUS, Contrast, Level, baseline, cell_of, contrast, level
 from fpt.results.runs import rate_text
@@ -73,7 +72,7 @@ def plane(study: str, first: str, second: str, caption: str, *, task: str = "") 
     """The map of learning rate and budget: the first arm minus the second in points, at one rate for both.
 
     A cell has the colour of the arm that leads. Star: significant after Holm's correction over the map. Hatched: the
-    95% interval holds 0. Arguments and errors as those of `dots`.
+    95% interval holds 0. Heavy line: the leader changes between two budgets. Arguments and errors as those of `dots`.
     """
     cells = cells_of(study, (first, second), task)
     return CaptionedFigure(plane_figure(cells[first], cells[second]), caption)
@@ -85,13 +84,6 @@ def cells_of(study: str, arms: Iterable[str], task: str = "") -> dict[str, Table
     if not found:
         raise SpecError(f"a figure of the study {study} needs at least one arm")
     return found
-
-
-def arm_words(name: str) -> str:
-    """An arm as a figure names it: FR (layers 1, residual True) -> frozen random (1 layer, residual)."""
-    words, bracket, rest = name.partition(" (")
-    counted = re.sub(r"\blayers (\d+)", lambda found: f"{found[1]} layer{'s' * (found[1] != '1')}", rest)
-    return plot.long_name(words) + bracket + counted.replace(" True", "").replace("lstm", "LSTM")
 
 
 def _task(cells: Mapping[str, TableCell]) -> str:
@@ -110,7 +102,7 @@ def _dots(
     at: str | float,
     budget: int | None,
 ) -> plot.Plot:
-    wrapped = [fill(arm_words(name), WIDEST) for name in cells]
+    wrapped = [fill(plot.arm_words(name), WIDEST) for name in cells]
     lines = 1 + max(name.count("\n") for name in wrapped)
     figure, (axes,) = plot.panels_of(1, 0.4 + (0.13 + 0.16 * max(2, lines)) * len(cells), "x")
     rows: list[dict[str, Any]] = []
@@ -120,13 +112,13 @@ def _dots(
         _interval(axes, place + 0.12, shown, horizontal=True, color=plot.colour_of(name), marker=plot.marker_of(name))
         rows += [{"arm": name, "seed": seed, "accuracy": each} for seed, each in seeds.items()]
         rows.append({"arm": name, "accuracy": shown.mean, "low": shown.low, "high": shown.high})
-    for (name, share), line in zip(known.items(), LINES, strict=False):
+    for (name, share), line in zip(known.items(), cycle(LINES), strict=False):
         axes.axvline(share, color=plot.GREY, linestyle=line, label=f"{name}, {share:.1f}%")
     axes.set_yticks(range(len(cells)), wrapped)
     axes.set(xlabel=f"test accuracy (%), {_where(at)}", ylim=(len(cells) - 0.5, -0.5))
     if known:
         plot.shared_legend(figure, [axes])
-    words = [f"{arm_words(name)} {shown}" for name, shown in levels.items()]
+    words = [f"{plot.arm_words(name)} {shown}" for name, shown in levels.items()]
     words += [f"{name} {share:.1f}%" for name, share in known.items()]
     return figure.describe(
         f"Test accuracy, {_where(at)}, mean and 95% interval: {'; '.join(words)}.",
@@ -143,12 +135,11 @@ def _by_rate(cells: Mapping[str, TableCell], budget: int | None) -> plot.Plot:
     for number, (name, line) in enumerate(lines.items()):
         dodge = 1.04 ** (number - (len(lines) - 1) / 2)
         around = [line["accuracy"] - line["low"], line["high"] - line["accuracy"]]
-        axes.errorbar(dodge * line["rate"], line["accuracy"], yerr=around, label=arm_words(name), **looks[name])
-    if not np.isnan(trivial := floor(_task(cells))):
-        axes.axhline(100 * trivial, color=plot.GREY, linestyle=":", label="trivial baseline")
+        axes.errorbar(dodge * line["rate"], line["accuracy"], yerr=around, label=plot.arm_words(name), **looks[name])
+    plot.trivial_line(axes, _task(cells))
     plot.rate_axis(axes, pd.concat(lines.values())["rate"], "test accuracy (%)")
     plot.shared_legend(figure, [axes])
-    words = [f"{arm_words(name)}: {_line_words(line)}" for name, line in lines.items()]
+    words = [f"{plot.arm_words(name)}: {_line_words(line)}" for name, line in lines.items()]
     return figure.describe(
         f"Test accuracy by learning rate, means over seeds. {'. '.join(words)}.",
         pd.concat(lines, names=["arm"]).reset_index("arm"),
@@ -179,7 +170,7 @@ def _by_budget(cells: Mapping[str, TableCell], found: Mapping[int, Contrast]) ->
     axes.margins(y=0.3)
     for name, height, side in zip(cells, (0.98, 0.02), ("top", "bottom"), strict=True):
         look: dict[str, Any] = {"va": side, "color": plot.colour_of(name), "weight": "bold"}
-        axes.text(0.02, height, f"{arm_words(name)} leads", transform=axes.transAxes, **look)
+        axes.text(0.02, height, f"{plot.arm_words(name)} leads", transform=axes.transAxes, **look)
     budget_axis(axes, list(found))
     axes.set_ylabel(f"{f' {MINUS} '.join(cells)} (points)")
     words = [f"{each} after {budget:,} steps" for budget, each in found.items()]
@@ -187,7 +178,7 @@ def _by_budget(cells: Mapping[str, TableCell], found: Mapping[int, Contrast]) ->
         {"budget": budget, "points": each.mean, "low": each.low, "high": each.high} for budget, each in found.items()
     ]
     return figure.describe(
-        f"{' minus '.join(map(arm_words, cells))}, each at its own rate, with 95% intervals: {', '.join(words)}.",
+        f"{' minus '.join(map(plot.arm_words, cells))}, each at its own rate, with 95% intervals: {', '.join(words)}.",
         pd.DataFrame(rows),
         plot.runs_of(cells.values()),
     )

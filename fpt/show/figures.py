@@ -5,8 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from fpt.claims.steps import goal_of
-from fpt.results.baselines import chance, floor
+from fpt.results.baselines import chance
 from fpt.results.cells import TableCell
 from fpt.results.runs import rate_text
 from fpt.results.stats import mean_interval
@@ -17,40 +16,34 @@ from fpt.sweeps.labels import labels
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-DATA = ("study", "task", "backbone", "steps", "label", "learning_rate", "seed", "accuracy", "selected", "diverged_at")
+DATA = ("study", "task", "backbone", "steps", "arm", "learning_rate", "seed", "accuracy", "selected", "diverged_at")
 
 
 @plot.drawn
 def learning_rate_figure(runs: pd.DataFrame) -> plot.Plot:
-    """Test accuracy after the last step against learning rate: a panel per setup, a mark per run, and a line through
-    the means.
+    """Test accuracy after the last step against learning rate: a panel per setup, a mark per run, and a line an arm
+    through the means.
 
     `runs` as `load_runs` gives them, or `SweepTables.tidy` those of one sweep. Outlined marks are the runs at the rate
     that the other seeds chose: their mean is the tuned accuracy; x marks runs that diverged (at their last finite
-    value). The best trivial strategy is drawn dotted. As in Rothermel et al. 2021, figures 1 to 3.
+    value). The best trivial strategy, where one is known, is dotted. As in Rothermel et al. 2021, figures 1 to 3.
     """
     if runs.empty:
         return plot.nothing()
     figure, panels = plot.panels_of(runs["setup"].nunique())
     words, differing = [], [column for column in ("backbone", "study") if column in runs and runs[column].nunique() > 1]
     never = runs["task"].map(chance)  # a run that was never finite counts as chance
-    runs = runs.assign(accuracy=100 * runs["test_accuracy"].astype(float).fillna(never))
+    runs = runs.assign(arm=_arms(runs), accuracy=100 * runs["test_accuracy"].astype(float).fillna(never))
     for axes, (_, shown) in zip(panels, runs.groupby("setup", sort=False), strict=False):
-        task, labels = str(shown["task"].iloc[0]), sorted(shown["label"].unique())
-        told = _told(shown)
-        more = [told, *(each for each in shown[differing].iloc[0] if each not in (*told.split(", "), "none"))]
-        name = title(task) + (f" ({', '.join(filter(None, more))})" if any(more) else "")
-        looks = plot.looks_of(labels)
-        for number, short in enumerate(labels):
-            arm = shown[shown["label"] == short]
-            _rate_line(axes, arm, short, 1.05 ** (number - (len(labels) - 1) / 2), looks[short])
-            words.append(f"{name}, {plot.long_name(short)}: {_tuned(arm)}")
-        axes.axhline(100 * floor(task), color=plot.GREY, linestyle=":", label="trivial baseline")
-        axes.set_xlim(shown["learning_rate"].min() / 1.5, shown["learning_rate"].max() * 1.5)  # one rate has no range
-        axes.set_xscale("log", subs=[])
-        rates = sorted(shown["learning_rate"].unique())
-        axes.set_xticks(rates, [rate_text(rate) for rate in rates])
-        axes.set(xlabel="learning rate", ylabel="test accuracy (%)", title=name)
+        name, arms = _panel_name(shown, differing), sorted(shown["arm"].unique())
+        looks = plot.looks_of(arms)
+        for number, arm in enumerate(arms):
+            own = shown[shown["arm"] == arm]
+            _rate_line(axes, own, arm, 1.05 ** (number - (len(arms) - 1) / 2), looks[arm])
+            words.append(f"{name}, {plot.arm_words(arm)}: {_tuned(own)}")
+        plot.trivial_line(axes, str(shown["task"].iloc[0]))
+        plot.rate_axis(axes, shown["learning_rate"], "test accuracy (%)")
+        axes.set_title(name)
     diverged = int(runs["diverged_at"].notna().sum())
     plot.shared_legend(figure, panels)
     return figure.describe(
@@ -60,9 +53,17 @@ def learning_rate_figure(runs: pd.DataFrame) -> plot.Plot:
     )
 
 
-def _told(shown: pd.DataFrame) -> str:
-    """What tells the sweeps of a panel apart from others of their study."""
-    return _in_brackets(shown["name"]) if "name" in shown else ""
+def _arms(runs: pd.DataFrame) -> "pd.Series[Any]":
+    """The arm of each run: its label, or where two sweeps of a setup have the same one, the name of its sweep."""
+    several = runs.groupby(["setup", "label"])["sweep"].transform("nunique") > 1
+    return runs["label"].mask(several, runs["name"]) if several.any() else runs["label"]
+
+
+def _panel_name(shown: pd.DataFrame, differing: Sequence[str]) -> str:
+    """The task, and in brackets what tells the sweeps of a panel apart from others, with the columns that differ."""
+    told = _in_brackets(shown["name"]) if "name" in shown else ""
+    more = [told, *(each for each in shown[list(differing)].iloc[0] if each not in (*told.split(", "), "none"))]
+    return title(str(shown["task"].iloc[0])) + (f" ({', '.join(filter(None, more))})" if any(more) else "")
 
 
 def _names_of(cells: Mapping[str, TableCell], names: Mapping[str, str]) -> list[str]:
@@ -96,7 +97,6 @@ def budget_figure(*setups: Mapping[str, TableCell]) -> plot.Plot:
         task += f" ({told})" if told else ""
         frames.append(tuned_lines(axes, cells).assign(task=task))
         axes.set(title=task, ylabel="test accuracy, tuned (%)")
-        _goal_line(axes, next(iter(cells.values())))
     plot.shared_legend(figure, panels)
     words = [line for frame in frames for line in _lines_in_words(frame)]
     return figure.describe(
@@ -131,13 +131,6 @@ def tuned_lines(axes: "Axes", cells: Mapping[str, TableCell]) -> pd.DataFrame:
     return pd.concat(frames, ignore_index=True)
 
 
-def _goal_line(axes: "Axes", cell: TableCell) -> None:
-    """What is to be reached in a table of steps."""
-    if cell.table.kind == "steps" and (goal := goal_of(cell)):
-        level = goal if isinstance(goal, float) else goal.values().mean()
-        axes.axhline(100 * level, color=plot.GREY, linestyle=":", label="goal")
-
-
 def budget_axis(axes: "Axes", budgets: Sequence[int]) -> None:
     """Budgets at equal distances: each is twice the one before."""
     axes.set_xticks(range(len(budgets)), [f"{budget:,}" for budget in budgets])
@@ -157,7 +150,7 @@ def _rate_line(axes: "Axes", arm: pd.DataFrame, name: str, dodge: float, look: M
         (arm[~alive], {"marker": "X", "facecolor": colour}),
     ):
         axes.scatter(runs["rate"], runs["accuracy"], **dot | differs)
-    axes.plot(arm.groupby("rate")["accuracy"].mean(), label=plot.long_name(name), markersize=4, **look)
+    axes.plot(arm.groupby("rate")["accuracy"].mean(), label=plot.arm_words(name), markersize=4, **look)
 
 
 def _tuned(arm: pd.DataFrame) -> str:

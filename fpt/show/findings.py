@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
+from fpt.claims.asked import PLANNED
 from fpt.claims.case import DECADES, EXPONENT, NATS, POINTS
-from fpt.claims.judge import FILE, Asked, read
+from fpt.claims.judge import AT_FLOOR, FILE, ROBUSTNESS, SPEAKS, Asked, read
 from fpt.errors import check_known
-from fpt.papers import claim, findings, paper_of, papers, printed_ranges, table
+from fpt.papers import claim, findings, paper_of, printed_ranges, table
 from fpt.papers.schema import KINDS, Claim, Finding, Rule
-from fpt.results.contrasts import MINUS, interval_text, points_text
+from fpt.results.contrasts import MINUS, interval_text, points_text, rounded
 from fpt.show import plot
 from fpt.show.html import CaptionedFigure, Page, Table, explained
 from fpt.show.numbers import model, title
@@ -27,8 +28,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 Row = Mapping[Any, Any]  # of runs/verdicts.csv
-SPEAKS, ROBUSTNESS, FLOOR = "speaks", "robustness", "floor"  # roles of a row
-PLANNED = "planned"
 LOOK: Mapping[str, dict[str, Any]] = {  # by what the legend says of a row
     "counted, planned": {"marker": "o", "markersize": 8, "color": plot.INK},
     "counted, not planned": {"marker": "o", "markersize": 8, "color": plot.INK, "markerfacecolor": "none"},
@@ -85,13 +84,13 @@ def forest(finding_id: str, caption: str, rows: pd.DataFrame | None = None) -> C
 def pairs_of(finding_id: str, rows: pd.DataFrame) -> pd.DataFrame:
     """The contrast of a finding, a row a pair and study: counted ones first, the largest effect at the top.
 
-    Where a finding compares an arm with several others, the row is the contrast that is least in favour: it decides.
+    Where a finding compares an arm with several others, the row is the contrast with the smallest estimate.
     """
     shown = rows[(rows["claim"] == "") & (rows["finding"] == finding_id) & (rows["pair"] != "")]
     shown = shown[shown["estimate"].notna()].sort_values("estimate", kind="stable")
     several = shown["study"].where(shown["role"] != SPEAKS, "")  # a pair is counted once, its other studies are shown
     shown = shown.assign(several=several).drop_duplicates(["pair", "role", "several"])
-    shown = shown.assign(place=shown["role"].map([SPEAKS, ROBUSTNESS, FLOOR].index))
+    shown = shown.assign(place=shown["role"].map([SPEAKS, ROBUSTNESS, AT_FLOOR].index))
     return shown.sort_values(["place", "estimate"], ascending=[True, False], kind="stable", ignore_index=True)
 
 
@@ -133,7 +132,7 @@ def _kind(row: Row) -> str:
     counted, robust, floor = "counted", "not counted: robustness", "not counted: at floor"
     if row["role"] == SPEAKS:
         return f"{counted}, {'planned' if row['planned'] == PLANNED else 'not planned'}"
-    return floor if row["role"] == FLOOR else robust
+    return floor if row["role"] == AT_FLOOR else robust
 
 
 def _axis(contrasts: Sequence[str], unit: str) -> str:
@@ -153,11 +152,17 @@ def _cell(row: Row) -> str:
     if row["unit"] == POINTS:
         return interval_text(row["estimate"], row["low"], row["high"])
     if row["unit"] == NATS:
-        return f"{row['estimate']:+.3f} nats ({row['low']:+.3f} to {row['high']:+.3f})".replace("-", MINUS)
+        middle, low, high = (rounded(row[name], 3, "+") for name in ("estimate", "low", "high"))
+        return f"{middle} nats ({low} to {high})".replace("-", MINUS)
     if row["unit"] == EXPONENT:
         return f"exponent {row['estimate']:.2f} ({row['low']:.2f} to {row['high']:.2f})".replace("-", MINUS)
-    middle, low, high = (f"{10 ** row[name]:.2g}" for name in ("estimate", "low", "high"))
+    middle, low, high = (_ratio(row[name]) for name in ("estimate", "low", "high"))
     return f"{middle} times ({low} to {high})".replace("inf", "any")
+
+
+def _ratio(decades: float) -> str:
+    """Two digits of a ratio: 0.5, 2.4, 1,000."""
+    return f"{float(f'{10**decades:.2g}'):,.10g}"
 
 
 def whose(paper: str) -> str:
@@ -166,7 +171,7 @@ def whose(paper: str) -> str:
     return f"{authors[0].split()[-1]}{' et al.' * (len(authors) > 1)}" if authors[0] else paper_of(paper).title
 
 
-def findings_table(*ids: str, rows: pd.DataFrame | None = None, page: str = "claims.html") -> Table:
+def findings_table(*ids: str, rows: pd.DataFrame | None = None) -> Table:
     """A row a finding: the question, what the papers print and what we measured (points), the counts, the word.
 
     `ids`: which ones, in this order; all, if none is named. The question leads to its place on the page of claims.
@@ -181,12 +186,12 @@ def findings_table(*ids: str, rows: pd.DataFrame | None = None, page: str = "cla
             {
                 "question": finding.question,
                 "papers": _printed(finding),
-                "ours": _measured(pairs_of(name, rows)),
+                "ours (points, unless named)": _measured(pairs_of(name, rows)),
                 "pairs": said[name].counts if finding.read == "" else "",
                 "verdict": said[name].word,
             }
         )
-    return Table(pd.DataFrame(lines), links=[f"{page}#finding-{name}" for name in names])
+    return Table(pd.DataFrame(lines), links=[f"claims.html#finding-{name}" for name in names])
 
 
 def _printed(finding: Finding) -> str:
@@ -203,7 +208,7 @@ def _measured(rows: pd.DataFrame) -> str:
         return _cell(counted.iloc[0].to_dict())
     least, most = counted["estimate"].min(), counted["estimate"].max()
     if counted["unit"].iloc[0] == DECADES:
-        return f"{10**least:.2g} to {10**most:.2g} times"
+        return f"{_ratio(least)} to {_ratio(most)} times"
     return _range(least, most)
 
 
@@ -212,32 +217,23 @@ def _range(low: float, high: float) -> str:
     return f"{points_text(low, low < 0)} to {points_text(high, low < 0)}"
 
 
-def cards(paper: str = "", rows: pd.DataFrame | None = None) -> Page:
-    """The claims of a paper as cards to be opened, below the finding to which they belong; those of all papers, if none
-    is named: then each finding has the address #finding-ID. Headings are of the third level.
-
-    Raises SpecError for an unknown paper.
-    """
-    if paper:
-        check_known("paper", paper, papers())
-    rows = verdict_rows() if rows is None else rows
+def cards() -> Page:
+    """Every claim as a card to be opened, below the finding to which it belongs, which has the address #finding-ID.
+    Headings are of the third level."""
+    rows = verdict_rows()
     said = summaries(rows)
     parts = []
     for finding in findings().values():
-        own = [claim(name) for name in finding.claims if paper in ("", claim(name).paper)]
-        if own:
-            parts += [
-                _finding(finding, said, address=not paper),
-                *(_card(each, said, rows) for each in own),
-                "</section>",
-            ]
+        own = (_card(claim(name), said, rows) for name in finding.claims)
+        parts += [_finding(finding, said), *own, "</section>"]
     return Page(['<div class="fpt-claims">', *parts, "</div>"])
 
 
-def _finding(finding: Finding, said: Mapping[str, Word], address: bool) -> str:
+def _finding(finding: Finding, said: Mapping[str, Word]) -> str:
     """The head of a finding's section, which stays open."""
-    place = f' id="finding-{finding.id}"' if address else ""
-    return f"<section{place}><h3>{explained(finding.question)}</h3><p>{_marked(said[finding.id])}</p>"
+    return (
+        f'<section id="finding-{finding.id}"><h3>{explained(finding.question)}</h3><p>{_marked(said[finding.id])}</p>'
+    )
 
 
 def _marked(said: Word) -> str:
@@ -304,7 +300,7 @@ def _with_unit(row: Row) -> str:
     return _cell(row).replace(" (", " points (", 1) if row["unit"] == POINTS else _cell(row)
 
 
-ROLES = {SPEAKS: "", FLOOR: " (at floor)"}  # what follows the word of a contrast
+ROLES = {SPEAKS: "", AT_FLOOR: " (at floor)"}  # what follows the word of a contrast
 
 
 def evidence_table(rows: pd.DataFrame) -> Table:

@@ -58,24 +58,25 @@ def check(path: Path) -> tuple[list[Broken], dict[str, str]]:
     space: dict[str, Any] = {"__name__": "__main__"}
     with collected() as glued:
         for code in cells(text):
+            for phrase in map(phrase_of, guards(code)):
+                if " ".join(phrase.split()) not in shown:
+                    broken.append(Broken(path.name, phrase, "the page has no such phrase"))
             for statement in ast.parse(code).body:
-                broken += _run(path.name, statement, space, shown)
+                broken += _run(path.name, statement, space)
     for name in dict.fromkeys(ROLE.findall(CELL.sub("", text))):
         if name not in glued:
             broken.append(Broken(path.name, name, "no cell says this name"))
     return broken, glued
 
 
-def _run(page: str, statement: ast.stmt, space: dict[str, Any], shown: str) -> Iterator[Broken]:
-    phrase = phrase_of(statement) if isinstance(statement, ast.Assert) else ""
-    if isinstance(statement, ast.Assert) and " ".join(phrase.split()) not in shown:
-        yield Broken(page, phrase, "the page has no such phrase")
+def _run(page: str, statement: ast.stmt, space: dict[str, Any]) -> Iterator[Broken]:
+    """What stops a statement: a guard in it that fails, a result that is not there, or a name for want of one."""
     code = compile(ast.Module([statement], []), page, "exec")
     try:
         exec(code, space)
-    except AssertionError:
-        yield Broken(page, phrase, ast.unparse(statement))
-    except FptError as error:
+    except AssertionError as error:
+        yield Broken(page, str(error), ast.unparse(statement))
+    except (FptError, NameError) as error:
         yield Broken(page, ast.unparse(statement)[:80], str(error))
 
 

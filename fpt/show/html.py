@@ -133,7 +133,8 @@ class Table:
         text = explained(value).replace(" ± ", "&nbsp;±&nbsp;")  # a number stays with its error
         if column == "verdict" and text:
             text = f"<strong>{text}</strong>"
-        return f'<span class="short">{text}</span>' if len(value) <= SHORTEST else text
+        # In an element of its own: a script that sorts takes the title of a leading <abbr> for all of the text.
+        return f'<span class="short">{text}</span>' if len(value) <= SHORTEST else f"<span>{text}</span>"
 
 
 @dataclass

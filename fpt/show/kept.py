@@ -1,24 +1,14 @@
 """What a notebook showed when it was run, for a page."""
 
 import json
-from dataclasses import dataclass
 from pathlib import Path
 
 from fpt.errors import SpecError, unknown
+from fpt.show.html import Page
 from fpt.sweeps.ledger import workspace
 
 
-@dataclass
-class Kept:
-    """HTML, or text, that a cell left."""
-
-    content: str
-
-    def _repr_html_(self) -> str:
-        return self.content
-
-
-def from_notebook(name: str, tag: str, root: Path | None = None) -> Kept:
+def from_notebook(name: str, tag: str, root: Path | None = None) -> Page:
     """The HTML that the cell with a tag left in notebooks/NAME.ipynb when it was run last.
 
     Raises SpecError where there is no such notebook, no such tag, or no HTML.
@@ -32,5 +22,5 @@ def from_notebook(name: str, tag: str, root: Path | None = None) -> Kept:
         raise unknown(f"tag in {path.name}", tag, tagged)
     for output in tagged[tag].get("outputs", []):
         if html := output.get("data", {}).get("text/html"):
-            return Kept("".join(html))
+            return Page(["".join(html)])
     raise SpecError(f"{path.name}: the cell {tag} left no HTML; run the notebook")

@@ -8,8 +8,9 @@ import numpy as np
 import pandas as pd
 
 from fpt.papers import claim, paper_of, papers
-from fpt.papers.schema import GAP, LEVELS, Paper, Table
+from fpt.papers.schema import GAP, LEVELS, Table
 from fpt.results.baselines import DIGITS, MAJORITY, OPERATOR, Score, known_scores
+from fpt.show.findings import whose
 from fpt.show.html import CaptionedFigure
 from fpt.show.plot import GREY, OTHERS, Plot, drawn, panels_of, shared_legend
 from fpt.tasks import TASKS
@@ -79,12 +80,7 @@ def _printed(table: Table) -> Iterator[tuple[Any, ...]]:
         value = cell.value[GAP.index("test")] if isinstance(cell.value, tuple) else cell.value
         label = f"{paper.label(row)} ({cell.literature})" if cell.literature else paper.label(row)
         for name in re.findall(r"Table \d+", table.where):
-            yield _authors(paper), name, label, data, value
-
-
-def _authors(paper: Paper) -> str:
-    """The family name of the first author: "Lu et al."."""
-    return f"{paper.authors.partition(',')[0].split(' ')[-1]} et al."
+            yield whose(table.paper), name, label, data, value
 
 
 def printed_ladder(caption: str) -> CaptionedFigure:

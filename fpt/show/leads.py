@@ -10,20 +10,20 @@ from typing import Any
 
 import pandas as pd
 
+from fpt.claims.planes import AHEAD, BEHIND, OPEN
 from fpt.claims.sensitivity import usable
-from fpt.errors import SpecError
 from fpt.results.baselines import LINEAR, floor, known_scores
 from fpt.results.cells import TUNED, TableCell, compared
-from fpt.results.contrasts import MINUS, Contrast, Level, arms_of, contrast, interval_of, level
+from fpt.results.contrasts import Contrast, Level, arms_of, contrast, interval_of, level, points_text
 from fpt.results.runs import rate_text
 from fpt.results.stats import POINT, mean_interval
 from fpt.show import plot
+from fpt.show.charts import cells_of
 from fpt.show.html import CaptionedFigure, Table
 from fpt.sweeps.ledger import PUBLISHED, RESULT, workspace
 
 NONE = "\N{EN DASH}"
 NOT_RUN = "not run yet"
-AHEAD, BEHIND, OPEN = "+", "-", "0"
 WITHIN = 5  # points below its tuned accuracy that leave a rate usable
 
 
@@ -112,7 +112,7 @@ def _lead(place: Place, arms: Mapping[str, str], at: str | float) -> str:
 
 def rates_table(places: Mapping[str, Place], arms: Mapping[str, float], caption: str) -> Table:
     """A row a place: for each arm its best rate, how many decades of rates are usable, and what the rate to try first
-    (`arms`: arm -> rate) gives up against the tuned rate, in points of the means."""
+    (`arms`: arm -> rate) reaches minus what the tuned rate does, in points of the means."""
     rows = []
     for name, place in places.items():
         row = {"task, model, steps": name}
@@ -121,7 +121,7 @@ def rates_table(places: Mapping[str, Place], arms: Mapping[str, float], caption:
             row |= {
                 f"{arm} best at": rate_text(tuned.rate) if tuned.rate else NONE,
                 f"{arm} usable, decades": _decades(cell),
-                f"{arm} at {rate_text(arms[arm])}, points": _signed(tried.mean - tuned.mean),
+                f"{arm} at {rate_text(arms[arm])}, points": points_text(tried.mean - tuned.mean, True),
             }
         rows.append(row)
     return Table(pd.DataFrame(rows).fillna(NONE), caption)
@@ -133,16 +133,10 @@ def _decades(cell: TableCell) -> str:
     return f"{mean_interval(by_seed)[0]:.1f}{' or more' if at_end else ''}"
 
 
-def _signed(points: float) -> str:
-    return f"{points:+.1f}".replace("-", MINUS)
-
-
 def signs(study: str, first: str, second: str, *, task: str = "") -> dict[float, str]:
     """By rate that both arms have, a sign a budget in ascending order: + where the 95% interval of the first minus the
-    second lies above 0, - where below, 0 where it holds 0. SpecError for an arm that is not there."""
-    cells = {name: cell for (where, name), cell in arms_of(study).items() if task in ("", where)}
-    if missing := {first, second} - set(cells):
-        raise SpecError(f"the study {study} has no published arm {sorted(missing)[0]}, but {', '.join(cells)}")
+    second lies above 0, - where below, 0 where it holds 0. Errors as those of `fpt.results.contrast`."""
+    cells = cells_of(study, (first, second), task)
     one, two = cells[first], cells[second]
     budgets = [budget for budget in one.budgets if budget in two.budgets]
     shared = [rate for rate in one.rates if rate in two.rates]
@@ -161,9 +155,8 @@ def _sign(first: TableCell, second: TableCell, rate: float, budget: int) -> str:
 
 def by_compute(study: str, arms: Mapping[str, float], caption: str, *, task: str = "") -> CaptionedFigure:
     """Tuned test accuracy over compute, a line an arm with 95% intervals. `arms`: arm -> the FLOP of one of its steps
-    as a share of those of the arm that all are measured in."""
-    known = {name: cell for (where, name), cell in arms_of(study).items() if task in ("", where)}
-    return CaptionedFigure(compute_figure({name: known[name] for name in arms}, arms), caption)
+    as a share of those of the arm that all are measured in. Errors as those of `fpt.results.contrast`."""
+    return CaptionedFigure(compute_figure(cells_of(study, arms, task), arms), caption)
 
 
 @plot.drawn
@@ -176,23 +169,23 @@ def compute_figure(cells: Mapping[str, TableCell], arms: Mapping[str, float]) ->
             found = mean_interval(cells[name].values(budget=budget), cells[name].test_noise(budget=budget))
             rows.append([name, budget, budget * share, *(100 * each for each in found)])
     shown = pd.DataFrame(rows, columns=["arm", "budget", "compute", "accuracy", "low", "high"])
-    looks = plot.looks_of(arms)
+    looks, unit = plot.looks_of(arms), plot.arm_words(min(arms, key=lambda name: abs(arms[name] - 1)))
     for name in arms:
         line = shown[shown["arm"] == name]
         around = [line["accuracy"] - line["low"], line["high"] - line["accuracy"]]
-        axes.errorbar(line["compute"], line["accuracy"], yerr=around, label=plot.long_name(name), **looks[name])
+        axes.errorbar(line["compute"], line["accuracy"], yerr=around, label=plot.arm_words(name), **looks[name])
     ticks = cells[next(iter(arms))].budgets
     axes.set_xscale("log", subs=[])
     axes.set_xticks(ticks, [f"{budget:,}" for budget in ticks])
     axes.minorticks_off()  # powers of ten would lie on them
-    axes.set(xlabel="compute, in steps of full training", ylabel="test accuracy (%), tuned")
+    axes.set(xlabel=f"compute, in steps of {unit}", ylabel="test accuracy (%), tuned")
     plot.shared_legend(figure, [axes])
     words = [
-        f"{plot.long_name(name)} {accuracy:.1f}% after {compute:,.0f}"
+        f"{plot.arm_words(name)} {accuracy:.1f}% after {compute:,.0f}"
         for name, compute, accuracy in zip(shown["arm"], shown["compute"], shown["accuracy"], strict=True)
     ]
     return figure.describe(
-        f"Tuned test accuracy over compute, in steps of full training: {'; '.join(words)}.",
+        f"Tuned test accuracy over compute, in steps of {unit}: {'; '.join(words)}.",
         shown,
         plot.runs_of(cells.values()),
     )

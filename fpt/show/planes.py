@@ -7,7 +7,7 @@ import pandas as pd
 
 from fpt.claims.planes import Crossing, crossing_of, plane_table, plane_tests
 from fpt.results.cells import TableCell
-from fpt.results.contrasts import MINUS
+from fpt.results.contrasts import MINUS, interval_of
 from fpt.results.runs import rate_text
 from fpt.results.stats import SIGNIFICANCE
 from fpt.show import plot
@@ -23,6 +23,7 @@ PLANE = (
     "both. A cell has the colour of the arm that leads. Star: significant after correction for all cells. Hatched: the "
     "95% interval of the cell holds 0."
 )
+HEAVY = " Heavy line: the leader changes between two budgets."
 CROSSING = (
     "The same two arms, each seed at the rate that the other seeds choose. First: both arms. Second: their difference, "
     "a dot a seed, with 95% intervals. +, -: significant after correction for all budgets; 0: not so; ?: the arm that "
@@ -30,14 +31,15 @@ CROSSING = (
 )
 Numbers = np.ndarray[Any, Any]
 PALE, DARK = "#999999", "#262626"  # on colours, which are the same on white and on black
+ALL = 100.0  # points: no difference is larger; an interval without an end is drawn to here
 AS_FAR = 0.2  # the relative luminance of a colour on which dark and white text are read as well
 
 
 def captioned_plane(first: TableCell, second: TableCell) -> CaptionedFigure:
     """The plane of two arms with a caption that says what to see."""
-    return CaptionedFigure(
-        plane_figure(first, second), PLANE.format(*(plot.long_name(plot.arm_of(each)) for each in (first, second)))
-    )
+    figure, names = plane_figure(first, second), (plot.long_name(plot.arm_of(each)) for each in (first, second))
+    lines = HEAVY if figure.axes[0].lines else ""
+    return CaptionedFigure(figure, PLANE.format(*names) + lines)
 
 
 @plot.drawn
@@ -130,11 +132,11 @@ def _differences(axes: "Axes", found: Crossing) -> pd.DataFrame:
     for place, (budget, test) in enumerate(found.tests.items()):
         if not test.differences:  # too few seeds
             continue
-        mean, low, high = (100 * value for value in (test.mean, test.low, test.high))
+        mean, low, high = (100 * value for value in (test.mean, *interval_of(test)))
         pairs, sign = [100 * each for each in test.differences], found.signs[budget]
         axes.plot([place] * test.n, pairs, ".", color=plot.GREY, alpha=0.6)
         look: dict[str, Any] = {"color": plot.INK, "marker": "D", "markersize": 5, "linewidth": 2}
-        axes.errorbar(place, mean, yerr=[[mean - low], [high - mean]], **look)
+        axes.errorbar(place, mean, yerr=[[min(mean - low, ALL)], [min(high - mean, ALL)]], **look)
         at: Any = {"xy": (place, 0.95), "xycoords": ("data", "axes fraction")}
         axes.annotate(sign, **at, ha="center", weight="bold")
         if budget in found.band:

@@ -1,6 +1,7 @@
 """What all figures share: colours, style, panels and legend; and what a page tells of a figure beside the picture."""
 
 import math
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable
 from functools import wraps
@@ -13,6 +14,7 @@ from matplotlib.figure import Figure
 
 from fpt import models
 from fpt.models import Arm
+from fpt.results.baselines import floor
 from fpt.results.cells import TableCell
 from fpt.results.runs import rate_text
 from fpt.sweeps.labels import label
@@ -24,8 +26,6 @@ FOUR = [models.ARMS[name] for name in models.FOUR]
 COLOURS = {arm.letters: arm.colour for arm in FOUR}
 MARKERS = {arm.letters: arm.marker for arm in FOUR}
 NAMES = {arm.letters: arm.label for arm in FOUR}
-HUES = {arm.label: arm.colour for arm in FOUR}
-SHAPES = {arm.label: arm.marker for arm in FOUR}
 # What is no arm has no arm's colour; 3:1 or nearly so on white and on black.
 OTHERS = ("#7A6FBE", "#8A8A2E", "#2F8F9D", "#A8506E", "#808080", "#B07A4A")
 VARIANTS = (":", "-.")  # lines of further variants of one arm; dashed are parabolas
@@ -138,6 +138,13 @@ def long_name(name: str) -> str:
     return ", ".join([named(short).label, *words])
 
 
+def arm_words(name: str) -> str:
+    """An arm as a figure names it: FR (layers 1, residual True) -> frozen random (1 layer, residual)."""
+    words, bracket, rest = name.partition(" (")
+    counted = re.sub(r"\blayers (\d+)", lambda found: f"{found[1]} layer{'s' * (found[1] != '1')}", rest)
+    return long_name(words) + bracket + counted.replace(" True", "").replace("lstm", "LSTM")
+
+
 def colour_of(name: str) -> str:
     return named(name.split(" ")[0]).colour
 
@@ -169,6 +176,12 @@ def rate_axis(axes: "Axes", rates: Iterable[float], of: str) -> None:
     axes.set_xscale("log", subs=[])
     axes.set_xticks(rates, [rate_text(rate) for rate in rates], rotation=45 if len(rates) > 6 else 0)
     axes.set(xlabel="learning rate", ylabel=of, xlim=(rates[0] / 1.5, rates[-1] * 1.5))
+
+
+def trivial_line(axes: "Axes", task: str) -> None:
+    """The best trivial strategy, dotted, where one is known."""
+    if not math.isnan(trivial := floor(task)):
+        axes.axhline(100 * trivial, color=GREY, linestyle=":", label="trivial baseline")
 
 
 def arm_of(cell: TableCell) -> str:

@@ -84,7 +84,7 @@ def pairs_table(found: Setups) -> pd.DataFrame:
         for one, other in combinations(cells, 2):
             compared = crossing_of(cells[one], cells[other])
             for budget, test in list(compared.tests.items())[-1:]:
-                row = {"setup": name, "arms": f"{one} - {other}", "steps": f"{budget:,}", "pairs": test.n}
+                row = {"setup": name, "arms": f"{one} - {other}", "steps": f"{budget:,}", "seeds": test.n}
                 row |= {"difference": points(test.mean), "95% interval": interval(test)}
                 rows.append(row | {"sign": compared.signs[budget] if test.differences else ""})
     return pd.DataFrame(rows)

@@ -4,10 +4,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
+from numbers import Integral, Real
 from typing import Any
 
 from fpt.errors import SpecError
-from fpt.results.contrasts import MINUS, Contrast, Level
+from fpt.results.contrasts import MINUS, Contrast, Level, points_text
 from fpt.results.runs import rate_text
 
 INSTEAD: ContextVar[dict[str, str] | None] = ContextVar("instead", default=None)  # of the page, where it is checked
@@ -79,6 +80,6 @@ def text_of(name: str, value: Any) -> str:
     """A number or a text as prose shows it. Raises SpecError for what is neither."""
     if isinstance(value, str):
         return value
-    if isinstance(value, bool) or not isinstance(value, int | float):
+    if isinstance(value, bool) or not isinstance(value, Real):
         raise SpecError(f"say({name}=...): {value!r} is no contrast, level, verdict, number or text")
-    return (f"{value:,}" if isinstance(value, int) else f"{value:,.1f}").replace("-", MINUS)
+    return f"{int(value):,}".replace("-", MINUS) if isinstance(value, Integral) else points_text(float(value), False)

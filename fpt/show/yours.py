@@ -7,7 +7,7 @@ from fpt.results.contrasts import interval_text
 from fpt.results.runs import load_runs
 from fpt.results.stats import POINT, paired
 from fpt.show.html import Table
-from fpt.show.numbers import percent
+from fpt.show.numbers import percent, points
 from fpt.show.tables import chosen
 
 CAPTION = (
@@ -49,5 +49,6 @@ def _compared(own: pd.DataFrame, published: pd.DataFrame) -> dict[str, str]:
         row |= {f"{whose} rate": chosen(selected) or "-", f"{whose} accuracy": percent(tuned[whose].mean())}
     test = paired(tuned["your"], tuned["published"])
     shown = interval_text(test.mean / POINT, test.low / POINT, test.high / POINT)
-    row["difference"] = shown if test.differences and not test.exact else f"{test.mean / POINT:.1f}"
-    return row | {"equal seeds": f"{test.differences.count(0.0)} of {test.n}"}
+    apart = (tuned["your"] - tuned["published"]).dropna()
+    row["difference"] = shown if test.differences and not test.exact else points(apart.mean())
+    return row | {"equal seeds": f"{int((apart == 0).sum())} of {len(apart)}"}

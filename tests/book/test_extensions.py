@@ -12,7 +12,8 @@ from fpt.claims import judge
 
 EXTENSIONS = Path(__file__).parents[2] / "book/_ext"
 PAGES = ("index", "book/claims", "book/plane")
-RESULTS, CODE, CONTENTS = "runs/a/result.json", "fpt/train.py", "book/_toc.yml"
+RESULT = "runs/a/published/s/result.json"
+READ = (RESULT, "runs/a/study.yaml", "runs/verdicts.csv", "fpt/train.py", "book/_toc.yml", "notebooks/advise.ipynb")
 Build = Callable[[str], set[str]]
 
 
@@ -20,7 +21,7 @@ Build = Callable[[str], set[str]]
 def build(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Build:
     """Builds a small book in `tmp_path` with one of the extensions, and returns the pages that it read."""
     monkeypatch.syspath_prepend(EXTENSIONS)
-    for file in [*(f"{page}.rst" for page in PAGES), RESULTS, CODE, CONTENTS]:
+    for file in [*(f"{page}.rst" for page in PAGES), *READ]:
         (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / file).write_text(":orphan:\n\nA\n=\n")
 
@@ -42,14 +43,13 @@ def changed(file: str) -> Callable[[Path], object]:
 
 ALL = {*PAGES}
 CHANGES = [  # one after the other, and the pages that are executed again
-    (changed(RESULTS), ALL),
+    *((changed(file), ALL) for file in READ),
     (lambda root: None, set()),
-    (changed(CODE), ALL),
-    (changed(CONTENTS), ALL),
-    (changed("runs/a/runs.parquet"), ALL),  # results that come
-    (lambda root: (root / RESULTS).unlink(), ALL),  # and go
-    (changed("runs/a/report.html"), set()),  # as `make report` ends
-    (changed("book/plane.rst"), {"book/plane", "book/claims"}),  # and the page that reads every page
+    (changed("runs/a/published/s/runs.parquet"), ALL),  # results that come
+    (lambda root: (root / RESULT).unlink(), ALL),  # and go
+    (changed("runs/a/report.html"), set()),  # what readers make: `make report` ends so
+    (changed("runs/a/s.log"), set()),
+    (changed("book/plane.rst"), {"book/plane"}),
 ]
 
 

@@ -10,13 +10,12 @@ from made_cells import Made, cell, paper
 from fpt.claims.sensitivity import conclusions
 from fpt.errors import SpecError
 from fpt.models import ARMS
-from fpt.results import arms_of, baseline, contrast, level
+from fpt.results import arms_of, baseline, contrast, known_scores, level
 from fpt.results.rate_ratio import last_losses, rate_ratio
 from fpt.show import (
     PAIRS,
     Pair,
     Place,
-    beside,
     best_of,
     by_budget,
     by_compute,
@@ -32,7 +31,6 @@ from fpt.show import (
     valleys,
 )
 from fpt.show.best_rates import rate_ratios_figure, valleys_figure
-from fpt.show.charts import arm_words
 from fpt.show.plot import LINE
 
 STUDY = "plane-minilm"
@@ -44,6 +42,13 @@ def test_baselines_are_lines() -> None:
     assert [line.get_xdata()[0] for line in axes.lines if str(line.get_label()).startswith("linear")] == [
         baseline("mnist", "linear classifier")
     ]
+
+
+def test_no_baseline_is_left_out_however_many_there_are() -> None:
+    names = list(known_scores("listops-short"))[:4]
+    axes = dots("laptop-rothermel2021", ["FP"], "", task="listops-short", baselines=names).figure.axes[0]
+    assert len(names) == 4
+    assert [str(line.get_label()).split(",")[0] for line in axes.lines if "%" in str(line.get_label())] == names
 
 
 def test_an_arm_has_its_colour() -> None:
@@ -81,7 +86,7 @@ def test_the_data_of_each_figure_are_those_of_its_arms_rates_and_budgets() -> No
     ],
 )
 def test_an_arm_is_named_in_words(name: str, words: str) -> None:
-    assert arm_words(name) == words
+    assert plot.arm_words(name) == words
 
 
 def test_what_is_not_there_is_refused() -> None:
@@ -91,15 +96,6 @@ def test_what_is_not_there_is_refused() -> None:
         by_rate(STUDY, [], "")
     with pytest.raises(SpecError, match="baseline of mnist"):
         dots(STUDY, ["FP"], "", baselines=["a coin"])
-
-
-def test_a_printed_table_stands_beside_our_levels() -> None:
-    shown = beside("rothermel-table-1", SEEN, studies=[STUDY]).frame.set_index("row")
-    assert set(shown["task"]) == {"MNIST"}
-    assert shown.loc["Unfrozen Pretrained", "ours, %"] == level(STUDY, "UP").cell
-    assert shown.loc["Unfrozen Pretrained", "printed"] == "99.0 ± 0.0"
-    with pytest.raises(SpecError, match="task of rothermel-table-1 with results"):
-        beside("rothermel-table-1", "", studies=[STUDY], tasks=["cifar10"])
 
 
 def test_variants_of_one_arm_have_its_colour_and_another_line() -> None:
@@ -270,3 +266,35 @@ def test_an_open_ratio_has_its_reason_and_an_arm_without_runs_is_refused(cells, 
     monkeypatch.undo()
     with pytest.raises(SpecError, match="LP"):
         rate_ratios_figure({"none": {**cells, "LP": replace(cells["LP"], tables=None)}})
+
+
+def test_an_open_ratio_is_no_number_of_times_in_the_legend(cells, monkeypatch) -> None:
+    monkeypatch.setattr("fpt.show.best_rates.last_losses", lambda tables: last_losses(tables).iloc[:, :2])
+    figure = valleys_figure(cells)
+    (_, text) = [text.get_text().replace("\n", " ") for text in figure.legends[0].texts]
+    assert "end of the grid" in text
+    assert "times" not in text
+
+
+def test_no_ratio_is_drawn_outside_of_the_panel(cells, monkeypatch) -> None:
+    found = rate_ratio(*(last_losses(each.tables) for each in cells.values()))
+    monkeypatch.setattr("fpt.show.best_rates.rate_ratio", lambda *_: replace(found, ratio=30.0, low=0.2, high=60.0))
+    least, most = rate_ratios_figure({"wide": cells}).axes[0].get_xlim()
+    assert least < 0.2
+    assert most > 60
+
+
+def test_arms_of_several_tasks_or_without_results_are_refused() -> None:
+    study = "laptop-rothermel2021"
+    with pytest.raises(SpecError, match="name one as `task`"):
+        signs(study, "FP", "UP")
+    with pytest.raises(SpecError, match="name one as `task`"):
+        by_compute(study, {"FP": 0.5, "UP": 1}, "")
+    with pytest.raises(SpecError, match="UX"):
+        by_compute("laptop", {"UX": 1}, "")
+
+
+def test_compute_is_counted_in_steps_of_the_arm_that_is_the_unit() -> None:
+    shown = by_compute("smollm2", {"FP (layers 4)": 0.5, "UP (layers 4)": 1}, "", task="mnist").figure
+    assert shown.axes[0].get_xlabel() == "compute, in steps of unfrozen pretrained (4 layers)"
+    assert "frozen pretrained (4 layers) " in shown.get_label()

@@ -13,7 +13,7 @@ from seaborn.utils import relative_luminance
 
 from fpt.claims.planes import plane_table, plane_tests
 from fpt.papers import table
-from fpt.results import StudyCells, load_runs
+from fpt.results import StudyCells, contrast, find_study, load_runs
 from fpt.results.baselines import floor
 from fpt.results.cells import TableCell
 from fpt.show import (
@@ -27,7 +27,9 @@ from fpt.show import (
     plane_figure,
 )
 from fpt.show.attention import attention_figure
+from fpt.show.charts import cells_of
 from fpt.show.html import CaptionedFigure
+from fpt.show.numbers import interval, points
 from fpt.show.plot import Plot
 from fpt.show.spread import spread_figure
 from fpt.sweeps import SweepSpec
@@ -122,6 +124,32 @@ def test_the_learning_rate_figure_shows_every_run(runs: pd.DataFrame) -> None:
     assert sum(len(c.get_offsets()) for c in outlined) == runs["selected"].sum() == 6 * 8  # a run a seed of each sweep
 
 
+def test_two_sweeps_of_one_arm_are_two_lines() -> None:
+    """LoRA of rank 1 and of rank 8 differ in nothing that a setup or a label says."""
+    runs = load_runs(find_study("lora-digits"), "published")
+    axes = learning_rate_figure(runs).axes[0]
+    lines = {line.get_label(): list(line.get_ydata()) for line in axes.lines}
+    for name, words in {"LP": "LoRA pretrained", "LP (rank 1)": "LoRA pretrained (rank 1)"}.items():
+        arm = runs[runs["name"] == name]
+        assert lines[words] == pytest.approx(list(100 * arm.groupby("learning_rate")["test_accuracy"].mean()))
+
+
+def test_where_no_trivial_strategy_is_known_the_legend_names_none(runs: pd.DataFrame) -> None:
+    figure = learning_rate_figure(runs.assign(task="folder:mine"))
+    assert "trivial baseline" not in [text.get_text() for text in figure.legends[0].texts]
+
+
+def test_the_interval_beside_a_difference_is_that_of_the_contrast() -> None:
+    """Full training of MiniLM collapses at 3e-3 after 200 steps: the interval goes by sign flips."""
+    pair = cells_of("plane-minilm", ("FP", "UP"))
+    first, second = pair.values()
+    found, test = contrast("plane-minilm", "FP", "UP", at=3e-3, budget=200), plane_tests(first, second)[3e-3, 200]
+    assert test.exact
+    assert interval(test) == f"{points(found.low / 100)} to {points(found.high / 100)}"
+    row = plane_table(plane_tests(first, second)).set_index(["rate", "budget"]).loc[(3e-3, 200)]
+    assert (100 * row["low"], 100 * row["high"]) == pytest.approx((found.low, found.high))
+
+
 def test_diverged_runs_are_marked_not_dropped(tmp_path: Path) -> None:
     def cliff(spec: SweepSpec, rate: float, seed: int) -> float:
         return float("nan") if rate == 1e-1 and spec.trainable == "all" else synthetic.accuracy(spec, rate, seed)
@@ -191,13 +219,6 @@ def test_the_crossing_shows_every_seed_and_a_sign_a_budget(study: Path) -> None:
     dots = [line for line in right.lines if line.get_marker() == "."]
     assert [len(line.get_xdata()) for line in dots] == [8] * 6
     assert "Unfrozen pretrained: ahead at 12, 25, 50, 100, 200, 400 steps." in figure.get_label()
-
-
-def test_the_goal_of_steps_is_a_line(study: Path) -> None:
-    cells = StudyCells(study).by_task(table("rothermel-table-2"))["digits"]
-    (axes,) = [axes for axes in budget_figure(cells).axes if axes.get_visible()]
-    (goal,) = [line for line in axes.lines if line.get_linestyle() == ":"]
-    assert goal.get_ydata()[0] == pytest.approx(100 * cells["FP"].values().mean())
 
 
 def test_attention_maps_share_one_scale(monkeypatch: pytest.MonkeyPatch) -> None:

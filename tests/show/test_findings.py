@@ -6,14 +6,15 @@ import pandas as pd
 import pytest
 from bs4 import BeautifulSoup
 
-from fpt.claims.judge import COLUMNS
+from fpt.claims.judge import AT_FLOOR, COLUMNS, ROBUSTNESS, SPEAKS
 from fpt.errors import SpecError
 from fpt.papers import claims, findings, printed_ranges
 from fpt.show import cards, findings_table, forest, word
-from fpt.show.findings import FLOOR, ROBUSTNESS, SPEAKS, evidence_table, pairs_of, rule_words, verdict_rows
+from fpt.show.findings import evidence_table, pairs_of, rule_words, verdict_rows
 from fpt.show.said import said
 
 ID = "train-all"
+OURS = "ours (points, unless named)"
 
 
 def _row(pair: str, role: str, estimate: float, **other: object) -> dict[str, object]:
@@ -46,7 +47,7 @@ def made() -> pd.DataFrame:
         _row("tiny-lm/mnist", SPEAKS, 5.0, task="mnist"),
         _row("minilm/mnist", SPEAKS, -4.0, task="mnist", backbone="minilm"),
         _row("tiny-lm/digits", ROBUSTNESS, 9.0, study="other"),
-        _row("tiny-lm/listops-short", FLOOR, 0.5, task="listops-short"),
+        _row("tiny-lm/listops-short", AT_FLOOR, 0.5, task="listops-short"),
     ]
     return pd.DataFrame([*summaries, *shown]).replace({"estimate": {"": None}, "low": {"": None}, "high": {"": None}})
 
@@ -54,7 +55,7 @@ def made() -> pd.DataFrame:
 def test_a_forest_has_a_row_a_pair_counted_ones_first_by_effect(made: pd.DataFrame) -> None:
     rows = pairs_of(ID, made)
     assert list(zip(rows["role"], rows["estimate"], strict=True)) == [
-        (SPEAKS, 5.0), (SPEAKS, 2.0), (SPEAKS, -4.0), (ROBUSTNESS, 9.0), (FLOOR, 0.5),
+        (SPEAKS, 5.0), (SPEAKS, 2.0), (SPEAKS, -4.0), (ROBUSTNESS, 9.0), (AT_FLOOR, 0.5),
     ]  # fmt: skip
 
 
@@ -91,9 +92,9 @@ def test_the_table_has_a_row_a_finding_with_its_word_and_address() -> None:
 
 
 def test_ours_is_one_interval_or_the_range_over_pairs(made: pd.DataFrame) -> None:
-    assert list(findings_table(ID, rows=made).frame["ours"]) == ["\u22124.0 to +5.0"]
+    assert list(findings_table(ID, rows=made).frame[OURS]) == ["\u22124.0 to +5.0"]
     one = made[(made["pair"] == "") | (made["estimate"] == 2.0)]
-    assert list(findings_table(ID, rows=one).frame["ours"]) == ["2.0 (1.0 to 3.0)"]
+    assert list(findings_table(ID, rows=one).frame[OURS]) == ["2.0 (1.0 to 3.0)"]
 
 
 def test_a_word_goes_into_prose(made: pd.DataFrame) -> None:
@@ -134,13 +135,20 @@ def test_unknown_names_are_refused(made: pd.DataFrame) -> None:
     for ask in (lambda: forest("nothing", "", made), lambda: word("Z-99", made), lambda: findings_table("nothing")):
         with pytest.raises(SpecError, match="unknown"):
             ask()
-    with pytest.raises(SpecError, match="unknown paper"):
-        cards("nobody2021")
+
+
+def test_a_table_of_ratios_and_nats_counts_as_a_page_does(made: pd.DataFrame) -> None:
+    """The file has four digits of what a page prints in full: halves go away from zero in both."""
+    of_nats = [_row("tiny-lm/digits", SPEAKS, 0.1465, unit="nats", low=0.05, high=0.2)]
+    (shown,) = evidence_table(pd.DataFrame(of_nats)).frame["estimate (95% interval)"]
+    assert shown.startswith("+0.147 nats")
+    ratios = made[made["estimate"] != -4.0].assign(unit="decades")
+    assert list(findings_table(ID, rows=ratios).frame[OURS]) == ["100 to 100,000 times"]
 
 
 def test_a_ratio_is_shown_as_times(made: pd.DataFrame) -> None:
     ratios = made.assign(unit=made["unit"].replace("points", "decades"))
     ratios["low"] = ratios["low"].mask(ratios["estimate"] == 5.0, float("-inf"))
     shown = evidence_table(ratios[ratios["pair"] != ""]).frame["estimate (95% interval)"]
-    assert list(shown[:2]) == ["1e+02 times (10 to 1e+03)", "1e+05 times (0 to 1e+06)"]
+    assert list(shown[:2]) == ["100 times (10 to 1,000)", "100,000 times (0 to 1,000,000)"]
     assert "log10 of the ratio" in forest(ID, "", rows=ratios).figure.axes[0].get_xlabel()

@@ -2,11 +2,14 @@
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from fpt.errors import SpecError
 from fpt.results import contrast, level
+from fpt.results.contrasts import points_text
 from fpt.show.guards import check, preview
+from fpt.show.numbers import points
 from fpt.show.said import said
 
 PAGE = """---
@@ -35,7 +38,7 @@ def page(folder: Path, *guards: str) -> Path:
 def test_a_guard_that_holds_is_not_listed(tmp_path: Path) -> None:
     found, glued = check(page(tmp_path, 'assert d > 0, "Training all beats freezing"'))
     assert found == []
-    assert glued == {"d": "3.2", "best": "96.0"}
+    assert glued == {"d": "3.3", "best": "96.0"}
 
 
 def test_every_guard_that_fails_is_listed_and_not_the_first_alone(tmp_path: Path) -> None:
@@ -44,6 +47,26 @@ def test_every_guard_that_fails_is_listed_and_not_the_first_alone(tmp_path: Path
     )
     found, _ = check(made)
     assert [each.phrase for each in found] == ["Training all", "the best has"]
+
+
+def test_guards_in_a_loop_are_checked_as_well(tmp_path: Path) -> None:
+    made = page(
+        tmp_path, "for each in (d, -d):", '    assert each > 0, "Training all"', '    assert best, "Nobody says"'
+    )
+    found, _ = check(made)
+    assert [(each.phrase, each.why[:6]) for each in found] == [("Nobody says", "the pa"), ("Training all", "for ea")]
+
+
+def test_the_listing_goes_on_after_a_contrast_that_is_no_longer_there(tmp_path: Path) -> None:
+    made = page(
+        tmp_path,
+        "from fpt.results import contrast",
+        'e = contrast("plane-digits", "FP", "XX")',
+        'assert e.low > 0, "Training all"',
+        'assert d < 0, "the best has"',
+    )
+    found, _ = check(made)
+    assert [each.phrase for each in found][1:] == ["assert e.low > 0, 'Training all'", "the best has"]
 
 
 def test_a_phrase_that_left_the_page_is_listed(tmp_path: Path) -> None:
@@ -68,7 +91,7 @@ def test_a_contrast_that_is_no_longer_there_is_listed(tmp_path: Path) -> None:
 def test_the_preview_has_the_numbers(tmp_path: Path) -> None:
     path = page(tmp_path)
     _, glued = check(path)
-    assert "by 3.2 points" in preview(path, glued)
+    assert "by 3.3 points" in preview(path, glued)
     assert "code-cell" not in preview(path, glued)
 
 
@@ -88,6 +111,25 @@ def test_a_level_is_said_with_its_rate() -> None:
 @pytest.mark.parametrize(("value", "text"), [(1600, "1,600"), (0.05, "0.1"), (-2.0, "\N{MINUS SIGN}2.0"), ("so", "so")])
 def test_numbers_are_written_as_prose_has_them(value: object, text: str) -> None:
     assert said("x", value) == {"x": text}
+
+
+def test_a_number_that_rounds_to_zero_has_no_sign_of_its_own() -> None:
+    assert said("x", -0.001) == {"x": "0.0"}
+    assert points(-1e-6) == points(1e-6) == "0.0"
+    assert points(-0.0004) == "\N{MINUS SIGN}0.04", "the side of 0 is seen"
+
+
+@pytest.mark.parametrize(
+    ("value", "text"), [(1.15, "1.2"), (5.05, "5.1"), (2.675, "2.7"), (-1.15, "\N{MINUS SIGN}1.2")]
+)
+def test_pages_and_cards_round_alike_halves_away_from_zero(value: float, text: str) -> None:
+    assert said("x", value)["x"] == points_text(value, False) == text
+    assert points(value / 100) == points_text(value, True)
+
+
+def test_numbers_of_any_library_are_said() -> None:
+    assert said("x", np.int64(1600)) == {"x": "1,600"}
+    assert said("x", np.float32(0.5)) == {"x": "0.5"}
 
 
 @pytest.mark.parametrize("value", [None, [1], True])

@@ -94,6 +94,12 @@ def test_a_column_of_numbers_is_sorted_by_them() -> None:
     assert not table(dates).select("[data-sort]")
 
 
+def test_a_cell_that_begins_with_an_abbreviation_is_sorted_by_its_text() -> None:
+    """The script takes the title of an `abbr` that is the first child of a cell for all of its text."""
+    cells = table(pd.DataFrame({"arm": ["UP of a model that reads novels, in full", "FP"]})).select("td")
+    assert [cell.contents[0].name for cell in cells] == ["span", "span"]
+
+
 def test_a_column_in_which_nothing_stands_is_not_shown() -> None:
     shown = Table(pd.DataFrame({"a": ["x"], "b": [""], "c": [0]}))
     assert list(shown.frame.columns) == ["a", "c"]

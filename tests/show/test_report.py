@@ -4,8 +4,11 @@ import json
 import re
 import shutil
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import numpy as np
+import pandas as pd
 import pytest
 import synthetic
 from bs4 import BeautifulSoup
@@ -95,6 +98,15 @@ def test_own_numbers_stand_beside_published_ones(study: Path, tmp_path: Path) ->
     assert "Your numbers beside the published ones" in report(StudyCells(both))
 
 
+def test_two_seeds_have_a_difference_and_no_interval(monkeypatch: pytest.MonkeyPatch) -> None:
+    about = {"task": "digits", "label": "FP", "sweep": "s", "learning_rate": 1e-3, "selected": True, "seed": [0, 1]}
+    sides = {"published": [0.5, 0.5], "own": [0.5, 0.6]}
+    frames = {side: pd.DataFrame(about | {"test_accuracy": found}) for side, found in sides.items()}
+    monkeypatch.setattr("fpt.show.yours.load_runs", lambda folder, side: frames[side])
+    (row,) = yours_beside_ours(cast(StudyCells, SimpleNamespace(folder=None))).to_dict("records")
+    assert (row["difference"], row["equal seeds"]) == ("+5.0", "1 of 2")
+
+
 def test_tuned_differences_are_paired_by_seed(study: Path) -> None:
     from fpt.show import setups
 
@@ -103,7 +115,7 @@ def test_tuned_differences_are_paired_by_seed(study: Path) -> None:
     cells = found["Digits (laptop)"]
     test = paired(cells["FP"].values(), cells["UP"].values())
     row = rows.loc["FP - UP"]
-    assert (row["difference"], row["95% interval"], row["pairs"]) == (points(test.mean), interval(test), 8)
+    assert (row["difference"], row["95% interval"], row["seeds"]) == (points(test.mean), interval(test), 8)
     assert (row["sign"], row["steps"]) == ("-", "400")
     assert len(rows) == 6
 
