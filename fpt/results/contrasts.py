@@ -61,8 +61,8 @@ class Contrast:
     def __neg__(self) -> "Contrast":
         """The second arm minus the first."""
         common = -self.common if self.common else None
-        sides = {"first": self.second, "second": self.first}
-        return replace(self, mean=-self.mean, low=-self.high, high=-self.low, common=common, **sides)
+        turned = replace(self, mean=-self.mean, low=-self.high, high=-self.low, common=common)
+        return replace(turned, first=self.second, second=self.first)
 
     @property
     def cell(self) -> str:
