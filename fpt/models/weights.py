@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     import torch
     from torch import Tensor
 
+    from fpt.models.template import Template
+
 FLOATS = ("F16", "BF16", "F32", "F64")  # number types of weights, as safetensors writes them
 INDICES = ("BOOL", "U8", "I32", "I64")  # of masks and ids
 HUB_TIMEOUT = 10  # seconds to learn whether the hub answers at all
@@ -125,6 +127,13 @@ def checksum(backbone: str) -> str:
     """SHA-256 of the pretrained model.safetensors, or of the GGUF file that it was dequantised from, for the record."""
     gguf, folder = hub.backbone(backbone).gguf, fetch(backbone)
     return gguf if gguf and folder == cached(gguf) else known_sha256(folder / WEIGHTS, WeightsError)
+
+
+def checksum_of(template: "Template") -> str | None:
+    """The same of what a template starts from, whoever pretrained it; None where its values are drawn at random."""
+    if template.init == "random":
+        return None
+    return known_sha256(template.weights) if template.weights else checksum(template.backbone)
 
 
 def missing(backbone: str, why: str = "are not on this machine and the hub does not answer") -> str:

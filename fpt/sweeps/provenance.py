@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import fpt
-from fpt.files import sha256
 from fpt.models import weights
 from fpt.papers import claim, rule_hash
 from fpt.papers.schema import RULES
@@ -47,13 +46,6 @@ class Clock:
 
 def now() -> str:
     return f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"
-
-
-def _weights_checksum(spec: SweepSpec, template: "Template") -> str | None:
-    """SHA-256 of the file of the pretrained weights, whoever pretrained them."""
-    if spec.init == "random":
-        return None
-    return sha256(template.weights) if template.weights else weights.checksum(spec.backbone)
 
 
 def asked(folder: Path) -> dict[str, Any]:
@@ -98,7 +90,7 @@ def provenance(
         },
         "tables": dict(tables),
         "data_checksum": task.checksum,
-        "weights_checksum": _weights_checksum(spec, template),
+        "weights_checksum": weights.checksum_of(template),
         "weights_revision": None if spec.init == "random" or template.weights else weights.commit(spec.backbone),
         "compute_type": first.compute_type,
         "threads": first.threads,

@@ -46,16 +46,9 @@ def identify(task: Task, template: Template, recipe: Recipe, place: torch.device
         "task": [task.name, task.variant, dict(task.options), task.changes, task.checksum],
         "template": {name: getattr(template, name) for name in model},
         "adapters": template.adapters and asdict(template.adapters),
-        "weights": weights_of(template),
+        "weights": weights.checksum_of(template),
         "recipe": recipe.model_dump(),
     }
-
-
-def weights_of(template: Template) -> str | None:
-    """SHA-256 of the file that pretrained weights come from; None: there is none."""
-    if template.weights:
-        return sha256(template.weights)
-    return None if template.init == "random" else weights.checksum(template.backbone)
 
 
 class Folder:
