@@ -131,5 +131,5 @@ def trained(monkeypatch):
     stand_in = Trained()
     task = SimpleNamespace(checksum="sum", test_drawn_by_seed=True, test_size=400, collection=1797)
     monkeypatch.setattr(execute.training, "train_fleet", stand_in)
-    monkeypatch.setattr(execute, "prepare", lambda *_, **__: (task, None))
+    monkeypatch.setattr(execute, "prepare", lambda *_, **__: (task, SimpleNamespace(init="random")))
     return stand_in

@@ -298,10 +298,9 @@ def states(spec, name, value, folders):
         options = {**spec.task_options, **spec.backbone_options}
         return name in options and same(options[name], value)
     found = getattr(spec, name)
-    if name == "trainable" and isinstance(value, list) and len(value) == 1:  # a list of one group is that group
-        return found == value[0]
     if isinstance(value, list):
-        return isinstance(found, tuple) and same(sorted(found), sorted(value))
+        named = name == "trainable" and len(value) == 1  # a list of one group is that group
+        return found == value[0] if named else isinstance(found, tuple) and same(sorted(found), sorted(value))
     return same(found, value)
 
 

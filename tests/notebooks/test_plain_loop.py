@@ -28,7 +28,7 @@ def plain() -> pd.DataFrame:
         if cell.cell_type == "code" and "runs" not in names:
             exec(cell.source, names)
         if "parameters" in cell.metadata.get("tags", []):
-            names |= given | {"weights": ROOT / "fpt" / "models" / "tiny_lm"}
+            names |= given | {"weights": str(ROOT / "fpt" / "models" / "tiny_lm")}
     return names["runs"].rename(columns={"learning rate": "learning_rate"})
 
 
