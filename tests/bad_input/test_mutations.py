@@ -299,8 +299,8 @@ def states(spec, name, value, folders):
         return name in options and same(options[name], value)
     found = getattr(spec, name)
     if isinstance(value, list):
-        named = name == "trainable" and len(value) == 1  # a list of one group is that group
-        return found == value[0] if named else isinstance(found, tuple) and same(sorted(found), sorted(value))
+        named = name == "trainable" and value == [found]  # a policy by the name of its one group
+        return named or isinstance(found, tuple) and same(sorted(found), sorted(value))
     return same(found, value)
 
 
