@@ -300,7 +300,7 @@ def states(spec, name, value, folders):
     found = getattr(spec, name)
     if isinstance(value, list):
         named = name == "trainable" and value == [found]  # a policy by the name of its one group
-        return named or isinstance(found, tuple) and same(sorted(found), sorted(value))
+        return named or (isinstance(found, tuple) and same(sorted(found), sorted(value)))
     return same(found, value)
 
 
