@@ -69,7 +69,7 @@ def test_the_environment_counts(build: Build, monkeypatch: pytest.MonkeyPatch, s
 
 def test_verdicts_of_other_results_end_the_build(build: Build, tmp_path: Path) -> None:
     for file in ("runs/mine/published/a/result.json", "notebooks/sweep.ipynb"):
-        (tmp_path / file).parent.mkdir(parents=True)
+        (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / file).touch()
     study = tmp_path / "runs/mine/study.yaml"
     study.write_text("name: mine\n")
