@@ -18,6 +18,7 @@ from fpt.results.runs import load_runs, rate_text
 from fpt.show.figures import budget_figure, learning_rate_figure
 from fpt.show.html import CaptionedFigure, Displayable, Page, Table, paragraph
 from fpt.show.leads import compute_figure
+from fpt.show.numbers import two_digits
 from fpt.show.planes import captioned_plane
 from fpt.show.provenance import record_table
 from fpt.show.report_page import BUDGETS, RATES, document
@@ -50,7 +51,7 @@ def arms_frame(advice: Advice) -> pd.DataFrame:
             "best rate": rate_text(arm.rate) if arm.rate else NONE,
             "usable": usable[0] if len(usable) == 1 else " to ".join([*usable[:1], *usable[-1:]]),
             "accuracy, %": interval_text(arm.accuracy, max(0.0, arm.low), min(100.0, arm.high)) if arm.seeds else NONE,
-            "GFLOP a step": f"{float(f'{arm.flop / 1e9:.2g}'):,.10g}",
+            "GFLOP a step": two_digits(arm.flop / 1e9),
             "memory, MiB": f"{arm.memory / 2**20:,.0f}",
         }
         rows.append(row)

@@ -20,7 +20,7 @@ from fpt.papers.schema import KINDS, Claim, Finding, Rule
 from fpt.results.contrasts import MINUS, interval_text, points_text, rounded
 from fpt.show import plot
 from fpt.show.html import CaptionedFigure, Page, Table, explained
-from fpt.show.numbers import model, title
+from fpt.show.numbers import model, title, two_digits
 from fpt.show.said import Word
 from fpt.sweeps.ledger import workspace
 
@@ -156,13 +156,8 @@ def _cell(row: Row) -> str:
         return f"{middle} nats ({low} to {high})".replace("-", MINUS)
     if row["unit"] == EXPONENT:
         return f"exponent {row['estimate']:.2f} ({row['low']:.2f} to {row['high']:.2f})".replace("-", MINUS)
-    middle, low, high = (_ratio(row[name]) for name in ("estimate", "low", "high"))
+    middle, low, high = (two_digits(10 ** row[name]) for name in ("estimate", "low", "high"))
     return f"{middle} times ({low} to {high})".replace("inf", "any")
-
-
-def _ratio(decades: float) -> str:
-    """Two digits of a ratio: 0.5, 2.4, 1,000."""
-    return f"{float(f'{10**decades:.2g}'):,.10g}"
 
 
 def whose(paper: str) -> str:
@@ -208,7 +203,7 @@ def _measured(rows: pd.DataFrame) -> str:
         return _cell(counted.iloc[0].to_dict())
     least, most = counted["estimate"].min(), counted["estimate"].max()
     if counted["unit"].iloc[0] == DECADES:
-        return f"{_ratio(least)} to {_ratio(most)} times"
+        return f"{two_digits(10**least)} to {two_digits(10**most)} times"
     return _range(least, most)
 
 

@@ -314,7 +314,7 @@ def parameters_to_spec(names: Mapping[str, Any], source: str = "notebook paramet
 def _assigned(names: Mapping[str, Any], before: str) -> set[str]:
     """The names that the executed cells of a notebook assign before the first that makes this call: a notebook that is
     used has run cells again, and those below."""
-    cells = takewhile(lambda cell: before not in cell, names.get("In") or [])
+    cells = takewhile(lambda cell: f"{before}(" not in cell, names.get("In") or [])
     nodes = (node for cell in cells for node in ast.walk(ast.parse(cell)))
     return {node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
 

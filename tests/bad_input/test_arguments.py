@@ -82,7 +82,7 @@ def test_what_a_start_up_file_defines_is_no_parameter():
 def test_a_notebook_whose_cells_are_run_again_has_the_same_parameters():
     cell = 'task, backbone, arm = "digits", "tiny-lm", "frozen-random"\nlearning_rates, seeds = [1e-3], [0]'
     call, work = "spec = fpt.sweeps.parameters_to_spec(globals())", "keys, best = ['seed'], 0.5"
-    names = {"In": ["", cell, call, work, cell, call]}
+    names = {"In": ["", "from fpt.sweeps import parameters_to_spec", cell, call, work, cell, call]}
     exec(f"{cell}\n{work}", names)
     assert parameters_to_spec(names).learning_rates == (1e-3,)
 

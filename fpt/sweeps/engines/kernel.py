@@ -6,7 +6,6 @@ from uuid import uuid4
 
 from ipykernel.kernelspec import RESOURCES, get_kernel_dict
 from jupyter_client.kernelspec import KernelSpec
-from jupyter_client.localinterfaces import localhost
 from jupyter_client.manager import AsyncKernelManager
 from traitlets import default
 
@@ -28,4 +27,4 @@ class OwnPython(AsyncKernelManager):
 
     def _ip_default(self) -> str:
         # "@": a name that no file stands for, so that nothing is left of a kernel that was killed
-        return f"@fpt-{uuid4().hex}" if self.transport == "ipc" else str(localhost())
+        return f"@fpt-{uuid4().hex}" if self.transport == "ipc" else super()._ip_default()
