@@ -208,6 +208,26 @@ def test_run_reports_failures_with_exit_code_1(study, monkeypatch):
     assert "runs/mine/notebook.failed.ipynb" in output
 
 
+def test_a_log_says_soon_how_far_a_sweep_is_and_then_at_every_tenth(study, monkeypatch):
+    spec = study.sweeps[0]
+    folder = study.folder / spec.folder_name
+
+    def run_local(specs, where, threads, watch):
+        with ledger.hold(folder / ledger.LOCK, spec):
+            for done in (0, 1, 2, 3, 40, 41, 90, 100):  # of 100
+                counts = {"step": done, "steps": 100, "run_steps": 8 * done, "run_steps_total": 800}
+                files.write_json(folder / ledger.PROGRESS, {"grid": "as planned", "seconds": 6.0 * done} | counts)
+                watch([spec], [])
+        return []
+
+    monkeypatch.setattr(engines, "run_local", run_local)
+    monkeypatch.setattr(execute, "check_all", lambda *_: None)
+    lines = [line.split(" ", 1)[1] for line in fpt("run", "mine").splitlines() if line.endswith(spec.title)]
+    assert lines == [
+        f"{word}: {spec.title}" for word in ("started", "1%, 9.9 min left", "40%, 6.0 min left", "90%, 1.0 min left")
+    ]
+
+
 def test_run_hands_the_sweeps_to_the_engine_that_was_named(study, monkeypatch):
     calls = []
 

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
     from fpt.advise.verdict import Advice
 
+FIRST_LINE = 0.01  # share done at which a sweep says for the first time how far it is
+
 console = Console(highlight=False)
 
 
@@ -102,13 +104,15 @@ def status_table(study: Study) -> Table:
 
 
 class SweepBars:
-    """One bar for each running sweep, read from its progress.json; plain lines where there is no terminal."""
+    """One bar for each running sweep, read from its progress.json. Where there is no terminal, plain lines: after the
+    first percent, which shows that it trains and how long it will take, and after every tenth."""
 
     def __init__(self, specs: Sequence[SweepSpec], study: Path) -> None:
         self.study, self.done, self.total = study, 0, len(specs)
         columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.percentage:>3.0f}%"))
         self.bars = Progress(*columns, TimeElapsedColumn(), TimeRemainingColumn(), console=console)
         self.live: dict[str, TaskID] = {}
+        self.next_line: dict[str, float] = {}  # share done at which a sweep has its next line
 
     def __enter__(self) -> "SweepBars":
         if console.is_terminal:
@@ -127,6 +131,8 @@ class SweepBars:
             if progress := sweep_state(spec, self.study).progress:
                 done, total = progress["run_steps"], progress["run_steps_total"]
                 self.bars.update(self.live[spec.hash], completed=done, total=total)
+                if not console.is_terminal:
+                    self._progress_line(spec, done / total, progress["seconds"])
         for spec in ended:
             if spec.hash in self.live:  # otherwise it ended before it was seen running
                 self.bars.remove_task(self.live.pop(spec.hash))
@@ -134,6 +140,11 @@ class SweepBars:
             self.done += finished
             word = f"done ({self.done} of {self.total})" if finished else "ended without a result"
             self._line(word, spec)
+
+    def _progress_line(self, spec: SweepSpec, share: float, seconds: float) -> None:
+        if self.next_line.get(spec.hash, FIRST_LINE) <= share < 1:
+            self.next_line[spec.hash] = (math.floor(10 * share) + 1) / 10
+            self._line(f"{share:.0%}, {time_text(seconds * (1 - share) / share)} left", spec)
 
     def _line(self, word: str, spec: SweepSpec) -> None:
         self.bars.console.print(f"{time.strftime('%H:%M:%S')} {word}: {spec.title}", markup=False)
