@@ -33,7 +33,7 @@ def _tuned(tables: SweepTables) -> pd.DataFrame:
 
 def nats_text(lead: Paired) -> str:
     """A difference of losses in nats, with its 95% interval: 0.147 (0.140 to 0.153)."""
-    return f"{lead.mean:.3f} ({lead.low:.3f} to {lead.high:.3f})"
+    return f"{lead.mean:.3f} ({lead.low:.3f} to {lead.high:.3f})".replace("-", "−")
 
 
 def lower_loss(first: TableCell, other: TableCell) -> Paired:

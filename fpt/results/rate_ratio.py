@@ -49,8 +49,8 @@ class Valley:
 
     @property
     def words(self) -> str:
-        """The rate with two digits: 1.3e-3."""
-        return rate_text(f"{self.rate:.1e}")
+        """The rate with two digits, 1.3e-3; where it is open, why."""
+        return self.open or rate_text(f"{self.rate:.1e}")
 
 
 @dataclass(frozen=True)

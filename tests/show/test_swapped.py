@@ -46,13 +46,14 @@ def swap(published: Path) -> None:
     """Exchange the numbers of two sweeps, and leave records that fit them: nothing but the sentences can notice."""
     folders = [next(published.glob(f"*.{arm}-*")) for arm in ARMS]
     records = [json.loads((folder / RESULT).read_text()) for folder in folders]
-    for name in TABLES:
+    written = [name for name in TABLES if all((folder / f"{name}.parquet").exists() for folder in folders)]
+    for name in written:
         files = [folder / f"{name}.parquet" for folder in folders]
         tables = [pd.read_parquet(file) for file in files]
         for file, own, other in zip(files, tables, tables[::-1], strict=True):
             other.assign(sweep=own["sweep"].iloc[0]).to_parquet(file)
     for folder, own, other in zip(folders, records, records[::-1], strict=True):
-        tables = {name: sha256(folder / f"{name}.parquet") for name in TABLES}
+        tables = {name: sha256(folder / f"{name}.parquet") for name in written}
         exchanged = other | {name: own[name] for name in ITS_OWN if name in own} | {"tables": tables}
         (folder / RESULT).write_text(json.dumps(exchanged))
 
