@@ -216,7 +216,7 @@ def test_a_log_says_soon_how_far_a_sweep_is_and_then_at_every_tenth(study, monke
         with ledger.hold(folder / ledger.LOCK, spec):
             for done in (0, 1, 2, 3, 40, 41, 90, 100):  # of 100
                 counts = {"step": done, "steps": 100, "run_steps": 8 * done, "run_steps_total": 800}
-                files.write_json(folder / ledger.PROGRESS, {"grid": "as planned", "seconds": 6.0 * done} | counts)
+                files.write_json(folder / ledger.PROGRESS, {"grid": "as planned", "seconds": 6.0 * done + 200 * (done > 0)} | counts)
                 watch([spec], [])
         return []
 
@@ -224,7 +224,7 @@ def test_a_log_says_soon_how_far_a_sweep_is_and_then_at_every_tenth(study, monke
     monkeypatch.setattr(execute, "check_all", lambda *_: None)
     lines = [line.split(" ", 1)[1] for line in fpt("run", "mine").splitlines() if line.endswith(spec.title)]
     assert lines == [
-        f"{word}: {spec.title}" for word in ("started", "1%, 9.9 min left", "40%, 6.0 min left", "90%, 1.0 min left")
+        f"{word}: {spec.title}" for word in ("started", "2%, 9.8 min left", "40%, 6.0 min left", "90%, 1.0 min left")
     ]
 
 

@@ -53,6 +53,13 @@ def test_the_sentences_hold() -> None:
     assert sum(each.high < 0 for each in all_tuned) == 2, "full training wins in two"
 
 
+def test_the_sentences_about_the_schedule_hold() -> None:
+    mini = contrast("recipe", "FP (minilm, layers 2)", "UP (minilm, layers 2)", at=1e-3)
+    tiny = contrast("recipe", "UP", "FP", at=1e-3)
+    assert mini.low > 0 and mini.cell in FIRST_SCREEN
+    assert tiny.low > 0 and tiny.cell in FIRST_SCREEN
+
+
 def test_no_tuned_arm_is_shown_to_beat_a_linear_classifier() -> None:
     for row, (study, *arms) in ROWS.items():
         linear = float(_table()[row][-1])

@@ -113,6 +113,7 @@ class SweepBars:
         self.bars = Progress(*columns, TimeElapsedColumn(), TimeRemainingColumn(), console=console)
         self.live: dict[str, TaskID] = {}
         self.next_line: dict[str, float] = {}  # share done at which a sweep has its next line
+        self.first: dict[str, tuple[float, float]] = {}  # share done and seconds when a sweep was first seen training
 
     def __enter__(self) -> "SweepBars":
         if console.is_terminal:
@@ -142,9 +143,13 @@ class SweepBars:
             self._line(word, spec)
 
     def _progress_line(self, spec: SweepSpec, share: float, seconds: float) -> None:
-        if self.next_line.get(spec.hash, FIRST_LINE) <= share < 1:
+        if not share:
+            return
+        # The first step can take minutes, since it loads and compiles: what is left is judged by the steps after it.
+        begun, before = self.first.setdefault(spec.hash, (share, seconds))
+        if begun < share < 1 and share >= self.next_line.get(spec.hash, FIRST_LINE):
             self.next_line[spec.hash] = (math.floor(10 * share) + 1) / 10
-            self._line(f"{share:.0%}, {time_text(seconds * (1 - share) / share)} left", spec)
+            self._line(f"{share:.0%}, {time_text((seconds - before) * (1 - share) / (share - begun))} left", spec)
 
     def _line(self, word: str, spec: SweepSpec) -> None:
         self.bars.console.print(f"{time.strftime('%H:%M:%S')} {word}: {spec.title}", markup=False)
