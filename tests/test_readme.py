@@ -56,8 +56,9 @@ def test_the_sentences_hold() -> None:
 def test_the_sentences_about_the_schedule_hold() -> None:
     mini = contrast("recipe", "FP (minilm, layers 2)", "UP (minilm, layers 2)", at=1e-3)
     tiny = contrast("recipe", "UP", "FP", at=1e-3)
-    assert mini.low > 0 and mini.cell in FIRST_SCREEN
-    assert tiny.low > 0 and tiny.cell in FIRST_SCREEN
+    assert min(mini.low, tiny.low) > 0
+    assert mini.cell in FIRST_SCREEN
+    assert tiny.cell in FIRST_SCREEN
 
 
 def test_no_tuned_arm_is_shown_to_beat_a_linear_classifier() -> None:

@@ -10,7 +10,7 @@ from fpt.show.html import CaptionedFigure, Folded, Page, Table
 from fpt.show.kept import from_notebook
 from fpt.show.ladder import printed_ladder, printed_places
 from fpt.show.leads import PAIRS, Place, by_compute, leads_table, newest, rates_table, signs
-from fpt.show.pairs import Pair, best_of, less_evidence
+from fpt.show.pairs import best_of, less_evidence
 from fpt.show.planes import crossing_figure, plane_figure
 from fpt.show.provenance import recipe_table, record_table
 from fpt.show.reference import (
@@ -35,7 +35,7 @@ from fpt.show.tables import summary
 from fpt.show.yours import yours_beside_ours, yours_table
 
 __all__ = [
-    "PAIRS", "CaptionedFigure", "Folded", "Page", "Pair", "Place", "Table", "architectures_table", "arms_table",
+    "PAIRS", "CaptionedFigure", "Folded", "Page", "Place", "Table", "architectures_table", "arms_table",
     "attention_of", "backbones_table", "best_of", "budget_figure", "by_budget", "by_compute", "by_rate",
     "cards", "crossing_figure", "dots", "downloads", "explorer", "findings_table", "forest", "from_notebook",
     "leads_table", "learning_rate_figure", "less_evidence", "lora_ratios", "model_cards", "newest", "parameters",

@@ -14,7 +14,7 @@ from fpt.claims.planes import AHEAD, BEHIND, OPEN
 from fpt.claims.sensitivity import usable
 from fpt.results.baselines import LINEAR, floor, known_scores
 from fpt.results.cells import TUNED, TableCell, compared
-from fpt.results.contrasts import Contrast, Level, arms_of, contrast, interval_of, level, points_text
+from fpt.results.contrasts import Contrast, Level, arms_of, cell_of, contrast, interval_of, level, points_text
 from fpt.results.runs import rate_text
 from fpt.results.stats import POINT, mean_interval
 from fpt.show import plot
@@ -38,6 +38,10 @@ class Place:
     def arm(self, letters: str) -> str:
         """The name of an arm in the study's tables."""
         return f"{letters} ({self.more})" if self.more else letters
+
+    def cell(self, arm: str) -> TableCell:
+        """`fpt.results.cell_of` of an arm here, with its errors."""
+        return cell_of(self.study, self.arm(arm), self.task)
 
     def cells(self, *arms: str) -> dict[str, TableCell]:
         """Those of the arms that are published, by their letters."""

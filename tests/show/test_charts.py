@@ -14,7 +14,6 @@ from fpt.results import arms_of, baseline, contrast, known_scores, level
 from fpt.results.rate_ratio import last_losses, rate_ratio
 from fpt.show import (
     PAIRS,
-    Pair,
     Place,
     best_of,
     by_budget,
@@ -106,7 +105,7 @@ def test_variants_of_one_arm_have_its_colour_and_another_line() -> None:
 
 # --- pairs of model and task, a row each
 
-ROWS = [Pair("MNIST", "plane-mnist"), Pair("SmolLM2", "smollm2", suffix=" (layers 4)")]
+ROWS = {"MNIST": Place("plane-mnist", "mnist"), "SmolLM2": Place("smollm2", "mnist", "layers 4")}
 
 
 def test_an_arm_stands_with_its_level_and_its_best_rate() -> None:
@@ -123,7 +122,7 @@ def test_all_that_less_evidence_says_is_a_share_of_what_all_says() -> None:
     assert sum(one) <= 100
     ahead, seeds = map(int, shown["seeds with UP ahead"].split(" of "))
     assert (seeds, ahead > seeds / 2) == (contrast("plane-mnist", "UP", "FP").n, True)
-    said = conclusions(ROWS[0].cell("UP"), ROWS[0].cell("FP")).set_index(["of", "kept"])
+    said = conclusions(ROWS["MNIST"].cell("UP"), ROWS["MNIST"].cell("FP")).set_index(["of", "kept"])
     assert float(shown["three seeds say the same, %"]) == pytest.approx(100 * said.loc[("seeds", 3), "same"], abs=0.5)
 
 
