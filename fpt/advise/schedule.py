@@ -69,10 +69,11 @@ def fine_rates(best: float) -> tuple[float, ...]:
     return tuple(sorted({*low, *high}))
 
 
-def seeds_and_steps(fit: Callable[[int], int]) -> tuple[int, int]:
-    """How many seeds, and steps: `fit(seeds)` gives the steps that fit. More seeds once every run has enough steps."""
+def seeds_and_steps(fit: Callable[[int], int], most: int = MOST_STEPS) -> tuple[int, int]:
+    """How many seeds, and steps: `fit(seeds)` gives the steps that fit. More seeds once every run has enough steps, or
+    the `most` that are wanted."""
     for seeds in SEEDS:
-        if (steps := fit(seeds)) >= ENOUGH:
+        if (steps := fit(seeds)) >= min(ENOUGH, most):
             return seeds, steps
     return SEEDS[-1], fit(SEEDS[-1])
 
