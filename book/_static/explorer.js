@@ -1,352 +1,474 @@
 // The explorer (book/map.md): choose task, model, two arms, budget and learning rate; see who leads.
 // Every number and interval was computed by fpt.results and lies in the page as JSON; here it is only placed.
-// An address chooses too: #study=plane-digits&task=digits&arms=FP,UR&rate=3e-3&budget=750, of which only study is needed.
+// fpt/show/explore.py says what a setup holds.
+// An address chooses too: #study=plane-digits&task=digits&arms=FP,UR&rate=3e-3&budget=750. It needs only study.
+//
+// A choice is { setup, pair, budgetPlace, ratePlace }; the places are those in the setup's lists of budgets and rates.
+// The explorer is { setups, view, choice }: all that can be chosen, its elements, and what is chosen. An event puts a
+// new choice there, then shows it.
 (() => {
   "use strict";
+
+  // --- constants
+
   const WIDTH = 360, HEIGHT = 270, LEFT = 38, RIGHT = 10, TOP = 24, BOTTOM = 40;  // of the chart, in its own units
-  const SURE = "sure", OPEN = "open";
+  const INSET = 14;  // from its sides to the first and the last rate
+  const SURE = "sure", OPEN = "open", UNSURE = "";
   const SIGNS = {
     "+": ", significant for all budgets together", "-": ", significant for all budgets together",
     "1": ", significant for this budget, but not for all budgets together", "0": ", undecided",
     "?": ", undecided, as the one behind is at an end of its grid",
   };
+  const LOOK_SAID = {
+    [SURE]: ", significant for the whole plane", [UNSURE]: ", not significant for the whole plane", [OPEN]: "",
+  };
+  const LOOK_OF_CELL = { [SURE]: ", significant", [UNSURE]: "", [OPEN]: ", undecided" };
   const FIRST_RATE = "1e-3";  // what both papers argue about
+  const FIRST_ARMS = "FP,UP";
+  const ARROWS = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, 1], ArrowDown: [0, -1] };  // right, up
+  const CORNERS = {  // of a mark as matplotlib draws it: square, triangle, diamond
+    s: [[-4, -4], [4, -4], [4, 4], [-4, 4]], "^": [[-5, 4], [5, 4], [0, -5]], D: [[-5, 0], [0, -5], [5, 0], [0, 5]],
+  };
+
+  // --- reading the address
+
+  /** The choice that an address asks for, or null. What it does not name, or names wrongly, is as it is at first. */
+  function askedFor(hash, setups) {
+    const asked = new URLSearchParams(hash.slice(1)), study = asked.get("study"), task = asked.get("task");
+    const setup = setups.find((each) => each.study === study && (task === null || each.name === task));
+    if (!setup) return null;
+    const first = firstChoice(setup, asked.get("arms") || FIRST_ARMS);
+    return {
+      ...first,
+      budgetPlace: placeOr(first.budgetPlace, setup.budgets, Number(asked.get("budget"))),
+      ratePlace: placeOr(first.ratePlace, setup.rates, asked.get("rate")),
+    };
+  }
+
+  // --- computing: what can be chosen
+
+  const tasksOf = (setups) => [...new Set(setups.map((setup) => setup.task))];
+  const setupsOf = (setups, task) => setups.filter((setup) => setup.task === task);
+  const armsOf = (pair) => pair.arms.join();  // as an address names them
+
+  /** What is chosen in a setup at first: its last budget, and the pair of these arms where it has one. */
+  function firstChoice(setup, arms) {
+    return {
+      setup,
+      pair: setup.pairs.find((pair) => armsOf(pair) === arms) || setup.pairs[0],
+      budgetPlace: setup.budgets.length - 1,
+      ratePlace: placeOr(0, setup.rates, FIRST_RATE),
+    };
+  }
+
+  function placeOr(other, list, wanted) {
+    const found = list.indexOf(wanted);
+    return found < 0 ? other : found;
+  }
+
+  // --- computing: what is chosen, in numbers and words
+
+  const budgetOf = (choice) => choice.setup.budgets[choice.budgetPlace];
+  const rateOf = (choice) => choice.setup.rates[choice.ratePlace];
+  const compared = (pair, budget, rate) => pair.plane[budget]?.[rate];  // nothing for too few seeds
+  const ahead = (pair, mean) => pair.arms[mean > 0 ? 0 : 1];
 
   const steps = (budget) => `${budget.toLocaleString("en-US")} steps`;
   const capital = (words) => words[0].toUpperCase() + words.slice(1);
+  const namesOf = (setup, pair) => pair.arms.map((arm) => setup.arms[arm].name);
+  const pairWords = (setup, pair) => namesOf(setup, pair).join(" minus ");
+
+  function leader({ setup, pair }, [mean, , , look]) {
+    return look === OPEN ? "no clear winner" : `${setup.arms[ahead(pair, mean)].name} leads`;
+  }
+
+  function difference({ setup, pair }, [, text, interval, look]) {
+    return `. ${capital(pairWords(setup, pair))}: ${text} points (95% interval ${interval})${LOOK_SAID[look]}.`;
+  }
+
+  function accuracies(choice) {
+    const { setup, pair } = choice;
+    const [first, second] = pair.arms.map((arm) => setup.arms[arm].points[budgetOf(choice)][rateOf(choice)][2]);
+    return ` Accuracies (± standard error): ${first}% and ${second}%.`;
+  }
+
+  function eachAtItsOwn([mean, interval, sign]) {
+    return ` Each at its own rate: ${mean} points (${interval})${SIGNS[sign]}.`;
+  }
+
+  // --- computing: places and colours
+
+  /** The lowest and the highest percent of the chart, and the distance of its lines: the same at every budget. */
+  function rangeOf(setup) {
+    const points = Object.values(setup.arms).flatMap((arm) => Object.values(arm.points).flatMap(Object.values));
+    const means = [setup.floor, ...points.map(([mean]) => mean)].filter((mean) => mean !== null);
+    const least = Math.min(...means), most = Math.max(...means);
+    const tick = most - least > 50 ? 20 : 10;
+    return { low: tick * Math.floor(least / tick), high: tick * Math.ceil(most / tick), tick };
+  }
+
+  /** That range, and the places of a rate (across) and of a percentage (up) in the chart. */
+  function scaleOf(setup) {
+    const { low, high, tick } = rangeOf(setup);
+    const log = (rate) => Math.log(Number(rate)), first = log(setup.rates[0]), last = log(setup.rates.at(-1));
+    const share = (rate) => (last > first ? (log(rate) - first) / (last - first) : 0.5);  // in the middle if alone
+    const across = (rate) => LEFT + INSET + share(rate) * (WIDTH - LEFT - RIGHT - 2 * INSET);
+    const up = (percent) => HEIGHT - BOTTOM - ((percent - low) / (high - low)) * (HEIGHT - TOP - BOTTOM);
+    return { low, high, tick, across, up };
+  }
+
+  /** The largest difference of a plane, at least one point: the deepest colour. */
+  function largest(pair) {
+    const cells = Object.values(pair.plane).flatMap(Object.values);
+    return Math.max(1, ...cells.map(([mean]) => Math.abs(mean)));
+  }
+
+  /** The colour of the arm ahead, the deeper the further. */
+  function shade({ setup, pair }, mean, most) {
+    const depth = Math.round((0.08 + 0.42 * Math.abs(mean) / most) * 255);
+    return setup.arms[ahead(pair, mean)].colour + depth.toString(16).padStart(2, "0");
+  }
+
+  // --- elements
+
+  function setAttributes(element, attributes) {
+    for (const [key, value] of Object.entries(attributes)) element.setAttribute(key, value);
+    return element;
+  }
 
   /** An element, of HTML or SVG, with attributes and children. */
   function make(space, name, attributes = {}, ...children) {
-    const made = document.createElementNS(space, name);
-    for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
+    const made = setAttributes(document.createElementNS(space, name), attributes);
     made.append(...children);
     return made;
   }
   const html = (...of) => make("http://www.w3.org/1999/xhtml", ...of);
   const svg = (...of) => make("http://www.w3.org/2000/svg", ...of);
 
-  /** A control with its label; `kind` is "select" or "range". */
-  function control(kind, id, words) {
-    const input = kind === "select" ? html("select", { id }) : html("input", { id, type: "range", min: 0, step: 1 });
-    const shown = kind === "select" ? "" : html("output", { for: id });
+  /** A list to choose from, with its label. */
+  function listControl(id, words) {
+    const input = html("select", { id });
+    return { input, block: html("div", { class: "control" }, html("label", { for: id }, words), input) };
+  }
+
+  /** A slider over places in a list, with its label and what is at its place. */
+  function sliderControl(id, words) {
+    const input = html("input", { id, type: "range", min: 0, step: 1 }), shown = html("output", { for: id });
     return { input, shown, block: html("div", { class: "control" }, html("label", { for: id }, words), input, shown) };
   }
 
-  function fill(select, names) {
+  function fill(select, names, selected) {
     select.replaceChildren(...names.map((name, place) => html("option", { value: place }, name)));
-    select.selectedIndex = 0;
+    select.selectedIndex = selected;
   }
 
-  function start(root, setups) {
-    const tasks = [...new Set(setups.map((setup) => setup.task))];
-    const task = control("select", "explorer-task", "Task");
-    const model = control("select", "explorer-model", "Model and study");
-    const pair = control("select", "explorer-pair", "Compare");
-    const budget = control("range", "explorer-budget", "Budget");
-    const rate = control("range", "explorer-rate", "Learning rate");
-    const said = html("p", { class: "said", role: "status" });
-    const about = html("p", { class: "about" });
-    const chart = svg("svg", { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "group" });
-    const legend = html("ul", { class: "legend" });
-    const plane = html("table");
-    const planeBox = html("div", { class: "plane" }, plane);
-    const heads = [html("figcaption"), html("figcaption")];
-    let setup, chosen, cells, place;  // the setup, its pair, the plane's buttons, and [place of the budget, of the rate]
-    let low, high, tick;  // the range of the chart and its lines, in percent, the same at every budget
+  function moveSlider(slider, place, words) {
+    slider.input.value = place;
+    slider.shown.textContent = words;
+    slider.input.setAttribute("aria-valuetext", words);
+  }
 
-    const atPlace = () => [setup.budgets[place[0]], setup.rates[place[1]]];
-    const named = (arm) => setup.arms[arm].name;
-    const pairWords = (arms) => `${named(arms[0])} minus ${named(arms[1])}`;
-
-    // --- what is chosen
-
-    function chooseTask() {
-      const found = setups.filter((each) => each.task === tasks[task.input.selectedIndex]);
-      fill(model.input, found.map((each) => each.model));
-      chooseModel();
-    }
-
-    function chooseModel() {
-      const found = setups.filter((each) => each.task === tasks[task.input.selectedIndex]);
-      const before = setup && chosen.arms.join();
-      setup = found[model.input.selectedIndex];
-      fill(pair.input, setup.pairs.map((each) => pairWords(each.arms)));
-      pair.input.selectedIndex = Math.max(0, setup.pairs.findIndex((each) => each.arms.join() === before));
-      const first = Math.max(0, setup.rates.indexOf(FIRST_RATE));
-      place = [setup.budgets.length - 1, first];
-      budget.input.max = setup.budgets.length - 1;
-      rate.input.max = setup.rates.length - 1;
-      about.textContent = setup.about;
-      const shown = Object.values(setup.arms).flatMap(({ points }) => Object.values(points).flatMap(Object.values));
-      const all = [setup.floor, ...shown.map(([mean]) => mean)].filter((mean) => mean !== null);
-      [low, high] = [Math.min(...all), Math.max(...all)];
-      tick = high - low > 50 ? 20 : 10;
-      [low, high] = [tick * Math.floor(low / tick), tick * Math.ceil(high / tick)];
-      choosePair();
-    }
-
-    function choosePair() {
-      chosen = setup.pairs[pair.input.selectedIndex];
-      drawPlane();
-      choosePlace(...place);
-    }
-
-    function choosePlace(ofBudget, ofRate) {
-      place = [ofBudget, ofRate];
-      const [steps_, rate_] = atPlace();
-      budget.input.value = ofBudget;
-      rate.input.value = ofRate;
-      budget.shown.textContent = steps(steps_);
-      rate.shown.textContent = rate_;
-      budget.input.setAttribute("aria-valuetext", steps(steps_));
-      rate.input.setAttribute("aria-valuetext", rate_);
-      drawChart();
-      markPlane();
-      said.replaceChildren(...words());
-    }
-
-    // --- in words
-
-    function words() {
-      const [one, other] = chosen.arms.map(named), [steps_, rate_] = atPlace();
-      const cell = (chosen.plane[steps_] || {})[rate_], tuned = chosen.tuned[steps_];
-      const lines = [`At learning rate ${rate_} after ${steps(steps_)}: `];
-      lines.push(...(cell ? winner(one, other, cell) : ["nothing to compare."]));
-      if (cell) {
-        const [first, second] = chosen.arms.map((arm) => setup.arms[arm].points[steps_][rate_][2]);
-        lines.push(` Accuracies (± standard error): ${first}% and ${second}%.`);
-      }
-      if (tuned) {
-        const [mean, interval, sign] = tuned;
-        lines.push(` Each at its own rate: ${mean} points (${interval})${SIGNS[sign]}.`);
-      }
-      return lines;
-    }
-
-    function winner(one, other, [mean, text, interval, look]) {
-      const leads = look === OPEN ? "no clear winner" : `${mean > 0 ? one : other} leads`;
-      const sure = look === OPEN ? "" : `, ${look === SURE ? "" : "not "}significant for the whole plane`;
-      const difference = `. ${capital(one)} minus ${other}: ${text} points (95% interval ${interval})${sure}.`;
-      return [html("strong", {}, leads), difference];
-    }
-
-    // --- the chart: test accuracy over learning rate
-
-    const across = (rate_) => {
-      const [first, last] = [setup.rates[0], setup.rates.at(-1)].map((each) => Math.log(Number(each)));
-      const share = last > first ? (Math.log(Number(rate_)) - first) / (last - first) : 0.5;
-      return LEFT + 14 + share * (WIDTH - LEFT - RIGHT - 28);
+  /** All elements that a choice fills. `cells` are the buttons of the plane, new for every pair. */
+  function elements() {
+    return {
+      task: listControl("explorer-task", "Task"),
+      model: listControl("explorer-model", "Model and study"),
+      pair: listControl("explorer-pair", "Compare"),
+      budget: sliderControl("explorer-budget", "Budget"),
+      rate: sliderControl("explorer-rate", "Learning rate"),
+      said: html("p", { class: "said", role: "status" }),
+      chartHead: html("figcaption"),
+      chart: svg("svg", { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "group" }),
+      legend: html("ul", { class: "legend" }),
+      planeHead: html("figcaption"),
+      plane: html("table"),
+      cells: [],
+      about: html("p", { class: "about" }),
     };
-    const up = (percent) => HEIGHT - BOTTOM - ((percent - low) / (high - low)) * (HEIGHT - TOP - BOTTOM);
+  }
 
-    function drawChart() {
-      const [steps_, rate_] = atPlace();
-      heads[0].textContent = `Test accuracy by learning rate after ${steps(steps_)}`;
-      chart.setAttribute("aria-label", `${heads[0].textContent}; arrow keys go from point to point`);
-      const parts = [...axes(), svg("line", {
-        class: "chosen", x1: across(rate_), x2: across(rate_), y1: up(low), y2: up(high),
-      })];
-      const arms = Object.keys(setup.arms).sort((one) => (chosen.arms.includes(one) ? 1 : -1));
-      for (const arm of arms) parts.push(armLine(arm, setup.arms[arm], steps_));
-      chart.replaceChildren(...parts);
-      const points = [...chart.querySelectorAll(".point")];
-      const first = points.find((each) => each.dataset.rate === rate_ && each.dataset.arm === chosen.arms[0]);
-      (first || points[0])?.setAttribute("tabindex", 0);
+  /** Puts the elements on the page. */
+  function arrange(root, view) {
+    const controls = [view.task, view.model, view.pair, view.budget, view.rate];
+    const map = html("figure", {}, view.planeHead, html("div", { class: "plane" }, view.plane));
+    const sides = html("div", { class: "sides" }, html("figure", {}, view.chartHead, view.chart, view.legend), map);
+    const blocks = html("div", { class: "controls" }, ...controls.map((each) => each.block));
+    root.append(blocks, view.said, sides, view.about);
+    const narrow = matchMedia("(max-width: 600px)");
+    const placeMap = () => {  // on a phone it comes first, for the eye and for the keyboard
+      if (narrow.matches) root.prepend(map);
+      else sides.append(map);
+    };
+    narrow.addEventListener("change", placeMap);
+    placeMap();
+  }
+
+  // --- drawing: in words
+
+  function drawWords(said, choice) {
+    const { pair } = choice, budget = budgetOf(choice), rate = rateOf(choice);
+    const cell = compared(pair, budget, rate), tuned = pair.tuned[budget];
+    const words = [`At learning rate ${rate} after ${steps(budget)}: `];
+    if (cell) words.push(html("strong", {}, leader(choice, cell)), difference(choice, cell), accuracies(choice));
+    else words.push("nothing to compare.");
+    if (tuned) words.push(eachAtItsOwn(tuned));
+    said.replaceChildren(...words);
+  }
+
+  // --- drawing: the chart, test accuracy over learning rate
+
+  function drawChart({ chart, chartHead }, choice) {
+    const { setup, pair } = choice, budget = budgetOf(choice), rate = rateOf(choice), scale = scaleOf(setup);
+    chartHead.textContent = `Test accuracy by learning rate after ${steps(budget)}`;
+    chart.setAttribute("aria-label", `${chartHead.textContent}; arrow keys go from point to point`);
+    const x = scale.across(rate);
+    const here = svg("line", { class: "chosen", x1: x, x2: x, y1: scale.up(scale.low), y2: scale.up(scale.high) });
+    const arms = Object.keys(setup.arms).sort((one) => (pair.arms.includes(one) ? 1 : -1));  // the pair lies on top
+    chart.replaceChildren(...axes(setup, scale), here, ...arms.map((arm) => armLine(choice, arm, scale)));
+    const points = [...chart.querySelectorAll(".point")];
+    for (const point of points) labelWhenReached(chart, point);
+    const first = points.find((each) => each.dataset.rate === rate && each.dataset.arm === pair.arms[0]);
+    (first || points[0])?.setAttribute("tabindex", 0);  // the Tab key stops once; arrow keys go on from there
+  }
+
+  function axes(setup, { low, high, tick, across, up }) {
+    const parts = [];
+    const level = (name, percent) => svg("line", {
+      class: name, x1: LEFT, x2: WIDTH - RIGHT, y1: up(percent), y2: up(percent),
+    });
+    for (let percent = low; percent <= high; percent += tick) {
+      parts.push(level("grid", percent));
+      parts.push(svg("text", { x: LEFT - 5, y: up(percent) + 4, "text-anchor": "end" }, percent));
     }
-
-    function axes() {
-      const parts = [];
-      for (let percent = low; percent <= high; percent += tick) {
-        parts.push(svg("line", { class: "grid", x1: LEFT, x2: WIDTH - RIGHT, y1: up(percent), y2: up(percent) }));
-        parts.push(svg("text", { x: LEFT - 5, y: up(percent) + 4, "text-anchor": "end" }, percent));
-      }
-      for (const each of setup.rates) {
-        parts.push(svg("text", { x: across(each), y: HEIGHT - BOTTOM + 16, "text-anchor": "middle" }, each));
-      }
-      if (setup.floor !== null) {
-        const floor = up(setup.floor);
-        parts.push(svg("line", { class: "floor", x1: LEFT, x2: WIDTH - RIGHT, y1: floor, y2: floor }));
-      }
-      parts.push(svg("text", { x: 4, y: 12 }, "test accuracy (%)"));
-      parts.push(svg("text", { x: WIDTH / 2, y: HEIGHT - 6, "text-anchor": "middle" }, "learning rate"));
-      return parts;
+    for (const rate of setup.rates) {
+      parts.push(svg("text", { x: across(rate), y: HEIGHT - BOTTOM + 16, "text-anchor": "middle" }, rate));
     }
+    if (setup.floor !== null) parts.push(level("floor", setup.floor));
+    parts.push(svg("text", { x: 4, y: 12 }, "test accuracy (%)"));
+    parts.push(svg("text", { x: WIDTH / 2, y: HEIGHT - 6, "text-anchor": "middle" }, "learning rate"));
+    return parts;
+  }
 
-    function armLine(arm, { name, colour, marker, points }, steps_) {
-      const line = setup.rates.filter((each) => (points[steps_] || {})[each]?.[0] != null)
-        .map((each) => [each, ...points[steps_][each]]);
-      const edge = (sign) => line.map(([each, mean, error]) => `${across(each)},${up(mean + sign * error)}`);
-      const group = svg("g", { class: chosen.arms.includes(arm) ? "arm" : "arm other", fill: colour, stroke: colour });
-      group.append(
-        svg("polygon", { class: "band", points: [...edge(1), ...edge(-1).reverse()].join(" ") }),
-        svg("polyline", { class: "mean", points: edge(0).join(" ") }),
-      );
-      for (const [each, mean, , text] of line) {
-        const point = shape(marker, across(each), up(mean));
-        const label = `${name} at ${each}: ${text}%`;
-        for (const [key, value] of Object.entries({ class: "point", role: "img", tabindex: -1, "aria-label": label })) {
-          point.setAttribute(key, value);
-        }
-        Object.assign(point.dataset, { arm, rate: each });
-        for (const event of ["focus", "pointerenter"]) point.addEventListener(event, () => labelled(point, label));
-        for (const event of ["blur", "pointerleave"]) point.addEventListener(event, () => labelled(null));
-        group.append(point);
-      }
-      return group;
+  /** The means of an arm at the chosen budget, joined, in a band of one standard error; a point for each. */
+  function armLine(choice, arm, { across, up }) {
+    const { setup, pair } = choice, { name, colour, marker, points } = setup.arms[arm];
+    const atBudget = points[budgetOf(choice)] || {};
+    const rates = setup.rates.filter((rate) => atBudget[rate] && atBudget[rate][0] !== null);
+    const line = rates.map((rate) => [rate, ...atBudget[rate]]);
+    const edge = (sign) => line.map(([rate, mean, error]) => `${across(rate)},${up(mean + sign * error)}`);
+    return svg(
+      "g", { class: pair.arms.includes(arm) ? "arm" : "arm other", fill: colour, stroke: colour },
+      svg("polygon", { class: "band", points: [...edge(1), ...edge(-1).reverse()].join(" ") }),
+      svg("polyline", { class: "mean", points: edge(0).join(" ") }),
+      ...line.map(([rate, mean, , text]) => setAttributes(mark(marker, across(rate), up(mean)), {
+        class: "point", role: "img", tabindex: -1, "aria-label": `${name} at ${rate}: ${text}%`,
+        "data-arm": arm, "data-rate": rate,
+      })),
+    );
+  }
+
+  function mark(marker, x, y) {
+    const corners = CORNERS[marker];
+    if (!corners) return svg("circle", { cx: x, cy: y, r: 4.5 });
+    return svg("polygon", { points: corners.map(([dx, dy]) => `${x + dx},${y + dy}`).join(" ") });
+  }
+
+  function labelWhenReached(chart, point) {
+    for (const event of ["focus", "pointerenter"]) point.addEventListener(event, () => drawLabel(chart, point));
+    for (const event of ["blur", "pointerleave"]) point.addEventListener(event, () => removeLabel(chart));
+  }
+
+  const removeLabel = (chart) => chart.querySelector(".label")?.remove();
+
+  /** What a point is, above it and inside the chart. */
+  function drawLabel(chart, point) {
+    removeLabel(chart);
+    const text = svg("text", { "text-anchor": "middle" }, point.getAttribute("aria-label"));
+    const label = svg("g", { class: "label", "aria-hidden": "true" }, text);
+    chart.append(label);  // first, as only what is on the page has a size
+    const box = point.getBBox(), half = text.getBBox().width / 2 + 5;
+    const x = Math.min(Math.max(box.x + box.width / 2, half), WIDTH - half), y = Math.max(box.y - 9, 14);
+    setAttributes(text, { x, y });
+    label.prepend(svg("rect", { x: x - half, y: y - 14, width: 2 * half, height: 19, rx: 3 }));
+  }
+
+  // --- drawing: the plane, who leads by learning rate and budget
+
+  function drawPlane(view, choice) {
+    const { setup, pair } = choice, most = largest(pair);
+    const heads = setup.budgets.map((budget) => html("th", { scope: "col" }, budget.toLocaleString("en-US")));
+    const body = html("tbody");
+    view.cells = [];
+    setup.rates.forEach((rate, ratePlace) => {
+      const cells = setup.budgets.map((_, budgetPlace) => planeCell({ ...choice, budgetPlace, ratePlace }, most));
+      view.cells.push(...cells);
+      const holders = cells.map(({ button }) => button.parentElement);
+      body.prepend(html("tr", {}, html("th", { scope: "row" }, rate), ...holders));  // the highest rate on top
+    });
+    view.planeHead.textContent = `${setup.task}, ${setup.model}: ${pairWords(setup, pair)}, points of test accuracy`;
+    view.plane.replaceChildren(html("thead", {}, html("tr", {}, html("th", { scope: "col" }, "rate"), ...heads)), body);
+  }
+
+  /** The button that chooses these places, in its element of the table. */
+  function planeCell(choice, most) {
+    const { pair, budgetPlace, ratePlace } = choice, budget = budgetOf(choice), rate = rateOf(choice);
+    const cell = compared(pair, budget, rate), holder = html("td");
+    const button = html("button", { type: "button", tabindex: -1 });
+    if (cell) {
+      const [mean, text, , look] = cell;
+      holder.style.backgroundColor = shade(choice, mean, most);
+      holder.className = look;
+      button.textContent = look === SURE ? `${text}*` : text;
+      const words = `${button.textContent} points at ${rate} after ${steps(budget)}${LOOK_OF_CELL[look]}`;
+      button.setAttribute("aria-label", words);
+    } else {
+      button.textContent = "–";
+      button.setAttribute("aria-label", "– nothing to compare");
     }
+    holder.append(button);
+    return { button, budgetPlace, ratePlace };
+  }
 
-    /** A mark as matplotlib draws it: o circle, s square, ^ triangle, D diamond. */
-    function shape(marker, x, y) {
-      const corners = { s: [[-4, -4], [4, -4], [4, 4], [-4, 4]], "^": [[-5, 4], [5, 4], [0, -5]],
-        D: [[-5, 0], [0, -5], [5, 0], [0, 5]] }[marker];
-      if (!corners) return svg("circle", { cx: x, cy: y, r: 4.5 });
-      return svg("polygon", { points: corners.map(([dx, dy]) => `${x + dx},${y + dy}`).join(" ") });
+  /** The chosen cell, the only one where the Tab key stops, and its column. */
+  function markPlane({ plane, cells }, choice) {
+    for (const { button, budgetPlace, ratePlace } of cells) {
+      const inColumn = budgetPlace === choice.budgetPlace, here = inColumn && ratePlace === choice.ratePlace;
+      setAttributes(button, { "aria-pressed": here, tabindex: here ? 0 : -1 });
+      button.parentElement.classList.toggle("column", inColumn);
     }
+    plane.querySelectorAll("thead th").forEach((head, column) => {
+      head.classList.toggle("column", column === choice.budgetPlace + 1);
+    });
+  }
 
-    /** What a point is, above it and inside the chart. */
-    function labelled(point, words) {
-      chart.querySelector(".label")?.remove();
-      if (!point) return;
-      const box = point.getBBox(), text = svg("text", { "text-anchor": "middle" }, words);
-      const label = svg("g", { class: "label", "aria-hidden": "true" }, text);
-      chart.append(label);
-      const half = text.getBBox().width / 2 + 5;
-      const x = Math.min(Math.max(box.x + box.width / 2, half), WIDTH - half), y = Math.max(box.y - 9, 14);
-      text.setAttribute("x", x);
-      text.setAttribute("y", y);
-      label.prepend(svg("rect", { x: x - half, y: y - 14, width: 2 * half, height: 19, rx: 3 }));
+  function drawLegend(legend, { setup, pair }) {
+    legend.replaceChildren(...Object.entries(setup.arms).map(([arm, { name, colour, marker }]) => {
+      const box = svg("svg", { viewBox: "0 0 14 14", "aria-hidden": "true", fill: colour }, mark(marker, 7, 7));
+      return html("li", { class: pair.arms.includes(arm) ? "" : "other" }, box, name);
+    }));
+  }
+
+  // --- showing a choice: each of these shows one part of it, then all that depends on this part.
+  // What does not depend on it stays, and keeps the focus.
+
+  function showTask(explorer) {
+    const { setups, view, choice: { setup } } = explorer, found = setupsOf(setups, setup.task);
+    view.task.input.selectedIndex = tasksOf(setups).indexOf(setup.task);
+    fill(view.model.input, found.map((each) => each.model), found.indexOf(setup));
+    showSetup(explorer);
+  }
+
+  function showSetup(explorer) {
+    const { view, choice: { setup, pair } } = explorer;
+    fill(view.pair.input, setup.pairs.map((each) => pairWords(setup, each)), setup.pairs.indexOf(pair));
+    view.budget.input.max = setup.budgets.length - 1;
+    view.rate.input.max = setup.rates.length - 1;
+    view.about.textContent = setup.about;
+    showPair(explorer);
+  }
+
+  function showPair(explorer) {
+    drawPlane(explorer.view, explorer.choice);
+    drawLegend(explorer.view.legend, explorer.choice);
+    showPlace(explorer);
+  }
+
+  function showPlace({ view, choice }) {
+    moveSlider(view.budget, choice.budgetPlace, steps(budgetOf(choice)));
+    moveSlider(view.rate, choice.ratePlace, rateOf(choice));
+    drawChart(view, choice);
+    markPlane(view, choice);
+    drawWords(view.said, choice);
+  }
+
+  // --- events
+
+  function chooseSetup(explorer, setup, show) {
+    explorer.choice = firstChoice(setup, armsOf(explorer.choice.pair));
+    show(explorer);
+  }
+
+  function choosePlace(explorer, budgetPlace, ratePlace) {
+    explorer.choice = { ...explorer.choice, budgetPlace, ratePlace };
+    showPlace(explorer);
+  }
+
+  function listenToControls(explorer) {
+    const { setups, view: { task, model, pair, budget, rate } } = explorer;
+    const found = () => setupsOf(setups, tasksOf(setups)[task.input.selectedIndex]);
+    task.input.addEventListener("change", () => chooseSetup(explorer, found()[0], showTask));
+    model.input.addEventListener("change", () => {
+      chooseSetup(explorer, found()[model.input.selectedIndex], showSetup);
+    });
+    pair.input.addEventListener("change", () => {
+      const { choice } = explorer;
+      explorer.choice = { ...choice, pair: choice.setup.pairs[pair.input.selectedIndex] };
+      showPair(explorer);
+    });
+    for (const { input } of [budget, rate]) {
+      input.addEventListener("input", () => {
+        choosePlace(explorer, Number(budget.input.value), Number(rate.input.value));
+      });
     }
+  }
 
+  /** Arrow keys go from point to point: along an arm, or from arm to arm at a rate. */
+  function listenToChart(chart) {
     chart.addEventListener("keydown", (event) => {
-      const points = [...chart.querySelectorAll(".point")], here = points.indexOf(document.activeElement);
-      if (here < 0) return;
-      const { arm, rate: rate_ } = points[here].dataset;
-      const column = points.filter((each) => each.dataset.rate === rate_)
+      const points = [...chart.querySelectorAll(".point")], here = document.activeElement;
+      if (!points.includes(here) || !(event.key in ARROWS)) return;
+      event.preventDefault();  // or the page would scroll
+      const [right, up] = ARROWS[event.key];
+      const row = points.filter((each) => each.dataset.arm === here.dataset.arm);
+      const column = points.filter((each) => each.dataset.rate === here.dataset.rate)
         .sort((one, other) => one.getBBox().y - other.getBBox().y);
-      const row = points.filter((each) => each.dataset.arm === arm);
-      const [along, by] = { ArrowLeft: [row, -1], ArrowRight: [row, 1], ArrowUp: [column, -1], ArrowDown: [column, 1] }[
-        event.key] || [];
-      const next = along?.[along.indexOf(points[here]) + by];
-      if (!along) return;
-      event.preventDefault();
+      const next = right ? row[row.indexOf(here) + right] : column[column.indexOf(here) - up];
       if (!next) return;
-      points[here].setAttribute("tabindex", -1);
+      here.setAttribute("tabindex", -1);
       next.setAttribute("tabindex", 0);
       next.focus();
     });
+  }
 
-    // --- the plane: who leads, by learning rate and budget
+  /** A click chooses a cell, and so does an arrow key that goes to it. */
+  function listenToPlane(explorer) {
+    const { view } = explorer, cellOf = (button) => view.cells.find((cell) => cell.button === button);
+    view.plane.addEventListener("click", ({ target }) => {
+      const cell = cellOf(target);
+      if (cell) choosePlace(explorer, cell.budgetPlace, cell.ratePlace);
+    });
+    view.plane.addEventListener("keydown", (event) => {
+      const cell = cellOf(event.target);
+      if (!cell || !(event.key in ARROWS)) return;
+      event.preventDefault();  // or the page would scroll
+      const [right, up] = ARROWS[event.key], budgetPlace = cell.budgetPlace + right, ratePlace = cell.ratePlace + up;
+      const next = view.cells.find((each) => each.budgetPlace === budgetPlace && each.ratePlace === ratePlace);
+      next?.button.click();
+      next?.button.focus();
+    });
+  }
 
-    function drawPlane() {
-      const most = Math.max(1, ...Object.values(chosen.plane).flatMap(Object.values).map(([mean]) => Math.abs(mean)));
-      heads[1].textContent = `${setup.task}, ${setup.model}: ${pairWords(chosen.arms)}, points of test accuracy`;
-      const head = html("tr", {}, html("th", { scope: "col" }, "rate"));
-      for (const each of setup.budgets) head.append(html("th", { scope: "col" }, each.toLocaleString("en-US")));
-      cells = new Map();
-      const body = html("tbody");
-      for (let ofRate = setup.rates.length - 1; ofRate >= 0; ofRate--) {
-        const line = html("tr", {}, html("th", { scope: "row" }, setup.rates[ofRate]));
-        setup.budgets.forEach((_, ofBudget) => line.append(planeCell(ofBudget, ofRate, most)));
-        body.append(line);
-      }
-      plane.replaceChildren(html("thead", {}, head), body);
-      legend.replaceChildren(...Object.entries(setup.arms).map(([arm, { name, colour, marker }]) => {
-        const mark = svg("svg", { viewBox: "0 0 14 14", "aria-hidden": "true", fill: colour }, shape(marker, 7, 7));
-        return html("li", { class: chosen.arms.includes(arm) ? "" : "other" }, mark, name);
-      }));
-    }
+  /** Shows what the address asks for, if the page has it. */
+  function follow(root, explorer) {
+    const asked = askedFor(location.hash, explorer.setups);
+    if (!asked) return;
+    explorer.choice = asked;
+    showTask(explorer);
+    root.scrollIntoView();
+  }
 
-    function planeCell(ofBudget, ofRate, most) {
-      const cell = (chosen.plane[setup.budgets[ofBudget]] || {})[setup.rates[ofRate]], holder = html("td");
-      const button = html("button", { type: "button", tabindex: -1 });
-      if (cell) {
-        const [mean, text, , look] = cell;
-        const colour = setup.arms[chosen.arms[mean > 0 ? 0 : 1]].colour;
-        const depth = Math.round((0.08 + 0.42 * Math.abs(mean) / most) * 255).toString(16).padStart(2, "0");
-        holder.style.backgroundColor = colour + depth;
-        holder.className = look;
-        button.textContent = text + (look === SURE ? "*" : "");
-        const place_ = `at ${setup.rates[ofRate]} after ${steps(setup.budgets[ofBudget])}`;
-        const sure = { [SURE]: ", significant", [OPEN]: ", undecided" }[look] || "";
-        button.setAttribute("aria-label", `${button.textContent} points ${place_}${sure}`);
-      } else {
-        button.textContent = "–";
-        button.setAttribute("aria-label", "– nothing to compare");
-      }
-      button.addEventListener("click", () => choosePlace(ofBudget, ofRate));
-      button.addEventListener("keydown", (event) => {
-        const [more, higher] = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, 1], ArrowDown: [0, -1] }[
-          event.key] || [];
-        const next = cells.get(`${ofBudget + more} ${ofRate + higher}`);
-        if (more === undefined) return;
-        event.preventDefault();
-        next?.click();
-        next?.focus();
-      });
-      holder.append(button);
-      cells.set(`${ofBudget} ${ofRate}`, button);
-      return holder;
-    }
+  // --- start
 
-    function markPlane() {
-      for (const [key, button] of cells) {
-        const here = key === place.join(" ");
-        button.setAttribute("aria-pressed", here);
-        button.setAttribute("tabindex", here ? 0 : -1);
-        button.parentElement.classList.toggle("column", key.startsWith(`${place[0]} `));
-      }
-      plane.querySelectorAll("thead th").forEach((head, column) => {
-        head.classList.toggle("column", column === place[0] + 1);
-      });
-    }
-
-    // --- from the address
-
-    /** What the address asks for; what it does not name, or names wrongly, stays as it is at first. */
-    function follow() {
-      const asked = new URLSearchParams(location.hash.slice(1));
-      const named_ = (each) => each.study === asked.get("study") && [each.name, null].includes(asked.get("task"));
-      const wanted = setups.find(named_);
-      if (!wanted) return;
-      task.input.selectedIndex = tasks.indexOf(wanted.task);
-      chooseTask();
-      model.input.selectedIndex = setups.filter((each) => each.task === wanted.task).indexOf(wanted);
-      chooseModel();
-      const either = (found, other) => (found < 0 ? other : found);
-      const arms = asked.get("arms") || "FP,UP";
-      pair.input.selectedIndex = either(wanted.pairs.findIndex((each) => each.arms.join() === arms), 0);
-      place = [
-        either(wanted.budgets.indexOf(Number(asked.get("budget"))), place[0]),
-        either(wanted.rates.indexOf(asked.get("rate")), place[1]),
-      ];
-      choosePair();
-      root.scrollIntoView();
-    }
-
-    // --- together
-
-    const controls = [task, model, pair, budget, rate];
-    const map = html("figure", {}, heads[1], planeBox), narrow = matchMedia("(max-width: 600px)");
-    const sides = html("div", { class: "sides" }, html("figure", {}, heads[0], chart, legend), map);
-    root.append(html("div", { class: "controls" }, ...controls.map((each) => each.block)), said, sides, about);
-
-    /** On a phone the map comes first, for the eye and for the keyboard. */
-    function arrange() {
-      if (narrow.matches) root.prepend(map);
-      else sides.append(map);
-    }
-    narrow.addEventListener("change", arrange);
-    arrange();
-    fill(task.input, tasks);
-    task.input.addEventListener("change", chooseTask);
-    model.input.addEventListener("change", chooseModel);
-    pair.input.addEventListener("change", choosePair);
-    for (const slider of [budget, rate]) {
-      slider.input.addEventListener("input", () => choosePlace(Number(budget.input.value), Number(rate.input.value)));
-    }
-    chooseTask();
-    follow();
-    addEventListener("hashchange", follow);
+  function start(root, setups) {
+    const explorer = { setups, view: elements(), choice: firstChoice(setups[0], FIRST_ARMS) };
+    arrange(root, explorer.view);
+    fill(explorer.view.task.input, tasksOf(setups), 0);
+    listenToControls(explorer);
+    listenToChart(explorer.view.chart);
+    listenToPlane(explorer);
+    showTask(explorer);
+    follow(root, explorer);
+    addEventListener("hashchange", () => follow(root, explorer));
   }
 
   function begin() {
