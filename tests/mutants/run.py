@@ -155,8 +155,8 @@ MUTANTS = [
     Mutant("results/cells.py", "fillna(chance(self.task))", "fillna(0.0)", CELLS),
     Mutant(
         "results/contrasts.py",
-        "-self.mean, -self.high, -self.low,",
-        "-self.mean, -self.low, -self.high,",
+        "low=-self.high, high=-self.low,",
+        "low=-self.low, high=-self.high,",
         "tests/results/test_contrasts.py",
     ),
 ]
