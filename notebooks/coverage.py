@@ -18,11 +18,11 @@
 # %% [markdown]
 # # How often the intervals hold the truth
 #
-# Made-up runs, of which the truth is known, go through the code that judges real ones. Two questions: how often does
+# Made-up runs, of which the truth is known, go through the code that judges real ones. Three questions: how often does
 # the set C of budgets at which two tuned arms may cross contain the budget at which they do? And how good is a tuned
 # difference when each seed takes the rate that is best for the others, beside choosing on some seeds and confirming on
-# others? A third kind of study is drawn from the means and covariances of published runs. The defaults simulate little,
-# in seconds; raise `simulations` for numbers to cite.
+# others? And how often do intervals hold the truth in studies like the published ones? The defaults simulate little, in
+# seconds; raise `simulations` for numbers to cite.
 
 # %% tags=["parameters"]
 simulations = 60  # of each kind
@@ -46,7 +46,7 @@ import numpy as np
 import pandas as pd
 
 from fpt.claims.planes import Crossing
-from fpt.results.cells import TUNED
+from fpt.results.cells import COLLAPSE, TUNED
 from fpt.results.stats import mean_interval, paired
 from fpt.show import PAIRS
 from fpt.sweeps.selection import best_rate, choices
@@ -237,21 +237,27 @@ split
 #
 # For each pair of task and model, studies are drawn from a normal distribution: that of the published runs, both arms,
 # both samples and all rates at once, with as many seeds. The truth is the difference of the best mean accuracies.
-# Images that all seeds share move both arms by as much as the interval allows for. *Held*: the interval of the tuned
-# difference contains the truth.
+# Validation and test keep means of their own, as published, though part of their difference is noise: that makes it
+# harder. Images that all seeds share move the difference by as much as the interval allows for.
+#
+# *No interval*: a chosen run collapsed, and real studies get none then. Of the rest, *held*: the interval of the tuned
+# difference contains the truth; *too narrow*: by what to multiply its width, so that 95 in 100 do.
 
 
 # %%
 def planes(cell):
     """Validation and test accuracy of an arm, seeds x rates."""
     runs = cell.tables.runs
-    return [
-        runs.pivot(index="seed", columns="learning_rate", values=f"{part}_accuracy") for part in ("validation", "test")
-    ]
+    return [runs.pivot(index="seed", columns="learning_rate", values=f"{part}_accuracy") for part in PARTS]
+
+
+def collapses(validation, test):
+    """Whether a chosen run lies far below the median of its rate."""
+    return (left_out(validation, test) < left_out(validation, 0 * test + test.median() - COLLAPSE)).any()
 
 
 def like_published(place):
-    """Whether the interval of each simulated study contains the truth, and its error in points."""
+    """What the interval of each simulated study says of the truth."""
     cells = [place.cell(letters) for letters in ("UP", "FP")]
     runs = pd.concat([plane for cell in cells for plane in planes(cell)], axis=1, keys=range(4))
     mean, count = runs.mean(), len(runs)
@@ -263,14 +269,25 @@ def like_published(place):
         study = pd.DataFrame(drawn, columns=runs.columns)
         shared = random.normal(0, noise**0.5)
         found = paired(left_out(study[0], study[1]) + shared, left_out(study[2], study[3]), noise=noise)
-        yield {"held": found.low <= truth <= found.high, "error": 100 * (found.mean - truth)}
+        error, half = found.mean - truth, (found.high - found.low) / 2
+        none = collapses(study[0], study[1]) or collapses(study[2], study[3])
+        yield {"none": none, "held": abs(error) <= half, "error": 100 * error, "wanted": abs(error) / half}
 
 
+PARTS = ("validation", "test")
 rows = []
 for name, place in PAIRS.items():
     found = pd.DataFrame(like_published(place))
-    bias = round(float(found["error"].mean()), 2)
-    rows.append({"task, model, steps": name, "held (%)": share_of(found["held"]), "bias (points)": bias})
+    judged = found[~found["none"]]
+    rows.append(
+        {
+            "task, model, steps": name,
+            "no interval (%)": share_of(found["none"]),
+            "held (%)": share_of(judged["held"]),
+            "too narrow by": round(float(judged["wanted"].quantile(0.95)), 2),
+            "bias (points)": round(float(judged["error"].mean()), 2),
+        }
+    )
 published = pd.DataFrame(rows)
 published
 
@@ -297,5 +314,7 @@ by_way = tuned.set_index(["how", "seeds"])["error (points, root mean square)"].u
 assert seed_sd > 3 or (by_way.loc["leave one out"] <= 1.2 * by_way.loc["same runs, 3 choose"]).all()
 by_agreement = alone.groupby("agree")["error"].mean()
 assert by_agreement[False] < by_agreement[True]
-like = published["held (%)"].str.split(" ").str[0].astype(float)
-assert (like >= promised - 20).all()  # least where the seeds disagree about the rate (method.md)
+like = published.set_index("task, model, steps")["held (%)"].str.split(" ").str[0].astype(float)
+close = ["MNIST, SmolLM2, 400", "ListOps, tiny-lm, 1,500"]  # of several rates, seeds choose different ones (method.md)
+assert (like.drop(close) >= promised).all()
+assert (like[close] >= 80 - 4 * 100 * (0.8 * 0.2 / simulations) ** 0.5).all()

@@ -412,11 +412,14 @@
     }
   }
 
+  /** An arrow key alone: with another key it is the browser's, as Alt and Left for the page before. */
+  const isArrow = (event) => event.key in ARROWS && !event.altKey && !event.ctrlKey && !event.metaKey;
+
   /** Arrow keys go from point to point: along an arm, or from arm to arm at a rate. */
   function listenToChart(chart) {
     chart.addEventListener("keydown", (event) => {
       const points = [...chart.querySelectorAll(".point")], here = document.activeElement;
-      if (!points.includes(here) || !(event.key in ARROWS)) return;
+      if (!points.includes(here) || !isArrow(event)) return;
       event.preventDefault();  // or the page would scroll
       const [right, up] = ARROWS[event.key];
       const row = points.filter((each) => each.dataset.arm === here.dataset.arm);
@@ -434,12 +437,12 @@
   function listenToPlane(explorer) {
     const { view } = explorer, cellOf = (button) => view.cells.find((cell) => cell.button === button);
     view.plane.addEventListener("click", ({ target }) => {
-      const cell = cellOf(target);
+      const cell = cellOf(target.closest("button"));  // a translator of pages puts elements into it
       if (cell) choosePlace(explorer, cell.budgetPlace, cell.ratePlace);
     });
     view.plane.addEventListener("keydown", (event) => {
       const cell = cellOf(event.target);
-      if (!cell || !(event.key in ARROWS)) return;
+      if (!cell || !isArrow(event)) return;
       event.preventDefault();  // or the page would scroll
       const [right, up] = ARROWS[event.key], budgetPlace = cell.budgetPlace + right, ratePlace = cell.ratePlace + up;
       const next = view.cells.find((each) => each.budgetPlace === budgetPlace && each.ratePlace === ratePlace);

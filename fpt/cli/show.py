@@ -4,7 +4,7 @@ import math
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.markup import escape
@@ -112,8 +112,9 @@ class SweepBars:
         columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.percentage:>3.0f}%"))
         self.bars = Progress(*columns, TimeElapsedColumn(), TimeRemainingColumn(), console=console)
         self.live: dict[str, TaskID] = {}
-        self.next_line: dict[str, float] = {}  # share done at which a sweep has its next line
-        self.first: dict[str, tuple[float, float]] = {}  # share done and seconds when a sweep was first seen training
+        # By sweep and its run-steps in all: the share done at its next line; share and seconds after its first step.
+        self.next_line: dict[tuple[str, int], float] = {}
+        self.first: dict[tuple[str, int], tuple[float, float]] = {}
 
     def __enter__(self) -> "SweepBars":
         if console.is_terminal:
@@ -133,7 +134,7 @@ class SweepBars:
                 done, total = progress["run_steps"], progress["run_steps_total"]
                 self.bars.update(self.live[spec.hash], completed=done, total=total)
                 if not console.is_terminal:
-                    self._progress_line(spec, done / total, progress["seconds"])
+                    self._progress_line(spec, progress)
         for spec in ended:
             if spec.hash in self.live:  # otherwise it ended before it was seen running
                 self.bars.remove_task(self.live.pop(spec.hash))
@@ -142,13 +143,16 @@ class SweepBars:
             word = f"done ({self.done} of {self.total})" if finished else "ended without a result"
             self._line(word, spec)
 
-    def _progress_line(self, spec: SweepSpec, share: float, seconds: float) -> None:
-        if not share:
+    def _progress_line(self, spec: SweepSpec, progress: Mapping[str, Any]) -> None:
+        if not progress["step"]:
             return
         # The first step can take minutes, since it loads and compiles: what is left is judged by the steps after it.
-        begun, before = self.first.setdefault(spec.hash, (share, seconds))
-        if begun < share < 1 and share >= self.next_line.get(spec.hash, FIRST_LINE):
-            self.next_line[spec.hash] = (math.floor(10 * share) + 1) / 10
+        # A grid that grows has more run-steps, and is judged anew.
+        work, seconds = (spec.hash, progress["run_steps_total"]), progress["seconds"]
+        share = progress["run_steps"] / progress["run_steps_total"]
+        begun, before = self.first.setdefault(work, (share, seconds))
+        if begun < share < 1 and share >= self.next_line.get(work, FIRST_LINE):
+            self.next_line[work] = (math.floor(10 * share) + 1) / 10
             self._line(f"{share:.0%}, {time_text((seconds - before) * (1 - share) / (share - begun))} left", spec)
 
     def _line(self, word: str, spec: SweepSpec) -> None:
