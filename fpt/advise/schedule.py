@@ -12,7 +12,7 @@ from fpt.sweeps.spec import SweepSpec
 COARSE = (3e-5, 3e-4, 3e-3, 3e-2)  # a decade apart: the fine grid, in half decades, lies around the best
 BELOW, ABOVE = 2, 1  # half decades of the fine grid: longer training wants smaller rates
 PILOT_SEEDS = (900, 901, 902, 903)  # of the coarse grid; the fine one has seeds that chose nothing before
-SEEDS = (16, 8, 4)  # the most of which every run has ENOUGH steps, or all that are wanted; else the fewest
+SEEDS = (16, 8, 4)  # the most of which every run has ENOUGH steps, else the fewest
 ENOUGH, LEAST, LEAST_PILOT = 1000, 50, 20  # steps
 MOST_STEPS = 50_000
 PILOT_SHARE = 0.2  # of the time that is left after timing
@@ -69,11 +69,10 @@ def fine_rates(best: float) -> tuple[float, ...]:
     return tuple(sorted({*low, *high}))
 
 
-def seeds_and_steps(fit: Callable[[int], int], most: int = MOST_STEPS) -> tuple[int, int]:
-    """How many seeds, and steps: `fit(seeds)` gives the steps that fit. More seeds once every run has enough steps, or
-    the `most` that are wanted."""
+def seeds_and_steps(fit: Callable[[int], int]) -> tuple[int, int]:
+    """How many seeds, and steps: `fit(seeds)` gives the steps that fit. More seeds once every run has enough steps."""
     for seeds in SEEDS:
-        if (steps := fit(seeds)) >= min(ENOUGH, most):
+        if (steps := fit(seeds)) >= ENOUGH:
             return seeds, steps
     return SEEDS[-1], fit(SEEDS[-1])
 

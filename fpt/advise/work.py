@@ -164,10 +164,10 @@ class Work:
             )
             return min(self.most, fitting)
 
-        seeds, steps = schedule.seeds_and_steps(fit, self.most)
+        seeds, steps = schedule.seeds_and_steps(fit)
         if paying := [spec for spec in specs(seeds, steps) if _is_compiled(templates[spec.arm], spec)]:
             rows |= timed(paying, machine.threads, compiled=True)
-            seeds, steps = schedule.seeds_and_steps(fit, self.most)
+            seeds, steps = schedule.seeds_and_steps(fit)
         needed = machine.wall(specs(seeds), rows) + 60 * wanted.minutes - self.left
         schedule.check_time(steps, needed, wanted.minutes, wanted.backbone, schedule.LEAST)
         wall = machine.wall(specs(seeds, steps), rows)
