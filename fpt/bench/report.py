@@ -20,6 +20,7 @@ def bench_table(bench: Bench) -> pd.DataFrame:
     over the rounds; `utilisation` is the share of the device's rate of products."""
     rows = []
     for row in sorted(bench.rows, key=lambda row: (row.backbone, row.tokens, row.task, row.runs)):
+        used = bench.utilisation(row)
         cell = {
             "task": row.task if row.variant == "paper" else f"{row.task} ({row.variant})",
             "backbone": f"{row.backbone}:{layers}" if (layers := row.backbone_options.get("layers")) else row.backbone,
@@ -29,7 +30,7 @@ def bench_table(bench: Bench) -> pd.DataFrame:
             "runs": str(row.runs),
             "ratio": f"{row.ratio:.2f}" if row.ratio else "-",
             "range": f"{min(row.ratios):.2f} to {max(row.ratios):.2f}" if row.ratios else "-",
-            "utilisation": f"{bench.utilisation(row):.1%}",
+            "utilisation": f"{used:.1%}" if used >= 0.001 else f"{used:.2%}",
             "peak GiB": f"{row.peak_gib:.2f}",
             "reference": f"{1e3 * row.reference_seconds:,.1f}" if row.reference_seconds else "-",
             "fleet": f"{1e3 * row.seconds:,.1f}",
