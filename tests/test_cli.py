@@ -219,14 +219,18 @@ def test_a_log_says_soon_how_far_a_sweep_is_and_then_at_every_tenth(study, monke
                 seconds = 6.0 * done + 200 * (done > 0)  # the first step compiles
                 files.write_json(folder / ledger.PROGRESS, {"grid": "as planned", "seconds": seconds} | counts)
                 watch([spec], [])
+            for done in (0, 1, 50):  # of 100 more, for one rate more
+                counts = {"step": done, "steps": 100, "run_steps": 800 + 8 * done, "run_steps_total": 1600}
+                files.write_json(folder / ledger.PROGRESS, {"grid": "extension", "seconds": 1000 + 6.0 * done} | counts)
+                watch([spec], [])
         return []
 
     monkeypatch.setattr(engines, "run_local", run_local)
     monkeypatch.setattr(execute, "check_all", lambda *_: None)
     lines = [line.split(" ", 1)[1] for line in fpt("run", "mine").splitlines() if line.endswith(spec.title)]
-    assert lines == [
-        f"{word}: {spec.title}" for word in ("started", "2%, 9.8 min left", "40%, 6.0 min left", "90%, 1.0 min left")
-    ]
+    left = {"2%": "9.8", "40%": "6.0", "90%": "1.0", "75%": "5.0"}  # the last of a grid that grew
+    words = ["started", *(f"{share}, {minutes} min left" for share, minutes in left.items())]
+    assert lines == [f"{word}: {spec.title}" for word in words]
 
 
 def test_run_hands_the_sweeps_to_the_engine_that_was_named(study, monkeypatch):
