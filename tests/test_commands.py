@@ -29,6 +29,7 @@ from fpt.sweeps import load_study, run_sweep
 LANGUAGES = "sh|bash|shell|console"
 SHELL = re.compile(rf"^( *)(`{{3,}})(?:\{{code-block\}} *)?(?:{LANGUAGES})\n(.*?)^\1\2", re.DOTALL | re.MULTILINE)
 STUDY_RUN = re.compile(r"^fpt run ([\w-]+)")
+SWEEP = re.compile(r"\b[\w-]+\.[\w-]+-[0-9a-f]{8}\b")
 IN_PROCESS = {
     "fpt": partial(CliRunner().invoke, app),
     "papermill": partial(click.testing.CliRunner().invoke, papermill),
@@ -158,6 +159,14 @@ def test_a_study_that_a_page_runs_is_there() -> None:
     assert named <= {*studies(), "mine", "my-study"}
 
 
+@pytest.mark.parametrize("command", [each for each in PRINTED if SWEEP.search(each.line)], ids=str)
+def test_a_sweep_that_a_page_runs_is_in_its_study(command: Command) -> None:
+    study = STUDY_RUN.match(command.line)
+    assert study is not None
+    names = {spec.folder_name for spec in load_study(ROOT / "runs" / study[1]).sweeps}
+    assert set(SWEEP.findall(command.line)) <= names
+
+
 @pytest.mark.parametrize("pattern", list(NOT_RUN))
 def test_what_is_not_run_is_on_some_page(pattern: str) -> None:
     assert any(fits(command, pattern) for command in PRINTED)
@@ -169,10 +178,12 @@ def test_a_command_of_a_page_works(command: Command, clone: Path, results: Path)
     if not fits(command, "fpt run *"):  # what shows results finds some
         for folder in clone.glob("runs/*"):
             shutil.copytree(results, folder, dirs_exist_ok=True)
-    program, *words = shlex.split(command.line)
+    only_sweep = load_study(Path("runs/mine")).sweeps[0].folder_name
+    line = SWEEP.sub(only_sweep, command.line)
+    program, *words = shlex.split(line)
     if program in IN_PROCESS and command.folder == ".":
         done = IN_PROCESS[program](words)
         assert done.exit_code == 0, f"{command}: {done.exception!r}\n{done.output}"
     else:
-        told = subprocess.run(["bash", "-ec", command.line], cwd=clone / command.folder, capture_output=True, text=True)
+        told = subprocess.run(["bash", "-ec", line], cwd=clone / command.folder, capture_output=True, text=True)
         assert told.returncode == 0, f"{command}\n{told.stdout}\n{told.stderr}"
