@@ -1,11 +1,12 @@
 // The explorer (book/map.md): choose task, model, two arms, budget and learning rate; see who leads.
 // Every number and interval was computed by fpt.results and lies in the page as JSON; here it is only placed.
 // fpt/show/explore.py says what a setup holds.
-// An address chooses too: #study=plane-digits&task=digits&arms=FP,UR&rate=3e-3&budget=750. It needs only study.
+// An address chooses too: #study=plane-digits&task=digits&arms=FP,UR&rate=3e-3&budget=750. It needs only study. It
+// follows what the reader chooses, and then has a model too.
 //
 // A choice is { setup, pair, budgetPlace, ratePlace }; the places are those in the setup's lists of budgets and rates.
 // The explorer is { setups, view, choice }: all that can be chosen, its elements, and what is chosen. An event puts a
-// new choice there, then shows it.
+// new choice there, then shows it, then puts it into the address.
 (() => {
   "use strict";
 
@@ -30,12 +31,14 @@
     s: [[-4, -4], [4, -4], [4, 4], [-4, 4]], "^": [[-5, 4], [5, 4], [0, -5]], D: [[-5, 0], [0, -5], [5, 0], [0, 5]],
   };
 
-  // --- reading the address
+  // --- the address
 
   /** The choice that an address asks for, or null. What it does not name, or names wrongly, is as it is at first. */
   function askedFor(hash, setups) {
-    const asked = new URLSearchParams(hash.slice(1)), study = asked.get("study"), task = asked.get("task");
-    const setup = setups.find((each) => each.study === study && (task === null || each.name === task));
+    const asked = new URLSearchParams(hash.slice(1));
+    const names = (part, name) => !asked.has(part) || asked.get(part) === name;
+    const inStudy = setups.filter((each) => each.study === asked.get("study") && names("task", each.name));
+    const setup = inStudy.find((each) => names("model", each.model)) || inStudy[0];
     if (!setup) return null;
     const first = firstChoice(setup, asked.get("arms") || FIRST_ARMS);
     return {
@@ -43,6 +46,12 @@
       budgetPlace: placeOr(first.budgetPlace, setup.budgets, Number(asked.get("budget"))),
       ratePlace: placeOr(first.ratePlace, setup.rates, asked.get("rate")),
     };
+  }
+
+  /** The address of a choice. `model` tells apart what a study has of one task. */
+  function addressOf(choice) {
+    const { study, name: task, model } = choice.setup, arms = armsOf(choice.pair);
+    return `#${new URLSearchParams({ study, task, model, arms, rate: rateOf(choice), budget: budgetOf(choice) })}`;
   }
 
   // --- computing: what can be chosen
@@ -223,7 +232,8 @@
     chart.setAttribute("aria-label", `${chartHead.textContent}; arrow keys go from point to point`);
     const x = scale.across(rate);
     const here = svg("line", { class: "chosen", x1: x, x2: x, y1: scale.up(scale.low), y2: scale.up(scale.high) });
-    const arms = Object.keys(setup.arms).sort((one) => (pair.arms.includes(one) ? 1 : -1));  // the pair lies on top
+    const arms = Object.keys(setup.arms);
+    arms.sort((one, other) => pair.arms.includes(one) - pair.arms.includes(other));  // the pair lies on top
     chart.replaceChildren(...axes(setup, scale), here, ...arms.map((arm) => armLine(choice, arm, scale)));
     const points = [...chart.querySelectorAll(".point")];
     for (const point of points) labelWhenReached(chart, point);
@@ -383,14 +393,18 @@
 
   // --- events
 
-  function chooseSetup(explorer, setup, show) {
-    explorer.choice = firstChoice(setup, armsOf(explorer.choice.pair));
+  function choose(explorer, choice, show) {
+    explorer.choice = choice;
     show(explorer);
+    history.replaceState(null, "", addressOf(choice));  // not a step for the browser's way back, nor a hashchange
+  }
+
+  function chooseSetup(explorer, setup, show) {
+    choose(explorer, firstChoice(setup, armsOf(explorer.choice.pair)), show);
   }
 
   function choosePlace(explorer, budgetPlace, ratePlace) {
-    explorer.choice = { ...explorer.choice, budgetPlace, ratePlace };
-    showPlace(explorer);
+    choose(explorer, { ...explorer.choice, budgetPlace, ratePlace }, showPlace);
   }
 
   function listenToControls(explorer) {
@@ -402,8 +416,7 @@
     });
     pair.input.addEventListener("change", () => {
       const { choice } = explorer;
-      explorer.choice = { ...choice, pair: choice.setup.pairs[pair.input.selectedIndex] };
-      showPair(explorer);
+      choose(explorer, { ...choice, pair: choice.setup.pairs[pair.input.selectedIndex] }, showPair);
     });
     for (const { input } of [budget, rate]) {
       input.addEventListener("input", () => {

@@ -1,6 +1,6 @@
 """The explorer: arms over learning rate, and who leads over rate and budget, for the reader to choose from. What its
 script (book/_static/explorer.js) draws and says is computed here, by the functions of the tables and figures. The
-script also reads a choice from the address: map.html#study=plane-digits&arms=FP,UR&rate=3e-3&budget=750."""
+script also reads a choice from the address, and writes it there: map.html#study=plane-digits&arms=FP,UR&rate=3e-3."""
 
 import json
 import math

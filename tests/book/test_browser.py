@@ -471,6 +471,23 @@ def test_an_address_chooses_what_is_shown(explorer: Explorer, html: Path) -> Non
     assert [each for each in browser.get_log("browser") if each["level"] == "SEVERE"] == []
 
 
+def test_the_address_follows_what_is_chosen(explorer: Explorer, models: list[dict[str, Any]]) -> None:
+    browser, seen = explorer.browser, {}
+    alike = [each for each in models if (each["study"], each["name"]) == ("recipe", "mnist")]
+    assert len(alike) > 1
+    for model in alike:
+        explorer.choose("task", model["task"])
+        explorer.choose("model", model["model"])
+        explorer.choose("pair", explorer.choices("pair")[-1])
+        explorer.move("budget", 0)
+        explorer.move("rate", 1)
+        seen[browser.execute_script("return location.hash")] = explorer.shown()
+    assert len(seen) == len(alike)
+    for address, shown in seen.items():
+        browser.execute_script("location.hash = arguments[0]", address)
+        WebDriverWait(browser, PATIENCE).until(lambda _, shown=shown: explorer.shown() == shown)
+
+
 def test_on_a_phone_its_map_comes_first(explorer: Explorer) -> None:
     order = [".fpt-explorer .plane", ".fpt-explorer .controls"]
     tops = [explorer.browser.execute_script(TOP, each) for each in order]
