@@ -20,8 +20,9 @@ PAGES ?= 4
 SITE ?=
 # A page is executed again when it, or what it is computed from, has changed (book/_ext/outdated.py). After a warning
 # every page is, so that the next build warns again.
+# What Sphinx remembers of a build lies beside the book, so that none of it is put on the web.
 BOOK = $(BIN)/jupyter-book config sphinx . --config $(CURDIR)/_config.yml --toc $(CURDIR)/book/_toc.yml >/dev/null && \
-  PYTHONPATH=book/_ext $(BIN)/sphinx-build -b html -j $(PAGES) -W --keep-going -q $(if $(SITE),-D ogp_site_url=$(SITE)) .
+  PYTHONPATH=book/_ext $(BIN)/sphinx-build -b html -j $(PAGES) -W --keep-going -q $(if $(SITE),-D ogp_site_url=$(SITE)) -d
 # Executed notebooks lie beside the pages, which link them; building the book does not read them.
 SHIP = find runs -path '*/published/*/notebook.ipynb' | tar cf - -T - | tar xf - -C
 CHECKED = .test
@@ -45,7 +46,7 @@ study: $(STAMP)
 	$(BIN)/fpt run laptop
 
 book: $(STAMP)  ## build the book from the published results
-	$(BOOK) book/_build/html || { rm -rf book/_build/html/.doctrees; exit 1; }
+	$(BOOK) book/_build/doctrees . book/_build/html || { rm -rf book/_build/doctrees; exit 1; }
 	$(SHIP) book/_build/html
 
 site: book  ## the book, and an archive of it in dist/
@@ -97,7 +98,7 @@ test-book: built-book read-book  ## build the book, and run its tests
 built-book: $(STAMP)
 	rm -rf $(CHECKED)
 	mkdir -p $(CHECKED)
-	{ $(BOOK) $(CHECKED)/_build/html && $(SHIP) $(CHECKED)/_build/html; } \
+	{ $(BOOK) $(CHECKED)/doctrees . $(CHECKED)/_build/html && $(SHIP) $(CHECKED)/_build/html; } \
 	  >$(CHECKED)/build.log 2>&1 || { cat $(CHECKED)/build.log; exit 1; }
 
 read-book: $(STAMP)
@@ -124,4 +125,4 @@ $(STAMP): pyproject.toml constraints.txt
 	@touch $(STAMP)
 
 clean:  ## remove what was built; keeps the environment and your runs
-	rm -rf book/_build $(CHECKED) .mypy_cache .pytest_cache .ruff_cache .hypothesis dist
+	rm -rf _build book/_build conf.py $(CHECKED) .mypy_cache .pytest_cache .ruff_cache .hypothesis dist

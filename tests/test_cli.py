@@ -212,17 +212,21 @@ def test_a_log_says_soon_how_far_a_sweep_is_and_then_at_every_tenth(study, monke
     spec = study.sweeps[0]
     folder = study.folder / spec.folder_name
 
+    def no_hash(_):
+        raise AssertionError("several times a second, all files of own data are looked at")
+
     def run_local(specs, where, threads, watch):
-        with ledger.hold(folder / ledger.LOCK, spec):
+        with ledger.hold(folder / ledger.LOCK, spec), monkeypatch.context() as patch:
+            patch.setattr(type(spec), "hash", property(no_hash))
             for done in (0, 1, 2, 3, 40, 41, 90, 100):  # of 100
                 counts = {"step": done, "steps": 100, "run_steps": 8 * done, "run_steps_total": 800}
                 seconds = 6.0 * done + 200 * (done > 0)  # the first step compiles
                 files.write_json(folder / ledger.PROGRESS, {"grid": "as planned", "seconds": seconds} | counts)
-                watch([spec], [])
+                watch(specs[:1], [])
             for done in (0, 1, 50):  # of 100 more, for one rate more
                 counts = {"step": done, "steps": 100, "run_steps": 800 + 8 * done, "run_steps_total": 1600}
                 files.write_json(folder / ledger.PROGRESS, {"grid": "extension", "seconds": 1000 + 6.0 * done} | counts)
-                watch([spec], [])
+                watch(specs[:1], [])
         return []
 
     monkeypatch.setattr(engines, "run_local", run_local)
@@ -311,6 +315,16 @@ def test_models_of_a_task_and_of_one_backbone(study):
     (row,) = listed("--task", "bit-xor", "--backbone", "tiny-lm").values()
     report = build(load("bit-xor"), "tiny-lm").report()
     assert row[3] == f"{report['trainable'].sum():,}" != listed("--backbone", "tiny-lm")["tiny-lm"][3]
+
+
+def test_models_of_text_are_those_that_can_read_it(study):
+    rows = listed("--task", "text")
+    assert "tiny-lm" in rows
+    assert "minilm" not in rows
+    for name, cells in rows.items():
+        report = build(load("text"), name, "random", "all").report()
+        assert cells[4] == f"{report['trainable'].sum():,}"
+    assert "'minilm'" in fpt("models", "--task", "text", "--backbone", "minilm", code=2)
 
 
 def test_doctor_shows_a_path_as_it_is(study, monkeypatch):

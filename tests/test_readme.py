@@ -61,7 +61,22 @@ def test_the_sentences_about_the_schedule_hold() -> None:
     assert tiny.cell in FIRST_SCREEN
 
 
-def test_no_tuned_arm_is_shown_to_beat_a_linear_classifier() -> None:
+def test_tuned_against_training_from_scratch() -> None:
+    known = [(study, *arms, "") for study, *arms in ROWS.values() if study not in ("plane-minilm", "fresh-minilm")]
+    others = [
+        ("long-minilm", ""),
+        ("laptop-rothermel2021", "listops-short"),
+        ("laptop-rothermel2021", "digits-lra"),
+        ("laptop-lu2021", "bit-xor"),
+        ("laptop-lu2021", "bit-memory"),
+    ]
+    pairs = known + [(study, "FP", "UP", task) for study, task in others]
+    leads = [contrast(study, frozen, full.replace("UP", "UR"), task=task) for study, frozen, full, task in pairs]
+    assert (len(leads), sum(each.low > 0 for each in leads), sum(each.high < 0 for each in leads)) == (9, 1, 4)
+
+
+def test_tiny_lm_alone_is_shown_to_beat_a_linear_classifier() -> None:
+    assert level("long-mnist", "UP").low > baseline("mnist", "linear classifier")
     for row, (study, *arms) in ROWS.items():
         linear = float(_table()[row][-1])
         assert not [arm for arm in arms if level(study, arm).low > linear]

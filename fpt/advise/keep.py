@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from fpt.errors import WeightsError
 from fpt.files import replaced, write_atomically
 from fpt.models import hub, tokens
-from fpt.models.arms import ADAPTER_FILES
+from fpt.models.arms import ADAPTER, ADAPTER_FILES
 from fpt.models.weights import local_folder
 from fpt.sweeps.ledger import WEIGHTS, WINNER
 
@@ -94,7 +94,7 @@ def keep_winner(sweep: "Finished", template: "Template", study: Path) -> Path:
 
 def _write_model(source: Path, folder: Path, template: "Template", tensors: "dict[str, Tensor]") -> bool:
     """Adapters, or the library's model with its config; False where its tensors would not fit the library's."""
-    if (source / ADAPTER_FILES[1]).is_file():
+    if (source / ADAPTER_FILES[1]).is_file() and _only_adapted(template):
         if not local_folder(template.backbone):
             return False
         for name in ADAPTER_FILES:
@@ -114,6 +114,12 @@ def _write_model(source: Path, folder: Path, template: "Template", tensors: "dic
     save_file(whole, folder / hub.WEIGHTS, {"format": "pt"})
     config.save_pretrained(folder)
     return True
+
+
+def _only_adapted(template: "Template") -> bool:
+    """Whether the pretrained model, its adapters and the new layers are all of a run: other arms with adapters train
+    more of the backbone, or start from other weights."""
+    return template.init == "pretrained" and set(template.trainable_groups) <= {"input", "output", ADAPTER}
 
 
 def _readme(sweep: "Finished", template: "Template", folder: Path, text: str) -> str:

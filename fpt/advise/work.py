@@ -75,7 +75,7 @@ class Work:
         compute_type = _compute_type(self.wanted)
         task, templates = prepared(self.wanted, compute_type)
         machine = machine_of(len(templates))
-        _check_possible(self.wanted, templates, machine, compute_type)
+        _check_possible(self.wanted, templates, compute_type)
         for line in reading(task, self.wanted.backbone):
             self.log(line)
         self.wanted.study.mkdir(parents=True, exist_ok=True)
@@ -233,7 +233,7 @@ def _check_same(wanted: Request) -> None:
         raise SpecError(f"{folder} is of another request ({'; '.join(why) or 'its files have changed'}): {either}")
 
 
-def _check_possible(wanted: Request, templates: "dict[str, Template]", machine: Machine, compute_type: str) -> None:
+def _check_possible(wanted: Request, templates: "dict[str, Template]", compute_type: str) -> None:
     """Refuse what the fastest products of this machine could not do in the time, before a single step is timed."""
     from fpt.bench.step import step_cost
 
@@ -247,14 +247,14 @@ def _check_possible(wanted: Request, templates: "dict[str, Template]", machine: 
 
 
 def product_rate(compute_type: str) -> float:
-    """FLOP a second of this machine's best products in a number type."""
+    """FLOP a second of this machine's best products in a number type, on all of its GPUs together."""
     import torch
 
     from fpt.bench.measure import ceiling
 
     rate: float = getattr(ceiling(0.2).ceiling, f"{compute_type}_flop_per_second")
     torch.cuda.empty_cache()  # else this process holds a gibibyte beside the sweeps; without a GPU it does nothing
-    return rate
+    return rate * max(1, torch.cuda.device_count())
 
 
 def _is_compiled(template: "Template", spec: SweepSpec) -> bool:

@@ -27,11 +27,12 @@ def findings() -> Iterator[Finding]:
 def _machine() -> Iterator[Finding]:
     import torch
 
+    from fpt.sweeps.engines.local import cores
     from fpt.sweeps.provenance import device_name
 
     devices = [device_name(f"cuda:{index}") for index in range(torch.cuda.device_count())]
     yield "device", ", ".join(devices) or device_name("cpu"), "" if devices else "no GPU; the laptop studies need none"
-    yield "cores", str(psutil.cpu_count()), ""
+    yield "cores", str(cores()), ""
     memory = psutil.virtual_memory()
     yield "memory", f"{memory.available / 2**30:.1f} of {memory.total / 2**30:.1f} GiB free", ""
     lacking = "" if os.access("runs", os.W_OK) else "not writable"

@@ -2,37 +2,50 @@
 what one arm trains of one backbone, and what a step of it takes."""
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fpt import models, tasks
 from fpt.bench import sweep_cost
 from fpt.cli.doctor import ALTERED, MISSING, NONE, on_hub, weights
+from fpt.errors import SpecError
 from fpt.models.catalogue import Backbone
 from fpt.sweeps.spec import resolve
+
+if TYPE_CHECKING:
+    from fpt.tasks.task import Task
 
 COLUMNS = ("backbone", "layers", "width", "parameters", "trains frozen", "trains unfrozen", "weights", "here")
 OF_ARM = ("group", "trains", "stays frozen")
 
 
 def rows(task: str, backbone: str | None = None) -> Iterator[tuple[str, ...]]:
-    """COLUMNS of one backbone, or of each: the parameters of its model of the task, and those that the policies
-    `fpt` and `all` train.
+    """COLUMNS of one backbone, or of each that can read the task: the parameters of its model of the task, and those
+    that the policies `fpt` and `all` train.
 
-    Raises SpecError for names that do not exist, and DataError where the task's data cannot be had.
+    Raises SpecError for names that do not exist or do not fit together, and DataError where the task's data cannot be
+    had.
     """
-    import torch
-
     loaded = tasks.load(task)
     for name in [backbone] if backbone else models.BACKBONES:
-        models.check(name, init="random")  # a model that is named by its folder is tried with real numbers
-        with torch.device("meta"):  # counted without being allocated
-            template = models.build(loaded, name, "random", "fpt")
-        counts = template.report()[["trainable", "frozen"]]
-        unfrozen = counts[counts.index.isin(models.trainable_groups("all", name))]
-        sizes = (template.width, counts.sum(axis=None), counts["trainable"].sum(), unfrozen.sum(axis=None))
-        found, _ = weights(name)
-        here = {MISSING: "no", NONE: "", ALTERED: ALTERED}.get(found, "yes")
-        yield name, str(template.layers), *(f"{size:,}" for size in sizes), source(template.entry), here
+        try:
+            yield _row(loaded, name)
+        except SpecError:
+            if backbone:
+                raise
+
+
+def _row(task: "Task", backbone: str) -> tuple[str, ...]:
+    import torch
+
+    models.check(backbone, init="random")  # a model that is named by its folder is tried with real numbers
+    with torch.device("meta"):  # counted without being allocated
+        template = models.build(task, backbone, "random", "fpt")
+    counts = template.report()[["trainable", "frozen"]]
+    unfrozen = counts[counts.index.isin(models.trainable_groups("all", backbone, own_table=task.own_table))]
+    sizes = (template.width, counts.sum(axis=None), counts["trainable"].sum(), unfrozen.sum(axis=None))
+    found, _ = weights(backbone)
+    here = {MISSING: "no", NONE: "", ALTERED: ALTERED}.get(found, "yes")
+    return backbone, str(template.layers), *(f"{size:,}" for size in sizes), source(template.entry), here
 
 
 def source(entry: Backbone) -> str:

@@ -14,7 +14,8 @@ from rich.table import Column, Table
 from fpt.bench.cost import Cost
 from fpt.sweeps import ledger
 from fpt.sweeps.labels import labels
-from fpt.sweeps.ledger import SweepState, sweep_state
+from fpt.sweeps.ledger import PROGRESS, SweepState, sweep_state
+from fpt.sweeps.record import read_progress
 from fpt.sweeps.spec import SweepSpec
 from fpt.sweeps.study import Study
 
@@ -111,10 +112,12 @@ class SweepBars:
         self.study, self.done, self.total = study, 0, len(specs)
         columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.percentage:>3.0f}%"))
         self.bars = Progress(*columns, TimeElapsedColumn(), TimeRemainingColumn(), console=console)
-        self.live: dict[str, TaskID] = {}
+        # By the sweep itself: its name hashes all files of own data, which takes seconds where they are many.
+        self.folders = {id(spec): study / spec.folder_name for spec in specs}
+        self.live: dict[int, TaskID] = {}
         # By sweep and its run-steps in all: the share done at its next line; share and seconds after its first step.
-        self.next_line: dict[tuple[str, int], float] = {}
-        self.first: dict[tuple[str, int], tuple[float, float]] = {}
+        self.next_line: dict[tuple[int, int], float] = {}
+        self.first: dict[tuple[int, int], tuple[float, float]] = {}
 
     def __enter__(self) -> "SweepBars":
         if console.is_terminal:
@@ -127,17 +130,17 @@ class SweepBars:
     def watch(self, running: Sequence[SweepSpec], ended: Sequence[SweepSpec]) -> None:
         """Called by the engine several times a second."""
         for spec in running:
-            if spec.hash not in self.live:
-                self.live[spec.hash] = self.bars.add_task(spec.title, total=None)
+            if id(spec) not in self.live:
+                self.live[id(spec)] = self.bars.add_task(spec.title, total=None)
                 self._line("started", spec)
-            if progress := sweep_state(spec, self.study).progress:
+            if progress := read_progress(self.folders[id(spec)] / PROGRESS):
                 done, total = progress["run_steps"], progress["run_steps_total"]
-                self.bars.update(self.live[spec.hash], completed=done, total=total)
+                self.bars.update(self.live[id(spec)], completed=done, total=total)
                 if not console.is_terminal:
                     self._progress_line(spec, progress)
         for spec in ended:
-            if spec.hash in self.live:  # otherwise it ended before it was seen running
-                self.bars.remove_task(self.live.pop(spec.hash))
+            if id(spec) in self.live:  # otherwise it ended before it was seen running
+                self.bars.remove_task(self.live.pop(id(spec)))
             finished = sweep_state(spec, self.study).state == "done"
             self.done += finished
             word = f"done ({self.done} of {self.total})" if finished else "ended without a result"
@@ -148,7 +151,7 @@ class SweepBars:
             return
         # The first step can take minutes, since it loads and compiles: what is left is judged by the steps after it.
         # A grid that grows has more run-steps, and is judged anew.
-        work, seconds = (spec.hash, progress["run_steps_total"]), progress["seconds"]
+        work, seconds = (id(spec), progress["run_steps_total"]), progress["seconds"]
         share = progress["run_steps"] / progress["run_steps_total"]
         begun, before = self.first.setdefault(work, (share, seconds))
         if begun < share < 1 and share >= self.next_line.get(work, FIRST_LINE):

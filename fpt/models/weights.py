@@ -9,10 +9,8 @@ import re
 import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from http.client import HTTPException
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from urllib.request import Request, urlopen
 
 from fpt.errors import WeightsError
 from fpt.files import known_sha256
@@ -158,14 +156,14 @@ def hub_answers(backbone: str) -> bool:
     entry = hub.backbone(backbone)
     if entry.hub is None or os.environ.get("HF_HUB_OFFLINE", "").lower() in {"1", "on", "yes", "true"}:
         return False
-    from huggingface_hub import hf_hub_url
+    from huggingface_hub import get_hf_file_metadata, hf_hub_url
 
     address = hf_hub_url(entry.hub, CONFIG, revision=entry.revision)
     if not address.startswith(("https://", "http://")):
         raise WeightsError(f"HF_ENDPOINT: {address} is no address of the web; it must begin with https://")
     try:
-        urlopen(Request(address, method="HEAD"), timeout=HUB_TIMEOUT).close()
-    except (OSError, HTTPException):  # urllib's errors are subclasses of the first; the second: no HTTP
+        get_hf_file_metadata(address, timeout=HUB_TIMEOUT)  # with the user's token
+    except hub.failures():
         return False
     return True
 

@@ -43,6 +43,7 @@ OVER_PAIRS = {  # how a rule goes over pairs
     "some": "On one pair at least.",
 }
 WIDEST = 22  # characters of a row's name in one line
+MADE_FOR = "made for it"  # planned, exploratory, or changed after results
 LINE = 0.16  # inches that a line of a row's name takes
 MARKS = {"holds here": "yes", "for, in 1 pair": "yes", "does not hold here": "no", "against, in 1 pair": "no"}
 
@@ -167,13 +168,15 @@ def whose(paper: str) -> str:
 
 
 def findings_table(*ids: str, rows: pd.DataFrame | None = None) -> Table:
-    """A row a finding: the question, what the papers print and what we measured (points), the counts, the word.
+    """A row a finding: the question, what the papers print and what we measured (points), the counts, the word, and
+    whether runs were made for it.
 
     `ids`: which ones, in this order; all, if none is named. The question leads to its place on the page of claims.
     Raises SpecError for an unknown finding.
     """
     rows = verdict_rows() if rows is None else rows
     names, said, lines = ids or tuple(findings()), summaries(rows), []
+    made_for = rows[(rows["pair"] == "") & (rows["claim"] == "")].set_index("finding")["planned"]
     for name in names:
         check_known("finding", name, findings())
         finding = findings()[name]
@@ -184,6 +187,7 @@ def findings_table(*ids: str, rows: pd.DataFrame | None = None) -> Table:
                 "ours (points, unless named)": _measured(pairs_of(name, rows)),
                 "pairs": said[name].counts if finding.read == "" else "",
                 "verdict": said[name].word,
+                MADE_FOR: made_for[name],
             }
         )
     return Table(pd.DataFrame(lines), links=[f"claims.html#finding-{name}" for name in names])
@@ -309,7 +313,7 @@ def evidence_table(rows: pd.DataFrame) -> Table:
                 "contrast": ", ".join(filter(None, [row["contrast"], row["at"]])),
                 "estimate (95% interval)": "" if pd.isna(row["estimate"]) else _with_unit(row),
                 "word": f"{row['word']}{counted}",
-                "made for it": row["planned"],
+                MADE_FOR: row["planned"],
             }
         )
     return Table(pd.DataFrame(lines))

@@ -1,6 +1,5 @@
 """Copying finished sweeps to `published/`, which is committed."""
 
-import os
 import shutil
 from datetime import UTC, datetime
 from itertools import count
@@ -58,21 +57,37 @@ def _whole(state: SweepState) -> list[str]:
 
 def _copy(folder: Path, names: list[str], published: Path) -> Path:
     """FptError where the disk is full or read-only: what was published before is then still there."""
-    target, part = published / folder.name, published / f".{folder.name}.part"
+    target = published / folder.name
+    part, before = (published / f".{folder.name}.{word}" for word in ("part", "before"))
     shutil.rmtree(part, ignore_errors=True)
     try:
         part.mkdir(parents=True)
         for name in names:
             shutil.copyfile(folder / name, part / name)
-        shutil.rmtree(target, ignore_errors=True)
-        os.replace(part, target)
+        _exchange(target, part, before)
     except OSError as error:
-        raise FptError(
-            f"{published} cannot be written: {error.strerror}. {target.name} is not published anew"
-        ) from error
+        raise _unwritten(published, error, f"{target.name} is not published anew") from error
     finally:
-        shutil.rmtree(part, ignore_errors=True)  # there is none after the replacement
+        shutil.rmtree(part, ignore_errors=True)  # there is none after the exchange
     return target
+
+
+def _exchange(target: Path, part: Path, before: Path) -> None:
+    """A folder with files cannot be replaced in one step: the old one steps aside, and comes back on failure."""
+    if target.exists():  # otherwise `before` may be what an exchange that was killed left
+        shutil.rmtree(before, ignore_errors=True)
+        target.rename(before)
+    try:
+        part.rename(target)
+    except OSError:
+        if before.exists():
+            before.rename(target)
+        raise
+    shutil.rmtree(before, ignore_errors=True)
+
+
+def _unwritten(place: Path, error: OSError, what: str) -> FptError:
+    return FptError(f"{place} cannot be written: {error.strerror}. {what}")
 
 
 def _archive(folder: Path, study: Study) -> Path:
@@ -80,10 +95,13 @@ def _archive(folder: Path, study: Study) -> Path:
     reason = (
         f"{datetime.now(UTC):%Y-%m-%d}: moved here by fpt publish. {FILE} of {study.folder.name} has it no longer.\n"
     )
-    (folder / REASON).write_text(reason, encoding="utf-8")
     place = study.folder.parent / ARCHIVE / study.folder.name
-    place.mkdir(parents=True, exist_ok=True)
     names = (f"{folder.name}.{number}" if number else folder.name for number in count())
     target = next(place / name for name in names if not (place / name).exists())
-    shutil.move(folder, target)  # a study may be a link to another disk
+    try:
+        (folder / REASON).write_text(reason, encoding="utf-8")
+        place.mkdir(parents=True, exist_ok=True)
+        shutil.move(folder, target)  # a study may be a link to another disk
+    except OSError as error:
+        raise _unwritten(place, error, f"{folder.name} stays in {folder.parent}") from error
     return target

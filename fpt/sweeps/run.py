@@ -32,7 +32,7 @@ CHECKPOINTS = "checkpoint"
 # The fields that `prepare` may refuse: sweeps that differ in others alone are checked once.
 DATA = ("task", "variant", "task_options", "batch_size")
 MODEL = ("backbone", "backbone_options", "init", "trainable", *models.ADAPTERS, "pretrained_by")
-WORK = ("measures", "runs", "extend", "data_fraction", "shuffle_tokens")
+WORK = ("dropout", "measures", "runs", "extend", "data_fraction", "shuffle_tokens")
 
 
 @dataclass(frozen=True)

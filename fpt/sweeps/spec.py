@@ -3,7 +3,7 @@
 import ast
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from itertools import takewhile
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -23,6 +23,7 @@ from fpt import models, tasks
 from fpt.documents import explained
 from fpt.errors import SpecError, check_known
 from fpt.models import hub, tokens
+from fpt.models.arms import Targets, Zero
 from fpt.sweeps.fields import (
     Measures,
     Options,
@@ -69,8 +70,8 @@ class SweepSpec(Recipe):
     # of adapters: without effect, and refused, where the arm has none
     rank: Count = models.Adapters.rank
     alpha: Positive = models.Adapters.alpha
-    targets: Literal["attention", "feed_forward", "both"] = models.Adapters.targets
-    zero: Literal["A", "B"] = models.Adapters.zero
+    targets: Targets = models.Adapters.targets
+    zero: Zero = models.Adapters.zero
     pretrained_by: SweepFolder | None = None  # folder of a sweep of the same study
     measures: Measures = ()
     data_fraction: Annotated[float, Field(gt=0, le=1)] = 1.0  # of the training examples, drawn by the seed
@@ -315,8 +316,15 @@ def _assigned(names: Mapping[str, Any], before: str) -> set[str]:
     """The names that the executed cells of a notebook assign before the first that makes this call: a notebook that is
     used has run cells again, and those below."""
     cells = takewhile(lambda cell: f"{before}(" not in cell, names.get("In") or [])
-    nodes = (node for cell in cells for node in ast.walk(ast.parse(cell)))
+    nodes = (node for cell in cells for node in _nodes(cell))
     return {node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
+
+
+def _nodes(cell: str) -> Iterable[ast.AST]:
+    try:
+        return ast.walk(ast.parse(cell))
+    except SyntaxError:  # it never ran
+        return ()
 
 
 def check_parameters(names: Mapping[str, Any], /, **declared: Any) -> None:

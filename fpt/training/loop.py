@@ -35,13 +35,13 @@ class FleetResult:
 
     runs: pd.DataFrame
     curves: pd.DataFrame
-    attention: pd.DataFrame | None
-    windows: pd.DataFrame | None
     compute_type: str
     threads: int
     device: str
     parts: list[tuple[int, int]]  # (rates, seeds) of each fleet that was trained: more than one where memory was short
     compiled: bool
+    attention: pd.DataFrame | None = None
+    windows: pd.DataFrame | None = None
 
 
 class Training:
@@ -221,20 +221,12 @@ def train(
     with resources.computing(plan["threads"]), resources.own_modes(place):
         make = partial(features.fleet, task, template, recipe)
         results = Job(make, plan, place, conclude, progress, folder).parts()
-    tables = {}
+    tables: dict[str, Any] = {}
     for name in results[0]:
         tables[name] = in_order([each[name] for each in results])
     parts = [(len(rates), len(some_seeds)) for rates, some_seeds in plan["parts"]]
     kept = {name: plan[name] for name in ("compute_type", "threads", "compiled")}
-    return FleetResult(
-        tables["runs"],
-        tables["curves"],
-        tables.get(ATTENTION),
-        tables.get(WINDOWS),
-        device=place.type,
-        parts=parts,
-        **kept,
-    )
+    return FleetResult(**tables, device=place.type, parts=parts, **kept)
 
 
 def decide(

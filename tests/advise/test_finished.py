@@ -103,7 +103,7 @@ def check_winner(wanted: Request, arm: str) -> None:
     space: dict[str, Any] = {}
     exec(code, space)
     torch.testing.assert_close(space["logits"], expected, rtol=1e-4, atol=1e-4)
-    assert (folder / "adapter_config.json").is_file() == arm.startswith("lora")
+    assert (folder / "adapter_config.json").is_file() == (arm == "lora-pretrained")
 
 
 @peft_warns
@@ -118,6 +118,11 @@ def test_and_so_they_do_of_other_families(backbone: str, place: Path, small_back
     wanted = train(place, arms="lora,full", backbone=backbone, seeds=3, steps=4)
     for arm in wanted.arms:
         check_winner(wanted, arm)
+
+
+@pytest.mark.parametrize("arm", ["fpt-lora-pretrained", "lora-random"])
+def test_and_so_they_do_where_adapters_are_not_all_that_differs(arm: str, place: Path) -> None:
+    check_winner(train(place, arms=f"{arm},full", seeds=3, steps=4), arm)
 
 
 @peft_warns

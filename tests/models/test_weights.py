@@ -4,7 +4,8 @@ import json
 import shutil
 from dataclasses import replace
 from functools import partial
-from http.client import BadStatusLine
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from threading import Thread
 
 import huggingface_hub
 import pytest
@@ -57,14 +58,45 @@ def test_missing_weights_say_what_to_do(monkeypatch, tmp_path):
         weights.find("gpt2")
 
 
-def test_a_network_that_answers_with_something_else_is_none(monkeypatch):
-    def sign_in(*_, **__):
-        raise BadStatusLine("Welcome! Please sign in")
+class Gate(BaseHTTPRequestHandler):
+    """A hub whose models are for those who have a token, and whose /sign-in speaks no HTTP."""
 
-    monkeypatch.delenv("HF_HUB_OFFLINE")
-    monkeypatch.setattr(weights, "urlopen", sign_in)
+    def do_HEAD(self):
+        if self.path == "/sign-in":
+            self.wfile.write(b"Welcome! Please sign in")
+            return
+        self.send_response(200 if self.headers["Authorization"] == "Bearer secret" else 401)
+        self.end_headers()
+
+    def log_message(self, *_):
+        pass
+
+
+@pytest.fixture
+def gate(monkeypatch):
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Gate)
+    Thread(target=server.serve_forever, daemon=True).start()
+    for name in ("HF_HUB_OFFLINE", "HF_TOKEN"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
+    address = f"http://127.0.0.1:{server.server_port}"
+    yield lambda path: monkeypatch.setattr(huggingface_hub, "hf_hub_url", lambda *_, **__: address + path)
+    server.shutdown()
+    server.server_close()
+
+
+def test_a_network_that_answers_with_something_else_is_none(gate):
+    gate("/sign-in")
     with pytest.raises(WeightsError, match="the hub does not answer"):
         weights.find("gpt2")
+
+
+@pytest.mark.parametrize(("token", "answers"), [("secret", True), ("another", False), (None, False)])
+def test_the_hub_is_asked_with_the_users_token(token, answers, gate, monkeypatch):
+    gate("/config.json")
+    if token:
+        monkeypatch.setenv("HF_TOKEN", token)
+    assert weights.hub_answers("gpt2") == answers
 
 
 def test_weights_on_disk_or_in_the_package_need_no_network(small_backbones):

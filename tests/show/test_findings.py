@@ -86,8 +86,9 @@ def test_the_table_has_a_row_a_finding_with_its_word_and_address() -> None:
     table, rows = findings_table(), verdict_rows()
     assert list(table.frame["question"]) == [finding.question for finding in findings().values()]
     assert table.links == [f"claims.html#finding-{name}" for name in findings()]
-    summaries = rows[(rows["pair"] == "") & (rows["claim"] == "")].set_index("finding")["word"]
-    assert list(table.frame["verdict"]) == [summaries[name] for name in findings()]
+    summaries = rows[(rows["pair"] == "") & (rows["claim"] == "")].set_index("finding")
+    assert list(table.frame["verdict"]) == [summaries["word"][name] for name in findings()]
+    assert list(table.frame["made for it"]) == [summaries["planned"][name] for name in findings()]
     assert list(findings_table("cliff", ID).frame["question"]) == [findings()[each].question for each in ("cliff", ID)]
 
 

@@ -293,6 +293,12 @@ class TestChecksBeforeTraining:
         with pytest.raises(FptError, match="cannot be written"):
             check_all([spec()], tmp_path / "missing")
 
+    def test_memory_with_and_without_dropout(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        asked: list[float] = []
+        monkeypatch.setattr(execute.training, "check_room", lambda template, recipe, *_: asked.append(recipe.dropout))
+        check_all([spec(dropout=0.1), spec(dropout=0.0), spec(dropout=0.0, clip=2.0)], tmp_path)
+        assert asked == [0.1, 0.0]
+
     def test_room_for_the_weights_of_every_rate_that_there_may_be(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:

@@ -234,6 +234,11 @@ def test_names_in_a_notebook_that_are_no_parameters_do_not_disturb():
     assert parameters_to_spec(names) == resolve(SPEC)
 
 
+def test_a_cell_that_never_ran_assigned_nothing():
+    cells = ["seeds = = 3", *(f"{name} = ..." for name in SPEC), "parameters_to_spec(globals())"]
+    assert parameters_to_spec(SPEC | {"In": cells}) == resolve(SPEC)
+
+
 def test_a_notebook_says_how_papermill_is_given_a_list():
     with pytest.raises(SpecError, match=r"seeds = 0: must be a list \(papermill takes lists with -y, .*parameters\)"):
         parameters_to_spec(SPEC | {"seeds": 0})

@@ -79,11 +79,15 @@ def run_local(
 
 def free_slots(threads: int | None) -> tuple[list[str], int]:
     """One slot per GPU, named by its index; without GPUs one unnamed slot for every `threads` cores."""
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     if devices := _devices():
-        return devices, threads or max(1, cores // len(devices))
+        return devices, threads or max(1, cores() // len(devices))
     threads = threads or 1
-    return [""] * max(1, cores // threads), threads
+    return [""] * max(1, cores() // threads), threads
+
+
+def cores() -> int:
+    """Those that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _devices() -> list[str]:
