@@ -10,7 +10,7 @@ from fpt.files import replaced, write_atomically
 from fpt.models import hub, tokens
 from fpt.models.arms import ADAPTER, ADAPTER_FILES
 from fpt.models.weights import local_folder
-from fpt.sweeps.ledger import WEIGHTS, WINNER
+from fpt.sweeps.ledger import KEPT_WEIGHTS, WINNER
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -73,18 +73,18 @@ def keep_winner(sweep: "Finished", template: "Template", study: Path) -> Path:
     from safetensors.torch import load_file, save_file
 
     source, folder = study / sweep.spec.folder_name, study / WINNER
-    if not (source / WEIGHTS).is_file():
+    if not (source / KEPT_WEIGHTS).is_file():
         raise WeightsError(f"{source} kept no weights: its sweep needs measures: [weights] in {study}/study.yaml")
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir()
-    tensors = load_file(source / WEIGHTS)
+    tensors = load_file(source / KEPT_WEIGHTS)
     plain = template.entry.family in PLAIN and _write_model(source, folder, template, tensors)
     if plain:
         new = {name: tensor for name, tensor in tensors.items() if not name.startswith("backbone.")}
         with replaced(folder / LAYERS) as partial:
             save_file(new, partial)
     else:
-        shutil.copyfile(source / WEIGHTS, folder / WEIGHTS)
+        shutil.copyfile(source / KEPT_WEIGHTS, folder / KEPT_WEIGHTS)
     if template.task.own_table:
         for file in tokens.files(Path(hub.path_of(template.backbone) or "")):
             shutil.copyfile(file, folder / file.name)
@@ -134,7 +134,7 @@ def _readme(sweep: "Finished", template: "Template", folder: Path, text: str) ->
         seed=spec.seeds[0],
         rate=sweep.cell.best_rate,
         layers=LAYERS,
-        weights=WEIGHTS,
+        weights=KEPT_WEIGHTS,
         backbone=spec.backbone,
         folder=folder.as_posix(),
         task_of=(OWN_TOKENS if own else TASK).format(task=spec.task, backbone=spec.backbone, options=options),

@@ -25,7 +25,7 @@ from fpt.sweeps.study_file import FILE, NAME
 
 PROGRESS, LOCK = "progress.json", "lock"
 WINNER = "winner"  # of `fpt advise`: a folder beside those of the sweeps
-WEIGHTS = "weights.safetensors"  # kept for the sweeps that are pretrained by this one
+KEPT_WEIGHTS = "weights.safetensors"  # kept for the sweeps that are pretrained by this one
 NOTEBOOK, NOTEBOOK_LOCK = "notebook.ipynb", "notebook-lock"
 FOLDER = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]*")  # of a sweep: an arm may join groups by +
 LOCK_WAIT = 30.0  # seconds: a killed driver's workers are gone long before

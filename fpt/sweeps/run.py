@@ -92,7 +92,7 @@ def kept_weights(spec: SweepSpec, study: Path | None) -> Path | None:
     """The file of the weights that another sweep of the study kept for this one; WeightsError where it is not."""
     if spec.pretrained_by is None:
         return None
-    path = (study or Path()) / spec.pretrained_by / ledger.WEIGHTS
+    path = (study or Path()) / spec.pretrained_by / ledger.KEPT_WEIGHTS
     if study is None or not path.is_file():
         raise WeightsError(
             f"{spec.title}: its pretrained weights are those that the sweep {spec.pretrained_by} keeps, and there is "
@@ -146,7 +146,7 @@ def check_all(specs: Sequence[SweepSpec], study: Path) -> None:
             keeper = folders.get(spec.pretrained_by or "")
             if keeper:
                 check_keeper(spec, keeper)
-            if spec.pretrained_by and not (study / spec.pretrained_by / ledger.WEIGHTS).is_file():
+            if spec.pretrained_by and not (study / spec.pretrained_by / ledger.KEPT_WEIGHTS).is_file():
                 if keeper is None or WEIGHTS not in keeper.measures or keeper.pretrained_by:
                     raise SpecError(
                         f"pretrained_by = {spec.pretrained_by!r}: there are no such weights, and it is no sweep still "
@@ -264,25 +264,25 @@ def parquet(frame: "pd.DataFrame") -> bytes:
     return frame.to_parquet(engine="pyarrow", index=False, compression="zstd")
 
 
-def keep(spec: SweepSpec, template: "Template", weights: Path, folder: Path) -> None:
+def keep(spec: SweepSpec, template: "Template", file: Path, folder: Path) -> None:
     """What the sweep is asked to keep, from the file of all weights of its best run: adapters as peft's, and whole
     weights of the plain backbone, into which adapters are merged."""
-    if not weights.is_file():  # a process that was killed has moved it already
+    if not file.is_file():  # a process that was killed has moved it already
         return
     if not models.adapted(spec.trainable):
-        os.replace(weights, folder / ledger.WEIGHTS)
+        os.replace(file, folder / ledger.KEPT_WEIGHTS)
         return
     from safetensors.torch import load_file, save_file
 
     from fpt.models import lora
 
-    tensors = load_file(weights)
+    tensors = load_file(file)
     if ADAPTER in spec.measures:
         lora.save(template, tensors, folder)
     if WEIGHTS in spec.measures:
-        with replaced(folder / ledger.WEIGHTS) as partial:
+        with replaced(folder / ledger.KEPT_WEIGHTS) as partial:
             save_file(lora.merged(template.module, tensors), partial)
-    weights.unlink()  # last: a process that is killed before does it all again
+    file.unlink()  # last: a process that is killed before does it all again
 
 
 def _progress(

@@ -87,7 +87,7 @@ def logits_of(wanted: Request, arm: str) -> tuple[Any, torch.Tensor]:
     sweep = sweeps_of(wanted)[arm]
     task = fpt.models.load_task(wanted.task, wanted.backbone, **wanted.options)
     template = fpt.models.build(task, wanted.backbone, "pretrained", "all")
-    weights = load_file(wanted.study / sweep.spec.folder_name / ledger.WEIGHTS)
+    weights = load_file(wanted.study / sweep.spec.folder_name / ledger.KEPT_WEIGHTS)
     examples = task.split(0).test
     with torch.no_grad():
         found = functional_call(template.module, weights, (task.encode(examples.inputs), examples.lengths))

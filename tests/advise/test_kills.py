@@ -17,7 +17,7 @@ from fpt.advise.work import Work
 from fpt.bench.cost import Row
 from fpt.cli.show import SilentBars
 from fpt.sweeps import SweepSpec, load_study, run_sweep
-from fpt.sweeps.ledger import WEIGHTS
+from fpt.sweeps.ledger import KEPT_WEIGHTS
 
 from .conftest import request_of, table
 
@@ -27,7 +27,7 @@ WRITES = (
     (STUDY, work.ASKED), (STUDY, work.BASELINES), (PILOT, work.ASKED), (PILOT, work.TIMING), (PILOT, "study.yaml"),
     (STUDY, "study.yaml"), (WINNER, keep.README), (STUDY, "report.html"),
 )  # fmt: skip
-KEPT = ("runs.parquet", "curves.parquet", WEIGHTS, work.BASELINES, work.ASKED, keep.README, "model.safetensors")
+KEPT = ("runs.parquet", "curves.parquet", KEPT_WEIGHTS, work.BASELINES, work.ASKED, keep.README, "model.safetensors")
 
 
 def timed(specs: Sequence[SweepSpec], threads: int, compiled: bool = False) -> dict[str, Row]:

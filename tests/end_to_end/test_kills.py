@@ -13,7 +13,7 @@ from forked import attempt
 
 from fpt import files
 from fpt.sweeps import run as execute
-from fpt.sweeps.ledger import WEIGHTS
+from fpt.sweeps.ledger import KEPT_WEIGHTS
 from fpt.sweeps.spec import resolve
 from fpt.training import checkpoint, fleet, loop
 
@@ -69,7 +69,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def contents(folder: Path) -> dict[str, bytes]:
-    return {path.name: path.read_bytes() for path in (*folder.glob("*.parquet"), folder / WEIGHTS)}
+    return {path.name: path.read_bytes() for path in (*folder.glob("*.parquet"), folder / KEPT_WEIGHTS)}
 
 
 @pytest.mark.parametrize("kills", [5, pytest.param(30, marks=pytest.mark.slow)])

@@ -128,7 +128,7 @@ class TestExtension:
         info = read_json(tmp_path / ledger.RESULT) or {}
         assert info["choices"] == {"0": None, "1": None}
         assert (info["selected_rate"], info["at_edge"], info["eligible"]) == (None, False, [])
-        assert not (tmp_path / ledger.WEIGHTS).exists()
+        assert not (tmp_path / ledger.KEPT_WEIGHTS).exists()
 
     def test_each_fleet_has_its_own_checkpoints_and_all_seeds(self, trained: Trained, tmp_path: Path) -> None:
         self.grid(trained, tmp_path, best_at(1e-2), learning_rates=LOW)
@@ -138,7 +138,7 @@ class TestExtension:
 
     def test_kept_weights_are_of_the_first_seed_at_the_best_rate(self, trained: Trained, tmp_path: Path) -> None:
         self.grid(trained, tmp_path, best_at(1e-2, 1e-2), learning_rates=[1e-4, 1e-3], measures=["weights"])
-        assert (tmp_path / ledger.WEIGHTS).read_text() == "seed 0 at 0.01"
+        assert (tmp_path / ledger.KEPT_WEIGHTS).read_text() == "seed 0 at 0.01"
 
     def test_progress_is_counted_in_run_steps(
         self, trained: Trained, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -61,9 +61,9 @@ def test_the_backbone_starts_from_what_was_kept(study: Path) -> None:
     with pytest.raises(WeightsError, match=r"run that sweep of the study first"):
         run_sweep(user, study / user.folder_name)
     first = run_sweep(keeper, study / keeper.folder_name)
-    kept = load_file(first.folder / ledger.WEIGHTS)
+    kept = load_file(first.folder / ledger.KEPT_WEIGHTS)
     task = fpt.tasks.load("bit-xor")
-    template = fpt.models.build(task, "small-gpt2", weights=first.folder / ledger.WEIGHTS)
+    template = fpt.models.build(task, "small-gpt2", weights=first.folder / ledger.KEPT_WEIGHTS)
     values = template.initialise(5)
     for name, value in values.items():
         if name.startswith("backbone.") and "wpe" not in name:
@@ -71,7 +71,7 @@ def test_the_backbone_starts_from_what_was_kept(study: Path) -> None:
     # bit-memory has 6 tokens, bit-xor 10: the other rows are new
     assert torch.equal(values["backbone.wpe.weight"][:6], kept["backbone.wpe.weight"])
     second = run_sweep(user, study / user.folder_name)
-    assert second.info["weights_checksum"] == sha256(first.folder / ledger.WEIGHTS)
+    assert second.info["weights_checksum"] == sha256(first.folder / ledger.KEPT_WEIGHTS)
     assert second.runs["train_accuracy_train_mode"].between(0, 1).all()  # it was asked for
 
 
@@ -80,7 +80,7 @@ def test_the_kept_run_is_the_first_seed_at_the_best_rate(study: Path) -> None:
     result = run_sweep(keeper, study / keeper.folder_name)
     task = fpt.tasks.load("bit-memory", None, "paper", strings=2, length=16, patch=8)
     template = fpt.models.build(task, "small-gpt2", "random", "all", weights=None)
-    start, kept = template.initialise(10), load_file(result.folder / ledger.WEIGHTS)
+    start, kept = template.initialise(10), load_file(result.folder / ledger.KEPT_WEIGHTS)
     assert start.keys() == kept.keys()
     assert any(not torch.equal(start[name], kept[name]) for name in start)  # it was trained
     # Adam's first step moves every number by the rate, and no later one by more than about that
@@ -106,7 +106,7 @@ def test_weights_that_a_killed_process_had_moved_are_found(study: Path, monkeypa
             run_sweep(keeper, study / keeper.folder_name)
     monkeypatch.setattr(Fleet, "step", lambda *_: pytest.fail("trained again"))
     again = run_sweep(keeper, study / keeper.folder_name).folder
-    for name in (ledger.WEIGHTS, "runs.parquet", "curves.parquet", "attention.parquet"):
+    for name in (ledger.KEPT_WEIGHTS, "runs.parquet", "curves.parquet", "attention.parquet"):
         assert (again / name).read_bytes() == (whole / name).read_bytes(), name
 
 
@@ -181,7 +181,7 @@ def test_the_weights_that_are_there_are_checked(study: Path) -> None:
     keeper, user = sweeps(study)
     check_all([keeper, user], study)  # still to be trained
     (study / keeper.folder_name).mkdir()
-    (study / keeper.folder_name / ledger.WEIGHTS).write_bytes(b"half of it")
+    (study / keeper.folder_name / ledger.KEPT_WEIGHTS).write_bytes(b"half of it")
     with pytest.raises(WeightsError, match=keeper.folder_name):
         check_all([user], study)
 

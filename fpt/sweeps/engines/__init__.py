@@ -97,7 +97,7 @@ def in_order(engine: Engine, specs: Sequence[SweepSpec], study: Path) -> list[Fa
     failures = engine(first, study) if first else []
     ready = []
     for spec, keeper in [(spec, study / spec.pretrained_by) for spec in specs if spec.pretrained_by]:
-        if (keeper / ledger.WEIGHTS).is_file():
+        if (keeper / ledger.KEPT_WEIGHTS).is_file():
             ready.append(spec)
         else:
             reason = f"it starts from the weights of {keeper.name}, which has not kept any"

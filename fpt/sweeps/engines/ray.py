@@ -33,7 +33,7 @@ from fpt.sweeps.study_file import FILE
 TEMPORARY = "fpt-ray-"  # how the name of a workspace on a node begins, in its folder for temporary files
 # What comes back, in the order of writing: the last one says that all are there.
 TABLES = tuple(f"{name}.parquet" for name in record.TABLES)
-FILES = (engines.LOG, engines.FAILED, *TABLES, ledger.WEIGHTS, *ADAPTER_FILES, ledger.NOTEBOOK, ledger.RESULT)
+FILES = (engines.LOG, engines.FAILED, *TABLES, ledger.KEPT_WEIGHTS, *ADAPTER_FILES, ledger.NOTEBOOK, ledger.RESULT)
 News = dict[str, Any]
 
 
@@ -153,7 +153,7 @@ def _job(spec: SweepSpec, study: Path) -> News:
     files = {path.as_posix(): path.read_bytes() for path in needed}
     files |= {(folder / name).as_posix(): content for name, content in done.items()}
     if spec.pretrained_by:
-        kept = study / spec.pretrained_by / ledger.WEIGHTS
+        kept = study / spec.pretrained_by / ledger.KEPT_WEIGHTS
         files[kept.as_posix()] = kept.read_bytes()
     job = {"parameters": spec.parameters(), "hash": spec.hash, "version": fpt.__version__}
     return job | {"workspace": str(Path.cwd()), "study": study.as_posix(), "files": files}
