@@ -23,14 +23,16 @@ from fpt.files import read_json, remove_partial, replaced, sha256, write_json
 from fpt.models import weights
 from fpt.models.template import Template
 from fpt.tasks.task import Task
-from fpt.training.recipe import Recipe
+from fpt.training.recipe import ATTENTION, WINDOWS, Recipe
 from fpt.training.resources import FLOAT
 
 EVERY = 5.0  # seconds between checkpoints at least
 SHARE = 0.05  # of the time that writing them may take
 COPIES = 4  # of the trainable parameters of a run: they, the best so far, two Adam moments
 PLAN = "plan.json"
-OURS = (PLAN, "finished-[0-9]*.json", "part-[0-9]*.safetensors", "*-[0-9]*.parquet")  # what a fleet writes
+TABLES = ("runs", "curves", ATTENTION, WINDOWS)
+# What a fleet writes into its folder, and nothing of the user's
+OURS = (PLAN, "finished-[0-9]*.json", "part-[0-9]*.safetensors", *(f"{name}-[0-9]*.parquet" for name in TABLES))
 
 Tables = dict[str, pd.DataFrame]  # runs, curves, and what was measured besides
 
