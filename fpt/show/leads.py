@@ -10,7 +10,7 @@ from typing import Any
 
 import pandas as pd
 
-from fpt.claims.planes import AHEAD, BEHIND, OPEN
+from fpt.claims.planes import AHEAD, BEHIND, OPEN, plane_table, plane_tests
 from fpt.claims.sensitivity import usable
 from fpt.results.baselines import LINEAR, floor, known_scores
 from fpt.results.cells import TUNED, TableCell, compared
@@ -61,6 +61,11 @@ class Place:
         """The budgets, in steps, at which the first arm leads the second: each tuned there, each interval alone."""
         budgets = self.cells(first)[first].budgets
         return [budget for budget in budgets if self.contrast(first, second, budget=budget).low > 0]
+
+    def corrected(self, first: str, second: str) -> Mapping[tuple[float, int], float]:
+        """p by rate and budget, both arms at that rate, corrected for all cells of the map (Holm)."""
+        rows = plane_table(plane_tests(self.cell(first), self.cell(second)))
+        return dict(zip(zip(rows["rate"], rows["budget"], strict=True), rows["corrected"], strict=True))
 
 
 PAIRS = {  # the longest published training of all four arms on each task and model

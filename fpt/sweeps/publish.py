@@ -99,8 +99,8 @@ def _archive(folder: Path, study: Study) -> Path:
     names = (f"{folder.name}.{number}" if number else folder.name for number in count())
     target = next(place / name for name in names if not (place / name).exists())
     try:
-        (folder / REASON).write_text(reason, encoding="utf-8")
         place.mkdir(parents=True, exist_ok=True)
+        (folder / REASON).write_text(reason, encoding="utf-8")
         shutil.move(folder, target)  # a study may be a link to another disk
     except OSError as error:
         raise _unwritten(place, error, f"{folder.name} stays in {folder.parent}") from error

@@ -201,6 +201,16 @@ def test_budgets_at_which_an_arm_leads_are_those_whose_interval_is_above_0() -> 
     assert not {*frozen} & {*trained}
 
 
+def test_p_of_a_cell_is_corrected_for_all_cells_of_its_map() -> None:
+    place = PAIRS["MNIST, tiny-lm, 3,000"]
+    corrected = place.corrected("FP", "UP")
+    alone = {cell: place.contrast("FP", "UP", at=cell[0], budget=cell[1]).p for cell in corrected}
+    least = min(alone, key=lambda cell: alone[cell])
+    assert corrected[least] == pytest.approx(len(alone) * alone[least])  # Holm's first step
+    assert all(alone[cell] <= corrected[cell] <= 1 for cell in alone)
+    assert alone[1e-3, 3000] < 0.05 < corrected[1e-3, 3000]
+
+
 # --- valleys: loss over the rate, and the interval of the ratio of two best rates
 
 ARM = {"LP": "lora", "UP": "unfrozen"}
