@@ -21,7 +21,7 @@ class StepCost:
     forward: int  # FLOP
     backward: int
     run_bytes: int  # of every run: trainable parameters, their gradients and moments, activations
-    seed_bytes: int  # that the runs of one seed share: dropout masks, frozen parameters that the seed draws
+    seed_bytes: int  # that the runs of one seed share: dropout masks, frozen parameters that it draws, cached features
     once_bytes: int  # that all runs share: frozen parameters that are the same for every seed
 
     @property
@@ -32,7 +32,7 @@ class StepCost:
 
 def step_cost(template: "Template", recipe: "Recipe") -> StepCost:
     """The cost of a step of `template`, whose own values may lie on any device, or on none ("meta")."""
-    from fpt.training import resources
+    from fpt.training import features, resources
 
     counts = template.report()
     forward, backward = _flop(template, recipe)
@@ -43,7 +43,7 @@ def step_cost(template: "Template", recipe: "Recipe") -> StepCost:
         forward=forward,
         backward=backward,
         run_bytes=resources.run_bytes(template, recipe),
-        seed_bytes=resources.seed_bytes(template, recipe),
+        seed_bytes=resources.seed_bytes(template, recipe) + features.kept_bytes(template, recipe),
         once_bytes=resources.FLOAT * int(once),
     )
 

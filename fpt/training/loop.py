@@ -236,7 +236,8 @@ def decide(
 
     Raises FptError where not one run fits in memory, or the checkpoints do not fit on the disk.
     """
-    parts = resources.split(template, recipe, made_by["rates"], made_by["seeds"], place)
+    kept = features.kept_bytes(template, recipe)
+    parts = resources.split(template, recipe, made_by["rates"], made_by["seeds"], place, kept)
     most = max(len(rates) * len(seeds) for rates, seeds in parts)
     if folder:
         check_disk(template, most, folder.path)

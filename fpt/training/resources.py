@@ -98,13 +98,15 @@ def container_bytes() -> int:
 
 
 def split(
-    template: Template, recipe: Recipe, rates: list[float], seeds: list[int], device: torch.device
+    template: Template, recipe: Recipe, rates: list[float], seeds: list[int], device: torch.device, kept: int = 0
 ) -> list[FleetGrid]:
     """Fleets that each fit: all rates of as many seeds as fit, else single seeds with as many rates as fit.
 
-    Raises FptError where not even one run fits.
+    `kept`: bytes that a fleet keeps of each seed beside those of `seed_bytes`. Raises FptError where not even one run
+    fits.
     """
-    run, shared, free = run_bytes(template, recipe), seed_bytes(template, recipe), int(SHARE * free_bytes(device))
+    run, shared = run_bytes(template, recipe), seed_bytes(template, recipe) + kept
+    free = int(SHARE * free_bytes(device))
     if free < shared + run:
         raise FptError(
             f"one run of {template.backbone!r} on {template.task.name!r} at batch size {recipe.batch_size} needs about "

@@ -8,7 +8,7 @@ from small_models import short_recipe
 
 import fpt.models
 import fpt.tasks
-from fpt.training import features, train_fleet
+from fpt.training import features, resources, train_fleet
 
 RATES, SEEDS = [1e-3, 1e-2], [0, 5]
 
@@ -39,6 +39,24 @@ def test_the_backbone_runs_once_for_each_example_and_seed(digits, small_backbone
     template.module.backbone.h[0].register_forward_pre_hook(lambda _, arguments: rows.append(len(arguments[0])))
     train_fleet(digits, template, recipe(steps=300), RATES, SEEDS)
     assert sum(rows) == len(SEEDS) * (1397 + 400)
+
+
+@pytest.mark.parametrize("name", ["digits", "listops"])  # a number of test examples, and a test set of its own
+def test_what_is_kept_is_counted(name, request, small_backbones):
+    task = request.getfixturevalue(name)
+    template = fpt.models.build(task, "small-t5", "random", "output")
+    kept = features.fleet(task, template, recipe(), RATES, SEEDS, torch.device("cpu")).task.of_seeds[5]
+    examples = [kept.train] if isinstance(kept.test, int) else [kept.train, kept.test]
+    assert sum(each.inputs.nbytes for each in examples) == features.kept_bytes(template, recipe())
+    assert features.kept_bytes(template, recipe(dropout=0.1)) == 0
+
+
+def test_a_fleet_is_split_where_its_features_do_not_fit(digits, small_backbones, monkeypatch):
+    template = fpt.models.build(digits, "small-gpt2", "random", "output")
+    need = resources.seed_bytes(template, recipe()) + len(RATES) * resources.run_bytes(template, recipe())
+    kept = features.kept_bytes(template, recipe())
+    monkeypatch.setattr(resources, "free_bytes", lambda _: (2 * need + kept) / resources.SHARE)
+    assert train_fleet(digits, template, recipe(steps=2, evaluations=1), RATES, SEEDS).parts == [(2, 1), (2, 1)]
 
 
 @pytest.mark.parametrize(
