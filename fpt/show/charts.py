@@ -10,7 +10,7 @@ import pandas as pd
 from fpt.errors import SpecError
 from fpt.results.baselines import LINEAR
 from fpt.results.cells import TUNED, TableCell
-from fpt.results.contrasts import MINUS, Contrast, Level, baseline, cell_of, contrast, level
+from fpt.results.contrasts import MINUS, Contrast, Level, baseline, cell_of, contrast, level, points_text
 from fpt.results.runs import rate_text
 from fpt.results.stats import mean_interval
 from fpt.show import plot
@@ -158,7 +158,7 @@ def _line(cell: TableCell, budget: int | None) -> pd.DataFrame:
 
 def _line_words(line: pd.DataFrame) -> str:
     means = zip(line["rate"], line["accuracy"], strict=True)
-    return ", ".join(f"{mean:.1f}% at {rate_text(rate)}" for rate, mean in means)
+    return ", ".join(f"{points_text(mean, False)}% at {rate_text(rate)}" for rate, mean in means)
 
 
 @plot.drawn

@@ -20,6 +20,7 @@ from fpt.results.stats import POINT, mean_interval
 from fpt.show import plot
 from fpt.show.charts import cells_of
 from fpt.show.html import CaptionedFigure, Table
+from fpt.show.numbers import percent
 from fpt.sweeps.ledger import PUBLISHED, RESULT, workspace
 
 NONE = "\N{EN DASH}"
@@ -98,12 +99,12 @@ def leads_table(places: Mapping[str, Place], arms: Mapping[str, str], rate: floa
 
 def _to_beat(task: str) -> str:
     known = known_scores(task)
-    return f"{100 * (known[LINEAR].share if LINEAR in known else floor(task)):.1f}"
+    return percent(known[LINEAR].share if LINEAR in known else floor(task))
 
 
 def _levels(place: Place, arms: Iterable[str], at: str | float) -> str:
     found = place.cells(*arms)
-    shown = [f"{100 * found[arm].values(at).mean():.1f}" if arm in found else NONE for arm in arms]
+    shown = [percent(found[arm].values(at).mean()) if arm in found else NONE for arm in arms]
     return " / ".join(shown)
 
 

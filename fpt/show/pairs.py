@@ -5,6 +5,7 @@ from collections.abc import Mapping
 import pandas as pd
 
 from fpt.claims.sensitivity import conclusions
+from fpt.results.contrasts import points_text
 from fpt.results.runs import rate_text
 from fpt.show.html import Table
 from fpt.show.leads import Place
@@ -20,7 +21,7 @@ def best_of(places: Mapping[str, Place], caption: str) -> Table:
         for arm in ARMS:
             shown = place.level(arm)
             rate = "" if shown.rate is None else f" ({rate_text(shown.rate)})"
-            row[f"{arm}, %"] = f"{shown.mean:.1f}{rate}"
+            row[f"{arm}, %"] = points_text(shown.mean, False) + rate
         rows.append(row)
     return Table(pd.DataFrame(rows), caption)
 
