@@ -250,9 +250,10 @@ def product_rate(compute_type: str) -> float:
     """FLOP a second of this machine's best products in a number type, on all of its GPUs together."""
     import torch
 
-    from fpt.bench.measure import ceiling
+    from fpt.bench import measure
+    from fpt.training.loop import find_device
 
-    rate: float = getattr(ceiling(0.2).ceiling, f"{compute_type}_flop_per_second")
+    rate = measure.product_rate(getattr(torch, compute_type), find_device(None), 0.2)
     torch.cuda.empty_cache()  # else this process holds a gibibyte beside the sweeps; without a GPU it does nothing
     return rate * max(1, torch.cuda.device_count())
 

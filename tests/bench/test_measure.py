@@ -226,9 +226,17 @@ def test_a_bench_that_is_killed_leaves_no_process_behind(tmp_path: Path) -> None
             kill(children)
 
 
-def test_the_ceiling_is_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("rate", "size"), [(1e12, 2048), (1e9, 512), (1e7, 256)])  # FLOP a second; rows
+def test_the_ceiling_is_measured_and_no_product_takes_long(rate, size, monkeypatch: pytest.MonkeyPatch) -> None:
+    sizes = []
+
+    def clock(product: partial, count: int, device: torch.device) -> float:
+        sizes.append(len(product.args[0]))
+        return 2 * sizes[-1] ** 3 / rate
+
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
-    monkeypatch.setattr(measure, "clock", lambda call, calls, device: 0.5)
+    monkeypatch.setattr(measure, "clock", clock)
     found = measure.ceiling(0.1)
     assert (found.kind, found.rows) == ("cpu", [])
-    assert found.ceiling.float32_flop_per_second == found.ceiling.bfloat16_flop_per_second == 4 * 2048**3
+    assert found.ceiling.float32_flop_per_second == found.ceiling.bfloat16_flop_per_second == pytest.approx(rate)
+    assert max(sizes) == size
