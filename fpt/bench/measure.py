@@ -218,11 +218,16 @@ def evaluation_seconds(fleet: Fleet) -> float:
 
 
 def product_rate(kind: torch.dtype, device: torch.device, seconds: float) -> float:
-    """FLOP a second of the best square product in a number type, of those that fit into `seconds`, three at least."""
+    """FLOP a second of the best square product in a number type, of those that fit into `seconds`, three at least.
+
+    The product is the largest that is expected to take less than LONGEST_PRODUCT.
+    """
     size, most = SMALLEST_SQUARE, 8192 if device.type == "cuda" else 2048
-    while size < most and 8 * clock(square_product(size, kind, device), 1, device) < LONGEST_PRODUCT:
-        size *= 2
     product = square_product(size, kind, device)
+    product()  # the first one also starts the library, which takes longer than it does
+    while size < most and 8 * clock(product, 1, device) < LONGEST_PRODUCT:
+        size *= 2
+        product = square_product(size, kind, device)
     times = max(3, min(50, round(seconds / clock(product, 1, device))))
     return 2 * size**3 / min(clock(product, 1, device) for _ in range(times))
 
