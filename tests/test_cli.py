@@ -208,33 +208,47 @@ def test_run_reports_failures_with_exit_code_1(study, monkeypatch):
     assert "runs/mine/notebook.failed.ipynb" in output
 
 
-def test_a_log_says_soon_how_far_a_sweep_is_and_then_at_every_tenth(study, monkeypatch):
+@pytest.fixture
+def logged(study, monkeypatch):
+    """What `fpt run` logs of a sweep that writes these lines of progress.json: (steps, run-steps, all, seconds)."""
     spec = study.sweeps[0]
     folder = study.folder / spec.folder_name
 
     def no_hash(_):
         raise AssertionError("several times a second, all files of own data are looked at")
 
-    def run_local(specs, where, threads, watch):
-        with ledger.hold(folder / ledger.LOCK, spec), monkeypatch.context() as patch:
-            patch.setattr(type(spec), "hash", property(no_hash))
-            for done in (0, 1, 2, 3, 40, 41, 90, 100):  # of 100
-                counts = {"step": done, "steps": 100, "run_steps": 8 * done, "run_steps_total": 800}
-                seconds = 6.0 * done + 200 * (done > 0)  # the first step compiles
-                files.write_json(folder / ledger.PROGRESS, {"grid": "as planned", "seconds": seconds} | counts)
-                watch(specs[:1], [])
-            for done in (0, 1, 50):  # of 100 more, for one rate more
-                counts = {"step": done, "steps": 100, "run_steps": 800 + 8 * done, "run_steps_total": 1600}
-                files.write_json(folder / ledger.PROGRESS, {"grid": "extension", "seconds": 1000 + 6.0 * done} | counts)
-                watch(specs[:1], [])
-        return []
+    def written(grid, step, run_steps, total, seconds):
+        counts = {"step": step, "steps": 100, "run_steps": run_steps, "run_steps_total": total}
+        files.write_json(folder / ledger.PROGRESS, {"grid": grid, "seconds": seconds} | counts)
 
-    monkeypatch.setattr(engines, "run_local", run_local)
-    monkeypatch.setattr(execute, "check_all", lambda *_: None)
-    lines = [line.split(" ", 1)[1] for line in fpt("run", "mine").splitlines() if line.endswith(spec.title)]
+    def lines(records):
+        def run_local(specs, where, threads, watch):
+            with ledger.hold(folder / ledger.LOCK, spec), monkeypatch.context() as patch:
+                patch.setattr(type(spec), "hash", property(no_hash))
+                for record in records:
+                    written(*record)
+                    watch(specs[:1], [])
+            return []
+
+        monkeypatch.setattr(engines, "run_local", run_local)
+        monkeypatch.setattr(execute, "check_all", lambda *_: None)
+        found = [line.split(" ", 1)[1] for line in fpt("run", "mine").splitlines() if line.endswith(spec.title)]
+        return [line.removesuffix(f": {spec.title}") for line in found]
+
+    return lines
+
+
+def test_a_log_says_soon_how_far_a_sweep_is_and_then_at_every_tenth(logged):
+    # the first step compiles; then one rate more
+    records = [("as planned", done, 8 * done, 800, 6 * done + 200 * (done > 0)) for done in (0, 1, 2, 3, 40, 41, 90, 100)]
+    records += [("extension", done, 800 + 8 * done, 1600, 1000 + 6 * done) for done in (0, 1, 50)]
     left = {"2%": "9.8", "40%": "6.0", "90%": "1.0", "75%": "5.0"}  # the last of a grid that grew
-    words = ["started", *(f"{share}, {minutes} min left" for share, minutes in left.items())]
-    assert lines == [f"{word}: {spec.title}" for word in words]
+    assert logged(records) == ["started", *(f"{share}, {minutes} min left" for share, minutes in left.items())]
+
+
+def test_a_resumed_sweep_is_judged_by_its_own_steps_and_not_by_those_of_an_earlier_process(logged):
+    records = [("as planned", done, 8 * done, 800, 6 * done + 5000 + 200 * (done > 30)) for done in (30, 30, 31, 32, 40)]
+    assert logged(records) == ["started", "32%, 6.8 min left", "40%, 6.0 min left"]
 
 
 def test_run_hands_the_sweeps_to_the_engine_that_was_named(study, monkeypatch):

@@ -115,6 +115,7 @@ class SweepBars:
         # By the sweep itself: its name hashes all files of own data, which takes seconds where they are many.
         self.folders = {id(spec): study / spec.folder_name for spec in specs}
         self.live: dict[int, TaskID] = {}
+        self.earlier: dict[int, Any] = {}  # the last progress.json of the process that a resumed sweep goes on from
         # By sweep and its run-steps in all: the share done at its next line; share and seconds after its first step.
         self.next_line: dict[tuple[int, int], float] = {}
         self.first: dict[tuple[int, int], tuple[float, float]] = {}
@@ -130,13 +131,15 @@ class SweepBars:
     def watch(self, running: Sequence[SweepSpec], ended: Sequence[SweepSpec]) -> None:
         """Called by the engine several times a second."""
         for spec in running:
+            progress = read_progress(self.folders[id(spec)] / PROGRESS)
             if id(spec) not in self.live:
                 self.live[id(spec)] = self.bars.add_task(spec.title, total=None)
+                self.earlier[id(spec)] = progress
                 self._line("started", spec)
-            if progress := read_progress(self.folders[id(spec)] / PROGRESS):
+            if progress:
                 done, total = progress["run_steps"], progress["run_steps_total"]
                 self.bars.update(self.live[id(spec)], completed=done, total=total)
-                if not console.is_terminal:
+                if not console.is_terminal and progress != self.earlier[id(spec)]:
                     self._progress_line(spec, progress)
         for spec in ended:
             if id(spec) in self.live:  # otherwise it ended before it was seen running

@@ -113,13 +113,13 @@ def _dots(
         rows += [{"arm": name, "seed": seed, "accuracy": each} for seed, each in seeds.items()]
         rows.append({"arm": name, "accuracy": shown.mean, "low": shown.low, "high": shown.high})
     for (name, share), line in zip(known.items(), cycle(LINES), strict=False):
-        axes.axvline(share, color=plot.GREY, linestyle=line, label=f"{name}, {share:.1f}%")
+        axes.axvline(share, color=plot.GREY, linestyle=line, label=f"{name}, {points_text(share, False)}%")
     axes.set_yticks(range(len(cells)), wrapped)
     axes.set(xlabel=f"test accuracy (%), {_where(at)}", ylim=(len(cells) - 0.5, -0.5))
     if known:
         plot.shared_legend(figure, [axes])
     words = [f"{plot.arm_words(name)} {shown}" for name, shown in levels.items()]
-    words += [f"{name} {share:.1f}%" for name, share in known.items()]
+    words += [f"{name} {points_text(share, False)}%" for name, share in known.items()]
     return figure.describe(
         f"Test accuracy, {_where(at)}, mean and 95% interval: {'; '.join(words)}.",
         pd.DataFrame(rows),

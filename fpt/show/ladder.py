@@ -12,6 +12,7 @@ from fpt.papers.schema import GAP, LEVELS, Table
 from fpt.results.baselines import DIGITS, MAJORITY, OPERATOR, Score, known_scores
 from fpt.show.findings import whose
 from fpt.show.html import CaptionedFigure
+from fpt.show.numbers import percent
 from fpt.show.plot import GREY, OTHERS, Plot, drawn, panels_of, shared_legend
 from fpt.tasks import TASKS
 
@@ -101,6 +102,6 @@ def _ladder_figure() -> Plot:
     axes.hist(list(by_paper.values()), bins=np.arange(*RANGE).tolist(), stacked=True, **look)
     axes.set(xlabel="accuracy on ListOps (%)", ylabel="printed accuracies", xlim=(RANGE[0], RANGE[1]))
     shared_legend(figure, [axes])
-    steps = ", ".join(f"{words} {100 * known[name].share:.1f}" for name, words in LINES.items())
+    steps = ", ".join(f"{words} {percent(known[name].share)}" for name, words in LINES.items())
     bars = "; ".join(frame["row"] + frame["accuracy"].map(" {:g}, ".format) + frame["on the ladder"])
     return figure.describe(f"Printed accuracies on the ladder of ListOps. Rungs: {steps}. Printed: {bars}.", frame)

@@ -16,6 +16,7 @@ from fpt.results import find_study, known_scores, load_runs, sweeps_table
 from fpt.results.runs import load_sweeps, loaded_studies
 from fpt.show.findings import summaries, verdict_rows
 from fpt.show.html import Folded, Page, Table
+from fpt.show.numbers import percent
 from fpt.show.provenance import record_table
 from fpt.sweeps import load_study
 from fpt.sweeps.ledger import PUBLISHED, workspace
@@ -73,7 +74,7 @@ def _card(task: Any, options: dict[str, Any], **changes: str) -> Table:
     rows["options"] = ", ".join(f"{key} {value}" for key, value in options.items())
     rows["checksum"] = f"{rows['checksum'][:16]}..."
     scores = known_scores(task.name, task.variant)
-    rows["baselines"] = ", ".join(f"{name} {100 * score.share:.1f}%" for name, score in scores.items())
+    rows["baselines"] = ", ".join(f"{name} {percent(score.share)}%" for name, score in scores.items())
     title = rows.pop("task")
     filled = [(key, value) for key, value in rows.items() if value]
     return Table(pd.DataFrame(filled, columns=["property", title]))
