@@ -239,15 +239,17 @@ def logged(study, monkeypatch):
 
 
 def test_a_log_says_soon_how_far_a_sweep_is_and_then_at_every_tenth(logged):
-    # the first step compiles; then one rate more
-    records = [("as planned", done, 8 * done, 800, 6 * done + 200 * (done > 0)) for done in (0, 1, 2, 3, 40, 41, 90, 100)]
+    before, dones = 200, (0, 1, 2, 3, 40, 41, 90, 100)  # seconds that compiling takes; then one rate more
+    records = [("as planned", done, 8 * done, 800, 6 * done + before * (done > 0)) for done in dones]
     records += [("extension", done, 800 + 8 * done, 1600, 1000 + 6 * done) for done in (0, 1, 50)]
     left = {"2%": "9.8", "40%": "6.0", "90%": "1.0", "75%": "5.0"}  # the last of a grid that grew
     assert logged(records) == ["started", *(f"{share}, {minutes} min left" for share, minutes in left.items())]
 
 
 def test_a_resumed_sweep_is_judged_by_its_own_steps_and_not_by_those_of_an_earlier_process(logged):
-    records = [("as planned", done, 8 * done, 800, 6 * done + 5000 + 200 * (done > 30)) for done in (30, 30, 31, 32, 40)]
+    records = [
+        ("as planned", done, 8 * done, 800, 6 * done + 5000 + 200 * (done > 30)) for done in (30, 30, 31, 32, 40)
+    ]
     assert logged(records) == ["started", "32%, 6.8 min left", "40%, 6.0 min left"]
 
 

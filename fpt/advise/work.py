@@ -210,13 +210,13 @@ def machine_of(arms: int) -> Machine:
 
 def _compute_type(wanted: Request) -> str:
     """The faster number type of this machine, or that of the study which is there."""
-    from fpt.training import resources
+    from fpt.training import compute
     from fpt.training.loop import find_device
 
     for folder in (wanted.study, wanted.pilot):
         if (folder / FILE).is_file():
             return load_study(folder).sweeps[0].compute_type
-    return str(resources.dtype("auto", find_device(None))).removeprefix("torch.")
+    return str(compute.dtype("auto", find_device(None))).removeprefix("torch.")
 
 
 def _check_same(wanted: Request) -> None:
@@ -260,10 +260,10 @@ def product_rate(compute_type: str) -> float:
 
 def _is_compiled(template: "Template", spec: SweepSpec) -> bool:
     """Whether a fleet of this sweep is so long that it is compiled first: its steps are then faster."""
-    from fpt.training import resources
+    from fpt.training import compute
     from fpt.training.loop import find_device
 
-    return resources.compiling_pays(template, spec.recipe, spec.runs, find_device(None))
+    return compute.compiling_pays(template, spec.recipe, spec.runs, find_device(None))
 
 
 def timed(specs: Sequence[SweepSpec], threads: int, compiled: bool = False) -> dict[str, Row]:

@@ -34,7 +34,7 @@ from fpt.files import check_writable, write_json
 from fpt.sweeps.provenance import device_name, now, software
 from fpt.sweeps.spec import SweepSpec, resolve
 from fpt.tasks.task import Task
-from fpt.training import features, resources
+from fpt.training import features, memory
 from fpt.training.evaluate import score
 from fpt.training.fleet import Fleet, stack
 from fpt.training.libraries import faster_libraries
@@ -106,7 +106,7 @@ def measure(
     workload, recipe = Workload.of(spec), spec.recipe
     task, inputs = load(spec)
     template = models.build(task, spec.backbone, spec.init, spec.trainable, **spec.model_options)
-    rates, seeds = resources.split(template, recipe, list(spec.learning_rates), list(spec.seeds), device)[0]
+    rates, seeds = memory.split(template, recipe, list(spec.learning_rates), list(spec.seeds), device)[0]
     runs, steps = len(rates) * len(seeds), count(1)
     with peak_memory(device) as peak:
         fleet = features.fleet(task, template, recipe, rates, seeds, device, compiled)

@@ -32,7 +32,8 @@ class StepCost:
 
 def step_cost(template: "Template", recipe: "Recipe") -> StepCost:
     """The cost of a step of `template`, whose own values may lie on any device, or on none ("meta")."""
-    from fpt.training import features, resources
+    from fpt.training import memory
+    from fpt.training.compute import FLOAT
 
     counts = template.report()
     forward, backward = _flop(template, recipe)
@@ -42,9 +43,9 @@ def step_cost(template: "Template", recipe: "Recipe") -> StepCost:
         frozen={str(group): int(count) for group, count in counts["frozen"].items() if count},
         forward=forward,
         backward=backward,
-        run_bytes=resources.run_bytes(template, recipe),
-        seed_bytes=resources.seed_bytes(template, recipe) + features.kept_bytes(template, recipe),
-        once_bytes=resources.FLOAT * int(once),
+        run_bytes=memory.run_bytes(template, recipe),
+        seed_bytes=memory.seed_bytes(template, recipe),
+        once_bytes=FLOAT * int(once),
     )
 
 

@@ -18,10 +18,10 @@ __all__ = ["Recipe", "check_room", "train_fleet"]
 def check_room(model: "Template", recipe: Recipe, runs: int, folder: Path | None, kept: int = 0) -> None:
     """Refuse (FptError) a model of which not even one run fits in the memory that is free now, and a disk on which
     checkpoints of `runs` runs, and all weights of `kept` runs, do not fit; without a folder there are none."""
-    from fpt.training import checkpoint, resources
+    from fpt.training import checkpoint, memory
     from fpt.training.loop import find_device
 
-    resources.split(model, recipe, [1.0], [0], find_device(None))
+    memory.split(model, recipe, [1.0], [0], find_device(None))
     if folder:
         checkpoint.check_disk(model, runs, folder, kept)
 

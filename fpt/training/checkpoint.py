@@ -23,8 +23,8 @@ from fpt.files import read_json, remove_partial, replaced, sha256, write_json
 from fpt.models import weights
 from fpt.models.template import Template
 from fpt.tasks.task import Task
+from fpt.training.compute import FLOAT
 from fpt.training.recipe import ATTENTION, WINDOWS, Recipe
-from fpt.training.resources import FLOAT
 
 EVERY = 5.0  # seconds between checkpoints at least
 SHARE = 0.05  # of the time that writing them may take

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from fpt.models.template import Template
 from fpt.tasks.arrays import Examples, Finite
 from fpt.tasks.task import FiniteSplit, Task
-from fpt.training import resources
+from fpt.training.compute import FLOAT
 from fpt.training.evaluate import TOKENS_AT_ONCE, observed
 from fpt.training.fleet import Fleet
 from fpt.training.recipe import Recipe
@@ -40,7 +40,7 @@ def kept_bytes(template: Template, recipe: Recipe) -> int:
         return 0
     data: Any = task.data
     examples = len(data.train) + (0 if isinstance(data.test, int) else len(data.test))  # a number: a part of `train`
-    return int(resources.FLOAT * examples * task.readout * template.width)
+    return int(FLOAT * examples * task.readout * template.width)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

@@ -20,7 +20,7 @@ from fpt.models.template import Template
 from fpt.seeds import generator
 from fpt.tasks.arrays import Examples
 from fpt.tasks.task import Split, Task
-from fpt.training import resources
+from fpt.training import compute
 from fpt.training.recipe import HEAD, Recipe
 
 LARGE = 16_384  # numbers of a tensor that is a piece of its own
@@ -79,7 +79,7 @@ class Fleet:
     ) -> None:
         self.task, self.template, self.recipe, self.device = task, template, recipe, device
         self.rates, self.seeds, self.compiled = list(rates), list(seeds), compiled
-        self.compute_type = resources.dtype(recipe.compute_type, device)
+        self.compute_type = compute.dtype(recipe.compute_type, device)
         self.module = template.module.to(device)
         self.module.set_compute_type(self.compute_type)
         self.splits: list[Split] = [task.split(seed).to(device) for seed in self.seeds]

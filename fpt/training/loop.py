@@ -16,7 +16,7 @@ from fpt.errors import SpecError
 from fpt.models.template import Template
 from fpt.tasks.arrays import Examples
 from fpt.tasks.task import Task
-from fpt.training import features, measures, resources
+from fpt.training import compute, features, measures, memory
 from fpt.training.checkpoint import Folder, Tables, check_disk, identify
 from fpt.training.evaluate import Best, score
 from fpt.training.fleet import Fleet, stack
@@ -218,7 +218,7 @@ def train(
             measures.keep_weights(training.fleet, training.best.parameters, *keep)
         return training.tables(asked)
 
-    with resources.computing(plan["threads"]), resources.own_modes(place):
+    with compute.computing(plan["threads"]), compute.own_modes(place):
         make = partial(features.fleet, task, template, recipe)
         results = Job(make, plan, place, conclude, progress, folder).parts()
     tables: dict[str, Any] = {}
@@ -236,8 +236,7 @@ def decide(
 
     Raises FptError where not one run fits in memory, or the checkpoints do not fit on the disk.
     """
-    kept = features.kept_bytes(template, recipe)
-    parts = resources.split(template, recipe, made_by["rates"], made_by["seeds"], place, kept)
+    parts = memory.split(template, recipe, made_by["rates"], made_by["seeds"], place)
     most = max(len(rates) * len(seeds) for rates, seeds in parts)
     if folder:
         check_disk(template, most, folder.path)
@@ -245,9 +244,9 @@ def decide(
     return {
         "identity": made_by,
         "parts": parts,
-        "compute_type": str(resources.dtype(recipe.compute_type, place)).removeprefix("torch."),
+        "compute_type": str(compute.dtype(recipe.compute_type, place)).removeprefix("torch."),
         "threads": torch.get_num_threads(),
-        "compiled": not cached and resources.compiling_pays(template, recipe, most, place),
+        "compiled": not cached and compute.compiling_pays(template, recipe, most, place),
     }
 
 
@@ -272,10 +271,10 @@ class Job:
             try:
                 results.append(self.part(number))
             except (RuntimeError, MemoryError) as error:
-                if not resources.ran_out(error):
+                if not memory.ran_out(error):
                     raise
                 # The prediction was too low: halve the fleet and go on.
-                self.plan["parts"][number : number + 1] = resources.halve(self.plan["parts"][number])
+                self.plan["parts"][number : number + 1] = memory.halve(self.plan["parts"][number])
                 if self.folder:
                     self.folder.drop(number)
         return results

@@ -74,16 +74,16 @@ def test_a_worker_that_could_write_nothing_says_that_the_disk_is_full(
 
 LIMITED = """
 import resource, psutil, torch
-from fpt.training import resources
-free = resources.free_bytes(torch.device("cpu"))
+from fpt.training import memory
+free = memory.free_bytes(torch.device("cpu"))
 taken = psutil.Process().memory_info().vms
 resource.setrlimit(resource.RLIMIT_AS, (taken + 10**9, resource.RLIM_INFINITY))
-left = resources.free_bytes(torch.device("cpu"))
+left = memory.free_bytes(torch.device("cpu"))
 print(left <= 10**9 < free)
 try:
     torch.empty(2 * 10**9)
 except RuntimeError as error:
-    print(resources.ran_out(error))
+    print(memory.ran_out(error))
 """
 
 

@@ -14,7 +14,7 @@ import fpt.tasks
 from fpt.bench import StepCost, step_cost, sweep_cost
 from fpt.models import ARMS
 from fpt.sweeps.spec import resolve
-from fpt.training import features, resources
+from fpt.training import features, memory
 
 CPU = torch.device("cpu")
 SMALL = ("small-gpt2", "small-library", "small-bert")
@@ -42,7 +42,7 @@ def test_a_real_step_multiplies_as_often(backbone: str, arm: str, small_backbone
     if not features.constant(template.task, template, recipe):
         shared, own = (sum(t.nbytes for t in held.values()) for held in (fleet.shared, fleet.per_seed))
         assert (found.once_bytes, 2 * found.seed_bytes) == (shared, own)
-    assert found.run_bytes == resources.run_bytes(template, recipe)
+    assert found.run_bytes == memory.run_bytes(template, recipe)
 
 
 def test_a_frozen_matrix_costs_one_product_backward_and_an_adapter_two_of_its_own() -> None:

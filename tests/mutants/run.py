@@ -101,10 +101,10 @@ MUTANTS = [
     ),
     Mutant("training/recipe.py", "[2**k for k", "[3**k for k", "tests/training/test_recipe.py"),
     Mutant(
-        "training/resources.py",
+        "training/memory.py",
         "free // (shared + len(rates) * run)",
         "free // (len(rates) * run)",
-        "tests/training/test_resources.py",
+        "tests/training/test_memory.py",
     ),
     Mutant(
         "training/features.py", "and recipe.dropout == 0", "and recipe.dropout < 1", "tests/training/test_features.py"

@@ -8,7 +8,7 @@ from small_models import short_recipe
 
 import fpt.models
 import fpt.tasks
-from fpt.training import features, resources, train_fleet
+from fpt.training import features, memory, train_fleet
 
 RATES, SEEDS = [1e-3, 1e-2], [0, 5]
 
@@ -53,9 +53,9 @@ def test_what_is_kept_is_counted(name, request, small_backbones):
 
 def test_a_fleet_is_split_where_its_features_do_not_fit(digits, small_backbones, monkeypatch):
     template = fpt.models.build(digits, "small-gpt2", "random", "output")
-    need = resources.seed_bytes(template, recipe()) + len(RATES) * resources.run_bytes(template, recipe())
+    need = memory.seed_bytes(template, recipe()) + len(RATES) * memory.run_bytes(template, recipe())
     kept = features.kept_bytes(template, recipe())
-    monkeypatch.setattr(resources, "free_bytes", lambda _: (2 * need + kept) / resources.SHARE)
+    monkeypatch.setattr(memory, "free_bytes", lambda _: (2 * need - kept) / memory.SHARE)
     assert train_fleet(digits, template, recipe(steps=2, evaluations=1), RATES, SEEDS).parts == [(2, 1), (2, 1)]
 
 

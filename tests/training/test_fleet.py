@@ -18,7 +18,7 @@ from torch.utils.flop_counter import FlopCounterMode
 import fpt.models
 import fpt.tasks
 from fpt.errors import FptError, SpecError
-from fpt.training import features, resources, train_fleet
+from fpt.training import compute, features, memory, train_fleet
 from fpt.training.evaluate import even, score
 from fpt.training.fleet import LARGE, Fleet, stack
 from fpt.training.loop import Training
@@ -187,7 +187,7 @@ def test_a_fleet_that_runs_out_of_memory_is_halved(error, digits, small_backbone
 def test_progress_counts_the_runs_of_every_part_to_the_end(digits, small_backbones, monkeypatch):
     seen = []
     template = fpt.models.build(digits, "small-gpt2")
-    monkeypatch.setattr(resources, "split", lambda *_: [([1e-3], [0, 1, 2]), ([1e-3], [3])])
+    monkeypatch.setattr(memory, "split", lambda *_: [([1e-3], [0, 1, 2]), ([1e-3], [3])])
     train_fleet(digits, template, recipe(), [1e-3], [0, 1, 2, 3], progress=lambda *at: seen.append(at))
     assert {18, 24} <= {done for done, _ in seen}  # 6 steps of 3 runs, then of 1
     assert {total for _, total in seen} == {24}
@@ -237,7 +237,7 @@ def calls(fleet: Fleet) -> list[int]:
 def test_a_compiled_fleet_computes_the_same(
     backbone, init, policy, changes, compiled, digits, small_backbones, monkeypatch
 ):
-    if not (compiled and resources.can_compile()):
+    if not (compiled and compute.can_compile()):
         monkeypatch.setattr(torch, "compile", partial(torch.compile, backend="aot_eager"))
     template = fpt.models.build(digits, backbone, init, policy, layers=1 if policy == "all" else 2)
     how = recipe(steps=12, dropout=0.1, **changes)
@@ -304,7 +304,7 @@ def test_every_forward_pass_of_the_released_cell_starts_elsewhere(digits):
 
 def test_loops_over_time_are_not_compiled(digits):
     template = fpt.models.build(digits, "lstm", "random", "fpt")
-    assert not resources.compiling_pays(template, recipe(steps=10**9), 100, CPU)
+    assert not compute.compiling_pays(template, recipe(steps=10**9), 100, CPU)
 
 
 def test_large_tensors_that_take_no_part_have_no_gradient(digits, small_backbones, monkeypatch):
@@ -403,7 +403,7 @@ def test_of_a_fleet_that_ran_out_of_memory_nothing_is_left_for_its_halves(
     compiled, digits, small_backbones, monkeypatch
 ):
     monkeypatch.setattr(torch, "compile", lambda function, **_: function)
-    monkeypatch.setattr(resources, "compiling_pays", lambda *_: compiled)
+    monkeypatch.setattr(compute, "compiling_pays", lambda *_: compiled)
     first, real = [], Fleet.step
 
     def step(fleet, *arguments):

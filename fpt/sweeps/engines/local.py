@@ -26,7 +26,7 @@ from fpt.sweeps.spec import SweepSpec
 from fpt.training.libraries import faster_libraries
 
 PARTIAL = "notebook.partial.ipynb"
-WORKERS = "FPT_WORKERS"  # read by fpt.training.resources
+WORKERS = "FPT_WORKERS"  # read by fpt.training.memory
 DRIVER_WAIT = 20  # seconds: a driver that hangs never answers
 
 
