@@ -82,7 +82,7 @@ def test_plan_knows_only_measured_times(study):
     assert "unknown" in unknown
     runs = [line.split("│")[3].strip() for line in (own, published, unknown)]
     assert runs == ["6+", "6+", "1"]  # of one rate there is nothing to extend
-    assert "2 of 3 sweeps to run: 2.0 h measured (a machine), 1 of unknown time" in fpt("plan", "mine")
+    assert "2 of 3 sweeps to run: 2.0 h measured (a machine) for 1 of them, 1 of unknown time" in fpt("plan", "mine")
 
 
 def test_plan_predicts_and_estimates_from_the_figures_of_a_bench(study):
@@ -96,7 +96,7 @@ def test_plan_predicts_and_estimates_from_the_figures_of_a_bench(study):
     evaluations = 3 * 300 + 3 * (400 + 400) + (400 + 400)
     assert f"{6 * (3 * 2.0 + evaluations * 0.01) / 60:.1f} min predicted" in known
     assert "unknown" in unknown  # no row of a frozen model
-    assert "min predicted (a processor, threads: 2), 1 of unknown time" in fpt("plan", "mine")
+    assert "min predicted (a processor, threads: 2) for 1 of them, 1 of unknown time" in fpt("plan", "mine")
     of_another_task = row | {"task": "mnist", "tokens": 64}
     made_rows.write(Path("runs"), of_another_task)
     made_rows.write(Path("runs"), of_another_task, device="another", kind="h200")

@@ -11,6 +11,7 @@ from fpt import models, tasks
 from fpt.errors import SpecError
 from fpt.models import hub, tokens
 from fpt.sweeps.spec import SweepSpec, resolve
+from fpt.tasks.tables import ENDINGS
 
 if TYPE_CHECKING:
     from fpt.models.template import Template
@@ -23,7 +24,6 @@ NAMES = {  # as practitioners call the arms
     "scratch": "unfrozen-random",
 }
 IF_TIME = "unfrozen-random"  # from scratch, unless the reader names the arms
-TABLES = (".csv", ".tsv", ".parquet")
 CONTENT = "content"  # of `asked`: task and backbone by the checksums of your own files
 STUDY = "advise-"  # the study is runs/advise-NAME
 BATCH = 8  # as in the study of the papers, so that rates can be compared with theirs
@@ -102,7 +102,10 @@ def request(
     names = [each.strip() for each in arms.split(",")] if arms else list(NAMES)
     chosen = tuple(dict.fromkeys(NAMES.get(each, each) for each in names))
     for each in chosen:
-        models.arm(each)
+        try:
+            models.arm(each)
+        except SpecError as error:
+            raise SpecError(f"--arms: {error} Short names: {', '.join(NAMES)}.") from None
     if len(chosen) < 2:
         raise SpecError(f"--arms {arms}: two arms or more are compared; known are {', '.join(NAMES)}, or any arm")
     model = _model_of(backbone, root)
@@ -129,7 +132,7 @@ def _task_of(data: str, root: Path) -> str:
     path = Path(os.path.expanduser(data))
     if tasks.own_kind(data) or (data in tasks.TASKS and not path.exists()):
         return data
-    kinds = {".npz": "npz"} | dict.fromkeys(TABLES, "csv")
+    kinds = {".npz": "npz"} | dict.fromkeys(ENDINGS, "csv")
     kind = "folder" if path.is_dir() else kinds.get(path.suffix.lower(), "")
     if not path.exists():
         raise SpecError(f"{data}: there is no such file or folder, and no task of this name")

@@ -241,7 +241,8 @@ def compare(
     ] = None,
     unpaired: Annotated[bool, typer.Option("--unpaired", help="Leave out seeds that some arm lacks.")] = False,
     point: Annotated[
-        float | None, typer.Option(min=1e-9, help="The difference to plan for (default: a percentage point).")
+        float | None,
+        typer.Option(min=1e-9, help="The difference to plan for, as the scores (default: a percentage point)."),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")] = False,
 ) -> None:

@@ -48,7 +48,7 @@ def _data(folder: Path) -> Iterator[Finding]:
         elif found:
             yield f"data: {task}", found, ""
         else:
-            fetched = f"downloaded at first use; without a network, put {entry.files[0]} into the data folder"
+            fetched = f"downloaded at first use; without a network, put {' or '.join(entry.files)} into the data folder"
             yield f"data: {task}", MISSING, entry.advice or fetched
 
 
@@ -65,7 +65,10 @@ def weights(backbone: str) -> tuple[str, str]:
         return str(folder), ""
     if entry.gguf and (file := packaged(backbone)):
         return str(file), "dequantised at first use"
-    return MISSING, f"downloaded from {on_hub(entry)} at first use" if entry.hub else missing(backbone)
+    if not entry.hub:
+        return MISSING, missing(backbone)
+    package = f"; or {entry.install}" if entry.install else ""
+    return MISSING, f"downloaded from {on_hub(entry)} at first use{package}"
 
 
 def on_hub(entry: Backbone) -> str:

@@ -73,12 +73,16 @@ def known(cost: Cost) -> str:
 
 
 def total_text(plan: Sequence[tuple[SweepState, Sequence[Cost]]]) -> str:
-    """The sums of all times, by source and device, and the number of sweeps of unknown time."""
-    sums: dict[str, float] = {}
+    """The sums of all times, by source and device, each with the number of its sweeps where these are not all, and the
+    number of sweeps of unknown time."""
+    sums: dict[str, list[float]] = {}
     for cost in (cost for _, costs in plan for cost in costs):
-        sums[known(cost)] = sums.get(known(cost), 0) + cost.seconds
+        sums.setdefault(known(cost), []).append(cost.seconds)
     unknown = sum(not costs for _, costs in plan)
-    parts = [f"{time_text(seconds)} {how}" for how, seconds in sums.items()]
+    parts = [
+        f"{time_text(sum(seconds))} {how}" + (f" for {len(seconds)} of them" if len(seconds) < len(plan) else "")
+        for how, seconds in sums.items()
+    ]
     return ", ".join(parts + [f"{unknown} of unknown time"] * bool(unknown))
 
 

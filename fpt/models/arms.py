@@ -121,7 +121,8 @@ def arm(name: str) -> Arm:
         return Arm(init, trainable, name, f"frozen {init}, {TOO[trainable]}" if trainable in TOO else name)
     if init in INITS and all(group in TRAINABLE for group in groups):
         return Arm(init, groups, name, name)
-    raise unknown("arm", name, ARMS)
+    forms = f"Or <policy>-<init>, with a policy of {', '.join(POLICIES)}; or <group>+<group>-<init>."
+    raise SpecError(f"{unknown('arm', name, ARMS)} {forms}")
 
 
 def name_of(init: str, trainable: str | tuple[str, ...]) -> str:

@@ -19,7 +19,12 @@ from fpt.tasks import BYTES
 
 HUB = "hub:"
 CONFIG, WEIGHTS = FILES = ("config.json", "model.safetensors")
-INDEX = "model.safetensors.index.json"  # of weights in several files
+INSTEAD = {  # files of a folder that cannot be used, and what to do
+    "model.safetensors.index.json": " (in several files they are not read: save the model with a max_shard_size above "
+    "its size)",
+    "pytorch_model.bin": " (pytorch_model.bin is not read: load the model and save it again with save_pretrained)",
+    "adapter_config.json": " (it holds an adapter: merge it with peft's merge_and_unload, and save the whole model)",
+}
 PINNED = re.compile(r"([\w.-]+/[\w.-]+)@([0-9a-f]{40})")
 LAYERS = ("num_hidden_layers", "n_layer", "n_layers", "num_layers")
 MOST_LAYERS = 1_000  # a damaged number would otherwise be built until the memory is full
@@ -69,10 +74,8 @@ def _found(name: str) -> Backbone:
             "hub shows them in the history of the model's files)"
         )
     if lacking := [file for file in FILES if not (folder / file).is_file()]:
-        several = " (in several files they are not read: save the model with a max_shard_size above its size)"
-        raise SpecError(
-            f"the folder {folder} lacks {' and '.join(lacking)}{several if (folder / INDEX).is_file() else ''}"
-        )
+        advice = next((words for file, words in INSTEAD.items() if (folder / file).is_file()), "")
+        raise SpecError(f"the folder {folder} lacks {' and '.join(lacking)}{advice}")
     return _described(name, folder / CONFIG, {"folder": folder})
 
 

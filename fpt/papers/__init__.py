@@ -86,7 +86,8 @@ def papers() -> dict[str, Paper]:
 
 
 def _check_findings(known: Mapping[str, Paper]) -> None:
-    """Raises SpecError for a finding that names what does not exist, or a claim that another finding has."""
+    """Raises SpecError for a finding that names what does not exist or a claim that another finding has, and for a
+    claim that no finding has: pages show claims by their findings."""
     tables = {name: paper for paper in known.values() for name in paper.tables}
     claims = {name for paper in known.values() for name in paper.claims}
     owners: dict[str, str] = {}
@@ -105,6 +106,17 @@ def _check_findings(known: Mapping[str, Paper]) -> None:
             for rule in finding.rule:
                 for message in _rule_contradictions(tables[rule.table], rule):
                     raise SpecError(f"{source}: {message}")
+    _check_owned(known, owners)
+
+
+def _check_owned(known: Mapping[str, Paper], owners: Mapping[str, str]) -> None:
+    """Raises SpecError for a claim that no finding has."""
+    for paper in known.values():
+        for name in paper.claims:
+            if name not in owners:
+                raise SpecError(
+                    f"fpt/papers/{paper.name}.yaml: claim {name} is in no finding; add it to the `claims` of one"
+                )
 
 
 def _check_place(place: Number, read: Table, source: str) -> None:

@@ -16,7 +16,6 @@ GUESSED = {  # role -> names of columns, the likeliest first
     "pair": ("seed", "run", "fold", "split", "replicate", "repeat", "trial"),
     "score": ("score", "test_accuracy", "accuracy", "acc", "test_acc", "f1", "auc", "metric", "value"),
 }
-ENDINGS = (".csv", ".tsv", ".parquet")
 MOST_ARMS = 20  # 190 pairs; more are a grid, not arms
 
 
@@ -25,8 +24,6 @@ def read_results(path: Path) -> pd.DataFrame:
 
     Raises DataError for a file that is missing, empty, or no such table.
     """
-    if path.suffix.lower() not in ENDINGS:
-        raise DataError(f"{path}: its name must end in {', '.join(ENDINGS)}")
     if not path.is_file():
         raise DataError(f"{path}: there is no such file")
     return read_table(path)

@@ -180,11 +180,13 @@ def _published(folder: Path, states: tuple[tuple[Path, tuple[int, int] | None], 
 def cell_of(study: str, name: str, task: str = "", root: Path | None = None, of: str = "accuracy") -> TableCell:
     """One arm of a study's published results, by the name that its tables give it; errors as those of `contrast`."""
     cells = arms_of(study, root, of)
+    if not cells:
+        raise SpecError(f"the study {study} has no published results; fpt run and fpt publish make them")
     tasks = sorted({each for each, _ in cells})
     if task and task not in tasks:
         raise unknown(f"task with results in the study {study}", task, tasks)
     if not task and len(tasks) != 1:
-        raise SpecError(f"the study {study} has results on {', '.join(tasks) or 'no task'}: name one as `task`")
+        raise SpecError(f"the study {study} has results on {', '.join(tasks)}: name one as `task`")
     here = {arm: cell for (each, arm), cell in cells.items() if each == (task or tasks[0])}
     if name not in here:
         raise unknown(f"arm with results in the study {study}", name, here)
@@ -197,10 +199,14 @@ def _rate(cell: TableCell, at: str | float, budget: int | None) -> str | float:
         return TUNED
     if at == COMMON:
         return _common_rate(cell, budget)
-    if not same_rate(np.array(cell.rates), float(at)).any():
-        given = ", ".join(map(rate_text, cell.rates))
+    given = ", ".join(map(rate_text, cell.rates))
+    try:
+        at = float(at)
+    except (TypeError, ValueError):
+        raise SpecError(f"at = {at!r}: must be {TUNED!r}, {COMMON!r}, or one of the rates {given}") from None
+    if not same_rate(np.array(cell.rates), at).any():
         raise SpecError(f"{cell.study}, {cell.row}: it was not trained at {rate_text(at)}, but at {given}")
-    return float(at)
+    return at
 
 
 def _common_rate(cell: TableCell, budget: int | None) -> float:

@@ -218,11 +218,13 @@ def _range(low: float, high: float) -> str:
 
 def cards() -> Page:
     """Every claim as a card to be opened, below the finding to which it belongs, which has the address #finding-ID.
-    Headings are of the third level."""
+    Headings are of the third level. Raises SpecError for a finding without a verdict."""
     rows = verdict_rows()
     said = summaries(rows)
     parts = []
     for finding in findings().values():
+        for name in (finding.id, *finding.claims):
+            check_known("claim or finding with a verdict", name, said, "fpt judge writes the verdicts")
         own = (_card(claim(name), said, rows) for name in finding.claims)
         parts += [_finding(finding, said), *own, "</section>"]
     return Page(['<div class="fpt-claims">', *parts, "</div>"])

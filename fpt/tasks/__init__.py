@@ -11,7 +11,7 @@ from pathlib import Path
 from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from fpt.errors import SpecError, check_known, check_options
+from fpt.errors import DataError, SpecError, check_known, check_options
 from fpt.files import cache_folder, from_workspace, known_sha256
 
 if TYPE_CHECKING:
@@ -203,9 +203,17 @@ def own_checksum(name: str) -> str:
 
 
 def images_below(path: Path) -> list[Path]:
-    """Every image in a folder and the folders in it, sorted. What is hidden is no image: programs keep copies there."""
-    found = [file for file in path.rglob("*") if file.suffix.lower() in IMAGES]
-    return sorted(file for file in found if not any(part.startswith(".") for part in file.relative_to(path).parts))
+    """Every image in a folder and the folders in it, sorted. What is hidden is no image: programs keep copies there.
+
+    Raises DataError for a folder that cannot be read.
+    """
+
+    def refuse(error: OSError) -> None:
+        raise DataError(f"{error.filename} cannot be read ({error.strerror})")
+
+    found = [Path(folder, file) for folder, _, files in os.walk(path, onerror=refuse) for file in files]
+    images = [file for file in found if file.suffix.lower() in IMAGES]
+    return sorted(file for file in images if not any(part.startswith(".") for part in file.relative_to(path).parts))
 
 
 def data_folder(data_dir: str | os.PathLike[str] | None = None) -> Path:

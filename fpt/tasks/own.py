@@ -21,7 +21,7 @@ from fpt.tasks.arrays import Examples, Finite, hold_out, symbols
 from fpt.tasks.files import PARTS, Array, examples
 from fpt.tasks.images import image_task
 from fpt.tasks.pixels import Pixels
-from fpt.tasks.tables import MISSING, few, read_table
+from fpt.tasks.tables import FEW, MISSING, few, read_table
 from fpt.tasks.task import Task
 
 TARGETS = ("target", "label", "class", "y")  # columns that are taken for the target, the likeliest first
@@ -237,9 +237,11 @@ def _target(frame: pd.DataFrame, target: str, path: Path) -> str:
     names = [str(name) for name in frame.columns]
     if target and target not in names:
         raise unknown("column", target, names, f"target of {path}")
-    found = target or next((name for name in TARGETS if name in names), "")
-    if not found:
-        raise SpecError(f"{path}: name the column of classes as `target`; it has {few(names)}.")
+    usual = [name for wanted in TARGETS for name in names if name.lower() == wanted]
+    if not (target or usual):
+        last = f" (the last: {names[-1]})" if len(names) > FEW else ""
+        raise SpecError(f"{path}: name the column of classes as `target`; it has {few(names)}{last}.")
+    found = target or usual[0]
     if len(names) < 2:
         raise DataError(f"{path} has the column {found} alone; needed are columns to predict it from.")
     return found
@@ -276,7 +278,14 @@ def _labels(column: "pd.Series[Any]", path: Path) -> tuple[Tensor, int]:
 
 
 def _numbers(numeric: pd.DataFrame, text: list[str], patch: int, path: Path) -> tuple[Array, str]:
-    """Standardised columns (n, columns) float32, filled with zeros to whole patches; and what was left out."""
+    """Standardised columns (n, columns) float32, filled with zeros to whole patches; and what was left out.
+
+    Raises DataError for a column that numbers the rows: in sorted data it tells the class, of a new example nothing.
+    """
+    rows = np.arange(len(numeric))
+    counting = [str(name) for name in numeric if _numbers_rows(numeric[name], rows)]
+    if counting:
+        raise DataError(f"{path}: column {few(counting)} numbers the rows; take it out.")
     lacking = [str(name) for name in numeric if not np.isfinite(numeric[name].astype(float)).all()]
     if lacking:
         raise DataError(f"{path}: column {few(lacking)} has missing or infinite values; fill them, or take it out.")
@@ -293,6 +302,14 @@ def _numbers(numeric: pd.DataFrame, text: list[str], patch: int, path: Path) -> 
     return np.pad(scaled, ((0, 0), (0, fill))), "".join(f"; {each}" for each in said)
 
 
+def _numbers_rows(column: "pd.Series[Any]", rows: Array) -> bool:
+    """Whether it holds 0 to n - 1, or 1 to n, in any order."""
+    if not pd.api.types.is_integer_dtype(column) or column.isna().any():
+        return False
+    ordered = np.sort(column.to_numpy())
+    return bool((ordered == rows).all() or (ordered == rows + 1).all())
+
+
 def _texts(
     column: "pd.Series[Any]",
     labels: Tensor,
@@ -302,6 +319,12 @@ def _texts(
     card: dict[str, Any],
 ) -> Task:
     """Texts as symbols, filled with 0 to the longest that is kept."""
+    odd = column[~column.isna() & ~column.map(lambda value: isinstance(value, str | int | float))]
+    if len(odd):
+        raise DataError(
+            f"{path}: column {column.name} holds {type(odd.iloc[0]).__name__}, and not text. Save images as files in "
+            "folders by class, and arrays as npz."
+        )
     empty = column.isna() | (column.astype(str).str.len() == 0)
     if empty.any():
         raise DataError(

@@ -10,16 +10,19 @@ from fpt.errors import DataError
 
 MOST_COLUMNS = 10_000  # tokens beyond that fill the memory of every model here
 FEW = 5  # names that an error lists
+ENDINGS = (".csv", ".tsv", ".parquet")
 MISSING = "(NA, None, null and the like count as missing)"
 
 
 def read_table(path: Path) -> pd.DataFrame:
     """A table, by the ending of its name.
 
-    Raises DataError for one that cannot be read, has no rows, two columns of one name, or rows with more fields than
-    the header.
+    Raises DataError for a file of another kind, and for one that cannot be read, has no rows, two columns of one name,
+    a semicolon or a tab where a comma is expected, or rows with more fields than the header.
     """
     ending = path.suffix.lower()
+    if ending not in ENDINGS:
+        raise DataError(f"{path}: the name of a table ends in {', '.join(ENDINGS)}.")
     try:
         if ending == ".parquet":
             frame = pd.read_parquet(path)
@@ -28,6 +31,7 @@ def read_table(path: Path) -> pd.DataFrame:
             with path.open(encoding="utf-8-sig", newline="") as file:
                 heads = next(csv.reader(file, delimiter=separator), [])
             _check_heads(heads, path)  # before the whole is read: of very many columns that takes minutes
+            _check_separator(heads, separator, path)
             frame = pd.read_csv(path, sep=separator)
             _check_fields(frame, path)
     except (ValueError, OSError, csv.Error) as error:  # pandas' own errors are ValueErrors
@@ -45,6 +49,14 @@ def _check_heads(heads: list[str], path: Path) -> None:
     if len(set(heads)) < len(heads):
         twice = sorted({head for head in heads if heads.count(head) > 1})
         raise DataError(f"{path}: several columns are named {few(twice)}; give each a name of its own.")
+
+
+def _check_separator(heads: list[str], separator: str, path: Path) -> None:
+    """DataError for a header that is one field, and would be several with another separator."""
+    for other, name in {";": "semicolons", "\t": "tabs", ",": "commas"}.items():
+        if len(heads) == 1 and other != separator and other in heads[0]:
+            kind = ".tsv, with tabs" if separator == "\t" else ".csv, with commas"
+            raise DataError(f"{path}: its columns seem to be separated by {name}; save it as {kind}.")
 
 
 def _check_fields(frame: pd.DataFrame, path: Path) -> None:

@@ -291,6 +291,10 @@ def test_a_path_of_one_machine_is_no_name_in_a_study(saved, tmp_path):
         spec_of(f"hub:{tmp_path / 'models/llama'}")
 
 
+def renamed(name):
+    return lambda folder: (folder / "model.safetensors").rename(folder / name)
+
+
 def in_several_files(folder):
     (folder / "model.safetensors").rename(folder / "model-00001-of-00002.safetensors")
     (folder / "model.safetensors.index.json").write_text("{}")
@@ -306,6 +310,8 @@ def in_several_files(folder):
         (configured(model_type="lama"), r"'lama'.*'llama'"),
         (configured(hidden_act="none-such"), r"cannot be a backbone.*none-such"),
         (lambda folder: (folder / "config.json").write_text("["), r"config\.json holds no JSON object"),
+        (renamed("pytorch_model.bin"), r"lacks model\.safetensors.*save_pretrained"),
+        (renamed("adapter_config.json"), r"lacks model\.safetensors.*merge_and_unload"),
         (in_several_files, r"lacks model\.safetensors.*several files.*max_shard_size"),
     ],
 )

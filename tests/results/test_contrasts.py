@@ -126,6 +126,8 @@ def test_five_pairs_refuse_nothing_by_sign_flips() -> None:
         ("controls", "FP", {}, "name one as `task`"),
         ("controls", "FP", {"task": "cifar10"}, "Known: digits, mnist"),
         ("plane-digits", "FP", {"at": 2e-3}, "3e-5, 1e-4"),
+        ("plane-digits", "FP", {"at": "tunned"}, "must be 'tuned', 'common', or one of the rates 3e-5"),
+        ("plane-digits", "FP", {"at": None}, "must be 'tuned'"),
         ("plane-digits", "FP", {"budget": 17}, "188, 375"),
         ("nothing", "FP", {}, "nothing"),
     ],

@@ -197,7 +197,7 @@ def test_too_few_examples_to_be_divided_are_refused(count: int, test: bool, tmp_
     def save(count: int) -> None:
         own = {"x_test": np.full((4, 8, 8), 255, np.uint8), "y_test": np.zeros(4, int)} if test else {}
         x = np.full((count, 8, 8), 255, np.uint8)
-        np.savez(tmp_path / "few.npz", x_train=x, y_train=np.zeros(count, int), **own)
+        np.savez(tmp_path / "few.npz", x_train=x, y_train=np.arange(count) % 2, **own)
 
     least = 2 if test else 3
     save(count)
@@ -233,6 +233,7 @@ def only(x: Any) -> Arrays:
         (images() | {"y_train": np.zeros((40, 1), int)}, {}, r"y_train has shape \(40, 1\)"),
         (images() | {"y_train": np.arange(39) % 4}, {}, "x_train has 40 rows, but y_train has 39"),
         (images() | {"y_train": np.arange(40) % 4 - 1}, {}, "y_train has the negative value -1"),
+        (images() | {"y_train": np.zeros(40, int), "y_test": np.zeros(8, int)}, {}, "y_train has the class 0 alone"),
         (images() | {"y_train": np.arange(40) / 4}, {}, "y_train is float64, but must be an integer type"),
         (images() | {"y_test": np.arange(8)}, {}, "y_train has no label 4, 5, 6, 7"),
         (images() | {"y_train": np.full(40, 2**40)}, {}, "y_train has the value 1099511627776; the largest allowed"),

@@ -199,6 +199,8 @@ def test_texts_are_their_bytes(tmp_path: Path) -> None:
         (lambda t: t.rename(columns={"ash": ""}), "column 3 has no name"),
         (lambda t: t.iloc[:0], "has no rows"),
         (lambda t: t[["target"]].assign(a=1, b=2), "no column of numbers that differ"),
+        (lambda t: t.assign(Id=range(len(t), 0, -1)), "column Id numbers the rows"),
+        (lambda t: t[["target"]].assign(idx=range(len(t)), sentence="good"), "column idx numbers the rows"),
         (lambda t: t.set_axis(["ash", *t.columns[1:]], axis=1), "several columns are named ash"),
         (lambda t: pd.DataFrame(np.ones((1, 10_001), int)), "10,001 columns"),
     ],
@@ -214,6 +216,33 @@ def test_a_file_that_is_no_table_is_refused(tmp_path: Path, content: str) -> Non
     (tmp_path / "x.csv").write_text(content)
     with pytest.raises(FptError):
         load(f"csv:{tmp_path}/x.csv", target="target")
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("x.csv", "a;b;target\n1;2;0\n", "separated by semicolons"),
+        ("x.csv", "a\ttarget\n1\t0\n", "separated by tabs"),
+        ("x.tsv", "a,target\n1,0\n", r"separated by commas; save it as \.tsv"),
+        ("x.jsonl", '{"a": 1, "target": 0}\n', r"x\.jsonl: the name of a table ends in \.csv, \.tsv, \.parquet"),
+    ],
+)
+def test_another_kind_of_table_is_refused(tmp_path: Path, name: str, content: str, message: str) -> None:
+    (tmp_path / name).write_text(content)
+    with pytest.raises(DataError, match=message):
+        load(f"csv:{tmp_path}/{name}", target="target")
+
+
+def test_a_column_that_is_neither_numbers_nor_text_is_refused(tmp_path: Path) -> None:
+    """As the datasets library writes images."""
+    pd.DataFrame({"image": [{"bytes": b"x"}] * 6, "label": [0, 1] * 3}).to_parquet(tmp_path / "x.parquet")
+    with pytest.raises(DataError, match="column image holds dict"):
+        load(f"csv:{tmp_path}/x.parquet")
+
+
+def test_the_usual_names_of_the_target_may_be_capital(wine: Path) -> None:
+    pd.read_csv(wine).rename(columns={"target": "Label"}).to_csv(wine, index=False)
+    assert load(f"csv:{wine}").classes == 3
 
 
 def test_a_class_of_lists_is_refused(tmp_path: Path) -> None:
