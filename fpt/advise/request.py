@@ -106,6 +106,8 @@ def request(
             models.arm(each)
         except SpecError as error:
             raise SpecError(f"--arms: {error} Short names: {', '.join(NAMES)}.") from None
+    entries = [models.arm(each) for each in chosen]
+    chosen = tuple(dict.fromkeys(models.name_of(each.init, each.trainable) for each in entries))
     if len(chosen) < 2:
         raise SpecError(f"--arms {arms}: two arms or more are compared; known are {', '.join(NAMES)}, or any arm")
     model = _model_of(backbone, root)

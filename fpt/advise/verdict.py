@@ -60,7 +60,8 @@ class ArmResult:
 @dataclass(frozen=True)
 class Pair:
     """One arm minus another, in points. `told`: its interval does not hold 0. `needed`: seeds that would find a
-    difference of the tolerance; None: no number up to 1,000."""
+    difference of the tolerance; `settles`: of half of it, so that either 0 or the tolerance is ruled out, whatever the
+    difference is. None: no number up to 1,000."""
 
     first: str
     second: str
@@ -69,6 +70,7 @@ class Pair:
     high: float
     told: bool
     needed: int | None
+    settles: int | None
 
 
 @dataclass(frozen=True)
@@ -178,8 +180,8 @@ def recommendation(
         nearest = min(losses, key=lambda arm: losses[arm].mean)
         return said | {"reason": "clear", "other": nearest, "lost": losses[nearest].mean}
     arm, loss = next(iter(open_ones.items()))
-    reason = "open" if loss.needed else "open, more data"
-    return said | {"reason": reason, "other": arm, "lost": loss.high, "needed": loss.needed}
+    reason = "open" if loss.settles else "open, more data"
+    return said | {"reason": reason, "other": arm, "lost": loss.high, "needed": loss.settles}
 
 
 def most_accurate(arms: Sequence[ArmResult]) -> ArmResult:
@@ -238,9 +240,12 @@ def _pair(first: str, second: str, cells: Mapping[str, TableCell], tolerance: fl
     test = compared([(cells[first], TUNED, None)], [(cells[second], TUNED, None)])
     low, high = interval_of(test)
     mean = test.mean / POINT
-    needed = seeds_needed(tolerance * POINT, test.sd, test.noise) if math.isfinite(test.sd) else None
+    needed, settles = (
+        seeds_needed(points * POINT, test.sd, test.noise) if math.isfinite(test.sd) else None
+        for points in (tolerance, tolerance / 2)
+    )
     told = low > 0 or high < 0
-    return Pair(first, second, mean, low=low / POINT, high=high / POINT, told=told, needed=needed)
+    return Pair(first, second, mean, low=low / POINT, high=high / POINT, told=told, needed=needed, settles=settles)
 
 
 def _beats(sweeps: Mapping[str, Finished], baseline: "pd.Series[float]") -> bool:

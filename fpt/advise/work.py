@@ -229,6 +229,9 @@ def _check_same(wanted: Request) -> None:
             raise SpecError(f"{folder} is a study that fpt advise did not write: {either}")
         if before is None or before == asked:
             continue
+        if not any((each / FILE).is_file() for each in (wanted.study, wanted.pilot)):  # stopped before it was planned
+            (folder / BASELINES).unlink(missing_ok=True)
+            continue
         why = [f"{key} was {before.get(key)!r}" for key in asked if key != CONTENT and before.get(key) != asked[key]]
         raise SpecError(f"{folder} is of another request ({'; '.join(why) or 'its files have changed'}): {either}")
 

@@ -277,7 +277,10 @@ def apart(call: Callable[..., T], *arguments: Any) -> T:
     ):
         try:
             return pool.submit(call, *arguments).result()
-        except (BrokenProcessPool, torch.OutOfMemoryError) as error:
+        except (RuntimeError, MemoryError) as error:
+            # A broken pool is a RuntimeError, and so is a full memory on a CPU.
+            if not isinstance(error, BrokenProcessPool) and not memory.ran_out(error):
+                raise
             raise FptError(f"not measured, probably for want of memory: {error}") from None
 
 

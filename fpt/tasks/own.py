@@ -199,6 +199,10 @@ def _open(file: Path) -> Any:
         raise DataError(f"{file} is no image that can be read: {error}") from error
     if image.mode in ("I", "F"):
         raise DataError(f"{file} has pixels of 32 bits, and which value is white is not known; save it with 8 or 16.")
+    if image.mode in ("RGBA", "LA", "PA") or "transparency" in image.info:  # what lies under it may be any colour
+        seen = image.convert("RGBA")
+        over = Image.alpha_composite(Image.new("RGBA", seen.size, "white"), seen)
+        return over.convert("L" if image.mode in ("1", "L", "LA") else "RGB")
     if image.mode.startswith("I;16"):  # converted by the library, all above 255 would be white
         return Image.fromarray((np.asarray(image) >> 8).astype(np.uint8))
     return image

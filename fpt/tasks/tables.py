@@ -32,7 +32,7 @@ def read_table(path: Path) -> pd.DataFrame:
                 heads = next(csv.reader(file, delimiter=separator), [])
             _check_heads(heads, path)  # before the whole is read: of very many columns that takes minutes
             _check_separator(heads, separator, path)
-            frame = pd.read_csv(path, sep=separator)
+            frame = pd.read_csv(path, sep=separator, low_memory=False)  # in chunks, 1 and "1" would be two classes
             _check_fields(frame, path)
     except (ValueError, OSError, csv.Error) as error:  # pandas' own errors are ValueErrors
         raise DataError(f"{path} is no table that can be read: {error}") from error

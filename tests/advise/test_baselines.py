@@ -35,6 +35,13 @@ def test_noise_is_not_learned(tmp_path: Path) -> None:
     assert found.between(0.35, 0.65).all()
 
 
+def test_a_sample_may_lack_a_rare_class(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("fpt.advise.baselines.MOST_ROWS", 10)
+    rows = np.arange(400)
+    pd.DataFrame({"a": rows % 7, "label": (rows < 3).astype(int)}).to_csv(tmp_path / "rare.csv", index=False)
+    assert (baselines(load(f"csv:{tmp_path}/rare.csv"), [0]) > 0.9).all(axis=None)
+
+
 def test_the_majority_class_is_that_of_the_training_examples(tmp_path: Path) -> None:
     task = load(table(tmp_path, "linear"))
     found = baselines(task, [7])

@@ -20,13 +20,19 @@ def arm(name: str, accuracy: float, cost: int, **change: Any) -> ArmResult:
 
 
 def pair(first: str, second: str, mean: float, reach: float, needed: int | None = 20) -> Pair:
-    return Pair(first, second, mean, mean - reach, mean + reach, abs(mean) > reach, needed)
+    return Pair(first, second, mean, mean - reach, mean + reach, abs(mean) > reach, needed, needed)
 
 
 def said(frozen: float, full: float, reach: float, needed: int | None = 20, beaten: tuple[str, ...] = tuple(KNOWN)):
     arms = [arm(FROZEN, frozen, 1), arm(FULL, full, 2)]
     leads = {name: name in beaten for name in KNOWN}
     return recommendation(arms, [pair(FROZEN, FULL, frozen - full, reach, needed)], KNOWN, leads, 1.0)
+
+
+def test_seeds_that_would_tell_are_those_that_rule_out_a_loss_whatever_it_is() -> None:
+    wide = replace(pair(FROZEN, FULL, -0.5, 0.6, 6), settles=40)
+    arms = [arm(FROZEN, 80, 1), arm(FULL, 80.5, 2)]
+    assert recommendation(arms, [wide], KNOWN, dict.fromkeys(KNOWN, True), 1.0)["needed"] == 40
 
 
 CASES = [  # frozen, full, reach of the interval, seeds needed, baselines that are beaten; reason, advised, lost

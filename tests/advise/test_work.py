@@ -105,6 +105,30 @@ def test_what_another_request_measured_is_not_taken_for_this_one(place: Path, ca
     assert calls == []
 
 
+def test_a_request_that_was_stopped_before_its_plan_holds_no_name(
+    place: Path, calls: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stop(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    table(place / "mine.csv")
+    wanted = request_of(place, arms="frozen,full", steps=4)
+    with monkeypatch.context() as patch:
+        patch.setattr(Work, "plan_pilot", stop)
+        with pytest.raises(KeyboardInterrupt):
+            begin(wanted)
+    begin(request_of(place, arms="frozen,scratch", steps=4))
+    assert calls
+    assert (wanted.study / "study.yaml").is_file()
+
+
+def test_two_names_of_one_arm_are_one_arm(place: Path) -> None:
+    table(place / "mine.csv")
+    assert request_of(place, arms="frozen,scratch,all-random").arms == ("frozen-pretrained", "unfrozen-random")
+    with pytest.raises(SpecError, match="two arms or more"):
+        request_of(place, arms="frozen,fpt-pretrained")
+
+
 def test_a_plan_that_is_there_is_kept_and_may_be_changed_by_hand(place: Path, calls: list[str]) -> None:
     wanted = planned(place, calls)
     path = wanted.study / "study.yaml"

@@ -1,5 +1,6 @@
 """The bench: clock and memory gauge, cells, and the file it writes."""
 
+import operator
 import os
 import subprocess
 import sys
@@ -202,6 +203,13 @@ def test_the_environment_of_what_was_measured_is_gone_afterwards(monkeypatch: py
 def test_a_process_that_is_killed_is_an_error_of_ours() -> None:
     with pytest.raises(FptError, match="want of memory"):
         measure.apart(os._exit, 9)
+
+
+def test_a_process_without_memory_is_an_error_of_ours_and_no_other_one_is() -> None:
+    with pytest.raises(FptError, match="want of memory"):
+        measure.apart(operator.mul, [0], 2**60)
+    with pytest.raises(ZeroDivisionError):
+        measure.apart(operator.truediv, 1, 0)
 
 
 def test_a_bench_that_is_killed_leaves_no_process_behind(tmp_path: Path) -> None:

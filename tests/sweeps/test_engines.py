@@ -212,3 +212,11 @@ class TestSlots:
         assert local._devices() == ["0", "1"]
         program.write_text("#!/bin/sh\necho 'no driver' >&2\nexit 9\n")
         assert local._devices() == []
+
+
+@pytest.mark.parametrize(("text", "share"), [("150000 100000", 1), ("max 100000", None), ("400000 100000", 4)])
+def test_the_quota_of_a_container_counts(text, share, monkeypatch, tmp_path):
+    (tmp_path / "cpu.max").write_text(f"{text}\n")
+    monkeypatch.setattr(local, "QUOTA", tmp_path / "cpu.max")
+    monkeypatch.setattr(local.os, "sched_getaffinity", lambda _: range(64))
+    assert local.cores() == (share or 64)

@@ -240,6 +240,21 @@ def test_a_column_that_is_neither_numbers_nor_text_is_refused(tmp_path: Path) ->
         load(f"csv:{tmp_path}/x.parquet")
 
 
+def test_a_class_is_one_class_in_a_file_of_any_size(tmp_path: Path) -> None:
+    """In a large one, the library would read 1 as a number in some rows and as text in others."""
+    labels = np.where(np.arange(300_000) % 30_000 == 29_999, "x", (np.arange(300_000) % 3).astype(str))
+    pd.DataFrame({"a": np.arange(300_000) % 7, "label": labels}).to_csv(tmp_path / "x.csv", index=False)
+    assert load(f"csv:{tmp_path}/x.csv").classes == 4
+
+
+def test_what_is_transparent_is_white(images: Path) -> None:
+    drawn = Image.new("RGBA", (8, 8), (0, 0, 0, 0))
+    drawn.putpixel((3, 3), (0, 0, 0, 255))
+    drawn.save(images / "cats" / "drawn.png")
+    pixels = load(f"folder:{images}", size=8).data.train.inputs
+    assert any(int(each.flatten(0, 1).sum(0).min()) == 63 * 255 for each in pixels)
+
+
 def test_the_usual_names_of_the_target_may_be_capital(wine: Path) -> None:
     pd.read_csv(wine).rename(columns={"target": "Label"}).to_csv(wine, index=False)
     assert load(f"csv:{wine}").classes == 3

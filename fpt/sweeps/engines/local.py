@@ -26,6 +26,7 @@ from fpt.sweeps.spec import SweepSpec
 from fpt.training.libraries import faster_libraries
 
 PARTIAL = "notebook.partial.ipynb"
+QUOTA = Path("/sys/fs/cgroup/cpu.max")  # version 2: microseconds of processor time in a period, and the period
 WORKERS = "FPT_WORKERS"  # read by fpt.training.memory
 DRIVER_WAIT = 20  # seconds: a driver that hangs never answers
 
@@ -86,8 +87,12 @@ def free_slots(threads: int | None) -> tuple[list[str], int]:
 
 
 def cores() -> int:
-    """Those that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    """Those that this process may use, within the quota of a container (`docker --cpus`)."""
+    own = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    with suppress(OSError, ValueError):  # without a quota it reads "max"
+        quota, period = map(int, QUOTA.read_text(encoding="utf-8").split())
+        own = min(own, max(1, quota // period))
+    return own
 
 
 def _devices() -> list[str]:
