@@ -150,7 +150,11 @@ class Work:
         seconds = time.monotonic() - began if untouched else None
         rows = read_timing(wanted.pilot)
         machine = retimed(wanted.pilot, rows, machine, seconds)
-        best = {sweep.spec.arm: sweep.selected_rate for sweep in load_sweeps(pilot, "own").values()}
+        coarse = list(load_sweeps(pilot, "own").values())
+        best = {sweep.spec.arm: sweep.selected_rate for sweep in coarse}
+        paced = {
+            sweep.spec.arm for sweep in coarse if sweep.result["compiled"]
+        }  # what compiling saves is in their pace
 
         def specs(seeds: int, steps: int = schedule.LEAST) -> list[SweepSpec]:
             kind = pilot.sweeps[0].compute_type
@@ -165,7 +169,8 @@ class Work:
             return min(self.most, fitting)
 
         seeds, steps = schedule.seeds_and_steps(fit)
-        if paying := [spec for spec in specs(seeds, steps) if _is_compiled(templates[spec.arm], spec)]:
+        uncompiled = [spec for spec in specs(seeds, steps) if spec.arm not in paced]
+        if paying := [spec for spec in uncompiled if _is_compiled(templates[spec.arm], spec)]:
             rows |= timed(paying, machine.threads, compiled=True)
             seeds, steps = schedule.seeds_and_steps(fit)
         needed = machine.wall(specs(seeds), rows) + 60 * wanted.minutes - self.left

@@ -17,6 +17,7 @@ from fpt.advise.work import Work, read_timing, retimed
 from fpt.bench.cost import Row
 from fpt.cli.show import SilentBars
 from fpt.errors import DataError, SpecError
+from fpt.files import read_json, write_json
 from fpt.results.runs import load_sweeps
 from fpt.sweeps import SweepSpec, load_study, run_sweep
 from fpt.sweeps.ledger import sweep_state
@@ -170,6 +171,28 @@ def test_arms_that_will_be_compiled_are_timed_so(
     monkeypatch.setattr(work, "_is_compiled", lambda template, spec: True)
     begin(request_of(place, arms="frozen,full", steps=4))
     assert calls == ["timed", "advise-mine-pilot", "timed compiled", "advise-mine"]
+
+
+def test_what_compiling_saved_in_the_coarse_grid_is_not_counted_again(
+    place: Path, calls: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table(place / "mine.csv")
+    monkeypatch.setattr(work, "_is_compiled", lambda template, spec: True)
+    train, timed, asked = work.train, work.timed, []
+
+    def compiled(study: Path, *how: Any) -> None:
+        train(study, *how)
+        for path in study.glob("*.frozen-*/result.json"):
+            write_json(path, read_json(path) | {"compiled": True})
+
+    def noted(specs: Sequence[SweepSpec], *how: Any, **kinds: bool) -> dict[str, Row]:
+        asked.append([spec.arm for spec in specs])
+        return timed(specs, *how, **kinds)
+
+    monkeypatch.setattr(work, "train", compiled)
+    monkeypatch.setattr(work, "timed", noted)
+    begin(request_of(place, arms="frozen,full", steps=4))
+    assert asked == [["frozen-pretrained", "unfrozen-pretrained"], ["unfrozen-pretrained"]]
 
 
 def test_the_coarse_grid_says_how_fast_the_machine_is(wanted: Request) -> None:
