@@ -44,6 +44,7 @@ def another_request():
     table()
     Path("runs/advise-data").mkdir()
     Path("runs/advise-data/advise.json").write_text(json.dumps({"task": "csv:other.csv"}))
+    Path("runs/advise-data/study.yaml").touch()  # planned
 
 
 OURS = "advise data.csv --backbone hub:model"
