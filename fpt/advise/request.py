@@ -100,13 +100,10 @@ def request(
         if key not in known:
             raise SpecError(f"--{key}: {task} has no such option; it has {', '.join(known) or 'none'}")
     names = [each.strip() for each in arms.split(",")] if arms else list(NAMES)
-    chosen = tuple(dict.fromkeys(NAMES.get(each, each) for each in names))
-    for each in chosen:
-        try:
-            models.arm(each)
-        except SpecError as error:
-            raise SpecError(f"--arms: {error} Short names: {', '.join(NAMES)}.") from None
-    entries = [models.arm(each) for each in chosen]
+    try:
+        entries = [models.arm(NAMES.get(each, each)) for each in names]
+    except SpecError as error:
+        raise SpecError(f"--arms: {error} Short names: {', '.join(NAMES)}.") from None
     chosen = tuple(dict.fromkeys(models.name_of(each.init, each.trainable) for each in entries))
     if len(chosen) < 2:
         raise SpecError(f"--arms {arms}: two arms or more are compared; known are {', '.join(NAMES)}, or any arm")

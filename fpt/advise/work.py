@@ -79,6 +79,8 @@ class Work:
         for line in reading(task, self.wanted.backbone):
             self.log(line)
         self.wanted.study.mkdir(parents=True, exist_ok=True)
+        if read_json(self.wanted.study / ASKED) != self.wanted.asked:  # of a request that was stopped before its plan
+            (self.wanted.study / BASELINES).unlink(missing_ok=True)
         write_json(self.wanted.study / ASKED, self.wanted.asked)
         self.beat(task, schedule.SEEDS[-1])
         if not (self.wanted.study / FILE).is_file():
@@ -152,9 +154,8 @@ class Work:
         machine = retimed(wanted.pilot, rows, machine, seconds)
         coarse = list(load_sweeps(pilot, "own").values())
         best = {sweep.spec.arm: sweep.selected_rate for sweep in coarse}
-        paced = {
-            sweep.spec.arm for sweep in coarse if sweep.result["compiled"]
-        }  # what compiling saves is in their pace
+        # What compiling saves is in the pace of these already.
+        paced = {sweep.spec.arm for sweep in coarse if sweep.result["compiled"]}
 
         def specs(seeds: int, steps: int = schedule.LEAST) -> list[SweepSpec]:
             kind = pilot.sweeps[0].compute_type
@@ -234,9 +235,8 @@ def _check_same(wanted: Request) -> None:
             raise SpecError(f"{folder} is a study that fpt advise did not write: {either}")
         if before is None or before == asked:
             continue
-        if not any((each / FILE).is_file() for each in (wanted.study, wanted.pilot)):  # stopped before it was planned
-            (folder / BASELINES).unlink(missing_ok=True)
-            continue
+        if not any((each / FILE).is_file() for each in (wanted.study, wanted.pilot)):
+            continue  # it was stopped before it was planned
         why = [f"{key} was {before.get(key)!r}" for key in asked if key != CONTENT and before.get(key) != asked[key]]
         raise SpecError(f"{folder} is of another request ({'; '.join(why) or 'its files have changed'}): {either}")
 

@@ -286,8 +286,7 @@ def _numbers(numeric: pd.DataFrame, text: list[str], patch: int, path: Path) -> 
 
     Raises DataError for a column that numbers the rows: in sorted data it tells the class, of a new example nothing.
     """
-    rows = np.arange(len(numeric))
-    counting = [str(name) for name in numeric if _numbers_rows(numeric[name], rows)]
+    counting = [str(name) for name in numeric if _counts_rows(numeric[name])]
     if counting:
         raise DataError(f"{path}: column {few(counting)} numbers the rows; take it out.")
     lacking = [str(name) for name in numeric if not np.isfinite(numeric[name].astype(float)).all()]
@@ -306,12 +305,10 @@ def _numbers(numeric: pd.DataFrame, text: list[str], patch: int, path: Path) -> 
     return np.pad(scaled, ((0, 0), (0, fill))), "".join(f"; {each}" for each in said)
 
 
-def _numbers_rows(column: "pd.Series[Any]", rows: Array) -> bool:
+def _counts_rows(column: "pd.Series[Any]") -> bool:
     """Whether it holds 0 to n - 1, or 1 to n, in any order."""
-    if not pd.api.types.is_integer_dtype(column) or column.isna().any():
-        return False
-    ordered = np.sort(column.to_numpy())
-    return bool((ordered == rows).all() or (ordered == rows + 1).all())
+    whole = pd.api.types.is_integer_dtype(column) and column.is_unique
+    return whole and (column.min(), column.max()) in ((0, len(column) - 1), (1, len(column)))
 
 
 def _texts(

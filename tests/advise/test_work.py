@@ -118,9 +118,10 @@ def test_a_request_that_was_stopped_before_its_plan_holds_no_name(
         patch.setattr(Work, "plan_pilot", stop)
         with pytest.raises(KeyboardInterrupt):
             begin(wanted)
+    write_json(wanted.study / work.BASELINES, {"seeds": 99})
     begin(request_of(place, arms="frozen,scratch", steps=4))
-    assert calls
     assert (wanted.study / "study.yaml").is_file()
+    assert read_json(wanted.study / work.BASELINES)["seeds"] == 4  # its own
 
 
 def test_two_names_of_one_arm_are_one_arm(place: Path) -> None:
