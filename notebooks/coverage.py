@@ -18,11 +18,14 @@
 # %% [markdown]
 # # How often the intervals hold the truth
 #
-# Made-up runs, of which the truth is known, go through the code that judges real ones. Three questions: how often does
-# the set C of budgets at which two tuned arms may cross contain the budget at which they do? And how good is a tuned
-# difference when each seed takes the rate that is best for the others, beside choosing on some seeds and confirming on
-# others? And how often do intervals hold the truth in studies like the published ones? The defaults simulate little, in
-# seconds; raise `simulations` for numbers to cite.
+# Made-up runs, of which the truth is known, go through the code that judges real ones. Three questions:
+#
+# 1. Two tuned arms cross at some budget. How often does the set C of budgets where they may cross contain it?
+# 2. Each seed takes the rate that is best for the others. How good is that difference, beside choosing on some seeds and
+#    confirming on others?
+# 3. How often do intervals hold the truth in studies like the published ones?
+#
+# The defaults simulate little, in seconds; raise `simulations` for numbers to cite.
 
 # %% tags=["parameters"]
 simulations = 60  # of each kind
@@ -30,8 +33,8 @@ contrasts = ["UP - FP"]  # of studies like the published ones; FP - UR, FP - FR 
 seeds = [6, 8, 12]
 rates = 5  # of a grid of half decades
 seed_sd = 1.5  # points: how far runs of one setting lie apart
-test_examples = 1000  # of sample B, drawn by the seed
-validation_examples = 500  # of sample A
+test_examples = 1000  # of the test sample, drawn by the seed
+validation_examples = 500  # of the validation sample
 seed = 0  # of the simulation
 
 # %%

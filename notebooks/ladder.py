@@ -85,7 +85,7 @@ def lines(task, scores):
 
 def shown(found):
     """Percent with Wilson's 95% interval, a row a line."""
-    frame = pd.DataFrame(found)
+    frame = pd.DataFrame(found, columns=["task", "variant", "what", "share", "of"])
     intervals = [Score(line["share"], line["of"]).interval for line in found]
     frame["%"] = [f"{100 * line['share']:.2f}" for line in found]
     frame["95% interval"] = [f"{100 * low:.2f} to {100 * high:.2f}" for low, high in intervals]
