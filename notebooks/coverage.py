@@ -21,8 +21,8 @@
 # Made-up runs, of which the truth is known, go through the code that judges real ones. Three questions:
 #
 # 1. Two tuned arms cross at some budget. How often does the set C of budgets where they may cross contain it?
-# 2. Each seed takes the rate that is best for the others. How good is that difference, beside choosing on some seeds and
-#    confirming on others?
+# 2. Each seed takes the rate that is best for the others. How good is that difference, beside choosing on some seeds
+#    and confirming on others?
 # 3. How often do intervals hold the truth in studies like the published ones?
 #
 # The defaults simulate little, in seconds; raise `simulations` for numbers to cite.

@@ -6,6 +6,8 @@ from pathlib import Path
 import pytest
 
 from fpt.results import baseline, contrast, level
+from fpt.results.contrasts import points_text
+from fpt.results.stats import SIGNIFICANCE, holm
 from fpt.show import lora_ratios
 
 README = Path(__file__).parents[1] / "README.md"
@@ -39,13 +41,16 @@ def test_a_row_is_what_the_runs_say(row: str) -> None:
     expected = []
     for at in (1e-3, "tuned"):
         found = contrast(study, *arms, at=at)
-        expected += [found.cell if found.open else f"**{found.cell}**", f"{found.first:.1f}, {found.second:.1f}"]
+        expected += [
+            found.cell if found.open else f"**{found.cell}**",
+            f"{points_text(found.first, False)}, {points_text(found.second, False)}",
+        ]
     task = "digits" if "digits" in row else "cifar10" if "CIFAR" in row else "mnist"
     assert _table()[row] == [*expected, f"{baseline(task, 'linear classifier'):.1f}"]
 
 
 def test_the_sentences_hold() -> None:
-    fixed, tuned = (contrast("plane-minilm", "FP", "UP", at=at) for at in (1e-3, "tuned"))
+    fixed, tuned = (contrast("fresh-minilm", "FP", "UP", at=at) for at in (1e-3, "tuned"))
     levels = [fixed.first, fixed.second, tuned.first, tuned.second]
     assert re.findall(r"\d+\.\d%", FIRST_SCREEN) == [f"{each:.1f}%" for each in levels]
     all_tuned = [contrast(study, *arms) for study, *arms in ROWS.values()]
@@ -73,6 +78,8 @@ def test_tuned_against_training_from_scratch() -> None:
     pairs = known + [(study, "FP", "UP", task) for study, task in others]
     leads = [contrast(study, frozen, full.replace("UP", "UR"), task=task) for study, frozen, full, task in pairs]
     assert (len(leads), sum(each.low > 0 for each in leads), sum(each.high < 0 for each in leads)) == (9, 1, 4)
+    clear = [each for each, p in zip(leads, holm([each.p for each in leads]), strict=True) if p < SIGNIFICANCE]
+    assert (len(clear), max(each.high for each in clear) < 0) == (2, True), "corrected: none, two"
 
 
 def test_tiny_lm_alone_is_shown_to_beat_a_linear_classifier() -> None:

@@ -43,6 +43,7 @@ COLUMNS = (
     "contrast", "unit", "estimate", "low", "high", "p", "word", "scale", "planned", "note",
 )  # fmt: skip
 NUMBERS = ("layers", "steps", "seeds", "budget", "estimate", "low", "high", "p")
+COUNTS = ("layers", "steps", "seeds", "budget")  # whole numbers among them
 DIGEST = "digest"  # the last column, filled in the first row alone: of the runs from which all was computed
 DIGITS = 4  # significant
 SPEAKS, ROBUSTNESS, AT_FLOOR = "speaks", "robustness", "floor"
@@ -114,7 +115,7 @@ class Evidence:
 
     @property
     def seeds(self) -> int:
-        return min(cell.seeds for cell in self.cells)
+        return shared_seeds(self.cells)
 
     @property
     def scale(self) -> str:
@@ -310,11 +311,16 @@ def pair_of(case: Case) -> str:
     return pairs().name(next((name for name in names if name != "none"), names[0]), case.task)
 
 
+def shared_seeds(cells: Iterable[TableCell]) -> int:
+    """How many seeds all of these arms have: as many pairs there are."""
+    return len(set.intersection(*({*cell.tables.runs["seed"]} if cell.tables else set() for cell in cells)))
+
+
 def planned_word(asked_by: Sequence[Claim], case: Case) -> str:
     """Whether the sweeps that are read were run for one of these claims, and with its rule as it stands now."""
     records = [cell.tables.result for cell in case.rows.values() if cell.tables]
     found = EXPLORATORY
-    if min(cell.seeds for cell in case.rows.values()) < FEW_SEEDS:
+    if shared_seeds(case.rows.values()) < FEW_SEEDS:
         return found
     for claim in asked_by:
         given = {asked_as(claim, record) for record in records}
@@ -331,12 +337,13 @@ def at_floor(study: StudyCells, task: str) -> bool:
     if not trivial:
         return False
     floor = max(trivial, key=lambda score: score.share)
-    lows = []
+    lows = []  # nan with one seed, which has no interval and so cannot be told from the floor either way
     for sweep in study.results.values():
         if sweep.spec.task == task:
             cell = TableCell(ACCURACY, sweep.spec.folder_name, task, spec=sweep.spec, tables=sweep, study=study.name)
             lows.append(mean_interval(cell.values(), cell.test_noise() + floor.standard_error**2)[1])
-    return not any(low > floor.share for low in lows)
+    known = [low for low in lows if not math.isnan(low)]
+    return bool(known) and max(known) <= floor.share
 
 
 def in_print(claim: Claim, holds: bool | None) -> str:
@@ -458,7 +465,7 @@ def judge(root: Path | None = None, study: str = "") -> pd.DataFrame:
 
 def write(table: pd.DataFrame, path: Path, digest: str) -> None:
     """As CSV, with four significant digits; the digest stands in the last column of the first row."""
-    shown = table.map(_text)
+    shown = table.map(_text).assign(**{name: table[name].map(_count) for name in COUNTS})
     shown[DIGEST] = [digest, *[""] * (len(table) - 1)][: len(table)]
     write_atomically(path, shown.to_csv(index=False, lineterminator="\n").encode())
 
@@ -469,17 +476,25 @@ def _text(value: Any) -> str:
     return str(value)
 
 
+def _count(value: float) -> str:
+    return "" if math.isnan(value) else f"{value:.0f}"
+
+
 def read(path: Path) -> pd.DataFrame:
     """A table of verdicts as it was written: text is never nan, and numbers that are not there are.
 
-    Raises DataError where there is none.
+    Raises DataError where there is none, or one with other columns or with text for a number.
     """
     text = [name for name in (*COLUMNS, DIGEST) if name not in NUMBERS]
     try:
-        table = pd.read_csv(path, dtype=dict.fromkeys(text, str))
+        table = pd.read_csv(path, dtype=dict.fromkeys(text, str) | dict.fromkeys(NUMBERS, float))
     except (OSError, ValueError) as error:
         raise DataError(f"{path} cannot be read: {error}; `fpt judge` writes it") from None
-    return table.assign(**{name: table[name].fillna("") for name in text if name in table})
+    if lacking := [name for name in (*COLUMNS, DIGEST) if name not in table]:
+        raise DataError(f"{path} has no column {', '.join(lacking)}; `fpt judge` writes it anew")
+    if table.empty:
+        raise DataError(f"{path} has no rows; `fpt judge` writes it anew")
+    return table.assign(**{name: table[name].fillna("") for name in text})
 
 
 def summaries(table: pd.DataFrame) -> list[tuple[str, int, int]]:

@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import math
 import time
 from collections.abc import Iterator
 from enum import StrEnum
@@ -239,10 +240,12 @@ def compare(
     score: Annotated[
         str | None, typer.Option(metavar="COLUMN", help="The column of scores (default: guessed).")
     ] = None,
-    unpaired: Annotated[bool, typer.Option("--unpaired", help="Leave out seeds that some arm lacks.")] = False,
+    unpaired: Annotated[bool, typer.Option("--unpaired", help="Compare two arms by the seeds that both have.")] = False,
     point: Annotated[
         float | None,
-        typer.Option(min=1e-9, help="The difference to plan for, as the scores (default: a percentage point)."),
+        typer.Option(
+            min=1e-9, max=1e9, help="The difference to plan for, as the scores (default: a percentage point)."
+        ),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")] = False,
 ) -> None:
@@ -255,7 +258,8 @@ def compare(
     named = columns(frame, {"by": by, "pair": pair, "score": score})
     found = contrasts(scores_of(frame, **named, unpaired=unpaired), point)
     if as_json:
-        typer.echo(found.to_json(orient="records"))
+        given = found.replace([math.inf, -math.inf], math.nan).astype(object)
+        typer.echo(json.dumps(given.where(given.notna(), None).to_dict("records"), allow_nan=False))
         return
     console.print(compared_table(found, named))
 

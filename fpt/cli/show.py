@@ -212,10 +212,14 @@ def compared_table(found: "pd.DataFrame", named: Mapping[str, str]) -> Table:
     heads = ("n", "levels", "difference (95% interval)", "p", "p (Holm)", f"seeds to find {step:g}")
     table = Table("first - second", *(Column(head, justify="right") for head in heads), title=escape(title))
     for row in found.to_dict("records"):
+        arms = escape(f"{row['first']} - {row['second']}")
+        if math.isnan(row["p"]):
+            table.add_row(arms, str(row["n"]), "", "too few seeds in common", "", "", "")
+            continue
         seeds = "> 1,000" if math.isnan(row["seeds"]) else f"{row['seeds']:.0f}"
         interval = "no spread" if math.isnan(row["low"]) else f"{row['low']:+.4g} to {row['high']:+.4g}"
         table.add_row(
-            escape(f"{row['first']} - {row['second']}"),
+            arms,
             str(row["n"]),
             f"{row['level_first']:.4g} and {row['level_second']:.4g}",
             f"{row['mean']:+.4g} ({interval})",

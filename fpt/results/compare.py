@@ -1,5 +1,6 @@
 """Paired contrasts for anybody's table of results: arms, seeds and scores, as `fpt compare` prints them."""
 
+import math
 from collections.abc import Mapping
 from itertools import combinations
 from pathlib import Path
@@ -41,6 +42,7 @@ def columns(frame: pd.DataFrame, given: Mapping[str, str | None]) -> dict[str, s
             raise unknown("column", name, map(str, frame.columns), f"--{role}")
         if name is None:
             lower = {str(column).lower(): str(column) for column in frame.columns}
+            lower |= {str(column): str(column) for column in frame.columns}  # a name that is the very same comes first
             name = next((lower[each] for each in names if each in lower), None)
         if name is None:
             raise SpecError(
@@ -53,7 +55,7 @@ def columns(frame: pd.DataFrame, given: Mapping[str, str | None]) -> dict[str, s
 
 
 def scores_of(frame: pd.DataFrame, by: str, pair: str, score: str, unpaired: bool = False) -> pd.DataFrame:
-    """Scores, seeds x arms. `unpaired`: leave out the seeds that some arm lacks.
+    """Scores, seeds x arms. `unpaired`: seeds may be missing for an arm; nan then.
 
     Raises SpecError where a seed stands twice for an arm, or is missing for one; DataError for scores that are no
     numbers.
@@ -83,7 +85,7 @@ def scores_of(frame: pd.DataFrame, by: str, pair: str, score: str, unpaired: boo
         seed, arm = lacking.index[0], lacking.columns[lacking.iloc[0].isna()][0]
         raise SpecError(
             f"{len(lacking)} of {len(table)} seeds are not in every arm; {pair} {seed} is missing for {arm}. "
-            "--unpaired leaves them out"
+            "--unpaired compares two arms by the seeds that both have"
         )
     return table
 
@@ -91,7 +93,8 @@ def scores_of(frame: pd.DataFrame, by: str, pair: str, score: str, unpaired: boo
 def compare(table: pd.DataFrame, point: float | None = None) -> pd.DataFrame:
     """One row for each two arms: `first`, `second`, `n` (pairs of seeds), both means, the `mean` difference with its
     95% t-interval `low` to `high`, `p` (two-sided), `p_holm` (corrected over all rows), and `seeds`, with which a
-    paired t-test at 5% finds a difference of one `point` with 80% power (nan: more than 1,000).
+    paired t-test at 5% finds a difference of one `point` with 80% power (nan: more than 1,000). Two arms with fewer
+    than three seeds in common have nan in all of these but `n`, and no part in the correction.
 
     `point` is a percentage point where None: 0.01 if every score lies between 0 and 1, else 1.
     Raises SpecError where no two arms have three seeds in common.
@@ -104,6 +107,7 @@ def compare(table: pd.DataFrame, point: float | None = None) -> pd.DataFrame:
         both = table[[first, second]].dropna()
         test = paired(both[first], both[second])
         if test.n < MINIMUM_PAIRS:
+            rows.append((first, second, test.n, *[math.nan] * 7))
             continue
         needed = seeds_needed(step, test.sd) if test.sd > 0 else test.n
         levels = both.mean()
@@ -112,6 +116,8 @@ def compare(table: pd.DataFrame, point: float | None = None) -> pd.DataFrame:
         )
     names = ["first", "second", "n", "level_first", "level_second", "mean", "low", "high", "p", "seeds"]
     found = pd.DataFrame(rows, columns=names).astype({"seeds": float})
-    if found.empty:
+    tested = found["p"].notna()
+    if not tested.any():
         raise SpecError(f"no two arms have {MINIMUM_PAIRS} seeds in common: fewer give no interval")
-    return found.assign(p_holm=holm(list(found["p"])), point=step)
+    corrected = pd.Series(holm(list(found["p"][tested])), found.index[tested])
+    return found.assign(p_holm=corrected, point=step)

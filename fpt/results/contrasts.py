@@ -113,7 +113,8 @@ def contrast(
     `budget`: gradient steps, one of those that are reported; the last one, if None. `minus`: two more arms, whose
     difference is taken off. `of`: "accuracy" on test data, or "gap", training minus test accuracy.
 
-    Raises SpecError for a study, task, arm, rate or budget that is not there, or with fewer than three pairs of seeds.
+    Raises SpecError for a study, task, arm, rate or budget that is not there, with fewer than three pairs of seeds, and
+    for arms that end after different numbers of steps where no budget is named.
     """
     arms = {name: cell_of(study, name, task, root, of) for name in (first, second, *(minus or ()))}
     found = _contrast(arms, first, second, at, budget, minus)
@@ -137,7 +138,7 @@ def level(
     cell = cell_of(study, arm, task, root, of)
     values, noise = cell.values(_rate(cell, at, budget), budget), cell.test_noise(_rate(cell, at, budget), budget)
     mean, low, high = (100 * each for each in mean_interval(values, noise))
-    return Level(mean, low, high, len(values), _best_rate(cell, budget))
+    return Level(mean, low, high, int(values.notna().sum()), _best_rate(cell, budget))
 
 
 def baseline(task: str, name: str) -> float:
@@ -201,9 +202,12 @@ def _rate(cell: TableCell, at: str | float, budget: int | None) -> str | float:
         return _common_rate(cell, budget)
     given = ", ".join(map(rate_text, cell.rates))
     try:
-        at = float(at)
+        rate = float(at)
     except (TypeError, ValueError):
-        raise SpecError(f"at = {at!r}: must be {TUNED!r}, {COMMON!r}, or one of the rates {given}") from None
+        rate = math.nan
+    if not math.isfinite(rate):
+        raise SpecError(f"at = {at!r}: must be {TUNED!r}, {COMMON!r}, or one of the rates {given}")
+    at = rate
     if not same_rate(np.array(cell.rates), at).any():
         raise SpecError(f"{cell.study}, {cell.row}: it was not trained at {rate_text(at)}, but at {given}")
     return at
@@ -231,6 +235,10 @@ def _contrast(
     def point(name: str) -> Point:
         return arms[name], _rate(arms[name], at, budget), budget
 
+    steps = {cell.spec.steps for cell in arms.values() if cell.spec}
+    if budget is None and len(steps) > 1:
+        trained = " and ".join(f"{each:,}" for each in sorted(steps))
+        raise SpecError(f"{first} and {second} were trained for {trained} steps: name a budget that both report")
     plus, less = [point(first)], [point(second)]
     others = [point(name) for name in minus or ()]
     test = compared([*plus, *others[1:]], [*less, *others[:1]])
@@ -261,7 +269,8 @@ def interval_of(test: Paired) -> tuple[float, float]:
     if not test.exact:
         return test.low, test.high
     if test.sd == 0 and not test.noise:
-        return test.mean, test.mean
+        few = test.above(0) > SIGNIFICANCE / 2 and test.below(0) > SIGNIFICANCE / 2 and test.mean != 0
+        return (-math.inf, math.inf) if few else (test.mean, test.mean)
     reach = 10 * (float(np.ptp(test.differences)) + math.sqrt(test.noise))
     return _end(test.above, test.mean, -reach), _end(test.below, test.mean, reach)
 

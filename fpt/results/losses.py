@@ -1,7 +1,8 @@
 """The loss of the next symbol, by window: what claims about losses read.
 
-A sweep that measures `windows` has the mean loss of every window of the test part, in nats a prediction, after the last
-step. All seeds test the same windows, so two arms are compared window by window.
+A sweep that measures `windows` has the mean loss of each window that it tests, in nats a prediction, after the last
+step. A seed tests its own sample of the test part, the same for all arms and rates: so two arms are compared window by
+window within a seed.
 """
 
 import math
@@ -39,12 +40,13 @@ def nats_text(lead: Paired) -> str:
 def lower_loss(first: TableCell, other: TableCell) -> Paired:
     """The loss of the other arm minus that of the first, in nats, paired by seed; positive where the first is better.
 
-    The windows are the same for all seeds, so their sampling is a part of the noise: the variance, over windows, of the
-    difference of the arms. No pairs where an arm has no losses.
+    All seeds draw their windows from one test part, so the sampling of that part is noise which seeds share: the
+    variance, over the windows of a seed, of the difference of the arms, divided by the windows of the part (0 where
+    each seed tests windows made for it). No pairs where an arm has no losses.
     """
     one, two = (tuned_losses(each.tables) if each.tables else pd.DataFrame() for each in (first, other))
-    if one.empty or two.empty:
+    if first.tables is None or one.empty or two.empty:
         return Paired(0)
-    apart = (two - one).dropna(how="all").mean()
-    noise = float(apart.var(ddof=1)) / len(apart) if len(apart) > 1 else math.nan
-    return paired(two.mean(axis=1), one.mean(axis=1), noise=noise)
+    apart = two - one
+    noise = float(apart.var(axis=1).mean()) / first.tables.sampled_from
+    return paired(apart.mean(axis=1, skipna=False), 0.0, noise=noise if math.isfinite(noise) else 0.0)

@@ -105,13 +105,18 @@ def of_arms(study: str, first: str, second: str, *, task: str = "", root: Path |
 def slope_of_arms(study: str, pairs: Sequence[tuple[str, str]], *, task: str = "", root: Path | None = None) -> "Slope":
     """The exponent in width of the ratio of two arms, a pair for each width, named as the study's tables name them.
 
-    Raises SpecError for a study, task or arm that is not there, for fewer than two widths, and with fewer than three
-    seeds in common.
+    Raises SpecError for a study, task or arm that is not there, for fewer than two widths, two arms of different
+    widths, a width that is given twice, and with fewer than three seeds in common.
     """
     by_width = {}
     for first, second in pairs:
         cells = [cell_of(study, name, task, root) for name in (first, second)]
-        by_width[_width(cells[0])] = losses_of(cells[0]), losses_of(cells[1])
+        width, other = map(_width, cells)
+        if width != other:
+            raise SpecError(f"{first} has width {width:g} and {second} {other:g}: a ratio needs two arms of one width")
+        if width in by_width:
+            raise SpecError(f"{first} and {second}: width {width:g} is given twice")
+        by_width[width] = losses_of(cells[0]), losses_of(cells[1])
     return slope(by_width)
 
 

@@ -112,19 +112,19 @@ class SweepTables:
         A run that diverged before the budget stays with what it was at its end: the best parameters are the same.
         Raises SpecError for a budget that is not reported.
         """
-        budget = budget or self.spec.steps
+        budget = self.spec.steps if budget is None else budget
         if budget not in self.spec.budgets():
             raise SpecError(f"budget {budget}: {self.spec.folder_name} is reported at {self.spec.budgets()} steps")
         return self.once(("plane", budget, column), lambda: self._plane(budget, column))
 
     def validation(self, step: int | None = None) -> pd.DataFrame:
         """The best validation accuracy until a step [the last], seeds x rates; nan if a run was not finite by then."""
-        step = step or self.spec.steps
+        step = self.spec.steps if step is None else step
         return self.once(("validation", step), lambda: self._validation(step))
 
     def choices(self, step: int | None = None) -> "pd.Series[float]":
         """By seed: the tuned rate of a run of so many steps (fpt.sweeps.selection.choices)."""
-        step = step or self.spec.steps
+        step = self.spec.steps if step is None else step
         return self.once(("choices", step), lambda: choices(self.validation(step)))
 
     def at(self, table: TableName, rates: "pd.Series[float]") -> pd.DataFrame:

@@ -14,7 +14,7 @@ SIGNIFICANCE = 0.05
 POINT = 0.01  # accuracies are fractions
 MINIMUM_PAIRS = 3  # two pairs carry a t-interval of 12.7 standard errors: no verdict from them
 MOST_SEEDS, POWER = 1000, 0.8
-NO_SPREAD = 1e-12
+NO_SPREAD = 1e-12  # as a share of the largest score: differences that vary by less are equal up to rounding
 MOST_FLIPS = 2**16  # of signs: all of them up to 16 pairs, beyond that so many drawn from a fixed stream
 
 
@@ -80,7 +80,8 @@ def paired(
     if n < MINIMUM_PAIRS:
         return Paired(n)
     each, mean, sd = tuple(map(float, difference)), float(difference.mean()), float(difference.std(ddof=1))
-    if np.ptp(difference) < NO_SPREAD:  # the t statistic is 0/0 or infinite
+    largest = max(first.abs().max(), pd.Series(second).abs().max())
+    if np.ptp(difference) <= NO_SPREAD * largest:  # the t statistic is 0/0 or infinite
         exact, sd = True, 0.0
     half = math.nan if exact else _half_width(sd, n, noise)
     return Paired(n, mean, sd, mean - half, mean + half, differences=each, exact=exact, noise=noise)
@@ -104,7 +105,8 @@ def mean_interval(values: "pd.Series[float]", noise: float = 0.0) -> tuple[float
     mean = float(kept.mean()) if len(kept) else math.nan
     if len(kept) < 2:
         return mean, math.nan, math.nan
-    half = _half_width(0.0 if np.ptp(kept) < NO_SPREAD else float(kept.std(ddof=1)), len(kept), noise)
+    same = np.ptp(kept) <= NO_SPREAD * np.abs(kept).max()
+    half = _half_width(0.0 if same else float(kept.std(ddof=1)), len(kept), noise)
     return mean, mean - half, mean + half
 
 

@@ -14,6 +14,7 @@ import pandas as pd
 from fpt.claims.asked import PLANNED
 from fpt.claims.case import DECADES, EXPONENT, NATS, POINTS
 from fpt.claims.judge import AT_FLOOR, FILE, ROBUSTNESS, SPEAKS, Asked, read
+from fpt.claims.words import CONTRADICTED, HOLDS, HOLDS_NOT, ONE_AGAINST, ONE_FOR, REPLICATED
 from fpt.errors import check_known
 from fpt.papers import claim, findings, paper_of, printed_ranges, table
 from fpt.papers.schema import KINDS, Claim, Finding, Rule
@@ -45,7 +46,7 @@ OVER_PAIRS = {  # how a rule goes over pairs
 WIDEST = 22  # characters of a row's name in one line
 MADE_FOR = "made for it"  # planned, exploratory, or changed after results
 LINE = 0.16  # inches that a line of a row's name takes
-MARKS = {"holds here": "yes", "for, in 1 pair": "yes", "does not hold here": "no", "against, in 1 pair": "no"}
+MARKS = dict.fromkeys((HOLDS, ONE_FOR, REPLICATED), "yes") | dict.fromkeys((HOLDS_NOT, ONE_AGAINST, CONTRADICTED), "no")
 
 
 def verdict_rows() -> pd.DataFrame:

@@ -4,6 +4,7 @@ import math
 
 import pandas as pd
 
+from fpt.results.baselines import chance
 from fpt.results.runs import rate_text
 from fpt.results.stats import mean_interval, sampling_noise
 from fpt.show.numbers import percent
@@ -12,10 +13,11 @@ from fpt.sweeps import selection
 
 def summary(runs: pd.DataFrame) -> pd.DataFrame:
     """One row per sweep of `load_runs`: the rates that the seeds choose for each other, how flat the optimum is, and
-    the tuned test accuracy with its 95% interval."""
+    the tuned test accuracy with its 95% interval; a run that was never finite counts as chance."""
     rows = []
     for (task, name, _), sweep in runs.groupby(["task", "name", "sweep"], sort=False):
         tuned = sweep[sweep["selected"].astype(bool)]
+        accuracy = tuned["test_accuracy"].fillna(chance(str(task)))
         flat = selection.within_one_se(selection.by_seed(sweep))
         rows.append(
             {
@@ -24,7 +26,7 @@ def summary(runs: pd.DataFrame) -> pd.DataFrame:
                 "learning rate": chosen(tuned) or "none eligible",
                 "edge of grid": "yes" if sweep["at_edge"].any() else "",
                 "within one SE": ", ".join(map(rate_text, flat)),
-                "test accuracy (95% interval)": _spread(tuned["test_accuracy"], sweep["sampled_from"].iloc[0]),
+                "test accuracy (95% interval)": _spread(accuracy, sweep["sampled_from"].iloc[0]),
                 "seeds": sweep["seed"].nunique(),
                 "diverged runs": int(sweep["diverged_at"].notna().sum()),
             }

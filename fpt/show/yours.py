@@ -2,6 +2,7 @@
 
 import pandas as pd
 
+from fpt.results.baselines import chance
 from fpt.results.cells import StudyCells
 from fpt.results.contrasts import interval_text
 from fpt.results.runs import load_runs
@@ -26,11 +27,11 @@ def yours_beside_ours(study: StudyCells) -> pd.DataFrame:
     if any(runs.empty for runs in sides.values()):
         return pd.DataFrame()
     rows = []
-    for key, own in sides["own"].groupby(["task", "label", "sweep"], sort=False):
+    for key, own in sides["own"].groupby(["task", "name", "sweep"], sort=False):
         published = sides["published"]
         published = published[published["sweep"] == key[2]]
         if len(published):
-            rows.append({"task": key[0], "arm": key[1], **_compared(own, published)})
+            rows.append({"task": key[0], "arm": key[1], **_compared(str(key[0]), own, published)})
     return pd.DataFrame(rows)
 
 
@@ -40,12 +41,12 @@ def yours_table(study: StudyCells) -> Table | None:
     return None if rows.empty else Table(rows, CAPTION)
 
 
-def _compared(own: pd.DataFrame, published: pd.DataFrame) -> dict[str, str]:
+def _compared(task: str, own: pd.DataFrame, published: pd.DataFrame) -> dict[str, str]:
     row: dict[str, str] = {}
     tuned = {}
     for whose, runs in (("your", own), ("published", published)):
         selected = runs[runs["selected"].astype(bool)]
-        tuned[whose] = selected.set_index("seed")["test_accuracy"].astype(float)
+        tuned[whose] = selected.set_index("seed")["test_accuracy"].astype(float).fillna(chance(task))
         row |= {f"{whose} rate": chosen(selected) or "-", f"{whose} accuracy": percent(tuned[whose].mean())}
     test = paired(tuned["your"], tuned["published"])
     shown = interval_text(test.mean / POINT, test.low / POINT, test.high / POINT)

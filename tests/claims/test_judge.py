@@ -192,7 +192,7 @@ def test_a_digest_that_does_not_fit_is_refused(study, tmp_path):
     shutil.copytree(study.parents[1], root)
     with pytest.raises(DataError, match="fpt judge"):
         judge.check_digest(root)
-    table = pd.DataFrame([dict.fromkeys(judge.COLUMNS, "")])
+    table = pd.DataFrame([dict.fromkeys(judge.COLUMNS, "") | dict.fromkeys(judge.NUMBERS, np.nan)])
     judge.write(table, root / "runs" / FILE, judge.digest_of_runs(root))
     judge.check_digest(root)
     judge.write(table, root / "runs" / FILE, "0" * 16)
@@ -272,3 +272,30 @@ def test_a_primary_claim_that_is_the_only_one_is_not_corrected(monkeypatch: pyte
     monkeypatch.setattr("fpt.papers.papers", lambda: {"toy": toy})
     monkeypatch.setattr(judge, "papers", lambda: {"toy": toy})
     assert Judge([runs]).table()["note"][0] == "1 for, 0 against, 0 open"  # type: ignore[list-item]
+
+
+def test_one_seed_is_not_at_floor(monkeypatch: pytest.MonkeyPatch) -> None:
+    one = {"digits": (replace(HIGH, seeds=1), replace(LOW, seeds=1))}
+    assert AT_FLOOR not in list(judged([made(monkeypatch, one)], alone=True)["role"])
+
+
+def test_whole_numbers_are_written_whole(tmp_path) -> None:
+    row = dict.fromkeys(judge.COLUMNS, "") | dict.fromkeys(judge.NUMBERS, 0.123456) | {"steps": 15625, "budget": 11719}
+    judge.write(pd.DataFrame([row]), tmp_path / FILE, "0")
+    kept = judge.read(tmp_path / FILE).iloc[0]
+    assert (kept["steps"], kept["budget"], kept["estimate"]) == (15625, 11719, 0.1235)
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [lambda text: text.replace("pair", "pear", 1), lambda text: text.splitlines()[0], lambda text: "claim\n"],
+    ids=["another column", "no rows", "one column"],
+)
+def test_verdicts_of_another_form_are_refused(spoil, tmp_path) -> None:
+    judge.write(
+        pd.DataFrame([dict.fromkeys(judge.COLUMNS, "") | dict.fromkeys(judge.NUMBERS, 1.0)]), tmp_path / FILE, "0"
+    )
+    path = tmp_path / FILE
+    path.write_text(spoil(path.read_text()))
+    with pytest.raises(DataError, match="fpt judge"):
+        judge.read(path)

@@ -124,3 +124,28 @@ def test_the_command_prints_a_table_or_json_or_one_error(frame: pd.DataFrame, tm
     assert "> 1,000" in command(path, "--point", "1e-6")
     assert {row["first"] for row in json.loads(command(path, "--json"))} == {"frozen", "full"}
     command(str(tmp_path / "not.csv"), code=2)
+
+
+def test_two_arms_with_too_few_seeds_in_common_are_shown_and_not_tested(frame: pd.DataFrame) -> None:
+    few = frame[(frame["method"] != "lora") | (frame["seed"] < 2)]
+    found = compare(scores_of(few, "method", "seed", "accuracy", unpaired=True)).set_index(["first", "second"])
+    assert len(found) == 3
+    assert found["n"].loc[("frozen", "lora")] == 2
+    assert np.isnan(found["p"].loc[("frozen", "lora")])
+    assert found["p_holm"].loc[("frozen", "full")] == found["p"].loc[("frozen", "full")]
+
+
+def test_json_keeps_small_numbers_and_says_null_for_none(frame: pd.DataFrame, tmp_path: Path) -> None:
+    few = frame[(frame["method"] != "lora") | (frame["seed"] < 2)].assign(
+        accuracy=lambda runs: runs["accuracy"] * 1e-13
+    )
+    few.to_csv(tmp_path / "runs.csv", index=False)
+    shown = CliRunner().invoke(app, ["compare", str(tmp_path / "runs.csv"), "--unpaired", "--json"])
+    rows = {(row["first"], row["second"]): row for row in json.loads(shown.stdout)}
+    assert rows["frozen", "lora"]["p"] is None
+    assert rows["frozen", "full"]["mean"] != 0
+
+
+def test_a_column_of_the_very_name_comes_before_one_in_capitals(frame: pd.DataFrame) -> None:
+    both = frame.rename(columns={"method": "arm"}).assign(ARM="other")
+    assert columns(both, {})["by"] == "arm"

@@ -167,3 +167,27 @@ def test_the_rate_of_a_level_is_the_best_one_at_its_budget() -> None:
     found = {budget: level("plane-minilm", "FR", budget=budget).rate for budget in cell.budgets}
     assert found == {budget: cell.tables.validation(budget).mean().idxmax() for budget in cell.budgets}
     assert len(set(found.values())) > 1
+
+
+@pytest.mark.parametrize(("pairs", "bounded"), [(3, False), (5, False), (6, True), (8, True)])
+def test_equal_differences_of_few_pairs_exclude_nothing(pairs: int, bounded: bool) -> None:
+    test = paired(pd.Series([0.85] * pairs), pd.Series([0.80] * pairs))
+    low, high = interval_of(test)
+    assert math.isfinite(low) == math.isfinite(high) == bounded
+    assert (test.p < SIGNIFICANCE) == bounded
+
+
+def test_arms_of_different_lengths_need_a_budget() -> None:
+    with pytest.raises(SpecError, match="steps"):
+        contrast("recipe", "FP (minilm, layers 2)", "FP", task="mnist")
+
+
+@pytest.mark.parametrize("at", [math.nan, math.inf, "fast"])
+def test_a_rate_that_is_none_is_refused(at: float | str) -> None:
+    with pytest.raises(SpecError, match="1e-3"):
+        contrast("plane-minilm", "FP", "UP", at=at)
+
+
+def test_a_budget_of_no_steps_is_not_the_last() -> None:
+    with pytest.raises(SpecError, match="budget 0"):
+        contrast("plane-minilm", "FP", "UP", budget=0)

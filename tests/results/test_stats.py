@@ -199,3 +199,11 @@ def test_holm_agrees_with_statsmodels() -> None:
     assert holm(p_values) == pytest.approx(multipletests(p_values, method="holm")[1])
     assert holm([0.6, 0.7]) == [1.0, 1.0]
     assert holm([]) == []
+
+
+@pytest.mark.parametrize(("level", "apart"), [(1e-13, 1e-14), (0.8, 0.01), (4e4, 300.0)])
+def test_whether_there_is_spread_does_not_depend_on_the_unit(level: float, apart: float) -> None:
+    seeds = np.arange(8)
+    first = pd.Series(level + apart * np.cos(seeds))
+    assert not paired(first, pd.Series(level + apart * np.sin(seeds))).exact
+    assert paired(first, first - apart).exact

@@ -99,7 +99,7 @@ def test_own_numbers_stand_beside_published_ones(study: Path, tmp_path: Path) ->
 
 
 def test_two_seeds_have_a_difference_and_no_interval(monkeypatch: pytest.MonkeyPatch) -> None:
-    about = {"task": "digits", "label": "FP", "sweep": "s", "learning_rate": 1e-3, "selected": True, "seed": [0, 1]}
+    about = {"task": "digits", "name": "FP", "sweep": "s", "learning_rate": 1e-3, "selected": True, "seed": [0, 1]}
     sides = {"published": [0.5, 0.5], "own": [0.5, 0.6]}
     frames = {side: pd.DataFrame(about | {"test_accuracy": found}) for side, found in sides.items()}
     monkeypatch.setattr("fpt.show.yours.load_runs", lambda folder, side: frames[side])

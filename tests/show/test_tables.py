@@ -11,7 +11,7 @@ import synthetic
 
 from fpt.errors import SpecError
 from fpt.papers import claims, papers
-from fpt.results import every_study, load_runs
+from fpt.results import every_study, level, load_runs
 from fpt.results.stats import mean_interval
 from fpt.show import from_notebook, recipe_table, record_table, slips_table, summary, task_card
 from fpt.sweeps import SweepSpec, load_study
@@ -142,3 +142,16 @@ def test_it_is_the_html_of_the_cell_with_the_tag(root: Path) -> None:
 def test_what_is_not_there_is_named(root: Path, name: str, tag: str, named: str) -> None:
     with pytest.raises(SpecError, match=named):
         from_notebook(name, tag, root)
+
+
+def test_a_run_that_was_never_finite_counts_as_chance_in_every_table(tmp_path: Path) -> None:
+    def lost(spec: SweepSpec, rate: float, seed: int) -> float:
+        return float("nan") if seed == 3 and rate == 1e-3 else synthetic.accuracy(spec, rate, seed)
+
+    study = synthetic.finish(synthetic.workspace(tmp_path), "published", accuracy=lost)
+    runs = load_runs(study, "published")
+    assert runs.loc[runs["selected"], "test_accuracy"].isna().any()
+    shown = summary(runs).set_index("arm")["test accuracy (95% interval)"]
+    for arm in ("UP", "UR"):
+        tuned = level("laptop", arm, task="digits", root=tmp_path)
+        assert float(shown[arm].split(" ")[0]) == pytest.approx(tuned.mean, abs=0.051)  # rounded to tenths
