@@ -36,7 +36,7 @@ from scipy import stats
 
 IMAGES = {"digits": 1797, "mnist": 10_000, "cifar10": 10_000}  # that all seeds share
 tables = {}  # (study, arm) -> (task, runs)
-for folder in (each for study in studies for each in Path(runs, study, "published").iterdir()):
+for folder in (each for study in studies for each in sorted(Path(runs, study, "published").iterdir())):
     task, arm = folder.name.rsplit("-", 1)[0].split(".")
     tables[folder.parts[-3], arm] = task, pd.read_parquet(folder / "runs.parquet")
 

@@ -186,11 +186,14 @@ def build(  # noqa: PLR0913 - every choice of a model, by its name
     (fpt.models.Adapters), where the arm has them. `entry`: a smaller model of the architecture, in the place of the
     backbone's own row.
 
-    Raises SpecError (unknown names, a sequence longer than frozen positions allow, adapters that do not fit) and
-    WeightsError.
+    Raises SpecError (what is no task, unknown names, a sequence longer than frozen positions allow, adapters that do
+    not fit) and WeightsError.
     """
     from fpt.models.template import Template
+    from fpt.tasks.task import Task
 
+    if not isinstance(task, Task):
+        raise SpecError(f"task = {task!r}: must be a Task (fpt.tasks.load)")
     if arm is not None:
         named = arms.arm(arm)
         init, trainable = named.init, named.trainable

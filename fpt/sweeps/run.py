@@ -9,11 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fpt import models, training
-from fpt.errors import FptError, SpecError, WeightsError
-from fpt.files import check_writable, remove_partial, replaced, write_atomically, write_json
+from fpt import models, tasks, training
+from fpt.errors import DataError, FptError, SpecError, WeightsError
+from fpt.files import check_writable, read_json, remove_partial, replaced, write_atomically, write_json
 from fpt.models import weights
-from fpt.models.families import family
 from fpt.sweeps import ledger, selection
 from fpt.sweeps.fields import canonical, with_options
 from fpt.sweeps.provenance import Clock, provenance
@@ -84,7 +83,7 @@ def fitted(
         entry=entry,
         **spec.model_options,
     )
-    check_measures(spec, task)
+    check_measures(spec, template)
     return task, template
 
 
@@ -101,20 +100,14 @@ def kept_weights(spec: SweepSpec, study: Path | None) -> Path | None:
     return path
 
 
-def check_measures(spec: SweepSpec, task: "Task") -> None:
+def check_measures(spec: SweepSpec, template: "Template") -> None:
     """Refuse (SpecError) what cannot be measured with this task, arm or backbone."""
+    from fpt.training.measures import check_attention
+
     if ADAPTER in spec.measures and not models.adapted(spec.trainable):
         raise SpecError(f"measures: adapter keeps what lora-pretrained and its like train; arm {spec.arm} has none")
-    if ATTENTION not in spec.measures:
-        return
-    if task.relevant is None:
-        raise SpecError(f"measures: attention needs a task that says which tokens matter; {spec.task!r} does not")
-    name = models.backbone(spec.backbone).family
-    if family(name).first_attention is None or spec.backbone_options.get("layers") == 1:
-        raise SpecError(
-            "measures: attention needs two layers or more, and a family that names its first attention module as "
-            f"gpt2 and bert do; backbone {spec.backbone!r} is of the family {name!r}"
-        )
+    if ATTENTION in spec.measures:
+        check_attention(template.task, template)
 
 
 def check_keeper(spec: SweepSpec, keeper: SweepSpec) -> None:
@@ -127,6 +120,20 @@ def check_keeper(spec: SweepSpec, keeper: SweepSpec) -> None:
         raise SpecError(
             f"{spec.title}: it starts from the weights that {keeper.folder_name} keeps, which are of {kept}, "
             f"and its own backbone is {own}; they must be the same"
+        )
+
+
+def check_still_kept(spec: SweepSpec, study: Path) -> None:
+    """Refuse (WeightsError) a sweep still to be trained that starts from weights which are missing, though the sweep
+    that keeps them is done. One whose runs all diverged has kept none."""
+    if spec.pretrained_by is None:
+        return
+    folder = study / spec.pretrained_by
+    weights, kept = folder / ledger.KEPT_WEIGHTS, (read_json(folder / ledger.RESULT) or {}).get("selected_rate")
+    if kept is not None and not weights.is_file() and ledger.read_result(study / spec.folder_name, spec) is None:
+        raise WeightsError(
+            f"{weights} is missing, though its sweep is done, and {spec.title} starts from it; put the file back, or "
+            f"remove {folder} and run the study again: the sweep is then trained anew"
         )
 
 
@@ -146,6 +153,7 @@ def check_all(specs: Sequence[SweepSpec], study: Path) -> None:
             keeper = folders.get(spec.pretrained_by or "")
             if keeper:
                 check_keeper(spec, keeper)
+            check_still_kept(spec, study)
             if spec.pretrained_by and not (study / spec.pretrained_by / ledger.KEPT_WEIGHTS).is_file():
                 if keeper is None or WEIGHTS not in keeper.measures or keeper.pretrained_by:
                     raise SpecError(
@@ -155,7 +163,7 @@ def check_all(specs: Sequence[SweepSpec], study: Path) -> None:
                     )
                 # Still to be trained; weights of its own would have the same shapes.
                 alike = spec.model_copy(update={"pretrained_by": None, "init": "random"})
-            prepare(alike, folder=study, study=study)
+            prepare(alike, folder=study / spec.folder_name, study=study)
         except FptError as error:
             raise type(error)(f"{error} (sweep {spec.folder_name} of {study})") from error
 
@@ -175,9 +183,14 @@ def run_sweep(
 
     prepared: what `prepare` returned for this spec, to load nothing twice. A folder that is done is read, not trained
     again; one left unfinished goes on from its last checkpoint. Raises LockedError if another process still writes it,
-    or if it holds another spec.
+    or if it holds another spec; SpecError for what was prepared for another spec; DataError where your own data changed
+    since they were read.
     """
     study = None if folder is None else Path(folder).parent
+    if prepared:
+        check_prepared(spec, *prepared)
+    elif folder is None:  # so that a sweep that is refused leaves no folder
+        prepared = prepare(spec, data_dir)
     folder = Path(tempfile.mkdtemp(prefix="fpt-"), spec.folder_name) if folder is None else Path(folder)
     info = ledger.read_result(folder, spec)
     if info is None:
@@ -185,13 +198,55 @@ def run_sweep(
         with ledger.hold(folder / ledger.LOCK, spec):
             # another process may have finished it meanwhile
             info = ledger.read_result(folder, spec) or _train(spec, folder, task, template)
+            _clean(folder)
+    elif (folder / CHECKPOINTS).exists() or (folder / ledger.PROGRESS).exists():
+        with ledger.hold(folder / ledger.LOCK, spec):  # its process was killed after the result
+            _clean(folder)
     runs, curves = (read_table(folder, name, spec, info).copy() for name in ALWAYS)
     return Result(spec, folder, runs, curves, info)
 
 
+def check_prepared(spec: SweepSpec, task: "Task", template: "Template") -> None:
+    """Refuse (SpecError) a task and a template of another sweep, naming the first field that differs; DataError where
+    your own data changed since they were read."""
+    kept = template.weights.parent.name if spec.pretrained_by and template.weights else None
+    found = {"task": task.name, "variant": task.variant, "task_options": task.options, **task.changes}
+    found |= {"backbone": template.backbone, "backbone_options": template.options}
+    found |= {"arm": models.name_of(template.init, template.policy)}  # type: ignore[arg-type]  # as the spec has it
+    found |= {name: getattr(template, name) for name in ("random_init", "random_gain", "input_init")}
+    found |= {"pretrained_by": kept, **(vars(template.adapters) if template.adapters else {})}
+    for name, value in found.items():
+        asked = getattr(spec, name)
+        if defaults := spec.option_defaults.get(name):
+            value, asked = canonical(value, defaults), canonical(asked, defaults)
+        if value != asked:
+            raise SpecError(
+                f"prepared: its {name} is {value!r}, and that of the sweep {spec.title} is {asked!r}; give what "
+                "fpt.sweeps.prepare returns for this spec"
+            )
+    _check_data(spec, task, spec.hash)
+
+
+def _check_data(spec: SweepSpec, task: "Task", name: str) -> None:
+    """Refuse (DataError) to record results under a hash that is not, or is no longer, that of what was read."""
+    own = tasks.own_checksum(spec.task) if tasks.own_kind(spec.task) else task.checksum
+    if spec.hash != name or own != task.checksum:
+        raise DataError(
+            f"the data of {spec.task}, or the files of {spec.backbone}, changed after the sweep {name} had read them: "
+            "nothing is recorded. Run it again: it is another sweep, of the files as they are now"
+        )
+
+
+def _clean(folder: Path) -> None:
+    """Remove what only a sweep at work needs. A leftover costs nothing but room."""
+    (folder / ledger.PROGRESS).unlink(missing_ok=True)
+    remove_partial(folder)
+    shutil.rmtree(folder / CHECKPOINTS, ignore_errors=True)
+
+
 def _train(spec: SweepSpec, folder: Path, task: "Task", template: "Template") -> dict[str, Any]:
     """The grid and its extensions, and their files; result.json, whose content it returns, is the last one."""
-    clock, checkpoints = Clock(folder), folder / CHECKPOINTS
+    clock, checkpoints, name_at_start = Clock(folder), folder / CHECKPOINTS, spec.hash
     fleets: list[FleetResult] = []
     rates: Sequence[float] = spec.learning_rates
 
@@ -211,6 +266,7 @@ def _train(spec: SweepSpec, folder: Path, task: "Task", template: "Template") ->
         rates = further_rates(spec, selection.by_seed(_joined(fleets, "runs")))
     measured = (name for name in IF_MEASURED if getattr(fleets[0], name) is not None)
     tables = {name: _joined(fleets, name) for name in (*ALWAYS, *measured)}
+    _check_data(spec, task, name_at_start)
     best = selection.best_rate(selection.by_seed(tables["runs"]))
     if spec.keeps and best is not None:
         keep(spec, template, kept(best), folder)
@@ -231,9 +287,6 @@ def _train(spec: SweepSpec, folder: Path, task: "Task", template: "Template") ->
         clock=clock,
     )
     write_json(folder / ledger.RESULT, info)
-    (folder / ledger.PROGRESS).unlink(missing_ok=True)
-    remove_partial(folder)
-    shutil.rmtree(checkpoints, ignore_errors=True)  # a leftover costs nothing but room
     return info
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fpt.errors import DataError, FptError, WeightsError
-from fpt.models import BACKBONES, backbone, build, load_task, tiny
+from fpt.models import BACKBONES, Adapters, backbone, build, load_task, tiny
 from fpt.models.families import family
 from fpt.sweeps.run import fitted, kept_weights, run_sweep
 from fpt.sweeps.spec import SweepSpec, resolve
@@ -92,13 +92,14 @@ def whole_models(specs: Sequence[SweepSpec], data: Path) -> Iterator[tuple[Sweep
 
 
 def reduced_form(spec: SweepSpec, reduced: dict[str, str]) -> SweepSpec:
-    """The same sweep on a tiny model: at most two layers, two rates, one seed."""
+    """The same sweep on a tiny model: at most two layers, two rates, one seed, and adapters of its width."""
     options = {name: value for name, value in spec.backbone_options.items() if name != "width"}
     if options.get("layers"):
         options["layers"] = min(int(options["layers"]), 2)
     fields = {
         "learning_rates": spec.learning_rates[:2],
         "seeds": spec.seeds[:1],
+        "rank": min(spec.rank, Adapters.rank),
         "data_fraction": max(spec.data_fraction, 0.5),  # of few examples
         "backbone_options": options,
         "task_options": spec.task_options | FEW.get(spec.task, {}),

@@ -100,15 +100,6 @@ class SweepSpec(Recipe):
         arm = models.arm(data.pop("arm"))
         return {**data, "init": arm.init, "trainable": arm.trainable}
 
-    @field_validator("*", mode="before")
-    @classmethod
-    def _no_booleans(cls, value: Any, info: ValidationInfo) -> Any:
-        if cls.model_fields[str(info.field_name)].annotation is bool:
-            return value
-        if any(isinstance(item, bool) for item in (value if isinstance(value, list | tuple) else [value])):
-            raise ValueError("true and false are not allowed here")  # pydantic would read true as 1
-        return value
-
     @field_validator("random_init")
     @classmethod
     def _only_of_random_arms(cls, value: Any, info: ValidationInfo) -> Any:

@@ -28,6 +28,7 @@ TARGETS = ("target", "label", "class", "y")  # columns that are taken for the ta
 LEAST = 3  # examples of a class: one each for training, validation and test
 MOST_CLASSES = 1000  # a target with more values, most of them once, is a number to predict, not a class
 SPLITS = {"train", "training", "test", "testing", "val", "valid", "validation", "dev"}  # parts of data, no classes
+TINY = float(np.finfo(float).tiny)  # smaller numbers have fewer digits
 PADDED_BYTES = BYTES + 1  # 0 fills, a byte b is the symbol b + 1
 
 
@@ -284,7 +285,8 @@ def _labels(column: "pd.Series[Any]", path: Path) -> tuple[Tensor, int]:
 def _numbers(numeric: pd.DataFrame, text: list[str], patch: int, path: Path) -> tuple[Array, str]:
     """Standardised columns (n, columns) float32, filled with zeros to whole patches; and what was left out.
 
-    Raises DataError for a column that numbers the rows: in sorted data it tells the class, of a new example nothing.
+    Raises DataError for a column that numbers the rows: in sorted data it tells the class, of a new example nothing;
+    and for one whose values are so large, or so close together, that their variance is beyond the range of numbers.
     """
     counting = [str(name) for name in numeric if _counts_rows(numeric[name])]
     if counting:
@@ -297,6 +299,13 @@ def _numbers(numeric: pd.DataFrame, text: list[str], patch: int, path: Path) -> 
     kept = values.drop(columns=constant)
     if kept.empty:
         raise DataError(f"{path} has no column of numbers that differ; it has {few([*constant, *text])}.")
+    with np.errstate(over="ignore", invalid="ignore"):  # such a column is refused
+        variance = kept.var()
+    if extreme := [str(name) for name, value in variance.items() if not TINY <= value < np.inf]:
+        raise DataError(
+            f"{path}: column {few(extreme)} has values that are too large, or too close together, to be standardised: "
+            f"their variance must lie between {TINY:.0e} and {np.finfo(float).max:.0e}. Give it in another unit."
+        )
     scaled = ((kept - kept.mean()) / kept.std()).to_numpy(np.float32)
     fill = -scaled.shape[1] % patch
     said = [f"{fill} of zeros to fill the last patch"] if fill else []

@@ -30,9 +30,13 @@ EVERY = 5.0  # seconds between checkpoints at least
 SHARE = 0.05  # of the time that writing them may take
 COPIES = 4  # of the trainable parameters of a run: they, the best so far, two Adam moments
 PLAN = "plan.json"
+PLANNED = {"identity", "parts", "compute_type", "threads", "compiled"}  # what a plan says
 TABLES = ("runs", "curves", ATTENTION, WINDOWS)
-# What a fleet writes into its folder, and nothing of the user's
-OURS = (PLAN, "finished-[0-9]*.json", "part-[0-9]*.safetensors", *(f"{name}-[0-9]*.parquet" for name in TABLES))
+# By what a part goes on, or counts as finished
+SIGNS = ("finished-[0-9]*.json", "part-[0-9]*.safetensors")
+# What a fleet writes into its folder, and nothing of the user's. The plan is last: while it is there, a process that is
+# killed as it removes the others leaves none that another fleet would take for its own.
+OURS = (*SIGNS, *(f"{name}-[0-9]*.parquet" for name in TABLES), PLAN)
 
 Tables = dict[str, pd.DataFrame]  # runs, curves, and what was measured besides
 
@@ -61,19 +65,20 @@ class Folder:
         self.next = time.monotonic() + EVERY
 
     def plan(self, identity: dict[str, Any]) -> dict[str, Any] | None:
-        """What was decided at the start, if it was decided for the same `identity`; else our files are removed."""
-        file = self.path / PLAN
-        if not file.is_file():
-            return None
-        plan = read_json(file)
-        if plan and plan.get("identity") == json.loads(json.dumps(identity)):
+        """What was decided at the start, if it was decided for the same `identity`; else our files are removed. Without
+        a plan these are signs alone: nothing shows that a table is ours."""
+        plan = read_json(self.path / PLAN) or {}
+        whole = plan.keys() >= PLANNED
+        if whole and plan["identity"] == json.loads(json.dumps(identity)):
             return plan
-        other = "it was made for another fleet, by another version, or on another kind of device"
-        reason = other if plan else "its plan cannot be read"
-        warnings.warn(f"{self.path}: {reason}; this fleet starts over", stacklevel=2)
-        for pattern in OURS:
-            for file in (*self.path.glob(pattern), *self.path.glob(f"{pattern}.damaged")):
-                file.unlink()
+        patterns = OURS if (self.path / PLAN).is_file() else SIGNS
+        found = [file for each in patterns for name in (each, f"{each}.damaged") for file in self.path.glob(name)]
+        if found:
+            other = "it was made for another fleet, by another version, or on another kind of device"
+            reason = other if whole else "its plan is missing, or cannot be read"
+            warnings.warn(f"{self.path}: {reason}; this fleet starts over", stacklevel=2)
+        for file in found:
+            file.unlink()
         return None
 
     def write_plan(self, plan: dict[str, Any]) -> None:
@@ -84,10 +89,10 @@ class Folder:
         sign = self._sign(part)
         if not sign.is_file():
             return None
+        sums = {self.path / name: expected for name, expected in (read_json(sign) or {}).items()}
         try:
-            sums = {self.path / name: expected for name, expected in json.loads(sign.read_text()).items()}
-            damaged = [file for file, expected in sums.items() if sha256(file) != expected]
-        except (ValueError, DataError):  # a table is missing, or the sign is no JSON
+            damaged = [file for file, expected in sums.items() if sha256(file) != expected] if sums else [sign]
+        except DataError:  # a table is missing
             damaged = [sign]
         for file in damaged:
             self._put_aside(file, "its checksum is wrong, or that of a table is missing")
@@ -172,11 +177,13 @@ def check_disk(template: Template, runs: int, folder: Path, kept: int = 0) -> No
     """Refuse (FptError) a disk on which a fleet's old and new checkpoint do not fit side by side, with all weights of
     `kept` runs beside them.
 
-    Checkpoints and weights that lie below the folder already are room that a fleet which goes on has.
+    Checkpoints and weights that lie below the folder already are room that a fleet which goes on has. A folder that
+    does not exist yet will be on the disk of the nearest one above it that does.
     """
     trainable = sum(template.shapes[name].numel() for name in template.trainable)
     whole = sum(shape.numel() for shape in template.shapes.values())
-    need, free = FLOAT * (2 * COPIES * trainable * runs + whole * kept), shutil.disk_usage(folder).free
+    there = next(each for each in (folder, *folder.parents) if each.is_dir())
+    need, free = FLOAT * (2 * COPIES * trainable * runs + whole * kept), shutil.disk_usage(there).free
     with suppress(FileNotFoundError):  # another process has just finished with one
         free += sum(file.stat().st_size for file in folder.rglob("*-*.safetensors"))
     if need > free:

@@ -1,6 +1,7 @@
 """A fleet from its first step to its tables: evaluations, early stopping, checkpoints, splits where memory is short."""
 
 import gc
+import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -12,7 +13,7 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from fpt.errors import SpecError
+from fpt.errors import SpecError, check_known
 from fpt.models.template import Template
 from fpt.tasks.arrays import Examples
 from fpt.tasks.task import Task
@@ -20,11 +21,16 @@ from fpt.training import compute, features, measures, memory
 from fpt.training.checkpoint import Folder, Tables, check_disk, identify
 from fpt.training.evaluate import Best, score
 from fpt.training.fleet import Fleet, stack
-from fpt.training.recipe import ATTENTION, TRAIN_MODE, WINDOWS, Recipe
+from fpt.training.recipe import ATTENTION, MEASURES, TRAIN_MODE, WINDOWS, Recipe
 
 Progress = Callable[[int, int], None]
 SCORES = ("validation_loss", "validation_accuracy")  # at every evaluation
 NUMBERED = ("step", "trained", "query", "key", "part", "window")  # columns of a table that number the rows of a run
+# Of a task, what its model is built for
+OF_A_MODEL = (
+    "name", "variant", "options", "tokens", "width", "vocabulary", "classes", "readout", "per_token", "mask_padding",
+    "own_table",
+)  # fmt: skip
 TESTED = ("test_accuracy", "test_accuracy_exact", "train_accuracy")  # at every budget
 
 
@@ -205,10 +211,12 @@ def train(
     """
     place = find_device(device)
     check_model(task, template)
+    check_kind("recipe", recipe, Recipe, "fpt.training.Recipe")
     recipe.check_trainable(template.trainable_groups)
     learning_rates, seeds = check_lists(learning_rates, seeds)
+    check_asked(asked, task, template)
     folder = None if checkpoints is None else Folder(Path(checkpoints))
-    made_by = {"rates": list(learning_rates), "seeds": list(seeds), "asked": list(asked)}
+    made_by = {"rates": list(learning_rates), "seeds": list(seeds), "asked": list(asked), **kept_seed(keep, seeds)}
     made_by |= identify(task, template, recipe, place) if folder else {}
     plan = (folder.plan(made_by) if folder else None) or decide(template, recipe, made_by, place, folder)
     recipe = recipe.model_copy(update={"compute_type": plan["compute_type"]})
@@ -219,7 +227,7 @@ def train(
         return training.tables(asked)
 
     with compute.computing(plan["threads"]), compute.own_modes(place):
-        make = partial(features.fleet, task, template, recipe)
+        make = partial(Fleet if ATTENTION in asked else features.fleet, task, template, recipe)
         results = Job(make, plan, place, conclude, progress, folder).parts()
     tables: dict[str, Any] = {}
     for name in results[0]:
@@ -240,7 +248,8 @@ def decide(
     most = max(len(rates) * len(seeds) for rates, seeds in parts)
     if folder:
         check_disk(template, most, folder.path)
-    cached = features.constant(template.task, template, recipe)  # where little is left to compute
+    # where little is left to compute; attention lies below what is cached
+    cached = ATTENTION not in made_by["asked"] and features.constant(template.task, template, recipe)
     return {
         "identity": made_by,
         "parts": parts,
@@ -331,14 +340,31 @@ def plain(values: Any) -> Any:
 
 
 def allowed(name: str, value: float) -> bool:
-    return isinstance(value, int) and 0 <= value < 2**63 if name == "seeds" else 0 < value < float("inf")
+    return isinstance(value, int) and 0 <= value < 2**63 if name == "seeds" else 0 < value <= sys.float_info.max
+
+
+def kept_seed(keep: tuple[int, Callable[[float], Path]] | None, seeds: list[int]) -> dict[str, int]:
+    """What of `keep` identifies a fleet: its seed. SpecError for one that is not trained."""
+    if keep is None:
+        return {}
+    if (seed := plain(keep[0])) not in seeds:
+        raise SpecError(f"keep = {seed!r}: it must be one of the seeds {', '.join(map(str, seeds))}")
+    return {"keep": seed}
+
+
+def check_asked(asked: Sequence[str], task: Task, template: Template) -> None:
+    """SpecError for a measure that there is not, and for attention that this task or this model does not have."""
+    for name in asked:
+        check_known("measure", name, MEASURES, "asked")
+    if ATTENTION in asked:
+        measures.check_attention(task, template)
 
 
 def find_device(device: torch.device | str | None) -> torch.device:
     """The device; None: CUDA if there is any, else the CPU. SpecError for one that is not here."""
     here = ["cpu", *(f"cuda:{index}" for index in range(torch.cuda.device_count()))]
     try:
-        place = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
+        place = torch.device(("cuda" if torch.cuda.is_available() else "cpu") if device is None else device)
     except (RuntimeError, TypeError):
         place = None
     if place is None or f"{place.type}:{place.index or 0}" not in ["cpu:0", *here]:
@@ -348,11 +374,18 @@ def find_device(device: torch.device | str | None) -> torch.device:
 
 def check_model(task: Task, template: Template) -> None:
     """SpecError for a model that was built for tokens or answers of another kind."""
-    for name, value, kind in (("task", task, Task), ("model", template, Template)):
-        if not isinstance(value, kind):
-            raise SpecError(f"{name} = {value!r}: must be a {kind.__name__} (fpt.tasks.load, fpt.models.build)")
-    if task.name != template.task.name or task.variant != template.task.variant:
-        raise SpecError(
-            f"the model was built for task {template.task.name} ({template.task.variant}), but the task to train on is "
-            f"{task.name} ({task.variant})"
-        )
+    check_kind("task", task, Task, "fpt.tasks.load")
+    check_kind("model", template, Template, "fpt.models.build")
+    for name in OF_A_MODEL:
+        built, given = getattr(template.task, name), getattr(task, name)
+        if built != given:
+            raise SpecError(
+                f"the model was built for task {template.task.name} with {name} = {built!r}, but the task to train on "
+                f"is {task.name} with {name} = {given!r}"
+            )
+
+
+def check_kind(name: str, value: object, kind: type, source: str) -> None:
+    """SpecError for an argument of another type; source: what makes one."""
+    if not isinstance(value, kind):
+        raise SpecError(f"{name} = {value!r}: must be a {kind.__name__} ({source})")

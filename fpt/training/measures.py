@@ -12,7 +12,9 @@ from torch import Tensor
 
 from fpt.errors import SpecError
 from fpt.files import replaced
+from fpt.models.template import Template
 from fpt.tasks.arrays import Examples
+from fpt.tasks.task import Task
 from fpt.training.evaluate import losses, observed
 from fpt.training.fleet import Fleet, stack
 
@@ -73,21 +75,33 @@ def windows(fleet: Fleet, examples: dict[str, list[Examples]]) -> pd.DataFrame:
     return pd.concat(frames, ignore_index=True)
 
 
+def check_attention(task: Task, template: Template) -> Callable[[Examples], Tensor]:
+    """The task's `relevant`. Refuses (SpecError) first-layer attention of a task that has none, and of a model whose
+    first layer does not give it."""
+    if task.relevant is None:
+        raise SpecError(f"measure attention: task {task.name!r} does not say which tokens its read-out positions need")
+    if template.module.family.first_attention is None or template.layers == 1:
+        raise SpecError(
+            "measure attention: it needs two layers or more, and a family that names its first attention module as "
+            f"gpt2 and bert do; backbone {template.backbone!r}, of layers: {template.layers}, is of the family "
+            f"{template.entry.family!r}"
+        )
+    return task.relevant
+
+
 def attention(fleet: Fleet, parameters: Tensor) -> pd.DataFrame:
     """First-layer attention of every run, averaged over heads and test examples, before and after training.
 
     A row for each run x trained x query (read-out position) x key: `weight` (a query's add up to 1), `relevant` (the
     part of it in examples where the task says that the query needs this key), `chance` (the same if the query spread
     its attention evenly over the keys that it may see). Lu et al. 2021, section 3.5 and figures 3 to 5.
-    Raises SpecError for a task that does not say what its read-out positions need.
+    Raises SpecError as `check_attention` does.
     """
-    task = fleet.task
-    if task.relevant is None:
-        raise SpecError(f"task {task.name!r} does not say which tokens its read-out positions need: no attention score")
-    frames = []
+    task, frames = fleet.task, []
+    relevant = check_attention(task, fleet.template)
     for place, seed in enumerate(fleet.seeds):
         examples, start = fleet.splits[place].test_sample(ATTENTION_EXAMPLES), fleet.template.initialise(seed)
-        needed, untrained = task.relevant(examples), first_layer(fleet, start, examples)
+        needed, untrained = relevant(examples), first_layer(fleet, start, examples)
         visible = (untrained[:, -task.readout :] > 0).double().mean(0)  # trained attention may round to 0
         for number, rate in enumerate(fleet.rates):
             row = place * len(fleet.rates) + number

@@ -1,6 +1,7 @@
 """Memory: what a fleet takes, what is free, and fleets that fit into it."""
 
 import os
+import re
 import resource
 import sys
 from collections.abc import Sequence
@@ -10,7 +11,7 @@ from typing import TypeVar
 import psutil
 import torch
 
-from fpt.errors import FptError
+from fpt.errors import FptError, SpecError
 from fpt.models.template import Template
 from fpt.training.compute import FLOAT
 from fpt.training.features import kept_bytes
@@ -62,7 +63,15 @@ def free_bytes(device: torch.device) -> int:
         kept = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
         return torch.cuda.mem_get_info(device)[0] + kept
     shared: int = min(psutil.virtual_memory().available, container_bytes())
-    return min(shared // int(os.environ.get("FPT_WORKERS", "1")), process_bytes())
+    return min(shared // workers(), process_bytes())
+
+
+def workers() -> int:
+    """How many processes share the memory: FPT_WORKERS, else 1. SpecError for what is no whole number from 1."""
+    given = os.environ.get("FPT_WORKERS", "1")
+    if not re.fullmatch("0*[1-9][0-9]{0,8}", given):
+        raise SpecError(f"FPT_WORKERS = {given!r}: must be a whole number from 1")
+    return int(given)
 
 
 def process_bytes() -> int:

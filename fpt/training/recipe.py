@@ -4,10 +4,10 @@ import math
 from collections.abc import Collection
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator
 
 from fpt.documents import explained
-from fpt.errors import SpecError
+from fpt.errors import SpecError, check_known
 
 Count = Annotated[int, Field(ge=1, lt=2**31, strict=True)]  # strict: True and 8.0 are no counts
 
@@ -35,6 +35,8 @@ class Recipe(BaseModel):
 
     def __init__(self, **fields: Any) -> None:
         """Raises SpecError for a field that there is not, and for a value that is not allowed."""
+        for name in fields:
+            check_known("field", name, type(self).model_fields, "Recipe")
         try:
             super().__init__(**fields)
         except ValidationError as error:
@@ -57,6 +59,15 @@ class Recipe(BaseModel):
     test_examples: Count | None = None  # of the test set at the last budget
     # of products with attention and feed-forward matrices
     compute_type: Literal["auto", "float32", "bfloat16"] = "auto"
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def _no_booleans(cls, value: Any, info: ValidationInfo) -> Any:
+        if cls.model_fields[str(info.field_name)].annotation is bool:
+            return value
+        if any(isinstance(item, bool) for item in (value if isinstance(value, list | tuple) else [value])):
+            raise ValueError("true and false are not allowed here")  # pydantic would read true as 1
+        return value
 
     def budgets(self) -> list[int]:
         """Steps at which runs are tested: N/32, N/16, ..., N, distinct, at least 1.

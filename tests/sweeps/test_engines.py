@@ -80,6 +80,20 @@ def test_a_failing_sweep_is_reported_and_the_others_go_on(workspace: Path, engin
     assert not (folder(failing) / ledger.NOTEBOOK).exists()
 
 
+def test_a_damaged_result_is_a_failure_of_its_sweep_alone(workspace: Path) -> None:
+    source = Path("notebooks/sweep.ipynb")
+    damage = "(place / 'runs.parquet').write_bytes(b'half') if spec.random_gain == 2 else None"
+    notebook = json.loads(source.read_text())
+    notebook["cells"][-1]["source"] += f"\n{damage}\n"
+    source.write_text(json.dumps(notebook))
+    damaged, other = spec(random_gain=2), spec()
+    (failure,) = Engine(LOCAL).run([damaged, other])
+    assert sweep_state(other, STUDY).complete
+    assert failure.spec == damaged
+    assert "runs.parquet: its SHA-256" in failure.reason
+    assert failure.evidence == folder(damaged)
+
+
 @BOTH
 def test_a_killed_kernel_is_a_lost_sweep_and_is_tried_again(workspace: Path, engine: Engine) -> None:
     assert engine.run([spec(LOST_ONCE)]) == []

@@ -2,6 +2,7 @@
 
 import json
 import math
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -15,7 +16,7 @@ from stand_in import Accuracy, Trained, best_at, fleet, spec
 
 from fpt import papers
 from fpt.errors import DataError, FptError, SpecError, WeightsError
-from fpt.files import read_json
+from fpt.files import read_json, sha256
 from fpt.papers.schema import RULES
 from fpt.sweeps import SweepSpec, ledger, provenance, run_sweep
 from fpt.sweeps import run as execute
@@ -252,6 +253,86 @@ def test_what_was_prepared_is_not_loaded_again(monkeypatch: pytest.MonkeyPatch, 
     assert loads == ["data", "model"] * 2
 
 
+@pytest.mark.parametrize(
+    ("change", "named"),
+    [
+        ({"arm": "unfrozen-random"}, "arm is 'frozen-random'.*'unfrozen-random'"),
+        ({"task": "bit-xor"}, "task is 'digits'.*'bit-xor'"),
+        ({"data_fraction": 0.5}, "data_fraction is 1.0"),
+        ({"shuffle_tokens": True}, "shuffle_tokens is False"),
+        ({"backbone_options": {}}, "backbone_options is {'layers': 1}"),
+        ({"random_gain": 2.0}, "random_gain is 1.0"),
+        ({"backbone": "none", "backbone_options": {}, "arm": "all-random"}, "backbone is 'tiny-lm'"),
+    ],
+)
+def test_what_was_prepared_for_another_sweep_is_refused(change: dict[str, Any], named: str, tmp_path: Path) -> None:
+    prepared = execute.prepare(spec(**REAL))
+    with pytest.raises(SpecError, match=f"prepared: its {named}"):
+        run_sweep(spec(**REAL | change), tmp_path / "sweep", prepared=prepared)
+    assert not (tmp_path / "sweep").exists()
+
+
+def test_adapters_that_were_prepared_for_another_sweep_are_refused(tmp_path: Path) -> None:
+    lora = spec(**REAL | {"arm": "lora-random"})
+    execute.check_prepared(lora, *execute.prepare(lora))
+    with pytest.raises(SpecError, match=r"prepared: its rank is 8.*4"):
+        execute.check_prepared(lora.changed(rank=4), *execute.prepare(lora))
+
+
+def test_a_sweep_that_is_refused_leaves_no_temporary_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    with pytest.raises(SpecError):
+        run_sweep(spec(**REAL | {"task": "bit-xor", "data_fraction": 0.5}))
+    assert not list(tmp_path.iterdir())
+
+
+def test_what_a_process_leaves_that_is_killed_after_its_result_is_removed(trained: Trained, tmp_path: Path) -> None:
+    run_sweep(spec(), tmp_path)
+    (tmp_path / execute.CHECKPOINTS / "0").mkdir(parents=True)
+    (tmp_path / ledger.PROGRESS).write_text("{}")
+    run_sweep(spec(), tmp_path)
+    assert {path.name for path in tmp_path.iterdir()} == {"curves.parquet", "lock", "result.json", "runs.parquet"}
+    assert len(trained.calls) == 1
+
+
+class TestOwnDataThatChange:
+    """Nothing is recorded under the hash of other data than those that were trained on."""
+
+    @pytest.fixture(autouse=True)
+    def _table(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.chdir(tmp_path)
+        self.write(1)
+
+    def write(self, unit: int) -> None:
+        Path("mine.csv").write_text("a,target\n" + "".join(f"{row * row * unit},{row % 2}\n" for row in range(60)))
+
+    def test_while_the_sweep_is_trained(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        small = spec(**REAL | {"task": "csv:mine.csv", "extend": 0})
+        name, train = small.folder_name, execute.training.train_fleet
+
+        def changing(*arguments: Any, **how: Any) -> Any:
+            found = train(*arguments, **how)
+            self.write(12)
+            return found
+
+        with monkeypatch.context() as patch:
+            patch.setattr(execute.training, "train_fleet", changing)
+            with pytest.raises(DataError, match=r"csv:mine\.csv.*changed"):
+                run_sweep(small, name)
+        assert not (Path(name) / ledger.RESULT).exists()
+        again = run_sweep(small, small.folder_name)
+        assert again.folder.name != name
+        assert again.info["data_checksum"] == sha256("mine.csv")
+
+    def test_after_they_were_prepared(self) -> None:
+        small = spec(**REAL | {"task": "csv:mine.csv"})
+        prepared = execute.prepare(small)
+        self.write(12)
+        with pytest.raises(DataError, match="changed"):
+            run_sweep(small, "sweep", prepared=prepared)
+        assert not Path("sweep").exists()
+
+
 class TestData:
     """What a spec says of the data reaches the task that is trained."""
 
@@ -298,6 +379,15 @@ class TestChecksBeforeTraining:
         monkeypatch.setattr(execute.training, "check_room", lambda template, recipe, *_: asked.append(recipe.dropout))
         check_all([spec(dropout=0.1), spec(dropout=0.0), spec(dropout=0.0, clip=2.0)], tmp_path)
         assert asked == [0.1, 0.0]
+
+    def test_checkpoints_of_other_sweeps_are_no_room(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr("shutil.disk_usage", lambda _: shutil._ntuple_diskusage(10**9, 10**9, 1000))
+        begun, other = spec(compute_type="float32"), spec(compute_type="float32", arm="unfrozen-random")
+        (tmp_path / begun.folder_name).mkdir()
+        (tmp_path / begun.folder_name / "part-0.safetensors").write_bytes(bytes(2 * 10**6))
+        check_all([begun], tmp_path)
+        with pytest.raises(FptError, match=f"are free at .*{other.folder_name}"):
+            check_all([begun, other], tmp_path)
 
     def test_room_for_the_weights_of_every_rate_that_there_may_be(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -1,5 +1,6 @@
 """Sweeps that keep their weights, sweeps that start from them, and what else a sweep can be asked to measure."""
 
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -184,6 +185,25 @@ def test_the_weights_that_are_there_are_checked(study: Path) -> None:
     (study / keeper.folder_name / ledger.KEPT_WEIGHTS).write_bytes(b"half of it")
     with pytest.raises(WeightsError, match=keeper.folder_name):
         check_all([user], study)
+
+
+def test_weights_that_are_missing_though_their_sweep_is_done_are_named_with_what_to_remove(study: Path) -> None:
+    keeper, user = sweeps(study)
+    folder = run_sweep(keeper, study / keeper.folder_name).folder
+    (folder / ledger.KEPT_WEIGHTS).unlink()
+    for specs in ([keeper, user], [user]):
+        with pytest.raises(WeightsError, match=rf"{folder / ledger.KEPT_WEIGHTS} is missing.*remove {folder}"):
+            check_all(specs, study)
+    check_all([keeper], study)  # nobody else needs them
+    shutil.rmtree(folder)
+    check_all([keeper, user], study)
+
+
+def test_a_sweep_that_diverged_and_kept_none_stops_no_other(study: Path) -> None:
+    (study / "study.yaml").write_text(STUDY.replace("keep_as: bits,", "keep_as: bits, learning_rates: [1e30],"))
+    keeper, user = sweeps(study)
+    assert run_sweep(keeper, study / keeper.folder_name).info["selected_rate"] is None
+    check_all([keeper, user], study)
 
 
 @pytest.mark.parametrize(

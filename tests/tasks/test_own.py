@@ -164,6 +164,13 @@ def test_columns_fill_whole_patches_and_what_is_left_out_is_named(wine: Path) ->
         assert words in task.scaling
 
 
+def test_the_unit_of_a_column_makes_no_difference(wine: Path) -> None:
+    frame, before = pd.read_csv(wine), load(f"csv:{wine}").data.train.inputs
+    for unit in (1e-150, 1e150):
+        frame.assign(ash=frame["ash"] * unit).to_csv(wine, index=False)
+        assert torch.allclose(load(f"csv:{wine}").data.train.inputs, before, atol=1e-6)
+
+
 def test_parquet_is_read_as_the_csv_is(wine: Path, tmp_path: Path) -> None:
     frame = pd.read_csv(wine)
     frame["target"] = pd.Categorical(frame["target"], categories=range(4))  # no row has class 3
@@ -203,6 +210,10 @@ def test_texts_are_their_bytes(tmp_path: Path) -> None:
         (lambda t: t[["target"]].assign(idx=range(len(t)), sentence="good"), "column idx numbers the rows"),
         (lambda t: t.set_axis(["ash", *t.columns[1:]], axis=1), "several columns are named ash"),
         (lambda t: pd.DataFrame(np.ones((1, 10_001), int)), "10,001 columns"),
+        (lambda t: t.assign(ash=t["ash"] * 1e-165), "column ash has values .* too close together"),
+        (lambda t: t.assign(ash=t["ash"] * 1e-156), "column ash has values .* too close together"),
+        (lambda t: t.assign(ash=t["ash"] * 1e160), "column ash has values that are too large"),
+        (lambda t: t.assign(ash=t["ash"] * 1e307), "column ash has values that are too large"),
     ],
 )
 def test_a_table_that_is_no_task_is_refused(wine: Path, change: Any, message: str) -> None:

@@ -1,9 +1,11 @@
 """Checkpoints: what is done is not done again; what cannot be used or written says so."""
 
 import errno
+import json
 import shutil
 import time
 from functools import partial
+from pathlib import Path
 
 import pytest
 import torch
@@ -54,10 +56,20 @@ def test_the_plan_of_the_first_start_is_kept(fleet, tmp_path, monkeypatch) -> No
         torch.set_num_threads(threads)
 
 
+def killed_before_the_end(fleet, folder):
+    """Leaves a plan and a checkpoint."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(checkpoint, "EVERY", 0.0)
+        patch.setattr(checkpoint.Folder, "finish", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+        with pytest.raises(KeyboardInterrupt):
+            train_fleet(*fleet, checkpoints=folder)
+
+
 DAMAGED = [  # a file of the first part, and its bytes
     ("part-0.safetensors", lambda content: content[:-100] + bytes([content[-100] ^ 1]) + content[-99:]),
     ("part-0.safetensors", lambda content: b"no checkpoint at all"),
     ("runs-0.parquet", lambda content: content[: len(content) // 2]),
+    ("finished-0.json", lambda content: b"[]"),
     ("curves-0.parquet", lambda content: content[:200] + bytes([content[200] ^ 1]) + content[201:]),
 ]
 
@@ -66,9 +78,7 @@ DAMAGED = [  # a file of the first part, and its bytes
 def test_a_damaged_file_is_put_aside_and_its_part_starts_over(name, damage, fleet, tmp_path) -> None:
     whole = train_fleet(*fleet, checkpoints=tmp_path / "whole")
     if name.startswith("part"):
-        training = Training(Fleet(*fleet, CPU))
-        training.step()
-        Folder(tmp_path).save(0, training.state())
+        killed_before_the_end(fleet, tmp_path)
     else:
         train_fleet(*fleet, checkpoints=tmp_path)
     file = tmp_path / name
@@ -98,6 +108,57 @@ def test_checkpoints_of_another_fleet_are_not_used(other, fleet, digits, tmp_pat
     with pytest.warns(UserWarning, match="another fleet"):
         again = train_fleet(*arguments, checkpoints=tmp_path)
     assert again.runs.equals(train_fleet(*arguments).runs)
+
+
+@pytest.mark.parametrize("removed", range(4))  # of the files that it leaves: signs, tables, and the plan
+def test_a_fleet_that_is_killed_as_it_removes_those_of_another_starts_over(
+    removed, fleet, tmp_path, monkeypatch
+) -> None:
+    train_fleet(*fleet, checkpoints=tmp_path)
+    other = (*fleet[:2], recipe(steps=8), [3e-3], [7])
+    unlink, left = Path.unlink, [removed]
+
+    def until(path, **how):
+        if not path.name.startswith("."):  # a partial file
+            if not left[0]:
+                raise KeyboardInterrupt
+            left[0] -= 1
+        unlink(path, **how)
+
+    monkeypatch.setattr(Path, "unlink", until)
+    with pytest.warns(UserWarning, match="another fleet"), pytest.raises(KeyboardInterrupt):
+        train_fleet(*other, checkpoints=tmp_path)
+    monkeypatch.undo()
+    with pytest.warns(UserWarning, match="another fleet"):
+        again = train_fleet(*other, checkpoints=tmp_path)
+    assert again.runs.equals(train_fleet(*other).runs)
+
+
+def test_without_a_plan_nothing_counts_as_finished_and_tables_stay(fleet, tmp_path) -> None:
+    train_fleet(*fleet, checkpoints=tmp_path)
+    (tmp_path / "plan.json").unlink()
+    (tmp_path / "runs-2026.parquet").write_text("mine")
+    other = (*fleet[:2], recipe(steps=8), [3e-3], [7])
+    with pytest.warns(UserWarning, match="plan is missing.*starts over"):
+        again = train_fleet(*other, checkpoints=tmp_path)
+    assert again.runs.equals(train_fleet(*other).runs)
+    assert (tmp_path / "runs-2026.parquet").read_text() == "mine"
+
+
+def test_a_plan_that_lacks_a_part_cannot_be_read(fleet, tmp_path) -> None:
+    whole = train_fleet(*fleet, checkpoints=tmp_path)
+    plan = json.loads((tmp_path / "plan.json").read_text())
+    for name in plan:
+        (tmp_path / "plan.json").write_text(json.dumps({each: value for each, value in plan.items() if each != name}))
+        with pytest.warns(UserWarning, match="starts over"):
+            assert train_fleet(*fleet, checkpoints=tmp_path).runs.equals(whole.runs)
+
+
+def test_weights_that_are_to_be_kept_are_another_request(fleet, tmp_path) -> None:
+    train_fleet(*fleet, checkpoints=tmp_path / "a")
+    with pytest.warns(UserWarning, match="another fleet"):
+        train_fleet(*fleet, checkpoints=tmp_path / "a", keep=(5, lambda rate: tmp_path / f"{rate}.safetensors"))
+    assert {path.name for path in tmp_path.glob("*.safetensors")} == {"0.001.safetensors", "0.01.safetensors"}
 
 
 def test_checkpoints_of_another_version_are_not_used(fleet, tmp_path, monkeypatch) -> None:
@@ -159,6 +220,8 @@ def test_too_small_a_disk_is_refused_before_the_start(fleet, digits, tmp_path, m
     checkpoint.check_disk(fleet[1], 1, tmp_path)  # checkpoints that are there count as room
     with pytest.raises(FptError, match="checkpoints of 1 runs of 'small-gpt2' and weights of 100 runs need"):
         checkpoint.check_disk(fleet[1], 1, tmp_path, 100)
+    with pytest.raises(FptError, match="are free at"):
+        checkpoint.check_disk(fleet[1], 1, tmp_path / "later" / "sweep")  # to be made on the disk of tmp_path
 
 
 def test_writing_takes_a_small_share_of_the_time(tmp_path, monkeypatch) -> None:

@@ -11,6 +11,7 @@ import torch
 
 import fpt.models
 import fpt.tasks
+from fpt.errors import SpecError
 from fpt.sweeps.record import TABLES
 from fpt.tasks.arrays import Examples
 from fpt.tasks.task import FiniteSplit, Task
@@ -125,6 +126,27 @@ def test_what_reports_selects_nothing(sample: str, digits: Task, model: Any, mon
         assert all((one[column] != other[column]).any() for column in of_it)
         pd.testing.assert_frame_equal(one.drop(columns=of_it), other.drop(columns=of_it), check_exact=True)
     assert torch.equal(generator, torch.get_rng_state())
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"recipe": {"steps": 3}}, "recipe = {'steps': 3}: must be a Recipe"),
+        ({"learning_rates": [10**400]}, "is not a finite number above 0"),
+        ({"device": ""}, "device = '': this machine has cpu"),
+        ({"keep": (7, lambda rate: rate)}, "keep = 7: it must be one of the seeds 0, 5"),
+        ({"task": fpt.tasks.load("bit-xor", strings=3)}, "'strings': 2.*'strings': 3"),
+    ],
+)
+def test_what_is_refused_before_training(
+    change: dict[str, Any], message: str, small_lstms: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Fleet, "step", lambda *_: pytest.fail("it began"))
+    task = fpt.tasks.load("bit-xor")
+    template = fpt.models.build(task, "small-lstm", "random")
+    given = {"task": task, "template": template, "recipe": recipe(), "learning_rates": RATES, "seeds": SEEDS}
+    with pytest.raises(SpecError, match=message):
+        train_fleet(**given | change)
 
 
 def test_a_run_that_was_never_finite_has_no_accuracy_anywhere(digits: Task, model: Any) -> None:

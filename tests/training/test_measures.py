@@ -1,5 +1,9 @@
 """First-layer attention is the library's own; what the bit tasks call relevant is what their targets depend on."""
 
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
 import pytest
 import torch
 from hypothesis import given
@@ -8,7 +12,8 @@ from hypothesis import strategies as st
 import fpt.models
 import fpt.tasks
 from fpt.errors import SpecError
-from fpt.training import measures
+from fpt.tasks.arrays import Finite, hold_out
+from fpt.training import features, measures, train_fleet
 from fpt.training.fleet import Fleet
 from fpt.training.recipe import Recipe
 
@@ -91,6 +96,37 @@ def test_the_relevant_string_is_the_target(strings: int, tokens: int, patch: int
         chosen = encoded[: strings * tokens].view(strings, -1)[needed[row, 0, : strings * tokens : tokens]]
         assert len(chosen) >= 1  # two strings may be alike
         assert (chosen > 0).long().eq(examples.targets[row]).all()
+
+
+@pytest.mark.parametrize(
+    ("task", "backbone", "asked", "message"),
+    [
+        ("bit-xor", "small-gpt2", "atention", "Did you mean 'attention'"),
+        ("digits", "small-gpt2", "attention", "'digits' does not say"),
+        ("bit-xor", "small-lstm", "attention", "is of the family 'lstm'"),
+    ],
+)
+def test_what_cannot_be_measured_is_refused_before_training(
+    task: str, backbone: str, asked: str, message: str, small_backbones: object, small_lstms: object, monkeypatch: Any
+) -> None:
+    loaded = fpt.tasks.load(task)
+    monkeypatch.setattr(Fleet, "step", lambda *_: pytest.fail("it began"))
+    with pytest.raises(SpecError, match=message):
+        train_fleet(loaded, fpt.models.build(loaded, backbone, "random"), RECIPE, [1e-3], [0], asked=[asked])
+
+
+def test_attention_where_features_could_be_cached(small_backbones: object) -> None:
+    stream = fpt.tasks.load("bit-xor")
+    drawn = stream.split(0).batch(0, 60)
+    task = replace(stream, data=Finite(drawn, 10, partial(hold_out, count=10)))
+    recipe = RECIPE.model_copy(update={"dropout": 0.0})
+    model = fpt.models.build(task, "small-gpt2", "random", "output")
+    assert features.constant(task, model, recipe)
+    found = train_fleet(task, model, recipe, [1e-3], [0], asked=["attention"]).attention
+    sums = found.groupby(["trained", "query"])["weight"].sum()
+    assert sums.sub(1).abs().max() < 1e-5
+    before, after = (found.loc[found["trained"] == trained, "weight"].to_list() for trained in (False, True))
+    assert before == after  # the output layer alone was trained
 
 
 def test_a_task_that_does_not_know_is_refused(small_backbones: dict[str, torch.nn.Module]) -> None:

@@ -10,7 +10,7 @@ import torch
 from small_models import short_recipe as recipe
 
 import fpt.models
-from fpt.errors import FptError
+from fpt.errors import FptError, SpecError
 from fpt.training import loop, memory, train_fleet
 from fpt.training.libraries import faster_libraries
 
@@ -114,6 +114,13 @@ def test_memory_that_is_free(machine, workers, container, free, monkeypatch, tmp
         for name, text in (("max", most), ("current", taken), ("stat", f"active_file 40\ninactive_file {cached}")):
             (tmp_path / f"memory.{name}").write_text(f"{text}\n")
     assert memory.free_bytes(CPU) == free
+
+
+@pytest.mark.parametrize("workers", ["0", "two", "-1", "1.5", ""])
+def test_a_number_of_workers_that_is_none_is_refused(workers, monkeypatch):
+    monkeypatch.setenv("FPT_WORKERS", workers)
+    with pytest.raises(SpecError, match=f"FPT_WORKERS = '{workers}': must be a whole number from 1"):
+        memory.free_bytes(CPU)
 
 
 def test_memory_that_torch_keeps_on_a_gpu_is_free(monkeypatch):

@@ -13,12 +13,17 @@ from fpt.training import Recipe
     [
         {"steps": 0}, {"steps": 1.5}, {"steps": True}, {"dropout": 1.0}, {"clip": 0}, {"evaluations": 0},
         {"warmup": -0.1}, {"schedule": "linear"}, {"head_rate": float("inf")}, {"weight_decay": float("nan")},
-        {"compute_type": "fp8"}, {"step": 3},
+        {"compute_type": "fp8"}, {"step": 3}, {"weight_decay": True}, {"clip": True}, {"dropout": False},
     ],
 )  # fmt: skip
 def test_values_that_are_not_allowed(values):
     with pytest.raises(SpecError, match=next(iter(values))):
         Recipe(**values)
+
+
+def test_a_field_that_is_misspelt_is_told_what_there_is():
+    with pytest.raises(SpecError, match=r"'step'.*Did you mean 'steps'.*batch_size"):
+        Recipe(step=3)
 
 
 @given(steps=st.integers(1, 500_000), evaluations=st.integers(1, 50))

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Literal
 
 from fpt import models, tasks
-from fpt.errors import FptError, SpecError
+from fpt.errors import DataError, FptError, SpecError
 from fpt.files import check_writable
 from fpt.sweeps import ledger
 from fpt.sweeps.spec import SweepSpec
@@ -128,7 +128,11 @@ def to_do(specs: Sequence[SweepSpec], study: Path) -> list[SweepSpec]:
 def settle(attempt: Attempt, code: int) -> Failure | Literal["again"] | None:
     """What follows when a worker ended with `code`: nothing if the sweep is done, another attempt, or a failure."""
     spec, log, failed = attempt.spec, attempt.folder / LOG, attempt.folder / FAILED
-    if code == 0 and ledger.read_result(attempt.folder, spec):
+    try:
+        done = code == 0 and ledger.read_result(attempt.folder, spec)
+    except DataError as damage:  # of this sweep alone: the others go on
+        return Failure(spec, str(damage), attempt.folder)
+    if done:
         log.unlink(missing_ok=True)
         return None
     if code < 0 or code == LOST:
