@@ -17,7 +17,7 @@ from fpt.errors import SpecError
 from fpt.models import ADAPTER, EMBEDDING, POLICIES, TRAINABLE, Adapters, Backbone, groups_of, lora, trainable_groups
 from fpt.models import initialise as draw
 from fpt.models.families import family_of, layer_of
-from fpt.models.families.library import BROKEN, broken
+from fpt.models.families.library import BROKEN, any_layer, broken
 from fpt.models.layers import Dropout, Noise, Projection, read_out
 from fpt.models.trial import check_length
 from fpt.models.weights import check_header, check_tensors, kept_state, local_folder, pretrained_state
@@ -283,7 +283,8 @@ class Template:
         if name.endswith("bias"):
             return torch.zeros(shape)
         if group == "layer_norm":
-            return torch.ones(shape)
+            multiplies_by_more = any_layer(name.removeprefix("backbone.")) in self.module.family.zero_norms
+            return torch.zeros(shape) if multiplies_by_more else torch.ones(shape)
         residual = name in self.residual
         std = draw.matrix_std(self.width, self.layers, self.random_init, self.random_gain, residual)
         return draw.normal(shape, std, seed, name)

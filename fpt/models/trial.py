@@ -27,6 +27,7 @@ from fpt.models.families.library import (
     LENGTHS,
     WINDOWS,
     Family,
+    any_layer,
     broken,
     check_window,
     token_tables,
@@ -119,6 +120,7 @@ def _try(family: Family, entry: Backbone) -> tuple[tuple[str, ...], Mapping[str,
     config = family.configuration(entry)
     config._experts_implementation = "eager"
     library: Any = AutoModel.from_config(config, attn_implementation="eager").double().eval()
+    zeros = {any_layer(name) for name, value in library.named_parameters() if not value.any()}
     for parameter in library.parameters():
         nn.init.normal_(parameter, std=0.2)
     model = family.build(entry, TOKENS).double()
@@ -141,6 +143,10 @@ def _try(family: Family, entry: Backbone) -> tuple[tuple[str, ...], Mapping[str,
                 raise ValueError(f"several runs at once {how} do not give what the library's own forward pass gives")
     order = ("input", "output", *dict.fromkeys(groups.values()))
     found = _positions(model, groups, weights[0], x) | _table(library)
+    # Norms that multiply by 1 + weight: the library starts them from zeros, as no other norm.
+    norms = {any_layer(name) for name, group in groups.items() if group == "layer_norm" and name.endswith("weight")}
+    if zero_norms := sorted(norms & zeros):
+        found |= {"zero_norms": zero_norms}
     return order, {"attention": family.attention, **found}
 
 

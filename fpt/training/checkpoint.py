@@ -45,7 +45,7 @@ def identify(task: Task, template: Template, recipe: Recipe, place: torch.device
     """What a checkpoint must have been made for and by, to go on from it."""
     model = ("backbone", "layers", "options", "init", "random_init", "random_gain", "input_init", "trainable")
     return {
-        "versions": {name: version(name) for name in ("fpt", "torch")},
+        "versions": {name: version(name) for name in ("fpt", "torch", "transformers")},
         "device": place.type,
         "task": [task.name, task.variant, dict(task.options), task.changes, task.checksum],
         "template": {name: getattr(template, name) for name in model},

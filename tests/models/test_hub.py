@@ -14,7 +14,7 @@ from small_models import added, configured, edited, save_model, short_recipe, ty
 from small_studies import ONE_ARM, workspace
 from torch.func import functional_call
 from torch.nn.functional import embedding, linear
-from transformers import CONFIG_MAPPING, AutoModel
+from transformers import CONFIG_MAPPING, AutoConfig, AutoModel
 from typer.testing import CliRunner
 
 import fpt.models
@@ -361,3 +361,15 @@ def test_what_differs_from_the_library_is_refused(saved, monkeypatch):
     monkeypatch.setattr("fpt.models.layers.linear", lambda x, weight: 1.01 * linear(x, weight))
     with pytest.raises(FptError, match=r"do not give what the library's own forward pass gives"):
         fpt.models.check(backbone)
+
+
+@pytest.mark.parametrize("model_type", [*FIELDS, *FURTHER, "gemma3_text"])
+def test_random_norms_start_as_the_librarys_do(model_type, saved, digits):
+    """Some multiply by their weight, others by one more than it: neither changes what it normalises."""
+    template = fpt.models.build(digits, saved(model_type), arm="frozen-random")
+    library = AutoModel.from_config(AutoConfig.from_pretrained(f"models/{model_type}"))
+    fresh, values = dict(library.named_parameters()), template.initialise(0)
+    norms = [name for name, group in template.groups.items() if group == "layer_norm"]
+    assert norms
+    for name in norms:
+        torch.testing.assert_close(values[name], fresh[name.removeprefix("backbone.")])

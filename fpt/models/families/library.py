@@ -5,7 +5,7 @@ default is a module beside this one.
 """
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from inspect import signature
 from itertools import cycle, islice
@@ -72,6 +72,11 @@ def forward(model: Any, embedded: Tensor, lengths: Tensor | None, rows: Rows) ->
     return rows(model(inputs_embeds=embedded, attention_mask=shown).last_hidden_state)
 
 
+def any_layer(name: str) -> str:
+    """A parameter's name with N in the place of the number of its layer: layers.N.input_layernorm.weight."""
+    return re.sub(r"(?<=\.)\d+(?=\.)", "N", name)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Family:
     """What differs between architectures. Paths are those of modules and parameters in the library's model."""
@@ -89,6 +94,7 @@ class Family:
     leading: int | None = None  # rows that stay before it, in a table cut to the task's tokens; None: not cut
     new_positions: bool = False  # a table of ours, which starts from zeros where the rest is pretrained
     prepare: Callable[[Any, int], None] | None = None  # model, tokens: other changes, before our layers go in
+    zero_norms: Sequence[str] = ()  # weights of norms that multiply by one more than them, as `any_layer` names them
     initial_value: Callable[..., Tensor] | None = None  # random values, where the rules are not GPT-2's
     table: str | None = None  # of symbols, which alone says what the layers read of one; None: there is none
     first_attention: str | None = None  # the module that returns attention weights second, below a last layer
