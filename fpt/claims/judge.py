@@ -43,7 +43,6 @@ COLUMNS = (
     "contrast", "unit", "estimate", "low", "high", "p", "word", "scale", "planned", "note",
 )  # fmt: skip
 NUMBERS = ("layers", "steps", "seeds", "budget", "estimate", "low", "high", "p")
-COUNTS = ("layers", "steps", "seeds", "budget")  # whole numbers among them
 DIGEST = "digest"  # the last column, filled in the first row alone: of the runs from which all was computed
 DIGITS = 4  # significant
 SPEAKS, ROBUSTNESS, AT_FLOOR = "speaks", "robustness", "floor"
@@ -464,20 +463,18 @@ def judge(root: Path | None = None, study: str = "") -> pd.DataFrame:
 
 
 def write(table: pd.DataFrame, path: Path, digest: str) -> None:
-    """As CSV, with four significant digits; the digest stands in the last column of the first row."""
-    shown = table.map(_text).assign(**{name: table[name].map(_count) for name in COUNTS})
+    """As CSV, with four significant digits, whole numbers whole; the digest is in the last column of the first row."""
+    shown = table.map(_text)
     shown[DIGEST] = [digest, *[""] * (len(table) - 1)][: len(table)]
     write_atomically(path, shown.to_csv(index=False, lineterminator="\n").encode())
 
 
 def _text(value: Any) -> str:
     if isinstance(value, float | np.floating):
-        return "" if math.isnan(value) else f"{value + 0.0:.{DIGITS}g}"
+        if math.isnan(value):
+            return ""
+        return f"{value + 0.0:{'.0f' if value.is_integer() else f'.{DIGITS}g'}}"  # no -0
     return str(value)
-
-
-def _count(value: float) -> str:
-    return "" if math.isnan(value) else f"{value:.0f}"
 
 
 def read(path: Path) -> pd.DataFrame:

@@ -207,10 +207,9 @@ def _rate(cell: TableCell, at: str | float, budget: int | None) -> str | float:
         rate = math.nan
     if not math.isfinite(rate):
         raise SpecError(f"at = {at!r}: must be {TUNED!r}, {COMMON!r}, or one of the rates {given}")
-    at = rate
-    if not same_rate(np.array(cell.rates), at).any():
-        raise SpecError(f"{cell.study}, {cell.row}: it was not trained at {rate_text(at)}, but at {given}")
-    return at
+    if not same_rate(np.array(cell.rates), rate).any():
+        raise SpecError(f"{cell.study}, {cell.row}: it was not trained at {rate_text(rate)}, but at {given}")
+    return rate
 
 
 def _common_rate(cell: TableCell, budget: int | None) -> float:
@@ -269,8 +268,8 @@ def interval_of(test: Paired) -> tuple[float, float]:
     if not test.exact:
         return test.low, test.high
     if test.sd == 0 and not test.noise:
-        few = test.above(0) > SIGNIFICANCE / 2 and test.below(0) > SIGNIFICANCE / 2 and test.mean != 0
-        return (-math.inf, math.inf) if few else (test.mean, test.mean)
+        refused = 2.0**-test.n <= SIGNIFICANCE / 2  # of equal differences one of 2^n flips is as extreme
+        return (test.mean, test.mean) if refused else (-math.inf, math.inf)
     reach = 10 * (float(np.ptp(test.differences)) + math.sqrt(test.noise))
     return _end(test.above, test.mean, -reach), _end(test.below, test.mean, reach)
 
