@@ -13,8 +13,8 @@ from fpt.show.tables import chosen
 
 CAPTION = (
     "Tuned test accuracy in percent, and yours minus published in points (95% interval over paired seeds). Another "
-    "processor changes the last digits, and training enlarges them: where the interval holds 0, the two agree. Where two "
-    "rates are nearly as good, yours may choose the other; then compare at one rate."
+    "processor changes the last digits, and training enlarges them: where the interval holds 0, the two agree. Where "
+    "two rates are nearly as good, yours may choose the other; then compare at one rate."
 )
 
 
