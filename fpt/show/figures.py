@@ -1,6 +1,6 @@
 """Arms over the learning rate and over the budget. Colour and shape both name the arm."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
@@ -95,7 +95,7 @@ def budget_figure(*setups: Mapping[str, TableCell]) -> plot.Plot:
     for axes, cells in zip(panels, done, strict=False):
         task, told = title(next(iter(cells.values())).task), _in_brackets(_names_of(cells, names))
         task += f" ({told})" if told else ""
-        frames.append(tuned_lines(axes, cells).assign(task=task))
+        frames.append(tuned_lines(axes, cells.values()).assign(task=task))
         axes.set(title=task, ylabel="test accuracy, tuned (%)")
     plot.shared_legend(figure, panels)
     words = [line for frame in frames for line in _lines_in_words(frame)]
@@ -113,20 +113,20 @@ def _lines_in_words(shown: pd.DataFrame) -> Iterator[str]:
         yield f"{task}, {arm}: {', '.join(means)} steps"
 
 
-def tuned_lines(axes: "Axes", cells: Mapping[str, TableCell]) -> pd.DataFrame:
+def tuned_lines(axes: "Axes", cells: Collection[TableCell]) -> pd.DataFrame:
     """One line per arm over the budgets, on a common axis. Returns what is drawn: `arm`, `budget`,
     `accuracy` (percent) and its 95% interval `low` to `high`."""
-    frames, budgets = [], sorted({budget for cell in cells.values() for budget in cell.budgets})
-    names = [plot.arm_of(cell) or row for row, cell in cells.items()]
+    frames, budgets = [], sorted({budget for cell in cells for budget in cell.budgets})
+    names = plot.names_of(cells)
     looks = plot.looks_of(names)
-    for number, (name, cell) in enumerate(zip(names, cells.values(), strict=True)):
+    for number, (name, cell) in enumerate(zip(names, cells, strict=True)):
         shift = 0.06 * (number - (len(cells) - 1) / 2)
         found = {step: mean_interval(cell.values(budget=step), cell.test_noise(budget=step)) for step in cell.budgets}
         shown = 100 * pd.DataFrame(found, index=["accuracy", "low", "high"]).T.rename_axis("budget")
         around = [shown["accuracy"] - shown["low"], shown["high"] - shown["accuracy"]]
         places = [budgets.index(budget) + shift for budget in shown.index]
-        axes.errorbar(places, shown["accuracy"], yerr=around, label=plot.long_name(name), **looks[name])
-        frames.append(shown.reset_index().assign(arm=plot.long_name(name)))
+        axes.errorbar(places, shown["accuracy"], yerr=around, label=plot.arm_words(name), **looks[name])
+        frames.append(shown.reset_index().assign(arm=plot.arm_words(name)))
     budget_axis(axes, budgets)
     return pd.concat(frames, ignore_index=True)
 

@@ -37,7 +37,7 @@ AS_FAR = 0.2  # the relative luminance of a colour on which dark and white text 
 
 def captioned_plane(first: TableCell, second: TableCell) -> CaptionedFigure:
     """The plane of two arms with a caption that says what to see."""
-    figure, names = plane_figure(first, second), (plot.long_name(plot.arm_of(each)) for each in (first, second))
+    figure, names = plane_figure(first, second), map(plot.arm_words, plot.names_of((first, second)))
     lines = HEAVY if figure.axes[0].lines else ""
     return CaptionedFigure(figure, PLANE.format(*names) + lines)
 
@@ -59,10 +59,12 @@ def plane_figure(first: TableCell, second: TableCell) -> plot.Plot:
     columns = (table["mean"], table["corrected"] < SIGNIFICANCE, table["band"])
     mean, sure, band = (values.unstack()[::-1] for values in columns)
     words = mean.map(points) + sure.map({True: "*", False: ""}.get)
-    names = [plot.long_name(plot.arm_of(cell)) for cell in (first, second)]
+    short = plot.names_of((first, second))
+    names = [plot.arm_words(name) for name in short]
     figure, (axes,) = plot.panels_of(1, 0.9 + 0.34 * len(mean), "", 0.9 + 0.52 * len(mean.columns))
     most = float(np.nanmax([1.0, *(100 * mean.abs()).to_numpy().flat]))
-    less, more = (plot.colour_of(plot.arm_of(cell)) for cell in (second, first))
+    more, less = (plot.colour_of(name) for name in short)
+    less = plot.OTHERS[0] if less == more else less  # two variants of one arm
     palette: Any = sns.blend_palette([less, "white", more], as_cmap=True)
     look: dict[str, Any] = {"cmap": palette, "vmin": -most, "vmax": most, "linewidths": 0.5, "linecolor": "white"}
     bar = {"label": f"{f' {MINUS} '.join(names)} (points)", "location": "bottom", "aspect": 30}
@@ -107,9 +109,9 @@ def crossing_figure(first: TableCell, second: TableCell) -> plot.Plot:
     if found is None or not found.tests:
         return plot.nothing()
     figure, (left, right) = plot.panels_of(2)
-    curves = tuned_lines(left, {plot.arm_of(cell): cell for cell in (first, second)})
+    curves = tuned_lines(left, (first, second))
     left.set(title=title(first.task), ylabel="test accuracy, tuned (%)")
-    names = [plot.long_name(plot.arm_of(cell)) for cell in (first, second)]
+    names = [plot.arm_words(name) for name in plot.names_of((first, second))]
     differences = _differences(right, found)
     right.set(title=f" {MINUS} ".join(names), ylabel="difference (points)")
     plot.shared_legend(figure, [left])

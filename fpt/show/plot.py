@@ -187,3 +187,14 @@ def trivial_line(axes: "Axes", task: str) -> None:
 def arm_of(cell: TableCell) -> str:
     """The short name of a cell's arm, which has the colour; empty where there is no sweep."""
     return label(cell.spec) if cell.spec else ""
+
+
+def names_of(cells: Iterable[TableCell]) -> list[str]:
+    """The short name of each cell's arm; where two are variants of one arm, what their tables call them is added."""
+    cells = list(cells)
+    short = [arm_of(cell) or cell.row for cell in cells]
+    if len(set(short)) == len(short):
+        return short
+    return [
+        cell.row if cell.row.startswith(arm) else f"{arm} ({cell.row})" for arm, cell in zip(short, cells, strict=True)
+    ]

@@ -250,3 +250,17 @@ def test_models_whose_weights_are_here_have_a_panel_of_their_spread_and_others_n
     assert [axes.get_title() for axes in figure.axes if axes.get_visible()] == ["tiny-lm"]
     assert "tiny-lm, attention weight: 0." in figure.get_label()
     assert "no results" in spread_figure(("gpt2",)).get_label()
+
+
+def test_two_variants_of_one_arm_have_names_and_colours_of_their_own() -> None:
+    pair = cells_of("lora-digits", ("LP", "LP (rank 1)"))
+    names = ["LoRA pretrained", "LoRA pretrained (rank 1)"]
+    figure = plane_figure(*pair.values())
+    low, high = (tuple(figure.axes[0].collections[0].cmap(end)) for end in (0.0, 1.0))
+    assert low != high
+    assert f"of {names[0]} minus {names[1]} in points" in figure.get_label()
+    crossing = crossing_figure(*pair.values())
+    assert [text.get_text() for text in crossing.legends[0].get_texts()] == names
+    assert crossing.data is not None
+    assert set(crossing.data["arm"]) >= set(names)
+    assert [f"Digits, {name}: " in budget_figure(pair).get_label() for name in names] == [True, True]
