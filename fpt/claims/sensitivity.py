@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from fpt.results.baselines import chance
 from fpt.results.cells import TableCell, shared_rates
 from fpt.results.runs import SweepTables, same_rate
 from fpt.results.stats import MINIMUM_PAIRS, SIGNIFICANCE, paired
@@ -49,7 +48,7 @@ def _width(arm: Arm, places: Arm, within: float) -> tuple[float, bool]:
 def accuracies(cell: TableCell, tables: SweepTables, rates: Sequence[float], seeds: "pd.Index[int]") -> Arm:
     """At the last budget, of those rates in ascending order and of those seeds."""
     validation = tables.validation().sort_index(axis=1)
-    tested = cell.plane().reindex_like(validation).where(validation.notna(), chance(cell.task))
+    tested = cell.plane().reindex_like(validation).where(validation.notna(), tables.guessing)
     kept = [bool(same_rate(rates, rate).any()) for rate in validation]
     return np.stack([plane.loc[seeds, kept] for plane in (validation, tested)])
 

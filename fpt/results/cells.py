@@ -17,7 +17,6 @@ import pandas as pd
 
 from fpt.papers import paper_of
 from fpt.papers.schema import Paper, Printed, Table
-from fpt.results.baselines import chance
 from fpt.results.runs import (
     Origin,
     SweepTables,
@@ -145,7 +144,7 @@ class TableCell:
         if (tables := self.tables) is None:
             return pd.DataFrame()
         if self.table.kind != "gap":
-            return tables.once(("tested", budget), lambda: tables.plane(budget).fillna(chance(self.task)))
+            return tables.once(("tested", budget), lambda: tables.plane(budget).fillna(tables.guessing))
         last = "_last" if budget in (None, tables.spec.steps) else ""
         train, test = (tables.plane(budget, f"{of}_accuracy{last}") for of in ("train", "test"))
         return train - test

@@ -109,7 +109,8 @@ def contrast(
     """The arm `first` minus the arm `second` in the published results of a study.
 
     Arms are named as the study's tables name them: "FP", "FR (layers 1)". `task` is needed where the study has
-    several. `at`: "tuned" (each seed at the rate that is best on the other seeds) or a learning rate for both arms.
+    several. `at`: "tuned" (each seed at the rate that is best on the other seeds), "common" (each arm at the rate with
+    the best mean over all seeds) or a learning rate for both arms.
     `budget`: gradient steps, one of those that are reported; the last one, if None. `minus`: two more arms, whose
     difference is taken off. `of`: "accuracy" on test data, or "gap", training minus test accuracy.
 
@@ -136,7 +137,8 @@ def level(
     """The test accuracy of one arm in the published results of a study, or its gap; arguments and errors as those of
     `contrast`."""
     cell = cell_of(study, arm, task, root, of)
-    values, noise = cell.values(_rate(cell, at, budget), budget), cell.test_noise(_rate(cell, at, budget), budget)
+    rate = rate_of(cell, at, budget)
+    values, noise = cell.values(rate, budget), cell.test_noise(rate, budget)
     mean, low, high = (100 * each for each in mean_interval(values, noise))
     return Level(mean, low, high, int(values.notna().sum()), _best_rate(cell, budget))
 
@@ -194,7 +196,7 @@ def cell_of(study: str, name: str, task: str = "", root: Path | None = None, of:
     return here[name]
 
 
-def _rate(cell: TableCell, at: str | float, budget: int | None) -> str | float:
+def rate_of(cell: TableCell, at: str | float, budget: int | None) -> str | float:
     """Where a cell is read. SpecError for a rate at which it was not trained."""
     if at == TUNED:
         return TUNED
@@ -232,7 +234,7 @@ def _contrast(
     minus: tuple[str, str] | None,
 ) -> Contrast:
     def point(name: str) -> Point:
-        return arms[name], _rate(arms[name], at, budget), budget
+        return arms[name], rate_of(arms[name], at, budget), budget
 
     steps = {cell.spec.steps for cell in arms.values() if cell.spec}
     if budget is None and len(steps) > 1:

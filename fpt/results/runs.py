@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 
 from fpt.errors import FptError, SpecError, check_known
+from fpt.results.baselines import chance
 from fpt.sweeps.labels import label, labels
 from fpt.sweeps.ledger import PUBLISHED, SweepState, sweep_state, workspace
 from fpt.sweeps.record import TABLES, read_table
@@ -31,7 +32,7 @@ SETUP = (  # what must be equal to be compared
 SPEC = ("arm", *(name for name in SweepSpec.model_fields if name not in (*GRID, "measures")))
 ADDED = (
     "label", "name", "setup", *SPEC, "selected_rate", "at_edge", "selected", "study", "origin", "commit",
-    "sampled_from",
+    "sampled_from", "guessing",
 )  # fmt: skip
 TableName = Literal["runs", "attention"]
 T = TypeVar("T")
@@ -85,6 +86,13 @@ class SweepTables:
     @property
     def at_edge(self) -> bool:
         return bool(self.result["at_edge"])
+
+    @property
+    def guessing(self) -> float:
+        """The accuracy of guessing, which a run counts as that was never finite; nan for the reader's own data where an
+        earlier version did not record the number of classes."""
+        classes = self.result["test"].get("classes")
+        return 1 / classes if classes else chance(self.spec.task)
 
     @property
     def sampled_from(self) -> float:
@@ -143,6 +151,7 @@ class SweepTables:
             "at_edge": self.at_edge,
             "commit": self.commit,
             "sampled_from": self.sampled_from,
+            "guessing": self.guessing,
         }
         # All at once: one after the other they take ten times as long.
         added = pd.DataFrame(row | {"selected": _at_own(frame, self.choices())}, index=frame.index)
@@ -256,8 +265,9 @@ def load_runs(
     Columns: those of the parquet file (accuracies are fractions), the resolved spec, `label` (FP, FR fixed, ...),
     `name` (the label, and in brackets what else tells it apart on this task of the study), `setup` (what must be equal
     for two sweeps to be compared), `selected` (this run's rate is the tuned one of its seed: the best over the other
-    seeds), `study`, `origin` ("own" or "published"), `commit` (of the code that ran) and `sampled_from`
-    (how many examples the test set, or the collection that the seeds split, has; nan where examples are made anew).
+    seeds), `study`, `origin` ("own" or "published"), `commit` (of the code that ran), `sampled_from`
+    (how many examples the test set, or the collection that the seeds split, has; nan where examples are made anew) and
+    `guessing` (the accuracy of a guess).
     `origin` says which of them are read; without it the published ones, or the reader's own where a study has none. A
     study that was read already may stand in the place of its folder.
 

@@ -10,7 +10,18 @@ import pandas as pd
 from fpt.errors import SpecError
 from fpt.results.baselines import LINEAR
 from fpt.results.cells import TUNED, TableCell
-from fpt.results.contrasts import MINUS, Contrast, Level, baseline, cell_of, contrast, level, points_text
+from fpt.results.contrasts import (
+    COMMON,
+    MINUS,
+    Contrast,
+    Level,
+    baseline,
+    cell_of,
+    contrast,
+    level,
+    points_text,
+    rate_of,
+)
 from fpt.results.runs import rate_text
 from fpt.results.stats import mean_interval
 from fpt.show import plot
@@ -91,7 +102,9 @@ def _task(cells: Mapping[str, TableCell]) -> str:
 
 
 def _where(at: str | float) -> str:
-    return "each at its own rate" if at == TUNED else f"all at {rate_text(float(at))}"
+    if at == TUNED:
+        return "each at its own rate"
+    return "one rate for all seeds" if at == COMMON else f"all at {rate_text(float(at))}"
 
 
 @plot.drawn
@@ -107,7 +120,7 @@ def _dots(
     figure, (axes,) = plot.panels_of(1, 0.4 + (0.13 + 0.16 * max(2, lines)) * len(cells), "x")
     rows: list[dict[str, Any]] = []
     for place, (name, cell) in enumerate(cells.items()):
-        seeds, shown = 100 * cell.values(at, budget).dropna(), levels[name]
+        seeds, shown = 100 * cell.values(rate_of(cell, at, budget), budget).dropna(), levels[name]
         axes.plot(seeds, [place - 0.18] * len(seeds), ".", color=plot.colour_of(name), alpha=0.7, markersize=7)
         _interval(axes, place + 0.12, shown, horizontal=True, color=plot.colour_of(name), marker=plot.marker_of(name))
         rows += [{"arm": name, "seed": seed, "accuracy": each} for seed, each in seeds.items()]

@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from fpt.results.baselines import chance
 from fpt.results.cells import TableCell
 from fpt.results.runs import rate_text
 from fpt.results.stats import mean_interval
@@ -32,8 +31,8 @@ def learning_rate_figure(runs: pd.DataFrame) -> plot.Plot:
         return plot.nothing()
     figure, panels = plot.panels_of(runs["setup"].nunique())
     words, differing = [], [column for column in ("backbone", "study") if column in runs and runs[column].nunique() > 1]
-    never = runs["task"].map(chance)  # a run that was never finite counts as chance
-    runs = runs.assign(arm=_arms(runs), accuracy=100 * runs["test_accuracy"].astype(float).fillna(never))
+    accuracy = runs["test_accuracy"].astype(float).fillna(runs["guessing"])  # a run that was never finite
+    runs = runs.assign(arm=_arms(runs), accuracy=100 * accuracy)
     for axes, (_, shown) in zip(panels, runs.groupby("setup", sort=False), strict=False):
         name, arms = _panel_name(shown, differing), sorted(shown["arm"].unique())
         looks = plot.looks_of(arms)

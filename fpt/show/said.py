@@ -1,5 +1,6 @@
 """Numbers for prose: what a page glues into its sentences."""
 
+import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -33,7 +34,7 @@ def say(**shown: Any) -> None:
     Of a verdict `w`: w (holds here (4 for, 0 against, 3 open)), w.word, w.counts. A fraction of points has one decimal,
     a whole number its thousands; text stays as it is.
 
-    Raises SpecError for a value of another kind.
+    Raises SpecError for a value of another kind, and for nan.
     """
     texts: dict[str, str] = {}
     for name, value in shown.items():
@@ -68,6 +69,8 @@ def said(name: str, value: Any) -> dict[str, str]:
     elif isinstance(value, Level):
         parts = ("mean", "low", "high", "n")
     else:
+        if isinstance(value, Real) and math.isnan(value):
+            raise SpecError(f"say({name}=...): it is not a number (nan)")
         return {name: text_of(name, value)}
     found = {name: str(value), f"{name}.cell": value.cell}
     found |= {f"{name}.{part}": text_of(name, getattr(value, part)) for part in parts}

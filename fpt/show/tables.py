@@ -4,7 +4,6 @@ import math
 
 import pandas as pd
 
-from fpt.results.baselines import chance
 from fpt.results.runs import rate_text
 from fpt.results.stats import mean_interval, sampling_noise
 from fpt.show.numbers import percent
@@ -17,7 +16,7 @@ def summary(runs: pd.DataFrame) -> pd.DataFrame:
     rows = []
     for (task, name, _), sweep in runs.groupby(["task", "name", "sweep"], sort=False):
         tuned = sweep[sweep["selected"].astype(bool)]
-        accuracy = tuned["test_accuracy"].fillna(chance(str(task)))
+        accuracy = tuned["test_accuracy"].fillna(tuned["guessing"])
         flat = selection.within_one_se(selection.by_seed(sweep))
         rows.append(
             {

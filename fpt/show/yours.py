@@ -2,7 +2,6 @@
 
 import pandas as pd
 
-from fpt.results.baselines import chance
 from fpt.results.cells import StudyCells
 from fpt.results.contrasts import interval_text
 from fpt.results.runs import load_runs
@@ -32,7 +31,7 @@ def yours_beside_ours(study: StudyCells) -> pd.DataFrame:
         published = sides["published"]
         published = published[published["sweep"] == key[2]]
         if len(published):
-            rows.append({"task": key[0], "arm": key[1], **_compared(str(key[0]), own, published)})
+            rows.append({"task": key[0], "arm": key[1], **_compared(own, published)})
     return pd.DataFrame(rows)
 
 
@@ -42,12 +41,13 @@ def yours_table(study: StudyCells) -> Table | None:
     return None if rows.empty else Table(rows, CAPTION)
 
 
-def _compared(task: str, own: pd.DataFrame, published: pd.DataFrame) -> dict[str, str]:
+def _compared(own: pd.DataFrame, published: pd.DataFrame) -> dict[str, str]:
     row: dict[str, str] = {}
     tuned = {}
     for whose, runs in (("your", own), ("published", published)):
         selected = runs[runs["selected"].astype(bool)]
-        tuned[whose] = selected.set_index("seed")["test_accuracy"].astype(float).fillna(chance(task))
+        by_seed = selected.set_index("seed")
+        tuned[whose] = by_seed["test_accuracy"].astype(float).fillna(by_seed["guessing"])
         row |= {f"{whose} rate": chosen(selected) or "-", f"{whose} accuracy": percent(tuned[whose].mean())}
     test = paired(tuned["your"], tuned["published"])
     shown = interval_text(test.mean / POINT, test.low / POINT, test.high / POINT)

@@ -86,6 +86,7 @@ def provenance(
             "drawn_by_seed": task.test_drawn_by_seed,
             "size": task.test_size,
             "collection": task.collection,
+            "classes": task.classes,
             **{name: min(count or task.test_size, task.test_size) for name, count in sizes.items()},
         },
         "tables": dict(tables),

@@ -85,6 +85,7 @@ class Tested(_Strict):
     budget: Count
     last: Count
     collection: Count | None = None  # examples of which every seed tests another part; None: a test set, or new ones
+    classes: Annotated[int, Field(ge=1)] | None = None
 
 
 class Git(_Strict):

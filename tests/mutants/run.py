@@ -152,7 +152,7 @@ MUTANTS = [
     Mutant("results/stats.py", "return math.sqrt(sd**2 / n + noise)", "return math.sqrt(sd**2 / n)", STATS),
     Mutant("results/stats.py", "return max(float(flips.pvalue), of_noise)", "return float(flips.pvalue)", STATS),
     Mutant("results/cells.py", "plane < plane.median() - least", "plane < 1 - least", CELLS),
-    Mutant("results/cells.py", "fillna(chance(self.task))", "fillna(0.0)", CELLS),
+    Mutant("results/cells.py", "fillna(tables.guessing)", "fillna(0.0)", CELLS),
     Mutant(
         "results/contrasts.py",
         "low=-self.high, high=-self.low,",

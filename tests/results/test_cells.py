@@ -72,6 +72,15 @@ def test_the_validation_accuracy_that_chooses_is_the_best_so_far():
     assert found.validated().loc[[1, 2, 32], 0].tolist() == [0.5, 0.9, 0.9]
 
 
+def test_a_run_that_was_never_finite_counts_as_a_guess_among_the_classes_that_its_record_names():
+    lost = {(1e-2, 0): 0}
+    found = made(by_budget, diverged=lost)
+    assert found.values(1e-2)[0] == 1 / 10  # of digits
+    named = made(by_budget, diverged=lost)
+    named.tables.result["test"]["classes"] = 4  # as of own data
+    assert named.values(1e-2)[0] == named.tables.tidy("runs")["guessing"][0] == 1 / 4
+
+
 def test_a_run_that_diverges_is_chosen_by_nobody_from_then_on_and_keeps_its_best():
     found = made(by_budget, diverged={(1e-2, 0): 5})
     assert found.choices(4).to_dict() == {0: 1e-2, 1: 1e-2, 2: 1e-2}

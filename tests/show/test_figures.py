@@ -16,6 +16,7 @@ from fpt.papers import table
 from fpt.results import StudyCells, contrast, find_study, load_runs
 from fpt.results.baselines import floor
 from fpt.results.cells import TableCell
+from fpt.results.contrasts import COMMON, level
 from fpt.show import (
     budget_figure,
     by_budget,
@@ -264,3 +265,11 @@ def test_two_variants_of_one_arm_have_names_and_colours_of_their_own() -> None:
     assert crossing.data is not None
     assert set(crossing.data["arm"]) >= set(names)
     assert [f"Digits, {name}: " in budget_figure(pair).get_label() for name in names] == [True, True]
+
+
+def test_dots_at_one_rate_for_all_seeds_are_the_level_there() -> None:
+    study, arm = NAMED[:2]
+    shown, found = dots(study, [arm], "", at=COMMON).figure, level(study, arm, at=COMMON)
+    assert shown.data is not None
+    assert shown.data["accuracy"].iloc[-1] == pytest.approx(found.mean)
+    assert shown.data["accuracy"].iloc[:-1].mean() == pytest.approx(found.mean)
