@@ -24,7 +24,7 @@ SITE ?=
 BOOK = $(BIN)/jupyter-book config sphinx . --config $(CURDIR)/_config.yml --toc $(CURDIR)/book/_toc.yml >/dev/null && \
   PYTHONPATH=book/_ext $(BIN)/sphinx-build -b html -j $(PAGES) -W --keep-going -q $(if $(SITE),-D ogp_site_url=$(SITE)) -d
 # Executed notebooks lie beside the pages, which link them; building the book does not read them.
-SHIP = find runs -path '*/published/*/notebook.ipynb' | tar cf - -T - | tar xf - -C
+SHIP = find -L runs -path '*/published/*/notebook.ipynb' | tar cf - -T - | tar xf - -C
 CHECKED = .test
 
 # Two for the tests and two for the book, since many wait for other processes. The cells of a notebook stay together

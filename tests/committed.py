@@ -29,4 +29,4 @@ def studies() -> dict[str, Path]:
 
 def benches() -> list[Path]:
     """The repository's files of `fpt bench`."""
-    return sorted(path for path in tracked() if path.match("runs/bench/*.json"))
+    return sorted(path for path in tracked() if path.match("runs/bench/published/*.json"))

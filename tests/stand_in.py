@@ -109,6 +109,7 @@ class Trained:
 
     accuracy: Accuracy = field(default_factory=lambda: best_at(1e-3))
     calls: list[dict[str, Any]] = field(default_factory=list)
+    meanwhile: Callable[[], object] = lambda: None  # what happens while it trains
 
     @property
     def rates(self):
@@ -123,13 +124,14 @@ class Trained:
             for rate in learning_rates:
                 file(rate).write_text(f"seed {seed} at {rate:g}")
         progress(recipe.steps, recipe.steps)
+        self.meanwhile()
         return fleet(learning_rates, seeds, recipe.steps, self.accuracy, recipe.evaluation_steps())
 
 
 @pytest.fixture
 def trained(monkeypatch):
     stand_in = Trained()
-    task = SimpleNamespace(checksum="sum", test_drawn_by_seed=True, test_size=400, collection=1797)
+    task = SimpleNamespace(checksum="sum", test_drawn_by_seed=True, test_size=400, collection=1797, classes=10)
     monkeypatch.setattr(execute.training, "train_fleet", stand_in)
     monkeypatch.setattr(execute, "prepare", lambda *_, **__: (task, SimpleNamespace(init="random")))
     return stand_in

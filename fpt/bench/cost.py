@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from fpt import models, tasks
 from fpt.errors import DataError
-from fpt.sweeps.ledger import SweepState
+from fpt.sweeps.ledger import PUBLISHED, SweepState
 from fpt.sweeps.spec import SweepSpec
 
 FOLDER = "bench"  # below runs/
@@ -136,12 +136,14 @@ class Bench(_Record):
         return self.rows if first == second and not (self.git or {}).get("dirty", False) else []
 
 
-def benches(runs: Path) -> list[Bench]:
-    """Every file of `runs`/bench, by name: one per kind of device; an empty list if nothing was measured.
+def benches(runs: Path, own: bool = True) -> list[Bench]:
+    """What was measured, a file a kind of device, by name: ours, of `runs`/bench/published, and then the reader's own,
+    which lie beside that folder (`own`).
 
     Raises DataError, naming the file, for one that is not what `fpt bench` writes.
     """
-    return [read(path) for path in sorted((runs / FOLDER).glob("*.json"))]
+    folders = [runs / FOLDER / PUBLISHED, *([runs / FOLDER] if own else [])]
+    return [read(path) for folder in folders for path in sorted(folder.glob("*.json"))]
 
 
 def read(path: Path) -> Bench:

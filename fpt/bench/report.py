@@ -45,7 +45,7 @@ def bench_targets(bench: Bench) -> pd.DataFrame:
     for backbone, task, trainable, runs, wanted in ON_CPU if bench.kind == "cpu" else ON_GPU:
         cell = (backbone, task, "paper", trainable)
         fitting = [row for row in bench.rows if (row.backbone, row.task, row.variant, row.trainable) == cell]
-        fitting = [row for row in fitting if runs in (None, row.runs)]
+        fitting = [row for row in fitting if runs in (None, row.runs) and not row.backbone_options.get("layers")]
         best = max(fitting, key=lambda row: (row.runs, row.ratio or 0), default=None)
         named = {"backbone": backbone, "task": task, "arm": ARMS[trainable], "runs": str(best.runs) if best else ""}
         ratio = best.ratio if best else None

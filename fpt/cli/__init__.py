@@ -259,7 +259,7 @@ def compare(
     found = contrasts(scores_of(frame, **named, unpaired=unpaired), point)
     if as_json:
         given = found.replace([math.inf, -math.inf], math.nan).astype(object)
-        typer.echo(json.dumps(given.where(given.notna(), None).to_dict("records"), allow_nan=False))
+        typer.echo(json.dumps(given.where(given.notna(), None).to_dict("records"), allow_nan=False, default=str))
         return
     console.print(compared_table(found, named))
 

@@ -12,6 +12,7 @@ from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedCo
 from rich.table import Column, Table
 
 from fpt.bench.cost import Cost
+from fpt.errors import FptError
 from fpt.sweeps import ledger
 from fpt.sweeps.labels import labels
 from fpt.sweeps.ledger import PROGRESS, SweepState, sweep_state
@@ -148,10 +149,17 @@ class SweepBars:
         for spec in ended:
             if id(spec) in self.live:  # otherwise it ended before it was seen running
                 self.bars.remove_task(self.live.pop(id(spec)))
-            finished = sweep_state(spec, self.study).state == "done"
+            finished = self._is_done(spec)
             self.done += finished
             word = f"done ({self.done} of {self.total})" if finished else "ended without a result"
             self._line(word, spec)
+
+    def _is_done(self, spec: SweepSpec) -> bool:
+        """A result that cannot be read is none here: the engine names it among its failures, and others go on."""
+        try:
+            return sweep_state(spec, self.study).state == "done"
+        except FptError:
+            return False
 
     def _progress_line(self, spec: SweepSpec, progress: Mapping[str, Any]) -> None:
         if not progress["step"]:

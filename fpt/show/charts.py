@@ -27,13 +27,12 @@ from fpt.results.stats import mean_interval
 from fpt.show import plot
 from fpt.show.figures import budget_axis
 from fpt.show.html import CaptionedFigure
-from fpt.show.planes import plane_figure
+from fpt.show.planes import ALL, plane_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 WIDEST = 20  # characters of a row's name in one line: a longer one would leave a phone no room for the panel
-ALL = 100.0  # points: no difference of accuracies is larger; an interval without an end is drawn to here
 LINES = ("--", ":", "-.")  # of baselines
 
 

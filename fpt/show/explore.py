@@ -32,7 +32,8 @@ WITHOUT = "Moving the rate needs a script, and scripts are off."
 
 
 def setups(studies: Iterable[StudyCells]) -> dict[str, dict[str, TableCell]]:
-    """Every model on every task of these studies that has results of two arms or more: the first sweep of each arm.
+    """Every model on every task of these studies that has results of two arms or more: of each arm its first
+    sweep, one of matched scale before others.
 
     Arms are together where all that must be equal to compare them is. A name says so much of it that the setups of a
     study are distinct.
@@ -40,7 +41,7 @@ def setups(studies: Iterable[StudyCells]) -> dict[str, dict[str, TableCell]]:
     found: dict[str, dict[str, TableCell]] = {}
     for study in studies:
         groups: dict[tuple[str, ...], dict[str, TableCell]] = {}
-        for tables in study.results.values():
+        for tables in sorted(study.results.values(), key=lambda each: each.spec.random_init != "matched"):
             spec = tables.spec
             if arm := SHORT.get(spec.arm):
                 cell = TableCell(table(ARMS), arm, spec.task, spec=spec, tables=tables, study=study.name)

@@ -13,7 +13,7 @@ import pandas as pd
 from fpt.claims.planes import AHEAD, BEHIND, OPEN, plane_table, plane_tests
 from fpt.claims.sensitivity import usable
 from fpt.results.baselines import LINEAR, floor, known_scores
-from fpt.results.cells import TUNED, TableCell, compared
+from fpt.results.cells import NOT_RUN, TUNED, TableCell, compared
 from fpt.results.contrasts import Contrast, Level, arms_of, cell_of, contrast, interval_of, level, points_text
 from fpt.results.runs import rate_text
 from fpt.results.stats import POINT, mean_interval
@@ -24,7 +24,6 @@ from fpt.show.numbers import percent
 from fpt.sweeps.ledger import PUBLISHED, RESULT, workspace
 
 NONE = "\N{EN DASH}"
-NOT_RUN = "not run yet"
 WITHIN = 5  # points below its tuned accuracy that leave a rate usable
 
 

@@ -36,7 +36,7 @@ def less_evidence(places: Mapping[str, Place], first: str, second: str, caption:
     for name, place in places.items():
         one, other = place.cell(first), place.cell(second)
         said = conclusions(one, other).set_index(["of", "kept"])
-        ahead = one.values() > other.values()
+        ahead = (one.values() - other.values()).dropna() > 0
         rows.append(
             {
                 "pair": name,

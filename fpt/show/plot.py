@@ -195,6 +195,5 @@ def names_of(cells: Iterable[TableCell]) -> list[str]:
     short = [arm_of(cell) or cell.row for cell in cells]
     if len(set(short)) == len(short):
         return short
-    return [
-        cell.row if cell.row.startswith(arm) else f"{arm} ({cell.row})" for arm, cell in zip(short, cells, strict=True)
-    ]
+    pairs = zip(short, cells, strict=True)
+    return [cell.row if cell.row.partition(" ")[0] == arm else f"{arm} ({cell.row})" for arm, cell in pairs]

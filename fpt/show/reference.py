@@ -26,6 +26,8 @@ from fpt.sweeps.study import Study
 STAND_INS = ("laptop-rothermel2021", "laptop-lu2021")  # whose options the cards of tasks show
 WHITE = {"mnist": (60_000, 10_000, (28, 28)), "cifar10": (50_000, 10_000, (32, 32, 3))}  # train, test, image
 MILLION = 1e6
+GPU = "NVIDIA"  # in the name of every GPU that published sweeps were trained on
+IN_MINUTES = 100  # from so many on a time is told in hours
 
 
 # --- tasks
@@ -204,7 +206,7 @@ def studies_table(caption: str) -> Table:
 
 
 def time_of(study: str) -> str:
-    """What the published sweeps of a study took on one core; empty where none is published."""
+    """What the published sweeps of a study took on one core, and on a GPU; empty where none is published."""
     return _time(load_study(find_study(study)))
 
 
@@ -213,9 +215,17 @@ def _time(study: Study) -> str:
     done = table[table["status"] == "done"]
     if done.empty:
         return ""
-    minutes = (done["wall_seconds"] * done["threads"]).sum() / 60
+    on_gpu = done["device"].str.contains(GPU)
+    cores, gpus = done["wall_seconds"] * done["threads"], done["wall_seconds"]
+    spent = [_minutes(cores[~on_gpu])] if not on_gpu.all() else []
+    spent += [f"{_minutes(gpus[on_gpu])} of a GPU"] if on_gpu.any() else []
     part = "" if len(done) == len(table) else f" ({len(done)} of {len(table)} sweeps)"
-    return (f"{minutes:.0f} minutes" if minutes < 100 else f"{minutes / 60:.1f} hours") + part
+    return " and ".join(spent) + part
+
+
+def _minutes(seconds: "pd.Series[float]") -> str:
+    minutes = seconds.sum() / 60
+    return f"{minutes:.0f} minutes" if minutes < IN_MINUTES else f"{minutes / 60:.1f} hours"
 
 
 def _needs(specs: Sequence[SweepSpec]) -> str:

@@ -31,12 +31,16 @@ LIBRARIES = ("torch", "transformers", "numpy", "pandas", "pyarrow")
 DECIDES = (":/fpt", ":/notebooks")  # uncommitted changes elsewhere in a checkout do not change results
 
 
-class Clock:
-    """When a sweep was started first, and the seconds of work on it, also those of a process that was killed."""
+class Start:
+    """What is known when a sweep starts, whatever is edited while it trains: when it was started first and for which
+    claims, and by which code it is trained now. `seconds` of work count those of a process that was killed, too.
+    """
 
     def __init__(self, folder: Path) -> None:
         before = read_progress(folder / ledger.PROGRESS) or {}
         self.started_utc = str(before.get("started_utc") or now())
+        self.asked = before.get("asked") or asked(folder)
+        self.software = software()
         self._began = time.perf_counter() - float(before.get("seconds", 0))
 
     @property
@@ -58,13 +62,12 @@ def asked(folder: Path) -> dict[str, Any]:
 
 def provenance(
     spec: SweepSpec,
-    folder: Path,
     runs: "pd.DataFrame",
     tables: Mapping[str, str],
     task: "Task",
     template: "Template",
     fleets: "Sequence[FleetResult]",
-    clock: Clock,
+    start: Start,
 ) -> dict[str, Any]:
     """What result.json records of how the numbers came about; `tables` are checksums. fpt.sweeps.record reads it."""
     validation, first = selection.by_seed(runs), fleets[0]
@@ -75,7 +78,7 @@ def provenance(
         "hash": spec.hash,
         "protocol": PROTOCOL,
         "rules": RULES,
-        **asked(folder),
+        **start.asked,
         "grid": sorted(float(rate) for rate in validation.columns),
         "selected_rate": selection.best_rate(validation),
         "choices": {str(seed): None if math.isnan(rate) else float(rate) for seed, rate in chosen.items()},
@@ -97,12 +100,12 @@ def provenance(
         "threads": first.threads,
         "wide_products": wide_products_are_on(),
         "device": device_name(first.device),
-        **software(),
+        **start.software,
         "fleets": [list(part) for fleet in fleets for part in fleet.parts],  # rates, seeds: split where memory is short
         "compiled": any(fleet.compiled for fleet in fleets),
-        "started_utc": clock.started_utc,
+        "started_utc": start.started_utc,
         "finished_utc": now(),
-        "wall_seconds": round(clock.seconds, 1),
+        "wall_seconds": round(start.seconds, 1),
     }
 
 

@@ -89,7 +89,7 @@ class Tested(_Strict):
 
 
 class Git(_Strict):
-    """The code that trained."""
+    """The code that trained; of a sweep that was interrupted, the code that finished it."""
 
     commit: Annotated[str, Field(pattern=r"^[0-9a-f]{7,64}$")]
     dirty: bool
@@ -129,6 +129,13 @@ class Record(_Strict):
     wall_seconds: Annotated[float, Field(ge=0)]
 
 
+class Asked(_Strict):
+    """What a study is run for, when a sweep of it starts."""
+
+    asks: dict[str, str]
+    plan: list[str]
+
+
 class Progress(_Strict):
     """progress.json of a sweep that is being trained."""
 
@@ -138,6 +145,7 @@ class Progress(_Strict):
     run_steps: Count
     run_steps_total: Annotated[int, Field(ge=1)]
     started_utc: Time | None = None
+    asked: Asked | None = None
     seconds: Annotated[float, Field(ge=0)] = 0.0
 
 

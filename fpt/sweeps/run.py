@@ -15,7 +15,7 @@ from fpt.files import check_writable, read_json, remove_partial, replaced, write
 from fpt.models import weights
 from fpt.sweeps import ledger, selection
 from fpt.sweeps.fields import canonical, with_options
-from fpt.sweeps.provenance import Clock, provenance
+from fpt.sweeps.provenance import Start, provenance
 from fpt.sweeps.record import ALWAYS, IF_MEASURED, read_table
 from fpt.sweeps.spec import SweepSpec
 from fpt.training.recipe import ADAPTER, ATTENTION, WEIGHTS
@@ -246,7 +246,7 @@ def _clean(folder: Path) -> None:
 
 def _train(spec: SweepSpec, folder: Path, task: "Task", template: "Template") -> dict[str, Any]:
     """The grid and its extensions, and their files; result.json, whose content it returns, is the last one."""
-    clock, checkpoints, name_at_start = Clock(folder), folder / CHECKPOINTS, spec.hash
+    start, checkpoints, name_at_start = Start(folder), folder / CHECKPOINTS, spec.hash
     fleets: list[FleetResult] = []
     rates: Sequence[float] = spec.learning_rates
 
@@ -259,7 +259,7 @@ def _train(spec: SweepSpec, folder: Path, task: "Task", template: "Template") ->
                 task, template, spec.recipe, rates, spec.seeds,
                 asked=spec.measures,
                 keep=(spec.seeds[0], kept) if spec.keeps else None,
-                progress=_progress(spec, folder, fleets, rates, clock),
+                progress=_progress(spec, folder, fleets, rates, start),
                 checkpoints=checkpoints / str(len(fleets)),
             )
         )  # fmt: skip
@@ -278,13 +278,12 @@ def _train(spec: SweepSpec, folder: Path, task: "Task", template: "Template") ->
         write_atomically(folder / f"{name}.parquet", content)
     info = provenance(
         spec,
-        folder,
         tables["runs"],
         tables=checksums,
         task=task,
         template=template,
         fleets=fleets,
-        clock=clock,
+        start=start,
     )
     write_json(folder / ledger.RESULT, info)
     return info
@@ -339,7 +338,7 @@ def keep(spec: SweepSpec, template: "Template", file: Path, folder: Path) -> Non
 
 
 def _progress(
-    spec: SweepSpec, folder: Path, before: "Sequence[FleetResult]", rates: Sequence[float], clock: Clock
+    spec: SweepSpec, folder: Path, before: "Sequence[FleetResult]", rates: Sequence[float], start: Start
 ) -> Callable[[int, int], None]:
     """A callback that keeps progress.json up to date, counted in run-steps; an extension adds to the total."""
     runs, done_before = len(rates) * len(spec.seeds), sum(len(fleet.runs) for fleet in before)
@@ -352,8 +351,8 @@ def _progress(
             "run_steps": done_before * spec.steps + round(runs * done),
             "run_steps_total": (done_before + runs) * spec.steps,
         }
-        times = {"started_utc": clock.started_utc, "seconds": round(clock.seconds, 1)}
-        write_json(folder / ledger.PROGRESS, content | counts | times)
+        known = {"started_utc": start.started_utc, "asked": start.asked, "seconds": round(start.seconds, 1)}
+        write_json(folder / ledger.PROGRESS, content | counts | known)
 
     write(0, spec.steps)
     return write

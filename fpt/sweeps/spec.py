@@ -298,7 +298,7 @@ def parameters_to_spec(names: Mapping[str, Any], source: str = "notebook paramet
         for name, value in names.items()
         if not name.startswith("_") and name not in ("In", "Out", "folder")
         if name in by_cells or not by_cells
-        if value is None or isinstance(value, plain)
+        if name in FIELDS or value is None or isinstance(value, plain)
     }
     return resolve(fields, source, PAPERMILL)
 

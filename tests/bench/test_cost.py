@@ -224,6 +224,15 @@ def test_files_are_read_as_they_were_written(tmp_path: Path) -> None:
     assert cost.benches(tmp_path)[1] == found
 
 
+def test_a_readers_own_figures_stand_beside_ours_and_never_in_their_place(tmp_path: Path) -> None:
+    ours = write(tmp_path, device="ours")
+    (ours.parent / "published").mkdir()
+    ours.rename(ours.parent / "published" / ours.name)
+    write(tmp_path, device="mine")
+    assert [each.device for each in cost.benches(tmp_path)] == ["ours", "mine"]
+    assert [each.device for each in cost.benches(tmp_path, own=False)] == ["ours"]
+
+
 @pytest.mark.parametrize(
     ("content", "message"),
     [

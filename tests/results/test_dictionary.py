@@ -68,7 +68,9 @@ def test_every_field_of_a_study_and_of_a_sweep():
     assert set(NAMED["Fields of a sweep"]) == {*FIELDS, "keep_as"}
 
 
-@pytest.mark.parametrize(("file", "rows"), [("bench/cpu.json", "rows"), ("architectures/table.json", "architectures")])
+@pytest.mark.parametrize(
+    ("file", "rows"), [("bench/published/cpu.json", "rows"), ("architectures/table.json", "architectures")]
+)
 def test_every_field_of_a_benchmark_and_of_the_architectures(file, rows):
     table = json.loads((RUNS / file).read_text())
     of_each = {f"{rows}.{name}" for row in table[rows] for name in row}

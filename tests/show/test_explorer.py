@@ -86,6 +86,11 @@ sweeps:
 """
 PAIR = "arm: [frozen-pretrained, unfrozen-pretrained]"
 CROSSED = f"{PLAIN}  - {{task: bit-xor, task_options: [{{length: 5}}, {{length: 16}}], {PAIR}}}"
+FIXED_FIRST = f"""{PLAIN}
+  - {{task: digits, arm: frozen-pretrained}}
+  - {{task: digits, arm: frozen-random, random_init: fixed}}
+  - {{task: digits, arm: frozen-random}}
+"""
 LONGER = f"""{PLAIN}
   - {{task: digits, {PAIR}, steps: [100, 400]}}
   - {{task: digits, arm: unfrozen-random, steps: 400, batch_size: 16}}
@@ -94,6 +99,12 @@ LONGER = f"""{PLAIN}
 
 def made(folder: Path, text: str) -> dict[str, dict[str, TableCell]]:
     return setups([StudyCells(synthetic.finish(synthetic.workspace(folder, "mine", text)))])
+
+
+def test_random_weights_of_matched_scale_stand_for_the_arm_whatever_is_written_first(tmp_path: Path) -> None:
+    (cells,) = made(tmp_path, FIXED_FIRST).values()
+    inits = {name: cell.spec.random_init for name, cell in cells.items() if cell.spec}
+    assert inits == {"FP": "matched", "FR": "matched"}
 
 
 def test_what_is_not_the_same_task_is_another_setup(tmp_path: Path) -> None:

@@ -134,5 +134,5 @@ def test_numbers_of_any_library_are_said() -> None:
 
 @pytest.mark.parametrize("value", [None, [1], True, np.float32("nan")])
 def test_what_is_no_number_is_refused(value: object) -> None:
-    with pytest.raises(SpecError, match="no contrast|nan"):
+    with pytest.raises(SpecError, match=r"no contrast|nan"):
         said("x", value)

@@ -20,6 +20,7 @@ from engine_contract import (
 from processes import PATIENCE, all_gone, eventually
 from stand_in import FAILING, LONG, LOST, LOST_ONCE, QUICK, SLOW, spec
 
+from fpt.cli.show import SweepBars
 from fpt.errors import LockedError, SpecError
 from fpt.sweeps import SweepSpec, engines, ledger
 from fpt.sweeps.engines import local, ray
@@ -42,6 +43,17 @@ def test_a_sweep_is_done_with_its_notebook_and_without_leftovers(workspace: Path
         assert json.loads(text)["metadata"]["papermill"]["output_path"] == f"{folder(sweep)}/notebook.ipynb"
     assert sum(ended for _, ended in seen) == 3
     assert max(running for running, _ in seen) <= (len(os.sched_getaffinity(0)) if engine.name == LOCAL else CORES)
+
+
+def test_bars_go_on_after_a_result_that_is_damaged(tmp_path: Path) -> None:
+    """The engine names it among its failures; the other sweeps are not stopped for it."""
+    sweeps = [spec(random_gain=gain) for gain in (1, 2)]
+    (tmp_path / sweeps[0].folder_name).mkdir()
+    (tmp_path / sweeps[0].folder_name / ledger.RESULT).write_text("{broken")
+    with SweepBars(sweeps, tmp_path) as bars:
+        bars.watch(sweeps, [])
+        bars.watch(sweeps[1:], sweeps[:1])
+    assert (bars.done, len(bars.live)) == (0, 1)
 
 
 @BOTH

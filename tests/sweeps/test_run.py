@@ -44,7 +44,14 @@ def test_every_rate_is_trained_with_every_seed_and_recorded(trained: Trained, tm
     assert (info["selected_rate"], info["at_edge"], info["eligible"]) == (1e-2, True, [1e-3, 1e-2])
     assert info["grid"] == [1e-3, 1e-2]
     assert info["choices"] == {"0": 1e-2, "1": 1e-3, "2": 1e-3}  # each by the other two; a tie goes to the smaller rate
-    assert info["test"] == {"drawn_by_seed": True, "size": 400, "budget": 50, "last": 400, "collection": 1797}
+    assert info["test"] == {
+        "drawn_by_seed": True,
+        "size": 400,
+        "budget": 50,
+        "last": 400,
+        "collection": 1797,
+        "classes": 10,
+    }
     assert (info["data_checksum"], info["compute_type"], info["threads"]) == ("sum", "float32", 1)
     assert (info["fleets"], info["compiled"]) == ([[2, 3]], False)
     assert (info["asks"], info["plan"], info["rules"]) == ({}, [], RULES)
@@ -64,6 +71,27 @@ def test_what_the_study_asks_is_recorded_with_the_hash_of_its_rule(trained: Trai
     assert info["asks"] == {name: papers.rule_hash(papers.claim(name)) for name in ("R-01", "L-04")}
     assert len(set(info["asks"].values())) == 2
     assert info["plan"] == ["FP - UP is above 0."]
+
+
+def test_what_is_edited_while_a_sweep_trains_was_not_asked_before_it(trained: Trained, tmp_path: Path) -> None:
+    """Nor where it is killed and goes on after the edit."""
+    folder = tmp_path / "runs" / "mine"
+    folder.mkdir(parents=True)
+
+    def ask(*names: str) -> None:
+        (folder / "study.yaml").write_text(yaml.safe_dump({"asks": list(names)}))
+
+    def killed() -> None:
+        ask("R-01", "L-04")
+        raise KeyboardInterrupt
+
+    ask("R-01")
+    trained.meanwhile = killed
+    with pytest.raises(KeyboardInterrupt):
+        run_sweep(spec(), folder / spec().folder_name)
+    trained.meanwhile = lambda: ask("L-04")
+    shutil.rmtree(folder / spec().folder_name / execute.CHECKPOINTS)
+    assert set(run_sweep(spec(), folder / spec().folder_name).info["asks"]) == {"R-01"}
 
 
 def test_a_done_folder_is_read_and_an_unfinished_one_starts_over(trained: Trained, tmp_path: Path) -> None:
@@ -166,7 +194,7 @@ def test_progress_of_a_fleet_in_parts_never_falls(tmp_path: Path, monkeypatch: p
     before: Any = [fleet([1e-3, 1e-2], [0, 1], 5, best_at(1e-3))]
     for earlier in ([], before):
         seen.clear()
-        progress = execute._progress(spec(5), tmp_path, earlier, [1e-1], provenance.Clock(tmp_path))
+        progress = execute._progress(spec(5), tmp_path, earlier, [1e-1], provenance.Start(tmp_path))
         for step in range(1, 16):
             progress(step, 15)
         shares = [content["run_steps"] / content["run_steps_total"] for content in seen]

@@ -234,6 +234,12 @@ def test_names_in_a_notebook_that_are_no_parameters_do_not_disturb():
     assert parameters_to_spec(names) == resolve(SPEC)
 
 
+@pytest.mark.parametrize("name_and_value", [("steps", np.int64(77)), ("measures", {"windows"}), ("seeds", range(4))])
+def test_a_parameter_of_a_type_that_yaml_does_not_have_is_refused_and_not_left_out(name_and_value):
+    with pytest.raises(SpecError, match=name_and_value[0]):
+        parameters_to_spec(SPEC | dict([name_and_value]))
+
+
 def test_a_cell_that_never_ran_assigned_nothing():
     cells = ["seeds = = 3", *(f"{name} = ..." for name in SPEC), "parameters_to_spec(globals())"]
     assert parameters_to_spec(SPEC | {"In": cells}) == resolve(SPEC)
