@@ -62,16 +62,16 @@ def valleys_figure(cells: Mapping[str, TableCell]) -> plot.Plot:
     lowest = {first: ratios[others[0]].first} | {name: found.second for name, found in ratios.items()}
     figure, (axes,) = plot.panels_of(1)
     lines = {name: _line(plane) for name, plane in planes.items()}
-    looks = plot.looks_of(lines)
+    looks, words = plot.looks_of(lines), plot.words_of(lines)
     for number, (name, line) in enumerate(lines.items()):
         around = [line["loss"] - line["low"], line["high"] - line["loss"]]
-        words = _named(name, ratios, first)
-        axes.errorbar(DODGE**number * line["rate"], line["loss"], yerr=around, label=words, **looks[name])
+        legend = _named(name, ratios, first, words)
+        axes.errorbar(DODGE**number * line["rate"], line["loss"], yerr=around, label=legend, **looks[name])
         _draw(axes, lowest[name], plot.colour_of(name))
     plot.rate_axis(axes, pd.concat(lines.values())["rate"], "validation loss (nats)")
     plot.shared_legend(figure, [axes])
-    best = [f"{plot.arm_words(name)} {each.open or rate_text(each.rate)}" for name, each in lowest.items()]
-    over = [f"{plot.arm_words(first)} over {plot.arm_words(name)} {found.cell}" for name, found in ratios.items()]
+    best = [f"{words[name]} {each.open or rate_text(each.rate)}" for name, each in lowest.items()]
+    over = [f"{words[first]} over {words[name]} {found.cell}" for name, found in ratios.items()]
     return figure.describe(
         f"Validation loss by learning rate. Best rates: {'; '.join(best)}. Ratios: {'; '.join(over)}.",
         pd.concat(lines, names=["arm"]).reset_index("arm"),
@@ -79,12 +79,12 @@ def valleys_figure(cells: Mapping[str, TableCell]) -> plot.Plot:
     )
 
 
-def _named(name: str, ratios: Mapping[str, RateRatio], first: str) -> str:
+def _named(name: str, ratios: Mapping[str, RateRatio], first: str, words: Mapping[str, str]) -> str:
     """An arm in the legend; of all but the first with the ratio."""
     if name == first:
-        return plot.arm_words(name)
-    over, found = f"best rate of {plot.arm_words(first)}", ratios[name]
-    return f"{plot.arm_words(name)}: {over} {f'not compared: {found.open}' if found.open else f'is {found.cell} times'}"
+        return words[name]
+    over, found = f"best rate of {words[first]}", ratios[name]
+    return f"{words[name]}: {over} {f'not compared: {found.open}' if found.open else f'is {found.cell} times'}"
 
 
 def _line(plane: pd.DataFrame) -> pd.DataFrame:

@@ -145,6 +145,13 @@ def arm_words(name: str) -> str:
     return long_name(words) + bracket + counted.replace(" True", "").replace("lstm", "LSTM")
 
 
+def words_of(names: Iterable[str]) -> dict[str, str]:
+    """By name, an arm as a figure names it, without what all of them say in brackets: that is the caption's."""
+    names = list(names)
+    brackets = {name.partition(" (")[2] for name in names}
+    return {name: arm_words(name.partition(" (")[0] if len(brackets) == 1 else name) for name in names}
+
+
 def colour_of(name: str) -> str:
     return named(name.split(" ")[0]).colour
 

@@ -30,7 +30,7 @@ from fpt.show import (
     valleys,
 )
 from fpt.show.best_rates import rate_ratios_figure, valleys_figure
-from fpt.show.plot import LINE
+from fpt.show.plot import LINE, words_of
 
 STUDY = "plane-minilm"
 SEEN = "What to see."
@@ -246,6 +246,12 @@ def test_both_lowest_points_and_the_interval_of_their_ratio(cells) -> None:
     lowest = figure.data.loc[figure.data.groupby("arm")["loss"].idxmin()]
     assert (lowest["low"] < lowest["loss"]).all()
     assert (lowest["loss"] < lowest["high"]).all()
+
+
+def test_what_all_arms_say_in_brackets_is_left_to_the_caption() -> None:
+    wide = words_of(["LP (tiny-lm-256)", "UP (tiny-lm-256)"])
+    assert wide == {"LP (tiny-lm-256)": "LoRA pretrained", "UP (tiny-lm-256)": "unfrozen pretrained"}
+    assert words_of(["LP", "LP (rank 1)"])["LP (rank 1)"] == "LoRA pretrained (rank 1)"
 
 
 def test_one_arm_and_an_arm_without_runs_are_refused(cells) -> None:
