@@ -209,7 +209,11 @@ def report(
     study: StudyName,
     output: Annotated[
         Path | None,
-        typer.Option("--output", metavar="FILE", help="Where to write it (default: runs/STUDY/report.html)."),
+        typer.Option(
+            "--output",
+            metavar="FILE",
+            help="Where to write it (default: report.html in the study; after fpt advise study.html).",
+        ),
     ] = None,
     root: Root = None,
 ) -> None:
@@ -217,13 +221,15 @@ def report(
 
     Of your own results where there are some, else of the published ones.
     """
+    from fpt.advise.work import ASKED
     from fpt.results import StudyCells
     from fpt.results.runs import Origin, has_own
     from fpt.show import report as page_of
 
     wanted = output and output.absolute()  # of the folder in which the command was given
     with opened(study, root) as opened_study:
-        path = wanted or opened_study.folder.absolute() / "report.html"
+        advised = (opened_study.folder / ASKED).exists()  # its report.html is the page of fpt advise
+        path = wanted or opened_study.folder.absolute() / ("study.html" if advised else "report.html")
         if not path.parent.is_dir() or path.is_dir():
             raise FptError(f"--output {output}: must be a file in a folder that exists")
         check_writable(path.parent)

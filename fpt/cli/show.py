@@ -224,8 +224,11 @@ def compared_table(found: "pd.DataFrame", named: Mapping[str, str]) -> Table:
         if math.isnan(row["p"]):
             table.add_row(arms, str(row["n"]), "", "too few seeds in common", "", "", "")
             continue
-        seeds = "> 1,000" if math.isnan(row["seeds"]) else f"{row['seeds']:.0f}"
-        interval = "no spread" if math.isnan(row["low"]) else f"{row['low']:+.4g} to {row['high']:+.4g}"
+        if math.isnan(row["low"]):
+            interval, seeds = "no spread", ""  # nothing to plan by
+        else:
+            interval = f"{row['low']:+.4g} to {row['high']:+.4g}"
+            seeds = "> 1,000" if math.isnan(row["seeds"]) else f"{row['seeds']:.0f}"
         table.add_row(
             arms,
             str(row["n"]),

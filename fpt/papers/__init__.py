@@ -89,13 +89,12 @@ def _check_findings(known: Mapping[str, Paper]) -> None:
     """Raises SpecError for a finding that names what does not exist or a claim that another finding has, and for a
     claim that no finding has: pages show claims by their findings."""
     tables = {name: paper for paper in known.values() for name in paper.tables}
-    claims = {name for paper in known.values() for name in paper.claims}
+    claims = {name: each for paper in known.values() for name, each in paper.claims.items()}
     owners: dict[str, str] = {}
     for paper in known.values():
         for finding in paper.findings.values():
             source = f"fpt/papers/{paper.name}.yaml, finding {finding.id}"
-            for name in [*finding.claims, *([finding.by] if finding.by else [])]:
-                check_known("claim", name, claims, source)
+            _check_claims(finding, claims, source)
             for name in finding.claims:
                 if owners.setdefault(name, finding.id) != finding.id:
                     raise SpecError(f"{source}: claim {name} is in the finding {owners[name]} already")
@@ -107,6 +106,16 @@ def _check_findings(known: Mapping[str, Paper]) -> None:
                 for message in _rule_contradictions(tables[rule.table], rule):
                     raise SpecError(f"{source}: {message}")
     _check_owned(known, owners)
+
+
+def _check_claims(finding: Finding, claims: Mapping[str, Claim], source: str) -> None:
+    """Raises SpecError for a finding that names a claim that does not exist, or is answered by one without a rule."""
+    for name in [*finding.claims, *([finding.by] if finding.by else [])]:
+        check_known("claim", name, claims, source)
+    if finding.by and not claims[finding.by].rule:
+        raise SpecError(
+            f"{source}: by {finding.by}, a claim without a rule, which no run answers; name one that has a rule"
+        )
 
 
 def _check_owned(known: Mapping[str, Paper], owners: Mapping[str, str]) -> None:

@@ -13,8 +13,8 @@ A file `fpt/papers/NAME.yaml`:
                {is: 72.1, sem: 0.1, mark: "†", literature: "Tay et al.", keep: true} and fields in which the cell
                differs from its row. `ours: why` explains a row that the paper does not print, with the `tasks` on
                which we run it; `drawn: [tasks]` a row that the paper draws in a figure.
-    claims:    id -> says, quote, where, and one of rule, documentary (why), `arithmetic: true`, printed: what
-               holds of numbers, {relation: equal, differ or below, of: [a, b], tasks, by: tolerance}, each a cell
+    claims:    id -> says, quote, where, and one of rule, documentary (why), `arithmetic: true`, printed: a list of
+               what holds of numbers, {relation: equal, differ or below, of: [a, b], tasks, by: tolerance}, each a cell
                {table, row, minus: the best of other rows, of: sem, train or test} or {claim, number}.
                `numbers` holds what no table prints. `primary: true` on the few claims of a paper that are corrected
                together. A rule: {beats: [rows], table, of: all, most or some, where the claim says so}; one that serves

@@ -60,6 +60,9 @@ def scores_of(frame: pd.DataFrame, by: str, pair: str, score: str, unpaired: boo
     Raises SpecError where a seed stands twice for an arm, or is missing for one; DataError for scores that are no
     numbers.
     """
+    for name in (by, pair):
+        if frame[name].map(lambda value: isinstance(value, list | dict | np.ndarray)).any():
+            raise DataError(f"column {name} holds lists or mappings; needed is one name or number in each row")
     if not pd.api.types.is_numeric_dtype(frame[score]):
         others = frame[score][frame[score].notna() & pd.to_numeric(frame[score].astype(str), errors="coerce").isna()]
         raise DataError(f"column {score}: its scores must be numbers; one is {[*others, *frame[score]][0]!r}")
@@ -109,7 +112,7 @@ def compare(table: pd.DataFrame, point: float | None = None) -> pd.DataFrame:
         if test.n < MINIMUM_PAIRS:
             rows.append((first, second, test.n, *[math.nan] * 7))
             continue
-        needed = seeds_needed(step, test.sd) if test.sd > 0 else test.n
+        needed = seeds_needed(step, test.sd) if test.sd > 0 else math.nan  # without spread there is nothing to plan by
         levels = both.mean()
         rows.append(
             (first, second, test.n, levels[first], levels[second], test.mean, test.low, test.high, test.p, needed)
@@ -118,6 +121,8 @@ def compare(table: pd.DataFrame, point: float | None = None) -> pd.DataFrame:
     found = pd.DataFrame(rows, columns=names).astype({"seeds": float})
     tested = found["p"].notna()
     if not tested.any():
-        raise SpecError(f"no two arms have {MINIMUM_PAIRS} seeds in common: fewer give no interval")
+        raise SpecError(
+            f"no two arms have {MINIMUM_PAIRS} seeds in common, but {found['n'].max()} at most: fewer give no interval"
+        )
     corrected = pd.Series(holm(list(found["p"][tested])), found.index[tested])
     return found.assign(p_holm=corrected, point=step)

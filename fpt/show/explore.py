@@ -19,7 +19,7 @@ from fpt.results.stats import SIGNIFICANCE
 from fpt.show.html import Page, paragraph
 from fpt.show.numbers import interval, model, percent, points, title
 from fpt.show.plot import COLOURS, MARKERS, NAMES
-from fpt.sweeps.labels import SHORT
+from fpt.sweeps.labels import SHORT, labels
 from fpt.sweeps.spec import SweepSpec
 from fpt.tasks import entry
 
@@ -31,9 +31,9 @@ START = ("FP", "UP")  # the pair that is shown first
 WITHOUT = "Moving the rate needs a script, and scripts are off."
 
 
-def setups(studies: Iterable[StudyCells]) -> dict[str, dict[str, TableCell]]:
-    """Every model on every task of these studies that has results of two arms or more: of each arm its first
-    sweep, one of matched scale before others.
+def setups(studies: Iterable[StudyCells], every: bool = False) -> dict[str, dict[str, TableCell]]:
+    """Every model on every task of these studies that has results of two arms or more: of each of the four arms of
+    Rothermel et al. its first sweep, one of matched scale before others; with `every` each sweep, by its name.
 
     Arms are together where all that must be equal to compare them is. A name says so much of it that the setups of a
     study are distinct.
@@ -41,11 +41,12 @@ def setups(studies: Iterable[StudyCells]) -> dict[str, dict[str, TableCell]]:
     found: dict[str, dict[str, TableCell]] = {}
     for study in studies:
         groups: dict[tuple[str, ...], dict[str, TableCell]] = {}
+        names = labels(study.study.sweeps) if every else {}
         for tables in sorted(study.results.values(), key=lambda each: each.spec.random_init != "matched"):
             spec = tables.spec
-            if arm := SHORT.get(spec.arm):
+            if arm := names[spec.folder_name] if every else SHORT.get(spec.arm):
                 cell = TableCell(table(ARMS), arm, spec.task, spec=spec, tables=tables, study=study.name)
-                groups.setdefault(_setup_words(spec), {}).setdefault(arm, cell)
+                groups.setdefault(_setup_words(spec, told=arm.partition(" (")[2]), {}).setdefault(arm, cell)
         several = {words: cells for words, cells in groups.items() if len(cells) > 1}
         for (name, *more), cells in several.items():
             shared = set.intersection(*(set(words) for words in several if words[0] == name))
@@ -53,9 +54,13 @@ def setups(studies: Iterable[StudyCells]) -> dict[str, dict[str, TableCell]]:
     return found
 
 
-def _setup_words(spec: SweepSpec) -> tuple[str, ...]:
-    """Task and model with what tells sweeps apart, and all that must be equal to be compared, options and fields."""
-    details = (word.replace(spec.backbone, model(spec.backbone), 1) for word in spec.details if word != "fixed")
+def _setup_words(spec: SweepSpec, told: str = "") -> tuple[str, ...]:
+    """Task and model with what tells sweeps apart, and all that must be equal to be compared, options and fields.
+
+    What the name of the arm says in brackets is `told`, and not said again.
+    """
+    said = [word for word in spec.details if word != "fixed" and word not in told]
+    details = (word.replace(spec.backbone, model(spec.backbone), 1) for word in said)
     name = ", ".join([title(spec.task), *details])
     fields = {name: getattr(spec, name) for name in SETUP}
     values = [*(entry(spec.task).options | fields.pop("task_options")).items(), *fields.items()]

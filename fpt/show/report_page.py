@@ -1,5 +1,6 @@
 """A study on a page of its own (`fpt report`): what was run and what it shows, by the functions of the book's pages."""
 
+from collections.abc import Mapping
 from html import escape
 from itertools import combinations
 from pathlib import Path
@@ -22,7 +23,9 @@ from fpt.show.planes import CROSSING, captioned_plane, crossing_figure
 from fpt.show.provenance import recipe_table, record_table
 from fpt.show.tables import summary
 from fpt.show.yours import yours_table
+from fpt.sweeps.labels import SHORT
 
+MOST_ARMS = 8  # of a setup: twice as many have four times as many differences
 STATIC = Path(__file__).with_name("static")
 RATES = (
     "Test accuracy against learning rate, every run after its last step, a panel a setup. Cold hues are frozen, warm "
@@ -45,7 +48,7 @@ def report(study: StudyCells) -> str:
     """
     if not study.results:
         raise DataError(f"the study {study.name} has no results yet; the command fpt run {study.name} makes them")
-    found, name = setups([study]), study.study.name
+    found, name = compared_arms(study), study.study.name
     parts: list[Displayable | str] = [
         f"<h1>{escape(name)}</h1>",
         paragraph(_what_is_shown(study)),
@@ -59,12 +62,28 @@ def report(study: StudyCells) -> str:
     parts += ["<h2>Accuracy over the learning rate</h2>", *_rates(study)]
     parts += ["<h2>Tuned</h2>", *_tuned(found)] if found else []
     for of, cells in found.items():
-        pair = START if set(START) <= set(cells) else tuple(cells)[:2]
-        parts += [f"<h2>Learning rate and budget: {escape(of)}</h2>", *_plane(*(cells[arm] for arm in pair))]
+        parts += [f"<h2>Learning rate and budget: {escape(of)}</h2>", *_plane(*_first_two(cells))]
     parts += ["<h2>Claims that this study tests</h2>", *_verdicts(study)]
     parts += ["<h2>Where this comes from</h2>", record_table(study.folder, study.origin)]
     parts.append(paragraph(f"Written by fpt report, version {fpt.__version__}."))
     return document(name, Page(parts))
+
+
+def compared_arms(study: StudyCells) -> Setups:
+    """The arms of every setup; where they are many, the four of Rothermel et al. that it has."""
+    found = setups([study], every=True).items()
+    few = {of: cells if len(cells) <= MOST_ARMS else _four(cells) for of, cells in found}
+    return {of: cells for of, cells in few.items() if len(cells) > 1}
+
+
+def _four(cells: Mapping[str, TableCell]) -> dict[str, TableCell]:
+    return {name: cell for name, cell in cells.items() if name in SHORT.values()}
+
+
+def _first_two(cells: Mapping[str, TableCell]) -> list[TableCell]:
+    """Frozen and unfrozen pretrained, where a setup has both; else its first two arms."""
+    shown = [next((name for name in cells if name.partition(" ")[0] == letters), "") for letters in START]
+    return [cells[name] for name in (shown if all(shown) else list(cells)[:2])]
 
 
 def _rates(study: StudyCells) -> list[Displayable | str]:

@@ -223,6 +223,7 @@ def test_findings_of_a_paper_stand_in_its_file(write):
         ("claims: [T-02]", "claims: [T-01]", r"finding written: claim T-01 is in the finding better already"),
         ("claims: [T-02]", "claims: []", r"claim T-02 is in no finding"),
         ("by: T-01, ", "by: T-09, ", r"T-09"),
+        ("by: T-01, ", "by: T-02, ", r"finding better: by T-02, a claim without a rule"),
         ("by: T-01, ", "rule: {beats: [FP, UP], table: toy-table-1}, ", r"finding better: unknown row .*'UP'"),
         ("by: T-01, ", "rule: {beats: [FP, UR], table: toy-table-2}, ", r"unknown table 'toy-table-2'"),
     ],

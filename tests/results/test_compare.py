@@ -138,6 +138,17 @@ def test_two_arms_with_too_few_seeds_in_common_are_shown_and_not_tested(frame: p
     assert found["p_holm"].loc[("frozen", "full")] == found["p"].loc[("frozen", "full")]
 
 
+@pytest.mark.parametrize("column", ["method", "seed"])
+def test_lists_in_the_place_of_names_are_refused(frame: pd.DataFrame, column: str) -> None:
+    with pytest.raises(DataError, match=f"column {column} holds lists"):
+        scores_of(frame.assign(**{column: frame[column].map(lambda value: [value])}), "method", "seed", "accuracy")
+
+
+def test_equal_differences_give_no_seeds_to_plan_by(frame: pd.DataFrame) -> None:
+    apart = frame["method"].map({"frozen": 0.25, "full": 0.5, "lora": 0.75})
+    assert compare(scores_of(frame.assign(accuracy=apart), "method", "seed", "accuracy"))["seeds"].isna().all()
+
+
 def test_json_keeps_small_numbers_and_says_null_for_none(frame: pd.DataFrame, tmp_path: Path) -> None:
     few = frame[(frame["method"] != "lora") | (frame["seed"] < 2)].assign(
         accuracy=lambda runs: runs["accuracy"] * 1e-13

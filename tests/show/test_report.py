@@ -15,11 +15,11 @@ from bs4 import BeautifulSoup
 from safetensors.numpy import save_file
 
 from fpt.errors import SpecError
-from fpt.results import StudyCells, every_study, load_runs
+from fpt.results import StudyCells, every_study, find_study, load_runs
 from fpt.results.stats import paired
-from fpt.show import report, summary
+from fpt.show import report, setups, summary
 from fpt.show.numbers import interval, points
-from fpt.show.report_page import pairs_table
+from fpt.show.report_page import compared_arms, pairs_table
 from fpt.show.yours import yours_beside_ours, yours_table
 
 OWN = """
@@ -99,7 +99,15 @@ def test_own_numbers_stand_beside_published_ones(study: Path, tmp_path: Path) ->
 
 
 def test_two_seeds_have_a_difference_and_no_interval(monkeypatch: pytest.MonkeyPatch) -> None:
-    about = {"task": "digits", "name": "FP", "sweep": "s", "learning_rate": 1e-3, "selected": True, "seed": [0, 1]}
+    about = {
+        "task": "digits",
+        "name": "FP",
+        "sweep": "s",
+        "learning_rate": 1e-3,
+        "selected": True,
+        "seed": [0, 1],
+        "guessing": 0.1,
+    }
     sides = {"published": [0.5, 0.5], "own": [0.5, 0.6]}
     frames = {side: pd.DataFrame(about | {"test_accuracy": found}) for side, found in sides.items()}
     monkeypatch.setattr("fpt.show.yours.load_runs", lambda folder, side: frames[side])
@@ -108,8 +116,6 @@ def test_two_seeds_have_a_difference_and_no_interval(monkeypatch: pytest.MonkeyP
 
 
 def test_tuned_differences_are_paired_by_seed(study: Path) -> None:
-    from fpt.show import setups
-
     found = setups([StudyCells(study)])
     rows = pairs_table(found).set_index("arms")
     cells = found["Digits (laptop)"]
@@ -159,3 +165,11 @@ def test_no_two_rows_of_a_study_are_equal() -> None:
     shown = summary(load_runs(Path(__file__).parents[2] / "runs" / "controls", "published"))
     assert len(shown) > 20
     assert not shown.duplicated(["task", "arm"]).any()
+
+
+def test_arms_beyond_the_four_are_compared_too_and_of_many_the_four_alone() -> None:
+    (cells,) = setups([StudyCells(find_study("lora-digits"), "published")], every=True).values()
+    assert set(cells) == {"FP", "LP", "LP (rank 1)", "LR", "MP", "UP"}
+    assert "LP (rank 1) - LP" in set(pairs_table({"digits": cells})["arms"])
+    many = compared_arms(StudyCells(find_study("laptop-lu2021"), "published"))
+    assert set(many["Bit XOR (laptop-lu2021)"]) == {"FP", "FR", "UP", "UR"}
