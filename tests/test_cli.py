@@ -14,6 +14,7 @@ from fpt import __version__, files
 from fpt.bench import cost
 from fpt.bench import measure as measuring
 from fpt.cli import app
+from fpt.cli.doctor import _data
 from fpt.errors import DataError, FptError
 from fpt.models import BACKBONES, build
 from fpt.sweeps import ledger
@@ -21,7 +22,7 @@ from fpt.sweeps import run as execute
 from fpt.sweeps.engines import local as engines
 from fpt.sweeps.engines import ray as ray_engine
 from fpt.sweeps.study import load_study
-from fpt.tasks import TASKS, Entry, load
+from fpt.tasks import MNIST_RAW, TASKS, Entry, load
 
 ROOT = Path(__file__).parents[1]
 TEXT = """
@@ -300,6 +301,15 @@ def test_doctor_says_what_is_here_and_how_to_get_the_rest(study, tmp_path, monke
     assert "tiny_lm" in rows["weights: tiny-lm"]
     assert "openai-community/gpt2" in rows["weights: gpt2"]
     assert "none exist" in rows["weights: lstm"]
+
+
+def test_one_of_several_files_of_a_task_is_not_its_data(tmp_path):
+    raw = [tmp_path / name for name in MNIST_RAW]
+    raw[0].parent.mkdir(parents=True)
+    for file in raw:
+        assert dict(row[:2] for row in _data(tmp_path))["data: mnist"] == "not here"
+        file.touch()
+    assert "and 3 more" in dict(row[:2] for row in _data(tmp_path))["data: mnist"]
 
 
 def listed(*words):

@@ -42,13 +42,15 @@ def _machine() -> Iterator[Finding]:
 def _data(folder: Path) -> Iterator[Finding]:
     yield "data folder", str(folder), "" if "FPT_DATA" in os.environ else "set FPT_DATA to use another"
     for task, entry in tasks.TASKS.items():
-        found = next((name for name in entry.files if (folder / name).exists()), None)
+        found = next((names for names in entry.files if all((folder / name).exists() for name in names)), None)
         if not entry.files:
             yield f"data: {task}", "a file of yours" if task in tasks.OWN.values() else "needs no download", ""
         elif found:
-            yield f"data: {task}", found, ""
+            more = f" and {len(found) - 1} more" if len(found) > 1 else ""
+            yield f"data: {task}", f"{found[0]}{more}", ""
         else:
-            fetched = f"downloaded at first use; without a network, put {' or '.join(entry.files)} into the data folder"
+            ways = " or ".join(", ".join(names) for names in entry.files)
+            fetched = f"downloaded at first use; without a network, put {ways} into the data folder"
             yield f"data: {task}", MISSING, entry.advice or fetched
 
 

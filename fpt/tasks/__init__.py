@@ -31,8 +31,11 @@ BRIGHTEST = 255  # pixel of 8 bits
 BYTES = 256  # symbols of text
 MOST_BITS = 100_000  # of one example of a bit task
 DIGITS = 1797  # images of scikit-learn
-MNIST = ("mnist.npz", "MNIST/raw/train-images-idx3-ubyte.gz")
-CIFAR10 = ("cifar10.npz", "cifar-10-batches-py", "cifar-10-python.tar.gz")
+MNIST_RAW = tuple(
+    f"MNIST/raw/{part}-{kind}-ubyte.gz" for part in ("train", "t10k") for kind in ("images-idx3", "labels-idx1")
+)
+MNIST = (("mnist.npz",), MNIST_RAW)
+CIFAR10 = (("cifar10.npz",), ("cifar-10-batches-py",), ("cifar-10-python.tar.gz",))
 LRA_LISTOPS = tuple(f"listops/basic_{part}.tsv" for part in ("train", "val", "test"))
 LRA_ADVICE = (
     "Only the variants lra and lra-released read Long Range Arena's own lists; the others are generated at first use. "
@@ -59,7 +62,7 @@ class Entry:
     title: str
     variants: tuple[str, ...] = ("paper",)
     options: Mapping[str, Any] = field(default_factory=dict)
-    files: tuple[str, ...] = ()  # in the data folder; any one of them is enough
+    files: tuple[tuple[str, ...], ...] = ()  # in the data folder: sets of files, each of which is enough
     advice: str = ""  # how to get files that are not downloaded on first use
     classes: int | None = None  # of one prediction; None: known from the data alone
     # of an example, by variant, or a function of the options: costs are estimated by them
@@ -100,7 +103,7 @@ TASKS: dict[str, Entry] = {
     ),
     "listops": Entry(
         "listops:listops", "ListOps", (*BOTH, "lra", "lra-released"), {"train": 96_000, "heldout": 2_000},
-        LRA_LISTOPS, LRA_ADVICE, classes=10, tokens=(2000, 512, 2000, 512), margin=2.0,
+        (LRA_LISTOPS,), LRA_ADVICE, classes=10, tokens=(2000, 512, 2000, 512), margin=2.0,
     ),
     "listops-short": Entry(
         "listops:short", "ListOps, short", options={"train": 20_000, "heldout": 2_000}, classes=10, tokens=(64,),
@@ -115,7 +118,7 @@ TASKS: dict[str, Entry] = {
         "images:cifar10_lra", "CIFAR-10 LRA", (*BOTH, "augmented"), files=CIFAR10, classes=10, tokens=(1024,) * 3
     ),
     "homology": Entry(
-        "homology:homology", "Remote homology", BOTH, files=HOMOLOGY[:1], advice=HOMOLOGY_ADVICE, classes=1195,
+        "homology:homology", "Remote homology", BOTH, files=(HOMOLOGY,), advice=HOMOLOGY_ADVICE, classes=1195,
         tokens=(1024, 1024),
     ),
     "text": Entry("text:text", "Text: the next byte of programs", classes=BYTES, tokens=(64,), own_table="predicts"),
