@@ -96,7 +96,8 @@ def scores_of(frame: pd.DataFrame, by: str, pair: str, score: str, unpaired: boo
 def compare(table: pd.DataFrame, point: float | None = None) -> pd.DataFrame:
     """One row for each two arms: `first`, `second`, `n` (pairs of seeds), both means, the `mean` difference with its
     95% t-interval `low` to `high`, `p` (two-sided), `p_holm` (corrected over all rows), and `seeds`, with which a
-    paired t-test at 5% finds a difference of one `point` with 80% power (nan: more than 1,000). Two arms with fewer
+    paired t-test at 5% finds a difference of one `point` with 80% power (nan: more than 1,000, or nothing
+    varies). Two arms with fewer
     than three seeds in common have nan in all of these but `n`, and no part in the correction.
 
     `point` is a percentage point where None: 0.01 if every score lies between 0 and 1, else 1.

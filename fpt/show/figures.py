@@ -1,6 +1,6 @@
 """Arms over the learning rate and over the budget. Colour and shape both name the arm."""
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
@@ -60,19 +60,13 @@ def _arms(runs: pd.DataFrame) -> "pd.Series[Any]":
 
 def _panel_name(shown: pd.DataFrame, differing: Sequence[str]) -> str:
     """The task, and in brackets what tells the sweeps of a panel apart from others, with the columns that differ."""
-    told = _in_brackets(shown["name"]) if "name" in shown else ""
+    told = plot.in_brackets(shown["name"]) if "name" in shown else ""
     more = [told, *(each for each in shown[list(differing)].iloc[0] if each not in (*told.split(", "), "none"))]
     return title(str(shown["task"].iloc[0])) + (f" ({', '.join(filter(None, more))})" if any(more) else "")
 
 
 def _names_of(cells: Mapping[str, TableCell], names: Mapping[str, str]) -> list[str]:
     return [names[cell.spec.folder_name] for cell in cells.values() if cell.spec]
-
-
-def _in_brackets(names: Iterable[str]) -> str:
-    """What all these names of sweeps say in brackets; nothing where they differ in it."""
-    told = {name.partition(" (")[2].removesuffix(")") for name in names}
-    return told.pop() if len(told) == 1 else ""
 
 
 def _with_results(cells: Mapping[str, TableCell]) -> dict[str, TableCell]:
@@ -92,7 +86,7 @@ def budget_figure(*setups: Mapping[str, TableCell]) -> plot.Plot:
     figure, panels = plot.panels_of(len(done))
     frames, names = [], labels(cell.spec for cells in done for cell in cells.values() if cell.spec)
     for axes, cells in zip(panels, done, strict=False):
-        task, told = title(next(iter(cells.values())).task), _in_brackets(_names_of(cells, names))
+        task, told = title(next(iter(cells.values())).task), plot.in_brackets(_names_of(cells, names))
         task += f" ({told})" if told else ""
         frames.append(tuned_lines(axes, cells.values()).assign(task=task))
         axes.set(title=task, ylabel="test accuracy, tuned (%)")

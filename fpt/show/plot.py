@@ -145,11 +145,17 @@ def arm_words(name: str) -> str:
     return long_name(words) + bracket + counted.replace(" True", "").replace("lstm", "LSTM")
 
 
+def in_brackets(names: Iterable[str]) -> str:
+    """What all these names of arms or sweeps say in brackets; nothing where they differ in it."""
+    told = {name.partition(" (")[2].removesuffix(")") for name in names}
+    return told.pop() if len(told) == 1 else ""
+
+
 def words_of(names: Iterable[str]) -> dict[str, str]:
     """By name, an arm as a figure names it, without what all of them say in brackets: that is the caption's."""
     names = list(names)
-    brackets = {name.partition(" (")[2] for name in names}
-    return {name: arm_words(name.partition(" (")[0] if len(brackets) == 1 else name) for name in names}
+    shared = f" ({in_brackets(names)})"
+    return {name: arm_words(name.removesuffix(shared)) for name in names}
 
 
 def colour_of(name: str) -> str:
