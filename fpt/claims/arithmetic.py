@@ -15,7 +15,7 @@ from fpt.papers import claim, paper_of, printed_number, table
 from fpt.papers.schema import Claim, Number, Relation
 from fpt.results import sizes
 from fpt.results.sizes import SIZES
-from fpt.tasks import CIFAR10, data_folder, entry
+from fpt.tasks import data_folder, entry
 
 Outcome = tuple[bool | None, str]
 F = TypeVar("F", bound=Callable[[Claim], Outcome])
@@ -245,7 +245,7 @@ def listops_data(claim: Claim) -> Outcome:
 
 def _batches() -> Sequence[Sequence[int]]:
     """Images of each class in the five training batches, counted where the data are on this machine."""
-    return counted_batches() if any((data_folder() / file).exists() for file in CIFAR10) else CIFAR10_BATCHES
+    return counted_batches() if entry("cifar10").found_in(data_folder()) else CIFAR10_BATCHES
 
 
 def counted_batches() -> list[list[int]]:

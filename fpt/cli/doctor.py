@@ -42,7 +42,7 @@ def _machine() -> Iterator[Finding]:
 def _data(folder: Path) -> Iterator[Finding]:
     yield "data folder", str(folder), "" if "FPT_DATA" in os.environ else "set FPT_DATA to use another"
     for task, entry in tasks.TASKS.items():
-        found = next((names for names in entry.files if all((folder / name).exists() for name in names)), None)
+        found = entry.found_in(folder)
         if not entry.files:
             yield f"data: {task}", "a file of yours" if task in tasks.OWN.values() else "needs no download", ""
         elif found:

@@ -79,6 +79,10 @@ class Entry:
                 rule = "must be True or False, a number or a text"
                 raise SpecError(f"task {self.title!r}: the default of option {option} is {value!r}, but {rule}")
 
+    def found_in(self, folder: Path) -> tuple[str, ...]:
+        """The first of its sets of files that lies whole in a data folder; empty where none does."""
+        return next((names for names in self.files if all((folder / name).exists() for name in names)), ())
+
     def length(self, variant: str, options: Mapping[str, Any]) -> int | None:
         """Tokens of an example; None: known from the data alone."""
         if not isinstance(self.tokens, tuple):
