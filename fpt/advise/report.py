@@ -12,6 +12,7 @@ from fpt.advise import words
 from fpt.advise.keep import keep_winner
 from fpt.advise.request import Request, prepared
 from fpt.advise.verdict import Advice, Finished, Pair, advice, most_accurate, sweeps_of
+from fpt.advise.work import leaked
 from fpt.files import write_atomically
 from fpt.results.contrasts import interval_text
 from fpt.results.runs import load_runs, rate_text
@@ -35,8 +36,9 @@ def finished(wanted: Request) -> Advice:
     sweeps = sweeps_of(wanted)
     found = advice(wanted, sweeps)
     best = sweeps[found.advised if found.advised in sweeps else most_accurate(found.arms).arm]
-    _, templates = prepared(replace(wanted, arms=(best.spec.arm,)), best.spec.compute_type)
-    found = replace(found, winner=keep_winner(best, templates[best.spec.arm], wanted.study).as_posix())
+    task, templates = prepared(replace(wanted, arms=(best.spec.arm,)), best.spec.compute_type)
+    winner = keep_winner(best, templates[best.spec.arm], wanted.study).as_posix()
+    found = replace(found, winner=winner, leaked=leaked(task))
     write_atomically(wanted.study / "report.html", page(found, sweeps, wanted.study).encode())
     return found
 

@@ -94,6 +94,7 @@ class Advice:
     needed: int | None
     beats_linear: bool
     winner: str = ""  # the folder of what was kept
+    leaked: str = ""  # on test examples that are training examples
 
     def arm(self, name: str) -> ArmResult:
         return next(each for each in self.arms if each.arm == name)

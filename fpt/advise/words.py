@@ -49,7 +49,8 @@ def recommended(advice: Advice) -> str:
 
 def warnings(advice: Advice) -> list[str]:
     """What should make a reader doubt."""
-    found = [] if advice.beats_linear else [LINEAR.format(linear=advice.baselines["linear classifier"])]
+    found = [advice.leaked] if advice.leaked else []
+    found += [] if advice.beats_linear else [LINEAR.format(linear=advice.baselines["linear classifier"])]
     for arm in advice.arms:
         found += [END.format(arm=label(arm.arm))] if arm.ends else []
         found += [RISING.format(arm=label(arm.arm))] if arm.rising else []

@@ -26,6 +26,7 @@ from fpt.sweeps.ledger import sweep_state
 from fpt.sweeps.spec import SweepSpec
 from fpt.sweeps.study import load_study
 from fpt.sweeps.study_file import FILE
+from fpt.tasks.arrays import Finite, repeated
 
 if TYPE_CHECKING:
     from fpt.models.template import Template
@@ -76,7 +77,7 @@ class Work:
         task, templates = prepared(self.wanted, compute_type)
         machine = machine_of(len(templates))
         _check_possible(self.wanted, templates, compute_type)
-        for line in reading(task, self.wanted.backbone):
+        for line in [*reading(task, self.wanted.backbone), *filter(None, [leaked(task)])]:
             self.log(line)
         self.wanted.study.mkdir(parents=True, exist_ok=True)
         if read_json(self.wanted.study / ASKED) != self.wanted.asked:  # of a request that was stopped before its plan
@@ -202,6 +203,17 @@ def reading(task: "Task", backbone: str) -> list[str]:
     if lacking and tasks.own_kind(task.name) == "csv" and task.vocabulary:
         lines.append(f"texts are read as bytes, by a new input layer: {backbone} is no folder with a tokenizer")
     return lines
+
+
+def leaked(task: "Task") -> str:
+    """A sentence on test examples that are training examples, too, as seed 0 draws both; empty where none is."""
+    if not isinstance(task.data, Finite):  # drawn anew
+        return ""
+    rows, _, test = task.data.parts(0)
+    count = repeated(task.data.train[rows], test)
+    if not count:
+        return ""
+    return f"{count:,} of {len(test):,} test examples are training examples as well. They favour what memorises."
 
 
 def machine_of(arms: int) -> Machine:

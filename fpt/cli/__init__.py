@@ -288,6 +288,8 @@ def advise(
         int | None, typer.Option(min=1, max=1024, help="Of images: the side to which they are resized.")
     ] = None,
     patch: Annotated[int | None, typer.Option(min=1, help="Pixels of a side, or columns, in a token.")] = None,
+    white: Annotated[int | None, typer.Option(min=1, max=255, help="Of images in npz: white (default: 255).")] = None,
+    padded: Annotated[bool, typer.Option("--padded", help="Of sequences in npz: 0 only fills, on the right.")] = False,
     tokenizer: Annotated[
         str | None,
         typer.Option(metavar="own|bytes", help="Of texts (default: the model's own, where hub:FOLDER has one)."),
@@ -309,7 +311,8 @@ def advise(
     from fpt.cli.show import advice_screen
 
     place = ledger.workspace(root)
-    options = {"target": target, "size": size, "patch": patch, "tokenizer": tokenizer, "tokens": tokens}
+    options = {"target": target, "size": size, "patch": patch, "white": white, "padded": padded or None}
+    options |= {"tokenizer": tokenizer, "tokens": tokens}
     wanted = request(
         data,
         backbone,
@@ -390,9 +393,9 @@ def models(
     arm: Annotated[
         str | None, typer.Option(metavar="ARM", help="What this arm trains of the backbone, and what a step takes.")
     ] = None,
-    layers: Annotated[int | None, typer.Option(help="With --arm: the first so many layers.")] = None,
-    batch_size: Annotated[int | None, typer.Option(help="With --arm: examples of a step (default: 8).")] = None,
-    rank: Annotated[int | None, typer.Option(help="With --arm: the rank of its adapters (default: 8).")] = None,
+    layers: Annotated[int | None, typer.Option(min=1, help="With --arm: the first so many layers.")] = None,
+    batch_size: Annotated[int | None, typer.Option(min=1, help="With --arm: examples of a step (default: 8).")] = None,
+    rank: Annotated[int | None, typer.Option(min=1, help="With --arm: the rank of its adapters (default: 8).")] = None,
     targets: Annotated[
         str | None, typer.Option(help="With --arm: its adapted groups, attention, feed_forward or both (default).")
     ] = None,

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 FLOATS = ("F16", "BF16", "F32", "F64")  # number types of weights, as safetensors writes them
 INDICES = ("BOOL", "U8", "I32", "I64")  # of masks and ids
+PARTIAL = "blobs/*.incomplete"  # in the hub's cache, of a download that goes on or broke off
 HUB_TIMEOUT = 10  # seconds to learn whether the hub answers at all
 
 
@@ -100,12 +101,12 @@ def download(backbone: str) -> Path:
     entry = hub.backbone(backbone)
     repository, revision = str(entry.hub), entry.revision
     place = Path(constants.HF_HUB_CACHE) / f"models--{repository.replace('/', '--')}"
-    known = place.exists()
+    known, others = place.exists(), set(place.glob(PARTIAL))  # of other processes, or of other versions
     try:
         paths = [Path(hf_hub_download(repository, name, revision=revision)) for name in FILES]
     except hub.failures() as error:
         if known or local_folder(backbone):  # another revision's, or another process had more luck
-            for part in place.glob("blobs/*.incomplete"):
+            for part in set(place.glob(PARTIAL)) - others:
                 part.unlink(missing_ok=True)
         else:
             shutil.rmtree(place, ignore_errors=True)

@@ -41,6 +41,8 @@ def chosen(tuned: pd.DataFrame) -> str:
 
 
 def _spread(values: "pd.Series[float]", images: float = math.nan) -> str:
-    """Mean and interval; `images`: of a test set that is the same for all seeds."""
+    """Mean and interval, as far as accuracies go; `images`: of a test set that is the same for all seeds."""
     mean, low, high = mean_interval(values, sampling_noise(float(values.mean()), images))
-    return percent(mean) if math.isnan(low) else f"{percent(mean)} ({percent(low)} to {percent(high)})"
+    if math.isnan(low):
+        return percent(mean)
+    return f"{percent(mean)} ({percent(max(0.0, low))} to {percent(min(1.0, high))})"

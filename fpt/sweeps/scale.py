@@ -75,8 +75,13 @@ def layered(layers: Sequence[tuple[str, Mapping[str, Any]]], source: str) -> Fie
 
 
 def placed(fields: Fields, source: str) -> Fields:
-    """Options of task and backbone that are named like fields go where they belong."""
-    backbone, task = fields.get("backbone", "tiny-lm"), fields.get("task", "")
+    """Options of task and backbone that are named like fields go where they belong.
+
+    Raises SpecError for a name that nothing has, and for a sweep without a task.
+    """
+    backbone, task = fields.get("backbone", "tiny-lm"), fields.get("task")
+    if not task:
+        raise SpecError(f"a sweep without a task: name one, in the sweep or under defaults ({source})")
     homes = {
         "backbone_options": models.backbone(backbone, source).options,
         "task_options": tasks.entry(task, source).options,

@@ -96,6 +96,12 @@ class Finite:
         return rows, validation, test
 
 
+def repeated(train: Examples, test: Examples) -> int:
+    """How many test examples have the inputs of a training example."""
+    seen = {row.numpy().tobytes() for row in train.inputs}
+    return sum(row.numpy().tobytes() in seen for row in test.inputs)
+
+
 def stratified(labels: Tensor, count: int, source: Generator) -> Tensor:
     """Sorted rows of a random sample of `count`: each class by its share of `labels` (n,), by largest
     remainder, and by chance where remainders are equal."""

@@ -7,17 +7,19 @@ from pathlib import Path
 from typing import Any
 
 import made_rows
+import numpy as np
 import pytest
 
 from fpt.advise import schedule, work
 from fpt.advise.report import finished
-from fpt.advise.request import Request
+from fpt.advise.request import Request, request
 from fpt.advise.schedule import Machine
 from fpt.advise.work import Work, read_timing, retimed
 from fpt.bench.cost import Row
 from fpt.cli.show import SilentBars
 from fpt.errors import DataError, SpecError
 from fpt.files import read_json, write_json
+from fpt.models import load_task
 from fpt.results.runs import load_sweeps
 from fpt.sweeps import SweepSpec, load_study, run_sweep
 from fpt.sweeps.ledger import sweep_state
@@ -213,3 +215,27 @@ def test_timings_that_are_damaged_are_named(tmp_path: Path) -> None:
         (tmp_path / work.TIMING).write_text(content)
         with pytest.raises(DataError, match="start again"):
             read_timing(tmp_path)
+
+
+def test_test_examples_that_are_training_examples_are_counted(place: Path) -> None:
+    rng = np.random.default_rng(0)
+    x, y = rng.integers(1, 50, (40, 6)), np.arange(40) % 2
+    unseen = rng.integers(50, 99, (7, 6))
+    for repeats in (0, 3):
+        np.savez(
+            "mine.npz", x_train=x, y_train=y, x_test=np.concatenate([x[:repeats], unseen]), y_test=y[: repeats + 7]
+        )
+        task = load_task("npz:mine.npz", "tiny-lm")
+        rows, _, _ = task.data.parts(0)  # type: ignore[union-attr]
+        seen = sum(row < repeats for row in rows.tolist())  # some of these are validation
+        assert work.leaked(task).startswith(f"{seen} of {repeats + 7} " if seen else "")
+        assert bool(work.leaked(task)) == bool(seen)
+    assert seen
+    assert not work.leaked(load_task("bit-xor", "tiny-lm"))
+
+
+def test_arrays_are_read_as_the_command_says(place: Path) -> None:
+    images, labels = np.full((40, 8, 8), 16, np.uint8), np.arange(40) % 2
+    np.savez("mine.npz", x_train=images, y_train=labels)
+    wanted = request("mine.npz", "tiny-lm", None, 10, 1.0, None, {"white": 16}, place)
+    assert wanted.spec(wanted.arms[0], [1e-3], [0], 1, "float32").task_options == {"white": 16}

@@ -181,11 +181,16 @@ def test_a_download_that_breaks_off_leaves_what_was_there_and_nothing_else(error
         (hub / "blobs" / "abc.1.incomplete").write_bytes(b"half")
         raise error
 
+    theirs = hub / "blobs" / "def.1.incomplete"
+    if older:  # another process is at work on it
+        theirs.parent.mkdir(parents=True, exist_ok=True)
+        theirs.write_bytes(b"half")
+
     monkeypatch.setattr(huggingface_hub, "hf_hub_download", download)
     message = rf"'gpt2' could not be downloaded from openai-community/gpt2.*{error}.*FPT_WEIGHTS"
     with pytest.raises(WeightsError, match=message):
         weights.fetch("gpt2")
-    assert not list(hub.rglob("*.incomplete"))
+    assert list(hub.rglob("*.incomplete")) == ([theirs] if older else [])
     assert (other.read_bytes() == b"of the user") if older else not list(hub.parent.glob("*"))
 
 

@@ -45,6 +45,8 @@ def test_a_fixed_test_set_widens_the_interval(study: Path) -> None:
     values = arm.loc[arm["selected"], "test_accuracy"]
     mean, low, high = mean_interval(values, values.mean() * (1 - values.mean()) / 1000)
     assert wider[spread] == f"{100 * mean:.1f} ({100 * low:.1f} to {100 * high:.1f})" != own[spread]
+    (widest,) = summary(arm.assign(sampled_from=1)).to_dict("records")
+    assert widest[spread].endswith(" to 100.0)")  # an accuracy goes no further
 
 
 # --- how results came about: recipes and records, a row each
