@@ -66,7 +66,7 @@ def from_workspace(path: str) -> Path:
     """A path that a study names, from the workspace around the working directory: the book's pages and notebooks run in
     a folder inside it. What the working directory itself has of that name comes first."""
     named = Path(os.path.expanduser(path))  # `~name` of an unknown user stays as it is
-    if named.is_absolute() or named.exists() or (root := workspace_around(Path.cwd())) in (None, Path.cwd()):
+    if named.is_absolute() or os.path.exists(named) or (root := workspace_around(Path.cwd())) in (None, Path.cwd()):
         return named
     return Path(os.path.relpath(root / named))
 
@@ -90,12 +90,16 @@ def sha256(path: str | os.PathLike[str], kind: type[FptError] = DataError) -> st
 
 def state_of(path: Path) -> tuple[int, int] | None:
     """Size and time of change of a file: while they stay, it is taken for the same. None where there is no file."""
-    found = path.stat() if path.is_file() else None
-    return found and (found.st_size, found.st_mtime_ns)
+    try:
+        found = path.stat()
+    except FileNotFoundError:
+        return None
+    return found.st_size, found.st_mtime_ns
 
 
 def known_sha256(path: Path, kind: type[FptError] = DataError) -> str:
-    """The same, read once for as long as the file's size and time of change stay as they are."""
+    """SHA-256 of a file (hex), read once for as long as its size and time of change stay as they are. Errors as those
+    of `sha256`."""
     try:
         return _known_sha256(path.absolute(), state_of(path))
     except DataError as error:

@@ -125,14 +125,15 @@ def test_plan_measures_each_kind_of_sweep_once(study, monkeypatch):
         assert call is measuring.measure
         assert spec.init == "random"
         measured.append(spec.arm)
-        if len(measured) > 2 and spec.arm == "frozen-random":
+        if len(measured) > len(study.sweeps) and spec.arm == "frozen-random":
             raise FptError("not measured, probably for want of memory")
         return made_rows.row(spec, seconds=60.0)
 
     monkeypatch.setattr(measuring, "apart", apart)
     output = fpt("plan", "mine", "--measure")
-    assert measured == ["frozen-random", "unfrozen-random"]
+    assert sorted(measured) == sorted(spec.arm for spec in study.sweeps)
     assert "predicted (this machine)" in output
+    assert "measured" not in output  # on another machine, where the published results were computed
     assert "unknown" not in output
     assert not Path("runs/bench").exists()
     output = fpt("plan", "mine", "--measure")

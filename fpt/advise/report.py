@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pandas as pd
 
-from fpt import models
 from fpt.advise import words
 from fpt.advise.keep import keep_winner
 from fpt.advise.request import Request, prepared
@@ -37,7 +36,9 @@ def finished(wanted: Request) -> Advice:
     found = advice(wanted, sweeps)
     best = sweeps[found.advised if found.advised in sweeps else most_accurate(found.arms).arm]
     task, templates = prepared(replace(wanted, arms=(best.spec.arm,)), best.spec.compute_type)
-    winner = keep_winner(best, templates[best.spec.arm], wanted.study).as_posix()
+    winner = ""
+    if best.cell.best_rate is not None:  # where every rate lost a seed, no run is the best one
+        winner = keep_winner(best, templates[best.spec.arm], wanted.study).as_posix()
     found = replace(found, winner=winner, leaked=leaked(task))
     write_atomically(wanted.study / "report.html", page(found, sweeps, wanted.study).encode())
     return found
@@ -81,7 +82,7 @@ def _seeds(pair: Pair) -> str:
 def page(advice: Advice, sweeps: Mapping[str, Finished], study: Path) -> str:
     """One HTML document that needs no other file: the advice, curves, the plane, arms over compute, provenance."""
     shown = [arm for arm in advice.arms if arm.seeds]
-    named = {models.ARMS[arm.arm].letters if arm.arm in models.ARMS else arm.arm: sweeps[arm.arm].cell for arm in shown}
+    named = {arm.letters: sweeps[arm.arm].cell for arm in shown}
     dearest = max(arm.flop for arm in advice.arms)
     shares = {arm.letters: arm.flop / dearest for arm in shown}
     baselines = pd.DataFrame([{"baseline": name, "%": f"{score:.1f}"} for name, score in advice.baselines.items()])
@@ -99,8 +100,7 @@ def page(advice: Advice, sweeps: Mapping[str, Finished], study: Path) -> str:
         "<h2>Accuracy over compute</h2>",
         CaptionedFigure(compute_figure(named, shares), COMPUTE),
     ]
-    pair = [name for name in ("FP", "UP") if name in named]
-    if len(pair) == len(("FP", "UP")):
-        parts += ["<h2>Learning rate and budget</h2>", captioned_plane(*(named[name] for name in pair))]
+    if {"FP", "UP"} <= named.keys():
+        parts += ["<h2>Learning rate and budget</h2>", captioned_plane(named["FP"], named["UP"])]
     parts += ["<h2>Where this comes from</h2>", record_table(study)]
     return document(advice.study, Page(parts))

@@ -1,8 +1,8 @@
 """How many steps and seeds fit into the time: a few steps of each arm are timed, then the coarse grid says more."""
 
+from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import accumulate
 
 from fpt.bench.cost import Row, seconds_of
 from fpt.errors import SpecError
@@ -50,11 +50,8 @@ def makespan(seconds: Sequence[float], slots: int) -> float:
 
 def most_steps(wall: Callable[[int], float], budget: float) -> int:
     """The most steps, a multiple of 10 where they are many, whose `wall` is within the budget; 0 where none is."""
-    low, high = 0, MOST_STEPS
-    while low < high:
-        middle = (low + high + 1) // 2
-        low, high = (middle, high) if wall(middle) <= budget else (low, middle - 1)
-    return low // 10 * 10 if low >= 100 else low
+    most = bisect_right(range(1, MOST_STEPS + 1), budget, key=wall)
+    return most // 10 * 10 if most >= 100 else most
 
 
 def with_steps(specs: Sequence[SweepSpec], steps: int) -> list[SweepSpec]:
@@ -64,9 +61,12 @@ def with_steps(specs: Sequence[SweepSpec], steps: int) -> list[SweepSpec]:
 
 def fine_rates(best: float) -> tuple[float, ...]:
     """Half decades around the best rate of the coarse grid."""
-    low = accumulate(range(BELOW), lambda rate, _: beyond([rate], "low"), initial=best)
-    high = accumulate(range(ABOVE), lambda rate, _: beyond([rate], "high"), initial=best)
-    return tuple(sorted({*low, *high}))
+    rates = [best]
+    for _ in range(BELOW):
+        rates.insert(0, beyond(rates, "low"))
+    for _ in range(ABOVE):
+        rates.append(beyond(rates, "high"))
+    return tuple(rates)
 
 
 def seeds_and_steps(fit: Callable[[int], int]) -> tuple[int, int]:

@@ -93,7 +93,7 @@ class Advice:
     lost: float
     needed: int | None
     beats_linear: bool
-    winner: str = ""  # the folder of what was kept
+    winner: str = ""  # the folder of what was kept; empty where every rate lost a seed
     leaked: str = ""  # on test examples that are training examples
 
     def arm(self, name: str) -> ArmResult:
@@ -230,7 +230,7 @@ def _arm(name: str, sweep: Finished, tolerance: float) -> ArmResult:
 
 
 def _rising(cell: TableCell) -> bool:
-    """Whether the second half of the steps gained: paired by seed, on the same test examples."""
+    """Whether the second half of the steps gained, paired by seed. Fewer test examples count before the last budget."""
     if len(cell.budgets) < 2:
         return False
     gain = paired(cell.values(), cell.values(budget=cell.budgets[-2]))

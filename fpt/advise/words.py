@@ -2,6 +2,7 @@
 
 from fpt import models
 from fpt.advise.verdict import Advice
+from fpt.results.baselines import LINEAR, MAJORITY
 
 RECOMMENDED = {
     "nothing": "Nothing can be told: no arm is shown to beat naming the commonest class ({majority:.1f}%). "
@@ -20,9 +21,10 @@ NO_BOUND = (
     "Too close to call: {other} is cheaper than {advised}, and some runs collapsed, so its loss has no bound yet. "
     "Six seeds or more would give one. Until then train {advised}."
 )
-LINEAR = "No arm is shown to beat the linear classifier ({linear:.1f}%)."
+NOT_LINEAR = "No arm is shown to beat the linear classifier ({linear:.1f}%)."
 END = "{arm}: its best rate is an end of the grid. A better one may lie beyond it."
 RISING = "{arm}: accuracy still rose in the second half of the steps. Train longer before you believe this."
+NOTHING_KEPT = "nothing, since at every rate some seed diverged"
 DIVERGED = "{arm}: {count} runs diverged."
 
 
@@ -42,7 +44,7 @@ def recommended(advice: Advice) -> str:
         tolerance=advice.tolerance,
         lost=advice.lost,
         needed=advice.needed,
-        majority=advice.baselines["majority class"],
+        majority=advice.baselines[MAJORITY],
         simple=advice.baselines.get(advice.advised, 0.0),
     )
 
@@ -50,7 +52,7 @@ def recommended(advice: Advice) -> str:
 def warnings(advice: Advice) -> list[str]:
     """What should make a reader doubt."""
     found = [advice.leaked] if advice.leaked else []
-    found += [] if advice.beats_linear else [LINEAR.format(linear=advice.baselines["linear classifier"])]
+    found += [] if advice.beats_linear else [NOT_LINEAR.format(linear=advice.baselines[LINEAR])]
     for arm in advice.arms:
         found += [END.format(arm=label(arm.arm))] if arm.ends else []
         found += [RISING.format(arm=label(arm.arm))] if arm.rising else []

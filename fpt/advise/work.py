@@ -1,6 +1,7 @@
 """From a request to two finished studies: timing, the coarse grid, the fine grid. A call that was killed goes on."""
 
 import json
+import statistics
 import time
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from fpt.tasks.task import Task
 
 ASKED, TIMING, BASELINES = "advise.json", "timing.json", "baselines.json"  # beside study.yaml
+BY_SEED = "test accuracy by seed"  # of the baselines
 ENOUGH_FOR_SCRATCH = 400  # steps; where fewer fit, training from scratch is left out
 MOST_PILOT = 2000  # steps
 ADAPTED, WHOLE = ["adapter", "weights"], ["weights"]  # what is kept of the best run
@@ -55,6 +57,7 @@ class Work:
     log: Callable[[str], None]
     bars: Bars
     began: float = field(default_factory=time.monotonic)
+    beaten: float = 0.0  # seconds that the baselines of a seed take, once some were counted
 
     @property
     def left(self) -> float:
@@ -76,7 +79,8 @@ class Work:
         compute_type = _compute_type(self.wanted)
         task, templates = prepared(self.wanted, compute_type)
         machine = machine_of(len(templates))
-        _check_possible(self.wanted, templates, compute_type)
+        if not any((folder / FILE).is_file() for folder in (self.wanted.study, self.wanted.pilot)):
+            _check_possible(self.wanted, templates, compute_type)
         for line in [*reading(task, self.wanted.backbone), *filter(None, [leaked(task)])]:
             self.log(line)
         self.wanted.study.mkdir(parents=True, exist_ok=True)
@@ -98,14 +102,18 @@ class Work:
     def beat(self, task: "Task", seeds: int) -> None:
         """Count the baselines of the first so many seeds, unless they are there."""
         path = self.wanted.study / BASELINES
-        if (read_json(path) or {}).get("seeds", 0) >= seeds:
+        before = (read_json(path) or {}).get(BY_SEED, {})
+        counted = min(map(len, before.values()), default=0)
+        if counted >= seeds:
             return
-        found = baselines(task, range(seeds), SAMPLES["test_examples"])
+        began = time.monotonic()
+        found = baselines(task, range(counted, seeds), SAMPLES["test_examples"])
+        self.beaten = (time.monotonic() - began) / len(found)
         path.parent.mkdir(parents=True, exist_ok=True)
-        scores = {str(name): values.tolist() for name, values in found.items()}
-        write_json(path, {"seeds": seeds, "test accuracy by seed": scores})
-        for name, values in found.items():
-            self.log(f"{name}: {100 * values.mean():.1f}%")
+        scores = {str(name): before.get(name, [])[:counted] + values.tolist() for name, values in found.items()}
+        write_json(path, {"seeds": seeds, BY_SEED: scores})
+        for name, values in scores.items():
+            self.log(f"{name}: {100 * statistics.fmean(values):.1f}%")
 
     def plan_pilot(self, machine: Machine, compute_type: str) -> None:
         """Time a few steps of every arm, and write the study of the coarse grid."""
@@ -165,9 +173,8 @@ class Work:
 
         def fit(seeds: int) -> int:
             chosen = specs(seeds)
-            fitting = schedule.most_steps(
-                lambda steps: machine.wall(schedule.with_steps(chosen, steps), rows), self.left
-            )
+            left = self.left - self.beaten * (seeds - schedule.SEEDS[-1])  # the others' baselines are not yet counted
+            fitting = schedule.most_steps(lambda steps: machine.wall(schedule.with_steps(chosen, steps), rows), left)
             return min(self.most, fitting)
 
         seeds, steps = schedule.seeds_and_steps(fit)
@@ -353,19 +360,24 @@ def write_study(
     shared |= {"extend": 0, "seeds": list(first.seeds)}
     lines = [f"# Written by fpt advise. To run it again, or changed: fpt run {folder.name}", *(f"# {n}" for n in notes)]
     rule = f"The cheapest arm whose loss against the best is ruled out above {wanted.tolerance:g} points is advised."
-    lines += [f"name: {folder.name}", f"plan: [{json.dumps(rule)}]"]
-    lines += ["defaults:", *(f"  {name}: {json.dumps(value)}" for name, value in shared.items()), "sweeps:"]
+    lines += [f"name: {folder.name}", f"plan: [{_yaml(rule)}]"]
+    lines += ["defaults:", *(f"  {name}: {_yaml(value)}" for name, value in shared.items()), "sweeps:"]
     for spec in specs:
         rates = ", ".join(map(rate_text, spec.learning_rates))
-        kept = f", measures: {json.dumps(measures[spec.arm])}" if spec.arm in measures else ""
+        kept = f", measures: {_yaml(measures[spec.arm])}" if spec.arm in measures else ""
         lines.append(f"  - {{arm: {spec.arm}, learning_rates: [{rates}]{kept}}}")
     folder.mkdir(parents=True, exist_ok=True)
     write_atomically(folder / FILE, ("\n".join(lines) + "\n").encode())
 
 
+def _yaml(value: Any) -> str:
+    """JSON is YAML, but for characters that it writes as two escapes."""
+    return json.dumps(value, ensure_ascii=False)
+
+
 def read_baselines(study: Path, seeds: Sequence[int]) -> pd.DataFrame:
     """Test accuracy of the baselines, seeds x names. Raises DataError where the file is not what `fpt advise` wrote."""
-    scores = (read_json(study / BASELINES) or {}).get("test accuracy by seed")
+    scores = (read_json(study / BASELINES) or {}).get(BY_SEED)
     if not isinstance(scores, dict) or any(len(values) < len(seeds) for values in scores.values()):
         raise DataError(f"{study / BASELINES} is missing or damaged: run fpt advise again")
     return pd.DataFrame({name: values[: len(seeds)] for name, values in scores.items()}, index=list(seeds))

@@ -1,10 +1,12 @@
-"""Plan, run, watch, report and publish studies; list backbones; show what this machine has and how fast it is."""
+"""Advise on your own data; plan, run, watch, judge, report and publish studies; compare any table of results; list
+backbones; show what this machine has and how fast it is."""
 
 import contextlib
 import json
 import math
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
@@ -94,8 +96,9 @@ def plan(
         if measure:
             from fpt.bench.measure import measure_here
 
-            new = [state.spec for state in todo if not (state.result or state.published)]
-            figures = {"this machine": measure_here(new, log)}
+            figures = {"this machine": measure_here([state.spec for state in todo], log)}
+            todo = [replace(state, published=None) for state in todo]  # its time is another machine's
+            states = [state for state in states if state.complete] + todo
         found = [(state, costs(state, figures)) for state in states]
     console.print(plan_table(opened_study.name, found))
     total = total_text([(state, known) for state, known in found if state in todo])
@@ -115,7 +118,7 @@ def run(
     only: Only = None,
     threads: Annotated[
         int | None,
-        typer.Option(min=1, help="Threads of each sweep (default: 1; beside a GPU, its share of the cores)."),
+        typer.Option(min=1, help="Threads of each sweep (default: 1; here, beside a GPU, its share of the cores)."),
     ] = None,
     engine: Annotated[Engine, typer.Option(help="This machine alone, or a Ray cluster.")] = Engine.LOCAL,
     address: Annotated[str | None, typer.Option(help="HOST:PORT of the cluster (default: one that runs here)")] = None,

@@ -209,7 +209,8 @@ def advice_screen(advice: "Advice") -> Iterator[Table | str]:
         yield table
     for line in words.warnings(advice):
         yield f"[yellow]warning:[/yellow] {escape(line)}"
-    yield escape(f"kept: {advice.winner}; README.md there says how to load it")
+    kept = f"{advice.winner}; README.md there says how to load it" if advice.winner else words.NOTHING_KEPT
+    yield escape(f"kept: {kept}")
     yield escape(f"page: runs/{advice.study}/report.html; again, or changed: fpt run {advice.study}")
 
 

@@ -182,9 +182,14 @@ def printed_number(place: Number, task: str) -> float:
     if missing := {place.row, *place.minus} - {*printed}:
         raise unknown(f"row of {place.table} on {task}", min(missing), printed)
 
-    def number(row: str) -> Any:
-        cell: Any = printed[row]
-        return cell.value[GAP.index(place.of)] if place.of in GAP else getattr(cell, place.of)
+    def number(row: str) -> float:
+        cell = printed[row]
+        value: Any = cell.sem if place.of == "sem" else cell.value
+        if place.of in GAP:
+            value = value[GAP.index(place.of)] if isinstance(value, tuple) else None
+        if not isinstance(value, int | float):
+            raise SpecError(f"{place.table}, {row} on {task}: {place.of} is {value!r}, and a number is needed")
+        return value
 
     return float(round(number(place.row) - max(map(number, place.minus), default=0.0), 6))
 

@@ -68,7 +68,7 @@ class Rule(_Strict):
     at: Literal["tuned", "paper"] = "tuned"  # each row at its own tuned rates, or all at the rate that the paper prints
     of: Quantifier = ""
     by: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 0.0
-    to: float = math.inf
+    to: Annotated[float, Field(gt=0)] = math.inf  # not nan, which compares with nothing
     level: float | str = ""  # percent, the name of a score, or the rate to which a drop leads
     only_paper_scale: bool = False  # only the paper's own models on its own tasks decide it
     part: str = ""  # what of the claim is tested, where that is not all of it
@@ -270,7 +270,7 @@ class Paper(_Strict):
     own_scale: bool = True  # False: no sweep is at the paper's scale
     authors: str = ""
     defaults: Fields = {}
-    rates: dict[str, Annotated[float, Field(gt=0, allow_inf_nan=False)]] = {}
+    rates: dict[str, Annotated[float, Field(gt=0, allow_inf_nan=False, strict=True)]] = {}
     tasks: dict[str, Fields] = {}
     rows: dict[str, Row] = {}
     tables: dict[str, Table] = {}

@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping
 from typing import Annotated, Any, TypeVar
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, BeforeValidator, Field
 
 from fpt import models
 from fpt.errors import check_known
@@ -13,8 +13,6 @@ from fpt.training.recipe import MEASURES
 SWEEP = re.compile(r"[A-Za-z0-9_-]+\.[A-Za-z0-9_+-]+-[0-9a-f]{8}")
 
 T = TypeVar("T", int, float, str)
-Option = bool | int | float | str
-Options = dict[str, Option]
 
 
 def distinct(values: tuple[T, ...]) -> tuple[T, ...]:
@@ -36,6 +34,21 @@ def known_measures(measures: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(sorted(set(measures)))
 
 
+def one_value(value: Any) -> Any:
+    """Refused here: pydantic would name every type that the value is not."""
+    if not isinstance(value, bool | int | float | str):
+        raise ValueError("must be true or false, a number or text")
+    return value
+
+
+def text_or_texts(trainable: Any) -> Any:
+    """Refused here: pydantic would name both types that the value is not."""
+    listed = isinstance(trainable, list | tuple) and all(isinstance(group, str) for group in trainable)
+    if not (listed or isinstance(trainable, str)):
+        raise ValueError("must be a policy, or a list of groups")
+    return trainable
+
+
 def policy_or_groups(trainable: str | tuple[str, ...]) -> str | tuple[str, ...]:
     """A list of groups that is a policy is that policy: the same request is the same sweep."""
     if isinstance(trainable, str):
@@ -48,7 +61,8 @@ Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 Seed = Annotated[int, Field(ge=0, lt=2**63, strict=True)]
 Rates = Annotated[tuple[Positive, ...], AfterValidator(distinct)]
 Seeds = Annotated[tuple[Seed, ...], AfterValidator(distinct)]
-Trainable = Annotated[str | tuple[str, ...], AfterValidator(policy_or_groups)]
+Trainable = Annotated[str | tuple[str, ...], BeforeValidator(text_or_texts), AfterValidator(policy_or_groups)]
+Options = dict[str, Annotated[bool | int | float | str, BeforeValidator(one_value)]]
 SweepFolder = Annotated[str, AfterValidator(sweep_folder)]
 Measures = Annotated[tuple[str, ...], AfterValidator(known_measures)]
 

@@ -130,7 +130,7 @@ def device_name(device: str) -> str:
 
 
 def git_state() -> dict[str, Any] | None:
-    """Commit and whether tracked files differ from it; None outside a checkout of this package."""
+    """Commit and whether files differ from it, new ones included; None outside a checkout of this package."""
     package = Path(__file__).resolve().parents[1]
 
     def git(*arguments: str) -> str:
@@ -140,6 +140,9 @@ def git_state() -> dict[str, Any] | None:
     try:
         if Path(git("rev-parse", "--show-toplevel")).resolve() != package.parent:
             return None  # installed inside somebody else's checkout
-        return {"commit": git("rev-parse", "HEAD"), "dirty": bool(git("status", "--porcelain", "-uno", "--", *DECIDES))}
+        return {
+            "commit": git("rev-parse", "HEAD"),
+            "dirty": bool(git("status", "--porcelain", "-unormal", "--", *DECIDES)),
+        }
     except (OSError, subprocess.SubprocessError):
         return None

@@ -92,9 +92,8 @@ def _unwritten(place: Path, error: OSError, what: str) -> FptError:
 
 def _archive(folder: Path, study: Study) -> Path:
     """Move a published sweep to the archive, where a folder of the same name keeps its place."""
-    reason = (
-        f"{datetime.now(UTC):%Y-%m-%d}: moved here by fpt publish. {FILE} of {study.folder.name} has it no longer.\n"
-    )
+    why = f"{study.folder.name} has it no longer: {FILE}, or your own data or model, changed."
+    reason = f"{datetime.now(UTC):%Y-%m-%d}: moved here by fpt publish. {why}\n"
     place = study.folder.parent / ARCHIVE / study.folder.name
     names = (f"{folder.name}.{number}" if number else folder.name for number in count())
     target = next(place / name for name in names if not (place / name).exists())

@@ -53,8 +53,9 @@ def choices(validation: "pd.DataFrame") -> "pd.Series[float]":
 def _best(grid: "pd.DataFrame", means: "np.ndarray[Any, Any]") -> list[float]:
     """The rate of the best mean in each row of `means`; nan where none is finite."""
     means = means.round(12)  # equal counts in another order add up differently: a tie stays one
-    rates = [float(rate) for rate in grid.columns]
-    return [rates[place] if np.isfinite(row[place]) else math.nan for row in means for place in [int(row.argmax())]]
+    rates = grid.columns.to_numpy(float)[means.argmax(axis=1)]
+    rates[~np.isfinite(means.max(axis=1))] = math.nan
+    return list(map(float, rates))
 
 
 def ends(chosen: "pd.Series[float]", validation: "pd.DataFrame") -> set[str]:

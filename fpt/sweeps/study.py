@@ -257,7 +257,13 @@ def _merged(requests: list[Request]) -> tuple[dict[str, SweepSpec], dict[str, st
             fields["pretrained_by"] = keepers[wanted]
         elif wanted is not None and "." not in wanted:  # a folder name has a point
             raise unknown("sweep that keeps its weights (keep_as)", wanted, named, request.source)
-        spec = sweeps.setdefault(request.key, resolve(fields, request.source))
+        spec = resolve(fields, request.source)
+        first = sweeps.setdefault(request.key, spec)
+        if first.threshold != spec.threshold:
+            raise SpecError(
+                f"threshold: {spec.title} stands there twice, with {first.threshold} and {spec.threshold}; a sweep has "
+                f"one ({request.source})"
+            )
         keepers |= dict.fromkeys(request.names, spec.folder_name)
     order = dict.fromkeys(request.key for request in requests)
     return {key: sweeps[key] for key in order}, keepers

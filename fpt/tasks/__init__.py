@@ -183,7 +183,8 @@ def refuse_unused(kind: str, options: Mapping[str, Any], why: str) -> None:
 def _check_own(name: str, kind: str, where: str) -> None:
     """SpecError where there is no such file, or no such folder."""
     path, what = own_path(name), "folder" if kind == "folder" else "file"
-    if not (path.is_dir() if kind == "folder" else path.is_file()):
+    there = os.path.isdir if kind == "folder" else os.path.isfile  # of a name that is too long they say no
+    if not there(path):
         raise SpecError(f"{name}{where}: no {what} {path}. Put it back, or name another: {OWN[kind]}.")
 
 
@@ -210,7 +211,8 @@ def own_checksum(name: str) -> str:
 
 
 def images_below(path: Path) -> list[Path]:
-    """Every image in a folder and the folders in it, sorted. What is hidden is no image: programs keep copies there.
+    """Every image in a folder and the folders in it, sorted, links followed. What is hidden is no image: programs keep
+    copies there.
 
     Raises DataError for a folder that cannot be read.
     """
@@ -218,7 +220,11 @@ def images_below(path: Path) -> list[Path]:
     def refuse(error: OSError) -> None:
         raise DataError(f"{error.filename} cannot be read ({error.strerror})")
 
-    found = [Path(folder, file) for folder, _, files in os.walk(path, onerror=refuse) for file in files]
+    found: list[Path] = []
+    for folder, inside, files in os.walk(path, onerror=refuse, followlinks=True):
+        here = Path(folder).resolve()
+        inside[:] = [name for name in inside if not here.is_relative_to((here / name).resolve())]  # links in a circle
+        found += [Path(folder, file) for file in files]
     images = [file for file in found if file.suffix.lower() in IMAGES]
     return sorted(file for file in images if not any(part.startswith(".") for part in file.relative_to(path).parts))
 

@@ -16,8 +16,8 @@ from fpt.seeds import generator
 
 @dataclass(frozen=True)
 class Examples:
-    """Integer inputs (n, ...) as stored, targets (n, predictions) int64, lengths (n,) int64: real tokens,
-    or None."""
+    """Inputs (n, ...) as stored, integers or, of a table, float32; targets (n, predictions) int64; lengths (n,) int64:
+    real tokens, or None."""
 
     inputs: Tensor
     targets: Tensor
@@ -38,7 +38,7 @@ class Examples:
 
 
 class Encoder(Protocol):
-    """Stored integers (n, ...) -> tokens; a generator means training and draws the augmentation, if there
+    """Stored inputs (n, ...) -> tokens; a generator means training and draws the augmentation, if there
     is one: then a true attribute `augmented` says so."""
 
     def __call__(self, inputs: Tensor, generator: Generator | None = None) -> Tensor: ...

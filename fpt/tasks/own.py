@@ -117,8 +117,9 @@ def table(
     if _is_texts(numeric, text):
         read, most, idle = (reader, tokens, {"bytes": bytes}) if reader else (read_bytes, bytes, {"tokens": tokens})
         refuse_unused(CSV, idle, f"the texts of {path} are read by tokenizer {tokenizer}")
+        refuse_unused(CSV, {"patch": patch}, f"{path} holds texts, and it is an option of columns of numbers")
         return _texts(frame[text[0]], labels, classes, lambda texts: read(texts, most), path, card)
-    refuse_unused(CSV, {"tokenizer": tokenizer, "tokens": tokens}, f"{path} is no table of texts")
+    refuse_unused(CSV, {"tokenizer": tokenizer, "tokens": tokens, "bytes": bytes}, f"{path} is no table of texts")
     values, said = _numbers(numeric, text, patch, path)
     data = _split(Examples(torch.from_numpy(values), labels))
     tokens = values.shape[1] // patch

@@ -38,7 +38,8 @@ def read_table(path: Path) -> pd.DataFrame:
         raise DataError(f"{path} is no table that can be read: {error}") from error
     if frame.empty:
         raise DataError(f"{path} has no rows.")
-    _check_heads(list(map(str, frame.columns)), path)
+    frame.columns = frame.columns.map(str)  # parquet may number them
+    _check_heads(list(frame.columns), path)
     return frame
 
 
@@ -61,10 +62,11 @@ def _check_separator(heads: list[str], separator: str, path: Path) -> None:
 
 def _check_fields(frame: pd.DataFrame, path: Path) -> None:
     """DataError for rows with more fields than the header: pandas takes the first ones for names of rows, and every
-    column is another one. Names of rows, as R writes them, are all different."""
-    if frame.index.nlevels > 1 or not frame.index.is_unique:
+    column is another one."""
+    if not isinstance(frame.index, pd.RangeIndex):
         raise DataError(
-            f"{path}: its rows have more fields than the header. A decimal comma, or a comma in a text, needs quotes."
+            f"{path}: its rows have more fields than the header. A decimal comma, or a comma in a text, needs quotes; "
+            "a column of names needs a name."
         )
 
 

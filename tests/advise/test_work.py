@@ -8,13 +8,14 @@ from typing import Any
 
 import made_rows
 import numpy as np
+import pandas as pd
 import pytest
 
 from fpt.advise import schedule, work
 from fpt.advise.report import finished
 from fpt.advise.request import Request, request
 from fpt.advise.schedule import Machine
-from fpt.advise.work import Work, read_timing, retimed
+from fpt.advise.work import Work, read_baselines, read_timing, retimed
 from fpt.bench.cost import Row
 from fpt.cli.show import SilentBars
 from fpt.errors import DataError, SpecError
@@ -215,6 +216,53 @@ def test_timings_that_are_damaged_are_named(tmp_path: Path) -> None:
         (tmp_path / work.TIMING).write_text(content)
         with pytest.raises(DataError, match="start again"):
             read_timing(tmp_path)
+
+
+def test_a_plan_that_is_there_is_not_refused_for_its_time(
+    place: Path, calls: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wanted = planned(place, calls)
+    monkeypatch.setattr(work, "product_rate", lambda compute_type: 1.0)  # years for a new plan
+    begin(replace(wanted, minutes=1.0))
+    assert calls == ["advise-mine"]
+
+
+def test_the_baselines_of_a_seed_are_counted_once(
+    place: Path, calls: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table(place / "mine.csv")
+    wanted = request_of(place, arms="frozen,full", steps=4)
+    counted: list[int] = []
+    count = work.baselines
+
+    def noted(task: Any, seeds: Sequence[int], *how: Any) -> Any:
+        counted.extend(seeds)
+        return count(task, seeds, *how)
+
+    monkeypatch.setattr(work, "baselines", noted)
+    task = load_task(wanted.task, wanted.backbone, **wanted.options)
+    for seeds in (2, 5, 3):
+        Work(wanted, lambda line: None, SilentBars).beat(task, seeds)
+    assert counted == [0, 1, 2, 3, 4]
+    at_once = count(task, range(5), 1000)
+    assert read_baselines(wanted.study, range(5)).equals(at_once.rename_axis(None))
+
+
+def test_any_character_may_name_a_column(place: Path, calls: list[str]) -> None:
+    target = "Preis \N{MONEY BAG}"
+    table(place / "mine.csv")
+    pd.read_csv("mine.csv").rename(columns={"label": target}).to_csv("mine.csv", index=False)
+    wanted = request("mine.csv", "tiny-lm", "frozen,full", 10, 1.0, None, {"target": target}, place, steps=4)
+    begin(wanted)
+    assert {spec.task_options["target"] for spec in load_study(wanted.study).sweeps} == {target}
+
+
+def test_a_path_is_taken_from_the_working_directory(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (place / "inside").mkdir()
+    monkeypatch.chdir(place / "inside")
+    table(Path("mine.csv"))
+    for data in ("mine.csv", "csv:mine.csv", f"csv:{Path('mine.csv').absolute()}"):
+        assert request(data, "tiny-lm", None, 10, 1.0, None, {}, place).task == "csv:inside/mine.csv"
 
 
 def test_test_examples_that_are_training_examples_are_counted(place: Path) -> None:

@@ -6,6 +6,7 @@ import pytest
 from fpt import papers
 from fpt.errors import SpecError
 from fpt.papers import findings, load_paper, printed_ranges, rules_of
+from fpt.papers.schema import Number
 from fpt.sweeps.study_file import read_study
 
 PAPER = """\
@@ -240,6 +241,15 @@ def test_a_printed_place_without_its_row_is_refused(write, place):
     write("by: T-01, ", f"by: T-01, printed: [{place}], ")
     with pytest.raises(SpecError, match=r"unknown row of toy-table-1 'UX' .*finding better"):
         findings()
+
+
+@pytest.mark.usefixtures("alone")
+@pytest.mark.parametrize("of", ["sem", "train"])  # UR prints no error, and FP no gap
+def test_a_number_that_is_not_printed_is_refused(write, of):
+    write()
+    row, task = ("UR", "digits") if of == "sem" else ("FP", "digits")
+    with pytest.raises(SpecError, match=f"toy-table-1, {row} on {task}: {of} is None"):
+        papers.printed_number(Number(table="toy-table-1", row=row, of=of), task)
 
 
 @pytest.mark.usefixtures("alone")

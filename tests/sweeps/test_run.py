@@ -445,6 +445,23 @@ def test_the_state_of_git_is_that_of_our_own_checkout(
     assert provenance.git_state() == state
 
 
+def test_a_new_file_of_the_package_is_a_difference(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def git(*arguments: str) -> None:
+        subprocess.run(["git", "-c", "user.name=a", "-c", "user.email=a@b", *arguments], cwd=tmp_path, check=True)
+
+    module = tmp_path / "fpt" / "sweeps" / "provenance.py"
+    module.parent.mkdir(parents=True)
+    module.touch()
+    git("init", "-q")
+    git("add", ".")
+    git("commit", "-qm", "one")
+    monkeypatch.setattr(provenance, "__file__", str(module))
+    (tmp_path / "notes.txt").touch()  # decides nothing
+    assert provenance.git_state()["dirty"] is False  # type: ignore[index]
+    (tmp_path / "fpt" / "new_task.py").touch()
+    assert provenance.git_state()["dirty"] is True  # type: ignore[index]
+
+
 def test_without_git_there_is_no_state_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "/nonexistent")
     assert provenance.git_state() is None

@@ -312,6 +312,11 @@ OTHER = GOOD.replace("float32", "bfloat16")
         ("tasks: {digits: {step: 3}}\nsweeps: [{task: digits}]", r"unknown study field 'step'.*tasks of .*, digits"),
         (f"asks: [R-01, P-1]\nsweeps: [{{task: digits, {GOOD}}}]", "unknown claim 'P-1'.*asks of .*mean 'P-\\d\\d'"),
         # a sweep
+        (f"defaults: {{{GOOD}}}\nsweeps: [{{arm: frozen-random}}]", "a sweep without a task.*sweep 1"),
+        (
+            f"sweeps: [{{task: digits, threshold: 0.8, {GOOD}}}, {{task: digits, threshold: 0.9, {GOOD}}}]",
+            r"threshold: digits.* stands there twice, with 0\.8 and 0\.9.*sweep 2",
+        ),
         (f"sweeps: [{{task: [], {GOOD}}}]", r"task = \[\].*empty"),
         (f"sweeps: [{{task: [[digits]], {GOOD}}}]", "task = .*must be text"),
         (f"sweeps: [{{task: digits, arm: [frozen-random, null], {GOOD}}}]", "arm = .*empty"),
@@ -320,6 +325,11 @@ OTHER = GOOD.replace("float32", "bfloat16")
         ("paper: rothermel2021\ndefaults: {learning_rates: [1e-3], seeds: [0]}", "a study names its number type"),
         (f"sweeps: [{{task: digits, {GOOD}}}, {{task: mnist, {OTHER}}}]", "bfloat16 and float32 are mixed"),
         (f"sweeps: [{{task: digits, measures: 5, {GOOD}}}]", "measures = 5: must be a list of names.*sweep 1"),
+        (
+            f"sweeps: [{{task: bit-xor, task_options: {{length: [5, 10]}}, {GOOD}}}]",
+            r"task_options\.length = \[5, 10\]: must be true or false, a number or text \(",
+        ),
+        (f"sweeps: [{{task: digits, trainable: [3], {GOOD}}}]", r"trainable = \[3\]: must be a policy, or a list"),
         (f"sweeps: [{{task: bit-xor, task_options: 5, {GOOD}}}]", "task_options = 5: must be a mapping .*sweep 1"),
         (f"sweeps: [{{task: digits, keep_as: a.b, {GOOD}}}]", "keep_as = 'a.b': must be a name"),
         (f"sweeps: [{{task: digits, pretrained_by: 1, {GOOD}}}]", "pretrained_by = 1: must be text.*sweep 1"),

@@ -103,6 +103,18 @@ def test_hidden_files_are_no_images(images: Path) -> None:
     assert (len(after.data.train), after.checksum) == (2 * EACH, before.checksum)
 
 
+def test_classes_behind_links_are_read_and_are_part_of_the_identity(images: Path, tmp_path: Path) -> None:
+    linked = tmp_path / "linked"
+    linked.mkdir()
+    for each in images.iterdir():
+        (linked / each.name).symlink_to(each)
+    (images / "cats" / "again").symlink_to(images)  # in a circle
+    assert len(load(f"folder:{linked}").data.train) == 2 * EACH
+    before = own_checksum(f"folder:{linked}")
+    image(images / "cats" / "0.png", 3)
+    assert own_checksum(f"folder:{linked}") != before
+
+
 def test_train_and_test_are_taken_as_they_are(tmp_path: Path, images: Path) -> None:
     images.rename(tmp_path / "train")
     for name in ("cats", "dogs"):
@@ -180,6 +192,19 @@ def test_parquet_is_read_as_the_csv_is(wine: Path, tmp_path: Path) -> None:
     assert torch.equal(one.data.train.inputs, other.data.train.inputs)
 
 
+def test_columns_of_parquet_may_be_numbered(tmp_path: Path) -> None:
+    pd.DataFrame({0: np.arange(30) % 7, 1: np.arange(30) % 2}).to_parquet(tmp_path / "x.parquet")
+    assert load(f"csv:{tmp_path}/x.parquet", target="1").classes == 2
+
+
+@pytest.mark.parametrize(("text", "option"), [(True, "patch"), (False, "bytes"), (False, "tokens")])
+def test_an_option_that_changes_nothing_is_refused(tmp_path: Path, text: bool, option: str) -> None:
+    inputs = ["good film", "bad film"] * 9 if text else list(range(3, 21))
+    pd.DataFrame({"a": inputs, "label": [0, 1] * 9}).to_csv(tmp_path / "x.csv", index=False)
+    with pytest.raises(SpecError, match=f"option {option} is 7"):
+        load(f"csv:{tmp_path}/x.csv", **{option: 7})
+
+
 def test_texts_are_their_bytes(tmp_path: Path) -> None:
     texts = [f"{'good' if row % 2 else 'bad'} film {'ß' * (row % 3)}" for row in range(30)]
     frame = pd.DataFrame({"text": texts, "label": ["pos" if row % 2 else "neg" for row in range(30)]})
@@ -222,7 +247,16 @@ def test_a_table_that_is_no_task_is_refused(wine: Path, change: Any, message: st
         load(f"csv:{wine}", target="target")
 
 
-@pytest.mark.parametrize("content", ["", "\x00\x01", "a,target\n1,0\n1,2,3,4\n", "a,target\n" + "1,5,0\n1,6,1\n" * 3])
+@pytest.mark.parametrize(
+    "content",
+    [
+        "",
+        "\x00\x01",
+        "a,target\n1,0\n1,2,3,4\n",
+        "a,target\n" + "1,5,0\n1,6,1\n" * 3,
+        "id,price,target\n" + "".join(f"{row},1,5,{row % 2}\n" for row in range(9)),
+    ],
+)
 def test_a_file_that_is_no_table_is_refused(tmp_path: Path, content: str) -> None:
     (tmp_path / "x.csv").write_text(content)
     with pytest.raises(FptError):

@@ -6,6 +6,7 @@ kernel when that pipe closes, however the other came to its end. Run as a module
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -178,7 +179,8 @@ def _work(parameters: dict[str, Any], folder: Path) -> int:
             return LOST
         text = partial.read_text(encoding="utf-8")
         for root in (Path.cwd(), Path(__file__).parents[3]):  # warnings name their file
-            text = text.replace(f"{root.as_posix()}/", "")
+            if root.name:  # not the root of the disk
+                text = re.sub(rf"(?<![\w./-]){re.escape(root.as_posix())}/", "", text)
         notebook = json.loads(text)
         notebook["metadata"]["papermill"]["output_path"] = (folder / ledger.NOTEBOOK).as_posix()
         write_json(folder / ledger.NOTEBOOK, notebook)
