@@ -180,7 +180,7 @@ def prepared(wanted: Request, compute_type: str) -> "tuple[Task, dict[str, Templ
 
     Raises FptError.
     """
-    from fpt.sweeps.run import prepare
+    from fpt.sweeps.run import fitted, prepare
     from fpt.training import check_room
 
     first, *others = (wanted.spec(arm, [1e-3], [0], 1, compute_type) for arm in wanted.arms)
@@ -189,6 +189,6 @@ def prepared(wanted: Request, compute_type: str) -> "tuple[Task, dict[str, Templ
         raise SpecError(f"task {wanted.task}: one class an example can be advised on; it has {task.predictions}")
     found = {first.arm: template}
     for spec in others:
-        found[spec.arm] = models.build(task, spec.backbone, spec.init, spec.trainable, **spec.model_options)
+        _, found[spec.arm] = fitted(spec, task, None)
         check_room(found[spec.arm], spec.recipe, 1, None)
     return task, found

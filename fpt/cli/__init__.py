@@ -397,8 +397,8 @@ def models(
         str | None, typer.Option(metavar="ARM", help="What this arm trains of the backbone, and what a step takes.")
     ] = None,
     layers: Annotated[int | None, typer.Option(min=1, help="With --arm: the first so many layers.")] = None,
-    batch_size: Annotated[int | None, typer.Option(min=1, help="With --arm: examples of a step (default: 8).")] = None,
-    rank: Annotated[int | None, typer.Option(min=1, help="With --arm: the rank of its adapters (default: 8).")] = None,
+    batch_size: Annotated[int | None, typer.Option(help="With --arm: examples of a step (default: 8).")] = None,
+    rank: Annotated[int | None, typer.Option(help="With --arm: the rank of its adapters (default: 8).")] = None,
     targets: Annotated[
         str | None, typer.Option(help="With --arm: its adapted groups, attention, feed_forward or both (default).")
     ] = None,

@@ -5,7 +5,7 @@ wherever a sweep counts as done, which imports neither pandas nor torch, and `re
 """
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from itertools import product
@@ -233,7 +233,7 @@ class Expected:
     grid: tuple[float, ...]
     seeds: tuple[int, ...]
     steps: tuple[int, ...]
-    chosen: tuple[float | None, ...]  # by seed
+    choices: tuple[float | None, ...]  # by seed
     selected_rate: float | None
     at_edge: bool
     eligible: tuple[float, ...]
@@ -246,7 +246,7 @@ class Expected:
             grid=tuple(map(float, result["grid"])),
             seeds=tuple(spec.seeds),
             steps=tuple(spec.evaluation_steps()),
-            chosen=tuple(result["choices"][str(seed)] for seed in spec.seeds),
+            choices=tuple(result["choices"][str(seed)] for seed in spec.seeds),
             selected_rate=result["selected_rate"],
             at_edge=result["at_edge"],
             eligible=tuple(result["eligible"]),
@@ -332,12 +332,13 @@ def _other_choices(runs: "pd.DataFrame", expected: Expected) -> Iterator[str]:
     """Where a record names other rates than those that its runs choose."""
     validation = selection.by_seed(runs)
     chosen = selection.choices(validation)
-    by_runs: dict[str, Callable[[], Any]] = {
-        "selected_rate": lambda: selection.best_rate(validation),
-        "chosen": lambda: tuple(None if math.isnan(rate) else float(rate) for rate in chosen.reindex(expected.seeds)),
-        "at_edge": lambda: bool(selection.ends(chosen, validation)),
-        "eligible": lambda: tuple(float(rate) for rate in selection.eligible(validation).columns),
+    by_runs = {
+        "selected_rate": selection.best_rate(validation),
+        "choices": tuple(None if math.isnan(rate) else float(rate) for rate in chosen.reindex(expected.seeds)),
+        "at_edge": bool(selection.ends(chosen, validation)),
+        "eligible": tuple(float(rate) for rate in selection.eligible(validation).columns),
     }
-    for name, computed in by_runs.items():
-        if (recorded := getattr(expected, name)) != (found := computed()):
-            yield f"{'choices' if name == 'chosen' else name} = {recorded}: its runs give {found}"
+    for name, found in by_runs.items():
+        recorded = getattr(expected, name)
+        if recorded != found:
+            yield f"{name} = {recorded}: its runs give {found}"

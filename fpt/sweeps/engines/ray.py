@@ -38,7 +38,7 @@ News = dict[str, Any]
 
 
 @dataclass(eq=False)
-class Task(Attempt):
+class RayAttempt(Attempt):
     """An attempt as the driver sees it."""
 
     ray: Any
@@ -95,8 +95,8 @@ def run_ray(
         task = ray.remote(sweep_on_node).options(max_retries=0, **share)
         about = {"sign": Path(sign.name).name, "share": share, "sweeps": len(specs)}
 
-        def submit(spec: SweepSpec, number: int) -> Task:  # Ray decides when and where it starts
-            return Task(spec, study / spec.folder_name, number, ray, task.remote(_job(spec, study) | about))
+        def submit(spec: SweepSpec, number: int) -> RayAttempt:  # Ray decides when and where it starts
+            return RayAttempt(spec, study / spec.folder_name, number, ray, task.remote(_job(spec, study) | about))
 
         return engines.schedule(submit, specs, watch)
 
