@@ -27,7 +27,6 @@ from fpt.sweeps.ledger import sweep_state
 from fpt.sweeps.spec import SweepSpec
 from fpt.sweeps.study import load_study
 from fpt.sweeps.study_file import FILE
-from fpt.tasks.arrays import Finite, repeated
 
 if TYPE_CHECKING:
     from fpt.models.template import Template
@@ -214,6 +213,8 @@ def reading(task: "Task", backbone: str) -> list[str]:
 
 def leaked(task: "Task") -> str:
     """A sentence on test examples that are training examples, too, as seed 0 draws both; empty where none is."""
+    from fpt.tasks.arrays import Finite, repeated
+
     if not isinstance(task.data, Finite):  # drawn anew
         return ""
     rows, _, test = task.data.parts(0)

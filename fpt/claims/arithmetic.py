@@ -120,18 +120,6 @@ def parameter_shares(claim: Claim) -> Outcome:
     return not wrong, f"not so: {', '.join(wrong)}; the others hold" if wrong else "all hold"
 
 
-@computes("L-32")
-def spread_of_weights(claim: Claim) -> Outcome:
-    found, default = sizes.spread("gpt2"), sizes.DEFAULT_STD
-    if found.empty:
-        return None, "needs the weights of GPT-2"
-    by_kind = {str(kind): part["std"] for kind, part in found.groupby("kind")}
-    differs = (abs(by_kind["weight"] / default - 1) > 0.1).mean() > 0.5 and (by_kind["bias"] > default / 100).all()
-    varies = all(part["std"].max() > 1.1 * part["std"].min() for _, part in found.groupby(["group", "kind"]))
-    ranges = [f"{kind} {std.min():.3f} to {std.max():.3f}" for kind, std in by_kind.items()]
-    return bool(differs and varies), f"gpt2: {', '.join(ranges)}; default {default:.3f}"
-
-
 @computes("L-50")
 def model_shapes(claim: Claim) -> Outcome:
     shapes = {size: sizes.shape(SIZES[size]) for size in claim.numbers}

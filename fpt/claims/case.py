@@ -98,6 +98,11 @@ class Case:
         return self.any_cell.task
 
     @property
+    def variant(self) -> str:
+        """Of the task, as it was run; the paper's, where nothing was."""
+        return next((cell.spec.variant for cell in self.cells.values() if cell.spec), "paper")
+
+    @property
     def margin(self) -> float:
         """Accuracies within it are comparable, a fraction."""
         return tasks.entry(self.task).margin * POINT

@@ -50,7 +50,6 @@ LABELS = (EXPLORATORY, CHANGED, PLANNED)  # beside a word, the weakest first
 # Of several rules the first of these is that of a claim.
 STRICTEST: tuple[Quantifier, ...] = ("all", "most", "", "some")
 DIFFERENCES = ("beats", "matches", "comparable", "order")  # kinds that compare two rows, each with a limit of its own
-NOT_FROM_RESULTS = {"L-32": "needs the weights of GPT-2, which are not part of the results"}  # claim -> why
 NO_STUDY = "no study has its rows"
 ITS_OWN_SCALE = "its own scale alone"  # why a claim about the paper's own models has no row
 ODDITY = "O-"  # claims of ours that a printed number is a slip
@@ -122,10 +121,9 @@ class Evidence:
 
     @property
     def may_speak(self) -> bool:
-        """A constant rate, one for all weights, no weight decay, and enough seeds."""
-        specs = [cell.spec for cell in self.cells if cell.spec]
-        plain = all(spec.schedule == "constant" and spec.head_rate is None and not spec.weight_decay for spec in specs)
-        return bool(self.tested) and plain and self.seeds >= FEW_SEEDS
+        """A constant rate, one for all weights, no weight decay, no warm-up that its row does not name, and enough
+        seeds."""
+        return bool(self.tested) and all(map(_is_plain, self.cells)) and self.seeds >= FEW_SEEDS
 
     @property
     def weight(self) -> tuple[Any, ...]:
@@ -144,7 +142,7 @@ class Judge:
     studies: Sequence[StudyCells]
     alone: bool = False
     _comparisons: dict[tuple[Rule, str, str], tuple[Comparison, ...]] = field(default_factory=dict, repr=False)
-    _floor: dict[tuple[str, str], bool] = field(default_factory=dict, repr=False)
+    _floor: dict[tuple[str, str, str], bool] = field(default_factory=dict, repr=False)
 
     def table(self) -> pd.DataFrame:
         """Every row, in the order of papers, claims and findings."""
@@ -171,8 +169,6 @@ class Judge:
         finding = next((found.id for found in findings().values() if claim.id in found.claims), "")
         if claim.documentary:
             return [_summary(claim.id, finding, word=words.READ, note=claim.documentary)]
-        if claim.id in NOT_FROM_RESULTS:
-            return [_summary(claim.id, finding, word=words.READ, note=NOT_FROM_RESULTS[claim.id])]
         if claim.arithmetic or claim.printed:
             holds, note = computed(claim)
             return [_summary(claim.id, finding, word=in_print(claim, holds), note=note)]
@@ -240,10 +236,10 @@ class Judge:
 
     def _at_floor(self, evidence: Evidence) -> bool:
         """Whether the best arm of the study on this task is not above what needs no look at most of an example."""
-        key = (evidence.study, evidence.case.task)
+        key = (evidence.study, evidence.case.task, evidence.case.variant)
         if key not in self._floor:
             study = next(each for each in self.studies if each.name == evidence.study)
-            self._floor[key] = at_floor(study, evidence.case.task)
+            self._floor[key] = at_floor(study, *key[1:])
         return self._floor[key]
 
     def _summed(self, asked: Asked, evidence: Sequence[Evidence]) -> dict[str, Any]:
@@ -330,15 +326,23 @@ def planned_word(asked_by: Sequence[Claim], case: Case) -> str:
     return found
 
 
-def at_floor(study: StudyCells, task: str) -> bool:
+def _is_plain(cell: TableCell) -> bool:
+    spec = cell.spec
+    if spec is None:
+        return True
+    named = cell.paper.rows[cell.row].fields.get("warmup", 0.0)
+    return spec.schedule == "constant" and spec.head_rate is None and not spec.weight_decay and spec.warmup == named
+
+
+def at_floor(study: StudyCells, task: str, variant: str = "paper") -> bool:
     """Whether no arm of a study on a task is above the best trivial baseline, by 95%, each arm tuned."""
-    trivial = [score for name, score in known_scores(task).items() if name in FLOOR]
+    trivial = [score for name, score in known_scores(task, variant).items() if name in FLOOR]
     if not trivial:
         return False
     floor = max(trivial, key=lambda score: score.share)
     lows = []  # nan with one seed, which has no interval and so cannot be told from the floor either way
     for sweep in study.results.values():
-        if sweep.spec.task == task:
+        if (sweep.spec.task, sweep.spec.variant) == (task, variant):
             cell = TableCell(ACCURACY, sweep.spec.folder_name, task, spec=sweep.spec, tables=sweep, study=study.name)
             lows.append(mean_interval(cell.values(), cell.test_noise() + floor.standard_error**2)[1])
     known = [low for low in lows if not math.isnan(low)]
@@ -484,7 +488,8 @@ def read(path: Path) -> pd.DataFrame:
     """
     text = [name for name in (*COLUMNS, DIGEST) if name not in NUMBERS]
     try:
-        table = pd.read_csv(path, dtype=dict.fromkeys(text, str) | dict.fromkeys(NUMBERS, float))
+        types = dict.fromkeys(text, str) | dict.fromkeys(NUMBERS, float)
+        table = pd.read_csv(path, dtype=types, keep_default_na=False, na_values={name: [""] for name in NUMBERS})
     except (OSError, ValueError) as error:
         raise DataError(f"{path} cannot be read: {error}; `fpt judge` writes it") from None
     if lacking := [name for name in (*COLUMNS, DIGEST) if name not in table]:

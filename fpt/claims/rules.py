@@ -96,7 +96,7 @@ def near(case: Case) -> list[Comparison]:
 
 @decides("L-13", splits=ALONE, likeness=True)
 def linear(case: Case) -> list[Comparison]:
-    score = known_scores(case.task).get(LINEAR)
+    score = known_scores(case.task, case.variant).get(LINEAR)
     if score is None:
         return [case.untested(f"no {LINEAR} was fitted")]
     return [_within(case, row, score, f"{LINEAR} ({100 * score.share:.1f})") for row in case.rule.rows]
@@ -105,7 +105,7 @@ def linear(case: Case) -> list[Comparison]:
 @decides("P-20", "P-21")
 def above_linear(case: Case) -> list[Comparison]:
     """Each row minus a linear classifier on the inputs, which has an error of its own."""
-    score = known_scores(case.task).get(LINEAR)
+    score = known_scores(case.task, case.variant).get(LINEAR)
     if score is None:
         return [case.untested(f"no {LINEAR} was fitted")]
     words = f"{LINEAR} ({100 * score.share:.1f})"

@@ -27,13 +27,14 @@ def usable(cell: TableCell, within: float) -> tuple["pd.Series[float]", bool]:
     whether they meet an end of the grid, beyond which there may be more.
 
     Mean accuracy is a line between neighbouring rates, over the logarithm of the rate; a run that diverged counts as
-    chance. By seed: values whose mean is the width, and whose t-interval is the jackknife's (Tukey 1958), without its
-    correction of the bias, which can leave a width below zero.
+    chance, whatever its last finite parameters had learned. By seed: values whose mean is the width, and whose
+    t-interval is the jackknife's (Tukey 1958), without its correction of the bias, which can leave a width below zero.
     """
     if cell.tables is None:
         return pd.Series(dtype=float), False
     seeds, places = cell.tables.validation().index, np.log10(cell.rates)
     arm = accuracies(cell, cell.tables, cell.rates, seeds)
+    arm[1] = np.where(np.isnan(arm[0]), cell.tables.guessing, arm[1])
     width, at_end = _width(arm, places, within)
     left_out = pd.Series([_width(np.delete(arm, k, axis=1), places, within)[0] for k in range(len(seeds))], seeds)
     return width + (len(seeds) - 1) * (left_out.mean() - left_out), at_end
@@ -48,7 +49,7 @@ def _width(arm: Arm, places: Arm, within: float) -> tuple[float, bool]:
 def accuracies(cell: TableCell, tables: SweepTables, rates: Sequence[float], seeds: "pd.Index[int]") -> Arm:
     """At the last budget, of those rates in ascending order and of those seeds."""
     validation = tables.validation().sort_index(axis=1)
-    tested = cell.plane().reindex_like(validation).where(validation.notna(), tables.guessing)
+    tested = cell.plane().reindex_like(validation)
     kept = [bool(same_rate(rates, rate).any()) for rate in validation]
     return np.stack([plane.loc[seeds, kept] for plane in (validation, tested)])
 

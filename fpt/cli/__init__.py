@@ -317,15 +317,7 @@ def advise(
     options = {"target": target, "size": size, "patch": patch, "white": white, "padded": padded or None}
     options |= {"tokenizer": tokenizer, "tokens": tokens}
     wanted = request(
-        data,
-        backbone,
-        arms,
-        minutes=minutes,
-        tolerance=tolerance,
-        name=name,
-        options=options,
-        root=place,
-        steps=steps,
+        data, backbone, arms, minutes=minutes, tolerance=tolerance, name=name, options=options, root=place, steps=steps
     )
     with contextlib.chdir(place):
         Work(wanted, _nothing if as_json else log, SweepBars if not as_json else SilentBars).run()

@@ -100,9 +100,11 @@ class TransferModel(nn.Module):
             for name, layer in layers
         ]
         self.drop_with([])
-        self(tokens, lengths)
-        for handle in handles:
-            handle.remove()
+        try:
+            self(tokens, lengths)
+        finally:
+            for handle in handles:
+                handle.remove()
         return seen
 
     def set_compute_type(self, compute_type: torch.dtype) -> None:
@@ -177,13 +179,15 @@ class Template:
         """Matrices that write into the residual stream: in every layer the last of attention and of feed-forward."""
         last = {}
         for name, group in self.groups.items():
-            if group in ("attention", "feed_forward") and name.endswith("weight"):
+            if group in ("attention", "feed_forward") and self._is_matrix(name):
                 last[group, layer_of(name)] = name  # later ones take the place of earlier ones
         return set(last.values())
 
     def _is_matrix(self, name: str) -> bool:
-        """Whether `random_gain` multiplies it: biases, layer norms and tables stay."""
-        return len(self.shapes[name]) > 1 and self.groups[name] in ("attention", "feed_forward", "recurrent")
+        """Whether `random_gain` multiplies it: biases (of experts they have two dimensions), layer norms and tables
+        stay."""
+        multiplies = len(self.shapes[name]) > 1 and not name.endswith("bias")
+        return multiplies and self.groups[name] in ("attention", "feed_forward", "recurrent")
 
     def _trains(self, name: str) -> bool:
         group = self.groups[name]

@@ -98,13 +98,17 @@ def chance(task: str) -> float:
     return 1 / classes if classes else math.nan
 
 
-@cache
 def counted(part: str = "scores") -> pd.DataFrame:
     """The lines of baselines.json: its `scores`, what is `left` of lists as released, or `losses` of untouched models.
 
     A line is a `share` of the `of` test examples of seed 0, learned from `train` examples, of a `task` as it was loaded
     (`variant`, `options`, `data_checksum`).
     """
+    return _counted(part).copy(deep=False)  # pandas copies what is written to
+
+
+@cache
+def _counted(part: str) -> pd.DataFrame:
     return pd.DataFrame(json.loads(FILE.read_text(encoding="utf-8"))[part])
 
 

@@ -106,7 +106,8 @@ class TableCell:
 
     @property
     def best_rate(self) -> float | None:
-        """The rate with the best mean over all seeds, to be named; None where every rate diverged, or nothing ran."""
+        """The rate with the best mean over all seeds, to be named; None where nothing ran, and where some run diverged
+        at every rate."""
         return None if self.tables is None else self.tables.selected_rate
 
     @property

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from fpt.errors import DataError, SpecError, unknown
+from fpt.results.contrasts import interval_of
 from fpt.results.stats import MINIMUM_PAIRS, holm, paired, seeds_needed
 from fpt.tasks.tables import FEW, MISSING, read_table
 
@@ -116,7 +117,7 @@ def compare(table: pd.DataFrame, point: float | None = None) -> pd.DataFrame:
         needed = seeds_needed(step, test.sd) if test.sd > 0 else math.nan  # without spread there is nothing to plan by
         levels = both.mean()
         rows.append(
-            (first, second, test.n, levels[first], levels[second], test.mean, test.low, test.high, test.p, needed)
+            (first, second, test.n, levels[first], levels[second], test.mean, *interval_of(test), test.p, needed)
         )
     names = ["first", "second", "n", "level_first", "level_second", "mean", "low", "high", "p", "seeds"]
     found = pd.DataFrame(rows, columns=names).astype({"seeds": float})

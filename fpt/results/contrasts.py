@@ -36,7 +36,8 @@ class Contrast:
     """One arm minus another: points of test accuracy, with a 95% interval over paired seeds.
 
     `first`, `second`: the levels, in percent (of a difference of differences: the two leads, in points). `n`: pairs of
-    seeds. `p`: two-sided. `common`: the same with one rate for all seeds of an arm; None unless read tuned.
+    seeds. `p`: two-sided. `common`: the same with one rate for all seeds of an arm; None unless read tuned, and where
+    an arm has no rate at which every seed stayed finite.
     """
 
     mean: float
@@ -77,7 +78,7 @@ class Contrast:
 @dataclass(frozen=True)
 class Level:
     """The accuracy of one arm in percent, with a 95% interval over seeds. `rate`: the best one over all seeds at its
-    budget."""
+    budget, whatever rate was read."""
 
     mean: float
     low: float
@@ -119,7 +120,7 @@ def contrast(
     """
     arms = {name: cell_of(study, name, task, root, of) for name in (first, second, *(minus or ()))}
     found = _contrast(arms, first, second, at, budget, minus)
-    if at != TUNED:
+    if at != TUNED or any(_best_rate(cell, budget) is None for cell in arms.values()):
         return found
     return replace(found, common=_contrast(arms, first, second, COMMON, budget, minus))
 
@@ -201,7 +202,9 @@ def rate_of(cell: TableCell, at: str | float, budget: int | None) -> str | float
     if at == TUNED:
         return TUNED
     if at == COMMON:
-        return _common_rate(cell, budget)
+        if (found := _best_rate(cell, budget)) is None:
+            raise SpecError(f"{cell.study}, {cell.row}: some run diverged at every rate, so there is no common one")
+        return found
     given = ", ".join(map(rate_text, cell.rates))
     try:
         rate = float(at)
@@ -214,14 +217,9 @@ def rate_of(cell: TableCell, at: str | float, budget: int | None) -> str | float
     return rate
 
 
-def _common_rate(cell: TableCell, budget: int | None) -> float:
-    """The same; nan where every one diverged."""
-    found = _best_rate(cell, budget)
-    return math.nan if found is None else found
-
-
 def _best_rate(cell: TableCell, budget: int | None) -> float | None:
-    """The rate with the best mean validation accuracy over all seeds at this budget; None where every one diverged."""
+    """The rate with the best mean validation accuracy over all seeds at this budget; None where some run diverged at
+    every rate."""
     return best_rate(cell.tables.validation(budget)) if cell.tables else None
 
 
@@ -238,8 +236,8 @@ def _contrast(
 
     steps = {cell.spec.steps for cell in arms.values() if cell.spec}
     if budget is None and len(steps) > 1:
-        trained = " and ".join(f"{each:,}" for each in sorted(steps))
-        raise SpecError(f"{first} and {second} were trained for {trained} steps: name a budget that both report")
+        trained = ", ".join(f"{name} for {cell.spec.steps:,}" for name, cell in arms.items() if cell.spec)
+        raise SpecError(f"steps of training differ, {trained}: name a budget that all report")
     plus, less = [point(first)], [point(second)]
     others = [point(name) for name in minus or ()]
     test = compared([*plus, *others[1:]], [*less, *others[:1]])

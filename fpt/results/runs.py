@@ -158,10 +158,13 @@ class SweepTables:
         return pd.concat([frame, added], axis="columns")
 
     def once(self, key: tuple[Any, ...], make: Callable[[], T]) -> T:
-        """What `make` gives, made once for each key."""
+        """What `make` gives, made once for each key. Of a table, a copy: who writes into it changes nobody else's."""
         if key not in self._known:
             self._known[key] = make()
-        return cast(T, self._known[key])
+        found = self._known[key]
+        if isinstance(found, pd.DataFrame | pd.Series):
+            found = found.copy(deep=False)  # pandas copies what is written to
+        return cast(T, found)
 
     def _plane(self, budget: int, column: str) -> pd.DataFrame:
         end = self._by_rate(self.runs, column)

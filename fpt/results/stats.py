@@ -25,8 +25,9 @@ class Paired:
     `noise`: the variance of the mean beyond that between seeds, which no further seed makes smaller: of a test set that
     is the same for all of them. The squared standard error is then sd^2 / n + noise, still with n - 1 degrees of
     freedom (those of Welch and Satterthwaite are more: with few seeds noise would make an interval shorter).
-    `exact`: the differences have no spread or a run collapsed; then there is no interval, and p-values come from
-    flipping signs, or from the noise alone where that gives the larger one. Without enough pairs everything but `n` is
+    `exact`: the differences have no spread or a run collapsed; then `low` and `high` are nan, and p-values come from
+    flipping signs, or from the noise alone where that gives the larger one; `interval_of` gives the means that they do
+    not refuse. Without enough pairs everything but `n` is
     nan, and every p is 1.
     """
 
@@ -130,13 +131,13 @@ def holm(p_values: Sequence[float]) -> list[float]:
     return found
 
 
-def seeds_needed(difference: float, sd: float, noise: float = 0.0, of: int = 1) -> int | None:
-    """Pairs with which a two-sided paired t-test at 5% (for `of` tests together) finds `difference`; None: more than
+def seeds_needed(difference: float, sd: float, noise: float = 0.0) -> int | None:
+    """Pairs with which a two-sided paired t-test at 5% finds `difference`; None: more than
     1,000, or with no number of them, where the noise of the test set alone is too large."""
     from statsmodels.stats.power import TTestPower
 
     n = np.arange(MINIMUM_PAIRS, MOST_SEEDS + 1)
     effect = difference / np.sqrt(np.maximum(sd, difference / 4) ** 2 + n * noise)  # at 4 sd 3 pairs are enough
-    power_of = np.nan_to_num(TTestPower().power(effect, n, SIGNIFICANCE / of), nan=1.0)  # nan where it is all but 1
+    power_of = np.nan_to_num(TTestPower().power(effect, n, SIGNIFICANCE), nan=1.0)  # nan where it is all but 1
     enough = n[power_of >= POWER]
     return int(enough[0]) if len(enough) else None

@@ -60,8 +60,10 @@ def valleys_figure(cells: Mapping[str, TableCell]) -> plot.Plot:
     first, *others = planes
     ratios = {name: rate_ratio(planes[first], planes[name]) for name in others}
     lowest = {first: ratios[others[0]].first} | {name: found.second for name, found in ratios.items()}
-    figure, (axes,) = plot.panels_of(1)
     lines = {name: _line(plane) for name, plane in planes.items()}
+    if all(line.empty for line in lines.values()):  # at every rate some run diverged
+        return plot.nothing()
+    figure, (axes,) = plot.panels_of(1)
     looks, words = plot.looks_of(lines), plot.words_of(lines)
     for number, (name, line) in enumerate(lines.items()):
         around = [line["loss"] - line["low"], line["high"] - line["loss"]]

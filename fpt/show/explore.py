@@ -18,7 +18,7 @@ from fpt.results.runs import SETUP, rate_text
 from fpt.results.stats import SIGNIFICANCE
 from fpt.show.html import Page, paragraph
 from fpt.show.numbers import interval, model, percent, points, title
-from fpt.show.plot import COLOURS, MARKERS, NAMES
+from fpt.show.plot import named
 from fpt.sweeps.labels import SHORT, labels
 from fpt.sweeps.spec import SweepSpec
 from fpt.tasks import entry
@@ -109,7 +109,8 @@ def _arm(arm: str, cell: TableCell) -> dict[str, Any]:
             str(rate): [_number(mean), _number(error) or 0, f"{percent(mean)} ± {percent(error)}"]
             for rate, mean, error in zip(scores, scores.mean(), scores.sem(), strict=True)
         }
-    return {"name": NAMES[arm], "colour": COLOURS[arm], "marker": MARKERS[arm], "points": shown}
+    look = named(arm)
+    return {"name": look.label, "colour": look.colour, "marker": look.marker, "points": shown}
 
 
 def _pair(arms: Mapping[str, TableCell], one: str, other: str) -> dict[str, Any]:

@@ -180,6 +180,7 @@ def findings_table(*ids: str, rows: pd.DataFrame | None = None) -> Table:
     made_for = rows[(rows["pair"] == "") & (rows["claim"] == "")].set_index("finding")["planned"]
     for name in names:
         check_known("finding", name, findings())
+        check_known("finding with a verdict", name, said, "fpt judge writes the verdicts")
         finding = findings()[name]
         lines.append(
             {

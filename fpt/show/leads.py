@@ -4,7 +4,6 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import date
-from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +12,10 @@ import pandas as pd
 from fpt.claims.planes import AHEAD, BEHIND, OPEN, plane_table, plane_tests
 from fpt.claims.sensitivity import usable
 from fpt.results.baselines import LINEAR, floor, known_scores
-from fpt.results.cells import NOT_RUN, TUNED, TableCell, compared
+from fpt.results.cells import NOT_RUN, TUNED, TableCell
 from fpt.results.contrasts import Contrast, Level, arms_of, cell_of, contrast, interval_of, level, points_text
 from fpt.results.runs import rate_text
-from fpt.results.stats import POINT, mean_interval
+from fpt.results.stats import POINT, Paired, mean_interval
 from fpt.show import plot
 from fpt.show.charts import cells_of
 from fpt.show.html import CaptionedFigure, Table
@@ -146,17 +145,14 @@ def signs(study: str, first: str, second: str, *, task: str = "") -> dict[float,
     """By rate that both arms have, a sign a budget in ascending order: + where the 95% interval of the first minus the
     second lies above 0, - where below, 0 where it holds 0. Errors as those of `fpt.results.contrast`."""
     cells = cells_of(study, (first, second), task)
-    one, two = cells[first], cells[second]
-    budgets = [budget for budget in one.budgets if budget in two.budgets]
-    shared = [rate for rate in one.rates if rate in two.rates]
-    found = dict.fromkeys(shared, "")
-    for rate, budget in product(shared, budgets):
-        found[rate] += _sign(one, two, rate, budget)
+    found: dict[float, str] = {}
+    for (rate, _), test in plane_tests(cells[first], cells[second]).items():
+        found[rate] = found.get(rate, "") + _sign(test)
     return found
 
 
-def _sign(first: TableCell, second: TableCell, rate: float, budget: int) -> str:
-    low, high = interval_of(compared([(first, rate, budget)], [(second, rate, budget)]))
+def _sign(test: Paired) -> str:
+    low, high = interval_of(test)
     if low > 0:
         return AHEAD
     return BEHIND if high < 0 else OPEN

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 FOUR = [models.ARMS[name] for name in models.FOUR]
-COLOURS = {arm.letters: arm.colour for arm in FOUR}
-MARKERS = {arm.letters: arm.marker for arm in FOUR}
 NAMES = {arm.letters: arm.label for arm in FOUR}
 # What is no arm has no arm's colour; 3:1 or nearly so on white and on black.
 OTHERS = ("#7A6FBE", "#8A8A2E", "#2F8F9D", "#A8506E", "#808080", "#B07A4A")
@@ -74,16 +72,14 @@ def drawn(make: Callable[P, Plot]) -> Callable[P, Plot]:
     return made
 
 
-def panels_of(
-    count: int, height: float = 2.9, grid: str = "y", width: float = ALONE, sharey: bool = False
-) -> tuple[Plot, "list[Axes]"]:
+def panels_of(count: int, height: float = 2.9, grid: str = "y", width: float = ALONE) -> tuple[Plot, "list[Axes]"]:
     """A figure of so many panels, two in a row, and the panels; inches: `height` of each, `width` of a single one."""
     columns = min(count, 2)
     rows = math.ceil(count / columns)
     size = (width if columns == 1 else BESIDE * columns, height * rows + 0.8)
     figure = Plot(figsize=size, layout="constrained")
     with mpl.rc_context({"axes.grid": bool(grid), "axes.grid.axis": grid or "both"}):
-        panels = list(figure.subplots(rows, columns, sharey=sharey, squeeze=False).flat)
+        panels = list(figure.subplots(rows, columns, squeeze=False).flat)
     for axes in panels:
         axes.tick_params(labelleft=True)  # also where the axis is shared: on a phone panels stand one below the other
     for spare in panels[count:]:

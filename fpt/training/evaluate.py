@@ -60,10 +60,10 @@ def passes(fleet: Fleet, parameters: Tensor, examples: Examples, subset: Subset)
         examples = examples[torch.tensor(subset.seeds, device=fleet.device)]
     count = examples.targets.shape[1]
     chunk = even(count, max(1, TOKENS_AT_ONCE // (fleet.task.tokens * len(subset.places))))
-    noise = fleet.noise(subset, "evaluation")
+    noise = fleet.noise(subset, "evaluation")(count)  # all at once: in parts it would depend on their size
     for start in range(0, count, chunk):
         part = examples[:, start : start + chunk]
-        drawn = noise(part.inputs.shape[1])
+        drawn = None if noise is None else noise[:, start : start + chunk]
         yield part, fleet.logits(pieces, fleet.encode(part.inputs), part.lengths, subset, noise=drawn)
 
 

@@ -48,7 +48,7 @@ def keep_weights(fleet: Fleet, parameters: Tensor, seed: int, file: Callable[[fl
 def train_mode_accuracy(fleet: Fleet) -> Tensor:
     """Accuracy (runs,) of the last parameters on the last 100 training batches, with dropout and augmentation: how
     the released code of Lu et al. measures the training accuracy of their Table 7."""
-    fleet.active = fleet.all_runs
+    active, fleet.active = fleet.active, fleet.all_runs
     pieces = fleet.cut(fleet.parameters)
     steps = range(max(1, fleet.recipe.steps - TRAIN_MODE_BATCHES + 1), fleet.recipe.steps + 1)
     total = torch.zeros(len(fleet.parameters), dtype=torch.float64, device=fleet.device)
@@ -57,6 +57,7 @@ def train_mode_accuracy(fleet: Fleet) -> Tensor:
         logits = fleet.in_training(pieces, batch, step)
         right = (logits.argmax(-1) == batch.targets[:, None]).double().where(logits.isfinite().all(-1), torch.nan)
         total += right.flatten(2).mean(2).flatten()
+    fleet.active = active
     return total / len(steps)
 
 

@@ -1,9 +1,7 @@
 """Every claim that is decided by arithmetic: its verdict on what is printed, and another on one altered number."""
 
-from collections.abc import Callable
 from typing import Any
 
-import pandas as pd
 import pytest
 
 from fpt import papers
@@ -49,7 +47,7 @@ IN_TABLES: dict[str, tuple[str, str, str, Any]] = {
     "O-34": ("rothermel-table-1", "UP", "listops", {"is": 57.8, "sem": 0.9}),
     "O-31": ("lu-table-9", "statistics", "cifar10-lra", 40),
 }
-COUNTED = {"L-19", "L-29", "L-30", "L-32", "L-52", "R-24", "R-29", "O-26"}  # tested below
+COUNTED = {"L-19", "L-29", "L-30", "L-52", "R-24", "R-29", "O-26"}  # tested below
 DECIDED = {name: claim for name, claim in claims().items() if claim.arithmetic or claim.printed}
 
 
@@ -58,7 +56,7 @@ def test_every_claim_has_its_function_and_every_function_its_claim() -> None:
     assert set(DECIDED) == {*IN_CLAIMS, *IN_TABLES, *COUNTED}
 
 
-@pytest.mark.parametrize("name", sorted(DECIDED.keys() - {"L-32"}))  # which needs the weights of GPT-2
+@pytest.mark.parametrize("name", sorted(DECIDED))
 def test_the_verdict_on_what_is_printed(name: str) -> None:
     holds, note = computed(DECIDED[name])
     assert holds is (name not in MISPRINTED), note
@@ -116,29 +114,6 @@ def test_an_arm_without_positions_would_be_found(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(arithmetic, "new_positions_learn", lambda init, trainable: trainable == "all")
     holds, note = computed(DECIDED["R-29"])
     assert (holds, "2 of 4 arms" in note) == (False, True)
-
-
-@pytest.mark.parametrize(
-    ("weights", "holds"),
-    [
-        (lambda backbone: pd.DataFrame(), None),
-        (lambda backbone: flat(), False),
-        (lambda backbone: flat().assign(std=[0.1 * (1 + number) for number in range(len(flat()))]), True),
-    ],
-    ids=["no weights", "weights as the default draws them", "weights that vary"],
-)
-def test_the_spread_of_weights(
-    weights: Callable[[str], pd.DataFrame], holds: bool | None, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(arithmetic.sizes, "spread", weights)
-    assert computed(DECIDED["L-32"])[0] is holds
-
-
-def flat() -> pd.DataFrame:
-    stds = {"weight": 0.02, "bias": 0.0}
-    groups = ("attention", "feed_forward")
-    rows = [(layer, group, *std) for layer in range(3) for group in groups for std in stds.items()]
-    return pd.DataFrame(rows, columns=["layer", "group", "kind", "std"])
 
 
 def test_balanced_batches_would_be_found(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,5 +1,6 @@
 """Verdicts as data: which study speaks, what counts, every word on made-up data; and runs/verdicts.csv as committed."""
 
+import math
 import shutil
 from dataclasses import replace
 
@@ -284,6 +285,14 @@ def test_whole_numbers_are_written_whole(tmp_path) -> None:
     judge.write(pd.DataFrame([row]), tmp_path / FILE, "0")
     kept = judge.read(tmp_path / FILE).iloc[0]
     assert (kept["steps"], kept["budget"], kept["estimate"]) == (15625, 11719, 0.1235)
+
+
+def test_text_that_looks_like_a_missing_value_stays_text(tmp_path) -> None:
+    row = dict.fromkeys(judge.COLUMNS, "") | dict.fromkeys(judge.NUMBERS, math.nan) | {"study": "null", "note": "NA"}
+    judge.write(pd.DataFrame([row]), tmp_path / FILE, "0")
+    kept = judge.read(tmp_path / FILE).iloc[0]
+    assert (kept["study"], kept["note"], kept["claim"]) == ("null", "NA", "")
+    assert math.isnan(kept["estimate"])
 
 
 @pytest.mark.parametrize(

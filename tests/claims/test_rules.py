@@ -134,7 +134,9 @@ def _counted(monkeypatch):
 
 def counted(monkeypatch, examples):
     """A linear classifier that reached 80% of so many examples."""
-    monkeypatch.setattr("fpt.claims.rules.known_scores", lambda task: {"linear classifier": Score(0.8, examples)})
+    monkeypatch.setattr(
+        "fpt.claims.rules.known_scores", lambda task, variant: {"linear classifier": Score(0.8, examples)}
+    )
 
 
 def made(monkeypatch, kind, word):

@@ -10,8 +10,8 @@ from scipy import stats
 
 from fpt.claims.by_rate import ratio_of_best as ratio
 from fpt.claims.sensitivity import MOST_SUBSETS, choices, conclusions, evenly, usable
-from fpt.results.cells import TableCell
-from fpt.results.stats import mean_interval
+from fpt.results.cells import TUNED, TableCell, compared
+from fpt.results.stats import SIGNIFICANCE, mean_interval
 
 TABLE = paper(["a", "b"]).tables["toy-table"]
 
@@ -38,6 +38,15 @@ def test_a_range_that_meets_an_end_says_so() -> None:
 def test_a_rate_at_which_runs_diverged_is_not_usable() -> None:
     plain, lost = (made(means=dict.fromkeys(RATES, 80.0), sd=0.0, diverged=n) for n in ({}, {1e-2: 8}))
     assert usable(lost, 0.05)[0].mean() < usable(plain, 0.05)[0].mean() - 0.8  # half of what is above 1e-3, and more
+
+
+def test_what_all_conclude_is_what_the_contrast_says() -> None:
+    """A run that diverged at the rate of its seed keeps what it had learned, in both."""
+    first = made(means={1e-4: 60.0, 1e-3: 80.0, 1e-2: 60.0}, diverged={1e-3: 1})
+    second = made("b", means={1e-4: 60.0, 1e-3: 78.0, 1e-2: 60.0})
+    test = compared([(first, TUNED, None)], [(second, TUNED, None)])
+    sign = int(np.sign(test.mean)) if test.p < SIGNIFICANCE else 0
+    assert set(conclusions(first, second)["whole"]) == {sign}
 
 
 def test_the_jackknife_of_a_mean_is_its_t_interval() -> None:

@@ -119,6 +119,23 @@ def test_experts_of_a_mixture_are_float32_beside_products_in_bfloat16(saved, dig
     assert types == {("attention", torch.bfloat16), ("feed_forward", torch.float32)}
 
 
+def test_what_writes_into_the_residual_stream_of_a_mixture_is_its_experts(saved, digits):
+    """And not their router, whose name ends in weight, as theirs do not."""
+    name = saved("mixtral", num_key_value_heads=2, num_local_experts=4)
+    template = fpt.models.build(digits, name, "random", random_init="scaled")
+    assert {each.rpartition(".")[2] for each in template.residual} == {"down_proj", "weight"}
+    assert all("o_proj" in each or "experts" in each for each in template.residual)
+
+
+def test_a_gain_leaves_the_biases_of_experts(saved, digits):
+    name = saved("gpt_oss", num_key_value_heads=2, num_local_experts=4, head_dim=8)
+    plain, twice = (fpt.models.build(digits, name, "random", random_gain=gain).initialise(0) for gain in (1.0, 2.0))
+    biases = [each for each in plain if "experts" in each and each.endswith("bias")]
+    assert biases
+    assert all(torch.equal(plain[each], twice[each]) for each in biases)
+    assert any(torch.allclose(2 * plain[each], twice[each]) for each in plain if "experts" in each)
+
+
 @pytest.mark.parametrize("model_type", ["olmo_hybrid", "qwen3_moe"])
 def test_classes_of_whole_layers_decide_no_group(model_type):
     """OLMo's hybrid layers are called LinearAttentionDecoderLayer, and hold a feed-forward network as well."""

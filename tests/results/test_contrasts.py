@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from fpt.errors import SpecError
-from fpt.results import arms_of, baseline, contrast, level
+from fpt.results import arms_of, baseline, contrast, counted, level
 from fpt.results.contrasts import cell_of, interval_of
 from fpt.results.stats import SIGNIFICANCE, paired
+from fpt.sweeps import SweepSpec
 
 DIGITS = 1797
 
@@ -74,6 +75,27 @@ def test_a_study_is_read_once_until_it_is_published_anew(tmp_path: Path) -> None
     after = arms_of("laptop", tmp_path)
     assert ("digits", "UR") in after
     assert after["digits", "FP"].values().mean() == pytest.approx(level_before / 2, abs=0.01)
+
+
+def test_who_writes_into_values_changes_nobody_elses() -> None:
+    before = contrast("plane-minilm", "FP", "UP", at=1e-3)
+    values = arms_of("plane-minilm")["mnist", "FP"].values(1e-3)
+    values -= 0.3
+    assert contrast("plane-minilm", "FP", "UP", at=1e-3) == before
+    linear = baseline("mnist", "linear classifier")
+    scores = counted()
+    scores["share"] *= 100
+    assert baseline("mnist", "linear classifier") == linear
+
+
+def test_where_some_run_diverged_at_every_rate_there_is_no_common_one(tmp_path: Path) -> None:
+    def lost(spec: SweepSpec, rate: float, seed: int) -> float:
+        return float("nan") if seed == spec.learning_rates.index(rate) else synthetic.accuracy(spec, rate, seed)
+
+    synthetic.finish(synthetic.workspace(tmp_path), "published", lost)
+    assert contrast("laptop", "UP", "FP", root=tmp_path).common is None
+    with pytest.raises(SpecError, match="diverged at every rate"):
+        contrast("laptop", "UP", "FP", at="common", root=tmp_path)
 
 
 def test_a_difference_of_differences_takes_the_other_lead_off() -> None:

@@ -90,7 +90,8 @@ def test_a_sweep_is_cut_once_by_the_rates_of_its_seeds(study: Path) -> None:
     pd.testing.assert_series_equal(
         cut["test_accuracy"].sort_index(), rows.set_index("seed")["test_accuracy"].sort_index()
     )
-    assert sweep.at("runs", rates) is cut
+    cut["test_accuracy"] = 0.0  # somebody's own
+    assert (sweep.at("runs", rates)["test_accuracy"] > 0).all()
     assert sweep.at("runs", pd.Series({0: math.nan})).empty
 
 
