@@ -24,8 +24,10 @@
 
 # %% tags=["parameters"]
 weights = "../fpt/models/tiny_lm"  # of GPT-2's kind: 4 layers of width 128
-learning_rates, seeds = [3e-4, 3e-3], [0]
-steps, batch_size = 200, 8
+learning_rates = [3e-4, 3e-3]
+seeds = [0]
+steps = 200
+batch_size = 8
 
 # %%
 from fpt.sweeps import check_parameters

@@ -69,12 +69,18 @@ def test_every_field_of_a_study_and_of_a_sweep():
 
 
 @pytest.mark.parametrize(
-    ("file", "rows"), [("bench/published/cpu.json", "rows"), ("architectures/table.json", "architectures")]
+    ("heading", "files", "rows"),
+    [
+        ("bench/published/cpu.json, h200.json, bench/KIND.json", "bench/published/*.json", "rows"),
+        ("architectures/table.json", "architectures/table.json", "architectures"),
+    ],
 )
-def test_every_field_of_a_benchmark_and_of_the_architectures(file, rows):
-    table = json.loads((RUNS / file).read_text())
-    of_each = {f"{rows}.{name}" for row in table[rows] for name in row}
-    assert set(NAMED[file]) == {*table, *of_each}
+def test_every_field_of_a_benchmark_and_of_the_architectures(heading, files, rows):
+    fields = set()
+    for file in RUNS.glob(files):
+        table = json.loads(file.read_text())
+        fields |= {*table, *(f"{rows}.{name}" for row in table[rows] for name in row)}
+    assert set(NAMED[heading]) == fields
 
 
 def test_the_published_table_is_of_what_works_and_gives_reasons_for_the_rest():
