@@ -13,7 +13,17 @@ from fpt.claims.words import pair_word
 from fpt.papers import table
 from fpt.papers.schema import Rule
 from fpt.results.baselines import Score
-from fpt.results.cells import AT_PAPERS_RATE, NOT_RUN, PAPER_SCALE, TUNED, Point, StudyCells, TableCell, compared, total
+from fpt.results.cells import (
+    AT_PAPERS_RATE,
+    NOT_RUN_YET,
+    PAPER_SCALE,
+    TUNED,
+    Point,
+    StudyCells,
+    TableCell,
+    compared,
+    total,
+)
 from fpt.results.contrasts import interval_of
 from fpt.results.runs import rate_text
 from fpt.results.stats import MINIMUM_PAIRS, POINT, SIGNIFICANCE, Paired
@@ -117,7 +127,7 @@ class Case:
         """Why the rows are not compared here; None if they are."""
         rows = self.rows.values()
         if missing := [cell.label for cell in rows if cell.problem]:
-            return self.untested(f"not run: {', '.join(missing)}", NOT_RUN)
+            return self.untested(f"not run: {', '.join(missing)}", NOT_RUN_YET)
         if len({cell.spec.steps for cell in rows if cell.spec}) > 1:
             return self.untested("not compared: trained for different numbers of steps")
         if len({cell.tables.result["compute_type"] for cell in rows if cell.tables}) > 1:

@@ -29,7 +29,7 @@ from fpt.models import backbone as lookup
 from fpt.papers import claims, findings, paper_of, papers, rules_of, table
 from fpt.papers.schema import Claim, Finding, Quantifier, Rule
 from fpt.results.baselines import FLOOR, known_scores
-from fpt.results.cells import FEW_SEEDS, NOT_RUN, PAPER_SCALE, REDUCED, StudyCells, TableCell
+from fpt.results.cells import FEW_SEEDS, NOT_RUN_YET, PAPER_SCALE, REDUCED, StudyCells, TableCell
 from fpt.results.contrasts import ACCURACY
 from fpt.results.pairs import pairs
 from fpt.results.runs import find_study, left_out, study_names
@@ -45,7 +45,7 @@ COLUMNS = (
 NUMBERS = ("layers", "steps", "seeds", "budget", "estimate", "low", "high", "p")
 DIGEST = "digest"  # the last column, filled in the first row alone: of the runs from which all was computed
 DIGITS = 4  # significant
-SPEAKS, ROBUSTNESS, AT_FLOOR = "speaks", "robustness", "floor"
+SPEAKS, ROBUSTNESS, FLOORED = "speaks", "robustness", "floor"
 LABELS = (EXPLORATORY, CHANGED, PLANNED)  # beside a word, the weakest first
 # Of several rules the first of these is that of a claim.
 STRICTEST: tuple[Quantifier, ...] = ("all", "most", "", "some")
@@ -101,7 +101,7 @@ class Evidence:
     @property
     def is_missing(self) -> bool:
         """Whether it is planned and was not run."""
-        return not self.tested and any(comparison.missing == NOT_RUN for comparison in self.comparisons)
+        return not self.tested and any(comparison.missing == NOT_RUN_YET for comparison in self.comparisons)
 
     @property
     def cells(self) -> list[TableCell]:
@@ -226,7 +226,7 @@ class Judge:
             key = (each.contrast, each.pair)
             if self._may_speak(each) and (key not in best or each.weight > best[key].weight):
                 best[key] = each
-        roles = {id(each): AT_FLOOR if self._at_floor(each) else SPEAKS for each in best.values()}
+        roles = {id(each): FLOORED if self._at_floor(each) else SPEAKS for each in best.values()}
         return [replace(each, role=roles.get(id(each), ROBUSTNESS)) for each in evidence]
 
     def _may_speak(self, evidence: Evidence) -> bool:
@@ -249,7 +249,7 @@ class Judge:
         speaking = paper_scale or speaking
         names = sorted({each.pair for each in speaking})
         tests = [_pair_test(asked, [each for each in evidence if each.pair == name]) for name in names]
-        floor = {each.pair for each in evidence if each.role == AT_FLOOR} - {*names}
+        floor = {each.pair for each in evidence if each.role == FLOORED} - {*names}
         missing = {each.pair for each in evidence if each.is_missing and each.pair in pairs().pairs} - {*names} - floor
         word = words.claim_word(tests, asked.of, asked.is_likeness)
         if not tests and floor:

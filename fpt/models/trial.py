@@ -66,7 +66,8 @@ def _tried(config: str, layers: int, title: str) -> tuple[tuple[str, ...], Mappi
                 )
         except (SpecError, *BROKEN) as error:
             errors.append(error)
-    failure = errors["'fpt'" in str(errors[0])]  # it takes no attention but the library's own
+    ours, librarys = errors
+    failure = librarys if "'fpt'" in str(ours) else ours  # the first says that it takes no attention but the library's
     kind = next((f"{kind}: " for fields, kind in KINDS.items() if re.search(fields, config)), "")
     why = next(iter(str(failure).strip().splitlines()), type(failure).__name__)
     raise SpecError(f"{title} cannot be a backbone: {kind}{why}") from failure

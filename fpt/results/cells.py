@@ -33,7 +33,7 @@ from fpt.sweeps.ledger import RESULT
 from fpt.sweeps.spec import SweepSpec
 from fpt.sweeps.study import Study, load_study
 
-NOT_AT_THIS_SCALE, NOT_RUN = "not tested at this scale", "not run yet"
+NOT_AT_THIS_SCALE, NOT_RUN_YET = "not tested at this scale", "not run yet"
 TUNED, AT_PAPERS_RATE = "tuned", "paper"  # each seed at its left-out choice; all at the rate that the paper prints
 PAPER_SCALE, REDUCED = "paper", "reduced"
 FEW_SEEDS = 8  # with fewer a number is exploratory
@@ -93,7 +93,7 @@ class TableCell:
         """Why there is nothing to show; empty if there is something."""
         if self.spec is None:
             return NOT_AT_THIS_SCALE
-        return NOT_RUN if self.tables is None else ""
+        return NOT_RUN_YET if self.tables is None else ""
 
     @property
     def seeds(self) -> int:

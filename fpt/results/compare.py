@@ -70,7 +70,9 @@ def scores_of(frame: pd.DataFrame, by: str, pair: str, score: str, unpaired: boo
     if frame[[by, pair, score]].isna().any(axis=None):
         row = int(frame[[by, pair, score]].isna().any(axis=1).to_numpy().argmax())
         raise DataError(f"row {row + 1} has no {by}, {pair} or {score} {MISSING}; fill it, or take the row out")
-    frame = frame.astype({score: float, by: str if pd.api.types.is_bool_dtype(frame[by]) else frame[by].dtype})
+    frame = frame.astype({score: float})
+    if pd.api.types.is_bool_dtype(frame[by]):
+        frame = frame.astype({by: str})
     if (endless := np.isinf(frame[score].to_numpy())).any():
         raise DataError(f"row {int(endless.argmax()) + 1}: {score} must be finite; take the row out")
     arms = frame[by].nunique()

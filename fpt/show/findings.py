@@ -13,7 +13,7 @@ import pandas as pd
 
 from fpt.claims.asked import PLANNED
 from fpt.claims.case import DECADES, EXPONENT, NATS, POINTS
-from fpt.claims.judge import AT_FLOOR, FILE, ROBUSTNESS, SPEAKS, Asked, read
+from fpt.claims.judge import FILE, FLOORED, ROBUSTNESS, SPEAKS, Asked, read
 from fpt.claims.words import CONTRADICTED, HOLDS, HOLDS_NOT, ONE_AGAINST, ONE_FOR, REPLICATED
 from fpt.errors import check_known
 from fpt.papers import claim, findings, paper_of, printed_ranges, table
@@ -92,7 +92,7 @@ def pairs_of(finding_id: str, rows: pd.DataFrame) -> pd.DataFrame:
     shown = shown[shown["estimate"].notna()].sort_values("estimate", kind="stable")
     several = shown["study"].where(shown["role"] != SPEAKS, "")  # a pair is counted once, its other studies are shown
     shown = shown.assign(several=several).drop_duplicates(["pair", "role", "several"])
-    shown = shown.assign(place=shown["role"].map([SPEAKS, ROBUSTNESS, AT_FLOOR].index))
+    shown = shown.assign(place=shown["role"].map([SPEAKS, ROBUSTNESS, FLOORED].index))
     return shown.sort_values(["place", "estimate"], ascending=[True, False], kind="stable", ignore_index=True)
 
 
@@ -134,7 +134,7 @@ def _kind(row: Row) -> str:
     counted, robust, floor = "counted", "not counted: robustness", "not counted: at floor"
     if row["role"] == SPEAKS:
         return f"{counted}, {'planned' if row['planned'] == PLANNED else 'not planned'}"
-    return floor if row["role"] == AT_FLOOR else robust
+    return floor if row["role"] == FLOORED else robust
 
 
 def _axis(contrasts: Sequence[str], unit: str) -> str:
@@ -303,7 +303,7 @@ def _with_unit(row: Row) -> str:
     return _cell(row).replace(" (", " points (", 1) if row["unit"] == POINTS else _cell(row)
 
 
-ROLES = {SPEAKS: "", AT_FLOOR: " (at floor)"}  # what follows the word of a contrast
+ROLES = {SPEAKS: "", FLOORED: " (at floor)"}  # what follows the word of a contrast
 
 
 def evidence_table(rows: pd.DataFrame) -> Table:

@@ -12,7 +12,7 @@ import pandas as pd
 from fpt.claims.planes import AHEAD, BEHIND, OPEN, plane_table, plane_tests
 from fpt.claims.sensitivity import usable
 from fpt.results.baselines import LINEAR, floor, known_scores
-from fpt.results.cells import NOT_RUN, TUNED, TableCell
+from fpt.results.cells import NOT_RUN_YET, TUNED, TableCell
 from fpt.results.contrasts import Contrast, Level, arms_of, cell_of, contrast, interval_of, level, points_text
 from fpt.results.runs import rate_text
 from fpt.results.stats import POINT, Paired, mean_interval
@@ -110,7 +110,7 @@ def _lead(place: Place, arms: Mapping[str, str], at: str | float) -> str:
     """Who leads and by how much, in the direction of the one that leads; an open lead has the sign of the first."""
     first, second = arms
     if len(place.cells(first, second)) < len(arms):
-        return NOT_RUN
+        return NOT_RUN_YET
     found = place.contrast(first, second, at=at)
     if found.open:
         return f"open, {found.cell}"

@@ -101,11 +101,13 @@ def pairs_table(found: Setups) -> pd.DataFrame:
     rows = []
     for name, cells in found.items():
         for one, other in combinations(cells, 2):
-            compared = crossing_of(cells[one], cells[other])
-            for budget, test in list(compared.tests.items())[-1:]:
-                row = {"setup": name, "arms": f"{one} - {other}", "steps": f"{budget:,}", "seeds": test.n}
-                row |= {"difference": points(test.mean), "95% interval": interval(test)}
-                rows.append(row | {"sign": compared.signs[budget] if test.differences else ""})
+            crossing = crossing_of(cells[one], cells[other])
+            if not crossing.tests:
+                continue
+            budget, test = list(crossing.tests.items())[-1]
+            row = {"setup": name, "arms": f"{one} - {other}", "steps": f"{budget:,}", "seeds": test.n}
+            row |= {"difference": points(test.mean), "95% interval": interval(test)}
+            rows.append(row | {"sign": crossing.signs[budget] if test.differences else ""})
     return pd.DataFrame(rows)
 
 
@@ -117,8 +119,8 @@ def _what_is_shown(study: StudyCells) -> str:
 
 
 def _plane(first: TableCell, second: TableCell) -> list[Displayable | str]:
-    """Two arms over rate and budget, at one rate for both; then each at its own, the second minus the first."""
-    return [captioned_plane(first, second), CaptionedFigure(crossing_figure(second, first), CROSSING)]
+    """The first arm minus the second: over rate and budget, at one rate for both, then each at its own rate."""
+    return [captioned_plane(first, second), CaptionedFigure(crossing_figure(first, second), CROSSING)]
 
 
 def _verdicts(study: StudyCells) -> list[Displayable | str]:

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -183,8 +184,8 @@ class Training:
 
 def identity(fleet: Fleet) -> dict[str, list[float] | list[int]]:
     """Columns that name the runs, in the order of the parameter rows."""
-    rates = [rate for _ in fleet.seeds for rate in fleet.rates]
-    return {"learning_rate": rates, "seed": [seed for seed in fleet.seeds for _ in fleet.rates]}
+    runs = list(product(fleet.seeds, fleet.rates))
+    return {"learning_rate": [rate for _, rate in runs], "seed": [seed for seed, _ in runs]}
 
 
 def train(
@@ -363,8 +364,11 @@ def check_asked(asked: Sequence[str], task: Task, template: Template) -> None:
 def find_device(device: torch.device | str | None) -> torch.device:
     """The device; None: CUDA if there is any, else the CPU. SpecError for one that is not here."""
     here = ["cpu", *(f"cuda:{index}" for index in range(torch.cuda.device_count()))]
+    wanted = device
+    if wanted is None:
+        wanted = "cuda" if torch.cuda.is_available() else "cpu"
     try:
-        place = torch.device(("cuda" if torch.cuda.is_available() else "cpu") if device is None else device)
+        place = torch.device(wanted)
     except (RuntimeError, TypeError):
         place = None
     if place is None or f"{place.type}:{place.index or 0}" not in ["cpu:0", *here]:

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 from fpt.claims import judge, words
 from fpt.claims.asked import CHANGED, EXPLORATORY, PLANNED
-from fpt.claims.judge import AT_FLOOR, FILE, ROBUSTNESS, SPEAKS, Judge
+from fpt.claims.judge import FILE, FLOORED, ROBUSTNESS, SPEAKS, Judge
 from fpt.cli import app
 from fpt.errors import DataError
 from fpt.papers import rule_hash
@@ -121,7 +121,7 @@ def test_a_pair_that_is_not_listed_is_robustness(monkeypatch):
 
 def test_a_pair_at_floor_is_shown_and_not_counted(monkeypatch):
     found = judged([made(monkeypatch, {"digits": (Made(8.0), Made(5.0)), "digits-lra": (HIGH, LOW)})])
-    assert sorted(found["role"][1:]) == [AT_FLOOR, SPEAKS]
+    assert sorted(found["role"][1:]) == [FLOORED, SPEAKS]
     assert found["word"][0] == words.ONE_FOR
     assert "1 at floor" in found["note"][0]
 
@@ -277,7 +277,7 @@ def test_a_primary_claim_that_is_the_only_one_is_not_corrected(monkeypatch: pyte
 
 def test_one_seed_is_not_at_floor(monkeypatch: pytest.MonkeyPatch) -> None:
     one = {"digits": (replace(HIGH, seeds=1), replace(LOW, seeds=1))}
-    assert AT_FLOOR not in list(judged([made(monkeypatch, one)], alone=True)["role"])
+    assert FLOORED not in list(judged([made(monkeypatch, one)], alone=True)["role"])
 
 
 def test_whole_numbers_are_written_whole(tmp_path) -> None:

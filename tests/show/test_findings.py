@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 from bs4 import BeautifulSoup
 
-from fpt.claims.judge import AT_FLOOR, COLUMNS, ROBUSTNESS, SPEAKS
+from fpt.claims.judge import COLUMNS, FLOORED, ROBUSTNESS, SPEAKS
 from fpt.errors import SpecError
 from fpt.papers import claims, findings, printed_ranges
 from fpt.show import cards, findings_table, forest, word
@@ -47,7 +47,7 @@ def made() -> pd.DataFrame:
         _row("tiny-lm/mnist", SPEAKS, 5.0, task="mnist"),
         _row("minilm/mnist", SPEAKS, -4.0, task="mnist", backbone="minilm"),
         _row("tiny-lm/digits", ROBUSTNESS, 9.0, study="other"),
-        _row("tiny-lm/listops-short", AT_FLOOR, 0.5, task="listops-short"),
+        _row("tiny-lm/listops-short", FLOORED, 0.5, task="listops-short"),
     ]
     return pd.DataFrame([*summaries, *shown]).replace({"estimate": {"": None}, "low": {"": None}, "high": {"": None}})
 
@@ -55,7 +55,7 @@ def made() -> pd.DataFrame:
 def test_a_forest_has_a_row_a_pair_counted_ones_first_by_effect(made: pd.DataFrame) -> None:
     rows = pairs_of(ID, made)
     assert list(zip(rows["role"], rows["estimate"], strict=True)) == [
-        (SPEAKS, 5.0), (SPEAKS, 2.0), (SPEAKS, -4.0), (ROBUSTNESS, 9.0), (AT_FLOOR, 0.5),
+        (SPEAKS, 5.0), (SPEAKS, 2.0), (SPEAKS, -4.0), (ROBUSTNESS, 9.0), (FLOORED, 0.5),
     ]  # fmt: skip
 
 
