@@ -5,7 +5,7 @@ from typing import Any
 
 from sphinx.errors import ConfigError
 
-from fpt.claims.judge import check_digest
+from fpt.claims.verdicts import check_digest
 from fpt.errors import FptError
 
 ROOT = Path(__file__).parents[2]

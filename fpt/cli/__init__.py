@@ -365,8 +365,8 @@ def judge(
     root: Root = None,
 ) -> None:
     """Say what the results show of every claim: runs/verdicts.csv, or of your own runs runs/STUDY/verdicts.csv."""
-    from fpt.claims.judge import FILE, digest_of_runs, summaries, write
     from fpt.claims.judge import judge as judged
+    from fpt.claims.verdicts import FILE, digest_of_runs, summaries, write
 
     with contextlib.chdir(ledger.workspace(root)):
         path = Path("runs", study, FILE) if study else Path("runs", FILE)

@@ -13,7 +13,8 @@ import pandas as pd
 
 from fpt.claims.asked import PLANNED
 from fpt.claims.case import DECADES, EXPONENT, NATS, POINTS
-from fpt.claims.judge import FILE, FLOORED, ROBUSTNESS, SPEAKS, Asked, read
+from fpt.claims.judge import Asked
+from fpt.claims.verdicts import FILE, FLOORED, ROBUSTNESS, SPEAKS, read
 from fpt.claims.words import CONTRADICTED, HOLDS, HOLDS_NOT, ONE_AGAINST, ONE_FOR, REPLICATED
 from fpt.errors import check_known
 from fpt.papers import claim, findings, paper_of, printed_ranges, table

@@ -8,7 +8,7 @@ import pytest
 from sphinx.application import Sphinx
 from sphinx.errors import ConfigError
 
-from fpt.claims import judge
+from fpt.claims import verdicts
 
 EXTENSIONS = Path(__file__).parents[2] / "book/_ext"
 PAGES = ("index", "book/claims", "book/plane")
@@ -73,8 +73,8 @@ def test_verdicts_of_other_results_end_the_build(build: Build, tmp_path: Path) -
         (tmp_path / file).touch()
     study = tmp_path / "runs/mine/study.yaml"
     study.write_text("name: mine\n")
-    table = pd.DataFrame([dict.fromkeys(judge.COLUMNS, "")])
-    judge.write(table, tmp_path / "runs" / judge.FILE, judge.digest_of_runs(tmp_path))
+    table = pd.DataFrame([dict.fromkeys(verdicts.COLUMNS, "")])
+    verdicts.write(table, tmp_path / "runs" / verdicts.FILE, verdicts.digest_of_runs(tmp_path))
     assert build("verdicts") == ALL
     study.write_text("name: yours\n")
     with pytest.raises(ConfigError, match="fpt judge"):

@@ -11,9 +11,10 @@ import synthetic
 from made_cells import Made, claim, paper, study
 from typer.testing import CliRunner
 
-from fpt.claims import judge, words
+from fpt.claims import judge, verdicts, words
 from fpt.claims.asked import CHANGED, EXPLORATORY, PLANNED
-from fpt.claims.judge import FILE, FLOORED, ROBUSTNESS, SPEAKS, Judge
+from fpt.claims.judge import Judge
+from fpt.claims.verdicts import FILE, FLOORED, ROBUSTNESS, SPEAKS
 from fpt.cli import app
 from fpt.errors import DataError
 from fpt.papers import rule_hash
@@ -179,39 +180,39 @@ def test_a_readers_own_study(study, tmp_path):
     shutil.copytree(study.parents[1], root)
     result = CliRunner().invoke(app, ["judge", study.name, "--root", str(root)])
     assert result.exit_code == 0, result.output
-    table = judge.read(root / "runs" / study.name / FILE)
+    table = verdicts.read(root / "runs" / study.name / FILE)
     assert not (root / "runs" / FILE).exists()
     assert set(table["study"]) <= {"", study.name}
-    assert table["digest"][0] == judge.digest_of_runs(root, study.name)
+    assert table["digest"][0] == verdicts.digest_of_runs(root, study.name)
     with (root / "runs" / study.name / "study.yaml").open("a") as file:
         file.write("# changed\n")
-    assert table["digest"][0] != judge.digest_of_runs(root, study.name)
+    assert table["digest"][0] != verdicts.digest_of_runs(root, study.name)
 
 
 def test_a_digest_that_does_not_fit_is_refused(study, tmp_path):
     root = tmp_path / "workspace"
     shutil.copytree(study.parents[1], root)
     with pytest.raises(DataError, match="fpt judge"):
-        judge.check_digest(root)
-    table = pd.DataFrame([dict.fromkeys(judge.COLUMNS, "")])
-    judge.write(table, root / "runs" / FILE, judge.digest_of_runs(root))
-    judge.check_digest(root)
-    judge.write(table, root / "runs" / FILE, "0" * 16)
+        verdicts.check_digest(root)
+    table = pd.DataFrame([dict.fromkeys(verdicts.COLUMNS, "")])
+    verdicts.write(table, root / "runs" / FILE, verdicts.digest_of_runs(root))
+    verdicts.check_digest(root)
+    verdicts.write(table, root / "runs" / FILE, "0" * 16)
     with pytest.raises(DataError, match="other results"):
-        judge.check_digest(root)
+        verdicts.check_digest(root)
 
 
 def test_what_is_committed_follows_from_what_is_published(root):
     """Words exactly, numbers to their four digits. Where it fails, run `fpt judge` and read the diff."""
-    judge.check_digest(root)
-    kept = judge.read(root / "runs" / FILE)
-    made_now = judge.judge(root).map(judge._text)
+    verdicts.check_digest(root)
+    kept = verdicts.read(root / "runs" / FILE)
+    made_now = judge.judge(root).map(verdicts.as_text)
     assert len(kept) == len(made_now)
     for name in COLUMNS_THAT_ARE_EXACT:
         assert list(kept[name]) == list(made_now[name]), name
     notes = (table.loc[table["pair"] == "", "note"].str.partition("; p =")[0] for table in (kept, made_now))
     assert len(set(map(tuple, notes))) == 1  # a study that nobody ran changes nothing else
-    for name in judge.NUMBERS:
+    for name in verdicts.NUMBERS:
         numbers = pd.to_numeric(made_now[name]).to_numpy(float)
         np.testing.assert_allclose(kept[name].to_numpy(float), numbers, rtol=2e-3, atol=1e-12, err_msg=name)
 
@@ -229,12 +230,12 @@ def test_nothing_is_for_a_pair_that_has_some_contrasts_of_a_rule_alone(monkeypat
 
 def test_a_study_that_is_not_published_changes_no_digest(tmp_path):
     published = synthetic.finish(synthetic.workspace(tmp_path), "published")
-    before = judge.digest_of_runs(tmp_path)
+    before = verdicts.digest_of_runs(tmp_path)
     synthetic.workspace(tmp_path, "mine")
-    assert judge.digest_of_runs(tmp_path) == before
+    assert verdicts.digest_of_runs(tmp_path) == before
     with (published / "study.yaml").open("a") as file:
         file.write("# changed\n")
-    assert judge.digest_of_runs(tmp_path) != before
+    assert verdicts.digest_of_runs(tmp_path) != before
 
 
 def test_of_the_claims_of_a_finding_those_that_ask_its_contrast_make_it_planned(
@@ -281,16 +282,24 @@ def test_one_seed_is_not_at_floor(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_whole_numbers_are_written_whole(tmp_path) -> None:
-    row = dict.fromkeys(judge.COLUMNS, "") | dict.fromkeys(judge.NUMBERS, 0.123456) | {"steps": 15625, "budget": 11719}
-    judge.write(pd.DataFrame([row]), tmp_path / FILE, "0")
-    kept = judge.read(tmp_path / FILE).iloc[0]
+    row = (
+        dict.fromkeys(verdicts.COLUMNS, "")
+        | dict.fromkeys(verdicts.NUMBERS, 0.123456)
+        | {"steps": 15625, "budget": 11719}
+    )
+    verdicts.write(pd.DataFrame([row]), tmp_path / FILE, "0")
+    kept = verdicts.read(tmp_path / FILE).iloc[0]
     assert (kept["steps"], kept["budget"], kept["estimate"]) == (15625, 11719, 0.1235)
 
 
 def test_text_that_looks_like_a_missing_value_stays_text(tmp_path) -> None:
-    row = dict.fromkeys(judge.COLUMNS, "") | dict.fromkeys(judge.NUMBERS, math.nan) | {"study": "null", "note": "NA"}
-    judge.write(pd.DataFrame([row]), tmp_path / FILE, "0")
-    kept = judge.read(tmp_path / FILE).iloc[0]
+    row = (
+        dict.fromkeys(verdicts.COLUMNS, "")
+        | dict.fromkeys(verdicts.NUMBERS, math.nan)
+        | {"study": "null", "note": "NA"}
+    )
+    verdicts.write(pd.DataFrame([row]), tmp_path / FILE, "0")
+    kept = verdicts.read(tmp_path / FILE).iloc[0]
     assert (kept["study"], kept["note"], kept["claim"]) == ("null", "NA", "")
     assert math.isnan(kept["estimate"])
 
@@ -301,10 +310,10 @@ def test_text_that_looks_like_a_missing_value_stays_text(tmp_path) -> None:
     ids=["another column", "no rows", "one column"],
 )
 def test_verdicts_of_another_form_are_refused(spoil, tmp_path) -> None:
-    judge.write(
-        pd.DataFrame([dict.fromkeys(judge.COLUMNS, "") | dict.fromkeys(judge.NUMBERS, 1.0)]), tmp_path / FILE, "0"
+    verdicts.write(
+        pd.DataFrame([dict.fromkeys(verdicts.COLUMNS, "") | dict.fromkeys(verdicts.NUMBERS, 1.0)]), tmp_path / FILE, "0"
     )
     path = tmp_path / FILE
     path.write_text(spoil(path.read_text()))
     with pytest.raises(DataError, match="fpt judge"):
-        judge.read(path)
+        verdicts.read(path)

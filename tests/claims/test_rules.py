@@ -12,8 +12,9 @@ from made_cells import Made, claim, paper, study
 from fpt.claims import judge, registry, words
 from fpt.claims.by_rate import _set_words, pairs_of_rates
 from fpt.claims.case import DECADES, NATS, NOT_TESTED, Comparison, cases_of, decides
-from fpt.claims.judge import SPEAKS, Judge
+from fpt.claims.judge import Judge
 from fpt.claims.rules import baseline_verdict, comparisons_of
+from fpt.claims.verdicts import SPEAKS
 from fpt.claims.words import AGAINST, FOR, OPEN, PairTest
 from fpt.errors import SpecError
 from fpt.papers import claims, schema

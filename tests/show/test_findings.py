@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 from bs4 import BeautifulSoup
 
-from fpt.claims.judge import COLUMNS, FLOORED, ROBUSTNESS, SPEAKS
+from fpt.claims.verdicts import COLUMNS, FLOORED, ROBUSTNESS, SPEAKS
 from fpt.errors import SpecError
 from fpt.papers import claims, findings, printed_ranges
 from fpt.show import cards, findings_table, forest, word
