@@ -94,7 +94,7 @@ class Advice:
     needed: int | None
     beats_linear: bool
     winner: str = ""  # the folder of what was kept; empty where every rate lost a seed
-    leaked: str = ""  # on test examples that are training examples
+    leaked: int = 0  # test examples that are training examples as well
 
     def arm(self, name: str) -> ArmResult:
         return next(each for each in self.arms if each.arm == name)

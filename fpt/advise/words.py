@@ -1,8 +1,12 @@
 """What is said, a sentence for each outcome. Written by hand; the data choose among them."""
 
+from typing import TYPE_CHECKING
+
 from fpt import models
-from fpt.advise.verdict import Advice
 from fpt.results.baselines import LINEAR, MAJORITY
+
+if TYPE_CHECKING:
+    from fpt.advise.verdict import Advice
 
 RECOMMENDED = {
     "nothing": "Nothing can be told: no arm is shown to beat naming the commonest class ({majority:.1f}%). "
@@ -26,6 +30,7 @@ END = "{arm}: its best rate is an end of the grid. A better one may lie beyond i
 RISING = "{arm}: accuracy still rose in the second half of the steps. Train longer before you believe this."
 NOTHING_KEPT = "nothing, since at every rate some seed diverged"
 DIVERGED = "{arm}: {count} runs diverged."
+LEAKED = "{count:,} test examples are training examples as well. They favour what memorises."
 
 
 def label(arm: str) -> str:
@@ -33,7 +38,7 @@ def label(arm: str) -> str:
     return models.ARMS[arm].label if arm in models.ARMS else arm
 
 
-def recommended(advice: Advice) -> str:
+def recommended(advice: "Advice") -> str:
     """The recommendation with its reason."""
     text = RECOMMENDED[advice.reason]
     if advice.reason.startswith("open") and advice.lost == float("inf"):
@@ -49,9 +54,9 @@ def recommended(advice: Advice) -> str:
     )
 
 
-def warnings(advice: Advice) -> list[str]:
+def warnings(advice: "Advice") -> list[str]:
     """What should make a reader doubt."""
-    found = [advice.leaked] if advice.leaked else []
+    found = [LEAKED.format(count=advice.leaked)] if advice.leaked else []
     found += [] if advice.beats_linear else [NOT_LINEAR.format(linear=advice.baselines[LINEAR])]
     for arm in advice.arms:
         found += [END.format(arm=label(arm.arm))] if arm.ends else []

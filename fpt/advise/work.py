@@ -14,7 +14,7 @@ import pandas as pd
 from pydantic import ValidationError
 
 from fpt import models, tasks
-from fpt.advise import schedule
+from fpt.advise import schedule, words
 from fpt.advise.baselines import baselines
 from fpt.advise.request import CONTENT, IF_TIME, PILOT_SAMPLES, SAMPLES, Request, prepared
 from fpt.advise.schedule import COARSE, PILOT_SEEDS, Machine
@@ -80,8 +80,10 @@ class Work:
         machine = machine_of(len(templates))
         if not any((folder / FILE).is_file() for folder in (self.wanted.study, self.wanted.pilot)):
             _check_possible(self.wanted, templates, compute_type)
-        for line in [*reading(task, self.wanted.backbone), *filter(None, [leaked(task)])]:
+        for line in reading(task, self.wanted.backbone):
             self.log(line)
+        if count := leaked(task):
+            self.log(words.LEAKED.format(count=count))
         self.wanted.study.mkdir(parents=True, exist_ok=True)
         if read_json(self.wanted.study / ASKED) != self.wanted.asked:  # of a request that was stopped before its plan
             (self.wanted.study / BASELINES).unlink(missing_ok=True)
@@ -110,7 +112,7 @@ class Work:
         self.beaten = (time.monotonic() - began) / len(found)
         path.parent.mkdir(parents=True, exist_ok=True)
         scores = {str(name): before.get(name, [])[:counted] + values.tolist() for name, values in found.items()}
-        write_json(path, {"seeds": seeds, BY_SEED: scores})
+        write_json(path, {BY_SEED: scores})
         for name, values in scores.items():
             self.log(f"{name}: {100 * statistics.fmean(values):.1f}%")
 
@@ -211,17 +213,14 @@ def reading(task: "Task", backbone: str) -> list[str]:
     return lines
 
 
-def leaked(task: "Task") -> str:
-    """A sentence on test examples that are training examples, too, as seed 0 draws both; empty where none is."""
+def leaked(task: "Task") -> int:
+    """Test examples that are training examples as well, as seed 0 draws both."""
     from fpt.tasks.arrays import Finite, repeated
 
     if not isinstance(task.data, Finite):  # drawn anew
-        return ""
+        return 0
     rows, _, test = task.data.parts(0)
-    count = repeated(task.data.train[rows], test)
-    if not count:
-        return ""
-    return f"{count:,} of {len(test):,} test examples are training examples as well. They favour what memorises."
+    return repeated(task.data.train[rows], test)
 
 
 def machine_of(arms: int) -> Machine:

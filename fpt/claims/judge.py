@@ -313,6 +313,7 @@ def planned_word(asked_by: Sequence[Claim], case: Case) -> str:
 
 
 def _is_plain(cell: TableCell) -> bool:
+    """A constant rate, one for all weights, no weight decay, and the warm-up that its row names."""
     spec = cell.spec
     if spec is None:
         return True

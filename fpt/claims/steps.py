@@ -63,12 +63,6 @@ def goal_of(cell: TableCell) -> Goal | None:
     return (cell.spec and cell.spec.threshold) or None
 
 
-def steps_of(cell: TableCell, at: str | float = TUNED, fine: bool = False) -> Reach | None:
-    """When a cell of a table of steps reaches the table's goal; None where there is no goal, or nothing was run."""
-    goal = None if cell.problem else goal_of(cell)
-    return None if goal is None else reach(cell, goal, at, fine)
-
-
 def reach(cell: TableCell, goal: Goal, at: str | float = TUNED, fine: bool = False) -> Reach:
     """By test accuracy at the budgets, or (`fine`) by the best validation accuracy so far at every evaluation step.
 

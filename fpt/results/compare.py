@@ -9,7 +9,6 @@ import numpy as np
 import pandas as pd
 
 from fpt.errors import DataError, SpecError, unknown
-from fpt.results.contrasts import interval_of
 from fpt.results.stats import MINIMUM_PAIRS, holm, paired, seeds_needed
 from fpt.tasks.tables import FEW, MISSING, read_table
 
@@ -99,9 +98,9 @@ def scores_of(frame: pd.DataFrame, by: str, pair: str, score: str, unpaired: boo
 def compare(table: pd.DataFrame, point: float | None = None) -> pd.DataFrame:
     """One row for each two arms: `first`, `second`, `n` (pairs of seeds), both means, the `mean` difference with its
     95% t-interval `low` to `high`, `p` (two-sided), `p_holm` (corrected over all rows), and `seeds`, with which a
-    paired t-test at 5% finds a difference of one `point` with 80% power (nan: more than 1,000, or nothing
-    varies). Two arms with fewer
-    than three seeds in common have nan in all of these but `n`, and no part in the correction.
+    paired t-test at 5% finds a difference of one `point` with 80% power (nan: more than 1,000). Where all differences
+    are equal, `p` is that of sign flips, and `low`, `high` and `seeds` are nan. Two arms with fewer than three seeds in
+    common have nan in all of these but `n`, and no part in the correction.
 
     `point` is a percentage point where None: 0.01 if every score lies between 0 and 1, else 1.
     Raises SpecError where no two arms have three seeds in common.
@@ -119,7 +118,7 @@ def compare(table: pd.DataFrame, point: float | None = None) -> pd.DataFrame:
         needed = seeds_needed(step, test.sd) if test.sd > 0 else math.nan  # without spread there is nothing to plan by
         levels = both.mean()
         rows.append(
-            (first, second, test.n, levels[first], levels[second], test.mean, *interval_of(test), test.p, needed)
+            (first, second, test.n, levels[first], levels[second], test.mean, test.low, test.high, test.p, needed)
         )
     names = ["first", "second", "n", "level_first", "level_second", "mean", "low", "high", "p", "seeds"]
     found = pd.DataFrame(rows, columns=names).astype({"seeds": float})

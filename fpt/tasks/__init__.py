@@ -222,8 +222,12 @@ def images_below(path: Path) -> list[Path]:
 
     found: list[Path] = []
     for folder, inside, files in os.walk(path, onerror=refuse, followlinks=True):
-        here = Path(folder).resolve()
-        inside[:] = [name for name in inside if not here.is_relative_to((here / name).resolve())]  # links in a circle
+        here = Path(folder)
+        above = [each.resolve() for each in (here, *here.parents)]
+        for name in inside[:]:
+            target = (here / name).resolve()
+            if any(each.is_relative_to(target) for each in above):  # a link in a circle
+                inside.remove(name)
         found += [Path(folder, file) for file in files]
     images = [file for file in found if file.suffix.lower() in IMAGES]
     return sorted(file for file in images if not any(part.startswith(".") for part in file.relative_to(path).parts))

@@ -81,7 +81,7 @@ def carried_out(wanted: Request, steps: int = 6, seeds: int = 4) -> Request:
     work.write_study(wanted, wanted.study, specs, ["for a test"], measures)
     found = baselines(load_task(wanted.task, wanted.backbone, **wanted.options), range(seeds))
     scores = {str(name): list(values) for name, values in found.items()}
-    write_json(wanted.study / work.BASELINES, {"seeds": seeds, "test accuracy by seed": scores})
+    write_json(wanted.study / work.BASELINES, {work.BY_SEED: scores})
     for spec in load_study(wanted.study).sweeps:
         run_sweep(spec, wanted.study / spec.folder_name)
     return wanted

@@ -19,7 +19,7 @@ from fpt.advise.report import arms_frame, finished
 from fpt.advise.request import Request, prepared, request
 from fpt.advise.verdict import sweeps_of
 from fpt.advise.words import warnings
-from fpt.advise.work import BASELINES, WHOLE, write_study
+from fpt.advise.work import BASELINES, BY_SEED, WHOLE, write_study
 from fpt.errors import DataError
 from fpt.files import write_json
 from fpt.sweeps import ledger, load_study, run_sweep
@@ -61,7 +61,7 @@ def with_rates(place: Path, rates: dict[str, float]) -> Request:
     ]
     write_study(wanted, wanted.study, specs, [], dict.fromkeys(wanted.arms, WHOLE))
     scores = {"majority class": [0.1] * 3, "linear classifier": [0.2] * 3}
-    write_json(wanted.study / BASELINES, {"seeds": 3, "test accuracy by seed": scores})
+    write_json(wanted.study / BASELINES, {BY_SEED: scores})
     for spec in load_study(wanted.study).sweeps:
         run_sweep(spec, wanted.study / spec.folder_name)
     return wanted

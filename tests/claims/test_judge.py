@@ -104,8 +104,8 @@ def test_the_longest_study_speaks(monkeypatch):
 
 @pytest.mark.parametrize(
     "less",
-    [{"seeds": 6}, {"fields": {"schedule": "cosine"}}, {"fields": {"weight_decay": 0.1}}],
-    ids=["few seeds", "a schedule", "weight decay"],
+    [{"seeds": 6}, {"fields": {"schedule": "cosine"}}, {"fields": {"weight_decay": 0.1}}, {"fields": {"warmup": 0.1}}],
+    ids=["few seeds", "a schedule", "weight decay", "a warm-up that no row names"],
 )
 def test_what_is_robustness_alone(less, monkeypatch):
     found = judged([made(monkeypatch, {"digits": (replace(HIGH, **less), replace(LOW, **less))})])

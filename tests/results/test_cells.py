@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 from made_cells import Arm, Made, cell, paper, swept
 
-from fpt.claims.steps import reach, slower, steps_of
+from fpt.claims.steps import goal_of, reach, slower
 from fpt.errors import SpecError
 from fpt.results.cells import AT_PAPERS_RATE, TableCell, shared_rates
 from fpt.sweeps import SweepSpec
@@ -141,20 +141,24 @@ def test_what_was_not_run_has_no_values():
         assert (nothing.ends(), nothing.diverged(), nothing.test_noise()) == (set(), 0, 0.0)
 
 
+GOAL = 0.9  # the threshold of made cells
+
+
 def steps(*arrives, top=90):
     return cell(paper(["a", "b"], "steps").tables["toy-table"], "a", Made(arrives=arrives, top=top))
 
 
 def test_steps_of_the_mean_with_their_interval():
     found = steps(20, 60, 70)  # budgets 12, 25, 50, 100, 200, 400
-    first = steps_of(found)
+    assert goal_of(found) == GOAL
+    first = reach(found, GOAL)
     assert (first.first, first.interval) == (100, (50, 100))
     assert first.words == "100 (50 to 100)"
     assert first.there[-1] == pytest.approx(1 / 2**8)  # all at the goal, without spread
-    fine = steps_of(found, fine=True)
+    fine = reach(found, GOAL, fine=True)
     assert 70 <= fine.first <= 90  # the next evaluation
     assert len(fine.steps) > 20
-    never = steps_of(steps(top=60))
+    never = reach(steps(top=60), GOAL)
     assert (never.words, never.interval) == ("> 400", (400, math.inf))
 
 
@@ -162,7 +166,7 @@ def test_a_fixed_test_set_adds_noise_to_steps_too():
     """What is compared with the goal are test accuracies."""
     table = paper(["a", "b"], "steps").tables["toy-table"]
     found = cell(table, "a", Made(top=60, result={"test": {"drawn_by_seed": False, "size": 100}}))
-    reached = steps_of(found)
+    reached = reach(found, GOAL)
     assert reached.last.noise == pytest.approx(0.6 * 0.4 / 100, rel=0.02)
 
 

@@ -49,6 +49,13 @@ def test_a_smaller_difference_needs_more_seeds(frame: pd.DataFrame) -> None:
     assert (compare(table, 0.002)["seeds"] > compare(table, 0.01)["seeds"]).all()
 
 
+def test_equal_differences_go_by_sign_flips_and_have_no_interval() -> None:
+    table = pd.DataFrame({"frozen": [0.5, 0.625, 0.75, 0.875]}).assign(full=lambda each: each["frozen"] + 0.125)
+    row = compare(table).iloc[0]
+    assert (row["mean"], row["p"]) == (-0.125, 2 * 0.5**4)
+    assert row[["low", "high", "seeds"]].isna().all()
+
+
 def test_columns_are_guessed_by_their_names(frame: pd.DataFrame) -> None:
     assert columns(frame, {}) == {"by": "method", "pair": "seed", "score": "accuracy"}
     renamed = frame.rename(columns={"accuracy": "mine"})

@@ -30,7 +30,7 @@ from fpt.show import (
     valleys,
 )
 from fpt.show.best_rates import rate_ratios_figure, valleys_figure
-from fpt.show.plot import LINE, words_of
+from fpt.show.plot import LINE, nothing, words_of
 
 STUDY = "plane-minilm"
 SEEN = "What to see."
@@ -259,6 +259,13 @@ def test_one_arm_and_an_arm_without_runs_are_refused(cells) -> None:
         valleys_figure({"LP": cells["LP"]})
     with pytest.raises(SpecError, match="plane-minilm"):
         valleys("plane-minilm", ["LP", "UP"], "")
+
+
+def test_arms_that_diverged_at_every_rate_have_no_valleys(cells, monkeypatch) -> None:
+    lost = last_losses(cells["LP"].tables)
+    lost.iloc[0] = np.nan
+    monkeypatch.setattr("fpt.show.best_rates.last_losses", lambda tables: lost)
+    assert valleys_figure(cells).get_label() == nothing().get_label()
 
 
 def test_ratios_stand_in_rows_with_their_intervals_beside_ten_and_the_theory(cells) -> None:

@@ -136,6 +136,8 @@ def test_unknown_names_are_refused(made: pd.DataFrame) -> None:
     for ask in (lambda: forest("nothing", "", made), lambda: word("Z-99", made), lambda: findings_table("nothing")):
         with pytest.raises(SpecError, match="unknown"):
             ask()
+    with pytest.raises(SpecError, match="fpt judge writes the verdicts"):
+        findings_table("cliff", rows=made[made["finding"] != "cliff"])
 
 
 def test_a_table_of_ratios_and_nats_counts_as_a_page_does(made: pd.DataFrame) -> None:

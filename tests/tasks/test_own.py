@@ -109,6 +109,9 @@ def test_classes_behind_links_are_read_and_are_part_of_the_identity(images: Path
     for each in images.iterdir():
         (linked / each.name).symlink_to(each)
     (images / "cats" / "again").symlink_to(images)  # in a circle
+    (images / "cats" / "two").symlink_to(tmp_path / "elsewhere")  # in a circle by way of another folder
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere" / "back").symlink_to(images / "cats")
     assert len(load(f"folder:{linked}").data.train) == 2 * EACH
     before = own_checksum(f"folder:{linked}")
     image(images / "cats" / "0.png", 3)

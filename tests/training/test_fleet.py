@@ -3,6 +3,7 @@ neighbours, the caller's generator."""
 
 import gc
 import weakref
+from dataclasses import replace
 from functools import partial
 
 import pandas as pd
@@ -300,6 +301,20 @@ def test_every_forward_pass_of_the_released_cell_starts_elsewhere(digits):
     assert (one != other).all()  # the second copy has another start
     assert not features.constant(digits, template, recipe())
     assert features.constant(digits, fpt.models.build(digits, "small-lstm", "random", ["output"]), recipe())
+
+
+@pytest.mark.usefixtures("small_lstms")
+def test_evaluation_starts_every_example_where_it_does_in_a_larger_part(digits, monkeypatch):
+    """torch fills blocks of 16 numbers: at another width one draw is not the same as two, one after the other."""
+    small = fpt.models.BACKBONES["small-lstm-released"]
+    odd = replace(small, config={**small.config, "width": 7})
+    monkeypatch.setitem(fpt.models.BACKBONES, "small-lstm-released", odd)
+    template = fpt.models.build(digits, "small-lstm-released", "random", ["output"])
+    fleet = Fleet(digits, template, recipe(), RATES, SEEDS, CPU)
+    examples = stack([split.test[:30] for split in fleet.splits])
+    whole = score(fleet, fleet.parameters, examples).loss
+    monkeypatch.setattr("fpt.training.evaluate.TOKENS_AT_ONCE", digits.tokens * len(fleet.active.places) * 7)
+    torch.testing.assert_close(score(fleet, fleet.parameters, examples).loss, whole)
 
 
 def test_loops_over_time_are_not_compiled(digits):

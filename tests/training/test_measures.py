@@ -62,7 +62,9 @@ def test_accuracy_in_training_mode_without_dropout_is_that_of_the_same_batches(
             fleet.module, measures.run_weights(fleet, 0, fleet.parameters), (task.encode(batch.inputs), batch.lengths)
         )
         right.append((logits.argmax(-1) == batch.targets).double().mean().item())
+    active = fleet.active
     assert measures.train_mode_accuracy(fleet).item() == pytest.approx(sum(right) / 4)
+    assert fleet.active is active
     fleet.parameters.fill_(torch.nan)
     assert measures.train_mode_accuracy(fleet).isnan().all()  # a run that is not finite knows no class
 
