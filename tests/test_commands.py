@@ -180,8 +180,9 @@ def test_a_command_of_a_page_works(command: Command, clone: Path, results: Path)
         for folder in clone.glob("runs/*"):
             shutil.copytree(results, folder, dirs_exist_ok=True)
     if fits(command, READS_PUBLISHED):
-        for folder in ROOT.glob("runs/*/published"):
-            (clone / "runs" / folder.parent.name / "published").symlink_to(folder)
+        for name in studies():
+            (clone / "runs" / name / "published").symlink_to(ROOT / "runs" / name / "published")
+        (clone / "runs" / "verdicts.csv").symlink_to(ROOT / "runs" / "verdicts.csv")
     only_sweep = load_study(Path("runs/mine")).sweeps[0].folder_name
     line = SWEEP.sub(only_sweep, command.line)
     program, *words = shlex.split(line)
