@@ -95,7 +95,7 @@ def ratio_slope(case: Case) -> list[Comparison]:
     outside = min(1.0, 2 * min(found.below(-SAME), found.above(SAME)))
     excluded = [f"{each:g}" for each in EXPONENTS if found.excludes(each)]
     note = f"excludes {', '.join(excluded) or 'none of ' + ', '.join(f'{each:g}' for each in EXPONENTS)}"
-    estimate = (found.exponent, found.low, found.high)
+    estimate = (found.estimate, found.low, found.high)
     compared = Comparison(words, Paired(0), supports=inside, contradicts=outside, note=note)
     return [replace(compared, unit=EXPONENT, ratio=estimate)]
 

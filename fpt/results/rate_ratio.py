@@ -7,8 +7,8 @@ anew for each seed that is left out. It is made wider by what a parabola misses 
 """
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -54,44 +54,107 @@ class Valley:
 
 
 @dataclass(frozen=True)
-class RateRatio:
-    """The best rate of the first arm over that of the second, with a 95% interval over `n` seeds.
+class Jackknife:
+    """An estimate over `n` seeds. Its 95% interval is the t-interval of the jackknife, wider by `slack` at each end.
 
-    `first` and `second`: the curves of both arms. `open`: why the ratio is not known; its numbers are nan then, and it
-    excludes nothing.
+    `open`: why the estimate is not known; its numbers are nan then, and it excludes nothing.
     """
 
-    first: Valley
-    second: Valley
     n: int
-    ratio: float = math.nan
-    low: float = math.nan
-    high: float = math.nan
+    estimate: float = math.nan
+    error: float = math.nan  # its standard error
+    slack: float = math.nan
     open: str = ""
-    error: float = math.nan  # the jackknife's standard error, in decades
 
-    def above(self, ratio: float) -> float:
-        """One-sided p of "the ratio is at most this one"; 1 where it is open. The interval holds what neither `above`
-        nor `below` refuses at 2.5%."""
-        return self._beyond(math.log10(self.ratio / ratio))
+    @property
+    def low(self) -> float:
+        """Of the interval. It holds what neither `above` nor `below` refuses at 2.5%."""
+        return self.estimate - self._half
 
-    def below(self, ratio: float) -> float:
-        """One-sided p of "the ratio is at least this one"; 1 where it is open."""
-        return self._beyond(math.log10(ratio / self.ratio))
+    @property
+    def high(self) -> float:
+        return self.estimate + self._half
 
-    def _beyond(self, decades: float) -> float:
-        if self.open or decades <= ASYMMETRY:
+    @property
+    def _half(self) -> float:
+        return self.error * float(special.stdtrit(self.n - 1, 1 - SIGNIFICANCE / 2)) + self.slack
+
+    def above(self, value: float) -> float:
+        """One-sided p of "it is at most this value"; 1 where it is open."""
+        return self._beyond(self.estimate - value)
+
+    def below(self, value: float) -> float:
+        """One-sided p of "it is at least this value"; 1 where it is open."""
+        return self._beyond(value - self.estimate)
+
+    def _beyond(self, away: float) -> float:
+        if self.open or away <= self.slack:
             return 1.0
-        return _tail(decades - ASYMMETRY, self.error, self.n)
+        if not self.error:  # without any spread a difference is certain
+            return 0.0
+        return float(special.stdtr(self.n - 1, (self.slack - away) / self.error))
 
-    def excludes(self, ratio: float) -> bool:
-        """Whether a ratio lies outside of the interval."""
-        return not self.open and not self.low <= ratio <= self.high
+    def excludes(self, value: float) -> bool:
+        """Whether a value lies outside of the interval."""
+        return not self.open and not self.low <= value <= self.high
 
     @property
     def cell(self) -> str:
-        """As a table shows it: 2.4 (1.6 to 3.5)."""
-        return self.open or f"{self.ratio:.2g} ({self.low:.2g} to {self.high:.2g})"
+        """As a table shows it."""
+        return _cell(self.open, self.estimate, self.low, self.high)
+
+
+def _cell(reason: str, value: float, low: float, high: float) -> str:
+    """2.4 (1.6 to 3.5), or why it is open."""
+    return reason or f"{value:.2g} ({low:.2g} to {high:.2g})"
+
+
+@dataclass(frozen=True)
+class RateRatio:
+    """The best rate of the first arm over that of the second: the curves of both, and the logarithm of the ratio."""
+
+    first: Valley
+    second: Valley
+    decades: Jackknife
+
+    @property
+    def n(self) -> int:
+        """Seeds that both arms have."""
+        return self.decades.n
+
+    @property
+    def open(self) -> str:
+        """Why the ratio is not known; empty where it is."""
+        return self.decades.open
+
+    @property
+    def ratio(self) -> float:
+        return 10**self.decades.estimate
+
+    @property
+    def low(self) -> float:
+        return 10**self.decades.low
+
+    @property
+    def high(self) -> float:
+        return 10**self.decades.high
+
+    def above(self, ratio: float) -> float:
+        """One-sided p of "the ratio is at most this one"."""
+        return self.decades.above(math.log10(ratio))
+
+    def below(self, ratio: float) -> float:
+        """One-sided p of "the ratio is at least this one"."""
+        return self.decades.below(math.log10(ratio))
+
+    def excludes(self, ratio: float) -> bool:
+        """Whether a ratio lies outside of the interval."""
+        return self.decades.excludes(math.log10(ratio))
+
+    @property
+    def cell(self) -> str:
+        """As a table shows it."""
+        return _cell(self.open, self.ratio, self.low, self.high)
 
 
 def of_arms(study: str, first: str, second: str, *, task: str = "", root: Path | None = None) -> RateRatio:
@@ -102,7 +165,9 @@ def of_arms(study: str, first: str, second: str, *, task: str = "", root: Path |
     return rate_ratio(*(losses_of(cell_of(study, name, task, root)) for name in (first, second)))
 
 
-def slope_of_arms(study: str, pairs: Sequence[tuple[str, str]], *, task: str = "", root: Path | None = None) -> "Slope":
+def slope_of_arms(
+    study: str, pairs: Sequence[tuple[str, str]], *, task: str = "", root: Path | None = None
+) -> Jackknife:
     """The exponent in width of the ratio of two arms, a pair for each width, named as the study's tables name them.
 
     Raises SpecError for a study, task or arm that is not there, for fewer than two widths, two arms of different
@@ -151,110 +216,54 @@ def last_losses(tables: SweepTables) -> pd.DataFrame:
 
 def rate_ratio(first: pd.DataFrame, second: pd.DataFrame) -> RateRatio:
     """Of validation losses above 0, seeds x rates. Raises SpecError with fewer than three seeds in common."""
-    seeds = first.index.intersection(second.index)
-    if len(seeds) < MINIMUM_PAIRS:
-        raise SpecError(f"the arms have {len(seeds)} seeds in common; a ratio of rates needs {MINIMUM_PAIRS}")
-    arms = [_Arm.of(plane.loc[seeds]) for plane in (first, second)]
-    valleys = _valleys(arms)
-    found = RateRatio(valleys[0], valleys[1], len(seeds))
-    left_out = [_valleys(arms, without=k) for k in range(len(seeds))]
-    reasons = [each.open for pair in (valleys, *left_out) for each in pair if each.open]
-    if reasons:
-        return replace(found, open=reasons[0])
-    middle, error = _decades(valleys), jackknife_error([_decades(pair) for pair in left_out])
-    half = error * float(special.stdtrit(len(seeds) - 1, 1 - SIGNIFICANCE / 2)) + ASYMMETRY
-    ratio, low, high = (10 ** (middle + side * half) for side in (0, -1, 1))
-    return replace(found, ratio=ratio, low=low, high=high, error=error)
+    (one, other), decades = _jackknife([first, second], _decades, ASYMMETRY, "a ratio of rates")
+    return RateRatio(one, other, decades)
 
 
-def jackknife_error(left_out: Sequence[float]) -> float:
-    """The standard error of an estimate by what it is with each seed left out (Tukey 1958)."""
-    spread = np.array(left_out)
-    return math.sqrt((len(spread) - 1) / len(spread) * float(((spread - spread.mean()) ** 2).sum()))
+def slope(by_width: Mapping[float, tuple[pd.DataFrame, pd.DataFrame]]) -> Jackknife:
+    """The exponent in width of the ratio of two arms' best rates, by least squares over the logarithms.
 
-
-def _tail(away: float, error: float, seeds: int) -> float:
-    """p of a t-test; without any spread a difference is certain."""
-    return float(special.stdtr(seeds - 1, -away / error)) if error > 0 else 0.0
-
-
-@dataclass(frozen=True)
-class Slope:
-    """How the logarithm of a ratio of best rates goes with that of the width: an exponent, with a 95% interval.
-
-    0: the ratio is the same at every width; 1: it grows as the width. `open`: why it is not known; it excludes nothing
-    then. `n`: seeds that all arms have.
-    """
-
-    n: int
-    exponent: float = math.nan
-    low: float = math.nan
-    high: float = math.nan
-    open: str = ""
-    error: float = math.nan
-    slack: float = math.nan  # by which the asymmetry of the curves widens each end
-
-    def excludes(self, exponent: float) -> bool:
-        """Whether an exponent lies outside of the interval."""
-        return not self.open and not self.low <= exponent <= self.high
-
-    def above(self, exponent: float) -> float:
-        """One-sided p of "the exponent is at most this one"; 1 where it is open."""
-        return self._beyond(self.exponent - exponent)
-
-    def below(self, exponent: float) -> float:
-        """One-sided p of "the exponent is at least this one"; 1 where it is open."""
-        return self._beyond(exponent - self.exponent)
-
-    def _beyond(self, away: float) -> float:
-        return 1.0 if self.open or away <= self.slack else _tail(away - self.slack, self.error, self.n)
-
-    @property
-    def cell(self) -> str:
-        """As a table shows it: 0.9 (0.6 to 1.2)."""
-        return self.open or f"{self.exponent:.2g} ({self.low:.2g} to {self.high:.2g})"
-
-
-def slope(by_width: Mapping[float, tuple[pd.DataFrame, pd.DataFrame]]) -> Slope:
-    """The exponent of the ratio of two arms in width, by least squares over the logarithms.
-
-    `by_width`: validation losses above 0 of the first and of the second arm, seeds x rates, for each width. The
-    interval is the jackknife's over seeds that all arms have: a seed is left out of every width at once. It is made
-    wider by what `ASYMMETRY` between the two outermost widths does to the slope: curves that are steeper on one side
-    are so at every width, which moves all ratios alike.
+    0: the ratio is the same at every width; 1: it grows as the width. `by_width`: validation losses above 0 of the
+    first and of the second arm, seeds x rates, for each width. A seed is left out of every width at once. The interval
+    is made wider by what `ASYMMETRY` between the two outermost widths does to the slope: curves that are steeper on one
+    side are so at every width, which moves all ratios alike.
     Raises SpecError with fewer than two widths, or three seeds in common.
     """
     if len(by_width) < 2:
         raise SpecError(f"{len(by_width)} widths: the exponent of a ratio in width needs two")
-    planes = [plane for both in by_width.values() for plane in both]
-    seeds = sorted(set.intersection(*(set(plane.index) for plane in planes)))
-    if len(seeds) < MINIMUM_PAIRS:
-        raise SpecError(f"the arms have {len(seeds)} seeds in common; an exponent needs {MINIMUM_PAIRS}")
-    arms = [_Arm.of(plane.loc[seeds]) for plane in planes]
     widths = np.log10(np.array(list(by_width), dtype=float))
-    valleys = _valleys(arms)
-    left_out = [_valleys(arms, without=k) for k in range(len(seeds))]
-    reasons = [each.open for found in (valleys, *left_out) for each in found if each.open]
-    if reasons:
-        return Slope(len(seeds), open=reasons[0])
-    middle, error = _exponent(widths, valleys), jackknife_error([_exponent(widths, found) for found in left_out])
-    slack = ASYMMETRY / float(widths.max() - widths.min())
-    half = error * float(special.stdtrit(len(seeds) - 1, 1 - SIGNIFICANCE / 2)) + slack
-    return Slope(len(seeds), middle, middle - half, middle + half, error=error, slack=slack)
 
+    def exponent(valleys: Sequence[Valley]) -> float:
+        ratios = [_decades(both) for both in zip(valleys[::2], valleys[1::2], strict=True)]
+        return float(np.polyfit(widths, ratios, 1)[0])
 
-def _exponent(widths: Floats, valleys: list[Valley]) -> float:
-    """`valleys`: at each width those of the first and the second arm."""
-    ratios = [_decades(both) for both in zip(valleys[::2], valleys[1::2], strict=True)]
-    return float(np.polyfit(widths, ratios, 1)[0])
+    planes = [plane for both in by_width.values() for plane in both]
+    _, found = _jackknife(planes, exponent, ASYMMETRY / float(np.ptp(widths)), "an exponent")
+    return found
 
 
 def _decades(valleys: Sequence[Valley]) -> float:
     return math.log10(valleys[0].rate / valleys[1].rate)
 
 
-def _valleys(arms: "Sequence[_Arm]", without: int | None = None) -> list[Valley]:
-    return [arm.valley(without) for arm in arms]
+def _jackknife(
+    planes: Sequence[pd.DataFrame], read: Callable[[Sequence[Valley]], float], slack: float, name: str
+) -> tuple[Sequence[Valley], Jackknife]:
+    """The lowest point of every arm, and what is read of them with its jackknife over the seeds that all arms have.
+
+    `name`: what is read, for an error. Open as soon as one arm has no lowest point without one of the seeds.
+    """
+    seeds = sorted(set.intersection(*(set(plane.index) for plane in planes)))
+    if len(seeds) < MINIMUM_PAIRS:
+        raise SpecError(f"the arms have {len(seeds)} seeds in common; {name} needs {MINIMUM_PAIRS}")
+    arms = [_Arm.of(plane.loc[seeds]) for plane in planes]
+    whole, *left_out = ([arm.valley(without) for arm in arms] for without in (None, *range(len(seeds))))
+    reasons = [each.open for valleys in (whole, *left_out) for each in valleys if each.open]
+    if reasons:
+        return whole, Jackknife(len(seeds), open=reasons[0])
+    spread = np.array([read(valleys) for valleys in left_out])
+    error = math.sqrt((len(seeds) - 1) / len(seeds) * float(((spread - spread.mean()) ** 2).sum()))
+    return whole, Jackknife(len(seeds), read(whole), error, slack)
 
 
 @dataclass(frozen=True)

@@ -108,8 +108,8 @@ def test_the_p_values_are_those_of_the_interval():
 def test_of_exact_parabolas_the_exponent_is_exact(exponent):
     widths = (64, 128, 256)
     found = slope({width: (valley(-3.2 + exponent * math.log10(width / 64)), valley(-3.2)) for width in widths})
-    assert found.exponent == pytest.approx(exponent)
-    assert found.high - found.exponent == pytest.approx(0.05 / math.log10(4))
+    assert found.estimate == pytest.approx(exponent)
+    assert found.high - found.estimate == pytest.approx(0.05 / math.log10(4))
     assert [each for each in (0.0, 0.5, 1.0) if found.excludes(each)] == [
         each for each in (0.0, 0.5, 1.0) if each != exponent
     ]
