@@ -29,6 +29,7 @@ from fpt.sweeps import load_study, run_sweep
 LANGUAGES = "sh|bash|shell|console"
 SHELL = re.compile(rf"^( *)(`{{3,}})(?:\{{code-block\}} *)?(?:{LANGUAGES})\n(.*?)^\1\2", re.DOTALL | re.MULTILINE)
 STUDY_RUN = re.compile(r"^fpt run ([\w-]+)")
+OF_STUDY = re.compile(r"^fpt (run|plan|status|report) [\w-]+")
 SWEEP = re.compile(r"\b[\w-]+\.[\w-]+-[0-9a-f]{8}\b")
 IN_PROCESS = {
     "fpt": partial(CliRunner().invoke, app),
@@ -96,7 +97,8 @@ def marked(command: Command) -> object:
 
 def alike(command: Command) -> str:
     """Commands that differ in the study alone are one: every study is ONE_ARM here."""
-    return f"{command.folder}: {STUDY_RUN.sub('fpt run STUDY', command.line)}"
+    line = OF_STUDY.sub(r"fpt \1 STUDY", command.line)
+    return f"{command.folder}: {line}"
 
 
 PRINTED = printed()

@@ -4,18 +4,20 @@ import errno
 import fcntl
 import io
 import os
+import resource
 import shutil
-import subprocess
-import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 import refusal
 import small_studies
 import synthetic
+import torch
+from forked import attempt
 
 import fpt
 from fpt import files
@@ -24,6 +26,7 @@ from fpt.models import weights
 from fpt.sweeps import engines, ledger, load_study
 from fpt.sweeps.engines import local
 from fpt.tasks import files as data_files
+from fpt.training import memory
 
 
 def full(*_: Any, **__: Any) -> Any:
@@ -72,24 +75,19 @@ def test_a_worker_that_could_write_nothing_says_that_the_disk_is_full(
 # --- memory
 
 
-LIMITED = """
-import resource, psutil, torch
-from fpt.training import memory
-free = memory.free_bytes(torch.device("cpu"))
-taken = psutil.Process().memory_info().vms
-resource.setrlimit(resource.RLIMIT_AS, (taken + 10**9, resource.RLIM_INFINITY))
-left = memory.free_bytes(torch.device("cpu"))
-print(left <= 10**9 < free)
-try:
-    torch.empty(2 * 10**9)
-except RuntimeError as error:
-    print(memory.ran_out(error))
-"""
+def limited() -> None:
+    """Asks for more than the process may have."""
+    free = memory.free_bytes(torch.device("cpu"))
+    taken = psutil.Process().memory_info().vms
+    resource.setrlimit(resource.RLIMIT_AS, (taken + 10**9, resource.RLIM_INFINITY))
+    assert memory.free_bytes(torch.device("cpu")) <= 10**9 < free
+    with pytest.raises(RuntimeError) as caught:
+        torch.empty(2 * 10**9)
+    assert memory.ran_out(caught.value)
 
 
 def test_the_limit_of_a_process_counts_and_torchs_error_is_known() -> None:
-    done = subprocess.run([sys.executable, "-c", LIMITED], capture_output=True, text=True, check=True)
-    assert done.stdout.split() == ["True", "True"]
+    assert attempt(limited) == 0
 
 
 # --- locks, drivers, home

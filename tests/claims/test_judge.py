@@ -127,26 +127,30 @@ def test_a_pair_at_floor_is_shown_and_not_counted(monkeypatch):
     assert "1 at floor" in found["note"][0]
 
 
-def test_nothing_is_for_a_pair_while_a_contrast_is_missing(monkeypatch):
-    toy = paper(("FP", "UP", "UR"))
-    rows = {"FP": HIGH, "UP": LOW, "UR": Made(missing=True)}
-    found = study(monkeypatch, toy, rows)
+@pytest.mark.parametrize("other", [{"UR": Made(missing=True)}, {}], ids=["not run", "not planned"])
+def test_nothing_is_for_a_pair_while_a_contrast_is_missing(other, monkeypatch):
+    """A rule of which nothing is planned there does not count."""
+    found = study(monkeypatch, paper(("FP", "UP", "UR")), {"FP": HIGH, "UP": LOW} | other)
     found.results = {}
     monkeypatch.setattr(judge, "at_floor", lambda *_: False)
     assert judged([found], {"beats": ["FP", "UP", "UR"]})["word"][0] == words.TOO_CLOSE
     assert judged([found], {"beats": ["UP", "FP", "UR"]})["word"][0] == words.ONE_AGAINST
+    apart = claim({"beats": ["FP", "UP"]}, {"beats": ["FP", "UR"]})
+    assert Judge([found]).of_claim(apart)[0]["word"] == (words.TOO_CLOSE if other else words.ONE_FOR)
 
 
-def test_primary_claims_are_corrected_together(monkeypatch):
+@pytest.mark.parametrize("count", [1, 3])
+def test_primary_claims_are_corrected_together(count, monkeypatch):
     runs = made(monkeypatch, {"digits": (Made(80.6, sd=0.4), LOW)})
     one = claim({"beats": list(ROWS)})
     alone = Judge([runs]).of_claim(one)[0]
-    others = [one.model_copy(update={"id": f"T-{k:02}", "primary": True}) for k in range(1, 4)]
-    toy = paper(ROWS).model_copy(update={"claims": {each.id: each for each in others}})
+    primary = [one.model_copy(update={"id": f"T-{k:02}", "primary": True}) for k in range(1, count + 1)]
+    toy = paper(ROWS).model_copy(update={"claims": {each.id: each for each in primary}})
     monkeypatch.setattr("fpt.papers.papers", lambda: {"toy": toy})
     monkeypatch.setattr(judge, "papers", lambda: {"toy": toy})
-    table = Judge([runs]).table()
-    assert list(table[table["pair"] == ""]["p"]) == pytest.approx([3 * alone["p"]] * 3)
+    summaries = Judge([runs]).table().query("pair == ''")
+    assert list(summaries["p"]) == pytest.approx([count * alone["p"]] * count)
+    assert ["; p =" in note for note in summaries["note"]] == [count > 1] * count  # corrected, as it says
 
 
 @pytest.mark.parametrize(
@@ -163,15 +167,18 @@ def test_words_without_runs(name, holds, said):
 
 
 @pytest.mark.parametrize(
-    ("asks", "word"),
-    [({"T-01": "today"}, PLANNED), ({"T-01": "another"}, CHANGED), ({}, EXPLORATORY)],
-)
-def test_whether_runs_were_made_for_a_claim_stands_beside_it(asks, word, monkeypatch):
+    ("asks", "seeds", "word"),
+    [
+        ({"T-01": "today"}, 8, PLANNED), ({"T-01": "today"}, 7, EXPLORATORY),
+        ({"T-01": "another"}, 8, CHANGED), ({}, 8, EXPLORATORY),
+    ],
+)  # fmt: skip
+def test_whether_runs_were_made_for_a_claim_stands_beside_it(asks, seeds, word, monkeypatch):
     made(monkeypatch, {"digits": (HIGH, LOW)})
     today = {"today": rule_hash(claim({"beats": list(ROWS)}))}
     result = {"asks": {name: today.get(given, given) for name, given in asks.items()}}
-    found = judged([made(monkeypatch, {"digits": (replace(HIGH, result=result), replace(LOW, result=result))})])
-    assert list(found["planned"]) == [word, word]
+    both = [replace(each, seeds=seeds, result=result) for each in (HIGH, LOW)]
+    assert judged([made(monkeypatch, {"digits": both})])["planned"][1] == word
 
 
 def test_a_readers_own_study(study, tmp_path):
@@ -217,17 +224,6 @@ def test_what_is_committed_follows_from_what_is_published(root):
         np.testing.assert_allclose(kept[name].to_numpy(float), numbers, rtol=2e-3, atol=1e-12, err_msg=name)
 
 
-def test_nothing_is_for_a_pair_that_has_some_contrasts_of_a_rule_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Rules of which nothing is planned there do not count."""
-    found = study(monkeypatch, paper(("FP", "UP", "UR")), {"FP": HIGH, "UP": LOW})
-    found.results = {}  # type: ignore[attr-defined]
-    monkeypatch.setattr(judge, "at_floor", lambda *_: False)
-    assert judged([found], {"beats": ["FP", "UP", "UR"]})["word"][0] == words.TOO_CLOSE
-    assert judged([found], {"beats": ["UP", "FP", "UR"]})["word"][0] == words.ONE_AGAINST
-    apart = claim({"beats": ["FP", "UP"]}, {"beats": ["FP", "UR"]})
-    assert Judge([found]).of_claim(apart)[0]["word"] == words.ONE_FOR  # type: ignore[list-item]
-
-
 def test_a_study_that_is_not_published_changes_no_digest(tmp_path):
     published = synthetic.finish(synthetic.workspace(tmp_path), "published")
     before = verdicts.digest_of_runs(tmp_path)
@@ -258,48 +254,25 @@ def test_a_row_of_a_plane_has_the_rate_and_the_budget_of_its_estimate(monkeypatc
     assert row["at"] == "tuned"
 
 
-def test_fewer_than_eight_seeds_are_exploratory(monkeypatch: pytest.MonkeyPatch) -> None:
-    made(monkeypatch, {"digits": (HIGH, LOW)})
-    asks = {"T-01": rule_hash(claim({"beats": list(ROWS)}))}
-    for seeds, word in ((8, PLANNED), (7, EXPLORATORY)):
-        both = [replace(each, seeds=seeds, result={"asks": asks}) for each in (HIGH, LOW)]
-        found = judged([made(monkeypatch, {"digits": (both[0], both[1])})])
-        assert found["planned"][1] == word
-
-
-def test_a_primary_claim_that_is_the_only_one_is_not_corrected(monkeypatch: pytest.MonkeyPatch) -> None:
-    runs = made(monkeypatch, {"digits": (HIGH, LOW)})
-    only = claim({"beats": list(ROWS)}).model_copy(update={"primary": True})
-    toy = paper(ROWS).model_copy(update={"claims": {only.id: only}})
-    monkeypatch.setattr("fpt.papers.papers", lambda: {"toy": toy})
-    monkeypatch.setattr(judge, "papers", lambda: {"toy": toy})
-    assert Judge([runs]).table()["note"][0] == "1 for, 0 against, 0 open"  # type: ignore[list-item]
-
-
 def test_one_seed_is_not_at_floor(monkeypatch: pytest.MonkeyPatch) -> None:
     one = {"digits": (replace(HIGH, seeds=1), replace(LOW, seeds=1))}
     assert FLOORED not in list(judged([made(monkeypatch, one)], alone=True)["role"])
 
 
+def written(folder, number, **fields):
+    """The file of one row, with this number wherever there is one."""
+    row = dict.fromkeys(verdicts.COLUMNS, "") | dict.fromkeys(verdicts.NUMBERS, number) | fields
+    verdicts.write(pd.DataFrame([row]), folder / FILE, "0")
+    return folder / FILE
+
+
 def test_whole_numbers_are_written_whole(tmp_path) -> None:
-    row = (
-        dict.fromkeys(verdicts.COLUMNS, "")
-        | dict.fromkeys(verdicts.NUMBERS, 0.123456)
-        | {"steps": 15625, "budget": 11719}
-    )
-    verdicts.write(pd.DataFrame([row]), tmp_path / FILE, "0")
-    kept = verdicts.read(tmp_path / FILE).iloc[0]
+    kept = verdicts.read(written(tmp_path, 0.123456, steps=15625, budget=11719)).iloc[0]
     assert (kept["steps"], kept["budget"], kept["estimate"]) == (15625, 11719, 0.1235)
 
 
 def test_text_that_looks_like_a_missing_value_stays_text(tmp_path) -> None:
-    row = (
-        dict.fromkeys(verdicts.COLUMNS, "")
-        | dict.fromkeys(verdicts.NUMBERS, math.nan)
-        | {"study": "null", "note": "NA"}
-    )
-    verdicts.write(pd.DataFrame([row]), tmp_path / FILE, "0")
-    kept = verdicts.read(tmp_path / FILE).iloc[0]
+    kept = verdicts.read(written(tmp_path, math.nan, study="null", note="NA")).iloc[0]
     assert (kept["study"], kept["note"], kept["claim"]) == ("null", "NA", "")
     assert math.isnan(kept["estimate"])
 
@@ -310,10 +283,7 @@ def test_text_that_looks_like_a_missing_value_stays_text(tmp_path) -> None:
     ids=["another column", "no rows", "one column"],
 )
 def test_verdicts_of_another_form_are_refused(spoil, tmp_path) -> None:
-    verdicts.write(
-        pd.DataFrame([dict.fromkeys(verdicts.COLUMNS, "") | dict.fromkeys(verdicts.NUMBERS, 1.0)]), tmp_path / FILE, "0"
-    )
-    path = tmp_path / FILE
+    path = written(tmp_path, 1.0)
     path.write_text(spoil(path.read_text()))
     with pytest.raises(DataError, match="fpt judge"):
         verdicts.read(path)

@@ -85,13 +85,6 @@ def test_the_mean_is_the_width_itself() -> None:
         assert usable(found, 0.01)[0].mean() == pytest.approx(wide, abs=0.03)
 
 
-def test_the_ratio_of_best_rates_with_its_interval() -> None:
-    low = made(means={1e-4: 90.0, 1e-3: 70.0, 1e-2: 50.0}, best=1e-4)
-    high = made("b", means={1e-4: 50.0, 1e-3: 70.0, 1e-2: 90.0}, best=1e-2)
-    assert ratio(low, high) == pytest.approx((0.01, 0.01, 0.01))
-    assert ratio(high, low, 100) == pytest.approx((100, 100, 100))
-
-
 def test_rates_that_nothing_tells_apart_and_ends_leave_the_ratio_open() -> None:
     flat, peak = made(sd=0.0), made("b", means={1e-4: 50.0, 1e-3: 90.0, 1e-2: 50.0})
     assert ratio(flat, peak) == pytest.approx((1, 0.1, 10))

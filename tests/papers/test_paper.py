@@ -145,14 +145,6 @@ def test_what_does_not_fit_together_is_refused_with_its_line(write, old, new, me
     assert "{" not in str(refused.value)
 
 
-def test_steps_may_be_never(write):
-    load_paper(write("[95, 91]", "never"))
-
-
-def test_a_table_of_any_task_needs_no_tasks(write):
-    load_paper(write(", tasks: [digits, bit-xor]}\n", "}\n    any_task: true\n"))
-
-
 def test_the_hash_of_a_rule_is_that_of_what_decides(write, monkeypatch):
     def hash_of(old="", new=""):
         toy = load_paper(write(old, new))
@@ -208,6 +200,9 @@ def test_a_misspelt_field_is_refused_where_no_study_uses_it(write, tmp_path, mon
         read_study(tmp_path, "runs/toy/study.yaml")
 
 
+PRINTED = r"unknown row of toy-table-1 'UX' .*finding better"
+
+
 @pytest.mark.usefixtures("alone")
 def test_findings_of_a_paper_stand_in_its_file(write):
     write()
@@ -227,19 +222,13 @@ def test_findings_of_a_paper_stand_in_its_file(write):
         ("by: T-01, ", "by: T-02, ", r"finding better: by T-02, a claim without a rule"),
         ("by: T-01, ", "rule: {beats: [FP, UP], table: toy-table-1}, ", r"finding better: unknown row .*'UP'"),
         ("by: T-01, ", "rule: {beats: [FP, UR], table: toy-table-2}, ", r"unknown table 'toy-table-2'"),
+        ("by: T-01, ", "by: T-01, printed: [{table: toy-table-1, row: UX}], ", PRINTED),
+        ("by: T-01, ", "by: T-01, printed: [{table: toy-table-1, row: FP, minus: [UX]}], ", PRINTED),
     ],
 )
 def test_a_finding_that_names_what_does_not_exist_is_refused(write, old, new, message):
     write(old, new)
     with pytest.raises(SpecError, match=message):
-        findings()
-
-
-@pytest.mark.usefixtures("alone")
-@pytest.mark.parametrize("place", ["{table: toy-table-1, row: UX}", "{table: toy-table-1, row: FP, minus: [UX]}"])
-def test_a_printed_place_without_its_row_is_refused(write, place):
-    write("by: T-01, ", f"by: T-01, printed: [{place}], ")
-    with pytest.raises(SpecError, match=r"unknown row of toy-table-1 'UX' .*finding better"):
         findings()
 
 
