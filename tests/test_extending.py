@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 import synthetic
 import torch
@@ -14,8 +15,8 @@ import fpt
 from fpt import papers
 from fpt.claims.judge import Judge
 from fpt.models import ARMS, BACKBONES, POLICIES, TRANSFORMER, Arm, Backbone
-from fpt.results import load_runs
 from fpt.show import plot
+from fpt.sweeps.labels import labels
 from fpt.sweeps.study import load_study
 from fpt.tasks import TASKS, Entry
 from fpt.tasks.arrays import Examples
@@ -102,7 +103,7 @@ def _extended(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_an_arm_is_one_entry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It trains, is tabulated by its letters, and drawn in its colour."""
+    """It says what trains; tables have its letters, and figures its colour."""
     made_up = Arm("pretrained", ("output", "layer_norm"), "NP", "norms, pretrained", "#123456", "*")
     monkeypatch.setitem(ARMS, "norms-pretrained", made_up)
     (tmp_path / "study.yaml").write_text(
@@ -110,10 +111,7 @@ def test_an_arm_is_one_entry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
         "sweeps:\n  - {task: digits, arm: [norms-pretrained, frozen-pretrained]}\n"
     )
     study = load_study(tmp_path)
-    for spec in study.sweeps:
-        fpt.sweeps.run_sweep(spec, tmp_path / spec.folder_name)
-    runs = load_runs(tmp_path)
-    assert set(runs["label"]) == {"NP", "FP"}
+    assert set(labels(study.sweeps).values()) == {"NP", "FP"}
     assert study.sweeps[0].arm == "norms-pretrained"
     _, model = fpt.sweeps.prepare(study.sweeps[0])
     assert trained_groups(model) == {"output", "layer_norm"}
@@ -176,8 +174,8 @@ def test_the_rows_of_a_paper_are_run(toy: Path) -> None:
         fpt.sweeps.run_sweep(spec, toy / spec.folder_name)
     cells = fpt.results.StudyCells(toy).by_task(papers.table("toy-table"))["digits"]
     assert {row: len(cell.values("tuned")) for row, cell in cells.items()} == dict.fromkeys(("frozen", "full"), 5)
-    rows = Judge([fpt.results.StudyCells(toy)], alone=True).table()
-    judged = rows[(rows["claim"] == "T-02") & (rows["pair"] != "")]
+    rows = pd.DataFrame(Judge([fpt.results.StudyCells(toy)], alone=True).of_claim(papers.claims()["T-02"]))
+    judged = rows[rows["pair"] != ""]
     assert set(judged[["seeds", "steps", "scale", "task"]].itertuples(index=False, name=None)) == {
         (5, 2, "paper", "digits")
     }

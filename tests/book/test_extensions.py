@@ -1,5 +1,6 @@
 """What the book's own extensions of Sphinx do: which pages are executed again, and verdicts that end the build."""
 
+import importlib
 from collections.abc import Callable
 from pathlib import Path
 
@@ -42,29 +43,37 @@ def changed(file: str) -> Callable[[Path], object]:
 
 
 ALL = {*PAGES}
-CHANGES = [  # one after the other, and the pages that are executed again
-    *((changed(file), ALL) for file in READ),
-    (lambda root: None, set()),
-    (changed("runs/a/published/s/runs.parquet"), ALL),  # results that come
-    (lambda root: (root / RESULT).unlink(), ALL),  # and go
-    (changed("runs/a/report.html"), set()),  # what readers make: `make report` ends so
-    (changed("runs/a/s.log"), set()),
-    (changed("book/plane.rst"), {"book/plane"}),
+CHANGES = [  # one after the other, and whether pages are computed from it
+    *((changed(file), True) for file in READ),
+    (changed("runs/a/published/s/runs.parquet"), True),  # results that come
+    (lambda root: (root / RESULT).unlink(), True),  # and go
+    (changed("runs/a/report.html"), False),  # what readers make: `make report` ends so
+    (changed("runs/a/s.log"), False),
+    (changed("book/plane.rst"), False),  # Sphinx looks at the pages
 ]
+
+
+@pytest.mark.usefixtures("build")
+def test_what_pages_are_computed_from(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    outdated = importlib.import_module("outdated")
+    monkeypatch.setattr(outdated, "ROOT", tmp_path)
+    for number, (change, counts) in enumerate(CHANGES):
+        before = outdated.computed_from()
+        change(tmp_path)
+        assert (outdated.computed_from() != before) == counts, number
+    for setting in ("FPT_DATA", "FPT_WEIGHTS"):
+        before = outdated.computed_from()
+        monkeypatch.setenv(setting, "other")
+        assert outdated.computed_from() != before, setting
 
 
 def test_a_page_is_executed_again_when_what_it_reads_changed(build: Build, tmp_path: Path) -> None:
     assert build("outdated") == ALL
-    for number, (change, again) in enumerate(CHANGES):
-        change(tmp_path)
-        assert build("outdated") == again, number
-
-
-@pytest.mark.parametrize("setting", ["FPT_DATA", "FPT_WEIGHTS"])
-def test_the_environment_counts(build: Build, monkeypatch: pytest.MonkeyPatch, setting: str) -> None:
+    assert build("outdated") == set()
+    changed(RESULT)(tmp_path)
     assert build("outdated") == ALL
-    monkeypatch.setenv(setting, "other")
-    assert build("outdated") == ALL
+    changed("book/plane.rst")(tmp_path)
+    assert build("outdated") == {"book/plane"}
 
 
 def test_verdicts_of_other_results_end_the_build(build: Build, tmp_path: Path) -> None:
