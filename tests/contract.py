@@ -87,7 +87,8 @@ def a_fleet_is_its_runs_one_at_a_time(task: Task, template: Template, steps: int
 
 
 def going_on_gives_the_same_bytes(task: Task, template: Template, folder: Path) -> None:
-    """From a checkpoint on the disk, past an evaluation at which a run that had diverged left."""
+    """From a checkpoint on the disk, past an evaluation at which a run that had diverged left. All state is the
+    fleet's, so a few models stand for the others."""
 
     def training() -> Training:
         few = dict.fromkeys(("evaluation_examples", "test_examples", "budget_examples"), 10)

@@ -10,6 +10,7 @@ import huggingface_hub
 import pytest
 import torch
 from huggingface_hub.errors import LocalEntryNotFoundError
+from safetensors.torch import load_file
 from small_models import added, configured, edited, save_model, short_recipe, typed
 from small_studies import ONE_ARM, workspace
 from torch.func import functional_call
@@ -102,10 +103,9 @@ def test_the_forward_pass_is_the_librarys(model_type, name, saved, digits, listo
 
 
 @pytest.mark.parametrize("model_type", ["gpt_neox", "modernbert"])
-def test_a_model_of_the_library_keeps_the_contract(model_type, saved, digits, listops, tmp_path):
+def test_a_model_of_the_library_keeps_the_contract(model_type, saved, digits, listops):
     template = fpt.models.build(digits, saved(model_type))
     contract.only_the_named_parameters_change(digits, template, ("input", "output", "layer_norm"))
-    contract.going_on_gives_the_same_bytes(digits, template, tmp_path / "checkpoints")
     whole = fpt.models.build(listops, f"hub:models/{model_type}", "pretrained", "all")
     contract.a_fleet_is_its_runs_one_at_a_time(listops, whole)
 
@@ -162,6 +162,9 @@ def test_a_policy_takes_the_groups_that_there_are_and_the_others_are_named(saved
 @pytest.mark.parametrize("model_type", DROPOUTS)
 def test_the_report_says_where_a_model_drops_out(model_type, saved, digits):
     assert fpt.models.build(digits, saved(model_type)).dropouts == ("input", *DROPOUTS[model_type])
+
+
+def test_the_report_says_where_a_model_of_the_papers_drops_out(digits):
     of_a_paper = fpt.models.build(digits, "tiny-lm", "random")
     assert of_a_paper.dropouts == ("input", "embeddings", "attention", "feed_forward")
 
@@ -181,15 +184,16 @@ def test_the_attention_that_a_file_asks_for_is_ours_anyway(key, saved, digits):
     assert all(value.isfinite().all() for value in fpt.models.build(digits, backbone).initialise(0).values())
 
 
-@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float64])
-def test_other_floats_and_unused_heads_are_read(dtype, saved, digits):
+def test_other_floats_and_unused_heads_are_read(saved, digits):
     backbone, folder = saved("gpt2", n_positions=64), Path("models/gpt2")
-    edited(typed(dtype))(folder)
+    for dtype, part in ((torch.float16, "c_attn"), (torch.bfloat16, "c_fc"), (torch.float64, "c_proj")):
+        edited(typed(dtype, part))(folder)
     edited(added("score.weight", torch.zeros(3, 24)))(folder)
     mask = torch.ones(1, 1, 64, 64, dtype=torch.uint8)  # of older versions of the library
     edited(added("h.0.attn.bias", mask))(folder)
-    template = fpt.models.build(digits, backbone, layers=1)
-    assert all(value.isfinite().all() for value in template.initialise(0).values())
+    written, values = load_file(folder / "model.safetensors"), fpt.models.build(digits, backbone).initialise(0)
+    for name in written.keys() - {"score.weight", "h.0.attn.bias", "wte.weight", "wpe.weight"}:
+        assert torch.equal(values[f"backbone.{name}"], written[name].float())
 
 
 # --- wherever a backbone's name does
@@ -324,7 +328,6 @@ def in_several_files(folder):
         (configured(quantization_config={"bits": 4}), r"quantised"),
         (configured(is_encoder_decoder=True), r"an encoder and a decoder"),
         (configured(num_hidden_layers=None), r"number of layers"),
-        (configured(model_type="lama"), r"'lama'.*'llama'"),
         (configured(hidden_act="none-such"), r"cannot be a backbone.*none-such"),
         (lambda folder: (folder / "config.json").write_text("["), r"config\.json holds no JSON object"),
         (renamed("pytorch_model.bin"), r"lacks model\.safetensors.*save_pretrained"),
@@ -380,7 +383,7 @@ def test_what_differs_from_the_library_is_refused(saved, monkeypatch):
         fpt.models.check(backbone)
 
 
-@pytest.mark.parametrize("model_type", [*FIELDS, *FURTHER, "gemma3_text"])
+@pytest.mark.parametrize("model_type", ["llama", "gpt_neox", "gemma2", "gemma3_text"])
 def test_random_norms_start_as_the_librarys_do(model_type, saved, digits):
     """Some multiply by their weight, others by one more than it: neither changes what it normalises."""
     template = fpt.models.build(digits, saved(model_type), arm="frozen-random")

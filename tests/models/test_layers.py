@@ -1,11 +1,9 @@
 """Layers of ours against what they stand for."""
 
-from types import SimpleNamespace
-
 import pytest
 import torch
 
-from fpt.models.layers import Dropout, Masks, attention
+from fpt.models.layers import Masks
 
 CPU = torch.device("cpu")
 SHAPES = [torch.Size([50, 40]), torch.Size([1000])]
@@ -33,12 +31,3 @@ def test_masks_are_of_the_seed_and_the_step_and_of_nothing_else():
         for again in (masks, Masks(SHAPES, 0.5, CPU)):
             for mask, whole in zip(again.draw(seeds, 3), first, strict=True):
                 assert torch.equal(mask, whole[places])
-
-
-def test_one_key_serves_several_heads():
-    source, module = torch.Generator().manual_seed(0), SimpleNamespace(dropout=Dropout())
-    query, key, value = (torch.randn(2, heads, 5, 3, generator=source) for heads in (4, 2, 2))
-    actual, _ = attention(module, query, key, value, None, 0.5)
-    for head in range(4):
-        weights = (0.5 * query[:, head] @ key[:, head // 2].mT).softmax(-1)
-        torch.testing.assert_close(actual[:, :, head], weights @ value[:, head // 2])

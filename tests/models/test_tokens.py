@@ -77,7 +77,8 @@ def test_the_table_is_frozen_unless_it_is_named_and_the_contract_is_kept(place: 
     task = task_of()
     template = fpt.models.build(task, MODEL, arm=arm, **({"rank": 2} if "lora" in arm else {}))
     contract.only_the_named_parameters_change(task, template, GROUPS[arm])
-    contract.a_fleet_is_its_runs_one_at_a_time(task, template)
+    if arm in ("frozen-pretrained", "unfrozen-random"):  # one table for all runs, and one for each seed
+        contract.a_fleet_is_its_runs_one_at_a_time(task, template)
     if arm == "unfrozen-random":
         contract.going_on_gives_the_same_bytes(task, template, place / "checkpoints")
 

@@ -1,12 +1,12 @@
 """Checkpoints: what is done is not done again; what cannot be used or written says so."""
 
 import errno
-import json
 import shutil
 import time
 from functools import partial
 from pathlib import Path
 
+import pandas as pd
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
@@ -15,9 +15,9 @@ from small_models import short_recipe
 import fpt.models
 from fpt.errors import FptError
 from fpt.training import checkpoint, train_fleet
-from fpt.training.checkpoint import Folder
+from fpt.training.checkpoint import Folder, identify
 from fpt.training.fleet import Fleet
-from fpt.training.loop import Training
+from fpt.training.loop import Training, decide
 
 CPU = torch.device("cpu")
 RATES, SEEDS = [1e-3, 1e-2], [0, 5]
@@ -76,11 +76,11 @@ DAMAGED = [  # a file of the first part, and its bytes
 
 @pytest.mark.parametrize(("name", "damage"), DAMAGED)
 def test_a_damaged_file_is_put_aside_and_its_part_starts_over(name, damage, fleet, tmp_path) -> None:
-    whole = train_fleet(*fleet, checkpoints=tmp_path / "whole")
     if name.startswith("part"):
+        whole = train_fleet(*fleet)
         killed_before_the_end(fleet, tmp_path)
     else:
-        train_fleet(*fleet, checkpoints=tmp_path)
+        whole = train_fleet(*fleet, checkpoints=tmp_path)
     file = tmp_path / name
     file.write_bytes(content := damage(file.read_bytes()))
     with pytest.warns(UserWarning, match=rf"{name} cannot be used.*{name}.damaged.*starts over"):
@@ -90,68 +90,81 @@ def test_a_damaged_file_is_put_aside_and_its_part_starts_over(name, damage, flee
     assert (tmp_path / f"{name}.damaged").read_bytes() == content
 
 
-@pytest.mark.parametrize(
-    "other",
-    [
-        lambda task: (task, model(task), recipe(dropout=0.5)),
-        lambda task: (task, model(task), recipe(test_examples=50)),
-        lambda task: (task, model(task, "all"), recipe()),
-        lambda task: (task, model(task, random_gain=2.0), recipe()),
-        lambda task: (task.reduced(0.5), model(task), recipe()),
-        lambda task: (task.shuffled(), model(task), recipe()),
-    ],
-    ids=["dropout", "test examples", "policy", "gain", "reduced", "shuffled"],
-)
-def test_checkpoints_of_another_fleet_are_not_used(other, fleet, digits, tmp_path) -> None:
-    train_fleet(*fleet, checkpoints=tmp_path)
-    arguments = (*other(digits), RATES, SEEDS)
-    with pytest.warns(UserWarning, match="another fleet"):
-        again = train_fleet(*arguments, checkpoints=tmp_path)
-    assert again.runs.equals(train_fleet(*arguments).runs)
+def test_what_changes_a_result_makes_another_fleet(fleet, digits, monkeypatch) -> None:
+    others = {
+        "dropout": (digits, model(digits), recipe(dropout=0.5)),
+        "test examples": (digits, model(digits), recipe(test_examples=50)),
+        "policy": (digits, model(digits, "all"), recipe()),
+        "gain": (digits, model(digits, random_gain=2.0), recipe()),
+        "reduced": (digits.reduced(0.5), model(digits), recipe()),
+        "shuffled": (digits.shuffled(), model(digits), recipe()),
+    }
+    before = identify(*fleet[:3], CPU)
+    for name, other in others.items():
+        assert identify(*other, CPU) != before, name
+    monkeypatch.setattr(checkpoint, "version", lambda name: "0.0")
+    assert identify(*fleet[:3], CPU) != before, "version"
+
+
+def test_other_weights_under_the_same_name_make_another_fleet(digits, small_backbones, tmp_path) -> None:
+    template, file = fpt.models.build(digits, "small-gpt2"), tmp_path / "small-gpt2" / "model.safetensors"
+    before = identify(digits, template, recipe(), CPU)
+    save_file({name: 2 * tensor for name, tensor in load_file(file).items()}, file, {"format": "pt"})
+    assert identify(digits, template, recipe(), CPU) != before
+
+
+THEIRS, ANOTHER = {"of": "a fleet"}, {"of": "another fleet"}
+
+
+def finished(path) -> Folder:
+    """The folder of a fleet of one part that is finished: a plan, a sign and two tables."""
+    folder = Folder(path)
+    folder.write_plan({**dict.fromkeys(checkpoint.PLANNED), "identity": THEIRS})
+    folder.finish(0, dict.fromkeys(["runs", "curves"], pd.DataFrame({"seed": [0]})))
+    return folder
 
 
 @pytest.mark.parametrize("removed", range(4))  # of the files that it leaves: signs, tables, and the plan
-def test_a_fleet_that_is_killed_as_it_removes_those_of_another_starts_over(
-    removed, fleet, tmp_path, monkeypatch
-) -> None:
-    train_fleet(*fleet, checkpoints=tmp_path)
-    other = (*fleet[:2], recipe(steps=8), [3e-3], [7])
+def test_a_fleet_that_is_killed_as_it_removes_those_of_another_starts_over(removed, tmp_path, monkeypatch) -> None:
+    folder = finished(tmp_path)
     unlink, left = Path.unlink, [removed]
 
     def until(path, **how):
-        if not path.name.startswith("."):  # a partial file
-            if not left[0]:
-                raise KeyboardInterrupt
-            left[0] -= 1
+        if not left[0]:
+            raise KeyboardInterrupt
+        left[0] -= 1
         unlink(path, **how)
 
     monkeypatch.setattr(Path, "unlink", until)
-    with pytest.warns(UserWarning, match="another fleet"), pytest.raises(KeyboardInterrupt):
-        train_fleet(*other, checkpoints=tmp_path)
+    with pytest.warns(UserWarning, match="another fleet, by another version"), pytest.raises(KeyboardInterrupt):
+        folder.plan(ANOTHER)
     monkeypatch.undo()
-    with pytest.warns(UserWarning, match="another fleet"):
-        again = train_fleet(*other, checkpoints=tmp_path)
-    assert again.runs.equals(train_fleet(*other).runs)
+    assert len(list(tmp_path.iterdir())) == 4 - removed
+    with pytest.warns(UserWarning, match="another fleet, by another version"):
+        assert folder.plan(ANOTHER) is None
+    assert not list(tmp_path.iterdir())
 
 
-def test_without_a_plan_nothing_counts_as_finished_and_tables_stay(fleet, tmp_path) -> None:
-    train_fleet(*fleet, checkpoints=tmp_path)
+def test_without_a_plan_nothing_counts_as_finished_and_tables_stay(tmp_path) -> None:
+    folder = finished(tmp_path)
     (tmp_path / "plan.json").unlink()
     (tmp_path / "runs-2026.parquet").write_text("mine")
-    other = (*fleet[:2], recipe(steps=8), [3e-3], [7])
     with pytest.warns(UserWarning, match="plan is missing.*starts over"):
-        again = train_fleet(*other, checkpoints=tmp_path)
-    assert again.runs.equals(train_fleet(*other).runs)
+        assert folder.plan(ANOTHER) is None
+    assert folder.tables(0) is None
+    assert {path.name for path in tmp_path.iterdir()} == {"runs-0.parquet", "curves-0.parquet", "runs-2026.parquet"}
     assert (tmp_path / "runs-2026.parquet").read_text() == "mine"
 
 
 def test_a_plan_that_lacks_a_part_cannot_be_read(fleet, tmp_path) -> None:
-    whole = train_fleet(*fleet, checkpoints=tmp_path)
-    plan = json.loads((tmp_path / "plan.json").read_text())
+    made_by = {"rates": RATES, "seeds": SEEDS, "asked": []}
+    plan, folder = decide(*fleet[1:3], made_by, CPU, None), Folder(tmp_path / "checkpoints")
+    folder.write_plan(plan)
+    assert folder.plan(made_by) is not None
     for name in plan:
-        (tmp_path / "plan.json").write_text(json.dumps({each: value for each, value in plan.items() if each != name}))
-        with pytest.warns(UserWarning, match="starts over"):
-            assert train_fleet(*fleet, checkpoints=tmp_path).runs.equals(whole.runs)
+        folder.write_plan({each: value for each, value in plan.items() if each != name})
+        with pytest.warns(UserWarning, match="cannot be read; this fleet starts over"):
+            assert folder.plan(made_by) is None
 
 
 def test_weights_that_are_to_be_kept_are_another_request(fleet, tmp_path) -> None:
@@ -159,13 +172,6 @@ def test_weights_that_are_to_be_kept_are_another_request(fleet, tmp_path) -> Non
     with pytest.warns(UserWarning, match="another fleet"):
         train_fleet(*fleet, checkpoints=tmp_path / "a", keep=(5, lambda rate: tmp_path / f"{rate}.safetensors"))
     assert {path.name for path in tmp_path.glob("*.safetensors")} == {"0.001.safetensors", "0.01.safetensors"}
-
-
-def test_checkpoints_of_another_version_are_not_used(fleet, tmp_path, monkeypatch) -> None:
-    train_fleet(*fleet, checkpoints=tmp_path)
-    monkeypatch.setattr(checkpoint, "version", lambda name: "0.0")
-    with pytest.warns(UserWarning, match="another version"):
-        train_fleet(*fleet, checkpoints=tmp_path)
 
 
 def test_a_checkpoint_with_other_tensors_is_not_used(fleet, tmp_path) -> None:
@@ -257,16 +263,3 @@ def test_of_the_files_in_its_folder_a_fleet_removes_its_own_alone(damaged, fleet
         assert Folder(place).plan({"of": "another fleet"}) is None
     left = {path.relative_to(place).as_posix() for path in place.rglob("*")}
     assert left == {"figures", *theirs}
-
-
-def test_checkpoints_of_other_weights_under_the_same_name_are_not_used(fleet, digits, tmp_path) -> None:
-    def train():
-        template = fpt.models.build(digits, "small-gpt2", "pretrained")
-        return train_fleet(digits, template, recipe(steps=2), RATES, SEEDS, checkpoints=tmp_path / "checkpoints")
-
-    before, file = train(), tmp_path / "small-gpt2" / "model.safetensors"
-    weights = {name: 2 * tensor for name, tensor in load_file(file).items()}
-    save_file(weights, file, {"format": "pt"})
-    with pytest.warns(UserWarning, match="another fleet"):
-        after = train()
-    assert not after.runs.equals(before.runs)

@@ -53,12 +53,13 @@ def test_few_rows_show_a_processor_without_bfloat16(few, many, answer, asked, mo
     assert seen == asked
 
 
-def test_only_what_takes_long_is_compiled(digits, small_backbones, monkeypatch) -> None:
+def test_only_what_takes_long_is_compiled(digits, small_backbones, small_lstms, monkeypatch) -> None:
     monkeypatch.setattr(compute, "can_compile", lambda: True)
-    template = fpt.models.build(digits, "small-gpt2", "random")
+    template, looping = (fpt.models.build(digits, name, "random") for name in ("small-gpt2", "small-lstm"))
     assert not compute.compiling_pays(template, recipe(), 21, CPU)
     assert compute.compiling_pays(template, recipe(steps=10**9), 21, CPU)
     assert not compute.compiling_pays(template, recipe(steps=10**9), 21, torch.device("cuda"))
+    assert not compute.compiling_pays(looping, recipe(steps=10**9), 21, CPU)
     monkeypatch.setattr(compute, "can_compile", lambda: False)
     assert not compute.compiling_pays(template, recipe(steps=10**9), 21, CPU)
 

@@ -54,12 +54,13 @@ def groups_of(arm: str) -> tuple[str, ...]:
 
 
 NAMED = [(backbone, arm) for backbone in OF for arm in ARMS if fits(arm, backbone)]
-# and every policy and every group by itself
-OTHERS = [f"{policy}-random" for policy in POLICIES]
+# and every policy that no random arm has, and every group by itself
+OTHERS = [f"{policy}-random" for policy in POLICIES if fpt.models.name_of("random", policy) not in ARMS]
 OTHERS += [f"{group}-random" for group in TRAINABLE if group not in (ADAPTER, *POLICIES)]
 OTHERS += ["fpt-statistics", "feed_forward+last_attention-random"]
 FURTHER = [(backbone, arm) for backbone in OF for arm in OTHERS if fits(arm, backbone)]
-CHEAP = [(backbone, arm) for backbone, arm in NAMED if arm in ("frozen-random", "unfrozen-random", "lora-random")]
+RANDOM = ("frozen-random", "unfrozen-random", "lora-random")
+PATHS = ("frozen-pretrained", *RANDOM)  # frozen tensors of all runs, of each seed, and none, and adapters
 # of bytes, by its own table
 WORDS = [("tiny-lm", f"{arm}-pretrained") for arm in ("frozen", "matrices", "lora")] + [("tiny-lm", "unfrozen-random")]
 
@@ -75,8 +76,13 @@ def built(task: Task, backbone: str, arm: str) -> Template:
 
 
 @pytest.mark.parametrize(("backbone", "arm"), NAMED)
-def test_exactly_the_named_parameters_change(backbone: str, arm: str, digits: Task) -> None:
-    contract.only_the_named_parameters_change(digits, built(digits, backbone, arm), groups_of(arm))
+def test_exactly_the_named_parameters_change_and_a_fleet_is_its_runs(backbone: str, arm: str, digits: Task) -> None:
+    template = built(digits, backbone, arm)
+    contract.only_the_named_parameters_change(digits, template, groups_of(arm))
+    if arm in PATHS:  # others take the same path through a fleet
+        contract.a_fleet_is_its_runs_one_at_a_time(digits, template)
+    if arm in RANDOM:  # which matrices train does not matter to a product
+        contract.bfloat16_follows_float32(digits, template)
 
 
 @pytest.mark.parametrize(("backbone", "arm"), FURTHER)
@@ -84,24 +90,24 @@ def test_every_policy_and_every_group_trains_what_it_says(backbone: str, arm: st
     contract.the_named_parameters_train(built(digits, backbone, arm), groups_of(arm))
 
 
-@pytest.mark.parametrize(("backbone", "arm"), NAMED)
-def test_a_fleet_is_its_runs_one_at_a_time(backbone: str, arm: str, digits: Task) -> None:
-    contract.a_fleet_is_its_runs_one_at_a_time(digits, built(digits, backbone, arm))
-
-
-@pytest.mark.parametrize(("backbone", "arm"), CHEAP)
-def test_and_so_it_is_on_lists_of_different_lengths(backbone: str, arm: str, listops: Task) -> None:
+@pytest.mark.parametrize(("backbone", "arm"), [pair for pair in NAMED if pair[1] in RANDOM])
+def test_a_fleet_is_its_runs_on_lists_of_different_lengths(backbone: str, arm: str, listops: Task) -> None:
     contract.a_fleet_is_its_runs_one_at_a_time(listops, built(listops, backbone, arm), steps=2)
 
 
-@pytest.mark.parametrize(("backbone", "arm"), CHEAP)
-def test_going_on_gives_the_same_bytes(backbone: str, arm: str, digits: Task, tmp_path: Path) -> None:
-    contract.going_on_gives_the_same_bytes(digits, built(digits, backbone, arm), tmp_path / "checkpoints")
-
-
-@pytest.mark.parametrize(("backbone", "arm"), CHEAP)  # which matrices train does not matter to a product
-def test_bfloat16_follows_float32(backbone: str, arm: str, digits: Task) -> None:
-    contract.bfloat16_follows_float32(digits, built(digits, backbone, arm))
+@pytest.mark.parametrize(
+    ("task", "backbone", "arm"),
+    [
+        *(("digits", "small-gpt2", arm) for arm in RANDOM),
+        ("digits", "small-lstm-released", "unfrozen-random"),  # which starts from noise
+        ("listops", "small-bert", "unfrozen-random"),  # padded
+    ],
+)
+def test_going_on_gives_the_same_bytes(
+    task: str, backbone: str, arm: str, request: pytest.FixtureRequest, tmp_path: Path
+) -> None:
+    loaded = request.getfixturevalue(task)
+    contract.going_on_gives_the_same_bytes(loaded, built(loaded, backbone, arm), tmp_path / "checkpoints")
 
 
 @pytest.mark.parametrize(("backbone", "arm"), WORDS)

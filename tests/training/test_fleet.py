@@ -48,11 +48,11 @@ def slow(*values):
 
 @pytest.mark.parametrize(("backbone", "arm"), [("small-gpt2", "frozen-random"), ("small-bert", "unfrozen-pretrained")])
 def test_a_fleet_equals_the_plain_loop(backbone, arm, digits, small_backbones):
-    """In double precision, after 100 steps. At rates ten times as large the unfrozen arms of models this small are
+    """In double precision, after 20 steps. At rates ten times as large the unfrozen arms of models this small are
     chaotic: what is rounding here becomes a difference in the first digit there, in a plain loop as well."""
-    rates, how = [3e-4, 1e-3], recipe(steps=100, clip=None)  # torch's fused Adam takes the clipping factor in float32
+    rates, how = [3e-4, 1e-3], recipe(steps=20, clip=None)  # torch's fused Adam takes the clipping factor in float32
     template = fpt.models.build(digits, backbone, arm=arm)
-    fleet = trained(in_double(Fleet(digits, template, how, rates, SEEDS, CPU)), 100)
+    fleet = trained(in_double(Fleet(digits, template, how, rates, SEEDS, CPU)), 20)
     # By seed, then by rate. The middle two of four rows would tell a fleet whose rows are the other way round.
     for row, (seed, rate) in ((1, (SEEDS[0], rates[1])), (2, (SEEDS[1], rates[0]))):
         expected, _ = plain_run(digits, template, how, rate, seed, torch.float64)
@@ -60,14 +60,7 @@ def test_a_fleet_equals_the_plain_loop(backbone, arm, digits, small_backbones):
 
 
 @pytest.mark.parametrize(
-    "changes",
-    [
-        {"dropout": 0.3},
-        {"warmup": 0.9, "clip": None},
-        ALL,
-        ALL | {"warmup": 0.25, "dropout": 0.1},
-    ],
-    ids="+".join,
+    "changes", [{"warmup": 0.9, "clip": None}, ALL | {"warmup": 0.25, "dropout": 0.1}], ids="+".join
 )
 @pytest.mark.parametrize("arm", ["frozen-random", "unfrozen-pretrained"])
 def test_whatever_the_recipe_asks_is_what_torchs_own_optimizer_does(arm, changes, digits, small_backbones):
@@ -155,22 +148,14 @@ def test_whole_string_accuracy_is_at_most_bit_accuracy(small_backbones):
     assert 0 < runs["test_accuracy_exact"].item() < runs["test_accuracy"].item() < 1
 
 
-@pytest.mark.parametrize(
-    "error",
-    [
-        torch.OutOfMemoryError("CUDA out of memory"),
-        RuntimeError("[enforce fail at alloc_cpu.cpp:1] . DefaultCPUAllocator: can't allocate memory"),
-    ],
-    ids=["cuda", "cpu"],
-)
-def test_a_fleet_that_runs_out_of_memory_is_halved(error, digits, small_backbones, monkeypatch):
+def test_a_fleet_that_runs_out_of_memory_is_halved(digits, small_backbones, monkeypatch):
     template = fpt.models.build(digits, "small-gpt2")
     whole = train_fleet(digits, template, recipe(dropout=0.1), RATES, SEEDS)
     real = Fleet.step
 
     def step(fleet, *arguments):
         if len(fleet.rates) * len(fleet.seeds) > 1 or fleet.seeds == [7]:
-            raise error
+            raise RuntimeError("[enforce fail at alloc_cpu.cpp:1] . DefaultCPUAllocator: can't allocate memory")
         if fleet.seeds == [9]:
             raise RuntimeError("another error")
         return real(fleet, *arguments)
@@ -178,6 +163,7 @@ def test_a_fleet_that_runs_out_of_memory_is_halved(error, digits, small_backbone
     monkeypatch.setattr(Fleet, "step", step)
     halved = train_fleet(digits, template, recipe(dropout=0.1), RATES, SEEDS)
     assert halved.parts == [(1, 1)] * 4
+    assert halved.runs[["learning_rate", "seed"]].equals(whole.runs[["learning_rate", "seed"]])
     assert (halved.runs["test_accuracy"] - whole.runs["test_accuracy"]).abs().max() <= 2 / 400
     with pytest.raises(FptError, match=r"one run alone \(learning rate 0.001, seed 7\) ran out of memory"):
         train_fleet(digits, template, recipe(), [1e-3], [7])
@@ -196,27 +182,14 @@ def test_progress_counts_the_runs_of_every_part_to_the_end(digits, small_backbon
 
 
 @pytest.mark.parametrize("policy", ["fpt", "all"])
-def test_with_the_defaults_it_is_adam_with_one_group_bit_for_bit(policy, digits):
-    """The layout and the numbers are those of the recipe before it had these fields."""
+def test_with_the_defaults_there_is_one_group_and_each_large_tensor_is_a_piece(policy, digits):
     template = fpt.models.build(digits, "tiny-lm", "random", policy, layers=1)
-    fleet = Fleet(digits, template, recipe(steps=20, dropout=0.1, warmup=0.25), [*RATES, 1e30], SEEDS, CPU)
+    fleet = Fleet(digits, template, recipe(), RATES, SEEDS, CPU)
     sizes = {name: template.shapes[name].numel() for name in template.trainable}
     assert fleet.names == sorted(template.trainable, key=lambda name: sizes[name] >= LARGE)
     large = [size for size in sizes.values() if size >= LARGE]
     assert [piece.size for piece in fleet.pieces] == [sum(sizes.values()) - sum(large), *large]
     assert all(len(optimizer.param_groups) == 1 for optimizer in fleet.optimizers)
-    other = Fleet(digits, template, fleet.recipe, fleet.rates, SEEDS, CPU)
-    for run, optimizer in enumerate(other.optimizers):
-        (group,) = optimizer.param_groups
-        adam = torch.optim.Adam(group["params"], lr=1.0, fused=True)
-        adam.state.update(optimizer.state)
-        adam.param_groups[0]["initial_lr"] = fleet.rates[run % 3]
-        other.optimizers[run] = adam
-    for each in (fleet, other):
-        trained(each, 6)
-    assert fleet.alive.tolist() == [True, True, False] * 2
-    for name, tensor in fleet.state().items():
-        assert torch.equal(tensor, other.state()[name]), name
 
 
 def calls(fleet: Fleet) -> list[int]:
@@ -315,11 +288,6 @@ def test_evaluation_starts_every_example_where_it_does_in_a_larger_part(digits, 
     whole = score(fleet, fleet.parameters, examples).loss
     monkeypatch.setattr("fpt.training.evaluate.TOKENS_AT_ONCE", digits.tokens * len(fleet.active.places) * 7)
     torch.testing.assert_close(score(fleet, fleet.parameters, examples).loss, whole)
-
-
-def test_loops_over_time_are_not_compiled(digits):
-    template = fpt.models.build(digits, "lstm", "random", "fpt")
-    assert not compute.compiling_pays(template, recipe(steps=10**9), 100, CPU)
 
 
 def test_large_tensors_that_take_no_part_have_no_gradient(digits, small_backbones, monkeypatch):

@@ -19,7 +19,7 @@ def reached(task: str, init: str, rate: float, steps: int) -> float:
     loaded = fpt.tasks.load(task)
     template = fpt.models.build(loaded, "tiny-lm", init, "fpt")
     samples = {"evaluation_examples": 100, "budget_examples": 100, "test_examples": 500}
-    recipe = Recipe(steps=steps, evaluations=2, **samples)
+    recipe = Recipe(steps=steps, evaluations=2, compute_type="float32", **samples)
     return train_fleet(loaded, template, recipe, [rate], [0]).runs["test_accuracy"].item()
 
 

@@ -2,12 +2,16 @@
 
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from safetensors.torch import load_file
+from small_models import short_recipe
+from torch.func import functional_call
 
 import fpt.models
 import fpt.tasks
@@ -131,7 +135,20 @@ def test_attention_where_features_could_be_cached(small_backbones: object) -> No
     assert before == after  # the output layer alone was trained
 
 
-def test_a_task_that_does_not_know_is_refused(small_backbones: dict[str, torch.nn.Module]) -> None:
-    fleet = fleet_of("small-gpt2", "digits")
-    with pytest.raises(SpecError, match="'digits' does not say"):
-        measures.attention(fleet, fleet.parameters)
+def test_the_weights_that_are_kept_are_those_whose_accuracy_is_reported(
+    small_backbones: dict[str, torch.nn.Module], tmp_path: Path
+) -> None:
+    """Of one seed, here the second, and at every rate: the best of its run, not the last."""
+    task = fpt.tasks.load("digits")
+    model = fpt.models.build(task, "small-gpt2", "random", "all")
+    recipe = short_recipe(evaluations=6)
+    keep = (4, lambda rate: tmp_path / f"{rate:g}.kept")
+    runs = train_fleet(task, model, recipe, [1e-3, 1e-2], [3, 4], keep=keep).runs
+    runs = runs[runs["seed"] == 4].set_index("learning_rate")
+    assert (runs["test_accuracy"] != runs["test_accuracy_last"]).any()
+    test = task.split(4).test_sample(recipe.test_examples)
+    for rate, reported in runs["test_accuracy"].items():
+        weights = load_file(tmp_path / f"{rate:g}.kept")
+        logits = functional_call(model.module, weights, (task.encode(test.inputs), test.lengths))
+        assert (logits.argmax(-1) == test.targets).double().mean().item() == pytest.approx(reported)
+    assert len(list(tmp_path.glob("*.kept"))) == 2

@@ -13,7 +13,7 @@ from fpt.training import Recipe
     [
         {"steps": 0}, {"steps": 1.5}, {"steps": True}, {"dropout": 1.0}, {"clip": 0}, {"evaluations": 0},
         {"warmup": -0.1}, {"schedule": "linear"}, {"head_rate": float("inf")}, {"weight_decay": float("nan")},
-        {"compute_type": "fp8"}, {"step": 3}, {"weight_decay": True}, {"clip": True}, {"dropout": False},
+        {"compute_type": "fp8"}, {"weight_decay": True}, {"clip": True}, {"dropout": False},
     ],
 )  # fmt: skip
 def test_values_that_are_not_allowed(values):
@@ -72,6 +72,7 @@ def test_the_rate_rises_to_the_full_one_and_falls_to_a_tenth(steps, warmup):
     constant = cosine.model_copy(update={"schedule": "constant"})
     assert [constant.share_of_rate(step) for step in range(1, warm + 1)] == shares[:warm]
     assert constant.share_of_rate(steps) == 1
+    assert Recipe(steps=3, schedule="cosine").share_of_rate(2) == pytest.approx(0.55)  # halfway from 1 to a tenth
 
 
 @pytest.mark.parametrize("groups", [("input", "output"), ("output",), ("layer_norm", "positions")])
