@@ -5,6 +5,8 @@ import re
 import subprocess
 from pathlib import Path
 
+from fpt.sweeps import Study, load_study
+
 ROOT = Path(__file__).parents[1]
 
 
@@ -25,6 +27,12 @@ def studies() -> dict[str, Path]:
     """The folders of the repository's studies, by name."""
     folders = sorted(path.parent for path in tracked() if path.match("runs/*/study.yaml"))
     return {folder.name: folder for folder in folders}
+
+
+@functools.cache
+def loaded(name: str) -> Study:
+    """A study of the repository."""
+    return load_study(studies()[name])
 
 
 def benches() -> list[Path]:

@@ -23,20 +23,6 @@ defaults: {{compute_type: float32, random_init: matched, steps: 400,
 sweeps:
   - {{task: digits, arm: [frozen-random, unfrozen-random], random_init: fixed}}
 """
-TABLE = """
-name: A made-up study of a table
-paper: lu2021
-tables: [lu-table-2, lu-table-6, lu-figure-3]
-replace:
-  - {where: {backbone: gpt2}, with: {backbone: tiny-lm}}
-  - {where: {backbone: vit}, with: null}
-  - {where: {pretrained_by: full/bit-memory}, with: null}
-  - {where: {task: mnist}, with: {task: digits}}
-  - {where: {task: [bit-memory, listops, cifar10, cifar10-lra, homology]}, with: null}
-defaults: {random_init: matched, compute_type: float32, steps: 400, threshold: 0.8,
-           learning_rates: [1e-4, 1e-3, 1e-2, 1e-1],
-           seeds: [0, 1, 2, 3, 4, 5, 6, 7]}
-"""
 PEAKS = {  # the learning rate at which each arm is best, and how good it is there
     "frozen-pretrained": (1e-2, 0.86),
     "frozen-random": (1e-2, 0.80),

@@ -29,11 +29,12 @@ def read_table(path: Path) -> pd.DataFrame:
         else:
             separator = "\t" if ending == ".tsv" else ","
             with path.open(encoding="utf-8-sig", newline="") as file:
-                heads = next(csv.reader(file, delimiter=separator), [])
+                lines = (fields for fields in csv.reader(file, delimiter=separator) if fields)
+                heads, first = next(lines, []), next(lines, [])
             _check_heads(heads, path)  # before the whole is read: of very many columns that takes minutes
             _check_separator(heads, separator, path)
+            _check_fields(heads, first, path)
             frame = pd.read_csv(path, sep=separator, low_memory=False)  # in chunks, 1 and "1" would be two classes
-            _check_fields(frame, path)
     except (ValueError, OSError, csv.Error) as error:  # pandas' own errors are ValueErrors
         raise DataError(f"{path} is no table that can be read: {error}") from error
     if frame.empty:
@@ -60,10 +61,10 @@ def _check_separator(heads: list[str], separator: str, path: Path) -> None:
             raise DataError(f"{path}: its columns seem to be separated by {name}; save it as {kind}.")
 
 
-def _check_fields(frame: pd.DataFrame, path: Path) -> None:
-    """DataError for rows with more fields than the header: pandas takes the first ones for names of rows, and every
-    column is another one."""
-    if not isinstance(frame.index, pd.RangeIndex):
+def _check_fields(heads: list[str], first: list[str], path: Path) -> None:
+    """DataError for a first row with more fields than the header: pandas takes the first ones for names of rows, and
+    every column is another one. A later row with more fields it refuses itself."""
+    if len(first) > len(heads):
         raise DataError(
             f"{path}: its rows have more fields than the header. A decimal comma, or a comma in a text, needs quotes; "
             "a column of names needs a name."

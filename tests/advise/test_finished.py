@@ -22,9 +22,9 @@ from fpt.advise.words import warnings
 from fpt.advise.work import BASELINES, BY_SEED, WHOLE, write_study
 from fpt.errors import DataError
 from fpt.files import write_json
-from fpt.sweeps import ledger, load_study, run_sweep
+from fpt.sweeps import ledger, load_study
 
-from .conftest import carried_out, request_of, table, train
+from .conftest import carried_out, request_of, table, train, train_sweeps
 
 CODE = re.compile(r"```python\n(.*?)```", re.DOTALL)
 peft_warns = pytest.mark.filterwarnings("ignore:.*is_gradient_checkpointing:FutureWarning")  # peft's own call
@@ -48,7 +48,7 @@ def test_a_table_on_which_a_linear_classifier_is_best_is_told_so(wanted: Request
 
 
 def test_on_labels_of_pure_noise_nothing_can_be_told(place: Path) -> None:
-    found = finished(train(place, noise=True, arms="frozen,full"))
+    found = finished(train(place, "noise", arms="frozen,full"))
     assert (found.reason, found.advised) == ("nothing", "")
 
 
@@ -62,8 +62,7 @@ def with_rates(place: Path, rates: dict[str, float]) -> Request:
     write_study(wanted, wanted.study, specs, [], dict.fromkeys(wanted.arms, WHOLE))
     scores = {"majority class": [0.1] * 3, "linear classifier": [0.2] * 3}
     write_json(wanted.study / BASELINES, {BY_SEED: scores})
-    for spec in load_study(wanted.study).sweeps:
-        run_sweep(spec, wanted.study / spec.folder_name)
+    train_sweeps(wanted.study)
     return wanted
 
 
@@ -120,9 +119,10 @@ def test_and_so_they_do_of_other_families(backbone: str, place: Path, small_back
         check_winner(wanted, arm)
 
 
-@pytest.mark.parametrize("arm", ["fpt-lora-pretrained", "lora-random"])
-def test_and_so_they_do_where_adapters_are_not_all_that_differs(arm: str, place: Path) -> None:
-    check_winner(train(place, arms=f"{arm},full", seeds=3, steps=4), arm)
+def test_and_so_they_do_where_adapters_are_not_all_that_differs(place: Path) -> None:
+    wanted = train(place, arms="fpt-lora-pretrained,lora-random", seeds=3, steps=4)
+    for arm in wanted.arms:
+        check_winner(wanted, arm)
 
 
 @peft_warns

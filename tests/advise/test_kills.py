@@ -4,22 +4,19 @@ alone: both studies, tables, baselines, the winner."""
 import os
 import shutil
 import signal
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import made_rows
 import pytest
 from forked import attempt
 
 from fpt.advise import keep, report, schedule, work
 from fpt.advise.work import Work
-from fpt.bench.cost import Row
 from fpt.cli.show import SilentBars
-from fpt.sweeps import SweepSpec, load_study, run_sweep
 from fpt.sweeps.ledger import KEPT_WEIGHTS
 
-from .conftest import request_of, table
+from .conftest import request_of, table, timed, train_sweeps
 
 STUDY, PILOT, WINNER = "advise-mine", "advise-mine-pilot", "winner"
 # A folder and its file, in the order in which they are written.
@@ -30,14 +27,8 @@ WRITES = (
 KEPT = ("runs.parquet", "curves.parquet", KEPT_WEIGHTS, work.BASELINES, work.ASKED, keep.README, "model.safetensors")
 
 
-def timed(specs: Sequence[SweepSpec], threads: int, compiled: bool = False) -> dict[str, Row]:
-    made = {"tokens": 1, "runs": 8, "held": (40, 40), "seconds": 1e-4, "evaluation_seconds": 1e-5}
-    return {spec.arm: made_rows.row(spec, **made) for spec in specs}
-
-
 def train(study: Path, threads: int, bars: Any) -> None:
-    for spec in load_study(study).sweeps:
-        run_sweep(spec, study / spec.folder_name)
+    train_sweeps(study)
 
 
 def killing(write: Callable[..., None], at: tuple[str, str]) -> Callable[..., None]:

@@ -35,10 +35,10 @@ def said(wanted: Request) -> str:
 def test_a_folder_with_a_tokenizer_reads_texts_by_it(place: Path, model: Path) -> None:
     wanted = asked(place, tokens=9)
     assert wanted.options == {"tokenizer": BY_MODEL, "tokens": 9}
-    line = said(wanted)
-    for words in ("9 tokens", "own tokens", "36 of 60 texts are cut", "padded", "frozen"):
+    task, templates = prepared(wanted, "float32")
+    line = "; ".join(work.reading(task, wanted.backbone))
+    for words in (f"9 tokens: {task.scaling.removeprefix('none: ')}", "padded", "frozen"):
         assert words in line
-    _, templates = prepared(wanted, "float32")
     trained = {group for template in templates.values() for group in template.trainable_groups}
     assert trained == {"output", "layer_norm", "attention", "feed_forward"}
 

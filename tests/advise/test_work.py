@@ -6,15 +6,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import made_rows
 import numpy as np
 import pandas as pd
 import pytest
+import synthetic
 
 from fpt.advise import schedule, work
-from fpt.advise.report import finished
 from fpt.advise.request import Request, request
 from fpt.advise.schedule import Machine
+from fpt.advise.verdict import advice, sweeps_of
 from fpt.advise.work import Work, read_baselines, read_timing, retimed
 from fpt.bench.cost import Row
 from fpt.cli.show import SilentBars
@@ -22,31 +22,27 @@ from fpt.errors import DataError, SpecError
 from fpt.files import read_json, write_json
 from fpt.models import load_task
 from fpt.results.runs import load_sweeps
-from fpt.sweeps import SweepSpec, load_study, run_sweep
+from fpt.sweeps import SweepSpec, load_study
 from fpt.sweeps.ledger import sweep_state
 
-from .conftest import request_of, table
-
-
-def row(spec: SweepSpec) -> Row:
-    return made_rows.row(spec, tokens=1, runs=8, held=(40, 40), seconds=1e-4, evaluation_seconds=1e-5)
+from .conftest import request_of, row, table, timed
 
 
 @pytest.fixture
 def calls(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Small grids, made-up timings, and sweeps that are trained in this process; what was called."""
+    """Small grids, made-up timings and made-up results; what was called."""
     found: list[str] = []
 
-    def timed(specs: Sequence[SweepSpec], threads: int, compiled: bool = False) -> dict[str, Row]:
+    def noted(specs: Sequence[SweepSpec], threads: int, compiled: bool = False) -> dict[str, Row]:
         found.append("timed compiled" if compiled else "timed")
-        return {spec.arm: row(spec) for spec in specs}
+        return timed(specs, threads)
 
     def train(study: Path, threads: int, bars: Any) -> None:
         found.append(study.name)
         for spec in load_study(study).sweeps:
-            run_sweep(spec, study / spec.folder_name)
+            synthetic.write(spec, study / spec.folder_name, wall_seconds=0.01)
 
-    monkeypatch.setattr(work, "timed", timed)
+    monkeypatch.setattr(work, "timed", noted)
     monkeypatch.setattr(work, "train", train)
     monkeypatch.setattr(work, "product_rate", lambda compute_type: 1e15)
     monkeypatch.setattr(work, "COARSE", (3e-3, 3e-2))
@@ -141,7 +137,7 @@ def test_a_plan_that_is_there_is_kept_and_may_be_changed_by_hand(place: Path, ca
     said = begin(replace(wanted, minutes=100.0, steps=8))
     assert calls == ["advise-mine"]
     assert any("--minutes" in line and str(wanted.pilot) in line for line in said)
-    assert finished(wanted).seeds == 3  # with baselines of the same
+    assert advice(wanted, sweeps_of(wanted)).seeds == 3  # with baselines of the same
 
 
 def test_a_coarse_grid_that_was_begun_before_tells_no_overhead(

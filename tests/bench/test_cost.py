@@ -12,15 +12,13 @@ from made_rows import bench, fields, row, write
 import fpt.models
 import fpt.tasks
 from fpt.bench import cost
-from fpt.bench.cost import Cost, Row, costs, forecast
+from fpt.bench.cost import Bench, Cost, Row, costs, forecast
 from fpt.errors import DataError
 from fpt.models import weights
 from fpt.sweeps.ledger import SweepState
 from fpt.sweeps.spec import SweepSpec, resolve
-from fpt.sweeps.study import load_study
 from fpt.tasks import TASKS, Entry
 
-ROOT = Path(__file__).parents[2]
 SPEC: dict[str, Any] = {
     "task": "mnist", "backbone": "gpt2", "arm": "frozen-random", "steps": 100, "evaluations": 5,
     "evaluation_examples": 1000, "budget_examples": 500, "learning_rates": [1e-4, 1e-3], "seeds": [0, 1, 2, 3],
@@ -175,7 +173,7 @@ def test_a_task_whose_length_nobody_says_has_none(monkeypatch: pytest.MonkeyPatc
 @pytest.mark.parametrize("study", ["rothermel2021", "lu2021", "laptop-rothermel2021", "laptop-lu2021", "smollm2"])
 def test_every_sweep_of_a_study_has_a_cost(study: str) -> None:
     rows = cost.read(committed.benches()[0]).rows
-    assert all(forecast(each, rows) for each in load_study(ROOT / "runs" / study).sweeps)
+    assert all(forecast(each, rows) for each in committed.loaded(study).sweeps)
 
 
 # --- the best source
@@ -209,6 +207,15 @@ def test_every_committed_file_is_read() -> None:
             assert 0 < found.utilisation(each) < 1
             if each.ratio:
                 assert min(each.ratios) - 0.01 <= each.ratio <= max(each.ratios) + 0.01
+
+
+def test_rows_are_kept_of_the_same_committed_code_on_the_same_device_alone() -> None:
+    made = Bench.model_validate_json(json.dumps(bench(fields(spec()))))
+    committed_code, dirty = ({"git": {"commit": "a", "dirty": changed}} for changed in (False, True))
+    for changes, kept in (({}, made.rows), (committed_code, made.rows), (dirty, [])):
+        old = made.model_copy(update=changes)
+        assert old.rows_like(old.model_copy(update={"rows": [], "measured_utc": "later"})) == kept
+        assert old.rows_like(old.model_copy(update={"version": "1"})) == []
 
 
 def test_files_are_read_as_they_were_written(tmp_path: Path) -> None:

@@ -1,14 +1,7 @@
-"""Names of sweeps: short, and no two of a study on one task alike."""
+"""Names of sweeps: short, and no two of a study on one task alike. Those of the repository: test_study.py."""
 
-from pathlib import Path
-
-import pytest
-
-from fpt.sweeps import load_study
 from fpt.sweeps.labels import labels
 from fpt.sweeps.spec import SweepSpec
-
-ROOT = Path(__file__).parents[2]
 
 
 def named(*fields: dict[str, object]) -> list[str]:
@@ -16,13 +9,6 @@ def named(*fields: dict[str, object]) -> list[str]:
                                        "seeds": [0], **each}) for each in fields]  # fmt: skip
     found = labels(specs)
     return [found[spec.folder_name] for spec in specs]
-
-
-@pytest.mark.parametrize("study", sorted(path.parent.name for path in ROOT.glob("runs/*/study.yaml")))
-def test_no_two_sweeps_of_a_study_have_one_label_on_a_task(study: str) -> None:
-    sweeps = load_study(ROOT / "runs" / study).sweeps
-    found = labels(sweeps)
-    assert len({(spec.task, found[spec.folder_name]) for spec in sweeps}) == len(sweeps)
 
 
 def test_what_differs_is_named_and_nothing_else() -> None:

@@ -1,24 +1,22 @@
 """The studies of the two papers: every cell of their tables has its sweep, as the papers say, and nothing else."""
 
 from itertools import pairwise
-from pathlib import Path
 
 import committed
 import pytest
 
 from fpt import papers
 from fpt.papers.schema import Rule
-from fpt.sweeps import Study, load_study
+from fpt.sweeps import Study
 from fpt.tasks import entry
 
-ROOT = Path(__file__).parents[2]
 ARMS = {"frozen-pretrained", "frozen-random", "unfrozen-pretrained", "unfrozen-random"}
 STEPS = {"listops": 300_000, "mnist": 400_000, "cifar10": 400_000, "cifar10-lra": 300_000}  # Rothermel et al., Table 5
 
 
 @pytest.fixture(scope="module")
 def rothermel() -> Study:
-    return load_study(ROOT / "runs" / "rothermel2021")
+    return committed.loaded("rothermel2021")
 
 
 def test_every_table_has_sweeps_and_no_sweep_is_of_no_table(rothermel: Study) -> None:
@@ -72,14 +70,14 @@ def can_decide(study: Study, rule: Rule) -> bool:
 
 @pytest.mark.parametrize("name", ["lu2021", "rothermel2021"])
 def test_every_rule_of_a_paper_can_be_decided_by_its_study(name: str) -> None:
-    study = load_study(ROOT / "runs" / name)
+    study = committed.loaded(name)
     rules = [(claim.id, rule) for claim in papers.paper_of(name).claims.values() for rule in claim.rule]
     assert len(rules) > 30
     assert [claim for claim, rule in rules if not can_decide(study, rule)] == []
 
 
 def test_a_study_can_decide_what_it_asks_of_our_claims() -> None:
-    studies = [load_study(folder) for folder in committed.studies().values()]
+    studies = [committed.loaded(name) for name in committed.studies()]
     asked = [(study, papers.claim(name)) for study in studies for name in study.file.asks if name.startswith("P-")]
     assert len(asked) > 10
     for study, claim in asked:
@@ -87,14 +85,14 @@ def test_a_study_can_decide_what_it_asks_of_our_claims() -> None:
 
 
 def test_the_released_data_of_lu_et_al_have_rows_of_their_own() -> None:
-    sweeps = load_study(ROOT / "runs" / "lu2021").serving("lu-released")
+    sweeps = committed.loaded("lu2021").serving("lu-released")
     found = {(spec.task, spec.variant, spec.arm) for spec in sweeps}
     tasks, arms = ("mnist", "cifar10", "cifar10-lra", "homology"), ARMS - {"unfrozen-pretrained"}
     assert found == {(task, how, arm) for task in tasks for how in ("paper", "released") for arm in arms}
 
 
 def test_a_stand_in_for_a_papers_models_is_not_at_its_scale() -> None:
-    study = load_study(ROOT / "runs" / "lora-text")
+    study = committed.loaded("lora-text")
     cells = study.planned(papers.paper_of("schulman2025").tables["schulman-text"])
     assert {planned.spec is None for planned in cells} == {False}
     assert {planned.scale for planned in cells} == {"reduced"}

@@ -153,9 +153,3 @@ def test_what_is_published_stays_where_it_is_no_longer_finished_here(study: Stud
 def test_the_smoke_study_is_never_published(study: Study) -> None:
     with pytest.raises(SpecError, match="smoke"):
         publish(Study("smoke", Path("runs/smoke"), study.sweeps))
-
-
-def test_titles_tell_sweeps_of_a_study_apart() -> None:
-    for name, folder in committed.studies().items():
-        titles = [sweep.title for sweep in load_study(folder).sweeps]
-        assert len(set(titles)) == len(titles), name

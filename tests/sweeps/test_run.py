@@ -375,13 +375,10 @@ class TestData:
         with pytest.raises(SpecError, match=f"{words}.*sweep {refused.folder_name}"):
             check_all([refused, spec(compute_type="float32")], tmp_path)  # of those alike the last one is checked
 
-    def test_a_part_of_the_data_gives_other_runs(self, tmp_path: Path) -> None:
-        """The reduced and the shuffled sweep are trained on what they say, and differ from the whole."""
-        small = REAL | {"extend": 0, "evaluations": 3}
-        runs = [run_sweep(spec(5, **small, **change), tmp_path / f"{number}").curves["validation_loss"].tolist()
-                for number, change in enumerate(({}, {"data_fraction": 0.25}, {"shuffle_tokens": True}))]  # fmt: skip
-        assert runs[0] != runs[1]
-        assert runs[0] != runs[2]
+    def test_it_is_trained_on_a_part_of_the_data_and_on_shuffled_tokens(self) -> None:
+        changes = {"data_fraction": 0.25, "shuffle_tokens": True}
+        task, _ = execute.prepare(spec(**REAL | changes))
+        assert task.changes == changes
 
 
 class TestChecksBeforeTraining:

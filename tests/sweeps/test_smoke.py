@@ -13,7 +13,3 @@ def test_adapters_are_no_larger_than_the_tiny_model(rank: int) -> None:
     small = reduced_form(spec(arm="lora-random", rank=rank), {})
     build(load("digits"), "tiny-lm", small.init, small.trainable, entry=tiny("tiny-lm"), **small.model_options)
     assert small.rank <= rank
-
-
-def test_an_arm_without_adapters_stays_one() -> None:
-    assert reduced_form(spec(), {}).arm == spec().arm

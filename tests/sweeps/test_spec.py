@@ -174,8 +174,6 @@ def test_titles_and_folder_names():
     assert resolve(SPEC | words).title == (
         "digits, frozen-random, 25% of the data, shuffled tokens, warm-up 0.1, no clipping, bfloat16"
     )
-    words = {"schedule": "cosine", "head_rate": 1e-3, "weight_decay": 0.01}
-    assert resolve(SPEC | words).title == "digits, frozen-random, cosine schedule, head rate 0.001, weight decay 0.01"
     assert resolve(SPEC | {"clip": 0.5, "compute_type": "float32"}).title == "digits, frozen-random, clip 0.5"
 
 
@@ -244,6 +242,12 @@ def test_a_parameter_of_a_type_that_yaml_does_not_have_is_taken_or_refused_and_n
 def test_a_cell_that_never_ran_assigned_nothing():
     cells = ["seeds = = 3", *(f"{name} = ..." for name in SPEC), "parameters_to_spec(globals())"]
     assert parameters_to_spec(SPEC | {"In": cells}) == resolve(SPEC)
+
+
+def test_a_misspelt_parameter_that_papermill_defined_is_refused():
+    cells = ["", *(f"{name} = ..." for name in SPEC), "step = 4", "spec = parameters_to_spec(globals())"]
+    with pytest.raises(SpecError, match=r"unknown study field 'step'.*notebook parameters.*Did you mean 'steps'"):
+        parameters_to_spec(SPEC | {"step": 4, "In": cells})
 
 
 def test_a_notebook_says_how_papermill_is_given_a_list():

@@ -1,6 +1,7 @@
 """study.yaml: tables of a paper at a scale, lists, defaults, and what a bad file gets."""
 
 from itertools import product
+from pathlib import Path
 
 import committed
 import pytest
@@ -8,7 +9,8 @@ import yaml
 
 from fpt import papers
 from fpt.errors import SpecError
-from fpt.sweeps import load_study
+from fpt.sweeps import load_study, results_folder
+from fpt.sweeps.labels import labels
 from fpt.sweeps.scale import GRIDLESS, cell_fields
 from fpt.sweeps.spec import resolve
 from fpt.sweeps.study import study_folder
@@ -28,10 +30,17 @@ def study(runs, *sweeps, **document):
     return load_study(write(runs, defaults=DEFAULTS, sweeps=list(sweeps), **document))
 
 
-def test_every_published_folder_still_resolves():
-    for study in committed.studies().values():
-        names = {spec.folder_name for spec in load_study(study).sweeps}
-        assert {folder.name for folder in (study / "published").glob("*")} <= names, study
+def test_every_sweep_of_the_repository_has_a_title_a_label_and_a_folder_of_its_own(monkeypatch):
+    monkeypatch.chdir(committed.ROOT)  # the workspace of its folders
+    for name, study in committed.studies().items():
+        sweeps = committed.loaded(name).sweeps
+        assert len({spec.title for spec in sweeps}) == len(sweeps), name
+        found = labels(sweeps)
+        assert len({(spec.task, found[spec.folder_name]) for spec in sweeps}) == len(sweeps), name
+        folders = {spec.folder_name for spec in sweeps}
+        assert {folder.name for folder in (study / "published").glob("*")} <= folders, name
+        for folder in folders:  # whatever the name of its arm
+            assert results_folder(f"runs/{name}/{folder}") == Path(f"runs/{name}/{folder}")
 
 
 def test_every_row_of_every_paper_is_a_sweep_that_exists():

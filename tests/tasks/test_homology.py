@@ -147,19 +147,25 @@ def test_wrong_records_are_named(record: object, message: str, folder: Path) -> 
         (lambda data: json.dumps(protein("ACD")).encode(), " holds no list of records"),
         (lambda data: b"null", " holds no list of records"),
         (lambda data: json.dumps([protein("A" * 1_025)]).encode(), ": none of its sequences has at most 1,024"),
-        (lambda data: None, r" is missing\. .*data_raw_pytorch.*FPT_DATA"),
     ],
 )
-@pytest.mark.parametrize("name", HOMOLOGY)
-def test_files_that_cannot_be_used_are_refused_and_stay(
-    name: str, damage: Callable[[bytes], bytes | None], message: str, folder: Path
+def test_a_file_that_cannot_be_used_is_refused_and_stays(
+    damage: Callable[[bytes], bytes], message: str, folder: Path
 ) -> None:
-    path = folder / name
+    path = folder / HOMOLOGY[1]
     damaged = damage(path.read_bytes())
-    path.unlink() if damaged is None else path.write_bytes(damaged)
+    path.write_bytes(damaged)
     with pytest.raises(DataError, match=path.name + message):
         load("homology", folder)
-    assert (path.read_bytes() if path.exists() else None) == damaged
+    assert path.read_bytes() == damaged
+
+
+@pytest.mark.parametrize("name", HOMOLOGY)
+def test_a_missing_file_is_named_with_where_it_comes_from(name: str, folder: Path) -> None:
+    path = folder / name
+    path.unlink()
+    with pytest.raises(DataError, match=rf"{path.name} is missing\. .*data_raw_pytorch.*FPT_DATA"):
+        load("homology", folder)
 
 
 def test_released_does_not_read_the_file_of_held_out_folds(folder: Path) -> None:
