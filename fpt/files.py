@@ -3,6 +3,7 @@
 import hashlib
 import json
 import os
+import secrets
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,9 +17,10 @@ from fpt.errors import DataError, FptError
 @contextmanager
 def replaced(path: Path) -> Iterator[Path]:
     """A partial file to write; it takes the place of `path` at the end: after a crash at any moment the file is the
-    old one or the new one, never half of either. An error leaves the old one and removes the partial one. Each process
+    old one or the new one, never half of either. An error leaves the old one and removes the partial one. Each call
     has a partial file of its own; that of a process that was killed stays, until `remove_partial`."""
-    partial = path.with_name(f".{path.name}.{os.getpid()}.part")
+    # Containers that share a folder have equal process numbers.
+    partial = path.with_name(f".{path.name}.{os.getpid()}-{secrets.token_hex(4)}.part")
     try:
         yield partial
         _sync(partial)
@@ -66,7 +68,8 @@ def from_workspace(path: str) -> Path:
     """A path that a study names, from the workspace around the working directory: the book's pages and notebooks run in
     a folder inside it. What the working directory itself has of that name comes first."""
     named = Path(os.path.expanduser(path))  # `~name` of an unknown user stays as it is
-    if named.is_absolute() or os.path.exists(named) or (root := workspace_around(Path.cwd())) in (None, Path.cwd()):
+    root = workspace_around(Path.cwd())
+    if named.is_absolute() or os.path.exists(named) or root is None or root == Path.cwd():
         return named
     return Path(os.path.relpath(root / named))
 

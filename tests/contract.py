@@ -99,7 +99,7 @@ def going_on_gives_the_same_bytes(task: Task, template: Template, folder: Path) 
     for each, steps in ((whole, 6), (first, 4)):
         for _ in range(steps):
             each.step()
-    assert len(first.fleet.active.places) == len(RATES) * len(SEEDS)
+    assert len(first.fleet.active.row_numbers) == len(RATES) * len(SEEDS)
     Folder(folder).save(0, first.state())
     state = Folder(folder).load(0, second.state())
     assert state is not None

@@ -43,7 +43,7 @@ def save_model(folder, model_type, **fields):
 def save_random(entry, folder):
     """The library's whole model of `entry`, to stand in for a pretrained one."""
     kind = family(entry.family)
-    return _saved(folder, lambda: kind.whole(kind.configuration(entry)), std=0.3)
+    return _saved(folder, lambda: AutoModel.from_config(kind.configuration(entry)), std=0.3)
 
 
 def _saved(folder, make, std):
@@ -105,7 +105,7 @@ class Copies(dict[str, torch.nn.Module]):
 def saved_backbones(tmp_path_factory):
     """Random weights of every small backbone, saved once (half a second); tests get copies."""
     folder = tmp_path_factory.mktemp("weights")
-    return folder, {name: save_random(tiny(entry), folder / name).eval() for name, entry in stand_ins().items()}
+    return folder, {name: save_random(tiny(entry), folder / name) for name, entry in stand_ins().items()}
 
 
 @pytest.fixture

@@ -91,10 +91,8 @@ def fleet(rates, seeds, steps, accuracy, evaluated=()):
     keys, values = ["learning_rate", "seed"], ["validation_accuracy", "train_accuracy", "test_accuracy"]
     curves = runs[keys].merge(at, how="cross").merge(runs[keys + values]).assign(validation_loss=1.0)
     return SimpleNamespace(
+        tables={"runs": runs, "curves": curves},
         runs=runs,
-        curves=curves,
-        attention=None,
-        windows=None,
         compute_type="float32",
         threads=1,
         device="cpu",

@@ -58,7 +58,6 @@ def write(spec, folder, accuracy=accuracy, added=(), **change):
     grid = sorted({*spec.learning_rates, *added})
     runs = runs_of(grid, spec.seeds, spec.steps, partial(accuracy, spec)).assign(sweep=spec.folder_name)
     validation = selection.by_seed(runs)
-    chosen = selection.choices(validation)
     folder.mkdir(parents=True, exist_ok=True)
     tables = {"runs": runs, "curves": _curves(spec, runs)}
     if ATTENTION in spec.measures:
@@ -70,11 +69,7 @@ def write(spec, folder, accuracy=accuracy, added=(), **change):
         "hash": spec.hash,
         "protocol": 2,
         "grid": grid,
-        "selected_rate": selection.best_rate(validation),
-        "choices": {str(seed): None if math.isnan(rate) else rate for seed, rate in chosen.items()},
-        "at_edge": bool(selection.ends(chosen, validation)),
-        "within_one_se": selection.within_one_se(validation),
-        "eligible": [float(rate) for rate in selection.eligible(validation)],
+        **selection.chosen(validation),
         "test": {"drawn_by_seed": False, "size": 10**9, "budget": 150, "last": 300},
         "asks": {},
         "rules": RULES,

@@ -50,7 +50,7 @@ class Workload(_Record):
         """What a step computes: the output layer alone, on features that are computed once; or gradients as well, of
         matrices or of none."""
         own_table = tasks.own_table(self.task, self.task_options)
-        groups = models.trainable_groups(self.trainable, self.backbone, "", self.backbone_options, own_table)
+        groups = models.trainable_groups(self.trainable, self.backbone, self.backbone_options, own_table)
         if groups == ("output",) and self.dropout == 0:
             return "features"
         return "matrices" if {"attention", "feed_forward", "recurrent", *models.PARTS} & set(groups) else "frozen"
@@ -87,7 +87,7 @@ class Row(Workload):
         return Workload(**self.model_dump(include=set(Workload.model_fields)))
 
     @property
-    def cell(self) -> tuple[Any, ...]:
+    def key(self) -> tuple[Any, ...]:
         """What tells rows of a device apart."""
         return self.workload, self.arm, self.runs, self.compute_type, self.compiled
 

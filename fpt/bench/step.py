@@ -33,11 +33,9 @@ class StepCost:
 def step_cost(template: "Template", recipe: "Recipe") -> StepCost:
     """The cost of a step of `template`, whose own values may lie on any device, or on none ("meta")."""
     from fpt.training import memory
-    from fpt.training.compute import FLOAT
 
     counts = template.report()
     forward, backward = _flop(template, recipe)
-    once = sum(counts["frozen"]) if template.init == "pretrained" else 0
     return StepCost(
         trainable={str(group): int(count) for group, count in counts["trainable"].items() if count},
         frozen={str(group): int(count) for group, count in counts["frozen"].items() if count},
@@ -45,7 +43,7 @@ def step_cost(template: "Template", recipe: "Recipe") -> StepCost:
         backward=backward,
         run_bytes=memory.run_bytes(template, recipe),
         seed_bytes=memory.seed_bytes(template, recipe),
-        once_bytes=FLOAT * int(once),
+        once_bytes=memory.once_bytes(template),
     )
 
 

@@ -77,9 +77,9 @@ def groups_of(
 def trainable_groups(
     trainable: str | Sequence[str],
     backbone: str,
-    source: str = "",
     backbone_options: Mapping[str, Any] | None = None,
     own_table: OwnTable = "",
+    source: str = "",
 ) -> tuple[str, ...]:
     """The groups that a policy name, or a list of groups, trains in `backbone`.
 
@@ -155,7 +155,7 @@ def check(
         raise SpecError(f"width={width}{where}: must be 1 to {WIDEST}")
     if options.get("zero_positions") and "positions" not in groups_of(backbone, options):
         raise SpecError(f"zero_positions{where}: backbone {backbone!r} has positions only with option positions")
-    trainable_groups(trainable, backbone, source, backbone_options, own_table)
+    trainable_groups(trainable, backbone, backbone_options, own_table, source)
     if adapted(trainable):
         check_adapters(backbone, groups_of(backbone, options), adapters or {}, where)
 
@@ -168,7 +168,7 @@ def build(  # noqa: PLR0913 - every choice of a model, by its name
     random_init: str = "matched",
     random_gain: float = 1.0,
     input_init: str = "orthogonal",
-    weights: Path | None = None,
+    weights: Path | str | None = None,
     *,
     arm: str | None = None,
     rank: int = Adapters.rank,
@@ -197,13 +197,12 @@ def build(  # noqa: PLR0913 - every choice of a model, by its name
     if arm is not None:
         named = arms.arm(arm)
         init, trainable = named.init, named.trainable
-    wanted = {"rank": rank, "alpha": alpha, "targets": targets, "zero": zero}
+    wanted: dict[str, Any] = {"rank": rank, "alpha": alpha, "targets": targets, "zero": zero}
     check(backbone, backbone_options, init, trainable, adapters=wanted, own_table=task.own_table)
     check_known("random_init", random_init, RANDOM_INITS)
     check_known("input_init", input_init, INPUT_INITS)
     if not arms.is_positive(random_gain):
         raise SpecError(f"random_gain={random_gain!r}: must be a finite number above 0")
-    attached = Adapters(rank, alpha, targets, zero) if adapted(trainable) else None  # type: ignore[arg-type]  # checked
     return Template(
         task,
         backbone,
@@ -212,8 +211,8 @@ def build(  # noqa: PLR0913 - every choice of a model, by its name
         random_init=random_init,
         random_gain=random_gain,
         input_init=input_init,
-        weights=weights,
+        weights=Path(weights) if weights else None,
         options=backbone_options,
-        adapters=attached,
+        adapters=Adapters(**wanted) if adapted(trainable) else None,
         entry=entry or hub.backbone(backbone),
     )

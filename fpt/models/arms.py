@@ -55,11 +55,6 @@ class Arm:
         """The groups that it asks for; a backbone may not have them all."""
         return POLICIES[self.trainable] if isinstance(self.trainable, str) else self.trainable
 
-    @property
-    def adapted(self) -> bool:
-        """Whether adapters are attached to the backbone."""
-        return ADAPTER in self.groups
-
 
 # The colours are those of Okabe and Ito, and light tints of them. Blues are frozen, oranges unfrozen, greens adapted;
 # dark is pretrained, light is random.
@@ -144,8 +139,9 @@ def is_positive(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < float("inf")
 
 
-def check_adapters(backbone: str, groups: tuple[str, ...], given: Mapping[str, Any], where: str = "") -> Adapters:
-    """The adapters of a backbone with these parameter groups. SpecError where it has no matrices to adapt."""
+def check_adapters(backbone: str, groups: tuple[str, ...], given: Mapping[str, Any], where: str = "") -> None:
+    """Refuse (SpecError) adapters that are not allowed, and those of which a backbone with these parameter groups has
+    no matrices."""
     adapters = Adapters(**given)
     if adapters.targets not in get_args(Targets):
         raise SpecError(f"targets = {adapters.targets!r}{where}: must be attention, feed_forward or both")
@@ -160,4 +156,3 @@ def check_adapters(backbone: str, groups: tuple[str, ...], given: Mapping[str, A
             f"backbone {backbone!r}{where} has no group {lacking[0]}, whose matrices adapters are for; "
             f"it has {', '.join(groups)}"
         )
-    return adapters

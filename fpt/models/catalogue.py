@@ -54,31 +54,31 @@ LSTM = Backbone(
     pretrained=False,
 )
 
-# Checkpoints of our own (notebooks/pretrain.py): name: what they were trained on, and the weights' SHA-256
+# Checkpoints of our own (notebooks/pretrain.py), 32 a head: width, what they were trained on, and the weights' SHA-256
 TINY_LM = {
-    "tiny-lm": ("English novels", "52426388fc1a923b114599e68c6b26634f2b783c2f0543dfdbdba735a596854a"),
+    "tiny-lm": (128, "English novels", "52426388fc1a923b114599e68c6b26634f2b783c2f0543dfdbdba735a596854a"),
     "tiny-lm-seed1": (
+        128,
         "the same novels with seed 1",
         "81ea089098c99325b1669229bf2f366a5a363e167443698a378a092231d8b83d",
     ),
     "tiny-lm-seed2": (
+        128,
         "the same novels with seed 2",
         "cd7617d8a4ee25a2676b7c5f5886baccce9704ecad69b35f06d8c60f2d71763b",
     ),
     "tiny-lm-markov": (
+        128,
         "characters drawn from a second-order Markov chain with the novels' statistics",
         "bb5b213c7167a98235f045affb38f24fba381a39833f109b3f299b3f34a606d8",
     ),
     "tiny-lm-iid": (
+        128,
         "characters drawn independently with the novels' frequencies",
         "8858dfc94ee50b3d107accb972cbdb2aaa48bda1a472c761d3b4248a523f615f",
     ),
-}
-
-# The same on the same novels, of other widths, 32 a head: width, and the weights' SHA-256
-WIDTHS_OF_TINY_LM = {
-    "tiny-lm-64": (64, "f47a6b8f4fd5c9ce50ff2e846c37444efaca1fc08e18df277a928476a6662f86"),
-    "tiny-lm-256": (256, "fb42a374fa3d548885e6b373eca8a68216881f4f6edb5ed9789cb516f341b0eb"),
+    "tiny-lm-64": (64, "English novels", "f47a6b8f4fd5c9ce50ff2e846c37444efaca1fc08e18df277a928476a6662f86"),
+    "tiny-lm-256": (256, "English novels", "fb42a374fa3d548885e6b373eca8a68216881f4f6edb5ed9789cb516f341b0eb"),
 }
 
 # name: title, layers, width (64 a head), owner and commit on the hub
@@ -94,24 +94,13 @@ BACKBONES: dict[str, Backbone] = {
     **{
         name: Backbone(
             "gpt2",
-            {"n_embd": 128, "n_head": 4, "n_positions": 256, "vocab_size": 256},
+            {"n_embd": width, "n_head": width // 32, "n_positions": 256, "vocab_size": BYTES},
             layers=4,
             package=f"fpt:models/{name.replace('-', '_')}",
             sha256=sha256,
-            title=f"{name}, byte-level GPT-2 architecture, 4 layers of width 128, pretrained on {text}",
+            title=f"{name}, byte-level GPT-2 architecture, 4 layers of width {width}, pretrained on {text}",
         )
-        for name, (text, sha256) in TINY_LM.items()
-    },
-    **{
-        name: Backbone(
-            "gpt2",
-            {"n_embd": width, "n_head": width // 32, "n_positions": 256, "vocab_size": 256},
-            layers=4,
-            package=f"fpt:models/{name.replace('-', '_')}",
-            sha256=sha256,
-            title=f"{name}, byte-level GPT-2 architecture, 4 layers of width {width}, pretrained on English novels",
-        )
-        for name, (width, sha256) in WIDTHS_OF_TINY_LM.items()
+        for name, (width, text, sha256) in TINY_LM.items()
     },
     "minilm": Backbone(
         "bert",

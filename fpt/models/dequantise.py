@@ -14,7 +14,7 @@ from pathlib import Path
 from safetensors import SafetensorError
 
 from fpt.errors import WeightsError
-from fpt.files import cache_folder, sha256
+from fpt.files import cache_folder, known_sha256, sha256
 from fpt.models.hub import FILES, WEIGHTS
 
 CHECKSUM = f"{WEIGHTS}.sha256"
@@ -93,7 +93,7 @@ def _write(file: Path, folder: Path) -> None:
 def check(folder: Path) -> None:
     """Refuse (WeightsError) a folder of the cache whose weights changed after they were made."""
     expected = (folder / CHECKSUM).read_text() if (folder / CHECKSUM).is_file() else "none"
-    if (found := sha256(folder / WEIGHTS, WeightsError)) != expected:
+    if (found := known_sha256(folder / WEIGHTS, WeightsError)) != expected:
         raise WeightsError(
             f"{folder / WEIGHTS} was altered: expected SHA-256 {expected}, found {found}; remove {folder}, and it is "
             "made again"

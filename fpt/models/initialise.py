@@ -27,12 +27,12 @@ def input_layer(shape: torch.Size, kind: str, seed: int, name: str) -> Tensor:
     if kind == "embedding":
         return normal(shape, 1.0, seed, name)
     if kind == "default":
-        return output_layer(shape, shape[1], seed, name)
+        return linear(shape, shape[1], seed, name)
     weight = torch.empty(shape)
     return torch.nn.init.orthogonal_(weight, ORTHOGONAL_GAIN, generator=generator(seed, "weights", name))
 
 
-def output_layer(shape: torch.Size, fan_in: int, seed: int, name: str) -> Tensor:
+def linear(shape: torch.Size, fan_in: int, seed: int, name: str) -> Tensor:
     """PyTorch's default for a linear layer: uniform within 1/sqrt(fan_in), weight and bias alike."""
     return uniform(shape, 1 / math.sqrt(fan_in), seed, name)
 

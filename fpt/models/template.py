@@ -12,6 +12,7 @@ import pandas as pd
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import linear
+from transformers import AutoModel
 
 from fpt.errors import SpecError
 from fpt.models import ADAPTER, EMBEDDING, POLICIES, TRAINABLE, Adapters, Backbone, groups_of, lora, trainable_groups
@@ -42,7 +43,6 @@ class TransferModel(nn.Module):
         self.backbone = self.family.build(entry, task.tokens, layers, bool(task.own_table), **options)
         self.width: int = self.backbone.config.hidden_size
         self.heads: int = getattr(self.backbone.config, "num_attention_heads", 0)  # 0: no attention
-        self.reach = task.tokens if self.heads else 0  # how many tokens one attends to
         if task.own_table != PREDICTS:
             self._add_layers(task, entry)
         self.readout, self.classes, self.mask_padding = task.readout, task.classes, task.mask_padding
@@ -174,6 +174,12 @@ class Template:
             return self.module.family.group_of(self.module.backbone, inside)
         return part.removesuffix("_layer")  # input or output
 
+    @property
+    def sizes(self) -> tuple[int, int]:
+        """How many numbers train, and how many there are."""
+        every = {name: shape.numel() for name, shape in self.shapes.items()}
+        return sum(every[name] for name in self.trainable), sum(every.values())
+
     @cached_property
     def residual(self) -> set[str]:
         """Matrices that write into the residual stream: in every layer the last of attention and of feed-forward."""
@@ -199,7 +205,7 @@ class Template:
         """Refuse positions that are neither pretrained nor trained. Where there is no table, there is no limit."""
         if self.init == "random":
             return
-        state, family = self.state, self.module.family  # weights that are missing or damaged show here
+        state, family = self.pretrained_cut, self.module.family  # weights that are missing or damaged show here
         if family.positions is None or "positions" in self.trainable_groups:
             return
         rows = 0 if family.new_positions and not self.weights else len(state[family.positions])
@@ -212,7 +218,7 @@ class Template:
             )
 
     @cached_property
-    def whole(self) -> dict[str, Tensor]:
+    def pretrained(self) -> dict[str, Tensor]:
         """Pretrained tensors by the library's names, for all seeds: matrices times `random_gain`, our positions 0."""
         state = kept_state(self.weights) if self.weights else pretrained_state(self.backbone)
         family = self.module.family
@@ -236,14 +242,14 @@ class Template:
         return state
 
     @cached_property
-    def state(self) -> dict[str, Tensor]:
+    def pretrained_cut(self) -> dict[str, Tensor]:
         """The same with the position table from the first token's row on, cut to the task's tokens."""
         family = self.module.family
         if family.positions is None:
-            return self.whole
+            return self.pretrained
         first = 0 if self.weights or family.new_positions else family.first_position  # what was kept is ours
         rows = self.shapes[f"backbone.{family.positions}"][0]
-        return {**self.whole, family.positions: self.whole[family.positions][first:][:rows]}
+        return {**self.pretrained, family.positions: self.pretrained[family.positions][first:][:rows]}
 
     def initialise(self, seed: int) -> dict[str, Tensor]:
         """{parameter name: float32 tensor}; the same tensor object for every seed where it is pretrained."""
@@ -257,7 +263,7 @@ class Template:
             kind = "embedding" if self.task.vocabulary is not None else self.input_init
             return draw.input_layer(shape, kind, seed, name)
         if group == "output":
-            return draw.output_layer(shape, self.width, seed, name)
+            return draw.linear(shape, self.width, seed, name)
         if self.adapters and group == ADAPTER:
             return lora.initial(self.adapters, name, shape, seed)
         if self.init != "random":
@@ -266,8 +272,8 @@ class Template:
 
     def _pretrained(self, name: str, shape: torch.Size, seed: int) -> Tensor:
         if self.init == "statistics":
-            return draw.with_statistics(self.whole[name], shape, seed, name)
-        table = self.state[name]
+            return draw.with_statistics(self.pretrained[name], shape, seed, name)
+        table = self.pretrained_cut[name]
         if len(shape) and shape[0] > len(table):  # only the position table can be longer than the pretrained one
             # The positions that a sweep did not train are what they were at the start; the hub's are of its size.
             std = draw.STANDARD_DEVIATION if self.weights else table.std().item()
@@ -332,7 +338,7 @@ class Template:
         if not entry.pretrained:
             return {}
         with torch.device("meta"):
-            whole = family.whole(family.configuration(entry))
+            whole = AutoModel.from_config(family.configuration(entry))
         used = {name.removeprefix("backbone.") for name in self.shapes}
         if family.new_positions:
             used.remove(f"{family.positions}")

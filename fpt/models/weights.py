@@ -215,14 +215,14 @@ def check_header(backbone: str) -> None:
     """Refuse (WeightsError) a file with other shapes than config.json announces, before memory is taken for these."""
     import torch
     from safetensors import SafetensorError, safe_open
+    from transformers import AutoModel
 
     from fpt.models.families.library import BROKEN
 
     file, entry = fetch(backbone) / WEIGHTS, hub.backbone(backbone)
-    kind = family(entry.family)
     try:
         with torch.device("meta"):
-            model: Any = kind.whole(kind.configuration(entry))
+            model: Any = AutoModel.from_config(family(entry.family).configuration(entry))
         with safe_open(file, "pt") as opened:
             shapes = {name: opened.get_slice(name).get_shape() for name in opened.keys()}  # noqa: SIM118 - no mapping
     except (*BROKEN, SafetensorError):

@@ -1,7 +1,7 @@
 """Short names of sweeps: of an arm alone, and of every sweep of a set so that none is taken for another."""
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from fpt import models
@@ -27,36 +27,39 @@ def labels(specs: Iterable[SweepSpec]) -> dict[str, str]:
     """By folder name, a label that no other of these sweeps on the same task has: the arm's, then in brackets every
     field in which the sweeps on that task differ and that is not its default, as FP (layers 2, warm-up 0.1)."""
     specs = list(specs)
-    groups: dict[Any, list[SweepSpec]] = {}
-    for spec in specs:
-        groups.setdefault(spec.task, []).append(spec)
-    told: dict[str, dict[str, str]] = {spec.folder_name: {} for spec in specs}
-    names = _add(told, groups, without=HOW_LONG)
-    names = _add(told, _alike(specs, names), without=set())
-    for several in _alike(specs, names).values():
+    named: dict[str, dict[str, str]] = {spec.folder_name: {} for spec in specs}
+
+    def task_and_name(spec: SweepSpec) -> tuple[str, str]:
+        return spec.task, names[spec.folder_name]
+
+    names = _tell_apart(_grouped(specs, lambda spec: spec.task), named, without=HOW_LONG)
+    names = _tell_apart(_grouped(specs, task_and_name), named, without=set())
+    for several in _grouped(specs, task_and_name):
         if len(several) > 1:  # other measures, or weights of two sweeps on one task
             names |= {spec.folder_name: f"{names[spec.folder_name]} {spec.hash}" for spec in several}
     return names
 
 
-def _alike(specs: Iterable[SweepSpec], names: Mapping[str, str]) -> dict[Any, list[SweepSpec]]:
-    """The sweeps by task and name."""
+def _grouped(specs: Iterable[SweepSpec], key: Callable[[SweepSpec], Any]) -> list[list[SweepSpec]]:
+    """The sweeps in groups of one key, each in the place of its first sweep."""
     groups: dict[Any, list[SweepSpec]] = {}
     for spec in specs:
-        groups.setdefault((spec.task, names[spec.folder_name]), []).append(spec)
-    return groups
+        groups.setdefault(key(spec), []).append(spec)
+    return list(groups.values())
 
 
-def _add(told: dict[str, dict[str, str]], groups: Mapping[Any, list[SweepSpec]], without: set[str]) -> dict[str, str]:
-    """Tells of each sweep the fields in which those of its group differ; returns the names."""
+def _tell_apart(
+    groups: Iterable[Sequence[SweepSpec]], named: dict[str, dict[str, str]], without: set[str]
+) -> dict[str, str]:
+    """The names of the sweeps; adds to the fields that are `named` those in which the sweeps of a group differ."""
     names = {}
-    for several in groups.values():
-        words = {spec.folder_name: _told(spec) for spec in several}
+    for several in groups:
+        words = {spec.folder_name: _in_words(spec) for spec in several}
         differ = _differing(words.values()) - without
         for spec in several:
-            own = told[spec.folder_name]
-            own |= {field: text for field, text in words[spec.folder_name].items() if field in differ}
-            names[spec.folder_name] = label(spec) + (f" ({', '.join(own.values())})" if own else "")
+            fields = named[spec.folder_name]
+            fields |= {field: text for field, text in words[spec.folder_name].items() if field in differ}
+            names[spec.folder_name] = label(spec) + (f" ({', '.join(fields.values())})" if fields else "")
     return names
 
 
@@ -66,7 +69,7 @@ def _differing(words: Collection[Mapping[str, str]]) -> set[str]:
     return {field for (field, _), count in counted.items() if count < len(words)}
 
 
-def _told(spec: SweepSpec) -> dict[str, str]:
+def _in_words(spec: SweepSpec) -> dict[str, str]:
     """Every field that is not its default and that the label does not say, in words."""
     left_out = {*IN_LABEL, *OF_THE_STUDY, "measures"}
     fields: dict[str, Any] = spec.model_dump(mode="json", exclude_defaults=True, exclude=left_out)

@@ -1,6 +1,5 @@
 """Where results come from: spec, code, libraries, data, weights, machine and time, without a path or host name."""
 
-import math
 import platform
 import subprocess
 import time
@@ -71,7 +70,6 @@ def provenance(
 ) -> dict[str, Any]:
     """What result.json records of how the numbers came about; `tables` are checksums. fpt.sweeps.record reads it."""
     validation, first = selection.by_seed(runs), fleets[0]
-    chosen = selection.choices(validation)
     sizes = {"budget": spec.budget_examples, "last": spec.test_examples}
     return {
         "spec": spec.resolved() | {"arm": spec.arm},
@@ -80,11 +78,7 @@ def provenance(
         "rules": RULES,
         **start.asked,
         "grid": sorted(float(rate) for rate in validation.columns),
-        "selected_rate": selection.best_rate(validation),
-        "choices": {str(seed): None if math.isnan(rate) else float(rate) for seed, rate in chosen.items()},
-        "at_edge": bool(selection.ends(chosen, validation)),
-        "within_one_se": selection.within_one_se(validation),
-        "eligible": [float(rate) for rate in selection.eligible(validation).columns],
+        **selection.chosen(validation),
         "test": {
             "drawn_by_seed": task.test_drawn_by_seed,
             "size": task.test_size,

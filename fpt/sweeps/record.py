@@ -4,7 +4,7 @@ result.json holds the SHA-256 of every table. Whoever reads a finished sweep rea
 wherever a sweep counts as done, which imports neither pandas nor torch, and `read_table` where numbers are used.
 """
 
-import math
+import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -17,7 +17,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from fpt import tasks
 from fpt.documents import explained
 from fpt.errors import DataError
-from fpt.files import known_sha256, read_json
+from fpt.files import known_sha256, read_json, state_of
 from fpt.models import hub
 from fpt.sweeps import selection
 from fpt.sweeps.fields import canonical
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 RESULT: Final = "result.json"
 PUBLISHED: Final = "published"
 RUN = ("learning_rate", "seed")
+CHOSEN = ("selected_rate", "choices", "at_edge", "eligible")  # of a record, by its runs
 
 
 @dataclass(frozen=True)
@@ -60,7 +61,6 @@ TABLES = {  # NAME.parquet of a sweep
     ),
     WINDOWS: Shape((*RUN, "part", "window"), ("loss",)),
 }  # fmt: skip
-IF_MEASURED = tuple(name for name in TABLES if name in MEASURES)
 ALWAYS = tuple(name for name in TABLES if name not in MEASURES)
 ROUNDING = 1e-4  # by which a sum of weights in single precision may be above 1
 
@@ -220,7 +220,7 @@ def _contradictions(record: Record, spec: SweepSpec) -> Iterator[str]:
     runs, trained = len(record.grid) * len(spec.seeds), sum(rates * seeds for rates, seeds in record.fleets)
     if trained != runs:
         yield f"fleets = {record.fleets}: fleets of {runs} runs are expected, rates times seeds"
-    tables = {*ALWAYS, *({*IF_MEASURED} & {*spec.measures})}
+    tables = {*ALWAYS, *({*TABLES} & {*spec.measures})}
     if set(record.tables) != tables:
         yield f"tables = {sorted(record.tables)}: {sorted(tables)} are expected"
 
@@ -233,10 +233,7 @@ class Expected:
     grid: tuple[float, ...]
     seeds: tuple[int, ...]
     steps: tuple[int, ...]
-    choices: tuple[float | None, ...]  # by seed
-    selected_rate: float | None
-    at_edge: bool
-    eligible: tuple[float, ...]
+    chosen: tuple[str, ...]  # what the record says of each of CHOSEN, as JSON
 
     @staticmethod
     def of(spec: SweepSpec, result: Mapping[str, Any]) -> "Expected":
@@ -246,10 +243,7 @@ class Expected:
             grid=tuple(map(float, result["grid"])),
             seeds=tuple(spec.seeds),
             steps=tuple(spec.evaluation_steps()),
-            choices=tuple(result["choices"][str(seed)] for seed in spec.seeds),
-            selected_rate=result["selected_rate"],
-            at_edge=result["at_edge"],
-            eligible=tuple(result["eligible"]),
+            chosen=tuple(json.dumps(result[name], sort_keys=True) for name in CHOSEN),
         )
 
 
@@ -260,14 +254,13 @@ def read_table(folder: Path, name: str, spec: SweepSpec, result: Mapping[str, An
     """
     path = folder / f"{name}.parquet"
     try:
-        written = path.stat()
-        return _checked(path, (written.st_mtime_ns, written.st_size), name, Expected.of(spec, result))
+        return _checked(path, state_of(path), name, Expected.of(spec, result))
     except OSError as error:
         raise damaged(path, f"cannot be read ({error.strerror or error})") from None
 
 
 @cache
-def _checked(path: Path, written: tuple[int, int], name: str, expected: Expected) -> "pd.DataFrame":
+def _checked(path: Path, written: tuple[int, int] | None, name: str, expected: Expected) -> "pd.DataFrame":
     """A table, read and checked once in a process for as long as it is the same file."""
     import pandas as pd
 
@@ -330,15 +323,8 @@ def _no_shares(name: str, frame: "pd.DataFrame") -> Iterator[str]:
 
 def _other_choices(runs: "pd.DataFrame", expected: Expected) -> Iterator[str]:
     """Where a record names other rates than those that its runs choose."""
-    validation = selection.by_seed(runs)
-    chosen = selection.choices(validation)
-    by_runs = {
-        "selected_rate": selection.best_rate(validation),
-        "choices": tuple(None if math.isnan(rate) else float(rate) for rate in chosen.reindex(expected.seeds)),
-        "at_edge": bool(selection.ends(chosen, validation)),
-        "eligible": tuple(float(rate) for rate in selection.eligible(validation).columns),
-    }
-    for name, found in by_runs.items():
-        recorded = getattr(expected, name)
+    by_runs = selection.chosen(selection.by_seed(runs))
+    for name, recorded in zip(CHOSEN, expected.chosen, strict=True):
+        found = json.dumps(by_runs[name], sort_keys=True)
         if recorded != found:
             yield f"{name} = {recorded}: its runs give {found}"

@@ -16,9 +16,9 @@ from fpt.models import weights
 from fpt.sweeps import ledger, selection
 from fpt.sweeps.fields import canonical, with_options
 from fpt.sweeps.provenance import Start, provenance
-from fpt.sweeps.record import ALWAYS, IF_MEASURED, read_table
+from fpt.sweeps.record import ALWAYS, TABLES, read_table
 from fpt.sweeps.spec import SweepSpec
-from fpt.training.recipe import ADAPTER, ATTENTION, WEIGHTS
+from fpt.training.recipe import ATTENTION, KEEP_ADAPTER, KEEP_WEIGHTS
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -29,9 +29,11 @@ if TYPE_CHECKING:
 
 CHECKPOINTS = "checkpoint"
 # The fields that `prepare` may refuse: sweeps that differ in others alone are checked once.
-DATA = ("task", "variant", "task_options", "batch_size")
-MODEL = ("backbone", "backbone_options", "init", "trainable", *models.ADAPTERS, "pretrained_by")
-WORK = ("dropout", "measures", "runs", "extend", "data_fraction", "shuffle_tokens")
+CHECKED = (
+    "task", "variant", "task_options", "batch_size",
+    "backbone", "backbone_options", "init", "trainable", *models.ADAPTERS, "pretrained_by",
+    "dropout", "measures", "runs", "extend", "data_fraction", "shuffle_tokens",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -56,8 +58,8 @@ def prepare(
     loaded = models.load_task(spec.task, spec.backbone, data_dir, spec.variant, **spec.task_options)
     task, template = fitted(spec, loaded, kept_weights(spec, study))
     # Fleets that extend the grid are no larger than the first, whose checkpoint is gone by then; kept weights stay.
-    kept = len(spec.learning_rates) + 2 * spec.extend if spec.keeps else 0
-    training.check_room(template, spec.recipe, spec.runs, folder, kept)
+    weight_files = len(spec.learning_rates) + 2 * spec.extend if spec.keeps else 0
+    training.check_room(template, spec.recipe, spec.runs, folder, weight_files)
     return task, template
 
 
@@ -104,7 +106,7 @@ def check_measures(spec: SweepSpec, template: "Template") -> None:
     """Refuse (SpecError) what cannot be measured with this task, arm or backbone."""
     from fpt.training.measures import check_attention
 
-    if ADAPTER in spec.measures and not models.adapted(spec.trainable):
+    if KEEP_ADAPTER in spec.measures and not models.adapted(spec.trainable):
         raise SpecError(f"measures: adapter keeps what lora-pretrained and its like train; arm {spec.arm} has none")
     if ATTENTION in spec.measures:
         check_attention(template.task, template)
@@ -112,14 +114,14 @@ def check_measures(spec: SweepSpec, template: "Template") -> None:
 
 def check_keeper(spec: SweepSpec, keeper: SweepSpec) -> None:
     """Refuse (SpecError) a sweep whose pretrained weights another backbone, or another form of it, will keep."""
-    own, kept = (
+    its, kept = (
         with_options(each.backbone, canonical(each.backbone_options, models.backbone(each.backbone).options))
         for each in (spec, keeper)
     )
-    if own != kept:
+    if its != kept:
         raise SpecError(
             f"{spec.title}: it starts from the weights that {keeper.folder_name} keeps, which are of {kept}, "
-            f"and its own backbone is {own}; they must be the same"
+            f"and its own backbone is {its}; they must be the same"
         )
 
 
@@ -129,10 +131,10 @@ def check_still_kept(spec: SweepSpec, study: Path) -> None:
     if spec.pretrained_by is None:
         return
     folder = study / spec.pretrained_by
-    weights, kept = folder / ledger.KEPT_WEIGHTS, (read_json(folder / ledger.RESULT) or {}).get("selected_rate")
-    if kept is not None and not weights.is_file() and ledger.read_result(study / spec.folder_name, spec) is None:
+    file, selected = folder / ledger.KEPT_WEIGHTS, (read_json(folder / ledger.RESULT) or {}).get("selected_rate")
+    if selected is not None and not file.is_file() and ledger.read_result(study / spec.folder_name, spec) is None:
         raise WeightsError(
-            f"{weights} is missing, though its sweep is done, and {spec.title} starts from it; put the file back, or "
+            f"{file} is missing, though its sweep is done, and {spec.title} starts from it; put the file back, or "
             f"remove {folder} and run the study again: the sweep is then trained anew"
         )
 
@@ -148,29 +150,34 @@ def check_all(specs: Sequence[SweepSpec], study: Path) -> None:
     ledger.check_locks(study)
     folders = {spec.folder_name: spec for spec in specs}
     for spec in {_checked_as(spec): spec for spec in specs}.values():
-        alike = spec
         try:
-            keeper = folders.get(spec.pretrained_by or "")
-            if keeper:
-                check_keeper(spec, keeper)
-            check_still_kept(spec, study)
-            if spec.pretrained_by and not (study / spec.pretrained_by / ledger.KEPT_WEIGHTS).is_file():
-                if keeper is None or WEIGHTS not in keeper.measures or keeper.pretrained_by:
-                    raise SpecError(
-                        f"pretrained_by = {spec.pretrained_by!r}: there are no such weights, and it is no sweep still "
-                        "to be trained that will keep its own; name one of this study with keep_as that is not "
-                        "pretrained by another"
-                    )
-                # Still to be trained; weights of its own would have the same shapes.
-                alike = spec.model_copy(update={"pretrained_by": None, "init": "random"})
+            alike = _without_weights_to_come(spec, folders.get(spec.pretrained_by or ""), study)
             prepare(alike, folder=study / spec.folder_name, study=study)
         except FptError as error:
             raise type(error)(f"{error} (sweep {spec.folder_name} of {study})") from error
 
 
+def _without_weights_to_come(spec: SweepSpec, keeper: SweepSpec | None, study: Path) -> SweepSpec:
+    """The sweep as it can be prepared now: weights that its `keeper` is still to keep are random ones of the same
+    shapes. Refuses (SpecError, WeightsError) weights that will not be there."""
+    if spec.pretrained_by is None:
+        return spec
+    if keeper:
+        check_keeper(spec, keeper)
+    check_still_kept(spec, study)
+    if (study / spec.pretrained_by / ledger.KEPT_WEIGHTS).is_file():
+        return spec
+    if keeper is None or KEEP_WEIGHTS not in keeper.measures or keeper.pretrained_by:
+        raise SpecError(
+            f"pretrained_by = {spec.pretrained_by!r}: there are no such weights, and it is no sweep still to be "
+            "trained that will keep its own; name one of this study with keep_as that is not pretrained by another"
+        )
+    return spec.model_copy(update={"pretrained_by": None, "init": "random"})
+
+
 def _checked_as(spec: SweepSpec) -> str:
     """Equal for sweeps of which one need be checked."""
-    return str([getattr(spec, name) for name in (*DATA, *MODEL, *WORK)])
+    return str([getattr(spec, name) for name in CHECKED])
 
 
 def run_sweep(
@@ -209,12 +216,12 @@ def run_sweep(
 def check_prepared(spec: SweepSpec, task: "Task", template: "Template") -> None:
     """Refuse (SpecError) a task and a template of another sweep, naming the first field that differs; DataError where
     your own data changed since they were read."""
-    kept = template.weights.parent.name if spec.pretrained_by and template.weights else None
+    pretrained_by = template.weights.parent.name if spec.pretrained_by and template.weights else None
     found = {"task": task.name, "variant": task.variant, "task_options": task.options, **task.changes}
     found |= {"backbone": template.backbone, "backbone_options": template.options}
     found |= {"arm": models.name_of(template.init, template.policy)}  # type: ignore[arg-type]  # as the spec has it
     found |= {name: getattr(template, name) for name in ("random_init", "random_gain", "input_init")}
-    found |= {"pretrained_by": kept, **(vars(template.adapters) if template.adapters else {})}
+    found |= {"pretrained_by": pretrained_by, **(vars(template.adapters) if template.adapters else {})}
     for name, value in found.items():
         asked = getattr(spec, name)
         if defaults := spec.option_defaults.get(name):
@@ -250,7 +257,7 @@ def _train(spec: SweepSpec, folder: Path, task: "Task", template: "Template") ->
     fleets: list[FleetResult] = []
     rates: Sequence[float] = spec.learning_rates
 
-    def kept(rate: float) -> Path:
+    def weights_at(rate: float) -> Path:
         return checkpoints / f"weights-{rate!r}.safetensors"
 
     while rates:
@@ -258,18 +265,17 @@ def _train(spec: SweepSpec, folder: Path, task: "Task", template: "Template") ->
             training.train_fleet(
                 task, template, spec.recipe, rates, spec.seeds,
                 asked=spec.measures,
-                keep=(spec.seeds[0], kept) if spec.keeps else None,
+                keep=(spec.seeds[0], weights_at) if spec.keeps else None,
                 progress=_progress(spec, folder, fleets, rates, start),
                 checkpoints=checkpoints / str(len(fleets)),
             )
         )  # fmt: skip
         rates = further_rates(spec, selection.by_seed(_joined(fleets, "runs")))
-    measured = (name for name in IF_MEASURED if getattr(fleets[0], name) is not None)
-    tables = {name: _joined(fleets, name) for name in (*ALWAYS, *measured)}
+    tables = {name: _joined(fleets, name) for name in TABLES if name in fleets[0].tables}
     _check_data(spec, task, name_at_start)
     best = selection.best_rate(selection.by_seed(tables["runs"]))
     if spec.keeps and best is not None:
-        keep(spec, template, kept(best), folder)
+        keep(spec, template, weights_at(best), folder)
     checksums = {}
     for name, table in tables.items():
         table.insert(0, "sweep", spec.folder_name)
@@ -307,7 +313,7 @@ def _joined(fleets: "Sequence[FleetResult]", name: str) -> "pd.DataFrame":
     """A table of all fleets of a sweep."""
     import pandas as pd
 
-    joined: pd.DataFrame = pd.concat([getattr(fleet, name) for fleet in fleets], ignore_index=True)
+    joined: pd.DataFrame = pd.concat([fleet.tables[name] for fleet in fleets], ignore_index=True)
     return joined
 
 
@@ -329,9 +335,9 @@ def keep(spec: SweepSpec, template: "Template", file: Path, folder: Path) -> Non
     from fpt.models import lora
 
     tensors = load_file(file)
-    if ADAPTER in spec.measures:
+    if KEEP_ADAPTER in spec.measures:
         lora.save(template, tensors, folder)
-    if WEIGHTS in spec.measures:
+    if KEEP_WEIGHTS in spec.measures:
         with replaced(folder / ledger.KEPT_WEIGHTS) as partial:
             save_file(lora.merged(template.module, tensors), partial)
     file.unlink()  # last: a process that is killed before does it all again

@@ -13,7 +13,7 @@ from fpt.errors import SpecError, check_known
 from fpt.papers.schema import Paper, Table
 from fpt.sweeps.spec import FIELDS, SweepSpec, resolve
 from fpt.sweeps.study_file import Fields, StudyFile
-from fpt.training.recipe import HEAD
+from fpt.training.recipe import head_and_more
 
 LISTS = {"trainable", "measures", "learning_rates", "seeds"}
 GRIDLESS = {"learning_rates": [1e-3], "seeds": [0]}  # where only what is trained matters
@@ -107,7 +107,7 @@ def effective(fields: Fields, written: Mapping[str, Any]) -> Fields:
     except SpecError:
         return fields  # an unknown name, which is refused with its place
     idle = [] if models.ADAPTER in groups else [*models.ADAPTERS]
-    idle += [] if {*HEAD} & {*groups} and {*groups} - {*HEAD} else ["head_rate"]
+    idle += [] if head_and_more(groups) else ["head_rate"]
     return {name: value for name, value in fields.items() if name not in idle or name in written}
 
 

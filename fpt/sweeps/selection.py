@@ -50,6 +50,18 @@ def choices(validation: "pd.DataFrame") -> "pd.Series[float]":
     return pd.Series(_best(grid, np.where(lost, -np.inf, means)), index=grid.index, dtype=float)
 
 
+def chosen(validation: "pd.DataFrame") -> dict[str, Any]:
+    """What the runs choose, as result.json records it: plain JSON values, null where no rate is eligible."""
+    rates = choices(validation)
+    return {
+        "selected_rate": best_rate(validation),
+        "choices": {str(seed): None if math.isnan(rate) else float(rate) for seed, rate in rates.items()},
+        "at_edge": bool(ends(rates, validation)),
+        "within_one_se": within_one_se(validation),
+        "eligible": [float(rate) for rate in eligible(validation).columns],
+    }
+
+
 def _best(grid: "pd.DataFrame", means: "np.ndarray[Any, Any]") -> list[float]:
     """The rate of the best mean in each row of `means`; nan where none is finite."""
     means = means.round(12)  # equal counts in another order add up differently: a tie stays one

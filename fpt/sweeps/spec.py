@@ -115,19 +115,20 @@ class SweepSpec(Recipe):
     def _fits_together(self) -> "SweepSpec":
         if self.pretrained_by is not None and self.init == "random":
             raise SpecError(f"pretrained_by = {self.pretrained_by!r}: needs init pretrained or statistics")
-        for name in self.idle():
+        for name in () if models.adapted(self.trainable) else models.ADAPTERS:
             if (value := getattr(self, name)) != type(self).model_fields[name].default:
                 raise SpecError(f"{name} = {value!r}: arm {self.arm} has no adapters, so that it would change nothing")
         return self
-
-    def idle(self) -> tuple[str, ...]:
-        """The fields that cannot matter for the groups that train."""
-        return () if models.adapted(self.trainable) else models.ADAPTERS
 
     @property
     def arm(self) -> str:
         """Its name in fpt/models/arms.py, else `<trainable>-<init>` with groups joined by +."""
         return models.name_of(self.init, self.trainable)
+
+    def trained_groups(self, source: str = "") -> tuple[str, ...]:
+        """The groups of parameters that train (fpt.models.trainable_groups). Raises SpecError, naming `source`."""
+        own_table = tasks.own_table(self.task, self.task_options)
+        return models.trainable_groups(self.trainable, self.backbone, self.backbone_options, own_table, source)
 
     @property
     def adapters(self) -> dict[str, Any]:
@@ -270,7 +271,6 @@ def resolve(fields: Mapping[str, Any], source: str = "", hints: Mapping[str, str
             "start with ~"
         )
     tasks.check(spec.task, spec.variant, spec.task_options, source)
-    own_table = tasks.own_table(spec.task, spec.task_options)
     models.check(
         spec.backbone,
         spec.backbone_options,
@@ -278,14 +278,13 @@ def resolve(fields: Mapping[str, Any], source: str = "", hints: Mapping[str, str
         spec.trainable,
         source=source,
         adapters=spec.adapters,
-        own_table=own_table,
+        own_table=tasks.own_table(spec.task, spec.task_options),
     )
-    groups = models.trainable_groups(spec.trainable, spec.backbone, source, spec.backbone_options, own_table)
-    spec.check_trainable(groups, source)
+    spec.check_head_rate(spec.trained_groups(source), source)
     return spec
 
 
-def parameters_to_spec(names: Mapping[str, Any], source: str = "notebook parameters") -> SweepSpec:
+def parameters_to_spec(names: Mapping[str, Any]) -> SweepSpec:
     """The spec in a notebook's parameters, `names` being its globals() right after the parameters cell.
 
     Reading the globals is what catches a misspelt parameter: papermill only warns of one, then defines it. In a
@@ -300,7 +299,7 @@ def parameters_to_spec(names: Mapping[str, Any], source: str = "notebook paramet
         if name in by_cells or not by_cells
         if name in FIELDS or value is None or isinstance(value, plain)
     }
-    return resolve(fields, source, PAPERMILL)
+    return resolve(fields, "notebook parameters", PAPERMILL)
 
 
 def _assigned(names: Mapping[str, Any], before: str) -> set[str]:

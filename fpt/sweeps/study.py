@@ -27,7 +27,7 @@ from fpt.sweeps.scale import (
 )  # fmt: skip
 from fpt.sweeps.spec import SweepSpec, resolve
 from fpt.sweeps.study_file import FILE, NAME, Fields, StudyFile, read_study, study_label
-from fpt.training.recipe import WEIGHTS
+from fpt.training.recipe import KEEP_WEIGHTS
 
 Scale = Literal["paper", "reduced"]
 Place = tuple[str, str, str]  # table, row and task of the study's paper
@@ -247,7 +247,7 @@ def _merged(requests: list[Request]) -> tuple[dict[str, SweepSpec], dict[str, st
     for request in requests:
         measures.setdefault(request.key, set()).update(request.fields.get("measures") or ())
     for name in {name for name in named if name in used or "/" not in name}:
-        measures[named[name]].add(WEIGHTS)
+        measures[named[name]].add(KEEP_WEIGHTS)
     sweeps: dict[str, SweepSpec] = {}
     keepers: dict[str, str] = {}
     for request in sorted(requests, key=lambda request: request.fields.get("pretrained_by") is not None):

@@ -10,7 +10,7 @@ from fpt.training.recipe import Recipe
 
 if TYPE_CHECKING:
     from fpt.models.template import Template
-    from fpt.training.loop import train as train_fleet
+    from fpt.training.loop import train_fleet
 
 __all__ = ["Recipe", "check_room", "train_fleet"]
 
@@ -29,6 +29,6 @@ def check_room(model: "Template", recipe: Recipe, runs: int, folder: Path | None
 def __getattr__(name: str) -> Any:
     if name != "train_fleet":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from fpt.training.loop import train
+    from fpt.training import loop
 
-    return train
+    return loop.train_fleet

@@ -41,12 +41,12 @@ OURS = (*SIGNS, *(f"{name}-[0-9]*.parquet" for name in TABLES), PLAN)
 Tables = dict[str, pd.DataFrame]  # runs, curves, and what was measured besides
 
 
-def identify(task: Task, template: Template, recipe: Recipe, place: torch.device) -> dict[str, Any]:
+def identify(task: Task, template: Template, recipe: Recipe, device: torch.device) -> dict[str, Any]:
     """What a checkpoint must have been made for and by, to go on from it."""
     model = ("backbone", "layers", "options", "init", "random_init", "random_gain", "input_init", "trainable")
     return {
         "versions": {name: version(name) for name in ("fpt", "torch", "transformers")},
-        "device": place.type,
+        "device": device.type,
         "task": [task.name, task.variant, dict(task.options), task.changes, task.checksum],
         "template": {name: getattr(template, name) for name in model},
         "adapters": template.adapters and asdict(template.adapters),
@@ -180,8 +180,7 @@ def check_disk(template: Template, runs: int, folder: Path, kept: int = 0) -> No
     Checkpoints and weights that lie below the folder already are room that a fleet which goes on has. A folder that
     does not exist yet will be on the disk of the nearest one above it that does.
     """
-    trainable = sum(template.shapes[name].numel() for name in template.trainable)
-    whole = sum(shape.numel() for shape in template.shapes.values())
+    trainable, whole = template.sizes
     there = next(each for each in (folder, *folder.parents) if each.is_dir())
     need, free = FLOAT * (2 * COPIES * trainable * runs + whole * kept), shutil.disk_usage(there).free
     with suppress(FileNotFoundError):  # another process has just finished with one

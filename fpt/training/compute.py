@@ -17,6 +17,7 @@ from fpt.training.recipe import Recipe
 
 FLOAT = 4  # bytes
 BFLOAT16_PAYS = 1.5  # bfloat16 must be so many times as fast to be chosen
+ROWS, SIZE = 2048, 768  # of the products that are timed: tokens of a batch, and the width of GPT-2
 COMPILING_PAYS = 1e13  # multiplications of the forward passes, six to ten minutes of one core
 
 
@@ -45,14 +46,14 @@ def remembered(device: torch.device) -> str:
     return str(known[key])
 
 
-def faster(device: torch.device, size: int = 768, rows: int = 2048) -> str:
-    """The number type whose products of (rows, size) with (size, size) are faster, measured.
+def faster(device: torch.device) -> str:
+    """The number type whose products of (ROWS, SIZE) with (SIZE, SIZE) are faster, measured.
 
     A processor without bfloat16 emulates it, more than 50 times as slow as float32, measured. A few rows show that at
     once; a quarter leaves room for the noise of so short a measurement.
     """
-    emulated = speedup(device, size, max(1, rows // 32)) < 1 / 4
-    return "bfloat16" if not emulated and speedup(device, size, rows) >= BFLOAT16_PAYS else "float32"
+    emulated = speedup(device, SIZE, ROWS // 32) < 1 / 4
+    return "bfloat16" if not emulated and speedup(device, SIZE, ROWS) >= BFLOAT16_PAYS else "float32"
 
 
 def speedup(device: torch.device, size: int, rows: int) -> float:
@@ -83,7 +84,7 @@ def compiling_pays(template: Template, recipe: Recipe, runs: int, device: torch.
     """
     if device.type != "cpu" or "recurrent" in template.groups.values():
         return False
-    weights = sum(shape.numel() for shape in template.shapes.values())
+    _, weights = template.sizes
     products = recipe.steps * runs * recipe.batch_size * template.task.tokens * weights
     return products >= COMPILING_PAYS and can_compile()
 
@@ -102,13 +103,13 @@ def can_compile() -> bool:
 
 
 @contextmanager
-def own_modes(place: torch.device) -> Iterator[None]:
+def own_modes(device: torch.device) -> Iterator[None]:
     """Gradients on, autocast and TF32 off, whatever the caller's modes: the recipe alone says in which type is
     computed. Afterwards as before."""
     with (
         torch.inference_mode(False),
         torch.enable_grad(),
-        torch.autocast(place.type, enabled=False),
+        torch.autocast(device.type, enabled=False),
         float32_products(),
     ):
         yield

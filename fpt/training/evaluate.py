@@ -33,7 +33,7 @@ def score(fleet: Fleet, parameters: Tensor, examples: Examples, subset: Subset |
     With a subset, its runs only, in its order.
     """
     subset = subset or fleet.all_runs
-    totals = torch.zeros(3, len(subset.places), dtype=torch.float64, device=fleet.device)
+    totals = torch.zeros(3, len(subset.row_numbers), dtype=torch.float64, device=fleet.device)
     for part, logits in passes(fleet, parameters, examples, subset):
         right = logits.argmax(-1) == part.targets[:, None]
         found = (each_loss(logits, part.targets).mean(3), right.double().mean(3), right.all(3))
@@ -57,9 +57,9 @@ def passes(fleet: Fleet, parameters: Tensor, examples: Examples, subset: Subset)
     """The examples of the subset's seeds, as many at a time as a forward pass takes, and their logits."""
     pieces = fleet.cut(fleet.of(subset, parameters))
     if subset is not fleet.all_runs:
-        examples = examples[torch.tensor(subset.seeds, device=fleet.device)]
+        examples = examples[torch.tensor(subset.seed_numbers, device=fleet.device)]
     count = examples.targets.shape[1]
-    chunk = even(count, max(1, TOKENS_AT_ONCE // (fleet.task.tokens * len(subset.places))))
+    chunk = even(count, max(1, TOKENS_AT_ONCE // (fleet.task.tokens * len(subset.row_numbers))))
     noise = fleet.noise(subset, "evaluation")(count)  # all at once: in parts it would depend on their size
     for start in range(0, count, chunk):
         part = examples[:, start : start + chunk]

@@ -7,7 +7,7 @@ backward pass needs no batching rules. A run in a fleet equals the run alone, dr
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain, groupby
+from itertools import chain, groupby, product
 from typing import Any
 
 import torch
@@ -49,8 +49,8 @@ class Subset:
     """The runs that a computation is about, as a rectangle: in each row the runs of one seed."""
 
     rows: Tensor  # (seeds, rates): rows of the parameter matrix
-    places: list[int]  # the same rows, flat and on the host
-    seeds: list[int]  # which of the fleet's seeds
+    row_numbers: list[int]  # the same, flat and on the host
+    seed_numbers: list[int]  # where the seeds stand in the fleet's list of them
     per_seed: dict[str, Tensor]  # frozen tensors of these seeds
 
 
@@ -65,7 +65,7 @@ def stack(examples: Sequence[Examples]) -> Examples:
 
 
 class Fleet:
-    """State and step of a fleet of seeds x rates; row s * rates + r is seed s at rate r."""
+    """State and step of a fleet of seeds x rates; a row of its matrices is one of `runs`, (seed, rate)."""
 
     def __init__(
         self,
@@ -79,12 +79,13 @@ class Fleet:
     ) -> None:
         self.task, self.template, self.recipe, self.device = task, template, recipe, device
         self.rates, self.seeds, self.compiled = list(rates), list(seeds), compiled
+        self.runs = list(product(self.seeds, self.rates))  # in the order of the rows
         self.compute_type = compute.dtype(recipe.compute_type, device)
         self.module = template.module.to(device)
         self.module.set_compute_type(self.compute_type)
         self.splits: list[Split] = [task.split(seed).to(device) for seed in self.seeds]
         self._load_weights()
-        runs = len(self.seeds) * len(self.rates)
+        runs = len(self.runs)
         self.alive = torch.ones(runs, dtype=torch.bool, device=device)
         self.diverged_at = torch.zeros(runs, dtype=torch.int64, device=device)  # 0: never
         self.all_runs = self.active = self.subset(torch.arange(runs, device=device).view(len(self.seeds), -1))
@@ -132,15 +133,16 @@ class Fleet:
         """
         shapes = self.template.shapes
 
-        def place(name: str) -> tuple[bool, bool, bool]:
+        def order(name: str) -> tuple[bool, bool, bool]:
             return (*self._update_of(name), shapes[name].numel() >= LARGE)
 
-        self.names = sorted(names, key=place)
+        self.names = sorted(names, key=order)
         self.shapes = [shapes[name] for name in self.names]
         self.pieces: list[Piece] = []
-        for (head, decays, large), group in groupby(self.names, place):
+        for (head, decays, large), group in groupby(self.names, order):
             alike = list(group)
-            for piece in [[name] for name in alike] if large else [alike]:
+            pieces = [[name] for name in alike] if large else [alike]
+            for piece in pieces:
                 kind = self._kind(piece[0]) if large else torch.float32
                 self.pieces.append(Piece([shapes[name].numel() for name in piece], kind, head, decays))
 
@@ -170,14 +172,14 @@ class Fleet:
     def _make_optimizers(self) -> None:
         """One AdamW a run, on views of its row; moments and steps are matrices too (for checkpoints). Without weight
         decay it is Adam."""
-        runs, sizes = len(self.parameters), [piece.size for piece in self.pieces]
+        sizes = [piece.size for piece in self.pieces]
         self.moments = self.parameters.new_zeros(2, *self.parameters.shape)
-        self.adam_steps = torch.zeros(runs, len(self.pieces), device=self.device)
+        self.adam_steps = torch.zeros(len(self.runs), len(self.pieces), device=self.device)
         self.optimizers = []
-        for run in range(runs):
-            row, first, second = (part.split(sizes) for part in (self.parameters[run], *self.moments[:, run]))
-            optimizer = torch.optim.AdamW(self._groups(row, self.rates[run % len(self.rates)]), fused=True)
-            for piece, *state in zip(row, self.adam_steps[run], first, second, strict=True):
+        for number, (_, rate) in enumerate(self.runs):
+            row, first, second = (part.split(sizes) for part in (self.parameters[number], *self.moments[:, number]))
+            optimizer = torch.optim.AdamW(self._groups(row, rate), fused=True)
+            for piece, *state in zip(row, self.adam_steps[number], first, second, strict=True):
                 optimizer.state[piece] = dict(zip(("step", "exp_avg", "exp_avg_sq"), state, strict=True))
             self.optimizers.append(optimizer)
 
@@ -209,10 +211,10 @@ class Fleet:
 
     def subset(self, rows: Tensor) -> Subset:
         """The runs `rows` (seeds, rates), in each row those of one seed; a seed may have several rows."""
-        seeds = (rows[:, 0] // len(self.rates)).tolist()
-        some = seeds != list(range(len(self.seeds)))
-        per_seed = {name: value[seeds] if some else value for name, value in self.per_seed.items()}
-        return Subset(rows, rows.flatten().tolist(), seeds, per_seed)
+        numbers = (rows[:, 0] // len(self.rates)).tolist()
+        some = numbers != list(range(len(self.seeds)))
+        per_seed = {name: value[numbers] if some else value for name, value in self.per_seed.items()}
+        return Subset(rows, rows.flatten().tolist(), numbers, per_seed)
 
     def release(self) -> None:
         """Diverged runs leave the computation, as far as seeds x rates stays a rectangle: at least as many rates as
@@ -222,8 +224,8 @@ class Fleet:
         counts = living.sum(1)
         first = (~living).int().argsort(dim=1, stable=True)[:, : max(1, int(counts.max()))]
         rows = self.all_runs.rows.gather(1, first)[counts > 0]
-        places = len(self.active.places)
-        if rows.numel() <= (places // 2 if self.compiled else places - 1):
+        active = len(self.active.row_numbers)
+        if rows.numel() <= (active // 2 if self.compiled else active - 1):
             self.active = self.subset(rows)
 
     def noise(self, subset: Subset, *use: str | int) -> Callable[[int], Tensor | None]:
@@ -232,7 +234,7 @@ class Fleet:
         model = self.module.noise
         if model is None:
             return lambda examples: None
-        sources = [generator(self.seeds[place], "noise", *use) for place in subset.seeds]
+        sources = [generator(self.seeds[number], "noise", *use) for number in subset.seed_numbers]
         return lambda examples: torch.stack([model.draw(examples, source) for source in sources]).to(self.device)
 
     def logits(
@@ -281,14 +283,14 @@ class Fleet:
 
     def batch(self, step: int) -> Examples:
         """The batch of every active seed at `step` (from 0): all rates and all arms of a seed see the same one."""
-        return stack([self.splits[seed].batch(step, self.recipe.batch_size) for seed in self.active.seeds])
+        return stack([self.splits[number].batch(step, self.recipe.batch_size) for number in self.active.seed_numbers])
 
     def encode(self, inputs: Tensor, step: int | None = None) -> Tensor:
         """Integers (seeds, batch, ...) -> tokens; a step means training, whose augmentation the seed and step fix."""
         if step is None:
             tokens = self.task.encode(inputs.flatten(0, 1))
             return tokens.view(*inputs.shape[:2], *tokens.shape[1:])
-        streams = [generator(self.seeds[place], "augment", step) for place in self.active.seeds]
+        streams = [generator(self.seeds[number], "augment", step) for number in self.active.seed_numbers]
         return torch.stack([self.task.encode(part, source) for part, source in zip(inputs, streams, strict=True)])
 
     def mark_diverged(self, step: int, finite: Tensor) -> None:
@@ -301,14 +303,13 @@ class Fleet:
         """`logits` of the active runs as at gradient step `step`: with dropout, augmentation and noise."""
         subset = self.active
         noise = self.noise(subset, step)(batch.inputs.shape[1])
-        masks = self.masks.draw([self.seeds[place] for place in subset.seeds], step)
+        masks = self.masks.draw([self.seeds[number] for number in subset.seed_numbers], step)
         return self.logits(pieces, self.encode(batch.inputs, step), batch.lengths, subset, masks, noise)
 
-    def step(self, step: int, batch: Examples | None = None) -> Tensor:
+    def step(self, step: int) -> Tensor:
         """Gradient step number `step` (from 1) of the active runs: their losses, detached. The host waits
         for the device only where a batch, its augmentation or noise is drawn on the host."""
-        batch = batch or self.batch(step - 1)
-        subset = self.active
+        batch, subset = self.batch(step - 1), self.active
         leaves = [piece.requires_grad_() for piece in self.cut(self.of(subset, self.parameters).detach())]
         losses = each_loss(self.in_training(leaves, batch, step), batch.targets).flatten(2).mean(2).flatten()
         # Longformer's global projections take no part: theirs are zero.
@@ -325,9 +326,9 @@ class Fleet:
         dead = (~self.alive).float()
         # Adam divides gradients by grad_scale and does nothing where found_inf is 1: no pass over them of our own.
         excess = torch.ones_like(norms) if self.recipe.clip is None else (norms + 1e-6) / self.recipe.clip
-        for place, scale, *parts in zip(self.active.places, excess.clamp(min=1).float(), *gradients, strict=True):
-            optimizer: Any = self.optimizers[place]
-            optimizer.grad_scale, optimizer.found_inf = scale, dead[place]
+        for row, scale, *parts in zip(self.active.row_numbers, excess.clamp(min=1).float(), *gradients, strict=True):
+            optimizer: Any = self.optimizers[row]
+            optimizer.grad_scale, optimizer.found_inf = scale, dead[row]
             for group in optimizer.param_groups:
                 group["lr"] = group["initial_lr"] * share
             pieces = chain.from_iterable(group["params"] for group in optimizer.param_groups)

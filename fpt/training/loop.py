@@ -6,7 +6,6 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -37,18 +36,23 @@ TESTED = ("test_accuracy", "test_accuracy_exact", "train_accuracy")  # at every 
 
 @dataclass(frozen=True)
 class FleetResult:
-    """Tables of a fleet: `runs` (one row per run), `curves` (one per evaluation) and, if asked for, `attention` and
-    `windows`; accuracies are fractions."""
+    """Tables of a fleet, and how it was trained: `runs` (one row per run), `curves` (one per evaluation), and what else
+    was asked for. Accuracies are fractions."""
 
-    runs: pd.DataFrame
-    curves: pd.DataFrame
+    tables: Tables
     compute_type: str
     threads: int
     device: str
     parts: list[tuple[int, int]]  # (rates, seeds) of each fleet that was trained: more than one where memory was short
     compiled: bool
-    attention: pd.DataFrame | None = None
-    windows: pd.DataFrame | None = None
+
+    @property
+    def runs(self) -> pd.DataFrame:
+        return self.tables["runs"]
+
+    @property
+    def curves(self) -> pd.DataFrame:
+        return self.tables["curves"]
 
 
 class Training:
@@ -74,7 +78,7 @@ class Training:
     def step(self) -> bool:
         """One gradient step, and the evaluation that is due after it; True after an evaluation."""
         self.done += 1
-        if self.fleet.active.places:
+        if self.fleet.active.row_numbers:
             self.fleet.step(self.done)
         if self.done not in self.stops:
             return False
@@ -89,7 +93,7 @@ class Training:
         fleet, subset = self.fleet, self.fleet.active
         if number:
             self.scores[number] = self.scores[number - 1]
-        if not subset.places:
+        if not subset.row_numbers:
             return
         found = score(fleet, fleet.parameters, self.validation, subset)
         self.scores[number].index_copy_(1, subset.rows.flatten(), torch.stack([found.loss, found.accuracy]))
@@ -149,7 +153,7 @@ class Training:
         fleet, best = self.fleet, self.best
         columns = {"best_step": best.step, "validation_accuracy": best.validation.where(best.step > 0, torch.nan)}
         columns |= dict(zip(TESTED, self.tested[-1], strict=True)) | self._last()
-        runs = pd.DataFrame(identity(fleet) | {name: value.cpu().numpy() for name, value in columns.items()})
+        runs = pd.DataFrame(run_columns(fleet) | {name: value.cpu().numpy() for name, value in columns.items()})
         diverged = pd.Series(fleet.diverged_at.cpu().numpy(), dtype="Int64")
         runs["diverged_at"] = diverged.mask(diverged == 0)
         return runs
@@ -178,17 +182,16 @@ class Training:
             tested = dict(zip(TESTED, of_budgets.get(stop, untested), strict=True))
             del tested["test_accuracy_exact"]
             scored = dict(zip(SCORES, scores, strict=True))
-            rows.append(pd.DataFrame(identity(self.fleet) | {"step": stop} | scored | tested))
+            rows.append(pd.DataFrame(run_columns(self.fleet) | {"step": stop} | scored | tested))
         return pd.concat(rows)
 
 
-def identity(fleet: Fleet) -> dict[str, list[float] | list[int]]:
+def run_columns(fleet: Fleet) -> dict[str, list[float] | list[int]]:
     """Columns that name the runs, in the order of the parameter rows."""
-    runs = list(product(fleet.seeds, fleet.rates))
-    return {"learning_rate": [rate for _, rate in runs], "seed": [seed for seed, _ in runs]}
+    return {"learning_rate": [rate for _, rate in fleet.runs], "seed": [seed for seed, _ in fleet.runs]}
 
 
-def train(
+def train_fleet(
     task: Task,
     template: Template,
     recipe: Recipe,
@@ -210,16 +213,16 @@ def train(
     folder, and nothing else that lies there. Raises SpecError for arguments that are not
     allowed, and for a batch larger than the training set; FptError where memory or disk are too small.
     """
-    place = find_device(device)
+    device = find_device(device)
     check_model(task, template)
     check_kind("recipe", recipe, Recipe, "fpt.training.Recipe")
-    recipe.check_trainable(template.trainable_groups)
+    recipe.check_head_rate(template.trainable_groups)
     learning_rates, seeds = check_lists(learning_rates, seeds)
     check_asked(asked, task, template)
     folder = None if checkpoints is None else Folder(Path(checkpoints))
     made_by = {"rates": list(learning_rates), "seeds": list(seeds), "asked": list(asked), **kept_seed(keep, seeds)}
-    made_by |= identify(task, template, recipe, place) if folder else {}
-    plan = (folder.plan(made_by) if folder else None) or decide(template, recipe, made_by, place, folder)
+    made_by |= identify(task, template, recipe, device) if folder else {}
+    plan = (folder.plan(made_by) if folder else None) or decide(template, recipe, made_by, device, folder)
     recipe = recipe.model_copy(update={"compute_type": plan["compute_type"]})
 
     def conclude(training: Training) -> Tables:
@@ -227,25 +230,23 @@ def train(
             measures.keep_weights(training.fleet, training.best.parameters, *keep)
         return training.tables(asked)
 
-    with compute.computing(plan["threads"]), compute.own_modes(place):
+    with compute.computing(plan["threads"]), compute.own_modes(device):
         make = partial(Fleet if ATTENTION in asked else features.fleet, task, template, recipe)
-        results = Job(make, plan, place, conclude, progress, folder).parts()
-    tables: dict[str, Any] = {}
-    for name in results[0]:
-        tables[name] = in_order([each[name] for each in results])
+        results = Job(make, plan, device, conclude, progress, folder).parts()
+    tables = {name: in_order([each[name] for each in results]) for name in results[0]}
     parts = [(len(rates), len(some_seeds)) for rates, some_seeds in plan["parts"]]
     kept = {name: plan[name] for name in ("compute_type", "threads", "compiled")}
-    return FleetResult(**tables, device=place.type, parts=parts, **kept)
+    return FleetResult(tables, device=device.type, parts=parts, **kept)
 
 
 def decide(
-    template: Template, recipe: Recipe, made_by: dict[str, Any], place: torch.device, folder: Folder | None
+    template: Template, recipe: Recipe, made_by: dict[str, Any], device: torch.device, folder: Folder | None
 ) -> dict[str, Any]:
     """The plan of a fleet: its parts, number type and threads. It stays as it is when the fleet goes on after a crash.
 
     Raises FptError where not one run fits in memory, or the checkpoints do not fit on the disk.
     """
-    parts = memory.split(template, recipe, made_by["rates"], made_by["seeds"], place)
+    parts = memory.split(template, recipe, made_by["rates"], made_by["seeds"], device)
     most = max(len(rates) * len(seeds) for rates, seeds in parts)
     if folder:
         check_disk(template, most, folder.path)
@@ -254,9 +255,9 @@ def decide(
     return {
         "identity": made_by,
         "parts": parts,
-        "compute_type": str(compute.dtype(recipe.compute_type, place)).removeprefix("torch."),
+        "compute_type": str(compute.dtype(recipe.compute_type, device)).removeprefix("torch."),
         "threads": torch.get_num_threads(),
-        "compiled": not cached and compute.compiling_pays(template, recipe, most, place),
+        "compiled": not cached and compute.compiling_pays(template, recipe, most, device),
     }
 
 
@@ -266,7 +267,7 @@ class Job:
 
     make: Callable[..., Fleet]
     plan: dict[str, Any]
-    place: torch.device
+    device: torch.device
     conclude: Callable[[Training], Tables]
     progress: Progress | None
     folder: Folder | None
@@ -293,7 +294,7 @@ class Job:
         """Train one fleet to its end."""
         if self.folder and (tables := self.folder.tables(number)):
             return tables
-        training = Training(self.make(*self.plan["parts"][number], self.place, self.plan["compiled"]))
+        training = Training(self.make(*self.plan["parts"][number], self.device, self.plan["compiled"]))
         runs = [len(rates) * len(seeds) for rates, seeds in self.plan["parts"]]
         steps, reported = training.fleet.recipe.steps, time.monotonic()
         if self.folder and (state := self.folder.load(number, training.state())):
@@ -368,12 +369,12 @@ def find_device(device: torch.device | str | None) -> torch.device:
     if wanted is None:
         wanted = "cuda" if torch.cuda.is_available() else "cpu"
     try:
-        place = torch.device(wanted)
+        found = torch.device(wanted)
     except (RuntimeError, TypeError):
-        place = None
-    if place is None or f"{place.type}:{place.index or 0}" not in ["cpu:0", *here]:
+        found = None
+    if found is None or f"{found.type}:{found.index or 0}" not in ["cpu:0", *here]:
         raise SpecError(f"device = {device!r}: this machine has {', '.join(here)}")
-    return place
+    return found
 
 
 def check_model(task: Task, template: Template) -> None:

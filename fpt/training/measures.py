@@ -27,7 +27,7 @@ def run_weights(
 ) -> dict[str, Tensor]:
     """{parameter name: float32 tensor} of one run: its trained values in `parameters` (runs, numbers), else those of
     its seed's `start`, which are drawn anew where they are not given."""
-    values = start or fleet.template.initialise(fleet.seeds[row // len(fleet.rates)])
+    values = start or fleet.template.initialise(fleet.runs[row][0])
     pieces = parameters[row].split([shape.numel() for shape in fleet.shapes])
     named = zip(fleet.names, pieces, fleet.shapes, strict=True)
     return values | {name: piece.view(shape) for name, piece, shape in named}
@@ -35,10 +35,9 @@ def run_weights(
 
 def keep_weights(fleet: Fleet, parameters: Tensor, seed: int, file: Callable[[float], Path]) -> None:
     """Write every weight of the runs of `seed` that are in this fleet as safetensors, in the `file` of each rate."""
-    if seed not in fleet.seeds:
-        return
-    for number, rate in enumerate(fleet.rates):
-        row = fleet.seeds.index(seed) * len(fleet.rates) + number
+    for row, (of_run, rate) in enumerate(fleet.runs):
+        if of_run != seed:
+            continue
         weights = {name: tensor.cpu().contiguous() for name, tensor in run_weights(fleet, row, parameters).items()}
         with replaced(file(rate)) as partial:
             save_file(weights, partial)
@@ -67,11 +66,11 @@ def windows(fleet: Fleet, examples: dict[str, list[Examples]]) -> pd.DataFrame:
     `examples`: for each part, validation and test, those of every seed. A row for each run x part x window, numbered in
     the order of the part; nan for a run that diverged.
     """
-    rates, frames = len(fleet.rates), []
+    frames = []
     for part, of_seeds in examples.items():
         found = losses(fleet, fleet.parameters, stack(of_seeds)).masked_fill(~fleet.alive[:, None], torch.nan)
-        for row, values in enumerate(found.cpu().numpy()):
-            run = {"learning_rate": fleet.rates[row % rates], "seed": fleet.seeds[row // rates], "part": part}
+        for (seed, rate), values in zip(fleet.runs, found.cpu().numpy(), strict=True):
+            run = {"learning_rate": rate, "seed": seed, "part": part}
             frames.append(pd.DataFrame(run | {"window": range(len(values)), "loss": values}))
     return pd.concat(frames, ignore_index=True)
 
@@ -100,12 +99,12 @@ def attention(fleet: Fleet, parameters: Tensor) -> pd.DataFrame:
     """
     task, frames = fleet.task, []
     relevant = check_attention(task, fleet.template)
-    for place, seed in enumerate(fleet.seeds):
-        examples, start = fleet.splits[place].test_sample(ATTENTION_EXAMPLES), fleet.template.initialise(seed)
+    for index, seed in enumerate(fleet.seeds):
+        examples, start = fleet.splits[index].test_sample(ATTENTION_EXAMPLES), fleet.template.initialise(seed)
         needed, untrained = relevant(examples), first_layer(fleet, start, examples)
         visible = (untrained[:, -task.readout :] > 0).double().mean(0)  # trained attention may round to 0
         for number, rate in enumerate(fleet.rates):
-            row = place * len(fleet.rates) + number
+            row = index * len(fleet.rates) + number
             after = first_layer(fleet, run_weights(fleet, row, parameters, start), examples)
             for trained, maps in ((False, untrained), (True, after)):
                 run = {"learning_rate": rate, "seed": seed, "trained": trained}

@@ -35,7 +35,7 @@ T = TypeVar("T")
 
 def run_bytes(template: Template, recipe: Recipe) -> int:
     """Predicted bytes of one run: trainable state and activations."""
-    trainable = sum(template.shapes[name].numel() for name in template.trainable)
+    trainable, _ = template.sizes
     kept = KEPT_PER_RECURRENT_LAYER if "recurrent" in template.groups.values() else KEPT_PER_LAYER
     kept += KEPT_BY_ADAPTERS if template.adapters else 0
     return int(FLOAT * (STATES * trainable + per_block(template, recipe, kept, KEPT_PER_SCORE)))
@@ -45,15 +45,22 @@ def seed_bytes(template: Template, recipe: Recipe) -> int:
     """Bytes that all runs of one seed share: dropout masks, frozen tensors that the seed draws, cached features.
     Pretrained tensors are held once."""
     masks = per_block(template, recipe, MASKS_PER_LAYER, MASKS_PER_SCORE) if recipe.dropout else 0
-    frozen = (shape.numel() for name, shape in template.shapes.items() if name not in template.trainable)
-    drawn = 0 if template.init == "pretrained" else sum(frozen)
+    trainable, every = template.sizes
+    drawn = 0 if template.init == "pretrained" else every - trainable
     return int(FLOAT * (masks + drawn)) + kept_bytes(template, recipe)
+
+
+def once_bytes(template: Template) -> int:
+    """Bytes that all runs share: frozen pretrained tensors."""
+    trainable, every = template.sizes
+    return FLOAT * (every - trainable) if template.init == "pretrained" else 0
 
 
 def per_block(template: Template, recipe: Recipe, of_width: float, of_score: float) -> float:
     """Numbers in proportion to tokens and width, and to attention scores, of all blocks."""
-    scores = template.module.heads * template.module.reach
-    return recipe.batch_size * template.task.tokens * template.layers * (of_width * template.width + of_score * scores)
+    tokens = template.task.tokens
+    scores = template.module.heads * tokens  # 0 without attention
+    return recipe.batch_size * tokens * template.layers * (of_width * template.width + of_score * scores)
 
 
 def free_bytes(device: torch.device) -> int:
@@ -108,13 +115,17 @@ def split(
     Raises FptError where not even one run fits.
     """
     run, shared = run_bytes(template, recipe), seed_bytes(template, recipe)
-    free = int(SHARE * free_bytes(device))
-    if free < shared + run:
+    free, once = int(SHARE * free_bytes(device)), 0
+    if device.type == "cuda":  # copies of what main memory holds already; the module's own values come along
+        once = once_bytes(template) + FLOAT * template.sizes[1]
+    if free < once + shared + run:
+        fewer = ", or fewer sweeps at once (more --threads for each)" if workers() > 1 else ""
         raise FptError(
             f"one run of {template.backbone!r} on {template.task.name!r} at batch size {recipe.batch_size} needs about "
-            f"{(shared + run) / 2**30:.1f} GiB, {free / 2**30:.1f} GiB may be used: take a smaller backbone, task or "
-            "batch_size"
+            f"{(once + shared + run) / 2**30:.1f} GiB, {free / 2**30:.1f} GiB may be used: take a smaller backbone, "
+            f"task or batch_size{fewer}"
         )
+    free -= once
     if most := free // (shared + len(rates) * run):
         return [(rates, some) for some in chunks(seeds, most)]
     return [(some, [seed]) for seed in seeds for some in chunks(rates, (free - shared) // run)]

@@ -14,13 +14,17 @@ Count = Annotated[int, Field(ge=1, lt=2**31, strict=True)]  # strict: True and 8
 
 # What a sweep can be asked for besides accuracies; fpt/training/measures.py says what each is.
 MEASURES = ("weights", "attention", "train-mode", "adapter", "windows")
-WEIGHTS, ATTENTION, TRAIN_MODE, ADAPTER, WINDOWS = MEASURES
-KEPT = (WEIGHTS, ADAPTER)  # files that the best run of the first seed leaves
-
+KEEP_WEIGHTS, ATTENTION, TRAIN_MODE, KEEP_ADAPTER, WINDOWS = MEASURES
+KEPT = (KEEP_WEIGHTS, KEEP_ADAPTER)  # files that the best run of the first seed leaves
 
 BUDGETS = 6  # reported budgets: all steps, half of them, and so on
 HEAD = ("input", "output")  # the groups that train at the rate of the head
 LAST_RATE = 0.1  # of the full rate: where a cosine schedule ends
+
+
+def head_and_more(groups: Collection[str]) -> bool:
+    """Whether some of the groups that train are of the head, and some are not: the head may have a rate of its own."""
+    return 0 < len({*groups} & {*HEAD}) < len({*groups})
 
 
 class Recipe(BaseModel):
@@ -86,10 +90,9 @@ class Recipe(BaseModel):
             return min(1.0, step / warm)
         return LAST_RATE + (1 - LAST_RATE) * (1 + math.cos(math.pi * (step - warm) / (self.steps - warm))) / 2
 
-    def check_trainable(self, groups: Collection[str], source: str = "") -> None:
+    def check_head_rate(self, groups: Collection[str], source: str = "") -> None:
         """Refuse (SpecError) a rate for the head where what trains is all of the head, or none of it."""
-        head = [group for group in groups if group in HEAD]
-        if self.head_rate is not None and len(head) in (0, len(groups)):
+        if self.head_rate is not None and not head_and_more(groups):
             where = f" ({source})" if source else ""
             raise SpecError(
                 f"head_rate = {self.head_rate:g}: it is the rate of input and output, while learning_rates are those "

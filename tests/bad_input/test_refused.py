@@ -55,6 +55,8 @@ ADVISE = {
     "tokens of numbers": (table, "advise data.csv --tokens 9", ("tokens is 9", "no table of texts")),
     "another kind of file": (lambda: Path("data.pdf").touch(), "advise data.pdf", ("data.pdf", ".csv")),
     "an option of another kind of data": (table, "advise data.csv --size 8", ("--size", "target")),
+    "minutes that are no number": (table, "advise data.csv --minutes nan", ("--minutes",)),
+    "a tolerance that is no number": (table, "advise data.csv --tolerance nan", ("--tolerance",)),
     "one arm": (table, "advise data.csv --arms full", ("full", "two arms")),
     "no such arm": (table, "advise data.csv --arms full,frozne", ("frozne",)),
     "a name that is no folder": (table, "advise data.csv --name ../there", ("--name",)),

@@ -31,7 +31,7 @@ RECORDS = {  # what result.json says, and what the refusal must name
     "another selected rate": ({"selected_rate": 1e-3}, ("selected_rate", "0.001", "0.01")),
     "choices of other seeds": ({"choices": {"0": 1e-2, "7": 1e-2}}, ("choices", "7", "[0, 1]")),
     "other choices": ({"choices": {"0": 1e-3, "1": 1e-2}}, ("choices", "0.001")),
-    "another edge": ({"at_edge": False}, ("at_edge", "False", "True")),
+    "another edge": ({"at_edge": False}, ("at_edge", "false", "true")),
     "other eligible rates": ({"eligible": [1e-2]}, ("eligible", "0.001")),
     "another spec": ({"spec": {"steps": 4000}}, ("spec.steps", "4000", "3")),
     "another hash": ({"hash": "00000000"}, ("hash", "00000000")),

@@ -38,7 +38,7 @@ def oracle(name, library, weights, tokens):
     if BACKBONES[name].family == "longformer":
         config.pad_token_id = 1
     config._attn_implementation = "eager"
-    model = kind.whole(config)
+    model = AutoModel.from_config(config)
     model.load_state_dict(state)
     if kind.new_positions:
         model.embeddings = Embedded(model.embeddings, weights[f"backbone.{kind.positions}"])
@@ -280,7 +280,7 @@ def test_reports_add_up_to_the_librarys_whole_model(backbone, digits):
     entry = BACKBONES[backbone]
     kind = family(entry.family)
     with torch.device("meta"):
-        whole = kind.whole(kind.configuration(entry))
+        whole = AutoModel.from_config(kind.configuration(entry))
         reports = [fpt.models.build(digits, backbone, "random", layers=layers).report() for layers in (0, 2)]
     total = sum(parameter.numel() for parameter in whole.parameters())
     assert total == TOTALS[backbone]

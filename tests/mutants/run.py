@@ -81,7 +81,7 @@ MUTANTS = [
         "training/fleet.py", 'matrix and group != "layer_norm" and not name.endswith("bias")', "matrix or True", FLEET
     ),
     Mutant("training/fleet.py", "is not None and group in HEAD", "is not None and group not in HEAD", FLEET),
-    Mutant("training/fleet.py", "self.rates[run % len(self.rates)]", "self.rates[0]", FLEET),
+    Mutant("training/fleet.py", "self._groups(row, rate)", "self._groups(row, self.rates[0])", FLEET),
     Mutant("training/fleet.py", "dead = (~self.alive).float()", "dead = 0 * self.alive.float()", FLEET),
     Mutant("training/fleet.py", '("parameters", "moments", "adam_steps",', '("parameters", "adam_steps",', RESUME),
     Mutant("training/loop.py", 'int(state["done"].item())', 'int(state["done"].item()) + 1', RESUME),

@@ -56,9 +56,10 @@ def test_bars_go_on_after_a_result_that_is_damaged(tmp_path: Path) -> None:
     sweeps = [spec(random_gain=gain) for gain in (1, 2)]
     (tmp_path / sweeps[0].folder_name).mkdir()
     (tmp_path / sweeps[0].folder_name / ledger.RESULT).write_text("{broken")
-    with SweepBars(sweeps, tmp_path) as bars:
-        bars.watch(sweeps, [])
-        bars.watch(sweeps[1:], sweeps[:1])
+    bars = SweepBars(sweeps, tmp_path)
+    with bars as watch:
+        watch(sweeps, [])
+        watch(sweeps[1:], sweeps[:1])
     assert (bars.done, len(bars.live)) == (0, 1)
 
 

@@ -8,7 +8,7 @@ from small_models import stand_ins
 
 import fpt.models
 import fpt.tasks
-from fpt.models import ADAPTER, ARMS, BACKBONES, PARTS, POLICIES, TRAINABLE
+from fpt.models import ADAPTER, ARMS, BACKBONES, PARTS, POLICIES, TRAINABLE, adapted
 from fpt.models.template import Template
 from fpt.tasks.task import Task
 
@@ -27,7 +27,7 @@ def fits(arm: str, backbone: str) -> bool:
         return False
     if backbone in NEW_POSITIONS and named.init != "random" and "positions" not in named.groups:
         return False
-    if named.adapted:
+    if adapted(named.trainable):
         return bool(MATRICES & {*entry.groups})
     wanted = {PARTS.get(group, group) for group in named.groups}
     return bool(wanted & {*entry.groups}) if isinstance(named.trainable, str) else wanted <= {*entry.groups}
@@ -71,7 +71,7 @@ def text() -> Task:
 
 
 def built(task: Task, backbone: str, arm: str) -> Template:
-    rank = {"rank": 2} if fpt.models.arm(arm).adapted else {}
+    rank = {"rank": 2} if adapted(fpt.models.arm(arm).trainable) else {}
     return fpt.models.build(task, backbone, arm=arm, **rank, **OPTIONS.get(backbone, {}))
 
 

@@ -98,7 +98,7 @@ def test_diverged_runs_leave_at_the_next_evaluation(dropout, digits, small_backb
             training.step()
     assert left.fleet.active.rows.tolist() == [[0, 2], [3, 5]]  # their place in the parameter matrix
     assert stayed.fleet.active.rows.tolist() == [[0, 1, 2], [3, 4, 5]]
-    keep = left.fleet.active.places
+    keep = left.fleet.active.row_numbers
     torch.testing.assert_close(left.fleet.parameters[keep], stayed.fleet.parameters[keep], rtol=1e-5, atol=1e-6)
     for name, table in left.tables().items():  # a run that left is in the tables all the same
         pd.testing.assert_frame_equal(table, stayed.tables()[name], rtol=1e-5)
@@ -111,7 +111,7 @@ def test_one_diverged_run_leaves_only_with_company(digits, small_backbones):
     fleet.alive.copy_(living.flatten())
     fleet.release()
     assert fleet.active.rows.tolist() == [[0, 1], [2, 3]]
-    assert fleet.active.seeds == [0, 1]
+    assert fleet.active.seed_numbers == [0, 1]
     assert all(len(value) == 2 for value in fleet.active.per_seed.values())
     fleet.alive[0] = False
     fleet.release()
@@ -119,7 +119,7 @@ def test_one_diverged_run_leaves_only_with_company(digits, small_backbones):
     fleet.step(1)
     fleet.alive.zero_()
     fleet.release()
-    assert fleet.active.places == []
+    assert fleet.active.row_numbers == []
 
 
 def test_a_fleet_of_which_nothing_lives_costs_nothing_and_has_its_tables(digits, small_backbones, monkeypatch):
@@ -239,7 +239,7 @@ def test_runs_leave_a_compiled_fleet_when_they_are_half_of_it(digits, small_back
         fleet = Fleet(digits, template, recipe(), rates, [0], CPU, flag)
         fleet.alive[lost] = False
         fleet.release()
-        assert len(fleet.active.places) == left
+        assert len(fleet.active.row_numbers) == left
 
 
 @pytest.mark.parametrize(
@@ -286,7 +286,7 @@ def test_evaluation_starts_every_example_where_it_does_in_a_larger_part(digits, 
     fleet = Fleet(digits, template, recipe(), RATES, SEEDS, CPU)
     examples = stack([split.test[:30] for split in fleet.splits])
     whole = score(fleet, fleet.parameters, examples).loss
-    monkeypatch.setattr("fpt.training.evaluate.TOKENS_AT_ONCE", digits.tokens * len(fleet.active.places) * 7)
+    monkeypatch.setattr("fpt.training.evaluate.TOKENS_AT_ONCE", digits.tokens * len(fleet.active.row_numbers) * 7)
     torch.testing.assert_close(score(fleet, fleet.parameters, examples).loss, whole)
 
 
@@ -342,7 +342,7 @@ def needed_flop(template, batch_size):
         return 2 * sum(sizes) // template.layers * (3 if group in trains else 2)
 
     flop = above * products("attention") + (rows + last) * products("attention") // 2  # half makes keys and values
-    flop += (above + last) * (products("feed_forward") + 3 * 2 * 2 * template.module.reach * template.width)
+    flop += (above + last) * (products("feed_forward") + 3 * 2 * 2 * template.task.tokens * template.width)
     flop += 2 * 2 * rows * template.width * (task.width or 0)  # of the input layer; a table is no product
     return flop + 3 * 2 * batch_size * task.readout * template.width * task.output_width
 

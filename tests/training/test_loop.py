@@ -20,7 +20,7 @@ from fpt.tasks.task import FiniteSplit, Task
 from fpt.training import Recipe, train_fleet
 from fpt.training.evaluate import score
 from fpt.training.fleet import Fleet, stack
-from fpt.training.loop import Training, identity
+from fpt.training.loop import Training, run_columns
 
 RATES, SEEDS, WILD = [1e-3, 3e-2], [0, 5], 1e30
 KEYS = ["learning_rate", "seed"]
@@ -60,9 +60,9 @@ def by_hand(task: Task, model: Any, how: Recipe, rates: list[float], seeds: list
             b = (how.test_examples if step == how.steps else how.budget_examples) or task.test_size
             sizes = {"test": b, "train": min(b, how.budget_examples or b)}
             tested = {f"{name}_accuracy": accuracy(best, name, size) for name, size in sizes.items()}
-        rows.append(pd.DataFrame(identity(fleet) | {"step": step, "validation_accuracy": found} | tested))
+        rows.append(pd.DataFrame(run_columns(fleet) | {"step": step, "validation_accuracy": found} | tested))
     last = {f"{name}_accuracy_last": accuracy(saved[how.steps], name, size) for name, size in sizes.items()}
-    runs = pd.DataFrame(identity(fleet) | {"best_step": at.long(), "validation_accuracy": top} | tested | last)
+    runs = pd.DataFrame(run_columns(fleet) | {"best_step": at.long(), "validation_accuracy": top} | tested | last)
     return runs.sort_values(KEYS, ignore_index=True), pd.concat(rows).sort_values([*KEYS, "step"], ignore_index=True)
 
 

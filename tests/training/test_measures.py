@@ -128,7 +128,7 @@ def test_attention_where_features_could_be_cached(small_backbones: object) -> No
     recipe = RECIPE.model_copy(update={"dropout": 0.0})
     model = fpt.models.build(task, "small-gpt2", "random", "output")
     assert features.constant(task, model, recipe)
-    found = train_fleet(task, model, recipe, [1e-3], [0], asked=["attention"]).attention
+    found = train_fleet(task, model, recipe, [1e-3], [0], asked=["attention"]).tables["attention"]
     sums = found.groupby(["trained", "query"])["weight"].sum()
     assert sums.sub(1).abs().max() < 1e-5
     before, after = (found.loc[found["trained"] == trained, "weight"].to_list() for trained in (False, True))

@@ -43,6 +43,31 @@ def test_fleets_that_do_not_fit_are_split_and_say_so(digits, small_backbones, fr
         train_fleet(digits, template, dropping, RATES, SEEDS)
 
 
+def test_on_a_gpu_what_all_runs_share_is_a_copy_more(digits, small_backbones, free):
+    """Frozen pretrained tensors, and the module itself, whose values mean nothing; in main memory both are there."""
+    template = fpt.models.build(digits, "small-gpt2")
+    fleet = loop.Fleet(digits, template, recipe(), [1e-3], [0], CPU)
+    held = [sum(tensor.nbytes for tensor in part) for part in (fleet.shared.values(), template.module.parameters())]
+    assert memory.once_bytes(template) == held[0] > 0
+    run, gpu = memory.run_bytes(template, recipe()), torch.device("cuda")
+    free(run)
+    assert memory.split(template, recipe(), [1e-3], [0], CPU) == [([1e-3], [0])]
+    free(sum(held) + run)
+    assert memory.split(template, recipe(), [1e-3], [0], gpu) == [([1e-3], [0])]
+    free(sum(held) + run - 1)
+    with pytest.raises(FptError, match="may be used"):
+        memory.split(template, recipe(), [1e-3], [0], gpu)
+
+
+def test_where_workers_share_the_memory_the_error_names_fewer_of_them(digits, small_backbones, free, monkeypatch):
+    free(0)
+    for workers, named in (("1", False), ("16", True)):
+        monkeypatch.setenv("FPT_WORKERS", workers)
+        with pytest.raises(FptError) as error:
+            memory.split(fpt.models.build(digits, "small-gpt2"), recipe(), RATES, SEEDS, CPU)
+        assert ("--threads" in str(error.value)) is named
+
+
 def test_frozen_random_weights_are_counted_once_a_seed(digits, small_backbones, free):
     """As a fleet holds them; counted for every run, a frozen random arm would be split where a pretrained is not."""
     pretrained, random = (fpt.models.build(digits, "small-gpt2", init) for init in ("pretrained", "random"))

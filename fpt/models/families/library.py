@@ -98,7 +98,6 @@ class Family:
     initial_value: Callable[..., Tensor] | None = None  # random values, where the rules are not GPT-2's
     table: str | None = None  # of symbols, which alone says what the layers read of one; None: there is none
     first_attention: str | None = None  # the module that returns attention weights second, below a last layer
-    whole: Callable[[Any], nn.Module] = AutoModel.from_config  # config -> the model that its authors published
     load: Callable[..., Any] = AutoModel.from_pretrained  # a folder -> the pretrained model, `output_loading_info`
 
     @property

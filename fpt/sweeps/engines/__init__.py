@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
-from fpt import models, tasks
 from fpt.errors import DataError, FptError, SpecError
 from fpt.files import check_writable
 from fpt.sweeps import ledger
@@ -115,14 +114,8 @@ def to_do(specs: Sequence[SweepSpec], study: Path) -> list[SweepSpec]:
     for spec in specs:
         ledger.wait_until_free(study / spec.folder_name)
     specs = [spec for spec in specs if not ledger.sweep_state(spec, study).complete]  # another driver may have done it
-
-    def groups(spec: SweepSpec) -> int:
-        own_table = tasks.own_table(spec.task, spec.task_options)
-        options = spec.backbone_options
-        return len(models.trainable_groups(spec.trainable, spec.backbone, "", options, own_table))
-
     # Longest first: what trains everything takes twice as long, and would keep the other cores waiting at the end.
-    return sorted(specs, key=groups, reverse=True)
+    return sorted(specs, key=lambda spec: len(spec.trained_groups()), reverse=True)
 
 
 def settle(attempt: Attempt, code: int) -> Failure | Literal["again"] | None:

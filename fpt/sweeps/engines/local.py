@@ -135,7 +135,8 @@ def start(
     environment = os.environ | {"OMP_NUM_THREADS": str(threads), "JUPYTER_PREFER_ENV_PATH": "1"} | faster_libraries()
     environment.setdefault("HOME", str(home()))  # Jupyter does without none
     environment["TORCHINDUCTOR_COMPILE_THREADS"] = str(threads)  # else as many processes as there are cores
-    environment |= {"CUDA_VISIBLE_DEVICES": slot} if slot else {WORKERS: str(beside)}
+    environment[WORKERS] = str(beside)  # of GPUs, too: without CUDA in torch, all compute in main memory
+    environment |= {"CUDA_VISIBLE_DEVICES": slot} if slot else {}
     command = [sys.executable, "-m", "fpt.sweeps.engines.local", json.dumps(spec.parameters()), name.as_posix()]
     with (folder / LOG).open("wb") as log:
         process = subprocess.Popen(
