@@ -50,7 +50,6 @@ from sklearn import datasets
 from fpt.advise import report, words
 from fpt.advise.request import request
 from fpt.advise.work import Work
-from fpt.cli.show import SilentBars
 from fpt.show.html import Table
 from fpt.sweeps import ledger
 
@@ -80,8 +79,8 @@ sorted(path.relative_to(place).as_posix() for path in place.glob(f"{data}*"))
 # %%
 with contextlib.chdir(place):
     (path,) = Path().glob(f"{data}*")
-    wanted = request(path.name, backbone, arms, minutes, 1.0, None, options, place, steps)
-    Work(wanted, print, SilentBars).run()
+    wanted = request(path.name, backbone, arms, root=place, minutes=minutes, options=options, steps=steps)
+    Work(wanted, print).run()
     advice = report.finished(wanted)
 
 # %% [markdown]

@@ -34,7 +34,10 @@ def plain_run(
             recipe.batch_size, *module.noise.shape, generator=generator(seed, "noise", step + 1)
         )
         module.drop_with([mask[0] for mask in masks.draw([seed], step + 1)], noise)
-        logits = functional_call(module, weights, (encoded(task, batch.inputs, kind), batch.lengths))
+        tokens = task.encode(batch.inputs)
+        if tokens.is_floating_point():
+            tokens = tokens.to(kind)
+        logits = functional_call(module, weights, (tokens, batch.lengths))
         loss = cross_entropy(logits.flatten(0, 1), batch.targets.flatten())
         for value in trained.values():
             value.grad = None
@@ -45,11 +48,6 @@ def plain_run(
             each.step()
         losses.append(loss.item())
     return {name: value.detach() for name, value in weights.items()}, losses
-
-
-def encoded(task: Task, inputs: Tensor, kind: torch.dtype) -> Tensor:
-    tokens = task.encode(inputs)
-    return tokens.to(kind) if tokens.is_floating_point() else tokens
 
 
 def _masks(task: Task, template: Template, recipe: Recipe) -> Masks:
@@ -64,25 +62,26 @@ def _acting(
     """An optimizer for the head and one for the rest, each with what decays and what does not; and their schedulers."""
     optimizers: list[torch.optim.Optimizer] = []
     for head in (True, False):
-        own = {name: value for name, value in trained.items() if head == name.startswith(("input_", "output_"))}
-        kept = {name for name, value in own.items() if template.groups[name] == "layer_norm" or value.dim() < 2}
+        part = {name: value for name, value in trained.items() if head == name.startswith(("input_", "output_"))}
+        kept = {name for name, value in part.items() if template.groups[name] == "layer_norm" or value.dim() < 2}
         groups = [
-            {"params": [own[name] for name in sorted(kept)], "weight_decay": 0.0},
-            {"params": [own[name] for name in sorted(own.keys() - kept)], "weight_decay": recipe.weight_decay},
+            {"params": [part[name] for name in sorted(kept)], "weight_decay": 0.0},
+            {"params": [part[name] for name in sorted(part.keys() - kept)], "weight_decay": recipe.weight_decay},
         ]
         optimizers.append(torch.optim.AdamW(groups, lr=(head and recipe.head_rate) or rate))
     return [*optimizers, *(_scheduler(optimizer, recipe) for optimizer in optimizers)]
 
 
 def _scheduler(optimizer: torch.optim.Optimizer, recipe: Recipe) -> LRScheduler:
-    """Of an optimizer with one rate: `eta_min` is of all of its groups."""
+    """Of an optimizer with one rate: `eta_min` is of all of its groups. A cosine here has two steps of warm-up or
+    more."""
     warm = recipe.warmup * recipe.steps
     if recipe.schedule == "constant":
         return LambdaLR(optimizer, lambda done: min(1.0, (done + 1) / warm) if warm else 1.0)
-    first, lowest = max(1, round(warm)), 0.1 * optimizer.param_groups[0]["lr"]
+    first, lowest = round(warm), 0.1 * optimizer.param_groups[0]["lr"]
     rise = LinearLR(optimizer, 1 / first, total_iters=first - 1)
     fall = CosineAnnealingLR(optimizer, recipe.steps - first, eta_min=lowest)
-    return SequentialLR(optimizer, [rise, fall], [first - 1]) if first > 1 else fall
+    return SequentialLR(optimizer, [rise, fall], [first - 1])
 
 
 def trained(fleet: Fleet, steps: int) -> Fleet:

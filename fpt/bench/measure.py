@@ -19,7 +19,7 @@ from multiprocessing.connection import wait
 from pathlib import Path
 from statistics import median
 from tempfile import TemporaryDirectory
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, NamedTuple, TypeVar
 
 import numpy as np
 import psutil
@@ -38,6 +38,7 @@ from fpt.training import features, memory
 from fpt.training.evaluate import score
 from fpt.training.fleet import Fleet, stack
 from fpt.training.libraries import faster_libraries
+from fpt.training.loop import find_device
 
 T = TypeVar("T")
 Call = Callable[[], object]
@@ -45,7 +46,7 @@ Call = Callable[[], object]
 # not fit in memory is cut to what does. HOW: a number type (else the faster one), compiled, or both joined by +.
 CELL = re.compile(
     r"(?P<backbone>[^/:]+)(:(?P<layers>[1-9][0-9]?))?/(?P<task>[^/]+)/(?P<arm>[^/]+)/(?P<runs>0*[1-9][0-9]{0,3})"
-    r"(/(?P<type>float32|bfloat16)?\+?(?P<compiled>compiled)?)?"
+    r"(/((?P<type>float32|bfloat16)(\+compiled)?|compiled))?"
 )
 SHORT = "bit-xor mnist:released mnist digits-lra cifar10 bit-memory"  # 10, 49, 64, 64, 64, 120 tokens; digits: 16
 LONG = "listops:released cifar10-lra listops"  # 512, 1,024, 2,000
@@ -85,24 +86,39 @@ def cell(text: str) -> SweepSpec:
     name, _, variant = words["task"].partition(":")
     runs = int(words["runs"])
     seeds = 3 if runs % 3 == 0 and runs > 3 else 1
-    rates = [1e-6 * (1 + number) for number in range(runs // seeds)]  # small: no run diverges
-    fields: dict[str, Any] = {"backbone": words["backbone"], "task": name, "variant": variant or "paper"}
-    fields |= {"arm": (arm := words["arm"]), "compute_type": words["type"] or "auto"}
-    fields |= {"backbone_options": {"layers": int(words["layers"])}} if words["layers"] else {}
-    # cached features are those of a model without dropout
-    fields |= {"dropout": 0.0} if arm.startswith("output-") else {}
-    return resolve(fields | {"learning_rates": rates, "seeds": list(range(seeds))}, f"cell {text!r}")
+    fields: dict[str, Any] = {
+        "backbone": words["backbone"],
+        "task": name,
+        "variant": variant or "paper",
+        "arm": words["arm"],
+        "compute_type": words["type"] or "auto",
+        "learning_rates": [1e-6 * (1 + number) for number in range(runs // seeds)],  # small: no run diverges
+        "seeds": list(range(seeds)),
+    }
+    if words["layers"]:
+        fields["backbone_options"] = {"layers": int(words["layers"])}
+    if words["arm"].startswith("output-"):
+        fields["dropout"] = 0.0  # cached features are those of a model without dropout
+    return resolve(fields, f"cell {text!r}")
 
 
-def measure(
-    spec: SweepSpec, rounds: int = 5, seconds: float = 2.0, compared: bool = True, compiled: bool = False
-) -> Row:
+class Timing(NamedTuple):
+    """The arguments of `measure`, which is called in another process."""
+
+    spec: SweepSpec
+    rounds: int
+    seconds: float  # of a turn
+    compared: bool
+    compiled: bool
+
+
+def measure(spec: SweepSpec, rounds: int, seconds: float, compared: bool = True, compiled: bool = False) -> Row:
     """The fleet of the spec's grid beside the reference, in turns of about `seconds`.
 
     A row that is not `compared`, or whose arm, task or family of backbones the reference does not run, has no reference
     and no ratio. Raises FptError where not even one run fits in memory.
     """
-    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    device = find_device(None)
     workload, recipe = Workload.of(spec), spec.recipe
     task, inputs = load(spec)
     template = models.build(task, spec.backbone, spec.init, spec.trainable, **spec.model_options)
@@ -117,23 +133,23 @@ def measure(
     if compared and comparable(template):
         sides.append(Reference(template, recipe, rates[0], seeds[0], device).step)
     turns = in_turns(sides, rounds, seconds, device)
-    own, *other = (median(times) for times in zip(*turns, strict=True))
+    fleet_time, *reference_time = (median(times) for times in zip(*turns, strict=True))
     split = fleet.splits[0]
     return Row(
         **workload.model_dump(),
         arm=spec.arm,
         inputs=inputs,
-        compiled=compiled,
+        compiled=fleet.compiled,
         compute_type=str(fleet.compute_type).removeprefix("torch."),
         tokens=task.tokens,
         runs=runs,
         held=(len(split.validation), len(split.test)),
-        seconds=own / runs,
+        seconds=fleet_time / runs,
         evaluation_seconds=evaluation_seconds(fleet),
         peak_gib=round(peak[0] / 2**30, 3),
         flop=counter.get_total_flops() // runs,
-        reference_seconds=other[0] if other else None,
-        ratios=[round(runs * turn[1] / turn[0], 2) for turn in turns] if other else [],
+        reference_seconds=reference_time[0] if reference_time else None,
+        ratios=[round(runs * turn[1] / turn[0], 2) for turn in turns] if reference_time else [],
     )
 
 
@@ -240,7 +256,7 @@ def square_product(size: int, kind: torch.dtype, device: torch.device) -> Call:
 
 def ceiling(seconds: float) -> Bench:
     """A bench without rows: the device, what computes, and the best rates of square products in turns of `seconds`."""
-    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    device = find_device(None)
     kinds = {name: getattr(torch, name) for name in ("float32", "bfloat16")}
     rates = {f"{name}_flop_per_second": product_rate(kind, device, seconds) for name, kind in kinds.items()}
     name, threads = device_name(device.type), torch.get_num_threads()
@@ -313,9 +329,9 @@ def bench(names: Sequence[str], quick: bool, runs: Path, log: Callable[[str], No
     path = runs / FOLDER / f"{result.kind}.json"
     rows = read(path).rows_like(result) if path.is_file() else []
     wanted = wanted or [(name, cell(name)) for name in cells(quick, result.kind != "cpu")]
-    compared = [(name, (spec, rounds, seconds, True, name.endswith("compiled"))) for name, spec in wanted]
-    for row in _measured(compared, log):
-        rows = [old for old in rows if old.cell != row.cell] + [row]
+    compared = [(name, Timing(spec, rounds, seconds, True, name.endswith("compiled"))) for name, spec in wanted]
+    for row in _each_apart(compared, log):
+        rows = [old for old in rows if old.key != row.key] + [row]
         path.parent.mkdir(exist_ok=True)
         write_json(path, result.model_copy(update={"rows": rows}).model_dump(mode="json"))
         log(f"written: {path}")
@@ -326,15 +342,18 @@ def measure_here(specs: Sequence[SweepSpec], log: Callable[[str], None]) -> list
     """Rows made here and now, one for each workload of `specs`, with random weights. A workload for which memory does
     not suffice is logged and left out."""
     workloads = {Workload.of(spec): spec for spec in specs}.values()
-    alone = [(spec.title, (spec.model_copy(update={"init": "random"}), 3, 0.5, False)) for spec in workloads]
-    return list(_measured(alone, log))
+    alone = [
+        (spec.title, Timing(spec.model_copy(update={"init": "random"}), 3, 0.5, compared=False, compiled=False))
+        for spec in workloads
+    ]
+    return list(_each_apart(alone, log))
 
 
-def _measured(wanted: Sequence[tuple[str, tuple[Any, ...]]], log: Callable[[str], None]) -> Iterator[Row]:
-    """The rows of `wanted`: titles, and the arguments of `measure`. One that cannot be measured is logged instead."""
-    for number, (title, arguments) in enumerate(wanted, start=1):
+def _each_apart(wanted: Sequence[tuple[str, Timing]], log: Callable[[str], None]) -> Iterator[Row]:
+    """The rows of `wanted`, by title. One that cannot be measured is logged instead."""
+    for number, (title, timing) in enumerate(wanted, start=1):
         log(f"{number} of {len(wanted)}: {title}")
         try:
-            yield apart(measure, *arguments)
+            yield apart(measure, *timing)
         except FptError as error:
             log(str(error))

@@ -28,6 +28,7 @@ PREDICTS: Final = "predicts"
 IMAGES = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".tif", ".tiff", ".webp", ".pgm", ".ppm")
 MOST = 1_000_000  # a whole-number option; more would fill the memory before anything is trained
 BRIGHTEST = 255  # pixel of 8 bits
+LONGEST_SIDE = 1024  # pixels to which the images of a folder are resized; larger ones fill the memory while they load
 BYTES = 256  # symbols of text
 MOST_BITS = 100_000  # of one example of a bit task
 DIGITS = 1797  # images of scikit-learn
@@ -152,15 +153,15 @@ def own_table(name: str, options: Mapping[str, Any]) -> OwnTable:
     return READS if options.get("tokenizer") == BY_MODEL else found.own_table
 
 
-def check(name: str, variant: str = "paper", options: Mapping[str, Any] | None = None, source: str = "") -> None:
+def check(name: str, variant: str, options: Mapping[str, Any], source: str = "") -> None:
     """Raise SpecError unless the task, the variant and every option exist and the options have their type."""
     found, where = entry(name, source), f" ({source})" if source else ""
     check_known(f"variant of {name}", variant, found.variants, source)
-    check_options(name, options or {}, found.options, source)
-    for option, value in (options or {}).items():
+    check_options(name, options, found.options, source)
+    for option, value in options.items():
         if type(value) is int and not 1 <= value <= MOST:
             raise SpecError(f"{name}: option {option} is {value}{where}, but must be at least 1, at most {MOST:,}.")
-    chosen = {**found.options, **(options or {})}
+    chosen = {**found.options, **options}
     if "patch" in chosen and chosen.get("length", chosen["patch"]) % chosen["patch"]:
         raise SpecError(f"{name}: patch {chosen['patch']} does not divide length {chosen['length']}{where}.")
     if (bits := chosen.get("strings", 1) * chosen.get("length", 1)) > MOST_BITS:
@@ -171,6 +172,8 @@ def check(name: str, variant: str = "paper", options: Mapping[str, Any] | None =
         check_known(f"tokenizer of {name}", chosen["tokenizer"], TOKENIZERS, source)
     if (white := chosen.get("white", 0)) > BRIGHTEST:
         raise SpecError(f"{name}: option white is {white}{where}; images are uint8, at most {BRIGHTEST}.")
+    if kind == "folder" and (size := chosen["size"]) > LONGEST_SIDE:
+        raise SpecError(f"{name}: option size is {size}{where}; images have at most {LONGEST_SIDE:,} pixels a side.")
 
 
 def refuse_unused(kind: str, options: Mapping[str, Any], why: str) -> None:
@@ -259,15 +262,16 @@ def load(
     check(name, variant, options, source="fpt.tasks.load")
     found = entry(name)
     chosen = {**found.options, **options}
-    if chosen.get("tokenizer") == BY_MODEL and reader is None:
+    given = {"reader": reader} if chosen.get("tokenizer") == BY_MODEL else {}
+    if given and reader is None:
         raise SpecError(f"{name}: tokenizer own is a model's: load the task by fpt.models.load_task(task, backbone).")
     place = own_path(name) if own_kind(name) else data_folder(data_dir)
-    given = {"reader": reader} if reader else {}
-    task = function(found)(place, variant, **chosen, **given)
-    return replace(task, name=name, variant=variant, options=chosen, title=found.title)
+    task = loader_of(found)(place, variant, **chosen, **given)
+    table = own_table(name, chosen)
+    return replace(task, name=name, variant=variant, options=chosen, title=found.title, own_table=table)
 
 
-def function(found: Entry) -> Callable[..., "Task"]:
+def loader_of(found: Entry) -> Callable[..., "Task"]:
     """The loader of an entry, imported only now. Raises SpecError where it is not there."""
     if not isinstance(found.loader, str):
         return found.loader

@@ -1,8 +1,9 @@
 """Examples in memory, which of them a seed takes for what, and how they are stored."""
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, Protocol
 
 import numpy as np
@@ -131,6 +132,13 @@ def hold_out(labels: Tensor, seed: int, count: int) -> tuple[Tensor, Tensor]:
     return set_aside(labels, count, generator(seed, "split"))
 
 
+def sixths(train: Examples, official: Sequence[Examples] = ()) -> Finite:
+    """Data of which a sixth of the training examples is validation. The test set is the `official` one; where there is
+    none, the seed draws another sixth. Both samples are stratified."""
+    sixth = max(1, len(train) // 6)
+    return Finite(train, official[0] if official else sixth, partial(hold_out, count=sixth))
+
+
 def hold_out_equally(labels: Tensor, seed: int, count: int) -> tuple[Tensor, Tensor]:
     """The same with `count` validation rows of every class."""
     source = generator(seed, "split")
@@ -151,9 +159,10 @@ def complement(rows: Tensor, size: int) -> Tensor:
     return keep.nonzero()[:, 0]
 
 
-def in_rows(tokens: NDArray[np.uint8], lengths: NDArray[np.int64], width: int) -> Tensor:
-    """Sequences that follow each other, as rows: padded on the right with 0, cut to `width`: (n, width) uint8."""
-    rows = np.zeros((len(lengths), max(width, lengths.max())), np.uint8)
+def in_rows(tokens: NDArray[np.integer[Any]], lengths: NDArray[np.int64], width: int) -> Tensor:
+    """Sequences that follow each other, as rows: padded on the right with 0, cut to `width`: (n, width) of their
+    type."""
+    rows = np.zeros((len(lengths), max(width, lengths.max())), tokens.dtype)
     rows[np.arange(rows.shape[1]) < lengths[:, None]] = tokens
     return torch.from_numpy(np.ascontiguousarray(rows[:, :width]))
 

@@ -10,8 +10,8 @@ import torch
 from fpt.errors import DataError, SpecError
 from fpt.files import sha256
 from fpt.tasks import NPZ, refuse_unused
-from fpt.tasks.arrays import Examples, Finite, digest, hold_out, hold_out_equally, last_rows, symbols
-from fpt.tasks.files import PARTS, Array, cifar10_arrays, examples, mnist_arrays, read_npz
+from fpt.tasks.arrays import Examples, Finite, digest, hold_out, hold_out_equally, last_rows, sixths, symbols
+from fpt.tasks.files import PARTS, Array, cifar10_arrays, examples, mnist_arrays, own_card, read_npz
 from fpt.tasks.pixels import Pixels
 from fpt.tasks.task import Task
 
@@ -106,9 +106,7 @@ def npz(path: Path, variant: str, patch: int, padded: bool, white: int) -> Task:
         raise DataError(f"{path}: x_train has {len(train)} examples; needed: {least} or more, for training, {parts}.")
     if not train.targets.any():
         raise DataError(f"{path}: y_train has the class 0 alone; needed are two or more.")
-    sixth = max(1, len(train) // 6)
-    data = Finite(train, official[0] if official else sixth, partial(hold_out, count=sixth))
-    card: dict[str, Any] = {"checksum": sha256(path), "source": f"your own: {path.name}", "licence": "your own"}
+    data, card = sixths(train, official), own_card(path, sha256(path))
     if train.inputs.ndim > 2:
         refuse_unused(NPZ, {"padded": padded}, f"{path} holds images, and it is an option of sequences")
         if any(side % patch for side in train.inputs.shape[1:3]):

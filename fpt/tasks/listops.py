@@ -23,16 +23,16 @@ from fpt.seeds import stream
 from fpt.tasks import LRA_ADVICE, LRA_LISTOPS
 from fpt.tasks.arrays import Examples, Finite, digest, hold_out, in_rows, last_rows, symbols
 from fpt.tasks.task import Task
-from fpt.tasks.trees import Rules, trees
+from fpt.tasks.trees import CLOSE as CLOSE
+from fpt.tasks.trees import DIGIT, OPERATOR, Rules, trees
 
 # symbol -> name, value of a list, and what a list is worth to a reader who does not look inside it
 OPERATORS: dict[int, tuple[str, Callable[[list[int]], int], int]] = {
-    11: ("MIN", min, 0),
-    12: ("MAX", max, 9),
-    13: ("MED", lambda values: int(median(values)), 5),
-    14: ("SM", lambda values: (values[0] + sum(values[1:])) % 10, 0),
+    OPERATOR: ("MIN", min, 0),
+    OPERATOR + 1: ("MAX", max, 9),
+    OPERATOR + 2: ("MED", lambda values: int(median(values)), 5),
+    OPERATOR + 3: ("SM", lambda values: (values[0] + sum(values[1:])) % 10, 0),
 }
-CLOSE = 15
 WORDS = ("", *"0123456789", *(f"[{name}" for name, _, _ in OPERATORS.values()), "]")  # as they are written
 SYMBOLS = {word: symbol for symbol, word in enumerate(WORDS) if word}
 LONG = Rules(max_depth=10, max_args=10, min_length=500, max_length=2_000)
@@ -42,7 +42,7 @@ GENERATED = (
     "generated here by the rules of Long Range Arena (google-research/long-range-arena)",
     "none needed: generated",
 )
-OWN_FILES = ("Long Range Arena's own lists: basic_train, basic_val and basic_test.tsv", "Apache 2.0")
+LRA_FILES = ("Long Range Arena's own lists: basic_train, basic_val and basic_test.tsv", "Apache 2.0")
 CUT = 512  # the released code's longest sequence
 
 
@@ -60,8 +60,8 @@ def evaluate(written: Iterable[int], exact: int = 99) -> int:
     stack: list[tuple[int, list[int]]] = []
     values: list[int] = []
     for symbol in written:
-        if symbol < 11:
-            values.append(symbol - 1)
+        if symbol < OPERATOR:
+            values.append(symbol - DIGIT)
         elif symbol < CLOSE:
             stack.append((symbol, values))
             values = []
@@ -203,14 +203,15 @@ def short(data_dir: Path, variant: str, train: int, heldout: int) -> Task:
 
 
 def _task(corpus: Corpus, variant: str, heldout: int, rules: Rules) -> Task:
-    tokens, lengths, answers = corpus
-    whole, width, real = variant in ("paper", "lra"), rules.max_length, torch.from_numpy(lengths)
-    if not whole:
-        starts, keep, width = lengths.cumsum() - lengths, tokens != CLOSE, CUT
-        tokens, lengths = tokens[keep], np.add.reduceat(keep, starts, dtype=np.int64)
-    rows = in_rows(tokens, lengths, width)
-    data = Examples(rows, torch.from_numpy(answers.astype(np.int64))[:, None], real if whole else None)
-    source, licence = OWN_FILES if variant.startswith("lra") else GENERATED
+    whole = variant in ("paper", "lra")
+    if whole:
+        width, lengths = rules.max_length, torch.from_numpy(corpus.lengths)
+        rows = in_rows(corpus.tokens, corpus.lengths, width)
+    else:
+        width, lengths = CUT, None
+        rows = in_rows(*_without_brackets(corpus), width)
+    data = Examples(rows, torch.from_numpy(corpus.answers.astype(np.int64))[:, None], lengths)
+    source, licence = LRA_FILES if variant.startswith("lra") else GENERATED
     return Task(
         data=_parts(data, variant, heldout),
         encode=symbols,
@@ -223,6 +224,12 @@ def _task(corpus: Corpus, variant: str, heldout: int, rules: Rules) -> Task:
         licence=licence,
         scaling="none: symbols" if whole else f"none: symbols; brackets dropped, cut to {CUT} tokens",
     )
+
+
+def _without_brackets(corpus: Corpus) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+    """The tokens but for the closing brackets, which the released code drops; and how many each example keeps."""
+    keep, starts = corpus.tokens != CLOSE, corpus.lengths.cumsum() - corpus.lengths
+    return corpus.tokens[keep], np.add.reduceat(keep, starts, dtype=np.int64)
 
 
 def _parts(data: Examples, variant: str, heldout: int) -> Finite:

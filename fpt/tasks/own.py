@@ -5,7 +5,6 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +15,9 @@ from torch import Generator, Tensor
 
 from fpt.errors import DataError, SpecError, unknown
 from fpt.files import sha256
-from fpt.tasks import BYTES, CSV, READS, images_below, own_checksum, refuse_unused
-from fpt.tasks.arrays import Examples, Finite, hold_out, symbols
-from fpt.tasks.files import PARTS, Array, examples
+from fpt.tasks import BYTES, CSV, images_below, own_checksum, refuse_unused
+from fpt.tasks.arrays import Examples, in_rows, sixths, symbols
+from fpt.tasks.files import PARTS, Array, examples, own_card
 from fpt.tasks.images import image_task
 from fpt.tasks.pixels import Pixels
 from fpt.tasks.tables import FEW, MISSING, few, read_table
@@ -69,21 +68,20 @@ def folder(path: Path, variant: str, size: int, patch: int) -> Task:
             raise DataError(f"{path}: train/ and test/ have other classes; in one of them alone: {few(differ)}.")
     files = [_files(path / part, classes) for part in parts]
     _check_classes(path, classes, files, official=len(parts) > 1)
-    gray = all(_is_gray(file) for part in files for file, _ in part)
+    gray = all(_open(file).mode in ("1", "L") for part in files for file, _ in part)
     arrays: dict[str, Array] = {}
     sides = set[tuple[int, int]]()
     for name, found in zip(PARTS, files, strict=False):
-        arrays[f"x_{name}"] = np.stack([_pixels(file, size, gray, sides) for file, _ in found])
+        pixels, before = zip(*(_pixels(file, size, gray) for file, _ in found), strict=True)
+        sides.update(before)
+        arrays[f"x_{name}"] = np.stack(pixels)
         arrays[f"y_{name}"] = np.array([label for _, label in found])
     train, *official = examples(arrays, str(path))
-    sixth = max(1, len(train) // 6)
     return image_task(
-        Finite(train, official[0] if official else sixth, partial(hold_out, count=sixth)),
+        sixths(train, official),
         Pixels(patch),
-        checksum=own_checksum(f"folder:{path}"),
-        source=f"your own: {path.name}",
-        licence="your own",
         scaling=f"{_resized(sides, size)}{'gray' if gray else 'RGB'}, pixels divided by 255{_unread(path, parts)}",
+        **own_card(path, own_checksum(f"folder:{path}")),
     )
 
 
@@ -112,16 +110,18 @@ def table(
     name = _target(frame, target, path)
     labels, classes = _labels(frame[name], path)
     numeric, text = _inputs(frame, name)
-    card: dict[str, Any] = {"checksum": sha256(path), "source": f"your own: {path.name}", "licence": "your own"}
-    card |= {"own_table": READS} if reader else {}
+    card = own_card(path, sha256(path))
     if _is_texts(numeric, text):
-        read, most, idle = (reader, tokens, {"bytes": bytes}) if reader else (read_bytes, bytes, {"tokens": tokens})
+        idle = {"bytes": bytes} if reader else {"tokens": tokens}
         refuse_unused(CSV, idle, f"the texts of {path} are read by tokenizer {tokenizer}")
         refuse_unused(CSV, {"patch": patch}, f"{path} holds texts, and it is an option of columns of numbers")
-        return _texts(frame[text[0]], labels, classes, lambda texts: read(texts, most), path, card)
+        column = frame[text[0]]
+        texts = _strings(column, path)
+        read = reader(texts, tokens) if reader else read_bytes(texts, bytes)
+        return _of_symbols(read, labels, classes, f"column {column.name} of {path}", card)
     refuse_unused(CSV, {"tokenizer": tokenizer, "tokens": tokens, "bytes": bytes}, f"{path} is no table of texts")
     values, said = _numbers(numeric, text, patch, path)
-    data = _split(Examples(torch.from_numpy(values), labels))
+    data = sixths(Examples(torch.from_numpy(values), labels))
     tokens = values.shape[1] // patch
     scaling = f"columns standardised over all rows{said}"
     return Task(data, Columns(patch), tokens=tokens, width=patch, classes=classes, scaling=scaling, **card)
@@ -175,14 +175,12 @@ def _unread(path: Path, parts: Sequence[str]) -> str:
 
 def _check_classes(path: Path, classes: list[str], files: list[list[tuple[Path, int]]], official: bool) -> None:
     """DataError for a class with too few images to be in every part."""
-    for place, part in enumerate(files):
+    needed = (2, 1) if official else (LEAST,)  # of train/, from which validation is taken, and of test/
+    for name, part, least in zip(PARTS, files, needed, strict=False):
         counts = np.bincount([label for _, label in part], minlength=len(classes))
-        least = LEAST
-        if official:
-            least = 2 if place == 0 else 1
         if (counts < least).any():
             rarest = int(counts.argmin())
-            where = f"{path}/{PARTS[place]}" if official else str(path)
+            where = f"{path}/{name}" if official else str(path)
             raise DataError(
                 f"{where}: class {classes[rarest]!r} has {counts[rarest]} images; needed are {least} or more."
             )
@@ -210,15 +208,11 @@ def _open(file: Path) -> Any:
     return image
 
 
-def _is_gray(file: Path) -> bool:
-    return _open(file).mode in ("1", "L")
-
-
-def _pixels(file: Path, size: int, gray: bool, sides: set[tuple[int, int]]) -> Array:
-    """uint8 (size, size), or (size, size, 3); the image's own size is added to `sides`."""
+def _pixels(file: Path, size: int, gray: bool) -> tuple[Array, tuple[int, int]]:
+    """uint8 (size, size), or (size, size, 3); and the width and height that the image had."""
     image = _open(file)
-    sides.add(image.size)
-    return np.asarray(image.convert("L" if gray else "RGB").resize((size, size)), dtype=np.uint8)
+    resized = image.convert("L" if gray else "RGB").resize((size, size))
+    return np.asarray(resized, dtype=np.uint8), image.size
 
 
 def _resized(sides: set[tuple[int, int]], size: int) -> str:
@@ -321,15 +315,8 @@ def _counts_rows(column: "pd.Series[Any]") -> bool:
     return whole and (column.min(), column.max()) in ((0, len(column) - 1), (1, len(column)))
 
 
-def _texts(
-    column: "pd.Series[Any]",
-    labels: Tensor,
-    classes: int,
-    read: Callable[[Sequence[str]], Read],
-    path: Path,
-    card: dict[str, Any],
-) -> Task:
-    """Texts as symbols, filled with 0 to the longest that is kept."""
+def _strings(column: "pd.Series[Any]", path: Path) -> list[str]:
+    """The texts of a column. Raises DataError for what is no text, and for a row that has none."""
     odd = column[~column.isna() & ~column.map(lambda value: isinstance(value, str | int | float))]
     if len(odd):
         raise DataError(
@@ -341,20 +328,28 @@ def _texts(
         raise DataError(
             f"{path}: column {column.name} has no text in row {int(empty.to_numpy().argmax()) + 1} {MISSING}."
         )
-    found = read([str(text) for text in column])
-    kept = np.array([len(row) for row in found.rows])
+    return [str(text) for text in column]
+
+
+def _of_symbols(read: Read, labels: Tensor, classes: int, source: str, card: dict[str, Any]) -> Task:
+    """Texts as symbols, filled with 0 to the longest that is kept. Raises DataError for a text without any."""
+    kept = np.array([len(row) for row in read.rows])
     if not kept.all():
-        row = int(kept.argmin()) + 1
-        raise DataError(f"{path}: the tokenizer finds no token in the text of row {row}, column {column.name}.")
-    rows = np.zeros((len(kept), kept.max()), np.int64)
-    rows[np.arange(rows.shape[1]) < kept[:, None]] = np.concatenate(found.rows)
-    cut = int((np.array(found.lengths) > kept).sum())
+        raise DataError(f"{source}: the tokenizer finds no token in the text of row {int(kept.argmin()) + 1}.")
+    longest = int(kept.max())
+    rows = in_rows(np.concatenate(read.rows), kept, longest)
+    cut = int((np.array(read.lengths) > kept).sum())
     said = f"{cut:,} of {len(rows):,} texts are cut at" if cut else "no text is cut: the longest has"
     return Task(
-        _split(Examples(torch.from_numpy(rows), labels, torch.from_numpy(kept))), symbols, tokens=rows.shape[1],
-        vocabulary=found.vocabulary, classes=classes, mask_padding=True,
-        scaling=f"none: {found.what}; {said} {rows.shape[1]:,} {found.unit}; shorter ones are padded", **card,
-    )  # fmt: skip
+        data=sixths(Examples(rows, labels, torch.from_numpy(kept))),
+        encode=symbols,
+        tokens=longest,
+        vocabulary=read.vocabulary,
+        classes=classes,
+        mask_padding=True,
+        scaling=f"none: {read.what}; {said} {longest:,} {read.unit}; shorter ones are padded",
+        **card,
+    )
 
 
 def _inputs(frame: pd.DataFrame, target: str) -> tuple[pd.DataFrame, list[str]]:
@@ -366,8 +361,3 @@ def _inputs(frame: pd.DataFrame, target: str) -> tuple[pd.DataFrame, list[str]]:
 
 def _is_texts(numeric: pd.DataFrame, others: list[str]) -> bool:
     return numeric.empty and len(others) == 1
-
-
-def _split(data: Examples) -> Finite:
-    sixth = max(1, len(data) // 6)
-    return Finite(data, sixth, partial(hold_out, count=sixth))

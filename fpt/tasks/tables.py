@@ -1,6 +1,7 @@
 """Tables as people have them: CSV, TSV and parquet files. This module stays free of torch."""
 
 import csv
+import sys
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -28,9 +29,7 @@ def read_table(path: Path) -> pd.DataFrame:
             frame = pd.read_parquet(path)
         else:
             separator = "\t" if ending == ".tsv" else ","
-            with path.open(encoding="utf-8-sig", newline="") as file:
-                lines = (fields for fields in csv.reader(file, delimiter=separator) if fields)
-                heads, first = next(lines, []), next(lines, [])
+            heads, first = _first_rows(path, separator)
             _check_heads(heads, path)  # before the whole is read: of very many columns that takes minutes
             _check_separator(heads, separator, path)
             _check_fields(heads, first, path)
@@ -42,6 +41,17 @@ def read_table(path: Path) -> pd.DataFrame:
     frame.columns = frame.columns.map(str)  # parquet may number them
     _check_heads(list(frame.columns), path)
     return frame
+
+
+def _first_rows(path: Path, separator: str) -> tuple[list[str], list[str]]:
+    """The fields of the header and of the row after it, lines without any left out; empty where there is none."""
+    limit = csv.field_size_limit(sys.maxsize)  # of characters in a field, for the whole process: pandas has none
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            lines = (fields for fields in csv.reader(file, delimiter=separator) if fields)
+            return next(lines, []), next(lines, [])
+    finally:
+        csv.field_size_limit(limit)
 
 
 def _check_heads(heads: list[str], path: Path) -> None:

@@ -18,7 +18,7 @@ STREAM_EXAMPLES = 2_000  # evaluation examples of a stream, each for validation 
 
 @dataclass(frozen=True, eq=False)
 class Task:
-    """Data and how they become tokens; name, variant, options and title are filled in by `fpt.tasks.load`.
+    """Data and how they become tokens; own_table, name, variant, options and title are filled in by `fpt.tasks.load`.
 
     tokens: longest sequence. Either width (features of a token; linear input layer) or vocabulary
     (symbols; embedding) is set. readout: last positions read; per_token: predictions at each; classes: of

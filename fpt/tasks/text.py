@@ -14,7 +14,7 @@ from torch import Tensor
 
 from fpt.errors import DataError
 from fpt.files import sha256
-from fpt.tasks import BYTES, PREDICTS
+from fpt.tasks import BYTES
 from fpt.tasks.arrays import Examples, Finite, digest, last_rows, symbols
 from fpt.tasks.task import Task
 
@@ -68,7 +68,6 @@ def text(data_dir: Path, variant: str) -> Task:
         vocabulary=BYTES,
         readout=WINDOW,
         classes=BYTES,
-        own_table=PREDICTS,
         checksum=digest(both.inputs, both.targets, test.inputs, test.targets),
         source="63 modules of the standard library of CPython 3.11.7, 15 to 62 kB each, divided by module",
         licence="Python Software Foundation License 2; its text is in the archive",

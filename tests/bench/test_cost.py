@@ -202,7 +202,7 @@ def test_every_committed_file_is_read() -> None:
     benches = {found.kind: found for found in map(cost.read, committed.benches())}
     assert {row.backbone for row in benches["cpu"].rows} >= {"tiny-lm", "gpt2", "minilm", "lstm"}
     for found in benches.values():
-        assert len({row.cell for row in found.rows}) == len(found.rows)
+        assert len({row.key for row in found.rows}) == len(found.rows)
         for each in found.rows:
             assert 0 < found.utilisation(each) < 1
             if each.ratio:

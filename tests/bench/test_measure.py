@@ -66,8 +66,12 @@ def test_a_cell_names_layers_and_number_type() -> None:
     plain, whole = cell("minilm/mnist/frozen-random/9"), cell("minilm:2/mnist/frozen-random/9/float32+compiled")
     assert (plain.compute_type, plain.backbone_options) == ("auto", {})
     assert (whole.compute_type, whole.backbone_options) == ("float32", {"layers": 2})
+
+
+@pytest.mark.parametrize("how", ["float16", "", "+", "+compiled", "float32compiled", "float32+"])
+def test_how_a_cell_is_timed_is_a_number_type_or_compiled_or_both(how: str) -> None:
     with pytest.raises(SpecError, match="HOW"):
-        cell("tiny-lm/digits/frozen-random/3/float16")
+        cell(f"tiny-lm/digits/frozen-random/3/{how}")
 
 
 @pytest.mark.parametrize(

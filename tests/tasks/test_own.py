@@ -1,5 +1,6 @@
 """Your own data: folders of images, tables of numbers and of texts. What becomes of them, and what is refused."""
 
+import csv
 import shutil
 from pathlib import Path
 from typing import Any
@@ -219,6 +220,14 @@ def test_texts_are_their_bytes(tmp_path: Path) -> None:
     stored = task.data.train.inputs[row]
     assert bytes((stored[stored > 0] - 1).tolist()).startswith(b"bad film")
     assert "cut at 12 bytes" in task.scaling
+
+
+def test_the_first_text_may_be_as_long_as_any(tmp_path: Path) -> None:
+    frame = pd.DataFrame({"text": ["long " * 50_000, *["bad film", "good film"] * 9], "label": [1, *[0, 1] * 9]})
+    frame.to_csv(tmp_path / "x.csv", index=False)
+    limit = csv.field_size_limit()
+    assert load(f"csv:{tmp_path}/x.csv", bytes=12).tokens == 12
+    assert csv.field_size_limit() == limit
 
 
 @pytest.mark.parametrize(

@@ -30,6 +30,7 @@ EVERY = [(name, variant) for name, entry in TASKS.items() for variant in entry.v
         ("listops", "paper", {"train": 10**8}, "option train is 100000000.*at most 1,000,000"),
         ("bit-memory", "paper", {"patch": 3}, "patch 3 does not divide length 1000"),
         ("npz:nowhere.npz", "paper", {}, "no file nowhere.npz"),
+        ("folder:.", "paper", {"size": 1025}, "option size is 1025.*at most 1,024"),
     ],
 )
 def test_what_does_not_exist_is_refused(name: Any, variant: str, options: dict[str, Any], message: str) -> None:
