@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from fpt.claims.registry import OWN
+from fpt.claims.registry import SINGLE
 from fpt.papers.schema import RULES, Claim, Paper
 from fpt.results.cells import TableCell
 from fpt.results.runs import SweepTables
@@ -236,7 +236,7 @@ def claim(*rules):
 
 def _written(rule):
     """As in the file of a paper."""
-    for name in set(rule) & set(OWN):
+    for name in set(rule) & set(SINGLE):
         rows = [rule[name]] if isinstance(rule[name], str) else rule[name]
         return {"function": name, "rows": rows, "words": "so", **{key: rule[key] for key in rule if key != name}}
     return dict(rule)

@@ -16,6 +16,7 @@ from fpt.bench import cost
 from fpt.bench import measure as measuring
 from fpt.cli import app
 from fpt.cli.doctor import _data
+from fpt.cli.show import console, table_of
 from fpt.errors import DataError, FptError
 from fpt.models import BACKBONES, build
 from fpt.sweeps import ledger
@@ -155,6 +156,13 @@ def test_bench_shows_what_it_measured_and_whether_targets_are_met(study, monkeyp
     assert "a processor, threads: 2" in output
     assert any("6.04" in line and "yes" in line for line in output.splitlines())
     assert output.count("not measured") == 3
+
+
+def test_nothing_in_a_table_is_markup():
+    with console.capture() as shown:
+        console.print(table_of("of [bold]mine[/bold]", ["data"], [["npz:[red].npz"]]))
+    assert "[bold]mine[/bold]" in shown.get()
+    assert "npz:[red].npz" in shown.get()
 
 
 def test_plan_only(study):

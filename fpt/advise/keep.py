@@ -15,15 +15,18 @@ from fpt.sweeps.ledger import KEPT_WEIGHTS, WINNER
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from fpt.advise.verdict import Finished
     from fpt.models.template import Template
+    from fpt.results.cells import ArmCell
     from fpt.tasks.task import Task
 
 LAYERS, README = "layers.safetensors", "README.md"
 PLAIN = ("gpt2", "bert", "library")  # families whose forward pass is the library's own
-TEXT = """# {title}
+HEAD = """# {title}
 
 One run of `{arm}` on `{task}`: seed {seed}, learning rate {rate:g}, the step with the best validation accuracy.
+"""
+# What follows of a model whose forward pass is the library's own, and of one that has another
+LIBRARY_FORWARD = """\
 `{layers}` holds what is new: the output layer and, unless the model's own embeddings read its own tokens, the input
 layer. To load it:
 
@@ -50,9 +53,7 @@ with torch.no_grad():
 predicted = logits.argmax(-1)
 ```
 """
-OWN = """# {title}
-
-One run of `{arm}` on `{task}`: seed {seed}, learning rate {rate:g}, the step with the best validation accuracy.
+OTHER_FORWARD = """\
 `{weights}` holds every tensor under the names of `fpt.models.build(task, "{backbone}").module`, adapters merged: this
 architecture takes its input in a way of its own, so the library's model alone does not read it.
 """
@@ -64,7 +65,7 @@ WHOLE = "AutoModel.from_pretrained(folder).eval()"
 ADAPTED = 'PeftModel.from_pretrained(AutoModel.from_pretrained("{base}", dtype=torch.float32), folder).eval()'
 
 
-def keep_winner(sweep: "Finished", template: "Template", study: Path) -> Path:
+def keep_winner(cell: "ArmCell", template: "Template", study: Path) -> Path:
     """Write the best run of an arm to the folder `winner` of its study: adapters as peft's files, or the whole model as
     the library's, the new layers beside them, and a README.md with the lines that load it.
 
@@ -72,7 +73,7 @@ def keep_winner(sweep: "Finished", template: "Template", study: Path) -> Path:
     """
     from safetensors.torch import load_file, save_file
 
-    source, folder = study / sweep.spec.folder_name, study / WINNER
+    source, folder = study / cell.spec.folder_name, study / WINNER
     if not (source / KEPT_WEIGHTS).is_file():
         raise WeightsError(f"{source} kept no weights: its sweep needs measures: [weights] in {study}/study.yaml")
     shutil.rmtree(folder, ignore_errors=True)
@@ -88,7 +89,8 @@ def keep_winner(sweep: "Finished", template: "Template", study: Path) -> Path:
     if template.task.own_table:
         for file in tokens.files(Path(hub.path_of(template.backbone) or "")):
             shutil.copyfile(file, folder / file.name)
-    write_atomically(folder / README, _readme(sweep, template, folder, TEXT if plain else OWN).encode())
+    text = LIBRARY_FORWARD if plain else OTHER_FORWARD
+    write_atomically(folder / README, _readme(cell, template, folder, text).encode())
     return folder
 
 
@@ -107,10 +109,11 @@ def _write_model(source: Path, folder: Path, template: "Template", tensors: "dic
     config._attn_implementation = "eager"
     model: Any = AutoModel.from_config(config)
     state = model.state_dict()
-    own = {name.removeprefix("backbone."): value for name, value in tensors.items() if name.startswith("backbone.")}
-    if any(name not in state or state[name].shape != value.shape for name, value in own.items()):
+    ours = {name: value for name, value in tensors.items() if name.startswith("backbone.")}
+    backbone_state = {name.removeprefix("backbone."): value for name, value in ours.items()}
+    if any(name not in state or state[name].shape != value.shape for name, value in backbone_state.items()):
         return False
-    whole = {name: tensor.contiguous() for name, tensor in (state | own).items()}
+    whole = {name: tensor.contiguous() for name, tensor in (state | backbone_state).items()}
     save_file(whole, folder / hub.WEIGHTS, {"format": "pt"})
     config.save_pretrained(folder)
     return True
@@ -122,24 +125,27 @@ def _only_adapted(template: "Template") -> bool:
     return template.init == "pretrained" and set(template.trainable_groups) <= {"input", "output", ADAPTER}
 
 
-def _readme(sweep: "Finished", template: "Template", folder: Path, text: str) -> str:
-    spec, own = sweep.spec, template.task.own_table
+def _readme(cell: "ArmCell", template: "Template", folder: Path, text: str) -> str:
+    spec = cell.spec
     adapted = (folder / ADAPTER_FILES[1]).is_file()
-    base = hub.path_of(spec.backbone) or local_folder(spec.backbone) if adapted else ""
+    load = WHOLE
+    if adapted:
+        load = ADAPTED.format(base=hub.path_of(spec.backbone) or local_folder(spec.backbone))
+    task_of = OWN_TOKENS if template.task.own_table else TASK
     options = "".join(f", {name}={value!r}" for name, value in spec.task_options.items())
-    return text.format(
+    return (HEAD + text).format(
         title=folder.parent.name,
         arm=spec.arm,
         task=spec.task,
         seed=spec.seeds[0],
-        rate=sweep.cell.best_rate,
+        rate=cell.best_rate(),
         layers=LAYERS,
         weights=KEPT_WEIGHTS,
         backbone=spec.backbone,
         folder=folder.as_posix(),
-        task_of=(OWN_TOKENS if own else TASK).format(task=spec.task, backbone=spec.backbone, options=options),
+        task_of=task_of.format(task=spec.task, backbone=spec.backbone, options=options),
         imports="from peft import PeftModel\n" if adapted else "",
-        load=ADAPTED.format(base=base) if adapted else WHOLE,
+        load=load,
         embed=_embedding(template.task),
     )
 

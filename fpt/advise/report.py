@@ -5,20 +5,21 @@ from dataclasses import replace
 from html import escape
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 
 from fpt.advise import words
 from fpt.advise.keep import keep_winner
 from fpt.advise.request import Request, prepared
-from fpt.advise.verdict import Advice, Finished, Pair, advice, most_accurate, sweeps_of
+from fpt.advise.verdict import Advice, advice, cells_of, most_accurate
 from fpt.advise.work import leaked
 from fpt.files import write_atomically
-from fpt.results.contrasts import interval_text
+from fpt.results.cells import ArmCell
+from fpt.results.contrasts import interval_text, level_text, two_digits
 from fpt.results.runs import load_runs, rate_text
 from fpt.show.figures import budget_figure, learning_rate_figure
 from fpt.show.html import CaptionedFigure, Displayable, Page, Table, paragraph
 from fpt.show.leads import compute_figure
-from fpt.show.numbers import two_digits
 from fpt.show.planes import captioned_plane
 from fpt.show.provenance import record_table
 from fpt.show.report_page import BUDGETS, RATES, document
@@ -32,15 +33,13 @@ MANY, NONE = "more than 1,000", "none"
 
 def finished(wanted: Request) -> Advice:
     """Read the finished study of a request, keep the winner, and write the page `report.html` beside study.yaml."""
-    sweeps = sweeps_of(wanted)
-    found = advice(wanted, sweeps)
-    best = sweeps[found.advised if found.advised in sweeps else most_accurate(found.arms).arm]
+    cells = cells_of(wanted)
+    found = advice(wanted, cells)
+    best = cells[found.advised if found.advised in cells else most_accurate(found.arms).arm]
     task, templates = prepared(replace(wanted, arms=(best.spec.arm,)), best.spec.compute_type)
-    winner = ""
-    if best.cell.best_rate is not None:  # where every rate lost a seed, no run is the best one
-        winner = keep_winner(best, templates[best.spec.arm], wanted.study).as_posix()
-    found = replace(found, winner=winner, leaked=leaked(task))
-    write_atomically(wanted.study / "report.html", page(found, sweeps, wanted.study).encode())
+    winner = keep_winner(best, templates[best.spec.arm], wanted.study)
+    found = replace(found, winner=winner.as_posix(), leaked=leaked(task))
+    write_atomically(wanted.study / "report.html", page(found, cells, wanted.study).encode())
     return found
 
 
@@ -48,12 +47,16 @@ def arms_frame(advice: Advice) -> pd.DataFrame:
     """A row an arm, as text, the cheapest first."""
     rows = []
     for arm in advice.arms:
-        usable = [rate_text(rate) for rate in arm.usable] or [NONE]
+        rate, usable, accuracy = NONE, NONE, NONE  # where every rate lost a seed
+        if arm.rate is not None:
+            rate = rate_text(arm.rate)
+            usable = " to ".join(dict.fromkeys(rate_text(end) for end in (arm.usable[0], arm.usable[-1])))
+            accuracy = level_text(arm.accuracy, *np.clip((arm.low, arm.high), 0, 100))
         row = {
             "arm": words.label(arm.arm),
-            "best rate": rate_text(arm.rate) if arm.rate else NONE,
-            "usable": usable[0] if len(usable) == 1 else " to ".join([*usable[:1], *usable[-1:]]),
-            "accuracy, %": interval_text(arm.accuracy, max(0.0, arm.low), min(100.0, arm.high)) if arm.seeds else NONE,
+            "best rate": rate,
+            "usable": usable,
+            "accuracy, %": accuracy,
             "GFLOP a step": two_digits(arm.flop / 1e9),
             "memory, MiB": f"{arm.memory / 2**20:,.0f}",
         }
@@ -68,21 +71,17 @@ def pairs_frame(advice: Advice) -> pd.DataFrame:
             "first - second": f"{words.label(pair.first)} - {words.label(pair.second)}",
             "points": interval_text(pair.mean, pair.low, pair.high),
             "told apart": "yes" if pair.told else "no",
-            f"seeds to find {advice.tolerance:g}": _seeds(pair),
+            f"seeds to find {advice.tolerance:g}": MANY if pair.needed is None else str(pair.needed),
         }
         for pair in advice.pairs
     ]
     return pd.DataFrame(rows)
 
 
-def _seeds(pair: Pair) -> str:
-    return MANY if pair.needed is None else str(pair.needed)
-
-
-def page(advice: Advice, sweeps: Mapping[str, Finished], study: Path) -> str:
+def page(advice: Advice, cells: Mapping[str, ArmCell], study: Path) -> str:
     """One HTML document that needs no other file: the advice, curves, the plane, arms over compute, provenance."""
-    shown = [arm for arm in advice.arms if arm.seeds]
-    named = {arm.letters: sweeps[arm.arm].cell for arm in shown}
+    shown = [arm for arm in advice.arms if arm.rate is not None]
+    named = {arm.letters: cells[arm.arm] for arm in shown}
     dearest = max(arm.flop for arm in advice.arms)
     shares = {arm.letters: arm.flop / dearest for arm in shown}
     baselines = pd.DataFrame([{"baseline": name, "%": f"{score:.1f}"} for name, score in advice.baselines.items()])

@@ -1,5 +1,6 @@
 """What `fpt advise` is asked for, refused before any training where it cannot be."""
 
+import math
 import os
 import re
 from collections.abc import Mapping, Sequence
@@ -61,7 +62,7 @@ class Request:
         model that are not there."""
         fields = asdict(self)
         named = {name: fields[name] for name in ("name", "task", "options", "backbone")} | {"arms": list(self.arms)}
-        return named | {CONTENT: self.spec(self.arms[0], [1e-3], [0], 1, "float32").identity}
+        return named | {CONTENT: self.one_run(self.arms[0], "float32").identity}
 
     def spec(
         self,
@@ -77,25 +78,35 @@ class Request:
         grid = {"learning_rates": list(rates), "seeds": list(seeds), "extend": 0, "steps": steps}
         return resolve({**fields, **grid, **samples, "batch_size": BATCH, "compute_type": compute_type}, "fpt advise")
 
+    def one_run(self, arm: str, compute_type: str) -> SweepSpec:
+        """A sweep of one run and one step, for what is the same at every rate and seed. Raises SpecError as `spec`."""
+        return self.spec(arm, [1e-3], [0], 1, compute_type)
+
 
 def request(
     data: str,
     backbone: str,
     arms: str | None,
-    minutes: float,
-    tolerance: float,
-    name: str | None,
-    options: Mapping[str, Any],
+    *,
     root: Path,
+    minutes: float = Request.minutes,
+    tolerance: float = Request.tolerance,
+    name: str | None = None,
+    options: Mapping[str, Any] | None = None,
     steps: int | None = None,
 ) -> Request:
     """The request of a command given in the working directory; paths in it become relative to the workspace `root`.
 
-    `data`: a folder of images, an npz file, a table, or the name of a task. Raises SpecError for what does not exist.
+    `data`: a folder of images, an npz file, a table, or the name of a task. `arms`: names with commas between them;
+    None: those of NAMES. `options`: of the task, None where one was not given. Raises SpecError for what does not
+    exist, and for minutes and a tolerance that are not finite.
     """
+    for option, number in {"minutes": minutes, "tolerance": tolerance}.items():
+        if not math.isfinite(number):
+            raise SpecError(f"--{option} {number}: must be a finite number")
     task = _task_of(data, root)
     known = tasks.entry(task).options
-    given = {key: value for key, value in options.items() if value is not None}
+    given = {key: value for key, value in (options or {}).items() if value is not None}
     for key in given:
         if key not in known:
             raise SpecError(f"--{key}: {task} has no such option; it has {', '.join(known) or 'none'}")
@@ -158,8 +169,8 @@ def _reading(task: str, backbone: str, given: Mapping[str, Any], root: Path) -> 
     path = _inside(root, task)
     if not path.is_file() or not holds_texts(path, given.get("target", "")):
         return dict(given)
-    own = hub.path_of(backbone) is not None and tokens.files(_inside(root, backbone))
-    how = given.get("tokenizer", tasks.BY_MODEL if own else tasks.BY_BYTES)
+    tokenizer_files = tokens.files(_inside(root, backbone)) if hub.path_of(backbone) is not None else []
+    how = given.get("tokenizer", tasks.BY_MODEL if tokenizer_files else tasks.BY_BYTES)
     if how == tasks.BY_MODEL:
         return {**given, "tokenizer": how}
     return {"bytes" if name == "tokens" else name: value for name, value in given.items()}
@@ -183,7 +194,7 @@ def prepared(wanted: Request, compute_type: str) -> "tuple[Task, dict[str, Templ
     from fpt.sweeps.run import fitted, prepare
     from fpt.training import check_room
 
-    first, *others = (wanted.spec(arm, [1e-3], [0], 1, compute_type) for arm in wanted.arms)
+    first, *others = (wanted.one_run(arm, compute_type) for arm in wanted.arms)
     task, template = prepare(first)
     if task.predictions != 1 or task.own_table == tasks.PREDICTS:
         raise SpecError(f"task {wanted.task}: one class an example can be advised on; it has {task.predictions}")

@@ -54,9 +54,10 @@ def most_steps(wall: Callable[[int], float], budget: float) -> int:
     return most // 10 * 10 if most >= 100 else most
 
 
-def with_steps(specs: Sequence[SweepSpec], steps: int) -> list[SweepSpec]:
-    """The sweeps with so many steps, which are known to be allowed."""
-    return [spec.model_copy(update={"steps": steps}) for spec in specs]
+def with_steps(specs: Sequence[SweepSpec], steps: int, **samples: int) -> list[SweepSpec]:
+    """The sweeps with so many steps, and with other evaluations where `samples` names some. Both are known to be
+    allowed."""
+    return [spec.model_copy(update={**samples, "steps": steps}) for spec in specs]
 
 
 def fine_rates(best: float) -> tuple[float, ...]:
@@ -77,10 +78,10 @@ def seeds_and_steps(fit: Callable[[int], int]) -> tuple[int, int]:
     return SEEDS[-1], fit(SEEDS[-1])
 
 
-def check_time(steps: int, needed: float, minutes: float, backbone: str, least: int) -> None:
-    """SpecError where fewer than the `least` steps fit. `needed`: seconds of the shortest schedule."""
-    if steps < least:
+def check_time(steps: int, needed: float, minutes: float, backbone: str) -> None:
+    """SpecError where fewer than LEAST steps fit. `needed`: seconds of the shortest schedule."""
+    if steps < LEAST:
         raise SpecError(
-            f"--minutes {minutes:g}: {steps} steps of {backbone} fit, and {least} are the least that tell anything; "
+            f"--minutes {minutes:g}: {steps} steps of {backbone} fit, and {LEAST} are the least that tell anything; "
             f"give about {needed / 60 + 1:.0f} minutes, or a smaller model, fewer arms or shorter data"
         )

@@ -13,34 +13,21 @@ from fpt.advise.work import read_baselines
 from fpt.bench.step import sweep_cost
 from fpt.errors import DataError
 from fpt.results.baselines import LINEAR, MAJORITY
-from fpt.results.cells import TUNED, TableCell, compared
-from fpt.results.contrasts import ACCURACY, interval_of
-from fpt.results.runs import SweepTables, load_sweeps
-from fpt.results.stats import POINT, SIGNIFICANCE, Paired, mean_interval, paired, sampling_noise, seeds_needed
+from fpt.results.cells import TUNED, ArmCell, TableCell, paired_difference
+from fpt.results.contrasts import arm_cell, interval_of
+from fpt.results.runs import load_sweeps
+from fpt.results.stats import POINT, SIGNIFICANCE, Paired, paired, sampling_noise, seeds_needed
 from fpt.sweeps.labels import labels
-from fpt.sweeps.spec import SweepSpec
 from fpt.sweeps.study import load_study
 
 Reason = Literal["nothing", "baseline", "cheapest", "best and cheapest", "clear", "open", "open, more data"]
 
 
 @dataclass(frozen=True)
-class Finished:
-    """A finished sweep of the study: its tables, and the arm as the figures read it."""
-
-    tables: SweepTables
-    cell: TableCell
-
-    @property
-    def spec(self) -> SweepSpec:
-        return self.tables.spec
-
-
-@dataclass(frozen=True)
 class ArmResult:
     """An arm at its tuned rates. Accuracies in percent with a 95% interval; `usable`: the rates whose validation
-    accuracy is within the tolerance of the best; FLOP of a step and bytes of one run, counted. Where every rate
-    diverged, `seeds` is 0 and accuracies are nan."""
+    accuracy is within the tolerance of the best; FLOP of a step and bytes of one run, counted. Where every rate lost
+    a seed, `rate` is None and the arm is compared with no other one."""
 
     arm: str
     letters: str
@@ -74,9 +61,20 @@ class Pair:
 
 
 @dataclass(frozen=True)
-class Advice:
-    """Everything that is said. `advised`: an arm or a baseline, empty where nothing can be told. `other`: what it is
+class Recommendation:
+    """What is advised, and why. `advised`: an arm or a baseline, empty where nothing can be told. `other`: what it is
     compared with; `lost`: points that it may lose against that; `needed`: seeds that would tell."""
+
+    reason: Reason
+    advised: str
+    other: str = ""
+    lost: float = 0.0
+    needed: int | None = None
+
+
+@dataclass(frozen=True)
+class Advice:
+    """Everything that is said: the fields of a Recommendation, and what it rests on."""
 
     study: str
     task: str
@@ -93,11 +91,8 @@ class Advice:
     lost: float
     needed: int | None
     beats_linear: bool
-    winner: str = ""  # the folder of what was kept; empty where every rate lost a seed
+    winner: str = ""  # the folder of what was kept
     leaked: int = 0  # test examples that are training examples as well
-
-    def arm(self, name: str) -> ArmResult:
-        return next(each for each in self.arms if each.arm == name)
 
     def as_json(self) -> dict[str, Any]:
         """Plain JSON values; null for what is not known, or has no bound."""
@@ -113,88 +108,92 @@ def _plain(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def sweeps_of(wanted: Request) -> dict[str, Finished]:
+def cells_of(wanted: Request) -> dict[str, ArmCell]:
     """The finished sweeps of the study, by arm. Raises DataError where there are fewer than two."""
     study = load_study(wanted.study)
     names = labels(study.sweeps)
-    found = {}
-    for folder, sweep in load_sweeps(study, "own").items():
-        spec = sweep.spec
-        cell = TableCell(ACCURACY, names[folder], spec.task, spec=spec, tables=sweep, study=study.folder.name)
-        found[spec.arm] = Finished(sweep, cell)
+    finished = load_sweeps(study, "own").items()
+    found = {sweep.spec.arm: arm_cell(sweep, names[folder], study.folder.name) for folder, sweep in finished}
     if len(found) < 2:
         raise DataError(f"{wanted.study} has results of {len(found)} arms: run fpt advise again")
     return found
 
 
-def advice(wanted: Request, sweeps: Mapping[str, Finished]) -> Advice:
-    """What the study of a request says; `sweeps` are its arms. Raises DataError where every run of all of them
-    diverged."""
-    arms = sorted((_arm(name, sweep, wanted.tolerance) for name, sweep in sweeps.items()), key=_cost)
-    names = [each.arm for each in arms if each.seeds]
+def advice(wanted: Request, cells: Mapping[str, ArmCell]) -> Advice:
+    """What the study of a request says; `cells` are its arms. Raises DataError where all of them lost a seed at every
+    rate."""
+    found = (_arm(name, cell, wanted.tolerance) for name, cell in cells.items())
+    arms = sorted(found, key=lambda arm: (arm.flop, arm.memory))
+    names = [each.arm for each in arms if each.rate is not None]
     if not names:
         raise DataError(
-            f"{wanted.study}: every rate of every arm diverged. Look for huge values in {wanted.task}, or lower "
-            f"learning_rates in {wanted.study}/study.yaml and start again"
+            f"{wanted.study}: every rate of every arm diverged, or lost a seed. Look for huge values in {wanted.task}, "
+            f"or lower learning_rates in {wanted.study}/study.yaml and start again"
         )
-    cells = {name: sweeps[name].cell for name in names}
+    compared = [cells[name] for name in names]
     pairs = [_pair(one, other, cells, wanted.tolerance) for one, other in combinations(names, 2)]
-    seeds = sorted(set.union(*({*cell.values().index} for cell in cells.values())))
-    known = read_baselines(wanted.study, range(max(seeds) + 1)).loc[seeds]
-    leads = {str(name): _beats(sweeps, known[name]) for name in known}
-    found: dict[str, Any] = {
-        "study": wanted.study.name,
-        "task": wanted.task,
-        "backbone": wanted.backbone,
-        "steps": sweeps[names[0]].spec.steps,
-        "seeds": len(seeds),
-        "tolerance": wanted.tolerance,
-        "arms": tuple(arms),
-        "baselines": {str(name): 100 * float(values.mean()) for name, values in known.items()},
-        "pairs": tuple(pairs),
-        "beats_linear": leads[LINEAR],
-    }
-    return Advice(**found, **recommendation(arms, pairs, found["baselines"], leads, wanted.tolerance))
+    seeds = sorted(set.union(*({*cell.values().index} for cell in compared)))
+    by_seed = read_baselines(wanted.study, range(max(seeds) + 1)).loc[seeds]
+    baselines = {str(name): 100 * float(values.mean()) for name, values in by_seed.items()}
+    limit = SIGNIFICANCE / 2 / len(cells)  # one-sided, corrected over arms
+    beaten = {str(name): _beats(compared, values, limit) for name, values in by_seed.items()}
+    recommended = recommendation(arms, pairs, baselines, beaten, wanted.tolerance)
+    return Advice(
+        study=wanted.study.name,
+        task=wanted.task,
+        backbone=wanted.backbone,
+        steps=compared[0].spec.steps,
+        seeds=len(seeds),
+        tolerance=wanted.tolerance,
+        arms=tuple(arms),
+        baselines=baselines,
+        pairs=tuple(pairs),
+        reason=recommended.reason,
+        advised=recommended.advised,
+        other=recommended.other,
+        lost=recommended.lost,
+        needed=recommended.needed,
+        beats_linear=beaten[LINEAR],
+    )
 
 
 def recommendation(
-    arms: list[ArmResult], pairs: list[Pair], known: Mapping[str, float], leads: Mapping[str, bool], tolerance: float
-) -> dict[str, Any]:
-    """`reason`, `advised`, `other`, `lost`, `needed`: the cheapest arm whose loss against the best is ruled out above
-    the tolerance. `arms` by cost; `leads`: whether some arm is shown to beat each baseline."""
+    arms: Sequence[ArmResult],
+    pairs: Sequence[Pair],
+    baselines: Mapping[str, float],
+    beaten: Mapping[str, bool],
+    tolerance: float,
+) -> Recommendation:
+    """The cheapest arm whose loss against the best is ruled out above the tolerance, in points. `arms` by cost;
+    `baselines`: accuracies in percent; `beaten`: whether some arm is shown to beat each baseline."""
     best = most_accurate(arms)
-    said = {"advised": best.arm, "other": "", "lost": 0.0, "needed": None}
-    if not leads[MAJORITY]:
-        return said | {"reason": "nothing", "advised": ""}
-    simple = max((name for name in known if name != MAJORITY), key=lambda name: known[name])
-    if known[simple] >= best.accuracy and not leads[simple]:
-        return said | {"reason": "baseline", "advised": simple, "other": best.arm}
-    cheaper = [each for each in arms[: arms.index(best)] if each.seeds]
+    if not beaten[MAJORITY]:
+        return Recommendation("nothing", "")
+    simple = max((name for name in baselines if name != MAJORITY), key=lambda name: baselines[name])
+    if baselines[simple] >= best.accuracy and not beaten[simple]:
+        return Recommendation("baseline", simple, best.arm)
+    cheaper = [each for each in arms[: arms.index(best)] if each.rate is not None]
     if not cheaper:
-        return said | {"reason": "best and cheapest"}
+        return Recommendation("best and cheapest", best.arm)
     losses = {each.arm: _loss(each.arm, best.arm, pairs) for each in cheaper}
     for arm, loss in losses.items():
         if loss.high <= tolerance:
-            return said | {"reason": "cheapest", "advised": arm, "other": best.arm, "lost": max(0.0, loss.high)}
+            return Recommendation("cheapest", arm, best.arm, max(0.0, loss.high))
     open_ones = {arm: loss for arm, loss in losses.items() if not loss.told}
     if not open_ones:
         nearest = min(losses, key=lambda arm: losses[arm].mean)
-        return said | {"reason": "clear", "other": nearest, "lost": losses[nearest].mean}
+        return Recommendation("clear", best.arm, nearest, losses[nearest].mean)
     arm, loss = next(iter(open_ones.items()))
-    reason = "open" if loss.settles else "open, more data"
-    return said | {"reason": reason, "other": arm, "lost": loss.high, "needed": loss.settles}
+    reason: Reason = "open" if loss.settles else "open, more data"
+    return Recommendation(reason, best.arm, arm, loss.high, loss.settles)
 
 
 def most_accurate(arms: Sequence[ArmResult]) -> ArmResult:
-    """The best of the arms that have values."""
-    return max((each for each in arms if each.seeds), key=lambda each: each.accuracy)
+    """The best of the arms that are compared."""
+    return max((each for each in arms if each.rate is not None), key=lambda each: each.accuracy)
 
 
-def _cost(arm: ArmResult) -> tuple[int, int]:
-    return arm.flop, arm.memory
-
-
-def _loss(arm: str, best: str, pairs: list[Pair]) -> Pair:
+def _loss(arm: str, best: str, pairs: Sequence[Pair]) -> Pair:
     """The best arm minus this one."""
     pair = next(each for each in pairs if {each.first, each.second} == {arm, best})
     if pair.first == best:
@@ -202,25 +201,23 @@ def _loss(arm: str, best: str, pairs: list[Pair]) -> Pair:
     return replace(pair, first=best, second=arm, mean=-pair.mean, low=-pair.high, high=-pair.low)
 
 
-def _arm(name: str, sweep: Finished, tolerance: float) -> ArmResult:
-    cell, tables = sweep.cell, sweep.tables
-    values, noise = cell.values(), cell.test_noise()
-    mean, low, high = (each / POINT for each in mean_interval(values, noise))
-    means = tables.validation().dropna(axis=1).mean()
+def _arm(name: str, cell: ArmCell, tolerance: float) -> ArmResult:
+    mean, low, high = (each / POINT for each in cell.interval())
+    means = cell.tables.validation().dropna(axis=1).mean()
     usable = tuple(float(rate) for rate in means.index[means >= means.max() - tolerance * POINT - 1e-12])
-    cost = sweep_cost(sweep.spec)
+    cost = sweep_cost(cell.spec)
     memory = cost.run_bytes + cost.seed_bytes + cost.once_bytes
-    ends, diverged = tuple(sorted(cell.ends())), int(tables.runs["diverged_at"].notna().sum())
+    ends, diverged = tuple(sorted(cell.ends())), int(cell.tables.runs["diverged_at"].notna().sum())
     letters = cell.row.partition(" ")[0]
     return ArmResult(
         arm=name,
         letters=letters,
-        rate=cell.best_rate,
+        rate=cell.best_rate(),
         usable=usable,
         accuracy=mean,
         low=low,
         high=high,
-        seeds=len(values),
+        seeds=len(cell.values()),
         flop=cost.flop,
         memory=memory,
         ends=ends,
@@ -238,7 +235,7 @@ def _rising(cell: TableCell) -> bool:
 
 
 def _pair(first: str, second: str, cells: Mapping[str, TableCell], tolerance: float) -> Pair:
-    test = compared([(cells[first], TUNED, None)], [(cells[second], TUNED, None)])
+    test = paired_difference([(cells[first], TUNED, None)], [(cells[second], TUNED, None)])
     low, high = interval_of(test)
     mean = test.mean / POINT
     needed, settles = (
@@ -249,13 +246,11 @@ def _pair(first: str, second: str, cells: Mapping[str, TableCell], tolerance: fl
     return Pair(first, second, mean, low=low / POINT, high=high / POINT, told=told, needed=needed, settles=settles)
 
 
-def _beats(sweeps: Mapping[str, Finished], baseline: "pd.Series[float]") -> bool:
-    """Whether some arm is shown to be above a baseline, on the same test examples: one-sided, corrected over arms."""
-    limit = SIGNIFICANCE / 2 / len(sweeps)
-    return any(_against(sweep, baseline).above(0) < limit for sweep in sweeps.values())
+def _beats(cells: Sequence[ArmCell], baseline: "pd.Series[float]", limit: float) -> bool:
+    """Whether some arm is shown to be above a baseline, on the same test examples, with p below the limit."""
+    return any(_against(cell, baseline).above(0) < limit for cell in cells)
 
 
-def _against(sweep: Finished, baseline: "pd.Series[float]") -> Paired:
-    cell = sweep.cell
-    noise = cell.test_noise() + sampling_noise(float(baseline.mean()), sweep.tables.sampled_from)
+def _against(cell: ArmCell, baseline: "pd.Series[float]") -> Paired:
+    noise = cell.test_noise() + sampling_noise(float(baseline.mean()), cell.tables.sampled_from)
     return paired(cell.values(), baseline, bool(cell.collapsed().any()), noise)

@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING
 
 from fpt import models
+from fpt.errors import SpecError
 from fpt.results.baselines import LINEAR, MAJORITY
 
 if TYPE_CHECKING:
@@ -28,14 +29,16 @@ NO_BOUND = (
 NOT_LINEAR = "No arm is shown to beat the linear classifier ({linear:.1f}%)."
 END = "{arm}: its best rate is an end of the grid. A better one may lie beyond it."
 RISING = "{arm}: accuracy still rose in the second half of the steps. Train longer before you believe this."
-NOTHING_KEPT = "nothing, since at every rate some seed diverged"
 DIVERGED = "{arm}: {count} runs diverged."
 LEAKED = "{count:,} test examples are training examples as well. They favour what memorises."
 
 
 def label(arm: str) -> str:
     """An arm as a figure names it; a baseline by its own name."""
-    return models.ARMS[arm].label if arm in models.ARMS else arm
+    try:
+        return models.arm(arm).label
+    except SpecError:
+        return arm
 
 
 def recommended(advice: "Advice") -> str:

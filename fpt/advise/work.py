@@ -4,11 +4,11 @@ import json
 import statistics
 import time
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 from pydantic import ValidationError
@@ -30,6 +30,7 @@ from fpt.sweeps.study_file import FILE
 
 if TYPE_CHECKING:
     from fpt.models.template import Template
+    from fpt.sweeps.engines import Watch
     from fpt.tasks.task import Task
 
 ASKED, TIMING, BASELINES = "advise.json", "timing.json", "baselines.json"  # beside study.yaml
@@ -39,24 +40,19 @@ MOST_PILOT = 2000  # steps
 ADAPTED, WHOLE = ["adapter", "weights"], ["weights"]  # what is kept of the best run
 
 
-class Watching(Protocol):
-    """Bars of the sweeps that are running."""
-
-    def watch(self, running: Sequence[SweepSpec], ended: Sequence[SweepSpec]) -> None: ...
-
-
-Bars = Callable[[Sequence[SweepSpec], Path], AbstractContextManager[Watching]]
+# Of sweeps and the folder of their study: what shows those that run, from when it is entered.
+Bars = Callable[[Sequence[SweepSpec], Path], AbstractContextManager["Watch"]]
 
 
 @dataclass
 class Work:
-    """One call of the command: what is wanted, when it began, where sweeps run, and how it is shown."""
+    """One call of the command: what is wanted, when it began, and how it is shown."""
 
     wanted: Request
     log: Callable[[str], None]
-    bars: Bars
+    bars: Bars | None = None  # None: running sweeps are not shown
     began: float = field(default_factory=time.monotonic)
-    beaten: float = 0.0  # seconds that the baselines of a seed take, once some were counted
+    baseline_seconds: float = 0.0  # that the baselines of a seed take, once some were counted
 
     @property
     def left(self) -> float:
@@ -88,7 +84,7 @@ class Work:
         if read_json(self.wanted.study / ASKED) != self.wanted.asked:  # of a request that was stopped before its plan
             (self.wanted.study / BASELINES).unlink(missing_ok=True)
         write_json(self.wanted.study / ASKED, self.wanted.asked)
-        self.beat(task, schedule.SEEDS[-1])
+        self.count_baselines(task, schedule.SEEDS[-1])
         if not (self.wanted.study / FILE).is_file():
             if not (self.wanted.pilot / FILE).is_file():
                 self.plan_pilot(machine, compute_type)
@@ -97,10 +93,10 @@ class Work:
             both = f"{self.wanted.study} and {self.wanted.pilot}"
             self.log(f"planned already: --minutes and --steps change nothing. For a new plan remove {both}")
         planned = load_study(self.wanted.study).sweeps
-        self.beat(task, max(seed for spec in planned for seed in spec.seeds) + 1)
+        self.count_baselines(task, max(seed for spec in planned for seed in spec.seeds) + 1)
         train(self.wanted.study, machine.threads, self.bars)
 
-    def beat(self, task: "Task", seeds: int) -> None:
+    def count_baselines(self, task: "Task", seeds: int) -> None:
         """Count the baselines of the first so many seeds, unless they are there."""
         path = self.wanted.study / BASELINES
         before = (read_json(path) or {}).get(BY_SEED, {})
@@ -109,7 +105,7 @@ class Work:
             return
         began = time.monotonic()
         found = baselines(task, range(counted, seeds), SAMPLES["test_examples"])
-        self.beaten = (time.monotonic() - began) / len(found)
+        self.baseline_seconds = (time.monotonic() - began) / len(found)
         path.parent.mkdir(parents=True, exist_ok=True)
         scores = {str(name): before.get(name, [])[:counted] + values.tolist() for name, values in found.items()}
         write_json(path, {BY_SEED: scores})
@@ -123,19 +119,19 @@ class Work:
         specs = [wanted.spec(arm, *grid) for arm in wanted.arms]
         self.log(f"timing a few steps of {len(specs)} arms")
         rows = timed(specs, machine.threads)
-        steps, forecast = self.forecast(specs, rows, machine)
-        if forecast < ENOUGH_FOR_SCRATCH and not wanted.named:
+        steps, fine_steps = self.forecast(specs, rows, machine)
+        if fine_steps < ENOUGH_FOR_SCRATCH and not wanted.named:
             specs = [spec for spec in specs if spec.arm != IF_TIME]
             self.log(f"left out, since few steps fit: {IF_TIME}")
-            steps, forecast = self.forecast(specs, rows, machine)
-        needed = machine.wall(schedule.with_steps(specs, schedule.LEAST_PILOT), rows)
-        needed += machine.wall(as_fine(specs, schedule.LEAST), rows) + 60 * wanted.minutes - self.left
-        schedule.check_time(forecast, needed, wanted.minutes, wanted.backbone, schedule.LEAST)
+            steps, fine_steps = self.forecast(specs, rows, machine)
+        shortest = machine.wall(schedule.with_steps(specs, schedule.LEAST_PILOT), rows)
+        shortest += machine.wall(schedule.with_steps(specs, schedule.LEAST, **SAMPLES), rows)
+        self.check_time(fine_steps, shortest)
         specs = schedule.with_steps(specs, steps)
         wall = machine.wall(specs, rows)
         planned = f"{len(COARSE)} rates, {len(PILOT_SEEDS)} seeds, {steps:,} steps"
         self.log(f"coarse grid: {planned}: {wall / 60:.1f} minutes")
-        self.log(f"then the fine grid: {(self.left - wall) / 60:.1f} minutes, about {forecast:,} steps")
+        self.log(f"then the fine grid: {(self.left - wall) / 60:.1f} minutes, about {fine_steps:,} steps")
         wanted.pilot.mkdir(parents=True, exist_ok=True)
         write_json(wanted.pilot / ASKED, wanted.asked)
         write_json(wanted.pilot / TIMING, {"rows": {arm: row.model_dump(mode="json") for arm, row in rows.items()}})
@@ -151,7 +147,15 @@ class Work:
         found = schedule.most_steps(wall, schedule.PILOT_SHARE * self.left)
         steps = min(MOST_PILOT, self.most, max(schedule.LEAST_PILOT, found))
         left = self.left - wall(steps)
-        return steps, min(self.most, schedule.most_steps(lambda fine: machine.wall(as_fine(specs, fine), rows), left))
+        fine_steps = schedule.most_steps(
+            lambda fine: machine.wall(schedule.with_steps(specs, fine, **SAMPLES), rows), left
+        )
+        return steps, min(self.most, fine_steps)
+
+    def check_time(self, steps: int, shortest: float) -> None:
+        """SpecError where too few steps fit. `shortest`: seconds that the sweeps to come take with the fewest steps."""
+        needed = shortest + 60 * self.wanted.minutes - self.left
+        schedule.check_time(steps, needed, self.wanted.minutes, self.wanted.backbone)
 
     def plan_fine(self, machine: Machine, templates: "dict[str, Template]") -> None:
         """Run the coarse grid, see how long it took, and write the study that fits into the time that is left."""
@@ -174,7 +178,8 @@ class Work:
 
         def fit(seeds: int) -> int:
             chosen = specs(seeds)
-            left = self.left - self.beaten * (seeds - schedule.SEEDS[-1])  # the others' baselines are not yet counted
+            uncounted = seeds - schedule.SEEDS[-1]  # seeds whose baselines are still to be counted
+            left = self.left - self.baseline_seconds * uncounted
             fitting = schedule.most_steps(lambda steps: machine.wall(schedule.with_steps(chosen, steps), rows), left)
             return min(self.most, fitting)
 
@@ -183,21 +188,15 @@ class Work:
         if paying := [spec for spec in uncompiled if _is_compiled(templates[spec.arm], spec)]:
             rows |= timed(paying, machine.threads, compiled=True)
             seeds, steps = schedule.seeds_and_steps(fit)
-        needed = machine.wall(specs(seeds), rows) + 60 * wanted.minutes - self.left
-        schedule.check_time(steps, needed, wanted.minutes, wanted.backbone, schedule.LEAST)
+        self.check_time(steps, machine.wall(specs(seeds), rows))
         wall = machine.wall(specs(seeds, steps), rows)
         self.log(f"fine grid: {seeds} seeds, {steps:,} steps: {wall / 60:.1f} minutes")
         notes = [
             f"The fine grid around the best rates of {wanted.pilot.name}. {self.left / 60:.1f} minutes were left;",
             f"by the pace of the coarse grid {seeds} seeds and {steps:,} steps take {wall / 60:.1f}. Change either.",
         ]
-        measures = {spec.arm: ADAPTED if models.arm(spec.arm).adapted else WHOLE for spec in specs(seeds)}
+        measures = {spec.arm: ADAPTED if models.adapted(spec.trainable) else WHOLE for spec in specs(seeds)}
         write_study(wanted, wanted.study, specs(seeds, steps), notes, measures)
-
-
-def as_fine(specs: Sequence[SweepSpec], steps: int) -> list[SweepSpec]:
-    """Sweeps of the coarse grid with the evaluations of the fine one, and so many steps."""
-    return [spec.model_copy(update={**SAMPLES, "steps": steps}) for spec in specs]
 
 
 def reading(task: "Task", backbone: str) -> list[str]:
@@ -228,7 +227,7 @@ def machine_of(arms: int) -> Machine:
     from fpt.sweeps.engines.local import free_slots
 
     slots, threads = free_slots(None)
-    if slots and not slots[0]:  # cores, no GPUs
+    if not slots[0]:  # cores, no GPUs
         slots, threads = free_slots(max(1, len(slots) // arms))
     return Machine(len(slots), threads)
 
@@ -264,13 +263,13 @@ def _check_possible(wanted: Request, templates: "dict[str, Template]", compute_t
     """Refuse what the fastest products of this machine could not do in the time, before a single step is timed."""
     from fpt.bench.step import step_cost
 
-    recipe = wanted.spec(wanted.arms[0], [1e-3], [0], 1, compute_type).recipe
+    recipe = wanted.one_run(wanted.arms[0], compute_type).recipe
     asked = [template for arm, template in templates.items() if arm != IF_TIME or wanted.named]
     flop = sum(step_cost(template, recipe).flop for template in asked)
     steps = len(COARSE) * schedule.SEEDS[-1] * (schedule.LEAST_PILOT + schedule.LEAST)
     needed = flop * steps / product_rate(compute_type)
     if needed > 60 * wanted.minutes:
-        schedule.check_time(0, needed, wanted.minutes, wanted.backbone, schedule.LEAST)
+        schedule.check_time(0, needed, wanted.minutes, wanted.backbone)
 
 
 def product_rate(compute_type: str) -> float:
@@ -297,11 +296,11 @@ def timed(specs: Sequence[SweepSpec], threads: int, compiled: bool = False) -> d
     """Seconds of a step and of an evaluation of every arm, in a process like that of a sweep."""
     from fpt.bench.measure import apart
 
-    rows: list[Row] = apart(_measured, threads, compiled, *specs)
+    rows: list[Row] = apart(_timed_each, threads, compiled, *specs)
     return {spec.arm: row for spec, row in zip(specs, rows, strict=True)}
 
 
-def _measured(threads: int, compiled: bool, *specs: SweepSpec) -> list[Row]:
+def _timed_each(threads: int, compiled: bool, *specs: SweepSpec) -> list[Row]:
     import torch
 
     from fpt.bench.measure import measure
@@ -331,7 +330,7 @@ def retimed(pilot: Path, rows: dict[str, Row], machine: Machine, seconds: float 
     return replace(machine, overhead=overhead, factors=factors)
 
 
-def train(study: Path, threads: int, bars: Bars) -> None:
+def train(study: Path, threads: int, bars: Bars | None) -> None:
     """Run what is not done of a study, as `fpt run` does. Raises FptError where a sweep fails."""
     from fpt.sweeps.engines import in_order
     from fpt.sweeps.engines.local import run_local
@@ -341,8 +340,8 @@ def train(study: Path, threads: int, bars: Bars) -> None:
     if not todo:
         return
     check_all(todo, study)
-    with bars(todo, study) as shown:
-        failures = in_order(partial(run_local, threads=threads, watch=shown.watch), todo, study)
+    with bars(todo, study) if bars else nullcontext() as watch:
+        failures = in_order(partial(run_local, threads=threads, watch=watch), todo, study)
     if failures:
         first = failures[0]
         raise FptError(f"{first.spec.title} failed: {first.reason} (see {first.evidence})")

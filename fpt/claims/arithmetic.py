@@ -47,12 +47,12 @@ def computes(name: str) -> Callable[[F], F]:
 def computed(claim: Claim) -> Outcome:
     """Whether what the claim says holds, and a note. Raises SpecError where no function is entered for the claim."""
     if claim.printed:
-        return _compared(claim.printed)
+        return _of_relations(claim.printed)
     check_known("claim under @computes in fpt.claims.arithmetic", claim.id, FUNCTIONS)
     return FUNCTIONS[claim.id](claim)
 
 
-def _compared(relations: Iterable[Relation]) -> Outcome:
+def _of_relations(relations: Iterable[Relation]) -> Outcome:
     found, notes = [], []
     for each in relations:
         numbers = []

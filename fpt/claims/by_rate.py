@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Mapping
-from dataclasses import replace
 from functools import partial
 from itertools import combinations
 
@@ -11,7 +10,7 @@ import numpy as np
 from fpt.claims.case import DECADES, Case, Comparison, decades
 from fpt.claims.registry import ALONE, AT_BOTH, EVERY_RATE, WITH_FIRST, decides
 from fpt.results.baselines import chance
-from fpt.results.cells import AT_PAPERS_RATE, TUNED, TableCell, compared, shared_rates
+from fpt.results.cells import AT_PAPERS_RATE, TUNED, TableCell, paired_difference, shared_rates
 from fpt.results.runs import SweepTables, rate_text, same_rate
 from fpt.results.stats import POINT, SIGNIFICANCE, Paired
 from fpt.sweeps import selection
@@ -97,15 +96,22 @@ def _ratio_of_rates(case: Case, first: str, other: str) -> Comparison:
     words = f"best rate of {case.label(other)} / {case.label(first)}"
     estimate = decades(*ratio_of_best(case.rows[other], case.rows[first]))
     supports, contradicts = max(breaks), max(keeps)
-    found = Comparison(words, Paired(0), supports=supports, contradicts=contradicts, note=note)
-    return replace(found, unit=DECADES, ratio=estimate)
+    return Comparison(
+        words,
+        Paired(0),
+        supports=supports,
+        contradicts=contradicts,
+        note=note,
+        unit=DECADES,
+        ratio=estimate,
+    )
 
 
 def ratio_of_best(over: TableCell, under: TableCell, budget: int | None = None) -> tuple[float, float, float]:
     """The best rate of one arm over that of another, by mean validation accuracy (nan where all rates diverged), and
     its 95% interval: the ratios of all pairs that are not refuted as the best. 0 and infinity: an end of a grid bounds
     nothing."""
-    one, two = (selection.best_rate(each.tables.validation(budget)) if each.tables else None for each in (over, under))
+    one, two = over.best_rate(budget), under.best_rate(budget)
     pairs = pairs_of_rates(refuted(over, budget), refuted(under, budget))
     kept = np.array([(above, below) for above, below, p in pairs if p >= SIGNIFICANCE])
     if one is None or two is None or not len(kept):
@@ -136,7 +142,9 @@ def _refuted(cell: TableCell, tables: SweepTables, budget: int | None) -> dict[f
     finite = [float(rate) for rate in selection.eligible(tables.validation(budget)).columns]
     found = {}
     for rate in finite:
-        tests = [compared([(cell, other, budget)], [(cell, rate, budget)]) for other in finite if other != rate]
+        tests = [
+            paired_difference([(cell, other, budget)], [(cell, rate, budget)]) for other in finite if other != rate
+        ]
         found[rate] = min([1.0, *(len(tests) * test.above(0) for test in tests)])
     if finite and same_rate(finite[0], tables.rates[0]):
         found[0.0] = found[finite[0]]
@@ -183,7 +191,7 @@ def inverts_somewhere(case: Case) -> list[Comparison]:
     if not lower or not same_rate(rates, paper).any():
         return []
     one, two = case.rows[first], case.rows[second]
-    tests = {rate: compared([(two, rate, None)], [(one, rate, None)]) for rate in lower}
+    tests = {rate: paired_difference([(two, rate, None)], [(one, rate, None)]) for rate in lower}
     clearest = min(tests, key=lambda rate: tests[rate].above(0))
     supports = min(1.0, 2 * len(tests) * tests[clearest].above(0))
     contradicts = min(1.0, 2 * max(test.below(0) for test in tests.values()))
@@ -191,8 +199,15 @@ def inverts_somewhere(case: Case) -> list[Comparison]:
     note = f"the clearest of {len(tests)} lower rates"
     at = f"{one.label} - {two.label} at {rate_text(paper)}"
     at_paper = case.contrast([first], [second], -case.margin, at=(paper, paper), label=at)
-    found = Comparison(words, tests[clearest], supports=supports, contradicts=contradicts, note=note)
-    return [at_paper, replace(found, at=rate_text(clearest))]
+    at_lower = Comparison(
+        words,
+        tests[clearest],
+        supports=supports,
+        contradicts=contradicts,
+        note=note,
+        at=rate_text(clearest),
+    )
+    return [at_paper, at_lower]
 
 
 def _some_learned(case: Case, rate: float) -> bool:
@@ -226,7 +241,7 @@ def orders_differ(case: Case) -> list[Comparison]:
 def _changed(case: Case, one: float, two: float) -> Comparison:
     change, equal = [], []
     for first, second in combinations(case.rows.values(), 2):
-        here, there = (compared([(first, rate, None)], [(second, rate, None)]) for rate in (one, two))
+        here, there = (paired_difference([(first, rate, None)], [(second, rate, None)]) for rate in (one, two))
         above, below = ([each.above(0) for each in (here, there)], [each.below(0) for each in (here, there)])
         change += [max(above[0], below[1]), max(below[0], above[1])]
         equal.append(2 * min(max(above), max(below)))

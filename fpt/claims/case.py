@@ -9,7 +9,7 @@ from scipy import special
 
 from fpt import tasks
 from fpt.claims.registry import entry_of
-from fpt.claims.words import pair_word
+from fpt.claims.words import PairTest
 from fpt.papers import table
 from fpt.papers.schema import Rule
 from fpt.results.baselines import Score
@@ -21,7 +21,7 @@ from fpt.results.cells import (
     Point,
     StudyCells,
     TableCell,
-    compared,
+    paired_difference,
     total,
 )
 from fpt.results.contrasts import interval_of
@@ -54,7 +54,12 @@ class Comparison:
     @property
     def word(self) -> str:
         """For, against or open; why it says nothing, where it does not."""
-        return self.missing or pair_word(self.supports / 2, self.contradicts / 2)
+        return self.missing or self.one_sided.word
+
+    @property
+    def one_sided(self) -> PairTest:
+        """One-sided p-values: halves of its own, which are two-sided, or of both tests of a likeness together."""
+        return PairTest(self.supports / 2, self.contradicts / 2, self.unreachable)
 
     @property
     def estimate(self) -> tuple[float, float, float] | None:
@@ -132,9 +137,9 @@ class Case:
             return self.untested("not compared: trained for different numbers of steps")
         if len({cell.tables.result["compute_type"] for cell in rows if cell.tables}) > 1:
             return self.untested("not compared: different number types")
-        if own := [c.label for c in rows if c.spec and c.spec.pretrained_on == c.task]:
-            return self.untested(f"not compared: {own[0]} was pretrained on this very task")
-        if never := [cell.label for cell in rows if TUNED in self.ats and cell.best_rate is None]:
+        if seen := [cell.label for cell in rows if cell.spec and cell.spec.pretrained_on == cell.task]:
+            return self.untested(f"not compared: {seen[0]} was pretrained on this very task")
+        if never := [cell.label for cell in rows if TUNED in self.ats and cell.best_rate() is None]:
             return self.undecided(f"diverged at every rate: {', '.join(never)}")
         off = AT_PAPERS_RATE in self.ats and not all(len(cell.at(AT_PAPERS_RATE)) for cell in rows)
         return self.untested("not run at the paper's rate") if off else None
@@ -205,7 +210,7 @@ class Case:
             up = down = [*up, *down]
         gap = "gap of " if self.any_cell.table.kind == "gap" else ""
         lost = [f"{cell.label} ({n})" for side in sides for cell, rate, _ in side if (n := cell.diverged(rate))]
-        test = compared(sides[0], sides[1], less.share, less.standard_error**2)
+        test = paired_difference(sides[0], sides[1], less.share, less.standard_error**2)
         return self.comparison(
             label or " - ".join(f"{gap}{self.label(row)}" for row in (*plus, *minus)),
             test, low, high, equivalence=equivalence, up=up, down=down,

@@ -25,12 +25,12 @@ from fpt.claims.words import PairTest
 from fpt.models import backbone as lookup
 from fpt.papers import claims, findings, paper_of, papers, rules_of, table
 from fpt.papers.schema import Claim, Finding, Quantifier, Rule
-from fpt.results.baselines import FLOOR, known_scores
-from fpt.results.cells import FEW_SEEDS, NOT_RUN_YET, PAPER_SCALE, REDUCED, StudyCells, TableCell
-from fpt.results.contrasts import ACCURACY
+from fpt.results.baselines import best_trivial
+from fpt.results.cells import FEW_SEEDS, NOT_RUN_YET, PAPER_SCALE, REDUCED, StudyCells, TableCell, every_study
+from fpt.results.contrasts import arm_cell
 from fpt.results.pairs import pairs
-from fpt.results.runs import find_study, left_out, study_names
-from fpt.results.stats import holm, mean_interval
+from fpt.results.runs import find_study
+from fpt.results.stats import holm
 
 LABELS = (EXPLORATORY, CHANGED, PLANNED)  # beside a word, the weakest first
 # Of several rules the first of these is that of a claim.
@@ -60,8 +60,8 @@ class Asked:
 
     def of_contrast(self, contrast: Rule) -> list[Claim]:
         """The claims that ask for this contrast, whatever the limit: of those of a finding, some ask the opposite."""
-        wanted = _compared(contrast)
-        return [each for each in self.asked_by if any(wanted & _compared(rule) for rule in each.rule)]
+        wanted = _question(contrast)
+        return [each for each in self.asked_by if any(wanted & _question(rule) for rule in each.rule)]
 
     @property
     def is_likeness(self) -> bool:
@@ -182,7 +182,7 @@ class Judge:
         contrasts = [contrast for rule in asked.rules for contrast in contrasts_of(rule)]
         evidence = self._with_roles([each for contrast in contrasts for each in self._of(asked, contrast)])
         shown = [_row(asked, each, comparison) for each in evidence for comparison in each.tested]
-        return [self._summed(asked, evidence), *sorted(shown, key=_place)]
+        return [self._summed(asked, evidence), *sorted(shown, key=_order)]
 
     def _of(self, asked: Asked, contrast: Rule) -> Iterable[Evidence]:
         """A contrast in every study that has it."""
@@ -271,7 +271,7 @@ def contrasts_of(rule: Rule) -> list[Rule]:
     return [rule.model_copy(update={"rows": rows}) for rows in apart.get(entry_of(rule.kind).splits, [rule.rows])]
 
 
-def _compared(rule: Rule) -> set[tuple[str, ...]]:
+def _question(rule: Rule) -> set[tuple[str, ...]]:
     """What a rule compares, whatever the limit: what is measured at which rates, and the models of two rows, the one
     that is to be above first; of one row, where it is compared with itself."""
     if not rule.table:
@@ -321,17 +321,16 @@ def _is_plain(cell: TableCell) -> bool:
     return spec.schedule == "constant" and spec.head_rate is None and not spec.weight_decay and spec.warmup == named
 
 
-def at_floor(study: StudyCells, task: str, variant: str = "paper") -> bool:
+def at_floor(study: StudyCells, task: str, variant: str) -> bool:
     """Whether no arm of a study on a task is above the best trivial baseline, by 95%, each arm tuned."""
-    trivial = [score for name, score in known_scores(task, variant).items() if name in FLOOR]
-    if not trivial:
+    floor = best_trivial(task, variant)
+    if floor is None:
         return False
-    floor = max(trivial, key=lambda score: score.share)
     lows = []  # nan with one seed, which has no interval and so cannot be told from the floor either way
     for sweep in study.results.values():
         if (sweep.spec.task, sweep.spec.variant) == (task, variant):
-            cell = TableCell(ACCURACY, sweep.spec.folder_name, task, spec=sweep.spec, tables=sweep, study=study.name)
-            lows.append(mean_interval(cell.values(), cell.test_noise() + floor.standard_error**2)[1])
+            cell = arm_cell(sweep, sweep.spec.folder_name, study.name)
+            lows.append(cell.interval(noise=floor.standard_error**2)[1])
     known = [low for low in lows if not math.isnan(low)]
     return bool(known) and max(known) <= floor.share
 
@@ -356,17 +355,12 @@ def _pair_test(asked: Asked, evidence: Sequence[Evidence]) -> PairTest:
     """All contrasts of a claim on one pair. Nothing is for the claim while one of them is planned and not run, or while
     a rule has some of its contrasts there and not the others."""
     speaking = [each for each in evidence if each.role == SPEAKS]
-    found = words.of_contrasts([_test(comparison) for each in speaking for comparison in each.tested])
+    found = words.of_contrasts([comparison.one_sided for each in speaking for comparison in each.tested])
     spoken = {each.contrast for each in speaking}
     missing = {each.contrast for each in evidence if each.is_missing} - spoken
     parts = [set(contrasts_of(rule)) for rule in asked.rules]
     in_part = any(part & spoken and not part <= spoken for part in parts)
     return PairTest(1.0, found.p_against, found.unreachable) if missing or in_part else found
-
-
-def _test(comparison: Comparison) -> PairTest:
-    """One-sided p-values. Those of a comparison are read at 5%: two-sided, or of both tests of a likeness together."""
-    return PairTest(comparison.supports / 2, comparison.contradicts / 2, comparison.unreachable)
 
 
 def _counts(tests: Sequence[PairTest], floor: int, missing: int) -> str:
@@ -402,7 +396,7 @@ def _row(asked: Asked, evidence: Evidence, comparison: Comparison) -> dict[str, 
     numbers: dict[str, Any] = {}
     if (estimate := comparison.estimate) is not None:
         numbers = {"unit": comparison.unit, **dict(zip(("estimate", "low", "high"), estimate, strict=True))}
-    one = _test(comparison)
+    one = comparison.one_sided
     spec = next(cell.spec for cell in evidence.cells if cell.spec)
     at = comparison.at or (case.rates_in_words(case.ats) if case.ats else "every rate")
     return _summary(
@@ -432,7 +426,7 @@ def _layers(backbone: str, options: Any) -> int:
     return int(options.get("layers") or lookup(backbone).layers)
 
 
-def _place(row: dict[str, Any]) -> tuple[Any, ...]:
+def _order(row: dict[str, Any]) -> tuple[Any, ...]:
     """Pairs by name; what speaks before robustness, the longest first."""
     return row["pair"], row["role"] == ROBUSTNESS, -row["steps"], row["study"]
 
@@ -444,10 +438,4 @@ def judge(root: Path | None = None, study: str = "") -> pd.DataFrame:
     """
     if study:
         return Judge([StudyCells(find_study(study, root), "own")], alone=True).table()
-    found = []
-    for name in study_names(root):
-        with left_out(name):
-            cells = StudyCells(find_study(name, root), "published")
-            _ = cells.study, cells.results
-            found.append(cells)
-    return Judge(found).table()
+    return Judge(every_study(root, "published", planned=True)).table()

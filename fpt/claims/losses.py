@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Iterable
-from dataclasses import replace
 
 import pandas as pd
 
@@ -32,7 +31,7 @@ def rate_ratio(case: Case) -> list[Comparison]:
     found = ratio_of(*planes)
     words = f"best rate of {case.label(first)} / {case.label(second)}"
     if found.open:
-        return [Comparison(words, Paired(0), note=found.open, unit=DECADES)]
+        return [Comparison(words, Paired(0), note=found.reason, unit=DECADES)]
     least, most = case.rule.by, case.rule.to
     above, below = found.above(least) if least else 0.0, found.below(most) if math.isfinite(most) else 0.0
     both = bool(least) and math.isfinite(most)
@@ -90,14 +89,23 @@ def ratio_slope(case: Case) -> list[Comparison]:
     found = slope(by_width)
     words = f"exponent in width of the ratio of best rates, {case.label(rows[0])} / {case.label(rows[1])}"
     if found.open:
-        return [Comparison(words, Paired(0), note=found.open, unit=EXPONENT)]
+        return [Comparison(words, Paired(0), note=found.reason, unit=EXPONENT)]
     inside = max(found.above(-SAME), found.below(SAME))
     outside = min(1.0, 2 * min(found.below(-SAME), found.above(SAME)))
     excluded = [f"{each:g}" for each in EXPONENTS if found.excludes(each)]
     note = f"excludes {', '.join(excluded) or 'none of ' + ', '.join(f'{each:g}' for each in EXPONENTS)}"
     estimate = (found.estimate, found.low, found.high)
-    compared = Comparison(words, Paired(0), supports=inside, contradicts=outside, note=note)
-    return [replace(compared, unit=EXPONENT, ratio=estimate)]
+    return [
+        Comparison(
+            words,
+            Paired(0),
+            supports=inside,
+            contradicts=outside,
+            note=note,
+            unit=EXPONENT,
+            ratio=estimate,
+        )
+    ]
 
 
 @decides("S-05", "X-15")
@@ -106,7 +114,8 @@ def lower(case: Case) -> list[Comparison]:
     first, *others = case.rule.rows
     comparisons = []
     for other in others:
-        if test := _compared(case, first, other):
+        test = lower_loss(case.rows[first], case.rows[other])
+        if test.n:
             comparisons.append(case.comparison(f"loss of {case.label(other)} - {case.label(first)}", test, unit=NATS))
     return comparisons
 
@@ -118,8 +127,8 @@ def same_loss(case: Case) -> list[Comparison]:
     full = case.rule.rows[-1]
     cell = case.rows[full]
     before = untouched_loss(cell.task, cell.spec.backbone) if cell.spec else None
-    test = _compared(case, first, second)
-    if test is None or before is None or cell.tables is None:
+    test = lower_loss(case.rows[first], case.rows[second])
+    if not test.n or before is None or cell.tables is None:
         return [case.untested("the loss of the untouched model was not counted")] if before is None else []
     gain = before - float(tuned_losses(cell.tables).dropna(how="all").to_numpy().mean())
     margin = case.rule.by * POINT * gain
@@ -128,9 +137,3 @@ def same_loss(case: Case) -> list[Comparison]:
     words = f"loss of {case.label(second)} - {case.label(first)}"
     note = f"margin {margin:.3f}: {case.rule.by:g}% of a gain of {gain:.3f} nats"
     return [case.comparison(words, test, -margin, margin, equivalence=True, notes=[note], unit=NATS)]
-
-
-def _compared(case: Case, first: str, other: str) -> Paired | None:
-    """None where an arm has no losses."""
-    test = lower_loss(case.rows[first], case.rows[other])
-    return test if test.n else None

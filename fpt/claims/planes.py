@@ -10,12 +10,12 @@ import pandas as pd
 
 from fpt.claims.case import Case, Comparison
 from fpt.claims.registry import EVERY_RATE, decides
-from fpt.results.cells import TUNED, TableCell, compared, shared_rates
+from fpt.results.cells import TUNED, TableCell, paired_difference, shared_rates
 from fpt.results.contrasts import interval_of
 from fpt.results.runs import rate_text
 from fpt.results.stats import MINIMUM_PAIRS, SIGNIFICANCE, Paired, holm
 
-AHEAD, BEHIND, OPEN, BOUNDED = "+", "-", "0", "?"
+AHEAD, BEHIND, NEITHER, BOUNDED = "+", "-", "0", "?"
 
 Tests = Mapping[tuple[float, int], Paired]  # by rate and budget
 
@@ -41,14 +41,13 @@ class Crossing:
     def band(self) -> list[int]:
         """C, the budgets whose own 95% interval holds 0: if the arms cross once, at one of the budgets, it is in C with
         95%. A budget where the arm that trails is at an edge is in it too."""
-        return [budget for budget in self.tests if self._sign(budget) in (OPEN, BOUNDED)]
+        return [budget for budget in self.tests if self._sign(budget) in (NEITHER, BOUNDED)]
 
     def _sign(self, budget: int, of: int = 1) -> str:
-        test, (first, second) = self.tests[budget], self.edges
-        for sign, p, trailing in ((AHEAD, test.above(0), second), (BEHIND, test.below(0), first)):
-            if 2 * of * p < SIGNIFICANCE:
-                return BOUNDED if budget in trailing else sign
-        return OPEN
+        first, second = self.edges
+        sign = sign_of(self.tests[budget], of)
+        trailing: Collection[int] = {AHEAD: second, BEHIND: first}.get(sign, ())
+        return BOUNDED if budget in trailing else sign
 
     @cached_property
     def answer(self) -> str:
@@ -82,6 +81,15 @@ class Crossing:
         return min([1.0, *(times * p for p in above)]), min([1.0, *(times * p for p in below)])
 
 
+def sign_of(test: Paired, of: int = 1) -> str:
+    """Where the mean of a test is, with 95%, corrected for so many tests (Bonferroni): above 0: +, below: -, not known:
+    0."""
+    for sign, p in ((AHEAD, test.above(0)), (BEHIND, test.below(0))):
+        if 2 * of * p < SIGNIFICANCE:
+            return sign
+    return NEITHER
+
+
 def steps_in_words(budgets: Iterable[int]) -> str:
     """Budgets, as 1,000, 3,000."""
     return ", ".join(f"{budget:,}" for budget in budgets)
@@ -90,7 +98,7 @@ def steps_in_words(budgets: Iterable[int]) -> str:
 def by_budget(first: TableCell, second: TableCell, at: str | float = TUNED) -> dict[int, Paired]:
     """The first minus the second at the budgets that both have, paired by seed, each seed at its own rate [at one]."""
     shared = [budget for budget in first.budgets if budget in second.budgets]
-    return {budget: compared([(first, at, budget)], [(second, at, budget)]) for budget in shared}
+    return {budget: paired_difference([(first, at, budget)], [(second, at, budget)]) for budget in shared}
 
 
 def crossing_of(first: TableCell, second: TableCell) -> Crossing:

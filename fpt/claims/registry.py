@@ -32,7 +32,7 @@ class Entry:
 
 
 KINDS: dict[str, Entry] = {}  # the kinds of `fpt.papers.schema.KINDS`, by name
-OWN: dict[str, Entry] = {}  # functions of one claim or a few, by name
+SINGLE: dict[str, Entry] = {}  # functions of one claim or a few, by name
 
 
 def kind(**facts: Any) -> Callable[[F], F]:
@@ -49,7 +49,7 @@ def decides(*claims: str, **facts: Any) -> Callable[[F], F]:
     """Enters a function that decides these claims; their rules name it: `{function: drop, rows: [UP], ...}`."""
 
     def enter(function: F) -> F:
-        OWN[function.__name__] = Entry(function, claims, **facts)
+        SINGLE[function.__name__] = Entry(function, claims, **facts)
         return function
 
     return enter
@@ -57,6 +57,6 @@ def decides(*claims: str, **facts: Any) -> Callable[[F], F]:
 
 def entry_of(name: str) -> Entry:
     """What decides rules of this kind. Raises SpecError for an unknown one."""
-    known = KINDS | OWN
+    known = KINDS | SINGLE
     check_known("function of fpt.claims", name, known)
     return known[name]

@@ -32,18 +32,18 @@ def usable(cell: TableCell, within: float) -> tuple["pd.Series[float]", bool]:
     """
     if cell.tables is None:
         return pd.Series(dtype=float), False
-    seeds, places = cell.tables.validation().index, np.log10(cell.rates)
+    seeds, log_rates = cell.tables.validation().index, np.log10(cell.rates)
     arm = accuracies(cell, cell.tables, cell.rates, seeds)
     arm[1] = np.where(np.isnan(arm[0]), cell.tables.guessing, arm[1])
-    width, at_end = _width(arm, places, within)
-    left_out = pd.Series([_width(np.delete(arm, k, axis=1), places, within)[0] for k in range(len(seeds))], seeds)
+    width, at_end = _width(arm, log_rates, within)
+    left_out = pd.Series([_width(np.delete(arm, k, axis=1), log_rates, within)[0] for k in range(len(seeds))], seeds)
     return width + (len(seeds) - 1) * (left_out.mean() - left_out), at_end
 
 
-def _width(arm: Arm, places: Arm, within: float) -> tuple[float, bool]:
-    between = np.linspace(places[0], places[-1], BETWEEN_RATES)
-    near = np.interp(between, places, arm[1].mean(axis=0)) >= tuned(arm).mean() - within
-    return float(near.mean() * (places[-1] - places[0])), bool(near[0] or near[-1])
+def _width(arm: Arm, log_rates: Arm, within: float) -> tuple[float, bool]:
+    between = np.linspace(log_rates[0], log_rates[-1], BETWEEN_RATES)
+    near = np.interp(between, log_rates, arm[1].mean(axis=0)) >= tuned(arm).mean() - within
+    return float(near.mean() * (log_rates[-1] - log_rates[0])), bool(near[0] or near[-1])
 
 
 def accuracies(cell: TableCell, tables: SweepTables, rates: Sequence[float], seeds: "pd.Index[int]") -> Arm:
@@ -79,22 +79,22 @@ def conclusions(first: TableCell, second: TableCell) -> pd.DataFrame:
     rates, rows = range(len(shared)), range(len(seeds))
     noise = first.test_noise() + second.test_noise()
     whole = says(arms, rates, rows, noise)
-    parts = [("rates", len(some), says(arms, some, rows, noise)) for some in evenly(len(shared))]
-    parts += [("seeds", len(some), says(arms, rates, some, noise)) for some in choices(len(seeds))]
+    parts = [("rates", len(some), says(arms, some, rows, noise)) for some in rate_subsets(len(shared))]
+    parts += [("seeds", len(some), says(arms, rates, some, noise)) for some in seed_subsets(len(seeds))]
     said = pd.DataFrame(parts, columns=["of", "kept", "sign"])
     same, ahead, behind = (said["sign"] == sign for sign in (whole, 1, -1))
     said = said.assign(subsets=1, same=same, otherwise=(ahead | behind) & ~same, first=ahead, second=behind)
     return said.groupby(["of", "kept"], as_index=False).agg(HOW).assign(whole=whole)
 
 
-def evenly(count: int) -> Iterator[Sequence[int]]:
-    """Places at equal distances among so many: all such choices."""
+def rate_subsets(count: int) -> Iterator[Sequence[int]]:
+    """All choices among so many rates that are at equal distances."""
     yield from (range(place, place + 1) for place in range(count))
     for step in range(1, count):
         yield from (range(start, end + 1, step) for start in range(count) for end in range(start + step, count, step))
 
 
-def choices(count: int) -> Iterator[Sequence[int]]:
+def seed_subsets(count: int) -> Iterator[Sequence[int]]:
     """All choices among so many seeds, of 3 and more; where there are more than 100 of one size, so many are drawn."""
     for size in range(MINIMUM_PAIRS, count + 1):
         if math.comb(count, size) <= MOST_SUBSETS:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from fpt.claims.case import DECADES, Case, Comparison, decades
 from fpt.claims.registry import WITH_FIRST, decides, kind
-from fpt.results.cells import TUNED, Point, TableCell, compared, total
+from fpt.results.cells import TUNED, Point, TableCell, paired_difference, total
 from fpt.results.stats import SIGNIFICANCE, Paired, paired
 
 REACHED = 1e-9  # what is equal to the goal has reached it
@@ -75,14 +75,14 @@ def reach(cell: TableCell, goal: Goal, at: str | float = TUNED, fine: bool = Fal
         by_step = cell.validated(at).T
         tests = {step: paired(by_step[step], total(last, level)) for step in map(int, by_step.columns)}
     else:
-        tests = {step: compared([(cell, at, step)], last, level) for step in cell.budgets}
-    own = any(each.row == cell.row for each, *_ in last) and not fine
+        tests = {step: paired_difference([(cell, at, step)], last, level) for step in cell.budgets}
+    is_goal = any(each.row == cell.row for each, *_ in last) and not fine
     above = [test.above(-REACHED) for test in tests.values()]
     below = [test.below(-REACHED) for test in tests.values()]
-    if own:  # at its last budget a row is where it comes to
+    if is_goal:  # at its last budget a row is where it comes to
         above[-1], below[-1] = 0.0, 1.0
     ends = [at == TUNED and bool(cell.ends(step)) for step in tests]
-    bounded = at == TUNED and any(each.at_edge for each, *_ in last) and not own
+    bounded = at == TUNED and any(each.at_edge for each, *_ in last) and not is_goal
     there = [1.0 if bounded else max(above[k:]) for k in range(len(tests))]
     short = [1.0 if any(ends[: k + 1]) else max(below[: k + 1]) for k in range(len(tests))]
     first = next((float(step) for step, test in tests.items() if test.mean >= -REACHED), math.inf)
@@ -160,8 +160,8 @@ def never_reaches(case: Case) -> list[Comparison]:
     found = reach(first, second, case.rule.at)
     supports, contradicts = (min(1.0, 2 * p[-1]) for p in (found.short, found.there))
     words = f"{first.label} - {second.label}"
-    compared = _by_steps(case, words, {first.row: found}, supports, contradicts)
-    return [replace(compared, test=found.last)]
+    in_steps = _by_steps(case, words, {first.row: found}, supports, contradicts)
+    return [replace(in_steps, test=found.last)]
 
 
 def _by_steps(

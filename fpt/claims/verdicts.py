@@ -59,7 +59,7 @@ def read(path: Path) -> pd.DataFrame:
     return table.assign(**{name: table[name].fillna("") for name in text})
 
 
-def summaries(table: pd.DataFrame) -> list[tuple[str, int, int]]:
+def tally(table: pd.DataFrame) -> list[tuple[str, int, int]]:
     """Word, and of how many claims and findings it is; words in the order of `words.WORDS`."""
     ends = table[table["pair"] == ""]
     of_claims, of_findings = (

@@ -16,17 +16,18 @@ import typer
 from rich.console import Console
 from rich.live import Live
 from rich.markup import escape
-from rich.table import Column, Table
+from rich.table import Column
 from typer.core import TyperGroup
 
 import fpt
 from fpt.bench.cost import benches, costs
-from fpt.cli.show import SilentBars, SweepBars, console, plan_table, status_table, total_text
+from fpt.cli.show import SweepBars, before_numbers, console, plan_table, status_table, table_of, total_text
 from fpt.errors import FptError, SpecError
 from fpt.files import check_writable, write_atomically
 from fpt.sweeps import ledger
 from fpt.sweeps.ledger import sweep_state
 from fpt.sweeps.study import Study, load_study, study_folder
+from fpt.tasks import LONGEST_SIDE
 
 stderr = Console(stderr=True, highlight=False)
 
@@ -148,9 +149,9 @@ def run(
 
         with console.status("checking data, weights and disk"):
             check_all(todo, opened_study.folder)
-        with SweepBars(todo, opened_study.folder) as bars:
+        with SweepBars(todo, opened_study.folder) as watch:
             start = partial(run_ray, address=address) if engine is Engine.RAY else run_local
-            failures = in_order(partial(start, threads=threads, watch=bars.watch), todo, opened_study.folder)
+            failures = in_order(partial(start, threads=threads, watch=watch), todo, opened_study.folder)
     for failure in failures:
         stderr.print(f"failed: {failure.spec.title}", style="red", markup=False)
         stderr.print(f"  {failure.reason}\n  see {failure.evidence}", markup=False, soft_wrap=True)
@@ -288,7 +289,7 @@ def advise(
     tolerance: Annotated[float, typer.Option(min=0.01, max=100, help="Points of accuracy that do not matter.")] = 1.0,
     name: Annotated[str | None, typer.Option(metavar="NAME", help="Of the study, runs/advise-NAME.")] = None,
     size: Annotated[
-        int | None, typer.Option(min=1, max=1024, help="Of images: the side to which they are resized.")
+        int | None, typer.Option(min=1, max=LONGEST_SIDE, help="Of images: the side to which they are resized.")
     ] = None,
     patch: Annotated[int | None, typer.Option(min=1, help="Pixels of a side, or columns, in a token.")] = None,
     white: Annotated[int | None, typer.Option(min=1, max=255, help="Of images in npz: white (default: 255).")] = None,
@@ -317,10 +318,10 @@ def advise(
     options = {"target": target, "size": size, "patch": patch, "white": white, "padded": padded or None}
     options |= {"tokenizer": tokenizer, "tokens": tokens}
     wanted = request(
-        data, backbone, arms, minutes=minutes, tolerance=tolerance, name=name, options=options, root=place, steps=steps
+        data, backbone, arms, root=place, minutes=minutes, tolerance=tolerance, name=name, options=options, steps=steps
     )
     with contextlib.chdir(place):
-        Work(wanted, _nothing if as_json else log, SweepBars if not as_json else SilentBars).run()
+        Work(wanted, _nothing if as_json else log, None if as_json else SweepBars).run()
         found = finished(wanted)
     if as_json:
         typer.echo(json.dumps(found.as_json(), indent=1, allow_nan=False))
@@ -351,10 +352,7 @@ def bench(
 
     console.print(bench_words(result), soft_wrap=True)
     for title, frame in (("run-steps beside the reference", bench_table(result)), ("targets", bench_targets(result))):
-        table = Table(*frame.columns, title=title)
-        for _, row in frame.iterrows():
-            table.add_row(*row)
-        console.print(table)
+        console.print(table_of(title, frame.columns, frame.itertuples(index=False, name=None)))
 
 
 @app.command()
@@ -366,19 +364,15 @@ def judge(
 ) -> None:
     """Say what the results show of every claim: runs/verdicts.csv, or of your own runs runs/STUDY/verdicts.csv."""
     from fpt.claims.judge import judge as judged
-    from fpt.claims.verdicts import FILE, digest_of_runs, summaries, write
+    from fpt.claims.verdicts import FILE, digest_of_runs, tally, write
 
     with contextlib.chdir(ledger.workspace(root)):
         path = Path("runs", study, FILE) if study else Path("runs", FILE)
         with console.status("judging"):
             table = judged(Path(), study or "")
             write(table, path, digest_of_runs(Path(), study or ""))
-    shown = Table(
-        "word", Column("claims", justify="right"), Column("findings", justify="right"), title=escape(str(path))
-    )
-    for word, of_claims, of_findings in summaries(table):
-        shown.add_row(word, str(of_claims), str(of_findings))
-    console.print(shown)
+    found = ((word, str(of_claims), str(of_findings)) for word, of_claims, of_findings in tally(table))
+    console.print(table_of(str(path), before_numbers("word", "claims", "findings"), found))
 
 
 @app.command()
@@ -404,19 +398,13 @@ def models(
     if arm is None:
         if given:
             raise SpecError("--layers, --batch-size, --rank and --targets are about an arm: give --arm as well")
-        table = Table(*(Column(name, overflow="fold") for name in COLUMNS), title=escape(f"backbones on {task}"))
-        for row in rows(task, backbone):
-            table.add_row(*map(escape, row))
-        console.print(table)
+        columns = (Column(name, overflow="fold") for name in COLUMNS)
+        console.print(table_of(f"backbones on {task}", columns, rows(task, backbone)))
         return
     if backbone is None:
         raise SpecError(f"--arm {arm}: give --backbone as well, of which the arm trains a part")
     counts, lines = of_arm({"task": task, "backbone": backbone, "arm": arm, **given})
-    right = [Column(name, justify="right") for name in OF_ARM[1:]]
-    table = Table(OF_ARM[0], *right, title=escape(f"parameters of {backbone} on {task}: {arm}"))
-    for row in counts:
-        table.add_row(*row)
-    console.print(table)
+    console.print(table_of(f"parameters of {backbone} on {task}: {arm}", before_numbers(*OF_ARM), counts))
     for line in lines:
         console.print(line, soft_wrap=True)
 
@@ -426,8 +414,7 @@ def doctor(root: Root = None) -> None:
     """Show what this machine has and how to get what is missing. Nothing is downloaded."""
     from fpt.cli.doctor import findings
 
-    table = Table("what", "found", Column("how to get it", overflow="fold"), title="this machine")
+    columns = ("what", "found", Column("how to get it", overflow="fold"))
     with contextlib.chdir(ledger.workspace(root)):
-        for row in findings():
-            table.add_row(*map(escape, row))
+        table = table_of("this machine", columns, findings())
     console.print(table)

@@ -2,7 +2,7 @@
 
 import math
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +14,7 @@ from rich.table import Column, Table
 from fpt.bench.cost import Cost
 from fpt.errors import FptError
 from fpt.sweeps import ledger
+from fpt.sweeps.engines import Watch
 from fpt.sweeps.labels import labels
 from fpt.sweeps.ledger import PROGRESS, SweepState, sweep_state
 from fpt.sweeps.record import read_progress
@@ -30,6 +31,19 @@ FIRST_LINE = 0.01  # share done at which a sweep says for the first time how far
 console = Console(highlight=False)
 
 
+def table_of(title: str, columns: Iterable[str | Column], rows: Iterable[Iterable[str]]) -> Table:
+    """A table whose title and cells are shown as they are: nothing in them is markup."""
+    table = Table(*columns, title=escape(title))
+    for row in rows:
+        table.add_row(*map(escape, row))
+    return table
+
+
+def before_numbers(first: str, *others: str) -> list[Column]:
+    """Columns of which all but the first hold numbers."""
+    return [Column(first), *(Column(name, justify="right") for name in others)]
+
+
 def sweep_table(title: str, *columns: str) -> Table:
     """A table whose first column is never cut, because readers copy the names of sweeps from the screen."""
     return Table(Column("sweep", overflow="fold", ratio=1), *columns, title=escape(title))
@@ -41,24 +55,23 @@ def arms_of(specs: Sequence[SweepSpec]) -> dict[str, str]:
     return labels(specs) if len(set(arms)) < len(arms) else {}
 
 
-def runs_text(spec: SweepSpec) -> str:
-    """The number of runs of the grid, with a + if the grid may be extended."""
-    return f"{spec.runs}{'+' * bool(spec.extend)}"
-
-
 def time_text(seconds: float) -> str:
     return f"{seconds / 3600:,.1f} h" if seconds >= 3600 else f"{seconds / 60:.1f} min"
 
 
 def plan_table(title: str, plan: Sequence[tuple[SweepState, Sequence[Cost]]]) -> Table:
-    """Every sweep with its predicted times; the device is named if there is more than one."""
+    """Every sweep with its predicted times; the device is named if there is more than one. A + after its runs says that
+    the grid may be extended."""
     arms = arms_of([state.spec for state, _ in plan])
     table = sweep_table(title, *["arm"] * bool(arms), "state", "runs", "steps", "time")
     several = len({cost.device for _, costs in plan for cost in costs}) > 1
     for state, costs in plan:
-        times = "; ".join(f"{time_text(cost.seconds)} {known(cost) if several else cost.source}" for cost in costs)
+        times = "; ".join(
+            f"{time_text(cost.seconds)} {source_text(cost) if several else cost.source}" for cost in costs
+        )
         spec = state.spec
-        row = [state.state, runs_text(spec), f"{spec.steps:,}", escape(times or "unknown")]
+        runs = f"{spec.runs}{'+' * bool(spec.extend)}"
+        row = [state.state, runs, f"{spec.steps:,}", escape(times or "unknown")]
         table.add_row(spec.folder_name, *_arm(arms, spec), *row)
     return table
 
@@ -68,7 +81,7 @@ def _arm(arms: Mapping[str, str], spec: SweepSpec) -> list[str]:
     return [escape(arms[spec.folder_name])] if arms else []
 
 
-def known(cost: Cost) -> str:
+def source_text(cost: Cost) -> str:
     """How a time is known, and for which device."""
     return f"{cost.source} ({cost.device})" if cost.device else cost.source
 
@@ -78,7 +91,7 @@ def total_text(plan: Sequence[tuple[SweepState, Sequence[Cost]]]) -> str:
     number of sweeps of unknown time."""
     sums: dict[str, list[float]] = {}
     for cost in (cost for _, costs in plan for cost in costs):
-        sums.setdefault(known(cost), []).append(cost.seconds)
+        sums.setdefault(source_text(cost), []).append(cost.seconds)
     unknown = sum(not costs for _, costs in plan)
     parts = [
         f"{time_text(sum(seconds))} {how}" + (f" for {len(seconds)} of them" if len(seconds) < len(plan) else "")
@@ -100,8 +113,8 @@ def status_table(study: Study) -> Table:
             share = progress["run_steps"] / progress["run_steps_total"]
             step = f"step {progress['step']:,} of {progress['steps']:,}"
             word = f"running {share:.0%} (grid {progress['grid']}, {step})"
-        hours = time_text(state.result["wall_seconds"]) if state.result else ""
-        table.add_row(spec.folder_name, *_arm(arms, spec), word, rate, hours, "yes" if state.published else "")
+        took = time_text(state.result["wall_seconds"]) if state.result else ""
+        table.add_row(spec.folder_name, *_arm(arms, spec), word, rate, took, "yes" if state.published else "")
     for inside in ("", ledger.PUBLISHED):
         for folder in ledger.stale_folders(study, inside):
             name = folder.relative_to(study.folder).as_posix()
@@ -125,10 +138,10 @@ class SweepBars:
         self.next_line: dict[tuple[int, int], float] = {}
         self.first: dict[tuple[int, int], tuple[float, float]] = {}
 
-    def __enter__(self) -> "SweepBars":
+    def __enter__(self) -> Watch:
         if console.is_terminal:
             self.bars.start()
-        return self
+        return self.watch
 
     def __exit__(self, *_: object) -> None:
         self.bars.stop()
@@ -177,22 +190,6 @@ class SweepBars:
         self.bars.console.print(f"{time.strftime('%H:%M:%S')} {word}: {spec.title}", markup=False)
 
 
-class SilentBars:
-    """The same where a program reads what is printed."""
-
-    def __init__(self, specs: Sequence[SweepSpec], study: Path) -> None:
-        pass
-
-    def __enter__(self) -> "SilentBars":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        pass
-
-    def watch(self, running: Sequence[SweepSpec], ended: Sequence[SweepSpec]) -> None:
-        pass
-
-
 def advice_screen(advice: "Advice") -> Iterator[Table | str]:
     """What `fpt advise` says, on one screen: the recommendation, arms, what can be told apart, warnings."""
     from fpt.advise import words
@@ -202,41 +199,37 @@ def advice_screen(advice: "Advice") -> Iterator[Table | str]:
     title = f"{advice.study}: {advice.steps:,} steps, {advice.seeds} seeds, each arm at its own rate"
     frames = {title: arms_frame(advice), "what can be told apart (points, 95% intervals)": pairs_frame(advice)}
     for title, frame in frames.items():
-        first, *others = frame.columns
-        table = Table(first, *(Column(name, justify="right") for name in others), title=escape(title))
-        for _, row in frame.iterrows():
-            table.add_row(*map(escape, row))
-        yield table
+        yield table_of(title, before_numbers(*frame.columns), frame.itertuples(index=False, name=None))
     for line in words.warnings(advice):
         yield f"[yellow]warning:[/yellow] {escape(line)}"
-    kept = f"{advice.winner}; README.md there says how to load it" if advice.winner else words.NOTHING_KEPT
-    yield escape(f"kept: {kept}")
+    yield escape(f"kept: {advice.winner}; README.md there says how to load it")
     yield escape(f"page: runs/{advice.study}/report.html; again, or changed: fpt run {advice.study}")
 
 
 def compared_table(found: "pd.DataFrame", named: Mapping[str, str]) -> Table:
     """What fpt.results.compare.compare gives, a row for each two arms."""
-    step = found["point"].iloc[0]
     title = f"{named['score']} by {named['by']}, paired by {named['pair']}"
-    heads = ("n", "levels", "difference (95% interval)", "p", "p (Holm)", f"seeds to find {step:g}")
-    table = Table("first - second", *(Column(head, justify="right") for head in heads), title=escape(title))
-    for row in found.to_dict("records"):
-        arms = escape(f"{row['first']} - {row['second']}")
-        if math.isnan(row["p"]):
-            table.add_row(arms, str(row["n"]), "", "too few seeds in common", "", "", "")
-            continue
-        if math.isnan(row["low"]):
-            interval, seeds = "no spread", ""  # nothing to plan by
-        else:
-            interval = f"{row['low']:+.4g} to {row['high']:+.4g}"
-            seeds = "> 1,000" if math.isnan(row["seeds"]) else f"{row['seeds']:.0f}"
-        table.add_row(
-            arms,
-            str(row["n"]),
-            f"{row['level_first']:.4g} and {row['level_second']:.4g}",
-            f"{row['mean']:+.4g} ({interval})",
-            f"{row['p']:.2g}",
-            f"{row['p_holm']:.2g}",
-            seeds,
-        )
-    return table
+    heads = ("n", "levels", "difference (95% interval)", "p", "p (Holm)", f"seeds to find {found['point'].iloc[0]:g}")
+    rows = (_compared(row) for row in found.to_dict("records"))
+    return table_of(title, before_numbers("first - second", *heads), rows)
+
+
+def _compared(row: Mapping[Hashable, Any]) -> list[str]:
+    """The cells of a row of `compared_table`."""
+    arms = f"{row['first']} - {row['second']}"
+    if math.isnan(row["p"]):
+        return [arms, str(row["n"]), "", "too few seeds in common", "", "", ""]
+    if math.isnan(row["low"]):
+        interval, seeds = "no spread", ""  # nothing to plan by
+    else:
+        interval = f"{row['low']:+.4g} to {row['high']:+.4g}"
+        seeds = "> 1,000" if math.isnan(row["seeds"]) else f"{row['seeds']:.0f}"
+    return [
+        arms,
+        str(row["n"]),
+        f"{row['level_first']:.4g} and {row['level_second']:.4g}",
+        f"{row['mean']:+.4g} ({interval})",
+        f"{row['p']:.2g}",
+        f"{row['p_holm']:.2g}",
+        seeds,
+    ]

@@ -62,10 +62,10 @@ def _rule_contradictions(paper: Paper, rule: Rule, numbers: Any = None) -> Itera
         return
     rows = paper.tables[rule.table].rows
     yield from (str(unknown(f"row of {rule.table}", row, rows)) for row in rule.rows if row not in rows)
-    needed = 1 if rule.is_own or rule.kind == "near" else 2
+    needed = 1 if rule.has_function or rule.kind == "near" else 2
     if len(set(rule.rows)) < needed:
         yield f"{rule.kind} needs {needed} different rows; the rule names {', '.join(rule.rows) or 'no row'}"
-    if rule.is_own and not rule.words:
+    if rule.has_function and not rule.words:
         yield f"a rule that the function {rule.kind} decides says what it asks: words"
 
 
@@ -156,6 +156,12 @@ def findings() -> dict[str, Finding]:
     return {name: finding for paper in papers().values() for name, finding in paper.findings.items()}
 
 
+def finding(name: str, source: str = "") -> Finding:
+    """One finding by id. Raises SpecError for an unknown id."""
+    check_known("finding", name, findings(), source)
+    return findings()[name]
+
+
 def rules_of(finding: Finding) -> tuple[Rule, ...]:
     """The rules of the contrast that answers a finding: its own, or those of the claim that it names; none where no
     run answers it."""
@@ -213,7 +219,7 @@ def _read_by(rule: Rule) -> Iterator[Any]:
     paper = paper_of(read.paper)
     yield [read.kind, read.until, paper.defaults, paper.rates]
     for row in dict.fromkeys([*rule.rows, *([read.until] if read.until in read.rows else [])]):
-        yield [row, paper.rows[row].fields, read.rows[row].model_dump(mode="json", exclude={"ours", "reading"})]
+        yield [row, paper.rows[row].fields, read.rows[row].model_dump(mode="json", exclude={"ours"})]
 
 
 def table(name: str) -> Table:

@@ -89,7 +89,7 @@ class Rule(_Strict):
         return {"kind": kinds[0], "rows": [named] if isinstance(named, str) else named, **rest}
 
     @property
-    def is_own(self) -> bool:
+    def has_function(self) -> bool:
         """Whether a function of its own decides it."""
         return self.kind not in KINDS
 
@@ -202,14 +202,13 @@ class TableRow(_Strict):
     ours: str = ""
     drawn: tuple[str, ...] = ()
     tasks: tuple[str, ...] = ()
-    reading: str = ""  # how the paper's row is to be understood, where it is not clear
 
     @model_validator(mode="before")
     @classmethod
     def _sort(cls, data: Any) -> Any:
         if not isinstance(data, Mapping):
             raise ValueError("must map tasks to printed numbers")
-        return _gathered(data, "printed", {"ours", "drawn", "tasks", "reading"})
+        return _gathered(data, "printed", {"ours", "drawn", "tasks"})
 
 
 class Row(_Strict):
@@ -266,7 +265,6 @@ class Paper(_Strict):
     name: str
     title: str
     place: int = 100  # among the papers, where they are shown
-    tuned: bool = False  # what it says is said of tuned models: its claims are not read at one rate as well
     own_scale: bool = True  # False: no sweep is at the paper's scale
     authors: str = ""
     defaults: Fields = {}

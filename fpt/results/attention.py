@@ -68,7 +68,7 @@ def attended(study: str, arm: str, *, task: str, score: str = "mass", trained: b
     `score`: one of `scores`: "mass", "chance" or "lead". `trained`: after training, else before it. Raises SpecError
     for a study, task, arm or score that is not there, and for an arm whose attention was not measured.
     """
-    cell = cell_of(study, arm, task)
+    cell = cell_of(study, arm, task=task)
     maps = maps_of(cell, trained=trained)
     if maps.empty:
         raise SpecError(f"{study}, {task}, {arm}: its attention was not measured")
@@ -76,4 +76,4 @@ def attended(study: str, arm: str, *, task: str, score: str = "mass", trained: b
     if score not in found:
         raise unknown("score of attention", score, found)
     mean, low, high = (100 * each for each in mean_interval(found[score]))
-    return Level(mean, low, high, len(found[score]), cell.best_rate)
+    return Level(mean, low, high, len(found[score]), cell.best_rate())

@@ -87,9 +87,17 @@ def untouched_loss(task: str, backbone: str) -> float | None:
     return float(own["nats"].iloc[0]) if len(own) else None
 
 
-def floor(task: str) -> float:
-    """The best of the strategies that look at little of an example; nan where nothing is known of a task."""
-    return max((score.share for name, score in known_scores(task).items() if name in FLOOR), default=math.nan)
+def best_trivial(task: str, variant: str = "paper") -> Score | None:
+    """The best of the strategies that look at little of an example; None where nothing is known of a task."""
+    trivial = [score for name, score in known_scores(task, variant).items() if name in FLOOR]
+    return max(trivial, key=lambda score: score.share, default=None)
+
+
+def floor(task: str, variant: str = "paper") -> float:
+    """The accuracy of the best of the strategies that look at little of an example; nan where nothing is known of a
+    task."""
+    found = best_trivial(task, variant)
+    return math.nan if found is None else found.share
 
 
 def chance(task: str) -> float:

@@ -5,12 +5,11 @@ adds to the noise.
 """
 
 import math
-from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, wraps
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -27,7 +26,7 @@ from fpt.results.runs import (
     same_rate,
     study_names,
 )
-from fpt.results.stats import Paired, paired, sampling_noise
+from fpt.results.stats import Paired, mean_interval, paired, sampling_noise
 from fpt.sweeps import selection
 from fpt.sweeps.ledger import RESULT
 from fpt.sweeps.spec import SweepSpec
@@ -105,12 +104,6 @@ class TableCell:
         return bool(self.ends())
 
     @property
-    def best_rate(self) -> float | None:
-        """The rate with the best mean over all seeds, to be named; None where nothing ran, and where some run diverged
-        at every rate."""
-        return None if self.tables is None else self.tables.selected_rate
-
-    @property
     def rates(self) -> list[float]:
         """The grid as it was trained, else as it is planned."""
         if self.tables:
@@ -123,6 +116,11 @@ class TableCell:
         return [] if self.spec is None else self.spec.budgets()
 
     @property
+    def variant(self) -> str:
+        """Of the task, as it was run; the paper's, where there is no sweep."""
+        return self.spec.variant if self.spec else "paper"
+
+    @property
     def papers_rate(self) -> float | None:
         """The rate that the paper prints for this model and task."""
         backbone = self.spec.backbone if self.spec else ""
@@ -132,9 +130,14 @@ class TableCell:
         """By seed: the rate with the best mean validation accuracy over the other seeds; nan where there is none."""
         return pd.Series(dtype=float) if self.tables is None else self.tables.choices(budget)
 
-    def ends(self, budget: int | None = None, at: str | float = TUNED) -> set[str]:
+    def best_rate(self, budget: int | None = None) -> float | None:
+        """The rate with the best mean validation accuracy over all seeds; None where nothing ran, and where some run
+        diverged at every rate."""
+        return None if self.tables is None else selection.best_rate(self.tables.validation(budget))
+
+    def ends(self, budget: int | None = None) -> set[str]:
         """The ends of the grid, "low" and "high", that some seed's choice at this budget is."""
-        return set() if self.tables is None else selection.ends(self._rates(at, budget), self.tables.validation(budget))
+        return set() if self.tables is None else selection.ends(self.choices(budget), self.tables.validation(budget))
 
     def plane(self, budget: int | None = None) -> pd.DataFrame:
         """Test accuracy (fractions), seeds x rates; for a table of gaps, training minus test accuracy.
@@ -146,9 +149,7 @@ class TableCell:
             return pd.DataFrame()
         if self.table.kind != "gap":
             return tables.once(("tested", budget), lambda: tables.plane(budget).fillna(tables.guessing))
-        last = "_last" if budget in (None, tables.spec.steps) else ""
-        train, test = (tables.plane(budget, f"{of}_accuracy{last}") for of in ("train", "test"))
-        return train - test
+        return _accuracy(tables, "train", budget) - _accuracy(tables, "test", budget)
 
     def at(self, at: str | float = TUNED, table: TableName = "runs") -> pd.DataFrame:
         """`SweepTables.at` each seed's rate: the rows of a table of the runs to which `values` belong."""
@@ -187,9 +188,17 @@ class TableCell:
             return 0.0
         values = self.values(at, budget)
         if self.table.kind == "gap":
-            last = "_last" if budget in (None, self.tables.spec.steps) else ""
-            values = self._picked(self.tables.plane(budget, f"test_accuracy{last}"), at, budget)
+            values = self._picked(_accuracy(self.tables, "test", budget), at, budget)
         return sampling_noise(float(values.mean()), self.tables.sampled_from)
+
+    def interval(
+        self, at: str | float = TUNED, budget: int | None = None, noise: float = 0.0
+    ) -> tuple[float, float, float]:
+        """The mean of `values` and its 95% interval, fractions; nan as in `mean_interval`.
+
+        `noise`: a variance of the mean beside that of the seeds and of the test set.
+        """
+        return mean_interval(self.values(at, budget), self.test_noise(at, budget) + noise)
 
     def _rates(self, at: str | float, budget: int | None) -> "pd.Series[float]":
         """The rate by seed."""
@@ -205,6 +214,20 @@ class TableCell:
         seeds = np.flatnonzero(hits.any(axis=1))
         picked = plane.to_numpy()[seeds, hits.argmax(axis=1)[seeds]]
         return pd.Series(picked, plane.index.to_numpy()[seeds], dtype=float)
+
+
+@dataclass(frozen=True)
+class ArmCell(TableCell):
+    """A cell that has results: a finished sweep as an arm of its study."""
+
+    spec: SweepSpec = field(kw_only=True)
+    tables: SweepTables = field(kw_only=True)
+
+
+def _accuracy(tables: SweepTables, part: Literal["train", "test"], budget: int | None) -> pd.DataFrame:
+    """That of which a gap is made, seeds x rates: of the parameters of the last step, where the budget is the last."""
+    last = "_last" if budget in (None, tables.spec.steps) else ""
+    return tables.plane(budget, f"{part}_accuracy{last}")
 
 
 @dataclass(frozen=True)
@@ -260,15 +283,15 @@ class StudyCells:
         return {task: cells for task, cells in found.items() if task in planned}
 
 
-def every_study(root: Path | None = None, also: str = "", origin: Origin | None = None) -> list[StudyCells]:
-    """The studies of the workspace that have results, and the one named `also`: its claims are then not run yet, and
-    not untested, where it has none. A study that cannot be read is left out: a warning names it. Origins as in
-    `load_runs`."""
+def every_study(root: Path | None = None, origin: Origin | None = None, planned: bool = False) -> list[StudyCells]:
+    """The studies of the workspace that have results; `planned`: those without any as well, whose claims are then not
+    run yet, and not untested. A study that cannot be read is left out: a warning names it. Origins as in `load_runs`.
+    """
     found = []
     for name in study_names(root):
         with left_out(name):
             cells = StudyCells(find_study(name, root), origin)
-            if cells.results or name == also:
+            if cells.results or (planned and cells.study.sweeps):  # this reads the study, or raises
                 found.append(cells)
     return found
 
@@ -276,17 +299,21 @@ def every_study(root: Path | None = None, also: str = "", origin: Origin | None 
 Point = tuple[TableCell, str | float, int | None]  # a cell, and the rate and the budget at which it is read
 
 
-def compared(plus: Sequence[Point], minus: Sequence[Point] = (), less: float = 0.0, noise: float = 0.0) -> Paired:
+def paired_difference(
+    plus: Sequence[Point], minus: Sequence[Point] = (), less: float = 0.0, noise: float = 0.0
+) -> Paired:
     """The sum of the values of some cells minus that of others and the number `less` (of variance `noise`), by seed.
 
     By sign flips where a run collapsed. What is read twice on one side brings the noise of its test set twice.
     """
     first, second = total(plus), total(minus, less)
-    where = {(cell.row, at, budget): cell for cell, at, budget in (*plus, *minus)}
-    times = Counter((cell.row, at, budget) for cell, at, budget in plus)
-    times.subtract((cell.row, at, budget) for cell, at, budget in minus)
-    collapsed = any(cell.collapsed(at, budget).any() for (_, at, budget), cell in where.items())
-    noise += sum(times[place] ** 2 * cell.test_noise(*place[1:]) for place, cell in where.items())
+    read: dict[tuple[str, str | float, int | None], tuple[TableCell, int]] = {}  # each once, with how often it counts
+    for sign, points in ((1, plus), (-1, minus)):
+        for cell, at, budget in points:
+            _, times = read.get((cell.row, at, budget), (cell, 0))
+            read[cell.row, at, budget] = cell, times + sign
+    collapsed = any(cell.collapsed(at, budget).any() for (_, at, budget), (cell, _) in read.items())
+    noise += sum(times**2 * cell.test_noise(at, budget) for (_, at, budget), (cell, times) in read.items())
     return paired(first, second, collapsed, noise)
 
 

@@ -13,12 +13,11 @@ from fpt.errors import SpecError, unknown
 from fpt.files import state_of
 from fpt.papers.schema import Table
 from fpt.results.baselines import known_scores
-from fpt.results.cells import TUNED, Point, TableCell, compared, total
+from fpt.results.cells import TUNED, ArmCell, Point, TableCell, paired_difference, total
 from fpt.results.runs import SweepTables, find_study, load_sweeps, rate_text, same_rate
-from fpt.results.stats import MINIMUM_PAIRS, POINT, SIGNIFICANCE, Paired, mean_interval
+from fpt.results.stats import MINIMUM_PAIRS, POINT, SIGNIFICANCE, Paired
 from fpt.sweeps.labels import labels
 from fpt.sweeps.ledger import PUBLISHED, RESULT
-from fpt.sweeps.selection import best_rate
 from fpt.sweeps.study import load_study
 from fpt.sweeps.study_file import FILE
 
@@ -88,11 +87,12 @@ class Level:
 
     @property
     def cell(self) -> str:
-        return f"{points_text(self.mean, False)} ({points_text(self.low, False)} to {points_text(self.high, False)})"
+        """As a table shows it: 96.9 (95.6 to 98.2)."""
+        return level_text(self.mean, self.low, self.high)
 
     def __str__(self) -> str:
-        mean, interval = self.cell.split(" ", 1)
-        return f"{mean}% {interval}"
+        mean, space, interval = self.cell.partition(" ")
+        return f"{mean}%{space}{interval}"
 
 
 def contrast(
@@ -118,9 +118,9 @@ def contrast(
     Raises SpecError for a study, task, arm, rate or budget that is not there, with fewer than three pairs of seeds, and
     for arms that end after different numbers of steps where no budget is named.
     """
-    arms = {name: cell_of(study, name, task, root, of) for name in (first, second, *(minus or ()))}
+    arms = {name: cell_of(study, name, task=task, root=root, of=of) for name in (first, second, *(minus or ()))}
     found = _contrast(arms, first, second, at, budget, minus)
-    if at != TUNED or any(_best_rate(cell, budget) is None for cell in arms.values()):
+    if at != TUNED or any(cell.best_rate(budget) is None for cell in arms.values()):
         return found
     return replace(found, common=_contrast(arms, first, second, COMMON, budget, minus))
 
@@ -137,11 +137,10 @@ def level(
 ) -> Level:
     """The test accuracy of one arm in the published results of a study, or its gap; arguments and errors as those of
     `contrast`."""
-    cell = cell_of(study, arm, task, root, of)
+    cell = cell_of(study, arm, task=task, root=root, of=of)
     rate = rate_of(cell, at, budget)
-    values, noise = cell.values(rate, budget), cell.test_noise(rate, budget)
-    mean, low, high = (100 * each for each in mean_interval(values, noise))
-    return Level(mean, low, high, int(values.notna().sum()), _best_rate(cell, budget))
+    mean, low, high = (100 * each for each in cell.interval(rate, budget))
+    return Level(mean, low, high, int(cell.values(rate, budget).notna().sum()), cell.best_rate(budget))
 
 
 def baseline(task: str, name: str) -> float:
@@ -155,7 +154,12 @@ def baseline(task: str, name: str) -> float:
     return 100 * known[name].share
 
 
-def arms_of(study: str, root: Path | None = None, of: str = "accuracy") -> dict[tuple[str, str], TableCell]:
+def arm_cell(tables: SweepTables, name: str, study: str, table: Table = ACCURACY) -> ArmCell:
+    """A finished sweep as the arm `name` of a study; its values are what `table` says, test accuracies."""
+    return ArmCell(table, name, tables.spec.task, spec=tables.spec, tables=tables, study=study)
+
+
+def arms_of(study: str, root: Path | None = None, of: str = "accuracy") -> dict[tuple[str, str], ArmCell]:
     """The published sweeps of a study as cells, by task and by the name that its tables give the arm.
 
     `of`: what a cell's values are, "accuracy" on test data or "gap". Raises SpecError for anything else.
@@ -165,9 +169,7 @@ def arms_of(study: str, root: Path | None = None, of: str = "accuracy") -> dict[
     folder = find_study(study, root)
     files = (folder / FILE, *folder.glob(f"{PUBLISHED}/*/{RESULT}"))
     return {
-        (sweep.spec.task, name): TableCell(
-            MEASURED[of], name, sweep.spec.task, spec=sweep.spec, tables=sweep, study=study
-        )
+        (sweep.spec.task, name): arm_cell(sweep, name, study, MEASURED[of])
         for name, sweep in _published(folder, tuple((file, state_of(file)) for file in files))
     }
 
@@ -181,7 +183,7 @@ def _published(folder: Path, states: tuple[tuple[Path, tuple[int, int] | None], 
     return [(names[name], sweep) for name, sweep in load_sweeps(study, "published").items()]
 
 
-def cell_of(study: str, name: str, task: str = "", root: Path | None = None, of: str = "accuracy") -> TableCell:
+def cell_of(study: str, name: str, *, task: str = "", root: Path | None = None, of: str = "accuracy") -> ArmCell:
     """One arm of a study's published results, by the name that its tables give it; errors as those of `contrast`."""
     cells = arms_of(study, root, of)
     if not cells:
@@ -202,7 +204,7 @@ def rate_of(cell: TableCell, at: str | float, budget: int | None) -> str | float
     if at == TUNED:
         return TUNED
     if at == COMMON:
-        if (found := _best_rate(cell, budget)) is None:
+        if (found := cell.best_rate(budget)) is None:
             raise SpecError(f"{cell.study}, {cell.row}: some run diverged at every rate, so there is no common one")
         return found
     given = ", ".join(map(rate_text, cell.rates))
@@ -217,14 +219,8 @@ def rate_of(cell: TableCell, at: str | float, budget: int | None) -> str | float
     return rate
 
 
-def _best_rate(cell: TableCell, budget: int | None) -> float | None:
-    """The rate with the best mean validation accuracy over all seeds at this budget; None where some run diverged at
-    every rate."""
-    return best_rate(cell.tables.validation(budget)) if cell.tables else None
-
-
 def _contrast(
-    arms: dict[str, TableCell],
+    arms: dict[str, ArmCell],
     first: str,
     second: str,
     at: str | float,
@@ -234,13 +230,13 @@ def _contrast(
     def point(name: str) -> Point:
         return arms[name], rate_of(arms[name], at, budget), budget
 
-    steps = {cell.spec.steps for cell in arms.values() if cell.spec}
+    steps = {cell.spec.steps for cell in arms.values()}
     if budget is None and len(steps) > 1:
-        trained = ", ".join(f"{name} for {cell.spec.steps:,}" for name, cell in arms.items() if cell.spec)
+        trained = ", ".join(f"{name} for {cell.spec.steps:,}" for name, cell in arms.items())
         raise SpecError(f"steps of training differ, {trained}: name a budget that all report")
     plus, less = [point(first)], [point(second)]
     others = [point(name) for name in minus or ()]
-    test = compared([*plus, *others[1:]], [*less, *others[:1]])
+    test = paired_difference([*plus, *others[1:]], [*less, *others[:1]])
     if test.n < MINIMUM_PAIRS:
         raise SpecError(f"{first} and {second} have {test.n} seeds in common; a contrast needs {MINIMUM_PAIRS}")
     levels = [total(plus), total(less)]
@@ -291,15 +287,29 @@ def interval_text(mean: float, low: float, high: float) -> str:
     return f"{shown[0]} ({shown[1]} to {shown[2]})"
 
 
+def level_text(mean: float, low: float, high: float) -> str:
+    """A level in percent with its interval: 96.9 (95.6 to 98.2). The mean alone where the interval has no ends, as that
+    of one seed."""
+    shown = [points_text(each, False) for each in (mean, low, high)]
+    return shown[0] if math.isnan(low) else f"{shown[0]} ({shown[1]} to {shown[2]})"
+
+
 def rounded(value: float, digits: int, sign: str = "") -> str:
-    """A number as text, halves away from zero, with thousands; `sign` "+": with its sign.
+    """A number as text, halves away from zero, with thousands and a true minus; `sign` "+": with its sign.
 
     Pages round what was computed, cards the digits that a table keeps of it: binary halves would go either way.
     """
     if not math.isfinite(value):
-        return f"{value:{sign}}"
+        return f"{value:{sign}}".replace("-", MINUS)
     exact = Decimal(str(round(value, 9)))  # equal means print alike, however they were summed
-    return f"{exact.quantize(Decimal(1).scaleb(-digits), ROUND_HALF_UP) + 0:{sign},}"  # + 0: no minus before 0
+    nearest = exact.quantize(Decimal(1).scaleb(-digits), ROUND_HALF_UP) + 0  # + 0: no minus before 0
+    return f"{nearest:{sign},}".replace("-", MINUS)
+
+
+def two_digits(value: float) -> str:
+    """The first two digits of a number, with a true minus, and never a power of ten: 0.5, 2.4, 1,000."""
+    text = f"{float(f'{abs(value):.2g}'):,.10g}"
+    return MINUS + text if value < 0 else text
 
 
 def points_text(points: float, signed: bool) -> str:

@@ -10,6 +10,7 @@ import math
 import pandas as pd
 
 from fpt.results.cells import TableCell
+from fpt.results.contrasts import rounded
 from fpt.results.rate_ratio import last_losses
 from fpt.results.runs import SweepTables, same_rate
 from fpt.results.stats import Paired, paired
@@ -28,13 +29,14 @@ def _tuned(tables: SweepTables) -> pd.DataFrame:
         return pd.DataFrame()
     rates = selection.choices(-last_losses(tables))
     test = tables.windows[tables.windows["part"] == "test"]
-    own = same_rate(test["learning_rate"].to_numpy(float), test["seed"].map(rates).to_numpy(float))
-    return test[own].pivot(index="seed", columns="window", values="loss")
+    chosen = same_rate(test["learning_rate"].to_numpy(float), test["seed"].map(rates).to_numpy(float))
+    return test[chosen].pivot(index="seed", columns="window", values="loss")
 
 
 def nats_text(lead: Paired) -> str:
     """A difference of losses in nats, with its 95% interval: 0.147 (0.140 to 0.153)."""
-    return f"{lead.mean:.3f} ({lead.low:.3f} to {lead.high:.3f})".replace("-", "−")
+    mean, low, high = (rounded(each, 3) for each in (lead.mean, lead.low, lead.high))
+    return f"{mean} ({low} to {high})"
 
 
 def lower_loss(first: TableCell, other: TableCell) -> Paired:

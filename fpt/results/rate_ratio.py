@@ -9,7 +9,6 @@ anew for each seed that is left out. It is made wider by what a parabola misses 
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -18,8 +17,8 @@ from scipy import special
 
 from fpt.errors import SpecError
 from fpt.models import adapted, backbone
-from fpt.results.cells import TableCell
-from fpt.results.contrasts import cell_of
+from fpt.results.cells import ArmCell
+from fpt.results.contrasts import cell_of, two_digits
 from fpt.results.runs import SweepTables, rate_text
 from fpt.results.stats import MINIMUM_PAIRS, SIGNIFICANCE
 from fpt.sweeps.spec import SweepSpec
@@ -39,32 +38,42 @@ Floats = NDArray[np.float64]
 class Valley:
     """The lowest point of one arm's curve: the parabola's, of the score `coefficients` in log10 of the rate.
 
-    `open`: why there is none, in words; empty where there is one. `window`: the rates that the parabola is fitted to.
+    `reason`: why there is none, in words; empty where there is one. `window`: the rates that the parabola is fitted to.
     """
 
     rate: float = math.nan
     window: tuple[float, ...] = ()
     coefficients: tuple[float, ...] = ()
-    open: str = ""
+    reason: str = ""
+
+    @property
+    def open(self) -> bool:
+        """Whether there is none."""
+        return bool(self.reason)
 
     @property
     def words(self) -> str:
         """The rate with two digits, 1.3e-3; where it is open, why."""
-        return self.open or rate_text(f"{self.rate:.1e}")
+        return self.reason or rate_text(f"{self.rate:.1e}")
 
 
 @dataclass(frozen=True)
 class Jackknife:
     """An estimate over `n` seeds. Its 95% interval is the t-interval of the jackknife, wider by `slack` at each end.
 
-    `open`: why the estimate is not known; its numbers are nan then, and it excludes nothing.
+    `reason`: why the estimate is not known; its numbers are nan then, and it excludes nothing.
     """
 
     n: int
     estimate: float = math.nan
     error: float = math.nan  # its standard error
     slack: float = math.nan
-    open: str = ""
+    reason: str = ""
+
+    @property
+    def open(self) -> bool:
+        """Whether the estimate is not known."""
+        return bool(self.reason)
 
     @property
     def low(self) -> float:
@@ -101,12 +110,12 @@ class Jackknife:
     @property
     def cell(self) -> str:
         """As a table shows it."""
-        return _cell(self.open, self.estimate, self.low, self.high)
+        return _cell(self.reason, self.estimate, self.low, self.high)
 
 
 def _cell(reason: str, value: float, low: float, high: float) -> str:
     """2.4 (1.6 to 3.5), or why it is open."""
-    return reason or f"{value:.2g} ({low:.2g} to {high:.2g})"
+    return reason or f"{two_digits(value)} ({two_digits(low)} to {two_digits(high)})"
 
 
 @dataclass(frozen=True)
@@ -123,8 +132,13 @@ class RateRatio:
         return self.decades.n
 
     @property
-    def open(self) -> str:
+    def reason(self) -> str:
         """Why the ratio is not known; empty where it is."""
+        return self.decades.reason
+
+    @property
+    def open(self) -> bool:
+        """Whether the ratio is not known."""
         return self.decades.open
 
     @property
@@ -154,20 +168,18 @@ class RateRatio:
     @property
     def cell(self) -> str:
         """As a table shows it."""
-        return _cell(self.open, self.ratio, self.low, self.high)
+        return _cell(self.reason, self.ratio, self.low, self.high)
 
 
-def of_arms(study: str, first: str, second: str, *, task: str = "", root: Path | None = None) -> RateRatio:
+def of_arms(study: str, first: str, second: str, *, task: str = "") -> RateRatio:
     """The ratio of two arms in the published results of a study, named as its tables name them.
 
     Raises SpecError for a study, task or arm that is not there, and with fewer than three seeds in common.
     """
-    return rate_ratio(*(losses_of(cell_of(study, name, task, root)) for name in (first, second)))
+    return rate_ratio(*(losses_of(cell_of(study, name, task=task)) for name in (first, second)))
 
 
-def slope_of_arms(
-    study: str, pairs: Sequence[tuple[str, str]], *, task: str = "", root: Path | None = None
-) -> Jackknife:
+def slope_of_arms(study: str, pairs: Sequence[tuple[str, str]], *, task: str = "") -> Jackknife:
     """The exponent in width of the ratio of two arms, a pair for each width, named as the study's tables name them.
 
     Raises SpecError for a study, task or arm that is not there, for fewer than two widths, two arms of different
@@ -175,8 +187,8 @@ def slope_of_arms(
     """
     by_width = {}
     for first, second in pairs:
-        cells = [cell_of(study, name, task, root) for name in (first, second)]
-        width, other = map(_width, cells)
+        cells = [cell_of(study, name, task=task) for name in (first, second)]
+        width, other = (float(backbone(cell.spec.backbone).width) for cell in cells)
         if width != other:
             raise SpecError(f"{first} has width {width:g} and {second} {other:g}: a ratio needs two arms of one width")
         if width in by_width:
@@ -185,14 +197,8 @@ def slope_of_arms(
     return slope(by_width)
 
 
-def _width(cell: TableCell) -> float:
-    return float(backbone(cell.spec.backbone).width) if cell.spec else math.nan
-
-
-def losses_of(cell: TableCell) -> pd.DataFrame:
-    """`last_losses` of an arm. Raises SpecError for one without results."""
-    if cell.tables is None:
-        raise SpecError(f"the study {cell.study} has no results of {cell.row}")
+def losses_of(cell: ArmCell) -> pd.DataFrame:
+    """`last_losses` of an arm."""
     return last_losses(cell.tables)
 
 
@@ -258,9 +264,9 @@ def _jackknife(
         raise SpecError(f"the arms have {len(seeds)} seeds in common; {name} needs {MINIMUM_PAIRS}")
     arms = [_Arm.of(plane.loc[seeds]) for plane in planes]
     whole, *left_out = ([arm.valley(without) for arm in arms] for without in (None, *range(len(seeds))))
-    reasons = [each.open for valleys in (whole, *left_out) for each in valleys if each.open]
+    reasons = [each.reason for valleys in (whole, *left_out) for each in valleys if each.open]
     if reasons:
-        return whole, Jackknife(len(seeds), open=reasons[0])
+        return whole, Jackknife(len(seeds), reason=reasons[0])
     spread = np.array([read(valleys) for valleys in left_out])
     error = math.sqrt((len(seeds) - 1) / len(seeds) * float(((spread - spread.mean()) ** 2).sum()))
     return whole, Jackknife(len(seeds), read(whole), error, slack)
@@ -268,9 +274,9 @@ def _jackknife(
 
 @dataclass(frozen=True)
 class _Arm:
-    """Scores of an arm: places (rates,) in log10, scores (seeds, rates)."""
+    """Scores of an arm: log_rates (rates,) in log10, scores (seeds, rates)."""
 
-    places: Floats
+    log_rates: Floats
     scores: Floats
 
     @staticmethod
@@ -283,18 +289,18 @@ class _Arm:
         scores = self.scores if without is None else np.delete(self.scores, without, axis=0)
         means = scores.mean(0)  # nan where a seed diverged
         if np.isnan(means).all():
-            return Valley(open="some run diverged at every rate")
-        best = self.places[np.nanargmin(means)]
+            return Valley(reason="some run diverged at every rate")
+        best = self.log_rates[np.nanargmin(means)]
         reach = HALF_DECADE - ROUNDED
-        if self.places[0] > best - reach or self.places[-1] < best + reach:
-            return Valley(open="the best rate is less than half a decade from an end of the grid")
-        inside = np.abs(self.places - best) <= HALF_DECADE + ROUNDED
-        rates = tuple(float(10**place) for place in self.places[inside])
+        if self.log_rates[0] > best - reach or self.log_rates[-1] < best + reach:
+            return Valley(reason="the best rate is less than half a decade from an end of the grid")
+        inside = np.abs(self.log_rates - best) <= HALF_DECADE + ROUNDED
+        rates = tuple(float(10**log_rate) for log_rate in self.log_rates[inside])
         if np.isnan(means[inside]).any():
-            return Valley(window=rates, open="a run diverged within half a decade of the best rate")
+            return Valley(window=rates, reason="a run diverged within half a decade of the best rate")
         if len(rates) < LEAST:
-            return Valley(window=rates, open=f"fewer than {LEAST} rates within half a decade of the best one")
-        curvature, slope, height = np.polyfit(self.places[inside], means[inside], 2)
+            return Valley(window=rates, reason=f"fewer than {LEAST} rates within half a decade of the best one")
+        curvature, slope, height = np.polyfit(self.log_rates[inside], means[inside], 2)
         if curvature <= 0:
-            return Valley(window=rates, open="the curve has no lowest point")
+            return Valley(window=rates, reason="the curve has no lowest point")
         return Valley(10 ** (-slope / (2 * curvature)), rates, (curvature, slope, height))

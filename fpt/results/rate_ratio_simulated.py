@@ -87,7 +87,7 @@ def table(trials: int = 100) -> pd.DataFrame:
                 "scenario": scenario,
                 "ratio": ratio,
                 "covered": share([not each.excludes(ratio) for each in found]),
-                "open": share([bool(each.open) for each in found]),
+                "open": share([each.open for each in found]),
                 "factor": math.sqrt(float(np.median(known))) if known else math.nan,
             }
             for other in RATIOS:

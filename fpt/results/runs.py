@@ -249,7 +249,10 @@ def load_sweeps(study: Study, origin: Origin | None = None) -> dict[str, SweepTa
     Raises SpecError for an unknown origin.
     """
     states = [sweep_state(spec, study.folder) for spec in study.sweeps]
-    chosen = _chosen(states, origin)
+    return _finished(study, states, _chosen(states, origin))
+
+
+def _finished(study: Study, states: list[SweepState], chosen: Origin) -> dict[str, SweepTables]:
     found = {}
     for state in states:
         result = state.result if chosen == "own" else state.published
@@ -291,7 +294,8 @@ def sweeps_table(study_folder: str | Path | Study, origin: Origin | None = None)
     """Status and provenance of every sweep of the study, finished or not: one row each."""
     study, rows = study_of(study_folder), []
     states = [sweep_state(spec, study.folder) for spec in study.sweeps]
-    finished, chosen, names = load_sweeps(study, origin), _chosen(states, origin), labels(study.sweeps)
+    chosen, names = _chosen(states, origin), labels(study.sweeps)
+    finished = _finished(study, states, chosen)
     for state in states:
         status = "not published" if state.state == "done" else state.state  # own results, and published ones wanted
         row: dict[str, Any] = {"status": status, "origin": chosen}

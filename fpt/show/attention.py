@@ -46,4 +46,4 @@ def attention_of(study: str, arms: Iterable[str], caption: str, *, task: str) ->
     shown = {arm: attended(study, arm, task=task) for arm in arms}
     words = "; ".join(f"{arm} {share}" for arm, share in shown.items())
     alt = f"Attention of the first layer, with the part on the tokens that an answer needs: {words}."
-    return CaptionedFigure(attention_figure([cell_of(study, arm, task) for arm in shown], alt), caption)
+    return CaptionedFigure(attention_figure([cell_of(study, arm, task=task) for arm in shown], alt), caption)

@@ -8,18 +8,16 @@ import numpy as np
 import pandas as pd
 
 from fpt.errors import SpecError
-from fpt.results.cells import TableCell
+from fpt.results.cells import ArmCell
 from fpt.results.rate_ratio import (
     TENFOLD,
     RateRatio,
     Valley,
-    last_losses,
     losses_of,
     of_arms,
     rate_ratio,
     ratio_in_theory,
 )
-from fpt.results.runs import rate_text
 from fpt.results.stats import mean_interval
 from fpt.show import plot
 from fpt.show.charts import cells_of
@@ -52,11 +50,11 @@ def valleys(study: str, arms: Sequence[str], caption: str, *, task: str = "") ->
 
 
 @plot.drawn
-def valleys_figure(cells: Mapping[str, TableCell]) -> plot.Plot:
-    """The figure of `valleys`: two arms or more that have results, by name."""
-    planes = {name: last_losses(cell.tables) for name, cell in cells.items() if cell.tables}
+def valleys_figure(cells: Mapping[str, ArmCell]) -> plot.Plot:
+    """The figure of `valleys`: two arms or more, by name. Raises SpecError for fewer."""
+    planes = {name: losses_of(cell) for name, cell in cells.items()}
     if len(planes) < 2:
-        raise SpecError(f"a figure of valleys needs two arms with results; given: {', '.join(planes) or 'none'}")
+        raise SpecError(f"a figure of valleys needs two arms; given: {', '.join(planes) or 'none'}")
     first, *others = planes
     ratios = {name: rate_ratio(planes[first], planes[name]) for name in others}
     lowest = {first: ratios[others[0]].first} | {name: found.second for name, found in ratios.items()}
@@ -66,13 +64,13 @@ def valleys_figure(cells: Mapping[str, TableCell]) -> plot.Plot:
     figure, (axes,) = plot.panels_of(1)
     looks, words = plot.looks_of(lines), plot.words_of(lines)
     for number, (name, line) in enumerate(lines.items()):
-        around = [line["loss"] - line["low"], line["high"] - line["loss"]]
+        around = plot.bar(line["loss"], line["low"], line["high"])
         legend = _named(name, ratios, first, words)
         axes.errorbar(DODGE**number * line["rate"], line["loss"], yerr=around, label=legend, **looks[name])
         _draw(axes, lowest[name], plot.colour_of(name))
     plot.rate_axis(axes, pd.concat(lines.values())["rate"], "validation loss (nats)")
     plot.shared_legend(figure, [axes])
-    best = [f"{words[name]} {each.open or rate_text(each.rate)}" for name, each in lowest.items()]
+    best = [f"{words[name]} {each.words}" for name, each in lowest.items()]
     over = [f"{words[first]} over {words[name]} {found.cell}" for name, found in ratios.items()]
     return figure.describe(
         f"Validation loss by learning rate. Best rates: {'; '.join(best)}. Ratios: {'; '.join(over)}.",
@@ -86,7 +84,7 @@ def _named(name: str, ratios: Mapping[str, RateRatio], first: str, words: Mappin
     if name == first:
         return words[name]
     over, found = f"best rate of {words[first]}", ratios[name]
-    return f"{words[name]}: {over} {f'not compared: {found.open}' if found.open else f'is {found.cell} times'}"
+    return f"{words[name]}: {over} {f'not compared: {found.reason}' if found.open else f'is {found.cell} times'}"
 
 
 def _line(plane: pd.DataFrame) -> pd.DataFrame:
@@ -102,8 +100,8 @@ def _draw(axes: Any, valley: Valley, colour: str) -> None:
     """The parabola over the rates that it was fitted to, and its lowest point."""
     if valley.open:
         return
-    places = np.linspace(math.log10(valley.window[0]), math.log10(valley.window[-1]), BETWEEN)
-    axes.plot(10**places, np.exp(np.polyval(valley.coefficients, places)), "--", color=colour, linewidth=1.2)
+    log_rates = np.linspace(math.log10(valley.window[0]), math.log10(valley.window[-1]), BETWEEN)
+    axes.plot(10**log_rates, np.exp(np.polyval(valley.coefficients, log_rates)), "--", color=colour, linewidth=1.2)
     lowest = math.exp(float(np.polyval(valley.coefficients, math.log10(valley.rate))))
     look: dict[str, Any] = {"marker": "D", "markersize": 9, "markeredgecolor": plot.INK, "linestyle": "none"}
     axes.plot([valley.rate], [lowest], color=colour, **look)
@@ -121,15 +119,15 @@ def rate_ratios(study: str, pairs: Mapping[str, tuple[str, str]], caption: str, 
 
 
 @plot.drawn
-def rate_ratios_figure(rows: Mapping[str, Mapping[str, TableCell]]) -> plot.Plot:
-    """The figure of `rate_ratios`: for each row its two arms. Raises SpecError for an arm without results."""
+def rate_ratios_figure(rows: Mapping[str, Mapping[str, ArmCell]]) -> plot.Plot:
+    """The figure of `rate_ratios`: for each row its two arms."""
     found = {name: _ratio(*cells.values()) for name, cells in rows.items()}
     theory = {name: _theory(*cells.values()) for name, cells in rows.items()}
     figure, (axes,) = plot.panels_of(1, 0.6 + 0.42 * len(rows), "x")
-    for place, (name, each) in enumerate(found.items()):
+    for y, (name, each) in enumerate(found.items()):
         look: dict[str, Any] = {"color": plot.colour_of(next(iter(rows[name]))), "marker": "o", "linewidth": 1.8}
-        axes.errorbar(each.ratio, place, xerr=[[each.ratio - each.low], [each.high - each.ratio]], **look)
-        axes.plot(theory[name], place, "x", color=plot.INK, markersize=8)
+        axes.errorbar(each.ratio, y, xerr=plot.bar(each.ratio, each.low, each.high), **look)
+        axes.plot(theory[name], y, "x", color=plot.INK, markersize=8)
     axes.axvline(TENFOLD, color=plot.GREY, linestyle="--", label="ten times")
     axes.plot([], [], "x", color=plot.INK, label="width / (2 alpha)")
     axes.set_xscale("log", subs=[])
@@ -149,11 +147,11 @@ def rate_ratios_figure(rows: Mapping[str, Mapping[str, TableCell]]) -> plot.Plot
     return figure.describe(f"Ratio of best learning rates, {'; '.join(words)}.", table, plot.runs_of(cells))
 
 
-def _ratio(first: TableCell, second: TableCell) -> RateRatio:
+def _ratio(first: ArmCell, second: ArmCell) -> RateRatio:
     return rate_ratio(losses_of(first), losses_of(second))
 
 
-def _theory(first: TableCell, second: TableCell) -> float:
+def _theory(first: ArmCell, second: ArmCell) -> float:
     """Nan where the theory says nothing."""
-    known = ratio_in_theory(first.spec, second.spec) if first.spec and second.spec else None
+    known = ratio_in_theory(first.spec, second.spec)
     return math.nan if known is None else known

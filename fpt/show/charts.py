@@ -3,13 +3,13 @@
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import cycle
 from textwrap import fill
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pandas as pd
 
 from fpt.errors import SpecError
 from fpt.results.baselines import LINEAR
-from fpt.results.cells import TUNED, TableCell
+from fpt.results.cells import TUNED, ArmCell, TableCell
 from fpt.results.contrasts import (
     COMMON,
     MINUS,
@@ -23,17 +23,14 @@ from fpt.results.contrasts import (
     rate_of,
 )
 from fpt.results.runs import rate_text
-from fpt.results.stats import mean_interval
 from fpt.show import plot
 from fpt.show.figures import budget_axis
 from fpt.show.html import CaptionedFigure
-from fpt.show.planes import ALL, plane_figure
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+from fpt.show.planes import MOST_POINTS, plane_figure
 
 WIDEST = 20  # characters of a row's name in one line: a longer one would leave a phone no room for the panel
 LINES = ("--", ":", "-.")  # of baselines
+BAR: dict[str, Any] = {"markersize": 6, "linewidth": 2, "linestyle": "none"}  # a mean with its interval
 
 
 def dots(
@@ -88,9 +85,9 @@ def plane(study: str, first: str, second: str, caption: str, *, task: str = "") 
     return CaptionedFigure(plane_figure(cells[first], cells[second]), caption)
 
 
-def cells_of(study: str, arms: Iterable[str], task: str = "") -> dict[str, TableCell]:
+def cells_of(study: str, arms: Iterable[str], task: str = "") -> dict[str, ArmCell]:
     """Arms of a study by name, in this order. SpecError for none, and for one that is not there."""
-    found = {name: cell_of(study, name, task) for name in arms}
+    found = {name: cell_of(study, name, task=task) for name in arms}
     if not found:
         raise SpecError(f"a figure of the study {study} needs at least one arm")
     return found
@@ -118,10 +115,11 @@ def _dots(
     lines = 1 + max(name.count("\n") for name in wrapped)
     figure, (axes,) = plot.panels_of(1, 0.4 + (0.13 + 0.16 * max(2, lines)) * len(cells), "x")
     rows: list[dict[str, Any]] = []
-    for place, (name, cell) in enumerate(cells.items()):
+    for y, (name, cell) in enumerate(cells.items()):
         seeds, shown = 100 * cell.values(rate_of(cell, at, budget), budget).dropna(), levels[name]
-        axes.plot(seeds, [place - 0.18] * len(seeds), ".", color=plot.colour_of(name), alpha=0.7, markersize=7)
-        _interval(axes, place + 0.12, shown, horizontal=True, color=plot.colour_of(name), marker=plot.marker_of(name))
+        axes.plot(seeds, [y - 0.18] * len(seeds), ".", color=plot.colour_of(name), alpha=0.7, markersize=7)
+        look = BAR | {"color": plot.colour_of(name), "marker": plot.marker_of(name)}
+        axes.errorbar(shown.mean, y + 0.12, xerr=plot.bar(shown.mean, shown.low, shown.high, MOST_POINTS), **look)
         rows += [{"arm": name, "seed": seed, "accuracy": each} for seed, each in seeds.items()]
         rows.append({"arm": name, "accuracy": shown.mean, "low": shown.low, "high": shown.high})
     for (name, share), line in zip(known.items(), cycle(LINES), strict=False):
@@ -146,9 +144,9 @@ def _by_rate(cells: Mapping[str, TableCell], budget: int | None) -> plot.Plot:
     looks = plot.looks_of(lines)
     for number, (name, line) in enumerate(lines.items()):
         dodge = 1.04 ** (number - (len(lines) - 1) / 2)
-        around = [line["accuracy"] - line["low"], line["high"] - line["accuracy"]]
+        around = plot.bar(line["accuracy"], line["low"], line["high"])
         axes.errorbar(dodge * line["rate"], line["accuracy"], yerr=around, label=plot.arm_words(name), **looks[name])
-    plot.trivial_line(axes, _task(cells))
+    plot.trivial_line(axes, _task(cells), next(iter(cells.values())).variant)
     plot.rate_axis(axes, pd.concat(lines.values())["rate"], "test accuracy (%)")
     plot.shared_legend(figure, [axes])
     words = [f"{plot.arm_words(name)}: {_line_words(line)}" for name, line in lines.items()]
@@ -163,8 +161,7 @@ def _line(cell: TableCell, budget: int | None) -> pd.DataFrame:
     """By rate, in percent: `accuracy` and its 95% interval `low` to `high`."""
     rows = []
     for rate in cell.rates:
-        values, noise = cell.values(rate, budget), cell.test_noise(rate, budget)
-        rows.append([rate, *(100 * each for each in mean_interval(values, noise))])
+        rows.append([rate, *(100 * each for each in cell.interval(rate, budget))])
     return pd.DataFrame(rows, columns=["rate", "accuracy", "low", "high"]).sort_values("rate", ignore_index=True)
 
 
@@ -176,13 +173,14 @@ def _line_words(line: pd.DataFrame) -> str:
 @plot.drawn
 def _by_budget(cells: Mapping[str, TableCell], found: Mapping[int, Contrast]) -> plot.Plot:
     figure, (axes,) = plot.panels_of(1)
-    for place, each in enumerate(found.values()):
-        _interval(axes, place, each, horizontal=False, color=plot.INK, marker="D")
+    for x, each in enumerate(found.values()):
+        look = BAR | {"color": plot.INK, "marker": "D"}
+        axes.errorbar(x, each.mean, yerr=plot.bar(each.mean, each.low, each.high, MOST_POINTS), **look)
     axes.axhline(0, color=plot.GREY, linewidth=1)
     axes.margins(y=0.3)
     for name, height, side in zip(cells, (0.98, 0.02), ("top", "bottom"), strict=True):
-        look: dict[str, Any] = {"va": side, "color": plot.colour_of(name), "weight": "bold"}
-        axes.text(0.02, height, f"{plot.arm_words(name)} leads", transform=axes.transAxes, **look)
+        style: dict[str, Any] = {"va": side, "color": plot.colour_of(name), "weight": "bold"}
+        axes.text(0.02, height, f"{plot.arm_words(name)} leads", transform=axes.transAxes, **style)
     budget_axis(axes, list(found))
     axes.set_ylabel(f"{f' {MINUS} '.join(cells)} (points)")
     words = [f"{each} after {budget:,} steps" for budget, each in found.items()]
@@ -194,14 +192,3 @@ def _by_budget(cells: Mapping[str, TableCell], found: Mapping[int, Contrast]) ->
         pd.DataFrame(rows),
         plot.runs_of(cells.values()),
     )
-
-
-def _interval(axes: "Axes", place: float, shown: Contrast | Level, *, horizontal: bool, **look: Any) -> None:
-    """A mean with its 95% interval, along the axis of the values; an end that is infinite is drawn to the last point
-    that a difference can have, outside of the panel."""
-    around = [[min(shown.mean - shown.low, ALL)], [min(shown.high - shown.mean, ALL)]]
-    look |= {"markersize": 6, "linewidth": 2, "linestyle": "none"}
-    if horizontal:
-        axes.errorbar(shown.mean, place, xerr=around, **look)
-    else:
-        axes.errorbar(place, shown.mean, yerr=around, **look)

@@ -4,16 +4,16 @@ script also reads a choice from the address, and writes it there: map.html#study
 
 import json
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from itertools import combinations
 from typing import Any
 
 import pandas as pd
 
 from fpt.claims.planes import AHEAD, BEHIND, crossing_of, plane_table, plane_tests
-from fpt.papers import table
 from fpt.results.baselines import floor
-from fpt.results.cells import StudyCells, TableCell
+from fpt.results.cells import ArmCell, StudyCells
+from fpt.results.contrasts import arm_cell
 from fpt.results.runs import SETUP, rate_text
 from fpt.results.stats import SIGNIFICANCE
 from fpt.show.html import Page, paragraph
@@ -23,35 +23,47 @@ from fpt.sweeps.labels import SHORT, labels
 from fpt.sweeps.spec import SweepSpec
 from fpt.tasks import entry
 
-ARMS = "ours-arms"  # the table of the four arms on every task that a study has
-Setups = Mapping[str, Mapping[str, TableCell]]  # model, task and study in words -> arm (FP, ...) -> its cell
-SURE, OPEN = "sure", "open"  # after Holm's correction over the plane; the 95% interval holds 0
-ALONE = "1"  # sure for this budget, but not for all budgets together
+Setups = Mapping[str, Mapping[str, ArmCell]]  # model, task and study in words -> arm (FP, ...) -> its cell
+SURE, HOLDS_ZERO = "sure", "open"  # after Holm's correction over the plane; the 95% interval holds 0
+UNCORRECTED = "1"  # sure for this budget, but not for all budgets together
 START = ("FP", "UP")  # the pair that is shown first
 WITHOUT = "Moving the rate needs a script, and scripts are off."
 
 
-def setups(studies: Iterable[StudyCells], every: bool = False) -> dict[str, dict[str, TableCell]]:
+def setups(studies: Iterable[StudyCells], every: bool = False) -> dict[str, dict[str, ArmCell]]:
     """Every model on every task of these studies that has results of two arms or more: of each of the four arms of
     Rothermel et al. its first sweep, one of matched scale before others; with `every` each sweep, by its name.
 
     Arms are together where all that must be equal to compare them is. A name says so much of it that the setups of a
     study are distinct.
     """
-    found: dict[str, dict[str, TableCell]] = {}
+    found: dict[str, dict[str, ArmCell]] = {}
     for study in studies:
-        groups: dict[tuple[str, ...], dict[str, TableCell]] = {}
-        names = labels(study.study.sweeps) if every else {}
-        for tables in sorted(study.results.values(), key=lambda each: each.spec.random_init != "matched"):
-            spec = tables.spec
-            if arm := names[spec.folder_name] if every else SHORT.get(spec.arm):
-                cell = TableCell(table(ARMS), arm, spec.task, spec=spec, tables=tables, study=study.name)
-                groups.setdefault(_setup_words(spec, told=arm.partition(" (")[2]), {}).setdefault(arm, cell)
-        several = {words: cells for words, cells in groups.items() if len(cells) > 1}
-        for (name, *more), cells in several.items():
-            shared = set.intersection(*(set(words) for words in several if words[0] == name))
-            found[f"{', '.join([name, *(each for each in more if each not in shared)])} ({study.name})"] = cells
+        several = {words: cells for words, cells in _grouped(study, every).items() if len(cells) > 1}
+        found |= {f"{name} ({study.name})": several[words] for words, name in _setup_names(several).items()}
     return found
+
+
+def _grouped(study: StudyCells, every: bool) -> dict[tuple[str, ...], dict[str, ArmCell]]:
+    """The arms of a study by name, those together whose setup has the same words."""
+    groups: dict[tuple[str, ...], dict[str, ArmCell]] = {}
+    names = labels(study.study.sweeps) if every else {}
+    for tables in sorted(study.results.values(), key=lambda each: each.spec.random_init != "matched"):
+        arm = names[tables.spec.folder_name] if every else SHORT.get(tables.spec.arm)
+        if arm is None:
+            continue
+        words = _setup_words(tables.spec, told=arm.partition(" (")[2])
+        groups.setdefault(words, {}).setdefault(arm, arm_cell(tables, arm, study.name))
+    return groups
+
+
+def _setup_names(setups: Collection[tuple[str, ...]]) -> dict[tuple[str, ...], str]:
+    """A name for each setup of a study: its first word, and those that not all with this first word share."""
+    names = {}
+    for first, *more in setups:
+        shared = set.intersection(*(set(words) for words in setups if words[0] == first))
+        names[first, *more] = ", ".join([first, *(word for word in more if word not in shared)])
+    return names
 
 
 def _setup_words(spec: SweepSpec, told: str = "") -> tuple[str, ...]:
@@ -79,11 +91,11 @@ def explorer(found: Setups) -> Page:
     return Page(['<div class="fpt-explorer">', script, f"<noscript>{paragraph(WITHOUT)}</noscript></div>"])
 
 
-def _setup(name: str, cells: Mapping[str, TableCell]) -> dict[str, Any]:
+def _setup(name: str, cells: Mapping[str, ArmCell]) -> dict[str, Any]:
     """One model on one task in one study, by arm and by pair of arms."""
     arms = {arm: cells[arm] for arm in SHORT.values() if arm in cells}
     first = next(iter(arms.values()))
-    task, backbone = title(first.task), model(first.spec.backbone) if first.spec else ""
+    task, backbone = title(first.task), model(first.spec.backbone)
     rest = name.removeprefix(task)
     rates = sorted({rate for cell in arms.values() for rate in cell.rates})
     return {
@@ -91,8 +103,8 @@ def _setup(name: str, cells: Mapping[str, TableCell]) -> dict[str, Any]:
         "name": first.task,
         "task": task,
         "model": (rest if backbone in rest else backbone + rest).removeprefix(", "),
-        "about": f"Study {first.study}, {first.tables.origin if first.tables else 'no'} results, {first.seeds} seeds.",
-        "floor": _number(floor(first.task)),  # null: own data, of which no baseline is known
+        "about": f"Study {first.study}, {first.tables.origin} results, {first.seeds} seeds.",
+        "floor": _number(floor(first.task, first.variant)),  # null: own data, of which no baseline is known
         "budgets": sorted({budget for cell in arms.values() for budget in cell.budgets}),
         "rates": [rate_text(rate) for rate in rates],
         "arms": {arm: _arm(arm, cell) for arm, cell in arms.items()},
@@ -100,7 +112,7 @@ def _setup(name: str, cells: Mapping[str, TableCell]) -> dict[str, Any]:
     }
 
 
-def _arm(arm: str, cell: TableCell) -> dict[str, Any]:
+def _arm(arm: str, cell: ArmCell) -> dict[str, Any]:
     """Name and look of an arm; at each budget and rate: the mean (percent), its standard error, and both as text."""
     shown = {}
     for budget in cell.budgets:
@@ -113,19 +125,19 @@ def _arm(arm: str, cell: TableCell) -> dict[str, Any]:
     return {"name": look.label, "colour": look.colour, "marker": look.marker, "points": shown}
 
 
-def _pair(arms: Mapping[str, TableCell], one: str, other: str) -> dict[str, Any]:
+def _pair(arms: Mapping[str, ArmCell], one: str, other: str) -> dict[str, Any]:
     """The first arm minus the second in points, with its 95% interval: at one rate for both, by budget and rate, and
     whether it is sure; each at its own rate, by budget, with its sign: that of all budgets together (`Crossing.signs`)
-    or ALONE. Nothing for too few seeds."""
+    or UNCORRECTED. Nothing for too few seeds."""
     tests, found = plane_tests(arms[one], arms[other]), crossing_of(arms[one], arms[other])
     rows, plane = plane_table(tests), dict[int, dict[str, list[Any]]]()
     for ((rate, budget), test), p, band in zip(tests.items(), rows["corrected"], rows["band"], strict=True):
-        unsure = OPEN if band else ""
+        unsure = HOLDS_ZERO if band else ""
         sure = SURE if p < SIGNIFICANCE else unsure
         if (mean := _number(test.mean)) is not None:
             plane.setdefault(budget, {})[rate_text(rate)] = [mean, points(test.mean), interval(test), sure]
     alone = [budget for budget, sign in found.signs.items() if sign not in (AHEAD, BEHIND) and budget not in found.band]
-    signs = found.signs | dict.fromkeys(alone, ALONE)
+    signs = found.signs | dict.fromkeys(alone, UNCORRECTED)
     tuned = {
         budget: [points(test.mean), interval(test), signs[budget]]
         for budget, test in found.tests.items()

@@ -7,7 +7,6 @@ import pandas as pd
 
 from fpt.results.cells import TableCell
 from fpt.results.runs import rate_text
-from fpt.results.stats import mean_interval
 from fpt.show import plot
 from fpt.show.numbers import percent, title
 from fpt.sweeps.labels import labels
@@ -37,10 +36,10 @@ def learning_rate_figure(runs: pd.DataFrame) -> plot.Plot:
         name, arms = _panel_name(shown, differing), sorted(shown["arm"].unique())
         looks = plot.looks_of(arms)
         for number, arm in enumerate(arms):
-            own = shown[shown["arm"] == arm]
-            _rate_line(axes, own, arm, 1.05 ** (number - (len(arms) - 1) / 2), looks[arm])
-            words.append(f"{name}, {plot.arm_words(arm)}: {_tuned(own)}")
-        plot.trivial_line(axes, str(shown["task"].iloc[0]))
+            of_arm = shown[shown["arm"] == arm]
+            _rate_line(axes, of_arm, arm, 1.05 ** (number - (len(arms) - 1) / 2), looks[arm])
+            words.append(f"{name}, {plot.arm_words(arm)}: {_tuned(of_arm)}")
+        plot.trivial_line(axes, *map(str, shown[["task", "variant"]].iloc[0]))
         plot.rate_axis(axes, shown["learning_rate"], "test accuracy (%)")
         axes.set_title(name)
     diverged = int(runs["diverged_at"].notna().sum())
@@ -114,9 +113,9 @@ def tuned_lines(axes: "Axes", cells: Collection[TableCell]) -> pd.DataFrame:
     looks = plot.looks_of(names)
     for number, (name, cell) in enumerate(zip(names, cells, strict=True)):
         shift = 0.06 * (number - (len(cells) - 1) / 2)
-        found = {step: mean_interval(cell.values(budget=step), cell.test_noise(budget=step)) for step in cell.budgets}
+        found = {step: cell.interval(budget=step) for step in cell.budgets}
         shown = 100 * pd.DataFrame(found, index=["accuracy", "low", "high"]).T.rename_axis("budget")
-        around = [shown["accuracy"] - shown["low"], shown["high"] - shown["accuracy"]]
+        around = plot.bar(shown["accuracy"], shown["low"], shown["high"])
         places = [budgets.index(budget) + shift for budget in shown.index]
         axes.errorbar(places, shown["accuracy"], yerr=around, label=plot.arm_words(name), **looks[name])
         frames.append(shown.reset_index().assign(arm=plot.arm_words(name)))

@@ -5,7 +5,7 @@ Everything is read from runs/verdicts.csv, which `fpt judge` writes.
 
 import html
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
@@ -17,12 +17,12 @@ from fpt.claims.judge import Asked
 from fpt.claims.verdicts import FILE, FLOORED, ROBUSTNESS, SPEAKS, read
 from fpt.claims.words import CONTRADICTED, HOLDS, HOLDS_NOT, ONE_AGAINST, ONE_FOR, REPLICATED
 from fpt.errors import check_known
-from fpt.papers import claim, findings, paper_of, printed_ranges, table
+from fpt.papers import claim, finding, findings, paper_of, printed_ranges, table
 from fpt.papers.schema import KINDS, Claim, Finding, Rule
-from fpt.results.contrasts import MINUS, interval_text, points_text, rounded
+from fpt.results.contrasts import MINUS, interval_text, points_text, rounded, two_digits
 from fpt.show import plot
 from fpt.show.html import CaptionedFigure, Page, Table, explained
-from fpt.show.numbers import model, title, two_digits
+from fpt.show.numbers import model, title
 from fpt.show.said import Word
 from fpt.sweeps.ledger import workspace
 
@@ -36,7 +36,7 @@ LOOK: Mapping[str, dict[str, Any]] = {  # by what the legend says of a row
     "not counted: robustness": {"marker": "o", "markersize": 5, "color": plot.GREY, "markerfacecolor": "none"},
     "not counted: at floor": {"marker": "x", "markersize": 6, "color": plot.GREY},
 }
-ALL = {POINTS: 100.0, DECADES: 3.0, NATS: 10.0, EXPONENT: 3.0}  # an interval without an end is drawn to here
+LONGEST = {POINTS: 100.0, DECADES: 3.0, NATS: 10.0, EXPONENT: 3.0}  # an interval without an end is drawn to here
 AXIS = {POINTS: "points", DECADES: "log10 of the ratio", NATS: "nats a byte", EXPONENT: "exponent"}
 OVER_PAIRS = {  # how a rule goes over pairs
     "": "Over all pairs together.",
@@ -60,12 +60,12 @@ def word(name: str, rows: pd.DataFrame | None = None) -> Word:
 
     Raises SpecError for a name that is neither.
     """
-    found = summaries(verdict_rows() if rows is None else rows)
+    found = verdicts_by_id(verdict_rows() if rows is None else rows)
     check_known("claim or finding", name, found)
     return found[name]
 
 
-def summaries(rows: pd.DataFrame) -> dict[str, Word]:
+def verdicts_by_id(rows: pd.DataFrame) -> dict[str, Word]:
     """The verdict on every claim and every finding, by its id."""
     shown = rows[rows["pair"] == ""]
     names = shown["claim"].where(shown["claim"] != "", shown["finding"])
@@ -79,9 +79,8 @@ def forest(finding_id: str, caption: str, rows: pd.DataFrame | None = None) -> C
     pairs at floor. Bands: from the least to the largest number that a paper prints for this contrast.
     Raises SpecError for an unknown finding.
     """
-    check_known("finding", finding_id, findings())
-    finding = findings()[finding_id]
-    return CaptionedFigure(_forest(finding, pairs_of(finding_id, verdict_rows() if rows is None else rows)), caption)
+    rows = verdict_rows() if rows is None else rows
+    return CaptionedFigure(_forest(finding(finding_id), pairs_of(finding_id, rows)), caption)
 
 
 def pairs_of(finding_id: str, rows: pd.DataFrame) -> pd.DataFrame:
@@ -112,11 +111,10 @@ def _forest(finding: Finding, rows: pd.DataFrame) -> plot.Plot:
     lines = 1 + max(name.count("\n") for name in wrapped)
     figure, (axes,) = plot.panels_of(1, 0.5 + (0.12 + LINE * max(2, lines)) * len(rows), "x")
     drawn: set[str] = set()
-    for place, row in enumerate(rows.to_dict("records")):
+    for y, row in enumerate(rows.to_dict("records")):
         kind = _kind(row)
-        most = ALL[row["unit"]]
-        around = [[min(row["estimate"] - row["low"], most)], [min(row["high"] - row["estimate"], most)]]
-        axes.errorbar(row["estimate"], place, xerr=around, label="" if kind in drawn else kind, ls="none", **LOOK[kind])
+        around = plot.bar(row["estimate"], row["low"], row["high"], LONGEST[row["unit"]])
+        axes.errorbar(row["estimate"], y, xerr=around, label="" if kind in drawn else kind, ls="none", **LOOK[kind])
         drawn.add(kind)
     axes.axvline(0, color=plot.GREY, linewidth=1)
     _bands(axes, finding)
@@ -146,7 +144,7 @@ def _axis(contrasts: Sequence[str], unit: str) -> str:
 def _bands(axes: "Axes", finding: Finding) -> None:
     """What the papers print, from the least to the largest."""
     for (paper, (low, high)), colour in zip(printed_ranges(finding).items(), plot.OTHERS, strict=False):
-        said = f"{whose(paper)} print {low:.1f} to {high:.1f}".replace("-", MINUS)
+        said = f"{whose(paper)} print {rounded(low, 1)} to {rounded(high, 1)}"
         axes.axvspan(low, high, color=colour, alpha=0.2, zorder=0, lw=0, label=said)
 
 
@@ -154,13 +152,22 @@ def _cell(row: Row) -> str:
     """The estimate with its interval: points as a number alone, a ratio as "3.2 times (1 to 10)"."""
     if row["unit"] == POINTS:
         return interval_text(row["estimate"], row["low"], row["high"])
-    if row["unit"] == NATS:
-        middle, low, high = (rounded(row[name], 3, "+") for name in ("estimate", "low", "high"))
-        return f"{middle} nats ({low} to {high})".replace("-", MINUS)
-    if row["unit"] == EXPONENT:
-        return f"exponent {row['estimate']:.2f} ({row['low']:.2f} to {row['high']:.2f})".replace("-", MINUS)
-    middle, low, high = (two_digits(10 ** row[name]) for name in ("estimate", "low", "high"))
-    return f"{middle} times ({low} to {high})".replace("inf", "any")
+    number, words = SHOWN[row["unit"]]
+    middle, low, high = (number(row[name]) for name in ("estimate", "low", "high"))
+    return f"{words.format(middle)} ({low} to {high})"
+
+
+def _times(decades: float) -> str:
+    """A ratio, of its logarithm; any number of times where it has no end."""
+    return "any" if decades == math.inf else two_digits(10**decades)
+
+
+# By unit, of all but points: a number as text, and the words in which it stands.
+SHOWN: Mapping[str, tuple[Callable[[float], str], str]] = {
+    DECADES: (_times, "{} times"),
+    NATS: (lambda nats: rounded(nats, 3, "+"), "{} nats"),
+    EXPONENT: (lambda exponent: rounded(exponent, 2), "exponent {}"),
+}
 
 
 def whose(paper: str) -> str:
@@ -177,18 +184,17 @@ def findings_table(*ids: str, rows: pd.DataFrame | None = None) -> Table:
     Raises SpecError for an unknown finding.
     """
     rows = verdict_rows() if rows is None else rows
-    names, said, lines = ids or tuple(findings()), summaries(rows), []
+    names, said, lines = ids or tuple(findings()), verdicts_by_id(rows), []
     made_for = rows[(rows["pair"] == "") & (rows["claim"] == "")].set_index("finding")["planned"]
     for name in names:
-        check_known("finding", name, findings())
+        asked = finding(name)
         check_known("finding with a verdict", name, said, "fpt judge writes the verdicts")
-        finding = findings()[name]
         lines.append(
             {
-                "question": finding.question,
-                "papers": _printed(finding),
+                "question": asked.question,
+                "papers": _printed(asked),
                 "ours (points, unless named)": _measured(pairs_of(name, rows)),
-                "pairs": said[name].counts if finding.read == "" else "",
+                "pairs": said[name].counts if asked.read == "" else "",
                 "verdict": said[name].word,
                 MADE_FOR: made_for[name],
             }
@@ -208,10 +214,11 @@ def _measured(rows: pd.DataFrame) -> str:
         return ""
     if len(counted) == 1:
         return _cell(counted.iloc[0].to_dict())
-    least, most = counted["estimate"].min(), counted["estimate"].max()
-    if counted["unit"].iloc[0] == DECADES:
-        return f"{two_digits(10**least)} to {two_digits(10**most)} times"
-    return _range(least, most)
+    least, most, unit = counted["estimate"].min(), counted["estimate"].max(), counted["unit"].iloc[0]
+    if unit == POINTS:
+        return _range(least, most)
+    number, words = SHOWN[unit]
+    return words.format(f"{number(least)} to {number(most)}")
 
 
 def _range(low: float, high: float) -> str:
@@ -223,13 +230,13 @@ def cards() -> Page:
     """Every claim as a card to be opened, below the finding to which it belongs, which has the address #finding-ID.
     Headings are of the third level. Raises SpecError for a finding without a verdict."""
     rows = verdict_rows()
-    said = summaries(rows)
+    said = verdicts_by_id(rows)
     parts = []
-    for finding in findings().values():
-        for name in (finding.id, *finding.claims):
+    for asked in findings().values():
+        for name in (asked.id, *asked.claims):
             check_known("claim or finding with a verdict", name, said, "fpt judge writes the verdicts")
-        own = (_card(claim(name), said, rows) for name in finding.claims)
-        parts += [_finding(finding, said), *own, "</section>"]
+        below = (_card(claim(name), said, rows) for name in asked.claims)
+        parts += [_finding(asked, said), *below, "</section>"]
     return Page(['<div class="fpt-claims">', *parts, "</div>"])
 
 
@@ -248,21 +255,22 @@ def _marked(said: Word) -> str:
 
 def _card(shown: Claim, said: Mapping[str, Word], rows: pd.DataFrame) -> str:
     """One claim: its verdict, the quotation and its place, how it is decided, and its contrasts."""
-    own = rows[(rows["claim"] == shown.id) & (rows["pair"] != "")]
+    contrasts = rows[(rows["claim"] == shown.id) & (rows["pair"] != "")]
     parts = "; ".join(rule.part for rule in shown.rule if rule.part)
-    over = [OVER_PAIRS[Asked(shown.id, "", shown.rule, (shown,)).of]] if len(own) else []
+    over = [OVER_PAIRS[Asked(shown.id, "", shown.rule, (shown,)).of]] if len(contrasts) else []
     entries = {
         "Quotation": f"<q>{html.escape(shown.quote)}</q>" if shown.quote else "",
         "Where": explained(shown.where),
         "Remark": explained(shown.note),
         "Rule": explained(" ".join([*map(rule_words, shown.rule), *over])),
         "As tested": explained(parts),
-        "Contrasts": evidence_table(own)._repr_html_() if len(own) else "",
+        "Contrasts": evidence_table(contrasts)._repr_html_() if len(contrasts) else "",
     }
     body = "".join(f"<dt>{head}</dt><dd>{entry}</dd>" for head, entry in entries.items() if entry)
     verdict, anchor = said[shown.id], shown.id.lower()
-    counts = verdict if len(own) else Word(verdict.word, "")
-    body += "" if len(own) or not verdict.counts else f"<dt>What shows it</dt><dd>{explained(verdict.counts)}</dd>"
+    counts = verdict if len(contrasts) else Word(verdict.word, "")
+    if contrasts.empty and verdict.counts:
+        body += f"<dt>What shows it</dt><dd>{explained(verdict.counts)}</dd>"
     return (
         f'<details class="claim" id="{anchor}" data-paper="{html.escape(whose(shown.paper))}" '
         f'data-verdict="{html.escape(verdict.word)}"><summary><b>{shown.id}</b> {explained(shown.says)} '
@@ -273,7 +281,7 @@ def _card(shown: Claim, said: Mapping[str, Word], rows: pd.DataFrame) -> str:
 
 def rule_words(rule: Rule) -> str:
     """What decides a claim, as a sentence: of which rows, and at which learning rates."""
-    if rule.is_own or not rule.table:
+    if rule.has_function or not rule.table:
         return rule.words
     read = table(rule.table)
     first, *others = (f"“{paper_of(read.paper).label(row)}”" for row in rule.rows)

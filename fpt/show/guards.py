@@ -18,6 +18,8 @@ from fpt.show.said import collected
 
 CELL = re.compile(r"^```\{code-cell\}[^\n]*\n(?P<code>.*?)^```$", re.MULTILINE | re.DOTALL)
 OPTIONS = re.compile(r"\A(?:---\n.*?\n---\n|(?::[\w-]+:[^\n]*\n)*)", re.DOTALL)
+# What a cell may raise beside a guard, so that one page which cannot be run does not hide what is broken on others.
+RAISED = (FptError, NameError, LookupError, ValueError, TypeError, AttributeError, ArithmeticError)
 ROLE = re.compile(r"\{glue:text\}`([^`]+)`")
 
 
@@ -70,14 +72,14 @@ def check(path: Path) -> tuple[list[Broken], dict[str, str]]:
 
 
 def _run(page: str, statement: ast.stmt, space: dict[str, Any]) -> Iterator[Broken]:
-    """What stops a statement: a guard in it that fails, a result that is not there, or a name for want of one."""
+    """What stops a statement: a guard in it that fails, a result that is not there, or anything for want of one."""
     code = compile(ast.Module([statement], []), page, "exec")
     try:
         exec(code, space)
     except AssertionError as error:
         yield Broken(page, str(error), ast.unparse(statement))
-    except (FptError, NameError) as error:
-        yield Broken(page, ast.unparse(statement)[:80], str(error))
+    except RAISED as error:
+        yield Broken(page, ast.unparse(statement)[:80], f"{type(error).__name__}: {error}")
 
 
 def preview(path: Path, glued: dict[str, str]) -> str:

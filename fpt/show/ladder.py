@@ -30,16 +30,16 @@ LINES = {  # rungs that the figure draws, as it names them; those above are clos
 }
 
 
-def rungs(task: str = LISTS, variant: str = "paper") -> dict[str, Score]:
+def rungs(variant: str = "paper") -> dict[str, Score]:
     """The scores of the readers by name, lowest first, without the one that takes the whole list for a typical one.
 
     That reader knows the outermost operator alone, which another does better. Raises what `known_scores` raises.
     """
-    scores = [(name, score) for name, score in known_scores(task, variant).items() if name != LEVELS[0]]
+    scores = [(name, score) for name, score in known_scores(LISTS, variant).items() if name != LEVELS[0]]
     return dict(sorted(scores, key=lambda each: each[1].share))
 
 
-def place(accuracy: float, ladder: Mapping[str, Score], of: int = TESTED) -> str:
+def standing(accuracy: float, ladder: Mapping[str, Score], of: int = TESTED) -> str:
     """Where an accuracy (a fraction) on `of` lists stands: at the nearest rung within its 95% interval, else above
     one and below the next."""
     low, high = Score(accuracy, of).interval
@@ -62,9 +62,9 @@ def printed_places() -> pd.DataFrame:
     frame = pd.DataFrame(rows, columns=COLUMNS).drop_duplicates()
     same = [name for name in COLUMNS if name != "where"]
     frame = frame.groupby(same, sort=False)["where"].agg(", ".join).reset_index()[COLUMNS]
-    ladders = {data: rungs(variant=data) for data in frame["data"].unique()}
+    ladders = {data: rungs(data) for data in frame["data"].unique()}
     each = zip(frame["accuracy"] / 100, frame["data"], strict=True)
-    frame["on the ladder"] = [place(accuracy, ladders[data]) for accuracy, data in each]
+    frame["on the ladder"] = [standing(accuracy, ladders[data]) for accuracy, data in each]
     return frame.sort_values("accuracy", ascending=False, kind="stable", ignore_index=True)
 
 

@@ -9,13 +9,13 @@ from typing import Any
 
 import pandas as pd
 
-from fpt.claims.planes import AHEAD, BEHIND, OPEN, plane_table, plane_tests
+from fpt.claims.planes import plane_table, plane_tests, sign_of
 from fpt.claims.sensitivity import usable
 from fpt.results.baselines import LINEAR, floor, known_scores
 from fpt.results.cells import NOT_RUN_YET, TUNED, TableCell
-from fpt.results.contrasts import Contrast, Level, arms_of, cell_of, contrast, interval_of, level, points_text
+from fpt.results.contrasts import Contrast, Level, arms_of, cell_of, contrast, level, points_text
 from fpt.results.runs import rate_text
-from fpt.results.stats import POINT, Paired, mean_interval
+from fpt.results.stats import POINT, mean_interval
 from fpt.show import plot
 from fpt.show.charts import cells_of
 from fpt.show.html import CaptionedFigure, Table
@@ -40,7 +40,7 @@ class Place:
 
     def cell(self, arm: str) -> TableCell:
         """`fpt.results.cell_of` of an arm here, with its errors."""
-        return cell_of(self.study, self.arm(arm), self.task)
+        return cell_of(self.study, self.arm(arm), task=self.task)
 
     def cells(self, *arms: str) -> dict[str, TableCell]:
         """Those of the arms that are published, by their letters."""
@@ -91,13 +91,14 @@ def leads_table(places: Mapping[str, Place], arms: Mapping[str, str], rate: floa
         row = {"task, model, steps": name}
         for at, head in ((rate, f"at {rate_text(rate)}"), (TUNED, "tuned")):
             row |= {f"{words} {head}, %": _levels(place, arms, at), f"leads {head}, points": _lead(place, arms, at)}
-        rows.append(row | {"to beat, %": _to_beat(place.task)})
+        rows.append(row | {"to beat, %": _to_beat(place, arms)})
     return Table(pd.DataFrame(rows), caption)
 
 
-def _to_beat(task: str) -> str:
-    known = known_scores(task)
-    return percent(known[LINEAR].share if LINEAR in known else floor(task))
+def _to_beat(place: Place, arms: Iterable[str]) -> str:
+    variant = next((cell.variant for cell in place.cells(*arms).values()), "paper")
+    known = known_scores(place.task, variant)
+    return percent(known[LINEAR].share if LINEAR in known else floor(place.task, variant))
 
 
 def _levels(place: Place, arms: Iterable[str], at: str | float) -> str:
@@ -147,15 +148,8 @@ def signs(study: str, first: str, second: str, *, task: str = "") -> dict[float,
     cells = cells_of(study, (first, second), task)
     found: dict[float, str] = {}
     for (rate, _), test in plane_tests(cells[first], cells[second]).items():
-        found[rate] = found.get(rate, "") + _sign(test)
+        found[rate] = found.get(rate, "") + sign_of(test)
     return found
-
-
-def _sign(test: Paired) -> str:
-    low, high = interval_of(test)
-    if low > 0:
-        return AHEAD
-    return BEHIND if high < 0 else OPEN
 
 
 def by_compute(study: str, arms: Mapping[str, float], caption: str, *, task: str = "") -> CaptionedFigure:
@@ -171,13 +165,12 @@ def compute_figure(cells: Mapping[str, TableCell], arms: Mapping[str, float]) ->
     rows = []
     for name, share in arms.items():
         for budget in cells[name].budgets:
-            found = mean_interval(cells[name].values(budget=budget), cells[name].test_noise(budget=budget))
-            rows.append([name, budget, budget * share, *(100 * each for each in found)])
+            rows.append([name, budget, budget * share, *(100 * each for each in cells[name].interval(budget=budget))])
     shown = pd.DataFrame(rows, columns=["arm", "budget", "compute", "accuracy", "low", "high"])
     looks, unit = plot.looks_of(arms), plot.arm_words(min(arms, key=lambda name: abs(arms[name] - 1)))
     for name in arms:
         line = shown[shown["arm"] == name]
-        around = [line["accuracy"] - line["low"], line["high"] - line["accuracy"]]
+        around = plot.bar(line["accuracy"], line["low"], line["high"])
         axes.errorbar(line["compute"], line["accuracy"], yerr=around, label=plot.arm_words(name), **looks[name])
     ticks = cells[next(iter(arms))].budgets
     axes.set_xscale("log", subs=[])

@@ -22,11 +22,6 @@ def points(value: float) -> str:
     return "" if math.isnan(value) else points_text(100 * value, True)
 
 
-def two_digits(value: float) -> str:
-    """The first two digits of a number, and never a power of ten: 0.5, 2.4, 1,000."""
-    return f"{float(f'{value:.2g}'):,.10g}"
-
-
 def interval(test: Paired) -> str:
     """-1.2 to +3.4, in points; "-" where there are too few pairs."""
     return "-" if test.n < MINIMUM_PAIRS else " to ".join(map(points, interval_of(test)))

@@ -31,7 +31,7 @@ CROSSING = (
 )
 Numbers = np.ndarray[Any, Any]
 PALE, DARK = "#999999", "#262626"  # on colours, which are the same on white and on black
-ALL = 100.0  # points: no difference is larger; an interval without an end is drawn to here
+MOST_POINTS = 100.0  # no difference is larger; an interval without an end is drawn to here
 AS_FAR = 0.2  # the relative luminance of a colour on which dark and white text are read as well
 
 
@@ -131,18 +131,18 @@ def _differences(axes: "Axes", found: Crossing) -> pd.DataFrame:
     """A dot per pair of runs, the mean, its interval and sign; budgets of the band are shaded. Returns what is drawn:
     one row per pair, and one per mean with its interval, in points."""
     rows: list[dict[str, Any]] = []
-    for place, (budget, test) in enumerate(found.tests.items()):
+    for x, (budget, test) in enumerate(found.tests.items()):
         if not test.differences:  # too few seeds
             continue
         mean, low, high = (100 * value for value in (test.mean, *interval_of(test)))
         pairs, sign = [100 * each for each in test.differences], found.signs[budget]
-        axes.plot([place] * test.n, pairs, ".", color=plot.GREY, alpha=0.6)
+        axes.plot([x] * test.n, pairs, ".", color=plot.GREY, alpha=0.6)
         look: dict[str, Any] = {"color": plot.INK, "marker": "D", "markersize": 5, "linewidth": 2}
-        axes.errorbar(place, mean, yerr=[[min(mean - low, ALL)], [min(high - mean, ALL)]], **look)
-        at: Any = {"xy": (place, 0.95), "xycoords": ("data", "axes fraction")}
+        axes.errorbar(x, mean, yerr=plot.bar(mean, low, high, MOST_POINTS), **look)
+        at: Any = {"xy": (x, 0.95), "xycoords": ("data", "axes fraction")}
         axes.annotate(sign, **at, ha="center", weight="bold")
         if budget in found.band:
-            axes.axvspan(place - 0.5, place + 0.5, color=plot.GREY, alpha=0.3, zorder=0, lw=0)
+            axes.axvspan(x - 0.5, x + 0.5, color=plot.GREY, alpha=0.3, zorder=0, lw=0)
         rows += [{"budget": budget, "pair": number, "points": each} for number, each in enumerate(pairs, 1)]
         rows.append({"budget": budget, "points": mean, "low": low, "high": high, "sign": sign})
     axes.axhline(0, color=plot.GREY, linewidth=1)

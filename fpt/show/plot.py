@@ -9,6 +9,7 @@ from textwrap import fill
 from typing import TYPE_CHECKING, Any, ParamSpec
 
 import matplotlib as mpl
+import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
@@ -41,7 +42,7 @@ STYLE: dict[Any, Any] = {
 }
 # Inches: a panel alone, one of two; characters of names in two columns. A phone shows a panel at nine tenths of this,
 # text of 10 points at 9. A longer name in one column goes on in the next line.
-ALONE, BESIDE, LONGEST, LINE = 3.9, 3.7, 22, 38
+PANEL_WIDTH, BESIDE, LONGEST, LEGEND_LINE = 3.9, 3.7, 22, 38
 P = ParamSpec("P")
 
 
@@ -72,7 +73,9 @@ def drawn(make: Callable[P, Plot]) -> Callable[P, Plot]:
     return made
 
 
-def panels_of(count: int, height: float = 2.9, grid: str = "y", width: float = ALONE) -> tuple[Plot, "list[Axes]"]:
+def panels_of(
+    count: int, height: float = 2.9, grid: str = "y", width: float = PANEL_WIDTH
+) -> tuple[Plot, "list[Axes]"]:
     """A figure of so many panels, two in a row, and the panels; inches: `height` of each, `width` of a single one."""
     columns = min(count, 2)
     rows = math.ceil(count / columns)
@@ -80,8 +83,6 @@ def panels_of(count: int, height: float = 2.9, grid: str = "y", width: float = A
     figure = Plot(figsize=size, layout="constrained")
     with mpl.rc_context({"axes.grid": bool(grid), "axes.grid.axis": grid or "both"}):
         panels = list(figure.subplots(rows, columns, squeeze=False).flat)
-    for axes in panels:
-        axes.tick_params(labelleft=True)  # also where the axis is shared: on a phone panels stand one below the other
     for spare in panels[count:]:
         spare.set_visible(False)
     return figure, panels
@@ -96,13 +97,13 @@ def shared_legend(figure: Figure, panels: "Iterable[Axes]") -> None:
         if own := axes.get_legend():
             own.remove()
     columns = 2 if max(map(len, found), default=0) <= LONGEST else 1
-    names = [fill(name, LINE) for name in found]
+    names = [fill(name, LEGEND_LINE) for name in found]
     figure.legend(list(found.values()), names, loc="outside lower center", ncols=columns)
 
 
 def nothing() -> Plot:
     """An empty figure that says so."""
-    figure = Plot(figsize=(ALONE, 0.6), label="An empty figure: there are no results of this kind yet.")
+    figure = Plot(figsize=(PANEL_WIDTH, 0.6), label="An empty figure: there are no results of this kind yet.")
     axes = figure.subplots()
     axes.set_axis_off()
     axes.text(0.5, 0.5, "no results yet", ha="center", va="center")
@@ -179,6 +180,12 @@ def looks_of(names: Iterable[str]) -> dict[str, dict[str, Any]]:
     return looks
 
 
+def bar(mean: Any, low: Any, high: Any, most: float = math.inf) -> "np.ndarray[Any, Any]":
+    """The two lengths of 95% intervals around their means, 2 x bars, as `errorbar` takes them; no length is above
+    `most`, to which an interval without an end is drawn. Numbers, or columns of them."""
+    return np.minimum([np.atleast_1d(mean - low), np.atleast_1d(high - mean)], most)
+
+
 def rate_axis(axes: "Axes", rates: Iterable[float], of: str) -> None:
     """Learning rates on a logarithmic axis, with what is drawn over them."""
     rates = sorted(set(rates))
@@ -187,9 +194,9 @@ def rate_axis(axes: "Axes", rates: Iterable[float], of: str) -> None:
     axes.set(xlabel="learning rate", ylabel=of, xlim=(rates[0] / 1.5, rates[-1] * 1.5))
 
 
-def trivial_line(axes: "Axes", task: str) -> None:
+def trivial_line(axes: "Axes", task: str, variant: str) -> None:
     """The best trivial strategy, dotted, where one is known."""
-    if not math.isnan(trivial := floor(task)):
+    if not math.isnan(trivial := floor(task, variant)):
         axes.axhline(100 * trivial, color=GREY, linestyle=":", label="trivial baseline")
 
 
@@ -205,4 +212,6 @@ def names_of(cells: Iterable[TableCell]) -> list[str]:
     if len(set(short)) == len(short):
         return short
     pairs = zip(short, cells, strict=True)
-    return [cell.row if cell.row.partition(" ")[0] == arm else f"{arm} ({cell.row})" for arm, cell in pairs]
+    return [
+        cell.row if cell.row == arm or cell.row.startswith(f"{arm} (") else f"{arm} ({cell.row})" for arm, cell in pairs
+    ]

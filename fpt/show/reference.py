@@ -11,10 +11,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from fpt.papers import claims, paper_of
+from fpt.claims.judge import ODDITY
+from fpt.papers import paper_of
 from fpt.results import find_study, known_scores, load_runs, sweeps_table
 from fpt.results.runs import load_sweeps, loaded_studies
-from fpt.show.findings import summaries, verdict_rows
+from fpt.show.findings import verdict_rows, verdicts_by_id
 from fpt.show.html import Folded, Page, Table
 from fpt.show.numbers import percent
 from fpt.show.provenance import record_table
@@ -290,7 +291,7 @@ def downloads(folder: Path | str) -> str:
 
 def slips_table(paper: str, kind: str, caption: str) -> Table:
     """Claims of a paper that no run decides, a row each. `kind`: "oddity", "counted" or "read"."""
-    found, rows, links = summaries(verdict_rows()), [], []
+    found, rows, links = verdicts_by_id(verdict_rows()), [], []
     for name, claim in paper_of(paper).claims.items():
         if claim.rule or kind != _kind_of(name, bool(claim.documentary)):
             continue
@@ -298,7 +299,7 @@ def slips_table(paper: str, kind: str, caption: str) -> Table:
         rows.append(
             {
                 "id": name,
-                "as we read it": claims()[name].says,
+                "as we read it": claim.says,
                 "where": claim.where,
                 "quotation": claim.quote and f"“{claim.quote}”",
                 "verdict": said.word if kind == "counted" else "",
@@ -310,6 +311,6 @@ def slips_table(paper: str, kind: str, caption: str) -> Table:
 
 
 def _kind_of(name: str, documentary: bool) -> str:
-    if name.startswith("O-"):
+    if name.startswith(ODDITY):
         return "oddity"
     return "read" if documentary else "counted"

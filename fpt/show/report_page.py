@@ -12,11 +12,11 @@ from fpt.claims.judge import Judge
 from fpt.claims.planes import crossing_of
 from fpt.errors import DataError
 from fpt.papers import claim
-from fpt.results.cells import StudyCells, TableCell
+from fpt.results.cells import ArmCell, StudyCells, TableCell
 from fpt.results.runs import load_runs
 from fpt.show.explore import START, Setups, setups
 from fpt.show.figures import budget_figure, learning_rate_figure
-from fpt.show.findings import evidence_table, summaries
+from fpt.show.findings import evidence_table, verdicts_by_id
 from fpt.show.html import CaptionedFigure, Displayable, Folded, Page, Table, paragraph
 from fpt.show.numbers import interval, points
 from fpt.show.planes import CROSSING, captioned_plane, crossing_figure
@@ -76,7 +76,7 @@ def compared_arms(study: StudyCells) -> Setups:
     return {of: cells for of, cells in few.items() if len(cells) > 1}
 
 
-def _four(cells: Mapping[str, TableCell]) -> dict[str, TableCell]:
+def _four(cells: Mapping[str, ArmCell]) -> dict[str, ArmCell]:
     return {name: cell for name, cell in cells.items() if name in SHORT.values()}
 
 
@@ -126,11 +126,11 @@ def _plane(first: TableCell, second: TableCell) -> list[Displayable | str]:
 def _verdicts(study: StudyCells) -> list[Displayable | str]:
     """The claims that this study tests, by this study alone, and the contrasts behind them."""
     rows = Judge([study], alone=True).table()
-    said, tested = summaries(rows), rows[(rows["claim"] != "") & (rows["pair"] != "")]
+    said, tested = verdicts_by_id(rows), rows[(rows["claim"] != "") & (rows["pair"] != "")]
     if tested.empty:
         return [paragraph("None: no rule of a claim finds its rows among these sweeps.")]
     lines, parts = [], list[Displayable | str]()
-    for name, own in tested.groupby("claim", sort=False):
+    for name, contrasts in tested.groupby("claim", sort=False):
         lines.append(
             {
                 "claim": name,
@@ -139,7 +139,7 @@ def _verdicts(study: StudyCells) -> list[Displayable | str]:
                 "pairs": said[str(name)].counts,
             }
         )
-        parts.append(Folded(f"The contrasts of {name}", evidence_table(own)))
+        parts.append(Folded(f"The contrasts of {name}", evidence_table(contrasts)))
     return [Table(pd.DataFrame(lines), "By this study alone, whatever its pairs and its number of seeds."), *parts]
 
 

@@ -9,7 +9,7 @@ from numbers import Integral, Real
 from typing import Any
 
 from fpt.errors import SpecError
-from fpt.results.contrasts import MINUS, Contrast, Level, points_text
+from fpt.results.contrasts import Contrast, Level, points_text, rounded
 from fpt.results.runs import rate_text
 
 INSTEAD: ContextVar[dict[str, str] | None] = ContextVar("instead", default=None)  # of the page, where it is checked
@@ -85,4 +85,4 @@ def text_of(name: str, value: Any) -> str:
         return value
     if isinstance(value, bool) or not isinstance(value, Real):
         raise SpecError(f"say({name}=...): {value!r} is no contrast, level, verdict, number or text")
-    return f"{int(value):,}".replace("-", MINUS) if isinstance(value, Integral) else points_text(float(value), False)
+    return rounded(int(value), 0) if isinstance(value, Integral) else points_text(float(value), False)

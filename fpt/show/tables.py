@@ -2,11 +2,12 @@
 
 import math
 
+import numpy as np
 import pandas as pd
 
+from fpt.results.contrasts import level_text
 from fpt.results.runs import rate_text
 from fpt.results.stats import mean_interval, sampling_noise
-from fpt.show.numbers import percent
 from fpt.sweeps import selection
 
 
@@ -40,9 +41,8 @@ def chosen(tuned: pd.DataFrame) -> str:
     return ", ".join(rate_text(rate) + (f" ({n} seed{'s' * (n > 1)})" if several else "") for rate, n in counts.items())
 
 
-def _spread(values: "pd.Series[float]", images: float = math.nan) -> str:
-    """Mean and interval, as far as accuracies go; `images`: of a test set that is the same for all seeds."""
-    mean, low, high = mean_interval(values, sampling_noise(float(values.mean()), images))
-    if math.isnan(low):
-        return percent(mean)
-    return f"{percent(mean)} ({percent(max(0.0, low))} to {percent(min(1.0, high))})"
+def _spread(values: "pd.Series[float]", images: float) -> str:
+    """Mean and interval, as far as accuracies go; "-" for no values. `images`: of a test set that is the same for all
+    seeds."""
+    mean, low, high = (100 * each for each in mean_interval(values, sampling_noise(float(values.mean()), images)))
+    return "-" if math.isnan(mean) else level_text(mean, *np.clip((low, high), 0, 100))

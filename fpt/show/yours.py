@@ -31,7 +31,7 @@ def yours_beside_ours(study: StudyCells) -> pd.DataFrame:
         published = sides["published"]
         published = published[published["sweep"] == key[2]]
         if len(published):
-            rows.append({"task": key[0], "arm": key[1], **_compared(own, published)})
+            rows.append({"task": key[0], "arm": key[1], **_row(own, published)})
     return pd.DataFrame(rows)
 
 
@@ -41,7 +41,7 @@ def yours_table(study: StudyCells) -> Table | None:
     return None if rows.empty else Table(rows, CAPTION)
 
 
-def _compared(own: pd.DataFrame, published: pd.DataFrame) -> dict[str, str]:
+def _row(own: pd.DataFrame, published: pd.DataFrame) -> dict[str, str]:
     row: dict[str, str] = {}
     tuned = {}
     for whose, runs in (("your", own), ("published", published)):

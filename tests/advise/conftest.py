@@ -66,7 +66,7 @@ def request_of(
     steps: int | None = None,
 ) -> Request:
     """The request on mine.csv of this workspace, which is the working directory."""
-    return request("mine.csv", backbone, arms, minutes, 1.0, None, {"patch": 3}, place, steps)
+    return request("mine.csv", backbone, arms, root=place, minutes=minutes, options={"patch": 3}, steps=steps)
 
 
 def row(spec: SweepSpec) -> Row:

@@ -1,12 +1,14 @@
 """What a finished study says, the page, and the winner that other libraries load."""
 
 import json
+import math
 import re
 from pathlib import Path
 from typing import Any
 
 import own_tokenizer
 import pytest
+import synthetic
 import torch
 from bs4 import BeautifulSoup
 from safetensors.torch import load_file
@@ -17,12 +19,12 @@ import fpt
 from fpt.advise.keep import keep_winner
 from fpt.advise.report import arms_frame, finished
 from fpt.advise.request import Request, prepared, request
-from fpt.advise.verdict import sweeps_of
+from fpt.advise.verdict import advice, cells_of
 from fpt.advise.words import warnings
 from fpt.advise.work import BASELINES, BY_SEED, WHOLE, write_study
 from fpt.errors import DataError
 from fpt.files import write_json
-from fpt.sweeps import ledger, load_study
+from fpt.sweeps import SweepSpec, ledger, load_study
 
 from .conftest import carried_out, request_of, table, train, train_sweeps
 
@@ -76,6 +78,26 @@ def test_an_arm_whose_every_rate_diverged_is_shown_and_never_advised(place: Path
     assert len(shown) == 2
 
 
+def test_an_arm_that_lost_a_seed_at_every_rate_is_compared_with_none(place: Path) -> None:
+    """Its runs of the seed that was lost have a rate, chosen on the other seeds, and so a value."""
+    table(place / "mine.csv")
+    wanted = request_of(place)
+    specs = [wanted.spec(arm, [1e-3, 1e-2], range(4), 4, "float32") for arm in wanted.arms]
+    write_study(wanted, wanted.study, specs, [], {})
+    write_json(wanted.study / BASELINES, {BY_SEED: {"majority class": [0.1] * 4, "linear classifier": [0.2] * 4}})
+
+    def accuracy(spec: SweepSpec, rate: float, seed: int) -> float:
+        return math.nan if spec.arm == "lora-pretrained" and seed == 0 else 0.9 + rate + seed / 100
+
+    for spec in specs:
+        synthetic.write(spec, wanted.study / spec.folder_name, accuracy)
+    found = advice(wanted, cells_of(wanted))
+    assert [(pair.first, pair.second) for pair in found.pairs] == [("frozen-pretrained", "unfrozen-pretrained")]
+    assert [arm.seeds for arm in found.arms if arm.rate is None] == [1]
+    assert math.isfinite(found.lost)
+    assert "nan" not in arms_frame(found).to_csv()
+
+
 def test_where_every_rate_of_every_arm_diverged_it_says_so(place: Path) -> None:
     with pytest.raises(DataError, match="every rate of every arm diverged"):
         finished(with_rates(place, {"frozen": 1e30, "full": 1e30}))
@@ -83,7 +105,7 @@ def test_where_every_rate_of_every_arm_diverged_it_says_so(place: Path) -> None:
 
 def logits_of(wanted: Request, arm: str) -> tuple[Any, torch.Tensor]:
     """By our own model, with the weights that the sweep kept: the task, and logits of the test examples of seed 0."""
-    sweep = sweeps_of(wanted)[arm]
+    sweep = cells_of(wanted)[arm]
     task = fpt.models.load_task(wanted.task, wanted.backbone, **wanted.options)
     template = fpt.models.build(task, wanted.backbone, "pretrained", "all")
     weights = load_file(wanted.study / sweep.spec.folder_name / ledger.KEPT_WEIGHTS)
@@ -130,7 +152,7 @@ def test_and_so_they_do_where_its_own_tokenizer_reads_texts(place: Path) -> None
     texts, model = Path("texts.csv"), Path("model")
     own_tokenizer.texts().to_csv(texts, index=False)
     own_tokenizer.save(model)
-    wanted = request(str(texts), f"hub:{model}", "lora,full", 10, 1.0, None, {"tokens": 12}, place)
+    wanted = request(str(texts), f"hub:{model}", "lora,full", root=place, options={"tokens": 12})
     carried_out(wanted, steps=4, seeds=3)
     for arm in wanted.arms:
         check_winner(wanted, arm)

@@ -13,7 +13,6 @@ from forked import attempt
 
 from fpt.advise import keep, report, schedule, work
 from fpt.advise.work import Work
-from fpt.cli.show import SilentBars
 from fpt.sweeps.ledger import KEPT_WEIGHTS
 
 from .conftest import request_of, table, timed, train_sweeps
@@ -50,7 +49,7 @@ def advise(place: Path, at: tuple[str, str] = ("", "")) -> None:
                          (report, "write_atomically")):  # fmt: skip
         setattr(module, name, killing(getattr(module, name), at))
     wanted = request_of(place, arms="frozen,full", steps=4)
-    Work(wanted, lambda line: None, SilentBars).run()
+    Work(wanted, lambda line: None).run()
     report.finished(wanted)
 
 

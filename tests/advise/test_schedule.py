@@ -67,6 +67,6 @@ def test_the_fine_grid_is_in_half_decades_around_the_best_rate(best: float) -> N
 
 
 def test_too_little_time_is_refused_with_what_is_needed() -> None:
-    check_time(50, 60.0, 1, "tiny-lm", 50)
+    check_time(schedule.LEAST, 60.0, 1, "tiny-lm")
     with pytest.raises(SpecError, match=r"--minutes 1: .*about 11 minutes"):
-        check_time(49, 600.0, 1, "tiny-lm", 50)
+        check_time(schedule.LEAST - 1, 600.0, 1, "tiny-lm")

@@ -24,7 +24,7 @@ def model(place: Path) -> Path:
 
 
 def asked(place: Path, data: str = "texts.csv", backbone: str = MODEL, **options: Any) -> Request:
-    return request(data, backbone, "frozen,full,scratch", 10, 1.0, None, options, place)
+    return request(data, backbone, "frozen,full,scratch", root=place, options=options)
 
 
 def said(wanted: Request) -> str:

@@ -6,8 +6,10 @@ from typing import Any
 
 import pytest
 
-from fpt.advise.verdict import Advice, ArmResult, Pair, recommendation
+from fpt.advise.report import arms_frame
+from fpt.advise.verdict import Advice, ArmResult, Pair, Recommendation, recommendation
 from fpt.advise.words import RECOMMENDED, label, recommended, warnings
+from fpt.show import plot
 
 FROZEN, LORA, FULL = "frozen-pretrained", "lora-pretrained", "unfrozen-pretrained"
 KNOWN = {"majority class": 10.0, "linear classifier": 50.0, "boosted trees": 40.0}
@@ -23,16 +25,18 @@ def pair(first: str, second: str, mean: float, reach: float, needed: int | None 
     return Pair(first, second, mean, mean - reach, mean + reach, abs(mean) > reach, needed, needed)
 
 
-def said(frozen: float, full: float, reach: float, needed: int | None = 20, beaten: tuple[str, ...] = tuple(KNOWN)):
+def said(
+    frozen: float, full: float, reach: float, needed: int | None = 20, beaten: tuple[str, ...] = tuple(KNOWN)
+) -> Recommendation:
     arms = [arm(FROZEN, frozen, 1), arm(FULL, full, 2)]
-    leads = {name: name in beaten for name in KNOWN}
-    return recommendation(arms, [pair(FROZEN, FULL, frozen - full, reach, needed)], KNOWN, leads, 1.0)
+    which = {name: name in beaten for name in KNOWN}
+    return recommendation(arms, [pair(FROZEN, FULL, frozen - full, reach, needed)], KNOWN, which, 1.0)
 
 
 def test_seeds_that_would_tell_are_those_that_rule_out_a_loss_whatever_it_is() -> None:
     wide = replace(pair(FROZEN, FULL, -0.5, 0.6, 6), settles=40)
     arms = [arm(FROZEN, 80, 1), arm(FULL, 80.5, 2)]
-    assert recommendation(arms, [wide], KNOWN, dict.fromkeys(KNOWN, True), 1.0)["needed"] == 40
+    assert recommendation(arms, [wide], KNOWN, dict.fromkeys(KNOWN, True), 1.0).needed == 40
 
 
 CASES = [  # frozen, full, reach of the interval, seeds needed, baselines that are beaten; reason, advised, lost
@@ -51,31 +55,33 @@ CASES = [  # frozen, full, reach of the interval, seeds needed, baselines that a
 @pytest.mark.parametrize(("given", "reason", "advised", "lost"), CASES)
 def test_what_is_recommended(given: Any, reason: str, advised: str, lost: float) -> None:
     found = said(*given)
-    assert (found["reason"], found["advised"]) == (reason, advised)
-    assert found["lost"] == pytest.approx(lost)
+    assert (found.reason, found.advised) == (reason, advised)
+    assert found.lost == pytest.approx(lost)
 
 
 def test_the_order_of_a_pair_changes_nothing() -> None:
     arms = [arm(FROZEN, 80, 1), arm(FULL, 80.2, 2)]
-    leads = dict.fromkeys(KNOWN, True)
+    beaten = dict.fromkeys(KNOWN, True)
     one, other = pair(FROZEN, FULL, -0.2, 0.5), pair(FULL, FROZEN, 0.2, 0.5)
-    assert recommendation(arms, [one], KNOWN, leads, 1.0) == recommendation(arms, [other], KNOWN, leads, 1.0)
+    assert recommendation(arms, [one], KNOWN, beaten, 1.0) == recommendation(arms, [other], KNOWN, beaten, 1.0)
 
 
 def test_of_two_cheaper_arms_the_cheapest_that_loses_little_is_taken() -> None:
     arms = [arm(FROZEN, 70, 1), arm(LORA, 80, 2), arm(FULL, 80.1, 3)]
     pairs = [pair(FROZEN, LORA, -10, 1), pair(FROZEN, FULL, -10.1, 1), pair(LORA, FULL, -0.1, 0.5)]
     found = recommendation(arms, pairs, KNOWN, dict.fromkeys(KNOWN, True), 1.0)
-    assert (found["reason"], found["advised"], found["other"]) == ("cheapest", LORA, FULL)
+    assert (found.reason, found.advised, found.other) == ("cheapest", LORA, FULL)
 
 
+@pytest.mark.parametrize(("accuracy", "seeds"), [(math.nan, 0), (99.0, 1)])  # of seeds that alone diverged at some rate
 @pytest.mark.parametrize("lost", [FROZEN, LORA, FULL])
-def test_an_arm_whose_every_rate_diverged_is_no_candidate(lost: str) -> None:
+def test_an_arm_that_lost_a_seed_at_every_rate_is_no_candidate(lost: str, accuracy: float, seeds: int) -> None:
     whole = [arm(FROZEN, 79, 1), arm(LORA, 80, 2), arm(FULL, 80.1, 3)]
-    arms = [replace(each, accuracy=math.nan, seeds=0) if each.arm == lost else each for each in whole]
-    names = [each.arm for each in arms if each.seeds]
+    gone = {"rate": None, "usable": (), "accuracy": accuracy, "seeds": seeds}
+    arms = [replace(each, **gone) if each.arm == lost else each for each in whole]
+    names = [each.arm for each in arms if each.rate is not None]
     found = recommendation(arms, [pair(*names, -0.2, 0.1)], KNOWN, dict.fromkeys(KNOWN, True), 1.0)
-    assert (found["reason"], found["advised"], found["other"]) == ("cheapest", *names)
+    assert (found.reason, found.advised, found.other) == ("cheapest", *names)
 
 
 def advice(**change: Any) -> Advice:
@@ -96,6 +102,12 @@ def test_every_reason_has_a_sentence_that_names_what_is_advised(reason: Any) -> 
     assert "{" not in text
 
 
+def test_every_arm_has_the_name_that_figures_give_it() -> None:
+    assert label(FROZEN) == plot.named("FP").label
+    assert label("fpt-attention-pretrained") == plot.named("fpt-attention-pretrained").label
+    assert label("boosted trees") == "boosted trees"
+
+
 def test_doubts_are_said_and_no_others() -> None:
     assert warnings(advice()) == []
     doubtful = (arm(FROZEN, 80, 1, ends=("low",), rising=True), arm(FULL, 81, 2, diverged=3))
@@ -103,6 +115,11 @@ def test_doubts_are_said_and_no_others() -> None:
     assert len(found) == 4
     assert "50.0%" in found[0]
     assert [line.startswith(label(FROZEN)) for line in found[1:]] == [True, True, False]
+
+
+def test_an_accuracy_has_no_sign_where_its_interval_is_cut_and_of_one_seed_no_interval() -> None:
+    arms = (arm(FROZEN, 12.0, 1, low=-6.0, high=30.0), arm(FULL, 99.0, 2, low=math.nan, high=math.nan))
+    assert list(arms_frame(advice(arms=arms))["accuracy, %"]) == ["12.0 (0.0 to 30.0)", "99.0"]
 
 
 def test_json_has_no_numbers_that_json_lacks() -> None:

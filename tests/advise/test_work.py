@@ -1,5 +1,6 @@
 """From a request to two studies: what is planned, in which order, and what a second call does not do again."""
 
+import math
 import shutil
 from collections.abc import Sequence
 from dataclasses import replace
@@ -14,10 +15,9 @@ import synthetic
 from fpt.advise import schedule, work
 from fpt.advise.request import Request, request
 from fpt.advise.schedule import Machine
-from fpt.advise.verdict import advice, sweeps_of
+from fpt.advise.verdict import advice, cells_of
 from fpt.advise.work import Work, read_baselines, read_timing, retimed
 from fpt.bench.cost import Row
-from fpt.cli.show import SilentBars
 from fpt.errors import DataError, SpecError
 from fpt.files import read_json, write_json
 from fpt.models import load_task
@@ -54,7 +54,7 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 def begin(wanted: Request) -> list[str]:
     said: list[str] = []
-    Work(wanted, said.append, SilentBars).run()
+    Work(wanted, said.append).run()
     return said
 
 
@@ -137,7 +137,7 @@ def test_a_plan_that_is_there_is_kept_and_may_be_changed_by_hand(place: Path, ca
     said = begin(replace(wanted, minutes=100.0, steps=8))
     assert calls == ["advise-mine"]
     assert any("--minutes" in line and str(wanted.pilot) in line for line in said)
-    assert advice(wanted, sweeps_of(wanted)).seeds == 3  # with baselines of the same
+    assert advice(wanted, cells_of(wanted)).seeds == 3  # with baselines of the same
 
 
 def test_a_coarse_grid_that_was_begun_before_tells_no_overhead(
@@ -238,7 +238,7 @@ def test_the_baselines_of_a_seed_are_counted_once(
     monkeypatch.setattr(work, "baselines", noted)
     task = load_task(wanted.task, wanted.backbone, **wanted.options)
     for seeds in (2, 5, 3):
-        Work(wanted, lambda line: None, SilentBars).beat(task, seeds)
+        Work(wanted, lambda line: None).count_baselines(task, seeds)
     assert counted == [0, 1, 2, 3, 4]
     at_once = count(task, range(5), 1000)
     assert read_baselines(wanted.study, range(5)).equals(at_once.rename_axis(None))
@@ -248,7 +248,7 @@ def test_any_character_may_name_a_column(place: Path, calls: list[str]) -> None:
     target = "Preis \N{MONEY BAG}"
     table(place / "mine.csv")
     pd.read_csv("mine.csv").rename(columns={"label": target}).to_csv("mine.csv", index=False)
-    wanted = request("mine.csv", "tiny-lm", "frozen,full", 10, 1.0, None, {"target": target}, place, steps=4)
+    wanted = request("mine.csv", "tiny-lm", "frozen,full", root=place, options={"target": target}, steps=4)
     begin(wanted)
     assert {spec.task_options["target"] for spec in load_study(wanted.study).sweeps} == {target}
 
@@ -258,7 +258,7 @@ def test_a_path_is_taken_from_the_working_directory(place: Path, monkeypatch: py
     monkeypatch.chdir(place / "inside")
     table(Path("mine.csv"))
     for data in ("mine.csv", "csv:mine.csv", f"csv:{Path('mine.csv').absolute()}"):
-        assert request(data, "tiny-lm", None, 10, 1.0, None, {}, place).task == "csv:inside/mine.csv"
+        assert request(data, "tiny-lm", None, root=place).task == "csv:inside/mine.csv"
 
 
 def test_test_examples_that_are_training_examples_are_counted(place: Path) -> None:
@@ -280,5 +280,12 @@ def test_test_examples_that_are_training_examples_are_counted(place: Path) -> No
 def test_arrays_are_read_as_the_command_says(place: Path) -> None:
     images, labels = np.full((40, 8, 8), 16, np.uint8), np.arange(40) % 2
     np.savez("mine.npz", x_train=images, y_train=labels)
-    wanted = request("mine.npz", "tiny-lm", None, 10, 1.0, None, {"white": 16}, place)
-    assert wanted.spec(wanted.arms[0], [1e-3], [0], 1, "float32").task_options == {"white": 16}
+    wanted = request("mine.npz", "tiny-lm", None, root=place, options={"white": 16})
+    assert wanted.one_run(wanted.arms[0], "float32").task_options == {"white": 16}
+
+
+@pytest.mark.parametrize("given", [{"minutes": math.nan}, {"tolerance": math.nan}, {"minutes": math.inf}])
+def test_a_number_that_is_not_finite_is_refused(given: dict[str, float], place: Path) -> None:
+    table(place / "mine.csv")
+    with pytest.raises(SpecError, match=f"--{next(iter(given))} .*finite"):
+        request("mine.csv", "tiny-lm", None, root=place, **given)

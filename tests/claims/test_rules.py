@@ -156,7 +156,7 @@ SAID = {  # by the word of its only pair: those of a claim
     AGAINST: {words.ONE_AGAINST, words.CONTRADICTED},
     OPEN: {words.TOO_CLOSE, words.NOT_SHOWABLE},
 }
-KINDS = sorted(registry.KINDS | registry.OWN)
+KINDS = sorted(registry.KINDS | registry.SINGLE)
 
 
 def test_a_function_for_every_kind_of_rule():
@@ -166,12 +166,12 @@ def test_a_function_for_every_kind_of_rule():
 
 
 def test_a_function_of_its_own_serves_the_claims_that_name_it():
-    found = {name: set() for name in registry.OWN}
+    found = {name: set() for name in registry.SINGLE}
     for name, each in claims().items():
         for rule in each.rule:
-            if rule.is_own:
+            if rule.has_function:
                 found[rule.kind].add(name)
-    assert found == {name: set(entry.claims) for name, entry in registry.OWN.items()}
+    assert found == {name: set(entry.claims) for name, entry in registry.SINGLE.items()}
 
 
 def test_an_unknown_function_is_named(monkeypatch):

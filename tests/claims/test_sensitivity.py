@@ -9,8 +9,8 @@ from made_cells import RATES, Made, cell, paper
 from scipy import stats
 
 from fpt.claims.by_rate import ratio_of_best as ratio
-from fpt.claims.sensitivity import MOST_SUBSETS, choices, conclusions, evenly, usable
-from fpt.results.cells import TUNED, TableCell, compared
+from fpt.claims.sensitivity import MOST_SUBSETS, conclusions, rate_subsets, seed_subsets, usable
+from fpt.results.cells import TUNED, TableCell, paired_difference
 from fpt.results.stats import SIGNIFICANCE, mean_interval
 
 TABLE = paper(["a", "b"]).tables["toy-table"]
@@ -47,7 +47,7 @@ def test_what_all_conclude_is_what_the_contrast_says() -> None:
     lost = (runs["learning_rate"] == 1e-3) & (runs["seed"] == 0)
     runs.loc[lost, ["diverged_at", "validation_accuracy"]] = 300, np.nan
     second = made("b", means={1e-4: 60.0, 1e-3: 78.0}, beyond=False)
-    test = compared([(first, TUNED, None)], [(second, TUNED, None)])
+    test = paired_difference([(first, TUNED, None)], [(second, TUNED, None)])
     assert test.mean > 0
     assert test.p < SIGNIFICANCE
     assert set(conclusions(first, second)["whole"]) == {1}
@@ -96,11 +96,11 @@ def test_rates_that_nothing_tells_apart_and_ends_leave_the_ratio_open() -> None:
 
 
 def test_subsets_are_all_of_them_or_many() -> None:
-    assert sorted(map(tuple, evenly(3))) == [(0,), (0, 1), (0, 1, 2), (0, 2), (1,), (1, 2), (2,)]
-    sizes = pd.Series([len(some) for some in choices(12)]).value_counts()
+    assert sorted(map(tuple, rate_subsets(3))) == [(0,), (0, 1), (0, 1, 2), (0, 2), (1,), (1, 2), (2,)]
+    sizes = pd.Series([len(some) for some in seed_subsets(12)]).value_counts()
     assert sizes.loc[[3, 10, 11, 12]].tolist() == [MOST_SUBSETS, 66, 12, 1]
-    assert all(len(set(some)) == len(some) for some in choices(12))
-    assert list(choices(12)) == list(choices(12))
+    assert all(len(set(some)) == len(some) for some in seed_subsets(12))
+    assert list(seed_subsets(12)) == list(seed_subsets(12))
 
 
 def test_one_rate_can_say_the_opposite_of_all() -> None:

@@ -16,6 +16,7 @@ from fpt.results.baselines import (
     MAJORITY,
     Score,
     baseline_scores,
+    best_trivial,
     chance,
     counted,
     floor,
@@ -148,6 +149,10 @@ def test_the_floor_is_what_needs_no_look_at_most_of_an_example() -> None:
     assert floor("bit-memory") == 0.75
     assert floor("digits") == known_scores("digits")[MAJORITY].share
     assert floor("listops") == known_scores("listops")["outermost operator"].share
+    released = known_scores("listops", "released")["outermost operator"]
+    assert floor("listops", "released") == released.share != floor("listops")
+    assert best_trivial("listops", "released") == released
+    assert best_trivial("npz:PATH") is None
 
 
 def test_an_untouched_model_of_bytes_knows_more_than_the_byte_before_it() -> None:

@@ -130,6 +130,7 @@ def test_the_command_prints_a_table_or_json_or_one_error(frame: pd.DataFrame, tm
     assert "lora" in command(str(tmp_path / "MINE.CSV"))
     assert "> 1,000" in command(path, "--point", "1e-6")
     assert {row["first"] for row in json.loads(command(path, "--json"))} == {"frozen", "full"}
+    command(path, "--point", "nan", code=2)
     command(str(tmp_path / "not.csv"), code=2)
     days = pd.to_datetime(frame["method"].map({"frozen": "2026-01-01", "full": "2026-01-02", "lora": "2026-01-03"}))
     frame.assign(method=days).to_parquet(tmp_path / "days.parquet")

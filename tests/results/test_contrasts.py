@@ -13,7 +13,7 @@ from scipy import stats
 
 from fpt.errors import SpecError
 from fpt.results import arms_of, baseline, contrast, counted, level
-from fpt.results.contrasts import cell_of, interval_of
+from fpt.results.contrasts import Level, cell_of, interval_of, level_text, rounded, two_digits
 from fpt.results.stats import SIGNIFICANCE, paired
 from fpt.sweeps import SweepSpec
 
@@ -197,3 +197,27 @@ def test_equal_differences_of_few_pairs_exclude_nothing(pairs: int, bounded: boo
 def test_arms_of_different_lengths_need_a_budget() -> None:
     with pytest.raises(SpecError, match="steps"):
         contrast("recipe", "FP (minilm, layers 2)", "FP", task="mnist")
+
+
+def test_a_level_has_no_sign_and_of_one_seed_no_interval() -> None:
+    assert level_text(12.0, 0.0, 30.0) == "12.0 (0.0 to 30.0)"
+    assert level_text(12.0, math.nan, math.nan) == "12.0"
+    one = Level(96.9, math.nan, math.nan, 1, None)
+    assert (one.cell, str(one)) == ("96.9", "96.9%")
+    assert str(Level(96.9, 95.6, 98.2, 8, None)) == "96.9% (95.6 to 98.2)"
+
+
+@pytest.mark.parametrize(
+    ("number", "text"),
+    [(99.6, "100"), (0.5, "0.5"), (1234.0, "1,200"), (-0.16, "\N{MINUS SIGN}0.16"), (0.0, "0")],
+)
+def test_two_digits_are_no_power_of_ten_and_have_a_true_minus(number: float, text: str) -> None:
+    assert two_digits(number) == text
+
+
+@pytest.mark.parametrize(
+    ("number", "sign", "text"),
+    [(-1234.5, "", "\N{MINUS SIGN}1,235"), (0.5, "+", "+1"), (-0.2, "", "0"), (-math.inf, "", "\N{MINUS SIGN}inf")],
+)
+def test_a_rounded_number_has_a_true_minus(number: float, sign: str, text: str) -> None:
+    assert rounded(number, 0, sign) == text

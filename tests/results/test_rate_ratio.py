@@ -8,7 +8,7 @@ import pytest
 
 from fpt.errors import SpecError
 from fpt.results.contrasts import cell_of
-from fpt.results.rate_ratio import last_losses, of_arms, rate_ratio, slope, slope_of_arms
+from fpt.results.rate_ratio import Jackknife, RateRatio, Valley, last_losses, of_arms, rate_ratio, slope, slope_of_arms
 from fpt.results.rate_ratio_simulated import Made, simulated, table
 
 GRID = 10.0 ** np.arange(-4.5, -1.4, 0.25)
@@ -75,7 +75,7 @@ def test_a_curve_without_a_lowest_point_inside_leaves_the_ratio_open(reason):
         curve = valley(-3.0, curvature=0.0) + 1.0
         curve.iloc[:, 4:9] += np.array([0.01, 0.05, 0.0, 0.05, 0.01]) - 1.0
     found = rate_ratio(curve, valley(-3.0))
-    assert reason in found.open
+    assert reason in found.reason
     assert math.isnan(found.ratio)
     assert not any(found.excludes(ratio) for ratio in (0.1, 1, 10))
 
@@ -122,7 +122,7 @@ def test_an_exponent_that_cannot_be_known():
     with pytest.raises(SpecError, match="2 seeds"):
         slope({64: both, 128: (valley(-3.0, 2), valley(-3.0))})
     found = slope({64: both, 128: (valley(-4.4), valley(-3.0))})
-    assert "end of the grid" in found.open
+    assert "end of the grid" in found.reason
     assert not found.excludes(0)
     assert found.above(-9) == found.below(9) == 1
 
@@ -194,3 +194,10 @@ def test_made_grids_have_three_rates_to_each_side_of_where_the_valley_was_though
 def test_a_pair_has_one_width_of_its_own(pairs: list[tuple[str, str]]) -> None:
     with pytest.raises(SpecError, match="width"):
         slope_of_arms("lora-text", pairs)
+
+
+def test_a_ratio_is_written_out_and_an_exponent_below_0_has_a_true_minus() -> None:
+    tenfold = RateRatio(Valley(), Valley(), Jackknife(4, estimate=2.0, error=0.0, slack=1.0))
+    assert tenfold.cell == "100 (10 to 1,000)"
+    falls = Jackknife(4, estimate=-0.5, error=0.0, slack=0.25)
+    assert falls.cell == "\N{MINUS SIGN}0.5 (\N{MINUS SIGN}0.75 to \N{MINUS SIGN}0.25)"

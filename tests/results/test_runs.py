@@ -134,12 +134,11 @@ def test_rates_are_written_as_in_the_papers() -> None:
     assert found == ["1e-3", "3e-5", "3e-2", "1e0", "2.5e-4"]
 
 
-def test_every_study_is_those_with_results_and_one_that_is_asked_for(tmp_path: Path) -> None:
+def test_every_study_is_those_with_results_and_those_that_are_planned(tmp_path: Path) -> None:
     synthetic.finish(synthetic.workspace(tmp_path, "done"))
-    for name in ("planned", "other"):
-        synthetic.workspace(tmp_path, name)
-    asked = {also: [each.name for each in every_study(tmp_path, also)] for also in ("", "planned", "done")}
-    assert asked == {"": ["done"], "planned": ["done", "planned"], "done": ["done"]}
+    synthetic.workspace(tmp_path, "waiting")
+    assert [each.name for each in every_study(tmp_path)] == ["done"]
+    assert [each.name for each in every_study(tmp_path, planned=True)] == ["done", "waiting"]
     assert every_study(tmp_path, origin="published") == []
     synthetic.finish(tmp_path / "runs/done", inside="published")
     (found,) = every_study(tmp_path, origin="published")

@@ -15,7 +15,7 @@ from fpt.results.cells import TableCell
 from fpt.results.runs import rate_text
 from fpt.results.stats import SIGNIFICANCE
 from fpt.show import explorer, setups
-from fpt.show.explore import ALONE, OPEN, SURE
+from fpt.show.explore import HOLDS_ZERO, SURE, UNCORRECTED
 from fpt.show.numbers import interval, points
 
 
@@ -68,13 +68,13 @@ def test_the_plane_and_the_tuned_differences_are_those_of_the_tables(
             mean, text, around, look = pair["plane"][str(row.budget)][rate_text(row.rate)]
             assert mean == pytest.approx(100 * row.mean, abs=0.005)
             assert (text, around) == (points(test.mean), interval(test))
-            assert (look == SURE, look == OPEN) == (row.corrected < SIGNIFICANCE, row.band)
+            assert (look == SURE, look == HOLDS_ZERO) == (row.corrected < SIGNIFICANCE, row.band)
             looks.add(look)
         for budget, test in found.tests.items():
             *numbers, sign = pair["tuned"][str(budget)]
             assert numbers == [points(test.mean), interval(test)]
             alone = found.signs[budget] == "0" and (test.low > 0 or test.high < 0)
-            assert sign == (ALONE if alone else found.signs[budget])
+            assert sign == (UNCORRECTED if alone else found.signs[budget])
     assert SURE in looks
     assert looks - {SURE}, "nothing is unsure"
 

@@ -110,6 +110,12 @@ def test_the_best_trivial_strategy_is_a_dotted_line(study: Path) -> None:
     assert set(line.get_ydata()) == {100 * floor("digits")}
 
 
+def test_the_trivial_strategy_is_that_of_the_variant_that_was_run(study: Path) -> None:
+    runs = load_runs(study).assign(task="listops", variant="released")
+    (line,) = [line for line in learning_rate_figure(runs).axes[0].lines if line.get_label() == "trivial baseline"]
+    assert set(line.get_ydata()) == {100 * floor("listops", "released")} != {100 * floor("listops")}
+
+
 def test_the_runs_of_one_sweep_have_a_figure(study: Path) -> None:
     """As the notebook of a sweep draws it."""
     (sweep, *_) = StudyCells(study).results.values()

@@ -148,6 +148,9 @@ def test_a_table_of_ratios_and_nats_counts_as_a_page_does(made: pd.DataFrame) ->
     assert shown.startswith("+0.147 nats")
     ratios = made[made["estimate"] != -4.0].assign(unit="decades")
     assert list(findings_table(ID, rows=ratios).frame[OURS]) == ["100 to 100,000 times"]
+    nats, exponents = (made[made["estimate"] != -4.0].assign(unit=unit) for unit in ("nats", "exponent"))
+    assert list(findings_table(ID, rows=nats).frame[OURS]) == ["+2.000 to +5.000 nats"]
+    assert list(findings_table(ID, rows=exponents).frame[OURS]) == ["exponent 2.00 to 5.00"]
 
 
 def test_a_ratio_is_shown_as_times(made: pd.DataFrame) -> None:

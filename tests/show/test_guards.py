@@ -71,6 +71,13 @@ def test_the_listing_goes_on_after_a_contrast_that_is_no_longer_there(tmp_path: 
     assert [each.phrase for each in found][1:] == ["assert e.low > 0, 'Training all'", "the best has"]
 
 
+@pytest.mark.parametrize("cell", ["{}['UP']", "[][1]", "int('x')", "1 + 'x'", "[].low", "1 / 0", "first, second = [1]"])
+def test_the_listing_goes_on_after_anything_that_a_cell_raises(tmp_path: Path, cell: str) -> None:
+    found, glued = check(page(tmp_path, cell, 'assert d < 0, "the best has"'))
+    assert [each.phrase for each in found] == [cell, "the best has"]
+    assert glued["d"] == "3.3"
+
+
 def test_a_number_that_no_cell_says_is_listed(tmp_path: Path) -> None:
     path = page(tmp_path)
     path.write_text(path.read_text().replace("best=best", ""))

@@ -89,7 +89,7 @@ def test_direct_digits_bound_what_the_list_says(seed: int) -> None:
     ],
 )
 def test_an_accuracy_stands_at_a_rung_or_between_two(accuracy: float, of: int, words: str) -> None:
-    assert ladder.place(accuracy, ROUND, of) == words
+    assert ladder.standing(accuracy, ROUND, of) == words
 
 
 def test_printed_accuracies_are_those_of_the_papers() -> None:

@@ -49,6 +49,12 @@ def test_a_fixed_test_set_widens_the_interval(study: Path) -> None:
     assert widest[spread].endswith(" to 100.0)")  # an accuracy goes no further
 
 
+def test_one_seed_has_no_interval(study: Path) -> None:
+    arm = load_runs(study).query("label == 'FP' and seed == 0")
+    (row,) = summary(arm).to_dict("records")
+    assert row["test accuracy (95% interval)"] == f"{100 * arm.loc[arm['selected'], 'test_accuracy'].iloc[0]:.1f}"
+
+
 # --- how results came about: recipes and records, a row each
 
 
