@@ -19,7 +19,7 @@ def replaced(path: Path) -> Iterator[Path]:
     """A partial file to write; it takes the place of `path` at the end: after a crash at any moment the file is the
     old one or the new one, never half of either. An error leaves the old one and removes the partial one. Each call
     has a partial file of its own; that of a process that was killed stays, until `remove_partial`."""
-    # Containers that share a folder have equal process numbers.
+    # The number of a process is not enough: containers that share a folder may have equal ones.
     partial = path.with_name(f".{path.name}.{os.getpid()}-{secrets.token_hex(4)}.part")
     try:
         yield partial

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from fpt.errors import DataError, FptError, WeightsError
 from fpt.models import BACKBONES, Adapters, backbone, build, load_task, tiny
 from fpt.models.families import family
+from fpt.models.families.library import BROKEN
 from fpt.sweeps.run import fitted, kept_weights, run_sweep
 from fpt.sweeps.spec import SweepSpec, resolve
 from fpt.tasks import READS
@@ -47,8 +48,6 @@ def smoke(
 
     Reads the examples in tests/data below the working directory; raises DataError where they are not.
     """
-    from fpt.models.families.library import BROKEN
-
     if not FIXTURES.is_dir():
         raise DataError(f"--smoke reads the small data sets in {FIXTURES}, which {Path.cwd()} does not have")
     failures: list[tuple[SweepSpec, Exception]] = []
@@ -75,7 +74,7 @@ def smoke(
     return failures
 
 
-def whole_models(specs: Sequence[SweepSpec], data: Path) -> Iterator[tuple[SweepSpec, FptError]]:
+def whole_models(specs: Sequence[SweepSpec], data: Path) -> Iterator[tuple[SweepSpec, Exception]]:
     """The sweeps whose backbone, named by its folder or commit, cannot be built in its size for the task's length."""
     import torch
 
@@ -89,7 +88,7 @@ def whole_models(specs: Sequence[SweepSpec], data: Path) -> Iterator[tuple[Sweep
             task = load_task(spec.task, spec.backbone, data, spec.variant, **options_of_task)
             with torch.device("meta"):
                 build(task, spec.backbone, "random", spec.trainable, **options)
-        except FptError as error:
+        except (FptError, *BROKEN) as error:
             yield spec, error
 
 

@@ -230,6 +230,17 @@ class TestSlots:
         assert local.free_slots(None) == (["2", "5"], 4)
         assert local.free_slots(1) == (["2", "5"], 1)
 
+    @pytest.mark.parametrize("slot", ["", "5"])
+    def test_a_worker_knows_how_many_share_the_memory(
+        self, slot: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    ) -> None:
+        """Also where it has a GPU: without CUDA in torch it computes in main memory."""
+        monkeypatch.setattr(local.subprocess, "Popen", lambda *_, env, **__: SimpleNamespace(env=env))
+        worker = local.start(spec(), Path("runs/mine"), 1, [slot], beside=3, root=tmp_path)
+        environment = worker.process.env  # type: ignore[attr-defined]
+        assert environment["FPT_WORKERS"] == "3"
+        assert not slot or environment["CUDA_VISIBLE_DEVICES"] == slot
+
     def test_gpus_are_counted_without_torch(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         program = tmp_path / "nvidia-smi"
         program.write_text("#!/bin/sh\necho 'GPU 0: one'\necho '  MIG 1g: x'\necho 'GPU 1: other'\n")
