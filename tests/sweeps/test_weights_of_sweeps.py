@@ -66,7 +66,8 @@ def test_the_backbone_starts_from_what_was_kept(study: Path) -> None:
     first = run_sweep(keeper, study / keeper.folder_name)
     kept = load_file(first.folder / ledger.KEPT_WEIGHTS)
     task = fpt.tasks.load("bit-xor")
-    template = fpt.models.build(task, "small-gpt2", weights=first.folder / ledger.KEPT_WEIGHTS)
+    template = fpt.models.build(task, "small-gpt2", weights=str(first.folder / ledger.KEPT_WEIGHTS))
+    assert template.weights == first.folder / ledger.KEPT_WEIGHTS
     values = template.initialise(5)
     for name, value in values.items():
         if name.startswith("backbone.") and "wpe" not in name:
