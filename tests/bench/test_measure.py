@@ -122,6 +122,11 @@ def test_a_tiny_cell_from_end_to_end(
     assert len(measure.bench(names[:1], False, tmp_path, lines.append).rows) == 1  # other code: rows are not kept
 
 
+def test_a_fleet_on_cached_features_is_not_compiled_and_its_row_says_so(small_backbones: Any) -> None:
+    row = measure.measure(cell("small-gpt2/digits/output-random/2"), 1, 0.01, compared=False, compiled=True)
+    assert not row.compiled
+
+
 def test_without_a_reference_it_is_timed_alone(monkeypatch: pytest.MonkeyPatch, small_backbones: Any) -> None:
     """A backbone that the reference does not run, and where none is asked for; on the data of a task of yours."""
     monkeypatch.setitem(TASKS, "mine", Entry(digits, "Mine"))
