@@ -12,6 +12,7 @@ from typing import Any
 import torch
 
 from fpt.files import cache_folder, read_json, write_json
+from fpt.models.layers import OWN_BFLOAT16
 from fpt.models.template import Template
 from fpt.training.recipe import Recipe
 
@@ -49,19 +50,19 @@ def remembered(device: torch.device) -> str:
 def faster(device: torch.device) -> str:
     """The number type whose products of (ROWS, SIZE) with (SIZE, SIZE) are faster, measured.
 
-    A processor without bfloat16 emulates it, more than 50 times as slow as float32, measured. A few rows show that at
-    once; a quarter leaves room for the noise of so short a measurement.
+    On a processor that has no bfloat16 its products are computed in float32.
     """
-    emulated = speedup(device, SIZE, ROWS // 32) < 1 / 4
-    return "bfloat16" if not emulated and speedup(device, SIZE, ROWS) >= BFLOAT16_PAYS else "float32"
+    if device.type == "cpu" and not OWN_BFLOAT16:
+        return "float32"
+    return "bfloat16" if speedup(device) >= BFLOAT16_PAYS else "float32"
 
 
-def speedup(device: torch.device, size: int, rows: int) -> float:
+def speedup(device: torch.device) -> float:
     """How many times as fast as in float32 a product is in bfloat16: types take turns, and the best of each counts."""
     best = {torch.float32: float("inf"), torch.bfloat16: float("inf")}
     pairs = {}
     for kind in best:
-        pairs[kind] = [torch.ones(n, size, dtype=kind, device=device) for n in (rows, size)]
+        pairs[kind] = [torch.ones(n, SIZE, dtype=kind, device=device) for n in (ROWS, SIZE)]
     for _ in range(7):
         for kind, (left, right) in pairs.items():
             start = time.perf_counter()

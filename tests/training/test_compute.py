@@ -37,20 +37,19 @@ def test_a_home_that_cannot_be_written_is_no_error(monkeypatch, tmp_path):
 def test_the_best_time_of_each_number_type_counts(monkeypatch):
     """Types take turns; the clock is asked before and after."""
     durations = iter([6.0, 3.0, 4.0, 9.0, *(8.0, 2.0) * 5])
+    monkeypatch.setattr(compute, "ROWS", 64)
     times = (time for duration in durations for time in (0.0, duration))
     monkeypatch.setattr(compute, "time", SimpleNamespace(perf_counter=lambda: next(times)))
-    assert compute.speedup(CPU, 64, 64) == 2.0
+    assert compute.speedup(CPU) == 2.0
 
 
 @pytest.mark.parametrize(
-    ("few", "many", "answer", "asked"),
-    [(0.02, 9.0, "float32", [64]), (0.5, 1.4, "float32", [64, 2048]), (0.5, 1.6, "bfloat16", [64, 2048])],
+    ("own", "times", "answer"), [(True, 1.4, "float32"), (True, 1.6, "bfloat16"), (False, 9.0, "float32")]
 )
-def test_few_rows_show_a_processor_without_bfloat16(few, many, answer, asked, monkeypatch):
-    seen = []
-    monkeypatch.setattr(compute, "speedup", lambda _, size, rows: seen.append(rows) or (few if rows == 64 else many))
+def test_auto_takes_bfloat16_where_the_processor_has_it_and_it_pays(own, times, answer, monkeypatch):
+    monkeypatch.setattr(compute, "OWN_BFLOAT16", own)
+    monkeypatch.setattr(compute, "speedup", lambda device: times)
     assert compute.faster(CPU) == answer
-    assert seen == asked
 
 
 def test_only_what_takes_long_is_compiled(digits, small_backbones, small_lstms, monkeypatch) -> None:

@@ -106,13 +106,13 @@ print(len(seeds) * (seed + len(rates) * run) / peak[0])
 """
 
 
-@pytest.mark.parametrize(("kind", "runs"), [("float32", 21), pytest.param("bfloat16", 6, marks=SLOW)])  # emulated
+@pytest.mark.parametrize("kind", ["float32", pytest.param("bfloat16", marks=SLOW)])
 @pytest.mark.parametrize(
     "arm", ["frozen-random", *(pytest.param(arm, marks=SLOW) for arm in ("unfrozen-random", "lora-random"))]
 )
-def test_memory_is_predicted_and_not_much_more_than_is_measured(arm, kind, runs):
+def test_memory_is_predicted_and_not_much_more_than_is_measured(arm, kind):
     """Too little would end in the system's killer; a fleet of a random frozen arm takes the least of its prediction."""
-    command = [sys.executable, "-c", MEASURED, f"tiny-lm/digits-lra/{arm}/{runs}", kind]
+    command = [sys.executable, "-c", MEASURED, f"tiny-lm/digits-lra/{arm}/21", kind]
     found = subprocess.run(command, env=os.environ | faster_libraries(), capture_output=True, text=True, check=True)
     assert 1 <= float(found.stdout) <= 1.75
 
