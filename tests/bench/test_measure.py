@@ -17,6 +17,7 @@ from fpt.bench import cost, measure
 from fpt.bench.cost import Bench
 from fpt.bench.measure import cell, cells, clock, in_turns, peak_memory
 from fpt.errors import DataError, FptError, SpecError
+from fpt.models import layers
 from fpt.tasks import TASKS, Entry
 from fpt.tasks.images import digits
 
@@ -235,6 +236,16 @@ def test_a_bench_that_is_killed_leaves_no_process_behind(tmp_path: Path) -> None
             eventually(lambda: all_gone(children))
         finally:
             kill(children)
+
+
+@pytest.mark.parametrize(("own", "multiplied"), [(True, torch.bfloat16), (False, torch.float32)])
+def test_the_ceiling_is_that_of_the_products_of_a_fleet(own, multiplied, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A fleet would reach more than all of a ceiling that was measured in another way."""
+    seen = []
+    monkeypatch.setattr(layers, "OWN_BFLOAT16", own)
+    monkeypatch.setattr(layers, "linear", lambda x, weight: seen.append((x.dtype, weight.dtype)) or x)
+    measure.square_product(8, torch.bfloat16, torch.device("cpu"))()
+    assert seen == [(multiplied, multiplied)]
 
 
 @pytest.mark.parametrize(("rate", "size"), [(1e12, 2048), (1e9, 512), (1e7, 256)])  # FLOP a second; rows
