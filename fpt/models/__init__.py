@@ -41,7 +41,9 @@ if TYPE_CHECKING:
 with warnings.catch_warnings(action="ignore"):
     import tqdm.auto  # noqa: F401 - the hub's client imports it, and it asks for widgets, which a book cannot use
 
-INPUT_INITS = ("orthogonal", "default")  # linear input layer; default: PyTorch's weights, bias 0 (Lu et al. sec. 3.12)
+# The linear input layer. `default`: PyTorch's weights (Lu et al. 2021, section 3.12). Both have a bias of 0. `biased`:
+# orthogonal, with a random bias, so that a token of zeros is no vector of zeros (fpt/models/initialise.py).
+INPUT_INITS = ("orthogonal", "default", "biased")
 DEEPEST = 48  # layers: GPT-2 XL's
 WIDEST = 4096  # of options that set a width
 RANDOM_INITS = ("matched", "fixed", "scaled")

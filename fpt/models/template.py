@@ -259,7 +259,7 @@ class Template:
         group = self.groups[name]
         if group == "input":
             if name.endswith("bias"):
-                return torch.zeros(shape)
+                return draw.input_bias(shape, self.input_init, seed, name)
             kind = "embedding" if self.task.vocabulary is not None else self.input_init
             return draw.input_layer(shape, kind, seed, name)
         if group == "output":

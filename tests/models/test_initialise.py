@@ -6,6 +6,8 @@ from functools import partial
 import pytest
 import torch
 from safetensors.torch import save_file
+from torch.func import functional_call
+from torch.nn.functional import cross_entropy
 
 import fpt.models
 import fpt.tasks
@@ -13,6 +15,7 @@ from fpt.seeds import generator
 
 MATRIX = "backbone.h.0.mlp.c_fc.weight"
 RESIDUAL = "backbone.h.1.mlp.c_proj.weight"
+INPUTS = ("orthogonal", "biased")
 
 
 def test_all_arms_of_a_seed_share_their_input_and_output_layers(digits, small_backbones):
@@ -121,3 +124,29 @@ def test_input_and_output_layers(digits, listops, fixtures):
         assert 0.8 * bound < uniform.abs().max() <= bound
     assert default.std().item() == pytest.approx(0.25 / 3**0.5, rel=0.05)
     assert values["output_layer.weight"].std().item() == pytest.approx((128 * 3) ** -0.5, rel=0.05)
+
+
+def first_gradient(task, input_init):
+    """Its norm over all that trains, in the first two layers of SmolLM2 with random weights; nothing drops out."""
+    template = fpt.models.build(task, "smollm2", "random", input_init=input_init, layers=2)
+    values = template.initialise(0)
+    trained = [values[name].requires_grad_() for name in template.trainable]
+    batch = task.split(0).batch(0, 8)
+    template.module.drop_with([])
+    logits = functional_call(template.module, values, (task.encode(batch.inputs),))
+    loss = cross_entropy(logits.flatten(0, 1), batch.targets.flatten())
+    return torch.stack([part.norm() for part in torch.autograd.grad(loss, trained)]).norm().item()
+
+
+def test_a_bias_keeps_black_patches_from_leading_the_gradient(digits):
+    """Where a model adds no positions, they are vectors of zeros, at which RMSNorm has a slope of 1/sqrt(epsilon)."""
+    assert first_gradient(digits, "orthogonal") > 10 * first_gradient(digits, "biased")
+
+
+def test_only_the_bias_of_a_biased_input_is_another(digits):
+    zero, biased = (fpt.models.build(digits, "smollm2", "random", input_init=how, layers=2) for how in INPUTS)
+    before, after = zero.initialise(0), biased.initialise(0)
+    assert [name for name in before if not torch.equal(before[name], after[name])] == ["input_layer.bias"]
+    assert not before["input_layer.bias"].any()
+    assert after["input_layer.bias"].std().item() == pytest.approx(0.02, rel=0.2)
+    assert not torch.equal(after["input_layer.bias"], biased.initialise(1)["input_layer.bias"])

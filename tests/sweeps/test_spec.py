@@ -26,7 +26,7 @@ fields = st.fixed_dictionaries(
         "arm": st.sampled_from(["frozen-pretrained", "frozen-random", "unfrozen-random", "output-random"]),
         "backbone": st.sampled_from(["tiny-lm", "minilm", "gpt2"]),
         "backbone_options": st.sampled_from([{}, {"layers": 0}, {"layers": 2}]),
-        "input_init": st.sampled_from(["orthogonal", "default"]),
+        "input_init": st.sampled_from(["orthogonal", "default", "biased"]),
         "measures": st.lists(st.sampled_from(["attention", "train-mode"]), max_size=2),
         "clip": st.sampled_from([None, 1, 1.0, 0.5]),
         "random_init": st.sampled_from(["matched", "fixed", "scaled"]),
