@@ -75,8 +75,15 @@ class Request:
     ) -> SweepSpec:
         """One arm's sweep. Raises SpecError for what does not fit together."""
         fields = {"task": self.task, "task_options": dict(self.options), "backbone": self.backbone, "arm": arm}
+        how = {"input_init": self.input_init, "batch_size": BATCH, "compute_type": compute_type}
         grid = {"learning_rates": list(rates), "seeds": list(seeds), "extend": 0, "steps": steps}
-        return resolve({**fields, **grid, **samples, "batch_size": BATCH, "compute_type": compute_type}, "fpt advise")
+        return resolve({**fields, **how, **grid, **samples}, "fpt advise")
+
+    @property
+    def input_init(self) -> str:
+        """With a bias where the model adds no positions: fpt.models.initialise.input_bias says why."""
+        groups = models.groups_of(self.backbone, own_table=tasks.own_table(self.task, self.options))
+        return "biased" if "input" in groups and "positions" not in groups else "orthogonal"
 
     def one_run(self, arm: str, compute_type: str) -> SweepSpec:
         """A sweep of one run and one step, for what is the same at every rate and seed. Raises SpecError as `spec`."""

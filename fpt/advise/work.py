@@ -354,6 +354,7 @@ def write_study(
     first = specs[0]
     shared: dict[str, Any] = {"task": wanted.task, "backbone": wanted.backbone}
     shared |= {"task_options": dict(wanted.options)} if wanted.options else {}
+    shared |= {"input_init": first.input_init} if first.input_init != "orthogonal" else {}
     shared |= {"compute_type": first.compute_type, "batch_size": first.batch_size, "steps": first.steps}
     shared |= {name: getattr(first, name) for name in SAMPLES}
     shared |= {"extend": 0, "seeds": list(first.seeds)}

@@ -19,7 +19,7 @@ from fpt.training.recipe import Recipe
 FLOAT = 4  # bytes
 BFLOAT16_PAYS = 1.5  # bfloat16 must be so many times as fast to be chosen
 ROWS, SIZE = 2048, 768  # of the products that are timed: tokens of a batch, and the width of GPT-2
-COMPILING_PAYS = 1e13  # multiplications of the forward passes, six to ten minutes of one core
+COMPILING_PAYS = 2.5e12  # multiplications of the forward passes for each layer: two minutes of one core
 
 
 def dtype(compute_type: str, device: torch.device) -> torch.dtype:
@@ -78,16 +78,17 @@ def compiling_pays(template: Template, recipe: Recipe, runs: int, device: torch.
 
     Compiled, the passes over memory between two matrix products (number types, GELU, masks, sums) become one. Measured
     with 84 runs of tiny-lm on one core, in float32: 1.25 times as fast where the blocks are frozen, 1.11 where all
-    weights train; in bfloat16 up to 2.3. So a fleet at the bound saves a minute at least; compiling takes 25 s the
-    first time on a machine, 5 s later, when the compiled code is read from the disk. Rounding differs from the
-    uncompiled step's, as between two machines. On a CPU alone: nothing was measured on a GPU. Not with recurrent
-    layers: their loops over time would be unrolled, and compiling take longer than training.
+    weights train; in bfloat16 up to 2.3. Compiling its four layers takes 25 s the first time on a machine, 5 s later,
+    when the compiled code is read from the disk; the thirty of SmolLM2 take over 200 s, and as long again for every
+    number of examples that is evaluated. So the bound grows with the layers; at it a fleet saves more than compiling
+    takes. Rounding differs from the uncompiled step's, as between two machines. On a CPU alone: nothing was measured on
+    a GPU. Not with recurrent layers: their loops over time would be unrolled, and compiling take longer than training.
     """
     if device.type != "cpu" or "recurrent" in template.groups.values():
         return False
     _, weights = template.sizes
     products = recipe.steps * runs * recipe.batch_size * template.task.tokens * weights
-    return products >= COMPILING_PAYS and can_compile()
+    return products >= COMPILING_PAYS * max(1, template.layers) and can_compile()
 
 
 @functools.cache

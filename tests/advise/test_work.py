@@ -289,3 +289,13 @@ def test_a_number_that_is_not_finite_is_refused(given: dict[str, float], place: 
     table(place / "mine.csv")
     with pytest.raises(SpecError, match=f"--{next(iter(given))} .*finite"):
         request("mine.csv", "tiny-lm", None, root=place, **given)
+
+
+def test_a_model_that_adds_no_positions_has_a_bias_in_its_input_layer(place: Path) -> None:
+    table(place / "mine.csv")
+    wanted = request_of(place, "frozen,full", backbone="smollm2")
+    specs = [wanted.spec(arm, [1e-3], [0], 4, "float32") for arm in wanted.arms]
+    work.write_study(wanted, wanted.study, specs, [], {})
+    assert list(load_study(wanted.study).sweeps) == specs
+    assert [spec.input_init for spec in specs] == ["biased", "biased"]
+    assert request_of(place).one_run("frozen-pretrained", "float32").input_init == "orthogonal"

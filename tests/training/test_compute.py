@@ -1,6 +1,7 @@
 """The number type that is measured once, compiling where it pays, and torch's modes while a fleet trains."""
 
 import json
+import math
 from types import SimpleNamespace
 
 import pytest
@@ -8,7 +9,7 @@ import torch
 from small_models import short_recipe as recipe
 
 import fpt.models
-from fpt.training import compute, train_fleet
+from fpt.training import Recipe, compute, train_fleet
 
 CPU = torch.device("cpu")
 RATES, SEEDS = [1e-3, 1e-2], [0, 5]
@@ -61,6 +62,16 @@ def test_only_what_takes_long_is_compiled(digits, small_backbones, small_lstms, 
     assert not compute.compiling_pays(looping, recipe(steps=10**9), 21, CPU)
     monkeypatch.setattr(compute, "can_compile", lambda: False)
     assert not compute.compiling_pays(template, recipe(steps=10**9), 21, CPU)
+
+
+def test_a_deeper_model_is_compiled_for_longer_fleets_alone(digits, monkeypatch) -> None:
+    """Compiling takes as long for each of its layers."""
+    monkeypatch.setattr(compute, "can_compile", lambda: True)
+    flat, deep = (SimpleNamespace(groups={}, sizes=(1, 10**6), layers=layers, task=digits) for layers in (2, 20))
+    enough = math.ceil(2 * compute.COMPILING_PAYS / (10**6 * 21 * 8 * digits.tokens))
+    assert compute.compiling_pays(flat, Recipe(steps=enough), 21, CPU)
+    assert not compute.compiling_pays(deep, Recipe(steps=enough), 21, CPU)
+    assert compute.compiling_pays(deep, Recipe(steps=10 * enough), 21, CPU)
 
 
 def test_without_a_compiler_fleets_are_not_compiled_and_say_why(monkeypatch) -> None:
