@@ -35,9 +35,10 @@ def input_layer(shape: torch.Size, kind: str, seed: int, name: str) -> Tensor:
 def input_bias(shape: torch.Size, kind: str, seed: int, name: str) -> Tensor:
     """Bias (width,) of a linear layer: 0, and N(0, 0.02) where `kind` is `biased`.
 
-    With a bias of 0, a token of zeros (a black patch) is a vector of zeros, and stays one in every layer of a model
-    that has no positions to add. There RMSNorm multiplies a gradient by 1/sqrt(epsilon), in every layer: on digits the
-    gradient of SmolLM2 overflows float32 after 14 of its 30 layers. The bias is as large as GPT-2's new positions.
+    With a bias of 0, a token of zeros (a black patch) is a vector of zeros. In a causal model that adds no positions it
+    stays one in every layer if all before it are black, too. There RMSNorm multiplies a gradient by 1/sqrt(epsilon), in
+    every layer: on digits the gradient of SmolLM2 overflows float32 after 14 of its 30 layers. The bias is as large as
+    GPT-2's new positions.
     """
     return normal(shape, STANDARD_DEVIATION, seed, name) if kind == "biased" else torch.zeros(shape)
 
