@@ -81,8 +81,8 @@ def compiling_pays(template: Template, recipe: Recipe, runs: int, device: torch.
     weights train; in bfloat16 up to 2.3. Compiling its four layers takes 25 s the first time on a machine, 5 s later,
     when the compiled code is read from the disk; the thirty of SmolLM2 took over 200 s beside another sweep. So the
     bound grows with the layers. Rounding differs from the uncompiled step's, as between two machines. On a CPU alone:
-    nothing was measured on a GPU. Not with recurrent layers: their loops over time would be unrolled, and compiling take
-    longer than training.
+    nothing was measured on a GPU. Not with recurrent layers: their loops over time would be unrolled, and compiling
+    take longer than training.
     """
     if device.type != "cpu" or "recurrent" in template.groups.values():
         return False
