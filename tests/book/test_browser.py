@@ -117,7 +117,10 @@ const frames = [...document.querySelectorAll(".fpt-scroll, .pst-scrollable-table
 const tables = frames.filter((each) => each.querySelector("table"));
 const hidden = [...document.querySelectorAll("table.cards td")].filter(
   (each) => each.textContent.trim() && !each.getClientRects().length);
-return [...tables.filter((each) => each.scrollWidth > each.clientWidth + 1), ...hidden].map(
+const right = (each) => each.getBoundingClientRect().right;
+const over = [...document.querySelectorAll("table.cards td code")].filter(
+  (each) => right(each) > right(each.closest("td")) + 1);
+return [...tables.filter((each) => each.scrollWidth > each.clientWidth + 1), ...hidden, ...over].map(
   (each) => each.textContent.slice(0, 80));
 """
 NOTE_SORTED = """
