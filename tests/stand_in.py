@@ -94,6 +94,7 @@ def fleet(rates, seeds, steps, accuracy, evaluated=()):
         tables={"runs": runs, "curves": curves},
         runs=runs,
         compute_type="float32",
+        multiplied_in="float32",
         threads=1,
         device="cpu",
         parts=[(len(rates), len(seeds))],

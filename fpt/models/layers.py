@@ -19,16 +19,20 @@ from fpt.seeds import generator, stream
 OWN_BFLOAT16: bool = torch.backends.mkldnn.is_available() and torch.ops.mkldnn._is_mkldnn_bf16_supported()
 
 
+def multiplied_in(kind: torch.dtype, device: torch.device) -> torch.dtype:
+    """The type in which numbers rounded to `kind` are multiplied on this device: `kind`, or float32 in its place."""
+    lacking = kind == torch.bfloat16 and device.type == "cpu" and not OWN_BFLOAT16
+    return torch.float32 if lacking else kind
+
+
 def product(x: Tensor, weight: Tensor, kind: torch.dtype) -> Tensor:
     """`x @ weight.T` of numbers rounded to `kind`, rounded to it again.
 
     x (..., in), weight (out, in) -> (..., out). Processors that multiply bfloat16 add up in float32. So one that does
     not computes the same in float32, but for the order of its sums.
     """
-    x, weight = x.to(kind), weight.to(kind)
-    if kind == torch.bfloat16 and x.device.type == "cpu" and not OWN_BFLOAT16:
-        return linear(x.float(), weight.float()).to(kind)
-    return linear(x, weight)
+    multiplied = multiplied_in(kind, x.device)
+    return linear(x.to(kind).to(multiplied), weight.to(kind).to(multiplied)).to(kind)
 
 
 class Projection(nn.Module):

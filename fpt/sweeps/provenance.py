@@ -91,6 +91,7 @@ def provenance(
         "weights_checksum": weights.checksum_of(template),
         "weights_revision": None if spec.init == "random" or template.weights else weights.commit(spec.backbone),
         "compute_type": first.compute_type,
+        "multiplied_in": first.multiplied_in,
         "threads": first.threads,
         "wide_products": wide_products_are_on(),
         "device": device_name(first.device),

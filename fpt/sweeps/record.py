@@ -116,6 +116,7 @@ class Record(_Strict):
     weights_checksum: Text | None
     weights_revision: Text | None = None
     compute_type: Literal["float32", "bfloat16"]
+    multiplied_in: Literal["float32", "bfloat16"] | None = None  # float32 for bfloat16 where a processor lacks it
     threads: Annotated[int, Field(ge=1)]
     wide_products: bool | None = None
     device: Text

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 
 from fpt.files import cache_folder, read_json, write_json
-from fpt.models.layers import OWN_BFLOAT16
+from fpt.models.layers import multiplied_in
 from fpt.models.template import Template
 from fpt.training.recipe import Recipe
 
@@ -52,7 +52,7 @@ def faster(device: torch.device) -> str:
 
     On a processor that has no bfloat16 its products are computed in float32.
     """
-    if device.type == "cpu" and not OWN_BFLOAT16:
+    if multiplied_in(torch.bfloat16, device) != torch.bfloat16:
         return "float32"
     return "bfloat16" if speedup(device) >= BFLOAT16_PAYS else "float32"
 

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from fpt.errors import SpecError, check_known
+from fpt.models.layers import multiplied_in
 from fpt.models.template import Template
 from fpt.tasks.arrays import Examples
 from fpt.tasks.task import Task
@@ -53,6 +54,12 @@ class FleetResult:
     @property
     def curves(self) -> pd.DataFrame:
         return self.tables["curves"]
+
+    @property
+    def multiplied_in(self) -> str:
+        """The type of its products, which differs from `compute_type` where a processor lacks that."""
+        kind = multiplied_in(getattr(torch, self.compute_type), torch.device(self.device))
+        return str(kind).removeprefix("torch.")
 
 
 class Training:

@@ -53,6 +53,7 @@ def test_every_rate_is_trained_with_every_seed_and_recorded(trained: Trained, tm
         "classes": 10,
     }
     assert (info["data_checksum"], info["compute_type"], info["threads"]) == ("sum", "float32", 1)
+    assert info["multiplied_in"] == "float32"
     assert (info["fleets"], info["compiled"]) == ([[2, 3]], False)
     assert (info["asks"], info["plan"], info["rules"]) == ({}, [], RULES)
     assert info["wide_products"] is False  # FPT_PRELOAD=0 in tests

@@ -9,7 +9,9 @@ import torch
 from small_models import short_recipe as recipe
 
 import fpt.models
+from fpt.models import layers
 from fpt.training import Recipe, compute, train_fleet
+from fpt.training.loop import FleetResult
 
 CPU = torch.device("cpu")
 RATES, SEEDS = [1e-3, 1e-2], [0, 5]
@@ -48,9 +50,25 @@ def test_the_best_time_of_each_number_type_counts(monkeypatch):
     ("own", "times", "answer"), [(True, 1.4, "float32"), (True, 1.6, "bfloat16"), (False, 9.0, "float32")]
 )
 def test_auto_takes_bfloat16_where_the_processor_has_it_and_it_pays(own, times, answer, monkeypatch):
-    monkeypatch.setattr(compute, "OWN_BFLOAT16", own)
+    monkeypatch.setattr(layers, "OWN_BFLOAT16", own)
     monkeypatch.setattr(compute, "speedup", lambda device: times)
     assert compute.faster(CPU) == answer
+
+
+@pytest.mark.parametrize(
+    ("kind", "device", "own", "multiplied"),
+    [
+        ("bfloat16", "cpu", True, "bfloat16"),
+        ("bfloat16", "cpu", False, "float32"),
+        ("bfloat16", "cuda", False, "bfloat16"),
+        ("float32", "cpu", True, "float32"),
+    ],
+)
+def test_a_fleet_tells_in_which_type_its_products_were_multiplied(kind, device, own, multiplied, monkeypatch) -> None:
+    """A processor without bfloat16 adds up in another order, which changes numbers."""
+    monkeypatch.setattr(layers, "OWN_BFLOAT16", own)
+    result = FleetResult(tables={}, compute_type=kind, threads=1, device=device, parts=[], compiled=False)
+    assert result.multiplied_in == multiplied
 
 
 def test_only_what_takes_long_is_compiled(digits, small_backbones, small_lstms, monkeypatch) -> None:
