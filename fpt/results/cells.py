@@ -136,8 +136,12 @@ class TableCell:
         return None if self.tables is None else selection.best_rate(self.tables.validation(budget))
 
     def ends(self, budget: int | None = None) -> set[str]:
-        """The ends of the grid, "low" and "high", that some seed's choice at this budget is."""
-        return set() if self.tables is None else selection.ends(self.choices(budget), self.tables.validation(budget))
+        """The ends of the grid, "low" and "high", that some seed's choice at this budget is. A single rate is both: a
+        better one may lie on either side."""
+        if self.tables is None:
+            return set()
+        both = {"low", "high"} if len(self.rates) == 1 else set[str]()
+        return both | selection.ends(self.choices(budget), self.tables.validation(budget))
 
     def plane(self, budget: int | None = None) -> pd.DataFrame:
         """Test accuracy (fractions), seeds x rates; for a table of gaps, training minus test accuracy.

@@ -22,12 +22,12 @@ def _toy(monkeypatch):
     monkeypatch.setattr("fpt.papers.papers", lambda: {"toy": paper(["a", "b"])})
 
 
-def made(validation, test=None, seeds=3, diverged=None, study="made", kind="accuracy"):
+def made(validation, test=None, seeds=3, diverged=None, study="made", kind="accuracy", rates=RATES):
     """A cell whose accuracies (fractions) are given by functions; test is validation plus a hundredth."""
     test, diverged = test or (lambda *at: validation(*at) + 0.01), diverged or {}
-    spec = SweepSpec(task="digits", arm="frozen-random", steps=STEPS, learning_rates=RATES, seeds=range(seeds))
+    spec = SweepSpec(task="digits", arm="frozen-random", steps=STEPS, learning_rates=rates, seeds=range(seeds))
     runs, curves = [], []
-    for rate in RATES:
+    for rate in rates:
         for seed in range(seeds):
             lost = diverged.get((rate, seed), 10**9)
             alive = [step for step in spec.evaluation_steps() if step < lost]
@@ -41,7 +41,7 @@ def made(validation, test=None, seeds=3, diverged=None, study="made", kind="accu
                                "train_accuracy": 0.9, "test_accuracy_last": best, "train_accuracy_last": 0.95,
                                "diverged_at": lost if lost <= STEPS else None})  # fmt: skip
     fixed = {"test": {"drawn_by_seed": False, "size": 500}}
-    tables = swept(spec, {"grid": list(RATES), "selected_rate": 1e-3} | fixed, runs=runs, curves=curves)
+    tables = swept(spec, {"grid": list(rates), "selected_rate": 1e-3} | fixed, runs=runs, curves=curves)
     table = paper(["a", "b"], kind).tables["toy-table"]
     return TableCell(table, "a", "digits", ("digits",), spec, tables, study=study)
 
@@ -62,6 +62,12 @@ def test_the_rate_of_a_seed_is_chosen_by_the_others_at_every_budget():
     lucky = made(lambda rate, seed, _: 0.8 if rate == 1e-3 else 1.0 if (rate, seed) == (1e-2, 0) else 0.75)
     assert lucky.choices().to_dict() == {0: 1e-3, 1: 1e-2, 2: 1e-2}
     assert lucky.values().to_dict() == pytest.approx({0: 0.81, 1: 0.76, 2: 0.76})
+
+
+def test_a_single_rate_is_both_ends_of_its_grid():
+    """A better one may lie on either side, so no word of a tuned arm may rest on it."""
+    alone = made(by_budget, rates=[1e-3])
+    assert (alone.ends(), alone.at_edge) == ({"low", "high"}, True)
 
 
 def test_the_validation_accuracy_that_chooses_is_the_best_so_far():
