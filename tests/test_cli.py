@@ -1,5 +1,6 @@
 """The command line: what is shown, which exit codes, and what it must not need."""
 
+import os
 import shutil
 from pathlib import Path
 
@@ -298,6 +299,15 @@ def test_root_names_another_workspace(study, monkeypatch):
     assert "no workspace as --root" in fpt("plan", "mine", "--root", "/tmp", code=2)
     assert "no workspace at or above" in fpt("plan", "mine", code=2)
     assert Path.cwd() == Path("/")
+
+
+def test_a_relative_folder_of_data_is_meant_from_where_the_command_is_given(study, monkeypatch):
+    root = Path.cwd()
+    (root / "sub" / "data").mkdir(parents=True)
+    monkeypatch.chdir(root / "sub")
+    monkeypatch.setenv("FPT_DATA", "data")
+    fpt("plan", "mine")
+    assert os.environ["FPT_DATA"] == str(root / "sub" / "data")
 
 
 def test_doctor_says_what_is_here_and_how_to_get_the_rest(study, tmp_path, monkeypatch):

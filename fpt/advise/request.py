@@ -189,7 +189,8 @@ def _inside(root: Path, name: str) -> Path:
 
 
 def _from(root: Path, path: Path) -> str:
-    return Path(os.path.relpath(path.absolute(), root.absolute())).as_posix()
+    """A path as it is named from the workspace, which may be reached by a link."""
+    return Path(os.path.relpath(os.path.realpath(path), os.path.realpath(root))).as_posix()
 
 
 def prepared(wanted: Request, compute_type: str) -> "tuple[Task, dict[str, Template]]":

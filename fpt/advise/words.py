@@ -23,8 +23,8 @@ RECOMMENDED = {
     "More seeds alone cannot tell a loss of {tolerance:g} on so few examples. Until then train {advised}.",
 }
 NO_BOUND = (
-    "Too close to call: {other} is cheaper than {advised}, and some runs collapsed, so its loss has no bound yet. "
-    "Six seeds or more would give one. Until then train {advised}."
+    "Too close to call: {other} is cheaper than {advised}, and so few seeds give its loss no bound, since some runs "
+    "collapsed or all seeds agree. Six seeds or more would give one. Until then train {advised}."
 )
 NOT_LINEAR = "No arm is shown to beat the linear classifier ({linear:.1f}%)."
 END = "{arm}: its best rate is an end of the grid. A better one may lie beyond it."

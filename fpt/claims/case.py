@@ -1,7 +1,7 @@
 """A case of a rule, one task of one study: the values of its rows, and how they are compared."""
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -133,12 +133,8 @@ class Case:
         rows = self.rows.values()
         if missing := [cell.label for cell in rows if cell.problem]:
             return self.untested(f"not run: {', '.join(missing)}", NOT_RUN_YET)
-        if len({cell.spec.steps for cell in rows if cell.spec}) > 1:
-            return self.untested("not compared: trained for different numbers of steps")
-        if len({cell.tables.result["compute_type"] for cell in rows if cell.tables}) > 1:
-            return self.untested("not compared: different number types")
-        if seen := [cell.label for cell in rows if cell.spec and cell.spec.pretrained_on == cell.task]:
-            return self.untested(f"not compared: {seen[0]} was pretrained on this very task")
+        if why := _incomparable(rows):
+            return self.untested(f"not compared: {why}")
         if never := [cell.label for cell in rows if TUNED in self.ats and cell.best_rate() is None]:
             return self.undecided(f"diverged at every rate: {', '.join(never)}")
         off = AT_PAPERS_RATE in self.ats and not all(len(cell.at(AT_PAPERS_RATE)) for cell in rows)
@@ -226,6 +222,30 @@ class Case:
         rates = {at: self.any_cell.papers_rate if at == AT_PAPERS_RATE else at for at in ats}
         words = [TUNED if rate == TUNED else rate_text(rate) for rate in rates.values() if rate is not None]
         return " and ".join(dict.fromkeys(words))
+
+
+def _incomparable(rows: Collection[TableCell]) -> str:
+    """Why accuracies of these rows say nothing about their arms; empty where they do."""
+    if len({cell.spec.steps for cell in rows if cell.spec}) > 1:
+        return "trained for different numbers of steps"
+    if len({cell.tables.result["compute_type"] for cell in rows if cell.tables}) > 1:
+        return "different number types"
+    if other := _of_other_data(rows):
+        return f"other data than those of {other}"
+    seen = [cell.label for cell in rows if cell.spec and cell.spec.pretrained_on == cell.task]
+    return f"{seen[0]} was pretrained on this very task" if seen else ""
+
+
+def _of_other_data(rows: Iterable[TableCell]) -> str:
+    """The first row of which another one has the task, and not the data; empty where there is none."""
+    first: dict[str, TableCell] = {}
+    for cell in rows:
+        if cell.spec and cell.tables:
+            task = str([cell.spec.task, cell.spec.variant, sorted(cell.spec.task_options.items())])
+            other = first.setdefault(task, cell)
+            if other.tables and other.tables.result.get("data_checksum") != cell.tables.result.get("data_checksum"):
+                return other.label
+    return ""
 
 
 def _at_edge(side: Sequence[Point]) -> list[str]:

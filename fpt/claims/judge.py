@@ -38,6 +38,7 @@ STRICTEST: tuple[Quantifier, ...] = ("all", "most", "", "some")
 DIFFERENCES = ("beats", "matches", "comparable", "order")  # kinds that compare two rows, each with a limit of its own
 NO_STUDY = "no study has its rows"
 ITS_OWN_SCALE = "its own scale alone"  # why a claim about the paper's own models has no row
+PLAIN = ("warmup", "schedule", "head_rate", "weight_decay", "clip", "dropout", "data_fraction", "shuffle_tokens")
 ODDITY = "O-"  # claims of ours that a printed number is a slip
 
 
@@ -313,12 +314,14 @@ def planned_word(asked_by: Sequence[Claim], case: Case) -> str:
 
 
 def _is_plain(cell: TableCell) -> bool:
-    """A constant rate, one for all weights, no weight decay, and the warm-up that its row names."""
-    spec = cell.spec
-    if spec is None:
+    """Whether recipe and data are those that its paper, its row and its task name, else the defaults."""
+    if cell.spec is None:
         return True
-    named = cell.paper.rows[cell.row].fields.get("warmup", 0.0)
-    return spec.schedule == "constant" and spec.head_rate is None and not spec.weight_decay and spec.warmup == named
+    paper, printed = cell.paper, cell.table.rows[cell.row].printed.get(cell.task)
+    named = {**paper.defaults, **paper.tasks.get(cell.task, {}), **paper.rows[cell.row].fields}
+    named |= printed.fields if printed else {}
+    fields = type(cell.spec).model_fields
+    return all(getattr(cell.spec, name) == named.get(name, fields[name].default) for name in PLAIN)
 
 
 def at_floor(study: StudyCells, task: str, variant: str) -> bool:

@@ -4,6 +4,7 @@ backbones; show what this machine has and how fast it is."""
 import contextlib
 import json
 import math
+import os
 import time
 from collections.abc import Iterator
 from dataclasses import replace
@@ -28,6 +29,8 @@ from fpt.sweeps import ledger
 from fpt.sweeps.ledger import sweep_state
 from fpt.sweeps.study import Study, load_study, study_folder
 from fpt.tasks import LONGEST_SIDE
+
+FOLDERS = ("FPT_DATA", "FPT_WEIGHTS")  # environment variables that name a folder
 
 stderr = Console(stderr=True, highlight=False)
 
@@ -60,7 +63,9 @@ def main(
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version and exit.")
     ] = False,
 ) -> None:
-    pass
+    for name in FOLDERS:  # as they are meant here: commands work in the folder of the workspace
+        if given := os.environ.get(name):
+            os.environ[name] = os.path.abspath(os.path.expanduser(given))
 
 
 StudyName = Annotated[str, typer.Argument(metavar="STUDY", help="A folder below runs/ that holds a study.yaml.")]

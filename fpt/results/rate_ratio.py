@@ -301,6 +301,7 @@ class _Arm:
         if len(rates) < LEAST:
             return Valley(window=rates, reason=f"fewer than {LEAST} rates within half a decade of the best one")
         curvature, slope, height = np.polyfit(self.log_rates[inside], means[inside], 2)
-        if curvature <= 0:
-            return Valley(window=rates, reason="the curve has no lowest point")
-        return Valley(10 ** (-slope / (2 * curvature)), rates, (curvature, slope, height))
+        lowest = -slope / (2 * curvature) if curvature > 0 else math.nan
+        if not self.log_rates[inside][0] <= lowest <= self.log_rates[inside][-1]:
+            return Valley(window=rates, reason="the parabola has no lowest point among the rates that it is fitted to")
+        return Valley(10**lowest, rates, (curvature, slope, height))

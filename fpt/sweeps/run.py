@@ -4,7 +4,8 @@ import hashlib
 import os
 import shutil
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from fpt.models.template import Template
     from fpt.tasks.task import Task
     from fpt.training.loop import FleetResult
+    from fpt.training.recipe import Recipe
 
 CHECKPOINTS = "checkpoint"
 # The fields that `prepare` may refuse: sweeps that differ in others alone are checked once.
@@ -108,6 +110,11 @@ def check_measures(spec: SweepSpec, template: "Template") -> None:
 
     if KEEP_ADAPTER in spec.measures and not models.adapted(spec.trainable):
         raise SpecError(f"measures: adapter keeps what lora-pretrained and its like train; arm {spec.arm} has none")
+    if KEEP_ADAPTER in spec.measures and (spec.init != "pretrained" or spec.random_gain != 1 or spec.pretrained_by):
+        raise SpecError(
+            "measures: adapter is kept for peft, which puts it on the published weights of the backbone; those of this "
+            f"sweep are others: init {spec.init}, random_gain {spec.random_gain:g}, pretrained_by {spec.pretrained_by}"
+        )
     if ATTENTION in spec.measures:
         check_attention(template.task, template)
 
@@ -152,9 +159,27 @@ def check_all(specs: Sequence[SweepSpec], study: Path) -> None:
     for spec in {_checked_as(spec): spec for spec in specs}.values():
         try:
             alike = _without_weights_to_come(spec, folders.get(spec.pretrained_by or ""), study)
-            prepare(alike, folder=study / spec.folder_name, study=study)
+            task, _ = prepare(alike, folder=study / spec.folder_name, study=study)
+            check_same_data(spec, task, study)
         except FptError as error:
             raise type(error)(f"{error} (sweep {spec.folder_name} of {study})") from error
+
+
+def check_same_data(spec: SweepSpec, task: "Task", study: Path) -> None:
+    """Refuse (DataError) other data than those of a finished sweep of the study on the same task: their arms are not
+    compared. The content of your own data is part of a sweep's hash."""
+    if tasks.own_kind(spec.task):
+        return
+    wanted = {name: value for name, value in spec.resolved().items() if name in ("task", "variant", "task_options")}
+    for path in sorted(study.glob(f"*/{ledger.RESULT}")):
+        found = read_json(path) or {}
+        trained_on, before = found.get("data_checksum"), found.get("spec", {})
+        if trained_on != task.checksum and wanted == {name: before.get(name) for name in wanted}:
+            raise DataError(
+                f"{path.parent} was trained on other data of task {spec.task!r} (checksum {trained_on}) than those in "
+                f"{tasks.data_folder()} (checksum {task.checksum}). Set FPT_DATA to the folder of the former, or "
+                f"remove {path.parent} and run its sweep again"
+            )
 
 
 def _without_weights_to_come(spec: SweepSpec, keeper: SweepSpec | None, study: Path) -> SweepSpec:
@@ -261,15 +286,16 @@ def _train(spec: SweepSpec, folder: Path, task: "Task", template: "Template") ->
         return checkpoints / f"weights-{rate!r}.safetensors"
 
     while rates:
-        fleets.append(
-            training.train_fleet(
-                task, template, spec.recipe, rates, spec.seeds,
-                asked=spec.measures,
-                keep=(spec.seeds[0], weights_at) if spec.keeps else None,
-                progress=_progress(spec, folder, fleets, rates, start),
-                checkpoints=checkpoints / str(len(fleets)),
-            )
-        )  # fmt: skip
+        with _as_first(spec, fleets) as recipe:
+            fleets.append(
+                training.train_fleet(
+                    task, template, recipe, rates, spec.seeds,
+                    asked=spec.measures,
+                    keep=(spec.seeds[0], weights_at) if spec.keeps else None,
+                    progress=_progress(spec, folder, fleets, rates, start),
+                    checkpoints=checkpoints / str(len(fleets)),
+                )
+            )  # fmt: skip
         rates = further_rates(spec, selection.by_seed(_joined(fleets, "runs")))
     tables = {name: _joined(fleets, name) for name in TABLES if name in fleets[0].tables}
     _check_data(spec, task, name_at_start)
@@ -293,6 +319,17 @@ def _train(spec: SweepSpec, folder: Path, task: "Task", template: "Template") ->
     )
     write_json(folder / ledger.RESULT, info)
     return info
+
+
+@contextmanager
+def _as_first(spec: SweepSpec, fleets: "Sequence[FleetResult]") -> Iterator["Recipe"]:
+    """The recipe of the next fleet, with the number type and the threads of the first one: a sweep that was killed may
+    go on elsewhere, and its record names one of each."""
+    if not fleets:
+        yield spec.recipe
+        return
+    with training.compute.computing(fleets[0].threads):
+        yield spec.recipe.model_copy(update={"compute_type": fleets[0].compute_type})
 
 
 def further_rates(spec: SweepSpec, validation: "pd.DataFrame") -> list[float]:

@@ -24,7 +24,7 @@ from fpt.tasks.tables import FEW, MISSING, few, read_table
 from fpt.tasks.task import Task
 
 TARGETS = ("target", "label", "class", "y")  # columns that are taken for the target, the likeliest first
-LEAST = 3  # examples of a class: one each for training, validation and test
+LEAST = 3  # examples of a class; a seed may still draw none of them for one of its three parts
 MOST_CLASSES = 1000  # a target with more values, most of them once, is a number to predict, not a class
 SPLITS = {"train", "training", "test", "testing", "val", "valid", "validation", "dev"}  # parts of data, no classes
 TINY = float(np.finfo(float).tiny)  # smaller numbers have fewer digits

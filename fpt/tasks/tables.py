@@ -27,6 +27,8 @@ def read_table(path: Path) -> pd.DataFrame:
     try:
         if ending == ".parquet":
             frame = pd.read_parquet(path)
+            if any(frame.index.names):  # columns that were made the index
+                frame = frame.reset_index()
         else:
             separator = "\t" if ending == ".tsv" else ","
             heads, first = _first_rows(path, separator)

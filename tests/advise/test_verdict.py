@@ -4,11 +4,13 @@ import math
 from dataclasses import replace
 from typing import Any
 
+import pandas as pd
 import pytest
 
 from fpt.advise.report import arms_frame
-from fpt.advise.verdict import Advice, ArmResult, Pair, Recommendation, recommendation
+from fpt.advise.verdict import Advice, ArmResult, Pair, Recommendation, is_above, recommendation
 from fpt.advise.words import RECOMMENDED, label, recommended, warnings
+from fpt.results.stats import paired
 from fpt.show import plot
 
 FROZEN, LORA, FULL = "frozen-pretrained", "lora-pretrained", "unfrozen-pretrained"
@@ -82,6 +84,21 @@ def test_an_arm_that_lost_a_seed_at_every_rate_is_no_candidate(lost: str, accura
     names = [each.arm for each in arms if each.rate is not None]
     found = recommendation(arms, [pair(*names, -0.2, 0.1)], KNOWN, dict.fromkeys(KNOWN, True), 1.0)
     assert (found.reason, found.advised, found.other) == ("cheapest", *names)
+
+
+@pytest.mark.parametrize(
+    ("arm", "noise", "shown"),
+    [
+        ([1.0] * 4, 1e-3, True),  # perfect in all four seeds: sign flips alone would never say so
+        ([1.0] * 4, 0.1, False),  # so few test examples that a coin may do it
+        ([0.4] * 4, 1e-3, False),
+        ([1.0] * 8, 1e-3, True),
+        ([0.9, 1.0, 1.0, 1.0], 1e-5, True),
+        ([0.4, 1.0, 1.0, 1.0], 1e-5, False),
+    ],
+)
+def test_arms_that_agree_in_every_seed_can_beat_a_baseline(arm: list[float], noise: float, shown: bool) -> None:
+    assert is_above(paired(pd.Series(arm), 0.5, noise=noise), 0.0125) == shown
 
 
 def advice(**change: Any) -> Advice:

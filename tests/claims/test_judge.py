@@ -104,8 +104,17 @@ def test_the_longest_study_speaks(monkeypatch):
 
 @pytest.mark.parametrize(
     "less",
-    [{"seeds": 6}, {"fields": {"schedule": "cosine"}}, {"fields": {"weight_decay": 0.1}}, {"fields": {"warmup": 0.1}}],
-    ids=["few seeds", "a schedule", "weight decay", "a warm-up that no row names"],
+    [
+        {"seeds": 6},
+        {"fields": {"schedule": "cosine"}},
+        {"fields": {"weight_decay": 0.1}},
+        {"fields": {"warmup": 0.1}},
+        {"fields": {"clip": None}},
+        {"fields": {"dropout": 0.0}},
+        {"fields": {"data_fraction": 0.1}},
+        {"fields": {"shuffle_tokens": True}},
+    ],
+    ids=lambda less: next(iter(less.get("fields", less))),
 )
 def test_what_is_robustness_alone(less, monkeypatch):
     found = judged([made(monkeypatch, {"digits": (replace(HIGH, **less), replace(LOW, **less))})])

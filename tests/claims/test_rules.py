@@ -323,6 +323,7 @@ INCOMPARABLE = [
     (AS_PRINTED, (HIGH, Made(fields=BY_ITS_OWN)), NOT_TESTED, {"note": "pretrained on this very task"}),
     (AS_PRINTED, (HIGH, Made({1e-4: 80}, best=1e-4)), NOT_TESTED, {"note": "not run at the paper's rate"}),
     (AS_PRINTED, (HIGH, Made(result={"compute_type": "bfloat16"})), NOT_TESTED, {"note": "different number types"}),
+    (AS_PRINTED, (HIGH, Made(result={"data_checksum": "f" * 64})), NOT_TESTED, {"note": "other data than those of a"}),
     (BEATS, (HIGH, Made(best=None)), OPEN, {"note": "diverged at every rate: b"}),
     (AS_PRINTED, (HIGH, Made(60, diverged={1e-3: 8})), FOR, {"note": "diverged runs: b (8)"}),  # they count as chance
     (BEATS, (Made(90, sd=0), Made(80, sd=0)), FOR, {}),  # without spread signs are flipped

@@ -63,6 +63,9 @@ def test_a_grid_as_it_is_written_has_two_rates_on_each_side():
 OPEN = {
     "an end of the grid": valley(-4.3),
     "no lowest point": valley(-3.0),
+    "among the rates": pd.DataFrame(
+        np.exp(np.where(GRID > 1e-3, 5.0, 0.001 * np.log10(GRID) ** 2)[None].repeat(4, 0)), range(4), GRID
+    ),
     "diverged": lost_at(GRID[7]),
     "fewer than": valley(-3.0, grid=np.array([1e-4, 1e-3, 1e-2])),
 }

@@ -11,6 +11,7 @@ from typing import Any
 
 import pandas as pd
 import pytest
+import torch
 import yaml
 from stand_in import Accuracy, Trained, best_at, fleet, spec
 
@@ -20,8 +21,8 @@ from fpt.files import read_json, sha256
 from fpt.papers.schema import RULES
 from fpt.sweeps import SweepSpec, ledger, provenance, run_sweep
 from fpt.sweeps import run as execute
-from fpt.sweeps.run import check_all, parquet
-from fpt.training import checkpoint
+from fpt.sweeps.run import check_all, parquet, prepare
+from fpt.training import Recipe, checkpoint, compute
 from fpt.training.fleet import Fleet
 
 NAN = math.nan
@@ -120,6 +121,23 @@ EXTENSIONS = [  # peaks of seeds, grid, extend; rates that are added fleet by fl
 
 class TestExtension:
     """A grid grows by half a decade where a tuned rate is its end."""
+
+    def test_later_fleets_have_the_number_type_and_the_threads_of_the_first(
+        self, trained: Trained, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """A sweep that was killed may go on elsewhere, and its record names one of each."""
+        seen: list[tuple[str, int]] = []
+
+        def train(task: Any, template: Any, recipe: Recipe, *rest: Any, **named: Any) -> Any:
+            seen.append((recipe.compute_type, torch.get_num_threads()))
+            return trained(task, template, recipe, *rest, **named)
+
+        monkeypatch.setattr(execute.training, "train_fleet", train)
+        trained.accuracy = best_at(1e-2, 1e-2)
+        with compute.computing(2):
+            run_sweep(spec(compute_type="auto", learning_rates=[1e-4, 1e-3], extend=2), tmp_path / "sweep")
+        assert seen[0] == ("auto", 2)
+        assert set(seen[1:]) == {("float32", 1)}
 
     def grid(self, trained: Trained, folder: Path, accuracy: Accuracy, **change: Any) -> list[list[float]]:
         """The rates of each call of the training."""
@@ -399,6 +417,18 @@ class TestChecksBeforeTraining:
             check_all([spec(), spec(task="mnist")], tmp_path)
         with pytest.raises(FptError, match="cannot be written"):
             check_all([spec()], tmp_path / "missing")
+
+    def test_other_data_than_those_of_a_finished_sweep(self, tmp_path: Path) -> None:
+        """Its arms would not be compared. `digits` come with a package, so the record is changed here."""
+        done = tmp_path / "digits.frozen-random-0a1b2c3d" / "result.json"
+        done.parent.mkdir()
+        (task, _), record = prepare(spec()), {"spec": spec().resolved()}
+        done.write_text(json.dumps(record | {"data_checksum": task.checksum}))
+        check_all([spec()], tmp_path)
+        done.write_text(json.dumps(record | {"data_checksum": "0" * 64}))
+        check_all([spec(task="bit-xor")], tmp_path)
+        with pytest.raises(DataError, match=r"trained on other data .*FPT_DATA"):
+            check_all([spec()], tmp_path)
 
     def test_memory_with_and_without_dropout(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         asked: list[float] = []

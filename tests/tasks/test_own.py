@@ -196,6 +196,12 @@ def test_parquet_is_read_as_the_csv_is(wine: Path, tmp_path: Path) -> None:
     assert torch.equal(one.data.train.inputs, other.data.train.inputs)
 
 
+def test_an_index_of_parquet_with_a_name_is_a_column(wine: Path, tmp_path: Path) -> None:
+    pd.read_csv(wine).set_index("ash").to_parquet(tmp_path / "x.parquet")
+    found, whole = load(f"csv:{tmp_path}/x.parquet"), load(f"csv:{wine}")
+    assert found.tokens == whole.tokens
+
+
 def test_columns_of_parquet_may_be_numbered(tmp_path: Path) -> None:
     pd.DataFrame({0: np.arange(30) % 7, 1: np.arange(30) % 2}).to_parquet(tmp_path / "x.parquet")
     assert load(f"csv:{tmp_path}/x.parquet", target="1").classes == 2
