@@ -110,11 +110,6 @@ def check_measures(spec: SweepSpec, template: "Template") -> None:
 
     if KEEP_ADAPTER in spec.measures and not models.adapted(spec.trainable):
         raise SpecError(f"measures: adapter keeps what lora-pretrained and its like train; arm {spec.arm} has none")
-    if KEEP_ADAPTER in spec.measures and (spec.init != "pretrained" or spec.random_gain != 1 or spec.pretrained_by):
-        raise SpecError(
-            "measures: adapter is kept for peft, which puts it on the published weights of the backbone; those of this "
-            f"sweep are others: init {spec.init}, random_gain {spec.random_gain:g}, pretrained_by {spec.pretrained_by}"
-        )
     if ATTENTION in spec.measures:
         check_attention(template.task, template)
 
@@ -167,8 +162,8 @@ def check_all(specs: Sequence[SweepSpec], study: Path) -> None:
 
 def check_same_data(spec: SweepSpec, task: "Task", study: Path) -> None:
     """Refuse (DataError) other data than those of a finished sweep of the study on the same task: their arms are not
-    compared. The content of your own data is part of a sweep's hash."""
-    if tasks.own_kind(spec.task):
+    compared. Of tasks with files in the data folder; the content of your own data is part of a sweep's hash."""
+    if tasks.own_kind(spec.task) or not tasks.entry(spec.task).files:
         return
     wanted = {name: value for name, value in spec.resolved().items() if name in ("task", "variant", "task_options")}
     for path in sorted(study.glob(f"*/{ledger.RESULT}")):

@@ -133,13 +133,6 @@ def test_what_is_of_adapters_is_refused_of_an_arm_without(fields, named):
         fpt.sweeps.prepare(resolve({**FIELDS, "arm": "frozen-pretrained", **fields}))
 
 
-@pytest.mark.parametrize("other", [{"arm": "lora-random"}, {"arm": "lora-random", "random_gain": 2.0}])
-def test_an_adapter_of_other_weights_than_the_published_is_not_kept(other):
-    """peft would put it on those."""
-    with pytest.raises(SpecError, match="published weights"):
-        fpt.sweeps.prepare(resolve({**FIELDS, "measures": ["adapter"], **other}))
-
-
 def test_defaults_of_a_study_reach_the_arms_that_have_adapters(tmp_path):
     def sweeps(default, *entries):
         fields = f"{default}steps: 2, learning_rates: [1e-3], seeds: [0], compute_type: float32"

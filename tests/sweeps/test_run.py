@@ -418,17 +418,18 @@ class TestChecksBeforeTraining:
         with pytest.raises(FptError, match="cannot be written"):
             check_all([spec()], tmp_path / "missing")
 
-    def test_other_data_than_those_of_a_finished_sweep(self, tmp_path: Path) -> None:
-        """Its arms would not be compared. `digits` come with a package, so the record is changed here."""
-        done = tmp_path / "digits.frozen-random-0a1b2c3d" / "result.json"
+    def test_other_data_than_those_of_a_finished_sweep(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Its arms would not be compared."""
+        monkeypatch.setenv("FPT_DATA", str(Path(__file__).parents[1] / "data"))
+        images, done = spec(task="mnist"), tmp_path / "mnist.frozen-random-0a1b2c3d" / "result.json"
         done.parent.mkdir()
-        (task, _), record = prepare(spec()), {"spec": spec().resolved()}
+        (task, _), record = prepare(images), {"spec": images.resolved()}
         done.write_text(json.dumps(record | {"data_checksum": task.checksum}))
-        check_all([spec()], tmp_path)
+        check_all([images], tmp_path)
         done.write_text(json.dumps(record | {"data_checksum": "0" * 64}))
-        check_all([spec(task="bit-xor")], tmp_path)
+        check_all([spec()], tmp_path)
         with pytest.raises(DataError, match=r"trained on other data .*FPT_DATA"):
-            check_all([spec()], tmp_path)
+            check_all([images], tmp_path)
 
     def test_memory_with_and_without_dropout(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         asked: list[float] = []
