@@ -4,7 +4,7 @@ import hashlib
 import os
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -150,30 +150,34 @@ def check_all(specs: Sequence[SweepSpec], study: Path) -> None:
         weights.find(backbone)
     check_writable(study)
     ledger.check_locks(study)
-    folders = {spec.folder_name: spec for spec in specs}
+    folders, done = {spec.folder_name: spec for spec in specs}, _finished(study)
     for spec in {_checked_as(spec): spec for spec in specs}.values():
         try:
             alike = _without_weights_to_come(spec, folders.get(spec.pretrained_by or ""), study)
             task, _ = prepare(alike, folder=study / spec.folder_name, study=study)
-            check_same_data(spec, task, study)
+            check_same_data(spec, task, done)
         except FptError as error:
             raise type(error)(f"{error} (sweep {spec.folder_name} of {study})") from error
 
 
-def check_same_data(spec: SweepSpec, task: "Task", study: Path) -> None:
+def _finished(study: Path) -> dict[Path, dict[str, Any]]:
+    """The folders of the finished sweeps of a study, with what result.json records."""
+    return {path.parent: read_json(path) or {} for path in sorted(study.glob(f"*/{ledger.RESULT}"))}
+
+
+def check_same_data(spec: SweepSpec, task: "Task", done: Mapping[Path, dict[str, Any]]) -> None:
     """Refuse (DataError) other data than those of a finished sweep of the study on the same task: their arms are not
     compared. Of tasks with files in the data folder; the content of your own data is part of a sweep's hash."""
     if tasks.own_kind(spec.task) or not tasks.entry(spec.task).files:
         return
     wanted = {name: value for name, value in spec.resolved().items() if name in ("task", "variant", "task_options")}
-    for path in sorted(study.glob(f"*/{ledger.RESULT}")):
-        found = read_json(path) or {}
+    for folder, found in done.items():
         trained_on, before = found.get("data_checksum"), found.get("spec", {})
         if trained_on != task.checksum and wanted == {name: before.get(name) for name in wanted}:
             raise DataError(
-                f"{path.parent} was trained on other data of task {spec.task!r} (checksum {trained_on}) than those in "
+                f"{folder} was trained on other data of task {spec.task!r} (checksum {trained_on}) than those in "
                 f"{tasks.data_folder()} (checksum {task.checksum}). Set FPT_DATA to the folder of the former, or "
-                f"remove {path.parent} and run its sweep again"
+                f"remove {folder} and run its sweep again"
             )
 
 
