@@ -261,6 +261,14 @@ def test_a_path_is_taken_from_the_working_directory(place: Path, monkeypatch: py
         assert request(data, "tiny-lm", None, root=place).task == "csv:inside/mine.csv"
 
 
+def test_a_workspace_may_be_named_by_a_link(place: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+    link = tmp_path_factory.mktemp("elsewhere") / "deep" / "link"
+    link.parent.mkdir()
+    link.symlink_to(place)
+    table(place / "mine.csv")
+    assert request(str(place / "mine.csv"), "tiny-lm", None, root=link).task == "csv:mine.csv"
+
+
 def test_test_examples_that_are_training_examples_are_counted(place: Path) -> None:
     rng = np.random.default_rng(0)
     x, y = rng.integers(1, 50, (40, 6)), np.arange(40) % 2
