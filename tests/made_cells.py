@@ -43,6 +43,7 @@ class Made:
     attention: tuple[float, float, float] | None = None  # on the needed tokens: after, before, even spread
     diverged: Mapping[float, int] = field(default_factory=dict)  # rate -> how many runs, before they were evaluated
     losses: tuple[float, float] | None = None  # log10 of the rate with the least loss, and that loss in nats
+    falls: float = 0.0  # decades by which that rate is higher before the last step
     fields: Mapping[str, Any] = field(default_factory=dict)
     result: Mapping[str, Any] = field(default_factory=dict)
     seeds: int = SEEDS
@@ -131,15 +132,16 @@ def _curve(made, spec, kind, rate, seed, noise):
         then = _test(made, kind, rate, seed, noise, step / spec.steps)
         tested = {"test_accuracy": then, "train_accuracy": made.train / 100} if step in spec.budgets() else {}
         a = then if kind == "steps" and rate == made.best else _validation(made, rate) * (step / spec.steps) ** 0.5
-        loss = {"validation_loss": _loss(made, rate, noise)} if made.losses else {}
+        falls = made.falls if step < spec.steps else 0.0
+        loss = {"validation_loss": _loss(made, rate, noise, falls)} if made.losses else {}
         rows.append({"learning_rate": rate, "seed": seed, "step": step, "validation_accuracy": a} | loss | tested)
     return rows
 
 
-def _loss(made, rate, noise):
+def _loss(made, rate, noise, higher=0.0):
     """Its logarithm is a parabola over that of the rate."""
     place, least = made.losses or (0.0, 1.0)
-    return float(least * np.exp(0.3 * (np.log10(rate) - place) ** 2 + noise))
+    return float(least * np.exp(0.3 * (np.log10(rate) - place - higher) ** 2 + noise))
 
 
 def _windows(made, rate, seed, noise):

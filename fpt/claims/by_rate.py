@@ -7,7 +7,7 @@ from itertools import combinations
 
 import numpy as np
 
-from fpt.claims.case import DECADES, Case, Comparison, decades
+from fpt.claims.case import DECADES, Case, Comparison, decades, limits_in_decades
 from fpt.claims.registry import ALONE, AT_BOTH, EVERY_RATE, WITH_FIRST, decides
 from fpt.results.baselines import chance
 from fpt.results.cells import AT_PAPERS_RATE, TUNED, TableCell, paired_difference, shared_rates
@@ -104,6 +104,7 @@ def _ratio_of_rates(case: Case, first: str, other: str) -> Comparison:
         note=note,
         unit=DECADES,
         ratio=estimate,
+        limits=limits_in_decades(case.rule.by, math.inf),
     )
 
 
@@ -247,4 +248,4 @@ def _changed(case: Case, one: float, two: float) -> Comparison:
         equal.append(2 * min(max(above), max(below)))
     supports, contradicts = min(1.0, len(change) * min(change)), min(1.0, max(equal))
     words = f"orders at {rate_text(one)} and {rate_text(two)}"
-    return Comparison(words, Paired(0), supports=supports, contradicts=contradicts)
+    return Comparison(words, Paired(0), supports=supports, contradicts=contradicts, limits=(math.nan, math.nan))

@@ -50,6 +50,7 @@ class Comparison:
     unit: str = POINTS  # of the estimate
     ratio: tuple[float, float, float] | None = None  # an estimate that is no mean over seeds, with its 95% interval
     budget: int = 0  # steps at which it is read; 0: the last
+    limits: tuple[float, float] = (0.0, math.inf)  # the claim's own, in `unit`: for it lies between them
 
     @property
     def word(self) -> str:
@@ -174,6 +175,7 @@ class Case:
         at_edge = [f"edge of the grid: {', '.join(edges)}"] if edges else []
         note = "; ".join([*notes, *at_edge, *_of_test(test)])
         margin = (high - low) / 2 if equivalence else 0.0
+        scale = POINT if unit == POINTS else 1.0
         return Comparison(
             label,
             test,
@@ -183,6 +185,7 @@ class Case:
             at=at,
             margin=margin,
             unit=unit,
+            limits=(low / scale, high / scale),
         )
 
     def contrast(
@@ -281,6 +284,11 @@ def decides(case: Case) -> bool:
     """What is printed of the paper's own models is tested on these alone."""
     only = case.rule.only_paper_scale or case.rule.kind == "near"
     return not only or all(cell.scale == PAPER_SCALE for cell in case.rows.values())
+
+
+def limits_in_decades(least: float, most: float) -> tuple[float, float]:
+    """Limits of a ratio in log10."""
+    return math.log10(least) if least else -math.inf, math.log10(most)
 
 
 def decades(ratio: float, low: float, high: float) -> tuple[float, float, float] | None:

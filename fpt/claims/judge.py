@@ -317,9 +317,8 @@ def _is_plain(cell: TableCell) -> bool:
     """Whether recipe and data are those that its paper, its row and its task name, else the defaults."""
     if cell.spec is None:
         return True
-    paper, printed = cell.paper, cell.table.rows[cell.row].printed.get(cell.task)
-    named = {**paper.defaults, **paper.tasks.get(cell.task, {}), **paper.rows[cell.row].fields}
-    named |= printed.fields if printed else {}
+    paper = cell.paper
+    named = {**paper.defaults, **paper.tasks.get(cell.task, {}), **cell.table.named(cell.row, cell.task, paper)}
     fields = type(cell.spec).model_fields
     return all(getattr(cell.spec, name) == named.get(name, fields[name].default) for name in PLAIN)
 
@@ -416,6 +415,8 @@ def _row(asked: Asked, evidence: Evidence, comparison: Comparison) -> dict[str, 
         seeds=evidence.seeds,
         at=at,
         contrast=comparison.label,
+        least=comparison.limits[0],
+        most=comparison.limits[1],
         p=words.two_sided(one.p_for, one.p_against),
         word=comparison.word,
         scale=evidence.scale,

@@ -5,12 +5,12 @@ from collections.abc import Iterable
 
 import pandas as pd
 
-from fpt.claims.case import DECADES, EXPONENT, NATS, Case, Comparison, decades
+from fpt.claims.case import DECADES, EXPONENT, NATS, Case, Comparison, decades, limits_in_decades
 from fpt.claims.registry import EVERY_RATE, decides, kind
 from fpt.models import backbone
 from fpt.results.baselines import untouched_loss
 from fpt.results.losses import lower_loss, tuned_losses
-from fpt.results.rate_ratio import TENFOLD, RateRatio, last_losses, ratio_in_theory, slope
+from fpt.results.rate_ratio import TENFOLD, RateRatio, fall, last_losses, ratio_in_theory, slope
 from fpt.results.rate_ratio import rate_ratio as ratio_of
 from fpt.results.stats import MINIMUM_PAIRS, POINT, Paired
 
@@ -48,6 +48,7 @@ def rate_ratio(case: Case) -> list[Comparison]:
             note=_excluded(case, found),
             unit=DECADES,
             ratio=estimate,
+            limits=limits_in_decades(least, most),
         )
     ]
 
@@ -70,6 +71,32 @@ def _excluded(case: Case, found: RateRatio) -> str:
         named[f"width / (2 alpha) = {theory:g}"] = theory
     excluded = [name for name, ratio in named.items() if found.excludes(ratio)]
     return f"excludes {', '.join(excluded) or 'none of ' + ', '.join(named)}"
+
+
+@decides("S-08", at=EVERY_RATE)
+def falls_with_steps(case: Case) -> list[Comparison]:
+    """The ratio of the best rates of two rows, by validation loss, is larger after an eighth of the steps than after
+    all of them: their rate is constant, so the runs are those of a shorter study."""
+    first, second = (case.rows[row] for row in case.rule.rows)
+    planes = [_losses(case, row) for row in case.rule.rows]
+    if first.tables is None or second.tables is None or too_few(planes):
+        return []
+    step = max(budget for budget in first.budgets if 8 * budget <= first.budgets[-1])
+    found = fall([last_losses(tables, step) for tables in (first.tables, second.tables)], planes)
+    words = f"best rate of {first.label} / {second.label}, after {step:,} steps / after {first.budgets[-1]:,}"
+    if found.open:
+        return [Comparison(words, Paired(0), note=found.reason, unit=DECADES, budget=step)]
+    return [
+        Comparison(
+            words,
+            Paired(0),
+            supports=min(1.0, 2 * found.above(0)),
+            contradicts=min(1.0, 2 * found.below(0)),
+            unit=DECADES,
+            ratio=(found.estimate, found.low, found.high),
+            budget=step,
+        )
+    ]
 
 
 @decides("S-03", at=EVERY_RATE, likeness=True)
@@ -104,6 +131,7 @@ def ratio_slope(case: Case) -> list[Comparison]:
             note=note,
             unit=EXPONENT,
             ratio=estimate,
+            limits=(-SAME, SAME),
         )
     ]
 

@@ -75,10 +75,16 @@ class Crossing:
         if AHEAD in signs and BEHIND in signs[signs.index(AHEAD) :]:
             return 1.0, 1.0
         last, (first, second) = max(self.tests), self.edges
-        above = [test.above(0) for budget, test in self.tests.items() if budget not in second]
-        below = [self.tests[last].below(0)] if last not in first else []
         times = 2 * len(self.tests)  # two-sided, and Bonferroni's correction over the budgets
-        return min([1.0, *(times * p for p in above)]), min([1.0, *(times * p for p in below)])
+        above = times * self.tests[self.clearest].above(0) if self.clearest not in second else 1.0
+        below = times * self.tests[last].below(0) if last not in first else 1.0
+        return min(1.0, above), min(1.0, below)
+
+    @property
+    def clearest(self) -> int:
+        """The budget at which the first arm's lead is clearest; one where the second is not tuned to an end of its
+        grid, if there is any."""
+        return min(self.tests, key=lambda budget: (budget in self.edges[1], self.tests[budget].above(0)))
 
 
 def sign_of(test: Paired, of: int = 1) -> str:
@@ -116,16 +122,17 @@ def crossing(case: Case) -> list[Comparison]:
     """The first row comes to lead the second within the budgets, both tuned.
 
     Supported: ahead at some budget and behind at no later one. Contradicted: behind at the last, never ahead. The
-    difference is that at the budget that decides: of those ahead the clearest, else the last one.
+    difference is that at the budget whose p the comparison has: the clearest lead, or the last one where it speaks
+    more clearly against it.
     """
     first, second = (case.rows[row] for row in case.rule.rows)
     found = crossing_of(first, second)
     if not found.tests:
         return []
     supports, contradicts = found.p_values
-    ahead = [budget for budget, sign in found.signs.items() if sign == AHEAD and supports < SIGNIFICANCE]
-    shown = min(ahead, key=lambda budget: found.tests[budget].above(0), default=max(found.tests))
-    test, which = found.tests[shown], "the clearest that decides" if ahead else "the last budget"
+    leads = supports < contradicts
+    shown = found.clearest if leads else max(found.tests)
+    test, which = found.tests[shown], "the clearest lead" if leads else "the last budget"
     signs = ", ".join(f"{sign} after {budget:,}" for budget, sign in found.signs.items())
     label = f"{first.label} - {second.label}, tuned, after {shown:,} steps ({which})"
     note = f"{found.answer}; {signs} steps"

@@ -4,7 +4,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from fpt.claims.case import DECADES, Case, Comparison, decades
+from fpt.claims.case import DECADES, Case, Comparison, decades, limits_in_decades
 from fpt.claims.registry import WITH_FIRST, decides, kind
 from fpt.results.cells import TUNED, Point, TableCell, paired_difference, total
 from fpt.results.stats import SIGNIFICANCE, Paired, paired
@@ -149,7 +149,8 @@ def faster(case: Case) -> list[Comparison]:
         words = f"steps of {case.label(other)} / {case.label(first)}"
         comparison = _by_steps(case, words, {row: found[row] for row in (first, other)}, more, less, fine=fine)
         estimate = decades(*ratio_of_steps(found[other], found[first]))
-        comparisons.append(replace(comparison, unit=DECADES, ratio=estimate))
+        limits = limits_in_decades(by, to)
+        comparisons.append(replace(comparison, unit=DECADES, ratio=estimate, limits=limits))
     return comparisons
 
 
@@ -161,7 +162,7 @@ def never_reaches(case: Case) -> list[Comparison]:
     supports, contradicts = (min(1.0, 2 * p[-1]) for p in (found.short, found.there))
     words = f"{first.label} - {second.label}"
     in_steps = _by_steps(case, words, {first.row: found}, supports, contradicts)
-    return [replace(in_steps, test=found.last)]
+    return [replace(in_steps, test=found.last, limits=(-math.inf, 0.0))]
 
 
 def _by_steps(

@@ -17,16 +17,16 @@ from fpt.sweeps.study_file import FILE as STUDY_FILE
 FILE = "verdicts.csv"
 COLUMNS = (
     "claim", "finding", "pair", "role", "study", "backbone", "layers", "task", "steps", "seeds", "at", "budget",
-    "contrast", "unit", "estimate", "low", "high", "p", "word", "scale", "planned", "note",
+    "contrast", "unit", "estimate", "low", "high", "least", "most", "p", "word", "scale", "planned", "note",
 )  # fmt: skip
-NUMBERS = ("layers", "steps", "seeds", "budget", "estimate", "low", "high", "p")
+NUMBERS = ("layers", "steps", "seeds", "budget", "estimate", "low", "high", "least", "most", "p")
 DIGEST = "digest"  # the last column, filled in the first row alone: of the runs from which all was computed
-DIGITS = 4  # significant
+DIGITS = 12  # significant: more than is ever printed, fewer than processors may differ in
 SPEAKS, ROBUSTNESS, FLOORED = "speaks", "robustness", "floor"
 
 
 def write(table: pd.DataFrame, path: Path, digest: str) -> None:
-    """As CSV, with four significant digits, whole numbers whole; the digest is in the last column of the first row."""
+    """As CSV with twelve digits, whole numbers whole; the digest is in the last column of the first row."""
     shown = table.map(as_text)
     shown[DIGEST] = [digest, *[""] * (len(table) - 1)][: len(table)]
     write_atomically(path, shown.to_csv(index=False, lineterminator="\n").encode())

@@ -243,6 +243,11 @@ class Table(_Strict):
         entry = self.rows[row]
         return [task for task in paper.tasks if task in {*entry.printed, *entry.drawn, *entry.tasks}]
 
+    def named(self, row: str, task: str, paper: "Paper") -> Fields:
+        """The fields that the row names on a task: the row's, and those in which its cell differs."""
+        printed = self.rows[row].printed.get(task)
+        return {**paper.rows[row].fields, **(printed.fields if printed else {})}
+
     def keeps(self, row: str, task: str) -> bool:
         """Whether other rows start from the weights of this cell's model."""
         printed = self.rows[row].printed.get(task)

@@ -212,11 +212,13 @@ def ratio_in_theory(first: SweepSpec, second: SweepSpec) -> float | None:
     return backbone(first.backbone).width / (2 * first.alpha)
 
 
-def last_losses(tables: SweepTables) -> pd.DataFrame:
-    """Validation loss in nats of the last step, seeds x rates; nan where a run diverged."""
-    curves = tables.curves[tables.curves["step"] == tables.spec.steps]
+def last_losses(tables: SweepTables, step: int | None = None) -> pd.DataFrame:
+    """Validation loss in nats of the last step, or of an earlier one that was evaluated, seeds x rates; nan where a run
+    diverged by then."""
+    step = tables.spec.steps if step is None else step
+    curves = tables.curves[tables.curves["step"] == step]
     plane = curves.pivot(index="seed", columns="learning_rate", values="validation_loss")
-    lost = tables.runs.pivot(index="seed", columns="learning_rate", values="diverged_at").notna()
+    lost = tables.runs.pivot(index="seed", columns="learning_rate", values="diverged_at").astype(float) <= step
     return plane.where(np.isfinite(plane)).mask(lost.reindex_like(plane))
 
 
@@ -224,6 +226,20 @@ def rate_ratio(first: pd.DataFrame, second: pd.DataFrame) -> RateRatio:
     """Of validation losses above 0, seeds x rates. Raises SpecError with fewer than three seeds in common."""
     (one, other), decades = _jackknife([first, second], _decades, ASYMMETRY, "a ratio of rates")
     return RateRatio(one, other, decades)
+
+
+def fall(early: Sequence[pd.DataFrame], late: Sequence[pd.DataFrame]) -> Jackknife:
+    """The ratio of two arms' best rates after few steps over that after many, in log10.
+
+    `early`, `late`: validation losses above 0 of the first and of the second arm, seeds x rates. Raises SpecError with
+    fewer than three seeds in common.
+    """
+
+    def apart(valleys: Sequence[Valley]) -> float:
+        return _decades(valleys[:2]) - _decades(valleys[2:])
+
+    _, found = _jackknife([*early, *late], apart, ASYMMETRY, "a ratio of ratios")
+    return found
 
 
 def slope(by_width: Mapping[float, tuple[pd.DataFrame, pd.DataFrame]]) -> Jackknife:

@@ -38,11 +38,15 @@ def cell_fields(file: StudyFile, paper: Paper, table: Table, row: str, task: str
 
 
 def replaced(file: StudyFile, paper: Paper, table: Table, row: str, task: str) -> tuple[Fields | None, list[int]]:
-    """What the row fixes on a task once `replace` is done (None: left out, or no sweep), and which of `replace` did."""
+    """What the row fixes on a task once `replace` is done (None: left out, or no sweep), and which of `replace` did.
+
+    What the row names stays, unless `where` names it too: "the first layer" is never the first two, though a study puts
+    two layers of another model in the place of the paper's.
+    """
     if "arm" not in paper.rows[row].fields:
         return None, []  # a model of the literature that nobody trains here
-    printed, applied = table.rows[row].printed.get(task), []
-    identity: Fields = {"task": task, **paper.rows[row].fields, **(printed.fields if printed else {})}
+    applied, named = [], table.named(row, task, paper)
+    identity: Fields = {"task": task, **named}
     base = {**paper.defaults, **file.defaults}
     seen = {**base, **paper.tasks.get(task, {}), **identity, "table": table.id, "row": row}
     for number, replacement in enumerate(file.replace, 1):
@@ -50,8 +54,10 @@ def replaced(file: StudyFile, paper: Paper, table: Table, row: str, task: str) -
             applied.append(number)
             if replacement.by is None:
                 return None, applied
-            identity |= replacement.by
-            seen |= replacement.by
+            kept = named.keys() - replacement.where.keys()
+            by = {name: value for name, value in replacement.by.items() if name not in kept}
+            identity |= by
+            seen |= by
     return identity, applied
 
 

@@ -19,6 +19,7 @@ from fpt.cli import app
 from fpt.errors import DataError
 from fpt.papers import rule_hash
 from fpt.papers.schema import Claim
+from fpt.results.contrasts import rounded
 from fpt.results.pairs import Pairs
 
 ROWS = ("FP", "UP")
@@ -219,7 +220,7 @@ def test_a_digest_that_does_not_fit_is_refused(study, tmp_path):
 
 
 def test_what_is_committed_follows_from_what_is_published(root):
-    """Words exactly, numbers to their four digits. Where it fails, run `fpt judge` and read the diff."""
+    """Words exactly, numbers to what processors differ in. Where it fails, run `fpt judge` and read the diff."""
     verdicts.check_digest(root)
     kept = verdicts.read(root / "runs" / FILE)
     made_now = judge.judge(root).map(verdicts.as_text)
@@ -230,7 +231,7 @@ def test_what_is_committed_follows_from_what_is_published(root):
     assert len(set(map(tuple, notes))) == 1  # a study that nobody ran changes nothing else
     for name in verdicts.NUMBERS:
         numbers = pd.to_numeric(made_now[name]).to_numpy(float)
-        np.testing.assert_allclose(kept[name].to_numpy(float), numbers, rtol=2e-3, atol=1e-12, err_msg=name)
+        np.testing.assert_allclose(kept[name].to_numpy(float), numbers, rtol=1e-6, atol=1e-9, err_msg=name)
 
 
 def test_a_study_that_is_not_published_changes_no_digest(tmp_path):
@@ -275,9 +276,11 @@ def written(folder, number, **fields):
     return folder / FILE
 
 
-def test_whole_numbers_are_written_whole(tmp_path) -> None:
-    kept = verdicts.read(written(tmp_path, 0.123456, steps=15625, budget=11719)).iloc[0]
-    assert (kept["steps"], kept["budget"], kept["estimate"]) == (15625, 11719, 0.1235)
+def test_numbers_are_rounded_where_they_are_printed_and_not_in_the_file(tmp_path) -> None:
+    """Rounded to four digits in between, 74.546 would be printed as 74.6."""
+    kept = verdicts.read(written(tmp_path, 74.546, steps=15625, budget=11719)).iloc[0]
+    assert (kept["steps"], kept["budget"], kept["estimate"]) == (15625, 11719, 74.546)
+    assert rounded(kept["estimate"], 1) == "74.5"
 
 
 def test_text_that_looks_like_a_missing_value_stays_text(tmp_path) -> None:

@@ -69,6 +69,14 @@ def test_every_answer_of_the_crossing_with_its_verdict_and_the_budget_that_it_sh
     assert comparison.test.mean == pytest.approx(leads[BUDGETS.index(budget)] / 100, abs=0.005)
 
 
+@given(leads=st.lists(st.integers(-6, 6), min_size=6, max_size=6))
+def test_the_p_of_a_crossing_is_that_of_the_budget_whose_estimate_it_shows(leads):
+    (comparison,) = crossing(case("crossing", *tuned(leads)))
+    least = min(comparison.supports, comparison.contradicts)
+    own = comparison.test.above(0) if comparison.supports <= comparison.contradicts else comparison.test.below(0)
+    assert least == pytest.approx(min(1.0, 2 * len(BUDGETS) * own)) or least == 1.0
+
+
 def test_an_arm_that_trails_at_an_edge_decides_nothing():
     """Its accuracy is a lower bound: a better rate may lie beyond the grid. The arm that leads may be at an edge."""
     leads = [-5, -4, -3, 2, 3, 6]

@@ -45,10 +45,11 @@ LOWER, PEAK, HIGHER = by_rate(90, 80, 60, best=1e-4), by_rate(70, 90, 70), by_ra
 QUARTERS = dict.fromkeys((float(rate) for rate in 10.0 ** np.arange(-4.5, -1.4, 0.25)), 80)
 
 
-def loss(place=-3.0, least=1.5, sd=0.4, backbone="tiny-lm"):
-    """An arm whose loss is least at 10^place."""
+def loss(place=-3.0, least=1.5, sd=0.4, backbone="tiny-lm", falls=0.0):
+    """An arm whose loss is least at 10^place, and so many decades higher before the last step."""
     own = {"backbone": backbone}
-    return Made(QUARTERS, sd, best=list(QUARTERS)[6], beyond=False, losses=(place, least), fields=own)
+    grid = {"best": list(QUARTERS)[6], "beyond": False}
+    return Made(QUARTERS, sd, losses=(place, least), falls=falls, fields=own, **grid)
 
 
 Case = tuple[dict[str, Any], str, dict[str, list[Made]]]  # rule, kind of table, {word: the rows, first to last}
@@ -114,6 +115,7 @@ CASES = {
         [by_rate(80, 60), by_rate(60, 80)], [by_rate(80, 80), by_rate(60, 60)], [by_rate(80, 80, sd=3)] * 2
     ),
     "rate_ratio": case([loss(), loss()], [loss(-2.0), loss()], [loss(-2.72), loss()], by=0.5, to=2),
+    "falls_with_steps": case([loss(falls=0.3), loss()], [loss(), loss(falls=0.3)], [loss(), loss()]),
     "ratio_slope": case(*([loss(place), loss(), SMALLER, SMALLER] for place in (-3.0, -2.0, -2.92))),
     "lower": case([loss(least=1.4), loss()], [loss(), loss(least=1.4)], [loss(sd=3), loss(sd=3)]),
     "same_loss": case(

@@ -19,7 +19,7 @@ ROOT = Path(__file__).parents[2]
 NO_RUN_DECIDES = {
     "lu2021": {"L-09", "L-25", "L-32", "L-48", "O-09", "O-11", "O-18", "O-30", "O-33"},
     "rothermel2021": {"R-22", "R-23", "R-26", "R-28", "X-09", "X-11", "O-25", "O-27", "O-28", "O-29", "O-35"},
-    "schulman2025": {"S-07", "S-08"},
+    "schulman2025": {"S-07"},
     "baselines": set(),
     "ours": set(),
 }

@@ -54,6 +54,45 @@ def test_every_row_of_every_paper_is_a_sweep_that_exists():
                         resolve(fields | GRIDLESS | {"pretrained_by": None, "measures": []}, f"{table.id}/{row}/{task}")
 
 
+def test_a_sweep_serves_a_row_only_where_it_has_what_the_row_names():
+    """A study may put two layers in the place of the paper's model, and a row that names one layer means one. What a
+    study replaces by name (`where: {layers: 6}`) is its own choice."""
+    served = 0
+    for name in committed.studies():
+        found = committed.loaded(name)
+        chosen = {field for each in found.file.replace for field in each.where}
+        for paper in papers.papers().values():
+            for table in paper.tables.values():
+                for planned in found.planned(table):
+                    for task in planned.stands_for if planned.spec else ():
+                        named = table.named(planned.row, task, paper).items()
+                        has = planned.spec.model_dump() | planned.spec.task_options | planned.spec.backbone_options
+                        for field, value in named:
+                            if field in has and field not in {*chosen, "arm", "trainable", "pretrained_by"}:
+                                assert has[field] == value, f"{name}, {table.id}/{planned.row}/{task}: {field}"
+                                served += 1
+    assert served > 100
+
+
+def test_what_a_row_names_is_replaced_by_name_alone(tmp_path):
+    text = """
+paper: rothermel2021
+tables: [rothermel-table-1]
+replace:
+  - {where: {backbone: gpt2}, with: {backbone: minilm, layers: 2}}
+  - {where: {task: [listops, cifar10, cifar10-lra]}, with: null}
+  - {where: {task: mnist}, with: {task: digits}}
+defaults: {compute_type: float32, random_init: matched, learning_rates: [1e-3], seeds: [0]}
+"""
+    ours = papers.papers()["ours"].tables["ours-backbone"]
+    served = {each.row: each.spec for each in load_study(write(tmp_path, text=text)).planned(ours)}
+    assert served["FR"].backbone_options == {"layers": 2}
+    assert served["FR, 1 layer"] is None
+    explicit = text.replace("with: null}", "with: null}\n  - {where: {layers: 1}, with: {layers: 2}}")
+    served = {each.row: each.spec for each in load_study(write(tmp_path, "by-name", explicit)).planned(ours)}
+    assert served["FR, 1 layer"].backbone_options == {"layers": 2}
+
+
 def test_lists_are_crossed_and_options_are_named_like_fields(tmp_path):
     lists = {"task": ["bit-memory", "bit-xor"], "strings": [3, 4], "random_gain": [0.5, 2]}
     found = study(tmp_path, {**lists, "arm": ["frozen-random"], "layers": 2})
