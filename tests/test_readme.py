@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from fpt.results import baseline, contrast, level
-from fpt.results.contrasts import points_text
+from fpt.results.contrasts import points_text, pooled, two_digits
 from fpt.results.stats import SIGNIFICANCE, holm
 from fpt.show import lora_ratios
 
@@ -92,8 +92,15 @@ def test_tiny_lm_alone_is_shown_to_beat_a_linear_classifier() -> None:
 
 
 def test_loras_best_rates_are_what_the_runs_say() -> None:
-    found = lora_ratios()
-    (line,) = (line for line in FIRST_SCREEN.splitlines() if line.startswith("- LoRA"))
-    assert re.findall(r"\d\.\d", line) == [f"{each.ratio:.1f}" for each in found.values()]
+    early, found = lora_ratios(125), lora_ratios()
+    (line,) = (line for line in FIRST_SCREEN.split("\n- ") if line.startswith("LoRA"))
+    assert re.findall(r"\d\.\d", line) == [two_digits(each.ratio) for each in (*found.values(), *early.values())]
     assert all(str(width) in line for width in found)
-    assert all(each.excludes(10) for each in found.values())
+    assert all(each.excludes(10) for each in (*found.values(), *early.values()))
+
+
+def test_at_half_of_the_steps_freezing_leads_on_both_sets_of_seeds() -> None:
+    both = pooled(("plane-minilm", "fresh-minilm"), "FP", "UP", budget=800)
+    (line,) = (line for line in FIRST_SCREEN.splitlines() if "after 800 of 1,600 steps" in line)
+    assert (both.n, both.low > 0) == (16, True)
+    assert both.cell.removesuffix(")") in line

@@ -78,11 +78,10 @@ def falls_with_steps(case: Case) -> list[Comparison]:
     """The ratio of the best rates of two rows, by validation loss, is larger after an eighth of the steps than after
     all of them: their rate is constant, so the runs are those of a shorter study."""
     first, second = (case.rows[row] for row in case.rule.rows)
-    planes = [_losses(case, row) for row in case.rule.rows]
-    if first.tables is None or second.tables is None or too_few(planes):
+    if first.tables is None or second.tables is None or too_few([_losses(case, row) for row in case.rule.rows]):
         return []
     step = max(budget for budget in first.budgets if 8 * budget <= first.budgets[-1])
-    found = fall([last_losses(tables, step) for tables in (first.tables, second.tables)], planes)
+    found = fall(first.tables, second.tables, step)
     words = f"best rate of {first.label} / {second.label}, after {step:,} steps / after {first.budgets[-1]:,}"
     if found.open:
         return [Comparison(words, Paired(0), note=found.reason, unit=DECADES, budget=step)]

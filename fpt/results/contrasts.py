@@ -1,13 +1,14 @@
 """Contrasts: one arm minus another in a study, as pages, findings and verdicts read them."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from decimal import ROUND_HALF_UP, Decimal
 from functools import cache
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 
 from fpt.errors import SpecError, unknown
 from fpt.files import state_of
@@ -15,7 +16,7 @@ from fpt.papers.schema import Table
 from fpt.results.baselines import known_scores
 from fpt.results.cells import TUNED, ArmCell, Point, TableCell, paired_difference, total
 from fpt.results.runs import SweepTables, find_study, load_sweeps, rate_text, same_rate
-from fpt.results.stats import MINIMUM_PAIRS, POINT, SIGNIFICANCE, Paired
+from fpt.results.stats import MINIMUM_PAIRS, POINT, SIGNIFICANCE, Paired, paired
 from fpt.sweeps.labels import labels
 from fpt.sweeps.ledger import PUBLISHED, RESULT
 from fpt.sweeps.study import load_study
@@ -123,6 +124,23 @@ def contrast(
     if at != TUNED or any(cell.best_rate(budget) is None for cell in arms.values()):
         return found
     return replace(found, common=_contrast(arms, first, second, COMMON, budget, minus))
+
+
+def pooled(
+    studies: Sequence[str], first: str, second: str, *, at: str | float = TUNED, budget: int | None = None
+) -> Contrast:
+    """The arm `first` minus the arm `second` over the seeds of several studies that differ in their seeds alone; each
+    seed's rate is chosen within its own study. Arguments and errors as those of `contrast`.
+
+    The test set is the same for all seeds, so its noise is that of one study.
+    """
+    arms = [[cell_of(study, name) for study in studies] for name in (first, second)]
+    one, two = (pd.concat([cell.values(rate_of(cell, at, budget), budget) for cell in arm]) for arm in arms)
+    noise = sum(cell.test_noise(rate_of(cell, at, budget), budget) for arm in arms for cell in arm)
+    test = paired(one, two, noise=noise / len(studies))
+    low, high = interval_of(test)
+    levels = 100 * float(one.mean()), 100 * float(two.mean())
+    return Contrast(test.mean / POINT, low / POINT, high / POINT, test.n, levels[0], levels[1], test.p)
 
 
 def level(

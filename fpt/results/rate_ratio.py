@@ -171,12 +171,13 @@ class RateRatio:
         return _cell(self.reason, self.ratio, self.low, self.high)
 
 
-def of_arms(study: str, first: str, second: str, *, task: str = "") -> RateRatio:
-    """The ratio of two arms in the published results of a study, named as its tables name them.
+def of_arms(study: str, first: str, second: str, *, task: str = "", step: int | None = None) -> RateRatio:
+    """The ratio of two arms in the published results of a study, named as its tables name them, after the last step or
+    an earlier one that was evaluated.
 
     Raises SpecError for a study, task or arm that is not there, and with fewer than three seeds in common.
     """
-    return rate_ratio(*(losses_of(cell_of(study, name, task=task)) for name in (first, second)))
+    return rate_ratio(*(last_losses(cell_of(study, name, task=task).tables, step) for name in (first, second)))
 
 
 def slope_of_arms(study: str, pairs: Sequence[tuple[str, str]], *, task: str = "") -> Jackknife:
@@ -228,17 +229,16 @@ def rate_ratio(first: pd.DataFrame, second: pd.DataFrame) -> RateRatio:
     return RateRatio(one, other, decades)
 
 
-def fall(early: Sequence[pd.DataFrame], late: Sequence[pd.DataFrame]) -> Jackknife:
-    """The ratio of two arms' best rates after few steps over that after many, in log10.
-
-    `early`, `late`: validation losses above 0 of the first and of the second arm, seeds x rates. Raises SpecError with
-    fewer than three seeds in common.
+def fall(first: SweepTables, second: SweepTables, step: int) -> Jackknife:
+    """The ratio of two arms' best rates after so many steps over that after the last one, in log10: above 0 where the
+    ratio falls. Raises SpecError with fewer than three seeds in common.
     """
 
     def apart(valleys: Sequence[Valley]) -> float:
         return _decades(valleys[:2]) - _decades(valleys[2:])
 
-    _, found = _jackknife([*early, *late], apart, ASYMMETRY, "a ratio of ratios")
+    planes = [last_losses(tables, then) for then in (step, None) for tables in (first, second)]
+    _, found = _jackknife(planes, apart, ASYMMETRY, "a ratio of ratios")
     return found
 
 

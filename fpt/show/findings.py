@@ -30,11 +30,13 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 Row = Mapping[Any, Any]  # of runs/verdicts.csv
+# Small marks with caps: on an axis that one pair makes long, the intervals of the others stay in sight.
+COUNTED = {"marker": "o", "markersize": 5, "capsize": 3, "color": plot.INK}
 LOOK: Mapping[str, dict[str, Any]] = {  # by what the legend says of a row
-    "counted, planned": {"marker": "o", "markersize": 8, "color": plot.INK},
-    "counted, not planned": {"marker": "o", "markersize": 8, "color": plot.INK, "markerfacecolor": "none"},
-    "not counted: robustness": {"marker": "o", "markersize": 5, "color": plot.GREY, "markerfacecolor": "none"},
-    "not counted: at floor": {"marker": "x", "markersize": 6, "color": plot.GREY},
+    "counted, planned": COUNTED,
+    "counted, not planned": COUNTED | {"markerfacecolor": "none"},
+    "not counted: robustness": {"marker": "o", "markersize": 3, "color": plot.GREY, "markerfacecolor": "none"},
+    "not counted: at floor": {"marker": "x", "markersize": 5, "color": plot.GREY},
 }
 LONGEST = {POINTS: 100.0, DECADES: 3.0, NATS: 10.0, EXPONENT: 3.0}  # an interval without an end is drawn to here
 AXIS = {POINTS: "points", DECADES: "log10 of the ratio", NATS: "nats a byte", EXPONENT: "exponent"}

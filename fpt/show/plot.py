@@ -1,5 +1,6 @@
 """What all figures share: colours, style, panels and legend; and what a page tells of a figure beside the picture."""
 
+import itertools
 import math
 import re
 from collections import Counter
@@ -27,6 +28,7 @@ FOUR = [models.ARMS[name] for name in models.FOUR]
 NAMES = {arm.letters: arm.label for arm in FOUR}
 # What is no arm has no arm's colour; 3:1 or nearly so on white and on black.
 OTHERS = ("#7A6FBE", "#8A8A2E", "#2F8F9D", "#A8506E", "#808080", "#B07A4A")
+MARKERS = ("P", "*", "p", "h")
 VARIANTS = (":", "-.")  # lines of further variants of one arm; dashed are parabolas
 INK = "black"  # what is black takes the colour of the page's text (`svg`)
 GREY = models.arms.GREY
@@ -166,13 +168,18 @@ def marker_of(name: str) -> str:
 def looks_of(names: Iterable[str]) -> dict[str, dict[str, Any]]:
     """Colour, marker and line of each arm of a figure.
 
-    Further variants of one arm, such as "LP (rank 1)" after "LP", are hollow, with lines of their own.
+    Further variants of one arm, such as "LP (rank 1)" after "LP", are hollow, with lines of their own. Of several arms
+    that have no colour of their own each gets one of `OTHERS`.
     """
     looks: dict[str, dict[str, Any]] = {}
     met: Counter[str] = Counter()
-    for name in dict.fromkeys(names):
+    names = list(dict.fromkeys(names))
+    nameless = list(dict.fromkeys(name.split(" ")[0] for name in names if colour_of(name) == GREY))
+    lent = dict(zip(nameless, zip(itertools.cycle(OTHERS), itertools.cycle(MARKERS)), strict=False))
+    for name in names:
         arm = name.split(" ")[0]
-        look = {"color": colour_of(name), "marker": marker_of(name), "linewidth": 1.8}
+        colour, marker = lent.get(arm, (colour_of(name), marker_of(name)))
+        look = {"color": colour, "marker": marker, "linewidth": 1.8}
         if met[arm]:
             look |= {"linestyle": VARIANTS[(met[arm] - 1) % len(VARIANTS)], "markerfacecolor": "none"}
         looks[name] = look
