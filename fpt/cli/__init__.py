@@ -255,28 +255,45 @@ def compare(
     score: Annotated[
         str | None, typer.Option(metavar="COLUMN", help="The column of scores (default: guessed).")
     ] = None,
-    unpaired: Annotated[bool, typer.Option("--unpaired", help="Compare two arms by the seeds that both have.")] = False,
+    unpaired: Annotated[
+        bool, typer.Option("--unpaired", help="Seeds of two arms are no pairs: Welch's t-test on all runs of each.")
+    ] = False,
+    test_examples: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N", min=1, help="Of accuracies: add the noise of N test examples, which all seeds share or split."
+        ),
+    ] = None,
+    test_share: Annotated[
+        float | None,
+        typer.Option(
+            metavar="SHARE", help="Of folds or splits: the share of the data that each tests on (0.1 of ten folds)."
+        ),
+    ] = None,
     point: Annotated[
         float | None,
         typer.Option(
-            min=1e-9, max=1e9, help="The difference to plan for, as the scores (default: a percentage point)."
+            min=1e-300, max=1e300, help="The difference to plan for, as the scores (default: a percentage point)."
         ),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")] = False,
 ) -> None:
     """Compare the arms of any table of results, paired by seed: intervals, Holm's correction, seeds needed."""
-    from fpt.cli.show import compared_table
+    from fpt.cli.show import NOISE_LEFT_OUT, compared_table
     from fpt.results.compare import columns, read_results, scores_of
     from fpt.results.compare import compare as contrasts
 
     frame = read_results(results)
-    named = columns(frame, {"by": by, "pair": pair, "score": score})
-    found = contrasts(scores_of(frame, **named, unpaired=unpaired), point)
+    named = columns(frame, {"by": by, "pair": pair, "score": score}, unpaired)
+    scores = scores_of(frame, **named, unpaired=unpaired)
+    found = contrasts(scores, point, unpaired=unpaired, test_examples=test_examples, test_share=test_share)
     if as_json:
         given = found.replace([math.inf, -math.inf], math.nan).astype(object)
         typer.echo(json.dumps(given.where(given.notna(), None).to_dict("records"), allow_nan=False, default=str))
         return
     console.print(compared_table(found, named))
+    if test_examples is None and test_share is None:
+        console.print(NOISE_LEFT_OUT, soft_wrap=True)
 
 
 @app.command()
