@@ -17,12 +17,11 @@ import typer
 from rich.console import Console
 from rich.live import Live
 from rich.markup import escape
-from rich.table import Column
 from typer.core import TyperGroup
 
 import fpt
 from fpt.bench.cost import benches, costs
-from fpt.cli.show import SweepBars, before_numbers, console, plan_table, status_table, table_of, total_text
+from fpt.cli.show import SweepBars, before_numbers, console, numbers_of, plan_table, status_table, table_of, total_text
 from fpt.errors import FptError, SpecError
 from fpt.files import check_writable, write_atomically
 from fpt.sweeps import ledger
@@ -293,7 +292,7 @@ def compare(
         return
     console.print(compared_table(found, named))
     if test_examples is None and test_share is None:
-        console.print(NOISE_LEFT_OUT, soft_wrap=True)
+        log(NOISE_LEFT_OUT.format(pair=named["pair"] or "run"))
 
 
 @app.command()
@@ -374,7 +373,7 @@ def bench(
 
     console.print(bench_words(result), soft_wrap=True)
     for title, frame in (("run-steps beside the reference", bench_table(result)), ("targets", bench_targets(result))):
-        console.print(table_of(title, frame.columns, frame.itertuples(index=False, name=None)))
+        console.print(table_of(title, list(frame.columns), frame.itertuples(index=False, name=None)))
 
 
 @app.command()
@@ -412,7 +411,7 @@ def models(
     ] = None,
 ) -> None:
     """List backbones: the size of their models of a task, how much of it is trained, where the weights come from."""
-    from fpt.cli.models import COLUMNS, OF_ARM, of_arm, rows
+    from fpt.cli.models import COLUMNS, COUNTS, OF_ARM, of_arm, rows
 
     options = {"batch_size": batch_size, "rank": rank, "targets": targets}
     given: dict[str, Any] = {name: value for name, value in options.items() if value is not None}
@@ -420,7 +419,7 @@ def models(
     if arm is None:
         if given:
             raise SpecError("--layers, --batch-size, --rank and --targets are about an arm: give --arm as well")
-        columns = (Column(name, overflow="fold") for name in COLUMNS)
+        columns = [numbers_of(name) if name in COUNTS else name for name in COLUMNS]
         console.print(table_of(f"backbones on {task}", columns, rows(task, backbone)))
         return
     if backbone is None:
@@ -436,7 +435,7 @@ def doctor(root: Root = None) -> None:
     """Show what this machine has and how to get what is missing. Nothing is downloaded."""
     from fpt.cli.doctor import findings
 
-    columns = ("what", "found", Column("how to get it", overflow="fold"))
+    columns = ("what", "found", "how to get it")
     with contextlib.chdir(ledger.workspace(root)):
         table = table_of("this machine", columns, findings())
     console.print(table)
