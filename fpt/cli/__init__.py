@@ -260,7 +260,10 @@ def compare(
     test_examples: Annotated[
         int | None,
         typer.Option(
-            metavar="N", min=1, help="Of accuracies: add the noise of N test examples, which all seeds share or split."
+            metavar="N",
+            min=1,
+            max=10**12,
+            help="Of accuracies: add the noise of N test examples, which all seeds share or split.",
         ),
     ] = None,
     test_share: Annotated[

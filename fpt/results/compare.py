@@ -13,7 +13,7 @@ import pandas as pd
 from fpt.errors import DataError, SpecError, unknown
 from fpt.results.contrasts import interval_of
 from fpt.results.stats import MINIMUM_PAIRS, holm, paired, sampling_noise, seeds_needed, welch
-from fpt.tasks.tables import FEW, MISSING, read_table
+from fpt.tasks.tables import FEW, MISSING, few, read_table
 
 GUESSED = {  # role -> names of columns, the likeliest first
     "by": ("arm", "method", "model", "algorithm", "condition", "config", "variant", "group"),
@@ -54,7 +54,8 @@ def columns(frame: pd.DataFrame, given: Mapping[str, str | None], unpaired: bool
             name = next((lower[each] for each in names if each in lower), None)
         if name is None and not (unpaired and role == "pair"):
             raise SpecError(
-                f"no column is named {', '.join(names)}: name one of {', '.join(map(str, frame.columns))} by --{role}"
+                f"no column is named {', '.join(names)}: name one of {few(frame.columns.map(str))} by --{role}; "
+                "if these are data, put a line of names before them"
             )
         found[role] = name or ""
     if len(set(found.values())) < len(found):
@@ -91,9 +92,10 @@ def scores_of(frame: pd.DataFrame, by: str, pair: str, score: str, unpaired: boo
         if frame[name].map(lambda value: isinstance(value, list | dict | np.ndarray)).any():
             raise DataError(f"column {name} holds lists or mappings; needed is one name or number in each row")
     numbers = _numbers(frame, score)
-    if frame[named].isna().any(axis=None):
-        row = int(frame[named].isna().any(axis=1).to_numpy().argmax())
-        raise DataError(f"row {row + 1} has no {' or '.join(named)} {MISSING}; fill it, or take the row out")
+    if (lacking := frame[named].isna()).any(axis=None):
+        row = int(lacking.any(axis=1).to_numpy().argmax())
+        which = " and no ".join(name for name in named if lacking[name].iloc[row])
+        raise DataError(f"row {row + 1} has no {which} {MISSING}; fill it, or take the row out")
     frame = frame.assign(**{score: numbers.astype(float)})
     if (endless := ~(np.abs(frame[score].to_numpy()) <= LARGEST)).any():
         row = int(endless.argmax())

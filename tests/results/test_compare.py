@@ -212,7 +212,8 @@ def test_a_seed_that_stands_twice_is_refused_whatever_the_other_columns_hold(fra
         (lambda rows: rows.assign(accuracy="high"), DataError, "must be numbers"),
         (lambda rows: rows.assign(accuracy=["0.5", "crashed", *rows["method"][2:]]), DataError, "one is 'crashed'"),
         (lambda rows: rows.assign(accuracy=rows["accuracy"] / (rows.index != 1)), DataError, "row 2: accuracy must be"),
-        (lambda rows: rows.assign(accuracy=np.nan), DataError, "row 1 has no"),
+        (lambda rows: rows.assign(accuracy=np.nan), DataError, "row 1 has no accuracy"),
+        (lambda rows: rows.assign(accuracy=["0.5", "0,85", *rows["method"][2:]]), DataError, "decimal point.*row 2"),
         (lambda rows: rows.assign(method="one"), SpecError, "has 1 different"),
         (lambda rows: rows[rows["seed"] < 2], SpecError, "3 seeds"),
         (lambda rows: pd.concat([rows.assign(task=task) for task in ("digits", "mnist")]), SpecError, "differ in task"),
@@ -240,6 +241,9 @@ def test_scores_of_any_type_and_arms_that_are_true_or_false(frame: pd.DataFrame,
         ("d.parquet", "x"),
         ("e.csv", "arm,seed,score\na,0,0,5\na,1,0,6\n"),  # a decimal comma
         ("f.csv", "arm,seed,score,score\na,0,1,2\n"),
+        ("g.csv", "arm;seed;score\na;0;0,5\n"),
+        ("h.csv", "sep=,\narm,seed,score\na,0,0.5\n"),
+        ("i.csv", "# runs of May\narm,seed,score\na,0,0.5\n"),
     ],
 )
 def test_a_file_that_is_no_table_is_refused(tmp_path: Path, name: str, content: str) -> None:
@@ -262,6 +266,17 @@ def test_the_command_prints_a_table_or_json_or_one_error(frame: pd.DataFrame, tm
     assert "lora" in command(str(tmp_path / "MINE.CSV"))
     assert "> 1,000" in command(path, "--point", "1e-6")
     assert {row["first"] for row in json.loads(command(path, "--json"))} == {"frozen", "full"}
+    assert "Welch" in command(path, "--unpaired")
+    assert {row["test"] for row in json.loads(command(path, "--json", "--unpaired"))} == {"Welch"}
+    assert "--test-examples" in command(path)
+    told = command(path, "--test-examples", "1000")
+    assert "1,000 test examples" in told
+    assert "--test-examples" not in told
+    assert {row["test_examples"] for row in json.loads(command(path, "--json", "--test-examples", "9"))} == {9}
+    folds = tmp_path / "folds.csv"
+    frame.rename(columns={"seed": "fold"}).to_csv(folds, index=False)
+    assert "fold" in command(str(folds), code=2)
+    assert {row["test_share"] for row in json.loads(command(str(folds), "--json", "--test-share", "0.1"))} == {0.1}
     command(path, "--point", "nan", code=2)
     command(str(tmp_path / "not.csv"), code=2)
     days = pd.to_datetime(frame["method"].map({"frozen": "2026-01-01", "full": "2026-01-02", "lora": "2026-01-03"}))
