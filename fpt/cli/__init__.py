@@ -17,12 +17,11 @@ import typer
 from rich.console import Console
 from rich.live import Live
 from rich.markup import escape
-from rich.table import Column
 from typer.core import TyperGroup
 
 import fpt
 from fpt.bench.cost import benches, costs
-from fpt.cli.show import SweepBars, before_numbers, console, plan_table, status_table, table_of, total_text
+from fpt.cli.show import SweepBars, before_numbers, console, numbers_of, plan_table, status_table, table_of, total_text
 from fpt.errors import FptError, SpecError
 from fpt.files import check_writable, write_atomically
 from fpt.sweeps import ledger
@@ -255,28 +254,48 @@ def compare(
     score: Annotated[
         str | None, typer.Option(metavar="COLUMN", help="The column of scores (default: guessed).")
     ] = None,
-    unpaired: Annotated[bool, typer.Option("--unpaired", help="Compare two arms by the seeds that both have.")] = False,
+    unpaired: Annotated[
+        bool, typer.Option("--unpaired", help="Seeds of two arms are no pairs: Welch's t-test on all runs of each.")
+    ] = False,
+    test_examples: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            min=1,
+            max=10**12,
+            help="Of accuracies: add the noise of N test examples, which all seeds share or split.",
+        ),
+    ] = None,
+    test_share: Annotated[
+        float | None,
+        typer.Option(
+            metavar="SHARE", help="Of folds or splits: the share of the data that each tests on (0.1 of ten folds)."
+        ),
+    ] = None,
     point: Annotated[
         float | None,
         typer.Option(
-            min=1e-9, max=1e9, help="The difference to plan for, as the scores (default: a percentage point)."
+            min=1e-300, max=1e300, help="The difference to plan for, as the scores (default: a percentage point)."
         ),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")] = False,
 ) -> None:
     """Compare the arms of any table of results, paired by seed: intervals, Holm's correction, seeds needed."""
-    from fpt.cli.show import compared_table
+    from fpt.cli.show import NOISE_LEFT_OUT, compared_table
     from fpt.results.compare import columns, read_results, scores_of
     from fpt.results.compare import compare as contrasts
 
     frame = read_results(results)
-    named = columns(frame, {"by": by, "pair": pair, "score": score})
-    found = contrasts(scores_of(frame, **named, unpaired=unpaired), point)
+    named = columns(frame, {"by": by, "pair": pair, "score": score}, unpaired)
+    scores = scores_of(frame, **named, unpaired=unpaired)
+    found = contrasts(scores, point, unpaired=unpaired, test_examples=test_examples, test_share=test_share)
     if as_json:
         given = found.replace([math.inf, -math.inf], math.nan).astype(object)
         typer.echo(json.dumps(given.where(given.notna(), None).to_dict("records"), allow_nan=False, default=str))
         return
     console.print(compared_table(found, named))
+    if test_examples is None and test_share is None:
+        log(NOISE_LEFT_OUT.format(pair=named["pair"] or "run"))
 
 
 @app.command()
@@ -357,7 +376,7 @@ def bench(
 
     console.print(bench_words(result), soft_wrap=True)
     for title, frame in (("run-steps beside the reference", bench_table(result)), ("targets", bench_targets(result))):
-        console.print(table_of(title, frame.columns, frame.itertuples(index=False, name=None)))
+        console.print(table_of(title, list(frame.columns), frame.itertuples(index=False, name=None)))
 
 
 @app.command()
@@ -395,7 +414,7 @@ def models(
     ] = None,
 ) -> None:
     """List backbones: the size of their models of a task, how much of it is trained, where the weights come from."""
-    from fpt.cli.models import COLUMNS, OF_ARM, of_arm, rows
+    from fpt.cli.models import COLUMNS, COUNTS, OF_ARM, of_arm, rows
 
     options = {"batch_size": batch_size, "rank": rank, "targets": targets}
     given: dict[str, Any] = {name: value for name, value in options.items() if value is not None}
@@ -403,7 +422,7 @@ def models(
     if arm is None:
         if given:
             raise SpecError("--layers, --batch-size, --rank and --targets are about an arm: give --arm as well")
-        columns = (Column(name, overflow="fold") for name in COLUMNS)
+        columns = [numbers_of(name) if name in COUNTS else name for name in COLUMNS]
         console.print(table_of(f"backbones on {task}", columns, rows(task, backbone)))
         return
     if backbone is None:
@@ -419,7 +438,7 @@ def doctor(root: Root = None) -> None:
     """Show what this machine has and how to get what is missing. Nothing is downloaded."""
     from fpt.cli.doctor import findings
 
-    columns = ("what", "found", Column("how to get it", overflow="fold"))
+    columns = ("what", "found", "how to get it")
     with contextlib.chdir(ledger.workspace(root)):
         table = table_of("this machine", columns, findings())
     console.print(table)

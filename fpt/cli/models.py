@@ -14,7 +14,8 @@ from fpt.sweeps.spec import resolve
 if TYPE_CHECKING:
     from fpt.tasks.task import Task
 
-COLUMNS = ("backbone", "layers", "width", "parameters", "trains frozen", "trains unfrozen", "weights", "here")
+COUNTS = ("layers", "width", "parameters", "trains frozen", "trains unfrozen")
+COLUMNS = ("backbone", *COUNTS, "weights", "here")
 OF_ARM = ("group", "trains", "stays frozen")
 
 

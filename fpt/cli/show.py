@@ -3,9 +3,11 @@
 import math
 import time
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rich.cells import cell_len
 from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn, TimeRemainingColumn
@@ -26,27 +28,73 @@ if TYPE_CHECKING:
 
     from fpt.advise.verdict import Advice
 
+LETTERS = 16  # of a name, which are not broken
 FIRST_LINE = 0.01  # share done at which a sweep says for the first time how far it is
+
+NOISE_LEFT_OUT = (
+    "If every {pair} is scored on the same test examples, these intervals hold for those examples alone; of "
+    "accuracies, --test-examples N adds the noise of N examples."
+)
 
 console = Console(highlight=False)
 
 
-def table_of(title: str, columns: Iterable[str | Column], rows: Iterable[Iterable[str]]) -> Table:
-    """A table whose title and cells are shown as they are: nothing in them is markup."""
-    table = Table(*columns, title=escape(title))
-    for row in rows:
+def table_of(title: str, columns: Sequence[str | Column], rows: Iterable[Iterable[str]]) -> Table:
+    """A table whose title and cells are shown as they are: nothing in them is markup, and nothing is cut. Numbers are
+    columns on the right. Where the screen is too narrow for them in one line, a row becomes a block of lines."""
+    shown = [Column(column) if isinstance(column, str) else replace(column) for column in columns]
+    cells = [tuple(row) for row in rows]
+    room = console.width - 3 * len(shown) - 1  # beside the lines and blanks around cells
+    widths = _widths(shown, [[row[place] for row in cells] for place in range(len(shown))], room)
+    if not widths:
+        return _stacked(title, [str(column.header) for column in shown], cells)
+    for column, width in zip(shown, widths, strict=True):
+        column.width, column.overflow = width, "fold"
+    table = Table(*shown, title=escape(title))
+    for row in cells:
         table.add_row(*map(escape, row))
+    return table
+
+
+def _widths(columns: Sequence[Column], cells: Sequence[Sequence[str]], room: int) -> list[int]:
+    """Of columns, which share the room; empty where it is less than their numbers, and some letters of names, need."""
+    least, most = [], []
+    for column, texts in zip(columns, cells, strict=True):
+        head = str(column.header)
+        words = [word for text in (head, *texts) for word in text.split()]
+        text = min(max(map(cell_len, words), default=1), LETTERS)
+        numbers = max(map(cell_len, [*texts, *head.split()]), default=1)
+        least.append(numbers if column.justify == "right" else text)
+        most.append(max(map(cell_len, [head, *texts])))
+    spare = room - sum(least)
+    if spare < 0:
+        return []
+    for place in sorted(range(len(least)), key=lambda place: most[place] - least[place]):
+        more = min(max(most[place] - least[place], 0), spare)
+        least[place], spare = least[place] + more, spare - more
+    return least
+
+
+def _stacked(title: str, heads: Sequence[str], rows: Iterable[Iterable[str]]) -> Table:
+    """A table of two columns, in which a row is a block of lines with the names of its cells."""
+    names = min(max(map(cell_len, heads)), console.width // 3)
+    table = Table(Column(width=names, overflow="fold"), Column(overflow="fold"), title=escape(title), show_header=False)
+    for row in rows:
+        for head, cell in zip(heads, row, strict=True):
+            if cell:
+                table.add_row(escape(head), escape(cell))
+        table.add_section()
     return table
 
 
 def before_numbers(first: str, *others: str) -> list[Column]:
     """Columns of which all but the first hold numbers."""
-    return [Column(first), *(Column(name, justify="right") for name in others)]
+    return [Column(first), *map(numbers_of, others)]
 
 
-def sweep_table(title: str, *columns: str) -> Table:
-    """A table whose first column is never cut, because readers copy the names of sweeps from the screen."""
-    return Table(Column("sweep", overflow="fold", ratio=1), *columns, title=escape(title))
+def numbers_of(head: str) -> Column:
+    """A column of numbers, which are never broken."""
+    return Column(head, justify="right")
 
 
 def arms_of(specs: Sequence[SweepSpec]) -> dict[str, str]:
@@ -63,22 +111,23 @@ def plan_table(title: str, plan: Sequence[tuple[SweepState, Sequence[Cost]]]) ->
     """Every sweep with its predicted times; the device is named if there is more than one. A + after its runs says that
     the grid may be extended."""
     arms = arms_of([state.spec for state, _ in plan])
-    table = sweep_table(title, *["arm"] * bool(arms), "state", "runs", "steps", "time")
     several = len({cost.device for _, costs in plan for cost in costs}) > 1
+    rows = []
     for state, costs in plan:
         times = "; ".join(
             f"{time_text(cost.seconds)} {source_text(cost) if several else cost.source}" for cost in costs
         )
         spec = state.spec
         runs = f"{spec.runs}{'+' * bool(spec.extend)}"
-        row = [state.state, runs, f"{spec.steps:,}", escape(times or "unknown")]
-        table.add_row(spec.folder_name, *_arm(arms, spec), *row)
-    return table
+        rows.append([*_names(arms, spec), state.state, runs, f"{spec.steps:,}", times or "unknown"])
+    columns: list[str | Column]
+    columns = ["sweep", *["arm"] * bool(arms), "state", numbers_of("runs"), numbers_of("steps"), "time"]
+    return table_of(title, columns, rows)
 
 
-def _arm(arms: Mapping[str, str], spec: SweepSpec) -> list[str]:
-    """The cell of the column of arms, if there is one."""
-    return [escape(arms[spec.folder_name])] if arms else []
+def _names(arms: Mapping[str, str], spec: SweepSpec) -> list[str]:
+    """The cells of a sweep's name and, if there is such a column, of its arm."""
+    return [spec.folder_name, *([arms[spec.folder_name]] if arms else [])]
 
 
 def source_text(cost: Cost) -> str:
@@ -102,7 +151,7 @@ def total_text(plan: Sequence[tuple[SweepState, Sequence[Cost]]]) -> str:
 
 def status_table(study: Study) -> Table:
     arms = arms_of(study.sweeps)
-    table = sweep_table(study.name, *["arm"] * bool(arms), "state", "selected rate", "time", "published")
+    rows = []
     for spec in study.sweeps:
         state = sweep_state(spec, study.folder)
         rate = ""
@@ -114,12 +163,14 @@ def status_table(study: Study) -> Table:
             step = f"step {progress['step']:,} of {progress['steps']:,}"
             word = f"running {share:.0%} (grid {progress['grid']}, {step})"
         took = time_text(state.result["wall_seconds"]) if state.result else ""
-        table.add_row(spec.folder_name, *_arm(arms, spec), word, rate, took, "yes" if state.published else "")
+        rows.append([*_names(arms, spec), word, rate, took, "yes" if state.published else ""])
     for inside in ("", ledger.PUBLISHED):
         for folder in ledger.stale_folders(study, inside):
             name = folder.relative_to(study.folder).as_posix()
-            table.add_row(name, *[""] * bool(arms), "stale", "", "", "", style="dim")
-    return table
+            rows.append([name, *[""] * bool(arms), "stale", "", "", ""])
+    columns: list[str | Column]
+    columns = ["sweep", *["arm"] * bool(arms), "state", numbers_of("selected rate"), numbers_of("time"), "published"]
+    return table_of(study.name, columns, rows)
 
 
 class SweepBars:
@@ -128,7 +179,8 @@ class SweepBars:
 
     def __init__(self, specs: Sequence[SweepSpec], study: Path) -> None:
         self.study, self.done, self.total = study, 0, len(specs)
-        columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.percentage:>3.0f}%"))
+        titles = TextColumn("{task.description}", table_column=Column(overflow="fold"))
+        columns = (titles, BarColumn(bar_width=20), TextColumn("{task.percentage:>3.0f}%"))
         self.bars = Progress(*columns, TimeElapsedColumn(), TimeRemainingColumn(), console=console)
         # By the sweep itself: its name hashes all files of own data, which takes seconds where they are many.
         self.folders = {id(spec): study / spec.folder_name for spec in specs}
@@ -208,25 +260,34 @@ def advice_screen(advice: "Advice") -> Iterator[Table | str]:
 
 def compared_table(found: "pd.DataFrame", named: Mapping[str, str]) -> Table:
     """What fpt.results.compare.compare gives, a row for each two arms."""
-    title = f"{named['score']} by {named['by']}, paired by {named['pair']}"
-    heads = ("n", "levels", "difference (95% interval)", "p", "p (Holm)", f"seeds to find {found['point'].iloc[0]:g}")
-    rows = (_compared(row) for row in found.to_dict("records"))
+    welch = found["test"].iloc[0] == "Welch"
+    how = "unpaired, by Welch's t-test" if welch else f"paired by {named['pair']}"
+    if examples := found["test_examples"].iloc[0]:
+        how += f", with the noise of {examples:,} test examples"
+    if share := found["test_share"].iloc[0]:
+        how += f", corrected for parts that are tested on {share:g} of the data"
+    title = f"{named['score']} by {named['by']}, {how}"
+    seeds = f"{'runs of each' if welch else 'seeds'} to find {found['point'].iloc[0]:g}"
+    heads = ("n", "levels", "difference (95% interval)", "p", "p (Holm)", seeds)
+    rows = (_compared(row, welch) for row in found.to_dict("records"))
     return table_of(title, before_numbers("first - second", *heads), rows)
 
 
-def _compared(row: Mapping[Hashable, Any]) -> list[str]:
+def _compared(row: Mapping[Hashable, Any], welch: bool) -> list[str]:
     """The cells of a row of `compared_table`."""
     arms = f"{row['first']} - {row['second']}"
+    n = f"{row['n_first']} and {row['n_second']}" if welch else str(row["n"])
     if math.isnan(row["p"]):
-        return [arms, str(row["n"]), "", "too few seeds in common", "", "", ""]
+        return [arms, n, "", "too few seeds", "", "", ""]
     if math.isnan(row["low"]):
         interval, seeds = "no spread", ""  # nothing to plan by
     else:
         interval = f"{row['low']:+.4g} to {row['high']:+.4g}"
-        seeds = "> 1,000" if math.isnan(row["seeds"]) else f"{row['seeds']:.0f}"
+        more = "> 1,000 or none" if row["test_examples"] or row["test_share"] else "> 1,000"
+        seeds = more if math.isnan(row["seeds"]) else f"{row['seeds']:.0f}"
     return [
         arms,
-        str(row["n"]),
+        n,
         f"{row['level_first']:.4g} and {row['level_second']:.4g}",
         f"{row['mean']:+.4g} ({interval})",
         f"{row['p']:.2g}",

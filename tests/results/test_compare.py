@@ -1,19 +1,24 @@
 """`fpt compare`: paired contrasts of anybody's table."""
 
 import json
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from scipy import stats
 from statsmodels.stats.multitest import multipletests
+from statsmodels.stats.power import TTestIndPower
 from typer.testing import CliRunner
 
 from fpt.cli import app
 from fpt.errors import DataError, SpecError
 from fpt.results.compare import columns, compare, read_results, scores_of
+from fpt.results.contrasts import arms_of, contrast
 
 SEEDS = 8
 
@@ -66,12 +71,139 @@ def test_columns_are_guessed_by_their_names(frame: pd.DataFrame) -> None:
         columns(frame, {"by": "metod"})
 
 
-def test_seeds_that_an_arm_lacks_are_refused_unless_told(frame: pd.DataFrame) -> None:
-    short = frame.drop(index=3)
+def test_seeds_that_an_arm_lacks_are_refused(frame: pd.DataFrame) -> None:
     with pytest.raises(SpecError, match="seed 3 is missing for frozen"):
-        scores_of(short, "method", "seed", "accuracy")
-    found = compare(scores_of(short, "method", "seed", "accuracy", unpaired=True))
-    assert sorted(found["n"]) == [SEEDS - 1, SEEDS - 1, SEEDS]
+        scores_of(frame.drop(index=3), "method", "seed", "accuracy")
+
+
+@pytest.mark.parametrize("seeds", [True, False])
+def test_unpaired_is_welchs_test_on_all_runs_of_each_arm(frame: pd.DataFrame, seeds: bool) -> None:
+    uneven = frame.drop(index=[0, 3, 9]).sample(frac=1, random_state=0)
+    if not seeds:
+        uneven = uneven.drop(columns="seed")
+    named = columns(uneven, {}, unpaired=True)
+    found = compare(scores_of(uneven, **named, unpaired=True), unpaired=True)
+    runs = {arm: rows["accuracy"] for arm, rows in uneven.groupby("method")}
+    tests = [stats.ttest_ind(runs[row.first], runs[row.second], equal_var=False) for row in found.itertuples()]
+    ends = [test.confidence_interval() for test in tests]
+    assert found["p"].to_numpy() == pytest.approx([test.pvalue for test in tests])
+    assert found["low"].to_numpy() == pytest.approx([end.low for end in ends])
+    assert found["high"].to_numpy() == pytest.approx([end.high for end in ends])
+    assert found["p_holm"].to_numpy() == pytest.approx(multipletests(found["p"], method="holm")[1])
+    counts = [(row.n_first, row.n_second) for row in found.itertuples()]
+    assert counts == [(len(runs[row.first]), len(runs[row.second])) for row in found.itertuples()]
+    assert set(found["test"]) == {"Welch"}
+
+
+def test_unpaired_needs_the_runs_of_a_t_test_of_two_arms(frame: pd.DataFrame) -> None:
+    table = scores_of(frame, "method", "seed", "accuracy")
+    for row in compare(table, 0.02, unpaired=True).itertuples():
+        spread = np.sqrt(table[[row.first, row.second]].var().mean())
+        least = TTestIndPower().solve_power(0.02 / spread, power=0.8, alpha=0.05)
+        assert least <= row.seeds <= least + 3  # it counts with the fewest degrees of freedom
+
+
+def test_unpaired_arms_without_spread_go_by_exchanging_runs() -> None:
+    table = pd.DataFrame({"a": [0.5] * 4, "b": [0.5] * 4, "c": [0.75] * 4})
+    equal, apart, _ = compare(table, unpaired=True).itertuples()
+    exchanged = stats.permutation_test((table["a"], table["c"]), lambda x, y: np.mean(x) - np.mean(y))
+    assert (equal.p, apart.p) == (1, pytest.approx(exchanged.pvalue))
+    assert np.isnan(apart.low)
+    assert compare(table, unpaired=True, test_examples=10)["p"].iloc[1] > 0.2  # of ten examples, 2.5 are no evidence
+
+
+@pytest.mark.parametrize("study", ["plane-digits", "long-mnist", "minilm-cifar10"])
+@pytest.mark.parametrize("percent", [False, True])
+def test_with_the_test_examples_it_agrees_with_the_contrasts_of_published_studies(study: str, percent: bool) -> None:
+    arms = {arm: cell for (_, arm), cell in arms_of(study).items() if not cell.collapsed().any()}
+    table = pd.DataFrame({arm: cell.values() for arm, cell in arms.items()}) * (100 if percent else 1)
+    (examples,) = {int(cell.tables.sampled_from) for cell in arms.values()}
+    found = compare(table, test_examples=examples)
+    points = 1 if percent else 100
+    for row in found.itertuples():
+        ours = contrast(study, row.first, row.second)
+        numbers = (points * row.mean, points * row.low, points * row.high, row.p)
+        assert numbers == pytest.approx((ours.mean, ours.low, ours.high, ours.p))
+
+
+def test_test_examples_are_of_accuracies_alone(frame: pd.DataFrame) -> None:
+    table = scores_of(frame, "method", "seed", "accuracy")
+    alone, noisy = (compare(table, test_examples=examples) for examples in (None, 1000))
+    assert (noisy["high"] - noisy["low"] > alone["high"] - alone["low"]).all()
+    assert (noisy["seeds"].isna() | (noisy["seeds"] > alone["seeds"])).all()
+    with pytest.raises(SpecError, match="test-examples"):
+        compare(table - 1, test_examples=1000)
+    with pytest.raises(SpecError, match="test-examples"):
+        compare(1000 * table, test_examples=1000)
+
+
+@pytest.mark.parametrize("name", ["fold", "Split", "cv", "outer_fold"])
+def test_folds_need_the_share_that_they_are_tested_on(frame: pd.DataFrame, name: str) -> None:
+    table = scores_of(frame.rename(columns={"seed": name}), "method", name, "accuracy")
+    for unpaired in (False, True):
+        with pytest.raises(SpecError, match="--test-share"):
+            compare(table, unpaired=unpaired)
+    plain = compare(table.rename_axis(index="seed"))
+    assert compare(table, test_share=0)[["low", "high", "p"]].equals(plain[["low", "high", "p"]])
+    corrected = compare(table, test_share=0.2)
+    widened = (corrected["high"] - corrected["low"]) / (plain["high"] - plain["low"])
+    assert widened.to_numpy() == pytest.approx(np.sqrt((1 / SEEDS + 0.2 / 0.8) * SEEDS))  # Nadeau and Bengio 2003
+    for more in ({"unpaired": True}, {"test_examples": 100}):
+        with pytest.raises(SpecError, match="--test-share"):
+            compare(table, test_share=0.2, **more)
+    for share in (-0.1, 1.0, np.nan):
+        with pytest.raises(SpecError, match="--test-share"):
+            compare(table, test_share=share)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(st.tuples(*[st.floats(0.1, 1)] * 3), min_size=3, max_size=6, unique=True),
+    st.integers(-660, 660),
+    st.booleans(),
+)
+def test_no_number_depends_on_the_unit_of_the_scores(rows: list[tuple[float]], power: int, unpaired: bool) -> None:
+    unit, table = 2.0**power, pd.DataFrame(rows, columns=["a", "b", "c"])
+    one, other = compare(table, 0.05, unpaired=unpaired), compare(unit * table, unit * 0.05, unpaired=unpaired)
+    scaled = ["level_first", "level_second", "mean", "low", "high"]
+    pd.testing.assert_frame_equal(unit * one[scaled], other[scaled], check_exact=True)
+    pd.testing.assert_frame_equal(one[["p", "p_holm", "seeds"]], other[["p", "p_holm", "seeds"]], check_exact=True)
+
+
+@pytest.mark.parametrize("unit", [1e-323, 1e-310, 1e-200, 1e-20, 1.0, 1e20, 1e200, 1e299])
+@pytest.mark.parametrize("unpaired", [False, True])
+def test_a_score_beyond_all_others_is_tested_in_its_own_unit(unit: float, unpaired: bool) -> None:
+    small = {"a": [1.0, 2, 1, 3, 2, 1], "b": [2.0, 1, 3, 2, 3, 5]}
+    found = compare(pd.DataFrame(small).assign(c=[0.0, 0, unit, 0, 0, 0]), unpaired=unpaired).set_index(
+        ["first", "second"]
+    )
+    test = stats.ttest_ind(small["a"], small["b"], equal_var=False) if unpaired else stats.ttest_rel(*small.values())
+    assert found["p"]["a", "b"] == pytest.approx(test.pvalue)
+    alone = compare(pd.DataFrame({"c": [0.0, 0, unit, 0, 0, 0], "d": [0.0] * 6}), unpaired=unpaired)
+    assert alone["p"].iloc[0] == pytest.approx(0.3632, abs=1e-4)  # t = 1 with 5 degrees of freedom
+    assert alone["mean"].iloc[0] == pytest.approx(unit / 6, rel=0.4 if unit < 1e-320 else 1e-9)
+
+
+@pytest.mark.parametrize("wrong", [1e308, -np.inf])
+def test_a_score_too_large_to_subtract_is_refused_by_its_row(frame: pd.DataFrame, wrong: float) -> None:
+    scores = frame["accuracy"].where(frame.index != 4, wrong)
+    with pytest.raises(DataError, match="row 5"):
+        scores_of(frame.assign(accuracy=scores), "method", "seed", "accuracy")
+
+
+def test_numbers_that_are_decimals_or_text_are_numbers(frame: pd.DataFrame) -> None:
+    for kind in (Decimal, str):
+        scores = frame["accuracy"].map(lambda score, kind=kind: kind(repr(score))).astype(object)
+        table = scores_of(frame.assign(accuracy=scores), "method", "seed", "accuracy")
+        assert table.equals(scores_of(frame, "method", "seed", "accuracy"))
+
+
+@pytest.mark.parametrize("value", [["x"], np.array([1, 2]), {"a": 1}, {1, 2}, None])
+def test_a_seed_that_stands_twice_is_refused_whatever_the_other_columns_hold(frame: pd.DataFrame, value: Any) -> None:
+    twice = pd.concat([frame, frame.iloc[:1]], ignore_index=True).assign(task=["one"] * len(frame) + ["other"])
+    tags = pd.Series([value] * len(twice), dtype=object)
+    with pytest.raises(SpecError, match="differ in task:"):
+        scores_of(twice.assign(tags=tags), "method", "seed", "accuracy")
 
 
 @pytest.mark.parametrize(
@@ -80,7 +212,8 @@ def test_seeds_that_an_arm_lacks_are_refused_unless_told(frame: pd.DataFrame) ->
         (lambda rows: rows.assign(accuracy="high"), DataError, "must be numbers"),
         (lambda rows: rows.assign(accuracy=["0.5", "crashed", *rows["method"][2:]]), DataError, "one is 'crashed'"),
         (lambda rows: rows.assign(accuracy=rows["accuracy"] / (rows.index != 1)), DataError, "row 2: accuracy must be"),
-        (lambda rows: rows.assign(accuracy=np.nan), DataError, "row 1 has no"),
+        (lambda rows: rows.assign(accuracy=np.nan), DataError, "row 1 has no accuracy"),
+        (lambda rows: rows.assign(accuracy=["0.5", "0,85", *rows["method"][2:]]), DataError, "decimal point.*row 2"),
         (lambda rows: rows.assign(method="one"), SpecError, "has 1 different"),
         (lambda rows: rows[rows["seed"] < 2], SpecError, "3 seeds"),
         (lambda rows: pd.concat([rows.assign(task=task) for task in ("digits", "mnist")]), SpecError, "differ in task"),
@@ -108,6 +241,9 @@ def test_scores_of_any_type_and_arms_that_are_true_or_false(frame: pd.DataFrame,
         ("d.parquet", "x"),
         ("e.csv", "arm,seed,score\na,0,0,5\na,1,0,6\n"),  # a decimal comma
         ("f.csv", "arm,seed,score,score\na,0,1,2\n"),
+        ("g.csv", "arm;seed;score\na;0;0,5\n"),
+        ("h.csv", "sep=,\narm,seed,score\na,0,0.5\n"),
+        ("i.csv", "# runs of May\narm,seed,score\na,0,0.5\n"),
     ],
 )
 def test_a_file_that_is_no_table_is_refused(tmp_path: Path, name: str, content: str) -> None:
@@ -130,6 +266,17 @@ def test_the_command_prints_a_table_or_json_or_one_error(frame: pd.DataFrame, tm
     assert "lora" in command(str(tmp_path / "MINE.CSV"))
     assert "> 1,000" in command(path, "--point", "1e-6")
     assert {row["first"] for row in json.loads(command(path, "--json"))} == {"frozen", "full"}
+    assert "Welch" in command(path, "--unpaired")
+    assert {row["test"] for row in json.loads(command(path, "--json", "--unpaired"))} == {"Welch"}
+    assert "--test-examples" in command(path)
+    told = command(path, "--test-examples", "1000")
+    assert "1,000 test examples" in told
+    assert "--test-examples" not in told
+    assert {row["test_examples"] for row in json.loads(command(path, "--json", "--test-examples", "9"))} == {9}
+    folds = tmp_path / "folds.csv"
+    frame.rename(columns={"seed": "fold"}).to_csv(folds, index=False)
+    assert "fold" in command(str(folds), code=2)
+    assert {row["test_share"] for row in json.loads(command(str(folds), "--json", "--test-share", "0.1"))} == {0.1}
     command(path, "--point", "nan", code=2)
     command(str(tmp_path / "not.csv"), code=2)
     days = pd.to_datetime(frame["method"].map({"frozen": "2026-01-01", "full": "2026-01-02", "lora": "2026-01-03"}))
@@ -137,9 +284,10 @@ def test_the_command_prints_a_table_or_json_or_one_error(frame: pd.DataFrame, tm
     assert "2026-01-02" in command(str(tmp_path / "days.parquet"), "--json")
 
 
-def test_two_arms_with_too_few_seeds_in_common_are_shown_and_not_tested(frame: pd.DataFrame) -> None:
+def test_two_arms_with_too_few_seeds_are_shown_and_not_tested(frame: pd.DataFrame) -> None:
     few = frame[(frame["method"] != "lora") | (frame["seed"] < 2)]
-    found = compare(scores_of(few, "method", "seed", "accuracy", unpaired=True)).set_index(["first", "second"])
+    table = scores_of(few, "method", "seed", "accuracy", unpaired=True)
+    found = compare(table, unpaired=True).set_index(["first", "second"])
     assert len(found) == 3
     assert found["n"].loc[("frozen", "lora")] == 2
     assert np.isnan(found["p"].loc[("frozen", "lora")])
