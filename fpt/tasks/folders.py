@@ -114,11 +114,12 @@ def _check_parts(path: Path, classes: list[str], files: Labelled) -> None:
     whole = {re.sub("[^a-z]", "", name.lower()) for name in classes}
     if all(map(DIVIDED.fullmatch, classes)) or (whole & PICTURES and whole & ANSWERS):
         raise DataError(f"{path}: {few(classes)} are parts of data, no classes; needed is a folder of images a class.")
-    inside: list[set[str]] = [set() for _ in classes]
+    inside: list[set[str]] = [set() for _ in classes]  # folders of a class, "" for what lies in none
     for file, label in files:
-        inside[label].update(file.relative_to(path / classes[label]).parts[:-1][:1])
+        inside[label].update(file.relative_to(path / classes[label]).parts[:-1][:1] or [""])
     for one, other in combinations(range(len(classes)), 2):
-        if len(same := sorted(inside[one] & inside[other])) > 1:
+        same = sorted(inside[one] & inside[other] - {""})
+        if same and len(inside[one] | inside[other]) > 1:  # not where each has one and the same, with all of its images
             raise DataError(
                 f"{path}: {classes[one]} and {classes[other]} hold the same folders ({few(same)}): if these are the "
                 "classes, put all images of each into one folder; if not, move the images out of them."
@@ -226,7 +227,7 @@ def _left_out(path: Path, parts: Sequence[str], read: set[Path]) -> list[str]:
 def _unread(folders: Sequence[str], files: Sequence[Path]) -> list[str]:
     said = [f"not read: the folders {few(folders)}"] if folders else []
     if files:
-        endings = Counter(file.suffix.lower() or "no ending" for file in files).most_common()
+        endings = Counter(file.suffix.lower() or "without ending" for file in files).most_common()
         said.append(f"not read: {len(files):,} files ({few(f'{count:,} {ending}' for ending, count in endings)})")
     return said
 

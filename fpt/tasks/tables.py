@@ -80,8 +80,8 @@ def _check_quotes(file: TextIO, separator: str, columns: int, path: Path) -> Non
     """DataError for a quote that does not open and close a field, and for one that does with rows in between: a text
     that begins with a quote takes all rows up to the next quote for its own, and pandas says nothing.
 
-    A row of several lines is such a one where its first and its last line are rows by themselves, and what stands in
-    their columns stands there in other rows as well. A text of several lines is none.
+    A row of several lines is such a one where its first and its last line are rows by themselves, and what they have in
+    one of the columns is there in other rows as well, as the names of classes are. A text of several lines is none.
     """
     if not any('"' in line for line in file):
         return
@@ -101,7 +101,7 @@ def _check_quotes(file: TextIO, separator: str, columns: int, path: Path) -> Non
         file.seek(0)
         repeating = _repeating([row for row in csv.reader(file, delimiter=separator) if len(row) == columns][1:])
         for number, pair in doubtful:
-            if repeating and all(row[place] in known for row in pair for place, known in repeating.items()):
+            if any(all(row[place] in known for row in pair) for place, known in repeating.items()):
                 raise DataError(f"{path}: a quote joins several rows into one that ends in line {number}. {QUOTES}")
 
 
@@ -154,7 +154,8 @@ def _check_separator(heads: list[str], first: list[str], separator: str, path: P
     if heads and (heads[0].startswith("sep=") or (heads[0].startswith(("#", "%", "//")) and len(heads) < len(first))):
         raise DataError(f"{path}: its first line, {few(heads)}, is no header; take it out.")
     for other, name in SEPARATORS.items():
-        if len(heads) == 1 and other != separator and other in heads[0].strip():
+        alone = len(heads) == 1 and (other != " " or len(first) < 2)  # a title has spaces, too
+        if alone and other != separator and other in heads[0].strip():
             kind = ".tsv, with tabs" if separator == "\t" else ".csv, with commas"
             raise DataError(f"{path}: its columns seem to be separated by {name}; save it as {kind}.")
 

@@ -57,6 +57,11 @@ ADVISE = {
     "an option of another kind of data": (table, "advise data.csv --size 8", ("--size", "target")),
     "minutes that are no number": (table, "advise data.csv --minutes nan", ("--minutes",)),
     "a tolerance that is no number": (table, "advise data.csv --tolerance nan", ("--tolerance",)),
+    "a name without ASCII letters": (
+        lambda: (table(), Path("data.csv").rename("数据.csv")),
+        "advise 数据.csv",
+        ("--name",),
+    ),
     "one arm": (table, "advise data.csv --arms full", ("full", "two arms")),
     "no such arm": (table, "advise data.csv --arms full,frozne", ("frozne",)),
     "a name that is no folder": (table, "advise data.csv --name ../there", ("--name",)),
