@@ -143,13 +143,16 @@ def _check_classes(path: Path, classes: list[str], files: list[Labelled], offici
 def _check_white(path: Path, seen: Sequence[Seen], white: int) -> None:
     """DataError for images that would be all but black, at the white that their bits allow. A reader who names `white`
     knows it; in files of 8 and of 16 bits it would mean two."""
-    for bits in sorted({image.bits for image in seen}):
+    depths = sorted({image.bits for image in seen})
+    for bits in depths:
         if not white:
             bright = [image.bright for image in seen if image.bits == bits]
             check_bright(bright, _brightest(bits), f"{path}: most images of {bits} bits")
-        elif white != _brightest(bits) and len({image.bits for image in seen}) > 1:
+        elif white > _brightest(bits) or len(depths) > 1:
+            named = " and of ".join(map(str, depths))
             raise DataError(
-                f"{path} has images of 8 and of 16 bits, and option white is {white}: save all of them with one depth."
+                f"{path} has images of {named} bits, and option white is {white}: save all with one depth, of which "
+                "white is a value."
             )
 
 

@@ -63,8 +63,11 @@ def test_the_numbers_to_beat_come_first_then_the_coarse_grid_then_the_fine_one(p
     wanted = request_of(place, arms="frozen,full", steps=4)
     said = begin(wanted)
     assert calls == ["timed", "advise-mine-pilot", "advise-mine"]
-    assert "standardised" in said[0]  # how the data are read
-    assert said[1].startswith("majority class")
+    assert "240 rows, 2 classes (0, 1) of column label" in said[0]  # what was read, and how
+    assert "standardised" in said[1]
+    for study in (wanted.study, wanted.pilot):
+        assert f"# {said[0]}" in (study / "study.yaml").read_text().splitlines()
+    assert said[2].startswith("majority class")
     pilot, fine = load_study(wanted.pilot), load_study(wanted.study)
     assert all(sweep_state(spec, fine.folder).state == "done" for spec in fine.sweeps)
     best = {each.spec.arm: each.selected_rate for each in load_sweeps(pilot, "own").values()}
@@ -280,15 +283,6 @@ def test_examples_in_test_and_in_training_are_counted(place: Path) -> None:
         np.savez("mine.npz", x_train=np.concatenate([x, twice]), y_train=np.concatenate([y, labels]))
         assert work.leaked(load_task("npz:mine.npz", "tiny-lm")) == repeats  # whatever the seeds draw
     assert work.leaked(load_task("bit-xor", "tiny-lm")) == 0
-
-
-def test_what_was_read_is_the_first_line_and_stands_in_the_study(place: Path) -> None:
-    table(place / "mine.csv")
-    wanted = request_of(place)
-    task = load_task(wanted.task, wanted.backbone, **wanted.options)
-    assert "240 rows, 2 classes (0, 1) of column label" in work.reading(task, wanted.backbone)[0]
-    work.write_study(wanted, wanted.study, [wanted.one_run(arm, "float32") for arm in wanted.arms], [task.read], {})
-    assert f"# {task.read}" in (wanted.study / "study.yaml").read_text().splitlines()
 
 
 def test_the_white_of_a_folder_is_an_option_of_the_command(place: Path) -> None:

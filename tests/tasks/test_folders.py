@@ -220,6 +220,7 @@ def test_the_content_is_the_identity_and_not_the_place(images: Path, tmp_path: P
         (lambda at: shaded(at / "dogs", 2**12, np.uint16), {}, DataError, "images of 16 bits have no value above"),
         (lambda at: shaded(at / "dogs", 2**12, np.uint16), {"white": 4095}, DataError, "8 and of 16 bits"),
         (lambda at: shaded(at, 17), {"white": 15}, DataError, r"\.png has the value 16, but option white is 15"),
+        (lambda at: None, {"white": 4095}, DataError, "images of 8 bits, and option white is 4095"),
         (lambda at: None, {"white": 2**16}, SpecError, "white is 65536"),
         (lambda at: Image.new("F", (8, 8)).save(at / "cats" / "a.tif"), {}, DataError, r"a\.tif has pixels of 32 bits"),
         (shutil.rmtree, {}, SpecError, "no folder"),
