@@ -135,7 +135,7 @@ def _check_images(images: Array, place: str, white: int | None) -> None:
 def brightness(image: Array) -> int:
     """The value of a pixel, the largest of its channels, that all pixels but a few damaged ones do not exceed."""
     values = (image if image.ndim == 2 else image.max(-1)).ravel()
-    few = max(1, len(values) // DEFECTS) if len(values) > DARK else 0
+    few = min(max(1, len(values) // DEFECTS), len(values) // 2)
     reached = np.bincount(values)[::-1].cumsum()  # by how many pixels, from the largest value down
     return len(reached) - 1 - int((reached > few).argmax())
 
