@@ -38,7 +38,7 @@ def finished(wanted: Request) -> Advice:
     best = cells[found.advised if found.advised in cells else most_accurate(found.arms).arm]
     task, templates = prepared(replace(wanted, arms=(best.spec.arm,)), best.spec.compute_type)
     winner = keep_winner(best, templates[best.spec.arm], wanted.study)
-    found = replace(found, winner=winner.as_posix(), leaked=leaked(task))
+    found = replace(found, winner=winner.as_posix(), leaked=leaked(task), read=task.read)
     write_atomically(wanted.study / "report.html", page(found, cells, wanted.study).encode())
     return found
 
@@ -88,7 +88,7 @@ def page(advice: Advice, cells: Mapping[str, ArmCell], study: Path) -> str:
     parts: list[Displayable | str] = [
         f"<h1>{escape(advice.study)}</h1>",
         f"<p><b>{escape(words.recommended(advice))}</b></p>",
-        *(paragraph(line) for line in words.warnings(advice)),
+        *(paragraph(line) for line in [*filter(None, [advice.read]), *words.warnings(advice)]),
         Table(arms_frame(advice), ARMS),
         Table(pairs_frame(advice), PAIRS),
         Table(baselines, BASELINES),

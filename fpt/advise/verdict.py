@@ -93,7 +93,8 @@ class Advice:
     needed: int | None
     beats_linear: bool
     winner: str = ""  # the folder of what was kept
-    leaked: int = 0  # test examples that are training examples as well
+    leaked: int = 0  # examples that may be test and training examples at once
+    read: str = ""  # which examples, classes and inputs the data have
 
     def as_json(self) -> dict[str, Any]:
         """Plain JSON values; null for what is not known, or has no bound."""

@@ -30,7 +30,7 @@ NOT_LINEAR = "No arm is shown to beat the linear classifier ({linear:.1f}%)."
 END = "{arm}: its best rate is an end of the grid. A better one may lie beyond it."
 RISING = "{arm}: accuracy still rose in the second half of the steps. Train longer before you believe this."
 DIVERGED = "{arm}: {count} runs diverged."
-LEAKED = "{count:,} test examples are training examples as well. They favour what memorises."
+LEAKED = "{count:,} examples repeat another one, and may be in test and in training. They favour what memorises."
 
 
 def label(arm: str) -> str:

@@ -52,6 +52,7 @@ class Work:
     log: Callable[[str], None]
     bars: Bars | None = None  # None: running sweeps are not shown
     began: float = field(default_factory=time.monotonic)
+    read: str = ""  # what the task is, in a line
     baseline_seconds: float = 0.0  # that the baselines of a seed take, once some were counted
 
     @property
@@ -73,6 +74,7 @@ class Work:
         _check_same(self.wanted)
         compute_type = _compute_type(self.wanted)
         task, templates = prepared(self.wanted, compute_type)
+        self.read = task.read
         machine = machine_of(len(templates))
         if not any((folder / FILE).is_file() for folder in (self.wanted.study, self.wanted.pilot)):
             _check_possible(self.wanted, templates, compute_type)
@@ -135,7 +137,7 @@ class Work:
         wanted.pilot.mkdir(parents=True, exist_ok=True)
         write_json(wanted.pilot / ASKED, wanted.asked)
         write_json(wanted.pilot / TIMING, {"rows": {arm: row.model_dump(mode="json") for arm, row in rows.items()}})
-        notes = ["The coarse grid: it says where the fine one lies."]
+        notes = [self.read, "The coarse grid: it says where the fine one lies."]
         write_study(wanted, wanted.pilot, specs, notes, {})
 
     def forecast(self, specs: Sequence[SweepSpec], rows: dict[str, Row], machine: Machine) -> tuple[int, int]:
@@ -192,6 +194,7 @@ class Work:
         wall = machine.wall(specs(seeds, steps), rows)
         self.log(f"fine grid: {seeds} seeds, {steps:,} steps: {wall / 60:.1f} minutes")
         notes = [
+            self.read,
             f"The fine grid around the best rates of {wanted.pilot.name}. {self.left / 60:.1f} minutes were left;",
             f"by the pace of the coarse grid {seeds} seeds and {steps:,} steps take {wall / 60:.1f}. Change either.",
         ]
@@ -200,9 +203,10 @@ class Work:
 
 
 def reading(task: "Task", backbone: str) -> list[str]:
-    """How the data become tokens; and of texts, whose embeddings read them, or why they are bytes."""
+    """What was read; how it becomes tokens; and of texts, whose embeddings read them, or why they are bytes."""
     tokens_of = f"{task.tokens:,} tokens" if task.tokens > 1 else "one token"
-    lines = [f"an example becomes {tokens_of}: {task.scaling.removeprefix('none: ')}"]
+    lines = [task.read] if task.read else []
+    lines += [f"an example becomes {tokens_of}: {task.scaling.removeprefix('none: ')}"]
     if task.own_table:
         return [*lines, f"the embeddings of {backbone} are the input, frozen in every arm; from scratch, random ones"]
     folder = hub.path_of(backbone)
@@ -213,13 +217,11 @@ def reading(task: "Task", backbone: str) -> list[str]:
 
 
 def leaked(task: "Task") -> int:
-    """Test examples that are training examples as well, as seed 0 draws both."""
+    """Examples that may be test and training examples at once: those of the test set, or of all that seeds draw from,
+    that repeat another one."""
     from fpt.tasks.arrays import Finite, repeated
 
-    if not isinstance(task.data, Finite):  # drawn anew
-        return 0
-    rows, _, test = task.data.parts(0)
-    return repeated(task.data.train[rows], test)
+    return repeated(task.data.train, task.data.test) if isinstance(task.data, Finite) else 0  # else drawn anew
 
 
 def machine_of(arms: int) -> Machine:
@@ -358,7 +360,8 @@ def write_study(
     shared |= {"compute_type": first.compute_type, "batch_size": first.batch_size, "steps": first.steps}
     shared |= {name: getattr(first, name) for name in SAMPLES}
     shared |= {"extend": 0, "seeds": list(first.seeds)}
-    lines = [f"# Written by fpt advise. To run it again, or changed: fpt run {folder.name}", *(f"# {n}" for n in notes)]
+    notes = [f"Written by fpt advise. To run it again, or changed: fpt run {folder.name}", *filter(None, notes)]
+    lines = [f"# {note}" for note in notes]
     rule = f"The cheapest arm whose loss against the best is ruled out above {wanted.tolerance:g} points is advised."
     lines += [f"name: {folder.name}", f"plan: [{_yaml(rule)}]"]
     lines += ["defaults:", *(f"  {name}: {_yaml(value)}" for name, value in shared.items()), "sweeps:"]

@@ -27,7 +27,7 @@ from fpt.files import check_writable, write_atomically
 from fpt.sweeps import ledger
 from fpt.sweeps.ledger import sweep_state
 from fpt.sweeps.study import Study, load_study, study_folder
-from fpt.tasks import LONGEST_SIDE
+from fpt.tasks import BRIGHTEST_16, LONGEST_SIDE
 
 FOLDERS = ("FPT_DATA", "FPT_WEIGHTS")  # environment variables that name a folder
 
@@ -316,7 +316,9 @@ def advise(
         int | None, typer.Option(min=1, max=LONGEST_SIDE, help="Of images: the side to which they are resized.")
     ] = None,
     patch: Annotated[int | None, typer.Option(min=1, help="Pixels of a side, or columns, in a token.")] = None,
-    white: Annotated[int | None, typer.Option(min=1, max=255, help="Of images in npz: white (default: 255).")] = None,
+    white: Annotated[
+        int | None, typer.Option(min=1, max=BRIGHTEST_16, help="Of images: white (default: 255; of 16 bits 65535).")
+    ] = None,
     padded: Annotated[bool, typer.Option("--padded", help="Of sequences in npz: 0 only fills, on the right.")] = False,
     tokenizer: Annotated[
         str | None,

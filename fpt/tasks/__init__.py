@@ -27,7 +27,9 @@ READS: Final = "reads"
 PREDICTS: Final = "predicts"
 IMAGES = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".tif", ".tiff", ".webp", ".pgm", ".ppm")
 MOST = 1_000_000  # a whole-number option; more would fill the memory before anything is trained
-BRIGHTEST = 255  # pixel of 8 bits
+BRIGHTEST, BRIGHTEST_16 = 255, 65_535  # pixels of 8 and of 16 bits
+# Folders in which programs keep copies, beside those that begin with a dot or with @
+COPIES = ("__macosx", "#recycle", "#snapshot", "$recycle.bin", "system volume information", "lost+found")
 LONGEST_SIDE = 1024  # pixels to which the images of a folder are resized; larger ones fill the memory while they load
 BYTES = 256  # symbols of text
 MOST_BITS = 100_000  # of one example of a bit task
@@ -128,7 +130,8 @@ TASKS: dict[str, Entry] = {
     ),
     "text": Entry("text:text", "Text: the next byte of programs", classes=BYTES, tokens=(64,), own_table="predicts"),
     NPZ: Entry("images:npz", "Your own data", options={"patch": 4, "padded": False, "white": BRIGHTEST}),
-    FOLDER: Entry("own:folder", "Your own images", options={"size": 32, "patch": 4}),
+    # white 0: what the bits of a file allow
+    FOLDER: Entry("folders:folder", "Your own images", options={"size": 32, "patch": 4, "white": 0}),
     CSV: Entry(
         "own:table", "Your own table",
         options={"target": "", "patch": 1, "bytes": 128, "tokenizer": BY_BYTES, "tokens": 128},
@@ -159,7 +162,7 @@ def check(name: str, variant: str, options: Mapping[str, Any], source: str = "")
     check_known(f"variant of {name}", variant, found.variants, source)
     check_options(name, options, found.options, source)
     for option, value in options.items():
-        if type(value) is int and not 1 <= value <= MOST:
+        if type(value) is int and not min(1, found.options[option]) <= value <= MOST:
             raise SpecError(f"{name}: option {option} is {value}{where}, but must be at least 1, at most {MOST:,}.")
     chosen = {**found.options, **options}
     if "patch" in chosen and chosen.get("length", chosen["patch"]) % chosen["patch"]:
@@ -170,8 +173,9 @@ def check(name: str, variant: str, options: Mapping[str, Any], source: str = "")
         _check_own(name, kind, where)
     if "tokenizer" in chosen:
         check_known(f"tokenizer of {name}", chosen["tokenizer"], TOKENIZERS, source)
-    if (white := chosen.get("white", 0)) > BRIGHTEST:
-        raise SpecError(f"{name}: option white is {white}{where}; images are uint8, at most {BRIGHTEST}.")
+    most, what = (BRIGHTEST_16, "images have 16 bits or less") if kind == "folder" else (BRIGHTEST, "images are uint8")
+    if (white := chosen.get("white", 0)) > most:
+        raise SpecError(f"{name}: option white is {white}{where}; {what}, at most {most:,}.")
     if kind == "folder" and (size := chosen["size"]) > LONGEST_SIDE:
         raise SpecError(f"{name}: option size is {size}{where}; images have at most {LONGEST_SIDE:,} pixels a side.")
 
@@ -189,6 +193,13 @@ def _check_own(name: str, kind: str, where: str) -> None:
     there = os.path.isdir if kind == "folder" else os.path.isfile  # of a name that is too long they say no
     if not there(path):
         raise SpecError(f"{name}{where}: no {what} {path}. Put it back, or name another: {OWN[kind]}.")
+    if not is_utf8(str(path)):
+        raise SpecError(f"{name}{where}: this name is no UTF-8, in which studies are written; rename the {what}.")
+
+
+def is_utf8(name: str) -> bool:
+    """Whether a name of the file system can be written as text."""
+    return not any("\ud800" <= letter <= "\udfff" for letter in name)
 
 
 def own_kind(name: object) -> str:
@@ -203,19 +214,25 @@ def own_path(name: str) -> Path:
 
 
 def own_checksum(name: str) -> str:
-    """SHA-256 (hex) of your own data: of the file; of a folder over the names and the contents of its images."""
+    """SHA-256 (hex) of your own data: of the file; of a folder over the names, which may be no UTF-8, and the contents
+    of its images."""
     path = own_path(name)
     if own_kind(name) != "folder":
         return known_sha256(path)
     total = hashlib.sha256()
     for file in images_below(path):
-        total.update(f"{file.relative_to(path).as_posix()} {known_sha256(file)}\n".encode())
+        total.update(os.fsencode(f"{file.relative_to(path).as_posix()} {known_sha256(file)}\n"))
     return total.hexdigest()
 
 
 def images_below(path: Path) -> list[Path]:
-    """Every image in a folder and the folders in it, sorted, links followed. What is hidden is no image: programs keep
-    copies there.
+    """Every image in a folder and the folders in it, sorted. Raises DataError as `files_below`."""
+    return [file for file in files_below(path) if file.suffix.lower() in IMAGES]
+
+
+def files_below(path: Path, left: list[str] | None = None) -> list[Path]:
+    """Every file in a folder and the folders in it, sorted, links followed. What is hidden is not there: programs keep
+    copies in such files and folders. `left` takes the names of those that do not begin with a dot.
 
     Raises DataError for a folder that cannot be read.
     """
@@ -229,11 +246,19 @@ def images_below(path: Path) -> list[Path]:
         above = [each.resolve() for each in (here, *here.parents)]
         for name in inside[:]:
             target = (here / name).resolve()
-            if any(each.is_relative_to(target) for each in above):  # a link in a circle
+            if is_hidden(name):
                 inside.remove(name)
-        found += [Path(folder, file) for file in files]
-    images = [file for file in found if file.suffix.lower() in IMAGES]
-    return sorted(file for file in images if not any(part.startswith(".") for part in file.relative_to(path).parts))
+                if left is not None and not name.startswith("."):
+                    left.append(name)
+            elif any(each.is_relative_to(target) for each in above):  # a link in a circle
+                inside.remove(name)
+        found += [here / file for file in files if not file.startswith(".")]
+    return sorted(found)
+
+
+def is_hidden(name: str) -> bool:
+    """Whether a folder of this name is none of the reader's: of the system, of a photo library, of a network drive."""
+    return name.startswith(".") or (name.startswith("@") and len(name) > 1) or name.lower() in COPIES
 
 
 def data_folder(data_dir: str | os.PathLike[str] | None = None) -> Path:

@@ -97,10 +97,12 @@ class Finite:
         return rows, validation, test
 
 
-def repeated(train: Examples, test: Examples) -> int:
-    """How many test examples have the inputs of a training example."""
-    seen = {row.numpy().tobytes() for row in train.inputs}
-    return sum(row.numpy().tobytes() in seen for row in test.inputs)
+def repeated(train: Examples, test: Examples | int) -> int:
+    """How many test examples have the inputs of a training example; where every seed draws the test examples, how many
+    examples have the inputs of an earlier one."""
+    rows = [row.numpy().tobytes() for row in train.inputs]
+    seen = set(rows)
+    return len(rows) - len(seen) if isinstance(test, int) else sum(r.numpy().tobytes() in seen for r in test.inputs)
 
 
 def stratified(labels: Tensor, count: int, source: Generator) -> Tensor:

@@ -7,7 +7,7 @@ import tempfile
 import time
 import zipfile
 import zlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from http.client import HTTPException
 from pathlib import Path
 from typing import Any
@@ -29,7 +29,9 @@ NAMES = ("x_train", "y_train", "x_test", "y_test")
 PATIENCE = 20.0  # seconds without an answer from a server before we give up
 SLOWEST = 5_000  # bytes a second in the mean, after so many seconds: CIFAR-10 would take nine hours
 
-DARK = 15  # images no brighter than a fifteenth of white have another white: 16, or 1
+DARK = 4  # images no brighter than a fourth of white have another white: 16, 1, or that of 12 or 14 bits
+DEFECTS = 1000  # of so many pixels one, and one of fewer, may be bright whatever white is
+MOST_LOOKED_AT = 1000  # images of an array
 CHANNELS = 4  # at most
 LARGEST = 1_000_000  # symbol or label: every one has a row in the input or the output layer
 RAGGED = "(Fill sequences of different lengths with 0 on the right, and give the option padded: true.)"
@@ -75,11 +77,12 @@ def _numbers(file: NpzFile, name: str) -> Array:
         raise ValueError(f"{name}: {error}. {RAGGED if name.startswith('x') else ''}".rstrip()) from error
 
 
-def examples(arrays: dict[str, Array], source: str, white: int = BRIGHTEST) -> list[Examples]:
+def examples(arrays: dict[str, Array], source: str, white: int | None = BRIGHTEST) -> list[Examples]:
     """Checked training and test examples from the four arrays; of training alone from the first two.
 
-    Images are uint8 (n, h, w) or (n, h, w, channels), from 0, black, to `white`; sequences integers (n, tokens), 0 or
-    more; labels integers (n,), each class from 0 on in y_train. Raises DataError naming the array.
+    Images are uint8 (n, h, w) or (n, h, w, channels), from 0, black, to `white` (None: not checked); sequences
+    integers (n, tokens), 0 or more; labels integers (n,), each class from 0 on in y_train. Raises DataError naming the
+    array.
     """
     for name, array in arrays.items():
         _check_array(array, name.startswith("x"), f"{source}: {name}", white)
@@ -97,7 +100,7 @@ def examples(arrays: dict[str, Array], source: str, white: int = BRIGHTEST) -> l
     return [_tensors(x, y) for x, y in parts]
 
 
-def _check_array(array: Array, inputs: bool, place: str, white: int) -> None:
+def _check_array(array: Array, inputs: bool, place: str, white: int | None) -> None:
     """DataError for an array of another shape, type or range than inputs, or labels, may have."""
     if array.ndim not in ((2, 3, 4) if inputs else (1,)) or 0 in array.shape:
         allowed = "2 (sequences), 3 or 4 (images)" if inputs else "1"
@@ -113,7 +116,7 @@ def _check_array(array: Array, inputs: bool, place: str, white: int) -> None:
         _check_images(array, place, white)
 
 
-def _check_images(images: Array, place: str, white: int) -> None:
+def _check_images(images: Array, place: str, white: int | None) -> None:
     """DataError where the order of the axes, or the range of the pixels, cannot be what it is taken for."""
     height, width, channels = (*images.shape[1:], 1)[:3]
     if channels > min(CHANNELS, height, width):
@@ -121,12 +124,28 @@ def _check_images(images: Array, place: str, white: int) -> None:
             f"{place} has shape {images.shape}, read as {height}x{width} pixels of {channels} channels. The order is "
             f"(images, height, width, channels), with at most {CHANNELS} channels."
         )
+    if white is None:
+        return
     if images.max() > white:
         raise DataError(f"{place} has the value {images.max()}, but white is {white}.")
-    if DARK * int(images.max()) <= white:
+    seen = images[:: max(1, len(images) // MOST_LOOKED_AT)]
+    check_bright([brightness(image) for image in seen], white, f"{place}: most of its images")
+
+
+def brightness(image: Array) -> int:
+    """The value of a pixel, the largest of its channels, that all pixels but a few damaged ones do not exceed."""
+    values = (image if image.ndim == 2 else image.max(-1)).ravel()
+    few = min(max(1, len(values) // DEFECTS), len(values) // 2)
+    reached = np.bincount(values)[::-1].cumsum()  # by how many pixels, from the largest value down
+    return len(reached) - 1 - int((reached > few).argmax())
+
+
+def check_bright(found: Sequence[int], white: int, which: str) -> None:
+    """DataError where most of these images, by their brightness, would be all but black."""
+    if 2 * sum(DARK * each <= white for each in found) > len(found):
         raise DataError(
-            f"{place} has no value above {images.max()}, but white is {white}: it would be all but black. If white "
-            "is another value in your own data, name it, as in task_options: {white: 16}."
+            f"{which} have no value above {int(np.median(found)):,}, but white is {white:,}: they would be all but "
+            "black. If white is another value, name it: task_options: {white: 16}, or --white 16; of 12 bits 4095."
         )
 
 

@@ -1,6 +1,6 @@
 """Images: digits, MNIST, CIFAR-10, and arrays of your own."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,7 @@ from fpt.tasks import NPZ, refuse_unused
 from fpt.tasks.arrays import Examples, Finite, digest, hold_out, hold_out_equally, last_rows, sixths, symbols
 from fpt.tasks.files import PARTS, Array, cifar10_arrays, examples, mnist_arrays, own_card, read_npz
 from fpt.tasks.pixels import Pixels
+from fpt.tasks.tables import few
 from fpt.tasks.task import Task
 
 # CIFAR-10's channels, as the released code has them
@@ -112,6 +113,8 @@ def npz(path: Path, variant: str, patch: int, padded: bool, white: int) -> Task:
         if any(side % patch for side in train.inputs.shape[1:3]):
             shape = "x".join(map(str, train.inputs.shape[1:3]))
             raise SpecError(f"npz: option patch {patch} does not divide images of {shape} pixels.")
+        sides = "x".join(map(str, train.inputs.shape[1:3]))
+        card["read"] = _read(f"images of {sides} pixels", train, official)
         return image_task(data, Pixels(patch, white), scaling=f"pixels divided by {white}", **card)
     refuse_unused(NPZ, {"patch": patch, "white": white}, f"{path} holds sequences, and it is an option of images")
     if padded:
@@ -124,8 +127,17 @@ def npz(path: Path, variant: str, patch: int, padded: bool, white: int) -> Task:
         classes=int(train.targets.max()) + 1,
         mask_padding=padded,
         scaling="none: symbols",
+        read=_read(f"sequences of {train.inputs.shape[1]:,} symbols", train, official),
         **card,
     )
+
+
+def _read(what: str, train: Examples, official: Sequence[Examples]) -> str:
+    """What arrays of your own hold, in words."""
+    tested = f", {len(official[0]):,} test" if official else ""
+    counts = train.targets[:, 0].bincount().tolist()
+    of_classes = few(f"{label}: {count:,}" for label, count in enumerate(counts))
+    return f"{len(train):,} training{tested} {what}, {len(counts):,} classes ({of_classes})"
 
 
 def _check_padding(parts: dict[str, Examples], path: Path) -> None:

@@ -26,7 +26,8 @@ class Task:
     last real token; otherwise at the last position. own_table: '' for new input and output layers; 'reads': the model's
     own table of symbols in the place of the new input layer; 'predicts': in the place of both. data: Finite,
     or a function that draws examples (a stream). relevant: which tokens each read-out position needs, (n, readout,
-    tokens), where that is known.
+    tokens), where that is known. read: of your own data in one line: how many examples, which classes, what is an input
+    and what is left out.
     """
 
     data: Finite | Draw
@@ -44,6 +45,7 @@ class Task:
     mask_padding: bool = False
     own_table: OwnTable = ""
     relevant: Callable[[Examples], Tensor] | None = None
+    read: str = ""
     name: str = ""
     variant: str = "paper"
     options: Mapping[str, Any] = field(default_factory=dict)
@@ -146,6 +148,7 @@ class Task:
             "tokens": shape if self.width else f"{shape}, {self.vocabulary} symbols",
             "predictions": self.predictions,
             "classes": self.classes,
+            **({"read": self.read} if self.read else {}),
             "normalisation": self.scaling,
             "checksum": self.checksum,
         }
@@ -219,7 +222,8 @@ class FiniteSplit(_Split):
         Raises SpecError if the batch is larger than the training set.
         """
         if size > len(self.rows):
-            raise SpecError(f"batch_size {size} is over the split: it has {len(self.rows)} training examples.")
+            few = f"{len(self.rows)} of the {len(self.data.train)} examples"
+            raise SpecError(f"batch_size {size} is over the split: {few} are for training. More examples are needed.")
         epoch, place = divmod(step, len(self.rows) // size)
         if epoch != self._epoch:
             order = torch.randperm(len(self.rows), generator=generator(self.seed, "order", epoch))

@@ -37,6 +37,7 @@ def test_a_table_on_which_a_linear_classifier_is_best_is_told_so(wanted: Request
     assert (found.reason, found.advised) == ("baseline", "linear classifier")
     assert not found.beats_linear
     page = BeautifulSoup((wanted.study / "report.html").read_text(), "html.parser")
+    assert "240 rows, 2 classes (0, 1) of column label" in page.get_text()
     assert "linear classifier" in page.select_one("b").get_text()
     assert len(page.select("figure")) >= 4
     assert not page.select("script[src], link[href]")  # it needs no other file

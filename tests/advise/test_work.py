@@ -63,8 +63,11 @@ def test_the_numbers_to_beat_come_first_then_the_coarse_grid_then_the_fine_one(p
     wanted = request_of(place, arms="frozen,full", steps=4)
     said = begin(wanted)
     assert calls == ["timed", "advise-mine-pilot", "advise-mine"]
-    assert "standardised" in said[0]  # how the data are read
-    assert said[1].startswith("majority class")
+    assert "240 rows, 2 classes (0, 1) of column label" in said[0]  # what was read, and how
+    assert "standardised" in said[1]
+    for study in (wanted.study, wanted.pilot):
+        assert f"# {said[0]}" in (study / "study.yaml").read_text().splitlines()
+    assert said[2].startswith("majority class")
     pilot, fine = load_study(wanted.pilot), load_study(wanted.study)
     assert all(sweep_state(spec, fine.folder).state == "done" for spec in fine.sweeps)
     best = {each.spec.arm: each.selected_rate for each in load_sweeps(pilot, "own").values()}
@@ -269,20 +272,24 @@ def test_a_workspace_may_be_named_by_a_link(place: Path, tmp_path_factory: pytes
     assert request(str(place / "mine.csv"), "tiny-lm", None, root=link).task == "csv:mine.csv"
 
 
-def test_test_examples_that_are_training_examples_are_counted(place: Path) -> None:
+def test_examples_in_test_and_in_training_are_counted(place: Path) -> None:
     rng = np.random.default_rng(0)
     x, y = rng.integers(1, 50, (40, 6)), np.arange(40) % 2
     unseen = rng.integers(50, 99, (7, 6))
     for repeats in (0, 3):
-        np.savez(
-            "mine.npz", x_train=x, y_train=y, x_test=np.concatenate([x[:repeats], unseen]), y_test=y[: repeats + 7]
-        )
-        task = load_task("npz:mine.npz", "tiny-lm")
-        rows, _, _ = task.data.parts(0)  # type: ignore[union-attr]
-        seen = sum(row < repeats for row in rows.tolist())  # some of these are validation
-        assert work.leaked(task) == seen
-    assert seen
+        twice, labels = np.concatenate([x[:repeats], unseen]), y[: repeats + 7]
+        np.savez("mine.npz", x_train=x, y_train=y, x_test=twice, y_test=labels)
+        assert work.leaked(load_task("npz:mine.npz", "tiny-lm")) == repeats
+        np.savez("mine.npz", x_train=np.concatenate([x, twice]), y_train=np.concatenate([y, labels]))
+        assert work.leaked(load_task("npz:mine.npz", "tiny-lm")) == repeats  # whatever the seeds draw
     assert work.leaked(load_task("bit-xor", "tiny-lm")) == 0
+
+
+def test_the_white_of_a_folder_is_an_option_of_the_command(place: Path) -> None:
+    for label in ("a", "b"):
+        (place / "mine" / label).mkdir(parents=True)
+    wanted = request("mine", "tiny-lm", None, root=place, options={"white": 4095})
+    assert wanted.options == {"white": 4095}
 
 
 def test_arrays_are_read_as_the_command_says(place: Path) -> None:

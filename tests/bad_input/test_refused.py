@@ -29,6 +29,11 @@ def table():
     pd.DataFrame({"x": np.arange(ROWS) % 7, "label": np.arange(ROWS) % 2}).to_csv("data.csv", index=False)
 
 
+def cyrillic():
+    table()
+    Path("data.csv").rename("данные.csv")
+
+
 def texts():
     """Texts, and a model with a tokenizer."""
     own_tokenizer.texts().to_csv("data.csv", index=False)
@@ -57,6 +62,7 @@ ADVISE = {
     "an option of another kind of data": (table, "advise data.csv --size 8", ("--size", "target")),
     "minutes that are no number": (table, "advise data.csv --minutes nan", ("--minutes",)),
     "a tolerance that is no number": (table, "advise data.csv --tolerance nan", ("--tolerance",)),
+    "a name without ASCII letters": (cyrillic, "advise данные.csv", ("данные", "--name")),
     "one arm": (table, "advise data.csv --arms full", ("full", "two arms")),
     "no such arm": (table, "advise data.csv --arms full,frozne", ("frozne",)),
     "a name that is no folder": (table, "advise data.csv --name ../there", ("--name",)),
