@@ -267,7 +267,7 @@ def test_a_coarse_grid_that_is_there_is_not_gone_on_from_in_too_few_minutes(
         shutil.rmtree(folder)
     with pytest.raises(SpecError, match=r"--minutes 0\.2: 0 steps .* give about"):
         begin(replace(wanted, minutes=0.2, steps=None))
-    assert calls == ([wanted.pilot.name] if done == 2 else [])
+    assert calls == []
     begin(replace(wanted, minutes=10.0, steps=None))
     assert load_study(wanted.study).sweeps[0].steps > schedule.LEAST
 
