@@ -72,7 +72,9 @@ class SweepSpec(Recipe):
     alpha: Positive = models.Adapters.alpha
     targets: Targets = models.Adapters.targets
     zero: Zero = models.Adapters.zero
-    pretrained_by: SweepFolder | None = None  # folder of a sweep of the same study
+    # folder of a sweep of the same study: its backbone, of the first seed at the best rate, is where all seeds start;
+    # input and output layers are new
+    pretrained_by: SweepFolder | None = None
     measures: Measures = ()
     data_fraction: Annotated[float, Field(gt=0, le=1)] = 1.0  # of the training examples, drawn by the seed
     shuffle_tokens: Annotated[bool, Field(strict=True)] = False  # by one permutation, the same for all
