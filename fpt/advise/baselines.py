@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 TREES = "boosted trees"
 MOST_ROWS = 10_000  # of the training set, a stratified sample
 MOST_PRODUCTS = 4e8  # rows x numbers of an example x classes (10 at least), of the linear classifier of numbers
-MOST_SYMBOLS = 2_000_000  # of all texts together
+MOST_SYMBOLS = 1_000_000  # of all texts together
 MOST_PLANES = 100  # classes, each with a plane of its own; beyond it counting alone is quick enough
 ROUNDS, FEWEST_ROUNDS = 100, 10  # of boosting; a round grows a tree for each class, of two classes one tree
 MOST_TREES = 30_000  # trees x (columns + COLUMNS_OF_TREE)
@@ -128,7 +128,7 @@ def _linear(task: "Task") -> Any:
     how = {"lowercase": False, "sublinear_tf": True, "dtype": np.float32}
     # A text of blanks alone is one word: else texts without any word would be refused.
     shares = [TfidfVectorizer(ngram_range=(1, 2 if of_bytes else 3), token_pattern=r"\S+|^\s+$", **how)]
-    shares += [TfidfVectorizer(analyzer="char", ngram_range=(1, 3), **how)] if of_bytes else []
+    shares += [TfidfVectorizer(analyzer="char", ngram_range=(1, 2), **how)] if of_bytes else []
     return make_pipeline(make_union(*shares), LinearSVC() if task.classes <= MOST_PLANES else ComplementNB())
 
 
