@@ -24,7 +24,7 @@
 # must agree with `runs/verdicts.csv`.
 
 # %% tags=["parameters"]
-runs = "../runs"
+runs = "runs"  # from the folder above, or from this one
 studies = ["plane-digits", "plane-mnist", "plane-minilm", "fresh-minilm", "minilm-cifar10", "smollm2"]
 
 # %%
@@ -33,6 +33,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 from scipy import stats
+
+runs = next((place for place in (Path(runs), Path("..", runs)) if place.is_dir()), Path(runs))
 
 IMAGES = {"digits": 1797, "mnist": 10_000, "cifar10": 10_000}  # that all seeds share
 tables = {}  # (study, arm) -> (task, runs)
@@ -75,7 +77,7 @@ FP, FR, UP, UR = "frozen-pretrained", "frozen-random", "unfrozen-pretrained", "u
 columns = ["points", "low", "high", "frozen, %", "all trained, %"]
 rows = {(study, at): contrast(study, FP, UP, at) for study in studies for at in (1e-3, "tuned")}
 planes = pd.DataFrame(rows, index=columns).T
-planes.round(1)
+print(planes.round(1).to_string())
 
 # %% [markdown]
 # ## Claims of both papers
@@ -92,7 +94,8 @@ shown[["first", "second"]] = shown["contrast"].str.split(" - ", expand=True).ilo
 shown = shown[shown["first"].isin(NAMES.values()) & shown["second"].isin(NAMES.values())]
 ours = [contrast(r.study, r.first, r.second, "tuned" if r.at == "tuned" else 1e-3)[:3] for r in shown.itertuples()]
 shown[["estimate here", "low here", "high here"]] = ours
-shown[["claim", "study", "at", "contrast", "estimate", "estimate here", "low", "low here"]].round(2)
+columns = ["claim", "study", "at", "contrast", "estimate", "estimate here", "low", "low here"]
+print(shown[columns].round(2).to_string())
 
 # %%
 # What must hold (nbval runs this): four digits are printed.

@@ -30,6 +30,10 @@ NOT_LINEAR = "No arm is shown to beat the linear classifier ({linear:.1f}%)."
 END = "{arm}: its best rate is an end of the grid. A better one may lie beyond it."
 RISING = "{arm}: accuracy still rose in the second half of the steps. Train longer before you believe this."
 DIVERGED = "{arm}: {count} runs diverged."
+LATE = (
+    "The coarse grid took longer than planned. {steps:,} steps are the fewest that tell anything: they end about "
+    "{minutes:.1f} minutes late."
+)
 LEAKED = "{count:,} examples repeat another one, and may be in test and in training. They favour what memorises."
 
 

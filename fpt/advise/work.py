@@ -3,7 +3,7 @@
 import json
 import statistics
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -15,17 +15,18 @@ from pydantic import ValidationError
 
 from fpt import models, tasks
 from fpt.advise import schedule, words
-from fpt.advise.baselines import baselines
+from fpt.advise.baselines import SECONDS, baselines, names_of
 from fpt.advise.request import CONTENT, IF_TIME, PILOT_SAMPLES, SAMPLES, Request, prepared
 from fpt.advise.schedule import COARSE, PILOT_SEEDS, Machine
 from fpt.bench.cost import Row
 from fpt.errors import DataError, FptError, SpecError
 from fpt.files import check_writable, read_json, write_atomically, write_json
 from fpt.models import hub, tokens
+from fpt.results.baselines import LINEAR, MAJORITY
 from fpt.results.runs import load_sweeps, rate_text
 from fpt.sweeps.ledger import sweep_state
 from fpt.sweeps.spec import SweepSpec
-from fpt.sweeps.study import load_study
+from fpt.sweeps.study import Study, load_study
 from fpt.sweeps.study_file import FILE
 
 if TYPE_CHECKING:
@@ -53,13 +54,18 @@ class Work:
     bars: Bars | None = None  # None: running sweeps are not shown
     began: float = field(default_factory=time.monotonic)
     read: str = ""  # what the task is, in a line
-    baseline_seconds: float = 0.0  # that the baselines of a seed take, once some were counted
+    counted: int = 0  # seeds whose baselines are there
 
     @property
     def left(self) -> float:
         """Seconds for sweeps: of the time that was given, less what passed and what the end takes."""
         whole = 60 * self.wanted.minutes * (1 - schedule.KEPT_BACK) - schedule.REPORT
         return whole - (time.monotonic() - self.began)
+
+    def left_without_baselines(self, seeds: int) -> float:
+        """The same, less what the baselines of so many seeds will still take."""
+        of_a_seed = float((read_json(self.wanted.study / TIMING) or {}).get(SECONDS, 0))
+        return self.left - of_a_seed * max(0, seeds - self.counted)
 
     @property
     def most(self) -> int:
@@ -77,7 +83,7 @@ class Work:
         self.read = task.read
         machine = machine_of(len(templates))
         if not any((folder / FILE).is_file() for folder in (self.wanted.study, self.wanted.pilot)):
-            _check_possible(self.wanted, templates, compute_type)
+            _check_possible(self.wanted, templates, compute_type, machine.slots)
         for line in reading(task, self.wanted.backbone):
             self.log(line)
         if count := leaked(task):
@@ -86,10 +92,11 @@ class Work:
         if read_json(self.wanted.study / ASKED) != self.wanted.asked:  # of a request that was stopped before its plan
             (self.wanted.study / BASELINES).unlink(missing_ok=True)
         write_json(self.wanted.study / ASKED, self.wanted.asked)
-        self.count_baselines(task, schedule.SEEDS[-1])
+        self.count_baselines(task, 1)  # what they take is known before anything is planned
         if not (self.wanted.study / FILE).is_file():
             if not (self.wanted.pilot / FILE).is_file():
                 self.plan_pilot(machine, compute_type)
+            self.count_baselines(task, schedule.SEEDS[-1])
             self.plan_fine(machine, templates)
         else:
             both = f"{self.wanted.study} and {self.wanted.pilot}"
@@ -99,20 +106,34 @@ class Work:
         train(self.wanted.study, machine.threads, self.bars)
 
     def count_baselines(self, task: "Task", seeds: int) -> None:
-        """Count the baselines of the first so many seeds, unless they are there."""
+        """Count the baselines of the first so many seeds, unless they are there, and say what they score."""
         path = self.wanted.study / BASELINES
-        before = (read_json(path) or {}).get(BY_SEED, {})
-        counted = min(map(len, before.values()), default=0)
-        if counted >= seeds:
-            return
-        began = time.monotonic()
-        found = baselines(task, range(counted, seeds), SAMPLES["test_examples"])
-        self.baseline_seconds = (time.monotonic() - began) / len(found)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        scores = {str(name): before.get(name, [])[:counted] + values.tolist() for name, values in found.items()}
-        write_json(path, {BY_SEED: scores})
-        for name, values in scores.items():
-            self.log(f"{name}: {100 * statistics.fmean(values):.1f}%")
+        scores = (read_json(path) or {}).get(BY_SEED, {})
+        before = self.counted = min(map(len, scores.values()), default=0)
+        for seed in range(before, seeds):
+            names = list(scores) or names_of(task)
+            self.log(f"{', '.join(names)}: fitted to the training examples of seed {seed}")
+            found = baselines(task, [seed], SAMPLES["test_examples"], names)
+            if not scores:
+                found = self.affordable(found)
+            scores = {str(name): scores.get(name, [])[:seed] + values.tolist() for name, values in found.items()}
+            path.parent.mkdir(parents=True, exist_ok=True)
+            write_json(path.parent / TIMING, {SECONDS: sum(found.attrs[SECONDS][name] for name in found)})
+            write_json(path, {BY_SEED: scores})
+            self.counted = seed + 1
+        if before < seeds > 1:
+            for name, values in scores.items():
+                self.log(f"{name}: {100 * statistics.fmean(values):.1f}%")
+
+    def affordable(self, found: pd.DataFrame) -> pd.DataFrame:
+        """The baselines of the first seed, without those that take more than an arm of the coarse grid may take; the
+        simplest two are quick, and always there."""
+        most = schedule.PILOT_SHARE * self.left / len(self.wanted.arms)
+        all_seeds = {name: seconds * schedule.SEEDS[-1] for name, seconds in found.attrs[SECONDS].items()}
+        dear = [name for name in found if all_seeds[name] > most and name not in (MAJORITY, LINEAR)]
+        for name in dear:
+            self.log(f"left out, since {schedule.SEEDS[-1]} seeds would take {all_seeds[name]:.0f} seconds: {name}")
+        return found.drop(columns=dear)
 
     def plan_pilot(self, machine: Machine, compute_type: str) -> None:
         """Time a few steps of every arm, and write the study of the coarse grid."""
@@ -133,7 +154,8 @@ class Work:
         wall = machine.wall(specs, rows)
         planned = f"{len(COARSE)} rates, {len(PILOT_SEEDS)} seeds, {steps:,} steps"
         self.log(f"coarse grid: {planned}: {wall / 60:.1f} minutes")
-        self.log(f"then the fine grid: {(self.left - wall) / 60:.1f} minutes, about {fine_steps:,} steps")
+        fine = self.left_without_baselines(schedule.SEEDS[-1]) - wall
+        self.log(f"then the fine grid: {fine / 60:.1f} minutes, about {fine_steps:,} steps")
         wanted.pilot.mkdir(parents=True, exist_ok=True)
         write_json(wanted.pilot / ASKED, wanted.asked)
         write_json(wanted.pilot / TIMING, {"rows": {arm: row.model_dump(mode="json") for arm, row in rows.items()}})
@@ -146,27 +168,29 @@ class Work:
         def wall(steps: int) -> float:
             return machine.wall(schedule.with_steps(specs, steps), rows)
 
-        found = schedule.most_steps(wall, schedule.PILOT_SHARE * self.left)
+        left = self.left_without_baselines(schedule.SEEDS[-1])
+        found = schedule.most_steps(wall, schedule.PILOT_SHARE * left)
         steps = min(MOST_PILOT, self.most, max(schedule.LEAST_PILOT, found))
-        left = self.left - wall(steps)
         fine_steps = schedule.most_steps(
-            lambda fine: machine.wall(schedule.with_steps(specs, fine, **SAMPLES), rows), left
+            lambda fine: machine.wall(schedule.with_steps(specs, fine, **SAMPLES), rows), left - wall(steps)
         )
         return steps, min(self.most, fine_steps)
 
     def check_time(self, steps: int, shortest: float) -> None:
         """SpecError where too few steps fit. `shortest`: seconds that the sweeps to come take with the fewest steps."""
-        needed = shortest + 60 * self.wanted.minutes - self.left
+        needed = shortest + 60 * self.wanted.minutes - self.left_without_baselines(schedule.SEEDS[-1])
         schedule.check_time(steps, needed, self.wanted.minutes, self.wanted.backbone)
 
     def plan_fine(self, machine: Machine, templates: "dict[str, Template]") -> None:
         """Run the coarse grid, see how long it took, and write the study that fits into the time that is left."""
         wanted, pilot = self.wanted, load_study(self.wanted.pilot)
+        rows = read_timing(wanted.pilot)
         untouched = all(sweep_state(spec, pilot.folder).state == "waiting" for spec in pilot.sweeps)
+        if not untouched:  # an earlier call had other minutes
+            self.check_rest(pilot, rows, machine)
         began = time.monotonic()
         train(wanted.pilot, machine.threads, self.bars)
         seconds = time.monotonic() - began if untouched else None
-        rows = read_timing(wanted.pilot)
         machine = retimed(wanted.pilot, rows, machine, seconds)
         coarse = list(load_sweeps(pilot, "own").values())
         best = {sweep.spec.arm: sweep.selected_rate for sweep in coarse}
@@ -180,26 +204,44 @@ class Work:
 
         def fit(seeds: int) -> int:
             chosen = specs(seeds)
-            uncounted = seeds - schedule.SEEDS[-1]  # seeds whose baselines are still to be counted
-            left = self.left - self.baseline_seconds * uncounted
+            left = self.left_without_baselines(seeds)
             fitting = schedule.most_steps(lambda steps: machine.wall(schedule.with_steps(chosen, steps), rows), left)
             return min(self.most, fitting)
 
-        seeds, steps = schedule.seeds_and_steps(fit)
+        def planned() -> tuple[int, int]:
+            seeds, steps = schedule.seeds_and_steps(fit)
+            if not untouched:
+                self.check_time(steps, machine.wall(specs(seeds), rows))
+            return seeds, max(schedule.LEAST, steps)
+
+        seeds, steps = planned()
         uncompiled = [spec for spec in specs(seeds, steps) if spec.arm not in paced]
         if paying := [spec for spec in uncompiled if _is_compiled(templates[spec.arm], spec)]:
+            self.log(f"timing a few compiled steps of {len(paying)} arms: compiling takes a minute or two")
             rows |= timed(paying, machine.threads, compiled=True)
-            seeds, steps = schedule.seeds_and_steps(fit)
-        self.check_time(steps, machine.wall(specs(seeds), rows))
-        wall = machine.wall(specs(seeds, steps), rows)
+            seeds, steps = planned()
+        self.write_fine(specs(seeds, steps), machine.wall(specs(seeds, steps), rows))
+
+    def write_fine(self, specs: Sequence[SweepSpec], wall: float) -> None:
+        """The study of the fine grid, whose sweeps take `wall` seconds."""
+        wanted, seeds, steps = self.wanted, len(specs[0].seeds), specs[0].steps
         self.log(f"fine grid: {seeds} seeds, {steps:,} steps: {wall / 60:.1f} minutes")
+        if (late := wall - self.left) > 0:
+            self.log(words.LATE.format(steps=steps, minutes=late / 60))
         notes = [
             self.read,
             f"The fine grid around the best rates of {wanted.pilot.name}. {self.left / 60:.1f} minutes were left;",
             f"by the pace of the coarse grid {seeds} seeds and {steps:,} steps take {wall / 60:.1f}. Change either.",
         ]
-        measures = {spec.arm: ADAPTED if models.adapted(spec.trainable) else WHOLE for spec in specs(seeds)}
-        write_study(wanted, wanted.study, specs(seeds, steps), notes, measures)
+        measures = {spec.arm: ADAPTED if models.adapted(spec.trainable) else WHOLE for spec in specs}
+        write_study(wanted, wanted.study, specs, notes, measures)
+
+    def check_rest(self, pilot: Study, rows: Mapping[str, Row], machine: Machine) -> None:
+        """SpecError where what is left of a coarse grid, and the shortest fine one, take more than the time."""
+        specs = [spec for spec in pilot.sweeps if not sweep_state(spec, pilot.folder).complete]
+        fine = schedule.with_steps(pilot.sweeps, schedule.LEAST, **SAMPLES)
+        shortest = machine.wall(specs, rows) + machine.wall(fine, rows)
+        self.check_time(schedule.LEAST if shortest <= self.left else 0, shortest)
 
 
 def reading(task: "Task", backbone: str) -> list[str]:
@@ -261,7 +303,7 @@ def _check_same(wanted: Request) -> None:
         raise SpecError(f"{folder} is of another request ({'; '.join(why) or 'its files have changed'}): {either}")
 
 
-def _check_possible(wanted: Request, templates: "dict[str, Template]", compute_type: str) -> None:
+def _check_possible(wanted: Request, templates: "dict[str, Template]", compute_type: str, slots: int) -> None:
     """Refuse what the fastest products of this machine could not do in the time, before a single step is timed."""
     from fpt.bench.step import step_cost
 
@@ -269,9 +311,13 @@ def _check_possible(wanted: Request, templates: "dict[str, Template]", compute_t
     asked = [template for arm, template in templates.items() if arm != IF_TIME or wanted.named]
     flop = sum(step_cost(template, recipe).flop for template in asked)
     steps = len(COARSE) * schedule.SEEDS[-1] * (schedule.LEAST_PILOT + schedule.LEAST)
-    needed = flop * steps / product_rate(compute_type)
+    both_grids = 2 * schedule.makespan([schedule.OVERHEAD] * len(asked), slots)
+    needed = flop * steps / product_rate(compute_type) + both_grids + schedule.REPORT
     if needed > 60 * wanted.minutes:
-        schedule.check_time(0, needed, wanted.minutes, wanted.backbone)
+        raise SpecError(
+            f"--minutes {wanted.minutes:g}: {schedule.LEAST} steps of {wanted.backbone}, the least that tell anything, "
+            f"take more than {needed / 60:.1f} minutes; give twice as many, or a smaller model or shorter data"
+        )
 
 
 def product_rate(compute_type: str) -> float:

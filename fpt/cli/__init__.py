@@ -346,8 +346,10 @@ def advise(
     wanted = request(
         data, backbone, arms, root=place, minutes=minutes, tolerance=tolerance, name=name, options=options, steps=steps
     )
+    say = _nothing if as_json else log
+    say(f"reading {data}, and building {len(wanted.arms)} arms of {backbone}")
     with contextlib.chdir(place):
-        Work(wanted, _nothing if as_json else log, None if as_json else SweepBars).run()
+        Work(wanted, say, None if as_json else SweepBars).run()
         found = finished(wanted)
     if as_json:
         typer.echo(json.dumps(found.as_json(), indent=1, allow_nan=False))

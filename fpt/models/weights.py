@@ -262,18 +262,44 @@ def _check_types(file: Path, types: Mapping[str, str], parameters: Iterable[str]
 
 
 def _check_file(file: Path, types: Mapping[str, str], names: Sequence[str], found: Mapping[str, Any]) -> None:
-    """Refuse (WeightsError) a file that does not hold what its config.json announces; heads may be left over."""
+    """Refuse (WeightsError) a file that does not hold what its config.json announces; heads and masks may be left
+    over."""
     _check_types(file, types, names)
     for name, given, expected in sorted(found["mismatched_keys"]):
         raise _misshapen(file, name, given, expected)
+    unexpected = sorted(found["unexpected_keys"])
+    if prefix := _prefix(unexpected, found["missing_keys"]):
+        raise WeightsError(
+            f"{file}: the names of its tensors begin with {prefix} and the library looks for them without it. Save the "
+            "model inside by its own save_pretrained, or take this prefix off every name"
+        )
     stacks = {_stack(name) for name in names} - {None}
-    for name in sorted(found["unexpected_keys"]):
+    for name in unexpected:
         stack = _stack(name)
-        if stack and any(f".{stack}".endswith(f".{known}") for known in stacks):
+        if stack and any(f".{stack}".endswith(f".{known}") for known in stacks) and not _is_mask(file, name):
             raise WeightsError(
                 f"{file}: tensor {name} lies in the layers, but {CONFIG} announces no such tensor. Correct {CONFIG}; "
                 "option layers takes the first layers of a model"
             )
+
+
+def _prefix(unexpected: Sequence[str], missing: Iterable[str]) -> str:
+    """What stands before the names of the tensors that a file seems to lack, where it has them under longer names."""
+    found = {each.removesuffix(name) for name in missing for each in unexpected if each.endswith(f".{name}")}
+    return found.pop() if len(found) == 1 else ""
+
+
+def _is_mask(file: Path, name: str) -> bool:
+    """Whether a tensor says who attends to whom, or is the value that hides a token: constants, which older versions of
+    the library saved beside the parameters. A mask is square and has two values; no trained matrix has."""
+    from safetensors import safe_open
+
+    with safe_open(file, "pt") as opened:
+        tensor = opened.get_tensor(name)
+    if tensor.numel() == 1:
+        return name.endswith(".masked_bias")
+    square = tensor.dim() > 1 and tensor.shape[-1] == tensor.shape[-2]
+    return square and len(tensor.unique()) == 2
 
 
 def _stack(name: str) -> str | None:
@@ -311,6 +337,21 @@ def check_tensors(
             )
         if not tensor.isfinite().all():
             raise WeightsError(f"{file}: tensor {name} has values that are not finite")
+    _check_not_zero(file, {name: state[name] for name in wanted})
+
+
+def _check_not_zero(file: Path | None, state: "Mapping[str, Tensor]") -> None:
+    """Refuse (WeightsError) a layer without any matrix that is not all zeros: nobody trained it, and a copy broke off.
+    A single matrix of zeros is none: some models begin, and some end, with one."""
+    alive: dict[str, bool] = {}
+    for name, tensor in state.items():
+        if tensor.dim() > 1 and (found := re.match(r".*?\.\d+\.", name)):
+            alive[found[0]] = alive.get(found[0], False) or bool(tensor.any())
+    if dead := [layer for layer, any_value in alive.items() if not any_value]:
+        raise WeightsError(
+            f"{file}: all matrices below {min(dead).rstrip('.')} are zeros: these weights are not trained, or their "
+            "file is not whole. Save or download it again"
+        )
 
 
 def kept_state(path: Path) -> "dict[str, Tensor]":

@@ -8,7 +8,7 @@ from pydantic import AfterValidator, BeforeValidator, Field
 
 from fpt import models
 from fpt.errors import check_known
-from fpt.training.recipe import MEASURES
+from fpt.training.recipe import MEASURES, as_written
 
 SWEEP = re.compile(r"[A-Za-z0-9_-]+\.[A-Za-z0-9_+-]+-[0-9a-f]{8}")
 
@@ -16,7 +16,8 @@ T = TypeVar("T", int, float, str)
 
 
 def distinct(values: tuple[T, ...]) -> tuple[T, ...]:
-    """The values, sorted. Raises ValueError where one is given more than once."""
+    """The values as written, sorted. Raises ValueError where one is given more than once."""
+    values = as_written(values)
     if twice := sorted({value for value in values if values.count(value) > 1}):
         raise ValueError(f"{', '.join(map(str, twice))} given more than once")
     return tuple(sorted(values))

@@ -3,10 +3,11 @@
 import ast
 import hashlib
 import json
+import re
 from collections.abc import Iterable, Mapping
 from itertools import takewhile
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
 from pydantic import (
     BaseModel,
@@ -43,6 +44,7 @@ PROTOCOL = 2  # raised when a default or the meaning of results changes: every s
 OF_THE_STUDY = {"threshold"}  # how results are read: it changes no run
 GRID = ("learning_rates", "seeds", "extend")
 BUDGET = ("steps", "evaluations", "evaluation_examples", "budget_examples", "test_examples", "compute_type")
+WITHOUT_POINT = re.compile(r"[-+]?[0-9]+[eE][-+]?[0-9]+")
 PAPERMILL = {  # how lists and mappings are handed to the notebook
     "tuple_type": " (papermill takes lists with -y, as in -y '{learning_rates: [1e-3]}')",
     "dict_type": " (papermill takes mappings with -y, as in -y '{task_options: {length: 5}}')",
@@ -72,7 +74,9 @@ class SweepSpec(Recipe):
     alpha: Positive = models.Adapters.alpha
     targets: Targets = models.Adapters.targets
     zero: Zero = models.Adapters.zero
-    pretrained_by: SweepFolder | None = None  # folder of a sweep of the same study
+    # folder of a sweep of the same study: its backbone, of the first seed at the best rate, is where all seeds start;
+    # input and output layers are new
+    pretrained_by: SweepFolder | None = None
     measures: Measures = ()
     data_fraction: Annotated[float, Field(gt=0, le=1)] = 1.0  # of the training examples, drawn by the seed
     shuffle_tokens: Annotated[bool, Field(strict=True)] = False  # by one permutation, the same for all
@@ -317,19 +321,30 @@ def _nodes(cell: str) -> Iterable[ast.AST]:
         return ()
 
 
-def check_parameters(names: Mapping[str, Any], /, **declared: Any) -> None:
+def check_parameters(names: dict[str, Any], /, **declared: Any) -> None:
     """SpecError for a parameter that a notebook does not declare, and for a value that its type does not allow.
 
-    `names` are the globals() right after the parameters cell; `declared` the types of its parameters.
+    `names` are the globals() right after the parameters cell; `declared` the types of its parameters. Where one holds
+    floats, numbers such as 1e-3 that papermill took for text become numbers there, as `parameters_to_spec` reads them.
     """
     # without a history of cells it is a plain program, or nbval
     wanted = sorted(_assigned(names, before="check_parameters")) or declared
     given = {name: names[name] for name in wanted if name in names}
     for name in given:
         check_known("parameter", name, declared, "notebook parameters")
+    floats = [name for name in given if float in (declared[name], *get_args(declared[name]))]
+    given |= {name: _as_number(given[name]) for name in floats}
     fields: dict[str, Any] = {name: (kind, ...) for name, kind in declared.items()}
     try:
         create_model("Parameters", __config__=ConfigDict(strict=True), **fields)(**given)
     except ValidationError as error:
         findings = [f"{explained(found)} (notebook parameters)" for found in error.errors(include_url=False)]
         raise SpecError("\n".join(dict.fromkeys(findings))) from None
+    names.update({name: given[name] for name in floats})
+
+
+def _as_number(value: Any) -> Any:
+    """YAML 1.1, in which papermill takes parameters, has a point in every float: to it 1e-3 is text."""
+    if isinstance(value, list):
+        return [_as_number(each) for each in value]
+    return float(value) if isinstance(value, str) and WITHOUT_POINT.fullmatch(value) else value

@@ -11,9 +11,11 @@ from functools import cached_property
 from pathlib import Path
 from typing import Literal
 
+from fpt import models
 from fpt.errors import SpecError, check_known, unknown
 from fpt.papers import paper_of, papers
 from fpt.papers.schema import Paper, Table
+from fpt.sweeps.fields import canonical
 from fpt.sweeps.scale import (
     GRIDLESS,
     alternatives,
@@ -175,6 +177,7 @@ def load_study(folder: Path | str) -> Study:
     for task in file.tasks:
         check_known("task of the study", task, {spec.task for spec in sweeps.values()}, f"tasks of {label}")
     _refuse_mixed_number_types(sweeps.values(), label)
+    _refuse_new_heads(sweeps.values(), label)
     study = Study(file.name or folder.name, folder, tuple(sweeps.values()), file, keepers=keepers, cells=cells)
     _refuse_mistaken_rows(study)
     _refuse_dead_cells(study, label)
@@ -286,6 +289,23 @@ def _refuse_mixed_number_types(sweeps: Iterable[SweepSpec], label: str) -> None:
         )
 
 
+def _refuse_new_heads(sweeps: Iterable[SweepSpec], label: str) -> None:
+    """SpecError where a sweep would go on with the training of another, on the same data, and so with new layers in the
+    place of those that are trained: what is kept is the backbone alone."""
+    by_folder = {spec.folder_name: spec for spec in sweeps}
+    for spec in by_folder.values():
+        keeper = by_folder.get(spec.pretrained_by or "")
+        if keeper is None or _data_of(keeper) != _data_of(spec):
+            continue
+        before = {*keeper.trained_groups()} - {models.ADAPTER}  # which is merged into what is kept
+        if before <= {*spec.trained_groups()}:
+            raise SpecError(
+                f"pretrained_by: {spec.title} would go on from {keeper.folder_name}, on the same data, with new input "
+                "and output layers: kept weights are those of the backbone alone, of the first seed. A probe followed "
+                f"by full training cannot be had so; name a sweep on another task, or leave it out ({label})"
+            )
+
+
 def _refuse_mistaken_rows(study: Study) -> None:
     """SpecError where `replace` makes two rows of a table one sweep, or one row two sweeps on one task."""
     for table in study.tables:
@@ -360,7 +380,8 @@ def _refuse_unequal_budgets(study: Study, label: str) -> None:
 
 def _data_of(spec: SweepSpec) -> tuple[str, ...]:
     """The data of a sweep: other options of a task, such as its length, are another task."""
-    return spec.task, spec.variant, repr(sorted(spec.task_options.items()))
+    options = canonical(spec.task_options, spec.option_defaults["task_options"])
+    return spec.task, spec.variant, repr(sorted(options.items()))
 
 
 def _tables(file: StudyFile, label: str) -> list[Table]:

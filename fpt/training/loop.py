@@ -22,7 +22,7 @@ from fpt.training import compute, features, measures, memory
 from fpt.training.checkpoint import Folder, Tables, check_disk, identify
 from fpt.training.evaluate import Best, score
 from fpt.training.fleet import Fleet, stack
-from fpt.training.recipe import ATTENTION, MEASURES, TRAIN_MODE, WINDOWS, Recipe
+from fpt.training.recipe import ATTENTION, MEASURES, TRAIN_MODE, WINDOWS, Recipe, as_written
 
 Progress = Callable[[int, int], None]
 SCORES = ("validation_loss", "validation_accuracy")  # at every evaluation
@@ -336,7 +336,7 @@ def check_lists(learning_rates: Sequence[float], seeds: Sequence[int]) -> tuple[
         if wrong:
             rule = "a whole number from 0" if name == "seeds" else "a finite number above 0"
             raise SpecError(f"{name} = {values}: {wrong[0]!r} is not {rule}")
-        if not values or len(set(values)) != len(values):
+        if not values or len(set(as_written(values))) != len(values):
             raise SpecError(f"{name} = {values}: at least one is needed, and none twice")
     return [float(rate) for rate in lists["learning_rates"]], lists["seeds"]
 

@@ -27,6 +27,14 @@ def head_and_more(groups: Collection[str]) -> bool:
     return 0 < len({*groups} & {*HEAD}) < len({*groups})
 
 
+def as_written(value: Any) -> Any:
+    """Numbers, and those in lists, at 12 digits: 0.1 + 0.2 and 0.3 are one number, as a person writes them, and must
+    not be two sweeps, or two rates of one."""
+    if isinstance(value, float):
+        return float(f"{value:.12g}")
+    return type(value)(map(as_written, value)) if isinstance(value, list | tuple) else value
+
+
 class Recipe(BaseModel):
     """The training recipe: Adam with PyTorch's defaults, a constant learning rate (Lu et al. 2021, appendix C).
 
@@ -72,6 +80,11 @@ class Recipe(BaseModel):
         if any(isinstance(item, bool) for item in (value if isinstance(value, list | tuple) else [value])):
             raise ValueError("true and false are not allowed here")  # pydantic would read true as 1
         return value
+
+    @field_validator("*")
+    @classmethod
+    def _as_written(cls, value: Any) -> Any:
+        return as_written(value)
 
     def budgets(self) -> list[int]:
         """Steps at which runs are tested: N/32, N/16, ..., N, distinct, at least 1.

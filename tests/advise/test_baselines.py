@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from fpt.advise.baselines import TREES, baselines
+from fpt.advise.baselines import FEWEST_ROUNDS, MOST_ROWS, TREES, _models, _most_rows, baselines
 from fpt.results.baselines import LINEAR, MAJORITY
 from fpt.tasks import load
 from fpt.tasks.task import Task
@@ -44,6 +44,49 @@ def test_the_majority_class_is_that_of_the_training_examples(tmp_path: Path) -> 
     split = task.split(7)
     commonest = split.train_sample(None).targets.flatten().mode().values
     assert found.loc[7, MAJORITY] == pytest.approx(float((split.test.targets == commonest).double().mean()))
+
+
+def test_boosted_trees_grow_no_more_than_take_seconds(tmp_path: Path) -> None:
+    """Fewer rounds where there are many classes or columns, and none where too few rounds would be left."""
+    rounds = []
+    for classes, columns in ((2, 3), (10, 60), (20, 400)):
+        rng = np.random.default_rng(0)
+        frame = pd.DataFrame(rng.normal(size=(20 * classes, columns))).add_prefix("c")
+        frame.assign(label=np.arange(len(frame)) % classes).to_csv(tmp_path / "wide.csv", index=False)
+        fits = _models(load(f"csv:{tmp_path / 'wide.csv'}"))
+        rounds.append(fits[TREES]().max_iter if TREES in fits else 0)
+    assert rounds[0] == 100
+    assert FEWEST_ROUNDS <= rounds[1] < 100
+    assert rounds[2] == 0
+
+
+def test_what_fits_see_is_bounded_by_the_size_of_an_example(tmp_path: Path) -> None:
+    frame = pd.DataFrame({"text": [f"{row} words " * 300 for row in range(60)], "label": np.arange(60) % 2})
+    frame.to_csv(tmp_path / "texts.csv", index=False)
+    long, short = (load(f"csv:{tmp_path / 'texts.csv'}", bytes=most) for most in (2000, 40))
+    assert _most_rows(long) < _most_rows(short) == MOST_ROWS
+    np.savez(tmp_path / "images.npz", x_train=np.full((40, 64, 64, 3), 255, np.uint8), y_train=np.arange(40) % 2)
+    assert _most_rows(load(f"npz:{tmp_path / 'images.npz'}")) < MOST_ROWS
+
+
+@pytest.mark.parametrize("texts", [["   ", " ", "\t"], ["\u6570\u636e", "\u00e9t\u00e9 \U0001f600", "a"]])
+def test_any_text_has_a_baseline(tmp_path: Path, texts: list[str]) -> None:
+    frame = pd.DataFrame({"text": texts * 20, "label": [0, 1, 1] * 20})
+    frame.to_parquet(tmp_path / "texts.parquet")
+    assert baselines(load(f"csv:{tmp_path / 'texts.parquet'}", bytes=5), [0])[LINEAR].notna().all()
+
+
+def test_upper_case_and_the_order_of_words_are_seen(tmp_path: Path) -> None:
+    rows = [("The end", 0), ("THE END", 1), ("not good but bad", 2), ("not bad but good", 3)] * 20
+    pd.DataFrame(rows, columns=["text", "label"]).to_csv(tmp_path / "texts.csv", index=False)
+    assert baselines(load(f"csv:{tmp_path / 'texts.csv'}"), [0])[LINEAR].item() == 1
+
+
+def test_more_classes_than_planes_are_told_apart_by_counting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("fpt.advise.baselines.MOST_PLANES", 3)
+    rows = [(f"word{row % 8} and {row}", row % 8) for row in range(160)]
+    pd.DataFrame(rows, columns=["text", "label"]).to_csv(tmp_path / "texts.csv", index=False)
+    assert baselines(load(f"csv:{tmp_path / 'texts.csv'}"), [0])[LINEAR].item() > 0.9
 
 
 def test_texts_are_read_by_their_symbols(tmp_path: Path) -> None:

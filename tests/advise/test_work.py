@@ -13,6 +13,7 @@ import pytest
 import synthetic
 
 from fpt.advise import schedule, work
+from fpt.advise.baselines import SECONDS, TREES, baselines
 from fpt.advise.request import Request, request
 from fpt.advise.schedule import Machine
 from fpt.advise.verdict import advice, cells_of
@@ -21,6 +22,7 @@ from fpt.bench.cost import Row
 from fpt.errors import DataError, SpecError
 from fpt.files import read_json, write_json
 from fpt.models import load_task
+from fpt.results.baselines import LINEAR, MAJORITY
 from fpt.results.runs import load_sweeps
 from fpt.sweeps import SweepSpec, load_study
 from fpt.sweeps.ledger import sweep_state
@@ -160,11 +162,117 @@ def test_a_coarse_grid_that_was_begun_before_tells_no_overhead(
     assert [seconds is None for seconds in told] == [False, True]
 
 
-def test_what_is_planned_for_no_time_is_refused(place: Path, calls: list[str]) -> None:
+def test_what_is_planned_for_no_time_is_refused_before_anything_is_fitted(place: Path, calls: list[str]) -> None:
     table(place / "mine.csv")
+    wanted = request_of(place, minutes=0.1)
     with pytest.raises(SpecError, match=r"--minutes 0\.1"):
-        begin(request_of(place, minutes=0.1))
-    assert calls == ["timed"]
+        begin(wanted)
+    assert calls == []
+    assert not wanted.study.exists()
+
+
+@pytest.mark.parametrize("dear", ["steps", "baselines"])
+def test_what_takes_too_long_is_refused_after_the_baselines_of_one_seed(
+    dear: str, place: Path, calls: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whether it is the arms that take long, or the baselines of the seeds to come. Another call has not forgotten."""
+    table(place / "mine.csv")
+    wanted = request_of(place, arms="frozen,full")
+    if dear == "steps":
+        monkeypatch.setattr(work, "timed", lambda specs, threads: {each.arm: slow_row(each) for each in specs})
+    else:
+        monkeypatch.setattr(work, "baselines", lasting(300.0))
+    for _ in range(2):
+        with pytest.raises(SpecError, match=r"--minutes 10: .* give about"):
+            begin(wanted)
+        scores = read_json(wanted.study / work.BASELINES)[work.BY_SEED]
+        assert {name: len(values) for name, values in scores.items()} == {MAJORITY: 1, LINEAR: 1} | (
+            {TREES: 1} if dear == "steps" else {}
+        )
+        assert not wanted.pilot.exists()
+
+
+def slow_row(spec: SweepSpec) -> Row:
+    return row(spec).model_copy(update={"seconds": 100.0})
+
+
+def lasting(seconds: float) -> Any:
+    """In the place of work.baselines: each takes so long, or says so."""
+
+    def instead(task: Any, seeds: Sequence[int], *how: Any) -> pd.DataFrame:
+        found = baselines(task, seeds, *how)
+        found.attrs[SECONDS] = dict.fromkeys(found, seconds)
+        return found
+
+    return instead
+
+
+def test_a_baseline_that_takes_more_than_an_arm_of_the_coarse_grid_is_left_out(
+    place: Path, calls: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table(place / "mine.csv")
+    monkeypatch.setattr(work, "baselines", lasting(20.0))  # of 4 seeds 80, where an arm has less than 60
+    wanted = request_of(place, arms="frozen,full", steps=4)
+    said = begin(wanted)
+    assert any("left out" in line and TREES in line for line in said)
+    assert {*read_baselines(wanted.study, range(4))} == {MAJORITY, LINEAR}
+
+
+def test_every_wait_is_said_before_it_begins(place: Path, calls: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    table(place / "mine.csv")
+    said: list[str] = []
+    before: dict[str, list[str]] = {}
+
+    def noting(name: str) -> None:
+        does = getattr(work, name)
+
+        def instead(*given: Any, **named: Any) -> Any:
+            before.setdefault(name, []).append(said[-1])
+            return does(*given, **named)
+
+        monkeypatch.setattr(work, name, instead)
+
+    monkeypatch.setattr(work, "_is_compiled", lambda template, spec: True)
+    noting("baselines")
+    noting("timed")
+    Work(request_of(place, arms="frozen,full", steps=4), said.append).run()
+    assert [line[-1] for line in before["baselines"]] == list("0123")  # a line a seed
+    assert all("timing" in line for line in before["timed"])
+    assert len(before["timed"]) == 2
+
+
+def test_where_the_coarse_grid_took_too_long_the_fine_one_has_the_fewest_steps(
+    place: Path, calls: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table(place / "mine.csv")
+    wanted = request_of(place, arms="frozen,full")
+    said: list[str] = []
+    job = Work(wanted, said.append)
+    train = work.train
+
+    def slowly(study: Path, *how: Any) -> None:
+        train(study, *how)
+        job.began -= 3600  # the machine was busy, or slept
+
+    monkeypatch.setattr(work, "train", slowly)
+    job.run()
+    assert load_study(wanted.study).sweeps[0].steps == schedule.LEAST
+    assert any("late" in line for line in said)
+
+
+@pytest.mark.parametrize("done", [1, 2])
+def test_a_coarse_grid_that_is_there_is_not_gone_on_from_in_too_few_minutes(
+    done: int, place: Path, calls: list[str]
+) -> None:
+    wanted = planned(place, calls)
+    shutil.rmtree(wanted.study)
+    for folder in sorted(path for path in wanted.pilot.iterdir() if path.is_dir())[done:]:
+        shutil.rmtree(folder)
+    with pytest.raises(SpecError, match=r"--minutes 0\.2: 0 steps .* give about"):
+        begin(replace(wanted, minutes=0.2, steps=None))
+    assert calls == []
+    begin(replace(wanted, minutes=10.0, steps=None))
+    assert load_study(wanted.study).sweeps[0].steps > schedule.LEAST
 
 
 def test_arms_that_will_be_compiled_are_timed_so(

@@ -102,3 +102,12 @@ def test_a_notebook_as_a_plain_program_has_its_own_values():
     check_parameters({"steps": 3, "other": "something else"}, steps=int)
     with pytest.raises(SpecError, match="steps"):
         check_parameters({"steps": "many"}, steps=int)
+
+
+def test_rates_that_papermill_took_for_text_are_numbers_in_every_notebook() -> None:
+    names = {"rates": ["1e-3", 3e-4, "3E-4", "+1e2"], "minutes": "1e1", "title": "1e-3", "steps": 3}
+    check_parameters(names, rates=list[float], minutes=float | None, title=str, steps=int)
+    assert names == {"rates": [1e-3, 3e-4, 3e-4, 100.0], "minutes": 10.0, "title": "1e-3", "steps": 3}
+    for wrong in ({"rates": ["many"]}, {"rates": ["1e-3x"]}, {"steps": "1e3"}, {"rates": [True]}):
+        with pytest.raises(SpecError, match=next(iter(wrong))):
+            check_parameters({**names, **wrong}, rates=list[float], minutes=float | None, title=str, steps=int)

@@ -58,8 +58,8 @@ STUDY = {
     "sweeps": [
         {"task": "digits", "arm": ["frozen-random", "unfrozen-random"], "random_init": "fixed", "dropout": 0.2},
         {"task": "bit-xor", "init": "random", "trainable": ["input", "output"], "backbone": "tiny-lm", "layers": 2},
-        {"task": "digits", "arm": "frozen-pretrained", "clip": 0.5, "warmup": 0.1, "keep_as": "kept"},
-        {"task": "digits", "arm": "unfrozen-pretrained", "pretrained_by": "kept", "measures": ["train-mode"]},
+        {"task": "digits", "arm": "unfrozen-pretrained", "clip": 0.5, "warmup": 0.1, "keep_as": "kept"},
+        {"task": "digits", "arm": "frozen-pretrained", "pretrained_by": "kept", "measures": ["train-mode"]},
     ],
     "asks": ["P-25"],
     "plan": ["Frozen is better."],

@@ -1,6 +1,7 @@
 """`hub:PATH` and `hub:owner/name@REVISION`: any model of the library as a backbone, or a refusal that says why."""
 
 import json
+import re
 import shutil
 from functools import partial
 from pathlib import Path
@@ -194,6 +195,66 @@ def test_other_floats_and_unused_heads_are_read(saved, digits):
     written, values = load_file(folder / "model.safetensors"), fpt.models.build(digits, backbone).initialise(0)
     for name in written.keys() - {"score.weight", "h.0.attn.bias", "wte.weight", "wpe.weight"}:
         assert torch.equal(values[f"backbone.{name}"], written[name].float())
+
+
+MASK = torch.ones(80, 80).tril()[None, None]
+
+
+@pytest.mark.parametrize(
+    ("model_type", "name", "tensor"),
+    [
+        ("gpt2", "h.{}.attn.masked_bias", torch.tensor(-1e4)),
+        ("gpt_neo", "h.{}.attn.attention.bias", MASK),
+        ("gpt_neo", "h.{}.attn.attention.bias", (MASK - MASK.tril(-8)).bool()),  # of local attention
+        ("gpt_neo", "h.{}.attn.attention.masked_bias", torch.tensor([-1e9])),
+        ("llama", "layers.{}.self_attn.causal_mask", (1 - MASK) * -1e4),
+    ],
+)
+def test_constant_masks_of_older_versions_of_the_library_are_left(model_type, name, tensor, saved, digits):
+    backbone, folder = saved(model_type), Path("models", model_type)
+    before = fpt.models.build(digits, backbone).initialise(0)
+    for layer in range(3):
+        edited(added(name.format(layer), tensor))(folder)
+    after = fpt.models.build(digits, backbone).initialise(0)
+    assert before.keys() == after.keys()
+    assert all(torch.equal(before[each], after[each]) for each in before)
+
+
+@pytest.mark.parametrize(
+    ("name", "tensor"),
+    [
+        ("h.0.attn.gate", torch.tensor(0.3)),
+        ("h.1.attn.more.weight", torch.randn(24, 24)),
+        ("h.1.more.bias", torch.ones(24)),
+    ],
+)
+def test_what_the_layers_hold_besides_and_no_mask_does_is_refused(name, tensor, saved, digits):
+    backbone = saved("gpt2", n_positions=64)
+    edited(added(name, tensor))(Path("models/gpt2"))
+    with pytest.raises(WeightsError, match=rf"{name} .*config\.json announces no such tensor"):
+        fpt.models.build(digits, backbone)
+
+
+@pytest.mark.parametrize("prefix", ["0.auto_model.", "model.", "base_model.model.", "module.transformer."])
+def test_a_foreign_prefix_is_named(prefix, saved, digits):
+    backbone = saved("gpt2", n_positions=64)
+    edited(lambda state: {prefix + name: tensor for name, tensor in state.items()})(Path("models/gpt2"))
+    with pytest.raises(WeightsError, match=rf"begin with {re.escape(prefix)} .*prefix"):
+        fpt.models.build(digits, backbone)
+
+
+@pytest.mark.parametrize("zero", [lambda name: True, lambda name: name.startswith("h.1.")])
+def test_layers_of_zeros_are_refused(zero, saved, digits):
+    backbone = saved("gpt2", n_positions=64)
+    edited(lambda state: {name: tensor * (not zero(name)) for name, tensor in state.items()})(Path("models/gpt2"))
+    with pytest.raises(WeightsError, match="zeros"):
+        fpt.models.build(digits, backbone)
+
+
+def test_one_matrix_of_zeros_is_none(saved, digits):
+    backbone = saved("gpt2", n_positions=64)  # a new layer of a model that was made deeper is the identity at first
+    edited(lambda state: {name: tensor * ("c_proj" not in name) for name, tensor in state.items()})(Path("models/gpt2"))
+    fpt.models.build(digits, backbone)
 
 
 # --- wherever a backbone's name does

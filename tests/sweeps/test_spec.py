@@ -15,10 +15,11 @@ from fpt.models import POLICIES
 from fpt.sweeps import SweepSpec, parameters_to_spec
 from fpt.sweeps.ledger import read_result
 from fpt.sweeps.spec import PROTOCOL, resolve
+from fpt.training.recipe import as_written
 
 SPEC = {"task": "digits", "arm": "frozen-random", "learning_rates": [1e-3, 1e-2], "seeds": [0, 1, 10]}
 
-rates = st.lists(st.floats(1e-7, 1.0), min_size=1, max_size=5, unique=True)
+rates = st.lists(st.floats(1e-7, 1.0).map(as_written), min_size=1, max_size=5, unique=True)
 seeds = st.lists(st.integers(0, 99), min_size=1, max_size=4, unique=True)
 fields = st.fixed_dictionaries(
     {"task": st.sampled_from(["digits", "bit-xor"]), "learning_rates": rates, "seeds": seeds},
@@ -266,3 +267,19 @@ def test_whatever_is_given_the_answer_is_a_spec_or_a_spec_error(change):
     except SpecError:
         return
     assert len(spec.hash) == 8
+
+
+@pytest.mark.parametrize(
+    "given", [[1e-3, 1.0000000000000002e-3], ["1e-3", "1.0000000000000002e-3"], [0.3, 0.1 + 0.2], [3e-4, 3 * 1e-4]]
+)
+def test_rates_that_differ_by_rounding_are_one_rate(given: list[float]) -> None:
+    with pytest.raises(SpecError, match=r"learning_rates.*more than once"):
+        resolve({**SPEC, "learning_rates": given})
+    first, second = (resolve({**SPEC, "learning_rates": [rate]}) for rate in given)
+    assert first.hash == second.hash
+
+
+@pytest.mark.parametrize("name", ["head_rate", "warmup", "weight_decay", "random_gain", "data_fraction", "dropout"])
+def test_so_are_other_numbers(name: str) -> None:
+    arm = {"arm": "unfrozen-random", name: 0.3}
+    assert resolve({**SPEC, **arm}).hash == resolve({**SPEC, **arm, name: 0.1 + 0.2}).hash

@@ -144,6 +144,42 @@ def test_who_needs_weights_comes_after_who_keeps_them(study: Path) -> None:
     assert order == ["bit-memory", "bit-xor"]
 
 
+PROBE = """
+defaults: {backbone: small-gpt2, steps: 4, batch_size: 4, learning_rates: [1e-3], seeds: [0, 1], compute_type: float32}
+sweeps:
+  - {task: bit-xor, arm: FIRST, keep_as: probe}
+  - {task: bit-xor, arm: SECOND, pretrained_by: probe}
+"""
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "allowed"),
+    [
+        ("output-pretrained", "unfrozen-pretrained", False),
+        ("frozen-pretrained", "unfrozen-pretrained", False),
+        ("lora-pretrained", "unfrozen-pretrained", False),
+        ("unfrozen-random", "unfrozen-pretrained", False),
+        ("frozen-pretrained", "frozen-pretrained", False),
+        ("unfrozen-random", "frozen-pretrained", True),  # a paper's own row: other layers on a backbone trained in full
+    ],
+)
+def test_what_would_go_on_with_training_without_the_trained_head_is_refused(
+    study: Path, first: str, second: str, allowed: bool
+) -> None:
+    text = PROBE.replace("FIRST", first).replace("SECOND", second)
+    said_twice = text.replace("arm: " + second, f"arm: {second}, task_options: {{length: 5}}")  # which is the default
+    for written in (text, said_twice):
+        (study / "study.yaml").write_text(written)
+        if allowed:
+            load_study(study)
+            continue
+        with pytest.raises(SpecError, match=rf"pretrained_by: bit-xor.*{first}-.*new input and output layers"):
+            load_study(study)
+    for other in ("task: bit-memory", "task: bit-xor, task_options: {length: 6}"):
+        (study / "study.yaml").write_text(text.replace("task: bit-xor, arm: " + first, f"{other}, arm: {first}", 1))
+        load_study(study)
+
+
 @pytest.mark.parametrize("other", ["backbone: small-bert", "backbone_options: {layers: 1}"])
 def test_a_keeper_of_another_backbone_is_refused_before_it_is_trained(study: Path, other: str) -> None:
     (study / "study.yaml").write_text(STUDY.replace("keep_as: bits, measures: [attention]", f"keep_as: bits, {other}"))
