@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 import tomllib
+from importlib.machinery import PathFinder
 from importlib.metadata import packages_distributions
 from itertools import pairwise
 from pathlib import Path
@@ -105,6 +106,15 @@ def test_every_imported_library_is_declared():
                 continue
             owners = {canonicalize_name(owner) for owner in known.get(module, [module])}
             assert owners & declared, f"{source.name} imports {module}, which pyproject.toml does not declare"
+
+
+@pytest.mark.parametrize("folder", ["notebooks", "tests", "book/_ext"])
+def test_a_file_beside_which_programs_run_stands_in_the_way_of_no_library(folder):
+    """Python looks for modules in the working folder first: `coverage.py` would be run by whatever imports coverage."""
+    others = [path for path in sys.path if Path(path).resolve() != ROOT / folder]
+    for source in (ROOT / folder).glob("*.py"):
+        assert source.stem not in sys.stdlib_module_names
+        assert PathFinder.find_spec(source.stem, others) is None, source
 
 
 def test_the_conda_environment_agrees_with_pyproject():
