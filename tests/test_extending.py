@@ -1,9 +1,11 @@
 """One's own data, and a new task, backbone, arm, study and paper, each one entry in one place, as a page promises."""
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import contract
 import numpy as np
 import pandas as pd
 import pytest
@@ -14,7 +16,8 @@ from torch import Generator, Tensor
 import fpt
 from fpt import papers
 from fpt.claims.judge import Judge
-from fpt.models import ARMS, BACKBONES, POLICIES, TRANSFORMER, Arm, Backbone
+from fpt.errors import SpecError
+from fpt.models import ARMS, BACKBONES, PARTS, POLICIES, TRANSFORMER, Arm, Backbone, Part
 from fpt.show import plot
 from fpt.sweeps.labels import labels
 from fpt.sweeps.study import load_study
@@ -116,6 +119,46 @@ def test_an_arm_is_one_entry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     _, model = fpt.sweeps.prepare(study.sweeps[0])
     assert trained_groups(model) == {"output", "layer_norm"}
     assert (plot.colour_of("NP"), plot.marker_of("NP"), plot.long_name("NP")) == ("#123456", "*", "norms, pretrained")
+
+
+@pytest.mark.parametrize(
+    ("part", "pattern"),
+    [
+        (Part(("layer_norm", "attention", "feed_forward", "recurrent"), names="bias$"), r"\.bias$"),
+        (Part(("layer_norm", "attention", "feed_forward"), layers=slice(-1, None)), r"\.h\.3\."),
+        (Part(("attention",), names=r"c_attn\.weight$", layers=slice(2)), r"\.h\.[01]\.attn\.c_attn\.weight$"),
+    ],
+    ids=["biases", "the last layer", "two layers of one matrix"],
+)
+def test_a_policy_is_one_entry_and_keeps_the_contract(
+    part: Part, pattern: str, digits: Task, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Which names train is written here without the package; then the checks that every arm passes."""
+    monkeypatch.setitem(PARTS, "piece", part)
+    monkeypatch.setitem(POLICIES, "mine", ("input", "output", "piece"))
+    template = fpt.models.build(digits, "tiny-lm", arm="mine-pretrained")
+    inside = {name for name in template.shapes if re.search(pattern, name) and name.startswith("backbone.")}
+    heads = {name for name in template.shapes if not name.startswith("backbone.")}
+    assert set(template.trainable) == inside | heads
+    assert inside
+    contract.only_the_named_parameters_change(digits, template, POLICIES["mine"])
+    contract.a_fleet_is_its_runs_one_at_a_time(digits, template, steps=2)
+    (tmp_path / "study.yaml").write_text(
+        f"defaults: {{{SHORT}, learning_rates: [1e-3], seeds: [0], compute_type: float32}}\n"
+        "sweeps: [{task: digits, arm: [mine-random, piece+output-pretrained]}]\n"
+    )
+    for spec in load_study(tmp_path).sweeps:
+        assert len(fpt.sweeps.run_sweep(spec, tmp_path / spec.folder_name).runs) == 1
+
+
+def test_a_part_of_which_a_model_has_nothing_is_refused_by_hand_and_named_of_a_policy(
+    digits: Task, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(PARTS, "piece", Part(("attention",), names="no such name"))
+    monkeypatch.setitem(POLICIES, "mine", ("output", "piece"))
+    assert fpt.models.build(digits, "tiny-lm", "random", "mine").absent == ("piece",)
+    with pytest.raises(SpecError, match="piece"):
+        fpt.models.build(digits, "tiny-lm", "random", ["output", "piece"])
 
 
 def trained_groups(template: Any) -> set[str]:
