@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import contract
@@ -18,7 +19,7 @@ from fpt import papers
 from fpt.claims.judge import Judge
 from fpt.errors import SpecError
 from fpt.models import ARMS, BACKBONES, PARTS, POLICIES, TRANSFORMER, Arm, Backbone, Part
-from fpt.show import plot
+from fpt.show import named_on_pages, plot
 from fpt.sweeps.labels import labels
 from fpt.sweeps.study import load_study
 from fpt.tasks import TASKS, Entry
@@ -207,6 +208,27 @@ def test_a_paper_in_one_file_is_shown_and_its_claims_are_judged(toy: Path) -> No
     assert of_claims["finding"].tolist() == ["toy-frozen", "toy-frozen", "toy-why"]
     of_findings = ends[ends["claim"] == ""].set_index("finding")["word"]
     assert of_findings[["toy-frozen", "toy-why"]].tolist() == ["contradicted", "read, not tested"]
+
+
+def test_the_paper_of_the_book_is_read_as_it_stands_there(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page = (root / "book" / "extend.md").read_text()
+    (text,) = (block for block in re.findall(r"```yaml\n(.*?)```", page, re.DOTALL) if block.startswith("name: "))
+    (tmp_path / "mine2031.yaml").write_text(text)
+    monkeypatch.setattr(papers, "FOLDERS", [*papers.FOLDERS, tmp_path])
+    papers.papers.cache_clear()
+    assert papers.table("mine-table-1").rows.keys() == {"frozen", "full"}
+    papers.papers.cache_clear()
+
+
+def test_sentences_of_the_book_on_how_studies_were_run_do_not_speak_of_a_readers_own(
+    toy: Path, monkeypatch: pytest.MonkeyPatch, root: Path
+) -> None:
+    monkeypatch.chdir(root)
+    ours = [SimpleNamespace(name=name) for name in ("heads", "plane-mnist", "whole-smollm2", "small-text", "alpha")]
+    own: Any = SimpleNamespace(name=toy.name)  # with one fixed grid, say
+    assert named_on_pages([*ours, own]) == ours
 
 
 def test_the_rows_of_a_paper_are_run(toy: Path) -> None:
