@@ -19,6 +19,7 @@ from fpt.models.arms import GROUPS as GROUPS
 from fpt.models.arms import INITS as INITS
 from fpt.models.arms import PARTS as PARTS
 from fpt.models.arms import POLICIES as POLICIES
+from fpt.models.arms import SHORT as SHORT
 from fpt.models.arms import Adapters as Adapters
 from fpt.models.arms import Arm as Arm
 from fpt.models.arms import Part as Part
@@ -164,7 +165,7 @@ def check(
 
 
 def build(  # noqa: PLR0913 - every choice of a model, by its name
-    task: "Task",
+    task: "Task | str",
     backbone: str = "gpt2",
     init: str = "pretrained",
     trainable: str | Sequence[str] = "fpt",
@@ -195,8 +196,10 @@ def build(  # noqa: PLR0913 - every choice of a model, by its name
     from fpt.models.template import Template
     from fpt.tasks.task import Task
 
+    if isinstance(task, str):
+        task = load_task(task, backbone)
     if not isinstance(task, Task):
-        raise SpecError(f"task = {task!r}: must be a Task (fpt.tasks.load)")
+        raise SpecError(f"task = {task!r}: must be a Task (fpt.tasks.load), or the name of one")
     if arm is not None:
         named = arms.arm(arm)
         init, trainable = named.init, named.trainable

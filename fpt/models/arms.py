@@ -94,6 +94,12 @@ TOO = {
     "fpt-feed-forward": "feed-forward trained too",
     "fpt-feed-forward-last-attention": "feed-forward and last attention trained too",
 }
+SHORT = {  # as practitioners call the arms
+    "frozen": "frozen-pretrained",
+    "lora": "lora-pretrained",
+    "full": "unfrozen-pretrained",
+    "scratch": "unfrozen-random",
+}
 FOUR = ("frozen-pretrained", "frozen-random", "unfrozen-pretrained", "unfrozen-random")  # of Rothermel et al.
 
 
@@ -122,19 +128,22 @@ ADAPTERS = tuple(field.name for field in fields(Adapters))  # fields of a sweep 
 
 
 def arm(name: str) -> Arm:
-    """The arm `name`: an entry of ARMS, or any combination by `<policy>-<init>` or `<group>+<group>-<init>`.
+    """The arm `name`: an entry of ARMS, by its letters or its short name (SHORT) too, or any combination by
+    `<policy>-<init>` or `<group>+<group>-<init>`.
 
     Raises SpecError for any other name.
     """
-    if name in list(ARMS):  # a list as name is no key
-        return ARMS[name]
+    names = {each: each for each in ARMS} | {entry.letters: each for each, entry in ARMS.items()} | SHORT
+    if name in list(names):  # a list as name is no key
+        return ARMS[names[name]]
     trainable, _, init = str(name).rpartition("-")
     groups = tuple(trainable.split("+"))
     if init in INITS and trainable in POLICIES:
         return Arm(init, trainable, name, f"frozen {init}, {TOO[trainable]}" if trainable in TOO else name)
     if init in INITS and all(group in nameable() for group in groups):
         return Arm(init, groups, name, name)
-    forms = f"Or <policy>-<init>, with a policy of {', '.join(POLICIES)}; or <group>+<group>-<init>."
+    forms = f"Or by letters ({', '.join(entry.letters for entry in ARMS.values())}), or {', '.join(SHORT)}. "
+    forms += f"Or <policy>-<init>, with a policy of {', '.join(POLICIES)}; or <group>+<group>-<init>."
     raise SpecError(f"{unknown('arm', name, ARMS)} {forms}")
 
 

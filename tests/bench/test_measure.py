@@ -81,7 +81,7 @@ def test_how_a_cell_is_timed_is_a_number_type_or_compiled_or_both(how: str) -> N
         ("tiny-lm/digits", "must be BACKBONE"),
         ("gpt-2/digits/frozen-random/3", r"unknown backbone 'gpt-2' .*Did you mean 'gpt2'"),
         ("gpt2/mnist:relased/frozen-random/3", "unknown variant of mnist 'relased'"),
-        ("gpt2/mnist/frozen/3", "unknown arm 'frozen'"),
+        ("gpt2/mnist/frozzen/3", "unknown arm 'frozzen'"),
     ],
 )
 def test_bad_cells_are_refused_before_anything_is_measured(text: str, message: str, tmp_path: Path) -> None:
