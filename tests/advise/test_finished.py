@@ -21,7 +21,7 @@ from fpt.advise.report import arms_frame, finished
 from fpt.advise.request import Request, prepared, request
 from fpt.advise.verdict import advice, cells_of
 from fpt.advise.words import warnings
-from fpt.advise.work import BASELINES, BY_SEED, WHOLE, write_study
+from fpt.advise.work import BASELINES, BY_SEED, write_study
 from fpt.errors import DataError
 from fpt.files import write_json
 from fpt.sweeps import SweepSpec, ledger, load_study
@@ -65,7 +65,7 @@ def with_rates(place: Path, rates: dict[str, float]) -> Request:
     specs = [
         wanted.spec(arm, [rate], range(3), 4, "float32") for arm, rate in zip(wanted.arms, rates.values(), strict=True)
     ]
-    write_study(wanted, wanted.study, specs, [], dict.fromkeys(wanted.arms, WHOLE))
+    write_study(wanted, wanted.study, specs, [], {})
     scores = {"majority class": [0.1] * 3, "linear classifier": [0.2] * 3}
     write_json(wanted.study / BASELINES, {BY_SEED: scores})
     for spec in specs:
