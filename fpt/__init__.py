@@ -17,6 +17,10 @@ __version__ = "0.3.0"
 __all__ = ["advise", "bench", "claims", "models", "papers", "results", "show", "sweeps", "tasks", "training"]
 
 
+def __dir__() -> list[str]:
+    return [*__all__, "__version__"]
+
+
 def __getattr__(name: str) -> ModuleType:
     if name not in __all__:
         raise AttributeError(f"module 'fpt' has no attribute {name!r}")

@@ -26,7 +26,7 @@
 weights = "../fpt/models/tiny_lm"  # of GPT-2's kind: 4 layers of width 128
 learning_rates = [3e-4, 3e-3]
 seeds = [0]
-steps = 200
+steps = 60  # enough for both arms to learn; 200 take a minute
 batch_size = 8
 
 # %%

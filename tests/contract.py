@@ -40,10 +40,17 @@ def group_of(name: str) -> str:
 
 
 def trains(name: str, groups: tuple[str, ...], layers: int) -> bool:
-    """Whether a parameter of this name belongs to the groups, or to the last layer's part of one."""
-    parts = {PARTS[part] for part in groups if part in PARTS}
-    group = group_of(name)
-    return group in groups or (group in parts and layer_of(name) == layers - 1)
+    """Whether a parameter of this name belongs to the groups, or to a part of one."""
+    group, layer = group_of(name), layer_of(name)
+    for part in (PARTS[each] for each in groups if each in PARTS):
+        numbers = [None, *range(layers)] if part.layers is None else list(range(layers))[part.layers]
+        if group in part.groups and layer in numbers and re.search(part.names, name):
+            return True
+    return group in groups
+
+
+def named_in(template: Template, groups: tuple[str, ...]) -> set[str]:
+    return {name for name in template.shapes if trains(name, groups, template.layers)}
 
 
 def fleet_of(task: Task, template: Template, **changes: object) -> Fleet:
@@ -56,7 +63,7 @@ def frozen_of(fleet: Fleet) -> dict[str, Tensor]:
 
 def the_named_parameters_train(template: Template, groups: tuple[str, ...]) -> set[str]:
     """Those of the groups, and no others; their names."""
-    named = {name for name in template.shapes if trains(name, groups, template.layers)}
+    named = named_in(template, groups)
     assert set(template.trainable) == named
     return named
 

@@ -1,9 +1,12 @@
 """One's own data, and a new task, backbone, arm, study and paper, each one entry in one place, as a page promises."""
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
+import contract
 import numpy as np
 import pandas as pd
 import pytest
@@ -14,8 +17,9 @@ from torch import Generator, Tensor
 import fpt
 from fpt import papers
 from fpt.claims.judge import Judge
-from fpt.models import ARMS, BACKBONES, POLICIES, TRANSFORMER, Arm, Backbone
-from fpt.show import plot
+from fpt.errors import SpecError
+from fpt.models import ARMS, BACKBONES, PARTS, POLICIES, TRANSFORMER, Arm, Backbone, Part
+from fpt.show import named_on_pages, plot
 from fpt.sweeps.labels import labels
 from fpt.sweeps.study import load_study
 from fpt.tasks import TASKS, Entry
@@ -118,6 +122,46 @@ def test_an_arm_is_one_entry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     assert (plot.colour_of("NP"), plot.marker_of("NP"), plot.long_name("NP")) == ("#123456", "*", "norms, pretrained")
 
 
+@pytest.mark.parametrize(
+    ("part", "pattern"),
+    [
+        (Part(("layer_norm", "attention", "feed_forward", "recurrent"), names="bias$"), r"\.bias$"),
+        (Part(("layer_norm", "attention", "feed_forward"), layers=slice(-1, None)), r"\.h\.3\."),
+        (Part(("attention",), names=r"c_attn\.weight$", layers=slice(2)), r"\.h\.[01]\.attn\.c_attn\.weight$"),
+    ],
+    ids=["biases", "the last layer", "two layers of one matrix"],
+)
+def test_a_policy_is_one_entry_and_keeps_the_contract(
+    part: Part, pattern: str, digits: Task, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Which names train is written here without the package; then the checks that every arm passes."""
+    monkeypatch.setitem(PARTS, "piece", part)
+    monkeypatch.setitem(POLICIES, "mine", ("input", "output", "piece"))
+    template = fpt.models.build(digits, "tiny-lm", arm="mine-pretrained")
+    inside = {name for name in template.shapes if re.search(pattern, name) and name.startswith("backbone.")}
+    heads = {name for name in template.shapes if not name.startswith("backbone.")}
+    assert set(template.trainable) == inside | heads
+    assert inside
+    contract.only_the_named_parameters_change(digits, template, POLICIES["mine"])
+    contract.a_fleet_is_its_runs_one_at_a_time(digits, template, steps=2)
+    (tmp_path / "study.yaml").write_text(
+        f"defaults: {{{SHORT}, learning_rates: [1e-3], seeds: [0], compute_type: float32}}\n"
+        "sweeps: [{task: digits, arm: [mine-random, piece+output-pretrained]}]\n"
+    )
+    for spec in load_study(tmp_path).sweeps:
+        assert len(fpt.sweeps.run_sweep(spec, tmp_path / spec.folder_name).runs) == 1
+
+
+def test_a_part_of_which_a_model_has_nothing_is_refused_by_hand_and_named_of_a_policy(
+    digits: Task, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(PARTS, "piece", Part(("attention",), names="no such name"))
+    monkeypatch.setitem(POLICIES, "mine", ("output", "piece"))
+    assert fpt.models.build(digits, "tiny-lm", "random", "mine").absent == ("piece",)
+    with pytest.raises(SpecError, match="piece"):
+        fpt.models.build(digits, "tiny-lm", "random", ["output", "piece"])
+
+
 def trained_groups(template: Any) -> set[str]:
     report = template.report()
     return set(report.index[report["trainable"] > 0])
@@ -164,6 +208,27 @@ def test_a_paper_in_one_file_is_shown_and_its_claims_are_judged(toy: Path) -> No
     assert of_claims["finding"].tolist() == ["toy-frozen", "toy-frozen", "toy-why"]
     of_findings = ends[ends["claim"] == ""].set_index("finding")["word"]
     assert of_findings[["toy-frozen", "toy-why"]].tolist() == ["contradicted", "read, not tested"]
+
+
+def test_the_paper_of_the_book_is_read_as_it_stands_there(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page = (root / "book" / "extend.md").read_text()
+    (text,) = (block for block in re.findall(r"```yaml\n(.*?)```", page, re.DOTALL) if block.startswith("name: "))
+    (tmp_path / "mine2031.yaml").write_text(text)
+    monkeypatch.setattr(papers, "FOLDERS", [*papers.FOLDERS, tmp_path])
+    papers.papers.cache_clear()
+    assert papers.table("mine-table-1").rows.keys() == {"frozen", "full"}
+    papers.papers.cache_clear()
+
+
+def test_sentences_of_the_book_on_how_studies_were_run_do_not_speak_of_a_readers_own(
+    toy: Path, monkeypatch: pytest.MonkeyPatch, root: Path
+) -> None:
+    monkeypatch.chdir(root)
+    ours = [SimpleNamespace(name=name) for name in ("heads", "plane-mnist", "whole-smollm2", "small-text", "alpha")]
+    own: Any = SimpleNamespace(name=toy.name)  # with one fixed grid, say
+    assert named_on_pages([*ours, own]) == ours
 
 
 def test_the_rows_of_a_paper_are_run(toy: Path) -> None:

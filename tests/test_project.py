@@ -7,18 +7,19 @@ import re
 import subprocess
 import sys
 import tomllib
+from importlib.machinery import PathFinder
 from importlib.metadata import packages_distributions
 from itertools import pairwise
 from pathlib import Path
 
 import pytest
-import yaml
 from committed import tracked
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from processes import python
 
 import fpt
+from fpt.documents import read_document
 
 ROOT = Path(__file__).parents[1]
 SOURCES = sorted((ROOT / "fpt").rglob("*.py"))
@@ -107,6 +108,19 @@ def test_every_imported_library_is_declared():
             assert owners & declared, f"{source.name} imports {module}, which pyproject.toml does not declare"
 
 
+RUN_IN = ("notebooks", "tests", "book/_ext")  # folders that are on Python's path while something runs
+
+
+@pytest.mark.parametrize("folder", RUN_IN)
+def test_a_file_beside_which_programs_run_stands_in_the_way_of_no_library(folder):
+    """Python looks for modules in the working folder first: `coverage.py` would be run by whatever imports coverage."""
+    ours = {ROOT, *(ROOT / each for each in RUN_IN)}
+    others = [path for path in sys.path if Path(path).resolve() not in ours]
+    for source in (ROOT / folder).glob("*.py"):
+        assert source.stem not in sys.stdlib_module_names
+        assert PathFinder.find_spec(source.stem, others) is None, source
+
+
 def test_the_conda_environment_agrees_with_pyproject():
     conda_names = {"torch": "pytorch", "matplotlib": "matplotlib-base", "huggingface-hub": "huggingface_hub"}
     conda_names["jupyter-client"] = "jupyter_client"
@@ -114,7 +128,7 @@ def test_the_conda_environment_agrees_with_pyproject():
     for line in project()["project"]["dependencies"]:
         name = re.split(r"[<>=]", line)[0]
         expected.add(conda_names.get(name, name) + line.removeprefix(name))
-    listed = yaml.safe_load((ROOT / "environment.yml").read_text())["dependencies"]
+    listed = read_document(ROOT / "environment.yml", "environment.yml")[0]["dependencies"]
     assert sorted(listed) == sorted(expected)
 
 
@@ -132,7 +146,7 @@ def test_constraints_pin_every_dependency_within_its_bounds():
 
 
 def test_versions_agree():
-    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text())
+    citation = read_document(ROOT / "CITATION.cff", "CITATION.cff")[0]
     newest = re.search(r"^## (\S+)", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
     assert citation["version"] == fpt.__version__
     assert newest is not None
@@ -171,7 +185,7 @@ def test_files_written_by_hand_are_tidy():
             assert not text or (text.endswith("\n") and not text.endswith("\n\n")), f"{name}: end of file"
             assert not re.search(r"[ \t]+$", text, re.MULTILINE), f"{name}: white space at the end of a line"
             if path.suffix in {".yml", ".yaml", ".cff"}:
-                yaml.safe_load(text)
+                read_document(path, str(name))
 
 
 def test_the_readme_lists_the_rooms_in_order():

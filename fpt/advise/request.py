@@ -18,12 +18,7 @@ if TYPE_CHECKING:
     from fpt.models.template import Template
     from fpt.tasks.task import Task
 
-NAMES = {  # as practitioners call the arms
-    "frozen": "frozen-pretrained",
-    "lora": "lora-pretrained",
-    "full": "unfrozen-pretrained",
-    "scratch": "unfrozen-random",
-}
+NAMES = models.SHORT
 IF_TIME = "unfrozen-random"  # from scratch, unless the reader names the arms
 CONTENT = "content"  # of `asked`: task and backbone by the checksums of your own files
 STUDY = "advise-"  # the study is runs/advise-NAME
@@ -119,7 +114,7 @@ def request(
             raise SpecError(f"--{key}: {task} has no such option; it has {', '.join(known) or 'none'}")
     names = [each.strip() for each in arms.split(",")] if arms else list(NAMES)
     try:
-        entries = [models.arm(NAMES.get(each, each)) for each in names]
+        entries = [models.arm(each) for each in names]
     except SpecError as error:
         raise SpecError(f"--arms: {error} Short names: {', '.join(NAMES)}.") from None
     chosen = tuple(dict.fromkeys(models.name_of(each.init, each.trainable) for each in entries))

@@ -53,7 +53,8 @@ class Workload(_Record):
         groups = models.trainable_groups(self.trainable, self.backbone, self.backbone_options, own_table)
         if groups == ("output",) and self.dropout == 0:
             return "features"
-        return "matrices" if {"attention", "feed_forward", "recurrent", *models.PARTS} & set(groups) else "frozen"
+        wholes = {whole for group in groups for whole in models.lies_in(group)}
+        return "matrices" if {"attention", "feed_forward", "recurrent"} & wholes else "frozen"
 
     @property
     def width(self) -> int:

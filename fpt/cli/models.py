@@ -69,7 +69,7 @@ def of_arm(fields: Mapping[str, Any]) -> tuple[list[tuple[str, ...]], list[str]]
     """
     spec = resolve({**fields, "learning_rates": [1e-3], "seeds": [0]}, "fpt models")  # which change no cost
     cost = sweep_cost(spec)
-    groups = [group for group in models.TRAINABLE if group in cost.trainable or group in cost.frozen]
+    groups = [group for group in (*models.GROUPS, models.ADAPTER) if group in cost.trainable or group in cost.frozen]
     counts = [(group, cost.trainable.get(group, 0), cost.frozen.get(group, 0)) for group in groups]
     counts.append(("all", sum(cost.trainable.values()), sum(cost.frozen.values())))
     shared = f"{size(cost.seed_bytes)} for each seed, {size(cost.once_bytes)} once"

@@ -19,12 +19,14 @@ from fpt.models.arms import GROUPS as GROUPS
 from fpt.models.arms import INITS as INITS
 from fpt.models.arms import PARTS as PARTS
 from fpt.models.arms import POLICIES as POLICIES
-from fpt.models.arms import TRAINABLE as TRAINABLE
+from fpt.models.arms import SHORT as SHORT
 from fpt.models.arms import Adapters as Adapters
 from fpt.models.arms import Arm as Arm
+from fpt.models.arms import Part as Part
 from fpt.models.arms import adapted as adapted
 from fpt.models.arms import arm as arm
 from fpt.models.arms import check_adapters
+from fpt.models.arms import lies_in as lies_in
 from fpt.models.arms import name_of as name_of
 from fpt.models.catalogue import BACKBONES as BACKBONES
 from fpt.models.catalogue import TRANSFORMER as TRANSFORMER
@@ -104,7 +106,7 @@ def trainable_groups(
         check_known("trainable policy", trainable, POLICIES, source)
         _known_groups(POLICIES[trainable], f"policy {trainable!r}")
         able = tuple(group for group in has if own_table != READS or group != EMBEDDING)
-        if not (existing := tuple(group for group in POLICIES[trainable] if PARTS.get(group, group) in able)):
+        if not (existing := tuple(group for group in POLICIES[trainable] if {*arms.lies_in(group)} & {*able})):
             groups = ", ".join(POLICIES[trainable])
             raise SpecError(f"policy {trainable!r} trains {groups}, but backbone {backbone!r} has {', '.join(has)}")
         return existing
@@ -113,17 +115,17 @@ def trainable_groups(
         raise SpecError(f"trainable is an empty list{where}; name at least one of {has}")
     _known_groups(trainable, source)
     for group in trainable:
-        if PARTS.get(group, group) not in has:
+        if not {*arms.lies_in(group)} & {*has}:
             switch = f" (option {group})" if group in hub.backbone(backbone).groups else ""
             listed = ", ".join(has)
             raise SpecError(f"backbone {backbone!r} has no parameter group {group!r}{switch}{where}; it has {listed}")
-    return tuple(group for group in TRAINABLE if group in trainable)
+    return tuple(group for group in arms.nameable() if group in trainable)
 
 
 def _known_groups(groups: Sequence[str], source: str) -> None:
     """Raises SpecError for a name that is neither a group nor a part of one."""
     for group in groups:
-        check_known("parameter group", group, TRAINABLE, source)
+        check_known("parameter group", group, arms.nameable(), source)
 
 
 def check(
@@ -163,7 +165,7 @@ def check(
 
 
 def build(  # noqa: PLR0913 - every choice of a model, by its name
-    task: "Task",
+    task: "Task | str",
     backbone: str = "gpt2",
     init: str = "pretrained",
     trainable: str | Sequence[str] = "fpt",
@@ -194,8 +196,10 @@ def build(  # noqa: PLR0913 - every choice of a model, by its name
     from fpt.models.template import Template
     from fpt.tasks.task import Task
 
+    if isinstance(task, str):
+        task = load_task(task, backbone)
     if not isinstance(task, Task):
-        raise SpecError(f"task = {task!r}: must be a Task (fpt.tasks.load)")
+        raise SpecError(f"task = {task!r}: must be a Task (fpt.tasks.load), or the name of one")
     if arm is not None:
         named = arms.arm(arm)
         init, trainable = named.init, named.trainable

@@ -2,6 +2,7 @@
 tabulates or draws it reads it here. No torch.
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, Literal, get_args
@@ -16,11 +17,28 @@ GROUPS = ("input", "output", EMBEDDING, "layer_norm", "positions", "attention", 
 ADAPTER = "adapter"
 ADAPTER_FILES = ("adapter_config.json", "adapter_model.safetensors")  # of kept adapters, as peft's
 
-# Parts of a group that can be trained by themselves: Lu et al. 2021, Table 14, trains the last attention layer.
-PARTS = {"last_attention": "attention"}
-TRAINABLE = (*GROUPS, ADAPTER, *PARTS)  # in the order of tables
 
-# Named choices of trainable groups. A policy takes those of its groups that the backbone has.
+@dataclass(frozen=True)
+class Part:
+    """Parameters that can be trained without the rest of their groups: those in whose name the regular expression
+    `names` is found, in these layers (slice(-1, None): the last), or anywhere. The biases of a GPT-2:
+    Part(("layer_norm", "attention", "feed_forward"), names="bias$")."""
+
+    groups: tuple[str, ...]
+    names: str = ""
+    layers: slice | None = None
+
+    def holds(self, name: str, group: str, layer: int | None, layers: int) -> bool:
+        """Whether a parameter belongs to it: its name and group, its layer (from 0; None outside the layers) of all."""
+        there = self.layers is None or layer in range(layers)[self.layers]
+        return there and group in self.groups and re.search(self.names, name) is not None
+
+
+PARTS: dict[str, Part] = {
+    "last_attention": Part(("attention",), layers=slice(-1, None)),  # Lu et al. 2021, Table 14
+}
+
+# Named choices of trainable groups and parts. A policy takes those that the backbone has.
 POLICIES: dict[str, tuple[str, ...]] = {
     "fpt": ("input", "output", "layer_norm", "positions"),  # Lu et al. 2021, section 2.2
     "all": GROUPS,
@@ -76,6 +94,12 @@ TOO = {
     "fpt-feed-forward": "feed-forward trained too",
     "fpt-feed-forward-last-attention": "feed-forward and last attention trained too",
 }
+SHORT = {  # as practitioners call the arms
+    "frozen": "frozen-pretrained",
+    "lora": "lora-pretrained",
+    "full": "unfrozen-pretrained",
+    "scratch": "unfrozen-random",
+}
 FOUR = ("frozen-pretrained", "frozen-random", "unfrozen-pretrained", "unfrozen-random")  # of Rothermel et al.
 
 
@@ -104,19 +128,22 @@ ADAPTERS = tuple(field.name for field in fields(Adapters))  # fields of a sweep 
 
 
 def arm(name: str) -> Arm:
-    """The arm `name`: an entry of ARMS, or any combination by `<policy>-<init>` or `<group>+<group>-<init>`.
+    """The arm `name`: an entry of ARMS, by its letters or its short name (SHORT) too, or any combination by
+    `<policy>-<init>` or `<group>+<group>-<init>`.
 
     Raises SpecError for any other name.
     """
-    if name in list(ARMS):  # a list as name is no key
-        return ARMS[name]
+    names = {each: each for each in ARMS} | {entry.letters: each for each, entry in ARMS.items()} | SHORT
+    if name in list(names):  # a list as name is no key
+        return ARMS[names[name]]
     trainable, _, init = str(name).rpartition("-")
     groups = tuple(trainable.split("+"))
     if init in INITS and trainable in POLICIES:
         return Arm(init, trainable, name, f"frozen {init}, {TOO[trainable]}" if trainable in TOO else name)
-    if init in INITS and all(group in TRAINABLE for group in groups):
+    if init in INITS and all(group in nameable() for group in groups):
         return Arm(init, groups, name, name)
-    forms = f"Or <policy>-<init>, with a policy of {', '.join(POLICIES)}; or <group>+<group>-<init>."
+    forms = f"Or by letters ({', '.join(entry.letters for entry in ARMS.values())}), or {', '.join(SHORT)}. "
+    forms += f"Or <policy>-<init>, with a policy of {', '.join(POLICIES)}; or <group>+<group>-<init>."
     raise SpecError(f"{unknown('arm', name, ARMS)} {forms}")
 
 
@@ -127,6 +154,16 @@ def name_of(init: str, trainable: str | tuple[str, ...]) -> str:
         if wanted == (entry.init, entry.trainable if isinstance(entry.trainable, str) else set(entry.trainable)):
             return name
     return f"{trainable if isinstance(trainable, str) else '+'.join(trainable)}-{init}"
+
+
+def nameable() -> tuple[str, ...]:
+    """What a policy, or a list of groups, may name, in the order of tables."""
+    return (*GROUPS, ADAPTER, *PARTS)
+
+
+def lies_in(group: str) -> tuple[str, ...]:
+    """The groups that a part belongs to; of a group, itself."""
+    return PARTS[group].groups if group in PARTS else (group,)
 
 
 def adapted(trainable: str | Sequence[str]) -> bool:

@@ -15,7 +15,18 @@ from torch.nn.functional import linear
 from transformers import AutoModel
 
 from fpt.errors import SpecError
-from fpt.models import ADAPTER, EMBEDDING, POLICIES, TRAINABLE, Adapters, Backbone, groups_of, lora, trainable_groups
+from fpt.models import (
+    ADAPTER,
+    EMBEDDING,
+    GROUPS,
+    PARTS,
+    POLICIES,
+    Adapters,
+    Backbone,
+    groups_of,
+    lora,
+    trainable_groups,
+)
 from fpt.models import initialise as draw
 from fpt.models.families import family_of, layer_of
 from fpt.models.families.library import BROKEN, any_layer, broken
@@ -156,12 +167,11 @@ class Template:
                 f"backbone {self.backbone!r} declares the parameter groups {', '.join(sorted(declared))}, "
                 f"but its model has {', '.join(sorted(found))}: correct `groups` in its row of fpt/models/catalogue.py"
             )
-        self.trainable_groups = trainable_groups(
-            self.policy, self.backbone, backbone_options=self.options, own_table=self.task.own_table
-        )
         self.width = self.module.width
         self.layers: int = self.options.get("layers") or self.entry.layers
-        self.trainable = [name for name in self.shapes if self._trains(name)]
+        held = self._held()
+        self.trainable_groups = tuple(group for group, names in held.items() if names)
+        self.trainable = [name for name in self.shapes if any(name in names for names in held.values())]
         self._check_positions()
 
     def _group(self, name: str) -> str:
@@ -195,11 +205,19 @@ class Template:
         multiplies = len(self.shapes[name]) > 1 and not name.endswith("bias")
         return multiplies and self.groups[name] in ("attention", "feed_forward", "recurrent")
 
-    def _trains(self, name: str) -> bool:
-        group = self.groups[name]
-        if "last_attention" in self.trainable_groups and group == "attention" and layer_of(name) == self.layers - 1:
-            return True
-        return group in self.trainable_groups
+    def _held(self) -> dict[str, set[str]]:
+        """The parameters of each group and part that is to train. Raises SpecError for one by hand that holds none, as
+        the biases of a model without biases, and for a policy of which none holds any."""
+        asked = trainable_groups(self.policy, self.backbone, self.options, self.task.own_table)
+        held = {group: {name for name in self.shapes if self._belongs(name, group)} for group in asked}
+        empty = [group for group, names in held.items() if not names]
+        if empty and (not isinstance(self.policy, str) or len(empty) == len(held)):
+            raise SpecError(f"backbone {self.backbone!r} has no parameters in {', '.join(empty)}: leave that out")
+        return held
+
+    def _belongs(self, name: str, group: str) -> bool:
+        found = self.groups[name]
+        return PARTS[group].holds(name, found, layer_of(name), self.layers) if group in PARTS else found == group
 
     def _check_positions(self) -> None:
         """Refuse positions that are neither pretrained nor trained. Where there is no table, there is no limit."""
@@ -309,7 +327,7 @@ class Template:
         sizes += [(what, "unused", count) for what, count in unused.items()]
         table = pd.DataFrame(sizes, columns=["group", "state", "parameters"])
         counts = table.pivot_table(values="parameters", index="group", columns="state", aggfunc="sum", fill_value=0)
-        rows = [group for group in (*TRAINABLE, *unused) if group in counts.index]
+        rows = [group for group in (*GROUPS, ADAPTER, *unused) if group in counts.index]
         return counts.reindex(index=rows, columns=["trainable", "frozen", "unused"], fill_value=0).astype(int)
 
     @property

@@ -1,7 +1,7 @@
 """Contrasts: one arm minus another in a study, as pages, findings and verdicts read them."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import ROUND_HALF_UP, Decimal
 from functools import cache
@@ -10,12 +10,13 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from fpt import models
 from fpt.errors import SpecError, unknown
 from fpt.files import state_of
 from fpt.papers.schema import Table
 from fpt.results.baselines import known_scores
 from fpt.results.cells import TUNED, ArmCell, Point, TableCell, paired_difference, total
-from fpt.results.runs import SweepTables, find_study, load_sweeps, rate_text, same_rate
+from fpt.results.runs import Origin, SweepTables, find_study, load_sweeps, rate_text, same_rate
 from fpt.results.stats import MINIMUM_PAIRS, POINT, SIGNIFICANCE, Paired, paired
 from fpt.sweeps.labels import labels
 from fpt.sweeps.ledger import PUBLISHED, RESULT
@@ -107,10 +108,13 @@ def contrast(
     minus: tuple[str, str] | None = None,
     of: str = "accuracy",
     root: Path | None = None,
+    origin: Origin = "published",
 ) -> Contrast:
-    """The arm `first` minus the arm `second` in the published results of a study.
+    """The arm `first` minus the arm `second` in the results of a study: the published ones, or with `origin` "own" the
+    reader's.
 
-    Arms are named as the study's tables name them: "FP", "FR (layers 1)". `task` is needed where the study has
+    Arms are named as the study's tables name them: "FP", "FR (layers 1)"; one that is there once by any name of
+    fpt.models.arm: "frozen-pretrained", "frozen". `task` is needed where the study has
     several. `at`: "tuned" (each seed at the rate that is best on the other seeds), "common" (each arm at the rate with
     the best mean over all seeds) or a learning rate for both arms.
     `budget`: gradient steps, one of those that are reported; the last one, if None. `minus`: two more arms, whose
@@ -119,7 +123,8 @@ def contrast(
     Raises SpecError for a study, task, arm, rate or budget that is not there, with fewer than three pairs of seeds, and
     for arms that end after different numbers of steps where no budget is named.
     """
-    arms = {name: cell_of(study, name, task=task, root=root, of=of) for name in (first, second, *(minus or ()))}
+    named = (first, second, *(minus or ()))
+    arms = {name: cell_of(study, name, task=task, root=root, of=of, origin=origin) for name in named}
     found = _contrast(arms, first, second, at, budget, minus)
     if at != TUNED or any(cell.best_rate(budget) is None for cell in arms.values()):
         return found
@@ -152,10 +157,11 @@ def level(
     budget: int | None = None,
     of: str = "accuracy",
     root: Path | None = None,
+    origin: Origin = "published",
 ) -> Level:
-    """The test accuracy of one arm in the published results of a study, or its gap; arguments and errors as those of
+    """The test accuracy of one arm in the results of a study, or its gap; arguments and errors as those of
     `contrast`."""
-    cell = cell_of(study, arm, task=task, root=root, of=of)
+    cell = cell_of(study, arm, task=task, root=root, of=of, origin=origin)
     rate = rate_of(cell, at, budget)
     mean, low, high = (100 * each for each in cell.interval(rate, budget))
     return Level(mean, low, high, int(cell.values(rate, budget).notna().sum()), cell.best_rate(budget))
@@ -177,44 +183,74 @@ def arm_cell(tables: SweepTables, name: str, study: str, table: Table = ACCURACY
     return ArmCell(table, name, tables.spec.task, spec=tables.spec, tables=tables, study=study)
 
 
-def arms_of(study: str, root: Path | None = None, of: str = "accuracy") -> dict[tuple[str, str], ArmCell]:
-    """The published sweeps of a study as cells, by task and by the name that its tables give the arm.
+def arms_of(
+    study: str, root: Path | None = None, of: str = "accuracy", origin: Origin = "published"
+) -> dict[tuple[str, str], ArmCell]:
+    """The sweeps of a study as cells, by task and by the name that its tables give the arm: the published ones, or the
+    reader's own.
 
     `of`: what a cell's values are, "accuracy" on test data or "gap". Raises SpecError for anything else.
     """
     if of not in MEASURED:
         raise unknown("quantity", of, MEASURED)
     folder = find_study(study, root)
-    files = (folder / FILE, *folder.glob(f"{PUBLISHED}/*/{RESULT}"))
+    files = (folder / FILE, *folder.glob(f"{PUBLISHED}/*/{RESULT}" if origin == "published" else f"*/{RESULT}"))
     return {
         (sweep.spec.task, name): arm_cell(sweep, name, study, MEASURED[of])
-        for name, sweep in _published(folder, tuple((file, state_of(file)) for file in files))
+        for name, sweep in _finished(folder, tuple((file, state_of(file)) for file in files), origin)
     }
 
 
 @cache
-def _published(folder: Path, states: tuple[tuple[Path, tuple[int, int] | None], ...]) -> list[tuple[str, SweepTables]]:
-    """The published sweeps of a study with their names, read once in a process for as long as its file and their
+def _finished(
+    folder: Path, states: tuple[tuple[Path, tuple[int, int] | None], ...], origin: Origin
+) -> list[tuple[str, SweepTables]]:
+    """The finished sweeps of a study with their names, read once in a process for as long as its file and their
     records are the same: a page asks for hundreds of contrasts of a few studies."""
     study = load_study(folder)
     names = labels(study.sweeps)
-    return [(names[name], sweep) for name, sweep in load_sweeps(study, "published").items()]
+    return [(names[name], sweep) for name, sweep in load_sweeps(study, origin).items()]
 
 
-def cell_of(study: str, name: str, *, task: str = "", root: Path | None = None, of: str = "accuracy") -> ArmCell:
-    """One arm of a study's published results, by the name that its tables give it; errors as those of `contrast`."""
-    cells = arms_of(study, root, of)
+def cell_of(
+    study: str,
+    name: str,
+    *,
+    task: str = "",
+    root: Path | None = None,
+    of: str = "accuracy",
+    origin: Origin = "published",
+) -> ArmCell:
+    """One arm of a study's results, by a name as those of `contrast`; errors as its."""
+    cells = arms_of(study, root, of, origin)
     if not cells:
-        raise SpecError(f"the study {study} has no published results; fpt run and fpt publish make them")
+        make = "fpt run and fpt publish make them" if origin == "published" else "fpt run makes them"
+        raise SpecError(f"the study {study} has no {origin} results; {make}")
     tasks = sorted({each for each, _ in cells})
     if task and task not in tasks:
         raise unknown(f"task with results in the study {study}", task, tasks)
     if not task and len(tasks) != 1:
         raise SpecError(f"the study {study} has results on {', '.join(tasks)}: name one as `task`")
     here = {arm: cell for (each, arm), cell in cells.items() if each == (task or tasks[0])}
-    if name not in here:
-        raise unknown(f"arm with results in the study {study}", name, here)
-    return here[name]
+    return here[name] if name in here else _by_other_name(study, name, here)
+
+
+def _by_other_name(study: str, name: str, here: Mapping[str, ArmCell]) -> ArmCell:
+    """The cell of the arm that fpt.models.arm knows by this name, where the study has one alone. Raises SpecError."""
+    refused = unknown(f"arm with results in the study {study}", name, here)
+    try:
+        wanted = models.arm(name)
+    except SpecError:
+        raise refused from None
+    if wanted.letters in here:
+        return here[wanted.letters]
+    asked = models.name_of(wanted.init, wanted.trainable)
+    found = {each: cell for each, cell in here.items() if cell.spec and cell.spec.arm == asked}
+    if not found:
+        raise refused
+    if len(found) > 1:
+        raise SpecError(f"{name} is several arms of the study {study}: name one of {', '.join(found)}")
+    return next(iter(found.values()))
 
 
 def rate_of(cell: TableCell, at: str | float, budget: int | None) -> str | float:

@@ -274,8 +274,8 @@ def load_runs(
     seeds), `study`, `origin` ("own" or "published"), `commit` (of the code that ran), `sampled_from`
     (how many examples the test set, or the collection that the seeds split, has; nan where examples are made anew) and
     `guessing` (the accuracy of a guess).
-    `origin` says which of them are read; without it the published ones, or the reader's own where a study has none. A
-    study that was read already may stand in the place of its folder.
+    `origin` says which of them are read; without it the published ones, or the reader's own where a study has none. The
+    name of a study, or one that was read already, may stand in the place of its folder.
 
     Raises SpecError for a bad study file, origin or table, DataError for a table that cannot be read.
     """
@@ -310,8 +310,12 @@ def sweeps_table(study_folder: str | Path | Study, origin: Origin | None = None)
 
 
 def study_of(study: str | Path | Study) -> Study:
-    """The study in a folder; one that was read already is not read again. Errors as those of `load_study`."""
-    return study if isinstance(study, Study) else load_study(study)
+    """The study in a folder, or by its name in the workspace; one that was read already is not read again. Errors as
+    those of `load_study`."""
+    if isinstance(study, Study):
+        return study
+    named = isinstance(study, str) and Path(study).name == study and not Path(study).exists()
+    return load_study(find_study(str(study)) if named else study)
 
 
 def _chosen(states: list[SweepState], origin: Origin | None) -> Origin:

@@ -1,15 +1,17 @@
 """Arms over the learning rate and over the budget. Colour and shape both name the arm."""
 
+import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
 from fpt.results.cells import TableCell
-from fpt.results.runs import rate_text
+from fpt.results.runs import rate_text, same_rate
 from fpt.show import plot
 from fpt.show.numbers import percent, title
 from fpt.sweeps.labels import labels
+from fpt.sweeps.selection import by_seed, choices
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -22,12 +24,14 @@ def learning_rate_figure(runs: pd.DataFrame) -> plot.Plot:
     """Test accuracy after the last step against learning rate: a panel per setup, a mark per run, and a line an arm
     through the means.
 
-    `runs` as `load_runs` gives them, or `SweepTables.tidy` those of one sweep. Outlined marks are the runs at the rate
-    that the other seeds chose: their mean is the tuned accuracy; x marks runs that diverged (at their last finite
-    value). The best trivial strategy, where one is known, is dotted. As in Rothermel et al. 2021, figures 1 to 3.
+    `runs` as `load_runs` gives them, or those of one sweep as `run_sweep` and `train_fleet` do. Outlined marks are the
+    runs at the rate that the other seeds chose: their mean is the tuned accuracy; x marks runs that diverged (at their
+    last finite value). The best trivial strategy, where one is known, is dotted. As in Rothermel et al. 2021, figures 1
+    to 3.
     """
     if runs.empty:
         return plot.nothing()
+    runs = _of_one_sweep(runs) if "setup" not in runs else runs
     figure, panels = plot.panels_of(runs["setup"].nunique())
     words, differing = [], [column for column in ("backbone", "study") if column in runs and runs[column].nunique() > 1]
     accuracy = runs["test_accuracy"].astype(float).fillna(runs["guessing"])  # a run that was never finite
@@ -39,7 +43,8 @@ def learning_rate_figure(runs: pd.DataFrame) -> plot.Plot:
             of_arm = shown[shown["arm"] == arm]
             _rate_line(axes, of_arm, arm, 1.05 ** (number - (len(arms) - 1) / 2), looks[arm])
             words.append(f"{name}, {plot.arm_words(arm)}: {_tuned(of_arm)}")
-        plot.trivial_line(axes, *map(str, shown[["task", "variant"]].iloc[0]))
+        if task := str(shown["task"].iloc[0]):
+            plot.trivial_line(axes, task, str(shown["variant"].iloc[0]))
         plot.rate_axis(axes, shown["learning_rate"], "test accuracy (%)")
         axes.set_title(name)
     diverged = int(runs["diverged_at"].notna().sum())
@@ -48,6 +53,15 @@ def learning_rate_figure(runs: pd.DataFrame) -> plot.Plot:
         f"Test accuracy by learning rate. {'. '.join(words)}. {diverged} of {len(runs)} runs diverged.",
         runs[[name for name in DATA if name in runs]].rename(columns={"selected": "tuned"}),
         runs,
+    )
+
+
+def _of_one_sweep(runs: pd.DataFrame) -> pd.DataFrame:
+    """Runs without the columns that `load_runs` adds: one arm, whose task nobody named."""
+    rates = runs["seed"].map(choices(by_seed(runs)))
+    selected = same_rate(runs["learning_rate"].to_numpy(float), rates.to_numpy(float))
+    return runs.assign(
+        setup="", label="runs", sweep="", name="runs", task="", variant="", guessing=math.nan, selected=selected
     )
 
 

@@ -1,7 +1,8 @@
 """Tables of the reference pages: tasks, models, studies, misprints, and the results to download."""
 
 import json
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Sequence
 from functools import partial
 from importlib.resources import files
 from pathlib import Path
@@ -13,7 +14,7 @@ import pandas as pd
 
 from fpt.claims.judge import ODDITY
 from fpt.papers import paper_of
-from fpt.results import find_study, known_scores, load_runs, sweeps_table
+from fpt.results import StudyCells, find_study, known_scores, load_runs, sweeps_table
 from fpt.results.runs import load_sweeps, loaded_studies
 from fpt.show.findings import verdict_rows, verdicts_by_id
 from fpt.show.html import Folded, Page, Table
@@ -188,6 +189,13 @@ def architectures_table() -> Folded:
 
 
 # --- studies
+
+
+def named_on_pages(studies: Iterable[StudyCells]) -> list[StudyCells]:
+    """Those that a page of the book names: its sentences on how studies were run speak of these. What a reader adds to
+    runs/ is shown beside them, and may be run otherwise."""
+    text = "".join(page.read_text(encoding="utf-8") for page in (workspace() / "book").glob("*.md"))
+    return [study for study in studies if re.search(f'[`"]{re.escape(study.name)}[`"]', text)]
 
 
 def studies_table(caption: str) -> Table:

@@ -26,6 +26,10 @@ def check_room(model: "Template", recipe: Recipe, runs: int, folder: Path | None
         checkpoint.check_disk(model, runs, folder, kept)
 
 
+def __dir__() -> list[str]:
+    return __all__
+
+
 def __getattr__(name: str) -> Any:
     if name != "train_fleet":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -21,12 +21,12 @@ from fpt.advise.report import arms_frame, finished
 from fpt.advise.request import Request, prepared, request
 from fpt.advise.verdict import advice, cells_of
 from fpt.advise.words import warnings
-from fpt.advise.work import BASELINES, BY_SEED, WHOLE, write_study
+from fpt.advise.work import BASELINES, BY_SEED, write_study
 from fpt.errors import DataError
 from fpt.files import write_json
 from fpt.sweeps import SweepSpec, ledger, load_study
 
-from .conftest import carried_out, request_of, table, train, train_sweeps
+from .conftest import carried_out, request_of, table, train
 
 CODE = re.compile(r"```python\n(.*?)```", re.DOTALL)
 peft_warns = pytest.mark.filterwarnings("ignore:.*is_gradient_checkpointing:FutureWarning")  # peft's own call
@@ -50,27 +50,34 @@ def test_a_table_on_which_a_linear_classifier_is_best_is_told_so(wanted: Request
     assert len(found.pairs) == 3
 
 
+@pytest.mark.slow  # of made-up results: test_verdict.py
 def test_on_labels_of_pure_noise_nothing_can_be_told(place: Path) -> None:
     found = finished(train(place, "noise", arms="frozen,full"))
     assert (found.reason, found.advised) == ("nothing", "")
 
 
+WILD = 1e30  # a rate at which every run diverges
+
+
 def with_rates(place: Path, rates: dict[str, float]) -> Request:
-    """A trained study in which each arm has one rate."""
+    """A finished study in which each arm has one rate; its results are made up."""
     table(place / "mine.csv")
     wanted = request_of(place, arms=",".join(rates))
     specs = [
         wanted.spec(arm, [rate], range(3), 4, "float32") for arm, rate in zip(wanted.arms, rates.values(), strict=True)
     ]
-    write_study(wanted, wanted.study, specs, [], dict.fromkeys(wanted.arms, WHOLE))
+    write_study(wanted, wanted.study, specs, [], {})
     scores = {"majority class": [0.1] * 3, "linear classifier": [0.2] * 3}
     write_json(wanted.study / BASELINES, {BY_SEED: scores})
-    train_sweeps(wanted.study)
+    for spec in specs:
+        accuracy = math.nan if spec.learning_rates == (WILD,) else 0.9
+        synthetic.write(spec, wanted.study / spec.folder_name, lambda _, rate, seed, value=accuracy: value + seed / 100)
     return wanted
 
 
 def test_an_arm_whose_every_rate_diverged_is_shown_and_never_advised(place: Path) -> None:
-    found = finished(with_rates(place, {"frozen": 1e30, "full": 1e-3}))
+    wanted = with_rates(place, {"frozen": WILD, "full": 1e-3})
+    found = advice(wanted, cells_of(wanted))
     assert found.advised == "unfrozen-pretrained"
     assert found.pairs == ()
     assert any("3 runs diverged" in line for line in warnings(found))
@@ -103,7 +110,7 @@ def test_an_arm_that_lost_a_seed_at_every_rate_is_compared_with_none(place: Path
 
 def test_where_every_rate_of_every_arm_diverged_it_says_so(place: Path) -> None:
     with pytest.raises(DataError, match="every rate of every arm diverged"):
-        finished(with_rates(place, {"frozen": 1e30, "full": 1e30}))
+        finished(with_rates(place, {"frozen": WILD, "full": WILD}))
 
 
 def logits_of(wanted: Request, arm: str) -> tuple[Any, torch.Tensor]:
@@ -137,7 +144,7 @@ def test_the_lines_in_its_readme_load_the_winner_and_predict_the_same(arm: str, 
 
 
 @peft_warns
-@pytest.mark.parametrize("backbone", ["small-bert", "small-library"])
+@pytest.mark.parametrize("backbone", [pytest.param("small-bert", marks=pytest.mark.slow), "small-library"])
 def test_and_so_they_do_of_other_families(backbone: str, place: Path, small_backbones: dict[str, Any]) -> None:
     wanted = train(place, arms="lora,full", backbone=backbone, seeds=3, steps=4)
     for arm in wanted.arms:

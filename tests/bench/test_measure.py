@@ -81,7 +81,7 @@ def test_how_a_cell_is_timed_is_a_number_type_or_compiled_or_both(how: str) -> N
         ("tiny-lm/digits", "must be BACKBONE"),
         ("gpt-2/digits/frozen-random/3", r"unknown backbone 'gpt-2' .*Did you mean 'gpt2'"),
         ("gpt2/mnist:relased/frozen-random/3", "unknown variant of mnist 'relased'"),
-        ("gpt2/mnist/frozen/3", "unknown arm 'frozen'"),
+        ("gpt2/mnist/frozzen/3", "unknown arm 'frozzen'"),
     ],
 )
 def test_bad_cells_are_refused_before_anything_is_measured(text: str, message: str, tmp_path: Path) -> None:
@@ -196,6 +196,7 @@ def test_a_cell_that_cannot_be_measured_is_logged_and_left_out(tmp_path: Path) -
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.slow
 def test_the_environment_of_what_was_measured_is_gone_afterwards(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LD_PRELOAD", "")
     before = dict(os.environ)
@@ -209,6 +210,7 @@ def test_a_process_that_is_killed_is_an_error_of_ours() -> None:
         measure.apart(os._exit, 9)
 
 
+@pytest.mark.slow
 def test_a_process_without_memory_is_an_error_of_ours_and_no_other_one_is() -> None:
     with pytest.raises(FptError, match="want of memory"):
         measure.apart(operator.mul, [0], 2**60)
@@ -216,6 +218,7 @@ def test_a_process_without_memory_is_an_error_of_ours_and_no_other_one_is() -> N
         measure.apart(operator.truediv, 1, 0)
 
 
+@pytest.mark.slow
 def test_a_bench_that_is_killed_leaves_no_process_behind(tmp_path: Path) -> None:
     script = tmp_path / "bench.py"  # a spawned child imports it
     script.write_text(

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
+from fpt.documents import read_document
 from fpt.results import StudyCells, find_study, studies
 
 
@@ -27,7 +27,7 @@ def workspace(html: Path) -> Path:
 @pytest.fixture(scope="session")
 def contents(workspace: Path) -> list[str]:
     """Every page of the table of contents."""
-    toc: dict[str, Any] = yaml.safe_load((workspace / "book/_toc.yml").read_text())
+    toc: dict[str, Any] = read_document(workspace / "book/_toc.yml", "_toc.yml")[0]
     return [toc["root"], *(chapter["file"] for part in toc["parts"] for chapter in part["chapters"])]
 
 

@@ -9,14 +9,14 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 
 import pandas as pd
 import pytest
-import yaml
 from bs4 import BeautifulSoup, Tag
 
+from fpt.documents import read_document
 from fpt.results import StudyCells, load_runs
 
 pytestmark = pytest.mark.book
 ROOT = Path(__file__).parents[2]
-MOVED: dict[str, str] = yaml.safe_load((ROOT / "_config.yml").read_text())["sphinx"]["config"]["redirects"]
+MOVED: dict[str, str] = read_document(ROOT / "_config.yml", "_config.yml")[0]["sphinx"]["config"]["redirects"]
 
 
 @cache

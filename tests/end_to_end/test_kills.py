@@ -72,7 +72,7 @@ def contents(folder: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in (*folder.glob("*.parquet"), folder / KEPT_WEIGHTS)}
 
 
-@pytest.mark.parametrize("kills", [5, pytest.param(30, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("kills", [1, pytest.param(30, marks=pytest.mark.slow)])
 def test_killed_again_and_again_it_ends_with_the_same_bytes(tmp_path: Path, whole: Path, kills: int) -> None:
     """Each kind of moment in turn; a sweep that ends between two kills makes room for another."""
     draw, killed, number = random.Random(7), 0, 0

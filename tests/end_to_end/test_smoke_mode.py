@@ -1,5 +1,5 @@
-"""Sweeps of the papers' studies are executed in reduced form, so that no row is decoration: one of each kind, and all
-of them with the marker `slow`."""
+"""Sweeps of the papers' studies are executed in reduced form, so that no row is decoration: every task, family, policy
+and initialisation once, and all sweeps with the marker `slow`."""
 
 import shutil
 from collections.abc import Iterable, Sequence
@@ -25,9 +25,10 @@ def _in_the_workspace(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT)
 
 
-def kinds(spec: SweepSpec) -> set[tuple[str, ...]]:
-    """Its task; and its family with policy and initialisation."""
-    return {(spec.task,), (BACKBONES[spec.backbone].family, str(spec.trainable), spec.init)}
+def kinds(spec: SweepSpec) -> set[tuple[int, str]]:
+    """Its task, its family, its policy and its initialisation; how these go together, tests/contract.py says."""
+    values = (spec.task, BACKBONES[spec.backbone].family, str(spec.trainable), spec.init)
+    return set(enumerate(values))
 
 
 def with_keepers(chosen: Iterable[SweepSpec], sweeps: Sequence[SweepSpec]) -> list[SweepSpec]:
@@ -44,7 +45,7 @@ def every(study: str, task: str) -> list[SweepSpec]:
 
 def one_of_each_kind() -> dict[Place, list[SweepSpec]]:
     """The first sweep of each kind, in the first study that has it."""
-    seen: set[tuple[str, ...]] = set()
+    seen: set[tuple[int, str]] = set()
     found: dict[Place, list[SweepSpec]] = {}
     for name, study in STUDIES.items():
         for spec in study.sweeps:

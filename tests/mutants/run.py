@@ -29,6 +29,7 @@ RESUME = "tests/training/test_contract.py"
 INITIAL = "tests/models/test_initialise.py"
 LAYERS = "tests/models/test_layers.py tests/models/test_families.py tests/training/test_fleet.py"
 ARMS = "tests/training/test_contract.py"
+EXTENDING = "tests/test_extending.py"
 LORA = "tests/models/test_lora.py"
 SELECTION = "tests/sweeps/test_selection.py"
 RUN = "tests/sweeps/test_run.py"
@@ -63,7 +64,9 @@ MUTANTS = [
     Mutant("models/layers.py", 'stream(seed, "dropout", step)', 'stream(seed, "dropout")', LAYERS),
     Mutant("models/layers.py", ">= lengths[:, None]", "> lengths[:, None]", "tests/models/test_families.py"),
     Mutant("models/layers.py", "scores = (query * scaling) @", "scores = query @", "tests/models/test_families.py"),
-    Mutant("models/template.py", "== self.layers - 1", "== self.layers - 2", ARMS),
+    Mutant("models/arms.py", "layers=slice(-1, None))", "layers=slice(-2, None))", ARMS),
+    Mutant("models/arms.py", "and re.search(self.names, name) is not None", "", EXTENDING),
+    Mutant("models/template.py", "any(name in names for names in held.values())", "True", ARMS),
     Mutant("models/template.py", "module.compute_type = compute_type", "pass", "tests/training/test_contract.py"),
     Mutant("models/template.py", "self.random_gain * state[name]", "state[name]", INITIAL),
     Mutant("models/template.py", "else family.first_position  #", "else 0  #", "tests/models/test_families.py"),

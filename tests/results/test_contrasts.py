@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import synthetic
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
@@ -122,6 +122,7 @@ def test_a_level_has_its_own_interval_and_rate(root: Path) -> None:
 
 
 @given(st.lists(st.floats(-0.5, 0.5), min_size=6, max_size=10, unique=True))
+@settings(max_examples=20)
 def test_by_sign_flips_the_ends_are_where_the_test_refuses(differences: list[float]) -> None:
     test = paired(pd.Series(differences), 0.0, exact=True)
     low, high = interval_of(test)

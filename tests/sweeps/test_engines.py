@@ -148,7 +148,7 @@ def test_a_notebook_without_the_parameters_is_refused(workspace: Path, engine: E
     ("engine", "how"),
     [
         (LOCAL, signal.SIGKILL),
-        (LOCAL, signal.SIGINT),
+        pytest.param(LOCAL, signal.SIGINT, marks=pytest.mark.slow),
         pytest.param("ray", signal.SIGTERM, marks=ON_RAY),
         pytest.param("ray, apart", signal.SIGKILL, marks=ON_RAY),
         pytest.param("ray, apart", signal.SIGINT, marks=ON_RAY),

@@ -12,7 +12,6 @@ from typing import Any
 import pandas as pd
 import pytest
 import torch
-import yaml
 from stand_in import Accuracy, Trained, best_at, fleet, spec
 
 from fpt import papers
@@ -68,7 +67,7 @@ def test_every_rate_is_trained_with_every_seed_and_recorded(trained: Trained, tm
 def test_what_the_study_asks_is_recorded_with_the_hash_of_its_rule(trained: Trained, tmp_path: Path) -> None:
     folder = tmp_path / "runs" / "mine"
     folder.mkdir(parents=True)
-    (folder / "study.yaml").write_text(yaml.safe_dump({"asks": ["R-01", "L-04"], "plan": ["FP - UP is above 0."]}))
+    (folder / "study.yaml").write_text(json.dumps({"asks": ["R-01", "L-04"], "plan": ["FP - UP is above 0."]}))
     info = run_sweep(spec(), folder / spec().folder_name).info
     assert info["asks"] == {name: papers.rule_hash(papers.claim(name)) for name in ("R-01", "L-04")}
     assert len(set(info["asks"].values())) == 2
@@ -81,7 +80,7 @@ def test_what_is_edited_while_a_sweep_trains_was_not_asked_before_it(trained: Tr
     folder.mkdir(parents=True)
 
     def ask(*names: str) -> None:
-        (folder / "study.yaml").write_text(yaml.safe_dump({"asks": list(names)}))
+        (folder / "study.yaml").write_text(json.dumps({"asks": list(names)}))
 
     def killed() -> None:
         ask("R-01", "L-04")

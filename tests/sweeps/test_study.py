@@ -1,11 +1,11 @@
 """study.yaml: tables of a paper at a scale, lists, defaults, and what a bad file gets."""
 
+import json
 from itertools import product
 from pathlib import Path
 
 import committed
 import pytest
-import yaml
 
 from fpt import papers
 from fpt.errors import SpecError
@@ -22,7 +22,7 @@ DEFAULTS = {"learning_rates": [1e-3, 1e-2], "seeds": [0], "compute_type": "float
 def write(runs, name="mine", text=None, **document):
     folder = runs / name
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / "study.yaml").write_text(yaml.safe_dump(document) if text is None else text)
+    (folder / "study.yaml").write_text(json.dumps(document) if text is None else text)
     return folder
 
 

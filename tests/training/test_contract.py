@@ -8,7 +8,8 @@ from small_models import stand_ins
 
 import fpt.models
 import fpt.tasks
-from fpt.models import ADAPTER, ARMS, BACKBONES, PARTS, POLICIES, TRAINABLE, adapted
+from fpt.errors import SpecError
+from fpt.models import ARMS, BACKBONES, GROUPS, PARTS, POLICIES, adapted, lies_in
 from fpt.models.template import Template
 from fpt.tasks.task import Task
 
@@ -29,12 +30,12 @@ def fits(arm: str, backbone: str) -> bool:
         return False
     if adapted(named.trainable):
         return bool(MATRICES & {*entry.groups})
-    wanted = {PARTS.get(group, group) for group in named.groups}
-    return bool(wanted & {*entry.groups}) if isinstance(named.trainable, str) else wanted <= {*entry.groups}
+    there = [bool({*lies_in(group)} & {*entry.groups}) for group in named.groups]
+    return any(there) if isinstance(named.trainable, str) else all(there)
 
 
 FPT = ("input", "output", "layer_norm", "positions")
-WRITTEN = {  # without the package: what trains under the name of a policy
+WRITTEN = {  # without the package: what trains under the names of the papers' policies
     "fpt": FPT,
     "all": (*FPT, "embedding", "attention", "feed_forward", "recurrent"),
     "output": ("output",),
@@ -49,14 +50,14 @@ WRITTEN = {  # without the package: what trains under the name of a policy
 
 def groups_of(arm: str) -> tuple[str, ...]:
     """By the policy that the arm names, or by its groups."""
-    trainable = fpt.models.arm(arm).trainable
-    return WRITTEN[trainable] if isinstance(trainable, str) else trainable
+    named = fpt.models.arm(arm)
+    return WRITTEN.get(str(named.trainable), named.groups)
 
 
 NAMED = [(backbone, arm) for backbone in OF for arm in ARMS if fits(arm, backbone)]
 # and every policy that no random arm has, and every group by itself
 OTHERS = [f"{policy}-random" for policy in POLICIES if fpt.models.name_of("random", policy) not in ARMS]
-OTHERS += [f"{group}-random" for group in TRAINABLE if group not in (ADAPTER, *POLICIES)]
+OTHERS += [f"{group}-random" for group in GROUPS if group not in POLICIES]
 OTHERS += ["fpt-statistics", "feed_forward+last_attention-random"]
 FURTHER = [(backbone, arm) for backbone in OF for arm in OTHERS if fits(arm, backbone)]
 RANDOM = ("frozen-random", "unfrozen-random", "lora-random")
@@ -88,6 +89,25 @@ def test_exactly_the_named_parameters_change_and_a_fleet_is_its_runs(backbone: s
 @pytest.mark.parametrize(("backbone", "arm"), FURTHER)
 def test_every_policy_and_every_group_trains_what_it_says(backbone: str, arm: str, digits: Task) -> None:
     contract.the_named_parameters_train(built(digits, backbone, arm), groups_of(arm))
+
+
+@pytest.mark.parametrize("backbone", OF)
+@pytest.mark.parametrize("part", PARTS)
+def test_a_part_trains_by_itself_and_is_refused_where_a_model_has_none_of_it(
+    part: str, backbone: str, digits: Task
+) -> None:
+    if contract.named_in(built(digits, backbone, "unfrozen-random"), (part,)):
+        contract.the_named_parameters_train(built(digits, backbone, f"{part}-random"), (part,))
+    else:
+        with pytest.raises(SpecError, match=part):
+            built(digits, backbone, f"{part}-random")
+
+
+def test_the_last_attention_is_that_of_the_last_layer(digits: Task) -> None:
+    template = fpt.models.build(digits, "tiny-lm", "random", ["last_attention"])  # four layers
+    assert template.trainable
+    assert all(name.startswith("backbone.h.3.attn.") for name in template.trainable)
+    assert len(template.trainable) == len([name for name in template.shapes if ".attn." in name]) / 4
 
 
 @pytest.mark.parametrize(("backbone", "arm"), [pair for pair in NAMED if pair[1] in RANDOM])

@@ -203,7 +203,7 @@ def calls(fleet: Fleet) -> list[int]:
 @pytest.mark.parametrize(
     ("backbone", "init", "policy", "changes", "compiled"),
     [
-        ("small-gpt2", "random", "all", ALL, False),  # traced, and interpreted
+        slow("small-gpt2", "random", "all", ALL, False),  # traced, and interpreted
         slow("small-gpt2", "pretrained", "fpt", {}, True),  # a minute of the C++ compiler, where there is one
         slow("small-bert", "random", "all", {}, True),
     ],

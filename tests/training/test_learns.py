@@ -30,6 +30,7 @@ def test_whole_data_sets(task, init, rate, steps, reach):
     assert reached(task, init, rate, steps) >= reach
 
 
+@pytest.mark.slow  # on one page, and by the plain loop: notebooks/plain_loop.ipynb
 def test_digits():
     assert reached("digits", "pretrained", 1e-2, 200) >= 0.5
 

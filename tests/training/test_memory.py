@@ -15,7 +15,6 @@ from fpt.training import loop, memory, train_fleet
 from fpt.training.libraries import faster_libraries
 
 CPU = torch.device("cpu")
-SLOW = pytest.mark.slow
 RATES, SEEDS = [1e-3, 1e-2], [0, 5]
 
 
@@ -106,10 +105,9 @@ print(len(seeds) * (seed + len(rates) * run) / peak[0])
 """
 
 
-@pytest.mark.parametrize("kind", ["float32", pytest.param("bfloat16", marks=SLOW)])
-@pytest.mark.parametrize(
-    "arm", ["frozen-random", *(pytest.param(arm, marks=SLOW) for arm in ("unfrozen-random", "lora-random"))]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["float32", "bfloat16"])
+@pytest.mark.parametrize("arm", ["frozen-random", "unfrozen-random", "lora-random"])
 def test_memory_is_predicted_and_not_much_more_than_is_measured(arm, kind):
     """Too little would end in the system's killer; a fleet of a random frozen arm takes the least of its prediction."""
     command = [sys.executable, "-c", MEASURED, f"tiny-lm/digits-lra/{arm}/21", kind]
