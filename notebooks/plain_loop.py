@@ -23,7 +23,7 @@
 # runs. Without dropout, the study's own fleets give the same numbers: a test compares them.
 
 # %% tags=["parameters"]
-weights = "../fpt/models/tiny_lm"  # of GPT-2's kind: 4 layers of width 128
+weights = "fpt/models/tiny_lm"  # of GPT-2's kind: 4 layers of width 128
 learning_rates = [3e-4, 3e-3]
 seeds = [0]
 steps = 60  # enough for both arms to learn; 200 take a minute
@@ -48,6 +48,7 @@ with warnings.catch_warnings(action="ignore"):  # the library asks for widgets
     from transformers import GPT2Model, logging
 
 import fpt.tasks
+from fpt.files import from_workspace
 from fpt.seeds import generator
 
 logging.disable_progress_bar()
@@ -60,7 +61,7 @@ class Model(nn.Module):
 
     def __init__(self, frozen, seed):
         super().__init__()
-        self.backbone = GPT2Model.from_pretrained(weights, dtype=torch.float32).eval()  # eval: no dropout
+        self.backbone = GPT2Model.from_pretrained(from_workspace(weights), dtype=torch.float32).eval()  # eval: no dropout
         width = self.backbone.config.n_embd
         self.input_layer, self.output_layer = nn.Linear(digits.width, width), nn.Linear(width, digits.classes)
         nn.init.orthogonal_(self.input_layer.weight, 1.41, generator(seed, "weights", "input_layer.weight"))

@@ -29,7 +29,7 @@
 # another `width`, heads of the same width 32 read and write wider or narrower hidden states; everything else stays.
 
 # %% tags=["parameters"]
-corpus = "../tests/data/novel.txt"  # UTF-8 text
+corpus = "tests/data/novel.txt"  # UTF-8 text
 corpus_name = "an extract of one novel"  # for the model card
 held_out_from = 48_000  # byte offset: what follows is never trained on
 order = None  # None: the corpus itself; 0 to 3: a text drawn from its statistics
@@ -64,6 +64,7 @@ from torch.nn.functional import cross_entropy
 from tqdm import tqdm
 
 from fpt.errors import DataError
+from fpt.files import from_workspace
 from fpt.models.weights import quiet_library
 from fpt.seeds import generator, stream
 
@@ -158,7 +159,7 @@ def drawn_text(text: str, order: int, chains: int = 1024) -> str:
     return codes[drawn.T.ravel()[: len(codes)]].tobytes().decode("utf-32-le")
 
 
-text = read_corpus(corpus, held_out_from, order)
+text = read_corpus(from_workspace(corpus), held_out_from, order)
 print(f"{len(text.train):,} bytes to train on, {len(text.held_out):,} held out")
 
 # %% [markdown]
