@@ -98,9 +98,9 @@ columns = ["claim", "study", "at", "contrast", "estimate", "estimate here", "low
 print(shown[columns].round(2).to_string())
 
 # %%
-# What must hold (nbval runs this): four digits are printed.
+# What must hold (nbval runs this).
 for name in ("estimate", "low", "high"):
-    np.testing.assert_allclose(shown[f"{name} here"], shown[name], rtol=1e-3, atol=1e-6)
+    np.testing.assert_allclose(shown[f"{name} here"], shown[name], rtol=1e-6, atol=1e-9)
 assert shown["claim"].dropna().nunique() >= 10
 assert {"L", "R"} <= set(shown["claim"].dropna().str[0])  # of both papers
 flips = planes.loc[["plane-minilm", "fresh-minilm"]]
