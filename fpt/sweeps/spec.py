@@ -178,8 +178,8 @@ class SweepSpec(Recipe):
             fields["task"] = f"{kind}:{tasks.own_checksum(self.task)}"
         if folder := hub.path_of(self.backbone):
             fields["backbone"] = hub.HUB + hub.checksum(folder)
-            if tasks.own_table(self.task, self.task_options) == tasks.READS:
-                fields["task_options"]["tokenizer"] = tokens.checksum(folder)
+        if tasks.own_table(self.task, self.task_options) == tasks.READS:
+            fields["task_options"]["tokenizer"] = tokens.identity(self.backbone)
         return fields
 
     @property

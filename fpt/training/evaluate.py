@@ -54,7 +54,8 @@ def losses(fleet: Fleet, parameters: Tensor, examples: Examples) -> Tensor:
 
 
 def passes(fleet: Fleet, parameters: Tensor, examples: Examples, subset: Subset) -> Iterator[tuple[Examples, Tensor]]:
-    """The examples of the subset's seeds, as many at a time as a forward pass takes, and their logits."""
+    """The examples of the subset's seeds, as many at a time as a forward pass takes, and their logits. Sequences that
+    differ in length are cut to the longest of those that pass together."""
     pieces = fleet.cut(fleet.of(subset, parameters))
     if subset is not fleet.all_runs:
         examples = examples[torch.tensor(subset.seed_numbers, device=fleet.device)]
@@ -63,6 +64,7 @@ def passes(fleet: Fleet, parameters: Tensor, examples: Examples, subset: Subset)
     noise = fleet.noise(subset, "evaluation")(count)  # all at once: in parts it would depend on their size
     for start in range(0, count, chunk):
         part = examples[:, start : start + chunk]
+        part = part.cut() if fleet.task.by_length else part
         drawn = None if noise is None else noise[:, start : start + chunk]
         yield part, fleet.logits(pieces, fleet.encode(part.inputs), part.lengths, subset, noise=drawn)
 

@@ -29,8 +29,8 @@ SCORES = ("validation_loss", "validation_accuracy")  # at every evaluation
 NUMBERED = ("step", "trained", "query", "key", "part", "window")  # columns of a table that number the rows of a run
 # Of a task, what its model is built for
 OF_A_MODEL = (
-    "name", "variant", "options", "tokens", "width", "vocabulary", "classes", "readout", "per_token", "mask_padding",
-    "own_table",
+    "name", "variant", "options", "tokens", "width", "vocabulary", "classes", "readout", "per_token", "pooling",
+    "mask_padding", "own_table",
 )  # fmt: skip
 TESTED = ("test_accuracy", "test_accuracy_exact", "train_accuracy")  # at every budget
 
