@@ -11,11 +11,11 @@ from fpt.errors import SpecError, unknown
 
 # Groups of parameters that a model of a task may have, and one that is attached to it: LoRA's A and B. `embedding` is
 # the backbone's own table of symbols, which takes the place of `input` and `output` on text, and of `input` alone where
-# its own tokenizer reads your texts. Then `whole` trains it, no other policy, and a list of groups that names it does.
+# its own tokenizer reads your texts. Then a policy trains it only by the part `token_table`, and a list of groups that
+# names it does.
 EMBEDDING = "embedding"
 GROUPS = ("input", "output", EMBEDDING, "layer_norm", "positions", "attention", "feed_forward", "recurrent")
 ADAPTER = "adapter"
-WHOLE = "whole"  # the policy that trains the table of the model's own tokens, too
 ADAPTER_FILES = ("adapter_config.json", "adapter_model.safetensors")  # of kept adapters, as peft's
 
 
@@ -37,14 +37,17 @@ class Part:
 
 PARTS: dict[str, Part] = {
     "last_attention": Part(("attention",), layers=slice(-1, None)),  # Lu et al. 2021, Table 14
+    # Whole groups under a name of their own, so that a policy is not the list of groups that published sweeps name
+    "norms": Part(("layer_norm",)),
+    "token_table": Part((EMBEDDING,)),
 }
 
 # Named choices of trainable groups and parts. A policy takes those that the backbone has.
 POLICIES: dict[str, tuple[str, ...]] = {
     "fpt": ("input", "output", "layer_norm", "positions"),  # Lu et al. 2021, section 2.2
     "all": GROUPS,
-    WHOLE: GROUPS,  # all, and the table of the model's own tokens
-    "norms": ("input", "output", "layer_norm"),
+    "whole": (*GROUPS, "token_table"),
+    "norms": ("input", "output", "norms"),
     "output": ("output",),  # Lu et al. section 3.9
     "fpt-attention": ("input", "output", "layer_norm", "positions", "attention"),  # Lu et al. section 3.11
     "fpt-feed-forward": ("input", "output", "layer_norm", "positions", "feed_forward"),

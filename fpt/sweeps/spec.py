@@ -284,7 +284,7 @@ def resolve(fields: Mapping[str, Any], source: str = "", hints: Mapping[str, str
         adapters=spec.adapters,
         own_table=tasks.own_table(spec.task, spec.task_options),
     )
-    spec.check_head_rate(spec.trained_groups(source), source)
+    spec.check_head(spec.trained_groups(source), source)
     return spec
 
 

@@ -86,6 +86,7 @@ def observed(
     try:
         for start in range(0, len(examples), size):
             part = examples[start : start + size].to(fleet.device)
+            part = part.cut() if fleet.task.by_length else part
             functional_call(fleet.module, weights, (fleet.task.encode(part.inputs), part.lengths))
     finally:
         handle.remove()

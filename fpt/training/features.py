@@ -1,7 +1,9 @@
-"""Training of the output layer alone on features that are computed once (Lu et al. 2021, section 3.9).
+"""What is computed on features of a model whose layers do not train: the output layer alone, and probes.
 
 Where nothing below the output layer trains, nothing is dropped out and nothing augmented, an example has the same
-features at every step. The rest is the same fleet, on another task and with another template.
+features at every step (Lu et al. 2021, section 3.9). The rest is the same fleet, on another task and with another
+template. A probe is the output layer at its optimum: multinomial logistic regression on standardised features, an arm
+of its own, and the start of arms that train more.
 """
 
 from collections.abc import Sequence
@@ -12,6 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from fpt.errors import SpecError
 from fpt.models.template import Template
 from fpt.tasks.arrays import Examples, Finite
 from fpt.tasks.task import FiniteSplit, Task
@@ -20,13 +23,15 @@ from fpt.training.evaluate import TOKENS_AT_ONCE, observed
 from fpt.training.fleet import Fleet
 from fpt.training.recipe import Recipe
 
+MOST_ITERATIONS = 2_000  # of logistic regression: some hundreds are enough
+
 
 def constant(task: Task, template: Template, recipe: Recipe) -> bool:
     """Whether the features of an example are the same at every step of every learning rate."""
     augmented = getattr(task.encode, "augmented", False)
     return (
         template.trainable_groups == ("output",)
-        and recipe.dropout == 0
+        and (recipe.solver == "logistic" or (recipe.dropout == 0 and not task.by_length))
         and isinstance(task.data, Finite)
         and not augmented
         and template.module.noise is None
@@ -83,27 +88,115 @@ def fleet(
     device: torch.device,
     compiled: bool = False,
 ) -> Fleet:
-    """The fleet that trains on cached features where `constant` holds, else the ordinary one: equal up to rounding."""
+    """The fleet that trains on cached features where `constant` holds, else the ordinary one: equal up to rounding.
+
+    Raises SpecError for a probe of a task whose examples it cannot have.
+    """
+    if recipe.solver == "logistic" or recipe.probe is not None:
+        check_probe(task)
     if not constant(task, template, recipe):
-        return Fleet(task, template, recipe, rates, seeds, device, compiled)
-    of_seeds = {seed: cached(Fleet(task, template, recipe, [1.0], [seed], device)) for seed in seeds}
-    changed = {"encode": lambda features, generator=None: features, "width": template.width, "vocabulary": None}
+        made = Fleet(task, template, recipe, rates, seeds, device, compiled)
+        if recipe.probe is not None:
+            start_from_probe(made, recipe.probe)
+        return made
+    of_seeds = features_of(task, template, recipe, seeds, device)
+    changed = {
+        "encode": lambda features, generator=None: features,
+        "width": template.width,
+        "vocabulary": None,
+        "by_length": False,
+    }
     features = FeatureTask(**{**vars(task), **changed, "tokens": task.readout}, of_seeds=of_seeds)
     head: Any = copy(template)
     head.task, head.module, head.initialise = features, OutputLayer(template), template.initialise
     head.shapes = {name: template.shapes[name] for name in template.trainable}
-    return Fleet(features, head, recipe, rates, seeds, device)
+    kind = Probes if recipe.solver == "logistic" else Fleet
+    return kind(features, head, recipe, rates, seeds, device)
 
 
-def cached(fleet: Fleet) -> Finite:
-    """The data of a fleet of one run, features in the place of inputs."""
+def features_of(
+    task: Task, template: Template, recipe: Recipe, seeds: Sequence[int], device: torch.device
+) -> dict[int, Finite]:
+    """By seed, the data with features in the place of inputs: computed once where no seed draws what makes them."""
+    drawn = [template.initialise(seed) for seed in seeds[:2]]
+    frozen = template.shapes.keys() - {*template.trainable}
+    alike = all(one[name] is drawn[0][name] for one in drawn for name in frozen)  # pretrained tensors are one object
+    found: dict[int, Finite] = {}
+    for seed in seeds[:1] if alike else seeds:
+        one = Fleet(task, template, recipe, [1.0], [seed], device)
+        found[seed] = cached(one, {**one.shared, **{name: value[0] for name, value in one.per_seed.items()}})
+    return found if len(found) == len(seeds) else dict.fromkeys(seeds, found[seeds[0]])
+
+
+def cached(fleet: Fleet, weights: dict[str, Tensor]) -> Finite:
+    """The data of a fleet, features of a model with these weights in the place of inputs."""
     data: Any = fleet.task.data
-    # The output layer keeps the module's own values: what it computes is not looked at.
-    weights = {**fleet.shared, **{name: value[0] for name, value in fleet.per_seed.items()}}
     size, layer = max(1, TOKENS_AT_ONCE // fleet.task.tokens), fleet.module.output_layer
 
     def of(examples: Examples) -> Examples:
-        features = observed(fleet, weights, examples, size, layer, lambda _, inputs, output: inputs[0])
-        return Examples(features, examples.targets.to(fleet.device))
+        order = torch.arange(len(examples))
+        if fleet.task.by_length and examples.lengths is not None:  # like lengths pass together, and are cut
+            order = examples.lengths.argsort(stable=True)
+        # The output layer keeps the module's own values: what it computes is not looked at.
+        features = observed(fleet, weights, examples[order], size, layer, lambda _, inputs, output: inputs[0])
+        return Examples(features[order.argsort()], examples.targets.to(fleet.device))
 
     return Finite.each(data, of)
+
+
+class Probes(Fleet):
+    """A fleet whose runs are probes: their rates are strengths, and their parameters the optimum from the start."""
+
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        for number in range(len(self.seeds)):
+            split: Any = self.splits[number]
+            train = split.source[split.rows]
+            for place, strength in enumerate(self.rates):
+                head = probe_of(train, self.task.classes, strength)
+                self.parameters[number * len(self.rates) + place] = self._row(head).to(self.device)
+
+    def step(self, step: int) -> Tensor:
+        """Nothing is left to train."""
+        return self.parameters.new_zeros(len(self.active.row_numbers))
+
+
+def start_from_probe(fleet: Fleet, strength: float) -> None:
+    """The output layer of every run starts from its seed's probe: on features of the model as it starts, so that only
+    what lies below differs from the probe."""
+    for number, seed in enumerate(fleet.seeds):
+        weights = {name: value.to(fleet.device) for name, value in fleet.template.initialise(seed).items()}
+        split = FiniteSplit(cached(fleet, weights), seed)
+        head = probe_of(split.source[split.rows], fleet.task.classes, strength)
+        of_seed = slice(number * len(fleet.rates), (number + 1) * len(fleet.rates))
+        fleet.parameters[of_seed] = fleet._row(weights | head).to(fleet.device)
+
+
+def probe_of(train: Examples, classes: int, strength: float) -> dict[str, Tensor]:
+    """The output layer of a probe on features (n, 1, width): multinomial logistic regression on standardised features
+    with scikit-learn's C = `strength`, the standardisation folded into its weights."""
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.preprocessing import StandardScaler
+
+    scaler = StandardScaler()
+    x = scaler.fit_transform(train.inputs[:, 0].double().cpu().numpy())
+    fitted = LogisticRegression(C=strength, max_iter=MOST_ITERATIONS).fit(x, train.targets[:, 0].cpu().numpy())
+    weight, bias = torch.from_numpy(fitted.coef_), torch.from_numpy(fitted.intercept_)
+    if classes == 2:  # one row, of the second class against the first
+        weight, bias = torch.cat([-weight, weight]) / 2, torch.cat([-bias, bias]) / 2
+    weight = weight / torch.from_numpy(scaler.scale_)
+    bias = bias - weight @ torch.from_numpy(scaler.mean_)
+    return {"output_layer.weight": weight.float(), "output_layer.bias": bias.float()}
+
+
+def check_probe(task: Task) -> None:
+    """SpecError for a task whose examples a probe cannot have: a stream, several predictions, a class that no training
+    example has."""
+    if not isinstance(task.data, Finite) or task.predictions != 1:
+        what = "draws new examples at every step" if not isinstance(task.data, Finite) else "has several predictions"
+        raise SpecError(f"a probe needs examples that stay, each of one class; task {task.name!r} {what}")
+    lacking = {*range(task.classes)} - {*task.data.train.targets[:, 0].tolist()}
+    if lacking:
+        raise SpecError(
+            f"a probe needs training examples of every class; task {task.name!r} has none of {min(lacking)}"
+        )

@@ -1,4 +1,4 @@
-"""A fleet from its first step to its tables: evaluations, what is reported, checkpoints, parts where memory is short."""
+"""A fleet from its first step to its tables: evaluations, what is reported, checkpoints, parts where memory lacks."""
 
 import gc
 import sys
@@ -223,7 +223,7 @@ def train_fleet(
     device = find_device(device)
     check_model(task, template)
     check_kind("recipe", recipe, Recipe, "fpt.training.Recipe")
-    recipe.check_head_rate(template.trainable_groups)
+    recipe.check_head(template.trainable_groups)
     learning_rates, seeds = check_lists(learning_rates, seeds)
     check_asked(asked, task, template)
     folder = None if checkpoints is None else Folder(Path(checkpoints))

@@ -18,6 +18,7 @@ KEEP_WEIGHTS, ATTENTION, TRAIN_MODE, KEEP_ADAPTER, WINDOWS = MEASURES
 KEPT = (KEEP_WEIGHTS, KEEP_ADAPTER)  # files that the best run of the first seed leaves
 
 BUDGETS = 6  # reported budgets: all steps, half of them, and so on
+NOT_OF_A_PROBE = ("probe", "head_rate", "weight_decay", "warmup", "schedule")  # with solver logistic
 HEAD = ("input", "output")  # the groups that train at the rate of the head
 LAST_RATE = 0.1  # of the full rate: where a cosine schedule ends
 
@@ -54,6 +55,11 @@ class Recipe(BaseModel):
         except ValidationError as error:
             raise SpecError("\n".join(f"{explained(found)} (Recipe)" for found in error.errors())) from None
 
+    # how what trains is found: step by step; or, of an output layer alone, at once: a probe, which is multinomial
+    # logistic regression on standardised features. Its rates are strengths, scikit-learn's C, and it makes one step
+    solver: Literal["adamw", "logistic"] = "adamw"
+    # strength of the probe from which the output layer starts; None: it starts from small random numbers
+    probe: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
     steps: Count = 1000  # gradient steps
     batch_size: Count = 8  # Rothermel et al. 2021, section 3
     clip: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = 1.0  # global gradient norm of one run; None: off
@@ -105,13 +111,31 @@ class Recipe(BaseModel):
             return min(1.0, step / warm)
         return LAST_RATE + (1 - LAST_RATE) * (1 + math.cos(math.pi * (step - warm) / (self.steps - warm))) / 2
 
-    def check_head_rate(self, groups: Collection[str], source: str = "") -> None:
-        """Refuse (SpecError) a rate for the head where what trains is all of the head, or none of it."""
+    def check_head(self, groups: Collection[str], source: str = "") -> None:
+        """Refuse (SpecError) a rate for the head where what trains is all of the head, or none of it; a probe of more
+        than the output layer, or with settings that it has not; and a start from a probe where nothing else trains."""
+        where = f" ({source})" if source else ""
+        if self.solver == "logistic":
+            self._check_solved(groups, where)
+        if self.probe is not None and not ("output" in groups and head_and_more(groups)):
+            raise SpecError(
+                f"probe = {self.probe:g}{where}: the output layer starts from it, and something else must train, too; "
+                f"here only {', '.join(groups)} would"
+            )
         if self.head_rate is not None and not head_and_more(groups):
-            where = f" ({source})" if source else ""
             raise SpecError(
                 f"head_rate = {self.head_rate:g}: it is the rate of input and output, while learning_rates are those "
                 f"of the rest, so groups of both kinds must train; here only {', '.join(groups)} would{where}"
+            )
+
+    def _check_solved(self, groups: Collection[str], where: str) -> None:
+        for name in NOT_OF_A_PROBE:
+            if (value := getattr(self, name)) != type(self).model_fields[name].default:
+                raise SpecError(f"{name} = {value!r}{where}: solver logistic takes no steps; leave it out")
+        if {*groups} != {"output"} or self.steps != 1:
+            raise SpecError(
+                f"solver = 'logistic'{where}: the output layer alone is found, in 1 step; here {', '.join(groups)} "
+                f"would train, for {self.steps:,} steps"
             )
 
     def evaluation_steps(self) -> list[int]:

@@ -9,6 +9,9 @@ import own_tokenizer
 import pytest
 import torch
 from plain_loop import plain_run
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 from torch import Tensor, nn
 from torch.func import functional_call
 from torch.nn.functional import cross_entropy
@@ -19,8 +22,9 @@ from fpt.errors import SpecError, WeightsError
 from fpt.models import tokens
 from fpt.models.weights import packaged
 from fpt.tasks.task import Task
-from fpt.training import Recipe, memory, train_fleet
-from fpt.training.fleet import Fleet
+from fpt.training import Recipe, features, memory, train_fleet
+from fpt.training.evaluate import passes
+from fpt.training.fleet import Fleet, stack
 
 CPU = torch.device("cpu")
 HOW = {"steps": 3, "batch_size": 8, "clip": 1.0, "weight_decay": 0.01, "compute_type": "float32"}
@@ -131,12 +135,12 @@ def test_the_mean_is_over_real_tokens_alone(place) -> None:
 
 def test_the_norms_arm_trains_no_positions_and_whole_trains_the_table(place) -> None:
     task = task_of("bert")
-    groups = {
-        arm: fpt.models.build(task, "hub:model", arm=arm).trainable_groups for arm in ("norms-pretrained", "full")
-    }
-    assert groups["norms-pretrained"] == ("output", "layer_norm")
-    whole = fpt.models.build(task, "hub:model", arm="whole-pretrained").trainable_groups
-    assert set(whole) - set(groups["full"]) == {"embedding"}
+    norms, full, whole = (
+        fpt.models.build(task, "hub:model", arm=arm).trainable_groups
+        for arm in ("norms-pretrained", "full", "whole-pretrained")
+    )
+    assert norms == ("output", "norms")
+    assert set(whole) - set(full) == {"token_table"}
 
 
 def test_minilm_reads_texts_by_its_own_tokenizer_as_the_library_does(place) -> None:
@@ -161,3 +165,64 @@ def test_another_tokenizer_under_the_name_of_a_backbone_is_refused(place, monkey
 def test_a_backbone_without_a_tokenizer_is_refused_and_those_that_have_one_are_named(place) -> None:
     with pytest.raises(SpecError, match="minilm"):
         fpt.models.load_task("csv:texts.csv", "tiny-lm", tokenizer="own")
+
+
+PROBE = {"solver": "logistic", "steps": 1, "evaluations": 1, "compute_type": "float32", "batch_size": 8}
+
+
+def test_a_probe_is_scikit_learns_logistic_regression_on_the_librarys_features(place) -> None:
+    """Accuracies by strength and seed; strengths lie where other arms have their rates."""
+    task = task_of("llama", num_key_value_heads=2)
+    template = fpt.models.build(task, "hub:model", arm="output-pretrained")
+    strengths = [1e-2, 1.0]
+    found = train_fleet(task, template, Recipe(**PROBE), strengths, [0, 1]).runs.set_index(["learning_rate", "seed"])
+    library, data = AutoModel.from_pretrained("model").eval(), task.data.train
+    mask = (torch.arange(data.inputs.shape[1]) < data.lengths[:, None]).long()
+    with torch.no_grad():
+        hidden = library(input_ids=data.inputs, attention_mask=mask).last_hidden_state
+    x = pooled(hidden, data.lengths, "mean").double().numpy()
+    for seed in (0, 1):
+        split = task.split(seed)
+        numbers = {row.tobytes(): number for number, row in enumerate(data.inputs.numpy())}
+        test = [numbers[row.tobytes()] for row in split.test.inputs.numpy()]
+        for strength in strengths:
+            fitted = make_pipeline(StandardScaler(), LogisticRegression(C=strength, max_iter=2000))
+            fitted.fit(x[split.rows], data.targets[split.rows, 0])
+            right = fitted.predict(x[test]) == split.test.targets[:, 0].numpy()
+            assert found.loc[(strength, seed), "test_accuracy"] == pytest.approx(right.mean(), abs=1 / len(right))
+
+
+@pytest.mark.parametrize("arm", ["lora-pretrained", "whole-pretrained"])
+def test_an_arm_that_starts_from_a_probe_predicts_what_the_probe_does(place, arm) -> None:
+    """At a rate of nearly 0 it stays there, so that what differs later is the body's."""
+    task = task_of("bert")
+    head = fpt.models.build(task, "hub:model", arm="output-pretrained")
+    probes = features.fleet(task, head, Recipe(**PROBE), [0.5], [0, 4], CPU)
+    recipe = Recipe(**HOW | {"weight_decay": 0.0}, probe=0.5, dropout=0.0)
+    template = fpt.models.build(task, "hub:model", arm=arm)
+    fleets = {seed: features.fleet(task, template, recipe, [1e-12, 1e-2], [seed], CPU) for seed in (0, 4)}
+    for number, (seed, fleet) in enumerate(fleets.items()):
+        test = stack([fleet.splits[0].test])
+        both = stack([split.test for split in probes.splits])
+        ((_, wanted),) = passes(probes, probes.parameters, both, probes.subset(torch.tensor([[number]])))
+        for step in (0, 1):
+            if step:
+                fleet.step(1)
+            ((_, logits),) = passes(fleet, fleet.parameters, test, fleet.all_runs)
+            torch.testing.assert_close(logits[0, 0], wanted[0, 0], rtol=1e-3, atol=1e-4)
+        assert not torch.allclose(logits[0, 1], wanted[0, 0], rtol=1e-3, atol=1e-4), seed
+
+
+def test_what_a_probe_cannot_be_is_refused_before_any_training(place) -> None:
+    bits, task = fpt.tasks.load("bit-xor"), task_of("bert")
+    for arm in ("lora-pretrained", "frozen-pretrained"):
+        with pytest.raises(SpecError, match="output layer alone"):
+            train_fleet(task, fpt.models.build(task, "hub:model", arm=arm), Recipe(**PROBE), [1.0], [0])
+    head = fpt.models.build(task, "hub:model", arm="output-pretrained")
+    for change, words in (({"steps": 2}, "1 step"), ({"weight_decay": 0.1}, "weight_decay")):
+        with pytest.raises(SpecError, match=words):
+            train_fleet(task, head, Recipe(**PROBE | change), [1.0], [0])
+    with pytest.raises(SpecError, match="something else must train"):
+        train_fleet(task, head, Recipe(**HOW, probe=1.0), [1e-3], [0])
+    with pytest.raises(SpecError, match="new examples"):
+        train_fleet(bits, fpt.models.build(bits, arm="output-random"), Recipe(**PROBE), [1.0], [0])

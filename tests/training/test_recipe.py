@@ -85,7 +85,7 @@ def test_the_rate_rises_to_the_full_one_and_falls_to_a_tenth(steps, warmup):
 
 @pytest.mark.parametrize("groups", [("input", "output"), ("output",), ("layer_norm", "positions")])
 def test_a_rate_of_the_head_needs_a_head_and_something_else(groups):
-    Recipe().check_head_rate(groups)
-    Recipe(head_rate=1e-3).check_head_rate(("output", "layer_norm"))
+    Recipe().check_head(groups)
+    Recipe(head_rate=1e-3).check_head(("output", "layer_norm"))
     with pytest.raises(SpecError, match=f"head_rate = 0.001.*{', '.join(groups)}"):
-        Recipe(head_rate=1e-3).check_head_rate(groups)
+        Recipe(head_rate=1e-3).check_head(groups)
