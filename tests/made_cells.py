@@ -201,6 +201,9 @@ class Arm:
     def test_noise(self, at, budget):
         return self.noise
 
+    def right(self, at, budget):
+        return pd.DataFrame()
+
     def ends(self, budget):
         return {"high"} if budget in self.edges else set()
 

@@ -26,7 +26,7 @@ from fpt.results.runs import (
     same_rate,
     study_names,
 )
-from fpt.results.stats import Paired, mean_interval, paired, sampling_noise
+from fpt.results.stats import MINIMUM_PAIRS, Paired, example_noise, mean_interval, paired, sampling_noise
 from fpt.sweeps import selection
 from fpt.sweeps.ledger import RESULT
 from fpt.sweeps.spec import SweepSpec
@@ -195,6 +195,19 @@ class TableCell:
             values = self._picked(_accuracy(self.tables, "test", budget), at, budget)
         return sampling_noise(float(values.mean()), self.tables.sampled_from)
 
+    @_once
+    def right(self, at: str | float = TUNED, budget: int | None = None) -> pd.DataFrame:
+        """Seeds x examples (number and class) of a test set that seeds share: 1 where the run that `values` are of is
+        right, else 0; nan where it has no answer. No rows without answers, and before the last budget."""
+        tables = self.tables
+        if tables is None or tables.result["test"]["drawn_by_seed"] or tables.answers.empty:
+            return pd.DataFrame()
+        if self.table.kind == "gap" or budget not in (None, tables.spec.steps):
+            return pd.DataFrame()
+        test = self.at(at, "answers").query("part == 'test'")
+        right = test["predicted"].eq(test["target"]).astype(float).where(test["predicted"] >= 0)
+        return test.assign(right=right).pivot(index="seed", columns=["example", "target"], values="right")
+
     def interval(
         self, at: str | float = TUNED, budget: int | None = None, noise: float = 0.0
     ) -> tuple[float, float, float]:
@@ -308,7 +321,8 @@ def paired_difference(
 ) -> Paired:
     """The sum of the values of some cells minus that of others and the number `less` (of variance `noise`), by seed.
 
-    By sign flips where a run collapsed. What is read twice on one side brings the noise of its test set twice.
+    By sign flips where a run collapsed. What is read twice on one side brings the noise of its test set twice. Where
+    each cell has the answers of its runs to the same examples, that noise is paired over these (`example_noise`).
     """
     first, second = total(plus), total(minus, less)
     read: dict[tuple[str, str | float, int | None], tuple[TableCell, int]] = {}  # each once, with how often it counts
@@ -317,8 +331,22 @@ def paired_difference(
             _, times = read.get((cell.row, at, budget), (cell, 0))
             read[cell.row, at, budget] = cell, times + sign
     collapsed = any(cell.collapsed(at, budget).any() for (_, at, budget), (cell, _) in read.items())
-    noise += sum(times**2 * cell.test_noise(at, budget) for (_, at, budget), (cell, times) in read.items())
+    counted = [((cell, at, budget), times) for (_, at, budget), (cell, times) in read.items() if times]
+    apart = _apart(counted, (first - second).dropna().index)
+    if apart is not None:
+        return paired(first, second, collapsed, noise + example_noise(apart))
+    noise += sum(times**2 * cell.test_noise(at, budget) for (cell, at, budget), times in counted)
     return paired(first, second, collapsed, noise)
+
+
+def _apart(counted: Sequence[tuple[Point, int]], seeds: Any) -> pd.DataFrame | None:
+    """How far cells are apart on each test example, seeds x examples; None where one lacks the answer of a seed, and
+    where they do not have the same examples."""
+    right = [times * cell.right(at, budget) for (cell, at, budget), times in counted]
+    if len(seeds) < MINIMUM_PAIRS or not right or any(each.empty for each in right):
+        return None
+    apart = sum(right[1:], right[0]).reindex(seeds)
+    return None if apart.shape[1] < 2 or apart.isna().to_numpy().any() else apart
 
 
 def total(points: Sequence[Point], start: float = 0.0) -> Any:

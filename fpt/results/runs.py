@@ -22,7 +22,7 @@ from fpt.sweeps.selection import SAME_RATE, by_seed, choices
 from fpt.sweeps.spec import GRID, SweepSpec
 from fpt.sweeps.study import Study, load_study, study_folder
 from fpt.tasks import entry, own_kind
-from fpt.training.recipe import ATTENTION, WINDOWS, Recipe
+from fpt.training.recipe import ANSWERS, ATTENTION, WINDOWS, Recipe
 
 Origin = Literal["published", "own"]
 SETUP = (  # what must be equal to be compared
@@ -34,7 +34,7 @@ ADDED = (
     "label", "name", "setup", *SPEC, "selected_rate", "at_edge", "selected", "study", "origin", "commit",
     "sampled_from", "guessing",
 )  # fmt: skip
-TableName = Literal["runs", "attention"]
+TableName = Literal["runs", "attention", "answers"]
 T = TypeVar("T")
 
 
@@ -68,6 +68,11 @@ class SweepTables:
     def windows(self) -> pd.DataFrame:
         """The loss of every window that was evaluated at the end; no rows where the sweep did not measure it."""
         return self._table(WINDOWS) if WINDOWS in self.spec.measures else pd.DataFrame()
+
+    @cached_property
+    def answers(self) -> pd.DataFrame:
+        """The class that was predicted for every example at the end; no rows where the sweep did not measure it."""
+        return self._table(ANSWERS) if ANSWERS in self.spec.measures else pd.DataFrame()
 
     def _table(self, name: str) -> pd.DataFrame:
         return read_table(self.folder, name, self.spec, self.result)

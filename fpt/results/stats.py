@@ -144,6 +144,23 @@ def sampling_noise(share: float, images: float) -> float:
     return found if math.isfinite(found) else 0.0
 
 
+def example_noise(apart: pd.DataFrame) -> float:
+    """The variance that a test set which all seeds share adds to a mean difference of accuracies, beyond that between
+    seeds. `apart`: of each seed x example, how far the arms are apart: right minus right, as 1, 0 or -1.
+
+    Seeds and examples are both drawn: apart[s, t] = mean + seed[s] + example[t] + rest[s, t]. Over n seeds and m
+    examples the mean varies by V(seed) / n + V(example) / m + V(rest) / (n m). The spread between the seeds' accuracies
+    holds V(seed) + V(rest) / m, so it brings the first and the last of these, and V(example) / m is left. The means
+    over seeds vary from example to example by V(example) + V(rest) / n, of which V(rest) / n is taken off; below 0,
+    it is 0. An example that both arms get right, or both miss, adds nothing: p (1 - p) / m of each arm counts it twice.
+    """
+    values = apart.to_numpy(float)
+    n, m = values.shape
+    rest = values - values.mean(0) - values.mean(1, keepdims=True) + values.mean()
+    of_rest = float((rest**2).sum()) / ((n - 1) * (m - 1))
+    return max(0.0, (float(values.mean(0).var(ddof=1)) - of_rest / n) / m)
+
+
 def partial_conjunction(p_values: Sequence[float], least: int) -> float:
     """p of "at least `least` of these hypotheses hold" (Benjamini and Heller 2008, after Bonferroni)."""
     return min(1.0, (len(p_values) - least + 1) * sorted(p_values)[least - 1])

@@ -22,7 +22,7 @@ from fpt.models import hub
 from fpt.sweeps import selection
 from fpt.sweeps.fields import canonical
 from fpt.sweeps.spec import SweepSpec
-from fpt.training.recipe import ATTENTION, MEASURES, WINDOWS
+from fpt.training.recipe import ANSWERS, ATTENTION, MEASURES, WINDOWS
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -60,6 +60,7 @@ TABLES = {  # NAME.parquet of a sweep
         (*RUN, "trained", "query", "key"), ("weight", "relevant", "chance"), shares=("weight", "relevant", "chance")
     ),
     WINDOWS: Shape((*RUN, "part", "window"), ("loss",)),
+    ANSWERS: Shape((*RUN, "part", "example"), ("target", "predicted")),
 }  # fmt: skip
 ALWAYS = tuple(name for name in TABLES if name not in MEASURES)
 ROUNDING = 1e-4  # by which a sum of weights in single precision may be above 1

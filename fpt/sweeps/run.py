@@ -19,7 +19,7 @@ from fpt.sweeps.fields import canonical, with_options
 from fpt.sweeps.provenance import Start, provenance
 from fpt.sweeps.record import ALWAYS, TABLES, read_table
 from fpt.sweeps.spec import SweepSpec
-from fpt.training.recipe import ATTENTION, KEEP_ADAPTER, KEEP_WEIGHTS
+from fpt.training.recipe import ANSWERS, ATTENTION, KEEP_ADAPTER, KEEP_WEIGHTS
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -106,12 +106,14 @@ def kept_weights(spec: SweepSpec, study: Path | None) -> Path | None:
 
 def check_measures(spec: SweepSpec, template: "Template") -> None:
     """Refuse (SpecError) what cannot be measured with this task, arm or backbone."""
-    from fpt.training.measures import check_attention
+    from fpt.training.measures import check_answers, check_attention
 
     if KEEP_ADAPTER in spec.measures and not models.adapted(spec.trainable):
         raise SpecError(f"measures: adapter keeps what lora-pretrained and its like train; arm {spec.arm} has none")
     if ATTENTION in spec.measures:
         check_attention(template.task, template)
+    if ANSWERS in spec.measures:
+        check_answers(template.task)
 
 
 def check_keeper(spec: SweepSpec, keeper: SweepSpec) -> None:

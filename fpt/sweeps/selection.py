@@ -25,6 +25,15 @@ def by_seed(runs: "pd.DataFrame") -> "pd.DataFrame":
     return runs.assign(finite=finite).pivot(index="seed", columns="learning_rate", values="finite")
 
 
+def macro_by_seed(runs: "pd.DataFrame", answers: "pd.DataFrame") -> "pd.DataFrame":
+    """The same of macro accuracy on validation, the mean over classes of the share of a class's examples that is right:
+    `best_rate` of it is the rate of a few tuning seeds. `answers`: learning_rate, seed, part, target, predicted."""
+    held = answers[answers["part"] == "validation"]
+    right = held["predicted"].eq(held["target"]).groupby([held[name] for name in ("seed", "learning_rate", "target")])
+    macro = right.mean().groupby(level=["seed", "learning_rate"]).mean().unstack()
+    return macro.where(by_seed(runs).reindex_like(macro).notna())
+
+
 def eligible(validation: "pd.DataFrame") -> "pd.DataFrame":
     """The rates at which every seed stayed finite, in ascending order."""
     return validation.sort_index(axis=1).dropna(axis=1)

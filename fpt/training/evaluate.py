@@ -53,6 +53,17 @@ def losses(fleet: Fleet, parameters: Tensor, examples: Examples) -> Tensor:
     return torch.cat(found, dim=1)
 
 
+@torch.no_grad()
+def answered(fleet: Fleet, parameters: Tensor, examples: Examples) -> Tensor:
+    """The class that every run predicts for every example (runs, n), of examples as those of `losses`; -1 where the
+    loss is not finite. Of a task with one prediction an example."""
+    found = []
+    for part, logits in passes(fleet, parameters, examples, fleet.all_runs):
+        finite = each_loss(logits, part.targets).isfinite()
+        found.append(logits.argmax(-1).where(finite, -1)[..., 0].flatten(0, 1))
+    return torch.cat(found, dim=1)
+
+
 def passes(fleet: Fleet, parameters: Tensor, examples: Examples, subset: Subset) -> Iterator[tuple[Examples, Tensor]]:
     """The examples of the subset's seeds, as many at a time as a forward pass takes, and their logits. Sequences that
     differ in length are cut to the longest of those that pass together."""

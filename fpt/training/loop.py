@@ -17,16 +17,16 @@ from fpt.errors import SpecError, check_known
 from fpt.models.layers import multiplied_in
 from fpt.models.template import Template
 from fpt.tasks.arrays import Examples
-from fpt.tasks.task import Task
+from fpt.tasks.task import Split, Task
 from fpt.training import compute, features, measures, memory
 from fpt.training.checkpoint import Folder, Tables, check_disk, identify
 from fpt.training.evaluate import Best, score
 from fpt.training.fleet import Fleet, stack
-from fpt.training.recipe import ATTENTION, MEASURES, TRAIN_MODE, WINDOWS, Recipe, as_written
+from fpt.training.recipe import ANSWERS, ATTENTION, MEASURES, TRAIN_MODE, WINDOWS, Recipe, as_written
 
 Progress = Callable[[int, int], None]
 SCORES = ("validation_loss", "validation_accuracy")  # at every evaluation
-NUMBERED = ("step", "trained", "query", "key", "part", "window")  # columns of a table that number the rows of a run
+NUMBERED = ("step", "trained", "query", "key", "part", "window", "example")  # columns that number the rows of a run
 # Of a task, what its model is built for
 OF_A_MODEL = (
     "name", "variant", "options", "tokens", "width", "vocabulary", "classes", "readout", "per_token", "pooling",
@@ -141,19 +141,22 @@ class Training:
         if ATTENTION in asked:
             tables["attention"] = measures.attention(self.fleet, self.best.parameters)
         if WINDOWS in asked:
-            tables[WINDOWS] = self._windows()
+            drawn = {part: [draw(each) for each in self.fleet.splits] for part, draw in self._at_end.items()}
+            tables[WINDOWS] = measures.windows(self.fleet, drawn)
+        if ANSWERS in asked:
+            tables[ANSWERS] = measures.answers(self.fleet, self.best, self._at_end)
         if TRAIN_MODE in asked:
             tables["runs"]["train_accuracy_train_mode"] = measures.train_mode_accuracy(self.fleet).cpu().numpy()
         return tables
 
-    def _windows(self) -> pd.DataFrame:
-        """On the samples that stop and select, and that are tested at the end."""
-        recipe, splits = self.fleet.recipe, self.fleet.splits
-        samples = {
-            "validation": [split.validation_sample(recipe.evaluation_examples) for split in splits],
-            "test": [split.test_sample(recipe.test_examples) for split in splits],
+    @property
+    def _at_end(self) -> dict[str, Callable[[Split], Examples]]:
+        """What draws the samples that stop and select, and that are tested at the end, from a seed's split."""
+        recipe = self.fleet.recipe
+        return {
+            "validation": lambda split: split.validation_sample(recipe.evaluation_examples),
+            "test": lambda split: split.test_sample(recipe.test_examples),
         }
-        return measures.windows(self.fleet, samples)
 
     def _runs(self) -> pd.DataFrame:
         """One row per run: its scores at the end with the parameters that it reports, and with its last ones."""
@@ -362,11 +365,13 @@ def kept_seed(keep: tuple[int, Callable[[float], Path]] | None, seeds: list[int]
 
 
 def check_asked(asked: Sequence[str], task: Task, template: Template) -> None:
-    """SpecError for a measure that there is not, and for attention that this task or this model does not have."""
+    """SpecError for a measure that there is not, or that this task or this model does not have."""
     for name in asked:
         check_known("measure", name, MEASURES, "asked")
     if ATTENTION in asked:
         measures.check_attention(task, template)
+    if ANSWERS in asked:
+        measures.check_answers(task)
 
 
 def find_device(device: torch.device | str | None) -> torch.device:

@@ -1,10 +1,13 @@
 """What else a fleet can be asked after its training: kept weights, first-layer attention, accuracy in training mode,
-the loss of every example that it is evaluated on."""
+the loss of every example that it is evaluated on, and the class that is predicted for it."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from copy import copy
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import torch
 from safetensors.torch import save_file
@@ -14,8 +17,8 @@ from fpt.errors import SpecError
 from fpt.files import replaced
 from fpt.models.template import Template
 from fpt.tasks.arrays import Examples
-from fpt.tasks.task import Task
-from fpt.training.evaluate import losses, observed
+from fpt.tasks.task import FiniteSplit, Split, Task
+from fpt.training.evaluate import Best, answered, losses, observed
 from fpt.training.fleet import Fleet, stack
 
 TRAIN_MODE_BATCHES = 100  # the released code of Lu et al. averages over 100 training batches
@@ -73,6 +76,51 @@ def windows(fleet: Fleet, examples: dict[str, list[Examples]]) -> pd.DataFrame:
             run = {"learning_rate": rate, "seed": seed, "part": part}
             frames.append(pd.DataFrame(run | {"window": range(len(values)), "loss": values}))
     return pd.concat(frames, ignore_index=True)
+
+
+def check_answers(task: Task) -> None:
+    """SpecError for a task of which an example has several answers."""
+    if task.predictions > 1:
+        raise SpecError(
+            f"measure answers: task {task.name!r} has {task.predictions} predictions an example; it is for tasks with "
+            "one class an example"
+        )
+
+
+def answers(fleet: Fleet, reported: Best, samples: Mapping[str, Callable[[Split], Examples]]) -> pd.DataFrame:
+    """The class that each run predicts for every example, with the parameters that it reports; -1 for a run that has
+    none, and where the loss is not finite.
+
+    `samples`: for each part, validation and test, what draws it from a seed's split. A row for each run x part x
+    example; `numbered` says which number an example has. Classes are of the smallest type that holds them all.
+    """
+    frames, kind = [], np.min_scalar_type(-fleet.task.classes)
+    for part, draw in samples.items():
+        examples = stack([draw(split) for split in fleet.splits])
+        numbers = np.stack([draw(numbered(split)).inputs.cpu().numpy() for split in fleet.splits])
+        targets = examples.targets[..., 0].cpu().numpy().astype(kind)
+        found = answered(fleet, reported.parameters, examples).masked_fill(reported.step[:, None] == 0, -1)
+        for (seed, rate), classes in zip(fleet.runs, found.cpu().numpy().astype(kind), strict=True):
+            place = fleet.seeds.index(seed)
+            of_run = {"learning_rate": rate, "seed": seed, "part": part, "example": numbers[place]}
+            frames.append(pd.DataFrame(of_run | {"target": targets[place], "predicted": classes}))
+    return pd.concat(frames, ignore_index=True)
+
+
+def numbered(split: Split) -> Split:
+    """A seed's split with the numbers of the examples in the place of their inputs: in the official test set, or in the
+    collection from which the seed draws them, so that arms and seeds can be joined by them; of a stream in the seed's
+    own examples."""
+
+    def number(examples: Examples) -> Examples:
+        targets = examples.targets
+        return replace(examples, inputs=torch.arange(len(targets), dtype=torch.int32, device=targets.device))
+
+    if isinstance(split, FiniteSplit):
+        return FiniteSplit(split.data.each(number), split.seed)
+    found = copy(split)
+    found.validation, found.test = number(split.validation), number(split.test)
+    return found
 
 
 def check_attention(task: Task, template: Template) -> Callable[[Examples], Tensor]:

@@ -13,8 +13,8 @@ Count = Annotated[int, Field(ge=1, lt=2**31, strict=True)]  # strict: True and 8
 
 
 # What a sweep can be asked for besides accuracies; fpt/training/measures.py says what each is.
-MEASURES = ("weights", "attention", "train-mode", "adapter", "windows")
-KEEP_WEIGHTS, ATTENTION, TRAIN_MODE, KEEP_ADAPTER, WINDOWS = MEASURES
+MEASURES = ("weights", "attention", "train-mode", "adapter", "windows", "answers")
+KEEP_WEIGHTS, ATTENTION, TRAIN_MODE, KEEP_ADAPTER, WINDOWS, ANSWERS = MEASURES
 KEPT = (KEEP_WEIGHTS, KEEP_ADAPTER)  # files that the best run of the first seed leaves
 
 BUDGETS = 6  # reported budgets: all steps, half of them, and so on

@@ -10,7 +10,9 @@ from made_cells import Arm, Made, cell, paper, swept
 
 from fpt.claims.steps import goal_of, reach, slower
 from fpt.errors import SpecError
-from fpt.results.cells import AT_PAPERS_RATE, TableCell, shared_rates
+from fpt.papers.schema import Table
+from fpt.results.cells import AT_PAPERS_RATE, ArmCell, TableCell, paired_difference, shared_rates
+from fpt.results.stats import example_noise
 from fpt.sweeps import SweepSpec
 
 STEPS = 32  # budgets 1, 2, 4, 8, 16, 32
@@ -236,3 +238,68 @@ def test_an_edge_at_an_early_budget_leaves_open_that_the_goal_was_not_reached_by
     found = reach(Arm("a", {"tuned": curve}, edges=(20,)), 0.9)  # type: ignore[arg-type]
     assert [p < 0.05 for p in found.short] == [True, False, False]
     assert found.interval == (10, math.inf)
+
+
+TEXTS = pd.Index(range(40), name="example")
+
+
+def with_answers(name, wrong, texts=TEXTS, shared=True, lost=(), **fields):
+    """An arm with one rate and four seeds; `wrong`: by seed, the numbers of the test examples that it misses."""
+    spec = SweepSpec(
+        task="digits", arm=name, steps=STEPS, learning_rates=[1e-3], seeds=range(4), measures=["answers"], **fields
+    )
+    runs, answers = [], []
+    for seed, missed in enumerate(wrong):
+        score = 1 - len(missed) / len(texts)
+        names = ("validation_accuracy", "test_accuracy", "train_accuracy", "test_accuracy_last", "train_accuracy_last")
+        scores = dict.fromkeys(names, score)
+        runs.append({"learning_rate": 1e-3, "seed": seed, "diverged_at": None, **scores})
+        key = {"learning_rate": 1e-3, "seed": seed, "target": texts % 3}
+        given = [-1 if seed in lost else (each % 3 + (each in missed)) % 3 for each in texts]
+        for part in ("validation", "test"):
+            answers.append(pd.DataFrame({**key, "part": part, "example": texts, "predicted": given}))
+    result = {"grid": [1e-3], "test": {"drawn_by_seed": not shared, "size": len(texts)}}
+    tables = swept(spec, result, runs=runs, answers=pd.concat(answers), curves=[])
+    return ArmCell(Table(title="", rows={}), name, "digits", spec=spec, tables=tables)
+
+
+HARD = ([0, 1, 2, 3], [0, 1, 2, 4], [0, 1, 2, 5], [0, 1, 2])
+FULL, FROZEN = with_answers("unfrozen-pretrained", HARD), with_answers("frozen-pretrained", [[0, 1, 7]] * 4)
+
+
+def difference(*cells):
+    plus, *minus = [(each, 1e-3, None) for each in cells]
+    return paired_difference([plus, *minus[1:2]], minus[:1])
+
+
+def test_the_noise_of_a_difference_is_paired_over_the_examples_that_both_arms_answered():
+    right = [cell.right(1e-3) for cell in (FULL, FROZEN)]
+    assert [each.mean(axis=1).to_list() for each in right] == [c.values(1e-3).to_list() for c in (FULL, FROZEN)]
+    found, alone = difference(FULL, FROZEN), FULL.test_noise(1e-3) + FROZEN.test_noise(1e-3)
+    assert found.noise == pytest.approx(example_noise(right[0] - right[1]))
+    assert 0 < found.noise < alone / 3
+    assert found.mean == pytest.approx(float((right[0] - right[1]).to_numpy().mean()))
+    assert difference(FULL).noise == pytest.approx(example_noise(right[0]))  # a level alone
+    both = difference(FULL, FROZEN, FULL)  # what is read twice counts twice
+    assert both.noise == pytest.approx(example_noise(2 * right[0] - right[1]))
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        with_answers("frozen-random", HARD, texts=TEXTS[1:]),
+        with_answers("frozen-random", HARD, texts=TEXTS + 1),
+        with_answers("frozen-random", HARD, shared=False),
+        with_answers("frozen-random", HARD, lost=[2]),
+        replace(FROZEN, table=Table(title="", rows={}, kind="gap")),
+    ],
+    ids=["a part of the examples", "other examples", "each seed its own", "a run without an answer", "gaps"],
+)
+def test_without_answers_to_the_same_examples_each_arm_has_its_own_noise(other):
+    test = paired_difference([(FULL, 1e-3, None)], [(other, 1e-3, None)])
+    assert test.noise == FULL.test_noise(1e-3) + other.test_noise(1e-3) > 0
+
+
+def test_before_the_last_budget_there_are_no_answers():
+    assert FULL.right(1e-3, 8).empty
+    assert not FULL.right(1e-3, STEPS).empty

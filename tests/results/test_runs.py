@@ -13,8 +13,10 @@ from fpt.errors import SpecError
 from fpt.papers import table
 from fpt.results import find_study, load_runs, studies, sweeps_table
 from fpt.results.cells import StudyCells, every_study
-from fpt.results.runs import load_sweeps, rate_text
-from fpt.sweeps import load_study
+from fpt.results.runs import SweepTables, load_sweeps, rate_text
+from fpt.sweeps import load_study, run_sweep
+from fpt.sweeps.selection import macro_by_seed
+from fpt.sweeps.spec import resolve
 from fpt.training.recipe import Recipe
 
 ON_FILES = """
@@ -48,6 +50,24 @@ def test_curves_carry_the_same_columns(study: Path, runs: pd.DataFrame) -> None:
     only_runs = {"best_step", "diverged_at", "train_accuracy_last", "test_accuracy_exact", "test_accuracy_last"}
     assert {*runs} - {*curves} == only_runs
     assert set(curves.loc[curves["test_accuracy"].notna(), "step"]) == set(Recipe(steps=400).budgets())
+
+
+def test_answers_are_read_as_they_were_written(tmp_path: Path) -> None:
+    """Of every run of a sweep whose last fleet extended the grid; and none where they were not asked for."""
+    small = {"arm": "frozen-random", "steps": 3, "evaluations": 1, "learning_rates": [1e-3, 1e-2], "seeds": [0, 1]}
+    spec = resolve({"task": "digits", "backbone_options": {"layers": 1}, "measures": ["answers"], "extend": 1, **small})
+    result = run_sweep(spec, tmp_path / spec.folder_name)
+    found = SweepTables(spec, result.folder, result.info, "own")
+    test = found.answers.query("part == 'test'")
+    right = test["predicted"].eq(test["target"]).groupby([test["seed"], test["learning_rate"]]).mean().unstack()
+    pd.testing.assert_frame_equal(right, found.plane(), check_exact=False)
+    assert len(right.columns) > 2, "the grid was extended"
+    assert macro_by_seed(found.runs, found.answers).columns.equals(right.columns)
+    assert (found.answers["predicted"].dtype, found.answers["example"].dtype) == ("int8", "int32")
+    without = spec.changed(measures=[])
+    assert SweepTables(without, result.folder, result.info, "own").answers.empty
+    assert without.hash != spec.hash
+    assert without.identity == spec.identity
 
 
 def test_no_results_give_the_columns_and_no_rows(tmp_path: Path) -> None:

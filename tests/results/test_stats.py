@@ -10,10 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fpt.results.stats import (
+    example_noise,
     holm,
     mean_interval,
     paired,
     partial_conjunction,
+    sampling_noise,
     seeds_needed,
 )
 
@@ -207,3 +209,72 @@ def test_whether_there_is_spread_does_not_depend_on_the_unit(level: float, apart
     first = pd.Series(level + apart * np.cos(seeds))
     assert not paired(first, pd.Series(level + apart * np.sin(seeds))).exact
     assert paired(first, first - apart).exact
+
+
+LEVEL, OTHER, TEXTS, OF_SEEDS = 1.4, 1.3, 3080, 0.05  # an arm is right where a latent score is below its level
+
+
+def answered(
+    rng: np.random.Generator, shared: float, own: float, rest: float, of_seeds: float = OF_SEEDS
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Right or not, 8 seeds x texts, of two arms. The spreads: how hard a text is for both, and for one of them; what
+    is drawn anew in every run; and what a seed shifts."""
+    common, found = rng.normal(0, shared, TEXTS), []
+    for level in (LEVEL, OTHER):
+        of_arm = common + rng.normal(0, own, TEXTS) + rng.normal(0, of_seeds, (8, 1)) + rng.normal(0, rest, (8, TEXTS))
+        found.append(pd.DataFrame((of_arm < level).astype(float)))
+    return found[0], found[1]
+
+
+def pq_noise(*arms: pd.DataFrame) -> float:
+    return sum(sampling_noise(float(arm.to_numpy().mean()), TEXTS) for arm in arms)
+
+
+@pytest.mark.parametrize("spreads", [(1.0, 0.3, 0.3), (1.0, 0.0, 0.5), (0.0, 1.0, 0.3), (0.3, 0.3, 1.0)])
+def test_an_interval_that_is_paired_over_examples_covers(spreads: tuple[float, float, float]) -> None:
+    """A little more where texts bring most of the noise: the t-interval has the 7 degrees of freedom of the seeds."""
+    rng, whole = np.random.default_rng(0), math.hypot(*spreads, OF_SEEDS)
+    true = scipy.stats.norm.cdf(LEVEL / whole) - scipy.stats.norm.cdf(OTHER / whole)
+    covered = 0
+    for _ in range(250):
+        one, two = answered(rng, *spreads)
+        test = paired(one.mean(axis=1), two.mean(axis=1), noise=example_noise(one - two))
+        covered += test.low <= true <= test.high
+    assert 0.92 <= covered / 250 <= 0.995
+
+
+def test_arms_that_miss_the_same_examples_have_far_less_noise_than_each_alone() -> None:
+    rng = np.random.default_rng(1)
+    for _ in range(10):
+        one, two = answered(rng, 1.0, 0.2, 0.2)
+        paired_over, alone = (
+            paired(one.mean(axis=1), two.mean(axis=1), noise=noise)
+            for noise in (example_noise(one - two), pq_noise(one, two))
+        )
+        assert paired_over.noise < 0.15 * alone.noise
+        assert paired_over.high - paired_over.low < 0.75 * (alone.high - alone.low)
+
+
+def test_arms_that_are_independent_have_the_noise_of_both() -> None:
+    rng = np.random.default_rng(2)
+    pairs = [answered(rng, 0.0, 1.0, 0.0, of_seeds=0.0) for _ in range(20)]
+    shares = [example_noise(one - two) / pq_noise(one, two) for one, two in pairs]
+    assert np.mean(shares) == pytest.approx(1, abs=0.02)
+
+
+def test_what_is_drawn_anew_in_every_run_is_the_seeds_noise_alone() -> None:
+    rng = np.random.default_rng(3)
+    one, two = answered(rng, 0.0, 0.0, 1.0)
+    assert example_noise(one - two) < 0.05 * pq_noise(one, two)
+    assert example_noise(one - one) == 0
+
+
+def test_example_noise_is_the_textbook_estimate_of_a_two_way_layout() -> None:
+    """Mean squares of rows, columns and rest (Searle, Casella and McCulloch 1992, table 4.8)."""
+    apart = pd.DataFrame([[1, 0, 0, -1], [1, 0, 1, 0], [1, -1, 0, 0]], dtype=float)
+    n, m = apart.shape
+    grand, seeds, texts = apart.to_numpy().mean(), apart.mean(axis=1), apart.mean()
+    columns = n * ((texts - grand) ** 2).sum() / (m - 1)
+    whole = ((apart - grand) ** 2).to_numpy().sum()
+    rest = (whole - (m - 1) * columns - m * ((seeds - grand) ** 2).sum()) / ((n - 1) * (m - 1))
+    assert example_noise(apart) == pytest.approx((columns - rest) / n / m)

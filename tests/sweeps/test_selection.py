@@ -2,12 +2,14 @@
 
 import math
 
+import numpy as np
 import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from sklearn.metrics import balanced_accuracy_score
 
-from fpt.sweeps.selection import best_rate, beyond, by_seed, choices, eligible, ends, within_one_se
+from fpt.sweeps.selection import best_rate, beyond, by_seed, choices, eligible, ends, macro_by_seed, within_one_se
 
 NAN = math.nan
 
@@ -72,6 +74,49 @@ def test_runs_that_diverged_or_have_no_accuracy_are_not_finite():
     )
     expected = pd.DataFrame([[0.5, NAN], [0.7, NAN]], index=[0, 1], columns=[1e-3, 1e-2])
     assert by_seed(runs).equals(expected.rename_axis(index="seed", columns="learning_rate"))
+
+
+def test_macro_accuracy_is_the_librarys_and_chooses_among_rates_at_which_no_run_diverged():
+    rng = np.random.default_rng(0)
+    chances = {1e-4: 0.3, 1e-3: 0.7, 1e-2: 0.7, 1e-1: 0.9}
+    runs, answers = [], []
+    for rate, chance in chances.items():
+        for seed in (900, 901):
+            target = rng.choice(5, 200, p=[0.6, 0.1, 0.1, 0.1, 0.1])
+            predicted = np.where(rng.random(200) < chance, target, rng.integers(0, 5, 200))
+            lost = 7 if (rate, seed) == (1e-1, 901) else None
+            runs.append((rate, seed, 0.5, lost))
+            part = np.where(np.arange(200) < 150, "validation", "test")
+            key = {"learning_rate": rate, "seed": seed, "part": part}
+            answers.append(pd.DataFrame({**key, "target": target, "predicted": predicted}))
+    table = pd.DataFrame(runs, columns=["learning_rate", "seed", "validation_accuracy", "diverged_at"])
+    found = macro_by_seed(table, pd.concat(answers))
+    for (rate, seed), rows in pd.concat(answers).query("part == 'validation'").groupby(["learning_rate", "seed"]):
+        if rate < 1e-1:
+            expected = balanced_accuracy_score(rows["target"], rows["predicted"])
+            assert found.loc[seed, rate] == pytest.approx(expected)
+    assert found[1e-1].isna().to_dict() == {900: False, 901: True}
+    means = found.mean()
+    assert best_rate(found) == max((1e-4, 1e-3, 1e-2), key=lambda rate: means[rate])
+    found[1e-2] = found[1e-3]
+    assert best_rate(found) == 1e-3  # of two equal ones the smaller
+
+
+def test_macro_accuracy_counts_every_class_alike():
+    """One rate is right on the common class alone, the other on each rare one: accuracy prefers the first."""
+    target = [0] * 8 + [1, 2]
+    predicted = {1e-3: [0] * 10, 1e-2: [1] * 5 + [0] * 3 + [1, 2]}
+    columns = {"seed": 900, "part": "validation", "target": target}
+    answers = pd.concat(
+        [pd.DataFrame({"learning_rate": rate, "predicted": classes, **columns}) for rate, classes in predicted.items()]
+    )
+    runs = pd.DataFrame(
+        {"learning_rate": [1e-3, 1e-2], "seed": 900, "validation_accuracy": [0.8, 0.5], "diverged_at": [NAN, NAN]}
+    )
+    assert best_rate(by_seed(runs)) == 1e-3
+    found = macro_by_seed(runs, answers)
+    assert found.loc[900].to_dict() == pytest.approx({1e-3: 1 / 3, 1e-2: (3 / 8 + 2) / 3})
+    assert best_rate(found) == 1e-2
 
 
 ROW = st.lists(st.sampled_from([0.1, 0.25, 0.5, 0.9, NAN]), min_size=4, max_size=4)

@@ -178,6 +178,7 @@ def test_titles_and_folder_names():
         "digits, frozen-random, 25% of the data, shuffled tokens, warm-up 0.1, no clipping, bfloat16"
     )
     assert resolve(SPEC | {"clip": 0.5, "compute_type": "float32"}).title == "digits, frozen-random, clip 0.5"
+    assert "last step" in resolve(SPEC | {"report": "last"}).title
 
 
 def test_own_data_are_their_content_and_what_differs_from_the_defaults(tmp_path, monkeypatch):

@@ -17,6 +17,7 @@ import fpt.models
 import fpt.tasks
 from fpt.errors import SpecError
 from fpt.tasks.arrays import Finite, hold_out
+from fpt.tasks.task import Task
 from fpt.training import features, measures, train_fleet
 from fpt.training.fleet import Fleet
 from fpt.training.recipe import Recipe
@@ -104,9 +105,62 @@ def test_the_relevant_string_is_the_target(strings: int, tokens: int, patch: int
         assert (chosen > 0).long().eq(examples.targets[row]).all()
 
 
+def halved(task: Task) -> Task:
+    """With an official test set, of which half is every seed's validation."""
+    data: Any = task.data
+    return replace(task, data=Finite(data.train[:300], data.train[300:500], None))
+
+
+def official(task: Task) -> Task:
+    """With an official test set, and validation that the seed draws."""
+    return replace(task, data=replace(halved(task).data, divide=partial(hold_out, count=100)))
+
+
+CASES = {"drawn by the seed": lambda task: task, "official": official, "half of it is validation": halved}
+
+
+@pytest.mark.parametrize("report", ["best", "last"])
+@pytest.mark.parametrize("case", CASES)
+def test_the_accuracy_of_answers_is_the_one_that_is_reported(case: str, report: str, small_backbones: object) -> None:
+    """On both parts; and examples are known by their numbers: among all, the same image has the same class."""
+    task = CASES[case](fpt.tasks.load("digits"))
+    model = fpt.models.build(task, "small-gpt2", "random", "all")
+    recipe = short_recipe(evaluations=6, report=report)
+    found = train_fleet(task, model, recipe, [1e-3, 1e-2, 1e30], [3, 4], asked=["answers"])
+    answers, runs = found.tables["answers"], found.runs.set_index(["learning_rate", "seed"])
+    assert (answers["target"].dtype, answers["predicted"].dtype) == ("int8", "int8")
+    lives = answers[answers["learning_rate"] < 1]
+    right = lives["predicted"].eq(lives["target"]).groupby([lives[name] for name in ("learning_rate", "seed", "part")])
+    shares = right.mean().unstack()
+    for part in ("test", "validation"):
+        assert shares[part].to_list() == pytest.approx(runs.loc[shares.index, f"{part}_accuracy"].to_list())
+    assert answers.loc[answers["learning_rate"] > 1, "predicted"].eq(-1).all()
+    data: Any = task.data
+    held = data.train if isinstance(data.test, int) else data.test
+    test = answers[answers["part"] == "test"]
+    assert test["target"].to_list() == held.targets[test["example"].to_list(), 0].tolist()
+    for seed in (3, 4):
+        sample, rows = task.split(seed).test_sample(recipe.test_examples), test[test["seed"] == seed]
+        numbers = rows.loc[rows["learning_rate"] == 1e-3, "example"].to_list()
+        assert torch.equal(held.inputs[numbers], sample.inputs)
+    assert not answers.duplicated(["learning_rate", "seed", "part", "example"]).any()
+
+
+def test_answers_on_a_stream_are_numbered_in_the_sample_of_the_seed(small_backbones: object) -> None:
+    task = fpt.tasks.load("bit-xor", strings=2, length=1)
+    assert task.predictions == 1
+    model = fpt.models.build(task, "small-gpt2", "random")
+    found = train_fleet(task, model, short_recipe(test_examples=None), [1e-3], [0, 1], asked=["answers"])
+    test = found.tables["answers"].query("part == 'test'")
+    for seed, rows in test.groupby("seed"):
+        assert rows["example"].to_list() == list(range(task.test_size))
+        assert rows["target"].to_list() == task.split(seed).test.targets[:, 0].tolist()
+
+
 @pytest.mark.parametrize(
     ("task", "backbone", "asked", "message"),
     [
+        ("bit-xor", "small-gpt2", "answers", "'bit-xor' has 5 predictions"),
         ("bit-xor", "small-gpt2", "atention", "Did you mean 'attention'"),
         ("digits", "small-gpt2", "attention", "'digits' does not say"),
         ("bit-xor", "small-lstm", "attention", "is of the family 'lstm'"),
