@@ -16,8 +16,8 @@ from fpt.files import known_sha256
 from fpt.models import hub
 
 if TYPE_CHECKING:
-    from fpt.tasks.own import Read, Reader
     from fpt.tasks.task import Task
+    from fpt.tasks.texts import Read, Reader
 
 FILES = (
     "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json", "vocab.json",
@@ -81,7 +81,7 @@ def reader(backbone: str) -> "Reader":
 
     def read(texts: Sequence[str], most: int) -> "Read":
         from fpt.models.trial import longest
-        from fpt.tasks.own import Read
+        from fpt.tasks.texts import Read
 
         tokenizer = _loaded(Path(hub.path_of(backbone) or ""))
         lengths = [len(ids) for ids in _ids(tokenizer, texts)]
