@@ -60,11 +60,12 @@ INTENTS_ADVICE = (
     "FPT_DATA names another data folder."
 )
 BANKING77_ADVICE = INTENTS_ADVICE.format(
-    "CC BY 4.0", "train.csv and test.csv of github.com/PolyAI-LDN/task-specific-datasets (folder banking_data)",
+    "CC BY 4.0",
+    "train.csv and test.csv of github.com/PolyAI-LDN/task-specific-datasets, commit 57ec275d (folder banking_data),",
     "them as banking77_train.csv and banking77_test.csv",
-)  # fmt: skip
+)
 CLINC150_ADVICE = INTENTS_ADVICE.format(
-    "CC BY 3.0", "data/data_full.json of github.com/clinc/oos-eval", "it as clinc150_full.json"
+    "CC BY 3.0", "data/data_full.json of github.com/clinc/oos-eval, commit 828f8093,", "it as clinc150_full.json"
 )
 
 
@@ -106,7 +107,7 @@ class Entry:
         return dict(zip(self.variants, self.tokens, strict=False)).get(variant)
 
 
-# labels 0: all
+# labels a class, 0: all
 INTENTS = {"labels": 0, "tokenizer": BY_BYTES, "tokens": 64, "bytes": 128}
 
 
