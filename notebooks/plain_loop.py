@@ -61,7 +61,9 @@ class Model(nn.Module):
 
     def __init__(self, frozen, seed):
         super().__init__()
-        self.backbone = GPT2Model.from_pretrained(from_workspace(weights), dtype=torch.float32).eval()  # eval: no dropout
+        self.backbone = GPT2Model.from_pretrained(
+            from_workspace(weights), dtype=torch.float32
+        ).eval()  # eval: no dropout
         width = self.backbone.config.n_embd
         self.input_layer, self.output_layer = nn.Linear(digits.width, width), nn.Linear(width, digits.classes)
         nn.init.orthogonal_(self.input_layer.weight, 1.41, generator(seed, "weights", "input_layer.weight"))

@@ -55,6 +55,7 @@ head_rate = None  # of the input and output layers; None: that of the rest
 weight_decay = 0.0
 dropout = 0.1
 evaluations = 3
+report = "best"  # or last: whose parameters are the results
 evaluation_examples = 20  # None: all
 budget_examples = 20  # None: all
 test_examples = 20  # None: all

@@ -27,14 +27,18 @@ def plain_run(
     module, split, losses = template.module, task.split(seed), []
     module.drop_with([])
     module.set_compute_type(kind)
-    masks, acting = _masks(task, template, recipe), _acting(template, recipe, trained, rate)
+    masks, acting = Masks(recipe.dropout, torch.device("cpu")), _acting(template, recipe, trained, rate)
+    shapes: dict[int, list[torch.Size]] = {}  # by tokens of a batch
     for step in range(recipe.steps):
         batch = split.batch(step, recipe.batch_size)
         noise = module.noise and torch.randn(
             recipe.batch_size, *module.noise.shape, generator=generator(seed, "noise", step + 1)
         )
-        module.drop_with([mask[0] for mask in masks.draw([seed], step + 1)], noise)
         tokens = task.encode(batch.inputs)
+        if recipe.dropout and tokens.shape[1] not in shapes:
+            shapes[tokens.shape[1]] = module.dropout_shapes(tokens, batch.lengths)
+        drawn = masks.draw(shapes.get(tokens.shape[1], []), [seed], step + 1)
+        module.drop_with([mask[0] for mask in drawn], noise)
         if tokens.is_floating_point():
             tokens = tokens.to(kind)
         logits = functional_call(module, weights, (tokens, batch.lengths))
@@ -48,12 +52,6 @@ def plain_run(
             each.step()
         losses.append(loss.item())
     return {name: value.detach() for name, value in weights.items()}, losses
-
-
-def _masks(task: Task, template: Template, recipe: Recipe) -> Masks:
-    batch = task.split(0).batch(0, recipe.batch_size)
-    shapes = template.module.dropout_shapes(task.encode(batch.inputs), batch.lengths) if recipe.dropout else []
-    return Masks(shapes, recipe.dropout, torch.device("cpu"))
 
 
 def _acting(

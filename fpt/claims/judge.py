@@ -38,7 +38,9 @@ STRICTEST: tuple[Quantifier, ...] = ("all", "most", "", "some")
 DIFFERENCES = ("beats", "matches", "comparable", "order")  # kinds that compare two rows, each with a limit of its own
 NO_STUDY = "no study has its rows"
 ITS_OWN_SCALE = "its own scale alone"  # why a claim about the paper's own models has no row
-PLAIN = ("warmup", "schedule", "head_rate", "weight_decay", "clip", "dropout", "data_fraction", "shuffle_tokens")
+PLAIN = (
+    "warmup", "schedule", "head_rate", "weight_decay", "clip", "dropout", "report", "data_fraction", "shuffle_tokens",
+)  # fmt: skip
 ODDITY = "O-"  # claims of ours that a printed number is a slip
 
 

@@ -20,6 +20,7 @@ from fpt.models.arms import INITS as INITS
 from fpt.models.arms import PARTS as PARTS
 from fpt.models.arms import POLICIES as POLICIES
 from fpt.models.arms import SHORT as SHORT
+from fpt.models.arms import WHOLE as WHOLE
 from fpt.models.arms import Adapters as Adapters
 from fpt.models.arms import Arm as Arm
 from fpt.models.arms import Part as Part
@@ -89,7 +90,7 @@ def trainable_groups(
 
     A policy takes those of its groups that the backbone has: of `none`, whose groups are `input` and `output`, `fpt`
     and `all` train these two. A list means every group it names. own_table: as of `groups_of`; a table that reads alone
-    stays frozen, unless a list names it.
+    stays frozen, unless a list names it, or the policy `whole`.
     Raises SpecError for an unknown policy or group, for a group named by hand that the backbone does not have, and for
     a policy that leaves nothing to train, and for adapters of a backbone that has no matrices for them.
     """
@@ -105,7 +106,7 @@ def trainable_groups(
     if isinstance(trainable, str):
         check_known("trainable policy", trainable, POLICIES, source)
         _known_groups(POLICIES[trainable], f"policy {trainable!r}")
-        able = tuple(group for group in has if own_table != READS or group != EMBEDDING)
+        able = tuple(group for group in has if own_table != READS or group != EMBEDDING or trainable == WHOLE)
         if not (existing := tuple(group for group in POLICIES[trainable] if {*arms.lies_in(group)} & {*able})):
             groups = ", ".join(POLICIES[trainable])
             raise SpecError(f"policy {trainable!r} trains {groups}, but backbone {backbone!r} has {', '.join(has)}")

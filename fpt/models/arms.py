@@ -11,10 +11,11 @@ from fpt.errors import SpecError, unknown
 
 # Groups of parameters that a model of a task may have, and one that is attached to it: LoRA's A and B. `embedding` is
 # the backbone's own table of symbols, which takes the place of `input` and `output` on text, and of `input` alone where
-# its own tokenizer reads your texts. Then no policy trains it, and a list of groups that names it does.
+# its own tokenizer reads your texts. Then `whole` trains it, no other policy, and a list of groups that names it does.
 EMBEDDING = "embedding"
 GROUPS = ("input", "output", EMBEDDING, "layer_norm", "positions", "attention", "feed_forward", "recurrent")
 ADAPTER = "adapter"
+WHOLE = "whole"  # the policy that trains the table of the model's own tokens, too
 ADAPTER_FILES = ("adapter_config.json", "adapter_model.safetensors")  # of kept adapters, as peft's
 
 
@@ -42,6 +43,8 @@ PARTS: dict[str, Part] = {
 POLICIES: dict[str, tuple[str, ...]] = {
     "fpt": ("input", "output", "layer_norm", "positions"),  # Lu et al. 2021, section 2.2
     "all": GROUPS,
+    WHOLE: GROUPS,  # all, and the table of the model's own tokens
+    "norms": ("input", "output", "layer_norm"),
     "output": ("output",),  # Lu et al. section 3.9
     "fpt-attention": ("input", "output", "layer_norm", "positions", "attention"),  # Lu et al. section 3.11
     "fpt-feed-forward": ("input", "output", "layer_norm", "positions", "feed_forward"),
@@ -87,6 +90,10 @@ ARMS: dict[str, Arm] = {
     "lora-random": Arm("random", "lora", "LR", "LoRA random", "#66C2A5", "<"),
     "fpt-lora-pretrained": Arm("pretrained", "fpt-lora", "FLP", "frozen with LoRA, pretrained", "#5E8C31", ">"),
     "matrices-pretrained": Arm("pretrained", "matrices", "MP", "matrices only, pretrained", "#CC79A7", "X"),
+    # on texts in the model's own tokens, as people fine-tune: embeddings train too, or norms and head alone
+    "whole-pretrained": Arm("pretrained", "whole", "WP", "full training, embeddings too", "#B22222", "d"),
+    "whole-random": Arm("random", "whole", "WR", "from scratch, embeddings too", "#8C6D1F", "h"),
+    "norms-pretrained": Arm("pretrained", "norms", "NP", "norms and head", "#4B6FD6", "p"),
 }
 # What else than a frozen arm a policy without an arm of its own trains, as figures say it.
 TOO = {

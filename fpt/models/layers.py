@@ -109,27 +109,31 @@ class Masks:
     the host and are the same everywhere.
 
     torch's own dropout takes a call of the global generator an element, five times as long on a CPU. The memory
-    is taken once: masks of one step are overwritten by those of the next.
+    is kept: masks of one step are overwritten by those of the next.
     """
 
-    def __init__(self, shapes: Sequence[torch.Size], rate: float, device: torch.device) -> None:
-        self.shapes, self.rate = list(shapes), rate
-        self.sizes = [shape.numel() for shape in self.shapes]
+    def __init__(self, rate: float, device: torch.device) -> None:
+        self.rate = rate
         self._source = torch.Generator(device)
-        self._floats = torch.empty(0, sum(self.sizes), device=device)
-        self._words = torch.empty((sum(self.sizes) + 3) // 4, dtype=torch.int64, device=device)
+        self._floats = torch.empty(0, device=device)
+        self._words = torch.empty(0, dtype=torch.int64, device=device)
 
-    def draw(self, seeds: Sequence[int], step: int) -> list[Tensor]:
+    def draw(self, shapes: Sequence[torch.Size], seeds: Sequence[int], step: int) -> list[Tensor]:
         """A mask (seeds, ...) for each shape; at one step of a seed the same, whatever other seeds there are."""
-        if len(self._floats) != len(seeds):
-            self._floats = self._floats.new_empty(len(seeds), sum(self.sizes))
-        for seed, floats in zip(seeds, self._floats, strict=True):
+        sizes = [shape.numel() for shape in shapes]
+        total, words = sum(sizes), (sum(sizes) + 3) // 4
+        if self._floats.numel() < len(seeds) * total:
+            self._floats = self._floats.new_empty(len(seeds) * total)
+        if self._words.numel() < words:
+            self._words = self._words.new_empty(words)
+        drawn = self._floats[: len(seeds) * total].view(len(seeds), total)
+        for seed, floats in zip(seeds, drawn, strict=True):
             self._source.manual_seed(stream(seed, "dropout", step))
-            bits = self._words.random_(-(2**63), None, generator=self._source).view(torch.int16)[: len(floats)]
+            bits = self._words[:words].random_(-(2**63), None, generator=self._source).view(torch.int16)[:total]
             # Compared into floats: torch.where and products with booleans take three to six times as long on a CPU.
             torch.ge(bits, round(self.rate * 2**16) - 2**15, out=floats).mul_(1 / (1 - self.rate))
-        parts = self._floats.split(self.sizes, dim=1)
-        return [part.view(-1, *shape) for part, shape in zip(parts, self.shapes, strict=True)]
+        parts = drawn.split(sizes, dim=1)
+        return [part.view(-1, *shape) for part, shape in zip(parts, shapes, strict=True)]
 
 
 def attention(
@@ -204,6 +208,14 @@ def read_out(hidden: Tensor, count: int, lengths: Tensor | None) -> Tensor:
     positions = (lengths - count)[:, None] + torch.arange(count, device=hidden.device)
     positions = positions.reshape(*positions.shape, *[1] * (hidden.dim() - 2))
     return hidden.gather(1, positions.expand(-1, -1, *hidden.shape[2:]))
+
+
+def mean_over(hidden: Tensor, lengths: Tensor | None) -> Tensor:
+    """The mean over the real tokens of (batch, tokens, width): (batch, 1, width)."""
+    if lengths is None:
+        return hidden.mean(1, keepdim=True)
+    real = (torch.arange(hidden.shape[1], device=hidden.device) < lengths[:, None]).to(hidden.dtype)
+    return (real[:, None] @ hidden) / lengths[:, None, None].to(hidden.dtype)
 
 
 def replace_layers(module: nn.Module) -> None:

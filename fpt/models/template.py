@@ -30,10 +30,10 @@ from fpt.models import (
 from fpt.models import initialise as draw
 from fpt.models.families import family_of, layer_of
 from fpt.models.families.library import BROKEN, any_layer, broken
-from fpt.models.layers import Dropout, Noise, Projection, read_out
+from fpt.models.layers import Dropout, Noise, Projection, mean_over, read_out
 from fpt.models.trial import check_length
 from fpt.models.weights import check_header, check_tensors, kept_state, local_folder, pretrained_state
-from fpt.tasks import PREDICTS
+from fpt.tasks import MEAN, PREDICTS
 from fpt.tasks.task import Task
 
 
@@ -57,6 +57,7 @@ class TransferModel(nn.Module):
         if task.own_table != PREDICTS:
             self._add_layers(task, entry)
         self.readout, self.classes, self.mask_padding = task.readout, task.classes, task.mask_padding
+        self.pooling = task.pooling
 
     def _add_layers(self, task: Task, entry: Backbone) -> None:
         width = self.width
@@ -73,9 +74,12 @@ class TransferModel(nn.Module):
     def forward(self, tokens: Tensor, lengths: Tensor | None = None) -> Tensor:
         lengths = lengths if self.mask_padding else None
         rows = partial(read_out, count=self.readout, lengths=lengths)
+        if self.pooling == MEAN:  # of all positions, so that the last layer computes them all
+            rows = partial(read_out, count=tokens.shape[1], lengths=None)
         table: Any = self.backbone.get_input_embeddings() if self.own_table else None
         embedded = table(tokens) if self.own_table else self.input_dropout(self.input_layer(tokens))
         hidden = self.family.forward(self.backbone, embedded, lengths, rows)
+        hidden = mean_over(hidden, lengths) if self.pooling == MEAN else hidden
         logits: Tensor = linear(hidden, table.weight) if self.own_table == PREDICTS else self.output_layer(hidden)
         return logits.reshape(len(logits), -1, self.classes)
 

@@ -1,6 +1,7 @@
-"""A model's own tokenizer: its files, beside config.json in the folder `hub:PATH`, and what it makes of texts.
+"""A model's own tokenizer, and what it makes of texts: the files beside config.json in the folder `hub:PATH`, or, of a
+backbone of the catalogue, those beside its weights.
 
-No torch before texts are read. Nothing is downloaded, and nothing of a tokenizer is executed but the library's code.
+No torch before texts are read. Nothing of a tokenizer is executed but the library's code.
 """
 
 import hashlib
@@ -14,6 +15,7 @@ from fpt import tasks
 from fpt.errors import SpecError, WeightsError
 from fpt.files import known_sha256
 from fpt.models import hub
+from fpt.models.catalogue import BACKBONES, Backbone
 
 if TYPE_CHECKING:
     from fpt.tasks.task import Task
@@ -32,8 +34,15 @@ def files(folder: Path) -> list[Path]:
     return [folder / name for name in FILES if (folder / name).is_file()]
 
 
+def identity(backbone: str) -> str:
+    """What the backbone's tokenizer is, wherever it lies: the SHA-256 that its row names, or of `hub:PATH` that of its
+    files. Empty where it has none."""
+    folder = hub.path_of(backbone)
+    return checksum(folder) if folder else hub.backbone(backbone).tokenizer or ""
+
+
 def checksum(folder: Path) -> str:
-    """SHA-256 (hex) over the names and the contents of these files: what a tokenizer is, wherever it lies."""
+    """SHA-256 (hex) over the names and the contents of these files."""
     total = hashlib.sha256()
     for file in files(folder):
         total.update(f"{file.name} {known_sha256(file)}\n".encode())
@@ -43,10 +52,13 @@ def checksum(folder: Path) -> str:
 def check(backbone: str, source: str = "") -> None:
     """Refuse (SpecError) a backbone that has no tokenizer of its own, or reads more than its table of embeddings."""
     where, folder = f" ({source})" if source else "", hub.path_of(backbone)
+    if folder is None and hub.backbone(backbone).tokenizer:
+        return
     if folder is None:
+        able = ", ".join(name for name, row in BACKBONES.items() if row.tokenizer)
         raise SpecError(
-            f"tokenizer own{where}: backbone {backbone!r} is no folder hub:PATH, whose tokenizer could be read; name "
-            f"one, {INSTEAD}"
+            f"tokenizer own{where}: backbone {backbone!r} has no tokenizer that could be read; take {able}, or a "
+            f"folder hub:PATH that has one, {INSTEAD}"
         )
     if not files(folder):
         raise SpecError(f"tokenizer own{where}: {folder} has no {FILES[0]}; put it there, {INSTEAD}")
@@ -80,12 +92,11 @@ def reader(backbone: str) -> "Reader":
     check(backbone)
 
     def read(texts: Sequence[str], most: int) -> "Read":
-        from fpt.models.trial import longest
         from fpt.tasks.texts import Read
 
-        tokenizer = _loaded(Path(hub.path_of(backbone) or ""))
+        tokenizer = _loaded(hub.path_of(backbone) or _fetched(backbone))
         lengths = [len(ids) for ids in _ids(tokenizer, texts)]
-        kept = longest(hub.backbone(backbone), min(most, max(lengths)))
+        kept = _window(hub.backbone(backbone), min(most, max(lengths)))
         if kept <= (special := tokenizer.num_special_tokens_to_add()):
             raise SpecError(
                 f"tokenizer own: {kept} tokens of a text are kept, and {special} of them are special ones of "
@@ -97,6 +108,40 @@ def reader(backbone: str) -> "Reader":
         return Read(rows, lengths, vocabulary, what, "tokens")
 
     return read
+
+
+def _window(entry: Backbone, most: int) -> int:
+    """How many tokens, up to `most`, the backbone reads at once."""
+    from fpt.models.families import family
+    from fpt.models.trial import longest
+
+    if entry.found is not None:
+        return longest(entry, most)
+    return min(most, int(family(entry.family).configuration(entry).max_position_embeddings))
+
+
+def _fetched(backbone: str) -> Path:
+    """The folder of a row's tokenizer: that of its weights here, else the hub's cache. WeightsError where it cannot be
+    had, or is another one."""
+    from huggingface_hub import hf_hub_download
+
+    from fpt.models.weights import local_folder, missing
+
+    row, folder = hub.backbone(backbone), local_folder(backbone)
+    if folder is None or not (folder / FILES[0]).is_file():
+        try:
+            for name in ("tokenizer_config.json", hub.CONFIG, FILES[0]):
+                folder = Path(hf_hub_download(str(row.hub), name, revision=row.revision)).parent
+        except hub.failures() as error:
+            raise WeightsError(
+                missing(backbone, f"{FILES[0]} could not be downloaded from {row.hub}: {error}")
+            ) from error
+    if (found := known_sha256(Path(folder or "", FILES[0]), WeightsError)) != row.tokenizer:
+        raise WeightsError(
+            f"{folder}/{FILES[0]} is not the tokenizer of backbone {backbone!r}: expected SHA-256 {row.tokenizer}, "
+            f"found {found}; the file was left as it is"
+        )
+    return Path(folder or "")
 
 
 def _loaded(folder: Path) -> Any:

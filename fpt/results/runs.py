@@ -117,7 +117,7 @@ class SweepTables:
     def plane(self, budget: int | None = None, column: str = "test_accuracy") -> pd.DataFrame:
         """A column of the runs at a budget [the last], seeds x rates; nan where a run was never finite.
 
-        A run that diverged before the budget stays with what it was at its end: the best parameters are the same.
+        A run that diverged before the budget stays with what it was at its end: the reported parameters are the same.
         Raises SpecError for a budget that is not reported.
         """
         budget = self.spec.steps if budget is None else budget
@@ -126,7 +126,8 @@ class SweepTables:
         return self.once(("plane", budget, column), lambda: self._plane(budget, column))
 
     def validation(self, step: int | None = None) -> pd.DataFrame:
-        """The best validation accuracy until a step [the last], seeds x rates; nan if a run was not finite by then."""
+        """The validation accuracy of what is reported at a step [the last], seeds x rates: the best until then, or the
+        last; nan if a run was not finite by then."""
         step = self.spec.steps if step is None else step
         return self.once(("validation", step), lambda: self._validation(step))
 
@@ -176,8 +177,9 @@ class SweepTables:
     def _validation(self, step: int) -> pd.DataFrame:
         if step == self.spec.steps:
             return by_seed(self.runs)
-        early = self.curves[self.curves["step"] <= step]
-        best = early.groupby(["seed", "learning_rate"])["validation_accuracy"].max().unstack()
+        early = self.curves[self.curves["step"] <= step].sort_values("step", kind="stable")
+        how = "max" if self.spec.report == "best" else "last"
+        best = early.groupby(["seed", "learning_rate"])["validation_accuracy"].agg(how).unstack()
         lost = self._lost(step)
         return best.reindex_like(lost).mask(lost)
 

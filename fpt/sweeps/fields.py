@@ -77,6 +77,7 @@ WORDS = {
     "backbone": "{}", "compute_type": "{}", "shuffle_tokens": "shuffled tokens", "warmup": "warm-up {:g}",
     "schedule": "{} schedule", "head_rate": "head rate {:g}", "weight_decay": "weight decay {:g}",
     "learning_rates": "rates {}", "seeds": "seeds {}", "clip": "clip {:g}",
+    "report": "results of the {} step",
 }  # fmt: skip
 
 

@@ -178,8 +178,8 @@ class SweepSpec(Recipe):
             fields["task"] = f"{kind}:{tasks.own_checksum(self.task)}"
         if folder := hub.path_of(self.backbone):
             fields["backbone"] = hub.HUB + hub.checksum(folder)
-            if tasks.own_table(self.task, self.task_options) == tasks.READS:
-                fields["task_options"]["tokenizer"] = tokens.checksum(folder)
+        if tasks.own_table(self.task, self.task_options) == tasks.READS:
+            fields["task_options"]["tokenizer"] = tokens.identity(self.backbone)
         return fields
 
     @property
@@ -222,7 +222,7 @@ class SweepSpec(Recipe):
         words += self._said(*models.ADAPTERS)
         words += [f"pretrained by {self.pretrained_on}"] if self.pretrained_by else []
         words += self._said(
-            "data_fraction", "shuffle_tokens", "warmup", "schedule", "head_rate", "weight_decay", "clip"
+            "data_fraction", "shuffle_tokens", "warmup", "schedule", "head_rate", "weight_decay", "clip", "report"
         )
         words += [] if self.dropout == Recipe().dropout else [f"dropout {self.dropout:g}"]
         words += ["bfloat16"] if self.compute_type == "bfloat16" else []

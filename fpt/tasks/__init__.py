@@ -23,6 +23,9 @@ OWN = {"npz": NPZ, "folder": FOLDER, "csv": CSV}  # your own data, by what stand
 TOKENIZERS = BY_BYTES, BY_MODEL = "bytes", "own"  # what makes symbols of texts
 # What a backbone's own table of symbols does in the place of new layers: it reads, or reads and predicts the next one
 OwnTable = Literal["", "reads", "predicts"]
+Pooling = Literal["last", "mean"]  # what of a model's last layer is read: its last positions, or the mean over all
+LAST: Final = "last"
+MEAN: Final = "mean"
 READS: Final = "reads"
 PREDICTS: Final = "predicts"
 IMAGES = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".tif", ".tiff", ".webp", ".pgm", ".ppm")

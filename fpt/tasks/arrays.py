@@ -14,6 +14,9 @@ from torch import Generator, Tensor
 from fpt.errors import SpecError
 from fpt.seeds import generator
 
+EIGHT = 8  # lengths to which sequences are cut are multiples of it
+BLOCK = 50  # batches among which rows are sorted by length
+
 
 @dataclass(frozen=True)
 class Examples:
@@ -36,6 +39,14 @@ class Examples:
 
     def to(self, device: torch.device | str) -> "Examples":
         return self.each(lambda part: part.to(device))
+
+    def cut(self) -> "Examples":
+        """Sequences (..., tokens) without the padding that all of them have: as long as the longest, in whole eights,
+        so that there are few different lengths."""
+        if self.lengths is None:
+            return self
+        longest = -(-int(self.lengths.max()) // EIGHT) * EIGHT
+        return replace(self, inputs=self.inputs[..., :longest])
 
 
 class Encoder(Protocol):
@@ -120,6 +131,19 @@ def stratified(labels: Tensor, count: int, source: Generator) -> Tensor:
     quotas[order[(shares % len(labels))[order].sort(descending=True, stable=True).indices[:rest]]] += 1
     rows = [_draw(labels == c, int(q), source) for c, q in enumerate(quotas)]
     return torch.cat(rows).sort().values
+
+
+def of_like_length(order: Tensor, lengths: Tensor, size: int, source: Generator) -> Tensor:
+    """An epoch's `order` (n,) of rows with these lengths, rearranged so that batches of `size` are of like length.
+
+    Blocks of the order are sorted by length and cut into batches, which come in a random order: which rows meet stays
+    nearly random, and no length has its time. Rows that fill no batch are left out.
+    """
+    batches = []
+    for block in order[: len(order) // size * size].split(BLOCK * size):
+        alike = block[lengths[block].argsort(stable=True)].view(-1, size)
+        batches.append(alike[torch.randperm(len(alike), generator=source)])
+    return torch.cat(batches).flatten()
 
 
 def set_aside(labels: Tensor, count: int, source: Generator) -> tuple[Tensor, Tensor]:

@@ -10,8 +10,8 @@ from torch import Generator, Tensor
 
 from fpt.errors import SpecError
 from fpt.seeds import generator
-from fpt.tasks import OwnTable
-from fpt.tasks.arrays import Draw, Encoder, Examples, Finite, stratified
+from fpt.tasks import OwnTable, Pooling
+from fpt.tasks.arrays import Draw, Encoder, Examples, Finite, of_like_length, stratified
 
 STREAM_EXAMPLES = 2_000  # evaluation examples of a stream, each for validation and test
 
@@ -20,14 +20,16 @@ STREAM_EXAMPLES = 2_000  # evaluation examples of a stream, each for validation 
 class Task:
     """Data and how they become tokens; own_table, name, variant, options and title are filled in by `fpt.tasks.load`.
 
-    tokens: longest sequence. Either width (features of a token; linear input layer) or vocabulary
-    (symbols; embedding) is set. readout: last positions read; per_token: predictions at each; classes: of
-    each prediction. mask_padding: padding is masked in bidirectional backbones and the read-out is at the
-    last real token; otherwise at the last position. own_table: '' for new input and output layers; 'reads': the model's
-    own table of symbols in the place of the new input layer; 'predicts': in the place of both. data: Finite,
-    or a function that draws examples (a stream). relevant: which tokens each read-out position needs, (n, readout,
-    tokens), where that is known. read: of your own data in one line: how many examples, which classes, what is an input
-    and what is left out.
+    tokens: longest sequence. Either width (features of a token; linear input layer) or vocabulary (symbols;
+    embedding) is set. readout: last positions read; per_token: predictions at each; classes: of each prediction.
+    pooling: what is read, the last positions, or the mean over all real ones, which makes one. mask_padding:
+    padding is masked in bidirectional backbones and the read-out is at the last real token; otherwise at the last
+    position. own_table: '' for new input and output layers; 'reads': the model's own table of symbols in the place
+    of the new input layer; 'predicts': in the place of both. data: Finite, or a function that draws examples (a
+    stream). relevant: which tokens each read-out position needs, (n, readout, tokens), where that is known. read:
+    of your own data in one line: how many examples, which classes, what is an input and what is left out.
+    by_length: a batch holds sequences of like length, and is cut to the longest of them, so that little is computed
+    for padding; the batches of two seeds have different lengths then.
     """
 
     data: Finite | Draw
@@ -44,6 +46,8 @@ class Task:
     per_token: int = 1
     mask_padding: bool = False
     own_table: OwnTable = ""
+    pooling: Pooling = "last"
+    by_length: bool = False
     relevant: Callable[[Examples], Tensor] | None = None
     read: str = ""
     name: str = ""
@@ -85,7 +89,9 @@ class Task:
 
     def split(self, seed: int) -> "FiniteSplit | StreamSplit":
         """Training, validation and test examples: the seed's own, but for official test sets and validation files."""
-        return FiniteSplit(self.data, seed) if isinstance(self.data, Finite) else StreamSplit(self.data, seed)
+        if isinstance(self.data, Finite):
+            return FiniteSplit(self.data, seed, self.by_length)
+        return StreamSplit(self.data, seed)
 
     def reduced(self, fraction: float) -> "Task":
         """The task with a part of every seed's training examples, stratified and drawn by the seed; validation and test
@@ -209,15 +215,15 @@ class _Split:
 class FiniteSplit(_Split):
     """Of data in memory. `batch` is a pure function of (task, seed, step, size)."""
 
-    def __init__(self, data: Finite, seed: int) -> None:
-        self.seed, self.data, self.source = seed, data, data.train
+    def __init__(self, data: Finite, seed: int, by_length: bool = False) -> None:
+        self.seed, self.data, self.source, self.by_length = seed, data, data.train, by_length
         self.rows, self.validation, self.test = data.parts(seed)
         self.train_size = len(self.rows)
-        self._epoch, self._order = -1, self.rows
+        self._epoch, self._order = (-1, 0), self.rows
 
     def batch(self, step: int, size: int) -> Examples:
-        """Batch `step`: each epoch has its own order of the training rows; an incomplete last batch is
-        dropped.
+        """Batch `step`: each epoch has its own order of the training rows; an incomplete last batch is dropped. By
+        length, it is cut to its longest sequence.
 
         Raises SpecError if the batch is larger than the training set.
         """
@@ -225,10 +231,19 @@ class FiniteSplit(_Split):
             few = f"{len(self.rows)} of the {len(self.data.train)} examples"
             raise SpecError(f"batch_size {size} is over the split: {few} are for training. More examples are needed.")
         epoch, place = divmod(step, len(self.rows) // size)
-        if epoch != self._epoch:
-            order = torch.randperm(len(self.rows), generator=generator(self.seed, "order", epoch))
-            self._epoch, self._order = epoch, self.rows[order.to(self.rows.device)]
-        return self.source[self._order[place * size : (place + 1) * size]]
+        if (epoch, size) != self._epoch:
+            source = generator(self.seed, "order", epoch)
+            self._epoch, self._order = (epoch, size), self.rows[self._ordered(source, size).to(self.rows.device)]
+        batch = self.source[self._order[place * size : (place + 1) * size]]
+        return batch.cut() if self.by_length else batch
+
+    def _ordered(self, source: Generator, size: int) -> Tensor:
+        """Places of an epoch's rows among the training rows."""
+        order = torch.randperm(len(self.rows), generator=source)
+        lengths = self.source.lengths
+        if not self.by_length or lengths is None:
+            return order
+        return of_like_length(order, lengths[self.rows].cpu(), size, source)
 
     def train_sample(self, count: int | None = None) -> Examples:
         """A stratified sample of the training set, to measure training accuracy on."""
@@ -236,7 +251,7 @@ class FiniteSplit(_Split):
 
     def to(self, device: torch.device | str) -> Self:
         self.source, self.rows = self.data.train_on(torch.device(device)), self.rows.to(device)
-        self._epoch = -1
+        self._epoch = (-1, 0)
         return super().to(device)
 
 

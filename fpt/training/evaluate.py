@@ -1,4 +1,4 @@
-"""Scores of a fleet's runs, and each run's best parameters so far (early stopping by validation accuracy)."""
+"""Scores of a fleet's runs, and the parameters that each run reports: its best so far, or its last."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -54,7 +54,8 @@ def losses(fleet: Fleet, parameters: Tensor, examples: Examples) -> Tensor:
 
 
 def passes(fleet: Fleet, parameters: Tensor, examples: Examples, subset: Subset) -> Iterator[tuple[Examples, Tensor]]:
-    """The examples of the subset's seeds, as many at a time as a forward pass takes, and their logits."""
+    """The examples of the subset's seeds, as many at a time as a forward pass takes, and their logits. Sequences that
+    differ in length are cut to the longest of those that pass together."""
     pieces = fleet.cut(fleet.of(subset, parameters))
     if subset is not fleet.all_runs:
         examples = examples[torch.tensor(subset.seed_numbers, device=fleet.device)]
@@ -63,6 +64,7 @@ def passes(fleet: Fleet, parameters: Tensor, examples: Examples, subset: Subset)
     noise = fleet.noise(subset, "evaluation")(count)  # all at once: in parts it would depend on their size
     for start in range(0, count, chunk):
         part = examples[:, start : start + chunk]
+        part = part.cut() if fleet.task.by_length else part
         drawn = None if noise is None else noise[:, start : start + chunk]
         yield part, fleet.logits(pieces, fleet.encode(part.inputs), part.lengths, subset, noise=drawn)
 
@@ -91,7 +93,8 @@ def observed(
 
 
 class Best:
-    """Each run's parameters at its best finite validation accuracy; ties keep the earlier step.
+    """The parameters that each run reports, their step, and their validation accuracy: those at its best finite
+    accuracy, where ties keep the earlier step, or, of a recipe that reports the last, those of its last finite step.
 
     A run that was never finite at an evaluation keeps step 0 and has no accuracy (NaN).
     """
@@ -102,11 +105,14 @@ class Best:
         self.step = torch.zeros(runs, dtype=torch.int64, device=fleet.device)
         self.validation = torch.full((runs,), -1.0, dtype=torch.float64, device=fleet.device)
 
-    def update(self, step: int, parameters: Tensor, validation: Tensor) -> None:
-        better = validation > self.validation
-        torch.where(better[:, None], parameters, self.parameters, out=self.parameters)
-        self.step.masked_fill_(better, step)
-        torch.where(better, validation, self.validation, out=self.validation)
+    def update(self, step: int, fleet: Fleet, validation: Tensor) -> None:
+        """After an evaluation that marked the runs which diverged."""
+        at, taken = torch.full_like(self.step, step), validation > self.validation
+        if fleet.recipe.report == "last":  # a run that diverged still has the parameters of the step before
+            at, taken = at.where(fleet.alive, fleet.diverged_at - 1), validation.isfinite()
+        torch.where(taken[:, None], fleet.parameters, self.parameters, out=self.parameters)
+        torch.where(taken, at, self.step, out=self.step)
+        torch.where(taken, validation, self.validation, out=self.validation)
 
     def state(self) -> dict[str, Tensor]:
         return {f"best.{name}": tensor for name, tensor in vars(self).items()}

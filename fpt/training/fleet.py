@@ -55,7 +55,8 @@ class Subset:
 
 
 def stack(examples: Sequence[Examples]) -> Examples:
-    """Examples of several seeds along a new first dimension."""
+    """Examples of several seeds along a new first dimension, of one shape: batches that are cut to their length are
+    those of one seed."""
     lengths = [part.lengths for part in examples if part.lengths is not None]
     return Examples(
         torch.stack([part.inputs for part in examples]),
@@ -90,19 +91,12 @@ class Fleet:
         self.diverged_at = torch.zeros(runs, dtype=torch.int64, device=device)  # 0: never
         self.all_runs = self.active = self.subset(torch.arange(runs, device=device).view(len(self.seeds), -1))
         self._make_optimizers()
-        self.masks = self._make_masks()
+        self.masks = Masks(recipe.dropout, device)
+        self._dropped: dict[int, list[torch.Size]] = {}  # by tokens: shapes of what one forward pass drops out
         self._compiled: Callable[..., Tensor] | None = None
         if compiled:
             torch.compiler.reset()  # it keeps few shapes, and those of another fleet would count too
             self._compiled = torch.compile(self._forward, dynamic=False)
-
-    def _make_masks(self) -> Masks:
-        """All rates of a seed, and all arms with the same shapes, drop out the same."""
-        shapes = []
-        if self.recipe.dropout:
-            batch = self.splits[0].batch(0, self.recipe.batch_size)
-            shapes = self.module.dropout_shapes(self.task.encode(batch.inputs), batch.lengths)
-        return Masks(shapes, self.recipe.dropout, self.device)
 
     def _load_weights(self) -> None:
         """Trainable tensors become a matrix (runs, parameters); frozen ones are held once, or once a seed."""
@@ -303,8 +297,18 @@ class Fleet:
         """`logits` of the active runs as at gradient step `step`: with dropout, augmentation and noise."""
         subset = self.active
         noise = self.noise(subset, step)(batch.inputs.shape[1])
-        masks = self.masks.draw([self.seeds[number] for number in subset.seed_numbers], step)
-        return self.logits(pieces, self.encode(batch.inputs, step), batch.lengths, subset, masks, noise)
+        tokens = self.encode(batch.inputs, step)
+        return self.logits(pieces, tokens, batch.lengths, subset, self._masks(tokens, batch.lengths, step), noise)
+
+    def _masks(self, tokens: Tensor, lengths: Tensor | None, step: int) -> Tensors:
+        """Dropout masks of the active seeds: all rates of a seed, and all arms with the same shapes, drop out the
+        same."""
+        if not self.recipe.dropout:
+            return []
+        if (long := tokens.shape[2]) not in self._dropped:
+            of_one = None if lengths is None else lengths[0]
+            self._dropped[long] = self.module.dropout_shapes(tokens[0], of_one)
+        return self.masks.draw(self._dropped[long], [self.seeds[number] for number in self.active.seed_numbers], step)
 
     def step(self, step: int) -> Tensor:
         """Gradient step number `step` (from 1) of the active runs: their losses, detached. The host waits

@@ -1,4 +1,4 @@
-"""A fleet from its first step to its tables: evaluations, early stopping, checkpoints, splits where memory is short."""
+"""A fleet from its first step to its tables: evaluations, what is reported, checkpoints, parts where memory is short."""
 
 import gc
 import sys
@@ -29,8 +29,8 @@ SCORES = ("validation_loss", "validation_accuracy")  # at every evaluation
 NUMBERED = ("step", "trained", "query", "key", "part", "window")  # columns of a table that number the rows of a run
 # Of a task, what its model is built for
 OF_A_MODEL = (
-    "name", "variant", "options", "tokens", "width", "vocabulary", "classes", "readout", "per_token", "mask_padding",
-    "own_table",
+    "name", "variant", "options", "tokens", "width", "vocabulary", "classes", "readout", "per_token", "pooling",
+    "mask_padding", "own_table",
 )  # fmt: skip
 TESTED = ("test_accuracy", "test_accuracy_exact", "train_accuracy")  # at every budget
 
@@ -63,11 +63,11 @@ class FleetResult:
 
 
 class Training:
-    """A fleet on its way: the steps done, every score so far, each run's best parameters.
+    """A fleet on its way: the steps done, every score so far, the parameters that each run reports.
 
     The seed draws three samples, each with one purpose. A, of the validation set, stops and selects. B, of the test
-    set, is what is reported, with the parameters that were best on A so far. Training examples show how well these
-    were learned.
+    set, is what is reported, with the parameters that were best on A so far, or, where the recipe says so, with the
+    last. Training examples show how well these were learned.
     """
 
     def __init__(self, fleet: Fleet) -> None:
@@ -105,10 +105,10 @@ class Training:
         found = score(fleet, fleet.parameters, self.validation, subset)
         self.scores[number].index_copy_(1, subset.rows.flatten(), torch.stack([found.loss, found.accuracy]))
         fleet.mark_diverged(self.done, found.loss.isfinite())
-        self.best.update(self.done, fleet.parameters, self.scores[number, SCORES.index("validation_accuracy")])
+        self.best.update(self.done, fleet, self.scores[number, SCORES.index("validation_accuracy")])
 
     def _test(self, number: int) -> None:
-        """Test every run with its best parameters so far; one that was never finite has none, and no accuracy."""
+        """Test every run with what it reports so far; one that was never finite has no parameters, and no accuracy."""
         test, train = self._samples(number)
         found = score(self.fleet, self.best.parameters, test)
         seen = score(self.fleet, self.best.parameters, train)
@@ -156,7 +156,7 @@ class Training:
         return measures.windows(self.fleet, samples)
 
     def _runs(self) -> pd.DataFrame:
-        """One row per run: its scores at the end with its best parameters, and with its last ones."""
+        """One row per run: its scores at the end with the parameters that it reports, and with its last ones."""
         fleet, best = self.fleet, self.best
         columns = {"best_step": best.step, "validation_accuracy": best.validation.where(best.step > 0, torch.nan)}
         columns |= dict(zip(TESTED, self.tested[-1], strict=True)) | self._last()
@@ -211,9 +211,9 @@ def train_fleet(
     checkpoints: Path | str | None = None,
     device: torch.device | str | None = None,
 ) -> FleetResult:
-    """Train learning_rates x seeds, evaluate, keep each run's best parameters, test them at every budget.
+    """Train learning_rates x seeds, evaluate, keep the parameters that each run reports, test them at every budget.
 
-    asked: of fpt.training.recipe.MEASURES. keep: a seed, and the file for the best parameters of its run at each rate.
+    asked: of fpt.training.recipe.MEASURES. keep: a seed, and the file for what its run at each rate reports.
     progress(run_steps, of_all) is called at evaluations and about every second. Fleets that do not fit in memory are
     split; `parts` records it. With a folder for `checkpoints`, the same call after a crash goes on from the last one;
     on a CPU its tables are those of an uninterrupted call, bit for bit. Another call removes those checkpoints from the

@@ -110,7 +110,8 @@ def container_bytes() -> int:
 def split(
     template: Template, recipe: Recipe, rates: list[float], seeds: list[int], device: torch.device
 ) -> list[FleetGrid]:
-    """Fleets that each fit: all rates of as many seeds as fit, else single seeds with as many rates as fit.
+    """Fleets that each fit: all rates of as many seeds as fit, else single seeds with as many rates as fit. One seed
+    alone where batches are cut to their length, which differs from seed to seed.
 
     Raises FptError where not even one run fits.
     """
@@ -127,7 +128,7 @@ def split(
         )
     free -= once
     if most := free // (shared + len(rates) * run):
-        return [(rates, some) for some in chunks(seeds, most)]
+        return [(rates, some) for some in chunks(seeds, 1 if template.task.by_length else most)]
     return [(some, [seed]) for seed in seeds for some in chunks(rates, (free - shared) // run)]
 
 

@@ -65,6 +65,8 @@ class Recipe(BaseModel):
     weight_decay: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 0.0
     dropout: Annotated[float, Field(ge=0, lt=1)] = 0.1
     evaluations: Count = 20  # even in the logarithm of the step; the budgets come on top
+    # whose parameters are a run's result: the best on validation so far, or the last that were finite
+    report: Literal["best", "last"] = "best"
     # Sizes of the samples that the seed draws; None: all examples.
     evaluation_examples: Count | None = None  # of the validation set, at every evaluation
     budget_examples: Count | None = None  # of the test set at every budget but the last, of the training set at all

@@ -27,7 +27,8 @@ LISTS = [
 REFUSED = [
     *((partial(check_lists, rates, seeds), named) for rates, seeds, named in LISTS),
     *((partial(find_device, device), "cpu") for device in ("gpu", "cuda:99", "meta", 1.5)),
-    *((partial(load_runs, folder), "path") for folder in (None, 1, 1.5, [], {}, b"mine", "\0")),
+    *((partial(load_runs, folder), "path") for folder in (None, 1, 1.5, [], {}, b"mine")),
+    (partial(load_runs, "\0"), "study"),
     *((partial(load_runs, "runs/mine", table=table), "curves") for table in (None, 1, [], "x", "", "spec")),
     *((partial(fpt.tasks.load, "mnist", folder), "data_dir") for folder in (3, ["data"], b"data")),
 ]

@@ -112,6 +112,7 @@ def test_the_longest_study_speaks(monkeypatch):
         {"fields": {"warmup": 0.1}},
         {"fields": {"clip": None}},
         {"fields": {"dropout": 0.0}},
+        {"fields": {"report": "last"}},
         {"fields": {"data_fraction": 0.1}},
         {"fields": {"shuffle_tokens": True}},
     ],

@@ -99,7 +99,8 @@ def test_a_family_is_a_file(family_file, listops, monkeypatch):
     assert (template.width, template.trainable_groups) == (16, groups)
     fleet = Fleet(listops, template, short_recipe(dropout=0.1), [1e-3, 1e-2], [0, 1], torch.device("cpu"))
     assert fleet.step(1).isfinite().all()
-    assert len(fleet.masks.shapes) == 2
+    tokens = listops.encode(listops.split(0).batch(0, 2).inputs)
+    assert len(template.module.dropout_shapes(tokens, None)) == 2
 
 
 @pytest.mark.parametrize(

@@ -321,8 +321,8 @@ def test_a_tiny_one_of_every_backbone(backbone, digits, monkeypatch):
 
 
 def test_a_model_is_built_for_a_task_and_not_for_its_name():
-    with pytest.raises(SpecError, match="task = 'digits': must be a Task"):
-        fpt.models.build("digits", "tiny-lm", "random")
+    with pytest.raises(SpecError, match=r"task = \['digits'\]: must be a Task"):
+        fpt.models.build(["digits"], "tiny-lm", "random")
 
 
 def test_every_file_of_the_folder_is_a_family_of_its_own():

@@ -14,7 +14,7 @@ SHAPES = [torch.Size([50, 40]), torch.Size([1000])]
 @pytest.mark.parametrize("rate", [0.1, 0.5])
 def test_dropout_masks_keep_the_mean(rate):
     """0 with probability `rate`, else 1/(1 - rate)."""
-    first, second = Masks(SHAPES, rate, CPU).draw(range(20), 3)
+    first, second = Masks(rate, CPU).draw(SHAPES, range(20), 3)
     assert (first.shape, second.shape) == ((20, 50, 40), (20, 1000))
     for mask in (first, second):
         assert mask.unique().tolist() == pytest.approx([0, 1 / (1 - rate)])
@@ -23,15 +23,15 @@ def test_dropout_masks_keep_the_mean(rate):
 
 
 def test_masks_are_of_the_seed_and_the_step_and_of_nothing_else():
-    masks = Masks(SHAPES, 0.5, CPU)
-    first = [mask.clone() for mask in masks.draw([0, 5, 7], 3)]
+    masks = Masks(0.5, CPU)
+    first = [mask.clone() for mask in masks.draw(SHAPES, [0, 5, 7], 3)]
     for mask in first:
         assert not any(torch.equal(mask[one], mask[other]) for one, other in ((0, 1), (0, 2), (1, 2)))
-    for mask, later in zip(first, masks.draw([0, 5, 7], 4), strict=True):
+    for mask, later in zip(first, masks.draw(SHAPES, [0, 5, 7], 4), strict=True):
         assert not any(map(torch.equal, mask, later))
     for seeds, places in (([5], [1]), ([7, 0], [2, 0]), ([0, 5, 7], [0, 1, 2])):  # after other draws, beside others
-        for again in (masks, Masks(SHAPES, 0.5, CPU)):
-            for mask, whole in zip(again.draw(seeds, 3), first, strict=True):
+        for again in (masks, Masks(0.5, CPU)):
+            for mask, whole in zip(again.draw(SHAPES, seeds, 3), first, strict=True):
                 assert torch.equal(mask, whole[places])
 
 

@@ -92,9 +92,7 @@ MUTANTS = [
     Mutant(
         "training/loop.py", "masked_fill(self.best.step == 0, torch.nan)", "masked_fill(self.best.step < 0, 0.0)", LOOP
     ),
-    Mutant(
-        "training/evaluate.py", "better = validation > self.validation", "better = validation >= self.validation", LOOP
-    ),
+    Mutant("training/evaluate.py", "validation > self.validation", "validation >= self.validation", LOOP),
     Mutant("training/evaluate.py", "accuracy.where(finite, torch.nan)", "accuracy", LOOP),
     Mutant(
         "training/recipe.py",

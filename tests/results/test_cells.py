@@ -22,10 +22,11 @@ def _toy(monkeypatch):
     monkeypatch.setattr("fpt.papers.papers", lambda: {"toy": paper(["a", "b"])})
 
 
-def made(validation, test=None, seeds=3, diverged=None, study="made", kind="accuracy", rates=RATES):
+def made(validation, test=None, seeds=3, diverged=None, study="made", kind="accuracy", rates=RATES, **fields):
     """A cell whose accuracies (fractions) are given by functions; test is validation plus a hundredth."""
     test, diverged = test or (lambda *at: validation(*at) + 0.01), diverged or {}
-    spec = SweepSpec(task="digits", arm="frozen-random", steps=STEPS, learning_rates=rates, seeds=range(seeds))
+    grid = {"learning_rates": rates, "seeds": range(seeds)}
+    spec = SweepSpec(task="digits", arm="frozen-random", steps=STEPS, **grid, **fields)
     runs, curves = [], []
     for rate in rates:
         for seed in range(seeds):
@@ -76,6 +77,15 @@ def test_the_validation_accuracy_that_chooses_is_the_best_so_far():
     assert found.tables.validation(8).loc[0].tolist() == [0.2, 0.5, 0.9]
     assert (set(found.choices(1)), set(found.choices(8))) == ({1e-3}, {1e-2})
     assert found.validated().loc[[1, 2, 32], 0].tolist() == [0.5, 0.9, 0.9]
+
+
+def test_what_reports_the_last_step_is_chosen_by_its_validation_accuracy():
+    found = made(
+        lambda rate, _, step: 0.9 if (rate, step) == (1e-2, 2) else 0.5 if rate == 1e-3 else 0.2, report="last"
+    )
+    assert found.tables.validation(2).loc[0].tolist() == [0.2, 0.5, 0.9]
+    assert found.tables.validation(8).loc[0].tolist() == [0.2, 0.5, 0.2]
+    assert (set(found.choices(2)), set(found.choices(8))) == ({1e-2}, {1e-3})
 
 
 def test_a_run_that_was_never_finite_counts_as_a_guess_among_the_classes_that_its_record_names():

@@ -350,7 +350,9 @@ class TestOwnDataThatChange:
         self.write(1)
 
     def write(self, unit: int) -> None:
-        Path("mine.csv").write_text("a,target\n" + "".join(f"{row * row * unit},{row % 2}\n" for row in range(60)))
+        Path("mine.csv").write_text(
+            "a,target\n" + "".join(f"{(row * 37 % 61) ** 2 * unit},{row % 2}\n" for row in range(60))
+        )
 
     def test_while_the_sweep_is_trained(self, monkeypatch: pytest.MonkeyPatch) -> None:
         small = spec(**REAL | {"task": "csv:mine.csv", "extend": 0})

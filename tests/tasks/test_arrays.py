@@ -5,6 +5,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
@@ -14,7 +15,7 @@ from fpt.errors import SpecError
 from fpt.seeds import generator
 from fpt.tasks import arrays, load
 from fpt.tasks.arrays import Examples, Finite
-from fpt.tasks.task import Task, token_order
+from fpt.tasks.task import FiniteSplit, Task, token_order
 
 SEEDS = st.integers(0, 1_000)
 HOLD_OUT = partial(arrays.hold_out, count=10)
@@ -226,7 +227,7 @@ def test_changes_of_the_examples_keep_every_seeds_rows() -> None:
     ("attempt", "message"),
     [
         (lambda: numbered(40, 4, None, tests=1).split(0), "half of the test examples is validation here, .* only 1"),
-        (lambda: numbered(40, 4, HOLD_OUT).split(0).batch(0, 31), r"batch_size 31 .* 30 training examples"),
+        (lambda: numbered(40, 4, HOLD_OUT).split(0).batch(0, 31), r"batch_size 31 .* 30 of the 40 examples"),
         (lambda: load("digits").reduced(0.0), r"data_fraction = 0.0: must be above 0 and at most 1"),
         (lambda: load("bit-xor").reduced(float("nan")), r"data_fraction = nan: must be above 0 and at most 1"),
         (lambda: load("digits").reduced(0.005), r"0.005 leaves 5 of the 1,097 .* 'digits', fewer than its 10"),
@@ -239,3 +240,34 @@ def test_changes_of_the_examples_keep_every_seeds_rows() -> None:
 def test_what_its_examples_do_not_allow_is_refused(attempt: Callable[[], object], message: str) -> None:
     with pytest.raises(SpecError, match=message):
         attempt()
+
+
+def texts(count=500, longest=40):
+    """Sequences of many lengths, each filled with its own number."""
+    lengths = torch.randint(1, longest + 1, (count,), generator=generator(0, "lengths"))
+    inputs = (torch.arange(longest) < lengths[:, None]) * torch.arange(1, count + 1)[:, None]
+    return Examples(inputs, torch.arange(count)[:, None] % 2, lengths)
+
+
+@given(seed=st.integers(0, 9), epoch=st.integers(0, 2), size=st.sampled_from([1, 7, 32]))
+def test_batches_of_like_length_are_an_epoch_cut_to_their_longest(seed, epoch, size):
+    """Every row at most once an epoch; the same batch whatever was asked before; cut to whole eights."""
+    split = FiniteSplit(Finite(texts(), 60, HOLD_OUT), seed, by_length=True)
+    per_epoch = split.train_size // size
+    batches = [split.batch(epoch * per_epoch + place, size) for place in range(per_epoch)]
+    rows = torch.cat([batch.inputs[:, 0] for batch in batches])
+    assert len(rows.unique()) == len(rows) == per_epoch * size
+    for batch in batches:
+        longest = int(batch.lengths.max())
+        assert batch.inputs.shape[1] == -(-longest // 8) * 8
+    again = FiniteSplit(Finite(texts(), 60, HOLD_OUT), seed, by_length=True)
+    assert torch.equal(again.batch(epoch * per_epoch + 3, size).inputs, batches[3].inputs)
+    if size == 32:  # most of the padding is gone
+        spread = [int(batch.lengths.max() - batch.lengths.min()) for batch in batches]
+        assert sorted(spread)[len(spread) // 2] <= 8
+
+
+def test_batches_of_like_length_come_in_no_order_of_length():
+    split = FiniteSplit(Finite(texts(2000), 60, HOLD_OUT), 0, by_length=True)
+    longest = [float(split.batch(step, 8).lengths.max()) for step in range(100)]
+    assert abs(np.corrcoef(longest, range(100))[0, 1]) < 0.3

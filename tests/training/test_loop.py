@@ -4,12 +4,15 @@ shorter budget."""
 import math
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
 import pytest
 import torch
+from plain_loop import plain_run
 from small_models import short_recipe
+from torch.func import functional_call
 
 import fpt.models
 import fpt.tasks
@@ -17,7 +20,7 @@ from fpt.errors import SpecError
 from fpt.sweeps.record import TABLES
 from fpt.tasks.arrays import Examples
 from fpt.tasks.task import FiniteSplit, Task
-from fpt.training import Recipe, train_fleet
+from fpt.training import Recipe, measures, train_fleet
 from fpt.training.evaluate import score
 from fpt.training.fleet import Fleet, stack
 from fpt.training.loop import Training, run_columns
@@ -89,6 +92,83 @@ def test_every_number_is_what_it_is_by_hand(changes: dict[str, Any], digits: Tas
     assert found.runs["diverged_at"].isna().all()
     assert {"sweep", *found.runs} == {*TABLES["runs"].columns}
     assert {"sweep", *found.curves} == {*TABLES["curves"].columns}
+
+
+def test_the_last_parameters_are_those_of_the_step_that_is_reported(
+    digits: Task, model: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """At every budget, and for the weights that are kept; the runs themselves, and their curves, are the same."""
+    kept: list[torch.Tensor] = []
+    monkeypatch.setattr(measures, "keep_weights", lambda fleet, parameters, *_: kept.append(parameters.clone()))
+    keep = (0, lambda rate: tmp_path / f"{rate}")
+    best = train_fleet(digits, model, recipe(), [*RATES, WILD], SEEDS, keep=keep)
+    last = train_fleet(digits, model, recipe(report="last"), [*RATES, WILD], SEEDS, keep=keep)
+    lives = best.runs["learning_rate"] < WILD
+    runs = last.runs[lives]
+    assert runs["best_step"].eq(16).all()
+    for name in ("test_accuracy", "train_accuracy"):
+        assert runs[name].equals(best.runs.loc[lives, f"{name}_last"])
+        assert runs[name].equals(runs[f"{name}_last"])
+    curves = ["validation_loss", "validation_accuracy"]
+    pd.testing.assert_frame_equal(last.curves[curves], best.curves[curves], check_exact=True)
+    at_end = last.curves[last.curves["step"] == 16].reset_index(drop=True)
+    assert at_end["validation_accuracy"].equals(last.runs["validation_accuracy"])
+    assert not best.runs["validation_accuracy"].equals(last.runs["validation_accuracy"])
+    assert last.runs.loc[~lives, ["test_accuracy", "validation_accuracy"]].isna().all(axis=None)
+    assert (kept[0] != kept[1]).any()
+    for steps in (4, 8):  # the budgets before: a run of so many steps has the same last parameters
+        shorter = train_fleet(digits, model, recipe(report="last", steps=steps, test_examples=30), RATES, SEEDS).runs
+        then = last.curves[last.curves["step"].eq(steps) & last.curves["learning_rate"].lt(WILD)].reset_index()
+        assert then["test_accuracy"].equals(shorter["test_accuracy"])
+
+
+@pytest.mark.parametrize(("lost_at", "reported"), [(7, 6), (1, 0), (16, 15)])
+def test_a_run_that_diverges_reports_its_last_finite_step(
+    lost_at: int, reported: int, digits: Task, model: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its gradient is not finite: it still has the parameters of the step before, at every later budget."""
+    update = Fleet._update
+
+    def wreck(fleet: Fleet, gradients: Any, norms: torch.Tensor, number: int) -> None:
+        if number == lost_at:  # the first run: the first seed at the smaller rate
+            fleet.mark_diverged(number, torch.arange(len(norms)) > 0)
+        update(fleet, gradients, norms, number)
+
+    monkeypatch.setattr(Fleet, "_update", wreck)
+    how = recipe(report="last", steps=16, test_examples=30)
+    found = train_fleet(digits, model, how, RATES, SEEDS)
+    monkeypatch.undo()
+    first = found.runs.iloc[0]
+    assert (first["diverged_at"], first["best_step"]) == (lost_at, reported)
+    assert found.runs["best_step"].iloc[1:].eq(16).all()
+    at_budgets = found.curves[(found.curves[KEYS] == [RATES[0], SEEDS[0]]).all(axis=1)].set_index("step")
+    later = [step for step in how.budgets() if step >= lost_at]
+    assert at_budgets.loc[later, "test_accuracy"].nunique() == (reported > 0)
+    if reported:
+        shorter = recipe(report="last", steps=reported, test_examples=30, evaluations=1)
+        alone = train_fleet(digits, model, shorter, RATES, SEEDS).runs.iloc[0]
+        assert first[BEST].tolist() == alone[BEST].tolist()
+    else:
+        assert first[BEST].isna().all()
+
+
+def test_a_recipe_as_people_train(digits: Task, model: Any) -> None:
+    """Warm-up and cosine, decay, batches of 32, dropout, the last step: five evaluations, one budget."""
+    how = recipe(
+        steps=40, batch_size=32, warmup=0.1, schedule="cosine", weight_decay=0.01, clip=1.0, dropout=0.1,
+        evaluations=5, report="last",
+    )  # fmt: skip
+    found = train_fleet(digits, model, how, [3e-3], SEEDS)
+    assert found.curves.groupby("seed").size().eq(5).all()
+    assert found.curves["test_accuracy"].notna().sum() == len(SEEDS)
+    assert found.runs["best_step"].eq(40).all()
+    for seed, run in found.runs.set_index("seed").iterrows():
+        weights, _ = plain_run(digits, model, how, 3e-3, int(seed))  # type: ignore[call-overload]
+        test = digits.split(int(seed)).test_sample(how.test_examples)  # type: ignore[call-overload]
+        model.module.drop_with([])
+        logits = functional_call(model.module, weights, (digits.encode(test.inputs), test.lengths))
+        right = (logits.argmax(-1) == test.targets).double().mean().item()
+        assert run["test_accuracy"] == pytest.approx(right, abs=1.01 / len(test))  # a tie may fall either way
 
 
 def test_a_curve_contains_every_shorter_run(digits: Task, model: Any) -> None:

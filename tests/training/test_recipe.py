@@ -13,7 +13,7 @@ from fpt.training import Recipe
     [
         {"steps": 0}, {"steps": 1.5}, {"steps": True}, {"dropout": 1.0}, {"clip": 0}, {"evaluations": 0},
         {"warmup": -0.1}, {"schedule": "linear"}, {"head_rate": float("inf")}, {"weight_decay": float("nan")},
-        {"compute_type": "fp8"}, {"weight_decay": True}, {"clip": True}, {"dropout": False},
+        {"report": "first"}, {"compute_type": "fp8"}, {"weight_decay": True}, {"clip": True}, {"dropout": False},
     ],
 )  # fmt: skip
 def test_values_that_are_not_allowed(values):
@@ -58,6 +58,14 @@ def test_half_of_a_run_has_the_same_budgets(steps, evaluations):
 def test_where_the_rate_changes_only_the_last_step_is_a_budget(changes):
     """A shorter run would have warmed up, or slowed down, faster."""
     assert Recipe(steps=6400, **changes).budgets() == [6400]
+
+
+@given(steps=st.integers(5, 100_000))
+def test_five_evaluations_are_five_where_there_is_one_budget(steps):
+    at = Recipe(steps=steps, warmup=0.1, schedule="cosine", evaluations=5).evaluation_steps()
+    assert len(at) <= 5
+    assert len(at) == 5 or steps < 500
+    assert at[-1] == steps
 
 
 @given(steps=st.integers(1, 500), warmup=st.sampled_from([0.0, 0.001, 0.1, 0.35, 0.99]))

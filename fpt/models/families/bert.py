@@ -32,6 +32,7 @@ FAMILY = Family(
     model=lambda config: BertModel(config, add_pooling_layer=False),
     forward=forward,
     positions="embeddings.position_embeddings.weight",
+    table="embeddings.word_embeddings.weight",
     first_attention="encoder.layer.0.attention.self",
     tiny={"hidden_size": 16, "num_attention_heads": 2, "intermediate_size": 32, "max_position_embeddings": 24},
 )

@@ -20,7 +20,7 @@ def causal_mask(hidden: Tensor) -> Tensor:
 def forward(model: Any, embedded: Tensor, lengths: Tensor | None, rows: Rows) -> Tensor:
     """GPT2Model.forward, whose last block computes only what is read out."""
     *blocks, last = model.h
-    mask, hidden = causal_mask(embedded), model.drop(embedded + model.wpe.weight)
+    mask, hidden = causal_mask(embedded), model.drop(embedded + model.wpe.weight[: embedded.shape[1]])
     for block in blocks:
         hidden = block(hidden, attention_mask=mask)
     query, key, value = last.attn.c_attn(last.ln_1(hidden)).chunk(3, dim=-1)

@@ -1,0 +1,163 @@
+"""Texts in a model's own tokens, batches of like length: against the library's own model and optimizer, and run by run
+against a plain loop."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import own_tokenizer
+import pytest
+import torch
+from plain_loop import plain_run
+from torch import Tensor, nn
+from torch.func import functional_call
+from torch.nn.functional import cross_entropy
+from transformers import AutoModel
+
+import fpt.models
+from fpt.errors import SpecError, WeightsError
+from fpt.models import tokens
+from fpt.models.weights import packaged
+from fpt.tasks.task import Task
+from fpt.training import Recipe, memory, train_fleet
+from fpt.training.fleet import Fleet
+
+CPU = torch.device("cpu")
+HOW = {"steps": 3, "batch_size": 8, "clip": 1.0, "weight_decay": 0.01, "compute_type": "float32"}
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    own_tokenizer.texts(120).to_csv("texts.csv", index=False)
+    return tmp_path
+
+
+def task_of(model_type: str, pooling: str = "mean", **sizes: Any) -> Task:
+    """Texts of 5 to 20 tokens, read by the model's own tokenizer."""
+    own_tokenizer.save(Path("model"), model_type, **sizes)
+    task = fpt.models.load_task("csv:texts.csv", "hub:model", tokenizer="own")
+    return replace(task, by_length=True, pooling=pooling)
+
+
+SIZES: dict[str, dict[str, Any]] = {"llama": {"num_key_value_heads": 2}, "bert": {}}
+
+
+def pooled(hidden: Tensor, lengths: Tensor, pooling: str) -> Tensor:
+    """In the library's way: by the mask of attention."""
+    mask = (torch.arange(hidden.shape[1]) < lengths[:, None]).float()
+    if pooling == "mean":
+        return (hidden * mask[:, :, None]).sum(1) / mask.sum(1, keepdim=True)
+    return hidden[torch.arange(len(hidden)), lengths - 1]
+
+
+@pytest.mark.parametrize("pooling", ["mean", "last"])
+@pytest.mark.parametrize("model_type", SIZES)
+def test_three_steps_are_those_of_the_librarys_model_and_of_torchs_optimizer(place, model_type, pooling) -> None:
+    """Everything trains, the table of embeddings too; matrices and tables decay, norms and biases do not."""
+    task = task_of(model_type, pooling, **SIZES[model_type])
+    template = fpt.models.build(task, "hub:model", "pretrained", "whole")
+    fleet = Fleet(task, template, Recipe(**HOW, dropout=0.0), [1e-2], [3], CPU)
+    start = template.initialise(3)
+    library, head = AutoModel.from_pretrained("model").eval(), nn.Linear(template.width, task.classes)
+    head.load_state_dict({name: start[f"output_layer.{name}"].clone() for name in ("weight", "bias")})
+    named = {f"backbone.{name}": value for name, value in library.named_parameters()} | {
+        f"output_layer.{name}": value for name, value in head.named_parameters()
+    }
+    named = {name: value for name, value in named.items() if name in template.shapes}
+    kept = [name for name in named if template.groups[name] == "layer_norm" or named[name].dim() < 2]
+    optimizer = torch.optim.AdamW(
+        [{"params": [named[name] for name in kept], "weight_decay": 0.0},
+         {"params": [value for name, value in named.items() if name not in kept], "weight_decay": 0.01}], lr=1e-2,
+    )  # fmt: skip
+    split = task.split(3)
+    for step in range(3):
+        batch = split.batch(step, 8)
+        mask = (torch.arange(batch.inputs.shape[1]) < batch.lengths[:, None]).long()
+        hidden = library(input_ids=batch.inputs, attention_mask=mask).last_hidden_state
+        loss = cross_entropy(head(pooled(hidden, batch.lengths, pooling)), batch.targets[:, 0])
+        optimizer.zero_grad()
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(list(named.values()), 1.0)
+        optimizer.step()
+        assert fleet.step(step + 1).item() == pytest.approx(loss.item(), rel=1e-4, abs=1e-5)
+    assert set(fleet.names) == set(named)
+    sizes = [template.shapes[name].numel() for name in fleet.names]
+    for name, value in zip(fleet.names, fleet.parameters[0].split(sizes), strict=True):
+        ours = value.view(template.shapes[name])
+        theirs = named[name].detach()[: len(ours)]  # a table of positions is cut to the task
+        if not name.endswith("key.bias"):  # softmax does not see it: its gradient is rounding, which Adam divides by
+            torch.testing.assert_close(ours, theirs, rtol=2e-3, atol=2e-4)
+
+
+@pytest.mark.parametrize("dropout", [0.0, 0.1])
+@pytest.mark.parametrize("arm", ["whole-pretrained", "norms-pretrained", "lora-pretrained"])
+def test_a_fleet_of_one_seed_is_its_runs_one_at_a_time(place, arm, dropout) -> None:
+    """Dropout masks are of the seed, the step and the length, whatever the arm and the rate."""
+    task = task_of("bert")
+    template = fpt.models.build(task, "hub:model", arm=arm)
+    recipe = Recipe(**HOW | {"steps": 6}, dropout=dropout)
+    fleet = Fleet(task, template, recipe, [1e-3, 1e-2], [5], CPU)
+    losses = torch.stack([fleet.step(step + 1) for step in range(6)])
+    assert len({fleet.splits[0].batch(step, 8).inputs.shape[1] for step in range(6)}) > 1
+    for row, rate in enumerate([1e-3, 1e-2]):
+        _, alone = plain_run(task, template, recipe, rate, 5)
+        assert losses[:, row].tolist() == pytest.approx(alone, rel=1e-4)
+
+
+def test_seeds_whose_batches_differ_in_length_are_fleets_of_their_own(place) -> None:
+    task = task_of("bert")
+    template, recipe = fpt.models.build(task, "hub:model", arm="norms-pretrained"), Recipe(**HOW, evaluations=1)
+    assert memory.split(template, recipe, [1e-3, 1e-2], [0, 1, 2], CPU) == [([1e-3, 1e-2], [seed]) for seed in range(3)]
+    found = train_fleet(task, template, recipe, [1e-3, 1e-2], [0, 1])
+    assert found.parts == [(2, 1), (2, 1)]
+    alone = train_fleet(task, template, recipe, [1e-3, 1e-2], [1])
+    of_one = found.runs[found.runs["seed"] == 1].reset_index(drop=True)
+    assert of_one.equals(alone.runs)
+
+
+def test_the_mean_is_over_real_tokens_alone(place) -> None:
+    """However long the batch is padded."""
+    task = task_of("llama", num_key_value_heads=2)
+    template = fpt.models.build(task, "hub:model", arm="norms-pretrained")
+    values, train = template.initialise(0), task.data.train
+    data = train[train.lengths <= 8]
+    whole = functional_call(template.module, values, (data.inputs, data.lengths))
+    cut = data.cut()
+    assert cut.inputs.shape[1] < data.inputs.shape[1]
+    found = functional_call(template.module, values, (cut.inputs, cut.lengths))
+    torch.testing.assert_close(found, whole, rtol=1e-4, atol=1e-5)
+
+
+def test_the_norms_arm_trains_no_positions_and_whole_trains_the_table(place) -> None:
+    task = task_of("bert")
+    groups = {
+        arm: fpt.models.build(task, "hub:model", arm=arm).trainable_groups for arm in ("norms-pretrained", "full")
+    }
+    assert groups["norms-pretrained"] == ("output", "layer_norm")
+    whole = fpt.models.build(task, "hub:model", arm="whole-pretrained").trainable_groups
+    assert set(whole) - set(groups["full"]) == {"embedding"}
+
+
+def test_minilm_reads_texts_by_its_own_tokenizer_as_the_library_does(place) -> None:
+    task = replace(fpt.models.load_task("csv:texts.csv", "minilm", tokenizer="own", tokens=64), pooling="mean")
+    template = fpt.models.build(task, "minilm", arm="norms-pretrained")
+    data, values = task.data.train[:12], template.initialise(0)
+    library = AutoModel.from_pretrained(packaged("minilm")).eval()
+    mask = (torch.arange(task.tokens) < data.lengths[:, None]).long()
+    with torch.no_grad():
+        hidden = library(input_ids=data.inputs, attention_mask=mask).last_hidden_state
+        expected = pooled(hidden, data.lengths, "mean") @ values["output_layer.weight"].T + values["output_layer.bias"]
+        found = functional_call(template.module, values, (task.encode(data.inputs), data.lengths))[:, 0]
+    torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-4)
+
+
+def test_another_tokenizer_under_the_name_of_a_backbone_is_refused(place, monkeypatch) -> None:
+    monkeypatch.setattr(tokens, "known_sha256", lambda *_: "0" * 64)
+    with pytest.raises(WeightsError, match="SHA-256"):
+        fpt.models.load_task("csv:texts.csv", "minilm", tokenizer="own")
+
+
+def test_a_backbone_without_a_tokenizer_is_refused_and_those_that_have_one_are_named(place) -> None:
+    with pytest.raises(SpecError, match="minilm"):
+        fpt.models.load_task("csv:texts.csv", "tiny-lm", tokenizer="own")
