@@ -19,16 +19,17 @@
 # # Baselines and the ladder of ListOps
 #
 # What can be had without learning much, counted on the data: always naming the commonest class, a logistic regression
-# on the pixels, on text the commonest byte after each byte, and for ListOps a ladder of exact readers that understand
-# more and more of a list. The defaults need no download and take seconds. With `output` the numbers are written where
-# pages and verdicts read them:
+# on the pixels, planes through the words and characters of short texts, on programs the commonest byte after each byte,
+# and for ListOps a ladder of exact readers that understand more and more of a list. The defaults need no download and
+# take seconds. With `output` the numbers are written where pages and verdicts read them:
 #
 # ```sh
 # papermill notebooks/ladder.ipynb out.ipynb -p output fpt/results/baselines.json \
-#     -y 'tasks: [digits, digits-lra, mnist, cifar10, cifar10-lra, listops-short, listops, listops:released, text]'
+#     -y 'tasks: [digits, digits-lra, mnist, cifar10, cifar10-lra, listops-short, listops, listops:released, text,
+#                 banking77, clinc150]'
 # ```
 #
-# MNIST and CIFAR-10 are downloaded then, and long lists generated.
+# MNIST, CIFAR-10, BANKING77 and CLINC150 are downloaded then, and long lists generated.
 
 # %% tags=["parameters"]
 tasks = ["digits", "digits-lra", "listops-short"]  # task, or task:variant
@@ -36,6 +37,8 @@ options = {  # lists to look answers up in, and lists for each of validation and
     "listops-short": {"train": 20_000, "heldout": 10_000},
     "listops": {"train": 40_000, "heldout": 30_000},
     "listops:released": {"train": 40_000, "heldout": 30_000},
+    "banking77": {"bytes": 1_000},  # no text is cut
+    "clinc150": {"bytes": 1_000},
 }
 data_dir = None  # else $FPT_DATA, else the cache
 output = ""  # a path to write to; empty: nothing is written
@@ -54,12 +57,15 @@ from collections import Counter, defaultdict
 from operator import eq
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import torch
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
-from sklearn.pipeline import make_pipeline
+from sklearn.pipeline import make_pipeline, make_union
 from sklearn.preprocessing import StandardScaler
+from sklearn.svm import LinearSVC
 
 import fpt
 from fpt.files import write_json
@@ -68,34 +74,39 @@ from fpt.results import baseline_scores, counted
 from fpt.results.baselines import BIGRAM, DIGITS, LINEAR, MAJORITY, OPERATOR, UNTOUCHED, Score
 from fpt.sweeps.provenance import now, software
 from fpt.tasks.listops import CLOSE, CUT, OPERATORS, evaluate
+from fpt.tasks.texts import texts_of
 from fpt.training.evaluate import score as score_of
 from fpt.training.fleet import Fleet, stack
 from fpt.training.recipe import Recipe
 
 PIXELS = ("digits", "mnist", "cifar10")
+INTENTS = ("banking77", "clinc150")
+FEW, SEEDS = (10, 30), 3  # labels a class, and how many seeds draw them
 MODELS_OF_BYTES = ("tiny-lm-64", "tiny-lm", "tiny-lm-256")
 
 
-def lines(task, scores):
-    """What was counted on a task, and where it comes from; what is exact is left out."""
+def lines(task, scores, seeds=1):
+    """What was counted on a task, as the mean over so many seeds, and where it comes from; what is exact is left
+    out."""
     origin = {"task": task.name, "variant": task.variant, "options": dict(task.options)}
-    data = {"train": task.split(0).train_size, "data_checksum": task.checksum}
+    data = {"train": task.split(0).train_size, "seeds": seeds, "data_checksum": task.checksum}
     return [{**origin, "what": what, **vars(score), **data} for what, score in scores.items() if score.of]
 
 
 def shown(found):
     """Percent with Wilson's 95% interval, a row a line."""
-    frame = pd.DataFrame(found, columns=["task", "variant", "what", "share", "of"])
+    frame = pd.DataFrame(found, columns=["task", "variant", "what", "train", "share", "of"])
     intervals = [Score(line["share"], line["of"]).interval for line in found]
     frame["%"] = [f"{100 * line['share']:.2f}" for line in found]
     frame["95% interval"] = [f"{100 * low:.2f} to {100 * high:.2f}" for low, high in intervals]
-    return frame[["task", "variant", "what", "%", "95% interval", "of"]]
+    return frame[["task", "variant", "what", "train", "%", "95% interval", "of"]]
 
 
 # %% [markdown]
 # ## The readers
 #
-# Those of ListOps look answers up, or evaluate a part of each list; on images a linear classifier is fitted.
+# Those of ListOps look answers up, or evaluate a part of each list; on images and on short texts a linear classifier is
+# fitted.
 
 # %%
 NESTED, OPERATOR_OR_CLOSE = re.compile(rb"[\x0b-\x0e][\x01-\x0a]*\x0f"), rb"[\x0b-\x0f]"  # of symbols: a list of digits
@@ -169,6 +180,22 @@ def linear_score(task):
         return Score(float(model.fit(x, y).score(x_test, y_test)), len(y_test))
 
 
+def words_score(task, seeds=1):
+    """Mean test accuracy of a linear support vector machine on the TF-IDF of words, one and two together, and of two to
+    five characters within words; for each seed trained on its training texts."""
+    shares = []
+    for seed in range(seeds):
+        split = task.split(seed)
+        (x, y), (x_test, y_test) = (
+            (texts_of(each), each.targets[:, 0].numpy()) for each in (split.train_sample(None), split.test)
+        )
+        words = TfidfVectorizer(ngram_range=(1, 2), sublinear_tf=True)
+        characters = TfidfVectorizer(analyzer="char_wb", ngram_range=(2, 5), sublinear_tf=True)
+        model = make_pipeline(make_union(words, characters), LinearSVC(random_state=0))
+        shares.append(model.fit(x, y).score(x_test, y_test))
+    return Score(float(np.mean(shares)), len(y_test))
+
+
 def bigram_score(task):
     """How often the commonest byte after the byte before is right, over the bytes of the test split."""
     split = task.split(0)
@@ -193,7 +220,8 @@ def untouched(task, backbone):
 # %% [markdown]
 # ## Accuracies
 #
-# On the test examples of seed 0, with what was learned from its training examples.
+# On the test examples of seed 0, with what was learned from its training examples; with few labels a class, the mean
+# over three seeds, which draw them.
 
 # %%
 scores, losses, whole_lists = [], [], []
@@ -204,6 +232,11 @@ for name in tasks:
     found = baseline_scores(task, **chosen)
     if task.startswith(PIXELS):
         found[LINEAR] = linear_score(loaded)
+    if task in INTENTS:
+        found[LINEAR] = words_score(loaded)
+        for labels in FEW:
+            few = fpt.tasks.load(task, **chosen, labels=labels)
+            scores += lines(few, {LINEAR: words_score(few, SEEDS)}, SEEDS)
     if task.startswith("listops"):
         found |= ladder_scores(loaded)
     if task == "text":
@@ -293,7 +326,7 @@ for name in {line["task"] for line in scores if line["task"].startswith("listops
     assert ladder[-1] == 1, name
 # What was published comes out again, wherever the same was counted on the same data.
 known = pd.concat([counted(), counted("left")]).reindex(columns=pd.DataFrame(scores).columns)
-both = pd.DataFrame(scores + remains).merge(known, on=["task", "variant", "what", "of", "data_checksum"])
+both = pd.DataFrame(scores + remains).merge(known, on=["task", "variant", "what", "of", "train", "data_checksum"])
 assert ((both["share_x"] - both["share_y"]).abs() <= both["what"].eq(LINEAR) * 0.005).all()
 again = pd.DataFrame(losses, columns=counted("losses").columns).merge(
     counted("losses"), on=["task", "backbone", "data_checksum"]

@@ -81,8 +81,19 @@ def root() -> Path:
 
 @pytest.fixture(scope="session")
 def fixtures() -> Path:
-    """Real images in the layouts that users have, proteins, and a novel."""
+    """Real images in the layouts that users have, proteins, a novel, and made-up queries."""
     return ROOT / "tests" / "data"
+
+
+@pytest.fixture
+def made_intents(fixtures: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder of the fixtures, whose few made-up queries are taken for BANKING77 and CLINC150."""
+    from fpt.files import sha256
+    from fpt.tasks import intents
+
+    for name, (address, _) in list(intents.SOURCES.items()):
+        monkeypatch.setitem(intents.SOURCES, name, (address, sha256(fixtures / name)))
+    return fixtures
 
 
 @pytest.fixture(scope="session")

@@ -5,7 +5,6 @@ import copy
 import json
 import shutil
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 import torch
@@ -128,12 +127,12 @@ def small_lstms(monkeypatch):
 
 
 @pytest.fixture
-def shaped_task(tmp_path):
+def shaped_task(tmp_path, made_intents):
     """Loads a task in its real shape from the committed fixtures, or few generated examples."""
 
     def load(name, variant):
         if name == "listops":
             return fpt.tasks.load(name, tmp_path, variant, train=60, heldout=20)
-        return fpt.tasks.load(name, Path(__file__).parent / "data", variant)
+        return fpt.tasks.load(name, made_intents, variant)
 
     return load

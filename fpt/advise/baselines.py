@@ -93,12 +93,14 @@ def _inputs(task: "Task", examples: "Examples") -> Any:
 
     Bytes are text again; other symbols are written as numbers, a word each.
     """
+    from fpt.tasks.texts import texts_of
+
     if not task.vocabulary:
         return task.encode(examples.inputs).flatten(1).numpy()
+    if _holds_bytes(task):
+        return texts_of(examples)
     lengths = [task.tokens] * len(examples) if examples.lengths is None else examples.lengths.tolist()
     rows = (row[:length].tolist() for row, length in zip(examples.inputs, lengths, strict=True))
-    if _holds_bytes(task):
-        return [bytes(symbol - 1 for symbol in row if symbol).decode(errors="replace") for row in rows]
     return [" ".join(map(str, row)) for row in rows]
 
 

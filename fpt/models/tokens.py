@@ -18,8 +18,8 @@ from fpt.models import hub
 from fpt.models.catalogue import BACKBONES, Backbone
 
 if TYPE_CHECKING:
-    from fpt.tasks.own import Read, Reader
     from fpt.tasks.task import Task
+    from fpt.tasks.texts import Read, Reader
 
 FILES = (
     "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json", "vocab.json",
@@ -92,7 +92,7 @@ def reader(backbone: str) -> "Reader":
     check(backbone)
 
     def read(texts: Sequence[str], most: int) -> "Read":
-        from fpt.tasks.own import Read
+        from fpt.tasks.texts import Read
 
         tokenizer = _loaded(hub.path_of(backbone) or _fetched(backbone))
         lengths = [len(ids) for ids in _ids(tokenizer, texts)]

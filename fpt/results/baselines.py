@@ -68,11 +68,11 @@ def baseline_scores(
     return {CHANCE: Score(1 / loaded.classes), MAJORITY: majority}
 
 
-def known_scores(task: str, variant: str = "paper") -> dict[str, Score]:
+def known_scores(task: str, variant: str = "paper", labels: int = 0) -> dict[str, Score]:
     """Test accuracies of all baselines of a task, without its data: those that are exact, and those that were counted
-    on this variant, else on the paper's."""
+    on this variant, else on the paper's, with so many labels a class (0: all)."""
     found = counted()
-    found = found[found["task"] == task]
+    found = found[(found["task"] == task) & (found["options"].map(lambda each: each.get("labels", 0)) == labels)]
     wanted = variant.removeprefix("lra-")  # Long Range Arena's own lists follow the rules of ours
     chosen = found[found["variant"] == (wanted if wanted in set(found["variant"]) else "paper")]
     shares = zip(chosen["what"], chosen["share"], chosen["of"], strict=True)
@@ -109,8 +109,8 @@ def chance(task: str) -> float:
 def counted(part: str = "scores") -> pd.DataFrame:
     """The lines of baselines.json: its `scores`, what is `left` of lists as released, or `losses` of untouched models.
 
-    A line is a `share` of the `of` test examples of seed 0, learned from `train` examples, of a `task` as it was loaded
-    (`variant`, `options`, `data_checksum`).
+    A line is a `share` of the `of` test examples of seed 0, or the mean over so many `seeds`, learned from `train`
+    examples, of a `task` as it was loaded (`variant`, `options`, `data_checksum`).
     """
     return _counted(part).copy(deep=False)  # pandas copies what is written to
 

@@ -15,12 +15,12 @@ from fpt.errors import DataError, SpecError, check_known, check_options
 from fpt.files import cache_folder, from_workspace, known_sha256
 
 if TYPE_CHECKING:
-    from fpt.tasks.own import Reader
     from fpt.tasks.task import Task
+    from fpt.tasks.texts import Reader
 
 NPZ, FOLDER, CSV = "npz:PATH", "folder:PATH", "csv:PATH"
 OWN = {"npz": NPZ, "folder": FOLDER, "csv": CSV}  # your own data, by what stands before the colon
-TOKENIZERS = BY_BYTES, BY_MODEL = "bytes", "own"  # what makes symbols of your own texts
+TOKENIZERS = BY_BYTES, BY_MODEL = "bytes", "own"  # what makes symbols of texts
 # What a backbone's own table of symbols does in the place of new layers: it reads, or reads and predicts the next one
 OwnTable = Literal["", "reads", "predicts"]
 Pooling = Literal["last", "mean"]  # what of a model's last layer is read: its last positions, or the mean over all
@@ -55,6 +55,20 @@ HOMOLOGY_ADVICE = (
     'http://s3.amazonaws.com/songlabdata/proteindata/data_raw_pytorch/remote_homology.tar.gz ("Remote Homology" under '
     '"Raw Data" of github.com/songlab-cal/tape) and unpack it into the data folder, where it makes the folder '
     "remote_homology; FPT_DATA names another data folder."
+)
+BANKING77 = ("intents/banking77_train.csv", "intents/banking77_test.csv")
+CLINC150 = ("intents/clinc150_full.json",)
+INTENTS_ADVICE = (
+    "{}; downloaded at first use. Without a network, get {} and put {} into the folder intents of the data folder; "
+    "FPT_DATA names another data folder."
+)
+BANKING77_ADVICE = INTENTS_ADVICE.format(
+    "CC BY 4.0",
+    "train.csv and test.csv of github.com/PolyAI-LDN/task-specific-datasets, commit 57ec275d (folder banking_data),",
+    "them as banking77_train.csv and banking77_test.csv",
+)
+CLINC150_ADVICE = INTENTS_ADVICE.format(
+    "CC BY 3.0", "data/data_full.json of github.com/clinc/oos-eval, commit 828f8093,", "it as clinc150_full.json"
 )
 
 
@@ -96,6 +110,15 @@ class Entry:
         return dict(zip(self.variants, self.tokens, strict=False)).get(variant)
 
 
+# labels a class, 0: all
+INTENTS = {"labels": 0, "tokenizer": BY_BYTES, "tokens": 64, "bytes": 128}
+
+
+def _cut(labels: int, tokenizer: str, tokens: int, bytes: int) -> int:
+    """Where the texts of INTENTS are cut."""
+    return tokens if tokenizer == BY_MODEL else bytes
+
+
 BOTH = ("paper", "released")  # as the paper says, and as its released code does
 
 TASKS: dict[str, Entry] = {
@@ -132,6 +155,14 @@ TASKS: dict[str, Entry] = {
         tokens=(1024, 1024),
     ),
     "text": Entry("text:text", "Text: the next byte of programs", classes=BYTES, tokens=(64,), own_table="predicts"),
+    "banking77": Entry(
+        "intents:banking77", "BANKING77", options=INTENTS, files=(BANKING77,), advice=BANKING77_ADVICE, classes=77,
+        tokens=_cut,
+    ),
+    "clinc150": Entry(
+        "intents:clinc150", "CLINC150", options=INTENTS, files=(CLINC150,), advice=CLINC150_ADVICE, classes=150,
+        tokens=_cut,
+    ),
     NPZ: Entry("images:npz", "Your own data", options={"patch": 4, "padded": False, "white": BRIGHTEST}),
     # white 0: what the bits of a file allow
     FOLDER: Entry("folders:folder", "Your own images", options={"size": 32, "patch": 4, "white": 0}),
@@ -184,7 +215,7 @@ def check(name: str, variant: str, options: Mapping[str, Any], source: str = "")
 
 
 def refuse_unused(kind: str, options: Mapping[str, Any], why: str) -> None:
-    """SpecError for an option of NPZ or CSV that would change the identity of a sweep and none of its runs."""
+    """SpecError for an option of a task that would change the identity of a sweep and none of its runs."""
     for name, value in options.items():
         if value != TASKS[kind].options[name]:
             raise SpecError(f"{kind.partition(':')[0]}: option {name} is {value}, but {why}; leave it out.")

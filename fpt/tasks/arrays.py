@@ -67,13 +67,15 @@ class Finite:
     test: the official test set; or a number, where there is none: the seed sets aside so many of `train`, stratified.
     `divide(labels, seed)` gives the training and the validation rows of what is left; None, as released code without a
     validation set: all of it trains, and half of the test examples, drawn by the seed, is validation. Of the training
-    rows a stratified `fraction` is used. No example is in two of the three parts.
+    rows so many `per_class` are used, drawn by the seed (0: all; of a class with fewer, all), and of these a stratified
+    `fraction`. No example is in two of the three parts.
     """
 
     train: Examples
     test: Examples | int
     divide: Divide | None
     fraction: float = 1.0
+    per_class: int = 0
     copies: dict[torch.device, Examples] = field(default_factory=dict, init=False)
 
     def train_on(self, device: torch.device) -> Examples:
@@ -102,6 +104,8 @@ class Finite:
             validation, test = test[held], test[kept]
         else:
             raise SpecError("half of the test examples is validation here, and there is only 1 of them")
+        if self.per_class:
+            rows = rows[equally(labels[rows], self.per_class, generator(seed, "per class"))]
         if self.fraction < 1:
             some = stratified(labels[rows], max(1, round(self.fraction * len(rows))), generator(seed, "fraction"))
             rows = rows[some]
@@ -148,6 +152,11 @@ def set_aside(labels: Tensor, count: int, source: Generator) -> tuple[Tensor, Te
     return complement(rows, len(labels)), rows
 
 
+def equally(labels: Tensor, count: int, source: Generator) -> Tensor:
+    """Sorted rows of a random sample of `count` of every class. A larger one from an equal source contains it."""
+    return torch.cat([_draw(labels == c, count, source) for c in range(int(labels.max()) + 1)]).sort().values
+
+
 def _draw(chosen: Tensor, count: int, source: Generator) -> Tensor:
     rows = chosen.nonzero()[:, 0]
     return rows[torch.randperm(len(rows), generator=source)[:count]]
@@ -167,8 +176,7 @@ def sixths(train: Examples, official: Sequence[Examples] = ()) -> Finite:
 
 def hold_out_equally(labels: Tensor, seed: int, count: int) -> tuple[Tensor, Tensor]:
     """The same with `count` validation rows of every class."""
-    source = generator(seed, "split")
-    validation = torch.cat([_draw(labels == c, count, source) for c in range(int(labels.max()) + 1)]).sort().values
+    validation = equally(labels, count, generator(seed, "split"))
     return complement(validation, len(labels)), validation
 
 

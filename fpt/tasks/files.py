@@ -34,6 +34,7 @@ DEFECTS = 1000  # of so many pixels one, and one of fewer, may be bright whateve
 MOST_LOOKED_AT = 1000  # images of an array
 CHANNELS = 4  # at most
 LARGEST = 1_000_000  # symbol or label: every one has a row in the input or the output layer
+CHECKSUMS = {32: "MD5", 64: "SHA-256"}  # by their hex digits
 RAGGED = "(Fill sequences of different lengths with 0 on the right, and give the option padded: true.)"
 
 Array = NDArray[Any]
@@ -154,18 +155,24 @@ def _tensors(inputs: Array, labels: Array) -> Examples:
     return Examples(stored, torch.from_numpy(labels.astype(np.int64))[:, None])
 
 
-def fetch(path: Path, md5: str, urls: Iterable[str], advice: str) -> Path:
-    """The path, its file downloaded if it is not there and checked. Nothing is written before the whole is right.
+def fetch(path: Path, checksum: str, urls: Iterable[str], advice: str) -> Path:
+    """The path, its file downloaded if it is not there and checked by its MD5 or SHA-256 (hex). Nothing is written
+    before the whole is right.
 
-    Raises DataError: for a file with another MD5 sum, which stays as it is; within seconds when there is no network,
+    Raises DataError: for a file with another checksum, which stays as it is; within seconds when there is no network,
     saying what is missing and `advice`.
     """
-    reasons = []
+    kind, reasons = CHECKSUMS[len(checksum)], []
+
+    def differs(content: bytes) -> str:
+        found = hashlib.new(kind.replace("-", ""), content).hexdigest()
+        return "" if found == checksum else f"expected {kind} {checksum}, found {found}"
+
     for url in () if path.is_file() else urls:
         try:
             content = download(url, path.name)
-            if (found := hashlib.md5(content).hexdigest()) != md5:
-                raise OSError(f"expected MD5 {md5}, found {found}")
+            if other := differs(content):
+                raise OSError(other)
             path.parent.mkdir(parents=True, exist_ok=True)
             write_atomically(path, content)
             return path
@@ -173,11 +180,9 @@ def fetch(path: Path, md5: str, urls: Iterable[str], advice: str) -> Path:
             reasons.append(f"{url}: {error}")
     if not path.is_file():
         tried = f" and could not be downloaded ({'; '.join(reasons)})" if reasons else ""
-        raise DataError(f"{path} is missing{tried}. {advice}")
-    if (found := hashlib.md5(path.read_bytes()).hexdigest()) != md5:
-        raise DataError(
-            f"{path} is truncated or altered: expected MD5 {md5}, found {found}. Delete it to fetch it anew."
-        )
+        raise DataError(f"{path} is missing{tried}; expected {kind} {checksum}. {advice}")
+    if other := differs(path.read_bytes()):
+        raise DataError(f"{path} is truncated or altered: {other}. Delete it to fetch it anew. {advice}")
     return path
 
 

@@ -5,8 +5,6 @@ is unpickled.
 """
 
 import re
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,17 +15,17 @@ from torch import Generator, Tensor
 
 from fpt.errors import DataError, SpecError, unknown
 from fpt.files import sha256
-from fpt.tasks import BYTES, CSV, refuse_unused
-from fpt.tasks.arrays import Examples, in_rows, sixths, symbols
+from fpt.tasks import CSV, refuse_unused
+from fpt.tasks.arrays import Examples, sixths
 from fpt.tasks.files import own_card
 from fpt.tasks.tables import FEW, MISSING, few, read_table, shown
 from fpt.tasks.task import Task
+from fpt.tasks.texts import Reader, read_texts, text_task
 
 TARGETS = ("target", "label", "class", "y")  # columns that are taken for the target
 LEAST = 3  # examples of a class; a seed may still draw none of them for one of its three parts
 MOST_CLASSES = 1000  # a target with more values, most of them once, is a number to predict, not a class
 TINY = float(np.finfo(float).tiny)  # smaller numbers have fewer digits
-PADDED_BYTES = BYTES + 1  # 0 fills, a byte b is the symbol b + 1
 IDENTITY = {"id", "ids", "idx", "index", "uid", "rowid", "unnamed", "key"}  # first or last word of a column's name
 RISING = 10  # rows that are in the order of a measurement by chance once in a million tables
 SURELY = 20.0  # whole numbers drawn by chance would be without a repeat with a probability of exp(-20) or less
@@ -47,21 +45,6 @@ TEXTS = {
 }  # names
 LOOKED_AT = 1000  # rows, to see whether they are text
 CATEGORIES = 10  # a column of no more different texts is a category
-
-
-@dataclass(frozen=True)
-class Read:
-    """Texts as symbols below `vocabulary`: a row a text, cut at the end; how many symbols each has in all; and in words
-    what symbols are, and their plural."""
-
-    rows: Sequence[Any]
-    lengths: Sequence[int]
-    vocabulary: int
-    what: str
-    unit: str
-
-
-Reader = Callable[[Sequence[str], int], Read]  # texts, and the most symbols that are kept of one
 
 
 def table(
@@ -95,27 +78,19 @@ def table(
     if not _is_texts(numeric, text):
         refuse_unused(CSV, {"tokenizer": tokenizer, "tokens": tokens, "bytes": bytes}, f"{path} is no table of texts")
         return _of_numbers(*_numbers(numeric, text, path), text, labels, what, patch, card)
-    idle = {"bytes": bytes} if reader else {"tokens": tokens}
-    refuse_unused(CSV, idle, f"the texts of {path} are read by tokenizer {tokenizer}")
     refuse_unused(CSV, {"patch": patch}, f"{path} holds texts, and it is an option of columns of numbers")
     column = frame[text[0]]
-    texts = _strings(column, path)
-    read = reader(texts, tokens) if reader else read_bytes(texts, bytes)
     card["read"] = f"{what}; input: the texts of column {shown(column.name)}"
-    return _of_symbols(read, labels, f"column {column.name} of {path}", card)
+    read = read_texts(
+        CSV, _strings(column, path), f"column {column.name} of {path}", tokens=tokens, bytes=bytes, reader=reader
+    )
+    return text_task(read, labels, sixths, card)
 
 
 def holds_texts(path: Path, target: str) -> bool:
     """Whether a table is a task of texts. Raises DataError and SpecError as `table` does."""
     frame = _read(path)
     return _is_texts(*_inputs(frame, _target(frame, target, path)[0], path))
-
-
-def read_bytes(texts: Sequence[str], most: int) -> Read:
-    """Texts as their bytes in UTF-8: 0 fills, a byte b is the symbol b + 1."""
-    encoded = [text.encode() for text in texts]
-    rows = [np.frombuffer(each[:most], np.uint8).astype(np.int64) + 1 for each in encoded]
-    return Read(rows, [len(each) for each in encoded], PADDED_BYTES, "bytes of UTF-8", "bytes")
 
 
 class Columns:
@@ -264,26 +239,6 @@ def _strings(column: "pd.Series[Any]", path: Path) -> list[str]:
             f"{path}: column {column.name} has no text in row {int(empty.to_numpy().argmax()) + 1} {MISSING}."
         )
     return [str(text) for text in column]
-
-
-def _of_symbols(read: Read, labels: Tensor, source: str, card: dict[str, Any]) -> Task:
-    """Texts as symbols, filled with 0 to the longest that is kept. Raises DataError for a text without any."""
-    kept = np.array([len(row) for row in read.rows])
-    if not kept.all():
-        raise DataError(f"{source}: the tokenizer finds no token in the text of row {int(kept.argmin()) + 1}.")
-    longest = int(kept.max())
-    rows = in_rows(np.concatenate(read.rows), kept, longest)
-    cut = int((np.array(read.lengths) > kept).sum())
-    said = f"{cut:,} of {len(rows):,} texts are cut at" if cut else "no text is cut: the longest has"
-    return Task(
-        data=sixths(Examples(rows, labels, torch.from_numpy(kept))),
-        encode=symbols,
-        tokens=longest,
-        vocabulary=read.vocabulary,
-        mask_padding=True,
-        scaling=f"none: {read.what}; {said} {longest:,} {read.unit}; shorter ones are padded",
-        **card,
-    )
 
 
 def _inputs(frame: pd.DataFrame, target: str, path: Path) -> tuple[pd.DataFrame, list[str]]:

@@ -40,8 +40,8 @@ def test_what_does_not_exist_is_refused(name: Any, variant: str, options: dict[s
 
 
 @pytest.mark.parametrize(("name", "variant"), EVERY)
-def test_every_task_keeps_its_promises(name: str, variant: str, fixtures: Path, tmp_path: Path) -> None:
-    folder = tmp_path if name == "listops" else fixtures
+def test_every_task_keeps_its_promises(name: str, variant: str, made_intents: Path, tmp_path: Path) -> None:
+    folder = tmp_path if name == "listops" else made_intents
     if variant.startswith("lra"):
         lra_files.write(folder, **SMALL[name])
     task = load(name, folder, variant, **SMALL.get(name, {}))
