@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from pkgutil import resolve_name
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal, get_args
 
 from fpt.errors import DataError, SpecError, check_known, check_options
 from fpt.files import cache_folder, from_workspace, known_sha256
@@ -111,10 +111,10 @@ class Entry:
 
 
 # labels a class, 0: all
-INTENTS = {"labels": 0, "tokenizer": BY_BYTES, "tokens": 64, "bytes": 128}
+INTENTS = {"labels": 0, "tokenizer": BY_BYTES, "tokens": 64, "bytes": 128, "pooling": LAST}
 
 
-def _cut(labels: int, tokenizer: str, tokens: int, bytes: int) -> int:
+def _cut(labels: int, tokenizer: str, tokens: int, bytes: int, pooling: Pooling) -> int:
     """Where the texts of INTENTS are cut."""
     return tokens if tokenizer == BY_MODEL else bytes
 
@@ -207,6 +207,8 @@ def check(name: str, variant: str, options: Mapping[str, Any], source: str = "")
         _check_own(name, kind, where)
     if "tokenizer" in chosen:
         check_known(f"tokenizer of {name}", chosen["tokenizer"], TOKENIZERS, source)
+    if "pooling" in chosen:
+        check_known(f"pooling of {name}", chosen["pooling"], get_args(Pooling), source)
     most, what = (BRIGHTEST_16, "images have 16 bits or less") if kind == "folder" else (BRIGHTEST, "images are uint8")
     if (white := chosen.get("white", 0)) > most:
         raise SpecError(f"{name}: option white is {white}{where}; {what}, at most {most:,}.")

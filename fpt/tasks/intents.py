@@ -11,7 +11,7 @@ import pandas as pd
 import torch
 
 from fpt.errors import DataError, SpecError
-from fpt.tasks import BANKING77, BANKING77_ADVICE, CLINC150, CLINC150_ADVICE
+from fpt.tasks import BANKING77, BANKING77_ADVICE, CLINC150, CLINC150_ADVICE, Pooling
 from fpt.tasks.arrays import Divide, Finite, digest, hold_out, last_rows
 from fpt.tasks.files import fetch
 from fpt.tasks.tables import few
@@ -33,12 +33,13 @@ SHARE = 10  # one in so many training texts of BANKING77 is validation: 1,000 of
 Pairs = list[list[str]]  # text, intent
 
 
-def banking77(data_dir: Path, variant: str, labels: int, tokenizer: str, **reading: Any) -> Task:
+def banking77(data_dir: Path, variant: str, labels: int, tokenizer: str, pooling: Pooling, **reading: Any) -> Task:
     """Customers' queries to a bank. The test set is the official one; of the training file a tenth, stratified and
     drawn by the seed, is validation.
 
-    Of what is left all texts train, or so many `labels` a class, drawn by the seed. `reading` is as of
-    fpt.tasks.texts.read_texts. Raises DataError as `fetch` does, and SpecError for more labels than a class has.
+    Of what is left all texts train, or so many `labels` a class, drawn by the seed. `pooling` is as of a Task,
+    `reading` as of fpt.tasks.texts.read_texts. Raises DataError as `fetch` does, and SpecError for more labels than a
+    class has.
     """
     paths = [_file(data_dir, name, BANKING77_ADVICE) for name in BANKING77]
     tables = [pd.read_csv(path, dtype=str, keep_default_na=False) for path in paths]
@@ -51,13 +52,14 @@ def banking77(data_dir: Path, variant: str, labels: int, tokenizer: str, **readi
         held,
         labels,
         reading,
+        pooling=pooling,
         checksum=_checksum(BANKING77),
         source="BANKING77 (Casanueva et al. 2020), as its authors publish it",
         licence="CC BY 4.0",
     )
 
 
-def clinc150(data_dir: Path, variant: str, labels: int, tokenizer: str, **reading: Any) -> Task:
+def clinc150(data_dir: Path, variant: str, labels: int, tokenizer: str, pooling: Pooling, **reading: Any) -> Task:
     """Queries to an assistant, in the three parts of its authors, without those that are out of scope. Otherwise as
     `banking77`."""
     content = json.loads(_file(data_dir, FULL, CLINC150_ADVICE).read_text(encoding="utf-8"))
@@ -68,6 +70,7 @@ def clinc150(data_dir: Path, variant: str, labels: int, tokenizer: str, **readin
         0,
         labels,
         reading,
+        pooling=pooling,
         checksum=_checksum(CLINC150),
         source="CLINC150 (Larson et al. 2019), as its authors publish it",
         licence="CC BY 3.0",
@@ -91,7 +94,7 @@ def _task(
     held: int,
     labels: int,
     reading: Mapping[str, Any],
-    **card: str,
+    **card: Any,
 ) -> Task:
     """The task of these parts, the training part first and the test part last. `divide` is as of Finite; `held`: so
     many training texts a seed holds out, stratified.
@@ -122,6 +125,7 @@ def _task(
         {
             **card,
             "classes": len(classes),
+            "by_length": True,
             "read": f"{len(pairs):,} texts, {len(classes)} classes ({few(classes)}); {used}",
         },
     )

@@ -50,7 +50,7 @@ def losses(fleet: Fleet, parameters: Tensor, examples: Examples) -> Tensor:
     found = []
     for part, logits in passes(fleet, parameters, examples, fleet.all_runs):
         found.append(each_loss(logits, part.targets).mean(3).flatten(0, 1))
-    return torch.cat(found, dim=1)
+    return torch.cat(found, dim=1)[:, order_of(fleet, examples).argsort()]
 
 
 @torch.no_grad()
@@ -61,15 +61,17 @@ def answered(fleet: Fleet, parameters: Tensor, examples: Examples) -> Tensor:
     for part, logits in passes(fleet, parameters, examples, fleet.all_runs):
         finite = each_loss(logits, part.targets).isfinite()
         found.append(logits.argmax(-1).where(finite, -1)[..., 0].flatten(0, 1))
-    return torch.cat(found, dim=1)
+    return torch.cat(found, dim=1)[:, order_of(fleet, examples).argsort()]
 
 
 def passes(fleet: Fleet, parameters: Tensor, examples: Examples, subset: Subset) -> Iterator[tuple[Examples, Tensor]]:
     """The examples of the subset's seeds, as many at a time as a forward pass takes, and their logits. Sequences that
-    differ in length are cut to the longest of those that pass together."""
+    differ in length pass in `order_of`, cut to the longest of those that pass together."""
     pieces = fleet.cut(fleet.of(subset, parameters))
     if subset is not fleet.all_runs:
         examples = examples[torch.tensor(subset.seed_numbers, device=fleet.device)]
+    if fleet.task.by_length:
+        examples = examples[:, order_of(fleet, examples)]
     count = examples.targets.shape[1]
     chunk = even(count, max(1, TOKENS_AT_ONCE // (fleet.task.tokens * len(subset.row_numbers))))
     noise = fleet.noise(subset, "evaluation")(count)  # all at once: in parts it would depend on their size
@@ -78,6 +80,13 @@ def passes(fleet: Fleet, parameters: Tensor, examples: Examples, subset: Subset)
         part = part.cut() if fleet.task.by_length else part
         drawn = None if noise is None else noise[:, start : start + chunk]
         yield part, fleet.logits(pieces, fleet.encode(part.inputs), part.lengths, subset, noise=drawn)
+
+
+def order_of(fleet: Fleet, examples: Examples) -> Tensor:
+    """In which order examples (seeds, n, ...) pass: as they stand, or by length, of one seed."""
+    if fleet.task.by_length and examples.lengths is not None:
+        return examples.lengths[0].argsort(stable=True)
+    return torch.arange(examples.targets.shape[1], device=examples.targets.device)
 
 
 def even(count: int, most: int) -> int:

@@ -23,7 +23,7 @@ from fpt.models import tokens
 from fpt.models.weights import packaged
 from fpt.tasks.task import Task
 from fpt.training import Recipe, features, memory, train_fleet
-from fpt.training.evaluate import passes
+from fpt.training.evaluate import answered, losses, order_of, passes
 from fpt.training.fleet import Fleet, stack
 
 CPU = torch.device("cpu")
@@ -205,12 +205,13 @@ def test_an_arm_that_starts_from_a_probe_predicts_what_the_probe_does(place, arm
         test = stack([fleet.splits[0].test])
         both = stack([split.test for split in probes.splits])
         ((_, wanted),) = passes(probes, probes.parameters, both, probes.subset(torch.tensor([[number]])))
+        wanted = wanted[0, 0, order_of(fleet, test)]  # texts pass by length
         for step in (0, 1):
             if step:
                 fleet.step(1)
             ((_, logits),) = passes(fleet, fleet.parameters, test, fleet.all_runs)
-            torch.testing.assert_close(logits[0, 0], wanted[0, 0], rtol=1e-3, atol=1e-4)
-        assert not torch.allclose(logits[0, 1], wanted[0, 0], rtol=1e-3, atol=1e-4), seed
+            torch.testing.assert_close(logits[0, 0], wanted, rtol=1e-3, atol=1e-4)
+        assert not torch.allclose(logits[0, 1], wanted, rtol=1e-3, atol=1e-4), seed
 
 
 def test_what_a_probe_cannot_be_is_refused_before_any_training(place) -> None:
@@ -226,3 +227,18 @@ def test_what_a_probe_cannot_be_is_refused_before_any_training(place) -> None:
         train_fleet(task, head, Recipe(**HOW, probe=1.0), [1e-3], [0])
     with pytest.raises(SpecError, match="new examples"):
         train_fleet(bits, fpt.models.build(bits, arm="output-random"), Recipe(**PROBE), [1.0], [0])
+
+
+def test_what_is_kept_of_each_text_is_in_the_order_of_the_texts(place) -> None:
+    """Texts pass by length; losses and answers do not."""
+    task = task_of("bert")
+    template = fpt.models.build(task, "hub:model", arm="norms-pretrained")
+    fleet = Fleet(task, template, Recipe(**HOW), [1e-3, 1e-2], [2], CPU)
+    fleet.step(1)
+    test = stack([fleet.splits[0].test])
+    assert not torch.equal(test.lengths[0], test.lengths[0].sort().values)
+    pieces = fleet.cut(fleet.parameters)
+    logits = fleet.logits(pieces, fleet.encode(test.inputs), test.lengths, fleet.all_runs)[0]
+    assert torch.equal(answered(fleet, fleet.parameters, test), logits[:, :, 0].argmax(-1))
+    expected = torch.stack([cross_entropy(of_run[:, 0], test.targets[0, :, 0], reduction="none") for of_run in logits])
+    torch.testing.assert_close(losses(fleet, fleet.parameters, test), expected, rtol=1e-4, atol=1e-5)
