@@ -39,7 +39,8 @@ DIFFERENCES = ("beats", "matches", "comparable", "order")  # kinds that compare 
 NO_STUDY = "no study has its rows"
 ITS_OWN_SCALE = "its own scale alone"  # why a claim about the paper's own models has no row
 PLAIN = (
-    "warmup", "schedule", "head_rate", "weight_decay", "clip", "dropout", "report", "data_fraction", "shuffle_tokens",
+    "warmup", "schedule", "head_rate", "weight_decay", "clip", "dropout", "report", "solver", "probe",
+    "data_fraction", "shuffle_tokens",
 )  # fmt: skip
 ODDITY = "O-"  # claims of ours that a printed number is a slip
 

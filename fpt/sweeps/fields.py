@@ -78,6 +78,8 @@ WORDS = {
     "schedule": "{} schedule", "head_rate": "head rate {:g}", "weight_decay": "weight decay {:g}",
     "learning_rates": "rates {}", "seeds": "seeds {}", "clip": "clip {:g}",
     "report": "results of the {} step",
+    "solver": "{} regression",
+    "probe": "from a probe of strength {:g}",
 }  # fmt: skip
 
 

@@ -222,7 +222,16 @@ class SweepSpec(Recipe):
         words += self._said(*models.ADAPTERS)
         words += [f"pretrained by {self.pretrained_on}"] if self.pretrained_by else []
         words += self._said(
-            "data_fraction", "shuffle_tokens", "warmup", "schedule", "head_rate", "weight_decay", "clip", "report"
+            "data_fraction",
+            "shuffle_tokens",
+            "warmup",
+            "schedule",
+            "head_rate",
+            "weight_decay",
+            "clip",
+            "report",
+            "solver",
+            "probe",
         )
         words += [] if self.dropout == Recipe().dropout else [f"dropout {self.dropout:g}"]
         words += ["bfloat16"] if self.compute_type == "bfloat16" else []
