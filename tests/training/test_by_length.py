@@ -1,11 +1,14 @@
 """Texts in a model's own tokens, batches of like length: against the library's own model and optimizer, and run by run
 against a plain loop."""
 
+import shutil
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import own_tokenizer
+import pandas as pd
 import pytest
 import torch
 from plain_loop import plain_run
@@ -242,3 +245,22 @@ def test_what_is_kept_of_each_text_is_in_the_order_of_the_texts(place) -> None:
     assert torch.equal(answered(fleet, fleet.parameters, test), logits[:, :, 0].argmax(-1))
     expected = torch.stack([cross_entropy(of_run[:, 0], test.targets[0, :, 0], reduction="none") for of_run in logits])
     torch.testing.assert_close(losses(fleet, fleet.parameters, test), expected, rtol=1e-4, atol=1e-5)
+
+
+def test_finished_seeds_are_parts_that_another_machine_goes_on_from(place, monkeypatch) -> None:
+    """The plan and the tables of finished seeds are enough; what is joined from them equals what is trained at once."""
+    task = task_of("bert")
+    template, recipe = fpt.models.build(task, "hub:model", arm="norms-pretrained"), Recipe(**HOW, evaluations=1)
+    call = partial(train_fleet, task, template, recipe, [1e-3, 1e-2], [0, 1, 2], asked=["answers"])
+    whole = call(checkpoints=Path("here"))
+    Path("there").mkdir()
+    for name in ("plan.json", *(f"{kind}-{part}.*" for part in (0, 1) for kind in ("finished", *whole.tables))):
+        for file in Path("here").glob(name):
+            shutil.copy(file, "there")
+    trained: list[list[int]] = []
+    made = features.fleet
+    monkeypatch.setattr(features, "fleet", lambda *how: trained.append(how[4]) or made(*how))
+    joined = call(checkpoints=Path("there"))
+    assert trained == [[2]]
+    for name, table in whole.tables.items():
+        pd.testing.assert_frame_equal(joined.tables[name], table)
