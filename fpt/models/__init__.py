@@ -3,6 +3,7 @@
 `arms.py` is the table that a new policy or arm is added to, `catalogue.py` that of backbones; neither imports torch.
 """
 
+import sys
 import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -197,6 +198,10 @@ def build(  # noqa: PLR0913 - every choice of a model, by its name
     from fpt.models.template import Template
     from fpt.tasks.task import Task
 
+    if sys.flags.optimize > 1:
+        raise SpecError(
+            "Python runs without docstrings (-OO, PYTHONOPTIMIZE=2), and transformers needs them: leave it out"
+        )
     if isinstance(task, str):
         task = load_task(task, backbone)
     if not isinstance(task, Task):

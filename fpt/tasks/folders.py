@@ -1,6 +1,7 @@
 """Your own images: a folder of them by class. Nothing here is downloaded."""
 
 import re
+import warnings
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -165,7 +166,12 @@ def _open(file: Path) -> Any:
     from PIL import Image, ImageOps, UnidentifiedImageError
 
     try:
-        with open(file, "rb") as stream:  # ours to close: the library leaves it open when the image is damaged
+        # The stream is ours to close: the library leaves it open when the image is damaged. It warns of images of more
+        # than 89 megapixels, and refuses those of twice as many.
+        with (
+            open(file, "rb") as stream,
+            warnings.catch_warnings(action="ignore", category=Image.DecompressionBombWarning),
+        ):
             stored = Image.open(stream)
             stored.load()
             image = ImageOps.exif_transpose(stored)
