@@ -38,7 +38,7 @@ class Part:
 PARTS: dict[str, Part] = {
     "last_attention": Part(("attention",), layers=slice(-1, None)),  # Lu et al. 2021, Table 14
     # Whole groups under a name of their own, so that a policy is not the list of groups that published sweeps name
-    "norms": Part(("layer_norm",)),
+    "norm_weights": Part(("layer_norm",)),
     "token_table": Part((EMBEDDING,)),
 }
 
@@ -47,7 +47,7 @@ POLICIES: dict[str, tuple[str, ...]] = {
     "fpt": ("input", "output", "layer_norm", "positions"),  # Lu et al. 2021, section 2.2
     "all": GROUPS,
     "whole": (*GROUPS, "token_table"),
-    "norms": ("input", "output", "norms"),
+    "norms": ("input", "output", "norm_weights"),
     "output": ("output",),  # Lu et al. section 3.9
     "fpt-attention": ("input", "output", "layer_norm", "positions", "attention"),  # Lu et al. section 3.11
     "fpt-feed-forward": ("input", "output", "layer_norm", "positions", "feed_forward"),

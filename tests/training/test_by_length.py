@@ -142,7 +142,7 @@ def test_the_norms_arm_trains_no_positions_and_whole_trains_the_table(place) -> 
         fpt.models.build(task, "hub:model", arm=arm).trainable_groups
         for arm in ("norms-pretrained", "full", "whole-pretrained")
     )
-    assert norms == ("output", "norms")
+    assert norms == ("output", "norm_weights")
     assert set(whole) - set(full) == {"token_table"}
 
 
