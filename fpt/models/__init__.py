@@ -143,6 +143,10 @@ def check(
 
     adapters: `rank`, `alpha`, `targets`, `zero`, read where the groups hold adapters. own_table: as of `groups_of`.
     """
+    if sys.flags.optimize > 1:
+        raise SpecError(
+            "Python runs without docstrings (-OO, PYTHONOPTIMIZE=2), and transformers needs them: leave it out"
+        )
     where = f" ({source})" if source else ""
     entry, options = hub.backbone(backbone, source), backbone_options or {}
     _known_groups(entry.groups, f"backbone {backbone!r}")
@@ -198,10 +202,6 @@ def build(  # noqa: PLR0913 - every choice of a model, by its name
     from fpt.models.template import Template
     from fpt.tasks.task import Task
 
-    if sys.flags.optimize > 1:
-        raise SpecError(
-            "Python runs without docstrings (-OO, PYTHONOPTIMIZE=2), and transformers needs them: leave it out"
-        )
     if isinstance(task, str):
         task = load_task(task, backbone)
     if not isinstance(task, Task):

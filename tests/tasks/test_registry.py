@@ -62,7 +62,9 @@ def test_every_task_keeps_its_promises(name: str, variant: str, made_intents: Pa
         assert 0 <= batch.targets.min() <= batch.targets.max() < task.classes
         assert not batch.inputs.is_floating_point()
         tokens = task.encode(batch.inputs)
-        assert tokens.shape == (len(batch), task.tokens, *([task.width] if task.width else []))
+        longest = batch.inputs.shape[1] if task.by_length else task.tokens  # batches are cut to their length
+        assert tokens.shape == (len(batch), longest, *([task.width] if task.width else []))
+        assert longest <= task.tokens
         assert tokens.dtype == (torch.float32 if task.width else torch.int64)
         assert task.width or 0 <= tokens.min() <= tokens.max() < (task.vocabulary or 0)
         assert (batch.lengths is not None) == task.mask_padding
