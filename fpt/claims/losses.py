@@ -80,7 +80,9 @@ def falls_with_steps(case: Case) -> list[Comparison]:
     first, second = (case.rows[row] for row in case.rule.rows)
     if first.tables is None or second.tables is None or too_few([_losses(case, row) for row in case.rule.rows]):
         return []
-    step = max(budget for budget in first.budgets if 8 * budget <= first.budgets[-1])
+    step = max((budget for budget in first.budgets if 8 * budget <= first.budgets[-1]), default=None)
+    if step is None:  # with a warm-up or a schedule a run is no shorter one on its way
+        return []
     found = fall(first.tables, second.tables, step)
     words = f"best rate of {first.label} / {second.label}, after {step:,} steps / after {first.budgets[-1]:,}"
     if found.open:

@@ -227,6 +227,8 @@ def train_fleet(
     check_model(task, template)
     check_kind("recipe", recipe, Recipe, "fpt.training.Recipe")
     recipe.check_head(template.trainable_groups)
+    if recipe.solver == "logistic" or recipe.probe is not None:
+        features.check_probe(task)
     learning_rates, seeds = check_lists(learning_rates, seeds)
     check_asked(asked, task, template)
     folder = None if checkpoints is None else Folder(Path(checkpoints))
