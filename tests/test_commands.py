@@ -47,6 +47,7 @@ NOT_RUN = {
     "fpt run * --engine ray*": "needs a cluster; tests/sweeps/test_ray.py has one",
     "#!/bin/bash*#SBATCH *": "needs Slurm",
     "fpt advise *": "times this machine and trains for minutes; tests/advise has its parts",
+    "git add *": "needs a sweep of many parts, half done; tests/training/test_by_length.py has one",
     "papermill * -p task listops -p variant lra": "needs the 96,000 lists of Long Range Arena",
 }
 READS_PUBLISHED = "*/headline.ipynb *"  # the results of this repository, which no small study stands in for
