@@ -5,7 +5,7 @@
 #                                 git worktree add -b queue ../queue && cd ../queue && runs/queue.sh intents-rates
 #   pause for timings and tests:  kill -STOP -- -$(cat runs/queue.pid); kill -CONT likewise goes on
 #
-# One process a core, at the lowest priority. On another machine the same command goes on from the committed parts.
+# One process a core, at a low priority. On another machine the same command goes on from the committed parts.
 set -eu
 cd "$(dirname "$0")/.."
 echo $$ > runs/queue.pid
@@ -13,16 +13,16 @@ export PYTHONPATH=$PWD
 
 keep() {
   git add --all "runs/$1/published" 2> /dev/null || true
-  find "runs/$1" -path '*/checkpoints/*' \( -name plan.json -o -name 'finished-*.json' -o -name '*.parquet' \) -print0 |
+  find "runs/$1" -path '*/checkpoint/*' \( -name plan.json -o -name 'finished-*.json' -o -name '*.parquet' \) -print0 |
     xargs -0 --no-run-if-empty git add --force
   git ls-files --deleted -z "runs/$1" | xargs -0 --no-run-if-empty git rm --quiet --cached  # parts of finished sweeps
   git diff --cached --quiet || git commit --quiet --no-verify --message "$1: finished parts and sweeps"
 }
 
 for study in "$@"; do
-  nice -n 19 fpt run "$study" --threads 1 &
+  nice -n 3 fpt run "$study" --threads 1 &
   while kill -0 $! 2> /dev/null; do
-    sleep 60
+    sleep 300
     fpt publish "$study" --partial > /dev/null 2>&1 || true  # nothing is finished yet
     keep "$study"
   done

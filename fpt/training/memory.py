@@ -10,6 +10,8 @@ from typing import TypeVar
 
 import psutil
 import torch
+from torch.nn import GELU
+from transformers.activations import GELUActivation
 
 from fpt.errors import FptError, SpecError
 from fpt.models.template import Template
@@ -19,6 +21,7 @@ from fpt.training.recipe import Recipe
 
 STATES = 7  # parameters, gradient, two Adam moments, best so far; weights and gradient in the compute type, passing by
 KEPT_PER_LAYER = 29  # floats a token and unit of width that one block keeps for its backward pass
+KEPT_WITH_GELU = 20  # fewer where GELU is one operation, as in BERT, and not the library's formula for GPT-2
 KEPT_BY_ADAPTERS = 20  # more of them with adapters: chosen to lie above what tiny-lm was measured to take, not derived
 KEPT_PER_RECURRENT_LAYER = 46  # four gates a step, and their norms
 KEPT_PER_SCORE = 3.5  # floats an attention score: softmax, what is left of it, gradients passing by
@@ -36,9 +39,16 @@ T = TypeVar("T")
 def run_bytes(template: Template, recipe: Recipe) -> int:
     """Predicted bytes of one run: trainable state and activations."""
     trainable, _ = template.sizes
-    kept = KEPT_PER_RECURRENT_LAYER if "recurrent" in template.groups.values() else KEPT_PER_LAYER
-    kept += KEPT_BY_ADAPTERS if template.adapters else 0
+    kept = kept_per_layer(template) + (KEPT_BY_ADAPTERS if template.adapters else 0)
     return int(FLOAT * (STATES * trainable + per_block(template, recipe, kept, KEPT_PER_SCORE)))
+
+
+def kept_per_layer(template: Template) -> int:
+    """Floats a token and unit of width that a block of this model keeps for its backward pass."""
+    if "recurrent" in template.groups.values():
+        return KEPT_PER_RECURRENT_LAYER
+    one_operation = any(isinstance(part, GELUActivation | GELU) for part in template.module.modules())
+    return KEPT_WITH_GELU if one_operation else KEPT_PER_LAYER
 
 
 def seed_bytes(template: Template, recipe: Recipe) -> int:
