@@ -18,9 +18,9 @@
 # %% [markdown]
 # # Fine-tuning on labelled texts, on one page
 #
-# MiniLM reads short texts with its own tokenizer and learns their classes: trained in full, or with LoRA. Model, adapters
-# and training are those of `transformers`, `peft` and PyTorch. `fpt` lends the batches and the random streams, and none of
-# its training code runs. The study's fleets give the same numbers, dropout included: a test compares them.
+# MiniLM reads short texts with its own tokenizer and learns their classes: trained in full, or with LoRA. Model,
+# adapters and training are those of `transformers`, `peft` and PyTorch. `fpt` lends the batches and the random streams,
+# and none of its training code runs. The study's fleets give the same numbers, dropout included: a test compares them.
 #
 # The few texts here are made up. The study reads BANKING77 (`-p task banking77`, with the data of [](../book/data.md)).
 
@@ -97,6 +97,24 @@ class Classifier(nn.Module):
         return self.head((hidden * real[:, :, None]).sum(1) / lengths[:, None])
 
 
+def dropped_out(model, batch, draw, seed, step):
+    """Logits in training. Dropout masks are those of seed and step: torch's own would hang on every draw before."""
+    shapes, place = [], "torch.nn.functional.dropout"
+
+    def note(x, *_, **__):
+        shapes.append(x.shape)
+        return x
+
+    def drop(x, *_, **__):
+        return x * next(drawn)[0]
+
+    with torch.no_grad(), mock.patch(place, note):  # what is dropped out, in which order
+        model(batch.inputs, batch.lengths)
+    drawn = iter(draw(shapes, [seed], step))
+    with mock.patch(place, drop if dropout else note):
+        return model(batch.inputs, batch.lengths)
+
+
 def train(arm, rate, seed):
     """One run: AdamW, a warm-up over a tenth of the steps, then half a cosine down to a tenth of the rate."""
     model, split, masks = Classifier(arm, seed).train(), task.split(seed), Masks(dropout, torch.device("cpu"))
@@ -116,16 +134,8 @@ def train(arm, rate, seed):
 
     schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, share)
     for step in range(1, steps + 1):
-        batch, shapes = split.batch(step - 1, batch_size), []
-        with (
-            torch.no_grad(),
-            mock.patch("torch.nn.functional.dropout", lambda x, *_, **__: shapes.append(x.shape) or x),
-        ):
-            model(batch.inputs, batch.lengths)  # what is dropped out, and in which order
-        drawn = iter(masks.draw(shapes, [seed], step) if dropout else ())
-        given = (lambda x, *_, **__: x * next(drawn)[0]) if dropout else (lambda x, *_, **__: x)
-        with mock.patch("torch.nn.functional.dropout", given):  # torch's own draws would depend on all draws before
-            loss = cross_entropy(model(batch.inputs, batch.lengths), batch.targets[:, 0])
+        batch = split.batch(step - 1, batch_size)
+        loss = cross_entropy(dropped_out(model, batch, masks.draw, seed, step), batch.targets[:, 0])
         optimizer.zero_grad()
         loss.backward()
         nn.utils.clip_grad_norm_(trainable.values(), 1.0)

@@ -110,8 +110,8 @@ print(len(seeds) * (seed + len(rates) * run) / peak[0])
 @pytest.mark.parametrize("arm", ["frozen-random", "unfrozen-random", "lora-random"])
 @pytest.mark.parametrize(("backbone", "runs"), [("tiny-lm", 21), ("minilm", 4)])
 def test_memory_is_predicted_and_not_much_more_than_is_measured(backbone, runs, arm, kind):
-    """Too little would end in the system's killer, were it more than the fifth of free memory that is left alone; a fleet
-    of a random frozen arm takes the least of its prediction."""
+    """Too little would end in the system's killer, were it more than the fifth of free memory that is left alone. A
+    fleet of a random frozen arm takes the least of its prediction."""
     command = [sys.executable, "-c", MEASURED, f"{backbone}/digits-lra/{arm}/{runs}", kind]
     found = subprocess.run(command, env=os.environ | faster_libraries(), capture_output=True, text=True, check=True)
     assert 0.9 <= float(found.stdout) <= 1.75
