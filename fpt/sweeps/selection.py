@@ -11,6 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from fpt.errors import SpecError
+from fpt.seeds import stream
+
 if TYPE_CHECKING:
     import pandas as pd
 
@@ -32,6 +35,30 @@ def macro_by_seed(runs: "pd.DataFrame", answers: "pd.DataFrame") -> "pd.DataFram
     right = held["predicted"].eq(held["target"]).groupby([held[name] for name in ("seed", "learning_rate", "target")])
     macro = right.mean().groupby(level=["seed", "learning_rate"]).mean().unstack()
     return macro.where(by_seed(runs).reindex_like(macro).notna())
+
+
+def chosen_by_few(runs: "pd.DataFrame", answers: "pd.DataFrame", labels: int, draws: int = 1000) -> "pd.Series[float]":
+    """The rate that so many validation texts a class would have chosen, once for each of so many `draws`: each draws
+    the texts of one seed anew, without replacement, and takes the rate of the best accuracy on them, ties to the
+    smaller. Tables as those of `macro_by_seed`.
+
+    Raises SpecError where a class has fewer texts in the validation part of some seed.
+    """
+    import pandas as pd
+
+    held = answers[answers["part"] == "validation"]
+    finite = eligible(by_seed(runs)).columns
+    source, chosen = np.random.default_rng(stream(0, "few labels")), []
+    right = held.assign(right=held["predicted"].eq(held["target"]))
+    by_text = right.pivot(index=["seed", "target", "example"], columns="learning_rate", values="right")[finite]
+    if (fewest := int(by_text.groupby(level=["seed", "target"]).size().min())) < labels:
+        raise SpecError(f"labels = {labels}: a class has {fewest} validation texts; give at most as many")
+    seeds = [by_text.loc[seed] for seed in by_text.index.unique("seed")]
+    for draw in range(draws):
+        texts = seeds[draw % len(seeds)]
+        drawn = texts.iloc[source.permutation(len(texts))].groupby(level="target").head(labels)
+        chosen += _best(drawn, drawn.to_numpy(float).mean(0, keepdims=True))
+    return pd.Series(chosen, name="learning_rate")
 
 
 def eligible(validation: "pd.DataFrame") -> "pd.DataFrame":

@@ -9,7 +9,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.metrics import balanced_accuracy_score
 
-from fpt.sweeps.selection import best_rate, beyond, by_seed, choices, eligible, ends, macro_by_seed, within_one_se
+from fpt.errors import SpecError
+from fpt.sweeps.selection import (
+    best_rate,
+    beyond,
+    by_seed,
+    choices,
+    chosen_by_few,
+    eligible,
+    ends,
+    macro_by_seed,
+    within_one_se,
+)
 
 NAN = math.nan
 
@@ -100,6 +111,30 @@ def test_macro_accuracy_is_the_librarys_and_chooses_among_rates_at_which_no_run_
     assert best_rate(found) == max((1e-4, 1e-3, 1e-2), key=lambda rate: means[rate])
     found[1e-2] = found[1e-3]
     assert best_rate(found) == 1e-3  # of two equal ones the smaller
+
+
+def test_few_labels_choose_as_all_do_where_rates_lie_far_apart_and_by_chance_where_they_do_not():
+    rng, rows = np.random.default_rng(1), []
+    chances = {1e-4: 0.2, 1e-3: 0.9, 1e-2: 0.85, 1e-1: 1.0}
+    for seed in (900, 901):
+        target = np.repeat(np.arange(20), 6)
+        for rate, chance in chances.items():
+            predicted = np.where(rng.random(len(target)) < chance, target, -1)
+            columns = {"seed": seed, "learning_rate": rate, "part": "validation", "example": np.arange(len(target))}
+            rows.append(pd.DataFrame({**columns, "target": target, "predicted": predicted}))
+    runs = pd.DataFrame(
+        [(rate, seed, 0.5, 7 if (rate, seed) == (1e-1, 900) else None) for rate in chances for seed in (900, 901)],
+        columns=["learning_rate", "seed", "validation_accuracy", "diverged_at"],
+    )
+    found = chosen_by_few(runs, pd.concat(rows), labels=2, draws=200)
+    shares = found.value_counts(normalize=True)
+    assert set(shares.index) == {1e-3, 1e-2}  # neither the poor one nor one that diverged
+    assert shares.min() > 0.05
+    whole = chosen_by_few(runs, pd.concat(rows), labels=6, draws=20)
+    assert whole[::2].nunique() == whole[1::2].nunique() == 1  # all texts of a seed choose once and for all
+    assert found.equals(chosen_by_few(runs, pd.concat(rows), labels=2, draws=200))
+    with pytest.raises(SpecError, match="labels = 7"):
+        chosen_by_few(runs, pd.concat(rows), labels=7)
 
 
 def test_macro_accuracy_counts_every_class_alike():
