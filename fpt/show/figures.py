@@ -45,7 +45,9 @@ def learning_rate_figure(runs: pd.DataFrame) -> plot.Plot:
             words.append(f"{name}, {plot.arm_words(arm)}: {_tuned(of_arm)}")
         if task := str(shown["task"].iloc[0]):
             plot.trivial_line(axes, task, str(shown["variant"].iloc[0]))
-        plot.rate_axis(axes, shown["learning_rate"], "test accuracy (%)")
+        probe = "solver" in shown and (shown["solver"] == "logistic").all()
+        what = "strength" if probe else "learning rate"
+        plot.rate_axis(axes, shown["learning_rate"], "test accuracy (%)", what)
         axes.set_title(name)
     diverged = int(runs["diverged_at"].notna().sum())
     plot.shared_legend(figure, panels)

@@ -193,12 +193,12 @@ def bar(mean: Any, low: Any, high: Any, most: float = math.inf) -> "np.ndarray[A
     return np.minimum([np.atleast_1d(mean - low), np.atleast_1d(high - mean)], most)
 
 
-def rate_axis(axes: "Axes", rates: Iterable[float], of: str) -> None:
-    """Learning rates on a logarithmic axis, with what is drawn over them."""
+def rate_axis(axes: "Axes", rates: Iterable[float], of: str, what: str = "learning rate") -> None:
+    """Learning rates, or `what` stands in their place, on a logarithmic axis, with what is drawn over them."""
     rates = sorted(set(rates))
     axes.set_xscale("log", subs=[])
     axes.set_xticks(rates, [rate_text(rate) for rate in rates], rotation=45 if len(rates) > 6 else 0)
-    axes.set(xlabel="learning rate", ylabel=of, xlim=(rates[0] / 1.5, rates[-1] * 1.5))
+    axes.set(xlabel=what, ylabel=of, xlim=(rates[0] / 1.5, rates[-1] * 1.5))
 
 
 def trivial_line(axes: "Axes", task: str, variant: str) -> None:

@@ -23,7 +23,7 @@ def summary(runs: pd.DataFrame) -> pd.DataFrame:
             {
                 "task": task,
                 "arm": name,
-                "learning rate": chosen(tuned) or "none eligible",
+                "learning rate": rates_in_words(tuned),
                 "edge of grid": "yes" if sweep["at_edge"].any() else "",
                 "within one SE": ", ".join(map(rate_text, flat)),
                 "test accuracy (95% interval)": _spread(accuracy, sweep["sampled_from"].iloc[0]),
@@ -32,6 +32,12 @@ def summary(runs: pd.DataFrame) -> pd.DataFrame:
             }
         )
     return pd.DataFrame(rows)
+
+
+def rates_in_words(tuned: pd.DataFrame) -> str:
+    """What `chosen` gives; of a probe, whose rates are strengths of its logistic regression, it says so."""
+    what = "strength " if (tuned["solver"] == "logistic").any() else ""
+    return what + chosen(tuned) if len(tuned) else "none eligible"
 
 
 def chosen(tuned: pd.DataFrame) -> str:

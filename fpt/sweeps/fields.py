@@ -79,7 +79,7 @@ WORDS = {
     "learning_rates": "rates {}", "seeds": "seeds {}", "clip": "clip {:g}",
     "report": "results of the {} step",
     "solver": "{} regression",
-    "probe": "from a probe of strength {:g}",
+    "probe": "strength {:g}",
 }  # fmt: skip
 
 

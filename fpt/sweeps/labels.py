@@ -9,13 +9,14 @@ from fpt.sweeps.fields import in_words
 from fpt.sweeps.spec import BUDGET, GRID, OF_THE_STUDY, SweepSpec
 
 SHORT = {name: models.ARMS[name].letters for name in models.FOUR}
-IN_LABEL = {"task", "init", "trainable", "random_init", "random_gain", "input_init", "pretrained_by"}
+IN_LABEL = {"task", "solver", "init", "trainable", "random_init", "random_gain", "input_init", "pretrained_by"}
 HOW_LONG = {*GRID, *BUDGET}  # named only where nothing else tells two sweeps apart
 
 
 def label(spec: SweepSpec) -> str:
-    """The letters of an arm: FP, FR, UP, UR, LP; what else tells it apart is named, a default is not."""
-    words = [models.arm(spec.arm).letters]
+    """The letters of an arm: FP, FR, UP, UR, LP; or probe. What else tells it apart is named, a default is not."""
+    words = ["probe" if spec.solver == "logistic" else models.arm(spec.arm).letters]
+    words += [] if spec.probe is None else ["probe-first"]
     words += [] if spec.random_init == "matched" else [spec.random_init]
     words += [] if spec.random_gain == 1 else [f"x{spec.random_gain:g}"]
     words += [] if spec.input_init == "orthogonal" else [f"{spec.input_init}-input"]

@@ -82,9 +82,9 @@ def compiling_pays(template: Template, recipe: Recipe, runs: int, device: torch.
     when the compiled code is read from the disk; the thirty of SmolLM2 took over 200 s beside another sweep. So the
     bound grows with the layers. Rounding differs from the uncompiled step's, as between two machines. On a CPU alone:
     nothing was measured on a GPU. Not with recurrent layers: their loops over time would be unrolled, and compiling
-    take longer than training.
+    take longer than training. Nor with batches that are cut to their length: every length would be compiled anew.
     """
-    if device.type != "cpu" or "recurrent" in template.groups.values():
+    if device.type != "cpu" or "recurrent" in template.groups.values() or template.task.by_length:
         return False
     _, weights = template.sizes
     products = recipe.steps * runs * recipe.batch_size * template.task.tokens * weights

@@ -13,7 +13,7 @@ from fpt.errors import SpecError
 from fpt.papers import claims, papers
 from fpt.results import every_study, level, load_runs
 from fpt.results.stats import mean_interval
-from fpt.show import from_notebook, recipe_table, record_table, slips_table, summary, task_card
+from fpt.show import from_notebook, learning_rate_figure, recipe_table, record_table, slips_table, summary, task_card
 from fpt.sweeps import SweepSpec, load_study
 from fpt.sweeps.study_file import read_study
 
@@ -163,3 +163,10 @@ def test_a_run_that_was_never_finite_counts_as_chance_in_every_table(tmp_path: P
     for arm in ("UP", "UR"):
         tuned = level("laptop", arm, task="digits", root=tmp_path)
         assert float(shown[arm].split(" ")[0]) == pytest.approx(tuned.mean, abs=0.051)  # rounded to tenths
+
+
+def test_what_a_probe_is_tuned_by_is_a_strength(study: Path) -> None:
+    runs = load_runs(study)
+    for solver, shown in (("adamw", False), ("logistic", True)):
+        assert summary(runs.assign(solver=solver))["learning rate"].str.startswith("strength").all() == shown
+        assert (learning_rate_figure(runs.assign(solver=solver)).axes[0].get_xlabel() == "strength") == shown

@@ -32,3 +32,12 @@ def test_grid_and_budget_are_named_where_nothing_else_differs() -> None:
     assert named({}, {"steps": 500}, {"warmup": 0.1}) == ["FP", "FP (steps 500)", "FP (warm-up 0.1)"]
     first, second = named({}, {"measures": ["attention"]})
     assert first != second
+
+
+def test_a_probe_and_what_starts_from_one_are_arms_of_their_own() -> None:
+    probe = {"arm": "output-pretrained", "solver": "logistic", "steps": 1, "learning_rates": [0.1, 1.0]}
+    first, probed, plain = named(probe, {"arm": "lora-pretrained", "probe": 0.1}, {"arm": "lora-pretrained"})
+    assert len({first, probed, plain}) == 3
+    assert first.startswith("probe")
+    assert plain == "LP"
+    assert "0.1" in probed

@@ -25,7 +25,7 @@ from fpt.errors import SpecError, WeightsError
 from fpt.models import tokens
 from fpt.models.weights import packaged
 from fpt.tasks.task import Task
-from fpt.training import Recipe, features, memory, train_fleet
+from fpt.training import Recipe, compute, features, memory, train_fleet
 from fpt.training.evaluate import answered, losses, order_of, passes
 from fpt.training.fleet import Fleet, stack
 
@@ -121,6 +121,15 @@ def test_seeds_whose_batches_differ_in_length_are_fleets_of_their_own(place) -> 
     alone = train_fleet(task, template, recipe, [1e-3, 1e-2], [1])
     of_one = found.runs[found.runs["seed"] == 1].reset_index(drop=True)
     assert of_one.equals(alone.runs)
+
+
+def test_a_fleet_of_batches_that_are_cut_is_not_compiled_however_long_it_trains(place, monkeypatch) -> None:
+    """Every length would be compiled anew."""
+    monkeypatch.setattr(compute, "can_compile", lambda: True)
+    cut = task_of("bert")
+    for task, pays in ((cut, False), (replace(cut, by_length=False), True)):
+        template = fpt.models.build(task, "hub:model", arm="norms-pretrained")
+        assert compute.compiling_pays(template, Recipe(**HOW | {"steps": 10**9}), 100, CPU) is pays
 
 
 def test_the_mean_is_over_real_tokens_alone(place) -> None:
