@@ -1,5 +1,5 @@
 """A model's own tokenizer, and what it makes of texts: the files beside config.json in the folder `hub:PATH`, or, of a
-backbone of the catalogue, those beside its weights.
+backbone of the catalogue, those beside its weights, or inside the GGUF file that holds them.
 
 No torch before texts are read. Nothing of a tokenizer is executed but the library's code.
 """
@@ -35,10 +35,10 @@ def files(folder: Path) -> list[Path]:
 
 
 def identity(backbone: str) -> str:
-    """What the backbone's tokenizer is, wherever it lies: the SHA-256 that its row names, or of `hub:PATH` that of its
-    files. Empty where it has none."""
-    folder = hub.path_of(backbone)
-    return checksum(folder) if folder else hub.backbone(backbone).tokenizer or ""
+    """What the backbone's tokenizer is, wherever it lies: the SHA-256 that its row names, of the tokenizer or of the
+    GGUF file that holds it, or of `hub:PATH` that of its files. Empty where it has none."""
+    folder, row = hub.path_of(backbone), hub.backbone(backbone)
+    return checksum(folder) if folder else row.tokenizer or row.gguf or ""
 
 
 def checksum(folder: Path) -> str:
@@ -52,10 +52,10 @@ def checksum(folder: Path) -> str:
 def check(backbone: str, source: str = "") -> None:
     """Refuse (SpecError) a backbone that has no tokenizer of its own, or reads more than its table of embeddings."""
     where, folder = f" ({source})" if source else "", hub.path_of(backbone)
-    if folder is None and hub.backbone(backbone).tokenizer:
+    if folder is None and identity(backbone):
         return
     if folder is None:
-        able = ", ".join(name for name, row in BACKBONES.items() if row.tokenizer)
+        able = ", ".join(name for name in BACKBONES if identity(name))
         raise SpecError(
             f"tokenizer own{where}: backbone {backbone!r} has no tokenizer that could be read; take {able}, or a "
             f"folder hub:PATH that has one, {INSTEAD}"
@@ -94,7 +94,8 @@ def reader(backbone: str) -> "Reader":
     def read(texts: Sequence[str], most: int) -> "Read":
         from fpt.tasks.texts import Read
 
-        tokenizer = _loaded(hub.path_of(backbone) or _fetched(backbone))
+        gguf = hub.backbone(backbone).gguf
+        tokenizer = _loaded(hub.path_of(backbone) or (_packaged(backbone, gguf) if gguf else _fetched(backbone)))
         lengths = [len(ids) for ids in _ids(tokenizer, texts)]
         kept = _window(hub.backbone(backbone), min(most, max(lengths)))
         if kept <= (special := tokenizer.num_special_tokens_to_add()):
@@ -144,25 +145,40 @@ def _fetched(backbone: str) -> Path:
     return Path(folder or "")
 
 
-def _loaded(folder: Path) -> Any:
-    """The library's tokenizer. WeightsError for files that are damaged, and where the vocabulary is missing."""
+def _packaged(backbone: str, expected: str) -> Path:
+    """The GGUF file of the backbone's package. WeightsError where the package is missing, or holds another file."""
+    from fpt.models.weights import missing, packaged
+
+    if (file := packaged(backbone)) is None:
+        raise WeightsError(missing(backbone, "its tokenizer is read from the GGUF file of its package"))
+    if (found := known_sha256(file, WeightsError)) != expected:
+        raise WeightsError(f"{file} is altered or incomplete: expected SHA-256 {expected}, found {found}")
+    return file
+
+
+def _loaded(place: Path) -> Any:
+    """The library's tokenizer of a folder, or of a GGUF file. WeightsError for files that are damaged, and where the
+    vocabulary is missing."""
     from transformers import AutoTokenizer
 
     from fpt.models.families.library import BROKEN
     from fpt.models.weights import quiet_library
 
+    folder, how = (place.parent, {"gguf_file": place.name}) if place.is_file() else (place, {})
     try:
         with quiet_library():
-            tokenizer: Any = AutoTokenizer.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
+            tokenizer: Any = AutoTokenizer.from_pretrained(
+                folder, local_files_only=True, trust_remote_code=False, **how
+            )
     except Exception as error:
         if type(error) is not Exception and not isinstance(error, BROKEN):  # the compiled part raises the very type
             raise
         why = shorten(str(error), LONG) or type(error).__name__
         raise WeightsError(
-            f"the tokenizer in {folder} cannot be read: {why}. Save it again by its save_pretrained, {INSTEAD}"
+            f"the tokenizer in {place} cannot be read: {why}. Save it again by its save_pretrained, {INSTEAD}"
         ) from error
     if {*tokenizer.get_vocab().values()} <= {*tokenizer.all_special_ids}:
-        raise WeightsError(f"the tokenizer in {folder} has no vocabulary: put its {FILES[0]} there, {INSTEAD}")
+        raise WeightsError(f"the tokenizer in {place} has no vocabulary: put its {FILES[0]} there, {INSTEAD}")
     tokenizer.truncation_side = "right"
     return tokenizer
 

@@ -18,7 +18,7 @@ from sklearn.preprocessing import StandardScaler
 from torch import Tensor, nn
 from torch.func import functional_call
 from torch.nn.functional import cross_entropy
-from transformers import AutoModel
+from transformers import AutoModel, AutoTokenizer
 
 import fpt.models
 from fpt.errors import SpecError, WeightsError
@@ -273,3 +273,18 @@ def test_finished_seeds_are_parts_that_another_machine_goes_on_from(place, monke
     assert trained == [[2]]
     for name, table in whole.tables.items():
         pd.testing.assert_frame_equal(joined.tables[name], table)
+
+
+@pytest.mark.smollm2
+def test_smollm2_reads_texts_by_the_tokenizer_inside_its_gguf_file(place, monkeypatch) -> None:
+    task = replace(fpt.models.load_task("csv:texts.csv", "smollm2", tokenizer="own", tokens=32), by_length=True)
+    file = packaged("smollm2")
+    library = AutoTokenizer.from_pretrained(file.parent, gguf_file=file.name)
+    texts = pd.read_csv("texts.csv")["text"]
+    data = task.data.train
+    expected = {tuple(ids) for ids in library(list(texts))["input_ids"]}
+    assert {tuple(row[:length].tolist()) for row, length in zip(data.inputs, data.lengths, strict=True)} <= expected
+    assert tokens.identity("smollm2") == fpt.models.BACKBONES["smollm2"].gguf
+    monkeypatch.setattr(tokens, "known_sha256", lambda *_: "0" * 64)
+    with pytest.raises(WeightsError, match="altered"):
+        fpt.models.load_task("csv:texts.csv", "smollm2", tokenizer="own")
