@@ -179,6 +179,10 @@ class Arm:
         return self.row
 
     @property
+    def spec(self):
+        return SimpleNamespace(folder_name=self.row)
+
+    @property
     def budgets(self):
         return list(next(iter(self.by_rate.values())))
 

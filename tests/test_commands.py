@@ -23,6 +23,7 @@ from typer.testing import CliRunner
 
 from fpt.bench import measure
 from fpt.bench.cost import Bench
+from fpt.claims.verdicts import CLAIMS, CONTRASTS
 from fpt.cli import app
 from fpt.sweeps import load_study, run_sweep
 
@@ -185,7 +186,8 @@ def test_a_command_of_a_page_works(command: Command, clone: Path, results: Path)
     if fits(command, READS_PUBLISHED):
         for name in studies():
             (clone / "runs" / name / "published").symlink_to(ROOT / "runs" / name / "published")
-        (clone / "runs" / "verdicts.csv").symlink_to(ROOT / "runs" / "verdicts.csv")
+        for name in (CONTRASTS, CLAIMS):
+            (clone / "runs" / name).symlink_to(ROOT / "runs" / name)
     only_sweep = load_study(Path("runs/mine")).sweeps[0].folder_name
     line = SWEEP.sub(only_sweep, command.line)
     program, *words = shlex.split(line)

@@ -8,7 +8,6 @@ from typing import Any
 
 import contract
 import numpy as np
-import pandas as pd
 import pytest
 import synthetic
 import torch
@@ -201,13 +200,13 @@ def test_a_paper_in_one_file_is_shown_and_its_claims_are_judged(toy: Path) -> No
     cells = fpt.results.StudyCells(synthetic.finish(toy))
     assert cells.by_task(fpt.papers.table("toy-table"))["digits"]["frozen"].printed["digits"].value == 91.2
     found = Judge([cells], alone=True).table()
-    ends = found[found["pair"] == ""]
+    ends = found[found["id"] == ""]
     words = ends[ends["claim"] != ""].set_index("claim")["word"]
-    assert words[["T-01", "T-02", "T-03"]].tolist() == ["contradicted", "replicated", "read, not tested"]
+    assert words[["T-01", "T-02", "T-03"]].tolist() == ["does not hold here", "holds here", "read, not tested"]
     of_claims = ends[ends["claim"].str.startswith("T-")]
     assert of_claims["finding"].tolist() == ["toy-frozen", "toy-frozen", "toy-why"]
     of_findings = ends[ends["claim"] == ""].set_index("finding")["word"]
-    assert of_findings[["toy-frozen", "toy-why"]].tolist() == ["contradicted", "read, not tested"]
+    assert of_findings[["toy-frozen", "toy-why"]].tolist() == ["does not hold here", "read, not tested"]
 
 
 def test_the_paper_of_the_book_is_read_as_it_stands_there(
@@ -239,8 +238,8 @@ def test_the_rows_of_a_paper_are_run(toy: Path) -> None:
         fpt.sweeps.run_sweep(spec, toy / spec.folder_name)
     cells = fpt.results.StudyCells(toy).by_task(papers.table("toy-table"))["digits"]
     assert {row: len(cell.values("tuned")) for row, cell in cells.items()} == dict.fromkeys(("frozen", "full"), 5)
-    rows = pd.DataFrame(Judge([fpt.results.StudyCells(toy)], alone=True).of_claim(papers.claims()["T-02"]))
-    judged = rows[rows["pair"] != ""]
+    rows = Judge([fpt.results.StudyCells(toy)], alone=True).judged([papers.claims()["T-02"]])
+    judged = rows[rows["id"] != ""]
     assert set(judged[["seeds", "steps", "scale", "task"]].itertuples(index=False, name=None)) == {
         (5, 2, "paper", "digits")
     }

@@ -1,4 +1,4 @@
-"""Refuses to build the book where runs/verdicts.csv was computed from other results than those that are published."""
+"""Refuses to build the book where runs/claims.csv was computed from other results than those that are published."""
 
 from pathlib import Path
 from typing import Any

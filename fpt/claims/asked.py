@@ -17,6 +17,7 @@ from fpt.papers.schema import RULES, Claim, Quantifier, Rule
 
 FILE = Path(__file__).with_name("asked.yaml")
 PLANNED, CHANGED, EXPLORATORY = "planned", "changed after results", "exploratory"
+LABELS = (EXPLORATORY, CHANGED, PLANNED)  # beside a word, the weakest first
 RENAMED = {"matches_or_beats": "matches"}  # kinds that were called otherwise
 SAID = {"part", "words"}  # of a rule, and decides nothing
 IN_GENERAL = date(2026, 11, 27)  # a rule without a quantifier that was asked before asked for all tasks

@@ -2,13 +2,14 @@
 
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import partial
 from itertools import combinations
 
 import numpy as np
 
-from fpt.claims.case import DECADES, Case, Comparison, decades, limits_in_decades
-from fpt.claims.registry import ALONE, AT_BOTH, EVERY_RATE, WITH_FIRST, decides
+from fpt.claims.case import DECADES, Case, Comparison, decades, levels_of, limits_in_decades, sweep_of
+from fpt.claims.registry import AT_BOTH, EVERY_RATE, alone, decides, with_first
 from fpt.results.baselines import chance
 from fpt.results.cells import AT_PAPERS_RATE, TUNED, TableCell, paired_difference, shared_rates
 from fpt.results.runs import SweepTables, rate_text, same_rate
@@ -19,20 +20,20 @@ ORDERS = (1e-5, 1e-3)  # the range of rates of `orders_differ` (Rothermel et al.
 SLACK = 1 + selection.SAME_RATE  # by which equal rates may differ
 
 
-@decides("X-04", splits=ALONE, at=AT_BOTH)
+@decides("X-04", splits=alone, at=AT_BOTH)
 def loses_at_papers_rate(case: Case) -> list[Comparison]:
     """Each row, tuned, minus the same at the paper's rate."""
     return [_lost_at_papers_rate(case, row) for row in case.rows]
 
 
-@decides("L-08", splits=ALONE, at=AT_BOTH)
+@decides("L-08", splits=alone, at=AT_BOTH)
 def unstable(case: Case) -> list[Comparison]:
     """The same; a run that diverged at the paper's rate is enough."""
     comparisons = []
     for row, cell in case.rows.items():
         found, lost = _lost_at_papers_rate(case, row), cell.diverged(AT_PAPERS_RATE)
         if lost and not found.missing:
-            found = Comparison(found.label, Paired(0), supports=0.0, note=f"{lost} runs diverged")
+            found = replace(found, supports=0.0, contradicts=1.0, note=f"{lost} runs diverged")
         comparisons.append(found)
     return comparisons
 
@@ -45,7 +46,7 @@ def _lost_at_papers_rate(case: Case, row: str) -> Comparison:
     return case.contrast([row], [row], case.rule.by * POINT, at=(TUNED, AT_PAPERS_RATE), label=words)
 
 
-@decides("L-49", "R-07", splits=ALONE, at=EVERY_RATE)
+@decides("L-49", "R-07", splits=alone, at=EVERY_RATE)
 def drop(case: Case) -> list[Comparison]:
     """At the paper's rate minus at the next one of the grid, or at the rate `level`; not tested where an arm cannot
     fall so far: it is not as far above chance, or, before the next one, as far below its best already."""
@@ -67,7 +68,7 @@ def drop(case: Case) -> list[Comparison]:
     return comparisons
 
 
-@decides("R-08", splits=WITH_FIRST, at=EVERY_RATE)
+@decides("R-08", splits=with_first, at=EVERY_RATE)
 def lower_rate(case: Case) -> list[Comparison]:
     """The best rate of the first row is at most 1/`by` of that of every other one."""
     first, *others = case.rule.rows
@@ -81,21 +82,13 @@ def _ratio_of_rates(case: Case, first: str, other: str) -> Comparison:
     one, two = (refuted(case.rows[row]) for row in (first, other))
     if not one or not two:
         return case.undecided("diverged at every rate")
-    breaks, keeps = [0.0], [0.0]
-    for low, high, p in pairs_of_rates(one, two):
-        # beyond the same end of both grids lie rates of any ratio
-        beyond = low == high and (low == 0 or math.isinf(low))
-        if beyond or high * SLACK < case.rule.by * low:
-            breaks.append(p)
-        if beyond or high * SLACK >= case.rule.by * low:
-            keeps.append(p)
+    supports, contradicts = _p_of_ratio(one, two, case.rule.by)
     edges = [case.label(row) for row in (first, other) if case.rows[row].at_edge]
     sets = [f"{case.label(row)} {_set_words(found)}" for row, found in ((first, one), (other, two))]
     at_edge = [f"edge of the grid: {', '.join(edges)}"] if edges else []
     note = "; ".join([f"best rates by 97.5% confidence sets: {', '.join(sets)}", *at_edge])
     words = f"best rate of {case.label(other)} / {case.label(first)}"
     estimate = decades(*ratio_of_best(case.rows[other], case.rows[first]))
-    supports, contradicts = max(breaks), max(keeps)
     return Comparison(
         words,
         Paired(0),
@@ -105,7 +98,23 @@ def _ratio_of_rates(case: Case, first: str, other: str) -> Comparison:
         unit=DECADES,
         ratio=estimate,
         limits=limits_in_decades(case.rule.by, math.inf),
+        of="best rate by accuracy",
+        plus=case.sweeps([other]),
+        minus=case.sweeps([first]),
     )
+
+
+def _p_of_ratio(one: Mapping[float, float], two: Mapping[float, float], by: float) -> tuple[float, float]:
+    """Of the best rate of the second over that of the first: the p of each side of `by` times."""
+    breaks, keeps = [0.0], [0.0]
+    for low, high, p in pairs_of_rates(one, two):
+        # beyond the same end of both grids lie rates of any ratio
+        beyond = low == high and (low == 0 or math.isinf(low))
+        if beyond or high * SLACK < by * low:
+            breaks.append(p)
+        if beyond or high * SLACK >= by * low:
+            keeps.append(p)
+    return max(breaks), max(keeps)
 
 
 def ratio_of_best(over: TableCell, under: TableCell, budget: int | None = None) -> tuple[float, float, float]:
@@ -207,6 +216,9 @@ def inverts_somewhere(case: Case) -> list[Comparison]:
         contradicts=contradicts,
         note=note,
         at=rate_text(clearest),
+        plus=(sweep_of(two),),
+        minus=(sweep_of(one),),
+        levels=levels_of([(two, clearest, None)], [(one, clearest, None)]),
     )
     return [at_paper, at_lower]
 
@@ -248,4 +260,13 @@ def _changed(case: Case, one: float, two: float) -> Comparison:
         equal.append(2 * min(max(above), max(below)))
     supports, contradicts = min(1.0, len(change) * min(change)), min(1.0, max(equal))
     words = f"orders at {rate_text(one)} and {rate_text(two)}"
-    return Comparison(words, Paired(0), supports=supports, contradicts=contradicts, limits=(math.nan, math.nan))
+    return Comparison(
+        words,
+        Paired(0),
+        supports=supports,
+        contradicts=contradicts,
+        limits=(math.nan, math.nan),
+        of="order",
+        plus=case.sweeps(case.rows),
+        at=f"{rate_text(one)} and {rate_text(two)}",
+    )

@@ -3,13 +3,14 @@
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
-from scipy import special
+import pandas as pd
 
 from fpt import tasks
 from fpt.claims.registry import entry_of
-from fpt.claims.words import PairTest
+from fpt.claims.words import pair_word
 from fpt.papers import table
 from fpt.papers.schema import Rule
 from fpt.results.baselines import Score
@@ -26,55 +27,66 @@ from fpt.results.cells import (
 )
 from fpt.results.contrasts import interval_of
 from fpt.results.runs import rate_text
-from fpt.results.stats import MINIMUM_PAIRS, POINT, SIGNIFICANCE, Paired
+from fpt.results.stats import MINIMUM_PAIRS, POINT, Paired
 
 NOT_TESTED = "not tested"
 # Units: points of accuracy; a ratio in log10; loss a prediction; of a ratio in width.
 POINTS, DECADES, NATS, EXPONENT = "points", "decades", "nats", "exponent"
+ACCURACY, GAP = "test accuracy", "training minus test accuracy"  # quantities; others have one kind of rule alone
 NOTHING = Score(0.0)
-NOISE_LIMIT = float(special.ndtri(1 - SIGNIFICANCE))  # standard errors from the mean to an end of a 90% interval
+UNKNOWN = (math.nan, math.nan)
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """One comparison that a rule makes on one task, at the level of 5%."""
+    """One comparison that a rule makes on one task: a contrast of runs, and what the claim's limits make of it.
+
+    `supports`, `contradicts`: the claim's p-values at its limits, each to be compared with 5%: twice a one-sided p, and
+    of a likeness the larger of its two one-sided tests. 1 where an edge of the grid could change the word.
+    """
 
     label: str  # "FPT - random"
     test: Paired
-    supports: float = 1.0  # p-values, 1 where an edge of the grid could change the word
+    supports: float = 1.0
     contradicts: float = 1.0
     note: str = ""
     at: str = ""  # the learning rate, where the rule does not say it: "1e-3", "tuned and 1e-3"
-    margin: float = 0.0  # of a likeness, a fraction; 0: it is none
+    likeness: bool = False  # by two one-sided tests
     missing: str = ""  # why it says nothing: not run, not tested
     unit: str = POINTS  # of the estimate
     ratio: tuple[float, float, float] | None = None  # an estimate that is no mean over seeds, with its 95% interval
+    at_zero: float = math.nan  # two-sided p of such an estimate of 0
     budget: int = 0  # steps at which it is read; 0: the last
     limits: tuple[float, float] = (0.0, math.inf)  # the claim's own, in `unit`: for it lies between them
+    of: str = ACCURACY  # the quantity
+    plus: tuple[str, ...] = ()  # the sweeps that are added, and those that are taken off, or the score that is
+    minus: tuple[str, ...] = ()
+    levels: tuple[float, float] = UNKNOWN  # of both sides, in `unit`
 
     @property
     def word(self) -> str:
         """For, against or open; why it says nothing, where it does not."""
-        return self.missing or self.one_sided.word
+        return self.missing or pair_word(self.supports, self.contradicts)
 
     @property
-    def one_sided(self) -> PairTest:
-        """One-sided p-values: halves of its own, which are two-sided, or of both tests of a likeness together."""
-        return PairTest(self.supports / 2, self.contradicts / 2, self.unreachable)
+    def scale(self) -> float:
+        """What one unit is, in the units of `test`."""
+        return POINT if self.unit == POINTS else 1.0
 
     @property
     def estimate(self) -> tuple[float, float, float] | None:
         """The estimate with its 95% interval, in its unit; None where there is none."""
         if self.ratio is not None or self.test.n < MINIMUM_PAIRS:
             return self.ratio
-        scale = POINT if self.unit == POINTS else 1.0
         low, high = interval_of(self.test)
-        return self.test.mean / scale, low / scale, high / scale
+        return self.test.mean / self.scale, low / self.scale, high / self.scale
 
     @property
-    def unreachable(self) -> bool:
-        """Whether a likeness cannot be shown with any number of seeds: the noise of the test set alone is too large."""
-        return bool(self.margin) and NOISE_LIMIT * math.sqrt(self.test.noise) >= self.margin
+    def p(self) -> float:
+        """Two-sided, of an estimate of 0; nan where there is none."""
+        if self.test.n < MINIMUM_PAIRS:
+            return self.at_zero
+        return self.test.p
 
 
 @dataclass(frozen=True)
@@ -146,7 +158,12 @@ class Case:
 
     def undecided(self, why: str) -> Comparison:
         """Runs that were made leave it open, whatever their number."""
-        return Comparison("", Paired(0), note=why)
+        words = " and ".join(cell.label for cell in self.rows.values())
+        return Comparison(words, Paired(0), note=why, plus=self.sweeps(self.needed))
+
+    def sweeps(self, rows: Iterable[str]) -> tuple[str, ...]:
+        """The names of the sweeps that these rows are read from."""
+        return tuple(sweep_of(self.rows[row]) for row in rows)
 
     def comparison(
         self,
@@ -159,13 +176,14 @@ class Case:
         up: Sequence[str] = (),
         down: Sequence[str] = (),
         notes: Iterable[str] = (),
-        at: str = "",
         unit: str = POINTS,
+        **fields: Any,
     ) -> Comparison:
         """Whether the mean lies between the limits: by its 95% interval, or by two one-sided tests.
 
         `up`, `down`: the rows for which a better rate may lie beyond the grid, so that the true difference may be
-        larger, smaller than the one measured. A word stands if it is the same for all of them.
+        larger, smaller than the one measured. A word stands if it is the same for all of them. `fields`: others of the
+        comparison.
         """
         bounded = (len(up) > 0 and high < math.inf) or (len(down) > 0 and low > -math.inf)
         inside = max(test.above(low), test.below(high)) * (1 if equivalence else 2)
@@ -173,19 +191,17 @@ class Case:
         contradicts = min(1.0, 2 * min(1 if up else test.below(low), 1 if down else test.above(high)))
         edges = list(dict.fromkeys([*up, *down]))
         at_edge = [f"edge of the grid: {', '.join(edges)}"] if edges else []
-        note = "; ".join([*notes, *at_edge, *_of_test(test)])
-        margin = (high - low) / 2 if equivalence else 0.0
         scale = POINT if unit == POINTS else 1.0
         return Comparison(
             label,
             test,
             supports=supports,
             contradicts=contradicts,
-            note=note,
-            at=at,
-            margin=margin,
+            note="; ".join([*notes, *at_edge, *_of_test(test)]),
+            likeness=equivalence,
             unit=unit,
             limits=(low / scale, high / scale),
+            **fields,
         )
 
     def contrast(
@@ -198,23 +214,30 @@ class Case:
         equivalence: bool = False,
         at: tuple[str | float, str | float] | None = None,
         less: Score = NOTHING,
+        score: str = "",
         label: str = "",
         notes: Iterable[str] = (),
     ) -> Comparison:
-        """Rows `plus` minus rows `minus` and the score `less`, at the rule's rate [or each side at its own]."""
+        """Rows `plus` minus rows `minus` and the score `less`, called `score`, at the rule's rate [or each side at its
+        own]."""
         plus_at, minus_at = at or (self.rule.at, self.rule.at)
         sides = self._points(plus, plus_at), self._points(minus, minus_at)
         up, down = map(_at_edge, sides)
+        of_gaps = self.any_cell.table.kind == "gap"
         if self.any_cell.table.kind != "accuracy":  # an edge bounds an accuracy alone
             up = down = [*up, *down]
-        gap = "gap of " if self.any_cell.table.kind == "gap" else ""
         lost = [f"{cell.label} ({n})" for side in sides for cell, rate, _ in side if (n := cell.diverged(rate))]
         test = paired_difference(sides[0], sides[1], less.share, less.standard_error**2)
+        names = " - ".join(f"{'gap of ' * of_gaps}{self.label(row)}" for row in (*plus, *minus))
         return self.comparison(
-            label or " - ".join(f"{gap}{self.label(row)}" for row in (*plus, *minus)),
+            label or (f"{names} - {score}" if score else names),
             test, low, high, equivalence=equivalence, up=up, down=down,
             notes=[*notes, *_collapsed(sides, less.share), *([f"diverged runs: {', '.join(lost)}"] if lost else [])],
             at=self.rates_in_words(at or (self.rule.at,)),
+            of=GAP if of_gaps else ACCURACY,
+            plus=self.sweeps(plus),
+            minus=(*self.sweeps(minus), *([score] if score else [])),
+            levels=levels_of(sides[0], sides[1], less.share),
         )  # fmt: skip
 
     def _points(self, rows: Sequence[str], rate: str | float) -> list[Point]:
@@ -225,6 +248,19 @@ class Case:
         rates = {at: self.any_cell.papers_rate if at == AT_PAPERS_RATE else at for at in ats}
         words = [TUNED if rate == TUNED else rate_text(rate) for rate in rates.values() if rate is not None]
         return " and ".join(dict.fromkeys(words))
+
+
+def sweep_of(cell: TableCell) -> str:
+    """The name of the sweep that a row is read from."""
+    return cell.spec.folder_name if cell.spec else ""
+
+
+def levels_of(plus: Sequence[Point], minus: Sequence[Point], less: float = 0.0) -> tuple[float, float]:
+    """The means of both sides over the seeds that they share, in percent; not known where a side is a sum of arms."""
+    if len(plus) != 1 or len(minus) > 1:
+        return UNKNOWN
+    sides = pd.DataFrame({"first": total(plus), "second": total(minus, less)}).dropna().mean() / POINT
+    return float(sides["first"]), float(sides["second"])
 
 
 def _incomparable(rows: Collection[TableCell]) -> str:

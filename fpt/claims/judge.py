@@ -1,13 +1,15 @@
 """Verdicts as data: every contrast of every claim and finding, computed once from the runs, and the words they give.
 
-`runs/verdicts.csv` has a row for each contrast of a claim on a pair: the longest study speaks there, the others are
-robustness. A row without a pair is the summary of a claim, or (without a claim) of a finding.
+One table has a row for each contrast of a claim in a study. Of the studies of a pair the weightiest speaks, and the
+others are robustness; what speaks on a pair is joined, and then the pairs of a claim. fpt.claims.verdicts has the
+files.
 """
 
+import hashlib
 import json
 import math
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -16,12 +18,11 @@ import pandas as pd
 
 from fpt.claims import words
 from fpt.claims.arithmetic import computed
-from fpt.claims.asked import CHANGED, EXPLORATORY, PLANNED, asked_as
-from fpt.claims.case import Case, Comparison, cases_of, decides
-from fpt.claims.registry import ALONE, IN_ORDER, WITH_FIRST, entry_of
+from fpt.claims.asked import CHANGED, EXPLORATORY, LABELS, PLANNED, asked_as
+from fpt.claims.case import Case, Comparison, cases_of, decides, sweep_of
+from fpt.claims.registry import SPLITS, entry_of
 from fpt.claims.rules import baseline_verdict, comparisons_of, is_likeness
 from fpt.claims.verdicts import COLUMNS, FLOORED, NUMBERS, ROBUSTNESS, SPEAKS
-from fpt.claims.words import PairTest
 from fpt.models import backbone as lookup
 from fpt.papers import claims, findings, paper_of, papers, rules_of, table
 from fpt.papers.schema import Claim, Finding, Quantifier, Rule
@@ -30,9 +31,8 @@ from fpt.results.cells import FEW_SEEDS, NOT_RUN_YET, PAPER_SCALE, REDUCED, Stud
 from fpt.results.contrasts import arm_cell
 from fpt.results.pairs import pairs
 from fpt.results.runs import find_study
-from fpt.results.stats import holm
+from fpt.results.stats import MINIMUM_PAIRS
 
-LABELS = (EXPLORATORY, CHANGED, PLANNED)  # beside a word, the weakest first
 # Of several rules the first of these is that of a claim.
 STRICTEST: tuple[Quantifier, ...] = ("all", "most", "", "some")
 DIFFERENCES = ("beats", "matches", "comparable", "order")  # kinds that compare two rows, each with a limit of its own
@@ -43,83 +43,9 @@ PLAIN = (
     "data_fraction", "shuffle_tokens",
 )  # fmt: skip
 ODDITY = "O-"  # claims of ours that a printed number is a slip
-
-
-@dataclass(frozen=True)
-class Asked:
-    """What is judged: a claim, or the contrast that answers a finding."""
-
-    claim: str
-    finding: str
-    rules: tuple[Rule, ...]
-    asked_by: tuple[Claim, ...]  # claims whose records in the results say that the runs were made for it
-
-    @property
-    def of(self) -> Quantifier:
-        """The quantifier over pairs: of a likeness always `all`."""
-        if self.is_likeness:
-            return "all"
-        named = {rule.of for rule in self.rules}
-        return next(of for of in STRICTEST if of in named)
-
-    def of_contrast(self, contrast: Rule) -> list[Claim]:
-        """The claims that ask for this contrast, whatever the limit: of those of a finding, some ask the opposite."""
-        wanted = _question(contrast)
-        return [each for each in self.asked_by if any(wanted & _question(rule) for rule in each.rule)]
-
-    @property
-    def is_likeness(self) -> bool:
-        return any(map(is_likeness, self.rules))
-
-
-@dataclass(frozen=True)
-class Evidence:
-    """One contrast on one task of one study."""
-
-    contrast: Rule
-    case: Case
-    comparisons: tuple[Comparison, ...]
-    study: str
-    pair: str
-    planned: str
-    role: str = ROBUSTNESS
-
-    @property
-    def tested(self) -> list[Comparison]:
-        return [comparison for comparison in self.comparisons if not comparison.missing]
-
-    @property
-    def is_missing(self) -> bool:
-        """Whether it is planned and was not run."""
-        return not self.tested and any(comparison.missing == NOT_RUN_YET for comparison in self.comparisons)
-
-    @property
-    def cells(self) -> list[TableCell]:
-        return list(self.case.rows.values())
-
-    @property
-    def steps(self) -> int:
-        return max(cell.spec.steps for cell in self.cells if cell.spec)
-
-    @property
-    def seeds(self) -> int:
-        return shared_seeds(self.cells)
-
-    @property
-    def scale(self) -> str:
-        return PAPER_SCALE if all(cell.scale == PAPER_SCALE for cell in self.cells) else REDUCED
-
-    @property
-    def may_speak(self) -> bool:
-        """A constant rate, one for all weights, no weight decay, no warm-up that its row does not name, and enough
-        seeds."""
-        return bool(self.tested) and all(map(_is_plain, self.cells)) and self.seeds >= FEW_SEEDS
-
-    @property
-    def weight(self) -> tuple[Any, ...]:
-        """By which one of several speaks: the paper's own scale, then the longest, asked before, the most seeds."""
-        test = min(cell.tables.result["test"]["last"] for cell in self.cells if cell.tables)
-        return self.scale == PAPER_SCALE, self.steps, LABELS.index(self.planned), self.seeds, test, self.study
+# By which one of several studies speaks, in this order; then its name decides.
+WEIGHT = ("at_papers_scale", "steps", "label", "shared_seeds", "test_size", "study")
+INSIDE = ("rule", "missing", "may_speak", "at_floor", *WEIGHT)  # columns that no file has, and what speaks by
 
 
 @dataclass
@@ -131,148 +57,198 @@ class Judge:
 
     studies: Sequence[StudyCells]
     alone: bool = False
-    _comparisons: dict[tuple[Rule, str, str], tuple[Comparison, ...]] = field(default_factory=dict, repr=False)
+    _comparisons: dict[tuple[Rule, str, str], list[Comparison]] = field(default_factory=dict, repr=False)
     _floor: dict[tuple[str, str, str], bool] = field(default_factory=dict, repr=False)
 
     def table(self) -> pd.DataFrame:
-        """Every row, in the order of papers, claims and findings."""
-        rows = []
-        for paper in papers().values():
-            rows += self._of_paper([claim for claim in paper.claims.values() if self._reads(claim)])
-        for finding in findings().values():
-            rows += self.of_finding(finding)
-        return pd.DataFrame(rows, columns=list(COLUMNS))
+        """Every claim, in the order of papers, and then every finding."""
+        of_papers = [claim for paper in papers().values() for claim in paper.claims.values()]
+        return self.judged([claim for claim in of_papers if self._reads(claim)], list(findings().values()))
+
+    def judged(self, given: Sequence[Claim], asked: Sequence[Finding] = ()) -> pd.DataFrame:
+        """The rows of claims and findings, each summary before its contrasts."""
+        evidence, said = list[dict[str, Any]](), dict[tuple[str, str], dict[str, Any] | None]()
+        for claim in given:
+            key = (claim.id, next((found.id for found in findings().values() if claim.id in found.claims), ""))
+            said[key] = without_runs(claim)
+            if said[key] is None:
+                evidence += self._evidence(*key, claim.rule, [claim])
+        for finding in asked:
+            said["", finding.id] = {"word": words.READ, "note": finding.read} if finding.read else None
+            if not finding.read:
+                by = dict.fromkeys([*([finding.by] if finding.by else []), *finding.claims])
+                evidence += self._evidence("", finding.id, rules_of(finding), [claims()[name] for name in by])
+        rows = with_roles(pd.DataFrame(evidence, columns=list(dict.fromkeys([*COLUMNS, *INSIDE]))))
+        of_key = dict(list(rows.groupby(["claim", "finding"], sort=False)))
+        rules = {claim.id: claim.rule for claim in given} | {each.id: rules_of(each) for each in asked if not each.read}
+        parts = []
+        for key, known in said.items():
+            found = of_key.get(key, rows.iloc[:0]).copy()
+            word = summed(rules[key[0] or key[1]], found) if known is None else known
+            parts += [pd.DataFrame([_summary(*key, **word)]), _shown(found)]
+        return pd.concat([part for part in parts if len(part)], ignore_index=True)[list(COLUMNS)]
 
     def _reads(self, claim: Claim) -> bool:
         """A reader's own study changes nothing about what is computed without runs."""
         without_runs = claim.arithmetic or bool(claim.printed) or any(rule.kind == "baseline" for rule in claim.rule)
         return not (self.alone and without_runs)
 
-    def of_finding(self, finding: Finding) -> list[dict[str, Any]]:
-        if finding.read:
-            return [_summary("", finding.id, word=words.READ, note=finding.read)]
-        by = [claims()[name] for name in dict.fromkeys([*([finding.by] if finding.by else []), *finding.claims])]
-        return self._rows(Asked("", finding.id, rules_of(finding), tuple(by)))
+    def _evidence(
+        self, claim: str, finding: str, rules: Sequence[Rule], asked_by: Sequence[Claim]
+    ) -> Iterator[dict[str, Any]]:
+        """A row for each contrast of a question in every study that has it.
 
-    def of_claim(self, claim: Claim) -> list[dict[str, Any]]:
-        """The rows of one claim, its summary first; a primary claim's is not corrected for the others here."""
-        finding = next((found.id for found in findings().values() if claim.id in found.claims), "")
-        if claim.documentary:
-            return [_summary(claim.id, finding, word=words.READ, note=claim.documentary)]
-        if claim.arithmetic or claim.printed:
-            holds, note = computed(claim)
-            return [_summary(claim.id, finding, word=in_print(claim, holds), note=note)]
-        if any(rule.kind == "baseline" for rule in claim.rule):
-            word, note = _by_baselines(claim)
-            return [_summary(claim.id, finding, word=word, note=note)]
-        return self._rows(Asked(claim.id, finding, claim.rule, (claim,)))
+        `asked_by`: the claims whose records in the results say that the runs were made for it.
+        """
+        question = {"claim": claim, "finding": finding, "quantifier": quantifier(rules)}
+        for part, rule in enumerate(rules):
+            for contrast in contrasts_of(rule):
+                made_for = of_contrast(contrast, asked_by)
+                for study in self.studies:
+                    for case in filter(decides, cases_of(contrast, study)):
+                        of_case = self._of_case(case, study.name, made_for) | {"rule": _key(part, contrast)}
+                        for comparison in self._tested(contrast, case, study.name):
+                            yield question | of_case | of_comparison(case, study.name, comparison)
 
-    def _of_paper(self, of_paper: Sequence[Claim]) -> list[dict[str, Any]]:
-        """The rows of a paper's claims; its primary claims are corrected together."""
-        found = {claim.id: self.of_claim(claim) for claim in of_paper}
-        primary = [claim.id for claim in of_paper if claim.primary]
-        alone = [found[name][0]["p"] for name in primary]
-        corrected = holm([1.0 if math.isnan(p) else p for p in alone])
-        for name, p, before in zip(primary, corrected, alone, strict=True):
-            summary = found[name][0]
-            if not math.isnan(before):
-                summary |= {"p": p, "word": words.after_correction(summary["word"], p)}
-                if len(primary) > 1:
-                    summary["note"] += f"; p = {before:.2g} alone, {p:.2g} among {len(primary)} primary claims (Holm)"
-        return [row for rows in found.values() for row in rows]
-
-    def _rows(self, asked: Asked) -> list[dict[str, Any]]:
-        """The summary of a claim or finding that runs decide, and a row a contrast."""
-        contrasts = [contrast for rule in asked.rules for contrast in contrasts_of(rule)]
-        evidence = self._with_roles([each for contrast in contrasts for each in self._of(asked, contrast)])
-        shown = [_row(asked, each, comparison) for each in evidence for comparison in each.tested]
-        return [self._summed(asked, evidence), *sorted(shown, key=_order)]
-
-    def _of(self, asked: Asked, contrast: Rule) -> Iterable[Evidence]:
-        """A contrast in every study that has it."""
-        for study in self.studies:
-            for case in cases_of(contrast, study):
-                if decides(case):
-                    yield Evidence(
-                        contrast,
-                        case,
-                        comparisons=self._tested(contrast, case, study.name),
-                        study=study.name,
-                        pair=pair_of(case),
-                        planned=planned_word(asked.of_contrast(contrast), case),
-                    )
-
-    def _tested(self, contrast: Rule, case: Case, study: str) -> tuple[Comparison, ...]:
+    def _tested(self, contrast: Rule, case: Case, study: str) -> list[Comparison]:
         """Its comparisons, computed once: claims and findings share contrasts."""
         key = (contrast, study, case.task)
         if key not in self._comparisons:
-            self._comparisons[key] = tuple(comparisons_of(case))
+            self._comparisons[key] = comparisons_of(case)
         return self._comparisons[key]
 
-    def _with_roles(self, evidence: Sequence[Evidence]) -> list[Evidence]:
-        """The longest study that may speak does so for a contrast on a pair."""
-        best: dict[tuple[Rule, str], Evidence] = {}
-        for each in evidence:
-            key = (each.contrast, each.pair)
-            if self._may_speak(each) and (key not in best or each.weight > best[key].weight):
-                best[key] = each
-        roles = {id(each): FLOORED if self._at_floor(each) else SPEAKS for each in best.values()}
-        return [replace(each, role=roles.get(id(each), ROBUSTNESS)) for each in evidence]
+    def _of_case(self, case: Case, study: str, made_for: Sequence[Claim]) -> dict[str, Any]:
+        """What holds of all comparisons of a rule on one task of one study."""
+        cells = list(case.rows.values())
+        spec, seeds = next(cell.spec for cell in cells if cell.spec), shared_seeds(cells)
+        pair, planned = pair_of(case), planned_word(made_for, case)
+        scale = PAPER_SCALE if all(cell.scale == PAPER_SCALE for cell in cells) else REDUCED
+        counts = all(map(_is_plain, cells)) and seeds >= FEW_SEEDS and pairs().counts(pair)
+        return {
+            "study": study,
+            "pair": pair,
+            "backbone": spec.backbone,
+            "layers": int(spec.backbone_options.get("layers") or lookup(spec.backbone).layers),
+            "task": case.task,
+            "steps": max(cell.spec.steps for cell in cells if cell.spec),
+            "scale": scale,
+            "planned": planned,
+            "may_speak": self.alone or counts,
+            "at_floor": (self.alone or counts) and self._at_floor(study, case.task, case.variant),
+            "at_papers_scale": scale == PAPER_SCALE,
+            "label": LABELS.index(planned),
+            "shared_seeds": seeds,
+            "test_size": min((cell.tables.result["test"]["last"] for cell in cells if cell.tables), default=0),
+        }
 
-    def _may_speak(self, evidence: Evidence) -> bool:
-        if self.alone:
-            return bool(evidence.tested)
-        return evidence.may_speak and pairs().counts(evidence.pair)
-
-    def _at_floor(self, evidence: Evidence) -> bool:
+    def _at_floor(self, study: str, task: str, variant: str) -> bool:
         """Whether the best arm of the study on this task is not above what needs no look at most of an example."""
-        key = (evidence.study, evidence.case.task, evidence.case.variant)
+        key = (study, task, variant)
         if key not in self._floor:
-            study = next(each for each in self.studies if each.name == evidence.study)
-            self._floor[key] = at_floor(study, *key[1:])
+            self._floor[key] = at_floor(next(each for each in self.studies if each.name == study), task, variant)
         return self._floor[key]
 
-    def _summed(self, asked: Asked, evidence: Sequence[Evidence]) -> dict[str, Any]:
-        """The word of a claim over its pairs, with the counts."""
-        speaking = [each for each in evidence if each.role == SPEAKS]
-        paper_scale = [each for each in speaking if each.scale == PAPER_SCALE]
-        speaking = paper_scale or speaking
-        names = sorted({each.pair for each in speaking})
-        tests = [_pair_test(asked, [each for each in evidence if each.pair == name]) for name in names]
-        floor = {each.pair for each in evidence if each.role == FLOORED} - {*names}
-        missing = {each.pair for each in evidence if each.is_missing and each.pair in pairs().pairs} - {*names} - floor
-        word = words.claim_word(tests, asked.of, asked.is_likeness)
-        if not tests and floor:
-            word = words.AT_FLOOR
-        if tests or floor:
-            note = _counts(tests, len(floor), len(missing))
-        elif any(rule.only_paper_scale or rule.kind == "near" for rule in asked.rules):
-            note = ITS_OWN_SCALE
-        else:
-            note = _why_not_run(evidence)
-        scale = PAPER_SCALE if paper_scale else REDUCED
-        p = words.two_sided(*words.over_pairs(tests, asked.of)) if tests else math.nan
-        return _summary(
-            asked.claim,
-            asked.finding,
-            word=words.at_papers_scale(word) if paper_scale else word,
-            p=p,
-            scale=scale if speaking else "",
-            planned=_worst(each.planned for each in speaking),
-            note=note,
-            contrast="; ".join(dict.fromkeys(rule.part for rule in asked.rules if rule.part)),
-        )
+
+def with_roles(rows: pd.DataFrame) -> pd.DataFrame:
+    """Of the studies that may speak for a contrast on a pair the weightiest does so."""
+    case = ["claim", "finding", "rule", "pair"]
+    may_speak = rows[rows["may_speak"].astype(bool) & (rows["missing"] == "")]
+    best = may_speak.sort_values(list(WEIGHT), ascending=False, kind="stable").drop_duplicates(case)
+    place = [*case, "study", "task"]
+    speaking = pd.MultiIndex.from_frame(rows[place]).isin(pd.MultiIndex.from_frame(best[place])) & (
+        rows["missing"] == ""
+    )
+    floored = rows["at_floor"].astype(bool)
+    role = pd.Series(ROBUSTNESS, rows.index).mask(speaking, SPEAKS).mask(speaking & floored, FLOORED)
+    return rows.assign(role=role)
+
+
+def _key(part: int, contrast: Rule) -> str:
+    """The name of a contrast in its claim: of which rule it is, and its rows."""
+    return f"{part}: {' and '.join(contrast.rows)}"
+
+
+def summed(rules: Sequence[Rule], evidence: pd.DataFrame) -> dict[str, Any]:
+    """The word of a claim over its pairs, with the counts; the pairs of the paper's own scale decide, if there are any.
+
+    Writes the word of each pair, and what it lacks, into the rows that speak.
+    """
+    speaking = evidence[evidence["role"] == SPEAKS]
+    if (speaking["scale"] == PAPER_SCALE).any():
+        speaking = speaking[speaking["scale"] == PAPER_SCALE]
+    tests = {}
+    for pair, rows in speaking.groupby("pair"):
+        lacking = _lacking(rules, evidence[evidence["pair"] == pair], set(rows["rule"]))
+        p_for, p_against = words.of_contrasts(list(rows["p_for"]), list(rows["p_against"]))
+        tests[pair] = (1.0 if lacking else p_for, p_against)
+        evidence.loc[rows.index, ["pair_word", "lacking"]] = words.pair_word(*tests[pair]), lacking
+    floor = {*evidence.loc[evidence["role"] == FLOORED, "pair"]} - {*tests}
+    listed = evidence["pair"].isin(list(pairs().pairs)) & _not_run(evidence)
+    missing = {*evidence.loc[listed, "pair"]} - {*tests} - floor
+    p_for, p_against = math.nan, math.nan
+    word = words.AT_FLOOR if floor else words.NOT_RUN
+    if tests:
+        in_each = [list(each) for each in zip(*tests.values(), strict=True)]
+        p_for, p_against = words.over_pairs(in_each[0], in_each[1], quantifier(rules))
+        word = words.claim_word(p_for, p_against)
+    if tests or floor:
+        note = _counts([words.pair_word(*each) for each in tests.values()], len(floor), len(missing))
+    elif any(rule.only_paper_scale or rule.kind == "near" for rule in rules):
+        note = ITS_OWN_SCALE
+    else:
+        note = _why_not_run(evidence)
+    return {
+        "p_for": p_for,
+        "p_against": p_against,
+        "word": word,
+        "quantifier": quantifier(rules),
+        "scale": speaking["scale"].iloc[0] if tests else "",
+        "planned": LABELS[int(speaking["label"].min())] if tests else "",
+        "note": note,
+        "contrast": "; ".join(dict.fromkeys(rule.part for rule in rules if rule.part)),
+    }
+
+
+def _lacking(rules: Sequence[Rule], of_pair: pd.DataFrame, spoken: set[str]) -> str:
+    """Which contrasts of a rule are not there on a pair, so that nothing is for the claim: planned and not run, or of a
+    rule of which others are there."""
+    missing = {*of_pair.loc[_not_run(of_pair), "rule"]} - spoken
+    for part, rule in enumerate(rules):
+        parts = {_key(part, contrast) for contrast in contrasts_of(rule)}
+        missing |= parts - spoken if parts & spoken else set()
+    return "; ".join(sorted(missing))
+
+
+def _not_run(evidence: pd.DataFrame) -> "pd.Series[bool]":
+    """The rows of what is planned and was not run."""
+    return evidence["missing"] == NOT_RUN_YET
+
+
+def _shown(evidence: pd.DataFrame) -> pd.DataFrame:
+    """What was tested: pairs by name; what speaks before robustness, the longest first."""
+    tested = evidence[evidence["missing"] == ""]
+    order = tested.assign(last=tested["role"] == ROBUSTNESS, shorter=-tested["steps"])
+    return order.sort_values(["pair", "last", "shorter", "study"], kind="stable")[list(COLUMNS)]
+
+
+def quantifier(rules: Sequence[Rule]) -> Quantifier:
+    """How a claim goes over pairs: a likeness is always one of all."""
+    if any(map(is_likeness, rules)):
+        return "all"
+    named = {rule.of for rule in rules}
+    return next(of for of in STRICTEST if of in named)
+
+
+def of_contrast(contrast: Rule, asked_by: Sequence[Claim]) -> list[Claim]:
+    """The claims that ask for this contrast, whatever the limit: of those of a finding, some ask the opposite."""
+    wanted = _question(contrast)
+    return [each for each in asked_by if any(wanted & _question(rule) for rule in each.rule)]
 
 
 def contrasts_of(rule: Rule) -> list[Rule]:
     """A rule as rules of one contrast each, so that each may be read in the study that is longest for it."""
-    first, *others = rule.rows
-    apart: dict[str, list[tuple[str, ...]]] = {
-        WITH_FIRST: [(first, other) for other in others],
-        IN_ORDER: list(pairwise(rule.rows)),
-        ALONE: [(row,) for row in rule.rows],
-    }
-    return [rule.model_copy(update={"rows": rows}) for rows in apart.get(entry_of(rule.kind).splits, [rule.rows])]
+    split = SPLITS.get(entry_of(rule.kind).splits)
+    return [rule.model_copy(update={"rows": rows}) for rows in (split(rule.rows) if split else [rule.rows])]
 
 
 def _question(rule: Rule) -> set[tuple[str, ...]]:
@@ -340,6 +316,18 @@ def at_floor(study: StudyCells, task: str, variant: str) -> bool:
     return bool(known) and max(known) <= floor.share
 
 
+def without_runs(claim: Claim) -> dict[str, Any] | None:
+    """The word of a claim that no run decides, and what shows it; None for the others."""
+    if claim.documentary:
+        return {"word": words.READ, "note": claim.documentary}
+    if claim.arithmetic or claim.printed:
+        holds, note = computed(claim)
+        return {"word": in_print(claim, holds), "note": note}
+    if any(rule.kind == "baseline" for rule in claim.rule):
+        return _by_baselines(claim)
+    return None
+
+
 def in_print(claim: Claim, holds: bool | None) -> str:
     """The word of a claim that no run decides: whether what is printed is consistent, or a slip."""
     if holds is None:
@@ -348,47 +336,28 @@ def in_print(claim: Claim, holds: bool | None) -> str:
     return words.SLIP if is_slip else words.CONSISTENT
 
 
-def _by_baselines(claim: Claim) -> tuple[str, str]:
+def _by_baselines(claim: Claim) -> dict[str, Any]:
     """By each baseline that the claim names: one that is off contradicts it."""
     found = [baseline_verdict(claim, rule, task) for rule in claim.rule for task in rule.tasks]
     given = {word for word, _ in found}
     word = next((word for word in (words.SLIP, words.READ, words.TOO_CLOSE) if word in given), words.CONSISTENT)
-    return word, "; ".join(dict.fromkeys(note for _, note in found))
+    return {"word": word, "note": "; ".join(dict.fromkeys(note for _, note in found))}
 
 
-def _pair_test(asked: Asked, evidence: Sequence[Evidence]) -> PairTest:
-    """All contrasts of a claim on one pair. Nothing is for the claim while one of them is planned and not run, or while
-    a rule has some of its contrasts there and not the others."""
-    speaking = [each for each in evidence if each.role == SPEAKS]
-    found = words.of_contrasts([comparison.one_sided for each in speaking for comparison in each.tested])
-    spoken = {each.contrast for each in speaking}
-    missing = {each.contrast for each in evidence if each.is_missing} - spoken
-    parts = [set(contrasts_of(rule)) for rule in asked.rules]
-    in_part = any(part & spoken and not part <= spoken for part in parts)
-    return PairTest(1.0, found.p_against, found.unreachable) if missing or in_part else found
-
-
-def _counts(tests: Sequence[PairTest], floor: int, missing: int) -> str:
+def _counts(of_pairs: Sequence[str], floor: int, missing: int) -> str:
     """4 for, 0 against, 3 open, 1 at floor, 2 not run."""
-    notes = [words.counts(tests)] if tests else []
+    notes = [words.counts(of_pairs)] if of_pairs else []
     notes += [f"{floor} {words.AT_FLOOR}"] if floor else []
     notes += [f"{missing} {words.NOT_RUN}"] if missing else []
     return ", ".join(notes)
 
 
-def _why_not_run(evidence: Sequence[Evidence]) -> str:
+def _why_not_run(evidence: pd.DataFrame) -> str:
     """The studies that would decide and were not run; where all were, why none of them does."""
-    if studies := sorted({each.study for each in evidence if each.is_missing}):
+    if studies := sorted({*evidence.loc[_not_run(evidence), "study"]}):
         return f"not run: {', '.join(studies)}"
-    found = dict.fromkeys(
-        f"{each.study}: {comparison.note}" for each in evidence for comparison in each.comparisons if comparison.missing
-    )
-    return "; ".join(found) or NO_STUDY
-
-
-def _worst(planned: Iterable[str]) -> str:
-    found = set(planned)
-    return next((word for word in LABELS if word in found), "")
+    silent = evidence[evidence["missing"] != ""]
+    return "; ".join(dict.fromkeys(silent["study"] + ": " + silent["note"])) or NO_STUDY
 
 
 def _summary(claim: str, finding: str, **fields: Any) -> dict[str, Any]:
@@ -396,46 +365,49 @@ def _summary(claim: str, finding: str, **fields: Any) -> dict[str, Any]:
     return empty | dict.fromkeys(NUMBERS, math.nan) | {"claim": claim, "finding": finding} | fields
 
 
-def _row(asked: Asked, evidence: Evidence, comparison: Comparison) -> dict[str, Any]:
-    case = evidence.case
-    numbers: dict[str, Any] = {}
-    if (estimate := comparison.estimate) is not None:
-        numbers = {"unit": comparison.unit, **dict(zip(("estimate", "low", "high"), estimate, strict=True))}
-    one = comparison.one_sided
-    spec = next(cell.spec for cell in evidence.cells if cell.spec)
+def of_comparison(case: Case, study: str, comparison: Comparison) -> dict[str, Any]:
+    """The columns of a comparison, read as its claim reads it; `sign` -1: the file has the second minus the first."""
+    cells, test = case.rows.values(), comparison.test
+    steps = max(cell.spec.steps for cell in cells if cell.spec)
     at = comparison.at or (case.rates_in_words(case.ats) if case.ats else "every rate")
-    return _summary(
-        asked.claim,
-        asked.finding,
-        pair=evidence.pair,
-        role=evidence.role,
-        study=evidence.study,
-        backbone=spec.backbone,
-        layers=_layers(spec.backbone, spec.backbone_options),
-        task=case.task,
-        steps=evidence.steps,
-        budget=comparison.budget or evidence.steps,
-        seeds=evidence.seeds,
-        at=at,
-        contrast=comparison.label,
-        least=comparison.limits[0],
-        most=comparison.limits[1],
-        p=words.two_sided(one.p_for, one.p_against),
-        word=comparison.word,
-        scale=evidence.scale,
-        planned=evidence.planned,
-        note=comparison.note,
-        **numbers,
-    )
+    budget, sides = comparison.budget or steps, (_side(comparison.plus), _side(comparison.minus))
+    of_sweeps = bool(comparison.minus) and {*comparison.minus} <= {sweep_of(cell) for cell in cells}
+    sign = -1 if of_sweeps and sides[0] > sides[1] and " and " not in at else 1
+    key = "|".join([study, case.task, comparison.of, *sides[::sign], at, str(budget)])
+    estimate = comparison.estimate
+    by_t = test.n >= MINIMUM_PAIRS
+    return {
+        "missing": comparison.missing,
+        "id": hashlib.sha256(key.encode()).hexdigest()[:8],
+        "of": comparison.of,
+        "first": sides[0],
+        "second": sides[1],
+        "at": at,
+        "budget": budget,
+        "seeds": test.n if by_t else shared_seeds(cells),
+        "unit": comparison.unit if estimate else "",
+        **dict(zip(("estimate", "low", "high"), estimate or (math.nan,) * 3, strict=True)),
+        **dict(zip(("level_first", "level_second"), comparison.levels, strict=True)),
+        "p": comparison.p if estimate else math.nan,
+        "seed_variance": test.sd**2 / test.n / comparison.scale**2 if by_t else math.nan,
+        "test_variance": test.noise / comparison.scale**2 if by_t else math.nan,
+        "df": test.n - 1 if by_t and not test.exact else math.nan,
+        "contrast": comparison.label,
+        "sign": sign,
+        "least": comparison.limits[0],
+        "most": comparison.limits[1],
+        "sided": "one" if comparison.likeness else "two",
+        "p_for": comparison.supports,
+        "p_against": comparison.contradicts,
+        "word": comparison.word,
+        "pair_word": "",
+        "lacking": "",
+        "note": comparison.note,
+    }
 
 
-def _layers(backbone: str, options: Any) -> int:
-    return int(options.get("layers") or lookup(backbone).layers)
-
-
-def _order(row: dict[str, Any]) -> tuple[Any, ...]:
-    """Pairs by name; what speaks before robustness, the longest first."""
-    return row["pair"], row["role"] == ROBUSTNESS, -row["steps"], row["study"]
+def _side(sweeps: Iterable[str]) -> str:
+    return " + ".join(sorted(sweeps))
 
 
 def judge(root: Path | None = None, study: str = "") -> pd.DataFrame:

@@ -2,6 +2,8 @@
 
 import math
 from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any
 
 import pandas as pd
 
@@ -14,6 +16,7 @@ from fpt.results.rate_ratio import TENFOLD, RateRatio, fall, last_losses, ratio_
 from fpt.results.rate_ratio import rate_ratio as ratio_of
 from fpt.results.stats import MINIMUM_PAIRS, POINT, Paired
 
+RATES = "best rate by validation loss"  # what is compared
 SAME = 0.25  # exponents so close are the same: half of the way from 0 to one half
 EXPONENTS = (0.0, 0.5, 1.0)  # of ten times for every model, of the other power, of width / (2 alpha)
 
@@ -31,7 +34,7 @@ def rate_ratio(case: Case) -> list[Comparison]:
     found = ratio_of(*planes)
     words = f"best rate of {case.label(first)} / {case.label(second)}"
     if found.open:
-        return [Comparison(words, Paired(0), note=found.reason, unit=DECADES)]
+        return [Comparison(words, Paired(0), note=found.reason, unit=DECADES, **_of_rates(case))]
     least, most = case.rule.by, case.rule.to
     above, below = found.above(least) if least else 0.0, found.below(most) if math.isfinite(most) else 0.0
     both = bool(least) and math.isfinite(most)
@@ -46,11 +49,20 @@ def rate_ratio(case: Case) -> list[Comparison]:
             supports=supports,
             contradicts=contradicts,
             note=_excluded(case, found),
+            likeness=both,
             unit=DECADES,
             ratio=estimate,
+            at_zero=min(1.0, 2 * min(found.above(1), found.below(1))),
             limits=limits_in_decades(least, most),
+            **_of_rates(case),
         )
     ]
+
+
+def _of_rates(case: Case) -> dict[str, Any]:
+    """The arms whose best rates are compared, two by two."""
+    sweeps = case.sweeps(case.rule.rows)
+    return {"of": RATES, "plus": sweeps[::2], "minus": sweeps[1::2]}
 
 
 def too_few(planes: Iterable[pd.DataFrame]) -> bool:
@@ -83,10 +95,10 @@ def falls_with_steps(case: Case) -> list[Comparison]:
     step = max((budget for budget in first.budgets if 8 * budget <= first.budgets[-1]), default=None)
     if step is None:  # with a warm-up or a schedule a run is no shorter one on its way
         return []
-    found = fall(first.tables, second.tables, step)
+    found, sides = fall(first.tables, second.tables, step), _of_rates(case) | {"of": f"fall of the {RATES}"}
     words = f"best rate of {first.label} / {second.label}, after {step:,} steps / after {first.budgets[-1]:,}"
     if found.open:
-        return [Comparison(words, Paired(0), note=found.reason, unit=DECADES, budget=step)]
+        return [Comparison(words, Paired(0), note=found.reason, unit=DECADES, budget=step, **sides)]
     return [
         Comparison(
             words,
@@ -95,7 +107,9 @@ def falls_with_steps(case: Case) -> list[Comparison]:
             contradicts=min(1.0, 2 * found.below(0)),
             unit=DECADES,
             ratio=(found.estimate, found.low, found.high),
+            at_zero=min(1.0, 2 * min(found.above(0), found.below(0))),
             budget=step,
+            **sides,
         )
     ]
 
@@ -114,10 +128,10 @@ def ratio_slope(case: Case) -> list[Comparison]:
         if spec is None or too_few(planes):
             return []
         by_width[float(backbone(spec.backbone).width)] = planes
-    found = slope(by_width)
+    found, sides = slope(by_width), _of_rates(case) | {"of": f"exponent of the {RATES}"}
     words = f"exponent in width of the ratio of best rates, {case.label(rows[0])} / {case.label(rows[1])}"
     if found.open:
-        return [Comparison(words, Paired(0), note=found.reason, unit=EXPONENT)]
+        return [Comparison(words, Paired(0), note=found.reason, unit=EXPONENT, **sides)]
     inside = max(found.above(-SAME), found.below(SAME))
     outside = min(1.0, 2 * min(found.below(-SAME), found.above(SAME)))
     excluded = [f"{each:g}" for each in EXPONENTS if found.excludes(each)]
@@ -132,7 +146,10 @@ def ratio_slope(case: Case) -> list[Comparison]:
             note=note,
             unit=EXPONENT,
             ratio=estimate,
+            at_zero=min(1.0, 2 * min(found.above(0), found.below(0))),
             limits=(-SAME, SAME),
+            likeness=True,
+            **sides,
         )
     ]
 
@@ -145,8 +162,22 @@ def lower(case: Case) -> list[Comparison]:
     for other in others:
         test = lower_loss(case.rows[first], case.rows[other])
         if test.n:
-            comparisons.append(case.comparison(f"loss of {case.label(other)} - {case.label(first)}", test, unit=NATS))
+            words = f"loss of {case.label(other)} - {case.label(first)}"
+            comparisons.append(case.comparison(words, test, unit=NATS, **_of_losses(case, other, first)))
     return comparisons
+
+
+def _of_losses(case: Case, *rows: str) -> dict[str, Any]:
+    """Of two rows, the first minus the second: tuned, as `lower_loss` reads them."""
+    first, second = rows
+    one, two = (tuned_losses(tables).mean(axis=1, skipna=False) for row in rows if (tables := case.rows[row].tables))
+    both = (one - two).dropna().index
+    return {
+        "of": "test loss",
+        "plus": case.sweeps([first]),
+        "minus": case.sweeps([second]),
+        "levels": (float(one[both].mean()), float(two[both].mean())),
+    }
 
 
 @decides("S-01", "S-06", likeness=True)
@@ -161,8 +192,10 @@ def same_loss(case: Case) -> list[Comparison]:
         return [case.untested("the loss of the untouched model was not counted")] if before is None else []
     gain = before - float(tuned_losses(cell.tables).dropna(how="all").to_numpy().mean())
     margin = case.rule.by * POINT * gain
+    words, sides = f"loss of {case.label(second)} - {case.label(first)}", _of_losses(case, second, first)
     if not margin > 0:
-        return [case.undecided(f"{case.label(full)} gains nothing over the untouched model")]
-    words = f"loss of {case.label(second)} - {case.label(first)}"
+        nothing = [f"{case.label(full)} gains nothing over the untouched model"]
+        found = case.comparison(words, test, notes=nothing, unit=NATS, **sides)
+        return [replace(found, supports=1.0, contradicts=1.0, limits=(math.nan, math.nan))]
     note = f"margin {margin:.3f}: {case.rule.by:g}% of a gain of {gain:.3f} nats"
-    return [case.comparison(words, test, -margin, margin, equivalence=True, notes=[note], unit=NATS)]
+    return [case.comparison(words, test, -margin, margin, equivalence=True, notes=[note], unit=NATS, **sides)]

@@ -8,7 +8,7 @@ from functools import cached_property
 
 import pandas as pd
 
-from fpt.claims.case import Case, Comparison
+from fpt.claims.case import Case, Comparison, levels_of, sweep_of
 from fpt.claims.registry import EVERY_RATE, decides
 from fpt.results.cells import TUNED, TableCell, paired_difference, shared_rates
 from fpt.results.contrasts import interval_of
@@ -136,7 +136,19 @@ def crossing(case: Case) -> list[Comparison]:
     signs = ", ".join(f"{sign} after {budget:,}" for budget, sign in found.signs.items())
     label = f"{first.label} - {second.label}, tuned, after {shown:,} steps ({which})"
     note = f"{found.answer}; {signs} steps"
-    return [Comparison(label, test, supports=supports, contradicts=contradicts, note=note, budget=shown)]
+    return [
+        Comparison(
+            label,
+            test,
+            supports=supports,
+            contradicts=contradicts,
+            note=note,
+            budget=shown,
+            plus=(sweep_of(first),),
+            minus=(sweep_of(second),),
+            levels=levels_of([(first, TUNED, shown)], [(second, TUNED, shown)]),
+        )
+    ]
 
 
 def plane_tests(first: TableCell, second: TableCell) -> Tests:
@@ -166,12 +178,12 @@ def plane(case: Case) -> list[Comparison]:
     if not tests:
         return [case.untested("no rate that both have")]
     return [
-        _ahead_somewhere(case, f"{first.label} - {second.label}", tests),
-        _ahead_somewhere(case, f"{second.label} - {first.label}", plane_tests(second, first)),
+        _ahead_somewhere(case, first, second, tests),
+        _ahead_somewhere(case, second, first, plane_tests(second, first)),
     ]
 
 
-def _ahead_somewhere(case: Case, names: str, tests: Tests) -> Comparison:
+def _ahead_somewhere(case: Case, first: TableCell, second: TableCell, tests: Tests) -> Comparison:
     table = plane_table(tests)
     leads = table[table["mean"] > 0]
     supports = float(leads["corrected"].min()) if len(leads) else 1.0
@@ -180,6 +192,15 @@ def _ahead_somewhere(case: Case, names: str, tests: Tests) -> Comparison:
     contradicts = 1.0 if significant else behind
     (rate, budget), test = min(tests.items(), key=lambda each: (each[1].n < MINIMUM_PAIRS, each[1].above(0)))
     note = f"the clearest of {len(tests)} pairs of rate and budget; significant at {significant} of them"
-    label = f"{names} at {rate_text(rate)} after {budget:,} steps"
-    at = rate_text(rate)
-    return Comparison(label, test, supports=supports, contradicts=contradicts, note=note, at=at, budget=budget)
+    return Comparison(
+        f"{first.label} - {second.label} at {rate_text(rate)} after {budget:,} steps",
+        test,
+        supports=supports,
+        contradicts=contradicts,
+        note=note,
+        at=rate_text(rate),
+        budget=budget,
+        plus=(sweep_of(first),),
+        minus=(sweep_of(second),),
+        levels=levels_of([(first, rate, budget)], [(second, rate, budget)]),
+    )

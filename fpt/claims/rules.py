@@ -1,13 +1,28 @@
 """What each kind of rule tests on one task of one study, and the rules of single claims that need no more than that."""
 
 import math
-from itertools import pairwise
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import pandas as pd
 
 from fpt.claims import by_rate, losses, planes, steps  # noqa: F401  # their functions are entered
-from fpt.claims.case import Case, Comparison
-from fpt.claims.registry import ALONE, IN_ORDER, WITH_FIRST, decides, entry_of, kind
+from fpt.claims.case import Case, Comparison, sweep_of
+from fpt.claims.registry import (
+    KINDS,
+    SINGLE,
+    Entry,
+    alone,
+    decides,
+    entry_of,
+    first_step,
+    in_order,
+    kind,
+    less_first,
+    two_differences,
+    with_first,
+)
 from fpt.claims.words import CONSISTENT, READ, SLIP, TOO_CLOSE
 from fpt.errors import check_known
 from fpt.papers.schema import LEVELS, Claim, Rule
@@ -31,108 +46,93 @@ def is_likeness(rule: Rule) -> bool:
     return entry_of(rule.kind).likeness or (rule.kind == "rate_ratio" and math.isfinite(rule.to))
 
 
+@dataclass(frozen=True)
+class Difference:
+    """A rule that is one contrast with limits, for each way in which its rows are compared.
+
+    `low`, `high`: names of the limits between which the contrast must lie, of `limit`.
+    """
+
+    pairs: Callable[[Sequence[str]], list[tuple[tuple[str, ...], tuple[str, ...]]]]
+    low: str = "0"
+    high: str = "inf"
+    likeness: bool = False
+    ties: bool = False  # whether a tie in the paper is a tie in the rule
+    linear: bool = False  # whether the score of a linear classifier on the inputs is taken off
+
+    def __call__(self, case: Case) -> list[Comparison]:
+        if not self.linear:
+            return [self._of(case, plus, minus) for plus, minus in self.pairs(case.rule.rows)]
+        score = known_scores(case.task, case.variant).get(LINEAR)
+        if score is None:
+            return [case.untested(f"no {LINEAR} was fitted")]
+        words = f"{LINEAR} ({100 * score.share:.1f})"
+        return [self._of(case, plus, minus, less=score, score=words) for plus, minus in self.pairs(case.rule.rows)]
+
+    def _of(self, case: Case, plus: Sequence[str], minus: Sequence[str], **less: Any) -> Comparison:
+        if self.ties and tied(case.rows[plus[0]], case.rows[minus[0]]):
+            return case.contrast(plus, minus, limit(case, "-margin"), notes=["a tie in the paper"])
+        low, high = limit(case, self.low), limit(case, self.high)
+        return case.contrast(plus, minus, low, high, equivalence=self.likeness, label=_label(case, plus, minus), **less)
+
+
+def limit(case: Case, name: str) -> float:
+    """A limit by its name, as a fraction: a number, the margin of the task, or what the rule gives."""
+    if name.endswith("margin"):
+        return -case.margin if name.startswith("-") else case.margin
+    if name == "level":
+        return math.nextafter(float(case.rule.level) / 100, 0)  # reached counts as reached
+    given = {"by": case.rule.by, "to": case.rule.to}
+    return given[name] * POINT if name in given else float(name)
+
+
+def _label(case: Case, plus: Sequence[str], minus: Sequence[str]) -> str:
+    """Of a difference of differences: (a - b) - (c - d). Others are named by their rows."""
+    if len(plus) < 2:
+        return ""
+    both = (plus[0], minus[0]), (minus[1], plus[1])
+    return " - ".join(f"({case.label(above)} - {case.label(under)})" for above, under in both)
+
+
 def tied(first: TableCell, other: TableCell) -> bool:
     """Whether the paper prints the same for both rows, on all tasks for which the cells stand."""
     both = [(first.printed[task].value, other.printed[task].value) for task in first.printed if task in other.printed]
     return bool(both) and all(one == two for one, two in both)
 
 
-def _above(case: Case, above: str, under: str) -> Comparison:
-    """A tie in the paper is a tie in the rule."""
-    if tied(case.rows[above], case.rows[under]):
-        return case.contrast([above], [under], -case.margin, notes=["a tie in the paper"])
-    return case.contrast([above], [under], case.rule.by * POINT, case.rule.to * POINT)
+DIFFERENCES = {  # kinds of rules that many claims share
+    "beats": Difference(with_first, "by", "to", ties=True),
+    "matches": Difference(with_first, "-margin"),
+    "comparable": Difference(with_first, "-margin", "margin", likeness=True),
+    "order": Difference(in_order, "by", "to", ties=True),
+    "smaller_gap": Difference(less_first, "by"),
+}
+OF_SOME = {  # those that serve a few claims
+    "jump": (Difference(first_step), ("L-39", "L-42")),
+    "larger_difference": (Difference(two_differences), ("L-54", "L-56", "P-29", "P-33")),
+    "linear": (Difference(alone, "-margin", "margin", likeness=True, linear=True), ("L-13",)),
+    "above_linear": (Difference(alone, linear=True), ("P-20", "P-21")),
+    "reaches": (Difference(alone, "level"), ("L-06", "L-07", "L-37")),
+    "small_gap": (Difference(alone, "-inf", "margin"), ("L-26",)),
+}
+for _name, _rule in DIFFERENCES.items():
+    KINDS[_name] = Entry(_rule, splits=_rule.pairs, likeness=_rule.likeness)
+for _name, (_rule, _claims) in OF_SOME.items():
+    SINGLE[_name] = Entry(_rule, _claims, splits=_rule.pairs, likeness=_rule.likeness)
 
 
-@kind(splits=WITH_FIRST)
-def beats(case: Case) -> list[Comparison]:
-    first, *others = case.rule.rows
-    return [_above(case, first, other) for other in others]
-
-
-@kind(splits=WITH_FIRST)
-def matches(case: Case) -> list[Comparison]:
-    first, *others = case.rule.rows
-    return [case.contrast([first], [other], -case.margin) for other in others]
-
-
-@kind(splits=WITH_FIRST, likeness=True)
-def comparable(case: Case) -> list[Comparison]:
-    first, *others = case.rule.rows
-    margin = case.margin
-    return [case.contrast([first], [other], -margin, margin, equivalence=True) for other in others]
-
-
-@kind(splits=IN_ORDER)
-def order(case: Case) -> list[Comparison]:
-    return [_above(case, above, under) for under, above in pairwise(case.rule.rows)]
-
-
-@decides("L-39", "L-42")
-def jump(case: Case) -> list[Comparison]:
-    """The first step minus each of the others."""
-    first, *others = ((end, start) for start, end in pairwise(case.rule.rows))
-    return [_larger(case, first, other) for other in others]
-
-
-@decides("L-54", "L-56", "P-29", "P-33")
-def larger_difference(case: Case) -> list[Comparison]:
-    first, second, third, fourth = case.rule.rows
-    return [_larger(case, (first, second), (third, fourth))]
-
-
-def _larger(case: Case, one: tuple[str, str], other: tuple[str, str]) -> Comparison:
-    """One difference minus another one."""
-    words = " - ".join(f"({case.label(above)} - {case.label(under)})" for above, under in (one, other))
-    return case.contrast([one[0], other[1]], [one[1], other[0]], label=words)
-
-
-@kind(splits=ALONE, likeness=True)
+@kind(splits=alone, likeness=True)
 def near(case: Case) -> list[Comparison]:
+    """Each row within the margin of the number, or of the gap, that the paper prints for it."""
     numbers = [(row, printed.value) for row, cell in case.rows.items() for printed in cell.printed.values()]
     gaps = [(row, value[0] - value[1] if isinstance(value, tuple) else value) for row, value in numbers]
-    return [_within(case, row, Score(n / 100), f"{n:g} as printed") for row, n in gaps if isinstance(n, int | float)]
-
-
-@decides("L-13", splits=ALONE, likeness=True)
-def linear(case: Case) -> list[Comparison]:
-    score = known_scores(case.task, case.variant).get(LINEAR)
-    if score is None:
-        return [case.untested(f"no {LINEAR} was fitted")]
-    return [_within(case, row, score, f"{LINEAR} ({100 * score.share:.1f})") for row in case.rule.rows]
-
-
-@decides("P-20", "P-21")
-def above_linear(case: Case) -> list[Comparison]:
-    """Each row minus a linear classifier on the inputs, which has an error of its own."""
-    score = known_scores(case.task, case.variant).get(LINEAR)
-    if score is None:
-        return [case.untested(f"no {LINEAR} was fitted")]
-    words = f"{LINEAR} ({100 * score.share:.1f})"
-    return [case.contrast([row], (), less=score, label=f"{case.label(row)} - {words}") for row in case.rule.rows]
-
-
-def _within(case: Case, row: str, score: Score, words: str) -> Comparison:
-    """The row within the margin of a score, which has an error of its own where it was counted."""
-    words = f"{case.label(row)} - {words}"
-    return case.contrast([row], (), -case.margin, case.margin, equivalence=True, less=score, label=words)
-
-
-@decides("L-06", "L-07", "L-37", splits=ALONE)
-def reaches(case: Case) -> list[Comparison]:
-    level = math.nextafter(float(case.rule.level) / 100, 0)  # reached counts as reached
-    return [case.contrast([row], (), level) for row in case.rule.rows]
-
-
-@decides("L-26", splits=ALONE)
-def small_gap(case: Case) -> list[Comparison]:
-    return [case.contrast([row], (), -math.inf, case.margin) for row in case.rule.rows]
-
-
-@kind(splits=WITH_FIRST)
-def smaller_gap(case: Case) -> list[Comparison]:
-    first, *others = case.rule.rows
-    return [case.contrast([other], [first], case.rule.by * POINT) for other in others]
+    return [
+        case.contrast(
+            [row], (), -case.margin, case.margin, equivalence=True, less=Score(n / 100), score=f"{n:g} as printed"
+        )
+        for row, n in gaps
+        if isinstance(n, int | float)
+    ]
 
 
 @decides("L-27", "R-16", "X-03")
@@ -141,7 +141,14 @@ def underfits(case: Case) -> list[Comparison]:
     first, *others = (case.rows[row] for row in case.rule.rows)
     own = _training(first)
     return [
-        case.comparison(f"training accuracy of {other.label} - {first.label}", paired(_training(other), own))
+        case.comparison(
+            f"training accuracy of {other.label} - {first.label}",
+            paired(_training(other), own),
+            of="training accuracy",
+            plus=(sweep_of(other),),
+            minus=(sweep_of(first),),
+            levels=(float(_training(other).mean()) / POINT, float(own.mean()) / POINT),
+        )
         for other in others
     ]
 
@@ -170,7 +177,14 @@ def attends(case: Case) -> list[Comparison]:
     }
     check_known("level of attends", str(case.rule.level), tests)
     return [
-        case.comparison(f"{first.label}: {name}", paired(*pair)) for name, pair in tests[str(case.rule.level)].items()
+        case.comparison(
+            f"{first.label}: {name}",
+            paired(*pair),
+            of=f"attention, {case.rule.level}: {name}",
+            plus=(sweep_of(first),),
+            minus=case.sweeps(case.rule.rows[1:]),
+        )
+        for name, pair in tests[str(case.rule.level)].items()
     ]
 
 

@@ -4,8 +4,8 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from fpt.claims.case import DECADES, Case, Comparison, decades, limits_in_decades
-from fpt.claims.registry import WITH_FIRST, decides, kind
+from fpt.claims.case import DECADES, Case, Comparison, decades, levels_of, limits_in_decades, sweep_of
+from fpt.claims.registry import decides, kind, with_first
 from fpt.results.cells import TUNED, Point, TableCell, paired_difference, total
 from fpt.results.stats import SIGNIFICANCE, Paired, paired
 
@@ -125,7 +125,7 @@ def _at_least(steps: Sequence[int], wanted: float) -> int | None:
     return next((k for k, step in enumerate(steps) if step >= wanted), None)
 
 
-@kind(splits=WITH_FIRST)
+@kind(splits=with_first)
 def faster(case: Case) -> list[Comparison]:
     """The other rows need more steps to the table's goal than the first, `by` to `to` times as many.
 
@@ -148,10 +148,26 @@ def faster(case: Case) -> list[Comparison]:
             less = min(1.0, 2 * min(less, slower(found[first], found[other], to)))
         words = f"steps of {case.label(other)} / {case.label(first)}"
         comparison = _by_steps(case, words, {row: found[row] for row in (first, other)}, more, less, fine=fine)
-        estimate = decades(*ratio_of_steps(found[other], found[first]))
-        limits = limits_in_decades(by, to)
-        comparisons.append(replace(comparison, unit=DECADES, ratio=estimate, limits=limits))
+        both = slower(found[first], found[other], 1.0), slower(found[other], found[first], 1.0)
+        comparisons.append(
+            replace(
+                comparison,
+                unit=DECADES,
+                ratio=decades(*ratio_of_steps(found[other], found[first])),
+                at_zero=min(both),
+                limits=limits_in_decades(by, to),
+                of=f"steps to {_goal_in_words(case)}{' on validation data' * fine}",
+                plus=case.sweeps([other]),
+                minus=case.sweeps([first]),
+            )
+        )
     return comparisons
+
+
+def _goal_in_words(case: Case) -> str:
+    """The threshold, or the sweep whose last accuracy is to be reached."""
+    goal = goal_of(case.any_cell)
+    return f"{goal:g}" if isinstance(goal, float) else f"the end of {sweep_of(goal)}" if goal else ""
 
 
 @decides("R-12", "R-13")
@@ -162,7 +178,9 @@ def never_reaches(case: Case) -> list[Comparison]:
     supports, contradicts = (min(1.0, 2 * p[-1]) for p in (found.short, found.there))
     words = f"{first.label} - {second.label}"
     in_steps = _by_steps(case, words, {first.row: found}, supports, contradicts)
-    return [replace(in_steps, test=found.last, limits=(-math.inf, 0.0))]
+    at, sides = case.rule.at, (sweep_of(first), sweep_of(second))
+    levels = levels_of([(first, at, None)], [(second, at, None)])
+    return [replace(in_steps, test=found.last, limits=(-math.inf, 0.0), plus=sides[:1], minus=sides[1:], levels=levels)]
 
 
 def _by_steps(

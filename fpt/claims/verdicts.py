@@ -1,4 +1,9 @@
-"""The file of verdicts, `runs/verdicts.csv`: its columns, how it is written and read, and from which runs it is."""
+"""The files of verdicts: `runs/contrasts.csv`, each contrast once, and `runs/claims.csv`, what claims make of them.
+
+How they are written and read, and from which runs they are. In memory both are one table, a row a claim and contrast,
+in which every contrast is turned as its claim reads it; a row without `id` is the summary of a claim, or (without a
+claim) of a finding.
+"""
 
 import hashlib
 import math
@@ -9,24 +14,67 @@ import numpy as np
 import pandas as pd
 
 from fpt.claims import words
+from fpt.claims.asked import LABELS
 from fpt.errors import DataError
 from fpt.files import write_atomically
 from fpt.sweeps.ledger import PUBLISHED, RESULT, workspace
 from fpt.sweeps.study_file import FILE as STUDY_FILE
 
-FILE = "verdicts.csv"
-COLUMNS = (
-    "claim", "finding", "pair", "role", "study", "backbone", "layers", "task", "steps", "seeds", "at", "budget",
-    "contrast", "unit", "estimate", "low", "high", "least", "most", "p", "word", "scale", "planned", "note",
+CONTRASTS, CLAIMS = "contrasts.csv", "claims.csv"
+NUMBERS_OF_RUNS = (
+    "level_first",
+    "level_second",
+    "estimate",
+    "low",
+    "high",
+    "p",
+    "seed_variance",
+    "test_variance",
+    "df",
+)
+OF_CONTRASTS = (
+    "id", "study", "pair", "backbone", "layers", "task", "of", "first", "second", "at", "budget", "steps", "seeds",
+    "unit", *NUMBERS_OF_RUNS, "planned",
 )  # fmt: skip
-NUMBERS = ("layers", "steps", "seeds", "budget", "estimate", "low", "high", "least", "most", "p")
-DIGEST = "digest"  # the last column, filled in the first row alone: of the runs from which all was computed
+OF_CLAIMS = (
+    "claim", "finding", "id", "contrast", "sign", "least", "most", "quantifier", "sided", "p_for", "p_against", "role",
+    "word", "pair_word", "lacking", "scale", "planned", "note",
+)  # fmt: skip
+COLUMNS = tuple(dict.fromkeys((*OF_CLAIMS, *OF_CONTRASTS)))
+NUMBERS = ("layers", "budget", "steps", "seeds", *NUMBERS_OF_RUNS, "sign", "least", "most", "p_for", "p_against")
+# The last column, filled in the first row alone: of the runs from which all was computed.
+DIGEST = "digest"
 DIGITS = 12  # significant: more than is ever printed, fewer than processors may differ in
 SPEAKS, ROBUSTNESS, FLOORED = "speaks", "robustness", "floor"
 
 
-def write(table: pd.DataFrame, path: Path, digest: str) -> None:
-    """As CSV with twelve digits, whole numbers whole; the digest is in the last column of the first row."""
+def write(table: pd.DataFrame, folder: Path, digest: str) -> None:
+    """Both files, as CSV with twelve digits, whole numbers whole; the digest is in the last column of the first row."""
+    _write(contrasts_of(table), folder / CONTRASTS, digest)
+    _write(table[list(OF_CLAIMS)], folder / CLAIMS, digest)
+
+
+def contrasts_of(table: pd.DataFrame) -> pd.DataFrame:
+    """Each contrast once, by its id, with the strongest label that one of its claims gives it."""
+    shown = table[table["id"] != ""].sort_values("planned", key=lambda each: each.map(LABELS.index), kind="stable")
+    once = (
+        turned(shown).drop_duplicates("id", keep="last").sort_values(["study", "task", "first", "second", "at", "id"])
+    )
+    return once[list(OF_CONTRASTS)]
+
+
+def turned(table: pd.DataFrame) -> pd.DataFrame:
+    """Contrasts as claims read them, where they are as in the file; and the other way round. `sign` -1: the claim reads
+    the second minus the first."""
+    found, turn = table.copy(), table["sign"] == -1
+    found.loc[turn, "estimate"] *= -1
+    for one, other, sign in (("low", "high", -1), ("level_first", "level_second", 1), ("first", "second", 1)):
+        swapped = table.loc[turn, [other, one]].to_numpy()
+        found.loc[turn, [one, other]] = sign * swapped if sign < 0 else swapped
+    return found
+
+
+def _write(table: pd.DataFrame, path: Path, digest: str) -> None:
     shown = table.map(as_text)
     shown[DIGEST] = [digest, *[""] * (len(table) - 1)][: len(table)]
     write_atomically(path, shown.to_csv(index=False, lineterminator="\n").encode())
@@ -41,27 +89,40 @@ def as_text(value: Any) -> str:
     return str(value)
 
 
-def read(path: Path) -> pd.DataFrame:
-    """A table of verdicts as it was written: text is never nan, and numbers that are not there are.
+def read(folder: Path) -> pd.DataFrame:
+    """The table of both files in a folder: text is never nan, and numbers that are not there are.
 
-    Raises DataError where there is none, or one with other columns or with text for a number.
+    Raises DataError where one is missing, has other columns or text for a number, or was written at another time.
     """
-    text = [name for name in (*COLUMNS, DIGEST) if name not in NUMBERS]
+    contrasts, claims = _read(folder / CONTRASTS, OF_CONTRASTS), _read(folder / CLAIMS, OF_CLAIMS)
+    given, other = (table[DIGEST].iloc[0] for table in (claims, contrasts))
+    lost = sorted({*claims["id"]} - {*contrasts["id"], ""})
+    if given != other or lost:
+        raise DataError(f"{folder}: {CONTRASTS} and {CLAIMS} were not written together; `fpt judge` writes both anew")
+    table = claims.merge(contrasts.drop(columns=[DIGEST, "planned"]), how="left", on="id")
+    text = [name for name in OF_CONTRASTS if name not in NUMBERS]
+    return turned(table.assign(**{name: table[name].fillna("") for name in text}))
+
+
+def _read(path: Path, columns: tuple[str, ...]) -> pd.DataFrame:
+    names = (*columns, DIGEST)
+    numbers = [name for name in names if name in NUMBERS]
     try:
-        types = dict.fromkeys(text, str) | dict.fromkeys(NUMBERS, float)
-        table = pd.read_csv(path, dtype=types, keep_default_na=False, na_values={name: [""] for name in NUMBERS})
+        types = {name: float if name in numbers else str for name in names}
+        table = pd.read_csv(path, dtype=types, keep_default_na=False, na_values={name: [""] for name in numbers})
     except (OSError, ValueError) as error:
         raise DataError(f"{path} cannot be read: {error}; `fpt judge` writes it") from None
-    if lacking := [name for name in (*COLUMNS, DIGEST) if name not in table]:
+    if lacking := [name for name in names if name not in table]:
         raise DataError(f"{path} has no column {', '.join(lacking)}; `fpt judge` writes it anew")
     if table.empty:
         raise DataError(f"{path} has no rows; `fpt judge` writes it anew")
-    return table.assign(**{name: table[name].fillna("") for name in text})
+    text = [name for name in names if name not in numbers]
+    return table[list(names)].assign(**{name: table[name].fillna("") for name in text})
 
 
 def tally(table: pd.DataFrame) -> list[tuple[str, int, int]]:
     """Word, and of how many claims and findings it is; words in the order of `words.WORDS`."""
-    ends = table[table["pair"] == ""]
+    ends = table[table["id"] == ""]
     of_claims, of_findings = (
         ends[chosen]["word"].value_counts() for chosen in (ends["claim"] != "", ends["claim"] == "")
     )
@@ -84,8 +145,10 @@ def digest_of_runs(root: Path | None = None, study: str = "") -> str:
 
 
 def check_digest(root: Path | None = None) -> None:
-    """Raises DataError where runs/verdicts.csv was computed from other results than those that are published here."""
-    path = workspace(root) / "runs" / FILE
-    given, found = str(read(path)[DIGEST].iloc[0]), digest_of_runs(root)
+    """Raises DataError where the files were computed from other results than those that are published here."""
+    folder = workspace(root) / "runs"
+    given, found = str(read(folder)[DIGEST].iloc[0]), digest_of_runs(root)
     if given != found:
-        raise DataError(f"{path}: computed from other results (digest {given}, here {found}); run `fpt judge`")
+        raise DataError(
+            f"{folder}/{CLAIMS}: computed from other results (digest {given}, here {found}); run `fpt judge`"
+        )

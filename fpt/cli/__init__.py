@@ -390,17 +390,17 @@ def judge(
     ] = None,
     root: Root = None,
 ) -> None:
-    """Say what the results show of every claim: runs/verdicts.csv, or of your own runs runs/STUDY/verdicts.csv."""
+    """Say what the results show of every claim: contrasts.csv and claims.csv in runs, or of your own in runs/STUDY."""
     from fpt.claims.judge import judge as judged
-    from fpt.claims.verdicts import FILE, digest_of_runs, tally, write
+    from fpt.claims.verdicts import CLAIMS, digest_of_runs, tally, write
 
     with contextlib.chdir(ledger.workspace(root)):
-        path = Path("runs", study, FILE) if study else Path("runs", FILE)
+        folder = Path("runs", study or "")
         with console.status("judging"):
             table = judged(Path(), study or "")
-            write(table, path, digest_of_runs(Path(), study or ""))
+            write(table, folder, digest_of_runs(Path(), study or ""))
     found = ((word, str(of_claims), str(of_findings)) for word, of_claims, of_findings in tally(table))
-    console.print(table_of(str(path), before_numbers("word", "claims", "findings"), found))
+    console.print(table_of(str(folder / CLAIMS), before_numbers("word", "claims", "findings"), found))
 
 
 @app.command()

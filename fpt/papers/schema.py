@@ -16,9 +16,9 @@ A file `fpt/papers/NAME.yaml`:
     claims:    id -> says, quote, where, and one of rule, documentary (why), `arithmetic: true`, printed: a list of
                what holds of numbers, {relation: equal, differ or below, of: [a, b], tasks, by: tolerance}, each a cell
                {table, row, minus: the best of other rows, of: sem, train or test} or {claim, number}.
-               `numbers` holds what no table prints. `primary: true` on the few claims of a paper that are corrected
-               together. A rule: {beats: [rows], table, of: all, most or some, where the claim says so}; one that serves
-               one or two claims: {function: NAME, rows, table, words: the rule in a sentence}
+               `numbers` holds what no table prints. A rule: {beats: [rows], table, of: all, most or some, where the
+               claim says so}; one that serves one or two claims: {function: NAME, rows, table, words: the rule in a
+               sentence}
     findings:  id -> question, the claims of any paper that answer it, and what answers it in one contrast: a `rule` as
                that of a claim, `by: ID` (the rule of that claim), or `read: why` where no run answers. `printed` says
                where the papers print the same contrast: a list of {table, row, minus}
@@ -130,7 +130,6 @@ class Claim(_Strict):
     numbers: Any = None  # printed outside tables; as in the paper, percent for accuracies
     rule: Annotated[tuple[Rule, ...], BeforeValidator(_rules)] = ()  # several: all must hold
     documentary: str = ""
-    primary: bool = False  # corrected together with the other primary claims of its paper
     arithmetic: bool = False  # whether a function of fpt.claims.arithmetic decides it, entered under its id
     printed: tuple[Relation, ...] = ()  # all must hold
 

@@ -1,4 +1,4 @@
-"""Paired tests, partial conjunction, and the number of seeds that would decide."""
+"""Paired tests, and the number of seeds that would decide."""
 
 import math
 from collections.abc import Sequence
@@ -159,11 +159,6 @@ def example_noise(apart: pd.DataFrame) -> float:
     rest = values - values.mean(0) - values.mean(1, keepdims=True) + values.mean()
     of_rest = float((rest**2).sum()) / ((n - 1) * (m - 1))
     return max(0.0, (float(values.mean(0).var(ddof=1)) - of_rest / n) / m)
-
-
-def partial_conjunction(p_values: Sequence[float], least: int) -> float:
-    """p of "at least `least` of these hypotheses hold" (Benjamini and Heller 2008, after Bonferroni)."""
-    return min(1.0, (len(p_values) - least + 1) * sorted(p_values)[least - 1])
 
 
 def holm(p_values: Sequence[float]) -> list[float]:

@@ -1,6 +1,6 @@
 """What the verdicts say, as pages show it: a finding over its pairs, all findings in one table, claims as cards.
 
-Everything is read from runs/verdicts.csv, which `fpt judge` writes.
+Everything is read from runs/contrasts.csv and runs/claims.csv, which `fpt judge` writes.
 """
 
 import html
@@ -13,9 +13,9 @@ import pandas as pd
 
 from fpt.claims.asked import PLANNED
 from fpt.claims.case import DECADES, EXPONENT, NATS, POINTS
-from fpt.claims.judge import Asked
-from fpt.claims.verdicts import FILE, FLOORED, ROBUSTNESS, SPEAKS, read
-from fpt.claims.words import CONTRADICTED, HOLDS, HOLDS_NOT, ONE_AGAINST, ONE_FOR, REPLICATED
+from fpt.claims.judge import quantifier
+from fpt.claims.verdicts import FLOORED, ROBUSTNESS, SPEAKS, read
+from fpt.claims.words import HOLDS, HOLDS_NOT
 from fpt.errors import check_known
 from fpt.papers import claim, finding, findings, paper_of, printed_ranges, table
 from fpt.papers.schema import KINDS, Claim, Finding, Rule
@@ -29,7 +29,7 @@ from fpt.sweeps.ledger import workspace
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-Row = Mapping[Any, Any]  # of runs/verdicts.csv
+Row = Mapping[Any, Any]  # of the table of verdicts
 # Small marks with caps: on an axis that one pair makes long, the intervals of the others stay in sight.
 COUNTED = {"marker": "o", "markersize": 5, "capsize": 3, "color": plot.INK}
 LOOK: Mapping[str, dict[str, Any]] = {  # by what the legend says of a row
@@ -49,16 +49,16 @@ OVER_PAIRS = {  # how a rule goes over pairs
 WIDEST = 22  # characters of a row's name in one line
 MADE_FOR = "made for it"  # planned, exploratory, or changed after results
 LINE = 0.16  # inches that a line of a row's name takes
-MARKS = dict.fromkeys((HOLDS, ONE_FOR, REPLICATED), "yes") | dict.fromkeys((HOLDS_NOT, ONE_AGAINST, CONTRADICTED), "no")
+MARKS = {HOLDS: "yes", HOLDS_NOT: "no"}
 
 
 def verdict_rows() -> pd.DataFrame:
-    """runs/verdicts.csv of the workspace. Raises DataError where there is none."""
-    return read(workspace() / "runs" / FILE)
+    """The verdicts of the workspace, as fpt.claims.verdicts reads them. Raises DataError where there are none."""
+    return read(workspace() / "runs")
 
 
 def word(name: str, rows: pd.DataFrame | None = None) -> Word:
-    """The verdict on a claim ("R-03") or a finding ("train-all"), from runs/verdicts.csv or from `rows` of that kind.
+    """The verdict on a claim ("R-03") or a finding ("train-all"), from `verdict_rows` or from `rows` of that kind.
 
     Raises SpecError for a name that is neither.
     """
@@ -259,7 +259,7 @@ def _card(shown: Claim, said: Mapping[str, Word], rows: pd.DataFrame) -> str:
     """One claim: its verdict, the quotation and its place, how it is decided, and its contrasts."""
     contrasts = rows[(rows["claim"] == shown.id) & (rows["pair"] != "")]
     parts = "; ".join(rule.part for rule in shown.rule if rule.part)
-    over = [OVER_PAIRS[Asked(shown.id, "", shown.rule, (shown,)).of]] if len(contrasts) else []
+    over = [OVER_PAIRS[quantifier(shown.rule)]] if len(contrasts) else []
     entries = {
         "Quotation": f"<q>{html.escape(shown.quote)}</q>" if shown.quote else "",
         "Where": explained(shown.where),

@@ -14,7 +14,7 @@ from fpt.claims import verdicts
 EXTENSIONS = Path(__file__).parents[2] / "book/_ext"
 PAGES = ("index", "book/claims", "book/plane")
 RESULT = "runs/a/published/s/result.json"
-READ = (RESULT, "runs/a/study.yaml", "runs/verdicts.csv", "fpt/train.py", "book/_toc.yml", "notebooks/advise.ipynb")
+READ = (RESULT, "runs/a/study.yaml", "runs/claims.csv", "fpt/train.py", "book/_toc.yml", "notebooks/advise.ipynb")
 Build = Callable[[str], set[str]]
 
 
@@ -82,8 +82,8 @@ def test_verdicts_of_other_results_end_the_build(build: Build, tmp_path: Path) -
         (tmp_path / file).touch()
     study = tmp_path / "runs/mine/study.yaml"
     study.write_text("name: mine\n")
-    table = pd.DataFrame([dict.fromkeys(verdicts.COLUMNS, "")])
-    verdicts.write(table, tmp_path / "runs" / verdicts.FILE, verdicts.digest_of_runs(tmp_path))
+    row = dict.fromkeys(verdicts.COLUMNS, "") | {"id": "0123abcd", "planned": "planned"}
+    verdicts.write(pd.DataFrame([row]), tmp_path / "runs", verdicts.digest_of_runs(tmp_path))
     assert build("verdicts") == ALL
     study.write_text("name: yours\n")
     with pytest.raises(ConfigError, match="fpt judge"):

@@ -15,7 +15,7 @@ from fpt.claims.case import DECADES, NATS, NOT_TESTED, Comparison, cases_of, dec
 from fpt.claims.judge import Judge
 from fpt.claims.rules import baseline_verdict, comparisons_of
 from fpt.claims.verdicts import SPEAKS, read
-from fpt.claims.words import AGAINST, FOR, OPEN, PairTest
+from fpt.claims.words import AGAINST, FOR, OPEN
 from fpt.errors import SpecError
 from fpt.papers import claims, schema
 from fpt.papers.schema import Claim
@@ -153,11 +153,7 @@ def made(monkeypatch, kind, word):
     )
 
 
-SAID = {  # by the word of its only pair: those of a claim
-    FOR: {words.ONE_FOR, words.REPLICATED},
-    AGAINST: {words.ONE_AGAINST, words.CONTRADICTED},
-    OPEN: {words.TOO_CLOSE, words.NOT_SHOWABLE},
-}
+SAID = {FOR: words.HOLDS, AGAINST: words.HOLDS_NOT, OPEN: words.TOO_CLOSE}  # by the word of its only pair
 KINDS = sorted(registry.KINDS | registry.SINGLE)
 
 
@@ -186,8 +182,8 @@ def test_an_unknown_function_is_named(monkeypatch):
 def test_every_kind_comes_to_each_word_on_a_pair(monkeypatch, kind, word):
     monkeypatch.setattr(judge, "at_floor", lambda *_: False)
     of_claim, runs = made(monkeypatch, kind, word)
-    summary, *rows = Judge([runs]).of_claim(of_claim)
-    assert summary["word"] in SAID[word]
+    summary, *rows = Judge([runs]).judged([of_claim]).to_dict("records")
+    assert summary["word"] == SAID[word]
     assert rows
     assert {(row["pair"], row["role"]) for row in rows} == {("tiny-lm/digits", SPEAKS)}
     assert word in {row["word"] for row in rows} <= ({word} if word == FOR else {FOR, AGAINST, OPEN})
@@ -212,12 +208,10 @@ class Ruled:
     @property
     def word(self):
         """For, against or open, over its comparisons; why they say nothing, where none does."""
-        tests = [
-            PairTest(comparison.supports / 2, comparison.contradicts / 2)
-            for comparison in self.comparisons
-            if not comparison.missing
-        ]
-        return words.of_contrasts(tests).word if tests else self.comparisons[0].missing
+        tested = [(each.supports, each.contradicts) for each in self.comparisons if not each.missing]
+        if not tested:
+            return self.comparisons[0].missing
+        return words.pair_word(*words.of_contrasts(*zip(*tested, strict=True)))
 
 
 def comparisons_in(of_claim, runs):
@@ -455,7 +449,7 @@ def test_a_comparison_at_rates_takes_those_that_both_have_and_learn_at(first, se
 
 def test_no_study_compares_a_sweep_with_itself():
     """plane-minilm gives every row two layers: what compares two layers with the whole model is not tested there."""
-    runs, rows = StudyCells(ROOT / "runs/plane-minilm", "published"), read(ROOT / "runs/verdicts.csv")
+    runs, rows = StudyCells(ROOT / "runs/plane-minilm", "published"), read(ROOT / "runs")
     assert comparisons_in(claims()["P-10"], runs) == []
     compared = set(rows.loc[rows["study"] == "plane-minilm", "contrast"])
     assert "Unfrozen Pretrained - Frozen Pretrained" in compared
@@ -483,7 +477,7 @@ def test_what_stands_for_several_tasks_says_nothing_where_a_claim_tells_them_apa
 def test_a_baseline_is_the_printed_number(numbers, word, monkeypatch):
     monkeypatch.setattr("fpt.claims.rules.known_scores", lambda task: {"exact to depth 1": Score(0.5)})
     given = on_a_baseline({"accuracy": numbers, "se": 0.5}, "exact to depth 1", "bit-xor")
-    assert Judge([]).of_claim(given)[0]["word"] == word
+    assert Judge([]).judged([given])["word"][0] == word
 
 
 def test_a_baseline_that_was_not_counted_is_read_alone(monkeypatch):

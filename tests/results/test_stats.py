@@ -14,7 +14,6 @@ from fpt.results.stats import (
     holm,
     mean_interval,
     paired,
-    partial_conjunction,
     sampling_noise,
     seeds_needed,
 )
@@ -114,13 +113,6 @@ def test_equivalence_agrees_with_statsmodels() -> None:
     first, second = rng.uniform(0.8, 0.9, 8), rng.uniform(0.8, 0.9, 8)
     test = paired(series(list(first)), series(list(second)))
     assert max(test.above(-0.01), test.below(0.01)) == pytest.approx(ttost_paired(first, second, -0.01, 0.01)[0])
-
-
-def test_partial_conjunction_by_hand() -> None:
-    p_values = [0.9, 0.01, 0.02]
-    assert partial_conjunction(p_values, 1) == pytest.approx(0.03)  # Bonferroni
-    assert partial_conjunction(p_values, 2) == pytest.approx(0.04)
-    assert partial_conjunction(p_values, 3) == pytest.approx(0.9)  # all of them: the largest
 
 
 @given(st.floats(0.001, 0.5), st.floats(0.001, 0.2))

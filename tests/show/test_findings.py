@@ -1,4 +1,4 @@
-"""What the verdicts say, as pages show it: rows of runs/verdicts.csv, and nothing that is not there."""
+"""What the verdicts say, as pages show it: rows of the table of verdicts, and nothing that is not there."""
 
 import math
 
