@@ -258,7 +258,7 @@ def _at_edge(side: Sequence[Point]) -> list[str]:
 
 def _collapsed(sides: Sequence[Sequence[Point]], less: float) -> list[str]:
     """How many runs collapsed, and the medians of both sides."""
-    runs = {(cell.row, rate): cell.collapsed(rate) for side in sides for cell, rate, _ in side}
+    runs = {(cell.name, rate): cell.collapsed(rate) for side in sides for cell, rate, _ in side}
     count = sum(int(each.sum()) for each in runs.values())
     medians = [f"{100 * np.nanmedian(values):.1f}" for values in (total(sides[0]), total(sides[1], less)) if count]
     return [f"{count} collapsed runs, medians {' and '.join(medians)}"] if count else []

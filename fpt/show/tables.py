@@ -23,7 +23,7 @@ def summary(runs: pd.DataFrame) -> pd.DataFrame:
             {
                 "task": task,
                 "arm": name,
-                "learning rate": chosen(tuned) or "none eligible",
+                "learning rate": chosen(tuned["learning_rate"]) or "none eligible",
                 "edge of grid": "yes" if sweep["at_edge"].any() else "",
                 "within one SE": ", ".join(map(rate_text, flat)),
                 "test accuracy (95% interval)": _spread(accuracy, sweep["sampled_from"].iloc[0]),
@@ -34,9 +34,9 @@ def summary(runs: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def chosen(tuned: pd.DataFrame) -> str:
+def chosen(rates: "pd.Series[float]") -> str:
     """The rates that the seeds choose for each other, with their number of seeds where there are several."""
-    counts = tuned["learning_rate"].value_counts().sort_index()
+    counts = rates.value_counts().sort_index()
     several = len(counts) > 1
     return ", ".join(rate_text(rate) + (f" ({n} seed{'s' * (n > 1)})" if several else "") for rate, n in counts.items())
 
