@@ -158,7 +158,11 @@ def test_a_sweep_without_a_line_is_left_out_by_name(study: Path) -> None:
 
 @pytest.mark.parametrize(
     ("old", "new", "named"),
-    [(",letters,", ",initials,", "its columns must be"), (",4,10,", ",four,10,", "line 2"), (",4,10,", ",4,", "line 2")],
+    [
+        (",letters,", ",initials,", "its columns must be"),
+        (",4,10,", ",four,10,", "line 2"),
+        (",4,10,", ",4,", "line 2"),
+    ],
 )
 def test_a_table_that_was_edited_names_its_file_and_line(old: str, new: str, named: str, study: Path) -> None:
     path = study.parent / ARMS
