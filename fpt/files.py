@@ -3,6 +3,7 @@
 import hashlib
 import json
 import os
+import re
 import secrets
 import tempfile
 from collections.abc import Iterator
@@ -11,7 +12,10 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from fpt.errors import DataError, FptError
+from fpt.errors import DataError, FptError, SpecError, check_known
+
+STUDY_FILE = "study.yaml"  # of a folder of runs/
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")  # of such a folder
 
 
 @contextmanager
@@ -80,6 +84,23 @@ def workspace_around(folder: Path) -> Path | None:
         if (each / "runs").is_dir() and (each / "notebooks").is_dir():
             return each
     return None
+
+
+def workspace(root: Path | str | None = None) -> Path:
+    """`root`, else the nearest folder at or above the working directory, that holds runs/ and notebooks/."""
+    start = Path.cwd() if root is None else Path(root).absolute()
+    found = workspace_around(start)
+    if found and (root is None or found == start):
+        return found
+    where = "at or above the working directory" if root is None else f"as --root ({root})"
+    raise SpecError(f"no workspace {where}: a folder that holds runs/ and notebooks/; name one with --root")
+
+
+def study_folder(runs: Path, name: str) -> Path:
+    """`runs/<name>`; names are bare folder names, so that no study reaches outside `runs`."""
+    existing = [path.parent.name for path in runs.glob(f"*/{STUDY_FILE}") if NAME.fullmatch(path.parent.name)]
+    check_known("study", name, existing, f"folders of {runs.name} with a {STUDY_FILE}; names of A-Z a-z 0-9 . _ -")
+    return runs / name
 
 
 def sha256(path: str | os.PathLike[str], kind: type[FptError] = DataError) -> str:

@@ -52,7 +52,7 @@ import numpy as np
 import pandas as pd
 
 from fpt.claims.planes import Crossing
-from fpt.results.cells import COLLAPSE, TUNED
+from fpt.results.arm import COLLAPSE, TUNED
 from fpt.results.stats import mean_interval, paired
 from fpt.show import PAIRS
 from fpt.sweeps.selection import best_rate, choices
@@ -253,8 +253,7 @@ split
 # %%
 def planes(cell):
     """Validation and test accuracy of an arm, seeds x rates."""
-    runs = cell.tables.runs
-    return [runs.pivot(index="seed", columns="learning_rate", values=f"{part}_accuracy") for part in PARTS]
+    return [cell.plane(column=f"{part}_accuracy") for part in PARTS]
 
 
 def collapses(validation, test):

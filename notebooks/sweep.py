@@ -118,12 +118,12 @@ table["chosen"] = [list(result.info["choices"].values()).count(rate) for rate in
 table
 
 # %%
-from fpt.results.runs import SweepTables
+from fpt.results.runs import arm_alone, tidy
 from fpt.show.figures import learning_rate_figure
 from fpt.show.html import CaptionedFigure
 
 caption = "Every run of this sweep, at its last step. A mark is a run, the line goes through the means."
-CaptionedFigure(learning_rate_figure(SweepTables(spec, result.folder, result.info, "own").tidy("runs")), caption)
+CaptionedFigure(learning_rate_figure(tidy(arm_alone(spec, result.folder, result.info), "runs")), caption)
 
 # %% [markdown]
 # ## Where this comes from

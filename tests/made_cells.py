@@ -12,8 +12,9 @@ import pandas as pd
 
 from fpt.claims.registry import SINGLE
 from fpt.papers.schema import RULES, Claim, Paper
+from fpt.results.arm import Arm as Sweep
 from fpt.results.cells import TableCell
-from fpt.results.runs import SweepTables
+from fpt.results.mapping import lines_of
 from fpt.sweeps import SweepSpec
 
 RATES = (1e-4, 1e-3, 1e-2)
@@ -76,7 +77,7 @@ def cell(table, row, made, task="digits", scale="reduced", study="made"):
                               "learning_rates": list(rates), "seeds": list(range(made.seeds))}  # fmt: skip
     spec = SweepSpec(**fields | dict(made.fields))
     if made.missing:
-        return TableCell(table, row, task, (task,), spec, None, scale, study)
+        return TableCell(table, row, task, (task,), planned=spec, scale=scale, study=study)
     rng = np.random.default_rng(place)
     keys = [(rate, seed, rng.normal(0, made.sd) / 100) for rate in sorted(rates) for seed in range(made.seeds)]
     runs = [_run(made, spec, table.kind, *key) for key in keys]
@@ -84,17 +85,21 @@ def cell(table, row, made, task="digits", scale="reduced", study="made"):
     maps = [each for rate, seed, noise in keys if made.attention for each in _maps(rate, seed, made.attention, noise)]
     windows = [each for key in keys if made.losses for each in _windows(made, *key)]
     result = {"grid": sorted(rates), "selected_rate": max(rates) if made.edge else made.best, "at_edge": made.edge}
-    tables = swept(spec, result | dict(made.result), runs=runs, curves=curves, attention=maps, windows=windows)
-    return TableCell(table, row, task, (task,), spec, tables, scale, study)
+    measured = {"runs": runs, "curves": curves, "attention": maps, "windows": windows}
+    arm = swept(spec, result | dict(made.result), study, table.kind, **measured)
+    return TableCell(table, row, task, (task,), arm, scale=scale, study=study)
 
 
-def swept(spec, result, **rows):
+def swept(spec, result, study="made", kind="accuracy", **rows):
     """A sweep that is done, with what is otherwise read from its folder."""
     plain = {"at_edge": False, "test": TEST, "asks": {}, "rules": RULES, "compute_type": "float32", "git": None}
-    tables = SweepTables(spec, Path(), plain | result, "own")
-    vars(tables).update({name: pd.DataFrame(each) for name, each in rows.items()})
-    vars(tables)["runs"] = tables.runs.astype({"diverged_at": "Int64"})
-    return tables
+    plain |= {"spec": spec.resolved() | {"arm": spec.arm}, "hash": spec.hash, "selected_rate": None}
+    (line,) = lines_of(study, [spec])
+    of = "gap" if kind == "gap" else "accuracy"
+    arm = Sweep(**line, folder=Path(spec.folder_name), result=plain | result, origin="own", of=of)
+    vars(arm).update({name: pd.DataFrame(each) for name, each in rows.items()})
+    vars(arm)["runs"] = arm.runs.astype({"diverged_at": "Int64"})
+    return arm
 
 
 def _validation(made, rate):
@@ -167,7 +172,7 @@ class Arm:
     """What contrasts by budget ask of a cell: accuracies (seeds x budgets) by rate or tuned, and the budgets at which
     its grid ends."""
 
-    row: str
+    name: str
     by_rate: Mapping[float | str, pd.DataFrame]
     edges: Collection[int] = ()
     noise: float = 0.0
@@ -175,8 +180,12 @@ class Arm:
     table: Any = field(default_factory=lambda: SimpleNamespace(kind="accuracy", until="threshold"))
 
     @property
+    def row(self):
+        return self.name
+
+    @property
     def label(self):
-        return self.row
+        return self.name
 
     @property
     def spec(self):

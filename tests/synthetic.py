@@ -11,6 +11,7 @@ from small_studies import OF_A_PAPER
 
 from fpt.files import sha256
 from fpt.papers.schema import RULES
+from fpt.results.mapping import write_mapping
 from fpt.seeds import stream
 from fpt.sweeps import load_study, selection
 from fpt.training.recipe import ATTENTION
@@ -49,6 +50,8 @@ def finish(study, inside="", accuracy=accuracy, skip=()):
     for spec in load_study(study).sweeps:
         if spec.arm not in skip:
             write(spec, study / inside / spec.folder_name, accuracy)
+    if inside == "published":
+        write_mapping(study.parent, [load_study(study)])
     return study
 
 

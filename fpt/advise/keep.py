@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from fpt.models.template import Template
-    from fpt.results.cells import ArmCell
+    from fpt.results.arm import Arm
     from fpt.tasks.task import Task
 
 LAYERS, README = "layers.safetensors", "README.md"
@@ -65,7 +65,7 @@ WHOLE = "AutoModel.from_pretrained(folder).eval()"
 ADAPTED = 'PeftModel.from_pretrained(AutoModel.from_pretrained("{base}", dtype=torch.float32), folder).eval()'
 
 
-def keep_winner(cell: "ArmCell", template: "Template", study: Path) -> Path:
+def keep_winner(cell: "Arm", template: "Template", study: Path) -> Path:
     """Write the best run of an arm to the folder `winner` of its study: adapters as peft's files, or the whole model as
     the library's, the new layers beside them, and a README.md with the lines that load it.
 
@@ -125,7 +125,7 @@ def _only_adapted(template: "Template") -> bool:
     return template.init == "pretrained" and set(template.trainable_groups) <= {"input", "output", ADAPTER}
 
 
-def _readme(cell: "ArmCell", template: "Template", folder: Path, text: str) -> str:
+def _readme(cell: "Arm", template: "Template", folder: Path, text: str) -> str:
     spec = cell.spec
     adapted = (folder / ADAPTER_FILES[1]).is_file()
     load = WHOLE

@@ -14,7 +14,7 @@ from fpt.advise.request import Request, prepared
 from fpt.advise.verdict import Advice, advice, cells_of, most_accurate
 from fpt.advise.work import leaked
 from fpt.files import write_atomically
-from fpt.results.cells import ArmCell
+from fpt.results.arm import Arm
 from fpt.results.contrasts import interval_text, level_text, two_digits
 from fpt.results.runs import load_runs, rate_text
 from fpt.show.figures import budget_figure, learning_rate_figure
@@ -78,7 +78,7 @@ def pairs_frame(advice: Advice) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def page(advice: Advice, cells: Mapping[str, ArmCell], study: Path) -> str:
+def page(advice: Advice, cells: Mapping[str, Arm], study: Path) -> str:
     """One HTML document that needs no other file: the advice, curves, the plane, arms over compute, provenance."""
     shown = [arm for arm in advice.arms if arm.rate is not None]
     named = {arm.letters: cells[arm.arm] for arm in shown}

@@ -13,13 +13,12 @@ from fpt.advise.request import Request
 from fpt.advise.work import read_baselines
 from fpt.bench.step import sweep_cost
 from fpt.errors import DataError
+from fpt.results.arm import TUNED, Arm
 from fpt.results.baselines import LINEAR, MAJORITY
-from fpt.results.cells import TUNED, ArmCell, TableCell, paired_difference
-from fpt.results.contrasts import arm_cell, interval_of
-from fpt.results.runs import load_sweeps
+from fpt.results.cells import paired_difference
+from fpt.results.contrasts import interval_of
+from fpt.results.runs import arms_in
 from fpt.results.stats import POINT, SIGNIFICANCE, Paired, paired, sampling_noise, seeds_needed
-from fpt.sweeps.labels import labels
-from fpt.sweeps.study import load_study
 
 Reason = Literal["nothing", "baseline", "cheapest", "best and cheapest", "clear", "open", "open, more data"]
 
@@ -110,18 +109,15 @@ def _plain(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def cells_of(wanted: Request) -> dict[str, ArmCell]:
+def cells_of(wanted: Request) -> dict[str, Arm]:
     """The finished sweeps of the study, by arm. Raises DataError where there are fewer than two."""
-    study = load_study(wanted.study)
-    names = labels(study.sweeps)
-    finished = load_sweeps(study, "own").items()
-    found = {sweep.spec.arm: arm_cell(sweep, names[folder], study.folder.name) for folder, sweep in finished}
+    found = {arm.fields["arm"]: arm for arm in arms_in(wanted.study, "own").values()}
     if len(found) < 2:
         raise DataError(f"{wanted.study} has results of {len(found)} arms: run fpt advise again")
     return found
 
 
-def advice(wanted: Request, cells: Mapping[str, ArmCell]) -> Advice:
+def advice(wanted: Request, cells: Mapping[str, Arm]) -> Advice:
     """What the study of a request says; `cells` are its arms. Raises DataError where all of them lost a seed at every
     rate."""
     found = (_arm(name, cell, wanted.tolerance) for name, cell in cells.items())
@@ -144,7 +140,7 @@ def advice(wanted: Request, cells: Mapping[str, ArmCell]) -> Advice:
         study=wanted.study.name,
         task=wanted.task,
         backbone=wanted.backbone,
-        steps=compared[0].spec.steps,
+        steps=compared[0].steps,
         seeds=len(seeds),
         tolerance=wanted.tolerance,
         arms=tuple(arms),
@@ -203,15 +199,15 @@ def _loss(arm: str, best: str, pairs: Sequence[Pair]) -> Pair:
     return replace(pair, first=best, second=arm, mean=-pair.mean, low=-pair.high, high=-pair.low)
 
 
-def _arm(name: str, cell: ArmCell, tolerance: float) -> ArmResult:
+def _arm(name: str, cell: Arm, tolerance: float) -> ArmResult:
     rate = cell.best_rate()
     mean, low, high = (math.nan if rate is None else each / POINT for each in cell.interval())
-    means = cell.tables.validation().dropna(axis=1).mean()
+    means = cell.validation().dropna(axis=1).mean()
     usable = tuple(float(rate) for rate in means.index[means >= means.max() - tolerance * POINT - 1e-12])
     cost = sweep_cost(cell.spec)
     memory = cost.run_bytes + cost.seed_bytes + cost.once_bytes
-    ends, diverged = tuple(sorted(cell.ends())), int(cell.tables.runs["diverged_at"].notna().sum())
-    letters = cell.row.partition(" ")[0]
+    ends, diverged = tuple(sorted(cell.ends())), int(cell.runs["diverged_at"].notna().sum())
+    letters = cell.name.partition(" ")[0]
     return ArmResult(
         arm=name,
         letters=letters,
@@ -229,7 +225,7 @@ def _arm(name: str, cell: ArmCell, tolerance: float) -> ArmResult:
     )
 
 
-def _rising(cell: TableCell) -> bool:
+def _rising(cell: Arm) -> bool:
     """Whether the second half of the steps gained, paired by seed. Fewer test examples count before the last budget."""
     if len(cell.budgets) < 2:
         return False
@@ -237,7 +233,7 @@ def _rising(cell: TableCell) -> bool:
     return gain.low > 0 or (gain.exact and gain.mean > 0)
 
 
-def _pair(first: str, second: str, cells: Mapping[str, TableCell], tolerance: float) -> Pair:
+def _pair(first: str, second: str, cells: Mapping[str, Arm], tolerance: float) -> Pair:
     test = paired_difference([(cells[first], TUNED, None)], [(cells[second], TUNED, None)])
     low, high = interval_of(test)
     mean = test.mean / POINT
@@ -249,7 +245,7 @@ def _pair(first: str, second: str, cells: Mapping[str, TableCell], tolerance: fl
     return Pair(first, second, mean, low=low / POINT, high=high / POINT, told=told, needed=needed, settles=settles)
 
 
-def _beats(cells: Sequence[ArmCell], baseline: "pd.Series[float]", limit: float) -> bool:
+def _beats(cells: Sequence[Arm], baseline: "pd.Series[float]", limit: float) -> bool:
     """Whether some arm is shown to be above a baseline, on the same test examples, with p below the limit."""
     return any(is_above(_against(cell, baseline), limit) for cell in cells)
 
@@ -262,6 +258,6 @@ def is_above(test: Paired, limit: float) -> bool:
     return test.mean > 0 and float(special.ndtr(-test.mean / math.sqrt(test.noise or math.ulp(1.0)))) < limit
 
 
-def _against(cell: ArmCell, baseline: "pd.Series[float]") -> Paired:
-    noise = cell.test_noise() + sampling_noise(float(baseline.mean()), cell.tables.sampled_from)
+def _against(cell: Arm, baseline: "pd.Series[float]") -> Paired:
+    noise = cell.test_noise() + sampling_noise(float(baseline.mean()), cell.sampled_from)
     return paired(cell.values(), baseline, bool(cell.collapsed().any()), noise)

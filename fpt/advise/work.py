@@ -23,7 +23,7 @@ from fpt.errors import DataError, FptError, SpecError
 from fpt.files import check_writable, read_json, write_atomically, write_json
 from fpt.models import hub, tokens
 from fpt.results.baselines import LINEAR, MAJORITY
-from fpt.results.runs import load_sweeps, rate_text
+from fpt.results.runs import arms_in, rate_text
 from fpt.sweeps.ledger import sweep_state
 from fpt.sweeps.spec import SweepSpec
 from fpt.sweeps.study import Study, load_study
@@ -192,10 +192,10 @@ class Work:
         train(wanted.pilot, machine.threads, self.bars)
         seconds = time.monotonic() - began if untouched else None
         machine = retimed(wanted.pilot, rows, machine, seconds)
-        coarse = list(load_sweeps(pilot, "own").values())
-        best = {sweep.spec.arm: sweep.selected_rate for sweep in coarse}
+        coarse = list(arms_in(pilot, "own").values())
+        best = {arm.fields["arm"]: arm.best_rate() for arm in coarse}
         # What compiling saves is in the pace of these already.
-        paced = {sweep.spec.arm for sweep in coarse if sweep.result["compiled"]}
+        paced = {arm.fields["arm"] for arm in coarse if arm.result["compiled"]}
 
         def specs(seeds: int, steps: int = schedule.LEAST) -> list[SweepSpec]:
             kind = pilot.sweeps[0].compute_type
@@ -368,8 +368,8 @@ def read_timing(pilot: Path) -> dict[str, Row]:
 
 def retimed(pilot: Path, rows: dict[str, Row], machine: Machine, seconds: float | None) -> Machine:
     """The machine as the coarse grid found it. `seconds`: of all its sweeps; None where an earlier call began them."""
-    found = {sweep.spec.arm: sweep for sweep in load_sweeps(load_study(pilot), "own").values()}
-    walls = {arm: float(sweep.result["wall_seconds"]) for arm, sweep in found.items()}
+    found = {arm.fields["arm"]: arm for arm in arms_in(pilot, "own").values()}
+    walls = {name: float(arm.result["wall_seconds"]) for name, arm in found.items()}
     factors = {arm: wall / machine.seconds(found[arm].spec, rows[arm]) for arm, wall in walls.items()}
     overhead = machine.overhead
     if seconds is not None:

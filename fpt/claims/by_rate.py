@@ -10,9 +10,10 @@ import numpy as np
 
 from fpt.claims.case import DECADES, Case, Comparison, decades, levels_of, limits_in_decades, sweep_of
 from fpt.claims.registry import AT_BOTH, EVERY_RATE, alone, decides, with_first
+from fpt.results.arm import Arm, same_rate
 from fpt.results.baselines import chance
-from fpt.results.cells import AT_PAPERS_RATE, TUNED, TableCell, paired_difference, shared_rates
-from fpt.results.runs import SweepTables, rate_text, same_rate
+from fpt.results.cells import AT_PAPERS_RATE, TUNED, Cell, TableCell, arm_of, paired_difference, shared_rates
+from fpt.results.runs import rate_text
 from fpt.results.stats import POINT, SIGNIFICANCE, Paired
 from fpt.sweeps import selection
 
@@ -117,7 +118,7 @@ def _p_of_ratio(one: Mapping[float, float], two: Mapping[float, float], by: floa
     return max(breaks), max(keeps)
 
 
-def ratio_of_best(over: TableCell, under: TableCell, budget: int | None = None) -> tuple[float, float, float]:
+def ratio_of_best(over: Cell, under: Cell, budget: int | None = None) -> tuple[float, float, float]:
     """The best rate of one arm over that of another, by mean validation accuracy (nan where all rates diverged), and
     its 95% interval: the ratios of all pairs that are not refuted as the best. 0 and infinity: an end of a grid bounds
     nothing."""
@@ -139,26 +140,24 @@ def pairs_of_rates(one: Mapping[float, float], two: Mapping[float, float]) -> li
     return [(low, high, min(1.0, 2 * min(one[low], two[high]))) for low in one for high in two]
 
 
-def refuted(cell: TableCell, budget: int | None = None) -> dict[float, float]:
+def refuted(cell: Cell, budget: int | None = None) -> dict[float, float]:
     """Rate -> p of "it is not the best at this budget": another rate beats it, one-sided and paired by seed,
     Bonferroni-corrected over the others. Rates at which a run diverged are never chosen. 0 and infinity stand for the
     rates below and above the grid, which are as good as its ends at best, if accuracy has one hump; none above an end
     that diverged."""
-    tables = cell.tables
-    return tables.once(("refuted", cell.table.kind, budget), partial(_refuted, cell, tables, budget)) if tables else {}
+    arm = arm_of(cell)
+    return arm.once(("refuted", arm.of, budget), partial(_refuted, arm, budget)) if arm else {}
 
 
-def _refuted(cell: TableCell, tables: SweepTables, budget: int | None) -> dict[float, float]:
-    finite = [float(rate) for rate in selection.eligible(tables.validation(budget)).columns]
+def _refuted(arm: Arm, budget: int | None) -> dict[float, float]:
+    finite = [float(rate) for rate in selection.eligible(arm.validation(budget)).columns]
     found = {}
     for rate in finite:
-        tests = [
-            paired_difference([(cell, other, budget)], [(cell, rate, budget)]) for other in finite if other != rate
-        ]
+        tests = [paired_difference([(arm, other, budget)], [(arm, rate, budget)]) for other in finite if other != rate]
         found[rate] = min([1.0, *(len(tests) * test.above(0) for test in tests)])
-    if finite and same_rate(finite[0], tables.rates[0]):
+    if finite and same_rate(finite[0], arm.rates[0]):
         found[0.0] = found[finite[0]]
-    if finite and same_rate(finite[-1], tables.rates[-1]):
+    if finite and same_rate(finite[-1], arm.rates[-1]):
         found[math.inf] = found[finite[-1]]
     return found
 

@@ -19,6 +19,7 @@ from fpt.results.cells import (
     NOT_RUN_YET,
     PAPER_SCALE,
     TUNED,
+    Cell,
     Point,
     StudyCells,
     TableCell,
@@ -250,7 +251,7 @@ class Case:
         return " and ".join(dict.fromkeys(words))
 
 
-def sweep_of(cell: TableCell) -> str:
+def sweep_of(cell: Cell) -> str:
     """The name of the sweep that a row is read from."""
     return cell.spec.folder_name if cell.spec else ""
 
@@ -294,7 +295,7 @@ def _at_edge(side: Sequence[Point]) -> list[str]:
 
 def _collapsed(sides: Sequence[Sequence[Point]], less: float) -> list[str]:
     """How many runs collapsed, and the medians of both sides."""
-    runs = {(cell.row, rate): cell.collapsed(rate) for side in sides for cell, rate, _ in side}
+    runs = {(cell.name, rate): cell.collapsed(rate) for side in sides for cell, rate, _ in side}
     count = sum(int(each.sum()) for each in runs.values())
     medians = [f"{100 * np.nanmedian(values):.1f}" for values in (total(sides[0]), total(sides[1], less)) if count]
     return [f"{count} collapsed runs, medians {' and '.join(medians)}"] if count else []

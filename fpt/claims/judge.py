@@ -28,7 +28,6 @@ from fpt.papers import claims, findings, paper_of, papers, rules_of, table
 from fpt.papers.schema import Claim, Finding, Quantifier, Rule
 from fpt.results.baselines import best_trivial
 from fpt.results.cells import FEW_SEEDS, NOT_RUN_YET, PAPER_SCALE, REDUCED, StudyCells, TableCell, every_study
-from fpt.results.contrasts import arm_cell
 from fpt.results.pairs import pairs
 from fpt.results.runs import find_study
 from fpt.results.stats import MINIMUM_PAIRS
@@ -308,10 +307,9 @@ def at_floor(study: StudyCells, task: str, variant: str) -> bool:
     if floor is None:
         return False
     lows = []  # nan with one seed, which has no interval and so cannot be told from the floor either way
-    for sweep in study.results.values():
-        if (sweep.spec.task, sweep.spec.variant) == (task, variant):
-            cell = arm_cell(sweep, sweep.spec.folder_name, study.name)
-            lows.append(cell.interval(noise=floor.standard_error**2)[1])
+    for arm in study.results.values():
+        if (arm.task, arm.variant) == (task, variant):
+            lows.append(arm.interval(noise=floor.standard_error**2)[1])
     known = [low for low in lows if not math.isnan(low)]
     return bool(known) and max(known) <= floor.share
 

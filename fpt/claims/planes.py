@@ -10,7 +10,7 @@ import pandas as pd
 
 from fpt.claims.case import Case, Comparison, levels_of, sweep_of
 from fpt.claims.registry import EVERY_RATE, decides
-from fpt.results.cells import TUNED, TableCell, paired_difference, shared_rates
+from fpt.results.cells import TUNED, Cell, paired_difference, shared_rates
 from fpt.results.contrasts import interval_of
 from fpt.results.runs import rate_text
 from fpt.results.stats import MINIMUM_PAIRS, SIGNIFICANCE, Paired, holm
@@ -101,18 +101,18 @@ def steps_in_words(budgets: Iterable[int]) -> str:
     return ", ".join(f"{budget:,}" for budget in budgets)
 
 
-def by_budget(first: TableCell, second: TableCell, at: str | float = TUNED) -> dict[int, Paired]:
+def by_budget(first: Cell, second: Cell, at: str | float = TUNED) -> dict[int, Paired]:
     """The first minus the second at the budgets that both have, paired by seed, each seed at its own rate [at one]."""
     shared = [budget for budget in first.budgets if budget in second.budgets]
     return {budget: paired_difference([(first, at, budget)], [(second, at, budget)]) for budget in shared}
 
 
-def crossing_of(first: TableCell, second: TableCell) -> Crossing:
+def crossing_of(first: Cell, second: Cell) -> Crossing:
     """Of two arms, each seed at its own rate."""
     return Crossing(by_budget(first, second), (_edges(first), _edges(second)))
 
 
-def _edges(cell: TableCell) -> list[int]:
+def _edges(cell: Cell) -> list[int]:
     """The budgets at which some tuned rate is an end of the grid."""
     return [budget for budget in cell.budgets if cell.ends(budget)]
 
@@ -151,7 +151,7 @@ def crossing(case: Case) -> list[Comparison]:
     ]
 
 
-def plane_tests(first: TableCell, second: TableCell) -> Tests:
+def plane_tests(first: Cell, second: Cell) -> Tests:
     """At every rate and budget that both cells have, in ascending order: the first minus the second, paired by seed."""
     rates = shared_rates(first, second)
     return {(rate, budget): test for rate in rates for budget, test in by_budget(first, second, rate).items()}
@@ -183,7 +183,7 @@ def plane(case: Case) -> list[Comparison]:
     ]
 
 
-def _ahead_somewhere(case: Case, first: TableCell, second: TableCell, tests: Tests) -> Comparison:
+def _ahead_somewhere(case: Case, first: Cell, second: Cell, tests: Tests) -> Comparison:
     table = plane_table(tests)
     leads = table[table["mean"] > 0]
     supports = float(leads["corrected"].min()) if len(leads) else 1.0

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from fpt.results.cells import TableCell, shared_rates
-from fpt.results.runs import SweepTables, same_rate
+from fpt.results.arm import Arm, picked, same_rate
+from fpt.results.cells import Cell, arm_of, shared_rates
 from fpt.results.stats import MINIMUM_PAIRS, SIGNIFICANCE, paired
 from fpt.seeds import stream
 from fpt.sweeps import selection
@@ -19,10 +19,10 @@ BETWEEN_RATES = 2001  # points at which a curve over the rates is read
 MOST_SUBSETS = 100  # of one size; where there are more, so many are drawn
 # of the columns of `conclusions`, how those of single choices become one of all
 HOW = {"subsets": "sum", "same": "mean", "otherwise": "mean", "first": "mean", "second": "mean"}
-Arm = np.ndarray[Any, Any]  # validation and test accuracy of an arm: 2 x seeds x rates
+Planes = np.ndarray[Any, Any]  # validation and test accuracy of an arm: 2 x seeds x rates
 
 
-def usable(cell: TableCell, within: float) -> tuple["pd.Series[float]", bool]:
+def usable(cell: Cell, within: float) -> tuple["pd.Series[float]", bool]:
     """The decades of rates at which the mean test accuracy is at most `within` (a fraction) below the tuned one; and
     whether they meet an end of the grid, beyond which there may be more.
 
@@ -30,39 +30,37 @@ def usable(cell: TableCell, within: float) -> tuple["pd.Series[float]", bool]:
     chance, whatever its last finite parameters had learned. By seed: values whose mean is the width, and whose
     t-interval is the jackknife's (Tukey 1958), without its correction of the bias, which can leave a width below zero.
     """
-    if cell.tables is None:
+    if (arm := arm_of(cell)) is None:
         return pd.Series(dtype=float), False
-    seeds, log_rates = cell.tables.validation().index, np.log10(cell.rates)
-    arm = accuracies(cell, cell.tables, cell.rates, seeds)
-    arm[1] = np.where(np.isnan(arm[0]), cell.tables.guessing, arm[1])
-    width, at_end = _width(arm, log_rates, within)
-    left_out = pd.Series([_width(np.delete(arm, k, axis=1), log_rates, within)[0] for k in range(len(seeds))], seeds)
+    seeds, log_rates = arm.validation().index, np.log10(arm.rates)
+    planes = accuracies(arm, arm.rates, seeds)
+    planes[1] = np.where(np.isnan(planes[0]), arm.guessing, planes[1])
+    width, at_end = _width(planes, log_rates, within)
+    left_out = pd.Series([_width(np.delete(planes, k, axis=1), log_rates, within)[0] for k in range(len(seeds))], seeds)
     return width + (len(seeds) - 1) * (left_out.mean() - left_out), at_end
 
 
-def _width(arm: Arm, log_rates: Arm, within: float) -> tuple[float, bool]:
+def _width(planes: Planes, log_rates: Planes, within: float) -> tuple[float, bool]:
     between = np.linspace(log_rates[0], log_rates[-1], BETWEEN_RATES)
-    near = np.interp(between, log_rates, arm[1].mean(axis=0)) >= tuned(arm).mean() - within
+    near = np.interp(between, log_rates, planes[1].mean(axis=0)) >= tuned(planes).mean() - within
     return float(near.mean() * (log_rates[-1] - log_rates[0])), bool(near[0] or near[-1])
 
 
-def accuracies(cell: TableCell, tables: SweepTables, rates: Sequence[float], seeds: "pd.Index[int]") -> Arm:
+def accuracies(arm: Arm, rates: Sequence[float], seeds: "pd.Index[int]") -> Planes:
     """At the last budget, of those rates in ascending order and of those seeds."""
-    validation = tables.validation().sort_index(axis=1)
-    tested = cell.plane().reindex_like(validation)
+    validation = arm.validation().sort_index(axis=1)
+    tested = arm.plane().reindex_like(validation)
     kept = [bool(same_rate(rates, rate).any()) for rate in validation]
     return np.stack([plane.loc[seeds, kept] for plane in (validation, tested)])
 
 
-def tuned(arm: Arm) -> "pd.Series[float]":
+def tuned(planes: Planes) -> "pd.Series[float]":
     """By seed: test accuracy at the rate that the others choose; nan where none is eligible."""
-    validation, tested = arm
-    places = selection.choices(pd.DataFrame(validation)).to_numpy()  # rates by their places in the grid
-    picked = tested[np.arange(len(tested)), np.nan_to_num(places).astype(int)]
-    return pd.Series(np.where(np.isnan(places), np.nan, picked))
+    validation, tested = map(pd.DataFrame, planes)  # seeds and rates by their places in the grid
+    return picked(tested, selection.choices(validation)).reindex(tested.index)
 
 
-def conclusions(first: TableCell, second: TableCell) -> pd.DataFrame:
+def conclusions(first: Cell, second: Cell) -> pd.DataFrame:
     """What fewer rates, or fewer seeds, would have concluded on the tuned first minus the second at the last budget.
 
     One row per number of rates (`of` "rates": at equal distances in the grid that both have) or of seeds (any of
@@ -71,11 +69,12 @@ def conclusions(first: TableCell, second: TableCell) -> pd.DataFrame:
     the `second`. A conclusion is the sign of the mean, or none where its 95% t-interval (over seeds, and over the
     images of a fixed test set) includes 0; `whole` is that of all.
     """
-    if first.tables is None or second.tables is None:
+    both = [arm for cell in (first, second) if (arm := arm_of(cell))]
+    if len(both) < 2:
         return pd.DataFrame(columns=["of", "kept", "whole", *HOW])
     shared = shared_rates(first, second)
-    seeds = first.tables.validation().index.intersection(second.tables.validation().index)
-    arms = [accuracies(first, first.tables, shared, seeds), accuracies(second, second.tables, shared, seeds)]
+    seeds = both[0].validation().index.intersection(both[1].validation().index)
+    arms = [accuracies(arm, shared, seeds) for arm in both]
     rates, rows = range(len(shared)), range(len(seeds))
     noise = first.test_noise() + second.test_noise()
     whole = says(arms, rates, rows, noise)
@@ -104,7 +103,7 @@ def seed_subsets(count: int) -> Iterator[Sequence[int]]:
             yield from (tuple(sorted(rng.choice(count, size, replace=False))) for _ in range(MOST_SUBSETS))
 
 
-def says(arms: Sequence[Arm], rates: Sequence[int], seeds: Sequence[int], noise: float = 0.0) -> int:
+def says(arms: Sequence[Planes], rates: Sequence[int], seeds: Sequence[int], noise: float = 0.0) -> int:
     """The sign of the first arm minus the second, both tuned, at some places of rates and seeds; 0 where it is open.
     `noise` is the variance of a test set that is the same for all seeds."""
     first, second = (tuned(arm[:, list(seeds)][:, :, list(rates)]) for arm in arms)

@@ -6,13 +6,13 @@ from dataclasses import dataclass, replace
 
 from fpt.claims.case import DECADES, Case, Comparison, decades, levels_of, limits_in_decades, sweep_of
 from fpt.claims.registry import decides, kind, with_first
-from fpt.results.cells import TUNED, Point, TableCell, paired_difference, total
+from fpt.results.cells import TUNED, Cell, Point, TableCell, paired_difference, total
 from fpt.results.stats import SIGNIFICANCE, Paired, paired
 
 REACHED = 1e-9  # what is equal to the goal has reached it
 
 
-Goal = float | TableCell  # what is to be reached: an accuracy, or that of another row at its last budget, by seed
+Goal = float | Cell  # what is to be reached: an accuracy, or that of another row at its last budget, by seed
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ def goal_of(cell: TableCell) -> Goal | None:
     return (cell.spec and cell.spec.threshold) or None
 
 
-def reach(cell: TableCell, goal: Goal, at: str | float = TUNED, fine: bool = False) -> Reach:
+def reach(cell: Cell, goal: Goal, at: str | float = TUNED, fine: bool = False) -> Reach:
     """By test accuracy at the budgets, or (`fine`) by the best validation accuracy so far at every evaluation step.
 
     At an end of the grid an accuracy is a lower bound: it does not show that the goal is not reached, and one at which
@@ -76,7 +76,7 @@ def reach(cell: TableCell, goal: Goal, at: str | float = TUNED, fine: bool = Fal
         tests = {step: paired(by_step[step], total(last, level)) for step in map(int, by_step.columns)}
     else:
         tests = {step: paired_difference([(cell, at, step)], last, level) for step in cell.budgets}
-    is_goal = any(each.row == cell.row for each, *_ in last) and not fine
+    is_goal = any(each.name == cell.name for each, *_ in last) and not fine
     above = [test.above(-REACHED) for test in tests.values()]
     below = [test.below(-REACHED) for test in tests.values()]
     if is_goal:  # at its last budget a row is where it comes to

@@ -23,10 +23,10 @@ import fpt
 from fpt.bench.cost import benches, costs
 from fpt.cli.show import SweepBars, before_numbers, console, numbers_of, plan_table, status_table, table_of, total_text
 from fpt.errors import FptError, SpecError
-from fpt.files import check_writable, write_atomically
+from fpt.files import check_writable, study_folder, write_atomically
 from fpt.sweeps import ledger
 from fpt.sweeps.ledger import sweep_state
-from fpt.sweeps.study import Study, load_study, study_folder
+from fpt.sweeps.study import Study, load_study
 from fpt.tasks import BRIGHTEST_16, LONGEST_SIDE
 
 FOLDERS = ("FPT_DATA", "FPT_WEIGHTS")  # environment variables that name a folder
@@ -195,18 +195,33 @@ def status(
 
 @app.command()
 def publish(
-    study: StudyName,
+    study: Annotated[
+        str | None, typer.Argument(metavar="[STUDY]", help="A folder below runs/ that holds a study.yaml.")
+    ] = None,
     partial: Annotated[
         bool, typer.Option("--partial", help="Publish the finished sweeps of an unfinished study.")
     ] = False,
+    mapping: Annotated[
+        bool,
+        typer.Option("--mapping", help="Copy nothing: write runs/arms.csv and runs/rows.csv anew."),
+    ] = False,
     root: Root = None,
 ) -> None:
-    """Copy finished sweeps to runs/STUDY/published, which the book reads. What STUDY has no longer goes to
-    runs/archive."""
+    """Copy finished sweeps to runs/STUDY/published, which the book reads, and write under which names, and as which
+    rows of papers' tables, they are read. What STUDY has no longer goes to runs/archive."""
+    from fpt.results.mapping import write_mapping
+    from fpt.results.runs import loaded_studies
     from fpt.sweeps import publish as publishing
 
+    if (study is None) is not mapping or (mapping and partial):
+        raise FptError("fpt publish: name a STUDY, or give --mapping alone")
+    if study is None:
+        with contextlib.chdir(ledger.workspace(root)):
+            write_mapping(Path("runs"), loaded_studies())
+        return
     with opened(study, root) as opened_study:
         written, archived = publishing.publish(opened_study, partial)
+        write_mapping(Path("runs"), [opened_study])
     console.print(f"{len(written)} sweeps published")
     for folder in archived:
         log(f"no longer in the study, moved to {folder}")

@@ -6,16 +6,17 @@ import numpy as np
 import pandas as pd
 
 from fpt.errors import SpecError, unknown
-from fpt.results.cells import TUNED, TableCell
+from fpt.results.arm import TUNED
+from fpt.results.cells import Cell, arm_of
 from fpt.results.contrasts import Level, cell_of
 from fpt.results.stats import mean_interval
 
 Scores = dict[str, "pd.Series[float]"]
 
 
-def maps_of(cell: TableCell, at: str = TUNED, trained: bool = True) -> pd.DataFrame:
+def maps_of(cell: Cell, at: str = TUNED, trained: bool = True) -> pd.DataFrame:
     """One row per run, query and key, after [before] training; no rows if the sweep did not measure attention."""
-    if cell.tables is None or cell.tables.attention.empty:
+    if (arm := arm_of(cell)) is None or arm.attention.empty:
         return pd.DataFrame()
     maps = cell.at(at, "attention")
     return maps[maps["trained"].astype(bool) == trained]
@@ -56,7 +57,7 @@ def aligned(maps: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame({"weight": weight, "needed": weight.index.get_level_values("key").str.startswith("match")})
 
 
-def attention_maps(cells: Iterable[TableCell]) -> dict[str, pd.DataFrame]:
+def attention_maps(cells: Iterable[Cell]) -> dict[str, pd.DataFrame]:
     """Row -> `aligned` maps after training, each seed at its own rate, of the rows that were measured."""
     found = {cell.label: maps_of(cell) for cell in cells}
     return {label: aligned(maps) for label, maps in found.items() if len(maps)}

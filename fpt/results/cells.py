@@ -1,259 +1,185 @@
-"""Cells: a row of a paper's table on one task of one study, and what its runs measured.
-
-How runs become values by seed: what "tuned" means, at which budget, which runs collapsed, and what a fixed test set
-adds to the noise.
-"""
+"""Cells: a row of a paper's table on one task of one study, with the arm that serves it."""
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property, wraps
+from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import pandas as pd
 
-from fpt.papers import paper_of
-from fpt.papers.schema import Paper, Printed, Table
-from fpt.results.runs import (
-    Origin,
-    SweepTables,
-    TableName,
-    find_study,
-    left_out,
-    load_sweeps,
-    same_rate,
-    study_names,
-)
-from fpt.results.stats import MINIMUM_PAIRS, Paired, example_noise, mean_interval, paired, sampling_noise
-from fpt.sweeps import selection
-from fpt.sweeps.ledger import RESULT
-from fpt.sweeps.spec import SweepSpec
-from fpt.sweeps.study import Study, load_study
+from fpt.results.arm import ROWS, Arm, TableName, same_rate, served
+from fpt.results.arm import TUNED as TUNED
+from fpt.results.runs import Origin, arms_in, find_study, left_out, study_names
+from fpt.results.stats import MINIMUM_PAIRS, Paired, example_noise, paired
 
-NOT_AT_THIS_SCALE, NOT_RUN_YET = "not tested at this scale", "not run yet"
-TUNED, AT_PAPERS_RATE = "tuned", "paper"  # each seed at its left-out choice; all at the rate that the paper prints
+if TYPE_CHECKING:
+    from fpt.papers.schema import Paper, Printed, Table
+    from fpt.sweeps.spec import SweepSpec
+    from fpt.sweeps.study import Study
+
+NOT_RUN_YET = "not run yet"
+AT_PAPERS_RATE = "paper"  # the rate that the paper prints for the row, for all seeds
 PAPER_SCALE, REDUCED = "paper", "reduced"
 FEW_SEEDS = 8  # with fewer a number is exploratory
-COLLAPSE = 0.3  # a run so far below the median of its own rate, at the same budget, has collapsed
-T = TypeVar("T")
-Reader = Callable[["TableCell", str | float, int | None], T]
-
-
-def _once(read: Reader[T]) -> Callable[..., T]:
-    """A method that reads a sweep at a rate and a budget, made once for each: verdicts ask for the same many times."""
-
-    @wraps(read)
-    def remembered(cell: "TableCell", at: str | float = TUNED, budget: int | None = None) -> T:
-        if cell.tables is None:
-            return read(cell, at, budget)
-        key = (read.__name__, cell.table.kind, cell.papers_rate if at == AT_PAPERS_RATE else at, budget)
-        return cell.tables.once(key, lambda: read(cell, at, budget))
-
-    return remembered
 
 
 @dataclass(frozen=True)
 class TableCell:
-    """A row on one task: without a sweep in the study (`spec` None), with one that was not run, or with results.
+    """A row of a paper's table on one task, and the arm that serves it; or, where that was not run, what is planned.
 
     `task` is what was run, `stands_for` the paper's tasks in whose place it stands (itself, if it is the paper's).
-    Budgets are gradient steps, one of `budgets`; None is the last one. `at` is TUNED, AT_PAPERS_RATE or a rate.
+    Numbers are those of the arm, whose methods these are: `at` may be AT_PAPERS_RATE as well. Without an arm there are
+    none.
     """
 
-    table: Table
+    table: "Table"
     row: str
     task: str
     stands_for: tuple[str, ...] = ()
-    spec: SweepSpec | None = None
-    tables: SweepTables | None = None
+    arm: Arm | None = None
+    planned: "SweepSpec | None" = None
     scale: str = REDUCED
     study: str = ""
     goal: "TableCell | None" = None  # of a table of steps: the row whose last accuracy is to be reached
 
     @property
-    def paper(self) -> Paper:
+    def name(self) -> str:
+        """What tells it apart in its table."""
+        return self.row
+
+    @property
+    def paper(self) -> "Paper":
+        from fpt.papers import paper_of
+
         return paper_of(self.table.paper)
 
     @property
     def label(self) -> str:
-        """The row as its paper prints it; an arm of a study, which no paper prints, by its name."""
-        return self.paper.label(self.row) if self.table.paper else self.row
+        """The row as its paper prints it."""
+        return self.paper.label(self.row)
 
     @property
-    def printed(self) -> dict[str, Printed]:
+    def printed(self) -> dict[str, "Printed"]:
         """What the paper prints for this row, by the task for which this one stands."""
         entry = self.table.rows[self.row]
         return {task: entry.printed[task] for task in self.stands_for if task in entry.printed}
 
     @property
+    def spec(self) -> "SweepSpec | None":
+        """The sweep that serves it, or is to serve it."""
+        return self.planned or (self.arm.spec if self.arm else None)
+
+    @property
+    def tables(self) -> Arm | None:
+        """The arm, as fpt.claims reads its tables."""
+        return self.arm
+
+    @property
     def problem(self) -> str:
         """Why there is nothing to show; empty if there is something."""
-        if self.spec is None:
-            return NOT_AT_THIS_SCALE
-        return NOT_RUN_YET if self.tables is None else ""
+        return "" if self.arm else NOT_RUN_YET
 
     @property
     def seeds(self) -> int:
-        return 0 if self.tables is None else self.tables.runs["seed"].nunique()
+        return self.arm.seeds if self.arm else 0
 
     @property
     def at_edge(self) -> bool:
-        """Whether a tuned rate of the last budget is an end of the grid: the accuracy is a lower bound."""
-        return bool(self.ends())
+        return self.arm.at_edge if self.arm else False
 
     @property
     def rates(self) -> list[float]:
         """The grid as it was trained, else as it is planned."""
-        if self.tables:
-            return self.tables.rates
-        return list(self.spec.learning_rates) if self.spec else []
+        if self.arm:
+            return self.arm.rates
+        return list(self.planned.learning_rates) if self.planned else []
 
     @property
     def budgets(self) -> list[int]:
-        """The budgets that are reported, in steps, ascending."""
-        return [] if self.spec is None else self.spec.budgets()
+        if self.arm:
+            return self.arm.budgets
+        return self.planned.budgets() if self.planned else []
 
     @property
     def variant(self) -> str:
         """Of the task, as it was run; the paper's, where there is no sweep."""
-        return self.spec.variant if self.spec else "paper"
+        if self.arm:
+            return self.arm.variant
+        return self.planned.variant if self.planned else "paper"
 
     @property
     def papers_rate(self) -> float | None:
         """The rate that the paper prints for this model and task."""
-        backbone = self.spec.backbone if self.spec else ""
+        backbone = self.arm.fields["backbone"] if self.arm else self.planned.backbone if self.planned else ""
         return self.paper.rate(self.stands_for[0] if self.stands_for else self.task, backbone)
 
+    def _at(self, at: str | float) -> str | float:
+        """Where its arm is read; nan where the paper prints no rate."""
+        if at != AT_PAPERS_RATE:
+            return at
+        return math.nan if self.papers_rate is None else self.papers_rate
+
     def choices(self, budget: int | None = None) -> "pd.Series[float]":
-        """By seed: the rate with the best mean validation accuracy over the other seeds; nan where there is none."""
-        return pd.Series(dtype=float) if self.tables is None else self.tables.choices(budget)
+        return self.arm.choices(budget) if self.arm else pd.Series(dtype=float)
 
     def best_rate(self, budget: int | None = None) -> float | None:
-        """The rate with the best mean validation accuracy over all seeds; None where nothing ran, and where some run
-        diverged at every rate."""
-        return None if self.tables is None else selection.best_rate(self.tables.validation(budget))
+        return self.arm.best_rate(budget) if self.arm else None
 
     def ends(self, budget: int | None = None) -> set[str]:
-        """The ends of the grid, "low" and "high", that some seed's choice at this budget is. A single rate is both: a
-        better one may lie on either side."""
-        if self.tables is None:
-            return set()
-        both = {"low", "high"} if len(self.rates) == 1 else set[str]()
-        return both | selection.ends(self.choices(budget), self.tables.validation(budget))
+        return self.arm.ends(budget) if self.arm else set()
 
     def plane(self, budget: int | None = None) -> pd.DataFrame:
-        """Test accuracy (fractions), seeds x rates; for a table of gaps, training minus test accuracy.
-
-        A run that was never finite counts as chance. Gaps are those of the last step; before the last budget those of
-        the parameters that are best by then.
-        """
-        if (tables := self.tables) is None:
-            return pd.DataFrame()
-        if self.table.kind != "gap":
-            return tables.once(("tested", budget), lambda: tables.plane(budget).fillna(tables.guessing))
-        return _accuracy(tables, "train", budget) - _accuracy(tables, "test", budget)
+        return self.arm.plane(budget) if self.arm else pd.DataFrame()
 
     def at(self, at: str | float = TUNED, table: TableName = "runs") -> pd.DataFrame:
-        """`SweepTables.at` each seed's rate: the rows of a table of the runs to which `values` belong."""
-        return pd.DataFrame() if self.tables is None else self.tables.at(table, self._rates(at, None))
+        return self.arm.at(self._at(at), table) if self.arm else pd.DataFrame()
 
-    @_once
     def values(self, at: str | float = TUNED, budget: int | None = None) -> "pd.Series[float]":
-        """By seed: test accuracy, or training minus test.
-
-        Seeds without a run at this rate are left out. Raises SpecError for a budget that is not reported.
-        """
-        return pd.Series(dtype=float) if self.problem else self._picked(self.plane(budget), at, budget)
+        return self.arm.values(self._at(at), budget) if self.arm else pd.Series(dtype=float)
 
     def validated(self, at: str | float = TUNED) -> pd.DataFrame:
-        """The best validation accuracy so far, evaluation steps x seeds, each step at its own rates."""
-        if self.tables is None or self.spec is None:
-            return pd.DataFrame()
-        by_step = self.tables.validation
-        found = {step: self._picked(by_step(step), at, step) for step in self.spec.evaluation_steps()}
-        return pd.DataFrame(found).T.rename_axis("step")
+        return self.arm.validated(self._at(at)) if self.arm else pd.DataFrame()
 
     def diverged(self, at: str | float = TUNED) -> int:
-        """How many of the runs at this rate diverged."""
-        return 0 if self.problem else int(self.at(at)["diverged_at"].notna().sum())
+        return self.arm.diverged(self._at(at)) if self.arm else 0
 
-    @_once
     def collapsed(self, at: str | float = TUNED, budget: int | None = None) -> "pd.Series[bool]":
-        """By seed: whether the run to which its value belongs lies 30 points below the median of its own rate; a gap
-        does not collapse."""
-        plane, least = self.plane(budget), math.inf if self.table.kind == "gap" else COLLAPSE
-        return self._picked(plane < plane.median() - least, at, budget).astype(bool)
+        return self.arm.collapsed(self._at(at), budget) if self.arm else pd.Series(dtype=bool)
 
     def test_noise(self, at: str | float = TUNED, budget: int | None = None) -> float:
-        """`sampling_noise` in the mean of `values`: of a test set that seeds share, or a collection that they split."""
-        if self.tables is None:
-            return 0.0
-        values = self.values(at, budget)
-        if self.table.kind == "gap":
-            values = self._picked(_accuracy(self.tables, "test", budget), at, budget)
-        return sampling_noise(float(values.mean()), self.tables.sampled_from)
+        return self.arm.test_noise(self._at(at), budget) if self.arm else 0.0
 
-    @_once
     def right(self, at: str | float = TUNED, budget: int | None = None) -> pd.DataFrame:
-        """Seeds x examples (number and class) of a test set that seeds share: 1 where the run that `values` are of is
-        right, else 0; nan where it has no answer. No rows without answers, and before the last budget."""
-        tables = self.tables
-        if tables is None or tables.result["test"]["drawn_by_seed"] or tables.answers.empty:
-            return pd.DataFrame()
-        if self.table.kind == "gap" or budget not in (None, tables.spec.steps):
-            return pd.DataFrame()
-        test = self.at(at, "answers").query("part == 'test'")
-        right = test["predicted"].eq(test["target"]).astype(float).where(test["predicted"] >= 0)
-        return test.assign(right=right).pivot(index="seed", columns=["example", "target"], values="right")
+        return self.arm.right(self._at(at), budget) if self.arm else pd.DataFrame()
 
     def interval(
         self, at: str | float = TUNED, budget: int | None = None, noise: float = 0.0
     ) -> tuple[float, float, float]:
-        """The mean of `values` and its 95% interval, fractions; nan as in `mean_interval`.
-
-        `noise`: a variance of the mean beside that of the seeds and of the test set.
-        """
-        return mean_interval(self.values(at, budget), self.test_noise(at, budget) + noise)
-
-    def _rates(self, at: str | float, budget: int | None) -> "pd.Series[float]":
-        """The rate by seed."""
-        if at == TUNED:
-            return self.choices(budget)
-        rate = self.papers_rate if at == AT_PAPERS_RATE else float(at)
-        return pd.Series(math.nan if rate is None else rate, index=self.choices(budget).index, dtype=float)
-
-    def _picked(self, plane: pd.DataFrame, at: str | float, budget: int | None) -> "pd.Series[float]":
-        """By seed: the entry of the plane (seeds x rates) at the seed's rate."""
-        rates = self._rates(at, budget).reindex(plane.index).to_numpy(float)
-        hits = same_rate(plane.columns.to_numpy(float)[None, :], rates[:, None])
-        seeds = np.flatnonzero(hits.any(axis=1))
-        picked = plane.to_numpy()[seeds, hits.argmax(axis=1)[seeds]]
-        return pd.Series(picked, plane.index.to_numpy()[seeds], dtype=float)
+        return self.arm.interval(self._at(at), budget, noise) if self.arm else (math.nan, math.nan, math.nan)
 
 
-@dataclass(frozen=True)
-class ArmCell(TableCell):
-    """A cell that has results: a finished sweep as an arm of its study."""
-
-    spec: SweepSpec = field(kw_only=True)
-    tables: SweepTables = field(kw_only=True)
+Cell = TableCell | Arm  # what can be read at a rate and a budget
 
 
-def _accuracy(tables: SweepTables, part: Literal["train", "test"], budget: int | None) -> pd.DataFrame:
-    """That of which a gap is made, seeds x rates: of the parameters of the last step, where the budget is the last."""
-    last = "_last" if budget in (None, tables.spec.steps) else ""
-    return tables.plane(budget, f"{part}_accuracy{last}")
+def arm_of(cell: Cell) -> Arm | None:
+    """The arm of a cell, which it may be itself."""
+    return cell if isinstance(cell, Arm) else cell.arm
 
 
 @dataclass(frozen=True)
 class StudyCells:
     """The cells that one study gives to any table of any paper, read when they are first asked for; origins as in
-    `load_runs`."""
+    `load_runs`.
+
+    `planned`: also those of sweeps that were not run. For these the study file is read, and for own results, which
+    nobody published.
+    """
 
     folder: Path
     origin: Origin | None = None
+    planned: bool = False
     _known: dict[str, list[TableCell]] = field(default_factory=dict, repr=False, compare=False)
 
     @property
@@ -261,43 +187,51 @@ class StudyCells:
         return self.folder.name
 
     @cached_property
-    def study(self) -> Study:
+    def study(self) -> "Study":
+        from fpt.sweeps.study import load_study
+
         return load_study(self.folder)
 
     @cached_property
-    def results(self) -> dict[str, SweepTables]:
-        """Finished sweeps by folder name. A study without any is not read: the paper's scale takes half a second."""
-        return load_sweeps(self.study, self.origin) if any(self.folder.rglob(RESULT)) else {}
+    def results(self) -> dict[str, Arm]:
+        """Its arms by the name of their sweep."""
+        return arms_in(self.folder, self.origin)
 
-    def cells(self, table: Table) -> list[TableCell]:
-        """Every row of the table on every task on which this study can show it: rows in the table's order."""
+    def cells(self, table: "Table") -> list[TableCell]:
+        """The rows of the table, in its order, on every task on which the study has a sweep for them."""
         if table.id not in self._known:
-            cells = list(self._cells(table))
+            found = {(cell.row, cell.task): cell for cell in self._served(table)}
+            if self.planned or any(arm.origin == "own" for arm in self.results.values()):
+                found = {(cell.row, cell.task): cell for cell in self._planned(table)} | found
+            order = list(table.rows)
+            cells = sorted(found.values(), key=lambda cell: order.index(cell.row))
             goals = {cell.task: cell for cell in cells if table.kind == "steps" and cell.row == table.until}
             self._known[table.id] = [replace(cell, goal=goals.get(cell.task)) for cell in cells]
         return self._known[table.id]
 
-    def _cells(self, table: Table) -> Iterable[TableCell]:
-        for planned in self.study.planned(table):
-            results = self.results.get(planned.spec.folder_name) if planned.spec else None
-            yield TableCell(
-                table,
-                planned.row,
-                planned.task,
-                stands_for=planned.stands_for,
-                spec=planned.spec,
-                tables=results,
-                scale=planned.scale,
-                study=self.name,
-            )
+    def _served(self, table: "Table") -> Iterable[TableCell]:
+        """By runs/rows.csv, what published arms serve."""
+        for line in served(self.folder.parent / ROWS, self.name, table.id):
+            arm = self.results.get(line["sweep"])
+            if arm and arm.origin == "published" and line["row"] in table.rows:
+                stands_for = tuple(line["stands_for"].split(";"))
+                of = replace(arm, of="gap") if table.kind == "gap" else arm
+                yield TableCell(table, line["row"], arm.task, stands_for, of, scale=line["scale"], study=self.name)
 
-    def by_task(self, table: Table) -> dict[str, dict[str, TableCell]]:
+    def _planned(self, table: "Table") -> Iterable[TableCell]:
+        """By the study file, what its sweeps serve or are to serve."""
+        for each in self.study.planned(table):
+            if each.spec:
+                arm = self.results.get(each.spec.folder_name)
+                of = replace(arm, of="gap") if arm and table.kind == "gap" else arm
+                yield TableCell(table, each.row, each.task, each.stands_for, of, each.spec, each.scale, self.name)
+
+    def by_task(self, table: "Table") -> dict[str, dict[str, TableCell]]:
         """Task -> row -> cell, for the tasks on which at least one row has a sweep."""
         found: dict[str, dict[str, TableCell]] = {}
         for cell in self.cells(table):
             found.setdefault(cell.task, {})[cell.row] = cell
-        planned = {cell.task for cell in self.cells(table) if cell.spec}
-        return {task: cells for task, cells in found.items() if task in planned}
+        return found
 
 
 def every_study(root: Path | None = None, origin: Origin | None = None, planned: bool = False) -> list[StudyCells]:
@@ -307,13 +241,13 @@ def every_study(root: Path | None = None, origin: Origin | None = None, planned:
     found = []
     for name in study_names(root):
         with left_out(name):
-            cells = StudyCells(find_study(name, root), origin)
+            cells = StudyCells(find_study(name, root), origin, planned)
             if cells.results or (planned and cells.study.sweeps):  # this reads the study, or raises
                 found.append(cells)
     return found
 
 
-Point = tuple[TableCell, str | float, int | None]  # a cell, and the rate and the budget at which it is read
+Point = tuple[Cell, str | float, int | None]  # a cell, and the rate and the budget at which it is read
 
 
 def paired_difference(
@@ -325,11 +259,11 @@ def paired_difference(
     each cell has the answers of its runs to the same examples, that noise is paired over these (`example_noise`).
     """
     first, second = total(plus), total(minus, less)
-    read: dict[tuple[str, str | float, int | None], tuple[TableCell, int]] = {}  # each once, with how often it counts
+    read: dict[tuple[str, str | float, int | None], tuple[Cell, int]] = {}  # each once, with how often it counts
     for sign, points in ((1, plus), (-1, minus)):
         for cell, at, budget in points:
-            _, times = read.get((cell.row, at, budget), (cell, 0))
-            read[cell.row, at, budget] = cell, times + sign
+            _, times = read.get((cell.name, at, budget), (cell, 0))
+            read[cell.name, at, budget] = cell, times + sign
     collapsed = any(cell.collapsed(at, budget).any() for (_, at, budget), (cell, _) in read.items())
     counted = [((cell, at, budget), times) for (_, at, budget), (cell, times) in read.items() if times]
     apart = _apart(counted, (first - second).dropna().index)
@@ -354,7 +288,7 @@ def total(points: Sequence[Point], start: float = 0.0) -> Any:
     return sum((cell.values(at, budget) for cell, at, budget in points), start)
 
 
-def shared_rates(*cells: TableCell) -> list[float]:
+def shared_rates(*cells: Cell) -> list[float]:
     """The rates of the first cell's grid that all of them have, ascending."""
     shared, *others = (sorted(each.rates) for each in cells)
     for grid in others:

@@ -1,33 +1,22 @@
 """Contrasts: one arm minus another in a study, as pages, findings and verdicts read them."""
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import ROUND_HALF_UP, Decimal
-from functools import cache
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
-from fpt import models
 from fpt.errors import SpecError, unknown
-from fpt.files import state_of
-from fpt.papers.schema import Table
+from fpt.results.arm import TUNED, Arm, Origin, published_arms, same_rate
 from fpt.results.baselines import known_scores
-from fpt.results.cells import TUNED, ArmCell, Point, TableCell, paired_difference, total
-from fpt.results.runs import Origin, SweepTables, find_study, load_sweeps, rate_text, same_rate
+from fpt.results.cells import Point, paired_difference, total
+from fpt.results.runs import arms_in, find_study, rate_text
 from fpt.results.stats import MINIMUM_PAIRS, POINT, SIGNIFICANCE, Paired, paired
-from fpt.sweeps.labels import labels
-from fpt.sweeps.ledger import PUBLISHED, RESULT
-from fpt.sweeps.study import load_study
-from fpt.sweeps.study_file import FILE
 
-ACCURACY = Table(title="Test accuracy", rows={})
-MEASURED = {
-    "accuracy": ACCURACY,
-    "gap": Table(title="Training minus test accuracy", rows={}, kind="gap"),
-}
+QUANTITIES = ("accuracy", "gap")
 MINUS = "\N{MINUS SIGN}"
 COMMON = "common"  # the rate with the best mean over all seeds, the same for each of them
 
@@ -178,38 +167,21 @@ def baseline(task: str, name: str) -> float:
     return 100 * known[name].share
 
 
-def arm_cell(tables: SweepTables, name: str, study: str, table: Table = ACCURACY) -> ArmCell:
-    """A finished sweep as the arm `name` of a study; its values are what `table` says, test accuracies."""
-    return ArmCell(table, name, tables.spec.task, spec=tables.spec, tables=tables, study=study)
-
-
 def arms_of(
     study: str, root: Path | None = None, of: str = "accuracy", origin: Origin = "published"
-) -> dict[tuple[str, str], ArmCell]:
-    """The sweeps of a study as cells, by task and by the name that its tables give the arm: the published ones, or the
-    reader's own.
+) -> dict[tuple[str, str], Arm]:
+    """The arms of a study, by task and name: the published ones, or the reader's own.
 
-    `of`: what a cell's values are, "accuracy" on test data or "gap". Raises SpecError for anything else.
+    `of`: what their values are, "accuracy" on test data or "gap". A published sweep that cannot be read is left out: a
+    warning names it. Raises SpecError for anything else.
     """
-    if of not in MEASURED:
-        raise unknown("quantity", of, MEASURED)
-    folder = find_study(study, root)
-    files = (folder / FILE, *folder.glob(f"{PUBLISHED}/*/{RESULT}" if origin == "published" else f"*/{RESULT}"))
-    return {
-        (sweep.spec.task, name): arm_cell(sweep, name, study, MEASURED[of])
-        for name, sweep in _finished(folder, tuple((file, state_of(file)) for file in files), origin)
-    }
+    return {(arm.task, arm.name): arm for arm in _of(arms_in(find_study(study, root), origin).values(), of)}
 
 
-@cache
-def _finished(
-    folder: Path, states: tuple[tuple[Path, tuple[int, int] | None], ...], origin: Origin
-) -> list[tuple[str, SweepTables]]:
-    """The finished sweeps of a study with their names, read once in a process for as long as its file and their
-    records are the same: a page asks for hundreds of contrasts of a few studies."""
-    study = load_study(folder)
-    names = labels(study.sweeps)
-    return [(names[name], sweep) for name, sweep in load_sweeps(study, origin).items()]
+def _of(arms: Iterable[Arm], of: str) -> list[Arm]:
+    if of not in QUANTITIES:
+        raise unknown("quantity", of, QUANTITIES)
+    return [arm if of == arm.of else replace(arm, of=of) for arm in arms]
 
 
 def cell_of(
@@ -220,23 +192,29 @@ def cell_of(
     root: Path | None = None,
     of: str = "accuracy",
     origin: Origin = "published",
-) -> ArmCell:
+) -> Arm:
     """One arm of a study's results, by a name as those of `contrast`; errors as its."""
-    cells = arms_of(study, root, of, origin)
-    if not cells:
+    folder = find_study(study, root)
+    arms, faults = published_arms(folder) if origin == "published" else (arms_in(folder, origin), {})
+    if not arms and not faults:
         make = "fpt run and fpt publish make them" if origin == "published" else "fpt run makes them"
         raise SpecError(f"the study {study} has no {origin} results; {make}")
-    tasks = sorted({each for each, _ in cells})
+    tasks = sorted({arm.task for arm in arms.values()} | {each for each, _ in faults})
     if task and task not in tasks:
         raise unknown(f"task with results in the study {study}", task, tasks)
     if not task and len(tasks) != 1:
         raise SpecError(f"the study {study} has results on {', '.join(tasks)}: name one as `task`")
-    here = {arm: cell for (each, arm), cell in cells.items() if each == (task or tasks[0])}
+    task = task or tasks[0]
+    if (task, name) in faults:
+        raise faults[task, name]
+    here = {arm.name: arm for arm in _of(arms.values(), of) if arm.task == task}
     return here[name] if name in here else _by_other_name(study, name, here)
 
 
-def _by_other_name(study: str, name: str, here: Mapping[str, ArmCell]) -> ArmCell:
-    """The cell of the arm that fpt.models.arm knows by this name, where the study has one alone. Raises SpecError."""
+def _by_other_name(study: str, name: str, here: Mapping[str, Arm]) -> Arm:
+    """The arm that fpt.models.arm knows by this name, where the study has one alone. Raises SpecError."""
+    from fpt import models
+
     refused = unknown(f"arm with results in the study {study}", name, here)
     try:
         wanted = models.arm(name)
@@ -245,7 +223,7 @@ def _by_other_name(study: str, name: str, here: Mapping[str, ArmCell]) -> ArmCel
     if wanted.letters in here:
         return here[wanted.letters]
     asked = models.name_of(wanted.init, wanted.trainable)
-    found = {each: cell for each, cell in here.items() if cell.spec and cell.spec.arm == asked}
+    found = {each: arm for each, arm in here.items() if arm.fields["arm"] == asked}
     if not found:
         raise refused
     if len(found) > 1:
@@ -253,28 +231,28 @@ def _by_other_name(study: str, name: str, here: Mapping[str, ArmCell]) -> ArmCel
     return next(iter(found.values()))
 
 
-def rate_of(cell: TableCell, at: str | float, budget: int | None) -> str | float:
-    """Where a cell is read. SpecError for a rate at which it was not trained."""
+def rate_of(arm: Arm, at: str | float, budget: int | None) -> str | float:
+    """Where an arm is read. SpecError for a rate at which it was not trained."""
     if at == TUNED:
         return TUNED
     if at == COMMON:
-        if (found := cell.best_rate(budget)) is None:
-            raise SpecError(f"{cell.study}, {cell.row}: some run diverged at every rate, so there is no common one")
+        if (found := arm.best_rate(budget)) is None:
+            raise SpecError(f"{arm.folder}, {arm.name}: some run diverged at every rate, so there is no common one")
         return found
-    given = ", ".join(map(rate_text, cell.rates))
+    given = ", ".join(map(rate_text, arm.rates))
     try:
         rate = float(at)
     except (TypeError, ValueError):
         rate = math.nan
     if not math.isfinite(rate):
         raise SpecError(f"at = {at!r}: must be {TUNED!r}, {COMMON!r}, or one of the rates {given}")
-    if not same_rate(np.array(cell.rates), rate).any():
-        raise SpecError(f"{cell.study}, {cell.row}: it was not trained at {rate_text(rate)}, but at {given}")
+    if not same_rate(np.array(arm.rates), rate).any():
+        raise SpecError(f"{arm.folder}, {arm.name}: it was not trained at {rate_text(rate)}, but at {given}")
     return rate
 
 
 def _contrast(
-    arms: dict[str, ArmCell],
+    arms: dict[str, Arm],
     first: str,
     second: str,
     at: str | float,
@@ -284,9 +262,9 @@ def _contrast(
     def point(name: str) -> Point:
         return arms[name], rate_of(arms[name], at, budget), budget
 
-    steps = {cell.spec.steps for cell in arms.values()}
+    steps = {arm.steps for arm in arms.values()}
     if budget is None and len(steps) > 1:
-        trained = ", ".join(f"{name} for {cell.spec.steps:,}" for name, cell in arms.items())
+        trained = ", ".join(f"{name} for {arm.steps:,}" for name, arm in arms.items())
         raise SpecError(f"steps of training differ, {trained}: name a budget that all report")
     plus, less = [point(first)], [point(second)]
     others = [point(name) for name in minus or ()]

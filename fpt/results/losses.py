@@ -9,27 +9,26 @@ import math
 
 import pandas as pd
 
-from fpt.results.cells import TableCell
+from fpt.results.arm import Arm, at_own
+from fpt.results.cells import Cell, arm_of
 from fpt.results.contrasts import rounded
 from fpt.results.rate_ratio import last_losses
-from fpt.results.runs import SweepTables, same_rate
 from fpt.results.stats import Paired, paired
 from fpt.sweeps import selection
 
 
-def tuned_losses(tables: SweepTables) -> pd.DataFrame:
+def tuned_losses(arm: Arm) -> pd.DataFrame:
     """Test loss in nats, seeds x windows: each seed at the rate whose mean validation loss over the other seeds is
     least. A rate at which another seed diverged is not chosen; a seed that diverged at its own has nan. No rows where
     no rate is left, or no window was measured."""
-    return tables.once(("tuned losses",), lambda: _tuned(tables))
+    return arm.once(("tuned losses",), lambda: _tuned(arm))
 
 
-def _tuned(tables: SweepTables) -> pd.DataFrame:
-    if tables.windows.empty:
+def _tuned(arm: Arm) -> pd.DataFrame:
+    if arm.windows.empty:
         return pd.DataFrame()
-    rates = selection.choices(-last_losses(tables))
-    test = tables.windows[tables.windows["part"] == "test"]
-    chosen = same_rate(test["learning_rate"].to_numpy(float), test["seed"].map(rates).to_numpy(float))
+    test = arm.windows[arm.windows["part"] == "test"]
+    chosen = at_own(test, selection.choices(-last_losses(arm)))
     return test[chosen].pivot(index="seed", columns="window", values="loss")
 
 
@@ -39,16 +38,17 @@ def nats_text(lead: Paired) -> str:
     return f"{mean} ({low} to {high})"
 
 
-def lower_loss(first: TableCell, other: TableCell) -> Paired:
+def lower_loss(first: Cell, other: Cell) -> Paired:
     """The loss of the other arm minus that of the first, in nats, paired by seed; positive where the first is better.
 
     All seeds draw their windows from one test part, so the sampling of that part is noise which seeds share: the
     variance, over the windows of a seed, of the difference of the arms, divided by the windows of the part (0 where
     each seed tests windows made for it). No pairs where an arm has no losses.
     """
-    one, two = (tuned_losses(each.tables) if each.tables else pd.DataFrame() for each in (first, other))
-    if first.tables is None or one.empty or two.empty:
+    arms = [arm for each in (first, other) if (arm := arm_of(each))]
+    losses = [tuned_losses(arm) for arm in arms]
+    if len(arms) < 2 or any(each.empty for each in losses):
         return Paired(0)
-    apart = two - one
-    noise = float(apart.var(axis=1).mean()) / first.tables.sampled_from
+    apart = losses[1] - losses[0]
+    noise = float(apart.var(axis=1).mean()) / arms[0].sampled_from
     return paired(apart.mean(axis=1, skipna=False), 0.0, noise=noise if math.isfinite(noise) else 0.0)

@@ -9,6 +9,7 @@ anew for each seed that is left out. It is made wider by what a parabola misses 
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
@@ -16,12 +17,13 @@ from numpy.typing import NDArray
 from scipy import special
 
 from fpt.errors import SpecError
-from fpt.models import adapted, backbone
-from fpt.results.cells import ArmCell
+from fpt.results.arm import Arm
 from fpt.results.contrasts import cell_of, two_digits
-from fpt.results.runs import SweepTables, rate_text
+from fpt.results.runs import rate_text
 from fpt.results.stats import MINIMUM_PAIRS, SIGNIFICANCE
-from fpt.sweeps.spec import SweepSpec
+
+if TYPE_CHECKING:
+    from fpt.sweeps.spec import SweepSpec
 
 HALF_DECADE = 0.5
 ROUNDED = 0.03  # decades by which 1, 1.8, 3, 5.6 and 10 are off quarters of a decade
@@ -177,7 +179,7 @@ def of_arms(study: str, first: str, second: str, *, task: str = "", step: int | 
 
     Raises SpecError for a study, task or arm that is not there, and with fewer than three seeds in common.
     """
-    return rate_ratio(*(last_losses(cell_of(study, name, task=task).tables, step) for name in (first, second)))
+    return rate_ratio(*(last_losses(cell_of(study, name, task=task), step) for name in (first, second)))
 
 
 def slope_of_arms(study: str, pairs: Sequence[tuple[str, str]], *, task: str = "") -> Jackknife:
@@ -186,40 +188,39 @@ def slope_of_arms(study: str, pairs: Sequence[tuple[str, str]], *, task: str = "
     Raises SpecError for a study, task or arm that is not there, for fewer than two widths, two arms of different
     widths, a width that is given twice, and with fewer than three seeds in common.
     """
+    from fpt.models import backbone
+
     by_width = {}
     for first, second in pairs:
-        cells = [cell_of(study, name, task=task) for name in (first, second)]
-        width, other = (float(backbone(cell.spec.backbone).width) for cell in cells)
+        arms = [cell_of(study, name, task=task) for name in (first, second)]
+        width, other = (float(backbone(arm.fields["backbone"]).width) for arm in arms)
         if width != other:
             raise SpecError(f"{first} has width {width:g} and {second} {other:g}: a ratio needs two arms of one width")
         if width in by_width:
             raise SpecError(f"{first} and {second}: width {width:g} is given twice")
-        by_width[width] = losses_of(cells[0]), losses_of(cells[1])
+        by_width[width] = last_losses(arms[0]), last_losses(arms[1])
     return slope(by_width)
 
 
-def losses_of(cell: ArmCell) -> pd.DataFrame:
-    """`last_losses` of an arm."""
-    return last_losses(cell.tables)
-
-
-def ratio_in_theory(first: SweepSpec, second: SweepSpec) -> float | None:
+def ratio_in_theory(first: "SweepSpec", second: "SweepSpec") -> float | None:
     """Width / (2 alpha), the ratio that the theory of Schulman et al. 2025 gives for LoRA over full training.
 
     None for any other two arms.
     """
+    from fpt.models import adapted, backbone
+
     if not adapted(first.trainable) or adapted(second.trainable):
         return None
     return backbone(first.backbone).width / (2 * first.alpha)
 
 
-def last_losses(tables: SweepTables, step: int | None = None) -> pd.DataFrame:
+def last_losses(arm: Arm, step: int | None = None) -> pd.DataFrame:
     """Validation loss in nats of the last step, or of an earlier one that was evaluated, seeds x rates; nan where a run
     diverged by then."""
-    step = tables.spec.steps if step is None else step
-    curves = tables.curves[tables.curves["step"] == step]
+    step = arm.steps if step is None else step
+    curves = arm.curves[arm.curves["step"] == step]
     plane = curves.pivot(index="seed", columns="learning_rate", values="validation_loss")
-    lost = tables.runs.pivot(index="seed", columns="learning_rate", values="diverged_at").astype(float) <= step
+    lost = arm.runs.pivot(index="seed", columns="learning_rate", values="diverged_at").astype(float) <= step
     return plane.where(np.isfinite(plane)).mask(lost.reindex_like(plane))
 
 
@@ -229,7 +230,7 @@ def rate_ratio(first: pd.DataFrame, second: pd.DataFrame) -> RateRatio:
     return RateRatio(one, other, decades)
 
 
-def fall(first: SweepTables, second: SweepTables, step: int) -> Jackknife:
+def fall(first: Arm, second: Arm, step: int) -> Jackknife:
     """The ratio of two arms' best rates after so many steps over that after the last one, in log10: above 0 where the
     ratio falls. Raises SpecError with fewer than three seeds in common.
     """
@@ -237,7 +238,7 @@ def fall(first: SweepTables, second: SweepTables, step: int) -> Jackknife:
     def apart(valleys: Sequence[Valley]) -> float:
         return _decades(valleys[:2]) - _decades(valleys[2:])
 
-    planes = [last_losses(tables, then) for then in (step, None) for tables in (first, second)]
+    planes = [last_losses(arm, then) for then in (step, None) for arm in (first, second)]
     _, found = _jackknife(planes, apart, ASYMMETRY, "a ratio of ratios")
     return found
 

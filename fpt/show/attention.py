@@ -8,7 +8,7 @@ import pandas as pd
 import seaborn as sns
 
 from fpt.results.attention import attended, attention_maps
-from fpt.results.cells import TableCell
+from fpt.results.cells import Cell
 from fpt.results.contrasts import cell_of
 from fpt.show import plot
 from fpt.show.html import CaptionedFigure
@@ -17,7 +17,7 @@ NEEDED = "#F0E442"  # on blue
 
 
 @plot.drawn
-def attention_figure(cells: Iterable[TableCell], words: str) -> plot.Plot:
+def attention_figure(cells: Iterable[Cell], words: str) -> plot.Plot:
     """Mean attention, query x key, one panel per row, on one scale; dots mark what every query needs.
 
     `cells` were measured (`attention.attention_maps`); `words` is the alt text.

@@ -8,12 +8,12 @@ import numpy as np
 import pandas as pd
 
 from fpt.errors import SpecError
-from fpt.results.cells import ArmCell
+from fpt.results.arm import Arm
 from fpt.results.rate_ratio import (
     TENFOLD,
     RateRatio,
     Valley,
-    losses_of,
+    last_losses,
     of_arms,
     rate_ratio,
     ratio_in_theory,
@@ -51,9 +51,9 @@ def valleys(study: str, arms: Sequence[str], caption: str, *, task: str = "") ->
 
 
 @plot.drawn
-def valleys_figure(cells: Mapping[str, ArmCell]) -> plot.Plot:
+def valleys_figure(cells: Mapping[str, Arm]) -> plot.Plot:
     """The figure of `valleys`: two arms or more, by name. Raises SpecError for fewer."""
-    planes = {name: losses_of(cell) for name, cell in cells.items()}
+    planes = {name: last_losses(arm) for name, arm in cells.items()}
     if len(planes) < 2:
         raise SpecError(f"a figure of valleys needs two arms; given: {', '.join(planes) or 'none'}")
     first, *others = planes
@@ -121,7 +121,7 @@ def rate_ratios(study: str, pairs: Mapping[str, tuple[str, str]], caption: str, 
 
 
 @plot.drawn
-def rate_ratios_figure(rows: Mapping[str, Mapping[str, ArmCell]]) -> plot.Plot:
+def rate_ratios_figure(rows: Mapping[str, Mapping[str, Arm]]) -> plot.Plot:
     """The figure of `rate_ratios`: for each row its two arms."""
     found = {name: _ratio(*cells.values()) for name, cells in rows.items()}
     theory = {name: _theory(*cells.values()) for name, cells in rows.items()}
@@ -149,11 +149,11 @@ def rate_ratios_figure(rows: Mapping[str, Mapping[str, ArmCell]]) -> plot.Plot:
     return figure.describe(f"Ratio of best learning rates, {'; '.join(words)}.", table, plot.runs_of(cells))
 
 
-def _ratio(first: ArmCell, second: ArmCell) -> RateRatio:
-    return rate_ratio(losses_of(first), losses_of(second))
+def _ratio(first: Arm, second: Arm) -> RateRatio:
+    return rate_ratio(last_losses(first), last_losses(second))
 
 
-def _theory(first: ArmCell, second: ArmCell) -> float:
+def _theory(first: Arm, second: Arm) -> float:
     """Nan where the theory says nothing."""
     known = ratio_in_theory(first.spec, second.spec)
     return math.nan if known is None else known

@@ -8,8 +8,8 @@ from typing import Any
 import pandas as pd
 
 from fpt.errors import SpecError
+from fpt.results.arm import TUNED, Arm
 from fpt.results.baselines import LINEAR
-from fpt.results.cells import TUNED, ArmCell, TableCell
 from fpt.results.contrasts import (
     COMMON,
     MINUS,
@@ -85,7 +85,7 @@ def plane(study: str, first: str, second: str, caption: str, *, task: str = "") 
     return CaptionedFigure(plane_figure(cells[first], cells[second]), caption)
 
 
-def cells_of(study: str, arms: Iterable[str], task: str = "") -> dict[str, ArmCell]:
+def cells_of(study: str, arms: Iterable[str], task: str = "") -> dict[str, Arm]:
     """Arms of a study by name, in this order. SpecError for none, and for one that is not there."""
     found = {name: cell_of(study, name, task=task) for name in arms}
     if not found:
@@ -93,7 +93,7 @@ def cells_of(study: str, arms: Iterable[str], task: str = "") -> dict[str, ArmCe
     return found
 
 
-def _task(cells: Mapping[str, TableCell]) -> str:
+def _task(cells: Mapping[str, Arm]) -> str:
     return next(iter(cells.values())).task
 
 
@@ -105,7 +105,7 @@ def _where(at: str | float) -> str:
 
 @plot.drawn
 def _dots(
-    cells: Mapping[str, TableCell],
+    cells: Mapping[str, Arm],
     levels: Mapping[str, Level],
     known: Mapping[str, float],
     at: str | float,
@@ -138,7 +138,7 @@ def _dots(
 
 
 @plot.drawn
-def _by_rate(cells: Mapping[str, TableCell], budget: int | None) -> plot.Plot:
+def _by_rate(cells: Mapping[str, Arm], budget: int | None) -> plot.Plot:
     figure, (axes,) = plot.panels_of(1)
     lines = {name: _line(cell, budget) for name, cell in cells.items()}
     looks = plot.looks_of(lines)
@@ -157,7 +157,7 @@ def _by_rate(cells: Mapping[str, TableCell], budget: int | None) -> plot.Plot:
     )
 
 
-def _line(cell: TableCell, budget: int | None) -> pd.DataFrame:
+def _line(cell: Arm, budget: int | None) -> pd.DataFrame:
     """By rate, in percent: `accuracy` and its 95% interval `low` to `high`."""
     rows = []
     for rate in cell.rates:
@@ -171,7 +171,7 @@ def _line_words(line: pd.DataFrame) -> str:
 
 
 @plot.drawn
-def _by_budget(cells: Mapping[str, TableCell], found: Mapping[int, Contrast]) -> plot.Plot:
+def _by_budget(cells: Mapping[str, Arm], found: Mapping[int, Contrast]) -> plot.Plot:
     figure, (axes,) = plot.panels_of(1)
     for x, each in enumerate(found.values()):
         look = BAR | {"color": plot.INK, "marker": "D"}

@@ -11,49 +11,48 @@ from typing import Any
 import pandas as pd
 
 from fpt.claims.planes import AHEAD, BEHIND, crossing_of, plane_table, plane_tests
+from fpt.results.arm import Arm
 from fpt.results.baselines import floor
-from fpt.results.cells import ArmCell, StudyCells
-from fpt.results.contrasts import arm_cell
+from fpt.results.cells import StudyCells
 from fpt.results.runs import SETUP, rate_text
 from fpt.results.stats import SIGNIFICANCE
 from fpt.show.html import Page, paragraph
 from fpt.show.numbers import interval, model, percent, points, title
 from fpt.show.plot import named
-from fpt.sweeps.labels import SHORT, labels
+from fpt.sweeps.labels import SHORT
 from fpt.sweeps.spec import SweepSpec
 from fpt.tasks import entry
 
-Setups = Mapping[str, Mapping[str, ArmCell]]  # model, task and study in words -> arm (FP, ...) -> its cell
+Setups = Mapping[str, Mapping[str, Arm]]  # model, task and study in words -> arm (FP, ...) -> its cell
 SURE, HOLDS_ZERO = "sure", "open"  # after Holm's correction over the plane; the 95% interval holds 0
 UNCORRECTED = "1"  # sure for this budget, but not for all budgets together
 START = ("FP", "UP")  # the pair that is shown first
 WITHOUT = "Moving the rate needs a script, and scripts are off."
 
 
-def setups(studies: Iterable[StudyCells], every: bool = False) -> dict[str, dict[str, ArmCell]]:
+def setups(studies: Iterable[StudyCells], every: bool = False) -> dict[str, dict[str, Arm]]:
     """Every model on every task of these studies that has results of two arms or more: of each of the four arms of
     Rothermel et al. its first sweep, one of matched scale before others; with `every` each sweep, by its name.
 
     Arms are together where all that must be equal to compare them is. A name says so much of it that the setups of a
     study are distinct.
     """
-    found: dict[str, dict[str, ArmCell]] = {}
+    found: dict[str, dict[str, Arm]] = {}
     for study in studies:
         several = {words: cells for words, cells in _grouped(study, every).items() if len(cells) > 1}
         found |= {f"{name} ({study.name})": several[words] for words, name in _setup_names(several).items()}
     return found
 
 
-def _grouped(study: StudyCells, every: bool) -> dict[tuple[str, ...], dict[str, ArmCell]]:
+def _grouped(study: StudyCells, every: bool) -> dict[tuple[str, ...], dict[str, Arm]]:
     """The arms of a study by name, those together whose setup has the same words."""
-    groups: dict[tuple[str, ...], dict[str, ArmCell]] = {}
-    names = labels(study.study.sweeps) if every else {}
-    for tables in sorted(study.results.values(), key=lambda each: each.spec.random_init != "matched"):
-        arm = names[tables.spec.folder_name] if every else SHORT.get(tables.spec.arm)
-        if arm is None:
+    groups: dict[tuple[str, ...], dict[str, Arm]] = {}
+    for arm in sorted(study.results.values(), key=lambda each: each.fields["random_init"] != "matched"):
+        name = arm.name if every else SHORT.get(arm.fields["arm"])
+        if name is None:
             continue
-        words = _setup_words(tables.spec, told=arm.partition(" (")[2])
-        groups.setdefault(words, {}).setdefault(arm, arm_cell(tables, arm, study.name))
+        words = _setup_words(arm.spec, told=name.partition(" (")[2])
+        groups.setdefault(words, {}).setdefault(name, arm)
     return groups
 
 
@@ -91,11 +90,11 @@ def explorer(found: Setups) -> Page:
     return Page(['<div class="fpt-explorer">', script, f"<noscript>{paragraph(WITHOUT)}</noscript></div>"])
 
 
-def _setup(name: str, cells: Mapping[str, ArmCell]) -> dict[str, Any]:
+def _setup(name: str, cells: Mapping[str, Arm]) -> dict[str, Any]:
     """One model on one task in one study, by arm and by pair of arms."""
     arms = {arm: cells[arm] for arm in SHORT.values() if arm in cells}
     first = next(iter(arms.values()))
-    task, backbone = title(first.task), model(first.spec.backbone)
+    task, backbone = title(first.task), model(first.fields["backbone"])
     rest = name.removeprefix(task)
     rates = sorted({rate for cell in arms.values() for rate in cell.rates})
     return {
@@ -103,7 +102,7 @@ def _setup(name: str, cells: Mapping[str, ArmCell]) -> dict[str, Any]:
         "name": first.task,
         "task": task,
         "model": (rest if backbone in rest else backbone + rest).removeprefix(", "),
-        "about": f"Study {first.study}, {first.tables.origin} results, {first.seeds} seeds.",
+        "about": f"Study {first.study}, {first.origin} results, {first.seeds} seeds.",
         "floor": _number(floor(first.task, first.variant)),  # null: own data, of which no baseline is known
         "budgets": sorted({budget for cell in arms.values() for budget in cell.budgets}),
         "rates": [rate_text(rate) for rate in rates],
@@ -112,7 +111,7 @@ def _setup(name: str, cells: Mapping[str, ArmCell]) -> dict[str, Any]:
     }
 
 
-def _arm(arm: str, cell: ArmCell) -> dict[str, Any]:
+def _arm(arm: str, cell: Arm) -> dict[str, Any]:
     """Name and look of an arm; at each budget and rate: the mean (percent), its standard error, and both as text."""
     shown = {}
     for budget in cell.budgets:
@@ -125,7 +124,7 @@ def _arm(arm: str, cell: ArmCell) -> dict[str, Any]:
     return {"name": look.label, "colour": look.colour, "marker": look.marker, "points": shown}
 
 
-def _pair(arms: Mapping[str, ArmCell], one: str, other: str) -> dict[str, Any]:
+def _pair(arms: Mapping[str, Arm], one: str, other: str) -> dict[str, Any]:
     """The first arm minus the second in points, with its 95% interval: at one rate for both, by budget and rate, and
     whether it is sure; each at its own rate, by budget, with its sign: that of all budgets together (`Crossing.signs`)
     or UNCORRECTED. Nothing for too few seeds."""

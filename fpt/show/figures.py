@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from fpt.results.cells import TableCell
-from fpt.results.runs import rate_text, same_rate
+from fpt.results.arm import at_own
+from fpt.results.cells import Cell
+from fpt.results.runs import rate_text
 from fpt.show import plot
 from fpt.show.numbers import percent, title
 from fpt.sweeps.labels import labels
@@ -60,8 +61,7 @@ def learning_rate_figure(runs: pd.DataFrame) -> plot.Plot:
 
 def _of_one_sweep(runs: pd.DataFrame) -> pd.DataFrame:
     """Runs without the columns that `load_runs` adds: one arm, whose task nobody named."""
-    rates = runs["seed"].map(choices(by_seed(runs)))
-    selected = same_rate(runs["learning_rate"].to_numpy(float), rates.to_numpy(float))
+    selected = at_own(runs, choices(by_seed(runs)))
     return runs.assign(
         setup="", label="runs", sweep="", name="runs", task="", variant="", guessing=math.nan, selected=selected
     )
@@ -80,16 +80,16 @@ def _panel_name(shown: pd.DataFrame, differing: Sequence[str]) -> str:
     return title(str(shown["task"].iloc[0])) + (f" ({', '.join(filter(None, more))})" if any(more) else "")
 
 
-def _names_of(cells: Mapping[str, TableCell], names: Mapping[str, str]) -> list[str]:
+def _names_of(cells: Mapping[str, Cell], names: Mapping[str, str]) -> list[str]:
     return [names[cell.spec.folder_name] for cell in cells.values() if cell.spec]
 
 
-def _with_results(cells: Mapping[str, TableCell]) -> dict[str, TableCell]:
+def _with_results(cells: Mapping[str, Cell]) -> dict[str, Cell]:
     return {row: cell for row, cell in cells.items() if not cell.problem}
 
 
 @plot.drawn
-def budget_figure(*setups: Mapping[str, TableCell]) -> plot.Plot:
+def budget_figure(*setups: Mapping[str, Cell]) -> plot.Plot:
     """Test accuracy over the budget, each seed at the rate that the others choose there: a panel per mapping of rows to
     cells, e.g. `study.by_task(table)[task]`; means with 95% intervals.
 
@@ -121,7 +121,7 @@ def _lines_in_words(shown: pd.DataFrame) -> Iterator[str]:
         yield f"{task}, {arm}: {', '.join(means)} steps"
 
 
-def tuned_lines(axes: "Axes", cells: Collection[TableCell]) -> pd.DataFrame:
+def tuned_lines(axes: "Axes", cells: Collection[Cell]) -> pd.DataFrame:
     """One line per arm over the budgets, on a common axis. Returns what is drawn: `arm`, `budget`,
     `accuracy` (percent) and its 95% interval `low` to `high`."""
     frames, budgets = [], sorted({budget for cell in cells for budget in cell.budgets})

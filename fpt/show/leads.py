@@ -11,8 +11,9 @@ import pandas as pd
 
 from fpt.claims.planes import plane_table, plane_tests, sign_of
 from fpt.claims.sensitivity import usable
+from fpt.results.arm import TUNED, Arm
 from fpt.results.baselines import LINEAR, floor, known_scores
-from fpt.results.cells import NOT_RUN_YET, TUNED, TableCell
+from fpt.results.cells import NOT_RUN_YET
 from fpt.results.contrasts import Contrast, Level, arms_of, cell_of, contrast, level, points_text
 from fpt.results.runs import rate_text
 from fpt.results.stats import POINT, mean_interval
@@ -38,11 +39,11 @@ class Place:
         """The name of an arm in the study's tables."""
         return f"{letters} ({self.more})" if self.more else letters
 
-    def cell(self, arm: str) -> TableCell:
+    def cell(self, arm: str) -> Arm:
         """`fpt.results.cell_of` of an arm here, with its errors."""
         return cell_of(self.study, self.arm(arm), task=self.task)
 
-    def cells(self, *arms: str) -> dict[str, TableCell]:
+    def cells(self, *arms: str) -> dict[str, Arm]:
         """Those of the arms that are published, by their letters."""
         found = arms_of(self.study)
         named = {letters: (self.task, self.arm(letters)) for letters in arms}
@@ -136,7 +137,7 @@ def rates_table(places: Mapping[str, Place], arms: Mapping[str, float], caption:
     return Table(pd.DataFrame(rows).fillna(NONE), caption)
 
 
-def _decades(cell: TableCell) -> str:
+def _decades(cell: Arm) -> str:
     """The width of the usable range; "or more" where it meets an end of the grid."""
     by_seed, at_end = usable(cell, WITHIN * POINT)
     return f"{mean_interval(by_seed)[0]:.1f}{' or more' if at_end else ''}"
@@ -159,7 +160,7 @@ def by_compute(study: str, arms: Mapping[str, float], caption: str, *, task: str
 
 
 @plot.drawn
-def compute_figure(cells: Mapping[str, TableCell], arms: Mapping[str, float]) -> plot.Plot:
+def compute_figure(cells: Mapping[str, Arm], arms: Mapping[str, float]) -> plot.Plot:
     """What `by_compute` shows, of these cells by arm."""
     figure, (axes,) = plot.panels_of(1)
     rows = []

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 from fpt.claims.planes import Crossing, crossing_of, plane_table, plane_tests
-from fpt.results.cells import TableCell
+from fpt.results.cells import Cell
 from fpt.results.contrasts import MINUS, interval_of
 from fpt.results.runs import rate_text
 from fpt.results.stats import SIGNIFICANCE
@@ -35,7 +35,7 @@ MOST_POINTS = 100.0  # no difference is larger; an interval without an end is dr
 AS_FAR = 0.2  # the relative luminance of a colour on which dark and white text are read as well
 
 
-def captioned_plane(first: TableCell, second: TableCell) -> CaptionedFigure:
+def captioned_plane(first: Cell, second: Cell) -> CaptionedFigure:
     """The plane of two arms with a caption that says what to see."""
     figure, names = plane_figure(first, second), map(plot.arm_words, plot.names_of((first, second)))
     lines = HEAVY if figure.axes[0].lines else ""
@@ -43,7 +43,7 @@ def captioned_plane(first: TableCell, second: TableCell) -> CaptionedFigure:
 
 
 @plot.drawn
-def plane_figure(first: TableCell, second: TableCell) -> plot.Plot:
+def plane_figure(first: Cell, second: Cell) -> plot.Plot:
     """The first arm minus the second at each rate and budget, in points, at one rate for both.
 
     A cell has the colour of the arm that leads. Bold with a star: significant after Holm's correction over the plane.
@@ -99,7 +99,7 @@ def _mark(axes: "Axes", mean: Numbers, sure: Numbers, band: Numbers) -> None:
 
 
 @plot.drawn
-def crossing_figure(first: TableCell, second: TableCell) -> plot.Plot:
+def crossing_figure(first: Cell, second: Cell) -> plot.Plot:
     """Two tuned arms over the budget, and the first minus the second with 95% intervals and the sign of each budget.
 
     Signs: + and - are significant for all budgets together, 0 is not, ? has the arm that trails at an edge of its grid.

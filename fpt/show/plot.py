@@ -17,7 +17,7 @@ from matplotlib.figure import Figure
 from fpt import models
 from fpt.models import Arm
 from fpt.results.baselines import floor
-from fpt.results.cells import TableCell
+from fpt.results.cells import Cell, arm_of
 from fpt.results.runs import rate_text
 from fpt.sweeps.labels import label
 
@@ -112,14 +112,10 @@ def nothing() -> Plot:
     return figure
 
 
-def runs_of(cells: Iterable[TableCell]) -> pd.DataFrame:
+def runs_of(cells: Iterable[Cell]) -> pd.DataFrame:
     """The runs behind some cells, a row a run, each once: `study`, `sweep`, `seed`, `commit`."""
-    sweeps = {cell.tables.folder: cell for cell in cells if cell.tables}
-    frames = [
-        each.tables.runs[["sweep", "seed"]].assign(study=each.study, commit=each.tables.commit)
-        for each in sweeps.values()
-        if each.tables
-    ]
+    arms = {arm.folder: arm for cell in cells if (arm := arm_of(cell))}
+    frames = [arm.runs[["sweep", "seed"]].assign(study=arm.study, commit=arm.commit) for arm in arms.values()]
     return pd.concat(frames) if frames else pd.DataFrame(columns=["sweep", "seed", "study", "commit"])
 
 
@@ -207,18 +203,21 @@ def trivial_line(axes: "Axes", task: str, variant: str) -> None:
         axes.axhline(100 * trivial, color=GREY, linestyle=":", label="trivial baseline")
 
 
-def arm_of(cell: TableCell) -> str:
+def letters_of(cell: Cell) -> str:
     """The short name of a cell's arm, which has the colour; empty where there is no sweep."""
+    if arm := arm_of(cell):
+        return arm.letters
     return label(cell.spec) if cell.spec else ""
 
 
-def names_of(cells: Iterable[TableCell]) -> list[str]:
+def names_of(cells: Iterable[Cell]) -> list[str]:
     """The short name of each cell's arm; where two are variants of one arm, what their tables call them is added."""
     cells = list(cells)
-    short = [arm_of(cell) or cell.row for cell in cells]
+    short = [letters_of(cell) or cell.name for cell in cells]
     if len(set(short)) == len(short):
         return short
     pairs = zip(short, cells, strict=True)
     return [
-        cell.row if cell.row == arm or cell.row.startswith(f"{arm} (") else f"{arm} ({cell.row})" for arm, cell in pairs
+        cell.name if cell.name == arm or cell.name.startswith(f"{arm} (") else f"{arm} ({cell.name})"
+        for arm, cell in pairs
     ]

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pandas as pd
 
+from fpt.results.arm import Arm, Origin, same_rate
 from fpt.results.cells import StudyCells
-from fpt.results.runs import Origin, SweepTables, rate_text, same_rate, study_of, sweeps_table
+from fpt.results.runs import rate_text, study_of, sweeps_table
 from fpt.show.html import Table
-from fpt.sweeps.labels import labels
 from fpt.sweeps.study import Study
 
 RECORD = {  # of sweeps_table, and the columns that show it
@@ -24,28 +24,27 @@ def recipe_table(studies: Iterable[StudyCells]) -> pd.DataFrame:
     rows = [
         {
             "study": study.name,
-            "model": sweep.spec.backbone,
-            "task": sweep.spec.task,
-            "arms": names[folder],
-            "steps": f"{sweep.spec.steps:,}",
-            "rates": ", ".join(map(rate_text, sweep.spec.learning_rates)),
-            "extended to": ", ".join(map(rate_text, _further(sweep))),
-            "seeds": str(len(sweep.spec.seeds)),
-            "evaluations": f"{sweep.spec.evaluations}, each on {sweep.spec.evaluation_examples or 'all'} examples",
-            "tests": f"{sweep.spec.budget_examples or 'all'} at a budget, {sweep.spec.test_examples or 'all'} at last",
+            "model": arm.fields["backbone"],
+            "task": arm.task,
+            "arms": arm.name,
+            "steps": f"{arm.steps:,}",
+            "rates": ", ".join(map(rate_text, arm.fields["learning_rates"])),
+            "extended to": ", ".join(map(rate_text, _further(arm))),
+            "seeds": str(arm.seeds),
+            "evaluations": f"{arm.recipe.evaluations}, each on {arm.recipe.evaluation_examples or 'all'} examples",
+            "tests": f"{arm.recipe.budget_examples or 'all'} at a budget, {arm.recipe.test_examples or 'all'} at last",
         }
         for study in studies
-        for names in [labels(study.study.sweeps)]
-        for folder, sweep in study.results.items()
+        for arm in study.results.values()
     ]
     recipes = pd.DataFrame(rows).drop_duplicates()
     keys = [name for name in recipes if name != "arms"]
     return recipes.groupby(keys, sort=False)["arms"].agg(", ".join).reset_index() if rows else recipes
 
 
-def _further(sweep: SweepTables) -> list[float]:
+def _further(arm: Arm) -> list[float]:
     """The rates by which a grid was extended."""
-    return [rate for rate in sweep.rates if not same_rate(sweep.spec.learning_rates, rate).any()]
+    return [rate for rate in arm.rates if not same_rate(arm.fields["learning_rates"], rate).any()]
 
 
 def record_table(study_folder: Path | Study, origin: Origin | None = None) -> Table:

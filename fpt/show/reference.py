@@ -15,7 +15,7 @@ import pandas as pd
 from fpt.claims.judge import ODDITY
 from fpt.papers import paper_of
 from fpt.results import StudyCells, find_study, known_scores, load_runs, sweeps_table
-from fpt.results.runs import load_sweeps, loaded_studies
+from fpt.results.runs import arms_in, loaded_studies, study_names
 from fpt.show.findings import verdict_rows, verdicts_by_id
 from fpt.show.html import Folded, Page, Table
 from fpt.show.numbers import percent
@@ -65,10 +65,10 @@ def _options_of(task: str) -> dict[str, Any]:
 
 
 def _recorded_checksum(task: str) -> str:
-    for study in loaded_studies():
-        for sweep in load_sweeps(study, PUBLISHED).values():
-            if sweep.spec.task == task:
-                return str(sweep.result["data_checksum"])
+    for study in study_names():
+        for arm in arms_in(find_study(study), PUBLISHED).values():
+            if arm.task == task:
+                return str(arm.result["data_checksum"])
     return "not recorded yet"
 
 

@@ -12,7 +12,8 @@ from fpt.claims.judge import Judge
 from fpt.claims.planes import crossing_of
 from fpt.errors import DataError
 from fpt.papers import claim
-from fpt.results.cells import ArmCell, StudyCells, TableCell
+from fpt.results.arm import Arm
+from fpt.results.cells import Cell, StudyCells
 from fpt.results.runs import load_runs
 from fpt.show.explore import START, Setups, setups
 from fpt.show.figures import budget_figure, learning_rate_figure
@@ -76,11 +77,11 @@ def compared_arms(study: StudyCells) -> Setups:
     return {of: cells for of, cells in few.items() if len(cells) > 1}
 
 
-def _four(cells: Mapping[str, ArmCell]) -> dict[str, ArmCell]:
+def _four(cells: Mapping[str, Arm]) -> dict[str, Arm]:
     return {name: cell for name, cell in cells.items() if name in SHORT.values()}
 
 
-def _first_two(cells: Mapping[str, TableCell]) -> list[TableCell]:
+def _first_two(cells: Mapping[str, Cell]) -> list[Cell]:
     """Frozen and unfrozen pretrained, where a setup has both; else its first two arms."""
     shown = [next((name for name in cells if name.partition(" ")[0] == letters), "") for letters in START]
     return [cells[name] for name in (shown if all(shown) else list(cells)[:2])]
@@ -113,12 +114,12 @@ def pairs_table(found: Setups) -> pd.DataFrame:
 
 def _what_is_shown(study: StudyCells) -> str:
     """Whose results these are, and how many sweeps have some."""
-    origins = [tables.origin for tables in study.results.values()]
+    origins = [arm.origin for arm in study.results.values()]
     counts = ", ".join(f"{origins.count(each)} {each}" for each in dict.fromkeys(origins))
     return f"Results of {len(origins)} of its {len(study.study.sweeps)} sweeps: {counts}."
 
 
-def _plane(first: TableCell, second: TableCell) -> list[Displayable | str]:
+def _plane(first: Cell, second: Cell) -> list[Displayable | str]:
     """The first arm minus the second: over rate and budget, at one rate for both, then each at its own rate."""
     return [captioned_plane(first, second), CaptionedFigure(crossing_figure(first, second), CROSSING)]
 

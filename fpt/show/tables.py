@@ -37,12 +37,12 @@ def summary(runs: pd.DataFrame) -> pd.DataFrame:
 def rates_in_words(tuned: pd.DataFrame) -> str:
     """What `chosen` gives; of a probe, whose rates are strengths of its logistic regression, it says so."""
     what = "strength " if (tuned["solver"] == "logistic").any() else ""
-    return what + chosen(tuned) if len(tuned) else "none eligible"
+    return what + chosen(tuned["learning_rate"]) if len(tuned) else "none eligible"
 
 
-def chosen(tuned: pd.DataFrame) -> str:
+def chosen(rates: "pd.Series[float]") -> str:
     """The rates that the seeds choose for each other, with their number of seeds where there are several."""
-    counts = tuned["learning_rate"].value_counts().sort_index()
+    counts = rates.value_counts().sort_index()
     several = len(counts) > 1
     return ", ".join(rate_text(rate) + (f" ({n} seed{'s' * (n > 1)})" if several else "") for rate, n in counts.items())
 

@@ -2,9 +2,10 @@
 
 import pandas as pd
 
+from fpt.results.arm import Arm
 from fpt.results.cells import StudyCells
 from fpt.results.contrasts import interval_text
-from fpt.results.runs import load_runs
+from fpt.results.runs import arms_in
 from fpt.results.stats import POINT, paired
 from fpt.show.html import Table
 from fpt.show.numbers import percent, points
@@ -23,16 +24,10 @@ def yours_beside_ours(study: StudyCells) -> pd.DataFrame:
     Runs are paired by seed. `equal seeds`: how many have the same accuracy to the last digit. Where all do, or where
     there are fewer than three, the difference has no interval.
     """
-    sides = {side: load_runs(study.folder, side) for side in ("published", "own")}
-    if any(runs.empty for runs in sides.values()):
-        return pd.DataFrame()
-    rows = []
-    for key, own in sides["own"].groupby(["task", "name", "sweep"], sort=False):
-        published = sides["published"]
-        published = published[published["sweep"] == key[2]]
-        if len(published):
-            rows.append({"task": key[0], "arm": key[1], **_row(own, published)})
-    return pd.DataFrame(rows)
+    published = arms_in(study.folder, "published")
+    own = arms_in(study.folder, "own") if published else {}
+    both = [(arm, published[sweep]) for sweep, arm in own.items() if sweep in published]
+    return pd.DataFrame([{"task": arm.task, "arm": arm.name, **_row(arm, ours)} for arm, ours in both])
 
 
 def yours_table(study: StudyCells) -> Table | None:
@@ -41,14 +36,12 @@ def yours_table(study: StudyCells) -> Table | None:
     return None if rows.empty else Table(rows, CAPTION)
 
 
-def _row(own: pd.DataFrame, published: pd.DataFrame) -> dict[str, str]:
+def _row(own: Arm, published: Arm) -> dict[str, str]:
     row: dict[str, str] = {}
     tuned = {}
-    for whose, runs in (("your", own), ("published", published)):
-        selected = runs[runs["selected"].astype(bool)]
-        by_seed = selected.set_index("seed")
-        tuned[whose] = by_seed["test_accuracy"].astype(float).fillna(by_seed["guessing"])
-        row |= {f"{whose} rate": chosen(selected) or "-", f"{whose} accuracy": percent(tuned[whose].mean())}
+    for whose, arm in (("your", own), ("published", published)):
+        tuned[whose] = arm.values()
+        row |= {f"{whose} rate": chosen(arm.choices()) or "-", f"{whose} accuracy": percent(tuned[whose].mean())}
     test = paired(tuned["your"], tuned["published"])
     shown = interval_text(test.mean / POINT, test.low / POINT, test.high / POINT)
     apart = (tuned["your"] - tuned["published"]).dropna()

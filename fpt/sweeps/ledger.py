@@ -7,18 +7,22 @@ import re
 import socket
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+from fpt import tasks
 from fpt.errors import FptError, LockedError, SpecError
-from fpt.files import read_json, workspace_around
+from fpt.files import read_json
+from fpt.files import workspace as workspace
+from fpt.models import hub
+from fpt.sweeps.fields import canonical
 from fpt.sweeps.record import PUBLISHED as PUBLISHED
 from fpt.sweeps.record import RESULT as RESULT
-from fpt.sweeps.record import check_record, damaged, read_progress
+from fpt.sweeps.record import damaged, read_progress, read_record
 from fpt.sweeps.spec import SweepSpec
 from fpt.sweeps.study import Study
 from fpt.sweeps.study_file import FILE, NAME
@@ -46,16 +50,6 @@ class SweepState:
     def complete(self) -> bool:
         """Done, and its executed notebook is there as well."""
         return self.state == "done" and (self.folder / NOTEBOOK).is_file()
-
-
-def workspace(root: Path | str | None = None) -> Path:
-    """`root`, else the nearest folder at or above the working directory, that holds runs/ and notebooks/."""
-    start = Path.cwd() if root is None else Path(root).absolute()
-    found = workspace_around(start)
-    if found and (root is None or found == start):
-        return found
-    where = "at or above the working directory" if root is None else f"as --root ({root})"
-    raise SpecError(f"no workspace {where}: a folder that holds runs/ and notebooks/; name one with --root")
 
 
 def results_folder(folder: str | None) -> Path | None:
@@ -104,17 +98,30 @@ def read_result(folder: Path, spec: SweepSpec) -> dict[str, Any] | None:
     Raises DataError for one that no sweep wrote, or that its tables do not fit.
     """
     path = folder / RESULT
+    if not path.is_file():
+        return None
     result = read_json(path)
     if result is None:
-        if path.is_file():
-            raise damaged(path, "it holds no JSON object")
-        return None
+        raise damaged(path, "it holds no JSON object")
     if result.get("hash") != spec.hash:
         if "hash" not in result or folder.name == spec.folder_name:
             raise damaged(path, f"hash = {result.get('hash')!r}: {spec.hash!r} is expected")
         return None
-    check_record(folder, spec, result)
-    return result
+    if isinstance(fields := result.get("spec"), dict):
+        found = _named(fields, spec)
+        for name, asked in _named(spec.resolved() | {"arm": spec.arm}, spec).items():
+            if name in found and found[name] != asked:  # an earlier version may not have had the field
+                raise damaged(path, f"spec.{name} = {found[name]!r}: {asked!r} is expected, as in the study")
+    return read_record(folder)
+
+
+def _named(fields: Mapping[str, Any], spec: SweepSpec) -> dict[str, Any]:
+    """The fields by which a record and its spec must agree: options that differ from their default, and not where your
+    own data or your own model lie, whose content the hash holds."""
+    moved = {"task": tasks.own_kind(spec.task), "backbone": hub.path_of(spec.backbone)}
+    kept = {name: value for name, value in fields.items() if not moved.get(name)}
+    options = {name: value for name, value in kept.items() if isinstance(value, dict) and name in spec.option_defaults}
+    return kept | {name: canonical(value, spec.option_defaults[name]) for name, value in options.items()}
 
 
 @contextmanager

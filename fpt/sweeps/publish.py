@@ -49,7 +49,7 @@ def _whole(state: SweepState) -> list[str]:
     """The files of a finished sweep, all of which were read. Raises DataError for the first that cannot be believed."""
     result = state.result or {}
     for name in result["tables"]:
-        read_table(state.folder, name, state.spec, result)
+        read_table(state.folder, name, result)
     if read_json(notebook := state.folder / ledger.NOTEBOOK) is None:
         raise damaged(notebook, "it holds no JSON object")
     return [*FILES, *(f"{name}.parquet" for name in result["tables"])]

@@ -1,7 +1,8 @@
 """The record of a finished sweep, result.json, and its tables: what they must be to be believed.
 
-result.json holds the SHA-256 of every table. Whoever reads a finished sweep reads it through this file: `check_record`
-wherever a sweep counts as done, which imports neither pandas nor torch, and `read_table` where numbers are used.
+result.json holds the SHA-256 of every table. Whoever reads a finished sweep reads it through this file: `read_record`
+wherever a sweep counts as done, which imports neither pandas nor torch, and `read_table` where numbers are used. A
+record says by itself what was run, so neither needs a study, a task or a model.
 """
 
 import json
@@ -14,15 +15,11 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from fpt import tasks
 from fpt.documents import explained
-from fpt.errors import DataError
+from fpt.errors import DataError, SpecError
 from fpt.files import known_sha256, read_json, state_of
-from fpt.models import hub
 from fpt.sweeps import selection
-from fpt.sweeps.fields import canonical
-from fpt.sweeps.spec import SweepSpec
-from fpt.training.recipe import ANSWERS, ATTENTION, MEASURES, WINDOWS
+from fpt.training.recipe import ANSWERS, ATTENTION, MEASURES, WINDOWS, Recipe
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -63,6 +60,10 @@ TABLES = {  # NAME.parquet of a sweep
     ANSWERS: Shape((*RUN, "part", "example"), ("target", "predicted")),
 }  # fmt: skip
 ALWAYS = tuple(name for name in TABLES if name not in MEASURES)
+# Of the fields of a sweep, those by which its record is read, with their types
+SPEC = dict.fromkeys(("task", "arm", "variant", "backbone"), str) | dict.fromkeys(
+    ("seeds", "learning_rates", "measures"), list
+)
 ROUNDING = 1e-4  # by which a sum of weights in single precision may be above 1
 
 Count = Annotated[int, Field(ge=0)]
@@ -159,17 +160,19 @@ def read_progress(path: Path) -> dict[str, Any] | None:
         return None
 
 
-def check_record(folder: Path, spec: SweepSpec, found: Mapping[str, Any]) -> None:
-    """Refuse (DataError) a result.json of the sweep `spec` that is not what a sweep writes, and tables that are not
-    those which the sweep wrote."""
+def read_record(folder: Path) -> dict[str, Any]:
+    """The result.json of a finished sweep, and its tables are those which the sweep wrote. Raises DataError where it is
+    not what a sweep writes, contradicts itself, or has other tables."""
     path = folder / RESULT
+    if (found := read_json(path)) is None:
+        raise damaged(path, "it holds no JSON object" if path.is_file() else "is missing")
     if "tables" not in found:
         raise damaged(path, "tables is missing: the SHA-256 of each table, which earlier versions did not record")
     try:
         record = Record.model_validate(found)
     except ValidationError as error:
         raise damaged(path, explained(error.errors(include_url=False)[0])) from None
-    for finding in _contradictions(record, spec):
+    for finding in _contradictions(record):
         raise damaged(path, finding)
     for name, recorded in record.tables.items():
         table = folder / f"{name}.parquet"
@@ -177,6 +180,19 @@ def check_record(folder: Path, spec: SweepSpec, found: Mapping[str, Any]) -> Non
             raise damaged(table, f"is missing, and {RESULT} records it")
         if (now := known_sha256(table)) != recorded:
             raise damaged(table, f"its SHA-256 is {now}, and {RESULT} records {recorded}")
+    return found
+
+
+def recipe_of(result: Mapping[str, Any]) -> Recipe:
+    """How the runs of a record were trained; a field that it lacks came later, and had its default."""
+    fields = result["spec"]
+    return Recipe(**{name: fields[name] for name in Recipe.model_fields if name in fields})
+
+
+def sweep_of(result: Mapping[str, Any]) -> str:
+    """The name of a sweep and of its folder, `TASK.ARM-HASH`, by its record."""
+    fields = result["spec"]
+    return f"{fields['task'].partition(':')[0]}.{fields['arm']}-{result['hash']}"
 
 
 def damaged(path: Path, finding: str) -> DataError:
@@ -195,34 +211,26 @@ def _listed(value: Any) -> list[Any]:
     return value if isinstance(value, list) else [value]
 
 
-def _named(fields: Mapping[str, Any], spec: SweepSpec) -> dict[str, Any]:
-    """The fields by which a record and its spec must agree: options that differ from their default, and not where your
-    own data or your own model lie, whose content the hash holds."""
-    moved = {"task": tasks.own_kind(spec.task), "backbone": hub.path_of(spec.backbone)}
-    kept = {name: value for name, value in fields.items() if not moved.get(name)}
-    options = {name: value for name, value in kept.items() if isinstance(value, dict) and name in spec.option_defaults}
-    return kept | {name: canonical(value, spec.option_defaults[name]) for name, value in options.items()}
-
-
-def _contradictions(record: Record, spec: SweepSpec) -> Iterator[str]:
-    """What a record says that cannot be so: by itself, or beside the spec that it answers."""
-    found = _named(record.spec, spec)
-    for name, asked in _named(spec.resolved() | {"arm": spec.arm}, spec).items():
-        if name in found and found[name] != asked:  # an earlier version may not have had the field
-            yield f"spec.{name} = {found[name]!r}: {asked!r} is expected, as in the study"
-    if record.hash != spec.hash:
-        yield f"hash = {record.hash!r}: {spec.hash!r} is expected"
-    if record.grid != sorted(set(record.grid)) or not set(spec.learning_rates) <= set(record.grid):
+def _contradictions(record: Record) -> Iterator[str]:
+    """What a record says that cannot be so."""
+    spec = record.spec
+    try:
+        Recipe(**{name: spec[name] for name in Recipe.model_fields if name in spec})
+    except SpecError as error:
+        yield f"spec: {error}"
+    if missing := [name for name in SPEC if not isinstance(spec.get(name), SPEC[name])]:
+        yield f"spec.{missing[0]} = {spec.get(missing[0])!r}: {SPEC[missing[0]].__name__} is expected"
+    if record.grid != sorted(set(record.grid)) or not set(spec["learning_rates"]) <= set(record.grid):
         yield f"grid = {record.grid}: rates in ascending order are expected, those of the study among them"
     for name in ("selected_rate", "within_one_se", "eligible", "choices"):
         if unknown := [rate for rate in _listed(getattr(record, name)) if rate not in (None, *record.grid)]:
             yield f"{name} holds {unknown[0]!r}: a rate of the grid {record.grid} is expected"
-    if set(record.choices) != {str(seed) for seed in spec.seeds}:
-        yield f"choices are of the seeds {', '.join(record.choices) or 'none'}: {list(spec.seeds)} are expected"
-    runs, trained = len(record.grid) * len(spec.seeds), sum(rates * seeds for rates, seeds in record.fleets)
+    if set(record.choices) != {str(seed) for seed in spec["seeds"]}:
+        yield f"choices are of the seeds {', '.join(record.choices) or 'none'}: {spec['seeds']} are expected"
+    runs, trained = len(record.grid) * len(spec["seeds"]), sum(rates * seeds for rates, seeds in record.fleets)
     if trained != runs:
         yield f"fleets = {record.fleets}: fleets of {runs} runs are expected, rates times seeds"
-    tables = {*ALWAYS, *({*TABLES} & {*spec.measures})}
+    tables = {*ALWAYS, *({*TABLES} & {*spec["measures"]})}
     if set(record.tables) != tables:
         yield f"tables = {sorted(record.tables)}: {sorted(tables)} are expected"
 
@@ -238,25 +246,24 @@ class Expected:
     chosen: tuple[str, ...]  # what the record says of each of CHOSEN, as JSON
 
     @staticmethod
-    def of(spec: SweepSpec, result: Mapping[str, Any]) -> "Expected":
-        """By the hash of the record: the data of `spec` may have changed since it was read."""
+    def of(result: Mapping[str, Any]) -> "Expected":
         return Expected(
-            sweep=f"{spec.folder_name.rpartition('-')[0]}-{result['hash']}",
+            sweep=sweep_of(result),
             grid=tuple(map(float, result["grid"])),
-            seeds=tuple(spec.seeds),
-            steps=tuple(spec.evaluation_steps()),
+            seeds=tuple(result["spec"]["seeds"]),
+            steps=tuple(recipe_of(result).evaluation_steps()),
             chosen=tuple(json.dumps(result[name], sort_keys=True) for name in CHOSEN),
         )
 
 
-def read_table(folder: Path, name: str, spec: SweepSpec, result: Mapping[str, Any]) -> "pd.DataFrame":
-    """A table of a finished sweep, by its name in `result`, which `check_record` let pass.
+def read_table(folder: Path, name: str, result: Mapping[str, Any]) -> "pd.DataFrame":
+    """A table of a finished sweep, by its name in `result`, which `read_record` let pass.
 
     DataError where it cannot be read, or is not what the sweep must have written. The same file is read once.
     """
     path = folder / f"{name}.parquet"
     try:
-        return _checked(path, state_of(path), name, Expected.of(spec, result))
+        return _checked(path, state_of(path), name, Expected.of(result))
     except OSError as error:
         raise damaged(path, f"cannot be read ({error.strerror or error})") from None
 

@@ -235,7 +235,7 @@ def run_sweep(
     elif (folder / CHECKPOINTS).exists() or (folder / ledger.PROGRESS).exists():
         with ledger.hold(folder / ledger.LOCK, spec):  # its process was killed after the result
             _clean(folder)
-    runs, curves = (read_table(folder, name, spec, info).copy() for name in ALWAYS)
+    runs, curves = (read_table(folder, name, info).copy() for name in ALWAYS)
     return Result(spec, folder, runs, curves, info)
 
 

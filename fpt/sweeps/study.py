@@ -28,7 +28,7 @@ from fpt.sweeps.scale import (
     task_as_run,
 )  # fmt: skip
 from fpt.sweeps.spec import SweepSpec, resolve
-from fpt.sweeps.study_file import FILE, NAME, Fields, StudyFile, read_study, study_label
+from fpt.sweeps.study_file import Fields, StudyFile, read_study, study_label
 from fpt.training.recipe import KEEP_WEIGHTS
 
 Scale = Literal["paper", "reduced"]
@@ -153,13 +153,6 @@ class Study:
         alike = self._by_identity.get(spec.identity, [])
         same = [each for each in alike if each.changed(measures=[]).hash == spec.hash]
         return next(iter(same or (alike if len(alike) == 1 else [])), None)
-
-
-def study_folder(runs: Path, name: str) -> Path:
-    """`runs/<name>`; names are bare folder names, so that no study reaches outside `runs`."""
-    existing = [path.parent.name for path in runs.glob(f"*/{FILE}") if NAME.fullmatch(path.parent.name)]
-    check_known("study", name, existing, f"folders of {runs.name} with a {FILE}; names of A-Z a-z 0-9 . _ -")
-    return runs / name
 
 
 def load_study(folder: Path | str) -> Study:

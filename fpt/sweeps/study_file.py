@@ -1,6 +1,5 @@
 """The file study.yaml: its shape, and every name in it checked before anything is made of it."""
 
-import re
 from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import Any
@@ -10,12 +9,13 @@ from pydantic import BaseModel, Field
 from fpt import models, tasks
 from fpt.documents import read_model
 from fpt.errors import SpecError, check_known
+from fpt.files import NAME as NAME
+from fpt.files import STUDY_FILE
 from fpt.papers import claim, paper_of
 from fpt.papers.schema import Paper
 from fpt.sweeps.spec import FIELDS
 
-FILE = "study.yaml"
-NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+FILE = STUDY_FILE
 Fields = dict[str, Any]
 EXIST: dict[str, Callable[[str, str], Any]] = {"task": tasks.entry, "backbone": models.backbone}
 NAMES = ("task", "variant", "backbone", "arm", "init", "keep_as", "pretrained_by")  # fields that hold text

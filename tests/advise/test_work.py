@@ -23,7 +23,7 @@ from fpt.errors import DataError, SpecError
 from fpt.files import read_json, write_json
 from fpt.models import load_task
 from fpt.results.baselines import LINEAR, MAJORITY
-from fpt.results.runs import load_sweeps
+from fpt.results.runs import arms_in
 from fpt.sweeps import SweepSpec, load_study
 from fpt.sweeps.ledger import sweep_state
 
@@ -72,7 +72,7 @@ def test_the_numbers_to_beat_come_first_then_the_coarse_grid_then_the_fine_one(p
     assert said[2].startswith("majority class")
     pilot, fine = load_study(wanted.pilot), load_study(wanted.study)
     assert all(sweep_state(spec, fine.folder).state == "done" for spec in fine.sweeps)
-    best = {each.spec.arm: each.selected_rate for each in load_sweeps(pilot, "own").values()}
+    best = {each.fields["arm"]: each.best_rate() for each in arms_in(pilot, "own").values()}
     assert all(best[spec.arm] in spec.learning_rates for spec in fine.sweeps)
     assert not set(pilot.sweeps[0].seeds) & set(fine.sweeps[0].seeds)
     calls.clear()
@@ -309,7 +309,7 @@ def test_what_compiling_saved_in_the_coarse_grid_is_not_counted_again(
 def test_the_coarse_grid_says_how_fast_the_machine_is(wanted: Request) -> None:
     study = load_study(wanted.study)
     rows = {spec.arm: row(spec) for spec in study.sweeps}
-    walls = {each.spec.arm: each.result["wall_seconds"] for each in load_sweeps(study, "own").values()}
+    walls = {each.fields["arm"]: each.result["wall_seconds"] for each in arms_in(study, "own").values()}
     machine = retimed(wanted.study, rows, Machine(slots=1, threads=1), None)
     for spec in study.sweeps:
         assert machine.seconds(spec, rows[spec.arm]) == pytest.approx(walls[spec.arm])

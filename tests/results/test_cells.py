@@ -10,8 +10,8 @@ from made_cells import Arm, Made, cell, paper, swept
 
 from fpt.claims.steps import goal_of, reach, slower
 from fpt.errors import SpecError
-from fpt.papers.schema import Table
-from fpt.results.cells import AT_PAPERS_RATE, ArmCell, TableCell, paired_difference, shared_rates
+from fpt.results.cells import AT_PAPERS_RATE, TableCell, paired_difference, shared_rates
+from fpt.results.runs import tidy
 from fpt.results.stats import example_noise
 from fpt.sweeps import SweepSpec
 
@@ -44,9 +44,10 @@ def made(validation, test=None, seeds=3, diverged=None, study="made", kind="accu
                                "train_accuracy": 0.9, "test_accuracy_last": best, "train_accuracy_last": 0.95,
                                "diverged_at": lost if lost <= STEPS else None})  # fmt: skip
     fixed = {"test": {"drawn_by_seed": False, "size": 500}}
-    tables = swept(spec, {"grid": list(rates), "selected_rate": 1e-3} | fixed, runs=runs, curves=curves)
+    result = {"grid": list(rates), "selected_rate": 1e-3} | fixed
+    arm = swept(spec, result, study, kind, runs=runs, curves=curves)
     table = paper(["a", "b"], kind).tables["toy-table"]
-    return TableCell(table, "a", "digits", ("digits",), spec, tables, study=study)
+    return TableCell(table, "a", "digits", ("digits",), arm, study=study)
 
 
 def by_budget(rate, seed, step):
@@ -75,8 +76,8 @@ def test_a_single_rate_is_both_ends_of_its_grid():
 
 def test_the_validation_accuracy_that_chooses_is_the_best_so_far():
     found = made(lambda rate, _, step: 0.9 if (rate, step) == (1e-2, 2) else 0.5 if rate == 1e-3 else 0.2)
-    assert found.tables.validation(1).loc[0].tolist() == [0.2, 0.5, 0.2]
-    assert found.tables.validation(8).loc[0].tolist() == [0.2, 0.5, 0.9]
+    assert found.arm.validation(1).loc[0].tolist() == [0.2, 0.5, 0.2]
+    assert found.arm.validation(8).loc[0].tolist() == [0.2, 0.5, 0.9]
     assert (set(found.choices(1)), set(found.choices(8))) == ({1e-3}, {1e-2})
     assert found.validated().loc[[1, 2, 32], 0].tolist() == [0.5, 0.9, 0.9]
 
@@ -85,15 +86,15 @@ def test_what_reports_the_last_step_is_chosen_by_its_validation_accuracy():
     found = made(
         lambda rate, _, step: 0.9 if (rate, step) == (1e-2, 2) else 0.5 if rate == 1e-3 else 0.2, report="last"
     )
-    assert found.tables.validation(2).loc[0].tolist() == [0.2, 0.5, 0.9]
-    assert found.tables.validation(8).loc[0].tolist() == [0.2, 0.5, 0.2]
+    assert found.arm.validation(2).loc[0].tolist() == [0.2, 0.5, 0.9]
+    assert found.arm.validation(8).loc[0].tolist() == [0.2, 0.5, 0.2]
     assert (set(found.choices(2)), set(found.choices(8))) == ({1e-2}, {1e-3})
 
 
 def test_a_run_that_was_never_finite_counts_as_a_guess_among_the_classes_that_its_record_names():
     named = made(by_budget, diverged={(1e-2, 0): 0})
-    named.tables.result["test"]["classes"] = 4  # as of own data
-    assert named.values(1e-2)[0] == named.tables.tidy("runs")["guessing"][0] == 1 / 4
+    named.arm.result["test"]["classes"] = 4  # as of own data
+    assert named.values(1e-2)[0] == tidy(named.arm, "runs")["guessing"][0] == 1 / 4
 
 
 def test_a_run_that_diverges_is_chosen_by_nobody_from_then_on_and_keeps_its_best():
@@ -141,10 +142,9 @@ def test_the_images_that_all_seeds_share_add_noise_and_examples_made_anew_none()
     found = made(by_budget)
     assert found.test_noise(1e-2) == pytest.approx(0.51 * 0.49 / 500)
     assert found.test_noise(1e-4, 1) == pytest.approx(0.13 * 0.87 / 500)
-    found.tables.result["test"]["drawn_by_seed"] = True
+    found.arm.result["test"]["drawn_by_seed"] = True
     assert found.test_noise(1e-2) == pytest.approx(0.51 * 0.49 / 1797)  # every seed splits the same images
-    lists = replace(found, tables=replace(found.tables, spec=found.tables.spec.model_copy(update={"task": "bit-xor"})))
-    assert lists.test_noise(1e-2) == 0
+    assert replace(found.arm, collection=None).test_noise(1e-2) == 0
 
 
 def test_what_was_not_run_has_no_values():
@@ -243,7 +243,7 @@ def test_an_edge_at_an_early_budget_leaves_open_that_the_goal_was_not_reached_by
 TEXTS = pd.Index(range(40), name="example")
 
 
-def with_answers(name, wrong, texts=TEXTS, shared=True, lost=(), **fields):
+def with_answers(name, wrong, texts=TEXTS, shared=True, lost=(), kind="accuracy", **fields):
     """An arm with one rate and four seeds; `wrong`: by seed, the numbers of the test examples that it misses."""
     spec = SweepSpec(
         task="digits", arm=name, steps=STEPS, learning_rates=[1e-3], seeds=range(4), measures=["answers"], **fields
@@ -259,8 +259,7 @@ def with_answers(name, wrong, texts=TEXTS, shared=True, lost=(), **fields):
         for part in ("validation", "test"):
             answers.append(pd.DataFrame({**key, "part": part, "example": texts, "predicted": given}))
     result = {"grid": [1e-3], "test": {"drawn_by_seed": not shared, "size": len(texts)}}
-    tables = swept(spec, result, runs=runs, answers=pd.concat(answers), curves=[])
-    return ArmCell(Table(title="", rows={}), name, "digits", spec=spec, tables=tables)
+    return swept(spec, result, kind=kind, runs=runs, answers=pd.concat(answers), curves=[])
 
 
 HARD = ([0, 1, 2, 3], [0, 1, 2, 4], [0, 1, 2, 5], [0, 1, 2])
@@ -291,7 +290,7 @@ def test_the_noise_of_a_difference_is_paired_over_the_examples_that_both_arms_an
         with_answers("frozen-random", HARD, texts=TEXTS + 1),
         with_answers("frozen-random", HARD, shared=False),
         with_answers("frozen-random", HARD, lost=[2]),
-        replace(FROZEN, table=Table(title="", rows={}, kind="gap")),
+        with_answers("frozen-pretrained", [[0, 1, 7]] * 4, kind="gap"),
     ],
     ids=["a part of the examples", "other examples", "each seed its own", "a run without an answer", "gaps"],
 )

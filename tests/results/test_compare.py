@@ -117,7 +117,7 @@ def test_unpaired_arms_without_spread_go_by_exchanging_runs() -> None:
 def test_with_the_test_examples_it_agrees_with_the_contrasts_of_published_studies(study: str, percent: bool) -> None:
     arms = {arm: cell for (_, arm), cell in arms_of(study).items() if not cell.collapsed().any()}
     table = pd.DataFrame({arm: cell.values() for arm, cell in arms.items()}) * (100 if percent else 1)
-    (examples,) = {int(cell.tables.sampled_from) for cell in arms.values()}
+    (examples,) = {int(cell.sampled_from) for cell in arms.values()}
     found = compare(table, test_examples=examples)
     points = 1 if percent else 100
     for row in found.itertuples():

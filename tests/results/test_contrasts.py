@@ -70,7 +70,7 @@ def test_a_study_is_read_once_until_it_is_published_anew(tmp_path: Path) -> None
     before = arms_of("laptop", tmp_path)
     level_before = before["digits", "FP"].values().mean()
     assert ("digits", "UR") not in before
-    assert all(arms_of("laptop", tmp_path)[name].tables is cell.tables for name, cell in before.items())
+    assert all(arms_of("laptop", tmp_path)[name] is arm for name, arm in before.items())
     synthetic.finish(study, "published", lambda spec, rate, seed: synthetic.accuracy(spec, rate, seed) / 2)
     after = arms_of("laptop", tmp_path)
     assert ("digits", "UR") in after
@@ -182,7 +182,7 @@ def test_a_gap_is_training_minus_test_accuracy_after_the_last_step(root: Path) -
 def test_the_rate_of_a_level_is_the_best_one_at_its_budget() -> None:
     cell = cell_of("plane-minilm", "FR")
     found = {budget: level("plane-minilm", "FR", budget=budget).rate for budget in cell.budgets}
-    assert found == {budget: cell.tables.validation(budget).mean().idxmax() for budget in cell.budgets}
+    assert found == {budget: cell.validation(budget).mean().idxmax() for budget in cell.budgets}
     assert len(set(found.values())) > 1
 
 

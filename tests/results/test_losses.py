@@ -15,28 +15,24 @@ STUDY, FULL, LORA = "lora-text", "UP", "LP"
 
 def test_windows_are_those_of_a_seed_and_shared_by_arms(root: Path) -> None:
     """Windows that are hard for one arm are hard for the other, within a seed alone."""
-    full, lora = (tuned_losses(cell_of(STUDY, arm, root=root).tables) for arm in (FULL, LORA))  # type: ignore[arg-type]
+    full, lora = (tuned_losses(cell_of(STUDY, arm, root=root)) for arm in (FULL, LORA))
     assert all(full.loc[seed].corr(lora.loc[seed]) > 0.9 for seed in full.index)
     assert all(full.loc[one].corr(lora.loc[other]) < 0.5 for one, other in combinations(full.index, 2))
 
 
 def test_the_noise_is_that_of_the_part_from_which_windows_are_drawn(root: Path) -> None:
     full, lora = (cell_of(STUDY, arm, root=root) for arm in (FULL, LORA))
-    assert full.tables
-    assert lora.tables
-    apart = tuned_losses(lora.tables) - tuned_losses(full.tables)
+    apart = tuned_losses(lora) - tuned_losses(full)
     lead = lower_loss(full, lora)
-    assert lead.noise == pytest.approx(apart.var(axis=1).mean() / full.tables.result["test"]["size"])
+    assert lead.noise == pytest.approx(apart.var(axis=1).mean() / full.result["test"]["size"])
     assert lead.mean == pytest.approx(apart.mean(axis=1).mean())
     assert lead.high - lead.low > 2 * 1.96 * math.sqrt(lead.noise)
 
 
 def test_a_window_that_one_arm_lacks_takes_its_seed_out(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     full, lora = (cell_of(STUDY, arm, root=root) for arm in (FULL, LORA))
-    assert full.tables
-    assert lora.tables
-    found = {id(each.tables): tuned_losses(each.tables).copy() for each in (full, lora)}  # type: ignore[arg-type]
-    found[id(lora.tables)].iloc[0, 3] = math.nan
-    monkeypatch.setattr("fpt.results.losses.tuned_losses", lambda tables: found[id(tables)])
-    means = [found[id(each.tables)].iloc[1:].mean(axis=1) for each in (lora, full)]
+    found = {id(each): tuned_losses(each).copy() for each in (full, lora)}
+    found[id(lora)].iloc[0, 3] = math.nan
+    monkeypatch.setattr("fpt.results.losses.tuned_losses", lambda arm: found[id(arm)])
+    means = [found[id(each)].iloc[1:].mean(axis=1) for each in (lora, full)]
     assert lower_loss(full, lora).differences == pytest.approx(paired(*means).differences)

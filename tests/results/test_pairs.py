@@ -7,8 +7,7 @@ import pytest
 from fpt.errors import SpecError
 from fpt.results import studies
 from fpt.results.pairs import pairs
-from fpt.results.runs import find_study, load_sweeps
-from fpt.sweeps.study import load_study
+from fpt.results.runs import arms_in, find_study
 
 TEXT = """
 families: {backbones: {small-seed1: small}, tasks: {wide: narrow}}
@@ -40,11 +39,11 @@ def test_a_file_that_is_wrong_names_its_line(tmp_path: Path) -> None:
 def test_every_published_result_is_of_a_pair_that_was_listed_before_it(root: Path) -> None:
     known = pairs()
     for name in studies(root):
-        for sweep in load_sweeps(load_study(find_study(name, root)), "published").values():
-            if sweep.spec.backbone == "none":
+        for arm in arms_in(find_study(name, root), "published").values():
+            if arm.fields["backbone"] == "none":
                 continue
-            pair = known.pairs[known.name(sweep.spec.backbone, sweep.spec.task)]
-            started = sweep.result["started_utc"][:16]
-            assert pair.listed.isoformat(timespec="minutes") < started, sweep.folder
-            assert pair.started is not None, sweep.folder
-            assert pair.started.isoformat(timespec="minutes") <= started, sweep.folder
+            pair = known.pairs[arm.pair]
+            started = arm.result["started_utc"][:16]
+            assert pair.listed.isoformat(timespec="minutes") < started, arm.folder
+            assert pair.started is not None, arm.folder
+            assert pair.started.isoformat(timespec="minutes") <= started, arm.folder

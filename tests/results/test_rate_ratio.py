@@ -90,9 +90,9 @@ def test_a_run_that_diverged_far_from_the_best_rate_changes_nothing():
 
 
 def test_of_published_runs_the_losses_are_those_of_the_last_step():
-    tables = cell_of("plane-minilm", "FP").tables
-    plane, curves = last_losses(tables), tables.curves
-    row = curves[(curves["step"] == tables.spec.steps) & (curves["seed"] == plane.index[0])]
+    arm = cell_of("plane-minilm", "FP")
+    plane, curves = last_losses(arm), arm.curves
+    row = curves[(curves["step"] == arm.steps) & (curves["seed"] == plane.index[0])]
     assert plane.iloc[0].tolist() == row.sort_values("learning_rate")["validation_loss"].tolist()
     assert of_arms("plane-minilm", "FP", "UP").n == len(plane)
 
@@ -168,7 +168,7 @@ def test_of_published_runs_the_exponent_is_that_of_their_losses_by_width():
     arms = {64: ("LP (tiny-lm-64)", "UP (tiny-lm-64)"), 256: ("LP (tiny-lm-256)", "UP (tiny-lm-256)")}
     planes = {}
     for width, both in arms.items():
-        first, second = (last_losses(cell_of("lora-text", name).tables) for name in both)
+        first, second = (last_losses(cell_of("lora-text", name)) for name in both)
         planes[width] = first, second
     assert slope_of_arms("lora-text", list(arms.values())) == slope(planes)
     with pytest.raises(SpecError, match="two"):

@@ -12,8 +12,9 @@ import synthetic
 from fpt.errors import SpecError
 from fpt.papers import table
 from fpt.results import find_study, load_runs, studies, sweeps_table
+from fpt.results.arm import at_own, picked
 from fpt.results.cells import StudyCells, every_study
-from fpt.results.runs import SweepTables, load_sweeps, rate_text
+from fpt.results.runs import arm_alone, arms_in, rate_text
 from fpt.sweeps import load_study, run_sweep
 from fpt.sweeps.selection import macro_by_seed
 from fpt.sweeps.spec import resolve
@@ -57,7 +58,7 @@ def test_answers_are_read_as_they_were_written(tmp_path: Path) -> None:
     small = {"arm": "frozen-random", "steps": 3, "evaluations": 1, "learning_rates": [1e-3, 1e-2], "seeds": [0, 1]}
     spec = resolve({"task": "digits", "backbone_options": {"layers": 1}, "measures": ["answers"], "extend": 1, **small})
     result = run_sweep(spec, tmp_path / spec.folder_name)
-    found = SweepTables(spec, result.folder, result.info, "own")
+    found = arm_alone(spec, result.folder, result.info)
     test = found.answers.query("part == 'test'")
     right = test["predicted"].eq(test["target"]).groupby([test["seed"], test["learning_rate"]]).mean().unstack()
     pd.testing.assert_frame_equal(right, found.plane(), check_exact=False)
@@ -65,7 +66,8 @@ def test_answers_are_read_as_they_were_written(tmp_path: Path) -> None:
     assert macro_by_seed(found.runs, found.answers).columns.equals(right.columns)
     assert (found.answers["predicted"].dtype, found.answers["example"].dtype) == ("int8", "int32")
     without = spec.changed(measures=[])
-    assert SweepTables(without, result.folder, result.info, "own").answers.empty
+    info = result.info | {"spec": result.info["spec"] | {"measures": []}}
+    assert arm_alone(without, result.folder, info).answers.empty
     assert without.hash != spec.hash
     assert without.identity == spec.identity
 
@@ -103,16 +105,17 @@ def test_only_what_the_present_study_resolves_to(tmp_path: Path) -> None:
 
 
 def test_a_sweep_is_cut_once_by_the_rates_of_its_seeds(study: Path) -> None:
-    sweep = next(iter(load_sweeps(load_study(study)).values()))
+    arm = next(iter(arms_in(study).values()))
     rates = pd.Series({0: 1e-3 * (1 + 1e-9), 1: 1e-2})  # rates went through text
-    cut = sweep.at("runs", rates)
-    rows = sweep.runs[[pair in [(0, 1e-3), (1, 1e-2)] for pair in zip(*map(sweep.runs.get, KEYS), strict=True)]]
-    pd.testing.assert_series_equal(
-        cut["test_accuracy"].sort_index(), rows.set_index("seed")["test_accuracy"].sort_index()
-    )
-    cut["test_accuracy"] = 0.0  # somebody's own
-    assert (sweep.at("runs", rates)["test_accuracy"] > 0).all()
-    assert sweep.at("runs", pd.Series({0: math.nan})).empty
+    cut = arm.runs[at_own(arm.runs, rates)].set_index("seed")["test_accuracy"]
+    rows = arm.runs[[pair in [(0, 1e-3), (1, 1e-2)] for pair in zip(*map(arm.runs.get, KEYS), strict=True)]]
+    pd.testing.assert_series_equal(cut.sort_index(), rows.set_index("seed")["test_accuracy"].sort_index())
+    assert picked(arm.plane(), rates).to_dict() == cut.to_dict()
+    assert not at_own(arm.runs, pd.Series({0: math.nan})).any()
+    own = arm.at()
+    assert arm.tuned("train_accuracy").to_dict() == own["train_accuracy"].to_dict()
+    own["test_accuracy"] = 0.0  # somebody's own
+    assert (arm.at()["test_accuracy"] > 0).all()
 
 
 def test_a_table_is_read_once_in_a_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -265,12 +265,12 @@ def cells(monkeypatch):
         name: Made(GRID, best=1e-3, beyond=False, losses=(place, 1.5), fields={"arm": f"{ARM[name]}-pretrained"})
         for name, place in places.items()
     }
-    return {name: cell(toy.tables["toy-table"], name, each) for name, each in made.items()}
+    return {name: cell(toy.tables["toy-table"], name, each).arm for name, each in made.items()}
 
 
 def test_both_lowest_points_and_the_interval_of_their_ratio(cells) -> None:
     figure = valleys_figure(cells)
-    found = rate_ratio(*(last_losses(each.tables) for each in cells.values()))
+    found = rate_ratio(*(last_losses(each) for each in cells.values()))
     (axes,) = figure.axes[:1]
     diamonds = [line.get_xdata()[0] for line in axes.lines if line.get_marker() == "D" and len(line.get_xdata()) == 1]
     assert diamonds == pytest.approx([found.first.rate, found.second.rate])
@@ -299,15 +299,15 @@ def test_one_arm_alone_has_no_valleys(cells) -> None:
 
 
 def test_arms_that_diverged_at_every_rate_have_no_valleys(cells, monkeypatch) -> None:
-    lost = last_losses(cells["LP"].tables)
+    lost = last_losses(cells["LP"])
     lost.iloc[0] = np.nan
-    monkeypatch.setattr("fpt.show.best_rates.losses_of", lambda cell: lost)
+    monkeypatch.setattr("fpt.show.best_rates.last_losses", lambda cell: lost)
     assert valleys_figure(cells).get_label() == nothing().get_label()
 
 
 def test_ratios_stand_in_rows_with_their_intervals_beside_ten_and_the_theory(cells) -> None:
     figure = rate_ratios_figure({"width 128": cells, "other way": dict(reversed(cells.items()))})
-    found = rate_ratio(*(last_losses(each.tables) for each in cells.values()))
+    found = rate_ratio(*(last_losses(each) for each in cells.values()))
     assert figure.data is not None
     table = figure.data.set_index("row")
     drawn = table.loc["width 128", ["ratio", "low", "high"]].tolist()
@@ -319,13 +319,13 @@ def test_ratios_stand_in_rows_with_their_intervals_beside_ten_and_the_theory(cel
 
 
 def test_an_open_ratio_has_its_reason(cells, monkeypatch) -> None:
-    losses = last_losses(cells["LP"].tables)
-    monkeypatch.setattr("fpt.show.best_rates.losses_of", lambda cell: losses.iloc[:, :2])
+    losses = last_losses(cells["LP"])
+    monkeypatch.setattr("fpt.show.best_rates.last_losses", lambda cell: losses.iloc[:, :2])
     assert "end of the grid" in rate_ratios_figure({"short": cells}).get_label()
 
 
 def test_an_open_ratio_is_no_number_of_times_in_the_legend(cells, monkeypatch) -> None:
-    monkeypatch.setattr("fpt.show.best_rates.losses_of", lambda cell: last_losses(cell.tables).iloc[:, :2])
+    monkeypatch.setattr("fpt.show.best_rates.last_losses", lambda arm: last_losses(arm).iloc[:, :2])
     figure = valleys_figure(cells)
     (_, text) = [text.get_text().replace("\n", " ") for text in figure.legends[0].texts]
     assert "end of the grid" in text
@@ -333,7 +333,7 @@ def test_an_open_ratio_is_no_number_of_times_in_the_legend(cells, monkeypatch) -
 
 
 def test_no_ratio_is_drawn_outside_of_the_panel(cells, monkeypatch) -> None:
-    found = rate_ratio(*(last_losses(each.tables) for each in cells.values()))
+    found = rate_ratio(*(last_losses(each) for each in cells.values()))
     wide = Jackknife(8, estimate=0.5, error=0.0, slack=1.3)  # 0.16 to 63
     monkeypatch.setattr("fpt.show.best_rates.rate_ratio", lambda *_: replace(found, decades=wide))
     least, most = rate_ratios_figure({"wide": cells}).axes[0].get_xlim()

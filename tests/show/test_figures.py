@@ -17,6 +17,7 @@ from fpt.results import StudyCells, contrast, find_study, load_runs
 from fpt.results.baselines import floor
 from fpt.results.cells import TableCell
 from fpt.results.contrasts import COMMON, level
+from fpt.results.runs import tidy
 from fpt.show import (
     budget_figure,
     by_budget,
@@ -118,8 +119,8 @@ def test_the_trivial_strategy_is_that_of_the_variant_that_was_run(study: Path) -
 
 def test_the_runs_of_one_sweep_have_a_figure(study: Path) -> None:
     """As the notebook of a sweep draws it."""
-    (sweep, *_) = StudyCells(study).results.values()
-    assert learning_rate_figure(sweep.tidy("runs")).axes[0].get_title() == "Digits"
+    (arm, *_) = StudyCells(study).results.values()
+    assert learning_rate_figure(tidy(arm, "runs")).axes[0].get_title() == "Digits"
 
 
 def test_the_learning_rate_figure_shows_every_run(runs: pd.DataFrame) -> None:

@@ -9,11 +9,11 @@ import pytest
 import synthetic
 
 from fpt.errors import DataError, FptError, SpecError
-from fpt.files import sha256
+from fpt.files import sha256, study_folder
 from fpt.results.runs import studies, study_names
 from fpt.sweeps import Study, ledger
 from fpt.sweeps.publish import FILES, REASON, publish
-from fpt.sweeps.study import load_study, study_folder
+from fpt.sweeps.study import load_study
 
 TEXT = """
 sweeps:

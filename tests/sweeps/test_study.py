@@ -9,11 +9,11 @@ import pytest
 
 from fpt import papers
 from fpt.errors import SpecError
+from fpt.files import study_folder
 from fpt.sweeps import load_study, results_folder
 from fpt.sweeps.labels import labels
 from fpt.sweeps.scale import GRIDLESS, cell_fields
 from fpt.sweeps.spec import resolve
-from fpt.sweeps.study import study_folder
 from fpt.sweeps.study_file import StudyFile
 
 DEFAULTS = {"learning_rates": [1e-3, 1e-2], "seeds": [0], "compute_type": "float32"}

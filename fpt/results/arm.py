@@ -1,0 +1,429 @@
+"""Arms: finished sweeps under their names, read from records alone.
+
+A record (result.json, parquet) says what happened. What it does not say, since that depends on the rest of its study
+and on papers, stands in two tables beside the records, runs/arms.csv and runs/rows.csv, which fpt/results/mapping.py
+writes. So a number is read without any study, paper, task or model. How runs become values by seed is here and nowhere
+else: what "tuned" means, at which budget, which runs collapsed, and what a fixed test set adds to the noise.
+"""
+
+import csv
+import math
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cache, cached_property, wraps
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar, cast
+
+import numpy as np
+import pandas as pd
+
+from fpt.errors import DataError, SpecError
+from fpt.files import state_of
+from fpt.results.stats import mean_interval, sampling_noise
+from fpt.sweeps import selection
+from fpt.sweeps.record import PUBLISHED, RESULT, read_record, read_table, recipe_of
+from fpt.training.recipe import ANSWERS, ATTENTION, WINDOWS, Recipe
+
+if TYPE_CHECKING:
+    from fpt.sweeps.spec import SweepSpec
+
+ARMS, ROWS = "arms.csv", "rows.csv"  # in runs/
+LISTED = ("study", "sweep", "task", "name", "letters", "pair", "layers", "classes", "collection", "threshold")
+SERVED = ("study", "sweep", "table", "row", "stands_for", "scale")
+WHOLE_NUMBERS = ("layers", "classes", "collection")
+Origin = Literal["published", "own"]
+TableName = Literal["runs", "attention", "answers"]
+TUNED = "tuned"  # each seed at the rate that is best on the other seeds
+COLLAPSE = 0.3  # a run so far below the median of its own rate, at the same budget, has collapsed
+T = TypeVar("T")
+
+
+def _once(read: Callable[..., T]) -> Callable[..., T]:
+    """A method that reads an arm at a rate and a budget, made once for each: verdicts ask for the same many times."""
+
+    @wraps(read)
+    def remembered(arm: "Arm", at: str | float = TUNED, budget: int | None = None) -> T:
+        return arm.once((read.__name__, arm.of, at, budget), lambda: read(arm, at, budget))
+
+    return remembered
+
+
+@dataclass(frozen=True)
+class Arm:
+    """A finished sweep under its name: its record, and its tables, read when they are first asked for.
+
+    Up to `threshold` the fields are a line of runs/arms.csv. `of`: what its values are, "accuracy" on test data or
+    "gap", training minus test accuracy. Budgets are gradient steps, one of `budgets`; None is the last one. `at` is
+    TUNED or a rate. What is derived from the tables is remembered: nobody writes into what an arm returns.
+    """
+
+    study: str
+    sweep: str  # the name of its folder
+    task: str
+    name: str  # which no other sweep of the study on this task has: FR (layers 1)
+    letters: str  # of the arm alone: FR
+    pair: str  # that it is counted in: tiny-lm/digits
+    layers: int
+    classes: int | None  # of the task; None: the record names them, or nobody does
+    collection: int | None  # examples of which every seed tests another part; None: the record names them, or none
+    threshold: float | None  # accuracy that counts as converged
+    folder: Path
+    result: dict[str, Any] = field(repr=False)
+    origin: Origin = "published"
+    of: str = "accuracy"
+    _known: dict[tuple[Any, ...], Any] = field(default_factory=dict, repr=False, compare=False)
+    problem: ClassVar[str] = ""  # a cell of a paper's table may have no arm; an arm has results
+
+    @property
+    def label(self) -> str:
+        """As a caption names it."""
+        return self.name
+
+    @property
+    def fields(self) -> dict[str, Any]:
+        """Of the sweep, as the record has them."""
+        found: dict[str, Any] = self.result["spec"]
+        return found
+
+    @cached_property
+    def recipe(self) -> Recipe:
+        return recipe_of(self.result)
+
+    @cached_property
+    def spec(self) -> "SweepSpec":
+        """What would be trained again, checked anew against the tasks and models that there are. Raises SpecError."""
+        from fpt.sweeps.spec import FIELDS, resolve
+
+        plain = {name: value for name, value in self.fields.items() if name in FIELDS and name != "arm"}
+        return resolve(plain | {"threshold": self.threshold}, str(self.folder / RESULT))
+
+    @property
+    def variant(self) -> str:
+        return str(self.fields["variant"])
+
+    @property
+    def steps(self) -> int:
+        return self.recipe.steps
+
+    @property
+    def budgets(self) -> list[int]:
+        """The budgets that are reported, in steps, ascending."""
+        return self.recipe.budgets()
+
+    @property
+    def rates(self) -> list[float]:
+        """The grid as it was trained."""
+        return sorted(map(float, self.result["grid"]))
+
+    @cached_property
+    def runs(self) -> pd.DataFrame:
+        return self._table("runs")
+
+    @cached_property
+    def curves(self) -> pd.DataFrame:
+        return self._table("curves")
+
+    @cached_property
+    def attention(self) -> pd.DataFrame:
+        """No rows where the sweep did not measure it."""
+        return self._measured(ATTENTION)
+
+    @cached_property
+    def windows(self) -> pd.DataFrame:
+        """The loss of every window that was evaluated at the end; no rows where the sweep did not measure it."""
+        return self._measured(WINDOWS)
+
+    @cached_property
+    def answers(self) -> pd.DataFrame:
+        """The class that was predicted for every example at the end; no rows where the sweep did not measure it."""
+        return self._measured(ANSWERS)
+
+    def _measured(self, name: str) -> pd.DataFrame:
+        return self._table(name) if name in self.fields["measures"] else pd.DataFrame()
+
+    def _table(self, name: str) -> pd.DataFrame:
+        return read_table(self.folder, name, self.result)
+
+    @property
+    def seeds(self) -> int:
+        return int(self.runs["seed"].nunique())
+
+    @property
+    def guessing(self) -> float:
+        """The accuracy of guessing, which a run counts as that was never finite; nan for the reader's own data where an
+        earlier version did not record the number of classes."""
+        classes = self.result["test"].get("classes") or self.classes
+        return 1 / classes if classes else math.nan
+
+    @property
+    def sampled_from(self) -> float:
+        """How many examples stand for all that there could be: those of a test set that all seeds share, or of the
+        collection of which each seed tests a part. nan where every seed tests examples made for it.
+
+        Of the reader's own data an earlier version recorded the part alone, which is the cautious reading.
+        """
+        test = self.result["test"]
+        if not test["drawn_by_seed"]:
+            return float(test["size"])
+        if ":" in self.task:
+            return float(test.get("collection") or test["size"])
+        return float(self.collection or math.nan)
+
+    @property
+    def commit(self) -> str:
+        """Of the code that trained it, and whether that had changes; empty where it ran outside a checkout."""
+        git = self.result["git"]
+        return "" if git is None else git["commit"][:8] + " + changes" * git["dirty"]
+
+    @property
+    def at_edge(self) -> bool:
+        """Whether a tuned rate of the last budget is an end of the grid: the accuracy is a lower bound."""
+        return bool(self.ends())
+
+    def validation(self, step: int | None = None) -> pd.DataFrame:
+        """The validation accuracy of what is reported at a step [the last], seeds x rates: the best until then, or the
+        last; nan if a run was not finite by then."""
+        step = self.steps if step is None else step
+        return self.once(("validation", step), lambda: self._validation(step))
+
+    def choices(self, step: int | None = None) -> "pd.Series[float]":
+        """By seed: the tuned rate of a run of so many steps, the best on the other seeds; nan where there is none
+        (fpt.sweeps.selection.choices)."""
+        step = self.steps if step is None else step
+        return self.once(("choices", step), lambda: selection.choices(self.validation(step)))
+
+    def best_rate(self, budget: int | None = None) -> float | None:
+        """The rate with the best mean validation accuracy over all seeds; None where some run diverged at every
+        rate."""
+        return selection.best_rate(self.validation(budget))
+
+    def ends(self, budget: int | None = None) -> set[str]:
+        """The ends of the grid, "low" and "high", that some seed's choice at this budget is. A single rate is both: a
+        better one may lie on either side."""
+        both = {"low", "high"} if len(self.rates) == 1 else set[str]()
+        return both | selection.ends(self.choices(budget), self.validation(budget))
+
+    def plane(self, budget: int | None = None, column: str = "") -> pd.DataFrame:
+        """What `values` are of at a budget [the last], seeds x rates; or a column of the runs, nan where none was
+        finite.
+
+        Of accuracies, a run that was never finite counts as chance. Gaps are those of the last step; before the last
+        budget those of the parameters that are best by then. Raises SpecError for a budget that is not reported.
+        """
+        budget = self.steps if budget is None else budget
+        if budget not in self.budgets:
+            raise SpecError(f"budget {budget}: {self.folder / RESULT} is reported at {self.budgets} steps")
+        if column:
+            return self.once(("plane", budget, column), lambda: self._plane(budget, column))
+        if self.of == "gap":
+            return self._accuracy("train", budget) - self._accuracy("test", budget)
+        return self.once(("tested", budget), lambda: self.plane(budget, "test_accuracy").fillna(self.guessing))
+
+    def _accuracy(self, part: Literal["train", "test"], budget: int | None) -> pd.DataFrame:
+        """That of which a gap is made: of the parameters of the last step, where the budget is the last."""
+        return self.plane(budget, f"{part}_accuracy" + "_last" * (budget in (None, self.steps)))
+
+    @_once
+    def values(self, at: str | float = TUNED, budget: int | None = None) -> "pd.Series[float]":
+        """By seed: what the arm is read for, `of`.
+
+        Seeds without a run at this rate are left out. Raises SpecError for a budget that is not reported.
+        """
+        return picked(self.plane(budget), self._rates(at, budget))
+
+    def tuned(self, of: str = "", budget: int | None = None) -> "pd.Series[float]":
+        """By seed, at the rate that the other seeds choose: its `values`, or a column of the runs."""
+        return picked(self.plane(budget, of), self.choices(budget))
+
+    def at(self, at: str | float = TUNED, table: TableName = "runs") -> pd.DataFrame:
+        """The rows of a table of the runs to which `values` belong; of the runs themselves, by seed."""
+        rates = self._rates(at, None)
+        return self.once((table, *rates.items()), lambda: self._at(table, rates))
+
+    def _at(self, table: TableName, rates: "pd.Series[float]") -> pd.DataFrame:
+        frame: pd.DataFrame = getattr(self, table)
+        rows = frame[at_own(frame, rates)]
+        return rows.set_index("seed") if table == "runs" else rows
+
+    def validated(self, at: str | float = TUNED) -> pd.DataFrame:
+        """The best validation accuracy so far, evaluation steps x seeds, each step at its own rates."""
+        steps = self.recipe.evaluation_steps()
+        found = {step: picked(self.validation(step), self._rates(at, step)) for step in steps}
+        return pd.DataFrame(found).T.rename_axis("step")
+
+    def diverged(self, at: str | float = TUNED) -> int:
+        """How many of the runs at this rate diverged."""
+        return int(self.at(at)["diverged_at"].notna().sum())
+
+    @_once
+    def collapsed(self, at: str | float = TUNED, budget: int | None = None) -> "pd.Series[bool]":
+        """By seed: whether the run to which its value belongs lies 30 points below the median of its own rate; a gap
+        does not collapse."""
+        plane, least = self.plane(budget), math.inf if self.of == "gap" else COLLAPSE
+        return picked(plane < plane.median() - least, self._rates(at, budget)).astype(bool)
+
+    def test_noise(self, at: str | float = TUNED, budget: int | None = None) -> float:
+        """`sampling_noise` in the mean of `values`: of a test set that seeds share, or a collection that they split."""
+        values = self.values(at, budget)
+        if self.of == "gap":
+            values = picked(self._accuracy("test", budget), self._rates(at, budget))
+        return sampling_noise(float(values.mean()), self.sampled_from)
+
+    @_once
+    def right(self, at: str | float = TUNED, budget: int | None = None) -> pd.DataFrame:
+        """Seeds x examples (number and class) of a test set that seeds share: 1 where the run that `values` are of is
+        right, else 0; nan where it has no answer. No rows without answers, and before the last budget."""
+        if self.result["test"]["drawn_by_seed"] or self.answers.empty:
+            return pd.DataFrame()
+        if self.of == "gap" or budget not in (None, self.steps):
+            return pd.DataFrame()
+        test = self.at(at, "answers").query("part == 'test'")
+        right = test["predicted"].eq(test["target"]).astype(float).where(test["predicted"] >= 0)
+        return test.assign(right=right).pivot(index="seed", columns=["example", "target"], values="right")
+
+    def interval(
+        self, at: str | float = TUNED, budget: int | None = None, noise: float = 0.0
+    ) -> tuple[float, float, float]:
+        """The mean of `values` and its 95% interval, fractions; nan as in `mean_interval`.
+
+        `noise`: a variance of the mean beside that of the seeds and of the test set.
+        """
+        return mean_interval(self.values(at, budget), self.test_noise(at, budget) + noise)
+
+    def once(self, key: tuple[Any, ...], make: Callable[[], T]) -> T:
+        """What `make` gives, made once for each key. Of a table, a copy: who writes into it changes nobody else's."""
+        if key not in self._known:
+            self._known[key] = make()
+        found = self._known[key]
+        if isinstance(found, pd.DataFrame | pd.Series):
+            found = found.copy(deep=False)  # pandas copies what is written to
+        return cast(T, found)
+
+    def _rates(self, at: str | float, budget: int | None) -> "pd.Series[float]":
+        """The rate by seed."""
+        choices = self.choices(budget)
+        return choices if at == TUNED else pd.Series(float(at), index=choices.index, dtype=float)
+
+    def _plane(self, budget: int, column: str) -> pd.DataFrame:
+        """A run that diverged before the budget stays with what it was at its end: the reported parameters are the
+        same."""
+        end = _by_rate(self.runs, column)
+        if budget == self.steps:
+            return end
+        then = _by_rate(self.curves[self.curves["step"] == budget], column).reindex_like(end)
+        return then.where(then.notna(), end.where(self._lost(budget)))
+
+    def _validation(self, step: int) -> pd.DataFrame:
+        if step == self.steps:
+            return selection.by_seed(self.runs)
+        early = self.curves[self.curves["step"] <= step].sort_values("step", kind="stable")
+        how = "max" if self.recipe.report == "best" else "last"
+        best = early.groupby(["seed", "learning_rate"])["validation_accuracy"].agg(how).unstack()
+        lost = self._lost(step)
+        return best.reindex_like(lost).mask(lost)
+
+    def _lost(self, step: int) -> pd.DataFrame:
+        """Whether a run had diverged by then, seeds x rates."""
+        return _by_rate(self.runs, "diverged_at").le(step).fillna(False).astype(bool)
+
+
+def _by_rate(frame: pd.DataFrame, column: str) -> pd.DataFrame:
+    return frame.pivot(index="seed", columns="learning_rate", values=column)
+
+
+# --- each seed at its own rate
+
+
+def picked(plane: pd.DataFrame, rates: "pd.Series[float]") -> "pd.Series[float]":
+    """By seed: the entry of a plane (seeds x rates) at the seed's rate; seeds that have none there are left out."""
+    own = rates.reindex(plane.index).to_numpy(float)
+    hits = same_rate(plane.columns.to_numpy(float)[None, :], own[:, None])
+    seeds = np.flatnonzero(hits.any(axis=1))
+    values = plane.to_numpy()[seeds, hits.argmax(axis=1)[seeds]]
+    return pd.Series(values, plane.index.to_numpy()[seeds], dtype=float)
+
+
+def at_own(frame: pd.DataFrame, rates: "pd.Series[float]") -> "np.ndarray[Any, Any]":
+    """Which rows of a table of runs are at the rate of their seed."""
+    return same_rate(frame["learning_rate"].to_numpy(float), frame["seed"].map(rates).to_numpy(float))
+
+
+def same_rate(one: Any, other: Any) -> "np.ndarray[Any, Any]":
+    """Whether rates, or arrays of them, are the same: they went through YAML, JSON and parquet. False for nan."""
+    return np.asarray(np.isclose(one, other, rtol=selection.SAME_RATE, atol=0))
+
+
+# --- the published arms of a study
+
+
+Faults = dict[tuple[str, str], DataError]  # task and name of an arm -> why it cannot be read
+
+
+def published_arms(folder: Path) -> tuple[dict[str, Arm], Faults]:
+    """The published arms of the study in a folder by the name of their sweep, in the order of runs/arms.csv; and what
+    is wrong with those that cannot be read.
+
+    They are read once in a process, for as long as the files stay as they are. Raises DataError for a runs/arms.csv
+    that is no such table.
+    """
+    files = sorted(path for name in (RESULT, "*.parquet") for path in folder.glob(f"{PUBLISHED}/*/{name}"))
+    return _published(folder, state_of(folder.parent / ARMS), tuple((path, state_of(path)) for path in files))
+
+
+@cache
+def _published(
+    folder: Path, listed: tuple[int, int] | None, files: tuple[tuple[Path, tuple[int, int] | None], ...]
+) -> tuple[dict[str, Arm], Faults]:
+    arms, faults, known = dict[str, Arm](), Faults(), set[str]()
+    for line in lines(folder.parent / ARMS, folder.name):
+        place = folder / PUBLISHED / str(line["sweep"])
+        try:
+            arms[place.name] = Arm(**line, folder=place, result=read_record(place))
+        except DataError as error:
+            faults[line["task"], line["name"]] = error
+        known.add(place.name)
+    for place in (path.parent for path, _ in files if path.name == RESULT):
+        if place.name not in known and not place.name.startswith("."):
+            missing = f"{place} has no line in {folder.parent / ARMS}: `fpt publish --mapping` writes it anew"
+            faults[place.name.partition(".")[0], place.name] = DataError(missing)
+    return arms, faults
+
+
+def lines(path: Path, study: str) -> Iterator[dict[str, Any]]:
+    """The lines of a study in runs/arms.csv, their numbers as numbers; none where there is no such file. Raises
+    DataError."""
+    for number, row in _listed(path, state_of(path), LISTED).get(study, ()):
+        line: dict[str, Any] = {**row}
+        try:
+            line |= {name: int(row[name]) if row[name] else None for name in WHOLE_NUMBERS}
+            line["threshold"] = float(row["threshold"]) if row["threshold"] else None
+        except ValueError as error:
+            raise DataError(f"{path}, line {number}: {error}; `fpt publish --mapping` writes it anew") from None
+        yield line
+
+
+def served(path: Path, study: str, table: str) -> Iterator[Mapping[str, str]]:
+    """The lines of a study in runs/rows.csv that are about a table of a paper: `sweep`, `row`, `stands_for` (tasks of
+    the paper, joined by ;), `scale`."""
+    for _, row in _listed(path, state_of(path), SERVED).get(study, ()):
+        if row["table"] == table:
+            yield row
+
+
+@cache
+def _listed(
+    path: Path, state: tuple[int, int] | None, columns: tuple[str, ...]
+) -> dict[str, list[tuple[int, dict[str, str]]]]:
+    """The lines of a CSV file by study, with their numbers, read once for as long as it stays as it is."""
+    found: dict[str, list[tuple[int, dict[str, str]]]] = {}
+    if state is None:
+        return found
+    with path.open(encoding="utf-8", newline="") as file:
+        reader = csv.DictReader(file)
+        if tuple(reader.fieldnames or ()) != columns:
+            raise DataError(f"{path}: its columns must be {', '.join(columns)}; `fpt publish --mapping` writes it anew")
+        for row in reader:
+            if None in row or None in row.values():
+                raise DataError(f"{path}, line {reader.line_num}: has not {len(columns)} values")
+            found.setdefault(row["study"], []).append((reader.line_num, row))
+    return found

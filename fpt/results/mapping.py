@@ -1,0 +1,87 @@
+"""What the analysis must know of published sweeps beside their records: runs/arms.csv, under which name, pair and task
+a sweep counts, and runs/rows.csv, which rows of which papers' tables it serves.
+
+A record is what happened, and stays. This is how it is read, and changes when a study, a paper or the list of pairs
+does: `fpt publish STUDY` writes the lines of a study, `fpt publish --mapping` those of all studies.
+"""
+
+import csv
+import io
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from fpt import models, tasks
+from fpt.files import write_atomically
+from fpt.papers import papers
+from fpt.results.arm import ARMS, LISTED, ROWS, SERVED
+from fpt.results.pairs import pairs
+from fpt.sweeps.labels import label, labels
+from fpt.sweeps.record import PUBLISHED, RESULT
+from fpt.sweeps.spec import SweepSpec
+from fpt.sweeps.study import Study
+
+
+def lines_of(study: str, sweeps: Collection[SweepSpec]) -> Iterator[dict[str, Any]]:
+    """A line of runs/arms.csv for every sweep of a study, finished or not: what fpt.results.arm.Arm has beside its
+    record. Names tell apart all sweeps of the study."""
+    names = labels(sweeps)
+    for spec in sweeps:
+        own, task = tasks.own_kind(spec.task), tasks.entry(spec.task)
+        layers = spec.backbone_options.get("layers") or models.backbone(spec.backbone).layers
+        yield {
+            "study": study,
+            "sweep": spec.folder_name,
+            "task": spec.task,
+            "name": names[spec.folder_name],
+            "letters": label(spec),
+            "pair": pairs().name(spec.backbone, spec.task),
+            "layers": int(layers),
+            "classes": task.classes or None,
+            "collection": None if own else task.collection,
+            "threshold": spec.threshold,
+        }
+
+
+def rows_of(study: Study) -> Iterator[dict[str, Any]]:
+    """A line of runs/rows.csv for every row of a paper's table, on every task, that a sweep of a study serves."""
+    for table in (table for paper in papers().values() for table in paper.tables.values()):
+        for planned in study.planned(table):
+            if planned.spec:
+                yield {
+                    "study": study.folder.name,
+                    "sweep": planned.spec.folder_name,
+                    "table": table.id,
+                    "row": planned.row,
+                    "stands_for": ";".join(planned.stands_for),
+                    "scale": planned.scale,
+                }
+
+
+def write_mapping(runs: Path, studies: Iterable[Study]) -> None:
+    """Write runs/arms.csv and runs/rows.csv with the lines of these studies made anew. Other lines stay; those of a
+    sweep that is not published go."""
+    studies = list(studies)
+    names = {study.folder.name for study in studies}
+    arms = [line for study in studies for line in lines_of(study.folder.name, study.sweeps)]
+    rows = [line for study in studies for line in rows_of(study)]
+    for file, columns, anew in ((ARMS, LISTED, arms), (ROWS, SERVED, rows)):
+        kept = [line for line in _written(runs / file) if line["study"] not in names]
+        lines = [line for line in (*kept, *anew) if _is_published(runs, line)]
+        text = io.StringIO()
+        writer = csv.DictWriter(text, columns, lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(sorted(lines, key=lambda line: str(line["study"])))  # within a study as it was written
+        write_atomically(runs / file, text.getvalue().encode())
+
+
+def _written(path: Path) -> list[dict[str, Any]]:
+    """The lines of a file as they stand there; none where it is not there, or has other columns."""
+    if not path.is_file():
+        return []
+    with path.open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def _is_published(runs: Path, line: Mapping[str, str]) -> bool:
+    return (runs / line["study"] / PUBLISHED / line["sweep"] / RESULT).is_file()
