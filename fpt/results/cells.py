@@ -173,8 +173,7 @@ class StudyCells:
     """The cells that one study gives to any table of any paper, read when they are first asked for; origins as in
     `load_runs`.
 
-    `planned`: also those of sweeps that were not run. For these the study file is read, and for own results, which
-    nobody published.
+    `planned`: also those of sweeps that were not run. For these the study file is read, and where nothing is published.
     """
 
     folder: Path
@@ -201,7 +200,7 @@ class StudyCells:
         """The rows of the table, in its order, on every task on which the study has a sweep for them."""
         if table.id not in self._known:
             found = {(cell.row, cell.task): cell for cell in self._served(table)}
-            if self.planned or any(arm.origin == "own" for arm in self.results.values()):
+            if self.planned or not any(arm.origin == "published" for arm in self.results.values()):
                 found = {(cell.row, cell.task): cell for cell in self._planned(table)} | found
             order = list(table.rows)
             cells = sorted(found.values(), key=lambda cell: order.index(cell.row))

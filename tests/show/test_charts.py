@@ -118,8 +118,8 @@ def test_variants_of_one_arm_have_its_colour_and_another_line() -> None:
 
 
 def test_variants_of_an_arm_whose_name_has_a_space_are_named_once(cells) -> None:
-    spec = cells["LP"].spec.model_copy(update={"random_init": "fixed", "init": "random"})
-    fixed = [replace(cells["LP"], spec=spec, row=row) for row in ("LR fixed", "LR fixed (rank 1)", "rank 2")]
+    names = ("LR fixed", "LR fixed (rank 1)", "rank 2")
+    fixed = [replace(cells["LP"], letters="LR fixed", name=name) for name in names]
     assert plot.names_of(fixed) == ["LR fixed", "LR fixed (rank 1)", "LR fixed (rank 2)"]
 
 

@@ -16,11 +16,13 @@ from safetensors.numpy import save_file
 
 from fpt.errors import SpecError
 from fpt.results import StudyCells, every_study, find_study, load_runs
+from fpt.results.mapping import write_mapping
 from fpt.results.stats import paired
 from fpt.show import report, setups, summary
 from fpt.show.numbers import interval, points
 from fpt.show.report_page import compared_arms, pairs_table
 from fpt.show.yours import yours_beside_ours, yours_table
+from fpt.sweeps import load_study
 
 OWN = """
 name: My <own> study
@@ -91,6 +93,7 @@ def test_own_numbers_stand_beside_published_ones(study: Path, tmp_path: Path) ->
     assert yours_table(StudyCells(both)) is None
     for sweep in [each.parent for each in both.glob("*/result.json")]:
         shutil.copytree(sweep, both / "published" / sweep.name)
+    write_mapping(both.parent, [load_study(both)])
     rows = yours_beside_ours(StudyCells(both))
     assert list(rows["arm"]) == list(load_runs(both, "own")["label"].drop_duplicates())
     assert set(rows["equal seeds"]) == {"8 of 8"}
@@ -99,18 +102,12 @@ def test_own_numbers_stand_beside_published_ones(study: Path, tmp_path: Path) ->
 
 
 def test_two_seeds_have_a_difference_and_no_interval(monkeypatch: pytest.MonkeyPatch) -> None:
-    about = {
-        "task": "digits",
-        "name": "FP",
-        "sweep": "s",
-        "learning_rate": 1e-3,
-        "selected": True,
-        "seed": [0, 1],
-        "guessing": 0.1,
-    }
-    sides = {"published": [0.5, 0.5], "own": [0.5, 0.6]}
-    frames = {side: pd.DataFrame(about | {"test_accuracy": found}) for side, found in sides.items()}
-    monkeypatch.setattr("fpt.show.yours.load_runs", lambda folder, side: frames[side])
+    def arm(accuracies: list[float]) -> SimpleNamespace:
+        values, rates = pd.Series(accuracies), pd.Series([1e-3, 1e-3])
+        return SimpleNamespace(task="digits", name="FP", values=lambda: values, choices=lambda: rates)
+
+    sides = {"published": {"s": arm([0.5, 0.5])}, "own": {"s": arm([0.5, 0.6])}}
+    monkeypatch.setattr("fpt.show.yours.arms_in", lambda folder, side: sides[side])
     (row,) = yours_beside_ours(cast(StudyCells, SimpleNamespace(folder=None))).to_dict("records")
     assert (row["difference"], row["equal seeds"]) == ("+5.0", "1 of 2")
 
