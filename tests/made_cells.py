@@ -178,6 +178,7 @@ class Arm:
     noise: float = 0.0
     task: str = "digits"
     table: Any = field(default_factory=lambda: SimpleNamespace(kind="accuracy", until="threshold"))
+    tables: None = None  # nothing that could be remembered with them
 
     @property
     def row(self):

@@ -8,11 +8,11 @@ files.
 import hashlib
 import json
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar, cast
 
 import pandas as pd
 
@@ -32,6 +32,7 @@ from fpt.results.pairs import pairs
 from fpt.results.runs import find_study
 from fpt.results.stats import MINIMUM_PAIRS
 
+T = TypeVar("T")
 # Of several rules the first of these is that of a claim.
 STRICTEST: tuple[Quantifier, ...] = ("all", "most", "", "some")
 DIFFERENCES = ("beats", "matches", "comparable", "order")  # kinds that compare two rows, each with a limit of its own
@@ -56,8 +57,7 @@ class Judge:
 
     studies: Sequence[StudyCells]
     alone: bool = False
-    _comparisons: dict[tuple[Rule, str, str], list[Comparison]] = field(default_factory=dict, repr=False)
-    _floor: dict[tuple[str, str, str], bool] = field(default_factory=dict, repr=False)
+    _known: dict[tuple[Any, ...], Any] = field(default_factory=dict, repr=False)  # claims and findings share contrasts
 
     def table(self) -> pd.DataFrame:
         """Every claim, in the order of papers, and then every finding."""
@@ -105,22 +105,31 @@ class Judge:
                 made_for = of_contrast(contrast, asked_by)
                 for study in self.studies:
                     for case in filter(decides, cases_of(contrast, study)):
-                        of_case = self._of_case(case, study.name, made_for) | {"rule": _key(part, contrast)}
-                        for comparison in self._tested(contrast, case, study.name):
-                            yield question | of_case | of_comparison(case, study.name, comparison)
+                        planned = planned_word(made_for, case)
+                        label = {"rule": _key(part, contrast), "planned": planned, "label": LABELS.index(planned)}
+                        for of_comparison in self._compared(case, study.name):
+                            yield question | label | of_comparison
 
-    def _tested(self, contrast: Rule, case: Case, study: str) -> list[Comparison]:
-        """Its comparisons, computed once: claims and findings share contrasts."""
-        key = (contrast, study, case.task)
-        if key not in self._comparisons:
-            self._comparisons[key] = comparisons_of(case)
-        return self._comparisons[key]
+    def _compared(self, case: Case, study: str) -> list[dict[str, Any]]:
+        """The columns of all comparisons of a contrast on one task of one study, whichever claim asks for it."""
+        rule = case.rule
+        asked = (rule.kind, rule.rows, rule.at, rule.by, rule.to, rule.level)
 
-    def _of_case(self, case: Case, study: str, made_for: Sequence[Claim]) -> dict[str, Any]:
-        """What holds of all comparisons of a rule on one task of one study."""
+        def compared() -> list[dict[str, Any]]:
+            of_case = self._once((rule.table, rule.rows, study, case.task), lambda: self._of_case(case, study))
+            return [of_case | of_comparison(case, study, each) for each in comparisons_of(case)]
+
+        return self._once((rule.table, asked, study, case.task), compared)
+
+    def _once(self, key: tuple[Any, ...], make: Callable[[], T]) -> T:
+        if key not in self._known:
+            self._known[key] = make()
+        return cast(T, self._known[key])
+
+    def _of_case(self, case: Case, study: str) -> dict[str, Any]:
+        """What holds of all comparisons of some rows on one task of one study."""
         cells = list(case.rows.values())
-        spec, seeds = next(cell.spec for cell in cells if cell.spec), shared_seeds(cells)
-        pair, planned = pair_of(case), planned_word(made_for, case)
+        spec, seeds, pair = next(cell.spec for cell in cells if cell.spec), shared_seeds(cells), pair_of(case)
         scale = PAPER_SCALE if all(cell.scale == PAPER_SCALE for cell in cells) else REDUCED
         counts = all(map(_is_plain, cells)) and seeds >= FEW_SEEDS and pairs().counts(pair)
         return {
@@ -131,21 +140,17 @@ class Judge:
             "task": case.task,
             "steps": max(cell.spec.steps for cell in cells if cell.spec),
             "scale": scale,
-            "planned": planned,
             "may_speak": self.alone or counts,
             "at_floor": (self.alone or counts) and self._at_floor(study, case.task, case.variant),
             "at_papers_scale": scale == PAPER_SCALE,
-            "label": LABELS.index(planned),
             "shared_seeds": seeds,
             "test_size": min((cell.tables.result["test"]["last"] for cell in cells if cell.tables), default=0),
         }
 
     def _at_floor(self, study: str, task: str, variant: str) -> bool:
         """Whether the best arm of the study on this task is not above what needs no look at most of an example."""
-        key = (study, task, variant)
-        if key not in self._floor:
-            self._floor[key] = at_floor(next(each for each in self.studies if each.name == study), task, variant)
-        return self._floor[key]
+        cells = next(each for each in self.studies if each.name == study)
+        return self._once((study, task, variant), lambda: at_floor(cells, task, variant))
 
 
 def with_roles(rows: pd.DataFrame) -> pd.DataFrame:

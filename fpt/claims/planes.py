@@ -104,7 +104,13 @@ def steps_in_words(budgets: Iterable[int]) -> str:
 def by_budget(first: Cell, second: Cell, at: str | float = TUNED) -> dict[int, Paired]:
     """The first minus the second at the budgets that both have, paired by seed, each seed at its own rate [at one]."""
     shared = [budget for budget in first.budgets if budget in second.budgets]
-    return {budget: paired_difference([(first, at, budget)], [(second, at, budget)]) for budget in shared}
+
+    def differences() -> dict[int, Paired]:
+        return {budget: paired_difference([(first, at, budget)], [(second, at, budget)]) for budget in shared}
+
+    if first.tables is None:
+        return differences()
+    return first.tables.once(("by budget", sweep_of(second), at), differences)
 
 
 def crossing_of(first: Cell, second: Cell) -> Crossing:

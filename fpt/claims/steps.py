@@ -96,6 +96,14 @@ def reach(cell: Cell, goal: Goal, at: str | float = TUNED, fine: bool = False) -
     )
 
 
+def _reach_once(cell: TableCell, goal: Goal, at: str | float, fine: bool) -> Reach:
+    """`reach`, which many claims ask of the same rows."""
+    if cell.tables is None:
+        return reach(cell, goal, at, fine)
+    key = ("reach", goal if isinstance(goal, float) else sweep_of(goal), at, cell.papers_rate, fine)
+    return cell.tables.once(key, lambda: reach(cell, goal, at, fine))
+
+
 def ratio_of_steps(over: Reach, under: Reach) -> tuple[float, float, float]:
     """The steps of one row over those of another, with a 95% interval by bounds of each at half of the level. Nothing
     bounds it where a row is never there."""
@@ -138,7 +146,7 @@ def faster(case: Case) -> list[Comparison]:
         goal = goal_of(cell)
         if goal is None:
             return [case.untested("no threshold is set in this study")]
-        found[row] = reach(cell, goal, at, fine)
+        found[row] = _reach_once(cell, goal, at, fine)
     first, *others = case.rule.rows
     comparisons = []
     for other in others:
