@@ -167,6 +167,17 @@ class TableCell:
         """
         return pd.Series(dtype=float) if self.problem else self._picked(self.plane(budget), at, budget)
 
+    @_once
+    def without(self, at: str | float = TUNED, budget: int | None = None) -> pd.DataFrame:
+        """What `values` would be without one seed, whose runs then take part in no choice: the seed that is left out x
+        the seeds, nan for itself."""
+        if self.tables is None:
+            return pd.DataFrame()
+        if at == TUNED:
+            return selection.tuned_without(self.tables.validation(budget), self.plane(budget))
+        values = self.values(at, budget)
+        return pd.DataFrame({seed: values.drop(seed) for seed in values.index}, index=values.index).T
+
     def validated(self, at: str | float = TUNED) -> pd.DataFrame:
         """The best validation accuracy so far, evaluation steps x seeds, each step at its own rates."""
         if self.tables is None or self.spec is None:
@@ -215,7 +226,8 @@ class TableCell:
 
         `noise`: a variance of the mean beside that of the seeds and of the test set.
         """
-        return mean_interval(self.values(at, budget), self.test_noise(at, budget) + noise)
+        without = self.without(at, budget) if at == TUNED else None
+        return mean_interval(self.values(at, budget), self.test_noise(at, budget) + noise, without)
 
     def _rates(self, at: str | float, budget: int | None) -> "pd.Series[float]":
         """The rate by seed."""
@@ -322,7 +334,8 @@ def paired_difference(
     """The sum of the values of some cells minus that of others and the number `less` (of variance `noise`), by seed.
 
     By sign flips where a run collapsed. What is read twice on one side brings the noise of its test set twice. Where
-    each cell has the answers of its runs to the same examples, that noise is paired over these (`example_noise`).
+    each cell has the answers of its runs to the same examples, that noise is paired over these (`example_noise`). Where
+    one is read tuned, the seeds hang together by their choices, and a jackknife chooses anew without each of them.
     """
     first, second = total(plus), total(minus, less)
     read: dict[tuple[str, str | float, int | None], tuple[TableCell, int]] = {}  # each once, with how often it counts
@@ -332,11 +345,14 @@ def paired_difference(
             read[cell.row, at, budget] = cell, times + sign
     collapsed = any(cell.collapsed(at, budget).any() for (_, at, budget), (cell, _) in read.items())
     counted = [((cell, at, budget), times) for (_, at, budget), (cell, times) in read.items() if times]
+    without: Any = None
+    if any(at == TUNED for (_, at, _), _ in counted):
+        without = sum((times * cell.without(at, budget) for (cell, at, budget), times in counted), -less)
     apart = _apart(counted, (first - second).dropna().index)
     if apart is not None:
-        return paired(first, second, collapsed, noise + example_noise(apart))
+        return paired(first, second, collapsed, noise + example_noise(apart), without)
     noise += sum(times**2 * cell.test_noise(at, budget) for (cell, at, budget), times in counted)
-    return paired(first, second, collapsed, noise)
+    return paired(first, second, collapsed, noise, without)
 
 
 def _apart(counted: Sequence[tuple[Point, int]], seeds: Any) -> pd.DataFrame | None:

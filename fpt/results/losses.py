@@ -24,6 +24,13 @@ def tuned_losses(tables: SweepTables) -> pd.DataFrame:
     return tables.once(("tuned losses",), lambda: _tuned(tables))
 
 
+def _tuned_without(tables: SweepTables) -> pd.DataFrame:
+    """The mean loss of each seed without another, as fpt.sweeps.selection.tuned_without."""
+    test = tables.windows[tables.windows["part"] == "test"]
+    means = test.groupby(["seed", "learning_rate"])["loss"].agg(lambda losses: losses.mean(skipna=False)).unstack()
+    return selection.tuned_without(-last_losses(tables), means)
+
+
 def _tuned(tables: SweepTables) -> pd.DataFrame:
     if tables.windows.empty:
         return pd.DataFrame()
@@ -47,8 +54,10 @@ def lower_loss(first: TableCell, other: TableCell) -> Paired:
     each seed tests windows made for it). No pairs where an arm has no losses.
     """
     one, two = (tuned_losses(each.tables) if each.tables else pd.DataFrame() for each in (first, other))
-    if first.tables is None or one.empty or two.empty:
+    if first.tables is None or other.tables is None or one.empty or two.empty:
         return Paired(0)
     apart = two - one
     noise = float(apart.var(axis=1).mean()) / first.tables.sampled_from
-    return paired(apart.mean(axis=1, skipna=False), 0.0, noise=noise if math.isfinite(noise) else 0.0)
+    without = _tuned_without(other.tables) - _tuned_without(first.tables)
+    noise = noise if math.isfinite(noise) else 0.0
+    return paired(apart.mean(axis=1, skipna=False), 0.0, noise=noise, without=without)
