@@ -29,6 +29,7 @@ how_many = 20
 
 # %%
 import json
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -44,9 +45,11 @@ COMPARED = ["seeds", "estimate", "seed_variance", "test_variance", "low", "high"
 # ## From runs to contrasts
 #
 # A seed's rate is the one with the best mean validation accuracy over the *other* seeds, so no run chooses for itself.
-# A rate at which another seed diverged is not chosen. A mean difference has two variances: that of the seeds, and
-# p (1 - p) / m of each accuracy p on the m images that all seeds share. There is none of the second kind on training
-# data, and where each seed has images made for it. Ratios of rates and steps, losses and attention are not done here.
+# A rate at which another seed diverged is not chosen. A mean difference has two variances. That of the seeds is their
+# spread's, or where it is larger that of a jackknife, which chooses all rates anew without each seed: one seed may move
+# the rates of all others. The other is p (1 - p) / m of each accuracy p on the m images that all seeds share; there is
+# none on training data, and where each seed has images made for it. Ratios of rates and steps, losses and attention are
+# not done here.
 
 
 # %%
@@ -54,11 +57,18 @@ def plane(rows, name):
     return rows.pivot(index="seed", columns="learning_rate", values=name)
 
 
-def values(study, sweep, of, at, budget):
-    """The quantity `of` by seed, at a rate or tuned, and its variance by images that all seeds share."""
+@cache
+def read(study, sweep):
     folder = runs / study / "published" / sweep
-    record = json.loads((folder / "result.json").read_text())
-    end, curves = (pd.read_parquet(folder / f"{name}.parquet") for name in ("runs", "curves"))
+    tables = [pd.read_parquet(folder / f"{name}.parquet") for name in ("runs", "curves")]
+    return json.loads((folder / "result.json").read_text()), *tables
+
+
+def values(study, sweep, of, at, budget, without):
+    """The quantity `of` by seed, at a rate or tuned, and its variance by images that all seeds share; `without`: of all
+    seeds but this one."""
+    record, end, curves = read(study, sweep)
+    end, curves = (table[table["seed"] != without] for table in (end, curves))
     lost = plane(end, "diverged_at").le(budget).fillna(False).astype(bool)
     validation, test = plane(end, "validation_accuracy").mask(lost), plane(end, "test_accuracy")
     if budget < record["spec"]["steps"]:  # a run at a constant rate holds every shorter one
@@ -76,16 +86,23 @@ def values(study, sweep, of, at, budget):
     return at_own, images
 
 
-def computed(row):
-    """What is compared of a contrast, in points."""
-    ats, difference, images = (row.at.split(" and ") * 2)[:2], 0.0, 0.0
+def difference(row, without=None):
+    """By seed, in points, and its variance by images."""
+    ats, points, images = (row.at.split(" and ") * 2)[:2], 0.0, 0.0
     for sign, at, side in ((1, ats[0], row.first), (-1, ats[1], row.second)):
         sweeps = side.split(" + ") if isinstance(side, str) else []
         for sweep in dict.fromkeys(sweeps):
-            times, (by_seed, of_images) = sweeps.count(sweep), values(row.study, sweep, row.of, at, row.budget)
-            difference, images = difference + sign * times * by_seed, images + times**2 * 1e4 * of_images
-    points = 100 * difference.dropna()
-    mean, seeds = points.mean(), points.var() / len(points)
+            by_seed, of_images = values(row.study, sweep, row.of, at, row.budget, without)
+            times = sweeps.count(sweep)
+            points, images = points + sign * times * 100 * by_seed, images + times**2 * 1e4 * of_images
+    return points.dropna(), images
+
+
+def computed(row):
+    """What is compared of a contrast, in points."""
+    points, images = difference(row)
+    left_out = [difference(row, seed)[0].mean() for seed in points.index]
+    mean, seeds = points.mean(), max(points.var() / len(points), (len(points) - 1) * np.var(left_out))
     reach = stats.t.ppf(0.975, len(points) - 1) * np.sqrt(seeds + images)
     return pd.Series([len(points), mean, seeds, images, mean - reach, mean + reach], COMPARED)
 

@@ -42,9 +42,11 @@ for folder in (each for study in studies for each in sorted(Path(runs, study, "p
     tables[folder.parts[-3], arm] = task, pd.read_parquet(folder / "runs.parquet")
 
 
-def accuracies(study, arm, at):
-    """Test accuracy by seed: at a rate, or at the rate that is best on the validation data of the other seeds."""
+def accuracies(study, arm, at, without=None):
+    """Test accuracy by seed: at a rate, or at the rate that is best on the validation data of the other seeds; of all
+    seeds, or of all but one."""
     table = tables[study, arm][1]
+    table = table[table["seed"] != without]
     validation, test, end = (
         table.pivot(index="seed", columns="learning_rate", values=name)
         for name in ("validation_accuracy", "test_accuracy", "diverged_at")
@@ -58,11 +60,14 @@ def accuracies(study, arm, at):
 
 
 def contrast(study, first, second, at):
-    """First minus second in points, paired by seed: mean, 95% interval with the noise of the images, both levels."""
+    """First minus second in points, paired by seed: mean, 95% interval with the noise of the images, both levels. The
+    seeds' variance is that of a t-test, or of a jackknife where that is larger."""
     one, two = accuracies(study, first, at), accuracies(study, second, at)
     lead, images = (one - two).dropna(), IMAGES[tables[study, first][0]]
     noise = sum(each.mean() * (1 - each.mean()) / images for each in (one, two))
-    reach = stats.t.ppf(0.975, len(lead) - 1) * np.sqrt(lead.var() / len(lead) + noise)
+    apart = [accuracies(study, first, at, seed) - accuracies(study, second, at, seed) for seed in lead.index]
+    jackknife = (len(lead) - 1) * np.var([each.mean() for each in apart])  # the rates chosen anew without each seed
+    reach = stats.t.ppf(0.975, len(lead) - 1) * np.sqrt(max(lead.var() / len(lead), jackknife) + noise)
     return [100 * each for each in (lead.mean(), lead.mean() - reach, lead.mean() + reach, one.mean(), two.mean())]
 
 

@@ -208,6 +208,11 @@ class Arm:
         (values,) = [frame for rate, frame in self.by_rate.items() if rate == at or np.isclose([rate], [at]).all()]
         return values[budget or self.budgets[-1]]
 
+    def without(self, at, budget):
+        """No seed changes what another one chooses."""
+        values = self.values(at, budget)
+        return pd.DataFrame({seed: values.drop(seed) for seed in values.index}).T
+
     def collapsed(self, at, budget):
         values = self.values(at, budget)
         return values < values.median() - 0.3

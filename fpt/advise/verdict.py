@@ -229,7 +229,8 @@ def _rising(cell: Arm) -> bool:
     """Whether the second half of the steps gained, paired by seed. Fewer test examples count before the last budget."""
     if len(cell.budgets) < 2:
         return False
-    gain = paired(cell.values(), cell.values(budget=cell.budgets[-2]))
+    before = cell.budgets[-2]
+    gain = paired(cell.values(), cell.values(budget=before), without=cell.without() - cell.without(budget=before))
     return gain.low > 0 or (gain.exact and gain.mean > 0)
 
 
@@ -260,4 +261,4 @@ def is_above(test: Paired, limit: float) -> bool:
 
 def _against(cell: Arm, baseline: "pd.Series[float]") -> Paired:
     noise = cell.test_noise() + sampling_noise(float(baseline.mean()), cell.sampled_from)
-    return paired(cell.values(), baseline, bool(cell.collapsed().any()), noise)
+    return paired(cell.values(), baseline, bool(cell.collapsed().any()), noise, cell.without() - baseline)

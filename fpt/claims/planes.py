@@ -10,7 +10,7 @@ import pandas as pd
 
 from fpt.claims.case import Case, Comparison, levels_of, sweep_of
 from fpt.claims.registry import EVERY_RATE, decides
-from fpt.results.cells import TUNED, Cell, paired_difference, shared_rates
+from fpt.results.cells import TUNED, Cell, arm_of, paired_difference, shared_rates
 from fpt.results.contrasts import interval_of
 from fpt.results.runs import rate_text
 from fpt.results.stats import MINIMUM_PAIRS, SIGNIFICANCE, Paired, holm
@@ -108,9 +108,8 @@ def by_budget(first: Cell, second: Cell, at: str | float = TUNED) -> dict[int, P
     def differences() -> dict[int, Paired]:
         return {budget: paired_difference([(first, at, budget)], [(second, at, budget)]) for budget in shared}
 
-    if first.tables is None:
-        return differences()
-    return first.tables.once(("by budget", sweep_of(second), at), differences)
+    arm = arm_of(first)
+    return differences() if arm is None else arm.once(("by budget", sweep_of(second), at), differences)
 
 
 def crossing_of(first: Cell, second: Cell) -> Crossing:

@@ -30,6 +30,7 @@ from fpt.results.attention import maps_of, scores
 from fpt.results.baselines import LINEAR, Score, known_scores
 from fpt.results.cells import TUNED, TableCell
 from fpt.results.stats import POINT, paired
+from fpt.sweeps.selection import tuned_without
 
 TOLERANCE = 0.5  # points, of a computed baseline
 
@@ -139,23 +140,29 @@ def near(case: Case) -> list[Comparison]:
 def underfits(case: Case) -> list[Comparison]:
     """Training accuracy after the last step, tuned: that of every other row is above that of the first."""
     first, *others = (case.rows[row] for row in case.rule.rows)
-    own = _training(first)
-    return [
-        case.comparison(
-            f"training accuracy of {other.label} - {first.label}",
-            paired(_training(other), own),
-            of="training accuracy",
-            plus=(sweep_of(other),),
-            minus=(sweep_of(first),),
-            levels=(float(_training(other).mean()) / POINT, float(own.mean()) / POINT),
+    own, own_without = _training(first)
+    found = []
+    for other in others:
+        training, without = _training(other)
+        found.append(
+            case.comparison(
+                f"training accuracy of {other.label} - {first.label}",
+                paired(training, own, without=without - own_without),
+                of="training accuracy",
+                plus=(sweep_of(other),),
+                minus=(sweep_of(first),),
+                levels=(float(training.mean()) / POINT, float(own.mean()) / POINT),
+            )
         )
-        for other in others
-    ]
+    return found
 
 
-def _training(cell: TableCell) -> "pd.Series[float]":
-    """By seed; a run that was never finite has none."""
-    return cell.at(TUNED)["train_accuracy_last"].astype(float)
+def _training(cell: TableCell) -> tuple["pd.Series[float]", pd.DataFrame]:
+    """By seed, and the same without each seed; a run that was never finite has none."""
+    if (tables := cell.tables) is None:
+        return pd.Series(dtype=float), pd.DataFrame()
+    plane = tables.plane(column="train_accuracy_last")
+    return cell.at(TUNED)["train_accuracy_last"].astype(float), tuned_without(tables.validation(), plane)
 
 
 @decides("L-22", "L-23", "L-24")

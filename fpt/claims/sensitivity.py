@@ -11,7 +11,7 @@ import pandas as pd
 
 from fpt.results.arm import Arm, picked, same_rate
 from fpt.results.cells import Cell, arm_of, shared_rates
-from fpt.results.stats import MINIMUM_PAIRS, SIGNIFICANCE, paired
+from fpt.results.stats import MINIMUM_PAIRS, SIGNIFICANCE, paired, pseudo_values
 from fpt.seeds import stream
 from fpt.sweeps import selection
 
@@ -27,8 +27,8 @@ def usable(cell: Cell, within: float) -> tuple["pd.Series[float]", bool]:
     whether they meet an end of the grid, beyond which there may be more.
 
     Mean accuracy is a line between neighbouring rates, over the logarithm of the rate; a run that diverged counts as
-    chance, whatever its last finite parameters had learned. By seed: values whose mean is the width, and whose
-    t-interval is the jackknife's (Tukey 1958), without its correction of the bias, which can leave a width below zero.
+    chance, whatever its last finite parameters had learned. By seed: pseudo-values of a jackknife, whose mean is the
+    width; a correction of its bias could leave a width below zero.
     """
     if (arm := arm_of(cell)) is None:
         return pd.Series(dtype=float), False
@@ -36,8 +36,8 @@ def usable(cell: Cell, within: float) -> tuple["pd.Series[float]", bool]:
     planes = accuracies(arm, arm.rates, seeds)
     planes[1] = np.where(np.isnan(planes[0]), arm.guessing, planes[1])
     width, at_end = _width(planes, log_rates, within)
-    left_out = pd.Series([_width(np.delete(planes, k, axis=1), log_rates, within)[0] for k in range(len(seeds))], seeds)
-    return width + (len(seeds) - 1) * (left_out.mean() - left_out), at_end
+    left_out = np.array([_width(np.delete(planes, k, axis=1), log_rates, within)[0] for k in range(len(seeds))])
+    return pd.Series(pseudo_values(width, left_out), seeds), at_end
 
 
 def _width(planes: Planes, log_rates: Planes, within: float) -> tuple[float, bool]:
@@ -66,7 +66,7 @@ def conclusions(first: Cell, second: Cell) -> pd.DataFrame:
     One row per number of rates (`of` "rates": at equal distances in the grid that both have) or of seeds (any of
     them, at least 3): the share of these `subsets` concluding the `same` as all rates and seeds, the share that decides
     `otherwise` (the opposite, or anything where all leave it open), and those that decide for the `first` arm and for
-    the `second`. A conclusion is the sign of the mean, or none where its 95% t-interval (over seeds, and over the
+    the `second`. A conclusion is the sign of the mean, or none where its 95% interval (over seeds, and over the
     images of a fixed test set) includes 0; `whole` is that of all.
     """
     both = [arm for cell in (first, second) if (arm := arm_of(cell))]
@@ -106,6 +106,8 @@ def seed_subsets(count: int) -> Iterator[Sequence[int]]:
 def says(arms: Sequence[Planes], rates: Sequence[int], seeds: Sequence[int], noise: float = 0.0) -> int:
     """The sign of the first arm minus the second, both tuned, at some places of rates and seeds; 0 where it is open.
     `noise` is the variance of a test set that is the same for all seeds."""
-    first, second = (tuned(arm[:, list(seeds)][:, :, list(rates)]) for arm in arms)
-    test = paired(first, second, noise=noise)
+    kept = [arm[:, list(seeds)][:, :, list(rates)] for arm in arms]
+    first, second = map(tuned, kept)
+    one, two = (selection.tuned_without(*map(pd.DataFrame, arm)) for arm in kept)
+    test = paired(first, second, noise=noise, without=one - two)
     return int(np.sign(test.mean)) if test.p < SIGNIFICANCE else 0

@@ -231,6 +231,15 @@ class Arm:
         """
         return picked(self.plane(budget), self._rates(at, budget))
 
+    @_once
+    def without(self, at: str | float = TUNED, budget: int | None = None) -> pd.DataFrame:
+        """What `values` would be without one seed, whose runs then take part in no choice: the seed that is left out x
+        the seeds, nan for itself."""
+        if at == TUNED:
+            return selection.tuned_without(self.validation(budget), self.plane(budget))
+        values = self.values(at, budget)
+        return pd.DataFrame({seed: values.drop(seed) for seed in values.index}, index=values.index).T
+
     def tuned(self, of: str = "", budget: int | None = None) -> "pd.Series[float]":
         """By seed, at the rate that the other seeds choose: its `values`, or a column of the runs."""
         return picked(self.plane(budget, of), self.choices(budget))
@@ -288,7 +297,8 @@ class Arm:
 
         `noise`: a variance of the mean beside that of the seeds and of the test set.
         """
-        return mean_interval(self.values(at, budget), self.test_noise(at, budget) + noise)
+        without = self.without(at, budget) if at == TUNED else None
+        return mean_interval(self.values(at, budget), self.test_noise(at, budget) + noise, without)
 
     def once(self, key: tuple[Any, ...], make: Callable[[], T]) -> T:
         """What `make` gives, made once for each key. Of a table, a copy: who writes into it changes nobody else's."""

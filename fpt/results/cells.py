@@ -139,6 +139,9 @@ class TableCell:
     def values(self, at: str | float = TUNED, budget: int | None = None) -> "pd.Series[float]":
         return self.arm.values(self._at(at), budget) if self.arm else pd.Series(dtype=float)
 
+    def without(self, at: str | float = TUNED, budget: int | None = None) -> pd.DataFrame:
+        return self.arm.without(self._at(at), budget) if self.arm else pd.DataFrame()
+
     def validated(self, at: str | float = TUNED) -> pd.DataFrame:
         return self.arm.validated(self._at(at)) if self.arm else pd.DataFrame()
 
@@ -255,7 +258,8 @@ def paired_difference(
     """The sum of the values of some cells minus that of others and the number `less` (of variance `noise`), by seed.
 
     By sign flips where a run collapsed. What is read twice on one side brings the noise of its test set twice. Where
-    each cell has the answers of its runs to the same examples, that noise is paired over these (`example_noise`).
+    each cell has the answers of its runs to the same examples, that noise is paired over these (`example_noise`). Where
+    one is read tuned, the seeds hang together by their choices, and a jackknife chooses anew without each of them.
     """
     first, second = total(plus), total(minus, less)
     read: dict[tuple[str, str | float, int | None], tuple[Cell, int]] = {}  # each once, with how often it counts
@@ -265,11 +269,14 @@ def paired_difference(
             read[cell.name, at, budget] = cell, times + sign
     collapsed = any(cell.collapsed(at, budget).any() for (_, at, budget), (cell, _) in read.items())
     counted = [((cell, at, budget), times) for (_, at, budget), (cell, times) in read.items() if times]
+    without: Any = None
+    if any(at == TUNED for (_, at, _), _ in counted):
+        without = sum((times * cell.without(at, budget) for (cell, at, budget), times in counted), -less)
     apart = _apart(counted, (first - second).dropna().index)
     if apart is not None:
-        return paired(first, second, collapsed, noise + example_noise(apart))
+        return paired(first, second, collapsed, noise + example_noise(apart), without)
     noise += sum(times**2 * cell.test_noise(at, budget) for (cell, at, budget), times in counted)
-    return paired(first, second, collapsed, noise)
+    return paired(first, second, collapsed, noise, without)
 
 
 def _apart(counted: Sequence[tuple[Point, int]], seeds: Any) -> pd.DataFrame | None:

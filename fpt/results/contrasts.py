@@ -131,7 +131,11 @@ def pooled(
     arms = [[cell_of(study, name) for study in studies] for name in (first, second)]
     one, two = (pd.concat([cell.values(rate_of(cell, at, budget), budget) for cell in arm]) for arm in arms)
     noise = sum(cell.test_noise(rate_of(cell, at, budget), budget) for arm in arms for cell in arm)
-    test = paired(one, two, noise=noise / len(studies))
+    without = None
+    if at == TUNED:  # a seed takes part in the choices of its own study alone: without it the others keep their values
+        apart = pd.concat([a.without(at, budget) - b.without(at, budget) for a, b in zip(*arms, strict=True)])
+        without = apart.fillna(one - two).mask(np.eye(len(apart), dtype=bool))
+    test = paired(one, two, noise=noise / len(studies), without=without)
     low, high = interval_of(test)
     levels = 100 * float(one.mean()), 100 * float(two.mean())
     return Contrast(test.mean / POINT, low / POINT, high / POINT, test.n, levels[0], levels[1], test.p)
@@ -298,7 +302,7 @@ def interval_of(test: Paired) -> tuple[float, float]:
     if test.sd == 0 and not test.noise:
         refused = 2.0**-test.n <= SIGNIFICANCE / 2  # of equal differences one of 2^n flips is as extreme
         return (test.mean, test.mean) if refused else (-math.inf, math.inf)
-    reach = 10 * (float(np.ptp(test.differences)) + math.sqrt(test.noise))
+    reach = 10 * (float(np.ptp(test.spread)) + math.sqrt(test.noise))
     return _end(test.above, test.mean, -reach), _end(test.below, test.mean, reach)
 
 

@@ -24,6 +24,13 @@ def tuned_losses(arm: Arm) -> pd.DataFrame:
     return arm.once(("tuned losses",), lambda: _tuned(arm))
 
 
+def _tuned_without(arm: Arm) -> pd.DataFrame:
+    """The mean loss of each seed without another, as fpt.sweeps.selection.tuned_without."""
+    test = arm.windows[arm.windows["part"] == "test"]
+    means = test.groupby(["seed", "learning_rate"])["loss"].agg(lambda losses: losses.mean(skipna=False)).unstack()
+    return selection.tuned_without(-last_losses(arm), means)
+
+
 def _tuned(arm: Arm) -> pd.DataFrame:
     if arm.windows.empty:
         return pd.DataFrame()
@@ -51,4 +58,6 @@ def lower_loss(first: Cell, other: Cell) -> Paired:
         return Paired(0)
     apart = losses[1] - losses[0]
     noise = float(apart.var(axis=1).mean()) / arms[0].sampled_from
-    return paired(apart.mean(axis=1, skipna=False), 0.0, noise=noise if math.isfinite(noise) else 0.0)
+    without = _tuned_without(arms[1]) - _tuned_without(arms[0])
+    noise = noise if math.isfinite(noise) else 0.0
+    return paired(apart.mean(axis=1, skipna=False), 0.0, noise=noise, without=without)

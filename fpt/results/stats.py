@@ -3,6 +3,7 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -20,15 +21,16 @@ MOST_FLIPS = 2**16  # of signs: all of them up to 16 pairs, beyond that so many 
 
 @dataclass(frozen=True)
 class Paired:
-    """The mean paired difference with its 95% t-interval, in the units of what was compared.
+    """The mean paired difference with its 95% interval, in the units of what was compared.
 
+    `spread`: what the interval and all p-values go by, and `sd` its standard deviation: the differences themselves
+    (a t-test), or where these vary more the pseudo-values of a jackknife that chooses the rates anew without each seed.
     `noise`: the variance of the mean beyond that between seeds, which no further seed makes smaller: of a test set that
     is the same for all of them. The squared standard error is then sd^2 / n + noise, still with n - 1 degrees of
     freedom (those of Welch and Satterthwaite are more: with few seeds noise would make an interval shorter).
-    `exact`: the differences have no spread or a run collapsed; then `low` and `high` are nan, and p-values come from
-    flipping signs, or from the noise alone where that gives the larger one; `interval_of` gives the means that they do
-    not refuse. Without enough pairs everything but `n` is
-    nan, and every p is 1.
+    `exact`: nothing varies or a run collapsed; then `low` and `high` are nan, and p-values come from flipping the signs
+    of `spread`, or from the noise alone where that gives the larger one; `interval_of` gives the means that they do
+    not refuse. Without enough pairs everything but `n` is nan, and every p is 1.
     """
 
     n: int
@@ -37,6 +39,7 @@ class Paired:
     low: float = math.nan
     high: float = math.nan
     differences: tuple[float, ...] = ()  # one per pair
+    spread: tuple[float, ...] = ()  # one per pair, with the same mean
     exact: bool = False
     noise: float = 0.0
 
@@ -64,7 +67,7 @@ class Paired:
         from scipy import stats  # half a second that most readers of results do not need
 
         flips = stats.permutation_test(
-            (sign * (np.array(self.differences) - limit),), np.mean, permutation_type="samples", n_resamples=MOST_FLIPS,
+            (sign * (np.array(self.spread) - limit),), np.mean, permutation_type="samples", n_resamples=MOST_FLIPS,
             alternative="greater", rng=stream(0, "flips"),
         )  # fmt: skip
         of_noise = float(special.ndtr(-beyond / math.sqrt(self.noise))) if self.noise else 0.0
@@ -72,20 +75,46 @@ class Paired:
 
 
 def paired(
-    first: "pd.Series[float]", second: "pd.Series[float] | float", exact: bool = False, noise: float = 0.0
+    first: "pd.Series[float]",
+    second: "pd.Series[float] | float",
+    exact: bool = False,
+    noise: float = 0.0,
+    without: pd.DataFrame | None = None,
 ) -> Paired:
     """Compare two series indexed by seed, or one with a number: seeds in only one of them, and pairs with a nan, are
-    left out."""
-    difference = (first - second).dropna().to_numpy(float)
+    left out.
+
+    `without`: where rates were chosen by the seeds, what the differences would be without one of them (the seed that is
+    left out x the seeds, as fpt.sweeps.selection.tuned_without gives it for one arm).
+    """
+    difference = (first - second).dropna().astype(float)
     n = len(difference)
     if n < MINIMUM_PAIRS:
         return Paired(n)
-    each, mean, sd = tuple(map(float, difference)), float(difference.mean()), float(difference.std(ddof=1))
-    largest = max(first.abs().max(), pd.Series(second).abs().max())
-    if np.ptp(difference) <= NO_SPREAD * largest:  # the t statistic is 0/0 or infinite
+    spread, mean = _spread(difference, without), float(difference.mean())
+    sd, largest = float(spread.std(ddof=1)), max(first.abs().max(), pd.Series(second).abs().max())
+    if np.ptp(spread) <= NO_SPREAD * largest:  # the t statistic is 0/0 or infinite
         exact, sd = True, 0.0
     half = math.nan if exact else _half_width(sd, n, noise)
-    return Paired(n, mean, sd, mean - half, mean + half, differences=each, exact=exact, noise=noise)
+    each, of_tests = tuple(map(float, difference)), tuple(map(float, spread))
+    return Paired(n, mean, sd, mean - half, mean + half, differences=each, spread=of_tests, exact=exact, noise=noise)
+
+
+def _spread(values: "pd.Series[float]", without: pd.DataFrame | None) -> "np.ndarray[Any, Any]":
+    """The values by seed, or where they vary more the pseudo-values of their mean."""
+    own = values.to_numpy(float)
+    if without is None:
+        return own
+    left_out = without.reindex(index=values.index, columns=values.index).mean(axis=1).to_numpy(float)
+    jackknifed = pseudo_values(float(own.mean()), left_out)
+    more = jackknifed.std() > own.std() * (1 + NO_SPREAD)  # equal up to rounding where no seed changes a choice
+    return jackknifed if more else own
+
+
+def pseudo_values(whole: float, left_out: "np.ndarray[Any, Any]") -> "np.ndarray[Any, Any]":
+    """One per seed, from an estimate and what it is without each: their mean is the estimate, and their t-interval that
+    of the jackknife (Tukey 1958), which is not corrected for bias. Of a plain mean they are the values themselves."""
+    return np.asarray(whole + (len(left_out) - 1) * (left_out.mean() - left_out))
 
 
 def _standard_error(sd: float, n: int, noise: float) -> float:
@@ -97,17 +126,20 @@ def _half_width(sd: float, n: int, noise: float) -> float:
     return _standard_error(sd, n, noise) * float(special.stdtrit(n - 1, 1 - SIGNIFICANCE / 2))
 
 
-def mean_interval(values: "pd.Series[float]", noise: float = 0.0) -> tuple[float, float, float]:
-    """Mean and 95% t-interval of one arm's runs; the interval is nan with fewer than two values.
+def mean_interval(
+    values: "pd.Series[float]", noise: float = 0.0, without: pd.DataFrame | None = None
+) -> tuple[float, float, float]:
+    """Mean and 95% interval of one arm's runs; the interval is nan with fewer than two values.
 
-    `noise` as in Paired, p (1 - p) / m for a fixed test set of m images.
+    `noise` as in Paired, p (1 - p) / m for a fixed test set of m images; `without` as in `paired`.
     """
-    kept = values.dropna().to_numpy(float)
+    kept = values.dropna().astype(float)
     mean = float(kept.mean()) if len(kept) else math.nan
     if len(kept) < 2:
         return mean, math.nan, math.nan
-    same = np.ptp(kept) <= NO_SPREAD * np.abs(kept).max()
-    half = _half_width(0.0 if same else float(kept.std(ddof=1)), len(kept), noise)
+    spread = _spread(kept, without)
+    same = np.ptp(spread) <= NO_SPREAD * kept.abs().max()
+    half = _half_width(0.0 if same else float(spread.std(ddof=1)), len(kept), noise)
     return mean, mean - half, mean + half
 
 

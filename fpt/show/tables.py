@@ -17,16 +17,18 @@ def summary(runs: pd.DataFrame) -> pd.DataFrame:
     rows = []
     for (task, name, _), sweep in runs.groupby(["task", "name", "sweep"], sort=False):
         tuned = sweep[sweep["selected"].astype(bool)]
-        accuracy = tuned["test_accuracy"].fillna(tuned["guessing"])
-        flat = selection.within_one_se(selection.by_seed(sweep))
+        accuracy = tuned.set_index("seed")["test_accuracy"].fillna(sweep["guessing"].iloc[0])
+        validation = selection.by_seed(sweep)
+        plane = sweep.pivot(index="seed", columns="learning_rate", values="test_accuracy")
+        without = selection.tuned_without(validation, plane.fillna(sweep["guessing"].iloc[0]))
         rows.append(
             {
                 "task": task,
                 "arm": name,
                 "learning rate": rates_in_words(tuned),
                 "edge of grid": "yes" if sweep["at_edge"].any() else "",
-                "within one SE": ", ".join(map(rate_text, flat)),
-                "test accuracy (95% interval)": _spread(accuracy, sweep["sampled_from"].iloc[0]),
+                "within one SE": ", ".join(map(rate_text, selection.within_one_se(validation))),
+                "test accuracy (95% interval)": _spread(accuracy, sweep["sampled_from"].iloc[0], without),
                 "seeds": sweep["seed"].nunique(),
                 "diverged runs": int(sweep["diverged_at"].notna().sum()),
             }
@@ -47,8 +49,9 @@ def chosen(rates: "pd.Series[float]") -> str:
     return ", ".join(rate_text(rate) + (f" ({n} seed{'s' * (n > 1)})" if several else "") for rate, n in counts.items())
 
 
-def _spread(values: "pd.Series[float]", images: float) -> str:
+def _spread(values: "pd.Series[float]", images: float, without: pd.DataFrame) -> str:
     """Mean and interval, as far as accuracies go; "-" for no values. `images`: of a test set that is the same for all
-    seeds."""
-    mean, low, high = (100 * each for each in mean_interval(values, sampling_noise(float(values.mean()), images)))
+    seeds; `without`: the values without each seed."""
+    noise = sampling_noise(float(values.mean()), images)
+    mean, low, high = (100 * each for each in mean_interval(values, noise, without))
     return "-" if math.isnan(mean) else level_text(mean, *np.clip((low, high), 0, 100))

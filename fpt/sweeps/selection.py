@@ -86,6 +86,21 @@ def choices(validation: "pd.DataFrame") -> "pd.Series[float]":
     return pd.Series(_best(grid, np.where(lost, -np.inf, means)), index=grid.index, dtype=float)
 
 
+def tuned_without(validation: "pd.DataFrame", plane: "pd.DataFrame") -> "pd.DataFrame":
+    """The tuned values of a plane (seeds x rates) without one seed, whose runs then take part in no choice: the seed
+    that is left out x the seeds; nan for itself, and where no rate is eligible."""
+    import pandas as pd
+
+    grid = validation.sort_index(axis=1)
+    values = plane.reindex_like(grid).to_numpy(float)
+    found = np.full((len(grid), len(grid)), math.nan)
+    for seed in range(len(grid)):
+        others = np.delete(np.arange(len(grid)), seed)
+        places = grid.columns.get_indexer(pd.Index(choices(grid.iloc[others])))  # -1: no rate is eligible
+        found[seed, others] = np.where(places < 0, math.nan, values[others, places])
+    return pd.DataFrame(found, grid.index, grid.index)
+
+
 def chosen(validation: "pd.DataFrame") -> dict[str, Any]:
     """What the runs choose, as result.json records it: plain JSON values, null where no rate is eligible."""
     rates = choices(validation)

@@ -115,13 +115,14 @@ def test_unpaired_arms_without_spread_go_by_exchanging_runs() -> None:
 @pytest.mark.parametrize("study", ["plane-digits", "long-mnist", "minilm-cifar10"])
 @pytest.mark.parametrize("percent", [False, True])
 def test_with_the_test_examples_it_agrees_with_the_contrasts_of_published_studies(study: str, percent: bool) -> None:
-    arms = {arm: cell for (_, arm), cell in arms_of(study).items() if not cell.collapsed().any()}
-    table = pd.DataFrame({arm: cell.values() for arm, cell in arms.items()}) * (100 if percent else 1)
+    """At one rate: it knows no rates, and takes no notice that seeds choose for each other."""
+    arms = {arm: cell for (_, arm), cell in arms_of(study).items() if not cell.collapsed(1e-3).any()}
+    table = pd.DataFrame({arm: cell.values(1e-3) for arm, cell in arms.items()}) * (100 if percent else 1)
     (examples,) = {int(cell.sampled_from) for cell in arms.values()}
     found = compare(table, test_examples=examples)
     points = 1 if percent else 100
     for row in found.itertuples():
-        ours = contrast(study, row.first, row.second)
+        ours = contrast(study, row.first, row.second, at=1e-3)
         numbers = (points * row.mean, points * row.low, points * row.high, row.p)
         assert numbers == pytest.approx((ours.mean, ours.low, ours.high, ours.p))
 

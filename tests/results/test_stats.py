@@ -146,6 +146,28 @@ def test_one_arm_alone() -> None:
     assert math.isnan(mean_interval(series([0.5]))[1])
 
 
+def test_the_larger_spread_decides_interval_and_word_together() -> None:
+    first, second = series([0.62, 0.66, 0.61, 0.65]), series([0.60, 0.60, 0.60, 0.60])
+    alike = first - second  # what is left of a plain mean without each seed
+    plain = paired(first, second)
+    without = pd.DataFrame({seed: alike.drop(seed) for seed in alike.index}).T
+    assert paired(first, second, without=without) == plain
+    apart = without.add([0.0, 0.01, 0.02, 0.05], axis=0)  # without a seed the others choose another rate
+    wider = paired(first, second, without=apart)
+    left_out = apart.mean(axis=1)
+    error = math.sqrt(3 / 4 * ((left_out - left_out.mean()) ** 2).sum())  # of the jackknife, by hand
+    half = 3.182446 * error
+    assert (wider.mean, wider.low, wider.high) == pytest.approx((plain.mean, plain.mean - half, plain.mean + half))
+    assert wider.differences == plain.differences  # drawn as they are
+    assert wider.above(wider.low) == pytest.approx(0.025)
+    assert wider.above(0) > plain.above(0)
+    narrower = without.sub(0.5 * (without.mean(axis=1) - without.mean(axis=1).mean()), axis=0)
+    assert paired(first, second, without=narrower) == plain
+    flips = [paired(first, second, exact=True, without=each).above(0) for each in (without, apart)]
+    assert flips[0] == 1 / 2**4 < flips[1]  # one pseudo-value is below 0
+    assert mean_interval(alike, without=apart) == pytest.approx((wider.mean, wider.low, wider.high))
+
+
 def over_test_sets(noise: bool, sets: int = 400, images: int = 400, seeds: int = 8) -> float:
     """How often the interval holds the difference of two equal models, over test sets drawn anew: each seed of a model
     answers an image as most seeds of it do with 90%, and all seeds are scored on the same images."""

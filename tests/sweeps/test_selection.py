@@ -19,6 +19,7 @@ from fpt.sweeps.selection import (
     eligible,
     ends,
     macro_by_seed,
+    tuned_without,
     within_one_se,
 )
 
@@ -44,6 +45,20 @@ def test_a_rate_at_which_a_seed_diverged_is_not_eligible():
     found = table([0.5, 0.6, 0.9], [0.5, 0.6, NAN], [0.5, 0.6, 0.9])
     assert best_rate(found) == 1e-3
     assert eligible(found).columns.tolist() == [1e-4, 1e-3]
+
+
+def test_without_a_seed_the_others_choose_on_fewer_seeds():
+    validation = table([0.5, 0.9], [0.5, 0.6], [0.6, 0.5], [NAN, 0.1], rates=(1e-3, 1e-2))
+    plane = table([10, 20], [11, 21], [12, 22], [13, 23], rates=(1e-3, 1e-2))
+    expected = {  # a rate at which one of the others diverged is not theirs
+        0: [NAN, 21, 22, 13],
+        1: [20, NAN, 22, 23],
+        2: [20, 21, NAN, 23],
+        3: [10, 20 + 1, 22, NAN],
+    }
+    found = tuned_without(validation, plane)
+    np.testing.assert_array_equal(found, pd.DataFrame(expected).T)
+    np.testing.assert_array_equal(tuned_without(validation[[1e-2, 1e-3]], plane), found)  # in any order
 
 
 def test_nothing_is_eligible_where_every_rate_diverged():
