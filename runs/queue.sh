@@ -12,7 +12,7 @@ echo $$ > runs/queue.pid
 export PYTHONPATH=$PWD
 
 keep() {
-  git add --all "runs/$1/published" 2> /dev/null || true
+  git add --all "runs/$1/published" runs/arms.csv runs/rows.csv 2> /dev/null || true
   find "runs/$1" -path '*/checkpoint/*' \( -name plan.json -o -name 'finished-*.json' -o -name '*.parquet' \) -print0 |
     xargs -0 --no-run-if-empty git add --force
   git ls-files --deleted -z "runs/$1" | xargs -0 --no-run-if-empty git rm --quiet --cached  # parts of finished sweeps

@@ -290,6 +290,14 @@ def test_run_hands_the_sweeps_to_the_engine_that_was_named(study, monkeypatch):
 def test_publish(study):
     finish(study, 0)
     assert "1 sweeps published" in fpt("publish", "mine", "--partial")
+    written = {file: Path("runs", file).read_text() for file in ("arms.csv", "rows.csv")}
+    assert written["arms.csv"].count("\nmine,") == 1
+    for file in written:
+        Path("runs", file).unlink()
+    fpt("publish", "--mapping")
+    assert {file: Path("runs", file).read_text() for file in written} == written
+    for wrong in ([], ["mine", "--mapping"], ["--mapping", "--partial"]):
+        assert "name a STUDY, or give --mapping alone" in fpt("publish", *wrong, code=2)
 
 
 def test_root_names_another_workspace(study, monkeypatch):

@@ -279,7 +279,7 @@ def _jackknife(
     seeds = sorted(set.intersection(*(set(plane.index) for plane in planes)))
     if len(seeds) < MINIMUM_PAIRS:
         raise SpecError(f"the arms have {len(seeds)} seeds in common; {name} needs {MINIMUM_PAIRS}")
-    arms = [_Arm.of(plane.loc[seeds]) for plane in planes]
+    arms = [_Curves.of(plane.loc[seeds]) for plane in planes]
     whole, *left_out = ([arm.valley(without) for arm in arms] for without in (None, *range(len(seeds))))
     reasons = [each.reason for valleys in (whole, *left_out) for each in valleys if each.open]
     if reasons:
@@ -290,16 +290,16 @@ def _jackknife(
 
 
 @dataclass(frozen=True)
-class _Arm:
+class _Curves:
     """Scores of an arm: log_rates (rates,) in log10, scores (seeds, rates)."""
 
     log_rates: Floats
     scores: Floats
 
     @staticmethod
-    def of(losses: pd.DataFrame) -> "_Arm":
+    def of(losses: pd.DataFrame) -> "_Curves":
         ordered = losses.sort_index(axis=1)
-        return _Arm(np.log10(ordered.columns.to_numpy(float)), np.log(ordered.to_numpy(float)))
+        return _Curves(np.log10(ordered.columns.to_numpy(float)), np.log(ordered.to_numpy(float)))
 
     def valley(self, without: int | None = None) -> Valley:
         """Of all seeds, or of all but one."""

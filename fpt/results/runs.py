@@ -148,7 +148,9 @@ def load_runs(
     `origin` says which of them are read; without it the published ones, or the reader's own where a study has none. The
     name of a study, or one that was read already, may stand in the place of its folder.
 
-    Raises SpecError for a bad study file, origin or table, DataError for a table that cannot be read.
+    A published sweep whose record or tables were changed is left out, and a warning names it. Raises SpecError for an
+    unknown study, origin or table, and, of own results, for a bad study file; DataError for a table that cannot be
+    read.
     """
     check_known("table", table, ["runs", "curves"], "load_runs")
     arms = arms_in(study, origin).values()

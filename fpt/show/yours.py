@@ -40,7 +40,7 @@ def _row(own: Arm, published: Arm) -> dict[str, str]:
     row: dict[str, str] = {}
     tuned = {}
     for whose, arm in (("your", own), ("published", published)):
-        tuned[whose] = arm.values()
+        tuned[whose] = arm.tuned()
         row |= {f"{whose} rate": chosen(arm.choices()) or "-", f"{whose} accuracy": percent(tuned[whose].mean())}
     test = paired(tuned["your"], tuned["published"])
     shown = interval_text(test.mean / POINT, test.low / POINT, test.high / POINT)
