@@ -108,9 +108,11 @@ def by_budget(first: TableCell, second: TableCell, at: str | float = TUNED) -> d
     def differences() -> dict[int, Paired]:
         return {budget: paired_difference([(first, at, budget)], [(second, at, budget)]) for budget in shared}
 
-    if first.tables is None:
+    if first.tables is None or second.tables is None:
         return differences()
-    return first.tables.once(("by budget", sweep_of(second), at), differences)
+    kinds = first.table.kind, second.table.kind
+    of_second = second.tables.folder, second.row
+    return first.tables.once(("by budget", kinds, of_second, at, first.papers_rate), differences)
 
 
 def crossing_of(first: TableCell, second: TableCell) -> Crossing:
