@@ -290,7 +290,7 @@ def new_positions_learn(init: str, trainable: str | Sequence[str]) -> bool:
     if "positions" not in trainable_groups(trainable, "tiny-lm"):
         return False  # new ones would stay as they were drawn
     task = load("bit-xor", length=BACKBONES["tiny-lm"].config["n_positions"])  # twice as many tokens
-    template = build(task, "tiny-lm", init, trainable)
+    template = build(task, "tiny-lm", init, trainable, layers=1)  # positions come before the first layer
     weights = template.initialise(0)
     (name,) = (name for name, group in template.groups.items() if group == "positions")
     weights[name].requires_grad_()

@@ -177,15 +177,19 @@ def summed(rules: Sequence[Rule], evidence: pd.DataFrame) -> dict[str, Any]:
 
     Writes the word of each pair, and what it lacks, into the rows that speak.
     """
-    speaking = evidence[evidence["role"] == SPEAKS]
-    if (speaking["scale"] == PAPER_SCALE).any():
-        speaking = speaking[speaking["scale"] == PAPER_SCALE]
-    tests = {}
-    for pair, rows in speaking.groupby("pair"):
-        lacking = _lacking(rules, evidence[evidence["pair"] == pair], set(rows["rule"]))
+    speaks = evidence["role"] == SPEAKS
+    if (evidence["scale"][speaks] == PAPER_SCALE).any():
+        speaks &= evidence["scale"] == PAPER_SCALE
+    speaking, tests, lacking = evidence[speaks], dict[str, tuple[float, float]](), dict[str, str]()
+    for pair in sorted(set(speaking["pair"])):
+        rows = speaking[speaking["pair"] == pair]
+        lacking[pair] = _lacking(rules, evidence[evidence["pair"] == pair], set(rows["rule"]))
         p_for, p_against = words.of_contrasts(list(rows["p_for"]), list(rows["p_against"]))
-        tests[pair] = (1.0 if lacking else p_for, p_against)
-        evidence.loc[rows.index, ["pair_word", "lacking"]] = words.pair_word(*tests[pair]), lacking
+        tests[pair] = (1.0 if lacking[pair] else p_for, p_against)
+    said = {pair: words.pair_word(*each) for pair, each in tests.items()}
+    evidence["pair_word"], evidence["lacking"] = (
+        evidence["pair"].map(each).where(speaks, "") for each in (said, lacking)
+    )
     floor = {*evidence.loc[evidence["role"] == FLOORED, "pair"]} - {*tests}
     listed = evidence["pair"].isin(list(pairs().pairs)) & _not_run(evidence)
     missing = {*evidence.loc[listed, "pair"]} - {*tests} - floor
@@ -196,7 +200,7 @@ def summed(rules: Sequence[Rule], evidence: pd.DataFrame) -> dict[str, Any]:
         p_for, p_against = words.over_pairs(in_each[0], in_each[1], quantifier(rules))
         word = words.claim_word(p_for, p_against)
     if tests or floor:
-        note = _counts([words.pair_word(*each) for each in tests.values()], len(floor), len(missing))
+        note = _counts(list(said.values()), len(floor), len(missing))
     elif any(rule.only_paper_scale or rule.kind == "near" for rule in rules):
         note = ITS_OWN_SCALE
     else:

@@ -108,8 +108,10 @@ def by_budget(first: Cell, second: Cell, at: str | float = TUNED) -> dict[int, P
     def differences() -> dict[int, Paired]:
         return {budget: paired_difference([(first, at, budget)], [(second, at, budget)]) for budget in shared}
 
-    arm = arm_of(first)
-    return differences() if arm is None else arm.once(("by budget", sweep_of(second), at), differences)
+    one, other = arm_of(first), arm_of(second)
+    if one is None or other is None:
+        return differences()
+    return one.once(("by budget", one.of, other.of, other.folder, at), differences)
 
 
 def crossing_of(first: Cell, second: Cell) -> Crossing:

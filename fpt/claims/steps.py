@@ -100,7 +100,8 @@ def _reach_once(cell: TableCell, goal: Goal, at: str | float, fine: bool) -> Rea
     """`reach`, which many claims ask of the same rows."""
     if cell.tables is None:
         return reach(cell, goal, at, fine)
-    key = ("reach", goal if isinstance(goal, float) else sweep_of(goal), at, cell.papers_rate, fine)
+    of_goal = goal if isinstance(goal, float) else (goal.study, sweep_of(goal), goal.row)
+    key = ("reach", cell.table.kind, cell.row, of_goal, at, cell.papers_rate, fine)
     return cell.tables.once(key, lambda: reach(cell, goal, at, fine))
 
 
