@@ -3,7 +3,7 @@
 #
 #   runs/queue.sh STUDY...        in a worktree of its own, at the commit that is to be recorded:
 #                                 git worktree add -b queue ../queue && cd ../queue && runs/queue.sh intents-rates
-#   pause for timings and tests:  kill -STOP -- -$(cat runs/queue.pid); kill -CONT likewise goes on
+#   pause for timings and tests:  pkill -STOP -f ipykernel_launcher; pkill -CONT likewise goes on
 #
 # One process a core, at a low priority. On another machine the same command goes on from the committed parts.
 set -eu

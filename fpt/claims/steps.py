@@ -100,7 +100,7 @@ def _reach_once(cell: TableCell, goal: Goal, at: str | float, fine: bool) -> Rea
     """`reach`, which many claims ask of the same rows."""
     if cell.tables is None:
         return reach(cell, goal, at, fine)
-    of_goal = goal if isinstance(goal, float) else (goal.study, sweep_of(goal), goal.row)
+    of_goal = goal if isinstance(goal, float) else (goal.study, sweep_of(goal), goal.name)
     key = ("reach", cell.table.kind, cell.row, of_goal, at, cell.papers_rate, fine)
     return cell.tables.once(key, lambda: reach(cell, goal, at, fine))
 
