@@ -18,7 +18,7 @@ from fpt.claims import words
 from fpt.claims.arithmetic import computed
 from fpt.claims.asked import CHANGED, EXPLORATORY, PLANNED, asked_as
 from fpt.claims.case import Case, Comparison, cases_of, decides
-from fpt.claims.registry import ALONE, IN_ORDER, WITH_FIRST, entry_of
+from fpt.claims.registry import ALONE, EVERY_RATE, IN_ORDER, WITH_FIRST, entry_of
 from fpt.claims.rules import baseline_verdict, comparisons_of, is_likeness
 from fpt.claims.verdicts import COLUMNS, FLOORED, NUMBERS, ROBUSTNESS, SPEAKS
 from fpt.claims.words import PairTest
@@ -116,10 +116,15 @@ class Evidence:
         return bool(self.tested) and all(map(_is_plain, self.cells)) and self.seeds >= FEW_SEEDS
 
     @property
-    def weight(self) -> tuple[Any, ...]:
-        """By which one of several speaks: the paper's own scale, then the longest, asked before, the most seeds."""
-        test = min(cell.tables.result["test"]["last"] for cell in self.cells if cell.tables)
-        return self.scale == PAPER_SCALE, self.steps, LABELS.index(self.planned), self.seeds, test, self.study
+    def word(self) -> str:
+        """Of its comparisons together."""
+        return words.of_contrasts([comparison.one_sided for comparison in self.tested]).word
+
+    @property
+    def rank(self) -> int | None:
+        """The place of its study in the list of those that speak for the pair; None: it is not there."""
+        listed = pairs().speakers(self.pair, every_rate=self.case.ats == EVERY_RATE)
+        return listed.index(self.study) if self.study in listed else None
 
 
 @dataclass
@@ -185,7 +190,7 @@ class Judge:
         """The summary of a claim or finding that runs decide, and a row a contrast."""
         contrasts = [contrast for rule in asked.rules for contrast in contrasts_of(rule)]
         evidence = self._with_roles([each for contrast in contrasts for each in self._of(asked, contrast)])
-        shown = [_row(asked, each, comparison) for each in evidence for comparison in each.tested]
+        shown = [_row(asked, each, comparison, evidence) for each in evidence for comparison in each.tested]
         return [self._summed(asked, evidence), *sorted(shown, key=_order)]
 
     def _of(self, asked: Asked, contrast: Rule) -> Iterable[Evidence]:
@@ -210,19 +215,17 @@ class Judge:
         return self._comparisons[key]
 
     def _with_roles(self, evidence: Sequence[Evidence]) -> list[Evidence]:
-        """The longest study that may speak does so for a contrast on a pair."""
+        """The first study in the list of a pair that may speak does so for a contrast on it."""
         best: dict[tuple[Rule, str], Evidence] = {}
-        for each in evidence:
-            key = (each.contrast, each.pair)
-            if self._may_speak(each) and (key not in best or each.weight > best[key].weight):
-                best[key] = each
+        for each in sorted(filter(self._may_speak, evidence), key=lambda each: each.rank or 0):
+            best.setdefault((each.contrast, each.pair), each)
         roles = {id(each): FLOORED if self._at_floor(each) else SPEAKS for each in best.values()}
         return [replace(each, role=roles.get(id(each), ROBUSTNESS)) for each in evidence]
 
     def _may_speak(self, evidence: Evidence) -> bool:
         if self.alone:
             return bool(evidence.tested)
-        return evidence.may_speak and pairs().counts(evidence.pair)
+        return evidence.may_speak and evidence.rank is not None
 
     def _at_floor(self, evidence: Evidence) -> bool:
         """Whether the best arm of the study on this task is not above what needs no look at most of an example."""
@@ -396,7 +399,17 @@ def _summary(claim: str, finding: str, **fields: Any) -> dict[str, Any]:
     return empty | dict.fromkeys(NUMBERS, math.nan) | {"claim": claim, "finding": finding} | fields
 
 
-def _row(asked: Asked, evidence: Evidence, comparison: Comparison) -> dict[str, Any]:
+def _by_steps(speaks: Evidence, evidence: Sequence[Evidence]) -> list[str]:
+    """Where other studies of the pair that may speak have another word after other steps: what they say."""
+    if speaks.role != SPEAKS:
+        return []
+    others = [each for each in evidence if (each.contrast, each.pair) == (speaks.contrast, speaks.pair)]
+    moved = [each for each in others if each.may_speak and each.steps != speaks.steps and each.word != speaks.word]
+    said = [f"{each.word} after {each.steps:,} in {each.study}" for each in moved]
+    return [f"depends on steps: {', '.join(said)}"] if said else []
+
+
+def _row(asked: Asked, evidence: Evidence, comparison: Comparison, others: Sequence[Evidence]) -> dict[str, Any]:
     case = evidence.case
     numbers: dict[str, Any] = {}
     if (estimate := comparison.estimate) is not None:
@@ -424,7 +437,7 @@ def _row(asked: Asked, evidence: Evidence, comparison: Comparison) -> dict[str, 
         word=comparison.word,
         scale=evidence.scale,
         planned=evidence.planned,
-        note=comparison.note,
+        note="; ".join(filter(None, [comparison.note, *_by_steps(evidence, others)])),
         **numbers,
     )
 
