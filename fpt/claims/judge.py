@@ -1,7 +1,8 @@
 """Verdicts as data: every contrast of every claim and finding, computed once from the runs, and the words they give.
 
-`runs/verdicts.csv` has a row for each contrast of a claim on a pair: the longest study speaks there, the others are
-robustness. A row without a pair is the summary of a claim, or (without a claim) of a finding.
+`runs/verdicts.csv` has a row for each contrast of a claim on a pair: the first study of the pair's list that has it
+speaks there, the others are robustness. A row without a pair is the summary of a claim, or (without a claim) of a
+finding.
 """
 
 import json
@@ -268,7 +269,7 @@ class Judge:
 
 
 def contrasts_of(rule: Rule) -> list[Rule]:
-    """A rule as rules of one contrast each, so that each may be read in the study that is longest for it."""
+    """A rule as rules of one contrast each, so that each may be read in the study that speaks for it."""
     first, *others = rule.rows
     apart: dict[str, list[tuple[str, ...]]] = {
         WITH_FIRST: [(first, other) for other in others],
