@@ -68,7 +68,7 @@ def test_the_sentences_about_the_schedule_hold() -> None:
 
 def test_tuned_against_training_from_scratch() -> None:
     shorter = ("plane-minilm", "fresh-minilm", "plane-mnist")
-    known = [(study, *arms, "") for study, *arms in ROWS.values() if study not in shorter]
+    known = [(study, *arms, "") for study, *arms in ROWS.values() if study not in (*shorter, "smollm2")]
     others = [
         ("long-minilm", ""),
         ("long-mnist", ""),
@@ -79,9 +79,9 @@ def test_tuned_against_training_from_scratch() -> None:
     ]
     pairs = known + [(study, "FP", "UP", task) for study, task in others]
     leads = [contrast(study, frozen, full.replace("UP", "UR"), task=task) for study, frozen, full, task in pairs]
-    assert (len(leads), sum(each.low > 0 for each in leads), sum(each.high < 0 for each in leads)) == (9, 1, 3)
+    assert (len(leads), sum(each.low > 0 for each in leads), sum(each.high < 0 for each in leads)) == (8, 1, 2)
     clear = [each for each, p in zip(leads, holm([each.p for each in leads]), strict=True) if p < SIGNIFICANCE]
-    assert (len(clear), max(each.high for each in clear) < 0) == (2, True), "corrected: none, two"
+    assert (len(clear), max(each.high for each in clear) < 0) == (1, True), "corrected: none, one"
 
 
 def test_tiny_lm_alone_is_shown_to_beat_a_linear_classifier() -> None:

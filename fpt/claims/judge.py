@@ -1,8 +1,8 @@
 """Verdicts as data: every contrast of every claim and finding, computed once from the runs, and the words they give.
 
-One table has a row for each contrast of a claim in a study. Of the studies of a pair the weightiest speaks, and the
-others are robustness; what speaks on a pair is joined, and then the pairs of a claim. fpt.claims.verdicts has the
-files.
+One table has a row for each contrast of a claim in a study. The first study of a pair's list that has it speaks
+(fpt/results/pairs.yaml), and the others are robustness; what speaks on a pair is joined, and then the pairs of a claim.
+fpt.claims.verdicts has the files.
 """
 
 import hashlib
@@ -20,7 +20,7 @@ from fpt.claims import words
 from fpt.claims.arithmetic import computed
 from fpt.claims.asked import CHANGED, EXPLORATORY, LABELS, PLANNED, asked_as
 from fpt.claims.case import Case, Comparison, cases_of, decides, sweep_of
-from fpt.claims.registry import SPLITS, entry_of
+from fpt.claims.registry import EVERY_RATE, SPLITS, entry_of
 from fpt.claims.rules import baseline_verdict, comparisons_of, is_likeness
 from fpt.claims.verdicts import COLUMNS, FLOORED, NUMBERS, ROBUSTNESS, SPEAKS
 from fpt.models import backbone as lookup
@@ -43,9 +43,9 @@ PLAIN = (
     "data_fraction", "shuffle_tokens",
 )  # fmt: skip
 ODDITY = "O-"  # claims of ours that a printed number is a slip
-# By which one of several studies speaks, in this order; then its name decides.
-WEIGHT = ("at_papers_scale", "steps", "label", "shared_seeds", "test_size", "study")
-INSIDE = ("rule", "missing", "may_speak", "at_floor", *WEIGHT)  # columns that no file has, and what speaks by
+INSIDE = ("rule", "missing", "is_sound", "rank", "at_floor", "label")  # columns that no file has
+CONTRAST = ["claim", "finding", "rule", "pair"]  # the columns that name one
+UNLISTED = -1  # the rank of a study that does not speak for a pair
 
 
 @dataclass
@@ -117,7 +117,8 @@ class Judge:
 
         def compared() -> list[dict[str, Any]]:
             of_case = self._once((rule.table, rule.rows, study, case.task), lambda: self._of_case(case, study))
-            return [of_case | of_comparison(case, study, each) for each in comparisons_of(case)]
+            rank = 0 if self.alone else rank_of(study, of_case["pair"], case.ats == EVERY_RATE)
+            return [of_case | {"rank": rank} | of_comparison(case, study, each) for each in comparisons_of(case)]
 
         return self._once((rule.table, asked, study, case.task), compared)
 
@@ -131,7 +132,7 @@ class Judge:
         cells = list(case.rows.values())
         spec, seeds, pair = next(cell.spec for cell in cells if cell.spec), shared_seeds(cells), pair_of(case)
         scale = PAPER_SCALE if all(cell.scale == PAPER_SCALE for cell in cells) else REDUCED
-        counts = all(map(_is_plain, cells)) and seeds >= FEW_SEEDS and pairs().counts(pair)
+        is_sound = self.alone or (all(map(_is_plain, cells)) and seeds >= FEW_SEEDS)
         return {
             "study": study,
             "pair": pair,
@@ -140,11 +141,8 @@ class Judge:
             "task": case.task,
             "steps": max(cell.spec.steps for cell in cells if cell.spec),
             "scale": scale,
-            "may_speak": self.alone or counts,
-            "at_floor": (self.alone or counts) and self._at_floor(study, case.task, case.variant),
-            "at_papers_scale": scale == PAPER_SCALE,
-            "shared_seeds": seeds,
-            "test_size": min((cell.tables.result["test"]["last"] for cell in cells if cell.tables), default=0),
+            "is_sound": is_sound,
+            "at_floor": is_sound and self._at_floor(study, case.task, case.variant),
         }
 
     def _at_floor(self, study: str, task: str, variant: str) -> bool:
@@ -153,18 +151,46 @@ class Judge:
         return self._once((study, task, variant), lambda: at_floor(cells, task, variant))
 
 
+def rank_of(study: str, pair: str, every_rate: bool) -> int:
+    """The place of a study in the list of those that speak for a pair; `every_rate`: for what is read on a whole
+    grid."""
+    listed = pairs().speakers(pair, every_rate=every_rate)
+    return listed.index(study) if study in listed else UNLISTED
+
+
 def with_roles(rows: pd.DataFrame) -> pd.DataFrame:
-    """Of the studies that may speak for a contrast on a pair the weightiest does so."""
-    case = ["claim", "finding", "rule", "pair"]
-    may_speak = rows[rows["may_speak"].astype(bool) & (rows["missing"] == "")]
-    best = may_speak.sort_values(list(WEIGHT), ascending=False, kind="stable").drop_duplicates(case)
-    place = [*case, "study", "task"]
+    """Of the studies that may speak for a contrast on a pair, which have a plain recipe and enough seeds, the first of
+    the pair's list does so."""
+    may_speak = rows[rows["is_sound"].astype(bool) & (rows["rank"] > UNLISTED) & (rows["missing"] == "")]
+    best = may_speak.sort_values("rank", kind="stable").drop_duplicates(CONTRAST)
+    place = [*CONTRAST, "study", "task"]
     speaking = pd.MultiIndex.from_frame(rows[place]).isin(pd.MultiIndex.from_frame(best[place])) & (
         rows["missing"] == ""
     )
     floored = rows["at_floor"].astype(bool)
     role = pd.Series(ROBUSTNESS, rows.index).mask(speaking, SPEAKS).mask(speaking & floored, FLOORED)
-    return rows.assign(role=role)
+    return _with_steps(rows.assign(role=role))
+
+
+def _with_steps(rows: pd.DataFrame) -> pd.DataFrame:
+    """The note of what speaks says where other studies of the pair have another word after other steps."""
+    sound = rows[rows["is_sound"].astype(bool) & (rows["missing"] == "")]
+    notes = rows["note"].copy()
+    for _, several in sound.groupby(CONTRAST):
+        if several["study"].nunique() < 2 or not (several["role"] == SPEAKS).any():
+            continue
+        said = {
+            (study, steps): words.pair_word(*words.of_contrasts(list(each["p_for"]), list(each["p_against"])))
+            for (study, steps), each in several.groupby(["study", "steps"])
+        }
+        ours = several[several["role"] == SPEAKS]
+        speaker = ours["study"].iloc[0], ours["steps"].iloc[0]
+        moved = [each for each, word in said.items() if each[1] != speaker[1] and word != said[speaker]]
+        if moved:
+            told = ", ".join(f"{said[each]} after {each[1]:,} in {each[0]}" for each in moved)
+            for row in ours.index:
+                notes[row] = "; ".join(filter(None, [notes[row], f"depends on steps: {told}"]))
+    return rows.assign(note=notes)
 
 
 def _key(part: int, contrast: Rule) -> str:
@@ -254,7 +280,7 @@ def of_contrast(contrast: Rule, asked_by: Sequence[Claim]) -> list[Claim]:
 
 
 def contrasts_of(rule: Rule) -> list[Rule]:
-    """A rule as rules of one contrast each, so that each may be read in the study that is longest for it."""
+    """A rule as rules of one contrast each, so that each may be read in the study that speaks for it."""
     split = SPLITS.get(entry_of(rule.kind).splits)
     return [rule.model_copy(update={"rows": rows}) for rows in (split(rule.rows) if split else [rule.rows])]
 

@@ -22,6 +22,8 @@ class Pair(_Strict):
     listed: datetime
     by: str  # the study that named it first
     started: datetime | None = None  # None: not run yet
+    speaks: tuple[str, ...] = ()  # studies, in order; none: it is shown and not counted
+    every_rate: tuple[str, ...] = ()  # before these, of what is read on the whole grid of rates
 
     @property
     def counts(self) -> bool:
@@ -47,9 +49,13 @@ class Pairs(_Strict):
         family = self.families.backbones.get(backbone, backbone)
         return f"{family}/{self.families.tasks.get(task, task)}"
 
-    def counts(self, name: str) -> bool:
-        """Whether the pair is listed, and was so before its results."""
-        return name in self.pairs and self.pairs[name].counts
+    def speakers(self, name: str, every_rate: bool = False) -> tuple[str, ...]:
+        """The studies that speak for a pair: for a contrast the first of them that has it. `every_rate`: for one that
+        is read on the whole grid of rates. None where the pair was not listed before its results."""
+        pair = self.pairs.get(name)
+        if pair is None or not pair.counts:
+            return ()
+        return (*(pair.every_rate if every_rate else ()), *pair.speaks)
 
 
 @cache

@@ -21,7 +21,7 @@ from fpt.errors import DataError
 from fpt.papers import rule_hash
 from fpt.papers.schema import Claim
 from fpt.results.contrasts import rounded
-from fpt.results.pairs import Pairs
+from fpt.results.pairs import Pairs, pairs
 
 ROWS = ("FP", "UP")
 HIGH, LOW, WIDE = Made(85.0), Made(80.0), Made(80.5, sd=4.0)
@@ -93,13 +93,28 @@ def test_a_row_has_its_numbers_in_points(monkeypatch):
     assert (row["steps"], row["seeds"], row["at"]) == (400, 8, "tuned")
 
 
-def test_the_longest_study_speaks(monkeypatch):
+def test_the_first_study_of_the_list_speaks_and_names_what_moves_with_the_steps(monkeypatch):
     longer = {"fields": {"steps": 800}}
     one = made(monkeypatch, {"digits": (replace(HIGH, **longer), replace(LOW, **longer))}, "long")
     other = made(monkeypatch, {"digits": (LOW, HIGH)}, "short")
-    found = judged([other, one])
+    unlisted = made(monkeypatch, {"digits": (HIGH, LOW)}, "unlisted")
+    found = judged([other, unlisted, one])
     assert found["word"][0] == words.HOLDS
-    assert dict(zip(found["study"][1:], found["role"][1:], strict=True)) == {"long": SPEAKS, "short": ROBUSTNESS}
+    roles = dict(zip(found["study"][1:], found["role"][1:], strict=True))
+    assert roles == {"long": SPEAKS, "short": ROBUSTNESS, "unlisted": ROBUSTNESS}
+    notes = dict(zip(found["study"][1:], found["note"][1:], strict=True))
+    assert notes["long"] == "depends on steps: against after 400 in short"
+    assert "depends" not in notes["short"]
+
+
+def test_what_is_read_at_every_rate_is_read_where_there_is_a_grid(monkeypatch):
+    pair = pairs().pairs["tiny-lm/digits"].model_copy(update={"speaks": ("long",), "every_rate": ("short",)})
+    monkeypatch.setattr(judge, "pairs", lambda: Pairs(pairs={"tiny-lm/digits": pair}))
+    both = [made(monkeypatch, {"digits": (HIGH, LOW)}, name) for name in ("long", "short")]
+    plane = {"function": "plane", "rows": list(ROWS), "words": "so"}
+    for rule, speaks in ((None, "long"), (plane, "short")):
+        found = judged(both, rule)
+        assert {study for study, role in zip(found["study"], found["role"], strict=True) if role == SPEAKS} == {speaks}
 
 
 @pytest.mark.parametrize(

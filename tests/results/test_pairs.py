@@ -12,9 +12,10 @@ from fpt.results.runs import arms_in, find_study
 TEXT = """
 families: {backbones: {small-seed1: small}, tasks: {wide: narrow}}
 pairs:
-  small/early: {listed: 2026-01-01 10:00, by: one, started: 2026-01-01 11:00}
-  small/late: {listed: 2026-01-02 10:00, by: one, started: 2026-01-01 11:00}
-  small/never: {listed: 2026-01-01 10:00, by: one}
+  small/early: {listed: 2026-01-01 10:00, by: one, started: 2026-01-01 11:00, speaks: [two, one], every_rate: [one]}
+  small/late: {listed: 2026-01-02 10:00, by: one, started: 2026-01-01 11:00, speaks: [one]}
+  small/never: {listed: 2026-01-01 10:00, by: one, speaks: [one]}
+  small/none: {listed: 2026-01-01 10:00, by: one}
 """
 
 
@@ -25,8 +26,9 @@ def made(folder: Path, text: str) -> Path:
 
 def test_a_pair_counts_where_it_was_listed_before_its_results(tmp_path: Path) -> None:
     found = pairs(made(tmp_path, TEXT))
-    counting = [name for name in (*found.pairs, "small/unlisted") if found.counts(name)]
-    assert counting == ["small/early", "small/never"]
+    speakers = {name: found.speakers(name) for name in (*found.pairs, "small/unlisted") if found.speakers(name)}
+    assert speakers == {"small/early": ("two", "one"), "small/never": ("one",)}
+    assert found.speakers("small/early", every_rate=True) == ("one", "two", "one")
     assert found.name("small-seed1", "wide") == "small/narrow"
     assert "small/late" in found.pairs
 
@@ -47,3 +49,8 @@ def test_every_published_result_is_of_a_pair_that_was_listed_before_it(root: Pat
             assert pair.listed.isoformat(timespec="minutes") < started, arm.folder
             assert pair.started is not None, arm.folder
             assert pair.started.isoformat(timespec="minutes") <= started, arm.folder
+
+
+def test_every_study_that_speaks_is_there(root: Path) -> None:
+    named = {study for pair in pairs().pairs.values() for study in (*pair.speaks, *pair.every_rate)}
+    assert named <= set(studies(root))
