@@ -6,7 +6,7 @@ import json
 import math
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from enum import StrEnum
 from functools import partial
@@ -250,9 +250,33 @@ def report(
 def compare(
     results: Annotated[Path, typer.Argument(metavar="RESULTS", help="A CSV, TSV or parquet file, a row a run.")],
     by: Annotated[str | None, typer.Option(metavar="COLUMN", help="The column of arms (default: guessed).")] = None,
-    pair: Annotated[str | None, typer.Option(metavar="COLUMN", help="The column of seeds (default: guessed).")] = None,
+    pair: Annotated[
+        list[str] | None, typer.Option(metavar="COLUMN", help="The column of seeds (default: guessed); or several.")
+    ] = None,
     score: Annotated[
         str | None, typer.Option(metavar="COLUMN", help="The column of scores (default: guessed).")
+    ] = None,
+    tune: Annotated[
+        list[str] | None,
+        typer.Option("--tune", "--rate", metavar="COLUMN", help="Of learning rates, or others: every arm at its own."),
+    ] = None,
+    choose: Annotated[
+        str | None, typer.Option(metavar="COLUMN", help="By what a rate is chosen, on the other seeds: validation.")
+    ] = None,
+    within: Annotated[
+        list[str] | None, typer.Option(metavar="COLUMN", help="Of data sets or tasks: each is compared apart.")
+    ] = None,
+    example: Annotated[
+        str | None,
+        typer.Option(metavar="COLUMN", help="Of examples, where a row is an answer: their noise is added, in pairs."),
+    ] = None,
+    where: Annotated[
+        list[str] | None, typer.Option(metavar="COLUMN=VALUE", help="Only these rows; several values of one: any.")
+    ] = None,
+    lower_is_better: Annotated[bool, typer.Option("--lower-is-better", help="Of scores, such as losses.")] = False,
+    choose_lower: Annotated[
+        bool | None,
+        typer.Option("--choose-lower/--choose-higher", help="Which is better of --choose (default: as of scores)."),
     ] = None,
     unpaired: Annotated[
         bool, typer.Option("--unpaired", help="Seeds of two arms are no pairs: Welch's t-test on all runs of each.")
@@ -278,24 +302,75 @@ def compare(
             min=1e-300, max=1e300, help="The difference to plan for, as the scores (default: a percentage point)."
         ),
     ] = None,
+    margin: Annotated[
+        float | None, typer.Option(min=0, max=1e300, help="Test whether two arms are less than this apart.")
+    ] = None,
+    collapse: Annotated[
+        float | None, typer.Option(min=0, help="A run so far behind the median of its rate: signs are flipped.")
+    ] = None,
+    diverged: Annotated[
+        float | None, typer.Option(help="The score that a run without a finite one counts as, such as chance.")
+    ] = None,
+    page: Annotated[Path | None, typer.Option(metavar="FILE", help="Write one HTML page with figures.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")] = False,
 ) -> None:
-    """Compare the arms of any table of results, paired by seed: intervals, Holm's correction, seeds needed."""
-    from fpt.cli.show import NOISE_LEFT_OUT, compared_table
-    from fpt.results.compare import columns, read_results, scores_of
-    from fpt.results.compare import compare as contrasts
+    """Compare the arms of any table of results, every arm at its own rate: intervals, corrections, seeds needed.
 
-    frame = read_results(results)
-    named = columns(frame, {"by": by, "pair": pair, "score": score}, unpaired)
-    scores = scores_of(frame, **named, unpaired=unpaired)
-    found = contrasts(scores, point, unpaired=unpaired, test_examples=test_examples, test_share=test_share)
+    fpt compare sweeps.csv --by method --pair seed --rate lr --score test_acc --choose val_acc
+    """
+    from fpt.cli.compared import as_json as json_of
+    from fpt.cli.compared import screen
+    from fpt.results.compare import compare as compared
+    from fpt.results.table import read_results
+
+    if page and (not page.absolute().parent.is_dir() or page.is_dir()):
+        raise FptError(f"--page {page}: must be a file in a folder that exists")
+    for name, given in (("--point", point), ("--margin", margin), ("--collapse", collapse), ("--diverged", diverged)):
+        if given is not None and not math.isfinite(given):
+            raise SpecError(f"{name} {given}: must be a finite number")
+    found = compared(
+        read_results(results),
+        by,
+        pair or (),
+        score,
+        tune=tune or (),
+        choose=choose,
+        within=within or (),
+        example=example,
+        where=_where(where or ()),
+        lower_is_better=lower_is_better,
+        choose_lower=choose_lower,
+        unpaired=unpaired,
+        test_examples=test_examples,
+        test_share=test_share,
+        point=point,
+        margin=margin,
+        collapse=collapse,
+        diverged=diverged,
+    )
+    if page:
+        from fpt.show.compared_page import compared_page
+
+        write_atomically(page.absolute(), compared_page(found, results.name).encode())
     if as_json:
-        given = found.replace([math.inf, -math.inf], math.nan).astype(object)
-        typer.echo(json.dumps(given.where(given.notna(), None).to_dict("records"), allow_nan=False, default=str))
+        typer.echo(json_of(found))
         return
-    console.print(compared_table(found, named))
-    if test_examples is None and test_share is None:
-        log(NOISE_LEFT_OUT.format(pair=named["pair"] or "run"))
+    for part in screen(found):
+        if isinstance(part, str):
+            log(part)
+        else:
+            console.print(part)
+
+
+def _where(given: Sequence[str]) -> dict[str, list[str]]:
+    """COLUMN=VALUE by column. Raises SpecError for what is none."""
+    found: dict[str, list[str]] = {}
+    for each in given:
+        name, equals, value = each.partition("=")
+        if not (name and equals):
+            raise SpecError(f"--where {each}: must be COLUMN=VALUE")
+        found.setdefault(name, []).append(value)
+    return found
 
 
 @app.command()
