@@ -222,7 +222,7 @@ def _compared(table: Table, arms: Mapping[str, Mapping[str, Tuned]], rules: Rule
                 continue
             rows.append(names | {"at": TUNED} | _contrast(one.tuned, other.tuned, rules))
             if one.at_common and other.at_common:
-                rows.append(names | {"at": COMMON} | _contrast(one.at_common, other.at_common, rules))
+                rows.append(names | {"at": COMMON} | _contrast(one.at_common, other.at_common, rules, plan=False))
             for place in sorted(set(one.fixed) & set(other.fixed)):
                 both = _contrast(one.fixed[place], other.fixed[place], rules, plan=False)
                 shared.append(names | {"at": table.setting(place), "place": int(place)} | both)
@@ -375,11 +375,11 @@ def _flips(table: Table, rates: pd.DataFrame, rules: Rules) -> Iterator[dict[str
         settings = table.settings.iloc[rows["place"]].set_axis(rows.index)
         for name in settings:
             others = [other for other in settings if other != name]
-            lines = settings.groupby(others, dropna=False).groups.values() if others else [rows.index]
+            lines = [each.index for _, each in settings.groupby(others, dropna=False)] if others else [rows.index]
             for line in lines:
                 for below, above in pairwise(line):
                     one, other = rows.loc[below], rows.loc[above]
-                    if one["mean"] * other["mean"] < 0:
+                    if (one["mean"] > 0) != (other["mean"] > 0):
                         ahead = [first if sign * each["mean"] > 0 else second for each in (one, other)]
                         shown = bool(one["leads"]) and bool(other["leads"])
                         yield dict(zip(FLIP, (group, first, second, name, one["at"], other["at"], *ahead, shown),
@@ -453,7 +453,8 @@ def _runs_frame(table: Table, arms: Mapping[str, Mapping[str, Tuned]]) -> pd.Dat
                 "chosen": places == np.repeat(arm.choices.to_numpy(float), k),
             }))  # fmt: skip
     found = pd.concat(frames, ignore_index=True)
-    return found.assign(setting=found["place"].map(table.setting) if table.columns.tune else "")
+    names = {place: table.setting(place) if table.columns.tune else "" for place in found["place"].unique()}
+    return found.assign(setting=found["place"].map(names))
 
 
 def _without_score(table: Table, arms: Mapping[str, Mapping[str, Tuned]]) -> Iterator[str]:

@@ -165,8 +165,9 @@ def _curve(
     at = np.array([order[setting] for setting in means.index]) + 0.06 * dodge
     axes.plot(at, means, color=look["color"], marker=look["marker"], markersize=5, linewidth=1.8, label=name)
     if len(runs) <= MOST_DOTS:
-        edge = np.where(runs["chosen"].to_numpy(bool) & bool(found.columns.tune), plot.INK, "none")
-        axes.scatter(x, runs["score"], s=16, color=look["color"], alpha=0.6, edgecolors=edge, linewidths=0.8)
+        axes.scatter(x, runs["score"], s=16, color=look["color"], alpha=0.6, linewidths=0)
+        read = runs["chosen"].to_numpy(bool) & bool(found.columns.tune)
+        axes.scatter(x[read], runs["score"][read], s=16, facecolors="none", edgecolors=plot.INK, linewidths=0.8)
     return means
 
 
