@@ -251,21 +251,17 @@ def _check_seeds(table: Table, group: str, two: Mapping[str, Tuned], rules: Rule
     """SpecError for a seed that one of two arms lacks, unless runs are no pairs."""
     if rules.unpaired:
         return
-    seeds = {name: set(arm.runs.scores.index) for name, arm in two.items()}
-    every = set.union(*seeds.values())
-    for name, there in seeds.items():
-        if missing := sorted(every - there, key=_natural):
+    known = {
+        seed: name for arm in two.values() for seed, name in zip(arm.runs.scores.index, arm.runs.seeds, strict=True)
+    }
+    for name, arm in two.items():
+        if missing := sorted(set(known) - set(arm.runs.scores.index)):
             where = f" ({', '.join(table.columns.within)} {group})" if table.columns.within else ""
             raise SpecError(
-                f"{len(missing)} of {len(every)} seeds are not in every arm; {', '.join(table.columns.pair)} "
-                f"{missing[0]} is missing for {name}{where}. Take them out of every arm; or --unpaired compares all "
-                "runs of each arm, by Welch's t-test"
+                f"{len(missing)} of {len(known)} seeds are not in every arm; {', '.join(table.columns.pair)} "
+                f"{known[missing[0]]} is missing for {name}{where}. Take them out of every arm; or --unpaired compares "
+                "all runs of each arm, by Welch's t-test"
             )
-
-
-def _natural(text: Any) -> list[Any]:
-    """Text in the order of the numbers in it: seed 2 before seed 10."""
-    return [(0, int(part), "") if part.isdigit() else (1, 0, part) for part in re.split(r"(\d+)", str(text))]
 
 
 def _contrast(first: Reading, second: Reading, rules: Rules, plan: bool = True) -> dict[str, Any]:
@@ -273,12 +269,12 @@ def _contrast(first: Reading, second: Reading, rules: Rules, plan: bool = True) 
 
     Scores are scaled by a power of 2, which rounds nothing, so that the squares of any are numbers.
     """
-    counts = [int(each.scores.notna().sum()) for each in (first, second)]
+    counts = [int(np.isfinite(each.scores).sum()) for each in (first, second)]
     row: dict[str, Any] = {"n": min(counts), "n_first": counts[0], "n_second": counts[1]}
-    unknown = first.scores.isna().any() or second.scores.isna().any()
+    unknown = np.isnan(first.scores).any() or np.isnan(second.scores).any()
     if min(counts) < MINIMUM_PAIRS or unknown:
         return row
-    largest = max(float(each.scores.abs().max()) for each in (first, second))
+    largest = max(float(np.abs(each.scores).max()) for each in (first, second))
     unit = 2.0 ** max(math.frexp(largest)[1], LEAST_POWER)
     one, other = (_scaled(each, unit) for each in (first, second))
     levels = [float(each.scores.mean()) for each in (one, other)]
@@ -311,18 +307,18 @@ def _noise(one: Reading, other: Reading, levels: Sequence[float], unit: float, r
 
 def _paired(one: Reading, other: Reading, noise: float, margin: float | None, rules: Rules) -> tuple[float, ...]:
     """Mean, spread, interval, p, p of being alike, and the noise with what folds share."""
-    values = (one.scores - other.scores).to_numpy(float)
+    values = one.scores - other.scores
     left_out = None
     if one.left_out is not None or other.left_out is not None:
-        sides = [means_of_others(each.scores.to_numpy(float)) if each.left_out is None else each.left_out
-                 for each in (one, other)]  # fmt: skip
+        sides = [means_of_others(each.scores) if each.left_out is None else each.left_out for each in (one, other)]
         left_out = sides[0] - sides[1]
     spread = tuned_spread(values, left_out)
-    first = one.scores if spread is values else other.scores + spread
+    second = pd.Series(other.scores)
+    first = pd.Series(one.scores if spread is values else other.scores + spread)
     exact = one.collapsed or other.collapsed
     if rules.test_share:
-        noise += rules.test_share / (1 - rules.test_share) * paired(first, other.scores).sd ** 2
-    test = paired(first, other.scores, exact, noise)
+        noise += rules.test_share / (1 - rules.test_share) * paired(first, second).sd ** 2
+    test = paired(first, second, exact, noise)
     low, high = interval_of(test) if noise or test.sd > 0 else (test.low, test.high)
     return float(values.mean()), test.sd, low, high, test.p, _alike(test, margin), noise
 
@@ -334,7 +330,7 @@ def _alike(test: Paired, margin: float | None) -> float:
 
 def _welch(one: Reading, other: Reading, noise: float, margin: float | None) -> tuple[float, ...]:
     """The same of runs that are no pairs."""
-    first, second = (pd.Series(tuned_spread(each.scores.to_numpy(float), each.left_out)) for each in (one, other))
+    first, second = (pd.Series(tuned_spread(each.scores, each.left_out)) for each in (one, other))
     test = welch(first, second, noise)
     if margin is None:
         return (*test, math.nan, noise)
@@ -373,17 +369,20 @@ def _flips(table: Table, rates: pd.DataFrame, rules: Rules) -> Iterator[dict[str
     sign = -1 if rules.lower_is_better else 1
     for (group, first, second), rows in rates[rates["mean"].fillna(0) != 0].groupby(["within", "first", "second"]):
         settings = table.settings.iloc[rows["place"]].set_axis(rows.index)
+        known = rows.to_dict("index")
         for name in settings:
             others = [other for other in settings if other != name]
             lines = [each.index for _, each in settings.groupby(others, dropna=False)] if others else [rows.index]
-            for line in lines:
-                for below, above in pairwise(line):
-                    one, other = rows.loc[below], rows.loc[above]
-                    if (one["mean"] > 0) != (other["mean"] > 0):
-                        ahead = [first if sign * each["mean"] > 0 else second for each in (one, other)]
-                        shown = bool(one["leads"]) and bool(other["leads"])
-                        yield dict(zip(FLIP, (group, first, second, name, one["at"], other["at"], *ahead, shown),
-                                       strict=True))  # fmt: skip
+            for below, above in (both for line in lines for both in pairwise(line)):
+                two = known[below], known[above]
+                if (two[0]["mean"] > 0) == (two[1]["mean"] > 0):
+                    continue
+                names, ahead = (
+                    (group, first, second, name),
+                    [first if sign * row["mean"] > 0 else second for row in two],
+                )
+                shown = all(row["leads"] for row in two)
+                yield dict(zip(FLIP, (*names, *(row["at"] for row in two), *ahead, shown), strict=True))
 
 
 def _joined(contrasts: pd.DataFrame) -> pd.DataFrame:
@@ -417,8 +416,8 @@ def _arms(table: Table, arms: Mapping[str, Mapping[str, Tuned]]) -> pd.DataFrame
                 "settings": arm.runs.scores.shape[1],
                 "chosen": chosen,
                 "common": table.setting(arm.common),
-                "level": float(arm.tuned.scores.mean(skipna=False)),
-                "level_common": float(arm.at_common.scores.mean(skipna=False)) if arm.at_common else math.nan,
+                "level": float(arm.tuned.scores.mean()),
+                "level_common": float(arm.at_common.scores.mean()) if arm.at_common else math.nan,
                 "ends": _ends(table, arm),
                 "diverged": int(arm.runs.validation.isna().to_numpy().sum()),
                 "incomplete": {table.setting(place): seed for place, seed in arm.runs.incomplete.items()},
@@ -448,7 +447,7 @@ def _runs_frame(table: Table, arms: Mapping[str, Mapping[str, Tuned]]) -> pd.Dat
             n, k = scores.shape
             places = np.tile(scores.columns.to_numpy(int), n)
             frames.append(pd.DataFrame({
-                "within": group, "arm": name, "seed": np.repeat(scores.index.astype(str), k), "place": places,
+                "within": group, "arm": name, "seed": np.repeat(arm.runs.seeds, k), "place": places,
                 "score": scores.to_numpy(float).ravel(),
                 "chosen": places == np.repeat(arm.choices.to_numpy(float), k),
             }))  # fmt: skip
@@ -461,12 +460,12 @@ def _without_score(table: Table, arms: Mapping[str, Mapping[str, Tuned]]) -> Ite
     """The arms that have a seed whose run at its choice has no score."""
     for group, by_arm in arms.items():
         for name, arm in by_arm.items():
-            lost = arm.tuned.scores[arm.tuned.scores.isna()].index
-            if lost.empty:
+            lost = np.flatnonzero(np.isnan(arm.tuned.scores))
+            if not len(lost):
                 continue
-            seed = lost[0]
-            why = f"chosen is {table.setting(arm.choices[seed])}, where that run has no finite score"
-            if np.isnan(arm.choices[seed]):
+            seed, choice = arm.runs.seeds[lost[0]], arm.choices.iloc[lost[0]]
+            why = f"chosen is {table.setting(choice)}, where that run has no finite score"
+            if np.isnan(choice):
                 why = "runs of its other seeds diverged at every setting"
             yield (
                 f"{_where(table, group, name)} is not compared where it is tuned: for {', '.join(table.columns.pair)} "

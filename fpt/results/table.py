@@ -46,15 +46,16 @@ class Columns:
 
 @dataclass(frozen=True)
 class Runs:
-    """The runs of an arm, seeds x settings (places in the list of all settings, ascending).
+    """The runs of an arm, seeds x settings (both by their places among all that there are, ascending).
 
     `scores`: nan where a run diverged and nothing says what it counts as. `validation`: by what a setting is chosen,
-    the larger the better; nan where a run diverged. `right`: the scores of the examples of each run, seeds x settings x
+    the larger the better; nan where a run diverged. `seeds`: their names. `right`: the scores of the examples of each run, seeds x settings x
     examples. `incomplete`: settings that are left out, since some seed has no run there, each with one such seed.
     """
 
     scores: pd.DataFrame
     validation: pd.DataFrame
+    seeds: Sequence[str]
     right: "np.ndarray[Any, Any] | None"
     incomplete: Mapping[int, str]
 
@@ -81,8 +82,7 @@ def value_text(value: Any) -> str:
     """The value of a hyperparameter: numbers as short as they are, "none" for none."""
     if pd.isna(value):
         return NONE
-    number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
-    return f"{value:.10g}" if number else str(value)
+    return f"{value:.10g}" if isinstance(value, float | np.floating) else str(value)
 
 
 def read_results(path: Path) -> pd.DataFrame:
@@ -205,19 +205,20 @@ def _runs(rows: pd.DataFrame, names: list[str] | None, named: Columns) -> Runs:
     right = None
     if named.example:
         rows, right = _by_run(rows, named)
-    scores, validation = (rows.pivot(index="pair", columns="setting", values=kind) for kind in ("score", "validation"))
-    there = rows.assign(there=1.0).pivot(index="pair", columns="setting", values="there").notna()
-    label = (lambda pair: names[int(pair)]) if names else str
-    places = [int(place) for place in there.columns]
-    incomplete = {place: label(there.index[~there[place]][0]) for place in places if not there[place].all()}
-    whole = [place for place in places if place not in incomplete]
-    if not whole:
-        arm = ", ".join(f"{name} {seed}" for name, seed in zip(named.tune, incomplete.values(), strict=False))
-        raise SpecError(f"no setting of {', '.join(named.tune)} was run with every {' and '.join(named.pair)} ({arm})")
-    index = pd.Index([label(pair) for pair in scores.index])
-    if right is not None:
-        right = right[:, [places.index(place) for place in whole]]
-    return Runs(scores[whole].set_axis(index), validation[whole].set_axis(index), right, incomplete)
+    pairs, row = np.unique(rows["pair"], return_inverse=True)
+    places, column = np.unique(rows["setting"], return_inverse=True)
+    scores, validation, there = (np.full((len(pairs), len(places)), np.nan) for _ in range(3))
+    scores[row, column], validation[row, column], there[row, column] = rows["score"], rows["validation"], 1
+    seeds = [names[pair] if names else f"{pair + 1}" for pair in pairs]
+    lacking = np.isnan(there)
+    incomplete = {
+        int(places[place]): seeds[lacking[:, place].argmax()] for place in np.flatnonzero(lacking.any(axis=0))
+    }
+    whole = ~lacking.any(axis=0)
+    if not whole.any():
+        raise SpecError(f"no setting of {', '.join(named.tune)} was run with every {', '.join(named.pair)} of an arm")
+    tables = [pd.DataFrame(plane[:, whole], pairs, places[whole]) for plane in (scores, validation)]
+    return Runs(tables[0], tables[1], seeds, None if right is None else right[:, whole], incomplete)
 
 
 def _by_run(rows: pd.DataFrame, named: Columns) -> "tuple[pd.DataFrame, np.ndarray[Any, Any]]":
@@ -231,8 +232,12 @@ def _by_run(rows: pd.DataFrame, named: Columns) -> "tuple[pd.DataFrame, np.ndarr
 
 
 def _labels(levels: pd.DataFrame) -> list[str]:
-    """A name for each of the values that columns have together."""
-    return [", ".join(map(value_text, row)) for row in levels.itertuples(index=False)]
+    """A name for each of the values that columns have together. Raises DataError where two have the same."""
+    labels = [", ".join(map(str, row)) for row in levels.itertuples(index=False)]
+    if len(set(labels)) < len(labels):
+        twice = next(label for label in labels if labels.count(label) > 1)
+        raise DataError(f"{', '.join(map(str, levels.columns))}: several values are written {twice}; rename them")
+    return labels
 
 
 def _coded(frame: pd.DataFrame) -> "tuple[np.ndarray[Any, Any], pd.DataFrame]":

@@ -25,7 +25,7 @@ class Reading:
     `right`: the scores of examples, seeds x examples.
     """
 
-    scores: "pd.Series[float]"
+    scores: Array
     left_out: Array | None = None
     collapsed: bool = False
     right: Array | None = None
@@ -69,7 +69,7 @@ def _reading(runs: Runs, choices: "pd.Series[float]", lost: Array, left_out: Arr
     seeds, picked = np.arange(len(choices)), runs.scores.columns.get_indexer(pd.Index(choices))
     values = np.where(picked < 0, math.nan, runs.scores.to_numpy(float)[seeds, picked])
     right = None if runs.right is None else runs.right[seeds, picked]
-    return Reading(pd.Series(values, runs.scores.index), left_out, bool(lost[seeds, picked].any()), right)
+    return Reading(values, left_out, bool(lost[seeds, picked].any()), right)
 
 
 def left_out_means(validation: pd.DataFrame, scores: pd.DataFrame) -> Array:
