@@ -249,11 +249,12 @@ def _compared(table: Table, arms: Mapping[str, Mapping[str, Tuned]], rules: Rule
 
 def _check_seeds(table: Table, group: str, two: Mapping[str, Tuned], rules: Rules) -> None:
     """SpecError for a seed that one of two arms lacks, unless runs are no pairs."""
-    if rules.unpaired:
+    one, other = (arm.runs.scores.index for arm in two.values())
+    if rules.unpaired or one.equals(other):
         return
-    known = {
-        seed: name for arm in two.values() for seed, name in zip(arm.runs.scores.index, arm.runs.seeds, strict=True)
-    }
+    known: dict[Any, str] = {}
+    for arm in two.values():
+        known |= dict(zip(arm.runs.scores.index, arm.runs.seeds, strict=True))
     for name, arm in two.items():
         if missing := sorted(set(known) - set(arm.runs.scores.index)):
             where = f" ({', '.join(table.columns.within)} {group})" if table.columns.within else ""
@@ -481,7 +482,10 @@ def _notes(
     table: Table, arms: Mapping[str, Mapping[str, Tuned]], of_arms: pd.DataFrame, contrasts: pd.DataFrame, rules: Rules
 ) -> Iterator[str]:
     """What a reader must know, a sentence each."""
-    named = table.columns
+    named, every = table.columns, {name for by_arm in arms.values() for name in by_arm}
+    for group, by_arm in arms.items():
+        if lacking := sorted(every - set(by_arm)):
+            yield f"{', '.join(named.within)} {group} has no run of {', '.join(lacking)}."
     if named.tune:
         if not named.choose:
             yield CHOSEN_ON_SCORES

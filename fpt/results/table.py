@@ -49,8 +49,9 @@ class Runs:
     """The runs of an arm, seeds x settings (both by their places among all that there are, ascending).
 
     `scores`: nan where a run diverged and nothing says what it counts as. `validation`: by what a setting is chosen,
-    the larger the better; nan where a run diverged. `seeds`: their names. `right`: the scores of the examples of each run, seeds x settings x
-    examples. `incomplete`: settings that are left out, since some seed has no run there, each with one such seed.
+    the larger the better; nan where a run diverged. `seeds`: their names. `right`: the scores of the examples of each
+    run, seeds x settings x examples. `incomplete`: settings that are left out, since some seed has no run there, each
+    with one such seed.
     """
 
     scores: pd.DataFrame
@@ -175,9 +176,6 @@ def table_of(frame: pd.DataFrame, named: Columns, lower: bool, diverged: float |
     """
     frame = frame.reset_index(drop=True)
     _check_names(frame, named)
-    scores = _scores(frame, named.score, bool(named.tune) and not named.example, diverged)
-    chosen = _numbers(frame, named.choose) if named.choose else scores
-    _check_size(chosen, named.choose or named.score)
     tuned = pd.DataFrame({name: _values(frame, name) for name in named.tune}, index=frame.index)
     place, settings = _coded(tuned)
     of_pair, pairs = _coded(frame[list(named.pair)]) if named.pair else (np.arange(len(frame)), None)
@@ -189,6 +187,9 @@ def table_of(frame: pd.DataFrame, named: Columns, lower: bool, diverged: float |
         codes["example"] = _coded(frame[[named.example]])[0]
     _check_once(frame, named, codes)
     _check_settings(tuned, codes, named)
+    scores = _scores(frame, named.score, bool(named.tune) and not named.example, diverged)
+    chosen = _numbers(frame, named.choose) if named.choose else scores
+    _check_size(chosen, named.choose or named.score)
     lost = ~np.isfinite(scores) | ~np.isfinite(chosen)
     counted = scores.where(np.isfinite(scores), np.nan if diverged is None else diverged)
     codes = codes.assign(score=counted, validation=(-chosen if lower else chosen).mask(lost))
@@ -211,10 +212,8 @@ def _runs(rows: pd.DataFrame, names: list[str] | None, named: Columns) -> Runs:
     scores[row, column], validation[row, column], there[row, column] = rows["score"], rows["validation"], 1
     seeds = [names[pair] if names else f"{pair + 1}" for pair in pairs]
     lacking = np.isnan(there)
-    incomplete = {
-        int(places[place]): seeds[lacking[:, place].argmax()] for place in np.flatnonzero(lacking.any(axis=0))
-    }
     whole = ~lacking.any(axis=0)
+    incomplete = {int(places[place]): seeds[lacking[:, place].argmax()] for place in np.flatnonzero(~whole)}
     if not whole.any():
         raise SpecError(f"no setting of {', '.join(named.tune)} was run with every {', '.join(named.pair)} of an arm")
     tables = [pd.DataFrame(plane[:, whole], pairs, places[whole]) for plane in (scores, validation)]

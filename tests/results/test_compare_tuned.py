@@ -245,6 +245,18 @@ def test_answers_by_example_bring_the_noise_of_the_examples_in_pairs() -> None:
         compare(frame.drop(index=7), "arm", "seed", "right", example="text")
 
 
+def test_seeds_of_many_digits_and_names_with_commas_stay_apart(crossing: pd.DataFrame) -> None:
+    far = crossing.assign(seed=crossing["seed"] + 10**18)
+    pd.testing.assert_frame_equal(tuned(far).contrasts, tuned(crossing).contrasts)
+    names = {0: ("a, b", "c"), 1: ("a", "b, c")}
+    frame = crossing[crossing["seed"] < 2].assign(
+        one=lambda rows: rows["seed"].map(lambda seed: names[seed][0]),
+        two=lambda rows: rows["seed"].map(lambda seed: names[seed][1]),
+    )
+    with pytest.raises(DataError, match="are written"):
+        compare(frame, "arm", ["one", "two"], "test", tune="lr")
+
+
 def test_refusals_name_what_is_wrong(crossing: pd.DataFrame) -> None:
     with pytest.raises(SpecError, match=r"differ in lr: --tune lr"):
         compare(crossing.drop(columns="val"), "arm", "seed", "test")
