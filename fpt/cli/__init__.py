@@ -21,6 +21,7 @@ from typer.core import TyperGroup
 
 import fpt
 from fpt.bench.cost import benches, costs
+from fpt.cli import options
 from fpt.cli.show import SweepBars, before_numbers, console, numbers_of, plan_table, status_table, table_of, total_text
 from fpt.errors import FptError, SpecError
 from fpt.files import check_writable, write_atomically
@@ -248,118 +249,51 @@ def report(
 
 @app.command()
 def compare(
-    results: Annotated[Path, typer.Argument(metavar="RESULTS", help="A CSV, TSV or parquet file, a row a run.")],
-    by: Annotated[str | None, typer.Option(metavar="COLUMN", help="The column of arms (default: guessed).")] = None,
-    pair: Annotated[
-        list[str] | None, typer.Option(metavar="COLUMN", help="The column of seeds (default: guessed); or several.")
-    ] = None,
-    score: Annotated[
-        str | None, typer.Option(metavar="COLUMN", help="The column of scores (default: guessed).")
-    ] = None,
-    tune: Annotated[
-        list[str] | None,
-        typer.Option("--tune", "--rate", metavar="COLUMN", help="Of learning rates, or others: every arm at its own."),
-    ] = None,
-    choose: Annotated[
-        str | None, typer.Option(metavar="COLUMN", help="By what a rate is chosen, on the other seeds: validation.")
-    ] = None,
-    within: Annotated[
-        list[str] | None, typer.Option(metavar="COLUMN", help="Of data sets or tasks: each is compared apart.")
-    ] = None,
-    example: Annotated[
-        str | None,
-        typer.Option(metavar="COLUMN", help="Of examples, where a row is an answer: their noise is added, in pairs."),
-    ] = None,
-    where: Annotated[
-        list[str] | None, typer.Option(metavar="COLUMN=VALUE", help="Only these rows; several values of one: any.")
-    ] = None,
-    lower_is_better: Annotated[bool, typer.Option("--lower-is-better", help="Of scores, such as losses.")] = False,
-    choose_lower: Annotated[
-        bool | None,
-        typer.Option("--choose-lower/--choose-higher", help="Which is better of --choose (default: as of scores)."),
-    ] = None,
-    unpaired: Annotated[
-        bool, typer.Option("--unpaired", help="Seeds of two arms are no pairs: Welch's t-test on all runs of each.")
-    ] = False,
-    test_examples: Annotated[
-        int | None,
-        typer.Option(
-            metavar="N",
-            min=1,
-            max=10**12,
-            help="Of accuracies: add the noise of N test examples, which all seeds share or split.",
-        ),
-    ] = None,
-    test_share: Annotated[
-        float | None,
-        typer.Option(
-            metavar="SHARE", help="Of folds or splits: the share of the data that each tests on (0.1 of ten folds)."
-        ),
-    ] = None,
-    point: Annotated[
-        float | None,
-        typer.Option(
-            min=1e-300, max=1e300, help="The difference to plan for, as the scores (default: a percentage point)."
-        ),
-    ] = None,
-    margin: Annotated[
-        float | None, typer.Option(min=0, max=1e300, help="Test whether two arms are less than this apart.")
-    ] = None,
-    collapse: Annotated[
-        float | None, typer.Option(min=0, help="A run so far behind the median of its rate: signs are flipped.")
-    ] = None,
-    diverged: Annotated[
-        float | None, typer.Option(help="The score that a run without a finite one counts as, such as chance.")
-    ] = None,
-    page: Annotated[Path | None, typer.Option(metavar="FILE", help="Write one HTML page with figures.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")] = False,
+    results: options.Results,
+    by: options.By = None,
+    pair: options.Pair = None,
+    score: options.Score = None,
+    tune: options.Tune = None,
+    choose: options.Choose = None,
+    within: options.Within = None,
+    example: options.Example = None,
+    where: options.Where = None,
+    lower_is_better: options.LowerIsBetter = False,
+    choose_lower: options.ChooseLower = None,
+    unpaired: options.Unpaired = False,
+    test_examples: options.TestExamples = None,
+    test_share: options.TestShare = None,
+    point: options.Point = None,
+    margin: options.Margin = None,
+    collapse: options.Collapse = None,
+    diverged: options.Diverged = None,
+    page: options.PageFile = None,
+    as_json: options.AsJson = False,
 ) -> None:
     """Compare the arms of any table of results, every arm at its own rate: intervals, corrections, seeds needed.
 
     fpt compare sweeps.csv --by method --pair seed --rate lr --score test_acc --choose val_acc
     """
-    from fpt.cli.compared import as_json as json_of
-    from fpt.cli.compared import screen
+    from fpt.cli.compared import show
     from fpt.results.compare import compare as compared
     from fpt.results.table import read_results
 
     if page and (not page.absolute().parent.is_dir() or page.is_dir()):
         raise FptError(f"--page {page}: must be a file in a folder that exists")
-    for name, given in (("--point", point), ("--margin", margin), ("--collapse", collapse), ("--diverged", diverged)):
+    numbers = {"point": point, "margin": margin, "collapse": collapse, "diverged": diverged}
+    for name, given in numbers.items():
         if given is not None and not math.isfinite(given):
-            raise SpecError(f"{name} {given}: must be a finite number")
+            raise SpecError(f"--{name} {given}: must be a finite number")
     found = compared(
-        read_results(results),
-        by,
-        pair or (),
-        score,
-        tune=tune or (),
-        choose=choose,
-        within=within or (),
-        example=example,
-        where=_where(where or ()),
-        lower_is_better=lower_is_better,
-        choose_lower=choose_lower,
-        unpaired=unpaired,
-        test_examples=test_examples,
-        test_share=test_share,
-        point=point,
-        margin=margin,
-        collapse=collapse,
-        diverged=diverged,
-    )
+        read_results(results), by, pair or (), score, tune=tune or (), choose=choose, within=within or (),
+        example=example, where=_where(where or ()), lower_is_better=lower_is_better, choose_lower=choose_lower,
+        unpaired=unpaired, test_examples=test_examples, test_share=test_share, **numbers,
+    )  # fmt: skip
     if page:
         from fpt.show.compared_page import compared_page
 
         write_atomically(page.absolute(), compared_page(found, results.name).encode())
-    if as_json:
-        typer.echo(json_of(found))
-        return
-    for part in screen(found):
-        if isinstance(part, str):
-            log(part)
-        else:
-            console.print(part)
+    show(found, as_json)
 
 
 def _where(given: Sequence[str]) -> dict[str, list[str]]:

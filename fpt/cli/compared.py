@@ -7,12 +7,22 @@ from dataclasses import asdict
 from typing import Any
 
 import pandas as pd
+import typer
 from rich.table import Table
 
-from fpt.cli.show import before_numbers, table_of
+from fpt.cli.show import before_numbers, console, table_of
 from fpt.results.compare import AS_GIVEN, COMMON, TUNED, Compared, difference_text, pair_text
 
 MOST_ROWS = 40  # of a table on the screen; --json and --page have all
+
+
+def show(found: Compared, json_alone: bool) -> None:
+    """Print the tables and what is to be known, or JSON."""
+    if json_alone:
+        typer.echo(as_json(found))
+        return
+    for part in screen(found):
+        console.print(part, markup=False)
 
 
 def screen(found: Compared) -> Iterator[Table | str]:

@@ -54,7 +54,18 @@ NOISE_LEFT_OUT = (
 
 @dataclass(frozen=True)
 class Rules:
-    """How two arms are compared; see `compare`."""
+    """How two arms are compared.
+
+    `lower_is_better`: of scores, and of what chooses unless `choose_lower` says otherwise. `unpaired`: seeds of two
+    arms are no pairs. `test_examples`: how many examples stand for all that there could be, those of the test set that
+    all seeds share or of the collection of which each seed tests a part; their noise is added as
+    `fpt.results.contrast` adds it (a column of examples adds it paired over these). `test_share`: the share of the data
+    on which each fold or split is tested, 0 where they share no data; the variance is corrected for what they share
+    (Nadeau and Bengio 2003). `margin`: a difference that does not matter. `collapse`: a run so far behind the median of
+    its own setting has collapsed, and sign flips take the t-test's place. `diverged`: what a run counts as whose score
+    is missing or not finite. `point`: the difference to plan for, by default a percentage point, 0.01 if every score
+    lies between 0 and 1, else 1. `whole`: the score of an arm that misses nothing, where scores are accuracies.
+    """
 
     lower_is_better: bool = False
     choose_lower: bool = False
@@ -65,13 +76,30 @@ class Rules:
     collapse: float | None = None
     diverged: float | None = None
     point: float = 1.0
-    whole: float = 1.0  # the score of an arm that misses nothing, where scores are accuracies
+    whole: float = 1.0
 
 
 @dataclass(frozen=True)
 class Compared:
-    """What `compare` finds. `contrasts`, `rates`, `flips`, `joined` and `arms` are described there; `runs` are all
-    that were read (within, arm, seed, setting, score, chosen), and `notes` what a reader must know, a sentence each."""
+    """What `compare` finds.
+
+    `contrasts`: a row for each two arms (and group), read tuned, and at the common settings, the best of each arm over
+    all seeds; or as given, where nothing is tuned. `n` (pairs of seeds; unpaired, the runs of the smaller arm), both
+    levels, the `mean` difference with its 95% interval `low` to `high`, `p` (two-sided), `p_holm` (corrected over all
+    rows read alike), `leads` (the arm that an uncorrected p below 5% shows to lead), `p_alike` (of two one-sided
+    tests: small where the difference is shown to lie within the margin), `seeds`, with which the test at 5% finds a
+    difference of one point with 80% power (nan: more than 1,000, or no number of them), and `more_seeds`, beyond those
+    that there are. Pairs go by a t-test, or where it is wider by a jackknife that chooses anew without each seed; what
+    is no pair by Welch's, whose `seeds` of each arm count with the fewest degrees of freedom that it can have. Where
+    all differences are equal, `p` is that of sign flips, and `low`, `high` and `seeds` are nan unless the noise of a
+    test set is added. Two arms with fewer than three seeds, or with a chosen run that has no score, have nan in all of
+    these but `n`, and no part in the correction.
+    `rates`: the same at every setting that both arms share, uncorrected. `flips`: the neighbours among these between
+    which the other arm leads; `shown`, where both leads are. `joined`: over all groups, who leads: a lead counts that
+    survives Bonferroni's correction, and the word needs one on its side and none on the other. `arms`: the settings of
+    each arm, which were chosen by how many seeds, and whether one of these is an end of the grid. `runs`: all that were
+    read. `notes`: what a reader must know, a sentence each.
+    """
 
     columns: Columns
     rules: Rules
@@ -106,40 +134,14 @@ def compare(  # noqa: PLR0913 - every choice of a comparison, by its name
     collapse: float | None = None,
     diverged: float | None = None,
 ) -> Compared:
-    """Contrasts of every two arms of a table, a row a run.
+    """Contrasts of every two arms of a table, a row a run; what is found, and by which tests, says `Compared`.
 
     `by`, `pair`, `score`: the columns of arms, of seeds (several together name a pair) and of scores, guessed by their
     names where they are not given. `where`: values of columns, of which one must be a row's.
     `tune`: columns of hyperparameters. Each seed of an arm is then read at the setting with the best mean of `choose`
-    (a column; without it, of the scores) over the arm's other seeds, ties to the smaller.
-    `within`: columns of data sets or tasks: arms are compared apart in each. `example`: a row is the answer of a run to
-    an example, whose mean over the examples is the run's score.
-    `lower_is_better`: of scores, and of `choose` unless `choose_lower` says otherwise.
-    `diverged`: what a run counts as whose score is missing or not finite. Its setting is chosen by no other seed.
-    `collapse`: a run so far behind the median of its own setting has collapsed; sign flips take the t-test's place.
-
-    `unpaired`: seeds of two arms are no pairs. The test is Welch's then, and `seeds` are those of each arm, counted
-    with the fewest degrees of freedom that it can have: the power is 80% or a little more.
-    `test_examples`: how many examples stand for all that there could be, those of the test set that all seeds share or
-    of the collection of which each seed tests a part; their noise is added as `fpt.results.contrast` adds it. `example`
-    adds it paired over the examples. `test_share`: the share of the data on which each fold or split is tested, 0 where
-    they share no data; the variance is corrected for what they share (Nadeau and Bengio 2003).
-
-    `contrasts` has a row for each two arms (and group), read tuned, and at the common settings, the best of each arm
-    over all seeds; or as given, where nothing is tuned: `n` (pairs of seeds; unpaired, the runs of the smaller arm),
-    both levels, the `mean` difference with its 95% interval `low` to `high`, `p` (two-sided), `p_holm` (corrected over
-    all rows read alike), `leads` (the arm that an uncorrected p below 5% shows to lead), `p_alike` (of two one-sided
-    tests: small where the difference is shown to lie within `margin`), `seeds`, with which a paired t-test at 5% finds
-    a difference of one `point` with 80% power (nan: more than 1,000, or no number of them), and `more_seeds`, beyond
-    those that there are. `point` is a percentage point where None: 0.01 if every score lies between 0 and 1, else 1.
-    A tuned interval is the larger of the t-interval and that of a jackknife that chooses anew without each seed.
-    Where all differences are equal, `p` is that of sign flips, and `low`, `high` and `seeds` are nan unless the noise
-    of a test set is added. Two arms with fewer than three seeds, or with a chosen run that has no score, have nan in
-    all of these but `n`, and no part in the correction.
-    `rates`: the same at every setting that both arms share, uncorrected. `flips`: the neighbours among these between
-    which the other arm leads; `shown`, where both leads are. `joined`: over all groups, who leads: a lead counts
-    that survives Bonferroni's correction, and the word needs one on its side and none on the other. `arms`: the
-    settings of each arm, which were chosen by how many seeds, and whether one of these is an end of the grid.
+    (a column; without it, of the scores) over the arm's other seeds, ties to the smaller. `within`: columns of data
+    sets or tasks: arms are compared apart in each. `example`: a row is the answer of a run to an example, whose mean
+    over the examples is the run's score. The other choices are those of `Rules`.
 
     Raises SpecError where no two arms have three seeds, for seeds that an arm lacks, for folds without `test_share`,
     for options that exclude each other, and where `test_examples` are of scores that are no accuracies; errors of
