@@ -467,13 +467,14 @@ def _without_score(table: Table, arms: Mapping[str, Mapping[str, Tuned]]) -> Ite
             if not len(lost):
                 continue
             seed, choice = arm.runs.seeds[lost[0]], arm.choices.iloc[lost[0]]
-            why = f"chosen is {table.setting(choice)}, where that run has no finite score"
-            if np.isnan(choice):
-                why = "runs of its other seeds diverged at every setting"
-            yield (
-                f"{_where(table, group, name)} is not compared where it is tuned: for {', '.join(table.columns.pair)} "
-                f"{seed} {why}. To leave the run out would flatter the arm; --diverged VALUE says what it counts as."
+            why = (
+                f"chosen is {table.setting(choice)}, where that run has no finite score. To leave the run out would "
+                "flatter the arm; --diverged VALUE says what it counts as."
             )
+            if np.isnan(choice):
+                why = "none can be chosen, since at every setting a run of another seed diverged."
+            pair = ", ".join(table.columns.pair)
+            yield f"{_where(table, group, name)} is not compared where it is tuned: for {pair} {seed} {why}"
 
 
 def _where(table: Table, group: str, arm: str) -> str:

@@ -255,8 +255,10 @@ def _values(frame: pd.DataFrame, name: str) -> "pd.Series[Any]":
     if (values.notna() & numbers.isna()).any():
         return values.astype(str).where(values.notna())
     known = np.unique(numbers.dropna().to_numpy(float))
-    apart = np.concatenate([[True], np.diff(known) > SAME_RATE * np.abs(known[1:])]) if len(known) else known
-    first = known[np.maximum.accumulate(np.where(apart, np.arange(len(known)), 0))] if len(known) else known
+    if not len(known):
+        return numbers.astype(float)
+    apart = np.diff(known) > SAME_RATE * np.abs(known[1:]).clip(max=LARGEST)
+    first = known[np.maximum.accumulate(np.where([True, *apart], np.arange(len(known)), 0))]
     return numbers.astype(float).map(dict(zip(known, first, strict=True)))
 
 

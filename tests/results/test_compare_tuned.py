@@ -167,6 +167,19 @@ def test_a_diverged_run_is_named_and_no_other_seed_chooses_its_rate(
             tuned(frame[(frame["arm"] == "lora") | (frame["lr"] == 1e-4)])
 
 
+def test_an_arm_that_diverged_at_every_rate_is_named_and_costs_no_other(crossing: pd.DataFrame) -> None:
+    third = table(5, third=-3).assign(val=np.nan)
+    found = tuned(pd.concat([crossing, third]))
+    assert np.isnan(row_of(found, first="full", second="third").p)
+    assert row_of(found, first="full", second="lora").p == pytest.approx(row_of(tuned(crossing)).p)
+    assert [note for note in found.notes if note.startswith("third is not compared where it is tuned")]
+
+
+def test_a_rate_without_an_end_is_a_rate(crossing: pd.DataFrame) -> None:
+    found = tuned(crossing.assign(lr=crossing["lr"].replace(1e-2, np.inf)))
+    assert row_of(found).p == row_of(tuned(crossing)).p
+
+
 def test_a_rate_that_some_seed_lacks_is_left_out_and_named(crossing: pd.DataFrame) -> None:
     lacking = (crossing["arm"] == "full") & (crossing["lr"] == 1e-4) & (crossing["seed"] == 2)
     found = tuned(crossing[~lacking])
