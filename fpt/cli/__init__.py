@@ -6,7 +6,7 @@ import json
 import math
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from enum import StrEnum
 from functools import partial
@@ -21,6 +21,7 @@ from typer.core import TyperGroup
 
 import fpt
 from fpt.bench.cost import benches, costs
+from fpt.cli import options
 from fpt.cli.show import SweepBars, before_numbers, console, numbers_of, plan_table, status_table, table_of, total_text
 from fpt.errors import FptError, SpecError
 from fpt.files import check_writable, study_folder, write_atomically
@@ -263,54 +264,62 @@ def report(
 
 @app.command()
 def compare(
-    results: Annotated[Path, typer.Argument(metavar="RESULTS", help="A CSV, TSV or parquet file, a row a run.")],
-    by: Annotated[str | None, typer.Option(metavar="COLUMN", help="The column of arms (default: guessed).")] = None,
-    pair: Annotated[str | None, typer.Option(metavar="COLUMN", help="The column of seeds (default: guessed).")] = None,
-    score: Annotated[
-        str | None, typer.Option(metavar="COLUMN", help="The column of scores (default: guessed).")
-    ] = None,
-    unpaired: Annotated[
-        bool, typer.Option("--unpaired", help="Seeds of two arms are no pairs: Welch's t-test on all runs of each.")
-    ] = False,
-    test_examples: Annotated[
-        int | None,
-        typer.Option(
-            metavar="N",
-            min=1,
-            max=10**12,
-            help="Of accuracies: add the noise of N test examples, which all seeds share or split.",
-        ),
-    ] = None,
-    test_share: Annotated[
-        float | None,
-        typer.Option(
-            metavar="SHARE", help="Of folds or splits: the share of the data that each tests on (0.1 of ten folds)."
-        ),
-    ] = None,
-    point: Annotated[
-        float | None,
-        typer.Option(
-            min=1e-300, max=1e300, help="The difference to plan for, as the scores (default: a percentage point)."
-        ),
-    ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")] = False,
+    results: options.Results,
+    by: options.By = None,
+    pair: options.Pair = None,
+    score: options.Score = None,
+    tune: options.Tune = None,
+    choose: options.Choose = None,
+    within: options.Within = None,
+    example: options.Example = None,
+    where: options.Where = None,
+    lower_is_better: options.LowerIsBetter = False,
+    choose_lower: options.ChooseLower = None,
+    unpaired: options.Unpaired = False,
+    test_examples: options.TestExamples = None,
+    test_share: options.TestShare = None,
+    point: options.Point = None,
+    margin: options.Margin = None,
+    collapse: options.Collapse = None,
+    diverged: options.Diverged = None,
+    page: options.PageFile = None,
+    as_json: options.AsJson = False,
 ) -> None:
-    """Compare the arms of any table of results, paired by seed: intervals, Holm's correction, seeds needed."""
-    from fpt.cli.show import NOISE_LEFT_OUT, compared_table
-    from fpt.results.compare import columns, read_results, scores_of
-    from fpt.results.compare import compare as contrasts
+    """Compare the arms of any table of results, every arm at its own rate: intervals, corrections, seeds needed.
 
-    frame = read_results(results)
-    named = columns(frame, {"by": by, "pair": pair, "score": score}, unpaired)
-    scores = scores_of(frame, **named, unpaired=unpaired)
-    found = contrasts(scores, point, unpaired=unpaired, test_examples=test_examples, test_share=test_share)
-    if as_json:
-        given = found.replace([math.inf, -math.inf], math.nan).astype(object)
-        typer.echo(json.dumps(given.where(given.notna(), None).to_dict("records"), allow_nan=False, default=str))
-        return
-    console.print(compared_table(found, named))
-    if test_examples is None and test_share is None:
-        log(NOISE_LEFT_OUT.format(pair=named["pair"] or "run"))
+    fpt compare sweeps.csv --by method --pair seed --rate lr --score test_acc --choose val_acc
+    """
+    from fpt.cli.compared import show
+    from fpt.results.compare import compare as compared
+    from fpt.results.table import read_results
+
+    if page and (not page.absolute().parent.is_dir() or page.is_dir()):
+        raise FptError(f"--page {page}: must be a file in a folder that exists")
+    numbers = {"point": point, "margin": margin, "collapse": collapse, "diverged": diverged}
+    for name, given in numbers.items():
+        if given is not None and not math.isfinite(given):
+            raise SpecError(f"--{name} {given}: must be a finite number")
+    found = compared(
+        read_results(results), by, pair or (), score, tune=tune or (), choose=choose, within=within or (),
+        example=example, where=_where(where or ()), lower_is_better=lower_is_better, choose_lower=choose_lower,
+        unpaired=unpaired, test_examples=test_examples, test_share=test_share, **numbers,
+    )  # fmt: skip
+    if page:
+        from fpt.show.compared_page import compared_page
+
+        write_atomically(page.absolute(), compared_page(found, results.name).encode())
+    show(found, as_json)
+
+
+def _where(given: Sequence[str]) -> dict[str, list[str]]:
+    """COLUMN=VALUE by column. Raises SpecError for what is none."""
+    found: dict[str, list[str]] = {}
+    for each in given:
+        name, equals, value = each.partition("=")
+        if not (name and equals):
+            raise SpecError(f"--where {each}: must be COLUMN=VALUE")
+        found.setdefault(name, []).append(value)
+    return found
 
 
 @app.command()

@@ -2,7 +2,7 @@
 
 import math
 import time
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,17 +24,10 @@ from fpt.sweeps.spec import SweepSpec
 from fpt.sweeps.study import Study
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from fpt.advise.verdict import Advice
 
 LETTERS = 16  # of a name, which are not broken
 FIRST_LINE = 0.01  # share done at which a sweep says for the first time how far it is
-
-NOISE_LEFT_OUT = (
-    "If every {pair} is scored on the same test examples, these intervals hold for those examples alone; of "
-    "accuracies, --test-examples N adds the noise of N examples."
-)
 
 console = Console(highlight=False)
 
@@ -256,41 +249,3 @@ def advice_screen(advice: "Advice") -> Iterator[Table | str]:
         yield f"[yellow]warning:[/yellow] {escape(line)}"
     yield escape(f"kept: {advice.winner}; README.md there says how to load it")
     yield escape(f"page: runs/{advice.study}/report.html; again, or changed: fpt run {advice.study}")
-
-
-def compared_table(found: "pd.DataFrame", named: Mapping[str, str]) -> Table:
-    """What fpt.results.compare.compare gives, a row for each two arms."""
-    welch = found["test"].iloc[0] == "Welch"
-    how = "unpaired, by Welch's t-test" if welch else f"paired by {named['pair']}"
-    if examples := found["test_examples"].iloc[0]:
-        how += f", with the noise of {examples:,} test examples"
-    if share := found["test_share"].iloc[0]:
-        how += f", corrected for parts that are tested on {share:g} of the data"
-    title = f"{named['score']} by {named['by']}, {how}"
-    seeds = f"{'runs of each' if welch else 'seeds'} to find {found['point'].iloc[0]:g}"
-    heads = ("n", "levels", "difference (95% interval)", "p", "p (Holm)", seeds)
-    rows = (_compared(row, welch) for row in found.to_dict("records"))
-    return table_of(title, before_numbers("first - second", *heads), rows)
-
-
-def _compared(row: Mapping[Hashable, Any], welch: bool) -> list[str]:
-    """The cells of a row of `compared_table`."""
-    arms = f"{row['first']} - {row['second']}"
-    n = f"{row['n_first']} and {row['n_second']}" if welch else str(row["n"])
-    if math.isnan(row["p"]):
-        return [arms, n, "", "too few seeds", "", "", ""]
-    if math.isnan(row["low"]):
-        interval, seeds = "no spread", ""  # nothing to plan by
-    else:
-        interval = f"{row['low']:+.4g} to {row['high']:+.4g}"
-        more = "> 1,000 or none" if row["test_examples"] or row["test_share"] else "> 1,000"
-        seeds = more if math.isnan(row["seeds"]) else f"{row['seeds']:.0f}"
-    return [
-        arms,
-        n,
-        f"{row['level_first']:.4g} and {row['level_second']:.4g}",
-        f"{row['mean']:+.4g} ({interval})",
-        f"{row['p']:.2g}",
-        f"{row['p_holm']:.2g}",
-        seeds,
-    ]

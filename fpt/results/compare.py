@@ -1,193 +1,195 @@
-"""Contrasts for anybody's table of results: arms, seeds and scores, as `fpt compare` prints them."""
+"""Contrasts of anybody's table of runs, every arm at its own rate, as `fpt compare` prints them.
+
+A comparison at one learning rate measures the rate. So each seed of an arm is read at the setting that is best on the
+arm's other seeds (fpt.sweeps.selection); the setting with the best mean over all seeds stands beside it, and every
+setting that two arms share, with the places between which the order flips.
+"""
 
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping
-from functools import partial
-from itertools import combinations
-from pathlib import Path
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations, pairwise
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from fpt.errors import DataError, SpecError, unknown
+from fpt.errors import SpecError
 from fpt.results.contrasts import interval_of
-from fpt.results.stats import MINIMUM_PAIRS, holm, paired, sampling_noise, seeds_needed, welch
-from fpt.tasks.tables import FEW, MISSING, few, read_table
+from fpt.results.stats import (
+    MINIMUM_PAIRS,
+    SIGNIFICANCE,
+    Paired,
+    example_noise,
+    holm,
+    paired,
+    sampling_noise,
+    seeds_needed,
+    welch,
+)
+from fpt.results.table import Columns, Table, columns, rows_where, table_of
+from fpt.results.tuned import Reading, Tuned, means_of_others, tuned, tuned_spread
+from fpt.sweeps import selection
 
-GUESSED = {  # role -> names of columns, the likeliest first
-    "by": ("arm", "method", "model", "algorithm", "condition", "config", "variant", "group"),
-    "pair": ("seed", "run", "replicate", "repeat", "trial", "fold", "split"),
-    "score": ("score", "test_accuracy", "accuracy", "acc", "test_acc", "f1", "auc", "metric", "value"),
-}
 PARTS = re.compile(r"fold|split|(^|_)cv", re.IGNORECASE)  # names of columns whose values are parts of one collection
-MOST_ARMS = 20  # 190 pairs; more are a grid, not arms
-LARGEST = 1e300  # beyond it the end of an interval is no number any more
-NAMES = ("first", "second", "n", "n_first", "n_second")
-NUMBERS = ("level_first", "level_second", "mean", "low", "high", "p", "seeds")
 LEAST_POWER = -900  # of 2, by which scores are scaled: its inverse, and the square of what it leaves, are numbers
+AS_GIVEN, TUNED, COMMON = "as given", "tuned", "common"  # where two arms are read; else it is a setting that they share
+CONTRAST = (
+    "within", "first", "second", "at", "n", "n_first", "n_second", "level_first", "level_second", "mean", "low", "high",
+    "p", "p_alike", "seeds",
+)  # fmt: skip
+FLIP = ("within", "first", "second", "tune", "below", "above", "leads_below", "leads_above", "shown")
+JOINED = ("within", "first", "second", "groups", "first_leads", "second_leads", "word")
+
+CHOSEN_ON_SCORES = (
+    "The settings were chosen by the scores that are reported, of the other seeds. Where seeds share their test "
+    "examples this flatters every arm, most the one with most settings: --choose COLUMN chooses by a validation score."
+)
+NOISE_LEFT_OUT = (
+    "If every {pair} is scored on the same test examples, these intervals hold for those examples alone; of "
+    "accuracies, --test-examples N adds the noise of N examples."
+)
 
 
-def read_results(path: Path) -> pd.DataFrame:
-    """A table of results: CSV, TSV or parquet, by its ending.
+@dataclass(frozen=True)
+class Rules:
+    """How two arms are compared.
 
-    Raises DataError for a file that is missing, empty, or no such table.
+    `lower_is_better`: of scores, and of what chooses unless `choose_lower` says otherwise. `unpaired`: seeds of two
+    arms are no pairs. `test_examples`: how many examples stand for all that there could be, those of the test set that
+    all seeds share or of the collection of which each seed tests a part; their noise is added as
+    `fpt.results.contrast` adds it (a column of examples adds it paired over these). `test_share`: the share of the data
+    on which each fold or split is tested, 0 where they share no data; the variance is corrected for what they share
+    (Nadeau and Bengio 2003). `margin`: a difference that does not matter. `collapse`: a run so far behind the median of
+    its own setting has collapsed, and sign flips take the t-test's place. `diverged`: what a run counts as whose score
+    is missing or not finite. `point`: the difference to plan for, by default a percentage point, 0.01 if every score
+    lies between 0 and 1, else 1. `whole`: the score of an arm that misses nothing, where scores are accuracies.
     """
-    if not path.is_file():
-        raise DataError(f"{path}: there is no such file")
-    return read_table(path)
+
+    lower_is_better: bool = False
+    choose_lower: bool = False
+    unpaired: bool = False
+    test_examples: int | None = None
+    test_share: float | None = None
+    margin: float | None = None
+    collapse: float | None = None
+    diverged: float | None = None
+    point: float = 1.0
+    whole: float = 1.0
 
 
-def columns(frame: pd.DataFrame, given: Mapping[str, str | None], unpaired: bool = False) -> dict[str, str]:
-    """The columns of arms (`by`), of seeds (`pair`) and of scores (`score`): as given, else guessed by their names.
+@dataclass(frozen=True)
+class Compared:
+    """What `compare` finds.
 
-    Raises SpecError for one that is not there, or that cannot be guessed; `unpaired` needs no `pair`, "" then.
+    `contrasts`: a row for each two arms (and group), read tuned, and at the common settings, the best of each arm over
+    all seeds; or as given, where nothing is tuned. `n` (pairs of seeds; unpaired, the runs of the smaller arm), both
+    levels, the `mean` difference with its 95% interval `low` to `high`, `p` (two-sided), `p_holm` (corrected over all
+    rows read alike), `leads` (the arm that an uncorrected p below 5% shows to lead), `p_alike` (of two one-sided
+    tests: small where the difference is shown to lie within the margin), `seeds`, with which the test at 5% finds a
+    difference of one point with 80% power (nan: more than 1,000, or no number of them), and `more_seeds`, beyond those
+    that there are. Pairs go by a t-test, or where it is wider by a jackknife that chooses anew without each seed; what
+    is no pair by Welch's, whose `seeds` of each arm count with the fewest degrees of freedom that it can have. Where
+    all differences are equal, `p` is that of sign flips, and `low`, `high` and `seeds` are nan unless the noise of a
+    test set is added. Two arms with fewer than three seeds, or with a chosen run that has no score, have nan in all of
+    these but `n`, and no part in the correction.
+    `rates`: the same at every setting that both arms share, uncorrected. `flips`: the neighbours among these between
+    which the other arm leads; `shown`, where both leads are. `joined`: over all groups, who leads: a lead counts that
+    survives Bonferroni's correction, and the word needs one on its side and none on the other. `arms`: the settings of
+    each arm, which were chosen by how many seeds, and whether one of these is an end of the grid. `runs`: all that were
+    read. `notes`: what a reader must know, a sentence each.
     """
-    found = {}
-    for role, names in GUESSED.items():
-        name = given.get(role)
-        if name is not None and name not in frame:
-            raise unknown("column", name, map(str, frame.columns), f"--{role}")
-        if name is None:
-            lower = {str(column).lower(): str(column) for column in frame.columns}
-            lower |= {str(column): str(column) for column in frame.columns}  # a name that is the very same comes first
-            name = next((lower[each] for each in names if each in lower), None)
-        if name is None and not (unpaired and role == "pair"):
-            raise SpecError(
-                f"no column is named {', '.join(names)}: name one of {few(frame.columns.map(str))} by --{role}; "
-                "if these are data, put a line of names before them"
-            )
-        found[role] = name or ""
-    if len(set(found.values())) < len(found):
-        raise SpecError(f"arms, seeds and scores need three different columns; given: {', '.join(found.values())}")
-    return found
+
+    columns: Columns
+    rules: Rules
+    contrasts: pd.DataFrame
+    rates: pd.DataFrame
+    flips: pd.DataFrame
+    joined: pd.DataFrame
+    arms: pd.DataFrame
+    runs: pd.DataFrame
+    settings: pd.DataFrame
+    notes: tuple[str, ...]
 
 
-def _numbers(frame: pd.DataFrame, score: str) -> "pd.Series[float]":
-    """A column as numbers, also where these are decimals or text; missing ones stay so.
-
-    Raises DataError, which names the first row, for anything else.
-    """
-    scores = frame[score]
-    numeric = pd.api.types.is_numeric_dtype(scores)
-    numbers = scores if numeric else pd.to_numeric(scores.astype(str), errors="coerce").where(scores.notna())
-    if (wrong := (scores.notna() & numbers.isna()).to_numpy()).any():
-        row = int(wrong.argmax())
-        raise DataError(
-            f"column {score}: its scores must be numbers, with a decimal point and no other mark; "
-            f"one is {repr(scores.iloc[row])[:60]} (row {row + 1})"
-        )
-    return numbers
-
-
-def scores_of(frame: pd.DataFrame, by: str, pair: str, score: str, unpaired: bool = False) -> pd.DataFrame:
-    """Scores, seeds x arms. `unpaired`: seeds may be missing for an arm, nan then, and `pair` may be "": each row is a
-    run.
-
-    Raises SpecError where a seed stands twice for an arm, or is missing for one; DataError for scores that are no
-    numbers.
-    """
-    named = [name for name in (by, pair, score) if name]
-    for name in named[:-1]:
-        if frame[name].map(lambda value: isinstance(value, list | dict | np.ndarray)).any():
-            raise DataError(f"column {name} holds lists or mappings; needed is one name or number in each row")
-    numbers = _numbers(frame, score)
-    if (lacking := frame[named].isna()).any(axis=None):
-        row = int(lacking.any(axis=1).to_numpy().argmax())
-        which = " and no ".join(name for name in named if lacking[name].iloc[row])
-        raise DataError(f"row {row + 1} has no {which} {MISSING}; fill it, or take the row out")
-    frame = frame.assign(**{score: numbers.astype(float)})
-    if (endless := ~(np.abs(frame[score].to_numpy()) <= LARGEST)).any():
-        row = int(endless.argmax())
-        raise DataError(
-            f"row {row + 1}: {score} must be finite, between -{LARGEST:g} and {LARGEST:g}; it is "
-            f"{frame[score].iloc[row]:g}. Take the row out"
-        )
-    if pd.api.types.is_bool_dtype(frame[by]):
-        frame = frame.astype({by: str})
-    arms = frame[by].nunique()
-    if not 2 <= arms <= MOST_ARMS:
-        raise SpecError(f"column {by} has {arms} different values; arms to compare are 2 to {MOST_ARMS}")
-    if not pair:
-        return frame[[by, score]].reset_index(drop=True).pivot(columns=by, values=score).rename_axis(index=None)
-    _check_once(frame, by, pair, score)
-    table = frame.pivot(index=pair, columns=by, values=score)
-    lacking = table[table.isna().any(axis=1)]
-    if len(lacking) and not unpaired:
-        seed, arm = lacking.index[0], lacking.columns[lacking.iloc[0].isna()][0]
-        raise SpecError(
-            f"{len(lacking)} of {len(table)} seeds are not in every arm; {pair} {seed} is missing for {arm}. "
-            "Take them out of every arm; or --unpaired compares all runs of each arm, by Welch's t-test"
-        )
-    return table
-
-
-def _check_once(frame: pd.DataFrame, by: str, pair: str, score: str) -> None:
-    """SpecError for a seed that stands twice for an arm."""
-    twice = frame[frame.duplicated([by, pair], keep=False)]
-    if len(twice):
-        arm, seed = twice[[by, pair]].iloc[0]
-        alike = twice[(twice[by] == arm) & (twice[pair] == seed)].drop(columns=[by, pair, score])
-        shown = {str(name): values.map(repr) for name, values in alike.items()}  # lists cannot be counted
-        differ = [name for name, values in shown.items() if values.nunique() > 1]
-        why = f"; these rows differ in {', '.join(differ[:FEW])}: compare one value at a time" if differ else ""
-        raise SpecError(f"{by} {arm} has several rows for {pair} {seed}{why}")
-
-
-def compare(
-    table: pd.DataFrame,
-    point: float | None = None,
+def compare(  # noqa: PLR0913 - every choice of a comparison, by its name
+    frame: pd.DataFrame,
+    by: str | None = None,
+    pair: str | Sequence[str] = (),
+    score: str | None = None,
     *,
+    tune: str | Sequence[str] = (),
+    choose: str | None = None,
+    within: str | Sequence[str] = (),
+    example: str | None = None,
+    where: Mapping[str, Sequence[str]] | None = None,
+    lower_is_better: bool = False,
+    choose_lower: bool | None = None,
     unpaired: bool = False,
     test_examples: int | None = None,
     test_share: float | None = None,
-) -> pd.DataFrame:
-    """One row for each two arms: `first`, `second`, `n` (pairs of seeds; unpaired, the runs of the smaller arm), both
-    means, the `mean` difference with its 95% t-interval `low` to `high`, `p` (two-sided), `p_holm` (corrected over all
-    rows), and `seeds`, with which a paired t-test at 5% finds a difference of one `point` with 80% power (nan: more
-    than 1,000, or no number of them). Where all differences are equal, `p` is that of sign flips, and `low`, `high` and
-    `seeds` are nan unless the noise of a test set is added. Two arms with fewer than three seeds have nan in all of
-    these but `n`, and no part in the correction.
+    point: float | None = None,
+    margin: float | None = None,
+    collapse: float | None = None,
+    diverged: float | None = None,
+) -> Compared:
+    """Contrasts of every two arms of a table, a row a run; what is found, and by which tests, says `Compared`.
 
-    `unpaired`: runs of two arms are no pairs. The test is Welch's then, and `seeds` are those of each arm, counted with
-    the fewest degrees of freedom that it can have: the power is 80% or a little more. `n_first`, `n_second`: the runs.
-    `test_examples`: how many examples stand for all that there could be, those of the test set that all seeds share or
-    of the collection of which each seed tests a part; their noise is added as `fpt.results.contrast` adds it.
-    `test_share`: the share of the data on which each fold or split is tested, 0 where they share no data; the variance
-    is corrected for what they share (Nadeau and Bengio 2003).
+    `by`, `pair`, `score`: the columns of arms, of seeds (several together name a pair) and of scores, guessed by their
+    names where they are not given. `where`: values of columns, of which one must be a row's.
+    `tune`: columns of hyperparameters. Each seed of an arm is then read at the setting with the best mean of `choose`
+    (a column; without it, of the scores) over the arm's other seeds, ties to the smaller. `within`: columns of data
+    sets or tasks: arms are compared apart in each. `example`: a row is the answer of a run to an example, whose mean
+    over the examples is the run's score. The other choices are those of `Rules`.
 
-    `point` is a percentage point where None: 0.01 if every score lies between 0 and 1, else 1.
-    Raises SpecError where no two arms have three seeds, for folds without `test_share`, and for `test_examples` where
-    scores are no accuracies.
+    Raises SpecError where no two arms have three seeds, for seeds that an arm lacks, for folds without `test_share`,
+    for options that exclude each other, and where `test_examples` are of scores that are no accuracies; errors of
+    `columns` and `table_of`.
     """
-    _check_parts(str(table.index.name), unpaired, test_examples, test_share)
-    scores = table.to_numpy(float)
-    fractions = bool(np.nanmin(scores) >= 0 and np.nanmax(scores) <= 1)
-    whole = 1.0 if fractions else 100.0
-    if test_examples and (wrong := scores[(scores < 0) | (scores > whole)]).size:
-        raise SpecError(f"--test-examples is for accuracies, from 0 to 1 or in percent; a score is {wrong[0]:g}")
-    step = point or whole / 100
-    noise = partial(_noise, test_examples=test_examples, whole=whole)
-    rows = [_row(table[list(two)], step, noise, unpaired, test_share) for two in combinations(table.columns, 2)]
-    found = pd.DataFrame(rows, columns=[*NAMES, *NUMBERS])
-    tested = found["p"].notna()
-    if not tested.any():
-        raise SpecError(
-            f"no two arms have {MINIMUM_PAIRS} seeds, but {found['n'].max()} at most: too few for intervals"
-        )
-    corrected = pd.Series(holm(list(found["p"][tested])), found.index[tested])
-    test = "Welch" if unpaired else "paired"
-    return found.assign(p_holm=corrected, point=step, test=test, test_examples=test_examples, test_share=test_share)
+    named = columns(frame, by, pair, score, tune, choose, within, example, unpaired)
+    _check_options(named, unpaired, test_examples, test_share)
+    frame = rows_where(frame, where or {})
+    lower = lower_is_better if choose_lower is None or not choose else choose_lower
+    table = table_of(frame, named, lower, diverged)
+    whole = _whole(table, test_examples)
+    rules = Rules(
+        lower_is_better, lower, unpaired, test_examples, test_share, margin, collapse, diverged, point or whole / 100,
+        whole,
+    )  # fmt: skip
+    arms = {
+        group: {name: tuned(runs, lower_is_better, collapse) for name, runs in by_arm.items()}
+        for group, by_arm in table.arms.items()
+    }
+    return _compared(table, arms, rules)
 
 
-def _check_parts(pair: str, unpaired: bool, test_examples: int | None, test_share: float | None) -> None:
+def difference_text(row: Mapping[Hashable, Any]) -> str:
+    """The difference with its interval; what there is instead where it cannot be tested."""
+    if math.isnan(row["p"]):
+        return "not tested" if row["n"] >= MINIMUM_PAIRS else "too few seeds"
+    interval = "no spread" if math.isnan(row["low"]) else f"{row['low']:+.4g} to {row['high']:+.4g}"
+    return f"{row['mean']:+.4g} ({interval})"
+
+
+def pair_text(row: Mapping[Hashable, Any]) -> str:
+    """The two arms, and their group."""
+    return f"{row['first']} - {row['second']}" + (f", {row['within']}" if row["within"] else "")
+
+
+def _check_options(named: Columns, unpaired: bool, test_examples: int | None, test_share: float | None) -> None:
     """SpecError for options that exclude each other, and for folds of which nothing is known."""
+    if named.choose and not named.tune:
+        raise SpecError(f"--choose {named.choose} chooses a setting: name the column of settings by --tune")
+    if named.example and (unpaired or test_examples or test_share is not None):
+        raise SpecError(f"--example {named.example} pairs answers, and brings the noise of the examples itself: leave "
+                        "out --unpaired, --test-examples and --test-share")  # fmt: skip
     if test_share is None:
-        if PARTS.search(pair):
+        if parts := [name for name in named.pair if PARTS.search(name)]:
             raise SpecError(
-                f"--pair {pair}: folds and splits share data for training, which makes a t-interval too short (Nadeau "
-                "and Bengio 2003).\nGive --test-share, the share of the data that each is tested on (0.1 of ten folds; "
-                "0: they share none), or another --pair"
+                f"--pair {parts[0]}: folds and splits share data for training, which makes a t-interval too short "
+                "(Nadeau and Bengio 2003).\nGive --test-share, the share of the data that each is tested on (0.1 of "
+                "ten folds; 0: they share none), or another --pair"
             )
         return
     if not 0 <= test_share < 1:
@@ -197,39 +199,327 @@ def _check_parts(pair: str, unpaired: bool, test_examples: int | None, test_shar
             raise SpecError(f"--test-share {test_share:g} is for pairs of folds or splits: leave out {name}")
 
 
-def _noise(levels: Iterable[float], unit: float, test_examples: int | None, whole: float) -> float:
-    """What a test set adds to the variance of a difference of arms, in units squared. `whole`: the score of an arm that
-    misses nothing."""
-    if not test_examples:
-        return 0.0
-    shares = (level * unit / whole for level in levels)
-    return sum(sampling_noise(share, test_examples) * (whole / unit) * (whole / unit) for share in shares)
+def _whole(table: Table, test_examples: int | None) -> float:
+    """The score of an arm that misses nothing: 1 where all scores are fractions, else 100."""
+    planes = [runs.scores.to_numpy(float).ravel() for by_arm in table.arms.values() for runs in by_arm.values()]
+    scores = np.concatenate(planes)
+    scores = scores[np.isfinite(scores)]
+    if not len(scores):
+        raise SpecError(f"no run has a finite {table.columns.score}: there is nothing to compare")
+    whole = 1.0 if scores.min() >= 0 and scores.max() <= 1 else 100.0
+    if test_examples and (wrong := scores[(scores < 0) | (scores > whole)]).size:
+        raise SpecError(f"--test-examples is for accuracies, from 0 to 1 or in percent; a score is {wrong[0]:g}")
+    return whole
 
 
-def _row(
-    arms: pd.DataFrame, step: float, noise_of: Callable[..., float], unpaired: bool, test_share: float | None
-) -> list[object]:
-    """A row of `compare`, without Holm's correction.
+def _compared(table: Table, arms: Mapping[str, Mapping[str, Tuned]], rules: Rules) -> Compared:
+    rows, shared = [], []
+    for group, by_arm in arms.items():
+        for first, second in combinations(by_arm, 2):
+            one, other = by_arm[first], by_arm[second]
+            _check_seeds(table, group, {first: one, second: other}, rules)
+            names = {"within": group, "first": first, "second": second}
+            if not table.columns.tune:
+                rows.append(names | {"at": AS_GIVEN} | _contrast(one.tuned, other.tuned, rules))
+                continue
+            rows.append(names | {"at": TUNED} | _contrast(one.tuned, other.tuned, rules))
+            if one.at_common and other.at_common:
+                rows.append(names | {"at": COMMON} | _contrast(one.at_common, other.at_common, rules, plan=False))
+            for place in sorted(set(one.fixed) & set(other.fixed)):
+                both = _contrast(one.fixed[place], other.fixed[place], rules, plan=False)
+                shared.append(names | {"at": table.setting(place), "place": int(place)} | both)
+    contrasts = _led(pd.DataFrame(rows, columns=[*CONTRAST]), rules)
+    rates = _led(pd.DataFrame(shared, columns=[*CONTRAST, "place"]), rules)
+    if contrasts["p"].isna().all():
+        _refuse_untested(table, arms, contrasts)
+    contrasts["p_holm"] = contrasts.groupby("at")["p"].transform(_holm)
+    contrasts["more_seeds"] = (contrasts["seeds"] - contrasts["n"]).clip(lower=0)
+    of_arms = _arms(table, arms)
+    return Compared(
+        table.columns,
+        rules,
+        contrasts,
+        rates.drop(columns=["place", "seeds"]),
+        pd.DataFrame(list(_flips(table, rates, rules)), columns=[*FLIP]),
+        _joined(contrasts),
+        of_arms,
+        _runs_frame(table, arms),
+        table.settings,
+        tuple(_notes(table, arms, of_arms, contrasts, rules)),
+    )
+
+
+def _check_seeds(table: Table, group: str, two: Mapping[str, Tuned], rules: Rules) -> None:
+    """SpecError for a seed that one of two arms lacks, unless runs are no pairs."""
+    one, other = (arm.runs.scores.index for arm in two.values())
+    if rules.unpaired or one.equals(other):
+        return
+    known: dict[Any, str] = {}
+    for arm in two.values():
+        known |= dict(zip(arm.runs.scores.index, arm.runs.seeds, strict=True))
+    for name, arm in two.items():
+        if missing := sorted(set(known) - set(arm.runs.scores.index)):
+            where = f" ({', '.join(table.columns.within)} {group})" if table.columns.within else ""
+            raise SpecError(
+                f"{len(missing)} of {len(known)} seeds are not in every arm; {', '.join(table.columns.pair)} "
+                f"{known[missing[0]]} is missing for {name}{where}. Take them out of every arm; or --unpaired compares "
+                "all runs of each arm, by Welch's t-test"
+            )
+
+
+def _contrast(first: Reading, second: Reading, rules: Rules, plan: bool = True) -> dict[str, Any]:
+    """The numbers of one contrast; nan where it cannot be tested. `plan`: count the seeds that it would need.
 
     Scores are scaled by a power of 2, which rounds nothing, so that the squares of any are numbers.
     """
-    kept = arms if unpaired else arms.dropna()
-    n = [int(count) for count in kept.count()]
-    row = [*arms.columns, min(n), *n]
-    if min(n) < MINIMUM_PAIRS:
-        return row + [math.nan] * len(NUMBERS)
-    unit = 2.0 ** max(math.frexp(np.nanmax(kept.abs().to_numpy(float)))[1], LEAST_POWER)
-    first, second = ((kept[name] / unit).dropna() for name in arms)
-    levels = [float(first.mean()), float(second.mean())]
-    noise = noise_of(levels, unit)
-    if unpaired:
-        mean, sd, low, high, p = welch(first, second, noise)
-    else:
-        if test_share:
-            noise = test_share / (1 - test_share) * paired(first, second).sd ** 2
-        test = paired(first, second, noise=noise)
-        mean, sd, p = test.mean, test.sd, test.p
-        low, high = interval_of(test) if noise else (test.low, test.high)
-    wanted = min(step / unit, 16.0)  # more than four times any spread of scaled scores: three seeds find it
-    needed = seeds_needed(wanted, sd, noise) if sd > 0 or noise else None  # without spread there is nothing to plan by
-    return row + [value * unit for value in (*levels, mean, low, high)] + [p, math.nan if needed is None else needed]
+    counts = [int(np.isfinite(each.scores).sum()) for each in (first, second)]
+    row: dict[str, Any] = {"n": min(counts), "n_first": counts[0], "n_second": counts[1]}
+    unknown = np.isnan(first.scores).any() or np.isnan(second.scores).any()
+    if min(counts) < MINIMUM_PAIRS or unknown:
+        return row
+    largest = max(float(np.abs(each.scores).max()) for each in (first, second))
+    unit = 2.0 ** max(math.frexp(largest)[1], LEAST_POWER)
+    one, other = (_scaled(each, unit) for each in (first, second))
+    levels = [float(each.scores.mean()) for each in (one, other)]
+    noise = _noise(one, other, levels, unit, rules)
+    margin = None if rules.margin is None else rules.margin / unit
+    test = _welch(one, other, noise, margin) if rules.unpaired else _paired(one, other, noise, margin, rules)
+    mean, sd, low, high, p, p_alike, noise = test
+    ends = zip(("level_first", "level_second", "mean", "low", "high"), (*levels, mean, low, high), strict=True)
+    row |= {name: unit * value for name, value in ends}
+    wanted = min(rules.point / unit, 16.0)  # more than four times any spread of scaled scores: three seeds find it
+    needed = seeds_needed(wanted, sd, noise) if plan and (sd > 0 or noise) else None  # no spread: nothing to plan by
+    return row | {"p": p, "p_alike": p_alike, "seeds": math.nan if needed is None else float(needed)}
+
+
+def _scaled(reading: Reading, unit: float) -> Reading:
+    left_out = None if reading.left_out is None else reading.left_out / unit
+    right = None if reading.right is None else reading.right / unit
+    return Reading(reading.scores / unit, left_out, reading.collapsed, right)
+
+
+def _noise(one: Reading, other: Reading, levels: Sequence[float], unit: float, rules: Rules) -> float:
+    """What the test examples add to the variance of a difference, in units squared."""
+    if one.right is not None and other.right is not None:
+        return example_noise(pd.DataFrame(one.right - other.right))
+    if not rules.test_examples:
+        return 0.0
+    scale = rules.whole / unit
+    return sum(sampling_noise(level / scale, rules.test_examples) * scale * scale for level in levels)
+
+
+def _paired(one: Reading, other: Reading, noise: float, margin: float | None, rules: Rules) -> tuple[float, ...]:
+    """Mean, spread, interval, p, p of being alike, and the noise with what folds share."""
+    values = one.scores - other.scores
+    left_out = None
+    if one.left_out is not None or other.left_out is not None:
+        sides = [means_of_others(each.scores) if each.left_out is None else each.left_out for each in (one, other)]
+        left_out = sides[0] - sides[1]
+    spread = tuned_spread(values, left_out)
+    second = pd.Series(other.scores)
+    first = pd.Series(one.scores if spread is values else other.scores + spread)
+    exact = one.collapsed or other.collapsed
+    if rules.test_share:
+        noise += rules.test_share / (1 - rules.test_share) * paired(first, second).sd ** 2
+    test = paired(first, second, exact, noise)
+    low, high = interval_of(test) if noise or test.sd > 0 else (test.low, test.high)
+    return float(values.mean()), test.sd, low, high, test.p, _alike(test, margin), noise
+
+
+def _alike(test: Paired, margin: float | None) -> float:
+    """p of two one-sided tests that the mean lies within the margin (Schuirmann 1987)."""
+    return math.nan if margin is None else max(test.above(-margin), test.below(margin))
+
+
+def _welch(one: Reading, other: Reading, noise: float, margin: float | None) -> tuple[float, ...]:
+    """The same of runs that are no pairs."""
+    first, second = (pd.Series(tuned_spread(each.scores, each.left_out)) for each in (one, other))
+    test = welch(first, second, noise)
+    if margin is None:
+        return (*test, math.nan, noise)
+    sides = [_beyond(welch(sign * first + margin, sign * second, noise)) for sign in (1, -1)]
+    return (*test, max(sides), noise)
+
+
+def _beyond(test: tuple[float, ...]) -> float:
+    """One-sided p of a difference above 0."""
+    mean, p = test[0], test[-1]
+    return p / 2 if mean > 0 else 1 - p / 2
+
+
+def _led(rows: pd.DataFrame, rules: Rules) -> pd.DataFrame:
+    """Contrasts with the arm that leads, where p is below 5%."""
+    rows[["mean", "p"]] = rows[["mean", "p"]].astype(float)
+    ahead = (rows["mean"] < 0) if rules.lower_is_better else (rows["mean"] > 0)
+    leads = rows["first"].where(ahead, rows["second"])
+    return rows.assign(leads=leads.where(rows["p"] < SIGNIFICANCE, ""))
+
+
+def _holm(p_values: "pd.Series[float]") -> "pd.Series[float]":
+    tested = p_values.dropna()
+    return pd.Series(holm(list(tested)), tested.index, dtype=float).reindex(p_values.index)
+
+
+def _refuse_untested(table: Table, arms: Mapping[str, Mapping[str, Tuned]], contrasts: pd.DataFrame) -> None:
+    if lost := list(_without_score(table, arms)):
+        raise SpecError(f"no two arms can be compared. {lost[0]}")
+    most = contrasts["n"].max() if len(contrasts) else 0
+    raise SpecError(f"no two arms have {MINIMUM_PAIRS} seeds, but {most} at most: too few for intervals")
+
+
+def _flips(table: Table, rates: pd.DataFrame, rules: Rules) -> Iterator[dict[str, Any]]:
+    """The neighbours among the settings that two arms share, in one hyperparameter, between which the order flips."""
+    sign = -1 if rules.lower_is_better else 1
+    for (group, first, second), rows in rates[rates["mean"].fillna(0) != 0].groupby(["within", "first", "second"]):
+        settings = table.settings.iloc[rows["place"]].set_axis(rows.index)
+        known = rows.to_dict("index")
+        for name in settings:
+            others = [other for other in settings if other != name]
+            lines = [each.index for _, each in settings.groupby(others, dropna=False)] if others else [rows.index]
+            for below, above in (both for line in lines for both in pairwise(line)):
+                two = known[below], known[above]
+                if (two[0]["mean"] > 0) == (two[1]["mean"] > 0):
+                    continue
+                names, ahead = (
+                    (group, first, second, name),
+                    [first if sign * row["mean"] > 0 else second for row in two],
+                )
+                shown = all(row["leads"] for row in two)
+                yield dict(zip(FLIP, (*names, *(row["at"] for row in two), *ahead, shown), strict=True))
+
+
+def _joined(contrasts: pd.DataFrame) -> pd.DataFrame:
+    """Over groups: who leads in some after Bonferroni's correction, and the other arm in none."""
+    rows = []
+    for (at, first, second), each in contrasts.groupby(["at", "first", "second"], sort=False):
+        tested = each[each["p"].notna()]
+        if at == COMMON or len(each) < 2:
+            continue
+        survive = tested.loc[tested["p"] * len(tested) < SIGNIFICANCE, "leads"]
+        one, other = int((survive == first).sum()), int((survive == second).sum())
+        word = "too close to call"
+        if one or other:
+            word = "mixed" if one and other else f"{first if one else second} leads"
+        rows.append((", ".join(tested["within"]), first, second, len(tested), one, other, word))
+    return pd.DataFrame(rows, columns=[*JOINED])
+
+
+def _arms(table: Table, arms: Mapping[str, Mapping[str, Tuned]]) -> pd.DataFrame:
+    """A row an arm (and group): its settings, the choices of its seeds, and the ends of the grid among these."""
+    rows = []
+    for group, by_arm in arms.items():
+        for name, arm in by_arm.items():
+            counts = arm.choices.value_counts().sort_index()
+            places = [table.setting(float(place)) for place in counts.index]
+            chosen = dict(zip(places, map(int, counts), strict=True))
+            rows.append({
+                "within": group,
+                "arm": name,
+                "seeds": len(arm.runs.scores),
+                "settings": arm.runs.scores.shape[1],
+                "chosen": chosen,
+                "common": table.setting(arm.common),
+                "level": float(arm.tuned.scores.mean()),
+                "level_common": float(arm.at_common.scores.mean()) if arm.at_common else math.nan,
+                "ends": _ends(table, arm),
+                "diverged": int(arm.runs.validation.isna().to_numpy().sum()),
+                "incomplete": {table.setting(place): seed for place, seed in arm.runs.incomplete.items()},
+            })  # fmt: skip
+    return pd.DataFrame(rows)
+
+
+def _ends(table: Table, arm: Tuned) -> list[str]:
+    """The ends of the grid that some seed's choice is, by hyperparameter: "lr high"."""
+    found = []
+    for name in table.settings:
+        values = table.settings[name].iloc[arm.runs.scores.columns].set_axis(arm.runs.scores.columns)
+        if not pd.api.types.is_numeric_dtype(values) or values.nunique() < 2:
+            continue
+        grid = {value: arm.runs.validation[places].mean(axis=1, skipna=False)
+                for value, places in values.groupby(values).groups.items()}  # fmt: skip
+        found += [f"{name} {end}" for end in sorted(selection.ends(arm.choices.map(values), pd.DataFrame(grid)))]
+    return found
+
+
+def _runs_frame(table: Table, arms: Mapping[str, Mapping[str, Tuned]]) -> pd.DataFrame:
+    """Every run that was read, and whether it is at its own seed's choice."""
+    frames = []
+    for group, by_arm in arms.items():
+        for name, arm in by_arm.items():
+            scores = arm.runs.scores
+            n, k = scores.shape
+            places = np.tile(scores.columns.to_numpy(int), n)
+            frames.append(pd.DataFrame({
+                "within": group, "arm": name, "seed": np.repeat(arm.runs.seeds, k), "place": places,
+                "score": scores.to_numpy(float).ravel(),
+                "chosen": places == np.repeat(arm.choices.to_numpy(float), k),
+            }))  # fmt: skip
+    found = pd.concat(frames, ignore_index=True)
+    names = {place: table.setting(place) if table.columns.tune else "" for place in found["place"].unique()}
+    return found.assign(setting=found["place"].map(names))
+
+
+def _without_score(table: Table, arms: Mapping[str, Mapping[str, Tuned]]) -> Iterator[str]:
+    """The arms that have a seed whose run at its choice has no score."""
+    for group, by_arm in arms.items():
+        for name, arm in by_arm.items():
+            lost = np.flatnonzero(np.isnan(arm.tuned.scores))
+            if not len(lost):
+                continue
+            seed, choice = arm.runs.seeds[lost[0]], arm.choices.iloc[lost[0]]
+            why = (
+                f"chosen is {table.setting(choice)}, where that run has no finite score. To leave the run out would "
+                "flatter the arm; --diverged VALUE says what it counts as."
+            )
+            if np.isnan(choice):
+                why = "none can be chosen, since at every setting a run of another seed diverged."
+            pair = ", ".join(table.columns.pair)
+            yield f"{_where(table, group, name)} is not compared where it is tuned: for {pair} {seed} {why}"
+
+
+def _where(table: Table, group: str, arm: str) -> str:
+    return f"{arm} ({group})" if table.columns.within else arm
+
+
+def _notes(
+    table: Table, arms: Mapping[str, Mapping[str, Tuned]], of_arms: pd.DataFrame, contrasts: pd.DataFrame, rules: Rules
+) -> Iterator[str]:
+    """What a reader must know, a sentence each."""
+    named, every = table.columns, {name for by_arm in arms.values() for name in by_arm}
+    for group, by_arm in arms.items():
+        if lacking := sorted(every - set(by_arm)):
+            yield f"{', '.join(named.within)} {group} has no run of {', '.join(lacking)}."
+    if named.tune:
+        if not named.choose:
+            yield CHOSEN_ON_SCORES
+        for row in of_arms.to_dict("records"):
+            yield from _notes_of(table, row)
+        yield from _without_score(table, arms)
+    for group, by_arm in arms.items():
+        if collapsed := [name for name, arm in by_arm.items() if arm.tuned.collapsed]:
+            names = _where(table, group, ", ".join(collapsed))
+            yield f"A chosen run of {names} collapsed, so that sign flips take the t-test's place."
+    if named.example or rules.test_examples or rules.test_share is not None:
+        return
+    yield NOISE_LEFT_OUT.format(pair=", ".join(named.pair) or "run")
+
+
+def _notes_of(table: Table, row: Mapping[Any, Any]) -> Iterator[str]:
+    """What there is to say of one arm."""
+    name, tuned = _where(table, row["within"], row["arm"]), ", ".join(table.columns.tune)
+    for setting, seed in row["incomplete"].items():
+        yield (
+            f"{name} has no run at {tuned} {setting} for {', '.join(table.columns.pair)} {seed}, so this setting of it "
+            "is left out for every seed."
+        )
+    if row["settings"] == 1:
+        yield f"{name} has one {tuned} alone, {row['common']}: it is not tuned, and its best may be elsewhere."
+    if row["diverged"]:
+        runs = row["seeds"] * row["settings"]
+        yield (
+            f"{row['diverged']} of the {runs} runs of {name} have no finite score. No other seed chooses such a "
+            "setting."
+        )
+    if row["ends"]:
+        ends = ", ".join(row["ends"])
+        yield f"A chosen setting of {name} is an end of its grid ({ends}): a better one may lie beyond."

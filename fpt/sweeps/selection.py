@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 SAME_RATE = 1e-6  # relative: rates went through YAML, JSON and parquet
+SAME_MEAN = 1e-12  # relative: below it two means are a tie
 ONE_AND_THREE = (1.0, 3.0)  # first digits of a grid of half decades
 QUARTERS = (1.0, 1.8, 3.0, 5.6)  # and of quarter decades
 
@@ -81,7 +82,7 @@ def choices(validation: "pd.DataFrame") -> "pd.Series[float]":
     lost = np.isnan(values)
     means = values
     if len(values) > 1:
-        means = (np.nansum(values, axis=0) - np.nan_to_num(values)) / (len(values) - 1)
+        means = _sums_of_others(np.where(lost, 0.0, values)) / (len(values) - 1)
         lost = lost.sum(axis=0) - lost > 0
     return pd.Series(_best(grid, np.where(lost, -np.inf, means)), index=grid.index, dtype=float)
 
@@ -113,11 +114,21 @@ def chosen(validation: "pd.DataFrame") -> dict[str, Any]:
     }
 
 
+def _sums_of_others(values: "np.ndarray[Any, Any]") -> "np.ndarray[Any, Any]":
+    """By row, the sum of the other rows: added up, since taking a row off the sum of all would leave nothing of the
+    others beside a score that is very much larger."""
+    before, after = np.zeros_like(values), np.zeros_like(values)
+    before[1:] = np.cumsum(values[:-1], axis=0)
+    after[:-1] = np.cumsum(values[:0:-1], axis=0)[::-1]
+    return before + after
+
+
 def _best(grid: "pd.DataFrame", means: "np.ndarray[Any, Any]") -> list[float]:
-    """The rate of the best mean in each row of `means`; nan where none is finite."""
-    means = means.round(12)  # equal counts in another order add up differently: a tie stays one
-    rates = grid.columns.to_numpy(float)[means.argmax(axis=1)]
-    rates[~np.isfinite(means.max(axis=1))] = math.nan
+    """The rate of the best mean in each row of `means`; nan where none is finite. Equal counts in another order add up
+    differently, so means that agree in twelve digits are a tie."""
+    best = means.max(axis=1, keepdims=True)
+    rates = grid.columns.to_numpy(float)[(means >= best - SAME_MEAN * np.abs(best)).argmax(axis=1)]
+    rates[~np.isfinite(best[:, 0])] = math.nan
     return list(map(float, rates))
 
 

@@ -1,4 +1,4 @@
-"""`fpt compare`: paired contrasts of anybody's table."""
+"""`fpt compare`: contrasts of anybody's table as it is given. test_compare_tuned.py: each arm at its own rate."""
 
 import json
 from decimal import Decimal
@@ -17,10 +17,22 @@ from typer.testing import CliRunner
 
 from fpt.cli import app
 from fpt.errors import DataError, SpecError
-from fpt.results.compare import columns, compare, read_results, scores_of
+from fpt.results.compare import compare
 from fpt.results.contrasts import arms_of, contrast
+from fpt.results.table import columns, read_results
 
 SEEDS = 8
+
+
+def contrasts(table: pd.DataFrame, **options: Any) -> pd.DataFrame:
+    """Of scores, seeds x arms."""
+    seed = table.index.name or "seed"
+    runs = table.rename_axis(index=seed, columns=None).reset_index().melt(seed, var_name="arm", value_name="score")
+    return compare(runs.dropna(), **options).contrasts
+
+
+def by_arm(frame: pd.DataFrame, seed: str = "seed") -> pd.DataFrame:
+    return frame.pivot(index=seed, columns="method", values="accuracy")
 
 
 @pytest.fixture
@@ -33,8 +45,7 @@ def frame() -> pd.DataFrame:
 
 
 def test_it_agrees_with_scipy_and_statsmodels(frame: pd.DataFrame) -> None:
-    table = scores_of(frame, "method", "seed", "accuracy")
-    found = compare(table)
+    table, found = by_arm(frame), compare(frame).contrasts
     tests = [stats.ttest_rel(table[row.first], table[row.second]) for row in found.itertuples()]
     assert found["p"].to_numpy() == pytest.approx([test.pvalue for test in tests])
     assert found["low"].to_numpy() == pytest.approx([test.confidence_interval().low for test in tests])
@@ -44,36 +55,42 @@ def test_it_agrees_with_scipy_and_statsmodels(frame: pd.DataFrame) -> None:
 
 def test_a_point_is_a_hundredth_of_fractions_and_one_of_percent(frame: pd.DataFrame) -> None:
     percent = frame.assign(accuracy=100 * frame["accuracy"])
-    one, other = (compare(scores_of(each, "method", "seed", "accuracy")) for each in (frame, percent))
-    assert (one["point"].iloc[0], other["point"].iloc[0]) == (0.01, 1)
-    assert one["seeds"].tolist() == other["seeds"].tolist()
+    one, other = (compare(each) for each in (frame, percent))
+    assert (one.rules.point, other.rules.point) == (0.01, 1)
+    assert one.contrasts["seeds"].tolist() == other.contrasts["seeds"].tolist()
 
 
 def test_a_smaller_difference_needs_more_seeds(frame: pd.DataFrame) -> None:
-    table = scores_of(frame, "method", "seed", "accuracy")
-    assert (compare(table, 0.002)["seeds"] > compare(table, 0.01)["seeds"]).all()
+    few, many = (compare(frame, point=point).contrasts for point in (0.01, 0.002))
+    assert (many["seeds"] > few["seeds"]).all()
+    assert (many["more_seeds"] == many["seeds"] - SEEDS).all()
 
 
 def test_equal_differences_go_by_sign_flips_and_have_no_interval() -> None:
     table = pd.DataFrame({"frozen": [0.5, 0.625, 0.75, 0.875]}).assign(full=lambda each: each["frozen"] + 0.125)
-    row = compare(table).iloc[0]
+    row = contrasts(table).iloc[0]
     assert (row["mean"], row["p"]) == (-0.125, 2 * 0.5**4)
     assert row[["low", "high", "seeds"]].isna().all()
 
 
 def test_columns_are_guessed_by_their_names(frame: pd.DataFrame) -> None:
-    assert columns(frame, {}) == {"by": "method", "pair": "seed", "score": "accuracy"}
+    found = columns(frame)
+    assert (found.by, found.pair, found.score) == ("method", ("seed",), "accuracy")
     renamed = frame.rename(columns={"accuracy": "mine"})
     with pytest.raises(SpecError, match="--score"):
-        columns(renamed, {})
-    assert columns(renamed, {"score": "mine"})["score"] == "mine"
+        columns(renamed)
+    assert columns(renamed, score="mine").score == "mine"
     with pytest.raises(SpecError, match="Did you mean 'method'"):
-        columns(frame, {"by": "metod"})
+        columns(frame, by="metod")
+    both = frame.assign(acc=frame["accuracy"], run=0)
+    assert columns(both, choose="accuracy", tune="run").score == "acc"  # a column has one role
+    with pytest.raises(SpecError, match="a column of its own"):
+        columns(frame, pair="seed", within="seed")
 
 
 def test_seeds_that_an_arm_lacks_are_refused(frame: pd.DataFrame) -> None:
     with pytest.raises(SpecError, match="seed 3 is missing for frozen"):
-        scores_of(frame.drop(index=3), "method", "seed", "accuracy")
+        compare(frame.drop(index=3))
 
 
 @pytest.mark.parametrize("seeds", [True, False])
@@ -81,8 +98,7 @@ def test_unpaired_is_welchs_test_on_all_runs_of_each_arm(frame: pd.DataFrame, se
     uneven = frame.drop(index=[0, 3, 9]).sample(frac=1, random_state=0)
     if not seeds:
         uneven = uneven.drop(columns="seed")
-    named = columns(uneven, {}, unpaired=True)
-    found = compare(scores_of(uneven, **named, unpaired=True), unpaired=True)
+    found = compare(uneven, unpaired=True).contrasts
     runs = {arm: rows["accuracy"] for arm, rows in uneven.groupby("method")}
     tests = [stats.ttest_ind(runs[row.first], runs[row.second], equal_var=False) for row in found.itertuples()]
     ends = [test.confidence_interval() for test in tests]
@@ -92,12 +108,11 @@ def test_unpaired_is_welchs_test_on_all_runs_of_each_arm(frame: pd.DataFrame, se
     assert found["p_holm"].to_numpy() == pytest.approx(multipletests(found["p"], method="holm")[1])
     counts = [(row.n_first, row.n_second) for row in found.itertuples()]
     assert counts == [(len(runs[row.first]), len(runs[row.second])) for row in found.itertuples()]
-    assert set(found["test"]) == {"Welch"}
 
 
 def test_unpaired_needs_the_runs_of_a_t_test_of_two_arms(frame: pd.DataFrame) -> None:
-    table = scores_of(frame, "method", "seed", "accuracy")
-    for row in compare(table, 0.02, unpaired=True).itertuples():
+    table = by_arm(frame)
+    for row in compare(frame, point=0.02, unpaired=True).contrasts.itertuples():
         spread = np.sqrt(table[[row.first, row.second]].var().mean())
         least = TTestIndPower().solve_power(0.02 / spread, power=0.8, alpha=0.05)
         assert least <= row.seeds <= least + 3  # it counts with the fewest degrees of freedom
@@ -105,56 +120,56 @@ def test_unpaired_needs_the_runs_of_a_t_test_of_two_arms(frame: pd.DataFrame) ->
 
 def test_unpaired_arms_without_spread_go_by_exchanging_runs() -> None:
     table = pd.DataFrame({"a": [0.5] * 4, "b": [0.5] * 4, "c": [0.75] * 4})
-    equal, apart, _ = compare(table, unpaired=True).itertuples()
+    equal, apart, _ = contrasts(table, unpaired=True).itertuples()
     exchanged = stats.permutation_test((table["a"], table["c"]), lambda x, y: np.mean(x) - np.mean(y))
     assert (equal.p, apart.p) == (1, pytest.approx(exchanged.pvalue))
     assert np.isnan(apart.low)
-    assert compare(table, unpaired=True, test_examples=10)["p"].iloc[1] > 0.2  # of ten examples, 2.5 are no evidence
+    assert contrasts(table, unpaired=True, test_examples=10)["p"].iloc[1] > 0.2  # of ten examples, 2.5 are no evidence
 
 
 @pytest.mark.parametrize("study", ["plane-digits", "long-mnist", "minilm-cifar10"])
 @pytest.mark.parametrize("percent", [False, True])
 def test_with_the_test_examples_it_agrees_with_the_contrasts_of_published_studies(study: str, percent: bool) -> None:
-    """At one rate: it knows no rates, and takes no notice that seeds choose for each other."""
-    arms = {arm: cell for (_, arm), cell in arms_of(study).items() if not cell.collapsed(1e-3).any()}
-    table = pd.DataFrame({arm: cell.values(1e-3) for arm, cell in arms.items()}) * (100 if percent else 1)
-    (examples,) = {int(cell.sampled_from) for cell in arms.values()}
-    found = compare(table, test_examples=examples)
+    """Of arms at one rate each, the common one."""
     points = 1 if percent else 100
-    for row in found.itertuples():
-        ours = contrast(study, row.first, row.second, at=1e-3)
+    arms = {arm: cell for (_, arm), cell in arms_of(study).items() if cell.best_rate() is not None}
+    scores = {arm: cell.values(cell.best_rate()) * (100 if percent else 1) for arm, cell in arms.items()}
+    (examples,) = {int(cell.sampled_from) for cell in arms.values()}
+    for row in contrasts(pd.DataFrame(scores), test_examples=examples).itertuples():
+        if any(arms[arm].collapsed(arms[arm].best_rate()).any() for arm in (row.first, row.second)):
+            continue  # `collapse` tells them; see test_compare_tuned.py
+        ours = contrast(study, row.first, row.second, at="common")
         numbers = (points * row.mean, points * row.low, points * row.high, row.p)
         assert numbers == pytest.approx((ours.mean, ours.low, ours.high, ours.p))
 
 
 def test_test_examples_are_of_accuracies_alone(frame: pd.DataFrame) -> None:
-    table = scores_of(frame, "method", "seed", "accuracy")
-    alone, noisy = (compare(table, test_examples=examples) for examples in (None, 1000))
+    alone, noisy = (compare(frame, test_examples=examples).contrasts for examples in (None, 1000))
     assert (noisy["high"] - noisy["low"] > alone["high"] - alone["low"]).all()
     assert (noisy["seeds"].isna() | (noisy["seeds"] > alone["seeds"])).all()
     with pytest.raises(SpecError, match="test-examples"):
-        compare(table - 1, test_examples=1000)
+        contrasts(by_arm(frame) - 1, test_examples=1000)
     with pytest.raises(SpecError, match="test-examples"):
-        compare(1000 * table, test_examples=1000)
+        contrasts(1000 * by_arm(frame), test_examples=1000)
 
 
 @pytest.mark.parametrize("name", ["fold", "Split", "cv", "outer_fold"])
 def test_folds_need_the_share_that_they_are_tested_on(frame: pd.DataFrame, name: str) -> None:
-    table = scores_of(frame.rename(columns={"seed": name}), "method", name, "accuracy")
+    folds = frame.rename(columns={"seed": name})
     for unpaired in (False, True):
         with pytest.raises(SpecError, match="--test-share"):
-            compare(table, unpaired=unpaired)
-    plain = compare(table.rename_axis(index="seed"))
-    assert compare(table, test_share=0)[["low", "high", "p"]].equals(plain[["low", "high", "p"]])
-    corrected = compare(table, test_share=0.2)
+            compare(folds, pair=name, unpaired=unpaired)
+    plain = compare(frame).contrasts
+    assert compare(folds, pair=name, test_share=0).contrasts[["low", "high", "p"]].equals(plain[["low", "high", "p"]])
+    corrected = compare(folds, pair=name, test_share=0.2).contrasts
     widened = (corrected["high"] - corrected["low"]) / (plain["high"] - plain["low"])
     assert widened.to_numpy() == pytest.approx(np.sqrt((1 / SEEDS + 0.2 / 0.8) * SEEDS))  # Nadeau and Bengio 2003
     for more in ({"unpaired": True}, {"test_examples": 100}):
         with pytest.raises(SpecError, match="--test-share"):
-            compare(table, test_share=0.2, **more)
+            compare(folds, pair=name, test_share=0.2, **more)
     for share in (-0.1, 1.0, np.nan):
         with pytest.raises(SpecError, match="--test-share"):
-            compare(table, test_share=share)
+            compare(folds, pair=name, test_share=share)
 
 
 @settings(max_examples=60, deadline=None)
@@ -165,7 +180,7 @@ def test_folds_need_the_share_that_they_are_tested_on(frame: pd.DataFrame, name:
 )
 def test_no_number_depends_on_the_unit_of_the_scores(rows: list[tuple[float]], power: int, unpaired: bool) -> None:
     unit, table = 2.0**power, pd.DataFrame(rows, columns=["a", "b", "c"])
-    one, other = compare(table, 0.05, unpaired=unpaired), compare(unit * table, unit * 0.05, unpaired=unpaired)
+    one, other = (contrasts(by * table, point=by * 0.05, unpaired=unpaired) for by in (1, unit))
     scaled = ["level_first", "level_second", "mean", "low", "high"]
     pd.testing.assert_frame_equal(unit * one[scaled], other[scaled], check_exact=True)
     pd.testing.assert_frame_equal(one[["p", "p_holm", "seeds"]], other[["p", "p_holm", "seeds"]], check_exact=True)
@@ -175,12 +190,12 @@ def test_no_number_depends_on_the_unit_of_the_scores(rows: list[tuple[float]], p
 @pytest.mark.parametrize("unpaired", [False, True])
 def test_a_score_beyond_all_others_is_tested_in_its_own_unit(unit: float, unpaired: bool) -> None:
     small = {"a": [1.0, 2, 1, 3, 2, 1], "b": [2.0, 1, 3, 2, 3, 5]}
-    found = compare(pd.DataFrame(small).assign(c=[0.0, 0, unit, 0, 0, 0]), unpaired=unpaired).set_index(
+    found = contrasts(pd.DataFrame(small).assign(c=[0.0, 0, unit, 0, 0, 0]), unpaired=unpaired).set_index(
         ["first", "second"]
     )
     test = stats.ttest_ind(small["a"], small["b"], equal_var=False) if unpaired else stats.ttest_rel(*small.values())
     assert found["p"]["a", "b"] == pytest.approx(test.pvalue)
-    alone = compare(pd.DataFrame({"c": [0.0, 0, unit, 0, 0, 0], "d": [0.0] * 6}), unpaired=unpaired)
+    alone = contrasts(pd.DataFrame({"c": [0.0, 0, unit, 0, 0, 0], "d": [0.0] * 6}), unpaired=unpaired)
     assert alone["p"].iloc[0] == pytest.approx(0.3632, abs=1e-4)  # t = 1 with 5 degrees of freedom
     assert alone["mean"].iloc[0] == pytest.approx(unit / 6, rel=0.4 if unit < 1e-320 else 1e-9)
 
@@ -189,14 +204,13 @@ def test_a_score_beyond_all_others_is_tested_in_its_own_unit(unit: float, unpair
 def test_a_score_too_large_to_subtract_is_refused_by_its_row(frame: pd.DataFrame, wrong: float) -> None:
     scores = frame["accuracy"].where(frame.index != 4, wrong)
     with pytest.raises(DataError, match="row 5"):
-        scores_of(frame.assign(accuracy=scores), "method", "seed", "accuracy")
+        compare(frame.assign(accuracy=scores))
 
 
 def test_numbers_that_are_decimals_or_text_are_numbers(frame: pd.DataFrame) -> None:
     for kind in (Decimal, str):
         scores = frame["accuracy"].map(lambda score, kind=kind: kind(repr(score))).astype(object)
-        table = scores_of(frame.assign(accuracy=scores), "method", "seed", "accuracy")
-        assert table.equals(scores_of(frame, "method", "seed", "accuracy"))
+        assert compare(frame.assign(accuracy=scores)).contrasts.equals(compare(frame).contrasts)
 
 
 @pytest.mark.parametrize("value", [["x"], np.array([1, 2]), {"a": 1}, {1, 2}, None])
@@ -204,7 +218,7 @@ def test_a_seed_that_stands_twice_is_refused_whatever_the_other_columns_hold(fra
     twice = pd.concat([frame, frame.iloc[:1]], ignore_index=True).assign(task=["one"] * len(frame) + ["other"])
     tags = pd.Series([value] * len(twice), dtype=object)
     with pytest.raises(SpecError, match="differ in task:"):
-        scores_of(twice.assign(tags=tags), "method", "seed", "accuracy")
+        compare(twice.assign(tags=tags))
 
 
 @pytest.mark.parametrize(
@@ -222,14 +236,14 @@ def test_a_seed_that_stands_twice_is_refused_whatever_the_other_columns_hold(fra
 )
 def test_what_cannot_be_compared_is_refused(frame: pd.DataFrame, change: Any, error: Any, named: str) -> None:
     with pytest.raises(error, match=named):
-        compare(scores_of(change(frame), "method", "seed", "accuracy"))
+        compare(change(frame), score="accuracy")
 
 
 @pytest.mark.parametrize("kind", ["uint8", "bool", "Int64"])
 def test_scores_of_any_type_and_arms_that_are_true_or_false(frame: pd.DataFrame, kind: str) -> None:
     two = frame[frame["method"] != "lora"].assign(full=lambda rows: rows["method"] == "full")
     scores = (two["full"] & (two["seed"] > 0)).astype(kind)
-    (found,) = compare(scores_of(two.assign(accuracy=scores), "full", "seed", "accuracy")).to_dict("records")
+    (found,) = compare(two.assign(accuracy=scores), by="full").contrasts.to_dict("records")
     assert (found["first"], found["second"], found["mean"]) == ("False", "True", pytest.approx(-7 / 8))
 
 
@@ -266,18 +280,18 @@ def test_the_command_prints_a_table_or_json_or_one_error(frame: pd.DataFrame, tm
     assert "lora" in command(path)
     assert "lora" in command(str(tmp_path / "MINE.CSV"))
     assert "> 1,000" in command(path, "--point", "1e-6")
-    assert {row["first"] for row in json.loads(command(path, "--json"))} == {"frozen", "full"}
+    assert {row["first"] for row in json.loads(command(path, "--json"))["contrasts"]} == {"frozen", "full"}
     assert "Welch" in command(path, "--unpaired")
-    assert {row["test"] for row in json.loads(command(path, "--json", "--unpaired"))} == {"Welch"}
+    assert json.loads(command(path, "--json", "--unpaired"))["rules"]["unpaired"]
     assert "--test-examples" in command(path)
     told = command(path, "--test-examples", "1000")
     assert "1,000 test examples" in " ".join(told.split())  # the title may go on in the next line
     assert "--test-examples" not in told
-    assert {row["test_examples"] for row in json.loads(command(path, "--json", "--test-examples", "9"))} == {9}
+    assert json.loads(command(path, "--json", "--test-examples", "9"))["rules"]["test_examples"] == 9
     folds = tmp_path / "folds.csv"
     frame.rename(columns={"seed": "fold"}).to_csv(folds, index=False)
     assert "fold" in command(str(folds), code=2)
-    assert {row["test_share"] for row in json.loads(command(str(folds), "--json", "--test-share", "0.1"))} == {0.1}
+    assert json.loads(command(str(folds), "--json", "--test-share", "0.1"))["rules"]["test_share"] == 0.1
     command(path, "--point", "nan", code=2)
     command(str(tmp_path / "not.csv"), code=2)
     days = pd.to_datetime(frame["method"].map({"frozen": "2026-01-01", "full": "2026-01-02", "lora": "2026-01-03"}))
@@ -287,8 +301,7 @@ def test_the_command_prints_a_table_or_json_or_one_error(frame: pd.DataFrame, tm
 
 def test_two_arms_with_too_few_seeds_are_shown_and_not_tested(frame: pd.DataFrame) -> None:
     few = frame[(frame["method"] != "lora") | (frame["seed"] < 2)]
-    table = scores_of(few, "method", "seed", "accuracy", unpaired=True)
-    found = compare(table, unpaired=True).set_index(["first", "second"])
+    found = compare(few, unpaired=True).contrasts.set_index(["first", "second"])
     assert len(found) == 3
     assert found["n"].loc[("frozen", "lora")] == 2
     assert np.isnan(found["p"].loc[("frozen", "lora")])
@@ -298,12 +311,12 @@ def test_two_arms_with_too_few_seeds_are_shown_and_not_tested(frame: pd.DataFram
 @pytest.mark.parametrize("column", ["method", "seed"])
 def test_lists_in_the_place_of_names_are_refused(frame: pd.DataFrame, column: str) -> None:
     with pytest.raises(DataError, match=f"column {column} holds lists"):
-        scores_of(frame.assign(**{column: frame[column].map(lambda value: [value])}), "method", "seed", "accuracy")
+        compare(frame.assign(**{column: frame[column].map(lambda value: [value])}))
 
 
 def test_equal_differences_give_no_seeds_to_plan_by(frame: pd.DataFrame) -> None:
     apart = frame["method"].map({"frozen": 0.25, "full": 0.5, "lora": 0.75})
-    assert compare(scores_of(frame.assign(accuracy=apart), "method", "seed", "accuracy"))["seeds"].isna().all()
+    assert compare(frame.assign(accuracy=apart)).contrasts["seeds"].isna().all()
 
 
 def test_json_keeps_small_numbers_and_says_null_for_none(frame: pd.DataFrame, tmp_path: Path) -> None:
@@ -312,11 +325,11 @@ def test_json_keeps_small_numbers_and_says_null_for_none(frame: pd.DataFrame, tm
     )
     few.to_csv(tmp_path / "runs.csv", index=False)
     shown = CliRunner().invoke(app, ["compare", str(tmp_path / "runs.csv"), "--unpaired", "--json"])
-    rows = {(row["first"], row["second"]): row for row in json.loads(shown.stdout)}
+    rows = {(row["first"], row["second"]): row for row in json.loads(shown.stdout)["contrasts"]}
     assert rows["frozen", "lora"]["p"] is None
     assert rows["frozen", "full"]["mean"] != 0
 
 
 def test_a_column_of_the_very_name_comes_before_one_in_capitals(frame: pd.DataFrame) -> None:
     both = frame.rename(columns={"method": "arm"}).assign(ARM="other")
-    assert columns(both, {})["by"] == "arm"
+    assert columns(both).by == "arm"

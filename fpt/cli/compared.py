@@ -1,0 +1,152 @@
+"""What `fpt compare` prints: tables of 80 columns and the notes below them, or JSON."""
+
+import json
+import math
+from collections.abc import Hashable, Iterator, Mapping
+from dataclasses import asdict
+from typing import Any
+
+import pandas as pd
+import typer
+from rich.table import Table
+
+from fpt.cli.show import before_numbers, console, table_of
+from fpt.results.compare import AS_GIVEN, COMMON, TUNED, Compared, difference_text, pair_text
+
+MOST_ROWS = 40  # of a table on the screen; --json and --page have all
+
+
+def show(found: Compared, json_alone: bool) -> None:
+    """Print the tables and what is to be known, or JSON."""
+    if json_alone:
+        typer.echo(as_json(found))
+        return
+    for part in screen(found):
+        console.print(part, markup=False)
+
+
+def screen(found: Compared) -> Iterator[Table | str]:
+    """The contrasts; where hyperparameters are tuned the arms, the settings that arms share, and where the order flips;
+    what groups say together; and the notes."""
+    named, tuned = found.columns, bool(found.columns.tune)
+    yield _contrasts(found, TUNED if tuned else AS_GIVEN)
+    if len(found.joined):
+        yield _joined(found)
+    if tuned:
+        yield _arms(found)
+        yield _rates(found)
+        yield from (flip_text(found, row) for row in found.flips.to_dict("records"))
+        if found.flips.empty and len(found.rates):
+            yield f"At every {', '.join(named.tune)} that two arms share, the same arm of them leads."
+    yield from found.notes
+
+
+def as_json(found: Compared) -> str:
+    """Everything but the single runs, as JSON; null where there is no number."""
+    frames = {name: getattr(found, name) for name in ("contrasts", "rates", "flips", "joined", "arms")}
+    shown: dict[str, Any] = {"columns": asdict(found.columns), "rules": asdict(found.rules)}
+    shown |= {name: frame.to_dict("records") for name, frame in frames.items()}
+    return json.dumps(_plain(shown | {"notes": list(found.notes)}), allow_nan=False, default=str)
+
+
+def _plain(value: Any) -> Any:
+    """Without what JSON does not have: nan and infinities are null."""
+    if isinstance(value, Mapping):
+        return {str(key): _plain(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(each) for each in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def how(found: Compared) -> str:
+    """How arms are compared, for the title of a table."""
+    named, rules = found.columns, found.rules
+    text = "unpaired, by Welch's t-test" if rules.unpaired else f"paired by {', '.join(named.pair)}"
+    if named.tune:
+        text = f"each at its own {', '.join(named.tune)}, {text}"
+    if named.example:
+        text += f", with the noise of the examples of {named.example}"
+    if rules.test_examples:
+        text += f", with the noise of {rules.test_examples:,} test examples"
+    if rules.test_share:
+        text += f", corrected for parts that are tested on {rules.test_share:g} of the data"
+    return text
+
+
+def flip_text(found: Compared, row: Mapping[Hashable, Any]) -> str:
+    """Between which settings the order of two arms flips."""
+    told = "" if row["shown"] else ", though not both leads are told from chance"
+    lower, upper = (f"{row[f'leads_{side}']} leads at {row[side]}" for side in ("below", "above"))
+    return f"The order flips ({pair_text(row)}): {lower} and {upper}{told}."
+
+
+def _shown(rows: pd.DataFrame) -> list[dict[Hashable, Any]]:
+    return rows.head(MOST_ROWS).to_dict("records")
+
+
+def _title(text: str, rows: pd.DataFrame) -> str:
+    return text if len(rows) <= MOST_ROWS else f"{text}; {MOST_ROWS} of {len(rows):,} rows, --json and --page have all"
+
+
+def _contrasts(found: Compared, at: str) -> Table:
+    """Each two arms. Levels stand here where nothing is tuned, else with the arms."""
+    rows, rules, tuned = found.contrasts[found.contrasts["at"] == at], found.rules, at == TUNED
+    heads = [] if tuned else ["n", "levels"]
+    heads += ["difference (95% interval)", *([] if tuned else ["p"]), "p (Holm)"]
+    heads.append(f"{'runs of each' if rules.unpaired else 'seeds'} to find {rules.point:g}")
+    if rules.margin is not None:
+        heads.append(f"p of less than {rules.margin:g} apart")
+    cells = []
+    for row in _shown(rows):
+        tested = not math.isnan(row["p"])
+        n = f"{row['n_first']} and {row['n_second']}" if rules.unpaired else str(row["n"])
+        levels = f"{row['level_first']:.4g} and {row['level_second']:.4g}" if tested else ""
+        shown = [pair_text(row), *([] if tuned else [n, levels]), difference_text(row)]
+        numbers = [*([] if tuned else [f"{row['p']:.2g}"]), f"{row['p_holm']:.2g}", _seeds(row, found)]
+        numbers += [] if rules.margin is None else [f"{row['p_alike']:.2g}"]
+        cells.append(shown + (numbers if tested else [""] * len(numbers)))
+    title = _title(f"{found.columns.score} by {found.columns.by}, {how(found)}", rows)
+    return table_of(title, before_numbers("first - second", *heads), cells)
+
+
+def _seeds(row: Mapping[Hashable, Any], found: Compared) -> str:
+    """How many seeds find a point, and how many more these are."""
+    if math.isnan(row["low"]):
+        return ""  # without spread there is nothing to plan by
+    if math.isnan(row["seeds"]):
+        return "> 1,000 or none" if found.rules.test_examples or found.rules.test_share else "> 1,000"
+    return f"{row['seeds']:.0f} ({row['more_seeds']:.0f} more)" if row["more_seeds"] else f"{row['seeds']:.0f}"
+
+
+def _joined(found: Compared) -> Table:
+    heads = ["groups", "first leads", "second leads", "together"]
+    rows = [
+        [f"{row['first']} - {row['second']}", str(row["groups"]), str(row["first_leads"]), str(row["second_leads"]),
+         row["word"]] for row in found.joined.to_dict("records")
+    ]  # fmt: skip
+    title = f"over {', '.join(found.columns.within)}: leads that survive Bonferroni's correction"
+    return table_of(title, before_numbers("first - second", *heads), rows)
+
+
+def _arms(found: Compared) -> Table:
+    tune, rows = ", ".join(found.columns.tune), []
+    for row in _shown(found.arms):
+        chosen = "; ".join(f"{setting} ({seeds})" for setting, seeds in row["chosen"].items())
+        name = row["arm"] + (f", {row['within']}" if row["within"] else "")
+        rows.append([name, str(row["seeds"]), chosen if row["settings"] > 1 else f"{chosen}, not tuned",
+                     f"{row['level']:.4g}", "; ".join(row["ends"])])  # fmt: skip
+    heads = ["seeds", f"chosen {tune} (by seeds)", "level, tuned", "end of the grid"]
+    return table_of(_title(f"each {found.columns.by}", found.arms), [found.columns.by, *before_numbers(*heads)], rows)
+
+
+def _rates(found: Compared) -> Table:
+    """At one setting for all: the best of each arm over all seeds, and each that two arms share."""
+    tune = ", ".join(found.columns.tune)
+    common = found.contrasts[found.contrasts["at"] == COMMON].assign(at="best of each")
+    rows = pd.concat([common, found.rates]).sort_values(["within", "first", "second"], kind="stable")
+    leads = [row["leads"] or ("" if math.isnan(row["p"]) else "open") for row in _shown(rows)]
+    cells = [
+        [pair_text(row), row["at"], difference_text(row), each] for row, each in zip(_shown(rows), leads, strict=True)
+    ]
+    title = _title(f"at one {tune} for all seeds, not corrected", rows)
+    return table_of(title, before_numbers("first - second", tune, "difference (95% interval)", "leads"), cells)

@@ -1,0 +1,196 @@
+"""What `fpt compare --page` writes: the curves over the rate, the contrasts, and two sentences for an appendix."""
+
+import math
+from collections.abc import Mapping
+from html import escape
+from itertools import cycle
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+import fpt
+from fpt.results.compare import COMMON, Compared, difference_text, pair_text
+from fpt.show import plot
+from fpt.show.html import CaptionedFigure, Displayable, Page, Table, paragraph
+from fpt.show.report_page import document
+
+MOST_PANELS = 12  # of a figure; a table has all groups
+MOST_DOTS = 3000  # of a panel: a page with more is slow
+CURVES = "Every dot is a run, the line joins the means. Outlined: the runs that are read, each at its seed's choice."
+DOTS = "Every dot is a run, the mark is their mean."
+BARS = "Bars are 95% intervals."
+
+
+def compared_page(found: Compared, name: str) -> str:
+    """The comparison as one HTML document that needs no other file and no network. `name`: of the table."""
+    named = found.columns
+    parts: list[Displayable | str] = [f"<h1>{escape(named.score)} by {escape(named.by)}</h1>"]
+    parts += [
+        paragraph(f"From {name}, {len(found.runs):,} runs."),
+        "<h2>Runs</h2>",
+        CaptionedFigure(_curves(found), CURVES),
+    ]
+    parts += ["<h2>Contrasts</h2>", CaptionedFigure(_forest(found), BARS), Table(contrasts_table(found))]
+    if len(found.joined):
+        parts += [f"<h2>Over {escape(', '.join(named.within))}</h2>", Table(found.joined.drop(columns="within"))]
+    if named.tune:
+        parts += [f"<h2>At one {escape(', '.join(named.tune))}</h2>", *_at_one(found)]
+        parts += [f"<h2>Each {escape(named.by)}</h2>", Table(arms_table(found))]
+    parts += ["<h2>To be known</h2>", *map(paragraph, found.notes)]
+    parts += ["<h2>For an appendix</h2>", *map(paragraph, appendix(found))]
+    parts.append(paragraph(f"Written by fpt compare, version {fpt.__version__}."))
+    return document(f"{named.score} by {named.by}", Page(parts))
+
+
+def appendix(found: Compared) -> tuple[str, str]:
+    """Two sentences that name every choice: how settings were chosen, and how arms were compared."""
+    named, rules = found.columns, found.rules
+    pair = ", ".join(named.pair) or "run"
+    chosen = f"The runs were compared as they are, by {named.score}."
+    if named.tune:
+        better = "lowest" if rules.choose_lower else "highest"
+        chosen = (
+            f"Each {pair} of a {named.by} was read at the {', '.join(named.tune)} with the {better} mean "
+            f"{named.choose or named.score} over the other values of {pair} ({_grids(found)}; ties to the smaller), "
+            f"and {named.score} is reported."
+        )
+    test = "Welch's t-test" if rules.unpaired else f"t-intervals of the differences paired by {pair}"
+    if named.tune:
+        test += ", or where it is wider the interval of a jackknife that chooses anew without each of them"
+    told = f"Intervals are 95% {test}{_noise(found)}; p-values are corrected by Holm over {_tests(found)} contrasts."
+    return chosen, told
+
+
+def _grids(found: Compared) -> str:
+    counts = sorted(set(found.arms["settings"]))
+    return f"{' or '.join(map(str, counts))} settings each"
+
+
+def _tests(found: Compared) -> int:
+    tested = found.contrasts[found.contrasts["at"] != COMMON]
+    return int(tested["p"].notna().sum())
+
+
+def _noise(found: Compared) -> str:
+    if found.columns.example:
+        return f", with the noise of {found.columns.example}, paired"
+    if found.rules.test_examples:
+        return f", with the noise of {found.rules.test_examples:,} test examples"
+    if found.rules.test_share:
+        return f", corrected for parts of {found.rules.test_share:g} of the data (Nadeau and Bengio 2003)"
+    return ", for the test examples that were used"
+
+
+def contrasts_table(found: Compared) -> pd.DataFrame:
+    """The contrasts as text."""
+    rows = []
+    for row in found.contrasts.to_dict("records"):
+        tested = not math.isnan(row["p"])
+        shown = {"contrast": pair_text(row), "read": row["at"], "n": row["n"], "difference": difference_text(row)}
+        shown |= {"p (Holm)": f"{row['p_holm']:.2g}" if tested else "", "leads": row["leads"] or "open" * tested}
+        if found.rules.margin is not None:
+            shown[f"p of less than {found.rules.margin:g} apart"] = f"{row['p_alike']:.2g}" if tested else ""
+        seeds = row["seeds"]
+        shown[f"seeds to find {found.rules.point:g}"] = "" if math.isnan(seeds) else f"{seeds:.0f}"
+        rows.append(shown)
+    return pd.DataFrame(rows)
+
+
+def arms_table(found: Compared) -> pd.DataFrame:
+    """The arms as text: their choices, levels and the ends of their grids."""
+    tune = ", ".join(found.columns.tune)
+    rows = []
+    for row in found.arms.to_dict("records"):
+        chosen = "; ".join(f"{setting} ({seeds})" for setting, seeds in row["chosen"].items())
+        shown = {"arm": row["arm"], "within": row["within"], f"chosen {tune} (by seeds)": chosen}
+        shown |= {f"best {tune} of all seeds": row["common"], "level": f"{row['level']:.4g}"}
+        rows.append(shown | {"end of the grid": "; ".join(row["ends"]), "diverged runs": str(row["diverged"] or "")})
+    return pd.DataFrame(rows)
+
+
+def _at_one(found: Compared) -> list[Displayable | str]:
+    tune = ", ".join(found.columns.tune)
+    rows = [
+        {"contrast": pair_text(row), tune: row["at"], "difference": difference_text(row), "leads": row["leads"]}
+        for row in found.rates.to_dict("records")
+    ]
+    flips = [
+        {"contrast": pair_text(row), "between": f"{row['below']} and {row['above']}", "below": row["leads_below"],
+         "above": row["leads_above"], "both leads shown": "yes" if row["shown"] else "no"}
+        for row in found.flips.to_dict("records")
+    ]  # fmt: skip
+    parts: list[Displayable | str] = [Table(pd.DataFrame(rows), "Not corrected.")] if rows else []
+    return [*parts, *([Table(pd.DataFrame(flips), "Between these the order flips.")] if flips else [])]
+
+
+@plot.drawn
+def _curves(found: Compared) -> plot.Plot:
+    groups = list(dict.fromkeys(found.runs["within"]))
+    figure, panels = plot.panels_of(min(len(groups), MOST_PANELS))
+    arms = list(dict.fromkeys(found.runs["arm"]))
+    looks = {arm: {"color": colour, "marker": marker} for arm, colour, marker in
+             zip(arms, cycle(plot.OTHERS), cycle(("o", "s", "^", "D", *plot.MARKERS)), strict=False)}  # fmt: skip
+    ticks = _ticks(found)
+    words = []
+    for axes, group in zip(panels, groups, strict=False):
+        shown = found.runs[found.runs["within"] == group]
+        for number, arm in enumerate(arms):
+            runs = shown[shown["arm"] == arm]
+            if runs.empty:
+                continue
+            line = _curve(axes, runs, number - (len(arms) - 1) / 2, _plain(arm), looks[arm], found)
+            means = ", ".join(f"{mean:.4g} at {at or 'all'}" for at, mean in line.items())
+            words.append(f"{group and group + ', '}{arm}: {means}")
+        axes.set_xticks(range(len(ticks)), [_plain(tick) for tick in ticks], rotation=45 if len(ticks) > 6 else 0)
+        axes.set(xlabel=_plain(", ".join(found.columns.tune)), ylabel=_plain(found.columns.score), title=_plain(group))
+    plot.shared_legend(figure, panels[: len(groups)])
+    data = found.runs.drop(columns="place")
+    return figure.describe(f"{found.columns.score}, means over runs. {'. '.join(words)}.", data)
+
+
+def _ticks(found: Compared) -> list[str]:
+    """The settings that some arm has, in their order, at equal distances: a grid of rates is even on a log scale."""
+    places = found.runs.drop_duplicates("place").sort_values("place")
+    return list(places["setting"])
+
+
+def _curve(
+    axes: Any, runs: pd.DataFrame, dodge: float, name: str, look: Mapping[str, Any], found: Compared
+) -> "pd.Series[float]":
+    """The dots of an arm and the line through their means; returns these by setting."""
+    order = {setting: x for x, setting in enumerate(_ticks(found))}
+    x = runs["setting"].map(order).to_numpy(float) + 0.06 * dodge
+    means = runs.groupby("setting", sort=False)["score"].mean().sort_index(key=lambda index: index.map(order))
+    at = np.array([order[setting] for setting in means.index]) + 0.06 * dodge
+    axes.plot(at, means, color=look["color"], marker=look["marker"], markersize=5, linewidth=1.8, label=name)
+    if len(runs) <= MOST_DOTS:
+        axes.scatter(x, runs["score"], s=16, color=look["color"], alpha=0.6, linewidths=0)
+        read = runs["chosen"].to_numpy(bool) & bool(found.columns.tune)
+        axes.scatter(x[read], runs["score"][read], s=16, facecolors="none", edgecolors=plot.INK, linewidths=0.8)
+    return means
+
+
+@plot.drawn
+def _forest(found: Compared) -> plot.Plot:
+    rows = found.contrasts[found.contrasts["low"].notna()].head(5 * MOST_PANELS)
+    if rows.empty:
+        return plot.nothing()
+    figure, (axes,) = plot.panels_of(1, 0.5 + 0.32 * len(rows), "x")
+    reach = 2 * float(rows["mean"].abs().max()) or 1.0  # an interval without an end goes so far
+    for y, row in enumerate(rows.to_dict("records")):
+        hollow: dict[str, Any] = {"markerfacecolor": "none"} if row["at"] == COMMON else {}
+        around = plot.bar(row["mean"], row["low"], row["high"], reach)
+        axes.errorbar(row["mean"], y, xerr=around, color=plot.INK, marker="D", markersize=5, linewidth=1.6, **hollow)
+    axes.axvline(0, color=plot.GREY, linewidth=1)
+    names = [_plain(f"{pair_text(row)} ({row['at']})") for row in rows.to_dict("records")]
+    axes.set_yticks(range(len(rows)), names)
+    axes.set(xlabel=_plain(f"difference of {found.columns.score}"), ylim=(len(rows) - 0.5, -0.5))
+    words = [f"{pair_text(row)}, {row['at']}: {difference_text(row)}" for row in rows.to_dict("records")]
+    shown = rows[["within", "first", "second", "at", "mean", "low", "high"]]
+    return figure.describe(f"Differences with 95% intervals: {'; '.join(words)}.", shown)
+
+
+def _plain(text: str) -> str:
+    """Text as it is drawn: a dollar begins no formula."""
+    return text.replace("$", r"\$")

@@ -1,0 +1,364 @@
+"""`fpt compare`, every arm at its own rate: against scipy, statsmodels and loops, and the project's own studies."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+from statsmodels.stats.multitest import multipletests
+from statsmodels.stats.weightstats import ttost_ind, ttost_paired
+from typer.testing import CliRunner
+
+from fpt.cli import app
+from fpt.errors import DataError, SpecError
+from fpt.results.arm import COLLAPSE
+from fpt.results.compare import COMMON, TUNED, Compared, compare
+from fpt.results.contrasts import arms_of, contrast
+from fpt.results.runs import rate_text
+from fpt.sweeps.selection import choices
+
+RATES = [1e-4, 1e-3, 1e-2]
+SEEDS = 6
+
+
+def table(seed: int = 0, spread: float = 0.01, seeds: int = SEEDS, **best: float) -> pd.DataFrame:
+    """Runs of arms whose best rates are given, in decades."""
+    rng, rows = np.random.default_rng(seed), []
+    for arm, at in best.items():
+        for number in range(seeds):
+            for rate in RATES:
+                level = 0.8 - 0.05 * (np.log10(rate) - at) ** 2
+                val, test = level + rng.normal(0, spread, 2)
+                rows.append((arm, number, rate, val, test))
+    return pd.DataFrame(rows, columns=["arm", "seed", "lr", "val", "test"])
+
+
+def tuned(frame: pd.DataFrame, **options: Any) -> Compared:
+    return compare(frame, "arm", "seed", "test", **({"tune": "lr", "choose": "val"} | options))
+
+
+@pytest.fixture
+def crossing() -> pd.DataFrame:
+    return table(full=-4, lora=-2.6)
+
+
+def row_of(found: Compared, at: str = TUNED, **names: str) -> Any:
+    rows = found.contrasts[found.contrasts["at"] == at]
+    for name, value in names.items():
+        rows = rows[rows[name] == value]
+    (row,) = rows.itertuples()
+    return row
+
+
+def loop(frame: pd.DataFrame, arm: str, without: int | None = None) -> "pd.Series[float]":
+    """By seed, the test score at the rate with the best mean validation score of the other seeds: written out."""
+    runs = frame[(frame["arm"] == arm) & (frame["seed"] != without)]
+    found = {}
+    for seed in sorted(runs["seed"].unique()):
+        means = runs[runs["seed"] != seed].groupby("lr")["val"].mean()
+        rate = means.index[means >= means.max() - 1e-12][0]
+        found[seed] = runs[(runs["seed"] == seed) & (runs["lr"] == rate)]["test"].item()
+    return pd.Series(found)
+
+
+def test_where_choices_are_stable_it_is_the_paired_t_test_of_the_tuned_scores(crossing: pd.DataFrame) -> None:
+    found = tuned(crossing, margin=0.02)
+    one, other = loop(crossing, "full"), loop(crossing, "lora")
+    test, row = stats.ttest_rel(one, other), row_of(found)
+    ends = test.confidence_interval()
+    assert (row.mean, row.p) == pytest.approx(((one - other).mean(), test.pvalue))
+    assert (row.low, row.high) == pytest.approx((ends.low, ends.high))
+    assert row.p_alike == pytest.approx(ttost_paired(one.to_numpy(), other.to_numpy(), -0.02, 0.02)[0])
+    assert found.arms["chosen"].tolist() == [{"0.0001": SEEDS}, {"0.001": SEEDS}]
+    common = [crossing[(crossing["arm"] == arm) & (crossing["lr"] == rate)]["test"].to_numpy()
+              for arm, rate in (("full", 1e-4), ("lora", 1e-3))]  # fmt: skip
+    assert row_of(found, COMMON).p == pytest.approx(stats.ttest_rel(*common).pvalue)
+
+
+def test_the_order_flips_between_neighbours_that_both_arms_have(crossing: pd.DataFrame) -> None:
+    found = tuned(crossing)
+    (flip,) = found.flips.to_dict("records")
+    assert (flip["below"], flip["above"]) == ("0.0001", "0.001")
+    assert (flip["leads_below"], flip["leads_above"]) == ("full", "lora")
+    assert flip["shown"]
+    for at, rate in zip(["0.0001", "0.001", "0.01"], RATES, strict=True):
+        here = crossing[crossing["lr"] == rate].pivot(index="seed", columns="arm", values="test")
+        (row,) = found.rates[found.rates["at"] == at].itertuples()
+        test = stats.ttest_rel(here["full"], here["lora"])
+        assert (row.p, row.low) == pytest.approx((test.pvalue, test.confidence_interval().low))
+    apart = crossing[(crossing["arm"] == "full") | (crossing["lr"] != 1e-3)]
+    (wide,) = tuned(apart).flips.to_dict("records")  # the neighbour is the next rate that both have
+    assert (wide["below"], wide["above"]) == ("0.0001", "0.01")
+    loss = crossing.assign(val=-crossing["val"], test=-crossing["test"])
+    (lower,) = tuned(loss, lower_is_better=True).flips.to_dict("records")
+    assert lower == flip
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_where_choices_hang_on_single_seeds_the_interval_is_the_jackknife_of_the_procedure(seed: int) -> None:
+    frame = table(seed, spread=0.03, a=-3.5, b=-2.5)
+    differences = loop(frame, "a") - loop(frame, "b")
+    left_out = [(loop(frame, "a", each) - loop(frame, "b", each)).mean() for each in range(SEEDS)]
+    jackknife = np.sqrt((SEEDS - 1) / SEEDS * ((left_out - np.mean(left_out)) ** 2).sum())
+    error = max(jackknife, differences.std(ddof=1) / np.sqrt(SEEDS))
+    half = error * stats.t.ppf(0.975, SEEDS - 1)
+    row = row_of(tuned(frame))
+    assert (row.mean, row.low, row.high) == pytest.approx(
+        (differences.mean(), differences.mean() - half, differences.mean() + half)
+    )
+    assert row.p == pytest.approx(2 * stats.t.sf(abs(differences.mean() / error), SEEDS - 1))
+    assert jackknife > differences.std(ddof=1) / np.sqrt(SEEDS)
+
+
+def test_an_arm_with_one_rate_or_none_is_named_as_not_tuned(crossing: pd.DataFrame) -> None:
+    one = table(1, probe=-3).query("lr == 0.001")
+    for probe in (one, one.assign(lr=np.nan)):
+        found = tuned(pd.concat([crossing, probe]))
+        assert [note for note in found.notes if note.startswith("probe has one lr alone")]
+        row, test = row_of(found, second="probe", first="full"), stats.ttest_rel(loop(crossing, "full"), one["test"])
+        assert row.p == pytest.approx(test.pvalue)
+    with pytest.raises(DataError, match="has no lr"):
+        tuned(crossing.assign(lr=crossing["lr"].where(crossing.index != 3)))
+
+
+def test_choosing_by_the_scores_is_said_to_flatter(crossing: pd.DataFrame) -> None:
+    assert "--choose" in tuned(crossing, choose=None).notes[0]
+    assert not [note for note in tuned(crossing).notes if "--choose" in note]
+    ours = tuned(crossing.assign(val=crossing["test"])).contrasts
+    pd.testing.assert_frame_equal(tuned(crossing, choose=None).contrasts, ours)
+
+
+def test_ties_go_to_the_smaller_rate() -> None:
+    level = table(a=-3, b=-3).assign(val=0.5)
+    assert set(tuned(level).arms["common"]) == {"0.0001"}
+
+
+@pytest.mark.parametrize("unit", [1e-250, 1.0, 1e250])
+def test_a_diverged_loss_however_large_hides_no_other(unit: float) -> None:
+    """Of perplexities, one of which is 1e40 times the others: its own seed does not see it, and all others do."""
+    frame = table(full=-4, lora=-3).assign(test=lambda rows: (2 - rows["test"]) * unit)
+    frame.loc[frame.index[1], "test"] = 1e40 * unit  # of full, seed 0, at 1e-3
+    found = tuned(frame.assign(val=frame["test"]), lower_is_better=True)
+    assert found.arms["chosen"].tolist() == [{"0.0001": SEEDS}, {"0.001": SEEDS}]
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("column", ["val", "test"])
+def test_a_diverged_run_is_named_and_no_other_seed_chooses_its_rate(
+    crossing: pd.DataFrame, column: str, value: float
+) -> None:
+    best = (crossing["arm"] == "full") & (crossing["lr"] == 1e-4)
+    lost = crossing.index[best & (crossing["seed"] == 2)]
+    frame = crossing.assign(**{column: crossing[column].where(~crossing.index.isin(lost), value)})
+    found = tuned(frame, diverged=0.1)
+    assert found.arms["chosen"].tolist()[0] == {"0.0001": 1, "0.001": SEEDS - 1}
+    assert [note for note in found.notes if "1 of the 18 runs of full have no finite score" in note]
+    if column == "test":  # without its value, nothing is said of the arm where it is tuned
+        unknown = tuned(frame)
+        assert np.isnan(row_of(unknown).p)
+        assert [note for note in unknown.notes if "--diverged" in note]
+        assert row_of(unknown, COMMON).p < 1
+        with pytest.raises(SpecError, match="--diverged"):
+            tuned(frame[(frame["arm"] == "lora") | (frame["lr"] == 1e-4)])
+
+
+def test_an_arm_that_diverged_at_every_rate_is_named_and_costs_no_other(crossing: pd.DataFrame) -> None:
+    third = table(5, third=-3).assign(val=np.nan)
+    found = tuned(pd.concat([crossing, third]))
+    assert np.isnan(row_of(found, first="full", second="third").p)
+    assert row_of(found, first="full", second="lora").p == pytest.approx(row_of(tuned(crossing)).p)
+    assert [note for note in found.notes if note.startswith("third is not compared where it is tuned")]
+
+
+def test_a_rate_without_an_end_is_a_rate(crossing: pd.DataFrame) -> None:
+    found = tuned(crossing.assign(lr=crossing["lr"].replace(1e-2, np.inf)))
+    assert row_of(found).p == row_of(tuned(crossing)).p
+
+
+def test_a_rate_that_some_seed_lacks_is_left_out_and_named(crossing: pd.DataFrame) -> None:
+    lacking = (crossing["arm"] == "full") & (crossing["lr"] == 1e-4) & (crossing["seed"] == 2)
+    found = tuned(crossing[~lacking])
+    assert found.arms["incomplete"].tolist()[0] == {"0.0001": "2"}
+    assert [note for note in found.notes if "no run at lr 0.0001 for seed 2" in note]
+    with pytest.raises(SpecError, match="seed 2 is missing for full"):
+        tuned(crossing[(crossing["arm"] != "full") | (crossing["seed"] != 2)])
+
+
+def test_ends_of_the_grid_are_named_by_hyperparameter(crossing: pd.DataFrame) -> None:
+    assert tuned(crossing).arms["ends"].tolist() == [["lr low"], []]
+    both = pd.concat([crossing.assign(rank=rank, val=crossing["val"] + rank / 1000) for rank in (4, 8)])
+    found = tuned(both, tune=("lr", "rank"))
+    assert found.arms["ends"].tolist() == [["lr low", "rank high"], ["rank high"]]
+    assert found.arms["common"].tolist() == ["lr 0.0001, rank 8", "lr 0.001, rank 8"]
+    assert set(found.flips["tune"]) == {"lr"}
+
+
+def test_groups_are_compared_apart_and_joined_by_bonferroni() -> None:
+    groups = {"x": table(1, full=-4, lora=-3), "y": table(2, full=-4, lora=-3), "z": table(3, full=-4, lora=-3)}
+    shift = {"x": 0.1, "y": 0.0, "z": 0.0}
+    frames = [frame.assign(task=task, test=frame["test"] + shift[task] * (frame["arm"] == "full"))
+              for task, frame in groups.items()]  # fmt: skip
+    found = tuned(pd.concat(frames), within="task")
+    (joined,) = found.joined.drop(columns=["within", "first", "second"]).to_numpy().tolist()
+    assert joined == [3, 1, 0, "full leads"]
+    for task, frame in zip(groups, frames, strict=True):
+        alone, row = row_of(tuned(frame)), row_of(found, within=task)
+        assert (row.mean, row.low, row.p) == pytest.approx((alone.mean, alone.low, alone.p))
+    ps = found.contrasts[found.contrasts["at"] == TUNED]
+    assert ps["p_holm"].to_numpy() == pytest.approx(multipletests(ps["p"], method="holm")[1])
+    other = frames[1].assign(test=lambda rows: rows["test"] + 0.1 * (rows["arm"] == "lora"))
+    assert tuned(pd.concat([frames[0], other]), within="task").joined["word"].tolist() == ["mixed"]
+
+
+def test_several_columns_name_a_pair(crossing: pd.DataFrame) -> None:
+    frame = crossing.assign(draw=crossing["seed"] % 2, number=crossing["seed"] // 2).drop(columns="seed")
+    found = compare(frame, "arm", ["draw", "number"], "test", tune="lr", choose="val")
+    assert row_of(found).p == pytest.approx(row_of(tuned(crossing)).p)
+
+
+def test_unpaired_tuned_arms_are_welchs_and_alike_by_two_one_sided_tests(crossing: pd.DataFrame) -> None:
+    fewer = crossing[(crossing["arm"] != "full") | (crossing["seed"] != 2)]
+    row = row_of(tuned(fewer, unpaired=True, margin=0.02))
+    one, other = loop(fewer, "full"), loop(fewer, "lora")
+    assert row.p == pytest.approx(stats.ttest_ind(one, other, equal_var=False).pvalue)
+    assert row.p_alike == pytest.approx(ttost_ind(one, other, -0.02, 0.02, usevar="unequal")[0])
+
+
+def test_where_keeps_rows_by_text_or_number(crossing: pd.DataFrame) -> None:
+    found = tuned(crossing, where={"lr": ["0.001", "1e-2"]})
+    assert set(found.rates["at"]) == {"0.001", "0.01"}
+    for where in ({"lr": ["5"]}, {"rate": ["1"]}):
+        with pytest.raises(SpecError, match="--where"):
+            tuned(crossing, where=where)
+
+
+def test_answers_by_example_bring_the_noise_of_the_examples_in_pairs() -> None:
+    """Against the two-way analysis of variance of the paired answers, written out."""
+    rng, rows = np.random.default_rng(0), []
+    hard, m = rng.normal(size=40), 40
+    for arm, level in (("a", 0.8), ("b", 0.3)):
+        for seed in range(5):
+            right = rng.normal(size=m) + level > hard
+            rows += [(arm, seed, example, int(right[example])) for example in range(m)]
+    frame = pd.DataFrame(rows, columns=["arm", "seed", "text", "right"])
+    row = row_of(compare(frame, "arm", "seed", "right", example="text"), "as given")
+    cube = frame.pivot(index=["arm", "seed"], columns="text", values="right")
+    apart = (cube.loc["a"] - cube.loc["b"]).to_numpy(float)
+    rest = apart - apart.mean(0) - apart.mean(1, keepdims=True) + apart.mean()
+    of_rest = (rest**2).sum() / (4 * (m - 1))
+    noise = max(0.0, (apart.mean(0).var(ddof=1) - of_rest / 5) / m)
+    error = np.sqrt(apart.mean(1).var(ddof=1) / 5 + noise)
+    assert row.high - row.low == pytest.approx(2 * error * stats.t.ppf(0.975, 4))
+    with pytest.raises(SpecError, match="same examples"):
+        compare(frame.drop(index=7), "arm", "seed", "right", example="text")
+
+
+def test_seeds_of_many_digits_and_names_with_commas_stay_apart(crossing: pd.DataFrame) -> None:
+    far = crossing.assign(seed=crossing["seed"] + 10**18)
+    pd.testing.assert_frame_equal(tuned(far).contrasts, tuned(crossing).contrasts)
+    names = {0: ("a, b", "c"), 1: ("a", "b, c")}
+    frame = crossing[crossing["seed"] < 2].assign(
+        one=lambda rows: rows["seed"].map(lambda seed: names[seed][0]),
+        two=lambda rows: rows["seed"].map(lambda seed: names[seed][1]),
+    )
+    with pytest.raises(DataError, match="are written"):
+        compare(frame, "arm", ["one", "two"], "test", tune="lr")
+
+
+def test_refusals_name_what_is_wrong(crossing: pd.DataFrame) -> None:
+    with pytest.raises(SpecError, match=r"differ in lr: --tune lr"):
+        compare(crossing.drop(columns="val"), "arm", "seed", "test")
+    with pytest.raises(SpecError, match="several"):
+        tuned(pd.concat([crossing, crossing.iloc[:1]]))
+    with pytest.raises(SpecError, match="--tune"):
+        compare(crossing, "arm", "seed", "test", choose="val")
+    with pytest.raises(SpecError, match="--example"):
+        tuned(pd.concat([crossing.assign(text=text) for text in range(1001)]), within="text")
+    for number in (1e301, -1e301):
+        with pytest.raises(DataError, match="row 5"):
+            tuned(crossing.assign(test=crossing["test"].where(crossing.index != 4, number)))
+
+
+RUNS = st.lists(st.floats(0.25, 1).map(lambda value: round(value, 3)), min_size=24, max_size=24, unique=True)
+GRID = pd.MultiIndex.from_product([["a", "b"], range(4), RATES], names=["arm", "seed", "lr"])
+
+
+@settings(max_examples=40)
+@given(RUNS, st.randoms(use_true_random=False), st.integers(-300, 300))
+def test_rows_order_unit_and_direction_change_no_number(scores: list[float], source: Any, power: int) -> None:
+    frame = pd.DataFrame({"test": scores}, index=GRID).reset_index().assign(val=lambda rows: rows["test"])
+    one = tuned(frame, point=0.1)
+    order = list(frame.index)
+    source.shuffle(order)
+    pd.testing.assert_frame_equal(tuned(frame.loc[order], point=0.1).contrasts, one.contrasts)
+    numbers, unit = ["level_first", "level_second", "mean", "low", "high"], 2.0**power
+    scaled = tuned(frame.assign(test=unit * frame["test"], val=unit * frame["val"]), point=0.1 * unit).contrasts
+    pd.testing.assert_frame_equal(scaled[numbers], unit * one.contrasts[numbers])
+    pd.testing.assert_frame_equal(scaled[["p", "seeds"]], one.contrasts[["p", "seeds"]])
+    swapped = tuned(frame.assign(arm=frame["arm"].map({"a": "b", "b": "a"})), point=0.1).contrasts
+    assert swapped["mean"].to_numpy() == pytest.approx(-one.contrasts["mean"].to_numpy())
+    assert swapped["low"].to_numpy() == pytest.approx(-one.contrasts["high"].to_numpy())
+    losses = tuned(frame.assign(test=-frame["test"], val=-frame["val"]), point=0.1, lower_is_better=True).contrasts
+    assert losses["mean"].to_numpy() == pytest.approx(-one.contrasts["mean"].to_numpy())
+    assert losses["leads"].tolist() == one.contrasts["leads"].tolist()
+
+
+STUDIES = ["plane-digits", "plane-minilm", "minilm-cifar10", "recipe", "smollm2"]
+
+
+@pytest.mark.parametrize("study", STUDIES)
+def test_it_says_of_published_runs_what_the_book_says(study: str) -> None:
+    """Levels, means, intervals and p-values, tuned and at every rate."""
+    cells = arms_of(study)
+    for task, steps in {(task, cell.steps) for (task, _), cell in cells.items()}:
+        comparable = {name: cell for (each, name), cell in cells.items() if (each, cell.steps) == (task, steps)}
+        arms = {name: cell for name, cell in comparable.items() if cell.best_rate() is not None}
+        (examples,) = {cell.sampled_from for cell in arms.values()}
+        frames = [
+            cell.plane().stack().rename("test").reset_index().assign(
+                val=cell.validation().stack(future_stack=True).to_numpy(), arm=name
+            )
+            for name, cell in arms.items()
+        ]  # fmt: skip
+        frame = pd.concat(frames).rename(columns={"learning_rate": "lr"})
+        found = tuned(frame, test_examples=int(examples), collapse=COLLAPSE)
+        for name, cell in arms.items():
+            (row,) = found.arms[found.arms["arm"] == name].itertuples()
+            counts = choices(cell.validation()).map(rate_text).value_counts().to_dict()
+            assert {rate_text(rate): seeds for rate, seeds in row.chosen.items()} == counts
+        for row in found.contrasts.itertuples():
+            ours = contrast(study, row.first, row.second, task=task, at=row.at)
+            assert (100 * row.mean, 100 * row.level_first, row.n) == pytest.approx((ours.mean, ours.first, ours.n))
+            assert (100 * row.low, 100 * row.high, row.p) == pytest.approx((ours.low, ours.high, ours.p), abs=2e-3)
+        for row in found.rates.itertuples():
+            ours = contrast(study, row.first, row.second, task=task, at=float(row.at))
+            assert (100 * row.mean, 100 * row.low, row.p) == pytest.approx((ours.mean, ours.low, ours.p), abs=2e-3)
+
+
+def test_the_command_tunes_and_writes_a_page(crossing: pd.DataFrame, tmp_path: Path) -> None:
+    path = tmp_path / "runs.csv"
+    odd = crossing.assign(arm=crossing["arm"].replace("lora", "<b>$r$</b>"))
+    odd.to_csv(path, index=False)
+
+    def command(*words: str, code: int = 0) -> str:
+        done = CliRunner().invoke(app, ["compare", str(path), "--score", "test", *words], env={"COLUMNS": "80"})
+        assert done.exit_code == code, done.output
+        return done.output
+
+    told = command("--rate", "lr", "--choose", "val", "--page", str(tmp_path / "page.html"))
+    assert max(map(len, told.splitlines())) <= 80
+    assert "The order flips" in told
+    page = (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert "<b>$r$</b>" not in page.partition("<body>")[2]
+    assert "&lt;b&gt;" in page
+    shown = json.loads(command("--tune", "lr", "--choose", "val", "--json"))
+    assert {row["at"] for row in shown["contrasts"]} == {TUNED, COMMON}
+    assert shown["flips"][0]["below"] == "0.0001"
+    command("--tune", "lr", "--where", "lr", code=2)
+    command("--tune", "lr", "--page", str(tmp_path), code=2)
+    command("--tune", "lr", "--margin", "nan", code=2)
