@@ -178,7 +178,8 @@ class Arm:
     noise: float = 0.0
     task: str = "digits"
     table: Any = field(default_factory=lambda: SimpleNamespace(kind="accuracy", until="threshold"))
-    tables: None = None  # nothing that could be remembered with them
+    arm: None = None  # nothing that could be remembered with it
+    tables: None = None
 
     @property
     def row(self):

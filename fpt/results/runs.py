@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import pandas as pd
 
-from fpt.errors import FptError, check_known
+from fpt.errors import FptError, SpecError, check_known
 from fpt.files import STUDY_FILE, study_folder, workspace
 from fpt.results.arm import Arm, at_own, published_arms
 from fpt.results.arm import Origin as Origin
@@ -183,7 +183,9 @@ def sweeps_table(study: "str | Path | Study", origin: Origin | None = None) -> p
 def folder_of(study: "str | Path | Study") -> Path:
     """The folder of a study, of its name in the workspace, or of one that was read already. Raises SpecError."""
     if not isinstance(study, str | Path):
-        return study.folder
+        if isinstance(folder := getattr(study, "folder", None), Path):
+            return folder
+        raise SpecError(f"study = {study!r}: must be its name, a path such as runs/mine, or what load_study gives")
     named = isinstance(study, str) and Path(study).name == study and not Path(study).exists()
     return find_study(str(study)) if named else Path(study)
 

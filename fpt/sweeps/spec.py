@@ -224,8 +224,13 @@ class SweepSpec(Recipe):
         words += self._said(
             "data_fraction",
             "shuffle_tokens",
+            "batch_size",
             "warmup",
             "schedule",
+        )
+        # along a schedule a run of other steps is another recipe, and not the beginning of this one
+        words += [] if self.schedule == "constant" else [f"{self.steps:,} steps"]
+        words += self._said(
             "head_rate",
             "weight_decay",
             "clip",
