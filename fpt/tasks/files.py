@@ -41,15 +41,18 @@ Array = NDArray[Any]
 
 
 def read_npz(path: Path, tested: bool = True, white: int = BRIGHTEST) -> list[Examples]:
-    """Training and test examples from x_train, y_train, x_test, y_test: see `examples`. Not `tested`: a file may lack
-    the last two. It holds nothing else. Nothing is unpickled."""
+    """Training and test examples from x_train, y_train, x_test, y_test: see `examples`. Nothing is unpickled.
+
+    Not `tested`: a file of one's own, which may lack the last two, and holds nothing else, since a name that is
+    mistyped would be passed over.
+    """
     try:
         # the stream is ours to close: NumPy leaves it open when the file is damaged
         with open(path, "rb") as stream, _archive(np.load(stream, allow_pickle=False)) as file:
             needed = NAMES if tested or not file.keys().isdisjoint(NAMES[2:]) else NAMES[:2]
             if missing := [name for name in needed if name not in file]:
                 raise DataError(f"{path} has no {', '.join(missing)}; it has {', '.join(file) or 'nothing'}.")
-            if unused := [name for name in file if name not in NAMES]:
+            if (unused := [name for name in file if name not in NAMES]) and not tested:
                 raise DataError(f"{path}: {', '.join(unused)} would not be used; leave only {', '.join(NAMES)}.")
             arrays = {name: _numbers(file, name) for name in needed}
     except (OSError, EOFError, ValueError, TypeError, zipfile.BadZipFile, zlib.error) as error:

@@ -222,6 +222,14 @@ def only(x: Any) -> Arrays:
     return {"x_train": x, "y_train": np.arange(len(x)) % 2}
 
 
+def test_a_file_of_the_data_folder_may_hold_more_than_the_images(fixtures: Path, tmp_path: Path) -> None:
+    """Such as notes on some of them: it is known by its checksum."""
+    with np.load(fixtures / "cifar10.npz") as arrays:
+        np.savez(tmp_path / "cifar10.npz", **arrays, notes=np.arange(3))
+    found, plain = (load("cifar10", folder).split(0) for folder in (tmp_path, fixtures))
+    assert torch.equal(found.test.inputs, plain.test.inputs)
+
+
 @pytest.mark.parametrize(
     ("arrays", "options", "message"),
     [
