@@ -146,7 +146,7 @@ def word_of(rows, quantifier):
     return words.get(said, "too close to call"), f"{n_for} for, {n_against} against, {k - n_for - n_against} open"
 
 
-speaking = rows[rows["role"] == "speaks"].groupby(["claim", "finding"])
+speaking = rows[(rows["role"] == "speaks") & rows["pair_word"].notna()].groupby(["claim", "finding"])
 summaries = claims[claims["id"].isna()].fillna({"claim": "", "finding": ""}).set_index(["claim", "finding"])
 found = {key: word_of(mine, summaries["quantifier"][key]) for key, mine in speaking}
 words = summaries.loc[list(found), ["word", "note"]]

@@ -17,6 +17,7 @@ from fpt.claims import words
 from fpt.claims.asked import LABELS
 from fpt.errors import DataError
 from fpt.files import write_atomically
+from fpt.results.arm import ARMS, ROWS
 from fpt.sweeps.ledger import PUBLISHED, RESULT, workspace
 from fpt.sweeps.study_file import FILE as STUDY_FILE
 
@@ -131,13 +132,14 @@ def tally(table: pd.DataFrame) -> list[tuple[str, int, int]]:
 
 
 def digest_of_runs(root: Path | None = None, study: str = "") -> str:
-    """Sixteen hex digits over every record and table of published results, and the files of their studies; over the
-    reader's own results of a study, where one is named."""
+    """Sixteen hex digits over every record and table of published results, the files of their studies, and the two
+    tables by which they are read; over the reader's own results of a study, where one is named."""
     runs, hashed = workspace(root) / "runs", hashlib.sha256()
     where = f"{study}/*" if study else f"*/{PUBLISHED}/*"
     results = [*runs.glob(f"{where}/{RESULT}"), *runs.glob(f"{where}/*.parquet")]
     folders = [runs / study] if study else {path.parents[2] for path in results}
     files = [*results, *(folder / STUDY_FILE for folder in folders)]
+    files += [] if study else [path for name in (ARMS, ROWS) if (path := runs / name).is_file()]
     for path in sorted(files):
         hashed.update(f"{path.relative_to(runs).as_posix()}\n".encode())
         hashed.update(hashlib.sha256(path.read_bytes()).digest())

@@ -212,7 +212,12 @@ def cell_of(
     if (task, name) in faults:
         raise faults[task, name]
     here = {arm.name: arm for arm in _of(arms.values(), of) if arm.task == task}
-    return here[name] if name in here else _by_other_name(study, name, here)
+    if name in here:
+        return here[name]
+    unlisted = [error for (each, sweep), error in faults.items() if each == task and sweep.startswith(f"{task}.")]
+    if unlisted:  # the name may be its
+        raise unlisted[0]
+    return _by_other_name(study, name, here)
 
 
 def _by_other_name(study: str, name: str, here: Mapping[str, Arm]) -> Arm:

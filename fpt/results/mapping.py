@@ -66,7 +66,7 @@ def write_mapping(runs: Path, studies: Iterable[Study]) -> None:
     arms = [line for study in studies for line in lines_of(study.folder.name, study.sweeps)]
     rows = [line for study in studies for line in rows_of(study)]
     for file, columns, anew in ((ARMS, LISTED, arms), (ROWS, SERVED, rows)):
-        kept = [line for line in _written(runs / file) if line["study"] not in names]
+        kept = [line for line in _written(runs / file, columns) if line["study"] not in names]
         lines = [line for line in (*kept, *anew) if _is_published(runs, line)]
         text = io.StringIO()
         writer = csv.DictWriter(text, columns, lineterminator="\n")
@@ -75,12 +75,16 @@ def write_mapping(runs: Path, studies: Iterable[Study]) -> None:
         write_atomically(runs / file, text.getvalue().encode())
 
 
-def _written(path: Path) -> list[dict[str, Any]]:
-    """The lines of a file as they stand there; none where it is not there, or has other columns."""
+def _written(path: Path, columns: tuple[str, ...]) -> list[dict[str, Any]]:
+    """The lines of a file as they stand there; none where it is not there, or has other columns. A line that has not
+    as many values is left out: this is what mends such a file."""
     if not path.is_file():
         return []
     with path.open(encoding="utf-8", newline="") as file:
-        return list(csv.DictReader(file))
+        reader = csv.DictReader(file)
+        if tuple(reader.fieldnames or ()) != columns:
+            return []
+        return [line for line in reader if None not in line and None not in line.values()]
 
 
 def _is_published(runs: Path, line: Mapping[str, str]) -> bool:

@@ -29,7 +29,7 @@ def compared_page(found: Compared, name: str) -> str:
     parts += [
         paragraph(f"From {name}, {len(found.runs):,} runs."),
         "<h2>Runs</h2>",
-        CaptionedFigure(_curves(found), CURVES),
+        CaptionedFigure(_curves(found), CURVES if named.tune else DOTS),
     ]
     parts += ["<h2>Contrasts</h2>", CaptionedFigure(_forest(found), BARS), Table(contrasts_table(found))]
     if len(found.joined):

@@ -41,7 +41,7 @@ LOOK: Mapping[str, dict[str, Any]] = {  # by what the legend says of a row
 LONGEST = {POINTS: 100.0, DECADES: 3.0, NATS: 10.0, EXPONENT: 3.0}  # an interval without an end is drawn to here
 AXIS = {POINTS: "points", DECADES: "log10 of the ratio", NATS: "nats a byte", EXPONENT: "exponent"}
 OVER_PAIRS = {  # how a rule goes over pairs
-    "": "Over all pairs together.",
+    "": "On one pair at least, corrected for their number.",
     "all": "On every pair.",
     "most": "On most pairs.",
     "some": "On one pair at least.",

@@ -40,7 +40,7 @@ class Place:
         return f"{letters} ({self.more})" if self.more else letters
 
     def cell(self, arm: str) -> Arm:
-        """`fpt.results.cell_of` of an arm here, with its errors."""
+        """`fpt.results.contrasts.cell_of` of an arm here, with its errors."""
         return cell_of(self.study, self.arm(arm), task=self.task)
 
     def cells(self, *arms: str) -> dict[str, Arm]:

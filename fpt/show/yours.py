@@ -42,7 +42,7 @@ def _row(own: Arm, published: Arm) -> dict[str, str]:
     for whose, arm in (("your", own), ("published", published)):
         tuned[whose] = arm.tuned()
         row |= {f"{whose} rate": chosen(arm.choices()) or "-", f"{whose} accuracy": percent(tuned[whose].mean())}
-    test = paired(tuned["your"], tuned["published"])
+    test = paired(tuned["your"], tuned["published"], without=own.without() - published.without())
     shown = interval_text(test.mean / POINT, test.low / POINT, test.high / POINT)
     apart = (tuned["your"] - tuned["published"]).dropna()
     row["difference"] = shown if test.differences and not test.exact else points(apart.mean())

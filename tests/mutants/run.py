@@ -108,7 +108,10 @@ MUTANTS = [
         "tests/training/test_memory.py",
     ),
     Mutant(
-        "training/features.py", "and recipe.dropout == 0", "and recipe.dropout < 1", "tests/training/test_features.py"
+        "training/features.py",
+        "(recipe.dropout == 0 and not task.by_length)",
+        "(recipe.dropout < 1 and not task.by_length)",
+        "tests/training/test_features.py",
     ),
     Mutant(
         "training/checkpoint.py",
@@ -119,8 +122,8 @@ MUTANTS = [
     # sweeps: which runs, their names, what is believed
     Mutant(
         "sweeps/selection.py",
-        "np.nansum(values, axis=0) - np.nan_to_num(values)",
-        "np.nansum(values, axis=0) - 0 * values",
+        "return before + after",
+        "return before + after + values",
         SELECTION,
     ),
     Mutant("sweeps/selection.py", "and validation[grid[-1]].notna().all()", "", SELECTION),
@@ -149,11 +152,16 @@ MUTANTS = [
     ),
     Mutant("sweeps/publish.py", "if missing and not partial:", "if False:", "tests/sweeps/test_publish.py"),
     # results: what runs become
-    Mutant("results/stats.py", "len(p_values) - least + 1)", "len(p_values) - least)", STATS),
+    Mutant(
+        "claims/words.py",
+        "len(p_values) * sorted(p_values)[least - 1]",
+        "sorted(p_values)[least - 1]",
+        "tests/claims/test_words.py",
+    ),
     Mutant("results/stats.py", "return math.sqrt(sd**2 / n + noise)", "return math.sqrt(sd**2 / n)", STATS),
     Mutant("results/stats.py", "return max(float(flips.pvalue), of_noise)", "return float(flips.pvalue)", STATS),
-    Mutant("results/cells.py", "plane < plane.median() - least", "plane < 1 - least", CELLS),
-    Mutant("results/cells.py", "fillna(tables.guessing)", "fillna(0.0)", CELLS),
+    Mutant("results/arm.py", "plane < plane.median() - least", "plane < 1 - least", CELLS),
+    Mutant("results/arm.py", "fillna(self.guessing)", "fillna(0.0)", CELLS),
     Mutant(
         "results/contrasts.py",
         "low=-self.high, high=-self.low,",

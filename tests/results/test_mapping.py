@@ -179,3 +179,13 @@ def test_lines_of_other_studies_stay_and_those_that_are_not_published_go(tmp_pat
     (second / "published").rename(second / "withdrawn")
     write_mapping(tmp_path / "runs", [])
     assert set(pd.read_csv(tmp_path / "runs" / ARMS)["study"]) == {"first"}
+
+
+@pytest.mark.parametrize("text", ["study,old\nmine,1\n", "", "study,sweep\nmine\n"])
+def test_a_table_that_cannot_be_read_is_written_anew(text: str, tmp_path: Path) -> None:
+    runs = tmp_path / "runs"
+    runs.mkdir()
+    for name in (ARMS, ROWS):
+        (runs / name).write_text(text, encoding="utf-8")
+    write_mapping(runs, [])
+    assert [(runs / name).read_text().split("\n", 1)[1] for name in (ARMS, ROWS)] == ["", ""]

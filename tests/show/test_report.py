@@ -104,7 +104,10 @@ def test_own_numbers_stand_beside_published_ones(study: Path, tmp_path: Path) ->
 def test_two_seeds_have_a_difference_and_no_interval(monkeypatch: pytest.MonkeyPatch) -> None:
     def arm(accuracies: list[float]) -> SimpleNamespace:
         values, rates = pd.Series(accuracies), pd.Series([1e-3, 1e-3])
-        return SimpleNamespace(task="digits", name="FP", tuned=lambda: values, choices=lambda: rates)
+        nothing = pd.DataFrame()
+        return SimpleNamespace(
+            task="digits", name="FP", tuned=lambda: values, choices=lambda: rates, without=lambda: nothing
+        )
 
     sides = {"published": {"s": arm([0.5, 0.5])}, "own": {"s": arm([0.5, 0.6])}}
     monkeypatch.setattr("fpt.show.yours.arms_in", lambda folder, side: sides[side])
