@@ -36,9 +36,18 @@ def screen(found: Compared) -> Iterator[Table | str]:
         yield _arms(found)
         yield _rates(found)
         yield from (flip_text(found, row) for row in found.flips.to_dict("records"))
-        if found.flips.empty and len(found.rates):
-            yield f"At every {', '.join(named.tune)} that two arms share, the same arm of them leads."
+        if found.flips.empty and one_order(found.rates):
+            yield (
+                f"No order flips: at all {', '.join(named.tune)} that two arms share and that were tested, the mean of "
+                "the same arm is ahead."
+            )
     yield from found.notes
+
+
+def one_order(rates: pd.DataFrame) -> bool:
+    """Whether two arms share several settings, and everywhere the same of them is ahead at all of these."""
+    means = rates[rates["mean"].notna()].groupby(["within", "first", "second"])["mean"]
+    return bool((means.size() > 1).any() and ((means.min() >= 0) | (means.max() <= 0)).all())
 
 
 def as_json(found: Compared) -> str:
@@ -63,7 +72,8 @@ def how(found: Compared) -> str:
     named, rules = found.columns, found.rules
     text = "unpaired, by Welch's t-test" if rules.unpaired else f"paired by {', '.join(named.pair)}"
     if named.tune:
-        text = f"each at its own {', '.join(named.tune)}, {text}"
+        best = f"{'lowest' if rules.choose_lower else 'highest'} {named.choose or named.score}"
+        text = f"each at its own {', '.join(named.tune)} by the {best}, {text}"
     if named.example:
         text += f", with the noise of the examples of {named.example}"
     if rules.test_examples:
@@ -134,7 +144,7 @@ def _arms(found: Compared) -> Table:
         chosen = "; ".join(f"{setting} ({seeds})" for setting, seeds in row["chosen"].items())
         name = row["arm"] + (f", {row['within']}" if row["within"] else "")
         rows.append([name, str(row["seeds"]), chosen if row["settings"] > 1 else f"{chosen}, not tuned",
-                     f"{row['level']:.4g}", "; ".join(row["ends"])])  # fmt: skip
+                     "" if math.isnan(row["level"]) else f"{row['level']:.4g}", "; ".join(row["ends"])])  # fmt: skip
     heads = ["seeds", f"chosen {tune} (by seeds)", "level, tuned", "end of the grid"]
     return table_of(_title(f"each {found.columns.by}", found.arms), [found.columns.by, *before_numbers(*heads)], rows)
 

@@ -28,7 +28,7 @@ from fpt.results.stats import (
     seeds_needed,
     welch,
 )
-from fpt.results.table import Columns, Table, columns, rows_where, table_of
+from fpt.results.table import LARGEST, Columns, Table, columns, rows_where, table_of
 from fpt.results.tuned import Reading, Tuned, means_of_others, tuned, tuned_spread
 from fpt.sweeps import selection
 
@@ -149,6 +149,12 @@ def compare(  # noqa: PLR0913 - every choice of a comparison, by its name
     """
     named = columns(frame, by, pair, score, tune, choose, within, example, unpaired)
     _check_options(named, unpaired, test_examples, test_share)
+    if choose_lower is not None and not choose:
+        raise SpecError("--choose-lower and --choose-higher are of --choose: name its column, or --lower-is-better")
+    if collapse is not None and unpaired:
+        raise SpecError("--collapse flips the signs of pairs: leave out --unpaired")
+    if diverged is not None and abs(diverged) > LARGEST:
+        raise SpecError(f"--diverged {diverged:g}: must lie between -{LARGEST:g} and {LARGEST:g}")
     frame = rows_where(frame, where or {})
     lower = lower_is_better if choose_lower is None or not choose else choose_lower
     table = table_of(frame, named, lower, diverged)
@@ -393,7 +399,7 @@ def _joined(contrasts: pd.DataFrame) -> pd.DataFrame:
     rows = []
     for (at, first, second), each in contrasts.groupby(["at", "first", "second"], sort=False):
         tested = each[each["p"].notna()]
-        if at == COMMON or len(each) < 2:
+        if at == COMMON or len(tested) < 2:
             continue
         survive = tested.loc[tested["p"] * len(tested) < SIGNIFICANCE, "leads"]
         one, other = int((survive == first).sum()), int((survive == second).sum())
@@ -512,7 +518,9 @@ def _notes_of(table: Table, row: Mapping[Any, Any]) -> Iterator[str]:
             f"{name} has no run at {tuned} {setting} for {', '.join(table.columns.pair)} {seed}, so this setting of it "
             "is left out for every seed."
         )
-    if row["settings"] == 1:
+    if row["settings"] == 1 and row["incomplete"]:
+        yield f"{name} keeps one {tuned} alone, {row['common']}, since seeds lack the others: it is not tuned."
+    elif row["settings"] == 1:
         yield f"{name} has one {tuned} alone, {row['common']}: it is not tuned, and its best may be elsewhere."
     if row["diverged"]:
         runs = row["seeds"] * row["settings"]

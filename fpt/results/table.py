@@ -226,7 +226,7 @@ def _by_run(rows: pd.DataFrame, named: Columns) -> "tuple[pd.DataFrame, np.ndarr
     if wide.isna().any(axis=None):
         raise SpecError(f"--example {named.example}: every run needs the same examples, and some run lacks one")
     cube = wide.unstack("setting").to_numpy(float).reshape(wide.index.get_level_values(0).nunique(), wide.shape[1], -1)
-    means = rows.groupby(["pair", "setting"], as_index=False)[["score", "validation"]].mean()
+    means = rows.groupby(["pair", "setting"], as_index=False)[["score", "validation"]].mean(skipna=False)
     return means, cube.transpose(0, 2, 1)
 
 

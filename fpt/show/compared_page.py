@@ -1,7 +1,7 @@
 """What `fpt compare --page` writes: the curves over the rate, the contrasts, and two sentences for an appendix."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from html import escape
 from itertools import cycle
 from typing import Any
@@ -88,7 +88,7 @@ def contrasts_table(found: Compared) -> pd.DataFrame:
     for row in found.contrasts.to_dict("records"):
         tested = not math.isnan(row["p"])
         shown = {"contrast": pair_text(row), "read": row["at"], "n": row["n"], "difference": difference_text(row)}
-        shown |= {"p (Holm)": f"{row['p_holm']:.2g}" if tested else "", "leads": row["leads"] or "open" * tested}
+        shown |= {"p (Holm)": f"{row['p_holm']:.2g}" if tested else "", "leads, not corrected": _leads(row)}
         if found.rules.margin is not None:
             shown[f"p of less than {found.rules.margin:g} apart"] = f"{row['p_alike']:.2g}" if tested else ""
         seeds = row["seeds"]
@@ -104,15 +104,21 @@ def arms_table(found: Compared) -> pd.DataFrame:
     for row in found.arms.to_dict("records"):
         chosen = "; ".join(f"{setting} ({seeds})" for setting, seeds in row["chosen"].items())
         shown = {"arm": row["arm"], "within": row["within"], f"chosen {tune} (by seeds)": chosen}
-        shown |= {f"best {tune} of all seeds": row["common"], "level": f"{row['level']:.4g}"}
+        level = "" if math.isnan(row["level"]) else f"{row['level']:.4g}"
+        shown |= {f"best {tune} of all seeds": row["common"], "level": level}
         rows.append(shown | {"end of the grid": "; ".join(row["ends"]), "diverged runs": str(row["diverged"] or "")})
     return pd.DataFrame(rows)
+
+
+def _leads(row: Mapping[Hashable, Any]) -> str:
+    """The arm that leads, or that none does; nothing where it could not be tested."""
+    return row["leads"] or ("" if math.isnan(row["p"]) else "open")
 
 
 def _at_one(found: Compared) -> list[Displayable | str]:
     tune = ", ".join(found.columns.tune)
     rows = [
-        {"contrast": pair_text(row), tune: row["at"], "difference": difference_text(row), "leads": row["leads"]}
+        {"contrast": pair_text(row), tune: row["at"], "difference": difference_text(row), "leads": _leads(row)}
         for row in found.rates.to_dict("records")
     ]
     flips = [

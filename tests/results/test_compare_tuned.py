@@ -1,6 +1,7 @@
 """`fpt compare`, every arm at its own rate: against scipy, statsmodels and loops, and the project's own studies."""
 
 import json
+import math
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from statsmodels.stats.weightstats import ttost_ind, ttost_paired
 from typer.testing import CliRunner
 
 from fpt.cli import app
+from fpt.cli.compared import one_order
 from fpt.errors import DataError, SpecError
 from fpt.results.arm import COLLAPSE
 from fpt.results.compare import COMMON, TUNED, Compared, compare
@@ -362,3 +364,22 @@ def test_the_command_tunes_and_writes_a_page(crossing: pd.DataFrame, tmp_path: P
     command("--tune", "lr", "--where", "lr", code=2)
     command("--tune", "lr", "--page", str(tmp_path), code=2)
     command("--tune", "lr", "--margin", "nan", code=2)
+
+
+@pytest.mark.parametrize(
+    ("options", "named"),
+    [
+        ({"choose_lower": True}, "--choose-lower"),
+        ({"collapse": 0.3, "unpaired": True}, "--unpaired"),
+        ({"diverged": 1e308}, "1e\\+300"),
+    ],
+)
+def test_options_that_would_have_no_effect_are_refused(crossing: pd.DataFrame, options: dict, named: str) -> None:
+    with pytest.raises(SpecError, match=named):
+        tuned(crossing, choose=None, **options)
+
+
+def test_one_order_is_claimed_only_of_several_settings_that_were_tested() -> None:
+    names = {"within": "", "first": "a", "second": "b"}
+    for means, said in (([0.1, 0.2], True), ([0.1, -0.2], False), ([0.1], False), ([0.1, math.nan], False)):
+        assert one_order(pd.DataFrame([names | {"mean": mean} for mean in means])) is said
