@@ -110,7 +110,8 @@ RUN = list({alike(command): command for command in PRINTED if not fits(command, 
 @pytest.fixture
 def clone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """What a page takes for granted: the notebooks, the small data sets, an environment, the studies it names (all of
-    them tiny), an own study `mine`, own data `mine.npz`, a table of results `runs.csv`, and an empty data folder."""
+    them tiny), an own study `mine`, own data `mine.npz`, tables of results `runs.csv` and `sweeps.csv`, and
+    an empty data folder."""
     workspace(tmp_path, ONE_ARM)  # one sweep, whoever's study it is
     for name in {*studies(), "my-study"}:
         (tmp_path / "runs" / name).mkdir()
@@ -124,8 +125,15 @@ def clone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     np.savez(
         tmp_path / "mine.npz", x_train=images[train], y_train=labels[train], x_test=images[test], y_test=labels[test]
     )
-    rows = [f"{arm},{seed},0.{level}{seed}" for arm, level in (("frozen", 8), ("full", 9)) for seed in range(4)]
-    (tmp_path / "runs.csv").write_text("\n".join(["arm,seed,accuracy", *rows]), encoding="utf-8")
+    rows = [
+        f"{arm},{seed},{rate},0.{level}{seed},0.{level}{8 - seed}"
+        for arm, levels in (("frozen", (81, 83)), ("full", (93, 90)))
+        for rate, level in zip(("1e-4", "1e-3"), levels, strict=True)
+        for seed in range(4)
+    ]
+    for name, by, score in (("runs.csv", "arm", "accuracy"), ("sweeps.csv", "method", "test_acc")):
+        table = "\n".join([f"{by},seed,lr,{score},val_acc", *rows])
+        (tmp_path / name).write_text(table, encoding="utf-8")
     (tmp_path / "data").mkdir()
     monkeypatch.setenv("FPT_DATA", str(tmp_path / "data"))
     monkeypatch.setenv("PYTHONPATH", str(ROOT), prepend=os.pathsep)
