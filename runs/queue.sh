@@ -8,7 +8,6 @@
 # One process a core, at a low priority. On another machine the same command goes on from the committed parts.
 set -eu
 cd "$(dirname "$0")/.."
-echo $$ > runs/queue.pid
 export PYTHONPATH=$PWD
 
 keep() {

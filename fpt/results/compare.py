@@ -109,7 +109,6 @@ class Compared:
     joined: pd.DataFrame
     arms: pd.DataFrame
     runs: pd.DataFrame
-    settings: pd.DataFrame
     notes: tuple[str, ...]
 
 
@@ -250,7 +249,6 @@ def _compared(table: Table, arms: Mapping[str, Mapping[str, Tuned]], rules: Rule
         _joined(contrasts),
         of_arms,
         _runs_frame(table, arms),
-        table.settings,
         tuple(_notes(table, arms, of_arms, contrasts, rules)),
     )
 
