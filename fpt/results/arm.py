@@ -28,7 +28,8 @@ if TYPE_CHECKING:
     from fpt.sweeps.spec import SweepSpec
 
 ARMS, ROWS = "arms.csv", "rows.csv"  # in runs/
-LISTED = ("study", "sweep", "task", "name", "letters", "pair", "layers", "classes", "collection", "threshold")
+NAMED = ("study", "sweep", "task", "name", "letters", "pair", "layers", "classes", "collection", "threshold")
+LISTED = (*NAMED, "record")  # record: the SHA-256 of its result.json, which itself holds those of the tables
 SERVED = ("study", "sweep", "table", "row", "stands_for", "scale")
 WHOLE_NUMBERS = ("layers", "classes", "collection")
 Origin = Literal["published", "own"]
@@ -52,9 +53,9 @@ def _once(read: Callable[..., T]) -> Callable[..., T]:
 class Arm:
     """A finished sweep under its name: its record, and its tables, read when they are first asked for.
 
-    Up to `threshold` the fields are a line of runs/arms.csv. `of`: what its values are, "accuracy" on test data or
-    "gap", training minus test accuracy. Budgets are gradient steps, one of `budgets`; None is the last one. `at` is
-    TUNED or a rate. What is derived from the tables is remembered: nobody writes into what an arm returns.
+    Up to `threshold` the fields are those of its line in runs/arms.csv. `of`: what its values are, "accuracy" on test
+    data or "gap", training minus test accuracy. Budgets are gradient steps, one of `budgets`; None is the last one.
+    `at` is TUNED or a rate. What is derived from the tables is remembered: nobody writes into what an arm returns.
     """
 
     study: str
@@ -386,9 +387,9 @@ def _published(
 ) -> tuple[dict[str, Arm], Faults]:
     arms, faults, known = dict[str, Arm](), Faults(), set[str]()
     for line in lines(folder.parent / ARMS, folder.name):
-        place = folder / PUBLISHED / str(line["sweep"])
+        place, recorded = folder / PUBLISHED / str(line["sweep"]), line.pop("record")
         try:
-            arms[place.name] = Arm(**line, folder=place, result=read_record(place))
+            arms[place.name] = Arm(**line, folder=place, result=read_record(place, recorded))
         except DataError as error:
             faults[line["task"], line["name"]] = error
         known.add(place.name)

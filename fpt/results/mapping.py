@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from fpt import models, tasks
-from fpt.files import write_atomically
+from fpt.files import known_sha256, write_atomically
 from fpt.papers import papers
 from fpt.results.arm import ARMS, LISTED, ROWS, SERVED
 from fpt.results.pairs import pairs
@@ -67,7 +67,9 @@ def write_mapping(runs: Path, studies: Iterable[Study]) -> None:
     rows = [line for study in studies for line in rows_of(study)]
     for file, columns, anew in ((ARMS, LISTED, arms), (ROWS, SERVED, rows)):
         kept = [line for line in _written(runs / file, columns) if line["study"] not in names]
-        lines = [line for line in (*kept, *anew) if _is_published(runs, line)]
+        lines = [line for line in (*kept, *anew) if _record(runs, line).is_file()]
+        if file == ARMS:
+            lines = [{"record": known_sha256(_record(runs, line)), **line} for line in lines]  # that of a line stays
         text = io.StringIO()
         writer = csv.DictWriter(text, columns, lineterminator="\n")
         writer.writeheader()
@@ -87,5 +89,5 @@ def _written(path: Path, columns: tuple[str, ...]) -> list[dict[str, Any]]:
         return [line for line in reader if None not in line and None not in line.values()]
 
 
-def _is_published(runs: Path, line: Mapping[str, str]) -> bool:
-    return (runs / line["study"] / PUBLISHED / line["sweep"] / RESULT).is_file()
+def _record(runs: Path, line: Mapping[str, str]) -> Path:
+    return runs / line["study"] / PUBLISHED / line["sweep"] / RESULT

@@ -121,7 +121,9 @@ def own_arms(study: "Study") -> dict[str, Arm]:
     for spec, line in zip(study.sweeps, lines_of(study.folder.name, study.sweeps), strict=True):
         folder = study.folder / spec.folder_name
         if (result := read_result(folder, spec)) is not None:
-            found[folder.name] = Arm(**line, folder=folder, result=result, origin="own")
+            # a field that the record lacks came later, or was lost: the study says what it is
+            fields = spec.resolved() | result["spec"]
+            found[folder.name] = Arm(**line, folder=folder, result=result | {"spec": fields}, origin="own")
     return found
 
 

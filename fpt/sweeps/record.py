@@ -160,9 +160,9 @@ def read_progress(path: Path) -> dict[str, Any] | None:
         return None
 
 
-def read_record(folder: Path) -> dict[str, Any]:
+def read_record(folder: Path, recorded: str | None = None) -> dict[str, Any]:
     """The result.json of a finished sweep, and its tables are those which the sweep wrote. Raises DataError where it is
-    not what a sweep writes, contradicts itself, or has other tables."""
+    not what a sweep writes, contradicts itself, has other tables, or is not the file whose SHA-256 was `recorded`."""
     path = folder / RESULT
     if (found := read_json(path)) is None:
         raise damaged(path, "it holds no JSON object" if path.is_file() else "is missing")
@@ -174,12 +174,14 @@ def read_record(folder: Path) -> dict[str, Any]:
         raise damaged(path, explained(error.errors(include_url=False)[0])) from None
     for finding in _contradictions(record):
         raise damaged(path, finding)
-    for name, recorded in record.tables.items():
+    if recorded is not None and (now := known_sha256(path)) != recorded:
+        raise damaged(path, f"its SHA-256 is {now}, and runs/arms.csv, written when it was published, has {recorded}")
+    for name, written in record.tables.items():
         table = folder / f"{name}.parquet"
         if not table.is_file():
             raise damaged(table, f"is missing, and {RESULT} records it")
-        if (now := known_sha256(table)) != recorded:
-            raise damaged(table, f"its SHA-256 is {now}, and {RESULT} records {recorded}")
+        if (now := known_sha256(table)) != written:
+            raise damaged(table, f"its SHA-256 is {now}, and {RESULT} records {written}")
     return found
 
 

@@ -104,15 +104,23 @@ def other_record(folder: Path) -> None:
     (folder / "result.json").write_text(json.dumps(record | {"choices": {}}))
 
 
+def other_field(folder: Path) -> None:
+    """What contradicts nothing else that the record says."""
+    record = json.loads((folder / "result.json").read_text())
+    record["spec"]["random_gain"] += 1
+    (folder / "result.json").write_text(json.dumps(record))
+
+
 @pytest.mark.parametrize(
     ("damage", "file"),
     [
         (edited, "runs.parquet"),
         (other_record, "result.json"),
+        (other_field, "result.json"),
         (lambda folder: (folder / "result.json").unlink(), "result.json"),
         (lambda folder: (folder / "curves.parquet").unlink(), "curves.parquet"),
     ],
-    ids=["an edited table", "an edited record", "no record", "a table that is gone"],
+    ids=["an edited table", "an edited record", "an edited field of a record", "no record", "a table that is gone"],
 )
 def test_a_damaged_sweep_costs_its_own_arm_alone(damage, file: str, study: Path) -> None:
     before, root = contrast("laptop", "FP", "UP", root=study.parents[1]), study.parents[1]
