@@ -14,9 +14,12 @@ from typing import Any, Self
 import numpy as np
 from scipy import special
 
-from fpt.results.stats import MINIMUM_PAIRS, MOST_FLIPS, POINT, SIGNIFICANCE
 from fpt.seeds import stream
 
+SIGNIFICANCE = 0.05
+MINIMUM_PAIRS = 3  # two pairs carry a t-interval of 12.7 standard errors: no verdict from them
+MOST_FLIPS = 2**16  # of signs: all of them up to 16 pairs, beyond that so many drawn from a fixed stream
+FINE = 1e-7  # of a share: so near is the end of an interval by flips
 # Units: a share of 1, which is never printed; a difference of accuracies and an accuracy, of 100; a ratio; loss a
 # prediction; the exponent of a power law.
 SHARE, POINTS, PERCENT, TIMES, NATS, EXPONENT = "share", "points", "percent", "times", "nats", "exponent"
@@ -154,6 +157,11 @@ class Estimate:
         """Of a share."""
         return self.scaled(100, PERCENT)
 
+    def within(self, least: float, most: float) -> Self:
+        """The same with its interval as far as values go, as of an accuracy from 0 to 100 percent."""
+        low, high = (float(np.clip(each, least, most)) for each in self.interval)
+        return replace(self, ends=(low, high))
+
     def texts(self, signed: bool | None = None) -> tuple[str, str]:
         """The value, and its interval without brackets: "6.4", "3.3 to 9.5". Why there is no value, where there is none
         ("-": not said), and no interval where it has no ends, as that of one seed.
@@ -165,7 +173,7 @@ class Estimate:
             return self.reason or "-", ""
         plus = self.unit not in (PERCENT, TIMES) and (self.value < 0 or self.open if signed is None else signed)
         most = 1 if self.open else MORE
-        value, low, high = (number(each, self.unit, plus, most) for each in (self.value, *self.interval))
+        value, low, high = (number_text(each, self.unit, plus, most) for each in (self.value, *self.interval))
         return value, "" if math.isnan(self.low) else f"{low} to {high}"
 
     @property
@@ -230,14 +238,14 @@ def _end(p_value: Callable[[float], float], value: float, reach: float) -> float
         return math.copysign(math.inf, reach)
     from scipy import optimize
 
-    return float(optimize.bisect(lambda limit: p_value(limit) - side, value + reach, value, xtol=1e-5 * POINT))
+    return float(optimize.bisect(lambda limit: p_value(limit) - side, value + reach, value, xtol=FINE))
 
 
 def _joined(value: str, interval: str) -> str:
     return f"{value} ({interval})" if interval else value
 
 
-def number(value: float, unit: str, signed: bool = False, most: int = 1) -> str:
+def number_text(value: float, unit: str, signed: bool = False, most: int = 1) -> str:
     """A number in a unit as text, with a true minus, and with a plus where asked for.
 
     Up to `most` digits more where fewer would make it no effect: 0.04 points, 1.004 times. Without an end a ratio is

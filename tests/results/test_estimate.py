@@ -3,8 +3,10 @@
 import math
 from decimal import ROUND_HALF_UP, Decimal
 
+import numpy as np
+import pandas as pd
 import pytest
-from hypothesis import assume, given
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
@@ -14,13 +16,15 @@ from fpt.results.estimate import (
     NATS,
     PERCENT,
     POINTS,
+    SIGNIFICANCE,
     TIMES,
     Estimate,
-    number,
+    number_text,
     percent,
     rounded,
     two_digits,
 )
+from fpt.results.stats import paired
 
 ENDS = st.floats(-100, 100).map(lambda value: round(value, 8))
 FLIPPED = (0.3, 0.1, -0.2, 0.4, 0.15, 0.25, 0.2)
@@ -171,5 +175,31 @@ def test_a_rounded_number_has_a_true_minus(value: float, sign: str, text: str) -
 
 
 def test_a_second_digit_where_one_hides_the_side_of_0() -> None:
-    assert [number(each, POINTS, True) for each in (0.04, -0.04, 0.004, 0.0)] == ["+0.04", f"{MINUS}0.04", "0.0", "0.0"]
+    shown = [number_text(each, POINTS, signed=True) for each in (0.04, -0.04, 0.004, 0.0)]
+    assert shown == ["+0.04", f"{MINUS}0.04", "0.0", "0.0"]
     assert [percent(each) for each in (0.6345, math.nan)] == ["63.5", "-"]
+
+
+@given(st.lists(st.floats(-0.5, 0.5), min_size=6, max_size=10, unique=True))
+@settings(max_examples=20)
+def test_by_sign_flips_the_ends_are_where_the_test_refuses(differences: list[float]) -> None:
+    test = paired(pd.Series(differences), 0.0, exact=True)
+    low, high = test.interval
+    step = 1e-6 + 1e-4 * np.ptp(differences)
+    assert low <= test.mean <= high
+    assert test.above(low - step) <= SIGNIFICANCE / 2
+    assert test.below(high + step) <= SIGNIFICANCE / 2
+    assert test.above(low + step) > SIGNIFICANCE / 2 or low + step >= test.mean
+
+
+def test_five_pairs_refuse_nothing_by_sign_flips() -> None:
+    assert paired(pd.Series([1.0, 2, 3, 4, 5]), 0.0, exact=True).interval == (-math.inf, math.inf)
+
+
+@pytest.mark.parametrize(("pairs", "bounded"), [(3, False), (5, False), (6, True), (8, True)])
+@pytest.mark.parametrize("apart", [0.05, 0.0])
+def test_equal_differences_of_few_pairs_exclude_nothing(pairs: int, bounded: bool, apart: float) -> None:
+    test = paired(pd.Series([0.80 + apart] * pairs), pd.Series([0.80] * pairs))
+    low, high = test.interval
+    assert math.isfinite(low) == math.isfinite(high) == bounded
+    assert (test.above(test.mean - 0.01) <= SIGNIFICANCE / 2) == bounded
