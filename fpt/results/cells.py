@@ -11,8 +11,9 @@ import pandas as pd
 
 from fpt.results.arm import ROWS, Arm, TableName, same_rate, served
 from fpt.results.arm import TUNED as TUNED
+from fpt.results.estimate import Estimate
 from fpt.results.runs import Origin, arms_in, find_study, left_out, study_names
-from fpt.results.stats import MINIMUM_PAIRS, Paired, example_noise, paired
+from fpt.results.stats import MINIMUM_PAIRS, example_noise, paired
 
 if TYPE_CHECKING:
     from fpt.papers.schema import Paper, Printed, Table
@@ -157,10 +158,8 @@ class TableCell:
     def right(self, at: str | float = TUNED, budget: int | None = None) -> pd.DataFrame:
         return self.arm.right(self._at(at), budget) if self.arm else pd.DataFrame()
 
-    def interval(
-        self, at: str | float = TUNED, budget: int | None = None, noise: float = 0.0
-    ) -> tuple[float, float, float]:
-        return self.arm.interval(self._at(at), budget, noise) if self.arm else (math.nan, math.nan, math.nan)
+    def estimate(self, at: str | float = TUNED, budget: int | None = None, noise: float = 0.0) -> Estimate:
+        return self.arm.estimate(self._at(at), budget, noise) if self.arm else Estimate()
 
 
 Cell = TableCell | Arm  # what can be read at a rate and a budget
@@ -254,7 +253,7 @@ Point = tuple[Cell, str | float, int | None]  # a cell, and the rate and the bud
 
 def paired_difference(
     plus: Sequence[Point], minus: Sequence[Point] = (), less: float = 0.0, noise: float = 0.0
-) -> Paired:
+) -> Estimate:
     """The sum of the values of some cells minus that of others and the number `less` (of variance `noise`), by seed.
 
     By sign flips where a run collapsed. What is read twice on one side brings the noise of its test set twice. Where

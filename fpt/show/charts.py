@@ -12,16 +12,15 @@ from fpt.results.arm import TUNED, Arm
 from fpt.results.baselines import LINEAR
 from fpt.results.contrasts import (
     COMMON,
-    MINUS,
     Contrast,
     Level,
     baseline,
     cell_of,
     contrast,
     level,
-    points_text,
     rate_of,
 )
+from fpt.results.estimate import MINUS, PERCENT, number_text
 from fpt.results.runs import rate_text
 from fpt.show import plot
 from fpt.show.figures import budget_axis
@@ -119,17 +118,17 @@ def _dots(
         seeds, shown = 100 * cell.values(rate_of(cell, at, budget), budget).dropna(), levels[name]
         axes.plot(seeds, [y - 0.18] * len(seeds), ".", color=plot.colour_of(name), alpha=0.7, markersize=7)
         look = BAR | {"color": plot.colour_of(name), "marker": plot.marker_of(name)}
-        axes.errorbar(shown.mean, y + 0.12, xerr=plot.bar(shown.mean, shown.low, shown.high, MOST_POINTS), **look)
+        axes.errorbar(shown.value, y + 0.12, xerr=plot.bar(shown.value, shown.low, shown.high, MOST_POINTS), **look)
         rows += [{"arm": name, "seed": seed, "accuracy": each} for seed, each in seeds.items()]
-        rows.append({"arm": name, "accuracy": shown.mean, "low": shown.low, "high": shown.high})
+        rows.append({"arm": name, "accuracy": shown.value, "low": shown.low, "high": shown.high})
     for (name, share), line in zip(known.items(), cycle(LINES), strict=False):
-        axes.axvline(share, color=plot.GREY, linestyle=line, label=f"{name}, {points_text(share, False)}%")
+        axes.axvline(share, color=plot.GREY, linestyle=line, label=f"{name}, {number_text(share, PERCENT)}%")
     axes.set_yticks(range(len(cells)), wrapped)
     axes.set(xlabel=f"test accuracy (%), {_where(at)}", ylim=(len(cells) - 0.5, -0.5))
     if known:
         plot.shared_legend(figure, [axes])
     words = [f"{plot.arm_words(name)} {shown}" for name, shown in levels.items()]
-    words += [f"{name} {points_text(share, False)}%" for name, share in known.items()]
+    words += [f"{name} {number_text(share, PERCENT)}%" for name, share in known.items()]
     return figure.describe(
         f"Test accuracy, {_where(at)}, mean and 95% interval: {'; '.join(words)}.",
         pd.DataFrame(rows),
@@ -161,13 +160,14 @@ def _line(cell: Arm, budget: int | None) -> pd.DataFrame:
     """By rate, in percent: `accuracy` and its 95% interval `low` to `high`."""
     rows = []
     for rate in cell.rates:
-        rows.append([rate, *(100 * each for each in cell.interval(rate, budget))])
+        found = cell.estimate(rate, budget).in_percent
+        rows.append([rate, found.value, *found.interval])
     return pd.DataFrame(rows, columns=["rate", "accuracy", "low", "high"]).sort_values("rate", ignore_index=True)
 
 
 def _line_words(line: pd.DataFrame) -> str:
     means = zip(line["rate"], line["accuracy"], strict=True)
-    return ", ".join(f"{points_text(mean, False)}% at {rate_text(rate)}" for rate, mean in means)
+    return ", ".join(f"{number_text(mean, PERCENT)}% at {rate_text(rate)}" for rate, mean in means)
 
 
 @plot.drawn
@@ -175,7 +175,7 @@ def _by_budget(cells: Mapping[str, Arm], found: Mapping[int, Contrast]) -> plot.
     figure, (axes,) = plot.panels_of(1)
     for x, each in enumerate(found.values()):
         look = BAR | {"color": plot.INK, "marker": "D"}
-        axes.errorbar(x, each.mean, yerr=plot.bar(each.mean, each.low, each.high, MOST_POINTS), **look)
+        axes.errorbar(x, each.value, yerr=plot.bar(each.value, each.low, each.high, MOST_POINTS), **look)
     axes.axhline(0, color=plot.GREY, linewidth=1)
     axes.margins(y=0.3)
     for name, height, side in zip(cells, (0.98, 0.02), ("top", "bottom"), strict=True):
@@ -185,7 +185,7 @@ def _by_budget(cells: Mapping[str, Arm], found: Mapping[int, Contrast]) -> plot.
     axes.set_ylabel(f"{f' {MINUS} '.join(cells)} (points)")
     words = [f"{each} after {budget:,} steps" for budget, each in found.items()]
     rows = [
-        {"budget": budget, "points": each.mean, "low": each.low, "high": each.high} for budget, each in found.items()
+        {"budget": budget, "points": each.value, "low": each.low, "high": each.high} for budget, each in found.items()
     ]
     return figure.describe(
         f"{' minus '.join(map(plot.arm_words, cells))}, each at its own rate, with 95% intervals: {', '.join(words)}.",
