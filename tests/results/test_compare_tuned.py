@@ -2,6 +2,8 @@
 
 import json
 import math
+import re
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +24,7 @@ from fpt.results.arm import COLLAPSE
 from fpt.results.compare import COMMON, TUNED, Compared, compare
 from fpt.results.contrasts import arms_of, contrast
 from fpt.results.runs import rate_text
+from fpt.show.compared_page import appendix, compared_page
 from fpt.sweeps.selection import choices
 
 RATES = [1e-4, 1e-3, 1e-2]
@@ -177,16 +180,30 @@ def test_an_arm_that_diverged_at_every_rate_is_named_and_costs_no_other(crossing
     assert [note for note in found.notes if note.startswith("third is not compared where it is tuned")]
 
 
-def test_a_rate_without_an_end_is_a_rate(crossing: pd.DataFrame) -> None:
-    found = tuned(crossing.assign(lr=crossing["lr"].replace(1e-2, np.inf)))
-    assert row_of(found).p == row_of(tuned(crossing)).p
+def test_the_same_number_is_one_rate_however_it_is_written(crossing: pd.DataFrame) -> None:
+    written = {1e-4: ("1e-4", "0.0001"), 1e-3: ("1e-3", " 0.001"), 1e-2: ("1e-2", "0.01")}
+    texts = [written[rate][seed % 2] for rate, seed in zip(crossing["lr"], crossing["seed"], strict=True)]
+    pd.testing.assert_frame_equal(tuned(crossing.assign(lr=texts)).contrasts, tuned(crossing).contrasts)
+
+
+@pytest.mark.parametrize(
+    ("rate", "named"), [("low", r"low \(row 3\)"), (np.inf, "row 3: lr .* inf"), (1e308, r"row 3: lr .* 1e\+308")]
+)
+def test_a_rate_that_has_no_place_among_the_others_is_refused(crossing: pd.DataFrame, rate: Any, named: str) -> None:
+    assert crossing["lr"].iloc[2] == 1e-2
+    with pytest.raises(DataError, match=named):
+        tuned(crossing.assign(lr=crossing["lr"].astype(object).replace(1e-2, rate)))
 
 
 def test_a_rate_that_some_seed_lacks_is_left_out_and_named(crossing: pd.DataFrame) -> None:
     lacking = (crossing["arm"] == "full") & (crossing["lr"] == 1e-4) & (crossing["seed"] == 2)
     found = tuned(crossing[~lacking])
     assert found.arms["incomplete"].tolist()[0] == {"0.0001": "2"}
-    assert [note for note in found.notes if "no run at lr 0.0001 for seed 2" in note]
+    both = tuned(
+        crossing[~lacking & ((crossing["arm"] != "full") | (crossing["lr"] != 1e-2) | (crossing["seed"] != 3))]
+    )
+    (note,) = (note for note in both.notes if note.startswith("full lacks"))  # one for all of an arm's rates
+    assert {"0.0001 (seed 2)", "0.01 (seed 3)"} <= set(re.findall(r"[\d.]+ \(seed \d\)", note))
     with pytest.raises(SpecError, match="seed 2 is missing for full"):
         tuned(crossing[(crossing["arm"] != "full") | (crossing["seed"] != 2)])
 
@@ -270,6 +287,71 @@ def test_seeds_of_many_digits_and_names_with_commas_stay_apart(crossing: pd.Data
     )
     with pytest.raises(DataError, match="are written"):
         compare(frame, "arm", ["one", "two"], "test", tune="lr")
+
+
+def test_arms_without_a_rate_in_common_are_named(crossing: pd.DataFrame) -> None:
+    apart = crossing[(crossing["lr"] < 1e-2) == (crossing["arm"] == "full")]
+    found = tuned(apart)
+    assert found.rates.empty
+    assert [note for note in found.notes if "full - lora" in note]
+    assert not [note for note in tuned(crossing).notes if "full - lora" in note]
+
+
+@pytest.mark.parametrize("option", ["tune", "within", "pair", "example", "where"])
+def test_what_is_advised_for_rows_that_stand_twice_makes_them_single(crossing: pd.DataFrame, option: str) -> None:
+    """Each piece of advice is taken word for word, beside the options that were given."""
+    twice = pd.concat([crossing.assign(warm=warm, steps=range(len(crossing))) for warm in (0, 100)], ignore_index=True)
+    twice["val"] += twice.index * 1e-6
+    given = {"tune": ["lr"], "within": [], "pair": ["seed"], "example": []}
+    with pytest.raises(SpecError) as refused:
+        compare(twice, "arm", ["seed"], "test", tune="lr")
+    words = re.split(r"[\s,]+", str(refused.value).partition("differ in ")[2])
+    advised: dict[str, list[str]] = {}
+    for name, value in pairwise(words):
+        if name.startswith("--"):
+            advised.setdefault(name[2:], []).append(value)
+    options: dict[str, Any] = given | {option: advised[option]}
+    if option == "where":
+        options["where"] = {"warm": [advised["where"][0].replace("warm=VALUE", "0")]}
+    options["example"] = "".join(options["example"]) or None
+    found = compare(twice, "arm", options.pop("pair"), "test", **options)
+    assert row_of(found, **({"within": "0"} if option == "within" else {})).n == SEEDS * (2 if option == "pair" else 1)
+
+
+CHOICES = {
+    "where": ({"where": {"lr": ["0.001", "0.01"]}}, "lr 0.001 or 0.01"),
+    "margin": ({"margin": 0.0325}, "0.0325"),
+    "diverged": ({"diverged": 0.125}, "0.125"),
+    "collapse": ({"collapse": 0.275}, "0.275"),
+    "test examples": ({"test_examples": 4321}, "4,321"),
+    "lower": ({"lower_is_better": True}, "lowest mean val"),
+    "direction of the score": ({"lower_is_better": True}, "test (lower is better)"),
+    "direction of the choice": ({"choose_lower": True}, "lowest mean val"),
+    "unpaired": ({"unpaired": True}, "Welch"),
+    "groups": ({"within": "task"}, "each task"),
+    "parts": ({"test_share": 0.2}, "0.2"),
+}
+
+
+@pytest.mark.parametrize("choice", CHOICES)
+def test_the_sentences_for_an_appendix_name_every_choice(crossing: pd.DataFrame, choice: str) -> None:
+    options, named = CHOICES[choice]
+    frame = crossing.assign(task="one")
+    assert named not in " ".join(appendix(tuned(frame)))
+    assert named in " ".join(appendix(tuned(frame, **options)))
+
+
+def test_a_page_says_whether_less_is_better_and_has_room_for_long_names(crossing: pd.DataFrame) -> None:
+    """pytest makes an error of matplotlib's warning that a figure has no room."""
+    names = {
+        name: f"{name}, a method whose name has many words and goes on for lines, {'x' * 90}" for name in "abcdefgh"
+    }
+    many = pd.concat([table(number, **{name: -3}) for number, name in enumerate(names)])
+    found = tuned(many.assign(arm=many["arm"].map(names), lr=many["lr"].map("a setting in words, {}".format)))
+    page = compared_page(found, "runs.csv")
+    assert all(name in page for name in names.values())
+    assert "(lower is better)" not in page
+    assert "(lower is better)" in compared_page(tuned(crossing, lower_is_better=True), "runs.csv")
 
 
 def test_refusals_name_what_is_wrong(crossing: pd.DataFrame) -> None:
@@ -371,9 +453,12 @@ def test_the_command_tunes_and_writes_a_page(crossing: pd.DataFrame, tmp_path: P
     [
         ({"choose_lower": True}, "--choose-lower"),
         ({"collapse": 0.3, "unpaired": True}, "--unpaired"),
-        ({"diverged": 1e308}, "1e\\+300"),
+        *(({name: number}, f"--{name.replace('_', '-')}") for name, number in [
+            ("diverged", 1e308), ("diverged", math.nan), ("margin", math.nan), ("margin", -1), ("margin", math.inf),
+            ("collapse", -0.1), ("point", 0), ("point", math.nan), ("test_examples", 0), ("test_share", 1.0),
+        ]),
     ],
-)
+)  # fmt: skip
 def test_options_that_would_have_no_effect_are_refused(crossing: pd.DataFrame, options: dict, named: str) -> None:
     with pytest.raises(SpecError, match=named):
         tuned(crossing, choose=None, **options)
