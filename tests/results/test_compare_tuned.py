@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 from statsmodels.stats.multitest import multipletests
-from statsmodels.stats.weightstats import ttost_ind, ttost_paired
+from statsmodels.stats.weightstats import ttost_ind
 from typer.testing import CliRunner
 
 from fpt.cli import app
@@ -71,20 +71,6 @@ def loop(frame: pd.DataFrame, arm: str, without: int | None = None) -> "pd.Serie
     return pd.Series(found)
 
 
-def test_where_choices_are_stable_it_is_the_paired_t_test_of_the_tuned_scores(crossing: pd.DataFrame) -> None:
-    found = tuned(crossing, margin=0.02)
-    one, other = loop(crossing, "full"), loop(crossing, "lora")
-    test, row = stats.ttest_rel(one, other), row_of(found)
-    ends = test.confidence_interval()
-    assert (row.mean, row.p) == pytest.approx(((one - other).mean(), test.pvalue))
-    assert (row.low, row.high) == pytest.approx((ends.low, ends.high))
-    assert row.p_alike == pytest.approx(ttost_paired(one.to_numpy(), other.to_numpy(), -0.02, 0.02)[0])
-    assert found.arms["chosen"].tolist() == [{"0.0001": SEEDS}, {"0.001": SEEDS}]
-    common = [crossing[(crossing["arm"] == arm) & (crossing["lr"] == rate)]["test"].to_numpy()
-              for arm, rate in (("full", 1e-4), ("lora", 1e-3))]  # fmt: skip
-    assert row_of(found, COMMON).p == pytest.approx(stats.ttest_rel(*common).pvalue)
-
-
 def test_the_order_flips_between_neighbours_that_both_arms_have(crossing: pd.DataFrame) -> None:
     found = tuned(crossing)
     (flip,) = found.flips.to_dict("records")
@@ -102,22 +88,6 @@ def test_the_order_flips_between_neighbours_that_both_arms_have(crossing: pd.Dat
     loss = crossing.assign(val=-crossing["val"], test=-crossing["test"])
     (lower,) = tuned(loss, lower_is_better=True).flips.to_dict("records")
     assert lower == flip
-
-
-@pytest.mark.parametrize("seed", range(4))
-def test_where_choices_hang_on_single_seeds_the_interval_is_the_jackknife_of_the_procedure(seed: int) -> None:
-    frame = table(seed, spread=0.03, a=-3.5, b=-2.5)
-    differences = loop(frame, "a") - loop(frame, "b")
-    left_out = [(loop(frame, "a", each) - loop(frame, "b", each)).mean() for each in range(SEEDS)]
-    jackknife = np.sqrt((SEEDS - 1) / SEEDS * ((left_out - np.mean(left_out)) ** 2).sum())
-    error = max(jackknife, differences.std(ddof=1) / np.sqrt(SEEDS))
-    half = error * stats.t.ppf(0.975, SEEDS - 1)
-    row = row_of(tuned(frame))
-    assert (row.mean, row.low, row.high) == pytest.approx(
-        (differences.mean(), differences.mean() - half, differences.mean() + half)
-    )
-    assert row.p == pytest.approx(2 * stats.t.sf(abs(differences.mean() / error), SEEDS - 1))
-    assert jackknife > differences.std(ddof=1) / np.sqrt(SEEDS)
 
 
 def test_an_arm_with_one_rate_or_none_is_named_as_not_tuned(crossing: pd.DataFrame) -> None:
