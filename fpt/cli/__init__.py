@@ -3,7 +3,6 @@ backbones; show what this machine has and how fast it is."""
 
 import contextlib
 import json
-import math
 import os
 import time
 from collections.abc import Iterator, Sequence
@@ -295,14 +294,11 @@ def compare(
 
     if page and (not page.absolute().parent.is_dir() or page.is_dir()):
         raise FptError(f"--page {page}: must be a file in a folder that exists")
-    numbers = {"point": point, "margin": margin, "collapse": collapse, "diverged": diverged}
-    for name, given in numbers.items():
-        if given is not None and not math.isfinite(given):
-            raise SpecError(f"--{name} {given}: must be a finite number")
     found = compared(
         read_results(results), by, pair or (), score, tune=tune or (), choose=choose, within=within or (),
         example=example, where=_where(where or ()), lower_is_better=lower_is_better, choose_lower=choose_lower,
-        unpaired=unpaired, test_examples=test_examples, test_share=test_share, **numbers,
+        unpaired=unpaired, test_examples=test_examples, test_share=test_share, point=point, margin=margin,
+        collapse=collapse, diverged=diverged,
     )  # fmt: skip
     if page:
         from fpt.show.compared_page import compared_page

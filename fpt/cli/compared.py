@@ -11,7 +11,7 @@ import typer
 from rich.table import Table
 
 from fpt.cli.show import before_numbers, console, table_of
-from fpt.results.compare import AS_GIVEN, COMMON, TUNED, Compared, difference_text, pair_text
+from fpt.results.compare import AS_GIVEN, COMMON, TUNED, Compared, difference_text, pair_text, score_text
 
 MOST_ROWS = 40  # of a table on the screen; --json and --page have all
 
@@ -115,7 +115,7 @@ def _contrasts(found: Compared, at: str) -> Table:
         numbers = [*([] if tuned else [f"{row['p']:.2g}"]), f"{row['p_holm']:.2g}", _seeds(row, found)]
         numbers += [] if rules.margin is None else [f"{row['p_alike']:.2g}"]
         cells.append(shown + (numbers if tested else [""] * len(numbers)))
-    title = _title(f"{found.columns.score} by {found.columns.by}, {how(found)}", rows)
+    title = _title(f"{score_text(found)} by {found.columns.by}, {how(found)}", rows)
     return table_of(title, before_numbers("first - second", *heads), cells)
 
 

@@ -38,12 +38,7 @@ Unpaired = Annotated[
 ]
 TestExamples = Annotated[
     int | None,
-    typer.Option(
-        metavar="N",
-        min=1,
-        max=10**12,
-        help="Of accuracies: add the noise of N test examples, which all seeds share or split.",
-    ),
+    typer.Option(metavar="N", help="Of accuracies: add the noise of N test examples, which all seeds share or split."),
 ]
 TestShare = Annotated[
     float | None,
@@ -53,14 +48,10 @@ TestShare = Annotated[
 ]
 Point = Annotated[
     float | None,
-    typer.Option(
-        min=1e-300, max=1e300, help="The difference to plan for, as the scores (default: a percentage point)."
-    ),
+    typer.Option(help="The difference to plan for, as the scores (default: a percentage point)."),
 ]
-Margin = Annotated[float | None, typer.Option(min=0, max=1e300, help="Test whether two arms are less than this apart.")]
-Collapse = Annotated[
-    float | None, typer.Option(min=0, help="A run so far behind the median of its rate: signs are flipped.")
-]
+Margin = Annotated[float | None, typer.Option(help="Test whether two arms are less than this apart.")]
+Collapse = Annotated[float | None, typer.Option(help="A run so far behind the median of its rate: signs are flipped.")]
 Diverged = Annotated[
     float | None, typer.Option(help="The score that a run without a finite one counts as, such as chance.")
 ]

@@ -7,8 +7,8 @@ setting that two arms share, with the places between which the order flips.
 
 import math
 import re
-from collections.abc import Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import combinations, pairwise
 from typing import Any
 
@@ -30,8 +30,14 @@ from fpt.results.stats import (
 from fpt.results.table import LARGEST, Columns, Table, columns, rows_where, table_of
 from fpt.results.tuned import Reading, Tuned, means_of_others, tuned, tuned_spread
 from fpt.sweeps import selection
+from fpt.tasks.tables import few
 
 PARTS = re.compile(r"fold|split|(^|_)cv", re.IGNORECASE)  # names of columns whose values are parts of one collection
+RANGES = {  # of numbers that are given
+    "test_examples": (1, 1e12), "point": (1 / LARGEST, LARGEST), "margin": (0, LARGEST), "collapse": (0, LARGEST),
+    "diverged": (-LARGEST, LARGEST),
+}  # fmt: skip
+MOST_LISTED = 10  # groups that a note names
 LEAST_POWER = -900  # of 2, by which scores are scaled: its inverse, and the square of what it leaves, are numbers
 AS_GIVEN, TUNED, COMMON = "as given", "tuned", "common"  # where two arms are read; else it is a setting that they share
 CONTRAST = (
@@ -66,6 +72,7 @@ class Rules:
     its own setting has collapsed, and sign flips take the t-test's place. `diverged`: what a run counts as whose score
     is missing or not finite. `point`: the difference to plan for, by default a percentage point, 0.01 if every score
     lies between 0 and 1, else 1. `whole`: the score of an arm that misses nothing, where scores are accuracies.
+    `where`: values of columns, of which one must be a row's, else it is not read.
     """
 
     lower_is_better: bool = False
@@ -78,6 +85,7 @@ class Rules:
     diverged: float | None = None
     point: float = 1.0
     whole: float = 1.0
+    where: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -147,21 +155,23 @@ def compare(  # noqa: PLR0913 - every choice of a comparison, by its name
     for options that exclude each other, and where `test_examples` are of scores that are no accuracies; errors of
     `columns` and `table_of`.
     """
-    named = columns(frame, by, pair, score, tune, choose, within, example, unpaired)
+    _check_numbers(
+        {"test_examples": test_examples, "point": point, "margin": margin, "collapse": collapse, "diverged": diverged}
+    )
+    given = Columns(by or "", _all(pair), score or "", _all(tune), choose or "", _all(within), example or "")
+    named = columns(frame, given, unpaired)
     _check_options(named, unpaired, test_examples, test_share)
     if choose_lower is not None and not choose:
         raise SpecError("--choose-lower and --choose-higher are of --choose: name its column, or --lower-is-better")
     if collapse is not None and unpaired:
         raise SpecError("--collapse flips the signs of pairs: leave out --unpaired")
-    if diverged is not None and abs(diverged) > LARGEST:
-        raise SpecError(f"--diverged {diverged:g}: must lie between -{LARGEST:g} and {LARGEST:g}")
     frame = rows_where(frame, where or {})
     lower = lower_is_better if choose_lower is None or not choose else choose_lower
     table = table_of(frame, named, lower, diverged)
     whole = _whole(table, test_examples)
     rules = Rules(
         lower_is_better, lower, unpaired, test_examples, test_share, margin, collapse, diverged, point or whole / 100,
-        whole,
+        whole, where or {},
     )  # fmt: skip
     arms = {
         group: {name: tuned(runs, lower_is_better, collapse) for name, runs in by_arm.items()}
@@ -178,9 +188,27 @@ def difference_text(row: Mapping[Hashable, Any]) -> str:
     return f"{row['mean']:+.4g} ({interval})"
 
 
+def score_text(found: Compared) -> str:
+    """What is compared, and whether less of it is better."""
+    return found.columns.score + (" (lower is better)" if found.rules.lower_is_better else "")
+
+
 def pair_text(row: Mapping[Hashable, Any]) -> str:
     """The two arms, and their group."""
     return f"{row['first']} - {row['second']}" + (f", {row['within']}" if row["within"] else "")
+
+
+def _all(names: str | Sequence[str]) -> tuple[str, ...]:
+    return (names,) if isinstance(names, str) else tuple(names)
+
+
+def _check_numbers(given: Mapping[str, float | None]) -> None:
+    """SpecError for an option that is not a number in its range."""
+    for name, number in given.items():
+        low, high = RANGES[name]
+        if number is not None and not low <= number <= high:
+            option = name.replace("_", "-")
+            raise SpecError(f"--{option} {number:g}: must be a number from {low:g} to {high:g}")
 
 
 def _check_options(named: Columns, unpaired: bool, test_examples: int | None, test_share: float | None) -> None:
@@ -250,7 +278,7 @@ def _compared(table: Table, arms: Mapping[str, Mapping[str, Tuned]], rules: Rule
         _joined(contrasts),
         of_arms,
         _runs_frame(table, arms),
-        tuple(_notes(table, arms, of_arms, contrasts, rules)),
+        tuple(_notes(table, arms, of_arms, contrasts, rates, rules)),
     )
 
 
@@ -487,7 +515,12 @@ def _where(table: Table, group: str, arm: str) -> str:
 
 
 def _notes(
-    table: Table, arms: Mapping[str, Mapping[str, Tuned]], of_arms: pd.DataFrame, contrasts: pd.DataFrame, rules: Rules
+    table: Table,
+    arms: Mapping[str, Mapping[str, Tuned]],
+    of_arms: pd.DataFrame,
+    contrasts: pd.DataFrame,
+    rates: pd.DataFrame,
+    rules: Rules,
 ) -> Iterator[str]:
     """What a reader must know, a sentence each."""
     named, every = table.columns, {name for by_arm in arms.values() for name in by_arm}
@@ -497,9 +530,11 @@ def _notes(
     if named.tune:
         if not named.choose:
             yield CHOSEN_ON_SCORES
-        for row in of_arms.to_dict("records"):
-            yield from _notes_of(table, row)
+        for _, rows in of_arms.groupby("arm", sort=False):
+            yield from _notes_of(table, rows.to_dict("records"))
         yield from _without_score(table, arms)
+        if apart := list(_share_none(contrasts, rates)):
+            yield f"No {', '.join(named.tune)} is shared by {few(apart)}: there is none at which both were run."
     for group, by_arm in arms.items():
         if collapsed := [name for name, arm in by_arm.items() if arm.tuned.collapsed]:
             names = _where(table, group, ", ".join(collapsed))
@@ -509,24 +544,33 @@ def _notes(
     yield NOISE_LEFT_OUT.format(pair=", ".join(named.pair) or "run")
 
 
-def _notes_of(table: Table, row: Mapping[Any, Any]) -> Iterator[str]:
-    """What there is to say of one arm."""
-    name, tuned = _where(table, row["within"], row["arm"]), ", ".join(table.columns.tune)
-    for setting, seed in row["incomplete"].items():
+def _share_none(contrasts: pd.DataFrame, rates: pd.DataFrame) -> Iterator[str]:
+    """The two arms that have no setting in common."""
+    names = ["within", "first", "second"]
+    shared = set(rates[names].itertuples(index=False, name=None))
+    for row in contrasts[contrasts["at"] == TUNED].to_dict("records"):
+        if tuple(row[name] for name in names) not in shared:
+            yield pair_text(row)
+
+
+def _notes_of(table: Table, rows: Sequence[Mapping[Hashable, Any]]) -> Iterator[str]:
+    """What there is to say of one arm, in all groups together."""
+    name, tuned, pair = rows[0]["arm"], ", ".join(table.columns.tune), ", ".join(table.columns.pair)
+    if lacking := _listed(rows, lambda row: ", ".join(f"{at} ({pair} {of})" for at, of in row["incomplete"].items())):
+        yield f"{name} lacks runs, so that these {tuned} of it are left out for every {pair}: {lacking}."
+    if alone := _listed(rows, lambda row: row["common"] if row["settings"] == 1 else ""):
+        yield f"{name} has one {tuned} alone, {alone}: it is not tuned, and its best may be elsewhere."
+    if diverged := _listed(rows, lambda row: f"{row['diverged'] or ''}"):
+        runs = sum(row["seeds"] * row["settings"] for row in rows if row["diverged"])
         yield (
-            f"{name} has no run at {tuned} {setting} for {', '.join(table.columns.pair)} {seed}, so this setting of it "
-            "is left out for every seed."
+            f"{diverged} of the {runs:,} runs of {name} have no finite score. No other {pair} chooses such a setting."
         )
-    if row["settings"] == 1 and row["incomplete"]:
-        yield f"{name} keeps one {tuned} alone, {row['common']}, since seeds lack the others: it is not tuned."
-    elif row["settings"] == 1:
-        yield f"{name} has one {tuned} alone, {row['common']}: it is not tuned, and its best may be elsewhere."
-    if row["diverged"]:
-        runs = row["seeds"] * row["settings"]
-        yield (
-            f"{row['diverged']} of the {runs} runs of {name} have no finite score. No other seed chooses such a "
-            "setting."
-        )
-    if row["ends"]:
-        ends = ", ".join(row["ends"])
+    if ends := _listed(rows, lambda row: ", ".join(row["ends"])):
         yield f"A chosen setting of {name} is an end of its grid ({ends}): a better one may lie beyond."
+
+
+def _listed(rows: Sequence[Mapping[Hashable, Any]], text: Callable[[Mapping[Hashable, Any]], str]) -> str:
+    """What there is to say of an arm in each group, in a line; nothing where there is nothing in any."""
+    found = [(row["within"], each) for row in rows if (each := text(row))]
+    listed = [f"{each} ({group})" if group else each for group, each in found[:MOST_LISTED]]
+    return "; ".join(listed) + (f"; and {len(found) - MOST_LISTED:,} more" if len(found) > MOST_LISTED else "")

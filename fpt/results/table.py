@@ -1,7 +1,7 @@
 """Anybody's table of runs: which of its columns is what, and the runs of every arm, seeds x settings."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,17 +21,18 @@ MOST_ARMS = 20  # 190 pairs; more are a grid, not arms
 MOST_GROUPS = 1000  # of `within`: more are examples, not tasks
 LARGEST = 1e300  # beyond it the end of an interval is no number any more
 NONE = "none"  # an arm's setting where its rows have no value, as that of a method without a learning rate
+MISSING_WORDS = ("nan", "none", "")  # in a column of numbers they are missing, as they are in a CSV file
 
 
 @dataclass(frozen=True)
 class Columns:
     """Which columns of a table hold the arms (`by`), the seeds (`pair`), the `score`, the hyperparameters that are
     tuned (`tune`), the score by which they are chosen (`choose`), what is compared apart (`within`) and, where a row is
-    an answer and no run, the `example`. Empty: there is none."""
+    an answer and no run, the `example`. Empty: there is none, or it is to be guessed."""
 
-    by: str
-    pair: tuple[str, ...]
-    score: str
+    by: str = ""
+    pair: tuple[str, ...] = ()
+    score: str = ""
     tune: tuple[str, ...] = ()
     choose: str = ""
     within: tuple[str, ...] = ()
@@ -96,35 +97,24 @@ def read_results(path: Path) -> pd.DataFrame:
     return read_table(path)
 
 
-def columns(
-    frame: pd.DataFrame,
-    by: str | None = None,
-    pair: str | Sequence[str] = (),
-    score: str | None = None,
-    tune: str | Sequence[str] = (),
-    choose: str | None = None,
-    within: str | Sequence[str] = (),
-    example: str | None = None,
-    unpaired: bool = False,
-) -> Columns:
+def columns(frame: pd.DataFrame, given: Columns, unpaired: bool = False) -> Columns:
     """The columns as given; those of arms, seeds and scores are guessed by their names where they are not.
 
     Raises SpecError for one that is not there, that stands in two roles, or that cannot be guessed; `unpaired` without
     `tune` needs no `pair`.
     """
-    pairs, tuned, groups = ((each,) if isinstance(each, str) else tuple(each) for each in (pair, tune, within))
-    taken = {*pairs, *tuned, *groups, by, score, choose, example}
-    given: dict[str, Any] = {"by": by, "pair": pairs, "score": score}
+    taken, guessed = set(given.named), dict[str, Any]()
     for role, names in GUESSED.items():
-        if not given[role]:
-            guess = _guess(frame, names, taken)
-            if guess is None and not (unpaired and role == "pair" and not tuned):
-                raise SpecError(
-                    f"no column is named {', '.join(names)}: name one of {few(frame.columns.map(str))} by --{role}; "
-                    "if these are data, put a line of names before them"
-                )
-            given[role] = ((guess,) if guess else ()) if role == "pair" else guess
-    found = Columns(**given, tune=tuned, choose=choose or "", within=groups, example=example or "")
+        if getattr(given, role):
+            continue
+        guess = _guess(frame, names, taken)
+        if guess is None and not (unpaired and role == "pair" and not given.tune):
+            raise SpecError(
+                f"no column is named {', '.join(names)}: name one of {few(frame.columns.map(str))} by --{role}; "
+                "if these are data, put a line of names before them"
+            )
+        guessed[role] = ((guess,) if guess else ()) if role == "pair" else guess
+    found = replace(given, **guessed)
     for each in fields(found):
         value = getattr(found, each.name)
         for name in (value,) if isinstance(value, str) else value:
@@ -135,7 +125,7 @@ def columns(
     return found
 
 
-def _guess(frame: pd.DataFrame, names: Iterable[str], taken: set[str | None]) -> str | None:
+def _guess(frame: pd.DataFrame, names: Iterable[str], taken: set[str]) -> str | None:
     """The column that bears one of these names, in any case; the very same name comes first."""
     free = [str(column) for column in frame.columns if str(column) not in taken]
     lower = {column.lower(): column for column in free} | {column: column for column in free}
@@ -170,9 +160,9 @@ def table_of(frame: pd.DataFrame, named: Columns, lower: bool, diverged: float |
     `lower`: of what a setting is chosen by, the smaller is the better. `diverged`: the score that a run counts as whose
     own is missing or not finite; its setting is chosen by no other seed all the same.
 
-    Raises DataError, which names the row, for scores that are no numbers, for cells that are missing, and where nothing
-    is tuned for scores that are not finite; SpecError for too few or too many arms, for a run that stands twice, and
-    for examples that a run lacks.
+    Raises DataError, which names the row, for scores that are no numbers, for cells that are missing, for a
+    hyperparameter that is infinite or now a number and now a word, and where nothing is tuned for scores that are not
+    finite; SpecError for too few or too many arms, for a run that stands twice, and for examples that a run lacks.
     """
     frame = frame.reset_index(drop=True)
     _check_names(frame, named)
@@ -249,17 +239,40 @@ def _coded(frame: pd.DataFrame) -> "tuple[np.ndarray[Any, Any], pd.DataFrame]":
 
 
 def _values(frame: pd.DataFrame, name: str) -> "pd.Series[Any]":
-    """The values of a hyperparameter: as numbers if all are, and those that are the same up to rounding as one."""
-    values = frame[name]
-    numbers = pd.to_numeric(values.astype(str).where(values.notna()), errors="coerce")
-    if (values.notna() & numbers.isna()).any():
-        return values.astype(str).where(values.notna())
+    """The values of a hyperparameter, words or numbers. Numbers are told apart by what they are and not by how they are
+    written, and those that are the same up to rounding are one."""
+    texts = frame[name].astype(str).str.strip().where(frame[name].notna())
+    texts = texts.mask(texts.str.lower().isin(MISSING_WORDS))
+    numbers = pd.to_numeric(texts, errors="coerce").astype(float)
+    words, known = texts.notna() & numbers.isna(), numbers.notna()
+    if not words.any():
+        return _alike(_checked_rates(numbers, name))
+    if known.any():
+        rows = [int(each.to_numpy().argmax()) for each in (words, known)]
+        word, number = (f"{texts.iloc[row]} (row {row + 1})" for row in rows)
+        raise DataError(
+            f"column {name} has a word and a number, {word} and {number}, which have no order. Write a number in every "
+            "row, or a word in every row; leave the cell empty where an arm has none"
+        )
+    return texts
+
+
+def _checked_rates(numbers: "pd.Series[float]", name: str) -> "pd.Series[float]":
+    """The numbers. Raises DataError, with the row, for one that is infinite or too large."""
+    wrong = numbers.abs().gt(LARGEST).to_numpy()
+    if wrong.any():
+        row = int(wrong.argmax())
+        raise DataError(f"row {row + 1}: {name} must be finite; it is {numbers.iloc[row]:g}. Take the row out")
+    return numbers
+
+
+def _alike(numbers: "pd.Series[float]") -> "pd.Series[float]":
     known = np.unique(numbers.dropna().to_numpy(float))
     if not len(known):
-        return numbers.astype(float)
-    apart = np.diff(known) > SAME_RATE * np.abs(known[1:]).clip(max=LARGEST)
+        return numbers
+    apart = np.diff(known) > SAME_RATE * np.abs(known[1:])
     first = known[np.maximum.accumulate(np.where([True, *apart], np.arange(len(known)), 0))]
-    return numbers.astype(float).map(dict(zip(known, first, strict=True)))
+    return numbers.map(dict(zip(known, first, strict=True)))
 
 
 def _scores(frame: pd.DataFrame, name: str, may_diverge: bool, diverged: float | None) -> "pd.Series[float]":
@@ -284,7 +297,7 @@ def _numbers(frame: pd.DataFrame, score: str) -> "pd.Series[float]":
     numbers = scores if numeric else pd.to_numeric(scores.astype(str), errors="coerce").where(scores.notna())
     words = scores.notna() & numbers.isna()
     if not numeric and words.any():  # a word for what is not a number is missing, as it is in a CSV file
-        words &= ~scores.astype(str).str.lower().isin(["nan", "none", ""])
+        words &= ~scores.astype(str).str.lower().isin(MISSING_WORDS)
     if (wrong := words.to_numpy()).any():
         row = int(wrong.argmax())
         raise DataError(
@@ -347,16 +360,26 @@ def _check_once(frame: pd.DataFrame, named: Columns, codes: pd.DataFrame) -> Non
         return
     first = int(twice.argmax())
     alike = frame[(codes == codes.iloc[first]).all(axis=1).to_numpy()]
-    scores = [named.score, named.choose]
-    keys = [name for name in named.named if name not in scores]
-    shown = {str(name): values.map(repr) for name, values in alike.drop(columns=keys).items()}  # lists count as text
-    differ = [name for name, values in shown.items() if values.nunique() > 1 and name not in scores]
+    keys = [name for name in named.named if name not in (named.score, named.choose)]
+    shown = {str(name): values.map(repr) for name, values in alike.drop(columns=named.named).items()}  # lists, too
+    differ = [name for name, values in shown.items() if values.nunique() > 1]
     what = ", ".join(f"{name} {value_text(frame[name].iloc[first])}" for name in keys)
-    why = ""
+    why = "; take out all rows of it but one"
     if differ:
-        other = differ[0]
-        why = (
-            f"; these rows differ in {', '.join(differ[:FEW])}: --tune {other} gives every arm its own, --within "
-            f"{other} compares each apart, --pair {other} makes each a pair of its own, --where {other}=VALUE takes one"
-        )
+        # a column of few values is more likely to say what was run than one of many, which says what came out
+        differ.sort(key=lambda name: len(set(frame[name].map(repr))))
+        why = f"; these rows differ in {', '.join(differ[:FEW])}: {_remedies(named, differ[0])}"
     raise SpecError(f"{int(twice.sum()):,} rows are not alone in the table: {what} has several{why}")
+
+
+def _remedies(named: Columns, name: str) -> str:
+    """What a column can be that tells apart the rows of a run; an option is given anew for each of its columns."""
+    both = {
+        role: " ".join(f"--{role} {each}" for each in (*getattr(named, role), name))
+        for role in ("tune", "within", "pair")
+    }
+    found = [f"{both['tune']} gives every arm its own", f"{both['within']} compares each apart",
+             f"{both['pair']} makes each a pair of its own"]  # fmt: skip
+    if not named.example:
+        found.append(f"--example {name} makes rows the answers of a run")
+    return ", ".join([*found, f"--where {name}=VALUE takes one"])

@@ -4,13 +4,14 @@ import math
 from collections.abc import Hashable, Mapping
 from html import escape
 from itertools import cycle
+from textwrap import wrap
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 import fpt
-from fpt.results.compare import COMMON, Compared, difference_text, pair_text
+from fpt.results.compare import COMMON, Compared, difference_text, pair_text, score_text
 from fpt.show import plot
 from fpt.show.html import CaptionedFigure, Displayable, Page, Table, paragraph
 from fpt.show.report_page import document
@@ -20,12 +21,14 @@ MOST_DOTS = 3000  # of a panel: a page with more is slow
 CURVES = "Every dot is a run, the line joins the means. Outlined: the runs that are read, each at its seed's choice."
 DOTS = "Every dot is a run, the mark is their mean."
 BARS = "Bars are 95% intervals."
+LINE, TICK = 28, 16  # letters of a line of a name in a figure, and below an axis; the tables have the whole name
 
 
 def compared_page(found: Compared, name: str) -> str:
     """The comparison as one HTML document that needs no other file and no network. `name`: of the table."""
     named = found.columns
-    parts: list[Displayable | str] = [f"<h1>{escape(named.score)} by {escape(named.by)}</h1>"]
+    title = f"{score_text(found)} by {named.by}"
+    parts: list[Displayable | str] = [f"<h1>{escape(title)}</h1>"]
     parts += [
         paragraph(f"From {name}, {len(found.runs):,} runs."),
         "<h2>Runs</h2>",
@@ -40,26 +43,45 @@ def compared_page(found: Compared, name: str) -> str:
     parts += ["<h2>To be known</h2>", *map(paragraph, found.notes)]
     parts += ["<h2>For an appendix</h2>", *map(paragraph, appendix(found))]
     parts.append(paragraph(f"Written by fpt compare, version {fpt.__version__}."))
-    return document(f"{named.score} by {named.by}", Page(parts))
+    return document(title, Page(parts))
 
 
 def appendix(found: Compared) -> tuple[str, str]:
     """Two sentences that name every choice: how settings were chosen, and how arms were compared."""
     named, rules = found.columns, found.rules
     pair = ", ".join(named.pair) or "run"
-    chosen = f"The runs were compared as they are, by {named.score}."
+    chosen = f"{_rows(found)} were compared as they are, by {score_text(found)}"
     if named.tune:
         better = "lowest" if rules.choose_lower else "highest"
         chosen = (
-            f"Each {pair} of a {named.by} was read at the {', '.join(named.tune)} with the {better} mean "
-            f"{named.choose or named.score} over the other values of {pair} ({_grids(found)}; ties to the smaller), "
-            f"and {named.score} is reported."
+            f"{_rows(found)} were read, for each {pair} of a {named.by}, at the {', '.join(named.tune)} with the "
+            f"{better} mean {named.choose or named.score} over the other values of {pair} ({_grids(found)}; ties to "
+            f"the smaller), and {score_text(found)} is reported"
         )
     test = "Welch's t-test" if rules.unpaired else f"t-intervals of the differences paired by {pair}"
     if named.tune:
         test += ", or where it is wider the interval of a jackknife that chooses anew without each of them"
-    told = f"Intervals are 95% {test}{_noise(found)}; p-values are corrected by Holm over {_tests(found)} contrasts."
-    return chosen, told
+    if rules.collapse is not None:
+        test += f", or by sign flips where a run lies more than {rules.collapse:g} behind the median of its setting"
+    told = f"Intervals are 95% {test}{_noise(found)}; p-values are corrected by Holm over {_tests(found)} contrasts"
+    if rules.margin is not None:
+        told += f", and less than {rules.margin:g} apart is shown by two one-sided tests"
+    return f"{chosen}{_diverged(found)}.", f"{told}."
+
+
+def _rows(found: Compared) -> str:
+    """Which runs: those with the values that were asked for, in each group apart."""
+    wanted = [f"{name} {' or '.join(map(str, values))}" for name, values in found.rules.where.items()]
+    runs = f"The runs with {' and '.join(wanted)}" if wanted else "The runs"
+    return runs + (f" of each {', '.join(found.columns.within)} apart" if found.columns.within else "")
+
+
+def _diverged(found: Compared) -> str:
+    if found.rules.diverged is not None:
+        return f"; a run without a finite score counts as {found.rules.diverged:g}, and no other chooses its setting"
+    if found.arms["diverged"].any():
+        return "; a setting at which a run has no finite score was chosen by no other"
+    return ""
 
 
 def _grids(found: Compared) -> str:
@@ -133,8 +155,10 @@ def _at_one(found: Compared) -> list[Displayable | str]:
 @plot.drawn
 def _curves(found: Compared) -> plot.Plot:
     groups = list(dict.fromkeys(found.runs["within"]))
-    figure, panels = plot.panels_of(min(len(groups), MOST_PANELS))
     arms = list(dict.fromkeys(found.runs["arm"]))
+    count = min(len(groups), MOST_PANELS)
+    legend = sum(_label(arm).count("\n") + 1 for arm in arms)  # lines, of which a figure has room for six
+    figure, panels = plot.panels_of(count, 2.9 + 0.2 * max(0, legend - 6) / math.ceil(count / 2))
     looks = {arm: {"color": colour, "marker": marker} for arm, colour, marker in
              zip(arms, cycle(plot.OTHERS), cycle(("o", "s", "^", "D", *plot.MARKERS)), strict=False)}  # fmt: skip
     ticks = _ticks(found)
@@ -145,11 +169,12 @@ def _curves(found: Compared) -> plot.Plot:
             runs = shown[shown["arm"] == arm]
             if runs.empty:
                 continue
-            line = _curve(axes, runs, number - (len(arms) - 1) / 2, _plain(arm), looks[arm], found)
+            line = _curve(axes, runs, number - (len(arms) - 1) / 2, _label(arm), looks[arm], found)
             means = ", ".join(f"{mean:.4g} at {at or 'all'}" for at, mean in line.items())
             words.append(f"{group and group + ', '}{arm}: {means}")
-        axes.set_xticks(range(len(ticks)), [_plain(tick) for tick in ticks], rotation=45 if len(ticks) > 6 else 0)
-        axes.set(xlabel=_plain(", ".join(found.columns.tune)), ylabel=_plain(found.columns.score), title=_plain(group))
+        names = [_label(tick, TICK) for tick in ticks]
+        axes.set_xticks(range(len(ticks)), names, rotation=45 if len(ticks) > 6 else 0)
+        axes.set(xlabel=_label(", ".join(found.columns.tune)), ylabel=_label(found.columns.score), title=_label(group))
     plot.shared_legend(figure, panels[: len(groups)])
     data = found.runs.drop(columns="place")
     return figure.describe(f"{found.columns.score}, means over runs. {'. '.join(words)}.", data)
@@ -182,21 +207,22 @@ def _forest(found: Compared) -> plot.Plot:
     rows = found.contrasts[found.contrasts["low"].notna()].head(5 * MOST_PANELS)
     if rows.empty:
         return plot.nothing()
-    figure, (axes,) = plot.panels_of(1, 0.5 + 0.32 * len(rows), "x")
+    names = [_label(f"{pair_text(row)} ({row['at']})") for row in rows.to_dict("records")]
+    height = 0.48 if any("\n" in name for name in names) else 0.32
+    figure, (axes,) = plot.panels_of(1, 0.5 + height * len(rows), "x")
     reach = 2 * float(rows["mean"].abs().max()) or 1.0  # an interval without an end goes so far
     for y, row in enumerate(rows.to_dict("records")):
         hollow: dict[str, Any] = {"markerfacecolor": "none"} if row["at"] == COMMON else {}
         around = plot.bar(row["mean"], row["low"], row["high"], reach)
         axes.errorbar(row["mean"], y, xerr=around, color=plot.INK, marker="D", markersize=5, linewidth=1.6, **hollow)
     axes.axvline(0, color=plot.GREY, linewidth=1)
-    names = [_plain(f"{pair_text(row)} ({row['at']})") for row in rows.to_dict("records")]
     axes.set_yticks(range(len(rows)), names)
-    axes.set(xlabel=_plain(f"difference of {found.columns.score}"), ylim=(len(rows) - 0.5, -0.5))
+    axes.set(xlabel=_label(f"difference of {found.columns.score}"), ylim=(len(rows) - 0.5, -0.5))
     words = [f"{pair_text(row)}, {row['at']}: {difference_text(row)}" for row in rows.to_dict("records")]
     shown = rows[["within", "first", "second", "at", "mean", "low", "high"]]
     return figure.describe(f"Differences with 95% intervals: {'; '.join(words)}.", shown)
 
 
-def _plain(text: str) -> str:
-    """Text as it is drawn: a dollar begins no formula."""
-    return text.replace("$", r"\$")
+def _label(text: str, line: int = LINE) -> str:
+    """A name as a figure shows it: a dollar begins no formula, and a long one takes two lines, and is cut there."""
+    return "\n".join(wrap(text, line, max_lines=2, placeholder=" …")).replace("$", r"\$")

@@ -19,7 +19,7 @@ from fpt.cli import app
 from fpt.errors import DataError, SpecError
 from fpt.results.compare import compare
 from fpt.results.contrasts import arms_of, contrast
-from fpt.results.table import columns, read_results
+from fpt.results.table import Columns, columns, read_results
 
 SEEDS = 8
 
@@ -74,18 +74,18 @@ def test_equal_differences_go_by_sign_flips_and_have_no_interval() -> None:
 
 
 def test_columns_are_guessed_by_their_names(frame: pd.DataFrame) -> None:
-    found = columns(frame)
+    found = columns(frame, Columns())
     assert (found.by, found.pair, found.score) == ("method", ("seed",), "accuracy")
     renamed = frame.rename(columns={"accuracy": "mine"})
     with pytest.raises(SpecError, match="--score"):
-        columns(renamed)
-    assert columns(renamed, score="mine").score == "mine"
+        columns(renamed, Columns())
+    assert columns(renamed, Columns(score="mine")).score == "mine"
     with pytest.raises(SpecError, match="Did you mean 'method'"):
-        columns(frame, by="metod")
+        columns(frame, Columns(by="metod"))
     both = frame.assign(acc=frame["accuracy"], run=0)
-    assert columns(both, choose="accuracy", tune="run").score == "acc"  # a column has one role
+    assert columns(both, Columns(choose="accuracy", tune=("run",))).score == "acc"  # a column has one role
     with pytest.raises(SpecError, match="a column of its own"):
-        columns(frame, pair="seed", within="seed")
+        columns(frame, Columns(pair=("seed",), within=("seed",)))
 
 
 def test_seeds_that_an_arm_lacks_are_refused(frame: pd.DataFrame) -> None:
@@ -332,4 +332,4 @@ def test_json_keeps_small_numbers_and_says_null_for_none(frame: pd.DataFrame, tm
 
 def test_a_column_of_the_very_name_comes_before_one_in_capitals(frame: pd.DataFrame) -> None:
     both = frame.rename(columns={"method": "arm"}).assign(ARM="other")
-    assert columns(both).by == "arm"
+    assert columns(both, Columns()).by == "arm"
