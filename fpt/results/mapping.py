@@ -47,15 +47,14 @@ def rows_of(study: Study) -> Iterator[dict[str, Any]]:
     """A line of runs/rows.csv for every row of a paper's table, on every task, that a sweep of a study serves."""
     for table in (table for paper in papers().values() for table in paper.tables.values()):
         for planned in study.planned(table):
-            if planned.spec:
-                yield {
-                    "study": study.folder.name,
-                    "sweep": planned.spec.folder_name,
-                    "table": table.id,
-                    "row": planned.row,
-                    "stands_for": ";".join(planned.stands_for),
-                    "scale": planned.scale,
-                }
+            yield {
+                "study": study.folder.name,
+                "sweep": planned.spec.folder_name,
+                "table": table.id,
+                "row": planned.row,
+                "stands_for": ";".join(planned.stands_for),
+                "scale": planned.scale,
+            }
 
 
 def write_mapping(runs: Path, studies: Iterable[Study]) -> None:

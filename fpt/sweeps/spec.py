@@ -193,7 +193,16 @@ class SweepSpec(Recipe):
     def identity(self) -> str:
         """What is trained, whatever the grid, the seeds, the budget and the evaluations: two sweeps with one identity
         are the same row of a table on the same task."""
-        return json.dumps(self._differing({*OF_THE_STUDY, *GRID, *BUDGET, "measures"}), sort_keys=True)
+        return self.identity_without()
+
+    def identity_without(self, *fields: str) -> str:
+        """The identity, whatever these fields are as well."""
+        return json.dumps(self._differing({*OF_THE_STUDY, *GRID, *BUDGET, "measures", *fields}), sort_keys=True)
+
+    @property
+    def unmeasured(self) -> str:
+        """Equal for sweeps that differ in nothing but what is measured."""
+        return json.dumps(self._differing({*OF_THE_STUDY, "measures"}), sort_keys=True)
 
     @property
     def folder_name(self) -> str:
@@ -270,8 +279,7 @@ def resolve(fields: Mapping[str, Any], source: str = "", hints: Mapping[str, str
     added to pydantic's types of errors.
     """
     where = f" ({source})" if source else ""
-    for name in fields:
-        check_known("study field", name, FIELDS, source)
+    fields = _with_options(fields, source)
     try:
         spec = SweepSpec(**fields)
     except ValidationError as error:
@@ -300,6 +308,29 @@ def resolve(fields: Mapping[str, Any], source: str = "", hints: Mapping[str, str
     )
     spec.check_head(spec.trained_groups(source), source)
     return spec
+
+
+def _with_options(fields: Mapping[str, Any], source: str) -> dict[str, Any]:
+    """The fields, with options of the task and of the backbone that are named like fields where they belong.
+
+    Raises SpecError for a name that is neither.
+    """
+    found = {name: value for name, value in fields.items() if name in FIELDS}
+    if len(found) == len(fields):
+        return found
+    default = SweepSpec.model_fields["backbone"].default
+    homes = {
+        "backbone_options": models.backbone(fields.get("backbone", default), source).options,
+        "task_options": tasks.entry(fields.get("task", ""), source).options,
+    }
+    known = [*FIELDS, *(option for options in homes.values() for option in options)]
+    for name in [name for name in fields if name not in FIELDS]:
+        check_known("study field", name, known, source)
+        home = next(home for home, options in homes.items() if name in options)
+        if not isinstance(given := found.get(home) or {}, Mapping):
+            raise SpecError(f"{home} = {given!r}: must be a mapping{f' ({source})' if source else ''}")
+        found[home] = {**given, name: fields[name]}
+    return found
 
 
 def parameters_to_spec(names: Mapping[str, Any]) -> SweepSpec:
