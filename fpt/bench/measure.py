@@ -344,7 +344,7 @@ def measure_here(specs: Sequence[SweepSpec], log: Callable[[str], None]) -> list
     not suffice is logged and left out."""
     workloads = {Workload.of(spec): spec for spec in specs}.values()
     alone = [
-        (spec.title, Timing(spec.model_copy(update={"init": "random"}), 3, 0.5, compared=False, compiled=False))
+        (spec.title, Timing(spec.changed(init="random", pretrained_by=None), 3, 0.5, compared=False, compiled=False))
         for spec in workloads
     ]
     return list(_each_apart(alone, log))

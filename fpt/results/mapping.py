@@ -11,7 +11,6 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from fpt import models, tasks
 from fpt.files import known_sha256, write_atomically
 from fpt.papers import papers
 from fpt.results.arm import ARMS, LISTED, ROWS, SERVED
@@ -27,8 +26,8 @@ def lines_of(study: str, sweeps: Collection[SweepSpec]) -> Iterator[dict[str, An
     record. Names tell apart all sweeps of the study."""
     names = labels(sweeps)
     for spec in sweeps:
-        own, task = tasks.own_kind(spec.task), tasks.entry(spec.task)
-        layers = spec.backbone_options.get("layers") or models.backbone(spec.backbone).layers
+        own, task = "task" in spec.names.contents, spec.names.task
+        layers = spec.backbone_options.get("layers") or spec.names.backbone.layers
         yield {
             "study": study,
             "sweep": spec.folder_name,

@@ -12,7 +12,7 @@ from typing import Literal
 from fpt.errors import SpecError
 from fpt.papers import paper_of
 from fpt.papers.schema import Paper, Table
-from fpt.sweeps.spec import SweepSpec, resolve
+from fpt.sweeps.spec import NOT_OF_A_ROW, SweepSpec, resolve
 from fpt.sweeps.study_file import OF_A_ROW, Fields, StudyFile
 
 Scale = Literal["paper", "reduced"]
@@ -93,7 +93,7 @@ class Served:
             for task in run if table.any_task else table.on(row, paper):
                 if spec := self._of_cell(paper, table, row, task):
                     first, tasks = found.setdefault(spec.task, (spec, []))
-                    tasks += [task] if first == spec else []
+                    tasks += [task] if first is spec else []
             for task, (spec, tasks) in found.items():
                 whole = all(self._is_papers(spec, paper, table, row, each) for each in tasks)
                 yield Planned(row, task, tuple(tasks), spec, "paper" if whole else "reduced")
@@ -126,7 +126,7 @@ class Served:
         if spec.steps < int(fields.pop("steps", 0)):
             return False
         fields.pop("pretrained_by", None)
-        return self._identity(fields) == spec.identity_without("pretrained_by")
+        return self._identity(fields) == spec.without(*NOT_OF_A_ROW, "pretrained_by")
 
     def _identity(self, fields: Fields) -> str:
         """What is trained by these fields; empty where they do not fit the model or the task: eight layers of a model

@@ -171,7 +171,7 @@ def _united(specs: Mapping[int, SweepSpec], wanted: Sequence[Wanted]) -> dict[in
     """Sweeps that differ in nothing but what is measured are one, which measures all of it."""
     alike: dict[str, list[int]] = {}
     for at, spec in specs.items():
-        alike.setdefault(spec.unmeasured, []).append(at)
+        alike.setdefault(spec.without("measures"), []).append(at)
     found: dict[int, SweepSpec] = {}
     for numbers in alike.values():
         first = specs[numbers[0]]
@@ -223,8 +223,8 @@ def _refuse_new_heads(sweeps: Iterable[SweepSpec], label: str) -> None:
         keeper = by_folder.get(spec.pretrained_by or "")
         if keeper is None or _data_of(keeper) != _data_of(spec):
             continue
-        before = {*keeper.trained_groups()} - {models.ADAPTER}  # which is merged into what is kept
-        if before <= {*spec.trained_groups()}:
+        before = {*keeper.names.groups} - {models.ADAPTER}  # which is merged into what is kept
+        if before <= {*spec.names.groups}:
             raise SpecError(
                 f"pretrained_by: {spec.title} would go on from {keeper.folder_name}, on the same data, with new input "
                 "and output layers: kept weights are those of the backbone alone, of the first seed. A probe followed "
