@@ -17,11 +17,11 @@ from fpt.bench.cost import Cost
 from fpt.errors import FptError
 from fpt.sweeps import ledger
 from fpt.sweeps.engines import Watch
-from fpt.sweeps.labels import labels
 from fpt.sweeps.ledger import PROGRESS, SweepState, sweep_state
 from fpt.sweeps.record import read_progress
 from fpt.sweeps.spec import SweepSpec
 from fpt.sweeps.study import Study
+from fpt.sweeps.words import labels, title
 
 if TYPE_CHECKING:
     from fpt.advise.verdict import Advice
@@ -194,7 +194,7 @@ class SweepBars:
         for spec in running:
             progress = read_progress(self.study / spec.folder_name / PROGRESS)
             if spec.hash not in self.live:
-                self.live[spec.hash] = self.bars.add_task(spec.title, total=None)
+                self.live[spec.hash] = self.bars.add_task(title(spec), total=None)
                 self.earlier[spec.hash] = progress
                 self._line("started", spec)
             if progress:
@@ -230,7 +230,7 @@ class SweepBars:
             self._line(f"{share:.0%}, {time_text((seconds - before) * (1 - share) / (share - begun))} left", spec)
 
     def _line(self, word: str, spec: SweepSpec) -> None:
-        self.bars.console.print(f"{time.strftime('%H:%M:%S')} {word}: {spec.title}", markup=False)
+        self.bars.console.print(f"{time.strftime('%H:%M:%S')} {word}: {title(spec)}", markup=False)
 
 
 def advice_screen(advice: "Advice") -> Iterator[Table | str]:

@@ -15,10 +15,10 @@ from fpt.files import known_sha256, write_atomically
 from fpt.papers import papers
 from fpt.results.arm import ARMS, LISTED, ROWS, SERVED
 from fpt.results.pairs import pairs
-from fpt.sweeps.labels import label, labels
 from fpt.sweeps.record import PUBLISHED, RESULT
 from fpt.sweeps.spec import SweepSpec
 from fpt.sweeps.study import Study
+from fpt.sweeps.words import label, labels
 
 
 def lines_of(study: str, sweeps: Collection[SweepSpec]) -> Iterator[dict[str, Any]]:

@@ -15,10 +15,11 @@ from fpt.errors import DataError, FptError, SpecError, WeightsError
 from fpt.files import check_writable, read_json, remove_partial, replaced, write_atomically, write_json
 from fpt.models import weights
 from fpt.sweeps import ledger, selection
-from fpt.sweeps.fields import canonical, with_options
+from fpt.sweeps.fields import canonical
 from fpt.sweeps.provenance import Start, provenance
 from fpt.sweeps.record import ALWAYS, TABLES, read_table
 from fpt.sweeps.spec import SweepSpec, contents_of
+from fpt.sweeps.words import title, with_options
 from fpt.training.recipe import ANSWERS, ATTENTION, KEEP_ADAPTER, KEEP_WEIGHTS
 
 if TYPE_CHECKING:
@@ -99,7 +100,7 @@ def kept_weights(spec: SweepSpec, study: Path | None) -> Path | None:
     path = (study or Path()) / spec.pretrained_by / ledger.KEPT_WEIGHTS
     if study is None or not path.is_file():
         raise WeightsError(
-            f"{spec.title}: its pretrained weights are those that the sweep {spec.pretrained_by} keeps, and there is "
+            f"{title(spec)}: its pretrained weights are those that the sweep {spec.pretrained_by} keeps, and there is "
             f"no {path}; run that sweep of the study first, and give this one a folder of the same study"
         )
     return path
@@ -125,7 +126,7 @@ def check_keeper(spec: SweepSpec, keeper: SweepSpec) -> None:
     )
     if its != kept:
         raise SpecError(
-            f"{spec.title}: it starts from the weights that {keeper.folder_name} keeps, which are of {kept}, "
+            f"{title(spec)}: it starts from the weights that {keeper.folder_name} keeps, which are of {kept}, "
             f"and its own backbone is {its}; they must be the same"
         )
 
@@ -139,7 +140,7 @@ def check_still_kept(spec: SweepSpec, study: Path) -> None:
     file, selected = folder / ledger.KEPT_WEIGHTS, (read_json(folder / ledger.RESULT) or {}).get("selected_rate")
     if selected is not None and not file.is_file() and ledger.read_result(study / spec.folder_name, spec) is None:
         raise WeightsError(
-            f"{file} is missing, though its sweep is done, and {spec.title} starts from it; put the file back, or "
+            f"{file} is missing, though its sweep is done, and {title(spec)} starts from it; put the file back, or "
             f"remove {folder} and run the study again: the sweep is then trained anew"
         )
 
@@ -255,7 +256,7 @@ def check_prepared(spec: SweepSpec, task: "Task", template: "Template") -> None:
             value, asked = canonical(value, defaults), canonical(asked, defaults)
         if value != asked:
             raise SpecError(
-                f"prepared: its {name} is {value!r}, and that of the sweep {spec.title} is {asked!r}; give what "
+                f"prepared: its {name} is {value!r}, and that of the sweep {title(spec)} is {asked!r}; give what "
                 "fpt.sweeps.prepare returns for this spec"
             )
     check_contents(spec, task)

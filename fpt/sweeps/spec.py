@@ -36,8 +36,6 @@ from fpt.sweeps.fields import (
     SweepFolder,
     Trainable,
     canonical,
-    in_words,
-    with_options,
 )  # fmt: skip
 from fpt.training.recipe import KEPT, Count, Recipe
 
@@ -227,48 +225,6 @@ class SweepSpec(Recipe):
         """The task of the sweep whose weights it starts from; empty where they are the backbone's own."""
         return (self.pretrained_by or "").partition(".")[0]
 
-    @property
-    def title(self) -> str:
-        """Task and arm, and the `details`."""
-        return ", ".join([with_options(self.task, self.task_options), self.arm, *self.details])
-
-    @property
-    def details(self) -> list[str]:
-        """In words, every field but task and arm that is not its default and tells sweeps of a study apart."""
-        words = self._said("variant")
-        if self.backbone != "tiny-lm" or self.backbone_options:
-            words.append(with_options(self.backbone, self.backbone_options))
-        words += [] if self.random_init == "matched" else [self.random_init]
-        words += [] if self.random_gain == 1 else [f"gain {self.random_gain:g}"]
-        words += [] if self.input_init == "orthogonal" else [f"{self.input_init} input"]
-        words += self._said(*models.ADAPTERS)
-        words += [f"pretrained by {self.pretrained_on}"] if self.pretrained_by else []
-        words += self._said(
-            "data_fraction",
-            "shuffle_tokens",
-            "batch_size",
-            "warmup",
-            "schedule",
-        )
-        # along a schedule a run of other steps is another recipe, and not the beginning of this one
-        words += [] if self.schedule == "constant" else [f"{self.steps:,} steps"]
-        words += self._said(
-            "head_rate",
-            "weight_decay",
-            "clip",
-            "report",
-            "solver",
-            "probe",
-        )
-        words += [] if self.dropout == Recipe().dropout else [f"dropout {self.dropout:g}"]
-        words += ["bfloat16"] if self.compute_type == "bfloat16" else []
-        return words
-
-    def _said(self, *names: str) -> list[str]:
-        """Of these fields, those that are not their default, in words."""
-        fields = type(self).model_fields
-        return [in_words(name, value) for name in names if (value := getattr(self, name)) != fields[name].default]
-
     def resolved(self) -> dict[str, Any]:
         """Every field as plain JSON values, without those that are the study's and change no run."""
         fields = self.model_dump(mode="json", exclude=OF_THE_STUDY)
@@ -298,7 +254,7 @@ def resolve(
     added to pydantic's types of errors.
     """
     where = f" ({source})" if source else ""
-    fields = _with_options(fields, source)
+    fields = _options_placed(fields, source)
     try:
         spec = SweepSpec(**fields)
     except ValidationError as error:
@@ -344,7 +300,7 @@ def contents_of(task: str, backbone: str, own_table: tasks.OwnTable) -> dict[str
     return found
 
 
-def _with_options(fields: Mapping[str, Any], source: str) -> dict[str, Any]:
+def _options_placed(fields: Mapping[str, Any], source: str) -> dict[str, Any]:
     """The fields, with options of the task and of the backbone that are named like fields where they belong.
 
     Raises SpecError for a name that is neither.

@@ -19,6 +19,7 @@ from fpt.sweeps.fields import canonical
 from fpt.sweeps.rows import Planned, Served, meant
 from fpt.sweeps.spec import SweepSpec, resolve
 from fpt.sweeps.study_file import Fields, StudyFile, read_study, study_label
+from fpt.sweeps.words import title
 from fpt.training.recipe import KEEP_WEIGHTS
 
 LISTS = {"trainable", "measures", "learning_rates", "seeds"}  # fields that hold several values
@@ -178,8 +179,8 @@ def _united(specs: Mapping[int, SweepSpec], wanted: Sequence[Wanted]) -> dict[in
         for at in numbers:
             if specs[at].threshold != first.threshold:
                 raise SpecError(
-                    f"threshold: {first.title} stands there twice, with {first.threshold} and {specs[at].threshold}; a "
-                    f"sweep has one ({wanted[at][1]})"
+                    f"threshold: {title(first)} stands there twice, with {first.threshold} and {specs[at].threshold}; "
+                    f"a sweep has one ({wanted[at][1]})"
                 )
         measures = tuple(sorted({name for at in numbers for name in specs[at].measures}))
         found |= dict.fromkeys(numbers, first if measures == first.measures else first.changed(measures=measures))
@@ -226,7 +227,7 @@ def _refuse_new_heads(sweeps: Iterable[SweepSpec], label: str) -> None:
         before = {*keeper.names.groups} - {models.ADAPTER}  # which is merged into what is kept
         if before <= {*spec.names.groups}:
             raise SpecError(
-                f"pretrained_by: {spec.title} would go on from {keeper.folder_name}, on the same data, with new input "
+                f"pretrained_by: {title(spec)} would go on from {keeper.folder_name}, on the same data, with new input "
                 "and output layers: kept weights are those of the backbone alone, of the first seed. A probe followed "
                 f"by full training cannot be had so; name a sweep on another task, or leave it out ({label})"
             )
@@ -245,7 +246,7 @@ def _refuse_unequal_budgets(study: Study, label: str) -> None:
             other = first.setdefault(_data_of(spec), spec)
             if other.steps != spec.steps:
                 raise SpecError(
-                    f"steps: {table.id} compares {other.title} after {other.steps:,} steps with {spec.title} after "
+                    f"steps: {table.id} compares {title(other)} after {other.steps:,} steps with {title(spec)} after "
                     f"{spec.steps:,}; give both the same steps, or put them into two studies ({label})"
                 )
 

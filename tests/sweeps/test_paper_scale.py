@@ -8,6 +8,7 @@ import pytest
 from fpt import papers
 from fpt.papers.schema import Rule
 from fpt.sweeps import Study
+from fpt.sweeps.words import title
 from fpt.tasks import entry
 
 ARMS = {"frozen-pretrained", "frozen-random", "unfrozen-pretrained", "unfrozen-random"}
@@ -37,7 +38,7 @@ def test_every_printed_cell_of_rothermel_et_al_is_at_their_scale(rothermel: Stud
 def test_what_rothermel_et_al_say_of_their_runs(rothermel: Study) -> None:
     """Section 3, appendix E and Table 5; half decades and eight seeds are ours."""
     for spec in rothermel.sweeps:
-        assert (spec.batch_size, spec.steps, spec.warmup) == (8, STEPS[spec.task], 0), spec.title
+        assert (spec.batch_size, spec.steps, spec.warmup) == (8, STEPS[spec.task], 0), title(spec)
         assert (spec.learning_rates[0], spec.learning_rates[-1], len(spec.learning_rates)) == (1e-6, 1e-2, 9)
         assert spec.init == "pretrained" or spec.random_init == "fixed"
         assert len(spec.seeds) == 8

@@ -11,9 +11,9 @@ from fpt import papers
 from fpt.errors import SpecError
 from fpt.files import study_folder
 from fpt.sweeps import load_study, results_folder
-from fpt.sweeps.labels import labels
 from fpt.sweeps.rows import AS_PRINTED, GRIDLESS, meant
 from fpt.sweeps.spec import resolve
+from fpt.sweeps.words import labels, title
 
 DEFAULTS = {"learning_rates": [1e-3, 1e-2], "seeds": [0], "compute_type": "float32"}
 
@@ -33,7 +33,7 @@ def test_every_sweep_of_the_repository_has_a_title_a_label_and_a_folder_of_its_o
     monkeypatch.chdir(committed.ROOT)  # the workspace of its folders
     for name, study in committed.studies().items():
         sweeps = committed.loaded(name).sweeps
-        assert len({spec.title for spec in sweeps}) == len(sweeps), name
+        assert len({title(spec) for spec in sweeps}) == len(sweeps), name
         found = labels(sweeps)
         assert len({(spec.task, found[spec.folder_name]) for spec in sweeps}) == len(sweeps), name
         folders = {spec.folder_name for spec in sweeps}
@@ -247,7 +247,7 @@ class TestTables:
 
     def test_one_table_trains_the_sweeps_of_the_whole(self, tmp_path):
         found = self.made(tmp_path)
-        assert [spec.title for spec in found.serving("toy-table-2")] == [
+        assert [title(spec) for spec in found.serving("toy-table-2")] == [
             "bit-xor, frozen-pretrained, gpt2",
             "bit-xor, unfrozen-random, gpt2, fixed",  # the bit row starts from its weights
             "bit-xor, frozen-random, lstm (width 768), fixed",
@@ -291,7 +291,7 @@ class TestTables:
         assert ("quoted", "digits") not in first
         assert second["LSTM", "bit-xor"].spec.backbone_options == {"width": 32}
         assert served(found, "rothermel-table-1").keys() == {("FP", "digits"), ("UR", "digits")}  # of another paper
-        assert [spec.title for spec in found.serving("toy-table-2")] == [
+        assert [title(spec) for spec in found.serving("toy-table-2")] == [
             "bit-xor, frozen-pretrained",
             "bit-xor, frozen-random, lstm (width 32), fixed",
         ]

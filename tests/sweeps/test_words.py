@@ -1,7 +1,7 @@
 """Names of sweeps: short, and no two of a study on one task alike. Those of the repository: test_study.py."""
 
-from fpt.sweeps.labels import labels
 from fpt.sweeps.spec import resolve
+from fpt.sweeps.words import labels
 
 
 def named(*fields: dict[str, object]) -> list[str]:
