@@ -15,7 +15,7 @@ from fpt.papers.schema import RULES, Claim, Paper
 from fpt.results.arm import Arm as Sweep
 from fpt.results.cells import TableCell
 from fpt.results.mapping import lines_of
-from fpt.sweeps import SweepSpec
+from fpt.sweeps.spec import resolve
 
 RATES = (1e-4, 1e-3, 1e-2)
 STEPS = 400
@@ -75,7 +75,7 @@ def cell(table, row, made, task="digits", scale="reduced", study="made"):
     place, rates = list(table.rows).index(row), made.grid
     fields = {"task": task, "arm": ARMS[place % 4], "steps": STEPS, "threshold": 0.9,
                               "learning_rates": list(rates), "seeds": list(range(made.seeds))}  # fmt: skip
-    spec = SweepSpec(**fields | dict(made.fields))
+    spec = resolve(fields | dict(made.fields))
     if made.missing:
         return TableCell(table, row, task, (task,), planned=spec, scale=scale, study=study)
     rng = np.random.default_rng(place)

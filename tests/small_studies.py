@@ -14,19 +14,17 @@ defaults: {{{FEW}, backbone: tiny-lm, steps: 3, learning_rates: [1e-3, 1e-2], se
 sweeps:
   - {{task: digits, arm: frozen-pretrained}}
 """
-# A table of a paper on digits: its four arms, of tiny-lm. What follows may replace more.
-OF_A_PAPER = """
-paper: rothermel2021
-tables: [rothermel-table-1]
-replace:
-  - {where: {backbone: gpt2}, with: {backbone: tiny-lm}}
-  - {where: {task: mnist}, with: {task: digits}}
-  - {where: {task: [listops, cifar10, cifar10-lra]}, with: null}
-"""
+# The four arms of a paper's table on digits, with tiny-lm in the place of its model.
+STANDS_FOR = "stands_for: {gpt2: tiny-lm, mnist: digits}"
+FOUR_ARMS = (
+    "sweeps:\n  - {task: digits, arm: [frozen-random, frozen-pretrained, unfrozen-random, unfrozen-pretrained]}\n"
+)
 # One of its arms, of two steps.
-ONE_ARM = f"""{OF_A_PAPER}
-  - {{where: {{arm: [frozen-random, unfrozen-pretrained, unfrozen-random]}}, with: null}}
+ONE_ARM = f"""
+{STANDS_FOR}
 defaults: {{{FEW}, steps: 2, learning_rates: [1e-3], seeds: [0, 1]}}
+sweeps:
+  - {{task: digits, arm: frozen-pretrained, backbone: tiny-lm}}
 """
 
 

@@ -7,7 +7,7 @@ from functools import partial
 import numpy as np
 import pandas as pd
 import small_studies
-from small_studies import OF_A_PAPER
+from small_studies import FOUR_ARMS, STANDS_FOR
 
 from fpt.files import sha256
 from fpt.papers.schema import RULES
@@ -17,12 +17,12 @@ from fpt.sweeps import load_study, selection
 from fpt.training.recipe import ATTENTION
 
 STUDY = f"""
-name: A made-up study{OF_A_PAPER}
+name: A made-up study
+{STANDS_FOR}
 defaults: {{compute_type: float32, random_init: matched, steps: 400,
            learning_rates: [1e-4, 1e-3, 1e-2, 1e-1],
            seeds: [0, 1, 2, 3, 4, 5, 6, 7]}}
-sweeps:
-  - {{task: digits, arm: [frozen-random, unfrozen-random], random_init: fixed}}
+{FOUR_ARMS}  - {{task: digits, arm: [frozen-random, unfrozen-random], random_init: fixed}}
 """
 PEAKS = {  # the learning rate at which each arm is best, and how good it is there
     "frozen-pretrained": (1e-2, 0.86),

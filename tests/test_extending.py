@@ -19,8 +19,8 @@ from fpt.claims.judge import Judge
 from fpt.errors import SpecError
 from fpt.models import ARMS, BACKBONES, PARTS, POLICIES, TRANSFORMER, Arm, Backbone, Part
 from fpt.show import named_on_pages, plot
-from fpt.sweeps.labels import labels
 from fpt.sweeps.study import load_study
+from fpt.sweeps.words import labels
 from fpt.tasks import TASKS, Entry
 from fpt.tasks.arrays import Examples
 from fpt.tasks.task import Task

@@ -55,9 +55,8 @@ def most_steps(wall: Callable[[int], float], budget: float) -> int:
 
 
 def with_steps(specs: Sequence[SweepSpec], steps: int, **samples: int) -> list[SweepSpec]:
-    """The sweeps with so many steps, and with other evaluations where `samples` names some. Both are known to be
-    allowed."""
-    return [spec.model_copy(update={**samples, "steps": steps}) for spec in specs]
+    """The sweeps with so many steps, and with other evaluations where `samples` names some."""
+    return [spec.changed(**samples, steps=steps) for spec in specs]
 
 
 def fine_rates(best: float) -> tuple[float, ...]:

@@ -28,6 +28,7 @@ from fpt.sweeps.ledger import sweep_state
 from fpt.sweeps.spec import SweepSpec
 from fpt.sweeps.study import Study, load_study
 from fpt.sweeps.study_file import FILE
+from fpt.sweeps.words import title
 
 if TYPE_CHECKING:
     from fpt.models.template import Template
@@ -392,7 +393,7 @@ def train(study: Path, threads: int, bars: Bars | None) -> None:
         failures = in_order(partial(run_local, threads=threads, watch=watch), todo, study)
     if failures:
         first = failures[0]
-        raise FptError(f"{first.spec.title} failed: {first.reason} (see {first.evidence})")
+        raise FptError(f"{title(first.spec)} failed: {first.reason} (see {first.evidence})")
 
 
 def write_study(

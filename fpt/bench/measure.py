@@ -34,6 +34,7 @@ from fpt.files import check_writable, write_json
 from fpt.models import layers
 from fpt.sweeps.provenance import device_name, now, software
 from fpt.sweeps.spec import SweepSpec, resolve
+from fpt.sweeps.words import title
 from fpt.tasks.task import Task
 from fpt.training import features, memory
 from fpt.training.evaluate import score
@@ -344,7 +345,7 @@ def measure_here(specs: Sequence[SweepSpec], log: Callable[[str], None]) -> list
     not suffice is logged and left out."""
     workloads = {Workload.of(spec): spec for spec in specs}.values()
     alone = [
-        (spec.title, Timing(spec.model_copy(update={"init": "random"}), 3, 0.5, compared=False, compiled=False))
+        (title(spec), Timing(spec.changed(init="random", pretrained_by=None), 3, 0.5, compared=False, compiled=False))
         for spec in workloads
     ]
     return list(_each_apart(alone, log))
@@ -352,8 +353,8 @@ def measure_here(specs: Sequence[SweepSpec], log: Callable[[str], None]) -> list
 
 def _each_apart(wanted: Sequence[tuple[str, Timing]], log: Callable[[str], None]) -> Iterator[Row]:
     """The rows of `wanted`, by title. One that cannot be measured is logged instead."""
-    for number, (title, timing) in enumerate(wanted, start=1):
-        log(f"{number} of {len(wanted)}: {title}")
+    for number, (name, timing) in enumerate(wanted, start=1):
+        log(f"{number} of {len(wanted)}: {name}")
         try:
             yield apart(measure, *timing)
         except FptError as error:

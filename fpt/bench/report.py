@@ -4,7 +4,7 @@ are met."""
 import pandas as pd
 
 from fpt.bench.cost import Bench
-from fpt.sweeps.labels import SHORT
+from fpt.sweeps.words import SHORT
 
 # Decided before anything was measured: backbone, task, trainable groups, runs (None: the largest fleet that was
 # measured), ratio at least. Those of the processor are for two cores that multiply in bfloat16.

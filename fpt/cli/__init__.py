@@ -27,6 +27,7 @@ from fpt.files import check_writable, study_folder, write_atomically
 from fpt.sweeps import ledger
 from fpt.sweeps.ledger import sweep_state
 from fpt.sweeps.study import Study, load_study
+from fpt.sweeps.words import title
 from fpt.tasks import BRIGHTEST_16, LONGEST_SIDE
 
 FOLDERS = ("FPT_DATA", "FPT_WEIGHTS")  # environment variables that name a folder
@@ -157,7 +158,7 @@ def run(
             start = partial(run_ray, address=address) if engine is Engine.RAY else run_local
             failures = in_order(partial(start, threads=threads, watch=watch), todo, opened_study.folder)
     for failure in failures:
-        stderr.print(f"failed: {failure.spec.title}", style="red", markup=False)
+        stderr.print(f"failed: {title(failure.spec)}", style="red", markup=False)
         stderr.print(f"  {failure.reason}\n  see {failure.evidence}", markup=False, soft_wrap=True)
     if failures:
         raise typer.Exit(1)
@@ -168,9 +169,9 @@ def _smoke(study: str, only: str | None, root: Path | None) -> None:
 
     with opened(study, root) as opened_study:
         specs = opened_study.serving(only)
-        failures = smoke(specs, opened_study.folder.name, lambda spec: console.print(escape(spec.title)))
+        failures = smoke(specs, opened_study.folder.name, lambda spec: console.print(escape(title(spec))))
     for spec, error in failures:
-        stderr.print(f"failed: {spec.title}\n  {type(error).__name__}: {error}", markup=False, soft_wrap=True)
+        stderr.print(f"failed: {title(spec)}\n  {type(error).__name__}: {error}", markup=False, soft_wrap=True)
     console.print(f"{len(specs) - len(failures)} of {len(specs)} sweeps work; nothing was kept: these are not results")
     if failures:
         raise typer.Exit(1)
@@ -399,8 +400,8 @@ def bench(
         result = measure(cell or [], quick, Path("runs"), log)
 
     console.print(bench_words(result), soft_wrap=True)
-    for title, frame in (("run-steps beside the reference", bench_table(result)), ("targets", bench_targets(result))):
-        console.print(table_of(title, list(frame.columns), frame.itertuples(index=False, name=None)))
+    for heading, frame in (("run-steps beside the reference", bench_table(result)), ("targets", bench_targets(result))):
+        console.print(table_of(heading, list(frame.columns), frame.itertuples(index=False, name=None)))
 
 
 @app.command()

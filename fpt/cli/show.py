@@ -17,11 +17,11 @@ from fpt.bench.cost import Cost
 from fpt.errors import FptError
 from fpt.sweeps import ledger
 from fpt.sweeps.engines import Watch
-from fpt.sweeps.labels import labels
 from fpt.sweeps.ledger import PROGRESS, SweepState, sweep_state
 from fpt.sweeps.record import read_progress
 from fpt.sweeps.spec import SweepSpec
 from fpt.sweeps.study import Study
+from fpt.sweeps.words import labels, title
 
 if TYPE_CHECKING:
     from fpt.advise.verdict import Advice
@@ -175,13 +175,11 @@ class SweepBars:
         titles = TextColumn("{task.description}", table_column=Column(overflow="fold"))
         columns = (titles, BarColumn(bar_width=20), TextColumn("{task.percentage:>3.0f}%"))
         self.bars = Progress(*columns, TimeElapsedColumn(), TimeRemainingColumn(), console=console)
-        # By the sweep itself: its name hashes all files of own data, which takes seconds where they are many.
-        self.folders = {id(spec): study / spec.folder_name for spec in specs}
-        self.live: dict[int, TaskID] = {}
-        self.earlier: dict[int, Any] = {}  # the last progress.json of the process that a resumed sweep goes on from
+        self.live: dict[str, TaskID] = {}
+        self.earlier: dict[str, Any] = {}  # the last progress.json of the process that a resumed sweep goes on from
         # By sweep and its run-steps in all: the share done at its next line; share and seconds after its first step.
-        self.next_line: dict[tuple[int, int], float] = {}
-        self.first: dict[tuple[int, int], tuple[float, float]] = {}
+        self.next_line: dict[tuple[str, int], float] = {}
+        self.first: dict[tuple[str, int], tuple[float, float]] = {}
 
     def __enter__(self) -> Watch:
         if console.is_terminal:
@@ -194,19 +192,19 @@ class SweepBars:
     def watch(self, running: Sequence[SweepSpec], ended: Sequence[SweepSpec]) -> None:
         """Called by the engine several times a second."""
         for spec in running:
-            progress = read_progress(self.folders[id(spec)] / PROGRESS)
-            if id(spec) not in self.live:
-                self.live[id(spec)] = self.bars.add_task(spec.title, total=None)
-                self.earlier[id(spec)] = progress
+            progress = read_progress(self.study / spec.folder_name / PROGRESS)
+            if spec.hash not in self.live:
+                self.live[spec.hash] = self.bars.add_task(title(spec), total=None)
+                self.earlier[spec.hash] = progress
                 self._line("started", spec)
             if progress:
                 done, total = progress["run_steps"], progress["run_steps_total"]
-                self.bars.update(self.live[id(spec)], completed=done, total=total)
-                if not console.is_terminal and progress != self.earlier[id(spec)]:
+                self.bars.update(self.live[spec.hash], completed=done, total=total)
+                if not console.is_terminal and progress != self.earlier[spec.hash]:
                     self._progress_line(spec, progress)
         for spec in ended:
-            if id(spec) in self.live:  # otherwise it ended before it was seen running
-                self.bars.remove_task(self.live.pop(id(spec)))
+            if spec.hash in self.live:  # otherwise it ended before it was seen running
+                self.bars.remove_task(self.live.pop(spec.hash))
             finished = self._is_done(spec)
             self.done += finished
             word = f"done ({self.done} of {self.total})" if finished else "ended without a result"
@@ -224,7 +222,7 @@ class SweepBars:
             return
         # The first step can take minutes, since it loads and compiles: what is left is judged by the steps after it.
         # A grid that grows has more run-steps, and is judged anew.
-        work, seconds = (id(spec), progress["run_steps_total"]), progress["seconds"]
+        work, seconds = (spec.hash, progress["run_steps_total"]), progress["seconds"]
         share = progress["run_steps"] / progress["run_steps_total"]
         begun, before = self.first.setdefault(work, (share, seconds))
         if begun < share < 1 and share >= self.next_line.get(work, FIRST_LINE):
@@ -232,7 +230,7 @@ class SweepBars:
             self._line(f"{share:.0%}, {time_text((seconds - before) * (1 - share) / (share - begun))} left", spec)
 
     def _line(self, word: str, spec: SweepSpec) -> None:
-        self.bars.console.print(f"{time.strftime('%H:%M:%S')} {word}: {spec.title}", markup=False)
+        self.bars.console.print(f"{time.strftime('%H:%M:%S')} {word}: {title(spec)}", markup=False)
 
 
 def advice_screen(advice: "Advice") -> Iterator[Table | str]:

@@ -138,8 +138,9 @@ def check(
     source: str = "",
     adapters: Mapping[str, Any] | None = None,
     own_table: OwnTable = "",
-) -> None:
-    """Refuse an unknown backbone, option, initialisation, policy or group before anything is loaded (SpecError).
+) -> tuple[Backbone, tuple[str, ...]]:
+    """The backbone and the groups that train. Refuses an unknown backbone, option, initialisation, policy or group
+    before anything is loaded (SpecError).
 
     adapters: `rank`, `alpha`, `targets`, `zero`, read where the groups hold adapters. own_table: as of `groups_of`.
     """
@@ -165,9 +166,10 @@ def check(
         raise SpecError(f"width={width}{where}: must be 1 to {WIDEST}")
     if options.get("zero_positions") and "positions" not in groups_of(backbone, options):
         raise SpecError(f"zero_positions{where}: backbone {backbone!r} has positions only with option positions")
-    trainable_groups(trainable, backbone, backbone_options, own_table, source)
+    groups = trainable_groups(trainable, backbone, backbone_options, own_table, source)
     if adapted(trainable):
         check_adapters(backbone, groups_of(backbone, options), adapters or {}, where)
+    return entry, groups
 
 
 def build(  # noqa: PLR0913 - every choice of a model, by its name

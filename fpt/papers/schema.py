@@ -7,8 +7,9 @@ A file `fpt/papers/NAME.yaml`:
     rates:     the learning rate as printed, by `default`, backbone or task
     tasks:     the paper's tasks in its order, each with the fields of a sweep that it fixes (variant, steps, threshold)
     rows:      named once: the fields in which a row's sweep differs from the defaults, `label` where it is printed
-               otherwise; options of task and backbone (length, layers, ...) are named like fields. A row without an
-               arm is a model of the literature: it is printed and never run
+               otherwise, `scale` where it is trained for other steps than its task says; options of task and backbone
+               (length, layers, ...) are named like fields. A row without an arm is a model of the literature: it is
+               printed and never run
     tables:    id -> title, where, kind, measures, and rows: row -> task -> printed number. A number may carry more:
                {is: 72.1, sem: 0.1, mark: "†", literature: "Tay et al.", keep: true} and fields in which the cell
                differs from its row. `ours: why` explains a row that the paper does not print, with the `tasks` on
@@ -214,6 +215,7 @@ class Row(_Strict):
     """The fields in which a row's sweep differs from the paper's defaults."""
 
     label: str = ""
+    scale: Fields = {}  # of its budget, at the paper's scale: no part of what the row means
     fields: Fields = {}
 
     @model_validator(mode="before")
@@ -221,7 +223,7 @@ class Row(_Strict):
     def _sort(cls, data: Any) -> Any:
         if not isinstance(data, Mapping):
             raise ValueError("must be a mapping of the fields in which its sweep differs")
-        return _gathered(data, "fields", {"label"})
+        return _gathered(data, "fields", {"label", "scale"})
 
 
 class Table(_Strict):

@@ -222,10 +222,9 @@ class StudyCells:
     def _planned(self, table: "Table") -> Iterable[TableCell]:
         """By the study file, what its sweeps serve or are to serve."""
         for each in self.study.planned(table):
-            if each.spec:
-                arm = self.results.get(each.spec.folder_name)
-                of = replace(arm, of="gap") if arm and table.kind == "gap" else arm
-                yield TableCell(table, each.row, each.task, each.stands_for, of, each.spec, each.scale, self.name)
+            arm = self.results.get(each.spec.folder_name)
+            of = replace(arm, of="gap") if arm and table.kind == "gap" else arm
+            yield TableCell(table, each.row, each.task, each.stands_for, of, each.spec, each.scale, self.name)
 
     def by_task(self, table: "Table") -> dict[str, dict[str, TableCell]]:
         """Task -> row -> cell, for the tasks on which at least one row has a sweep."""

@@ -11,15 +11,14 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from fpt import models, tasks
 from fpt.files import known_sha256, write_atomically
 from fpt.papers import papers
 from fpt.results.arm import ARMS, LISTED, ROWS, SERVED
 from fpt.results.pairs import pairs
-from fpt.sweeps.labels import label, labels
 from fpt.sweeps.record import PUBLISHED, RESULT
 from fpt.sweeps.spec import SweepSpec
 from fpt.sweeps.study import Study
+from fpt.sweeps.words import label, labels
 
 
 def lines_of(study: str, sweeps: Collection[SweepSpec]) -> Iterator[dict[str, Any]]:
@@ -27,8 +26,8 @@ def lines_of(study: str, sweeps: Collection[SweepSpec]) -> Iterator[dict[str, An
     record. Names tell apart all sweeps of the study."""
     names = labels(sweeps)
     for spec in sweeps:
-        own, task = tasks.own_kind(spec.task), tasks.entry(spec.task)
-        layers = spec.backbone_options.get("layers") or models.backbone(spec.backbone).layers
+        own, task = "task" in spec.names.contents, spec.names.task
+        layers = spec.backbone_options.get("layers") or spec.names.backbone.layers
         yield {
             "study": study,
             "sweep": spec.folder_name,
@@ -47,15 +46,14 @@ def rows_of(study: Study) -> Iterator[dict[str, Any]]:
     """A line of runs/rows.csv for every row of a paper's table, on every task, that a sweep of a study serves."""
     for table in (table for paper in papers().values() for table in paper.tables.values()):
         for planned in study.planned(table):
-            if planned.spec:
-                yield {
-                    "study": study.folder.name,
-                    "sweep": planned.spec.folder_name,
-                    "table": table.id,
-                    "row": planned.row,
-                    "stands_for": ";".join(planned.stands_for),
-                    "scale": planned.scale,
-                }
+            yield {
+                "study": study.folder.name,
+                "sweep": planned.spec.folder_name,
+                "table": table.id,
+                "row": planned.row,
+                "stands_for": ";".join(planned.stands_for),
+                "scale": planned.scale,
+            }
 
 
 def write_mapping(runs: Path, studies: Iterable[Study]) -> None:

@@ -20,8 +20,8 @@ from fpt.results.stats import SIGNIFICANCE
 from fpt.show.html import Page, paragraph
 from fpt.show.names import model, title
 from fpt.show.plot import named
-from fpt.sweeps.labels import SHORT
 from fpt.sweeps.spec import SweepSpec
+from fpt.sweeps.words import SHORT, words
 from fpt.tasks import entry
 
 Setups = Mapping[str, Mapping[str, Arm]]  # model, task and study in words -> arm (FP, ...) -> its cell
@@ -48,12 +48,13 @@ def setups(studies: Iterable[StudyCells], every: bool = False) -> dict[str, dict
 def _grouped(study: StudyCells, every: bool) -> dict[tuple[str, ...], dict[str, Arm]]:
     """The arms of a study by name, those together whose setup has the same words."""
     groups: dict[tuple[str, ...], dict[str, Arm]] = {}
+    specs = [arm.spec for arm in study.results.values()]
     for arm in sorted(study.results.values(), key=lambda each: each.fields["random_init"] != "matched"):
         name = arm.name if every else SHORT.get(arm.fields["arm"])
         if name is None:
             continue
-        words = _setup_words(arm.spec, told=name.partition(" (")[2])
-        groups.setdefault(words, {}).setdefault(name, arm)
+        told = words(arm.spec, apart_from=specs) if every else {}
+        groups.setdefault(_setup_words(arm.spec, told), {}).setdefault(name, arm)
     return groups
 
 
@@ -66,12 +67,14 @@ def _setup_names(setups: Collection[tuple[str, ...]]) -> dict[tuple[str, ...], s
     return names
 
 
-def _setup_words(spec: SweepSpec, told: str = "") -> tuple[str, ...]:
+def _setup_words(spec: SweepSpec, told: Mapping[str, str]) -> tuple[str, ...]:
     """Task and model with what tells sweeps apart, and all that must be equal to be compared, options and fields.
 
-    What the name of the arm says in brackets is `told`, and not said again.
+    What the name of the arm says is `told`, and not said again.
     """
-    said = [word for word in spec.details if word != "fixed" and word not in told]
+    # a model is named with its options, of which a name may say some
+    again = {"task", "arm", *told} - ({"backbone"} if spec.backbone_options else set())
+    said = (word for field, word in words(spec).items() if field not in again and word != "fixed")
     details = (word.replace(spec.backbone, model(spec.backbone), 1) for word in said)
     name = ", ".join([title(spec.task), *details])
     fields = {name: getattr(spec, name) for name in SETUP}

@@ -12,8 +12,8 @@ from fpt.results.estimate import percent
 from fpt.results.runs import rate_text
 from fpt.show import plot
 from fpt.show.names import title
-from fpt.sweeps.labels import labels
 from fpt.sweeps.selection import by_seed, choices
+from fpt.sweeps.words import labels
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

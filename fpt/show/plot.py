@@ -19,7 +19,7 @@ from fpt.models import Arm
 from fpt.results.baselines import floor
 from fpt.results.cells import Cell, arm_of
 from fpt.results.runs import rate_text
-from fpt.sweeps.labels import label
+from fpt.sweeps.words import label
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -10,6 +10,7 @@ from fpt.results.cells import StudyCells
 from fpt.results.runs import rate_text, study_of, sweeps_table
 from fpt.show.html import Table
 from fpt.sweeps.study import Study
+from fpt.sweeps.words import title
 
 RECORD = {  # of sweeps_table, and the columns that show it
     "sweep": "sweep", "steps": "steps", "status": "status", "runs": "runs", "diverged": "diverged",
@@ -55,7 +56,7 @@ def record_table(study_folder: Path | Study, origin: Origin | None = None) -> Ta
     study = study_of(study_folder)
     known = sweeps_table(study, origin).reindex(columns=list(RECORD))
     known["hash"] = known["sweep"].str[-8:]
-    known["sweep"] = known["sweep"].map({spec.folder_name: spec.title for spec in study.sweeps})
+    known["sweep"] = known["sweep"].map({spec.folder_name: title(spec) for spec in study.sweeps})
     # Where nothing ran, values are missing: of some sweeps, or of all.
     counts, words = ["runs", "diverged", "threads", "wall_seconds"], ["finished_utc", "data_checksum", "versions"]
     known[counts] = known[counts].astype(float).round().astype("Int64")

@@ -23,7 +23,7 @@ from fpt.show.planes import CROSSING, captioned_plane, crossing_figure
 from fpt.show.provenance import recipe_table, record_table
 from fpt.show.tables import summary
 from fpt.show.yours import yours_table
-from fpt.sweeps.labels import SHORT
+from fpt.sweeps.words import SHORT
 
 MOST_ARMS = 8  # of a setup: twice as many have four times as many differences
 STATIC = Path(__file__).with_name("static")

@@ -68,31 +68,6 @@ SweepFolder = Annotated[str, AfterValidator(sweep_folder)]
 Measures = Annotated[tuple[str, ...], AfterValidator(known_measures)]
 
 
-def with_options(name: str, options: Mapping[str, Any]) -> str:
-    """bit-xor (length 16)."""
-    return f"{name} ({', '.join(f'{key} {value}' for key, value in options.items())})" if options else name
-
-
-WORDS = {
-    "backbone": "{}", "compute_type": "{}", "shuffle_tokens": "shuffled tokens", "warmup": "warm-up {:g}",
-    "schedule": "{} schedule", "head_rate": "head rate {:g}", "weight_decay": "weight decay {:g}",
-    "learning_rates": "rates {}", "seeds": "seeds {}", "clip": "clip {:g}",
-    "report": "results of the {} step",
-    "solver": "{} regression",
-    "probe": "strength {:g}",
-}  # fmt: skip
-
-
-def in_words(name: str, value: Any) -> str:
-    """A field, or an option, that is not its default."""
-    if name == "data_fraction":
-        return f"{100 * value:g}% of the data"
-    if (name, value) in (("clip", None), ("backbone", "none")):
-        return {"clip": "no clipping", "backbone": "no backbone"}[name]
-    said = ", ".join(f"{each:g}" for each in value) if isinstance(value, list) else value
-    return WORDS.get(name, f"{name.replace('_', ' ')} {{}}").format(said)
-
-
 def canonical(options: Mapping[str, Any], defaults: Mapping[str, Any]) -> dict[str, Any]:
     """Options that differ from their default."""
     return {name: value for name, value in options.items() if value != defaults.get(name)}

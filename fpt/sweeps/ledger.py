@@ -14,11 +14,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from fpt import tasks
 from fpt.errors import FptError, LockedError, SpecError
 from fpt.files import read_json
 from fpt.files import workspace as workspace
-from fpt.models import hub
 from fpt.sweeps.fields import canonical
 from fpt.sweeps.record import PUBLISHED as PUBLISHED
 from fpt.sweeps.record import RESULT as RESULT
@@ -118,8 +116,7 @@ def read_result(folder: Path, spec: SweepSpec) -> dict[str, Any] | None:
 def _named(fields: Mapping[str, Any], spec: SweepSpec) -> dict[str, Any]:
     """The fields by which a record and its spec must agree: options that differ from their default, and not where your
     own data or your own model lie, whose content the hash holds."""
-    moved = {"task": tasks.own_kind(spec.task), "backbone": hub.path_of(spec.backbone)}
-    kept = {name: value for name, value in fields.items() if not moved.get(name)}
+    kept = {name: value for name, value in fields.items() if name not in spec.names.contents}
     options = {name: value for name, value in kept.items() if isinstance(value, dict) and name in spec.option_defaults}
     return kept | {name: canonical(value, spec.option_defaults[name]) for name, value in options.items()}
 

@@ -15,10 +15,11 @@ from fpt.errors import DataError, FptError, SpecError, WeightsError
 from fpt.files import check_writable, read_json, remove_partial, replaced, write_atomically, write_json
 from fpt.models import weights
 from fpt.sweeps import ledger, selection
-from fpt.sweeps.fields import canonical, with_options
+from fpt.sweeps.fields import canonical
 from fpt.sweeps.provenance import Start, provenance
 from fpt.sweeps.record import ALWAYS, TABLES, read_table
-from fpt.sweeps.spec import SweepSpec
+from fpt.sweeps.spec import SweepSpec, contents_of
+from fpt.sweeps.words import title, with_options
 from fpt.training.recipe import ANSWERS, ATTENTION, KEEP_ADAPTER, KEEP_WEIGHTS
 
 if TYPE_CHECKING:
@@ -58,6 +59,7 @@ def prepare(
     pretrained by another one finds the weights.
     """
     loaded = models.load_task(spec.task, spec.backbone, data_dir, spec.variant, **spec.task_options)
+    check_contents(spec, loaded)
     task, template = fitted(spec, loaded, kept_weights(spec, study))
     # Fleets that extend the grid are no larger than the first, whose checkpoint is gone by then; kept weights stay.
     weight_files = len(spec.learning_rates) + 2 * spec.extend if spec.keeps else 0
@@ -98,7 +100,7 @@ def kept_weights(spec: SweepSpec, study: Path | None) -> Path | None:
     path = (study or Path()) / spec.pretrained_by / ledger.KEPT_WEIGHTS
     if study is None or not path.is_file():
         raise WeightsError(
-            f"{spec.title}: its pretrained weights are those that the sweep {spec.pretrained_by} keeps, and there is "
+            f"{title(spec)}: its pretrained weights are those that the sweep {spec.pretrained_by} keeps, and there is "
             f"no {path}; run that sweep of the study first, and give this one a folder of the same study"
         )
     return path
@@ -119,12 +121,12 @@ def check_measures(spec: SweepSpec, template: "Template") -> None:
 def check_keeper(spec: SweepSpec, keeper: SweepSpec) -> None:
     """Refuse (SpecError) a sweep whose pretrained weights another backbone, or another form of it, will keep."""
     its, kept = (
-        with_options(each.backbone, canonical(each.backbone_options, models.backbone(each.backbone).options))
+        with_options(each.backbone, canonical(each.backbone_options, each.names.backbone.options))
         for each in (spec, keeper)
     )
     if its != kept:
         raise SpecError(
-            f"{spec.title}: it starts from the weights that {keeper.folder_name} keeps, which are of {kept}, "
+            f"{title(spec)}: it starts from the weights that {keeper.folder_name} keeps, which are of {kept}, "
             f"and its own backbone is {its}; they must be the same"
         )
 
@@ -138,7 +140,7 @@ def check_still_kept(spec: SweepSpec, study: Path) -> None:
     file, selected = folder / ledger.KEPT_WEIGHTS, (read_json(folder / ledger.RESULT) or {}).get("selected_rate")
     if selected is not None and not file.is_file() and ledger.read_result(study / spec.folder_name, spec) is None:
         raise WeightsError(
-            f"{file} is missing, though its sweep is done, and {spec.title} starts from it; put the file back, or "
+            f"{file} is missing, though its sweep is done, and {title(spec)} starts from it; put the file back, or "
             f"remove {folder} and run the study again: the sweep is then trained anew"
         )
 
@@ -170,7 +172,7 @@ def _finished(study: Path) -> dict[Path, dict[str, Any]]:
 def check_same_data(spec: SweepSpec, task: "Task", done: Mapping[Path, dict[str, Any]]) -> None:
     """Refuse (DataError) other data than those of a finished sweep of the study on the same task: their arms are not
     compared. Of tasks with files in the data folder; the content of your own data is part of a sweep's hash."""
-    if tasks.own_kind(spec.task) or not tasks.entry(spec.task).files:
+    if "task" in spec.names.contents or not spec.names.task.files:
         return
     wanted = {name: value for name, value in spec.resolved().items() if name in ("task", "variant", "task_options")}
     for folder, found in done.items():
@@ -198,7 +200,7 @@ def _without_weights_to_come(spec: SweepSpec, keeper: SweepSpec | None, study: P
             f"pretrained_by = {spec.pretrained_by!r}: there are no such weights, and it is no sweep still to be "
             "trained that will keep its own; name one of this study with keep_as that is not pretrained by another"
         )
-    return spec.model_copy(update={"pretrained_by": None, "init": "random"})
+    return spec.changed(pretrained_by=None, init="random")
 
 
 def _checked_as(spec: SweepSpec) -> str:
@@ -254,19 +256,22 @@ def check_prepared(spec: SweepSpec, task: "Task", template: "Template") -> None:
             value, asked = canonical(value, defaults), canonical(asked, defaults)
         if value != asked:
             raise SpecError(
-                f"prepared: its {name} is {value!r}, and that of the sweep {spec.title} is {asked!r}; give what "
+                f"prepared: its {name} is {value!r}, and that of the sweep {title(spec)} is {asked!r}; give what "
                 "fpt.sweeps.prepare returns for this spec"
             )
-    _check_data(spec, task, spec.hash)
+    check_contents(spec, task)
 
 
-def _check_data(spec: SweepSpec, task: "Task", name: str) -> None:
-    """Refuse (DataError) to record results under a hash that is not, or is no longer, that of what was read."""
-    own = tasks.own_checksum(spec.task) if tasks.own_kind(spec.task) else task.checksum
-    if spec.hash != name or own != task.checksum:
+def check_contents(spec: SweepSpec, task: "Task") -> None:
+    """Refuse (DataError) results of other files than those after which the sweep is named: of your own data, your own
+    model or a tokenizer, as they were read for `task`, and as they are now."""
+    asked = spec.names.contents
+    now = contents_of(spec.task, spec.backbone, spec.names.own_table)
+    read = f"{tasks.own_kind(spec.task)}:{task.checksum}"
+    if now != asked or asked.get("task", read) != read:
         raise DataError(
-            f"the data of {spec.task}, or the files of {spec.backbone}, changed after the sweep {name} had read them: "
-            "nothing is recorded. Run it again: it is another sweep, of the files as they are now"
+            f"the data of {spec.task}, or the files of {spec.backbone}, changed after the sweep {spec.hash} was named "
+            "after them: nothing is recorded. Make its spec anew, and run it: it is another sweep, of what is there now"
         )
 
 
@@ -279,7 +284,7 @@ def _clean(folder: Path) -> None:
 
 def _train(spec: SweepSpec, folder: Path, task: "Task", template: "Template") -> dict[str, Any]:
     """The grid and its extensions, and their files; result.json, whose content it returns, is the last one."""
-    start, checkpoints, name_at_start = Start(folder), folder / CHECKPOINTS, spec.hash
+    start, checkpoints = Start(folder), folder / CHECKPOINTS
     fleets: list[FleetResult] = []
     rates: Sequence[float] = spec.learning_rates
 
@@ -299,7 +304,7 @@ def _train(spec: SweepSpec, folder: Path, task: "Task", template: "Template") ->
             )  # fmt: skip
         rates = further_rates(spec, selection.by_seed(_joined(fleets, "runs")))
     tables = {name: _joined(fleets, name) for name in TABLES if name in fleets[0].tables}
-    _check_data(spec, task, name_at_start)
+    check_contents(spec, task)
     best = selection.best_rate(selection.by_seed(tables["runs"]))
     if spec.keeps and best is not None:
         keep(spec, template, weights_at(best), folder)

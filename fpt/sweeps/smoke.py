@@ -63,8 +63,8 @@ def smoke(
         data = Path(name) / "data"
         shutil.copytree(FIXTURES, data)  # ListOps is generated into the folder of data
         failures += whole_models(specs, data)
-        failed = {id(spec) for spec, _ in failures}
-        specs = [spec for spec in specs if id(spec) not in failed]
+        failed = {spec.hash for spec, _ in failures}
+        specs = [spec for spec in specs if spec.hash not in failed]
         for spec in sorted(specs, key=lambda spec: spec.pretrained_by is not None):
             started(spec)
             try:

@@ -5,6 +5,7 @@ import hashlib
 import json
 import re
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from itertools import takewhile
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args
@@ -13,6 +14,7 @@ from pydantic import (
     BaseModel,
     ConfigDict,
     Field,
+    PrivateAttr,
     ValidationError,
     ValidationInfo,
     create_model,
@@ -34,8 +36,6 @@ from fpt.sweeps.fields import (
     SweepFolder,
     Trainable,
     canonical,
-    in_words,
-    with_options,
 )  # fmt: skip
 from fpt.training.recipe import KEPT, Count, Recipe
 
@@ -44,6 +44,7 @@ PROTOCOL = 2  # raised when a default or the meaning of results changes: every s
 OF_THE_STUDY = {"threshold"}  # how results are read: it changes no run
 GRID = ("learning_rates", "seeds", "extend")
 BUDGET = ("steps", "evaluations", "evaluation_examples", "budget_examples", "test_examples", "compute_type")
+NOT_OF_A_ROW = (*GRID, *BUDGET, "measures")
 WITHOUT_POINT = re.compile(r"[-+]?[0-9]+[eE][-+]?[0-9]+")
 PAPERMILL = {  # how lists and mappings are handed to the notebook
     "tuple_type": " (papermill takes lists with -y, as in -y '{learning_rates: [1e-3]}')",
@@ -51,8 +52,19 @@ PAPERMILL = {  # how lists and mappings are handed to the notebook
 }
 
 
+@dataclass(frozen=True)
+class Resolved:
+    """What the names in a spec mean, looked up once, when it is made."""
+
+    task: tasks.Entry
+    backbone: models.Backbone
+    own_table: tasks.OwnTable
+    groups: tuple[str, ...]  # of parameters, that train
+    contents: Mapping[str, str]  # of your own data, your own model, and a tokenizer: what the files are that it names
+
+
 class SweepSpec(Recipe):
-    """One task x arm: the recipe of its runs, the grid of learning rates, and the seeds.
+    """One task x arm: the recipe of its runs, the grid of learning rates, and the seeds. `resolve` makes it.
 
     `arm` may be given instead of `init` and `trainable`. Lists are kept sorted. Two fields that cannot matter are set:
     `random_init` of a pretrained arm, and `extend` of a single rate. Others that change nothing make another sweep of
@@ -85,6 +97,9 @@ class SweepSpec(Recipe):
     # at most so many further rates at each end of the grid
     extend: Annotated[int, Field(ge=0, le=10, strict=True, validate_default=True)] = 3
     threshold: Annotated[float, Field(gt=0, le=1)] | None = None  # accuracy that counts as converged
+    _names: Resolved = PrivateAttr()
+    _differing: dict[str, Any] = PrivateAttr()  # the fields that are not their default, as JSON values
+    _hash: str = PrivateAttr()
 
     def __init__(self, **fields: Any) -> None:
         """`resolve` makes specs, and says where a bad field stands: pydantic's errors stay what they are here."""
@@ -129,10 +144,25 @@ class SweepSpec(Recipe):
         """Its name in fpt/models/arms.py, else `<trainable>-<init>` with groups joined by +."""
         return models.name_of(self.init, self.trainable)
 
-    def trained_groups(self, source: str = "") -> tuple[str, ...]:
-        """The groups of parameters that train (fpt.models.trainable_groups). Raises SpecError, naming `source`."""
-        own_table = tasks.own_table(self.task, self.task_options)
-        return models.trainable_groups(self.trainable, self.backbone, self.backbone_options, own_table, source)
+    def named(self, names: Resolved) -> "SweepSpec":
+        """The spec, once it knows what its names mean: its hash is that of the files as they are now."""
+        self._names = names
+        fields = self.model_dump(mode="json", exclude_defaults=True, exclude=OF_THE_STUDY)
+        for name, defaults in self.option_defaults.items():
+            options = canonical(fields.pop(name, {}), defaults)
+            fields |= {name: options} if options else {}
+        # the data and the model, not where they lie, are what is trained
+        fields |= {name: content for name, content in names.contents.items() if name in ("task", "backbone")}
+        if "tokenizer" in names.contents:
+            fields["task_options"]["tokenizer"] = names.contents["tokenizer"]
+        self._differing = fields
+        text = json.dumps({"protocol": PROTOCOL, **fields}, sort_keys=True, separators=(",", ":"))
+        self._hash = hashlib.sha256(text.encode()).hexdigest()[:8]
+        return self
+
+    @property
+    def names(self) -> Resolved:
+        return self._names
 
     @property
     def adapters(self) -> dict[str, Any]:
@@ -159,41 +189,31 @@ class SweepSpec(Recipe):
         return len(self.learning_rates) * len(self.seeds)
 
     def changed(self, **fields: Any) -> "SweepSpec":
-        """The same sweep with other fields, checked anew. Raises SpecError."""
-        return resolve({**dict(self), **fields})
+        """The same sweep with other fields, checked anew, and of the same files. Raises SpecError."""
+        anew = {"task", "task_options", "backbone"} & fields.keys()
+        return resolve({**dict(self), **fields}, contents=None if anew else self.names.contents)
 
     @property
     def option_defaults(self) -> dict[str, Mapping[str, Any]]:
         """What the options of the task and of the backbone are where a study does not name them."""
-        task, backbone = tasks.entry(self.task), models.backbone(self.backbone)
-        return {"task_options": task.options, "backbone_options": backbone.options}
-
-    def _differing(self, without: set[str]) -> dict[str, Any]:
-        """The fields that differ from their default, as JSON values; options in their canonical form."""
-        fields = self.model_dump(mode="json", exclude_defaults=True, exclude=without)
-        for name, defaults in self.option_defaults.items():
-            options = canonical(fields.pop(name, {}), defaults)
-            fields |= {name: options} if options else {}
-        if kind := tasks.own_kind(self.task):  # the data, not where they lie, are the task
-            fields["task"] = f"{kind}:{tasks.own_checksum(self.task)}"
-        if folder := hub.path_of(self.backbone):
-            fields["backbone"] = hub.HUB + hub.checksum(folder)
-        if tasks.own_table(self.task, self.task_options) == tasks.READS:
-            fields["task_options"]["tokenizer"] = tokens.identity(self.backbone)
-        return fields
+        return {"task_options": self.names.task.options, "backbone_options": self.names.backbone.options}
 
     @property
     def hash(self) -> str:
         """Eight hex digits over the resolved fields that differ from their default, and the protocol."""
-        fields = self._differing(OF_THE_STUDY)
-        text = json.dumps({"protocol": PROTOCOL, **fields}, sort_keys=True, separators=(",", ":"))
-        return hashlib.sha256(text.encode()).hexdigest()[:8]
+        return self._hash
+
+    def without(self, *fields: str) -> str:
+        """Equal for sweeps that differ in nothing but these fields."""
+        return json.dumps(
+            {name: value for name, value in self._differing.items() if name not in fields}, sort_keys=True
+        )
 
     @property
     def identity(self) -> str:
         """What is trained, whatever the grid, the seeds, the budget and the evaluations: two sweeps with one identity
         are the same row of a table on the same task."""
-        return json.dumps(self._differing({*OF_THE_STUDY, *GRID, *BUDGET, "measures"}), sort_keys=True)
+        return self.without(*NOT_OF_A_ROW)
 
     @property
     def folder_name(self) -> str:
@@ -204,48 +224,6 @@ class SweepSpec(Recipe):
     def pretrained_on(self) -> str:
         """The task of the sweep whose weights it starts from; empty where they are the backbone's own."""
         return (self.pretrained_by or "").partition(".")[0]
-
-    @property
-    def title(self) -> str:
-        """Task and arm, and the `details`."""
-        return ", ".join([with_options(self.task, self.task_options), self.arm, *self.details])
-
-    @property
-    def details(self) -> list[str]:
-        """In words, every field but task and arm that is not its default and tells sweeps of a study apart."""
-        words = self._said("variant")
-        if self.backbone != "tiny-lm" or self.backbone_options:
-            words.append(with_options(self.backbone, self.backbone_options))
-        words += [] if self.random_init == "matched" else [self.random_init]
-        words += [] if self.random_gain == 1 else [f"gain {self.random_gain:g}"]
-        words += [] if self.input_init == "orthogonal" else [f"{self.input_init} input"]
-        words += self._said(*models.ADAPTERS)
-        words += [f"pretrained by {self.pretrained_on}"] if self.pretrained_by else []
-        words += self._said(
-            "data_fraction",
-            "shuffle_tokens",
-            "batch_size",
-            "warmup",
-            "schedule",
-        )
-        # along a schedule a run of other steps is another recipe, and not the beginning of this one
-        words += [] if self.schedule == "constant" else [f"{self.steps:,} steps"]
-        words += self._said(
-            "head_rate",
-            "weight_decay",
-            "clip",
-            "report",
-            "solver",
-            "probe",
-        )
-        words += [] if self.dropout == Recipe().dropout else [f"dropout {self.dropout:g}"]
-        words += ["bfloat16"] if self.compute_type == "bfloat16" else []
-        return words
-
-    def _said(self, *names: str) -> list[str]:
-        """Of these fields, those that are not their default, in words."""
-        fields = type(self).model_fields
-        return [in_words(name, value) for name in names if (value := getattr(self, name)) != fields[name].default]
 
     def resolved(self) -> dict[str, Any]:
         """Every field as plain JSON values, without those that are the study's and change no run."""
@@ -263,15 +241,20 @@ class SweepSpec(Recipe):
 FIELDS = ["arm", *SweepSpec.model_fields]
 
 
-def resolve(fields: Mapping[str, Any], source: str = "", hints: Mapping[str, str] = {}) -> SweepSpec:
-    """The spec that `fields` describe, checked against the tasks and backbones that exist.
+def resolve(
+    fields: Mapping[str, Any],
+    source: str = "",
+    hints: Mapping[str, str] = {},
+    contents: Mapping[str, str] | None = None,
+) -> SweepSpec:
+    """The spec that `fields` describe, checked against the tasks and backbones that exist, and named after the files
+    that it names as they are now, or as `contents` has them.
 
     Raises SpecError naming the field as given, the value, the rule, and `source` (the study file, ...); `hints` are
     added to pydantic's types of errors.
     """
     where = f" ({source})" if source else ""
-    for name in fields:
-        check_known("study field", name, FIELDS, source)
+    fields = _options_placed(fields, source)
     try:
         spec = SweepSpec(**fields)
     except ValidationError as error:
@@ -288,18 +271,56 @@ def resolve(fields: Mapping[str, Any], source: str = "", hints: Mapping[str, str
             f"backbone {spec.backbone!r}{where}: results record it, so the path must be relative to the workspace, or "
             "start with ~"
         )
-    tasks.check(spec.task, spec.variant, spec.task_options, source)
-    models.check(
+    entry = tasks.check(spec.task, spec.variant, spec.task_options, source)
+    own_table = tasks.own_table(spec.task, spec.task_options)
+    backbone, groups = models.check(
         spec.backbone,
         spec.backbone_options,
         spec.init,
         spec.trainable,
         source=source,
         adapters=spec.adapters,
-        own_table=tasks.own_table(spec.task, spec.task_options),
+        own_table=own_table,
     )
-    spec.check_head(spec.trained_groups(source), source)
-    return spec
+    spec.check_head(groups, source)
+    if contents is None:
+        contents = contents_of(spec.task, spec.backbone, own_table)
+    return spec.named(Resolved(entry, backbone, own_table, groups, contents))
+
+
+def contents_of(task: str, backbone: str, own_table: tasks.OwnTable) -> dict[str, str]:
+    """What your own data, your own model and a tokenizer are now: kinds and checksums of the files of a sweep."""
+    found: dict[str, str] = {}
+    if kind := tasks.own_kind(task):
+        found["task"] = f"{kind}:{tasks.own_checksum(task)}"
+    if folder := hub.path_of(backbone):
+        found["backbone"] = hub.HUB + hub.checksum(folder)
+    if own_table == tasks.READS:
+        found["tokenizer"] = tokens.identity(backbone)
+    return found
+
+
+def _options_placed(fields: Mapping[str, Any], source: str) -> dict[str, Any]:
+    """The fields, with options of the task and of the backbone that are named like fields where they belong.
+
+    Raises SpecError for a name that is neither.
+    """
+    found = {name: value for name, value in fields.items() if name in FIELDS}
+    if len(found) == len(fields):
+        return found
+    default = SweepSpec.model_fields["backbone"].default
+    homes = {
+        "backbone_options": models.backbone(fields.get("backbone", default), source).options,
+        "task_options": tasks.entry(fields.get("task", ""), source).options,
+    }
+    known = [*FIELDS, *(option for options in homes.values() for option in options)]
+    for name in [name for name in fields if name not in FIELDS]:
+        check_known("study field", name, known, source)
+        home = next(home for home, options in homes.items() if name in options)
+        if not isinstance(given := found.get(home) or {}, Mapping):
+            raise SpecError(f"{home} = {given!r}: must be a mapping{f' ({source})' if source else ''}")
+        found[home] = {**given, name: fields[name]}
+    return found
 
 
 def parameters_to_spec(names: Mapping[str, Any]) -> SweepSpec:

@@ -1,66 +1,29 @@
-"""A study: tables of a paper at a stated scale, and further sweeps; expanded, merged and checked before anything runs.
-
-The sweeps follow from the tables: fpt/sweeps/scale.py says how the fields of a cell come about.
+"""A study: the sweeps that its file lists, or those of a paper's tables as they stand there; checked before anything
+runs.
 """
 
 import fnmatch
+import itertools
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Literal
+from typing import Any
 
 from fpt import models
 from fpt.errors import SpecError, check_known, unknown
 from fpt.papers import paper_of, papers
-from fpt.papers.schema import Paper, Table
+from fpt.papers.schema import Table
 from fpt.sweeps.fields import canonical
-from fpt.sweeps.scale import (
-    GRIDLESS,
-    alternatives,
-    cell_fields,
-    effective,
-    is_papers,
-    layered,
-    placed,
-    replaced,
-    task_as_run,
-)  # fmt: skip
+from fpt.sweeps.rows import Planned, Served, meant
 from fpt.sweeps.spec import SweepSpec, resolve
 from fpt.sweeps.study_file import Fields, StudyFile, read_study, study_label
+from fpt.sweeps.words import title
 from fpt.training.recipe import KEEP_WEIGHTS
 
-Scale = Literal["paper", "reduced"]
-Place = tuple[str, str, str]  # table, row and task of the study's paper
-
-
-@dataclass(frozen=True)
-class Planned:
-    """A row of a table on one task: the sweep that measures it (None: the study has none), and what it stands for."""
-
-    row: str
-    task: str
-    stands_for: tuple[str, ...]
-    spec: SweepSpec | None
-    scale: Scale = "reduced"
-
-
-@dataclass(frozen=True)
-class Request:
-    """The fields of one sweep that is wanted, where they were written, under which names others start from it, and the
-    cell for which it is made."""
-
-    fields: Fields
-    source: str
-    names: tuple[str, ...] = ()
-    cell: Place | None = None
-
-    @cached_property
-    def key(self) -> str:
-        """Equal for requests that differ in nothing but what is measured."""
-        plain = {name: value for name, value in self.fields.items() if name not in ("measures", "pretrained_by")}
-        return f"{resolve(plain, self.source).hash} {self.fields.get('pretrained_by')}"
+LISTS = {"trainable", "measures", "learning_rates", "seeds"}  # fields that hold several values
+Wanted = tuple[Fields, str]  # the fields of one sweep, keep_as among them, and where they were written
 
 
 @dataclass(frozen=True)
@@ -71,88 +34,37 @@ class Study:
     folder: Path
     sweeps: tuple[SweepSpec, ...]
     file: StudyFile = field(default_factory=StudyFile, repr=False)
-    keepers: Mapping[str, str] = field(default_factory=dict, repr=False)  # name of kept weights -> folder of the sweep
-    cells: Mapping[Place, SweepSpec] = field(default_factory=dict, repr=False)  # of its own tables
 
-    @property
-    def tables(self) -> list[Table]:
-        """The tables of its paper that the study is to show."""
-        return _tables(self.file, study_label(self.folder))
+    @cached_property
+    def tables(self) -> dict[str, Table]:
+        """The tables of any paper of which its sweeps serve a row."""
+        return {
+            name: table for paper in papers().values() for name, table in paper.tables.items() if self.planned(table)
+        }
 
     def serving(self, only: str | None) -> tuple[SweepSpec, ...]:
-        """The sweeps of the table or figure `only`, or those with such a name (`*`: any characters), or all of them if
-        None; and those whose weights these start from.
+        """The sweeps that serve the table or figure `only`, or those with such a name (`*`: any characters), or all of
+        them if None; and those whose weights these start from.
 
-        Raises SpecError for what is neither a table that the study has nor the name of a sweep.
+        Raises SpecError for what is neither a table that they serve nor the name of a sweep.
         """
         if only is None:
             return self.sweeps
         wanted = set(fnmatch.filter([spec.folder_name for spec in self.sweeps], only))
         if not wanted:
-            known = {table.id: table for table in self.tables}
             names = (spec.folder_name for spec in self.sweeps)
-            check_known("table, or name of sweeps,", only, [*known, *names], study_label(self.folder))
-            wanted = {planned.spec.folder_name for planned in self.planned(known[only]) if planned.spec}
+            check_known("table, or name of sweeps,", only, [*self.tables, *names], study_label(self.folder))
+            wanted = {planned.spec.folder_name for planned in self.planned(self.tables[only])}
         wanted |= {spec.pretrained_by for spec in self.sweeps if spec.folder_name in wanted and spec.pretrained_by}
         return tuple(spec for spec in self.sweeps if spec.folder_name in wanted)
 
     @cached_property
-    def _by_identity(self) -> dict[str, list[SweepSpec]]:
-        found: dict[str, list[SweepSpec]] = {}
-        for spec in self.sweeps:
-            found.setdefault(spec.identity, []).append(spec)
-        return found
+    def _served(self) -> Served:
+        return Served(self.file, self.sweeps)
 
     def planned(self, table: Table) -> list[Planned]:
-        """Every row of any paper's table on the tasks that the study runs. A sweep knows for which cells of the study's
-        own tables it was made; for other tables it is found by what a row means.
-
-        Raises SpecError where tasks of the paper that are one task here would be two sweeps of a row.
-        """
-        return [planned for row in table.rows for planned in self._of_row(table, row)]
-
-    def _of_row(self, table: Table, row: str) -> Iterator[Planned]:
-        paper = paper_of(table.paper)
-        own = dict.fromkeys(spec.task for spec in self.sweeps)
-        found: dict[str, list[tuple[str, SweepSpec | None]]] = {}  # task as run -> the paper's tasks and their sweeps
-        for task in own if table.any_task else table.on(row, paper):
-            spec = self.cells.get((table.id, row, task)) or self._alike(paper, table, row, task)
-            run = spec.task if spec else task_as_run(self.file, paper, table, task)
-            found.setdefault(run, []).append((task, spec))
-        for run, cells in found.items():
-            specs = list({spec.hash: spec for _, spec in cells if spec}.values())
-            if len(specs) > 1 and table.paper == self.file.paper:
-                raise SpecError(
-                    f"{table.id}: row {row!r} would be two sweeps on {run}, {specs[0].title} and {specs[1].title}; "
-                    f"leave one out: replace where table, row and task, with null ({study_label(self.folder)})"
-                )
-            stands_for = tuple(task for task, spec in cells if spec or not specs)
-            whole = not table.any_task and all(
-                spec and is_papers(spec, paper, table, row, task) for task, spec in cells
-            )
-            yield Planned(row, run, stands_for, specs[0] if specs else None, "paper" if whole else "reduced")
-
-    def _alike(self, paper: Paper, table: Table, row: str, task: str) -> SweepSpec | None:
-        """The study's sweep that trains what a row means here: the very one, else the only one of its identity.
-
-        None where there is none, and where the row does not fit the model or task of the study: eight layers of a model
-        that has four.
-        """
-        label = study_label(self.folder)
-        try:
-            fields = cell_fields(self.file, paper, table, row, task, label)
-            if fields is None:
-                return None
-            if (wanted := fields.get("pretrained_by")) is not None:
-                if wanted not in self.keepers:
-                    return None
-                fields["pretrained_by"] = self.keepers[wanted]
-            spec = resolve({**GRIDLESS, **fields, "measures": []}, label)
-        except SpecError:
-            return None
-        alike = self._by_identity.get(spec.identity, [])
-        same = [each for each in alike if each.changed(measures=[]).hash == spec.hash]
-        return next(iter(same or (alike if len(alike) == 1 else [])), None)
+        """The rows of any paper's table that its sweeps serve, on every task on which they do."""
+        return list(self._served.rows(table))
 
 
 def load_study(folder: Path | str) -> Study:
@@ -162,19 +74,14 @@ def load_study(folder: Path | str) -> Study:
     folder = Path(folder)
     label = study_label(folder)
     file = read_study(folder, label)
-    requests = [*_of_tables(file, label), *_of_sweeps(file, label)]
-    if not requests:
-        raise SpecError(f"no sweeps: {label} needs a paper with tables, or an entry under sweeps")
-    sweeps, keepers = _merged(requests)
-    cells = {request.cell: sweeps[request.key] for request in requests if request.cell}
-    for task in file.tasks:
-        check_known("task of the study", task, {spec.task for spec in sweeps.values()}, f"tasks of {label}")
-    _refuse_mixed_number_types(sweeps.values(), label)
-    _refuse_new_heads(sweeps.values(), label)
-    study = Study(file.name or folder.name, folder, tuple(sweeps.values()), file, keepers=keepers, cells=cells)
-    _refuse_mistaken_rows(study)
-    _refuse_dead_cells(study, label)
-    _refuse_dead_replacements(study, label)
+    wanted = [*_of_tables(file, label), *_of_sweeps(file, label)]
+    if not wanted:
+        raise SpecError(f"no sweeps: {label} needs an entry under sweeps, or a paper whose tables are trained")
+    sweeps = _made(wanted)
+    _refuse_idle_entries(file, sweeps, label)
+    _refuse_mixed_number_types(sweeps, label)
+    _refuse_new_heads(sweeps, label)
+    study = Study(file.name or folder.name, folder, sweeps, file)
     _refuse_unequal_budgets(study, label)
     return study
 
@@ -182,32 +89,24 @@ def load_study(folder: Path | str) -> Study:
 # --- what the study wants
 
 
-def _of_tables(file: StudyFile, label: str) -> Iterator[Request]:
-    """A request for every cell of the study's tables that is not left out."""
+def _of_tables(file: StudyFile, label: str) -> Iterator[Wanted]:
+    """What every cell of the study's tables wants, and of those from whose weights they start."""
     if file.paper is None:
         return
-    paper = paper_of(file.paper)
-    for table, row, task in _chosen_cells(file, paper, label):
-        fields = cell_fields(file, paper, table, row, task, label)
-        if fields is not None:
-            names = (f"{row}/{task}",) if table.keeps(row, task) else ()
-            yield Request(fields, f"{label}, {table.id}/{row}/{task}", names, (table.id, row, task))
+    paper, chosen = paper_of(file.paper), _tables(file, label)
+    starts = {paper.rows[row].fields.get("pretrained_by") for table in chosen for row in table.rows}
+    for table in paper.tables.values():
+        for row, task in [(name, task) for name in table.rows for task in table.on(name, paper)]:
+            keep_as = f"{row}/{task}" if table.keeps(row, task) and f"{row}/{task}" in starts else None
+            fields = meant(file, paper, table, row, task)
+            if fields is None or (table not in chosen and keep_as is None):
+                continue
+            measures = _measures(file.defaults, file.tasks.get(task, {}), {"measures": table.measures})
+            yield fields | {"measures": measures, "keep_as": keep_as}, f"{label}, {table.id}/{row}/{task}"
 
 
-def _chosen_cells(file: StudyFile, paper: Paper, label: str) -> Iterator[tuple[Table, str, str]]:
-    """Table, row and task of every cell of the study's tables, and of those from whose weights they start."""
-    chosen = [table.id for table in _tables(file, label)]
-    cells = [
-        (table, row, task) for table in paper.tables.values() for row in table.rows for task in table.on(row, paper)
-    ]
-    wanted = {paper.rows[row].fields.get("pretrained_by") for table, row, _ in cells if table.id in chosen}
-    for table, row, task in cells:
-        if table.id in chosen or (table.keeps(row, task) and f"{row}/{task}" in wanted):
-            yield table, row, task
-
-
-def _of_sweeps(file: StudyFile, label: str) -> Iterator[Request]:
-    """A request for every combination of the lists in the entries under `sweeps`."""
+def _of_sweeps(file: StudyFile, label: str) -> Iterator[Wanted]:
+    """What every combination of the lists in the entries under `sweeps` wants."""
     for number, entry in enumerate(file.sweeps, start=1):
         source = f"{label}, sweep {number}"
         keep_as = entry.get("keep_as")
@@ -215,54 +114,89 @@ def _of_sweeps(file: StudyFile, label: str) -> Iterator[Request]:
             raise SpecError(f"keep_as = {keep_as!r}: a sweep that starts from kept weights keeps none ({source})")
         if keep_as is not None and not re.fullmatch(r"[A-Za-z0-9_-]+", str(keep_as)):
             raise SpecError(f"keep_as = {keep_as!r}: must be a name of letters, digits, - and _ ({source})")
-        written = {name: value for name, value in entry.items() if name != "keep_as"}
-        for task in alternatives({"task": written.get("task", file.defaults.get("task"))}, source):
-            layers = [
-                (f"defaults of {label}", file.defaults),
-                (f"tasks of {label}", file.tasks.get(task["task"] or "", {})),
-                (source, written | ({"task": task["task"]} if task["task"] else {})),
-            ]
-            own = layered(layers, source)
-            for fields in alternatives(own, source):
-                yield Request(placed(effective(fields, written), source), source, (str(keep_as),) if keep_as else ())
+        for task in _each(entry.get("task", file.defaults.get("task")), "task", source):
+            if not task:
+                raise SpecError(f"a sweep without a task: name one, in the sweep or under defaults ({source})")
+            of_task = file.tasks.get(task, {})
+            fields = {**file.defaults, **of_task, **entry, "task": task}
+            measures = {"measures": _measures(file.defaults, of_task, entry)}
+            crossed = {name: _each(value, name, source) for name, value in fields.items() if name not in LISTS}
+            for values in itertools.product(*crossed.values()):
+                yield {**fields, **dict(zip(crossed, values, strict=True)), **measures}, source
+
+
+def _each(value: Any, name: str, source: str) -> list[Any]:
+    """The values of a field that holds one value, of which a study may list several."""
+    if not isinstance(value, list):
+        return [value]
+    if not value or None in value:
+        raise SpecError(f"{name} = {value!r}: the list, or a value in it, is empty ({source})")
+    return value
+
+
+def _measures(*places: Mapping[str, Sequence[str]]) -> list[str]:
+    """What is measured adds up over the places that name it."""
+    return sorted({name for place in places for name in place.get("measures") or ()})
 
 
 # --- what becomes of it
 
 
-def _merged(requests: list[Request]) -> tuple[dict[str, SweepSpec], dict[str, str]]:
-    """The sweeps by key, each once with everything that is measured of it; folders of those that keep weights, by
-    name."""
-    named: dict[str, str] = {}
-    for request in requests:
-        for name in request.names:
-            if named.setdefault(name, request.key) != request.key:
-                raise SpecError(f"keep_as = {name!r}: more than one sweep has this name ({request.source})")
-    used = {request.fields.get("pretrained_by") for request in requests} - {None}
-    measures: dict[str, set[str]] = {}
-    for request in requests:
-        measures.setdefault(request.key, set()).update(request.fields.get("measures") or ())
-    for name in {name for name in named if name in used or "/" not in name}:
-        measures[named[name]].add(KEEP_WEIGHTS)
-    sweeps: dict[str, SweepSpec] = {}
+def _made(wanted: Sequence[Wanted]) -> tuple[SweepSpec, ...]:
+    """The sweeps in the order written, each once with everything that is measured of it; those that start from the
+    weights of others after these are known."""
     keepers: dict[str, str] = {}
-    for request in sorted(requests, key=lambda request: request.fields.get("pretrained_by") is not None):
-        fields = request.fields | {"measures": sorted(measures[request.key])}
-        wanted = fields.get("pretrained_by")
-        if wanted is not None and wanted in named:
-            fields["pretrained_by"] = keepers[wanted]
-        elif wanted is not None and "." not in wanted:  # a folder name has a point
-            raise unknown("sweep that keeps its weights (keep_as)", wanted, named, request.source)
-        spec = resolve(fields, request.source)
-        first = sweeps.setdefault(request.key, spec)
-        if first.threshold != spec.threshold:
-            raise SpecError(
-                f"threshold: {spec.title} stands there twice, with {first.threshold} and {spec.threshold}; a sweep has "
-                f"one ({request.source})"
-            )
-        keepers |= dict.fromkeys(request.names, spec.folder_name)
-    order = dict.fromkeys(request.key for request in requests)
-    return {key: sweeps[key] for key in order}, keepers
+    specs: dict[int, SweepSpec] = {}
+    for starting in (False, True):
+        numbers = [at for at, (fields, _) in enumerate(wanted) if (fields.get("pretrained_by") is not None) == starting]
+        specs |= _united({at: _spec(*wanted[at], keepers) for at in numbers}, wanted)
+        for at in numbers:
+            fields, source = wanted[at]
+            name, folder = fields.get("keep_as"), specs[at].folder_name
+            if name is not None and keepers.setdefault(name, folder) != folder:
+                raise SpecError(f"keep_as = {name!r}: more than one sweep has this name ({source})")
+    return tuple({specs[at].hash: specs[at] for at in range(len(wanted))}.values())
+
+
+def _spec(fields: Fields, source: str, keepers: Mapping[str, str]) -> SweepSpec:
+    fields = dict(fields)
+    if fields.pop("keep_as", None) is not None:
+        fields["measures"] = [*fields["measures"], KEEP_WEIGHTS]
+    name = fields.get("pretrained_by")
+    if name is not None and name not in keepers and "." not in name:  # a folder name has a point
+        raise unknown("sweep that keeps its weights (keep_as)", name, keepers, source)
+    return resolve(fields | ({"pretrained_by": keepers.get(name, name)} if name else {}), source)
+
+
+def _united(specs: Mapping[int, SweepSpec], wanted: Sequence[Wanted]) -> dict[int, SweepSpec]:
+    """Sweeps that differ in nothing but what is measured are one, which measures all of it."""
+    alike: dict[str, list[int]] = {}
+    for at, spec in specs.items():
+        alike.setdefault(spec.without("measures"), []).append(at)
+    found: dict[int, SweepSpec] = {}
+    for numbers in alike.values():
+        first = specs[numbers[0]]
+        for at in numbers:
+            if specs[at].threshold != first.threshold:
+                raise SpecError(
+                    f"threshold: {title(first)} stands there twice, with {first.threshold} and {specs[at].threshold}; "
+                    f"a sweep has one ({wanted[at][1]})"
+                )
+        measures = tuple(sorted({name for at in numbers for name in specs[at].measures}))
+        found |= dict.fromkeys(numbers, first if measures == first.measures else first.changed(measures=measures))
+    return found
+
+
+def _refuse_idle_entries(file: StudyFile, sweeps: Sequence[SweepSpec], label: str) -> None:
+    """SpecError for fields of a task, and for a stand-in, that no sweep of the study has."""
+    run = {spec.task for spec in sweeps}
+    for task in file.tasks:
+        check_known("task of the study", task, run, f"tasks of {label}")
+    named = run | {spec.backbone for spec in sweeps}
+    for given in file.stands_for.values():
+        name = given if isinstance(given, str) else given.get("backbone")
+        if name is not None:
+            check_known("task or backbone of the study", name, named, f"stands_for of {label}")
 
 
 def _refuse_mixed_number_types(sweeps: Iterable[SweepSpec], label: str) -> None:
@@ -290,66 +224,12 @@ def _refuse_new_heads(sweeps: Iterable[SweepSpec], label: str) -> None:
         keeper = by_folder.get(spec.pretrained_by or "")
         if keeper is None or _data_of(keeper) != _data_of(spec):
             continue
-        before = {*keeper.trained_groups()} - {models.ADAPTER}  # which is merged into what is kept
-        if before <= {*spec.trained_groups()}:
+        before = {*keeper.names.groups} - {models.ADAPTER}  # which is merged into what is kept
+        if before <= {*spec.names.groups}:
             raise SpecError(
-                f"pretrained_by: {spec.title} would go on from {keeper.folder_name}, on the same data, with new input "
+                f"pretrained_by: {title(spec)} would go on from {keeper.folder_name}, on the same data, with new input "
                 "and output layers: kept weights are those of the backbone alone, of the first seed. A probe followed "
                 f"by full training cannot be had so; name a sweep on another task, or leave it out ({label})"
-            )
-
-
-def _refuse_mistaken_rows(study: Study) -> None:
-    """SpecError where `replace` makes two rows of a table one sweep, or one row two sweeps on one task."""
-    for table in study.tables:
-        rows: dict[str, str] = {}
-        for planned in study.planned(table):
-            if planned.spec is None:
-                continue
-            other = rows.setdefault(planned.spec.folder_name, planned.row)
-            if other != planned.row:
-                raise SpecError(
-                    f"{table.id}: rows {other!r} and {planned.row!r} mean different things and are one sweep here, "
-                    f"{planned.spec.title}; leave one out: replace where table and row, with null "
-                    f"({study_label(study.folder)})"
-                )
-
-
-def _refuse_dead_cells(study: Study, label: str) -> None:
-    """SpecError where an entry under `cells` changes no sweep."""
-    file = study.file
-    for name in file.cells:
-        paper, (row, _, task) = paper_of(file.paper or ""), name.rpartition("/")
-        tables = [table for table, *cell in _chosen_cells(file, paper, label) if cell == [row, task]]
-        found = [replaced(file, paper, table, row, task) for table in tables]
-        if any(identity is not None for identity, _ in found):
-            continue
-        left_out = sorted({applied[-1] for _, applied in found if applied})
-        why = "no table of the study has this cell"
-        if left_out:
-            why = f"replace {' and '.join(map(str, left_out))} leaves it out (with: null)"
-        raise SpecError(f"cells: {name} changes no sweep, because {why}; remove one of them ({label})")
-
-
-def _refuse_dead_replacements(study: Study, label: str) -> None:
-    """SpecError where a `replace` describes no row of any table on any task that this study could show."""
-    file, run = study.file, dict.fromkeys(spec.task for spec in study.sweeps)
-    used: set[int] = set()
-    for paper in papers().values():
-        for table in paper.tables.values():
-            if paper.name == file.paper and table not in study.tables:
-                continue
-            for row in table.rows:
-                for task in run if table.any_task else table.on(row, paper):
-                    used |= {*replaced(file, paper, table, row, task)[1]}
-    if file.paper:
-        for cell in _chosen_cells(file, paper_of(file.paper), label):
-            used |= {*replaced(file, paper_of(file.paper), *cell)[1]}
-    for number, replacement in enumerate(file.replace, 1):
-        if number not in used:
-            raise SpecError(
-                f"replace {number}: no row of a table that is left has what its where says, {replacement.where!r}; "
-                f"remove it or correct it ({label})"
             )
 
 
@@ -360,13 +240,13 @@ def _refuse_unequal_budgets(study: Study, label: str) -> None:
         data.setdefault(_data_of(spec), set()).add(spec.steps)
     if all(len(steps) == 1 for steps in data.values()):
         return
-    for table in [*study.tables, *paper_of("ours").tables.values()]:
+    for table in study.tables.values():
         first: dict[tuple[str, ...], SweepSpec] = {}
-        for spec in [planned.spec for planned in study.planned(table) if planned.spec]:
+        for spec in [planned.spec for planned in study.planned(table)]:
             other = first.setdefault(_data_of(spec), spec)
             if other.steps != spec.steps:
                 raise SpecError(
-                    f"steps: {table.id} compares {other.title} after {other.steps:,} steps with {spec.title} after "
+                    f"steps: {table.id} compares {title(other)} after {other.steps:,} steps with {title(spec)} after "
                     f"{spec.steps:,}; give both the same steps, or put them into two studies ({label})"
                 )
 

@@ -1,38 +1,26 @@
 """The file study.yaml: its shape, and every name in it checked before anything is made of it."""
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Mapping
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel
 
 from fpt import models, tasks
 from fpt.documents import read_model
 from fpt.errors import SpecError, check_known
 from fpt.files import NAME as NAME
 from fpt.files import STUDY_FILE
-from fpt.papers import claim, paper_of
+from fpt.papers import claim, paper_of, papers
 from fpt.papers.schema import Paper
 from fpt.sweeps.spec import FIELDS
 
 FILE = STUDY_FILE
 Fields = dict[str, Any]
-EXIST: dict[str, Callable[[str, str], Any]] = {"task": tasks.entry, "backbone": models.backbone}
 NAMES = ("task", "variant", "backbone", "arm", "init", "keep_as", "pretrained_by")  # fields that hold text
 
-
-class Replacement(BaseModel, frozen=True, extra="forbid"):
-    """`with` in the place of what `where` describes: fields, options, `table`, `row`; None: left out."""
-
-    where: Fields
-    by: Fields | None = Field(alias="with")
-
-    def applies(self, fields: Mapping[str, Any]) -> bool:
-        """Whether every field that `where` names has its value, or one of its values."""
-        return all(
-            fields.get(name) in (values if isinstance(values, list) else [values])
-            for name, values in self.where.items()
-        )
+OF_A_ROW = {"task", "backbone", "arm", "init", "trainable"}  # fields that say what a row of a table is
 
 
 class StudyFile(BaseModel, frozen=True, extra="forbid"):
@@ -40,15 +28,21 @@ class StudyFile(BaseModel, frozen=True, extra="forbid"):
 
     name: str | None = None
     about: str = ""  # what it is, in half a sentence
-    paper: str | None = None
+    paper: str | None = None  # whose tables are trained as they stand there
     tables: list[str] | None = None  # of the paper; None: all
-    replace: list[Replacement] = []
     defaults: Fields = {}
     tasks: dict[str, Fields] = {}
-    cells: dict[str, Fields] = {}  # ROW/TASK of the paper -> fields
     sweeps: list[Fields] = []
+    # task, model or row of a paper -> the task, the model (with options, as fields) or the fields in its place
+    stands_for: dict[str, str | Fields] = {}
+    leaves_out: list[str] = []  # TABLE/ROW/TASK, with * for anything: what the sweeps are not to serve
     asks: list[str] = []  # the claims for which the study is run, written before it runs
     plan: list[str] = []  # the same in words: contrast, direction, budget and pair; every result records them
+
+    def in_place_of(self, name: str, kind: str) -> Fields:
+        """The fields that stand for a task, a backbone or a row of a paper; none where it stands for itself."""
+        given = self.stands_for.get(name, {})
+        return {kind: given} if isinstance(given, str) else given
 
 
 def study_label(folder: Path) -> str:
@@ -61,35 +55,31 @@ def read_study(folder: Path, label: str) -> StudyFile:
     file, _ = read_model(StudyFile, folder / FILE, label)
     for name in file.asks:
         claim(name, f"asks of {label}")
-    if file.paper is None and (file.tables or file.cells):
-        raise SpecError(f"tables and cells are of a paper: name it under paper ({label})")
-    options = [name for table in (tasks.TASKS, models.BACKBONES) for entry in table.values() for name in entry.options]
-    known = [*FIELDS, "keep_as", *dict.fromkeys(options)]
+    _check_verbatim(file, label)
     places: dict[str, Mapping[str, Any]] = {f"defaults of {label}": file.defaults}
     places |= {f"tasks of {label}, {task}": fields for task, fields in file.tasks.items()}
-    places |= {f"cells of {label}, {cell}": fields for cell, fields in file.cells.items()}
     places |= {f"{label}, sweep {number}": entry for number, entry in enumerate(file.sweeps, 1)}
-    for number, replacement in enumerate(file.replace, 1):
-        where = {name: value for name, value in replacement.where.items() if name not in ("table", "row")}
-        places |= {f"{label}, replace {number}, where": where}
-        places |= {f"{label}, replace {number}, with": replacement.by or {}}
+    places |= {
+        f"stands_for of {label}, {name}": given for name, given in file.stands_for.items() if isinstance(given, dict)
+    }
     places |= _of_paper(paper_of(file.paper, label)) if file.paper else {}
+    options = [name for table in (tasks.TASKS, models.BACKBONES) for entry in table.values() for name in entry.options]
+    known = [*FIELDS, "keep_as", *dict.fromkeys(options)]
     for place, fields in places.items():
         for name, value in fields.items():
             check_known("study field", name, known, place)
             _check_text(name, value, place)
-    _check_replacements(file, label)
-    for cell in file.cells:
-        _check_cell(cell, file, label)
+    _check_stand_ins(file, label)
+    _check_left_out(file, label)
     return file
 
 
 def _of_paper(paper: Paper) -> dict[str, Fields]:
-    """Everything in a paper that becomes fields of a sweep, those of rows that the study leaves out as well."""
+    """Everything in a paper that becomes fields of a sweep."""
     source = f"fpt/papers/{paper.name}.yaml"
     places = {f"defaults of {source}": paper.defaults}
     places |= {f"{source}, task {task}": fields for task, fields in paper.tasks.items()}
-    places |= {f"{source}, row {name}": row.fields for name, row in paper.rows.items()}
+    places |= {f"{source}, row {name}": {**row.fields, **row.scale} for name, row in paper.rows.items()}
     cells = [(table, *row) for table in paper.tables.values() for row in table.rows.items()]
     return places | {
         f"{source}, {table.id}/{row}/{task}": printed.fields
@@ -108,29 +98,69 @@ def _check_text(name: str, value: Any, place: str) -> None:
         raise SpecError(f"measures = {value!r}: must be a list of names ({place})")
 
 
-def _check_replacements(file: StudyFile, label: str) -> None:
-    """SpecError where `where` names what does not exist, and so would leave nothing out; and for lists in `with`."""
-    known: dict[str, Collection[str]] = {}
-    if file.paper:
-        paper, ours = paper_of(file.paper, label), paper_of("ours")  # every study is read on ours as well
-        known = {"table": {**paper.tables, **ours.tables}, "row": paper.rows, "task": {**tasks.TASKS, **paper.tasks}}
-        known["arm"] = {row.fields["arm"] for row in [*paper.rows.values(), *ours.rows.values()] if "arm" in row.fields}
-    for number, replacement in enumerate(file.replace, 1):
-        for name in {"backbone", *known} & replacement.where.keys():
-            values, place = replacement.where[name], f"{label}, replace {number}, where"
-            for value in values if isinstance(values, list) else [values]:
-                models.backbone(value, place) if name == "backbone" else check_known(name, value, known[name], place)
-        for name, value in (replacement.by or {}).items():
-            place = f"{label}, replace {number}, with"
-            if isinstance(value, list) and name in NAMES:
-                raise SpecError(f"{name} = {value!r}: one value stands in for others ({place})")
-            if name in EXIST:  # refused here, or it would only seem not to fit the rows of other papers
-                EXIST[name](value, place)
+def _check_verbatim(file: StudyFile, label: str) -> None:
+    """SpecError for what would change the tables of a paper, which are trained as they stand there."""
+    if file.paper is None and file.tables:
+        raise SpecError(f"tables are of a paper: name it under paper ({label})")
+    if file.paper is None:
+        return
+    verbatim = f"the tables of {file.paper} are trained as they stand there"
+    instead = "list your sweeps under sweeps in the place of paper"
+    for place, fields in {
+        "defaults": file.defaults,
+        **{f"tasks, {name}": of for name, of in file.tasks.items()},
+    }.items():
+        for name in sorted(OF_A_ROW & fields.keys()):
+            raise SpecError(
+                f"{name} = {fields[name]!r}: {verbatim}, and each row says its own; leave it out, or {instead} "
+                f"({place} of {label})"
+            )
+    if file.stands_for or file.leaves_out:
+        raise SpecError(
+            f"paper = {file.paper!r}: {verbatim}, so that nothing stands for its models and tasks, and nothing is left "
+            f"out; {instead} ({label})"
+        )
 
 
-def _check_cell(cell: str, file: StudyFile, label: str) -> None:
-    """SpecError for a cell (ROW/TASK) that the study's paper does not have."""
-    paper = paper_of(file.paper or "", f"cells of {label}")
-    row, _, task = cell.rpartition("/")
-    check_known("row", row, paper.rows, f"cells of {label}")
-    check_known("task", task, paper.tasks, f"cells of {label}")
+def _check_stand_ins(file: StudyFile, label: str) -> None:
+    """SpecError for a name that no paper has, and for a stand-in that does not exist."""
+    place = f"stands_for of {label}"
+    known = papers().values()
+    rows = {name: row.fields for paper in known for name, row in paper.rows.items()}
+    models_of = {
+        fields["backbone"] for fields in (*(paper.defaults for paper in known), *rows.values()) if "backbone" in fields
+    }
+    tasks_of = {task for paper in known for task in paper.tasks}
+    for name, given in file.stands_for.items():
+        check_known("task, backbone or row of a paper", name, sorted({*tasks_of, *models_of, *rows}), place)
+        fields = {} if isinstance(given, str) else given
+        for other in ("task", "arm", "init", "trainable"):
+            if other in fields:
+                raise SpecError(
+                    f"{name}: {other} = {fields[other]!r}: what stands for a row keeps its {other} ({place})"
+                )
+        if name in tasks_of:
+            if fields:
+                raise SpecError(f"{name} = {given!r}: the name of a task stands for a task ({place})")
+            tasks.entry(str(given), place)
+        elif name in models_of:
+            backbone = file.in_place_of(name, "backbone").get("backbone")
+            if backbone is None:
+                raise SpecError(f"{name} = {given!r}: a model stands for a model; name its backbone ({place})")
+            models.backbone(backbone, place)
+        elif not fields:
+            raise SpecError(f"{name} = {given!r}: fields stand for a row, such as {{layers: 3}} ({place})")
+
+
+def _check_left_out(file: StudyFile, label: str) -> None:
+    """SpecError for what is no cell of any table, and so would leave nothing out."""
+    cells = [
+        f"{table.id}/{row}/{task}"
+        for paper in papers().values()
+        for table in paper.tables.values()
+        for row in table.rows
+        for task in (tasks.TASKS if table.any_task else table.on(row, paper))
+    ]
+    for pattern in file.leaves_out:
+        if not any(fnmatchcase(cell, pattern) for cell in cells):
+            raise SpecError(f"leaves_out = {pattern!r}: no table of a paper has such a TABLE/ROW/TASK ({label})")

@@ -191,8 +191,9 @@ def own_table(name: str, options: Mapping[str, Any]) -> OwnTable:
     return READS if options.get("tokenizer") == BY_MODEL else found.own_table
 
 
-def check(name: str, variant: str, options: Mapping[str, Any], source: str = "") -> None:
-    """Raise SpecError unless the task, the variant and every option exist and the options have their type."""
+def check(name: str, variant: str, options: Mapping[str, Any], source: str = "") -> Entry:
+    """The entry of a task. Raises SpecError unless the task, the variant and every option exist and the options have
+    their type."""
     found, where = entry(name, source), f" ({source})" if source else ""
     check_known(f"variant of {name}", variant, found.variants, source)
     check_options(name, options, found.options, source)
@@ -215,6 +216,7 @@ def check(name: str, variant: str, options: Mapping[str, Any], source: str = "")
         raise SpecError(f"{name}: option white is {white}{where}; {what}, at most {most:,}.")
     if kind == "folder" and (size := chosen["size"]) > LONGEST_SIDE:
         raise SpecError(f"{name}: option size is {size}{where}; images have at most {LONGEST_SIDE:,} pixels a side.")
+    return found
 
 
 def refuse_unused(kind: str, options: Mapping[str, Any], why: str) -> None:

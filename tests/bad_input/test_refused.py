@@ -14,7 +14,7 @@ import pytest
 import torch
 from refusal import refused
 from small_models import GPT2, added, configured, edited, filled, save_model, typed, without
-from small_studies import OF_A_PAPER, PLAIN, workspace
+from small_studies import PLAIN, workspace
 from typer.testing import CliRunner
 
 from fpt.advise import work
@@ -87,8 +87,7 @@ MODELS = {
 
 FILE = "runs/mine/study.yaml"
 SWEEPS = PLAIN.partition("sweeps:")[0] + "sweeps:\n"
-PAPER = f"{OF_A_PAPER}defaults: {{steps: 400, compute_type: float32, learning_rates: [1e-3, 1e-2], seeds: [0, 1]}}\n"
-LESS = PAPER.replace("defaults", "  - {where: {row: UR}, with: null}\ndefaults")
+VERBATIM = PLAIN.partition("sweeps:")[0].replace("backbone: tiny-lm, ", "") + "paper: rothermel2021\n"
 
 
 def field(text):
@@ -97,27 +96,28 @@ def field(text):
 
 
 STUDIES = {
-    "a cell that replace leaves out": (LESS + "cells: {UR/mnist: {seeds: [5]}}", ("cells", "UR/mnist", "replace 4")),
-    "a cell of no chosen table": (
-        PAPER + 'cells: {"FP, DistilGPT2/mnist": {seeds: [5]}}',
-        ("cells", "FP, DistilGPT2/mnist", "no table"),
+    "a stand-in for nobody": (PLAIN + "stands_for: {gtp2: tiny-lm}", ("stands_for", "gtp2", "gpt2")),
+    "a stand-in that does not exist": (PLAIN + "stands_for: {gpt2: tiny-ml}", ("stands_for", "tiny-ml", "tiny-lm")),
+    "a stand-in that is not trained": (PLAIN + "stands_for: {mnist: digits-lra}", ("stands_for", "digits-lra")),
+    "a stand-in of another kind": (PLAIN + "stands_for: {gpt2: digits}", ("stands_for", "digits")),
+    "a task with options for a task": (PLAIN + "stands_for: {mnist: {task: digits}}", ("stands_for", "mnist")),
+    "a model without a name for a model": (
+        PLAIN + "stands_for: {gpt2: {layers: 2}}",
+        ("stands_for", "gpt2", "backbone"),
     ),
-    "a cell without a paper": (PLAIN + "cells: {FP/mnist: {seeds: [5]}}", ("cells", "paper")),
-    "a replace after one that leaves all out": (
-        LESS.replace("defaults", "  - {where: {row: UR, task: mnist}, with: {steps: 3}}\ndefaults"),
-        ("replace 5", "UR"),
+    "another arm for a row": (PLAIN + "stands_for: {FPT: {arm: frozen-random}}", ("stands_for", "FPT", "arm")),
+    "a name for a row": (PLAIN + "stands_for: {LSTM: tiny-lm}", ("stands_for", "LSTM", "fields")),
+    "a misspelt field for a row": (PLAIN + "stands_for: {LSTM: {widht: 3}}", ("stands_for", "LSTM", "widht", "width")),
+    "no such cell to leave out": (PLAIN + "leaves_out: [lu-table-99/*]", ("leaves_out", "lu-table-99")),
+    "a stand-in in a table of a paper": (VERBATIM + "stands_for: {gpt2: tiny-lm}", ("rothermel2021", "sweeps")),
+    "another model for a table of a paper": (
+        VERBATIM.replace("steps: 3", "steps: 3, backbone: tiny-lm"),
+        ("backbone", "tiny-lm", "rothermel2021"),
     ),
-    "a replace of what is replaced already": (
-        LESS.replace("defaults", "  - {where: {backbone: gpt2, task: digits}, with: null}\ndefaults"),
-        ("replace 5", "gpt2"),
-    ),
-    "a replace without a paper that fits no row": (
-        PLAIN + "replace: [{where: {backbone: gpt2, width: 96}, with: null}]",
-        ("replace 1", "width"),
-    ),
-    "unequal budgets by cells": (PAPER + "cells: {FP/mnist: {steps: 800}}", ("steps", "400", "800", "table-1")),
+    "what is no longer a field": (PLAIN + "replace: []", ("replace", "stands_for")),
     "unequal budgets by sweeps": (
-        SWEEPS + "  - {task: digits, arm: frozen-pretrained}\n  - {task: digits, arm: frozen-random, steps: 6}\n",
+        "stands_for: {gpt2: tiny-lm}"
+        f"{SWEEPS}  - {{task: digits, arm: frozen-pretrained}}\n  - {{task: digits, arm: frozen-random, steps: 6}}\n",
         ("steps", "after 3", "after 6"),
     ),
     "a number with a leading zero": (field("steps: 010"), ("line 4", "010", "eight")),

@@ -12,6 +12,7 @@ from fpt.models import BACKBONES
 from fpt.sweeps import ledger, smoke
 from fpt.sweeps.spec import SweepSpec
 from fpt.sweeps.study import load_study
+from fpt.sweeps.words import title
 
 ROOT = Path(__file__).parents[2]
 NAMES = ("lu2021", "rothermel2021", "laptop-rothermel2021", "smollm2", "controls")
@@ -62,7 +63,7 @@ EVERY = [(name, task) for name, study in STUDIES.items() for task in sorted({spe
 def run(chosen: list[SweepSpec], study: str) -> None:
     seen: list[SweepSpec] = []
     failures = smoke.smoke(chosen, study, seen.append)
-    assert [f"{spec.title}: {error}" for spec, error in failures] == []
+    assert [f"{title(spec)}: {error}" for spec, error in failures] == []
     assert len(seen) == len(chosen)
 
 

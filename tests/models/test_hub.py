@@ -297,7 +297,7 @@ def test_a_tiny_one_stands_in(model_type, saved, tmp_path):
 
 
 def test_a_study_puts_it_in_the_place_of_another(saved, tmp_path):
-    study = ONE_ARM.replace("backbone: tiny-lm", f"backbone: '{saved()}'").replace("steps: 2", "layers: 2")
+    study = ONE_ARM.replace("tiny-lm", f"'{saved()}'").replace("steps: 2", "layers: 2")
     (spec,) = load_study(workspace(tmp_path, study, notebooks=False)).sweeps
     assert (spec.backbone, spec.backbone_options["layers"], spec.task) == ("hub:models/llama", 2, "digits")
 

@@ -131,8 +131,8 @@ MUTANTS = [
     Mutant("sweeps/selection.py", '.where(runs["diverged_at"].isna())', "", SELECTION),
     Mutant(
         "sweeps/spec.py",
-        "fields = self._differing(OF_THE_STUDY)",
-        'fields = self._differing({*OF_THE_STUDY, "extend"})',
+        "exclude_defaults=True, exclude=OF_THE_STUDY)",
+        'exclude_defaults=True, exclude={*OF_THE_STUDY, "extend"})',
         "tests/sweeps/test_spec.py",
     ),
     Mutant(
@@ -146,9 +146,9 @@ MUTANTS = [
         "tests/sweeps/test_ledger.py " + RUN,
     ),
     Mutant(
-        "sweeps/scale.py",
-        "{**paper.defaults, **of_task})",
-        "{**of_task, **paper.defaults})",
+        "sweeps/rows.py",
+        "**({**paper.tasks.get(task, {}),",
+        "**({**paper.tasks.get(task, {}), **paper.defaults,",
         "tests/sweeps/test_study.py",
     ),
     Mutant("sweeps/publish.py", "if missing and not partial:", "if False:", "tests/sweeps/test_publish.py"),

@@ -166,13 +166,13 @@ def test_the_study_of_controls_has_every_row_and_asks_every_claim_of_them(paper)
     planned = {name: study.planned(table) for name, table in paper.tables.items()}
     tables = paper.tables.keys() - set(others)
     for name in tables:
-        on_digits = {each.row for each in planned[name] if each.task == "digits" and each.spec}
+        on_digits = {each.row for each in planned[name] if each.task == "digits"}
         assert on_digits == set(paper.tables[name].rows), name
     of_them = {name for name, claim in paper.claims.items() if {rule.table for rule in claim.rule} <= tables}
     assert of_them < set(study.file.asks)
-    used = {each.spec.hash for cells in planned.values() for each in cells if each.spec}
+    used = {each.spec.hash for cells in planned.values() for each in cells}
     assert used == {spec.hash for spec in study.sweeps}  # no sweep that no table shows
-    on_mnist = {each.row for name in tables for each in planned[name] if each.spec and each.task == "mnist"}
+    on_mnist = {each.row for name in tables for each in planned[name] if each.task == "mnist"}
     assert {"FP iid", "FP Markov", "FP warm-up", "UP warm-up"} <= on_mnist  # what P-23 and P-30 compare there
 
 

@@ -13,7 +13,7 @@ from fpt.errors import SpecError
 from fpt.results.cells import AT_PAPERS_RATE, TableCell, paired_difference, shared_rates
 from fpt.results.runs import tidy
 from fpt.results.stats import example_noise
-from fpt.sweeps import SweepSpec
+from fpt.sweeps.spec import resolve
 
 STEPS = 32  # budgets 1, 2, 4, 8, 16, 32
 RATES = (1e-4, 1e-3, 1e-2)
@@ -28,7 +28,7 @@ def made(validation, test=None, seeds=3, diverged=None, study="made", kind="accu
     """A cell whose accuracies (fractions) are given by functions; test is validation plus a hundredth."""
     test, diverged = test or (lambda *at: validation(*at) + 0.01), diverged or {}
     grid = {"learning_rates": rates, "seeds": range(seeds)}
-    spec = SweepSpec(task="digits", arm="frozen-random", steps=STEPS, **grid, **fields)
+    spec = resolve({"task": "digits", "arm": "frozen-random", "steps": STEPS, **grid, **fields})
     runs, curves = [], []
     for rate in rates:
         for seed in range(seeds):
@@ -245,9 +245,12 @@ TEXTS = pd.Index(range(40), name="example")
 
 def with_answers(name, wrong, texts=TEXTS, shared=True, lost=(), kind="accuracy", **fields):
     """An arm with one rate and four seeds; `wrong`: by seed, the numbers of the test examples that it misses."""
-    spec = SweepSpec(
-        task="digits", arm=name, steps=STEPS, learning_rates=[1e-3], seeds=range(4), measures=["answers"], **fields
-    )
+    spec = resolve(
+        {
+            "task": "digits", "arm": name, "steps": STEPS, "learning_rates": [1e-3], "seeds": range(4),
+            "measures": ["answers"], **fields,
+        }
+    )  # fmt: skip
     runs, answers = [], []
     for seed, missed in enumerate(wrong):
         score = 1 - len(missed) / len(texts)

@@ -123,7 +123,7 @@ def test_own_data_in_the_place_of_a_papers_task_have_no_baseline(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     Path("mine.npz").write_bytes(b"data")
-    found = made(tmp_path, synthetic.STUDY.replace("task: digits", "task: 'npz:mine.npz'"))
+    found = made(tmp_path, synthetic.STUDY.replace("digits", "'npz:mine.npz'"))
     assert list(found) == ["npz:mine.npz (mine)"]
     html = explorer({f"{name} </script>": cells for name, cells in found.items()})._repr_html_()
     assert html.count("</script>") == 1  # nothing in the data ends its element

@@ -21,6 +21,7 @@ from fpt.papers.schema import RULES
 from fpt.sweeps import SweepSpec, ledger, provenance, run_sweep
 from fpt.sweeps import run as execute
 from fpt.sweeps.run import check_all, parquet, prepare
+from fpt.sweeps.spec import resolve
 from fpt.training import Recipe, checkpoint, compute
 from fpt.training.fleet import Fleet
 
@@ -368,9 +369,17 @@ class TestOwnDataThatChange:
             with pytest.raises(DataError, match=r"csv:mine\.csv.*changed"):
                 run_sweep(small, name)
         assert not (Path(name) / ledger.RESULT).exists()
-        again = run_sweep(small, small.folder_name)
-        assert again.folder.name != name
+        anew = resolve(dict(small))
+        assert anew.folder_name != name == small.folder_name
+        again = run_sweep(anew, anew.folder_name)
         assert again.info["data_checksum"] == sha256("mine.csv")
+
+    def test_before_they_are_read(self) -> None:
+        small = spec(**REAL | {"task": "csv:mine.csv"})
+        self.write(12)
+        with pytest.raises(DataError, match="changed"):
+            run_sweep(small, "sweep")
+        assert not Path("sweep").exists()
 
     def test_after_they_were_prepared(self) -> None:
         small = spec(**REAL | {"task": "csv:mine.csv"})

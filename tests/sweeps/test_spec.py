@@ -15,6 +15,7 @@ from fpt.models import POLICIES
 from fpt.sweeps import SweepSpec, parameters_to_spec
 from fpt.sweeps.ledger import read_result
 from fpt.sweeps.spec import PROTOCOL, resolve
+from fpt.sweeps.words import title
 from fpt.training.recipe import as_written, head_and_more
 
 SPEC = {"task": "digits", "arm": "frozen-random", "learning_rates": [1e-3, 1e-2], "seeds": [0, 1, 10]}
@@ -146,7 +147,7 @@ def test_the_identity_is_what_is_trained_and_not_for_how_long(one, other):
     mixed |= {name: value for name, value in other.items() if name in of_budget}
     assert resolve(mixed).identity == resolve(one).identity
     recipe = {"warmup": 0.3, "dropout": 0.7, "clip": 3.0, "data_fraction": 0.3, "random_gain": 9, "weight_decay": 0.3}
-    if "output" in (groups := resolve(one).trained_groups()) and head_and_more(groups):
+    if "output" in (groups := resolve(one).names.groups) and head_and_more(groups):
         recipe["probe"] = 0.7
     recipe["report"] = "best" if resolve(one).report == "last" else "last"
     assert all(resolve(one | {name: value}).identity != resolve(one).identity for name, value in recipe.items())
@@ -173,14 +174,14 @@ def test_a_list_of_groups_that_is_a_policy_is_that_policy(policy):
 
 def test_titles_and_folder_names():
     spec = resolve(SPEC | {"random_init": "fixed", "random_gain": 0.5})
-    assert spec.title == "digits, frozen-random, fixed, gain 0.5"
+    assert title(spec) == "digits, frozen-random, fixed, gain 0.5"
     assert spec.folder_name == f"digits.frozen-random-{spec.hash}"
     words = {"data_fraction": 0.25, "shuffle_tokens": True, "warmup": 0.1, "clip": None, "compute_type": "bfloat16"}
-    assert resolve(SPEC | words).title == (
+    assert title(resolve(SPEC | words)) == (
         "digits, frozen-random, 25% of the data, shuffled tokens, warm-up 0.1, no clipping, bfloat16"
     )
-    assert resolve(SPEC | {"clip": 0.5, "compute_type": "float32"}).title == "digits, frozen-random, clip 0.5"
-    assert "last step" in resolve(SPEC | {"report": "last"}).title
+    assert title(resolve(SPEC | {"clip": 0.5, "compute_type": "float32"})) == "digits, frozen-random, clip 0.5"
+    assert "last step" in title(resolve(SPEC | {"report": "last"}))
 
 
 def test_own_data_are_their_content_and_what_differs_from_the_defaults(tmp_path, monkeypatch):
@@ -194,7 +195,7 @@ def test_own_data_are_their_content_and_what_differs_from_the_defaults(tmp_path,
         assert (a.changed(task_options=options).hash == a.hash) is same
     synthetic.write(a, Path("a"))
     for moved in (b, a.changed(task_options={"patch": 4}), a.changed(backbone_options={"layers": 0})):
-        assert read_result(Path("a"), moved), moved.title  # the same sweep, in other words
+        assert read_result(Path("a"), moved), title(moved)  # the same sweep, in other words
 
 
 @pytest.mark.parametrize(

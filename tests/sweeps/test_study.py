@@ -11,10 +11,9 @@ from fpt import papers
 from fpt.errors import SpecError
 from fpt.files import study_folder
 from fpt.sweeps import load_study, results_folder
-from fpt.sweeps.labels import labels
-from fpt.sweeps.scale import GRIDLESS, cell_fields
+from fpt.sweeps.rows import AS_PRINTED, GRIDLESS, meant
 from fpt.sweeps.spec import resolve
-from fpt.sweeps.study_file import StudyFile
+from fpt.sweeps.words import labels, title
 
 DEFAULTS = {"learning_rates": [1e-3, 1e-2], "seeds": [0], "compute_type": "float32"}
 
@@ -34,7 +33,7 @@ def test_every_sweep_of_the_repository_has_a_title_a_label_and_a_folder_of_its_o
     monkeypatch.chdir(committed.ROOT)  # the workspace of its folders
     for name, study in committed.studies().items():
         sweeps = committed.loaded(name).sweeps
-        assert len({spec.title for spec in sweeps}) == len(sweeps), name
+        assert len({title(spec) for spec in sweeps}) == len(sweeps), name
         found = labels(sweeps)
         assert len({(spec.task, found[spec.folder_name]) for spec in sweeps}) == len(sweeps), name
         folders = {spec.folder_name for spec in sweeps}
@@ -49,48 +48,78 @@ def test_every_row_of_every_paper_is_a_sweep_that_exists():
         for table in paper.tables.values():
             for row in table.rows:
                 for task in table.on(row, paper) or ["digits"]:
-                    fields = cell_fields(StudyFile(), paper, table, row, task, paper.name)
+                    fields = meant(AS_PRINTED, paper, table, row, task)
                     if fields is not None:
-                        resolve(fields | GRIDLESS | {"pretrained_by": None, "measures": []}, f"{table.id}/{row}/{task}")
+                        resolve(fields | GRIDLESS | {"pretrained_by": None}, f"{table.id}/{row}/{task}")
 
 
 def test_a_sweep_serves_a_row_only_where_it_has_what_the_row_names():
-    """A study may put two layers in the place of the paper's model, and a row that names one layer means one. What a
-    study replaces by name (`where: {layers: 6}`) is its own choice."""
+    """A study may put two layers in the place of the paper's model, and a row that names one layer means one. What
+    stands for a row by its own name is the study's choice."""
     served = 0
     for name in committed.studies():
         found = committed.loaded(name)
-        chosen = {field for each in found.file.replace for field in each.where}
         for paper in papers.papers().values():
             for table in paper.tables.values():
                 for planned in found.planned(table):
-                    for task in planned.stands_for if planned.spec else ():
+                    for task in planned.stands_for:
                         named = table.named(planned.row, task, paper).items()
                         has = planned.spec.model_dump() | planned.spec.task_options | planned.spec.backbone_options
+                        chosen = {"arm", "backbone", "pretrained_by", *found.file.in_place_of(planned.row, "row")}
                         for field, value in named:
-                            if field in has and field not in {*chosen, "arm", "trainable", "pretrained_by"}:
+                            if field in has and field not in chosen:
                                 assert has[field] == value, f"{name}, {table.id}/{planned.row}/{task}: {field}"
                                 served += 1
     assert served > 100
 
 
-def test_what_a_row_names_is_replaced_by_name_alone(tmp_path):
-    text = """
-paper: rothermel2021
-tables: [rothermel-table-1]
-replace:
-  - {where: {backbone: gpt2}, with: {backbone: minilm, layers: 2}}
-  - {where: {task: [listops, cifar10, cifar10-lra]}, with: null}
-  - {where: {task: mnist}, with: {task: digits}}
-defaults: {compute_type: float32, random_init: matched, learning_rates: [1e-3], seeds: [0]}
+MINILM = """
+stands_for: {gpt2: {backbone: minilm, layers: 2}, mnist: digits}
+defaults: {compute_type: float32, learning_rates: [1e-3], seeds: [0], task: digits, backbone: minilm}
+sweeps:
+  - {arm: frozen-random, layers: 2}
 """
-    ours = papers.papers()["ours"].tables["ours-backbone"]
-    served = {each.row: each.spec for each in load_study(write(tmp_path, text=text)).planned(ours)}
-    assert served["FR"].backbone_options == {"layers": 2}
-    assert served["FR, 1 layer"] is None
-    explicit = text.replace("with: null}", "with: null}\n  - {where: {layers: 1}, with: {layers: 2}}")
-    served = {each.row: each.spec for each in load_study(write(tmp_path, "by-name", explicit)).planned(ours)}
-    assert served["FR, 1 layer"].backbone_options == {"layers": 2}
+
+
+def served(study, table):
+    return {(each.row, each.task): each for each in study.planned(papers.table(table))}
+
+
+def test_what_a_row_names_is_replaced_by_name_alone(tmp_path):
+    found = served(load_study(write(tmp_path, text=MINILM)), "ours-backbone")
+    assert found["FR", "digits"].spec.backbone_options == {"layers": 2}
+    assert ("FR, 1 layer", "digits") not in found
+    by_name = MINILM.replace("mnist: digits", "mnist: digits, 'FR, 1 layer': {layers: 2}")
+    found = served(load_study(write(tmp_path, "by-name", by_name)), "ours-backbone")
+    assert found["FR, 1 layer", "digits"].spec.backbone_options == {"layers": 2}
+
+
+def test_a_study_leaves_out_what_its_sweeps_are_not_to_serve(tmp_path):
+    whole = load_study(write(tmp_path, text=MINILM))
+    assert {"ours-depth", "lu-table-9"} <= whole.tables.keys()
+    less = load_study(write(tmp_path, "less", f"{MINILM}leaves_out: ['lu-*', ours-depth/FR/*]"))
+    assert {name for name in whole.tables if name.startswith("lu-")} == whole.tables.keys() - less.tables.keys()
+    assert [each.row for each in less.planned(papers.table("ours-depth"))] == ["FR, 2 layers"]
+    assert [spec.hash for spec in less.sweeps] == [spec.hash for spec in whole.sweeps]
+
+
+def test_of_sweeps_that_differ_in_their_steps_alone_none_is_the_row(tmp_path):
+    text = MINILM.replace("layers: 2}\n", "layers: 2, test_examples: [100, 200]}\n")
+    assert load_study(write(tmp_path, text=text)).tables == {}
+
+
+def test_sweeps_that_start_from_others_may_stand_before_them(tmp_path):
+    """And a name is that of one sweep, whatever the order."""
+    user = {"task": "digits", "arm": "frozen-pretrained", "pretrained_by": "bits"}
+    keeper = {"task": "bit-xor", "arm": "unfrozen-random", "keep_as": "bits"}
+    found = study(tmp_path, user, keeper)
+    assert [spec.task for spec in found.sweeps] == ["digits", "bit-xor"]
+    assert found.sweeps[0].pretrained_by == found.sweeps[1].folder_name
+    assert found.sweeps[1].measures == ("weights",)
+    with pytest.raises(SpecError, match=r"keep_as = 'bits': more than one sweep has this name.*sweep 2"):
+        study(tmp_path, keeper, {**keeper, "task": "bit-memory"})
+    with pytest.raises(SpecError, match=r"unknown sweep that keeps its weights.*'bit'.*sweep 1.*Did you mean 'bits'"):
+        study(tmp_path, {**user, "pretrained_by": "bit"}, keeper)
 
 
 def test_lists_are_crossed_and_options_are_named_like_fields(tmp_path):
@@ -161,12 +190,7 @@ tables:
       LSTM: {bit-xor: 50}
       bit: {mnist: 80}
 """
-SMALL = [
-    {"where": {"backbone": "gpt2"}, "with": {"backbone": "tiny-lm"}},
-    {"where": {"backbone": "gpt2-large"}, "with": None},
-    {"where": {"task": ["mnist", "cifar10"]}, "with": {"task": "digits"}},
-    {"where": {"width": 768}, "with": {"width": 32}},
-]
+SMALL = {"gpt2": "tiny-lm", "mnist": "digits", "cifar10": "digits", "LSTM": {"width": 32}}
 
 
 @pytest.fixture(scope="module")
@@ -209,6 +233,10 @@ class TestTables:
             ("bit-xor", "lstm", "frozen-random", 20),
             ("mnist", "gpt2", "frozen-pretrained", 50),
         ]
+        assert [(spec.task, spec.steps) for spec in self.made(tmp_path, defaults={"steps": 7}).sweeps][1] == (
+            "cifar10",
+            7,
+        )
         assert {spec.variant for spec in found.sweeps if spec.task == "mnist"} == {"released"}
         assert {spec.random_init for spec in found.sweeps if spec.init == "random"} == {"fixed"}
 
@@ -219,7 +247,7 @@ class TestTables:
 
     def test_one_table_trains_the_sweeps_of_the_whole(self, tmp_path):
         found = self.made(tmp_path)
-        assert [spec.title for spec in found.serving("toy-table-2")] == [
+        assert [title(spec) for spec in found.serving("toy-table-2")] == [
             "bit-xor, frozen-pretrained, gpt2",
             "bit-xor, unfrozen-random, gpt2, fixed",  # the bit row starts from its weights
             "bit-xor, frozen-random, lstm (width 768), fixed",
@@ -247,81 +275,64 @@ class TestTables:
             with pytest.raises(SpecError, match="unknown table, or name of sweeps"):
                 found.serving(wrong)
 
-    def test_at_another_scale(self, tmp_path):
-        found = self.made(
-            tmp_path,
-            tables=["toy-table-1"],
-            replace=SMALL,
-            defaults={"steps": 5, "random_init": "matched"},
-            tasks={"digits": {"steps": 6, "threshold": 0.5}},
-            cells={"UR/bit-xor": {"evaluations": 9}},
-        )
-        assert [(spec.task, spec.arm, spec.steps, spec.threshold, spec.evaluations) for spec in found.sweeps] == [
-            ("digits", "frozen-pretrained", 6, 0.5, 20),
-            ("bit-xor", "frozen-pretrained", 5, 0.9, 20),
-            ("digits", "unfrozen-random", 6, 0.5, 20),
-            ("bit-xor", "unfrozen-random", 5, 0.9, 9),
-        ]
-        assert {spec.variant for spec in found.sweeps} == {"paper"}
+    def listed(self, runs, *sweeps, **document):
+        return study(runs, *sweeps, **{"stands_for": SMALL, **document})
 
     def test_what_stands_for_what(self, tmp_path):
-        found = self.made(tmp_path, replace=SMALL, defaults={"steps": 500})
-        planned = {(each.row, each.task): each for each in found.planned(papers.table("toy-table-1"))}
-        assert planned["FP", "digits"].stands_for == ("mnist",)  # the large model on CIFAR-10 is left out
-        assert planned["UR", "digits"].stands_for == ("mnist", "cifar10")
-        assert planned["FP", "bit-xor"].scale == "reduced"
-        assert planned["quoted", "digits"].spec is None
+        found = self.listed(
+            tmp_path,
+            {"task": ["digits", "bit-xor"], "arm": ["frozen-pretrained", "unfrozen-random"], "random_init": "fixed"},
+            {"task": "bit-xor", "arm": "frozen-random", "backbone": "lstm", "width": 32, "random_init": "fixed"},
+        )
+        first, second = served(found, "toy-table-1"), served(found, "toy-table-2")
+        assert first["FP", "digits"].stands_for == ("mnist",)  # there is no large model for CIFAR-10
+        assert first["UR", "digits"].stands_for == ("mnist", "cifar10")
+        assert first["FP", "bit-xor"].scale == "reduced"
+        assert ("quoted", "digits") not in first
+        assert second["LSTM", "bit-xor"].spec.backbone_options == {"width": 32}
+        assert served(found, "rothermel-table-1").keys() == {("FP", "digits"), ("UR", "digits")}  # of another paper
+        assert [title(spec) for spec in found.serving("toy-table-2")] == [
+            "bit-xor, frozen-pretrained",
+            "bit-xor, frozen-random, lstm (width 32), fixed",
+        ]
+
+    def test_a_row_whose_tasks_would_be_two_sweeps_is_the_first(self, tmp_path, toy):
+        toy(PAPER.replace("cifar10: 70, bit-xor: {", "cifar10: {is: 70, layers: 3}, bit-xor: {"))
+        found = self.listed(
+            tmp_path, {"task": "digits", "arm": "unfrozen-random", "layers": [3, 4], "random_init": "fixed"}
+        )
+        row = served(found, "toy-table-1")["UR", "digits"]
+        assert row.stands_for == ("cifar10",)  # four layers by name are another sweep than the whole model
+        whole = self.listed(
+            tmp_path, {"task": "digits", "arm": "unfrozen-random", "layers": [0, 3], "random_init": "fixed"}
+        )
+        row = served(whole, "toy-table-1")["UR", "digits"]
+        assert (row.stands_for, row.spec.backbone_options) == (("mnist",), {"layers": 0})
+
+    def test_what_starts_from_kept_weights_serves_the_row_that_does(self, tmp_path):
+        keeper = {"task": "bit-xor", "arm": "unfrozen-random", "keep_as": "mine", "random_init": "fixed"}
+        user = {"task": "digits", "arm": "frozen-pretrained", "pretrained_by": "mine"}
+        row = served(self.listed(tmp_path, keeper, user), "toy-table-2")["bit", "digits"]
+        assert (row.stands_for, row.spec.pretrained_on) == (("mnist",), "bit-xor")
+
+    def test_the_scale_of_a_row_is_the_papers_from_its_steps_on(self, tmp_path):
         large = self.made(tmp_path, defaults={"steps": 500})
-        assert {each.scale for each in large.planned(papers.table("toy-table-1")) if each.spec} == {"paper"}
-        short = self.made(tmp_path, defaults={"steps": 60})
-        scales = {(each.row, each.task): each.scale for each in short.planned(papers.table("toy-table-1"))}
-        assert (scales["UR", "mnist"], scales["UR", "cifar10"]) == ("paper", "reduced")  # 70 steps are the paper's
+        assert {each.scale for each in large.planned(papers.table("toy-table-1"))} == {"paper"}
+        short = served(self.made(tmp_path, defaults={"steps": 60}), "toy-table-1")
+        assert (short["UR", "mnist"].scale, short["UR", "cifar10"].scale) == ("paper", "reduced")  # 70 steps
 
-    def test_tables_of_other_papers_are_read_by_what_their_rows_mean(self, tmp_path):
-        found = self.made(tmp_path, replace=SMALL, defaults={"random_init": "matched"})
-        rows = {
-            (each.row, each.task): each.spec and each.spec.title
-            for each in found.planned(papers.table("rothermel-table-1"))
-        }
-        assert rows["FP", "digits"] == "digits, frozen-pretrained"
-        assert rows["UR", "digits"] == "digits, unfrozen-random"
-        assert rows["UP", "digits"] is None
-
-    @pytest.mark.parametrize(
-        ("old", "new", "replace", "message"),
-        [
-            (
-                "      quoted:",
-                '      "UR, 3 layers": {mnist: 91}\n      quoted:',
-                [{"where": {"layers": 3}, "with": {"layers": 0}}],
-                "rows 'UR' and 'UR, 3 layers' mean different things",
-            ),
-            (
-                "cifar10: 70, bit-xor: {",
-                "cifar10: {is: 70, layers: 3}, bit-xor: {",
-                SMALL,
-                "row 'UR' would be two sweeps on digits",
-            ),
-        ],
-    )
-    def test_rows_and_sweeps_that_are_not_one_to_one_are_refused(self, tmp_path, toy, old, new, replace, message):
-        toy(PAPER.replace(old, new))
-        with pytest.raises(SpecError, match=f"toy-table-1: {message}"):
-            self.made(tmp_path, replace=replace)
+    def test_a_row_may_be_trained_for_longer_than_its_task_says(self, tmp_path, toy):
+        toy(PAPER.replace("LSTM: {arm", "LSTM: {scale: {steps: 90}, length: 7, arm"))
+        assert {spec.backbone: spec.steps for spec in self.made(tmp_path).sweeps}["lstm"] == 90
 
     @pytest.mark.parametrize(
         ("document", "message"),
         [
             ({"paper": "toi"}, r"unknown paper 'toi'.*mine/study.yaml.*Did you mean 'toy'"),
-            ({"replace": [{"where": {"backbne": "gpt2"}, "with": None}]}, r"'backbne'.*replace 1, where.*'backbone'"),
-            ({"replace": [{"where": {"backbone": "gpt2"}}]}, r"study.yaml, line \d+: replace\[0\]\.with is missing"),
-            ({"replace": [{"where": {"row": ["UR", "ZZ"]}, "with": None}]}, r"unknown row 'ZZ'.*replace 1, where"),
-            (
-                {"replace": [{"where": {}, "with": {"task": ["digits", "mnist"]}}]},
-                r"task = \['digits'.*replace 1, with",
-            ),
-            ({"replace": [{"where": {}, "with": {"backbone": "tiny-ml"}}]}, r"'tiny-ml'.*replace 1, with.*'tiny-lm'"),
-            ({"cells": {"UR/listops": {"steps": 3}}}, r"unknown task 'listops'.*cells of .*mine/study.yaml"),
+            ({"tables": ["toy-table-9"]}, r"unknown table of toy 'toy-table-9'.*mine/study.yaml"),
+            ({"defaults": {"arm": "frozen-random"}}, r"arm = 'frozen-random'.*toy are trained as they stand.*defaults"),
+            ({"tasks": {"mnist": {"backbone": "lstm"}}}, r"backbone = 'lstm'.*as they stand.*tasks, mnist of .*mine"),
+            ({"stands_for": SMALL}, r"paper = 'toy': the tables of toy are trained as they stand"),
             (
                 {"defaults": {"steps": 0}, "tables": ["toy-table-2"]},
                 "steps = 0.*mine/study.yaml, toy-table-1/UR/bit-xor",
@@ -355,7 +366,7 @@ OTHER = GOOD.replace("float32", "bfloat16")
         ("name: x", "no sweeps"),
         ("sweps: []", r"unknown field 'sweps'.*line 1.*Did you mean 'sweeps'"),
         ("sweeps: [digits]", r"line 1: sweeps\[0\] = 'digits': must be a mapping"),
-        (f"tables: [a]\nsweeps: [{{task: digits, {GOOD}}}]", "tables and cells are of a paper: name it under paper"),
+        (f"tables: [a]\nsweeps: [{{task: digits, {GOOD}}}]", "tables are of a paper: name it under paper"),
         (f"tasks: {{digit: {{}}}}\nsweeps: [{{task: digits, {GOOD}}}]", "unknown task of the study 'digit'.*tasks of"),
         ("tasks: {digits: {step: 3}}\nsweeps: [{task: digits}]", r"unknown study field 'step'.*tasks of .*, digits"),
         (f"asks: [R-01, P-1]\nsweeps: [{{task: digits, {GOOD}}}]", "unknown claim 'P-1'.*asks of .*mean 'P-\\d\\d'"),
@@ -384,7 +395,7 @@ OTHER = GOOD.replace("float32", "bfloat16")
         (f"sweeps: [{{task: digits, keep_as: mine, pretrained_by: bits, {GOOD}}}]", "keep_as = 'mine'.*sweep 1"),
         (
             f"defaults: {{arm: unfrozen-pretrained}}\nsweeps: [{{task: digits, init: random, {GOOD}}}]",
-            "arm unfro.*init random",
+            "arm = .unfrozen-pretrained., init = .random.",
         ),
     ],
 )

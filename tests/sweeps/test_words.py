@@ -1,12 +1,12 @@
 """Names of sweeps: short, and no two of a study on one task alike. Those of the repository: test_study.py."""
 
-from fpt.sweeps.labels import labels
-from fpt.sweeps.spec import SweepSpec
+from fpt.sweeps.spec import resolve
+from fpt.sweeps.words import labels
 
 
 def named(*fields: dict[str, object]) -> list[str]:
-    specs = [SweepSpec.model_validate({"task": "digits", "arm": "frozen-pretrained", "learning_rates": [1e-3],
-                                       "seeds": [0], **each}) for each in fields]  # fmt: skip
+    plain = {"task": "digits", "arm": "frozen-pretrained", "learning_rates": [1e-3], "seeds": [0]}
+    specs = [resolve({**plain, **each}) for each in fields]
     found = labels(specs)
     return [found[spec.folder_name] for spec in specs]
 
