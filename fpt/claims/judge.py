@@ -361,10 +361,8 @@ def without_runs(claim: Claim) -> dict[str, Any] | None:
     return None
 
 
-def in_print(claim: Claim, holds: bool | None) -> str:
+def in_print(claim: Claim, holds: bool) -> str:
     """The word of a claim that no run decides: whether what is printed is consistent, or a slip."""
-    if holds is None:
-        return words.READ
     is_slip = holds if claim.id.startswith(ODDITY) else not holds
     return words.SLIP if is_slip else words.CONSISTENT
 

@@ -169,7 +169,6 @@ def test_nothing_is_for_a_pair_while_a_contrast_is_missing(other, monkeypatch):
     [
         ("L-19", True, words.CONSISTENT), ("L-19", False, words.SLIP),
         ("O-01", True, words.SLIP), ("O-01", False, words.CONSISTENT),
-        ("L-19", None, words.READ),
     ],
 )  # fmt: skip
 def test_words_without_runs(name, holds, said):
