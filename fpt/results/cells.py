@@ -11,7 +11,8 @@ import pandas as pd
 
 from fpt.results.arm import ROWS, Arm, TableName, same_rate, served
 from fpt.results.arm import TUNED as TUNED
-from fpt.results.runs import Origin, arms_in, find_study, left_out, study_names
+from fpt.results.pairs import pairs
+from fpt.results.runs import BEFORE, Origin, arms_in, find_study, left_out, study_names
 from fpt.results.stats import MINIMUM_PAIRS, Paired, example_noise, paired
 
 if TYPE_CHECKING:
@@ -72,9 +73,19 @@ class TableCell:
         return self.planned or (self.arm.spec if self.arm else None)
 
     @property
-    def tables(self) -> Arm | None:
-        """The arm, as fpt.claims reads its tables."""
-        return self.arm
+    def sweep(self) -> str:
+        """The name of the sweep that serves it, or is to serve it."""
+        return self.arm.sweep if self.arm else self.planned.folder_name if self.planned else ""
+
+    @property
+    def fields(self) -> dict[str, Any]:
+        """Of that sweep; one that is not in an older record had the value that was the only one then."""
+        return BEFORE | (self.arm.fields if self.arm else self.planned.resolved() if self.planned else {})
+
+    @property
+    def pair(self) -> str:
+        """The pair of a backbone and a task in which it counts."""
+        return self.arm.pair if self.arm else pairs().name(self.fields["backbone"], self.task)
 
     @property
     def problem(self) -> str:
