@@ -57,7 +57,7 @@ from fpt.claims.planes import Crossing
 from fpt.claims.words import HOLDS, HOLDS_NOT, MIXED, claim_word, over_pairs
 from fpt.results.arm import COLLAPSE, TUNED
 from fpt.results.cells import paired_difference
-from fpt.results.stats import SIGNIFICANCE, mean_interval, paired
+from fpt.results.stats import SIGNIFICANCE, mean_of, paired
 from fpt.show import PAIRS, Place
 from fpt.sweeps.selection import best_rate, choices, tuned_without
 
@@ -229,10 +229,11 @@ tuned
 def one_arm(count):
     """The tuned accuracy of one simulated arm, beside the truth."""
     validation, test = arm(count, *ARMS[0])
-    mean, low, high = mean_interval(left_out(validation, test), without=tuned_without(validation, test))
+    found = mean_of(left_out(validation, test), without=tuned_without(validation, test))
     best = float(accuracies(*ARMS[0]).max())
     agree = choices(validation).nunique() == 1
-    return {"seeds": count, "agree": agree, "error": 100 * (mean - best), "held": low <= best <= high}
+    held = found.low <= best <= found.high
+    return {"seeds": count, "agree": agree, "error": 100 * (found.value - best), "held": held}
 
 
 alone = pd.DataFrame([one_arm(count) for count in seeds for _ in range(simulations)])
@@ -315,7 +316,7 @@ def errors(spread, noise):
 
 
 def tails(spread, noise, collapsed, limit=0.0):
-    """Of each study the p that the mean is above the limit, and that it is below it, as `Paired` has them."""
+    """Of each study the p that the mean is above the limit, and that it is below it, as `Estimate` has them."""
     count, beyond = spread.shape[1], spread.mean(1) - limit
     above = special.stdtr(count - 1, -beyond / np.maximum(errors(spread, noise), 1e-12))
     found, exact = np.stack([above, 1 - above]), collapsed | (np.ptp(spread, 1) < 1e-12)
@@ -433,7 +434,8 @@ for place, contrast in product(SPEAKING.values(), contrasts):  # the arrays here
     arms, _, noise = two_arms(place, contrast)
     _, larger, _ = leads([plane[None] for plane in arms])
     test = paired_difference(*([(place.cell(arm), TUNED, None)] for arm in contrast.split(" - ")))
-    np.testing.assert_allclose([larger.mean(), larger.std(ddof=1), noise], [test.mean, test.sd, test.noise], rtol=1e-9)
+    ours = [test.value, test.sd, test.test_variance]
+    np.testing.assert_allclose([larger.mean(), larger.std(ddof=1), noise], ours, rtol=1e-9)
 by_t, by_larger = (published[f"{how}: held (%)"].str.split(" ").str[0].astype(float) for how in ("t", "larger"))
 allowed = 4 * 100 * (0.95 * 0.05 / redrawn) ** 0.5
 assert (by_larger >= 95 - allowed).all()

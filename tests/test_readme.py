@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from fpt.results import baseline, contrast, level
-from fpt.results.contrasts import points_text, pooled, two_digits
+from fpt.results.contrasts import pooled
+from fpt.results.estimate import PERCENT, number_text, two_digits
 from fpt.results.stats import SIGNIFICANCE, holm
 from fpt.show import lora_ratios
 
@@ -43,7 +44,7 @@ def test_a_row_is_what_the_runs_say(row: str) -> None:
         found = contrast(study, *arms, at=at)
         expected += [
             found.cell if found.open else f"**{found.cell}**",
-            f"{points_text(found.first, False)}, {points_text(found.second, False)}",
+            f"{number_text(found.first, PERCENT)}, {number_text(found.second, PERCENT)}",
         ]
     task = "digits" if "digits" in row else "cifar10" if "CIFAR" in row else "mnist"
     assert _table()[row] == [*expected, f"{baseline(task, 'linear classifier'):.1f}"]
@@ -94,7 +95,7 @@ def test_tiny_lm_alone_is_shown_to_beat_a_linear_classifier() -> None:
 def test_loras_best_rates_are_what_the_runs_say() -> None:
     early, found = lora_ratios(125), lora_ratios()
     (line,) = (line for line in FIRST_SCREEN.split("\n- ") if line.startswith("LoRA"))
-    assert re.findall(r"\d\.\d", line) == [two_digits(each.ratio) for each in (*found.values(), *early.values())]
+    assert re.findall(r"\d\.\d", line) == [two_digits(each.value) for each in (*found.values(), *early.values())]
     assert all(str(width) in line for width in found)
     assert all(each.excludes(10) for each in (*found.values(), *early.values()))
 

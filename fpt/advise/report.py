@@ -5,7 +5,6 @@ from dataclasses import replace
 from html import escape
 from pathlib import Path
 
-import numpy as np
 import pandas as pd
 
 from fpt.advise import words
@@ -15,7 +14,7 @@ from fpt.advise.verdict import Advice, advice, cells_of, most_accurate
 from fpt.advise.work import leaked
 from fpt.files import write_atomically
 from fpt.results.arm import Arm
-from fpt.results.contrasts import interval_text, level_text, two_digits
+from fpt.results.estimate import PERCENT, POINTS, Estimate, two_digits
 from fpt.results.runs import load_runs, rate_text
 from fpt.show.figures import budget_figure, learning_rate_figure
 from fpt.show.html import CaptionedFigure, Displayable, Page, Table, paragraph
@@ -51,7 +50,7 @@ def arms_frame(advice: Advice) -> pd.DataFrame:
         if arm.rate is not None:
             rate = rate_text(arm.rate)
             usable = " to ".join(dict.fromkeys(rate_text(end) for end in (arm.usable[0], arm.usable[-1])))
-            accuracy = level_text(arm.accuracy, *np.clip((arm.low, arm.high), 0, 100))
+            accuracy = Estimate(arm.accuracy, unit=PERCENT, ends=(arm.low, arm.high)).within(0, 100).cell
         row = {
             "arm": words.label(arm.arm),
             "best rate": rate,
@@ -69,7 +68,7 @@ def pairs_frame(advice: Advice) -> pd.DataFrame:
     rows = [
         {
             "first - second": f"{words.label(pair.first)} - {words.label(pair.second)}",
-            "points": interval_text(pair.mean, pair.low, pair.high),
+            "points": Estimate(pair.mean, unit=POINTS, ends=(pair.low, pair.high)).cell,
             "told apart": "yes" if pair.told else "no",
             f"seeds to find {advice.tolerance:g}": MANY if pair.needed is None else str(pair.needed),
         }

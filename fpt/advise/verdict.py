@@ -16,9 +16,9 @@ from fpt.errors import DataError
 from fpt.results.arm import TUNED, Arm
 from fpt.results.baselines import LINEAR, MAJORITY
 from fpt.results.cells import paired_difference
-from fpt.results.contrasts import interval_of
+from fpt.results.estimate import PERCENT, Estimate
 from fpt.results.runs import arms_in
-from fpt.results.stats import POINT, SIGNIFICANCE, Paired, paired, sampling_noise, seeds_needed
+from fpt.results.stats import POINT, SIGNIFICANCE, paired, sampling_noise, seeds_needed
 
 Reason = Literal["nothing", "baseline", "cheapest", "best and cheapest", "clear", "open", "open, more data"]
 
@@ -201,7 +201,7 @@ def _loss(arm: str, best: str, pairs: Sequence[Pair]) -> Pair:
 
 def _arm(name: str, cell: Arm, tolerance: float) -> ArmResult:
     rate = cell.best_rate()
-    mean, low, high = (math.nan if rate is None else each / POINT for each in cell.interval())
+    level = Estimate(unit=PERCENT) if rate is None else cell.estimate().in_percent
     means = cell.validation().dropna(axis=1).mean()
     usable = tuple(float(rate) for rate in means.index[means >= means.max() - tolerance * POINT - 1e-12])
     cost = sweep_cost(cell.spec)
@@ -213,9 +213,9 @@ def _arm(name: str, cell: Arm, tolerance: float) -> ArmResult:
         letters=letters,
         rate=rate,
         usable=usable,
-        accuracy=mean,
-        low=low,
-        high=high,
+        accuracy=level.value,
+        low=level.low,
+        high=level.high,
         seeds=len(cell.values()),
         flop=cost.flop,
         memory=memory,
@@ -231,19 +231,17 @@ def _rising(cell: Arm) -> bool:
         return False
     before = cell.budgets[-2]
     gain = paired(cell.values(), cell.values(budget=before), without=cell.without() - cell.without(budget=before))
-    return gain.low > 0 or (gain.exact and gain.mean > 0)
+    return gain.low > 0 or (bool(gain.flips) and gain.value > 0)
 
 
 def _pair(first: str, second: str, cells: Mapping[str, Arm], tolerance: float) -> Pair:
     test = paired_difference([(cells[first], TUNED, None)], [(cells[second], TUNED, None)])
-    low, high = interval_of(test)
-    mean = test.mean / POINT
+    apart = test.in_points
     needed, settles = (
-        seeds_needed(points * POINT, test.sd, test.noise) if math.isfinite(test.sd) else None
+        seeds_needed(points, apart.sd, apart.test_variance) if math.isfinite(apart.sd) else None
         for points in (tolerance, tolerance / 2)
     )
-    told = low > 0 or high < 0
-    return Pair(first, second, mean, low=low / POINT, high=high / POINT, told=told, needed=needed, settles=settles)
+    return Pair(first, second, apart.value, apart.low, apart.high, told=not apart.open, needed=needed, settles=settles)
 
 
 def _beats(cells: Sequence[Arm], baseline: "pd.Series[float]", limit: float) -> bool:
@@ -251,14 +249,15 @@ def _beats(cells: Sequence[Arm], baseline: "pd.Series[float]", limit: float) -> 
     return any(is_above(_against(cell, baseline), limit) for cell in cells)
 
 
-def is_above(test: Paired, limit: float) -> bool:
+def is_above(test: Estimate, limit: float) -> bool:
     """Whether a difference is shown to be above 0, with p below the limit. Where all seeds agree, sign flips of a few
     seeds never come so low; the noise of the test examples alone decides then."""
-    if not (test.exact and test.sd == 0 and 2.0**-test.n >= limit):
+    if not (test.flips and test.seed_variance == 0 and 2.0**-test.n >= limit):
         return test.above(0) < limit
-    return test.mean > 0 and float(special.ndtr(-test.mean / math.sqrt(test.noise or math.ulp(1.0)))) < limit
+    noise = math.sqrt(test.test_variance or math.ulp(1.0))
+    return test.value > 0 and float(special.ndtr(-test.value / noise)) < limit
 
 
-def _against(cell: Arm, baseline: "pd.Series[float]") -> Paired:
+def _against(cell: Arm, baseline: "pd.Series[float]") -> Estimate:
     noise = cell.test_noise() + sampling_noise(float(baseline.mean()), cell.sampled_from)
     return paired(cell.values(), baseline, bool(cell.collapsed().any()), noise, cell.without() - baseline)

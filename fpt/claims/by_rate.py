@@ -13,11 +13,13 @@ from fpt.claims.registry import AT_BOTH, EVERY_RATE, alone, decides, with_first
 from fpt.results.arm import Arm, same_rate
 from fpt.results.baselines import chance
 from fpt.results.cells import AT_PAPERS_RATE, TUNED, Cell, TableCell, arm_of, paired_difference, shared_rates
+from fpt.results.estimate import TIMES, Estimate
 from fpt.results.runs import rate_text
-from fpt.results.stats import POINT, SIGNIFICANCE, Paired
+from fpt.results.stats import POINT, SIGNIFICANCE
 from fpt.sweeps import selection
 
 ORDERS = (1e-5, 1e-3)  # the range of rates of `orders_differ` (Rothermel et al. 2021, section 4)
+UNBOUNDED = (0.0, math.inf)  # a ratio of which nothing is known
 SLACK = 1 + selection.SAME_RATE  # by which equal rates may differ
 
 
@@ -89,10 +91,10 @@ def _ratio_of_rates(case: Case, first: str, other: str) -> Comparison:
     at_edge = [f"edge of the grid: {', '.join(edges)}"] if edges else []
     note = "; ".join([f"best rates by 97.5% confidence sets: {', '.join(sets)}", *at_edge])
     words = f"best rate of {case.label(other)} / {case.label(first)}"
-    estimate = decades(*ratio_of_best(case.rows[other], case.rows[first]))
+    estimate = decades(ratio_of_best(case.rows[other], case.rows[first]))
     return Comparison(
         words,
-        Paired(0),
+        Estimate(),
         supports=supports,
         contradicts=contradicts,
         note=note,
@@ -118,7 +120,7 @@ def _p_of_ratio(one: Mapping[float, float], two: Mapping[float, float], by: floa
     return max(breaks), max(keeps)
 
 
-def ratio_of_best(over: Cell, under: Cell, budget: int | None = None) -> tuple[float, float, float]:
+def ratio_of_best(over: Cell, under: Cell, budget: int | None = None) -> Estimate:
     """The best rate of one arm over that of another, by mean validation accuracy (nan where all rates diverged), and
     its 95% interval: the ratios of all pairs that are not refuted as the best. 0 and infinity: an end of a grid bounds
     nothing."""
@@ -126,12 +128,12 @@ def ratio_of_best(over: Cell, under: Cell, budget: int | None = None) -> tuple[f
     pairs = pairs_of_rates(refuted(over, budget), refuted(under, budget))
     kept = np.array([(above, below) for above, below, p in pairs if p >= SIGNIFICANCE])
     if one is None or two is None or not len(kept):
-        return math.nan, 0.0, math.inf
+        return Estimate(unit=TIMES, ends=UNBOUNDED)
     with np.errstate(divide="ignore", invalid="ignore"):
         ratios = kept[:, 0] / kept[:, 1]
     if np.isnan(ratios).any():  # beyond the same end of both grids lie rates of any ratio
-        return one / two, 0.0, math.inf
-    return one / two, float(ratios.min()), float(ratios.max())
+        return Estimate(one / two, unit=TIMES, ends=UNBOUNDED)
+    return Estimate(one / two, unit=TIMES, ends=(float(ratios.min()), float(ratios.max())))
 
 
 def pairs_of_rates(one: Mapping[float, float], two: Mapping[float, float]) -> list[tuple[float, float, float]]:
@@ -261,7 +263,7 @@ def _changed(case: Case, one: float, two: float) -> Comparison:
     words = f"orders at {rate_text(one)} and {rate_text(two)}"
     return Comparison(
         words,
-        Paired(0),
+        Estimate(),
         supports=supports,
         contradicts=contradicts,
         limits=(math.nan, math.nan),

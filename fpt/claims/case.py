@@ -26,9 +26,9 @@ from fpt.results.cells import (
     paired_difference,
     total,
 )
-from fpt.results.contrasts import interval_of
+from fpt.results.estimate import Estimate
 from fpt.results.runs import rate_text
-from fpt.results.stats import MINIMUM_PAIRS, POINT, Paired
+from fpt.results.stats import MINIMUM_PAIRS, POINT
 
 NOT_TESTED = "not tested"
 # Units: points of accuracy; a ratio in log10; loss a prediction; of a ratio in width.
@@ -47,7 +47,7 @@ class Comparison:
     """
 
     label: str  # "FPT - random"
-    test: Paired
+    test: Estimate
     supports: float = 1.0
     contradicts: float = 1.0
     note: str = ""
@@ -79,8 +79,7 @@ class Comparison:
         """The estimate with its 95% interval, in its unit; None where there is none."""
         if self.ratio is not None or self.test.n < MINIMUM_PAIRS:
             return self.ratio
-        low, high = interval_of(self.test)
-        return self.test.mean / self.scale, low / self.scale, high / self.scale
+        return self.test.value / self.scale, self.test.low / self.scale, self.test.high / self.scale
 
     @property
     def p(self) -> float:
@@ -154,12 +153,12 @@ class Case:
         return self.untested("not run at the paper's rate") if off else None
 
     def untested(self, why: str, word: str = NOT_TESTED) -> Comparison:
-        return Comparison("", Paired(0), note=why, missing=word)
+        return Comparison("", Estimate(), note=why, missing=word)
 
     def undecided(self, why: str) -> Comparison:
         """Runs that were made leave it open, whatever their number."""
         words = " and ".join(cell.label for cell in self.rows.values())
-        return Comparison(words, Paired(0), note=why, plus=self.sweeps(self.needed))
+        return Comparison(words, Estimate(), note=why, plus=self.sweeps(self.needed))
 
     def sweeps(self, rows: Iterable[str]) -> tuple[str, ...]:
         """The names of the sweeps that these rows are read from."""
@@ -168,7 +167,7 @@ class Case:
     def comparison(
         self,
         label: str,
-        test: Paired,
+        test: Estimate,
         low: float = 0.0,
         high: float = math.inf,
         *,
@@ -296,10 +295,10 @@ def _collapsed(sides: Sequence[Sequence[Point]], less: float) -> list[str]:
     return [f"{count} collapsed runs, medians {' and '.join(medians)}"] if count else []
 
 
-def _of_test(test: Paired) -> list[str]:
+def _of_test(test: Estimate) -> list[str]:
     if test.n < MINIMUM_PAIRS:
         return ["too few pairs"] if test.n else []
-    return ["p by sign flips"] if test.exact else []
+    return ["p by sign flips"] if test.flips else []
 
 
 def cases_of(rule: Rule, study: StudyCells) -> list[Case]:
@@ -323,8 +322,8 @@ def limits_in_decades(least: float, most: float) -> tuple[float, float]:
     return math.log10(least) if least else -math.inf, math.log10(most)
 
 
-def decades(ratio: float, low: float, high: float) -> tuple[float, float, float] | None:
+def decades(ratio: Estimate) -> tuple[float, float, float] | None:
     """A ratio with its interval in log10, for a table; None where it is not known."""
-    if not 0 < ratio < math.inf:
+    if not 0 < ratio.value < math.inf:
         return None
-    return math.log10(ratio), math.log10(low) if low > 0 else -math.inf, math.log10(high)
+    return math.log10(ratio.value), math.log10(ratio.low) if ratio.low > 0 else -math.inf, math.log10(ratio.high)

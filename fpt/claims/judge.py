@@ -345,7 +345,7 @@ def at_floor(study: StudyCells, task: str, variant: str) -> bool:
     lows = []  # nan with one seed, which has no interval and so cannot be told from the floor either way
     for arm in study.results.values():
         if (arm.task, arm.variant) == (task, variant):
-            lows.append(arm.interval(noise=floor.standard_error**2)[1])
+            lows.append(arm.estimate(noise=floor.standard_error**2).low)
     known = [low for low in lows if not math.isnan(low)]
     return bool(known) and max(known) <= floor.share
 
@@ -422,9 +422,9 @@ def of_comparison(case: Case, of_case: Mapping[str, Any], comparison: Comparison
         **dict(zip(("estimate", "low", "high"), estimate or (math.nan,) * 3, strict=True)),
         **dict(zip(("level_first", "level_second"), comparison.levels, strict=True)),
         "p": comparison.p if estimate else math.nan,
-        "seed_variance": test.sd**2 / test.n / comparison.scale**2 if by_t else math.nan,
-        "test_variance": test.noise / comparison.scale**2 if by_t else math.nan,
-        "df": test.n - 1 if by_t and not test.exact else math.nan,
+        "seed_variance": test.seed_variance / comparison.scale**2 if by_t else math.nan,
+        "test_variance": test.test_variance / comparison.scale**2 if by_t else math.nan,
+        "df": test.df,
         "contrast": comparison.label,
         "sign": sign,
         "least": comparison.limits[0],

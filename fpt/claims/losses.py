@@ -11,10 +11,11 @@ from fpt.claims.case import DECADES, EXPONENT, NATS, Case, Comparison, decades, 
 from fpt.claims.registry import EVERY_RATE, decides, kind
 from fpt.models import backbone
 from fpt.results.baselines import untouched_loss
+from fpt.results.estimate import Estimate
 from fpt.results.losses import lower_loss, tuned_losses
 from fpt.results.rate_ratio import TENFOLD, RateRatio, fall, last_losses, ratio_in_theory, slope
 from fpt.results.rate_ratio import rate_ratio as ratio_of
-from fpt.results.stats import MINIMUM_PAIRS, POINT, Paired
+from fpt.results.stats import MINIMUM_PAIRS, POINT
 
 RATES = "best rate by validation loss"  # what is compared
 SAME = 0.25  # exponents so close are the same: half of the way from 0 to one half
@@ -33,26 +34,26 @@ def rate_ratio(case: Case) -> list[Comparison]:
         return []
     found = ratio_of(*planes)
     words = f"best rate of {case.label(first)} / {case.label(second)}"
-    if found.open:
-        return [Comparison(words, Paired(0), note=found.reason, unit=DECADES, **_of_rates(case))]
+    if found.reason:
+        return [Comparison(words, Estimate(), note=found.reason, unit=DECADES, **_of_rates(case))]
     least, most = case.rule.by, case.rule.to
     above, below = found.above(least) if least else 0.0, found.below(most) if math.isfinite(most) else 0.0
     both = bool(least) and math.isfinite(most)
     supports = min(1.0, max(above, below) * (1 if both else 2))
     against = [found.below(least) if least else 1.0, found.above(most) if math.isfinite(most) else 1.0]
     contradicts = min(1.0, 2 * min(against))
-    estimate = decades(found.ratio, found.low, found.high)
+    estimate = decades(found)
     return [
         Comparison(
             words,
-            Paired(0),
+            Estimate(),
             supports=supports,
             contradicts=contradicts,
             note=_excluded(case, found),
             likeness=both,
             unit=DECADES,
             ratio=estimate,
-            at_zero=min(1.0, 2 * min(found.above(1), found.below(1))),
+            at_zero=found.p,
             limits=limits_in_decades(least, most),
             **_of_rates(case),
         )
@@ -97,17 +98,17 @@ def falls_with_steps(case: Case) -> list[Comparison]:
         return []
     found, sides = fall(first.arm, second.arm, step), _of_rates(case) | {"of": f"fall of the {RATES}"}
     words = f"best rate of {first.label} / {second.label}, after {step:,} steps / after {first.budgets[-1]:,}"
-    if found.open:
-        return [Comparison(words, Paired(0), note=found.reason, unit=DECADES, budget=step, **sides)]
+    if found.reason:
+        return [Comparison(words, Estimate(), note=found.reason, unit=DECADES, budget=step, **sides)]
     return [
         Comparison(
             words,
-            Paired(0),
-            supports=min(1.0, 2 * found.above(0)),
-            contradicts=min(1.0, 2 * found.below(0)),
+            Estimate(),
+            supports=min(1.0, 2 * found.above(1)),
+            contradicts=min(1.0, 2 * found.below(1)),
             unit=DECADES,
-            ratio=(found.estimate, found.low, found.high),
-            at_zero=min(1.0, 2 * min(found.above(0), found.below(0))),
+            ratio=decades(found),
+            at_zero=found.p,
             budget=step,
             **sides,
         )
@@ -129,23 +130,23 @@ def ratio_slope(case: Case) -> list[Comparison]:
         by_width[float(backbone(case.rows[first].fields["backbone"]).width)] = planes
     found, sides = slope(by_width), _of_rates(case) | {"of": f"exponent of the {RATES}"}
     words = f"exponent in width of the ratio of best rates, {case.label(rows[0])} / {case.label(rows[1])}"
-    if found.open:
-        return [Comparison(words, Paired(0), note=found.reason, unit=EXPONENT, **sides)]
+    if found.reason:
+        return [Comparison(words, Estimate(), note=found.reason, unit=EXPONENT, **sides)]
     inside = max(found.above(-SAME), found.below(SAME))
     outside = min(1.0, 2 * min(found.below(-SAME), found.above(SAME)))
     excluded = [f"{each:g}" for each in EXPONENTS if found.excludes(each)]
     note = f"excludes {', '.join(excluded) or 'none of ' + ', '.join(f'{each:g}' for each in EXPONENTS)}"
-    estimate = (found.estimate, found.low, found.high)
+    estimate = (found.value, found.low, found.high)
     return [
         Comparison(
             words,
-            Paired(0),
+            Estimate(),
             supports=inside,
             contradicts=outside,
             note=note,
             unit=EXPONENT,
             ratio=estimate,
-            at_zero=min(1.0, 2 * min(found.above(0), found.below(0))),
+            at_zero=found.p,
             limits=(-SAME, SAME),
             likeness=True,
             **sides,

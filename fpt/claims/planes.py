@@ -11,13 +11,13 @@ import pandas as pd
 from fpt.claims.case import Case, Comparison, levels_of
 from fpt.claims.registry import EVERY_RATE, decides
 from fpt.results.cells import TUNED, Cell, arm_of, paired_difference, shared_rates
-from fpt.results.contrasts import interval_of
+from fpt.results.estimate import Estimate
 from fpt.results.runs import rate_text
-from fpt.results.stats import MINIMUM_PAIRS, SIGNIFICANCE, Paired, holm
+from fpt.results.stats import MINIMUM_PAIRS, SIGNIFICANCE, holm
 
 AHEAD, BEHIND, NEITHER, BOUNDED = "+", "-", "0", "?"
 
-Tests = Mapping[tuple[float, int], Paired]  # by rate and budget
+Tests = Mapping[tuple[float, int], Estimate]  # by rate and budget
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class Crossing:
     there, which decides nothing where that arm trails.
     """
 
-    tests: Mapping[int, Paired]
+    tests: Mapping[int, Estimate]
     edges: tuple[Collection[int], Collection[int]] = ((), ())
 
     @cached_property
@@ -87,7 +87,7 @@ class Crossing:
         return min(self.tests, key=lambda budget: (budget in self.edges[1], self.tests[budget].above(0)))
 
 
-def sign_of(test: Paired, of: int = 1) -> str:
+def sign_of(test: Estimate, of: int = 1) -> str:
     """Where the mean of a test is, with 95%, corrected for so many tests (Bonferroni): above 0: +, below: -, not known:
     0."""
     for sign, p in ((AHEAD, test.above(0)), (BEHIND, test.below(0))):
@@ -101,11 +101,11 @@ def steps_in_words(budgets: Iterable[int]) -> str:
     return ", ".join(f"{budget:,}" for budget in budgets)
 
 
-def by_budget(first: Cell, second: Cell, at: str | float = TUNED) -> dict[int, Paired]:
+def by_budget(first: Cell, second: Cell, at: str | float = TUNED) -> dict[int, Estimate]:
     """The first minus the second at the budgets that both have, paired by seed, each seed at its own rate [at one]."""
     shared = [budget for budget in first.budgets if budget in second.budgets]
 
-    def differences() -> dict[int, Paired]:
+    def differences() -> dict[int, Estimate]:
         return {budget: paired_difference([(first, at, budget)], [(second, at, budget)]) for budget in shared}
 
     one, other = arm_of(first), arm_of(second)
@@ -167,7 +167,7 @@ def plane_tests(first: Cell, second: Cell) -> Tests:
 def plane_table(tests: Tests) -> pd.DataFrame:
     """One row per rate and budget: `pairs`, the `mean` difference (fraction) and its 95% interval `low` to `high`, `p`
     (two-sided), `corrected` (Holm, over the plane), and `band`: the interval holds 0, the winner may change here."""
-    rows = [(*place, test.n, test.mean, *interval_of(test), test.p) for place, test in tests.items()]
+    rows = [(*place, test.n, test.mean, *test.interval, test.p) for place, test in tests.items()]
     table = pd.DataFrame(rows, columns=["rate", "budget", "pairs", "mean", "low", "high", "p"])
     return table.assign(corrected=holm(list(table["p"])), band=table["p"] >= SIGNIFICANCE)
 

@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 from fpt.claims.case import DECADES, Case, Comparison, decades, levels_of, limits_in_decades
 from fpt.claims.registry import decides, kind, with_first
 from fpt.results.cells import TUNED, Cell, Point, TableCell, paired_difference, total
-from fpt.results.stats import SIGNIFICANCE, Paired, paired
+from fpt.results.estimate import TIMES, Estimate
+from fpt.results.stats import SIGNIFICANCE, paired
 
 REACHED = 1e-9  # what is equal to the goal has reached it
 
@@ -28,7 +29,7 @@ class Reach:
     first: float  # the first step at which the mean is at the goal; infinite: at none
     there: tuple[float, ...]
     short: tuple[float, ...]
-    last: Paired  # the row minus the goal at the last step
+    last: Estimate  # the row minus the goal at the last step
     edges: bool = False  # whether an end of a grid keeps something from being known
 
     @property
@@ -105,14 +106,14 @@ def _reach_once(cell: TableCell, goal: Goal, at: str | float, fine: bool) -> Rea
     return cell.arm.once(key, lambda: reach(cell, goal, at, fine))
 
 
-def ratio_of_steps(over: Reach, under: Reach) -> tuple[float, float, float]:
+def ratio_of_steps(over: Reach, under: Reach) -> Estimate:
     """The steps of one row over those of another, with a 95% interval by bounds of each at half of the level. Nothing
     bounds it where a row is never there."""
     one, two = (each.bounds(SIGNIFICANCE / 4) for each in (over, under))
     low = one[0] / two[1]
     high = one[1] / two[0] if two[0] and math.isfinite(one[1]) else math.inf
     known = math.isfinite(over.first) and math.isfinite(under.first)
-    return over.first / under.first if known else math.nan, low, high
+    return Estimate(over.first / under.first if known else math.nan, unit=TIMES, ends=(low, high))
 
 
 def slower(first: Reach, other: Reach, times: float) -> float:
@@ -162,7 +163,7 @@ def faster(case: Case) -> list[Comparison]:
             replace(
                 comparison,
                 unit=DECADES,
-                ratio=decades(*ratio_of_steps(found[other], found[first])),
+                ratio=decades(ratio_of_steps(found[other], found[first])),
                 at_zero=min(both),
                 limits=limits_in_decades(by, to),
                 of=f"steps to {_goal_in_words(case)}{' on validation data' * fine}",
@@ -205,4 +206,4 @@ def _by_steps(
     note = f"steps{' on validation data' if fine else ''}: {', '.join(steps)}"
     bounded = [case.label(row) for row, each in found.items() if each.edges]
     note += f"; edge of the grid: {', '.join(bounded)}" if bounded else ""
-    return Comparison(words, Paired(0), supports=supports, contradicts=contradicts, note=note)
+    return Comparison(words, Estimate(), supports=supports, contradicts=contradicts, note=note)

@@ -19,7 +19,8 @@ import pandas as pd
 
 from fpt.errors import DataError, SpecError
 from fpt.files import state_of
-from fpt.results.stats import mean_interval, sampling_noise
+from fpt.results.estimate import Estimate
+from fpt.results.stats import mean_of, sampling_noise
 from fpt.sweeps import selection
 from fpt.sweeps.record import PUBLISHED, RESULT, read_record, read_table, recipe_of
 from fpt.training.recipe import ANSWERS, ATTENTION, WINDOWS, Recipe
@@ -291,15 +292,13 @@ class Arm:
         right = test["predicted"].eq(test["target"]).astype(float).where(test["predicted"] >= 0)
         return test.assign(right=right).pivot(index="seed", columns=["example", "target"], values="right")
 
-    def interval(
-        self, at: str | float = TUNED, budget: int | None = None, noise: float = 0.0
-    ) -> tuple[float, float, float]:
-        """The mean of `values` and its 95% interval, fractions; nan as in `mean_interval`.
+    def estimate(self, at: str | float = TUNED, budget: int | None = None, noise: float = 0.0) -> Estimate:
+        """The mean of `values`, a share; without an interval as in `mean_of`.
 
         `noise`: a variance of the mean beside that of the seeds and of the test set.
         """
         without = self.without(at, budget) if at == TUNED else None
-        return mean_interval(self.values(at, budget), self.test_noise(at, budget) + noise, without)
+        return mean_of(self.values(at, budget), self.test_noise(at, budget) + noise, without)
 
     def once(self, key: tuple[Any, ...], make: Callable[[], T]) -> T:
         """What `make` gives, made once for each key. Of a table, a copy: who writes into it changes nobody else's."""

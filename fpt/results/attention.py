@@ -9,7 +9,7 @@ from fpt.errors import SpecError, unknown
 from fpt.results.arm import TUNED
 from fpt.results.cells import Cell, arm_of
 from fpt.results.contrasts import Level, cell_of
-from fpt.results.stats import mean_interval
+from fpt.results.stats import mean_of
 
 Scores = dict[str, "pd.Series[float]"]
 
@@ -76,5 +76,4 @@ def attended(study: str, arm: str, *, task: str, score: str = "mass", trained: b
     found = scores(maps)
     if score not in found:
         raise unknown("score of attention", score, found)
-    mean, low, high = (100 * each for each in mean_interval(found[score]))
-    return Level(mean, low, high, len(found[score]), cell.best_rate())
+    return Level.of(mean_of(found[score]).in_percent, rate=cell.best_rate())

@@ -11,9 +11,10 @@ import pandas as pd
 
 from fpt.results.arm import ROWS, Arm, TableName, same_rate, served
 from fpt.results.arm import TUNED as TUNED
+from fpt.results.estimate import Estimate
 from fpt.results.pairs import pairs
 from fpt.results.runs import BEFORE, Origin, arms_in, find_study, left_out, study_names
-from fpt.results.stats import MINIMUM_PAIRS, Paired, example_noise, paired
+from fpt.results.stats import MINIMUM_PAIRS, example_noise, paired
 
 if TYPE_CHECKING:
     from fpt.papers.schema import Paper, Printed, Table
@@ -168,10 +169,8 @@ class TableCell:
     def right(self, at: str | float = TUNED, budget: int | None = None) -> pd.DataFrame:
         return self.arm.right(self._at(at), budget) if self.arm else pd.DataFrame()
 
-    def interval(
-        self, at: str | float = TUNED, budget: int | None = None, noise: float = 0.0
-    ) -> tuple[float, float, float]:
-        return self.arm.interval(self._at(at), budget, noise) if self.arm else (math.nan, math.nan, math.nan)
+    def estimate(self, at: str | float = TUNED, budget: int | None = None, noise: float = 0.0) -> Estimate:
+        return self.arm.estimate(self._at(at), budget, noise) if self.arm else Estimate()
 
 
 Cell = TableCell | Arm  # what can be read at a rate and a budget
@@ -210,11 +209,18 @@ class StudyCells:
         """Its arms by the name of their sweep."""
         return arms_in(self.folder, self.origin)
 
+    @cached_property
+    def _is_served(self) -> bool:
+        """Whether runs/rows.csv has all of its cells: everything is published, or the rest is not asked for."""
+        if not any(arm.origin == "published" for arm in self.results.values()):
+            return False
+        return not self.planned or all(spec.folder_name in self.results for spec in self.study.sweeps)
+
     def cells(self, table: "Table") -> list[TableCell]:
         """The rows of the table, in its order, on every task on which the study has a sweep for them."""
         if table.id not in self._known:
             found = {(cell.row, cell.task): cell for cell in self._served(table)}
-            if self.planned or not any(arm.origin == "published" for arm in self.results.values()):
+            if not self._is_served:
                 found = {(cell.row, cell.task): cell for cell in self._planned(table)} | found
             order = list(table.rows)
             cells = sorted(found.values(), key=lambda cell: order.index(cell.row))
@@ -265,7 +271,7 @@ Point = tuple[Cell, str | float, int | None]  # a cell, and the rate and the bud
 
 def paired_difference(
     plus: Sequence[Point], minus: Sequence[Point] = (), less: float = 0.0, noise: float = 0.0
-) -> Paired:
+) -> Estimate:
     """The sum of the values of some cells minus that of others and the number `less` (of variance `noise`), by seed.
 
     By sign flips where a run collapsed. What is read twice on one side brings the noise of its test set twice. Where

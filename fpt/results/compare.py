@@ -16,11 +16,10 @@ import numpy as np
 import pandas as pd
 
 from fpt.errors import SpecError
-from fpt.results.contrasts import interval_of
+from fpt.results.estimate import Estimate
 from fpt.results.stats import (
     MINIMUM_PAIRS,
     SIGNIFICANCE,
-    Paired,
     example_noise,
     holm,
     paired,
@@ -326,11 +325,11 @@ def _paired(one: Reading, other: Reading, noise: float, margin: float | None, ru
     if rules.test_share:
         noise += rules.test_share / (1 - rules.test_share) * paired(first, second).sd ** 2
     test = paired(first, second, exact, noise)
-    low, high = interval_of(test) if noise or test.sd > 0 else (test.low, test.high)
+    low, high = test.interval if noise or test.sd > 0 else (math.nan, math.nan)
     return float(values.mean()), test.sd, low, high, test.p, _alike(test, margin), noise
 
 
-def _alike(test: Paired, margin: float | None) -> float:
+def _alike(test: Estimate, margin: float | None) -> float:
     """p of two one-sided tests that the mean lies within the margin (Schuirmann 1987)."""
     return math.nan if margin is None else max(test.above(-margin), test.below(margin))
 

@@ -1,10 +1,10 @@
 """Contrasts: one arm minus another in a study, as pages, findings and verdicts read them."""
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from decimal import ROUND_HALF_UP, Decimal
 from pathlib import Path
+from typing import Self
 
 import numpy as np
 import pandas as pd
@@ -13,77 +13,43 @@ from fpt.errors import SpecError, unknown
 from fpt.results.arm import TUNED, Arm, Origin, published_arms, same_rate
 from fpt.results.baselines import known_scores
 from fpt.results.cells import Point, paired_difference, total
+from fpt.results.estimate import Estimate
 from fpt.results.runs import arms_in, find_study, rate_text
-from fpt.results.stats import MINIMUM_PAIRS, POINT, SIGNIFICANCE, Paired, paired
+from fpt.results.stats import MINIMUM_PAIRS, paired
 
 QUANTITIES = ("accuracy", "gap")
-MINUS = "\N{MINUS SIGN}"
 COMMON = "common"  # the rate with the best mean over all seeds, the same for each of them
 
 
 @dataclass(frozen=True)
-class Contrast:
-    """One arm minus another: points of test accuracy, with a 95% interval over paired seeds.
+class Contrast(Estimate):
+    """One arm minus another, in points of test accuracy, over paired seeds.
 
-    `first`, `second`: the levels, in percent (of a difference of differences: the two leads, in points). `n`: pairs of
-    seeds. `p`: two-sided. `common`: the same with one rate for all seeds of an arm; None unless read tuned, and where
-    an arm has no rate at which every seed stayed finite.
+    `first`, `second`: the levels, in percent (of a difference of differences: the two leads, in points). `common`: the
+    same with one rate for all seeds of an arm; None unless read tuned, and where an arm has no rate at which every seed
+    stayed finite.
     """
 
-    mean: float
-    low: float
-    high: float
-    n: int
-    first: float
-    second: float
-    p: float
+    first: float = math.nan
+    second: float = math.nan
     common: "Contrast | None" = None
-
-    @property
-    def open(self) -> bool:
-        """Whether the interval holds 0."""
-        return self.low <= 0 <= self.high
 
     @property
     def most_lost(self) -> float:
         """Points that the first arm loses at most ("no loss above"), by the lower end of the interval."""
         return max(0.0, -self.low)
 
-    def __neg__(self) -> "Contrast":
+    def __neg__(self) -> Self:
         """The second arm minus the first."""
         common = -self.common if self.common else None
-        turned = replace(self, mean=-self.mean, low=-self.high, high=-self.low, common=common)
-        return replace(turned, first=self.second, second=self.first)
-
-    @property
-    def cell(self) -> str:
-        """As a table shows it: 6.4 (3.3 to 9.5), signed where it is open."""
-        return interval_text(self.mean, self.low, self.high)
-
-    def __str__(self) -> str:
-        mean, interval = self.cell.split(" ", 1)
-        return f"{mean} points {interval}"
+        return replace(super().__neg__(), first=self.second, second=self.first, common=common)
 
 
 @dataclass(frozen=True)
-class Level:
-    """The accuracy of one arm in percent, with a 95% interval over seeds. `rate`: the best one over all seeds at its
-    budget, whatever rate was read."""
+class Level(Estimate):
+    """The accuracy of one arm in percent. `rate`: the best one over all seeds at its budget, whatever rate was read."""
 
-    mean: float
-    low: float
-    high: float
-    n: int
-    rate: float | None
-
-    @property
-    def cell(self) -> str:
-        """As a table shows it: 96.9 (95.6 to 98.2)."""
-        return level_text(self.mean, self.low, self.high)
-
-    def __str__(self) -> str:
-        mean, space, interval = self.cell.partition(" ")
-        return f"{mean}%{space}{interval}"
+    rate: float | None = None
 
 
 def contrast(
@@ -136,9 +102,7 @@ def pooled(
         apart = pd.concat([a.without(at, budget) - b.without(at, budget) for a, b in zip(*arms, strict=True)])
         without = apart.fillna(one - two).mask(np.eye(len(apart), dtype=bool))
     test = paired(one, two, noise=noise / len(studies), without=without)
-    low, high = interval_of(test)
-    levels = 100 * float(one.mean()), 100 * float(two.mean())
-    return Contrast(test.mean / POINT, low / POINT, high / POINT, test.n, levels[0], levels[1], test.p)
+    return Contrast.of(test.in_points, first=100 * float(one.mean()), second=100 * float(two.mean()))
 
 
 def level(
@@ -156,8 +120,7 @@ def level(
     `contrast`."""
     cell = cell_of(study, arm, task=task, root=root, of=of, origin=origin)
     rate = rate_of(cell, at, budget)
-    mean, low, high = (100 * each for each in cell.interval(rate, budget))
-    return Level(mean, low, high, int(cell.values(rate, budget).notna().sum()), cell.best_rate(budget))
+    return Level.of(cell.estimate(rate, budget).in_percent, rate=cell.best_rate(budget))
 
 
 def baseline(task: str, name: str) -> float:
@@ -284,82 +247,5 @@ def _contrast(
     if others:
         levels = [total(plus) - total(less), total(others[:1]) - total(others[1:])]
     both = levels[0].index.intersection(levels[1].index)
-    low, high = interval_of(test)
     one, two = (100 * float(each.loc[both].mean()) for each in levels)
-    return Contrast(
-        test.mean / POINT,
-        low=low / POINT,
-        high=high / POINT,
-        n=test.n,
-        first=one,
-        second=two,
-        p=test.p,
-    )
-
-
-def interval_of(test: Paired) -> tuple[float, float]:
-    """The 95% interval of a paired test; where it goes by sign flips, the means that they do not refuse.
-
-    Sign flips of fewer than six pairs refuse nothing at 2.5% a side: the interval has no ends then.
-    """
-    if not test.exact:
-        return test.low, test.high
-    if test.sd == 0 and not test.noise:
-        refused = 2.0**-test.n <= SIGNIFICANCE / 2  # of equal differences one of 2^n flips is as extreme
-        return (test.mean, test.mean) if refused else (-math.inf, math.inf)
-    reach = 10 * (float(np.ptp(test.spread)) + math.sqrt(test.noise))
-    return _end(test.above, test.mean, -reach), _end(test.below, test.mean, reach)
-
-
-def _end(p_value: Callable[[float], float], mean: float, reach: float) -> float:
-    """Where a one-sided p-value, which is large at the mean, falls to 2.5%; infinite where it never does."""
-    side = SIGNIFICANCE / 2
-    if p_value(mean + reach) > side:
-        return math.copysign(math.inf, reach)
-    from scipy import optimize
-
-    return float(optimize.bisect(lambda limit: p_value(limit) - side, mean + reach, mean, xtol=1e-5 * POINT))
-
-
-def interval_text(mean: float, low: float, high: float) -> str:
-    """Points with their interval: 6.4 (3.3 to 9.5), signed where it holds 0."""
-    signed = low <= 0 <= high or mean < 0
-    shown = [points_text(each, signed) for each in (mean, low, high)]
-    return f"{shown[0]} ({shown[1]} to {shown[2]})"
-
-
-def level_text(mean: float, low: float, high: float) -> str:
-    """A level in percent with its interval: 96.9 (95.6 to 98.2). The mean alone where the interval has no ends, as that
-    of one seed."""
-    shown = [points_text(each, False) for each in (mean, low, high)]
-    return shown[0] if math.isnan(low) else f"{shown[0]} ({shown[1]} to {shown[2]})"
-
-
-def rounded(value: float, digits: int, sign: str = "") -> str:
-    """A number as text, halves away from zero, with thousands and a true minus; `sign` "+": with its sign.
-
-    Pages round what was computed, cards the digits that a table keeps of it: binary halves would go either way.
-    """
-    if not math.isfinite(value):
-        return f"{value:{sign}}".replace("-", MINUS)
-    exact = Decimal(str(round(value, 9)))  # equal means print alike, however they were summed
-    nearest = exact.quantize(Decimal(1).scaleb(-digits), ROUND_HALF_UP) + 0  # + 0: no minus before 0
-    return f"{nearest:{sign},}".replace("-", MINUS)
-
-
-def two_digits(value: float) -> str:
-    """The first two digits of a number, with a true minus, and never a power of ten: 0.5, 2.4, 1,000."""
-    text = f"{float(f'{abs(value):.2g}'):,.10g}"
-    return MINUS + text if value < 0 else text
-
-
-def points_text(points: float, signed: bool) -> str:
-    """Points with a true minus, and a plus where asked for; a second digit where one hides the side of 0."""
-    text = rounded(abs(points), 1)
-    if text == "0.0":
-        text = rounded(abs(points), 2)
-    if text == "0.00":
-        return "0.0"
-    if points < 0:
-        return MINUS + text
-    return f"+{text}" if signed else text
+    return Contrast.of(test.in_points, first=one, second=two)

@@ -11,9 +11,9 @@ import pandas as pd
 
 from fpt.results.arm import Arm, at_own
 from fpt.results.cells import Cell, arm_of
-from fpt.results.contrasts import rounded
+from fpt.results.estimate import NATS, Estimate
 from fpt.results.rate_ratio import last_losses
-from fpt.results.stats import Paired, paired
+from fpt.results.stats import paired
 from fpt.sweeps import selection
 
 
@@ -39,13 +39,7 @@ def _tuned(arm: Arm) -> pd.DataFrame:
     return test[chosen].pivot(index="seed", columns="window", values="loss")
 
 
-def nats_text(lead: Paired) -> str:
-    """A difference of losses in nats, with its 95% interval: 0.147 (0.140 to 0.153)."""
-    mean, low, high = (rounded(each, 3) for each in (lead.mean, lead.low, lead.high))
-    return f"{mean} ({low} to {high})"
-
-
-def lower_loss(first: Cell, other: Cell) -> Paired:
+def lower_loss(first: Cell, other: Cell) -> Estimate:
     """The loss of the other arm minus that of the first, in nats, paired by seed; positive where the first is better.
 
     All seeds draw their windows from one test part, so the sampling of that part is noise which seeds share: the
@@ -55,9 +49,9 @@ def lower_loss(first: Cell, other: Cell) -> Paired:
     arms = [arm for each in (first, other) if (arm := arm_of(each))]
     losses = [tuned_losses(arm) for arm in arms]
     if len(arms) < 2 or any(each.empty for each in losses):
-        return Paired(0)
+        return Estimate(unit=NATS)
     apart = losses[1] - losses[0]
     noise = float(apart.var(axis=1).mean()) / arms[0].sampled_from
     without = _tuned_without(arms[1]) - _tuned_without(arms[0])
     noise = noise if math.isfinite(noise) else 0.0
-    return paired(apart.mean(axis=1, skipna=False), 0.0, noise=noise, without=without)
+    return paired(apart.mean(axis=1, skipna=False), 0.0, noise=noise, without=without, unit=NATS)

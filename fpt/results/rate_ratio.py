@@ -8,19 +8,18 @@ anew for each seed that is left out. It is made wider by what a parabola misses 
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from scipy import special
 
 from fpt.errors import SpecError
 from fpt.results.arm import Arm
-from fpt.results.contrasts import cell_of, two_digits
+from fpt.results.contrasts import cell_of
+from fpt.results.estimate import EXPONENT, MINIMUM_PAIRS, TIMES, Estimate
 from fpt.results.runs import rate_text
-from fpt.results.stats import MINIMUM_PAIRS, SIGNIFICANCE
 
 if TYPE_CHECKING:
     from fpt.sweeps.spec import SweepSpec
@@ -60,117 +59,20 @@ class Valley:
 
 
 @dataclass(frozen=True)
-class Jackknife:
-    """An estimate over `n` seeds. Its 95% interval is the t-interval of the jackknife, wider by `slack` at each end.
+class RateRatio(Estimate):
+    """The best rate of the first arm over that of the second, a ratio, and the curves of both."""
 
-    `reason`: why the estimate is not known; its numbers are nan then, and it excludes nothing.
-    """
-
-    n: int
-    estimate: float = math.nan
-    error: float = math.nan  # its standard error
-    slack: float = math.nan
-    reason: str = ""
-
-    @property
-    def open(self) -> bool:
-        """Whether the estimate is not known."""
-        return bool(self.reason)
-
-    @property
-    def low(self) -> float:
-        """Of the interval. It holds what neither `above` nor `below` refuses at 2.5%."""
-        return self.estimate - self._half
-
-    @property
-    def high(self) -> float:
-        return self.estimate + self._half
-
-    @property
-    def _half(self) -> float:
-        return self.error * float(special.stdtrit(self.n - 1, 1 - SIGNIFICANCE / 2)) + self.slack
-
-    def above(self, value: float) -> float:
-        """One-sided p of "it is at most this value"; 1 where it is open."""
-        return self._beyond(self.estimate - value)
-
-    def below(self, value: float) -> float:
-        """One-sided p of "it is at least this value"; 1 where it is open."""
-        return self._beyond(value - self.estimate)
-
-    def _beyond(self, away: float) -> float:
-        if self.open or away <= self.slack:
-            return 1.0
-        if not self.error:  # without any spread a difference is certain
-            return 0.0
-        return float(special.stdtr(self.n - 1, (self.slack - away) / self.error))
-
-    def excludes(self, value: float) -> bool:
-        """Whether a value lies outside of the interval."""
-        return not self.open and not self.low <= value <= self.high
-
-    @property
-    def cell(self) -> str:
-        """As a table shows it."""
-        return _cell(self.reason, self.estimate, self.low, self.high)
-
-
-def _cell(reason: str, value: float, low: float, high: float) -> str:
-    """2.4 (1.6 to 3.5), or why it is open."""
-    return reason or f"{two_digits(value)} ({two_digits(low)} to {two_digits(high)})"
-
-
-@dataclass(frozen=True)
-class RateRatio:
-    """The best rate of the first arm over that of the second: the curves of both, and the logarithm of the ratio."""
-
-    first: Valley
-    second: Valley
-    decades: Jackknife
-
-    @property
-    def n(self) -> int:
-        """Seeds that both arms have."""
-        return self.decades.n
-
-    @property
-    def reason(self) -> str:
-        """Why the ratio is not known; empty where it is."""
-        return self.decades.reason
-
-    @property
-    def open(self) -> bool:
-        """Whether the ratio is not known."""
-        return self.decades.open
+    first: Valley = Valley()
+    second: Valley = Valley()
 
     @property
     def ratio(self) -> float:
-        return 10**self.decades.estimate
+        """The value, by the name that pages have for it."""
+        return self.value
 
-    @property
-    def low(self) -> float:
-        return 10**self.decades.low
-
-    @property
-    def high(self) -> float:
-        return 10**self.decades.high
-
-    def above(self, ratio: float) -> float:
-        """One-sided p of "the ratio is at most this one"."""
-        return self.decades.above(math.log10(ratio))
-
-    def below(self, ratio: float) -> float:
-        """One-sided p of "the ratio is at least this one"."""
-        return self.decades.below(math.log10(ratio))
-
-    def excludes(self, ratio: float) -> bool:
-        """Whether a ratio lies outside of the interval."""
-        return self.decades.excludes(math.log10(ratio))
-
-    @property
-    def cell(self) -> str:
-        """As a table shows it."""
-        return _cell(self.reason, self.ratio, self.low, self.high)
+    def __neg__(self) -> Self:
+        """The second arm's over the first's."""
+        return replace(super().__neg__(), first=self.second, second=self.first)
 
 
 def of_arms(study: str, first: str, second: str, *, task: str = "", step: int | None = None) -> RateRatio:
@@ -182,7 +84,7 @@ def of_arms(study: str, first: str, second: str, *, task: str = "", step: int | 
     return rate_ratio(*(last_losses(cell_of(study, name, task=task), step) for name in (first, second)))
 
 
-def slope_of_arms(study: str, pairs: Sequence[tuple[str, str]], *, task: str = "") -> Jackknife:
+def slope_of_arms(study: str, pairs: Sequence[tuple[str, str]], *, task: str = "") -> Estimate:
     """The exponent in width of the ratio of two arms, a pair for each width, named as the study's tables name them.
 
     Raises SpecError for a study, task or arm that is not there, for fewer than two widths, two arms of different
@@ -226,24 +128,24 @@ def last_losses(arm: Arm, step: int | None = None) -> pd.DataFrame:
 
 def rate_ratio(first: pd.DataFrame, second: pd.DataFrame) -> RateRatio:
     """Of validation losses above 0, seeds x rates. Raises SpecError with fewer than three seeds in common."""
-    (one, other), decades = _jackknife([first, second], _decades, ASYMMETRY, "a ratio of rates")
-    return RateRatio(one, other, decades)
+    (one, other), found = _jackknife([first, second], _decades, ASYMMETRY, TIMES, "a ratio of rates")
+    return RateRatio.of(found, first=one, second=other)
 
 
-def fall(first: Arm, second: Arm, step: int) -> Jackknife:
-    """The ratio of two arms' best rates after so many steps over that after the last one, in log10: above 0 where the
-    ratio falls. Raises SpecError with fewer than three seeds in common.
+def fall(first: Arm, second: Arm, step: int) -> Estimate:
+    """The ratio of two arms' best rates after so many steps over that after the last one: above 1 where the ratio
+    falls. Raises SpecError with fewer than three seeds in common.
     """
 
     def apart(valleys: Sequence[Valley]) -> float:
         return _decades(valleys[:2]) - _decades(valleys[2:])
 
     planes = [last_losses(arm, then) for then in (step, None) for arm in (first, second)]
-    _, found = _jackknife(planes, apart, ASYMMETRY, "a ratio of ratios")
+    _, found = _jackknife(planes, apart, ASYMMETRY, TIMES, "a ratio of ratios")
     return found
 
 
-def slope(by_width: Mapping[float, tuple[pd.DataFrame, pd.DataFrame]]) -> Jackknife:
+def slope(by_width: Mapping[float, tuple[pd.DataFrame, pd.DataFrame]]) -> Estimate:
     """The exponent in width of the ratio of two arms' best rates, by least squares over the logarithms.
 
     0: the ratio is the same at every width; 1: it grows as the width. `by_width`: validation losses above 0 of the
@@ -261,7 +163,7 @@ def slope(by_width: Mapping[float, tuple[pd.DataFrame, pd.DataFrame]]) -> Jackkn
         return float(np.polyfit(widths, ratios, 1)[0])
 
     planes = [plane for both in by_width.values() for plane in both]
-    _, found = _jackknife(planes, exponent, ASYMMETRY / float(np.ptp(widths)), "an exponent")
+    _, found = _jackknife(planes, exponent, ASYMMETRY / float(np.ptp(widths)), EXPONENT, "an exponent")
     return found
 
 
@@ -270,23 +172,26 @@ def _decades(valleys: Sequence[Valley]) -> float:
 
 
 def _jackknife(
-    planes: Sequence[pd.DataFrame], read: Callable[[Sequence[Valley]], float], slack: float, name: str
-) -> tuple[Sequence[Valley], Jackknife]:
-    """The lowest point of every arm, and what is read of them with its jackknife over the seeds that all arms have.
+    planes: Sequence[pd.DataFrame], read: Callable[[Sequence[Valley]], float], slack: float, unit: str, name: str
+) -> tuple[Sequence[Valley], Estimate]:
+    """The lowest point of every arm, and what is read of them (of a ratio its log10) with the variance that a jackknife
+    over the seeds gives which all arms have.
 
     `name`: what is read, for an error. Open as soon as one arm has no lowest point without one of the seeds.
     """
     seeds = sorted(set.intersection(*(set(plane.index) for plane in planes)))
-    if len(seeds) < MINIMUM_PAIRS:
-        raise SpecError(f"the arms have {len(seeds)} seeds in common; {name} needs {MINIMUM_PAIRS}")
+    n = len(seeds)
+    if n < MINIMUM_PAIRS:
+        raise SpecError(f"the arms have {n} seeds in common; {name} needs {MINIMUM_PAIRS}")
     arms = [_Curves.of(plane.loc[seeds]) for plane in planes]
-    whole, *left_out = ([arm.valley(without) for arm in arms] for without in (None, *range(len(seeds))))
+    whole, *left_out = ([arm.valley(without) for arm in arms] for without in (None, *range(n)))
     reasons = [each.reason for valleys in (whole, *left_out) for each in valleys if each.open]
     if reasons:
-        return whole, Jackknife(len(seeds), reason=reasons[0])
-    spread = np.array([read(valleys) for valleys in left_out])
-    error = math.sqrt((len(seeds) - 1) / len(seeds) * float(((spread - spread.mean()) ** 2).sum()))
-    return whole, Jackknife(len(seeds), read(whole), error, slack)
+        return whole, Estimate(n=n, unit=unit, reason=reasons[0])
+    spread, found = np.array([read(valleys) for valleys in left_out]), read(whole)
+    variance = (n - 1) / n * float(((spread - spread.mean()) ** 2).sum())
+    value = 10**found if unit == TIMES else found
+    return whole, Estimate(value, n, unit, seed_variance=variance, df=n - 1, slack=slack)
 
 
 @dataclass(frozen=True)

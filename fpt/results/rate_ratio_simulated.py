@@ -74,20 +74,20 @@ SCENARIOS: Mapping[str, tuple[Made, Made]] = {
 def table(trials: int = 100) -> pd.DataFrame:
     """A row for each scenario and true ratio; shares of `trials`, the same at every call.
 
-    `covered`: the interval holds the ratio, or is open; `open`; `factor`: half an interval, as a factor in the median;
-    `excludes 1`, `excludes 2`, `excludes 10`.
+    `covered`: the interval holds the ratio, or is not known; `open`: it is not; `factor`: half an interval, as a factor
+    in the median; `excludes 1`, `excludes 2`, `excludes 10`.
     """
     rows = []
     for scenario, (first, second) in SCENARIOS.items():
         for ratio in RATIOS:
             random = np.random.default_rng(stream(0, "rate ratio", scenario, str(ratio)))
             found = simulated(ratio, first, second, SEEDS, trials, random)
-            known = [each.high / each.low for each in found if not each.open]
+            known = [each.high / each.low for each in found if not each.reason]
             row: dict[str, Any] = {
                 "scenario": scenario,
                 "ratio": ratio,
                 "covered": share([not each.excludes(ratio) for each in found]),
-                "open": share([each.open for each in found]),
+                "open": share([bool(each.reason) for each in found]),
                 "factor": math.sqrt(float(np.median(known))) if known else math.nan,
             }
             for other in RATIOS:

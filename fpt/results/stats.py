@@ -1,77 +1,20 @@
-"""Paired tests, and the number of seeds that would decide."""
+"""Estimates from values by seed, of pairs or of one arm; the noise of test examples; seeds that would decide."""
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from scipy import special
 
-from fpt.seeds import stream
+from fpt.results.estimate import MINIMUM_PAIRS as MINIMUM_PAIRS
+from fpt.results.estimate import SHARE, Estimate
+from fpt.results.estimate import SIGNIFICANCE as SIGNIFICANCE
 
-SIGNIFICANCE = 0.05
 POINT = 0.01  # accuracies are fractions
-MINIMUM_PAIRS = 3  # two pairs carry a t-interval of 12.7 standard errors: no verdict from them
 MOST_SEEDS, POWER = 1000, 0.8
 NO_SPREAD = 1e-12  # as a share of the largest score: differences that vary by less are equal up to rounding
-MOST_FLIPS = 2**16  # of signs: all of them up to 16 pairs, beyond that so many drawn from a fixed stream
-
-
-@dataclass(frozen=True)
-class Paired:
-    """The mean paired difference with its 95% interval, in the units of what was compared.
-
-    `spread`: what the interval and all p-values go by, and `sd` its standard deviation: the differences themselves
-    (a t-test), or where these vary more the pseudo-values of a jackknife that chooses the rates anew without each seed.
-    `noise`: the variance of the mean beyond that between seeds, which no further seed makes smaller: of a test set that
-    is the same for all of them. The squared standard error is then sd^2 / n + noise, still with n - 1 degrees of
-    freedom (those of Welch and Satterthwaite are more: with few seeds noise would make an interval shorter).
-    `exact`: nothing varies or a run collapsed; then `low` and `high` are nan, and p-values come from flipping the signs
-    of `spread`, or from the noise alone where that gives the larger one; `interval_of` gives the means that they do
-    not refuse. Without enough pairs everything but `n` is nan, and every p is 1.
-    """
-
-    n: int
-    mean: float = math.nan
-    sd: float = math.nan
-    low: float = math.nan
-    high: float = math.nan
-    differences: tuple[float, ...] = ()  # one per pair
-    spread: tuple[float, ...] = ()  # one per pair, with the same mean
-    exact: bool = False
-    noise: float = 0.0
-
-    @property
-    def p(self) -> float:
-        """Two-sided p of a mean of 0."""
-        return min(1.0, 2 * min(self.above(0), self.below(0)))
-
-    def above(self, limit: float) -> float:
-        """One-sided p: small where the mean is above `limit`."""
-        return self._tail(limit, 1)
-
-    def below(self, limit: float) -> float:
-        """One-sided p: small where the mean is below `limit`."""
-        return self._tail(limit, -1)
-
-    def _tail(self, limit: float, sign: int) -> float:
-        if self.n < MINIMUM_PAIRS:
-            return 1.0
-        if math.isinf(limit):
-            return float(limit * sign > 0)
-        beyond = sign * (self.mean - limit)
-        if not self.exact:
-            return float(special.stdtr(self.n - 1, -beyond / _standard_error(self.sd, self.n, self.noise)))
-        from scipy import stats  # half a second that most readers of results do not need
-
-        flips = stats.permutation_test(
-            (sign * (np.array(self.spread) - limit),), np.mean, permutation_type="samples", n_resamples=MOST_FLIPS,
-            alternative="greater", rng=stream(0, "flips"),
-        )  # fmt: skip
-        of_noise = float(special.ndtr(-beyond / math.sqrt(self.noise))) if self.noise else 0.0
-        return max(float(flips.pvalue), of_noise)
 
 
 def paired(
@@ -80,24 +23,33 @@ def paired(
     exact: bool = False,
     noise: float = 0.0,
     without: pd.DataFrame | None = None,
-) -> Paired:
-    """Compare two series indexed by seed, or one with a number: seeds in only one of them, and pairs with a nan, are
-    left out.
+    unit: str = SHARE,
+) -> Estimate:
+    """The mean difference of two series indexed by seed, or of one and a number, in their unit: seeds in only one of
+    them, and pairs with a nan, are left out. Nothing but their number is known of fewer than three.
 
-    `without`: where rates were chosen by the seeds, what the differences would be without one of them (the seed that is
-    left out x the seeds, as fpt.sweeps.selection.tuned_without gives it for one arm).
+    `exact`: a run collapsed, so signs are flipped in the t-test's place. `noise`: the variance of the mean beyond that
+    between seeds. `without`: where rates were chosen by the seeds, what the differences would be without one of them
+    (the seed that is left out x the seeds, as fpt.sweeps.selection.tuned_without gives it for one arm).
     """
     difference = (first - second).dropna().astype(float)
     n = len(difference)
     if n < MINIMUM_PAIRS:
-        return Paired(n)
-    spread, mean = _spread(difference, without), float(difference.mean())
-    sd, largest = float(spread.std(ddof=1)), max(first.abs().max(), pd.Series(second).abs().max())
+        return Estimate(n=n, unit=unit)
+    spread = _spread(difference, without)
+    variance, largest = float(spread.var(ddof=1)) / n, max(first.abs().max(), pd.Series(second).abs().max())
     if np.ptp(spread) <= NO_SPREAD * largest:  # the t statistic is 0/0 or infinite
-        exact, sd = True, 0.0
-    half = math.nan if exact else _half_width(sd, n, noise)
-    each, of_tests = tuple(map(float, difference)), tuple(map(float, spread))
-    return Paired(n, mean, sd, mean - half, mean + half, differences=each, spread=of_tests, exact=exact, noise=noise)
+        exact, variance = True, 0.0
+    return Estimate(
+        float(difference.mean()),
+        n,
+        unit,
+        seed_variance=variance,
+        test_variance=noise,
+        df=math.nan if exact else n - 1,
+        by_seed=tuple(map(float, difference)),
+        flips=tuple(map(float, spread)) if exact else (),
+    )
 
 
 def _spread(values: "pd.Series[float]", without: pd.DataFrame | None) -> "np.ndarray[Any, Any]":
@@ -117,30 +69,21 @@ def pseudo_values(whole: float, left_out: "np.ndarray[Any, Any]") -> "np.ndarray
     return np.asarray(whole + (len(left_out) - 1) * (left_out.mean() - left_out))
 
 
-def _standard_error(sd: float, n: int, noise: float) -> float:
-    return math.sqrt(sd**2 / n + noise)
+def mean_of(values: "pd.Series[float]", noise: float = 0.0, without: pd.DataFrame | None = None) -> Estimate:
+    """The mean of one arm's runs, which has no interval with fewer than two values.
 
-
-def _half_width(sd: float, n: int, noise: float) -> float:
-    """Of the 95% interval of a mean."""
-    return _standard_error(sd, n, noise) * float(special.stdtrit(n - 1, 1 - SIGNIFICANCE / 2))
-
-
-def mean_interval(
-    values: "pd.Series[float]", noise: float = 0.0, without: pd.DataFrame | None = None
-) -> tuple[float, float, float]:
-    """Mean and 95% interval of one arm's runs; the interval is nan with fewer than two values.
-
-    `noise` as in Paired, p (1 - p) / m for a fixed test set of m images; `without` as in `paired`.
+    `noise` as in `paired`, p (1 - p) / m for a fixed test set of m images; `without` as there.
     """
     kept = values.dropna().astype(float)
-    mean = float(kept.mean()) if len(kept) else math.nan
-    if len(kept) < 2:
-        return mean, math.nan, math.nan
+    n = len(kept)
+    if n < 2:
+        return Estimate(float(kept.mean()) if n else math.nan, n)
     spread = _spread(kept, without)
     same = np.ptp(spread) <= NO_SPREAD * kept.abs().max()
-    half = _half_width(0.0 if same else float(spread.std(ddof=1)), len(kept), noise)
-    return mean, mean - half, mean + half
+    variance = 0.0 if same else float(spread.var(ddof=1)) / n
+    return Estimate(
+        float(kept.mean()), n, seed_variance=variance, test_variance=noise, df=n - 1, by_seed=tuple(map(float, kept))
+    )
 
 
 def welch(
@@ -149,7 +92,7 @@ def welch(
     """Two arms whose runs are no pairs (Welch 1947): the difference of their means, the standard deviation of the
     difference of two runs, the 95% interval of the first, `low` and `high`, and its two-sided p.
 
-    `noise` as in Paired. Where no arm has any spread the interval is nan, and p is that of exchanging runs, or of the
+    `noise` as in `paired`. Where no arm has any spread the interval is nan, and p is that of exchanging runs, or of the
     noise alone where that is larger. Everything is nan with fewer than three runs in an arm.
     """
     arms = [each.dropna().to_numpy(float) for each in (first, second)]

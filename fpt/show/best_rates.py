@@ -18,7 +18,7 @@ from fpt.results.rate_ratio import (
     rate_ratio,
     ratio_in_theory,
 )
-from fpt.results.stats import mean_interval
+from fpt.results.stats import mean_of
 from fpt.show import plot
 from fpt.show.charts import cells_of
 from fpt.show.html import CaptionedFigure
@@ -85,7 +85,7 @@ def _named(name: str, ratios: Mapping[str, RateRatio], first: str, words: Mappin
     if name == first:
         return words[name]
     found = ratios[name]
-    times = f"open, {found.reason}" if found.open else f"{found.cell} times this one's"
+    times = f"open, {found.reason}" if found.reason else f"{found.cell} times this one's"
     return f"{words[name]} (best rate of {words[first]}: {times})"
 
 
@@ -94,7 +94,8 @@ def _line(plane: pd.DataFrame) -> pd.DataFrame:
     rows = []
     for rate in sorted(plane.columns):
         if plane[rate].notna().all():
-            rows.append([float(rate), *(math.exp(each) for each in mean_interval(np.log(plane[rate])))])
+            found = mean_of(np.log(plane[rate]))
+            rows.append([float(rate), *(math.exp(each) for each in (found.value, *found.interval))])
     return pd.DataFrame(rows, columns=["rate", "loss", "low", "high"])
 
 
@@ -128,7 +129,7 @@ def rate_ratios_figure(rows: Mapping[str, Mapping[str, Arm]]) -> plot.Plot:
     figure, (axes,) = plot.panels_of(1, 0.6 + 0.42 * len(rows), "x")
     for y, (name, each) in enumerate(found.items()):
         look: dict[str, Any] = {"color": plot.colour_of(next(iter(rows[name]))), "marker": "o", "linewidth": 1.8}
-        axes.errorbar(each.ratio, y, xerr=plot.bar(each.ratio, each.low, each.high), **look)
+        axes.errorbar(each.value, y, xerr=plot.bar(each.value, each.low, each.high), **look)
         axes.plot(theory[name], y, "x", color=plot.INK, markersize=8)
     axes.axvline(TENFOLD, color=plot.GREY, linestyle="--", label="ten times")
     axes.plot([], [], "x", color=plot.INK, label="width / (2 alpha)")
@@ -136,7 +137,7 @@ def rate_ratios_figure(rows: Mapping[str, Mapping[str, Arm]]) -> plot.Plot:
     axes.set_xticks(TICKS, [f"{tick:g}" for tick in TICKS])
     axes.set_yticks(range(len(rows)), list(rows))
     table = pd.DataFrame(
-        {"row": name, "ratio": each.ratio, "low": each.low, "high": each.high, "width / (2 alpha)": theory[name]}
+        {"row": name, "ratio": each.value, "low": each.low, "high": each.high, "width / (2 alpha)": theory[name]}
         for name, each in found.items()
     )
     drawn = np.ravel(table.drop(columns="row"))

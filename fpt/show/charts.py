@@ -12,16 +12,15 @@ from fpt.results.arm import TUNED, Arm
 from fpt.results.baselines import LINEAR
 from fpt.results.contrasts import (
     COMMON,
-    MINUS,
     Contrast,
     Level,
     baseline,
     cell_of,
     contrast,
     level,
-    points_text,
     rate_of,
 )
+from fpt.results.estimate import MINUS, PERCENT, number_text
 from fpt.results.runs import rate_text
 from fpt.show import plot
 from fpt.show.figures import budget_axis
@@ -123,13 +122,13 @@ def _dots(
         rows += [{"arm": name, "seed": seed, "accuracy": each} for seed, each in seeds.items()]
         rows.append({"arm": name, "accuracy": shown.mean, "low": shown.low, "high": shown.high})
     for (name, share), line in zip(known.items(), cycle(LINES), strict=False):
-        axes.axvline(share, color=plot.GREY, linestyle=line, label=f"{name}, {points_text(share, False)}%")
+        axes.axvline(share, color=plot.GREY, linestyle=line, label=f"{name}, {number_text(share, PERCENT)}%")
     axes.set_yticks(range(len(cells)), wrapped)
     axes.set(xlabel=f"test accuracy (%), {_where(at)}", ylim=(len(cells) - 0.5, -0.5))
     if known:
         plot.shared_legend(figure, [axes])
     words = [f"{plot.arm_words(name)} {shown}" for name, shown in levels.items()]
-    words += [f"{name} {points_text(share, False)}%" for name, share in known.items()]
+    words += [f"{name} {number_text(share, PERCENT)}%" for name, share in known.items()]
     return figure.describe(
         f"Test accuracy, {_where(at)}, mean and 95% interval: {'; '.join(words)}.",
         pd.DataFrame(rows),
@@ -161,13 +160,14 @@ def _line(cell: Arm, budget: int | None) -> pd.DataFrame:
     """By rate, in percent: `accuracy` and its 95% interval `low` to `high`."""
     rows = []
     for rate in cell.rates:
-        rows.append([rate, *(100 * each for each in cell.interval(rate, budget))])
+        found = cell.estimate(rate, budget).in_percent
+        rows.append([rate, found.value, *found.interval])
     return pd.DataFrame(rows, columns=["rate", "accuracy", "low", "high"]).sort_values("rate", ignore_index=True)
 
 
 def _line_words(line: pd.DataFrame) -> str:
     means = zip(line["rate"], line["accuracy"], strict=True)
-    return ", ".join(f"{points_text(mean, False)}% at {rate_text(rate)}" for rate, mean in means)
+    return ", ".join(f"{number_text(mean, PERCENT)}% at {rate_text(rate)}" for rate, mean in means)
 
 
 @plot.drawn

@@ -14,10 +14,11 @@ from fpt.claims.planes import AHEAD, BEHIND, crossing_of, plane_table, plane_tes
 from fpt.results.arm import Arm
 from fpt.results.baselines import floor
 from fpt.results.cells import StudyCells
+from fpt.results.estimate import percent
 from fpt.results.runs import SETUP, rate_text
 from fpt.results.stats import SIGNIFICANCE
 from fpt.show.html import Page, paragraph
-from fpt.show.numbers import interval, model, percent, points, title
+from fpt.show.names import model, title
 from fpt.show.plot import named
 from fpt.sweeps.labels import SHORT
 from fpt.sweeps.spec import SweepSpec
@@ -134,13 +135,13 @@ def _pair(arms: Mapping[str, Arm], one: str, other: str) -> dict[str, Any]:
         unsure = HOLDS_ZERO if band else ""
         sure = SURE if p < SIGNIFICANCE else unsure
         if (mean := _number(test.mean)) is not None:
-            plane.setdefault(budget, {})[rate_text(rate)] = [mean, points(test.mean), interval(test), sure]
+            plane.setdefault(budget, {})[rate_text(rate)] = [mean, *test.in_points.texts(signed=True), sure]
     alone = [budget for budget, sign in found.signs.items() if sign not in (AHEAD, BEHIND) and budget not in found.band]
     signs = found.signs | dict.fromkeys(alone, UNCORRECTED)
     tuned = {
-        budget: [points(test.mean), interval(test), signs[budget]]
+        budget: [*test.in_points.texts(signed=True), signs[budget]]
         for budget, test in found.tests.items()
-        if test.differences
+        if test.by_seed
     }
     return {"arms": [one, other], "plane": plane, "tuned": tuned}
 

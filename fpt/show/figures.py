@@ -8,9 +8,10 @@ import pandas as pd
 
 from fpt.results.arm import at_own
 from fpt.results.cells import Cell
+from fpt.results.estimate import percent
 from fpt.results.runs import rate_text
 from fpt.show import plot
-from fpt.show.numbers import percent, title
+from fpt.show.names import title
 from fpt.sweeps.labels import labels
 from fpt.sweeps.selection import by_seed, choices
 
@@ -129,8 +130,9 @@ def tuned_lines(axes: "Axes", cells: Collection[Cell]) -> pd.DataFrame:
     looks = plot.looks_of(names)
     for number, (name, cell) in enumerate(zip(names, cells, strict=True)):
         shift = 0.06 * (number - (len(cells) - 1) / 2)
-        found = {step: cell.interval(budget=step) for step in cell.budgets}
-        shown = 100 * pd.DataFrame(found, index=["accuracy", "low", "high"]).T.rename_axis("budget")
+        found = {step: cell.estimate(budget=step).in_percent for step in cell.budgets}
+        means = {step: (each.value, *each.interval) for step, each in found.items()}
+        shown = pd.DataFrame(means, index=["accuracy", "low", "high"]).T.rename_axis("budget")
         around = plot.bar(shown["accuracy"], shown["low"], shown["high"])
         places = [budgets.index(budget) + shift for budget in shown.index]
         axes.errorbar(places, shown["accuracy"], yerr=around, label=plot.arm_words(name), **looks[name])

@@ -5,7 +5,7 @@ Everything is read from runs/contrasts.csv and runs/claims.csv, which `fpt judge
 
 import html
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
@@ -19,10 +19,10 @@ from fpt.claims.words import HOLDS, HOLDS_NOT
 from fpt.errors import check_known
 from fpt.papers import claim, finding, findings, paper_of, printed_ranges, table
 from fpt.papers.schema import KINDS, Claim, Finding, Rule
-from fpt.results.contrasts import MINUS, interval_text, points_text, rounded, two_digits
+from fpt.results.estimate import IN_WORDS, MINUS, TIMES, Estimate, number_text, rounded
 from fpt.show import plot
 from fpt.show.html import CaptionedFigure, Page, Table, explained
-from fpt.show.numbers import model, title
+from fpt.show.names import model, title
 from fpt.show.said import Word
 from fpt.sweeps.ledger import workspace
 
@@ -125,7 +125,7 @@ def _forest(finding: Finding, rows: pd.DataFrame) -> plot.Plot:
     axes.set(ylim=(len(rows) - 0.5, -0.5), xlabel=_axis(contrasts, unit))
     plot.shared_legend(figure, [axes])
     told = zip(names, rows.to_dict("records"), strict=True)
-    words = [f"{name} {_cell(row)}, {_kind(row)}" for name, row in told]
+    words = [f"{name} {_in_a_column(row)}, {_kind(row)}" for name, row in told]
     columns = ["pair", "role", "study", "contrast", "at", "estimate", "low", "high", "seeds", "steps", "planned"]
     what = f"{finding.question} {'; '.join(contrasts)}, {AXIS[unit]} with 95% intervals"
     return figure.describe(f"{what}: {'; '.join(words)}.", rows[columns])
@@ -150,26 +150,17 @@ def _bands(axes: "Axes", finding: Finding) -> None:
         axes.axvspan(low, high, color=colour, alpha=0.2, zorder=0, lw=0, label=said)
 
 
-def _cell(row: Row) -> str:
-    """The estimate with its interval: points as a number alone, a ratio as "3.2 times (1 to 10)"."""
-    if row["unit"] == POINTS:
-        return interval_text(row["estimate"], row["low"], row["high"])
-    number, words = SHOWN[row["unit"]]
-    middle, low, high = (number(row[name]) for name in ("estimate", "low", "high"))
-    return f"{words.format(middle)} ({low} to {high})"
+def _estimate(row: Row) -> Estimate:
+    """Of a row of the file, where a ratio is in log10."""
+    unit, ends = row["unit"], [row[name] for name in ("estimate", "low", "high")]
+    if unit == DECADES:
+        unit, ends = TIMES, [10.0**each for each in ends]
+    return Estimate(ends[0], unit=unit, ends=(ends[1], ends[2]))
 
 
-def _times(decades: float) -> str:
-    """A ratio, of its logarithm; any number of times where it has no end."""
-    return "any" if decades == math.inf else two_digits(10**decades)
-
-
-# By unit, of all but points: a number as text, and the words in which it stands.
-SHOWN: Mapping[str, tuple[Callable[[float], str], str]] = {
-    DECADES: (_times, "{} times"),
-    NATS: (lambda nats: rounded(nats, 3, "+"), "{} nats"),
-    EXPONENT: (lambda exponent: rounded(exponent, 2), "exponent {}"),
-}
+def _in_a_column(row: Row) -> str:
+    """The estimate with its interval: points as a number alone, and a ratio as "3.2 times (1 to 10)"."""
+    return _estimate(row).cell if row["unit"] == POINTS else str(_estimate(row))
 
 
 def whose(paper: str) -> str:
@@ -214,18 +205,17 @@ def _measured(rows: pd.DataFrame) -> str:
     counted = rows[rows["role"] == SPEAKS]
     if counted.empty:
         return ""
-    if len(counted) == 1:
-        return _cell(counted.iloc[0].to_dict())
-    least, most, unit = counted["estimate"].min(), counted["estimate"].max(), counted["unit"].iloc[0]
-    if unit == POINTS:
-        return _range(least, most)
-    number, words = SHOWN[unit]
-    return words.format(f"{number(least)} to {number(most)}")
+    shown = counted.sort_values("estimate")
+    if len(shown) == 1:
+        return _in_a_column(shown.iloc[0].to_dict())
+    least, most = (_estimate(shown.iloc[at].to_dict()) for at in (0, -1))
+    between = _range(least.value, most.value, least.unit)
+    return between if least.unit == POINTS else IN_WORDS[least.unit].format(between)
 
 
-def _range(low: float, high: float) -> str:
-    """Points, from the least to the largest."""
-    return f"{points_text(low, low < 0)} to {points_text(high, low < 0)}"
+def _range(low: float, high: float, unit: str = POINTS) -> str:
+    """From the least to the largest."""
+    return " to ".join(number_text(each, unit, signed=low < 0) for each in (low, high))
 
 
 def cards() -> Page:
@@ -309,11 +299,6 @@ def _bounds(rule: Rule, between: str, above: str) -> str:
     return above.format(f"{rule.by:g}") if rule.by else ""
 
 
-def _with_unit(row: Row) -> str:
-    """4.4 points (2.2 to 6.6); 3.2 times (1 to 10)."""
-    return _cell(row).replace(" (", " points (", 1) if row["unit"] == POINTS else _cell(row)
-
-
 ROLES = {SPEAKS: "", FLOORED: " (at floor)"}  # what follows the word of a contrast
 
 
@@ -326,7 +311,7 @@ def evidence_table(rows: pd.DataFrame) -> Table:
             {
                 "pair": row_name(row),
                 "contrast": ", ".join(filter(None, [row["contrast"], row["at"]])),
-                "estimate (95% interval)": "" if pd.isna(row["estimate"]) else _with_unit(row),
+                "estimate (95% interval)": "" if pd.isna(row["estimate"]) else str(_estimate(row)),
                 "word": f"{row['word']}{counted}",
                 MADE_FOR: row["planned"],
             }

@@ -10,9 +10,9 @@ import pandas as pd
 from fpt.papers import claim, paper_of, papers
 from fpt.papers.schema import GAP, LEVELS, Table
 from fpt.results.baselines import DIGITS, MAJORITY, OPERATOR, Score, known_scores
+from fpt.results.estimate import percent
 from fpt.show.findings import whose
 from fpt.show.html import CaptionedFigure
-from fpt.show.numbers import percent
 from fpt.show.plot import GREY, OTHERS, Plot, drawn, panels_of, shared_legend
 from fpt.tasks import TASKS
 

@@ -14,13 +14,13 @@ from fpt.claims.sensitivity import usable
 from fpt.results.arm import TUNED, Arm
 from fpt.results.baselines import LINEAR, floor, known_scores
 from fpt.results.cells import NOT_RUN_YET
-from fpt.results.contrasts import Contrast, Level, arms_of, cell_of, contrast, level, points_text
+from fpt.results.contrasts import Contrast, Level, arms_of, cell_of, contrast, level
+from fpt.results.estimate import POINTS, number_text, percent
 from fpt.results.runs import rate_text
-from fpt.results.stats import POINT, mean_interval
+from fpt.results.stats import POINT
 from fpt.show import plot
 from fpt.show.charts import cells_of
 from fpt.show.html import CaptionedFigure, Table
-from fpt.show.numbers import percent
 from fpt.sweeps.ledger import PUBLISHED, RESULT, workspace
 
 NONE = "\N{EN DASH}"
@@ -131,7 +131,7 @@ def rates_table(places: Mapping[str, Place], arms: Mapping[str, float], caption:
             row |= {
                 f"{arm} best at": rate_text(tuned.rate) if tuned.rate else NONE,
                 f"{arm} usable, decades": _decades(cell),
-                f"{arm} at {rate_text(arms[arm])}, points": points_text(tried.mean - tuned.mean, True),
+                f"{arm} at {rate_text(arms[arm])}, points": number_text(tried.value - tuned.value, POINTS, signed=True),
             }
         rows.append(row)
     return Table(pd.DataFrame(rows).fillna(NONE), caption)
@@ -140,7 +140,7 @@ def rates_table(places: Mapping[str, Place], arms: Mapping[str, float], caption:
 def _decades(cell: Arm) -> str:
     """The width of the usable range; "or more" where it meets an end of the grid."""
     by_seed, at_end = usable(cell, WITHIN * POINT)
-    return f"{mean_interval(by_seed)[0]:.1f}{' or more' if at_end else ''}"
+    return f"{by_seed.mean():.1f}{' or more' if at_end else ''}"
 
 
 def signs(study: str, first: str, second: str, *, task: str = "") -> dict[float, str]:
@@ -166,7 +166,8 @@ def compute_figure(cells: Mapping[str, Arm], arms: Mapping[str, float]) -> plot.
     rows = []
     for name, share in arms.items():
         for budget in cells[name].budgets:
-            rows.append([name, budget, budget * share, *(100 * each for each in cells[name].interval(budget=budget))])
+            found = cells[name].estimate(budget=budget).in_percent
+            rows.append([name, budget, budget * share, found.value, *found.interval])
     shown = pd.DataFrame(rows, columns=["arm", "budget", "compute", "accuracy", "low", "high"])
     looks, unit = plot.looks_of(arms), plot.arm_words(min(arms, key=lambda name: abs(arms[name] - 1)))
     for name in arms:

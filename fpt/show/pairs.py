@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import pandas as pd
 
 from fpt.claims.sensitivity import conclusions
-from fpt.results.contrasts import points_text
+from fpt.results.estimate import PERCENT, number_text
 from fpt.results.runs import rate_text
 from fpt.show.html import Table
 from fpt.show.leads import Place
@@ -21,7 +21,7 @@ def best_of(places: Mapping[str, Place], caption: str) -> Table:
         for arm in ARMS:
             shown = place.level(arm)
             rate = "" if shown.rate is None else f" ({rate_text(shown.rate)})"
-            row[f"{arm}, %"] = points_text(shown.mean, False) + rate
+            row[f"{arm}, %"] = number_text(shown.value, PERCENT) + rate
         rows.append(row)
     return Table(pd.DataFrame(rows), caption)
 

@@ -7,13 +7,13 @@ import pandas as pd
 
 from fpt.claims.planes import Crossing, crossing_of, plane_table, plane_tests
 from fpt.results.cells import Cell
-from fpt.results.contrasts import MINUS, interval_of
+from fpt.results.estimate import MINUS
 from fpt.results.runs import rate_text
 from fpt.results.stats import SIGNIFICANCE
 from fpt.show import plot
 from fpt.show.figures import budget_axis, tuned_lines
 from fpt.show.html import CaptionedFigure
-from fpt.show.numbers import interval, points, title
+from fpt.show.names import title
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -58,7 +58,8 @@ def plane_figure(first: Cell, second: Cell) -> plot.Plot:
     table = rows.set_index(["rate", "budget"])
     columns = (table["mean"], table["corrected"] < SIGNIFICANCE, table["band"])
     mean, sure, band = (values.unstack()[::-1] for values in columns)
-    words = mean.map(points) + sure.map({True: "*", False: ""}.get)
+    shown = pd.Series({place: test.in_points.texts(signed=True)[0] for place, test in tests.items()})
+    words = shown.unstack()[::-1].fillna("-") + sure.map({True: "*"}.get).fillna("")
     short = plot.names_of((first, second))
     names = [plot.arm_words(name) for name in short]
     figure, (axes,) = plot.panels_of(1, 0.9 + 0.34 * len(mean), "", 0.9 + 0.52 * len(mean.columns))
@@ -116,7 +117,7 @@ def crossing_figure(first: Cell, second: Cell) -> plot.Plot:
     right.set(title=f" {MINUS} ".join(names), ylabel="difference (points)")
     plot.shared_legend(figure, [left])
     words = [
-        f"{points(test.mean)} ({interval(test)}) {found.signs[budget]} after {budget:,} steps"
+        "{} ({}) {} after {:,} steps".format(*test.in_points.texts(signed=True), found.signs[budget], budget)
         for budget, test in found.tests.items()
     ]
     return figure.describe(
@@ -132,19 +133,18 @@ def _differences(axes: "Axes", found: Crossing) -> pd.DataFrame:
     one row per pair, and one per mean with its interval, in points."""
     rows: list[dict[str, Any]] = []
     for x, (budget, test) in enumerate(found.tests.items()):
-        if not test.differences:  # too few seeds
+        shown, sign = test.in_points, found.signs[budget]
+        if not shown.by_seed:  # too few seeds
             continue
-        mean, low, high = (100 * value for value in (test.mean, *interval_of(test)))
-        pairs, sign = [100 * each for each in test.differences], found.signs[budget]
-        axes.plot([x] * test.n, pairs, ".", color=plot.GREY, alpha=0.6)
+        axes.plot([x] * shown.n, shown.by_seed, ".", color=plot.GREY, alpha=0.6)
         look: dict[str, Any] = {"color": plot.INK, "marker": "D", "markersize": 5, "linewidth": 2}
-        axes.errorbar(x, mean, yerr=plot.bar(mean, low, high, MOST_POINTS), **look)
+        axes.errorbar(x, shown.value, yerr=plot.bar(shown.value, *shown.interval, MOST_POINTS), **look)
         at: Any = {"xy": (x, 0.95), "xycoords": ("data", "axes fraction")}
         axes.annotate(sign, **at, ha="center", weight="bold")
         if budget in found.band:
             axes.axvspan(x - 0.5, x + 0.5, color=plot.GREY, alpha=0.3, zorder=0, lw=0)
-        rows += [{"budget": budget, "pair": number, "points": each} for number, each in enumerate(pairs, 1)]
-        rows.append({"budget": budget, "points": mean, "low": low, "high": high, "sign": sign})
+        rows += [{"budget": budget, "pair": number, "points": each} for number, each in enumerate(shown.by_seed, 1)]
+        rows.append({"budget": budget, "points": shown.value, "low": shown.low, "high": shown.high, "sign": sign})
     axes.axhline(0, color=plot.GREY, linewidth=1)
     axes.margins(y=0.15)
     budget_axis(axes, list(found.tests))

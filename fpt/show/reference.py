@@ -15,10 +15,10 @@ import pandas as pd
 from fpt.claims.judge import ODDITY
 from fpt.papers import paper_of
 from fpt.results import StudyCells, find_study, known_scores, load_runs, sweeps_table
+from fpt.results.estimate import percent
 from fpt.results.runs import arms_in, loaded_studies, study_names
 from fpt.show.findings import verdict_rows, verdicts_by_id
 from fpt.show.html import Folded, Page, Table
-from fpt.show.numbers import percent
 from fpt.show.provenance import record_table
 from fpt.sweeps import load_study
 from fpt.sweeps.ledger import PUBLISHED, workspace

@@ -19,7 +19,6 @@ from fpt.show.explore import START, Setups, setups
 from fpt.show.figures import budget_figure, learning_rate_figure
 from fpt.show.findings import evidence_table, verdicts_by_id
 from fpt.show.html import CaptionedFigure, Displayable, Folded, Page, Table, paragraph
-from fpt.show.numbers import interval, points
 from fpt.show.planes import CROSSING, captioned_plane, crossing_figure
 from fpt.show.provenance import recipe_table, record_table
 from fpt.show.tables import summary
@@ -107,8 +106,8 @@ def pairs_table(found: Setups) -> pd.DataFrame:
                 continue
             budget, test = list(crossing.tests.items())[-1]
             row = {"setup": name, "arms": f"{one} - {other}", "steps": f"{budget:,}", "seeds": test.n}
-            row |= {"difference": points(test.mean), "95% interval": interval(test)}
-            rows.append(row | {"sign": crossing.signs[budget] if test.differences else ""})
+            row |= dict(zip(("difference", "95% interval"), test.in_points.texts(signed=True), strict=True))
+            rows.append(row | {"sign": crossing.signs[budget] if test.by_seed else ""})
     return pd.DataFrame(rows)
 
 

@@ -9,7 +9,8 @@ from numbers import Integral, Real
 from typing import Any
 
 from fpt.errors import SpecError
-from fpt.results.contrasts import Contrast, Level, points_text, rounded
+from fpt.results.contrasts import Contrast, Level
+from fpt.results.estimate import POINTS, Estimate, number_text, rounded
 from fpt.results.runs import rate_text
 
 INSTEAD: ContextVar[dict[str, str] | None] = ContextVar("instead", default=None)  # of the page, where it is checked
@@ -61,19 +62,17 @@ def collected() -> Iterator[dict[str, str]]:
 
 def said(name: str, value: Any) -> dict[str, str]:
     """The texts of one value by the keys under which a page finds them."""
-    parts: tuple[str, ...]
     if isinstance(value, Word):
         return {name: str(value), f"{name}.word": value.word, f"{name}.counts": value.counts}
-    if isinstance(value, Contrast):
-        parts = ("mean", "low", "high", "most_lost", "first", "second", "n")
-    elif isinstance(value, Level):
-        parts = ("mean", "low", "high", "n")
-    else:
+    if not isinstance(value, Estimate):
         if isinstance(value, Real) and math.isnan(value):
             raise SpecError(f"say({name}=...): it is not a number (nan)")
         return {name: text_of(name, value)}
-    found = {name: str(value), f"{name}.cell": value.cell}
-    found |= {f"{name}.{part}": text_of(name, getattr(value, part)) for part in parts}
+    found = {name: str(value), f"{name}.cell": value.cell, f"{name}.n": rounded(value.n, 0)}
+    found |= {f"{name}.{part}": number_text(getattr(value, part), value.unit) for part in ("mean", "low", "high")}
+    if isinstance(value, Contrast):
+        beside = ("most_lost", "first", "second")
+        found |= {f"{name}.{part}": number_text(getattr(value, part), POINTS) for part in beside}
     if isinstance(value, Level) and value.rate is not None:
         found[f"{name}.rate"] = rate_text(value.rate)
     return found
@@ -85,4 +84,4 @@ def text_of(name: str, value: Any) -> str:
         return value
     if isinstance(value, bool) or not isinstance(value, Real):
         raise SpecError(f"say({name}=...): {value!r} is no contrast, level, verdict, number or text")
-    return rounded(int(value), 0) if isinstance(value, Integral) else points_text(float(value), False)
+    return rounded(int(value), 0) if isinstance(value, Integral) else number_text(float(value), POINTS)

@@ -1,13 +1,9 @@
 """A table of results, a row a sweep."""
 
-import math
-
-import numpy as np
 import pandas as pd
 
-from fpt.results.contrasts import level_text
 from fpt.results.runs import rate_text
-from fpt.results.stats import mean_interval, sampling_noise
+from fpt.results.stats import mean_of, sampling_noise
 from fpt.sweeps import selection
 
 
@@ -53,5 +49,4 @@ def _spread(values: "pd.Series[float]", images: float, without: pd.DataFrame) ->
     """Mean and interval, as far as accuracies go; "-" for no values. `images`: of a test set that is the same for all
     seeds; `without`: the values without each seed."""
     noise = sampling_noise(float(values.mean()), images)
-    mean, low, high = (100 * each for each in mean_interval(values, noise, without))
-    return "-" if math.isnan(mean) else level_text(mean, *np.clip((low, high), 0, 100))
+    return mean_of(values, noise, without).in_percent.within(0, 100).cell

@@ -4,11 +4,10 @@ import pandas as pd
 
 from fpt.results.arm import Arm
 from fpt.results.cells import StudyCells
-from fpt.results.contrasts import interval_text
+from fpt.results.estimate import percent
 from fpt.results.runs import arms_in
-from fpt.results.stats import POINT, paired
+from fpt.results.stats import mean_of, paired
 from fpt.show.html import Table
-from fpt.show.numbers import percent, points
 from fpt.show.tables import chosen
 
 CAPTION = (
@@ -43,7 +42,7 @@ def _row(own: Arm, published: Arm) -> dict[str, str]:
         tuned[whose] = arm.tuned()
         row |= {f"{whose} rate": chosen(arm.choices()) or "-", f"{whose} accuracy": percent(tuned[whose].mean())}
     test = paired(tuned["your"], tuned["published"], without=own.without() - published.without())
-    shown = interval_text(test.mean / POINT, test.low / POINT, test.high / POINT)
     apart = (tuned["your"] - tuned["published"]).dropna()
-    row["difference"] = shown if test.differences and not test.exact else points(apart.mean())
+    alone = mean_of(apart).in_points.texts(signed=True)[0]
+    row["difference"] = test.in_points.cell if test.by_seed and not test.flips else alone
     return row | {"equal seeds": f"{int((apart == 0).sum())} of {len(apart)}"}

@@ -29,7 +29,7 @@ from selenium.webdriver.support.wait import WebDriverWait
 
 from fpt.papers import claims, findings
 from fpt.results import StudyCells
-from fpt.results.contrasts import MINUS
+from fpt.results.estimate import MINUS
 from fpt.show import report, word
 
 pytestmark = [pytest.mark.book, pytest.mark.browser, pytest.mark.timeout(1200)]  # half a minute, if nothing else runs

@@ -109,8 +109,8 @@ def test_a_collapsed_run_is_compared_by_sign_flips_and_a_fixed_test_set_widens()
     plain = by_budget(first, second)[20]
     first.by_rate["tuned"].loc[0, 10] = 0.1
     noisy = by_budget(replace(first, noise=1e-4), replace(second, noise=2e-4))
-    assert noisy[10].exact
-    assert not noisy[20].exact
+    assert noisy[10].flips
+    assert not noisy[20].flips
     assert noisy[20].high - noisy[20].mean == pytest.approx(
         stats.t.ppf(0.975, SEEDS - 1) * np.sqrt(plain.sd**2 / SEEDS + 3e-4)
     )

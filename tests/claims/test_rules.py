@@ -195,7 +195,7 @@ def test_a_score_of_few_examples_has_an_error_of_its_own(monkeypatch):
     of_claim, runs = made(monkeypatch, "linear", FOR)
     (comparison,) = comparisons_in(of_claim, runs)
     assert comparison.word == OPEN
-    assert comparison.test.noise == pytest.approx(0.02**2)
+    assert comparison.test.test_variance == pytest.approx(0.02**2)
     assert comparison.test.high - comparison.test.low > 2 * 0.02
 
 
@@ -403,8 +403,8 @@ def test_numbers_of_the_paper_are_tested_at_its_scale_alone(monkeypatch):
 def test_a_collapsed_run_gets_no_t_test(monkeypatch):
     rows = {"a": Made({1e-3: [85, 85, 20, 85, 85, 85, 85, 85]}), "b": LOW}
     comparison = ruled(monkeypatch, BEATS, rows).comparisons[0]
-    assert comparison.test.exact
-    assert math.isnan(comparison.test.low)
+    assert comparison.test.flips
+    assert math.isnan(comparison.test.df)
     assert "1 collapsed runs, medians 8" in comparison.note
     assert "p by sign flips" in comparison.note
     assert comparison.word == OPEN  # one pair in eight the other way
@@ -427,10 +427,10 @@ def test_a_fixed_test_set_is_part_of_the_noise(monkeypatch):
     found = ruled(monkeypatch, BEATS, {"a": replace(lead, result=fixed), "b": replace(behind, result=fixed)})
     assert found.word == OPEN
     expected = (0.815 * 0.185 + 0.8 * 0.2) / 400
-    assert found.comparisons[0].test.noise == pytest.approx(expected, rel=0.01)
+    assert found.comparisons[0].test.test_variance == pytest.approx(expected, rel=0.01)
     twice = {"jump": ["a", "b", "c"]}  # b counts twice
     rows = {row: replace(made, result=fixed) for row, made in zip("abc", (LOW, HIGH, LOW), strict=True)}
-    noise = ruled(monkeypatch, twice, rows).comparisons[0].test.noise
+    noise = ruled(monkeypatch, twice, rows).comparisons[0].test.test_variance
     assert noise == pytest.approx((4 * 0.85 * 0.15 + 2 * 0.8 * 0.2) / 400, rel=0.01)
 
 
@@ -519,7 +519,7 @@ def test_losses_are_compared_window_by_window(monkeypatch):
     (comparison,) = ruled(monkeypatch, {"lower": ["a", "b"]}, {"a": loss(least=1.4), "b": loss()}).comparisons
     assert comparison.unit == NATS
     assert comparison.estimate[0] == pytest.approx(0.1, abs=0.02)
-    assert comparison.test.noise == pytest.approx(0, abs=1e-12)  # that a window is hard for both is no noise
+    assert comparison.test.test_variance == pytest.approx(0, abs=1e-12)  # that a window is hard for both is no noise
 
 
 def test_a_model_that_gains_nothing_leaves_a_share_of_the_gain_open(monkeypatch):

@@ -8,16 +8,21 @@ import pytest
 from made_cells import RATES, Made, cell, paper
 from scipy import stats
 
-from fpt.claims.by_rate import ratio_of_best as ratio
+from fpt.claims.by_rate import ratio_of_best
 from fpt.claims.sensitivity import MOST_SUBSETS, conclusions, rate_subsets, seed_subsets, usable
 from fpt.results.cells import TUNED, TableCell, paired_difference
-from fpt.results.stats import SIGNIFICANCE, mean_interval
+from fpt.results.stats import SIGNIFICANCE, mean_of
 
 TABLE = paper(["a", "b"]).tables["toy-table"]
 
 
 def made(row: str = "a", **fields: object) -> TableCell:
     return cell(TABLE, row, Made(**fields))  # type: ignore[arg-type]
+
+
+def ratio(*cells: TableCell) -> tuple[float, float, float]:
+    found = ratio_of_best(*cells)
+    return found.value, *found.interval
 
 
 def test_the_usable_range_of_a_hump_is_as_wide_as_it_is() -> None:
@@ -58,18 +63,18 @@ def test_the_jackknife_of_a_mean_is_its_t_interval() -> None:
     flank = [60.0, 62.0, 64.0, 66.0, 68.0, 70.0, 72.0, 74.0]
     found = made(means={1e-4: flank, 1e-3: 80.0, 1e-2: 40.0}, sd=0.0)
     width, _ = usable(found, 0.05)
-    mean, low, high = mean_interval(width)
+    found = mean_of(width)
     slope = 0.05 / (0.80 - np.array(flank) / 100).mean()  # decades below the peak
-    assert mean == pytest.approx(slope + 0.05 / 0.4, abs=0.01)
+    assert found.value == pytest.approx(slope + 0.05 / 0.4, abs=0.01)
     expected = slope / (80 - np.mean(flank)) * np.std(flank, ddof=1) / math.sqrt(8) * stats.t.ppf(0.975, 7)
-    assert (high - low) / 2 == pytest.approx(expected, rel=0.1)
+    assert (found.high - found.low) / 2 == pytest.approx(expected, rel=0.1)
 
 
 def test_the_interval_of_a_width_covers_it() -> None:
     rng, covered = np.random.default_rng(0), []
     for _ in range(100):
         noisy = {rate: list(mean + rng.normal(0, 3, 8)) for rate, mean in ((1e-4, 40), (1e-3, 80), (1e-2, 40))}
-        _, low, high = mean_interval(usable(made(means=noisy, sd=0.0), 0.05)[0])
+        low, high = mean_of(usable(made(means=noisy, sd=0.0), 0.05)[0]).interval
         covered.append(low < 2 * 0.05 / 0.4 < high)
     assert np.mean(covered) > 0.9
 

@@ -182,7 +182,7 @@ def test_a_fixed_test_set_adds_noise_to_steps_too():
     table = paper(["a", "b"], "steps").tables["toy-table"]
     found = cell(table, "a", Made(top=60, result={"test": {"drawn_by_seed": False, "size": 100}}))
     reached = reach(found, GOAL)
-    assert reached.last.noise == pytest.approx(0.6 * 0.4 / 100, rel=0.02)
+    assert reached.last.test_variance == pytest.approx(0.6 * 0.4 / 100, rel=0.02)
 
 
 def test_the_rates_that_all_cells_have_are_those_of_the_first():
@@ -275,12 +275,12 @@ def test_the_noise_of_a_difference_is_paired_over_the_examples_that_both_arms_an
     right = [cell.right(1e-3) for cell in (FULL, FROZEN)]
     assert [each.mean(axis=1).to_list() for each in right] == [c.values(1e-3).to_list() for c in (FULL, FROZEN)]
     found, alone = difference(FULL, FROZEN), FULL.test_noise(1e-3) + FROZEN.test_noise(1e-3)
-    assert found.noise == pytest.approx(example_noise(right[0] - right[1]))
-    assert 0 < found.noise < alone / 3
+    assert found.test_variance == pytest.approx(example_noise(right[0] - right[1]))
+    assert 0 < found.test_variance < alone / 3
     assert found.mean == pytest.approx(float((right[0] - right[1]).to_numpy().mean()))
-    assert difference(FULL).noise == pytest.approx(example_noise(right[0]))  # a level alone
+    assert difference(FULL).test_variance == pytest.approx(example_noise(right[0]))  # a level alone
     both = difference(FULL, FROZEN, FULL)  # what is read twice counts twice
-    assert both.noise == pytest.approx(example_noise(2 * right[0] - right[1]))
+    assert both.test_variance == pytest.approx(example_noise(2 * right[0] - right[1]))
 
 
 @pytest.mark.parametrize(
@@ -296,7 +296,7 @@ def test_the_noise_of_a_difference_is_paired_over_the_examples_that_both_arms_an
 )
 def test_without_answers_to_the_same_examples_each_arm_has_its_own_noise(other):
     test = paired_difference([(FULL, 1e-3, None)], [(other, 1e-3, None)])
-    assert test.noise == FULL.test_noise(1e-3) + other.test_noise(1e-3) > 0
+    assert test.test_variance == FULL.test_noise(1e-3) + other.test_noise(1e-3) > 0
 
 
 def test_before_the_last_budget_there_are_no_answers():

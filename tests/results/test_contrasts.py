@@ -7,14 +7,11 @@ import numpy as np
 import pandas as pd
 import pytest
 import synthetic
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from scipy import stats
 
 from fpt.errors import SpecError
 from fpt.results import arms_of, baseline, contrast, counted, level
-from fpt.results.contrasts import Level, cell_of, interval_of, level_text, rounded, two_digits
-from fpt.results.stats import SIGNIFICANCE, paired
+from fpt.results.contrasts import cell_of
 from fpt.sweeps import SweepSpec
 
 DIGITS = 1797
@@ -119,7 +116,12 @@ def test_a_difference_of_differences_takes_the_other_lead_off() -> None:
 
 def test_turned_round_it_says_the_same() -> None:
     one, other = contrast("plane-digits", "UP", "FP"), contrast("plane-digits", "FP", "UP")
-    assert vars(-one) | {"common": None} == pytest.approx(vars(other) | {"common": None})
+    turned = -one
+    assert (turned.value, turned.p, turned.first, turned.second) == pytest.approx(
+        (other.value, other.p, other.first, other.second)
+    )
+    assert turned.interval == pytest.approx(other.interval)
+    assert turned.common.interval == pytest.approx(other.common.interval)
     assert one.open == other.open
     assert other.most_lost == pytest.approx(one.high)
 
@@ -130,22 +132,6 @@ def test_a_level_has_its_own_interval_and_rate(root: Path) -> None:
     assert found.mean == pytest.approx(100 * test[1e-3].mean())
     assert found.low < found.mean < found.high
     assert found.rate == pytest.approx(validation.mean().idxmax())
-
-
-@given(st.lists(st.floats(-0.5, 0.5), min_size=6, max_size=10, unique=True))
-@settings(max_examples=20)
-def test_by_sign_flips_the_ends_are_where_the_test_refuses(differences: list[float]) -> None:
-    test = paired(pd.Series(differences), 0.0, exact=True)
-    low, high = interval_of(test)
-    step = 1e-6 + 1e-4 * np.ptp(differences)
-    assert low <= test.mean <= high
-    assert test.above(low - step) <= SIGNIFICANCE / 2
-    assert test.below(high + step) <= SIGNIFICANCE / 2
-    assert test.above(low + step) > SIGNIFICANCE / 2 or low + step >= test.mean
-
-
-def test_five_pairs_refuse_nothing_by_sign_flips() -> None:
-    assert interval_of(paired(pd.Series([1.0, 2, 3, 4, 5]), 0.0, exact=True)) == (-math.inf, math.inf)
 
 
 @pytest.mark.parametrize(
@@ -197,39 +183,6 @@ def test_the_rate_of_a_level_is_the_best_one_at_its_budget() -> None:
     assert len(set(found.values())) > 1
 
 
-@pytest.mark.parametrize(("pairs", "bounded"), [(3, False), (5, False), (6, True), (8, True)])
-@pytest.mark.parametrize("apart", [0.05, 0.0])
-def test_equal_differences_of_few_pairs_exclude_nothing(pairs: int, bounded: bool, apart: float) -> None:
-    test = paired(pd.Series([0.80 + apart] * pairs), pd.Series([0.80] * pairs))
-    low, high = interval_of(test)
-    assert math.isfinite(low) == math.isfinite(high) == bounded
-    assert (test.above(test.mean - 0.01) <= SIGNIFICANCE / 2) == bounded
-
-
 def test_arms_of_different_lengths_need_a_budget() -> None:
     with pytest.raises(SpecError, match="steps"):
         contrast("recipe", "FP (minilm, layers 2)", "FP", task="mnist")
-
-
-def test_a_level_has_no_sign_and_of_one_seed_no_interval() -> None:
-    assert level_text(12.0, 0.0, 30.0) == "12.0 (0.0 to 30.0)"
-    assert level_text(12.0, math.nan, math.nan) == "12.0"
-    one = Level(96.9, math.nan, math.nan, 1, None)
-    assert (one.cell, str(one)) == ("96.9", "96.9%")
-    assert str(Level(96.9, 95.6, 98.2, 8, None)) == "96.9% (95.6 to 98.2)"
-
-
-@pytest.mark.parametrize(
-    ("number", "text"),
-    [(99.6, "100"), (0.5, "0.5"), (1234.0, "1,200"), (-0.16, "\N{MINUS SIGN}0.16"), (0.0, "0")],
-)
-def test_two_digits_are_no_power_of_ten_and_have_a_true_minus(number: float, text: str) -> None:
-    assert two_digits(number) == text
-
-
-@pytest.mark.parametrize(
-    ("number", "sign", "text"),
-    [(-1234.5, "", "\N{MINUS SIGN}1,235"), (0.5, "+", "+1"), (-0.2, "", "0"), (-math.inf, "", "\N{MINUS SIGN}inf")],
-)
-def test_a_rounded_number_has_a_true_minus(number: float, sign: str, text: str) -> None:
-    assert rounded(number, 0, sign) == text

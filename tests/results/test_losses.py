@@ -24,9 +24,9 @@ def test_the_noise_is_that_of_the_part_from_which_windows_are_drawn(root: Path) 
     full, lora = (cell_of(STUDY, arm, root=root) for arm in (FULL, LORA))
     apart = tuned_losses(lora) - tuned_losses(full)
     lead = lower_loss(full, lora)
-    assert lead.noise == pytest.approx(apart.var(axis=1).mean() / full.result["test"]["size"])
+    assert lead.test_variance == pytest.approx(apart.var(axis=1).mean() / full.result["test"]["size"])
     assert lead.mean == pytest.approx(apart.mean(axis=1).mean())
-    assert lead.high - lead.low > 2 * 1.96 * math.sqrt(lead.noise)
+    assert lead.high - lead.low > 2 * 1.96 * math.sqrt(lead.test_variance)
 
 
 def test_a_window_that_one_arm_lacks_takes_its_seed_out(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -35,4 +35,4 @@ def test_a_window_that_one_arm_lacks_takes_its_seed_out(root: Path, monkeypatch:
     found[id(lora)].iloc[0, 3] = math.nan
     monkeypatch.setattr("fpt.results.losses.tuned_losses", lambda arm: found[id(arm)])
     means = [found[id(each)].iloc[1:].mean(axis=1) for each in (lora, full)]
-    assert lower_loss(full, lora).differences == pytest.approx(paired(*means).differences)
+    assert lower_loss(full, lora).by_seed == pytest.approx(paired(*means).by_seed)

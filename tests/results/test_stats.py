@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from fpt.results.stats import (
     example_noise,
     holm,
-    mean_interval,
+    mean_of,
     paired,
     sampling_noise,
     seeds_needed,
@@ -34,7 +34,7 @@ def test_a_paired_interval_is_the_textbook_one() -> None:
     assert test.low == pytest.approx(0.02 - half, abs=1e-7)
     assert test.high == pytest.approx(0.02 + half, abs=1e-7)
     assert 0.05 < test.p < 0.1
-    assert sorted(round(d, 4) for d in test.differences) == [0.01, 0.02, 0.03]
+    assert sorted(round(d, 4) for d in test.by_seed) == [0.01, 0.02, 0.03]
 
 
 def test_seeds_are_paired_by_value_not_by_place() -> None:
@@ -62,12 +62,12 @@ def test_too_few_pairs_give_no_interval(pairs: int) -> None:
 @pytest.mark.parametrize("pairs", [3, 5, 8])
 def test_without_spread_the_signs_are_flipped(pairs: int) -> None:
     apart = paired(series([1.0] * pairs), series([0.5] * pairs))
-    assert apart.exact
+    assert apart.flips
     assert (apart.mean, apart.sd) == (0.5, 0.0)
     assert apart.above(0) == pytest.approx(1 / 2**pairs)  # all of the signs one way
     assert apart.p == pytest.approx(2 / 2**pairs)
     assert apart.below(0) == 1.0
-    assert math.isnan(apart.low)
+    assert apart.interval == ((0.5, 0.5) if pairs == 8 else (-math.inf, math.inf))
     same = paired(series([1.0] * pairs), series([1.0] * pairs))
     assert same.p == 1.0
     assert max(same.above(-0.01), same.below(0.01)) == pytest.approx(1 / 2**pairs)
@@ -134,16 +134,17 @@ def test_seeds_needed_agrees_with_the_power_of_a_paired_t_test() -> None:
 
 
 def test_one_arm_alone() -> None:
-    assert mean_interval(series([0.5, 0.5])) == (0.5, 0.5, 0.5)
-    noisy = mean_interval(series([0.4, 0.5, 0.6]), noise=0.05**2)  # on one test set, which all seeds share
+    equal = mean_of(series([0.5, 0.5]))
+    assert (equal.value, *equal.interval) == (0.5, 0.5, 0.5)
+    noisy = mean_of(series([0.4, 0.5, 0.6]), noise=0.05**2)  # on one test set, which all seeds share
     half = 4.302653 * math.sqrt(0.1**2 / 3 + 0.05**2)
-    assert noisy == pytest.approx((0.5, 0.5 - half, 0.5 + half), abs=1e-6)
-    mean, low, high = mean_interval(series([0.4, 0.5, 0.6, math.nan]))
-    assert mean == pytest.approx(0.5)
-    assert low == pytest.approx(0.5 - 4.302653 * 0.1 / math.sqrt(3), abs=1e-6)
-    assert high > mean
-    assert math.isnan(mean_interval(series([]))[0])
-    assert math.isnan(mean_interval(series([0.5]))[1])
+    assert noisy.interval == pytest.approx((0.5 - half, 0.5 + half), abs=1e-6)
+    found = mean_of(series([0.4, 0.5, 0.6, math.nan]))
+    assert (found.value, found.n) == (pytest.approx(0.5), 3)
+    assert found.low == pytest.approx(0.5 - 4.302653 * 0.1 / math.sqrt(3), abs=1e-6)
+    assert found.high > found.value
+    assert math.isnan(mean_of(series([])).value)
+    assert math.isnan(mean_of(series([0.5])).low)
 
 
 def test_the_larger_spread_decides_interval_and_word_together() -> None:
@@ -158,14 +159,14 @@ def test_the_larger_spread_decides_interval_and_word_together() -> None:
     error = math.sqrt(3 / 4 * ((left_out - left_out.mean()) ** 2).sum())  # of the jackknife, by hand
     half = 3.182446 * error
     assert (wider.mean, wider.low, wider.high) == pytest.approx((plain.mean, plain.mean - half, plain.mean + half))
-    assert wider.differences == plain.differences  # drawn as they are
+    assert wider.by_seed == plain.by_seed  # drawn as they are
     assert wider.above(wider.low) == pytest.approx(0.025)
     assert wider.above(0) > plain.above(0)
     narrower = without.sub(0.5 * (without.mean(axis=1) - without.mean(axis=1).mean()), axis=0)
     assert paired(first, second, without=narrower) == plain
     flips = [paired(first, second, exact=True, without=each).above(0) for each in (without, apart)]
     assert flips[0] == 1 / 2**4 < flips[1]  # one pseudo-value is below 0
-    assert mean_interval(alike, without=apart) == pytest.approx((wider.mean, wider.low, wider.high))
+    assert mean_of(alike, without=apart).interval == pytest.approx(wider.interval)
 
 
 def over_test_sets(noise: bool, sets: int = 400, images: int = 400, seeds: int = 8) -> float:
@@ -221,8 +222,8 @@ def test_holm_agrees_with_statsmodels() -> None:
 def test_whether_there_is_spread_does_not_depend_on_the_unit(level: float, apart: float) -> None:
     seeds = np.arange(8)
     first = pd.Series(level + apart * np.cos(seeds))
-    assert not paired(first, pd.Series(level + apart * np.sin(seeds))).exact
-    assert paired(first, first - apart).exact
+    assert not paired(first, pd.Series(level + apart * np.sin(seeds))).flips
+    assert paired(first, first - apart).flips
 
 
 LEVEL, OTHER, TEXTS, OF_SEEDS = 1.4, 1.3, 3080, 0.05  # an arm is right where a latent score is below its level
@@ -265,7 +266,7 @@ def test_arms_that_miss_the_same_examples_have_far_less_noise_than_each_alone() 
             paired(one.mean(axis=1), two.mean(axis=1), noise=noise)
             for noise in (example_noise(one - two), pq_noise(one, two))
         )
-        assert paired_over.noise < 0.15 * alone.noise
+        assert paired_over.test_variance < 0.15 * alone.test_variance
         assert paired_over.high - paired_over.low < 0.75 * (alone.high - alone.low)
 
 

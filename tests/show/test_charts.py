@@ -13,7 +13,7 @@ from fpt.claims.sensitivity import conclusions
 from fpt.errors import SpecError
 from fpt.models import ARMS
 from fpt.results import StudyCells, arms_of, baseline, contrast, floor, known_scores, level
-from fpt.results.rate_ratio import Jackknife, last_losses, rate_ratio
+from fpt.results.rate_ratio import last_losses, rate_ratio
 from fpt.show import (
     PAIRS,
     Place,
@@ -334,8 +334,8 @@ def test_an_open_ratio_is_no_number_of_times_in_the_legend(cells, monkeypatch) -
 
 def test_no_ratio_is_drawn_outside_of_the_panel(cells, monkeypatch) -> None:
     found = rate_ratio(*(last_losses(each) for each in cells.values()))
-    wide = Jackknife(8, estimate=0.5, error=0.0, slack=1.3)  # 0.16 to 63
-    monkeypatch.setattr("fpt.show.best_rates.rate_ratio", lambda *_: replace(found, decades=wide))
+    wide = replace(found, value=10**0.5, seed_variance=0.0, slack=1.3)  # 0.16 to 63
+    monkeypatch.setattr("fpt.show.best_rates.rate_ratio", lambda *_: wide)
     least, most = rate_ratios_figure({"wide": cells}).axes[0].get_xlim()
     assert least < 0.2
     assert most > 60

@@ -16,7 +16,6 @@ from fpt.results.runs import rate_text
 from fpt.results.stats import SIGNIFICANCE
 from fpt.show import explorer, setups
 from fpt.show.explore import HOLDS_ZERO, SURE, UNCORRECTED
-from fpt.show.numbers import interval, points
 
 
 @pytest.fixture(scope="module")
@@ -65,14 +64,14 @@ def test_the_plane_and_the_tuned_differences_are_those_of_the_tables(
         tests, found = plane_tests(first, second), crossing_of(first, second)
         assert sum(map(len, pair["plane"].values())) == len(tests)
         for row, test in zip(plane_table(tests).itertuples(), tests.values(), strict=True):
-            mean, text, around, look = pair["plane"][str(row.budget)][rate_text(row.rate)]
+            mean, *texts, look = pair["plane"][str(row.budget)][rate_text(row.rate)]
             assert mean == pytest.approx(100 * row.mean, abs=0.005)
-            assert (text, around) == (points(test.mean), interval(test))
+            assert texts == [*test.in_points.texts(signed=True)]
             assert (look == SURE, look == HOLDS_ZERO) == (row.corrected < SIGNIFICANCE, row.band)
             looks.add(look)
         for budget, test in found.tests.items():
             *numbers, sign = pair["tuned"][str(budget)]
-            assert numbers == [points(test.mean), interval(test)]
+            assert numbers == [*test.in_points.texts(signed=True)]
             alone = found.signs[budget] == "0" and (test.low > 0 or test.high < 0)
             assert sign == (UNCORRECTED if alone else found.signs[budget])
     assert SURE in looks

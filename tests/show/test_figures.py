@@ -31,7 +31,6 @@ from fpt.show import (
 from fpt.show.attention import attention_figure
 from fpt.show.charts import cells_of
 from fpt.show.html import CaptionedFigure
-from fpt.show.numbers import interval, points
 from fpt.show.plot import Plot
 from fpt.show.spread import spread_figure
 from fpt.sweeps import SweepSpec
@@ -152,8 +151,8 @@ def test_the_interval_beside_a_difference_is_that_of_the_contrast() -> None:
     pair = cells_of("plane-minilm", ("FP", "UP"))
     first, second = pair.values()
     found, test = contrast("plane-minilm", "FP", "UP", at=3e-3, budget=200), plane_tests(first, second)[3e-3, 200]
-    assert test.exact
-    assert interval(test) == f"{points(found.low / 100)} to {points(found.high / 100)}"
+    assert test.flips
+    assert (test.in_points.value, *test.in_points.interval) == pytest.approx((found.value, *found.interval))
     row = plane_table(plane_tests(first, second)).set_index(["rate", "budget"]).loc[(3e-3, 200)]
     assert (100 * row["low"], 100 * row["high"]) == pytest.approx((found.low, found.high))
 

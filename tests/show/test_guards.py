@@ -7,9 +7,8 @@ import pytest
 
 from fpt.errors import SpecError
 from fpt.results import contrast, level
-from fpt.results.contrasts import points_text
+from fpt.results.estimate import POINTS, number_text
 from fpt.show.guards import check, preview
-from fpt.show.numbers import points
 from fpt.show.said import said
 
 PAGE = """---
@@ -107,16 +106,13 @@ def test_a_level_is_said_with_its_rate() -> None:
 
 def test_a_number_that_rounds_to_zero_has_no_sign_of_its_own() -> None:
     assert said("x", -0.001) == {"x": "0.0"}
-    assert points(-1e-6) == points(1e-6) == "0.0"
-    assert points(-0.0004) == "\N{MINUS SIGN}0.04", "the side of 0 is seen"
 
 
 @pytest.mark.parametrize(
     ("value", "text"), [(1.15, "1.2"), (5.05, "5.1"), (2.675, "2.7"), (-1.15, "\N{MINUS SIGN}1.2")]
 )
 def test_pages_and_cards_round_alike_halves_away_from_zero(value: float, text: str) -> None:
-    assert said("x", value)["x"] == points_text(value, False) == text
-    assert points(value / 100) == points_text(value, True)
+    assert said("x", value)["x"] == number_text(value, POINTS) == text
 
 
 def test_text_and_numbers_of_any_library_are_said() -> None:

@@ -19,7 +19,6 @@ from fpt.results import StudyCells, every_study, find_study, load_runs
 from fpt.results.mapping import write_mapping
 from fpt.results.stats import paired
 from fpt.show import report, setups, summary
-from fpt.show.numbers import interval, points
 from fpt.show.report_page import compared_arms, pairs_table
 from fpt.show.yours import yours_beside_ours, yours_table
 from fpt.sweeps import load_study
@@ -121,7 +120,7 @@ def test_tuned_differences_are_paired_by_seed(study: Path) -> None:
     cells = found["Digits (laptop)"]
     test = paired(cells["FP"].values(), cells["UP"].values())
     row = rows.loc["FP - UP"]
-    assert (row["difference"], row["95% interval"], row["seeds"]) == (points(test.mean), interval(test), 8)
+    assert (row["difference"], row["95% interval"], row["seeds"]) == (*test.in_points.texts(signed=True), 8)
     assert (row["sign"], row["steps"]) == ("-", "400")
     assert len(rows) == 6
 

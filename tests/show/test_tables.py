@@ -12,7 +12,7 @@ import synthetic
 from fpt.errors import SpecError
 from fpt.papers import claims, papers
 from fpt.results import every_study, level, load_runs
-from fpt.results.stats import mean_interval
+from fpt.results.stats import mean_of
 from fpt.show import from_notebook, learning_rate_figure, recipe_table, record_table, slips_table, summary, task_card
 from fpt.sweeps import SweepSpec, load_study
 from fpt.sweeps.study_file import read_study
@@ -43,8 +43,8 @@ def test_a_fixed_test_set_widens_the_interval(study: Path) -> None:
     (own,), (wider,) = (summary(arm.assign(sampled_from=images)).to_dict("records") for images in (math.nan, 1000))
     spread = "test accuracy (95% interval)"
     values = arm.loc[arm["selected"], "test_accuracy"]
-    mean, low, high = mean_interval(values, values.mean() * (1 - values.mean()) / 1000)
-    assert wider[spread] == f"{100 * mean:.1f} ({100 * low:.1f} to {100 * high:.1f})" != own[spread]
+    found = mean_of(values, values.mean() * (1 - values.mean()) / 1000)
+    assert wider[spread] == f"{100 * found.value:.1f} ({100 * found.low:.1f} to {100 * found.high:.1f})" != own[spread]
     (widest,) = summary(arm.assign(sampled_from=1)).to_dict("records")
     assert widest[spread].endswith(" to 100.0)")  # an accuracy goes no further
 

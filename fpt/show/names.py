@@ -1,0 +1,18 @@
+"""Names of tasks and models in tables and figures."""
+
+from fpt.tasks import TASKS
+
+TITLES = {  # where there is little room
+    "homology": "Homology", "digits": "Digits", "digits-lra": "Digits, by pixel", "listops-short": "ListOps, short",
+}  # fmt: skip
+MODELS = {"minilm": "MiniLM", "smollm2": "SmolLM2"}  # as their authors write them
+
+
+def title(task: str) -> str:
+    """The task's name in tables and figures."""
+    return TITLES.get(task) or (TASKS[task].title if task in TASKS else task)
+
+
+def model(backbone: str) -> str:
+    """A backbone's name in tables and figures."""
+    return MODELS.get(backbone, backbone)
