@@ -190,8 +190,8 @@ class Arm:
         return self.name
 
     @property
-    def spec(self):
-        return SimpleNamespace(folder_name=self.row)
+    def sweep(self):
+        return self.name
 
     @property
     def budgets(self):

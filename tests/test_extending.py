@@ -15,7 +15,7 @@ from torch import Generator, Tensor
 
 import fpt
 from fpt import papers
-from fpt.claims.judge import Judge
+from fpt.claims.judge import every_question, judged
 from fpt.errors import SpecError
 from fpt.models import ARMS, BACKBONES, PARTS, POLICIES, TRANSFORMER, Arm, Backbone, Part
 from fpt.show import named_on_pages, plot
@@ -199,7 +199,7 @@ def toy(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Path]:
 def test_a_paper_in_one_file_is_shown_and_its_claims_are_judged(toy: Path) -> None:
     cells = fpt.results.StudyCells(synthetic.finish(toy))
     assert cells.by_task(fpt.papers.table("toy-table"))["digits"]["frozen"].printed["digits"].value == 91.2
-    found = Judge([cells], alone=True).table()
+    found = judged([cells], every_question(by_runs=True), alone=True)
     ends = found[found["id"] == ""]
     words = ends[ends["claim"] != ""].set_index("claim")["word"]
     assert words[["T-01", "T-02", "T-03"]].tolist() == ["does not hold here", "holds here", "read, not tested"]
@@ -238,8 +238,8 @@ def test_the_rows_of_a_paper_are_run(toy: Path) -> None:
         fpt.sweeps.run_sweep(spec, toy / spec.folder_name)
     cells = fpt.results.StudyCells(toy).by_task(papers.table("toy-table"))["digits"]
     assert {row: len(cell.values("tuned")) for row, cell in cells.items()} == dict.fromkeys(("frozen", "full"), 5)
-    rows = Judge([fpt.results.StudyCells(toy)], alone=True).judged([papers.claims()["T-02"]])
-    judged = rows[rows["id"] != ""]
-    assert set(judged[["seeds", "steps", "scale", "task"]].itertuples(index=False, name=None)) == {
+    rows = judged([fpt.results.StudyCells(toy)], [papers.claims()["T-02"]], alone=True)
+    shown = rows[rows["id"] != ""]
+    assert set(shown[["seeds", "steps", "scale", "task"]].itertuples(index=False, name=None)) == {
         (5, 2, "paper", "digits")
     }

@@ -1,30 +1,29 @@
 """Claims that need no training: printed numbers against each other, and against models and data as they are.
 
 A claim with `arithmetic: true` in fpt/papers has a function here, entered under its id by `@computes`. It says whether
-what the claim `says` holds (None: it cannot be said on this machine), and by which numbers.
+what the claim `says` holds, and by which numbers; what it counts in models and data is in counted.json.
 """
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from typing import Any, TypeVar, cast
 
 import numpy as np
 
+from fpt.claims.counted import LISTS, counted
 from fpt.errors import check_known
 from fpt.papers import claim, paper_of, printed_number, table
 from fpt.papers.schema import Claim, Number, Relation
-from fpt.results import sizes
-from fpt.results.sizes import SIZES
-from fpt.tasks import data_folder, entry
+from fpt.tasks import entry
 
-Outcome = tuple[bool | None, str]
+Outcome = tuple[bool, str]
 F = TypeVar("F", bound=Callable[[Claim], Outcome])
 
 FUNCTIONS: "dict[str, Callable[[Claim], Outcome]]" = {}  # by the claim that each decides
 
 CLOSE = 1.2  # "about the same number": within this factor
 FROZEN = "what is attended to still moves with input, positions and layer-norm gains"
-MNIST_CLASSES = (5923, 6742, 5958, 6131, 5842, 5421, 5918, 6265, 5851, 5949)  # of the 60,000 training images
+SIZES = {"small": "gpt2", "medium": "gpt2-medium", "large": "gpt2-large", "XL": "gpt2-xl"}
 CIFAR10_BATCHES = (  # images of each class in data_batch_1 to 5, counted
     (1005, 974, 1032, 1016, 999, 937, 1030, 1001, 1025, 981),
     (984, 1007, 1010, 995, 1010, 988, 1008, 1026, 987, 985),
@@ -94,43 +93,47 @@ def _listed(numbers: Iterable[float]) -> str:
 
 @computes("L-19")
 def lstm_parameters(claim: Claim) -> Outcome:
-    base = int(sizes.counts("gpt2")["trainable"].sum())
-    ratios = [trained / base for trained in sizes.lstm_parameters().values()]
+    base, *lstms = counted()["trained"].values()
+    ratios = [trained / base for trained in lstms]
     return all(1 / CLOSE < r < CLOSE for r in ratios), f"ratio {' and '.join(f'{r:.2f}' for r in ratios)}"
 
 
 @computes("L-29")
 def trained_parameters(claim: Claim) -> Outcome:
-    names = list(SIZES.values())[:3]
-    trained = zip(names, claim.numbers["trained_K"], strict=True)
-    near = [abs(sizes.trained_as_printed(n) / 1000 - k) < 2 for n, k in trained]
-    totals = [(sizes.library_total(n) / 1e6, m) for n, m in zip(names, claim.numbers["total_M"], strict=True)]
+    names, printed = list(SIZES.values())[:3], claim.numbers
+    near = [abs(_trained(n) / 1000 - k) < 2 for n, k in zip(names, printed["trained_K"], strict=True)]
+    totals = [(counted()["library_total"][n] / 1e6, m) for n, m in zip(names, printed["total_M"], strict=True)]
     wrong = [f"{printed}M is {live:.1f}M" for live, printed in totals if abs(live / printed - 1) > 0.01]
     parts = f"the trained ones {'hold' if all(near) else 'do not hold'} by the paper's formula"
     return all(near) and not wrong, f"{parts}; totals: {', '.join(wrong) or 'they hold'}"
 
 
+def _trained(backbone: str) -> int:
+    """What trains, by the paper's formula."""
+    return sum(counted()["by_formula"][backbone].values())
+
+
 @computes("L-30")
 def parameter_shares(claim: Claim) -> Outcome:
-    printed, counted = claim.numbers, sizes.by_formula("gpt2")
-    wrong = [f"{printed[group]:,} is {count:,}" for group, count in counted.items() if printed[group] != count]
+    printed, live = claim.numbers, counted()["by_formula"]["gpt2"]
+    wrong = [f"{printed[group]:,} is {count:,}" for group, count in live.items() if printed[group] != count]
     shares = {"percent_base": "gpt2", "percent_xl": "gpt2-xl"}
-    percent = {key: 100 * sizes.trained_as_printed(name) / sizes.library_total(name) for key, name in shares.items()}
+    percent = {key: 100 * _trained(name) / counted()["library_total"][name] for key, name in shares.items()}
     wrong += [f"{printed[key]}% is {share:.4f}%" for key, share in percent.items() if abs(share - printed[key]) > 5e-4]
     return not wrong, f"not so: {', '.join(wrong)}; the others hold" if wrong else "all hold"
 
 
 @computes("L-50")
 def model_shapes(claim: Claim) -> Outcome:
-    shapes = {size: sizes.shape(SIZES[size]) for size in claim.numbers}
-    wrong = {size: found for size, found in shapes.items() if [*found] != claim.numbers[size]}
+    shapes = {size: counted()["shapes"][SIZES[size]] for size in claim.numbers}
+    wrong = {size: found for size, found in shapes.items() if found != claim.numbers[size]}
     return not wrong, f"the library's models: {wrong or 'equal'}"
 
 
 @computes("L-51")
 def token_shapes(claim: Claim) -> Outcome:
     printed = {task: list(map(int, re.findall(r"\d+", text)[:2])) for task, text in claim.numbers.items()}
-    ours = _token_shapes()
+    ours = counted()["tokens"]
     wrong = [f"{task} {_x(printed[task])} is {_x(ours[task])}" for task in printed if printed[task] != ours[task]]
     return not wrong, f"as loaded here: {', '.join(wrong) or 'equal'}"
 
@@ -139,59 +142,24 @@ def _x(numbers: list[int]) -> str:
     return "x".join(map(str, numbers))
 
 
-def _token_shapes() -> dict[str, list[int]]:
-    """Tokens and their width (or number of symbols) of the tasks as they are loaded here; images are blank."""
-    import torch
-
-    from fpt.tasks import homology, listops, load
-    from fpt.tasks.pixels import Pixels
-
-    images = {
-        "mnist": (Pixels(4, pad=2), (28, 28)),
-        "cifar10": (Pixels(4), (32, 32, 3)),
-        "cifar10_lra": (Pixels(1, gray=True), (32, 32, 3)),
-    }
-    found = {
-        name: [*pixels(torch.zeros(1, *size, dtype=torch.uint8)).shape[1:]] for name, (pixels, size) in images.items()
-    }
-    bits = {name: load(name.replace("_", "-")) for name in ("bit_memory", "bit_xor")}
-    found |= {name: [task.tokens, task.width or 0] for name, task in bits.items()}
-    return found | {"listops": [listops.CUT, listops.CLOSE], "homology": [homology.LONGEST, len(homology.RESIDUES)]}
-
-
 @computes("L-52")
 def frozen_communication(claim: Claim) -> Outcome:
-    return not tokens_mix("fpt"), f"in GPT-2's layout, without frozen attention no token depends on another; {FROZEN}"
-
-
-def tokens_mix(trainable: str) -> bool:
-    """Whether a token's prediction depends on other tokens where every attention tensor that does not train is zero."""
-    import torch
-
-    from fpt.models import build
-    from fpt.tasks import load
-
-    task, source = load("digits"), torch.Generator().manual_seed(0)
-    template = build(task, backbone="tiny-lm", init="random", trainable=trainable)
-    for name, parameter in template.module.named_parameters():
-        silent = template.groups[name] == "attention" and name not in template.trainable
-        torch.nn.init.normal_(parameter, 0.0, 0.0 if silent else 0.1, generator=source)
-    tokens = torch.randn(1, task.tokens, task.width or 1, generator=source, requires_grad=True)
-    template.module.drop_with([])
-    (gradient,) = torch.autograd.grad(template.module(tokens)[..., 0].sum(), tokens)
-    return bool(gradient[:, :-1].any())
+    mix = counted()["tokens_mix"]["fpt"]
+    return not mix, f"in GPT-2's layout, without frozen attention no token depends on another; {FROZEN}"
 
 
 @computes("O-01")
 def transposed_digits(_: Claim) -> Outcome:
-    pairs = [(claim("L-30").numbers[group], sizes.by_formula("gpt2")[group]) for group in ("layer_norm", "positions")]
+    pairs = [
+        (claim("L-30").numbers[group], counted()["by_formula"]["gpt2"][group]) for group in ("layer_norm", "positions")
+    ]
     same = all(one != two and sorted(str(one)) == sorted(str(two)) for one, two in pairs)
     return same, ", ".join(f"{one:,} for {two:,}" for one, two in pairs)
 
 
 @computes("O-02")
 def input_bias(_: Claim) -> Outcome:
-    printed, width = claim("L-30").numbers, sizes.shape("gpt2")[1]
+    printed, (_layers, width, _heads) = claim("L-30").numbers, counted()["shapes"]["gpt2"]
     note = f"{printed['input']:,} = 17 x {width}, {printed['output']:,} = 10 x {width}"
     return printed["input"] == 17 * width and printed["output"] == 10 * width, note
 
@@ -221,35 +189,16 @@ def six_strings(_: Claim) -> Outcome:
 
 @computes("R-21")
 def listops_data(claim: Claim) -> Outcome:
-    from fpt.tasks.listops import CLOSE, CUT, LONG, generate
-
-    lengths = generate(LONG, 200, "listops").lengths
-    cut = float((lengths > CUT).mean())
-    symbols, length = [CLOSE, CLOSE + 1], [CUT, LONG.max_length]
-    equal = claim.numbers == {"symbols": symbols, "length": length}
-    note = f"symbols {_listed(symbols)}, tokens {_listed(length)}; {cut:.0%} of 200 lists are longer than {CUT}"
-    return equal and cut > 0.5, note
-
-
-def _batches() -> Sequence[Sequence[int]]:
-    """Images of each class in the five training batches, counted where the data are on this machine."""
-    return counted_batches() if entry("cifar10").found_in(data_folder()) else CIFAR10_BATCHES
-
-
-def counted_batches() -> list[list[int]]:
-    """The same from the data. Raises what `fpt.tasks.load` raises."""
-    from fpt.tasks import load
-
-    data: Any = load("cifar10").data
-    labels = data.train.targets[:, 0]
-    return [labels[at : at + 10_000].bincount(minlength=10).tolist() for at in range(0, 50_000, 10_000)]
+    ours, cut = counted()["listops"], counted()["long_lists"]
+    longer = f"{cut:.0%} of {LISTS} lists are longer than {ours['length'][0]}"
+    note = f"symbols {_listed(ours['symbols'])}, tokens {_listed(ours['length'])}; {longer}"
+    return claim.numbers == ours and cut > 0.5, note
 
 
 @computes("R-24")
 def batches_balanced(_: Claim) -> Outcome:
-    batches = _batches()
-    note = f"images of a class in batch 5: {min(batches[4]):,} to {max(batches[4]):,}"
-    return all(min(batch) == max(batch) for batch in batches), note
+    note = f"images of a class in batch 5: {min(CIFAR10_BATCHES[4]):,} to {max(CIFAR10_BATCHES[4]):,}"
+    return all(min(batch) == max(batch) for batch in CIFAR10_BATCHES), note
 
 
 @computes("O-26")
@@ -260,43 +209,17 @@ def batches_not_balanced(claim: Claim) -> Outcome:
 
 @computes("R-25")
 def mnist_split(claim: Claim) -> Outcome:
-    import torch
-
-    from fpt.tasks.arrays import hold_out_equally
-
-    labels = torch.repeat_interleave(torch.arange(10), torch.tensor(MNIST_CLASSES))
-    train, validation = hold_out_equally(labels, 0, 1000)
-    held = labels[validation].bincount()
-    equal = claim.numbers == {"train": len(train), "val": len(validation)} and set(held.tolist()) == {1000}
-    return equal, f"{len(train):,} and {len(validation):,} images, {int(held.min()):,} a class, by the rule used here"
+    found = counted()["mnist"]
+    train, validation, held = found["train"], found["val"], found["a class"]
+    equal = claim.numbers == {"train": train, "val": validation} and set(held) == {1000}
+    return equal, f"{train:,} and {validation:,} images, {min(held):,} a class, by the rule used here"
 
 
 @computes("R-29")
 def enlarged_positions(_: Claim) -> Outcome:
-    from fpt.models import ARMS, FOUR
-
-    learn = [name for name in FOUR if new_positions_learn(ARMS[name].init, str(ARMS[name].trainable))]
-    note = f"tiny-lm with twice its positions: the new ones train in {len(learn)} of {len(FOUR)} arms"
-    return len(learn) == len(FOUR), note
-
-
-def new_positions_learn(init: str, trainable: str | Sequence[str]) -> bool:
-    """Whether all positions train where a task has more tokens than tiny-lm was pretrained on."""
-    import torch
-
-    from fpt.models import BACKBONES, build, trainable_groups
-    from fpt.tasks import load
-
-    if "positions" not in trainable_groups(trainable, "tiny-lm"):
-        return False  # new ones would stay as they were drawn
-    task = load("bit-xor", length=BACKBONES["tiny-lm"].config["n_positions"])  # twice as many tokens
-    template = build(task, "tiny-lm", init, trainable, layers=1)  # positions come before the first layer
-    weights = template.initialise(0)
-    (name,) = (name for name, group in template.groups.items() if group == "positions")
-    weights[name].requires_grad_()
-    logits = torch.func.functional_call(template.module, weights, torch.ones(1, task.tokens, 1))
-    (gradient,) = torch.autograd.grad(logits.square().sum(), weights[name])
-    return bool(gradient.any(1).all())
+    learn = counted()["new_positions_learn"]
+    note = f"tiny-lm with twice its positions: the new ones train in {sum(learn.values())} of {len(learn)} arms"
+    return all(learn.values()), note
 
 
 @computes("O-24")

@@ -8,7 +8,7 @@ from itertools import combinations
 
 import numpy as np
 
-from fpt.claims.case import DECADES, Case, Comparison, decades, levels_of, limits_in_decades, sweep_of
+from fpt.claims.case import DECADES, Case, Comparison, decades, levels_of, limits_in_decades
 from fpt.claims.registry import AT_BOTH, EVERY_RATE, alone, decides, with_first
 from fpt.results.arm import Arm, same_rate
 from fpt.results.baselines import chance
@@ -217,8 +217,8 @@ def inverts_somewhere(case: Case) -> list[Comparison]:
         contradicts=contradicts,
         note=note,
         at=rate_text(clearest),
-        plus=(sweep_of(two),),
-        minus=(sweep_of(one),),
+        plus=(two.sweep,),
+        minus=(one.sweep,),
         levels=levels_of([(two, clearest, None)], [(one, clearest, None)]),
     )
     return [at_paper, at_lower]

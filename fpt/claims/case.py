@@ -13,13 +13,13 @@ from fpt.claims.registry import entry_of
 from fpt.claims.words import pair_word
 from fpt.papers import table
 from fpt.papers.schema import Rule
+from fpt.results.arm import Arm
 from fpt.results.baselines import Score
 from fpt.results.cells import (
     AT_PAPERS_RATE,
     NOT_RUN_YET,
     PAPER_SCALE,
     TUNED,
-    Cell,
     Point,
     StudyCells,
     TableCell,
@@ -113,9 +113,8 @@ class Case:
     def is_planned(self) -> bool:
         """Whether every row has a sweep of its own. No sweep is compared with itself: two rows of a paper may be one
         model in a study that sets its layers."""
-        specs = [self.cells[row].spec for row in {*self.needed} & self.cells.keys()]
-        names = {spec.folder_name for spec in specs if spec}
-        return len(names) == len({*self.needed})
+        names = {self.cells[row].sweep for row in {*self.needed} & self.cells.keys()}
+        return len(names - {""}) == len({*self.needed})
 
     @property
     def any_cell(self) -> TableCell:
@@ -127,8 +126,8 @@ class Case:
 
     @property
     def variant(self) -> str:
-        """Of the task, as it was run; the paper's, where nothing was."""
-        return next((cell.spec.variant for cell in self.cells.values() if cell.spec), "paper")
+        """Of the task, as it was run."""
+        return self.any_cell.variant
 
     @property
     def margin(self) -> float:
@@ -163,7 +162,7 @@ class Case:
 
     def sweeps(self, rows: Iterable[str]) -> tuple[str, ...]:
         """The names of the sweeps that these rows are read from."""
-        return tuple(sweep_of(self.rows[row]) for row in rows)
+        return tuple(self.rows[row].sweep for row in rows)
 
     def comparison(
         self,
@@ -250,11 +249,6 @@ class Case:
         return " and ".join(dict.fromkeys(words))
 
 
-def sweep_of(cell: Cell) -> str:
-    """The name of the sweep that a row is read from."""
-    return cell.spec.folder_name if cell.spec else ""
-
-
 def levels_of(plus: Sequence[Point], minus: Sequence[Point], less: float = 0.0) -> tuple[float, float]:
     """The means of both sides over the seeds that they share, in percent; not known where a side is a sum of arms."""
     if len(plus) != 1 or len(minus) > 1:
@@ -265,25 +259,26 @@ def levels_of(plus: Sequence[Point], minus: Sequence[Point], less: float = 0.0) 
 
 def _incomparable(rows: Collection[TableCell]) -> str:
     """Why accuracies of these rows say nothing about their arms; empty where they do."""
-    if len({cell.spec.steps for cell in rows if cell.spec}) > 1:
+    arms = {cell.label: cell.arm for cell in rows if cell.arm}
+    if len({arm.steps for arm in arms.values()}) > 1:
         return "trained for different numbers of steps"
-    if len({cell.tables.result["compute_type"] for cell in rows if cell.tables}) > 1:
+    if len({arm.result["compute_type"] for arm in arms.values()}) > 1:
         return "different number types"
-    if other := _of_other_data(rows):
+    if other := _of_other_data(arms):
         return f"other data than those of {other}"
-    seen = [cell.label for cell in rows if cell.spec and cell.spec.pretrained_on == cell.task]
+    started = {label: (arm.fields.get("pretrained_by") or "").partition(".")[0] for label, arm in arms.items()}
+    seen = [label for label, task in started.items() if task == arms[label].task]
     return f"{seen[0]} was pretrained on this very task" if seen else ""
 
 
-def _of_other_data(rows: Iterable[TableCell]) -> str:
+def _of_other_data(arms: Mapping[str, Arm]) -> str:
     """The first row of which another one has the task, and not the data; empty where there is none."""
-    first: dict[str, TableCell] = {}
-    for cell in rows:
-        if cell.spec and cell.tables:
-            task = str([cell.spec.task, cell.spec.variant, sorted(cell.spec.task_options.items())])
-            other = first.setdefault(task, cell)
-            if other.tables and other.tables.result.get("data_checksum") != cell.tables.result.get("data_checksum"):
-                return other.label
+    first: dict[str, str] = {}
+    for label, arm in arms.items():
+        task = str([arm.task, arm.variant, sorted(arm.fields["task_options"].items())])
+        other = first.setdefault(task, label)
+        if arms[other].result.get("data_checksum") != arm.result.get("data_checksum"):
+            return other
     return ""
 
 

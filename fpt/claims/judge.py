@@ -1,29 +1,27 @@
 """Verdicts as data: every contrast of every claim and finding, computed once from the runs, and the words they give.
 
-One table has a row for each contrast of a claim in a study. The first study of a pair's list that has it speaks
-(fpt/results/pairs.yaml), and the others are robustness; what speaks on a pair is joined, and then the pairs of a claim.
-fpt.claims.verdicts has the files.
+One table has a row for each contrast of a question, a claim or a finding, in a study. The first study of a pair's list
+that has it speaks (fpt/results/pairs.yaml), and the others are robustness; what speaks on a pair is joined, and then
+the pairs of a question. fpt.claims.verdicts has the files.
 """
 
 import hashlib
 import json
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import Any
 
 import pandas as pd
 
 from fpt.claims import words
 from fpt.claims.arithmetic import computed
 from fpt.claims.asked import CHANGED, EXPLORATORY, LABELS, PLANNED, asked_as
-from fpt.claims.case import Case, Comparison, cases_of, decides, sweep_of
+from fpt.claims.case import Case, Comparison, cases_of, decides
 from fpt.claims.registry import EVERY_RATE, SPLITS, entry_of
 from fpt.claims.rules import baseline_verdict, comparisons_of, is_likeness
 from fpt.claims.verdicts import COLUMNS, FLOORED, NUMBERS, ROBUSTNESS, SPEAKS
-from fpt.models import backbone as lookup
 from fpt.papers import claims, findings, paper_of, papers, rules_of, table
 from fpt.papers.schema import Claim, Finding, Quantifier, Rule
 from fpt.results.baselines import best_trivial
@@ -31,124 +29,133 @@ from fpt.results.cells import FEW_SEEDS, NOT_RUN_YET, PAPER_SCALE, REDUCED, Stud
 from fpt.results.pairs import pairs
 from fpt.results.runs import find_study
 from fpt.results.stats import MINIMUM_PAIRS
+from fpt.training.recipe import Recipe
 
-T = TypeVar("T")
 # Of several rules the first of these is that of a claim.
 STRICTEST: tuple[Quantifier, ...] = ("all", "most", "", "some")
 DIFFERENCES = ("beats", "matches", "comparable", "order")  # kinds that compare two rows, each with a limit of its own
 NO_STUDY = "no study has its rows"
 ITS_OWN_SCALE = "its own scale alone"  # why a claim about the paper's own models has no row
-PLAIN = (
-    "warmup", "schedule", "head_rate", "weight_decay", "clip", "dropout", "report", "solver", "probe",
-    "data_fraction", "shuffle_tokens",
-)  # fmt: skip
+PLAIN = {  # what a recipe and its data are where nothing is said of them
+    **{name: Recipe.model_fields[name].default for name in (
+        "warmup", "schedule", "head_rate", "weight_decay", "clip", "dropout", "report", "solver", "probe",
+    )},
+    "data_fraction": 1.0, "shuffle_tokens": False,
+}  # fmt: skip
 ODDITY = "O-"  # claims of ours that a printed number is a slip
-INSIDE = ("rule", "missing", "is_sound", "rank", "at_floor", "label")  # columns that no file has
-CONTRAST = ["claim", "finding", "rule", "pair"]  # the columns that name one
+# Columns that no file has: `question` is the place of a claim or finding among those that are judged
+INSIDE = ("question", "rule", "missing", "variant", "is_sound", "rank", "label")
+CONTRAST = ["question", "rule", "pair"]  # the columns that name one
+SPEAKER, OF_PAIR = [*CONTRAST, "study", "task"], ["question", "pair"]
 UNLISTED = -1  # the rank of a study that does not speak for a pair
 
 
-@dataclass
-class Judge:
-    """Reads the results of some studies once for all claims.
+Question = Claim | Finding
+Key = tuple[Any, ...]
+
+
+def judge(root: Path | None = None, study: str = "") -> pd.DataFrame:
+    """The table of verdicts: from all published results, or from the reader's own runs of one study.
+
+    A study that cannot be read is left out: a warning names it. Raises SpecError for an unknown study.
+    """
+    if study:
+        return judged([StudyCells(find_study(study, root), "own")], every_question(by_runs=True), alone=True)
+    return judged(every_study(root, "published", planned=True), every_question())
+
+
+def every_question(by_runs: bool = False) -> list[Question]:
+    """Every claim, in the order of papers, and then every finding; `by_runs`: without claims that are computed, about
+    which a reader's own study says nothing."""
+    of_papers = [claim for paper in papers().values() for claim in paper.claims.values()]
+    return [*(claim for claim in of_papers if not (by_runs and is_computed(claim))), *findings().values()]
+
+
+def judged(studies: Sequence[StudyCells], questions: Sequence[Question], alone: bool = False) -> pd.DataFrame:
+    """The rows of claims and findings, each summary before its contrasts.
 
     `alone`: a reader's own study, where every contrast that was run speaks, whatever its pair and its seeds.
     """
+    known = [without_runs(each) for each in questions]
+    rules = {place: rules_for(each) for place, each in enumerate(questions) if known[place] is None}
+    rows = pd.DataFrame(_evidence(studies, questions, rules, alone), columns=list(dict.fromkeys([*COLUMNS, *INSIDE])))
+    rows = _with_words(_with_steps(_with_roles(rows, studies)), rules)
+    evidence = dict(list(rows.groupby("question")))
+    empty: dict[str, Any] = dict.fromkeys(COLUMNS, "") | dict.fromkeys(NUMBERS, math.nan)
+    empty |= {"last": False, "shorter": 0.0}
+    ends = [
+        {**empty, "question": place, **_named(each), **(known[place] or summed(rules[place], evidence.get(place)))}
+        for place, each in enumerate(questions)
+    ]
+    # pairs by name; what speaks before robustness, the longest first
+    rows = rows.assign(last=rows["role"] == ROBUSTNESS, shorter=-rows["steps"])
+    parts = [pd.DataFrame(ends), rows[rows["missing"] == ""]]
+    table = pd.concat([part for part in parts if len(part)], ignore_index=True)
+    order = ["question", "pair", "last", "shorter", "study"]
+    return table.sort_values(order, kind="stable", ignore_index=True)[list(COLUMNS)]
 
-    studies: Sequence[StudyCells]
-    alone: bool = False
-    _known: dict[tuple[Any, ...], Any] = field(default_factory=dict, repr=False)  # claims and findings share contrasts
 
-    def table(self) -> pd.DataFrame:
-        """Every claim, in the order of papers, and then every finding."""
-        of_papers = [claim for paper in papers().values() for claim in paper.claims.values()]
-        return self.judged([claim for claim in of_papers if self._reads(claim)], list(findings().values()))
+def rules_for(question: Question) -> tuple[Rule, ...]:
+    return question.rule if isinstance(question, Claim) else rules_of(question)
 
-    def judged(self, given: Sequence[Claim], asked: Sequence[Finding] = ()) -> pd.DataFrame:
-        """The rows of claims and findings, each summary before its contrasts."""
-        evidence, said = list[dict[str, Any]](), dict[tuple[str, str], dict[str, Any] | None]()
-        for claim in given:
-            key = (claim.id, next((found.id for found in findings().values() if claim.id in found.claims), ""))
-            said[key] = without_runs(claim)
-            if said[key] is None:
-                evidence += self._evidence(*key, claim.rule, [claim])
-        for finding in asked:
-            said["", finding.id] = {"word": words.READ, "note": finding.read} if finding.read else None
-            if not finding.read:
-                by = dict.fromkeys([*([finding.by] if finding.by else []), *finding.claims])
-                evidence += self._evidence("", finding.id, rules_of(finding), [claims()[name] for name in by])
-        rows = with_roles(pd.DataFrame(evidence, columns=list(dict.fromkeys([*COLUMNS, *INSIDE]))))
-        of_key = dict(list(rows.groupby(["claim", "finding"], sort=False)))
-        rules = {claim.id: claim.rule for claim in given} | {each.id: rules_of(each) for each in asked if not each.read}
-        parts = []
-        for key, known in said.items():
-            found = of_key.get(key, rows.iloc[:0]).copy()
-            word = summed(rules[key[0] or key[1]], found) if known is None else known
-            parts += [pd.DataFrame([_summary(*key, **word)]), _shown(found)]
-        return pd.concat([part for part in parts if len(part)], ignore_index=True)[list(COLUMNS)]
 
-    def _reads(self, claim: Claim) -> bool:
-        """A reader's own study changes nothing about what is computed without runs."""
-        without_runs = claim.arithmetic or bool(claim.printed) or any(rule.kind == "baseline" for rule in claim.rule)
-        return not (self.alone and without_runs)
+def _named(question: Question) -> dict[str, str]:
+    if isinstance(question, Finding):
+        return {"claim": "", "finding": question.id}
+    owner = next((each.id for each in findings().values() if question.id in each.claims), "")
+    return {"claim": question.id, "finding": owner}
 
-    def _evidence(
-        self, claim: str, finding: str, rules: Sequence[Rule], asked_by: Sequence[Claim]
-    ) -> Iterator[dict[str, Any]]:
-        """A row for each contrast of a question in every study that has it.
 
-        `asked_by`: the claims whose records in the results say that the runs were made for it.
-        """
-        question = {"claim": claim, "finding": finding, "quantifier": quantifier(rules)}
-        for part, rule in enumerate(rules):
+def _asked_by(question: Question) -> list[Claim]:
+    """The claims whose records in the results say that the runs were made for a question."""
+    if isinstance(question, Claim):
+        return [question]
+    return [claims()[name] for name in dict.fromkeys([*filter(None, [question.by]), *question.claims])]
+
+
+def _evidence(
+    studies: Sequence[StudyCells], questions: Sequence[Question], rules: Mapping[int, Sequence[Rule]], alone: bool
+) -> list[dict[str, Any]]:
+    """A row for each comparison of each question, in every study that has it."""
+    compared: dict[Rule, list[tuple[Case, list[dict[str, Any]]]]] = {}  # claims and findings share contrasts
+    rows = []
+    for place, several in rules.items():
+        question = {"question": place, "quantifier": quantifier(several), **_named(questions[place])}
+        for part, rule in enumerate(several):
             for contrast in contrasts_of(rule):
-                made_for = of_contrast(contrast, asked_by)
-                for study in self.studies:
-                    for case in filter(decides, cases_of(contrast, study)):
-                        planned = planned_word(made_for, case)
-                        label = {"rule": _key(part, contrast), "planned": planned, "label": LABELS.index(planned)}
-                        for of_comparison in self._compared(case, study.name):
-                            yield question | label | of_comparison
+                made_for = of_contrast(contrast, _asked_by(questions[place]))
+                plain = contrast.model_copy(update=dict.fromkeys(("of", "part", "words"), ""))  # these decide nothing
+                if plain not in compared:
+                    cases = [
+                        (case, study.name) for study in studies for case in cases_of(plain, study) if decides(case)
+                    ]
+                    compared[plain] = [(case, rows_of(case, name, alone)) for case, name in cases]
+                for case, found in compared[plain]:
+                    planned = planned_word(made_for, case)
+                    label = {"rule": _key(part, contrast), "planned": planned, "label": LABELS.index(planned)}
+                    rows += [row | question | label for row in found]
+    return rows
 
-    def _compared(self, case: Case, study: str) -> list[dict[str, Any]]:
-        """The columns of all comparisons of a contrast on one task of one study, whichever claim asks for it."""
-        rule = case.rule
-        asked = (rule.kind, rule.rows, rule.at, rule.by, rule.to, rule.level)
 
-        def compared() -> list[dict[str, Any]]:
-            of_case = self._once((rule.table, rule.rows, study, case.task), lambda: self._of_case(case, study))
-            rank = 0 if self.alone else rank_of(study, of_case["pair"], case.ats == EVERY_RATE)
-            return [of_case | {"rank": rank} | of_comparison(case, study, each) for each in comparisons_of(case)]
-
-        return self._once((rule.table, asked, study, case.task), compared)
-
-    def _once(self, key: tuple[Any, ...], make: Callable[[], T]) -> T:
-        if key not in self._known:
-            self._known[key] = make()
-        return cast(T, self._known[key])
-
-    def _of_case(self, case: Case, study: str) -> dict[str, Any]:
-        """What holds of all comparisons of some rows on one task of one study."""
-        cells = list(case.rows.values())
-        spec, seeds, pair = next(cell.spec for cell in cells if cell.spec), shared_seeds(cells), pair_of(case)
-        scale = PAPER_SCALE if all(cell.scale == PAPER_SCALE for cell in cells) else REDUCED
-        is_sound = self.alone or (all(map(_is_plain, cells)) and seeds >= FEW_SEEDS)
-        return {
-            "study": study,
-            "pair": pair,
-            "backbone": spec.backbone,
-            "layers": int(spec.backbone_options.get("layers") or lookup(spec.backbone).layers),
-            "task": case.task,
-            "steps": max(cell.spec.steps for cell in cells if cell.spec),
-            "scale": scale,
-            "is_sound": is_sound,
-            "at_floor": is_sound and self._at_floor(study, case.task, case.variant),
-        }
-
-    def _at_floor(self, study: str, task: str, variant: str) -> bool:
-        """Whether the best arm of the study on this task is not above what needs no look at most of an example."""
-        cells = next(each for each in self.studies if each.name == study)
-        return self._once((study, task, variant), lambda: at_floor(cells, task, variant))
+def rows_of(case: Case, study: str, alone: bool = False) -> list[dict[str, Any]]:
+    """The columns of all comparisons of a contrast on one task of one study, whichever question asks for it."""
+    cells = list(case.rows.values())
+    with_backbone = next((cell for cell in cells if cell.fields["backbone"] != "none"), cells[0])
+    pair, seeds = with_backbone.pair, shared_seeds(cells)
+    of_case = {
+        "study": study,
+        "pair": pair,
+        "backbone": cells[0].fields["backbone"],
+        "layers": cells[0].arm.layers if cells[0].arm else math.nan,
+        "task": case.task,
+        "variant": case.variant,
+        "steps": max(cell.budgets[-1] for cell in cells),
+        "seeds": seeds,
+        "scale": PAPER_SCALE if all(cell.scale == PAPER_SCALE for cell in cells) else REDUCED,
+        "is_sound": alone or (seeds >= FEW_SEEDS and all(map(_is_plain, cells))),
+        "rank": 0 if alone else rank_of(study, pair, case.ats == EVERY_RATE),
+    }
+    return [of_case | of_comparison(case, of_case, comparison) for comparison in comparisons_of(case)]
 
 
 def rank_of(study: str, pair: str, every_rate: bool) -> int:
@@ -158,111 +165,114 @@ def rank_of(study: str, pair: str, every_rate: bool) -> int:
     return listed.index(study) if study in listed else UNLISTED
 
 
-def with_roles(rows: pd.DataFrame) -> pd.DataFrame:
+def _keys(rows: pd.DataFrame, columns: Sequence[str]) -> list[Key]:
+    return list(rows[list(columns)].itertuples(index=False, name=None))
+
+
+def _with_roles(rows: pd.DataFrame, studies: Sequence[StudyCells]) -> pd.DataFrame:
     """Of the studies that may speak for a contrast on a pair, which have a plain recipe and enough seeds, the first of
-    the pair's list does so."""
-    may_speak = rows[rows["is_sound"].astype(bool) & (rows["rank"] > UNLISTED) & (rows["missing"] == "")]
+    the pair's list does so; on this pair nothing is said where no arm of that study is above the floor."""
+    by_name, tested = {study.name: study for study in studies}, rows["missing"] == ""
+    may_speak = rows[tested & rows["is_sound"].astype(bool) & (rows["rank"] > UNLISTED)]
     best = may_speak.sort_values("rank", kind="stable").drop_duplicates(CONTRAST)
-    place = [*CONTRAST, "study", "task"]
-    speaking = pd.MultiIndex.from_frame(rows[place]).isin(pd.MultiIndex.from_frame(best[place])) & (
-        rows["missing"] == ""
-    )
-    floored = rows["at_floor"].astype(bool)
-    role = pd.Series(ROBUSTNESS, rows.index).mask(speaking, SPEAKS).mask(speaking & floored, FLOORED)
-    return _with_steps(rows.assign(role=role))
+    chosen, place = {*_keys(best, SPEAKER)}, ["study", "task", "variant"]
+    low = {key for key in {*_keys(best, place)} if at_floor(by_name[key[0]], *key[1:])}
+    roles = [
+        ROBUSTNESS if missing or speaker not in chosen else FLOORED if key in low else SPEAKS
+        for missing, speaker, key in zip(rows["missing"], _keys(rows, SPEAKER), _keys(rows, place), strict=True)
+    ]
+    return rows.assign(role=roles)
+
+
+def _joined(rows: pd.DataFrame, by: Sequence[str]) -> dict[Key, tuple[float, float]]:
+    """p for and p against of the rows that are equal in some columns, which stand in ascending order."""
+    found: dict[Key, list[tuple[float, float]]] = {}
+    for key, p_values in zip(_keys(rows, by), _keys(rows, ["p_for", "p_against"]), strict=True):
+        found.setdefault(key, []).append(p_values)
+    return {key: words.of_contrasts(*zip(*found[key], strict=True)) for key in sorted(found)}
 
 
 def _with_steps(rows: pd.DataFrame) -> pd.DataFrame:
     """The note of what speaks says where other studies of the pair have another word after other steps."""
     sound = rows[rows["is_sound"].astype(bool) & (rows["missing"] == "")]
-    notes = rows["note"].copy()
-    for _, several in sound.groupby(CONTRAST):
-        if several["study"].nunique() < 2 or not (several["role"] == SPEAKS).any():
-            continue
-        said = {
-            (study, steps): words.pair_word(*words.of_contrasts(list(each["p_for"]), list(each["p_against"])))
-            for (study, steps), each in several.groupby(["study", "steps"])
-        }
-        ours = several[several["role"] == SPEAKS]
-        speaker = ours["study"].iloc[0], ours["steps"].iloc[0]
-        moved = [each for each, word in said.items() if each[1] != speaker[1] and word != said[speaker]]
-        if moved:
-            told = ", ".join(f"{said[each]} after {each[1]:,} in {each[0]}" for each in moved)
-            for row in ours.index:
-                notes[row] = "; ".join(filter(None, [notes[row], f"depends on steps: {told}"]))
+    said: dict[Key, dict[tuple[str, int], str]] = {}  # by contrast, the word of each study after its steps
+    for (*names, study, steps), p_values in _joined(sound, [*CONTRAST, "study", "steps"]).items():
+        said.setdefault(tuple(names), {})[study, steps] = words.pair_word(*p_values)
+    notes, speaks = rows["note"].copy(), sound[sound["role"] == SPEAKS]
+    for row, contrast, ours in zip(
+        speaks.index, _keys(speaks, CONTRAST), _keys(speaks, ["study", "steps"]), strict=True
+    ):
+        others = {each: word for each, word in said[contrast].items() if each[1] != ours[1]}
+        told = [f"{word} after {n:,} in {study}" for (study, n), word in others.items() if word != said[contrast][ours]]
+        if told:
+            notes[row] = "; ".join(filter(None, [notes[row], f"depends on steps: {', '.join(told)}"]))
     return rows.assign(note=notes)
 
 
-def _key(part: int, contrast: Rule) -> str:
-    """The name of a contrast in its claim: of which rule it is, and its rows."""
-    return f"{part}: {' and '.join(contrast.rows)}"
-
-
-def summed(rules: Sequence[Rule], evidence: pd.DataFrame) -> dict[str, Any]:
-    """The word of a claim over its pairs, with the counts; the pairs of the paper's own scale decide, if there are any.
-
-    Writes the word of each pair, and what it lacks, into the rows that speak.
-    """
-    speaks = evidence["role"] == SPEAKS
-    if (evidence["scale"][speaks] == PAPER_SCALE).any():
-        speaks &= evidence["scale"] == PAPER_SCALE
-    speaking, tests, lacking = evidence[speaks], dict[str, tuple[float, float]](), dict[str, str]()
-    for pair in sorted(set(speaking["pair"])):
-        rows = speaking[speaking["pair"] == pair]
-        lacking[pair] = _lacking(rules, evidence[evidence["pair"] == pair], set(rows["rule"]))
-        p_for, p_against = words.of_contrasts(list(rows["p_for"]), list(rows["p_against"]))
-        tests[pair] = (1.0 if lacking[pair] else p_for, p_against)
-    said = {pair: words.pair_word(*each) for pair, each in tests.items()}
-    evidence["pair_word"], evidence["lacking"] = (
-        evidence["pair"].map(each).where(speaks, "") for each in (said, lacking)
-    )
-    floor = {*evidence.loc[evidence["role"] == FLOORED, "pair"]} - {*tests}
-    listed = evidence["pair"].isin(list(pairs().pairs)) & _not_run(evidence)
-    missing = {*evidence.loc[listed, "pair"]} - {*tests} - floor
-    p_for, p_against = math.nan, math.nan
-    word = words.AT_FLOOR if floor else words.NOT_RUN
-    if tests:
-        in_each = [list(each) for each in zip(*tests.values(), strict=True)]
-        p_for, p_against = words.over_pairs(in_each[0], in_each[1], quantifier(rules))
-        word = words.claim_word(p_for, p_against)
-    if tests or floor:
-        note = _counts(list(said.values()), len(floor), len(missing))
-    elif any(rule.only_paper_scale or rule.kind == "near" for rule in rules):
-        note = ITS_OWN_SCALE
-    else:
-        note = _why_not_run(evidence)
-    return {
-        "p_for": p_for,
-        "p_against": p_against,
-        "word": word,
-        "quantifier": quantifier(rules),
-        "scale": speaking["scale"].iloc[0] if tests else "",
-        "planned": LABELS[int(speaking["label"].min())] if tests else "",
-        "note": note,
-        "contrast": "; ".join(dict.fromkeys(rule.part for rule in rules if rule.part)),
+def _with_words(rows: pd.DataFrame, rules: Mapping[int, Sequence[Rule]]) -> pd.DataFrame:
+    """The p-values and the word of each pair of a question, and what it lacks, in the rows that speak; those of the
+    paper's own scale decide, if there are any."""
+    speaks, own_scale = rows["role"] == SPEAKS, rows["scale"] == PAPER_SCALE
+    speaks &= own_scale | ~rows["question"].isin(rows.loc[speaks & own_scale, "question"])
+    spoken, not_run = (_rules_by_pair(rows[chosen]) for chosen in (speaks, rows["missing"] == NOT_RUN_YET))
+    lacking = {key: _lacking(rules[key[0]], spoken[key], not_run.get(key, set())) for key in spoken}
+    tests = {
+        key: (1.0 if lacking[key] else p_for, p_against)
+        for key, (p_for, p_against) in _joined(rows[speaks], OF_PAIR).items()
     }
+    keys = [key if says else None for key, says in zip(_keys(rows, OF_PAIR), speaks, strict=True)]
+    p_for, p_against = ([tests[key][side] if key else math.nan for key in keys] for side in (0, 1))
+    return rows.assign(
+        pair_for=p_for,
+        pair_against=p_against,
+        pair_word=[words.pair_word(*tests[key]) if key else "" for key in keys],
+        lacking=[lacking[key] if key else "" for key in keys],
+    )
 
 
-def _lacking(rules: Sequence[Rule], of_pair: pd.DataFrame, spoken: set[str]) -> str:
+def _rules_by_pair(rows: pd.DataFrame) -> dict[Key, set[str]]:
+    found: dict[Key, set[str]] = {}
+    for key, rule in zip(_keys(rows, OF_PAIR), rows["rule"], strict=True):
+        found.setdefault(key, set()).add(rule)
+    return found
+
+
+def _lacking(rules: Sequence[Rule], spoken: set[str], not_run: set[str]) -> str:
     """Which contrasts of a rule are not there on a pair, so that nothing is for the claim: planned and not run, or of a
     rule of which others are there."""
-    missing = {*of_pair.loc[_not_run(of_pair), "rule"]} - spoken
+    missing = not_run - spoken
     for part, rule in enumerate(rules):
         parts = {_key(part, contrast) for contrast in contrasts_of(rule)}
         missing |= parts - spoken if parts & spoken else set()
     return "; ".join(sorted(missing))
 
 
-def _not_run(evidence: pd.DataFrame) -> "pd.Series[bool]":
-    """The rows of what is planned and was not run."""
-    return evidence["missing"] == NOT_RUN_YET
+def _key(part: int, contrast: Rule) -> str:
+    """The name of a contrast in its question: of which rule it is, and its rows."""
+    return f"{part}: {' and '.join(contrast.rows)}"
 
 
-def _shown(evidence: pd.DataFrame) -> pd.DataFrame:
-    """What was tested: pairs by name; what speaks before robustness, the longest first."""
-    tested = evidence[evidence["missing"] == ""]
-    order = tested.assign(last=tested["role"] == ROBUSTNESS, shorter=-tested["steps"])
-    return order.sort_values(["pair", "last", "shorter", "study"], kind="stable")[list(COLUMNS)]
+def summed(rules: Sequence[Rule], evidence: pd.DataFrame | None) -> dict[str, Any]:
+    """The word of a question over its pairs, with the counts. `evidence`: its rows, if there are any."""
+    found: dict[str, Any] = {
+        "quantifier": quantifier(rules),
+        "contrast": "; ".join(dict.fromkeys(filter(None, (r.part for r in rules)))),
+    }
+    own_scale = any(rule.only_paper_scale or rule.kind == "near" for rule in rules)
+    if evidence is None:
+        return found | {"word": words.NOT_RUN, "note": ITS_OWN_SCALE if own_scale else NO_STUDY}
+    speaking, not_run = evidence[evidence["pair_word"] != ""], evidence["missing"] == NOT_RUN_YET
+    by_pair = speaking.drop_duplicates("pair").sort_values("pair")
+    floor = {*evidence.loc[evidence["role"] == FLOORED, "pair"]} - {*by_pair["pair"]}
+    missing = ({*evidence.loc[not_run, "pair"]} & {*pairs().pairs}) - {*by_pair["pair"]} - floor
+    if len(by_pair):
+        p_values = words.over_pairs(list(by_pair["pair_for"]), list(by_pair["pair_against"]), quantifier(rules))
+        found |= {"p_for": p_values[0], "p_against": p_values[1]}
+        found |= {"scale": speaking["scale"].iloc[0], "planned": LABELS[int(speaking["label"].min())]}
+    if len(by_pair) or floor:
+        word = words.claim_word(*p_values) if len(by_pair) else words.AT_FLOOR
+        return found | {"word": word, "note": _counts(list(by_pair["pair_word"]), len(floor), len(missing))}
+    return found | {"word": words.NOT_RUN, "note": ITS_OWN_SCALE if own_scale else _why_not_run(evidence)}
 
 
 def quantifier(rules: Sequence[Rule]) -> Quantifier:
@@ -300,20 +310,14 @@ def _question(rule: Rule) -> set[tuple[str, ...]]:
     return {(of_kind, read.kind, rule.at, *both) for both in sides}
 
 
-def pair_of(case: Case) -> str:
-    """The pair of the first row with a backbone."""
-    names = [cell.spec.backbone for cell in case.rows.values() if cell.spec]
-    return pairs().name(next((name for name in names if name != "none"), names[0]), case.task)
-
-
 def shared_seeds(cells: Iterable[TableCell]) -> int:
     """How many seeds all of these arms have: as many pairs there are."""
-    return len(set.intersection(*({*cell.tables.runs["seed"]} if cell.tables else set() for cell in cells)))
+    return len(set.intersection(*({*cell.arm.runs["seed"]} if cell.arm else set() for cell in cells)))
 
 
 def planned_word(asked_by: Sequence[Claim], case: Case) -> str:
     """Whether the sweeps that are read were run for one of these claims, and with its rule as it stands now."""
-    records = [cell.tables.result for cell in case.rows.values() if cell.tables]
+    records = [cell.arm.result for cell in case.rows.values() if cell.arm]
     found = EXPLORATORY
     if shared_seeds(case.rows.values()) < FEW_SEEDS:
         return found
@@ -328,12 +332,9 @@ def planned_word(asked_by: Sequence[Claim], case: Case) -> str:
 
 def _is_plain(cell: TableCell) -> bool:
     """Whether recipe and data are those that its paper, its row and its task name, else the defaults."""
-    if cell.spec is None:
-        return True
     paper = cell.paper
     named = {**paper.defaults, **paper.tasks.get(cell.task, {}), **cell.table.named(cell.row, cell.task, paper)}
-    fields = type(cell.spec).model_fields
-    return all(getattr(cell.spec, name) == named.get(name, fields[name].default) for name in PLAIN)
+    return all(cell.fields[name] == named.get(name, PLAIN[name]) for name in PLAIN)
 
 
 def at_floor(study: StudyCells, task: str, variant: str) -> bool:
@@ -349,22 +350,8 @@ def at_floor(study: StudyCells, task: str, variant: str) -> bool:
     return bool(known) and max(known) <= floor.share
 
 
-def without_runs(claim: Claim) -> dict[str, Any] | None:
-    """The word of a claim that no run decides, and what shows it; None for the others."""
-    if claim.documentary:
-        return {"word": words.READ, "note": claim.documentary}
-    if claim.arithmetic or claim.printed:
-        holds, note = computed(claim)
-        return {"word": in_print(claim, holds), "note": note}
-    if any(rule.kind == "baseline" for rule in claim.rule):
-        return _by_baselines(claim)
-    return None
-
-
-def in_print(claim: Claim, holds: bool | None) -> str:
+def in_print(claim: Claim, holds: bool) -> str:
     """The word of a claim that no run decides: whether what is printed is consistent, or a slip."""
-    if holds is None:
-        return words.READ
     is_slip = holds if claim.id.startswith(ODDITY) else not holds
     return words.SLIP if is_slip else words.CONSISTENT
 
@@ -387,26 +374,39 @@ def _counts(of_pairs: Sequence[str], floor: int, missing: int) -> str:
 
 def _why_not_run(evidence: pd.DataFrame) -> str:
     """The studies that would decide and were not run; where all were, why none of them does."""
-    if studies := sorted({*evidence.loc[_not_run(evidence), "study"]}):
+    if studies := sorted({*evidence.loc[evidence["missing"] == NOT_RUN_YET, "study"]}):
         return f"not run: {', '.join(studies)}"
     silent = evidence[evidence["missing"] != ""]
     return "; ".join(dict.fromkeys(silent["study"] + ": " + silent["note"])) or NO_STUDY
 
 
-def _summary(claim: str, finding: str, **fields: Any) -> dict[str, Any]:
-    empty: dict[str, Any] = dict.fromkeys(COLUMNS, "")
-    return empty | dict.fromkeys(NUMBERS, math.nan) | {"claim": claim, "finding": finding} | fields
+def without_runs(question: Question) -> dict[str, Any] | None:
+    """The word of a claim or finding that no run decides, and what shows it; None for the others."""
+    if isinstance(question, Finding):
+        return {"word": words.READ, "note": question.read} if question.read else None
+    if question.documentary:
+        return {"word": words.READ, "note": question.documentary}
+    if not is_computed(question):
+        return None
+    if question.arithmetic or question.printed:
+        holds, note = computed(question)
+        return {"word": in_print(question, holds), "note": note}
+    return _by_baselines(question)
 
 
-def of_comparison(case: Case, study: str, comparison: Comparison) -> dict[str, Any]:
+def is_computed(claim: Claim) -> bool:
+    """Whether a claim is decided by what is printed, counted or read off baselines."""
+    return claim.arithmetic or bool(claim.printed) or any(rule.kind == "baseline" for rule in claim.rule)
+
+
+def of_comparison(case: Case, of_case: Mapping[str, Any], comparison: Comparison) -> dict[str, Any]:
     """The columns of a comparison, read as its claim reads it; `sign` -1: the file has the second minus the first."""
-    cells, test = case.rows.values(), comparison.test
-    steps = max(cell.spec.steps for cell in cells if cell.spec)
+    test = comparison.test
     at = comparison.at or (case.rates_in_words(case.ats) if case.ats else "every rate")
-    budget, sides = comparison.budget or steps, (_side(comparison.plus), _side(comparison.minus))
-    of_sweeps = bool(comparison.minus) and {*comparison.minus} <= {sweep_of(cell) for cell in cells}
+    budget, sides = comparison.budget or of_case["steps"], (_side(comparison.plus), _side(comparison.minus))
+    of_sweeps = bool(comparison.minus) and {*comparison.minus} <= {cell.sweep for cell in case.rows.values()}
     sign = -1 if of_sweeps and sides[0] > sides[1] and " and " not in at else 1
-    key = "|".join([study, case.task, comparison.of, *sides[::sign], at, str(budget)])
+    key = "|".join([of_case["study"], case.task, comparison.of, *sides[::sign], at, str(budget)])
     estimate = comparison.estimate
     by_t = test.n >= MINIMUM_PAIRS
     return {
@@ -417,7 +417,7 @@ def of_comparison(case: Case, study: str, comparison: Comparison) -> dict[str, A
         "second": sides[1],
         "at": at,
         "budget": budget,
-        "seeds": test.n if by_t else shared_seeds(cells),
+        "seeds": test.n if by_t else of_case["seeds"],
         "unit": comparison.unit if estimate else "",
         **dict(zip(("estimate", "low", "high"), estimate or (math.nan,) * 3, strict=True)),
         **dict(zip(("level_first", "level_second"), comparison.levels, strict=True)),
@@ -433,21 +433,9 @@ def of_comparison(case: Case, study: str, comparison: Comparison) -> dict[str, A
         "p_for": comparison.supports,
         "p_against": comparison.contradicts,
         "word": comparison.word,
-        "pair_word": "",
-        "lacking": "",
         "note": comparison.note,
     }
 
 
 def _side(sweeps: Iterable[str]) -> str:
     return " + ".join(sorted(sweeps))
-
-
-def judge(root: Path | None = None, study: str = "") -> pd.DataFrame:
-    """The table of verdicts: from all published results, or from the reader's own runs of one study.
-
-    A study that cannot be read is left out: a warning names it. Raises SpecError for an unknown study.
-    """
-    if study:
-        return Judge([StudyCells(find_study(study, root), "own")], alone=True).table()
-    return Judge(every_study(root, "published", planned=True)).table()

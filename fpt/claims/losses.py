@@ -72,7 +72,7 @@ def too_few(planes: Iterable[pd.DataFrame]) -> bool:
 
 
 def _losses(case: Case, row: str) -> pd.DataFrame:
-    tables = case.rows[row].tables
+    tables = case.rows[row].arm
     return last_losses(tables) if tables else pd.DataFrame()
 
 
@@ -91,12 +91,12 @@ def falls_with_steps(case: Case) -> list[Comparison]:
     """The ratio of the best rates of two rows, by validation loss, is larger after an eighth of the steps than after
     all of them: their rate is constant, so the runs are those of a shorter study."""
     first, second = (case.rows[row] for row in case.rule.rows)
-    if first.tables is None or second.tables is None or too_few([_losses(case, row) for row in case.rule.rows]):
+    if first.arm is None or second.arm is None or too_few([_losses(case, row) for row in case.rule.rows]):
         return []
     step = max((budget for budget in first.budgets if 8 * budget <= first.budgets[-1]), default=None)
     if step is None:  # with a warm-up or a schedule a run is no shorter one on its way
         return []
-    found, sides = fall(first.tables, second.tables, step), _of_rates(case) | {"of": f"fall of the {RATES}"}
+    found, sides = fall(first.arm, second.arm, step), _of_rates(case) | {"of": f"fall of the {RATES}"}
     words = f"best rate of {first.label} / {second.label}, after {step:,} steps / after {first.budgets[-1]:,}"
     if found.reason:
         return [Comparison(words, Estimate(), note=found.reason, unit=DECADES, budget=step, **sides)]
@@ -124,11 +124,10 @@ def ratio_slope(case: Case) -> list[Comparison]:
     rows = case.rule.rows
     by_width = {}
     for first, second in zip(rows[::2], rows[1::2], strict=True):
-        spec = case.rows[first].spec
         planes = _losses(case, first), _losses(case, second)
-        if spec is None or too_few(planes):
+        if too_few(planes):
             return []
-        by_width[float(backbone(spec.backbone).width)] = planes
+        by_width[float(backbone(case.rows[first].fields["backbone"]).width)] = planes
     found, sides = slope(by_width), _of_rates(case) | {"of": f"exponent of the {RATES}"}
     words = f"exponent in width of the ratio of best rates, {case.label(rows[0])} / {case.label(rows[1])}"
     if found.reason:
@@ -171,7 +170,7 @@ def lower(case: Case) -> list[Comparison]:
 def _of_losses(case: Case, *rows: str) -> dict[str, Any]:
     """Of two rows, the first minus the second: tuned, as `lower_loss` reads them."""
     first, second = rows
-    one, two = (tuned_losses(tables).mean(axis=1, skipna=False) for row in rows if (tables := case.rows[row].tables))
+    one, two = (tuned_losses(tables).mean(axis=1, skipna=False) for row in rows if (tables := case.rows[row].arm))
     both = (one - two).dropna().index
     return {
         "of": "test loss",
@@ -187,11 +186,11 @@ def same_loss(case: Case) -> list[Comparison]:
     first, second, *_ = case.rule.rows
     full = case.rule.rows[-1]
     cell = case.rows[full]
-    before = untouched_loss(cell.task, cell.spec.backbone) if cell.spec else None
+    before = untouched_loss(cell.task, cell.fields["backbone"])
     test = lower_loss(case.rows[first], case.rows[second])
-    if not test.n or before is None or cell.tables is None:
+    if not test.n or before is None or cell.arm is None:
         return [case.untested("the loss of the untouched model was not counted")] if before is None else []
-    gain = before - float(tuned_losses(cell.tables).dropna(how="all").to_numpy().mean())
+    gain = before - float(tuned_losses(cell.arm).dropna(how="all").to_numpy().mean())
     margin = case.rule.by * POINT * gain
     words, sides = f"loss of {case.label(second)} - {case.label(first)}", _of_losses(case, second, first)
     if not margin > 0:

@@ -8,7 +8,7 @@ from functools import cached_property
 
 import pandas as pd
 
-from fpt.claims.case import Case, Comparison, levels_of, sweep_of
+from fpt.claims.case import Case, Comparison, levels_of
 from fpt.claims.registry import EVERY_RATE, decides
 from fpt.results.cells import TUNED, Cell, arm_of, paired_difference, shared_rates
 from fpt.results.estimate import Estimate
@@ -151,8 +151,8 @@ def crossing(case: Case) -> list[Comparison]:
             contradicts=contradicts,
             note=note,
             budget=shown,
-            plus=(sweep_of(first),),
-            minus=(sweep_of(second),),
+            plus=(first.sweep,),
+            minus=(second.sweep,),
             levels=levels_of([(first, TUNED, shown)], [(second, TUNED, shown)]),
         )
     ]
@@ -207,7 +207,7 @@ def _ahead_somewhere(case: Case, first: Cell, second: Cell, tests: Tests) -> Com
         note=note,
         at=rate_text(rate),
         budget=budget,
-        plus=(sweep_of(first),),
-        minus=(sweep_of(second),),
+        plus=(first.sweep,),
+        minus=(second.sweep,),
         levels=levels_of([(first, rate, budget)], [(second, rate, budget)]),
     )

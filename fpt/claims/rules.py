@@ -8,7 +8,7 @@ from typing import Any
 import pandas as pd
 
 from fpt.claims import by_rate, losses, planes, steps  # noqa: F401  # their functions are entered
-from fpt.claims.case import Case, Comparison, sweep_of
+from fpt.claims.case import Case, Comparison
 from fpt.claims.registry import (
     KINDS,
     SINGLE,
@@ -149,8 +149,8 @@ def underfits(case: Case) -> list[Comparison]:
                 f"training accuracy of {other.label} - {first.label}",
                 paired(training, own, without=without - own_without),
                 of="training accuracy",
-                plus=(sweep_of(other),),
-                minus=(sweep_of(first),),
+                plus=(other.sweep,),
+                minus=(first.sweep,),
                 levels=(float(training.mean()) / POINT, float(own.mean()) / POINT),
             )
         )
@@ -159,7 +159,7 @@ def underfits(case: Case) -> list[Comparison]:
 
 def _training(cell: TableCell) -> tuple["pd.Series[float]", pd.DataFrame]:
     """By seed, and the same without each seed; a run that was never finite has none."""
-    if (tables := cell.tables) is None:
+    if (tables := cell.arm) is None:
         return pd.Series(dtype=float), pd.DataFrame()
     plane = tables.plane(column="train_accuracy_last")
     return cell.at(TUNED)["train_accuracy_last"].astype(float), tuned_without(tables.validation(), plane)
@@ -188,7 +188,7 @@ def attends(case: Case) -> list[Comparison]:
             f"{first.label}: {name}",
             paired(*pair),
             of=f"attention, {case.rule.level}: {name}",
-            plus=(sweep_of(first),),
+            plus=(first.sweep,),
             minus=case.sweeps(case.rule.rows[1:]),
         )
         for name, pair in tests[str(case.rule.level)].items()

@@ -4,7 +4,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from fpt.claims.case import DECADES, Case, Comparison, decades, levels_of, limits_in_decades, sweep_of
+from fpt.claims.case import DECADES, Case, Comparison, decades, levels_of, limits_in_decades
 from fpt.claims.registry import decides, kind, with_first
 from fpt.results.cells import TUNED, Cell, Point, TableCell, paired_difference, total
 from fpt.results.estimate import TIMES, Estimate
@@ -61,7 +61,7 @@ def goal_of(cell: TableCell) -> Goal | None:
     """The goal of a cell's table: the sweep's threshold, or what the row `until` comes to; None where there is none."""
     if cell.table.until != "threshold":
         return cell.goal if cell.goal and not cell.goal.problem else None
-    return (cell.spec and cell.spec.threshold) or None
+    return cell.arm.threshold if cell.arm else None
 
 
 def reach(cell: Cell, goal: Goal, at: str | float = TUNED, fine: bool = False) -> Reach:
@@ -99,11 +99,11 @@ def reach(cell: Cell, goal: Goal, at: str | float = TUNED, fine: bool = False) -
 
 def _reach_once(cell: TableCell, goal: Goal, at: str | float, fine: bool) -> Reach:
     """`reach`, which many claims ask of the same rows."""
-    if cell.tables is None:
+    if cell.arm is None:
         return reach(cell, goal, at, fine)
-    of_goal = goal if isinstance(goal, float) else (goal.study, sweep_of(goal), goal.name)
+    of_goal = goal if isinstance(goal, float) else (goal.study, goal.sweep, goal.name)
     key = ("reach", cell.table.kind, cell.row, of_goal, at, cell.papers_rate, fine)
-    return cell.tables.once(key, lambda: reach(cell, goal, at, fine))
+    return cell.arm.once(key, lambda: reach(cell, goal, at, fine))
 
 
 def ratio_of_steps(over: Reach, under: Reach) -> Estimate:
@@ -177,7 +177,7 @@ def faster(case: Case) -> list[Comparison]:
 def _goal_in_words(case: Case) -> str:
     """The threshold, or the sweep whose last accuracy is to be reached."""
     goal = goal_of(case.any_cell)
-    return f"{goal:g}" if isinstance(goal, float) else f"the end of {sweep_of(goal)}" if goal else ""
+    return f"{goal:g}" if isinstance(goal, float) else f"the end of {goal.sweep}" if goal else ""
 
 
 @decides("R-12", "R-13")
@@ -188,7 +188,7 @@ def never_reaches(case: Case) -> list[Comparison]:
     supports, contradicts = (min(1.0, 2 * p[-1]) for p in (found.short, found.there))
     words = f"{first.label} - {second.label}"
     in_steps = _by_steps(case, words, {first.row: found}, supports, contradicts)
-    at, sides = case.rule.at, (sweep_of(first), sweep_of(second))
+    at, sides = case.rule.at, (first.sweep, second.sweep)
     levels = levels_of([(first, at, None)], [(second, at, None)])
     return [replace(in_steps, test=found.last, limits=(-math.inf, 0.0), plus=sides[:1], minus=sides[1:], levels=levels)]
 

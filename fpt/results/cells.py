@@ -12,7 +12,8 @@ import pandas as pd
 from fpt.results.arm import ROWS, Arm, TableName, same_rate, served
 from fpt.results.arm import TUNED as TUNED
 from fpt.results.estimate import Estimate
-from fpt.results.runs import Origin, arms_in, find_study, left_out, study_names
+from fpt.results.pairs import pairs
+from fpt.results.runs import BEFORE, Origin, arms_in, find_study, left_out, study_names
 from fpt.results.stats import MINIMUM_PAIRS, example_noise, paired
 
 if TYPE_CHECKING:
@@ -73,9 +74,19 @@ class TableCell:
         return self.planned or (self.arm.spec if self.arm else None)
 
     @property
-    def tables(self) -> Arm | None:
-        """The arm, as fpt.claims reads its tables."""
-        return self.arm
+    def sweep(self) -> str:
+        """The name of the sweep that serves it, or is to serve it."""
+        return self.arm.sweep if self.arm else self.planned.folder_name if self.planned else ""
+
+    @property
+    def fields(self) -> dict[str, Any]:
+        """Of that sweep; one that is not in an older record had the value that was the only one then."""
+        return BEFORE | (self.arm.fields if self.arm else self.planned.resolved() if self.planned else {})
+
+    @property
+    def pair(self) -> str:
+        """The pair of a backbone and a task in which it counts."""
+        return self.arm.pair if self.arm else pairs().name(self.fields["backbone"], self.task)
 
     @property
     def problem(self) -> str:
@@ -198,11 +209,18 @@ class StudyCells:
         """Its arms by the name of their sweep."""
         return arms_in(self.folder, self.origin)
 
+    @cached_property
+    def _is_served(self) -> bool:
+        """Whether runs/rows.csv has all of its cells: everything is published, or the rest is not asked for."""
+        if not any(arm.origin == "published" for arm in self.results.values()):
+            return False
+        return not self.planned or all(spec.folder_name in self.results for spec in self.study.sweeps)
+
     def cells(self, table: "Table") -> list[TableCell]:
         """The rows of the table, in its order, on every task on which the study has a sweep for them."""
         if table.id not in self._known:
             found = {(cell.row, cell.task): cell for cell in self._served(table)}
-            if self.planned or not any(arm.origin == "published" for arm in self.results.values()):
+            if not self._is_served:
                 found = {(cell.row, cell.task): cell for cell in self._planned(table)} | found
             order = list(table.rows)
             cells = sorted(found.values(), key=lambda cell: order.index(cell.row))

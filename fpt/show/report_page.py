@@ -8,7 +8,7 @@ from pathlib import Path
 import pandas as pd
 
 import fpt
-from fpt.claims.judge import Judge
+from fpt.claims.judge import every_question, judged
 from fpt.claims.planes import crossing_of
 from fpt.errors import DataError
 from fpt.papers import claim
@@ -125,7 +125,7 @@ def _plane(first: Cell, second: Cell) -> list[Displayable | str]:
 
 def _verdicts(study: StudyCells) -> list[Displayable | str]:
     """The claims that this study tests, by this study alone, and the contrasts behind them."""
-    rows = Judge([study], alone=True).table()
+    rows = judged([study], every_question(by_runs=True), alone=True)
     said, tested = verdicts_by_id(rows), rows[(rows["claim"] != "") & (rows["pair"] != "")]
     if tested.empty:
         return [paragraph("None: no rule of a claim finds its rows among these sweeps.")]

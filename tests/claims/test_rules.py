@@ -12,7 +12,7 @@ from made_cells import Made, claim, paper, study
 from fpt.claims import judge, registry, words
 from fpt.claims.by_rate import _set_words, pairs_of_rates
 from fpt.claims.case import DECADES, NATS, NOT_TESTED, Comparison, cases_of, decides
-from fpt.claims.judge import Judge
+from fpt.claims.judge import judged
 from fpt.claims.rules import baseline_verdict, comparisons_of
 from fpt.claims.verdicts import SPEAKS, read
 from fpt.claims.words import AGAINST, FOR, OPEN
@@ -182,7 +182,7 @@ def test_an_unknown_function_is_named(monkeypatch):
 def test_every_kind_comes_to_each_word_on_a_pair(monkeypatch, kind, word):
     monkeypatch.setattr(judge, "at_floor", lambda *_: False)
     of_claim, runs = made(monkeypatch, kind, word)
-    summary, *rows = Judge([runs]).judged([of_claim]).to_dict("records")
+    summary, *rows = judged([runs], [of_claim]).to_dict("records")
     assert summary["word"] == SAID[word]
     assert rows
     assert {(row["pair"], row["role"]) for row in rows} == {("tiny-lm/digits", SPEAKS)}
@@ -477,7 +477,7 @@ def test_what_stands_for_several_tasks_says_nothing_where_a_claim_tells_them_apa
 def test_a_baseline_is_the_printed_number(numbers, word, monkeypatch):
     monkeypatch.setattr("fpt.claims.rules.known_scores", lambda task: {"exact to depth 1": Score(0.5)})
     given = on_a_baseline({"accuracy": numbers, "se": 0.5}, "exact to depth 1", "bit-xor")
-    assert Judge([]).judged([given])["word"][0] == word
+    assert judged([], [given])["word"][0] == word
 
 
 def test_a_baseline_that_was_not_counted_is_read_alone(monkeypatch):

@@ -48,7 +48,7 @@ def test_a_rate_at_which_runs_diverged_is_not_usable() -> None:
 def test_what_all_conclude_is_what_the_contrast_says() -> None:
     """A run that diverged at the rate of its seed keeps what it had learned, in both."""
     first = made(means={1e-4: 86.0, 1e-3: 88.0}, beyond=False)  # without seed 0 its best rate is 1e-3, else 1e-4
-    runs = first.tables.runs
+    runs = first.arm.runs
     lost = (runs["learning_rate"] == 1e-3) & (runs["seed"] == 0)
     runs.loc[lost, ["diverged_at", "validation_accuracy"]] = 300, np.nan
     second = made("b", means={1e-4: 60.0, 1e-3: 78.0}, beyond=False)
@@ -134,7 +134,7 @@ def test_a_fixed_test_set_is_part_of_what_is_open() -> None:
     first, second = made(means=81.5, sd=0.2), made("b", means=80.0, sd=0.2)
     assert set(conclusions(first, second)["whole"]) == {1}
     for arm in (first, second):
-        arm.tables.result["test"] = {"drawn_by_seed": False, "size": 1000}
+        arm.arm.result["test"] = {"drawn_by_seed": False, "size": 1000}
     assert set(conclusions(first, second)["whole"]) == {0}
 
 

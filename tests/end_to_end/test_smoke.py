@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 import fpt
-from fpt.claims.judge import Judge
+from fpt.claims.judge import judged
 from fpt.papers import claims
 from fpt.sweeps.study import load_study
 
@@ -57,7 +57,7 @@ def test_the_evidence_reads_them(workspace: Path) -> None:
     chosen = {arm: sorted(rows["seed"]) for arm, rows in runs[runs["selected"]].groupby("arm")}
     assert chosen == {arm: [0, 1] for arm in ARMS}  # one rate for each seed
     cells = fpt.results.StudyCells(workspace / "runs" / "smoke")
-    assert (Judge([cells], alone=True).judged([claims()["P-05"]])["id"] != "").any()
+    assert (judged([cells], [claims()["P-05"]], alone=True)["id"] != "").any()
 
 
 @pytest.mark.slow  # of a sweep alone: test_kills.py

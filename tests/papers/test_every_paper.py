@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from fpt import papers
-from fpt.claims.judge import Judge
+from fpt.claims.judge import judged
 from fpt.claims.words import CONSISTENT, SLIP, TOO_CLOSE
 from fpt.sweeps import load_study
 
@@ -178,7 +178,7 @@ def test_the_study_of_controls_has_every_row_and_asks_every_claim_of_them(paper)
 
 @of("baselines")
 def test_every_claim_on_a_baseline_is_decided(paper):
-    found = {name: Judge([]).judged([claim]).iloc[0] for name, claim in paper.claims.items()}
+    found = {name: judged([], [claim]).iloc[0] for name, claim in paper.claims.items()}
     assert {each["word"] for each in found.values()} <= {CONSISTENT, TOO_CLOSE, SLIP}
     assert {found[name]["word"] for name in ("B-01", "B-02", "B-07")} == {CONSISTENT}
     assert "exact to depth 6" in found["B-05"]["note"]
@@ -190,4 +190,4 @@ def test_a_claim_on_a_baseline_can_fail(paper):
         numbers = claim.numbers["accuracy"]
         shifted = {k: v + 5 for k, v in numbers.items()} if isinstance(numbers, dict) else float(np.max(numbers)) + 5
         wrong = claim.model_copy(update={"numbers": {**claim.numbers, "accuracy": shifted}})
-        assert Judge([]).judged([wrong])["word"][0] == SLIP
+        assert judged([], [wrong])["word"][0] == SLIP
