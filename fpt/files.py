@@ -130,6 +130,12 @@ def known_sha256(path: Path, kind: type[FptError] = DataError) -> str:
         raise kind(str(error)) from error
 
 
+def check_sha256(path: Path, expected: str, advice: str, kind: type[FptError] = DataError) -> None:
+    """Refuse, by an error of this `kind`, a file of another SHA-256 (hex) than is `expected`. It stays as it is."""
+    if (found := known_sha256(path, kind)) != expected:
+        raise kind(f"{path} is altered or incomplete: expected SHA-256 {expected}, found {found}; {advice}")
+
+
 @cache
 def _known_sha256(path: Path, state: tuple[int, int] | None) -> str:
     return sha256(path)

@@ -17,6 +17,7 @@ import synthetic
 
 from fpt.sweeps import run as execute
 from fpt.sweeps.spec import resolve
+from fpt.training.recipe import weights_file
 
 ROOT = Path(__file__).parents[1]
 MODULES = os.pathsep.join(map(str, (ROOT, ROOT / "tests")))  # PYTHONPATH wherever the stand-in runs
@@ -119,9 +120,9 @@ class Trained:
         checkpoints.mkdir(parents=True)
         self.calls.append({"rates": list(learning_rates), "seeds": list(seeds), "checkpoints": checkpoints.name})
         if keep:
-            seed, file = keep
+            seed, place = keep
             for rate in learning_rates:
-                file(rate).write_text(f"seed {seed} at {rate:g}")
+                weights_file(place, rate).write_text(f"seed {seed} at {rate:g}")
         progress(recipe.steps, recipe.steps)
         self.meanwhile()
         return fleet(learning_rates, seeds, recipe.steps, self.accuracy, recipe.evaluation_steps())
@@ -131,6 +132,7 @@ class Trained:
 def trained(monkeypatch):
     stand_in = Trained()
     task = SimpleNamespace(checksum="sum", test_drawn_by_seed=True, test_size=400, collection=1797, classes=10)
+    template = SimpleNamespace(init="random", weights_checksum=None)
     monkeypatch.setattr(execute.training, "train_fleet", stand_in)
-    monkeypatch.setattr(execute, "prepare", lambda *_, **__: (task, SimpleNamespace(init="random")))
+    monkeypatch.setattr(execute, "prepare", lambda *_, **__: (task, template))
     return stand_in

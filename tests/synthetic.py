@@ -107,7 +107,7 @@ def runs_of(rates, seeds, steps, accuracy):
     """A row a run of this accuracy, wherever it is measured; nan means that it diverged before its evaluation."""
     values = [(rate, seed, accuracy(rate, seed)) for rate in rates for seed in seeds]
     runs = pd.DataFrame(values, columns=["learning_rate", "seed", "validation_accuracy"])
-    names = ("train_accuracy", "test_accuracy", "test_accuracy_exact", "test_accuracy_last", "train_accuracy_last")
+    names = ("train_accuracy", "test_accuracy", "test_accuracy_last", "train_accuracy_last")
     diverged = runs["validation_accuracy"].isna().map({True: 1, False: None}).astype("Int64")
     return runs.assign(**dict.fromkeys(names, runs["validation_accuracy"]), best_step=steps, diverged_at=diverged)
 

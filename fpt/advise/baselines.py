@@ -66,12 +66,12 @@ def names_of(task: "Task") -> list[str]:
 
 
 def _models(task: "Task") -> dict[str, Callable[[], Any]]:
-    from fpt.tasks.own import Columns
+    from fpt.tasks.own import ColumnPatches
 
     found: dict[str, Callable[[], Any]] = {MAJORITY: _majority, LINEAR: partial(_linear, task)}
     trees = 1 if task.classes == 2 else task.classes
     rounds = MOST_TREES // (trees * (_numbers(task) + COLUMNS_OF_TREE))
-    if isinstance(task.encode, Columns) and rounds >= FEWEST_ROUNDS:
+    if isinstance(task.encode, ColumnPatches) and rounds >= FEWEST_ROUNDS:
         found[TREES] = partial(_trees, min(ROUNDS, rounds))
     return found
 

@@ -285,7 +285,7 @@ def _compute_type(wanted: Request) -> str:
     for folder in (wanted.study, wanted.pilot):
         if (folder / FILE).is_file():
             return load_study(folder).sweeps[0].compute_type
-    return str(compute.dtype("auto", find_device(None))).removeprefix("torch.")
+    return str(compute.dtype("auto", find_device())).removeprefix("torch.")
 
 
 def _check_same(wanted: Request) -> None:
@@ -328,7 +328,7 @@ def product_rate(compute_type: str) -> float:
     from fpt.bench import measure
     from fpt.training.loop import find_device
 
-    rate = measure.product_rate(getattr(torch, compute_type), find_device(None), 0.2)
+    rate = measure.product_rate(getattr(torch, compute_type), find_device(), 0.2)
     torch.cuda.empty_cache()  # else this process holds a gibibyte beside the sweeps; without a GPU it does nothing
     return rate * max(1, torch.cuda.device_count())
 
@@ -338,7 +338,7 @@ def _is_compiled(template: "Template", spec: SweepSpec) -> bool:
     from fpt.training import compute
     from fpt.training.loop import find_device
 
-    return compute.compiling_pays(template, spec.recipe, spec.runs, find_device(None))
+    return compute.compiling_pays(template, spec.recipe, spec.runs, find_device())
 
 
 def timed(specs: Sequence[SweepSpec], threads: int, compiled: bool = False) -> dict[str, Row]:

@@ -120,7 +120,7 @@ def measure(spec: SweepSpec, rounds: int, seconds: float, compared: bool = True,
     A row that is not `compared`, or whose arm, task or family of backbones the reference does not run, has no reference
     and no ratio. Raises FptError where not even one run fits in memory.
     """
-    device = find_device(None)
+    device = find_device()
     workload, recipe = Workload.of(spec), spec.recipe
     task, inputs = load(spec)
     template = models.build(task, spec.backbone, spec.init, spec.trainable, **spec.model_options)
@@ -258,7 +258,7 @@ def square_product(size: int, kind: torch.dtype, device: torch.device) -> Call:
 
 def ceiling(seconds: float) -> Bench:
     """A bench without rows: the device, what computes, and the best rates of square products in turns of `seconds`."""
-    device = find_device(None)
+    device = find_device()
     kinds = {name: getattr(torch, name) for name in ("float32", "bfloat16")}
     rates = {f"{name}_flop_per_second": product_rate(kind, device, seconds) for name, kind in kinds.items()}
     name, threads = device_name(device.type), torch.get_num_threads()

@@ -105,7 +105,7 @@ def trainable_groups(
         has += (ADAPTER,)
     if isinstance(trainable, str):
         check_known("trainable policy", trainable, POLICIES, source)
-        _known_groups(POLICIES[trainable], f"policy {trainable!r}")
+        assert {*POLICIES[trainable]} <= {*arms.nameable()}, f"policy {trainable}"
         existing = tuple(group for group in POLICIES[trainable] if {*arms.lies_in(group)} & {*has})
         existing = tuple(group for group in existing if own_table != READS or group != EMBEDDING)
         if not existing:
@@ -115,19 +115,13 @@ def trainable_groups(
     where = f" ({source})" if source else ""
     if not trainable:
         raise SpecError(f"trainable is an empty list{where}; name at least one of {has}")
-    _known_groups(trainable, source)
     for group in trainable:
+        check_known("parameter group", group, arms.nameable(), source)
         if not {*arms.lies_in(group)} & {*has}:
             switch = f" (option {group})" if group in hub.backbone(backbone).groups else ""
             listed = ", ".join(has)
             raise SpecError(f"backbone {backbone!r} has no parameter group {group!r}{switch}{where}; it has {listed}")
     return tuple(group for group in arms.nameable() if group in trainable)
-
-
-def _known_groups(groups: Sequence[str], source: str) -> None:
-    """Raises SpecError for a name that is neither a group nor a part of one."""
-    for group in groups:
-        check_known("parameter group", group, arms.nameable(), source)
 
 
 def check(
@@ -150,7 +144,6 @@ def check(
         )
     where = f" ({source})" if source else ""
     entry, options = hub.backbone(backbone, source), backbone_options or {}
-    _known_groups(entry.groups, f"backbone {backbone!r}")
     check_options(f"backbone {backbone!r}", options, entry.options, source)
     layers, width = options.get("layers", 0), options.get("width", 1)
     check_known("init", init, INITS, source)

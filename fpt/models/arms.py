@@ -5,8 +5,12 @@ tabulates or draws it reads it here. No torch.
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
-from typing import Any, Literal, get_args
+from typing import Annotated, Any, Literal
 
+from pydantic import Field, ValidationError
+from pydantic.dataclasses import dataclass as validated
+
+from fpt.documents import explained
 from fpt.errors import SpecError, unknown
 
 # Groups of parameters that a model of a task may have, and one that is attached to it: LoRA's A and B. `embedding` is
@@ -117,14 +121,14 @@ Targets = Literal["attention", "feed_forward", "both"]
 Zero = Literal["A", "B"]
 
 
-@dataclass(frozen=True)
+@validated(frozen=True)
 class Adapters:
     """LoRA (Hu et al. 2021): every matrix W that is a target becomes W + (alpha / rank) B A. A is (rank, in),
     B (out, rank); both train in float32, and biases stay frozen. The fused query, key and value of GPT-2 are one
     matrix, with one A and one B. `zero`: the matrix that starts from zeros; the other starts at random."""
 
-    rank: int = 8
-    alpha: float = 32.0
+    rank: Annotated[int, Field(ge=1, strict=True)] = 8
+    alpha: Annotated[float, Field(gt=0, allow_inf_nan=False, strict=True)] = 32.0
     targets: Targets = "both"
     zero: Zero = "B"
 
@@ -157,7 +161,7 @@ def arm(name: str) -> Arm:
     raise SpecError(f"{unknown('arm', name, ARMS)} {forms}")
 
 
-def name_of(init: str, trainable: str | tuple[str, ...]) -> str:
+def name_of(init: str, trainable: str | Sequence[str]) -> str:
     """The name of an arm in ARMS, else `<trainable>-<init>` with groups joined by +."""
     wanted = (init, trainable if isinstance(trainable, str) else set(trainable))
     for name, entry in ARMS.items():
@@ -189,15 +193,10 @@ def is_positive(value: object) -> bool:
 def check_adapters(backbone: str, groups: tuple[str, ...], given: Mapping[str, Any], where: str = "") -> None:
     """Refuse (SpecError) adapters that are not allowed, and those of which a backbone with these parameter groups has
     no matrices."""
-    adapters = Adapters(**given)
-    if adapters.targets not in get_args(Targets):
-        raise SpecError(f"targets = {adapters.targets!r}{where}: must be attention, feed_forward or both")
-    if adapters.zero not in get_args(Zero):
-        raise SpecError(f"zero = {adapters.zero!r}{where}: must be A or B, the matrix that starts from zeros")
-    if isinstance(adapters.rank, bool) or not isinstance(adapters.rank, int) or adapters.rank < 1:
-        raise SpecError(f"rank = {adapters.rank!r}{where}: must be a whole number from 1")
-    if not is_positive(adapters.alpha):
-        raise SpecError(f"alpha = {adapters.alpha!r}{where}: must be a finite number above 0")
+    try:
+        adapters = Adapters(**given)
+    except ValidationError as error:
+        raise SpecError("\n".join(f"{explained(found)}{where}" for found in error.errors())) from None
     if lacking := [group for group in adapters.groups if group not in groups]:
         raise SpecError(
             f"backbone {backbone!r}{where} has no group {lacking[0]}, whose matrices adapters are for; "

@@ -14,7 +14,7 @@ from pathlib import Path
 from safetensors import SafetensorError
 
 from fpt.errors import WeightsError
-from fpt.files import cache_folder, known_sha256, sha256
+from fpt.files import cache_folder, check_sha256, sha256
 from fpt.models.hub import FILES, WEIGHTS
 
 CHECKSUM = f"{WEIGHTS}.sha256"
@@ -34,10 +34,7 @@ def dequantised(file: Path, expected: str) -> Path:
     folder = cached(expected)
     if _is_whole(folder):
         return folder
-    if (found := sha256(file, WeightsError)) != expected:
-        raise WeightsError(
-            f"{file} is altered or incomplete: expected SHA-256 {expected}, found {found}; install its package again"
-        )
+    check_sha256(file, expected, "install its package again", WeightsError)
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
         with open(folder.parent / "lock", "w") as lock:
@@ -93,8 +90,4 @@ def _write(file: Path, folder: Path) -> None:
 def check(folder: Path) -> None:
     """Refuse (WeightsError) a folder of the cache whose weights changed after they were made."""
     expected = (folder / CHECKSUM).read_text() if (folder / CHECKSUM).is_file() else "none"
-    if (found := known_sha256(folder / WEIGHTS, WeightsError)) != expected:
-        raise WeightsError(
-            f"{folder / WEIGHTS} was altered: expected SHA-256 {expected}, found {found}; remove {folder}, and it is "
-            "made again"
-        )
+    check_sha256(folder / WEIGHTS, expected, f"remove {folder}, and it is made again", WeightsError)

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from safetensors.torch import save_file
@@ -14,9 +14,6 @@ from fpt.models.arms import ADAPTER_FILES, Adapters
 from fpt.models.families.library import Family
 from fpt.models.initialise import uniform
 from fpt.models.layers import Projection
-
-if TYPE_CHECKING:
-    from fpt.models.template import Template
 
 A, B = ".adapter_a", ".adapter_b"  # ends of parameter names
 PREFIX = "backbone."
@@ -69,27 +66,25 @@ def merged(model: nn.Module, weights: Mapping[str, Tensor]) -> dict[str, Tensor]
     return result
 
 
-def save(template: "Template", weights: Mapping[str, Tensor], folder: Path) -> None:
+def save(model: nn.Module, adapters: Adapters, base: str, weights: Mapping[str, Tensor], folder: Path) -> None:
     """Keep the adapters of a run in the two ADAPTER_FILES, from which peft loads them onto the library's model.
 
-    `weights` are those of the run, by the names of its model; one without adapters leaves nothing.
+    `weights` are those of the run, by the names of its `model`; `base` is the library's name of what was adapted.
     """
-    if template.adapters is None:
-        return
     inside = {name.removeprefix(PREFIX): tensor.contiguous() for name, tensor in weights.items() if is_part(name)}
     layers = sorted({name.removesuffix(A).removesuffix(B) for name in inside})
     names = {A: ".lora_A.weight", B: ".lora_B.weight"}
     tensors = {f"base_model.model.{layer}{names[part]}": inside[layer + part] for layer in layers for part in (A, B)}
     config = {
         "peft_type": "LORA",
-        "base_model_name_or_path": template.entry.hub or template.backbone,
+        "base_model_name_or_path": base,
         "inference_mode": True,
-        "r": template.adapters.rank,
-        "lora_alpha": template.adapters.alpha,
+        "r": adapters.rank,
+        "lora_alpha": adapters.alpha,
         "lora_dropout": 0.0,
         "bias": "none",
         "target_modules": layers,
-        "fan_in_fan_out": any(getattr(module, "transposed", False) for module in template.module.modules()),
+        "fan_in_fan_out": any(getattr(module, "transposed", False) for module in model.modules()),
     }
     config_file, tensors_file = (folder / name for name in ADAPTER_FILES)
     with replaced(tensors_file) as partial:

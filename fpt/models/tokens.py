@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from fpt import tasks
 from fpt.errors import SpecError, WeightsError
-from fpt.files import known_sha256
+from fpt.files import check_sha256, known_sha256
 from fpt.models import hub
 from fpt.models.catalogue import BACKBONES, Backbone
 
@@ -137,12 +137,9 @@ def _fetched(backbone: str) -> Path:
             raise WeightsError(
                 missing(backbone, f"{FILES[0]} could not be downloaded from {row.hub}: {error}")
             ) from error
-    if (found := known_sha256(Path(folder or "", FILES[0]), WeightsError)) != row.tokenizer:
-        raise WeightsError(
-            f"{folder}/{FILES[0]} is not the tokenizer of backbone {backbone!r}: expected SHA-256 {row.tokenizer}, "
-            f"found {found}; the file was left as it is"
-        )
-    return Path(folder or "")
+    place = Path(folder or "")
+    check_sha256(place / FILES[0], str(row.tokenizer), f"that of backbone {backbone!r} is needed here", WeightsError)
+    return place
 
 
 def _packaged(backbone: str, expected: str) -> Path:
@@ -151,8 +148,7 @@ def _packaged(backbone: str, expected: str) -> Path:
 
     if (file := packaged(backbone)) is None:
         raise WeightsError(missing(backbone, "its tokenizer is read from the GGUF file of its package"))
-    if (found := known_sha256(file, WeightsError)) != expected:
-        raise WeightsError(f"{file} is altered or incomplete: expected SHA-256 {expected}, found {found}")
+    check_sha256(file, expected, "install its package again", WeightsError)
     return file
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fpt.errors import WeightsError
-from fpt.files import known_sha256
+from fpt.files import check_sha256, known_sha256
 from fpt.models import hub
 from fpt.models.dequantise import cached, dequantised
 from fpt.models.dequantise import check as check_cached
@@ -23,8 +23,6 @@ from fpt.models.hub import CONFIG, FILES, WEIGHTS
 if TYPE_CHECKING:
     import torch
     from torch import Tensor
-
-    from fpt.models.template import Template
 
 FLOATS = ("F16", "BF16", "F32", "F64")  # number types of weights, as safetensors writes them
 INDICES = ("BOOL", "U8", "I32", "I64")  # of masks and ids
@@ -128,13 +126,6 @@ def checksum(backbone: str) -> str:
     return gguf if gguf and folder == cached(gguf) else known_sha256(folder / WEIGHTS, WeightsError)
 
 
-def checksum_of(template: "Template") -> str | None:
-    """The same of what a template starts from, whoever pretrained it; None where its values are drawn at random."""
-    if template.init == "random":
-        return None
-    return known_sha256(template.weights) if template.weights else checksum(template.backbone)
-
-
 def missing(backbone: str, why: str = "are not on this machine and the hub does not answer") -> str:
     """What to do about weights that cannot be had: every way to get them, and the backbones that need none."""
     entry, ways, place = hub.backbone(backbone), [], hub.slug(backbone)
@@ -174,17 +165,15 @@ def verify(backbone: str, folder: Path) -> None:
     entry, file = hub.backbone(backbone), folder / WEIGHTS
     if entry.gguf and folder == cached(entry.gguf):
         check_cached(folder)
-    elif entry.sha256 is not None and (found := known_sha256(file, WeightsError)) != entry.sha256:
-        raise WeightsError(
-            f"{file} is not the file of backbone {backbone!r}: "
-            f"expected SHA-256 {entry.sha256}, found {found}; the file was left as it is"
-        )
+    elif entry.sha256:
+        check_sha256(file, entry.sha256, f"that of backbone {backbone!r} is needed here", WeightsError)
 
 
 def pretrained_state(backbone: str) -> "dict[str, Tensor]":
     """The pretrained weights that the file holds as float32, under the library's names.
 
-    Raises WeightsError where there are none.
+    Raises WeightsError where there are none, and for a file of unknown content that does not hold what its config.json
+    announces.
     """
     import torch
     from safetensors import SafetensorError
@@ -194,19 +183,20 @@ def pretrained_state(backbone: str) -> "dict[str, Tensor]":
     folder, entry = fetch(backbone), hub.backbone(backbone)
     kind = family(entry.family)
     options = {} if entry.found is None else {"config": kind.configuration(entry)}
+    known = entry.sha256 is not None  # what that fixes is not checked again
     try:
-        types = _types(folder / WEIGHTS)
+        types = {} if known else _types(folder / WEIGHTS)
         _check_types(folder / WEIGHTS, types, ())  # types that no mask or table of ids has
         with quiet_library():
             model, found = kind.load(
                 folder, dtype=torch.float32, use_safetensors=True, output_loading_info=True,
-                ignore_mismatched_sizes=True,  # refused below, by name
+                ignore_mismatched_sizes=not known,  # refused below, by name
                 attn_implementation="eager", **options,
             )  # fmt: skip
     except (*BROKEN, SafetensorError) as error:
         raise WeightsError(f"the weights of backbone {backbone!r} in {folder} cannot be read: {error}") from error
-    names = [name for name, _ in model.named_parameters()]
-    _check_file(folder / WEIGHTS, types, names, found)
+    if not known:
+        _check_file(folder / WEIGHTS, types, [name for name, _ in model.named_parameters()], found)
     # The library draws at random what it does not find.
     return {name: tensor for name, tensor in model.state_dict().items() if name not in found["missing_keys"]}
 

@@ -47,8 +47,8 @@ class Shape:
 TABLES = {  # NAME.parquet of a sweep
     "runs": Shape(
         RUN,
-        ("best_step", "validation_accuracy", "train_accuracy", "test_accuracy", "test_accuracy_exact",
-         "test_accuracy_last", "train_accuracy_last", "diverged_at"),
+        ("best_step", "validation_accuracy", "train_accuracy", "test_accuracy", "test_accuracy_last",
+         "train_accuracy_last", "diverged_at"),
     ),
     "curves": Shape(
         (*RUN, "step"), ("validation_loss", "validation_accuracy", "test_accuracy", "train_accuracy")

@@ -20,7 +20,7 @@ from fpt.sweeps.provenance import Start, provenance
 from fpt.sweeps.record import ALWAYS, TABLES, read_table
 from fpt.sweeps.spec import SweepSpec, contents_of
 from fpt.sweeps.words import title, with_options
-from fpt.training.recipe import ANSWERS, ATTENTION, KEEP_ADAPTER, KEEP_WEIGHTS
+from fpt.training.recipe import KEEP_ADAPTER, KEEP_WEIGHTS, weights_file
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -35,7 +35,7 @@ CHECKPOINTS = "checkpoint"
 CHECKED = (
     "task", "variant", "task_options", "batch_size",
     "backbone", "backbone_options", "init", "trainable", *models.ADAPTERS, "pretrained_by",
-    "dropout", "measures", "runs", "extend", "data_fraction", "shuffle_tokens",
+    "dropout", "solver", "probe", "measures", "runs", "extend", "data_fraction", "shuffle_tokens",
 )  # fmt: skip
 
 
@@ -89,7 +89,7 @@ def fitted(
         entry=entry,
         **spec.model_options,
     )
-    check_measures(spec, template)
+    training.check(template, spec.recipe, spec.measures)
     return task, template
 
 
@@ -104,18 +104,6 @@ def kept_weights(spec: SweepSpec, study: Path | None) -> Path | None:
             f"no {path}; run that sweep of the study first, and give this one a folder of the same study"
         )
     return path
-
-
-def check_measures(spec: SweepSpec, template: "Template") -> None:
-    """Refuse (SpecError) what cannot be measured with this task, arm or backbone."""
-    from fpt.training.measures import check_answers, check_attention
-
-    if KEEP_ADAPTER in spec.measures and not models.adapted(spec.trainable):
-        raise SpecError(f"measures: adapter keeps what lora-pretrained and its like train; arm {spec.arm} has none")
-    if ATTENTION in spec.measures:
-        check_attention(template.task, template)
-    if ANSWERS in spec.measures:
-        check_answers(template.task)
 
 
 def check_keeper(spec: SweepSpec, keeper: SweepSpec) -> None:
@@ -247,7 +235,7 @@ def check_prepared(spec: SweepSpec, task: "Task", template: "Template") -> None:
     pretrained_by = template.weights.parent.name if spec.pretrained_by and template.weights else None
     found = {"task": task.name, "variant": task.variant, "task_options": task.options, **task.changes}
     found |= {"backbone": template.backbone, "backbone_options": template.options}
-    found |= {"arm": models.name_of(template.init, template.policy)}  # type: ignore[arg-type]  # as the spec has it
+    found |= {"arm": models.name_of(template.init, template.policy)}
     found |= {name: getattr(template, name) for name in ("random_init", "random_gain", "input_init")}
     found |= {"pretrained_by": pretrained_by, **(vars(template.adapters) if template.adapters else {})}
     for name, value in found.items():
@@ -287,17 +275,13 @@ def _train(spec: SweepSpec, folder: Path, task: "Task", template: "Template") ->
     start, checkpoints = Start(folder), folder / CHECKPOINTS
     fleets: list[FleetResult] = []
     rates: Sequence[float] = spec.learning_rates
-
-    def weights_at(rate: float) -> Path:
-        return checkpoints / f"weights-{rate!r}.safetensors"
-
     while rates:
         with _as_first(spec, fleets) as recipe:
             fleets.append(
                 training.train_fleet(
                     task, template, recipe, rates, spec.seeds,
                     asked=spec.measures,
-                    keep=(spec.seeds[0], weights_at) if spec.keeps else None,
+                    keep=(spec.seeds[0], checkpoints) if spec.keeps else None,
                     progress=_progress(spec, folder, fleets, rates, start),
                     checkpoints=checkpoints / str(len(fleets)),
                 )
@@ -307,7 +291,7 @@ def _train(spec: SweepSpec, folder: Path, task: "Task", template: "Template") ->
     check_contents(spec, task)
     best = selection.best_rate(selection.by_seed(tables["runs"]))
     if spec.keeps and best is not None:
-        keep(spec, template, weights_at(best), folder)
+        keep(spec, template, weights_file(checkpoints, best), folder)
     checksums = {}
     for name, table in tables.items():
         table.insert(0, "sweep", spec.folder_name)
@@ -378,8 +362,8 @@ def keep(spec: SweepSpec, template: "Template", file: Path, folder: Path) -> Non
     from fpt.models import lora
 
     tensors = load_file(file)
-    if KEEP_ADAPTER in spec.measures:
-        lora.save(template, tensors, folder)
+    if KEEP_ADAPTER in spec.measures and template.adapters:
+        lora.save(template.module, template.adapters, template.entry.hub or template.backbone, tensors, folder)
     if KEEP_WEIGHTS in spec.measures:
         with replaced(folder / ledger.KEPT_WEIGHTS) as partial:
             save_file(lora.merged(template.module, tensors), partial)

@@ -101,7 +101,7 @@ def examples(arrays: dict[str, Array], source: str, white: int | None = BRIGHTES
     if absent := sorted(set(range(max(int(y.max()) for _, y in parts) + 1)) - set(labels.tolist())):
         listed = ", ".join(map(str, absent[:10]))
         raise DataError(f"{source}: y_train has no label {listed}; labels run from 0 to the number of classes minus 1.")
-    return [_tensors(x, y) for x, y in parts]
+    return [tensors(x, y) for x, y in parts]
 
 
 def _check_array(array: Array, inputs: bool, place: str, white: int | None) -> None:
@@ -153,7 +153,8 @@ def check_bright(found: Sequence[int], white: int, which: str) -> None:
         )
 
 
-def _tensors(inputs: Array, labels: Array) -> Examples:
+def tensors(inputs: Array, labels: Array) -> Examples:
+    """Inputs (n, ...) and labels (n,) as examples."""
     stored = torch.from_numpy(inputs if inputs.dtype == np.uint8 else inputs.astype(np.int64))
     return Examples(stored, torch.from_numpy(labels.astype(np.int64))[:, None])
 

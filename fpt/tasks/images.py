@@ -11,7 +11,7 @@ from fpt.errors import DataError, SpecError
 from fpt.files import sha256
 from fpt.tasks import NPZ, refuse_unused
 from fpt.tasks.arrays import Examples, Finite, digest, hold_out, hold_out_equally, last_rows, sixths, symbols
-from fpt.tasks.files import PARTS, Array, cifar10_arrays, examples, mnist_arrays, own_card, read_npz
+from fpt.tasks.files import PARTS, Array, cifar10_arrays, mnist_arrays, own_card, read_npz, tensors
 from fpt.tasks.pixels import Pixels
 from fpt.tasks.tables import few
 from fpt.tasks.task import Task
@@ -173,18 +173,18 @@ def downloaded(
     name: str, data_dir: Path, read: Callable[[Path, str], dict[str, Array]], shape: tuple[int, ...]
 ) -> tuple[Examples, Examples, str]:
     """Training and test examples and their checksum: from `data_dir/name.npz` where present (SHA-256 of
-    the file), else from torchvision's files (over the arrays)."""
+    the file), else from torchvision's files (over the arrays), whose content their MD5 sums fix."""
     path = data_dir / f"{name}.npz"
     advice = (
         f"With a network, fpt.tasks.load({name!r}) downloads it; without one, copy that file to this place, "
         f"or put x_train, y_train, x_test, y_test into {path}; FPT_DATA names another folder."
     )
     if path.is_file():
-        (train, test), checksum = read_npz(path), sha256(path)
-    else:
-        train, test = examples(read(data_dir, advice), str(data_dir))
-        checksum = digest(train.inputs, train.targets, test.inputs, test.targets)
-    if train.inputs.shape[1:] != shape:
-        found = tuple(train.inputs.shape[1:])
-        raise DataError(f"{name} in {data_dir}: images have the shape {found}, but must have {shape}.")
-    return train, test, checksum
+        train, test = read_npz(path)
+        if train.inputs.shape[1:] != shape:
+            found = tuple(train.inputs.shape[1:])
+            raise DataError(f"{path}: images have the shape {found}, but must have {shape}.")
+        return train, test, sha256(path)
+    arrays = read(data_dir, advice)
+    train, test = (tensors(arrays[f"x_{part}"], arrays[f"y_{part}"]) for part in PARTS)
+    return train, test, digest(train.inputs, train.targets, test.inputs, test.targets)

@@ -10,7 +10,7 @@ from typing import Any
 import pandas as pd
 import torch
 
-from fpt.errors import DataError, SpecError
+from fpt.errors import SpecError
 from fpt.tasks import BANKING77, BANKING77_ADVICE, CLINC150, CLINC150_ADVICE, Pooling
 from fpt.tasks.arrays import Divide, Finite, digest, hold_out, last_rows
 from fpt.tasks.files import fetch
@@ -99,13 +99,10 @@ def _task(
     """The task of these parts, the training part first and the test part last. `divide` is as of Finite; `held`: so
     many training texts a seed holds out, stratified.
 
-    Raises DataError for a class that a part lacks, and SpecError where a class has fewer than `labels`.
+    Raises SpecError where a class has fewer than `labels`.
     """
     pairs = [pair for part in parts.values() for pair in part]
     classes = sorted({intent for _, intent in pairs})
-    for part, found in parts.items():
-        if lacking := set(classes) - {intent for _, intent in found}:
-            raise DataError(f"{name}: the {part} part has no text of class {few(sorted(lacking))}.")
     train, test = parts["training"], parts["test"]
     sizes = Counter(intent for _, intent in train)
     left = {intent: size - -(-size * held // len(train)) for intent, size in sizes.items()}  # of any seed at least

@@ -18,13 +18,13 @@ from numpy.typing import NDArray
 from tqdm import tqdm
 
 from fpt.errors import DataError
-from fpt.files import replaced, sha256, write_atomically
+from fpt.files import check_sha256, replaced, sha256, write_atomically
 from fpt.seeds import stream
 from fpt.tasks import LRA_ADVICE, LRA_LISTOPS
 from fpt.tasks.arrays import Examples, Finite, digest, hold_out, in_rows, last_rows, symbols
 from fpt.tasks.task import Task
 from fpt.tasks.trees import CLOSE as CLOSE
-from fpt.tasks.trees import DIGIT, OPERATOR, Rules, trees
+from fpt.tasks.trees import DIGIT, OPERATOR, TreeRules, trees
 
 # symbol -> name, value of a list, and what a list is worth to a reader who does not look inside it
 OPERATORS: dict[int, tuple[str, Callable[[list[int]], int], int]] = {
@@ -35,8 +35,8 @@ OPERATORS: dict[int, tuple[str, Callable[[list[int]], int], int]] = {
 }
 WORDS = ("", *"0123456789", *(f"[{name}" for name, _, _ in OPERATORS.values()), "]")  # as they are written
 SYMBOLS = {word: symbol for symbol, word in enumerate(WORDS) if word}
-LONG = Rules(max_depth=10, max_args=10, min_length=500, max_length=2_000)
-SHORT = Rules(max_depth=4, max_args=10, min_length=12, max_length=64)  # chosen for a ladder like the long one's
+LONG = TreeRules(max_depth=10, max_args=10, min_length=500, max_length=2_000)
+SHORT = TreeRules(max_depth=4, max_args=10, min_length=12, max_length=64)  # chosen for a ladder like the long one's
 # source and licence
 GENERATED = (
     "generated here by the rules of Long Range Arena (google-research/long-range-arena)",
@@ -76,7 +76,7 @@ def evaluate(written: Iterable[int], exact: int = 99) -> int:
     return value
 
 
-def generate(rules: Rules, count: int, name: str) -> Corpus:
+def generate(rules: TreeRules, count: int, name: str) -> Corpus:
     """`count` different examples, equal on every machine."""
     source = np.random.PCG64(stream(0, name))
     found: dict[bytes, int] = {}
@@ -105,9 +105,7 @@ def cached(folder: Path, name: str, make: Callable[[], Corpus]) -> Corpus:
         expected = record.read_text().strip()
     except OSError as error:
         raise DataError(f"{name}: {folder} cannot be used ({error}); FPT_DATA names another folder.") from error
-    found = sha256(path)
-    if found != expected:
-        raise DataError(f"{path} was altered: expected SHA-256 {expected}, found {found}. Delete it to make it again.")
+    check_sha256(path, expected, "delete it, and it is made again")
     with np.load(path, allow_pickle=False) as arrays:
         return Corpus(**arrays)
 
@@ -202,7 +200,7 @@ def short(data_dir: Path, variant: str, train: int, heldout: int) -> Task:
     return _task(generate(SHORT, train + 2 * heldout, "listops-short"), variant, heldout, SHORT)
 
 
-def _task(corpus: Corpus, variant: str, heldout: int, rules: Rules) -> Task:
+def _task(corpus: Corpus, variant: str, heldout: int, rules: TreeRules) -> Task:
     whole = variant in ("paper", "lra")
     if whole:
         width, lengths = rules.max_length, torch.from_numpy(corpus.lengths)

@@ -93,7 +93,7 @@ def holds_texts(path: Path, target: str) -> bool:
     return _is_texts(*_inputs(frame, _target(frame, target, path)[0], path))
 
 
-class Columns:
+class ColumnPatches:
     """Stored numbers (n, columns) float32 -> tokens (n, columns / patch, patch)."""
 
     def __init__(self, patch: int) -> None:
@@ -199,7 +199,7 @@ def _of_numbers(
     values = np.pad(kept.to_numpy(np.float32), ((0, 0), (0, fill)))
     return Task(
         data=sixths(Examples(torch.from_numpy(values), labels)),
-        encode=Columns(patch),
+        encode=ColumnPatches(patch),
         tokens=values.shape[1] // patch,
         width=patch,
         scaling="columns standardised over all rows" + (f"; {fill} of zeros to fill the last patch" if fill else ""),

@@ -97,14 +97,12 @@ class Task:
         """The task with a part of every seed's training examples, stratified and drawn by the seed; validation and test
         examples stay.
 
-        Raises SpecError for a fraction that is not above 0 and at most 1, for a stream, and where fewer training
-        examples than classes would be left. With more of them a class that is rare may still be left without one.
+        `fraction` is above 0 and at most 1. Raises SpecError for a stream, and where fewer training examples than
+        classes would be left. With more of them a class that is rare may still be left without one.
         """
-        given = f"data_fraction = {fraction}"
-        if not 0 < fraction <= 1:
-            raise SpecError(f"{given}: must be above 0 and at most 1")
         if fraction == 1:
             return self
+        given = f"data_fraction = {fraction}"
         if not isinstance(self.data, Finite):
             raise SpecError(f"{given}: task {self.name!r} has no fixed training set, it is drawn afresh at every step")
         part = replace(self, data=replace(self.data, fraction=fraction * self.data.fraction))

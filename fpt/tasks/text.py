@@ -12,8 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from fpt.errors import DataError
-from fpt.files import sha256
+from fpt.files import check_sha256
 from fpt.tasks import BYTES
 from fpt.tasks.arrays import Examples, Finite, digest, last_rows, symbols
 from fpt.tasks.task import Task
@@ -25,14 +24,8 @@ WINDOW = 64  # bytes that are read, and bytes that are predicted
 
 
 def read(archive: Path = ARCHIVE) -> dict[str, bytes]:
-    """The modules of each part, one after the other by name.
-
-    Raises DataError where the archive is missing, or is not the one that ships.
-    """
-    if not archive.is_file():
-        raise DataError(f"{archive} is missing; it ships with the package: install it again")
-    if (found := sha256(archive)) != SHA256:
-        raise DataError(f"{archive} was altered or is damaged: its SHA-256 is {found}, and {SHA256} is expected")
+    """The modules of each part, one after the other by name. Raises DataError for another archive than ships."""
+    check_sha256(archive, SHA256, "it ships with the package: install it again")
     parts = dict.fromkeys(PARTS, b"")
     with tarfile.open(archive) as opened:
         for member in opened:

@@ -11,7 +11,7 @@ DIGIT, OPERATOR, CLOSE = 1, 11, 15  # the symbols of digit 0, of MIN, and of the
 Ints = NDArray[np.int64]
 
 
-class Rules(NamedTuple):
+class TreeRules(NamedTuple):
     """Long Range Arena's parameters: kept are trees with min_length < tokens < max_length."""
 
     max_depth: int
@@ -20,7 +20,7 @@ class Rules(NamedTuple):
     max_length: int
 
 
-class Level(NamedTuple):
+class Nodes(NamedTuple):
     """All nodes at one depth, siblings side by side. symbol, tree: (nodes,); args: (operators,), their
     children."""
 
@@ -29,10 +29,10 @@ class Level(NamedTuple):
     args: Ints
 
 
-def grow(rules: Rules, source: np.random.PCG64) -> list[Level]:
+def grow(rules: TreeRules, source: np.random.PCG64) -> list[Nodes]:
     """ROOTS trees: below the root (always an operator: a digit alone is too short) a node is an operator with
     probability 1/4, of four kinds, with 2 .. max_args arguments, or a digit; at max_depth always a digit."""
-    tree, levels = np.arange(ROOTS), list[Level]()
+    tree, levels = np.arange(ROOTS), list[Nodes]()
     for depth in range(1, rules.max_depth + 1):
         # bits of the raw stream, not Generator's methods: NumPy may change these between versions
         raw = np.atleast_1d(np.asarray(source.random_raw(len(tree)))) if len(tree) else np.zeros(0, np.uint64)
@@ -40,12 +40,12 @@ def grow(rules: Rules, source: np.random.PCG64) -> list[Level]:
         split = (low & 3 == 0) & (depth < rules.max_depth) | (depth == 1)
         symbol = np.where(split, OPERATOR + (low >> 2 & 3), DIGIT + ((low >> 4) * 10 >> 28))
         args = 2 + (high[split] * (rules.max_args - 1) >> 32)
-        levels.append(Level(symbol, tree, args))
+        levels.append(Nodes(symbol, tree, args))
         tree = np.repeat(tree[split], args)
     return levels
 
 
-def trim(levels: list[Level], rules: Rules) -> list[Level]:
+def trim(levels: list[Nodes], rules: TreeRules) -> list[Nodes]:
     """Only the trees of an allowed length, numbered anew."""
     lengths = sizes_of(levels)[0]
     keep = (lengths > rules.min_length) & (lengths < rules.max_length)
@@ -53,11 +53,11 @@ def trim(levels: list[Level], rules: Rules) -> list[Level]:
     kept = []
     for symbol, tree, args in levels:
         stays = keep[tree]
-        kept.append(Level(symbol[stays], number[tree[stays]], args[stays[symbol >= OPERATOR]]))
+        kept.append(Nodes(symbol[stays], number[tree[stays]], args[stays[symbol >= OPERATOR]]))
     return kept
 
 
-def sizes_of(levels: list[Level]) -> list[Ints]:
+def sizes_of(levels: list[Nodes]) -> list[Ints]:
     """Bottom up: the tokens below and with every node, level by level."""
     sizes = [np.zeros(0, np.int64)]
     for symbol, _, args in reversed(levels):
@@ -68,7 +68,7 @@ def sizes_of(levels: list[Level]) -> list[Ints]:
     return sizes
 
 
-def trees(rules: Rules, source: np.random.PCG64) -> list[bytes]:
+def trees(rules: TreeRules, source: np.random.PCG64) -> list[bytes]:
     """The next trees as strings of symbols, one byte each."""
     levels = trim(grow(rules, source), rules)
     sizes = sizes_of(levels)

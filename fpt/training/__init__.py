@@ -3,6 +3,7 @@
 Importing it needs no torch.
 """
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +13,16 @@ if TYPE_CHECKING:
     from fpt.models.template import Template
     from fpt.training.loop import train_fleet
 
-__all__ = ["Recipe", "check_room", "train_fleet"]
+__all__ = ["Recipe", "check", "check_room", "train_fleet"]
+
+
+def check(template: "Template", recipe: Recipe, asked: Sequence[str] = ()) -> None:
+    """Refuse (SpecError) a probe, and what is `asked` for besides accuracies, of a task or a model that has none."""
+    from fpt.training import features, measures
+
+    if recipe.solver == "logistic" or recipe.probe is not None:
+        features.check_probe(template.task)
+    measures.check(template, asked)
 
 
 def check_room(model: "Template", recipe: Recipe, runs: int, folder: Path | None, kept: int = 0) -> None:
@@ -21,7 +31,7 @@ def check_room(model: "Template", recipe: Recipe, runs: int, folder: Path | None
     from fpt.training import checkpoint, memory
     from fpt.training.loop import find_device
 
-    memory.split(model, recipe, [1.0], [0], find_device(None))
+    memory.split(model, recipe, [1.0], [0], find_device())
     if folder:
         checkpoint.check_disk(model, runs, folder, kept)
 

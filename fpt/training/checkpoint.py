@@ -7,7 +7,7 @@ import time
 import warnings
 import zlib
 from contextlib import suppress
-from dataclasses import asdict
+from dataclasses import asdict, dataclass, fields
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -20,17 +20,16 @@ from torch import Tensor
 
 from fpt.errors import DataError, FptError
 from fpt.files import read_json, remove_partial, replaced, sha256, write_json
-from fpt.models import weights
 from fpt.models.template import Template
 from fpt.tasks.task import Task
 from fpt.training.compute import FLOAT
+from fpt.training.memory import FleetGrid
 from fpt.training.recipe import ANSWERS, ATTENTION, WINDOWS, Recipe
 
 EVERY = 5.0  # seconds between checkpoints at least
 SHARE = 0.05  # of the time that writing them may take
 COPIES = 4  # of the trainable parameters of a run: they, the best so far, two Adam moments
 PLAN = "plan.json"
-PLANNED = {"identity", "parts", "compute_type", "threads", "compiled"}  # what a plan says
 TABLES = ("runs", "curves", ATTENTION, WINDOWS, ANSWERS)
 # By what a part goes on, or counts as finished
 SIGNS = ("finished-[0-9]*.json", "part-[0-9]*.safetensors")
@@ -39,6 +38,22 @@ SIGNS = ("finished-[0-9]*.json", "part-[0-9]*.safetensors")
 OURS = (*SIGNS, *(f"{name}-[0-9]*.parquet" for name in TABLES), PLAN)
 
 Tables = dict[str, pd.DataFrame]  # runs, curves, and what was measured besides
+
+
+@dataclass
+class Plan:
+    """What is decided when a fleet starts, and holds when it goes on after a crash."""
+
+    identity: dict[str, Any]  # what the fleet is, and by what it is made
+    parts: list[FleetGrid]  # fleets that are trained one after the other, where memory does not suffice for all at once
+    compute_type: str
+    threads: int
+    compiled: bool
+
+    @property
+    def runs(self) -> list[int]:
+        """Of each part."""
+        return [len(rates) * len(seeds) for rates, seeds in self.parts]
 
 
 def identify(task: Task, template: Template, recipe: Recipe, device: torch.device) -> dict[str, Any]:
@@ -50,7 +65,7 @@ def identify(task: Task, template: Template, recipe: Recipe, device: torch.devic
         "task": [task.name, task.variant, dict(task.options), task.changes, task.checksum],
         "template": {name: getattr(template, name) for name in model},
         "adapters": template.adapters and asdict(template.adapters),
-        "weights": weights.checksum_of(template),
+        "weights": template.weights_checksum,
         "recipe": recipe.model_dump(),
     }
 
@@ -64,13 +79,13 @@ class Folder:
         remove_partial(self.path)  # which may be as large as the checkpoint
         self.next = time.monotonic() + EVERY
 
-    def plan(self, identity: dict[str, Any]) -> dict[str, Any] | None:
+    def plan(self, identity: dict[str, Any]) -> Plan | None:
         """What was decided at the start, if it was decided for the same `identity`; else our files are removed. Without
         a plan these are signs alone: nothing shows that a table is ours."""
         plan = read_json(self.path / PLAN) or {}
-        whole = plan.keys() >= PLANNED
+        whole = plan.keys() == {field.name for field in fields(Plan)}
         if whole and plan["identity"] == json.loads(json.dumps(identity)):
-            return plan
+            return Plan(**plan)
         patterns = OURS if (self.path / PLAN).is_file() else SIGNS
         found = [file for each in patterns for name in (each, f"{each}.damaged") for file in self.path.glob(name)]
         if found:
@@ -81,8 +96,8 @@ class Folder:
             file.unlink()
         return None
 
-    def write_plan(self, plan: dict[str, Any]) -> None:
-        write_json(self.path / PLAN, plan)
+    def write_plan(self, plan: Plan) -> None:
+        write_json(self.path / PLAN, asdict(plan))
 
     def tables(self, part: int) -> Tables | None:
         """The tables of a finished part. A damaged one is put aside with a warning, and the part starts over."""

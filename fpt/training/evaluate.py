@@ -15,33 +15,28 @@ TOKENS_AT_ONCE = 16_384  # tokens x runs in one forward pass without gradients
 
 
 @dataclass(frozen=True)
-class Score:
-    """Of each run (runs,): mean loss in nats, share of right predictions, share of examples with all of them right.
-
-    The shares are NaN where the loss is not finite.
-    """
+class Scores:
+    """Of each run (runs,): mean loss in nats, and share of right predictions, NaN where the loss is not finite."""
 
     loss: Tensor
     accuracy: Tensor
-    exact: Tensor
 
 
 @torch.no_grad()
-def score(fleet: Fleet, parameters: Tensor, examples: Examples, subset: Subset | None = None) -> Score:
+def score(fleet: Fleet, parameters: Tensor, examples: Examples, subset: Subset | None = None) -> Scores:
     """Evaluate `parameters` (runs, parameters) on examples of every seed (seeds, n, ...), without augmentation.
 
     With a subset, its runs only, in its order.
     """
     subset = subset or fleet.all_runs
-    totals = torch.zeros(3, len(subset.row_numbers), dtype=torch.float64, device=fleet.device)
+    totals = torch.zeros(2, len(subset.row_numbers), dtype=torch.float64, device=fleet.device)
     for part, logits in passes(fleet, parameters, examples, subset):
         right = logits.argmax(-1) == part.targets[:, None]
-        found = (each_loss(logits, part.targets).mean(3), right.double().mean(3), right.all(3))
+        found = (each_loss(logits, part.targets).mean(3), right.double().mean(3))
         totals += torch.stack([values.double().sum(2).flatten() for values in found])
-    loss, accuracy, exact = (totals / examples.targets.shape[1]).unbind()
+    loss, accuracy = (totals / examples.targets.shape[1]).unbind()
     # The argmax of NaN is a class like any other: what is not finite has no accuracy.
-    finite = loss.isfinite()
-    return Score(loss, accuracy.where(finite, torch.nan), exact.where(finite, torch.nan))
+    return Scores(loss, accuracy.where(loss.isfinite(), torch.nan))
 
 
 @torch.no_grad()

@@ -1,11 +1,9 @@
 """A fleet from its first step to its tables: evaluations, what is reported, checkpoints, parts where memory lacks."""
 
 import gc
-import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,18 +11,19 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from fpt.errors import SpecError, check_known
 from fpt.models.layers import multiplied_in
 from fpt.models.template import Template
 from fpt.tasks.arrays import Examples
 from fpt.tasks.task import Split, Task
 from fpt.training import compute, features, measures, memory
-from fpt.training.checkpoint import Folder, Tables, check_disk, identify
+from fpt.training.checkpoint import Folder, Plan, Tables, check_disk, identify
 from fpt.training.evaluate import Best, score
 from fpt.training.fleet import Fleet, stack
-from fpt.training.recipe import ANSWERS, ATTENTION, MEASURES, TRAIN_MODE, WINDOWS, Recipe, as_written
+from fpt.training.recipe import ANSWERS, ATTENTION, WINDOWS, Recipe
 
 Progress = Callable[[int, int], None]
+Keep = tuple[int, Path]  # a seed, and the folder for all weights of its runs
+REPORT_EVERY = 1.0  # seconds between reports of progress, and at evaluations
 SCORES = ("validation_loss", "validation_accuracy")  # at every evaluation
 NUMBERED = ("step", "trained", "query", "key", "part", "window", "example")  # columns that number the rows of a run
 # Of a task, what its model is built for
@@ -32,7 +31,7 @@ OF_A_MODEL = (
     "name", "variant", "options", "tokens", "width", "vocabulary", "classes", "readout", "per_token", "pooling",
     "mask_padding", "own_table",
 )  # fmt: skip
-TESTED = ("test_accuracy", "test_accuracy_exact", "train_accuracy")  # at every budget
+TESTED = ("test_accuracy", "train_accuracy")  # at every budget
 
 
 @dataclass(frozen=True)
@@ -70,8 +69,9 @@ class Training:
     last. Training examples show how well these were learned.
     """
 
-    def __init__(self, fleet: Fleet) -> None:
+    def __init__(self, fleet: Fleet, asked: Sequence[str] = (), keep: Keep | None = None) -> None:
         self.fleet, self.done, self.best = fleet, 0, Best(fleet)
+        self.asked, self.keep = asked, keep
         recipe = fleet.recipe
         self.validation = stack([split.validation_sample(recipe.evaluation_examples) for split in fleet.splits])
         self.stops, self.budgets = recipe.evaluation_steps(), recipe.budgets()
@@ -81,6 +81,11 @@ class Training:
             return torch.zeros(shape, dtype=torch.float64, device=fleet.device)
 
         self.scores, self.tested = table(self.stops, SCORES), table(self.budgets, TESTED)
+
+    def __iter__(self) -> Iterator[bool]:
+        """The steps that are left, one by one."""
+        while self.done < self.fleet.recipe.steps:
+            yield self.step()
 
     def step(self) -> bool:
         """One gradient step, and the evaluation that is due after it; True after an evaluation."""
@@ -112,7 +117,7 @@ class Training:
         test, train = self._samples(number)
         found = score(self.fleet, self.best.parameters, test)
         seen = score(self.fleet, self.best.parameters, train)
-        scores = torch.stack([found.accuracy, found.exact, seen.accuracy])
+        scores = torch.stack([found.accuracy, seen.accuracy])
         self.tested[number] = scores.masked_fill(self.best.step == 0, torch.nan)
 
     def _samples(self, number: int) -> tuple[Examples, Examples]:
@@ -125,28 +130,31 @@ class Training:
 
     def state(self) -> dict[str, Tensor]:
         """Everything, as tensors, for a checkpoint."""
-        own = {"scores": self.scores, "tested": self.tested, "done": torch.tensor([self.done])}
+        own = {"scores": self.scores, "accuracies": self.tested, "done": torch.tensor([self.done])}
         return {**self.fleet.state(), **self.best.state(), **own}
 
     def load(self, state: dict[str, Tensor]) -> None:
         """Go on from what `state()` gave."""
         self.fleet.load(state)
-        for name, tensor in (self.best.state() | {"scores": self.scores, "tested": self.tested}).items():
+        for name, tensor in (self.best.state() | {"scores": self.scores, "accuracies": self.tested}).items():
             tensor.copy_(state[name])
         self.done = int(state["done"].item())
 
-    def tables(self, asked: Sequence[str] = ()) -> Tables:
-        """Tables of runs and curves, and of what is `asked` for (of fpt.training.recipe.MEASURES)."""
+    def keep_weights(self) -> None:
+        """Write what the runs of the seed report of which that is to be kept, one file for each rate."""
+        if self.keep:
+            measures.keep_weights(self.fleet, self.best.parameters, *self.keep)
+
+    def tables(self) -> Tables:
+        """Tables of runs and curves, and of what is asked for (of fpt.training.recipe.MEASURES)."""
         tables = {"runs": self._runs(), "curves": self._curves()}
-        if ATTENTION in asked:
-            tables["attention"] = measures.attention(self.fleet, self.best.parameters)
-        if WINDOWS in asked:
+        if ATTENTION in self.asked:
+            tables[ATTENTION] = measures.attention(self.fleet, self.best.parameters)
+        if WINDOWS in self.asked:
             drawn = {part: [draw(each) for each in self.fleet.splits] for part, draw in self._at_end.items()}
             tables[WINDOWS] = measures.windows(self.fleet, drawn)
-        if ANSWERS in asked:
+        if ANSWERS in self.asked:
             tables[ANSWERS] = measures.answers(self.fleet, self.best, self._at_end)
-        if TRAIN_MODE in asked:
-            tables["runs"]["train_accuracy_train_mode"] = measures.train_mode_accuracy(self.fleet).cpu().numpy()
         return tables
 
     @property
@@ -190,7 +198,6 @@ class Training:
         rows = []
         for stop, scores in zip(self.stops, self.scores.cpu().numpy(), strict=True):
             tested = dict(zip(TESTED, of_budgets.get(stop, untested), strict=True))
-            del tested["test_accuracy_exact"]
             scored = dict(zip(SCORES, scores, strict=True))
             rows.append(pd.DataFrame(run_columns(self.fleet) | {"step": stop} | scored | tested))
         return pd.concat(rows)
@@ -209,51 +216,59 @@ def train_fleet(
     seeds: Sequence[int],
     *,
     asked: Sequence[str] = (),
-    keep: tuple[int, Callable[[float], Path]] | None = None,
+    keep: Keep | None = None,
     progress: Progress | None = None,
     checkpoints: Path | str | None = None,
     device: torch.device | str | None = None,
 ) -> FleetResult:
     """Train learning_rates x seeds, evaluate, keep the parameters that each run reports, test them at every budget.
 
-    asked: of fpt.training.recipe.MEASURES. keep: a seed, and the file for what its run at each rate reports.
+    asked: of fpt.training.recipe.MEASURES. keep: a seed, and the folder for what its run at each rate reports.
     progress(run_steps, of_all) is called at evaluations and about every second. Fleets that do not fit in memory are
     split; `parts` records it. With a folder for `checkpoints`, the same call after a crash goes on from the last one;
     on a CPU its tables are those of an uninterrupted call, bit for bit. Another call removes those checkpoints from the
-    folder, and nothing else that lies there. Raises SpecError for arguments that are not
-    allowed, and for a batch larger than the training set; FptError where memory or disk are too small.
+    folder, and nothing else that lies there.
+
+    What does not fit together is refused before, by fpt.training.check. Raises FptError where memory or disk are too
+    small.
     """
-    device = find_device(device)
-    check_model(task, template)
-    check_kind("recipe", recipe, Recipe, "fpt.training.Recipe")
-    recipe.check_head(template.trainable_groups)
-    if recipe.solver == "logistic" or recipe.probe is not None:
-        features.check_probe(task)
-    learning_rates, seeds = check_lists(learning_rates, seeds)
-    check_asked(asked, task, template)
-    folder = None if checkpoints is None else Folder(Path(checkpoints))
-    made_by = {"rates": list(learning_rates), "seeds": list(seeds), "asked": list(asked), **kept_seed(keep, seeds)}
+    assert all(getattr(template.task, name) == getattr(task, name) for name in OF_A_MODEL), "a model of another task"
+    device, folder = find_device(device), None if checkpoints is None else Folder(Path(checkpoints))
+    rates, seeds = [float(rate) for rate in learning_rates], [int(seed) for seed in seeds]
+    made_by: dict[str, Any] = {"rates": rates, "seeds": seeds, "asked": [*asked]}
+    made_by |= {"keep": keep[0]} if keep else {}
     made_by |= identify(task, template, recipe, device) if folder else {}
     plan = (folder.plan(made_by) if folder else None) or decide(template, recipe, made_by, device, folder)
-    recipe = recipe.model_copy(update={"compute_type": plan["compute_type"]})
-
-    def conclude(training: Training) -> Tables:
-        if keep:
-            measures.keep_weights(training.fleet, training.best.parameters, *keep)
-        return training.tables(asked)
-
-    with compute.computing(plan["threads"]), compute.own_modes(device):
-        make = partial(Fleet if ATTENTION in asked else features.fleet, task, template, recipe)
-        results = Job(make, plan, device, conclude, progress, folder).parts()
-    tables = {name: in_order([each[name] for each in results]) for name in results[0]}
-    parts = [(len(rates), len(some_seeds)) for rates, some_seeds in plan["parts"]]
-    kept = {name: plan[name] for name in ("compute_type", "threads", "compiled")}
-    return FleetResult(tables, device=device.type, parts=parts, **kept)
+    recipe = recipe.model_copy(update={"compute_type": plan.compute_type})
+    make = Fleet if ATTENTION in asked else features.fleet  # attention lies below what is cached
+    finished: list[Tables] = []
+    with compute.computing(plan.threads), compute.own_modes(device):
+        while (number := len(finished)) < len(plan.parts):
+            gc.collect()  # a compiled fleet is a cycle, and its memory is needed
+            if folder:
+                folder.write_plan(plan)
+            try:
+                tables = folder.tables(number) if folder else None
+                tables = tables or train_part(
+                    Training(make(task, template, recipe, *plan.parts[number], device, plan.compiled), asked, keep),
+                    number, plan, progress, folder,
+                )  # fmt: skip
+                finished.append(tables)
+            except (RuntimeError, MemoryError) as error:
+                if not memory.ran_out(error):
+                    raise
+                # The prediction was too low: two halves take the place of the part.
+                plan.parts[number : number + 1] = memory.halve(plan.parts[number])
+                if folder:
+                    folder.drop(number)
+    joined = {name: in_order([tables[name] for tables in finished]) for name in finished[0]}
+    parts = [(len(rates), len(seeds)) for rates, seeds in plan.parts]
+    return FleetResult(joined, plan.compute_type, plan.threads, device.type, parts, plan.compiled)
 
 
 def decide(
     template: Template, recipe: Recipe, made_by: dict[str, Any], device: torch.device, folder: Folder | None
-) -> dict[str, Any]:
+) -> Plan:
     """The plan of a fleet: its parts, number type and threads. It stays as it is when the fleet goes on after a crash.
 
     Raises FptError where not one run fits in memory, or the checkpoints do not fit on the disk.
@@ -264,147 +279,40 @@ def decide(
         check_disk(template, most, folder.path)
     # where little is left to compute; attention lies below what is cached
     cached = ATTENTION not in made_by["asked"] and features.constant(template.task, template, recipe)
-    return {
-        "identity": made_by,
-        "parts": parts,
-        "compute_type": str(compute.dtype(recipe.compute_type, device)).removeprefix("torch."),
-        "threads": torch.get_num_threads(),
-        "compiled": not cached and compute.compiling_pays(template, recipe, most, device),
-    }
+    return Plan(
+        identity=made_by,
+        parts=parts,
+        compute_type=str(compute.dtype(recipe.compute_type, device)).removeprefix("torch."),
+        threads=torch.get_num_threads(),
+        compiled=not cached and compute.compiling_pays(template, recipe, most, device),
+    )
 
 
-@dataclass
-class Job:
-    """A plan at work: its parts are trained one after the other, each from its last checkpoint if it has one."""
-
-    make: Callable[..., Fleet]
-    plan: dict[str, Any]
-    device: torch.device
-    conclude: Callable[[Training], Tables]
-    progress: Progress | None
-    folder: Folder | None
-
-    def parts(self) -> list[Tables]:
-        """Train every part; one that runs out of memory becomes two, in the plan too."""
-        results: list[Tables] = []
-        while (number := len(results)) < len(self.plan["parts"]):
-            gc.collect()  # a compiled fleet is a cycle, and its memory is needed
-            if self.folder:
-                self.folder.write_plan(self.plan)
-            try:
-                results.append(self.part(number))
-            except (RuntimeError, MemoryError) as error:
-                if not memory.ran_out(error):
-                    raise
-                # The prediction was too low: halve the fleet and go on.
-                self.plan["parts"][number : number + 1] = memory.halve(self.plan["parts"][number])
-                if self.folder:
-                    self.folder.drop(number)
-        return results
-
-    def part(self, number: int) -> Tables:
-        """Train one fleet to its end."""
-        if self.folder and (tables := self.folder.tables(number)):
-            return tables
-        training = Training(self.make(*self.plan["parts"][number], self.device, self.plan["compiled"]))
-        runs = [len(rates) * len(seeds) for rates, seeds in self.plan["parts"]]
-        steps, reported = training.fleet.recipe.steps, time.monotonic()
-        if self.folder and (state := self.folder.load(number, training.state())):
-            training.load(state)
-        while training.done < steps:
-            evaluated = training.step()
-            if self.progress and (evaluated or time.monotonic() - reported > 1):
-                self.progress(sum(runs[:number]) * steps + runs[number] * training.done, sum(runs) * steps)
-                reported = time.monotonic()
-            if self.folder and self.folder.due() and training.done < steps:
-                self.folder.save(number, training.state())
-        tables = self.conclude(training)
-        if self.folder:
-            self.folder.finish(number, tables)
-        return tables
+def train_part(training: Training, number: int, plan: Plan, progress: Progress | None, folder: Folder | None) -> Tables:
+    """Train a part of the plan to its end, from its last checkpoint where it has one."""
+    runs, steps, reported = plan.runs, training.fleet.recipe.steps, time.monotonic()
+    if folder and (state := folder.load(number, training.state())):
+        training.load(state)
+    for evaluated in training:
+        if progress and (evaluated or time.monotonic() - reported > REPORT_EVERY):
+            progress(sum(runs[:number]) * steps + runs[number] * training.done, sum(runs) * steps)
+            reported = time.monotonic()
+        if folder and folder.due() and training.done < steps:
+            folder.save(number, training.state())
+    training.keep_weights()
+    tables = training.tables()
+    if folder:
+        folder.finish(number, tables)
+    return tables
 
 
 def in_order(tables: list[pd.DataFrame]) -> pd.DataFrame:
-    """One table, its rows by run and then by what numbers the rows of a run."""
+    """One table, its rows by run and then by what numbers the rows of a run. A part that an earlier version finished
+    may have a column that this one does not measure: it goes."""
     keys = [name for name in ("learning_rate", "seed", *NUMBERED) if name in tables[0]]
-    return pd.concat(tables).sort_values(keys, ignore_index=True)
+    return pd.concat(tables, join="inner").sort_values(keys, ignore_index=True)
 
 
-def check_lists(learning_rates: Sequence[float], seeds: Sequence[int]) -> tuple[list[float], list[int]]:
-    """Both as lists of Python's numbers, NumPy's arrays too. SpecError for what no fleet can be made of."""
-    lists = {"learning_rates": plain(learning_rates), "seeds": plain(seeds)}
-    for name, values in lists.items():
-        if not isinstance(values, list):
-            raise SpecError(f"{name} = {values!r}: a list of numbers is needed")
-        wrong = [value for value in values if isinstance(value, bool) or not isinstance(value, int | float)]
-        wrong += [] if wrong else [value for value in values if not allowed(name, value)]
-        if wrong:
-            rule = "a whole number from 0" if name == "seeds" else "a finite number above 0"
-            raise SpecError(f"{name} = {values}: {wrong[0]!r} is not {rule}")
-        if not values or len(set(as_written(values))) != len(values):
-            raise SpecError(f"{name} = {values}: at least one is needed, and none twice")
-    return [float(rate) for rate in lists["learning_rates"]], lists["seeds"]
-
-
-def plain(values: Any) -> Any:
-    """Arrays, tensors and their numbers as Python's, sequences as lists; anything else as it is."""
-    if hasattr(values, "tolist"):
-        return values.tolist()
-    return [plain(value) for value in values] if isinstance(values, list | tuple | range) else values
-
-
-def allowed(name: str, value: float) -> bool:
-    return isinstance(value, int) and 0 <= value < 2**63 if name == "seeds" else 0 < value <= sys.float_info.max
-
-
-def kept_seed(keep: tuple[int, Callable[[float], Path]] | None, seeds: list[int]) -> dict[str, int]:
-    """What of `keep` identifies a fleet: its seed. SpecError for one that is not trained."""
-    if keep is None:
-        return {}
-    if (seed := plain(keep[0])) not in seeds:
-        raise SpecError(f"keep = {seed!r}: it must be one of the seeds {', '.join(map(str, seeds))}")
-    return {"keep": seed}
-
-
-def check_asked(asked: Sequence[str], task: Task, template: Template) -> None:
-    """SpecError for a measure that there is not, or that this task or this model does not have."""
-    for name in asked:
-        check_known("measure", name, MEASURES, "asked")
-    if ATTENTION in asked:
-        measures.check_attention(task, template)
-    if ANSWERS in asked:
-        measures.check_answers(task)
-
-
-def find_device(device: torch.device | str | None) -> torch.device:
-    """The device; None: CUDA if there is any, else the CPU. SpecError for one that is not here."""
-    here = ["cpu", *(f"cuda:{index}" for index in range(torch.cuda.device_count()))]
-    wanted = device
-    if wanted is None:
-        wanted = "cuda" if torch.cuda.is_available() else "cpu"
-    try:
-        found = torch.device(wanted)
-    except (RuntimeError, TypeError):
-        found = None
-    if found is None or f"{found.type}:{found.index or 0}" not in ["cpu:0", *here]:
-        raise SpecError(f"device = {device!r}: this machine has {', '.join(here)}")
-    return found
-
-
-def check_model(task: Task, template: Template) -> None:
-    """SpecError for a model that was built for tokens or answers of another kind."""
-    check_kind("task", task, Task, "fpt.tasks.load")
-    check_kind("model", template, Template, "fpt.models.build")
-    for name in OF_A_MODEL:
-        built, given = getattr(template.task, name), getattr(task, name)
-        if built != given:
-            raise SpecError(
-                f"the model was built for task {template.task.name} with {name} = {built!r}, but the task to train on "
-                f"is {task.name} with {name} = {given!r}"
-            )
-
-
-def check_kind(name: str, value: object, kind: type, source: str) -> None:
-    """SpecError for an argument of another type; source: what makes one."""
-    if not isinstance(value, kind):
-        raise SpecError(f"{name} = {value!r}: must be a {kind.__name__} ({source})")
+def find_device(device: torch.device | str | None = None) -> torch.device:
+    """The device; None: CUDA if there is any, else the CPU."""
+    return torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))

@@ -1,7 +1,7 @@
-"""What else a fleet can be asked after its training: kept weights, first-layer attention, accuracy in training mode,
-the loss of every example that it is evaluated on, and the class that is predicted for it."""
+"""What else a fleet can be asked after its training: kept weights, first-layer attention, the loss of every example
+that it is evaluated on, and the class that is predicted for it."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
 from pathlib import Path
@@ -15,14 +15,37 @@ from torch import Tensor
 
 from fpt.errors import SpecError
 from fpt.files import replaced
+from fpt.models.arms import name_of
 from fpt.models.template import Template
 from fpt.tasks.arrays import Examples
-from fpt.tasks.task import FiniteSplit, Split, Task
+from fpt.tasks.task import FiniteSplit, Split
 from fpt.training.evaluate import Best, answered, losses, observed
 from fpt.training.fleet import Fleet, stack
+from fpt.training.recipe import ANSWERS, ATTENTION, KEEP_ADAPTER, weights_file
 
-TRAIN_MODE_BATCHES = 100  # the released code of Lu et al. averages over 100 training batches
 ATTENTION_EXAMPLES = 500
+
+
+def check(template: Template, asked: Sequence[str]) -> None:
+    """Refuse (SpecError) what is `asked` for, of fpt.training.recipe.MEASURES, that this task or model does not have:
+    adapters, first-layer attention that the task says something of, one answer an example."""
+    task = template.task
+    if KEEP_ADAPTER in asked and template.adapters is None:
+        arm = name_of(template.init, template.policy)
+        raise SpecError(f"measure adapter: it keeps what lora-pretrained and its like train; arm {arm} has none")
+    if ATTENTION in asked and task.relevant is None:
+        raise SpecError(f"measure attention: task {task.name!r} does not say which tokens its read-out positions need")
+    if ATTENTION in asked and (template.module.family.first_attention is None or template.layers == 1):
+        raise SpecError(
+            "measure attention: it needs two layers or more, and a family that names its first attention module as "
+            f"gpt2 and bert do; backbone {template.backbone!r}, of layers: {template.layers}, is of the family "
+            f"{template.entry.family!r}"
+        )
+    if ANSWERS in asked and task.predictions > 1:
+        raise SpecError(
+            f"measure answers: task {task.name!r} has {task.predictions} predictions an example; it is for tasks with "
+            "one class an example"
+        )
 
 
 def run_weights(
@@ -36,31 +59,14 @@ def run_weights(
     return values | {name: piece.view(shape) for name, piece, shape in named}
 
 
-def keep_weights(fleet: Fleet, parameters: Tensor, seed: int, file: Callable[[float], Path]) -> None:
-    """Write every weight of the runs of `seed` that are in this fleet as safetensors, in the `file` of each rate."""
+def keep_weights(fleet: Fleet, parameters: Tensor, seed: int, folder: Path) -> None:
+    """Write every weight of the runs of `seed` that are in this fleet as safetensors, one file for each rate."""
     for row, (of_run, rate) in enumerate(fleet.runs):
         if of_run != seed:
             continue
         weights = {name: tensor.cpu().contiguous() for name, tensor in run_weights(fleet, row, parameters).items()}
-        with replaced(file(rate)) as partial:
+        with replaced(weights_file(folder, rate)) as partial:
             save_file(weights, partial)
-
-
-@torch.no_grad()
-def train_mode_accuracy(fleet: Fleet) -> Tensor:
-    """Accuracy (runs,) of the last parameters on the last 100 training batches, with dropout and augmentation: how
-    the released code of Lu et al. measures the training accuracy of their Table 7."""
-    active, fleet.active = fleet.active, fleet.all_runs
-    pieces = fleet.cut(fleet.parameters)
-    steps = range(max(1, fleet.recipe.steps - TRAIN_MODE_BATCHES + 1), fleet.recipe.steps + 1)
-    total = torch.zeros(len(fleet.parameters), dtype=torch.float64, device=fleet.device)
-    for step in steps:
-        batch = fleet.batch(step - 1)
-        logits = fleet.in_training(pieces, batch, step)
-        right = (logits.argmax(-1) == batch.targets[:, None]).double().where(logits.isfinite().all(-1), torch.nan)
-        total += right.flatten(2).mean(2).flatten()
-    fleet.active = active
-    return total / len(steps)
 
 
 def windows(fleet: Fleet, examples: dict[str, list[Examples]]) -> pd.DataFrame:
@@ -76,15 +82,6 @@ def windows(fleet: Fleet, examples: dict[str, list[Examples]]) -> pd.DataFrame:
             run = {"learning_rate": rate, "seed": seed, "part": part}
             frames.append(pd.DataFrame(run | {"window": range(len(values)), "loss": values}))
     return pd.concat(frames, ignore_index=True)
-
-
-def check_answers(task: Task) -> None:
-    """SpecError for a task of which an example has several answers."""
-    if task.predictions > 1:
-        raise SpecError(
-            f"measure answers: task {task.name!r} has {task.predictions} predictions an example; it is for tasks with "
-            "one class an example"
-        )
 
 
 def answers(fleet: Fleet, reported: Best, samples: Mapping[str, Callable[[Split], Examples]]) -> pd.DataFrame:
@@ -123,33 +120,18 @@ def numbered(split: Split) -> Split:
     return found
 
 
-def check_attention(task: Task, template: Template) -> Callable[[Examples], Tensor]:
-    """The task's `relevant`. Refuses (SpecError) first-layer attention of a task that has none, and of a model whose
-    first layer does not give it."""
-    if task.relevant is None:
-        raise SpecError(f"measure attention: task {task.name!r} does not say which tokens its read-out positions need")
-    if template.module.family.first_attention is None or template.layers == 1:
-        raise SpecError(
-            "measure attention: it needs two layers or more, and a family that names its first attention module as "
-            f"gpt2 and bert do; backbone {template.backbone!r}, of layers: {template.layers}, is of the family "
-            f"{template.entry.family!r}"
-        )
-    return task.relevant
-
-
 def attention(fleet: Fleet, parameters: Tensor) -> pd.DataFrame:
     """First-layer attention of every run, averaged over heads and test examples, before and after training.
 
     A row for each run x trained x query (read-out position) x key: `weight` (a query's add up to 1), `relevant` (the
     part of it in examples where the task says that the query needs this key), `chance` (the same if the query spread
     its attention evenly over the keys that it may see). Lu et al. 2021, section 3.5 and figures 3 to 5.
-    Raises SpecError as `check_attention` does.
     """
     task, frames = fleet.task, []
-    relevant = check_attention(task, fleet.template)
+    assert task.relevant is not None
     for index, seed in enumerate(fleet.seeds):
         examples, start = fleet.splits[index].test_sample(ATTENTION_EXAMPLES), fleet.template.initialise(seed)
-        needed, untrained = relevant(examples), first_layer(fleet, start, examples)
+        needed, untrained = task.relevant(examples), first_layer(fleet, start, examples)
         visible = (untrained[:, -task.readout :] > 0).double().mean(0)  # trained attention may round to 0
         for number, rate in enumerate(fleet.rates):
             row = index * len(fleet.rates) + number

@@ -5,28 +5,14 @@ from functools import partial
 import numpy as np
 import pytest
 import torch
-from refusal import trained
 
 import fpt
 from fpt.errors import SpecError
 from fpt.results import load_runs
 from fpt.sweeps import check_parameters, parameters_to_spec
-from fpt.training.loop import check_lists, check_model, find_device
 
 MODES = [lambda: torch.autocast("cpu", torch.bfloat16), torch.no_grad, torch.inference_mode]
-RATES, SEEDS = [1e-3], [0]
-LISTS = [
-    (RATES, [True], "True"),
-    (RATES, 0, "seeds"),
-    (RATES, np.array([0.5]), "0.5"),
-    ([0.0], SEEDS, "0.0"),
-    (["1e-3"], SEEDS, "'1e-3'"),
-    ([], SEEDS, "learning_rates"),
-    (np.array([1e-3, 1e-3]), SEEDS, "learning_rates"),
-]
 REFUSED = [
-    *((partial(check_lists, rates, seeds), named) for rates, seeds, named in LISTS),
-    *((partial(find_device, device), "cpu") for device in ("gpu", "cuda:99", "meta", 1.5)),
     *((partial(load_runs, folder), "path") for folder in (None, 1, 1.5, [], {}, b"mine")),
     (partial(load_runs, "\0"), "study"),
     *((partial(load_runs, "runs/mine", table=table), "curves") for table in (None, 1, [], "x", "", "spec")),
@@ -46,14 +32,6 @@ def test_arguments_that_are_refused(call, named):
     with pytest.raises(SpecError) as refusal:
         call()
     assert named in str(refusal.value)
-
-
-def test_a_model_of_another_task(parts, tmp_path):
-    with pytest.raises(SpecError, match="bit-xor"):
-        fpt.training.train_fleet(fpt.tasks.load("bit-xor"), *parts[1:], [1e-3], [0], checkpoints=tmp_path)
-    with pytest.raises(SpecError, match="'digits'"):
-        check_model("digits", parts[1])
-    assert not trained(tmp_path)
 
 
 def test_arrays_and_a_path_as_text(parts, tmp_path):

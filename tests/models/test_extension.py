@@ -11,7 +11,7 @@ from small_models import BERT, save_random, short_recipe
 import fpt.models
 import fpt.tasks
 from fpt.errors import SpecError
-from fpt.models import BACKBONES, POLICIES, Backbone, families
+from fpt.models import BACKBONES, Backbone, families
 from fpt.training.fleet import Fleet
 
 WITHOUT_POSITIONS = tuple(group for group in fpt.models.TRANSFORMER if group != "positions")
@@ -123,17 +123,9 @@ def test_a_family_whose_classes_decide_no_group_is_refused(entry, classes, messa
         (replace(row(), config={"model_type": "lama"}), r"'lama'.*'llama'"),
         (replace(row(), config={}), r"unknown model_type ''"),
         (replace(row(), family="libary"), r"unknown family of backbones 'libary'.*'library'"),
-        (replace(row(), groups=("input", "atention")), r"group 'atention' \(backbone 'mine'\).*'attention'"),
-        (replace(row(), groups=fpt.models.TRANSFORMER), r"'mine' declares .*positions.*its model has"),
     ],
 )
 def test_what_is_wrong_in_a_row_is_refused_by_name(entry, message, listops, monkeypatch):
     monkeypatch.setitem(BACKBONES, "mine", entry)
     with pytest.raises(SpecError, match=message):
         fpt.models.build(listops, "mine", "random")
-
-
-def test_a_misspelt_group_of_a_policy_is_refused(monkeypatch):
-    monkeypatch.setitem(POLICIES, "mine", ("input", "ouput"))
-    with pytest.raises(SpecError, match=r"unknown parameter group 'ouput' \(policy 'mine'\).*'output'"):
-        fpt.models.check("gpt2", trainable="mine")

@@ -235,5 +235,5 @@ def test_random_weights_of_a_deep_model_may_have_all_of_its_layers(monkeypatch):
 @pytest.mark.parametrize("value", ["8", None, True, 0, -1.0, float("inf"), float("nan")])
 @pytest.mark.parametrize("name", ["alpha", "random_gain"])
 def test_what_is_no_number_above_0_is_refused(name, value, digits):
-    with pytest.raises(SpecError, match=rf"{name} ?= ?{value!r}.*finite number above 0"):
+    with pytest.raises(SpecError, match=rf"{name} ?= ?{value!r}"):
         fpt.models.build(digits, "tiny-lm", arm="lora-random", **{name: value})

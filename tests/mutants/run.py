@@ -94,7 +94,7 @@ MUTANTS = [
         "training/loop.py", "masked_fill(self.best.step == 0, torch.nan)", "masked_fill(self.best.step < 0, 0.0)", LOOP
     ),
     Mutant("training/evaluate.py", "validation > self.validation", "validation >= self.validation", LOOP),
-    Mutant("training/evaluate.py", "accuracy.where(finite, torch.nan)", "accuracy", LOOP),
+    Mutant("training/evaluate.py", "accuracy.where(loss.isfinite(), torch.nan)", "accuracy", LOOP),
     Mutant(
         "training/recipe.py",
         "return LAST_RATE + (1 - LAST_RATE) *",

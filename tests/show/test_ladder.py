@@ -17,7 +17,7 @@ from fpt.results.baselines import DIGITS, Score
 from fpt.show import ladder
 from fpt.tasks import load
 from fpt.tasks.listops import CLOSE, SYMBOLS, evaluate
-from fpt.tasks.trees import Rules, trees
+from fpt.tasks.trees import TreeRules, trees
 
 NOTEBOOK = definitions("notebooks/ladder.py")
 ROUND = {"low": Score(0.2), "middle": Score(0.4), "high": Score(1.0)}
@@ -66,7 +66,7 @@ def test_direct_digits_are_those_of_the_outermost_list() -> None:
 
 @given(seed=st.integers(0, 10**6))
 def test_direct_digits_bound_what_the_list_says(seed: int) -> None:
-    for text in trees(Rules(4, 6, 3, 60), np.random.PCG64(seed))[:30]:
+    for text in trees(TreeRules(4, 6, 3, 60), np.random.PCG64(seed))[:30]:
         value, (operator, least, largest) = evaluate(text), NOTEBOOK.direct_digits(text)
         if operator == SYMBOLS["[MIN"] and least:
             assert value <= least - 1

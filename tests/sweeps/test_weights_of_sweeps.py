@@ -29,7 +29,7 @@ defaults: {backbone: small-gpt2, steps: 4, batch_size: 4, evaluations: 2, evalua
 tasks: {bit-memory: {task_options: {strings: 2, length: 16, patch: 8}}}
 sweeps:
   - {task: bit-memory, arm: unfrozen-random, keep_as: bits, measures: [attention]}
-  - {task: bit-xor, arm: frozen-pretrained, pretrained_by: bits, measures: [attention, train-mode]}
+  - {task: bit-xor, arm: frozen-pretrained, pretrained_by: bits, measures: [attention]}
 """
 
 
@@ -76,7 +76,6 @@ def test_the_backbone_starts_from_what_was_kept(study: Path) -> None:
     assert torch.equal(values["backbone.wpe.weight"][:6], kept["backbone.wpe.weight"])
     second = run_sweep(user, study / user.folder_name)
     assert second.info["weights_checksum"] == sha256(first.folder / ledger.KEPT_WEIGHTS)
-    assert second.runs["train_accuracy_train_mode"].between(0, 1).all()  # it was asked for
 
 
 def test_weights_that_a_killed_process_had_moved_are_found(study: Path, monkeypatch: pytest.MonkeyPatch) -> None:

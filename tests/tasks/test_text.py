@@ -48,7 +48,7 @@ def test_the_parts_are_whole_modules_and_none_is_in_two(task):
 
 def test_an_altered_archive_is_refused(tmp_path):
     copy = Path(shutil.copy(text.ARCHIVE, tmp_path))
-    for spoil, word in ((lambda: copy.write_bytes(copy.read_bytes()[:-1]), "SHA-256"), (copy.unlink, "missing")):
+    for spoil, word in ((lambda: copy.write_bytes(copy.read_bytes()[:-1]), "SHA-256"), (copy.unlink, "cannot be read")):
         spoil()
         with pytest.raises(DataError, match=word):
             text.read(copy)

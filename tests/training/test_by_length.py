@@ -21,9 +21,12 @@ from torch.nn.functional import cross_entropy
 from transformers import AutoModel, AutoTokenizer
 
 import fpt.models
+from fpt import files
 from fpt.errors import SpecError, WeightsError
 from fpt.models import tokens
 from fpt.models.weights import packaged
+from fpt.sweeps.run import check_all
+from fpt.sweeps.spec import resolve
 from fpt.tasks.task import Task
 from fpt.training import Recipe, compute, features, memory, train_fleet
 from fpt.training.evaluate import answered, losses, order_of, passes
@@ -169,7 +172,7 @@ def test_minilm_reads_texts_by_its_own_tokenizer_as_the_library_does(place) -> N
 
 
 def test_another_tokenizer_under_the_name_of_a_backbone_is_refused(place, monkeypatch) -> None:
-    monkeypatch.setattr(tokens, "known_sha256", lambda *_: "0" * 64)
+    monkeypatch.setattr(files, "known_sha256", lambda *_: "0" * 64)
     with pytest.raises(WeightsError, match="SHA-256"):
         fpt.models.load_task("csv:texts.csv", "minilm", tokenizer="own")
 
@@ -227,18 +230,19 @@ def test_an_arm_that_starts_from_a_probe_predicts_what_the_probe_does(place, arm
 
 
 def test_what_a_probe_cannot_be_is_refused_before_any_training(place) -> None:
-    bits, task = fpt.tasks.load("bit-xor"), task_of("bert")
-    for arm in ("lora-pretrained", "frozen-pretrained"):
-        with pytest.raises(SpecError, match="output layer alone"):
-            train_fleet(task, fpt.models.build(task, "hub:model", arm=arm), Recipe(**PROBE), [1.0], [0])
-    head = fpt.models.build(task, "hub:model", arm="output-pretrained")
-    for change, words in (({"steps": 2}, "1 step"), ({"weight_decay": 0.1}, "weight_decay")):
+    fields = {"task": "digits", "seeds": [0], "learning_rates": [1.0], "compute_type": "float32"}
+    for change, words in (
+        ({**PROBE, "arm": "lora-pretrained"}, "output layer alone"),
+        ({**PROBE, "arm": "frozen-pretrained"}, "output layer alone"),
+        ({**PROBE, "arm": "output-pretrained", "steps": 2}, "1 step"),
+        ({**PROBE, "arm": "output-pretrained", "weight_decay": 0.1}, "weight_decay"),
+        ({"arm": "output-pretrained", "probe": 1.0}, "something else must train"),
+    ):
         with pytest.raises(SpecError, match=words):
-            train_fleet(task, head, Recipe(**PROBE | change), [1.0], [0])
-    with pytest.raises(SpecError, match="something else must train"):
-        train_fleet(task, head, Recipe(**HOW, probe=1.0), [1e-3], [0])
-    with pytest.raises(SpecError, match="new examples"):
-        train_fleet(bits, fpt.models.build(bits, arm="output-random"), Recipe(**PROBE), [1.0], [0])
+            resolve(fields | change)
+    bits = resolve(fields | {**PROBE, "task": "bit-xor", "arm": "output-random"})
+    with pytest.raises(SpecError, match="'bit-xor' draws new examples"):
+        check_all([bits], place / "runs")
 
 
 def test_what_is_kept_of_each_text_is_in_the_order_of_the_texts(place) -> None:
@@ -285,6 +289,6 @@ def test_smollm2_reads_texts_by_the_tokenizer_inside_its_gguf_file(place, monkey
     expected = {tuple(ids) for ids in library(list(texts))["input_ids"]}
     assert {tuple(row[:length].tolist()) for row, length in zip(data.inputs, data.lengths, strict=True)} <= expected
     assert tokens.identity("smollm2") == fpt.models.BACKBONES["smollm2"].gguf
-    monkeypatch.setattr(tokens, "known_sha256", lambda *_: "0" * 64)
+    monkeypatch.setattr(files, "known_sha256", lambda *_: "0" * 64)
     with pytest.raises(WeightsError, match="altered"):
         fpt.models.load_task("csv:texts.csv", "smollm2", tokenizer="own")

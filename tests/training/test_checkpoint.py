@@ -14,8 +14,9 @@ from small_models import short_recipe
 
 import fpt.models
 from fpt.errors import FptError
+from fpt.files import read_json, write_json
 from fpt.training import checkpoint, train_fleet
-from fpt.training.checkpoint import Folder, identify
+from fpt.training.checkpoint import Folder, Plan, identify
 from fpt.training.fleet import Fleet
 from fpt.training.loop import Training, decide
 
@@ -119,7 +120,7 @@ THEIRS, ANOTHER = {"of": "a fleet"}, {"of": "another fleet"}
 def finished(path) -> Folder:
     """The folder of a fleet of one part that is finished: a plan, a sign and two tables."""
     folder = Folder(path)
-    folder.write_plan({**dict.fromkeys(checkpoint.PLANNED), "identity": THEIRS})
+    folder.write_plan(Plan(THEIRS, parts=[], compute_type="float32", threads=1, compiled=False))
     folder.finish(0, dict.fromkeys(["runs", "curves"], pd.DataFrame({"seed": [0]})))
     return folder
 
@@ -161,8 +162,9 @@ def test_a_plan_that_lacks_a_part_cannot_be_read(fleet, tmp_path) -> None:
     plan, folder = decide(*fleet[1:3], made_by, CPU, None), Folder(tmp_path / "checkpoints")
     folder.write_plan(plan)
     assert folder.plan(made_by) is not None
-    for name in plan:
-        folder.write_plan({each: value for each, value in plan.items() if each != name})
+    whole = read_json(folder.path / "plan.json") or {}
+    for name in whole:
+        write_json(folder.path / "plan.json", {each: value for each, value in whole.items() if each != name})
         with pytest.warns(UserWarning, match="cannot be read; this fleet starts over"):
             assert folder.plan(made_by) is None
 
@@ -170,8 +172,8 @@ def test_a_plan_that_lacks_a_part_cannot_be_read(fleet, tmp_path) -> None:
 def test_weights_that_are_to_be_kept_are_another_request(fleet, tmp_path) -> None:
     train_fleet(*fleet, checkpoints=tmp_path / "a")
     with pytest.warns(UserWarning, match="another fleet"):
-        train_fleet(*fleet, checkpoints=tmp_path / "a", keep=(5, lambda rate: tmp_path / f"{rate}.safetensors"))
-    assert {path.name for path in tmp_path.glob("*.safetensors")} == {"0.001.safetensors", "0.01.safetensors"}
+        train_fleet(*fleet, checkpoints=tmp_path / "a", keep=(5, tmp_path))
+    assert {path.name for path in tmp_path.glob("*.safetensors")} == {f"weights-{rate}.safetensors" for rate in RATES}
 
 
 def test_a_checkpoint_with_other_tensors_is_not_used(fleet, tmp_path) -> None:

@@ -16,14 +16,13 @@ from torch.func import functional_call
 
 import fpt.models
 import fpt.tasks
-from fpt.errors import SpecError
 from fpt.sweeps.record import TABLES
 from fpt.tasks.arrays import Examples
 from fpt.tasks.task import FiniteSplit, Task
 from fpt.training import Recipe, measures, train_fleet
 from fpt.training.evaluate import score
 from fpt.training.fleet import Fleet, stack
-from fpt.training.loop import Training, run_columns
+from fpt.training.loop import Training, in_order, run_columns
 
 RATES, SEEDS, WILD = [1e-3, 3e-2], [0, 5], 1e30
 KEYS = ["learning_rate", "seed"]
@@ -100,7 +99,7 @@ def test_the_last_parameters_are_those_of_the_step_that_is_reported(
     """At every budget, and for the weights that are kept; the runs themselves, and their curves, are the same."""
     kept: list[torch.Tensor] = []
     monkeypatch.setattr(measures, "keep_weights", lambda fleet, parameters, *_: kept.append(parameters.clone()))
-    keep = (0, lambda rate: tmp_path / f"{rate}")
+    keep = (0, tmp_path)
     best = train_fleet(digits, model, recipe(), [*RATES, WILD], SEEDS, keep=keep)
     last = train_fleet(digits, model, recipe(report="last"), [*RATES, WILD], SEEDS, keep=keep)
     lives = best.runs["learning_rate"] < WILD
@@ -207,25 +206,10 @@ def test_what_reports_selects_nothing(sample: str, digits: Task, model: Any, mon
     assert torch.equal(generator, torch.get_rng_state())
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"recipe": {"steps": 3}}, "recipe = {'steps': 3}: must be a Recipe"),
-        ({"learning_rates": [10**400]}, "is not a finite number above 0"),
-        ({"device": ""}, "device = '': this machine has cpu"),
-        ({"keep": (7, lambda rate: rate)}, "keep = 7: it must be one of the seeds 0, 5"),
-        ({"task": fpt.tasks.load("bit-xor", strings=3)}, "'strings': 2.*'strings': 3"),
-    ],
-)
-def test_what_is_refused_before_training(
-    change: dict[str, Any], message: str, small_lstms: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(Fleet, "step", lambda *_: pytest.fail("it began"))
-    task = fpt.tasks.load("bit-xor")
-    template = fpt.models.build(task, "small-lstm", "random")
-    given = {"task": task, "template": template, "recipe": recipe(), "learning_rates": RATES, "seeds": SEEDS}
-    with pytest.raises(SpecError, match=message):
-        train_fleet(**given | change)
+def test_parts_that_an_earlier_version_finished_are_joined_by_what_both_measure() -> None:
+    new = pd.DataFrame({"learning_rate": [1e-3], "seed": [1], "test_accuracy": [0.5]})
+    old = new.assign(seed=0, test_accuracy_exact=0.5)
+    assert in_order([old, new]).equals(pd.concat([new.assign(seed=0), new], ignore_index=True))
 
 
 def test_a_run_that_was_never_finite_has_no_accuracy_anywhere(digits: Task, model: Any) -> None:
