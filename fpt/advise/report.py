@@ -18,7 +18,7 @@ from fpt.results.estimate import PERCENT, POINTS, Estimate, two_digits
 from fpt.results.runs import load_runs, rate_text
 from fpt.show.figures import budget_figure, learning_rate_figure
 from fpt.show.html import CaptionedFigure, Displayable, Page, Table, paragraph
-from fpt.show.leads import compute_figure
+from fpt.show.places import compute_figure
 from fpt.show.planes import captioned_plane
 from fpt.show.provenance import record_table
 from fpt.show.report_page import BUDGETS, RATES, document

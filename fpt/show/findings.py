@@ -50,6 +50,8 @@ WIDEST = 22  # characters of a row's name in one line
 MADE_FOR = "made for it"  # planned, exploratory, or changed after results
 LINE = 0.16  # inches that a line of a row's name takes
 MARKS = {HOLDS: "yes", HOLDS_NOT: "no"}
+STEPS_MATTER = "depends on steps"  # begins the note of a contrast to which other studies of its pair give another word
+TOLD = rf"({STEPS_MATTER}: [^;]*)"
 
 
 def verdict_rows() -> pd.DataFrame:
@@ -90,12 +92,17 @@ def pairs_of(finding_id: str, rows: pd.DataFrame) -> pd.DataFrame:
 
     Where a finding compares an arm with several others, the row is the contrast with the smallest estimate.
     """
-    shown = rows[(rows["claim"] == "") & (rows["finding"] == finding_id) & (rows["pair"] != "")]
+    shown = _of_finding(finding_id, rows)
     shown = shown[shown["estimate"].notna()].sort_values("estimate", kind="stable")
     several = shown["study"].where(shown["role"] != SPEAKS, "")  # a pair is counted once, its other studies are shown
     shown = shown.assign(several=several).drop_duplicates(["pair", "role", "several"])
     shown = shown.assign(place=shown["role"].map([SPEAKS, ROBUSTNESS, FLOORED].index))
     return shown.sort_values(["place", "estimate"], ascending=[True, False], kind="stable", ignore_index=True)
+
+
+def _of_finding(name: str, rows: pd.DataFrame) -> pd.DataFrame:
+    """The contrasts of a finding itself, without those of its claims."""
+    return rows[(rows["claim"] == "") & (rows["finding"] == name) & (rows["pair"] != "")]
 
 
 def row_name(row: Row) -> str:
@@ -189,6 +196,7 @@ def findings_table(*ids: str, rows: pd.DataFrame | None = None) -> Table:
                 "ours (points, unless named)": _measured(pairs_of(name, rows)),
                 "pairs": said[name].counts if asked.read == "" else "",
                 "verdict": said[name].word,
+                "steps": STEPS_MATTER if moved(_of_finding(name, rows)).any() else "",
                 MADE_FOR: made_for[name],
             }
         )
@@ -228,21 +236,26 @@ def cards() -> Page:
         for name in (asked.id, *asked.claims):
             check_known("claim or finding with a verdict", name, said, "fpt judge writes the verdicts")
         below = (_card(claim(name), said, rows) for name in asked.claims)
-        parts += [_finding(asked, said), *below, "</section>"]
+        parts += [_finding(asked, said, rows), *below, "</section>"]
     return Page(['<div class="fpt-claims">', *parts, "</div>"])
 
 
-def _finding(finding: Finding, said: Mapping[str, Word]) -> str:
+def _finding(finding: Finding, said: Mapping[str, Word], rows: pd.DataFrame) -> str:
     """The head of a finding's section, which stays open."""
-    return (
-        f'<section id="finding-{finding.id}"><h3>{explained(finding.question)}</h3><p>{_marked(said[finding.id])}</p>'
-    )
+    marked = _marked(said[finding.id], _of_finding(finding.id, rows))
+    return f'<section id="finding-{finding.id}"><h3>{explained(finding.question)}</h3><p>{marked}</p>'
 
 
-def _marked(said: Word) -> str:
-    """A word in bold, with its counts, and a colour for those that decide."""
+def _marked(said: Word, contrasts: pd.DataFrame) -> str:
+    """A word in bold, with its counts, and a colour for those that decide; a badge where it depends on steps."""
     counts = f" <small>{explained(said.counts)}</small>" if said.counts else ""
-    return f'<strong class="{MARKS.get(said.word, "open")}">{explained(said.word)}</strong>{counts}'
+    badge = f" {explained(STEPS_MATTER)}" if moved(contrasts).any() else ""
+    return f'<strong class="{MARKS.get(said.word, "open")}">{explained(said.word)}</strong>{counts}{badge}'
+
+
+def moved(contrasts: pd.DataFrame) -> "pd.Series[Any]":
+    """What each contrast's note tells of another word after other steps; empty where it tells of none."""
+    return contrasts["note"].str.extract(TOLD, expand=False).fillna("")
 
 
 def _card(shown: Claim, said: Mapping[str, Word], rows: pd.DataFrame) -> str:
@@ -266,7 +279,7 @@ def _card(shown: Claim, said: Mapping[str, Word], rows: pd.DataFrame) -> str:
     return (
         f'<details class="claim" id="{anchor}" data-paper="{html.escape(whose(shown.paper))}" '
         f'data-verdict="{html.escape(verdict.word)}"><summary><b>{shown.id}</b> {explained(shown.says)} '
-        f'<span class="verdict">{_marked(counts)}</span></summary><dl>{body}</dl>'
+        f'<span class="verdict">{_marked(counts, contrasts)}</span></summary><dl>{body}</dl>'
         f'<p><a href="#{anchor}">Address of {shown.id}</a></p></details>'
     )
 
@@ -303,9 +316,10 @@ ROLES = {SPEAKS: "", FLOORED: " (at floor)"}  # what follows the word of a contr
 
 
 def evidence_table(rows: pd.DataFrame) -> Table:
-    """Contrasts of a claim, a row each: the pair, what is compared, the estimate with the 95% interval, the word."""
+    """Contrasts of a claim, a row each: the pair, what is compared, the estimate with the 95% interval, the word, and
+    where it depends on steps."""
     lines = []
-    for row in rows.to_dict("records"):
+    for row, told in zip(rows.to_dict("records"), moved(rows), strict=True):
         counted = ROLES.get(row["role"], " (robustness)")
         lines.append(
             {
@@ -314,6 +328,7 @@ def evidence_table(rows: pd.DataFrame) -> Table:
                 "estimate (95% interval)": "" if pd.isna(row["estimate"]) else str(_estimate(row)),
                 "word": f"{row['word']}{counted}",
                 MADE_FOR: row["planned"],
+                "other studies": told,
             }
         )
     return Table(pd.DataFrame(lines))

@@ -27,6 +27,10 @@ ABBREVIATIONS = NAMES | {
     "TOST": "two one-sided tests",
     "ViT": "vision transformer",
 }
+BADGES = {  # remarks on a word that are seen at a glance, and what they mean
+    "depends on steps": "another study of the same pair, after other steps, has another word",
+}
+BADGED = re.compile("|".join(BADGES))
 ABBREVIATED = re.compile(rf"\b({'|'.join(ABBREVIATIONS)})\b")
 RATE = re.compile(r"\b\d+(?:\.\d+)?e-\d+\b")
 NUMBER = re.compile(r"[<>]?\s*([+−-]?\d[\d,]*(?:\.\d+)?(?:e[+-]?\d+)?)(?![\w.-])")  # at the start of a cell
@@ -160,8 +164,9 @@ class Page:
 
 
 def explained(text: str) -> str:
-    """Text as HTML in which abbreviations explain themselves and rates stay on one line."""
+    """Text as HTML in which abbreviations and badges explain themselves and rates stay on one line."""
     whole = RATE.sub(r'<span class="rate">\g<0></span>', html.escape(text))
+    whole = BADGED.sub(lambda found: f'<abbr class="fpt-badge" title="{BADGES[found[0]]}">{found[0]}</abbr>', whole)
     return ABBREVIATED.sub(lambda found: f'<abbr title="{ABBREVIATIONS[found[1]]}">{found[1]}</abbr>', whole)
 
 

@@ -8,7 +8,7 @@ from fpt.claims.sensitivity import conclusions
 from fpt.results.estimate import PERCENT, number_text
 from fpt.results.runs import rate_text
 from fpt.show.html import Table
-from fpt.show.leads import Place
+from fpt.show.places import Place
 
 ARMS = ("FR", "FP", "UR", "UP")  # of Rothermel et al., in the order of their Table 1
 

@@ -1,19 +1,31 @@
-"""Numbers for prose: what a page glues into its sentences."""
+"""Numbers for prose: what a page glues into its sentences, and what it says of them.
+
+`say` shows a value. `leads`, `trails` and `open_` show it as well, and refuse it where its interval lies elsewhere.
+"""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any
 
-from fpt.errors import SpecError
+from fpt.errors import FptError, SpecError
 from fpt.results.contrasts import Contrast, Level
 from fpt.results.estimate import POINTS, Estimate, number_text, rounded
 from fpt.results.runs import rate_text
 
 INSTEAD: ContextVar[dict[str, str] | None] = ContextVar("instead", default=None)  # of the page, where it is checked
+
+
+class GuardError(FptError):
+    """Numbers are no longer what their page says of them. `failed`: what is wrong, by the name of the number."""
+
+    def __init__(self, failed: dict[str, str], phrases: tuple[str, ...] = ()):
+        self.failed, self.phrases = failed, phrases
+        resting = f". Sentences that rest on it: {'; '.join(phrases)}" if phrases else ""
+        super().__init__("; ".join(f"{name}: {why}" for name, why in failed.items()) + resting)
 
 
 @dataclass(frozen=True)
@@ -47,6 +59,48 @@ def say(**shown: Any) -> None:
 
     for key, text in texts.items():
         glue(key, text, display=False)
+
+
+def leads(*phrases: str, **shown: Any) -> None:
+    """Show each value as `say` does, where the page says that the first arm leads: the interval must lie above 0,
+    and that of a ratio above 1.
+
+    `phrases`: of sentences that rest on these values and show none of them.
+    Raises GuardError for intervals that lie elsewhere, and SpecError as `say`.
+    """
+    _guarded("leads", "above {none:g}", lambda value: value.low > value.none, phrases, shown)
+
+
+def trails(*phrases: str, **shown: Any) -> None:
+    """Show each value, where the page says that the first arm trails: the interval must lie below 0.
+
+    Phrases and errors as those of `leads`.
+    """
+    _guarded("trails", "below {none:g}", lambda value: value.high < value.none, phrases, shown)
+
+
+def open_(*phrases: str, **shown: Any) -> None:
+    """Show each value, where the page says that it is too close to call: the interval must hold 0.
+
+    Phrases and errors as those of `leads`.
+    """
+    _guarded("open_", "on both sides of {none:g}", lambda value: value.low <= value.none <= value.high, phrases, shown)
+
+
+def _guarded(
+    guard: str, place: str, holds: Callable[[Any], bool], phrases: tuple[str, ...], shown: dict[str, Any]
+) -> None:
+    say(**shown)
+    without = [name for name, value in shown.items() if not isinstance(value, Estimate)]
+    if without:
+        raise SpecError(f"{guard}({', '.join(without)}): it has no interval; `say` shows it")
+    failed = {
+        name: f"{value}, but {guard}({name}=...) says that the interval lies {place.format(none=value.none)}"
+        for name, value in shown.items()
+        if not holds(value)
+    }
+    if failed:
+        raise GuardError(failed, phrases)
 
 
 @contextmanager

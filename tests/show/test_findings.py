@@ -106,6 +106,26 @@ def test_a_word_goes_into_prose(made: pd.DataFrame) -> None:
     assert word("R-03", made).word == "holds here"
 
 
+def test_a_word_that_depends_on_steps_carries_a_badge(made: pd.DataFrame) -> None:
+    told = "depends on steps: open after 400 in short"
+    moved = made.assign(note=made["note"].where(made["study"] != "made", f"the clearest of 3; {told}"))
+    assert list(findings_table(ID, "cliff", rows=made).frame.columns) == [
+        each for each in findings_table(ID, "cliff", rows=moved).frame.columns if each != "steps"
+    ], "nothing is shown where no word moves"
+    assert list(findings_table(ID, "cliff", rows=moved).frame["steps"]) == ["depends on steps", ""]
+    evidence = evidence_table(moved[moved["pair"] != ""])
+    assert set(evidence.frame["other studies"]) == {told, ""}
+    (badge, *_) = BeautifulSoup(evidence._repr_html_(), "html.parser").select("abbr.fpt-badge")
+    assert badge["title"]
+    page = BeautifulSoup(cards()._repr_html_(), "html.parser")
+    rows = verdict_rows()
+    noted = rows[rows["note"].str.contains("depends on steps: ")]
+    badged = {str(card["id"]).upper() for card in page.select("details.claim") if card.select("summary .fpt-badge")}
+    assert badged == set(noted["claim"]) - {""}
+    heads = {str(badge.parent.parent["id"]) for badge in page.select("section > p > .fpt-badge")}
+    assert heads == {f"finding-{name}" for name in noted.loc[noted["claim"] == "", "finding"]}
+
+
 def test_every_claim_has_one_card_below_its_finding() -> None:
     page = BeautifulSoup(cards()._repr_html_(), "html.parser")
     ids = [card["id"] for card in page.select("details.claim")]

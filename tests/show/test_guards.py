@@ -1,5 +1,6 @@
-"""Guards of pages: what is found without building the book. And what `say` glues."""
+"""Guards of pages: what is found without building the book. And what `say`, `leads`, `trails` and `open_` show."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -7,9 +8,10 @@ import pytest
 
 from fpt.errors import SpecError
 from fpt.results import contrast, level
+from fpt.results.contrasts import Contrast
 from fpt.results.estimate import POINTS, number_text
 from fpt.show.guards import check, preview
-from fpt.show.said import said
+from fpt.show.said import GuardError, collected, leads, open_, said, trails
 
 PAGE = """---
 kernelspec: {{}}
@@ -46,6 +48,64 @@ def test_every_guard_that_fails_is_listed_and_not_the_first_alone(tmp_path: Path
     )
     found, _ = check(made)
     assert [each.phrase for each in found] == ["Training all", "the best has"]
+
+
+SHOWN = """
+# A page
+
+Training all beats freezing by {{glue:text}}`d`. It beats it early.
+
+| MNIST | {{glue:text}}`d.cell` |
+|---|---|
+
+```{{code-cell}} ipython3
+from fpt.results.contrasts import Contrast
+from fpt.show import leads, open_, say, trails
+d = Contrast({mean}, {mean} - 2, {mean} + 2, 8, 90, 90 - {mean}, 0.05)
+{guard}
+```
+"""
+
+
+def shown(folder: Path, guard: str, mean: float) -> list[tuple[str, str]]:
+    """What is broken on a page that shows `d`, as phrases and reasons."""
+    path = folder / "shown.md"
+    path.write_text(SHOWN.format(guard=guard, mean=mean))
+    found, _ = check(path)
+    assert {each.page for each in found} <= {"shown.md"}
+    return [(each.phrase, each.why) for each in found]
+
+
+@pytest.mark.parametrize(("guard", "holds", "fails"), [("leads", 3, 1), ("trails", -3, -1), ("open_", 1, 3)])
+def test_a_shown_number_holds_every_sentence_that_shows_it(tmp_path: Path, guard: str, holds: int, fails: int) -> None:
+    assert shown(tmp_path, f"{guard}(d=d)", holds) == []
+    (sentence, why), (row, _) = shown(tmp_path, f"{guard}(d=d)", fails)
+    number = str(Contrast(fails, fails - 2, fails + 2, 8, 90, 90 - fails, 0.05))
+    assert sentence == f"Training all beats freezing by {number}."
+    assert row.startswith("| MNIST |")
+    assert why.startswith(f"d is {number}, but {guard}(d=...)")
+
+
+def test_a_phrase_stands_for_a_sentence_without_the_number(tmp_path: Path) -> None:
+    assert shown(tmp_path, 'leads("It beats it early", d=d)', 3) == []
+    assert [phrase for phrase, _ in shown(tmp_path, 'leads("It beats it early", d=d)', 1)][-1] == "It beats it early"
+    assert shown(tmp_path, 'leads("It does not", d=d)', 3) == [("It does not", "the page has no such phrase")]
+
+
+def test_a_guarded_number_that_no_sentence_shows_is_listed(tmp_path: Path) -> None:
+    assert ("e", "no sentence shows this number") in shown(tmp_path, "say(d=d)\nleads(e=d)", 3)
+
+
+@pytest.mark.parametrize("guard", [leads, trails, open_])
+def test_what_fails_is_shown_and_what_holds_beside_it_is_not_blamed(guard: Callable[..., None]) -> None:
+    above, below, across = (Contrast(mean, mean - 2, mean + 2, 8, 90, 90 - mean, 0.05) for mean in (3, -3, 0))
+    with collected() as glued, pytest.raises(GuardError) as caught:
+        guard(above=above, below=below, across=across)
+    assert {"above", "below", "across"} <= set(glued), "the page is shown with its wrong sentence"
+    fine = {leads: "above", trails: "below", open_: "across"}[guard]
+    assert set(caught.value.failed) == {"above", "below", "across"} - {fine}
+    with pytest.raises(SpecError, match="no interval"), collected():
+        guard(x=3.5)
 
 
 def test_guards_in_a_loop_are_checked_as_well(tmp_path: Path) -> None:
