@@ -565,7 +565,7 @@ def _notes_of(table: Table, rows: Sequence[Mapping[Hashable, Any]]) -> Iterator[
             f"{diverged} of the {runs:,} runs of {name} have no finite score. No other {pair} chooses such a setting."
         )
     if ends := _listed(rows, lambda row: ", ".join(row["ends"])):
-        yield f"A chosen setting of {name} is an end of its grid ({ends}): a better one may lie beyond."
+        yield f"A chosen setting of {name} is an end of its grid, {ends}: a better one may lie beyond."
 
 
 def _listed(rows: Sequence[Mapping[Hashable, Any]], text: Callable[[Mapping[Hashable, Any]], str]) -> str:
