@@ -151,8 +151,8 @@ def compare(  # noqa: PLR0913 - every choice of a comparison, by its name
     over the examples is the run's score. The other choices are those of `Rules`.
 
     Raises SpecError where no two arms have three seeds, for seeds that an arm lacks, for folds without `test_share`,
-    for options that exclude each other, and where `test_examples` are of scores that are no accuracies; errors of
-    `columns` and `table_of`.
+    for options that exclude each other, for numbers out of their range, and where `test_examples` are of scores that
+    are no accuracies; errors of `columns` and `table_of`.
     """
     _check_numbers(
         {"test_examples": test_examples, "point": point, "margin": margin, "collapse": collapse, "diverged": diverged}
