@@ -152,8 +152,8 @@ def compare(  # noqa: PLR0913 - every choice of a comparison, by its name
     over the examples is the run's score. The other choices are those of `Rules`.
 
     Raises SpecError where no two arms have three seeds, for seeds that an arm lacks, for folds without `test_share`,
-    for options that exclude each other, and where `test_examples` are of scores that are no accuracies; errors of
-    `columns` and `table_of`.
+    for options that exclude each other, for numbers out of their range, and where `test_examples` are of scores that
+    are no accuracies; errors of `columns` and `table_of`.
     """
     _check_numbers(
         {"test_examples": test_examples, "point": point, "margin": margin, "collapse": collapse, "diverged": diverged}
@@ -566,7 +566,7 @@ def _notes_of(table: Table, rows: Sequence[Mapping[Hashable, Any]]) -> Iterator[
             f"{diverged} of the {runs:,} runs of {name} have no finite score. No other {pair} chooses such a setting."
         )
     if ends := _listed(rows, lambda row: ", ".join(row["ends"])):
-        yield f"A chosen setting of {name} is an end of its grid ({ends}): a better one may lie beyond."
+        yield f"A chosen setting of {name} is an end of its grid, {ends}: a better one may lie beyond."
 
 
 def _listed(rows: Sequence[Mapping[Hashable, Any]], text: Callable[[Mapping[Hashable, Any]], str]) -> str:

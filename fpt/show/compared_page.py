@@ -54,7 +54,7 @@ def appendix(found: Compared) -> tuple[str, str]:
     if named.tune:
         better = "lowest" if rules.choose_lower else "highest"
         chosen = (
-            f"{_rows(found)} were read, for each {pair} of a {named.by}, at the {', '.join(named.tune)} with the "
+            f"{_rows(found)} were read, for each {named.by} and {pair}, at the {', '.join(named.tune)} with the "
             f"{better} mean {named.choose or named.score} over the other values of {pair} ({_grids(found)}; ties to "
             f"the smaller), and {score_text(found)} is reported"
         )
@@ -63,7 +63,7 @@ def appendix(found: Compared) -> tuple[str, str]:
         test += ", or where it is wider the interval of a jackknife that chooses anew without each of them"
     if rules.collapse is not None:
         test += f", or by sign flips where a run lies more than {rules.collapse:g} behind the median of its setting"
-    told = f"Intervals are 95% {test}{_noise(found)}; p-values are corrected by Holm over {_tests(found)} contrasts"
+    told = f"Intervals are 95% {test}{_noise(found)}; p-values are corrected by Holm over {_tests(found)}"
     if rules.margin is not None:
         told += f", and less than {rules.margin:g} apart is shown by two one-sided tests"
     return f"{chosen}{_diverged(found)}.", f"{told}."
@@ -89,9 +89,9 @@ def _grids(found: Compared) -> str:
     return f"{' or '.join(map(str, counts))} settings each"
 
 
-def _tests(found: Compared) -> int:
-    tested = found.contrasts[found.contrasts["at"] != COMMON]
-    return int(tested["p"].notna().sum())
+def _tests(found: Compared) -> str:
+    count = int(found.contrasts.loc[found.contrasts["at"] != COMMON, "p"].notna().sum())
+    return f"{count:,} contrast" + ("" if count == 1 else "s")
 
 
 def _noise(found: Compared) -> str:
@@ -174,6 +174,8 @@ def _curves(found: Compared) -> plot.Plot:
             words.append(f"{group and group + ', '}{arm}: {means}")
         names = [_label(tick, TICK) for tick in ticks]
         axes.set_xticks(range(len(ticks)), names, rotation=45 if len(ticks) > 6 else 0)
+        if found.rules.lower_is_better and 0 < 10 * shown["score"].min() < shown["score"].max():
+            axes.set_yscale("log")  # a loss that diverged would hide all others
         axes.set(xlabel=_label(", ".join(found.columns.tune)), ylabel=_label(found.columns.score), title=_label(group))
     plot.shared_legend(figure, panels[: len(groups)])
     data = found.runs.drop(columns="place")
@@ -207,10 +209,12 @@ def _forest(found: Compared) -> plot.Plot:
     rows = found.contrasts[found.contrasts["low"].notna()].head(5 * MOST_PANELS)
     if rows.empty:
         return plot.nothing()
-    names = [_label(f"{pair_text(row)} ({row['at']})") for row in rows.to_dict("records")]
-    height = 0.48 if any("\n" in name for name in names) else 0.32
-    figure, (axes,) = plot.panels_of(1, 0.5 + height * len(rows), "x")
-    reach = 2 * float(rows["mean"].abs().max()) or 1.0  # an interval without an end goes so far
+    names = [f"{_label(pair_text(row))} ({row['at']})" for row in rows.to_dict("records")]
+    height, width = (0.48, 1.4) if any("\n" in name for name in names) else (0.32, 1)
+    figure, (axes,) = plot.panels_of(1, 0.5 + height * len(rows), "x", width * plot.PANEL_WIDTH)
+    axes.locator_params(axis="x", nbins=4)
+    lengths = plot.bar(rows["mean"], rows["low"], rows["high"])
+    reach = float(lengths[np.isfinite(lengths)].max(initial=0)) or 1.0  # an interval without an end goes so far
     for y, row in enumerate(rows.to_dict("records")):
         hollow: dict[str, Any] = {"markerfacecolor": "none"} if row["at"] == COMMON else {}
         around = plot.bar(row["mean"], row["low"], row["high"], reach)

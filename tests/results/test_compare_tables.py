@@ -46,6 +46,7 @@ class Case:
     tune: tuple[str, ...] = ("lr",)
     diverged: float | None = None
     margin: float | None = None
+    lower: bool = False  # of what chooses
     unstable: bool = False  # the seeds of some arm do not agree on a rate
     flips: bool = True  # the order, between some rates
 
@@ -101,7 +102,33 @@ def two_hyperparameters() -> pd.DataFrame:
     return pd.concat(rows)
 
 
+def published(file: str, arm: str, seed: str, lr: str, score: str, **only: str) -> pd.DataFrame:
+    """One of the tables in tests/data/sweeps, whose scores choose as well. `only`: the value of another column."""
+    rows = pd.read_csv(Path(__file__).parents[1] / "data" / "sweeps" / file)
+    for column, value in only.items():
+        rows = rows[rows[column] == value]
+    rows = rows.rename(columns={arm: "arm", seed: "seed", lr: "lr", score: "test"})
+    return rows[["arm", "seed", "lr", "test"]].assign(val=rows["test"])
+
+
 CASES = {
+    "published: optimizers": Case(
+        lambda: published("optimizers.csv", "optimizer", "budget", "learning_rate", "loss"),
+        "tsv",
+        ("--lower-is-better",),
+        lower=True,
+        flips=False,
+    ),
+    "published: batches": Case(
+        lambda: published("hpobench.csv", "batch_size", "seed", "learning_rate", "valid_accuracy", dataset="phoneme")
+    ),
+    "published: schedules": Case(
+        lambda: published("fcnet.csv", "schedule", "repeat", "init_lr", "valid_mse", dataset="slice_localization"),
+        options=("--lower-is-better",),
+        lower=True,
+        unstable=True,
+        flips=False,
+    ),
     "the order flips": Case(flipping),
     "an arm never tuned": Case(never_tuned, "tsv"),
     "an arm without a rate": Case(without_rate, "parquet"),
@@ -123,7 +150,9 @@ def planes(runs: pd.DataFrame, case: Case) -> list[pd.DataFrame]:
     settings = rates.groupby(list(case.tune), dropna=False).ngroup()
     counts = settings.groupby(settings).transform("size")
     whole = runs.assign(setting=settings)[counts == runs["seed"].nunique()]
-    whole["val"] = whole["val"].where(np.isfinite(whole["val"]) & np.isfinite(whole["test"]))
+    whole["val"] = (-whole["val"] if case.lower else whole["val"]).where(
+        np.isfinite(whole["val"]) & np.isfinite(whole["test"])
+    )
     whole["test"] = whole["test"].where(np.isfinite(whole["test"]), case.diverged)
     return [whole.pivot(index="seed", columns="setting", values=name) for name in ("val", "test")]
 
@@ -188,7 +217,7 @@ def test_every_number_is_that_of_scipy_and_statsmodels(name: str, tmp_path: Path
     case = CASES[name]
     frame = case.frame()
     found = asked(tmp_path, frame, case)
-    arms = dict(list(frame.groupby("arm")))
+    arms = {str(arm): runs for arm, runs in frame.groupby("arm")}
     tuned = [row for row in found["contrasts"] if row["at"] == "tuned"]
     assert len(tuned) == len(arms) * (len(arms) - 1) // 2
     for row in tuned:
@@ -215,10 +244,11 @@ def test_at_every_rate_that_two_arms_share_it_is_the_paired_t_test(name: str, tm
     frame = case.frame().assign(lr=lambda rows: rows["lr"].astype(float))
     found = asked(tmp_path, case.frame(), case)
     scores = frame["test"].where(np.isfinite(frame["test"]), case.diverged)
-    for row in found["rates"]:
+    for row in (row for row in found["rates"] if row["p"] is not None):  # none: a run has no score
         here = frame.assign(test=scores)[np.isclose(frame["lr"], float(row["at"]))]
         one, other = (
-            here[here["arm"] == row[side]].set_index("seed")["test"].sort_index() for side in ("first", "second")
+            here[here["arm"].astype(str) == row[side]].set_index("seed")["test"].sort_index()
+            for side in ("first", "second")
         )
         scale = max(one.abs().max(), other.abs().max())
         test = stats.ttest_rel(one / scale, other / scale)
@@ -227,7 +257,9 @@ def test_at_every_rate_that_two_arms_share_it_is_the_paired_t_test(name: str, tm
         assert (row["p"], row["low"], row["high"]) == pytest.approx(numbers, rel=EXACT)
     for names in {(row["first"], row["second"]) for row in found["rates"]}:
         rows = sorted(
-            (float(row["at"]), row["mean"]) for row in found["rates"] if (row["first"], row["second"]) == names
+            (float(row["at"]), row["mean"])
+            for row in found["rates"]
+            if (row["first"], row["second"]) == names and row["p"] is not None
         )
         crossed = [(below, above) for (below, a), (above, b) in pairwise(rows) if (a > 0) != (b > 0)]
         told = [(float(each["below"]), float(each["above"])) for each in found["flips"]
