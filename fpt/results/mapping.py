@@ -26,8 +26,8 @@ def lines_of(study: str, sweeps: Collection[SweepSpec]) -> Iterator[dict[str, An
     record. Names tell apart all sweeps of the study."""
     names = labels(sweeps)
     for spec in sweeps:
-        own, task = "task" in spec.names.contents, spec.names.task
-        layers = spec.backbone_options.get("layers") or spec.names.backbone.layers
+        own, task = "task" in spec.means.contents, spec.means.task
+        layers = spec.backbone_options.get("layers") or spec.means.backbone.layers
         yield {
             "study": study,
             "sweep": spec.folder_name,

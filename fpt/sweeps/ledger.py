@@ -116,7 +116,7 @@ def read_result(folder: Path, spec: SweepSpec) -> dict[str, Any] | None:
 def _named(fields: Mapping[str, Any], spec: SweepSpec) -> dict[str, Any]:
     """The fields by which a record and its spec must agree: options that differ from their default, and not where your
     own data or your own model lie, whose content the hash holds."""
-    kept = {name: value for name, value in fields.items() if name not in spec.names.contents}
+    kept = {name: value for name, value in fields.items() if name not in spec.means.contents}
     options = {name: value for name, value in kept.items() if isinstance(value, dict) and name in spec.option_defaults}
     return kept | {name: canonical(value, spec.option_defaults[name]) for name, value in options.items()}
 

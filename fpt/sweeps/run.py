@@ -109,7 +109,7 @@ def kept_weights(spec: SweepSpec, study: Path | None) -> Path | None:
 def check_keeper(spec: SweepSpec, keeper: SweepSpec) -> None:
     """Refuse (SpecError) a sweep whose pretrained weights another backbone, or another form of it, will keep."""
     its, kept = (
-        with_options(each.backbone, canonical(each.backbone_options, each.names.backbone.options))
+        with_options(each.backbone, canonical(each.backbone_options, each.means.backbone.options))
         for each in (spec, keeper)
     )
     if its != kept:
@@ -160,7 +160,7 @@ def _finished(study: Path) -> dict[Path, dict[str, Any]]:
 def check_same_data(spec: SweepSpec, task: "Task", done: Mapping[Path, dict[str, Any]]) -> None:
     """Refuse (DataError) other data than those of a finished sweep of the study on the same task: their arms are not
     compared. Of tasks with files in the data folder; the content of your own data is part of a sweep's hash."""
-    if "task" in spec.names.contents or not spec.names.task.files:
+    if "task" in spec.means.contents or not spec.means.task.files:
         return
     wanted = {name: value for name, value in spec.resolved().items() if name in ("task", "variant", "task_options")}
     for folder, found in done.items():
@@ -253,8 +253,8 @@ def check_prepared(spec: SweepSpec, task: "Task", template: "Template") -> None:
 def check_contents(spec: SweepSpec, task: "Task") -> None:
     """Refuse (DataError) results of other files than those after which the sweep is named: of your own data, your own
     model or a tokenizer, as they were read for `task`, and as they are now."""
-    asked = spec.names.contents
-    now = contents_of(spec.task, spec.backbone, spec.names.own_table)
+    asked = spec.means.contents
+    now = contents_of(spec.task, spec.backbone, spec.means.own_table)
     read = f"{tasks.own_kind(spec.task)}:{task.checksum}"
     if now != asked or asked.get("task", read) != read:
         raise DataError(

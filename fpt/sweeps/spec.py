@@ -97,7 +97,7 @@ class SweepSpec(Recipe):
     # at most so many further rates at each end of the grid
     extend: Annotated[int, Field(ge=0, le=10, strict=True, validate_default=True)] = 3
     threshold: Annotated[float, Field(gt=0, le=1)] | None = None  # accuracy that counts as converged
-    _names: Resolved = PrivateAttr()
+    _means: Resolved = PrivateAttr()
     _differing: dict[str, Any] = PrivateAttr()  # the fields that are not their default, as JSON values
     _hash: str = PrivateAttr()
 
@@ -144,25 +144,26 @@ class SweepSpec(Recipe):
         """Its name in fpt/models/arms.py, else `<trainable>-<init>` with groups joined by +."""
         return models.name_of(self.init, self.trainable)
 
-    def named(self, names: Resolved) -> "SweepSpec":
-        """The spec, once it knows what its names mean: its hash is that of the files as they are now."""
-        self._names = names
+    def meaning(self, means: Resolved) -> "SweepSpec":
+        """The spec, which knows from now on what its names mean: its hash is that of the files as they are now."""
+        self._means = means
         fields = self.model_dump(mode="json", exclude_defaults=True, exclude=OF_THE_STUDY)
         for name, defaults in self.option_defaults.items():
             options = canonical(fields.pop(name, {}), defaults)
             fields |= {name: options} if options else {}
         # the data and the model, not where they lie, are what is trained
-        fields |= {name: content for name, content in names.contents.items() if name in ("task", "backbone")}
-        if "tokenizer" in names.contents:
-            fields["task_options"]["tokenizer"] = names.contents["tokenizer"]
+        fields |= {name: content for name, content in means.contents.items() if name in ("task", "backbone")}
+        if "tokenizer" in means.contents:
+            fields["task_options"]["tokenizer"] = means.contents["tokenizer"]
         self._differing = fields
         text = json.dumps({"protocol": PROTOCOL, **fields}, sort_keys=True, separators=(",", ":"))
         self._hash = hashlib.sha256(text.encode()).hexdigest()[:8]
         return self
 
     @property
-    def names(self) -> Resolved:
-        return self._names
+    def means(self) -> Resolved:
+        """What its names mean."""
+        return self._means
 
     @property
     def adapters(self) -> dict[str, Any]:
@@ -191,12 +192,12 @@ class SweepSpec(Recipe):
     def changed(self, **fields: Any) -> "SweepSpec":
         """The same sweep with other fields, checked anew, and of the same files. Raises SpecError."""
         anew = {"task", "task_options", "backbone"} & fields.keys()
-        return resolve({**dict(self), **fields}, contents=None if anew else self.names.contents)
+        return resolve({**dict(self), **fields}, contents=None if anew else self.means.contents)
 
     @property
     def option_defaults(self) -> dict[str, Mapping[str, Any]]:
         """What the options of the task and of the backbone are where a study does not name them."""
-        return {"task_options": self.names.task.options, "backbone_options": self.names.backbone.options}
+        return {"task_options": self.means.task.options, "backbone_options": self.means.backbone.options}
 
     @property
     def hash(self) -> str:
@@ -285,7 +286,7 @@ def resolve(
     spec.check_head(groups, source)
     if contents is None:
         contents = contents_of(spec.task, spec.backbone, own_table)
-    return spec.named(Resolved(entry, backbone, own_table, groups, contents))
+    return spec.meaning(Resolved(entry, backbone, own_table, groups, contents))
 
 
 def contents_of(task: str, backbone: str, own_table: tasks.OwnTable) -> dict[str, str]:

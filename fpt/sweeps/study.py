@@ -109,20 +109,26 @@ def _of_sweeps(file: StudyFile, label: str) -> Iterator[Wanted]:
     """What every combination of the lists in the entries under `sweeps` wants."""
     for number, entry in enumerate(file.sweeps, start=1):
         source = f"{label}, sweep {number}"
-        keep_as = entry.get("keep_as")
-        if keep_as is not None and "pretrained_by" in entry:
-            raise SpecError(f"keep_as = {keep_as!r}: a sweep that starts from kept weights keeps none ({source})")
-        if keep_as is not None and not re.fullmatch(r"[A-Za-z0-9_-]+", str(keep_as)):
-            raise SpecError(f"keep_as = {keep_as!r}: must be a name of letters, digits, - and _ ({source})")
         for task in _each(entry.get("task", file.defaults.get("task")), "task", source):
             if not task:
                 raise SpecError(f"a sweep without a task: name one, in the sweep or under defaults ({source})")
             of_task = file.tasks.get(task, {})
             fields = {**file.defaults, **of_task, **entry, "task": task}
+            _check_keeps(fields, source)
             measures = {"measures": _measures(file.defaults, of_task, entry)}
             crossed = {name: _each(value, name, source) for name, value in fields.items() if name not in LISTS}
             for values in itertools.product(*crossed.values()):
                 yield {**fields, **dict(zip(crossed, values, strict=True)), **measures}, source
+
+
+def _check_keeps(fields: Fields, source: str) -> None:
+    """SpecError for what is no name of kept weights, and for a sweep that would start from such and keep its own."""
+    if (keep_as := fields.get("keep_as")) is None:
+        return
+    if fields.get("pretrained_by") is not None:
+        raise SpecError(f"keep_as = {keep_as!r}: a sweep that starts from kept weights keeps none ({source})")
+    if not re.fullmatch(r"[A-Za-z0-9_-]+", str(keep_as)):
+        raise SpecError(f"keep_as = {keep_as!r}: must be a name of letters, digits, - and _ ({source})")
 
 
 def _each(value: Any, name: str, source: str) -> list[Any]:
@@ -192,11 +198,13 @@ def _refuse_idle_entries(file: StudyFile, sweeps: Sequence[SweepSpec], label: st
     run = {spec.task for spec in sweeps}
     for task in file.tasks:
         check_known("task of the study", task, run, f"tasks of {label}")
-    named = run | {spec.backbone for spec in sweeps}
-    for given in file.stands_for.values():
-        name = given if isinstance(given, str) else given.get("backbone")
-        if name is not None:
-            check_known("task or backbone of the study", name, named, f"stands_for of {label}")
+    trained = [{**dict(spec), **spec.task_options, **spec.backbone_options} for spec in sweeps]
+    for name, given in file.stands_for.items():
+        if isinstance(given, str):
+            known = run | {spec.backbone for spec in sweeps}
+            check_known("task or backbone of the study", given, known, f"stands_for of {label}")
+        elif not any(given.items() <= fields.items() for fields in trained):
+            raise SpecError(f"{name} = {given!r}: no sweep of the study has these fields (stands_for of {label})")
 
 
 def _refuse_mixed_number_types(sweeps: Iterable[SweepSpec], label: str) -> None:
@@ -224,8 +232,8 @@ def _refuse_new_heads(sweeps: Iterable[SweepSpec], label: str) -> None:
         keeper = by_folder.get(spec.pretrained_by or "")
         if keeper is None or _data_of(keeper) != _data_of(spec):
             continue
-        before = {*keeper.names.groups} - {models.ADAPTER}  # which is merged into what is kept
-        if before <= {*spec.names.groups}:
+        before = {*keeper.means.groups} - {models.ADAPTER}  # which is merged into what is kept
+        if before <= {*spec.means.groups}:
             raise SpecError(
                 f"pretrained_by: {title(spec)} would go on from {keeper.folder_name}, on the same data, with new input "
                 "and output layers: kept weights are those of the backbone alone, of the first seed. A probe followed "

@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import BaseModel
+from pydantic import BaseModel, BeforeValidator
 
 from fpt import models, tasks
 from fpt.documents import read_model
@@ -23,6 +23,13 @@ NAMES = ("task", "variant", "backbone", "arm", "init", "keep_as", "pretrained_by
 OF_A_ROW = {"task", "backbone", "arm", "init", "trainable"}  # fields that say what a row of a table is
 
 
+def name_or_fields(given: Any) -> Any:
+    """Refused here: pydantic would name both types that the value is not."""
+    if not isinstance(given, str | dict):
+        raise ValueError("must be the name of a task or a backbone, or fields")
+    return given
+
+
 class StudyFile(BaseModel, frozen=True, extra="forbid"):
     """The shape of study.yaml."""
 
@@ -34,7 +41,7 @@ class StudyFile(BaseModel, frozen=True, extra="forbid"):
     tasks: dict[str, Fields] = {}
     sweeps: list[Fields] = []
     # task, model or row of a paper -> the task, the model (with options, as fields) or the fields in its place
-    stands_for: dict[str, str | Fields] = {}
+    stands_for: dict[str, Annotated[str | Fields, BeforeValidator(name_or_fields)]] = {}
     leaves_out: list[str] = []  # TABLE/ROW/TASK, with * for anything: what the sweeps are not to serve
     asks: list[str] = []  # the claims for which the study is run, written before it runs
     plan: list[str] = []  # the same in words: contrast, direction, budget and pair; every result records them
@@ -100,7 +107,7 @@ def _check_text(name: str, value: Any, place: str) -> None:
 
 def _check_verbatim(file: StudyFile, label: str) -> None:
     """SpecError for what would change the tables of a paper, which are trained as they stand there."""
-    if file.paper is None and file.tables:
+    if file.paper is None and file.tables is not None:
         raise SpecError(f"tables are of a paper: name it under paper ({label})")
     if file.paper is None:
         return
@@ -134,16 +141,17 @@ def _check_stand_ins(file: StudyFile, label: str) -> None:
     for name, given in file.stands_for.items():
         check_known("task, backbone or row of a paper", name, sorted({*tasks_of, *models_of, *rows}), place)
         fields = {} if isinstance(given, str) else given
+        if name in tasks_of:
+            if fields:
+                raise SpecError(f"{name} = {given!r}: the name of a task stands for a task ({place})")
+            tasks.entry(str(given), place)
+            continue
         for other in ("task", "arm", "init", "trainable"):
             if other in fields:
                 raise SpecError(
                     f"{name}: {other} = {fields[other]!r}: what stands for a row keeps its {other} ({place})"
                 )
-        if name in tasks_of:
-            if fields:
-                raise SpecError(f"{name} = {given!r}: the name of a task stands for a task ({place})")
-            tasks.entry(str(given), place)
-        elif name in models_of:
+        if name in models_of:
             backbone = file.in_place_of(name, "backbone").get("backbone")
             if backbone is None:
                 raise SpecError(f"{name} = {given!r}: a model stands for a model; name its backbone ({place})")

@@ -107,6 +107,11 @@ STUDIES = {
     ),
     "another arm for a row": (PLAIN + "stands_for: {FPT: {arm: frozen-random}}", ("stands_for", "FPT", "arm")),
     "a name for a row": (PLAIN + "stands_for: {LSTM: tiny-lm}", ("stands_for", "LSTM", "fields")),
+    "a stand-in with another size": (
+        PLAIN + "stands_for: {gpt2: {backbone: tiny-lm, layers: 2}}",
+        ("stands_for", "gpt2", "'layers': 2"),
+    ),
+    "a stand-in that is neither name nor fields": (PLAIN + "stands_for: {gpt2: 5}", ("stands_for", "gpt2", "5")),
     "a misspelt field for a row": (PLAIN + "stands_for: {LSTM: {widht: 3}}", ("stands_for", "LSTM", "widht", "width")),
     "no such cell to leave out": (PLAIN + "leaves_out: [lu-table-99/*]", ("leaves_out", "lu-table-99")),
     "a stand-in in a table of a paper": (VERBATIM + "stands_for: {gpt2: tiny-lm}", ("rothermel2021", "sweeps")),

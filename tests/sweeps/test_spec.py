@@ -147,7 +147,7 @@ def test_the_identity_is_what_is_trained_and_not_for_how_long(one, other):
     mixed |= {name: value for name, value in other.items() if name in of_budget}
     assert resolve(mixed).identity == resolve(one).identity
     recipe = {"warmup": 0.3, "dropout": 0.7, "clip": 3.0, "data_fraction": 0.3, "random_gain": 9, "weight_decay": 0.3}
-    if "output" in (groups := resolve(one).names.groups) and head_and_more(groups):
+    if "output" in (groups := resolve(one).means.groups) and head_and_more(groups):
         recipe["probe"] = 0.7
     recipe["report"] = "best" if resolve(one).report == "last" else "last"
     assert all(resolve(one | {name: value}).identity != resolve(one).identity for name, value in recipe.items())

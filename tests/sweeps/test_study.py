@@ -190,7 +190,7 @@ tables:
       LSTM: {bit-xor: 50}
       bit: {mnist: 80}
 """
-SMALL = {"gpt2": "tiny-lm", "mnist": "digits", "cifar10": "digits", "LSTM": {"width": 32}}
+SMALL = {"gpt2": "tiny-lm", "mnist": "digits", "cifar10": "digits"}
 
 
 @pytest.fixture(scope="module")
@@ -283,6 +283,7 @@ class TestTables:
             tmp_path,
             {"task": ["digits", "bit-xor"], "arm": ["frozen-pretrained", "unfrozen-random"], "random_init": "fixed"},
             {"task": "bit-xor", "arm": "frozen-random", "backbone": "lstm", "width": 32, "random_init": "fixed"},
+            stands_for=SMALL | {"LSTM": {"width": 32}},
         )
         first, second = served(found, "toy-table-1"), served(found, "toy-table-2")
         assert first["FP", "digits"].stands_for == ("mnist",)  # there is no large model for CIFAR-10

@@ -115,7 +115,7 @@ def to_do(specs: Sequence[SweepSpec], study: Path) -> list[SweepSpec]:
         ledger.wait_until_free(study / spec.folder_name)
     specs = [spec for spec in specs if not ledger.sweep_state(spec, study).complete]  # another driver may have done it
     # Longest first: what trains everything takes twice as long, and would keep the other cores waiting at the end.
-    return sorted(specs, key=lambda spec: len(spec.names.groups), reverse=True)
+    return sorted(specs, key=lambda spec: len(spec.means.groups), reverse=True)
 
 
 def settle(attempt: Attempt, code: int) -> Failure | Literal["again"] | None:
