@@ -264,14 +264,18 @@ class Arm:
 
     def diverged(self, at: str | float = TUNED) -> int:
         """How many of the runs at this rate diverged."""
-        return int(self.at(at)["diverged_at"].notna().sum())
+        return int(picked(self._diverged.notna(), self._rates(at, None)).sum())
 
     @_once
     def collapsed(self, at: str | float = TUNED, budget: int | None = None) -> "pd.Series[bool]":
         """By seed: whether the run to which its value belongs lies 30 points below the median of its own rate; a gap
         does not collapse."""
+        plane = self.once(("fallen", self.of, budget), lambda: self._fallen(budget))
+        return picked(plane, self._rates(at, budget)).astype(bool)
+
+    def _fallen(self, budget: int | None) -> pd.DataFrame:
         plane, least = self.plane(budget), math.inf if self.of == "gap" else COLLAPSE
-        return picked(plane < plane.median() - least, self._rates(at, budget)).astype(bool)
+        return plane < plane.median() - least
 
     def test_noise(self, at: str | float = TUNED, budget: int | None = None) -> float:
         """`sampling_noise` in the mean of `values`: of a test set that seeds share, or a collection that they split."""
@@ -320,21 +324,35 @@ class Arm:
         end = _by_rate(self.runs, column)
         if budget == self.steps:
             return end
-        then = _by_rate(self.curves[self.curves["step"] == budget], column).reindex_like(end)
+        by_step = self.once(("by step", column), lambda: self._by_step(column))
+        then: pd.DataFrame = by_step[budget].reindex_like(end)
         return then.where(then.notna(), end.where(self._lost(budget)))
 
     def _validation(self, step: int) -> pd.DataFrame:
         if step == self.steps:
             return selection.by_seed(self.runs)
-        early = self.curves[self.curves["step"] <= step].sort_values("step", kind="stable")
-        how = "max" if self.recipe.report == "best" else "last"
-        best = early.groupby(["seed", "learning_rate"])["validation_accuracy"].agg(how).unstack()
-        lost = self._lost(step)
+        by_step, lost = self.once(("so far",), self._so_far), self._lost(step)
+        places = np.flatnonzero(by_step.columns.to_numpy() <= step)
+        best = by_step.iloc[:, places[-1]].unstack() if len(places) else pd.DataFrame()
         return best.reindex_like(lost).mask(lost)
+
+    def _by_step(self, column: str) -> Any:
+        """A column of the curves, seeds x steps and rates."""
+        return self.curves.pivot(index="seed", columns=["step", "learning_rate"], values=column)
+
+    def _so_far(self) -> pd.DataFrame:
+        """The validation accuracy of what would be reported, runs x steps: the best until then, or the last."""
+        found = self.curves.pivot(index=["seed", "learning_rate"], columns="step", values="validation_accuracy")
+        return (found.cummax(axis=1) if self.recipe.report == "best" else found).ffill(axis=1)
 
     def _lost(self, step: int) -> pd.DataFrame:
         """Whether a run had diverged by then, seeds x rates."""
-        return _by_rate(self.runs, "diverged_at").le(step).fillna(False).astype(bool)
+        return self._diverged <= step
+
+    @cached_property
+    def _diverged(self) -> pd.DataFrame:
+        """The step at which a run diverged, seeds x rates; nan where it did not."""
+        return _by_rate(self.runs, "diverged_at").astype(float)
 
 
 def _by_rate(frame: pd.DataFrame, column: str) -> pd.DataFrame:

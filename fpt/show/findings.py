@@ -12,14 +12,13 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from fpt.claims.asked import PLANNED
-from fpt.claims.case import DECADES, EXPONENT, NATS, POINTS
 from fpt.claims.judge import quantifier
-from fpt.claims.verdicts import FLOORED, ROBUSTNESS, SPEAKS, read
+from fpt.claims.verdicts import DECADES, FLOORED, ROBUSTNESS, SPEAKS, read
 from fpt.claims.words import HOLDS, HOLDS_NOT
 from fpt.errors import check_known
 from fpt.papers import claim, finding, findings, paper_of, printed_ranges, table
 from fpt.papers.schema import KINDS, Claim, Finding, Rule
-from fpt.results.estimate import IN_WORDS, MINUS, TIMES, Estimate, number_text, rounded
+from fpt.results.estimate import EXPONENT, IN_WORDS, MINUS, NATS, POINTS, TIMES, Estimate, number_text, rounded
 from fpt.show import plot
 from fpt.show.html import CaptionedFigure, Page, Table, explained
 from fpt.show.names import model, title
