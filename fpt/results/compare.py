@@ -8,7 +8,7 @@ setting that two arms share, with the places between which the order flips.
 import math
 import re
 from collections.abc import Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations, pairwise
 from typing import Any
 
@@ -38,6 +38,8 @@ CONTRAST = (
     "within", "first", "second", "at", "n", "n_first", "n_second", "level_first", "level_second", "mean", "low", "high",
     "p", "p_alike", "seeds",
 )  # fmt: skip
+LEVELS_AND_ENDS = ("level_first", "level_second", "mean", "low", "high")
+NO_ENDS = (math.nan, math.nan)  # of an interval
 FLIP = ("within", "first", "second", "tune", "below", "above", "leads_below", "leads_above", "shown")
 JOINED = ("within", "first", "second", "groups", "first_leads", "second_leads", "word")
 
@@ -286,13 +288,15 @@ def _contrast(first: Reading, second: Reading, rules: Rules, plan: bool = True) 
     levels = [float(each.scores.mean()) for each in (one, other)]
     noise = _noise(one, other, levels, unit, rules)
     margin = None if rules.margin is None else rules.margin / unit
-    test = _welch(one, other, noise, margin) if rules.unpaired else _paired(one, other, noise, margin, rules)
-    mean, sd, low, high, p, p_alike, noise = test
-    ends = zip(("level_first", "level_second", "mean", "low", "high"), (*levels, mean, low, high), strict=True)
-    row |= {name: unit * value for name, value in ends}
+    test, sd, p_alike = (
+        _welch(one, other, noise, margin) if rules.unpaired else _paired(one, other, noise, margin, rules)
+    )
+    numbers = (*levels, test.value, *test.interval)
+    row |= {name: unit * value for name, value in zip(LEVELS_AND_ENDS, numbers, strict=True)}
     wanted = min(rules.point / unit, 16.0)  # more than four times any spread of scaled scores: three seeds find it
-    needed = seeds_needed(wanted, sd, noise) if plan and (sd > 0 or noise) else None  # no spread: nothing to plan by
-    return row | {"p": p, "p_alike": p_alike, "seeds": math.nan if needed is None else float(needed)}
+    known = plan and (sd > 0 or test.test_variance)  # no spread: nothing to plan by
+    needed = seeds_needed(wanted, sd, test.test_variance) if known else None
+    return row | {"p": test.p, "p_alike": p_alike, "seeds": math.nan if needed is None else float(needed)}
 
 
 def _scaled(reading: Reading, unit: float) -> Reading:
@@ -311,8 +315,10 @@ def _noise(one: Reading, other: Reading, levels: Sequence[float], unit: float, r
     return sum(sampling_noise(level / scale, rules.test_examples) * scale * scale for level in levels)
 
 
-def _paired(one: Reading, other: Reading, noise: float, margin: float | None, rules: Rules) -> tuple[float, ...]:
-    """Mean, spread, interval, p, p of being alike, and the noise with what folds share."""
+def _paired(
+    one: Reading, other: Reading, noise: float, margin: float | None, rules: Rules
+) -> tuple[Estimate, float, float]:
+    """The difference, whose test variance has what folds share; the deviation of a pair; and p of being alike."""
     values = one.scores - other.scores
     left_out = None
     if one.left_out is not None or other.left_out is not None:
@@ -325,8 +331,9 @@ def _paired(one: Reading, other: Reading, noise: float, margin: float | None, ru
     if rules.test_share:
         noise += rules.test_share / (1 - rules.test_share) * paired(first, second).sd ** 2
     test = paired(first, second, exact, noise)
-    low, high = test.interval if noise or test.sd > 0 else (math.nan, math.nan)
-    return float(values.mean()), test.sd, low, high, test.p, _alike(test, margin), noise
+    ends = test.interval if noise or test.sd > 0 else NO_ENDS
+    shown = replace(test, value=float(values.mean()), ends=ends, p_of_none=test.p)
+    return shown, test.sd, _alike(test, margin)
 
 
 def _alike(test: Estimate, margin: float | None) -> float:
@@ -334,20 +341,15 @@ def _alike(test: Estimate, margin: float | None) -> float:
     return math.nan if margin is None else max(test.above(-margin), test.below(margin))
 
 
-def _welch(one: Reading, other: Reading, noise: float, margin: float | None) -> tuple[float, ...]:
-    """The same of runs that are no pairs."""
+def _welch(one: Reading, other: Reading, noise: float, margin: float | None) -> tuple[Estimate, float, float]:
+    """The same of runs that are no pairs; the deviation is that of the difference of two runs, 0 without any spread."""
     first, second = (pd.Series(tuned_spread(each.scores, each.left_out)) for each in (one, other))
     test = welch(first, second, noise)
+    sd = 0.0 if math.isnan(test.seed_variance) else math.hypot(first.std(), second.std())
     if margin is None:
-        return (*test, math.nan, noise)
-    sides = [_beyond(welch(sign * first + margin, sign * second, noise)) for sign in (1, -1)]
-    return (*test, max(sides), noise)
-
-
-def _beyond(test: tuple[float, ...]) -> float:
-    """One-sided p of a difference above 0."""
-    mean, p = test[0], test[-1]
-    return p / 2 if mean > 0 else 1 - p / 2
+        return test, sd, math.nan
+    sides = [welch(sign * first + margin, sign * second, noise) for sign in (1, -1)]
+    return test, sd, max(each.p / 2 if each.value > 0 else 1 - each.p / 2 for each in sides)
 
 
 def _led(rows: pd.DataFrame, rules: Rules) -> pd.DataFrame:

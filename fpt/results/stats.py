@@ -93,31 +93,26 @@ def mean_of(values: "pd.Series[float]", noise: float = 0.0, without: pd.DataFram
     )
 
 
-def welch(
-    first: "pd.Series[float]", second: "pd.Series[float]", noise: float = 0.0
-) -> tuple[float, float, float, float, float]:
-    """Two arms whose runs are no pairs (Welch 1947): the difference of their means, the standard deviation of the
-    difference of two runs, the 95% interval of the first, `low` and `high`, and its two-sided p.
+def welch(first: "pd.Series[float]", second: "pd.Series[float]", noise: float = 0.0) -> Estimate:
+    """Two arms whose runs are no pairs (Welch 1947): the difference of their means. `n`: the runs of the smaller arm.
 
-    `noise` as in `paired`. Where no arm has any spread the interval is nan, and p is that of exchanging runs, or of the
-    noise alone where that is larger. Everything is nan with fewer than three runs in an arm.
+    `noise` as in `paired`. Where no arm has any spread there is no interval, and p is that of exchanging runs, or of
+    the noise alone where that is larger. Nothing is known with fewer than three runs in an arm.
     """
     arms = [each.dropna().to_numpy(float) for each in (first, second)]
-    if min(map(len, arms)) < MINIMUM_PAIRS:
-        return (math.nan,) * 5
+    n = min(map(len, arms))
+    if n < MINIMUM_PAIRS:
+        return Estimate(n=n)
     mean = float(arms[0].mean() - arms[1].mean())
     largest = max(np.abs(arm).max() for arm in arms)
     if max(map(np.ptp, arms)) <= NO_SPREAD * largest:
         of_noise = 2 * float(special.ndtr(-abs(mean) / math.sqrt(noise))) if noise else 0.0
         exchanged = 2 / math.comb(sum(map(len, arms)), len(arms[0]))
-        return mean, 0.0, math.nan, math.nan, max(of_noise, exchanged) if abs(mean) > NO_SPREAD * largest else 1.0
-    variances = [float(arm.var(ddof=1)) for arm in arms]
-    shares = [variance / len(arm) for variance, arm in zip(variances, arms, strict=True)]
+        p = max(of_noise, exchanged) if abs(mean) > NO_SPREAD * largest else 1.0
+        return Estimate(mean, n, test_variance=noise, p_of_none=p)
+    shares = [float(arm.var(ddof=1)) / len(arm) for arm in arms]
     freedom = sum(shares) ** 2 / sum(share**2 / (len(arm) - 1) for share, arm in zip(shares, arms, strict=True))
-    error = math.sqrt(sum(shares) + noise)
-    half = error * float(special.stdtrit(freedom, 1 - SIGNIFICANCE / 2))
-    p = 2 * float(special.stdtr(freedom, -abs(mean) / error))
-    return mean, math.sqrt(sum(variances)), mean - half, mean + half, p
+    return Estimate(mean, n, seed_variance=sum(shares), test_variance=noise, df=freedom)
 
 
 def sampling_noise(share: float, images: float) -> float:

@@ -118,9 +118,9 @@ def _dots(
         seeds, shown = 100 * cell.values(rate_of(cell, at, budget), budget).dropna(), levels[name]
         axes.plot(seeds, [y - 0.18] * len(seeds), ".", color=plot.colour_of(name), alpha=0.7, markersize=7)
         look = BAR | {"color": plot.colour_of(name), "marker": plot.marker_of(name)}
-        axes.errorbar(shown.mean, y + 0.12, xerr=plot.bar(shown.mean, shown.low, shown.high, MOST_POINTS), **look)
+        axes.errorbar(shown.value, y + 0.12, xerr=plot.bar(shown.value, shown.low, shown.high, MOST_POINTS), **look)
         rows += [{"arm": name, "seed": seed, "accuracy": each} for seed, each in seeds.items()]
-        rows.append({"arm": name, "accuracy": shown.mean, "low": shown.low, "high": shown.high})
+        rows.append({"arm": name, "accuracy": shown.value, "low": shown.low, "high": shown.high})
     for (name, share), line in zip(known.items(), cycle(LINES), strict=False):
         axes.axvline(share, color=plot.GREY, linestyle=line, label=f"{name}, {number_text(share, PERCENT)}%")
     axes.set_yticks(range(len(cells)), wrapped)
@@ -175,7 +175,7 @@ def _by_budget(cells: Mapping[str, Arm], found: Mapping[int, Contrast]) -> plot.
     figure, (axes,) = plot.panels_of(1)
     for x, each in enumerate(found.values()):
         look = BAR | {"color": plot.INK, "marker": "D"}
-        axes.errorbar(x, each.mean, yerr=plot.bar(each.mean, each.low, each.high, MOST_POINTS), **look)
+        axes.errorbar(x, each.value, yerr=plot.bar(each.value, each.low, each.high, MOST_POINTS), **look)
     axes.axhline(0, color=plot.GREY, linewidth=1)
     axes.margins(y=0.3)
     for name, height, side in zip(cells, (0.98, 0.02), ("top", "bottom"), strict=True):
@@ -185,7 +185,7 @@ def _by_budget(cells: Mapping[str, Arm], found: Mapping[int, Contrast]) -> plot.
     axes.set_ylabel(f"{f' {MINUS} '.join(cells)} (points)")
     words = [f"{each} after {budget:,} steps" for budget, each in found.items()]
     rows = [
-        {"budget": budget, "points": each.mean, "low": each.low, "high": each.high} for budget, each in found.items()
+        {"budget": budget, "points": each.value, "low": each.low, "high": each.high} for budget, each in found.items()
     ]
     return figure.describe(
         f"{' minus '.join(map(plot.arm_words, cells))}, each at its own rate, with 95% intervals: {', '.join(words)}.",

@@ -134,7 +134,7 @@ def _pair(arms: Mapping[str, Arm], one: str, other: str) -> dict[str, Any]:
     for ((rate, budget), test), p, band in zip(tests.items(), rows["corrected"], rows["band"], strict=True):
         unsure = HOLDS_ZERO if band else ""
         sure = SURE if p < SIGNIFICANCE else unsure
-        if (mean := _number(test.mean)) is not None:
+        if (mean := _number(test.value)) is not None:
             plane.setdefault(budget, {})[rate_text(rate)] = [mean, *test.in_points.texts(signed=True), sure]
     alone = [budget for budget, sign in found.signs.items() if sign not in (AHEAD, BEHIND) and budget not in found.band]
     signs = found.signs | dict.fromkeys(alone, UNCORRECTED)

@@ -116,7 +116,7 @@ def _lead(place: Place, arms: Mapping[str, str], at: str | float) -> str:
     found = place.contrast(first, second, at=at)
     if found.open:
         return f"open, {found.cell}"
-    leader, lead = (first, found) if found.mean > 0 else (second, -found)
+    leader, lead = (first, found) if found.value > 0 else (second, -found)
     return f"{arms[leader]} by {lead.cell}"
 
 

@@ -17,6 +17,7 @@ def summary(runs: pd.DataFrame) -> pd.DataFrame:
         validation = selection.by_seed(sweep)
         plane = sweep.pivot(index="seed", columns="learning_rate", values="test_accuracy")
         without = selection.tuned_without(validation, plane.fillna(sweep["guessing"].iloc[0]))
+        noise = sampling_noise(float(accuracy.mean()), sweep["sampled_from"].iloc[0])
         rows.append(
             {
                 "task": task,
@@ -24,7 +25,7 @@ def summary(runs: pd.DataFrame) -> pd.DataFrame:
                 "learning rate": rates_in_words(tuned),
                 "edge of grid": "yes" if sweep["at_edge"].any() else "",
                 "within one SE": ", ".join(map(rate_text, selection.within_one_se(validation))),
-                "test accuracy (95% interval)": _spread(accuracy, sweep["sampled_from"].iloc[0], without),
+                "test accuracy (95% interval)": mean_of(accuracy, noise, without).in_percent.within(0, 100).cell,
                 "seeds": sweep["seed"].nunique(),
                 "diverged runs": int(sweep["diverged_at"].notna().sum()),
             }
@@ -43,10 +44,3 @@ def chosen(rates: "pd.Series[float]") -> str:
     counts = rates.value_counts().sort_index()
     several = len(counts) > 1
     return ", ".join(rate_text(rate) + (f" ({n} seed{'s' * (n > 1)})" if several else "") for rate, n in counts.items())
-
-
-def _spread(values: "pd.Series[float]", images: float, without: pd.DataFrame) -> str:
-    """Mean and interval, as far as accuracies go; "-" for no values. `images`: of a test set that is the same for all
-    seeds; `without`: the values without each seed."""
-    noise = sampling_noise(float(values.mean()), images)
-    return mean_of(values, noise, without).in_percent.within(0, 100).cell

@@ -19,7 +19,7 @@ from fpt.cli import app
 from fpt.errors import DataError
 from fpt.papers import rule_hash
 from fpt.papers.schema import Claim
-from fpt.results.contrasts import rounded
+from fpt.results.estimate import rounded
 from fpt.results.pairs import Pairs, pairs
 
 ROWS = ("FP", "UP")

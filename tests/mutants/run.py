@@ -35,6 +35,7 @@ SELECTION = "tests/sweeps/test_selection.py"
 RUN = "tests/sweeps/test_run.py"
 STATS = "tests/results/test_stats.py"
 CELLS = "tests/results/test_cells.py"
+ESTIMATE = "tests/results/test_estimate.py"
 
 
 @dataclass(frozen=True)
@@ -158,15 +159,17 @@ MUTANTS = [
         "sorted(p_values)[least - 1]",
         "tests/claims/test_words.py",
     ),
-    Mutant("results/stats.py", "return math.sqrt(sd**2 / n + noise)", "return math.sqrt(sd**2 / n)", STATS),
-    Mutant("results/stats.py", "return max(float(flips.pvalue), of_noise)", "return float(flips.pvalue)", STATS),
+    Mutant("results/estimate.py", "self.seed_variance + self.test_variance)", "self.seed_variance)", STATS),
+    Mutant("results/estimate.py", "return max(float(flips.pvalue), of_noise)", "return float(flips.pvalue)", STATS),
+    Mutant("results/estimate.py", "most = 1 if self.open else MORE", "most = 1", ESTIMATE),
+    Mutant("results/estimate.py", "float(beyond <= self.slack)", "0.0", ESTIMATE),
     Mutant("results/arm.py", "plane < plane.median() - least", "plane < 1 - least", CELLS),
     Mutant("results/arm.py", "fillna(self.guessing)", "fillna(0.0)", CELLS),
     Mutant(
-        "results/contrasts.py",
-        "low=-self.high, high=-self.low,",
-        "low=-self.low, high=-self.high,",
-        "tests/results/test_contrasts.py",
+        "results/estimate.py",
+        "(self._turned(self.ends[1]), self._turned(self.ends[0]))",
+        "(self._turned(self.ends[0]), self._turned(self.ends[1]))",
+        ESTIMATE,
     ),
 ]
 

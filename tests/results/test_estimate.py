@@ -113,6 +113,11 @@ def test_slack_widens_the_interval_and_the_p_values_alike(unit: str) -> None:
     assert found.above(found.value) == found.below(found.value) == 1
 
 
+def test_without_any_spread_what_lies_beyond_the_slack_is_certain() -> None:
+    found = Estimate(2.0, 4, TIMES, seed_variance=0.0, df=3, slack=0.05)
+    assert (found.above(1.0), found.above(1.9), found.below(1.9)) == (0, 1, 1)
+
+
 @pytest.mark.parametrize("found", [by_t(), Estimate(0.17, 7, flips=FLIPPED)], ids=["t", "flips"])
 def test_in_points_it_is_the_same_a_hundred_times(found: Estimate) -> None:
     points = found.in_points

@@ -145,11 +145,11 @@ def test_a_table_of_ratios_and_nats_counts_as_a_page_does(made: pd.DataFrame) ->
     """The file has four digits of what a page prints in full: halves go away from zero in both."""
     of_nats = [_row("tiny-lm/digits", SPEAKS, 0.1465, unit="nats", low=0.05, high=0.2)]
     (shown,) = evidence_table(pd.DataFrame(of_nats)).frame["estimate (95% interval)"]
-    assert shown.startswith("+0.147 nats")
+    assert shown.startswith("0.147 nats")
     ratios = made[made["estimate"] != -4.0].assign(unit="decades")
     assert list(findings_table(ID, rows=ratios).frame[OURS]) == ["100 to 100,000 times"]
     nats, exponents = (made[made["estimate"] != -4.0].assign(unit=unit) for unit in ("nats", "exponent"))
-    assert list(findings_table(ID, rows=nats).frame[OURS]) == ["+2.000 to +5.000 nats"]
+    assert list(findings_table(ID, rows=nats).frame[OURS]) == ["2.000 to 5.000 nats"]
     assert list(findings_table(ID, rows=exponents).frame[OURS]) == ["exponent 2.00 to 5.00"]
 
 
