@@ -324,30 +324,33 @@ class Arm:
         end = _by_rate(self.runs, column)
         if budget == self.steps:
             return end
-        by_step = self.once(("by step", column), lambda: self._by_step(column))
-        then: pd.DataFrame = by_step[budget].reindex_like(end)
-        return then.where(then.notna(), end.where(self._lost(budget)))
+        steps, values = self.once(("by step", column), lambda: self._by_step(column))
+        then = values[:, :, int(np.flatnonzero(steps == budget)[0])]
+        kept = np.where(self._diverged <= budget, end.to_numpy(float), math.nan)
+        return pd.DataFrame(np.where(np.isnan(then), kept, then), end.index, end.columns)
 
     def _validation(self, step: int) -> pd.DataFrame:
         if step == self.steps:
             return selection.by_seed(self.runs)
-        by_step, lost = self.once(("so far",), self._so_far), self._lost(step)
-        places = np.flatnonzero(by_step.columns.to_numpy() <= step)
-        best = by_step.iloc[:, places[-1]].unstack() if len(places) else pd.DataFrame()
-        return best.reindex_like(lost).mask(lost)
+        steps, values = self.once(("so far",), self._so_far)
+        early, runs = np.flatnonzero(steps <= step), self._diverged
+        best = values[:, :, early[-1]] if len(early) else math.nan
+        return pd.DataFrame(np.where(runs <= step, math.nan, best), runs.index, runs.columns)
 
-    def _by_step(self, column: str) -> Any:
-        """A column of the curves, seeds x steps and rates."""
-        return self.curves.pivot(index="seed", columns=["step", "learning_rate"], values=column)
+    def _so_far(self) -> tuple[Any, Any]:
+        """The steps of the curves, and the validation accuracy of what would be reported, seeds x rates x steps: the
+        best until then, or the last."""
+        steps, values = self._by_step("validation_accuracy")
+        if self.recipe.report == "best":
+            return steps, np.fmax.accumulate(values, axis=2)
+        last = np.maximum.accumulate(np.where(np.isnan(values), 0, np.arange(len(steps))), axis=2)
+        return steps, np.take_along_axis(values, last, axis=2)
 
-    def _so_far(self) -> pd.DataFrame:
-        """The validation accuracy of what would be reported, runs x steps: the best until then, or the last."""
-        found = self.curves.pivot(index=["seed", "learning_rate"], columns="step", values="validation_accuracy")
-        return (found.cummax(axis=1) if self.recipe.report == "best" else found).ffill(axis=1)
-
-    def _lost(self, step: int) -> pd.DataFrame:
-        """Whether a run had diverged by then, seeds x rates."""
-        return self._diverged <= step
+    def _by_step(self, column: str) -> tuple[Any, Any]:
+        """The steps of the curves, ascending, and a column of them, seeds x rates x steps."""
+        runs = pd.MultiIndex.from_product([self._diverged.index, self._diverged.columns])
+        found = self.curves.pivot(index=["seed", "learning_rate"], columns="step", values=column).reindex(runs)
+        return found.columns.to_numpy(), found.to_numpy(float).reshape(*self._diverged.shape, -1)
 
     @cached_property
     def _diverged(self) -> pd.DataFrame:
